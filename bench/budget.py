@@ -83,16 +83,19 @@ def make_loss(blocks, budget=None, whole=False):
 
 
 def make_scanned(blocks, budget=None, whole=False):
-    """The same with the blocks as one scan."""
+    """The same with the blocks as one scan, over parameters that are stacked."""
     block = blocks[0]
     if budget is not None and not whole:
         block = weft.checkpoint(block, budget=budget, prevent_cse=False)
 
     def loss(params, x):
-        stacked = weft.tree.map(lambda *leaves: jnp.stack(leaves), *params)
-        return (lax.scan(lambda h, p: (block(p, h), None), x, stacked)[0] ** 2).mean()
+        return (lax.scan(lambda h, p: (block(p, h), None), x, params)[0] ** 2).mean()
 
     return weft.checkpoint(loss, budget=budget) if whole and budget is not None else loss
+
+
+def stack_params(blocks, params, x):
+    return blocks, weft.tree.map(lambda *leaves: np.stack(leaves), *params), x
 
 
 def compile_step(loss, params, x):
@@ -121,7 +124,7 @@ def main(budgets):
         ("transformer scan", make_scanned, make_transformer),
         ("resnet", make_loss, make_resnet),
     ):
-        blocks, params, x = model()
+        blocks, params, x = model() if make is make_loss else stack_params(*model())
         plans = [("", None, False)]
         plans += [(" blocks", b, False) for b in budgets]
         plans += [(" whole", b, True) for b in budgets]

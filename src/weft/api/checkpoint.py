@@ -17,16 +17,17 @@ from weft import dtypes
 from weft.api.arguments import mark_arguments
 from weft.api.functions import argument_names, avals_of, check_callable, flatten_call
 from weft.api.jit import JitFunction
-from weft.control.remat import Name, choose_residuals, name_p, remat_p
+from weft.control.remat import Name, name_p, remat_p, split_by_names
 from weft.core.aval import ShapedArray
-from weft.core.jaxpr import Eqn, Literal, bodies_of
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of
 from weft.core.source import boundary, source_location
 from weft.options import config
-from weft.passes.budget import Budget, Choice, count_bytes
+from weft.passes.budget import Budget, Choice, choose_values, count_bytes
 from weft.passes.dce import dce_jaxpr
 from weft.passes.inline import inline_calls
 from weft.primitives.constant import Constant
 from weft.pytrees import flatten, tree_map
+from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import linearize
 from weft.util import fun_name
 from weft.watch.leaks import stage_function
@@ -59,11 +60,12 @@ def checkpoint(
         float from 0 to 1) of what a compiled program keeps without `checkpoint`, where the compiler
         computes cheap elementwise operations again of itself. The values are chosen such that
         computing the rest again costs the least, within 0.5%, by estimates of each operation.
-        Checkpoint the blocks of a network, each with a budget: what one `checkpoint` computes
-        again, it holds all at once. Bytes are of the function as it is differentiated: for one
-        example under `vmap(grad(f))`, for one turn in the body of a `scan`. Not with a policy.
-        `checkpoint(f, budget=b).plan(*args)` says what is kept. An error says how much is needed
-        at least, where the results of what may happen only once (as `io_callback`) do not fit.
+        Put it around the whole network: the backward pass then computes again in stages, cut where
+        little is alive, and turn by turn in a scan, and holds one stage at a time, for which more
+        may be computed again. With a budget of 0, or without `prevent_cse`, there is one stage.
+        Bytes are of the function as it is differentiated: for one example under `vmap(grad(f))`,
+        for one turn in the body of a `scan`. `.plan(*args)` of the result says what is kept. An
+        error says the least possible, where results of what may happen only once do not fit.
       static_argnums, static_argnames: arguments that are Python values. If they are hashable, `fun`
         is staged once for each of them, else in each call.
       concrete: must be False; accepted for compatibility with JAX.
@@ -115,10 +117,18 @@ def wrap_checkpointed(
         def plan(*args: Any, **kwargs: Any) -> MemoryPlan:
             """What the derivative keeps and computes again, at arguments like these."""
             jaxpr = jitted.find_program(args, kwargs)[0].jaxpr
-            return MemoryPlan(choose_residuals(jaxpr, within))
+            return MemoryPlan(choose_residuals(jaxpr, within, prevent_cse))
 
         out.plan = boundary(plan)
     return out
+
+
+def choose_residuals(jaxpr: Jaxpr, budget: Budget, stages: bool) -> Choice:
+    """What reverse mode of a closed jaxpr keeps within a budget, with respect to all its inputs."""
+    moved = tuple(dtypes.is_inexact(a.dtype) for a in jaxpr.in_avals)
+    unknown = (*[False] * len(moved), *[True] * sum(moved))
+    early, late, out_unknown = split_by_names(jvp_jaxpr(jaxpr, moved)[0], unknown, True)
+    return choose_values(early, out_unknown.count(False), budget, late if stages else None)
 
 
 def check_budget(budget: Any, policy: Any) -> Budget:
@@ -153,9 +163,9 @@ class MemoryPlan:
     """What `checkpoint` keeps within a budget; `print` shows it as a table.
 
     `kept`: the values, each a `KeptValue`. `bytes`: theirs together. `limit`: the budget in bytes.
-    `without_budget`: what a fraction is of: the bytes that a
-    compiled program keeps without `checkpoint`. `cost`: of what is computed again, and
-    `forward_cost` of the whole forward pass. Arguments, which are kept anyway, do not count.
+    `without_budget`: what a fraction is of: the bytes that a compiled program keeps without
+    `checkpoint`. `cost`: of what is computed again, in so many `stages`, and `forward_cost` of the
+    whole forward pass. Arguments, which are kept anyway, do not count.
     """
 
     def __init__(self, choice: Choice):
@@ -165,13 +175,15 @@ class MemoryPlan:
         ]
         self.bytes = sum(x.bytes for x in self.kept)
         self.limit, self.without_budget = choice.limit, choice.whole
+        self.stages = choice.stages.count
         self.cost, self.forward_cost = choice.cost, choice.forward
 
     def __repr__(self) -> str:
         share = 100 * self.cost / max(self.forward_cost, 1.0)
         lines = [
             f"kept: {self.bytes:,} bytes of {self.limit:,} (without a budget: "
-            f"{self.without_budget:,}); computed again: {share:.1f}% of the forward pass"
+            f"{self.without_budget:,}); computed again: {share:.1f}% of the forward pass, "
+            f"in {self.stages} stage{'s'[: self.stages > 1]}"
         ]
         rows = sorted(self.kept, key=lambda x: -x.cost)
         lines += [f"{x.bytes:>14,}  {x.cost:>9.2g}  {x.aval} {x.source}" for x in rows]

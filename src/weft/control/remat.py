@@ -6,7 +6,6 @@ The public `checkpoint` is in api/checkpoint.py, the policies are in checkpoint_
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -14,15 +13,14 @@ from weft import dtypes
 from weft.control.call import Call
 from weft.control.jit import Jit
 from weft.core.aval import ShapedArray
-from weft.core.jaxpr import Jaxpr, memo_jaxpr
+from weft.core.jaxpr import Eqn, Jaxpr, Var, memo_jaxpr
 from weft.core.primitive import Body
-from weft.core.trace import current
-from weft.passes.budget import Budget, Choice, choose_values, keep_values
-from weft.passes.dce import dce_jaxpr, quiet_jaxpr
+from weft.core.trace import use
+from weft.passes.budget import Budget, choose_values
+from weft.passes.dce import dce_jaxpr
 from weft.passes.inline import inline_calls
-from weft.primitives.constant import stage_whole
+from weft.passes.stages import Stages, keep_values, name_residuals, write_stages
 from weft.primitives.layout import Identity
-from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import saving_jaxpr, select_residuals, split_jaxpr
 from weft.util import merge, partition
 from weft.xla.hlo import Builder, Value, i64s
@@ -63,63 +61,59 @@ class Checkpoint(Jit):
     impl = Call.impl
 
     def partial_eval(self, trace, unknown, args, params):
-        cut = split_to_recompute(params["jaxpr"], tuple(unknown), params["policy"])
-        now, later, out_unknown, used = cut
+        how = params["policy"], params["prevent_cse"]
+        now, later, out_unknown, used = split_to_recompute(params["jaxpr"], tuple(unknown), *how)
         known, held = partition(unknown, args)
-        try:
-            current.trace = trace.parent
+        with use(trace.parent):
             outs = self.apply(*known, **{**params, "jaxpr": now})
-        finally:
-            current.trace = trace
-        n = len(out_unknown) - sum(out_unknown)
+        n = out_unknown.count(False)
         operands = [x for x, u in zip([*known, *outs[n:], *held], used, strict=True) if u]
-        params = {**params, "jaxpr": later, "differentiated": True}
-        return merge(out_unknown, outs[:n], trace.later.process(self, operands, params))
+        with use(trace.later):
+            return merge(out_unknown, outs[:n], later(*operands))
 
 
 @memo_jaxpr
 def split_to_recompute(
-    jaxpr: Jaxpr, unknown: tuple[bool, ...], policy: Callable | Budget | None
+    jaxpr: Jaxpr, unknown: tuple[bool, ...], policy: Callable | Budget | None, prevent_cse: bool
 ) -> tuple[Jaxpr, Jaxpr, list[bool], tuple[bool, ...]]:
     """Cut a closed jaxpr in two, as `split_jaxpr` does, with no residuals but what is saved.
 
     The first maps the known inputs to the known outputs and then the saved values. The second maps
     (known inputs, saved values, unknown inputs), as many of these as it uses, to the unknown
-    outputs. Also returned: which outputs are unknown, and which operands the second uses.
+    outputs; in it, what computes values again is equations of `checkpoint`. Also returned: which
+    outputs are unknown, and which operands the second uses.
     """
-    early, late, out_unknown, sources = split_jaxpr(jaxpr, unknown)
-    n_known, n_ins = len(out_unknown) - sum(out_unknown), len(early.invars)
+    params = {"prevent_cse": prevent_cse, "differentiated": True, "policy": policy}
+    stages, kept, cut = Stages(), set[Var](), lambda part: (part, part, 0)
+    early, late, out_unknown = split_by_names(jaxpr, unknown, isinstance(policy, Budget))
+    n_ins, n_known = len(early.invars), out_unknown.count(False)
     if isinstance(policy, Budget):
-        early = inline_calls(early)
-        choice = choose_values(early, early.outvars[n_known:], policy)
-        saving, again, _ = keep_values(early, {v for v, _ in choice.kept})
-    else:
-        saving, again, _ = (early, early, 0) if policy is None else saving_jaxpr(early, policy)
-    is_residual = [i >= n_known for i in range(len(early.outvars))]
-    again, used = dce_jaxpr(quiet_jaxpr(again), is_residual, False)
-    kept = used[n_ins:]
-    now, _ = dce_jaxpr(saving, [not r for r in is_residual] + [*kept])
+        choice = choose_values(early, n_known, policy, late if prevent_cse else None)
+        stages, kept = choice.stages, {v for v, _ in choice.kept}
+        cut = lambda part: keep_values(part, kept)
+    elif policy is not None:
+        cut = lambda part: saving_jaxpr(part, policy)
+    early = early.replace(outvars=early.outvars[:n_known])
 
-    def whole(*args: Any) -> list:
-        known, held = args[:n_ins], args[n_ins + sum(kept) :]
-        given = [x for x, u in zip(args, [*used[:n_ins], *[True] * sum(kept)]) if u]
-        return late(*select_residuals(sources, known, again(*given)), *held)
+    def wrap(jaxpr: Jaxpr, invars: Sequence[Var], outvars: Sequence[Var]) -> Eqn:
+        return Eqn(remat_p, invars, {"jaxpr": jaxpr, **params}, outvars)
 
-    _, held_avals = partition(unknown, jaxpr.in_avals)
-    saved_avals = now.out_avals[n_known:]
-    rest = stage_whole(whole, [*early.in_avals, *saved_avals, *held_avals], jaxpr.name)
+    saving, rest, n_saved = write_stages(early, late, kept, stages, cut, wrap)
     rest, used = dce_jaxpr(rest, None, False)
-    return now, rest, out_unknown, used
+    saved = used[n_ins : n_ins + n_saved]
+    now, _ = dce_jaxpr(saving, [*[True] * n_known, *saved])
+    return now, rest, out_unknown, (*used[:n_ins], *[True] * sum(saved), *used[n_ins + n_saved :])
 
 
-def choose_residuals(jaxpr: Jaxpr, budget: Budget) -> Choice:
-    """What reverse mode of a closed jaxpr keeps within a budget, with respect to all its inputs."""
-    moved = tuple(dtypes.is_inexact(a.dtype) for a in jaxpr.in_avals)
-    both, _ = jvp_jaxpr(jaxpr, moved)
-    unknown = (*[False] * len(moved), *[True] * sum(moved))
-    early, _, out_unknown, _ = split_jaxpr(both, unknown)
-    early = inline_calls(early)
-    return choose_values(early, early.outvars[len(out_unknown) - sum(out_unknown) :], budget)
+def split_by_names(
+    jaxpr: Jaxpr, unknown: tuple[bool, ...], flat: bool
+) -> tuple[Jaxpr, Jaxpr, list[bool]]:
+    """As `split_jaxpr`, but the second program reads variables of the first; inlined, if `flat`."""
+    early, late, out_unknown, sources = split_jaxpr(jaxpr, unknown)
+    if flat:
+        early, late = inline_calls(early, True), inline_calls(late, True)
+    new = early.outvars[out_unknown.count(False) :]
+    return early, name_residuals(late, select_residuals(sources, early.invars, new)), out_unknown
 
 
 def write_true(hlo: Builder, args: Sequence[Value]) -> Value | None:

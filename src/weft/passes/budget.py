@@ -1,7 +1,8 @@
 """Memory within a budget: which values of a program to keep, so that little is computed again.
 
 `choose_values` solves it as a mixed-integer linear program; `keep_values` cuts a program there, as
-`saving_jaxpr` (transforms/linearize.py) does by a policy. What runs them is control/remat.py.
+`saving_jaxpr` (transforms/linearize.py) does by a policy. A long program is computed again in
+stages (stages.py). What runs them is control/remat.py.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, held_jaxprs
+from weft.passes.stages import Stages, count_alive, divide, select_variables
 
 # What an element costs, in multiplications within a matrix product: those of one core are 50 to 100
 # in a nanosecond, in which it moves ten bytes, or computes one exponential.
@@ -35,6 +37,10 @@ TURNS = 10  # of a loop of unknown length
 # The solver stops this near to the least cost, and after these seconds with the best it has.
 GAP = 0.005
 SECONDS = 10.0
+# Of about so many stages, the first that costs at most this part of the forward pass more than
+# one is taken.
+STAGES = 16, 12, 8, 6, 4, 3, 2
+STAGED = 0.1
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,7 @@ class Step(NamedTuple):
     """What is computed together: `reads`, the variables it `makes`, and the cost of all its turns.
 
     What enters the body of a scan is a step without an equation; what leaves it, with that there.
+    Of another stage, only what is kept can be read.
     """
 
     reads: list[Var]
@@ -59,6 +66,7 @@ class Step(NamedTuple):
     eqn: Eqn | None
     turns: int
     repeatable: bool
+    stage: int
 
 
 class Choice(NamedTuple):
@@ -73,6 +81,7 @@ class Choice(NamedTuple):
     whole: int  # bytes kept without a budget
     cost: float  # of what is computed again
     forward: float  # the cost of all
+    stages: Stages
 
 
 def count_bytes(v: Var, step: Step) -> int:
@@ -114,44 +123,52 @@ def may_repeat(eqn: Eqn) -> bool:
     return all(getattr(e, "repeatable", True) for e in effects)
 
 
-def select_variables(atoms: Sequence[Atom]) -> list[Var]:
-    return [a for a in atoms if type(a) is not Literal]  # type: ignore[misc]
-
-
-def list_steps(jaxpr: Jaxpr, turns: int = 1) -> Iterator[Step]:
+def list_steps(jaxpr: Jaxpr, stages: Stages, turns: int = 1, at: int = 0) -> Iterator[Step]:
     """The steps of a program that runs `turns` times, of the bodies of scans each by itself."""
     for eqn in jaxpr.eqns:
+        stage = stages.places.get(eqn, at)
         if eqn.primitive.name != "scan":
             repeats, reads = may_repeat(eqn), select_variables(eqn.invars)
-            yield Step(reads, eqn.outvars, turns * estimate_cost(eqn), eqn, turns, repeats)  # type: ignore
+            cost = turns * estimate_cost(eqn)
+            yield Step(reads, eqn.outvars, cost, eqn, turns, repeats, stage)  # type: ignore
             continue
         (body,) = bodies_of(eqn)
-        inner, carry = body.jaxpr, body.carry
+        inner, carry, length = body.jaxpr, body.carry, turns * eqn.params["length"]
+        within = stages.turns.get(eqn)  # what its own backward pass reads, turn by turn
         for i, (v, operand) in enumerate(zip(inner.invars, eqn.invars, strict=True)):
+            if i in carry and within is not None:
+                yield Step([], [v], 0.0, eqn, length, False, stage)
+                continue
             after = [inner.outvars[i - carry.start]] if i in carry else []
-            yield Step(select_variables([operand, *after]), [v], 0.0, None, turns, True)
-        yield from list_steps(inner, turns * eqn.params["length"])
+            yield Step(select_variables([operand, *after]), [v], 0.0, None, turns, True, stage)
+        yield from list_steps(inner, stages, length, stage)
         makers = {v: e for e in inner.eqns for v in e.outvars}
         for v, result in zip(eqn.outvars, inner.outvars, strict=True):
             # that it is copied is what makes keeping it better than keeping it in the body
             copied = float(turns * v.aval.size)
-            maker = makers.get(result, eqn)  # type: ignore[arg-type]
-            yield Step(select_variables([result]), [v], copied, maker, turns, True)
+            maker = eqn if type(result) is Literal else makers.get(result, eqn)  # type: ignore
+            repeats = within is None or v in within
+            yield Step(select_variables([result]), [v], copied, maker, turns, repeats, stage)
 
 
 class Problem:
     """The steps that values wanted of a program are made by, and what can be kept of them."""
 
-    def __init__(self, jaxpr: Jaxpr, wanted: Sequence[Atom]):
-        every = list(list_steps(jaxpr))
+    def __init__(self, jaxpr: Jaxpr, wanted: Sequence[Atom], stages: Stages = Stages()):
+        every = list(list_steps(jaxpr, stages))
         self.forward = sum(s.cost for s in every)
         makers: dict[Var, list[Step]] = {}
         for step in every:
             for v in step.makes:
                 makers.setdefault(v, []).append(step)
-        self.wanted = [v for v in dict.fromkeys(select_variables(wanted)) if v in makers]
+        self.wanted = [  # and at which stages
+            (v, stage)
+            for v in dict.fromkeys(select_variables(wanted))
+            if v in makers
+            for stage in stages.readers.get(v) or {makers[v][0].stage}
+        ]
         self.makers: dict[Var, list[Step]] = {}  # those that matter; several if a body runs twice
-        todo = list(self.wanted)
+        todo = [v for v, _ in self.wanted]
         while todo:
             v = todo.pop()
             if v in makers and v not in self.makers:
@@ -160,17 +177,20 @@ class Problem:
         self.steps = list({id(s): s for found in self.makers.values() for s in found}.values())
         self.savable = [v for v, found in self.makers.items() if found[0].eqn is not None]
         self.sizes = {v: sum(count_bytes(v, s) for s in self.makers[v]) for v in self.savable}
-        self.asked = sum(self.sizes.get(v, 0) for v in self.wanted)
+        self.asked = sum(self.sizes.get(v, 0) for v in {v for v, _ in self.wanted})
 
     def find_repeated(self, kept: set[Var]) -> list[Step]:
         """The steps that are computed again where these values are kept."""
         found: dict[int, Step] = {}
-        todo = [v for v in self.wanted if v not in kept]
+        todo = [(v, stage) for v, stage in self.wanted if v not in kept]
         while todo:
-            for step in self.makers.get(todo.pop(), ()):
+            v, stage = todo.pop()
+            for step in self.makers.get(v, ()):
                 if id(step) not in found:
                     found[id(step)] = step
-                    todo += [u for u in step.reads if u not in kept]
+                    todo += [(u, step.stage) for u in step.reads if u not in kept]
+                if step.stage != stage:
+                    found[id(step)] = step._replace(repeatable=False)
         return list(found.values())
 
     def cost(self, kept: set[Var]) -> float:
@@ -178,12 +198,17 @@ class Problem:
 
     def is_possible(self, kept: set[Var], limit: float) -> bool:
         fits = sum(self.sizes[v] for v in kept) <= limit
-        return fits and all(s.repeatable for s in self.find_repeated(kept))
+        return fits and math.isfinite(self.allowed_cost(kept))
+
+    def allowed_cost(self, kept: set[Var]) -> float:
+        """The cost of what is computed again; infinite if some of it must not be."""
+        steps = self.find_repeated(kept)
+        return sum(s.cost for s in steps) if all(s.repeatable for s in steps) else math.inf
 
     def solve(self, limit: int) -> set[Var]:
         """The values within the limit for which the least is computed again."""
         if limit >= self.asked:
-            return set(self.wanted)
+            return {v for v, _ in self.wanted}
         repeatable = [s.repeatable for s in self.steps]
         best = self.run_solver(limit, repeatable) if limit > 0 else set()
         return best if self.is_possible(best, limit) else self.run_solver(None, repeatable)
@@ -199,18 +224,23 @@ class Problem:
 
         at = {v: i for i, v in enumerate(self.savable)}
         again = {id(s): len(at) + i for i, s in enumerate(self.steps)}
-        rows: list[tuple[Var, Step, Step | None]] = []
-        for v in self.wanted:
-            rows += [(v, made, None) for made in self.makers[v]]
+        rows: list[tuple[Var, Step, Step | None, int]] = []
+        for v, stage in self.wanted:
+            rows += [(v, made, None, stage) for made in self.makers[v]]
         for step in self.steps:
-            rows += [(u, made, step) for u in step.reads for made in self.makers.get(u, ())]
-        entries = [(i, at[v], 1.0) for i, (v, _, _) in enumerate(rows) if v in at]
-        entries += [(i, again[id(made)], 1.0) for i, (_, made, _) in enumerate(rows)]
-        entries += [(i, again[id(s)], -1.0) for i, (_, _, s) in enumerate(rows) if s is not None]
+            reads = [(u, made) for u in step.reads for made in self.makers.get(u, ())]
+            rows += [(u, made, step, step.stage) for u, made in reads]
+        entries = [(i, at[v], 1.0) for i, (v, *_) in enumerate(rows) if v in at]
+        entries += [
+            (i, again[id(made)], 1.0)
+            for i, (_, made, _, stage) in enumerate(rows)
+            if made.stage == stage
+        ]
+        entries += [(i, again[id(s)], -1.0) for i, (_, _, s, _) in enumerate(rows) if s is not None]
         i, j, x = zip(*entries, strict=True)
         n = len(at) + len(again)
         covered = sparse.coo_array((x, (i, j)), shape=(len(rows), n)).tocsr()
-        least = [1.0 if step is None else 0.0 for _, _, step in rows]
+        least = [1.0 if step is None else 0.0 for _, _, step, _ in rows]
         rules = [optimize.LinearConstraint(covered, least, np.inf)]
         sizes = np.array([*self.sizes.values(), *[0.0] * len(again)]) / max(self.asked, 1)
         price = np.array([0.0] * len(at) + [s.cost for s in self.steps]) / max(self.forward, 1.0)
@@ -235,24 +265,29 @@ class Problem:
     def drop_excess(self, kept: set[Var], limit: int | None) -> set[Var]:
         """Without what is not needed, or is above the limit by the solver's tolerance."""
         for v in sorted(kept, key=lambda v: -self.sizes[v]):
-            if limit is not None and self.cost(kept - {v}) <= self.cost(kept):
+            if limit is not None and self.allowed_cost(kept - {v}) <= self.allowed_cost(kept):
                 kept = kept - {v}
         while limit is not None and sum(self.sizes[v] for v in kept) > limit:
-            kept = kept - {min(kept, key=lambda v: self.cost(kept - {v}))}
+            kept = kept - {min(kept, key=lambda v: self.allowed_cost(kept - {v}))}
         return kept
 
 
-def choose_values(jaxpr: Jaxpr, wanted: Sequence[Atom], budget: Budget) -> Choice:
-    """Which values of a program to keep for `wanted`, that is read later, within a budget.
+def choose_values(jaxpr: Jaxpr, n_outs: int, budget: Budget, late: Jaxpr | None = None) -> Choice:
+    """Which values of a program to keep for its results after `n_outs`, that are read later.
 
-    Its inputs are kept anyway. Without a budget all that is wanted would be kept.
+    Its inputs are kept anyway. Without a budget all of those results would be kept. What is not is
+    computed again in stages, where `late`, which reads it, can be cut likewise.
     """
+    wanted = jaxpr.outvars[n_outs:]
     problem = Problem(jaxpr, wanted)
     fused = [s.eqn is None or s.eqn.primitive.name in FUSED for s in problem.steps]
     whole = sum(problem.sizes[v] for v in problem.run_solver(None, fused)) if problem.asked else 0
     amount = budget.amount
     limit = amount if isinstance(amount, int) else math.floor(amount * whole)
-    kept = problem.solve(limit)
+    kept, stages = problem.solve(limit), Stages()
+    if late is not None and 0 < limit < problem.asked and problem.is_possible(kept, limit):
+        found = choose_in_stages(problem, problem.cost(kept), jaxpr, wanted, limit, late)
+        problem, kept, stages = found or (problem, kept, stages)
     if not problem.is_possible(kept, limit):
         least = sum(problem.sizes[v] for v in kept)
         once = next(s.eqn for s in problem.steps if s.eqn and not s.repeatable)
@@ -266,38 +301,27 @@ def choose_values(jaxpr: Jaxpr, wanted: Sequence[Atom], budget: Budget) -> Choic
     return Choice(
         [(v, step) for v in order for step in problem.makers[v]],
         [problem.cost(kept - {v}) - cost for v in order for _ in problem.makers[v]],
-        limit, whole, cost, problem.forward,
+        limit, whole, cost, problem.forward, stages,
     )  # fmt: skip
 
 
-def keep_values(jaxpr: Jaxpr, kept: set[Var]) -> tuple[Jaxpr, Jaxpr, int]:
-    """A closed jaxpr that also gives the values to keep, and one that is given them.
+def choose_in_stages(
+    single: Problem, cost: float, jaxpr: Jaxpr, wanted: Sequence[Atom], limit: int, late: Jaxpr
+) -> tuple[Problem, set[Var], Stages] | None:
+    """What to keep for as many stages as cost hardly more than one, whose cost is given.
 
-    The first maps the inputs to the outputs and then the kept values, the second the inputs and
-    then the kept values to the outputs; also returned: how many they are.
+    If all cost more, for those that cost the least: one stage would hold all values at once.
     """
-    early, late, saved = [], [], []
-    for eqn in jaxpr.eqns:
-        more = less = eqn
-        within: list[Var] = []
-        if eqn.primitive.name == "scan":
-            first, second, n = keep_values(eqn.params["jaxpr"], kept)
-            if n:  # what is kept is stacked, as ys and xs
-                params = {**eqn.params, "jaxpr": first}
-                avals = eqn.primitive.abstract_eval(*[a.aval for a in eqn.invars], **params)
-                within = [Var(a) for a in avals[len(eqn.outvars) :]]
-                more = eqn.replace(params=params, outvars=[*eqn.outvars, *within])
-                linear = (*eqn.params["linear"], *[False] * n)
-                params = {**eqn.params, "jaxpr": second, "linear": linear}
-                less = eqn.replace(params=params, invars=[*eqn.invars, *within])
-        chosen = [v for v in eqn.outvars if v in kept]
-        early.append(more)
-        if len(chosen) < len(eqn.outvars) or not eqn.outvars:
-            outvars = [Var(v.aval) if v in kept else v for v in eqn.outvars]
-            late.append(less.replace(outvars=outvars))
-        saved += [*chosen, *within]
-    return (
-        jaxpr.replace(outvars=[*jaxpr.outvars, *saved], eqns=early),
-        jaxpr.replace(invars=[*jaxpr.invars, *saved], eqns=late),
-        len(saved),
-    )
+    asked = {v for v, _ in single.wanted}
+    made = [sum(single.sizes.get(v, 0) for v in e.outvars if v in asked) for e in jaxpr.eqns]
+    alive = count_alive(jaxpr.eqns, single.makers)
+    best, least = None, math.inf
+    for count in STAGES:
+        stages = divide(jaxpr.eqns, late, made, alive, single.asked / count)
+        problem = Problem(jaxpr, wanted, stages)
+        kept = problem.run_solver(limit, [s.repeatable for s in problem.steps])
+        if problem.is_possible(kept, limit) and problem.cost(kept) < least and stages.count > 1:
+            best, least = (problem, kept, stages), problem.cost(kept)
+            if least <= cost + STAGED * single.forward:
+                break
+    return best

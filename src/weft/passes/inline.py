@@ -9,9 +9,15 @@ from weft.core.source import nested_source
 
 
 @memo_jaxpr
-def inline_calls(jaxpr: Jaxpr) -> Jaxpr:
-    """`jaxpr` with programs in place of the equations that hold them, where a body `inlines`."""
-    bodies = [next((b.jaxpr for b in bodies_of(e) if b.inlines), None) for e in jaxpr.eqns]
+def inline_calls(jaxpr: Jaxpr, jits: bool = False) -> Jaxpr:
+    """`jaxpr` with programs in place of the equations that hold them, where a body `inlines`.
+
+    With `jits`, those of jitted functions too.
+    """
+    bodies = [
+        next((b.jaxpr for b in bodies_of(e) if b.inlines or (jits and b.names_flow_in)), None)
+        for e in jaxpr.eqns
+    ]
     if not any(body is not None for body in bodies):
         return jaxpr
     new: dict[Var, Atom] = {}
@@ -21,7 +27,7 @@ def inline_calls(jaxpr: Jaxpr) -> Jaxpr:
         if body is None:
             eqns.append(eqn)
         else:
-            outs = splice_call(inline_calls(body), eqn, eqns)
+            outs = splice_call(inline_calls(body, jits), eqn, eqns)
             new.update(zip(eqn.outvars, outs, strict=True))
     return jaxpr.replace(outvars=rename_atoms(jaxpr.outvars, new), eqns=eqns)
 

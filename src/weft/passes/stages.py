@@ -1,0 +1,289 @@
+"""Computing again in stages: a program cut where little is alive, and what reads it cut likewise.
+
+Each stage of the backward pass computes again what it reads, just before it does, and lets go of
+it. What is kept is chosen by budget.py; the primitive that runs a stage is control/remat.py's.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from weft.passes.dce import quiet_jaxpr
+from weft.passes.inline import rename_atoms
+
+
+class Stages(NamedTuple):
+    """What runs together: a program's equations, and those of a later one that reads its values.
+
+    `places` has the stage of each equation that is not of the first; `readers` the stages of those
+    that read a value later, where that is not the first alone. `turns` has scans whose values are
+    computed again turn by turn, each with those of its results that only scans read, likewise.
+    """
+
+    places: dict[Eqn, int] = {}
+    readers: dict[Var, set[int]] = {}
+    turns: dict[Eqn, set[Var]] = {}
+
+    @property
+    def count(self) -> int:
+        return 1 + max(self.places.values(), default=0)
+
+
+def select_variables(atoms: Iterable[Atom]) -> list[Var]:
+    return [a for a in atoms if type(a) is not Literal]  # type: ignore[misc]
+
+
+def count_alive(eqns: Sequence[Eqn], mattering: Iterable[Var]) -> list[int]:
+    """The bytes in front of each equation that were made before it, and are read by it or later."""
+    bounds: dict[Var, list[int]] = {}
+    for i, eqn in enumerate(eqns):
+        for v in select_variables(eqn.invars):
+            if v in bounds:
+                bounds[v][1] = i
+        bounds.update((v, [i, i]) for v in eqn.outvars)
+    change = [0] * (len(eqns) + 1)
+    for v in mattering:
+        first, last = bounds.get(v, (0, 0))
+        size = v.aval.size * v.aval.dtype.itemsize
+        change[first + 1 if first < last else 0] += size
+        change[last + 1 if first < last else 0] -= size
+    alive, total = [], 0
+    for x in change:
+        total += x
+        alive.append(total)
+    return alive
+
+
+def find_cuts(made: Sequence[int], alive: Sequence[int], most: float) -> list[int]:
+    """Where to cut equations such that the fewest bytes are alive there, in all.
+
+    `made` are the bytes that each makes, of which no stage makes more than `most`, unless by one
+    equation; `alive` are those in front of each.
+    """
+    best, source, until = [0], [0], [0]
+    window: deque[int] = deque()
+    for p in range(1, len(made) + 1):
+        until.append(until[-1] + made[p - 1])
+        while window and best[window[-1]] >= best[p - 1]:
+            window.pop()
+        window.append(p - 1)
+        while until[p] - until[window[0]] > most and window[0] < p - 1:
+            window.popleft()
+        best.append(best[window[0]] + (alive[p] + 1 if p < len(made) else 0))
+        source.append(window[0])
+    cuts, p = [], source[-1]
+    while p > 0:
+        cuts.append(p)
+        p = source[p]
+    return cuts[::-1]
+
+
+def find_scans(eqns: Sequence[Eqn], late: Jaxpr) -> dict[Eqn, set[Var]]:
+    """The scans whose stacked results scans of `late` read turn by turn, with those results."""
+    makers = {v: e for e in eqns if e.primitive.name == "scan" for v in e.outvars}
+    read = {v for e in eqns for v in select_variables(e.invars)} | {*select_variables(late.outvars)}
+    found: dict[Eqn, set[Var]] = {}
+    for eqn in late.eqns:
+        for i, v in enumerate(eqn.invars):
+            if type(v) is Literal or v not in makers:
+                continue
+            inside = reads_in_turns(eqn, i, makers[v], v)
+            if inside and v not in read:
+                found.setdefault(makers[v], set()).add(v)
+            else:
+                read.add(v)  # type: ignore[arg-type]
+    return {scan: inside - read for scan, inside in found.items() if inside - read}
+
+
+def reads_in_turns(eqn: Eqn, i: int, scan: Eqn, v: Var) -> bool:
+    """Whether the operand `i` of an equation is read turn by turn as `scan` stacks it."""
+    if eqn.primitive is not scan.primitive:
+        return False
+    same = all(eqn.params[k] == scan.params[k] for k in ("length", "reverse"))
+    rows = eqn.params["num_consts"] + eqn.params["num_carry"]
+    return same and i >= rows and list(scan.outvars).index(v) >= scan.params["num_carry"]
+
+
+def divide(
+    eqns: Sequence[Eqn], late: Jaxpr, made: Sequence[int], alive: Sequence[int], most: float
+) -> Stages:
+    """Stages that make at most so many bytes, of equations and of what reads their values.
+
+    Each equation of `late` has the stage of the equations that read the same values as it does.
+    """
+    places, stage, cuts = dict[Eqn, int](), 0, set(find_cuts(made, alive, most))
+    at: dict[Var, int] = {}
+    for i, eqn in enumerate(eqns):
+        stage += i in cuts
+        places[eqn] = stage
+        for v in select_variables(eqn.invars):
+            at.setdefault(v, stage)
+    readers = {v: {places[e]} for e in eqns for v in e.outvars if v in late.outvars}
+    for eqn in eqns:
+        for v in eqn.outvars:
+            at.setdefault(v, places[eqn])
+    for eqn in late.eqns:
+        reads = select_variables(eqn.invars)
+        places[eqn] = max([at.get(v, 0) for v in reads], default=0)
+        at.update(dict.fromkeys(eqn.outvars, places[eqn]))
+        for v in reads:
+            readers.setdefault(v, set()).add(places[eqn])
+    large = {e for e, size in zip(eqns, made, strict=True) if size > most}
+    scans = {e: inside for e, inside in find_scans(eqns, late).items() if e in large}
+    return Stages(places, readers, scans)
+
+
+def keep_values(jaxpr: Jaxpr, kept: set[Var]) -> tuple[Jaxpr, Jaxpr, int]:
+    """A closed jaxpr that also gives the values to keep, and one that is given them.
+
+    The first maps the inputs to the outputs and then the kept values, the second the inputs and
+    then the kept values to the outputs; also returned: how many they are.
+    """
+    saved = [v for v in jaxpr.invars if v in kept]  # what a scan carries
+    early, late = [], []
+    for eqn in jaxpr.eqns:
+        more = less = eqn
+        within: list[Var] = []
+        if eqn.primitive.name == "scan":
+            more, less, within = stack_values(eqn, kept)
+        chosen = [v for v in eqn.outvars if v in kept]
+        early.append(more)
+        if len(chosen) < len(eqn.outvars) or not eqn.outvars:
+            outvars = [Var(v.aval) if v in kept else v for v in eqn.outvars]
+            late.append(less.replace(outvars=outvars))
+        saved += [*chosen, *within]
+    return (
+        jaxpr.replace(outvars=[*jaxpr.outvars, *saved], eqns=early),
+        jaxpr.replace(invars=[*jaxpr.invars, *saved], eqns=late),
+        len(saved),
+    )
+
+
+def stack_values(eqn: Eqn, kept: set[Var]) -> tuple[Eqn, Eqn, list[Var]]:
+    """A scan that also stacks the values to keep, as ys; one that reads them, as xs; and these."""
+    first, second, n = keep_values(eqn.params["jaxpr"], kept)
+    if not n:
+        return eqn, eqn, []
+    params = {**eqn.params, "jaxpr": first}
+    avals = eqn.primitive.abstract_eval(*[a.aval for a in eqn.invars], **params)
+    within = [Var(a) for a in avals[len(eqn.outvars) :]]
+    more = eqn.replace(params=params, outvars=[*eqn.outvars, *within])
+    linear = (*eqn.params["linear"], *[False] * n)
+    params = {**eqn.params, "jaxpr": second, "linear": linear}
+    return more, eqn.replace(params=params, invars=[*eqn.invars, *within]), within
+
+
+def repeat_in_turns(scan: Eqn, again: Eqn, later: Eqn, kept: set[Var]) -> Eqn:
+    """`later`, a scan of what `scan` stacks, that computes it in its turns, as `again` does."""
+    n, m = scan.params["num_consts"], scan.params["num_carry"]
+    body, rest = again.params["jaxpr"], later.params["jaxpr"]
+    rows = later.params["num_consts"] + later.params["num_carry"]
+    made = dict(zip(scan.outvars[m:], body.outvars[m:], strict=True))
+    found = {
+        v: made[a]
+        for v, a in zip(rest.invars[rows:], later.invars[rows:], strict=True)
+        if type(a) is not Literal and a in made and a not in kept
+    }
+    body = quiet_jaxpr(body.replace(outvars=select_variables(found.values())))
+    used = {*body.outvars, *[v for e in body.eqns for v in select_variables(e.invars)]}
+    given = list(zip(body.invars, again.invars, strict=True))
+    fixed, rows_again = [[x for x in xs if x[0] in used] for xs in (given[:n], given[n + m :])]
+    own = [x for x in zip(rest.invars, later.invars, strict=True) if x[0] not in found]
+    operands = [*fixed, *own[:rows], *rows_again, *own[rows:]]
+    linear = dict(zip(rest.invars, later.params["linear"], strict=True))
+    eqns = [e.replace(invars=rename_atoms(e.invars, found)) for e in rest.eqns]
+    jaxpr = rest.replace(
+        invars=[v for v, _ in operands],
+        outvars=rename_atoms(rest.outvars, found),
+        eqns=[*body.eqns, *eqns],
+    )
+    params = {
+        **later.params,
+        "jaxpr": jaxpr,
+        "linear": tuple(linear.get(v, False) for v in jaxpr.invars),
+        "num_consts": later.params["num_consts"] + len(fixed),
+    }
+    return later.replace(invars=[a for _, a in operands], params=params)
+
+
+def list_reads(eqns: Iterable[Eqn]) -> dict[Var, None]:
+    return dict.fromkeys(v for e in eqns for v in select_variables(e.invars))
+
+
+def name_residuals(late: Jaxpr, residuals: Sequence[Atom]) -> Jaxpr:
+    """A program without its first inputs, in which the variables of another stand for them."""
+    names = dict(zip(late.invars, residuals))
+    return late.replace(
+        invars=late.invars[len(residuals) :],
+        outvars=rename_atoms(late.outvars, names),
+        eqns=[e.replace(invars=rename_atoms(e.invars, names)) for e in late.eqns],
+    )
+
+
+def write_stages(
+    early: Jaxpr, late: Jaxpr, kept: set[Var], stages: Stages, cut: Callable, wrap: Callable
+) -> tuple[Jaxpr, Jaxpr, int]:
+    """A closed jaxpr that also gives the values to keep, and what is left of `late`, given them.
+
+    `late` reads variables of `early`: its own inputs are given last. The second program takes the
+    inputs of `early`, the kept values and the inputs of `late`. `cut(jaxpr)` cuts the program of a
+    stage, as `keep_values` does; each that computes values again is then one equation,
+    `wrap(jaxpr, invars, outvars)`. Also returned: how many are kept.
+    """
+    groups: list[tuple[list[Eqn], list[Eqn]]] = [([], []) for _ in range(stages.count)]
+    for k, program in enumerate((early, late)):
+        for eqn in program.eqns:
+            groups[stages.places.get(eqn, 0)][k].append(eqn)
+    needed = [{*select_variables(late.outvars)}]
+    for _, own in groups[:0:-1]:
+        needed.append(needed[-1] | {*list_reads(own)})
+    first: list[Eqn] = []
+    saved: list[Var] = []
+    rest: list[Eqn] = []
+    for (eqns, own), after in zip(groups, reversed(needed), strict=True):
+        if eqns and eqns[0] in stages.turns:
+            scan = eqns[0]
+            more, less, within = stack_values(scan, kept)
+            first.append(more)
+            saved += [*[v for v in scan.outvars if v in kept], *within]
+            inside = stages.turns[scan] - kept
+            rest += [
+                e
+                if inside.isdisjoint(select_variables(e.invars))
+                else repeat_in_turns(scan, less, e, kept)
+                for e in own
+            ]
+            continue
+        more, again, _ = cut(early.replace(eqns=eqns))
+        first += more.eqns
+        saved += again.invars[len(early.invars) :]
+        reads = list_reads(own) | dict.fromkeys(after)
+        made = {v for e in again.eqns for v in e.outvars}
+        again = quiet_jaxpr(again.replace(outvars=[v for v in reads if v in made]))
+        if again.eqns:
+            own = [wrap(*enclose([*again.eqns, *own], after, late))]
+        rest += own
+    inputs = [*early.invars, *saved, *late.invars]
+    return (
+        early.replace(outvars=[*early.outvars, *saved], eqns=first),
+        late.replace(invars=inputs, eqns=rest),
+        len(saved),
+    )
+
+
+def enclose(
+    eqns: Sequence[Eqn], needed: set[Var], late: Jaxpr
+) -> tuple[Jaxpr, list[Var], list[Var]]:
+    """Equations as a program that gives what is needed of them; what it takes, and what it gives.
+
+    First it takes what is known, then what `late` makes or is given.
+    """
+    made = {v for e in eqns for v in e.outvars}
+    unknown = {*late.invars, *[v for e in late.eqns for v in e.outvars]}
+    free = [v for v in list_reads(eqns) if v not in made]
+    invars = [v for v in free if v not in unknown] + [v for v in free if v in unknown]
+    outvars = [v for e in eqns for v in e.outvars if v in needed]
+    return Jaxpr([], invars, outvars, eqns, late.name), invars, outvars
