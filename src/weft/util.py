@@ -11,7 +11,7 @@ import io
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import partial, update_wrapper
 from itertools import compress
 from operator import call, not_
 from typing import Any
@@ -257,4 +257,13 @@ def fun_name(fun: Any) -> str:
     """The name a user knows a callable by."""
     while hasattr(fun, "func") and not hasattr(fun, "__name__"):  # functools.partial
         fun = fun.func
-    return getattr(fun, "__name__", type(fun).__name__)
+    name = getattr(fun, "__name__", None)
+    return name if isinstance(name, str) else type(fun).__name__
+
+
+def copy_names(wrapper: Any, fun: Any) -> Any:
+    """`functools.update_wrapper`, also by an object whose `__name__` is no string."""
+    try:
+        return update_wrapper(wrapper, fun)
+    except TypeError:
+        return update_wrapper(wrapper, fun, ("__doc__",))

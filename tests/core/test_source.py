@@ -7,6 +7,7 @@ import weft
 import weft.numpy as jnp
 from weft.core import source
 from weft.core.source import JVP, TRANSPOSE, VMAP, SourceInfo, path_text
+from weft.util import copy_names, fun_name
 
 
 @pytest.mark.parametrize(
@@ -89,3 +90,16 @@ def test_what_has_no_source():
     jaxpr = weft.make_jaxpr(eval(compile("lambda x: f(x)", "made", "eval"), {"f": jnp.sin}))(1.0)
     assert source.source_text(jaxpr.jaxpr.eqns[0].source) == ""
     assert source.source_line(jaxpr.jaxpr.eqns[0].source) == "made:1"
+
+
+def test_names_of_objects_that_have_none():
+    """Objects of libraries have what they like as `__name__`."""
+
+    class Odd:
+        __name__ = 0
+
+        def __call__(self, x):
+            return x
+
+    assert fun_name(Odd()) == "Odd" and copy_names(lambda x: x, Odd()).__name__ == "<lambda>"
+    assert float(weft.jit(weft.vmap(Odd()))(weft.numpy.ones(2)).sum()) == 2

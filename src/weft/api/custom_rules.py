@@ -27,7 +27,7 @@ from weft.primitives.layout import convert, copy, zeros
 from weft.primitives.varying import psum_invariant_p
 from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, tree_map, unflatten
 from weft.transforms.hoist import Hoisted, find_closed_over, substitute
-from weft.util import Record, find_global_name, fun_name
+from weft.util import Record, copy_names, find_global_name, fun_name
 
 
 def stop_gradient(x: Any) -> Any:
@@ -166,7 +166,7 @@ class _CustomFunction:
         nondiff_argnames: str | Sequence[str] = (),
     ):
         check_callable(type(self).__name__, fun, wraps=True)
-        functools.update_wrapper(self, fun)
+        copy_names(self, fun)
         self.fun = fun
         self.__name__ = fun_name(fun)
         self._positional = ArgumentBinder(fun)

@@ -26,7 +26,7 @@ from weft.primitives.layout import convert
 from weft.pytrees import PyTreeDef, flatten, tree_map, unflatten
 from weft.transforms.batch import unmapped_aval
 from weft.transforms.hoist import find_closed_over, substitute
-from weft.util import find_global_name, fun_name, merge, partition
+from weft.util import copy_names, find_global_name, fun_name, merge, partition
 
 
 class custom_vmap:
@@ -52,7 +52,7 @@ class custom_vmap:
 
     def __init__(self, fun: Callable):
         check_callable("custom_vmap", fun, wraps=True)
-        functools.update_wrapper(self, fun)
+        copy_names(self, fun)
         self.fun = fun
         self.__name__ = fun_name(fun)
         self._positional = ArgumentBinder(fun)

@@ -30,7 +30,7 @@ from weft.options import config, trace_context
 from weft.parallel.constraint import constrain_values
 from weft.passes import find_passes
 from weft.pytrees import flatten
-from weft.util import find_global_name, fun_name
+from weft.util import copy_names, find_global_name, fun_name
 from weft.watch.captures import check_captures
 from weft.watch.key_reuse import check_keys
 from weft.xla.array import ArrayImpl
@@ -177,7 +177,7 @@ class JitFunction:
             call = delete_donated(call)
         if any(static):
             call = name_unhashable(call, self)
-        functools.update_wrapper(call, fun)
+        copy_names(call, fun)
         call.__dict__.pop("__weft_programs__", None)
 
         call.trace, call.lower, call.eval_shape = self.trace, self.lower, self.eval_shape

@@ -73,7 +73,7 @@ def programs_of(fun: Callable) -> Programs:
     that one of its own programs refers to. An object that can be called has them too if it is equal
     to itself alone, and its attributes are not the leaves of a pytree.
     """
-    kind = type(fun)
+    kind: Any = type(fun)
     if kind is not types.FunctionType and not (
         kind.__hash__ is object.__hash__
         and type(getattr(fun, "__dict__", None)) is dict

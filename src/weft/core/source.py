@@ -7,7 +7,6 @@ frames out of the traceback of an error on its way to the user.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import linecache
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from jaxlib import _jax
 from weft.core.trace import current, get_traceback
 from weft.errors import is_own_file
 from weft.options import config
+from weft.util import copy_names
 
 _KEPT = 2  # of our frames, those nearest to the error
 _LONGEST = 60  # characters of source text shown in a message
@@ -209,4 +209,4 @@ def boundary(fun: Callable, like: Callable | None = None) -> Callable:
             error.__traceback__ = trim_traceback(error.__traceback__)
             raise
 
-    return functools.update_wrapper(call, like or fun)
+    return copy_names(call, like or fun)
