@@ -411,6 +411,7 @@ ALSO_TESTED_IN = {
     "parallel/on8/test_shard_map.py": (
         "api/bodies.py api/while_loop.py control/loop.py control/loop_bodies.py"
     ),
+    "parallel/on8/test_sharding.py": "mesh/spec.py",
     "parallel/test_processes.py": "api/pmap.py",
     "primitives/test_checks.py": (
         "control/cond.py primitives/dynamic_slicing.py transforms/check.py"

@@ -42,3 +42,8 @@ def test_specs_compare_as_in_jax():
     assert P("x", "y").index("y") == 1 and P("x", None, None).count(None) == 2
     assert weft.tree.leaves({"a": P("x"), "b": P(None, "y")}) == [P("x"), P(None, "y")]
     assert P("x", reduced={"y"}).reduced == {"y"} and P("x").unreduced == frozenset()
+
+
+def test_axes_of_the_mesh_by_axis_of_the_array():
+    spec = P("x", None, ("y", "z"), P.UNCONSTRAINED)
+    assert [spec.axes(i) for i in range(5)] == [("x",), (), ("y", "z"), (), ()]

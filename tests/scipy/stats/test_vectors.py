@@ -36,6 +36,8 @@ def test_multinomial():
         rtol=1e-5,
     )
     assert stats.multinomial.logpmf(jnp.array([0, 3]), 3, jnp.array([0.0, 1.0])) == 0
+    for n, p in ((3, [-0.5, 1.5]), (3, [1.5, 0.0]), (-1, [0.5, 0.5])):  # none is a distribution
+        assert np.isnan(stats.multinomial.pmf(jnp.array([1, 2]), n, jnp.array(p)))
     with pytest.raises(ShapeError, match="last axes of equal size"):
         stats.multinomial.logpmf(jnp.ones(3), 3, jnp.ones(2))
 
