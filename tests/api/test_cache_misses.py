@@ -222,3 +222,53 @@ def test_log_compiles(caplog):
     said = [r.getMessage() for r in caplog.records if r.name.startswith("weft.")]
     assert said[0].startswith("traced <lambda> for (f32[], i8[2]) in ") and said[0].endswith(" ms")
     assert said[1].startswith(("compiled _lambda_ in ", "loaded from the disk cache _lambda_ in "))
+
+
+# --- hints, once a place ----------------------------------------------------------------------
+
+
+def hints_of(caplog, call, times):
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "weft.trace"):
+        for i in range(times):
+            call(i)
+    return [r.getMessage() for r in caplog.records]
+
+
+def test_functions_made_in_a_loop_are_told_of_once(caplog):
+    (line,) = hints_of(caplog, lambda i: jit(lambda x: x + i).trace(1.0), 70)
+    assert line.startswith("30 functions <lambda> were jitted and traced at test_cache_misses.py:")
+    assert "Hint: jit one, outside of the loop" in line
+    quiet = lambda i: jit(lambda x: x * i).trace(1.0)
+    with weft.config.scope(hints=False):
+        assert not hints_of(caplog, quiet, 40)
+
+
+def test_functions_of_one_code_from_different_places_are_no_mistake(caplog):
+    wrap = lambda f: jit(lambda x: f(x))
+    one = lambda i: wrap(jnp.sin).trace(1.0)
+    other = lambda i: wrap(jnp.cos).trace(1.0)
+    assert not hints_of(caplog, one, 29)
+    assert not hints_of(caplog, other, 40)
+
+
+@pytest.mark.parametrize(
+    "fun, call, why",
+    [
+        (
+            jit(lambda x, n: x * n, static_argnums=1),
+            lambda f, i: f.trace(1.0, i),
+            "argument `n` was",
+        ),
+        (
+            jit(lambda x: x + 1),
+            lambda f, i: f.trace(np.ones(i)),
+            "argument `x` was f32[28], is f32",
+        ),
+    ],
+    ids=["static", "shape"],
+)
+def test_many_kinds_of_calls_are_told_of_once_with_the_difference(caplog, fun, call, why):
+    (line,) = hints_of(caplog, lambda i: call(fun, i), 70)
+    assert "<lambda> was traced for 30 kinds of calls, the last at test_cache_misses.py:" in line
+    assert why in line

@@ -43,6 +43,7 @@ def test_small_consts_are_written_and_large_ones_passed():
     np.testing.assert_array_equal(outs[1], large)
 
 
+@pytest.mark.filterwarnings("ignore:Some donated buffers")
 @pytest.mark.parametrize("donated", [(0,), (2,), (1, 3), (0, 2, 3)])
 @pytest.mark.parametrize("keep_unused", [True, False])
 def test_donated_parameters_are_counted_among_those_that_are_left(donated, keep_unused):

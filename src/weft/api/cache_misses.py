@@ -62,6 +62,32 @@ def explain_call(
     log_reason(fun, why)
 
 
+MANY = 30  # traces of one place, from where on it is said
+FIRSTS: weakref.WeakKeyDictionary[types.CodeType, int] = weakref.WeakKeyDictionary()
+_places: weakref.WeakKeyDictionary[types.CodeType, str] = weakref.WeakKeyDictionary()
+
+
+def say_many_functions(fun: Callable, code: types.CodeType) -> None:
+    """Log that functions of one code are made and traced at one place, again and again."""
+    place = source_line(get_traceback())
+    if place and _places.setdefault(code, place) == place and FIRSTS[code] == MANY:
+        logger.warning(
+            "%d functions %s were jitted and traced at %s, and each was compiled. Hint: jit one, "
+            "outside of the loop; config.update('hints', False) silences this.",
+            *(MANY, fun_name(fun), place),
+        )
+
+
+def say_many_programs(fun: Callable, rest: Callable, call: Call, earlier: Sequence[Call]) -> None:
+    """Log that a function is traced for many kinds of calls, and how the last one differs."""
+    place = source_line(get_traceback()) or "an unknown line"
+    logger.warning(
+        "%s was traced for %d kinds of calls, the last at %s: %s "
+        "config.update('hints', False) silences this.",
+        *(fun_name(fun), MANY, place, differences(fun, rest, call, earlier)),
+    )
+
+
 def explain_function(fun: Callable) -> None:
     """Log why a function that has no programs is traced, unless it is for the first time."""
     log_reason(fun, unknown_function(fun))

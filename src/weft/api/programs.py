@@ -142,7 +142,7 @@ class StagedProgram(NamedTuple):
 
     def place(self, leaves: Sequence[Any]) -> Placement:
         """Where to run on the arguments that the jaxpr takes."""
-        return place_program(self.jaxpr, self.consts, leaves, self.spec)
+        return place_program(self.jaxpr, self.consts, leaves, self.spec, self.argument_names)
 
     def run(self, leaves: Sequence[Any], placement: Placement | None = None) -> tuple:
         """The results of the jaxpr, and how C++ may run it: see `run_program`."""

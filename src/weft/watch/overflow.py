@@ -45,8 +45,8 @@ def programs_in(bodies: Sequence[Body]) -> list[Jaxpr]:
 
 def is_checked(eqn: Eqn) -> bool:
     """Whether the result of an equation is compared with what it is in floats."""
-    out = eqn.outvars[0].aval if eqn.outvars else None
-    if not dtypes.is_integer(getattr(out, "dtype", None)) or not dtypes.is_signed(out.dtype):
+    dtype = getattr(eqn.outvars[0].aval, "dtype", None) if eqn.outvars else None
+    if dtype is None or not dtypes.is_integer(dtype) or not dtypes.is_signed(dtype):
         return False
     if eqn.primitive.name == "convert_element_type":
         source = eqn.invars[0].aval.dtype

@@ -5,6 +5,7 @@ What is written is hlo.py's; compiling the text is compile.py's.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +13,8 @@ import numpy as np
 
 from weft.core.aval import words_of
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of, held_jaxprs, subjaxprs
-from weft.core.source import SourceInfo, path_text
+from weft.core.source import SourceInfo, path_text, source_line
+from weft.core.trace import get_traceback
 from weft.mesh.client import platform_of
 from weft.options import config
 from weft.passes.dce import dce_jaxpr
@@ -176,6 +178,7 @@ def alias_attributes(
     if parameters or results:
         free = [o for o in free if results and results[o] is not None]
     attrs = [""] * len(jaxpr.invars)
+    unused = []
     for i in donated:
         aval = jaxpr.in_avals[i].strong()
         place = parameters[i] if parameters else None
@@ -183,7 +186,17 @@ def alias_attributes(
         fit = next((o for o in fits if jaxpr.out_avals[o].strong() is aval), None)
         if fit is None:
             attrs[i] = "jax.buffer_donor = true"
+            if not parameters:
+                unused.append(jaxpr.in_avals[i])
         else:
             free.remove(fit)
             attrs[i] = f"tf.aliasing_output = {fit} : i32"
+    if unused:
+        place = source_line(get_traceback()) or "an unknown line"
+        warnings.warn(
+            f"Some donated buffers were not usable: {', '.join(map(str, unused))}, for no result "
+            f"that is left has the type, in the program called at {place}. Hint: drop them from "
+            "donate_argnums.",
+            stacklevel=2,
+        )
     return attrs

@@ -5,7 +5,7 @@ Shardings are mesh/sharding.py's; here they are only compared.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from weft.core.aval import typeof
@@ -43,8 +43,16 @@ def bound_to(x: Any) -> Any:
     return getattr(x, "sharding", None)
 
 
-def placement_of(args: Sequence[Any], over: Sequence[Any] = ()) -> Placement:
-    """Where to compute on these values, with a program that names the shardings in `over`."""
+def placement_of(
+    args: Sequence[Any],
+    over: Sequence[Any] = (),
+    op: str = "array",
+    names: Callable[[], Sequence[str]] = tuple,
+) -> Placement:
+    """Where to compute on these values, with a program that names the shardings in `over`.
+
+    `names()` are those of the values, for errors.
+    """
     kinds = list(map(bound_to, args))
     named = [*over, *filter(None, kinds)]
     if not named:
@@ -54,8 +62,7 @@ def placement_of(args: Sequence[Any], over: Sequence[Any] = ()) -> Placement:
     devices = first._device_assignment
     for s in named:
         if s is not first and s._device_assignment != devices:
-            value = next((typeof(x) for x, k in zip(args, kinds, strict=True) if k is s), "a value")
-            raise placement_error(value, s, first)
+            raise placement_error(op, args, names(), kinds, s, first)
     if wide is None:
         return Placement(devices, True, first)
     arguments = [s if hasattr(s, "mesh") else None for s in kinds]
@@ -91,11 +98,20 @@ def device_names(sharding: Any) -> str:
     return names[0] if len(names) == 1 else f"{len(names)} devices ({', '.join(names)})"
 
 
-def placement_error(value: Any, one: Any, other: Any) -> ValueError:
-    """The error for values on different devices."""
+def placement_error(
+    op: str, args: Sequence[Any], names: Sequence[str], kinds: Sequence[Any], one: Any, other: Any
+) -> ValueError:
+    """The error for values on different devices, of which each is bound to one of `kinds`."""
+
+    def show(sharding: Any, unknown: str) -> str:
+        i = next((i for i, k in enumerate(kinds) if k is sharding), None)
+        if i is None:
+            return unknown
+        return f"{names[i]}, {typeof(args[i])}," if names else str(typeof(args[i]))
+
     target = "NamedSharding(mesh, P())" if hasattr(other, "mesh") else "y.sharding"
     return ValueError(
-        f"array: operands must be on one device, or over one mesh; got {value} on "
-        f"{device_names(one)} where another is on {device_names(other)}. "
-        f"Hint: weft.device_put(x, {target})."
+        f"{op}: operands must be on one device, or over one mesh; got {show(one, 'a value')} on "
+        f"{device_names(one)} where {show(other, 'another') if names else 'another'} is on "
+        f"{device_names(other)}. Hint: weft.device_put(x, {target})."
     )

@@ -52,7 +52,7 @@ def run_program(
     if config.no_execution:
         raise RuntimeError(f"{spec.name}: must not be run under no_execution; got a call.")
     if placement is None:
-        placement = place_program(jaxpr, consts, args, spec)
+        placement = place_program(jaxpr, consts, args, spec, names)
     observer = find_observer()
     if observer is None:
         run = find_executable(jaxpr, consts, spec, placement)
@@ -85,19 +85,28 @@ def find_executable(
 
 
 def place_program(
-    jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], spec: JitSpec
+    jaxpr: Jaxpr,
+    consts: Sequence[Any],
+    args: Sequence[Any],
+    spec: JitSpec,
+    names: Callable[[], Sequence[str]] = tuple,
 ) -> Placement:
     """Where to run a program: where its operands are bound to and its shardings say."""
+    op = "array" if names is tuple else "jit"
     if spec.device is not None:
         return on_device(spec.device, True)
     named = shardings_in(jaxpr)
     if not consts and not spec.in_shardings and not spec.out_shardings:
-        return placement_of(args, named)
+        return placement_of(args, named, op, names)
     places = spec.in_shardings or (None,) * len(args)
     over = [*filter(None, (*places, *spec.out_shardings)), *named]
     free = [x for x, s in zip(args, places, strict=True) if s is None]
     consts = [c for c in consts if wide_sharding(c) is not None]
-    found = placement_of([*consts, *free], over)
+    label = lambda: [
+        *["a value that it closes over"] * len(consts),
+        *[n for n, s in zip(names(), places) if s is None],
+    ]
+    found = placement_of([*consts, *free], over, op, tuple if op == "array" else label)
     if not found.partitioned:
         return found
     rest = iter(found.arguments[len(consts) :])

@@ -325,11 +325,11 @@ BAD = {
     "two meshes": (
         lambda: jit(lambda x, y: x + y)(
             device_put(X, ROWS), device_put(X, NamedSharding(HALF, P("x")))), ValueError,
-        "operands must be on one device, or over one mesh; got f32[8,2] on 4 devices"),
+        "jit: operands must be on one device, or over one mesh; got argument `y` of <lambda> at "),
     "a mesh and a device": (
         lambda: jit(lambda x, y: x + y)(device_put(X, ROWS), device_put(X, DEVICES[1])), ValueError,
-        "operands must be on one device, or over one mesh; got f32[8,2] on CpuDevice(id=1) where "
-        f"another is on 8 devices ({', '.join(map(repr, DEVICES))}). Hint: weft.device_put(x, "
+        ", f32[8,2], is on "
+        f"8 devices ({', '.join(map(repr, DEVICES))}). Hint: weft.device_put(x, "
         "NamedSharding(mesh, P()))."),
     "two meshes asked": (
         lambda: jit(same, in_shardings=NamedSharding(HALF, P("x")), out_shardings=ROWS)(X),

@@ -670,7 +670,7 @@ BAD = {
     "two meshes": (
         lambda: jit(lambda x: on_line(same)(x) + shard_map(
             same, mesh=Mesh(DEVICES[:4], ("x",)), in_specs=P("x"), out_specs=P("x"))(x))(X),
-        ValueError, "array: operands must be on one device, or over one mesh; got "),
+        ValueError, "jit: operands must be on one device, or over one mesh; got "),
     "elsewhere": (lambda: on_line(same)(weft.device_put(X, weft.devices()[3])), ValueError,
         "got f32[8,2] on CpuDevice(id=3) where another is on 8 devices"),
 }  # fmt: skip
