@@ -13,7 +13,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial, update_wrapper
 from itertools import compress
-from operator import call, not_
+from numbers import Number
+from operator import call, index, not_
 from typing import Any
 
 
@@ -188,6 +189,56 @@ def list_items(op: str, name: str, value: Iterable[Any]) -> list[Any]:
         return list(value)
     except TypeError:
         raise TypeError(f"{op}: {name} must be a sequence; got {value!r}.") from None
+
+
+class SymbolicSize:
+    """The base of sizes that are numbers only where an exported program is called (export/)."""
+
+    __slots__ = ()
+
+    def stage(self, trace: Any) -> Any:
+        """The size as a value of a program that is being written."""
+        raise NotImplementedError
+
+    def choose(self, other: Any, kind: str) -> Any:
+        """The larger ("max") or the smaller ("min") of this and another size."""
+        raise NotImplementedError
+
+    def is_below(self, limit: int) -> bool:
+        """Whether it is known to be less than a number."""
+        raise NotImplementedError
+
+
+Number.register(SymbolicSize)
+
+
+def as_size(n: Any) -> Any:
+    """A size as a Python int; a symbolic one as it is."""
+    return n if isinstance(n, SymbolicSize) else index(n)
+
+
+def max_size(a: Any, b: Any) -> Any:
+    """The larger of two sizes."""
+    if isinstance(b, SymbolicSize):
+        a, b = b, a
+    return a.choose(b, "max") if isinstance(a, SymbolicSize) else max(a, b)
+
+
+def min_size(a: Any, b: Any) -> Any:
+    """The smaller of two sizes."""
+    if isinstance(b, SymbolicSize):
+        a, b = b, a
+    return a.choose(b, "min") if isinstance(a, SymbolicSize) else min(a, b)
+
+
+def is_below(n: Any, limit: int) -> bool:
+    """Whether a size is known to be less than a number."""
+    return n < limit if type(n) is int else n.is_below(limit)
+
+
+def has_symbolic_size(xs: Any) -> bool:
+    """Whether a sequence holds a symbolic size."""
+    return isinstance(xs, Iterable) and any(isinstance(n, SymbolicSize) for n in xs)
 
 
 class Record:

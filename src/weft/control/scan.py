@@ -41,8 +41,8 @@ class Scan(Loop, SavingRule):
     name = "scan"
 
     def bodies(self, params):
-        jaxpr, (n, m), turns = params["jaxpr"], count_groups(params), range(params["length"])
-        turns = turns[::-1] if params["reverse"] else turns
+        jaxpr, (n, m), length = params["jaxpr"], count_groups(params), params["length"]
+        turns = range(length)[:: -1 if params["reverse"] else 1] if type(length) is int else None
         return [Body(jaxpr, "jaxpr", "turns", range(len(jaxpr.invars)), range(n, n + m), turns)]
 
     def abstract_eval(self, *avals, jaxpr, length, num_carry, **params):
@@ -275,8 +275,8 @@ def run_known_part(
 def write_scan(hlo: Any, operands: tuple[list, list, list], params: dict) -> list:
     """A while loop over chunks of `unroll` steps, and what is left of them in a row."""
     (consts, carry, xs), jaxpr, length = operands, params["jaxpr"], params["length"]
-    chunk = max(1, min(params["unroll"], length))
-    rest = length % chunk if length > chunk else length
+    chunk = max(1, min(params["unroll"], length)) if type(length) is int else 1
+    rest = length % chunk if type(length) is not int or length > chunk else length
     y_avals = jaxpr.out_avals[len(carry) :]
 
     def steps(start: Any, count: int, carry: list, stacks: list) -> list:
@@ -291,7 +291,7 @@ def write_scan(hlo: Any, operands: tuple[list, list, list], params: dict) -> lis
 
     stacks = [hlo.constant(0, unmapped_aval(a.strong(), length, 0)) for a in y_avals]
     state = [*carry, *stacks]
-    if rest < length:
+    if rest != length:
         limit = length - rest
         index = ShapedArray((), np.dtype(np.int32))
         start = hlo.constant(0, index)

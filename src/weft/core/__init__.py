@@ -10,6 +10,8 @@ from weft.core.aval import AbstractValue, ShapedArray
 from weft.core.jaxpr import Atom, eval_jaxpr
 from weft.core.trace import Trace, Tracer, ensure_compile_time_eval, eval_context
 from weft.util import list_public
+from weft.util import max_size as max_dim
+from weft.util import min_size as min_dim
 
 __all__ = [
     "AbstractValue", "Atom", "ParamDict", "ShapedArray", "Trace", "Tracer", "Value",
@@ -19,13 +21,3 @@ __dir__ = list_public(__name__)
 
 ParamDict = dict[str, Any]
 Value = Any
-
-
-def max_dim(d1: int, d2: int) -> int:
-    """The greater of two sizes of axes."""
-    return max(d1, d2)
-
-
-def min_dim(d1: int, d2: int) -> int:
-    """The lesser of two sizes of axes."""
-    return min(d1, d2)

@@ -15,6 +15,7 @@ import numpy as np
 from weft import dtypes
 from weft.errors import DtypeError, ShapeError
 from weft.options import x64_cell
+from weft.util import as_size
 
 LARGEST = 2**63 // 16  # elements, of which those of the widest dtype have 16 bytes
 
@@ -75,7 +76,7 @@ class ShapedArray(AbstractValue):
 
     @classmethod
     def _intern(cls, shape: Any, dtype: Any, weak_type: bool, varying: Any) -> ShapedArray:
-        shape = tuple(int(d) for d in shape)
+        shape = tuple([d if type(d) is int else as_size(d) for d in shape])
         words = getattr(dtype, "words", None)  # of an element of an extended dtype
         dtype = np.dtype(dtype) if words is None else dtype
         key = (shape, dtype, bool(weak_type), varying)
@@ -92,7 +93,7 @@ class ShapedArray(AbstractValue):
         size = 1
         for d in shape:
             size *= d
-        if size >= LARGEST or 0 in shape:  # the engine ends the process, even of none of them
+        if type(size) is int and (size >= LARGEST or 0 in shape):  # the engine ends the process
             check_extent(shape, dtype)
         set_slot(self, "size", size)
         set_slot(self, "_text", None)
@@ -102,7 +103,7 @@ class ShapedArray(AbstractValue):
             set_slot(self, "hlo", physical.hlo)
         else:
             physical = self
-            dims = "".join(f"{d}x" for d in shape)
+            dims = "".join([f"{d}x" if type(d) is int else "?x" for d in shape])
             set_slot(self, "hlo", f"tensor<{dims}{dtypes.hlo_name(dtype)}>")
         set_slot(self, "physical", physical)
         return _INTERNED.setdefault(key, self)

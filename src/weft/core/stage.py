@@ -22,6 +22,7 @@ from weft.core.trace import Trace, Tracer, current, get_traceback, typed_values
 from weft.dtypes import NUMBERS
 from weft.errors import Origin, RefError
 from weft.options import config, named_axes, surroundings
+from weft.util import SymbolicSize
 
 
 def has_tracked_axes() -> bool:
@@ -122,6 +123,8 @@ class StageTrace(Trace):
                 x.check_live()
             elif type(x) is Linear:
                 raise LinearUsed
+            elif isinstance(x, SymbolicSize):
+                return x.stage(self).variable
             found = self.consts[id(x)] = (Var(typeof(x, op)), x)
         return found[0]
 

@@ -18,12 +18,21 @@ from weft.export.exported import (
     deserialize,
     export,
 )
+from weft.export.specs import (
+    SymbolicScope,
+    is_symbolic_dim,
+    symbolic_args_specs,
+    symbolic_dim_bounds,
+    symbolic_shape,
+)
 from weft.export.trees import register_namedtuple_serialization, register_pytree_node_serialization
 from weft.util import list_public
 
 __all__ = [
-    "DisabledSafetyCheck", "Exported", "default_export_platform", "deserialize", "export",
-    "maximum_supported_calling_convention_version", "minimum_supported_calling_convention_version",
-    "register_namedtuple_serialization", "register_pytree_node_serialization",
+    "DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform", "deserialize",
+    "export", "is_symbolic_dim", "maximum_supported_calling_convention_version",
+    "minimum_supported_calling_convention_version", "register_namedtuple_serialization",
+    "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_dim_bounds",
+    "symbolic_shape",
 ]  # fmt: skip
 __dir__ = list_public(__name__)

@@ -10,7 +10,8 @@ from weft.control.effects import OpaqueCall
 from weft.control.scan import bind_scan
 from weft.core.aval import typeof
 from weft.core.stage import stage_closed
-from weft.export.modules import call_module, find_custom_calls
+from weft.export.dynamic import INT, DynamicBuilder
+from weft.export.modules import call_module, find_custom_calls, refine_module
 from weft.primitives.layout import move_to_front
 from weft.util import merge, partition
 from weft.xla.hlo import Builder, PlaceholderMesh, Value
@@ -33,12 +34,16 @@ class CallExported(OpaqueCall):
                 f"it was exported for, {exported.nr_devices}; got {count}. Hint: put arguments "
                 "over a mesh, weft.device_put(x, exported.in_shardings_jax(mesh)[0])."
             )
-        module = exported._module_for(hlo.platform, [v.aval for v in args])
+        module, index = exported._module_for(hlo.platform)
+        leading = [] if index is None else [index]
+        if exported.uses_global_constants and not isinstance(hlo, DynamicBuilder):
+            module, leading = refine_module(module, leading, [v.aval for v in args]), []
         for target in find_custom_calls(module):
             check_registered(target, hlo.platform)
         shardings = [exported._in_named_shardings[i] for i in exported.module_kept_var_idx]
         args = constrain_lowered(hlo, args, shardings)
-        outs = call_module(hlo, module, args, result_avals)
+        given = [hlo.constant(i, INT) for i in leading]
+        outs = call_module(hlo, module, [*given, *args], result_avals)
         return constrain_lowered(hlo, outs, exported._out_named_shardings)
 
     def batch(self, axis, args, dims, **params):

@@ -12,6 +12,7 @@ It holds names, numbers and texts alone, of which nothing is executed.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import struct
@@ -22,6 +23,8 @@ from weft.core.aval import ShapedArray
 from weft.dtypes import float0, short_name
 from weft.errors import PytreeError
 from weft.export.modules import read_artefact
+from weft.export.solving import find_scope
+from weft.export.specs import SymbolicScope, read_sizes
 from weft.export.trees import read_tree, write_tree
 from weft.jaxpr.values import read_dtype
 from weft.mesh.mesh import AbstractMesh
@@ -55,11 +58,13 @@ def serialize_program(exported: Any, vjp_order: int) -> bytearray:
 
 def describe_program(exported: Any) -> dict[str, Any]:
     """All of a program but its module, as plain data."""
+    scope = find_scope(exported.in_avals)
     return {
         "fun_name": exported.fun_name,
         "in_tree": write_tree(exported.in_tree),
         "out_tree": write_tree(exported.out_tree),
         "in_avals": [*map(write_aval, exported.in_avals)],
+        "constraints": [c[0] for c in scope.constraints] if scope else [],
         "out_avals": [*map(write_aval, exported.out_avals)],
         "in_shardings": [*map(write_sharding, exported._in_named_shardings)],
         "out_shardings": [*map(write_sharding, exported._out_named_shardings)],
@@ -78,16 +83,16 @@ def describe_program(exported: Any) -> dict[str, Any]:
 def write_aval(aval: ShapedArray) -> list:
     """A type as plain data."""
     name = "float0" if aval.dtype == float0 else short_name(aval.dtype)
-    return [name, [*aval.shape], aval.weak_type]
+    return [name, ", ".join(map(str, aval.shape)), aval.weak_type]
 
 
-def read_aval(data: Sequence[Any]) -> ShapedArray:
-    """The type that `write_aval` wrote."""
+def read_aval(scope: SymbolicScope, data: Sequence[Any]) -> ShapedArray:
+    """The type that `write_aval` wrote, with sizes of a scope."""
     name, shape, weak = data
     dtype = float0 if name == "float0" else read_dtype(name)
     if dtype is None:
         raise ValueError(f"deserialize: a dtype must be one that weft has; got {name!r}.")
-    return ShapedArray(tuple(shape), dtype, bool(weak))
+    return ShapedArray(tuple(read_sizes(shape, scope)), dtype, bool(weak))
 
 
 def write_sharding(sharding: Any) -> Any:
@@ -164,12 +169,13 @@ def read_fields(given: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(
             f"deserialize: the calling convention must be from {least} to {most}; got {version}."
         )
+    read = functools.partial(read_aval, SymbolicScope(given["constraints"]))
     return {
         "fun_name": str(given["fun_name"]),
         "in_tree": read_tree(given["in_tree"]),
         "out_tree": read_tree(given["out_tree"]),
-        "in_avals": tuple(map(read_aval, given["in_avals"])),
-        "out_avals": tuple(map(read_aval, given["out_avals"])),
+        "in_avals": tuple(map(read, given["in_avals"])),
+        "out_avals": tuple(map(read, given["out_avals"])),
         "_in_named_shardings": tuple(map(read_sharding, given["in_shardings"])),
         "_out_named_shardings": tuple(map(read_sharding, given["out_shardings"])),
         "nr_devices": int(given["nr_devices"]),

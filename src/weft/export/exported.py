@@ -25,12 +25,14 @@ from weft.export.container import (
     read_container,
     serialize_program,
 )
+from weft.export.dims import evaluate_size
 from weft.export.lowering import lower_exported
-from weft.export.modules import find_custom_calls, read_artefact, refine_module, write_artefact
+from weft.export.modules import find_custom_calls, read_artefact, write_artefact
+from weft.export.solving import find_scope, solve_sizes
 from weft.mesh.client import default_device, platform_of
 from weft.mesh.sharding import NamedSharding
 from weft.primitives.layout import random_unwrap_p, random_wrap_p, zeros
-from weft.pytrees import PyTreeDef, flatten, unflatten
+from weft.pytrees import PyTreeDef, flatten, structure, unflatten
 from weft.util import insert_at
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
@@ -210,7 +212,8 @@ class Exported:
     def _check_types(self, avals: Sequence[ShapedArray]) -> None:
         """Raise where arguments have other types than those of the program."""
         for i, (got, want) in enumerate(zip(avals, self.in_avals, strict=True)):
-            if got.dtype != want.dtype or got.shape != want.shape:
+            fits = [type(n) is not int or n == m for n, m in zip(want.shape, got.shape)]
+            if got.dtype != want.dtype or got.ndim != want.ndim or not all(fits):
                 where = leaf_names("", self.in_tree)[i]
                 where = f"{('args', 'kwargs')[int(where[1])]}{where[3:]}"
                 raise ShapeError(
@@ -220,19 +223,30 @@ class Exported:
 
     def _call_flat(self, leaves: Sequence[Any]) -> list:
         """The flat results of flat arguments, with their derivative; float0 is left out of it."""
-        given = [x for x, a in zip(leaves, self.in_avals, strict=True) if not holds_nothing(a)]
-        hidden = {i: zeros(a) for i, a in enumerate(self.out_avals) if holds_nothing(a)}
-        return insert_at(self._apply(*given), hidden)
+        given = [
+            None if holds_nothing(a) else x for x, a in zip(leaves, self.in_avals, strict=True)
+        ]
+        out_avals = self._types_of_results(given)
+        hidden = {i: zeros(a) for i, a in enumerate(out_avals) if holds_nothing(a)}
+        return insert_at(self._apply(*[x for x in given if x is not None]), hidden)
+
+    def _types_of_results(self, leaves: Sequence[Any]) -> Sequence[ShapedArray]:
+        """The types of the results for flat arguments, None for those of float0."""
+        avals = [
+            want if x is None else typeof(x) for x, want in zip(leaves, self.in_avals, strict=True)
+        ]
+        sizes = solve_sizes(self.fun_name, self.in_avals, avals)
+        shape_of = lambda a: tuple([evaluate_size(n, sizes) for n in a.shape])
+        return [a.update(shape=shape_of(a)) for a in self.out_avals] if sizes else self.out_avals
 
     @functools.cached_property
     def _apply(self) -> Callable[..., tuple]:
         """The program as a function of flat arguments, with its derivative, without float0."""
         unseen = [i for i, a in enumerate(self.in_avals) if holds_nothing(a)]
-        kept = [i - sum(j < i for j in unseen) for i in self.module_kept_var_idx]
 
         @custom_vjp
         def apply(*leaves: Any) -> tuple:
-            return self._bind([leaves[i] for i in kept])
+            return self._bind(insert_at(leaves, dict.fromkeys(unseen)))
 
         def pull(leaves: tuple, cts: tuple) -> tuple:
             every = insert_at(leaves, dict.fromkeys(unseen))
@@ -258,23 +272,25 @@ class Exported:
         apply.__name__ = self.fun_name
         return jit(apply)
 
-    def _bind(self, kept: Sequence[Any]) -> tuple:
-        """The results, but for those of float0, of the arguments that the module takes."""
+    def _bind(self, leaves: Sequence[Any]) -> tuple:
+        """The results, but for those of float0, of flat arguments, of which those are None."""
+        out_avals = self._types_of_results(leaves)
         kept = [
-            random_unwrap_p.apply(x)[0] if dtypes.is_extended(typeof(x).dtype) else x for x in kept
+            random_unwrap_p.apply(x)[0] if dtypes.is_extended(typeof(x).dtype) else x
+            for x in [leaves[i] for i in self.module_kept_var_idx]
         ]
-        made = [a.update(dtype=bool) if holds_nothing(a) else a.physical for a in self.out_avals]
+        made = [a.update(dtype=bool) if holds_nothing(a) else a.physical for a in out_avals]
         outs = call_exported_p.apply(*kept, exported=self, result_avals=tuple(made))
         return tuple(
             [
                 random_wrap_p.apply(y, dtype=a.dtype)[0] if dtypes.is_extended(a.dtype) else y
-                for a, y in zip(self.out_avals, outs, strict=True)
+                for a, y in zip(out_avals, outs, strict=True)
                 if not holds_nothing(a)
             ]
         )
 
-    def _module_for(self, platform: str, avals: Sequence[ShapedArray]) -> Any:
-        """The module on a platform at arguments of these types."""
+    def _module_for(self, platform: str) -> tuple[Any, int | None]:
+        """The module, and for several platforms the index of this one."""
         allowed = DisabledSafetyCheck.platform() in self.disabled_safety_checks
         if platform not in self.platforms and not allowed:
             raise ValueError(
@@ -282,12 +298,9 @@ class Exported:
                 f"{' or '.join(self.platforms)}; got {platform}. Hint: "
                 f"export(f, platforms={(*self.platforms, platform)})."
             )
-        module = read_artefact(self.mlir_module_serialized)
-        if not self.uses_global_constants:
-            return module
-        several = len(self.platforms) > 1
         index = self.platforms.index(platform) if platform in self.platforms else 0
-        return refine_module(module, [index] if several else [], avals)
+        module = read_artefact(self.mlir_module_serialized)
+        return module, index if len(self.platforms) > 1 else None
 
 
 def holds_nothing(aval: ShapedArray) -> bool:
@@ -383,7 +396,7 @@ def export_program(
         platforms,
         artefact,
         lowered.kept,
-        len(platforms) > 1,
+        len(platforms) > 1 or find_scope(program.in_avals) is not None,
         lambda exported: export_derivative(exported, program),
         disabled,
     )
@@ -403,31 +416,46 @@ def check_custom_calls(name: str, artefact: bytes, disabled: Sequence[DisabledSa
 
 def export_derivative(exported: Exported, program: StagedProgram) -> Exported:
     """The exported reverse derivative of a program."""
-    jaxpr, consts, n = program.jaxpr, program.consts, len(program.in_avals)
-    hidden, hidden_results = program.hidden, program.hidden_results
+    jaxpr, consts, out_avals = program.jaxpr, program.consts, program.out_avals
+    primals = [a for i, a in enumerate(program.in_avals) if i not in program.hidden]
+    takes = [i for i, a in enumerate(primals) if dtypes.is_inexact(a.dtype)]
+    n, moving = len(primals), [dtypes.is_inexact(a.dtype) for a in jaxpr.out_avals]
 
     def fun_vjp(*args_and_cts: Any) -> tuple:
-        primals = [x for i, x in enumerate(args_and_cts[:n]) if i not in hidden]
-        cts = [x for i, x in enumerate(args_and_cts[n:]) if i not in hidden_results]
-        _, pull = vjp(lambda *xs: jaxpr(*consts, *xs), *primals)
-        grads = iter(pull(cts))
-        return tuple(
-            [
-                zeros(a.to_tangent()) if i in hidden else next(grads)
-                for i, a in enumerate(exported.in_avals)
-            ]
-        )
+        args, cts = list(args_and_cts[:n]), iter(args_and_cts[n:])
+
+        def f(*xs: Any) -> list:
+            values = [*args]
+            for i, x in zip(takes, xs, strict=True):
+                values[i] = x
+            outs = jaxpr(*consts, *values)
+            return [y for y, m in zip(outs, moving, strict=True) if m]
+
+        return vjp(f, *[args[i] for i in takes])[1](list(cts))
 
     fun_vjp.__name__ = f"vjp_{exported.fun_name}"
-    cts = [a.to_tangent() for a in exported.out_avals]
+    avals = [*program.in_avals, *[a.to_tangent() for a in out_avals]]
+    gives = [a.to_tangent() for a in program.in_avals]
     places = [*exported._in_named_shardings, *exported._out_named_shardings]
     structs = [
         ShapeDtypeStruct.of(a).update(sharding=s)
-        for a, s in zip([*exported.in_avals, *cts], places, strict=True)
+        for a, s in zip(avals, places, strict=True)
+        if not holds_nothing(a)
     ]
     traced = jit(fun_vjp).trace(*structs)
+    # float0 values are no part of what is traced, but of what is described
+    nothing = lambda avals: {
+        i: ShapeDtypeStruct.of(a) for i, a in enumerate(avals) if holds_nothing(a)
+    }
+    whole = traced._program._replace(
+        in_avals=avals,
+        hidden=nothing(avals),
+        hidden_results=nothing(gives),
+        in_tree=structure((tuple(avals), {})),
+        out_tree=structure(tuple(gives)),
+    )
     return export_program(
-        traced._program, traced._placement, exported.platforms, exported.disabled_safety_checks
+        whole, traced._placement, exported.platforms, exported.disabled_safety_checks
     )
 
 

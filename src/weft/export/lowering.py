@@ -14,6 +14,8 @@ import numpy as np
 from weft.api.programs import StagedProgram
 from weft.core.aval import ShapedArray, words_of
 from weft.core.jaxpr import Jaxpr
+from weft.export.dynamic import DynamicBuilder
+from weft.export.solving import Step, find_scope, plan_sizes
 from weft.options import config
 from weft.passes import run_passes
 from weft.passes.dce import used_inputs
@@ -45,6 +47,9 @@ def lower_exported(
     if spec.keep_unused:
         used[n:] = [True] * (len(used) - n)
     places = [i for i in range(len(program.in_avals)) if i not in program.hidden]
+    steps = plan_sizes(f"export: {spec.name}", program.in_avals)
+    for step in steps:
+        used[n + places.index(step.argument)] = True
     kept = select_masked(places, used[n:])
     taken = select_masked(jaxpr.invars[n:], used[n:])
     written = {v: c for v, c, u in zip(jaxpr.invars, consts, used, strict=False) if u}
@@ -54,7 +59,8 @@ def lower_exported(
         jaxpr, values = physical_jaxpr(jaxpr), [*map(words_of, values)]
     given = place_values(placement, spec.in_shardings, len(places))
     results = place_values(placement._replace(arguments=()), spec.out_shardings, len(jaxpr.outvars))
-    writer = ModuleWriter(program, jaxpr, values, placement, platforms)
+    steps = [step._replace(argument=kept.index(step.argument)) for step in steps]
+    writer = ModuleWriter(program, jaxpr, values, placement, platforms, steps)
     text = writer.write(select_masked(given, used[n:]), results)
     shardings = (
         insert_at(given, dict.fromkeys(program.hidden)),
@@ -79,10 +85,18 @@ class ModuleWriter:
         consts: Sequence[Any],
         placement: Placement,
         platforms: Sequence[str],
+        steps: Sequence[Step],
     ):
         self.program, self.jaxpr, self.consts = program, jaxpr, consts
         self.devices = placement.devices if placement.partitioned else ()
-        self.platforms = platforms
+        self.platforms, self.steps = platforms, steps
+        self.scope = find_scope(program.in_avals)
+
+    def builder(self, platform: str) -> Builder:
+        """What writes for a platform."""
+        if self.scope is None:
+            return Builder(self.devices, platform)
+        return DynamicBuilder(self.devices, platform, self.scope, [s.name for s in self.steps])
 
     def body(self, hlo: Builder) -> Callable[..., list[Value]]:
         """What the main function computes, on the platform of `hlo`."""
@@ -90,7 +104,7 @@ class ModuleWriter:
         def write(*args: Value) -> list[Value]:
             outs = lower_jaxpr(hlo, self.jaxpr, args, self.consts)
             bools = {
-                i: hlo.constant(False, ShapedArray(np.shape(x), np.bool_))
+                i: hlo.constant(False, ShapedArray(x.shape, np.bool_))
                 for i, x in self.program.hidden_results.items()
             }
             return insert_at(outs, bools)
@@ -100,7 +114,7 @@ class ModuleWriter:
     def write(self, parameters: Sequence[Any], results: Sequence[Any]) -> str:
         """The text of the module."""
         several = len(self.platforms) > 1
-        hlo = Builder(self.devices, self.platforms[0])
+        hlo = self.builder(self.platforms[0])
         in_avals, name = self.jaxpr.in_avals, self.program.spec.name
         path = f"jit({name})"
         attrs = [hlo.placed(s, a.ndim) for s, a in zip(parameters, in_avals, strict=True)]
@@ -115,18 +129,46 @@ class ModuleWriter:
                 write = lambda index, *args: self.body(hlo)(*args)
             if several:
                 in_avals, attrs = [INDEX, *in_avals], [PLATFORM_ARGUMENT, *attrs]
+            if isinstance(hlo, DynamicBuilder):
+                write = self.find_sizes(hlo, write, in_avals, several)
             hlo.function("main", in_avals, write, "public", (attrs, out_attrs), path)
         text = hlo.module(Builder().unique(f"jit_{name}"))
-        refines = "true" if several else "false"
+        refines = "true" if several or self.scope is not None else "false"
         return text.replace(
             "attributes {", f"attributes {{jax.uses_shape_polymorphism = {refines}, ", 1
         )
+
+    def find_sizes(
+        self, hlo: DynamicBuilder, write: Callable, in_avals: Sequence[ShapedArray], several: bool
+    ) -> Callable[..., list[Value]]:
+        """What the main function computes: the variables, and with those a function of its own."""
+
+        def write_main(*args: Value) -> list[Value]:
+            sizes = []
+            for name, argument, axis, count, rest in self.steps:
+                x = args[argument + several]
+                (size,) = hlo.op(
+                    "stablehlo.get_dimension_size", [x], [INDEX], dimension=f"{axis} : i64"
+                )
+                if rest != 0:
+                    (size,) = hlo.like("subtract", size, hlo.size_value(rest))
+                if count != 1:
+                    (size,) = hlo.like("divide", size, hlo.size_value(count))
+                hlo.sizes[name] = size
+                sizes.append(size)
+            inner = hlo.function("_wrapped_jax_export_main", in_avals, write)
+            hidden = {
+                i: ShapedArray(x.shape, np.bool_) for i, x in self.program.hidden_results.items()
+            }
+            return hlo.call(inner, args, insert_at(self.jaxpr.out_avals, hidden))
+
+        return write_main
 
     def differs(self) -> bool:
         """Whether the program is written in another way for some of the platforms."""
         texts = set()
         for platform in self.platforms:
-            hlo = Builder(self.devices, platform)
+            hlo = self.builder(platform)
             hlo.function("main", self.jaxpr.in_avals, self.body(hlo))
             texts.add("\n".join(hlo.functions))
         return len(texts) > 1
@@ -134,9 +176,7 @@ class ModuleWriter:
     def choose(self, hlo: Builder) -> Callable[..., list[Value]]:
         """What the main function computes: the function of the platform whose index it is given."""
         in_avals = self.jaxpr.in_avals
-        hidden = {
-            i: ShapedArray(np.shape(x), np.bool_) for i, x in self.program.hidden_results.items()
-        }
+        hidden = {i: ShapedArray(x.shape, np.bool_) for i, x in self.program.hidden_results.items()}
         out_avals = insert_at(self.jaxpr.out_avals, hidden)
 
         def write(index: Value, *args: Value) -> list[Value]:

@@ -47,12 +47,33 @@ def write_artefact(text: str) -> bytes:
     known = stablehlo()
     module = parse_module(text)
     with mlir_context():
-        passes = "builtin.module(func.func(chlo-legalize-to-stablehlo))"
-        passmanager.PassManager.parse(passes).run(module.operation)
+        passes = "chlo-legalize-to-stablehlo,shape-legalize-to-stablehlo"
+        passmanager.PassManager.parse(f"builtin.module(func.func({passes}))").run(module.operation)
+    drop_casts(module)
     month = known.StablehloCompatibilityRequirement.WEEK_4
     version = known.get_version_from_compatibility_requirement(month)
     shards = "sdy.mesh" in text  # Shardy's operations have no versions, and stay as they are
     return known.serialize_portable_artifact(module, version, shards)
+
+
+def drop_casts(module: Any) -> None:
+    """Drop the casts that those passes leave: there and back again, between types of an index."""
+    from jaxlib.mlir import ir
+
+    casts: list = []
+
+    def visit(op: Any) -> Any:
+        if op.name == "builtin.unrealized_conversion_cast":
+            casts.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    for op in casts:
+        before = op.operands[0].owner
+        if getattr(before, "name", "") == "builtin.unrealized_conversion_cast":
+            op.results[0].replace_all_uses_with(before.operands[0])
+    for op in reversed(casts):
+        op.erase()
 
 
 def read_artefact(artefact: bytes) -> Any:
@@ -111,9 +132,11 @@ def refine_module(module: Any, leading: Sequence[int], avals: Sequence[ShapedArr
     """
     from jaxlib.mlir import ir
 
-    main = "exported_main"
+    functions = {f.attributes["sym_name"].value: f for f in functions_of(module)}
+    main, function = "refined_main", functions["main"]
+    while main in functions:
+        main += "_"
     rename_symbols(module, {"main": main})
-    function = next(f for f in functions_of(module) if f.attributes["sym_name"].value == main)
     function.attributes["sym_visibility"] = string_attribute("private")
     types = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     takes, gives = [*map(str, types.inputs)], [*map(str, types.results)]
@@ -174,9 +197,14 @@ def call_module(
     hlo: Builder, module: Any, operands: Sequence[Value], out_avals: Sequence[ShapedArray]
 ) -> list[Value]:
     """Write the functions of a module into the one being written, and a call of its main one."""
+    from jaxlib.mlir import ir
+
     functions = functions_of(module)
     given = [f.attributes["sym_name"].value for f in functions]
     names = {name: hlo.unique(f"exported_{name}") for name in given}
+    types = ir.FunctionType(
+        ir.TypeAttr(functions[given.index("main")].attributes["function_type"]).value
+    )
     rename_symbols(module, names)
     meshes = {
         op.operation.attributes["sym_name"].value: hlo.named(
@@ -192,7 +220,24 @@ def call_module(
                 del function.attributes[key]
         text = function.get_asm(enable_debug_info=False)
         hlo.functions.append(_MESH.sub(lambda found: f"<{meshes[found[1]]}, ", text))
-    return hlo.call(names["main"], operands, out_avals)
+
+    def convert(x: Value, given: str, wanted: str, aval: ShapedArray) -> Value:
+        """A value of a type with known sizes as one of a type without, or the other way."""
+        if given == wanted:
+            return x
+        y = hlo.value(aval)
+        hlo.lines.append(f'{y.name} = "stablehlo.convert"({x.name}) : ({given}) -> {wanted}')
+        return y
+
+    takes, gives = [*map(str, types.inputs)], [*map(str, types.results)]
+    values = [convert(x, x.aval.hlo, kind, x.aval) for x, kind in zip(operands, takes, strict=True)]
+    outs = [*map(hlo.value, out_avals)]
+    left = ", ".join([y.name for y in outs]) + " = " if outs else ""
+    hlo.lines.append(
+        f'{left}"func.call"({", ".join([x.name for x in values])}) '
+        f"<{{callee = @{names['main']}}}> : ({', '.join(takes)}) -> ({', '.join(gives)})"
+    )
+    return [convert(y, kind, y.aval.hlo, y.aval) for y, kind in zip(outs, gives, strict=True)]
 
 
 def string_attribute(text: str) -> Any:

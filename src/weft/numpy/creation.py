@@ -33,7 +33,7 @@ from weft.primitives import elementwise as ops
 from weft.primitives import layout, slicing, transcendental
 from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcast_in_dim, literal
-from weft.util import name_function
+from weft.util import SymbolicSize, is_below, max_size, name_function
 from weft.xla.array import ARRAYS, ArrayImpl, array_from_host, host_from_dlpack, put, require_alive
 from weft.xla.eager import EVAL
 from weft.xla.typing import Array, ArrayLike, DTypeLike, Shape
@@ -55,7 +55,8 @@ SMALL = 1 << 14
 def is_written_by_host(shape: Sequence[int]) -> bool:
     """Whether a constant of this shape is made by NumPy: now, and small."""
     # of sizes above SMALL, 0 among them, NumPy may refuse the product
-    return current.trace is EVAL and math.prod(shape) <= SMALL and max(shape, default=0) <= SMALL
+    small = current.trace is EVAL and is_below(math.prod(shape), SMALL + 1)
+    return small and max(shape, default=0) <= SMALL
 
 
 def put_on_device(x: Any, device: Any) -> Any:
@@ -497,7 +498,7 @@ def full_like(
 
 def require_number(op: str, x: Any, what: str) -> Any:
     """A number that must be known now, as Python's or NumPy's."""
-    if type(x) in NUMBERS or x is None:
+    if type(x) in NUMBERS or x is None or isinstance(x, SymbolicSize):
         return x
     if isinstance(x, Tracer):
         hint = "a number, or x.shape, is known when the program is written."
@@ -532,6 +533,8 @@ def arange(
     step = require_number("arange", step, "step")
     if start is None:
         raise TypeError("arange: must be given where to stop; got None. Hint: jnp.arange(3).")
+    if isinstance(start, SymbolicSize) or isinstance(stop, SymbolicSize):
+        return count_symbolic(start, stop, step, dtype)
     if stop is None:
         start, stop = type(start)(0), start
     given = [x for x in (start, stop, step) if x is not None]
@@ -549,6 +552,19 @@ def arange(
         raise ValueError(f"arange: arguments must be finite; got {given}.")
     size = max(0, math.ceil((stop - start) / (1 if step is None else step)))
     return put_on_device(count_up(size, start, step, found), device)
+
+
+def count_symbolic(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
+    """`arange` of integers of which some are symbolic sizes."""
+    start, stop = (0, start) if stop is None else (start, stop)
+    step = 1 if step is None else step
+    if not isinstance(step, int) or step == 0:
+        raise TypeError(f"arange: the step of symbolic sizes must be an integer; got {step!r}.")
+    found = dtypes.default_int() if dtype is None else dtypes.check_user_dtype(dtype, "arange")
+    size = max_size((stop - start + step - (1 if step > 0 else -1)) // step, 0)
+    x = layout.broadcasted_iota(found, (size,), 0)
+    x = x if step == 1 else ops.mul(x, literal(step, found))
+    return x if start == 0 else ops.add(x, layout.literal_size(start, x))
 
 
 def count_up(size: int, start: Any, step: Any, dtype: np.dtype) -> Any:
@@ -607,8 +623,8 @@ def space_evenly(
     computed = start.dtype
     parts = num - 1 if endpoint else num
     step = ops.sub(stop, start)
-    if parts > 0:
-        step = ops.div(step, literal(parts, computed))
+    if isinstance(parts, SymbolicSize) or parts > 0:
+        step = ops.div(step, layout.literal_size(parts, step))
     elif num == 0 or endpoint:
         step = layout.full((), float("nan"), computed)
     out = interpolate_ends(start, stop, num, parts)

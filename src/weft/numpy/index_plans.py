@@ -21,6 +21,7 @@ from weft.core.trace import Tracer
 from weft.numpy.promotion import broadcast_shapes
 from weft.options import config
 from weft.primitives.checks import check_index, check_inside
+from weft.util import as_size, max_size, min_size
 from weft.xla.array import ArrayImpl
 
 # Entries of a key: an int, None, Ellipsis, a slice as (start, stop, step), the type of an array, a
@@ -158,7 +159,7 @@ def slice_bound(b: Any) -> int | None:
         hint = "lax.dynamic_slice(x, (start,), (size,)) has a static size and a traced start."
         b = b.concrete(errors.IndexingError, "x[start:stop]", hint)
     try:
-        return operator.index(b)
+        return as_size(b)
     except TypeError:
         raise errors.IndexingError(f"x[start:stop]: bounds must be integers; got {b!r}.") from None
 
@@ -413,6 +414,8 @@ def make_span(axis: int, bounds: tuple, size: int) -> Span:
     """A slice of an axis of this size."""
     try:
         found = range(*slice(*bounds).indices(size))
+    except errors.InconclusiveDimensionOperation:
+        return make_symbolic_span(axis, bounds, size)
     except ValueError:
         raise ValueError("x[start:stop:step]: the step must not be zero; got 0.") from None
     return Span(
@@ -422,6 +425,22 @@ def make_span(axis: int, bounds: tuple, size: int) -> Span:
         found.step if len(found) > 1 else 1,
         size,
     )
+
+
+def make_symbolic_span(axis: int, bounds: tuple, size: Any) -> Span:
+    """A slice of which a bound, or the size of the axis, is symbolic: Python's rule by maxima."""
+    start, stop, step = bounds
+    step = 1 if step is None else step
+    if step == 0:
+        raise ValueError("x[start:stop:step]: the step must not be zero; got 0.")
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+    first, last = (low, high) if step > 0 else (high, low)
+    place = lambda b: max_size(b + size, low) if b < 0 else min_size(b, high)
+    start = first if start is None else place(start)
+    stop = last if stop is None else place(stop)
+    span = stop - start if step > 0 else start - stop
+    count = max_size((span + abs(step) - 1) // abs(step), 0)
+    return Span(axis, start, count, step, size)
 
 
 def arrange_entries(entries: list, order: list, grown: tuple[int, ...]) -> IndexPlan:
@@ -440,7 +459,7 @@ def arrange_entries(entries: list, order: list, grown: tuple[int, ...]) -> Index
     for e in (*kept[0], *looked, *kept[1]):
         if e is None:
             new.append(len(shape))
-        shape.append(1 if e is None else e if type(e) is int else e.count)
+        shape.append(1 if e is None else e.count if type(e) is Span else e)
     before = sum(1 for e in kept[0] if e is not None)
     return IndexPlan(entries, new, shape, looked, before, grown)
 
@@ -488,8 +507,8 @@ def make_slices(plan: IndexPlan) -> Slices:
     for e in plan.entries:
         if type(e) is Span:
             low = e.start if e.step > 0 else e.start + (e.count - 1) * e.step
-            starts.append(low if e.count else 0)
-            limits.append(low + (e.count - 1) * abs(e.step) + 1 if e.count else 0)
+            starts.append(0 if e.count == 0 else low)
+            limits.append(0 if e.count == 0 else low + (e.count - 1) * abs(e.step) + 1)
             steps.append(abs(e.step))
             if e.step < 0:
                 rev.append(e.axis)

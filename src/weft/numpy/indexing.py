@@ -46,6 +46,7 @@ from weft.primitives.elementwise import min as smaller
 from weft.primitives.elementwise import select as select_where
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, fill_param, gather
 from weft.primitives.layout import broadcast_in_dim, literal
+from weft.util import min_size
 from weft.xla.array import ARRAYS, ArrayImpl, host_view, put, retype_array
 from weft.xla.eager import EVAL
 from weft.xla.typing import Array, ArrayLike
@@ -510,7 +511,7 @@ def plan_along(op: str, x: ShapedArray, i: ShapedArray, axis: int) -> AlongAxis:
         raise ShapeError(f"{op}: arr and indices must have equal ranks; got {x} and {i}.")
     offset, collapsed, batching, index_batching, sizes, shape = [], [axis], [], [], [], []
     for d, (m, n) in enumerate(zip(x.shape, i.shape, strict=True)):
-        sizes.append(min(n, 1))  # 0 where nothing is looked up, so that x may be empty too
+        sizes.append(min_size(n, 1))  # 0 where nothing is looked up, so that x may be empty too
         if d == axis:
             shape.append(n)
         elif m == n:

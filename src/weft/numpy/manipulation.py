@@ -23,6 +23,7 @@ from weft.primitives import layout, slicing
 from weft.primitives.dynamic_slicing import dynamic_slice
 from weft.primitives.elementwise import add, convert, rem, sub
 from weft.primitives.families import as_sequence, check_integer
+from weft.util import SymbolicSize
 from weft.xla.array import ARRAYS, put
 from weft.xla.typing import Array, ArrayLike, Axes, DTypeLike, Shape
 
@@ -51,7 +52,9 @@ def convert_together(op: str, xs: Sequence[Any], dtype: Any = None) -> list:
 
 def read_sizes(op: str, shape: Any) -> tuple[int, ...]:
     """A shape as a tuple of numbers, -1 among them or not; one number is a shape of one axis."""
-    if isinstance(shape, list | tuple) or np.ndim(shape) == 1:
+    if isinstance(shape, list | tuple) or (
+        not isinstance(shape, SymbolicSize) and np.ndim(shape) == 1
+    ):
         return tuple([check_integer(op, "a size", n) for n in shape])
     return (check_integer(op, "a size", shape),)
 
@@ -460,7 +463,7 @@ def cut_array(op: str, ary: Any, where: Any, axis: int, equal: bool = True, leas
                 f"{op}: the number of sections must divide the axis; got {count} for axis {axis} "
                 f"of {x.aval}. Hint: jnp.array_split."
             )
-        if count > builtins.max(n, MOST_SECTIONS):
+        if count > MOST_SECTIONS and count > n:
             raise ShapeError(f"{op}: there must be at most {MOST_SECTIONS} sections; got {count}.")
         small, larger = divmod(n, count)
         ends = list(itertools.accumulate(small + (i < larger) for i in range(count)))
@@ -561,7 +564,9 @@ def roll_axis(a: Any, shift: Any, axis: int) -> Any:
         starts: list[Any] = [0] * a.ndim
         starts[axis] = sub(size, rem(add(rem(shift, size), size), size))
         return dynamic_slice(slicing.concatenate([a, a], axis), starts, a.shape)
-    k = check_integer("roll", "shift", shift, most=math.inf) % n
+    k = check_integer("roll", "shift", shift, most=math.inf)
+    if not isinstance(n, SymbolicSize) or k < 0 or not k <= n:
+        k = k % n
     if k == 0:
         return a
     tail = slicing.slice_in_dim(a, n - k, n, 1, axis)

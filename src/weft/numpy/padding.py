@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from weft.numpy.sorting import sort
 from weft.primitives import layout, slicing
 from weft.primitives.elementwise import add, convert, floor, mul, ne, select, sub
 from weft.primitives.layout import literal
+from weft.util import as_size
 from weft.xla.typing import Array, ArrayLike
 
 Widths = tuple[tuple[int, int], ...]
@@ -123,7 +123,7 @@ def read_widths(given: Any, ndim: int) -> Widths:
         given = given.concrete(TracerArrayConversionError, "pad", "a tuple of numbers is static.")
     try:
         numbers = np.broadcast_to(np.asarray(given), (ndim, 2)).tolist()
-        out = tuple([(operator.index(a), operator.index(b)) for a, b in numbers])
+        out = tuple([(as_size(a), as_size(b)) for a, b in numbers])
     except (TypeError, ValueError):
         raise ShapeError(
             "pad: pad_width must be a whole number, a pair, or a pair for each axis; "

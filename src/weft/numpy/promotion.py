@@ -23,6 +23,7 @@ from weft.primitives import layout
 from weft.primitives.elementwise import convert, ne
 from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcast_in_dim
+from weft.util import as_size
 from weft.xla.array import ARRAYS, put, require_alive
 from weft.xla.typing import Shape
 
@@ -287,11 +288,7 @@ def shape_of(op: str, shape: Any) -> tuple[int, ...]:
             and not hasattr(shape, "__getitem__")
         ):
             raise TypeError  # sets, iterators
-        out = (
-            tuple([operator.index(n) for n in shape])
-            if np.iterable(shape)
-            else (operator.index(shape),)
-        )
+        out = tuple([as_size(n) for n in shape]) if np.iterable(shape) else (as_size(shape),)
     except TypeError:
         if (
             isinstance(shape, Tracer)

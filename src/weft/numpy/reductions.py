@@ -30,8 +30,16 @@ from weft.numpy.promotion import (
 )
 from weft.primitives import cumulative, reduction, slicing, transcendental
 from weft.primitives import elementwise as ops
-from weft.primitives.layout import broadcast_in_dim, full, literal, reduce_sum, reshape, transpose
-from weft.util import name_function
+from weft.primitives.layout import (
+    broadcast_in_dim,
+    full,
+    literal,
+    literal_size,
+    reduce_sum,
+    reshape,
+    transpose,
+)
+from weft.util import SymbolicSize, name_function
 from weft.xla.typing import Array, ArrayLike, Axis, DTypeLike
 
 STATIC = (
@@ -406,7 +414,8 @@ def compute_mean(
     total = keep_axes(reduce_sum(apply_mask(op, x, mask, 0), axes), shape, axes, keepdims)
     if mask is None:
         count = math.prod([shape[i] for i in axes]) - ddof
-        return ops.div(total, literal(count if count > 0 or not ddof else math.nan, dtype))
+        known = not ddof or isinstance(count, SymbolicSize) or count > 0
+        return ops.div(total, literal_size(count if known else math.nan, total))
     mask = check_mask(op, mask)
     if mask.shape != shape:
         mask = broadcast_in_dim(mask, shape, range(len(shape) - mask.ndim, len(shape)))

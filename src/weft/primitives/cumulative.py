@@ -22,6 +22,7 @@ from weft.primitives.layout import literal, rev
 from weft.primitives.reduction import highest_value, lowest_value, multiply_pairs
 from weft.primitives.slicing import concatenate, pad, slice_in_dim
 from weft.primitives.transcendental import exp, log1p
+from weft.util import has_symbolic_size, is_below
 from weft.xla.lower import lower_jaxpr
 from weft.xla.native import call_native, has_kernels
 from weft.xla.typing import Array, ArrayLike
@@ -53,7 +54,7 @@ class Cumulative(families.ByCombination, families.AlongAxis):
     def lower(self, hlo, x, *, axis, reverse):
         shape = x.aval.shape
         n = shape[axis]
-        if n <= 1 or x.aval.size == 0:
+        if is_below(n, 2) or x.aval.size == 0:
             return [x]
         rows, lanes = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
         dtype = x.aval.dtype
@@ -156,6 +157,8 @@ class RunningLoops:
     def run(self, x: Expr) -> Expr:
         """The running reduction: in pieces where the axis is long and little runs beside it."""
         rows, n, lanes = x.shape
+        if has_symbolic_size(x.shape):
+            return self.run_by_loops(x)
         if n <= _SHORT:
             return self.run_by_shifts(x)
         if n < _LONG or rows * lanes >= _LANES:
@@ -178,7 +181,8 @@ class RunningLoops:
         """
         hlo = self.hlo
         rows, n, lanes = x.shape
-        group = rows if rows * lanes <= _LANES else -(-_LANES // lanes)
+        whole = has_symbolic_size(x.shape) or rows * lanes <= _LANES
+        group = rows if whole else -(-_LANES // lanes)
         block = x.aval.update(shape=(group, 1, lanes))
         nothing = Expr(hlo, hlo.constant(self.identity, block))
 

@@ -17,6 +17,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear, Primitive, Zero
 from weft.core.trace import Tracer
 from weft.errors import DtypeError, ShapeError, TracerError, TracerIntegerConversionError
+from weft.util import SymbolicSize, as_size, has_symbolic_size
 
 # --- families -------------------------------------------------------------------------------
 
@@ -116,6 +117,8 @@ def index_tuple(xs: Sequence[Any], op: str = "lax", name: str = "sizes") -> tupl
     except TypeError as error:
         if isinstance(error, TracerError):
             raise
+        if has_symbolic_size(xs):
+            return tuple(map(as_size, xs))
         raise TypeError(f"{op}: {name} must be integers in a sequence; got {xs!r}.") from None
 
 
@@ -129,6 +132,8 @@ def check_integer(
     try:
         found = operator.index(n)
     except TypeError:
+        if isinstance(n, SymbolicSize):
+            return n  # type: ignore[return-value]
         raise TypeError(f"{op}: {name} must be an integer; got {n!r}.") from None
     if not least <= found <= most:
         limit = f"at least {least}" if found < least else f"at most {most}"
@@ -162,7 +167,7 @@ def index_pairs(op: str, name: str, xs: Any) -> tuple[tuple[int, int], ...]:
     """Pairs of integers of any kind, as tuples of Python's."""
 
     def read(pairs: Any) -> tuple:
-        return tuple([(operator.index(low), operator.index(high)) for low, high in pairs])
+        return tuple([(as_size(low), as_size(high)) for low, high in pairs])
 
     return check_parameter(op, name, xs, "pairs of integers", read)
 

@@ -24,6 +24,7 @@ from weft.primitives import elementwise, families, layout
 from weft.primitives.constant import stage_whole
 from weft.primitives.expr import Expr, scalar
 from weft.primitives.slicing import stack
+from weft.util import has_symbolic_size, min_size
 from weft.xla.hlo import bool_text, i64s
 from weft.xla.lower import lower_jaxpr
 from weft.xla.typing import Array, ArrayLike
@@ -154,8 +155,12 @@ def clamp_indices(
     """Write the indices moved so that each window lies within an operand of `shape`."""
     indices = Expr(hlo, indices)
     top = dtypes.iinfo(indices.dtype).max
-    last = np.array([min(shape[d] - window[d], top) for d in mapped], indices.dtype)
-    upper = Expr(hlo, hlo.constant(last, ShapedArray((len(mapped),), indices.dtype)))
+    last = [min_size(shape[d] - window[d], top) for d in mapped]
+    if has_symbolic_size(last):
+        upper = Expr(hlo, hlo.convert(hlo.shape_value(last), indices.dtype))
+    else:
+        found = np.array(last, indices.dtype)
+        upper = Expr(hlo, hlo.constant(found, ShapedArray(found.shape, found.dtype)))
     upper = upper.broadcast(indices.shape, [len(indices.shape) - 1])
     return indices.like(0).make("clamp", indices.aval, indices, upper).value
 
@@ -497,7 +502,7 @@ class Scatter(Primitive):
 
 def window_sizes(x: ShapedArray, updates: ShapedArray, dims: Any) -> tuple[int, ...]:
     """The size of a window on each axis of x: 1 where it has no axis in the updates."""
-    sizes = [min(n, 1) for n in x.shape]
+    sizes = [min_size(n, 1) for n in x.shape]
     windows = window_axes(x.ndim, dims.inserted_window_dims, dims.operand_batching_dims)
     for d, w in zip(windows, dims.update_window_dims, strict=True):
         sizes[d] = updates.shape[w]

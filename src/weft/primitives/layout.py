@@ -21,7 +21,7 @@ from weft.errors import DtypeError, ShapeError
 from weft.options import x64_cell
 from weft.primitives import families
 from weft.pytrees import flatten, unflatten
-from weft.util import inverse_permutation
+from weft.util import SymbolicSize, inverse_permutation
 from weft.xla.array import array_of_type, put, require_alive
 from weft.xla.hlo import i64s
 from weft.xla.typing import Array, ArrayLike, DTypeLike
@@ -58,7 +58,9 @@ def literal(x: Any, dtype: np.dtype) -> Any:
 def convert_literal(x: Any, dtype: np.dtype, kind: type | None) -> Any:
     """`literal`, but for the commonest cases; `kind` is the Python type of its literals."""
     rank = _RANK.get(type(x))
-    if rank is None:  # a NumPy scalar
+    if rank is None:  # a NumPy scalar, or a size
+        if isinstance(x, SymbolicSize):
+            return convert(x.__jax_array__(), dtype)  # type: ignore[attr-defined]
         if np.asarray(x).dtype.kind in "USOmM":
             raise DtypeError(f"literal: a number must be one; got {x!r}.")
         return typed_value(np.asarray(x).astype(dtype)[()], ShapedArray((), dtype))
@@ -81,6 +83,12 @@ def convert_literal(x: Any, dtype: np.dtype, kind: type | None) -> Any:
 def host_constant(x: np.ndarray, dtype: np.dtype) -> Any:
     """A NumPy array in `dtype`: 64-bit too where `enable_x64` is off."""
     return typed_value(x.astype(dtype), ShapedArray(x.shape, dtype))
+
+
+def literal_size(n: Any, like: Any) -> Any:
+    """A size as an operand beside `like`: a literal; a symbolic one as an array of its shape."""
+    found = literal(n, like.dtype)
+    return broadcast_in_dim(found, like.shape, ()) if isinstance(n, SymbolicSize) else found
 
 
 def move_to_front(x: Any, dim: int | None) -> Any:

@@ -30,6 +30,7 @@ from weft.primitives.expr import Expr, concatenate_exprs, count_along, scalar
 from weft.primitives.families import check_shape, index_tuple
 from weft.primitives.layout import Identity, LeadingBatch, literal
 from weft.primitives.transcendental import exp
+from weft.util import SymbolicSize, has_symbolic_size
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 U32 = np.dtype(np.uint32)
@@ -54,7 +55,7 @@ def threefry(key: Sequence[Expr], counter: Sequence[Expr]) -> tuple[Expr, Expr]:
 
 def round_up_size(size: int) -> int:
     """A size not below that the compiler makes vectors for; for an odd one it does not."""
-    return size if size < 256 else -(-size // 64) * 64
+    return size if isinstance(size, SymbolicSize) or size < 256 else -(-size // 64) * 64
 
 
 def call_apart(
@@ -112,7 +113,7 @@ def make_words_by_halves(hlo: Any, keys: Any, size: int) -> list[Expr]:
 
     def pair(places: Expr) -> tuple[Expr, Expr]:
         other = places + half
-        if size % 2:
+        if size % 2 != 0:
             other = other.compare("EQ", size).select(other.like(0), other)
         return places, other
 
@@ -145,7 +146,7 @@ def check_keys(op: str, keys: ShapedArray, sizes: tuple[int, ...]) -> None:
 
 def check_count(op: str, shape: tuple[int, ...], limit: int = 2**32) -> None:
     """Raise where counts of 32 bits do not reach."""
-    if math.prod(shape) >= limit:
+    if not has_symbolic_size(shape) and math.prod(shape) >= limit:
         raise ShapeError(
             f"{op}: a key makes fewer than {limit} elements at once; got shape {shape}. "
             "Hint: split the key."

@@ -39,7 +39,7 @@ from weft.primitives.elementwise import (
 from weft.primitives.expr import Expr
 from weft.primitives.slicing import concatenate, slice_in_dim
 from weft.pytrees import flatten, unflatten
-from weft.util import unzip2
+from weft.util import is_below, unzip2
 from weft.xla.eager import new_kernel
 from weft.xla.hlo import i64s
 from weft.xla.lower import lower_jaxpr
@@ -119,9 +119,9 @@ class Extremum(Reduction):
 
     def lower(self, hlo, x, *, axes):
         aval = x.aval
-        if hlo.platform != "cpu" or not dtypes.is_float(aval.dtype) or aval.size < _LARGE:
+        if hlo.platform != "cpu" or not dtypes.is_float(aval.dtype) or is_below(aval.size, _LARGE):
             return super().lower(hlo, x, axes=axes)
-        if math.prod(aval.shape[a] for a in axes) >= _SHORT and can_call_extremum(hlo, aval, axes):
+        if can_call_extremum(hlo, aval, axes) and math.prod(aval.shape[a] for a in axes) >= _SHORT:
             work = np.dtype(np.float64 if aval.dtype.itemsize > 4 else np.float32)
             out = call_extremum(hlo, hlo.convert(x, work), axes, self is reduce_max_p, work)
             return [hlo.convert(out, aval.dtype)]
@@ -149,7 +149,7 @@ def can_call_extremum(hlo: Any, aval: ShapedArray, axes: Sequence[int]) -> bool:
     """Whether the kernel of an extremum is there, and quicker: axes side by side, no few lanes."""
     near = axes[-1] - axes[0] == len(axes) - 1
     lanes = math.prod(aval.shape[axes[-1] + 1 :])
-    return near and aval.size >= _LARGE and (lanes == 1 or lanes >= 16) and has_kernels(hlo)
+    return near and has_kernels(hlo) and aval.size >= _LARGE and (lanes == 1 or lanes >= 16)
 
 
 def call_extremum(hlo: Any, x: Any, axes: Sequence[int], largest: bool, dtype: np.dtype) -> Any:
@@ -279,7 +279,7 @@ class ArgExtremum(families.OverAxes, families.Discrete):
             return [hlo.convert(out, index_dtype)]
         index = ShapedArray(aval.shape, np.dtype(np.int32))
         (place,) = hlo.op("stablehlo.iota", [], [index], iota_dimension=f"{axes[0]} : i64")
-        short = aval.shape[axes[0]] <= _PAIRS
+        short = is_below(aval.shape[axes[0]], _PAIRS + 1)
         out = (self.lower_pairs if short else self.lower_twice)(hlo, x, place, axes)
         return [hlo.convert(out, index_dtype)]
 

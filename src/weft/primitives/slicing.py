@@ -6,6 +6,7 @@ newaxis and what else NumPy's subscripts say is numpy/'s.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -289,7 +290,7 @@ class Concatenate(layout.LinearTogether):
     def transpose(self, cts, *xs, dimension):
         (ct,) = cts
         sizes = [typeof(x).shape[dimension] for x in xs]
-        ends = np.cumsum(sizes).tolist()
+        ends = itertools.accumulate(sizes)
         return [
             slice_in_dim(ct, end - n, end, 1, dimension) if families.is_linear(x) else None
             for x, n, end in zip(xs, sizes, ends, strict=True)
@@ -337,7 +338,7 @@ class Split(families.AlongAxis, families.LinearPrimitive):
         return [ShapedArray(shape, x.dtype, x.weak_type) for shape in shapes]
 
     def lower(self, hlo, x, *, sizes, axis):
-        whole, ends = Expr(hlo, x), np.cumsum(sizes).tolist()
+        whole, ends = Expr(hlo, x), itertools.accumulate(sizes)
         return [whole.slice_axis(e - n, e, axis).value for n, e in zip(sizes, ends, strict=True)]
 
     def transpose(self, cts, x, *, sizes, axis):

@@ -20,6 +20,7 @@ from weft.primitives.elementwise import neg
 from weft.primitives.expr import Expr, count_along
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from weft.primitives.layout import batched_at_front, broadcasted_iota, expand_dims
+from weft.util import is_below
 from weft.xla.hlo import bool_text, i64s
 from weft.xla.native import call_native, has_kernels
 from weft.xla.typing import Array, ArrayLike
@@ -61,7 +62,12 @@ class Sort(Primitive):
         if keys == list(xs):  # nothing but integers, which are their own keys
             return lower_sort(hlo, keys, len(keys), dimension, is_stable)
         bits = dtypes.itemsize_bits(keys[0].aval.dtype)
-        if hlo.platform == "cpu" and len(keys) == 1 and bits <= 32 and xs[0].aval.size < 2**31:
+        if (
+            hlo.platform == "cpu"
+            and len(keys) == 1
+            and bits <= 32
+            and is_below(xs[0].aval.size, 2**31)
+        ):
             return lower_packed(hlo, keys[0], xs, dimension)
         return lower_sort(hlo, [*keys, *xs], len(keys), dimension, is_stable)[len(keys) :]
 

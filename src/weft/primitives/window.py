@@ -38,6 +38,7 @@ from weft.primitives.reduction import (
 )
 from weft.primitives.slicing import pad, padding_mask, slice
 from weft.pytrees import flatten, unflatten
+from weft.util import max_size
 from weft.xla.hlo import i64s, pairs
 from weft.xla.lower import lower_jaxpr
 
@@ -51,7 +52,7 @@ def dilated_size(n: int, step: int) -> int:
 
 def count_places(size: int, window: int, stride: int) -> int:
     """How many places a window has on an axis."""
-    return max((size - window) // stride + 1, 0)
+    return max_size((size - window) // stride + 1, 0)
 
 
 def pad_pairs(

@@ -16,13 +16,13 @@ import numpy as np
 import weft.numpy as jnp
 from weft import dtypes
 from weft.core.aval import typeof
-from weft.errors import DtypeError, ShapeError
+from weft.errors import DtypeError, InconclusiveDimensionOperation, ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, check_rank_promotion, shape_of
 from weft.options import config
 from weft.primitives.bits import bitcast_convert_type, shift_right_logical
 from weft.primitives.elementwise import add, bitwise_or, max, mul, sub
-from weft.primitives.layout import broadcast_to_rank, convert, literal, reshape
+from weft.primitives.layout import broadcast_shapes, broadcast_to_rank, convert, literal, reshape
 from weft.random.keys import Words, draw_bits
 
 KNOWN = (int, float, np.generic, np.ndarray)  # values that are looked at without waiting for them
@@ -154,6 +154,8 @@ def choose_shape(op: str, shape: Any, *xs: Any, more: str = "the parameters") ->
         given = shape_of(op, shape)
         if np.broadcast_shapes(given, *shapes) == given:
             return given
+    except InconclusiveDimensionOperation:  # of symbolic sizes
+        return broadcast_shapes(*([] if shape is None else [shape_of(op, shape)]), *shapes)
     except ValueError:
         pass
     listed = ", ".join(map(str, shapes))

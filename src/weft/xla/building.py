@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from weft.core.aval import check_extent, typeof
 from weft.core.jaxpr import Jaxpr
+from weft.errors import InconclusiveDimensionOperation
 from weft.options import config
 from weft.passes import run_passes
 from weft.passes.dce import used_inputs
@@ -99,7 +100,12 @@ def lower_program(
     Arguments that the program does not use are left out.
     """
     start = time.perf_counter()
-    for v in jaxpr.outvars:
+    for v in (*jaxpr.invars, *jaxpr.outvars):
+        if type(v.aval.size) is not int:
+            raise InconclusiveDimensionOperation(
+                f"{spec.name}: must have known sizes to be compiled; got {v.aval}. Hint: "
+                f"weft.export.export(weft.jit({spec.name})), or weft.eval_shape."
+            )
         if v.aval.size >= 2**53:  # of 16 bytes or fewer: no processor has more than 57 address bits
             check_extent(v.aval.shape, v.aval.dtype, 57)
     jaxpr = run_passes(jaxpr, spec.passes, spec.name)

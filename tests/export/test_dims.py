@@ -1,0 +1,102 @@
+"""Symbolic sizes: normal forms, comparisons and bounds, against numbers in their place."""
+
+import itertools
+import operator
+
+import pytest
+
+import weft.numpy as jnp
+from weft import core, export
+from weft.errors import InconclusiveDimensionOperation, ShapeError
+from weft.export import dims, specs
+
+B, N = export.symbolic_shape("b, n")
+EXPRESSIONS = [
+    lambda b, n: 3 * b * b + n - 1,
+    lambda b, n: (4 * b + 3) // 2 - n,
+    lambda b, n: (b * n + n) // n,
+    lambda b, n: (b + n) // 2 % 4,
+    lambda b, n: -b // 3 + 7 // n,
+    lambda b, n: (b * b - 1) // (b + 1) + (-n) % b,
+    lambda b, n: 2**2 * b - (n - b) * 2,
+    lambda b, n: core.max_dim(b, n) - core.min_dim(b, 2) + core.max_dim(b // 2, 1),
+    lambda b, n: divmod(b + 5, n)[1] + (b - n) ** 2,
+]
+
+
+@pytest.mark.parametrize("place", range(len(EXPRESSIONS)))
+def test_values_bounds_and_text(place):
+    """Of an expression, of what it prints as, and of its bounds, at many numbers."""
+    found = EXPRESSIONS[place](B, N)
+    (again,) = specs.read_sizes(str(found), B.scope)
+    assert again == found and hash(again) == hash(found)
+    low, high = export.symbolic_dim_bounds(found)
+    for b, n in itertools.product((1, 2, 3, 5, 8), (1, 2, 7)):
+        value = EXPRESSIONS[place](b, n)
+        assert dims.evaluate_size(found, {"b": b, "n": n}) == value
+        assert low <= value <= high
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (B - N, "b - n"), (N * B * 2, "2*b*n"), (B**2 + B, "b^2 + b"), (-B, "- b"),
+        (2 * B // N, "floordiv(2*b, n)"), (B % 3, "b - 3*floordiv(b, 3)"),
+    ],
+)  # fmt: skip
+def test_text(size, text):
+    assert str(size) == repr(size) == text
+
+
+def test_what_simplifies_is_a_number():
+    assert B - B == 0 and type(B - B) is int
+    assert (4 * B + 2) // 2 == 2 * B + 1 and (B * N) // N == B and (2 * B + 1) % 2 == 1
+    assert core.max_dim(B, 1) is B and core.min_dim(B + 1, B) == B
+
+
+def test_comparisons_that_have_an_answer():
+    assert B > 0 and B >= 1 and not B < 1 and B + 1 > B and B // 2 <= B and B % 3 < 3
+    assert B == B and B != N and B != 1 and bool(B)
+    assert core.max_dim(B, N) >= B and core.min_dim(B, N) <= N
+    assert B * N - B >= 0 and (B - 1) // 2 + 1 <= B
+
+
+@pytest.mark.parametrize(("a", "b"), [(B, 2), (B, N), (B * N, 2 * N)])
+def test_comparisons_that_have_none(a, b):
+    for compare in (operator.lt, operator.ge, operator.gt, operator.le):
+        with pytest.raises(InconclusiveDimensionOperation, match="^comparison: must have the same"):
+            compare(a, b)
+
+
+def test_a_size_is_no_number():
+    for use in (int, range, float, [1].__getitem__, jnp.asarray):
+        with pytest.raises(
+            InconclusiveDimensionOperation, match="^index\\(\\): needs a number; got"
+        ):
+            use(B)
+    with pytest.raises(ZeroDivisionError):
+        B // 0
+    with pytest.raises(TypeError, match="^pickle: a symbolic size is of its scope"):
+        B.__reduce__()
+    with pytest.raises(TypeError):
+        B + "1"
+
+
+def test_constraints_decide_comparisons():
+    texts = ["b >= 4", "n <= 2*b", "mod(b, 2) == 0", "k == 3*n"]
+    b, n, k = export.symbolic_shape("b, n, k", constraints=texts)
+    assert b >= 4 and b > 3 and n < 3 * b and not n > 2 * b and b * n - 4 * n >= 0
+    assert b % 2 == 0 and b // 2 * 2 == b and k == 3 * n
+    with pytest.raises(InconclusiveDimensionOperation, match="got b >= 5 where b >= 4, n <= 2"):
+        b >= 5  # noqa: B015
+    assert repr(b.scope) == f"SymbolicScope({texts})"
+    assert export.symbolic_shape("b", constraints=["b == 4"]) == (4,)
+
+
+def test_sizes_of_two_scopes():
+    (other,) = export.symbolic_shape("b")
+    assert other != B
+    with pytest.raises(ShapeError, match="^symbolic sizes: must be of one scope; got b of another"):
+        other + B
+    (same,) = export.symbolic_shape("b", scope=B.scope)
+    assert same == B and same + B == 2 * B

@@ -1,0 +1,205 @@
+"""Programs with symbolic shapes: exported once, called with two sizes, compared with the function.
+
+Groups of operations are one program each, for a compilation costs more than they do.
+"""
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import export, lax, nn
+from weft.errors import InconclusiveDimensionOperation, ShapeError
+
+
+def arrays(*shapes):
+    rng = np.random.default_rng(0)
+    return [rng.normal(size=s).astype(np.float32) for s in shapes]
+
+
+def sized(*texts, dtype=np.float32, constraints=()):
+    scope = export.SymbolicScope(constraints)
+    return [weft.ShapeDtypeStruct(export.symbolic_shape(t, scope=scope), dtype) for t in texts]
+
+
+def conv(x, k, stride, padding):
+    numbers = ("NHWC", "HWIO", "NHWC")
+    return lax.conv_general_dilated(x, k, (stride, stride), padding, dimension_numbers=numbers)
+
+
+def attend(x):
+    mask = jnp.tril(jnp.ones((x.shape[1],) * 2, bool))
+    return nn.softmax(jnp.where(mask, x @ jnp.swapaxes(x, 1, 2), -jnp.inf)) @ x
+
+
+def update(x):
+    return [x.at[0].set(1.0), x.at[:, 1].add(2.0), x.at[jnp.array([0, 1])].multiply(3.0)]
+
+
+def loops(x):
+    rows = lax.scan(lambda c, r: (c + r.sum(), c * r), jnp.float32(0), x)
+    turns = lax.fori_loop(0, x.shape[0], lambda i, c: c + x[i] * i, jnp.zeros(3))
+    ends = lax.while_loop(lambda c: (c < 5).all(), lambda c: c + 1, x)
+    branch = lax.cond(x.sum() > 0, lambda x: x * 2, lambda x: x - jnp.ones_like(x), x)
+    inner = weft.jit(lambda y: y * y.shape[0] + jnp.ones_like(y))(x)
+    mapped = weft.vmap(lambda r: (r * r).sum() + r)(x)
+    return rows, turns, ends, branch, inner, mapped
+
+
+PROGRAMS = {
+    "elements": (
+        lambda x, y: [jnp.sin(x) + y[:, None], x * x.shape[0] + x.size / 2, nn.gelu(x),
+                      jnp.where(x > 0, x, 0), jnp.clip(x, 0, 1), jnp.int8(3) + x.shape[0]],
+        ("b, k", "b"), [((2, 3), (2,)), ((4, 1), (4,))],
+    ),
+    "shapes": (
+        lambda x: [x.reshape(-1), x.reshape((-1, 2, x.shape[1])), x.T, x[None], x[:, None, :],
+                   jnp.broadcast_to(x, (2, *x.shape)), jnp.concatenate([x, x[:, :1]], 1),
+                   jnp.stack([x, x]), jnp.pad(x, 1), jnp.split(x, 2), jnp.repeat(x, 2, 0),
+                   jnp.zeros(x.shape[0] + 1), jnp.tile(x, (2, 1)), jnp.roll(x, 1, 0)],
+        ("2*b, c",), [((4, 3),), ((2, 1),)],
+    ),
+    "slices": (
+        lambda x: [x[1:], x[:-1], x[::2], x[::-1], x[0], x[-1], x[:2], x[: x.shape[0] // 2],
+                   lax.dynamic_slice(x, (1, 0), (x.shape[0] - 1, 2)), x[-2:], x[:, 1]],
+        ("b, 3",), [((2, 3),), ((5, 3),)],
+    ),
+    "counting": (
+        lambda x: [jnp.arange(x.shape[0]), x + jnp.arange(1, x.shape[0] + 1),
+                   jnp.arange(x.shape[0], 0, -1), jnp.eye(x.shape[0]), jnp.outer(x, x)],
+        ("b",), [((3,),), ((1,),)],
+    ),
+    "reductions": (
+        lambda x: [jnp.mean(x), jnp.std(x, 0), x.sum(1), x.max(0), jnp.argmax(x, 1),
+                   jnp.argmin(x), nn.softmax(x), nn.logsumexp(x, 0), jnp.linalg.norm(x, axis=1),
+                   jnp.cumsum(x, 0), jnp.cumsum(x, 1), jnp.sort(x, 0), jnp.argsort(x),
+                   (x > 0).any(0), lax.top_k(x, 2)],
+        ("b, 3",), [((2, 3),), ((7, 3),)],
+    ),
+    "products": (
+        lambda x, y: [x @ y, x @ x.T, jnp.einsum("bk,kn->nb", x, y), jnp.dot(x, y[:, 0])],
+        ("b, k", "k, n"), [((2, 3), (3, 4)), ((5, 1), (1, 2))],
+    ),
+    "lookups": (
+        lambda x: [x[jnp.argsort(x[:, 0])], jnp.take_along_axis(x, jnp.argsort(x, 0), 0),
+                   jnp.ones((5, 2))[jnp.argmax(x, 1)], update(x)],
+        ("b, 3",), [((2, 3),), ((4, 3),)],
+    ),
+    "control": (loops, ("b, 3",), [((2, 3),), ((4, 3),)]),
+    "convolutions": (
+        lambda x, k: [conv(x, k, 1, "SAME"), conv(x, k, 2, "VALID"), conv(x, k, 2, "SAME")],
+        ("b, h, w, 2", "3, 3, 2, 4"), [((2, 6, 5, 2), (3, 3, 2, 4)), ((1, 4, 8, 2), (3, 3, 2, 4))],
+    ),
+    "windows": (
+        lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "SAME"),
+        ("b, 5, 4, 2",), [((2, 5, 4, 2),)],
+    ),
+    "attention": (attend, ("b, n, 4",), [((2, 3, 4),), ((1, 5, 4),)]),
+    "random": (
+        lambda x: [x + weft.random.normal(weft.random.key(0), x.shape),
+                   weft.random.bernoulli(weft.random.key(1), 0.5, x.shape)],
+        ("b, 4",), [((3, 4),), ((2, 4),)],
+    ),
+    "gradient": (
+        lambda w, x: weft.grad(lambda w: jnp.tanh(attend(x @ w)).mean())(w),
+        ("3, 4", "b, n, 3"), [((3, 4), (2, 4, 3)), ((3, 4), (1, 3, 3))],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name):
+    f, texts, calls = PROGRAMS[name]
+    constraints = ["n >= 2"] if name == "gradient" else ["b >= 2"] if name == "slices" else ()
+    found = export.export(weft.jit(f))(*sized(*texts, constraints=constraints))
+    for shapes in calls:
+        xs = arrays(*shapes)
+        got, want = found.call(*xs), f(*map(jnp.asarray, xs))
+        assert weft.tree.structure(got) == weft.tree.structure(want)
+        for a, b in zip(weft.tree.leaves(got), weft.tree.leaves(want), strict=True):
+            assert a.dtype == b.dtype
+            np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+
+
+def test_an_artefact_with_its_derivative_and_constraints():
+    f = weft.jit(lambda w, i, x: (jnp.tanh(x @ w)[i].sum(), x.shape[0]))
+    scope = export.SymbolicScope(["b >= 2"])
+    x, i = [export.symbolic_shape(t, scope=scope) for t in ("b, 3", "k")]
+    struct = weft.ShapeDtypeStruct
+    specs = struct((3, 2), np.float32), struct(i, np.int32), struct(x, np.float32)
+    made = export.export(f, platforms=("cpu", "cuda"))(*specs)
+    found = export.deserialize(made.serialize(vjp_order=1))
+    assert repr(found) == (
+        "Exported(<lambda>: (f32[3,2], i32[k], f32[b,3]) -> (f32[], i32[]), "
+        "platforms=('cpu', 'cuda'))"
+    )
+    assert str(found.vjp().out_avals[1]) == "float0[k]" and "dim_as_value" not in str(found.vjp())
+    w, x = arrays((3, 2), (4, 3))
+    i = np.array([2, 0, 2], np.int32)
+    np.testing.assert_allclose(found.call(w, i, x)[0], f(w, i, x)[0], rtol=1e-5)
+    for argument in (0, 2):
+        first = lambda g: lambda *xs: g(*xs)[0]
+        grads = [weft.grad(first(g), argument)(w, i, x) for g in (found.call, f)]
+        np.testing.assert_allclose(*grads, rtol=1e-5)
+    with pytest.raises(ShapeError, match="where k = 3, b = 1: b >= 2 does not hold"):
+        found.call(w, i, x[:1])
+
+
+def test_a_program_called_in_another_with_symbolic_shapes():
+    f = lambda x: jnp.sin(x).sum(0) + x.shape[0]
+    inner = export.export(weft.jit(f), platforms=("cpu", "cuda"))(*sized("b, k"))
+    g = lambda call, y: call(y.T).sum() + call(y)
+    outer = export.export(weft.jit(lambda y: g(inner.call, y)))(*sized("n, 4"))
+    (y,) = arrays((3, 4))
+    np.testing.assert_allclose(outer.call(y), g(f, y), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "problem"),
+    [
+        (((5,), (3,)), r"where b = 2: 2\*b = 5"),
+        (((4,), (2,)), "where b = 2, c = 0: c is not at least 1"),
+        (((4,), (3,)), "where b = 2, c = 1: b <= c does not hold"),
+    ],
+)
+def test_sizes_that_do_not_fit(shapes, problem):
+    specs = sized("2*b", "b + c", constraints=["b <= c"])
+    found = export.export(weft.jit(lambda x, y: x))(*specs)
+    with pytest.raises(ShapeError, match=rf"must be called with sizes that fit .*{problem}\.$"):
+        found.call(*arrays(*shapes))
+    found = export.export(weft.jit(lambda x: x))(*sized("b, b"))
+    with pytest.raises(ShapeError, match=r"fit \(f32\[b,b\]\); got .*, where b = 2: b is not 3"):
+        found.call(*arrays((2, 3)))
+    with pytest.raises(ShapeError, match=r"types it was exported for, f32\[b,b\] for args\[0\]"):
+        found.call(*arrays((2,)))
+
+
+def test_what_symbolic_shapes_do_not_say():
+    (x,) = sized("b")
+    y, z = sized("b*c", "b")
+    branch = lambda x: x if x.shape[0] > 3 else -x
+    for f, args, text in [
+        (branch, [x], r"^comparison: must have the same answer for all sizes; got b > 3\. Hint"),
+        (lambda x: x + jnp.ones(3), [x], r"^add: shapes must broadcast together; got f32\[b\], f3"),
+        (lambda x: x.reshape(2, -1), [x], "^reshape: the sizes given must divide the size of x, b"),
+        (lambda x: x, [y], "^export: <lambda>: each variable must follow from a size that is lin"),
+        (lambda x, y: x, [x, z], "^symbolic sizes: must be of one scope; got b of another"),
+        (
+            lambda x: jnp.fft.fft(x),
+            [x],
+            "^export: stablehlo.fft must have known sizes along the axes",
+        ),
+    ]:
+        with pytest.raises(TypeError, match=text):
+            export.export(weft.jit(f))(*args)
+    for use in (weft.jit(lambda x: x + 1).lower, lambda x: jnp.zeros(x.shape)):
+        with pytest.raises(
+            InconclusiveDimensionOperation, match=r"must have known sizes to be com"
+        ):
+            use(x)
+
+
+def test_a_size_in_a_program():
+    jaxpr = weft.make_jaxpr(lambda x: (x * x.shape[0]).reshape(-1))(*sized("b, 3"))
+    text = str(jaxpr)
+    assert "a:f32[b,3]" in text and "i32[] = dim_as_value[dim=b]" in text and "f32[3*b]" in text
