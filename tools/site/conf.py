@@ -7,6 +7,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import sources
+from docutils import nodes
+from sphinx import addnodes
 
 import weft
 
@@ -35,6 +37,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "weft"
 html_static_path = [str(Path(__file__).parent / "static")]
 html_css_files = ["weft.css"]
+html_js_files = ["versions.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
@@ -63,7 +66,15 @@ def mark_sessions(app: object, docname: str, source: list[str]) -> None:
     source[0] = re.sub(r"```python\n(?=>>> )", "```pycon\n", source[0])
 
 
+def unlink_bool(app: object, doctree: nodes.document) -> None:
+    """Python's bool is meant in signatures, not that of weft.numpy."""
+    for link in list(doctree.findall(addnodes.pending_xref)):
+        if link["reftarget"] == "bool":
+            link.replace_self(link.children)
+
+
 def setup(app: object) -> None:
     """Called by Sphinx."""
     app.connect("source-read", mark_sessions)
+    app.connect("doctree-read", unlink_bool)
     app.connect("html-collect-pages", sources.collect_pages)
