@@ -70,7 +70,7 @@ def unlink_bool(app: object, doctree: nodes.document) -> None:
     """Python's bool is meant in signatures, not that of weft.numpy."""
     for link in list(doctree.findall(addnodes.pending_xref)):
         if link["reftarget"] == "bool":
-            link.replace_self(link.children)
+            link.replace_self(addnodes.desc_sig_name("", "bool"))
 
 
 def setup(app: object) -> None:
