@@ -133,7 +133,7 @@ def test_files_and_functions_are_short():
 
 
 # Physical lines. A design note that says what was tried instead raises one.
-BUDGETS = {("core", "transforms"): 4000, ("xla",): 4000, ("control",): 3600, (): 80700}
+BUDGETS = {("core", "transforms"): 4000, ("xla",): 4000, ("control",): 3600, (): 82300}
 
 
 @pytest.mark.parametrize("folders", BUDGETS, ids=lambda f: "+".join(f) or "all")
@@ -380,7 +380,7 @@ TESTED_IN = {
         "experimental/topologies.py experimental/xla_metadata.py extend/xla.py "
         "primitives/annotations.py"
     ),
-    "interpreters/test_mlir.py": "extend/lowering.py",
+    "interpreters/test_mlir.py": "extend/lowering.py interpreters/pxla.py",
     "extend/test_core.py": "extend/core/primitives.py",
     "test_api_util.py": "extend/linear_util.py",
     "interpreters/test_defining.py": "interpreters/xla.py",

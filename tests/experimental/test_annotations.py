@@ -6,7 +6,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft.errors import ShapeError
-from weft.experimental import profiler, topologies
+from weft.experimental import multihost_utils, profiler, topologies
 from weft.experimental.compilation_cache import compilation_cache
 from weft.experimental.fused import fused
 from weft.experimental.layout import Layout, with_layout_constraint
@@ -103,3 +103,18 @@ def test_where_programs_and_profiles_are(tmp_path):
         weft.config.update("compilation_cache_dir", before)
     with pytest.raises(FileNotFoundError, match="the directory must hold a profile; got"):
         profiler.get_profiled_instructions_proto(tmp_path)
+
+
+def test_parts_of_processes_by_their_types():
+    mesh, x = weft.make_mesh((1,), ("x",)), weft.typeof(X)
+    given = {"global_mesh": mesh, "pspec": weft.P("x")}
+    assert multihost_utils.ltg_abstract_eval(x, **given) is multihost_utils.gtl_abstract_eval(
+        x, **given
+    )
+    whole = multihost_utils.host_local_array_to_global_array_impl(X, **given)
+    assert whole.sharding.spec == weft.P("x")
+    np.testing.assert_array_equal(
+        multihost_utils.global_array_to_host_local_array_impl(whole, **given), X
+    )
+    y, dim = multihost_utils.ltg_batcher(None, None, (X,), (0,), mesh, weft.P("x"))
+    assert (dim, y.sharding.spec) == (0, weft.P(None, "x"))

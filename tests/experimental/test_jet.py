@@ -12,7 +12,10 @@ import weft
 import weft.numpy as jnp
 from weft import grad, jit, jvp, lax, vmap
 from weft.errors import PytreeError, ShapeError
+from weft.experimental import jet as jet_module
 from weft.experimental.jet import jet
+from weft.extend.core import Primitive
+from weft.interpreters.mlir import lower_fun, register_lowering
 
 X = np.array([0.3, 0.7, 0.45])
 PATH = [
@@ -341,3 +344,35 @@ def test_order_zero_integers_and_numbers_for_arrays():
 def test_mistakes(args, error, text):
     with pytest.raises(error, match=text):
         jet(*args)
+
+
+def test_rules_of_primitives_of_ones_own():
+    def made(name, fun):
+        prim = Primitive(name)
+        prim.def_impl(fun)
+        prim.def_abstract_eval(lambda *avals: avals[0])
+        register_lowering(prim, lower_fun(fun, multiple_results=False))
+        return prim
+
+    wave, floor = made("wave", jnp.sin), made("ground", jnp.floor)
+    twice, cube = made("twice", lambda x: x * 2), made("cube", lambda x: x**3)
+    jet_module.def_deriv(wave, jnp.cos)
+    jet_module.defzero(floor)
+    jet_module.deflinear(twice)
+    jet_module.def_comp(cube, lambda x: x * x * x)
+    for prim, fun in [
+        (wave, jnp.sin),
+        (floor, jnp.floor),
+        (twice, lambda x: 2 * x),
+        (cube, lambda x: x**3),
+    ]:
+        want = jet(fun, (1.5,), ([1.0, 0.5, 0.25],))
+        np.testing.assert_allclose(
+            np.ravel(jet(prim.bind, (1.5,), ([1.0, 0.5, 0.25],))[1]), np.ravel(want[1]), rtol=1e-5
+        )
+    value, terms = jet_module.linear_prop(twice, (1.0,), [[2.0, 3.0]])
+    assert (value, *terms) == (2, 4, 6)
+    assert jet_module.zero_prop(floor, (1.5,), [[2.0]])[1] == [0]
+    assert jet_module.deriv_prop(wave, jnp.cos, (0.0,), [[2.0]])[1] == [2]
+    zero_term, zero_series = jet_module.zero_term, jet_module.zero_series
+    assert jet(lambda x, y: x * y, (1.0, 2.0), ([2.0, zero_term], zero_series))[1] == [4, 0]

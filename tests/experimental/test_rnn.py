@@ -166,3 +166,21 @@ def test_mistakes():
         run(x, h, c, w, False, LENGTHS[:2])
     with pytest.raises(NotImplementedError, match=r"lstm: dropout must be 0; got 0\.5"):
         rnn.lstm(x, h, c, w, LENGTHS, INPUT, HIDDEN, LAYERS, 0.5, False)
+
+
+def test_the_two_passes():
+    sizes = (2, 4, 1, 0.0, False, None)
+    w = rnn.init_lstm_weight(weft.random.key(0), 2, 4, 1, False)
+    x, state, lengths = jnp.ones((3, 5, 2)), jnp.zeros((1, 3, 4)), jnp.array([5, 2, 0])
+    outs, residuals = rnn.lstm_fwd(x, state, state, w, lengths, *sizes)
+    cts = weft.tree.map(jnp.ones_like, outs)
+    *got, none = rnn.lstm_bwd(*sizes, residuals, cts)
+    total = lambda *xs: sum(y.sum() for y in rnn.lstm(*xs, lengths, *sizes))
+    for a, b in zip(got, weft.grad(total, (0, 1, 2, 3))(x, state, state, w), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+    assert none is None
+    avals = [weft.typeof(v) for v in (x, state, state, w, lengths)]
+    assert [str(a) for a in rnn.rnn_abstract_eval(*avals, *sizes[:5], True)] == [
+        "f32[3,5,4]", "f32[1,3,4]", "f32[1,3,4]"
+    ]  # fmt: skip
+    assert rnn.rnn_bwd_abstract_eval(*avals[:3], *avals, *sizes) == tuple(avals[:4])

@@ -8,8 +8,10 @@ import weft.numpy as jnp
 from tests.interpreters.test_defining import X, defined
 from weft import lax, make_jaxpr
 from weft.core import ShapedArray
+from weft.extend import lowering
+from weft.extend import mlir as mlir_module
 from weft.extend.core import Primitive
-from weft.interpreters import mlir
+from weft.interpreters import mlir, pxla
 
 
 def test_names_of_mlir():
@@ -87,3 +89,14 @@ def test_constants_and_attributes():
         assert mlir.ir_attribute(value) == text
     with pytest.raises(TypeError, match="ir_attribute: needs a string, number, .*; got None"):
         mlir.ir_attribute(None)
+
+
+def test_contexts_and_options():
+    text = weft.jit(jnp.sin).lower(1.0).as_text()
+    assert lowering.JaxIrContext() is not lowering.upstream_dialects
+    assert "sine" in str(mlir_module.ir.Module.parse(text, lowering.JaxIrContext()))
+    options = pxla.create_compile_options(None, False, [], [], None, weft.devices()[:1], {"a": "b"})
+    assert (options.num_partitions, dict(options.env_option_overrides)["a"]) == (1, "b")
+    assert mlir.aval_to_ir_types(ShapedArray((2,), np.float32)) == ("tensor<2xf32>",)
+    traced = weft.jit(jnp.sin).trace(1.0)
+    assert traced.lojax is traced

@@ -743,3 +743,29 @@ def test_every_collective_is_tested():
     got = vmap(lambda x: lax.pswapaxes(x, "i", 0), axis_name="i")(x)
     np.testing.assert_array_equal(got, x.T)
     assert math.isclose(typeof(lax.pvary(X, ())).size, 4)
+
+
+def test_a_permutation_in_two_steps():
+    pairs = [(0, 2), (1, 0), (2, 1)]
+
+    def f(x, perm=pairs, like=None):
+        token = lax.psend({"a": x}, "i", pairs)
+        y = x * 2  # meanwhile
+        return lax.precv(token, {"a": x if like is None else like}, "i", perm)["a"] + y
+
+    x = np.arange(3, dtype=np.float32)
+    want = np.array([1, 2, 0]) + 2 * x
+    np.testing.assert_array_equal(weft.jit(weft.vmap(f, axis_name="i"))(x), want)
+    for wrong, text in [
+        (
+            lambda x: f(x, pairs[:1]),
+            "precv: the token must be that of psend along the same axis; got",
+        ),
+        (
+            lambda x: f(x, like=np.ones(2)),
+            "precv: out_shape must be of the types that were sent; got",
+        ),
+        (lambda x: lax.precv(3, x, "i", pairs), "got 3 for"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            weft.vmap(wrong, axis_name="i")(x)

@@ -27,7 +27,7 @@ from weft.primitives.families import (
 )
 from weft.primitives.reduction import reduce_max, reduce_min
 from weft.primitives.varying import pvary as mark_varying
-from weft.pytrees import tree_map
+from weft.pytrees import leaves, register_pytree_node, tree_map
 from weft.util import check_option
 
 AxisName = Hashable
@@ -489,3 +489,49 @@ def axis_size(axis_name: AxisName) -> int:
     """
     names = axis_name if isinstance(axis_name, tuple | list) else (axis_name,)
     return count_copies("axis_size", tuple(names))
+
+
+# --- a permutation in two steps -----------------------------------------------------------------
+
+
+class Sent:
+    """What `psend` gives `precv`: arrays on their way along an axis."""
+
+    def __init__(self, value: Any, where: tuple):
+        self.value = value
+        self.where = where
+
+
+register_pytree_node(Sent, lambda s: ((s.value,), s.where), lambda where, xs: Sent(xs[0], where))
+
+
+def psend(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Sent:
+    """Send the leaves of a pytree from copy to copy, as `ppermute` does; `precv` receives them.
+
+    What stands between the two need not wait for it.
+
+    >>> def shift(x):
+    ...     token = lax.psend(x, "i", [(0, 1), (1, 0)])
+    ...     return lax.precv(token, x, "i", [(0, 1), (1, 0)])
+    >>> print(weft.vmap(shift, axis_name="i")(jnp.arange(2)))
+    [1 0]
+    """
+    return Sent(ppermute(x, axis_name, perm), (axis_name, tuple(map(tuple, perm))))
+
+
+def precv(token: Sent, out_shape: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
+    """What `psend` sent, of the types `out_shape`, along the same axis by the same permutation."""
+    where = (axis_name, tuple(map(tuple, perm)))
+    if not isinstance(token, Sent) or token.where != where:
+        got = f"{token.where}" if isinstance(token, Sent) else repr(token)
+        raise ValueError(
+            f"precv: the token must be that of psend along the same axis; got {got} for {where}."
+        )
+    found = [typeof(y) for y in leaves(token.value)]
+    wanted = [typeof(y) for y in leaves(out_shape)]
+    if [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in wanted]:
+        raise ShapeError(
+            "precv: out_shape must be of the types that were sent; got "
+            f"{', '.join(map(str, wanted))} for {', '.join(map(str, found))}."
+        )
+    return token.value

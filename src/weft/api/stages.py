@@ -112,6 +112,11 @@ class Traced(_Stage):
         """The types of the results."""
         return unflatten(self.out_tree, self._program.out_avals)
 
+    @property
+    def lojax(self) -> Traced:
+        """The program on arrays alone: itself, for programs here hold no other types."""
+        return self
+
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """Write the program as StableHLO."""
         program, placement = self._program, self._placement

@@ -16,11 +16,12 @@ from weft.api.functions import FlatFun, argument_names, avals_of, check_callable
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Axis
 from weft.core.source import boundary
+from weft.core.trace import current, use
 from weft.errors import ShapeError
 from weft.primitives.layout import broadcast_in_dim, transpose, zeros
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, unflatten
-from weft.transforms.batch import batch, mapped_aval, unmapped_aval
-from weft.util import fun_name
+from weft.transforms.batch import BatchTracer, batch, mapped_aval, unmapped_aval
+from weft.util import fun_name, merge, partition
 
 
 def vmap(
@@ -46,6 +47,10 @@ def vmap(
     Array([2., 2., 2.], dtype=float32)
     """
     check_callable("vmap", fun, wraps=True)
+    if VMAPPABLE and any(map(is_spec, flatten((in_axes, out_axes), is_none)[0])):
+        return boundary(
+            VmapOfSpecs(fun, in_axes, out_axes, axis_size, axis_name, spmd_axis_name), fun
+        )
     mapped = MappedAxes("vmap", fun, in_axes, out_axes, axis_size)
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -55,6 +60,84 @@ def vmap(
         return flat.result(mapped.place_results(outs, out_dims, flat.out_tree, size))
 
     return boundary(wrapped, fun)
+
+
+# --- classes of the user's own, which say how they are mapped -------------------------------------
+
+
+class Vmappable(NamedTuple):
+    """How values of a class are mapped: see `interpreters.batching.register_vmappable`."""
+
+    spec_type: type
+    to_elt: Callable
+    from_elt: Callable
+
+
+VMAPPABLE: dict[type, Vmappable] = {}
+
+
+def is_spec(x: Any) -> bool:
+    """Whether an entry of `in_axes` or `out_axes` is a spec of a registered class."""
+    return any(type(x) is handler.spec_type for handler in VMAPPABLE.values())
+
+
+class VmapOfSpecs:
+    """A mapped function some of whose arguments or results are of registered classes."""
+
+    def __init__(
+        self, fun: Callable, in_axes: Any, out_axes: Any, size: int | None, name: Any, spmd: Any
+    ):
+        self.fun = fun
+        self.in_axes = in_axes
+        self.out_axes = out_axes
+        self.size = size
+        self.name = name
+        self.spmd = spmd
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Map what is of no such class as `vmap` does; elements of the others are made inside."""
+        leaves, tree = flatten(args)
+        axes = broadcast_prefix(self.in_axes, args, is_none, op="vmap", names=("in_axes", "args"))
+        special = [is_spec(a) for a in axes]
+        plain, values = partition(special, leaves)
+        mapped = MappedAxes("vmap", self.fun, tuple(partition(special, axes)[0]), 0, self.size)
+        made: list = []
+        rest: list = []
+
+        def on_elements(*given: Any, **kwargs: Any) -> list:
+            trace = current.trace
+
+            def to_elt(x: Any, spec: Any) -> Any:
+                if type(x) in VMAPPABLE:
+                    return VMAPPABLE[type(x)].to_elt(to_elt, None, x, spec)
+                return x if spec is None else BatchTracer(trace, x, spec % typeof(x).ndim)
+
+            def from_elt(size: int, y: Any, spec: Any) -> Any:
+                if type(y) in VMAPPABLE:
+                    return VMAPPABLE[type(y)].from_elt(from_elt, size, y, spec)
+                mine = type(y) is BatchTracer and y.owner is trace
+                with use(trace.parent):
+                    value, dim = (y.value, y.dim) if mine else (y, None)
+                    return mapped.place_result(value, dim, spec, size)
+
+            specs = [a for a in axes if is_spec(a)]
+            elements = [to_elt(x, s) for x, s in zip(values, specs, strict=True)]
+            out = self.fun(*unflatten(tree, merge(special, given, elements)), **kwargs)
+            ys, out_tree = flatten(out)
+            names = ("out_axes", "result")
+            wanted = broadcast_prefix(self.out_axes, out, is_none, op="vmap", names=names)
+            marks = [is_spec(a) for a in wanted]
+            size = trace.axis.size
+            made[:] = [from_elt(size, y, a) for y, a, m in zip(ys, wanted, marks, strict=True) if m]
+            rest[:] = [marks, out_tree]
+            mapped.out_axes = partition(marks, wanted)[0]
+            return partition(marks, ys)[0]
+
+        found, in_tree, dims, size = mapped.read_arguments(tuple(plain), kwargs)
+        flat = FlatFun(on_elements, in_tree, "vmap")
+        outs, out_dims = batch(flat, found, dims, Axis(size, self.name, spmd=self.spmd))
+        ys = flat.result(mapped.place_results(outs, out_dims, flat.out_tree, size))
+        return unflatten(rest[1], merge(rest[0], ys, made))
 
 
 class MappedArguments(NamedTuple):

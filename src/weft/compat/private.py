@@ -46,8 +46,6 @@ def supports_inf(dtype: Any) -> bool:
 
 DType = np.dtype
 
-# Libraries say here that a class of theirs is an array; weft asks the class for `__jax_array__`.
-canonicalize_dtype_handlers: dict[type, Any] = {np.ndarray: np.asarray}
 pytype_aval_mappings: dict[type, Any] = {np.ndarray: typeof}
 
 

@@ -3,7 +3,7 @@
 from weft.util import import_lazily
 
 MODULES = (
-    "buffer_callback checkify compilation_cache fused jet key_reuse layout mesh_utils "
+    "buffer_callback checkify compilation_cache fused hijax jet key_reuse layout mesh_utils "
     "multihost_utils ode optimizers pjit profiler random rnn scheduling_groups shard_map stax "
     "topologies xla_metadata"
 )

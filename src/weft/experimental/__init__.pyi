@@ -1,6 +1,10 @@
 """Written by tools/make_stubs.py; do not edit."""
 
+from weft.experimental import buffer_callback as buffer_callback
 from weft.experimental import checkify as checkify
+from weft.experimental import compilation_cache as compilation_cache
+from weft.experimental import fused as fused
+from weft.experimental import hijax as hijax
 from weft.api.callbacks import io_callback as io_callback
 from weft.experimental import jet as jet
 from weft.experimental import key_reuse as key_reuse
@@ -10,6 +14,11 @@ from weft.experimental import multihost_utils as multihost_utils
 from weft.experimental import ode as ode
 from weft.experimental import optimizers as optimizers
 from weft.experimental import pjit as pjit
+from weft.experimental import profiler as profiler
+from weft.experimental import random as random
 from weft.experimental import rnn as rnn
+from weft.experimental import scheduling_groups as scheduling_groups
 from weft.experimental import shard_map as shard_map
 from weft.experimental import stax as stax
+from weft.experimental import topologies as topologies
+from weft.experimental import xla_metadata as xla_metadata

@@ -11,19 +11,25 @@ from typing import Any
 
 from weft import dtypes
 from weft.api.functions import FlatFun, check_callable
+from weft.api.grad import jvp
+from weft.api.tape import forget_rules
 from weft.core.aval import is_valid_value, typeof
+from weft.core.primitive import Primitive, Zero
 from weft.core.source import boundary
 from weft.errors import PytreeError, ShapeError
 from weft.numpy.promotion import as_array, as_inexact
 from weft.primitives.elementwise import div, mul
-from weft.primitives.layout import broadcast_in_dim, convert, zeros
-from weft.pytrees import flatten, structure, unflatten
+from weft.primitives.layout import broadcast_in_dim, convert, instantiate, zeros
+from weft.pytrees import flatten, structure, tree_map, unflatten
 from weft.scipy.special import factorial
 from weft.transforms.jet import JetTrace, JetTracer
 from weft.transforms.jet import jet as flat_jet
 from weft.util import list_public
 
-__all__ = ["JetTrace", "JetTracer", "fact", "jet"]
+__all__ = [
+    "JetTrace", "JetTracer", "ZeroSeries", "ZeroTerm", "def_comp", "def_deriv", "deflinear",
+    "defzero", "deriv_prop", "fact", "jet", "linear_prop", "zero_prop", "zero_series", "zero_term",
+]  # fmt: skip
 __dir__ = list_public(__name__)
 
 
@@ -87,6 +93,8 @@ def jet(
         if not is_valid_value(x):
             raise TypeError(f"jet: primals must be pytrees of arrays or numbers; got {x!r}.")
     values = [as_inexact("jet", x) for x in leaves]
+    most = max([len(s) for s in series if isinstance(s, tuple | list)], default=0)
+    series = [[zero_term] * most if isinstance(s, ZeroSeries) else s for s in series]
     terms = [t for x, s in zip(primals, series, strict=True) for t in split_terms(x, s)]
     orders = sorted({len(t) for t in terms})
     if len(orders) > 1:
@@ -112,6 +120,86 @@ def jet(
     return unflatten(flat.out_tree, outs), unflatten(flat.out_tree, lists)
 
 
+class ZeroTerm:
+    """A term that is zero, of any shape: `zero_term`."""
+
+
+class ZeroSeries:
+    """A series all of whose terms are zero, beside others: `zero_series`."""
+
+
+zero_term, zero_series = ZeroTerm(), ZeroSeries()
+
+
+# --- rules of primitives of one's own, which follow from their derivatives ------------------------
+
+
+def set_jvp(prim: Primitive, rule: Callable) -> None:
+    """Give a primitive its derivative: `rule(primals, tangents, **params)`, as JAX's rules are."""
+
+    def method(primals: Sequence, tangents: Sequence, **params: Any) -> tuple[list, list]:
+        out, dot = rule(primals, tangents, **params)
+        return (list(out), list(dot)) if prim.multiple_results else ([out], [dot])
+
+    prim.jvp = method  # type: ignore[method-assign]
+    forget_rules()
+
+
+def def_comp(prim: Primitive, comp: Callable, **kwargs: Any) -> None:
+    """Say that a primitive computes what the function `comp` does, of operations with rules."""
+
+    def rule(primals: Sequence, tangents: Sequence, **params: Any) -> tuple[Any, Any]:
+        fun = lambda *xs: comp(*xs, **{**kwargs, **params})
+        return jvp(fun, tuple(primals), tuple(map(instantiate, tangents)))
+
+    set_jvp(prim, rule)
+
+
+def def_deriv(prim: Primitive, deriv: Callable) -> None:
+    """Say that the derivative of a primitive of one operand at x is `deriv(x)`."""
+
+    def rule(primals: Sequence, tangents: Sequence, **params: Any) -> tuple[Any, Any]:
+        slope = deriv(*primals, **params)
+        return prim.bind(*primals, **params), mul(instantiate(tangents[0]), slope)
+
+    set_jvp(prim, rule)
+
+
+def deflinear(prim: Primitive) -> None:
+    """Say that a primitive is linear in all of its operands together."""
+    whole = lambda xs, **params: prim.bind(*map(instantiate, xs), **params)
+    set_jvp(prim, lambda primals, ts, **params: (whole(primals, **params), whole(ts, **params)))
+
+
+def defzero(prim: Primitive) -> None:
+    """Say that the derivative of a primitive is zero, as of `floor`."""
+
+    def rule(primals: Sequence, tangents: Sequence, **params: Any) -> tuple[Any, Any]:
+        out = prim.bind(*primals, **params)
+        return out, tree_map(lambda y: Zero(typeof(y).to_tangent()), out)
+
+    set_jvp(prim, rule)
+
+
+def linear_prop(prim: Primitive, primals_in: Sequence, series_in: Sequence, **params: Any) -> tuple:
+    """The value and the terms of a primitive: `jet` of it alone.
+
+    >>> linear_prop(lax.neg_p, (1.0,), [[2.0, 3.0]])[1][0]
+    Array(-2., dtype=float32, weak_type=True)
+    """
+    return jet(lambda *xs: prim.bind(*xs, **params), tuple(primals_in), tuple(series_in))
+
+
+zero_prop = linear_prop
+
+
+def deriv_prop(
+    prim: Primitive, deriv: Callable, primals_in: Sequence, series_in: Sequence
+) -> tuple:
+    """As `linear_prop`; `deriv` is not needed, for the primitive's own derivative is known."""
+    return linear_prop(prim, primals_in, series_in)
+
+
 def split_terms(primal: Any, series: Any) -> list[list]:
     """The terms of each leaf of an argument."""
     tree = structure(primal)
@@ -131,6 +219,8 @@ def split_terms(primal: Any, series: Any) -> list[list]:
 
 def check_term(t: Any, x: Any) -> Any:
     """A term in the type of its primal; a number goes with any shape."""
+    if isinstance(t, ZeroTerm):
+        t = 0.0
     if not is_valid_value(t):
         raise TypeError(f"jet: terms must be arrays or numbers; got {t!r}.")
     term, aval = as_array(t, "jet"), typeof(x).to_tangent()

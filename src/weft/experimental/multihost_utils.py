@@ -28,8 +28,10 @@ from weft.xla.array import ArrayImpl, host_view
 
 __all__ = [
     "ProcessFailureError", "assert_equal", "broadcast_one_to_all",
-    "global_array_to_host_local_array", "host_local_array_to_global_array", "process_allgather",
-    "reached_preemption_sync_point", "sync_global_devices",
+    "global_array_to_host_local_array", "global_array_to_host_local_array_impl",
+    "gtl_abstract_eval", "host_local_array_to_global_array",
+    "host_local_array_to_global_array_impl", "ltg_abstract_eval", "ltg_batcher",
+    "process_allgather", "reached_preemption_sync_point", "sync_global_devices",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
@@ -159,6 +161,51 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
         parts = [held[d] for d in local._device_assignment]
         out.append(make_array_from_single_device_arrays(tuple(shape), local, parts))
     return unflatten(tree, out)
+
+
+def host_local_array_to_global_array_impl(arr: Any, *, global_mesh: Mesh, pspec: Any) -> Any:
+    """`host_local_array_to_global_array` of one array."""
+    return host_local_array_to_global_array(arr, global_mesh, pspec)
+
+
+def global_array_to_host_local_array_impl(arr: Any, *, global_mesh: Mesh, pspec: Any) -> Any:
+    """`global_array_to_host_local_array` of one array."""
+    return global_array_to_host_local_array(arr, global_mesh, pspec)
+
+
+def ltg_abstract_eval(arr: Any, *, global_mesh: Mesh, pspec: Any) -> Any:
+    """The type that a process's part of type `arr` has as a part of the whole array.
+
+    >>> mesh = Mesh(devices(), ("x",))
+    >>> print(ltg_abstract_eval(typeof(jnp.ones(2)), global_mesh=mesh, pspec=None))
+    f32[2]
+    """
+    return scale_aval(arr, global_mesh, pspec, lambda n, all_, own: n * all_ // own)
+
+
+def gtl_abstract_eval(arr: Any, *, global_mesh: Mesh, pspec: Any) -> Any:
+    """The type of a process's part of an array over all processes, of type `arr`."""
+    return scale_aval(arr, global_mesh, pspec, lambda n, all_, own: n * own // all_)
+
+
+def ltg_batcher(
+    insert_axis: Any, axis_data: Any, vals_in: Sequence, dims_in: Sequence, global_mesh: Mesh,
+    pspec: Any,
+) -> tuple[Any, int]:  # fmt: skip
+    """As `host_local_array_to_global_array`, of an array with a mapped axis, which is not split."""
+    (x,), (d,) = vals_in, dims_in
+    entries = list(pspec or ())
+    entries += [None] * (d - len(entries))
+    spec = PartitionSpec(*entries[:d], None, *entries[d:])
+    return host_local_array_to_global_array(x, global_mesh, spec), d
+
+
+def scale_aval(aval: Any, mesh: Mesh, pspec: Any, scale: Callable) -> Any:
+    """A type with each size scaled: how often it is split over all devices, and over our own."""
+    spec = PartitionSpec() if pspec is None else pspec
+    meshes = (mesh, mesh.local_mesh)
+    counts = [NamedSharding(m, spec)._tiles(aval.ndim)[0] for m in meshes]
+    return aval.update(shape=tuple(map(scale, aval.shape, *counts)))
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:

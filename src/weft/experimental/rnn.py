@@ -22,14 +22,18 @@ import numpy as np
 
 from weft import lax, nn, random
 from weft import numpy as jnp
+from weft.api.grad import vjp
+from weft.api.make_jaxpr import eval_shape
+from weft.api.shape_struct import ShapeDtypeStruct
+from weft.core.aval import typeof
 from weft.core.source import boundary
 from weft.errors import ShapeError
 from weft.numpy.promotion import as_array
 from weft.util import list_public
 
 __all__ = [
-    "get_num_params_in_lstm", "init_lstm_weight", "lstm", "lstm_ref", "swap_lstm_gates",
-    "unpack_lstm_weights",
+    "get_num_params_in_lstm", "init_lstm_weight", "lstm", "lstm_bwd", "lstm_fwd", "lstm_ref",
+    "rnn_abstract_eval", "rnn_bwd_abstract_eval", "swap_lstm_gates", "unpack_lstm_weights",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
@@ -159,6 +163,36 @@ def lstm(
     sizes = input_size, hidden_size, num_layers, bidirectional
     unpacked = unpack_lstm_weights(weights, *sizes)
     return run_layers(x, h_0, c_0, unpacked, seq_lengths, sizes, dropout, precision)
+
+
+def lstm_fwd(x: Any, h_0: Any, c_0: Any, w: Any, seq_lengths: Any, *settings: Any) -> tuple:
+    """What `lstm` gives, and residuals for `lstm_bwd`; `settings` are its other arguments."""
+    return vjp(lambda *given: lstm(*given, seq_lengths, *settings), x, h_0, c_0, w)
+
+
+def lstm_bwd(
+    input_size: int, hidden_size: int, num_layers: int, dropout: float, bidirectional: bool,
+    precision: Any, residuals: Any, gradients: Any,
+) -> tuple:  # fmt: skip
+    """The cotangents of x, h_0, c_0 and w, and None for seq_lengths."""
+    return (*residuals(tuple(gradients)), None)
+
+
+def rnn_abstract_eval(
+    x_aval: Any, h_0_aval: Any, c_0_aval: Any, w_aval: Any, seq_lengths_aval: Any, *settings: Any
+) -> tuple:
+    """The types of what `lstm` gives; the last of `settings`, for cuDNN, changes nothing."""
+    given = (x_aval, h_0_aval, c_0_aval, w_aval, seq_lengths_aval)
+    shapes = eval_shape(lambda *xs: lstm(*xs, *settings[:5]), *map(ShapeDtypeStruct.of, given))
+    return tuple(map(typeof, shapes))
+
+
+def rnn_bwd_abstract_eval(
+    dy_aval: Any, dhn_aval: Any, dcn_aval: Any, x_aval: Any, h0_aval: Any, c0_aval: Any,
+    w_aval: Any, *others: Any,
+) -> tuple:  # fmt: skip
+    """The types of the cotangents of x, h_0, c_0 and w."""
+    return x_aval, h0_aval, c0_aval, w_aval
 
 
 @boundary

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.api.jit import jit
-from weft.experimental.xla_metadata import set_xla_metadata
+from weft.experimental.xla_metadata import xla_metadata_call
 from weft.util import list_public
 
 __all__ = ["scheduling_group"]
@@ -22,4 +21,4 @@ def scheduling_group(name: Any) -> Callable[[Callable], Callable]:
     >>> 'scheduling_group = "first"' in weft.jit(f).lower(1.0).as_text()
     True
     """
-    return lambda f: set_xla_metadata(jit(f), scheduling_group=name)
+    return xla_metadata_call(scheduling_group=name)

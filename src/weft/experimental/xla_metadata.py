@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Callable
 from typing import Any
 
+from weft.api.jit import jit
 from weft.api.named_scope import open_scope
 from weft.primitives.annotations import xla_metadata_value_p
 from weft.pytrees import tree_map
 from weft.util import fun_name, list_public
 from weft.xla.hlo import FrontendAttributes
 
-__all__ = ["set_xla_metadata"]
+__all__ = ["set_xla_metadata", "xla_metadata_call"]
 __dir__ = list_public(__name__)
 
 
@@ -53,3 +55,10 @@ def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
 
     annotated.__name__ = name
     return annotated
+
+
+def xla_metadata_call(f: Callable | None = None, **kwargs: Any) -> Callable:
+    """A function as one call of the program, which has the attributes `kwargs`; a decorator too."""
+    if f is None:
+        return functools.partial(xla_metadata_call, **kwargs)
+    return set_xla_metadata(jit(f), **kwargs)

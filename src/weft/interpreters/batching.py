@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.api.vmap import VMAPPABLE, Vmappable
 from weft.core.aval import typeof
 from weft.core.primitive import Axis, Primitive
 from weft.interpreters.defining import Rules, list_pair, unlist_pair
@@ -23,7 +24,7 @@ from weft.util import list_public
 __all__ = [
     "BatchTrace", "BatchTracer", "axis_primitive_batchers", "bdim_at_front", "broadcast",
     "defbroadcasting", "defreducer", "defvectorized", "fancy_primitive_batchers", "moveaxis",
-    "not_mapped", "primitive_batchers",
+    "not_mapped", "primitive_batchers", "register_vmappable", "unregister_vmappable",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
@@ -117,3 +118,40 @@ def broadcast(x: Any, sz: int, axis: int = 0) -> Any:
     shape = typeof(x).shape
     kept = [i for i in range(len(shape) + 1) if i != axis]
     return broadcast_in_dim(x, (*shape[:axis], sz, *shape[axis:]), kept)
+
+
+def register_vmappable(
+    data_type: type, spec_type: type, axis_size_type: type, to_elt: Callable, from_elt: Callable,
+    make_iota: Callable | None = None,
+) -> None:  # fmt: skip
+    """Have `vmap` map values of a class, where `in_axes` or `out_axes` has a `spec_type` for them.
+
+    Args:
+      to_elt: `to_elt(cont, get_idx, x, spec)` gives the element of a value: `cont(array, axis)` is
+        that of an array. `get_idx` is None here.
+      from_elt: `from_elt(cont, size, y, spec)` puts elements together: `cont(size, array, axis)`
+        does that of an array.
+      axis_size_type, make_iota: taken so that calls carry over from JAX.
+
+    Give `vmap` the size of the axis, `axis_size`, if no array is mapped beside. Within other
+    transformations such values are leaves, as they are for JAX.
+
+    >>> class Column:
+    ...     def __init__(self, data):
+    ...         self.data = data
+    >>> class Along(int):
+    ...     pass
+    >>> register_vmappable(
+    ...     Column, Along, int, lambda cont, _, x, spec: Column(cont(x.data, int(spec))),
+    ...     lambda cont, size, y, spec: Column(cont(size, y.data, int(spec))))
+    >>> double = weft.vmap(lambda c: Column(2 * c.data), Along(0), Along(0), axis_size=3)
+    >>> double(Column(jnp.arange(3.0))).data
+    Array([0., 2., 4.], dtype=float32)
+    >>> unregister_vmappable(Column)
+    """
+    VMAPPABLE[data_type] = Vmappable(spec_type, to_elt, from_elt)
+
+
+def unregister_vmappable(data_type: type) -> None:
+    """Forget how values of a class are mapped."""
+    VMAPPABLE.pop(data_type, None)

@@ -44,7 +44,7 @@ __all__ = [
     "ShardingContext", "Token", "Value", "aval_to_ir_type", "aval_to_ir_types",
     "core_call_lowering", "dense_int_array", "dense_int_elements", "dtype_to_ir_type",
     "emit_python_callback", "flatten_ir_types", "flatten_ir_values", "i32_attr", "i64_attr",
-    "ir_attribute", "ir_constant", "ir_constants", "jaxpr_subcomp", "lower_fun",
+    "ir_attribute", "ir_constant", "ir_constants", "ir_type_handlers", "jaxpr_subcomp", "lower_fun",
     "lower_jaxpr_to_fun", "lower_jaxpr_to_module", "make_ir_context", "module_to_bytecode",
     "module_to_string", "register_constant_handler", "register_lowering", "shape_tensor",
     "token_type", "unflatten_ir_values_like_types",
@@ -284,14 +284,18 @@ def module_to_bytecode(module: Any) -> bytes:
     return written.getvalue()
 
 
+# What gives the text of a type, by its class.
+ir_type_handlers: dict[type, Callable[[Any], str]] = {ShapedArray: lambda aval: aval.hlo}
+
+
 def aval_to_ir_type(aval: ShapedArray) -> str:
     """The text of a type: `tensor<3xf32>`."""
-    return aval.hlo
+    return ir_type_handlers[type(aval)](aval)
 
 
 def aval_to_ir_types(aval: ShapedArray) -> tuple[str, ...]:
     """The texts of the types that stand for an aval: one."""
-    return (aval.hlo,)
+    return (aval_to_ir_type(aval),)
 
 
 def dtype_to_ir_type(dtype: Any) -> str:

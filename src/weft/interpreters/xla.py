@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from jaxlib._jax import Client as Backend
 
 from weft.core.primitive import Primitive
@@ -11,8 +12,12 @@ from weft.interpreters.defining import unlist_results
 from weft.util import list_public
 from weft.xla.eager import kernel_of
 
-__all__ = ["Backend", "apply_primitive"]
+__all__ = ["Backend", "apply_primitive", "canonicalize_dtype_handlers"]
 __dir__ = list_public(__name__)
+
+
+# Libraries say here that a class of theirs is an array; weft asks the class for `__jax_array__`.
+canonicalize_dtype_handlers: dict[type, Any] = {np.ndarray: np.asarray}
 
 
 def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:

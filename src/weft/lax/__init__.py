@@ -11,7 +11,7 @@ HOMES = {
     "weft.api.composite": ("composite scaled_dot"),
     "weft.api.collectives": (
         "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean pmin ppermute "
-        "pshuffle psum psum_scatter pswapaxes pvary"
+        "precv psend pshuffle psum psum_scatter pswapaxes pvary"
     ),
     "weft.api.shard_map": ("with_sharding_constraint"),
     "weft.parallel.constraint": ("device_put_p sharding_constraint_p"),

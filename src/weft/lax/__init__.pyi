@@ -24,6 +24,8 @@ from typing import (
     TypeVarTuple,
     overload,
 )
+from weft.api.collectives import AxisIndexGroups as _AxisIndexGroups
+from weft.api.collectives import AxisName as _AxisName
 from weft.api.stages import Lowered, Traced
 from weft.core.jaxpr import ClosedJaxpr
 from weft.dtypes import DTypeLike as _DTypeLike
@@ -45,6 +47,8 @@ from weft.primitives.layout import Value as _Value
 from weft.primitives.random import RngBitGenerator as _RngBitGenerator
 from weft.primitives.random import RngUniform as _RngUniform
 from weft.primitives.sort import Operands as _Operands
+from weft.primitives.tokens import AfterAll as _AfterAll
+from weft.primitives.tokens import CreateToken as _CreateToken
 from weft.primitives.transcendental import AccuracyMode as _AccuracyMode
 from weft.primitives.transcendental import Tolerance as _Tolerance
 from weft.xla.array import Array as _Array
@@ -85,6 +89,10 @@ from weft.primitives.transcendental import acosh_p as acosh_p
 def add(x: _ArrayLike, y: _ArrayLike) -> _Array: ...
 
 from weft.primitives.elementwise import add_p as add_p
+
+def after_all(*operands: _Any) -> _Any: ...
+
+after_all_p: _AfterAll
 from weft.api.collectives import all_gather as all_gather
 from weft.primitives.collective import all_gather_p as all_gather_p
 from weft.api.collectives import all_to_all as all_to_all
@@ -107,6 +115,9 @@ def approx_min_k(
     reduction_input_size_override: int = ...,
     aggregate_to_topk: bool = ...,
 ) -> tuple[_Array, _Array]: ...
+
+from weft.primitives.sort import approx_top_k_p as approx_top_k_p
+
 def argmax(operand: _ArrayLike, axis: int, index_dtype: _DTypeLike) -> _Array: ...
 
 from weft.primitives.reduction import argmax_p as argmax_p
@@ -328,6 +339,10 @@ def cosh(x: _ArrayLike) -> _Array: ...
 
 from weft.primitives.transcendental import cosh_p as cosh_p
 
+def create_token(_: _Any = ...) -> _Any: ...
+
+create_token_p: _CreateToken
+
 def cumlogsumexp(operand: _ArrayLike, axis: int = ..., reverse: bool = ...) -> _Array: ...
 
 from weft.primitives.cumulative import cumlogsumexp_p as cumlogsumexp_p
@@ -357,6 +372,9 @@ def custom_root(
     has_aux: bool = ...,
 ) -> Any: ...
 def dce_sink(val: _Any, *, prevent_mlir_dce: bool = ...) -> None: ...
+
+from weft.parallel.constraint import device_put_p as device_put_p
+
 def digamma(x: _ArrayLike) -> _Array: ...
 
 from weft.primitives.special.functions import digamma_p as digamma_p
@@ -658,6 +676,8 @@ from weft.primitives.transcendental import pow_p as pow_p
 def ppermute(x: _T, axis_name: Any, perm: Sequence[tuple[int, int]]) -> _T: ...
 
 from weft.primitives.collective import ppermute_p as ppermute_p
+from weft.api.collectives import precv as precv
+from weft.api.collectives import psend as psend
 from weft.api.collectives import pshuffle as pshuffle
 
 def psum(x: _T, axis_name: Any, *, axis_index_groups: Any = ...) -> _T: ...
@@ -667,6 +687,17 @@ from weft.api.collectives import psum_scatter as psum_scatter
 from weft.api.collectives import pswapaxes as pswapaxes
 from weft.api.collectives import pvary as pvary
 
+def ragged_all_to_all(
+    operand: _Any,
+    output: _Any,
+    input_offsets: _Any,
+    send_sizes: _Any,
+    output_offsets: _Any,
+    recv_sizes: _Any,
+    *,
+    axis_name: _AxisName,
+    axis_index_groups: _AxisIndexGroups = ...,
+) -> _Any: ...
 def ragged_dot(
     lhs: _ArrayLike,
     rhs: _ArrayLike,

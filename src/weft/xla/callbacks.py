@@ -123,16 +123,23 @@ def wrap_error(error: BaseException) -> BaseException:
 def mlir_context() -> Any:
     """Where modules are parsed: the engine takes callbacks with a parsed module alone."""
     from jaxlib.mlir import ir  # 7 ms, which only programs with callbacks need
+
+    context = ir.Context()
+    load_dialects(context)
+    return context
+
+
+def load_dialects(context: Any) -> None:
+    """Have a context of MLIR know the dialects that programs are written in."""
+    from jaxlib.mlir import ir
     from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _sdy, _stablehlo
 
     registry = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
-    context = ir.Context()
     context.append_dialect_registry(registry)
     for dialect in (_stablehlo, _chlo, _sdy):
         dialect.register_dialect(context)
     context.load_all_available_dialects()
-    return context
 
 
 def parse_module(text: str) -> Any:

@@ -1,0 +1,202 @@
+"""Types of values and primitives of one's own, made of arrays: `jax.experimental.hijax`.
+
+A class whose values have a `HiType` is seen through, as a pytree of the arrays that the type lowers
+a value to. A primitive says what it computes, and what it likes of its derivative and of how it is
+mapped; programs show what it computes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from weft.api.custom_rules import custom_jvp, custom_vjp
+from weft.api.custom_vmap import custom_vmap
+from weft.core.aval import AbstractValue, ShapedArray
+from weft.core.primitive import Axis, Zero
+from weft.core.ref import AbstractRef
+from weft.numpy.manipulation import moveaxis
+from weft.primitives.families import is_linear as is_undefined_primal
+from weft.primitives.layout import instantiate as instantiate_zeros
+from weft.pytrees import register_pytree_node, tree_map
+from weft.util import list_public
+
+__all__ = [
+    "AbstractRef", "AbstractValue", "HiPrimitive", "HiType", "ShapedArray", "VJPHiPrimitive",
+    "Zero", "aval_method", "aval_property", "control_flow_allowed_effects", "instantiate_zeros",
+    "is_undefined_primal", "register_hitype",
+]  # fmt: skip
+__dir__ = list_public(__name__)
+
+
+class HiType(AbstractValue):
+    """The type of values that are made of arrays: hashable, and equal for equal types.
+
+    `lower_val(value)` gives a value's arrays, `raise_val(*arrays)` the value that is made of them,
+    and `lo_ty()` their types. Tangents are values of the same class.
+    """
+
+    def lo_ty(self) -> list[ShapedArray]:
+        """The types of the arrays."""
+        raise NotImplementedError(f"{type(self).__name__}: must define lo_ty.")
+
+    def lower_val(self, hi_val: Any) -> list:
+        """The arrays that a value is made of."""
+        raise NotImplementedError(f"{type(self).__name__}: must define lower_val.")
+
+    def raise_val(self, *lo_vals: Any) -> Any:
+        """The value that is made of arrays."""
+        raise NotImplementedError(f"{type(self).__name__}: must define raise_val.")
+
+
+def register_hitype(val_cls: type, typeof_fn: Callable[[Any], HiType]) -> None:
+    """Have values of a class be arguments, results and carries of programs.
+
+    `typeof_fn(value)` is their type.
+    """
+
+    def take_apart(value: Any) -> tuple[Sequence, HiType]:
+        try:
+            hi_type = typeof_fn(value)
+        except AttributeError:  # of what stands in for arrays
+            hi_type = value.__hi_type__
+        return tuple(hi_type.lower_val(value)), hi_type
+
+    def put_together(hi_type: HiType, arrays: Sequence) -> Any:
+        value = hi_type.raise_val(*arrays)
+        with contextlib.suppress(AttributeError):  # one with slots
+            object.__setattr__(value, "__hi_type__", hi_type)
+        return value
+
+    register_pytree_node(val_cls, take_apart, put_together)
+
+
+class aval_method(NamedTuple):
+    """A method of a type, which values of that type have in JAX; here they have their own."""
+
+    fun: Callable
+
+
+class aval_property(NamedTuple):
+    """As `aval_method`, a property."""
+
+    fget: Callable
+
+
+class EffectTypes:
+    """A set of classes of effects."""
+
+    def __init__(self) -> None:
+        self.types: set[type] = set()
+
+    def add_type(self, effect_type: type) -> None:
+        """Add a class."""
+        self.types.add(effect_type)
+
+    def contains(self, effect: Any) -> bool:
+        """Whether an effect, or a class of effects, is of one of the classes."""
+        kind = effect if isinstance(effect, type) else type(effect)
+        return issubclass(kind, tuple(self.types))
+
+
+control_flow_allowed_effects = EffectTypes()  # loops and branches take all effects here
+
+
+class VJPHiPrimitive:
+    """A primitive for arguments of given types: what its methods say. Calling one applies it.
+
+    `expand(*args)` computes it. A class may also define `jvp(primals, tangents)`; or
+    `vjp_fwd(nonzero, *args)`, giving the result and residuals, with `vjp_bwd_retval(residuals,
+    ct)`, giving the cotangents of the arguments; and `batch(axis, args, dims)`, giving the result
+    and its mapped axis. What is not defined follows from `expand`.
+
+    >>> class Cube(VJPHiPrimitive):
+    ...     def expand(self, x):
+    ...         return x**3
+    ...     def jvp(self, primals, tangents):
+    ...         (x,), (t,) = primals, tangents
+    ...         return self(x), 30.0 * t  # not true, to show whose derivative it is
+    >>> weft.value_and_grad(Cube())(2.0)
+    (Array(8., dtype=float32, weak_type=True), Array(30., dtype=float32, weak_type=True))
+    """
+
+    in_avals: Sequence[Any]
+    out_aval: Any
+
+    def expand(self, *args: Any) -> Any:
+        """What the primitive computes."""
+        raise NotImplementedError(f"{type(self).__name__}: must define expand.")
+
+    def jvp(self, primals: Sequence, tangents: Sequence) -> tuple[Any, Any]:
+        """The result and its tangent."""
+        raise NotImplementedError
+
+    def vjp_fwd(self, nzs_in: Sequence[bool], /, *args: Any) -> tuple[Any, Any]:
+        """The result and residuals, where the arguments marked are differentiated."""
+        raise NotImplementedError
+
+    def vjp_bwd_retval(self, res: Any, outgrad: Any, /) -> tuple:
+        """The cotangents of the arguments."""
+        raise NotImplementedError
+
+    def batch(self, axis_data: Axis, args: Sequence, dims: Sequence) -> tuple[Any, Any]:
+        """The result of mapped arguments, and its mapped axis."""
+        raise NotImplementedError
+
+    def defines(self, method: str) -> bool:
+        """Whether the class has a method of its own."""
+        return getattr(type(self), method) is not getattr(VJPHiPrimitive, method)
+
+    def __call__(self, *args: Any) -> Any:
+        fun: Any = lambda *xs: self.expand(*xs)
+        if self.defines("batch"):
+            fun = custom_vmap(fun)
+            fun.def_vmap(self.map_first)
+        if self.defines("jvp"):
+            fun = custom_jvp(fun)
+            fun.defjvp(lambda primals, tangents: self.jvp(primals, tangents))
+        elif self.defines("vjp_fwd"):
+            fun = custom_vjp(fun)
+            nonzero = [True] * len(args)
+            fun.defvjp(
+                lambda *xs: self.vjp_fwd(nonzero, *xs),
+                lambda res, ct: tuple(self.vjp_bwd_retval(res, ct)),
+            )
+        return fun(*args)
+
+    def map_first(self, size: int, mapped: Sequence, *args: Any) -> tuple[Any, Any]:
+        """The result of arguments of which some are mapped along their first axis."""
+        dims = tree_map(lambda m: 0 if m else None, tuple(mapped))
+        out, dim = self.batch(Axis(size), args, dims)
+        if dim is None:
+            return out, tree_map(lambda y: False, out)
+        return tree_map(lambda y: moveaxis(y, dim, 0), out), tree_map(lambda y: True, out)
+
+
+class HiPrimitive:
+    """A primitive by name, on values of any registered class: `bind` applies it.
+
+    `to_lojax(*args, **params)` computes it; `jvp(primals, tangents, **params)` may be defined.
+    """
+
+    multiple_results = False
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def to_lojax(self, *args: Any, **params: Any) -> Any:
+        """What the primitive computes."""
+        raise NotImplementedError(f"{self.name}: must define to_lojax.")
+
+    def jvp(self, primals: Sequence, tangents: Sequence, **params: Any) -> tuple[Any, Any]:
+        """The result and its tangent."""
+        raise NotImplementedError
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """The primitive of these arguments."""
+        fun: Any = lambda *xs: self.to_lojax(*xs, **params)
+        if type(self).jvp is not HiPrimitive.jvp:
+            fun = custom_jvp(fun)
+            fun.defjvp(lambda primals, tangents: self.jvp(primals, tangents, **params))
+        return fun(*args)
