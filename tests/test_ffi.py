@@ -2,6 +2,8 @@
 of those that do not fit. The arithmetic of the handlers is checked against NumPy."""
 
 import ctypes
+import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
@@ -28,11 +30,17 @@ HANDLERS = "row_sums add_rows in_memory add_in_place count fail describe"
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    """The handlers, compiled without optimization and registered by their names."""
-    path = tmp_path_factory.mktemp("ffi") / "kernels.so"
+    """The handlers, registered by their names; compiled once for all processes of a run."""
     source = Path(__file__).with_name("ffi_kernels.cc")
     flags = ["-std=c++17", "-O0", "-w", "-shared", "-fPIC", f"-I{ffi.include_dir()}"]
-    subprocess.run([COMPILER, *flags, source, "-o", path], check=True)
+    key = hashlib.sha256(source.read_bytes() + repr([COMPILER, *flags]).encode()).hexdigest()
+    path = tmp_path_factory.getbasetemp().parent / f"ffi_kernels_{key}.so"
+    with open(path.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            made = path.with_suffix(".new")
+            subprocess.run([COMPILER, *flags, source, "-o", made], check=True)
+            made.rename(path)
     library = ctypes.CDLL(str(path))
     for name in HANDLERS.split():
         ffi.register_ffi_target(f"test.{name}", ffi.pycapsule(getattr(library, name)))

@@ -13,7 +13,7 @@ import weakref
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from weft import pytrees
@@ -205,7 +205,12 @@ trees = st.recursive(
 )
 
 
+# A machine that does something else takes longer than hypothesis allows.
+on_any_machine = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
 @given(trees)
+@on_any_machine
 def test_any_tree_comes_back(tree):
     got, treedef = flatten(tree)
     assert unflatten(treedef, got) == tree
@@ -217,6 +222,7 @@ def test_any_tree_comes_back(tree):
 
 
 @given(trees, trees)
+@on_any_machine
 def test_there_are_mismatches_exactly_when_structures_differ(one, other):
     differ = structure(one) != structure(other)
     assert bool(list(find_mismatches(structure(one), structure(other)))) == differ

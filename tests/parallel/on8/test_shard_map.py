@@ -208,6 +208,12 @@ programs = pytest.mark.parametrize("name", PROGRAMS)
 checks = pytest.mark.parametrize("check_vma", [True, False])
 
 
+def both(names):
+    """Each program with and without checks, as one parameter, of which a sample may leave out."""
+    cases = [(name, check_vma) for name in names for check_vma in (True, False)]
+    return pytest.mark.parametrize("case", cases, ids=lambda case: f"{case[0]}-{case[1]}")
+
+
 def pair(name, check_vma):
     """A program over the devices, and on one."""
     own, whole = PROGRAMS[name]
@@ -225,11 +231,11 @@ def test_values_and_gradients(name, check_vma):
     close(jit(value_and_grad(f, (0, 1)))(W, X), want)
 
 
-@pytest.mark.sample(one_in=2)
-@programs
-@checks
-def test_forward_mode_and_maps(name, check_vma):
-    f, whole = pair(name, check_vma)
+@pytest.mark.sample(one_in=4)
+@both(PROGRAMS)
+def test_forward_mode_and_maps(case):
+    name, _ = case
+    f, whole = pair(*case)
     ws, xs = jnp.stack([W, W + 0.1]), jnp.stack([X, X * 0.9], 1)
     if name not in REVERSE_ONLY:
         forward = lambda f: jit(lambda *t: jvp(f, (W, X), t))(W + 1, X)
@@ -245,11 +251,10 @@ def test_forward_mode_and_maps(name, check_vma):
     close(summed(f), summed(whole))
 
 
-@pytest.mark.sample(one_in=2)
-@pytest.mark.parametrize("name", [n for n in PROGRAMS if n not in REVERSE_ONLY | ONCE])
-@checks
-def test_second_derivatives(name, check_vma):
-    f, whole = pair(name, check_vma)
+@pytest.mark.sample(one_in=6)
+@both(n for n in PROGRAMS if n not in REVERSE_ONLY | ONCE)
+def test_second_derivatives(case):
+    f, whole = pair(*case)
     length = lambda g: lambda w: jnp.sum(grad(g)(w, X) ** 2)
     second = lambda g: jit(grad(length(g)))(W)
     close(second(f), second(whole), 1e-3)
