@@ -6,8 +6,17 @@ import types
 import numpy as np
 
 import weft
+import weft.experimental
 
-NAMES = dict(weft=weft, jnp=weft.numpy, lax=weft.lax, nn=weft.nn, random=weft.random, np=np)
+NAMES = dict(
+    weft=weft,
+    jnp=weft.numpy,
+    lax=weft.lax,
+    nn=weft.nn,
+    random=weft.random,
+    sparse=weft.experimental.sparse,
+    np=np,
+)
 
 
 def check_examples(module: types.ModuleType) -> int:

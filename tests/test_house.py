@@ -133,7 +133,7 @@ def test_files_and_functions_are_short():
 
 
 # Physical lines. A design note that says what was tried instead raises one.
-BUDGETS = {("core", "transforms"): 4000, ("xla",): 4000, ("control",): 3600, (): 82300}
+BUDGETS = {("core", "transforms"): 4000, ("xla",): 4000, ("control",): 3600, (): 85700}
 
 
 @pytest.mark.parametrize("folders", BUDGETS, ids=lambda f: "+".join(f) or "all")
@@ -323,6 +323,12 @@ TESTED_IN = {
     "export/test_dynamic.py": "export/solving.py",
     "export/test_exported.py": "export/calling.py export/lowering.py export/modules.py",
     "test_typing.py": "xla/members.py xla/typing.py",
+    "experimental/sparse/test_bcoo.py": (
+        "experimental/sparse/base.py experimental/sparse/creation.py "
+        "experimental/sparse/entries.py experimental/sparse/operators.py "
+        "experimental/sparse/shaping.py"
+    ),
+    "experimental/sparse/test_bcsr.py": "experimental/sparse/coo.py",
     "explain/test_costs.py": (
         "explain/machine.py explain/origins.py explain/page.py explain/report.py "
         "explain/subject.py explain/tables.py"

@@ -29,7 +29,6 @@ ABSENT = {
     "jax.experimental.roofline": (_OUT, "jax.jit(f).lower(x).cost_analysis()"),
     "jax.experimental.serialize_executable": (_LATER, "the disk cache, which keeps programs"),
     "jax.experimental.source_mapper": (_OUT, "jax.jit(f).lower(x).as_text()"),
-    "jax.experimental.sparse": (_LATER, "dense arrays, or jax.ops.segment_sum"),
     "jax.experimental.transfer": (_OUT, "jax.device_put"),
     "jax.extend.ifrt_programs": (_OUT, "jax.jit"),
     "jax.extend.pallas": (_OUT, "operations of lax, which XLA fuses"),

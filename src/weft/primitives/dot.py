@@ -205,24 +205,26 @@ def product_dtype(op: str, lhs: ShapedArray, rhs: ShapedArray, preferred: Any) -
 class Bilinear(Primitive):
     """A family: linear in each of two operands, d f(x, y) = f(dx, y) + f(x, dy).
 
-    A member writes `transpose`, for one operand at a time, and the rest of its rules.
+    Operands after those are indices, which do not move. A member writes `transpose`, for one
+    operand at a time, and the rest of its rules.
     """
 
     def jvp(self, primals, tangents, **params):
         (out,) = self.apply(*primals, **params)
-        (x, y), (tx, ty) = primals, tangents
+        (x, y, *rest), (tx, ty, *_) = primals, tangents
         target = typeof(out).to_tangent()
         dots: list = []
         if not isinstance(tx, Zero) and target.dtype != dtypes.float0:
-            dots += self.apply(tx, y, **params)
+            dots += self.apply(tx, y, *rest, **params)
         if not isinstance(ty, Zero) and target.dtype != dtypes.float0:
-            dots += self.apply(x, ty, **params)
+            dots += self.apply(x, ty, *rest, **params)
         if not dots:
             return [out], [Zero(target)]
         return [out], [dots[0] if len(dots) == 1 else add(*dots)]
 
     def series(self, k, xs, ys, **params):
-        return [convolve_terms(lambda x, y: self.apply(x, y, **params)[0], k, *xs)]
+        terms, rest = xs[:2], [x[0] for x in xs[2:]]
+        return [convolve_terms(lambda x, y: self.apply(x, y, *rest, **params)[0], k, *terms)]
 
 
 class DotGeneral(Bilinear):

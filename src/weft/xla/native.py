@@ -21,7 +21,14 @@ from weft.xla.foreign import new_capsule, write_attribute, write_dictionary, wri
 from weft.xla.hlo import Builder, Value
 
 FOLDER = Path(__file__).parents[1] / "native"
-HANDLERS = ("weft_cumulative", "weft_extremum", "weft_sort")
+HANDLERS = (
+    "weft_coo_dot",
+    "weft_coo_sample",
+    "weft_csr_dot",
+    "weft_cumulative",
+    "weft_extremum",
+    "weft_sort",
+)
 
 
 @functools.cache

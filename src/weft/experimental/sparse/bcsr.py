@@ -1,0 +1,359 @@
+"""`BCSR`: matrices stored row by row, in batches. Products with dense arrays are quickest so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft import numpy as jnp
+from weft.errors import DtypeError, ShapeError
+from weft.experimental.sparse.base import (
+    CoordinateArray,
+    JAXSparse,
+    SparseInfo,
+    follow_batches,
+    map_batches,
+    ranks_of,
+)
+from weft.experimental.sparse.bcoo import BCOO, bcoo_fromdense
+from weft.experimental.sparse.entries import (
+    bcoo_sort_indices,
+    bcoo_sum_duplicates,
+    bcoo_todense,
+    drop_zeros,
+    take_entries,
+)
+from weft.experimental.sparse.operators import SparseOperators
+from weft.experimental.sparse.products import bcoo_dot_general, read_dimensions
+from weft.experimental.sparse.shaping import bcoo_broadcast_in_dim, bcoo_concatenate
+from weft.experimental.sparse.transform import convert_results
+from weft.numpy.promotion import as_array
+from weft.primitives.families import index_tuple
+from weft.primitives.sparse import csr_dot, expand_rows
+from weft.pytrees import register_pytree_node_class
+
+
+@register_pytree_node_class
+class BCSR(SparseOperators):
+    """A sparse matrix: data [*batch, nse, *dense] of columns `indices`, rows begun at `indptr`.
+
+    Its first `n_batch` axes are batches, the next two rows and columns, the rest, `n_dense`, blocks
+    stored whole. Row i holds the entries from indptr[i] to indptr[i + 1]; what comes after the last
+    row is padding. It is a pytree of its three arrays, like `BCOO`, to which it turns, and from
+    which, in operations other than products.
+
+    Args:
+      args: data, indices and indptr, arrays or what becomes one.
+      shape: that of the array.
+      indices_sorted, unique_indices: promises on the indices of each row.
+
+    Raises:
+      ShapeError: the arrays and the shape do not go together.
+
+    >>> mat = sparse.BCSR(([1.0, 2.0], [1, 0], [0, 1, 2]), shape=(2, 2))
+    >>> print(mat @ jnp.array([1.0, 10.0]))
+    [10.  2.]
+    """
+
+    __slots__ = ("indices", "indices_sorted", "indptr", "unique_indices")
+
+    n_sparse = 2
+
+    def __init__(
+        self,
+        args: tuple[Any, Any, Any],
+        *,
+        shape: Sequence[int],
+        indices_sorted: bool = False,
+        unique_indices: bool = False,
+    ):
+        if not isinstance(args, tuple | list) or len(args) != 3:
+            raise TypeError(f"BCSR: must be given (data, indices, indptr); got {args!r:.80}.")
+        self.data, self.indices, self.indptr = (jnp.asarray(x) for x in args)
+        self.shape = index_tuple(shape, "BCSR", "shape")
+        self.indices_sorted, self.unique_indices = bool(indices_sorted), bool(unique_indices)
+        data, indices, indptr = self.data, self.indices, self.indptr
+        if not (dtypes.is_integer(indices.dtype) and dtypes.is_integer(indptr.dtype)):
+            raise DtypeError(
+                f"BCSR: indices and indptr must be integers; got {indices.aval}, {indptr.aval}."
+            )
+        n = indices.ndim - 1
+        batch, nse, dense = self.shape[:n], indices.shape[-1:], self.shape[n + 2 :]
+        fits = len(self.shape) >= n + 2 and data.shape == (*batch, *nse, *dense)
+        fits = fits and indices.shape == (*batch, *nse)
+        if not fits or indptr.shape != (*batch, self.shape[n] + 1):
+            raise ShapeError(
+                "BCSR: data must be [*batch, nse, *dense], indices [*batch, nse] and indptr "
+                f"[*batch, rows + 1] for a shape [*batch, rows, columns, *dense]; got {data.aval}, "
+                f"{indices.aval}, {indptr.aval} and {self.shape}."
+            )
+
+    @property
+    def n_batch(self) -> int:
+        """The number of axes of batches, which come first."""
+        return self.indices.ndim - 1
+
+    @property
+    def n_dense(self) -> int:
+        """The number of axes that are stored whole, which come last."""
+        return self.data.ndim - self.indices.ndim
+
+    @property
+    def nse(self) -> int:
+        return self.indices.shape[-1]
+
+    @property
+    def _bufs(self) -> tuple:
+        return self.data, self.indices, self.indptr
+
+    @property
+    def _info(self) -> SparseInfo:
+        return SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
+
+    @property
+    def _sparse_shape(self) -> tuple[int, ...]:
+        return self.shape[self.n_batch : self.n_batch + 2]
+
+    def tree_flatten(self) -> tuple[tuple, Any]:
+        return self._bufs, (self._info, *ranks_of(self._bufs, self))
+
+    @classmethod
+    def tree_unflatten(cls, aux_data: Any, children: Any) -> BCSR:
+        info, *ranks = aux_data
+        out = object.__new__(cls)
+        out.ranks = ranks
+        out.data, out.indices, out.indptr = children
+        out.shape, out.indices_sorted, out.unique_indices = info
+        out.shape = follow_batches(cls.__name__, info.shape, ranks, children, own=1)
+        return out
+
+    @classmethod
+    def fromdense(
+        cls,
+        mat: Any,
+        *,
+        nse: int | None = None,
+        index_dtype: Any = np.int32,
+        n_dense: int = 0,
+        n_batch: int = 0,
+    ) -> BCSR:
+        """See `bcsr_fromdense`."""
+        return bcsr_fromdense(
+            mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype
+        )
+
+    @classmethod
+    def from_scipy_sparse(
+        cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0
+    ) -> BCSR:
+        """A BCSR of a matrix of scipy.sparse, of any format; dtypes are canonicalized.
+
+        >>> import scipy.sparse
+        >>> sparse.BCSR.from_scipy_sparse(scipy.sparse.eye_array(3, dtype=np.float32))
+        BCSR(float32[3, 3], nse=3)
+        """
+        if n_dense or n_batch:
+            raise NotImplementedError(
+                f"BCSR.from_scipy_sparse: n_dense and n_batch must be 0; got {n_dense}, {n_batch}."
+            )
+        mat = mat.tocsr()
+        dtype = dtypes.canonicalize(
+            np.dtype(mat.indices.dtype if index_dtype is None else index_dtype)
+        )
+        args = mat.data, mat.indices.astype(dtype), mat.indptr.astype(dtype)
+        return cls(args, shape=mat.shape)
+
+    def to_scipy_sparse(self) -> Any:
+        """The same matrix as a `scipy.sparse.csr_array`, without padding; on the host."""
+        return self.to_bcoo().to_scipy_sparse().tocsr()
+
+    @classmethod
+    def from_bcoo(cls, arr: CoordinateArray) -> BCSR:
+        """A BCSR of a BCOO with two axes that indices count along."""
+        if arr.n_sparse != 2:
+            raise ShapeError(
+                f"BCSR.from_bcoo: the array must have two sparse axes; got {arr!r}. "
+                "Hint: x.update_layout(n_batch=..., n_dense=...)."
+            )
+        unique = arr.unique_indices
+        arr = arr if arr.indices_sorted else bcoo_sort_indices(arr)
+        rows, columns = arr.sparse_shape
+
+        def compress(indices: Any) -> tuple[Any, Any]:
+            dtype = indices.dtype
+            found = jnp.where(indices[:, 0] < rows, indices[:, 0], rows).astype(dtype)
+            starts = jnp.searchsorted(found, np.arange(rows + 1, dtype=dtype)).astype(dtype)
+            return jnp.where(found < rows, indices[:, 1], columns).astype(dtype), starts
+
+        pair = map_batches(compress, arr.n_batch, arr.indices)
+        return cls((arr.data, *pair), shape=arr.shape, indices_sorted=True, unique_indices=unique)
+
+    @classmethod
+    def convert_back(cls, arr: CoordinateArray) -> Any:
+        """What an operation on BCSRs gives: a BCSR where it has two axes of indices."""
+        return cls.from_bcoo(arr) if arr.n_sparse == 2 else arr
+
+    @classmethod
+    def _empty(cls, shape: Sequence[int], **given: Any) -> BCSR:
+        return cls.from_bcoo(BCOO._empty(shape, **given))
+
+    @classmethod
+    def _eye(cls, N: int, M: int, k: int, **given: Any) -> BCSR:
+        return cls.from_bcoo(BCOO._eye(N, M, k, **given))
+
+    def to_bcoo(self) -> BCOO:
+        """The same array as a BCOO."""
+        return BCOO(
+            (self.data, expand_rows(self.indices, self.indptr)),
+            shape=self.shape,
+            indices_sorted=self.indices_sorted,
+            unique_indices=self.unique_indices,
+        )
+
+    def todense(self) -> Any:
+        """The dense array."""
+        return bcsr_todense(self)
+
+    def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
+        """As `BCOO.sum_duplicates`."""
+        mat = self.to_bcoo()
+        return self.from_bcoo(
+            bcoo_sum_duplicates(drop_zeros(mat) if remove_zeros else mat, nse=nse)
+        )
+
+    def transpose(self, axes: Sequence[int] | None = None) -> Any:
+        """The array with its axes permuted, by default in reverse order."""
+        return self.convert_back(self.to_bcoo().transpose(axes))
+
+    def contract(self, pair: Sequence[Any], params: Any) -> Any:
+        """The contraction of columns of this, the first of a pair, with a dense one; or None."""
+        lhs, rhs = pair
+        (lc, rc), (lb, rb) = params["dimension_numbers"]
+        n = self.n_batch
+        plain = lhs is self and not isinstance(rhs, JAXSparse) and not self.n_dense
+        if not plain or list(lc) != [n + 1] or list(lb) != list(range(n)):
+            return None
+        rhs = as_array(rhs, "bcsr_dot_general")
+        lc, rc, lb, rb = read_dimensions("bcsr_dot_general", ((lc, rc), (lb, rb)), lhs, rhs)
+        wanted = params.get("preferred_element_type")
+        dtype = jnp.promote_types(lhs.dtype, rhs.dtype)
+        made = dtype if wanted is None else dtypes.canonicalize(np.dtype(wanted))
+        work = jnp.promote_types(dtype, made)
+        work = np.dtype(np.int32) if dtypes.is_bool(work) else work
+        rest = [a for a in range(rhs.ndim) if a not in rc and a not in rb]
+        dense = jnp.transpose(rhs, [*rb, *rc, *rest]).astype(work)
+        tail = dense.shape[n + 1 :]
+        dense = dense.reshape(*dense.shape[: n + 1], math.prod(tail))
+        index = np.promote_types(self.indices.dtype, self.indptr.dtype)
+        places = self.indices.astype(index), self.indptr.astype(index)
+        out = map_batches(csr_dot, n, self.data.astype(work), dense, *places)
+        return out.reshape(*out.shape[:-1], *tail).astype(made)
+
+
+def bcsr_fromdense(
+    mat: Any,
+    *,
+    nse: int | None = None,
+    n_batch: int = 0,
+    n_dense: int = 0,
+    index_dtype: Any = np.int32,
+) -> BCSR:
+    """A BCSR of the elements of a dense array that are not zero; see `bcoo_fromdense`.
+
+    >>> sparse.bcsr_fromdense(jnp.eye(3))
+    BCSR(float32[3, 3], nse=3)
+    """
+    mat = as_array(mat, "bcsr_fromdense")
+    if mat.ndim - n_batch - n_dense != 2:
+        raise ShapeError(
+            "bcsr_fromdense: two axes must be left beside n_batch and n_dense; got "
+            f"{n_batch} and {n_dense} for {mat.aval}."
+        )
+    found = bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
+    return BCSR.from_bcoo(found)
+
+
+def bcsr_todense(mat: BCSR) -> Any:
+    """The dense array of a BCSR.
+
+    >>> print(sparse.bcsr_todense(sparse.BCSR.fromdense(jnp.eye(2))))
+    [[1. 0.]
+     [0. 1.]]
+    """
+    return bcoo_todense(mat.to_bcoo())
+
+
+def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
+    """The elements of a dense array at the places of a BCSR: its data.
+
+    >>> x = jnp.arange(4.0).reshape(2, 2)
+    >>> print(sparse.bcsr_extract(jnp.array([1, 0]), jnp.array([0, 1, 2]), x))
+    [1. 2.]
+    """
+    mat, indices, indptr = (as_array(x, "bcsr_extract") for x in (mat, indices, indptr))
+    places = expand_rows(indices, indptr)
+    return map_batches(take_entries, indices.ndim - 1, mat, places)
+
+
+def bcsr_dot_general(
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """`lax.dot_general` of which one operand is a BCSR: dense, or a BCSR if both are sparse.
+
+    >>> mat, numbers = sparse.BCSR.fromdense(2 * jnp.eye(2)), (([1], [0]), ([], []))
+    >>> print(sparse.bcsr_dot_general(mat, jnp.ones(2), dimension_numbers=numbers))
+    [2. 2.]
+    """
+    given = {
+        "dimension_numbers": dimension_numbers,
+        "preferred_element_type": preferred_element_type,
+    }
+    found = lhs.contract((lhs, rhs), given) if isinstance(lhs, BCSR) else None
+    if found is not None:
+        return found
+    pair = [x.to_bcoo() if isinstance(x, BCSR) else x for x in (lhs, rhs)]
+    return convert_results([lhs, rhs], [bcoo_dot_general(*pair, **given)])[0]
+
+
+def bcsr_broadcast_in_dim(
+    mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
+) -> BCSR:
+    """As `bcoo_broadcast_in_dim`, for a BCSR.
+
+    >>> mat = sparse.BCSR.fromdense(jnp.eye(3))
+    >>> sparse.bcsr_broadcast_in_dim(mat, shape=(2, 3, 3), broadcast_dimensions=(1, 2))
+    BCSR(float32[2, 3, 3], nse=3, n_batch=1)
+    """
+    found = bcoo_broadcast_in_dim(
+        mat.to_bcoo(), shape=shape, broadcast_dimensions=broadcast_dimensions
+    )
+    return BCSR.from_bcoo(found)
+
+
+def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
+    """As `bcoo_concatenate`, for BCSRs.
+
+    >>> mat = sparse.BCSR.fromdense(jnp.eye(3))
+    >>> sparse.bcsr_concatenate([mat, mat], dimension=1)
+    BCSR(float32[3, 6], nse=6)
+    """
+    return BCSR.from_bcoo(bcoo_concatenate([x.to_bcoo() for x in operands], dimension=dimension))
+
+
+def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
+    """As `bcoo_sum_duplicates`, for a BCSR.
+
+    >>> sparse.bcsr_sum_duplicates(sparse.BCSR(([1, 2], [1, 1], [0, 2]), shape=(1, 2)))
+    BCSR(int32[1, 2], nse=1)
+    """
+    return mat.sum_duplicates(nse, remove_zeros=False)

@@ -1,0 +1,135 @@
+"""Sparse arrays from nothing: `empty`, `eye`, `random_bcoo`."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes, random
+from weft import numpy as jnp
+from weft.errors import ShapeError
+from weft.experimental.sparse.base import JAXSparse, map_batches
+from weft.experimental.sparse.bcoo import BCOO
+from weft.experimental.sparse.bcsr import BCSR
+from weft.experimental.sparse.coo import COO, CSC, CSR
+from weft.primitives.families import index_tuple
+from weft.util import check_option
+
+FORMATS = {"bcoo": BCOO, "bcsr": BCSR, "coo": COO, "csr": CSR, "csc": CSC}
+
+
+def empty(
+    shape: Sequence[int],
+    dtype: Any = None,
+    index_dtype: Any = "int32",
+    sparse_format: str = "bcoo",
+    **kwds: Any,
+) -> JAXSparse:
+    """A sparse array of zeros.
+
+    Args:
+      shape, dtype: of the array.
+      index_dtype: that of its indices.
+      sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
+      **kwds: `nse`, how many entries to make room for; `n_batch` and `n_dense`.
+
+    >>> sparse.empty((3, 4))
+    BCOO(float32[3, 4], nse=0)
+    """
+    check_option("sparse.empty", "sparse_format", sparse_format, *FORMATS)
+    return FORMATS[sparse_format]._empty(shape, dtype=dtype, index_dtype=index_dtype, **kwds)
+
+
+def eye(
+    N: int,
+    M: int | None = None,
+    k: int = 0,
+    dtype: Any = None,
+    index_dtype: Any = "int32",
+    sparse_format: str = "bcoo",
+    **kwds: Any,
+) -> JAXSparse:
+    """A sparse matrix with ones on its k-th diagonal. Other parameters are those of `empty`.
+
+    >>> print(sparse.eye(3, k=1).todense())
+    [[0. 1. 0.]
+     [0. 0. 1.]
+     [0. 0. 0.]]
+    """
+    check_option("sparse.eye", "sparse_format", sparse_format, *FORMATS)
+    N, k = operator.index(N), operator.index(k)
+    M = N if M is None else operator.index(M)
+    given = {"dtype": dtype, "index_dtype": index_dtype, **kwds}
+    return FORMATS[sparse_format]._eye(N, M, k, **given)
+
+
+def random_bcoo(
+    key: Any,
+    shape: Sequence[int],
+    *,
+    dtype: Any = None,
+    indices_dtype: Any = None,
+    nse: float = 0.2,
+    n_batch: int = 0,
+    n_dense: int = 0,
+    unique_indices: bool = True,
+    sorted_indices: bool = False,
+    generator: Callable[..., Any] = random.uniform,
+    **kwds: Any,
+) -> BCOO:
+    """A BCOO of random values at random places.
+
+    Args:
+      key: a random key.
+      shape, dtype: of the array; by default floats of the default width.
+      indices_dtype: that of the indices, by default int32.
+      nse: how many entries there are in each batch; below 1, the part of the elements.
+      n_batch, n_dense: how many axes are batches, and are stored whole.
+      unique_indices: whether no place is taken twice. Where more than 2**24 elements are to choose
+        from, places are drawn one by one all the same, and the array does not say that it is so.
+      sorted_indices: whether entries are in the order of their indices.
+      generator: what draws the values, called with a key, a shape, a dtype and `kwds`.
+
+    >>> sparse.random_bcoo(random.key(0), (30, 40), nse=0.1)
+    BCOO(float32[30, 40], nse=120)
+    """
+    shape = index_tuple(shape, "random_bcoo", "shape")
+    n_sparse = len(shape) - n_batch - n_dense
+    if min(n_batch, n_dense, n_sparse) < 0:
+        raise ShapeError(
+            "random_bcoo: n_batch and n_dense must be at least 0, and no more than the axes "
+            f"together; got {n_batch} and {n_dense} for {shape}."
+        )
+    batch, inner = shape[:n_batch], shape[n_batch : n_batch + n_sparse]
+    size = math.prod(inner)
+    if not 0 <= nse <= size:
+        raise ValueError(f"random_bcoo: nse must be from 0 to {size}; got {nse}.")
+    count = math.ceil(nse * size) if 0 < nse < 1 else int(nse)
+    dtype = dtypes.canonicalize(np.dtype(float if dtype is None else dtype))
+    index = dtypes.canonicalize(np.dtype(np.int32 if indices_dtype is None else indices_dtype))
+    unique = unique_indices and size <= 2**24
+    place_key, data_key = random.split(key)
+
+    draw = functools.partial(draw_places, count=count, sizes=inner, unique=unique)
+    keys = random.split(place_key, batch) if batch else place_key
+    places = map_batches(draw, n_batch, keys).astype(index)
+    data = generator(data_key, (*batch, count, *shape[n_batch + n_sparse :]), dtype=dtype, **kwds)
+    out = BCOO((data, places), shape=shape, unique_indices=unique)
+    return out.sort_indices() if sorted_indices else out
+
+
+def draw_places(key: Any, count: int, sizes: tuple[int, ...], unique: bool) -> Any:
+    """Random indices [count, n_sparse] into axes of these sizes."""
+    if not sizes:
+        return jnp.zeros((count, 0), np.int32)
+    if unique:
+        flat = random.choice(key, math.prod(sizes), (count,), replace=False)
+        return jnp.stack(jnp.unravel_index(flat, sizes), axis=1)
+    keys = random.split(key, len(sizes))
+    drawn = [random.randint(k, (count,), 0, n) for k, n in zip(keys, sizes, strict=True)]
+    return jnp.stack(drawn, axis=1)

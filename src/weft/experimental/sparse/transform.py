@@ -1,0 +1,428 @@
+"""`sparsify`: functions of dense arrays, applied to sparse ones.
+
+`SparseTrace` is an interpretation in which values may be sparse arrays; `RULES` says, by the name
+of a primitive, what it does with them. What would give a dense array of sparse operands is refused.
+Programs within (jit, loops, branches, custom rules) are interpreted in the same way.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes, lax
+from weft import numpy as jnp
+from weft.api.functions import check_callable
+from weft.core.aval import ShapedArray
+from weft.core.primitive import Primitive, split_inputs
+from weft.core.source import boundary
+from weft.core.trace import Trace, Tracer, current, run_once
+from weft.experimental.sparse.base import CoordinateArray, JAXSparse
+from weft.experimental.sparse.entries import bcoo_sum_duplicates, bcoo_todense
+from weft.experimental.sparse.products import (
+    add,
+    bcoo_conv_general_dilated,
+    bcoo_dot_general,
+    combine_dense,
+    convert_elements,
+    divide,
+    is_traced,
+    multiply,
+)
+from weft.experimental.sparse.shaping import (
+    bcoo_broadcast_in_dim,
+    bcoo_concatenate,
+    bcoo_dynamic_slice,
+    bcoo_gather,
+    bcoo_reduce_sum,
+    bcoo_reshape,
+    bcoo_rev,
+    bcoo_slice,
+    bcoo_squeeze,
+    bcoo_transpose,
+)
+from weft.primitives.layout import Identity
+from weft.pytrees import flatten, unflatten
+
+
+class SparseTracer(Tracer):
+    """A value that is a sparse array, `spvalue`; to its function it looks dense."""
+
+    __slots__ = ("spvalue",)
+
+    def __init__(self, trace: SparseTrace, *, spvalue: JAXSparse):
+        self.owner = trace
+        self.spvalue = spvalue
+        self.aval = ShapedArray(spvalue.shape, spvalue.dtype)
+
+    def origin(self) -> str:
+        return "from a sparse argument of a sparsified function"
+
+    def __repr__(self) -> str:
+        return f"SparseTracer<{self.aval}>"
+
+
+class SparseTrace(Trace):
+    """Applies primitives to sparse arrays, by the rules of this file."""
+
+    __slots__ = ()
+
+    def unbox(self, x: Any) -> Any:
+        """A value of this trace as what it stands for."""
+        return x.spvalue if type(x) is SparseTracer and x.owner is self else x
+
+    def process(self, prim: Primitive, args: Any, params: dict) -> list:
+        values = [self.unbox(x) for x in args]
+        try:
+            current.trace = self.parent
+            if not any(isinstance(x, JAXSparse) for x in values):
+                outs = self.parent.process(prim, values, params)  # type: ignore[union-attr]
+            else:
+                outs = apply_sparse(prim, values, params)
+        finally:
+            current.trace = self
+        return [SparseTracer(self, spvalue=y) if isinstance(y, JAXSparse) else y for y in outs]
+
+
+def apply_sparse(prim: Primitive, values: list, params: dict) -> list:
+    """The results of a primitive of operands of which some are sparse."""
+    if prim.name in LOOPS:
+        return LOOPS[prim.name](prim, values, params)
+    if hasattr(prim, "program"):
+        return run_sparse(params[prim.program], values)
+    rule = RULES.get(prim.name)
+    if rule is None:
+        listed = ", ".join(map(repr, (x for x in values if isinstance(x, JAXSparse))))
+        raise NotImplementedError(
+            f"{prim.name}: has no rule for sparse arrays, most of whose results would not be zero; "
+            f"got {listed}. Hint: sparse.todense(x)."
+        )
+    if prim.name == "dot_general":
+        found = [x.contract(values, params) for x in values if hasattr(x, "contract")]
+        if found and found[0] is not None:
+            return [found[0]]
+    given = [x.to_bcoo() if hasattr(x, "to_bcoo") else x for x in values]
+    outs = rule(prim, *given, **params)
+    outs = outs if isinstance(outs, list) else [outs]
+    return convert_results(values, outs)
+
+
+def convert_results(values: Sequence[Any], outs: list) -> list:
+    """Results in the class of the sparse ones among the values, where they have one and it fits."""
+    kinds = {type(x) for x in values if isinstance(x, JAXSparse)}
+    kind = kinds.pop() if len(kinds) == 1 else None
+    if not hasattr(kind, "convert_back"):
+        return outs
+    return [kind.convert_back(y) if isinstance(y, CoordinateArray) else y for y in outs]
+
+
+def run_sparse(fun: Callable, args: Sequence[Any]) -> list:
+    """The results of a flat function of dense arrays at arguments of which some are sparse."""
+    trace = SparseTrace(current.trace)
+    boxed = [SparseTracer(trace, spvalue=x) if isinstance(x, JAXSparse) else x for x in args]
+    return [trace.unbox(y) for y in run_once(trace, fun, boxed)]
+
+
+def is_sparse(x: Any) -> bool:
+    """Whether `x` is a sparse array."""
+    return isinstance(x, JAXSparse)
+
+
+def sparsify(f: Callable, use_tracer: bool = False) -> Callable[..., Any]:
+    """`f`, a function of dense arrays, for pytrees of arrays of which some are sparse.
+
+    What it computes of sparse arrays stays sparse where zeros stay zeros: sums, products, slices,
+    transposes, `jnp.sin`. Other operations are errors, but for those that end in a small result,
+    such as `jnp.sum`; `sparse.todense` makes an array dense. `use_tracer` chooses between two ways
+    of JAX's, which are one here.
+
+    >>> mat = sparse.BCOO.fromdense(jnp.eye(3))
+    >>> sparse.sparsify(lambda x, v: jnp.sin(2 * x).T @ v)(mat, jnp.ones(3))
+    Array([0.9092974, 0.9092974, 0.9092974], dtype=float32)
+    """
+    check_callable("sparsify", f, wraps=True)
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = flatten((args, kwargs), is_sparse)
+        out_tree: Any = None
+
+        def flat(*leaves: Any) -> list:
+            nonlocal out_tree
+            args, kwargs = unflatten(tree, leaves)
+            outs, out_tree = flatten(f(*args, **kwargs), is_sparse)
+            return outs
+
+        outs = run_sparse(flat, leaves)
+        return unflatten(out_tree, outs)
+
+    return boundary(wrapped, f)
+
+
+# --- to dense ---------------------------------------------------------------------------------
+
+
+class Todense(Identity):
+    """out = x, in which a sparse x becomes dense: what a sparsified function asks for by name."""
+
+    name = "todense"
+
+
+todense_p = Todense()
+
+
+def todense(arr: Any) -> Any:
+    """A sparse array as a dense one; a dense one as it is. It works within `sparsify`.
+
+    >>> sparse.todense(sparse.BCOO.fromdense(jnp.eye(2)))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    if isinstance(arr, JAXSparse):
+        return arr.todense()
+    return todense_p.apply(arr)[0] if isinstance(arr, Tracer) else arr
+
+
+# --- rules ------------------------------------------------------------------------------------
+
+RULES: dict[str, Callable] = {}
+
+
+def refuse_dense(name: str, why: str, x: Any) -> NotImplementedError:
+    """The error for a result that would be dense."""
+    return NotImplementedError(
+        f"{name}: must keep zeros zero where arrays are sparse{why}; got {x!r}. "
+        "Hint: sparse.todense(x)."
+    )
+
+
+def merge_duplicates(mat: CoordinateArray) -> Any:
+    """A BCOO with one entry at each place, in which there is room for as many as before."""
+    if mat.unique_indices:
+        return mat
+    return bcoo_sum_duplicates(mat, nse=mat.nse if is_traced(mat) else None)
+
+
+def apply_linear(prim: Primitive, mat: Any, **params: Any) -> Any:
+    """What is linear in each element: done to each entry."""
+    return mat.make(prim.apply(mat.data, **params)[0])
+
+
+def apply_elementwise(prim: Primitive, mat: Any, **params: Any) -> Any:
+    """What keeps 0: done to each element, so that entries at one place are added up before."""
+    mat = merge_duplicates(mat)
+    return mat.make(prim.apply(mat.data, **params)[0])
+
+
+def apply_power(prim: Primitive, x: Any, *more: Any, **params: Any) -> Any:
+    """A power of a sparse array, by an exponent above 0 that is known."""
+    y = more[0] if more else params["y"]
+    if not is_sparse(x) or isinstance(y, Tracer | JAXSparse) or np.any(np.asarray(y) <= 0):
+        raise refuse_dense(prim.name, ", and so have a known exponent above 0", y)
+    mat = merge_duplicates(x)
+    power = jnp.broadcast_to(y, mat.data.shape) if more and np.ndim(y) == 0 else None
+    if more and power is None:
+        raise refuse_dense(prim.name, ", and so have one exponent", y)
+    return mat.make(prim.apply(mat.data, *([power] if more else []), **params)[0])
+
+
+def apply_extremum(prim: Primitive, x: Any, y: Any) -> Any:
+    """The larger or the smaller of a sparse array and a number, such that 0 stays 0."""
+    mat, other = (x, y) if is_sparse(x) else (y, x)
+    single = not isinstance(other, Tracer | JAXSparse) and np.ndim(other) == 0
+    if not single or (other > 0 if prim.name == "max" else other < 0):
+        raise refuse_dense(prim.name, "", other)
+    mat = merge_duplicates(mat)
+    return mat.make(prim.apply(mat.data, jnp.full_like(mat.data, other))[0])
+
+
+def divide_rule(prim: Primitive, x: Any, y: Any, **_: Any) -> Any:
+    """x / y; of integers what `lax.div` gives."""
+    if is_sparse(y) or not is_sparse(x):
+        raise refuse_dense(prim.name, ", and so not be divided by", y)
+    if dtypes.is_inexact(x.dtype):
+        return divide(x, y)
+    return x.make(combine_dense("div", merge_duplicates(x), y, lax.div, 1))
+
+
+def subtract_rule(prim: Primitive, x: Any, y: Any) -> Any:
+    """x - y."""
+    return add(x, y.make(-y.data) if is_sparse(y) else -y)
+
+
+def stack_axis(prim: Primitive, *xs: Any, axis: int) -> Any:
+    """Sparse arrays along a new axis."""
+    require_sparse(prim, xs)
+    shape = (*xs[0].shape[:axis], 1, *xs[0].shape[axis:])
+    dims = [i for i in range(len(shape)) if i != axis]
+    grown = [bcoo_broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims) for x in xs]
+    return bcoo_concatenate(grown, dimension=axis)
+
+
+def join_axis(prim: Primitive, *xs: Any, dimension: int, **_: Any) -> Any:
+    """Sparse arrays along an axis."""
+    require_sparse(prim, xs)
+    return bcoo_concatenate(xs, dimension=dimension)
+
+
+def require_sparse(prim: Primitive, xs: Sequence[Any]) -> None:
+    """Raise where some operands are dense."""
+    dense = [x for x in xs if not is_sparse(x)]
+    if dense:
+        raise NotImplementedError(
+            f"{prim.name}: must be of sparse arrays alone, where one is; got {dense[0]!r:.80}. "
+            "Hint: BCOO.fromdense(x, nse=...), or sparse.todense(x) of the others."
+        )
+
+
+def split_axis(prim: Primitive, x: Any, *, sizes: Sequence[int], axis: int) -> list:
+    """The parts of a sparse array along an axis."""
+    out, start = [], 0
+    for n in sizes:
+        first, last = [0] * x.ndim, list(x.shape)
+        first[axis], last[axis] = start, start + n
+        out.append(bcoo_slice(x, start_indices=first, limit_indices=last))
+        start += n
+    return out
+
+
+def tile_axes(prim: Primitive, x: Any, *, reps: Sequence[int], **_: Any) -> Any:
+    """A sparse array repeated along its axes."""
+    for axis, n in enumerate(reps):
+        x = bcoo_concatenate([x] * n, dimension=axis) if n > 1 else x
+    return x
+
+
+def sum_axes(prim: Primitive, x: Any, *, axes: Sequence[int], **_: Any) -> Any:
+    """The sum over axes; that over all is dense."""
+    out = bcoo_reduce_sum(x, axes=axes)
+    return bcoo_todense(out) if not out.shape else out
+
+
+def multiply_rule(prim: Primitive, x: Any, y: Any, **_: Any) -> Any:
+    """x * y."""
+    return multiply(x, y)
+
+
+def add_rule(prim: Primitive, x: Any, y: Any, **_: Any) -> Any:
+    """x + y."""
+    return add(x, y)
+
+
+def dot_rule(prim: Primitive, x: Any, y: Any, **params: Any) -> Any:
+    """A contraction."""
+    return bcoo_dot_general(x, y, **params)
+
+
+def gather_rule(prim: Primitive, x: Any, indices: Any, *, dimension_numbers: Any, **params: Any):
+    """Parts at indices."""
+    if is_sparse(indices):
+        raise refuse_dense(prim.name, ", and its indices be dense", indices)
+    return bcoo_gather(x, indices, dimension_numbers, **params)
+
+
+def slice_rule(prim: Primitive, x: Any, *starts: Any, slice_sizes: Sequence[int], **_: Any) -> Any:
+    """A part from traced indices."""
+    return bcoo_dynamic_slice(x, starts, slice_sizes)
+
+
+def convert_rule(prim: Primitive, x: Any, *, new_dtype: Any, **_: Any) -> Any:
+    """Another dtype; what rounds is done to elements, not to entries."""
+    exact = dtypes.is_inexact(np.dtype(new_dtype)) or dtypes.is_integer(x.dtype)
+    return convert_elements(x if exact else merge_duplicates(x), new_dtype)
+
+
+def conv_rule(prim: Primitive, x: Any, y: Any, **params: Any) -> Any:
+    """A convolution."""
+    if not is_sparse(x):
+        raise NotImplementedError(
+            f"{prim.name}: must be of a sparse array and a kernel; got a sparse kernel {y!r}. "
+            "Hint: sparse.todense(kernel)."
+        )
+    return bcoo_conv_general_dilated(x, y, **params)
+
+
+def pass_params(fun: Callable) -> Callable:
+    """The rule of a primitive whose parameters are those of the function for BCOOs."""
+    return lambda prim, x, **params: fun(x, **params)
+
+
+LINEAR = "neg real imag conj copy reduce_precision"
+ELEMENTWISE = """
+abs asin asinh atan atanh cbrt ceil erf erf_inv expm1 floor log1p round sign sin sinh sqrt square
+tan tanh
+"""
+RULES |= dict.fromkeys(LINEAR.split(), apply_linear)
+RULES |= dict.fromkeys(ELEMENTWISE.split(), apply_elementwise)
+RULES |= {
+    "add": add_rule,
+    "add_any": add_rule,
+    "sub": subtract_rule,
+    "mul": multiply_rule,
+    "div": divide_rule,
+    "max": apply_extremum,
+    "min": apply_extremum,
+    "pow": apply_power,
+    "integer_pow": apply_power,
+    "convert_element_type": convert_rule,
+    "broadcast_in_dim": pass_params(bcoo_broadcast_in_dim),
+    "concatenate": join_axis,
+    "conv_general_dilated": conv_rule,
+    "dot_general": dot_rule,
+    "dynamic_slice": slice_rule,
+    "gather": gather_rule,
+    "reduce_sum": sum_axes,
+    "reshape": pass_params(bcoo_reshape),
+    "rev": pass_params(bcoo_rev),
+    "slice": pass_params(bcoo_slice),
+    "split": split_axis,
+    "squeeze": pass_params(bcoo_squeeze),
+    "stack": stack_axis,
+    "tile": tile_axes,
+    "transpose": pass_params(bcoo_transpose),
+    "todense": lambda prim, x, **_: bcoo_todense(x),
+}
+
+
+# --- programs within --------------------------------------------------------------------------
+
+
+def run_branches(prim: Primitive, values: list, params: dict) -> list:
+    """A branch on an index."""
+    index, *operands = values
+    runs = [
+        functools.partial(lambda jaxpr, *xs: run_sparse(jaxpr, xs), body.jaxpr)
+        for body in prim.bodies(params)
+    ]
+    return lax.switch(index, runs, *operands)
+
+
+def run_while(prim: Primitive, values: list, params: dict) -> list:
+    """A loop while a test holds."""
+    body, test = prim.bodies(params)
+    consts, init, _ = split_inputs(body, [values[i] for i in body.operands])
+    fixed = [values[i] for i in test.operands][: len(test.operands) - len(init)]
+    return lax.while_loop(
+        lambda carry: run_sparse(test.jaxpr, [*fixed, *carry])[0],
+        lambda carry: run_sparse(body.jaxpr, [*consts, *carry]),
+        list(init),
+    )
+
+
+def run_scan(prim: Primitive, values: list, params: dict) -> list:
+    """A loop over rows; those of a sparse array are the elements of its first axis of batches."""
+    (body,) = prim.bodies(params)
+    consts, init, xs = split_inputs(body, values)
+
+    def step(carry: list, x: list) -> tuple[list, list]:
+        outs = run_sparse(body.jaxpr, [*consts, *carry, *x])
+        return outs[: len(init)], outs[len(init) :]
+
+    given = {k: params[k] for k in ("length", "reverse", "unroll")}
+    carry, ys = lax.scan(step, list(init), list(xs), **given)
+    return [*carry, *ys]
+
+
+LOOPS = {"cond": run_branches, "while": run_while, "scan": run_scan}

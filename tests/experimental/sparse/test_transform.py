@@ -1,0 +1,96 @@
+"""`sparsify`: what functions of dense arrays give of sparse ones, against that of dense ones."""
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import lax
+from weft.experimental import sparse
+from weft.experimental.sparse import BCOO
+
+M = np.array([[0, 1, 0, 2], [3, 0, 0, 0], [0, 0, 4, 5]], np.float32)
+W = np.arange(8, dtype=np.float32).reshape(4, 2)
+
+
+def double(carry):
+    return carry[0] + 1, carry[1] * 2
+
+
+STAYS_SPARSE = {
+    "sin": jnp.sin,
+    "sqrt": jnp.sqrt,
+    "relu": lambda x: jnp.maximum(x, 0),
+    "arithmetic": lambda x: x - 2 * x / 3 + x * x,
+    "stack": lambda x: jnp.stack([x, x], 1),
+    "concatenate": lambda x: jnp.concatenate([x, x]),
+    "tile": lambda x: jnp.tile(x, (2, 1)),
+    "split": lambda x: jnp.split(x, 2, 1)[1],
+    "expand": lambda x: x[None, :, None],
+    "flip": jnp.flip,
+    "dot": lambda x: x @ x.T,
+    "jit": weft.jit(lambda x: x * 2),
+    "cond": lambda x: lax.cond(x.shape[0] > 2, lambda x: x * 2, lambda x: x * 3, x),
+    "fori": lambda x: lax.fori_loop(0, 3, lambda i, x: x * 2, x),
+    "while": lambda x: lax.while_loop(lambda c: c[0] < 3, double, (0, x))[1],
+    "scan": lambda x: lax.scan(lambda c, v: (c * v, None), x, np.arange(1, 3.0))[0],
+    "vmap": weft.vmap(lambda x: x * 2),
+    "convolve": lambda x: jnp.convolve(x[0], np.ones(2, np.float32)),
+    "round": lambda x: (x / 2).astype(np.int32),
+    "custom": weft.custom_jvp(lambda x: x * 3),
+}  # fmt: skip
+BECOMES_DENSE = {
+    "sum": jnp.sum,
+    "mean": jnp.mean,
+    "norm": jnp.linalg.norm,
+    "einsum": lambda x: jnp.einsum("ij,jk->ki", x, W),
+    "todense": lambda x: jnp.cos(sparse.todense(x)),
+}
+
+
+@pytest.mark.sample(one_in=2)
+@pytest.mark.parametrize("name", [*STAYS_SPARSE, *BECOMES_DENSE])
+def test_functions_of_dense_arrays(name):
+    fun = STAYS_SPARSE.get(name) or BECOMES_DENSE[name]
+    want = fun(jnp.asarray(M))
+    half = BCOO.fromdense(M / 2)
+    for x in (half + half, BCOO.fromdense(M, n_dense=1)):
+        found = weft.jit(sparse.sparsify(fun))(x)
+        assert isinstance(found, BCOO) == (name in STAYS_SPARSE)
+        np.testing.assert_allclose(sparse.todense(found), want, rtol=1e-6)
+
+
+def test_pytrees_and_other_arguments():
+    fun = sparse.sparsify(lambda d, v, scale: {"out": d["x"] @ v * scale, "x": d["x"], "v": v})
+    out = fun({"x": BCOO.fromdense(M)}, W, scale=2)
+    np.testing.assert_allclose(out["out"], 2 * M @ W)
+    assert isinstance(out["x"], BCOO)
+    assert out["v"] is W
+    seen = []
+    sparse.sparsify(lambda x: seen.append(x) or x, use_tracer=True)(out["x"])
+    assert isinstance(seen[0], sparse.SparseTracer)
+    assert repr(seen[0]) == "SparseTracer<f32[3,4]>"
+
+
+@pytest.mark.parametrize(
+    ("fun", "message"),
+    [
+        (jnp.cos, r"cos: has no rule for sparse arrays.*got BCOO.* Hint: sparse.todense\(x\)"),
+        (lambda x: x > 0, "gt: has no rule"),
+        (lambda x: 1 / x, "div: must keep zeros zero"),
+        (lambda x: jnp.maximum(x, 1), "max: must keep zeros zero"),
+        (lambda x: x**-1.0, "pow: must keep zeros zero"),
+        (lambda x: jnp.concatenate([x, M]), "concatenate: must be of sparse arrays alone"),
+    ],
+)
+def test_what_would_be_dense_is_refused(fun, message):
+    with pytest.raises(NotImplementedError, match=message):
+        sparse.sparsify(fun)(BCOO.fromdense(M))
+
+
+def test_todense_of_dense_arrays():
+    assert sparse.todense(M) is M
+    np.testing.assert_array_equal(weft.jit(sparse.todense)(M), M)
+    np.testing.assert_array_equal(
+        weft.vmap(weft.grad(lambda x: sparse.todense(x).sum()))(M), 0 * M + 1
+    )
