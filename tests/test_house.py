@@ -374,8 +374,7 @@ TESTED_IN = {
     "compat/test_finder.py": (
         "compat/absent.py compat/hijax.py "
         "compat/lib.py compat/places.py "
-        "compat/private.py compat/pytest.py compat/serialization.py "
-        "compat/traceback_util.py compat/version.py"
+        "compat/private.py compat/pytest.py compat/serialization.py compat/version.py"
     ),
     "example_libraries/test_optimizers.py": "experimental/optimizers.py",
     "example_libraries/test_stax.py": "experimental/stax.py",

@@ -471,3 +471,6 @@ def test_a_cotangent_of_none_reaches_the_rule_before():
     loss = lambda x, state: stop(-note(x, state)) + x
     for take in (grad, lambda g, argnums: weft.jit(grad(g, argnums))):
         assert take(loss, (0, 1))(1.0, 2.0) == (1, 3)
+    narrow = weft.custom_vjp(lambda x: x.astype(jnp.float32))
+    narrow.defvjp(lambda x: (x.astype(jnp.float32), None), lambda _, ct: (None,))
+    assert grad(lambda x: narrow(x.astype(jnp.float8_e4m3fn)) + x)(1.0) == 1

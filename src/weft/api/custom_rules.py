@@ -578,7 +578,7 @@ class _Call:
         got = typeof(ct)
         if (
             got.shape != want.shape
-            or got.dtype.kind == "V"
+            or (got.dtype.kind == "V" and got.dtype != want.dtype)  # narrow floats are such too
             or (got.dtype.kind == "c" and want.dtype.kind != "c")
         ):
             raise ShapeError(

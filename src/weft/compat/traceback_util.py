@@ -6,11 +6,27 @@ from types import FrameType
 
 from weft.core.source import boundary as api_boundary
 from weft.core.source import is_own_file
+from weft.errors import HIDDEN_FILES
 from weft.extend.source_info_util import register_exclusion
 from weft.util import list_public
 
 __all__ = ["api_boundary", "include_frame", "register_exclusion"]
 __dir__ = list_public(__name__)
+
+
+class _Exclusions:
+    """The hidden files as a list, as flax adds its own and takes them away."""
+
+    append, remove = HIDDEN_FILES.add, HIDDEN_FILES.discard
+
+    def __contains__(self, path: str) -> bool:
+        return path in HIDDEN_FILES
+
+    def __len__(self) -> int:
+        return len(HIDDEN_FILES)
+
+
+_exclude_paths = _Exclusions()
 
 
 def include_frame(frame: FrameType) -> bool:
