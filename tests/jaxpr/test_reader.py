@@ -216,6 +216,53 @@ def test_checks_are_read():
     assert parse(str(program)).eqns[-2].params["debug"] is False
 
 
+def test_weak_arguments():
+    f = lambda x, y, z: (lax.convert_element_type(x, np.float32), jnp.sin(y), z * 1.5)
+    j = weft.make_jaxpr(f)(1.0, 2.0, 3)
+    again = parse(str(j))  # y is weak too, which nothing tells
+    assert [a.weak_type for a in again.in_avals] == [True, False, True]
+    given = parse(str(j), in_avals=j.in_avals)
+    assert (given.in_avals, given.out_avals) == (j.in_avals, j.out_avals)
+    assert parse(str(j), in_avals=[1.0, 2.0, 3]).out_avals == j.out_avals
+    with pytest.raises(ParseError, match=r"a result must have the type of its type rule"):
+        parse(str(j), in_avals=[1, 2.0, 3])
+
+
+def test_axes_of_size_one_are_broadcast_as_in_jax():
+    text = """{ lambda ; a:f32[2,3]. let
+    b:f32[2] = reduce_max[axes=(1,) out_sharding=None] a
+    c:f32[2,1] = broadcast_in_dim[broadcast_dimensions=(0,) shape=(2, 1) sharding=None] b
+    d:f32[2,3] = sub a c
+    e:bool[2,3] = eq c a
+  in (d, e) }"""
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    got, same = parse(text)(x)
+    np.testing.assert_array_equal(got, x - x.max(1, keepdims=True))
+    np.testing.assert_array_equal(same, x == x.max(1, keepdims=True))
+    with pytest.raises(ParseError, match="operands must have equal shapes"):
+        parse("{ lambda ; a:f32[2,3] b:f32[2,2]. let c:f32[2,3] = sub a b in (c,) }")
+
+
+def test_shard_map_as_jax_prints_it():
+    text = """{ lambda ; a:f32[4]. let
+    b:f32[1,4] = shard_map[
+      check_vma=True
+      in_specs=(P('i',),)
+      jaxpr={ lambda ; c:f32[4]{V:i}. let
+          d:f32[1,4]{V:i} = broadcast_in_dim[
+            broadcast_dimensions=(1,)
+            shape=(1, 4)
+            sharding=None
+          ] c
+        in (d,) }
+      mesh=Mesh('i': 1, axis_types=(Auto,))
+      newly_manual_axes=frozenset({'i'})
+      out_specs=(P(None, 'i'),)
+    ] a
+  in (b,) }"""
+    np.testing.assert_array_equal(parse(text)(X[:4])[0], X[None, :4])
+
+
 def test_the_value_of_float0():
     """A result of no tangent, as jvp of an integer gives it."""
     f = lambda n: weft.jvp(lambda n: n * 2, (n,), (np.zeros((), weft.float0),))[1]

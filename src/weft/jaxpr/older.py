@@ -34,6 +34,8 @@ def modernize(eqn: Equation) -> list[Equation]:
         params["branches"] = join_branches(params)
     if name == "scan":
         eqn, params = fill_scan(eqn, params)
+    if name == "shard_map" and "newly_manual_axes" in params:
+        params["manual_axes"] = params.pop("newly_manual_axes")
     if name.startswith("reduce_"):
         params.pop("input_shape", None)
     if name == "xla_pmap" and "axis_name" in params:

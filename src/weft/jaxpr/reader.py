@@ -29,6 +29,8 @@ from weft.jaxpr.values import (
     read_type,
 )
 from weft.passes.holes import Hole
+from weft.primitives.elementwise import Elementwise
+from weft.primitives.layout import broadcast_in_dim_p
 from weft.transforms.batch import in_scope
 
 _BLANK = Var(ShapedArray((), bool))
@@ -45,7 +47,9 @@ def parse(
     """The program that a text says, as printed by `str`, `pretty_print` or `unparse`.
 
     Both notations are read. The classic one has no types: those of the arguments are given by
-    `in_avals`, as values or avals, or by the arguments of the first call of what is returned.
+    `in_avals`, as values or avals, or by the arguments of the first call of what is returned. What
+    `str` prints does not say which types are weak, which `in_avals` also tells; else an argument is
+    weak that is converted to the dtype that it has, or to a weak type.
     `consts` are the values of the constvars. `names` says what names in the text stand for that
     weft does not define: primitives, functions, enumerations, named tuples; a mesh among its values
     stands where one of the same axes is printed.
@@ -79,7 +83,9 @@ def parse_document(
     top = tree.program
     untyped = [b for b in (*top.consts, *top.params) if b.type is None]
     if not untyped or len(untyped) < len(top.consts) + len(top.params):
-        return close(reader.program(top), consts)
+        given = [*(map(type_of, consts) if consts else [None] * len(top.consts))]
+        given += [None] * len(top.params) if in_avals is None else map(type_of, in_avals)
+        return close(reader.program(top, given), consts)
     values = list(consts)
 
     def read(avals: Sequence[Any]) -> ClosedJaxpr:
@@ -153,6 +159,19 @@ class Untyped(ClosedJaxpr):
         return f"<a jaxpr without types, of {self.arity} parameters>"
 
 
+def broadcast_ones(atoms: Sequence[Atom], shape: tuple) -> tuple[list[Eqn], list[Atom]]:
+    """Operands with axes of size 1, which JAX's elementwise operations take, in a full shape."""
+    eqns, operands = [], list(atoms)
+    for i, x in enumerate(atoms):
+        ones = x.aval.shape != shape and x.aval.ndim == len(shape) and 1 in x.aval.shape
+        if ones and all(n in (1, m) for n, m in zip(x.aval.shape, shape, strict=True)):
+            operands[i] = made = Var(x.aval.update(shape=shape))
+            dims = tuple(range(len(shape)))
+            params = {"shape": shape, "broadcast_dimensions": dims, "sharding": None}
+            eqns.append(Eqn(broadcast_in_dim_p, [x], params, [made]))
+    return eqns, operands
+
+
 class Reader:
     """Makes jaxprs of trees, within one text."""
 
@@ -173,14 +192,27 @@ class Reader:
                 f"{len(avals)}", tree.pos,
             )  # fmt: skip
         env: dict[str, Var] = {}
-        given = [None] * len(binders) if avals is None else avals
+        given = [
+            self.guess_type(tree, b) if a is None else a
+            for b, a in zip(binders, avals or [None] * len(binders), strict=True)
+        ]
         inputs = [self.define(env, b, a) for b, a in zip(binders, given, strict=True)]
         own = [e.primitive in self.names for e in tree.eqns]
         trees = [[e] if o else older.modernize(e) for e, o in zip(tree.eqns, own, strict=True)]
-        eqns = [self.equation(e, env) for group in trees for e in group]
+        eqns = [eqn for group in trees for e in group for eqn in self.equation(e, env)]
         outs = [self.operand(a, env) for a in tree.outs]
         n = len(tree.consts)
         return Jaxpr(inputs[:n], inputs[n:], outs, eqns, name=name)
+
+    def guess_type(self, tree: syntax.Program, binder: syntax.Binder) -> ShapedArray | None:
+        """The type of a parameter that must be weak, as only such are so converted."""
+        for e in tree.eqns if binder.type is not None else ():
+            if e.primitive == "convert_element_type" and "weak_type" in e.params and e.outs[0].type:
+                (x,), (made,), to_weak = e.args, e.outs, e.params["weak_type"][0] is True
+                same = to_weak or made.type.dtype == binder.type.dtype
+                if same and type(x.value) is syntax.Word and x.value.text == binder.name:
+                    return read_type(binder.type, self.text).update(weak_type=True)
+        return None
 
     def define(self, env: dict[str, Var], binder: syntax.Binder, aval: Any) -> Var:
         """The variable that a binder makes, of the type that it says, or else of `aval`."""
@@ -224,11 +256,15 @@ class Reader:
 
     # --- equations ---
 
-    def equation(self, tree: syntax.Equation, env: dict[str, Var]) -> Eqn:
+    def equation(self, tree: syntax.Equation, env: dict[str, Var]) -> list[Eqn]:
+        """The equation, after those that broadcast its operands."""
         invars = [self.operand(a, env) for a in tree.args]
-        avals = [a.aval for a in invars]
         said = [b.type and read_type(b.type, self.text) for b in tree.outs]
         candidates = self.find_primitives(tree)
+        before: list[Eqn] = []
+        if isinstance(candidates[0], Elementwise) and said[0]:
+            before, invars = broadcast_ones(invars, said[0].shape)
+        avals = [a.aval for a in invars]
         read = functools.partial(self.params, tree, avals, said)
         found = [(prim, read(prim)) for prim in candidates[:1]]
         if len(candidates) > 1:
@@ -241,7 +277,7 @@ class Reader:
                 f"{prim} must have {len(types)} results; got {len(tree.outs)}", tree.pos
             )
         outs = [self.define(env, b, a) for b, a in zip(tree.outs, types, strict=True)]
-        return Eqn(prim, invars, params, outs)
+        return [*before, Eqn(prim, invars, params, outs)]
 
     def find_primitives(self, tree: syntax.Equation) -> list[Primitive]:
         given = self.names.get(tree.primitive)
