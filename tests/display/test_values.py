@@ -3,7 +3,9 @@
 import binascii
 import re
 import zlib
+from collections import namedtuple
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -50,6 +52,7 @@ def read_picture(html):
         )
         chunks[kind], at = body, at + 12 + size
     columns, rows = (int.from_bytes(chunks[b"IHDR"][i : i + 4], "big") for i in (0, 4))
+    assert chunks[b"IHDR"][8:] == bytes((8, 2, 0, 0, 0))  # eight bits, three colours
     lines = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(rows, -1)
     assert not lines[:, 0].any()
     return lines[:, 1:].reshape(rows, columns, 3)
@@ -135,8 +138,100 @@ def test_meshes_and_shardings_are_tables():
         (999, "999 bytes"),
         (1000, "1.0 kB"),
         (1_500_000, "1.5 MB"),
+        (999_999_999, "1000.0 MB"),
+        (10**9, "1.0 GB"),
         (2 * 10**15, "2000.0 TB"),
     ],
 )
 def test_bytes_are_told_in_units(count, text):
     assert values.bytes_text(count) == text
+
+
+# Values are known by their attributes, so devices that are not there can be made up.
+Device = namedtuple("Device", "platform id")
+DEVICES = np.empty(12, object)
+DEVICES[:] = [Device("gpu", i) for i in range(12)]
+
+
+def make_mesh(*sizes):
+    names, types = ("x", "y", "z")[: len(sizes)], [SimpleNamespace(name="Auto")] * len(sizes)
+    shape = dict(zip(names, sizes, strict=True))
+    devices = DEVICES[: np.prod(sizes, dtype=int)].reshape(sizes)
+    return SimpleNamespace(
+        devices=devices, axis_names=names, axis_sizes=sizes, axis_types=types, shape=shape
+    )
+
+
+def cells_of(html):
+    """The rows of all tables."""
+    rows = re.findall(r"<tr>(.*?)</tr>", html)
+    return [re.findall(r"<t[hd]>(.*?)</t[hd]>", row) for row in rows]
+
+
+def test_devices_are_rows_along_the_last_axis():
+    assert cells_of(values.devices_html(make_mesh(2, 3))) == [
+        ["", "y=0", "y=1", "y=2"],
+        ["x=0", "gpu:0", "gpu:1", "gpu:2"],
+        ["x=1", "gpu:3", "gpu:4", "gpu:5"],
+    ]
+    assert cells_of(values.devices_html(make_mesh(2))) == [
+        ["", "x=0", "x=1"], ["", "gpu:0", "gpu:1"],
+    ]  # fmt: skip
+    assert cells_of(values.devices_html(make_mesh(2, 2, 2)))[-1] == ["x=1, y=1", "gpu:6", "gpu:7"]
+    assert cells_of(values.devices_html(make_mesh())) == [["", "gpu:0"]]
+
+
+def test_many_devices_are_left_out(monkeypatch):
+    monkeypatch.setattr(values, "MOST_ROWS", 2)
+    assert len(cells_of(values.devices_html(make_mesh(4)))) == 2
+    assert not values.devices_html(make_mesh(5))
+    assert len(cells_of(values.devices_html(make_mesh(4, 1)))) == 3
+
+
+def test_a_sharding_says_what_is_split_over_what():
+    mesh = make_mesh(2, 3)
+    sharding = SimpleNamespace(mesh=mesh, spec=(("x", "y"), None, "y"), device_set=set(range(6)))
+    html = values.sharding_html(sharding)
+    assert "6 devices, (('x', 'y'), None, 'y')" in html
+    rows = cells_of(html)
+    assert rows[:4] == [
+        ["axis of the array", "split over", "parts"],
+        ["0", "x, y", "6"],
+        ["1", "-", "1"],
+        ["2", "y", "3"],
+    ]
+    assert rows[4:7] == [["axis", "size", "type"], ["x", "2", "Auto"], ["y", "3", "Auto"]]
+    assert rows[7:] == cells_of(values.devices_html(mesh))
+    assert values.place_text(SimpleNamespace(device_set={1, 2})) == "2 devices"
+
+
+def test_parts_are_listed_by_device():
+    parts = {
+        DEVICES[1]: (slice(2, 4), slice(None), slice(0, 5)),
+        DEVICES[0]: (slice(0, 2), slice(None), slice(0, 5)),
+        DEVICES[2]: (slice(None, 2), slice(None), slice(1, None)),
+    }
+    sharding = SimpleNamespace(devices_indices_map=lambda shape: parts)
+    html = values.parts_html(SimpleNamespace(sharding=sharding, shape=(4, 3, 5)))
+    assert cells_of(html) == [
+        ["device", "part"],
+        ["gpu:0", "[0:2, :, :]"],
+        ["gpu:1", "[2:4, :, :]"],
+        ["gpu:2", "[0:2, :, 1:5]"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"),
+    [((300, 1000), (240, 72)), ((2, 2), (32, 32)), ((1, 500), (240, 8)), ((60, 1), (8, 240))],
+)
+def test_a_picture_has_the_shape_of_the_matrix(shape, size):
+    html = values.picture_html(np.ones(shape))
+    assert f'width="{size[0]}" height="{size[1]}"' in html
+    pixels = read_picture(html)
+    assert pixels.shape == (min(shape[0], 96), min(shape[1], 96), 3)
+    assert (pixels == (178, 24, 43)).all()
+
+
+def test_zeros_are_white():
+    assert (read_picture(values.picture_html(np.zeros((2, 2)))) == 247).all()

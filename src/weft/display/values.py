@@ -188,14 +188,12 @@ def devices_html(mesh: Any) -> str:
         return ""
     if not 0 < devices.size <= MOST_ROWS**2:
         return ""
-    rows = []
+    devices, rows = devices.reshape(devices.shape or (1,)), []  # a mesh may have no axes
     for index in itertools.islice(np.ndindex(devices.shape[:-1]), MOST_ROWS):
         label = ", ".join(f"{n}={i}" for n, i in zip(names, index, strict=False))
-        last = devices[index].reshape(-1)
-        rows.append((label, *(f"{d.platform}:{d.id}" for d in last)))
-    count = devices.shape[-1] if devices.ndim else 1
-    head = ("", *(f"{n}={i}" for n in names[-1:] for i in range(count)))
-    return table_html(head if len(head) == count + 1 else (), rows)
+        rows.append((label, *(f"{d.platform}:{d.id}" for d in devices[index])))
+    head = [f"{n}={i}" for n in names[-1:] for i in range(devices.shape[-1])]
+    return table_html(["", *head] if head else (), rows)
 
 
 def sharding_html(sharding: Any) -> str:
