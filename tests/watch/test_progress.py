@@ -3,6 +3,7 @@
 import sys
 import threading
 import time
+import types
 
 import pytest
 
@@ -22,7 +23,7 @@ def test_work_is_told_with_its_time(quick, capsys):
     *before, last = capsys.readouterr().err.splitlines()
     assert before and set(before) == {"weft: compiling f: 0 s so far"}
     assert last == "weft: compiling f: took 0.1 s"
-    assert not progress._work and threading.active_count() < 50
+    assert not progress._work
 
 
 def test_short_work_is_not_told(capsys):
@@ -76,3 +77,21 @@ def test_tracing_lowering_and_compiling_are_reported_when_asked(monkeypatch):
         assert weft.jit(make())(1.0) == 4
     assert told[:3] == ["tracing train_step", "tracing body", "lowering train_step"]
     assert told[3].startswith("compiling train_step (") and told[3].endswith(" lines of StableHLO)")
+
+
+@pytest.mark.parametrize(("is_terminal", "pauses"), [(False, [1, 2, 4, 8]), (True, [1, 1, 1, 1])])
+def test_lines_of_a_log_become_rarer(is_terminal, pauses, monkeypatch):
+    waited = []
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal, raising=False)
+    wait = lambda pause: waited.append(pause) or len(waited) == 4
+    progress.tell_work(types.SimpleNamespace(wait=wait))
+    assert waited == pauses
+
+
+def test_the_thread_that_tells_ends_with_the_work():
+    before = {*threading.enumerate()}
+    during = progress.run_reporting("compiling f", lambda: {*threading.enumerate()} - before)
+    (teller,) = during
+    assert teller.daemon
+    teller.join(5)
+    assert not teller.is_alive()
