@@ -85,6 +85,16 @@ def test_sorts_of_several_arrays_along_each_axis():
 
 
 @needs_kernels
+def test_a_sort_of_pairs_of_words_as_permutations_take():
+    rng = np.random.default_rng(7)
+    words = [rng.integers(0, 50, s).astype(np.uint32) << 24 for s in [(3, 20), (2, 700), (9000,)]]
+    values = [rng.normal(size=w.shape).astype(np.float32) for w in words]
+    fun = lambda words, values: [lax.sort(pair) for pair in zip(words, values)]
+    found, expected = both(fun, words, values)
+    assert_same_bits(found, expected)
+
+
+@needs_kernels
 def test_a_sorted_and_a_constant_row_and_rows_of_no_elements():
     x = np.stack([np.arange(100), np.full(100, 7), np.arange(100)[::-1]]).astype(np.int32)
     assert_same_bits(*both(lax.sort, x))

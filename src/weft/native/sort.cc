@@ -127,6 +127,22 @@ void SortPlaces(const void* x, int64_t stride, uint32_t* places, void* room, int
   for (int64_t i = 0; i < n; ++i) places[i] = found[i].place;
 }
 
+// Sorts n keys and what of 4 bytes each is carried with it: as a permutation at random does.
+void SortPairs(const void* keys, const void* carried, void* out, void* out_carried, void* room,
+               int64_t n) {
+  using Item = Placed<uint32_t>;
+  Item* const items = static_cast<Item*>(room);
+  const auto* const from = static_cast<const uint32_t*>(keys);
+  const auto* const values = static_cast<const uint32_t*>(carried);
+  for (int64_t i = 0; i < n; ++i) items[i] = {from[i], values[i]};
+  const Item* found =
+      SortItems<uint32_t>(items, items + n, n, [](const Item& item) { return item.key; });
+  for (int64_t i = 0; i < n; ++i) {
+    static_cast<uint32_t*>(out)[i] = found[i].key;
+    static_cast<uint32_t*>(out_carried)[i] = found[i].place;
+  }
+}
+
 template <class T>
 void Permute(const void* x, void* out, const uint32_t* places, int64_t n) {
   const T* const values = static_cast<const T*>(x);
@@ -219,6 +235,8 @@ ffi::Error Sort(ffi::ThreadPool pool, int64_t num_keys, ffi::RemainingArgs args,
   }
   if (n >= int64_t{1} << 32) return ffi::Error::InvalidArgument("weft.sort: the axis is too long");
 
+  const bool pairs = operands.size() == 2 && num_keys == 1 && operands[1].size == 4 &&
+                     operands[0].sorter == &kSorter<Unsigned<uint32_t>>;
   const bool alone = operands.size() == 1 && !operands[0].complex;
   const int64_t bytes = alone ? operands[0].size : room + sizeof(uint32_t);
   const int64_t together = std::max<int64_t>(1, kPiece / n);  // rows of one piece of work
@@ -236,6 +254,12 @@ ffi::Error Sort(ffi::ThreadPool pool, int64_t num_keys, ffi::RemainingArgs args,
         const Operand& x = operands[0];
         const int64_t start = row * n * x.size;
         x.sorter->row(x.in + start, x.out + start, memory.get(), n);
+        continue;
+      }
+      if (pairs) {
+        const Operand &x = operands[0], &y = operands[1];
+        const int64_t start = row * n * 4;
+        SortPairs(x.in + start, y.in + start, x.out + start, y.out + start, memory.get(), n);
         continue;
       }
       for (int64_t i = 0; i < n; ++i) places[i] = static_cast<uint32_t>(i);
