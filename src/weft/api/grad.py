@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft import dtypes
+from weft.api.forward import CompilingTrace
 from weft.api.functions import FlatFun, avals_of, check_callable, flatten_call
 from weft.api.jit import jit
 from weft.api.tape import can_tape, make_one, record
@@ -37,6 +38,7 @@ from weft.pytrees import (
     register_pytree_node,
     unflatten,
 )
+from weft.transforms.jvp import JVPTrace
 from weft.transforms.jvp import jvp as jvp_flat
 from weft.transforms.linearize import linearize as linearize_flat
 from weft.transforms.transpose import backward
@@ -496,7 +498,8 @@ def jvp(
             )
     flat, leaves, avals = flatten_call("jvp", fun, tuple(primals), has_aux=has_aux)
     dots = tangent_leaves("jvp", "tangents", (tuple(tangents), {}), flat.in_tree, avals)
-    outs, out_dots = jvp_flat(flat, leaves, dots)
+    kind = CompilingTrace if can_tape() else JVPTrace
+    outs, out_dots = jvp_flat(flat, leaves, dots, kind)
     value, tangent = flat.result(outs), flat.result([tangent_value(t) for t in out_dots])
     return (value, tangent, flat.aux) if has_aux else (value, tangent)
 

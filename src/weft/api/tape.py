@@ -121,7 +121,7 @@ class Rule:
         return [next(new) if s is None else known[s] for s in self.sources]
 
 
-_RULES: dict[tuple, Rule] = {}
+_RULES: dict[tuple, Any] = {}
 
 
 def forget_rules() -> None:
@@ -136,17 +136,17 @@ def make_one(dtype: np.dtype, device: Any) -> Any:
     return array_from_host(np.ones((), dtype), False)
 
 
-def find_rule(prim: Primitive, params: dict, avals: tuple, moved: tuple) -> Rule | None:
-    """The rule of an operation; None for one that holds programs, or runs Python."""
+def find_rule(kind: type, prim: Primitive, params: dict, avals: tuple, moved: tuple) -> Any:
+    """What `kind` makes of an operation at types, once; None if that holds or runs programs."""
     if not prim.memoize_type or prim.impl is not None or prim.effect is not None:
         return None
-    key = (prim, avals, moved, *params.items())
+    key = (kind, prim, avals, moved, *params.items())
     try:
         found = _RULES.get(key)
     except TypeError:  # parameters without a hash
         return None
     if found is None:
-        found = _RULES[key] = Rule(prim, params, avals, moved)
+        found = _RULES[key] = kind(prim, params, avals, moved)
     return found
 
 
@@ -201,7 +201,7 @@ class TapeTrace(Trace):
             source = current.source or current.capture()
             rule = None
             if x64_cell.value is self.x64:
-                rule = find_rule(prim, params, tuple(avals), tuple(moved))
+                rule = find_rule(Rule, prim, params, tuple(avals), tuple(moved))
             if rule is None:
                 outs, pull, residuals, out_moved = self.linearize(prim, params, primals, moved)
                 out_avals = [*map(typeof, outs)]

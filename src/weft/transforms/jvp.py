@@ -6,7 +6,7 @@ and transpose.py; pytrees are api/grad.py's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from weft.core.aval import typeof
@@ -94,7 +94,7 @@ class JVPTrace(Trace):
                 primals = list(map(typed_value, primals, avals))
                 tangents = [typed_value(t, a.to_tangent()) for t, a in zip(tangents, avals)]
             source = current.source = around or current.capture()  # one for all the rule writes
-            outs, dots = prim.jvp(primals, tangents, **params)
+            outs, dots = self.apply_rule(prim, primals, tangents, params)
             if switched:
                 outs, dots = list(map(pin_type, outs)), list(map(pin_type, dots))
             if self.tracked:
@@ -116,6 +116,10 @@ class JVPTrace(Trace):
                     x.source = source
         return results
 
+    def apply_rule(self, prim: Primitive, primals: list, tangents: list, params: dict) -> tuple:
+        """The results of an operation and their tangents."""
+        return prim.jvp(primals, tangents, **params)
+
 
 def vary_tangent(x: Any, t: Any) -> Any:
     """A tangent that varies over the axes of a mesh over which its primal does."""
@@ -125,9 +129,9 @@ def vary_tangent(x: Any, t: Any) -> Any:
     return varying.cast(current.trace, t)
 
 
-def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
+def jvp(fun: Callable, primals: Any, tangents: Any, kind: type = JVPTrace) -> tuple[list, list]:
     """Results of a flat function and their tangents; a tangent may be Zero, in and out."""
-    trace = JVPTrace(current.trace)
+    trace = kind(current.trace)
     args = [
         x if type(t) is Zero else JVPTracer(trace, x, t)
         for x, t in zip(primals, tangents, strict=True)
