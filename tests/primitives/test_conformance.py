@@ -135,6 +135,9 @@ DEVICES = "what they do shows over several devices: tests/parallel/on8"
 NO_ROW = {
     "control.*": HOLD_PROGRAMS,
     "parallel.*": DEVICES,
+    "export.*": "on programs of sizes that are not known: tests/export",
+    "extend.core.primitives": HOLD_PROGRAMS,
+    "experimental.sparse.*": "on the parts of sparse arrays: tests/experimental/sparse",
     "primitives.random": "numbers that NumPy cannot foretell: tests/random",
     "primitives.refs": "on references, which are no arrays: tests/numpy/test_refs.py",
     "passes.physical": "on the words of keys only: tests/passes/test_physical.py",
