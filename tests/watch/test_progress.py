@@ -44,7 +44,7 @@ def test_what_began_last_is_told_and_errors_pass(quick, capsys):
     progress.run_reporting("tracing outer", outer)
     told = capsys.readouterr().err
     assert told.index("tracing inner: took") < told.rindex("tracing outer: 0 s so far")
-    assert told.endswith("tracing outer: took 0.2 s\n") or "tracing outer: took 0." in told
+    assert "tracing outer: took 0." in told.splitlines()[-1]
 
 
 def test_a_terminal_has_one_line(quick, capsys, monkeypatch):
