@@ -21,7 +21,6 @@ NAMES = {k: v.split() for k, v in json.loads((HERE / "golden" / "names.json").re
 
 DEVICES = "of many devices: new or experimental in JAX, or a detail of how it is built"
 RANDOM = "of random numbers: new or experimental in JAX, or a detail of how it is built"
-EXPORT = "saving compiled functions is being built"
 SCOPE = "out of scope"
 FLAG = "a flag of JAX's internals; weft has its own few options"
 UNDECIDED = "new or experimental in JAX, and not decided on"
@@ -37,8 +36,6 @@ REASONS = [
     ("jax.experimental.fused", "*", SCOPE),
     ("jax.extend.pallas", "*", SCOPE),
     ("jax.experimental.topologies", "*", SCOPE),
-    ("jax.export*", "*", EXPORT),
-    ("jax.experimental.serialize_executable", "*", EXPORT),
     ("jax.random", "*", RANDOM),
     ("jax.nn*", "*", RANDOM),
     ("jax.example_libraries.*", "*", RANDOM),

@@ -27,7 +27,6 @@ ABSENT = {
     "jax.experimental.mosaic": (_OUT, "operations of lax, which XLA fuses"),
     "jax.experimental.pallas": (_OUT, "operations of lax, which XLA fuses"),
     "jax.experimental.roofline": (_OUT, "jax.jit(f).lower(x).cost_analysis()"),
-    "jax.experimental.serialize_executable": (_LATER, "the disk cache, which keeps programs"),
     "jax.experimental.source_mapper": (_OUT, "jax.jit(f).lower(x).as_text()"),
     "jax.experimental.transfer": (_OUT, "jax.device_put"),
     "jax.extend.ifrt_programs": (_OUT, "jax.jit"),

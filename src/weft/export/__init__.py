@@ -9,7 +9,9 @@ docs/export.md is the guide; docs/design/017-export.md says what is in a file, a
 
 from weft.export.container import (
     maximum_supported_calling_convention_version,
+    maximum_supported_serialization_version,
     minimum_supported_calling_convention_version,
+    minimum_supported_serialization_version,
 )
 from weft.export.exported import (
     DisabledSafetyCheck,
@@ -31,7 +33,8 @@ from weft.util import list_public
 __all__ = [
     "DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform", "deserialize",
     "export", "is_symbolic_dim", "maximum_supported_calling_convention_version",
-    "minimum_supported_calling_convention_version", "register_namedtuple_serialization",
+    "maximum_supported_serialization_version", "minimum_supported_calling_convention_version",
+    "minimum_supported_serialization_version", "register_namedtuple_serialization",
     "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_dim_bounds",
     "symbolic_shape",
 ]  # fmt: skip

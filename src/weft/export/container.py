@@ -38,6 +38,7 @@ maximum_supported_calling_convention_version = 10
 
 MAGIC = b"weft.export\n"
 VERSION = 1
+minimum_supported_serialization_version = maximum_supported_serialization_version = VERSION
 _HEAD = struct.Struct("<12sIQ32s")
 
 
@@ -48,12 +49,44 @@ def serialize_program(exported: Any, vjp_order: int) -> bytearray:
     chain = [exported]
     for _ in range(vjp_order):
         chain.append(chain[-1].vjp())
-    header = json.dumps([*map(describe_program, chain)], separators=(",", ":")).encode()
-    payload = b"".join(
-        [struct.pack("<Q", len(header)), header, *[e.mlir_module_serialized for e in chain]]
-    )
-    digest = hashlib.sha256(payload).digest()
-    return bytearray(_HEAD.pack(MAGIC, VERSION, len(payload), digest) + payload)
+    modules = [e.mlir_module_serialized for e in chain]
+    return bytearray(pack_container(MAGIC, [*map(describe_program, chain)], modules))
+
+
+def pack_container(magic: bytes, header: Any, blobs: Sequence[bytes]) -> bytes:
+    """Plain data, and bytes that it describes, as a container."""
+    text = json.dumps(header, separators=(",", ":")).encode()
+    payload = b"".join([struct.pack("<Q", len(text)), text, *blobs])
+    return _HEAD.pack(magic, VERSION, len(payload), hashlib.sha256(payload).digest()) + payload
+
+
+def unpack_container(op: str, writer: str, magic: bytes, blob: Any) -> tuple[Any, bytes]:
+    """The plain data of a container that `writer` gave, and the bytes after it, all checked."""
+    if not isinstance(blob, bytes | bytearray | memoryview):
+        raise TypeError(f"{op}: needs bytes; got {blob!r}.")
+    data = bytes(blob)
+    if not data.startswith(magic) or len(data) < _HEAD.size:
+        raise ValueError(
+            f"{op}: must be bytes that {writer} gave; got {len(data)} bytes that begin with "
+            f"{data[:12]!r}."
+        )
+    _, version, length, digest = _HEAD.unpack_from(data)
+    if version > VERSION:
+        raise ValueError(
+            f"{op}: the version of the format must be at most {VERSION}; got {version}. "
+            "Hint: a later version of weft."
+        )
+    payload = data[_HEAD.size :]
+    if len(payload) != length or hashlib.sha256(payload).digest() != digest:
+        raise ValueError(
+            f"{op}: must be {length} bytes as they were written; got {len(payload)} bytes"
+            f"{'' if len(payload) != length else ', of which some are others'}."
+        )
+    try:
+        (size,) = struct.unpack_from("<Q", payload)
+        return json.loads(payload[8 : 8 + size]), payload[8 + size :]
+    except (ValueError, struct.error) as error:
+        raise ValueError(f"{op}: the header must describe programs; got {error!r}.") from error
 
 
 def describe_program(exported: Any) -> dict[str, Any]:
@@ -117,46 +150,20 @@ def read_sharding(data: Any) -> Any:
 
 def read_container(blob: bytes | bytearray) -> list[dict[str, Any]]:
     """The fields of each program of a container, all of whose bytes are checked first."""
-    if not isinstance(blob, bytes | bytearray | memoryview):
-        raise TypeError(f"deserialize: needs bytes; got {blob!r}.")
-    data = bytes(blob)
-    if not data.startswith(MAGIC) or len(data) < _HEAD.size:
-        raise ValueError(
-            "deserialize: must be bytes that Exported.serialize gave; got "
-            f"{len(data)} bytes that begin with {data[:12]!r}."
-        )
-    _, version, length, digest = _HEAD.unpack_from(data)
-    if version > VERSION:
-        raise ValueError(
-            f"deserialize: the version of the format must be at most {VERSION}; got {version}. "
-            "Hint: a later version of weft."
-        )
-    payload = data[_HEAD.size :]
-    if len(payload) != length or hashlib.sha256(payload).digest() != digest:
-        raise ValueError(
-            f"deserialize: must be {length} bytes as they were written; got {len(payload)} bytes"
-            f"{'' if len(payload) != length else ', of which some are others'}."
-        )
+    header, rest = unpack_container("deserialize", "Exported.serialize", MAGIC, blob)
+    found, start = [], 0
     try:
-        return read_programs(payload)
+        for fields in header:
+            module = rest[start : start + fields["module"]]
+            start += fields["module"]
+            read_artefact(module)
+            found.append(read_fields(fields) | {"mlir_module_serialized": module})
     except (ValueError, PytreeError):
         raise
     except Exception as error:
         raise ValueError(
             f"deserialize: the header must describe programs; got one that does not ({error!r})."
         ) from error
-
-
-def read_programs(payload: bytes) -> list[dict[str, Any]]:
-    """The fields of programs, from bytes that are as they were written."""
-    (size,) = struct.unpack_from("<Q", payload)
-    start = 8 + size
-    found = []
-    for fields in json.loads(payload[8:start]):
-        module = payload[start : start + fields["module"]]
-        start += fields["module"]
-        read_artefact(module)
-        found.append(read_fields(fields) | {"mlir_module_serialized": module})
     return found
 
 

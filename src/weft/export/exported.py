@@ -85,7 +85,7 @@ class DisabledSafetyCheck:
     __str__ = __repr__
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, slots=True, weakref_slot=True)
 class Exported:
     """A program in StableHLO with what has to be known to call it; `export` makes one.
 
@@ -121,6 +121,7 @@ class Exported:
     ordered_effects: tuple = ()
     unordered_effects: tuple = ()
     calling_convention_version: int = maximum_supported_calling_convention_version
+    _made: dict[str, Any] = dataclasses.field(init=False, default_factory=dict)  # of this one alone
 
     def __repr__(self) -> str:
         listed = lambda avals: "(" + ", ".join(map(str, avals)) + ")"
@@ -178,12 +179,9 @@ class Exported:
                 "without. Hint: exported.serialize(vjp_order=1), and one more for each further "
                 "derivative."
             )
-        return self._derivative
-
-    @functools.cached_property
-    def _derivative(self) -> Exported:
-        assert self._get_vjp is not None
-        return self._get_vjp(self)
+        if "vjp" not in self._made:
+            self._made["vjp"] = self._get_vjp(self)
+        return self._made["vjp"]
 
     def serialize(self, vjp_order: int = 0) -> bytearray:
         """The program as bytes, for `deserialize`, with its first `vjp_order` derivatives.
@@ -228,7 +226,9 @@ class Exported:
         ]
         out_avals = self._types_of_results(given)
         hidden = {i: zeros(a) for i, a in enumerate(out_avals) if holds_nothing(a)}
-        return insert_at(self._apply(*[x for x in given if x is not None]), hidden)
+        if "apply" not in self._made:
+            self._made["apply"] = self._make_function()
+        return insert_at(self._made["apply"](*[x for x in given if x is not None]), hidden)
 
     def _types_of_results(self, leaves: Sequence[Any]) -> Sequence[ShapedArray]:
         """The types of the results for flat arguments, None for those of float0."""
@@ -239,8 +239,7 @@ class Exported:
         shape_of = lambda a: tuple([evaluate_size(n, sizes) for n in a.shape])
         return [a.update(shape=shape_of(a)) for a in self.out_avals] if sizes else self.out_avals
 
-    @functools.cached_property
-    def _apply(self) -> Callable[..., tuple]:
+    def _make_function(self) -> Callable[..., tuple]:
         """The program as a function of flat arguments, with its derivative, without float0."""
         unseen = [i for i, a in enumerate(self.in_avals) if holds_nothing(a)]
 

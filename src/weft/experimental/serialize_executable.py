@@ -1,0 +1,156 @@
+"""Compiled programs as bytes, for another process on a machine like this one.
+
+    data, in_tree, out_tree = serialize(weft.jit(f).lower(x).compile())
+    y = deserialize_and_load(data, in_tree, out_tree)(x)
+
+`weft.export` has programs that other machines compile. The cache on disk keeps executables too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from weft.api.programs import StagedProgram
+from weft.api.stages import Compiled
+from weft.core.aval import typeof
+from weft.core.jaxpr import Jaxpr, Var
+from weft.export.container import pack_container, read_aval, unpack_container, write_aval
+from weft.export.specs import SymbolicScope
+from weft.jaxpr.files import npy_bytes, read_array
+from weft.jaxpr.values import type_text
+from weft.mesh.client import default_device, device_list, devices_of, platform_of
+from weft.options import config
+from weft.primitives.layout import zeros
+from weft.pytrees import PyTreeDef
+from weft.util import list_public
+from weft.xla.building import JitSpec, lower_program
+from weft.xla.compile import Executable, compile_options, describe_machine
+from weft.xla.diskcache import fingerprint
+from weft.xla.lapack import register_kernels
+from weft.xla.native import load_kernels
+from weft.xla.placement import on_device
+
+__all__ = ["deserialize_and_load", "serialize"]
+__dir__ = list_public(__name__)
+
+MAGIC = b"weft.binary\n"
+
+
+class LoadedProgram(StagedProgram):
+    """A program of which there is the executable, `fun`, and no jaxpr."""
+
+    __slots__ = ()
+
+    def run(self, leaves: Sequence[Any], placement: Any = None) -> tuple:
+        return self.fun(*leaves), None
+
+
+def machine_digest(device: Any) -> str:
+    """What an executable depends on besides its program, as a digest."""
+    return hashlib.sha256(f"{describe_machine(device)}\n{fingerprint()}".encode()).hexdigest()
+
+
+def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
+    """A compiled program as bytes, and the structures of its arguments and of its result.
+
+    The program must be for one device, and call no Python. It is compiled again. Structures can be
+    pickled.
+    """
+    if not isinstance(compiled, Compiled):
+        raise TypeError(
+            f"serialize: needs a compiled program; got {compiled!r}. Hint: "
+            "weft.jit(f).lower(x).compile()."
+        )
+    program, run = compiled._program, compiled._run
+    name = program.spec.name
+    if run.host_calls or program.stateful or run.placement.partitioned:
+        found = "a callback" if run.host_calls else "references" if program.stateful else "a mesh"
+        raise ValueError(
+            f"serialize: {name} must be a program of arrays on one device; got {found}. "
+            "Hint: weft.export, for programs over a mesh."
+        )
+    # compiled once more: an executable that the disk cache gave is not whole in what it serializes
+    with config.scope(enable_compilation_cache=False):
+        lowered = lower_program(program.jaxpr, program.consts, program.spec, run.placement)
+        run = lowered.compile(program.spec.compiler_options)
+    device = run.placement.devices[0]
+    consts = [npy_bytes(c) for c in run.consts]
+    blobs = [run.loaded.serialize(), *consts]
+    header = {
+        "machine": machine_digest(device),
+        "platform": platform_of(device),
+        "name": name,
+        "in_avals": [*map(write_aval, program.in_avals)],
+        "out_avals": [*map(write_aval, run.out_avals)],
+        "hidden": [*program.hidden],
+        "hidden_results": [[i, write_aval(typeof(x))] for i, x in program.hidden_results.items()],
+        "donated": program.donated,
+        "kept": run.kept,
+        "consts": [type_text(typeof(c)) for c in run.consts],
+        "options": program.spec.compiler_options,
+        "sizes": [*map(len, blobs)],
+    }
+    return pack_container(MAGIC, header, blobs), compiled.in_tree, compiled.out_tree
+
+
+def deserialize_and_load(
+    serialized: bytes,
+    in_tree: PyTreeDef,
+    out_tree: PyTreeDef,
+    backend: Any = None,
+    execution_devices: Sequence[Any] | None = None,
+) -> Compiled:
+    """The compiled program that `serialize` wrote, ready to be called.
+
+    The bytes are machine code: load those alone that you trust. They are refused where they were
+    written on another kind of machine, or by another jaxlib.
+
+    Args:
+      backend: the name of a platform; None: that of the default device.
+      execution_devices: the one device to run on.
+
+    >>> compiled = weft.jit(lambda x: x + 1).lower(np.float32(1)).compile()
+    >>> deserialize_and_load(*serialize(compiled))(np.float32(2))
+    Array(3., dtype=float32)
+    """
+    op = "deserialize_and_load"
+    given, rest = unpack_container(op, "serialize", MAGIC, serialized)
+    platform = backend if isinstance(backend, str) else None
+    device = devices_of(platform, f"{op}: backend")[0] if platform else default_device()
+    if execution_devices is not None:
+        (device,) = execution_devices
+    if platform_of(device) != given["platform"] or machine_digest(device) != given["machine"]:
+        raise ValueError(
+            f"{op}: the machine must be as the one that {given['name']} was compiled on "
+            f"({given['platform']}), with the same jaxlib; got {device}. Hint: weft.export."
+        )
+    if given["platform"] == "cpu":  # an executable may call them
+        register_kernels()
+        load_kernels()
+    pieces, start = [], 0
+    for size in given["sizes"]:
+        pieces.append(rest[start : start + size])
+        start += size
+    placement = on_device(device, execution_devices is not None)
+    settings = [(key, value) for key, value in given["options"]]
+    options = compile_options(placement, settings, (), ())
+    loaded = device.client.deserialize_executable(pieces[0], device_list(device), options)
+    scope = SymbolicScope()
+    in_avals, out_avals = (
+        [read_aval(scope, a) for a in given[k]] for k in ("in_avals", "out_avals")
+    )
+    hidden = dict.fromkeys(given["hidden"])
+    consts = [
+        read_array(data, kind) for data, kind in zip(pieces[1:], given["consts"], strict=True)
+    ]
+    taken = [a for i, a in enumerate(in_avals) if i not in hidden]
+    jaxpr = Jaxpr((), [*map(Var, taken)], [*map(Var, out_avals)], ())
+    run = Executable(loaded, jaxpr, placement, consts, given["kept"])
+    program = LoadedProgram(
+        run, in_tree, in_avals, tuple(given["donated"]), hidden, jaxpr, jaxpr, (), out_tree,
+        {i: zeros(read_aval(scope, a)) for i, a in given["hidden_results"]},
+        JitSpec(given["name"]),
+    )  # fmt: skip
+    return Compiled(program, run)
