@@ -40,6 +40,7 @@ MISSING = {
     "jax.experimental.enable_x64": (_GONE, "jax.enable_x64"),
     "jax.experimental.export": (_GONE, "jax.export"),
     "jax.experimental.global_device_array": (_GONE, "jax.Array"),
+    "jax.experimental.hijax.MutableHiType": (_OUT, "a HiType, or jax.new_ref"),
     "jax.experimental.host_callback": (_GONE, "jax.pure_callback or io_callback"),
     "jax.experimental.maps": (_GONE, "jax.shard_map"),
     "jax.linear_util": (_GONE, "jax.extend.linear_util"),
