@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import os
+import pickle
 import subprocess
 import sys
 
@@ -164,6 +165,8 @@ def test_programs_of_more_than_arrays(f, text):
 
 
 def test_what_export_takes():
+    with pytest.raises(TypeError, match="^pickle: an exported program has bytes of its own; got E"):
+        pickle.dumps(exported())
     with pytest.raises(ValueError, match="^export: needs a function that jit has made"):
         export.export(compute)
     for bad in ("cpu", ["gpux"], []):

@@ -9,6 +9,7 @@ from weft.api.ffi_call import check_registered
 from weft.control.effects import OpaqueCall
 from weft.control.scan import bind_scan
 from weft.core.aval import typeof
+from weft.core.primitive import join_varying
 from weft.core.stage import stage_closed
 from weft.export.dynamic import INT, DynamicBuilder
 from weft.export.modules import call_module, find_custom_calls, refine_module
@@ -26,9 +27,13 @@ class CallExported(OpaqueCall):
     def describe(self, params):
         return f"the exported {params['exported'].fun_name}"
 
+    def abstract_eval(self, *avals, result_avals, **params):
+        varying = join_varying(avals)
+        return [a.update(varying=varying) for a in result_avals]
+
     def lower(self, hlo, *args, exported, result_avals):
         count = len(hlo.devices) or 1
-        if exported.nr_devices not in (1, count) or hlo.mesh is not None:
+        if exported.nr_devices > 1 and (exported.nr_devices != count or hlo.mesh is not None):
             raise ValueError(
                 f"{exported.fun_name}: an exported program must be called over as many devices as "
                 f"it was exported for, {exported.nr_devices}; got {count}. Hint: put arguments "

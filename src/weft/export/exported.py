@@ -133,6 +133,12 @@ class Exported:
 
     __str__ = __repr__
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"pickle: an exported program has bytes of its own; got {self}. Hint: "
+            "exported.serialize(), and export.deserialize."
+        )
+
     @property
     def in_shardings_hlo(self) -> tuple:
         """The engine's shardings of the arguments, None where free."""
