@@ -21,6 +21,7 @@ EXPRESSIONS = [
     lambda b, n: 2**2 * b - (n - b) * 2,
     lambda b, n: core.max_dim(b, n) - core.min_dim(b, 2) + core.max_dim(b // 2, 1),
     lambda b, n: divmod(b + 5, n)[1] + (b - n) ** 2,
+    lambda b, n: ((b - 5) // 2) * n - ((b - 5) // 2),
 ]
 
 

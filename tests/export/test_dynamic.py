@@ -61,7 +61,8 @@ PROGRAMS = {
     ),
     "slices": (
         lambda x: [x[1:], x[:-1], x[::2], x[::-1], x[0], x[-1], x[:2], x[: x.shape[0] // 2],
-                   lax.dynamic_slice(x, (1, 0), (x.shape[0] - 1, 2)), x[-2:], x[:, 1]],
+                   lax.dynamic_slice(x, (1, 0), (x.shape[0] - 1, 2)), x[-3:], x[:, 1],
+                   lax.dynamic_slice(x, (9, -2), (x.shape[0] - 1, 2))],
         ("b, 3",), [((2, 3),), ((5, 3),)],
     ),
     "counting": (

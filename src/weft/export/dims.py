@@ -403,8 +403,22 @@ def find_bounds(x: Size, depth: int = _DEPTH) -> tuple[float, float]:
             if times:
                 ends = find_bounds(less, depth - 1)
                 low, high = (max(low, ends[0]), high) if times > 0 else (low, min(high, ends[1]))
+        for factor in sorted(set(x.factors()) if depth else (), key=factor_text):
+            if factor[0] in ("max", "min"):  # it is one of the two
+                ends = [find_bounds(put_factor(x, factor, y), depth - 1) for y in factor[1:]]
+                low = max(low, min(ends[0][0], ends[1][0]))
+                high = min(high, max(ends[0][1], ends[1][1]))
         found = x.scope.bounds[key] = low, high
     return found
+
+
+def put_factor(x: Dim, factor: Factor, value: Size) -> Size:
+    """`x` with a size in the place of one of its factors."""
+    total: Size = 0
+    for monomial, count in x.terms.items():
+        rest = make_size({tuple([t for t in monomial if t[0] != factor]): count}, x.scope)
+        total = add_sizes(total, rest * value ** dict(monomial).get(factor, 0), 1, x.scope)
+    return total
 
 
 def remove_term(x: Dim, constraint: Dim, depth: int) -> tuple[Size, int]:
@@ -468,6 +482,4 @@ def bound_factor(factor: Factor, scope: Any, depth: int) -> tuple[float, float]:
 
 def divide_ends(a: float, b: float) -> float:
     """a // b, of numbers or infinities of which b is positive."""
-    if abs(a) == math.inf:
-        return a
-    return (0.0 if a >= 0 else -1.0) if b == math.inf else a // b
+    return a if abs(a) == math.inf else a // b
