@@ -26,22 +26,46 @@ FLAG = "a flag of JAX's internals; weft has its own few options"
 UNDECIDED = "new or experimental in JAX, and not decided on"
 INNER = "a detail of how JAX is built, which has no counterpart here"
 
+NEWER = "of a version of JAX after 0.10.2, whose interface weft has"
+PALLAS = "Pallas is out of scope: operations of lax, which XLA fuses, or jax.ffi for kernels"
+WORDS = "keys are arrays of a dtype whose operations are on words: random_wrap, random_unwrap"
+TOKENS = "tokens are values of type i32[] here: lax.create_token, lax.after_all"
+
 # (module, name) patterns and the reason why what they match may be missing; the first one counts.
 REASONS = [
-    ("jax.config (flags)", "*", FLAG),
+    *((module, name, NEWER) for module, names in {
+        "jax": "CompilerEffortLevel Inline custom_remat",
+        "jax.ad_checkpoint": "checkpoint_name_fwd",
+        "jax.custom_vjp": "*",
+        "jax.experimental.hijax": (
+            "GradAccum HiPrim MappingSpec NullAccum RefAccum ValAccum bdims_at_front jvp_from_lin "
+            "linearize_from_jvp unmap_avals vjp_from_* vmap_rule"
+        ),
+        "jax.experimental.layout": "explicit_layout",
+        "jax.experimental.xla_metadata": "fuse_limit must_fuse_call xla_metadata_call2",
+        "jax.extend.core*": (
+            "create_call_primitive eval_jaxpr_transpose register_call_primitive_rules polynomial_p"
+        ),
+        "jax.ffi": "abstract_token",
+        "jax.interpreters.batching": "batch_jaxpr_axes batch_subtrace zero_if_mapped",
+        "jax.interpreters.partial_eval": "lower_jaxpr lower_jaxpr2 new_eqn_recipe",
+        "jax.lax": "polynomial polynomial_p psum_scatter_start",
+        "jax.random": "Key",
+        "jax.sharding": "UnreducedKind no_collectives",
+        "jax.stages.Traced": "closure_convert physicalize with_consts_as_arg",
+    }.items() for name in names.split()),
+    ("jax.extend.pallas", "*", PALLAS),
+    ("jax.extend.core", "*Token", TOKENS),
+    *(("*", name, WORDS) for name in ("random_seed_p", "random_gamma_p")),
+    ("*", "ragged_all_to_all_p", "lax.ragged_all_to_all is made of other operations"),
+    ("jax.lax", "stage_p", "lax.stage is no operation of programs"),
+    ("jax.experimental.transfer", "*", "the engine's server needs Python code of JAX's own"),
     ("jax.*jax2tf*", "*", SCOPE),
     ("jax.experimental.sparse*", "*", SCOPE),
-    ("jax.experimental.hijax", "*", SCOPE),
-    ("jax.experimental.transfer", "*", SCOPE),
-    ("jax.experimental.fused", "*", SCOPE),
-    ("jax.extend.pallas", "*", SCOPE),
-    ("jax.experimental.topologies", "*", SCOPE),
+    ("jax.experimental.hijax", "*", INNER),
     ("jax.random", "*", RANDOM),
     ("jax.nn*", "*", RANDOM),
     ("jax.example_libraries.*", "*", RANDOM),
-    ("jax.experimental.rnn", "*", INNER),
-    ("jax.experimental.random", "*", RANDOM),
-    ("jax.experimental.ode", "*", INNER),
     ("jax.experimental.jet", "*", INNER),
     ("jax.extend.random", "*", RANDOM),
     ("*", "*random_*", RANDOM),
@@ -58,9 +82,6 @@ REASONS = [
     ("jax.experimental.mesh_utils", "*", DEVICES),
     ("jax.experimental.multihost_utils", "*", DEVICES),
     ("jax.experimental.shard_map", "*", DEVICES),
-    ("jax.experimental.custom_partitioning", "*", DEVICES),
-    ("jax.experimental.scheduling_groups", "*", DEVICES),
-    ("jax.interpreters.pxla", "*", DEVICES),
     ("jax.extend.sharding", "*", DEVICES),
     *(("*", name, DEVICES) for name in (
         "*shard*", "*Shard*", "*mesh*", "Mesh*", "*pmap*", "P", "*psum*", "*pmean*", "*pmax*",
@@ -101,6 +122,7 @@ def home(module: str) -> object:
         "jax.jit(f)": lambda: weft.jit(abs),
         "jax.tree_util (PyTreeDef methods)": lambda: weft.tree_util.tree_structure(0),
         "jax.config (flags)": lambda: weft.config,
+        "jax.export.Exported": lambda: weft.export.export(weft.jit(abs))(1.0),
     }
     if module in special:
         return special[module]()

@@ -7,6 +7,7 @@ import weft
 import weft.numpy as jnp
 from tests.interpreters.test_defining import X, defined
 from weft import lax, make_jaxpr
+from weft.control.effects import DebugEffect, IOEffect
 from weft.core import ShapedArray
 from weft.extend import lowering
 from weft.extend import mlir as mlir_module
@@ -100,3 +101,12 @@ def test_contexts_and_options():
     assert mlir.aval_to_ir_types(ShapedArray((2,), np.float32)) == ("tensor<2xf32>",)
     traced = weft.jit(jnp.sin).trace(1.0)
     assert traced.lojax is traced
+
+
+def test_tokens_by_effect():
+    first, second = IOEffect(), DebugEffect()
+    tokens = mlir.TokenSet({first: 1, second: 2})
+    assert tokens.effects() == {first, second} and tokens.get(second) == 2
+    assert tokens.subset([first]).items() == ((first, 1),)
+    assert tokens.update_tokens(mlir.TokenSet({first: 3})).get(first) == 3
+    assert mlir.lowerable_effects.contains(first) and not mlir.TokenSet().items()

@@ -146,6 +146,8 @@ NO_ROW = {
     "check": "raises, and has no result: tests/primitives/test_checks.py",
     "constant": "has no operand; small arrays that programs close over: tests/api/test_jit.py",
     "layout_constraint xla_metadata_value": "tests/experimental/test_annotations.py",
+    "custom_partitioning": DEVICES,
+    "call closed_call": HOLD_PROGRAMS,
     "create_token after_all": "tokens have no values: tests/primitives/test_tokens.py",
     "dce_sink": "has no result: tests/primitives/test_sink.py",
     "ffi_call": "calls code of its user: tests/test_ffi.py",

@@ -21,7 +21,6 @@ ABSENT = {
     "jax.experimental.array_serialization": (_OUT, "orbax"),
     "jax.experimental.colocated_python": (_OUT, "jax.pure_callback or io_callback"),
     "jax.experimental.compute_on": (_LATER, "jax.device_put to a memory of the host"),
-    "jax.experimental.custom_partitioning": (_LATER, "jax.shard_map"),
     "jax.experimental.AvalQDD": (_OUT, "a pytree"),
     "jax.experimental.jax2tf": (_OUT, "jax.jit(f).lower(x).as_text() for the StableHLO"),
     "jax.experimental.mosaic": (_OUT, "operations of lax, which XLA fuses"),

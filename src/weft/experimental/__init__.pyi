@@ -3,6 +3,7 @@
 from weft.experimental import buffer_callback as buffer_callback
 from weft.experimental import checkify as checkify
 from weft.experimental import compilation_cache as compilation_cache
+from weft.experimental import custom_partitioning as custom_partitioning
 from weft.experimental import fused as fused
 from weft.experimental import hijax as hijax
 from weft.api.callbacks import io_callback as io_callback
@@ -18,7 +19,9 @@ from weft.experimental import profiler as profiler
 from weft.experimental import random as random
 from weft.experimental import rnn as rnn
 from weft.experimental import scheduling_groups as scheduling_groups
+from weft.experimental import serialize_executable as serialize_executable
 from weft.experimental import shard_map as shard_map
+from weft.experimental import sparse as sparse
 from weft.experimental import stax as stax
 from weft.experimental import topologies as topologies
 from weft.experimental import xla_metadata as xla_metadata

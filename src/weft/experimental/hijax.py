@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from weft.api.custom_rules import custom_jvp, custom_vjp
 from weft.api.custom_vmap import custom_vmap
 from weft.core.aval import AbstractValue, ShapedArray
-from weft.core.primitive import Axis, Zero
+from weft.core.primitive import Axis, Effect, Zero
 from weft.core.ref import AbstractRef
 from weft.numpy.manipulation import moveaxis
 from weft.primitives.families import is_linear as is_undefined_primal
@@ -101,6 +101,7 @@ class EffectTypes:
 
 
 control_flow_allowed_effects = EffectTypes()  # loops and branches take all effects here
+control_flow_allowed_effects.add_type(Effect)
 
 
 class VJPHiPrimitive:

@@ -13,12 +13,14 @@ import jaxlib.mlir.ir as ir
 import jaxlib.mlir.passmanager as passmanager
 from jaxlib import _jax
 
+from weft.mesh.sharding import NamedSharding
 from weft.util import list_public
 from weft.xla.callbacks import mlir_context as make_ir_context
 
 __all__ = [
-    "deserialize_portable_artifact", "dialects", "hlo_to_stablehlo", "ir", "make_ir_context",
-    "passmanager", "refine_polymorphic_shapes", "serialize_portable_artifact",
+    "deserialize_portable_artifact", "dialects", "hlo_to_stablehlo", "ir",
+    "lower_with_sharding_in_types", "make_ir_context", "passmanager",
+    "refine_polymorphic_shapes", "serialize_portable_artifact",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
@@ -43,3 +45,14 @@ def serialize_portable_artifact(
 def deserialize_portable_artifact(mlir_module: bytes, context: Any = None) -> Any:
     """The module, one of `ir`'s, that bytes stand for."""
     return _jax.mlir.deserialize_portable_artifact(mlir_module, context or make_ir_context())
+
+
+def lower_with_sharding_in_types(ctx: Any, op: Any, aval: Any) -> Any:
+    """In a rule of lowering, the value `op` with the sharding of `aval`, where it has one."""
+    sharding = getattr(aval, "sharding", None)
+    if not isinstance(sharding, NamedSharding) or sharding.mesh.empty:
+        return op
+    text = sharding.sdy(len(aval.shape), ctx.hlo.named(sharding.mesh))
+    return ctx.hlo.op("sdy.sharding_constraint", [op], [op.aval], sharding=f"#sdy.sharding{text}")[
+        0
+    ]

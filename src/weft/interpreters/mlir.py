@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,8 @@ import numpy as np
 from weft.control.effects import IOEffect
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn, Jaxpr
-from weft.core.primitive import Primitive
+from weft.core.primitive import Effect, Primitive
+from weft.experimental.hijax import control_flow_allowed_effects
 from weft.mesh.mesh import Mesh
 from weft.primitives.constant import stage_whole
 from weft.util import list_public
@@ -41,13 +42,13 @@ __all__ = [
     "AxisContext", "ConstantHandler", "DEVICE_TO_DEVICE_TYPE", "LoweringParameters",
     "LoweringResult", "LoweringRule", "LoweringRuleContext", "Mesh", "MeshAxisName",
     "ModuleContext", "RECV_FROM_HOST_TYPE", "SEND_TO_HOST_TYPE", "SPMDAxisContext",
-    "ShardingContext", "Token", "Value", "aval_to_ir_type", "aval_to_ir_types",
+    "ShardingContext", "Token", "TokenSet", "Value", "aval_to_ir_type", "aval_to_ir_types",
     "core_call_lowering", "dense_int_array", "dense_int_elements", "dtype_to_ir_type",
     "emit_python_callback", "flatten_ir_types", "flatten_ir_values", "i32_attr", "i64_attr",
     "ir_attribute", "ir_constant", "ir_constants", "ir_type_handlers", "jaxpr_subcomp", "lower_fun",
-    "lower_jaxpr_to_fun", "lower_jaxpr_to_module", "make_ir_context", "module_to_bytecode",
-    "module_to_string", "register_constant_handler", "register_lowering", "shape_tensor",
-    "token_type", "unflatten_ir_values_like_types",
+    "lower_jaxpr_to_fun", "lower_jaxpr_to_module", "lowerable_effects", "make_ir_context",
+    "module_to_bytecode", "module_to_string", "register_constant_handler", "register_lowering",
+    "shape_tensor", "token_type", "unflatten_ir_values_like_types",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
@@ -315,6 +316,35 @@ def ir_constant(value: Any, aval: ShapedArray | None = None) -> Value:
         return handler(value, aval)
     return _here.ctx.hlo.constant(np.asarray(value), aval or typeof(value))
 
+
+class TokenSet:
+    """Tokens by effect, which does not change: of `lax.create_token`, as a rule passes them on."""
+
+    def __init__(self, tokens: dict[Effect, Any] | None = None):
+        self._tokens = dict(tokens or {})
+
+    def get(self, effect: Effect) -> Any:
+        """The token of an effect."""
+        return self._tokens[effect]
+
+    def effects(self) -> set[Effect]:
+        """The effects that there are tokens of."""
+        return {*self._tokens}
+
+    def items(self) -> tuple[tuple[Effect, Any], ...]:
+        """The effects with their tokens."""
+        return tuple(self._tokens.items())
+
+    def subset(self, effects: Iterable[Effect]) -> TokenSet:
+        """The tokens of these effects."""
+        return TokenSet({e: self._tokens[e] for e in effects})
+
+    def update_tokens(self, tokens: TokenSet) -> TokenSet:
+        """These tokens with others in the place of those of the same effects."""
+        return TokenSet({**self._tokens, **tokens._tokens})
+
+
+lowerable_effects = control_flow_allowed_effects  # programs may have any
 
 _constant_handlers: dict[type, ConstantHandler] = {}
 

@@ -185,7 +185,9 @@ def compile_now(text: str, devices: Any, options: Any, *entries: list) -> Any:
         compile_it = devices[0].client.compile_and_load
         return run_to_end(lambda: compile_it(module, devices, options, *entries))
     except (RuntimeError, ValueError) as error:
-        said = str(error).strip().split("\n")[0]
+        said, *more = str(error).strip().split("\n")
+        if said.endswith("(most recent call last):"):  # a function of the user's that XLA calls
+            said = next((line for line in more if line and line[0] not in " \t"), said)
         raise JaxRuntimeError(
             f"{module_name(text)}: must be a program that XLA compiles for "
             f"{devices[0].platform}; got {said}"
