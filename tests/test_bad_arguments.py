@@ -21,7 +21,7 @@ NAMESPACES = [
     "weft.scipy.ndimage", "weft.scipy.integrate", "weft.scipy.stats",
     "weft.scipy.sparse.linalg", "weft.scipy.optimize", "weft.scipy.cluster.vq", "weft.tree_util",
 ]  # fmt: skip
-ONE_IN = 1 if os.environ.get("WEFT_TEST_ARGUMENTS") == "every" else 6  # functions, and values
+ONE_IN = 1 if os.environ.get("WEFT_TEST_ARGUMENTS") == "every" else 3  # functions, and values
 
 PROGRAM = r"""
 import dis, importlib, inspect, itertools, json, re, resource, signal, sys

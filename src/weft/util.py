@@ -238,7 +238,7 @@ def is_below(n: Any, limit: int) -> bool:
 
 def has_symbolic_size(xs: Any) -> bool:
     """Whether a sequence holds a symbolic size."""
-    return isinstance(xs, Iterable) and any(isinstance(n, SymbolicSize) for n in xs)
+    return isinstance(xs, list | tuple) and any(isinstance(n, SymbolicSize) for n in xs)
 
 
 class Record:

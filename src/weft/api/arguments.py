@@ -108,7 +108,7 @@ def find_donated(donate: Marked, static: Marked, count: int, in_tree: PyTreeDef)
 
 def unhashable_error(op: str, name: str, static: tuple) -> Exception:
     """The error for a static argument of `name` that cannot be part of a key."""
-    for where, kind, x in (*static[0], *static[1]):
+    for where, kind, x in sum(static, ()):
         try:
             hash(x)
         except TypeError:

@@ -252,7 +252,17 @@ class UserContext:
     """
 
     def __init__(self, default_value: Any):
-        self._cell = make_cell("user_context", default_value, True)
+        self._cell = make_cell("user_context", self._checked(default_value), True)
+
+    @staticmethod
+    def _checked(value: Any) -> Any:
+        """A value that can be part of the key of each program."""
+        try:
+            hash(value)
+        except TypeError:
+            text = f"make_user_context: a value must be hashable; got {value!r}."
+            raise TypeError(text) from None
+        return value
 
     @property
     def value(self) -> Any:
@@ -261,7 +271,7 @@ class UserContext:
 
     def set_global(self, value: Any) -> None:
         """Set the value of all threads, outside of blocks."""
-        self._cell.set_global(value)
+        self._cell.set_global(self._checked(value))
 
     def get_global(self) -> Any:
         """The value of all threads, outside of blocks."""
@@ -269,8 +279,7 @@ class UserContext:
 
     def __call__(self, value: Any) -> Scope:
         """Within the block, the value is `value`."""
-        hash(value)
-        cell = self._cell
+        cell, value = self._cell, self._checked(value)
         return Scope(lambda: [(cell.set_local, cell.get_local(), value)])
 
 
