@@ -21,6 +21,7 @@ from weft.core.trace import Tracer
 from weft.numpy.promotion import broadcast_shapes
 from weft.options import config
 from weft.primitives.checks import check_index, check_inside
+from weft.primitives.families import check_integer
 from weft.util import as_size, max_size, min_size
 from weft.xla.array import ArrayImpl
 
@@ -69,7 +70,7 @@ def as_static(name: str, x: Any) -> int:
     if isinstance(x, Tracer):
         hint = "the size is part of the type; jnp.where or a mask hides what is too much."
         x = x.concrete(errors.IndexingError, f"ds: {name}", hint)
-    return operator.index(x)
+    return check_integer("ds", name, x)
 
 
 def ds(start: Any, size: Any = None, stride: int | None = None) -> Slice | slice:
