@@ -1,4 +1,4 @@
-"""Programs with symbolic shapes: exported once, called with two sizes, compared with the function.
+"""Programs with symbolic shapes: exported once, most called with two sizes, against the function.
 
 Groups of operations are one program each, for a compilation costs more than they do.
 """
@@ -75,7 +75,7 @@ PROGRAMS = {
                    jnp.argmin(x), nn.softmax(x), nn.logsumexp(x, 0), jnp.linalg.norm(x, axis=1),
                    jnp.cumsum(x, 0), jnp.cumsum(x, 1), jnp.sort(x, 0), jnp.argsort(x),
                    (x > 0).any(0), lax.top_k(x, 2)],
-        ("b, 3",), [((2, 3),), ((7, 3),)],
+        ("b, 3",), [((7, 3),)],
     ),
     "products": (
         lambda x, y: [x @ y, x @ x.T, jnp.einsum("bk,kn->nb", x, y), jnp.dot(x, y[:, 0])],
@@ -86,7 +86,7 @@ PROGRAMS = {
                    jnp.ones((5, 2))[jnp.argmax(x, 1)], update(x)],
         ("b, 3",), [((2, 3),), ((4, 3),)],
     ),
-    "control": (loops, ("b, 3",), [((2, 3),), ((4, 3),)]),
+    "control": (loops, ("b, 3",), [((4, 3),)]),
     "convolutions": (
         lambda x, k: [conv(x, k, 1, "SAME"), conv(x, k, 2, "VALID"), conv(x, k, 2, "SAME")],
         ("b, h, w, 2", "3, 3, 2, 4"), [((2, 6, 5, 2), (3, 3, 2, 4)), ((1, 4, 8, 2), (3, 3, 2, 4))],
@@ -103,7 +103,7 @@ PROGRAMS = {
     ),
     "gradient": (
         lambda w, x: weft.grad(lambda w: jnp.tanh(attend(x @ w)).mean())(w),
-        ("3, 4", "b, n, 3"), [((3, 4), (2, 4, 3)), ((3, 4), (1, 3, 3))],
+        ("3, 4", "b, n, 3"), [((3, 4), (2, 4, 3))],
     ),
 }  # fmt: skip
 
