@@ -9,7 +9,8 @@ import numpy as np
 
 def add_operations(p):
     """Register the group op."""
-    for add in (add_dense, add_scans_and_sorts, add_indexing, add_random, add_linalg, add_control):
+    groups = add_dense, add_scans_and_sorts, add_indexing, add_random, add_linalg, add_sparse
+    for add in (*groups, add_control):
         add(p, lambda name, f, *makers: add_operation(p, name, f, makers))
 
 
@@ -194,6 +195,24 @@ def add_small_linalg(p, op):
     op("solve_3x3", lambda a, b: jnp.linalg.solve(a, b), threes, floats(p, 100_000, 3, 1))
     op("inv_3x3", lambda a: jnp.linalg.inv(a), threes)
     op("det_4x4", lambda a: jnp.linalg.det(a), floats(p, 100_000, 4, 4))
+
+
+def add_sparse(p, op):
+    """Products of a sparse matrix [100,000, 100,000] of 10 entries a row and a dense array."""
+    n, sparse = 100_000, p.__getattr__("experimental.sparse")
+
+    def by_rows():
+        return sparse.BCSR(tuple(map(p.jnp.asarray, p.suite.sparse_rows(n, 10))), shape=(n, n))
+
+    def by_entry():
+        data, columns, _ = p.suite.sparse_rows(n, 10)
+        indices = np.stack([np.repeat(np.arange(n, dtype=np.int32), 10), columns], 1)
+        args = p.jnp.asarray(data), p.jnp.asarray(indices)
+        return sparse.BCOO(args, shape=(n, n), indices_sorted=True)
+
+    for name, make in (("bcsr", by_rows), ("bcoo", by_entry)):
+        op(f"sparse_{name}_vector", lambda a, x: a @ x, make, floats(p, n))
+        op(f"sparse_{name}_matrix", lambda a, x: a @ x, make, floats(p, n, 32))
 
 
 def add_control(p, op):

@@ -1,6 +1,7 @@
-"""Those of the field's common cases that NumPy has, under the names of cases_jax.py."""
+"""Those of the field's common cases that NumPy and SciPy have, under the names of cases_jax.py."""
 
 import numpy as np
+import scipy.sparse
 
 from suite import Suite
 
@@ -99,6 +100,14 @@ def add_operations(suite):
     op("svd_256", np.linalg.svd, (256, 256))
     op("qr_256", np.linalg.qr, (256, 256))
     op("det_batch", np.linalg.det, (1000, 8, 8))
+    n = 100_000
+
+    def by_rows():
+        return scipy.sparse.csr_array(suite.sparse_rows(n, 10), shape=(n, n))
+
+    for name, make in (("bcsr", by_rows), ("bcoo", lambda: by_rows().tocoo())):
+        op(f"sparse_{name}_vector", lambda a, x: a @ x, make, (n,))
+        op(f"sparse_{name}_matrix", lambda a, x: a @ x, make, (n, 32))
 
 
 def numpy_suite():

@@ -46,3 +46,8 @@ class Suite:
     def ints(self, high, *shape):
         """Int32 values in [0, high)."""
         return self.rng.randint(0, high, shape).astype(np.int32)
+
+    def sparse_rows(self, n, each):
+        """A sparse matrix [n, n], `each` entries in a row: data, columns, starts of rows."""
+        columns = np.sort(self.rng.randint(0, n, (n, each)), 1).astype(np.int32).reshape(-1)
+        return self.floats(n * each), columns, np.arange(n + 1, dtype=np.int32) * each

@@ -61,7 +61,6 @@ REASONS = [
     ("jax.lax", "stage_p", "lax.stage is no operation of programs"),
     ("jax.experimental.transfer", "*", "the engine's server needs Python code of JAX's own"),
     ("jax.*jax2tf*", "*", SCOPE),
-    ("jax.experimental.sparse*", "*", SCOPE),
     ("jax.experimental.hijax", "*", INNER),
     ("jax.random", "*", RANDOM),
     ("jax.nn*", "*", RANDOM),

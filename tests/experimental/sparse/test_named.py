@@ -1,12 +1,8 @@
 """The operations bound as primitives by JAX's names and parameters."""
 
-import importlib
-
 import numpy as np
-import pytest
 
 import weft.numpy as jnp
-from tests.docstrings import check_examples
 from weft.experimental import sparse
 
 M = np.array([[0, 1, 0, 2], [3, 0, 0, 0], [0, 0, 4, 5]], np.float32)
@@ -35,21 +31,3 @@ def test_primitives_are_the_functions_of_their_names():
     coo = sparse.COO.fromdense(M)
     same(sparse.coo_matmat_p.bind(*coo._bufs, M, spinfo=coo._info, transpose=True), M.T @ M)
     assert repr(sparse.coo_matvec_p) == "coo_matvec"
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "entries",
-        "shaping",
-        "products",
-        "transform",
-        "bcoo",
-        "bcsr",
-        "coo",
-        "derivatives",
-        "creation",
-    ],
-)
-def test_examples(name):
-    assert check_examples(importlib.import_module(f"weft.experimental.sparse.{name}"))

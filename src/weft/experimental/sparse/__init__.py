@@ -41,5 +41,6 @@ HOMES = {
     ),
 }
 __getattr__, __dir__ = import_lazily(
-    __name__, {f"{__name__}.{module}": names for module, names in HOMES.items()}
+    __name__,
+    {f"{__name__}.linalg": ""} | {f"{__name__}.{module}": names for module, names in HOMES.items()},
 )
