@@ -592,3 +592,19 @@ def test_keys_as_results_beside_references():
 
     for n in range(1, 4):
         assert draw(key, count) == weft.random.fold_in(key, n)
+
+
+def test_a_forward_rule_with_a_reference_from_outside():
+    count = weft.new_ref(0.0)
+    f = weft.custom_vjp(lambda x: x * 2)
+
+    def fwd(x):
+        count[...] += 1.0
+        return x * 2, None
+
+    f.defvjp(fwd, lambda _, ct: (ct * 2,))
+    assert (weft.grad(f)(1.0), weft.jit(weft.grad(f))(1.0), count[...]) == (2, 2, 2)
+    with pytest.raises(
+        RefError, match="rules of a staged function must not use references from out"
+    ):
+        weft.grad(weft.jit(f))(1.0)

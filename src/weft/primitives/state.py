@@ -13,8 +13,9 @@ from weft.core.aval import typeof
 from weft.core.jaxpr import jaxprs_in_params
 from weft.core.primitive import Primitive
 from weft.core.trace import current
+from weft.errors import RefError
 from weft.options import config
-from weft.passes.discharge import iter_state, thread_state
+from weft.passes.discharge import holds_state, iter_state, thread_state
 from weft.primitives.refs import load_ref, store_ref
 from weft.xla.building import JitSpec
 from weft.xla.eager import EVAL
@@ -33,6 +34,11 @@ def run_stateful(prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -
         written = {~p for p in places if p < 0}
         donated = tuple([k for k, i in enumerate(order) if i in written and args[i].owned])
         found = run_donating(prim, given, params, donated)
+    elif holds_state(params):
+        raise RefError(
+            f"{prim.name}: the rules of a staged function must not use references from outside; "
+            "got one that a custom_vjp function's forward rule does. Hint: pass it as an argument."
+        )
     else:
         found = prim.apply(*given, **params)
     outs = []
