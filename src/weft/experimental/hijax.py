@@ -114,7 +114,7 @@ class VJPHiPrimitive:
 
     >>> class Cube(VJPHiPrimitive):
     ...     def expand(self, x):
-    ...         return x**3
+    ...         return jnp.power(x, 3)
     ...     def jvp(self, primals, tangents):
     ...         (x,), (t,) = primals, tangents
     ...         return self(x), 30.0 * t  # not true, to show whose derivative it is

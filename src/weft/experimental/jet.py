@@ -185,7 +185,7 @@ def linear_prop(prim: Primitive, primals_in: Sequence, series_in: Sequence, **pa
     """The value and the terms of a primitive: `jet` of it alone.
 
     >>> linear_prop(lax.neg_p, (1.0,), [[2.0, 3.0]])[1][0]
-    Array(-2., dtype=float32, weak_type=True)
+    Array(-2., dtype=float32)
     """
     return jet(lambda *xs: prim.bind(*xs, **params), tuple(primals_in), tuple(series_in))
 

@@ -56,8 +56,8 @@ def make_mesh(
 ) -> Mesh:  # fmt: skip
     """A mesh of the devices of a description; see `mesh_utils.create_device_mesh`.
 
-    >>> make_mesh(get_attached_topology(), (1,), ("x",)).shape
-    OrderedDict({'x': 1})
+    >>> make_mesh(get_attached_topology(), (1,), ("x",)).axis_names
+    ('x',)
     """
     placed = create_device_mesh(
         mesh_shape, list(topo.devices), contiguous_submeshes=contiguous_submeshes

@@ -73,7 +73,7 @@ def create_token(_: Any = None) -> Any:
     Its argument is ignored.
 
     >>> x, token = lax.optimization_barrier((jnp.ones(2), lax.create_token()))
-    >>> print(x, typeof(lax.after_all(token, lax.create_token())))
+    >>> print(x, weft.typeof(lax.after_all(token, lax.create_token())))
     [1. 1.] i32[]
     """
     return create_token_p.apply()[0]
