@@ -316,3 +316,17 @@ def test_cross_products_along_the_last_axis():
     close(jnp.linalg.cross(x, y), np.linalg.cross(x, y))
     close(jnp.linalg.cross(x[0, 0], y[0, 0]), np.linalg.cross(x[0, 0], y[0, 0]))
     close(jnp.linalg.cross(x.T, y.T, axis=0), np.linalg.cross(x.T, y.T, axis=0))
+
+
+@pytest.mark.parametrize("shape", [(2, 5, 3), (2, 3, 5), (2, 1, 3, 3)])
+def test_every_mode_of_qr_of_batches(rng, shape):
+    x = rng.standard_normal(shape).astype(np.float32)
+    for mode in ("reduced", "complete"):
+        (q, r), want = jnp.linalg.qr(x, mode), np.linalg.qr(x, mode)
+        assert (q.shape, r.shape) == (want.Q.shape, want.R.shape)
+        np.testing.assert_allclose(q @ r, x, atol=1e-5)
+        np.testing.assert_allclose(np.abs(r), np.abs(want.R), atol=1e-5)
+        qt = np.swapaxes(q, -1, -2)
+        np.testing.assert_allclose(
+            qt @ q, np.broadcast_to(np.eye(q.shape[-1]), (qt @ q).shape), atol=1e-5
+        )

@@ -114,6 +114,7 @@ def test_hypergeometric_functions_over_their_ranges():
     """At every kind of argument that the series are chosen by, near 1 among them."""
     z = np.array([-30, -3, -1.2, -0.95, -0.4, 0, 0.3, 0.7, 0.89, 0.91, 0.95, 0.99, 1 - 1e-6])
     rows = [(0.5, 0.7, 1.4), (2.5, 0.3, 1.2), (1.4, 3.6, 7.3), (-2.0, 1.5, 0.3), (-1.7, 0.4, 2.2)]
+    rows += [(1.3, 0.0, 2.2), (0.0, 0.4, 1.2), (0.6, -1.0, 0.8)]
     a, b, c = (np.array(x)[:, None] for x in zip(*rows, strict=True))
     with weft.enable_x64(True):
         got = special.hyp2f1(a, b, c, z)

@@ -177,3 +177,17 @@ class Operator:
 def test_matrix_may_be_any_object_with_a_product():
     for solve in (linalg.cg, linalg.gmres, linalg.bicgstab):
         np.testing.assert_allclose(solve(Operator(), jnp.ones(2))[0], [0.4, 0.2], rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("solve_method", ["batched", "incremental"])
+def test_as_many_steps_as_unknowns_are_enough(rng, solve_method, dtype):
+    """In exact arithmetic, without a restart: wrong rotations would be mended by one."""
+    a = rng.standard_normal((6, 6)) + rng.standard_normal((6, 6)) * (
+        1j if dtype != np.float64 else 1
+    )
+    b = rng.standard_normal(6)
+    options = {"restart": 6, "maxiter": 1, "tol": 1e-14, "solve_method": solve_method}
+    with weft.enable_x64():
+        x, _ = gmres(a.astype(dtype), b.astype(dtype), **options)
+    np.testing.assert_allclose(x, np.linalg.solve(a, b), rtol=1e-8)
