@@ -9,6 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import weft
+import weft.numpy as jnp
 from tests.core import toys
 from tests.core.toys import cond, f32, i32, jit, make, mul, pjit, reduce_sum, sin
 from weft.core.aval import ShapedArray
@@ -114,6 +116,21 @@ def test_programs_break_at_the_edge():
     assert jaxpr.pretty_print(width=len(flat)) == flat
     broken = "{ lambda ; a:f32[]. let\n    b:f32[] = sin a\n  in (b,) }"
     assert jaxpr.pretty_print(width=len(flat) - 1) == broken
+
+
+def test_reads_and_writes_of_references():
+    def f(x):
+        r = weft.new_ref(x)
+        r[1] = r[0]
+        return weft.ref.swap(r, 3, r[2]) + r[...].sum()
+
+    assert str(weft.make_jaxpr(f)(jnp.ones(4))).split("\n")[2:7] == [
+        "    c:f32[] <- b[0]",
+        "    b[1] <- c",
+        "    d:f32[] <- b[2]",
+        "    e:f32[], b[3] <- b[3], d",
+        "    f:f32[4] <- b[...]",
+    ]
 
 
 def test_drop_var():

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+import weft
+import weft.numpy as jnp
 from tests.primitives.matrix_helpers import close, random, t, unitary
 from weft import lax
 from weft.primitives import factorizations
@@ -73,3 +75,22 @@ def test_lu_solve():
     a, b = random((2, 5, 5), np.float32), random((2, 5, 2), np.float32, 1)
     factors, _, order = linalg.lu(a)
     close(factorizations.lu_solve(factors, order, b), np.linalg.solve(a, b), 10)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 5), (2, 5, 3), (1, 2, 3, 3)])
+def test_derivatives_of_lu_of_batches(shape, rng):
+    """Of matrices wide and tall: those of L and U give back the tangent of the matrix."""
+    x, dx = rng.standard_normal((2, *shape)).astype(np.float32)
+    k = min(shape[-2:])
+
+    def factors(x):
+        lu, _, permutation = lax.linalg.lu(x)
+        lower = jnp.tril(lu[..., :, :k], -1) + jnp.eye(shape[-2], k)
+        return lower, jnp.triu(lu[..., :k, :]), permutation
+
+    (lower, upper, order), (dl, du, _) = weft.jit(lambda x, dx: weft.jvp(factors, (x,), (dx,)))(
+        x, dx
+    )
+    take = lambda a: np.take_along_axis(a, np.asarray(order)[..., None], -2)
+    np.testing.assert_allclose(lower @ upper, take(x), atol=1e-5)
+    np.testing.assert_allclose(dl @ upper + lower @ du, take(dx), atol=1e-4)
