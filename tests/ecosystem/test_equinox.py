@@ -275,7 +275,7 @@ def test_custom_derivatives(record):
         (x,), (t,) = primals, tangents
         return x**2, 5 * x * t
 
-    record(jax.jvp(g, (2.0,), (1.0,)))
+    record(jax.jvp(g, (jnp.array(2.0),), (jnp.array(1.0),)))
 
 
 def test_callbacks_and_errors(record):
