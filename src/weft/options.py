@@ -91,7 +91,7 @@ OPTIONS = (
     Option("check_tracer_leaks", False, "Raise where a traced value is kept.", traced=True),
     Option("disable_most_optimizations", False, "Compile fast, to programs that run slowly."),
     Option("no_tracing", False, "Raise where a function of the user's is traced."),
-    Option("no_execution", False, "Raise where a program is run.", traced=True),
+    Option("no_execution", False, "Raise where a program is run; weft.no_execution sets it."),
     Option("enable_checks", False, "Check every jaxpr after every pass."),
     Option(
         "traceback_filtering",
@@ -137,7 +137,7 @@ OPTIONS = (
         ("allow", "warn", "error"),
         traced=True,
     ),
-    Option("random_seed_offset", 0, "What is added to the seeds of random keys.", traced=True),
+    Option("random_seed_offset", 0, "What is added to seeds, in functions traced from then on."),
     Option("enable_custom_prng", False, "Have PRNGKey make keys of a key dtype.", traced=True),
     Option("native", True, "Use the kernels in C++ that weft has for CPUs, if built.", traced=True),
     Option("platforms", None, "The platforms to use, as in 'cuda,cpu'; the first is the default."),

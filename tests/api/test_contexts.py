@@ -301,7 +301,7 @@ def test_flags_of_jax_that_do_something(tmp_path):
         config.update("jax_disable_most_optimizations", False)
     config.update("jax_random_seed_offset", 1)
     try:
-        offset = weft.jit(weft.random.PRNGKey)(2), weft.random.PRNGKey(2)
+        offset = weft.jit(lambda seed: weft.random.PRNGKey(seed))(2), weft.random.PRNGKey(2)
     finally:
         config.update("jax_random_seed_offset", 0)
     for key in offset:

@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxlib import _jax
 
-from weft.options import DIRECTIONS, config, make_cell, read_level, say_once
+from weft.options import DIRECTIONS, config, make_cell, read_level, say_once, surroundings
 from weft.util import Scope, name_function
 
 
@@ -162,7 +162,14 @@ def no_tracing(new_val: bool = True) -> AbstractContextManager[None]:
 
 def no_execution(new_val: bool = True) -> AbstractContextManager[None]:
     """Within the block, if `new_val`, to run a program or operation raises RuntimeError."""
-    return config.scope(no_execution=new_val)
+    cells = config._cells["no_execution"], surroundings  # the latter is in the key of calls in C++
+
+    def list_changes() -> list:
+        before = [c.get_local() for c in cells]
+        within = (True, "no execution") if new_val else (False, before[1])
+        return [(c.set_local, b, w) for c, b, w in zip(cells, before, within, strict=True)]
+
+    return Scope(list_changes)
 
 
 # --- what has no meaning here -----------------------------------------------------------------
