@@ -35,6 +35,12 @@ def test_positions_and_names_complete_each_other(given, want):
     assert mark_arguments(loss, *given, "static_argnums") == want
 
 
+@pytest.mark.parametrize("bad", [2.5, ["a"], [None], 2**31, [0, -(2**31)]])
+def test_positions_are_integers(bad):
+    with pytest.raises(TypeError, match="jit: static_argnums must be integers"):
+        mark_arguments(lambda x, y: x, bad, None, "static_argnums")
+
+
 def test_a_call_without_its_static_arguments():
     args, kwargs = (1.0, "two", 3.0, 4.0), {"mode": "mean", "rate": 5.0}
     static, dynamic, fun, named = fix_static(loss, Marked((1, -1), ("mode",)), args, kwargs)

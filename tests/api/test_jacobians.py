@@ -61,6 +61,8 @@ def test_what_only_one_of_them_can_do():
         (lambda: jacfwd(lambda x: x)(np.complex64(1)), "jacfwd: inputs must be real"),
         (lambda: jacrev(lambda x: lax.complex(x, x))(A), "jacrev: results must be real"),
         (lambda: jacrev(lambda x: x > 0)(A), "jacrev: results must be real"),
+        (lambda: jacrev(2.5), "jacrev: needs a function"),
+        (lambda: jacfwd(None), "jacfwd: needs a function"),
     ],
 )
 def test_what_they_refuse(call, text):

@@ -33,6 +33,9 @@ def test_known_places_along_each_axis():
     calls += [("append", [x], axis) for axis in (None, 0, 1, -1)]
     calls += [("repeat", [np.arange(n)], axis) for axis, n in enumerate(x.shape)]
     calls += [("insert", [1, np.ones((2, 4), np.float32)], 1), ("insert", [-1, 5], -2)]
+    calls += [
+        ("insert", [i, np.arange(16.0).reshape(2, 2, 4)], 1) for i in (np.array([0, 2]), slice(2))
+    ]
     run = lambda m, x: [getattr(m, name)(x, *args, axis=axis) for name, args, axis in calls]
     for call, got, want in zip(calls, weft.jit(lambda x: run(jnp, x))(x), run(np, x), strict=True):
         assert got.dtype == want.dtype, call

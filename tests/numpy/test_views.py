@@ -46,7 +46,7 @@ def test_errors():
     ],
 )  # fmt: skip
 def test_views(old, new):
-    x = (np.arange(16).reshape(2, 8) % (2 if "bool" in (old, new) else 9)).astype(old)
+    x = (np.arange(48).reshape(2, 3, 8) % (2 if "bool" in (old, new) else 9)).astype(old)
     got = jnp.array(x).view(new)
     assert got.dtype == new
     np.testing.assert_array_equal(got, x.view(new))

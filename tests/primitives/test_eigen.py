@@ -7,6 +7,7 @@ import scipy.linalg
 import weft
 from tests.primitives.matrix_helpers import close, random, t, unitary
 from weft import lax
+from weft.errors import ShapeError
 
 linalg = lax.linalg
 
@@ -102,3 +103,9 @@ def test_derivatives_of_equal_values():
 def test_deprecated_names():
     with pytest.warns(DeprecationWarning, match="use_magma is deprecated"):
         linalg.eig(np.eye(5, dtype=np.float32), use_magma=False)
+
+
+@pytest.mark.parametrize("name", ["eig", "eigh", "schur", "hessenberg", "tridiagonal"])
+def test_matrices_are_square(name):
+    with pytest.raises(ShapeError, match=rf"{name}: .* square"):
+        getattr(lax.linalg, name)(np.ones((2, 3), np.float32))

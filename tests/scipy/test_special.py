@@ -119,6 +119,7 @@ def test_hypergeometric_functions_over_their_ranges():
     with weft.enable_x64(True):
         got = special.hyp2f1(a, b, c, z)
         np.testing.assert_allclose(got, reference.hyp2f1(a, b, c, z), rtol=1e-9)
+        assert np.isinf(special.hyp1f1(1.5, np.array([0.0, -1, -2]), 0.3)).all()
         got = special.hyp1f1(a, c, 4 * z)
         np.testing.assert_allclose(got, reference.hyp1f1(a, c, 4 * z), rtol=1e-9, atol=1e-290)
 

@@ -71,6 +71,19 @@ def test_conversions_must_keep_the_number():
     assert overflows(lambda x: x.astype(jnp.int32), jnp.float32(np.nan))
     assert jnp.float32([1.7, -2.5]).astype(jnp.int32).tolist() == [1, -2]
     assert jnp.int32(-128).astype(jnp.int8) == -128
+    assert jnp.float32([0, -0.0]).astype(jnp.int32).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+def test_sums_that_just_fit(dtype):
+    """Of 64 bits too, where the exact result is rounded to a float64."""
+    with weft.enable_x64():
+        most, two = np.iinfo(dtype).max, jnp.array(2, dtype)
+        for a, b in ((most - 2, 2), (most // 2, most // 2), (most // 3, most // 5)):
+            a, b = np.array(a, dtype), np.array(b, dtype)
+            assert (jnp.array(a) + jnp.array(b)).item() == int(a) + int(b)
+            assert (jnp.array(a) - jnp.array(b) if a > b else two).item() in (int(a) - int(b), 2)
+        assert overflows(operator.add, jnp.array(most, dtype), two)
 
 
 def test_64_bits():

@@ -5,6 +5,7 @@ import pytest
 import scipy.stats
 
 import weft.numpy as jnp
+from weft.errors import ShapeError
 from weft.scipy import stats
 
 INF, NAN = np.inf, np.nan
@@ -24,7 +25,9 @@ def test_mode(axis):
 
 def test_mode_of_odd_things():
     assert stats.mode(jnp.array([1.0, NAN, NAN]))[1] == 2
-    assert stats.mode(3) == (3, 1)
+    assert stats.mode(3) == stats.mode(3, axis=0) == stats.mode(3, axis=-1) == (3, 1)
+    with pytest.raises(ShapeError, match="axis"):
+        stats.mode(3, axis=1)
     empty = stats.mode(jnp.zeros((0, 3)))
     assert np.isnan(empty.mode).all() and (empty.count == 0).all() and empty.mode.shape == (3,)
     with pytest.raises(
