@@ -163,3 +163,20 @@ def test_what_is_alive():
     assert count_alive(eqns, every) == [0, n, 2 * n, n, 0]
     assert count_alive(eqns, every[:1]) == [0, n, n, 0, 0]
     assert Stages().count == 1
+
+
+def test_what_only_the_backward_pass_needs_is_where_it_needs_it():
+    """Of a mask that each turn reads, its equations come after those of the scan."""
+
+    def net(weights, x):
+        def body(h, w):
+            seen = jnp.tril(jnp.ones((6, 6), bool))
+            return layer(h, w) @ jnp.where(seen, jnp.tanh(h.T @ h), -1.0), None
+
+        return jnp.sum(jnp.log(1 + lax.scan(body, jnp.sin(x), weights)[0] ** 2))
+
+    g = checkpoint(net, budget=0.5)
+    text = str(make_jaxpr(grad(g))(WEIGHTS, X))
+    assert text.count("= scan[") == 2  # no third that is the first again
+    got, want = jit(grad(g))(WEIGHTS, X), grad(net)(WEIGHTS, X)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4 * abs(want).max())

@@ -286,7 +286,7 @@ def choose_values(jaxpr: Jaxpr, n_outs: int, budget: Budget, late: Jaxpr | None 
     limit = amount if isinstance(amount, int) else math.floor(amount * whole)
     kept, stages = problem.solve(limit), Stages()
     if late is not None and 0 < limit < problem.asked and problem.is_possible(kept, limit):
-        found = choose_in_stages(problem, problem.cost(kept), jaxpr, wanted, limit, late)
+        found = choose_in_stages(problem, problem.cost(kept), jaxpr, n_outs, limit, late)
         problem, kept, stages = found or (problem, kept, stages)
     if not problem.is_possible(kept, limit):
         least = sum(problem.sizes[v] for v in kept)
@@ -306,7 +306,7 @@ def choose_values(jaxpr: Jaxpr, n_outs: int, budget: Budget, late: Jaxpr | None 
 
 
 def choose_in_stages(
-    single: Problem, cost: float, jaxpr: Jaxpr, wanted: Sequence[Atom], limit: int, late: Jaxpr
+    single: Problem, cost: float, jaxpr: Jaxpr, n_outs: int, limit: int, late: Jaxpr
 ) -> tuple[Problem, set[Var], Stages] | None:
     """What to keep for as many stages as cost hardly more than one, whose cost is given.
 
@@ -317,8 +317,8 @@ def choose_in_stages(
     alive = count_alive(jaxpr.eqns, single.makers)
     best, least = None, math.inf
     for count in STAGES:
-        stages = divide(jaxpr.eqns, late, made, alive, single.asked / count)
-        problem = Problem(jaxpr, wanted, stages)
+        stages = divide(jaxpr, n_outs, late, made, alive, single.asked / count)
+        problem = Problem(jaxpr, jaxpr.outvars[n_outs:], stages)
         kept = problem.run_solver(limit, [s.repeatable for s in problem.steps])
         if problem.is_possible(kept, limit) and problem.cost(kept) < least and stages.count > 1:
             best, least = (problem, kept, stages), problem.cost(kept)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
-from weft.passes.dce import quiet_jaxpr
+from weft.passes.dce import has_effects, quiet_jaxpr
 from weft.passes.inline import rename_atoms
 
 
@@ -108,31 +108,49 @@ def reads_in_turns(eqn: Eqn, i: int, scan: Eqn, v: Var) -> bool:
 
 
 def divide(
-    eqns: Sequence[Eqn], late: Jaxpr, made: Sequence[int], alive: Sequence[int], most: float
+    early: Jaxpr, n_outs: int, late: Jaxpr, made: Sequence[int], alive: Sequence[int], most: float
 ) -> Stages:
     """Stages that make at most so many bytes, of equations and of what reads their values.
 
     Each equation of `late` has the stage of the equations that read the same values as it does.
+    Equations that only `late` needs, not the first `n_outs` results, are where it needs them.
     """
-    places, stage, cuts = dict[Eqn, int](), 0, set(find_cuts(made, alive, most))
-    at: dict[Var, int] = {}
-    for i, eqn in enumerate(eqns):
+    stage, cuts, places = 0, set(find_cuts(made, alive, most)), dict[Eqn, int]()
+    for i, eqn in enumerate(early.eqns):
         stage += i in cuts
         places[eqn] = stage
-        for v in select_variables(eqn.invars):
-            at.setdefault(v, stage)
-    readers = {v: {places[e]} for e in eqns for v in e.outvars if v in late.outvars}
-    for eqn in eqns:
+    ready, side = dict[Var, int](), []
+    needed = {*select_variables(early.outvars[:n_outs])}
+    for eqn in reversed(early.eqns):
+        if needed.isdisjoint(eqn.outvars) and not has_effects(eqn):
+            side.append(eqn)
+        else:
+            needed.update(select_variables(eqn.invars))
+    aside = {*side}
+    for eqn in early.eqns:  # a value is for the first stage that reads it
+        if eqn not in aside:
+            for v in select_variables(eqn.invars):
+                ready.setdefault(v, places[eqn])
+    for eqn in early.eqns:
+        if eqn in aside:
+            places[eqn] = max([ready.get(v, 0) for v in select_variables(eqn.invars)], default=0)
         for v in eqn.outvars:
-            at.setdefault(v, places[eqn])
+            ready.setdefault(v, places[eqn])
+    readers = {v: {places[e]} for e in early.eqns for v in e.outvars if v in late.outvars}
     for eqn in late.eqns:
         reads = select_variables(eqn.invars)
-        places[eqn] = max([at.get(v, 0) for v in reads], default=0)
-        at.update(dict.fromkeys(eqn.outvars, places[eqn]))
+        places[eqn] = max([ready.get(v, 0) for v in reads], default=0)
+        ready.update(dict.fromkeys(eqn.outvars, places[eqn]))
         for v in reads:
             readers.setdefault(v, set()).add(places[eqn])
-    large = {e for e, size in zip(eqns, made, strict=True) if size > most}
-    scans = {e: inside for e, inside in find_scans(eqns, late).items() if e in large}
+    for eqn in side:  # the last first
+        at = [stage for v in eqn.outvars for stage in readers.get(v, ())]
+        places[eqn] = max(places[eqn], min(at, default=0))
+        for v in select_variables(eqn.invars):
+            if v in ready and v not in needed:
+                readers.setdefault(v, set()).add(places[eqn])
+    large = {e for e, size in zip(early.eqns, made, strict=True) if size > most}
+    scans = {e: inside for e, inside in find_scans(early.eqns, late).items() if e in large}
     return Stages(places, readers, scans)
 
 
@@ -244,19 +262,18 @@ def write_stages(
     saved: list[Var] = []
     rest: list[Eqn] = []
     for (eqns, own), after in zip(groups, reversed(needed), strict=True):
-        if eqns and eqns[0] in stages.turns:
-            scan = eqns[0]
+        for scan in [e for e in eqns if e in stages.turns]:
             more, less, within = stack_values(scan, kept)
             first.append(more)
             saved += [*[v for v in scan.outvars if v in kept], *within]
             inside = stages.turns[scan] - kept
-            rest += [
+            own = [
                 e
                 if inside.isdisjoint(select_variables(e.invars))
                 else repeat_in_turns(scan, less, e, kept)
                 for e in own
             ]
-            continue
+        eqns = [e for e in eqns if e not in stages.turns]
         more, again, _ = cut(early.replace(eqns=eqns))
         first += more.eqns
         saved += again.invars[len(early.invars) :]
