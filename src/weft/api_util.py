@@ -81,10 +81,20 @@ def wrap_init(f: Callable, params: dict | None = None, *, debug_info: Any = None
     return WrappedFun(f, wrapped, debug_info, tuple((params or {}).items()))
 
 
+def decorate(transform: Callable, gen: Callable) -> Callable:
+    """What a transformation gives that is used as a decorator: it is pickled by its name."""
+
+    @functools.wraps(gen)
+    def decorated(*given: Any, **options: Any) -> Any:
+        return transform(gen, *given, **options)
+
+    return decorated
+
+
 def transformation2(gen: Callable, *given: Any) -> Any:
     """`gen(f, *static, *args)` in place of `fun`: from `(gen, fun, *static)`, or a decorator."""
     if not given:
-        return functools.partial(transformation2, gen)
+        return decorate(transformation2, gen)
     fun, *static = given
     wrapped = functools.partial(gen, fun.call_wrapped, *static)
     return WrappedFun(fun.f, wrapped, fun.debug_info, (*fun.key[1:], gen, *static))
@@ -93,7 +103,7 @@ def transformation2(gen: Callable, *given: Any) -> Any:
 def transformation_with_aux2(gen: Callable, *given: Any, **options: Any) -> Any:
     """As `transformation2`, for `gen(f, store, *static, *args)`; also a thunk of what it stores."""
     if not given:
-        return functools.partial(transformation_with_aux2, gen)
+        return decorate(transformation_with_aux2, gen)
     fun, *static = given
     store = Store()
     return transformation2(gen, fun, store, *static), store
@@ -114,14 +124,14 @@ def _run_with_aux(fun: Callable, store: Store, gen: Callable, *args: Any, **kwar
 def transformation(gen: Callable, *given: Any) -> Any:
     """What the generator `gen(*static, *args)` makes of `fun`, or a decorator."""
     if not given:
-        return functools.partial(transformation, gen)
+        return decorate(transformation, gen)
     return transformation2(_run, given[0], gen, *given[1:])
 
 
 def transformation_with_aux(gen: Callable, *given: Any, **options: Any) -> Any:
     """As `transformation`, for a generator that yields a pair; also a thunk of its second."""
     if not given:
-        return functools.partial(transformation_with_aux, gen)
+        return decorate(transformation_with_aux, gen)
     return transformation_with_aux2(_run_with_aux, given[0], gen, *given[1:])
 
 

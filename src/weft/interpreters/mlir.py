@@ -10,6 +10,7 @@ operations with `ctx.hlo`, a Builder: `ctx.hlo.op("stablehlo.sine", [x], ctx.ava
 from __future__ import annotations
 
 import io
+import operator
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -286,7 +287,7 @@ def module_to_bytecode(module: Any) -> bytes:
 
 
 # What gives the text of a type, by its class.
-ir_type_handlers: dict[type, Callable[[Any], str]] = {ShapedArray: lambda aval: aval.hlo}
+ir_type_handlers: dict[type, Callable[[Any], str]] = {ShapedArray: operator.attrgetter("hlo")}
 
 
 def aval_to_ir_type(aval: ShapedArray) -> str:
