@@ -37,6 +37,7 @@ ROWS = [
 ]
 
 
+@pytest.mark.sample(one_in=3)
 @pytest.mark.parametrize("cls", CLASSES)
 def test_operations_agree_with_numpy(cls):
     for x in (cls.fromdense(M), cls.fromdense(M, nse=8)):
@@ -48,6 +49,7 @@ def test_operations_agree_with_numpy(cls):
         assert type(found[2]) is cls
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("cls", CLASSES)
 def test_scipy_and_creation(cls):
     import scipy.sparse

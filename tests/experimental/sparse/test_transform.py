@@ -48,7 +48,7 @@ BECOMES_DENSE = {
 }
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("name", [*STAYS_SPARSE, *BECOMES_DENSE])
 def test_functions_of_dense_arrays(name):
     fun = STAYS_SPARSE.get(name) or BECOMES_DENSE[name]

@@ -14,7 +14,6 @@ from weft.errors import ShapeError
 from weft.experimental.sparse import entries, shaping
 from weft.experimental.sparse.base import CoordinateArray, padding_indices
 from weft.experimental.sparse.operators import SparseOperators
-from weft.numpy.promotion import as_array
 from weft.primitives.families import index_tuple
 from weft.pytrees import register_pytree_node_class
 
@@ -216,6 +215,6 @@ def bcoo_fromdense(
     >>> print(mat.data, *mat.indices)
     [7 0] [0 1] [2 2]
     """
-    mat = as_array(mat, "bcoo_fromdense")
+    mat = jnp.asarray(mat)
     pair = entries.find_entries("bcoo_fromdense", mat, nse, n_batch, n_dense, index_dtype)
     return BCOO(pair, shape=mat.shape, indices_sorted=True, unique_indices=True)

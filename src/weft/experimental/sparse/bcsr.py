@@ -267,7 +267,7 @@ def bcsr_fromdense(
     >>> sparse.bcsr_fromdense(jnp.eye(3))
     BCSR(float32[3, 3], nse=3)
     """
-    mat = as_array(mat, "bcsr_fromdense")
+    mat = jnp.asarray(mat)
     if mat.ndim - n_batch - n_dense != 2:
         raise ShapeError(
             "bcsr_fromdense: two axes must be left beside n_batch and n_dense; got "

@@ -104,10 +104,6 @@ class Matrix(SparseOperators):
         """The dense matrix."""
         return self.to_bcoo().todense()
 
-    def contract(self, pair: Sequence[Any], params: Any) -> Any:
-        """A contraction with a dense array, where it has a way of its own; else None."""
-        return None
-
 
 def require_matrix(cls: type, mat: Any) -> Any:
     """A dense array of two axes."""

@@ -6,6 +6,7 @@ sparse arrays joins the entries that have equal indices along the axes that both
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -32,6 +33,7 @@ from weft.experimental.sparse.entries import (
     bcoo_todense,
     bcoo_update_layout,
     check_bcoo,
+    group_entries,
     take_entries,
 )
 from weft.experimental.sparse.shaping import bcoo_broadcast_in_dim
@@ -44,7 +46,7 @@ DimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int
 def flatten_places(indices: Any, shape: Sequence[int]) -> Any:
     """Indices [..., n] as places in a flat array of this shape, -1 where they are outside."""
     size = math.prod(shape)
-    dtype = jnp.zeros((), np.int32 if size < 2**31 else np.int64).dtype
+    dtype = dtypes.canonicalize(np.dtype(np.int32 if size < 2**31 else np.int64))
     if size > np.iinfo(dtype).max:
         raise ShapeError(
             f"sparse: {size} places need indices of 64 bits; got axes of sizes {tuple(shape)}. "
@@ -245,6 +247,15 @@ def bcoo_dot_general_sampled(
 # --- of two sparse arrays ---------------------------------------------------------------------
 
 
+def rank_places(left: Any, right: Any, shape: Sequence[int]) -> tuple[Any, Any]:
+    """Numbers that are equal for equal indices [n, n_keys] in two lists, -1 for those outside."""
+    both = jnp.concatenate([left, right])
+    order, _, new = group_entries(both, tuple(shape))
+    ranks = jnp.zeros(len(both), np.int32).at[order].set(jnp.cumsum(new, dtype=np.int32) - 1)
+    ranks = jnp.where(mark_valid(both, shape), ranks, -1)
+    return ranks[: len(left)], ranks[len(left) :]
+
+
 def count_matches(left: Any, right: Any) -> tuple[Any, Any, Any]:
     """For keys, -1 for none: the order of `right`; for each of `left` where its matches begin there
     and how many there are."""
@@ -278,10 +289,17 @@ def join_entries(
     """
     n_batch = lhs.n_batch
     shape = pick(lhs.sparse_shape, keys[0])
-    codes = []
-    for x, places in ((lhs, keys[0]), (rhs, keys[1])):
-        code = flatten_places(columns(x.indices, places), shape)
-        codes.append(jnp.where(mark_valid(x.indices, x.sparse_shape), code, -1))
+    named = [
+        jnp.where(mark_valid(x.indices, x.sparse_shape)[..., None], columns(x.indices, places), -1)
+        for x, places in ((lhs, keys[0]), (rhs, keys[1]))
+    ]
+    if math.prod(shape) < 2**31:
+        codes = [flatten_places(x, shape) for x in named]
+        if not shape:  # all match, but for padding
+            masks = [mark_valid(x.indices, x.sparse_shape) for x in (lhs, rhs)]
+            codes = [jnp.where(mask, c, -1) for mask, c in zip(masks, codes, strict=True)]
+    else:
+        codes = map_batches(functools.partial(rank_places, shape=shape), n_batch, *named)
     found = map_batches(count_matches, n_batch, *codes)
     total = jnp.max(jnp.sum(found[2], axis=-1), initial=0)
     room = most if isinstance(total, Tracer) else int(total)

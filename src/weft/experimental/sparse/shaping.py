@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from weft import lax
+from weft import dtypes, lax
 from weft import numpy as jnp
 from weft.api.vmap import vmap
 from weft.errors import ShapeError
@@ -287,7 +287,7 @@ def reshape_indices(op: str, indices: Any, old: tuple[int, ...], new: tuple[int,
             else:
                 cols.append(cols[-1] + 1)
         if a > np.iinfo(indices.dtype).max:
-            dtype = jnp.zeros((), np.int64).dtype
+            dtype = dtypes.canonicalize(np.dtype(np.int64))
             if a > np.iinfo(dtype).max:
                 raise ShapeError(
                     f"{op}: an axis of {a} elements needs indices of 64 bits; got "

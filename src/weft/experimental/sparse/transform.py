@@ -8,6 +8,7 @@ Programs within (jit, loops, branches, custom rules) are interpreted in the same
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 from weft import dtypes, lax
 from weft import numpy as jnp
 from weft.api.functions import check_callable
-from weft.core.aval import ShapedArray
+from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive, split_inputs
 from weft.core.source import boundary
 from weft.core.trace import Trace, Tracer, current, run_once
@@ -47,6 +48,8 @@ from weft.experimental.sparse.shaping import (
 from weft.primitives.layout import Identity
 from weft.pytrees import flatten, unflatten
 
+LARGE = 2**16  # from so many elements on, a dense array is repeated only where it has to be
+
 
 class SparseTracer(Tracer):
     """A value that is a sparse array, `spvalue`; to its function it looks dense."""
@@ -65,20 +68,45 @@ class SparseTracer(Tracer):
         return f"SparseTracer<{self.aval}>"
 
 
+class RepeatedTracer(Tracer):
+    """A dense array repeated to a large shape, which a sparse one may be multiplied by: not yet."""
+
+    __slots__ = ("params", "value")
+
+    def __init__(self, trace: SparseTrace, value: Any, params: dict):
+        self.owner = trace
+        self.value = value
+        self.params = params
+        self.aval = typeof(value).update(shape=params["shape"])
+
+    def repeat(self, narrow: bool) -> Any:
+        """The array; if `narrow`, of size 1 along the axes that it would be repeated along."""
+        dims, shape = self.params["broadcast_dimensions"], list(self.params["shape"])
+        if narrow:
+            shape = [1] * len(shape)
+            for d, n in zip(dims, np.shape(self.value), strict=True):
+                shape[d] = n
+        return lax.broadcast_in_dim(self.value, shape, dims)
+
+
 class SparseTrace(Trace):
     """Applies primitives to sparse arrays, by the rules of this file."""
 
     __slots__ = ()
 
-    def unbox(self, x: Any) -> Any:
+    def unbox(self, x: Any, narrow: bool = False) -> Any:
         """A value of this trace as what it stands for."""
-        return x.spvalue if type(x) is SparseTracer and x.owner is self else x
+        mine = isinstance(x, SparseTracer | RepeatedTracer) and x.owner is self
+        return x if not mine else x.spvalue if type(x) is SparseTracer else x.repeat(narrow)
 
     def process(self, prim: Primitive, args: Any, params: dict) -> list:
-        values = [self.unbox(x) for x in args]
+        narrow = prim.name in ("mul", "div") and any(type(x) is SparseTracer for x in args)
         try:
             current.trace = self.parent
+            values = [self.unbox(x, narrow) for x in args]
             if not any(isinstance(x, JAXSparse) for x in values):
+                if prim.name == "broadcast_in_dim" and math.prod(params["shape"]) > LARGE:
+                    return [RepeatedTracer(self, values[0], params)]
                 outs = self.parent.process(prim, values, params)  # type: ignore[union-attr]
             else:
                 outs = apply_sparse(prim, values, params)
