@@ -37,6 +37,18 @@ def attribute(x: Any) -> Any:
     return x
 
 
+class Fields:
+    """Has attributes without a dict."""
+
+    __slots__ = ("first", "second")
+
+
+def field(x: Any) -> Any:
+    BY_NAME["fields"] = fields = Fields()
+    fields.second = x + 1
+    return x
+
+
 def item(x: Any) -> Any:
     BY_NAME["k"] = (x + 1,)
     return x

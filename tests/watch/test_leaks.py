@@ -62,6 +62,10 @@ def test_holders():
     with checking_leaks():
         with raises("held by the attribute `h` of a Model, the global `MODEL` of "):
             jit(holders.attribute)(1.0)
+        with raises(
+            "held by the attribute `second` of a Fields, held by the item 'fields' of a dict"
+        ):
+            jit(holders.field)(1.0)
         with raises("held by element 0 of a tuple, held by the item 'k' of a dict, the global"):
             jit(holders.item)(1.0)
         with raises("from argument `x` of .*, which is still the global `LAST` of "):

@@ -241,3 +241,9 @@ def test_html_says_which_device_holds_what():
     html = x._repr_html_()
     assert "on 8 devices, P('y', None)" in html and "0 to 11, mean 5.5" in html
     assert "<td>cpu:6</td><td>[0:2, :]</td>" in html and "<td>cpu:7</td><td>[2:4, :]</td>" in html
+
+
+@pytest.mark.parametrize("types", [5, "auto", [5]])
+def test_types_of_axes_are_checked(types):
+    with pytest.raises(TypeError, match="Mesh: axis_types must be AxisTypes; got"):
+        weft.make_mesh((8,), ("x",), axis_types=types)
