@@ -150,7 +150,7 @@ def test_programs_cut_where_values_are_kept_compute_the_same():
 def test_cheap_operations_are_computed_again_first():
     x, w = np.ones((4, 64), np.float32), np.ones((64, 64), np.float32)
     f = lambda x, w: jnp.sum(jnp.exp(jnp.sin(x @ w)))
-    f = checkpoint(f, budget=x.nbytes, prevent_cse=False)  # in one stage
+    f = checkpoint(f, budget=x.nbytes)
     (kept,) = f.plan(x, w).kept
     assert kept.source.startswith("output of dot_general") and kept.bytes == x.nbytes
 

@@ -41,6 +41,7 @@ SECONDS = 10.0
 # one is taken.
 STAGES = 16, 12, 8, 6, 4, 3, 2
 STAGED = 0.1
+FEW = 4  # values are read together, at the end of one layer
 
 
 @dataclass(frozen=True)
@@ -285,7 +286,8 @@ def choose_values(jaxpr: Jaxpr, n_outs: int, budget: Budget, late: Jaxpr | None 
     amount = budget.amount
     limit = amount if isinstance(amount, int) else math.floor(amount * whole)
     kept, stages = problem.solve(limit), Stages()
-    if late is not None and 0 < limit < problem.asked and problem.is_possible(kept, limit):
+    several = late is not None and len(problem.wanted) > FEW and 0 < limit < problem.asked
+    if several and problem.is_possible(kept, limit):
         found = choose_in_stages(problem, problem.cost(kept), jaxpr, n_outs, limit, late)
         problem, kept, stages = found or (problem, kept, stages)
     if not problem.is_possible(kept, limit):
