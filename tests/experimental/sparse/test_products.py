@@ -59,7 +59,7 @@ def test_contractions(spec, layout):
     np.testing.assert_allclose(back, lax.dot_general(B, A, ((rc, lc), (rb, lb))), atol=1e-5)
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS[:3])
 @pytest.mark.parametrize("spec", list(NUMBERS)[:3])
 def test_of_two_sparse_arrays(spec, layout):
@@ -122,7 +122,7 @@ def test_sampled():
         np.testing.assert_allclose(dense(layout.make(data)), x @ y, atol=1e-5)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "params",
     [
