@@ -5,8 +5,8 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import api_util
-from weft.compat.private import call_p
 from weft.extend import linear_util as lu
+from weft.extend.core.primitives import call_p
 
 
 def test_transformations_go_around_a_function():

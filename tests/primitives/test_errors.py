@@ -19,6 +19,7 @@ sd = lax.ScatterDimensionNumbers((), (0,), (0,))
 
 # Calls that must fail, by function; those of one operand, or of two alike, are below.
 WRONG = {
+    "after_all": [lambda: lax.after_all(A)],
     "approx_max_k": [lambda: lax.approx_max_k(A, 7)],
     "approx_min_k": [lambda: lax.approx_min_k(A, 7)],
     "argmax": [lambda: lax.argmax(A, 5, np.int32), lambda: lax.argmax(CPX, 0, np.int32)],
@@ -184,6 +185,7 @@ WRONG = {
 
 # Functions of sizes alone, or that take whatever there is.
 TAKE_ANYTHING = {
+    "create_token",
     "broadcast_like",
     "broadcast_shapes",
     "broadcast_to_rank",

@@ -460,7 +460,7 @@ def arrange_entries(entries: list, order: list, grown: tuple[int, ...]) -> Index
     for e in (*kept[0], *looked, *kept[1]):
         if e is None:
             new.append(len(shape))
-        shape.append(1 if e is None else e.count if type(e) is Span else e)
+        shape.append(1 if e is None else e.count if type(e) in (Span, Slide) else e)
     before = sum(1 for e in kept[0] if e is not None)
     return IndexPlan(entries, new, shape, looked, before, grown)
 

@@ -187,7 +187,8 @@ def compile_now(text: str, devices: Any, options: Any, *entries: list) -> Any:
     except (RuntimeError, ValueError) as error:
         said, *more = str(error).strip().split("\n")
         if said.endswith("(most recent call last):"):  # a function of the user's that XLA calls
-            said = next((line for line in more if line and line[0] not in " \t"), said)
+            error_line = next((line for line in more if line and line[0] not in " \t"), "")
+            said = f"{said.partition(' Traceback')[0]} {error_line}"
         raise JaxRuntimeError(
             f"{module_name(text)}: must be a program that XLA compiles for "
             f"{devices[0].platform}; got {said}"
