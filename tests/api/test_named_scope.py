@@ -155,12 +155,25 @@ def test_names_in_custom_rules_and_checkpoint():
     assert any(p.startswith("jit(f)/transpose(jvp(blk))/rematted") for p in found)
 
 
-def test_text_without_scopes_has_no_locations():
-    plain = jit(lambda x: jnp.sin(x) * x).lower(X)
-    assert "loc(" not in plain.as_text(debug_info=True)
-    scoped = jit(layer).lower(X)
-    assert "loc(" not in scoped.as_text()
-    assert 'loc("jit(layer)/outer/sin")' in scoped.as_text(debug_info=True)
+def test_text_has_scopes_and_lines_on_request():
+    lowered = jit(layer).lower(X)
+    assert "loc(" not in lowered.as_text()
+    text = lowered.as_text(debug_info=True)
+    assert re.search(r'loc\("jit\(layer\)/outer/sin"\("[^"]*test_named_scope.py":\d+:\d+\)\)', text)
+
+    def loop(x):
+        return lax.scan(lambda c, row: (c + row, jnp.cos(c)), x[0], x)[1]
+
+    lowered = jit(loop).lower(X)
+    text = lowered.as_text(debug_info=True)
+    assert text.startswith("module @jit_loop ")
+    lines = [line for line in text.splitlines() if line.startswith("%") and "({" not in line]
+    first = loop.__code__.co_firstlineno
+    unnamed = [line for line in lines if " loc(" not in line and "constant" not in line]
+    assert not unnamed
+    assert re.search(rf'stablehlo.cosine.*/cos"\("[^"]*test_named_scope.py":{first + 1}:', text)
+    strip = lambda text: re.sub(r" loc\(.*\)$", "", text, flags=re.M)
+    assert strip(text) == lowered.as_text()
 
 
 def test_repeated_lines_keep_their_own_names():
@@ -172,8 +185,8 @@ def test_repeated_lines_keep_their_own_names():
 
     text = jit(f).lower(X).as_text(debug_info=True)
     assert text.count("stablehlo.sine") == 3
-    assert text.count('loc("jit(f)/one/sin")') == text.count('loc("jit(f)/two/sin")') == 1
-    assert text.count("loc(") == 2
+    assert text.count('loc("jit(f)/one/sin"') == text.count('loc("jit(f)/two/sin"') == 1
+    assert text.count('loc("jit(f)/sin"') == 1
 
 
 def test_odd_names_are_quoted():

@@ -18,6 +18,7 @@ from weft.core.aval import HasAval, ShapedArray
 from weft.core.jaxpr import ClosedJaxpr
 from weft.core.trace import Tracer
 from weft.errors import ShapeError
+from weft.options import config
 from weft.pytrees import flatten, unflatten
 from weft.util import Record, insert_at
 from weft.watch.observer import find_observer
@@ -25,6 +26,7 @@ from weft.xla.building import LoweredProgram, lower_program
 from weft.xla.compile import Executable, write_hlo
 from weft.xla.hlo import strip_locations
 from weft.xla.layouts import Format, Layout
+from weft.xla.locating import write_places
 from weft.xla.placement import Placement
 from weft.xla.run import find_executable
 
@@ -135,11 +137,14 @@ class Lowered(_Stage):
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module as text; `dialect` 'stablehlo' (the default) or 'hlo'.
 
-        With `debug_info`, operations in a named scope have its path.
+        With `debug_info`, operations have their scopes and the user's line, as locations of MLIR.
         """
+        if dialect in (None, "stablehlo") and debug_info:
+            with config.scope(locate_operations=True):
+                located = Traced(self._program, self._placement).lower()._lowered.module
+            return write_places(located.text, located.origins, self._program.spec.name)
         if dialect in (None, "stablehlo"):
-            text = self._lowered.module.text
-            return text if debug_info else strip_locations(text)
+            return strip_locations(self._lowered.module.text)
         if dialect == "hlo":
             return self.compiler_ir(dialect).as_hlo_text()
         raise ValueError(f"as_text: dialect must be 'stablehlo' or 'hlo'; got {dialect!r}.")

@@ -21,7 +21,7 @@ from weft.mesh.plugins import GPUS
 # The type of a token: what a call of the host is given, and gives on where their order matters.
 TOKEN = ShapedArray((), np.dtype(np.int32))
 
-_LOCATION = re.compile(r' loc\("(?:[^"\\]|\\.)*"\)$', re.MULTILINE)
+_LOCATION = re.compile(r' loc\("(?:[^"\\]|\\.)*"(?:\(".*":\d+:\d+\))?\)$', re.MULTILINE)
 
 
 class Value:
@@ -78,6 +78,8 @@ EACH_DEVICE = PlaceholderMesh("<[]>")
 class Builder:
     """Writes a StableHLO module: functions, and in each the lines of the one being written."""
 
+    names_all = False  # whether operations outside of named scopes are named too
+
     def __init__(self, devices: Sequence[Any] = (), platform: str = "cpu"):
         self.platform = platform
         self.devices = devices  # of a program over a mesh, in the order of their numbers in it
@@ -100,7 +102,7 @@ class Builder:
         self.foreign_calls: list[Any] = []  # the calls of users' kernels, for errors
         self.token: Any = None  # a Value of type TOKEN, in programs that call any
         self.path = ""  # the prefix of the names of operations in the region being written
-        self.scoped = False  # whether a named scope is around that region
+        self.scoped = self.names_all  # whether a named scope is around that region
         self.origins: list = []  # what a LocatingBuilder names operations by
 
     def value(self, aval: ShapedArray) -> Value:
@@ -435,7 +437,8 @@ class Builder:
         """
         name = self.unique(name)
         outer = self.lines, self.constants, self.count, self.path, self.scoped, self.token
-        self.lines, self.constants, self.count, self.path, self.scoped = [], {}, 0, path, False
+        self.lines, self.constants, self.count, self.path = [], {}, 0, path
+        self.scoped = self.names_all
         args = [Value(f"%arg{i}", a) for i, a in enumerate(in_avals)]
         outs = list(write(*args))
         self.op("func.return", outs, [])

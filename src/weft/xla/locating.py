@@ -11,10 +11,21 @@ import zlib
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from weft.core.jaxpr import Eqn
-from weft.xla.hlo import Builder
+from jaxlib import _jax
+
+from weft.core.jaxpr import Eqn, bodies_of
+from weft.core.source import path_text, user_code
+from weft.xla.hlo import Builder, FrontendAttributes, quote_text
 
 MARK = re.compile(r' loc\("[^"]*:(\d+)"\)$')
+
+
+def operation_path(around: str, eqn: Eqn) -> str:
+    """The name of an operation in profiles: the scopes it is in, and what it is."""
+    called = next((b.label for b in bodies_of(eqn) if b.label), eqn.primitive.name)
+    scope = [name for name in eqn.source_info.scope if type(name) is not FrontendAttributes]
+    name = path_text([*scope, called])
+    return f"{around}/{name}" if around else name
 
 
 class LocatingBuilder(Builder):
@@ -24,6 +35,7 @@ class LocatingBuilder(Builder):
     from the inside out, up to the function of the module that it is in.
     """
 
+    names_all = True
     origins: list[list[Eqn]]
     # what is compiled is added, by the name of the module, while this is a dict
     kept: ClassVar[dict[str, tuple[Any, Sequence]] | None] = None
@@ -62,3 +74,23 @@ def read_origins(name: str, origins: Sequence[Sequence[Eqn]]) -> list[Eqn]:
         if number.isdecimal() and int(number) < len(origins):
             found += origins[int(number)]
     return found
+
+
+def write_places(text: str, origins: Sequence[Sequence[Eqn]], name: str) -> str:
+    """The text of a located module of a function, with scopes and the user's lines for names.
+
+    They stand as MLIR writes them: `loc("jit(f)/sin"("model.py":12:4))`.
+    """
+
+    def write(found: re.Match) -> str:
+        eqns = read_origins(found[1], origins)
+        path = [f"jit({name})", *[operation_path("", e) for e in reversed(eqns)]]
+        inner = next((c for e in eqns if (c := user_code(e.source))), None)
+        quoted = quote_text("/".join(path))
+        if inner is None:
+            return f" loc({quoted})"
+        line, column, *_ = _jax.Traceback.code_addr2location(*inner)
+        return f" loc({quoted}({quote_text(inner[0].co_filename)}:{line}:{column}))"
+
+    text = re.sub(r"\A(module @\S+?)\.[0-9a-f]{8}(?=\s)", r"\1", text)
+    return re.sub(r' loc\("([^"]*)"\)', write, text)

@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft.core.aval import words_of
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of, held_jaxprs, subjaxprs
-from weft.core.source import SourceInfo, path_text, source_line
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs, subjaxprs
+from weft.core.source import SourceInfo, source_line
 from weft.core.trace import get_traceback
 from weft.mesh.client import platform_of
 from weft.options import config
 from weft.passes.dce import dce_jaxpr
 from weft.passes.discharge import discharge_jaxpr, has_state
 from weft.passes.physical import has_extended, physical_jaxpr
-from weft.xla.hlo import TOKEN, Builder, FrontendAttributes, Value
-from weft.xla.locating import LocatingBuilder
+from weft.xla.hlo import TOKEN, Builder, Value
+from weft.xla.locating import LocatingBuilder, operation_path
 from weft.xla.placement import Placement
 
 
@@ -60,21 +60,15 @@ def lower_jaxpr(
     ]
 
 
-def operation_path(around: str, eqn: Eqn) -> str:
-    """The name of an operation in profiles: the scopes it is in, and what it is."""
-    called = next((b.label for b in bodies_of(eqn) if b.label), eqn.primitive.name)
-    scope = [name for name in eqn.source_info.scope if type(name) is not FrontendAttributes]
-    name = path_text([*scope, called])
-    return f"{around}/{name}" if around else name
-
-
 def lower_holder(hlo: Builder, eqn: Eqn, values: Sequence[Value]) -> list[Value]:
     """Write an equation that holds programs; the path of operations goes on in those."""
     around, scoped, start = hlo.path, hlo.scoped, len(hlo.lines)
     hlo.path = operation_path(around, eqn)
     hlo.scoped = scoped or type(eqn.source) is SourceInfo
     outs = eqn.primitive.lower(hlo, *values, **eqn.params)
-    if any(map(has_scopes, held_jaxprs(eqn))):  # the engine puts a call's name first
+    if hlo.names_all or any(
+        map(has_scopes, held_jaxprs(eqn))
+    ):  # the engine puts a call's name first
         hlo.locate(start, hlo.path, eqn)
     hlo.path, hlo.scoped = around, scoped
     return outs
