@@ -131,6 +131,19 @@ def test_options_and_axes(told):
     assert line.startswith("mapped axes was (), is (Axis(size=3, name='i'),)")
 
 
+def test_a_context_of_the_users(told):
+    fun = jit(lambda x: x + 1)
+    fun(1.0)
+    around = weft.make_user_context(0)  # the calls before it knew of none
+    assert told(lambda: fun(np.float32(1)))[0].startswith("argument `x` was f32[] (weakly typed)")
+
+    def inside():
+        with around(7):
+            fun(np.float32(1))
+
+    assert "a context of the user's was 0, is 7" in told(inside)[0]
+
+
 def test_jit_with_other_options(told):
     def fun(x):
         return x * 2

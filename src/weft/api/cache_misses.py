@@ -9,6 +9,7 @@ from __future__ import annotations
 import types
 import weakref
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from weft.api.functions import argument_names, parameter_names
@@ -160,8 +161,9 @@ def changes(fun: Callable, rest: Callable, old: Call, new: Call) -> tuple[list[s
             if a is not b:
                 texts.append(f"argument `{name}` was {type_text(a)}, is {type_text(b)}")
                 hints.append(type_hint(a, b))
-    for name, was, now in zip(CONTEXT, old.context, new.context, strict=True):
+    for i, (was, now) in enumerate(zip_longest(old.context, new.context)):
         if was != now:
+            name = CONTEXT[i] if i < len(CONTEXT) else "a context of the user's"
             texts.append(f"{name} was {was!r}, is {now!r}")
             hints.append("")
     if (old.donated, old.options) != (new.donated, new.options):

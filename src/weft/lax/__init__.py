@@ -22,7 +22,7 @@ HOMES = {
     "weft.primitives.layout": (
         "broadcast broadcast_in_dim broadcast_in_dim_p broadcast_like broadcast_shapes "
         "broadcast_to_rank broadcasted_iota collapse convert_element_type "
-        "convert_element_type_p copy_p empty expand_dims full full_like iota iota_p "
+        "convert_element_type_p copy_p empty expand_dims iota iota_p "
         "optimization_barrier optimization_barrier_p reduce_sum reduce_sum_p reshape "
         "reshape_p rev rev_p squeeze squeeze_p transpose transpose_p"
     ),
@@ -108,7 +108,7 @@ HOMES = {
     "weft.api.while_loop": ("fori_loop while_loop"),
     "weft.control.scan": ("scan_p"),
     "weft.api.scan": ("associative_scan map scan"),
-    "weft.lax.values": ("dtype shape_as_value stage"),
+    "weft.lax.values": ("dtype full full_like shape_as_value stage"),
     "weft.lax.windows": (
         "gather scatter scatter_add scatter_apply scatter_max scatter_min scatter_mul scatter_sub"
     ),

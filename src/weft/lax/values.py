@@ -1,4 +1,4 @@
-"""Values and their types as `jax.lax` has them: `dtype`, `stage`, `shape_as_value`."""
+"""Values and their types as `jax.lax` has them: `dtype`, `stage`, `full`, `shape_as_value`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.api.devices import device_put
 from weft.core.aval import is_valid_value, typeof
 from weft.core.trace import Tracer
 from weft.errors import DtypeError
+from weft.primitives import layout
 from weft.primitives.families import index_tuple
-from weft.xla.array import put
-from weft.xla.typing import Array
+from weft.xla.array import ARRAYS, put
+from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 
 def dtype(x: Any) -> Any:
@@ -44,3 +46,43 @@ def shape_as_value(shape: Sequence[int]) -> Array:
     Array([2, 3], dtype=int32)
     """
     return put(np.array(index_tuple(shape, "shape_as_value", "shape"), dtypes.default_int()))
+
+
+def full(
+    shape: Sequence[int],
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    sharding: Any = None,
+) -> Array:
+    """An array of `shape` filled with a number or a scalar; its own dtype where none is given.
+
+    `sharding`, or a device, says where it lies. A random key filled with a number is one whose
+    words are that number.
+
+    >>> lax.full((2, 2), 7)
+    Array([[7, 7],
+           [7, 7]], dtype=int32, weak_type=True)
+    """
+    x = layout.full(shape, fill_value, dtype)
+    return x if sharding is None else device_put(x, sharding)
+
+
+def full_like(
+    x: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: Sequence[int] | None = None,
+    sharding: Any = None,
+) -> Array:
+    """As `full`, with the shape and dtype of `x` where they are not given, and where `x` lies."""
+    filled = layout.full_like(x, fill_value, dtype, shape)
+    place = sharding_like(x, filled.shape, sharding)
+    return filled if place is None else device_put(filled, place)
+
+
+def sharding_like(x: Any, shape: tuple[int, ...], sharding: Any) -> Any:
+    """Where to put an array like `x`: `sharding`, else as an array of its shape lies on a mesh."""
+    if sharding is None and type(x) in ARRAYS and x._committed and x.shape == shape:
+        return x._sharding
+    return sharding

@@ -19,6 +19,7 @@ from weft.core.aval import HOST_TYPES, ShapedArray, is_masked, not_array_error, 
 from weft.core.source import trim_traceback
 from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError, TracerError
+from weft.lax.values import sharding_like
 from weft.numpy.fused import fused
 from weft.numpy.promotion import (
     NUMBERS,
@@ -428,13 +429,6 @@ def find_shape_and_dtype(op: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, 
     return like_shape if shape is None else shape_of(op, shape), like_dtype, weak
 
 
-def choose_device(a: Any, shape: tuple[int, ...], device: Any) -> Any:
-    """Where to put an array like `a`: on `device`, else as an array of its shape lies on a mesh."""
-    if device is None and type(a) in ARRAYS and a._committed and a.shape == shape:
-        return a._sharding
-    return device
-
-
 def make_constant_like(name: str, value: int, doc: str) -> Callable:
     """`zeros_like` or `ones_like`."""
 
@@ -447,7 +441,7 @@ def make_constant_like(name: str, value: int, doc: str) -> Callable:
         out_sharding: Any = None,
     ) -> Array:
         shape, dtype, weak = find_shape_and_dtype(name, a, dtype, shape)
-        x = write_constant(name, shape, value, dtype, choose_device(a, shape, device))
+        x = write_constant(name, shape, value, dtype, sharding_like(a, shape, device))
         return ops.convert(x, dtype, True) if weak else x
 
     return name_function(fun, name, doc + DEVICE)
@@ -488,7 +482,7 @@ def full_like(
     `device` is as in `zeros`, and `out_sharding` has no effect.
     """
     shape, dtype, weak = find_shape_and_dtype("full_like", a, dtype, shape)
-    device = choose_device(a, shape, device)
+    device = sharding_like(a, shape, device)
     x = put_on_device(fill_array(shape, as_operand("full_like", fill_value), dtype), device)
     return ops.convert(x, dtype, True) if weak else x
 

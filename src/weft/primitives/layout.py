@@ -307,22 +307,13 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     return require_alive(convert(operand, dtype))
 
 
-def full(
-    shape: Sequence[int],
-    fill_value: ArrayLike,
-    dtype: DTypeLike | None = None,
-    *,
-    sharding: Any = None,
-) -> Array:
-    """An array of `shape` filled with a number or a scalar; its own dtype where none is given.
-
-    A random key filled with a number is one whose words are that number.
-    """
+def full(shape: Sequence[int], fill_value: ArrayLike, dtype: DTypeLike | None = None) -> Array:
+    """An array of `shape` filled with a number or a scalar; its own dtype where none is given."""
     dtype = None if dtype is None else dtypes.canonicalize(dtype)
-    return fill(families.index_tuple(shape, "full", "shape"), fill_value, dtype, sharding)
+    return fill(families.index_tuple(shape, "full", "shape"), fill_value, dtype)
 
 
-def fill(shape: Sequence[int], fill_value: Any, dtype: Any = None, sharding: Any = None) -> Any:
+def fill(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
     """`full`, of the very dtype of an array: 64-bit too where `enable_x64` is off."""
     if dtypes.is_extended(dtype) and not dtypes.is_extended(typeof(fill_value, "full").dtype):
         shape, of_words = (*shape, dtype.words), dtype.words_dtype
@@ -336,7 +327,7 @@ def fill(shape: Sequence[int], fill_value: Any, dtype: Any = None, sharding: Any
     elif dtype is not None:
         fill_value = convert(fill_value, dtype)
     return broadcast_in_dim_p.apply(
-        fill_value, shape=tuple(shape), broadcast_dimensions=(), sharding=sharding
+        fill_value, shape=tuple(shape), broadcast_dimensions=(), sharding=None
     )[0]
 
 
@@ -345,7 +336,6 @@ def full_like(
     fill_value: ArrayLike,
     dtype: DTypeLike | None = None,
     shape: Sequence[int] | None = None,
-    sharding: Any = None,
 ) -> Array:
     """As `full`, with the shape and dtype of `x` where they are not given."""
     like = x if hasattr(x, "shape") and hasattr(x, "dtype") else typeof(x)
@@ -356,7 +346,7 @@ def full_like(
     else:
         dtype = like.dtype
     shape = like.shape if shape is None else families.index_tuple(shape, "full_like", "shape")
-    return fill(shape, fill_value, dtype, sharding)
+    return fill(shape, fill_value, dtype)
 
 
 def empty(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:

@@ -8,6 +8,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from weft import lax
 from weft.errors import DeletedError
 from weft.mesh.sharding import GSPMDSharding
 from weft.sharding import Mesh, NamedSharding, SingleDeviceSharding, set_mesh
@@ -325,3 +326,22 @@ def test_parts_that_are_refused(call, text):
     with pytest.raises((TypeError, ValueError)) as caught:
         call()
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("place", [X, D[5]], ids=["mesh", "device"])
+def test_new_arrays_lie_where_asked_or_as_what_they_are_like(place):
+    old = weft.device_put(A, place)
+    made = [
+        lax.full(A.shape, 2.0, sharding=place),
+        jnp.zeros(A.shape, device=place),
+        jnp.linspace(0, 1, 8, device=place),
+        lax.full_like(old, 3.0),
+        lax.full_like(old, 3, np.int32),
+        jnp.ones_like(old),
+        lax.full_like(A, 1.0, sharding=place),
+    ]
+    if place is X:
+        made.append(weft.jit(lambda: lax.full(A.shape, 2.0, sharding=place))())
+    assert all(x.sharding.is_equivalent_to(old.sharding, x.ndim) for x in made)
+    assert not lax.full_like(old, 1.0, shape=(3,)).committed
+    assert lax.full_like(old, 3, np.int32).dtype == np.int32
