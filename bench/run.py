@@ -41,7 +41,8 @@ class Effort:
 
 
 FULL, QUICK = Effort(9, 9, 0.06), Effort(3, 3, 0.03)
-PEERS = ["jax", "numpy", "torch", "weft"]
+# After a batch, threads of PyTorch wait busily for a while: that of NumPy, which has none, is next.
+PEERS = ["jax", "torch", "numpy", "weft"]
 
 
 class Run:
