@@ -64,14 +64,26 @@ def explain_call(
 
 
 MANY = 30  # traces of one place, from where on it is said
-FIRSTS: weakref.WeakKeyDictionary[types.CodeType, int] = weakref.WeakKeyDictionary()
+_firsts: weakref.WeakKeyDictionary[types.CodeType, int] = weakref.WeakKeyDictionary()
 _places: weakref.WeakKeyDictionary[types.CodeType, str] = weakref.WeakKeyDictionary()
+
+
+def count_trace(fun: Callable, rest: Callable, call: Call | None, programs: dict) -> None:
+    """Log where traces of `fun`, which has these programs, or of functions of its code are many."""
+    if len(programs) == MANY - 1 and call is not None:
+        earlier = [k for k in list(programs) if type(k) is Call]
+        say_many_programs(fun, rest, call, earlier)
+    code = None if programs else getattr(fun, "__code__", None)
+    if code is not None:
+        _firsts[code] = count = _firsts.get(code, 0) + 1
+        if MANY - 1 <= count <= MANY:
+            say_many_functions(fun, code)
 
 
 def say_many_functions(fun: Callable, code: types.CodeType) -> None:
     """Log that functions of one code are made and traced at one place, again and again."""
     place = source_line(get_traceback())
-    if place and _places.setdefault(code, place) == place and FIRSTS[code] == MANY:
+    if place and _places.setdefault(code, place) == place and _firsts[code] == MANY:
         logger.warning(
             "%d functions %s were jitted and traced at %s, and each was compiled. Hint: jit one, "
             "outside of the loop; config.update('hints', False) silences this.",

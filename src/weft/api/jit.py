@@ -14,14 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.api.arguments import Marked, find_donated, fix_static, mark_arguments, unhashable_error
-from weft.api.cache_misses import (
-    FIRSTS,
-    MANY,
-    Call,
-    explain_call,
-    say_many_functions,
-    say_many_programs,
-)
+from weft.api.cache_misses import Call, count_trace, explain_call
 from weft.api.functions import avals_of, check_callable, check_refs
 from weft.api.programs import StagedProgram, forget_programs, is_live, programs_of, stage_program
 from weft.api.shardings import request_shardings
@@ -128,7 +121,7 @@ class JitFunction:
                 earlier = [k for k in list(self.programs) if type(k) is Call]
                 explain_call(self.fun, fun, key, earlier, program is not None)
             if config.hints:
-                self.count_trace(key, fun)
+                count_trace(self.fun, fun, key, self.programs)
             running, call = self.programs.running, (threading.get_ident(), key)
             if key is not None and call in running:
                 raise RecursionError(
@@ -150,17 +143,6 @@ class JitFunction:
         if config.debug_globals:
             check_captures(self.spec.name, self.fun, program.jaxpr.memo)
         return program, program.select_visible(leaves)
-
-    def count_trace(self, call: Call | None, rest: Callable) -> None:
-        """Say so where traces of this function, or of functions like it, are many."""
-        if len(self.programs) == MANY - 1 and call is not None:
-            earlier = [k for k in list(self.programs) if type(k) is Call]
-            say_many_programs(self.fun, rest, call, earlier)
-        code = None if self.programs else getattr(self.fun, "__code__", None)
-        if code is not None:
-            FIRSTS[code] = count = FIRSTS.get(code, 0) + 1
-            if MANY - 1 <= count <= MANY:
-                say_many_functions(self.fun, code)
 
     # -- the attributes of the jitted function -------------------------------------------------
 
