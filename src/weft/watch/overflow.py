@@ -109,7 +109,8 @@ def follow_bodies(
 def find_wrapped(eqn: Eqn, operands: Sequence[Any], out: Any) -> str:
     """The first element that is not what it is in floats, as `2147483648.0 at [1]`; or empty."""
     got = np.asarray(out)
-    if eqn.primitive.name == "convert_element_type":
+    converts = eqn.primitive.name == "convert_element_type"
+    if converts:
         wide = np.trunc(np.asarray(operands[0]).astype(np.float64))
     else:
         params = dict(eqn.params)
@@ -120,10 +121,10 @@ def find_wrapped(eqn: Eqn, operands: Sequence[Any], out: Any) -> str:
             (result,) = eqn.primitive.apply(*floats, **params)
             wide = np.asarray(result)
     # what wraps is off by a multiple of 2**bits; 64-bit integers are rounded to 53 bits
+    half = 2.0 ** (8 * got.dtype.itemsize - 1)
     with np.errstate(invalid="ignore"):
-        off = ~(np.abs(wide - got) < 2.0 ** (8 * got.dtype.itemsize - 1))
-    if eqn.primitive.name == "convert_element_type":
-        off = ~(np.abs(wide - got) <= np.abs(wide) * 2.0**-52)
+        error = np.abs(wide - got)
+        off = ~(error <= np.abs(wide) * 2.0**-52 if converts else error < half)
     if not off.any():
         return ""
     index = tuple(int(i) for i in np.argwhere(off)[0])
