@@ -64,8 +64,7 @@ def full(
     Array([[7, 7],
            [7, 7]], dtype=int32, weak_type=True)
     """
-    x = layout.full(shape, fill_value, dtype)
-    return x if sharding is None else device_put(x, sharding)
+    return put_on_device(layout.full(shape, fill_value, dtype), sharding)
 
 
 def full_like(
@@ -77,8 +76,12 @@ def full_like(
 ) -> Array:
     """As `full`, with the shape and dtype of `x` where they are not given, and where `x` lies."""
     filled = layout.full_like(x, fill_value, dtype, shape)
-    place = sharding_like(x, filled.shape, sharding)
-    return filled if place is None else device_put(filled, place)
+    return put_on_device(filled, sharding_like(x, filled.shape, sharding))
+
+
+def put_on_device(x: Any, device: Any) -> Any:
+    """x on `device`, or over a sharding, if one is given."""
+    return x if device is None else device_put(x, device)
 
 
 def sharding_like(x: Any, shape: tuple[int, ...], sharding: Any) -> Any:

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.api.devices import device_put
 from weft.core.aval import HOST_TYPES, ShapedArray, is_masked, not_array_error, typeof
 from weft.core.source import trim_traceback
 from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError, TracerError
-from weft.lax.values import sharding_like
+from weft.lax.values import put_on_device, sharding_like
 from weft.numpy.fused import fused
 from weft.numpy.promotion import (
     NUMBERS,
@@ -58,11 +57,6 @@ def is_written_by_host(shape: Sequence[int]) -> bool:
     # of sizes above SMALL, 0 among them, NumPy may refuse the product
     small = current.trace is EVAL and is_below(math.prod(shape), SMALL + 1)
     return small and max(shape, default=0) <= SMALL
-
-
-def put_on_device(x: Any, device: Any) -> Any:
-    """x on `device`, if one is given."""
-    return x if device is None else device_put(x, device)
 
 
 def choose_dtype(dtype: Any, default: Any, op: str) -> np.dtype:
@@ -355,7 +349,7 @@ def write_constant(op: str, shape: Any, value: Any, dtype: np.dtype, device: Any
         x = fill_array(shape, np.zeros((), dtype) + dtype.type(value), None)
     else:
         x = layout.full(shape, value, dtype)
-    return x if device is None else device_put(x, device)
+    return put_on_device(x, device)
 
 
 def make_constant(name: str, value: int, doc: str) -> Callable:

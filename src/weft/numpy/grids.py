@@ -15,6 +15,7 @@ from weft.api.vmap import vmap
 from weft.core.aval import check_extent, typeof
 from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, IndexingError, ShapeError
+from weft.lax.values import put_on_device
 from weft.numpy import creation
 from weft.numpy.fused import fused
 from weft.numpy.indexing import check_integer_indices, wrap_around
@@ -78,8 +79,8 @@ def eye(
     found = creation.choose_dtype(dtype, dtypes.default_float, "eye")
     shape = (check_size("eye", N), check_size("eye", M, check_size("eye", N)))
     if type(k) is int and abs(k) < 2**31 and creation.is_written_by_host(shape):
-        return creation.put_on_device(array_from_host(np.eye(*shape, k, found), False), device)
-    return creation.put_on_device(write_diagonal(shape, k, found), device)
+        return put_on_device(array_from_host(np.eye(*shape, k, found), False), device)
+    return put_on_device(write_diagonal(shape, k, found), device)
 
 
 @fused(static=("shape", "dtype"), name="eye")
