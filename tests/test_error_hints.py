@@ -1,5 +1,12 @@
 """Hints made of the user's source; tests/golden/mistakes has what they say of whole programs."""
 
+import dataclasses
+import io
+import logging
+import pdb
+import pprint
+
+import numpy as np
 import pytest
 
 import weft
@@ -74,3 +81,102 @@ def test_source_that_is_not_there_gets_the_general_hint():
 ])  # fmt: skip
 def test_places(op, place):
     assert describe_place(op) == place
+
+
+# --- text made of traced values ---------------------------------------------------------------
+
+
+class Layer:
+    def __init__(self, w):
+        self.w = w
+
+    def __repr__(self):
+        return f"Layer({self.w})"
+
+
+@dataclasses.dataclass
+class Pair:
+    a: object
+
+
+def in_raise(x):
+    try:
+        raise ValueError(f"got {x}")
+    except ValueError:
+        return x
+
+
+def in_message(x):
+    message = f"got {x}"
+    if x is None:
+        raise ValueError(message)
+    return x
+
+
+def in_block(x):
+    try:
+        text = f"got {x}"
+        raise ValueError(text)
+    except ValueError:
+        return x
+
+
+def in_assert(x):
+    try:
+        assert not x.shape, f"got {x}"
+        assert x.shape, f"got {x}"
+    except AssertionError:
+        return x
+
+
+def in_debugger(x):
+    shown = io.StringIO()
+    debugger = pdb.Pdb(stdin=io.StringIO("p x\nprint(x)\ncontinue\n"), stdout=shown, nosigint=True)
+    debugger.use_rawinput = False
+    debugger.set_trace()
+    assert shown.getvalue().count("Traced<f32[]>") >= 1
+    return x
+
+
+def logs_by_a_library(x):  # as absl does
+    library = {"logging": logging, "__name__": "absl"}
+    exec(compile("def info(t, *a): logging.info(t, *a)", "/site-packages/absl.py", "exec"), library)
+    library["info"]("loss %s", x)
+    return x
+
+
+@pytest.mark.parametrize(
+    "fun, fix",
+    [
+        (lambda x: print("x {is}", x, 3), "weft.debug.print('x {{is}} {} 3', x)"),
+        (lambda x: print(f"x = {x}, {2:d}", x), "weft.debug.print('x = {}, {} {}', x, 2, x)"),
+        (lambda x: print({"x": [x]}), "weft.debug.print('{}', {'x': [x]})"),
+        (lambda x: print(Layer(x)), "weft.debug.print('{}', Layer(x))"),
+        (lambda x: print(Pair(x)), "weft.debug.print('{}', Pair(x))"),
+        (lambda x: pprint.pprint([x]), "weft.debug.print('x = {}', x)"),
+        (lambda x: logging.info("loss %s", x), "weft.debug.print('x = {}', x)"),
+        (lambda x: len(str(x)), "weft.debug.print('x = {}', x)"),
+        (lambda x: len(f"{x}"), "weft.debug.print('x = {}', x)"),
+        (lambda x: weft.grad(lambda y: [print(y), y][1].sum())(x), "weft.debug.print('{}', y)"),
+        (logs_by_a_library, "weft.debug.print('x = {}', x)"),
+        *((f, "") for f in (in_raise, in_message, in_block, in_assert, in_debugger)),
+    ],
+)
+def test_text_of_a_traced_value_is_told_of_once(fun, fix, caplog):
+    caplog.set_level(logging.INFO)
+    with weft.config.scope(hints=False):
+        jit(lambda x: fun(x)).eval_shape(1.0)
+    weft.make_jaxpr(lambda x: fun(x))(1.0)
+    jit(lambda x: fun(x)).trace(1.0)
+    jit(lambda x: fun(x)).trace(np.ones(3))
+    said = [r.getMessage() for r in caplog.records if r.name == "weft.trace"]
+    assert len(said) == bool(fix)
+    for text in said:
+        assert f"Hint: {fix}; config.update('hints', False) silences this." in text
+        assert "at test_error_hints.py:" in text
+
+
+def test_text_of_what_is_not_staged_is_no_mistake(caplog):
+    weft.grad(lambda x: [print(x), x][1])(1.0)
+    weft.vmap(lambda x: [print(x), x][1])(np.ones(2))
+    assert not caplog.records

@@ -12,13 +12,15 @@ from __future__ import annotations
 import ast
 import itertools
 import linecache
+import os
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from jaxlib._jax import JaxRuntimeError
 
-from weft.util import list_public
+from weft.util import Logger, list_public
 
 __all__ = [
     "CheckError", "ConcretizationTypeError", "DeletedError", "DtypeError", "HoleError",
@@ -180,6 +182,7 @@ def unhashable_error(op: str, params: dict) -> TypeError:
 # --- hints made of the user's source ----------------------------------------------------------
 
 OWN = __file__.removesuffix("errors.py")
+MAKE_JAXPR = OWN + os.path.join("api", "make_jaxpr.py")  # where tracing is all that is asked for
 HIDDEN_FILES: set[str] = set()
 LONGEST = 72  # characters of source that a hint repeats
 
@@ -217,12 +220,12 @@ def is_own_file(name: str) -> bool:
     return name.startswith(OWN) or name in HIDDEN_FILES
 
 
-def find_expression() -> tuple[list[ast.AST], Callable[[ast.AST], str]] | None:
+def find_expression(frame: Any = None) -> tuple[list[ast.AST], Callable[[ast.AST], str]] | None:
     """The node of the source that the user's innermost frame is at, outermost ancestor last.
 
     With it, a function that gives the text of a node. None where there is no source to read.
     """
-    frame: Any = sys._getframe(1)
+    frame = frame or sys._getframe(1)
     while frame is not None and (
         is_own_file(frame.f_code.co_filename) or "site-packages" in frame.f_code.co_filename
     ):
@@ -368,3 +371,95 @@ def hint_for(op: str, origins: Sequence[Origin], otherwise: str) -> str:
                 static = f"jit({fun}, static_argnames={origin.name!r})"
                 return f"{otherwise} Or, where it is a setting: {static}."
     return otherwise
+
+
+# --- text made of a traced value --------------------------------------------------------------
+
+logger = Logger("weft.trace")
+FORMATTERS = {"dataclasses", "logging", "pprint", "reprlib"}  # who makes text for their callers
+DEBUGGERS = {"IPython", "bdb", "pdb"}
+INSTALLED = os.path.dirname(os.__file__), f"{os.sep}site-packages{os.sep}"
+_printed: weakref.WeakKeyDictionary[Any, set[int]] = weakref.WeakKeyDictionary()
+
+
+def hint_printing(x: Any) -> None:
+    """Log, once a place, that a line of the user's makes text of a tracer as it is traced.
+
+    Not where the text is for an error or a debugger, or is made by a library but `logging`.
+    """
+    frame = find_formatting(sys._getframe(2))
+    if frame is None or frame.f_lineno in _printed.setdefault(frame.f_code, set()):
+        return
+    _printed[frame.f_code].add(frame.f_lineno)
+    chain, _ = find_expression(frame) or ([], str)
+    if any(itertools.starmap(serves_error, itertools.pairwise(chain))):
+        return
+    texts = [n for n in chain if isinstance(n, ast.Call | ast.JoinedStr)]
+    node = next((n for n in texts if is_print(n)), next(iter([*texts, *chain]), None))
+    logger.warning(
+        "`%s` at %s:%d runs while %s is traced, not in each call; got %s %s, which has no value "
+        "then. Hint: %s; config.update('hints', False) silences this.",
+        *(
+            ast.unparse(node) if node else "text of a value",
+            os.path.basename(frame.f_code.co_filename),
+        ),
+        *(frame.f_lineno, frame.f_code.co_name, x.aval, x.origin()),
+        write_print(node, next((n for n, v in frame.f_locals.items() if v is x), "x")),
+    )
+
+
+def serves_error(node: ast.AST, around: Any) -> bool:
+    """Whether a statement raises, is in a block that ends so, or makes a name that is raised."""
+    if isinstance(around, ast.FunctionDef) and isinstance(node, ast.Assign):
+        names = {n.id for n in node.targets if isinstance(n, ast.Name)}
+        raised = [n for r in ast.walk(around) if isinstance(r, ast.Raise) for n in ast.walk(r)]
+        if any(isinstance(n, ast.Name) and n.id in names for n in raised):
+            return True
+    blocks = (b for _, b in ast.iter_fields(around) if isinstance(b, list) and node in b)
+    return any(isinstance(b[-1], ast.Raise) for b in blocks) or isinstance(node, ast.Assert)
+
+
+def find_formatting(frame: Any) -> Any:
+    """The user's frame that makes text of a tracer, or None; `frame` asks the tracer for it."""
+    logged = False
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "").partition(".")[0]
+        logged |= module == "logging"
+        file = frame.f_code.co_filename
+        if module not in FORMATTERS and frame.f_code.co_name not in ("__repr__", "__str__"):
+            if not (is_own_file(file) or file.startswith(INSTALLED[0]) or INSTALLED[1] in file):
+                break
+            if not logged and "__format__" not in frame.f_code.co_name:
+                return None
+        frame = frame.f_back
+    outer, inside = frame, True  # the same function of the user's still
+    while outer is not None:
+        module, file = outer.f_globals.get("__name__", ""), outer.f_code.co_filename
+        inside &= not is_own_file(file)
+        if inside and (module.partition(".")[0] in DEBUGGERS or "pydev" in module):
+            return None
+        if file == MAKE_JAXPR:
+            return None
+        outer = outer.f_back
+    return frame
+
+
+def is_print(node: Any) -> bool:
+    """Whether a node of the source calls `print`."""
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print"
+
+
+def write_print(node: Any, name: str) -> str:
+    """What shows the value each time that the program runs."""
+    if not is_print(node):
+        return f"weft.debug.print('{name} = {{}}', {name})"
+    texts, values = [], []
+    for arg in node.args:
+        for part in arg.values if isinstance(arg, ast.JoinedStr) else [arg]:
+            if isinstance(part, ast.Constant):
+                texts.append(str(part.value).replace("{", "{{").replace("}", "}}"))
+            else:
+                texts.append("{}")
+                values.append(part.value if isinstance(part, ast.FormattedValue) else part)
+        texts.append(" ")
+    return f"weft.debug.print({', '.join([repr(''.join(texts[:-1])), *map(ast.unparse, values)])})"

@@ -119,7 +119,9 @@ OPTIONS = (
     Option("dump", None, "A folder to which each program is written after every pass."),
     Option("log_compiles", False, "Log every trace and compile with its time."),
     Option("progress", False, "Say what is traced or compiled, and since when, if it takes long."),
-    Option("hints", True, "Log, once a place, where functions are traced again and again."),
+    Option(
+        "hints", True, "Say, once a place, what runs but is hardly meant: see docs/debugging.md."
+    ),
     Option("explain_cache_misses", False, "Log why a jitted function is traced again."),
     Option("default_device", None, "Where new arrays are put.", traced=True),
     Option(

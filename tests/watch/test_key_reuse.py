@@ -8,7 +8,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from weft import debug_key_reuse, lax, random
+from weft import debug_key_reuse, jit, lax, random
 from weft.control.jit import jit_p
 from weft.core.primitive import Primitive
 from weft.errors import KeyReuseError
@@ -371,3 +371,18 @@ def test_the_names_of_jax():
         both(random.key(0))
     with debug_key_reuse(False):
         both(random.key(0))
+
+
+def test_a_program_that_uses_a_key_twice_is_told_of_once(caplog):
+    def noisy(key):
+        return random.normal(key) + random.uniform(key)
+
+    with weft.config.scope(enable_compilation_cache=False):
+        with weft.config.scope(hints=False):
+            jit(lambda key: noisy(key))(random.key(0))
+        assert not caplog.records
+        for _ in range(2):
+            jit(lambda key: noisy(key))(random.key(0))
+        jit(lambda key: random.normal(random.split(key)[0]))(random.key(0))
+    (said,) = caplog.records
+    assert "one used by `random.normal(key)` at test_key_reuse.py" in said.getMessage()

@@ -17,6 +17,7 @@ from jaxlib import _jax
 
 from weft import errors
 from weft.core.aval import HasAval, ShapedArray, keeps_type, typeof
+from weft.options import config, surroundings
 
 get_traceback = _jax.Traceback.get_traceback
 
@@ -131,11 +132,9 @@ def run_once(trace: Trace, fun: Callable, args: Sequence[Any], name: str = "") -
         current.scope, current.capture = scope, capture
 
 
-@contextlib.contextmanager
-def eval_context() -> Iterator[None]:
+def eval_context() -> use:
     """Compute at once whatever the surrounding traces are, where values are concrete."""
-    with use(_Current.trace):
-        yield
+    return use(_Current.trace)
 
 
 class FoldTrace(Trace):
@@ -217,8 +216,7 @@ class Tracer(HasAval):
 
     def __index__(self) -> int:
         hint = "x.shape where it is a size, lax.fori_loop, or jnp.asarray(table)[i]."
-        value = self.concrete(errors.TracerIntegerConversionError, "index()", hint)
-        return value.__index__()
+        return self.concrete(errors.TracerIntegerConversionError, "index()", hint).__index__()
 
     def _number(self, kind: type) -> Any:
         hint = f"x.astype({kind.__name__})."
@@ -275,6 +273,8 @@ class Tracer(HasAval):
         return format(self.concrete(errors.ConcretizationTypeError, "format()", hint), spec)
 
     def __repr__(self) -> str:
+        if surroundings.value == "staging" and self.owner.live and config.hints:
+            errors.hint_printing(self)
         return f"Traced<{self.aval}>with<{type(self.owner).__name__}>"
 
 

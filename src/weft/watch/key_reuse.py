@@ -21,8 +21,12 @@ from weft.core.trace import current, eval_context, get_traceback
 from weft.errors import KeyReuseError
 from weft.options import config
 from weft.passes.physical import has_extended, physical_jaxpr
+from weft.util import Logger
 
 INTEGERS = (int, np.integer)
+logger = Logger("weft.trace")
+_told: set[str] = set()  # what was said
+
 WORD = np.dtype(np.uint32)  # what keys are made of
 BITS = 40  # of a code that say which element; those above say of which root
 TURNS = 3  # of a loop that are walked: what one leaves used the next finds
@@ -445,3 +449,16 @@ def check_keys(jaxpr: Jaxpr) -> None:
     if has_extended(jaxpr):
         jaxpr = physical_jaxpr(jaxpr)
     Walk(()).run(jaxpr, list(map(new_origin, jaxpr.in_avals)))
+
+
+def hint_reuse(jaxpr: Jaxpr) -> None:
+    """Log, once a place, where a program that was compiled uses a key twice."""
+    try:
+        if concerns_keys(jaxpr):
+            check_keys(jaxpr)
+    except KeyReuseError as error:
+        if str(error) not in _told:
+            _told.add(str(error))
+            logger.warning("%s config.update('hints', False) silences this.", error)
+    except Exception as error:  # a hint must not fail what is right
+        logger.debug("keys were not followed: %r", error)

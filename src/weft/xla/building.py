@@ -18,6 +18,7 @@ from weft.options import config
 from weft.passes import run_passes
 from weft.passes.dce import used_inputs
 from weft.watch import events
+from weft.watch.key_reuse import hint_reuse
 from weft.watch.progress import run_reporting
 from weft.xla.compile import Executable, compile_text
 from weft.xla.foreign import ForeignExecutable
@@ -49,6 +50,7 @@ class LoweredProgram(NamedTuple):
     placement: Placement
     kept: list[bool]  # which arguments it takes
     consts: list  # what is passed before them
+    staged: Jaxpr  # as it was before the passes
 
     def compile(self, settings: Sequence[tuple[str, Any]] = ()) -> Executable:
         """The executable. `settings` are XLA flags.
@@ -56,21 +58,25 @@ class LoweredProgram(NamedTuple):
         Over a mesh, the compiler chooses the shardings of parameters and results that have none
         yet; what it chose is read from the executable.
         """
-        module, jaxpr, placement, kept, consts = self
+        module, jaxpr, placement, kept, consts, staged = self
         passed = consts, None if all(kept) else kept, module.host_calls
         calls = len(module.host_calls)
         make_executable: Callable[..., Executable] = Executable
         if module.foreign_calls:
             make_executable = functools.partial(ForeignExecutable, module.foreign_calls)
         if not placement.partitioned:
-            loaded = compile_text(module.text, placement, settings, calls)
+            loaded, how = compile_text(module.text, placement, settings, calls)
+            if how == "compiled" and config.hints:
+                hint_reuse(staged)
             if module.origins:
                 keep_located(loaded, module.origins)
             return make_executable(loaded, jaxpr, placement, *passed)
         before = [placement.whole] if calls else []  # the number of the run
         given = [*before, *module.parameters], module.results
         free = [s is None for s in given[0]], [s is None for s in given[1]]
-        loaded = compile_text(module.text, placement, settings, calls, free)
+        loaded, how = compile_text(module.text, placement, settings, calls, free)
+        if how == "compiled" and config.hints:
+            hint_reuse(staged)
         if module.origins:
             keep_located(loaded, module.origins)
         # None for one device, and for no values None or one sharding
@@ -108,7 +114,7 @@ def lower_program(
             )
         if v.aval.size >= 2**53:  # of 16 bytes or fewer: no processor has more than 57 address bits
             check_extent(v.aval.shape, v.aval.dtype, 57)
-    jaxpr = run_passes(jaxpr, spec.passes, spec.name)
+    staged, jaxpr = jaxpr, run_passes(jaxpr, spec.passes, spec.name)
     used = [True] * len(jaxpr.invars) if spec.keep_unused else used_inputs(jaxpr)
     n = len(consts)
     written, passed, taken = {}, [], []  # variables: of consts in the text, and of parameters
@@ -135,7 +141,7 @@ def lower_program(
         module = lower_module(jaxpr, *given)
     seconds = time.perf_counter() - start
     events.record_work(events.LOWER, seconds, fun_name=f"jit({spec.name})")
-    return LoweredProgram(module, jaxpr, placement, kept, passed)
+    return LoweredProgram(module, jaxpr, placement, kept, passed, staged)
 
 
 def is_small(const: Any) -> bool:

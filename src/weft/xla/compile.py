@@ -47,8 +47,8 @@ def compile_text(
     settings: Sequence[tuple[str, Any]] = (),
     host_calls: int = 0,
     chosen: tuple[Sequence[bool], Sequence[bool]] = ((), ()),
-) -> Any:
-    """The loaded executable of a module, from the disk cache where it is known there.
+) -> tuple[Any, str]:
+    """The loaded executable of a module, and where it comes from: the disk cache, if known there.
 
     `settings` are XLA flags; `host_calls` is how many Python functions it calls, which the
     executable knows by index alone. Over a mesh, `chosen` says for each parameter and each result
@@ -69,7 +69,7 @@ def compile_text(
     events.record_work(events.COMPILE, seconds, fun_name=f"jit({name})")
     if config.log_compiles:
         logger.warning("%s %s in %.1f ms", how, name, seconds * 1e3)
-    return loaded
+    return loaded, how
 
 
 def compile_options(
@@ -98,7 +98,7 @@ def compile_options(
 
 
 def load_or_compile(text: str, devices: tuple, options: Any, host_calls: int) -> tuple[Any, str]:
-    """The loaded executable, and where it comes from, for the log."""
+    """The loaded executable, and where it comes from."""
     listed = device_list(*devices)
     entries = [[make_entry(i) for i in range(host_calls)]] if host_calls else []
     if not config.enable_compilation_cache:

@@ -13,7 +13,7 @@ import numpy as np
 
 from weft.core.aval import words_of
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs, subjaxprs
-from weft.core.source import SourceInfo, source_line
+from weft.core.source import SourceInfo, user_frames
 from weft.core.trace import get_traceback
 from weft.mesh.client import platform_of
 from weft.options import config
@@ -161,6 +161,9 @@ def join_attrs(one: str, other: str) -> str:
     return f"{one}, {other}" if one and other else one or other
 
 
+_warned: dict = {}  # of donated buffers, what was said of which line
+
+
 def alias_attributes(
     jaxpr: Jaxpr, donated: Sequence[int], parameters: Sequence[Any], results: Sequence[Any]
 ) -> list[str]:
@@ -185,12 +188,15 @@ def alias_attributes(
         else:
             free.remove(fit)
             attrs[i] = f"tf.aliasing_output = {fit} : i32"
-    if unused:
-        place = source_line(get_traceback()) or "an unknown line"
-        warnings.warn(
+    if unused and config.hints:
+        frames = user_frames(get_traceback())
+        place = (frames[0].file_name, frames[0].line_num) if frames else ("an unknown file", 0)
+        warnings.warn_explicit(
             f"Some donated buffers were not usable: {', '.join(map(str, unused))}, for no result "
-            f"that is left has the type, in the program called at {place}. Hint: drop them from "
-            "donate_argnums.",
-            stacklevel=2,
+            "that is left has the type. Hint: drop them from donate_argnums; "
+            "config.update('hints', False) silences this.",
+            UserWarning,
+            *place,
+            registry=_warned,
         )
     return attrs
