@@ -406,24 +406,53 @@ TESTED_IN = {
 # Tables that are also of files with a mirror: the same rule of many primitives, functions whose
 # parts are in a file of their own, programs that need eight devices to say anything.
 ALSO_TESTED_IN = {
+    "api/test_arguments.py": "api/functions.py",
     "api/test_cache_misses.py": "api/bodies.py api/jit.py",
+    "api/test_callbacks.py": "control/effects.py",
+    "api/test_checkpoint.py": "control/remat.py",
+    "api/test_composite.py": "xla/hlo.py",
+    "api/test_custom_rules.py": "control/custom.py",
+    "api/test_grad.py": "transforms/jvp.py transforms/transpose.py",
+    "api/test_stages.py": "xla/compile.py",
+    "control/test_reversal.py": "control/loop.py",
+    "experimental/test_checkify.py": (
+        "control/call.py control/checks.py control/loop.py control/loop_bodies.py "
+        "control/mapped.py primitives/checks.py primitives/dynamic_slicing.py "
+        "primitives/elementwise.py primitives/indexing.py transforms/check.py"
+    ),
+    "experimental/test_jet.py": "control/carry.py control/cond.py control/custom.py",
+    "faults/test_processes.py": "xla/compile.py",
     "interpreters/test_defining.py": "interpreters/batching.py interpreters/partial_eval.py",
+    "jaxpr/test_reader.py": "control/effects.py primitives/collective.py primitives/constant.py",
     "mesh/test_plugins.py": "mesh/client.py",
     "numpy/test_indexing.py": "numpy/index_plans.py",
     "numpy/test_linalg.py": "numpy/systems.py",
     "numpy/test_manipulation.py": "numpy/editing.py",
-    "numpy/test_refs.py": "api/programs.py",
-    "parallel/on8/test_arrays.py": "api/devices.py",
-    "parallel/on8/test_shard_map.py": (
-        "api/bodies.py api/while_loop.py control/loop.py control/loop_bodies.py"
+    "numpy/test_refs.py": (
+        "api/functions.py api/grad.py api/programs.py control/call.py control/cond.py "
+        "control/loop.py control/scan.py"
     ),
-    "parallel/on8/test_sharding.py": "mesh/spec.py",
+    "parallel/on8/test_arrays.py": "api/devices.py",
+    "parallel/on8/test_collectives.py": (
+        "api/collectives.py primitives/collective.py primitives/copies.py"
+    ),
+    "parallel/on8/test_jit_sharding.py": "xla/compile.py xla/hlo.py xla/lower.py xla/placement.py",
+    "parallel/on8/test_shard_map.py": (
+        "api/bodies.py api/cond.py api/while_loop.py control/carry.py control/loop.py "
+        "control/loop_bodies.py core/primitive.py core/stage.py transforms/jvp.py"
+    ),
+    "parallel/on8/test_sharding.py": "mesh/client.py mesh/spec.py",
     "parallel/test_processes.py": "api/pmap.py",
     "primitives/test_checks.py": (
         "control/cond.py primitives/dynamic_slicing.py transforms/check.py"
     ),
     "primitives/test_linalg.py": "primitives/eigen.py primitives/factorizations.py",
     "scipy/test_special.py": "primitives/special/gamma.py",
+    "test_errors.py": (
+        "api/arguments.py core/aval.py core/pretty.py core/stage.py primitives/families.py "
+        "transforms/batch.py xla/array.py"
+    ),
+    "watch/test_overflow.py": "watch/observer.py",
 }
 
 

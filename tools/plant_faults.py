@@ -383,7 +383,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=200, help="faults to plant")
     parser.add_argument("--seed", type=int, default=0, help="of the drawing of faults")
     parser.add_argument("--jobs", type=int, default=2, help="copies that run side by side")
-    parser.add_argument("--only", default="", help="draw from files whose path begins so")
+    parser.add_argument("--only", nargs="*", default=[""], help="draw from files that begin so")
     parser.add_argument("--again", type=Path, help="a report: plant what passed there instead")
     parser.add_argument("--skip", nargs="*", default=[], help="files not to draw from")
     parser.add_argument(
@@ -392,7 +392,9 @@ def main() -> None:
     options = parser.parse_args()
 
     homes = find_tests()
-    files = [f for f in sorted(homes) if f.startswith(options.only) and f not in options.skip]
+    files = [
+        f for f in sorted(homes) if f.startswith(tuple(options.only)) and f not in options.skip
+    ]
     everything = [fault for file in files for fault in list_faults(PACKAGE / file)]
     drawn = random.Random(options.seed).sample(everything, min(options.count, len(everything)))
     if options.again:

@@ -1,14 +1,28 @@
-"""Operands that do not fit: every operation refuses them, in its own name, and shows types."""
+"""Operands that do not fit: every operation refuses them, in its own name, and shows types.
 
+What is said word by word, and what each primitive says of types and parameters a little different
+from those of its rows in cases_*.py, stands in tests/golden/refusals.txt:
+`python -m tests.primitives.test_errors` writes it anew, and with a name of a primitive prints all
+that is said of it.
+"""
+
+import collections
 import inspect
 import re
+import sys
+import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import weft.numpy as jnp
+from tests.primitives.cases import SHORT, all_cases
 from weft import jit, lax
+from weft.core.aval import typeof
+from weft.core.jaxpr import Literal
 from weft.core.primitive import Primitive
+from weft.core.stage import stage
 from weft.errors import DtypeError, IndexingError, ShapeError
 
 A, B, V = jnp.ones((2, 3)), jnp.ones((4, 5)), jnp.ones(3)
@@ -183,6 +197,117 @@ WRONG = {
     "unstack": [lambda: lax.unstack(A, 7), lambda: lax.unstack(1.0)],
 }
 
+# More ways of theirs to fail: parameters of the wrong kind, or that do not go together.
+KEYS, PARTS = jnp.zeros((2, 2), np.uint32), lax.RaggedDotDimensionNumbers
+CELLS = jnp.zeros((2, 1), np.int32)
+UNFIT = [
+    lambda: lax.bitcast_convert_type(jnp.ones((2, 3), np.int8), np.int32),
+    lambda: lax.broadcast_in_dim(A, 2, (0,)),
+    lambda: lax.broadcast_in_dim(A, (2, 3), (0, 1, 2)),
+    lambda: lax.conv_general_dilated(IMG, V, (1, 1), "SAME"),
+    lambda: lax.conv_general_dilated(IMG, KER, (1, 1), ((0, 0), 1)),
+    lambda: lax.conv_general_dilated(
+        IMG, KER, (1, 1), "SAME", dimension_numbers=("NC", "OI", "NC")
+    ),
+    lambda: lax.conv_general_dilated(IMG, KER, 1, "SAME"),
+    lambda: lax.conv_general_dilated(IMG, KER, (1, 1), "SAME", feature_group_count=3),
+    lambda: lax.conv_general_dilated(IMG, KER, (1, 1), "SAME", batch_group_count=2),
+    lambda: lax.dot_general(A, A, 5),
+    lambda: lax.dot_general(A, A, (((1,), (1,)), ((), ())), precision="many"),
+    lambda: lax.dynamic_slice(A, 5, (1, 1)),
+    lambda: lax.dynamic_slice(A, (0, 0), (1, 1), allow_negative_indices=(True,)),
+    lambda: lax.dynamic_slice(A, (0, 0), (1, 1), allow_negative_indices="no"),
+    lambda: lax.dynamic_slice(A, (0, 0), 1),
+    lambda: lax.dynamic_update_slice(A, A, (0, 0, 0)),
+    lambda: lax.expand_dims(A, (0, 0)),
+    lambda: lax.expand_dims(A, 0.5),
+    lambda: lax.fft(A, "sine", (3,)),
+    lambda: lax.fft(CPX, "RFFT", (3,)),
+    lambda: lax.fft(CPX, "FFT", (1, 1, 2, 3)),
+    lambda: lax.fft(CPX, "IRFFT", (3,)),
+    lambda: lax.full((2, 3), 1j, np.float32),
+    lambda: lax.full((2, 0.5), 1.0),
+    lambda: lax.full_like(A, "x"),
+    lambda: lax.gather(A, CELLS, gd, (1, 1), mode="near"),
+    lambda: lax.gather(A, CELLS, (1, 2), (1, 1)),
+    lambda: lax.gather(A, CELLS, gd, 1),
+    lambda: lax.gather(A, CELLS, gd, (3, 1)),
+    lambda: lax.index_take(A, (jnp.zeros(2, np.int32),), (0, 1)),
+    lambda: lax.index_take(A, 5, (0,)),
+    lambda: lax.integer_pow(A, "2"),
+    lambda: lax.iota(np.int32, 0.5),
+    lambda: lax.iota(np.bool_, 3),
+    lambda: lax.pad(A, 0.0, 5),
+    lambda: lax.pad(A, 0.0, [(0, 0), (0, 0)]),
+    lambda: lax.pad(A, 0.0, [(0, 0, -1)] * 2),
+    lambda: lax.pow(CPX, jnp.ones(3, np.int32)),
+    lambda: lax.ragged_dot_general(A, A, CELLS[:, 0], 5),
+    lambda: lax.ragged_dot_general(A, A, CELLS[:, 0], PARTS((((1,), (1,)), ((), ())), (0, 1), ())),
+    lambda: lax.ragged_dot_general(A, A, CELLS[0, 0], PARTS((((1,), (1,)), ((), ())), (0,), ())),
+    lambda: lax.ragged_dot_general(A, A, A, PARTS((((1,), (1,)), ((), ())), (0,), ())),
+    lambda: lax.ragged_dot_general(A, A, CELLS[:, 0], PARTS((((1,), (1,)), ((), ())), (0,), ())),
+    lambda: lax.reduce(A, 0.0, lax.add, 0.5),
+    lambda: lax.reduce_precision(A, 8, -1),
+    lambda: lax.reduce_precision(A, 8, 2.5),
+    lambda: lax.reduce_window(A, 0.0, lax.add, (1, 1), padding="all"),
+    lambda: lax.reduce_window(A, 0.0, lax.add, (0, 1)),
+    lambda: lax.reduce_window(A, 0.0, lax.add, 2),
+    lambda: lax.reduce_window_shape_tuple((3,), (2,), (1,), ((0,),)),
+    lambda: lax.reshape(A, (6,), dimensions=(0, 0)),
+    lambda: lax.reshape(A, "ab"),
+    lambda: lax.rev(A, "ab"),
+    lambda: lax.rng_bit_generator(KEYS[0], (2,), algorithm=7),
+    lambda: lax.rng_bit_generator(KEYS[0], (2**31,)),
+    lambda: lax.rng_uniform(V, V, (3,)),
+    lambda: lax.scatter(A, CELLS, V, 5),
+    lambda: lax.scatter_add(
+        A, CELLS, jnp.ones((2, 4)), lax.ScatterDimensionNumbers((1,), (0,), (0,))
+    ),
+    lambda: lax.scatter_add(A, CELLS, V, lax.ScatterDimensionNumbers((1,), (0,), (0, 1))),
+    lambda: lax.scatter_add(
+        A, CELLS, jnp.ones((3, 3)), lax.ScatterDimensionNumbers((1,), (0,), (0,))
+    ),
+    lambda: lax.scatter_apply(A, CELLS, 5, sd),
+    lambda: lax.scatter_apply(A, CELLS, lambda x: x > 0, sd),
+    lambda: lax.slice(A, 0, 1),
+    lambda: lax.slice(A, (0, 0), (0.5, 1)),
+    lambda: lax.sort(A, "first"),
+    lambda: lax.sort((A,), num_keys=0),
+    lambda: lax.split(A, (1, 1), 0.5),
+    lambda: lax.top_k(A, -1),
+    lambda: lax.top_k(A, 1.5),
+    lambda: lax.top_k(A, 1, axis=5),
+    lambda: lax.Tolerance(),
+    lambda: lax.Tolerance(atol=-1.0, rtol=2.0),
+    lambda: lax.convert_element_type(np.array(["a"]), np.float32),
+    lambda: lax.add(A, "a"),
+    lambda: lax.add(A, 1j),
+    lambda: lax.add(INT, 2**40),
+    lambda: lax.linalg.qdwh(A),
+    lambda: lax.linalg.qdwh(A.T, eps=2.0),
+    lambda: lax.linalg.qdwh(A.T, eps="small"),
+    lambda: lax.linalg.qdwh(A.T, dynamic_shape=(1, 2, 3)),
+    lambda: lax.linalg.qdwh(V),
+    lambda: lax.linalg.cholesky(A),
+    lambda: lax.linalg.eigh(INT[:, :2]),
+    lambda: lax.linalg.eigh(A[:, :2], subset_by_index=(0, 5)),
+    lambda: lax.linalg.eigh(A[:, :2], subset_by_index=(1, 1)),
+    lambda: lax.linalg.householder_product(A, B),
+    lambda: lax.linalg.lu_pivots_to_permutation(CELLS[:, 0], 1),
+    lambda: lax.linalg.lu_pivots_to_permutation(A, 3),
+    lambda: lax.linalg.ormqr(A, V, A),
+    lambda: lax.linalg.qr(V),
+    lambda: lax.linalg.svd(A, full_matrices=True, subset_by_index=(0, 1)),
+    lambda: lax.linalg.svd(A, full_matrices=False, subset_by_index=(0, 9)),
+    lambda: lax.linalg.symmetric_product(A, V),
+    lambda: lax.linalg.symmetric_product(A, B),
+    lambda: lax.linalg.triangular_solve(A, A),
+    lambda: lax.linalg.triangular_solve(A[:, :2], B),
+    lambda: lax.linalg.tridiagonal(A),
+    lambda: lax.linalg.tridiagonal_solve(V, V, V, V),
+    lambda: lax.linalg.tridiagonal_solve(V, V, V[:2], A.T),
+]
+
 # Functions of sizes alone, or that take whatever there is.
 TAKE_ANYTHING = {
     "create_token",
@@ -265,7 +390,96 @@ def test_an_operand_that_is_no_array(name):
     assert "got a str" in refused(lambda: jit(lambda x: fun("x"))(1.0), DtypeError)
 
 
-@pytest.mark.parametrize("name", sorted(WRONG))
-def test_calls_that_must_fail(name):
-    for code in WRONG[name]:
-        refused(code)
+# --- types and parameters a little different from those of a row ----------------------------------
+
+GOLDEN = Path(__file__).parents[1] / "golden/refusals.txt"
+
+
+def other_types(aval):
+    shape = aval.shape
+    shapes = [(*shape, 2)]
+    if shape:
+        shapes += [shape[:-1], (*shape[:-1], shape[-1] + 1), (shape[0] + 1, *shape[1:])]
+    kinds = [np.dtype(d) for d in (np.bool_, np.int32, np.float32, np.complex64)]
+    return [
+        *(aval.update(shape=s) for s in dict.fromkeys(shapes)),
+        *(aval.update(dtype=d) for d in kinds if d != aval.dtype),
+    ]
+
+
+def other_values(x):
+    """A parameter with one of its numbers changed, or with one more or less."""
+    if isinstance(x, bool | int):
+        return [not x] if isinstance(x, bool) else [x + 1, 7, -1]
+    if not isinstance(x, tuple):
+        return []
+    make = getattr(type(x), "_make", tuple)
+    found = [] if make is not tuple else [(*x, x[-1] if x else 0), *([x[:-1]] if x else [])]
+    return found + [
+        make((*x[:i], new, *x[i + 1 :])) for i, y in enumerate(x) for new in other_values(y)
+    ]
+
+
+def find_equation(jaxpr, prim):
+    for eqn in jaxpr.eqns:
+        inner = [p for p in eqn.params.values() if hasattr(p, "eqns")]
+        found = [eqn] if eqn.primitive is prim else [find_equation(p, prim) for p in inner]
+        if found := next(filter(None, found), None):
+            return found
+    return None
+
+
+def outcome(prim, avals, params):
+    """The types of the results, or the error; for one that is not ours, only that there is one."""
+    try:
+        return ", ".join(map(str, prim.abstract_eval(*avals, **params)))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}" if "; got " in str(error) else "Exception"
+
+
+def outcomes_of(case):
+    """What the type rule of a row's primitive says, as it is and with one thing changed."""
+    xs = [typeof(x) for x in case.arrays(SHORT[case.dtypes.split()[0]])]
+    eqn = find_equation(stage(case.apply, xs)[0], case.prim)
+    if eqn is None:  # bound only where there are names of axes
+        return []
+    avals = [typeof(v.val) if isinstance(v, Literal) else v.aval for v in eqn.invars]
+    calls = [(avals, eqn.params)]
+    for i, aval in enumerate(avals):
+        calls += [([*avals[:i], a, *avals[i + 1 :]], eqn.params) for a in other_types(aval)]
+    for key, value in eqn.params.items():
+        calls += [(avals, {**eqn.params, key: new}) for new in other_values(value)]
+    return [outcome(case.prim, *call) for call in calls]
+
+
+def describe_refusals():
+    """A line of what each primitive says, and how often, with a digest of all; then calls."""
+    said = collections.defaultdict(list)
+    for case in all_cases():
+        said[case.prim.name] += outcomes_of(case)
+    for name, outs in sorted(said.items()):
+        stems = collections.Counter(x.partition("; got ")[0] for x in outs if "Error: " in x)
+        yield f"{name}: {len(outs)} calls, {zlib.crc32(chr(10).join(outs).encode()):08x}"
+        yield from (f"    {n} {stem}" for stem, n in sorted(stems.items()))
+    for name in sorted(WRONG):
+        yield from (f"{name}() {refused(code)}" for code in WRONG[name])
+    for code in UNFIT:
+        with pytest.raises((TypeError, ValueError, OverflowError, IndexError)) as info:
+            code()
+        yield f"{type(info.value).__name__}: {info.value}"
+
+
+def test_what_is_said_of_types_that_do_not_fit():
+    """Where a digest alone differs: `git stash` tells what was said before, see above."""
+    known = GOLDEN.read_text().splitlines()
+    found = [" ".join(line.split("\n")) for line in describe_refusals()]
+    assert [*found] == known
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        print(
+            *[x for c in all_cases() if c.prim.name in sys.argv for x in outcomes_of(c)], sep="\n"
+        )
+    else:
+        GOLDEN.write_text("".join(" ".join(x.split("\n")) + "\n" for x in describe_refusals()))

@@ -232,8 +232,9 @@ def pad(
         padding_value = layout.literal(padding_value, typeof(operand).dtype)
     what = "(low, high, interior) for each axis"
     config = families.check_parameter(
-        "pad", "padding_config", padding_config, what, lambda c: tuple(map(families.index_tuple, c))
-    )
+        "pad", "padding_config", padding_config, what,
+        lambda c: tuple([(low, high, step) for low, high, step in map(families.index_tuple, c)]),
+    )  # fmt: skip
     return pad_p.apply(operand, padding_value, padding_config=config)[0]
 
 
