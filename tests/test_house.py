@@ -133,7 +133,7 @@ def test_files_and_functions_are_short():
 
 
 # Physical lines. A design note that says what was tried instead raises one.
-BUDGETS = {("core", "transforms"): 4000, ("xla",): 4000, ("control",): 3600, (): 86400}
+BUDGETS = {("core", "transforms"): 4060, ("xla",): 4000, ("control",): 3600, (): 90300}
 
 
 @pytest.mark.parametrize("folders", BUDGETS, ids=lambda f: "+".join(f) or "all")
@@ -290,7 +290,7 @@ def overridable_members() -> set[str]:
 
 def test_a_primitive_has_few_members():
     members = overridable_members()
-    assert len(members) <= 21, f"{len(members)} members: {', '.join(sorted(members))}"
+    assert len(members) <= 22, f"{len(members)} members: {', '.join(sorted(members))}"
 
 
 def test_every_primitive_class_is_documented_and_overrides_no_final_method():

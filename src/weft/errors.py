@@ -27,7 +27,7 @@ __all__ = [
     "InconclusiveDimensionOperation", "IndexingError", "JAXIndexError", "JAXTypeError",
     "JaxRuntimeError", "JaxprTypeError", "KeyReuseError", "LeakedTracerError", "MissingRule",
     "MutationError", "NonConcreteBooleanIndexError", "ParseError", "ProcessFailureError",
-    "PytreeError", "RefError", "ShapeError", "TracerArrayConversionError",
+    "PytreeError", "RefError", "ShapeError", "ShardingTypeError", "TracerArrayConversionError",
     "TracerBoolConversionError", "TracerError", "TracerIntegerConversionError",
     "TypePromotionError", "UnboundAxisError", "UnexpectedTracerError",
 ]  # fmt: skip
@@ -36,6 +36,10 @@ __dir__ = list_public(__name__)
 
 class ShapeError(TypeError, ValueError):
     """Shapes, axes or sizes of operands do not fit together."""
+
+
+class ShardingTypeError(TypeError, ValueError):
+    """How operands lie over the explicit axes of a mesh does not fit, or leaves results open."""
 
 
 class DtypeError(TypeError):

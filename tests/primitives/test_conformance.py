@@ -142,7 +142,7 @@ NO_ROW = {
     "primitives.refs": "on references, which are no arrays: tests/numpy/test_refs.py",
     "passes.physical": "on the words of keys only: tests/passes/test_physical.py",
     "Member of scipy/special": "tests/scipy/test_special.py, against SciPy and mpmath",
-    "all_gather_invariant pvary psum_invariant": DEVICES,
+    "all_gather_invariant pvary psum_invariant reshard": DEVICES,
     "check": "raises, and has no result: tests/primitives/test_checks.py",
     "constant": "has no operand; small arrays that programs close over: tests/api/test_jit.py",
     "layout_constraint xla_metadata_value": "tests/experimental/test_annotations.py",

@@ -17,6 +17,7 @@ from weft.errors import ShapeError
 from weft.mesh.client import Device
 from weft.mesh.sharding import Index, Sharding, SingleDeviceSharding, check_divisible
 from weft.mesh.spec import PartitionSpec
+from weft.mesh.typed import typed_for
 from weft.primitives.families import index_tuple
 from weft.pytrees import broadcast_prefix, flatten, unflatten
 from weft.xla.array import ArrayImpl, KeyArray, array_of_type, host_view, put
@@ -133,7 +134,7 @@ def make_array_from_single_device_arrays(
     weak = bool(arrays) and all(x.weak_type for x in arrays)
     aval = ShapedArray(shape, kinds.pop(), weak)
     parts = [by_device[d] for d in local]
-    return ArrayImpl(aval, sharding, parts, committed=True, _skip_checks=True)
+    return ArrayImpl(typed_for(aval, sharding), sharding, parts, committed=True, _skip_checks=True)
 
 
 def make_array_from_process_local_data(

@@ -231,6 +231,10 @@ class MappedFunction:
     def check_bound(self, leaves: Sequence[Any], shardings: Sequence[Any]) -> None:
         """Nothing: arguments that are bound elsewhere are moved."""
 
+    def type_arguments(self, fun: Any, in_tree: Any, avals: Any) -> Any:
+        """The types of arguments: those of values that lie anywhere."""
+        return avals
+
     def find_shardings(self, program: StagedProgram) -> tuple[tuple, tuple]:
         """Each mapped argument along its axis, the others whole on each device."""
         structs = map(ShapeDtypeStruct.of, program.in_avals)

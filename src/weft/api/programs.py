@@ -218,6 +218,8 @@ def stage_program(
 ) -> StagedProgram:
     """Run a function on tracers. `shardings` are those requested, if any."""
     start = time.perf_counter()
+    if shardings is not None:
+        avals = shardings.type_arguments(fun, in_tree, avals)
     hidden = {i: zeros(a) for i, a in enumerate(avals) if a.dtype == dtypes.float0}
     flat = FlatFun(fun, in_tree, op, float0=hidden)
     names = lambda: drop_positions(argument_origins(fun, in_tree, op), hidden)

@@ -35,7 +35,8 @@ class ShapeDtypeStruct:
     @classmethod
     def of(cls, aval: ShapedArray) -> ShapeDtypeStruct:
         """The struct of a type."""
-        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
+        lies = aval.sharded and aval.sharded.named
+        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=lies)
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
@@ -45,7 +46,8 @@ class ShapeDtypeStruct:
     @property
     def aval(self) -> ShapedArray:
         """The type, as traced functions see it."""
-        return ShapedArray(self.shape, dtypes.canonicalize(self.dtype), self.weak_type)
+        dtype = dtypes.canonicalize(self.dtype)
+        return ShapedArray(self.shape, dtype, self.weak_type, sharding=self.sharding)
 
     @property
     def ndim(self) -> int:

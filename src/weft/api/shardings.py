@@ -12,9 +12,10 @@ from weft.api.functions import argument_origins, leaf_names
 from weft.api.programs import StagedProgram
 from weft.core.aval import ShapedArray, typeof
 from weft.mesh.client import Device
-from weft.mesh.mesh import AbstractMesh, Mesh, get_mesh
+from weft.mesh.mesh import AbstractMesh, Mesh, get_abstract_mesh, get_mesh
 from weft.mesh.sharding import NamedSharding, Sharding, check_divisible, sharding_on
 from weft.mesh.spec import PartitionSpec
+from weft.mesh.typed import typed_as
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, unflatten
 from weft.xla.layouts import Format
 from weft.xla.placement import bound_to
@@ -48,15 +49,23 @@ class RequestedShardings(NamedTuple):
 
     def find_shardings(self, program: StagedProgram) -> tuple[tuple, tuple]:
         """Those of all arguments and all results of a program, flat; () for none."""
-        in_tree, out_tree = program.in_tree, program.out_tree
-        tree = flatten(unflatten(in_tree, range(in_tree.num_leaves))[0])[1]
-        count = tree.num_leaves  # of positional arguments
-        names: Callable = lambda: argument_origins(program.fun, in_tree)[:count]
-        ins = self.fit("in_shardings", self.arguments, tree, program.in_avals[:count], names)
-        if ins:
-            ins += (None,) * (len(program.in_avals) - count)
+        out_tree = program.out_tree
+        ins = self.of_arguments(program.fun, program.in_tree, program.in_avals)
         names = lambda: leaf_names("the result", out_tree)
         return ins, self.fit("out_shardings", self.results, out_tree, program.out_avals, names)
+
+    def of_arguments(self, fun: Callable, in_tree: PyTreeDef, avals: Sequence) -> tuple:
+        """Those of all arguments, flat; () for none."""
+        tree = flatten(unflatten(in_tree, range(in_tree.num_leaves))[0])[1]
+        count = tree.num_leaves  # of positional arguments
+        names: Callable = lambda: argument_origins(fun, in_tree)[:count]
+        ins = self.fit("in_shardings", self.arguments, tree, avals[:count], names)
+        return ins and ins + (None,) * (len(avals) - count)
+
+    def type_arguments(self, fun: Callable, in_tree: PyTreeDef, avals: Sequence) -> list:
+        """The types of arguments that lie so."""
+        ins = self.of_arguments(fun, in_tree, avals) or (None,) * len(avals)
+        return list(map(typed_as, avals, ins))
 
     def fit(
         self,
@@ -121,6 +130,10 @@ def as_sharding(op: str, what: str, x: Any, value: Any = None) -> Any:
         return x if found is None else NamedSharding(found, x.spec, memory_kind=x.memory_kind)
     if not isinstance(x, PartitionSpec):
         return x
+    if mesh.empty:
+        mesh = get_abstract_mesh()
+    if mesh.empty and (lies := typeof(value).sharded if hasattr(value, "aval") else None):
+        mesh = getattr(getattr(value, "sharding", None), "mesh", lies.mesh)
     if mesh.empty:
         raise ValueError(
             f"{op}: {what} must hold shardings where no mesh is in scope; got {x}. "

@@ -15,8 +15,8 @@ from weft.core.aval import typeof
 from weft.core.primitive import Body, Linear, Zero, mark_moving
 from weft.options import config
 from weft.passes.dce import dce_jaxpr
-from weft.primitives.elementwise import subtract_tangents
 from weft.primitives.layout import batched_at_front, instantiate
+from weft.primitives.matrices import subtract_tangents
 from weft.transforms.batch import batch_jaxpr
 from weft.transforms.check import skip_checks
 from weft.transforms.jvp import jvp_jaxpr

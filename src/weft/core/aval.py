@@ -44,14 +44,15 @@ class ShapedArray(AbstractValue):
     axis.
 
     `varying`, in a program that each device of a mesh runs for itself, says along which axes of the
-    mesh the values may differ; None: they do not. It is opaque here (primitives/collective.py).
-    Interned: equal types are the same object. Prints as in jaxprs, `f32[3,4]`. The last three
-    parameters of JAX's are taken and change nothing; numpy/methods.py lets them be read.
+    mesh the values may differ; None: they do not. `sharded` says how the value is split over the
+    explicit axes of a mesh; None: it is whole. Both are opaque here (primitives/varying.py,
+    mesh/typed.py). Interned: equal types are the same object. Prints as in jaxprs, `f32[8@x,4]`.
+    `sharding` is JAX's way to give `sharded`; the last two parameters are taken and change nothing.
     """
 
     __slots__ = (
-        "__weakref__", "_tangent", "_text", "dtype", "hlo", "ndim", "physical", "shape", "size",
-        "varying", "weak_type",
+        "__weakref__", "_tangent", "_text", "dtype", "hlo", "ndim", "physical", "shape", "sharded",
+        "size", "varying", "weak_type",
     )  # fmt: skip
 
     shape: tuple[int, ...]
@@ -59,6 +60,7 @@ class ShapedArray(AbstractValue):
     weak_type: bool
     physical: ShapedArray
     varying: Any
+    sharded: Any
     ndim: int
     size: int
     hlo: str  # the StableHLO type of the buffer, `tensor<3x4xf32>`
@@ -66,20 +68,25 @@ class ShapedArray(AbstractValue):
     _tangent: ShapedArray | None
 
     def __new__(
-        cls, shape: Any, dtype: Any, weak_type: bool = False, varying: Any = None, *,
+        cls, shape: Any, dtype: Any, weak_type: bool = False, varying: Any = None,
+        sharded: Any = None, *,
         sharding: Any = None, manual_axis_type: Any = None, memory_space: Any = None,
     ) -> ShapedArray:  # fmt: skip
+        if sharding is not None:
+            sharded = getattr(sharding, "_in_types", lambda ndim: None)(len(shape))
         try:
-            return _INTERNED[shape, dtype, weak_type, varying]
+            return _INTERNED[shape, dtype, weak_type, varying, sharded]
         except (KeyError, TypeError):
-            return cls._intern(shape, dtype, weak_type, varying)
+            return cls._intern(shape, dtype, weak_type, varying, sharded)
 
     @classmethod
-    def _intern(cls, shape: Any, dtype: Any, weak_type: bool, varying: Any) -> ShapedArray:
+    def _intern(
+        cls, shape: Any, dtype: Any, weak_type: bool, varying: Any, sharded: Any
+    ) -> ShapedArray:
         shape = tuple([d if type(d) is int else as_size(d) for d in shape])
         words = getattr(dtype, "words", None)  # of an element of an extended dtype
         dtype = np.dtype(dtype) if words is None else dtype
-        key = (shape, dtype, bool(weak_type), varying)
+        key = (shape, dtype, bool(weak_type), varying, sharded)
         found = _INTERNED.get(key)
         if found is not None:
             return found
@@ -89,6 +96,7 @@ class ShapedArray(AbstractValue):
         set_slot(self, "dtype", dtype)
         set_slot(self, "weak_type", key[2])
         set_slot(self, "varying", varying)
+        set_slot(self, "sharded", sharded)
         set_slot(self, "ndim", len(shape))
         size = 1
         for d in shape:
@@ -99,7 +107,8 @@ class ShapedArray(AbstractValue):
         set_slot(self, "_text", None)
         set_slot(self, "_tangent", None)
         if words is not None:
-            physical = ShapedArray((*shape, words), dtype.words_dtype, False, varying)
+            lies = sharded and sharded.with_axis(len(shape))
+            physical = ShapedArray((*shape, words), dtype.words_dtype, False, varying, lies)
             set_slot(self, "hlo", physical.hlo)
         else:
             physical = self
@@ -112,21 +121,25 @@ class ShapedArray(AbstractValue):
         raise AttributeError(f"ShapedArray: types are immutable; use .update({name}=...).")
 
     def __reduce__(self) -> tuple:
-        return ShapedArray, (self.shape, self.dtype, self.weak_type, self.varying)
+        return ShapedArray, (self.shape, self.dtype, self.weak_type, self.varying, self.sharded)
 
     def update(self, **changes: Any) -> ShapedArray:
-        """The same type but for the given fields."""
+        """The same type but for the given fields; of another shape it is whole unless they say."""
         fields = {"shape": self.shape, "dtype": self.dtype}
         fields |= {"weak_type": self.weak_type, "varying": self.varying}
+        if "shape" not in changes:
+            fields["sharded"] = self.sharded
         return ShapedArray(**{**fields, **changes})
 
     def str_short(self, short_dtypes: bool = True) -> str:
         """`f32[3,4]`; with `short_dtypes=False`, `float32[3,4]`."""
-        if not short_dtypes:
-            return f"{self.dtype.name}[{','.join(map(str, self.shape))}]"
-        text = self._text
+        text = self._text if short_dtypes else None
         if text is None:
-            text = f"{dtypes.short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+            lies, sizes = self.sharded, ",".join(map(str, self.shape))
+            name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
+            text = f"{name}[{sizes if lies is None else lies.sized_text(self.shape)}]{lies or ''}"
+            if not short_dtypes:
+                return text
             text += str(self.varying or "")
             object.__setattr__(self, "_text", text)
         return text
@@ -147,7 +160,7 @@ class ShapedArray(AbstractValue):
         if found is None:
             dtype = dtypes.tangent_dtype(self.dtype)
             weak = self.weak_type and dtype is self.dtype
-            found = ShapedArray(self.shape, dtype, weak, self.varying)
+            found = ShapedArray(self.shape, dtype, weak, self.varying, self.sharded)
             object.__setattr__(self, "_tangent", found)
         return found
 

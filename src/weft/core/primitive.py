@@ -10,6 +10,7 @@ The rules, all optional but the first two, have one calling convention (docs/des
     impl(*args, **params)                    -> outs             run instead of compile
     checked(trace, args, params)             -> outs             run, and say what may go wrong
     refers(params)                           -> References       named axes, and devices
+    label_axes(avals, outs, **params)        -> Axes             which axes of results are whose
     pretty_params(params)                    -> params           those that are printed
     read_params(params, avals, out_avals)    -> params           the inverse; of others, None
 
@@ -131,6 +132,21 @@ class References(NamedTuple):
 
 _NO_REFERENCES = References()
 
+
+class Axes(NamedTuple):
+    """Which axes of operands and results run along each other: a label for each axis of each.
+
+    What is split over a mesh along an axis of an operand is split so along the axes of the results
+    with its label. None stands for an axis that has to be whole. `contracts`: products are summed
+    over axes that no result has. `linear`: "together" in all operands, or in "each".
+    """
+
+    operands: Sequence[Sequence]
+    results: Sequence[Sequence]
+    linear: str = ""
+    contracts: bool = False
+
+
 # Kinds of `Primitive.elements` that may be of operands of a key dtype.
 TAKE_KEYS = frozenset(("moved", "placed", "equal", "unequal", "same words"))
 
@@ -204,6 +220,10 @@ class Primitive(PrimitiveKind):
         """What this application refers to: named axes, as collectives do, and devices."""
         return _NO_REFERENCES
 
+    def label_axes(self, avals: Sequence, outs: Sequence, **params: Any) -> Axes:
+        """How results follow operands over a mesh: without a rule, all have to be whole."""
+        return Axes([(None,) * a.ndim for a in avals], [(None,) * a.ndim for a in outs])
+
     def missing(self, rule: str) -> MissingRule:
         """The error for a rule that this primitive lacks."""
         cls = type(self).__name__
@@ -245,7 +265,7 @@ def read_global(module: str, name: str) -> Any:
 
 
 def vary_results(prim: Primitive, avals: tuple, params: dict) -> list[ShapedArray]:
-    """The result types by the type rule, varying over a mesh as the operands do together."""
+    """The result types by the type rule; over a mesh they vary, and are split, as operands are."""
     outs = prim.abstract_eval(*avals, **params)
     for a in (*avals, *outs):
         if a.dtype == float0:
@@ -272,7 +292,8 @@ def vary_results(prim: Primitive, avals: tuple, params: dict) -> list[ShapedArra
     for i, a in enumerate(outs):
         if a.varying is not varying:
             outs[i] = a.update(varying=varying)
-    return outs
+    sharded = next((a.sharded for a in avals if a.sharded is not None), None)
+    return outs if sharded is None else sharded.lay_out(prim, avals, outs, params)
 
 
 def join_varying(avals: Iterable[ShapedArray]) -> Any:

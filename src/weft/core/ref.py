@@ -18,8 +18,8 @@ class AbstractRef(AbstractValue):
     """The type of a reference: that of the array, `inner_aval`. Interned; prints `Ref{f32[3]}`."""
 
     __slots__ = (
-        "__weakref__", "dtype", "inner_aval", "ndim", "physical", "shape", "size", "varying",
-        "weak_type",
+        "__weakref__", "dtype", "inner_aval", "ndim", "physical", "shape", "sharded",
+        "size", "varying", "weak_type",
     )  # fmt: skip
     inner_aval: ShapedArray
     physical: ShapedArray
@@ -34,7 +34,7 @@ class AbstractRef(AbstractValue):
             found = object.__new__(cls)
             found.inner_aval = inner_aval
             found.physical = inner_aval.physical  # not itself: programs with one are not physical
-            for name in ("dtype", "ndim", "shape", "size", "varying", "weak_type"):
+            for name in ("dtype", "ndim", "shape", "sharded", "size", "varying", "weak_type"):
                 setattr(found, name, getattr(inner_aval, name))
             found = _INTERNED.setdefault(inner_aval, found)
         return found

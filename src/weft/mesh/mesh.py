@@ -26,9 +26,9 @@ from weft.util import Record, Scope, hide_members
 class AxisType(enum.Enum):
     """Who decides how values are split over a mesh axis.
 
-    `Auto`: the compiler decides, from the shardings of the inputs. `Explicit`: the same here,
-    though in JAX it means that types carry the sharding. `Manual`: the body of a `shard_map`,
-    where each device computes on its own part.
+    `Auto`: the compiler decides, from the shardings of the inputs. `Explicit`: the types of values
+    say it, and each operation's result follows from its operands. `Manual`: the body of a
+    `shard_map`, where each device computes on its own part.
     """
 
     Auto = enum.auto()
@@ -393,7 +393,7 @@ def make_mesh(
 ) -> Mesh:
     """A mesh of the first devices (or of `devices`), with sizes `axis_shapes` and names of axes.
 
-    Axes are of type Explicit unless `axis_types` says otherwise, which here means what Auto does.
+    Axes are of type Explicit unless `axis_types` says otherwise.
 
     >>> make_mesh((1,), ("x",))
     Mesh(axis_sizes=(1,), axis_names=('x',), axis_types=(Explicit,))

@@ -409,8 +409,9 @@ class NamedSharding(_MultiDeviceSharding):
     @property
     def is_fully_replicated(self) -> bool:
         """Whether every device holds all of the array."""
-        sizes = self.mesh.shape
-        return all(sizes[n] == 1 for i in range(len(self.spec)) for n in self.spec.axes(i))
+        sizes, spec = self.mesh.shape, self.spec
+        split = [n for i in range(len(spec)) for n in spec.axes(i)]
+        return not spec.unreduced and all(sizes[n] == 1 for n in split)
 
     @property
     def replicated_axes(self) -> frozenset:
@@ -464,7 +465,8 @@ class NamedSharding(_MultiDeviceSharding):
             if open or (i < len(self.spec) and self.spec[i] is UNCONSTRAINED):
                 names.append("?")
             dims.append(f"{{{', '.join(names)}}}")
-        return f"<{mesh}, [{', '.join(dims)}]>"
+        terms = ", ".join(axis_text(n) for n in self.mesh.axis_names if n in self.spec.unreduced)
+        return f"<{mesh}, [{', '.join(dims)}]{f', unreduced={{{terms}}}' if terms else ''}>"
 
     def __reduce__(self) -> tuple:
         return _unpickle_named, (self.mesh, self.spec, self.memory_kind)
@@ -493,14 +495,10 @@ def check_spec(mesh: Any, spec: Any) -> None:
             f"NamedSharding: spec must be a PartitionSpec; got {spec!r} of type "
             f"{type(spec).__name__}. Hint: P({'' if spec is None else inner})."
         )
-    if spec.unreduced or spec.reduced:
-        raise NotImplementedError(
-            f"NamedSharding: values must be whole or split along a mesh axis; got {spec}. "
-            "Hint: lax.psum within shard_map adds up what devices hold."
-        )
     seen: set = set()
-    for i in range(len(spec)):
-        for name in spec.axes(i):
+    kinds = [spec.unreduced, spec.reduced]
+    for names in (*map(spec.axes, range(len(spec))), *kinds):
+        for name in names:
             if name not in mesh.axis_names:
                 known = ", ".join(map(repr, mesh.axis_names)) or "none"
                 raise ValueError(
@@ -511,6 +509,11 @@ def check_spec(mesh: Any, spec: Any) -> None:
                 raise ValueError(
                     f"NamedSharding: a mesh axis must split one array axis at most; got {name!r} "
                     f"twice in {spec}."
+                )
+            if names in kinds and name not in mesh.explicit_axes:
+                raise ValueError(
+                    "NamedSharding: values must be unreduced or reduced along explicit axes of a "
+                    f"mesh; got {name!r} in {spec} for {mesh}. Hint: AxisType.Explicit."
                 )
             seen.add(name)
 

@@ -23,8 +23,9 @@ class PartitionSpec:
     """Which mesh axes each axis of an array is split over; also known as `weft.P`.
 
     An entry is None (whole on every device), the name of a mesh axis, a tuple of names (split over
-    both, the first one outermost), or `P.UNCONSTRAINED`. Axes without an entry are whole. The
-    sets of axis names `unreduced` and `reduced` are kept and compared; no sharding has them.
+    both, the first one outermost), or `P.UNCONSTRAINED`. Axes without an entry are whole. Along the
+    mesh axes in the set `unreduced` each device holds a term of a sum that is still to be formed;
+    along those in `reduced` values are whole, and their cotangents unreduced.
 
     >>> P = PartitionSpec
     >>> P("x", None), P(("x", "y"))

@@ -7,7 +7,6 @@ when one is called.
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -21,9 +20,10 @@ from weft.core.source import trim_traceback
 from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError
 from weft.mesh.client import Space
-from weft.mesh.mesh import AbstractMesh
+from weft.mesh.mesh import get_abstract_mesh
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
+from weft.mesh.typed import sharded_of
 from weft.numpy import (
     choice,
     creation,
@@ -216,10 +216,11 @@ PROPERTIES = {
 }
 
 
-@functools.cache  # one for each rank
-def abstract_sharding(ndim: int) -> NamedSharding:
-    """How values lie of which the type does not say it: over no axis of no mesh."""
-    return NamedSharding(AbstractMesh((), ()), PartitionSpec(*[None] * ndim))
+def sharding_of_type(aval: ShapedArray) -> NamedSharding:
+    """How values of a type lie: whole, over the mesh in scope, where the type does not say it."""
+    if aval.sharded is not None:
+        return aval.sharded.named
+    return NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * aval.ndim))
 
 
 # Methods of arrays that ask for their memory, which a traced value has not.
@@ -262,7 +263,8 @@ def attach_methods() -> None:
         setattr(Tracer, name, refuse_method(name))
     hide_members(Tracer, f"arguments check_live concrete is_live origin owner variable {OF_VALUES}")
     hide_members(Ref, "hold owned trace")
-    ShapedArray.sharding = property(lambda self: abstract_sharding(self.ndim))  # type: ignore[attr-defined]
+    ShapedArray.sharding = property(sharding_of_type)  # type: ignore[attr-defined]
+    NamedSharding._in_types = sharded_of  # type: ignore[attr-defined]
     ShapedArray.memory_space = Space.Device  # type: ignore[attr-defined]
     AbstractRef.getitem = lambda self, ref, index: refs.get(ref, index)  # of tracers
     AbstractRef.setitem = lambda self, ref, index, value: refs.set(ref, index, value)

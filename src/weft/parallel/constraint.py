@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from weft.core.aval import typeof
 from weft.core.primitive import References
 from weft.core.ref import is_ref
 from weft.mesh.sharding import NamedSharding, check_divisible
 from weft.mesh.spec import UNCONSTRAINED, PartitionSpec
 from weft.primitives.families import LinearPrimitive
+from weft.primitives.reshard import reshard_p
 from weft.xla.array import put
 from weft.xla.eager import kernel_of
 
@@ -61,9 +63,23 @@ def constrain_values(xs: list, shardings: Sequence[Any]) -> list:
     if not shardings:
         return xs
     return [
-        x if s is None or is_ref(x) else sharding_constraint_p.apply(x, sharding=s)[0]
-        for x, s in zip(xs, shardings, strict=True)
+        x if s is None or is_ref(x) else constrain(x, s) for x, s in zip(xs, shardings, strict=True)
     ]
+
+
+def constrain(x: Any, sharding: Any) -> Any:
+    """A value with a sharding: over explicit axes of a mesh, of a type that says so."""
+    if not (isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes):
+        return sharding_constraint_p.apply(x, sharding=sharding)[0]
+    if UNCONSTRAINED in sharding.spec:  # along an explicit axis, as it is
+        aval = typeof(x)
+        have = aval.sharded.entries if aval.sharded is not None else [()] * aval.ndim
+        entries = [
+            have[i] if e is UNCONSTRAINED and i < aval.ndim else e
+            for i, e in enumerate(sharding.spec)
+        ]
+        sharding = sharding.with_spec(sharding.spec.update(partitions=entries))
+    return reshard_p.apply(x, dst_sharding=sharding)[0]
 
 
 def close_open_axes(sharding: Any) -> Any:

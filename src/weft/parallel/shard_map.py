@@ -19,6 +19,7 @@ from weft.core.primitive import Axis, Body, References
 from weft.mesh.mesh import Mesh
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
+from weft.mesh.typed import Sharded, kind_of_mesh
 from weft.parallel.constraint import insert_entry
 from weft.primitives.collective import psum_p
 from weft.primitives.constant import stage_whole
@@ -127,14 +128,22 @@ def inner_aval(
     if tracked:
         own = Varying.of(n for n in names_in_spec(spec) if n in manual)
         varying = own if varying is None else varying if own is None else varying | own
-    return aval.update(shape=shape, varying=varying)
+    sharded = aval.sharded and aval.sharded.without(manual)
+    return aval.update(shape=shape, varying=varying, sharded=sharded)
 
 
 def outer_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: tuple) -> ShapedArray:
     """The type of what the results of the devices form together."""
     shape = tuple(d * count_parts(mesh, spec, i, manual) for i, d in enumerate(aval.shape))
     varying = aval.varying
-    return aval.update(shape=shape, varying=varying and varying.without(manual))
+    inner = aval.sharded
+    explicit = [n for n in manual if n in mesh.explicit_axes]
+    entries = [
+        (*(n for n in spec.axes(i) if n in explicit), *(inner.entries[i] if inner else ()))
+        for i in range(aval.ndim)
+    ]
+    sharded = Sharded.of(kind_of_mesh(mesh), entries) if explicit or inner else None
+    return aval.update(shape=shape, varying=varying and varying.without(manual), sharded=sharded)
 
 
 # --- derivatives ----------------------------------------------------------------------------
@@ -246,8 +255,10 @@ def write_manual(
 
     def body() -> None:
         # collectives are written for the mesh, so what was written outside is not to be repeated
-        before = hlo.mesh, hlo.automatic, hlo.around, hlo.written, hlo.memo
+        before = hlo.mesh, hlo.automatic, hlo.around, hlo.written, hlo.memo, hlo.explicit
         hlo.automatic = symbol, tuple(n for n in free if n not in manual_axes)
+        if hlo.explicit is not None:
+            hlo.explicit = symbol, hlo.automatic[1]
         known_by = (*(axes or ()), *mesh.axis_names[len(axes or ()) :])
         hlo.mesh = tuple(zip(known_by, mesh.axis_sizes, strict=True))
         hlo.around, hlo.written, hlo.memo = (mesh, axes), {}, {}
@@ -255,7 +266,7 @@ def write_manual(
         if xs:
             hlo.lines.append(f"^bb0({', '.join(f'{v.name}: {v.aval.hlo}' for v in xs)}):")
         hlo.op("sdy.return", list(write(*xs)), [])
-        hlo.mesh, hlo.automatic, hlo.around, hlo.written, hlo.memo = before
+        hlo.mesh, hlo.automatic, hlo.around, hlo.written, hlo.memo, hlo.explicit = before
 
     names = ", ".join(f'"{n}"' for n in mesh.axis_names if n in manual_axes)
     outs = hlo.op(

@@ -20,7 +20,7 @@ from weft.core.jaxpr import (
     jaxprs_in_params,
     memo_jaxpr,
 )
-from weft.core.primitive import Axis, Primitive
+from weft.core.primitive import Axes, Axis, Primitive
 from weft.core.source import inner_source
 from weft.core.stage import StagedTracer, StageTrace, run_staged
 from weft.core.trace import current
@@ -40,6 +40,10 @@ class MoveAxisToEnd(Primitive):
     def abstract_eval(self, x, *, axis):
         return [x.update(shape=(*x.shape[:axis], *x.shape[axis + 1 :], x.shape[axis]))]
 
+    def label_axes(self, avals, outs, *, axis):
+        row = range(outs[0].ndim)
+        return Axes([row], [(*row[:axis], *row[axis + 1 :], axis)])
+
     def lower(self, hlo, x, *, axis):
         order = [i for i in range(x.aval.ndim) if i != axis]
         outs = self.abstract_eval(x.aval, axis=axis)
@@ -56,6 +60,10 @@ class CombineWords(Primitive):
 
     def abstract_eval(self, x, *, axis, elements):
         return [x.update(shape=(*x.shape[:axis], *x.shape[axis + 1 :]))]
+
+    def label_axes(self, avals, outs, *, axis, elements):
+        row = range(avals[0].ndim)
+        return Axes([row], [(*row[:axis], *row[axis + 1 :])])
 
     def lower(self, hlo, x, *, axis, elements):
         outs = self.abstract_eval(x.aval, axis=axis, elements=elements)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Axes
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import Elementwise, binary_op, no_derivative, unary_op
 from weft.primitives.families import Discrete
@@ -84,6 +85,11 @@ class BitcastConvertType(Discrete):
                 f"size {new // old}; got {x} to {new_dtype.name}."
             )
         return [ShapedArray(shape, new_dtype)]
+
+    def label_axes(self, avals, outs, **params):
+        rank = min(avals[0].ndim, outs[0].ndim)
+        row = lambda a: [i if i < rank else None for i in range(a.ndim)]
+        return Axes([row(avals[0])], [row(outs[0])])
 
     def lower(self, hlo, x, *, new_dtype):
         if x.aval.dtype == new_dtype:

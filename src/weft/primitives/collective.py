@@ -21,7 +21,13 @@ from weft.primitives import copies, layout
 from weft.primitives.dynamic_slicing import dynamic_index_in_dim, dynamic_slice_in_dim
 from weft.primitives.elementwise import add, add_p, div, eq, mul, select
 from weft.primitives.expr import Expr
-from weft.primitives.families import Discrete, LinearPrimitive, check_axes, check_kind
+from weft.primitives.families import (
+    Discrete,
+    LinearPrimitive,
+    along_each_other,
+    check_axes,
+    check_kind,
+)
 from weft.primitives.reduction import Reduction, reduce_max_p, reduce_min_p
 from weft.primitives.slicing import concatenate, slice_in_dim
 from weft.primitives.varying import Varying, psum_invariant_p, pvary, varying_names
@@ -143,6 +149,9 @@ class AllReduce(Collective):
         axes = params["axes"]
         whole = params["axis_index_groups"] is None
         return References(uses=copies.axis_names(params), drops=axes if whole else ())
+
+    def label_axes(self, avals, outs, **params):
+        return along_each_other(avals, outs, "together")
 
     def lower(self, hlo, x, *, axes, axis_index_groups):
         groups = copies.replica_groups(hlo, self.name, axes, axis_index_groups)
@@ -488,6 +497,9 @@ class Ppermute(Collective, LinearPrimitive):
     def abstract_eval(self, x, *, axis_name, perm):
         return [x]
 
+    def label_axes(self, avals, outs, **params):
+        return along_each_other(avals, outs, "together")
+
     def lower(self, hlo, x, *, axis_name, perm):
         rows = copies.device_rows(hlo, self.name, axis_name)
         pairs = [(row[i], row[j]) for row in rows for i, j in perm]
@@ -526,6 +538,9 @@ class Pbroadcast(Collective, LinearPrimitive):
 
     def abstract_eval(self, x, *, axis_name, source):
         return [x]
+
+    def label_axes(self, avals, outs, **params):
+        return along_each_other(avals, outs, "together")
 
     def lower(self, hlo, x, *, axis_name, source):
         names = copies.axis_names({"axis_name": axis_name})

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Linear
+from weft.core.primitive import Axes, Linear
 from weft.errors import DtypeError, ShapeError
 from weft.primitives import dot, layout
 from weft.primitives.channelwise import lower_channelwise
@@ -140,6 +140,17 @@ class ConvGeneralDilated(dot.Bilinear):
         shape = result_shape(lhs, rhs, **params)
         _, (dtype, weak) = dot.product_dtype(self.name, lhs, rhs, preferred_element_type)
         return [ShapedArray(shape, dtype, weak)]
+
+    def label_axes(self, avals, outs, *, dimension_numbers, feature_group_count, **params):
+        lhs, rhs, out = dimension_numbers
+        rows = [[None] * a.ndim for a in (*avals, *outs)]
+        whole = feature_group_count > 1 or params["batch_group_count"] > 1
+        if not whole:
+            rows[0][lhs[1]] = rows[1][rhs[1]] = "in"
+            rows[1][rhs[0]] = rows[2][out[1]] = "out"
+        if params["batch_group_count"] == 1:
+            rows[0][lhs[0]] = rows[2][out[0]] = "batch"
+        return Axes(rows[:2], rows[2:], contracts=True)
 
     def lower(self, hlo, lhs, rhs, *, dimension_numbers, **params):
         (out,) = self.type_of(

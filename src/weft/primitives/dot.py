@@ -15,12 +15,14 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Linear, Primitive, Zero
+from weft.core.primitive import Axes, Linear, Primitive, Zero
 from weft.errors import DtypeError, ShapeError
+from weft.mesh.typed import resolve_sharding, typed_as
 from weft.options import config
 from weft.primitives import layout
 from weft.primitives.elementwise import add, bitwise_and, convolve_terms, le, lt, select, sub
 from weft.primitives.families import check_parameter, index_tuple, shift_axes
+from weft.primitives.reshard import insert_axis, sharding_of_cotangent
 from weft.util import inverse_permutation
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
@@ -257,7 +259,19 @@ class DotGeneral(Bilinear):
         shape = [lhs.shape[a] for a in lb]
         shape += [n for i, n in enumerate(lhs.shape) if i not in lc and i not in lb]
         shape += [n for i, n in enumerate(rhs.shape) if i not in rc and i not in rb]
-        return [ShapedArray(shape, dtype, weak)]
+        return [typed_as(ShapedArray(shape, dtype, weak), params.get("out_sharding"))]
+
+    def label_axes(self, avals, outs, *, dimension_numbers, **params):
+        (lc, rc), (lb, rb) = dimension_numbers
+        rows = []
+        for side, (aval, contracted, batch) in enumerate(zip(avals, (lc, rc), (lb, rb))):
+            row = [(side, i) for i in range(aval.ndim)]
+            for kind, axes in (("sum", contracted), ("batch", batch)):
+                for k, i in enumerate(axes):
+                    row[i] = (kind, k)
+            rows.append(row)
+        free = [label for row in rows for label in row if type(label[0]) is int]
+        return Axes(rows, [[*[("batch", k) for k in range(len(lb))], *free]], contracts=True)
 
     def lower(self, hlo, lhs, rhs, **params):
         (out,) = self.type_of((lhs.aval, rhs.aval), params)
@@ -287,6 +301,8 @@ class DotGeneral(Bilinear):
         numbers, ct_first, permutation = plan_transpose(
             dimension_numbers, left, x.aval.ndim, typeof(other).ndim
         )
+        axes = None if permutation is None else inverse_permutation(permutation)
+        params["out_sharding"] = sharding_of_cotangent(x.aval, (ct, other), axes)
         (g,) = self.apply(
             *((ct, other) if ct_first else (other, ct)),
             dimension_numbers=numbers,
@@ -312,10 +328,12 @@ class DotGeneral(Bilinear):
             out = len(lb) + i - sum(a < i for a in (*lc, *lb))
         else:
             out, lb, rb = 0, (i, *lb), (j, *rb)
+        x, d = (args[1], j) if i is None else (args[0], i)
+        params["out_sharding"] = insert_axis(params.get("out_sharding"), out, x, d, axis.spmd)
         return self.apply(*args, dimension_numbers=((lc, rc), (lb, rb)), **params), [out]
 
     def pretty_params(self, params):
-        shown = {k: v for k, v in params.items() if v is not None}
+        shown = {k: v for k, v in params.items() if v is not None and k != "out_sharding"}
         numbers = params["dimension_numbers"]
         shown["dimension_numbers"] = tuple(tuple(list(a) for a in pair) for pair in numbers)
         if isinstance(params["precision"], DotAlgorithmPreset):
@@ -445,21 +463,23 @@ def dot_general(
     """Sum products over contracting axes, for each place along batch axes.
 
     `dimension_numbers` is ((lhs contracting, rhs contracting), (lhs batch, rhs batch)). The result
-    has the batch axes, then the other axes of `lhs`, then those of `rhs`. `out_sharding` is taken
-    so that calls carry over from JAX: the compiler places results.
+    has the batch axes, then the other axes of `lhs`, then those of `rhs`. `out_sharding` says how
+    it is split over the explicit axes of a mesh, by default as the free axes of the operands are.
 
     >>> dot_general(np.ones((3, 4)), np.ones((4, 5)), (([1], [0]), ([], []))).shape
     (3, 5)
     """
     if preferred_element_type is not None:
         preferred_element_type = dtypes.check_user_dtype(preferred_element_type, "dot_general")
+    numbers = read_dimensions("dot_general", dimension_numbers)
+    rank = typeof(lhs).ndim + typeof(rhs).ndim - 2 * len(numbers[0][0]) - len(numbers[1][0])
     return dot_general_p.apply(
         lhs,
         rhs,
-        dimension_numbers=read_dimensions("dot_general", dimension_numbers),
+        dimension_numbers=numbers,
         precision=canonical_precision("dot_general", precision),
         preferred_element_type=preferred_element_type,
-        out_sharding=None,
+        out_sharding=out_sharding and resolve_sharding("dot_general", out_sharding, rank, lhs, rhs),
     )[0]
 
 

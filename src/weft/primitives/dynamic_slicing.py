@@ -13,7 +13,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Primitive, Zero
+from weft.core.primitive import Axes, Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.options import config
 from weft.primitives import families, indexing, layout
@@ -49,6 +49,9 @@ class DynamicSlice(families.LinearInFirst):
         check_starts(self.name, x, starts)
         check_window(self.name, x, "slice_sizes", slice_sizes)
         return [ShapedArray(slice_sizes, x.dtype, x.weak_type)]
+
+    def label_axes(self, avals, outs, **params):
+        return families.along_each_other(avals, outs)
 
     def lower(self, hlo, x, *starts, slice_sizes):
         if slice_sizes == x.aval.shape:
@@ -108,6 +111,11 @@ class DynamicUpdateSlice(Primitive):
         families.check_equal_dtypes(self.name, x, update)
         check_window(self.name, x, "update's shape", update.shape)
         return [x.strong()]
+
+    def label_axes(self, avals, outs, **params):
+        x, update, *starts = avals
+        part = [i if n == x.shape[i] else None for i, n in enumerate(update.shape)]
+        return Axes([range(x.ndim), part, *[()] * len(starts)], [range(x.ndim)])
 
     def lower(self, hlo, x, update, *starts):
         if update.aval.shape == x.aval.shape:

@@ -52,6 +52,7 @@ class Elementwise(Primitive):
     """
 
     series: Callable | None = None
+    linear = ""  # as in core.primitive.Axes
 
     def __init__(
         self,
@@ -94,6 +95,9 @@ class Elementwise(Primitive):
                 f"{self.name}: operands must be of {self.takes} dtype; got {show_types(avals)}."
             )
         return [ShapedArray(shape, self.result(first.dtype), weak)]
+
+    def label_axes(self, avals, outs, **params):
+        return families.along_each_other(avals, outs, self.linear)
 
     def lower(self, hlo, *values, **params):
         (aval,) = self.type_of(tuple(v.aval for v in values), params)
@@ -663,6 +667,9 @@ class SelectN(Primitive):
         weak = all(c.weak_type for c in cases)
         return [ShapedArray(shape, cases[0].dtype, weak)]
 
+    def label_axes(self, avals, outs, **params):
+        return families.along_each_other(avals, outs)
+
     def lower(self, hlo, which, *cases):
         (aval,) = self.type_of(tuple(v.aval for v in (which, *cases)), {})
         cases = [hlo.spread(c, aval) for c in cases]
@@ -754,6 +761,8 @@ or_p = Elementwise("or", "or", [None, None], takes="bool or integer", doc="x | y
 xor_p = Elementwise("xor", "xor", [None, None], takes="bool or integer", doc="x ^ y, bit by bit.")
 not_p = Elementwise("not", "not", takes="bool or integer", doc="~x, bit by bit.")
 
+add_p.linear = sub_p.linear = neg_p.linear = "together"
+mul_p.linear = "each"
 add_p.series, mul_p.series, div_p.series = sum_term, product_term, quotient_term
 sub_p.series = lambda k, xs, ys: sum_term(k, xs, ys, neg)
 neg_p.series = lambda k, xs, ys: [None if xs[0][k] is None else neg(xs[0][k])]
@@ -789,8 +798,3 @@ neg, sign, floor, ceil, abs = map(unary_op, (neg_p, sign_p, floor_p, ceil_p, abs
 square, one_minus_square, is_finite = map(unary_op, (square_p, one_minus_square_p, is_finite_p))
 real, imag = map(unary_op, (real_p, imag_p))
 complex = binary_op(complex_p)
-
-
-def subtract_tangents(x: Any, y: Any) -> Any:
-    """x - y, where x may be Zero."""
-    return neg(y) if type(x) is Zero else sub(x, y)

@@ -130,6 +130,7 @@ class LuPivotsToPermutation(Discrete, MatrixPrimitive):
     """
 
     name = "lu_pivots_to_permutation"
+    core_rank = 1
 
     def abstract_eval(self, pivots, *, permutation_size):
         if pivots.dtype != np.int32:

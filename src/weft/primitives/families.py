@@ -14,7 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Linear, Primitive, Zero
+from weft.core.primitive import Axes, Linear, Primitive, Zero
 from weft.core.trace import Tracer
 from weft.errors import DtypeError, ShapeError, TracerError, TracerIntegerConversionError
 from weft.util import SymbolicSize, as_size, has_symbolic_size
@@ -43,6 +43,9 @@ class LinearPrimitive(Primitive):
 class LinearByElement(LinearPrimitive):
     """A family: linear, and each element of the result is made of that element of the operand."""
 
+    def label_axes(self, avals, outs, **params):
+        return along_each_other(avals, outs, "together")
+
     def batch(self, axis, args, dims, **params):
         return self.apply(*args, **params), list(dims)
 
@@ -60,6 +63,12 @@ class OverAxes(Primitive):
 
     axes = "axes"  # the parameter that names them
 
+    def label_axes(self, avals, outs, **params):
+        rank, gone = avals[0].ndim, params[self.axes]
+        kept = tuple(i for i in range(rank) if i not in gone)
+        linear = "together" if isinstance(self, LinearPrimitive) else ""
+        return Axes([range(rank)], [kept] * len(outs), linear)
+
     def batch(self, axis, args, dims, **params):
         (x,), (d,) = args, dims
         axes = params[self.axes] = shift_axes(params[self.axes], d)
@@ -68,6 +77,9 @@ class OverAxes(Primitive):
 
 class AlongAxis(Primitive):
     """A family: an operation along the axis `axis` of its one operand, which stays."""
+
+    def label_axes(self, avals, outs, *, axis, **params):
+        return along_each_other(avals, outs, whole=(axis,))
 
     def batch(self, mapped, args, dims, *, axis, **params):
         (x,), (d,) = args, dims
@@ -100,6 +112,60 @@ class LinearInFirst(Primitive):
 def zero_tangents(outs: Sequence[Any]) -> list:
     """Zero for each result."""
     return [Zero(typeof(y).to_tangent()) for y in outs]
+
+
+def along_each_other(
+    avals: Sequence, outs: Sequence, linear: str = "", whole: Sequence[int] = ()
+) -> Axes:
+    """The labels where axis i of each result is axis i of each operand; those in `whole` have none.
+
+    Operands of another rank than the results, as scalars are, have to be whole.
+    """
+    rank = outs[0].ndim
+    row = [None if i in whole else i for i in range(rank)]
+    rows = [row if a.ndim == rank else (None,) * a.ndim for a in avals]
+    return Axes(rows, [row] * len(outs), linear)
+
+
+def label_reshaped(x: ShapedArray, new_sizes: Sequence[int]) -> Axes:
+    """The labels of a reshape, by the smallest groups of axes of one size before and after.
+
+    What splits the axes of a group before, in their order, splits the first axis of more than one
+    element after.
+    """
+    row: list = [None] * len(new_sizes)
+    i = j = 0
+    while i < x.ndim or j < len(new_sizes):
+        first, start, have, want = i, j, 1, 1
+        while have != want or (i == first and j == start):
+            if (have <= want and i < x.ndim) or j == len(new_sizes):
+                have, i = have * x.shape[i], i + 1
+            else:
+                want, j = want * new_sizes[j], j + 1
+        for k in range(start, j):
+            if new_sizes[k] != 1:
+                row[k] = [*range(first, i)]
+                break
+    return Axes([range(x.ndim)], [row], "together")
+
+
+def label_windows(
+    x: ShapedArray, indices: ShapedArray, made: ShapedArray, dims: Any, windows: Any, sizes: Any
+) -> tuple[list, list]:
+    """Labels of the axes of a gather's operand and indices, and of its result.
+
+    Along a window as long as the operand the result is as that; the other axes of the operand are
+    whole, but for those that are batching, and the axes of indices are texts.
+    """
+    batching = dict(zip(dims.operand_batching_dims, dims.start_indices_batching_dims, strict=True))
+    full = [d if d in windows and sizes[d] == n else None for d, n in enumerate(x.shape)]
+    for d in batching:
+        full[d] = d
+    back = {i: d for d, i in batching.items()}
+    row = [back.get(i, f"index {i}") for i in range(indices.ndim - 1)]
+    kept, batch = iter([full[d] for d in windows]), iter(row)
+    result = [next(kept if d in dims.offset_dims else batch) for d in range(made.ndim)]
+    return [full, [*row, None]], [result]
 
 
 def is_linear(x: Any) -> bool:

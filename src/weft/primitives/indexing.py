@@ -17,7 +17,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr
-from weft.core.primitive import Primitive, Zero
+from weft.core.primitive import Axes, Primitive, Zero
 from weft.core.stage import stage
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives import elementwise, families, layout
@@ -217,6 +217,12 @@ class Gather(Primitive):
         rank = indices.ndim - 1 + len(dims.offset_dims)
         shape = [next(kept if d in dims.offset_dims else batch) for d in range(rank)]
         return [ShapedArray(shape, x.dtype, x.weak_type)]
+
+    def label_axes(self, avals, outs, *, dimension_numbers, slice_sizes, **params):
+        x, indices = avals
+        dims = dimension_numbers
+        windows = window_axes(x.ndim, dims.collapsed_slice_dims, dims.operand_batching_dims)
+        return Axes(*families.label_windows(x, indices, outs[0], dims, windows, slice_sizes))
 
     def lower(self, hlo, x, indices, *, dimension_numbers, slice_sizes, **params):
         dims, mode = dimension_numbers, params["mode"]
@@ -423,6 +429,18 @@ class Scatter(Primitive):
                 f"and windows that fit into x; got {x}, {indices}, {updates} with {dims}."
             )
         return [x]
+
+    def label_axes(self, avals, outs, *, dimension_numbers, **params):
+        x, indices, updates = avals
+        dims = GatherDimensionNumbers(*dimension_numbers)
+        windows = window_axes(x.ndim, dims.collapsed_slice_dims, dims.operand_batching_dims)
+        sizes = dict(zip(windows, [updates.shape[d] for d in dims.offset_dims], strict=True))
+        sizes = [sizes.get(d, 1) for d in range(x.ndim)]
+        (of_x, of_indices), (row,) = families.label_windows(
+            x, indices, updates, dims, windows, sizes
+        )
+        alone = lambda row: [None if type(label) is str else label for label in row]
+        return Axes([of_x, alone(of_indices), alone(row)], [of_x])
 
     def lower(self, hlo, x, indices, updates, *, dimension_numbers, mode, **params):
         dims = dimension_numbers

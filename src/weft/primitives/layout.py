@@ -14,12 +14,14 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof, words_of
-from weft.core.primitive import Primitive, Zero
+from weft.core.primitive import Axes, Primitive, Zero
 from weft.core.trace import typed_value
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
+from weft.mesh.typed import resolve_sharding, typed_as
 from weft.options import x64_cell
 from weft.primitives import families
+from weft.primitives.reshard import insert_axis, sharding_of_cotangent
 from weft.pytrees import flatten, unflatten
 from weft.util import SymbolicSize, inverse_permutation
 from weft.xla.array import array_of_type, put, require_alive
@@ -109,6 +111,13 @@ def batched_at_front(x: Any, dim: int | None, size: int) -> Any:
 class LeadingBatch(Primitive):
     """A family: the rules do not care for leading axes, and there mapped axes go."""
 
+    core_rank = 2  # of the first operand: how many axes are no batch
+
+    def label_axes(self, avals, outs, **params):
+        batch = range(avals[0].ndim - self.core_rank)
+        row = lambda a: (*batch, *[None] * (a.ndim - len(batch)))
+        return Axes([*map(row, avals)], [*map(row, outs)])
+
     def batch(self, axis, args, dims, **params):
         args = [batched_at_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
         outs = self.apply(*args, **params)
@@ -146,7 +155,12 @@ class BroadcastInDim(families.LinearPrimitive):
                 f"{self.name}: each axis of x must be of size 1 or as in the result; "
                 f"got {x} to shape {shape} with broadcast_dimensions {dims}."
             )
-        return [ShapedArray(shape, x.dtype, x.weak_type)]
+        return [typed_as(ShapedArray(shape, x.dtype, x.weak_type), sharding)]
+
+    def label_axes(self, avals, outs, *, shape, broadcast_dimensions, sharding):
+        sizes = zip(avals[0].shape, broadcast_dimensions, strict=True)
+        row = [d if n == shape[d] else None for n, d in sizes]
+        return Axes([row], [range(len(shape))], "together")
 
     def lower(self, hlo, x, *, shape, broadcast_dimensions, sharding):
         out = ShapedArray(shape, x.aval.dtype)
@@ -162,7 +176,8 @@ class BroadcastInDim(families.LinearPrimitive):
             d for n, d in zip(x.aval.shape, broadcast_dimensions, strict=True) if n == 1 != shape[d]
         ]
         axes = tuple(i for i in range(len(shape)) if i not in kept or i in stretched)
-        return [reshape(reduce_sum(ct, axes), x.aval.shape)]
+        out_sharding = sharding_of_cotangent(x.aval)
+        return [reshape(reduce_sum(ct, axes), x.aval.shape, out_sharding=out_sharding)]
 
     def batch(self, axis, args, dims, *, shape, broadcast_dimensions, sharding):
         (x,), (d,), kept = args, dims, broadcast_dimensions
@@ -171,7 +186,7 @@ class BroadcastInDim(families.LinearPrimitive):
             x,
             shape=(*shape[:at], axis.size, *shape[at:]),
             broadcast_dimensions=(*kept[:d], at, *(k + 1 for k in kept[d:])),
-            sharding=sharding,
+            sharding=insert_axis(sharding, at, x, d, axis.spmd),
         )
         return out, [at]
 
@@ -207,7 +222,7 @@ def broadcast_in_dim(
         broadcast_dimensions=families.index_tuple(
             broadcast_dimensions, "broadcast_in_dim", "broadcast_dimensions"
         ),
-        sharding=out_sharding,
+        sharding=resolve_sharding("broadcast_in_dim", out_sharding, len(shape), operand),
     )[0]
 
 
@@ -313,7 +328,7 @@ def full(shape: Sequence[int], fill_value: ArrayLike, dtype: DTypeLike | None = 
     return fill(families.index_tuple(shape, "full", "shape"), fill_value, dtype)
 
 
-def fill(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
+def fill(shape: Sequence[int], fill_value: Any, dtype: Any = None, sharding: Any = None) -> Any:
     """`full`, of the very dtype of an array: 64-bit too where `enable_x64` is off."""
     if dtypes.is_extended(dtype) and not dtypes.is_extended(typeof(fill_value, "full").dtype):
         shape, of_words = (*shape, dtype.words), dtype.words_dtype
@@ -327,7 +342,7 @@ def fill(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
     elif dtype is not None:
         fill_value = convert(fill_value, dtype)
     return broadcast_in_dim_p.apply(
-        fill_value, shape=tuple(shape), broadcast_dimensions=(), sharding=None
+        fill_value, shape=tuple(shape), broadcast_dimensions=(), sharding=sharding
     )[0]
 
 
@@ -360,7 +375,7 @@ def zeros(aval: ShapedArray) -> Any:
         return np.zeros(aval.shape, dtypes.float0)
     if not aval.shape and aval.physical is aval:
         return literal(0, aval.dtype) if aval.weak_type else typed_value(aval.dtype.type(0), aval)
-    return fill(aval.shape, 0, aval.dtype)
+    return fill(aval.shape, 0, aval.dtype, aval.sharded and aval.sharded.named)
 
 
 def instantiate(t: Any) -> Any:
@@ -393,7 +408,8 @@ class ReduceSum(families.LinearPrimitive, families.OverAxes):
 
     def transpose(self, cts, x, *, axes):
         kept = tuple(i for i in range(x.aval.ndim) if i not in axes)
-        return [broadcast_in_dim(cts[0], x.aval.shape, kept)]
+        out_sharding = sharding_of_cotangent(x.aval)
+        return [broadcast_in_dim(cts[0], x.aval.shape, kept, out_sharding=out_sharding)]
 
 
 reduce_sum_p = ReduceSum()
@@ -428,7 +444,10 @@ class Reshape(families.LinearPrimitive):
                 f"{self.name}: the new shape must have as many elements as x; "
                 f"got {x} to {tuple(new_sizes)}."
             )
-        return [ShapedArray(new_sizes, x.dtype, x.weak_type)]
+        return [typed_as(ShapedArray(new_sizes, x.dtype, x.weak_type), sharding)]
+
+    def label_axes(self, avals, outs, *, new_sizes, **params):
+        return families.label_reshaped(avals[0], new_sizes)
 
     def lower(self, hlo, x, *, new_sizes, dimensions, sharding):
         if x.aval.shape == new_sizes:
@@ -436,10 +455,11 @@ class Reshape(families.LinearPrimitive):
         return hlo.op("stablehlo.reshape", [x], [ShapedArray(new_sizes, x.aval.dtype)])
 
     def transpose(self, cts, x, **params):
-        return [reshape(cts[0], x.aval.shape)]
+        return [reshape(cts[0], x.aval.shape, out_sharding=sharding_of_cotangent(x.aval))]
 
     def batch(self, axis, args, dims, *, new_sizes, dimensions, sharding):
-        return [reshape(move_to_front(args[0], dims[0]), (axis.size, *new_sizes))], [0]
+        sizes, x = (axis.size, *new_sizes), move_to_front(args[0], dims[0])
+        return [reshape(x, sizes, out_sharding=insert_axis(sharding, 0, x, 0, axis.spmd))], [0]
 
 
 reshape_p = Reshape()
@@ -459,7 +479,8 @@ def reshape(
         new_sizes = families.index_tuple(new_sizes, "reshape", "new_sizes")
     if out_sharding is None and typeof(operand).shape == new_sizes:
         return require_alive(operand)
-    return reshape_p.apply(operand, new_sizes=new_sizes, dimensions=None, sharding=out_sharding)[0]
+    sharding = resolve_sharding("reshape", out_sharding, len(new_sizes), operand)
+    return reshape_p.apply(operand, new_sizes=new_sizes, dimensions=None, sharding=sharding)[0]
 
 
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
@@ -493,6 +514,9 @@ class Transpose(families.LinearPrimitive):
                 f"got {tuple(permutation)} for {x}."
             )
         return [ShapedArray([x.shape[p] for p in permutation], x.dtype, x.weak_type)]
+
+    def label_axes(self, avals, outs, *, permutation):
+        return Axes([range(len(permutation))], [permutation], "together")
 
     def lower(self, hlo, x, *, permutation):
         out = self.abstract_eval(x.aval, permutation=permutation)
@@ -537,7 +561,7 @@ class Squeeze(families.LinearPrimitive, families.OverAxes):
         return hlo.op("stablehlo.reshape", [x], self.abstract_eval(x.aval, dimensions=dimensions))
 
     def transpose(self, cts, x, *, dimensions):
-        return [reshape(cts[0], x.aval.shape)]
+        return [reshape(cts[0], x.aval.shape, out_sharding=sharding_of_cotangent(x.aval))]
 
 
 squeeze_p = Squeeze()
@@ -580,7 +604,7 @@ class Iota(Primitive):
             raise DtypeError(f"{self.name}: needs a numeric dtype; got {dtype.name}.")
         families.check_shape(self.name, shape)
         families.check_axes(self.name, (dimension,), len(shape))
-        return [ShapedArray(shape, dtype)]
+        return [typed_as(ShapedArray(shape, dtype), sharding)]
 
     def lower(self, hlo, *, dtype, shape, dimension, sharding):
         out = [ShapedArray(shape, dtype)]
@@ -598,7 +622,7 @@ def broadcasted_iota(
         dtype=dtypes.canonicalize(dtype),
         shape=families.index_tuple(shape, "broadcasted_iota", "shape"),
         dimension=families.check_integer("broadcasted_iota", "dimension", dimension),
-        sharding=out_sharding,
+        sharding=resolve_sharding("broadcasted_iota", out_sharding, len(shape)),
     )[0]
 
 
@@ -616,6 +640,9 @@ class Rev(families.LinearPrimitive):
     def abstract_eval(self, x, *, dimensions):
         families.check_axes(self.name, dimensions, x.ndim)
         return [x]
+
+    def label_axes(self, avals, outs, **params):
+        return families.along_each_other(avals, outs, "together")
 
     def lower(self, hlo, x, *, dimensions):
         return hlo.op("stablehlo.reverse", [x], [x.aval], dimensions=i64s(dimensions))
@@ -688,6 +715,9 @@ class RandomWrap(Primitive):
         (aval,) = self.abstract_eval(typeof(words), dtype=dtype)
         return [array_of_type(aval, put(words))]
 
+    def label_axes(self, avals, outs, **params):
+        return Axes([(*range(outs[0].ndim), None)], [range(outs[0].ndim)])
+
     def batch(self, axis, args, dims, *, dtype):
         (words,), (d,) = args, dims
         if d == typeof(words).ndim - 1:  # the words are to be last
@@ -716,6 +746,9 @@ class RandomUnwrap(Primitive):
         self.abstract_eval(typeof(keys))
         return [words_of(keys)]
 
+    def label_axes(self, avals, outs, **params):
+        return Axes([range(avals[0].ndim)], [(*range(avals[0].ndim), None)])
+
     def batch(self, axis, args, dims):
         return self.apply(*args), list(dims)
 
@@ -735,6 +768,10 @@ class OptimizationBarrier(Primitive):
 
     def abstract_eval(self, *xs):
         return list(xs)
+
+    def label_axes(self, avals, outs, **params):
+        rows = [[(k, i) for i in range(a.ndim)] for k, a in enumerate(avals)]
+        return Axes(rows, rows)
 
     def lower(self, hlo, *xs):
         return hlo.op("stablehlo.optimization_barrier", xs, [x.aval for x in xs])

@@ -17,7 +17,7 @@ from weft.errors import DtypeError, ShapeError
 from weft.mesh.plugins import GPUS
 from weft.primitives import layout, matrices
 from weft.primitives.dot import Precision, dimension_text, precision_config
-from weft.primitives.elementwise import add, mul, subtract_tangents
+from weft.primitives.elementwise import add, mul
 from weft.primitives.expr import Expr
 from weft.primitives.families import as_number, check_equal_dtypes, zero_tangents
 from weft.primitives.matrices import swap
@@ -311,7 +311,7 @@ class TriangularSolve(matrices.MatrixPrimitive):
             da = matrices.lower_part(da, -offset) if below else matrices.upper_part(da, offset)
             da = swap(da) if params["transpose_a"] else da
             da = matrices.conjugate(da) if params["conjugate_a"] else da
-            moved = subtract_tangents(
+            moved = matrices.subtract_tangents(
                 db, matrices.product(da, x) if left else matrices.product(x, da)
             )
         return [x], self.apply(a, moved, **params)
@@ -385,6 +385,7 @@ class TridiagonalSolve(matrices.MatrixPrimitive):
     """
 
     name = "tridiagonal_solve"
+    core_rank = 1
 
     def abstract_eval(self, dl, d, du, b, *, perturb_singular):
         check_equal_dtypes(self.name, dl, d, du, b)
@@ -415,7 +416,7 @@ class TridiagonalSolve(matrices.MatrixPrimitive):
         moved = tangents[3]
         for dot, shift in zip(tangents[:3], (-1, 0, 1), strict=True):
             if not isinstance(dot, Zero):
-                moved = subtract_tangents(
+                moved = matrices.subtract_tangents(
                     moved, matrices.scale_rows(dot, shift_elements(x, shift, -2))
                 )
         return [x], self.apply(*diagonals, moved, **params)

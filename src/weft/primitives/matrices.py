@@ -13,10 +13,11 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Zero
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives import layout
 from weft.primitives.dot import Precision, batch_matmul
-from weft.primitives.elementwise import add, complex, conj, div, eq, ge, imag, mul, select
+from weft.primitives.elementwise import add, complex, conj, div, eq, ge, imag, mul, neg, select, sub
 from weft.primitives.expr import Expr, count_along
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from weft.primitives.slicing import slice_in_dim
@@ -67,6 +68,11 @@ def type_like(like: ShapedArray, shape: Sequence[int], dtype: Any = None) -> Sha
 
 
 # --- steps of rules -------------------------------------------------------------------------
+
+
+def subtract_tangents(x: Any, y: Any) -> Any:
+    """x - y, where x may be Zero."""
+    return neg(y) if type(x) is Zero else sub(x, y)
 
 
 def swap(x: Any) -> Any:

@@ -136,6 +136,8 @@ class FromKeys(LeadingBatch):
 
     elements = "chosen"
 
+    core_rank = 0
+
 
 def check_keys(op: str, keys: ShapedArray, sizes: tuple[int, ...]) -> None:
     """Raise unless these are words of keys."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Axes
 from weft.errors import IndexingError, ShapeError
 from weft.primitives import families, layout
 from weft.primitives.elementwise import select
@@ -64,6 +65,9 @@ class Slice(families.LinearPrimitive):
             )
         shape = [-((a - b) // s) for (a, b, _), s in zip(bounds, steps, strict=True)]
         return [ShapedArray(shape, x.dtype, x.weak_type)]
+
+    def label_axes(self, avals, outs, **params):
+        return families.along_each_other(avals, outs, "together")
 
     def lower(self, hlo, x, *, start_indices, limit_indices, strides):
         (out,) = self.type_of(
@@ -177,6 +181,9 @@ class Pad(layout.LinearTogether):
             shape.append(size)
         return [ShapedArray(shape, x.dtype, x.weak_type and padding_value.weak_type)]
 
+    def label_axes(self, avals, outs, **params):
+        return families.along_each_other(avals, outs, "together")
+
     def lower(self, hlo, x, padding_value, *, padding_config):
         out = self.abstract_eval(x.aval, padding_value.aval, padding_config=padding_config)
         if not any(map(any, padding_config)):
@@ -277,6 +284,9 @@ class Concatenate(layout.LinearTogether):
         shape[dimension] = sum(a.shape[dimension] for a in avals)
         return [ShapedArray(shape, first.dtype, all(a.weak_type for a in avals))]
 
+    def label_axes(self, avals, outs, **params):
+        return families.along_each_other(avals, outs, "together")
+
     def lower(self, hlo, *xs, dimension):
         (out,) = self.abstract_eval(*[x.aval for x in xs], dimension=dimension)
         # XLA:CPU aborts where elements smaller than a byte do not fill one: join them as bytes
@@ -338,6 +348,9 @@ class Split(families.AlongAxis, families.LinearPrimitive):
         shapes = [(*x.shape[:axis], n, *x.shape[axis + 1 :]) for n in sizes]
         return [ShapedArray(shape, x.dtype, x.weak_type) for shape in shapes]
 
+    def label_axes(self, avals, outs, **params):
+        return families.along_each_other(avals, outs, "together")
+
     def lower(self, hlo, x, *, sizes, axis):
         whole, ends = Expr(hlo, x), itertools.accumulate(sizes)
         return [whole.slice_axis(e - n, e, axis).value for n, e in zip(sizes, ends, strict=True)]
@@ -368,6 +381,10 @@ class Stack(layout.LinearTogether):
         families.check_axes(self.name, (axis,), len(shape) + 1)
         weak = all(a.weak_type for a in avals)
         return [ShapedArray(families.insert_item(shape, axis, len(avals)), avals[0].dtype, weak)]
+
+    def label_axes(self, avals, outs, *, axis):
+        row = range(avals[0].ndim)
+        return Axes([row] * len(avals), [(*row[:axis], None, *row[axis:])], "together")
 
     def lower(self, hlo, *xs, axis):
         row = families.insert_item(xs[0].aval.shape, axis, 1)
@@ -404,6 +421,10 @@ class Unstack(families.LinearPrimitive):
         row = ShapedArray(families.drop_axes(x.shape, (axis,)), x.dtype, x.weak_type)
         return [row] * x.shape[axis]
 
+    def label_axes(self, avals, outs, *, axis):
+        row = range(outs[0].ndim) if outs else ()
+        return Axes([(*row[:axis], None, *row[axis:])], [row] * len(outs), "together")
+
     def lower(self, hlo, x, *, axis):
         whole, row = Expr(hlo, x), families.drop_axes(x.aval.shape, (axis,))
         cuts = [whole.slice_axis(i, i + 1, axis) for i in range(x.aval.shape[axis])]
@@ -438,6 +459,11 @@ class Tile(families.LinearPrimitive):
             )
         shape = [n * r for n, r in zip(x.shape, reps, strict=True)]
         return [ShapedArray(shape, x.dtype, x.weak_type)]
+
+    def label_axes(self, avals, outs, *, reps):
+        rank, more = avals[0].ndim, outs[0].ndim - avals[0].ndim
+        row = [i + more if reps[i + more] == 1 else None for i in range(rank)]
+        return Axes([row], [range(outs[0].ndim)], "together")
 
     def lower(self, hlo, x, *, reps):
         shape = [n * r for n, r in zip(x.aval.shape, reps, strict=True)]

@@ -16,7 +16,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear, Zero, not_linear
 from weft.errors import ShapeError
 from weft.primitives import matrices
-from weft.primitives.elementwise import add, mul, rem, sub, subtract_tangents
+from weft.primitives.elementwise import add, mul, rem, sub
 from weft.primitives.expr import Expr, concatenate_exprs
 from weft.primitives.families import check_equal_dtypes
 from weft.primitives.layout import broadcasted_iota, convert, full_like, reduce_sum
@@ -220,7 +220,7 @@ class SmallSolve(matrices.MatrixPrimitive):
         (x,) = self.apply(*primals)
         moved = db
         if not isinstance(da, Zero):
-            moved = subtract_tangents(db, matrices.product(da, x))
+            moved = matrices.subtract_tangents(db, matrices.product(da, x))
         return [x], self.apply(a, moved)
 
     def transpose(self, cts, a, b):

@@ -53,6 +53,9 @@ class Sort(Primitive):
             raise DtypeError(f"{self.name}: random keys have no order; got {listed}.")
         return list(avals)
 
+    def label_axes(self, avals, outs, *, dimension, **params):
+        return families.along_each_other(avals, outs, whole=(dimension,))
+
     def lower(self, hlo, *xs, dimension, is_stable, num_keys):
         if xs[0].aval.size == 0:
             return list(xs)

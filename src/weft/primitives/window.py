@@ -251,6 +251,9 @@ class WindowReduction(families.ByCombination):
         families.check_kind(self.name, self.takes, x)
         return [x.update(shape=window_shape(self.name, x.shape, **params))]
 
+    def label_axes(self, avals, outs, **params):
+        return families.along_each_other(avals, outs)
+
     def lower(self, hlo, x, **params):
         cell = ShapedArray((), x.aval.dtype)
         init = hlo.constant(self.identity(cell.dtype), cell)
@@ -350,6 +353,9 @@ class SelectAndGatherAdd(families.LinearInFirst):
         shape = window_shape(self.name, operand.shape, **params)
         return [ShapedArray(shape, tangents.dtype)]
 
+    def label_axes(self, avals, outs, **params):
+        return families.along_each_other(avals, outs)
+
     def lower(self, hlo, tangents, operand, *, select_prim, **params):
         dtype = operand.aval.dtype
         cells = [ShapedArray((), dtype), ShapedArray((), tangents.aval.dtype)]
@@ -388,6 +394,9 @@ class SelectAndScatterAdd(families.LinearInFirst):
             self.name, source, operand, count_window_places(self.name, operand.shape, params)
         )
         return [ShapedArray(operand.shape, source.dtype)]
+
+    def label_axes(self, avals, outs, **params):
+        return families.along_each_other(avals, outs)
 
     def lower(self, hlo, source, operand, *, select_prim, **params):
         if hlo.platform == "cpu" and math.prod(params["window_dimensions"]) <= _FEW:

@@ -31,7 +31,8 @@ def mapped_aval(aval: ShapedArray, dim: int) -> ShapedArray:
         return _MAPPED[aval, dim]
     except KeyError:
         shape = aval.shape[:dim] + aval.shape[dim + 1 :]
-        out = _MAPPED[aval, dim] = aval.update(shape=shape)
+        lies = aval.sharded and aval.sharded.without_axis(dim)
+        out = _MAPPED[aval, dim] = aval.update(shape=shape, sharded=lies)
         return out
 
 
@@ -199,4 +200,4 @@ def check_repeatable(op: str, jaxprs: Sequence[Jaxpr]) -> None:
 def unmapped_aval(aval: ShapedArray, size: int, dim: int) -> ShapedArray:
     """The type of a stack of `size` values of this type along axis `dim`."""
     shape = (*aval.shape[:dim], size, *aval.shape[dim:])
-    return aval.update(shape=shape)
+    return aval.update(shape=shape, sharded=aval.sharded and aval.sharded.with_axis(dim))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from weft.core.aval import typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
 from weft.core.primitive import Linear, LinearUsed, Zero, not_linear
 from weft.core.source import inner_source, transposed_source
@@ -16,6 +17,7 @@ from weft.core.trace import current, typed_values
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add
 from weft.primitives.layout import instantiate
+from weft.primitives.reshard import lay_as_type
 
 
 def backward(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequence[Any]) -> list:
@@ -92,6 +94,9 @@ def pull_cotangents(todo: Sequence[tuple[Eqn, list]], sums: dict[Var, Any]) -> N
 def accumulate(sums: dict[Var, Any], var: Any, ct: Any) -> None:
     """Add a cotangent to what a variable has."""
     if type(ct) is not Zero:
+        lies = var.aval.sharded
+        if lies is not typeof(ct).sharded or (lies is not None and lies.dual is not lies):
+            ct = lay_as_type(ct, var.aval)
         before = sums.get(var)
         sums[var] = ct if before is None else add(before, ct)
 

@@ -24,6 +24,7 @@ from weft.errors import DeletedError, DtypeError, ShapeError
 from weft.mesh.client import default_device
 from weft.mesh.sharding import SingleDeviceSharding, sharding_on
 from weft.mesh.spec import PartitionSpec
+from weft.mesh.typed import typed_for
 from weft.options import x64_as
 from weft.pytrees import register_call_node
 from weft.util import hide_members
@@ -63,7 +64,7 @@ def put(x: Any, sharding: Any = None, committed: bool = False) -> Any:
         return move_array(x, sharding)
     if type(x) is KeyArray:
         words = put(x.words, sharding, committed)
-        return x if words is x.words else KeyArray(x.aval, words)
+        return x if words is x.words else KeyArray(typed_for(x.aval, words._sharding), words)
     aval = typeof(x)
     sharding = sharding or sharding_on(default_device())
     try:
@@ -87,7 +88,7 @@ def move_array(x: Any, sharding: Any) -> Any:
         x = _jax.batched_copy_array_to_devices_with_sharding(
             [x], [sharding._internal_device_list], [sharding], [_jax.ArrayCopySemantics.REUSE_INPUT]
         )[0]
-    return ArrayImpl(x.aval, sharding, [x], committed=True, _skip_checks=True)
+    return ArrayImpl(typed_for(x.aval, sharding), sharding, [x], committed=True, _skip_checks=True)
 
 
 def copy_writable(x: Any) -> Any:
@@ -190,7 +191,10 @@ def array_repr(x: Any) -> str:
     weak = ", weak_type=True" if x.aval.weak_type else ""
     tail = f"dtype={x.dtype.name}{weak})"
     sharding = x._sharding
-    if not (x.is_fully_replicated and sharding.has_addressable_devices or x.is_fully_addressable):
+    terms = getattr(sharding, "spec", PartitionSpec()).unreduced
+    if terms or not (
+        x.is_fully_replicated and sharding.has_addressable_devices or x.is_fully_addressable
+    ):
         return f"Array(shape={x.shape}, {tail}"
     if x.size == 0:
         return f"Array([], shape={x.shape}, {tail}"

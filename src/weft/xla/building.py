@@ -24,7 +24,7 @@ from weft.xla.compile import Executable, compile_text
 from weft.xla.foreign import ForeignExecutable
 from weft.xla.locating import keep_located
 from weft.xla.lower import Module, lower_module
-from weft.xla.placement import Placement, wide_sharding
+from weft.xla.placement import Placement, explicit_mesh, sharding_of, wide_sharding
 
 SMALL = 4096  # bytes of a const that is written into the text
 
@@ -131,10 +131,18 @@ def lower_program(
     # among the parameters that are left
     donated = [len(passed) + sum(kept[:i]) for i in spec.donated if kept[i]] if spec.donated else ()
     parameters: list = []
+    results: Sequence[Any] = spec.out_shardings
     if placement.partitioned:
         places = zip(placement.arguments, kept, strict=True)
         parameters = [*map(wide_sharding, passed), *[s for s, k in places if k]]
-    given = spec.name, placement, parameters, spec.out_shardings, donated, [*written.values()]
+        mesh = explicit_mesh(placement)
+        if mesh is not None and mesh.are_all_axes_explicit:  # then nothing is left to the compiler
+            fill = lambda given, avals: [
+                sharding_of(a, mesh) if s is None else s for s, a in zip(given, avals, strict=True)
+            ]
+            parameters = fill(parameters, jaxpr.in_avals)
+            results = fill(results or [None] * len(jaxpr.outvars), jaxpr.out_avals)
+    given = spec.name, placement, parameters, results, donated, [*written.values()]
     if config.progress:
         module = run_reporting(f"lowering {spec.name}", lower_module, jaxpr, *given)
     else:

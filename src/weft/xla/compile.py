@@ -26,6 +26,7 @@ from weft.core.jaxpr import Jaxpr
 from weft.errors import JaxRuntimeError
 from weft.mesh.client import device_list, has_clients, has_few_threads, platform_of
 from weft.mesh.plugins import find_cuda_tools
+from weft.mesh.typed import typed_for
 from weft.options import config
 from weft.pytrees import call_tree
 from weft.util import Logger
@@ -321,6 +322,8 @@ class Executable:
         """`shardings`: of the parameters and the results of a program over a mesh, in order."""
         self.loaded = loaded
         self.out_avals = jaxpr.out_avals
+        if shardings is not None:
+            self.out_avals = list(map(typed_for, self.out_avals, shardings[1]))
         self.buffer_avals = [a.physical for a in self.out_avals]
         self.placement = placement
         self.kept = kept

@@ -16,6 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray
+from weft.mesh.mesh import axis_text
 from weft.mesh.plugins import GPUS
 
 # The type of a token: what a call of the host is given, and gives on where their order matters.
@@ -91,6 +92,9 @@ class Builder:
         # there too: the mesh itself, and the names of the pmaps along its first axes, None if it is
         # that of a shard_map
         self.around: tuple[Any, tuple | None] | None = None
+        # the symbol of the mesh whose explicit axes types refer to, and those of its axes over
+        # which what is written here may be split
+        self.explicit: tuple[str, tuple] | None = None
         self.lines: list[str] = []
         self.count = 0
         self.constants: dict[tuple, Value] = {}  # constants of the region being written
@@ -413,6 +417,24 @@ class Builder:
         if sharding is None:
             return ""
         return f"sdy.sharding = #sdy.sharding{sharding.sdy(ndim, self.named(sharding.mesh))}"
+
+    def constrain(self, x: Value, aval: ShapedArray, mesh: Any) -> Value:
+        """A value split over the explicit axes of a mesh as its type says; over others freely."""
+        assert self.explicit is not None
+        symbol, free = self.explicit
+        names, lies = mesh.explicit_axes, aval.sharded
+        entries: Sequence[tuple] = [()] * aval.ndim if lies is None else lies.entries
+        terms = [n for n in names if lies is not None and n in lies.unreduced]
+        is_open = any(n not in names for n in free)
+        used = {*terms, *[n for e in entries for n in e]}
+        whole = [n for n in names if is_open and n in free and n not in used]
+        more = ["?"] if is_open else []
+        dims = [f"{{{', '.join([*map(axis_text, e), *more])}}}" for e in entries]
+        text = f"{symbol}, [{', '.join(dims)}]"
+        for kind, axes in (("replicated", whole), ("unreduced", terms)):
+            text += f", {kind}={{{', '.join(map(axis_text, axes))}}}" if axes else ""
+        shows = f"#sdy.sharding<{text}>"
+        return self.op("sdy.sharding_constraint", [x], [aval], sharding=shows)[0]
 
     def unique(self, name: str) -> str:
         """A function name nothing else in the module has."""

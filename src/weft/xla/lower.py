@@ -22,7 +22,7 @@ from weft.passes.discharge import discharge_jaxpr, has_state
 from weft.passes.physical import has_extended, physical_jaxpr
 from weft.xla.hlo import TOKEN, Builder, Value
 from weft.xla.locating import LocatingBuilder, operation_path
-from weft.xla.placement import Placement
+from weft.xla.placement import Placement, explicit_mesh
 
 
 def lower_jaxpr(
@@ -50,6 +50,9 @@ def lower_jaxpr(
             outs = eqn.primitive.lower(hlo, *values, **eqn.params)
             if len(hlo.lines) == start + 1:
                 lines[key] = hlo.last_line(values, outs)
+        if hlo.explicit is not None and (mesh := mesh_of_types(eqn)) is not None:
+            rows = zip(outs, eqn.outvars, strict=True)
+            outs = [hlo.constrain(y, v.aval, mesh) for y, v in rows]
         if type(eqn.source) is SourceInfo or hlo.scoped:
             hlo.locate(start, operation_path(hlo.path, eqn), eqn)
         for var, out in zip(eqn.outvars, outs, strict=True):
@@ -58,6 +61,18 @@ def lower_jaxpr(
         constant(a.val, a.aval) if type(a) is Literal else env[a]  # type: ignore[index]
         for a in jaxpr.outvars
     ]
+
+
+def mesh_of_types(eqn: Eqn) -> Any:
+    """The mesh over whose explicit axes an equation says how results lie; None where it does not.
+
+    An equation that holds programs does where its results are split, and another where operands
+    are, or what it is told says so.
+    """
+    every = eqn.outvars if not eqn.primitive.memoize_type else (*eqn.outvars, *eqn.invars)
+    found = next((s.mesh for a in every if (s := a.aval.sharded) is not None), None)
+    to = None if found is None else eqn.params.get("dst_sharding")
+    return found if to is None else to.mesh if to.mesh.explicit_axes else None
 
 
 def lower_holder(hlo: Builder, eqn: Eqn, values: Sequence[Value]) -> list[Value]:
@@ -134,6 +149,9 @@ def lower_module(
     over = placement.devices if placement is not None and placement.partitioned else ()
     builder = LocatingBuilder if config.locate_operations else Builder
     hlo = builder(over, platform_of(placement.devices[0]) if placement is not None else "cpu")
+    mesh = explicit_mesh(placement) if over and placement is not None else None
+    if mesh is not None:
+        hlo.explicit = hlo.named(mesh), mesh.axis_names
     in_avals, attrs = jaxpr.in_avals, [""] * len(jaxpr.invars)
     out_attrs: list[str] = []
     if donated:

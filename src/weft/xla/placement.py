@@ -12,7 +12,10 @@ from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, held_jaxprs
 from weft.core.primitive import Primitive
 from weft.mesh.client import default_device
-from weft.mesh.sharding import SingleDeviceSharding, sharding_on
+from weft.mesh.mesh import AbstractMesh, Mesh
+from weft.mesh.sharding import NamedSharding, SingleDeviceSharding, sharding_on
+from weft.mesh.spec import PartitionSpec
+from weft.mesh.typed import GIVEN
 from weft.xla.array import ArrayImpl, KeyArray
 
 
@@ -40,7 +43,8 @@ def bound_to(x: Any) -> Any:
     """The sharding that a value, or a struct of its type, is bound to; None where it is free."""
     if type(x) is ArrayImpl or type(x) is KeyArray:
         return x._sharding if x._committed else None
-    return getattr(x, "sharding", None)
+    sharding = getattr(x, "sharding", None)
+    return None if isinstance(getattr(sharding, "mesh", None), AbstractMesh) else sharding
 
 
 def placement_of(
@@ -79,11 +83,29 @@ def shardings_in(jaxpr: Jaxpr) -> tuple:
             if type(prim).refers is not Primitive.refers:
                 own = prim.refers(eqn.params).places()
                 every.update(dict.fromkeys(own))
+            if eqn.outvars and eqn.outvars[0].aval.sharded is not None:  # perhaps by a parameter
+                given = (eqn.params.get(name) for name in GIVEN)
+                every.update({s: None for s in given if s is not None and isinstance(s.mesh, Mesh)})
             if not prim.memoize_type and not own:  # else it holds no programs
                 for held in held_jaxprs(eqn):
                     every.update(dict.fromkeys(shardings_in(held)))
         found = jaxpr.memo["shardings"] = tuple(every)
     return found
+
+
+def explicit_mesh(placement: Placement, programs: Sequence[Any] = ()) -> Mesh | None:
+    """The mesh of a program whose explicit axes types refer to; None where it has none."""
+    for s in (*placement.arguments, placement.whole, *programs):
+        mesh = getattr(s, "mesh", None)
+        if isinstance(mesh, Mesh) and mesh.explicit_axes:
+            return mesh
+    return None
+
+
+def sharding_of(aval: Any, mesh: Mesh) -> NamedSharding:
+    """The sharding over the devices of a mesh that the type of a value says."""
+    spec = PartitionSpec() if aval.sharded is None else aval.sharded.spec
+    return NamedSharding(mesh, spec)
 
 
 def wide_sharding(x: Any) -> Any:

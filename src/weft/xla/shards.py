@@ -13,7 +13,9 @@ import numpy as np
 from jaxlib import _jax
 
 from weft.core.aval import ShapedArray
+from weft.errors import ShardingTypeError
 from weft.mesh.sharding import Index, SingleDeviceSharding
+from weft.mesh.typed import typed_for
 
 ArrayImpl: Any = _jax.ArrayImpl
 COPY_NOW = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
@@ -111,6 +113,7 @@ def read_region(x: Any, parts: dict[Bounds, list[tuple[Any, Any]]], want: Bounds
 
 def assemble_array(x: Any) -> np.ndarray:
     """The content of an array over several devices, read-only; kept with it, as a copy was made."""
+    check_readable(x)
     kept = x._npy_value
     if kept is None:
         parts = buffers_of(x)
@@ -120,6 +123,16 @@ def assemble_array(x: Any) -> np.ndarray:
         kept.flags.writeable = False
         x._npy_value = kept
     return kept
+
+
+def check_readable(x: Any) -> None:
+    """Raise where devices hold terms of a sum that is still to be formed."""
+    spec = getattr(x._sharding, "spec", None)
+    if spec is not None and spec.unreduced:
+        raise ShardingTypeError(
+            f"array: terms of a sum over a mesh must be added up to be read; got {x.aval}. "
+            f"Hint: weft.reshard(x, {spec.update(unreduced=frozenset())})."
+        )
 
 
 def remote_parts_error(x: Any) -> RuntimeError:
@@ -149,7 +162,12 @@ def make_from_parts(
     devices = list(sharding._internal_device_list.addressable_device_list)
     semantics = COPY_NOW if copied else _jax.HostBufferSemantics.ZERO_COPY
     return _jax.batched_device_put(
-        aval, sharding, list(parts), devices, True, host_buffer_semantics=semantics
+        typed_for(aval, sharding),
+        sharding,
+        list(parts),
+        devices,
+        True,
+        host_buffer_semantics=semantics,
     )
 
 
@@ -182,7 +200,8 @@ def make_from_pieces(aval: ShapedArray, sharding: Any, held: dict[Bounds, Any]) 
 
 def reshard_array(x: Any, sharding: Any) -> Any:
     """An array with another sharding; devices that hold their part already keep it."""
-    source, aval = x._sharding, x.aval
+    source, aval = x._sharding, typed_for(x.aval, sharding)
+    check_readable(x)
     if source.is_equivalent_to(sharding, aval.ndim):
         if source.num_devices == 1:
             return ArrayImpl(aval, sharding, [x], committed=True, _skip_checks=True)
@@ -191,9 +210,9 @@ def reshard_array(x: Any, sharding: Any) -> Any:
     if hold_same_parts(source, sharding, aval.ndim):
         among = sharding._internal_device_list
         reuse = _jax.ArrayCopySemantics.REUSE_INPUT
-        return _jax.batched_copy_array_to_devices_with_sharding([x], [among], [sharding], [reuse])[
-            0
-        ]
+        copy = _jax.batched_copy_array_to_devices_with_sharding
+        (moved,) = copy([x], [among], [sharding], [reuse])
+        return moved if moved.aval is aval else moved._rewrap_with_aval_and_sharding(aval, sharding)
     have = buffers_of(x)
     cut: dict[Bounds, np.ndarray] = {}
     parts = []

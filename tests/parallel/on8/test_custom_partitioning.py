@@ -9,7 +9,7 @@ from weft import NamedSharding, P, lax
 from weft.errors import ShapeError
 from weft.experimental.custom_partitioning import custom_partitioning, write_rule
 
-MESH = weft.make_mesh((4, 2), ("x", "y"))
+MESH = weft.make_mesh((4, 2), ("x", "y"), weft.sharding.AxisType.Auto)
 X = np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32)
 seen = []
 

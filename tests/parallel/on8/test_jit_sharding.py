@@ -14,7 +14,7 @@ import weft.numpy as jnp
 from weft import P, device_put, grad, jit, lax, vmap
 from weft.errors import PytreeError, ShapeError
 from weft.experimental.layout import Format, Layout
-from weft.sharding import Mesh, NamedSharding, SingleDeviceSharding
+from weft.sharding import AxisType, Mesh, NamedSharding, SingleDeviceSharding
 
 DEVICES = np.array(weft.devices())
 LINE = Mesh(DEVICES.reshape(8), ("x",))
@@ -259,7 +259,7 @@ def test_without_jit_and_with_checks():
 PROGRAM = """
 import numpy as np, weft, weft.numpy as jnp
 from weft import P
-mesh = weft.make_mesh((2, 4), ("a", "b"))
+mesh = weft.make_mesh((2, 4), ("a", "b"), weft.sharding.AxisType.Auto)
 s = weft.sharding.NamedSharding(mesh, P("a", "b"))
 x = np.ones((4, 8), np.float32)
 out = weft.jit(lambda x: jnp.sin(x) @ x.T * 1.0625, in_shardings=s)(x)
@@ -356,7 +356,7 @@ def test_errors(name):
 
 def test_an_exported_program_over_a_mesh():
     """On the devices of another mesh too, in another order; with its derivative."""
-    mesh = weft.make_mesh((4, 2), ("x", "y"))
+    mesh = weft.make_mesh((4, 2), ("x", "y"), AxisType.Auto)
     sharded = lambda *spec: NamedSharding(mesh, P(*spec))
 
     def f(a, b):
@@ -369,7 +369,7 @@ def test_an_exported_program_over_a_mesh():
     found = weft.export.deserialize(exported.serialize(vjp_order=1))
     assert found.nr_devices == 8 == found.vjp().nr_devices
     assert [str(s) for s in found.in_shardings_hlo] == [str(s) for s in exported.in_shardings_hlo]
-    other = weft.make_mesh((4, 2), ("x", "y"), devices=weft.devices()[::-1])
+    other = weft.make_mesh((4, 2), ("x", "y"), AxisType.Auto, devices=weft.devices()[::-1])
     places = found.in_shardings_jax(other)
     y, total = found.call(*map(weft.device_put, (a, b), places))
     assert y.sharding.mesh == other and y.sharding.spec[0] == "x"

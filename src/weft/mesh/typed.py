@@ -1,0 +1,335 @@
+"""`Sharded`: the part of a type that says how values are split over the explicit axes of a mesh.
+
+Also how the results of an operation are split, which follows from how its operands are: each
+primitive says which axes of its results are which axes of its operands (`Primitive.label_axes`),
+and the rest is done here for all (docs/design/021-explicit-axes.md).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from weft.core.aval import ShapedArray, typeof
+from weft.errors import ShardingTypeError
+from weft.mesh.mesh import AbstractMesh, Mesh, get_abstract_mesh, get_mesh
+from weft.mesh.sharding import NamedSharding, sized_axes
+from weft.mesh.spec import PartitionSpec
+
+Names = tuple[Any, ...]
+NO_NAMES: frozenset = frozenset()
+# Parameters that say how results lie; type rules heed them (`typed_as`).
+GIVEN = ("out_sharding", "sharding", "dst_sharding")
+
+
+class Sharded:
+    """How a value lies over the explicit axes of a mesh, as its type carries it. Interned.
+
+    `entries` has, for each axis of the value, the names of the mesh axes that it is split over.
+    Along the axes `unreduced` each device holds a term of a sum that is still to be formed; a value
+    that is `reduced` along an axis is whole there, and its cotangent unreduced. A value that is
+    whole everywhere has None in place of this.
+    """
+
+    __slots__ = ("__weakref__", "entries", "mesh", "reduced", "unreduced")
+    _interned: dict[tuple, Sharded] = {}
+
+    mesh: AbstractMesh
+    entries: tuple[Names, ...]
+    unreduced: frozenset
+    reduced: frozenset
+
+    @classmethod
+    def of(
+        cls, mesh: AbstractMesh, entries: Iterable, unreduced: Any = (), reduced: Any = ()
+    ) -> Sharded | None:
+        """The one that says this; None where it says nothing."""
+        key = (mesh, tuple(entries), frozenset(unreduced), frozenset(reduced))
+        if not (any(key[1]) or key[2] or key[3]):
+            return None
+        found = cls._interned.get(key)
+        if found is None:
+            new = object.__new__(cls)
+            new.mesh, new.entries, new.unreduced, new.reduced = key
+            found = cls._interned.setdefault(key, new)  # another thread's, if it was quicker
+        return found
+
+    @property
+    def named(self) -> NamedSharding:
+        """The same as a sharding over the mesh, which has no devices."""
+        return NamedSharding(self.mesh, self.spec)
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """The same as a spec."""
+        kinds = {"unreduced": self.unreduced, "reduced": self.reduced}
+        return PartitionSpec(*self.entries, **kinds)
+
+    @property
+    def names(self) -> tuple:
+        """The axes of the mesh that some axis of the value is split over."""
+        return tuple(n for names in self.entries for n in names)
+
+    def update(self, **changes: Any) -> Sharded | None:
+        """The same but for `entries`, `unreduced` or `reduced`."""
+        fields = ("entries", "unreduced", "reduced")
+        return Sharded.of(self.mesh, **{**{n: getattr(self, n) for n in fields}, **changes})
+
+    def without_axis(self, dim: int) -> Sharded | None:
+        """That of what lies along axis `dim` of the value."""
+        return self.update(entries=(*self.entries[:dim], *self.entries[dim + 1 :]))
+
+    def with_axis(self, dim: int, names: Names = ()) -> Sharded | None:
+        """That of values put together along a new axis `dim`, split over `names`."""
+        return self.update(entries=(*self.entries[:dim], names, *self.entries[dim:]))
+
+    def without(self, names: Iterable) -> Sharded | None:
+        """That of a part of the value, where devices along the axes `names` hold one each."""
+        gone = set(names)
+        left = tuple(tuple(n for n in entry if n not in gone) for entry in self.entries)
+        return Sharded.of(self.mesh, left, self.unreduced - gone, self.reduced - gone)
+
+    @property
+    def dual(self) -> Sharded | None:
+        """That of cotangents: what is reduced comes back as terms of a sum, and the other way."""
+        if not (self.unreduced or self.reduced):
+            return self
+        return Sharded.of(self.mesh, self.entries, self.reduced, self.unreduced)
+
+    def sized_text(self, shape: Sequence[int]) -> str:
+        """The sizes in the text of a type: `8@X,4`."""
+        sizes = zip(shape, self.entries, strict=True)
+        return ",".join(f"{n}@{names_text(e)}" if e else str(n) for n, e in sizes)
+
+    def __str__(self) -> str:
+        kinds = (("U", self.unreduced), ("R", self.reduced))
+        in_order = lambda names: tuple(n for n in self.mesh.axis_names if n in names)
+        return "".join(f"{{{k}:{names_text(in_order(names))}}}" for k, names in kinds if names)
+
+    def __repr__(self) -> str:
+        return f"Sharded({self.spec})"
+
+    def __reduce__(self) -> tuple:
+        return Sharded.of, (self.mesh, self.entries, self.unreduced, self.reduced)
+
+    def lay_out(self, prim: Any, avals: Sequence, outs: list, params: dict) -> list:
+        """The types of the results of `prim` on operands of which some are split."""
+        return split_results(prim, avals, outs, params)
+
+
+def names_text(names: Sequence[Any]) -> str:
+    """Axes of a mesh in the text of a type: `X`, `(X,Y)`."""
+    return str(names[0]) if len(names) == 1 else f"({','.join(map(str, names))})"
+
+
+# --- shardings and types ----------------------------------------------------------------------
+
+
+# called for each array that is made; few shardings occur
+@functools.lru_cache(maxsize=4096)
+def sharded_of(sharding: Any, ndim: int) -> Sharded | None:
+    """What a sharding says in types of values of rank `ndim`: what it does of explicit axes."""
+    mesh = getattr(sharding, "mesh", None)
+    explicit = mesh.explicit_axes if isinstance(mesh, Mesh | AbstractMesh) else ()
+    if not explicit:
+        return None
+    spec = sharding.spec
+    entries = [tuple(n for n in spec.axes(i) if n in explicit) for i in range(ndim)]
+    return Sharded.of(kind_of_mesh(mesh), entries, spec.unreduced, spec.reduced)
+
+
+@functools.cache
+def kind_of_mesh(mesh: Mesh | AbstractMesh) -> AbstractMesh:
+    """The axes of a mesh, without devices or a kind of them."""
+    return mesh.abstract_mesh.update(abstract_device=None)
+
+
+def typed_for(aval: ShapedArray, sharding: Any) -> ShapedArray:
+    """The type of an array of type `aval` that has a sharding."""
+    sharded = sharded_of(sharding, aval.ndim)
+    return aval if aval.sharded is sharded else aval.update(sharded=sharded)
+
+
+def typed_as(aval: ShapedArray, sharding: Any) -> ShapedArray:
+    """The type of a result for which a parameter gives the sharding; None gives none."""
+    return aval if sharding is None else typed_for(aval, sharding)
+
+
+def resolve_sharding(op: str, sharding: Any, ndim: int, *like: Any) -> NamedSharding | None:
+    """The sharding that `out_sharding` stands for; a spec is over the mesh in scope.
+
+    Without one it is over the mesh of the values in `like`. The axes it names must be explicit.
+    """
+    if sharding is None:
+        return None
+    if isinstance(sharding, PartitionSpec):
+        mesh: Any = get_mesh()
+        if mesh.empty or kind_of_mesh(mesh) is not kind_of_mesh(get_abstract_mesh()):
+            mesh = get_abstract_mesh()
+        if mesh.empty:
+            found = [typeof(x).sharded for x in like if hasattr(x, "aval")]
+            mesh = next((s.mesh for s in found if s is not None), mesh)
+        if mesh.empty:
+            raise ShardingTypeError(
+                f"{op}: out_sharding must be a sharding where no mesh is in scope; got {sharding}. "
+                f"Hint: NamedSharding(mesh, {sharding}), or weft.set_mesh(mesh)."
+            )
+        sharding = NamedSharding(mesh, sharding)
+    if not isinstance(sharding, NamedSharding):
+        raise ShardingTypeError(
+            f"{op}: out_sharding must be a spec or a NamedSharding; got {sharding!r}. Hint: P('x')."
+        )
+    explicit, spec = sharding.mesh.explicit_axes, sharding.spec
+    for name in (*split_names(spec), *spec.unreduced, *spec.reduced):
+        if name not in explicit:
+            raise ShardingTypeError(
+                f"{op}: out_sharding must name explicit axes of the mesh; got {name!r} in {spec} "
+                f"of {sharding.mesh}. Hint: make_mesh(..., axis_types=AxisType.Explicit), or "
+                "with_sharding_constraint for axes that are automatic."
+            )
+    if len(spec) > ndim:
+        raise ShardingTypeError(
+            f"{op}: out_sharding must have no more entries than the result has axes; got {spec} "
+            f"for rank {ndim}."
+        )
+    return sharding
+
+
+def split_names(spec: PartitionSpec) -> tuple:
+    """The axes of the mesh that a spec splits over."""
+    return tuple(n for i in range(len(spec)) for n in spec.axes(i))
+
+
+# --- results of operations ----------------------------------------------------------------------
+
+
+def split_results(prim: Any, avals: Sequence, outs: list, params: dict) -> list:
+    """The types of the results of `prim` on operands of which some are split."""
+    if any(params.get(name) is not None for name in GIVEN):
+        return outs  # the type rule says it
+    meshes = {a.sharded.mesh for a in avals if a.sharded is not None}
+    if len(meshes) > 1:
+        listed = " and ".join(sorted(map(str, meshes)))
+        raise ShardingTypeError(f"{prim.name}: operands must be over one mesh; got {listed}.")
+    (mesh,) = meshes
+    labels = prim.label_axes(avals, outs, **params)
+    found, splitters = join_entries(prim, avals, labels)
+    if labels.contracts:
+        kept = {label for row in labels.results for label in row}
+        for label, count in splitters.items():
+            if count > 1 and label not in kept:
+                raise contraction_error(prim, avals, found[label])
+    unreduced, reduced = join_sums(prim, avals, labels)
+    typed = []
+    for out, row in zip(outs, labels.results, strict=True):
+        entries = [
+            sum([found.get(x, ()) for x in label], ())  # of axes that were merged
+            if type(label) is list
+            else found.get(label, ())
+            for label in row
+        ]
+        check_entries(prim, avals, out, entries, mesh)
+        taken = {n for names in entries for n in names}
+        sharded = Sharded.of(mesh, entries, unreduced, reduced - taken)
+        typed.append(out.update(sharded=sharded))
+    return typed
+
+
+def join_entries(prim: Any, avals: Sequence, labels: Any) -> tuple[dict, dict]:
+    """How the axes of each label are split, and how many operands have one that is."""
+    found: dict[Any, Names] = {}
+    splitters: dict[Any, int] = {}
+    for aval, row in zip(avals, labels.operands, strict=True):
+        if aval.sharded is None:
+            continue
+        for i, (label, names) in enumerate(zip(row, aval.sharded.entries, strict=True)):
+            if not names:
+                continue
+            if label is None:
+                raise ShardingTypeError(
+                    f"{prim.name}: axis {i} must not be split over a mesh here; got "
+                    f"{list_types(avals)}. Hint: weft.reshard(x, P("
+                    f"{entries_text(aval.sharded.entries, i)}))."
+                )
+            if found.setdefault(label, names) != names:
+                raise ambiguity_error(prim, avals)
+            splitters[label] = splitters.get(label, 0) + 1
+    return found, splitters
+
+
+def join_sums(prim: Any, avals: Sequence, labels: Any) -> tuple[frozenset, frozenset]:
+    """Along which axes of the mesh results are terms of a sum, and along which reduced."""
+    of = [a.sharded for a in avals]
+    terms = [NO_NAMES if s is None else s.unreduced for s in of]
+    whole = [NO_NAMES if s is None else s.reduced for s in of]
+    unreduced, reduced = NO_NAMES.union(*terms), NO_NAMES.union(*whole)
+    for s, mine in zip(of, terms, strict=True):
+        names = () if s is None else s.names
+        if not unreduced.isdisjoint(names) or (
+            unreduced and not fits_terms(labels.linear, unreduced, mine, s)
+        ):
+            raise ShardingTypeError(
+                f"{prim.name}: terms of a sum over a mesh must be added up first; got "
+                f"{list_types(avals)}. Hint: weft.reshard(x, P(...)), without unreduced."
+            )
+        if not labels.contracts and not reduced.isdisjoint(names):
+            raise ShardingTypeError(
+                f"{prim.name}: operands must not be split over an axis along which another is "
+                f"reduced; got {list_types(avals)}. Hint: weft.reshard(x, P(...)), without reduced."
+            )
+    return unreduced, NO_NAMES if labels.contracts else reduced - unreduced
+
+
+def fits_terms(linear: str, unreduced: frozenset, mine: frozenset, s: Any) -> bool:
+    """Whether an operand may stand among others that are terms of a sum over `unreduced`."""
+    if linear == "each":  # in one operand, where the others are reduced
+        return mine == unreduced or (s is not None and unreduced <= s.reduced)
+    return linear == "together" and mine == unreduced
+
+
+def check_entries(prim: Any, avals: Sequence, out: Any, entries: Sequence, mesh: Any) -> None:
+    """Raise where a result cannot be split so."""
+    names = [n for entry in entries for n in entry]
+    if len(set(names)) != len(names):
+        raise ambiguity_error(prim, avals)
+    for i, (size, entry) in enumerate(zip(out.shape, entries, strict=True)):
+        count = math.prod(mesh.shape[n] for n in entry)
+        if count > 1 and size % count:
+            raise ShardingTypeError(
+                f"{prim.name}: axis {i} of the result must be divisible by {count}, the size of "
+                f"mesh axis {sized_axes(mesh, entry)}; got size {size} from {list_types(avals)}. "
+                f"Hint: weft.reshard(x, P({entries_text(entries, i)}))."
+            )
+
+
+def list_types(avals: Sequence) -> str:
+    """Types as an error lists them."""
+    return ", ".join(map(str, avals))
+
+
+def entries_text(entries: Sequence[Names], whole: int) -> str:
+    """The entries of a spec, with one of them whole."""
+    parts = [None if i == whole else e for i, e in enumerate(entries)]
+    return ", ".join(map(repr, PartitionSpec(*parts)))
+
+
+def ambiguity_error(prim: Any, avals: Sequence) -> ShardingTypeError:
+    """The error for operands that are split in ways that do not go together."""
+    spec = next(a.sharded.spec for a in avals if a.sharded is not None)
+    return ShardingTypeError(
+        f"{prim.name}: operands must be split alike over the mesh; got {list_types(avals)}, of "
+        f"which the result could be split in more than one way. Hint: weft.reshard(y, {spec}) for "
+        "the other."
+    )
+
+
+def contraction_error(prim: Any, avals: Sequence, names: Names) -> ShardingTypeError:
+    """The error for a sum of products along an axis that is split in both operands."""
+    return ShardingTypeError(
+        f"{prim.name}: the result must have a sharding where the axis that is summed over is split "
+        f"in both operands; got {list_types(avals)}, split over {names_text(names)}. Hint: "
+        "out_sharding=P(...), whole along that axis of the mesh, or with unreduced={"
+        f"{', '.join(map(repr, names))}}} to add up later."
+    )

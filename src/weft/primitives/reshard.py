@@ -1,0 +1,120 @@
+"""`reshard`: a value with another layout over the explicit axes of a mesh.
+
+Layouts are mesh/typed.py's; the public function, with pytrees and checks, is api/shardings.py's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.core.aval import ShapedArray, typeof
+from weft.core.trace import Tracer
+from weft.errors import ShardingTypeError
+from weft.mesh.mesh import Mesh
+from weft.mesh.sharding import NamedSharding, check_divisible
+from weft.mesh.spec import PartitionSpec
+from weft.mesh.typed import Sharded, typed_for
+from weft.primitives.families import LinearPrimitive
+from weft.xla.array import put
+from weft.xla.eager import kernel_of
+
+
+class Reshard(LinearPrimitive):
+    """out = x, split over the explicit axes of a mesh as `dst_sharding` says.
+
+    What x has unreduced and the result not is added up. Axes of the mesh that are automatic in
+    `dst_sharding` and explicit in x are left to the compiler. Source: Shardy, sharding_constraint.
+    """
+
+    name = "reshard"
+    elements = "placed"
+
+    def abstract_eval(self, x, *, dst_sharding):
+        out = typed_for(x, dst_sharding)
+        check_divisible(self.name, dst_sharding, x.shape, f"the operand {x}")
+        have = frozenset() if x.sharded is None else x.sharded.unreduced
+        if out.sharded is not None and not out.sharded.unreduced <= have:
+            raise ShardingTypeError(
+                f"{self.name}: must not be to terms of a sum, which are not known; got {x} to "
+                f"{dst_sharding.spec}. Hint: out_sharding=P(..., unreduced=...) of what sums."
+            )
+        return [out]
+
+    def impl(self, x, *, dst_sharding):
+        sharding = find_concrete(dst_sharding, x)
+        terms = getattr(getattr(x, "sharding", None), "spec", PartitionSpec()).unreduced
+        if terms or not getattr(x, "is_fully_addressable", True):
+            return kernel_of(self, {"dst_sharding": sharding})(x)  # a program
+        return [put(x, sharding, committed=True)]
+
+    def lower(self, hlo, x, **params):
+        return [x]  # lower_jaxpr says how results lie
+
+    def transpose(self, cts, x, **params):
+        return [lay_as_type(cts[0], x.aval)]
+
+    def batch(self, axis, args, dims, *, dst_sharding):
+        (x,), (d,) = args, dims
+        return self.apply(x, dst_sharding=insert_axis(dst_sharding, d, x, d, axis.spmd)), [d]
+
+    def pretty_params(self, params):
+        return {}
+
+
+reshard_p = Reshard()
+
+
+def find_concrete(sharding: NamedSharding, x: Any) -> NamedSharding:
+    """A sharding over the devices that an array is on, where it is over a mesh without devices."""
+    mesh = getattr(getattr(x, "sharding", None), "mesh", None)
+    if isinstance(sharding.mesh, Mesh) or not isinstance(mesh, Mesh):
+        return sharding
+    return sharding.update(mesh=mesh)
+
+
+def lay_as(x: Any, sharded: Sharded | None) -> Any:
+    """`x`, split over the explicit axes of a mesh as `sharded` says, whole where that is None.
+
+    Of an array that is on no mesh, and so goes wherever it is used, nothing is asked.
+    """
+    have = typeof(x).sharded
+    if have is sharded or (have is None and not isinstance(x, Tracer)):
+        return x
+    to = NamedSharding(have.mesh, PartitionSpec()) if sharded is None else sharded.named
+    return reshard_p.apply(x, dst_sharding=to)[0]
+
+
+def lay_as_type(x: Any, aval: ShapedArray) -> Any:
+    """A cotangent laid out as those of values of type `aval` are."""
+    sharded = aval.sharded
+    return lay_as(x, sharded and sharded.dual)
+
+
+def sharding_of_cotangent(
+    aval: ShapedArray, operands: Any = (), axes: Any = None
+) -> NamedSharding | None:
+    """The parameter that lays out a cotangent of values of type `aval`; None where none is split.
+
+    `operands` are what it is made of, and axis k of what is made is axis axes[k] of the value.
+    """
+    sharded = aval.sharded and aval.sharded.dual
+    if sharded is None:
+        found = (typeof(x).sharded for x in operands)
+        like = next((s for s in found if s is not None), None)
+        return None if like is None else NamedSharding(like.mesh, PartitionSpec())
+    if axes is not None:
+        sharded = sharded.update(entries=tuple(sharded.entries[a] for a in axes))
+    return sharded.named
+
+
+def insert_axis(sharding: NamedSharding | None, at: int, x: Any, dim: int | None, spmd: Any) -> Any:
+    """The sharding of results with a mapped axis at `at`, which is axis `dim` of `x`."""
+    if sharding is None:
+        return None
+    have = typeof(x).sharded
+    names = () if have is None or dim is None else have.entries[dim]
+    if not names and spmd is not None:
+        names = spmd if isinstance(spmd, tuple) else (spmd,)
+    entries = [*sharding.spec.partitions, *[None] * (at - len(sharding.spec))]
+    entries.insert(at, names or None)
+    return sharding.update(spec=sharding.spec.update(partitions=entries))

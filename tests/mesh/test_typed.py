@@ -1,0 +1,155 @@
+"""Layouts in types: what each operation makes of them, as text, over a mesh without devices."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import P, lax
+from weft.errors import ShardingTypeError
+from weft.mesh.typed import Sharded
+from weft.sharding import AbstractMesh, AxisType, NamedSharding, reshard
+
+MESH = AbstractMesh((4, 2), ("X", "Y"), AxisType.Explicit)
+
+
+def struct(*spec, shape=(8, 4), dtype=np.float32, **kinds):
+    return weft.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(MESH, P(*spec, **kinds)))
+
+
+def result(fun, *structs):
+    """The type of what a function gives, as text."""
+    with weft.sharding.use_abstract_mesh(MESH):
+        return ", ".join(str(a) for a in weft.make_jaxpr(fun)(*structs).out_avals)
+
+
+XY = struct("X", "Y")
+ONES = lambda *shape: jnp.ones(shape, np.float32)
+IDS = np.array([0, 1])
+to = lambda x, *spec, **kinds: reshard(x, P(*spec, **kinds))
+
+# from x of type f32[8@X,4@Y], as JAX has it but where a comment says more
+TYPES = {
+    "f32[8@X,4@Y]": [
+        lambda x: x + 1, lambda x: jnp.sin(x), lambda x: x * x, lambda x: jnp.where(x > 0, x, 0),
+        lambda x: jnp.clip(x, 0, 1), lambda x: lax.rev(x, (0,)), lambda x: lax.stop_gradient(x),
+        lambda x: weft.nn.softmax(x), lambda x: weft.nn.relu(x), lambda x: jnp.tril(x),
+        lambda x: weft.checkpoint(jnp.sin)(x), lambda x: lax.cond(True, jnp.sin, jnp.cos, x),
+        lambda x: lax.fori_loop(0, 3, lambda i, c: c * 2, x), lambda x: weft.jit(jnp.sin)(x),
+        lambda x: lax.pad(x, 0.0, [(0, 0, 0), (0, 0, 0)]), lambda x: lax.optimization_barrier(x),
+        lambda x: weft.vmap(lambda r: r * 2)(x),
+        lambda x: lax.dynamic_slice(x, (0, 0), (8, 4)),
+        lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 1), (1, 1), "VALID"),
+    ],
+    "f32[4@Y]": [lambda x: x.sum(0), lambda x: x.max(0), lambda x: x.var(0)],
+    "f32[8@X]": [
+        lambda x: x.mean(1), lambda x: jnp.linalg.norm(x, axis=1), lambda x: x.prod(1),
+        lambda x: weft.nn.logsumexp(x, 1), lambda x: weft.vmap(jnp.sum)(x),
+    ],
+    "f32[]": [lambda x: x.sum()],
+    "f32[4@Y,8@X]": [lambda x: x.T, lambda x: x.swapaxes(0, 1)],
+    "f32[1,8@X,4@Y]": [lambda x: x[None], lambda x: jnp.expand_dims(x, 0)],
+    "f32[8@X,4@Y,1]": [lambda x: x.reshape(8, 4, 1)],
+    "f32[4@X,2,4@Y]": [lambda x: x.reshape(4, 2, 4)],
+    "f32[8@X,2@Y,2]": [lambda x: x.reshape(8, 2, 2)],
+    "f32[32@(X,Y)]": [lambda x: x.reshape(-1)],
+    "f32[3,8@X,4@Y]": [lambda x: jnp.broadcast_to(x, (3, 8, 4))],
+    "f32[2,8@X,4@Y]": [lambda x: jnp.stack([x, x])],
+    "f32[16@X,4@Y]": [lambda x: jnp.concatenate([x, x])],
+    "f32[4@X,4@Y]": [lambda x: lax.dynamic_slice(x, (0, 0), (4, 4))],
+    "f32[8@X,3]": [
+        lambda x: x @ ONES(4, 3), lambda x: weft.vmap(lambda r, w: r @ w, (0, None))(x, ONES(4, 3)),
+    ],
+    "f32[2,4@Y]": [lambda x: ONES(2, 8) @ x],
+    "f32[8@X,8]": [
+        lambda x: jnp.einsum("ij,kj->ik", x, ONES(8, 4)),
+        lambda x: lax.dot_general(x, x, (((1,), (1,)), ((), ())), out_sharding=P("X", None)),
+    ],
+    "f32[8@X,8]{U:Y}": [
+        lambda x: lax.dot_general(
+            x, x, (((1,), (1,)), ((), ())), out_sharding=P("X", None, unreduced={"Y"})
+        ),
+    ],
+    "f32[8,4@X]": [lambda x: to(x, None, "X")],
+    "f32[32@X]": [lambda x: lax.reshape(x, (32,), out_sharding=P("X"))],
+    "f32[8@X,2@Y], f32[8@X,2@Y]": [lambda x: jnp.split(x, 2, 1)],
+    "i32[4@Y]": [lambda x: jnp.argmax(x, 0)],
+    "i32[8@X,4@Y]": [lambda x: lax.bitcast_convert_type(x, np.int32)],
+    "bf16[8@X,4@Y]": [lambda x: x.astype(jnp.bfloat16)],
+    "f32[8,4]": [lambda x: to(x)],
+    "f32[8@X]{U:Y}": [
+        lambda x: lax.dot_general(
+            x, ONES(4), (((1,), (0,)), ((), ())), out_sharding=P("X", unreduced={"Y"})
+        ),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TYPES)
+def test_types_of_results(text):
+    for fun in TYPES[text]:
+        assert result(fun, XY) == text
+
+
+REFUSED = {
+    "reshape: axis 0 of the result must be divisible by 4": lambda x: x.reshape(2, 4, 4),
+    "the axis that is summed over is split in both operands": lambda x: x @ x.T,
+    "sort: axis 0 must not be split": lambda x: jnp.sort(x, 0),
+    "cumsum: axis 1 must not be split": lambda x: jnp.cumsum(x, 1),
+    "top_k: axis 1 must not be split": lambda x: lax.top_k(x, 2),
+    "gather: axis 0 must not be split": lambda x: x[IDS],
+    "add: operands must be split alike over the mesh": lambda x: to(x, "X") + to(x, None, "X"),
+    "tile: axis 0 must not be split": lambda x: jnp.tile(x, (2, 1)),
+    "must be added up first": lambda x: jnp.sin(
+        lax.dot_general(x, x, (((1,), (1,)), ((), ())), out_sharding=P("X", None, unreduced={"Y"}))
+    ),
+    "must name explicit axes of the mesh; got 'Z'": lambda x: lax.reshape(
+        x, (32,), out_sharding=NamedSharding(AbstractMesh((2,), ("Z",)), P("Z"))
+    ),
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_is_ambiguous_is_refused(text):
+    with pytest.raises(ShardingTypeError) as error:
+        result(REFUSED[text], XY)
+    assert text in str(error.value) and "got" in str(error.value)
+
+
+def test_derivatives_lie_as_their_values():
+    w = struct(None, "Y", shape=(4, 6))
+    x = struct("X", None)
+    loss = lambda x, w: jnp.tanh(x @ w).sum()
+    assert result(weft.grad(loss, (0, 1)), x, w) == "f32[8@X,4], f32[4,6@Y]"
+    assert result(lambda x: weft.jvp(jnp.sin, (x,), (x,)), XY) == "f32[8@X,4@Y], f32[8@X,4@Y]"
+    reduced = struct(shape=(4, 6), reduced={"X"})
+    assert result(weft.grad(lambda w, x: (x @ w).sum()), reduced, x) == "f32[4,6]{U:X}"
+
+    def summed_later(x, w):
+        y = lax.dot(x, w, out_sharding=P("X", None, unreduced={"Y"}))
+        return to(y, "X").sum()
+
+    w = struct("Y", shape=(4, 3))
+    assert result(weft.grad(summed_later, (0, 1)), XY, w) == "f32[8@X,4@Y], f32[4@Y,3]"
+
+
+def test_loops_keep_layouts():
+    step = lambda c, r: (c + r, c * r)
+    run = lambda x: lax.scan(step, to(ONES(4), "Y"), x)
+    assert result(run, struct(None, "Y")) == "f32[4@Y], f32[8,4@Y]"
+
+
+def test_the_part_of_a_type():
+    x = struct("X").aval
+    assert str(x) == "f32[8@X,4]" and x.sharding == NamedSharding(MESH, P("X", None))
+    lies = x.sharded
+    assert Sharded.of(MESH, [("X",), ()]) is lies is pickle.loads(pickle.dumps(lies))
+    assert copy.copy(lies) is lies and Sharded.of(MESH, [(), ()]) is None
+    assert x is pickle.loads(pickle.dumps(x)) and repr(x) == "ShapedArray(float32[8@X,4])"
+    assert str(x.update(shape=(8, 4, 1))) == "f32[8,4,1]" and x.update(dtype=np.int32) is not x
+    both = Sharded.of(MESH, [()], unreduced={"X"}, reduced={"Y"})
+    assert str(both) == "{U:X}{R:Y}" and str(both.dual) == "{U:Y}{R:X}" and lies.dual is lies
+    assert repr(lies) == "Sharded(P('X', None))"

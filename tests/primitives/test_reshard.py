@@ -1,0 +1,45 @@
+"""`reshard` and the layouts that rules give: what is written, without devices."""
+
+import numpy as np
+import pytest
+
+import weft
+from weft import P
+from weft.errors import ShardingTypeError
+from weft.primitives.reshard import insert_axis, lay_as, reshard_p, sharding_of_cotangent
+from weft.sharding import AbstractMesh, AxisType, NamedSharding
+
+MESH = AbstractMesh((4, 2), ("x", "y"), AxisType.Explicit)
+over = lambda *spec, **kinds: NamedSharding(MESH, P(*spec, **kinds))
+struct = lambda s, shape=(8, 4): weft.ShapeDtypeStruct(shape, np.float32, sharding=s)
+to = lambda s: lambda x: reshard_p.apply(x, dst_sharding=s)[0]
+
+
+def test_rules():
+    text = lambda f, x: str(weft.make_jaxpr(f)(x)).replace("\n", " ")
+    assert "b:f32[8,4@x] = reshard a" in text(to(over(None, "x")), struct(over("x")))
+    assert "f32[2,4@x,8@y]" in text(weft.vmap(to(over("x", "y"))), struct(over(), (2, 4, 8)))
+    mapped = weft.vmap(to(over("x")), spmd_axis_name="y")
+    assert "b:f32[2@y,4@x,8]" in text(mapped, struct(over(), (2, 4, 8)))
+    transposed = weft.grad(lambda x: (to(over())(x) * 2).sum())
+    assert str(weft.make_jaxpr(transposed)(struct(over("x"))).out_avals[0]) == "f32[8@x,4]"
+    open_axes = NamedSharding(MESH.update_axis_types({"x": AxisType.Auto}), P(None, "y"))
+    assert "b:f32[8,4@y] = reshard a" in text(to(open_axes), struct(over("x", "y")))
+
+
+def test_layouts_of_cotangents():
+    aval = struct(over("x", None, reduced={"y"})).aval
+    assert sharding_of_cotangent(aval) == over("x", None, unreduced={"y"})
+    assert sharding_of_cotangent(aval, (), (1, 0)) == over(None, "x", unreduced={"y"})
+    whole = struct(over()).aval
+    assert sharding_of_cotangent(whole, (1.0,)) is None
+    assert insert_axis(None, 0, 1.0, None, None) is None
+    x = np.ones(3)
+    assert lay_as(x, aval.sharded) is x  # of an array that is on no mesh nothing is asked
+
+
+def test_what_is_refused():
+    with pytest.raises(ShardingTypeError, match="must not be to terms of a sum, which are not k"):
+        weft.make_jaxpr(to(over(unreduced={"x"})))(struct(over()))
+    with pytest.raises(ValueError, match="axis 0 of the operand .* must be divisible by 4"):
+        weft.make_jaxpr(to(over("x")))(struct(over(), (6, 4)))
