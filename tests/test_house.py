@@ -441,6 +441,7 @@ ALSO_TESTED_IN = {
         "api/bodies.py api/cond.py api/while_loop.py control/carry.py control/loop.py "
         "control/loop_bodies.py core/primitive.py core/stage.py transforms/jvp.py"
     ),
+    "parallel/on8/test_keys.py": "api/arrays.py xla/array.py xla/shards.py",
     "parallel/on8/test_sharding.py": "mesh/client.py mesh/spec.py",
     "parallel/test_processes.py": "api/pmap.py",
     "primitives/test_checks.py": (

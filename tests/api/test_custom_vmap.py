@@ -1,5 +1,7 @@
 """weft.custom_batching: the rule is what vmap uses, under every transformation; what is refused."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -164,3 +166,20 @@ def test_what_they_refuse(call, kind, text):
     with pytest.raises(kind) as caught:
         call()
     assert text in str(caught.value)
+
+
+def test_a_method_and_a_copy():
+    class Scaled:
+        double = custom_vmap(lambda self, x: 2 * x)
+        double.def_vmap(lambda size, batched, self, x: (2 * x, batched[1]))
+
+    assert Scaled.double is vars(Scaled)["double"]
+    bound = vars(Scaled)["double"].__get__(5.0)
+    assert bound.args == (5.0,) and bound.func is Scaled.double and bound(3.0) == 6.0
+    again = copy.copy(Scaled.double)
+    assert again is not Scaled.double and again(0.0, 3.0) == 6.0
+    assert copy.copy(plain) is plain
+
+
+plain = custom_vmap(jnp.sin)
+plain.__module__, plain.__qualname__ = __name__, "plain"

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import weft
+from weft.mesh import client
 from weft.mesh.client import default_device
 
 
@@ -42,11 +43,6 @@ def test_the_number_of_devices_as_an_option():
     assert output(COUNT) == "1"
 
 
-def test_importing_makes_no_client():
-    program = "from weft.mesh.client import make_clients; print(make_clients.cache_info().misses)"
-    assert output(program) == "0"
-
-
 def test_jax_in_the_process_is_refused():
     program = """
 import sys, types
@@ -72,3 +68,35 @@ def test_the_default_device_may_be_a_platform():
         ),
     ):
         default_device()
+
+
+def test_too_few_threads_for_collectives(monkeypatch):
+    monkeypatch.setenv("NPROC", "4")
+    assert [client.has_few_threads(n) for n in (1, 2, 3)] == [False, False, True]
+    monkeypatch.setenv("NPROC", "many")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(6))
+    assert [client.has_few_threads(n) for n in (3, 4)] == [False, True]
+
+
+def test_devices_by_number_and_memory_by_name():
+    (device,) = weft.devices()
+    assert client.has_clients() and client.restore_device("cpu", 0) is device
+    assert client.find_devices("pickle", "cpu", [0, 0]) == [device, device]
+    with pytest.raises(ValueError) as info:
+        client.find_devices("pickle", "cpu", [5, 0, 2])
+    assert str(info.value) == (
+        "pickle: pickled devices must exist here; got ids [2, 5], and 1 devices. Hint: on CPU, ask "
+        "for more before the first use of weft: WEFT_NUM_CPU_DEVICES=6 or "
+        "XLA_FLAGS=--xla_force_host_platform_device_count=6."
+    )
+    kinds = [memory.kind for memory in device.addressable_memories()]
+    assert client.resolve_memory_kind("f", device, None) == device.default_memory().kind
+    assert [client.resolve_memory_kind("f", device, k) for k in kinds] == kinds
+    with pytest.raises(ValueError) as info:
+        client.resolve_memory_kind("f", device, "tape")
+    assert str(info.value) == f"f: memory_kind must be one of {', '.join(kinds)}; got 'tape'."
+
+
+def test_importing_makes_no_client():
+    program = "from weft.mesh.client import client, has_clients; print(has_clients());"
+    assert output(program + "client(); print(has_clients())") == "False\nTrue"

@@ -148,18 +148,10 @@ def test_platforms_by_name(monkeypatch, found, names, chosen):
     assert client.choose_platforms(names) == chosen
 
 
-def test_a_platform_that_nobody_has(tmp_path):
+def test_a_platform_that_nobody_has():
     program = "import weft\ntry:\n    weft.devices()\nexcept RuntimeError as e:\n    print(e)"
-    out, _ = run(program, WEFT_PLATFORMS="abacus")
-    assert out.startswith(
-        "weft: the platforms asked for must have devices; got platforms='abacus' (abacus: no "
-        "installed package has a plugin for it (there are: cpu"
-    )
-    out, _ = run("import weft\nweft.config.update('jax_platforms', 'tpu')\n" + program[12:])
-    assert out.endswith("Hint: pip install libtpu.\n")
     out, _ = run(program, JAX_PLATFORM_NAME="gpu")
     assert out.startswith("weft: platform_name must be one of cpu; got 'gpu' (Unknown backend).")
-    assert run(program, JAX_PLATFORM_NAME="cpu")[0] == ""
 
 
 def test_memory_options_of_a_gpu(monkeypatch):
@@ -174,3 +166,172 @@ def test_what_a_program_is_written_for():
     assert client.platform_of(weft.devices()[0]) == "cpu"
     assert client.devices_of("cpu") == tuple(weft.devices())
     assert client.clients() == (client.client(),)
+
+
+# --- a GPU that is none: what the engine would be asked -------------------------------------------
+
+
+class Engine:
+    """In place of the engine: notes calls, and gives their names."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __getattr__(self, name):
+        return lambda *args, **options: self.calls.append((name, *args, options)) or name
+
+    def make_mpi_collectives(self):
+        return self
+
+
+KERNELS = """
+told = []
+def register_custom_type(*args): told.append(args)
+def register_custom_call_target(*args): told.append(args)
+def ffi_types(): return {"state": 1}
+def ffi_handlers(): return [("solve", 2)]
+"""
+
+
+@pytest.fixture
+def engine(tmp_path, monkeypatch):
+    """One that knows no plugins, in a process that has those of `tmp_path` alone."""
+    engine = Engine()
+    for module in (plugins, client):
+        monkeypatch.setattr(module, "_jax", engine)
+    for name in ("_REGISTRIES", "_WAITING"):
+        monkeypatch.setattr(plugins, name, {})
+    monkeypatch.setattr(client, "_process_group", [])
+    monkeypatch.setattr(client, "find_plugins", lambda: known)
+    monkeypatch.syspath_prepend(tmp_path)
+    distribution(tmp_path, "a", "jax_plugins.xla_cuda13", "xla_cuda_plugin.so")
+    distribution(tmp_path, "b", "jax_plugins.abacus", "libpjrt_abacus.so")
+    known = {p.platform: p for p in list_installed_plugins([str(tmp_path)])}
+    home = tmp_path / "jax_cuda13_plugin"
+    home.mkdir()
+    (home / "cuda_plugin_extension.py").write_text(KERNELS)
+    (home / "_solver.py").write_text("def registrations(): return {'qr': 3}")
+    yield engine
+    plugins.load_plugin.cache_clear()
+    for name in [n for n in sys.modules if n.startswith("jax_cuda13_plugin")]:
+        del sys.modules[name]
+
+
+def test_the_plugin_of_a_gpu_is_loaded_once_with_its_kernels(engine, monkeypatch):
+    told = []
+    plugins.register_on_gpu("cuda", lambda *given: told.append(given[1]))
+    plugins.register_on_gpu("rocm", lambda *given: told.append("rocm"))
+    group = client.ProcessGroup("joined", 1, 2, local_devices=(3,), partition=0)
+    monkeypatch.setattr(client, "_process_group", [group])
+    with weft.config.scope(cuda_visible_devices="0,2"):
+        assert client.make_client("cuda") == "get_c_api_client"
+    monkeypatch.setattr(client, "_process_group", [client.ProcessGroup("joined", 1, 2)])
+    client.make_client("cuda"), client.make_client("abacus")
+    cuda, abacus = (client.find_plugins()[name] for name in ("cuda", "abacus"))
+    plain = plugins.make_gpu_options("cuda")
+    assert plain["platform_name"] == "cuda"
+    each, place = {"distributed_client": "joined"}, {"node_id": 1, "num_nodes": 2}
+    assert engine.calls == [
+        ("load_pjrt_plugin", "cuda", cuda.library, {}),
+        ("initialize_pjrt_plugin", "cuda", {}),
+        (
+            "get_c_api_client",
+            "cuda",
+            {**plain, **place, "visible_devices": [3], "partition_index": 0},
+            each,
+        ),
+        ("get_c_api_client", "cuda", {**plain, **place}, each),
+        ("load_pjrt_plugin", "abacus", abacus.library, {}),
+        ("initialize_pjrt_plugin", "abacus", {}),
+        ("get_c_api_client", "abacus", {}, each),
+    ]
+    extension = sys.modules["jax_cuda13_plugin.cuda_plugin_extension"]
+    handle, cuda_name = "load_pjrt_plugin", "CUDA"
+    assert extension.told == [
+        (handle, "state", 1),
+        (handle, "solve", 2, cuda_name, 1),
+        (handle, "qr", 3, cuda_name, 1),
+    ]
+    plugins.register_on_gpu("cuda", lambda *given: told.append(given))
+    assert told == [handle, (extension, handle)]
+    with pytest.raises(RuntimeError) as info:
+        plugins.load_plugin(Plugin("cuda", "/nowhere.so", "the environment"))
+    assert str(info.value) == "there is no library /nowhere.so, which the environment names"
+    with weft.config.scope(cuda_visible_devices="0,2"):
+        monkeypatch.setattr(client, "_process_group", [])
+        client.make_client("cuda")
+    assert engine.calls[-1] == (
+        "get_c_api_client",
+        "cuda",
+        {**plain, "visible_devices": [0, 2]},
+        {},
+    )
+
+
+def test_a_gpu_without_kernels(engine, tmp_path):
+    (tmp_path / "jax_cuda13_plugin/cuda_plugin_extension.py").unlink()
+    plugins.load_plugin(client.find_plugins()["cuda"])
+    assert not plugins._REGISTRIES and len(engine.calls) == 2
+
+
+def test_cpu_clients_of_several_processes(engine, monkeypatch):
+    monkeypatch.setattr(client, "_process_group", [client.ProcessGroup("joined", 1, 2)])
+    made = {}
+    for kind in ("gloo", "mpi", None):
+        with weft.config.scope(cpu_collectives_implementation=kind, num_cpu_devices=3):
+            client.make_cpu_client()
+        made[kind] = engine.calls.pop()[1]
+    place = {"distributed_client": "joined", "node_id": 1, "num_nodes": 2}
+    for kind, found in made.items():
+        assert {k: found[k] for k in place} == place
+        assert found["num_devices"] == 3 and found["asynchronous"] is True
+        ways = {"gloo": "make_gloo_tcp_collectives", "mpi": engine}
+        assert found["collectives"] == ways.get(kind)
+    assert [call[0] for call in engine.calls] == ["make_gloo_tcp_collectives", "Init"]
+
+
+def test_which_clients_are_made_and_which_not(engine, monkeypatch, caplog):
+    make = client.make_clients.__wrapped__
+    monkeypatch.setattr(client, "FACTORIES", {"mine": (1, lambda: "a client")})
+    with weft.config.scope(platforms="mine, other"):
+        assert make() == ({"mine": "a client"}, {"other": NO_PLUGIN})
+    assert caplog.messages == [
+        "weft: platform other is not used, for its devices could not be had: "
+        f"{NO_PLUGIN}. Going on with those of 'mine, other' that there are: mine."
+    ]
+    monkeypatch.setattr(client, "has_hardware", lambda name: False)
+    assert list(make().clients) == ["mine", "cpu"]
+    with weft.config.scope(platforms="tpu,other"), pytest.raises(RuntimeError) as info:
+        make()
+    assert str(info.value) == (
+        "weft: the platforms asked for must have devices; got platforms='tpu,other' "
+        f"(tpu: {NO_PLUGIN}; other: {NO_PLUGIN}). Hint: pip install libtpu."
+    )
+
+
+NO_PLUGIN = "no installed package has a plugin for it (there are: abacus, cpu, cuda)"
+
+
+def test_the_tools_of_cuda_in_a_package(tmp_path, monkeypatch):
+    find = plugins.find_cuda_tools.__wrapped__
+    monkeypatch.setattr(sys, "path", ["/nowhere", str(tmp_path)])
+    assert find() is None
+    for place in ("nvidia/cuda_nvcc/bin/ptxas", "nvidia/cu13/nvvm"):
+        (tmp_path / place).mkdir(parents=True)
+        assert find() == str(tmp_path.joinpath(*place.split("/")[:2]))
+
+
+def test_hardware_by_its_files(monkeypatch):
+    monkeypatch.setattr(os.path, "exists", lambda path: path in ("/dev/nvidia0", "/dev/kfd"))
+    monkeypatch.setattr(sys, "platform", "linux")
+    names = ("cuda", "rocm", "tpu", "abacus")
+    assert [plugins.has_hardware(name) for name in names] == [True, True, False, None]
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert [plugins.has_hardware(name) for name in names] == [None] * 4
+
+
+def test_the_environments_plugin_comes_first(monkeypatch, tmp_path):
+    distribution(tmp_path, "a", "jax_plugins.xla_cuda13", "xla_cuda_plugin.so")
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.setenv("PJRT_NAMES_AND_LIBRARY_PATHS", "cuda:/mine.so")
+    assert [p.library for p in plugins.find_plugins().values()] == ["/mine.so"]

@@ -13,6 +13,7 @@ import weft.numpy as jnp
 from weft import lax, ref
 from weft.core.ref import AbstractRef
 from weft.errors import DeletedError, DtypeError, IndexingError, RefError, ShapeError
+from weft.primitives import refs
 
 # --- as values --------------------------------------------------------------------------------
 
@@ -608,3 +609,33 @@ def test_a_forward_rule_with_a_reference_from_outside():
         RefError, match="rules of a staged function must not use references from out"
     ):
         weft.grad(weft.jit(f))(1.0)
+
+
+def test_operations_on_what_is_no_reference_or_does_not_fit():
+    r, x = AbstractRef(weft.typeof(jnp.zeros((2, 3)))), weft.typeof(jnp.zeros((2, 3)))
+    y, n = weft.typeof(jnp.zeros(3)), weft.typeof(jnp.zeros((2, 3), int))
+    wrong = [
+        (refs.get_p, (x,), "needs a reference; got f32[2,3]. Hint: r = weft.new_ref(x)."),
+        (refs.swap_p, (r, y), "got f32[3] for f32[2,3] of a Ref{f32[2,3]}."),
+        (refs.addupdate_p, (r, n), "got i32[2,3] for f32[2,3] of a Ref{f32[2,3]}."),
+    ]
+    for prim, avals, said in wrong:
+        with pytest.raises((DtypeError, ShapeError)) as info:
+            prim.abstract_eval(*avals, index=refs.WHOLE)
+        must = "what is written must have the type of what it replaces; "
+        assert str(info.value) == f"{prim.name}: {'' if prim is refs.get_p else must}{said}"
+    assert refs.get_p.abstract_eval(r, index=refs.WHOLE) == [x]
+    assert refs.swap_p.abstract_eval(r, x, index=refs.WHOLE) == [x]
+    assert refs.addupdate_p.abstract_eval(r, x, index=refs.WHOLE) == []
+    assert repr(r) == "Ref{float32[2,3]}"
+
+
+def test_the_end_of_a_reference():
+    r = weft.new_ref(jnp.zeros(3))
+    assert not r.is_deleted() and refs.free_ref_p.apply(r) == [] and r.is_deleted()
+    with pytest.raises(DeletedError) as info:
+        r[...]
+    assert str(info.value) == (
+        "Ref: must not be used after it was freed; got a Ref{f32[3]}. Hint: read it before freeze, "
+        "which gives its last value."
+    )

@@ -285,3 +285,27 @@ def test_half_precision_triangles_are_solved_in_float32():
 @pytest.mark.parametrize("module", [eigen, factorizations, polar, solves])
 def test_doctests(module):
     assert check_examples(module)
+
+
+@pytest.mark.parametrize("beta", [0.0, 1.0, -2.0])
+def test_symmetric_products(beta):
+    """Every kind of factor, with derivatives in both operands; the upper triangle is not read."""
+    a, c = random((2, 3, 4), np.float64), random((2, 3, 3), np.float64)
+    s = c + t(c)
+    with weft.enable_x64(True):
+
+        def fun(a, c):
+            return [
+                linalg.symmetric_product(a, c, alpha=alpha, beta=beta, symmetrize_output=both)
+                for alpha in (0.0, 1.0, 3.0)
+                for both in (False, True)
+            ]
+
+        outs, dots = weft.jit(lambda *xs: weft.jvp(fun, xs, xs))(a, s)
+        lower = weft.jit(fun)(a, np.tril(s))
+    for i, alpha in enumerate((0.0, 1.0, 3.0)):
+        square, both = alpha * a @ t(a), slice(2 * i, 2 * i + 2)
+        for y, dot in zip(outs[both], dots[both], strict=True):
+            close(y, square + beta * s)
+            close(dot, 2 * square + beta * s)
+        close(lower[2 * i + 1], square + beta * s)

@@ -64,3 +64,14 @@ def test_mistakes():
         sparse.coo_dot(jnp.ones(2), x, indices, 2)
     with pytest.raises(DtypeError, match="coo_sample: must be of numbers of one dtype"):
         sparse.coo_sample(x, x.astype(bool), indices)
+
+
+def test_narrow_indices_and_no_rows():
+    """Places in int8, which count no further than 127 of 200 rows; and of none at all."""
+    data, at = np.float32([1, 2, 3]), np.int8([[0, 0], [127, 1], [-1, 0]])
+    dense = np.float32([[5, 6], [7, 8]])
+    want = np.zeros((200, 2), np.float32)
+    want[0], want[127] = dense[0], 2 * dense[1]
+    np.testing.assert_array_equal(sparse.coo_dot(data, dense, at, 200), want)
+    nothing = sparse.coo_dot(data, np.zeros((0, 2), np.float32), at, 3)
+    np.testing.assert_array_equal(nothing, np.zeros((3, 2)))

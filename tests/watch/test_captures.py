@@ -6,6 +6,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import config
+from weft.watch import captures
 
 SCALE = 2.0
 TABLE = np.arange(3.0)
@@ -81,3 +82,46 @@ def test_is_not_looked_at_otherwise(monkeypatch):
     monkeypatch.setitem(globals(), "SCALE", 3.0)
     with config.scope(debug_globals=False):
         f(1.0)
+
+
+NAN, ROWS = float("nan"), np.array([1.0, np.nan])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        (1, 1, True),
+        (1, 2, False),
+        (1, 1.0, False),
+        (1, True, False),
+        (NAN, -NAN, True),
+        (NAN, 1.0, False),
+        (ROWS, ROWS.copy(), True),
+        (ROWS, ROWS + 1, False),
+        (ROWS, ROWS[:1], False),
+        (np.array(["a"]), np.array(["a"]), True),
+        (np.float32(NAN), np.float32(NAN), True),
+        ([ROWS, 2], [ROWS.copy(), 3], True),  # arrays inside: not looked into
+    ],
+)
+def test_values_that_are_the_same(old, new, same):
+    assert captures.is_same(old, new) is same
+
+
+def test_the_message_and_a_variable_without_a_value():
+    def f(x):
+        return x * rate if x.ndim == 0 else later
+
+    g = weft.jit(f)
+    rate = 0.5
+    g(1.0)
+    rate = 0.25
+    with pytest.raises(RuntimeError) as info:
+        g(1.0)
+    assert str(info.value) == (
+        "jit: f must find what it was traced with; got rate = 0.25 where it was 0.5, which is in "
+        "the program. Hint: pass rate as an argument."
+    )
+    if rate:
+        return
+    later = 1

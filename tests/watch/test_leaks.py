@@ -2,6 +2,8 @@
 
 import gc
 import importlib
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import weft
 import weft.numpy as jnp
 from weft import checking_leaks, grad, jit, lax, vmap
 from weft.errors import LeakedTracerError, UnexpectedTracerError
+from weft.watch.leaks import describe_hold
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -162,3 +165,38 @@ def test_nothing_is_lost():
             jit(keep)(1.0)
         holders.KEPT.clear()
         assert float(jit(lambda x: jnp.sin(x))(0.0)) == 0.0
+
+
+def test_what_holds_a_value_in_words():
+    def suspended():
+        frame = sys._getframe()
+        yield frame
+
+    frame, kept = next(suspended()), []
+    line = f"test_leaks.py:{frame.f_lineno}"
+    name = "test_what_holds_a_value_in_words.<locals>.suspended"
+    cell = types.CellType(kept)
+    rows = [
+        (suspended, kept, f"held by the function {name}", False),
+        (frame, kept, f"held by a variable of suspended at {line}, which has not ended", True),
+        (cell, kept, "held by a variable that a function closes over", False),
+        ([0, kept], kept, "held by element 1 of a list", False),
+        ((kept, []), kept, "held by element 0 of a tuple", False),
+        ({"a": 1, 2: kept}, kept, "held by the item 2 of a dict", False),
+        (vars(holders), holders.KEPT, "the global `KEPT` of tests.watch.holders", True),
+        ((cell,), cell, "", False),
+    ]
+    for holder, held, said, known in rows:
+        assert describe_hold(holder, held) == (said, known)
+
+
+def test_no_tracing():
+    f = jit(lambda x: x + 1)
+    f(1.0)
+    with weft.config.scope(no_tracing=True):
+        assert f(2.0) == 3.0
+        with pytest.raises(RuntimeError) as info:
+            f(2)
+    assert str(info.value) == (
+        "<lambda>: must not be traced under no_tracing; got new types or a new function."
+    )

@@ -17,7 +17,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from tests.xla.repr_cases import DTYPES, arrays, numpy_dtype, texts
-from weft import errors
+from weft import errors, random
 from weft.xla.array import ArrayImpl, host_view, put
 
 GOLDEN = json.loads((pathlib.Path(__file__).parent / "golden" / "reprs.json").read_text())
@@ -544,3 +544,26 @@ def test_warnings_are_none():
 
 def test_ml_dtypes_scalars_are_operands(x):
     assert (ml_dtypes.bfloat16(2) * x).tolist() == [2, 4, 6]
+
+
+def test_arrays_of_keys():
+    keys = random.split(random.key(3), 4).reshape(2, 2)
+    assert weft.device_put(keys) is keys and keys.copy_to_host_async() is None
+    for shards in (keys.addressable_shards, keys.global_shards):
+        (shard,) = shards
+        assert shard.index == (slice(None),) * 2 and shard.replica_id == 0
+        assert shard.device is weft.devices()[0] and type(shard.data) is type(keys)
+        assert shard.data.aval is keys.aval
+        np.testing.assert_array_equal(random.key_data(shard.data), random.key_data(keys))
+    said = (
+        "array: random keys are not numbers, which NumPy and Python could read; got key<fry>[2,2]. "
+        "Hint: weft.random.key_data(keys) for the words that they are made of."
+    )
+    for read in (np.asarray, lambda x: x.__dlpack_device__(), lambda x: x.__dlpack__()):
+        with pytest.raises(TypeError) as info:
+            read(keys)
+        assert str(info.value) == said
+    with pytest.raises(errors.ShapeError) as info:
+        iter(keys[0, 0])
+    assert str(info.value) == "iter(): needs an array with an axis; got key<fry>[]."
+    assert [k.shape for k in keys] == [(2,), (2,)]
