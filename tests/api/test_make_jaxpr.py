@@ -135,7 +135,7 @@ def test_jit():
     assert str(make_jaxpr(func12)(1.0)) == textwrap.dedent("""\
         { lambda ; a:f32[]. let
             b:f32[] = sub a 2.0
-            c:f32[1] = pjit[
+            c:f32[1] = jit[
               name=inner
               jaxpr={ lambda ; a:f32[] b:f32[]. let
                   d:f32[1] = broadcast_in_dim[

@@ -45,7 +45,7 @@ def test_the_equation_of_a_call():
     check_jaxpr(closed)
     (eqn,) = [e for e in closed.eqns if e.primitive is jit_p]
     assert eqn.params["name"] == "helper" and not eqn.params["jaxpr"].constvars
-    assert "pjit[\n      name=helper\n" in str(closed)
+    assert "jit[\n      name=helper\n" in str(closed)
 
 
 def test_a_program_called_twice_is_written_once():

@@ -172,7 +172,7 @@ def test_source_info():
     text = f"""\
 {{ lambda ; a:f32[]. let
     b:f32[] = sin a                 # test_pretty.py:{line + 1}:15 (program)
-    c:f32[] = pjit[                 # test_pretty.py:{line + 2}:15 (program)
+    c:f32[] = jit[                  # test_pretty.py:{line + 2}:15 (program)
       name=body
       jaxpr={{ lambda ; b:f32[]. let
           c:f32[] = mul b 1.0       # test_pretty.py:{line - 2}:26 (<lambda>)

@@ -78,7 +78,7 @@ class Call(Holds):
     """As the jit primitive: prints with the caller's names, is inlined, prunes what it holds."""
 
     def __init__(self, inline: bool = False):
-        super().__init__("pjit", lambda name, jaxpr, **_: jaxpr.out_avals)
+        super().__init__("jit", lambda name, jaxpr, **_: jaxpr.out_avals)
         self.inline = inline
 
     def bodies(self, params: dict) -> list[Body]:

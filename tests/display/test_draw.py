@@ -29,7 +29,7 @@ def test_a_drawing(tmp_path):
     assert (tmp_path / "a.svg").read_text() == text
     root = ET.fromstring(text)
     kinds = [r.get("class") for r in root.iter(f"{SVG}rect")]
-    assert kinds.count("program") == 5  # of pjit, two branches, scan, and all
+    assert kinds.count("program") == 5  # of jit, two branches, scan, and all
     assert kinds.count("equation") == 15
     titles = [t.text for t in root.iter(f"{SVG}title")]
     assert any("sin" in t and "test_draw.py:" in t for t in titles)

@@ -46,7 +46,7 @@ def test_a_page_folds_and_tells():
     text = "".join(tags.text)
     assert "lt" in text
     assert "branches" in text
-    assert any(t.startswith("b: bool[]\nby pjit at test_page.py:") for t in tags.titles)
+    assert any(t.startswith("b: bool[]\nby jit at test_page.py:") for t in tags.titles)
     assert any("x = weft.jit(lambda y: y < 3.0)(x)" in t for t in tags.titles)
 
 

@@ -71,7 +71,7 @@ def test_dce_keeps_effects_also_inside_what_is_held():
 
     jaxpr = make(program, f32())
     lean, _ = dce_jaxpr(jaxpr)
-    assert [str(e.primitive) for e in lean.eqns] == ["print", "pjit", "cond"]
+    assert [str(e.primitive) for e in lean.eqns] == ["print", "jit", "cond"]
     assert lean.effects == jaxpr.effects == {"Print"}
 
 
@@ -100,7 +100,7 @@ def test_dce_by_a_rule_of_the_primitive():
     assert used == (False, True, False)
     assert text(lean) == (
         "{ lambda ; a:f32[] b:f32[] c:f32[]. let "
-        "d:f32[] = pjit[name=f jaxpr={ lambda ; b:f32[]. let d:f32[] = cos b in (d,) }] b "
+        "d:f32[] = jit[name=f jaxpr={ lambda ; b:f32[]. let d:f32[] = cos b in (d,) }] b "
         "in (d,) }"
     )
     check_jaxpr(lean)

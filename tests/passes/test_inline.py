@@ -24,7 +24,7 @@ def test_inline_puts_programs_in_place_of_calls():
     assert text(flat) == (
         "{ lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 3.0; d:f32[] = sin c; "
         "e:f32[] = mul d 3.0; f:f32[] = add e 2.0; "
-        "g:f32[] = pjit[name=kept jaxpr={ lambda ; f:f32[]. let g:f32[] = cos f in (g,) }] f "
+        "g:f32[] = jit[name=kept jaxpr={ lambda ; f:f32[]. let g:f32[] = cos f in (g,) }] f "
         "in (g,) }"
     )
     check_jaxpr(flat)

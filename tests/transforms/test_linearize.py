@@ -91,7 +91,7 @@ def test_a_residual_that_is_an_input_is_not_passed_through():
 def test_split_program_of_a_call_keeps_the_call_on_both_sides():
     jaxpr = program(PROGRAMS["nested"], A, A, A)
     early, late, _, _ = split_jaxpr(jaxpr, (False, False, True))
-    assert "pjit" in names(early) and "pjit" in names(late)
+    assert "jit" in names(early) and "jit" in names(late)
 
 
 def test_what_a_policy_saves():
@@ -107,7 +107,7 @@ def test_what_a_policy_saves():
     early, late, count = saving_jaxpr(jaxpr, policy)
     check_jaxpr(early), check_jaxpr(late)
     assert count == 3 and len(early.outvars) == 4 and len(late.invars) == 4
-    assert ("sin", ["f32[3]"], []) in asked and "pjit" not in [a[0] for a in asked]
+    assert ("sin", ["f32[3]"], []) in asked and "jit" not in [a[0] for a in asked]
     assert not {"sin", "dot_general"} & set(names(late)) and "mul" in names(late)
     out, *saved = early(A)
     assert [np.shape(s) for s in saved] == [(3,), (3,), ()]

@@ -30,7 +30,7 @@ def test_an_operation_leads_to_its_equation_and_to_those_that_hold_it():
     (product,) = [x for x in module.text.splitlines() if '"stablehlo.multiply"' in x]
     path = "/".join(x.rpartition('loc("')[2].removesuffix('")') for x in (call, product))
     names = [e.primitive.name for e in read_origins(path, module.origins)]
-    assert names == ["mul", "pjit", "scan"]
+    assert names == ["mul", "jit", "scan"]
     assert read_origins("jit(f)/sin", module.origins) == []
 
 

@@ -19,7 +19,7 @@ class Jit(Call, SavingRule):
     another.
     """
 
-    name = "pjit"
+    name = "jit"
 
     def bodies(self, params):
         jaxpr, label = params["jaxpr"], f"jit({params['name']})"

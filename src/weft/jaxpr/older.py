@@ -9,11 +9,11 @@ from typing import Any
 
 from weft.jaxpr.syntax import Atom, Binder, Equation, Program, Word
 
-_RENAMED = {"add_any": "add", "jit": "pjit", "remat2": "checkpoint", "xla_call": "pjit"}
+_RENAMED = {"add_any": "add", "pjit": "jit", "remat2": "checkpoint", "xla_call": "jit"}
 # Parameters that say nothing about what is computed.
 _DROPPED = {
     "cond": ("linear",),
-    "pjit": (
+    "jit": (
         "backend", "device", "donated_invars", "ctx_mesh", "in_layouts", "in_shardings", "inline",
         "keep_unused", "out_layouts", "out_shardings", "resource_env",
     ),
@@ -27,7 +27,7 @@ def modernize(eqn: Equation) -> list[Equation]:
     before = []
     name = _RENAMED.get(eqn.primitive, eqn.primitive)
     params = dict(eqn.params)
-    if name == "pjit" and "call_jaxpr" in params:
+    if name == "jit" and "call_jaxpr" in params:
         params["jaxpr"] = params.pop("call_jaxpr")
     if name == "cond" and {"true_jaxpr", "false_jaxpr"} <= params.keys():
         before, eqn = choose_by_number(eqn)
