@@ -95,6 +95,12 @@ def test_names_of_the_special_dtypes():
 WIDE = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
 
 
+def test_dtypes_that_no_array_has_are_refused():
+    for make in (lambda t: jnp.zeros(3, t), lambda t: jnp.asarray([1.0, 2.0, 3.0], t)):
+        with pytest.raises(DtypeError, match=r"array: must be of a dtype .*; got f6_e2m3fn\[3\]\."):
+            make("float6_e2m3fn")
+
+
 @pytest.mark.parametrize("x64", [False, True])
 @pytest.mark.parametrize("name", NAMES)
 def test_canonicalize_every_spelling(name, x64):

@@ -4,6 +4,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import grad, hessian, jit, jvp, lax, make_jaxpr, vmap
+from weft.errors import RefError
 
 A = np.array([[3.0, 0.4, -0.2], [0.1, 2.5, 0.3], [-0.5, 0.2, 4.0]], np.float32)
 B = np.array([1.0, -2.0, 0.5], np.float32)
@@ -195,3 +196,20 @@ def test_what_a_tangent_solver_closes_over_is_differentiated_once_more():
         return lax.custom_root(lambda x: a * x - a**3, 1.0, lambda f, x: a**2, lambda g, y: y / a)
 
     close([f(2.0), grad(f)(2.0), grad(grad(f))(2.0), jit(grad(grad(f)))(2.0)], [4.0, 4.0, 2.0, 2.0])
+
+
+def test_references_are_the_functions_own():
+    def double(x):
+        r = weft.new_ref(x)
+        r[...] *= 2.0
+        return r[...]
+
+    halve = lambda f, b: f(b) / 4.0
+    solve = lambda b: lax.custom_linear_solve(double, b, halve, symmetric=True)
+    assert weft.jit(weft.value_and_grad(solve))(4.0) == (2.0, 0.5)
+    r = weft.new_ref(jnp.float32(2.0))
+    must = "must not use a reference from outside; got a Ref"
+    with pytest.raises(RefError, match=f"custom_linear_solve: matvec {must}"):
+        lax.custom_linear_solve(lambda x: x * r[...], 4.0, halve, symmetric=True)
+    with pytest.raises(RefError, match=f"custom_root: solve {must}"):
+        lax.custom_root(lambda x: x - r[...], 1.0, lambda f, x: x - f(x), lambda g, y: y)

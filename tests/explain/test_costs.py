@@ -236,7 +236,7 @@ def test_a_report_in_full(tmp_path, monkeypatch):
     (tmp_path / "model.py").write_text("".join(f"x{i} = {i} < 1\n" for i in range(1, 32)))
     monkeypatch.chdir(tmp_path)
     report, costs = made_up_report(str(tmp_path / "model.py")), Report("costs")
-    costs.lines = [(place, Work(flops=work.flops)) for place, work in report.lines]
+    costs.lines = [(p, Work(flops=w.flops, operations=w.operations)) for p, w in report.lines]
     costs.kernels = [Kernel(flops=3.0, kind="fusion"), Kernel(bytes=7.0)]
     pages = [r.to_html().replace(STYLE, "") for r in (report, costs)]
     found = "\n\n".join([str(report), str(costs), *pages])

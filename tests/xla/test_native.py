@@ -215,7 +215,7 @@ def test_under_transformations():
         np.testing.assert_allclose(a, b, rtol=1e-5)
 
 
-def test_without_them(monkeypatch, tmp_path):
+def test_without_them(monkeypatch, tmp_path, caplog):
     assert weft.config.native
     monkeypatch.setattr(native, "FOLDER", tmp_path)
     for fill, said in [
@@ -225,7 +225,10 @@ def test_without_them(monkeypatch, tmp_path):
         fill()
         native.load_kernels.cache_clear()
         try:
-            assert native.load_kernels().startswith(said)
+            assert [native.load_kernels().startswith(said) for _ in range(2)] == [True] * 2
+            told = [r.getMessage() for r in caplog.records]
+            assert len(told) == said.startswith("not usable")
+            assert all(" must be the kernels of this version of weft; got " in t for t in told)
             fresh = lambda x: jnp.sort(x) - 1
             text = weft.jit(fresh).lower(np.zeros(3, np.float32)).as_text()
             assert "stablehlo.sort" in text and "weft_" not in text

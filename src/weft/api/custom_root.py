@@ -18,8 +18,10 @@ from weft.control.linear import linear_solve_p
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, eval_jaxpr
 from weft.core.primitive import Zero
+from weft.core.ref import is_ref
 from weft.core.source import boundary
-from weft.errors import DtypeError, PytreeError, ShapeError
+from weft.errors import DtypeError, PytreeError, RefError, ShapeError
+from weft.passes.discharge import discharge_jaxpr, has_state
 from weft.primitives.elementwise import neg
 from weft.primitives.layout import instantiate, zeros
 from weft.pytrees import PyTreeDef, flatten, structure, unflatten
@@ -66,7 +68,7 @@ def custom_linear_solve(
         check_callable(op, f)
     leaves, tree = flatten(b)
     avals = avals_of(op, leaves, structure(((b,), {})), matvec)
-    product = stage_body(op, matvec, structure((b,)), avals)
+    product = stage_pure(op, "matvec", matvec, structure((b,)), avals)
     check_like(op, "matvec", product.out_tree, product.out_avals, tree, avals)
     forward = stage_solver("solve", solve, matvec, tree, avals, has_aux)
     vecmat, backward = None, None
@@ -100,10 +102,24 @@ def stage_solver(
     """A solver of custom_linear_solve, staged as a function of the right-hand side."""
     op = "custom_linear_solve"
     args_tree = structure((unflatten(tree, range(tree.num_leaves)),))
-    body = stage_body(op, functools.partial(solver, system), args_tree, avals)
+    body = stage_pure(op, name, functools.partial(solver, system), args_tree, avals)
     x_tree = solution_tree(op, name, body.out_tree, has_aux)
     check_like(op, name, x_tree, body.out_avals[: x_tree.num_leaves], tree, avals)
     return body
+
+
+def stage_pure(
+    op: str, name: str, fun: Callable, args_tree: PyTreeDef, avals: Sequence[ShapedArray]
+) -> StagedBody:
+    """A staged function whose references, if any, are its own: it is a function of values."""
+    body = stage_body(op, fun, args_tree, avals)
+    outer = next(filter(is_ref, body.consts), None)
+    if outer is not None:
+        raise RefError(
+            f"{op}: {name} must not use a reference from outside; got a {typeof(outer)}. "
+            "Hint: value = r[...] before the call, and use value."
+        )
+    return body._replace(jaxpr=discharge_jaxpr(body.jaxpr)) if has_state(body.jaxpr) else body
 
 
 def transpose_of(product: StagedBody) -> Jaxpr:
@@ -148,7 +164,7 @@ def custom_root(
     leaves, tree = flatten(initial_guess)
     args_tree = structure((initial_guess,))
     avals = avals_of(op, leaves, structure(((initial_guess,), {})), f)
-    solver = stage_body(op, functools.partial(solve, f), args_tree, avals)
+    solver = stage_pure(op, "solve", functools.partial(solve, f), args_tree, avals)
     x_tree = solution_tree(op, "solve", solver.out_tree, has_aux)
     x_avals = solver.out_avals[: len(leaves)]
     check_like(op, "solve", x_tree, x_avals, tree, x_avals)
@@ -158,13 +174,14 @@ def custom_root(
                 f"{op}: a solution must be of inexact dtype; got {aval} from solve. "
                 "Hint: give the initial guess as floats."
             )
-    equation = stage_body(op, f, args_tree, x_avals)
+    equation = stage_pure(op, "f", f, args_tree, x_avals)
     check_like(op, "f", equation.out_tree, equation.out_avals, tree, x_avals)
 
     def tangent_system(x: Any, y: Any) -> Any:
         return tangent_solve(derivative_map(equation, flatten(x)[0]), y)
 
-    dx = stage_body(op, tangent_system, structure((initial_guess,) * 2), x_avals * 2)
+    both = structure((initial_guess,) * 2)
+    dx = stage_pure(op, "tangent_solve", tangent_system, both, x_avals * 2)
     check_like(op, "tangent_solve", dx.out_tree, dx.out_avals, tree, x_avals)
 
     root = make_implicit(solver, equation, dx)

@@ -124,5 +124,7 @@ def write_source(file: str, costs: dict[int, Work], most: float) -> str:
 
 
 def describe_work(work: Work) -> str:
+    if not (work.forward or work.backward):  # nothing was timed
+        return ", ".join(work.operations)
     forward, backward = seconds_text(work.forward) or "0", seconds_text(work.backward) or "0"
     return f"forward {forward}, backward {backward}: {', '.join(work.operations)}"

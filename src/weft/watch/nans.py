@@ -6,6 +6,7 @@ compiled program. A program whose results are bad is run again, equation by equa
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import sys
 from collections.abc import Callable, Generator, Sequence
@@ -181,23 +182,33 @@ def find_bad_variable(found: Watch, atoms: Sequence[Any], read: Callable) -> Var
 
 def find_inner_origin(found: Watch, eqn: Eqn, operands: list) -> Made | None:
     """What made a bad value inside an equation that holds programs; None where it does not say."""
-    bodies = bodies_of(eqn)
+
+    def look(jaxpr: Jaxpr, args: Sequence[Any], within: str) -> tuple[list, Made | None]:
+        outs = jaxpr(*args)
+        origin = None if found.first_flaw(outs) is None else find_origin(found, jaxpr, args)
+        if not isinstance(origin, Made):
+            return outs, None
+        return outs, origin._replace(inside=(*origin.inside, within))
+
+    return follow_bodies(eqn, operands, look)
+
+
+def follow_bodies(eqn: Eqn, operands: list, look: Callable[..., tuple[list, Any]]) -> Any:
+    """What `look(jaxpr, args, place)` finds first in the programs of an equation, in their order.
+
+    It gives the results of the program, too; in a loop the place is as "step 3 of scan".
+    """
+    bodies, outs, found = bodies_of(eqn), None, None
     place = next((b.label for b in bodies if b.label), eqn.primitive.name)
     runs = step_bodies(bodies, operands)
-    step, outs = 0, None
-    try:
-        while True:
+    with contextlib.suppress(StopIteration):
+        for step in itertools.count():
             jaxpr, args = runs.send(outs)
-            outs = jaxpr(*args)
-            if found.first_flaw(outs) is not None:
-                origin = find_origin(found, jaxpr, args)
-                if isinstance(origin, Made):
-                    repeats = bodies[0].runs == "turns"
-                    within = f"step {step} of {place}" if repeats else place
-                    return origin._replace(inside=(*origin.inside, within))
-            step += 1
-    except StopIteration:
-        return None
+            within = f"step {step} of {place}" if bodies[0].runs == "turns" else place
+            outs, found = look(jaxpr, args, within)
+            if found is not None:
+                break
+    return found
 
 
 def step_bodies(bodies: Sequence[Body], operands: list) -> Generator[Any, Any, None]:

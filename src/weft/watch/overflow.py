@@ -19,7 +19,7 @@ from weft.core.primitive import Body
 from weft.core.source import describe_maker, inner_source
 from weft.core.trace import current
 from weft.options import x64_as
-from weft.watch.nans import step_bodies
+from weft.watch.nans import follow_bodies
 
 # By name: the operations themselves are in later folders.
 ARITHMETIC = frozenset(
@@ -70,7 +70,11 @@ def check_overflow(
             source = (inner and eqn.source) or around
             current.source = inner_source(eqn.source) if inner else around
             operands = [*map(read, eqn.invars)]
-            follow_bodies(name, eqn, operands, inner, inside)
+            if any(map(can_overflow, programs_in(bodies_of(eqn)))):
+                look = lambda body, xs, within: (
+                    check_overflow(name, body, xs, inner, (within, *inside)), None
+                )  # fmt: skip
+                follow_bodies(eqn, operands, look)
             outs = eqn.primitive.apply(*operands, **eqn.params)
             if is_checked(eqn) and (flaw := find_wrapped(eqn, operands, outs[0])):
                 op = eqn.primitive.name
@@ -85,25 +89,6 @@ def check_overflow(
     finally:
         current.source = before
     return [*map(read, jaxpr.outvars)]
-
-
-def follow_bodies(
-    name: str, eqn: Eqn, operands: list, inner: bool, inside: tuple[str, ...]
-) -> None:
-    """Check the programs that an equation holds, each turn of loops for itself."""
-    bodies = bodies_of(eqn)
-    if not any(map(can_overflow, programs_in(bodies))):
-        return
-    place = next((b.label for b in bodies if b.label), eqn.primitive.name)
-    runs, outs, step = step_bodies(bodies, operands), None, 0
-    try:
-        while True:
-            jaxpr, args = runs.send(outs)
-            within = f"step {step} of {place}" if bodies[0].runs == "turns" else place
-            outs = check_overflow(name, jaxpr, args, inner, (within, *inside))
-            step += 1
-    except StopIteration:
-        return
 
 
 def find_wrapped(eqn: Eqn, operands: Sequence[Any], out: Any) -> str:

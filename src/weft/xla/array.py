@@ -20,7 +20,7 @@ from weft import dtypes
 from weft.core.aval import HasAval, ShapedArray, is_masked, is_valid_value, typeof
 from weft.core.trace import Tracer
 from weft.display.values import array_html
-from weft.errors import DeletedError, DtypeError, ShapeError
+from weft.errors import DeletedError, DtypeError, JaxRuntimeError, ShapeError
 from weft.mesh.client import default_device
 from weft.mesh.sharding import SingleDeviceSharding, sharding_on
 from weft.mesh.spec import PartitionSpec
@@ -75,9 +75,19 @@ def put(x: Any, sharding: Any = None, committed: bool = False) -> Any:
         return host
     if type(sharding) is not SingleDeviceSharding:
         return make_from_host(aval, sharding, host)
-    return _jax.batched_device_put(
-        aval, sharding, [host], [sharding.device], committed, host_buffer_semantics=COPY_NOW
-    )
+    try:
+        return _jax.batched_device_put(
+            aval, sharding, [host], [sharding.device], committed, host_buffer_semantics=COPY_NOW
+        )
+    except JaxRuntimeError as error:
+        raise refuse_dtype(aval, error) from None
+
+
+def refuse_dtype(aval: ShapedArray, error: Exception) -> Exception:
+    """The error for a host array that was not taken, which may be for its dtype."""
+    if "Unknown NumPy dtype" not in str(error):
+        return error
+    return DtypeError(f"array: must be of a dtype that XLA has arrays of; got {aval}.")
 
 
 def move_array(x: Any, sharding: Any) -> Any:
@@ -106,8 +116,11 @@ def array_from_host(host: np.ndarray, weak_type: bool) -> Any:
     aval = ShapedArray(host.shape, host.dtype, weak_type)
     sharding = sharding_on(default_device())
     wide = host.dtype in dtypes.WIDE
-    with x64_as(True) if wide else _AS_IT_IS:  # C++ narrows without
-        return _jax.batched_device_put(aval, sharding, [host], [sharding.device], False)
+    try:
+        with x64_as(True) if wide else _AS_IT_IS:  # C++ narrows without
+            return _jax.batched_device_put(aval, sharding, [host], [sharding.device], False)
+    except JaxRuntimeError as error:
+        raise refuse_dtype(aval, error) from None
 
 
 def host_from_dlpack(x: Any) -> np.ndarray:

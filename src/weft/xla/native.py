@@ -17,9 +17,11 @@ from jaxlib import _jax
 from weft.core.aval import ShapedArray
 from weft.errors import JaxRuntimeError
 from weft.options import config
+from weft.util import Logger
 from weft.xla.foreign import new_capsule, write_attribute, write_dictionary, write_kernel_call
 from weft.xla.hlo import Builder, Value
 
+logger = Logger("weft.native")
 FOLDER = Path(__file__).parents[1] / "native"
 HANDLERS = (
     "weft_coo_dot",
@@ -43,6 +45,12 @@ def load_kernels() -> str:
             capsule = new_capsule(getattr(library, name))
             _jax.register_custom_call_target(name, capsule, "Host", 1)
     except (AttributeError, OSError, JaxRuntimeError) as error:
+        logger.warning(
+            "native: %s must be the kernels of this version of weft; got %s. Sorts and sparse "
+            "products are slower without. Hint: pip install --force-reinstall --no-deps weft (in a "
+            "checkout, pip install -e .); config.update('native', False) silences this.",
+            *(found[0], error),
+        )
         return f"not usable: {error}"
     return ""
 

@@ -97,3 +97,11 @@ def test_functions_of_formats():
     x = sparse.BCSR.fromdense(M)
     np.testing.assert_allclose(dense(sparse.bcsr_concatenate([x, x], dimension=0))[3:], M)
     assert sparse.bcsr_sum_duplicates(x + x).nse == 5
+
+
+@pytest.mark.parametrize("cls", [sparse.BCOO, sparse.BCSR])
+def test_matrices_of_scipy_have_no_batches(cls):
+    import scipy.sparse
+
+    with pytest.raises(NotImplementedError, match=f"{cls.__name__}.from_scipy_sparse: n_dense and"):
+        cls.from_scipy_sparse(scipy.sparse.eye_array(2), n_batch=1)

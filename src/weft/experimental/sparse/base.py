@@ -305,3 +305,15 @@ def normalize_axes(op: str, axes: Any, ndim: int) -> tuple[int, ...]:
     if len(set(found)) < len(found) or not all(0 <= a < ndim for a in found):
         raise ShapeError(f"{op}: axes must be distinct ones of {ndim}; got {given}.")
     return found
+
+
+def read_index_dtype(
+    cls: type, indices: np.ndarray, index_dtype: Any, n_dense: int, n_batch: int
+) -> np.dtype:
+    """The dtype for the indices of a matrix of scipy.sparse, which has no batches or blocks."""
+    if n_dense or n_batch:
+        raise NotImplementedError(
+            f"{cls.__name__}.from_scipy_sparse: n_dense and n_batch must be 0; got {n_dense}, "
+            f"{n_batch}. Hint: BCOO.from_scipy_sparse(mat).update_layout(n_batch=...)."
+        )
+    return dtypes.canonicalize(np.dtype(indices.dtype if index_dtype is None else index_dtype))

@@ -12,7 +12,7 @@ from weft import dtypes
 from weft import numpy as jnp
 from weft.errors import ShapeError
 from weft.experimental.sparse import entries, shaping
-from weft.experimental.sparse.base import CoordinateArray, padding_indices
+from weft.experimental.sparse.base import CoordinateArray, padding_indices, read_index_dtype
 from weft.experimental.sparse.operators import SparseOperators
 from weft.primitives.families import index_tuple
 from weft.pytrees import register_pytree_node_class
@@ -70,15 +70,9 @@ class BCOO(SparseOperators, CoordinateArray):
         >>> sparse.BCOO.from_scipy_sparse(scipy.sparse.eye_array(3, dtype=np.float32))
         BCOO(float32[3, 3], nse=3)
         """
-        if n_dense or n_batch:
-            raise NotImplementedError(
-                f"BCOO.from_scipy_sparse: n_dense and n_batch must be 0; got {n_dense}, {n_batch}. "
-                "Hint: BCOO.from_scipy_sparse(mat).update_layout(n_batch=...)."
-            )
         found = mat.tocoo()
-        coords = getattr(found, "coords", None) or (found.row, found.col)
-        indices = np.stack(coords, axis=1)
-        dtype = dtypes.canonicalize(np.dtype(indices.dtype if index_dtype is None else index_dtype))
+        indices = np.stack(getattr(found, "coords", None) or (found.row, found.col), axis=1)
+        dtype = read_index_dtype(cls, indices, index_dtype, n_dense, n_batch)
         return cls((found.data, indices.astype(dtype)), shape=found.shape)
 
     def to_scipy_sparse(self) -> Any:

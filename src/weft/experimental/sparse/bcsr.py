@@ -18,6 +18,7 @@ from weft.experimental.sparse.base import (
     follow_batches,
     map_batches,
     ranks_of,
+    read_index_dtype,
 )
 from weft.experimental.sparse.bcoo import BCOO, bcoo_fromdense
 from weft.experimental.sparse.entries import (
@@ -156,14 +157,8 @@ class BCSR(SparseOperators):
         >>> sparse.BCSR.from_scipy_sparse(scipy.sparse.eye_array(3, dtype=np.float32))
         BCSR(float32[3, 3], nse=3)
         """
-        if n_dense or n_batch:
-            raise NotImplementedError(
-                f"BCSR.from_scipy_sparse: n_dense and n_batch must be 0; got {n_dense}, {n_batch}."
-            )
         mat = mat.tocsr()
-        dtype = dtypes.canonicalize(
-            np.dtype(mat.indices.dtype if index_dtype is None else index_dtype)
-        )
+        dtype = read_index_dtype(cls, mat.indices, index_dtype, n_dense, n_batch)
         args = mat.data, mat.indices.astype(dtype), mat.indptr.astype(dtype)
         return cls(args, shape=mat.shape)
 
