@@ -5,6 +5,7 @@ What is written is hlo.py's; compiling the text is compile.py's.
 
 from __future__ import annotations
 
+import gc
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -168,7 +169,13 @@ def lower_module(
     if jaxpr.calls_host:
         in_avals, attrs = [TOKEN, *in_avals], ["", *attrs]
         write = hlo.threaded(write, False)
-    hlo.function("main", in_avals, write, "public", (attrs, out_attrs), f"jit({name})")
+    collecting = gc.isenabled()
+    try:
+        gc.disable()  # as in `run_staged`
+        hlo.function("main", in_avals, write, "public", (attrs, out_attrs), f"jit({name})")
+    finally:
+        if collecting:
+            gc.enable()
     text = hlo.module(Builder().unique(f"jit_{name}"))
     calls = tuple(hlo.host_calls)
     return Module(text, calls, parameters, results, hlo.origins, hlo.foreign_calls)
