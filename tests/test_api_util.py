@@ -1,5 +1,7 @@
 """Functions of flat lists, as libraries make them of functions of pytrees."""
 
+import inspect
+
 import pytest
 
 import weft
@@ -79,3 +81,17 @@ def test_donated_arguments_leaf_by_leaf():
     assert api_util.donation_vector((1,), ("b",), tree) == (False, True, True, False, True)
     tree = weft.tree.structure((1, (2, 3)))
     assert api_util.donation_vector((0,), (), tree, kws=False) == (True, False, False)
+
+
+def test_arguments_are_named_and_numbered():
+    sig = inspect.signature(lambda a, b, /, c, d, *e, f: 0)
+    infer = api_util.infer_argnums_and_argnames
+    for given, found in [
+        ((None, None), ((), ())),
+        ((0, None), ((0,), ("c",))),
+        (((1, -1, 7), None), ((1, -1, 7), ("d", "d"))),
+        ((None, "d"), ((1,), ("d",))),
+        ((None, ["d", "f"]), ((1,), ("d", "f"))),
+        ((0, ["d"]), ((0,), ("d",))),
+    ]:
+        assert infer(sig, *given) == found, given

@@ -421,13 +421,27 @@ ALSO_TESTED_IN = {
         "primitives/elementwise.py primitives/indexing.py transforms/check.py"
     ),
     "experimental/test_jet.py": "control/carry.py control/cond.py control/custom.py",
+    "export/test_dims.py": "export/specs.py",
+    "export/test_dynamic.py": (
+        "export/dims.py export/lowering.py export/modules.py export/specs.py numpy/creation.py "
+        "numpy/index_plans.py"
+    ),
     "faults/test_processes.py": "xla/compile.py",
     "interpreters/test_defining.py": "interpreters/batching.py interpreters/partial_eval.py",
-    "jaxpr/test_reader.py": "control/effects.py primitives/collective.py primitives/constant.py",
+    "jaxpr/test_reader.py": (
+        "control/effects.py errors.py primitives/collective.py primitives/constant.py"
+    ),
     "mesh/test_plugins.py": "mesh/client.py",
     "numpy/test_indexing.py": "numpy/index_plans.py",
     "numpy/test_linalg.py": "numpy/systems.py",
     "numpy/test_manipulation.py": "numpy/editing.py",
+    "numpy/test_mistakes.py": (
+        "numpy/choice.py numpy/contraction.py numpy/creation.py numpy/editing.py "
+        "numpy/elementwise.py numpy/grids.py numpy/histograms.py numpy/indexing.py "
+        "numpy/linalg.py numpy/manipulation.py numpy/methods.py numpy/products.py "
+        "numpy/promotion.py numpy/reductions.py numpy/refs.py numpy/searching.py "
+        "numpy/sorting.py numpy/updates.py numpy/views.py"
+    ),
     "numpy/test_refs.py": (
         "api/functions.py api/grad.py api/programs.py control/call.py control/cond.py "
         "control/loop.py control/scan.py"
@@ -448,7 +462,8 @@ ALSO_TESTED_IN = {
         "control/cond.py primitives/dynamic_slicing.py transforms/check.py"
     ),
     "primitives/test_linalg.py": "primitives/eigen.py primitives/factorizations.py",
-    "scipy/test_special.py": "primitives/special/gamma.py",
+    "scipy/test_special.py": "primitives/special/gamma.py scipy/special/bessel.py",
+    "test_error_hints.py": "errors.py",
     "test_errors.py": (
         "api/arguments.py core/aval.py core/pretty.py core/stage.py primitives/families.py "
         "transforms/batch.py xla/array.py"

@@ -161,3 +161,31 @@ def test_tracers_as_bounds_and_masks():
         weft.jit(lambda v, i: v[i : i + 2])(x, 1)
     with pytest.raises(NonConcreteBooleanIndexError, match="Hint: jnp.where"):
         weft.jit(lambda v: v[v > 3])(x)
+
+
+def test_slices_of_symbolic_axes_are_pythons():
+    """Sizes of slices as formulas, at several sizes of the axis, against those of a range."""
+    (n,) = weft.export.symbolic_shape("n")
+    aval = weft.ShapeDtypeStruct((n,), np.float32)
+    ends = (None, -9, -2, 0, 1, 3, 9)
+    for bounds in [
+        *itertools.product(ends, ends, (None, 1, -1)),
+        *((None, None, k) for k in (2, -3)),
+    ]:
+        (size,) = weft.eval_shape(lambda x, s=slice(*bounds): x[s], aval).shape
+        for value in (1, 2, 5):
+            found = size if isinstance(size, int) else size.evaluate({"n": value})
+            assert found == len(range(value)[slice(*bounds)]), (bounds, value)
+
+
+def test_an_index_in_a_message_is_as_it_is_written():
+    x, i = jnp.ones((2, 3)), list(range(30))
+    for index, text in [
+        ((slice(1, None), 5), "1:, 5"),
+        ((..., slice(None, 2, 2), None, -1), "..., :2:2, None, -1"),
+        ((0, slice(2)), "0, :2"),
+        (i, "i"),
+    ]:
+        with pytest.raises(TypeError) as info:
+            x[index] = 1
+        assert f"got x[{text}] = ... on f32[2,3]. Hint: x = x.at[{text}].set" in str(info.value)

@@ -72,7 +72,7 @@ def test_roots():
     got = any_degree(jnp.array([0.0, 0.0, 1.0, -2.0]))
     np.testing.assert_allclose(got[0], 2.0, rtol=1e-5)
     assert np.isnan(np.asarray(got)[1:]).all()
-    largest = grad(lambda p: jnp.roots(p, strip_zeros=False).real.max())(
+    largest = jit(grad(lambda p: jnp.roots(p, strip_zeros=False).real.max()))(
         jnp.array([1.0, -3.0, 2.0])
     )
     np.testing.assert_allclose(largest, [-4.0, -2.0, -1.0], rtol=1e-4)

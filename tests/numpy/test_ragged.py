@@ -43,7 +43,7 @@ def test_groups_and_errors():
         x, jnp.zeros(2), zeros, one, lax.axis_index("i") // 2 * one, one,
         axis_name="i", axis_index_groups=[[0, 2], [1, 3]],
     )  # fmt: skip
-    got = weft.vmap(f, axis_name="i")(np.arange(4.0)[:, None])
+    got = weft.jit(weft.vmap(f, axis_name="i"))(np.arange(4.0)[:, None])
     np.testing.assert_array_equal(got, [[0, 2], [1, 3], [0, 2], [1, 3]])
     for sizes, text in [((one, one[:1]), "must have one shape"), ((one[:1],) * 2, "a multiple of")]:
         with pytest.raises(ShapeError, match=f"ragged_all_to_all: .*{text}"):

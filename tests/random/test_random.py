@@ -90,8 +90,7 @@ def test_vmap_is_a_loop(partitionable):
             lambda k: random.gamma(k, 2.0, (2,)),
         ):
             each = np.stack([draw(k) for k in keys])
-            np.testing.assert_allclose(weft.vmap(draw)(keys), each, rtol=1e-6)
-            np.testing.assert_allclose(weft.jit(draw)(keys[0]), draw(keys[0]), rtol=1e-6)
+            np.testing.assert_allclose(weft.jit(weft.vmap(draw))(keys), each, rtol=1e-6)
 
 
 def test_half_of_the_bits_are_set_and_neighbours_differ():
@@ -139,6 +138,28 @@ BAD = [
         "triangular: it must hold that left <= mode <= right; got left=3.0, mode=2.0, right=4.0",
     ),
     (lambda: random.truncated_normal(KEY, 2.0, 1.0), ValueError, "hold that lower <= upper"),
+    (
+        lambda: random.randint(KEY, (), -1, 2**31 + 1),
+        OverflowError,
+        "must fit int32; got 2147483649",
+    ),
+    (lambda: random.randint(KEY, (), -(2**31) - 1, 1), OverflowError, "must fit int32; got -214"),
+    (lambda: random.randint(KEY, (2,), 0, 5, float), DtypeError, "must be one of integers; got"),
+    (lambda: random.choice(KEY, -1), ShapeError, "choice: the number must not be negative; got -1"),
+    (lambda: random.choice(KEY, jnp.ones(())), DtypeError, r"or have an axis; got f32\[\]"),
+    (lambda: random.choice(KEY, 0, (2,)), ShapeError, "must have elements to draw from"),
+    (
+        lambda: random.categorical(KEY, jnp.zeros((2, 3)), shape=(4, 2), replace=False),
+        ShapeError,
+        "categorical: without replacement at most 3 can be drawn; got 4",
+    ),
+    (lambda: random.dirichlet(KEY, 1.0), ShapeError, r"dirichlet: alpha must be \(..., n\); got"),
+    (lambda: random.rayleigh(KEY, 1j), DtypeError, r"parameters must be real; got c64\[\]"),
+    (
+        lambda: random.normal(KEY, out_sharding=KEY.sharding),
+        NotImplementedError,
+        "normal: out_sharding must be None; got SingleDeviceSharding",
+    ),
     (lambda: random.orthogonal(KEY, 1.5), ShapeError, "orthogonal: n must be an integer that"),
     (lambda: random.ball(KEY, -1), ShapeError, "ball: d must be an integer that is not negative"),
 ]
@@ -185,3 +206,17 @@ def test_words_of_64_bits():
                 np.testing.assert_allclose(share, 0.5, atol=0.12)
                 again = np.asarray(random.bits(KEY, (5, 100), np.uint64)).ravel()
                 np.testing.assert_array_equal(again, words)
+
+
+def test_shapes_and_bounds_as_users_give_them():
+    low, high = jnp.array([[-3.0], [5.0]]), np.array([6.0, 7.0, 9.0], np.float32)
+    x = np.asarray(random.uniform(KEY, [400, 2, 3], minval=low, maxval=high))
+    assert x.shape == (400, 2, 3) and (x >= low).all() and (x < high).all()
+    np.testing.assert_allclose(x.mean(0), (low + high) / 2, atol=0.5)
+    np.testing.assert_array_equal(random.uniform(KEY, (4,), float, 2, jnp.float32(5)),
+                                  random.uniform(KEY, (4,), float, jnp.float32(2), 5))  # fmt: skip
+    x = np.asarray(random.uniform(KEY, shape=[500], minval=2.0, maxval=5.0))
+    assert (x >= 2).all() and (x < 5).all() and abs(x.mean() - 3.5) < 0.2
+    with weft.config.scope(numpy_rank_promotion="raise"), pytest.raises(ValueError, match="rank"):
+        random.beta(KEY, low, high)
+    assert random.choice(KEY, 4, ()).shape == () and random.choice(KEY, 0, (0,)).shape == (0,)

@@ -169,6 +169,7 @@ def slope(fun, xs, k, h=1e-4):
     return (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * h)
 
 
+@pytest.mark.sample(one_in=3)  # of first derivatives more points are tested below
 @pytest.mark.parametrize(("name", "xs", "moving", "times"), DERIVATIVES)
 def test_derivatives(name, xs, moving, times):
     """One program for each argument: most of the time XLA compiles."""
@@ -200,7 +201,10 @@ POINTS = {  # of functions that are not defined, or grow too fast, on the whole 
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [*NEAR_ZERO.split(), *OF_TWO.split(), "log1mexp"])
+RANGED = dict.fromkeys(f"{NEAR_ZERO} {BEYOND_ONE} {NEGATIVE} {OF_TWO} log1mexp".split())
+
+
+@pytest.mark.parametrize("name", RANGED)
 def test_derivatives_over_the_range(name):
     """In each argument, where a difference can tell: of numbers that are not too large."""
     fun = weft.nn.log1mexp if name == "log1mexp" else getattr(special, name)
