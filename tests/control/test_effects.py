@@ -10,7 +10,7 @@ import weft.numpy as jnp
 from weft import lax
 from weft.api.callbacks import io_callback, pure_callback
 from weft.control.effects import OrderedIOEffect
-from weft.errors import MissingRule
+from weft.errors import JaxRuntimeError, MissingRule
 from weft.passes.check import check_jaxpr
 from weft.passes.dce import dce_jaxpr, quiet_jaxpr
 
@@ -339,3 +339,17 @@ def test_errors_of_callbacks_and_what_programs_show():
     assert "debug_callback[" in text and "effect=" in text and "result_avals" not in text
     text = str(weft.make_jaxpr(lambda x: io_callback(host, SCALAR, x, ordered=True))(1.0))
     assert "io_callback[" in text and "ordered=True" in text
+
+
+def test_errors_of_callbacks_in_eager_calls():
+    """Wrapped as an error of the runtime, or raised as they are."""
+
+    def host(x):
+        raise KeyError("mine")
+
+    call = lambda: pure_callback(host, SCALAR, np.float32(1))
+    for wrapped, kind in ((True, JaxRuntimeError), (False, KeyError)):
+        with weft.config.scope(wrap_callback_errors=wrapped), pytest.raises(Exception) as info:
+            call()
+        assert type(info.value) is kind and "mine" in str(info.value)
+        assert not wrapped or type(info.value.__cause__) is KeyError

@@ -28,6 +28,7 @@ from weft.control.remat import name_p, remat_p
 from weft.passes.check import check_jaxpr
 from weft.passes.inline import inline_calls
 from weft.primitives.dot import dot_general_p
+from weft.transforms.recompute import LONGEST_RECIPE, count_bytes, find_recipe
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=3).astype(np.float32)
@@ -364,3 +365,32 @@ def test_the_name_of_a_value():
     np.testing.assert_array_equal(grad(lambda x: jnp.sum(f(x) * X))(X), X)
     np.testing.assert_array_equal(vmap(f, 1, 1)(XS), XS)
     np.testing.assert_array_equal(weft.linear_transpose(f, X)(X)[0], X)
+
+
+def test_recipes_of_what_is_cheap_to_compute_again():
+    """Found as long as they are short, through what is cheap, as far as what is at hand."""
+    jaxpr = weft.make_jaxpr(lambda x, y: (jnp.sin(x) * 2 + y, jnp.dot(x, x) * y))(X, X).jaxpr
+    makers = {v: e for e in jaxpr.eqns for v in e.outvars}
+    x, y = jaxpr.invars
+    names = lambda eqns: sorted(e.primitive.name for e in eqns)
+    (total, product) = jaxpr.outvars
+    eqns, leaves = find_recipe(total, makers, {x, y})
+    found = names(eqns), {str(v.aval) for v in leaves}
+    assert found == (["add", "mul"], {"f32[3]"}) and leaves != {x}  # sin is costly
+    eqns, leaves = find_recipe(total, makers, {x})
+    assert y in leaves and len(leaves) == 2
+    eqns, leaves = find_recipe(product, makers, {x, y})
+    (scalar,) = leaves  # the product is no cheap operation
+    assert str(scalar.aval) == "f32[]" and "mul" in names(eqns) and count_bytes(scalar) == 4
+    assert find_recipe(x, makers, set()) == (set(), {x})
+
+    def long(x, n):
+        for _ in range(n):
+            x = x * x + 1
+        return x
+
+    for n, whole in ((4, True), (5, False)):
+        jaxpr = weft.make_jaxpr(lambda x: long(x, n))(X).jaxpr  # noqa: B023
+        makers = {v: e for e in jaxpr.eqns for v in e.outvars}
+        eqns, _ = find_recipe(jaxpr.outvars[0], makers, {*jaxpr.invars})
+        assert (len(eqns) == 2 * n) is whole and len(eqns) <= LONGEST_RECIPE + 1

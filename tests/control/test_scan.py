@@ -13,6 +13,7 @@ from weft.control.scan import scan_p
 from weft.extend.core import subjaxprs
 from weft.passes.dce import dce_jaxpr
 from weft.passes.dependence import find_dependences
+from weft.transforms.hoist import find_closed_over
 from weft.transforms.linearize import linearize as linearize_flat
 
 RNG = np.random.default_rng(0)
@@ -604,3 +605,42 @@ def test_scan_p_takes_operands_in_groups():
     assert eqn.primitive is scan_p is lax.scan_p
     c, ys = scan_p.apply(H, XS, **eqn.params)
     close((c, ys), loop(lambda c, x: (c * x, c), H, XS))
+
+
+def test_where_values_of_traces_are_looked_for():
+    """In everything that a function may hold; not in those of traces that have ended."""
+
+    class Slots:
+        __slots__ = ("a", "b")
+
+    class Plain:
+        def method(self):
+            return self
+
+    found = []
+
+    def program(x):
+        names = "cell default kwdefault bound partial keyword item field slot entry part"
+        values = {n: x + i for i, n in enumerate(names.split())}
+        slots, plain = Slots(), Plain()
+        slots.a, plain.field = values["slot"], values["field"]
+        cell = values["cell"]
+
+        def fun(y, z=values["default"], *, k=values["kwdefault"]):
+            return cell, unset
+
+        bound = Plain()
+        bound.here = values["bound"]
+        partial = functools.partial(max, values["partial"], key=values["keyword"])
+        rest = [({"a": values["item"]}, {"b"}), (1, values["entry"]), frozenset([5]), None, 1.5]
+        roots = [fun, bound.method, partial, rest, slots, plain, [[values["part"]]], dead[0], fun]
+        found.append({id(v) for v in values.values()} ^ set(map(id, find_closed_over(*roots))))
+        if found[-1]:
+            unset = 1
+        return x
+
+    dead = []
+    jit(lambda x: dead.append(x) or x)(1.0)
+    assert find_closed_over(dead) == []
+    jit(program)(1.0)
+    assert found == [set()]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import weft
+import weft.numpy as jnp
+from weft import lax
 from weft.errors import DtypeError, ShapeError
 from weft.primitives import dynamic_slicing as ds
 
@@ -53,3 +56,26 @@ ERRORS = [
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_starts_out_of_bounds_are_told_under_check_bounds(known):
+    """On each axis, at the first and last place inside and the next on either side."""
+    x, u = jnp.ones((3, 5)), jnp.zeros((2, 1))
+    index = (lambda *i: i) if known else (lambda *i: [*map(jnp.int32, i)])
+    slicing = lambda *i: lax.dynamic_slice(x, index(*i), (2, 1), allow_negative_indices=False)
+    updating = lambda *i: lax.dynamic_update_slice(x, u, index(*i), allow_negative_indices=False)
+    with weft.config.scope(check_bounds="all"):
+        for name, run in (("dynamic_slice", slicing), ("dynamic_update_slice", updating)):
+            for inside in ((0, 0), (1, 4), (0, 4)):
+                run(*inside)
+            for at, axis, last in (
+                ((2, 0), 0, 1),
+                ((0, 5), 1, 4),
+                ((-1, 0), 0, 1),
+                ((1, -1), 1, 4),
+            ):
+                with pytest.raises(weft.errors.IndexingError) as info:
+                    run(*at)
+                said = f"start must be in [0, {last}] on axis {axis} of f32[3,5]; got {at[axis]}."
+                assert str(info.value).startswith(f"{name}: {said}")

@@ -18,12 +18,14 @@ import pytest
 
 import weft.numpy as jnp
 from tests.primitives.cases import SHORT, all_cases
-from weft import jit, lax
+from weft import jit, lax, vmap
 from weft.core.aval import typeof
 from weft.core.jaxpr import Literal
 from weft.core.primitive import Primitive
 from weft.core.stage import stage
 from weft.errors import DtypeError, IndexingError, ShapeError
+from weft.primitives import collective
+from weft.primitives import random as bits
 
 A, B, V = jnp.ones((2, 3)), jnp.ones((4, 5)), jnp.ones(3)
 INT, CPX, TRUE = (jnp.ones((2, 3), d) for d in (np.int32, np.complex64, np.bool_))
@@ -308,6 +310,36 @@ UNFIT = [
     lambda: lax.linalg.tridiagonal_solve(V, V, V[:2], A.T),
 ]
 
+# The same of collectives, over an axis `i` of two copies.
+UNFIT_COPIES = [
+    lambda x: lax.psum_scatter(x, "i"),
+    lambda x: lax.psum_scatter(x, "i", tiled=True),
+    lambda x: lax.psum_scatter(x, "i", scatter_dimension=2),
+    lambda x: lax.psum(x, "j"),
+    lambda x: lax.psum("a", "i"),
+    lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1], []]),
+    lambda x: lax.psum(x, "i", axis_index_groups=[[0]]),
+    lambda x: lax.psum(x, "i", axis_index_groups=5),
+    lambda x: lax.pmax(x, (3, "i")),
+    lambda x: lax.all_to_all(x, "i", 0, 0),
+    lambda x: lax.all_to_all(x, "i", 0, 0, tiled=True),
+    lambda x: lax.all_to_all(x, "i", 0, 3),
+    lambda x: lax.pswapaxes(x, "i", 0),
+    lambda x: lax.ppermute(x, "i", [(0, 5)]),
+    lambda x: lax.ppermute(x, "i", [(0, 1), (0, 0)]),
+    lambda x: lax.ppermute(x, "i", 5),
+    lambda x: lax.pshuffle(x, "i", [0, 0]),
+    lambda x: lax.pbroadcast(x, "i", 7),
+    lambda x: lax.pbroadcast(x, "i", "a"),
+    lambda x: lax.all_gather(x, "i", axis=5),
+    lambda x: lax.all_gather(x, "i", to="varied"),
+    lambda x: lax.all_gather(x, ("i", "i")),
+    lambda x: lax.axis_size("k"),
+    lambda x: lax.axis_index("k"),
+    lambda x: lax.pcast(x, "i", to="v"),
+    lambda x: lax.pvary(x, "k"),
+]
+
 # Functions of sizes alone, or that take whatever there is.
 TAKE_ANYTHING = {
     "create_token",
@@ -395,15 +427,17 @@ def test_an_operand_that_is_no_array(name):
 GOLDEN = Path(__file__).parents[1] / "golden/refusals.txt"
 
 
+KINDS = [np.dtype(d) for d in (np.bool_, np.int32, np.float32, np.complex64)]
+
+
 def other_types(aval):
     shape = aval.shape
     shapes = [(*shape, 2)]
     if shape:
         shapes += [shape[:-1], (*shape[:-1], shape[-1] + 1), (shape[0] + 1, *shape[1:])]
-    kinds = [np.dtype(d) for d in (np.bool_, np.int32, np.float32, np.complex64)]
     return [
         *(aval.update(shape=s) for s in dict.fromkeys(shapes)),
-        *(aval.update(dtype=d) for d in kinds if d != aval.dtype),
+        *(aval.update(dtype=d) for d in KINDS if d != aval.dtype),
     ]
 
 
@@ -437,34 +471,57 @@ def outcome(prim, avals, params):
         return f"{type(error).__name__}: {error}" if "; got " in str(error) else "Exception"
 
 
-def outcomes_of(case):
-    """What the type rule of a row's primitive says, as it is and with one thing changed."""
-    xs = [typeof(x) for x in case.arrays(SHORT[case.dtypes.split()[0]])]
-    eqn = find_equation(stage(case.apply, xs)[0], case.prim)
-    if eqn is None:  # bound only where there are names of axes
-        return []
-    avals = [typeof(v.val) if isinstance(v, Literal) else v.aval for v in eqn.invars]
-    calls = [(avals, eqn.params)]
+def outcomes_of(prim, avals, params):
+    """What a type rule says of these, and of the same with one thing changed."""
+    calls = [(avals, params)]
+    if len(avals) > 1:
+        calls += [([a.update(dtype=d) for a in avals], params) for d in KINDS]
     for i, aval in enumerate(avals):
-        calls += [([*avals[:i], a, *avals[i + 1 :]], eqn.params) for a in other_types(aval)]
-    for key, value in eqn.params.items():
-        calls += [(avals, {**eqn.params, key: new}) for new in other_values(value)]
-    return [outcome(case.prim, *call) for call in calls]
+        calls += [([*avals[:i], a, *avals[i + 1 :]], params) for a in other_types(aval)]
+    for key, value in params.items():
+        calls += [(avals, {**params, key: new}) for new in other_values(value)]
+    return [outcome(prim, *call) for call in calls]
+
+
+def typical_calls():
+    """(primitive, types, parameters) of the rows in cases_*.py, and of what can have none there."""
+    for case in all_cases():
+        xs = [typeof(x) for x in case.arrays(SHORT[case.dtypes.split()[0]])]
+        if eqn := find_equation(stage(case.apply, xs)[0], case.prim):
+            avals = [typeof(v.val) if isinstance(v, Literal) else v.aval for v in eqn.invars]
+            yield case.prim, avals, eqn.params
+    x, keys = typeof(jnp.ones((4, 6))), typeof(jnp.zeros((3, 2), np.uint32))
+    one = {"axis_name": ("i",), "axis_index_groups": None}
+    whole, reduced = {**one, "axis_size": 2, "tiled": True}, {**one, "axis_size": 4, "tiled": False}
+    yield collective.psum_p, [x], {"axes": ("i", 0), "axis_index_groups": None}
+    yield collective.all_gather_p, [x], {**whole, "all_gather_dimension": 1}
+    yield collective.all_gather_p, [x], {**reduced, "all_gather_dimension": 2}
+    yield collective.reduce_scatter_p, [x], {**whole, "scatter_dimension": 1}
+    yield collective.reduce_scatter_p, [x], {**reduced, "scatter_dimension": 0}
+    yield collective.all_to_all_p, [x], {**whole, "split_axis": 1, "concat_axis": 0}
+    yield bits.random_fold_in_p, [keys, typeof(jnp.zeros(3, np.uint32))], {}
+    for prim, more in ((bits.random_bits_p, {"bit_width": 64}), (bits.random_split_p, {})):
+        yield prim, [keys], {"shape": (5,), "partitionable": True, **more}
+        yield prim, [keys], {"shape": (2**31 - 1,), "partitionable": True, **more}
+    yield bits.threefry2x32_p, [keys] * 4, {}
+    for words, algorithm in ((4, 0), (2, 1), (6, 2)):
+        params = {"shape": (5,), "dtype": np.dtype(np.uint32), "algorithm": algorithm}
+        yield bits.rng_bit_generator_p, [typeof(jnp.zeros((3, words), np.uint32))], params
 
 
 def describe_refusals():
     """A line of what each primitive says, and how often, with a digest of all; then calls."""
     said = collections.defaultdict(list)
-    for case in all_cases():
-        said[case.prim.name] += outcomes_of(case)
+    for prim, avals, params in typical_calls():
+        said[prim.name] += outcomes_of(prim, avals, params)
     for name, outs in sorted(said.items()):
         stems = collections.Counter(x.partition("; got ")[0] for x in outs if "Error: " in x)
         yield f"{name}: {len(outs)} calls, {zlib.crc32(chr(10).join(outs).encode()):08x}"
         yield from (f"    {n} {stem}" for stem, n in sorted(stems.items()))
     for name in sorted(WRONG):
         yield from (f"{name}() {refused(code)}" for code in WRONG[name])
-    for code in UNFIT:
-        with pytest.raises((TypeError, ValueError, OverflowError, IndexError)) as info:
+    for code in [*UNFIT, *[lambda f=f: vmap(f, axis_name="i")(A) for f in UNFIT_COPIES]]:
+        with pytest.raises((TypeError, ValueError, OverflowError, NameError)) as info:
             code()
         yield f"{type(info.value).__name__}: {info.value}"
 

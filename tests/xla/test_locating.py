@@ -3,7 +3,7 @@
 import weft
 from weft import lax
 from weft import numpy as jnp
-from weft.xla.locating import read_origins
+from weft.xla.locating import read_origins, write_places
 
 
 @weft.jit
@@ -47,3 +47,31 @@ def test_scopes_tell_the_reverse_pass_within_jitted_functions():
         (call,) = outer.trace(1.0).jaxpr.eqns
     stacks = [e.source_info.name_stack for e in call.params["jaxpr"].eqns]
     assert stacks == ["jvp()", "jvp()", "transpose(jvp())"][: len(stacks)] or "jvp()" in stacks
+
+
+def test_texts_with_lines_of_the_user_and_without():
+    """Operations of scopes and lines; one that weft made for itself has no line."""
+
+    def g(x):
+        with weft.named_scope("layer"):
+            return jnp.sin(x) + double(x)
+
+    with weft.config.scope(locate_operations=True):
+        module = weft.jit(g).lower(1.0)._lowered.module
+    text = write_places(module.text, module.origins, "g")
+    line = g.__code__.co_firstlineno + 2
+    place = f'"{__file__}":{line}:'
+    (sine,) = [x for x in text.splitlines() if '"stablehlo.sine"' in x]
+    assert f'loc("jit(g)/layer/sin"({place}' in sine
+    (call,) = [x for x in text.splitlines() if '"func.call"' in x]
+    assert f'loc("jit(g)/layer/pjit"({place}' in call or "layer/jit(double)" in call
+    assert text.startswith("module @jit_g ") and module.text.startswith("module @jit_g.")
+    (eqn,) = [e for e in g_equations(module) if e.primitive.name == "sin"]
+    hidden = [[eqn.replace(source=None)] for _ in range(99)]
+    name = module.text.partition('loc("')[2].partition('"')[0]
+    assert write_places(f' loc("{name}")', hidden, "g").startswith(' loc("jit(g)/')
+    assert "test_locating" not in write_places(f' loc("{name}")', hidden, "g")
+
+
+def g_equations(module):
+    return [e for held in module.origins for e in held]

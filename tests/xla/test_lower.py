@@ -9,7 +9,7 @@ import weft
 import weft.numpy as jnp
 from weft import lax
 from weft.core.stage import close_jaxpr
-from weft.xla.lower import has_scopes, lower_module
+from weft.xla.lower import alias_attributes, has_scopes, lower_module
 
 X = np.ones(3, np.float32)
 
@@ -128,3 +128,19 @@ def test_a_scope_is_found_however_deep():
     for fun, found in ((scoped, True), (plain, False), (outer, True), (weft.jit(plain), False)):
         assert has_scopes(weft.make_jaxpr(fun)(1.0).jaxpr) == found
     assert has_scopes(weft.make_jaxpr(lambda x: scoped(weft.jit(plain)(x)))(1.0).jaxpr)
+
+
+def test_which_results_take_the_memory_of_donated_parameters():
+    """The first of the type that is free; over a mesh, of the same sharding."""
+    program = weft.make_jaxpr(lambda x, n, y: (x + 1, n, y * 2, y))(X, np.ones(3, np.int32), X)
+    holds = lambda i: f"tf.aliasing_output = {i} : i32"
+    donor = "jax.buffer_donor = true"
+    alias = lambda donated, *shardings: alias_attributes(program.jaxpr, donated, *shardings)
+    assert alias((0, 2), (), ()) == [holds(0), "", holds(2)]
+    assert alias((2, 0, 1), (), ()) == [holds(2), holds(1), holds(0)]
+    a, b = "first", "second"
+    assert alias((0, 2), [a, a, b], [b, a, a, None]) == [holds(2), "", holds(0)]
+    assert alias((0, 2), [a, a, b], []) == [donor, "", donor]
+    assert alias((0, 2), [a, a, b], [None] * 4) == [donor, "", donor]
+    with weft.config.scope(hints=False):
+        assert alias((0, 2), [], [a, None, b, None]) == [donor, "", donor]
