@@ -57,7 +57,7 @@ def here(committed=False):
 
 def run(name="f", op="sqrt", settings=()):
     """Compile a module as if for the first time, and its result for `X`."""
-    loaded = compile_text(MODULE.format(name=name, op=op), here(), settings)
+    loaded, _ = compile_text(MODULE.format(name=name, op=op), here(), settings)
     return Executable(loaded, TYPED, here())(X)[0].tolist()
 
 
@@ -130,7 +130,7 @@ def test_an_executable_that_cannot_be_kept_runs(directory, compiled, monkeypatch
             raise JaxRuntimeError("UNIMPLEMENTED: serialize")
 
     monkeypatch.setattr(compiling, "compile_now", lambda *args: Loaded())
-    assert type(compile_text(MODULE.format(name="f", op="sqrt"), here())) is Loaded
+    assert type(compile_text(MODULE.format(name="f", op="sqrt"), here())[0]) is Loaded
     assert entries(directory) == []
 
 
@@ -206,7 +206,7 @@ def test_options_of_each_platform(monkeypatch):
 
 
 def test_consts_and_unused_arguments():
-    loaded = compile_text(MODULE.format(name="f", op="sqrt"), here())
+    loaded, _ = compile_text(MODULE.format(name="f", op="sqrt"), here())
     assert Executable(loaded, TYPED, here(), consts=[X])()[0].tolist() == [1, 2, 3]
     assert Executable(loaded, TYPED, here(), kept=[False, True])(None, X)[0].tolist() == [1, 2, 3]
     assert Executable(loaded, TYPED, here(True))(X)[0].committed

@@ -53,7 +53,8 @@ def test_constants_survive_compilation(dtype):
     hlo = Builder()
     hlo.function("main", [], lambda: [hlo.constant(values, aval)], "public")
     here = on_device(all_devices()[0], False)
-    (out,) = Executable(compile_text(hlo.module("m"), here), Jaxpr((), [], [Var(aval)], []), here)()
+    loaded, _ = compile_text(hlo.module("m"), here)
+    (out,) = Executable(loaded, Jaxpr((), [], [Var(aval)], []), here)()
     got = np.asarray(out)
     assert got.dtype == values.dtype
     assert (got.astype(np.complex64) == values.astype(np.complex64)).all()
