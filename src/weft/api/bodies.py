@@ -23,10 +23,12 @@ from weft.core.primitive import Program, join_varying
 from weft.core.source import inner_source
 from weft.core.stage import close_jaxpr
 from weft.core.trace import Tracer, current
-from weft.errors import DtypeError, PytreeError, ShapeError
+from weft.errors import DtypeError, PytreeError, ShapeError, ShardingTypeError
+from weft.mesh.spec import PartitionSpec
 from weft.options import config, trace_context
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import convert, literal
+from weft.primitives.reshard import lay_as
 from weft.pytrees import PyTreeDef, find_mismatches, flatten, tree_map, unflatten
 from weft.transforms.batch import mapped_aval
 from weft.util import fun_name
@@ -113,6 +115,12 @@ def check_carry(
             if not up:
                 fix = f"return it as .astype(jnp.{a.dtype.name})"
             raise DtypeError(f"{op}: the carry must keep its dtypes; {got} Hint: {fix}.")
+        if a.sharded is not b.sharded:
+            spec = PartitionSpec() if b.sharded is None else b.sharded.spec
+            raise ShardingTypeError(
+                f"{op}: the carry must keep its layout over the mesh; {got} Hint: start with "
+                f"weft.reshard({leaf}, {spec})."
+            )
 
 
 def make_arrays(tree: Any) -> Any:
@@ -133,7 +141,7 @@ def cast(x: Any, aval: ShapedArray) -> Any:
         x = convert(x, aval.dtype, aval.weak_type)
     if aval.varying is not None and typeof(x).varying is not aval.varying:
         x = aval.varying.cast(current.trace, x)
-    return x
+    return lay_as(x, aval.sharded)
 
 
 # How programs run that can be made to vary.

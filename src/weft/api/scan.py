@@ -17,7 +17,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Axis
 from weft.core.source import boundary
-from weft.errors import PytreeError, ShapeError
+from weft.errors import PytreeError, ShapeError, ShardingTypeError
 from weft.options import config
 from weft.primitives.cumulative import reduce_running
 from weft.primitives.families import check_integer, normalize_axis
@@ -108,6 +108,12 @@ def scan_length(op: str, avals: Sequence[ShapedArray], tree: PyTreeDef, length: 
             raise ShapeError(
                 f"{op}: each array of xs must have an axis to go along; got {aval} at {name}. "
                 "Hint: close over what is the same in every step."
+            )
+        if aval.sharded is not None and aval.sharded.entries[0]:
+            spec = aval.sharded.update(entries=((), *aval.sharded.entries[1:]))
+            raise ShardingTypeError(
+                f"{op}: the first axes of xs must not be split over a mesh; got {aval} at {name}. "
+                f"Hint: weft.reshard({name}, {spec.spec if spec else 'P()'})."
             )
     if length is not None:
         length = check_integer(op, "length", length, 0, 2**63 - 1)

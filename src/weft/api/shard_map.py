@@ -13,10 +13,11 @@ from typing import Any
 from weft.api.bodies import stage_body
 from weft.api.functions import argument_origins, avals_of, check_callable, leaf_names
 from weft.api.shardings import as_sharding, make_prefix
-from weft.core.aval import ShapedArray
+from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Literal, Var
 from weft.core.source import boundary, describe_maker
-from weft.errors import ShapeError
+from weft.core.trace import Tracer
+from weft.errors import ShapeError, ShardingTypeError
 from weft.mesh.mesh import AbstractMesh, Mesh, get_mesh
 from weft.mesh.sharding import NamedSharding, sized_axes
 from weft.mesh.spec import PartitionSpec
@@ -359,4 +360,12 @@ def constrain_tree(op: str, what: str, x: Any, shardings: Any) -> Any:
     make_prefix(op, what, shardings)
     targets = broadcast_prefix(shardings, x, is_none, op=op, names=(what, "x"))
     places = [as_sharding(op, what, s, x) for s, x in zip(targets, leaves, strict=True)]
-    return unflatten(tree, constrain_values(leaves, places))
+    made = constrain_values(leaves, places)
+    if op == "with_sharding_constraint":
+        for x, y, s in zip(leaves, made, places, strict=True):
+            if isinstance(x, Tracer) and typeof(x).sharded is not typeof(y).sharded:
+                raise ShardingTypeError(
+                    f"{op}: along explicit axes of a mesh a value must lie so already; got "
+                    f"{typeof(x)} for {s.spec}. Hint: weft.reshard(x, {s.spec})."
+                )
+    return unflatten(tree, made)

@@ -205,9 +205,9 @@ def array_repr(x: Any) -> str:
     tail = f"dtype={x.dtype.name}{weak})"
     sharding = x._sharding
     terms = getattr(sharding, "spec", PartitionSpec()).unreduced
-    if terms or not (
-        x.is_fully_replicated and sharding.has_addressable_devices or x.is_fully_addressable
-    ):
+    if terms:
+        return f"Array(shape={x.shape}, dtype={x.dtype.name}, sharding={sharding})"
+    if not (x.is_fully_replicated and sharding.has_addressable_devices or x.is_fully_addressable):
         return f"Array(shape={x.shape}, {tail}"
     if x.size == 0:
         return f"Array([], shape={x.shape}, {tail}"

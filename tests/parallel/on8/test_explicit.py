@@ -1,0 +1,218 @@
+"""Programs whose types say how values lie over a mesh: numbers as on one device, and true types."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import P, grad, jit, lax, vmap
+from weft.errors import ShardingTypeError
+from weft.sharding import NamedSharding, reshard
+
+MESH = weft.make_mesh((4, 2), ("X", "Y"))
+rng = np.random.default_rng(0)
+X = rng.normal(size=(8, 4)).astype(np.float32)
+W = rng.normal(size=(4, 6)).astype(np.float32)
+V = rng.normal(size=(6, 4)).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def mesh():
+    with weft.sharding.use_mesh(MESH):
+        yield
+
+
+def over(x, *spec, **kinds):
+    return weft.device_put(x, NamedSharding(MESH, P(*spec, **kinds)))
+
+
+def mlp(x, w, v):
+    h = jnp.tanh(x @ w)
+    rows = weft.typeof(h).sharding.spec[:-1]
+    return jnp.sin(lax.dot(h, v, out_sharding=P(*rows, None)))
+
+
+def loss(x, w, v):
+    return (mlp(x, w, v) ** 2).mean()
+
+
+@weft.custom_vjp
+def double(x):
+    return 2 * x
+
+
+double.defvjp(lambda x: (2 * x, None), lambda _, ct: (3 * ct,))
+
+
+@weft.custom_jvp
+def cube(x):
+    return x**3
+
+
+cube.defjvp(lambda p, t: (p[0] ** 3, 3 * p[0] ** 2 * t[0]))
+
+
+PROGRAMS = {
+    "loss": loss,
+    "gradients": grad(loss, (0, 1, 2)),
+    "jvp": lambda x, w, v: weft.jvp(mlp, (x, w, v), (x, w, v))[1],
+    "vjp": lambda x, w, v: weft.vjp(mlp, x, w, v)[1](mlp(x, w, v)),
+    "second": lambda x, w, v: weft.jvp(grad(loss), (x, w, v), (x, w, v))[1],
+    "twice": grad(lambda x, w, v: (grad(loss)(x, w, v) ** 2).sum(), 1),
+    "checkpoint": grad(lambda *a: weft.checkpoint(loss)(*a), (0, 1)),
+    "nested": grad(lambda *a: jit(loss)(*a) * 2, (0, 1, 2)),
+    "mapped": lambda x, w, v: vmap(lambda r: mlp(r, w, v))(x),
+    "mapped gradients": lambda x, w, v: vmap(grad(lambda r: mlp(r, w, v).sum()))(x),
+    "gradients of mapped": grad(lambda x, w, v: vmap(lambda r: mlp(r, w, v))(x).sum(), (0, 1)),
+    "mapped columns": lambda x, w, v: vmap(lambda c: jnp.sin(c) * 2, 1, 1)(x),
+    "custom": grad(lambda x, w, v: (double(x) @ w).sum() + cube(w).sum(), (0, 1)),
+    "cond": grad(lambda x, w, v: lax.cond(x.sum() > 0, lambda: mlp(x, w, v), lambda: x).sum()),
+    "while": lambda x, w, v: lax.fori_loop(0, 3, lambda i, c: jnp.sin(c) + x, x),
+    "rows": lambda x, w, v: x - x.max(1, keepdims=True) + jnp.argmin(x, 0),
+    "softmax": grad(lambda x, w, v: (weft.nn.log_softmax(x @ w) * 0.5).sum(), (0, 1)),
+    "shapes": lambda x, w, v: (x.reshape(8, 2, 2).sum(1), x.T[None], jnp.stack([x, x], 1)),
+    "merge": lambda x, w, v: jnp.sin(x).reshape(-1) * 2,
+    "choose": lambda x, w, v: jnp.where(x > 0, x, 0).clip(0, 0.5).astype(np.int32),
+    "jacobian": lambda x, w, v: weft.jacfwd(lambda r: jnp.sin(r).sum(0))(x),
+    "linear": lambda x, w, v: weft.linearize(mlp, x, w, v)[1](x, w, v),
+}
+LAYOUTS = {
+    "data": (("X",), (), ()),
+    "tensor": ((), (None, "Y"), ("Y",)),
+    "both": (("X",), (None, "Y"), ("Y",)),
+    "all": ((("X", "Y"),), (), ()),
+}
+
+
+def lies_as_typed(y):
+    """The sharding of an array is the one that its type says."""
+    mesh, spec, lies = y.sharding.mesh, y.sharding.spec, y.aval.sharded
+    explicit = [tuple(n for n in spec.axes(i) if n in mesh.explicit_axes) for i in range(y.ndim)]
+    assert (lies.entries if lies else ((),) * y.ndim) == tuple(explicit)
+
+
+# every program where rows and columns are split, and some in each other layout
+CASES = [(name, "both") for name in PROGRAMS] + [
+    (name, layout)
+    for layout in ("data", "tensor", "all")
+    for name in ("gradients", "second", "mapped gradients", "merge")
+]
+
+
+def compare(got, wanted, types):
+    for want, y, aval in zip(*map(weft.tree.leaves, (wanted, got)), types, strict=True):
+        np.testing.assert_allclose(y, want, rtol=2e-5, atol=2e-6)
+        lies_as_typed(y)
+        assert y.aval.sharded is aval.sharded, (y.aval, aval)
+
+
+@functools.cache
+def on_one_device(name):
+    return jit(PROGRAMS[name])(X, W, V)
+
+
+@pytest.mark.parametrize(("name", "layout"), CASES)
+def test_programs(name, layout):
+    args = [over(a, *spec) for a, spec in zip((X, W, V), LAYOUTS[layout], strict=True)]
+    program = jit(PROGRAMS[name])
+    compare(program(*args), on_one_device(name), program.trace(*args).jaxpr.out_avals)
+
+
+@pytest.mark.parametrize("name", ["gradients", "jvp", "custom", "shapes", "mapped columns"])
+def test_programs_without_jit(name):
+    fun = PROGRAMS[name]
+    args = [over(a, *spec) for a, spec in zip((X, W, V), LAYOUTS["both"], strict=True)]
+    compare(fun(*args), on_one_device(name), weft.make_jaxpr(fun)(*args).out_avals)
+
+
+def test_scan_keeps_the_layout_of_its_carry():
+    x = over(X, None, "Y")
+
+    def run(x, c):
+        step = lambda c, row: (jnp.tanh(c + row), c * row)
+        return lax.scan(step, c, x)
+
+    c = over(X[0], "Y")
+    total = grad(lambda x, c: sum(y.sum() for y in run(x, c)), (0, 1))
+    for fun, types in ((run, "f32[4@Y] f32[8,4@Y]"), (total, "f32[8,4@Y] f32[4@Y]")):
+        assert " ".join(map(str, weft.make_jaxpr(fun)(x, c).out_avals)) == types
+        compare(jit(fun)(x, c), jit(fun)(X, X[0]), weft.make_jaxpr(fun)(x, c).out_avals)
+    with pytest.raises(TypeError, match="carry"):
+        jit(run)(x, X[0])
+    with pytest.raises(ValueError, match="scan"):
+        jit(run)(over(X, "X", None), X[0])
+
+
+def test_jit_with_shardings_given():
+    seen = []
+
+    def f(a, b):
+        seen.append(f"{weft.typeof(a)} {weft.typeof(b)}")
+        return a * b, a.sum(0)
+
+    s = lambda *spec: NamedSharding(MESH, P(*spec))
+    laid = jit(f, in_shardings=(s("X"), None), out_shardings=(s(None, "Y"), None))
+    y, total = laid(X, 2.0)
+    assert seen == ["f32[8@X,4] f32[]"] and str(y.aval) == "f32[8,4@Y]"
+    assert y.sharding.spec == P(None, "Y") and str(total.aval) == "f32[4]"
+    np.testing.assert_allclose(y, X * 2)
+    outer = jit(lambda x: laid(x, 2.0)[0])
+    assert str(outer(X).aval) == "f32[8,4@Y]"  # also in another program
+    given = jit(f, in_shardings=(P("X"), None))(X, over(X, "X"))
+    assert str(given[0].aval) == "f32[8@X,4]"
+    donated = jit(lambda x: x + 1, donate_argnums=0)
+    x = over(X, "X")
+    np.testing.assert_allclose(donated(x), X + 1)
+    assert x.is_deleted()
+
+
+def test_a_mapped_axis_over_the_mesh():
+    f = lambda r: reshard(r, P("Y")) * 2
+    text = str(weft.make_jaxpr(vmap(f, spmd_axis_name="X"))(X))
+    assert "f32[8@X,4@Y] = reshard" in text
+    y = jit(vmap(f, spmd_axis_name="X"))(X)
+    np.testing.assert_allclose(y, X * 2)
+    assert str(y.aval) == "f32[8@X,4@Y]"
+    x = over(X, "X")  # what is mapped keeps what splits it
+    assert str(vmap(lambda r: r.sum())(x).aval) == "f32[8@X]"
+
+
+def test_constraints_say_what_is_so():
+    x = over(X, "X", "Y")
+    same = lambda *spec: jit(lambda x: lax.with_sharding_constraint(x, P(*spec)))
+    assert same("X", "Y")(x).aval is x.aval is same("X", P.UNCONSTRAINED)(x).aval
+    with pytest.raises(ShardingTypeError, match="with_sharding_constraint: .* explicit"):
+        same("Y", "X")(x)
+
+
+def test_terms_of_sums():
+    x, w = over(X, "X", "Y"), over(W, "Y", None)
+    y = jit(lambda x, w: lax.dot(x, w, out_sharding=P("X", None, unreduced={"Y"})))(x, w)
+    assert str(y.aval) == "f32[8@X,6]{U:Y}" and y.sharding.spec.unreduced == {"Y"}
+    assert "unreduced={'Y'}" in repr(y)
+    with pytest.raises(ShardingTypeError, match="must be added up to be read"):
+        np.asarray(y)
+    np.testing.assert_allclose(reshard(y, P("X")), X @ W, rtol=1e-5)
+    np.testing.assert_allclose(reshard(y + y, P(("X", "Y"))), 2 * X @ W, rtol=1e-5)
+    parts = [np.asarray(s.data) for s in y.addressable_shards]
+    np.testing.assert_allclose(parts[0] + parts[1], (X @ W)[:2], rtol=1e-5)
+    reduced = over(W, reduced={"X"})
+    ct = grad(lambda w: (over(X, "X") @ w).sum())(reduced)
+    assert str(ct.aval) == "f32[4,6]{U:X}"
+    np.testing.assert_allclose(reshard(ct, P()), X.T @ np.ones((8, 6)), rtol=1e-5)
+
+
+def test_programs_of_mixed_axes():
+    """Along automatic axes the compiler decides, along explicit ones types say it."""
+    kinds = (weft.sharding.AxisType.Explicit, weft.sharding.AxisType.Auto)
+    mixed = weft.make_mesh((4, 2), ("X", "Y"), kinds)
+    x = weft.device_put(X, NamedSharding(mixed, P("X", "Y")))
+    w = weft.device_put(W, NamedSharding(mixed, P("Y", None)))
+    assert str(x.aval) == "f32[8@X,4]"
+    y = jit(lambda x, w: jnp.tanh(x @ w))(x, w)
+    np.testing.assert_allclose(y, np.tanh(X @ W), rtol=1e-5)
+    assert str(y.aval) == "f32[8@X,6]" and y.sharding.spec[0] == "X"
+    g = jit(grad(lambda x, w: jnp.tanh(x @ w).sum(), (0, 1)))(x, w)
+    compare(g, jit(grad(lambda x, w: jnp.tanh(x @ w).sum(), (0, 1)))(X, W), [x.aval, w.aval])
