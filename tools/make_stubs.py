@@ -45,8 +45,9 @@ TYPED = ("weft.api.", "weft.core.", "weft.mesh.", "weft.parallel.", "weft.xla.")
 MODULES = """
 weft weft.numpy weft.numpy.fft weft.numpy.linalg weft.lax weft.lax.linalg weft.nn
 weft.nn.initializers
-weft.random weft.tree weft.tree_util weft.debug weft.flatten_util weft.image weft.ops
-weft.example_libraries weft.experimental weft.interpreters
+weft.random weft.tree weft.tree_util weft.debug weft.export weft.flatten_util weft.image weft.ops
+weft.example_libraries weft.experimental weft.experimental.sparse weft.experimental.sparse.linalg
+weft.interpreters
 weft.scipy weft.scipy.cluster weft.scipy.cluster.vq weft.scipy.fft weft.scipy.integrate
 weft.scipy.interpolate weft.scipy.linalg weft.scipy.ndimage weft.scipy.optimize weft.scipy.signal
 weft.scipy.sparse weft.scipy.sparse.linalg weft.scipy.spatial weft.scipy.spatial.transform

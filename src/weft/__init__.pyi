@@ -5,8 +5,10 @@ _C = TypeVar("_C")
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _R_co = TypeVar("_R_co", covariant=True)
+_S = TypeVar("_S")
 _T = TypeVar("_T")
 _Ts = TypeVarTuple("_Ts")
+_U = TypeVar("_U")
 _X = TypeVar("_X")
 _Y = TypeVar("_Y")
 from collections.abc import Callable, Sequence
@@ -193,6 +195,42 @@ def grad(
 ) -> Callable[Concatenate[_T, _P], tuple[_T, _A]]: ...
 @overload
 def grad(
+    fun: Callable[Concatenate[_S, _T, _P], _ArrayLike],
+    argnums: Literal[1],
+    has_aux: Literal[False] = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+    reduce_axes: Sequence[Any] = ...,
+) -> Callable[Concatenate[_S, _T, _P], _T]: ...
+@overload
+def grad(
+    fun: Callable[Concatenate[_T, _P], _ArrayLike],
+    argnums: tuple[Literal[0]],
+    has_aux: Literal[False] = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+    reduce_axes: Sequence[Any] = ...,
+) -> Callable[Concatenate[_T, _P], tuple[_T]]: ...
+@overload
+def grad(
+    fun: Callable[Concatenate[_S, _T, _P], _ArrayLike],
+    argnums: tuple[Literal[0], Literal[1]],
+    has_aux: Literal[False] = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+    reduce_axes: Sequence[Any] = ...,
+) -> Callable[Concatenate[_S, _T, _P], tuple[_S, _T]]: ...
+@overload
+def grad(
+    fun: Callable[Concatenate[_S, _T, _U, _P], _ArrayLike],
+    argnums: tuple[Literal[0], Literal[1], Literal[2]],
+    has_aux: Literal[False] = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+    reduce_axes: Sequence[Any] = ...,
+) -> Callable[Concatenate[_S, _T, _U, _P], tuple[_S, _T, _U]]: ...
+@overload
+def grad(
     fun: Callable[_P, _ArrayLike | tuple[_ArrayLike, Any]],
     argnums: int | Sequence[int] = ...,
     has_aux: bool = ...,
@@ -367,6 +405,42 @@ def value_and_grad(
     allow_int: bool = ...,
     reduce_axes: Sequence[Any] = ...,
 ) -> Callable[Concatenate[_T, _P], tuple[_R, _T]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[_S, _T, _P], _R],
+    argnums: Literal[1],
+    has_aux: bool = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+    reduce_axes: Sequence[Any] = ...,
+) -> Callable[Concatenate[_S, _T, _P], tuple[_R, _T]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[_T, _P], _R],
+    argnums: tuple[Literal[0]],
+    has_aux: bool = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+    reduce_axes: Sequence[Any] = ...,
+) -> Callable[Concatenate[_T, _P], tuple[_R, tuple[_T]]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[_S, _T, _P], _R],
+    argnums: tuple[Literal[0], Literal[1]],
+    has_aux: bool = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+    reduce_axes: Sequence[Any] = ...,
+) -> Callable[Concatenate[_S, _T, _P], tuple[_R, tuple[_S, _T]]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[_S, _T, _U, _P], _R],
+    argnums: tuple[Literal[0], Literal[1], Literal[2]],
+    has_aux: bool = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+    reduce_axes: Sequence[Any] = ...,
+) -> Callable[Concatenate[_S, _T, _U, _P], tuple[_R, tuple[_S, _T, _U]]]: ...
 @overload
 def value_and_grad(
     fun: Callable[_P, _R],

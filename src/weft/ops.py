@@ -22,7 +22,7 @@ from weft.numpy.updates import At
 from weft.primitives.families import check_integer
 from weft.primitives.reduction import highest_value, lowest_value
 from weft.util import list_public, name_function
-from weft.xla.typing import Array, ArrayLike
+from weft.xla.typing import Array, ArrayLike, ShardingLike
 
 __all__ = [
     "index", "index_add", "index_max", "index_min", "index_mul", "index_update", "segment_max",
@@ -52,7 +52,7 @@ def define_segment_reduction(op: str, doc: str) -> Callable:
         unique_indices: bool = False,
         bucket_size: int | None = None,
         mode: Any = None,
-        out_sharding: Any = None,
+        out_sharding: ShardingLike = None,
     ) -> Array:
         data, ids = as_array(data, op), as_array(segment_ids, op)
         check_segments(op, data, ids)

@@ -4,6 +4,7 @@ from numpy.lib._index_tricks_impl import IndexExpression as _IndexExpression
 from typing import Any as _Any
 from weft.xla.array import Array as _Array
 from weft.xla.typing import ArrayLike as _ArrayLike
+from weft.xla.typing import ShardingLike as _ShardingLike
 
 index: _IndexExpression
 
@@ -50,7 +51,7 @@ def segment_max(
     unique_indices: bool = ...,
     bucket_size: int | None = ...,
     mode: _Any = ...,
-    out_sharding: _Any = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def segment_min(
     data: _ArrayLike,
@@ -60,7 +61,7 @@ def segment_min(
     unique_indices: bool = ...,
     bucket_size: int | None = ...,
     mode: _Any = ...,
-    out_sharding: _Any = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def segment_prod(
     data: _ArrayLike,
@@ -70,7 +71,7 @@ def segment_prod(
     unique_indices: bool = ...,
     bucket_size: int | None = ...,
     mode: _Any = ...,
-    out_sharding: _Any = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def segment_sum(
     data: _ArrayLike,
@@ -80,5 +81,5 @@ def segment_sum(
     unique_indices: bool = ...,
     bucket_size: int | None = ...,
     mode: _Any = ...,
-    out_sharding: _Any = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...

@@ -8,6 +8,7 @@ import numpy as np
 import weft
 import weft.numpy as jnp
 from weft import Array, lax, nn, random
+from weft.experimental import sparse
 from weft.typing import ArrayLike, DTypeLike
 
 
@@ -41,6 +42,32 @@ assert_type(weft.jit(loss)(params, x, y=x), Array)
 assert_type(weft.grad(loss)(params, x, x), Params)
 assert_type(weft.value_and_grad(loss)(params, x, x), tuple[Array, Params])
 assert_type(weft.jit(weft.grad(loss))(params, x, x), Params)
+assert_type(weft.grad(loss, 1)(params, x, x), Array)
+assert_type(weft.grad(loss, argnums=(0,))(params, x, x), tuple[Params])
+assert_type(weft.grad(loss, (0, 1))(params, x, x), tuple[Params, Array])
+assert_type(weft.jit(weft.grad(loss, argnums=(0, 1, 2)))(params, x, x), tuple[Params, Array, Array])
+assert_type(weft.value_and_grad(loss, argnums=1)(params, x, x), tuple[Array, Array])
+assert_type(
+    weft.value_and_grad(loss, argnums=(0, 1))(params, x, x), tuple[Array, tuple[Params, Array]]
+)
+
+# places of arrays, and where arrays are put
+assert_type(x.at[0].set(1.0, mode="drop", unique_indices=True, indices_are_sorted=True), Array)
+assert_type(x.at[1:, 0].add(x[1:, 0], wrap_negative_indices=False), Array)
+assert_type(x.at[9].get(mode="fill", fill_value=0.0), Array)
+assert_type(jnp.zeros(3, device=weft.devices()[0]), Array)
+assert_type(jnp.reshape(x, (3, 5), out_sharding=weft.P(None)), Array)
+mesh = weft.make_mesh((1,), ("i",))
+assert_type(jnp.arange(3, device=weft.NamedSharding(mesh, weft.P("i"))), Array)
+
+# programs for other processes, and sparse arrays
+exported = weft.export.export(weft.jit(loss))(params, x, x)
+assert_type(exported.serialize(), bytearray)
+assert_type(weft.export.deserialize(exported.serialize()), weft.export.Exported)
+mat = sparse.BCOO.fromdense(x)
+assert_type(mat, sparse.BCOO)
+assert_type(sparse.bcoo_todense(mat), Array)
+assert_type(mat.nse, int)
 assert_type(weft.vmap(predict, in_axes=(None, 0))(params, x), Array)
 assert_type(weft.checkpoint(predict)(params, x), Array)
 assert_type(weft.jit(scaled)(x, by=3.0), Array)

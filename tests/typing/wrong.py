@@ -42,3 +42,11 @@ random.normal((3,))  # wrong
 random.normal(random.key(0), shape="3,")  # wrong
 random.split(random.key(0), 1.5)  # wrong
 weft.device_count().shape  # wrong
+x.at[0].set(1.0, mod="drop")  # wrong
+x.at[0].add()  # wrong
+x.at[0].get(mode=3)  # wrong
+jnp.zeros(3, device=3)  # wrong
+jnp.zeros(3, device="cpu")  # wrong
+jnp.ravel(x, out_sharding="i")  # wrong
+weft.grad(loss, argnums=(0, 1))(x, x).w  # wrong
+weft.export.export(loss, platform="cpu")  # wrong

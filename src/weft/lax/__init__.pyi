@@ -5,8 +5,10 @@ _C = TypeVar("_C")
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _R_co = TypeVar("_R_co", covariant=True)
+_S = TypeVar("_S")
 _T = TypeVar("_T")
 _Ts = TypeVarTuple("_Ts")
+_U = TypeVar("_U")
 _X = TypeVar("_X")
 _Y = TypeVar("_Y")
 from collections.abc import Callable as _Callable
@@ -53,6 +55,7 @@ from weft.primitives.transcendental import AccuracyMode as _AccuracyMode
 from weft.primitives.transcendental import Tolerance as _Tolerance
 from weft.xla.array import Array as _Array
 from weft.xla.typing import ArrayLike as _ArrayLike
+from weft.xla.typing import ShardingLike as _ShardingLike
 import weft.primitives.dot as _dot
 
 from weft.primitives.transcendental import AccuracyMode as AccuracyMode
@@ -505,14 +508,14 @@ def full(
     fill_value: _ArrayLike,
     dtype: _DTypeLike | None = ...,
     *,
-    sharding: _Any = ...,
+    sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def full_like(
     x: _ArrayLike,
     fill_value: _ArrayLike,
     dtype: _DTypeLike | None = ...,
     shape: _Sequence[int] | None = ...,
-    sharding: _Any = ...,
+    sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def gather(
     operand: _ArrayLike,

@@ -15,7 +15,7 @@ from weft.errors import DtypeError
 from weft.primitives import layout
 from weft.primitives.families import index_tuple
 from weft.xla.array import ARRAYS, put
-from weft.xla.typing import Array, ArrayLike, DTypeLike
+from weft.xla.typing import Array, ArrayLike, DTypeLike, ShardingLike
 
 
 def dtype(x: Any) -> Any:
@@ -53,7 +53,7 @@ def full(
     fill_value: ArrayLike,
     dtype: DTypeLike | None = None,
     *,
-    sharding: Any = None,
+    sharding: ShardingLike = None,
 ) -> Array:
     """An array of `shape` filled with a number or a scalar; its own dtype where none is given.
 
@@ -72,7 +72,7 @@ def full_like(
     fill_value: ArrayLike,
     dtype: DTypeLike | None = None,
     shape: Sequence[int] | None = None,
-    sharding: Any = None,
+    sharding: ShardingLike = None,
 ) -> Array:
     """As `full`, with the shape and dtype of `x` where they are not given, and where `x` lies."""
     filled = layout.full_like(x, fill_value, dtype, shape)

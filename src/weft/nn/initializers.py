@@ -18,7 +18,7 @@ from weft import dtypes, random
 from weft.errors import ShapeError
 from weft.numpy.promotion import axes_of
 from weft.util import check_option, list_public
-from weft.xla.typing import Array, ArrayLike, Axes, DTypeLike
+from weft.xla.typing import Array, ArrayLike, Axes, DTypeLike, ShardingLike
 
 __all__ = [
     "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal",
@@ -42,14 +42,20 @@ class Initializer(Protocol):
 
 
 def zeros(
-    key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: Any = None
+    key: ArrayLike,
+    shape: Sequence[int],
+    dtype: DTypeLike | None = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Zeros; the key is not used."""
     return jnp.zeros(shape, dtypes.default_float() if dtype is None else dtype)
 
 
 def ones(
-    key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: Any = None
+    key: ArrayLike,
+    shape: Sequence[int],
+    dtype: DTypeLike | None = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Ones; the key is not used."""
     return jnp.ones(shape, dtypes.default_float() if dtype is None else dtype)
@@ -58,7 +64,9 @@ def ones(
 def make_initializer(draw: Callable, default: Any) -> Initializer:
     """The initializer that calls `draw(key, shape, dtype)`, with a default dtype."""
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: Any = None) -> Any:
+    def init(
+        key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: ShardingLike = None
+    ) -> Any:
         """An array of a shape and dtype, from a key."""
         found = dtypes.default_float() if dtype is None else dtypes.canonicalize(dtype)
         return draw(key, tuple(shape), found)

@@ -1,13 +1,13 @@
 """Written by tools/make_stubs.py; do not edit."""
 
 from collections.abc import Sequence as _Sequence
-from typing import Any as _Any
 from typing import Protocol as _Protocol
 from weft.dtypes import DTypeLike as _DTypeLike
 from weft.nn.initializers import Initializer as _Initializer
 from weft.xla.array import Array as _Array
 from weft.xla.typing import ArrayLike as _ArrayLike
 from weft.xla.typing import Axes as _Axes
+from weft.xla.typing import ShardingLike as _ShardingLike
 
 class Initializer(_Protocol):
     def __call__(
@@ -68,7 +68,10 @@ def lecun_uniform(
 ) -> _Initializer: ...
 def normal(stddev: _ArrayLike = ..., dtype: _DTypeLike | None = ...) -> _Initializer: ...
 def ones(
-    key: _ArrayLike, shape: _Sequence[int], dtype: _DTypeLike | None = ..., out_sharding: _Any = ...
+    key: _ArrayLike,
+    shape: _Sequence[int],
+    dtype: _DTypeLike | None = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def orthogonal(
     scale: _ArrayLike = ..., column_axis: int = ..., dtype: _DTypeLike | None = ...
@@ -102,5 +105,8 @@ def xavier_uniform(
     dtype: _DTypeLike | None = ...,
 ) -> _Initializer: ...
 def zeros(
-    key: _ArrayLike, shape: _Sequence[int], dtype: _DTypeLike | None = ..., out_sharding: _Any = ...
+    key: _ArrayLike,
+    shape: _Sequence[int],
+    dtype: _DTypeLike | None = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...

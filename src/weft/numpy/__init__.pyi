@@ -13,7 +13,9 @@ from weft.xla.array import Array as _Array
 from weft.xla.typing import ArrayLike as _ArrayLike
 from weft.xla.typing import Axes as _Axes
 from weft.xla.typing import Axis as _Axis
+from weft.xla.typing import DeviceLike as _DeviceLike
 from weft.xla.typing import Shape as _Shape
+from weft.xla.typing import ShardingLike as _ShardingLike
 import builtins as _builtins
 import numpy as _np
 
@@ -79,8 +81,8 @@ def arange(
     step: _ArrayLike | None = ...,
     dtype: _DTypeLike | None = ...,
     *,
-    device: _Any = ...,
-    out_sharding: _Any = ...,
+    device: _DeviceLike = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def arccos(x: _ArrayLike, /, *, out: None = ..., where: None = ...) -> _Array: ...
 def arccosh(x: _ArrayLike, /, *, out: None = ..., where: None = ...) -> _Array: ...
@@ -117,8 +119,8 @@ def array(
     order: str | None = ...,
     ndmin: int = ...,
     *,
-    device: _Any = ...,
-    out_sharding: _Any = ...,
+    device: _DeviceLike = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def array_equal(a1: _ArrayLike, a2: _ArrayLike, equal_nan: _builtins.bool = ...) -> _Array: ...
 def array_equiv(a1: _ArrayLike, a2: _ArrayLike) -> _Array: ...
@@ -137,13 +139,13 @@ def asarray(
     order: str | None = ...,
     *,
     copy: _builtins.bool | None = ...,
-    device: _Any = ...,
-    out_sharding: _Any = ...,
+    device: _DeviceLike = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def asin(x: _ArrayLike, /, *, out: None = ..., where: None = ...) -> _Array: ...
 def asinh(x: _ArrayLike, /, *, out: None = ..., where: None = ...) -> _Array: ...
 def astype(
-    x: _ArrayLike, dtype: _DTypeLike, /, *, copy: _builtins.bool = ..., device: _Any = ...
+    x: _ArrayLike, dtype: _DTypeLike, /, *, copy: _builtins.bool = ..., device: _DeviceLike = ...
 ) -> _Array: ...
 def atan(x: _ArrayLike, /, *, out: None = ..., where: None = ...) -> _Array: ...
 def atan2(x: _ArrayLike, y: _ArrayLike, /, *, out: None = ..., where: None = ...) -> _Array: ...
@@ -168,7 +170,7 @@ def bincount(
     minlength: int = ...,
     *,
     length: int | None = ...,
-    out_sharding: _Any = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def bitwise_and(
     x: _ArrayLike, y: _ArrayLike, /, *, out: None = ..., where: None = ...
@@ -192,7 +194,9 @@ bool_: _ScalarType
 
 def broadcast_arrays(*args: _Any) -> list[_Array]: ...
 def broadcast_shapes(*shapes: _Shape) -> tuple[int, ...]: ...
-def broadcast_to(array: _ArrayLike, shape: _Shape, *, out_sharding: _Any = ...) -> _Array: ...
+def broadcast_to(
+    array: _ArrayLike, shape: _Shape, *, out_sharding: _ShardingLike = ...
+) -> _Array: ...
 
 from weft.numpy.grids import c_ as c_
 from numpy import can_cast as can_cast
@@ -337,7 +341,7 @@ def dot(
     *,
     precision: _PrecisionLike = ...,
     preferred_element_type: _DTypeLike | None = ...,
-    out_sharding: _Any = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 
 double: _ScalarType
@@ -363,21 +367,25 @@ def einsum(
     precision: _PrecisionLike = ...,
     preferred_element_type: _DTypeLike | None = ...,
     _dot_general: _Callable[..., _Any] | None = ...,
-    out_sharding: _Any = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Any: ...
 def einsum_path(
     subscripts: _Any, /, *operands: _Any, optimize: _builtins.bool | str | _Sequence[_Any] = ...
 ) -> tuple[list[_Any], _Any]: ...
 def empty(
-    shape: _Shape, dtype: _DTypeLike | None = ..., *, device: _Any = ..., out_sharding: _Any = ...
+    shape: _Shape,
+    dtype: _DTypeLike | None = ...,
+    *,
+    device: _DeviceLike = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def empty_like(
     prototype: _ArrayLike,
     dtype: _DTypeLike | None = ...,
     shape: _Shape | None = ...,
     *,
-    device: _Any = ...,
-    out_sharding: _Any = ...,
+    device: _DeviceLike = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def equal(x: _ArrayLike, y: _ArrayLike, /, *, out: None = ..., where: None = ...) -> _Array: ...
 
@@ -396,7 +404,7 @@ def eye(
     k: int | _ArrayLike = ...,
     dtype: _DTypeLike | None = ...,
     *,
-    device: _Any = ...,
+    device: _DeviceLike = ...,
 ) -> _Array: ...
 def fabs(x: _ArrayLike, /) -> _Array: ...
 
@@ -444,7 +452,9 @@ def fmax(x1: _ArrayLike, x2: _ArrayLike) -> _Array: ...
 def fmin(x1: _ArrayLike, x2: _ArrayLike) -> _Array: ...
 def fmod(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array: ...
 def frexp(x: _ArrayLike, /) -> tuple[_Array, _Array]: ...
-def from_dlpack(x: _Any, /, *, device: _Any = ..., copy: _builtins.bool | None = ...) -> _Array: ...
+def from_dlpack(
+    x: _Any, /, *, device: _DeviceLike = ..., copy: _builtins.bool | None = ...
+) -> _Array: ...
 def frombuffer(
     buffer: _Any, dtype: _DTypeLike = ..., count: int = ..., offset: int = ...
 ) -> _Array: ...
@@ -462,8 +472,8 @@ def full(
     fill_value: _ArrayLike,
     dtype: _DTypeLike | None = ...,
     *,
-    device: _Any = ...,
-    out_sharding: _Any = ...,
+    device: _DeviceLike = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def full_like(
     a: _ArrayLike,
@@ -471,8 +481,8 @@ def full_like(
     dtype: _DTypeLike | None = ...,
     shape: _Shape | None = ...,
     *,
-    device: _Any = ...,
-    out_sharding: _Any = ...,
+    device: _DeviceLike = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def gcd(x1: _ArrayLike, x2: _ArrayLike) -> _Array: ...
 
@@ -644,7 +654,7 @@ def linspace(
     dtype: _DTypeLike | None = ...,
     axis: int = ...,
     *,
-    device: _Any = ...,
+    device: _DeviceLike = ...,
 ) -> _Array: ...
 def load(file: _Any, *args: _Any, **kwargs: _Any) -> _Any: ...
 def log(x: _ArrayLike, /, *, out: None = ..., where: None = ...) -> _Array: ...
@@ -675,7 +685,7 @@ def matmul(
     *,
     precision: _PrecisionLike = ...,
     preferred_element_type: _DTypeLike | None = ...,
-    out_sharding: _Any = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def matrix_transpose(x: _ArrayLike, /) -> _Array: ...
 def matvec(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array: ...
@@ -863,15 +873,19 @@ from numpy import object_ as object_
 from weft.numpy.grids import ogrid as ogrid
 
 def ones(
-    shape: _Shape, dtype: _DTypeLike | None = ..., *, device: _Any = ..., out_sharding: _Any = ...
+    shape: _Shape,
+    dtype: _DTypeLike | None = ...,
+    *,
+    device: _DeviceLike = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def ones_like(
     a: _ArrayLike,
     dtype: _DTypeLike | None = ...,
     shape: _Shape | None = ...,
     *,
-    device: _Any = ...,
-    out_sharding: _Any = ...,
+    device: _DeviceLike = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def outer(a: _ArrayLike, b: _ArrayLike, out: None = ...) -> _Array: ...
 def packbits(a: _ArrayLike, axis: int | None = ..., bitorder: str = ...) -> _Array: ...
@@ -892,7 +906,7 @@ def percentile(
     keepdims: _builtins.bool = ...,
     *,
     weights: _ArrayLike | None = ...,
-    out_sharding: _Any = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def permute_dims(a: _ArrayLike, /, axes: _Sequence[int]) -> _Array: ...
 
@@ -982,7 +996,7 @@ from weft.numpy.grids import r_ as r_
 
 def rad2deg(x: _ArrayLike, /) -> _Array: ...
 def radians(x: _ArrayLike, /) -> _Array: ...
-def ravel(a: _ArrayLike, order: str = ..., *, out_sharding: _Any = ...) -> _Array: ...
+def ravel(a: _ArrayLike, order: str = ..., *, out_sharding: _ShardingLike = ...) -> _Array: ...
 def ravel_multi_index(
     multi_index: _Sequence[_Any],
     dims: _Sequence[int],
@@ -1000,7 +1014,7 @@ def repeat(
     axis: int | None = ...,
     *,
     total_repeat_length: int | None = ...,
-    out_sharding: _Any = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def reshape(
     a: _ArrayLike,
@@ -1008,7 +1022,7 @@ def reshape(
     order: str = ...,
     *,
     copy: _builtins.bool | None = ...,
-    out_sharding: _Any = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def resize(a: _ArrayLike, new_shape: _Shape) -> _Array: ...
 def result_type(*args: _Any, return_weak_type_flag: _builtins.bool = ...) -> _Any: ...
@@ -1142,7 +1156,7 @@ def tensordot(
     *,
     precision: _PrecisionLike = ...,
     preferred_element_type: _DTypeLike | None = ...,
-    out_sharding: _Any = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def tile(A: _ArrayLike, reps: _ArrayLike | _Sequence[int]) -> _Array: ...
 def top_k(
@@ -1274,13 +1288,17 @@ def where(
     fill_value: _ArrayLike | None = ...,
 ) -> _Array: ...
 def zeros(
-    shape: _Shape, dtype: _DTypeLike | None = ..., *, device: _Any = ..., out_sharding: _Any = ...
+    shape: _Shape,
+    dtype: _DTypeLike | None = ...,
+    *,
+    device: _DeviceLike = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def zeros_like(
     a: _ArrayLike,
     dtype: _DTypeLike | None = ...,
     shape: _Shape | None = ...,
     *,
-    device: _Any = ...,
-    out_sharding: _Any = ...,
+    device: _DeviceLike = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...

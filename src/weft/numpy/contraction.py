@@ -23,7 +23,7 @@ from weft.primitives.dot import PrecisionLike
 from weft.primitives.families import check_parameter
 from weft.primitives.layout import literal, reduce_sum, squeeze, transpose
 from weft.primitives.reduction import reduce_or
-from weft.xla.typing import DTypeLike
+from weft.xla.typing import DTypeLike, ShardingLike
 
 SYMBOLS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -37,7 +37,7 @@ def einsum(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     _dot_general: Callable | None = None,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Any:
     """Sum products of elements of the operands, as the subscripts name axes: numpy.einsum.
 

@@ -36,7 +36,7 @@ from weft.primitives.layout import broadcast_in_dim, literal
 from weft.util import SymbolicSize, is_below, max_size, name_function
 from weft.xla.array import ARRAYS, ArrayImpl, array_from_host, host_from_dlpack, put, require_alive
 from weft.xla.eager import EVAL
-from weft.xla.typing import Array, ArrayLike, DTypeLike, Shape
+from weft.xla.typing import Array, ArrayLike, DeviceLike, DTypeLike, Shape, ShardingLike
 
 # What the docstrings of functions that make arrays end with.
 DEVICE = """
@@ -74,8 +74,8 @@ def array(
     order: str | None = "K",
     ndmin: int = 0,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """An array of a number, nested lists of numbers and arrays, or anything NumPy can read.
 
@@ -110,8 +110,8 @@ def asarray(
     order: str | None = None,
     *,
     copy: bool | None = None,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """As `array`, but an array of the right dtype is given back as it is.
     `device` is as in `zeros`, and `out_sharding` has no effect.
@@ -242,7 +242,9 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
     return array(as_operand("copy", a), copy=True, order=order)
 
 
-def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None) -> Array:
+def astype(
+    x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: DeviceLike = None
+) -> Array:
     """x in another dtype; complex to real drops the imaginary part."""
     x = as_array(x, "astype")
     found = choose_dtype(dtype, dtypes.default_float, "astype")
@@ -251,7 +253,7 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any
     return put_on_device(ops.convert(x, found), device)
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = None) -> Array:
     """An array of what another library holds, by way of DLPack."""
     if type(x) in ARRAYS or isinstance(x, Tracer):
         return array(x, copy=bool(copy), device=device)
@@ -359,8 +361,8 @@ def make_constant(name: str, value: int, doc: str) -> Callable:
         shape: Shape,
         dtype: DTypeLike | None = None,
         *,
-        device: Any = None,
-        out_sharding: Any = None,
+        device: DeviceLike = None,
+        out_sharding: ShardingLike = None,
     ) -> Array:
         if isinstance(dtype, int) and not isinstance(dtype, bool):
             raise TypeError(
@@ -391,8 +393,8 @@ def full(
     fill_value: ArrayLike,
     dtype: DTypeLike | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """An array of one value, which may be an array that broadcasts to the shape.
 
@@ -431,8 +433,8 @@ def make_constant_like(name: str, value: int, doc: str) -> Callable:
         dtype: DTypeLike | None = None,
         shape: Shape | None = None,
         *,
-        device: Any = None,
-        out_sharding: Any = None,
+        device: DeviceLike = None,
+        out_sharding: ShardingLike = None,
     ) -> Array:
         shape, dtype, weak = find_shape_and_dtype(name, a, dtype, shape)
         x = write_constant(name, shape, value, dtype, sharding_like(a, shape, device))
@@ -454,8 +456,8 @@ def empty_like(
     dtype: DTypeLike | None = None,
     shape: Shape | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Zeros in the shape and dtype of `prototype`; arguments as in `zeros_like`, also
     `out_sharding`, which has no effect."""
@@ -468,8 +470,8 @@ def full_like(
     dtype: DTypeLike | None = None,
     shape: Shape | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """One value in the shape and dtype of `a`; the value may broadcast to the shape.
 
@@ -505,8 +507,8 @@ def arange(
     step: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    device: Any = None,
-    out_sharding: Any = None,
+    device: DeviceLike = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Numbers from `start` (0 unless given) up to but without `stop`, `step` apart.
 
@@ -588,7 +590,7 @@ def linspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
-    device: Any = None,
+    device: DeviceLike = None,
 ) -> Array:
     """`num` numbers from `start` to `stop` at equal steps; both may be arrays.
 

@@ -25,7 +25,7 @@ from weft.primitives.elementwise import convert
 from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
 from weft.xla.array import ArrayImpl, host_view
-from weft.xla.typing import Array, ArrayLike, Shape
+from weft.xla.typing import Array, ArrayLike, Shape, ShardingLike
 
 INT32 = np.dtype(np.int32)
 INSIDE = Access(lax.GatherScatterMode.CLIP, checked=False)
@@ -52,7 +52,7 @@ def repeat(
     axis: int | None = None,
     *,
     total_repeat_length: int | None = None,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Each element along an axis several times; with axis=None of the flattened array.
 

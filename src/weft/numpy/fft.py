@@ -27,7 +27,7 @@ from weft.primitives.fft import FftType
 from weft.primitives.fft import fft as transform
 from weft.primitives.layout import convert, transpose
 from weft.util import check_option, inverse_permutation, list_public, name_function
-from weft.xla.typing import Array, ArrayLike, DTypeLike
+from weft.xla.typing import Array, ArrayLike, DeviceLike, DTypeLike
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
@@ -273,7 +273,7 @@ def check_points(op: str, n: Any) -> int:
 
 
 def fftfreq(
-    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike = None
 ) -> Array:
     """The frequencies of the elements of `fft`, of n points a time `d` apart: 0 up, then below 0.
 
@@ -290,7 +290,7 @@ def fftfreq(
 
 
 def rfftfreq(
-    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike = None
 ) -> Array:
     """The frequencies of the elements of `rfft`, of n points a time `d` apart.
 

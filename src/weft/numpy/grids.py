@@ -31,7 +31,7 @@ from weft.primitives.families import check_integer
 from weft.primitives.slicing import pad
 from weft.util import check_option
 from weft.xla.array import array_from_host, host_view
-from weft.xla.typing import Array, ArrayLike, DTypeLike, Shape
+from weft.xla.typing import Array, ArrayLike, DeviceLike, DTypeLike, Shape
 
 # --- diagonals and triangles ----------------------------------------------------------------
 
@@ -68,7 +68,7 @@ def eye(
     k: int | ArrayLike = 0,
     dtype: DTypeLike | None = None,
     *,
-    device: Any = None,
+    device: DeviceLike = None,
 ) -> Array:
     """Ones on the k-th diagonal of an N by M matrix, zeros elsewhere.
 

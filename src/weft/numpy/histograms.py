@@ -31,7 +31,7 @@ from weft.primitives.families import as_sequence, check_integer
 from weft.primitives.indexing import ScatterDimensionNumbers, scatter_add
 from weft.primitives.layout import literal
 from weft.xla.array import host_view, put
-from weft.xla.typing import Array, ArrayLike
+from weft.xla.typing import Array, ArrayLike, ShardingLike
 
 INT32 = np.dtype(np.int32)
 
@@ -70,7 +70,7 @@ def bincount(
     minlength: int = 0,
     *,
     length: int | None = None,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """How often each of 0, 1, 2, ... occurs in a vector of integers, or the sums of their weights.
 

@@ -10,6 +10,7 @@ from weft.primitives.dot import PrecisionLike as _PrecisionLike
 from weft.xla.array import Array as _Array
 from weft.xla.typing import ArrayLike as _ArrayLike
 from weft.xla.typing import Axis as _Axis
+from weft.xla.typing import ShardingLike as _ShardingLike
 
 def cholesky(a: _ArrayLike, *, upper: bool = ..., symmetrize_input: bool = ...) -> _Array: ...
 def cond(x: _ArrayLike, p: _ArrayLike | None = ...) -> _Array: ...
@@ -30,7 +31,7 @@ def matmul(
     *,
     precision: _PrecisionLike = ...,
     preferred_element_type: _DTypeLike | None = ...,
-    out_sharding: _Any = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def matrix_norm(
     x: _ArrayLike, /, *, keepdims: bool = ..., ord: int | float | str = ...
@@ -74,7 +75,7 @@ def tensordot(
     *,
     precision: _PrecisionLike = ...,
     preferred_element_type: _DTypeLike | None = ...,
-    out_sharding: _Any = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def tensorinv(a: _ArrayLike, ind: int = ...) -> _Array: ...
 def tensorsolve(a: _ArrayLike, b: _ArrayLike, axes: _Sequence[int] | None = ...) -> _Array: ...

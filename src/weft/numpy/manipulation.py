@@ -25,7 +25,7 @@ from weft.primitives.elementwise import add, convert, rem, sub
 from weft.primitives.families import as_sequence, check_integer
 from weft.util import SymbolicSize
 from weft.xla.array import ARRAYS, put
-from weft.xla.typing import Array, ArrayLike, Axes, DTypeLike, Shape
+from weft.xla.typing import Array, ArrayLike, Axes, DTypeLike, Shape, ShardingLike
 
 MOST_SECTIONS = 2**16  # of an axis that is shorter: each is an array of its own
 
@@ -98,7 +98,7 @@ def reshape(
     order: str = "C",
     *,
     copy: bool | None = None,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """Give an array another shape of equal size; one size may be -1.
 
@@ -122,7 +122,7 @@ def reshape(
     return layout.reshape_p.apply(a, new_sizes=sizes, dimensions=None, sharding=None)[0]
 
 
-def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike = None) -> Array:
     """All elements along one axis; `out_sharding` has no effect."""
     return reshape(promotion.as_array(a, "ravel"), (-1,), order)
 
@@ -255,7 +255,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 # --- broadcasting -----------------------------------------------------------------------------
 
 
-def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: Any = None) -> Array:
+def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: ShardingLike = None) -> Array:
     """Repeat an array along new axes in front and along axes of size 1, to `shape`.
 
     `out_sharding` has no effect.

@@ -46,7 +46,7 @@ from weft.numpy.promotion import is_arraylike
 from weft.util import hide_members, name_function, suggest_name
 from weft.xla.array import ArrayImpl, KeyArray
 from weft.xla.eager import EVAL
-from weft.xla.typing import Array, ArrayLike, DTypeLike
+from weft.xla.typing import Array, ArrayLike, DeviceLike, DTypeLike, ShardingLike
 
 # Operands that the compiled kernel of an operator takes as they are.
 PLAIN = frozenset((ArrayImpl, KeyArray, float, int, bool, complex, np.ndarray))
@@ -115,7 +115,9 @@ COMPARISONS = {
 }
 
 
-def reshape_array(self: Any, *shape: Any, order: str = "C", out_sharding: Any = None) -> Array:
+def reshape_array(
+    self: Any, *shape: Any, order: str = "C", out_sharding: ShardingLike = None
+) -> Array:
     """The same elements under another shape: x.reshape(2, 3) or x.reshape((2, 3))."""
     return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape, order)
 
@@ -144,7 +146,7 @@ def transpose_array(self: Any, *axes: Any) -> Array:
     return manipulation.transpose(self, axes or None)
 
 
-def cast_array(self: Any, dtype: DTypeLike, copy: bool = False, device: Any = None) -> Array:
+def cast_array(self: Any, dtype: DTypeLike, copy: bool = False, device: DeviceLike = None) -> Array:
     """The array in another dtype; complex to real drops the imaginary part."""
     return creation.astype(self, dtype, copy=copy, device=device)
 
@@ -154,7 +156,7 @@ def refuse_flat(self: Any) -> Any:
     raise NotImplementedError("flat: must be an array, for arrays do not change. Hint: x.ravel().")
 
 
-def to_device(self: Any, device: Any, *, stream: Any = None) -> Array:
+def to_device(self: Any, device: DeviceLike, *, stream: Any = None) -> Array:
     """The array on another device."""
     if stream is not None:
         raise NotImplementedError("to_device: stream must be None; the engine orders transfers.")

@@ -28,7 +28,7 @@ from weft.primitives import layout, slicing
 from weft.primitives.dot import PrecisionLike, canonical_precision, dot_general_p
 from weft.primitives.layout import broadcast_in_dim, literal, reshape, squeeze, transpose
 from weft.util import inverse_permutation
-from weft.xla.typing import Array, ArrayLike, DTypeLike
+from weft.xla.typing import Array, ArrayLike, DTypeLike, ShardingLike
 
 STATIC = ("precision", "preferred_element_type", "out_sharding")
 
@@ -74,7 +74,7 @@ def dot(
     *,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """The product of vectors and matrices: a's last axis with b's last but one (or only) axis.
 
@@ -100,7 +100,7 @@ def matmul(
     *,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """The matrix product `a @ b`, for each place along leading axes, which broadcast.
 
@@ -230,7 +230,7 @@ def tensordot(
     *,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """The sum of products over a's last `axes` axes and b's first, or over two lists of axes.
 

@@ -30,7 +30,7 @@ from weft.primitives import elementwise as ops
 from weft.primitives.layout import literal
 from weft.util import check_option, name_function
 from weft.xla.array import ArrayImpl
-from weft.xla.typing import Array, ArrayLike, Axis, DTypeLike
+from weft.xla.typing import Array, ArrayLike, Axis, DTypeLike, ShardingLike
 
 # --- quantiles ------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ def percentile(
     keepdims: bool = False,
     *,
     weights: ArrayLike | None = None,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """As quantile, with q in percent. `out_sharding` has no effect."""
     check_fresh("percentile", out, overwrite_input)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from weft.primitives.elementwise import convert
 from weft.util import check_option
 from weft.xla.array import ARRAYS, ArrayImpl
 from weft.xla.eager import EVAL
-from weft.xla.typing import Array, ArrayLike
+from weft.xla.typing import Array, ArrayLike, ShardingLike
 
 # --- the operations ---------------------------------------------------------------------------
 
@@ -377,6 +377,21 @@ class At:
         return f"At({self.array!r})"
 
 
+class Write(Protocol):
+    """A method of `x.at[index]` that writes values."""
+
+    def __call__(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | lax.GatherScatterMode | None = None,
+        out_sharding: ShardingLike = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array: ...
+
+
 class Places:
     """What `x.at[index]` gives: places of x. Each method returns an array; x stays as it is.
 
@@ -394,15 +409,15 @@ class Places:
     """
 
     __slots__ = ("array", "index")
-    set: Callable[..., Array]
-    add: Callable[..., Array]
-    subtract: Callable[..., Array]
-    multiply: Callable[..., Array]
-    mul: Callable[..., Array]
-    divide: Callable[..., Array]
-    power: Callable[..., Array]
-    min: Callable[..., Array]
-    max: Callable[..., Array]
+    set: Write
+    add: Write
+    subtract: Write
+    multiply: Write
+    mul: Write
+    divide: Write
+    power: Write
+    min: Write
+    max: Write
 
     def __init__(self, array: Any, index: Any):
         self.array = array
@@ -417,8 +432,8 @@ class Places:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: str | lax.GatherScatterMode | None = None,
-        fill_value: Any = None,
-        out_sharding: Any = None,
+        fill_value: ArrayLike | None = None,
+        out_sharding: ShardingLike = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
         """The elements: x[index], with a say in what is read out of bounds."""
@@ -458,7 +473,7 @@ def make_writer(name: str, op: str, doc: str) -> Callable:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: str | lax.GatherScatterMode | None = None,
-        out_sharding: Any = None,
+        out_sharding: ShardingLike = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
         x = self.array

@@ -7,6 +7,7 @@ from weft.random.keys import KeyDtype as _KeyDtype
 from weft.xla.array import Array as _Array
 from weft.xla.typing import ArrayLike as _ArrayLike
 from weft.xla.typing import Shape as _Shape
+from weft.xla.typing import ShardingLike as _ShardingLike
 
 def PRNGKey(seed: int | _ArrayLike, *, impl: str | _KeyDtype | None = ...) -> _Array: ...
 def ball(
@@ -245,7 +246,7 @@ def permutation(
     axis: int = ...,
     independent: bool = ...,
     *,
-    out_sharding: _Any = ...,
+    out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
 def poisson(
     key: _ArrayLike,

@@ -20,7 +20,7 @@ from weft.primitives.sort import sort, top_k
 from weft.random import sampling
 from weft.random.continuous import draw_gumbel
 from weft.random.keys import Words, draw_bits, read_one_key, split_pair
-from weft.xla.typing import Array, ArrayLike, DTypeLike, Shape
+from weft.xla.typing import Array, ArrayLike, DTypeLike, Shape, ShardingLike
 
 __all__ = ["categorical", "choice", "permutation", "randint"]
 
@@ -133,7 +133,7 @@ def permutation(
     axis: int = 0,
     independent: bool = False,
     *,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """x along an axis in random order; of an integer n, the numbers below n.
 

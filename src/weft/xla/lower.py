@@ -215,13 +215,12 @@ def alias_attributes(
             attrs[i] = f"tf.aliasing_output = {fit} : i32"
     if unused and config.hints:
         frames = user_frames(get_traceback())
-        place = (frames[0].file_name, frames[0].line_num) if frames else ("an unknown file", 0)
+        file, line = (frames[0].file_name, frames[0].line_num) if frames else ("unknown file", 0)
         warnings.warn_explicit(
             f"Some donated buffers were not usable: {', '.join(map(str, unused))}, for no result "
             "that is left has the type. Hint: drop them from donate_argnums; "
             "config.update('hints', False) silences this.",
-            UserWarning,
-            *place,
+            *(UserWarning, file, line),
             registry=_warned,
         )
     return attrs

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from weft.dtypes import DTypeLike as DTypeLike
+from weft.mesh.spec import PartitionSpec
 from weft.xla.array import Array as Array
 
 # What functions of weft.numpy take as an array: no lists.
@@ -19,3 +20,24 @@ Shape: TypeAlias = int | Sequence[int]
 # Axes of an array: one, several, or where that is meant all of them.
 Axes: TypeAlias = int | Sequence[int]
 Axis: TypeAlias = Axes | None
+
+
+class Device(Protocol):
+    """What `weft.devices()` lists. jaxlib's classes have no types: this is what checkers know."""
+
+    @property
+    def platform(self) -> str: ...
+    @property
+    def id(self) -> int: ...
+
+
+class Sharding(Protocol):
+    """How an array lies on devices, as a `NamedSharding` says it."""
+
+    @property
+    def device_set(self) -> set[Any]: ...
+
+
+# Where functions put what they make; None: where they would without.
+DeviceLike: TypeAlias = Device | Sharding | None
+ShardingLike: TypeAlias = Sharding | PartitionSpec | None

@@ -18,6 +18,7 @@ from weft.api.vmap import vmap
 from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
 from weft.primitives.families import index_tuple
+from weft.xla.typing import Array
 
 
 class SparseEfficiencyError(ValueError):
@@ -78,7 +79,7 @@ class JAXSparse:
     def transpose(self, axes: Sequence[int] | None = None) -> Any:
         raise NotImplementedError
 
-    def todense(self) -> Any:
+    def todense(self) -> Array:
         raise NotImplementedError
 
     def tree_flatten(self) -> tuple[tuple, Any]:

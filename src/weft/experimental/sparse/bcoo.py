@@ -16,6 +16,7 @@ from weft.experimental.sparse.base import CoordinateArray, padding_indices, read
 from weft.experimental.sparse.operators import SparseOperators
 from weft.primitives.families import index_tuple
 from weft.pytrees import register_pytree_node_class
+from weft.xla.typing import Array
 
 
 @register_pytree_node_class
@@ -140,7 +141,7 @@ class BCOO(SparseOperators, CoordinateArray):
             return out
         return bcoo_fromdense(out.todense(), n_batch=n_batch, n_dense=n_dense)
 
-    def todense(self) -> Any:
+    def todense(self) -> Array:
         """The dense array."""
         return entries.bcoo_todense(self)
 

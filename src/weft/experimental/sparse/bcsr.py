@@ -36,6 +36,7 @@ from weft.numpy.promotion import as_array
 from weft.primitives.families import index_tuple
 from weft.primitives.sparse import csr_dot, expand_rows
 from weft.pytrees import register_pytree_node_class
+from weft.xla.typing import Array
 
 
 @register_pytree_node_class
@@ -209,7 +210,7 @@ class BCSR(SparseOperators):
             unique_indices=self.unique_indices,
         )
 
-    def todense(self) -> Any:
+    def todense(self) -> Array:
         """The dense array."""
         return bcsr_todense(self)
 
@@ -272,7 +273,7 @@ def bcsr_fromdense(
     return BCSR.from_bcoo(found)
 
 
-def bcsr_todense(mat: BCSR) -> Any:
+def bcsr_todense(mat: BCSR) -> Array:
     """The dense array of a BCSR.
 
     >>> print(sparse.bcsr_todense(sparse.BCSR.fromdense(jnp.eye(2))))

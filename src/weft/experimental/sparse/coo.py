@@ -20,6 +20,7 @@ from weft.numpy.promotion import as_array
 from weft.primitives.families import index_tuple
 from weft.pytrees import register_pytree_node_class
 from weft.util import name_function
+from weft.xla.typing import Array
 
 
 class COOInfo(NamedTuple):
@@ -100,7 +101,7 @@ class Matrix(SparseOperators):
         """The same matrix as a BCOO."""
         raise NotImplementedError
 
-    def todense(self) -> Any:
+    def todense(self) -> Array:
         """The dense matrix."""
         return self.to_bcoo().todense()
 
@@ -262,7 +263,7 @@ def define_functions(cls: Any) -> list:
     def fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> Any:
         return cls.fromdense(mat, nse=nse, index_dtype=index_dtype)
 
-    def todense(mat: Any) -> Any:
+    def todense(mat: Any) -> Array:
         return mat.todense()
 
     def matvec(mat: Any, v: Any, transpose: bool = False) -> Any:

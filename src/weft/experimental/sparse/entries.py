@@ -26,6 +26,7 @@ from weft.experimental.sparse.base import (
 )
 from weft.numpy.promotion import as_array
 from weft.util import check_option
+from weft.xla.typing import Array
 
 
 def check_bcoo(op: str, x: Any) -> CoordinateArray:
@@ -76,7 +77,7 @@ def mask_data(mask: Any, data: Any) -> Any:
 # --- dense ------------------------------------------------------------------------------------
 
 
-def bcoo_todense(mat: CoordinateArray) -> Any:
+def bcoo_todense(mat: CoordinateArray) -> Array:
     """The dense array of a BCOO: entries at one place are added up, those outside left out.
 
     >>> sparse.bcoo_todense(sparse.BCOO(([1.0, 2.0], [[0, 1], [0, 1]]), shape=(2, 2)))

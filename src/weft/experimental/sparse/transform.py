@@ -47,6 +47,7 @@ from weft.experimental.sparse.shaping import (
 )
 from weft.primitives.layout import Identity
 from weft.pytrees import flatten, unflatten
+from weft.xla.typing import Array
 
 LARGE = 2**16  # from so many elements on, a dense array is repeated only where it has to be
 
@@ -201,7 +202,7 @@ class Todense(Identity):
 todense_p = Todense()
 
 
-def todense(arr: Any) -> Any:
+def todense(arr: Any) -> Array:
     """A sparse array as a dense one; a dense one as it is. It works within `sparsify`.
 
     >>> sparse.todense(sparse.BCOO.fromdense(jnp.eye(2)))
