@@ -372,8 +372,7 @@ TESTED_IN = {
     ),
     # modules that show under another name what others define
     "compat/test_finder.py": (
-        "compat/absent.py compat/hijax.py "
-        "compat/lib.py compat/places.py "
+        "compat/absent.py compat/lib.py compat/places.py "
         "compat/private.py compat/pytest.py compat/serialization.py compat/version.py"
     ),
     "example_libraries/test_optimizers.py": "experimental/optimizers.py",

@@ -56,7 +56,7 @@ HOMES = {
     "weft.cache": "",
     "weft.checkpoint_policies": "",
     "weft.core": "",
-    "weft.core.aval": "typeof",
+    "weft.api.mutable": "typeof",
     "weft.core.ref": "Ref",
     "weft.core.trace": "ensure_compile_time_eval",
     "weft.custom_batching": "",

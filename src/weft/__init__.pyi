@@ -392,7 +392,7 @@ from weft.api.contexts import transfer_guard_device_to_host as transfer_guard_de
 from weft.api.contexts import transfer_guard_host_to_device as transfer_guard_host_to_device
 from weft import tree as tree
 from weft import tree_util as tree_util
-from weft.core.aval import typeof as typeof
+from weft.api.mutable import typeof as typeof
 from weft import typing as typing
 from weft.mesh.mesh import use_abstract_mesh as use_abstract_mesh
 

@@ -65,7 +65,6 @@ import jax.experimental.maps
 from jax._src import nonsense
 pltpu.PrefetchScalarGridSpec(1)
 colocated_python.colocated_python(abs)
-jax.experimental.hijax.MutableHiType().lower_val(1)
 '''.strip().splitlines():
     try:
         exec(text)
@@ -86,7 +85,6 @@ ModuleNotFoundError: jax.experimental.maps: is no longer part of JAX. Hint: use 
 ImportError: jax._src.nonsense: is private to JAX. Hint: use the public name.
 NotImplementedError: jax.experimental.pallas.tpu.PrefetchScalarGridSpec: is out of scope of weft.
 NotImplementedError: jax.experimental.colocated_python.colocated_python: is out of scope of weft.
-NotImplementedError: jax.experimental.hijax.MutableHiType: is out of scope of weft. Hint: use a
 """
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from weft.api.arguments import Marked, find_donated, fix_static, mark_arguments, unhashable_error
 from weft.api.cache_misses import Call, count_trace, explain_call
 from weft.api.functions import avals_of, check_callable, check_refs
+from weft.api.mutable import MUTABLE, OpenCall, open_call
 from weft.api.programs import StagedProgram, forget_programs, is_live, programs_of, stage_program
 from weft.api.shardings import request_shardings
 from weft.api.stages import Lowered, Traced
@@ -80,6 +81,9 @@ class JitFunction:
         """A call that the C++ path has no executable for: stage it, then build, run, hand over."""
         if config.disable_jit or (self.op == "pmap" and current.trace is not EVAL):
             return self.fun(*args, **kwargs), None, False
+        if MUTABLE and (opened := self.open(args, kwargs)) is not None:
+            call, jitted = opened
+            return call.finish(jitted.make_callable()(*call.args)), None, False
         program, leaves = self.find_program(args, kwargs)
         spec = program.spec
         if program.stateful:
@@ -96,6 +100,20 @@ class JitFunction:
             self.shardings.check_bound(leaves, spec.in_shardings)
         outs, fast = program.run(leaves)
         return program.result(outs), fast, False
+
+    def open(self, args: tuple, kwargs: dict) -> tuple[OpenCall, JitFunction] | None:
+        """A call that mutable objects are passed to, as one of arrays; None without objects."""
+        static, dynamic, fun, named = fix_static(self.fun, self.static, args, kwargs)
+        call = open_call(fun, dynamic, named)
+        if call is None:
+            return None
+        shardings = self.shardings and self.shardings.open(dynamic, call.key[1])
+        key = ("objects", static, call.key, self.spec, shardings)
+        jitted = self.programs.get(key)
+        if jitted is None:
+            made = JitFunction(call.fun, self.spec, op=self.op, shardings=shardings)
+            jitted = self.programs.add(key, made)
+        return call, jitted
 
     def find_program(
         self, args: tuple, kwargs: dict, structs: bool = False
@@ -149,6 +167,8 @@ class JitFunction:
     @boundary
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Stage at the types of these arguments (arrays or ShapeDtypeStructs)."""
+        if MUTABLE and (opened := self.open(args, kwargs)) is not None:
+            return opened[1].trace(*opened[0].args)
         program, leaves = self.find_program(args, kwargs, structs=True)
         if config.debug_key_reuse:
             check_keys(program.jaxpr)

@@ -14,6 +14,7 @@ from weft.api.functions import (
     describe_program,
     flatten_call,
 )
+from weft.api.mutable import MUTABLE, open_call
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.core.jaxpr import ClosedJaxpr
 from weft.core.primitive import Axis
@@ -43,6 +44,9 @@ def make_jaxpr(
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         _, dynamic, given, named = fix_static(fun, static, args, kwargs)
+        call = open_call(given, dynamic, named) if MUTABLE else None
+        if call is not None:
+            given, dynamic, named = call.fun, call.args, {}
         flat, _, avals = flatten_call("make_jaxpr", given, dynamic, named, structs=True)
         names = functools.partial(argument_origins, given, flat.in_tree, "make_jaxpr")
         with in_scope([Axis(size, name) for name, size in axis_env or ()]):
@@ -51,7 +55,8 @@ def make_jaxpr(
         closed = ClosedJaxpr(jaxpr, consts)
         if not return_shape:
             return closed
-        return closed, flat.result([ShapeDtypeStruct.of(a) for a in jaxpr.out_avals])
+        result = flat.result([ShapeDtypeStruct.of(a) for a in jaxpr.out_avals])
+        return closed, result if call is None else result[0]
 
     made = boundary(wrapped, fun)
     made.__name__ = f"make_jaxpr({fun_name(fun)})"

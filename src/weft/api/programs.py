@@ -98,6 +98,8 @@ def forget_programs() -> None:
 
 def is_live(x: Any) -> bool:
     """Whether a value that a program closed over can still be passed to it."""
+    if type(x) is Ref:
+        return not x.is_deleted()
     return not isinstance(x, Tracer) or x.owner.live
 
 

@@ -67,6 +67,21 @@ class RequestedShardings(NamedTuple):
         ins = self.of_arguments(fun, in_tree, avals) or (None,) * len(avals)
         return list(map(typed_as, avals, ins))
 
+    def open(self, args: tuple, places: Sequence[int]) -> RequestedShardings:
+        """Those of a call of which some arguments, numbered in `places`, became lists of arrays."""
+        leaves, treedef = self.arguments
+        names = ("in_shardings", "the values")
+        given = unflatten(treedef, leaves)
+        spread = broadcast_prefix(given, args, is_none, op=self.op, names=names)
+        spread += [None] * (len(places) - len(spread))
+        objects = dict(reversed([x for x in zip(places, spread, strict=True) if x[0] >= 0]))
+        rest = [s for s, p in zip(spread, places, strict=True) if p < 0]
+        ins = ([objects[i] for i in range(len(objects))], rest)
+        outs = (unflatten(self.results[1], self.results[0]), None)
+        return RequestedShardings(
+            self.op, make_prefix(self.op, names[0], ins), make_prefix(self.op, "outs", outs)
+        )
+
     def fit(
         self,
         what: str,

@@ -9,7 +9,6 @@ VIEWS = {
     "jax.core": "weft.core weft.extend.core weft.compat.private",
     "jax.experimental.array_serialization": "weft.compat.serialization",
     "jax.experimental.array_serialization.serialization": "weft.compat.serialization",
-    "jax.experimental.hijax": "weft.experimental.hijax weft.compat.hijax",
     "jax.extend.core": "weft.extend.core weft.compat.private",
     "jax.extend.core.primitives": "weft.extend.core.primitives weft.compat.private",
     "jax.interpreters.xla": "weft.interpreters.xla weft.compat.private",

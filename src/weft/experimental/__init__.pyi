@@ -3,6 +3,7 @@
 from weft.experimental import buffer_callback as buffer_callback
 from weft.experimental import checkify as checkify
 from weft.experimental import compilation_cache as compilation_cache
+from weft.api.mutable import cur_qdd as cur_qdd
 from weft.experimental import custom_partitioning as custom_partitioning
 from weft.experimental import fused as fused
 from weft.experimental import hijax as hijax

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from weft.api.custom_rules import custom_jvp, custom_vjp
 from weft.api.custom_vmap import custom_vmap
+from weft.api.mutable import MUTABLE, TYPES, apply_on_objects, cur_qdd, typeof
 from weft.core.aval import AbstractValue, ShapedArray
 from weft.core.primitive import Axis, Effect, Zero
 from weft.core.ref import AbstractRef
@@ -23,9 +24,10 @@ from weft.pytrees import register_pytree_node, tree_map
 from weft.util import list_public
 
 __all__ = [
-    "AbstractRef", "AbstractValue", "HiPrimitive", "HiType", "ShapedArray", "VJPHiPrimitive",
-    "Zero", "aval_method", "aval_property", "control_flow_allowed_effects", "instantiate_zeros",
-    "is_undefined_primal", "register_hitype",
+    "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiType",
+    "MutableHiType", "ShapedArray", "VJPHiPrimitive", "Zero", "aval_method", "aval_property",
+    "control_flow_allowed_effects", "cur_qdd", "instantiate_zeros", "is_undefined_primal",
+    "register_hitype",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
@@ -50,11 +52,62 @@ class HiType(AbstractValue):
         raise NotImplementedError(f"{type(self).__name__}: must define raise_val.")
 
 
-def register_hitype(val_cls: type, typeof_fn: Callable[[Any], HiType]) -> None:
+class MutableHiType(HiType):
+    """The type of objects whose state programs may change: hashable, and equal for equal types.
+
+    An object's class defines `cur_qdd()`: what is known of its state while a function is traced,
+    hashable, as types and structure. Given that, `lo_ty_qdd(qdd)` are the types of its arrays,
+    `read_loval(qdd, x)` are the arrays, `new_from_loval(qdd, *arrays)` is an object that holds
+    some, and `update_from_loval(qdd, x, *arrays)` has one hold others. All that reads or writes the
+    state goes through a `HiPrimitive`.
+
+    An object may be passed to a function under `jit`, which may change its structure, and closed
+    over by any function, which may write it as it may write a reference (docs/references.md).
+    """
+
+    has_qdd = True
+
+    def lo_ty_qdd(self, qdd: Any) -> list[ShapedArray]:
+        """The types of the arrays of such a state."""
+        raise NotImplementedError(f"{type(self).__name__}: must define lo_ty_qdd.")
+
+    def read_loval(self, qdd: Any, x: Any) -> list:
+        """The arrays that an object holds."""
+        raise NotImplementedError(f"{type(self).__name__}: must define read_loval.")
+
+    def new_from_loval(self, qdd: Any, *lo_vals: Any) -> Any:
+        """An object that holds the arrays."""
+        raise NotImplementedError(f"{type(self).__name__}: must define new_from_loval.")
+
+    def update_from_loval(self, qdd: Any, x: Any, *lo_vals: Any) -> None:
+        """Have an object hold the arrays."""
+        raise NotImplementedError(f"{type(self).__name__}: must define update_from_loval.")
+
+
+class AvalQDD(NamedTuple):
+    """The type of a new mutable object, with what is known of its state."""
+
+    aval: Any
+    qdd: Any
+
+
+class AvalMutableQDD(NamedTuple):
+    """The type of a mutable object, and a place for what is known of its state."""
+
+    aval: Any
+    mutable_qdd: Any
+
+
+def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
     """Have values of a class be arguments, results and carries of programs.
 
-    `typeof_fn(value)` is their type.
+    `typeof_fn(value)` is their type. Values of a class that defines `cur_qdd` are leaves of
+    pytrees, the others are seen through.
     """
+    TYPES[val_cls] = typeof_fn
+    if hasattr(val_cls, "cur_qdd"):
+        MUTABLE[val_cls] = typeof_fn
+        return
 
     def take_apart(value: Any) -> tuple[Sequence, HiType]:
         try:
@@ -178,7 +231,9 @@ class VJPHiPrimitive:
 class HiPrimitive:
     """A primitive by name, on values of any registered class: `bind` applies it.
 
-    `to_lojax(*args, **params)` computes it; `jvp(primals, tangents, **params)` may be defined.
+    `to_lojax(*args, **params)` computes it; `jvp(primals, tangents, **params)` may be defined. On
+    mutable objects it is always what `to_lojax` does; one that makes such an object says so by
+    `abstract_eval(*types, **params)`, whose first result is then an `AvalQDD` or `MutableHiType`.
     """
 
     multiple_results = False
@@ -194,8 +249,17 @@ class HiPrimitive:
         """The result and its tangent."""
         raise NotImplementedError
 
+    def makes_object(self, args: Sequence, params: dict[str, Any]) -> bool:
+        """Whether the result is an object of a mutable type."""
+        rule = getattr(self, "abstract_eval", None)
+        if rule is None:
+            return False
+        return isinstance(rule(*map(typeof, args), **params)[0], AvalQDD | MutableHiType)
+
     def bind(self, *args: Any, **params: Any) -> Any:
         """The primitive of these arguments."""
+        if any(type(x) in MUTABLE for x in args) or self.makes_object(args, params):
+            return apply_on_objects(self.to_lojax, args, params)
         fun: Any = lambda *xs: self.to_lojax(*xs, **params)
         if type(self).jvp is not HiPrimitive.jvp:
             fun = custom_jvp(fun)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from weft.api.devices import device_put
-from weft.core.aval import ShapedArray, not_array_error
+from weft.core.aval import AbstractValue, ShapedArray, not_array_error
 from weft.core.ref import AbstractRef, Ref
 from weft.core.source import trim_traceback
 from weft.core.trace import Tracer, current
@@ -268,6 +268,15 @@ def attach_methods() -> None:
     ShapedArray.sharding = property(sharding_of_type)  # type: ignore[attr-defined]
     NamedSharding._in_types = sharded_of  # type: ignore[attr-defined]
     ShapedArray.memory_space = Space.Device  # type: ignore[attr-defined]
+    methods_of_types = {  # by the names that types of one's own have (experimental/hijax.py)
+        "lo_ty": lambda self: [self],
+        "lower_val": lambda self, x: [x],
+        "raise_val": lambda self, x: x,
+        "normalize": lambda self: self.strong(),
+        "to_tangent_aval": lambda self: self.to_tangent(),
+    }
+    for name, method in methods_of_types.items():
+        setattr(AbstractValue, name, method)
     AbstractRef.getitem = lambda self, ref, index: refs.get(ref, index)  # of tracers
     AbstractRef.setitem = lambda self, ref, index, value: refs.set(ref, index, value)
     Ref.__getitem__, Ref.__setitem__ = refs.get, refs.set  # type: ignore[attr-defined]
