@@ -92,3 +92,24 @@ def test_traced_values_stay_on_the_device():
     """So a function may be transformed that says where its arguments are to be."""
     assert vmap(device_get)(jnp.ones(2)).tolist() == [1, 1]
     assert grad(lambda x: device_get({"a": x})["a"] * 2)(1.0) == 2
+
+
+def test_platforms_that_are_none_word_by_word():
+    rows = [
+        (lambda: weft.devices(5), "devices: the platform must be a name; got 5."),
+        (lambda: weft.local_devices(5), "local_devices: process_index must be one of [0]; got 5."),
+    ]
+    for code, said in rows:
+        with pytest.raises((TypeError, ValueError)) as info:
+            code()
+        assert str(info.value) == said
+
+
+def test_copies_that_share_no_memory():
+    """With may_alias=False of arrays; host values are copied anyway."""
+    x, y = jnp.ones(3), np.ones(3, np.float32)
+    same, (other, host) = weft.device_put(x), weft.device_put((x, y), may_alias=False)
+    assert same is x and other is not x
+    assert other.unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
+    y[0] = 5
+    np.testing.assert_array_equal(np.asarray((other, host)), np.ones((2, 3)))

@@ -366,3 +366,14 @@ def test_what_becomes_of_each_cotangent():
     dropped, kept, added = pull.with_refs(weft.ad.DontWant(), weft.ad.GradValue(), total)(1.0)
     assert type(dropped) is weft.ad.DidntWant
     assert (kept, added, total[...]) == (3, None, 2)
+
+
+def test_as_many_references_as_primals():
+    pull = weft.vjp(lambda x, y: x * y, 1.0, 2.0)[1]
+    with pytest.raises(TypeError) as info:
+        pull.with_refs(None)(1.0)
+    assert str(info.value) == (
+        "with_refs: there must be one entry for each of primals; got 1 for 2. Hint: None for a "
+        "cotangent to be returned."
+    )
+    assert [float(x) for x in pull.with_refs(None, None)(1.0)] == [2.0, 1.0]

@@ -106,3 +106,11 @@ def test_a_large_basis_is_computed_not_held(n):
     got = jacfwd(lambda x: x + x)(half)
     assert got.dtype == half.dtype
     np.testing.assert_array_equal(np.asarray(got, np.float32), 2 * np.eye(n))
+
+
+def test_results_that_are_not_complex():
+    for op in ("jacrev", "hessian"):
+        with pytest.raises(weft.errors.DtypeError) as info:
+            getattr(weft, op)(lambda x: abs(x), holomorphic=True)(np.complex64([1j, 2]))
+        said = "jacrev: with holomorphic=True results must be complex; got f32[2]."
+        assert str(info.value) == said

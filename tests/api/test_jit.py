@@ -16,7 +16,8 @@ from tests.api.compare import counted
 from weft import grad, jit, lax, make_jaxpr, vmap
 from weft.core.trace import current_trace
 from weft.options import named_axes, surroundings
-from weft.xla.eager import EVAL
+from weft.primitives.transcendental import sin_p
+from weft.xla.eager import EVAL, kernel_of
 
 A = np.array([1.0, 2.0, 3.0], np.float32)
 
@@ -516,3 +517,54 @@ def test_results_with_more_beside_them_must_be_pairs():
     for fun in (lambda x: x, lambda x: (x,), lambda x: (x, x, x), lambda x: [x, x]):
         with pytest.raises(TypeError, match="with has_aux=True the function must return a pair"):
             grad(fun, has_aux=True)(1.0)
+
+
+def recursive(x):
+    return weft.jit(recursive)(x)
+
+
+def giving(x):
+    yield x
+
+
+async def waiting(x):
+    return x
+
+
+SUSPENDS = (
+    "jit: needs a function that returns its results; got {}, whose calls give a generator or a "
+    "coroutine. Hint: return in place of yield."
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (
+            lambda: recursive(1.0),
+            "jit: recursive must not call itself with arguments of the same types, for its program "
+            "would have no end; got (f32[]). Hint: lax.while_loop, or lax.fori_loop.",
+        ),
+        (lambda: weft.jit(giving), SUSPENDS.format("giving")),
+        (lambda: weft.jit(waiting), SUSPENDS.format("waiting")),
+        (lambda: weft.jit(functools.partial(giving)), SUSPENDS.format("giving")),
+        (
+            lambda: weft.jit(5),
+            "jit: needs a function; got 5 of type int. Hint: jit(f)(x), not jit(f(x)).",
+        ),
+        (lambda: weft.jit("f"), "jit: needs a function; got 'f' of type str."),
+        (
+            lambda: weft.jit(lambda x: x, donate_argnums="x"),
+            "jit: donate_argnums must be integers; got ('x',).",
+        ),
+        (
+            lambda: pickle.dumps(kernel_of(sin_p, {})),
+            "pickle: an operation that weft has compiled is of this process alone; got one. Hint: "
+            "pickle the function that was jitted.",
+        ),
+    ],
+)
+def test_what_is_refused_word_by_word(code, said):
+    with pytest.raises((TypeError, RecursionError)) as info:
+        code()
+    assert str(info.value) == said

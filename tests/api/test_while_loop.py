@@ -253,3 +253,27 @@ def test_a_carry_that_takes_another_dtype_is_strong(start):
     ]
     for x in found:
         assert x.dtype == np.float32 and x.weak_type == (type(start) is float)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [
+        ((None, 3), "fori_loop: bounds must be integers; got None, 3."),
+        (
+            (0, "a"),
+            "fori_loop: arguments must be arrays or numbers; got 'a' of type str at upper of "
+            "fori_loop. Hint: close over it, as in lambda x: f(x, setting).",
+        ),
+        ((1j, 3.0), "fori_loop: bounds must be scalar integers; got c64[], f32[]."),
+        ((0, np.ones(2, int)), "fori_loop: bounds must be scalar integers; got i32[], i32[2]."),
+        (
+            (0.5, 2),
+            "fori_loop: bounds must both be integers or both floats; got f32[], i32[]. Hint: "
+            "int(lower), or astype(int) of a traced one.",
+        ),
+    ],
+)
+def test_bounds_that_are_none(bounds, said):
+    with pytest.raises(TypeError) as info:
+        lax.fori_loop(*bounds, lambda i, c: c, 0.0)
+    assert str(info.value) == said

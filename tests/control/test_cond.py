@@ -160,3 +160,14 @@ def test_a_branch_that_is_never_taken_has_no_gradient():
     w, xs = jnp.ones((2, 2)), jnp.array([1.0, 2.0])
     got = grad(lambda w: vmap(lambda x: f(w, x))(xs).sum())(w)
     np.testing.assert_array_equal(got, np.full((2, 2), 3.0))
+
+
+def test_the_branch_of_an_index_out_of_bounds_without_jit():
+    """The nearest, as in compiled programs."""
+    branches = [lambda x, k=k: x * k for k in (1.0, 2.0, 3.0)]
+    program = weft.make_jaxpr(lambda i: weft.lax.switch(i, branches, 1.0))(0)
+    bound = lambda i: cond_p.apply(np.int32(i), 1.0, branches=program.eqns[-1].params["branches"])
+    for i, want in ((-3, 1.0), (0, 1.0), (1, 2.0), (2, 3.0), (7, 3.0)):
+        assert weft.lax.switch(i, branches, 1.0) == want
+        with weft.disable_jit():
+            assert bound(i) == [want] and weft.lax.switch(i, branches, 1.0) == want

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import weft
 from weft import disable_jit, jit, jvp, make_jaxpr, vjp, vmap
 from weft import numpy as jnp
 from weft.control.linear import linear_solve_p
@@ -108,3 +109,17 @@ def test_disable_jit_runs_the_solver():
 
     with disable_jit():
         np.testing.assert_array_equal(scaled(D, D), [1.0, 1.0])
+
+
+def test_without_a_solver_of_the_transposed_system():
+    """Forward mode goes through; reverse mode says what is missing."""
+    double, halve = lambda v: 2 * v, lambda _, b: b / 2
+    solve = lambda b: weft.lax.custom_linear_solve(double, b, halve)
+    one = np.ones(3, np.float32)
+    np.testing.assert_array_equal(weft.jvp(solve, (one,), (4 * one,))[1], 2 * one)
+    with pytest.raises(TypeError) as info:
+        weft.grad(lambda b: solve(b).sum())(one)
+    assert str(info.value) == (
+        "custom_linear_solve: reverse mode needs a solver for the transposed system; got none. "
+        "Hint: transpose_solve=..., or symmetric=True."
+    )

@@ -247,3 +247,21 @@ def test_html_says_which_device_holds_what():
 def test_types_of_axes_are_checked(types):
     with pytest.raises(TypeError, match="Mesh: axis_types must be AxisTypes; got"):
         weft.make_mesh((8,), ("x",), axis_types=types)
+
+
+def test_arguments_that_are_none_word_by_word():
+    rows = [
+        (((1.5,), ("a",)), "make_mesh: axis_shapes must be integers; got (1.5,)."),
+        (((1,), 5), "make_mesh: axis_names must be a sequence of names; got 5."),
+        (
+            ((1,), ("a",), DEVICE),
+            f"make_mesh: devices must be a sequence of devices; got {DEVICE!r}.",
+        ),
+    ]
+    for (shape, names, *devices), said in rows:
+        with pytest.raises(TypeError) as info:
+            make_mesh(shape, names, devices=devices[0] if devices else None)
+        assert str(info.value) == said
+
+
+DEVICE = weft.devices()[0]
