@@ -147,7 +147,7 @@ def test_programs_compute_the_same(name):
 
 
 def test_shard_map_and_shardings():
-    mesh = weft.make_mesh((1, 1), ("i", "j"))
+    mesh = weft.make_mesh((1, 1), ("i", "j"), weft.sharding.AxisType.Auto)
     spec = weft.P("i", None)
 
     def f(x):
@@ -158,6 +158,29 @@ def test_shard_map_and_shardings():
     again = assert_reads_back(weft.make_jaxpr(f)(jnp.ones((2, 2))))
     (found,) = [e for e in again.eqns if e.primitive.name == "shard_map"]
     assert found.params["mesh"] is mesh
+
+
+def test_types_split_over_a_mesh():
+    mesh = weft.sharding.AbstractMesh((4, 2), ("i", "j"), weft.sharding.AxisType.Explicit)
+    struct = lambda *spec, **kinds: weft.ShapeDtypeStruct(
+        (8, 4), np.float32, sharding=weft.NamedSharding(mesh, weft.P(*spec, **kinds))
+    )
+
+    def f(x, y, r):
+        total = (jnp.tanh(weft.reshard(x, weft.P("i")) @ y.T) * r[0, 0]).sum()
+        return total + lax.reshape(y, (32,), out_sharding=weft.P("i"))
+
+    with weft.sharding.use_abstract_mesh(mesh):
+        x, whole, reduced = struct("i", "j"), struct(), struct(reduced={"i"})
+        cases = (f, whole), (weft.grad(lambda *a: f(*a).sum()), whole), (lambda *a: a, reduced)
+        for fun, r in cases:
+            jaxpr = weft.make_jaxpr(fun)(x, whole, r)
+            for text in (str(jaxpr), weft.jaxpr.unparse(jaxpr)):
+                again = weft.jaxpr.parse(text)
+                assert list(map(str, again.out_avals)) == list(map(str, jaxpr.out_avals))
+            assert weft.jaxpr.structurally_equal(jaxpr, again)
+    with pytest.raises(ParseError, match="needs that in scope"):
+        weft.jaxpr.parse(str(jaxpr))
 
 
 # --- every primitive ----------------------------------------------------------------------------

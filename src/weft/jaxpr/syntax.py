@@ -17,11 +17,14 @@ _STRINGS = frozenset(("axis_name", "fmt", "impl", "name", "vmap_method"))
 
 _SPACE = re.compile(r"(?:\s|(?:(?<=\s)|^)#[^\n]*)*", re.MULTILINE)
 _COLOR = re.compile(r"\x1b\[[\d;]*m")
-_ARRAY = r"[a-z]\w*(?:<\w+>)?\[[\d,]*\](?:\{V:[^}]*\})?"
+# `8@x`, `8@(x,y)`: a size, and the axes of a mesh that it is split over
+_SIZES = r"(?:\d+(?:@(?:\w+|\([\w,]+\)))?,?)*"
+_KINDS = r"(?:\{[URV]:[^}\s]*\})*"
+_ARRAY = rf"[a-z]\w*(?:<\w+>)?\[{_SIZES}\]{_KINDS}"
 _TYPE = rf"~?(?:Ref\{{{_ARRAY}\}}|{_ARRAY})"
-_TYPE_PARTS = re.compile(
-    r"(~?)(Ref\{)?([a-z]\w*(?:<\w+>)?)\[([\d,]*)\](?:\{V:\(?([^})]*)\)?\})?(?(2)\})"
-)
+_TYPE_PARTS = re.compile(rf"(~?)(Ref\{{)?([a-z]\w*(?:<\w+>)?)\[({_SIZES})\]({_KINDS})(?(2)\}})")
+_SIZE = re.compile(r"(\d+)(?:@(?:(\w+)|\(([\w,]+)\)))?")
+_KIND = re.compile(r"\{([URV]):\(?([^)}]*)\)?\}")
 _BINDER = re.compile(rf"(\w+|\*)(?::(?={_TYPE}))?")
 _NAME = r"(?!(?:inf|nan|True|False)\b)[A-Za-z_]\w*"
 _TYPED_OUTS = re.compile(rf"(?:{_NAME}:{_TYPE}\s+)+=\s")
@@ -78,7 +81,8 @@ class Type(NamedTuple):
 
     dtype: str
     shape: tuple[int, ...]
-    varying: tuple[str, ...]
+    entries: tuple[tuple[str, ...], ...]  # the axes of a mesh that each axis is split over
+    kinds: dict[str, tuple[str, ...]]  # those along which it is unreduced, reduced, or varies
     weak: bool
     reference: bool
     pos: int
@@ -259,10 +263,14 @@ class Text:
         found = self.take(_TYPE_PARTS)
         if not found:
             return None
-        weak, ref, dtype, shape, varying = found.groups()
-        names = tuple(n for n in (varying or "").split(",") if n)
-        sizes = tuple(int(d) for d in shape.split(",") if d)
-        return Type(dtype, sizes, names, bool(weak), bool(ref), pos)
+        weak, ref, dtype, shape, kinds = found.groups()
+        listed = _SIZE.findall(shape)
+        sizes = tuple(int(size) for size, *_ in listed)
+        entries = tuple(
+            (one,) if one else tuple(more.split(",")) if more else () for _, one, more in listed
+        )
+        of_kind = {kind: tuple(names.split(",")) for kind, names in _KIND.findall(kinds)}
+        return Type(dtype, sizes, entries, of_kind, bool(weak), bool(ref), pos)
 
     def results(self) -> list[Atom]:
         closing = ")" if self.accept("(") else "]" if self.accept("[") else ""

@@ -30,9 +30,10 @@ from weft.core.ref import AbstractRef
 from weft.errors import DtypeError
 from weft.jaxpr import syntax
 from weft.mesh.client import all_devices
-from weft.mesh.mesh import AbstractMesh, AxisType, BaseMesh, Mesh
+from weft.mesh.mesh import AbstractMesh, AxisType, BaseMesh, Mesh, get_abstract_mesh
 from weft.mesh.sharding import NamedSharding, SingleDeviceSharding
 from weft.mesh.spec import UNCONSTRAINED, PartitionSpec
+from weft.mesh.typed import Sharded, kind_of_mesh
 from weft.numpy.index_plans import Sliding
 from weft.numpy.refs import Places
 from weft.passes.budget import Budget
@@ -146,7 +147,17 @@ def read_type(kind: syntax.Type, text: syntax.Text) -> Any:
     dtype = read_dtype(kind.dtype)
     if dtype is None:
         raise text.error("a type must begin with a dtype, such as f32 or bf16", kind.pos)
-    aval = ShapedArray(kind.shape, dtype, kind.weak, Varying.of(kind.varying))
+    lies, varying = None, Varying.of(kind.kinds.get("V", ()))
+    of_sums = kind.kinds.get("U", ()), kind.kinds.get("R", ())
+    if any((*kind.entries, *of_sums)):
+        mesh = get_abstract_mesh()
+        if mesh.empty:
+            raise text.error(
+                "a type split over a mesh needs that in scope, with weft.sharding.use_mesh(mesh)",
+                kind.pos,
+            )
+        lies = Sharded.of(kind_of_mesh(mesh), kind.entries, *of_sums)
+    aval = ShapedArray(kind.shape, dtype, kind.weak, varying, lies)
     return AbstractRef(aval) if kind.reference else aval
 
 

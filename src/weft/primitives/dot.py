@@ -22,7 +22,7 @@ from weft.options import config
 from weft.primitives import layout
 from weft.primitives.elementwise import add, bitwise_and, convolve_terms, le, lt, select, sub
 from weft.primitives.families import check_parameter, index_tuple, shift_axes
-from weft.primitives.reshard import insert_axis, sharding_of_cotangent
+from weft.primitives.reshard import insert_axis, read_spec, sharding_of_cotangent, show_spec
 from weft.util import inverse_permutation
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
@@ -333,7 +333,7 @@ class DotGeneral(Bilinear):
         return self.apply(*args, dimension_numbers=((lc, rc), (lb, rb)), **params), [out]
 
     def pretty_params(self, params):
-        shown = {k: v for k, v in params.items() if v is not None and k != "out_sharding"}
+        shown = show_spec({k: v for k, v in params.items() if v is not None}, "out_sharding")
         numbers = params["dimension_numbers"]
         shown["dimension_numbers"] = tuple(tuple(list(a) for a in pair) for pair in numbers)
         if isinstance(params["precision"], DotAlgorithmPreset):
@@ -344,6 +344,7 @@ class DotGeneral(Bilinear):
         precision = params.get("precision")
         precision = _PRESETS.get(str(precision), precision)
         hidden = {"preferred_element_type": None, "out_sharding": None}
+        params = read_spec(params, "out_sharding", (*avals, *out_avals))
         return {**hidden, **params, "precision": precision}
 
 

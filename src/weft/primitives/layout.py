@@ -21,7 +21,7 @@ from weft.errors import DtypeError, ShapeError
 from weft.mesh.typed import resolve_sharding, typed_as
 from weft.options import x64_cell
 from weft.primitives import families
-from weft.primitives.reshard import insert_axis, sharding_of_cotangent
+from weft.primitives.reshard import Placed, insert_axis, sharding_of_cotangent
 from weft.pytrees import flatten, unflatten
 from weft.util import SymbolicSize, inverse_permutation
 from weft.xla.array import array_of_type, put, require_alive
@@ -131,7 +131,7 @@ class LinearTogether(Primitive):
         return self.apply(*primals, **params), self.apply(*map(instantiate, tangents), **params)
 
 
-class BroadcastInDim(families.LinearPrimitive):
+class BroadcastInDim(Placed, families.LinearPrimitive):
     """out[i] = x[i[broadcast_dimensions]]: repeat `x` along new axes and axes of size 1.
 
     Shapes: x's axis k is axis broadcast_dimensions[k] of out, equal in size or 1. Dtypes: any.
@@ -424,7 +424,7 @@ def reduce_sum(x: ArrayLike, axes: Sequence[int]) -> Array:
     return reduce_sum_p.apply(x, axes=tuple(axes))[0]
 
 
-class Reshape(families.LinearPrimitive):
+class Reshape(Placed, families.LinearPrimitive):
     """The same elements in row-major order under another shape of equal size.
 
     Source: StableHLO, reshape.
@@ -591,7 +591,7 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     return broadcast_in_dim(array, out, kept) if new else array
 
 
-class Iota(Primitive):
+class Iota(Placed):
     """out[i] = i[dimension]: counting along one axis.
 
     Dtypes: numbers. Source: StableHLO, iota.

@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
+from weft.core.primitive import Primitive
 from weft.core.trace import Tracer
 from weft.errors import ShardingTypeError
-from weft.mesh.mesh import Mesh
+from weft.mesh.mesh import Mesh, get_abstract_mesh
 from weft.mesh.sharding import NamedSharding, check_divisible
 from weft.mesh.spec import PartitionSpec
 from weft.mesh.typed import Sharded, typed_for
@@ -60,6 +61,13 @@ class Reshard(LinearPrimitive):
     def pretty_params(self, params):
         return {}
 
+    def read_params(self, params, avals, out_avals):
+        (x,), (out,) = avals, out_avals
+        lies = out.sharded or x.sharded
+        mesh = get_abstract_mesh() if lies is None else lies.mesh
+        spec = PartitionSpec() if out.sharded is None else out.sharded.spec
+        return {"dst_sharding": NamedSharding(mesh, spec), **params}
+
 
 reshard_p = Reshard()
 
@@ -105,6 +113,31 @@ def sharding_of_cotangent(
     if axes is not None:
         sharded = sharded.update(entries=tuple(sharded.entries[a] for a in axes))
     return sharded.named
+
+
+def show_spec(params: dict, name: str) -> dict:
+    """Parameters as they are printed: of a sharding the spec, for types say the mesh."""
+    sharding = params.get(name)
+    return params if sharding is None else {**params, name: sharding.spec}
+
+
+def read_spec(params: dict, name: str, avals: Any) -> dict:
+    """Parameters with the sharding that the spec in a text stands for, among values of types."""
+    spec = params.get(name)
+    if not isinstance(spec, PartitionSpec):
+        return params
+    mesh = next((a.sharded.mesh for a in avals if a.sharded is not None), get_abstract_mesh())
+    return {**params, name: NamedSharding(mesh, spec)}
+
+
+class Placed(Primitive):
+    """A family: what results are split over can be said, by the parameter `sharding`."""
+
+    def pretty_params(self, params):
+        return show_spec(params, "sharding")
+
+    def read_params(self, params, avals, out_avals):
+        return read_spec(params, "sharding", (*avals, *out_avals))
 
 
 def insert_axis(sharding: NamedSharding | None, at: int, x: Any, dim: int | None, spmd: Any) -> Any:
