@@ -40,34 +40,35 @@ def arrays(spec):
     return want, ((lc, rc), (lb, rb))
 
 
-@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("spec", NUMBERS)
-def test_contractions(spec, layout):
-    want, numbers = arrays(spec)
-    x, y = (BCOO.fromdense(v, n_batch=layout[0], n_dense=layout[1]) for v in (A, B))
+def test_contractions(layout):
+    """Along all axes, with dense arrays on either side, in one program."""
+    x, found = BCOO.fromdense(A, n_batch=layout[0], n_dense=layout[1]), {}
 
-    @weft.jit
-    def products(x, y):
-        given = {"dimension_numbers": numbers}
-        back = {"dimension_numbers": (numbers[0][::-1], numbers[1][::-1])}
-        return sparse.bcoo_dot_general(x, B, **given), sparse.bcoo_dot_general(B, x, **back)
+    def products(x):
+        for spec in NUMBERS:
+            (lc, rc), (lb, rb) = arrays(spec)[1]
+            there, back = ((lc, rc), (lb, rb)), ((rc, lc), (rb, lb))
+            found[spec] = (
+                sparse.bcoo_dot_general(x, B, dimension_numbers=there),
+                sparse.bcoo_dot_general(B, x, dimension_numbers=back),
+                lax.dot_general(B, A, back),
+            )
+        return found
 
-    found, back = products(x, y)
-    np.testing.assert_allclose(found, want, atol=1e-5)
-    (lc, rc), (lb, rb) = numbers
-    np.testing.assert_allclose(back, lax.dot_general(B, A, ((rc, lc), (rb, lb))), atol=1e-5)
+    for spec, (there, back, turned) in weft.jit(products)(x).items():
+        np.testing.assert_allclose(there, arrays(spec)[0], atol=1e-5)
+        np.testing.assert_allclose(back, turned, atol=1e-5)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS[:3])
-@pytest.mark.parametrize("spec", list(NUMBERS)[:3])
-def test_of_two_sparse_arrays(spec, layout):
-    want, numbers = arrays(spec)
+def test_of_two_sparse_arrays(layout):
     x, y = (BCOO.fromdense(v, n_batch=layout[0], n_dense=layout[1]) for v in (A, B))
-    product = lambda x, y: sparse.bcoo_dot_general(x, y, dimension_numbers=numbers)
-    found = weft.jit(lambda x, y: product(x, y).todense())(x, y)
-    np.testing.assert_allclose(found, want, atol=1e-5)
+    specs = list(NUMBERS)[:3]
+    product = lambda x, y, s: sparse.bcoo_dot_general(x, y, dimension_numbers=arrays(s)[1])
+    found = weft.jit(lambda x, y: [product(x, y, s).todense() for s in specs])(x, y)
+    for spec, z in zip(specs, found, strict=True):
+        np.testing.assert_allclose(z, arrays(spec)[0], atol=1e-5)
 
 
 def test_a_sparse_product_holds_what_it_needs():
@@ -122,21 +123,17 @@ def test_sampled():
         np.testing.assert_allclose(dense(layout.make(data)), x @ y, atol=1e-5)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "params",
-    [
+def test_convolution():
+    kernel = rng.normal(size=(2, 3, 3, 1)).astype(np.float32)
+    for params in (
         {"window_strides": (1, 2), "padding": "SAME"},
         {"window_strides": (2, 1), "padding": [(1, 2), (0, 3)], "lhs_dilation": (2, 1),
          "rhs_dilation": (1, 2)},
-    ],
-)  # fmt: skip
-def test_convolution(params):
-    kernel = rng.normal(size=(2, 3, 3, 1)).astype(np.float32)
-    found = sparse.bcoo_conv_general_dilated(BCOO.fromdense(A), kernel, **params)
-    np.testing.assert_allclose(
-        dense(found), lax.conv_general_dilated(A, kernel, **params), atol=1e-5
-    )
+    ):  # fmt: skip
+        convolve = lambda x, params=params: sparse.bcoo_conv_general_dilated(x, kernel, **params)
+        found = weft.jit(lambda x, f=convolve: f(x).todense())(BCOO.fromdense(A))
+        want = lax.conv_general_dilated(A, kernel, **params)
+        np.testing.assert_allclose(found, want, atol=1e-5)
 
 
 def test_mistakes():

@@ -48,16 +48,24 @@ BECOMES_DENSE = {
 }
 
 
-@pytest.mark.sample(one_in=6)
-@pytest.mark.parametrize("name", [*STAYS_SPARSE, *BECOMES_DENSE])
-def test_functions_of_dense_arrays(name):
-    fun = STAYS_SPARSE.get(name) or BECOMES_DENSE[name]
-    want = fun(jnp.asarray(M))
-    half = BCOO.fromdense(M / 2)
-    for x in (half + half, BCOO.fromdense(M, n_dense=1)):
-        found = weft.jit(sparse.sparsify(fun))(x)
-        assert isinstance(found, BCOO) == (name in STAYS_SPARSE)
-        np.testing.assert_allclose(sparse.todense(found), want, rtol=1e-6)
+def test_functions_of_dense_arrays():
+    """All of them, of two layouts, in one program."""
+    half, every, kept = BCOO.fromdense(M / 2), {**STAYS_SPARSE, **BECOMES_DENSE}, {}
+
+    def run(x):
+        found = {name: sparse.sparsify(fun)(x) for name, fun in every.items()}
+        kept.update({name: isinstance(y, BCOO) for name, y in found.items()})
+        return {name: sparse.todense(y) for name, y in found.items()}
+
+    pair = (half + half, BCOO.fromdense(M, n_dense=1))
+    *found, want = weft.jit(
+        lambda *xs: (*map(run, xs[:2]), {n: f(xs[2]) for n, f in every.items()})
+    )(*pair, M)
+    assert kept == {name: name in STAYS_SPARSE for name in every}
+    for name, y in want.items():
+        for x in found:
+            np.testing.assert_allclose(x[name], y, rtol=1e-6, err_msg=name)
+            assert x[name].dtype == y.dtype
 
 
 def test_pytrees_and_other_arguments():
