@@ -22,9 +22,9 @@ def draw(rng, n, dtype):
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64, np.int32])
 def test_values(name, mode, dtype, rng):
-    for n, m in SIZES:
-        a, v = draw(rng, n, dtype), draw(rng, m, dtype)
-        got = getattr(jnp, name)(a, v, mode)
+    pairs = [(draw(rng, n, dtype), draw(rng, m, dtype)) for n, m in SIZES]
+    found = jit(lambda pairs: [getattr(jnp, name)(a, v, mode) for a, v in pairs])(pairs)
+    for got, (a, v) in zip(found, pairs, strict=True):
         want = getattr(np, name)(a, v, mode)
         assert got.shape == want.shape
         assert got.dtype == (np.float32 if dtype == np.int32 else dtype)

