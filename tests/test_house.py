@@ -436,7 +436,7 @@ ALSO_TESTED_IN = {
     "numpy/test_manipulation.py": "numpy/editing.py",
     "numpy/test_mistakes.py": (
         "numpy/choice.py numpy/contraction.py numpy/creation.py numpy/editing.py "
-        "numpy/elementwise.py numpy/grids.py numpy/histograms.py numpy/indexing.py "
+        "numpy/elementwise.py numpy/fft.py numpy/grids.py numpy/histograms.py numpy/indexing.py "
         "numpy/linalg.py numpy/manipulation.py numpy/methods.py numpy/products.py "
         "numpy/promotion.py numpy/reductions.py numpy/refs.py numpy/searching.py "
         "numpy/sorting.py numpy/updates.py numpy/views.py"
@@ -450,11 +450,11 @@ ALSO_TESTED_IN = {
         "api/collectives.py primitives/collective.py primitives/copies.py"
     ),
     "parallel/on8/test_jit_sharding.py": "xla/compile.py xla/hlo.py xla/lower.py xla/placement.py",
+    "parallel/on8/test_keys.py": "api/arrays.py xla/array.py xla/shards.py",
     "parallel/on8/test_shard_map.py": (
         "api/bodies.py api/cond.py api/while_loop.py control/carry.py control/loop.py "
         "control/loop_bodies.py core/primitive.py core/stage.py transforms/jvp.py"
     ),
-    "parallel/on8/test_keys.py": "api/arrays.py xla/array.py xla/shards.py",
     "parallel/on8/test_sharding.py": "mesh/client.py mesh/spec.py",
     "parallel/test_processes.py": "api/pmap.py",
     "primitives/test_checks.py": (

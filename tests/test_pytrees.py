@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import weft
 from weft import pytrees
 from weft.errors import PytreeError
 from weft.pytrees import (
@@ -702,3 +703,26 @@ def test_a_tree_that_holds_itself():
         ):
             take_apart(loop)
     assert leaves([1]) == [1]
+
+
+@pytest.mark.parametrize("also_plain", [False, True])
+def test_classes_with_keys_are_flattened_with_and_without_them(also_plain):
+    class Box:
+        def __init__(self, *values):
+            self.values = values
+
+        def tree_flatten_with_keys(self):
+            return [(weft.tree_util.GetAttrKey("value"), v) for v in self.values], "aux"
+
+        @classmethod
+        def tree_unflatten(cls, aux, children):
+            assert aux == "aux"
+            return cls(*children)
+
+    if also_plain:
+        Box.tree_flatten = lambda self: ([*self.values], "aux")
+    weft.tree_util.register_pytree_with_keys_class(Box)
+    assert weft.tree.leaves([Box(1, 2)]) == [1, 2]
+    assert weft.tree.map(lambda x: x + 1, Box(1, 2)).values == (2, 3)
+    ((path, leaf),) = weft.tree_util.tree_leaves_with_path(Box(5))
+    assert leaf == 5 and weft.tree_util.keystr(path) == ".value"

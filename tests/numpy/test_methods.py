@@ -203,3 +203,9 @@ def test_operands_of_other_kinds_are_left_to_them():
         np.testing.assert_array_equal(x + other, np.arange(3) + np.asarray(other))
         np.testing.assert_array_equal(other - x, np.asarray(other) - np.arange(3))
     assert x.__add__("a") is NotImplemented and x.__radd__(object()) is NotImplemented
+
+
+def test_astype_copies_where_it_is_asked_to():
+    x = jnp.ones(3)
+    assert x.astype(x.dtype) is x
+    assert x.astype(x.dtype, copy=True) is not x

@@ -8,7 +8,7 @@ import pytest
 import weft.numpy as jnp
 from weft import config, jit, make_jaxpr
 from weft.errors import ShapeError, TypePromotionError
-from weft.numpy.promotion import axes_of, broadcast_shapes, shape_of
+from weft.numpy.promotion import axes_of, broadcast_shapes, is_arraylike, shape_of
 
 DTYPES = ["bool", "uint8", "int8", "int32", "bfloat16", "float16", "float32", "complex64"]
 
@@ -116,3 +116,14 @@ def test_axes_and_shapes():
         axes_of("f", 2, 2)
     with pytest.raises(ShapeError, match=r"broadcast_shapes: .* got \(2,\), \(3,\)"):
         broadcast_shapes((2,), (3,))
+
+
+def test_arguments_are_as_few_and_as_large_as_they_may():
+    m = jnp.ones((2, 3))
+    assert jnp.fliplr(m).shape == jnp.flipud(m).shape == (2, 3) and jnp.flipud(m[0]).shape == (3,)
+    assert shape_of("f", ()) == () and shape_of("f", (0, 2)) == (0, 2) == shape_of("f", np.r_[0, 2])
+    assert axes_of("f", [], 2) == () and axes_of("f", range(2), 2) == (0, 1)
+    assert axes_of("f", 1, 2) == axes_of("f", -1, 2) == (1,) and axes_of("f", -2, 2) == (0,)
+    for x in (1, 1.5, True, 1j, np.float32(1), np.ones(2), m, m.aval):
+        assert is_arraylike(x) == (x is not m.aval)
+    assert not any(map(is_arraylike, ([1], (1,), None, "a")))

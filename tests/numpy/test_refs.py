@@ -93,7 +93,8 @@ def test_no_array_of_the_user_changes():
         lambda: b.__setitem__(1, 2.0),
     ):
         step()
-        seen.append((a[...], [float(v) for v in a]))  # a view would keep the memory
+        before = [float(v) for v in a]  # a view would keep the memory
+        seen.append((a[...], before))
         step()
         a[...] = seen[0][0]
         step()

@@ -1,5 +1,7 @@
 """unique and the operations on sets against NumPy; sizes that are given."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -69,3 +71,21 @@ def test_sets():
     assert not jnp.isin(x, jnp.zeros(0, int)).any()
     for f in (jnp.setdiff1d, jnp.setxor1d, jnp.intersect1d, jnp.union1d):
         assert f(jnp.zeros(0), jnp.zeros(0)).size == 0
+
+
+@pytest.mark.parametrize("axis", [None, 1])
+def test_unique_gives_what_is_asked_for(axis):
+    """All choices of results, of a known number or of as many as there are."""
+    x = np.array([[3, 1, 3, 1, 7], [2, 0, 2, 1, 7]], np.int32)
+    names = ("return_index", "return_inverse", "return_counts")
+    choices = [dict(zip(names, c, strict=True)) for c in itertools.product([False, True], repeat=3)]
+    tupled = lambda y: y if isinstance(y, tuple) else (y,)
+    size = 7 if axis is None else 4
+    fixed = weft.jit(lambda x: [jnp.unique(x, axis=axis, size=size, **c) for c in choices])(x)
+    for choice, found in zip(choices, fixed, strict=True):
+        want = tupled(np.unique(x, axis=axis, **choice))
+        for got, padded, w in zip(
+            tupled(jnp.unique(x, axis=axis, **choice)), tupled(found), want, strict=True
+        ):
+            same_values(got, w)
+            same_values(np.asarray(padded)[tuple(slice(n) for n in w.shape)], w)

@@ -123,3 +123,8 @@ def test_errors():
         jnp.frompyfunc(3, 2, 1)
     with pytest.raises(TypeError, match="add.at: must be given b"):
         jnp.add.at(x, 0, inplace=False)
+
+
+def test_what_is_a_universal_function():
+    assert isinstance(jnp.add, jnp.ufunc) and isinstance(jnp.frompyfunc(max, 2, 1), jnp.ufunc)
+    assert not any(isinstance(x, jnp.ufunc) for x in (3, jnp.ufunc, jnp.sum, type(jnp.add)))

@@ -80,5 +80,7 @@ def test_infinite_parameters_of_shares_and_powers():
         np.testing.assert_equal(np.asarray(random.beta(KEY, np.inf, b)), np.float32(want))
         got = random.dirichlet(KEY, jnp.array([np.inf, b]))
         np.testing.assert_array_equal(got, np.float32([want, 1 - want]))
+    above = random.f(KEY, np.inf, 30.0, (N,))
+    assert stats.kstest(30 / np.asarray(above), stats.chi2(30).cdf).pvalue > 1e-3
     x = np.sort(random.generalized_normal(KEY, np.inf, (500,)))
     assert np.abs(x - np.linspace(-1, 1, 500)).max() < 0.15

@@ -338,3 +338,12 @@ def test_the_order_of_a_matrix_no_memory_holds_is_an_error(name):
     said = r"^array: must have fewer than 2\*\*63 bytes; got object\[10000000000000000000,"
     with pytest.raises(ShapeError, match=said):
         getattr(linalg, name)(10**19)
+
+
+def test_complex_schur_forms_of_rotations():
+    """Every pair of conjugate eigenvalues is turned, at any place and of any size."""
+    for n in (2, 3, 4, 5):
+        a = np.random.default_rng(n).normal(size=(n, n)).astype(np.float32)
+        t, z = map(np.asarray, linalg.rsf2csf(*linalg.schur(a - a.T)))
+        np.testing.assert_array_equal(np.tril(t, -1), 0)
+        np.testing.assert_allclose(z @ t @ z.conj().T, a - a.T, atol=1e-5)

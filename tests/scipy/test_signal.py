@@ -12,6 +12,7 @@ import weft.numpy as jnp
 import weft.scipy.signal as ws
 from weft import config, grad, jit, vmap
 from weft.errors import ShapeError
+from weft.scipy.signal import fast_length
 
 SHAPES = [((7,), (3,)), ((3,), (6,)), ((5, 6), (3, 2)), ((3, 2), (5, 6)), ((2, 3, 4), (2, 2, 2))]
 MODES = ["full", "same", "valid"]
@@ -200,3 +201,9 @@ def test_transformations(name, rng):
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call(jnp.ones((4, 6)))
+
+
+def test_lengths_that_are_fast_to_transform():
+    smooth = {2**i * 3**j * 5**k for i in range(9) for j in range(6) for k in range(4)}
+    for n in range(1, 200):
+        assert fast_length(n) == min(m for m in smooth if m >= n)

@@ -124,6 +124,36 @@ def test_hypergeometric_functions_over_their_ranges():
         np.testing.assert_allclose(got, reference.hyp1f1(a, c, 4 * z), rtol=1e-9, atol=1e-290)
 
 
+SIDES = [-2.0, -1.5, -1, 0, 0.5, 1.5, 3]  # poles, and where series end, among them
+GRIDS = {
+    "betainc": [[0, 0.5, 1, 2, np.inf, -1, np.nan]] * 2 + [[0, 0.3, 0.5, 1, -0.1, 1.1, np.nan]],
+    "expn": [[0, 1, 2, 3, 50], [np.nan, 0, 0.5, 1, 2, 30, 700, np.inf]],
+    "hyp1f1": [SIDES, [0.5, 1, 2.5, 3], [-500, -120, -30, -2, -0.5, 0, 0.3, 1, 20, 120, 500]],
+    "hyp2f1": [SIDES, SIDES, [0.5, 1, 2.5, 3], [-2, -0.5, 0, 0.3, 0.95, 1]],
+    "i0": [[-705, -300, 50, 600, 705]],
+    "i1": [[-705, -300, 50, 600, 705]],
+    "gammainc": [[1e-3, 0.5, 1, 7, 150], [0, 1e-3, 0.5, 1, 6, 7, 8, 140, 150, 170, 1e4]],
+    "gammaincc": [[1e-3, 0.5, 1, 7, 150], [0, 1e-3, 0.5, 1, 6, 7, 8, 140, 150, 170, 1e4]],
+}
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_every_combination_of_arguments(name):
+    xs = [v.ravel() for v in np.meshgrid(*map(np.float64, GRIDS[name]))]
+    with weft.enable_x64(True), np.errstate(all="ignore"):
+        got, want = np.asarray(getattr(special, name)(*xs)), getattr(reference, name)(*xs)
+    close = np.isclose(
+        got, want, rtol=1e-9, atol=1e-15 if name == "hyp2f1" else 1e-300, equal_nan=True
+    )
+    assert close.all(), [[x[i] for x in [*xs, got, want]] for i in np.flatnonzero(~close)]
+
+
+def test_bernoulli_numbers_beyond_the_largest_float():
+    with np.errstate(over="ignore"):
+        want = reference.bernoulli(310).astype(np.float32)
+    np.testing.assert_allclose(special.bernoulli(310), want, rtol=1e-6)
+
+
 def test_large_parameters_of_incomplete_gamma():
     a = np.array([1e3, 1e5, 1e7, 1e9])
     with weft.enable_x64(True):
@@ -255,6 +285,9 @@ def test_derivatives_of_pairs_and_orders():
         ("logit", (0.5,), (4.0,)),
         ("boxcox", (2.0, 0.0), (0.5, np.log(2) ** 2 / 2)),
         ("kl_div", (1.0, 1.0), (0.0, 0.0)),
+        ("kl_div", (0.0, 0.0), (0.0, 0.0)),
+        ("kl_div", (0.0, 2.0), (-np.inf, 1.0)),
+        ("rel_entr", (0.0, 0.0), (0.0, 0.0)),
     ],
 )
 def test_derivatives_at_edges(name, xs, want):

@@ -169,8 +169,7 @@ def get(ref: Any, idx: Any = None) -> Any:
     if holds_here(ref, StageTrace):
         value = ref.value
         found = value if idx is Ellipsis else indexing.getitem(value, idx)
-        if found is value:
-            ref.owned = False
+        ref.owned = ref.owned and found is not value
         return found
     index, arrays = split_places(aval.inner_aval, idx)
     return get_p.apply(ref, *arrays, index=index)[0]

@@ -70,9 +70,6 @@ ROWS = {
         lambda x: sparse.bcoo_eliminate_zeros(x * (A > 0), nse=x.nse),
         lambda x: x * (A > 0),
     ),
-    "all sparse": (lambda x: x.update_layout(n_batch=0, n_dense=0), lambda x: x),
-    "all batch": (lambda x: change_layout(x, 3, 0), lambda x: x),
-    "all dense": (lambda x: change_layout(x, 0, 3), lambda x: x),
     "broadcast": (
         lambda x: sparse.bcoo_broadcast_in_dim(
             x[:, :, :1], shape=(3, 2, 2, 3, 2, 4), broadcast_dimensions=(2, 3, 5)
@@ -115,6 +112,23 @@ def test_functions_agree_with_numpy(layout):
     found = weft.jit(lambda x: {name: made_dense(fun(x)) for name, (fun, _) in rows.items()})(x)
     for name, (_, want) in rows.items():
         np.testing.assert_allclose(found[name], want(A), rtol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS[:2])
+def test_every_layout_becomes_every_other(layout):
+    others = [(n, m) for n in range(4) for m in range(4 - n)]
+    made = []
+
+    def change(x):
+        made.extend(change_layout(x, *other) for other in others)
+        return [y.todense() for y in made]
+
+    for y in weft.jit(change)(messy(A, *layout)):
+        np.testing.assert_allclose(y, A, rtol=1e-6)
+    assert [(y.n_batch, y.n_dense) for y in made] == others
+    for y, (n, m) in zip(made, others, strict=True):
+        assert y.indices.shape == (*A.shape[:n], y.nse, 3 - n - m)
+        assert y.data.shape == (*A.shape[:n], y.nse, *A.shape[3 - m :])
 
 
 def test_an_array_says_what_it_is():
@@ -177,7 +191,13 @@ def test_batches_are_mapped_scanned_and_stacked():
     np.testing.assert_allclose(dense(rows), A.transpose(0, 2, 1))
     stacked = weft.tree.map(lambda *xs: jnp.stack(xs), x[0], x[1])
     np.testing.assert_allclose(dense(stacked), A)
-    with pytest.raises(ShapeError, match="BCOO: only axes of batches can be mapped"):
+    with pytest.raises(
+        ShapeError,
+        match=(
+            r"BCOO: only axes of batches can be mapped or taken away; got one with 0 of them, "
+            r"of shape \(2, 3, 4\)\. Hint: x\.update_layout\(n_batch=1\)\."
+        ),
+    ):
         weft.vmap(lambda m: m.todense())(BCOO.fromdense(A))
 
 

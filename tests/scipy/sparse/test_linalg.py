@@ -191,3 +191,16 @@ def test_as_many_steps_as_unknowns_are_enough(rng, solve_method, dtype):
     with weft.enable_x64():
         x, _ = gmres(a.astype(dtype), b.astype(dtype), **options)
     np.testing.assert_allclose(x, np.linalg.solve(a, b), rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["cg", "bicgstab"])
+def test_what_has_converged_is_told_at_every_tolerance(name):
+    """`info` is 0 if and only if the residual is as small as was asked, after so many steps."""
+    a = np.diag(np.arange(1.0, 7)) + 0.3
+    b = np.ones(6)
+    solve = lambda k, tol: getattr(linalg, name)(a, b, tol=tol, maxiter=k)
+    with weft.enable_x64(True):
+        steps, tols = map(np.ravel, np.meshgrid([1, 2, 3, 4], np.geomspace(1e-3, 0.9, 12)))
+        x, info = weft.jit(weft.vmap(solve))(steps, tols)
+    rest = np.linalg.norm(b - np.asarray(x) @ a, axis=-1)
+    np.testing.assert_array_equal(np.asarray(info) == 0, rest <= tols * np.linalg.norm(b))

@@ -39,10 +39,10 @@ def kummer_series(a: Expr, b: Expr, x: Expr, active: Expr) -> tuple[Expr, Expr, 
 def kummer(a: Expr, b: Expr, x: Expr, moved: str = "") -> Expr:
     """1F1(a; b; x), or its derivative in `moved`, a or b."""
     pole = (b <= 0) & is_whole(b)
-    ends = (a <= 0) & is_whole(a)
-    negative = (x < 0) & ~ends
+    negative = (x < 0) & ~((a <= 0) & is_whole(a))
     sb = where(pole, 1.0, b)
     first, size = where(negative, sb - a, a), where(negative, -x, x)
+    ends = (first <= 0) & is_whole(first)
     far = (abs(size) > 100) & ~ends & ((a * a + sb * sb) < 400)
     held = where(far, 1.0, size)
     s, sa, sb_ = kummer_series(first, sb, held, equal(held, held))
