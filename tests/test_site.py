@@ -1,7 +1,9 @@
 """The site: the reference lists every public name, and what pages refer to is there."""
 
 import ast
+import importlib
 import importlib.util
+import inspect
 import pathlib
 import re
 import sys
@@ -153,3 +155,18 @@ def test_the_site_is_built_without_a_warning(tmp_path, monkeypatch):
     assert build.main() == 0
     count, broken = check.find_broken_links(tmp_path / "html")
     assert count > 10_000 and not broken
+
+
+def test_every_public_function_has_an_example():
+    """In its docstring or in examples.txt, where the names that are given one exist."""
+    examples = reference.read_examples()
+    missing = []
+    for full in set(listed_names()):
+        module, _, name = full.rpartition(".")
+        x = getattr(importlib.import_module(module), name)
+        own = inspect.isfunction(x) and x.__module__.startswith("weft.")
+        if own and reference.find_homes().get(id(x), full) == full and full not in examples:
+            missing += [full] * (">>>" not in (inspect.getdoc(x) or ""))
+    assert not missing, f"tools/site/examples.txt has no example of {', '.join(sorted(missing))}"
+    unknown = set(examples) - set(listed_names())
+    assert not unknown, f"tools/site/examples.txt names {', '.join(sorted(unknown))}"

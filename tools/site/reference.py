@@ -226,14 +226,16 @@ def read_examples() -> dict[str, str]:
     """Examples for names whose docstrings have none: {full name: lines}, from examples.txt.
 
     A line `[module]` says where the names are; `names: example` gives the example of each, in
-    which {} stands for the name. Lines that begin with a space go on.
+    which {} stands for the name. Lines that begin with a space go on. `!names: example` is shown,
+    and not run.
     """
     found, module, joined = {}, "", re.sub(r"\n +", " ;; ", EXAMPLES.read_text())
     for line in joined.split("\n"):
         if line.startswith("["):
             module = line.strip("[]")
         elif line and line[0] != "#":
-            names, _, code = line.partition(": ")
+            names, _, code = line.removeprefix("!").partition(": ")
+            code = "!" * line.startswith("!") + code
             for name in names.split():
                 accessor = shorten_name(f"{module}.{name}")
                 found[f"{module}.{name}"] = code.replace("{}", accessor).replace(" ;; ", "\n")
@@ -278,7 +280,8 @@ def describe(full: str, x: object, run: bool) -> str:
     ]
     if home == full and ">>>" not in body[0] and full in read_examples():
         code = read_examples()[full]
-        body.append(fence("pycon", run_example(code) if run else [f">>> {code}"]))
+        runs = run and not code.startswith("!")
+        body.append(fence("pycon", run_example(code) if runs else [f">>> {code.lstrip('!')}"]))
     if isinstance(x, type) and home == full and is_weft:
         body += describe_members(x, full)
         kind = "exception" if issubclass(x, Exception) else "class"

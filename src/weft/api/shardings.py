@@ -138,7 +138,7 @@ def as_sharding(op: str, what: str, x: Any, value: Any = None) -> Any:
         return sharding_on(x)
     if isinstance(x, Format):
         x = x.sharding
-    mesh = get_mesh()
+    mesh: Any = get_mesh()
     if isinstance(x, NamedSharding) and isinstance(x.mesh, AbstractMesh):
         meshes = mesh, getattr(getattr(value, "sharding", None), "mesh", None)
         found = next((m for m in meshes if isinstance(m, Mesh) and m.shape == x.mesh.shape), None)
