@@ -355,7 +355,7 @@ TESTED_IN = {
     # primitives of which rows of the conformance suite say all
     "primitives/test_conformance.py": (
         "primitives/bits.py primitives/constant.py primitives/fft.py "
-        "primitives/special/bessel.py primitives/special/formula.py primitives/special/functions.py"
+        "primitives/special/bessel.py primitives/special/functions.py"
     ),
     # families whose functions one table compares with SciPy
     "random/test_random.py": "primitives/random.py random/choices.py random/sampling.py",

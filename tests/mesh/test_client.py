@@ -74,7 +74,7 @@ def test_too_few_threads_for_collectives(monkeypatch):
     monkeypatch.setenv("NPROC", "4")
     assert [client.has_few_threads(n) for n in (1, 2, 3)] == [False, False, True]
     monkeypatch.setenv("NPROC", "many")
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(6))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(0 if pid else 6))
     assert [client.has_few_threads(n) for n in (3, 4)] == [False, True]
 
 

@@ -124,3 +124,17 @@ def test_errors(call, error, text):
     with pytest.raises(error) as caught:
         call()
     assert text in str(caught.value)
+
+
+def test_padding_that_keeps_sizes():
+    """(low, high) of every small size, window and stride: half on either side, the rest after."""
+    for n, window, stride in itertools.product(range(1, 9), range(1, 7), range(1, 5)):
+        total = max((-(-n // stride) - 1) * stride + window - n, 0)
+        for kind, low in (
+            ("SAME", total // 2),
+            ("SAME_LOWER", -(-total // 2)),
+            ("same", total // 2),
+        ):
+            want = [(low, total - low)]
+            assert win.padtype_to_pads((n,), (window,), (stride,), kind) == want
+        assert win.padtype_to_pads((n,), (window,), (stride,), "VALID") == [(0, 0)]

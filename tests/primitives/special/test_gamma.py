@@ -31,14 +31,30 @@ def test_incomplete_gamma_and_beta_over_their_range(rng, dtype):
         )
 
 
-def test_ends_of_incomplete_gamma_and_beta():
-    ends = np.array([0, 1, np.inf, -1], np.float32)
-    a, x = (v.ravel() for v in np.meshgrid(ends, ends))
-    np.testing.assert_allclose(special.igamma(a, x), scipy.special.gammainc(a, x), rtol=1e-6)
-    np.testing.assert_allclose(special.igammac(a, x), scipy.special.gammaincc(a, x), rtol=1e-6)
-    p = np.array([0, 0.5, 1, -1, 2, np.nan], np.float32)
-    a, b, p = (v.ravel() for v in np.meshgrid(ends, ends, p))
-    np.testing.assert_allclose(special.betainc(a, b, p), scipy.special.betainc(a, b, p), rtol=1e-6)
+ENDS = [np.nan, -np.inf, -1e30, -2.5, -1, -0.3, -0.0, 0, 1e-30, 0.3, 1, 2.5, 40, 1e4, 1e30, np.inf]
+FUNCTIONS = [
+    # ours, SciPy's, number of operands, where they are compared
+    (special.igamma, scipy.special.gammainc, 2, lambda a, x: True),
+    (special.igammac, scipy.special.gammaincc, 2, lambda a, x: True),
+    (special.betainc, scipy.special.betainc, 3, lambda a, b, x: True),
+    (special.digamma, scipy.special.digamma, 1, lambda x: True),
+    (special.lgamma, scipy.special.gammaln, 1, lambda x: x != -np.inf),
+    # SciPy gives inf for NaN beside a pole, and NaN for 1/inf to a power
+    (special.zeta, scipy.special.zeta, 2, lambda s, q: (s < 1e30) & (s != 1) & ~np.isnan(q)),
+    (special.polygamma, scipy.special.polygamma, 2, lambda m, x: (m < 1e30) & (m != 1e-30)),
+]
+
+
+@pytest.mark.parametrize("fun, reference, count, compared", FUNCTIONS)
+def test_at_ends_and_beyond(fun, reference, count, compared):
+    """Every combination of values that are special, and some that are not, against SciPy."""
+    ends = [x for x in ENDS if count < 3 or not 1e3 < abs(x) < np.inf]  # where sums are long
+    xs = [v.ravel() for v in np.meshgrid(*[np.float64(ends)] * count)]
+    with config.scope(enable_x64=True):
+        got = np.asarray(fun(*xs))
+    with np.errstate(all="ignore"):
+        want, where = reference(*xs), np.broadcast_to(compared(*xs), xs[0].shape)
+    np.testing.assert_allclose(got[where], want[where], rtol=1e-9, atol=1e-300)
 
 
 def integrate_sample_slope(a, x):
