@@ -420,6 +420,7 @@ ALSO_TESTED_IN = {
         "primitives/elementwise.py primitives/indexing.py transforms/check.py"
     ),
     "experimental/test_jet.py": "control/carry.py control/cond.py control/custom.py",
+    "explain/test_costs.py": "explain/memory.py explain/modules.py",
     "export/test_dims.py": "export/specs.py",
     "export/test_dynamic.py": (
         "export/dims.py export/lowering.py export/modules.py export/specs.py numpy/creation.py "
@@ -464,8 +465,9 @@ ALSO_TESTED_IN = {
     "scipy/test_special.py": "primitives/special/gamma.py scipy/special/bessel.py",
     "test_error_hints.py": "errors.py",
     "test_errors.py": (
-        "api/arguments.py core/aval.py core/pretty.py core/stage.py primitives/families.py "
-        "transforms/batch.py xla/array.py"
+        "api/arguments.py core/aval.py core/pretty.py core/stage.py numpy/methods.py "
+        "numpy/promotion.py numpy/updates.py primitives/families.py transforms/batch.py "
+        "xla/array.py"
     ),
     "watch/test_overflow.py": "watch/observer.py",
 }

@@ -18,6 +18,7 @@ from weft.explain.page import STYLE
 from weft.explain.report import Report
 from weft.explain.subject import Phase, Subject
 from weft.explain.tables import Table, bytes_text, count_text, seconds_text
+from weft.watch import events
 
 GOLDEN = pathlib.Path(__file__).with_name("report.txt")
 
@@ -241,3 +242,19 @@ def test_a_report_in_full(tmp_path, monkeypatch):
     pages = [r.to_html().replace(STYLE, "") for r in (report, costs)]
     found = "\n\n".join([str(report), str(costs), *pages])
     assert found == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_figures_are_proportional_to_the_turns_of_a_loop():
+    def f(xs):
+        return lax.map(lambda x: jnp.sin(x) @ x, xs)  # each
+
+    few, many = (works(weft.explain.compile(f)(jnp.ones((n, 20))))["each"] for n in (30, 60))
+    for name in ("flops", "transcendentals", "bytes"):
+        assert getattr(few, name) >= 30 * 20
+        assert getattr(many, name) == pytest.approx(2 * getattr(few, name), rel=0.1)
+
+
+def test_nothing_listens_after_a_report():
+    before = [*events._events], [*events._durations]
+    weft.explain.compile(turn)(jnp.ones((30, 20)))
+    assert ([*events._events], [*events._durations]) == before

@@ -1,10 +1,14 @@
 """Arrays kept from the forward to the backward pass, against what is known of programs."""
 
+from types import SimpleNamespace
+
 import pytest
 
 import weft
 from weft import lax
 from weft import numpy as jnp
+from weft.explain.memory import list_live
+from weft.explain.origins import NOWHERE, Place
 
 
 def kept(f, *args):
@@ -46,3 +50,32 @@ def test_residuals_of_a_custom_rule_and_their_lines():
     (found,) = [r for r in report.residuals if not r.is_argument]
     assert (found.source, found.bytes) == ("tan", 48)
     assert "jnp.tan(x)" in found.made.text and "ct * kept" in found.read.text
+
+
+def test_what_is_alive_is_described():
+    """Arguments by name, parts of tuples, what a reverse pass makes, what the module has not."""
+    entry, loop = 1, 2
+    maker = lambda opcode, where, n, shape: SimpleNamespace(
+        opcode=opcode, computation=where, parameter=n, shape=shape
+    )
+    makers = {
+        1: maker("parameter", entry, 0, "f32[4]{0}"),
+        2: maker("parameter", entry, 1, "f32[8]{0}"),
+        3: maker("parameter", loop, 0, "f32[2]{0}"),
+        4: maker("add", entry, 0, "f32[16]{0}"),
+        5: maker("while", entry, 0, "(f32[1]{0}, f32[9]{0})"),
+    }
+    module = SimpleNamespace(
+        peak=[(16, 1), (32, 2), (8, 3), (64, 4), (40, 5), (12, 6)], by_id=makers, entry=entry
+    )
+    place = Place("f.py", 3)
+    origin = lambda i: (place, i.opcode == "add", i.opcode)
+    found = list_live(module, SimpleNamespace(origin=origin), ["argument `w`"])
+    assert found == [
+        ("f32[16]", 64, "add (backward)", place),
+        ("part of a tuple", 40, "while", place),
+        ("f32[8]", 32, "an argument", NOWHERE),
+        ("f32[4]", 16, "argument `w`", NOWHERE),
+        ("", 12, "", NOWHERE),
+        ("f32[2]", 8, "parameter", place),
+    ]

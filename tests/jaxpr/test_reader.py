@@ -434,3 +434,24 @@ def test_a_text_that_ends_too_soon():
     for n in range(0, len(whole), 7):
         with pytest.raises(ParseError, match="At line"):
             parse(whole[:n])
+
+
+def test_mistakes_are_told_in_full():
+    text = Path(__file__).with_name("mistakes.txt").read_text()
+    lines = text.splitlines()[2:]
+    for wrong, told in zip(lines[::2], lines[1::2], strict=True):
+        with pytest.raises(ParseError) as info:
+            parse(wrong)
+        error = info.value
+        assert f"    {str(error).splitlines()[0]} {error.line}:{error.column}" == told, wrong
+
+
+def test_far_places_are_shown_from_nearby():
+    """The text of an error of a long line: the 100 characters around it, and a mark below."""
+    row = "{ lambda ; a:f32[3]. let " + "b:f32[3] = sin a " * 9
+    with pytest.raises(ParseError) as info:
+        parse("\n" + row + "c:f32[3] = sine a in (c,) }")
+    place = len(row) + 12
+    shown, mark = str(info.value).splitlines()[2:]
+    assert shown == "  " + (row + "c:f32[3] = sine a in (c,) }")[place - 61 : place + 39]
+    assert (info.value.line, info.value.column, mark) == (2, place, " " * 62 + "^")

@@ -262,8 +262,13 @@ class Reader:
         said = [b.type and read_type(b.type, self.text) for b in tree.outs]
         candidates = self.find_primitives(tree)
         before: list[Eqn] = []
-        if isinstance(candidates[0], Elementwise) and said[0]:
-            before, invars = broadcast_ones(invars, said[0].shape)
+        if isinstance(candidates[0], Elementwise):
+            if len(invars) != (arity := len(candidates[0].derivs)):
+                raise self.text.error(
+                    f"{candidates[0]} must have {arity} operands; got {len(invars)}", tree.pos
+                )
+            if said[0]:
+                before, invars = broadcast_ones(invars, said[0].shape)
         avals = [a.aval for a in invars]
         read = functools.partial(self.params, tree, avals, said)
         found = [(prim, read(prim)) for prim in candidates[:1]]
