@@ -1,5 +1,6 @@
 """From jaxprs to modules: what stands in the text, and how often."""
 
+import contextlib
 import re
 
 import numpy as np
@@ -9,6 +10,7 @@ import weft
 import weft.numpy as jnp
 from weft import lax
 from weft.core.stage import close_jaxpr
+from weft.xla.hlo import Builder
 from weft.xla.lower import alias_attributes, has_scopes, lower_module
 
 X = np.ones(3, np.float32)
@@ -48,6 +50,39 @@ def test_an_operation_on_one_value_is_no_model_for_those_on_several():
     same, chosen = weft.jit(f)(True, X, 2 * X)
     np.testing.assert_array_equal(same, X)
     np.testing.assert_array_equal(chosen, X)
+
+
+def repeating(x, n=3):
+    """Equations that come again: with literals, of several lines, in regions, with effects."""
+    for i in range(n):
+        x = x * 2.5 + x**3 - 2.5 * x + jnp.sum(x) + jnp.where(x > 0, x, 0.0) + lax.sort(x)
+        x = lax.cond(x[0] > 0, lambda y: y * 2.5 + jnp.sum(y), lambda y: y * 2.5 + y, x)
+        x = lax.fori_loop(0, 3, lambda i, y: (y * 2.5 + y) * jnp.max(y), x)
+        x = jnp.logaddexp(x, x + jnp.argmax(x)) + weft.random.normal(weft.random.key(i), (3,))
+        weft.debug.callback(lambda y: None, x)
+        x = (
+            x
+            + weft.pure_callback(lambda y: y, x, lax.stop_gradient(x))
+            + jnp.tan(x) * jnp.stack([x, x])[1]
+        )
+    return x
+
+
+@pytest.mark.parametrize("scope", [False, True])
+def test_equations_written_like_earlier_ones_are_as_their_rules_write_them(scope, monkeypatch):
+    def fun(x):
+        with weft.named_scope("part") if scope else contextlib.nullcontext():
+            return weft.grad(lambda y: jnp.sum(repeating(y)))(x), repeating(x)
+
+    patterns = []
+    read = Builder.read_pattern
+    note = lambda *args: patterns.append(read(*args)) or patterns[-1]
+    monkeypatch.setattr(Builder, "read_pattern", note)
+    quick = text_of(fun, X)
+    alone = [local for pattern, local in patterns if pattern]
+    assert sum(alone) > 10 and len(alone) - sum(alone) > 10
+    monkeypatch.setattr(Builder, "read_pattern", lambda *_: (None, False))
+    assert quick == text_of(fun, X)
 
 
 def test_equal_constants_stand_once():

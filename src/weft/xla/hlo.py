@@ -10,7 +10,7 @@ import functools
 import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,15 +39,13 @@ class Value:
         return f"{self.name}: {self.aval}"
 
 
-class Line:
-    """A line of text but for the names in it: the text before and after the operands' names."""
+class Pattern(NamedTuple):
+    """Lines of an equation but for the names in them, which are those of operands or new ones."""
 
-    __slots__ = ("after", "before", "out_avals")
-
-    def __init__(self, before: str, after: str, out_avals: Sequence[ShapedArray]):
-        self.before = before
-        self.after = after
-        self.out_avals = out_avals
+    text: str  # "%s" for a name
+    pick: Callable[[list[str]], Any]  # of the names of operands and then new ones, those in `text`
+    new: int
+    outs: list[tuple[int, ShapedArray]]  # which of the names are results, and their types
 
 
 class FrontendAttributes(str):
@@ -97,10 +95,11 @@ class Builder:
         self.explicit: tuple[str, tuple] | None = None
         self.lines: list[str] = []
         self.count = 0
-        self.constants: dict[tuple, Value] = {}  # constants of the region being written
+        # constants of the region being written, and patterns of equations that name any
+        self.constants: dict[tuple, Any] = {}
         self.functions: list[str] = []  # the text of finished private functions
         self.memo: dict[Any, Any] = {}  # what lowering remembers for this module
-        self.written: dict[tuple, Line | None] = {}  # equations that were one line, to repeat
+        self.written: dict[tuple, Any] = {}  # patterns of equations, to repeat in any region
         self.names: dict[str, int] = {}  # function names in use
         self.host_calls: list[Callable] = []  # the Python functions that the program calls
         self.foreign_calls: list[Any] = []  # the calls of users' kernels, for errors
@@ -153,32 +152,66 @@ class Builder:
         self.lines.append("})" + types)
         return outs
 
-    def last_line(self, operands: Sequence[Value], outs: Sequence[Value]) -> Line | None:
-        """What the last line is but for its names, if it is one operation on just `operands`.
+    def read_pattern(
+        self, start: int, count: int, operands: Sequence[Value], outs: Sequence[Value]
+    ) -> tuple[Pattern | None, bool]:
+        """The pattern of the lines from `start` on, and whether it is for this region alone.
 
-        Of operands that are the same, a line does not tell which comes first.
+        `count` names were given before. There is none where lines hold names of other values than
+        constants, and where operands are the same: nothing tells which of them comes first.
         """
-        if len({v.name for v in operands}) < len(operands):
-            return None
-        line = self.lines[-1]
-        left = ", ".join([v.name for v in outs]) + ' = "'
-        given = f'"({", ".join([v.name for v in operands])})'
-        at = line.find('"', len(left))
-        if not line.startswith(left) or not line.startswith(given, at):
-            return None
-        return Line(
-            line[len(left) - 1 : at + 2], line[at + len(given) - 1 :], [v.aval for v in outs]
-        )
+        given = {v.name: i for i, v in enumerate(operands)}
+        n, text = len(operands), "\0".join(self.lines[start:])
+        if len(outs) == 1 and outs[0].name == f"%{count + 1}" and len(given) == n > 0:
+            head, names = f"{outs[0].name} = ", f"({', '.join(given)})"  # as most lines are
+            at = text.find(names)
+            if text.startswith(head) and at > 0 and text.count("%") == n + 1:
+                between, after = text[len(head) : at], text[at + len(names) :]
+                text = f"%s = {between}({', '.join(['%s'] * n)}){after}"
+                pick = operator.itemgetter(n, *range(n))
+                return Pattern(text, pick, 1, [(n, outs[0].aval)]), False
+        if len(given) < n or '\\"' in text or "%" in "".join(text.split('"')[1::2]):
+            return None, False
+        places: list[int] = []
+        others: set[str] = set()
 
-    def again(self, line: Line, operands: Sequence[Value]) -> list[Value]:
-        """Write a line like an earlier one, with other operands."""
-        count = self.count
-        outs = [Value(f"%{count + i}", a) for i, a in enumerate(line.out_avals, 1)]
-        self.count = count + len(outs)
-        left = ", ".join([v.name for v in outs])
-        names = ", ".join([v.name for v in operands])
-        self.lines.append(f"{left} = {line.before}{names}{line.after}")
-        return outs
+        def find_place(name: str) -> int | None:
+            number = int(name[1:]) - count if name[1:].isdecimal() else 0
+            return given.get(name, n + number - 1 if number > 0 else None)
+
+        def hold(found: re.Match) -> str:
+            name = found[0]
+            place = find_place(name)
+            if place is not None:
+                places.append(place)
+                return "%s"
+            if name not in ("%a", "%b", "%c"):  # of `scalar_block`
+                others.add(name)
+            return "%" + name
+
+        text = re.sub(r"%\w+", hold, text)
+        made = [(find_place(v.name) or -1, v.aval) for v in outs if v.scalar is None]
+        if not places or len(made) < len(outs) or any(i < n for i, _ in made):
+            return None, False
+        if others and not others <= {v.name for v in self.constants.values() if type(v) is Value}:
+            return None, False
+        pattern = Pattern(text, operator.itemgetter(*places), self.count - count, made)
+        return pattern, bool(others)
+
+    def again(self, pattern: Pattern, operands: Sequence[Value]) -> list[Value]:
+        """Write lines like earlier ones, with other operands."""
+        text, pick, new, outs = pattern
+        names = [v.name for v in operands]
+        count = self.count = self.count + 1
+        name = f"%{count}"
+        names.append(name)
+        if new == 1 and "\0" not in text:
+            self.lines.append(text % pick(names))
+            return [Value(name, outs[0][1])]
+        self.count = count + new - 1
+        names += [f"%{i}" for i in range(count + 1, count + new)]
+        self.lines += (text % pick(names)).split("\0")
+        return [Value(names[i], aval) for i, aval in outs]
 
     def locate(self, start: int, path: str, eqn: Any = None) -> None:
         """Give the operations written from line `start` on a name, but for those that have one.

@@ -21,7 +21,7 @@ from weft.options import config
 from weft.passes.dce import dce_jaxpr
 from weft.passes.discharge import discharge_jaxpr, has_state
 from weft.passes.physical import has_extended, physical_jaxpr
-from weft.xla.hlo import TOKEN, Builder, Value
+from weft.xla.hlo import TOKEN, Builder, Pattern, Value
 from weft.xla.locating import LocatingBuilder, operation_path
 from weft.xla.placement import Placement, explicit_mesh
 
@@ -34,26 +34,22 @@ def lower_jaxpr(
     constant = hlo.constant
     for var, const in zip(jaxpr.constvars, consts, strict=True):
         env[var] = constant(np.asarray(const, var.aval.dtype), var.aval)
-    lines = hlo.written
+    everywhere, here = hlo.written, hlo.constants
     for eqn in jaxpr.eqns:
         values = [
             constant(a.val, a.aval) if type(a) is Literal else env[a]  # type: ignore[index]
             for a in eqn.invars
         ]
-        key = (eqn.primitive, tuple([v.aval for v in values]), *eqn.params.items())
-        line = lines.get(key)
+        types = tuple([v.aval if v.scalar is None else v.name for v in values])
+        key = (eqn.primitive, types, *eqn.params.items())
+        pattern = everywhere.get(key) or here.get(key)
         start = len(hlo.lines)
-        if line is not None and all(v.scalar is None for v in values):
-            outs = hlo.again(line, values)
+        if type(pattern) is Pattern:
+            outs = hlo.again(pattern, values)
         elif not eqn.primitive.memoize_type:
             outs = lower_holder(hlo, eqn, values)
         else:
-            outs = eqn.primitive.lower(hlo, *values, **eqn.params)
-            if len(hlo.lines) == start + 1:
-                lines[key] = hlo.last_line(values, outs)
-        if hlo.explicit is not None and (mesh := mesh_of_types(eqn)) is not None:
-            rows = zip(outs, eqn.outvars, strict=True)
-            outs = [hlo.constrain(y, v.aval, mesh) for y, v in rows]
+            outs = lower_first(hlo, eqn, values, key, pattern)
         if type(eqn.source) is SourceInfo or hlo.scoped:
             hlo.locate(start, operation_path(hlo.path, eqn), eqn)
         for var, out in zip(eqn.outvars, outs, strict=True):
@@ -74,6 +70,29 @@ def mesh_of_types(eqn: Eqn) -> Any:
     found = next((s.mesh for a in every if (s := a.aval.sharded) is not None), None)
     to = None if found is None else eqn.params.get("dst_sharding")
     return found if to is None else to.mesh if to.mesh.explicit_axes else None
+
+
+def lower_first(
+    hlo: Builder, eqn: Eqn, values: Sequence[Value], key: tuple, seen: Any
+) -> list[Value]:
+    """Write an equation by its rule, and keep the pattern of the lines for others like it.
+
+    Of several lines, it is looked for when they are written again: most programs have few twice.
+    """
+    start, count, here = len(hlo.lines), hlo.count, hlo.constants
+    state = len(here), len(hlo.host_calls), len(hlo.foreign_calls)
+    outs = eqn.primitive.lower(hlo, *values, **eqn.params)
+    lines = len(hlo.lines) - start
+    if lines == 1 or (lines and seen == "once"):
+        alone = any(v.scalar is not None for v in values)
+        pattern = None
+        if state == (len(here), len(hlo.host_calls), len(hlo.foreign_calls)):
+            pattern, local = hlo.read_pattern(start, count, values, outs)
+            alone = alone or local
+        (here if alone else hlo.written)[key] = pattern or (seen and "none") or "once"
+    elif not seen:
+        here[key] = "once"
+    return outs
 
 
 def lower_holder(hlo: Builder, eqn: Eqn, values: Sequence[Value]) -> list[Value]:
