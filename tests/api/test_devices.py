@@ -113,3 +113,13 @@ def test_copies_that_share_no_memory():
     assert other.unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
     y[0] = 5
     np.testing.assert_array_equal(np.asarray((other, host)), np.ones((2, 3)))
+
+
+def test_prefixes_say_what_is_copied_and_what_is_donated():
+    x, y = jnp.ones(3), jnp.ones(3)
+    same, other = weft.device_put((x, y), may_alias=(True, False), donate=(False, True), src=3)
+    assert same is x and other is not y
+    with pytest.raises(
+        ValueError, match=r"^device_put: a value that is donated must not be shared"
+    ):
+        weft.device_put((x, y), donate=(True, False), may_alias=True)

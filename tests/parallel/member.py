@@ -139,6 +139,10 @@ def lose(rank, size, how, stuck):
     x = weft.make_array_from_callback((weft.device_count(),), split, lambda i: np.ones(8)[i])
     total = weft.jit(jnp.sum)
     say(sum=total(x))
+    # each process in another way
+    ways = (total, jnp.sum, total.lower(x).compile(), lambda x: weft.device_get(x.sum()))
+    call = ways[(rank + len(how)) % 4]
+    call(x)
     if rank == int(os.environ.get("VICTIM", "1")):
         if how == "killed":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -149,7 +153,7 @@ def lose(rank, size, how, stuck):
         for _ in range(2000):
             time.sleep(0.01)
             if stuck:
-                total(x + 1).block_until_ready()
+                weft.block_until_ready(call(x + 1))
     except weft.errors.ProcessFailureError as error:
         say(failed=sorted(d.id for d in error.failed_devices))
         raise

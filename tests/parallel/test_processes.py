@@ -195,6 +195,8 @@ def test_a_lost_process_is_reported(how, victim, stuck):
         assert found["sum"] == 3.0
         assert status == 1
         assert f"distributed: all 3 processes must stay alive; got process {victim}: {why}" in err
+        if how != "stopped":  # where a call broke, or else where the process was
+            assert found["failed"] == [2048 * victim], err  # its device
 
 
 def begun(*places, seconds=1):

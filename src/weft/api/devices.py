@@ -19,7 +19,7 @@ from weft.errors import DtypeError
 from weft.mesh.client import Device, Space, all_devices, client, clients, default_device, devices_of
 from weft.mesh.sharding import Sharding, SingleDeviceSharding, check_divisible, sharding_on
 from weft.mesh.spec import PartitionSpec
-from weft.parallel.constraint import sharding_constraint_p
+from weft.parallel.constraint import constrain
 from weft.primitives.layout import copy
 from weft.xla.array import ARRAYS, ArrayImpl, host_view, put
 from weft.xla.layouts import Format
@@ -87,12 +87,7 @@ def default_backend() -> str:
 
 
 def device_put(
-    x: Any,
-    device: Any = None,
-    *,
-    src: Any = None,
-    donate: bool = False,
-    may_alias: bool | None = None,
+    x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
 ) -> Any:
     """A pytree of arrays on `device`: a device, a sharding, or a pytree prefix of such.
 
@@ -101,8 +96,10 @@ def device_put(
     Format the sharding counts: the order of elements in memory is the engine's choice. Without
     a device, values that are not arrays yet go to the default one, and arrays stay where they are.
 
-    The result may share memory with an array that is there already, unless `may_alias` is False;
-    so `donate` and `src` change nothing: an array's memory is free when nobody refers to it.
+    The result may share memory with an array that is there already, unless `may_alias` is False.
+    `donate` says that x is not used again: on accelerators its memory is free as soon as it is
+    copied; on CPU, as without it, when nobody refers to it. Both may be pytree prefixes. `src` says
+    where x lies, which arrays know.
 
     >>> device_put([1.0, 2])
     [Array(1., dtype=float32, weak_type=True), Array(2, dtype=int32, weak_type=True)]
@@ -114,9 +111,17 @@ def device_put(
                 f"device_put: values must be arrays or numbers; got {leaf!r} of type "
                 f"{type(leaf).__name__} at x{pytrees.keystr(path)}."
             )
-    targets = pytrees.broadcast_prefix(
-        device, x, pytrees.is_none, op="device_put", names=("device", "x")
+    spread_out = lambda name, given: pytrees.broadcast_prefix(
+        given, x, pytrees.is_none, op="device_put", names=(name, "x")
     )
+    targets, donated, aliased = map(
+        spread_out, ("device", "donate", "may_alias"), (device, donate, may_alias)
+    )
+    if any(d and a for d, a in zip(donated, aliased, strict=True)):
+        raise ValueError(
+            "device_put: a value that is donated must not be shared; got donate=True and "
+            "may_alias=True. Hint: leave may_alias out."
+        )
     places = list(map(_resolve_target, leaves, targets))
     spread = [s is not None and type(s) is not SingleDeviceSharding for s in places]
     if True in spread:
@@ -130,11 +135,18 @@ def device_put(
         placed = list(map(_put_leaf, leaves, places))
     finally:
         guard.explicit_device_put = False
-    if may_alias is False:
-        placed = [
-            copy(y) if isinstance(v, ARRAYS) else y for v, y in zip(leaves, placed, strict=True)
-        ]
+    for i, leaf in enumerate(leaves):
+        if isinstance(leaf, ARRAYS) and aliased[i] is False:
+            placed[i] = copy(placed[i])
+        elif type(leaf) is ArrayImpl and donated[i] and leaf.platform() != "cpu":
+            _release(leaf, placed[i])
     return pytrees.unflatten(tree, placed)
+
+
+def _release(x: Any, placed: Any) -> None:
+    """Free the memory of an array that was copied to other devices."""
+    if x._sharding.device_set.isdisjoint(placed._sharding.device_set):
+        x.delete()  # the engine keeps it until the copy is made
 
 
 def _is_plain(x: Any) -> bool:
@@ -167,7 +179,7 @@ def _put_leaf(x: Any, sharding: Any) -> Any:
     if isinstance(x, Tracer):
         if sharding is None or type(sharding) is SingleDeviceSharding:
             return copy(x)
-        return sharding_constraint_p.apply(x, sharding=sharding)[0]
+        return constrain(x, sharding)
     if sharding is None:
         return put(x)
     if not sharding.has_addressable_devices:

@@ -21,7 +21,7 @@ from weft.lax import reduce_sum
 from weft.mesh.mesh import Mesh
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
-from weft.parallel.distributed import naming_failures, reached_sync_point
+from weft.parallel.distributed import reached_sync_point
 from weft.pytrees import broadcast_prefix, flatten, flatten_with_path, keystr, unflatten
 from weft.util import list_public
 from weft.xla.array import ArrayImpl, host_view
@@ -263,19 +263,17 @@ def gather_arrays(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 def gather_whole(x: Any) -> np.ndarray:
     """The whole content of an array over the devices of several processes."""
-    with naming_failures():
-        return np.asarray(host_view(lay_out(x.sharding.whole)(x)))
+    return np.asarray(host_view(lay_out(x.sharding.whole)(x)))
 
 
 def combine_rows(row: np.ndarray, combined: Callable) -> np.ndarray:
     """`combined` applied to the rows of all processes, in each process."""
     if process_count() == 1:
         return np.asarray(combined(row[None]))
-    with naming_failures():
-        rows = make_array_from_process_local_data(
-            NamedSharding(make_process_mesh(), PartitionSpec("processes")), row[None]
-        )
-        return np.array(host_view(compile_combination(combined)(rows)))
+    rows = make_array_from_process_local_data(
+        NamedSharding(make_process_mesh(), PartitionSpec("processes")), row[None]
+    )
+    return np.array(host_view(compile_combination(combined)(rows)))
 
 
 def keep_rows(rows: Any) -> Any:

@@ -58,6 +58,7 @@ class ProcessGroup(NamedTuple):
     size: int
     local_devices: tuple[int, ...] | None = None  # those of its accelerators that it uses
     partition: int | None = None
+    name_lost: Callable[[Exception], Exception | None] = lambda error: None
 
 
 class Platforms(NamedTuple):
@@ -76,6 +77,11 @@ _process_group: list[ProcessGroup] = []
 def set_process_group(group: ProcessGroup | None) -> None:
     """Set what the clients, which are not made yet, are to belong to; None: this process alone."""
     _process_group[:] = [] if group is None else [group]
+
+
+def name_lost_processes(error: Exception) -> Exception | None:
+    """The error that says which processes are lost, where `error` of the engine comes of that."""
+    return next((group.name_lost(error) for group in _process_group), None)
 
 
 def has_clients() -> bool:

@@ -11,25 +11,32 @@ from typing import Any
 from weft.core.aval import typeof
 from weft.core.primitive import References
 from weft.core.ref import is_ref
-from weft.mesh.sharding import NamedSharding, check_divisible
+from weft.mesh.sharding import NamedSharding, check_divisible, rank_error
 from weft.mesh.spec import UNCONSTRAINED, PartitionSpec
 from weft.primitives.families import LinearPrimitive
 from weft.primitives.reshard import reshard_p
 from weft.xla.array import put
 from weft.xla.eager import kernel_of
 
+OP = "with_sharding_constraint"  # what users call
+
 
 class ShardingConstraint(LinearPrimitive):
-    """out = x, with the sharding `sharding`. Source: Shardy, sharding_constraint."""
+    """out = x, with the sharding `sharding`; parts of a value within a program may be uneven.
+
+    Source: Shardy, sharding_constraint.
+    """
 
     name = "sharding_constraint"
     elements = "placed"
 
     def abstract_eval(self, x, *, sharding):
-        check_divisible("with_sharding_constraint", sharding, x.shape, f"the operand {x}")
+        if len(getattr(sharding, "spec", ())) > x.ndim:
+            raise rank_error(OP, sharding.spec, x.ndim, f"the operand {x}")
         return [x]
 
     def impl(self, x, *, sharding):
+        check_divisible(OP, sharding, x.shape, f"the operand {typeof(x)}")
         if getattr(x, "is_fully_addressable", True):
             return [put(x, close_open_axes(sharding), committed=True)]
         return kernel_of(self, {"sharding": sharding})(x)  # between processes, a program

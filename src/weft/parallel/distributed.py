@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from jaxlib import _jax
@@ -105,8 +105,8 @@ def initialize(
     if size > 1:
         bind = coordinator_bind_address or os.environ.get("WEFT_COORDINATOR_BIND_ADDRESS", "")
         join_processes(member, bind, times)
-        group = ProcessGroup(member.client, rank, size, place.local_devices, partition)
-        set_process_group(group)
+        group = (member.client, rank, size, place.local_devices, partition, watch.name_lost)
+        set_process_group(ProcessGroup(*group))
         atexit.register(leave_at_exit)
     _member.append(member)
 
@@ -396,6 +396,19 @@ class Watch(threading.Thread):
         lost = {d for d in all_devices() if d.process_index in self.gone} if has_clients() else ()
         return ProcessFailureError(self.message(), lost)
 
+    def name_lost(self, error: Exception) -> ProcessFailureError | None:
+        """The error for the processes lost, if `error` is what that looks like at first."""
+        if not is_engine_error(error):
+            return None
+        here = threading.current_thread() is threading.main_thread()
+        if here:
+            self.raised.set()  # by who asks, so that it does not come a second time
+        if self.failed.wait(self.patience):
+            return self.error()
+        if here:
+            self.raised.clear()
+        return None
+
     def report(self) -> None:
         """Say it, raise it in the main thread, and end the process if that is stuck."""
         self.failed.set()
@@ -403,6 +416,8 @@ class Watch(threading.Thread):
             logger.error("%s", self.message())
             return
         logger.error("process %d: %s", self.rank, self.message())
+        if self.raised.is_set():
+            return
         raise_in_main_thread(self.error(), self.raised)
         if self.raised.wait(max(1.0, 2 * self.period)) or self.over.is_set() or self.leaving:
             return
@@ -450,22 +465,14 @@ def leave_at_exit() -> None:
         logger.error("%s", error)
 
 
+# Of the engine's status codes, those that say nothing of the program.
+BROKEN = "UNKNOWN|INTERNAL|UNAVAILABLE|ABORTED|CANCELLED|DEADLINE_EXCEEDED"
+
+
 def is_engine_error(error: BaseException) -> bool:
-    """Whether an error is the engine's: some come as ValueError, but begin with a status code."""
-    coded = re.match("[A-Z_]+: ", str(error)) is not None
-    return isinstance(error, JaxRuntimeError) or type(error) is ValueError and coded
-
-
-@contextlib.contextmanager
-def naming_failures() -> Iterator[None]:
-    """Where the engine fails inside because a process is lost, raise the error that says which."""
-    try:
-        yield
-    except (JaxRuntimeError, ValueError) as error:
-        watch = _member[-1].watch if _member and is_engine_error(error) else None
-        if watch is None or not watch.failed.wait(watch.patience):
-            raise
-        raise watch.error() from error
+    """Whether a computation broke, not for what it computes; some such come as ValueError."""
+    coded = re.match(f"({BROKEN}): ", str(error)) is not None
+    return coded and (isinstance(error, JaxRuntimeError) or type(error) is ValueError)
 
 
 def reached_sync_point(step: int) -> bool:

@@ -24,7 +24,13 @@ from jaxlib import _jax
 from weft.core.aval import words_of
 from weft.core.jaxpr import Jaxpr
 from weft.errors import JaxRuntimeError
-from weft.mesh.client import device_list, has_clients, has_few_threads, platform_of
+from weft.mesh.client import (
+    device_list,
+    has_clients,
+    has_few_threads,
+    name_lost_processes,
+    platform_of,
+)
 from weft.mesh.plugins import find_cuda_tools
 from weft.mesh.typed import typed_for
 from weft.options import config
@@ -341,7 +347,7 @@ class Executable:
         ]
         self.makes_keys = self.buffer_avals != self.out_avals
         self.takes_keys = any(a.physical is not a for a in jaxpr.in_avals)
-        self.waits = (shardings is not None and must_wait(loaded)) or (
+        self.waits = (shardings is not None and must_wait(loaded, len(placement.devices))) or (
             sum([a.size * a.dtype.itemsize for a in self.buffer_avals]) > much_memory()
         )
 
@@ -356,19 +362,28 @@ class Executable:
         else:
             every = (*self.consts, *args)
             buffers = [put(x, s) for x, s in zip(every, self.in_shardings, strict=True)]
-        if self.host_calls:
-            outs = execute_with_callbacks(
-                self.loaded, self.host_calls, buffers, self.handlers, whole
-            )
-        elif self.waits:
-            _jax.batched_block_until_ready(buffers)
-            results = self.loaded.execute_sharded(buffers, with_tokens=True)
-            done = results.consume_token()
-            outs = results.consume_with_handlers(self.handlers)
-            done.block_until_ready()
-        else:
-            outs = self.loaded.execute_sharded(buffers).consume_with_handlers(self.handlers)
+        try:
+            outs = self.execute(buffers)
+        except (JaxRuntimeError, ValueError) as error:
+            lost = name_lost_processes(error)
+            if lost is None:
+                raise
+            raise lost from error
         return [*map(array_of_type, self.out_avals, outs)] if self.makes_keys else outs
+
+    def execute(self, buffers: list) -> list:
+        """Run it on what lies where it takes it."""
+        if self.host_calls:
+            given = self.host_calls, buffers, self.handlers, self.placement.whole
+            return execute_with_callbacks(self.loaded, *given)
+        if not self.waits:
+            return self.loaded.execute_sharded(buffers).consume_with_handlers(self.handlers)
+        _jax.batched_block_until_ready(buffers)
+        results = self.loaded.execute_sharded(buffers, with_tokens=True)
+        done = results.consume_token()
+        outs = results.consume_with_handlers(self.handlers)
+        done.block_until_ready()
+        return outs
 
     def argument_shardings(self, count: int) -> list:
         """Of `count` arguments: where the program takes each; None for those that it does not."""
@@ -419,15 +434,18 @@ def much_memory() -> int:
         return 1 << 31
 
 
-def must_wait(loaded: Any) -> bool:
-    """Whether a call has to end before the next one begins.
+def must_wait(loaded: Any, count: int) -> bool:
+    """Whether a call over `count` devices has to end before the next one begins.
 
     On CPUs, a device that waits for others in a collective holds a thread of the engine's, and so
     does a device that is to begin a call while 32 are under way. Where there are too few threads
-    for both, a loop of calls that nobody waits for would stop for good.
+    for both, a loop of calls that nobody waits for would stop for good. Between processes, a call
+    that breaks is to say which of them is lost.
     """
     devices = loaded.local_devices()
-    if devices[0].platform != "cpu" or not has_few_threads(len(devices)):
+    if devices[0].platform != "cpu":
+        return False
+    if len(devices) == count and not has_few_threads(count):
         return False
     text = "".join(module.to_string() for module in loaded.hlo_modules())
     return any(f" {kind}(" in text or f" {kind}-start(" in text for kind in COLLECTIVES)

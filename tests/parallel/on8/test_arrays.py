@@ -107,6 +107,9 @@ def test_in_traced_functions():
     assert rows.sharding.is_equivalent_to(columns, 2)
     with pytest.raises(ValueError, match="device_put: axis 0 of x must be divisible by 4"):
         weft.jit(lambda x: weft.device_put(x, X))(A[:7])
+    explicit = NamedSharding(weft.make_mesh((8,), ("x",)), P("x"))
+    put = weft.make_jaxpr(lambda x: weft.device_put(x, explicit))(A)
+    assert str(put.out_avals[0]) == "f32[8@x,4]"
 
 
 def test_memory_spaces():

@@ -173,6 +173,9 @@ def test_constraints():
     free = NamedSharding(GRID, P(P.UNCONSTRAINED, "b"))
     out = jit(lambda y: lax.with_sharding_constraint(y * 2, free))(device_put(Y, BLOCKS))
     assert spec(out) == P("a", "b")
+    uneven = jit(lambda x: lax.with_sharding_constraint(x * 2, ROWS))(X[:6])  # within a program
+    assert spec(uneven) == P()
+    close(uneven, X[:6] * 2)
 
 
 def test_transformed():
@@ -338,7 +341,7 @@ BAD = {
         lambda: device_put(X, ROWS) + device_put(X, NamedSharding(HALF, P("x"))), ValueError,
         "operands must be on one device, or over one mesh; got f32[8,2] on 4 devices"),
     "constraint sizes": (
-        lambda: jit(lambda x: lax.with_sharding_constraint(x, ROWS))(X[:6]), ShapeError,
+        lambda: lax.with_sharding_constraint(X[:6], ROWS), ShapeError,
         "with_sharding_constraint: axis 0 of the operand f32[6,2] must be divisible by 8"),
     "constraint without mesh": (
         lambda: jit(lambda x: lax.with_sharding_constraint(x, P("x")))(X), ValueError,
