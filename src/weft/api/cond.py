@@ -28,8 +28,9 @@ from weft.core.primitive import join_varying
 from weft.core.source import boundary
 from weft.core.stage import has_tracked_axes
 from weft.core.trace import is_concrete
-from weft.errors import DtypeError, PytreeError, ShapeError
+from weft.errors import DtypeError, PytreeError, ShapeError, ShardingTypeError
 from weft.mesh.client import default_device
+from weft.mesh.spec import PartitionSpec
 from weft.options import config
 from weft.primitives.elementwise import clamp, ne
 from weft.primitives.layout import convert
@@ -244,6 +245,12 @@ def branch_mismatch_error(
     got = f"got {a} from {one_name} and {b} from {other_name} at {leaf}."
     if a.shape != b.shape:
         return ShapeError(f"{op}: branches must return arrays of equal shapes; {got}")
+    if a.dtype == b.dtype:
+        spec = PartitionSpec() if a.sharded is None else a.sharded.spec
+        return ShardingTypeError(
+            f"{op}: branches must return arrays with one layout over the mesh; {got} "
+            f"Hint: weft.reshard({leaf}, {spec}) in {other_name}."
+        )
     to, where = (
         (a, other_name) if dtypes.promote_types(a.dtype, b.dtype) == a.dtype else (b, one_name)
     )

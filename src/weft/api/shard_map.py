@@ -330,10 +330,11 @@ def iter_sources(atom: Var, makers: dict, name: Any) -> Iterator[Var]:
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """Give a pytree of arrays the shardings `shardings`, within a compiled program.
 
-    `shardings` is a pytree prefix of shardings, or of specs over the mesh in scope. The compiler
-    plans the rest of the program, and the communication, around it. Cotangents get the same.
+    `shardings` is a pytree prefix of shardings, or of specs over the mesh in scope. Along automatic
+    axes of the mesh the compiler plans the rest of the program, and the communication, around it;
+    along explicit axes the values must lie so already. Cotangents get the same.
 
-    >>> mesh = weft.make_mesh((1,), ("x",))
+    >>> mesh = weft.make_mesh((1,), ("x",), weft.sharding.AxisType.Auto)
     >>> s = weft.NamedSharding(mesh, weft.P("x"))
     >>> twice = weft.jit(lambda x: with_sharding_constraint(x * 2, s))
     >>> twice(jnp.arange(3.0)).sharding.mesh is mesh
@@ -344,7 +345,9 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
 @boundary
 def reshard(xs: Any, out_shardings: Any) -> Any:
-    """A pytree of arrays with the shardings `out_shardings`; see with_sharding_constraint.
+    """A pytree of arrays with the shardings `out_shardings`, a prefix of shardings or specs.
+
+    Over explicit axes of a mesh the types of the results say so.
 
     >>> mesh = weft.make_mesh((1,), ("x",))
     >>> reshard(jnp.arange(3.0), weft.NamedSharding(mesh, weft.P("x"))).sharding.spec

@@ -145,6 +145,14 @@ def test_scan_keeps_the_layout_of_its_carry():
         jit(run)(over(X, "X", None), X[0])
 
 
+def test_branches_have_one_layout():
+    x = over(X, "X", "Y")
+    with pytest.raises(
+        ShardingTypeError, match=r"one layout .* weft.reshard\(result, P\('Y', None\)\)"
+    ):
+        lax.cond(True, lambda: x, lambda: reshard(x, P("Y")))
+
+
 def test_jit_with_shardings_given():
     seen = []
 
