@@ -470,6 +470,7 @@ ALSO_TESTED_IN = {
         "xla/array.py"
     ),
     "watch/test_overflow.py": "watch/observer.py",
+    "xla/test_hlo.py": "xla/lower.py",
 }
 
 

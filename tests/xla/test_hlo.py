@@ -1,10 +1,16 @@
+from pathlib import Path
+
 import ml_dtypes
 import numpy as np
 import pytest
 
+import weft
+import weft.numpy as jnp
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr, Var
 from weft.core.stage import stage
+from weft.experimental import io_callback
+from weft.experimental.xla_metadata import set_xla_metadata
 from weft.primitives.elementwise import add, convert, mul
 from weft.primitives.layout import broadcast_in_dim
 from weft.xla.hlo import Builder, array_text, scalar_text
@@ -101,3 +107,42 @@ def test_the_text_is_the_same_in_every_process():
 def test_function_names_are_safe_and_unique():
     hlo = Builder()
     assert [hlo.unique(n) for n in ("f", "f", "<lambda>", "f")] == ["f", "f_1", "_lambda_", "f_2"]
+
+
+GOLDEN = Path(__file__).parent / "golden/module.txt"
+
+
+@weft.jit
+def twice(x):
+    return x + x
+
+
+def with_a_bit_of_everything(x, n):
+    """Scopes, attributes, calls, loops and branches that call Python, constants, reductions."""
+    host, scalar = np.float32, weft.ShapeDtypeStruct((), np.float32)
+    with weft.named_scope("outer"):
+        with set_xla_metadata(kind="a b", n=3):
+            y = jnp.sin(x)
+        z = twice(y)
+
+    def body(state):
+        i, v = state
+        return i + 1, twice(io_callback(host, scalar, v, ordered=True))
+
+    _, v = weft.lax.while_loop(lambda state: state[0] < n, body, (0, z[0]))
+    branches = lambda v: weft.pure_callback(host, scalar, v), lambda v: v * 2
+    ordered = np.arange(3, dtype=np.float32)[::-1] * x
+    return weft.lax.cond(v > 0, *branches, v), x.max(), ordered
+
+
+def test_a_module_as_a_whole():
+    """After a change of lowering that is meant: write what it shows to the file."""
+    lowered = weft.jit(with_a_bit_of_everything).lower(np.ones(3, np.float32), 4)
+    assert lowered._lowered.module.text.splitlines() == GOLDEN.read_text().splitlines()
+
+
+def test_an_array_without_axes_is_the_number():
+    hlo, aval = Builder(), ShapedArray((2,), np.float32)
+    made = [hlo.constant(x, aval) for x in (2.0, np.float32(2), np.array(2.0, np.float32))]
+    assert made[1] is made[2] and made[0].aval is made[1].aval
+    assert sum("dense<2.0>" in line or "dense<0x40000000>" in line for line in hlo.lines) <= 2
