@@ -9,7 +9,8 @@ import weft
 import weft.numpy as jnp
 from weft import ensure_compile_time_eval, grad, jit, lax, vmap
 from weft.core import Tracer
-from weft.core.trace import is_concrete
+from weft.core.trace import Trace, is_concrete
+from weft.extend.core import set_current_trace, take_current_trace
 
 X = np.arange(3, dtype=np.float32)
 
@@ -128,3 +129,44 @@ def test_numbers_keep_their_type_in_a_program_of_another_width():
         assert weft.typeof(pin_type(np.int64(3))).dtype == np.int64
     array = jnp.ones(2)
     assert pin_type(array) is array and pin_type("a") == "a"
+
+
+class Seen(Tracer):
+    """A value of `Count`."""
+
+    def __init__(self, trace, value):
+        super().__init__(trace, weft.typeof(value))
+        self.value = value
+
+
+class Count(Trace):
+    """Names the operations that are applied, as a library's trace does: by `process_primitive`."""
+
+    def __init__(self, around):
+        super().__init__()
+        self.around = around
+        self.names = []
+
+    def process_primitive(self, prim, tracers, params):
+        values = [x.value if isinstance(x, Seen) else x for x in tracers]
+        self.names.append(prim.name)
+        avals = list(map(weft.typeof, values))
+        out = prim.bind_with_trace(self.around, values, avals, params)
+        return weft.tree.map(lambda y: Seen(self, y), out)
+
+
+def test_a_trace_of_a_library():
+    names = []
+
+    def count(x):
+        with take_current_trace() as around:
+            trace = Count(around)
+            with set_current_trace(trace):
+                halves = jnp.split(jnp.sin(Seen(trace, x)) * 2, [1])
+            names.append(trace.names)
+            return halves[1].value
+
+    for f in (count, jit(count), lambda x: vmap(count)(x[None])[0]):
+        np.testing.assert_allclose(f(X), 2 * np.sin(X)[1:], rtol=1e-6)
+    np.testing.assert_allclose(grad(lambda x: count(x).sum())(X), [0, *2 * np.cos(X)[1:]], 1e-6)
+    assert names[0] == ["sin", "mul", "split"] and all(n == names[0] for n in names)

@@ -106,7 +106,7 @@ BAD = [
     (lambda: random.gamma(KEY, jnp.ones(3), (2,)), ShapeError, "must broadcast to shape"),
     (lambda: random.choice(KEY, 5, p=jnp.ones(4)), ShapeError, r"choice: p must be \(5,\)"),
     (lambda: random.choice(KEY, 5, (6,), replace=False), ShapeError, "at most 5 can be drawn"),
-    (lambda: random.randint(KEY, (2,), 0.0, 5), DtypeError, "minval and maxval must be integers"),
+    (lambda: random.randint(KEY, (2,), 0.5, 5), DtypeError, "minval and maxval must be integers"),
     (
         lambda: random.categorical(KEY, jnp.zeros((2, 3)), shape=(5,)),
         ShapeError,
@@ -220,3 +220,7 @@ def test_shapes_and_bounds_as_users_give_them():
     with weft.config.scope(numpy_rank_promotion="raise"), pytest.raises(ValueError, match="rank"):
         random.beta(KEY, low, high)
     assert random.choice(KEY, 4, ()).shape == () and random.choice(KEY, 0, (0,)).shape == (0,)
+
+
+def test_bounds_that_are_whole():
+    assert random.randint(KEY, (3,), 0.0, np.prod(())).tolist() == [0, 0, 0]

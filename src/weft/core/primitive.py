@@ -31,7 +31,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, final
 
 from weft.core.aval import ShapedArray, typeof
-from weft.core.trace import current
+from weft.core.trace import current, use
 from weft.dtypes import float0
 from weft.errors import DtypeError, MissingRule, unhashable_error
 
@@ -162,6 +162,11 @@ class PrimitiveKind:
         """The results of `apply`: a list if `multiple_results`, else the one that there is."""
         outs = self.apply(*args, **params)
         return outs if self.multiple_results else outs[0]
+
+    def bind_with_trace(self, trace: Any, args: Any, *rest: Any) -> Any:
+        """`bind` under a trace: of operands, their types if they are given, and parameters."""
+        with use(trace):
+            return self.bind(*args, **rest[-1])
 
 
 class Primitive(PrimitiveKind):

@@ -28,8 +28,8 @@ class Trace:
     __slots__ = ("__weakref__", "live", "parent")
     known: Any = ()  # ids of the tracers it has values for: see transforms/hoist.py
 
-    def __init__(self, parent: Trace | None):
-        self.parent = parent
+    def __init__(self, parent: Trace | None = None):
+        self.parent: Trace | None = parent or current.trace
         self.live = True  # False once its function has returned
 
     @property
@@ -38,8 +38,10 @@ class Trace:
         return self
 
     def process(self, prim: Any, args: Any, params: dict) -> list:
-        """What applying `prim` to `args` means here."""
-        raise NotImplementedError
+        """What applying `prim` to `args` means here: a library's trace says it as JAX's do."""
+        with eval_context():
+            outs = self.process_primitive(prim, args, params)  # type: ignore[attr-defined]
+        return list(outs) if prim.multiple_results else [outs]
 
 
 class _Current(threading.local):

@@ -47,10 +47,13 @@ def backends() -> dict[str, Any]:
 
 
 def get_backend(platform: Any = None) -> Any:
-    """The client of a platform, or of the default one."""
+    """The client of a platform, or of the default one. `get_backend.cache_clear()` forgets all."""
     if platform is None:
         return client()
     return devices_of(platform)[0].client if isinstance(platform, str) else platform
+
+
+get_backend.cache_clear = forget_clients  # type: ignore[attr-defined]
 
 
 def backend_xla_version(platform: str | None = None) -> int | None:

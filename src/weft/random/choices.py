@@ -27,6 +27,8 @@ __all__ = ["categorical", "choice", "permutation", "randint"]
 
 def clamp_bound(x: Any, dtype: np.dtype, low: int, high: int) -> tuple[Any, Any]:
     """An integer bound within [low, high] in a dtype, and whether it was above."""
+    if isinstance(x, float) and x.is_integer():
+        x = int(x)  # as np.prod(()) is
     if type(x) is int:
         return literal(min(max(x, low), high), dtype), x > high
     x = as_array(x, "randint")
