@@ -1,5 +1,3 @@
-import gc
-
 import numpy as np
 import pytest
 
@@ -44,27 +42,6 @@ def test_the_surroundings_are_restored_after_an_error():
     assert current_trace() is EVAL
     assert surroundings.value is None
     assert float(jit(lambda x: x + 1)(1.0)) == 2.0
-
-
-def test_garbage_is_not_collected_while_a_program_is_written():
-    seen = []
-
-    def outer(x):
-        stage(lambda y: [y], [F8])
-        seen.append(gc.isenabled())
-        return [x]
-
-    stage(outer, [F8])
-    assert seen == [False] and gc.isenabled()
-    with pytest.raises(ZeroDivisionError):
-        stage(lambda x: 1 / 0, [F8])
-    assert gc.isenabled()
-    gc.disable()
-    try:
-        stage(lambda x: [x], [F8])
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
 
 
 def test_a_leaked_tracer_is_named_with_the_line_that_made_it():

@@ -7,7 +7,6 @@ transforms/linearize.py, the linear part of a derivative.
 from __future__ import annotations
 
 import functools
-import gc
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -179,10 +178,9 @@ def run_staged(trace: StageTrace, fun: Callable, args: Sequence[Any]) -> Any:
     Ctrl-C may come at any instruction, as in `run_once`.
     """
     before, source, scope, capture = current.trace, current.source, current.scope, current.capture
-    around, collecting = surroundings.get_local(), gc.isenabled()
+    around = surroundings.get_local()
     try:
         try:
-            gc.disable()  # what is written down lives on; to look for garbage in it took a fourth
             surroundings.set_local("staging")
             current.source = None
             current.scope = ()  # names are from here on
@@ -194,14 +192,10 @@ def run_staged(trace: StageTrace, fun: Callable, args: Sequence[Any]) -> Any:
             current.trace, current.source = before, source
             current.scope, current.capture = scope, capture
             surroundings.set_local(around)
-            if collecting:
-                gc.enable()
     finally:
         current.trace, current.source = before, source
         current.scope, current.capture = scope, capture
         surroundings.set_local(around)
-        if collecting:
-            gc.enable()
 
 
 def stage(
