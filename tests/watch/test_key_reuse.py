@@ -276,6 +276,22 @@ def test_the_error_names_both_uses(how):
     )
 
 
+@pytest.mark.parametrize("how", HOWS, ids=["eager", "jit"])
+def test_of_several_uses_the_one_of_the_first_key_is_named(how):
+    """By its place among the keys, whenever it was; where all are used at once, too."""
+
+    def f(key):
+        keys = random.split(key, 4)
+        second = random.normal(keys[1])
+        first = random.uniform(keys[0])
+        other = random.bits(keys[3])
+        return second + first + other + weft.vmap(random.normal)(keys)
+
+    found = message(how(f), random.key(0))
+    assert f"used by `random.uniform(keys[0])` at {line(f, 'first =')} and again by" in found
+    assert "second" not in found and line(f, "other =") not in found
+
+
 def test_programs_that_are_kept_name_the_line_that_calls_them():
     def f(key):
         random.normal(random.clone(key))
