@@ -414,6 +414,18 @@ ALSO_TESTED_IN = {
     "api/test_grad.py": "transforms/jvp.py transforms/transpose.py",
     "api/test_stages.py": "xla/compile.py",
     "control/test_reversal.py": "control/loop.py",
+    "experimental/sparse/test_bcsr.py": "experimental/sparse/base.py",
+    "experimental/sparse/test_mistakes.py": (
+        "experimental/sparse/base.py experimental/sparse/bcoo.py experimental/sparse/bcsr.py "
+        "experimental/sparse/coo.py experimental/sparse/creation.py "
+        "experimental/sparse/entries.py experimental/sparse/linalg.py "
+        "experimental/sparse/products.py experimental/sparse/shaping.py "
+        "experimental/sparse/transform.py"
+    ),
+    "experimental/sparse/test_products.py": (
+        "experimental/sparse/creation.py experimental/sparse/entries.py"
+    ),
+    "experimental/sparse/test_transform.py": "experimental/sparse/operators.py",
     "experimental/test_checkify.py": (
         "control/call.py control/checks.py control/loop.py control/loop_bodies.py "
         "control/mapped.py primitives/checks.py primitives/dynamic_slicing.py "

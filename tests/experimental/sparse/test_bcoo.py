@@ -224,33 +224,6 @@ def test_what_is_created():
         sparse.random_bcoo(weft.random.key(0), (3, 4), nse=13)
 
 
-@pytest.mark.parametrize(
-    ("fun", "message"),
-    [
-        (lambda x: BCOO((x.data,), shape=(3, 4)), r"BCOO: must be given a pair"),
-        (lambda x: BCOO((x.data[:1], x.indices), shape=(3, 4)), r"BCOO: data must be \[\*batch"),
-        (lambda x: BCOO((x.data, x.data), shape=(3, 4)), "BCOO: indices must be integers"),
-        (lambda x: BCOO.fromdense(A, n_batch=2, n_dense=2), "bcoo_fromdense: n_batch and n_dense"),
-        (lambda x: x + 1, r"add: of a sparse and a dense .* Hint: x.todense\(\)"),
-        (lambda x: 2 / x, "div: must keep zeros zero"),
-        (lambda x: x == x, "eq: must keep zeros zero"),
-        (lambda x: x**0, "integer_pow: must keep zeros zero .* above 0"),
-        (lambda x: np.asarray(x), r"numpy: a sparse array is not made dense unasked; got BCOO"),
-        (lambda x: jnp.sin(x), "sin: .*BCOO"),
-        (lambda x: x.update_layout(n_batch=1), "bcoo_update_layout: .* must not make storage grow"),
-        (lambda x: x.reshape(5), "bcoo_reshape: sizes must be equal"),
-        (lambda x: x.transpose((0, 0)), "bcoo_transpose: permutation must be one"),
-        (lambda x: sparse.bcoo_todense(A), "bcoo_todense: must be given a BCOO"),
-        (lambda x: sparse.bcoo_squeeze(x, dimensions=(0,)), "bcoo_squeeze: axes must have size 1"),
-        (lambda x: sparse.bcoo_concatenate([x, x.T], dimension=0), "bcoo_concatenate: arrays must"),
-        (lambda x: sparse.empty((2, 3), sparse_format="x"), "sparse.empty: sparse_format must be"),
-    ],
-)  # fmt: skip
-def test_mistakes(fun, message):
-    with pytest.raises((TypeError, ValueError, NotImplementedError), match=message):
-        fun(BCOO.fromdense(A[0]))
-
-
 def test_a_layout_that_stores_more_may_warn():
     x = BCOO.fromdense(A[0])
     with pytest.warns(sparse.SparseEfficiencyWarning, match="store its entries 4 times"):
