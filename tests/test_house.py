@@ -474,6 +474,7 @@ ALSO_TESTED_IN = {
         "control/cond.py primitives/dynamic_slicing.py transforms/check.py"
     ),
     "primitives/test_linalg.py": "primitives/eigen.py primitives/factorizations.py",
+    "random/test_keys.py": "passes/physical.py",
     "scipy/test_special.py": "primitives/special/gamma.py scipy/special/bessel.py",
     "test_error_hints.py": "errors.py",
     "test_errors.py": (

@@ -42,7 +42,7 @@ def along(f, order):
     out = [lambda s: f(path(s))]
     for _ in range(order):
         out.append(slope(out[-1]))
-    return [jit(g)(0.0) for g in out]
+    return jit(lambda s: [g(s) for g in out])(0.0)
 
 
 def terms(f, order=4):

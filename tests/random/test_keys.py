@@ -102,18 +102,30 @@ PLACED = [
 ]
 
 
-@pytest.mark.parametrize("place", PLACED, ids=range(len(PLACED)))
-def test_keys_are_placed_as_numbers_are(place):
-    places = np.asarray(place(jnp.arange(6).reshape(2, 3)))
-    found = place(KEYS)
-    assert found.dtype == KEYS.dtype and found.shape == places.shape
-    np.testing.assert_array_equal(words(found), words(KEYS).reshape(6, 2)[places])
+@pytest.fixture(scope="module")
+def places():
+    """Where numbers are placed, and mapped numbers and keys, in one program for all of PLACED."""
+    number = jnp.arange(6).reshape(2, 3)
     last = lambda x: jnp.stack([x, x[::-1]], -1)
-    mapped = weft.jit(weft.vmap(place, in_axes=-1, out_axes=-1))
-    np.testing.assert_array_equal(
-        words(mapped(last(KEYS))),
-        np.asarray(words(KEYS)).reshape(6, 2)[mapped(last(jnp.arange(6).reshape(2, 3)))],
-    )
+
+    def place_all(number, keys):
+        mapped = [weft.vmap(place, in_axes=-1, out_axes=-1) for place in PLACED]
+        return (
+            [place(number) for place in PLACED],
+            [place(last(number)) for place in mapped],
+            [random.key_data(place(last(keys))) for place in mapped],
+        )
+
+    return [*zip(*weft.jit(place_all)(number, KEYS), strict=True)]
+
+
+@pytest.mark.parametrize("k", range(len(PLACED)))
+def test_keys_are_placed_as_numbers_are(k, places):
+    alone, several, mapped = map(np.asarray, places[k])
+    found = PLACED[k](KEYS)
+    assert found.dtype == KEYS.dtype and found.shape == alone.shape
+    np.testing.assert_array_equal(words(found), words(KEYS).reshape(6, 2)[alone])
+    np.testing.assert_array_equal(mapped, words(KEYS).reshape(6, 2)[several])
 
 
 def test_a_key_is_an_array_and_a_leaf_with_a_dtype_of_its_own():
