@@ -151,5 +151,5 @@ def test_the_part_of_a_type():
     assert x is pickle.loads(pickle.dumps(x)) and repr(x) == "ShapedArray(float32[8@X,4])"
     assert str(x.update(shape=(8, 4, 1))) == "f32[8,4,1]" and x.update(dtype=np.int32) is not x
     both = Sharded.of(MESH, [()], unreduced={"X"}, reduced={"Y"})
-    assert str(both) == "{U:X}{R:Y}" and str(both.dual) == "{U:Y}{R:X}" and lies.dual is lies
+    assert str(both) == "{U:X, R:Y}" and str(both.dual) == "{U:Y, R:X}" and lies.dual is lies
     assert repr(lies) == "Sharded(P('X', None))"

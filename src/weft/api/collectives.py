@@ -26,6 +26,7 @@ from weft.primitives.families import (
     normalize_axis,
 )
 from weft.primitives.reduction import reduce_max, reduce_min
+from weft.primitives.varying import CASTS, apply_casts, kind_of, types_mesh, unreduced_psum_p
 from weft.primitives.varying import pvary as mark_varying
 from weft.pytrees import leaves, register_pytree_node, tree_map
 from weft.util import check_option
@@ -125,7 +126,18 @@ def sum_leaf(op: str, x: Any, where: CollectiveAxes) -> Any:
         return x * where.group_size
     if isinstance(x, np.ndarray | np.generic) and where.has_even_groups():
         return x * x.dtype.type(where.group_size)  # type: ignore[operator]
-    return collective.psum(where.vary(x), where.names, where.groups) if where.names else x
+    terms = [n for n in where.tracked if kind_of(x, n) == "unreduced"] if where.tracked else []
+    if not terms:
+        return collective.psum(where.vary(x), where.names, where.groups) if where.names else x
+    if where.groups is not None:
+        raise ValueError(
+            f"{op}: terms of a sum must be added up along all of an axis; got {typeof(x)} and "
+            f"axis_index_groups {where.groups}."
+        )
+    x = apply_casts(x, [(unreduced_psum_p, tuple(terms))])
+    rest = where._replace(names=tuple(n for n in where.names if n not in terms))
+    rest = rest._replace(tracked=tuple(n for n in where.tracked if n not in terms))
+    return collective.psum(rest.vary(x), rest.names, None) if rest.names else x
 
 
 def convert_bool(x: Any) -> Any:
@@ -224,7 +236,8 @@ def all_gather(
     """Stack the leaves of all copies along a new axis `axis`; if `tiled`, join them along it.
 
     In a shard_map that checks what varies, the result counts as varying along the axis, though all
-    have the same; with `to="invarying"` it does not. `axis_index_groups` are as for `psum`.
+    have the same; with `to="invarying"` it does not, and with `to="reduced"` its cotangent is
+    unreduced too. `axis_index_groups` are as for `psum`.
 
     >>> weft.vmap(lambda x: weft.lax.all_gather(x, "i"), axis_name="i")(jnp.arange(2.0))
     Array([[0., 1.],
@@ -234,14 +247,16 @@ def all_gather(
     collective.check_even("all_gather", where.groups)
     prim = collective.all_gather_p
     params: dict[str, Any] = {"axis_index_groups": where.groups}
-    check_option("all_gather", "to", to, "varying", "invarying")
-    if to == "invarying" and where.tracked:
+    check_option("all_gather", "to", to, "varying", "invarying", "reduced")
+    if to != "varying" and where.tracked:
         if where.groups is not None or where.tracked != where.names:
             raise ValueError(
-                "all_gather: to='invarying' is for whole axes of a mesh; got axis_name "
+                f"all_gather: to={to!r} is for whole axes of a mesh; got axis_name "
                 f"{axis_name!r}, axis_index_groups {axis_index_groups}."
             )
         prim, params = collective.all_gather_invariant_p, {}
+        if to == "reduced":
+            prim, params = collective.all_gather_reduced_p, {"mesh": types_mesh()}
 
     def gather(leaf: Any) -> Any:
         k = normalize_axis("all_gather", axis, typeof(leaf, "all_gather").ndim + (not tiled))
@@ -282,9 +297,13 @@ def psum_scatter(
             leaf = convert_bool(leaf)
         k = normalize_axis("psum_scatter", scatter_dimension, aval.ndim)
         check_parts("psum_scatter: the size of scatter_dimension", aval, k, where, tiled)
-        return collective.reduce_scatter_p.apply(
-            where.vary(leaf),
-            axis_index_groups=where.groups,
+        prim: Any = collective.reduce_scatter_p
+        params: dict[str, Any] = {"axis_index_groups": where.groups}
+        if where.tracked and {kind_of(leaf, n) for n in where.names} == {"unreduced"}:
+            prim, params = collective.unreduced_reduce_scatter_p, {"mesh": types_mesh()}
+        return prim.apply(
+            leaf if "mesh" in params else where.vary(leaf),
+            **params,
             axis_name=where.names,
             axis_size=where.group_size,
             scatter_dimension=k,
@@ -458,18 +477,45 @@ def pvary(x: Any, axis_name: AxisName) -> Any:
 
 
 def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
-    """The leaves of `x`, as values that are `to="varying"` along axes of a mesh; see `pvary`.
+    """The leaves of `x`, as values of another kind along axes of a mesh that shard_map is over.
+
+    `to` is "varying", as by `pvary`; "unreduced", of values that vary, which are then terms of a
+    sum that psum forms, or `reshard` outside; "reduced", of values that are the same, whose
+    cotangents are then unreduced. It is a matter of types; nothing is computed.
 
     >>> weft.vmap(lambda x: weft.lax.pcast(x, "i", to="varying"), axis_name="i")(jnp.arange(2.0))
     Array([0., 1.], dtype=float32)
     """
-    if to != "varying":
+    if to not in ("varying", "unreduced", "reduced"):
         raise ValueError(
-            f"pcast: to must be 'varying'; got {to!r}. Hint: psum, pmax or "
-            "all_gather(..., to='invarying') makes a value that does not vary."
+            f"pcast: to must be 'varying', 'unreduced' or 'reduced'; got {to!r}. Hint: psum, pmax "
+            "or all_gather(..., to='invarying') makes a value that does not vary."
         )
     where = resolve_axes("pcast", axis_name)
-    return tree_map(where.vary, x)
+
+    def cast(leaf: Any) -> Any:
+        typeof(leaf, "pcast")
+        moves: dict[Any, tuple] = {}
+        for n in where.tracked:
+            kind = kind_of(leaf, n)
+            if (kind, to) not in CASTS and not kind == to == "varying":
+                raise ValueError(
+                    f"pcast: a value must be {SOURCES[to]} along {n!r} to become {to}; got "
+                    f"{typeof(leaf)}, {kind or 'the same on all devices'}."
+                )
+            if kind != to:
+                moves[CASTS[kind, to]] = (*moves.get(CASTS[kind, to], ()), n)
+        return apply_casts(leaf, list(moves.items()))
+
+    return tree_map(cast, x)
+
+
+# Of what kind a value is to be for `pcast`.
+SOURCES = {
+    "varying": "the same on all devices, or reduced,",
+    "unreduced": "varying",
+    "reduced": "the same on all devices",
+}
 
 
 def axis_index(axis_name: AxisName) -> Any:

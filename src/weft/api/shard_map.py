@@ -18,15 +18,16 @@ from weft.core.jaxpr import Jaxpr, Literal, Var
 from weft.core.source import boundary, describe_maker
 from weft.core.trace import Tracer
 from weft.errors import ShapeError, ShardingTypeError
-from weft.mesh.mesh import AbstractMesh, Mesh, get_mesh
+from weft.mesh.mesh import AbstractMesh, Mesh, get_abstract_mesh, get_mesh
 from weft.mesh.sharding import NamedSharding, sized_axes
 from weft.mesh.spec import PartitionSpec
+from weft.mesh.typed import NO_NAMES
 from weft.options import named_axes
 from weft.parallel.constraint import constrain_values
-from weft.parallel.shard_map import count_parts, inner_aval, names_in_spec, shard_map_p
+from weft.parallel.shard_map import count_parts, inner_aval, names_in_spec, shard_map_p, sum_later
 from weft.primitives.families import normalize_axis
 from weft.primitives.varying import axes_of_varying
-from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, structure, unflatten
+from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, leaves, structure, unflatten
 from weft.util import fun_name
 from weft.xla.array import ArrayImpl
 
@@ -50,10 +51,11 @@ def shard_map(
     Args:
       f: takes and returns pytrees of arrays. Without it, `shard_map(...)` is a decorator.
       in_specs: a pytree prefix of the arguments, of `PartitionSpec`s: `P("x", None)` gives each
-        device its rows, `P()` all of it. A size must be a multiple of the axis that splits it.
+        device its rows, `P()` all of it. A size must be a multiple of the axis that splits it. Over
+        explicit axes it may be left out: types say it. What they split must be split so here.
       out_specs: how the results of the devices form one: `P("x")` puts them one after another,
         `P()` says that all have the same.
-      mesh: the devices; by default the mesh that `set_mesh` put into scope.
+      mesh: the devices; by default the mesh that `set_mesh` put into scope, or that of arguments.
       axis_names: the axes that `f` is written for; the compiler splits over the others, which specs
         must not name. By default all, but for those of a shard_map around.
       check_vma: have types say which values vary over which axes, so that results which `out_specs`
@@ -76,7 +78,7 @@ def shard_map(
     @functools.wraps(f)
     @boundary
     def on_devices(*args: Any) -> Any:
-        used = mesh_for(mesh)
+        used = mesh_for(mesh, args)
         manual = manual_axes(used, axis_names)
         params = {"mesh": used, "manual_axes": manual, "check_vma": bool(check_vma)}
         return bind_shard_map(f, args, in_specs, out_specs, params)
@@ -85,7 +87,7 @@ def shard_map(
 
 
 class Infer:
-    """The `in_axes` of `smap` that stands for what explicit types say: integers are needed here."""
+    """The `in_axes` of `smap` that stands for what types say over explicit axes."""
 
 
 def smap(
@@ -96,7 +98,8 @@ def smap(
     Args:
       f: takes and returns pytrees of arrays. Without it, `smap(...)` is a decorator.
       in_axes: the axis of each array that is split, None where every device has all of it; one for
-        all arguments, or a tuple with a pytree prefix for each.
+        all arguments, or a tuple with a pytree prefix for each. Over an explicit axis it may be
+        left out: types say it.
       out_axes: likewise of the results, how those of the devices are put together.
       axis_name: the axis of the mesh; the compiler splits over the others, or another `smap` in
         `f`.
@@ -111,10 +114,10 @@ def smap(
     check_callable("smap", f, wraps=True)
     if isinstance(axis_name, tuple | list | set | frozenset):
         raise TypeError(f"smap: axis_name must be the name of one axis; got {axis_name!r}.")
-    if not isinstance(in_axes, int | tuple | None):
+    if in_axes is not Infer and not isinstance(in_axes, int | tuple | None):
         raise TypeError(
             "smap: in_axes must be an integer, None, or a tuple with an entry for each argument; "
-            f"got {'none' if in_axes is Infer else repr(in_axes)}. Hint: in_axes=0."
+            f"got {in_axes!r}. Hint: in_axes=0."
         )
 
     def make_specs(what: str, axes: Any, full: Any, avals: Sequence[ShapedArray]) -> Any:
@@ -132,10 +135,12 @@ def smap(
     @functools.wraps(f)
     @boundary
     def on_slices(*args: Any) -> Any:
-        mesh = mesh_for(None)
+        mesh = mesh_for(None, args)
         params = {"mesh": mesh, "manual_axes": manual_axes(mesh, [axis_name]), "check_vma": True}
-        leaves, tree = flatten((args, {}))
-        specs = make_specs("in_axes", in_axes, args, avals_of("smap", leaves, tree, f))
+        flat, tree = flatten((args, {}))
+        specs = None
+        if in_axes is not Infer:
+            specs = make_specs("in_axes", in_axes, args, avals_of("smap", flat, tree, f))
         of_results = functools.partial(make_specs, "out_axes", out_axes)
         return bind_shard_map(f, args, specs, of_results, params)
 
@@ -147,10 +152,14 @@ def bind_shard_map(f: Callable, args: tuple, in_specs: Any, out_specs: Any, para
 
     `out_specs` may be a function that gives them, of the result's pytree and types.
     """
-    leaves, tree = flatten((args, {}))
-    avals = avals_of("shard_map", leaves, tree, f)
+    flat, tree = flatten((args, {}))
+    avals = avals_of("shard_map", flat, tree, f)
     names = functools.partial(argument_origins, f, tree)
-    specs = broadcast_specs("in_specs", in_specs, args, params)
+    if in_specs is None:
+        specs = infer_specs(f, avals, params)
+    else:
+        specs = broadcast_specs("in_specs", in_specs, args, params)
+        check_in_specs(f, avals, specs, params)
     inner = part_avals(avals, specs, names, params)
     with shard_map_p.scope(params):
         jaxpr, consts, out_tree = stage_body("shard_map", f, structure(args), inner)
@@ -158,10 +167,13 @@ def bind_shard_map(f: Callable, args: tuple, in_specs: Any, out_specs: Any, para
     if callable(out_specs):
         out_specs = out_specs(placeholder, jaxpr.out_avals)
     of_results = broadcast_specs("out_specs", out_specs, placeholder, params)
+    if params["check_vma"] and any(s.unreduced for s in of_results):
+        with shard_map_p.scope(params):
+            jaxpr = sum_later(jaxpr, tuple(tuple(sorted(s.unreduced)) for s in of_results))
     check_out_specs(f, jaxpr, of_results, out_tree, len(consts), names, params)
     given = (*[PartitionSpec()] * len(consts), *specs)
     outs = shard_map_p.apply(
-        *consts, *leaves, jaxpr=jaxpr, in_specs=given, out_specs=tuple(of_results), **params
+        *consts, *flat, jaxpr=jaxpr, in_specs=given, out_specs=tuple(of_results), **params
     )
     if set(params["manual_axes"]) == set(params["mesh"].axis_names):
         outs = [show_spec(x, params["mesh"], s) for x, s in zip(outs, of_results, strict=True)]
@@ -175,12 +187,12 @@ def show_spec(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
     return x._rewrap_with_aval_and_sharding(x.aval, NamedSharding(mesh, spec))
 
 
-def mesh_for(mesh: Any) -> Mesh:
-    """The mesh given, else the one in scope."""
-    if isinstance(mesh, AbstractMesh) or mesh is None:
-        found = get_mesh()
-        if not found.empty and (mesh is None or found.abstract_mesh.shape == mesh.shape):
-            return found
+def mesh_for(mesh: Any, args: Any) -> Any:
+    """The mesh given, else the one in scope, else that of arguments."""
+    found = next((m for m in meshes_around(args) if mesh is None or fits_mesh(m, mesh)), mesh)
+    if isinstance(found, AbstractMesh) and not found.empty:
+        return found
+    mesh = found
     if not isinstance(mesh, Mesh) or mesh.empty:
         raise ValueError(
             f"shard_map: needs a mesh of devices; got {mesh!r}, and "
@@ -188,6 +200,23 @@ def mesh_for(mesh: Any) -> Mesh:
             "Hint: shard_map(f, mesh=weft.make_mesh((4,), ('x',)), ...), or weft.set_mesh(mesh)."
         )
     return mesh
+
+
+def meshes_around(args: Any) -> Iterator[Any]:
+    """The meshes in scope, and those of arguments."""
+    yield from (m for m in (get_mesh(), get_abstract_mesh()) if not m.empty)
+    for x in leaves(args):
+        of_type = getattr(getattr(x, "aval", None), "sharded", None)
+        found = (getattr(s, "mesh", None) for s in (getattr(x, "sharding", None), of_type))
+        yield from filter(None, found)
+
+
+def fits_mesh(found: Any, given: Any) -> bool:
+    """Whether a mesh around stands for the one given: of the same axes, here of these types."""
+    if isinstance(given, AbstractMesh):
+        return found.shape == given.shape
+    here = found.manual_axes and isinstance(given, Mesh) and found.shape == given.shape
+    return bool(here and getattr(found, "_device_assignment", None) == given._device_assignment)
 
 
 def manual_axes(mesh: Mesh, axis_names: Any) -> tuple:
@@ -234,6 +263,57 @@ def broadcast_specs(what: str, specs: Any, full: Any, params: dict) -> list:
     return found
 
 
+def spec_of_type(aval: ShapedArray, names: Sequence) -> PartitionSpec:
+    """What the type of an argument says of its layout over the axes `names`."""
+    lies = aval.sharded
+    if lies is None:
+        return PartitionSpec()
+    entries = [tuple(n for n in entry if n in names) or None for entry in lies.entries]
+    kinds = {k: frozenset(names) & getattr(lies, k) for k in ("unreduced", "reduced")}
+    return PartitionSpec(*entries, **kinds)
+
+
+def infer_specs(f: Callable, avals: Sequence[ShapedArray], params: dict) -> list[PartitionSpec]:
+    """The specs of arguments that their types say, over explicit axes."""
+    mesh, manual = params["mesh"], params["manual_axes"]
+    open_axes = [n for n in manual if n not in mesh.explicit_axes]
+    if open_axes:
+        raise TypeError(
+            "shard_map: in_specs must be given where types do not say how arguments lie, along "
+            f"axes that are not explicit; got none for {fun_name(f)} over {open_axes[0]!r} of "
+            f"{mesh}. Hint: in_specs=P({open_axes[0]!r}), or P() where all devices have all of it."
+        )
+    return [spec_of_type(a, manual) for a in avals]
+
+
+def check_in_specs(
+    f: Callable, avals: Sequence[ShapedArray], specs: Sequence[PartitionSpec], params: dict
+) -> None:
+    """Raise where an argument is split in another way than its spec says.
+
+    What is whole may be split, for that takes no communication.
+    """
+    explicit = [n for n in params["manual_axes"] if n in params["mesh"].explicit_axes]
+    for aval, spec in zip(avals, specs, strict=True):
+        for n in (*spec.unreduced, *spec.reduced):
+            if n not in explicit:
+                raise ShardingTypeError(
+                    "shard_map: in_specs must name explicit axes of the mesh in unreduced and "
+                    f"reduced; got {n!r} in {spec} over {params['mesh']}."
+                )
+        if aval.sharded is None and not (spec.unreduced or spec.reduced):
+            continue
+        have, only = spec_of_type(aval, explicit), lambda names: [n for n in names if n in explicit]
+        pairs: list[tuple] = [(have.axes(i), tuple(only(spec.axes(i)))) for i in range(aval.ndim)]
+        pairs += [(have.unreduced, spec.unreduced), (have.reduced, spec.reduced)]
+        if any(a != b for a, b in pairs):
+            raise ShardingTypeError(
+                f"shard_map: in_specs must be how arguments lie over explicit axes; got {spec} for "
+                f"{aval} in the call of {fun_name(f)}. Hint: leave in_specs out, or call it with "
+                f"weft.reshard(x, {spec})."
+            )
+
+
 def part_avals(
     avals: Sequence[ShapedArray], specs: Sequence[PartitionSpec], names: Any, params: dict
 ) -> list[ShapedArray]:
@@ -253,6 +333,14 @@ def part_avals(
                     f"{size} in axis {d} of {aval}, split over "
                     f"{sized_axes(mesh, spec.axes(d))} by {spec}, {names()[i]}. Hint: pad it to "
                     f"{-(-size // count) * count}."
+                )
+        for entry in () if aval.sharded is None else aval.sharded.entries:
+            kinds = [n in manual for n in entry]
+            if kinds != sorted(kinds, reverse=True):
+                raise ShardingTypeError(
+                    "shard_map: axes that the function is for must split an array's axis before "
+                    f"others; got {aval} {names()[i]} for a function over {manual}. Hint: "
+                    "weft.reshard(x, ...) with these in front, or axis_names with all of them."
                 )
     with shard_map_p.scope(params):
         return [inner_aval(a, mesh, s, manual, tracked) for a, s in zip(avals, specs, strict=True)]
@@ -280,6 +368,8 @@ def check_out_specs(
                 f"for {aval}, {where}. Hint: return x[None] to give it an axis, or P() where all "
                 "devices have the same."
             )
+        if params["check_vma"]:
+            check_out_kinds(aval, spec, where, params)
         over = [
             n for n in axes_of_varying(aval.varying) if n in manual and n not in names_in_spec(spec)
         ]
@@ -292,6 +382,24 @@ def check_out_specs(
                 f"P({over[0]!r}) to have all of them, lax.psum(x, {over[0]!r}) to add them up, or "
                 "check_vma=False if they are the same."
             )
+
+
+def check_out_kinds(aval: ShapedArray, spec: PartitionSpec, where: str, params: dict) -> None:
+    """Raise where a result is not unreduced or reduced as its spec says."""
+    manual, mesh = params["manual_axes"], params["mesh"]
+    for kind in ("unreduced", "reduced"):
+        said = frozenset(getattr(spec, kind))
+        found = getattr(aval.sharded, kind, NO_NAMES) & {*manual}
+        if said == found and all(n in mesh.explicit_axes for n in said):
+            continue
+        over = next(iter((said ^ found) or said))
+        fix = f"lax.pcast(x, {over!r}, to={kind!r})" if said else f"P({kind}={{{over!r}}})"
+        if kind == "unreduced" and not said:
+            fix = f"lax.psum(x, {over!r}), or {fix}"
+        raise ShardingTypeError(
+            f"shard_map: out_specs must say along which explicit axes a result is {kind}; got "
+            f"{spec} for {aval}, {where}, over {mesh}. Hint: {fix}."
+        )
 
 
 def explain_varying(jaxpr: Jaxpr, atom: Any, name: Any, n_consts: int, names: Any) -> str:
@@ -358,14 +466,14 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
 def constrain_tree(op: str, what: str, x: Any, shardings: Any) -> Any:
     """A pytree of values with the shardings that the argument `what` of `op` says."""
-    leaves, tree = flatten(x)
-    avals_of(op, leaves, flatten(((x,), {}))[1], lambda x: x)
+    flat, tree = flatten(x)
+    avals_of(op, flat, flatten(((x,), {}))[1], lambda x: x)
     make_prefix(op, what, shardings)
     targets = broadcast_prefix(shardings, x, is_none, op=op, names=(what, "x"))
-    places = [as_sharding(op, what, s, x) for s, x in zip(targets, leaves, strict=True)]
-    made = constrain_values(leaves, places)
+    places = [as_sharding(op, what, s, x) for s, x in zip(targets, flat, strict=True)]
+    made = constrain_values(flat, places)
     if op == "with_sharding_constraint":
-        for x, y, s in zip(leaves, made, places, strict=True):
+        for x, y, s in zip(flat, made, places, strict=True):
             if isinstance(x, Tracer) and typeof(x).sharded is not typeof(y).sharded:
                 raise ShardingTypeError(
                     f"{op}: along explicit axes of a mesh a value must lie so already; got "

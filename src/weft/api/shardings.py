@@ -15,7 +15,7 @@ from weft.mesh.client import Device
 from weft.mesh.mesh import AbstractMesh, Mesh, get_abstract_mesh, get_mesh
 from weft.mesh.sharding import NamedSharding, Sharding, check_divisible, sharding_on
 from weft.mesh.spec import PartitionSpec
-from weft.mesh.typed import typed_as
+from weft.mesh.typed import kind_of_mesh, typed_as
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, unflatten
 from weft.xla.layouts import Format
 from weft.xla.placement import bound_to
@@ -145,7 +145,7 @@ def as_sharding(op: str, what: str, x: Any, value: Any = None) -> Any:
         return x if found is None else NamedSharding(found, x.spec, memory_kind=x.memory_kind)
     if not isinstance(x, PartitionSpec):
         return x
-    if mesh.empty:
+    if mesh.empty or kind_of_mesh(mesh) is not kind_of_mesh(get_abstract_mesh()):
         mesh = get_abstract_mesh()
     if mesh.empty and (lies := typeof(value).sharded if hasattr(value, "aval") else None):
         mesh = getattr(getattr(value, "sharding", None), "mesh", lies.mesh)

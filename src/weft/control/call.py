@@ -110,6 +110,10 @@ class Call(Holder, SeriesRule):
         """
         return back
 
+    def cotangent_specs(self, ins: Sequence, outs: Sequence) -> tuple[Sequence, Sequence]:
+        """What the parameters have for cotangents, of what they have for operands and results."""
+        return ins, outs
+
     # Rules.
 
     def jvp(self, primals, tangents, **params):
@@ -152,7 +156,8 @@ class Call(Holder, SeriesRule):
         back = self.finish_transpose(back, linear, moved, out_moved, params)
 
         def arrange(ins: Sequence, outs: Sequence) -> tuple[list, list]:
-            held, solved = partition(linear, ins)
+            held, every = partition(linear, ins)
+            solved, outs = self.cotangent_specs(every, outs)
             return [*held, *select_masked(outs, moved)], select_masked(solved, out_moved)
 
         prim, params = self.rebuild(params, back, arrange)

@@ -137,10 +137,10 @@ class ShapedArray(AbstractValue):
         if text is None:
             lies, sizes = self.sharded, ",".join(map(str, self.shape))
             name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
-            text = f"{name}[{sizes if lies is None else lies.sized_text(self.shape)}]{lies or ''}"
+            kinds = f"{self.varying or ''}{lies or ''}".replace("}{", ", ")
+            text = f"{name}[{sizes if lies is None else lies.sized_text(self.shape)}]{kinds}"
             if not short_dtypes:
                 return text
-            text += str(self.varying or "")
             object.__setattr__(self, "_text", text)
         return text
 

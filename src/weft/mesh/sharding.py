@@ -510,7 +510,7 @@ def check_spec(mesh: Any, spec: Any) -> None:
                     f"NamedSharding: a mesh axis must split one array axis at most; got {name!r} "
                     f"twice in {spec}."
                 )
-            if names in kinds and name not in mesh.explicit_axes:
+            if names in kinds and name in mesh.auto_axes:
                 raise ValueError(
                     "NamedSharding: values must be unreduced or reduced along explicit axes of a "
                     f"mesh; got {name!r} in {spec} for {mesh}. Hint: AxisType.Explicit."

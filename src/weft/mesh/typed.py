@@ -14,7 +14,7 @@ from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
 from weft.errors import ShardingTypeError
-from weft.mesh.mesh import AbstractMesh, Mesh, get_abstract_mesh, get_mesh
+from weft.mesh.mesh import AbstractMesh, AxisType, Mesh, get_abstract_mesh, get_mesh
 from weft.mesh.sharding import NamedSharding, sized_axes
 from weft.mesh.spec import PartitionSpec
 
@@ -85,11 +85,15 @@ class Sharded:
         """That of values put together along a new axis `dim`, split over `names`."""
         return self.update(entries=(*self.entries[:dim], names, *self.entries[dim:]))
 
-    def without(self, names: Iterable) -> Sharded | None:
-        """That of a part of the value, where devices along the axes `names` hold one each."""
-        gone = set(names)
-        left = tuple(tuple(n for n in entry if n not in gone) for entry in self.entries)
-        return Sharded.of(self.mesh, left, self.unreduced - gone, self.reduced - gone)
+    def of_part(self, names: Sequence, tracked: bool) -> Sharded | None:
+        """That of a part of the value, in a program for one device along the axes `names`.
+
+        Where types are not `tracked`, they do not say what is unreduced or reduced along those.
+        """
+        left = tuple(tuple(n for n in entry if n not in names) for entry in self.entries)
+        gone = NO_NAMES if tracked else frozenset(names)
+        mesh = make_manual(self.mesh, tuple(names))
+        return Sharded.of(mesh, left, self.unreduced - gone, self.reduced - gone)
 
     @property
     def dual(self) -> Sharded | None:
@@ -106,7 +110,8 @@ class Sharded:
     def __str__(self) -> str:
         kinds = (("U", self.unreduced), ("R", self.reduced))
         in_order = lambda names: tuple(n for n in self.mesh.axis_names if n in names)
-        return "".join(f"{{{k}:{names_text(in_order(names))}}}" for k, names in kinds if names)
+        texts = [f"{k}:{names_text(in_order(names))}" for k, names in kinds if names]
+        return f"{{{', '.join(texts)}}}" if texts else ""
 
     def __repr__(self) -> str:
         return f"Sharded({self.spec})"
@@ -133,9 +138,11 @@ def sharded_of(sharding: Any, ndim: int) -> Sharded | None:
     """What a sharding says in types of values of rank `ndim`: what it does of explicit axes."""
     mesh = getattr(sharding, "mesh", None)
     explicit = mesh.explicit_axes if isinstance(mesh, Mesh | AbstractMesh) else ()
-    if not explicit:
+    if not isinstance(sharding, NamedSharding):
         return None
     spec = sharding.spec
+    if not (explicit or spec.unreduced or spec.reduced):
+        return None
     entries = [tuple(n for n in spec.axes(i) if n in explicit) for i in range(ndim)]
     return Sharded.of(kind_of_mesh(mesh), entries, spec.unreduced, spec.reduced)
 
@@ -144,6 +151,12 @@ def sharded_of(sharding: Any, ndim: int) -> Sharded | None:
 def kind_of_mesh(mesh: Mesh | AbstractMesh) -> AbstractMesh:
     """The axes of a mesh, without devices or a kind of them."""
     return mesh.abstract_mesh.update(abstract_device=None)
+
+
+@functools.cache
+def make_manual(mesh: Mesh | AbstractMesh, names: tuple) -> AbstractMesh:
+    """The axes of a mesh in a program for one device along those of these names."""
+    return kind_of_mesh(mesh).update_axis_types(dict.fromkeys(names, AxisType.Manual))
 
 
 def typed_for(aval: ShapedArray, sharding: Any) -> ShapedArray:
@@ -215,6 +228,8 @@ def split_results(prim: Any, avals: Sequence, outs: list, params: dict) -> list:
         raise ShardingTypeError(f"{prim.name}: operands must be over one mesh; got {listed}.")
     (mesh,) = meshes
     labels = prim.label_axes(avals, outs, **params)
+    if labels is None:
+        return outs
     found, splitters = join_entries(prim, avals, labels)
     if labels.contracts:
         kept = {label for row in labels.results for label in row}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from weft.numpy import (
 from weft.numpy.fused import NotForKernel
 from weft.numpy.names import HOMES
 from weft.numpy.promotion import is_arraylike
+from weft.primitives.varying import axes_of_varying
 from weft.util import hide_members, name_function, suggest_name
 from weft.xla.array import ArrayImpl, KeyArray
 from weft.xla.eager import EVAL
@@ -218,6 +219,24 @@ PROPERTIES = {
 }
 
 
+class ManualAxisType(NamedTuple):
+    """What a value is along the axes that the program around is for one device of.
+
+    Along those in `varying` it may differ between devices; see `lax.pcast` for the others.
+    """
+
+    varying: frozenset = frozenset()
+    unreduced: frozenset = frozenset()
+    reduced: frozenset = frozenset()
+
+    @classmethod
+    def of(cls, aval: ShapedArray) -> ManualAxisType:
+        """That of values of a type."""
+        lies = aval.sharded
+        kinds = (lies.unreduced, lies.reduced) if lies is not None else ()
+        return cls(aval.vma, *(k & {*lies.mesh.manual_axes} for k in kinds))
+
+
 def sharding_of_type(aval: ShapedArray) -> NamedSharding:
     """How values of a type lie: whole, over the mesh in scope, where the type does not say it."""
     if aval.sharded is not None:
@@ -277,6 +296,8 @@ def attach_methods() -> None:
     }
     for name, method in methods_of_types.items():
         setattr(AbstractValue, name, method)
+    ShapedArray.vma = property(lambda self: frozenset(axes_of_varying(self.varying)))
+    ShapedArray.manual_axis_type = property(ManualAxisType.of)  # type: ignore[attr-defined]
     AbstractRef.getitem = lambda self, ref, index: refs.get(ref, index)  # of tracers
     AbstractRef.setitem = lambda self, ref, index, value: refs.set(ref, index, value)
     Ref.__getitem__, Ref.__setitem__ = refs.get, refs.set  # type: ignore[attr-defined]

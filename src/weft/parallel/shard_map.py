@@ -7,8 +7,10 @@ values lie is said by specs (mesh.py); what devices say to each other, by collec
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,16 +18,16 @@ from weft.control.call import Call, Holder
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Axis, Body, References
-from weft.mesh.mesh import Mesh
+from weft.mesh.mesh import AxisType, Mesh, MeshScope
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
-from weft.mesh.typed import Sharded, kind_of_mesh
+from weft.mesh.typed import NO_NAMES, Sharded, kind_of_mesh
 from weft.parallel.constraint import insert_entry
 from weft.primitives.collective import psum_p
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import div
 from weft.primitives.layout import literal, reshape
-from weft.primitives.varying import Varying, axes_of_varying
+from weft.primitives.varying import Varying, apply_casts, axes_of_varying, kind_of, vary_unreduced_p
 from weft.transforms.batch import batch_jaxpr, in_scope
 from weft.util import partition, select_masked
 from weft.xla.hlo import TOKEN
@@ -61,9 +63,12 @@ class ShardMap(Call):
     def lower(self, hlo, *args, **params):
         return write_manual(hlo, args, **params)
 
+    @contextlib.contextmanager
     def scope(self, params):
         mesh, tracked, manual = params["mesh"], params["check_vma"], params["manual_axes"]
-        return in_scope([Axis(size, n, tracked) for n, size in mesh.shape_tuple if n in manual])
+        axes = [Axis(size, n, tracked) for n, size in mesh.shape_tuple if n in manual]
+        with in_scope(axes), MeshScope(inner_mesh(mesh, manual)):
+            yield
 
     def transform(self, verb, params, *how):
         with self.scope(params):
@@ -77,6 +82,9 @@ class ShardMap(Call):
         axes, tracked = params["manual_axes"], params["check_vma"]
         with self.scope(params):
             return pass_out_residuals(early, late, n_known, tuple(sources), axes, tracked)
+
+    def cotangent_specs(self, ins, outs):
+        return list(map(flip_kinds, ins)), list(map(flip_kinds, outs))
 
     def finish_transpose(self, back, linear, moved, out_moved, params):
         if params["check_vma"]:
@@ -104,6 +112,7 @@ class ShardMap(Call):
 
 
 shard_map_p = ShardMap()
+WHOLE = PartitionSpec()
 
 
 # --- types ----------------------------------------------------------------------------------
@@ -112,6 +121,20 @@ shard_map_p = ShardMap()
 def names_in_spec(spec: PartitionSpec) -> tuple:
     """The axes of the mesh that a spec splits over."""
     return tuple(n for i in range(len(spec)) for n in spec.axes(i))
+
+
+def inner_mesh(mesh: Any, manual: tuple) -> Any:
+    """The mesh in scope in a program for one device along the axes `manual`."""
+    types = dict.fromkeys(manual, AxisType.Manual)
+    every = zip(mesh.axis_names, mesh.axis_types, strict=True)
+    return mesh.update(axis_types=tuple(types.get(n, t) for n, t in every))
+
+
+def flip_kinds(spec: PartitionSpec) -> PartitionSpec:
+    """The spec of cotangents of what a spec is for: reduced is unreduced, and the other way."""
+    if not (spec.unreduced or spec.reduced):
+        return spec
+    return spec.update(unreduced=spec.reduced, reduced=spec.unreduced)
 
 
 def count_parts(mesh: Mesh, spec: PartitionSpec, i: int, manual: tuple) -> int:
@@ -128,7 +151,7 @@ def inner_aval(
     if tracked:
         own = Varying.of(n for n in names_in_spec(spec) if n in manual)
         varying = own if varying is None else varying if own is None else varying | own
-    sharded = aval.sharded and aval.sharded.without(manual)
+    sharded = aval.sharded and aval.sharded.of_part(manual, tracked)
     return aval.update(shape=shape, varying=varying, sharded=sharded)
 
 
@@ -138,12 +161,38 @@ def outer_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: tuple
     varying = aval.varying
     inner = aval.sharded
     explicit = [n for n in manual if n in mesh.explicit_axes]
-    entries = [
-        (*(n for n in spec.axes(i) if n in explicit), *(inner.entries[i] if inner else ()))
-        for i in range(aval.ndim)
-    ]
-    sharded = Sharded.of(kind_of_mesh(mesh), entries) if explicit or inner else None
+    sharded = None
+    if explicit or inner:
+        rest = [()] * aval.ndim if inner is None else inner.entries
+        own = [tuple(n for n in spec.axes(i) if n in explicit) for i in range(aval.ndim)]
+        kinds = join_kinds(inner, spec, manual)
+        sharded = Sharded.of(kind_of_mesh(mesh), map(operator.add, own, rest), **kinds)
     return aval.update(shape=shape, varying=varying and varying.without(manual), sharded=sharded)
+
+
+def join_kinds(inner: Sharded | None, spec: PartitionSpec, manual: tuple) -> dict:
+    """What is unreduced and reduced: along axes that are `manual` as a spec says, else as a type.
+
+    The type is that of the part that one device has.
+    """
+    kinds = ("unreduced", "reduced")
+    of_type = {k: getattr(inner, k, NO_NAMES) - {*manual} for k in kinds}
+    return {k: of_type[k] | getattr(spec, k) for k in kinds}
+
+
+@memo_jaxpr
+def sum_later(jaxpr: Jaxpr, axes: tuple) -> Jaxpr:
+    """A program whose results, where they vary along the axes given for each, are terms of sums."""
+
+    def fun(*args: Any) -> list:
+        pairs = zip(jaxpr(*args), axes, strict=True)
+        varies = lambda y, names: tuple(n for n in names if kind_of(y, n) == "varying")
+        return [
+            apply_casts(y, [(vary_unreduced_p, n)] if n else [])
+            for y, n in [(y, varies(y, names)) for y, names in pairs]
+        ]
+
+    return stage_whole(fun, jaxpr.in_avals, jaxpr.name)
 
 
 # --- derivatives ----------------------------------------------------------------------------
@@ -194,7 +243,8 @@ def pass_out_residuals(
 def find_absent_axes(specs: Sequence[PartitionSpec], params: dict) -> tuple:
     """For each spec, the axes of the program that it does not name."""
     names = [n for n in params["mesh"].axis_names if n in params["manual_axes"]]
-    return tuple(tuple(n for n in names if n not in names_in_spec(s)) for s in specs)
+    of = [{*names_in_spec(s), *s.unreduced, *s.reduced} for s in specs]
+    return tuple(tuple(n for n in names if n not in named) for named in of)
 
 
 @memo_jaxpr
@@ -239,18 +289,19 @@ def write_manual(
     `axes`: the names that collectives know the first axes of the mesh by, where they are others.
     """
     symbol, free = find_free_axes(hlo, mesh, manual_axes)
-    whole = PartitionSpec()
     in_avals = [a.update(varying=None) for a in jaxpr.in_avals]
     outer = [outer_aval(a, mesh, s, manual_axes) for a, s in zip(jaxpr.out_avals, out_specs)]
+    in_specs = [fill_spec(*pair, manual_axes) for pair in zip(jaxpr.in_avals, in_specs)]
+    out_specs = [fill_spec(*pair, manual_axes) for pair in zip(jaxpr.out_avals, out_specs)]
     write: Callable = lambda *xs: lower_jaxpr(hlo, jaxpr, xs)
     if jaxpr.calls_host:
-        args, in_avals, in_specs = [hlo.token, *args], [TOKEN, *in_avals], [whole, *in_specs]
+        args, in_avals, in_specs = [hlo.token, *args], [TOKEN, *in_avals], [WHOLE, *in_specs]
         write = hlo.threaded(write, jaxpr.ordered)
         if jaxpr.ordered:
-            outer, out_specs = [TOKEN, *outer], [whole, *out_specs]
+            outer, out_specs = [TOKEN, *outer], [WHOLE, *out_specs]
 
-    # over the axes that the program is not for, the compiler splits as it likes
-    rest = len(manual_axes) < len(mesh.axis_names)
+    # over automatic axes that the program is not for, the compiler splits as it likes
+    rest = any(n not in manual_axes for n in mesh.auto_axes)
     shardings = functools.partial(sharding_texts, mesh, symbol, rest)
 
     def body() -> None:
@@ -281,6 +332,15 @@ def write_manual(
     if jaxpr.ordered:
         hlo.token, *outs = outs
     return outs
+
+
+def fill_spec(inner: ShapedArray, spec: PartitionSpec, manual: tuple) -> PartitionSpec:
+    """A spec with the layout over other axes that the type of the part says."""
+    lies = inner.sharded
+    if lies is None:
+        return spec
+    entries = [(*spec.axes(i), *names) for i, names in enumerate(lies.entries)]
+    return PartitionSpec(*entries, **join_kinds(lies, spec, manual))
 
 
 def find_free_axes(hlo: Any, mesh: Mesh, manual_axes: tuple) -> tuple[str, tuple]:

@@ -30,7 +30,7 @@ from weft.primitives.families import (
 )
 from weft.primitives.reduction import Reduction, reduce_max_p, reduce_min_p
 from weft.primitives.slicing import concatenate, slice_in_dim
-from weft.primitives.varying import Varying, psum_invariant_p, pvary, varying_names
+from weft.primitives.varying import Varying, psum_invariant_p, pvary, varying_names, with_kind
 from weft.util import inverse_permutation
 
 # --- the family ---------------------------------------------------------------------------------
@@ -411,6 +411,58 @@ class ReduceScatter(Collective, LinearPrimitive):
 
 
 reduce_scatter_p = ReduceScatter()
+
+
+class AllGatherReduced(AllGather):
+    """As all_gather_invariant; the cotangent of the result is the terms of a sum."""
+
+    name = "all_gather_reduced"
+    hidden = ("mesh",)
+
+    def abstract_eval(self, x, *, mesh, **params):
+        (out,) = super().abstract_eval(x, axis_index_groups=None, **params)
+        return [with_kind(out, params["axis_name"], mesh, "reduced")]
+
+    def label_axes(self, avals, outs, **params):
+        return None  # the type rule says it
+
+    def refers(self, params):
+        return References(drops=params["axis_name"])
+
+    def lower(self, hlo, x, *, mesh, **params):
+        return super().lower(hlo, x, **params)
+
+    def transpose(self, cts, x, *, all_gather_dimension, **params):
+        k = all_gather_dimension
+        return unreduced_reduce_scatter_p.apply(cts[0], scatter_dimension=k, **params)
+
+
+class UnreducedReduceScatter(ReduceScatter):
+    """As reduce_scatter, of terms of a sum over axes of a mesh; the result varies along them."""
+
+    name = "unreduced_reduce_scatter"
+    hidden = ("mesh",)
+
+    def abstract_eval(self, x, *, mesh, **params):
+        (out,) = super().abstract_eval(x, axis_index_groups=None, **params)
+        return [with_kind(out, params["axis_name"], mesh, "")]
+
+    def label_axes(self, avals, outs, **params):
+        return None  # the type rule says it
+
+    def refers(self, params):
+        return References(adds=Varying.of(params["axis_name"]))
+
+    def lower(self, hlo, x, *, mesh, **params):
+        return super().lower(hlo, x, axis_index_groups=None, **params)
+
+    def transpose(self, cts, x, *, scatter_dimension, **params):
+        k = scatter_dimension
+        return all_gather_reduced_p.apply(cts[0], all_gather_dimension=k, **params)
+
+
+all_gather_reduced_p = AllGatherReduced()
+unreduced_reduce_scatter_p = UnreducedReduceScatter()
 
 
 # --- exchanging ---------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ class Reshard(LinearPrimitive):
     def abstract_eval(self, x, *, dst_sharding):
         out = typed_for(x, dst_sharding)
         check_divisible(self.name, dst_sharding, x.shape, f"the operand {x}")
+        out = keep_kinds(out, x, dst_sharding.mesh)
         have = frozenset() if x.sharded is None else x.sharded.unreduced
         if out.sharded is not None and not out.sharded.unreduced <= have:
             raise ShardingTypeError(
@@ -70,6 +71,21 @@ class Reshard(LinearPrimitive):
 
 
 reshard_p = Reshard()
+
+
+def keep_kinds(out: ShapedArray, x: ShapedArray, mesh: Any) -> ShapedArray:
+    """The type `out` of what is made of `x`, of the same kinds along manual axes of a mesh."""
+    lies = x.sharded
+    if lies is None or not (lies.unreduced or lies.reduced) or not mesh.manual_axes:
+        return out
+    own = out.sharded or lies.update(entries=[()] * x.ndim, unreduced=(), reduced=())
+    names = frozenset(mesh.manual_axes)
+    kinds = {
+        k: (getattr(own, k, frozenset()) - names) | (getattr(lies, k) & names)
+        for k in ("unreduced", "reduced")
+    }
+    entries = [()] * x.ndim if own is None else own.entries
+    return out.update(sharded=Sharded.of(lies.mesh, entries, **kinds))
 
 
 def find_concrete(sharding: NamedSharding, x: Any) -> NamedSharding:

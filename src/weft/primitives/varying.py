@@ -1,7 +1,7 @@
 """`Varying`, the part of a type that says along which axes of a mesh values may differ.
 
-Also the two operations that change it, `pvary` and `psum_invariant`: each is the other's transpose.
-Other collectives are in collective.py.
+Also the operations that change it: `pvary` and `psum_invariant`, each the other's transpose, and
+casts to and from terms of a sum and reduced values. Other collectives are in collective.py.
 """
 
 from __future__ import annotations
@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from weft.core.aval import typeof
+from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import References
+from weft.errors import ShardingTypeError
+from weft.mesh.mesh import AbstractMesh, get_abstract_mesh
+from weft.mesh.typed import NO_NAMES, Sharded
 from weft.options import named_axes
 from weft.primitives.copies import Name, all_reduce, replica_groups
 from weft.primitives.elementwise import add_p
@@ -57,7 +60,9 @@ class Varying:
     def cast(self, trace: Any, x: Any) -> Any:
         """`x`, under a trace, as a value that varies along these axes too."""
         axes = self.missing(x)
-        return trace.process(pvary_p, [x], {"axes": axes})[0] if axes else x
+        for prim, part in split_kinds(x, axes):
+            x = trace.process(prim, [x], params_of(prim, part))[0]
+        return x
 
     def __str__(self) -> str:
         names = ",".join(map(str, self.names))
@@ -133,8 +138,146 @@ class Pvary(LinearByElement):
 pvary_p = Pvary()
 
 
+# --- terms of sums, and values whose cotangents are -----------------------------------------------
+
+
+class ManualCast(LinearByElement):
+    """A family: x, of another kind along `axes`, which the program is for: from `old` to `new`.
+
+    Kinds are "varying", "unreduced" (terms of a sum), "reduced" (whole, and the cotangent
+    unreduced) and "" (whole, and the cotangent too). `mesh` is that of the type of the result.
+    """
+
+    elements = "placed"
+    old = new = ""
+
+    def abstract_eval(self, x, *, axes, mesh):
+        return [with_kind(x, axes, mesh, self.new)]
+
+    def label_axes(self, avals, outs, **params):
+        return None  # the type rule says it
+
+    def refers(self, params):
+        axes = params["axes"]
+        adds = Varying.of(axes) if self.new == "varying" else None
+        return References(adds=adds, drops=axes if self.old == "varying" else ())
+
+    def lower(self, hlo, x, *, axes, mesh):
+        return [x]
+
+    def transpose(self, cts, x, **params):
+        return TRANSPOSED[self].apply(cts[0], **params)
+
+    def pretty_params(self, params):
+        return {"axes": params["axes"]}
+
+
+class Preduced(ManualCast):
+    """x, whole, as a value whose cotangents are terms of a sum over `axes`."""
+
+    name = "preduced"
+    new = "reduced"
+
+
+class UnreducedPsum(ManualCast):
+    """The sum of x, of which each device along `axes` has a term. Source: StableHLO, all_reduce."""
+
+    name = "unreduced_psum"
+    old = "unreduced"
+    elements = "new"
+
+    def lower(self, hlo, x, *, axes, mesh):
+        return all_reduce(hlo, x, replica_groups(hlo, self.name, axes, None), add_p)
+
+
+class VaryUnreduced(ManualCast):
+    """x, which varies along `axes`, as the terms of a sum over them."""
+
+    name = "vary_unreduced_cast_p"
+    old, new = "varying", "unreduced"
+
+
+class ReducedVary(ManualCast):
+    """x, reduced along `axes`, as a value that may differ along them."""
+
+    name = "reduced_vary_cast_p"
+    old, new = "reduced", "varying"
+
+
+def with_kind(aval: ShapedArray, axes: Sequence, mesh: AbstractMesh, new: str) -> ShapedArray:
+    """A type that is `new` along `axes`, and neither unreduced nor reduced along them otherwise."""
+    lies, kinds = aval.sharded, {}
+    for kind in KINDS:
+        have = getattr(lies, kind, NO_NAMES)
+        kinds[kind] = have.union(axes) if new == kind else have.difference(axes)
+    entries = [()] * aval.ndim if lies is None else lies.entries
+    return aval.update(sharded=Sharded.of(mesh, entries, **kinds))
+
+
+preduced_p, unreduced_psum_p = Preduced(), UnreducedPsum()
+vary_unreduced_p, reduced_vary_p = VaryUnreduced(), ReducedVary()
+TRANSPOSED = {preduced_p: unreduced_psum_p, vary_unreduced_p: reduced_vary_p}
+TRANSPOSED |= {y: x for x, y in TRANSPOSED.items()}
+CASTS: dict = {(p.old, p.new): p for p in TRANSPOSED}
+CASTS["", "varying"] = pvary_p
+KINDS = ("unreduced", "reduced")
+ADDED, SHARED = ("unreduced", ""), ("", "reduced")
+
+
+def kind_of(x: Any, name: Name) -> str:
+    """What a value is along an axis that its program is for: see `ManualCast`."""
+    aval = typeof(x)
+    if name in varying_names(x):
+        return "varying"
+    return next((k for k in KINDS if name in getattr(aval.sharded, k, NO_NAMES)), "")
+
+
+def split_kinds(x: Any, axes: Sequence[Name]) -> list[tuple[Any, tuple]]:
+    """The casts that make a value vary along `axes`, along which it does not, and of which each."""
+    if not axes or typeof(x).sharded is None:
+        return [(pvary_p, tuple(axes))] if axes else []
+    kinds = {n: kind_of(x, n) for n in axes}
+    if "unreduced" in kinds.values():
+        names = tuple(n for n in axes if kinds[n] == "unreduced")
+        raise ShardingTypeError(
+            f"pvary: terms of a sum must be added up first; got {typeof(x)}. Hint: "
+            f"lax.psum(x, {names if len(names) > 1 else names[0]!r})."
+        )
+    parts = {k: tuple(n for n in axes if kinds[n] == k) for k in ("reduced", "")}
+    return [(CASTS[k, "varying"], names) for k, names in parts.items() if names]
+
+
+def params_of(prim: Any, axes: tuple) -> dict:
+    """The parameters of a cast along `axes`, in the scope where it is applied."""
+    return {"axes": axes} if prim is pvary_p else {"axes": axes, "mesh": types_mesh()}
+
+
+def types_mesh() -> AbstractMesh:
+    """The mesh that types of values refer to in the program around."""
+    return get_abstract_mesh().update(abstract_device=None)
+
+
 def pvary(x: Any, names: Sequence[Name]) -> Any:
     """`x` as a value that may differ along axes of a mesh."""
     have = varying_names(x)
     axes = tuple(n for n in order_by_scope(names) if n not in have)
-    return pvary_p.apply(x, axes=axes)[0] if axes else x
+    return apply_casts(x, split_kinds(x, axes))
+
+
+def apply_casts(x: Any, casts: Sequence[tuple[Any, tuple]]) -> Any:
+    """`x` after casts, each along some axes."""
+    for prim, axes in casts:
+        x = prim.apply(x, **params_of(prim, axes))[0]
+    return x
+
+
+def cast_kinds(x: Any, sharded: Sharded | None) -> Any:
+    """`x`, of the kinds of `sharded` along the axes that the program around is for.
+
+    What it has unreduced and `sharded` not is added up.
+    """
+    names = types_mesh().manual_axes if typeof(x).sharded is not None or sharded is not None else ()
+    wanted = {n: next((k for k in KINDS if n in getattr(sharded, k, NO_NAMES)), "") for n in names}
+    moves = {n: (kind_of(x, n), k) for n, k in wanted.items()}
+    found = {m: tuple(n for n in moves if moves[n] == m) for m in (ADDED, SHARED)}
+    return apply_casts(x, [(CASTS[m], axes) for m, axes in found.items() if axes])

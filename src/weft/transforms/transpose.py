@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft.core.aval import typeof
+from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
 from weft.core.primitive import Linear, LinearUsed, Zero, not_linear
 from weft.core.source import inner_source, transposed_source
@@ -18,6 +18,7 @@ from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add
 from weft.primitives.layout import instantiate
 from weft.primitives.reshard import lay_as_type
+from weft.primitives.varying import cast_kinds
 
 
 def backward(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequence[Any]) -> list:
@@ -96,9 +97,15 @@ def accumulate(sums: dict[Var, Any], var: Any, ct: Any) -> None:
     if type(ct) is not Zero:
         lies = var.aval.sharded
         if lies is not typeof(ct).sharded or (lies is not None and lies.dual is not lies):
-            ct = lay_as_type(ct, var.aval)
+            ct = lay_as_type(cast_kinds(ct, lies and lies.dual), var.aval)
         before = sums.get(var)
         sums[var] = ct if before is None else add(before, ct)
+
+
+def dual_aval(aval: ShapedArray) -> ShapedArray:
+    """The type of cotangents of values of a type, over a mesh."""
+    lies = aval.sharded
+    return aval if lies is None or lies.dual is lies else aval.update(sharded=lies.dual)
 
 
 @memo_jaxpr
@@ -127,5 +134,5 @@ def backward_jaxpr(
         return [g for g in grads if type(g) is not Zero]
 
     avals = [a for a, lin in zip(jaxpr.in_avals, linear, strict=True) if not lin]
-    avals += [a for a, m in zip(jaxpr.out_avals, moved, strict=True) if m]
+    avals += [dual_aval(a) for a, m in zip(jaxpr.out_avals, moved, strict=True) if m]
     return stage_whole(fun, avals, jaxpr.name), out_moved

@@ -74,6 +74,17 @@ FIRST_DEVICE = PlaceholderMesh("<[], device_ids=[0]>")
 EACH_DEVICE = PlaceholderMesh("<[]>")
 
 
+def stands_for(mesh: Any, other: Any) -> bool:
+    """Whether a mesh in the text stands for another too, whose axes are of other types.
+
+    Also for one without devices.
+    """
+    if getattr(mesh, "shape_tuple", None) != getattr(other, "shape_tuple", ()):
+        return False
+    devices = [getattr(m, "_device_assignment", None) for m in (mesh, other)]
+    return None in devices or devices[0] == devices[1]
+
+
 class Builder:
     """Writes a StableHLO module: functions, and in each the lines of the one being written."""
 
@@ -441,9 +452,14 @@ class Builder:
 
     def named(self, mesh: Any) -> str:
         """The symbol of a mesh, which the module declares."""
-        if mesh not in self.meshes:
+        found = (
+            mesh
+            if mesh in self.meshes
+            else next((m for m in self.meshes if stands_for(m, mesh)), mesh)
+        )
+        if found not in self.meshes:
             self.meshes[mesh] = f"@mesh_{len(self.meshes)}" if self.meshes else "@mesh"
-        return self.meshes[mesh]
+        return self.meshes[found]
 
     def placed(self, sharding: Any, ndim: int) -> str:
         """The attribute with the sharding of a value of this rank; empty where it is None."""

@@ -69,7 +69,8 @@ def mesh_of_types(eqn: Eqn) -> Any:
     every = eqn.outvars if not eqn.primitive.memoize_type else (*eqn.outvars, *eqn.invars)
     found = next((s.mesh for a in every if (s := a.aval.sharded) is not None), None)
     to = None if found is None else eqn.params.get("dst_sharding")
-    return found if to is None else to.mesh if to.mesh.explicit_axes else None
+    mesh = found if to is None else to.mesh
+    return mesh if mesh is not None and mesh.explicit_axes else None
 
 
 def lower_first(

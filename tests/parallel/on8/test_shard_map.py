@@ -736,10 +736,7 @@ def test_one_axis_at_a_time():
         )
         close(tree({"u": X, "v": W}), {"w": X.T, "z": W.sum() * X})
         for settings, text in [
-            (
-                {},
-                "smap: in_axes must be an integer, None, or a tuple .*; got none. Hint: in_axes=0",
-            ),
+            ({}, "shard_map: in_specs must be given where types do not say how arguments lie"),
             ({"in_axes": [0]}, r"smap: in_axes must be an integer, .*; got \[0\]"),
             (
                 {"in_axes": 0, "axis_name": ("a", "b")},
