@@ -50,6 +50,9 @@ def lower_jaxpr(
             outs = lower_holder(hlo, eqn, values)
         else:
             outs = lower_first(hlo, eqn, values, key, pattern)
+        if hlo.explicit is not None and (mesh := mesh_of_types(eqn)) is not None:
+            rows = zip(outs, eqn.outvars, strict=True)
+            outs = [hlo.constrain(y, v.aval, mesh) for y, v in rows]
         if type(eqn.source) is SourceInfo or hlo.scoped:
             hlo.locate(start, operation_path(hlo.path, eqn), eqn)
         for var, out in zip(eqn.outvars, outs, strict=True):
