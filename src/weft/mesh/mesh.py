@@ -125,6 +125,14 @@ def axis_text(name: Any) -> str:
     return f'"{escaped}"'
 
 
+def has_same_grid(mesh: Any, other: Any) -> bool:
+    """Whether meshes differ in the types of their axes alone, or in that one has no devices."""
+    if mesh is other or getattr(mesh, "shape_tuple", None) != getattr(other, "shape_tuple", ()):
+        return mesh is other
+    devices = [getattr(m, "_device_assignment", None) for m in (mesh, other)]
+    return None in devices or devices[0] == devices[1]
+
+
 _entered = threading.local()  # the scopes of `with mesh:` that a thread is in
 
 # Equal meshes are one object: the C++ call path compares identities, and programs are few.

@@ -16,7 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray
-from weft.mesh.mesh import axis_text
+from weft.mesh.mesh import axis_text, has_same_grid
 from weft.mesh.plugins import GPUS
 
 # The type of a token: what a call of the host is given, and gives on where their order matters.
@@ -72,17 +72,6 @@ class PlaceholderMesh(str):
 
 FIRST_DEVICE = PlaceholderMesh("<[], device_ids=[0]>")
 EACH_DEVICE = PlaceholderMesh("<[]>")
-
-
-def stands_for(mesh: Any, other: Any) -> bool:
-    """Whether a mesh in the text stands for another too, whose axes are of other types.
-
-    Also for one without devices.
-    """
-    if getattr(mesh, "shape_tuple", None) != getattr(other, "shape_tuple", ()):
-        return False
-    devices = [getattr(m, "_device_assignment", None) for m in (mesh, other)]
-    return None in devices or devices[0] == devices[1]
 
 
 class Builder:
@@ -452,14 +441,8 @@ class Builder:
 
     def named(self, mesh: Any) -> str:
         """The symbol of a mesh, which the module declares."""
-        found = (
-            mesh
-            if mesh in self.meshes
-            else next((m for m in self.meshes if stands_for(m, mesh)), mesh)
-        )
-        if found not in self.meshes:
-            self.meshes[mesh] = f"@mesh_{len(self.meshes)}" if self.meshes else "@mesh"
-        return self.meshes[found]
+        mesh = next((m for m in self.meshes if has_same_grid(m, mesh)), mesh)
+        return self.meshes.setdefault(mesh, f"@mesh_{len(self.meshes)}" if self.meshes else "@mesh")
 
     def placed(self, sharding: Any, ndim: int) -> str:
         """The attribute with the sharding of a value of this rank; empty where it is None."""

@@ -70,9 +70,8 @@ def mesh_of_types(eqn: Eqn) -> Any:
     are, or what it is told says so.
     """
     every = eqn.outvars if not eqn.primitive.memoize_type else (*eqn.outvars, *eqn.invars)
-    found = next((s.mesh for a in every if (s := a.aval.sharded) is not None), None)
-    to = None if found is None else eqn.params.get("dst_sharding")
-    mesh = found if to is None else to.mesh
+    found = next((s for a in every if (s := a.aval.sharded) is not None), None)
+    mesh = found and (eqn.params.get("dst_sharding") or found).mesh
     return mesh if mesh is not None and mesh.explicit_axes else None
 
 
