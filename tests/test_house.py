@@ -426,6 +426,7 @@ ALSO_TESTED_IN = {
         "experimental/sparse/creation.py experimental/sparse/entries.py"
     ),
     "experimental/sparse/test_transform.py": "experimental/sparse/operators.py",
+    "experimental/test_annotations.py": "xla/hlo.py",
     "experimental/test_checkify.py": (
         "control/call.py control/checks.py control/loop.py control/loop_bodies.py "
         "control/mapped.py primitives/checks.py primitives/dynamic_slicing.py "
@@ -456,7 +457,7 @@ ALSO_TESTED_IN = {
     ),
     "numpy/test_refs.py": (
         "api/functions.py api/grad.py api/programs.py control/call.py control/cond.py "
-        "control/loop.py control/scan.py"
+        "control/loop.py control/scan.py xla/lower.py"
     ),
     "parallel/on8/test_arrays.py": "api/devices.py",
     "parallel/on8/test_collectives.py": (

@@ -14,6 +14,7 @@ import numpy as np
 import weft
 from tests.api.compare import counted
 from weft import grad, jit, lax, make_jaxpr, vmap
+from weft.api import programs
 from weft.core.primitive import _TYPES
 from weft.xla.eager import _KERNELS
 from weft.xla.fastpath import _CACHE
@@ -172,3 +173,13 @@ def test_an_object_that_can_be_called_keeps_its_programs():
     body = [body, weakref.ref(body)].pop()
     gc.collect()
     assert body() is None
+
+
+def test_what_is_logged_of_tracing(monkeypatch, caplog):
+    clock = iter([10.0, 10.25, 20.0, 20.5])
+    f = weft.jit(lambda x, n: x * n)
+    monkeypatch.setattr(programs.time, "perf_counter", lambda: next(clock))
+    with weft.log_compiles():
+        f.trace(1.0, np.ones((2, 3), np.float32))
+    said = [m for m in caplog.messages if m.startswith("traced")]
+    assert said == ["traced <lambda> for (f32[], f32[2,3]) in 250.0 ms"]

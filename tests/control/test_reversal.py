@@ -9,6 +9,7 @@ import weft
 import weft.numpy as jnp
 from tests.conftest import ALL
 from weft import grad, hessian, jacfwd, jacrev, jit, lax, vmap
+from weft.control import reversal
 from weft.control.reversal import Sweep
 
 
@@ -500,3 +501,16 @@ def test_what_the_derivative_does_not_need_is_not_stored():
 
     text = jit(grad(loop)).lower(jnp.ones(1000)).as_text()
     assert "x1000xf64" not in text
+
+
+def test_stacks_are_read_and_written_from_the_front_alone():
+    """Where no step is: the first of a negative index, as of one too small."""
+    stack = np.arange(12, dtype=np.float32).reshape(4, 3)
+    row = np.full(3, -1, np.float32)
+    run = weft.jit(lambda i: (reversal.load(stack, i), reversal.store(stack, row, i)))
+    for i, at in ((-2, 0), (-1, 0), (0, 0), (2, 2), (3, 3)):
+        want = stack.copy()
+        want[at] = row
+        got, stored = run(i)
+        np.testing.assert_array_equal(got, stack[at])
+        np.testing.assert_array_equal(stored, want)

@@ -128,3 +128,17 @@ def test_typeof_refuses_what_is_no_array(value):
 def test_tangent_types():
     assert ShapedArray((2,), "float32").to_tangent() is ShapedArray((2,), "float32")
     assert ShapedArray((2,), "int32").to_tangent().dtype == weft.dtypes.float0
+
+
+def test_operands_that_are_no_arrays_are_shown_where_they_are_short():
+    for n, shown in ((1, True), (54, True), (55, True), (57, True), (58, False), (70, False)):
+        x = "a" * n
+        with pytest.raises(DtypeError) as info:
+            typeof(x, "f")
+        text = f"({x!r})" if len(repr(x)) < 60 else "(...)"
+        assert (text != "(...)") is shown
+        assert str(info.value) == f"f: operands must be arrays or numbers; got a str {text}."
+    with pytest.raises(DtypeError) as info:
+        typeof([1.5], "f")
+    said = "f: operands must be arrays or numbers; got a list. Hint: jnp.array([1.5])."
+    assert str(info.value) == said

@@ -1,7 +1,9 @@
 """Printing: the golden files, then what they cannot show (numbers, sizes, source lines, speed)."""
 
 import doctest
+import itertools
 import re
+import string
 import sys
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from tests.core import toys
 from tests.core.toys import cond, f32, i32, jit, make, mul, pjit, reduce_sum, sin
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import DropVar, Eqn, Jaxpr, Literal, Var
-from weft.core.pretty import fresh_names, number_text, pretty_print
+from weft.core.pretty import equation_text, fresh_names, number_text, pretty_print
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -238,3 +240,16 @@ def test_shared_programs_are_not_written_out_again_and_again():
     for depth in range(1, 60):
         call = jit(lambda x, f=call: f(f(x)), f32(), name=f"f{depth}")
     assert str(make(call, f32())).count("\n") < 400
+
+
+def test_one_equation_as_a_line():
+    """Up to 80 characters whole, else its first line and the end of its last."""
+    program = lambda n: weft.make_jaxpr(lambda *xs: jnp.concatenate(xs))(*[np.ones(3)] * n).jaxpr
+    texts = [equation_text(program(n), 0) for n in range(2, 30)]
+    whole = [not t.endswith("... ]") and " ... " not in t for t in texts]
+    longest = max(map(len, itertools.compress(texts, whole)))
+    assert whole == sorted(whole, reverse=True) and 78 < longest <= 80 and not whole[-1]
+    ends = [f" {c}" for c in string.ascii_lowercase]
+    for n, text in enumerate(texts, 2):
+        assert ":f32[" in text and "concatenate[" in text and "\n" not in text
+        assert n > 26 or text.endswith(ends[n - 1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import ml_dtypes
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 
 import weft
+from tests.primitives.cases import SHORT
+from weft.core.aval import ShapedArray
 from weft.errors import DtypeError, ShapeError
 from weft.options import config
 from weft.primitives.dot import (
@@ -19,6 +22,7 @@ from weft.primitives.dot import (
     batch_matmul,
     dot,
     dot_general,
+    product_dtype,
     ragged_dot,
     ragged_dot_general,
     swap_precision,
@@ -371,3 +375,24 @@ def test_a_pair_of_precisions_goes_with_its_operands():
     first, second = Precision.DEFAULT, Precision.HIGHEST
     assert swap_precision((first, second)) == (second, first)
     assert swap_precision(first) is first and swap_precision(None) is None
+
+
+DTYPES = ["bool", "i8", "i32", "u8", "u32", "f16", "bf16", "f32", "c64"]
+
+
+def test_which_dtypes_a_product_may_be_of():
+    """Every pair: an integer one as wide or wider, none that loses the imaginary part."""
+    for given, preferred in itertools.product(DTYPES, DTYPES):
+        aval, wanted = ShapedArray((3,), SHORT[given]), np.dtype(SHORT[preferred])
+        integers = {given, preferred} <= {"i8", "i32", "u8", "u32"}
+        wide = wanted.itemsize >= aval.dtype.itemsize
+        if wide if integers else given != "c64" or preferred == "c64":
+            both, out = product_dtype("f", aval, aval, wanted)
+            assert both == (aval.dtype, False) and out == (wanted, False)
+            continue
+        with pytest.raises(DtypeError) as info:
+            product_dtype("f", aval, aval, wanted)
+        assert str(info.value) == (
+            "f: preferred_element_type must hold what the operands' dtype does; "
+            f"got {wanted} for {aval}, {aval}."
+        )
