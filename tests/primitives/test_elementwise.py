@@ -25,7 +25,7 @@ ROWS = [
 # (name, which derivative or -1 for the value): where JAX gives something else, and why.
 BETTER = {
     # -z/y, in place of -x * y**-2, which underflows
-    ("div", 1): lambda x, y: np.isinf(x) & (np.abs(y) == np.float32(1e30)),
+    ("div", 1): lambda x, y: (np.isinf(x) & (np.abs(y) == np.float32(1e30))) | (y == 0),
     # JAX's has the other sign to the left of the branch cut, and a value where acosh is NaN
     ("acosh", 0): lambda x: np.signbit(x.real),
     # -inf at 0 and inf at -0, as SciPy has it

@@ -257,6 +257,9 @@ def typeof(x: Any, op: str = "array") -> ShapedArray:
 
     Raises DtypeError, in the name of `op`, for anything else.
     """
+    aval = getattr(x, "aval", None)
+    if type(aval) is ShapedArray:
+        return aval
     of_host = HOST_TYPES.get(type(x))
     if of_host is not None:
         if of_host is numpy_aval and not dtypes.valid_dtype(x.dtype):
@@ -264,9 +267,6 @@ def typeof(x: Any, op: str = "array") -> ShapedArray:
                 return ShapedArray(x.shape, x.dtype)
             raise DtypeError(f"{op}: the dtype must be one weft has; got NumPy dtype {x.dtype}.")
         return of_host(x)
-    aval = getattr(x, "aval", None)
-    if type(aval) is ShapedArray:
-        return aval
     if isinstance(aval, AbstractValue):
         return aval  # type: ignore[return-value]  # of a reference
     if is_masked(x):

@@ -21,17 +21,10 @@ from weft.core.primitive import Linear, Primitive, Zero, not_linear
 from weft.core.trace import current
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, MissingRule, ShapeError
-from weft.primitives import families
+from weft.primitives import families, layout
 from weft.primitives.expr import Expr, write_division
 from weft.primitives.families import KINDS, LinearByElement, show_types, zero_tangents
-from weft.primitives.layout import (
-    batched_at_front,
-    broadcast_in_dim,
-    convert,
-    literal,
-    reduce_sum,
-    zeros,
-)
+from weft.primitives.layout import batched_at_front, broadcast_in_dim, convert, literal
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 
@@ -135,7 +128,7 @@ class Elementwise(Primitive):
             g = adjoint(ct, *args, **params)
             shape = typeof(g).shape
             if shape != x.aval.shape:
-                g = reduce_sum(g, tuple(range(len(shape))))
+                g = layout.reduce_sum(g, tuple(range(len(shape))))
             outs.append(g)
         return outs
 
@@ -322,6 +315,12 @@ class Costly(Elementwise):
 class Quotient(Elementwise):
     """x / y; of integers, rounded towards zero. Integer division by zero is -1."""
 
+    def jvp(self, primals, tangents, **params):
+        if Zero in map(type, tangents):
+            return super().jvp(primals, tangents, **params)
+        (z,) = self.apply(*primals, **params)  # both move: one division for both, and its transpose
+        return [z], [div(sub(tangents[0], mul(tangents[1], z)), primals[1])]
+
     def checked(self, trace, args, params):
         trace.check_divisor(args[1])
         return trace.apply(self, args, params)
@@ -330,8 +329,7 @@ class Quotient(Elementwise):
 div_p = Quotient(
     "div",
     write_division("divide"),
-    # -t*z/y, not -t*x/y**2: one fewer overflow, and z is at hand; negated first, so that the
-    # transposes for x and y both start with ct/y
+    # -t*z/y, not -t*x/y**2: one fewer overflow, and z is at hand
     [lambda t, z, x, y: div(t, y), lambda t, z, x, y: div(mul(neg(t), z), y)],
     [lambda ct, x, y: div(ct, hold("div", y)), None],
     doc="x / y; of integers, rounded towards zero. Integer division by zero is -1.",
@@ -431,7 +429,7 @@ integer_pow_p = IntegerPow(
     lower_integer_pow,
     [
         lambda t, z, x, *, y: (
-            mul(t, zeros(typeof(t)))
+            mul(t, layout.zeros(typeof(t)))
             if y == 0
             else mul(t, mul(literal(y, typeof(x).dtype), integer_pow(x, y - 1)))
         )
@@ -708,7 +706,7 @@ class SelectN(Primitive):
                 continue
             (g,) = self.apply(which, *[ct if j == i else zero for j in range(len(cases))])
             if typeof(g).shape != c.aval.shape:
-                g = reduce_sum(g, tuple(range(typeof(g).ndim)))
+                g = layout.reduce_sum(g, tuple(range(typeof(g).ndim)))
             outs.append(g)
         return outs
 
