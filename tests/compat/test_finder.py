@@ -47,6 +47,8 @@ assert core is weft.core and core.DropVar is jex.core.DropVar is weft.extend.cor
 assert not jax.lib.xla_bridge._backends
 assert jax.lib.xla_bridge.get_backend().platform == jax.default_backend()
 assert dtypes.float0 is jax.dtypes.float0
+assert f"{jax.typeof(jnp.ones(2))} {jax.typeof(1.0)}" == "float32[2] ~float32[]"
+assert "a:f32[]. let b:f32[] = sin a" in str(jax.make_jaxpr(jnp.sin)(1.0))
 (make_error,) = tree_util.prefix_errors((1, [2]), (1, 2))
 assert "at in_axes[1]" in str(make_error("in_axes")) and not tree_util.prefix_errors(1, [2])
 assert importlib.metadata.version("jax") == jax.__version__ == jax.version.__version__

@@ -16,6 +16,7 @@ import sys
 from typing import Any
 
 from weft.compat.finder import Finder
+from weft.core.aval import ShapedArray
 from weft.options import config
 from weft.util import list_public
 
@@ -27,7 +28,8 @@ def install() -> None:
     """Make `import jax` mean weft, in this process and in those that it starts.
 
     What JAX does by default is then the default: random numbers as under
-    `config.threefry_partitionable`, and no check of bounds, unless the environment says otherwise.
+    `config.threefry_partitionable`, and no check of bounds, unless the environment says otherwise;
+    and types of values print with the dtypes' full names.
     Calling it again does nothing. Raises ImportError where JAX itself is imported already.
     """
     if any(isinstance(finder, Finder) for finder in sys.meta_path):
@@ -42,6 +44,12 @@ def install() -> None:
     config.update("threefry_partitionable", True)  # `import jax` reads the environment
     config.update("check_bounds", False)
     config.update("wrap_callback_errors", True)
+    ShapedArray.__str__ = show_type  # type: ignore[method-assign]
+
+
+def show_type(aval: ShapedArray) -> str:
+    """A type as JAX prints it outside of programs: `float32[3]`, a weak one `~float32[]`."""
+    return f"{'~' if aval.weak_type else ''}{aval.str_short(short_dtypes=False)}"
 
 
 def load_ipython_extension(ipython: Any) -> None:

@@ -144,7 +144,8 @@ class ShapedArray(AbstractValue):
             object.__setattr__(self, "_text", text)
         return text
 
-    __str__ = str_short
+    def __str__(self) -> str:
+        return self.str_short()
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""

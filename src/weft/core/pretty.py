@@ -298,7 +298,7 @@ class Notation:
         return eqn.primitive.name
 
     def type(self, aval: ShapedArray) -> str:
-        return str(aval)
+        return aval.str_short()
 
     def value(self, x: Any, inside: bool = False) -> str:
         """A parameter that is no program, or a part of it."""
@@ -441,7 +441,7 @@ class Typed(Notation):
     def atom(self, atom: Atom, names: Scope) -> str:
         text = super().atom(atom, names)
         marked = type(atom) is Literal and (atom.aval.dtype not in _UNMARKED or atom.aval.shape)
-        return f"{text}:{atom.aval}" if marked and self.options.print_shapes else text
+        return f"{text}:{atom.aval.str_short()}" if marked and self.options.print_shapes else text
 
 
 class Classic(Notation):

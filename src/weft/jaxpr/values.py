@@ -390,4 +390,4 @@ class Writer:
 
 def type_text(aval: ShapedArray) -> str:
     """A type with all that it says: a tilde in front of a weak one."""
-    return f"{'~' if aval.weak_type else ''}{aval}"
+    return f"{'~' if aval.weak_type else ''}{aval.str_short()}"
