@@ -5,9 +5,9 @@
 
 A fault is one operator, comparison, constant or condition changed, or one statement dropped. They
 are drawn from all of `src/weft` by the seed, and each is planted in a copy of the checkout. Noticed
-means that the tests of the file's mirror, or below `api/` those and the conformance suite, fail or
-do not end in time. Faults that pass are printed with their line; whether such a fault changes
-anything that can be observed is for a person to say.
+means that the tests of the file's mirror, or below `api/` those and the conformance suite, else
+those and the table of signatures, fail or do not end in time. Faults that pass are printed with
+their line; whether such a fault changes anything that can be observed is for a person to say.
 
 The tests that run the changed line are asked first, the quickest of them before the others. Which
 they are is found out once, by running a mirror with coverage, and kept in `.cache/faults` while the
@@ -49,6 +49,7 @@ CONFORMANCE = (
     "tests/primitives/test_errors.py",
 )  # fmt: skip
 CONFORMING = ("core/", "passes/", "xla/", "primitives/", "transforms/", "control/", "dtypes.py")
+SIGNATURES = ("tests/test_signatures.py",)  # of all functions for users
 
 # What tests import beside weft, imported once: none of it starts a thread.
 HEAVY = """
@@ -404,8 +405,8 @@ def main() -> None:
     print(f"{len(drawn)} of {len(everything)} faults in {len(files)} files", flush=True)
 
     def files_asked(fault: Fault) -> dict:
-        conforming = CONFORMANCE if fault.file.startswith(CONFORMING) else ()
-        return dict.fromkeys([*homes[fault.file], *conforming])
+        suite = CONFORMANCE if fault.file.startswith(CONFORMING) else SIGNATURES
+        return dict.fromkeys([*homes[fault.file], *suite])
 
     asked: dict[str, set[str]] = collections.defaultdict(set)  # files, by the tests that are asked
     for fault in drawn:
