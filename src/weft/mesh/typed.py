@@ -312,10 +312,13 @@ def check_entries(prim: Any, avals: Sequence, out: Any, entries: Sequence, mesh:
     for i, (size, entry) in enumerate(zip(out.shape, entries, strict=True)):
         count = math.prod(mesh.shape[n] for n in entry)
         if count > 1 and size % count:
+            of = (a.sharded for a in avals)
+            split = next(s for s in of if s is not None and not set(entry).isdisjoint(s.names))
+            left = split.without(entry)
             raise ShardingTypeError(
                 f"{prim.name}: axis {i} of the result must be divisible by {count}, the size of "
                 f"mesh axis {sized_axes(mesh, entry)}; got size {size} from {list_types(avals)}. "
-                f"Hint: weft.reshard(x, P({entries_text(entries, i)}))."
+                f"Hint: weft.reshard(x, {left.spec if left else 'P()'})."
             )
 
 
