@@ -21,6 +21,7 @@ from weft.numpy.promotion import as_array, broadcast_shapes
 from weft.numpy.updates import At
 from weft.primitives.families import check_integer
 from weft.primitives.reduction import highest_value, lowest_value
+from weft.primitives.reshard import compute_freely
 from weft.util import list_public, name_function
 from weft.xla.typing import Array, ArrayLike, ShardingLike
 
@@ -58,8 +59,8 @@ def define_segment_reduction(op: str, doc: str) -> Callable:
         check_segments(op, data, ids)
         count = count_segments(op, num_segments, ids)
         bucket = None if bucket_size is None else check_integer(op, "bucket_size", bucket_size, 1)
-        sorted_ids, unique_ids = bool(indices_are_sorted), bool(unique_indices)
-        return reduce_segments(data, ids, op, count, bucket, sorted_ids, unique_ids, mode or "drop")
+        how = op, count, bucket, bool(indices_are_sorted), bool(unique_indices), mode or "drop"
+        return compute_freely(op, out_sharding, lambda x, i: reduce_segments(x, i, *how), data, ids)
 
     return boundary(name_function(reduction, op, doc))
 
@@ -141,7 +142,7 @@ segment_sum = define_segment_reduction(
       bucket_size: reduce so many rows at a time, and then what these give. A long sum of float16
         or bfloat16 is more exact so.
       mode: what becomes of numbers out of range, as in `x.at[...]`.
-      out_sharding: of no consequence; the compiler lays the result out.
+      out_sharding: how the result is split over explicit axes of a mesh.
 
     >>> print(segment_sum(jnp.array([1.0, 2.0, 4.0]), jnp.array([0, 0, 2]), num_segments=3))
     [3. 0. 4.]

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from tests.primitives.cases import ALL, FLAT, FLOATS, INEXACT, NUMBERS, ONE, REALS, SHAPE, Arg, Case
-from weft.primitives import layout
+from weft.primitives import layout, tokens
 
 
 def shape_op(prim: Any, shape: tuple, reference: Callable, params: dict, **more: Any) -> Case:
@@ -79,7 +79,7 @@ CASES = [
         skip=FLAT + " batch weak",  # it has no operands
     ),
     Case(
-        layout.optimization_barrier_p,
+        tokens.optimization_barrier_p,
         [SHAPE, Arg((2,), dtype=np.int32)],
         lambda x, y: [x, y],
         dtypes=INEXACT,

@@ -157,10 +157,10 @@ def test_keys_and_words():
 
 def test_a_barrier_keeps_trees_and_derivatives():
     tree = {"a": jnp.ones(2), "b": [jnp.int32(3)]}
-    out = layout.optimization_barrier(tree)
+    out = lax.optimization_barrier(tree)
     assert out["a"].tolist() == [1, 1] and out["b"][0] == 3
-    assert layout.optimization_barrier([]) == []
-    f = lambda x, n: layout.optimization_barrier((x * x, n))[0].sum()
+    assert lax.optimization_barrier([]) == []
+    f = lambda x, n: lax.optimization_barrier((x * x, n))[0].sum()
     for g in (weft.grad(f), weft.jit(weft.grad(f))):
         assert g(jnp.array([1.0, 2]), 3).tolist() == [2, 4]
-    assert weft.vmap(layout.optimization_barrier)(tree["a"]).tolist() == [1, 1]
+    assert weft.vmap(lax.optimization_barrier)(tree["a"]).tolist() == [1, 1]

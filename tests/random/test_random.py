@@ -10,7 +10,7 @@ import weft.numpy as jnp
 from tests.docstrings import check_examples
 from tests.random.compare import GOLDEN, check_bits
 from weft import random
-from weft.errors import DtypeError, ShapeError
+from weft.errors import DtypeError, ShapeError, ShardingTypeError
 
 KEY = random.PRNGKey(7)
 N = 20000
@@ -157,8 +157,8 @@ BAD = [
     (lambda: random.rayleigh(KEY, 1j), DtypeError, r"parameters must be real; got c64\[\]"),
     (
         lambda: random.normal(KEY, out_sharding=KEY.sharding),
-        NotImplementedError,
-        "normal: out_sharding must be None; got SingleDeviceSharding",
+        ShardingTypeError,
+        "normal: out_sharding must be a spec or a NamedSharding; got SingleDeviceSharding",
     ),
     (lambda: random.orthogonal(KEY, 1.5), ShapeError, "orthogonal: n must be an integer that"),
     (lambda: random.ball(KEY, -1), ShapeError, "ball: d must be an integer that is not negative"),

@@ -23,8 +23,8 @@ HOMES = {
         "broadcast broadcast_in_dim broadcast_in_dim_p broadcast_like broadcast_shapes "
         "broadcast_to_rank broadcasted_iota collapse convert_element_type "
         "convert_element_type_p copy_p empty expand_dims iota iota_p "
-        "optimization_barrier optimization_barrier_p reduce_sum reduce_sum_p reshape "
-        "reshape_p rev rev_p squeeze squeeze_p transpose transpose_p"
+        "reduce_sum reduce_sum_p reshape reshape_p rev rev_p squeeze squeeze_p transpose "
+        "transpose_p"
     ),
     "weft.primitives.elementwise": (
         "RoundingMethod abs abs_p add add_p and_p bitwise_and bitwise_not bitwise_or "
@@ -102,7 +102,10 @@ HOMES = {
         "all_gather_p all_to_all_p axis_index_p pmax_p pmin_p ppermute_p psum_p"
     ),
     "weft.primitives.sink": ("dce_sink"),
-    "weft.primitives.tokens": ("after_all after_all_p create_token create_token_p"),
+    "weft.primitives.tokens": (
+        "after_all after_all_p create_token create_token_p optimization_barrier "
+        "optimization_barrier_p"
+    ),
     "weft.numpy.ragged": ("ragged_all_to_all"),
     "weft.control.loop": ("while_p"),
     "weft.api.while_loop": ("fori_loop while_loop"),

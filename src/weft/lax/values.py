@@ -10,11 +10,16 @@ import numpy as np
 from weft import dtypes
 from weft.api.devices import device_put
 from weft.core.aval import is_valid_value, typeof
-from weft.core.trace import Tracer
+from weft.core.trace import Tracer, current
 from weft.errors import DtypeError
+from weft.mesh.mesh import get_mesh
+from weft.mesh.sharding import NamedSharding
+from weft.mesh.spec import PartitionSpec
 from weft.primitives import layout
 from weft.primitives.families import index_tuple
+from weft.primitives.reshard import lay_out
 from weft.xla.array import ARRAYS, put
+from weft.xla.eager import EVAL
 from weft.xla.typing import Array, ArrayLike, DTypeLike, ShardingLike
 
 
@@ -76,16 +81,36 @@ def full_like(
 ) -> Array:
     """As `full`, with the shape and dtype of `x` where they are not given, and where `x` lies."""
     filled = layout.full_like(x, fill_value, dtype, shape)
-    return put_on_device(filled, sharding_like(x, filled.shape, sharding))
+    return put_like(filled, x, sharding)
 
 
-def put_on_device(x: Any, device: Any) -> Any:
-    """x on `device`, or over a sharding, if one is given."""
-    return x if device is None else device_put(x, device)
+def put_on_device(x: Any, device: Any, out_sharding: Any = None, op: str = "full") -> Any:
+    """A new array on `device`, or over a sharding, if one is given.
+
+    Otherwise it is whole on all devices of the mesh in scope where that has explicit axes.
+    """
+    if device is not None:
+        if out_sharding is not None:
+            raise ValueError(
+                f"{op}: device and out_sharding must not both be given; got {device}, "
+                f"{out_sharding}. Hint: out_sharding alone."
+            )
+        return device_put(x, device)
+    if out_sharding is not None:
+        return lay_out(op, x, out_sharding)
+    mesh = get_mesh()
+    if mesh.explicit_axes and current.trace is EVAL and type(x) in ARRAYS and not x._committed:
+        return put(x, NamedSharding(mesh, PartitionSpec()), committed=True)
+    return x
 
 
-def sharding_like(x: Any, shape: tuple[int, ...], sharding: Any) -> Any:
-    """Where to put an array like `x`: `sharding`, else as an array of its shape lies on a mesh."""
-    if sharding is None and type(x) in ARRAYS and x._committed and x.shape == shape:
-        return x._sharding
-    return sharding
+def put_like(
+    x: Any, like: Any, device: Any = None, out_sharding: Any = None, op: str = "full_like"
+) -> Any:
+    """A new array where it is said to be, else as `like` lies on a mesh if its shape is that."""
+    if device is None and out_sharding is None and x.shape == getattr(like, "shape", None):
+        if type(like) in ARRAYS and like._committed:
+            device = like._sharding
+        elif hasattr(like, "aval") and like.aval.sharded is not None:
+            out_sharding = like.aval.sharded.named
+    return put_on_device(x, device, out_sharding, op)

@@ -15,7 +15,7 @@ from typing import Any
 from weft.core.aval import ShapedArray, typeof
 from weft.errors import ShardingTypeError
 from weft.mesh.mesh import AbstractMesh, AxisType, Mesh, get_abstract_mesh, get_mesh
-from weft.mesh.sharding import NamedSharding, sized_axes
+from weft.mesh.sharding import NamedSharding, check_divisible, sized_axes
 from weft.mesh.spec import PartitionSpec
 
 Names = tuple[Any, ...]
@@ -167,7 +167,20 @@ def typed_for(aval: ShapedArray, sharding: Any) -> ShapedArray:
 
 def typed_as(aval: ShapedArray, sharding: Any) -> ShapedArray:
     """The type of a result for which a parameter gives the sharding; None gives none."""
-    return aval if sharding is None else typed_for(aval, sharding)
+    out = aval if sharding is None else typed_for(aval, sharding)
+    if out is not aval:
+        check_divisible("out_sharding", sharding, aval.shape, f"the result {out}")
+    return out
+
+
+def check_terms(op: str, x: ShapedArray, out: ShapedArray) -> None:
+    """Raise where terms of a sum are asked for of a value that is none."""
+    have = NO_NAMES if x.sharded is None else x.sharded.unreduced
+    if out.sharded is not None and not out.sharded.unreduced <= have:
+        raise ShardingTypeError(
+            f"{op}: must not be to terms of a sum, which are not known; got {x} to "
+            f"{out.sharded.spec}. Hint: out_sharding=P(..., unreduced=...) of what sums."
+        )
 
 
 def resolve_sharding(op: str, sharding: Any, ndim: int, *like: Any) -> NamedSharding | None:

@@ -1,7 +1,8 @@
 """Initial values of weights: functions of (key, shape, dtype), `from weft.nn import initializers`.
 
 The variance of most depends on how many numbers a unit takes in (fan-in) and gives (fan-out). A
-`dtype` is that of the arrays, where the call says none; `out_sharding` is of no consequence.
+`dtype` is that of the arrays, where the call says none; `out_sharding`, how they are split over
+explicit axes of a mesh.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import weft.numpy as jnp
 from weft import dtypes, random
 from weft.errors import ShapeError
 from weft.numpy.promotion import axes_of
+from weft.primitives.reshard import lay_out
 from weft.util import check_option, list_public
 from weft.xla.typing import Array, ArrayLike, Axes, DTypeLike, ShardingLike
 
@@ -48,7 +50,8 @@ def zeros(
     out_sharding: ShardingLike = None,
 ) -> Array:
     """Zeros; the key is not used."""
-    return jnp.zeros(shape, dtypes.default_float() if dtype is None else dtype)
+    dtype = dtypes.default_float() if dtype is None else dtype
+    return jnp.zeros(shape, dtype, out_sharding=out_sharding)
 
 
 def ones(
@@ -58,7 +61,8 @@ def ones(
     out_sharding: ShardingLike = None,
 ) -> Array:
     """Ones; the key is not used."""
-    return jnp.ones(shape, dtypes.default_float() if dtype is None else dtype)
+    dtype = dtypes.default_float() if dtype is None else dtype
+    return jnp.ones(shape, dtype, out_sharding=out_sharding)
 
 
 def make_initializer(draw: Callable, default: Any) -> Initializer:
@@ -69,7 +73,7 @@ def make_initializer(draw: Callable, default: Any) -> Initializer:
     ) -> Any:
         """An array of a shape and dtype, from a key."""
         found = dtypes.default_float() if dtype is None else dtypes.canonicalize(dtype)
-        return draw(key, tuple(shape), found)
+        return lay_out("initializer", draw(key, tuple(shape), found), out_sharding)
 
     return init
 

@@ -13,9 +13,11 @@ import numpy as np
 
 from weft import dtypes
 from weft.errors import ShapeError
+from weft.mesh.sharding import NamedSharding
+from weft.mesh.typed import resolve_sharding
 from weft.numpy.creation import call_numpy
 from weft.numpy.fused import fused
-from weft.numpy.products import contract
+from weft.numpy.products import contract, permute_spec
 from weft.numpy.promotion import as_array, refuse_out
 from weft.primitives import elementwise as ops
 from weft.primitives import layout
@@ -23,6 +25,7 @@ from weft.primitives.dot import PrecisionLike
 from weft.primitives.families import check_parameter
 from weft.primitives.layout import literal, reduce_sum, squeeze, transpose
 from weft.primitives.reduction import reduce_or
+from weft.primitives.reshard import lay_out
 from weft.xla.typing import DTypeLike, ShardingLike
 
 SYMBOLS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -43,8 +46,8 @@ def einsum(
 
     An axis that the result does not name is summed over. Three operands and more are contracted
     pair by pair, in the order opt_einsum finds; `optimize` may name another way, or give the path.
-    `precision` and `preferred_element_type` are as in `dot`; `_dot_general` and `out_sharding` have
-    no effect.
+    `precision`, `preferred_element_type` and `out_sharding`, which is for the result, are as in
+    `dot`; `_dot_general` has no effect.
 
     >>> jnp.einsum("ij,jk->ik", jnp.ones((2, 3)), jnp.ones((3, 4))).shape
     (2, 4)
@@ -56,7 +59,7 @@ def einsum(
         optimize = check_parameter(
             "einsum", "optimize", optimize, what, lambda path: tuple(map(tuple, path))
         )
-    return contract_operands(text, xs, optimize, precision, preferred_element_type)
+    return contract_operands(text, xs, optimize, precision, preferred_element_type, out_sharding)
 
 
 def einsum_path(
@@ -154,22 +157,26 @@ def check_sizes(names: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> None
                 )
 
 
-@fused(static=("text", "optimize", "precision", "preferred"), name="einsum")
-def contract_operands(text: str, xs: list, optimize: Any, precision: Any, preferred: Any) -> Any:
+@fused(static=("text", "optimize", "precision", "preferred", "out_sharding"), name="einsum")
+def contract_operands(
+    text: str, xs: list, optimize: Any, precision: Any, preferred: Any, out_sharding: Any = None
+) -> Any:
     """einsum, its arguments in one form."""
     xs = [as_array(x, "einsum") for x in xs]
     shapes = tuple([x.shape for x in xs])
     names, result = parse_subscripts(text, shapes)
     check_sizes(names, shapes)
+    sharding = resolve_sharding("einsum", out_sharding, len(result), *xs)
     path = choose_order(names, result, shapes, optimize)
     terms = list(zip(names, xs, strict=True))
     for step in path:
         chosen = [terms[i] for i in step]
         terms = [t for i, t in enumerate(terms) if i not in step]
         wanted = set(result).union(*[n for n, _ in terms])
-        terms.append(contract_terms(chosen, result, wanted, precision, preferred))
+        last = None if terms else sharding
+        terms.append(contract_terms(chosen, result, wanted, precision, preferred, last))
     ((name, x),) = terms
-    x = transpose(x, [name.index(s) for s in result])
+    x = lay_out("einsum", transpose(x, [name.index(s) for s in result]), sharding)
     return x if preferred is None else ops.convert(x, dtypes.check_user_dtype(preferred, "einsum"))
 
 
@@ -203,9 +210,17 @@ def find_order(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) ->
 
 
 def contract_terms(
-    terms: Sequence[tuple[str, Any]], result: str, wanted: set, precision: Any, preferred: Any
+    terms: Sequence[tuple[str, Any]],
+    result: str,
+    wanted: set,
+    precision: Any,
+    preferred: Any,
+    sharding: NamedSharding | None,
 ) -> tuple[str, Any]:
-    """One or two named operands as one, with the axes that are wanted afterwards."""
+    """One or two named operands as one, with the axes that are wanted afterwards.
+
+    `sharding` is that of the result; where there is none, operands say how it is split.
+    """
     terms = [take_diagonals(n, x) for n, x in terms]
     if len(terms) == 1:
         return sum_unwanted(*terms[0], wanted)
@@ -224,15 +239,10 @@ def contract_terms(
         a, x, b, y, name = b, y, a, x, swapped
     axes = [[n.index(s) for s in summed] for n in (a, b)]
     places = [[n.index(s) for s in batch] for n in (a, b)]
-    return name, contract(
-        "einsum",
-        x,
-        y,
-        tuple(axes),
-        tuple(places),
-        precision,
-        preferred,  # type: ignore[arg-type]
-    )
+    if sharding is not None:
+        sharding = permute_spec(sharding, [result.index(s) for s in name])
+    out = contract("einsum", x, y, tuple(axes), tuple(places), precision, preferred, sharding)
+    return name, out
 
 
 def drop_repeated(a: str, x: Any, b: str, y: Any) -> tuple[str, Any]:

@@ -18,7 +18,8 @@ from weft.core.aval import HOST_TYPES, ShapedArray, is_masked, not_array_error, 
 from weft.core.source import trim_traceback
 from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError, TracerError
-from weft.lax.values import put_on_device, sharding_like
+from weft.lax.values import put_like, put_on_device
+from weft.mesh.typed import resolve_sharding
 from weft.numpy.fused import fused
 from weft.numpy.promotion import (
     NUMBERS,
@@ -43,7 +44,8 @@ DEVICE = """
 
     Args:
       device: a Device or a Sharding to put the array on.
-      out_sharding: accepted, and without effect.
+      out_sharding: how it is split over explicit axes of a mesh: a spec over the mesh in scope,
+        or a NamedSharding. Without one it is whole on all devices of a mesh in scope.
     """
 
 MOST_AXES = 64  # as in NumPy
@@ -81,7 +83,7 @@ def array(
 
     Python numbers in lists become 32-bit unless enable_x64 is on; a lone one stays weakly typed.
     The array never shares memory that can be written to.
-    `device` is as in `zeros`, and `out_sharding` has no effect.
+    `device` and `out_sharding` are as in `zeros`.
 
     >>> jnp.array([[1, 2], [3, 4]])
     Array([[1, 2],
@@ -101,7 +103,7 @@ def array(
     if ndmin and check_integer("array", "ndmin", ndmin, most=MOST_AXES) > x.ndim:
         dims = range(ndmin - x.ndim, ndmin)
         x = broadcast_in_dim(x, (1,) * (ndmin - x.ndim) + x.shape, dims)
-    return put_on_device(x, device)
+    return put_on_device(x, device, out_sharding, "array")
 
 
 def asarray(
@@ -114,15 +116,15 @@ def asarray(
     out_sharding: ShardingLike = None,
 ) -> Array:
     """As `array`, but an array of the right dtype is given back as it is.
-    `device` is as in `zeros`, and `out_sharding` has no effect.
+    `device` and `out_sharding` are as in `zeros`.
 
     >>> jnp.asarray([1.0, 2.0])
     Array([1., 2.], dtype=float32)
     """
-    if type(a) is ArrayImpl and dtype is None and not copy and device is None:
+    if type(a) is ArrayImpl and dtype is None and not copy and device is out_sharding is None:
         return require_alive(a)
     try:
-        return array(a, dtype, bool(copy), order, device=device)
+        return array(a, dtype, bool(copy), order, device=device, out_sharding=out_sharding)
     except Exception as error:
         error.__traceback__ = trim_traceback(error.__traceback__)
         raise
@@ -338,20 +340,21 @@ def fill_array(shape: tuple[int, ...], value: Any, dtype: np.dtype | None) -> An
         ) from None
 
 
-def write_constant(op: str, shape: Any, value: Any, dtype: np.dtype, device: Any) -> Any:
-    """An array of zeros or ones."""
+def write_constant(op: str, shape: Any, value: Any, dtype: Any, out_sharding: Any = None) -> Any:
+    """An array of zeros or ones; of zeros split so, which may be terms of a sum."""
     shape = shape_of(op, shape)
     if dtype == dtypes.float0:  # NumPy's, for there is no array of it
         return np.zeros(shape, dtype)
+    if out_sharding is not None and value == 0:
+        sharding = resolve_sharding(op, out_sharding, len(shape))
+        return layout.fill(shape, value, dtype, sharding)
     of_numpy = isinstance(dtype, np.dtype)  # and no extended one
     if of_numpy and is_written_by_host(shape):
         host = np.zeros(shape, dtype) if value == 0 else np.ones(shape, dtype)
-        x = array_from_host(host, False)
-    elif of_numpy and current.trace is EVAL:
-        x = fill_array(shape, np.zeros((), dtype) + dtype.type(value), None)
-    else:
-        x = layout.full(shape, value, dtype)
-    return put_on_device(x, device)
+        return array_from_host(host, False)
+    if of_numpy and current.trace is EVAL:
+        return fill_array(shape, np.zeros((), dtype) + dtype.type(value), None)
+    return layout.full(shape, value, dtype)
 
 
 def make_constant(name: str, value: int, doc: str) -> Callable:
@@ -370,7 +373,8 @@ def make_constant(name: str, value: int, doc: str) -> Callable:
                 f"{dtype!r}. Hint: jnp.{name}(({shape!r}, {dtype!r}))."
             )
         dtype = dtypes.default_float() if dtype is None else dtypes.check_user_dtype(dtype, name)
-        return write_constant(name, shape, value, dtype, device)
+        x = write_constant(name, shape, value, dtype, out_sharding if device is None else None)
+        return put_on_device(x, device, out_sharding, name)
 
     return name_function(fun, name, doc + DEVICE)
 
@@ -398,7 +402,7 @@ def full(
 ) -> Array:
     """An array of one value, which may be an array that broadcasts to the shape.
 
-    `device` is as in `zeros`, and `out_sharding` has no effect.
+    `device` and `out_sharding` are as in `zeros`.
     """
     shape = shape_of("full", shape)
     fill_value = as_operand("full", fill_value)
@@ -408,8 +412,10 @@ def full(
     if type(fill_value) in NUMBERS and is_written_by_host(shape):
         weak = dtype is None and type(fill_value) is not bool
         host = np.asarray(fill_value, dtype or dtypes.python_scalar_dtype(fill_value))
-        return put_on_device(array_from_host(np.full(shape, host), weak), device)
-    return put_on_device(fill_array(shape, fill_value, dtype), device)
+        x = array_from_host(np.full(shape, host), weak)
+    else:
+        x = fill_array(shape, fill_value, dtype)
+    return put_on_device(x, device, out_sharding, "full")
 
 
 def find_shape_and_dtype(op: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, Any, bool]:
@@ -437,8 +443,9 @@ def make_constant_like(name: str, value: int, doc: str) -> Callable:
         out_sharding: ShardingLike = None,
     ) -> Array:
         shape, dtype, weak = find_shape_and_dtype(name, a, dtype, shape)
-        x = write_constant(name, shape, value, dtype, sharding_like(a, shape, device))
-        return ops.convert(x, dtype, True) if weak else x
+        x = write_constant(name, shape, value, dtype)
+        x = ops.convert(x, dtype, True) if weak else x
+        return put_like(x, a, device, out_sharding, name)
 
     return name_function(fun, name, doc + DEVICE)
 
@@ -459,9 +466,8 @@ def empty_like(
     device: DeviceLike = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Zeros in the shape and dtype of `prototype`; arguments as in `zeros_like`, also
-    `out_sharding`, which has no effect."""
-    return zeros_like(prototype, dtype, shape, device=device)
+    """Zeros in the shape and dtype of `prototype`; arguments as in `zeros_like`."""
+    return zeros_like(prototype, dtype, shape, device=device, out_sharding=out_sharding)
 
 
 def full_like(
@@ -475,12 +481,12 @@ def full_like(
 ) -> Array:
     """One value in the shape and dtype of `a`; the value may broadcast to the shape.
 
-    `device` is as in `zeros`, and `out_sharding` has no effect.
+    `device` and `out_sharding` are as in `zeros`.
     """
     shape, dtype, weak = find_shape_and_dtype("full_like", a, dtype, shape)
-    device = sharding_like(a, shape, device)
-    x = put_on_device(fill_array(shape, as_operand("full_like", fill_value), dtype), device)
-    return ops.convert(x, dtype, True) if weak else x
+    x = fill_array(shape, as_operand("full_like", fill_value), dtype)
+    x = ops.convert(x, dtype, True) if weak else x
+    return put_like(x, a, device, out_sharding, "full_like")
 
 
 # --- at regular steps -----------------------------------------------------------------------
@@ -513,7 +519,7 @@ def arange(
     """Numbers from `start` (0 unless given) up to but without `stop`, `step` apart.
 
     The arguments must be known now: their values decide the shape.
-    `device` is as in `zeros`, and `out_sharding` has no effect.
+    `device` and `out_sharding` are as in `zeros`.
 
     >>> jnp.arange(2, 10, 3)
     Array([2, 5, 8], dtype=int32)
@@ -524,7 +530,7 @@ def arange(
     if start is None:
         raise TypeError("arange: must be given where to stop; got None. Hint: jnp.arange(3).")
     if isinstance(start, SymbolicSize) or isinstance(stop, SymbolicSize):
-        return count_symbolic(start, stop, step, dtype)
+        return put_on_device(count_symbolic(start, stop, step, dtype), device, out_sharding)
     if stop is None:
         start, stop = type(start)(0), start
     given = [x for x in (start, stop, step) if x is not None]
@@ -541,7 +547,7 @@ def arange(
     if not all(map(math.isfinite, given)):
         raise ValueError(f"arange: arguments must be finite; got {given}.")
     size = max(0, math.ceil((stop - start) / (1 if step is None else step)))
-    return put_on_device(count_up(size, start, step, found), device)
+    return put_on_device(count_up(size, start, step, found), device, out_sharding, "arange")
 
 
 def count_symbolic(start: Any, stop: Any, step: Any, dtype: Any) -> Any:

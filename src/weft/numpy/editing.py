@@ -24,6 +24,7 @@ from weft.primitives.checks import check_inside
 from weft.primitives.elementwise import convert
 from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
+from weft.primitives.reshard import compute_freely
 from weft.xla.array import ArrayImpl, host_view
 from weft.xla.typing import Array, ArrayLike, Shape, ShardingLike
 
@@ -57,11 +58,15 @@ def repeat(
     """Each element along an axis several times; with axis=None of the flattened array.
 
     Where `repeats` is traced, `total_repeat_length` gives the length of the result: what is beyond
-    is cut off, what is missing filled with the last element. `out_sharding` has no effect.
+    is cut off, what is missing filled with the last element. `out_sharding` says how the
+    result is split over explicit axes of a mesh.
 
     >>> jnp.repeat(jnp.array([1, 2]), jnp.array([1, 3]))
     Array([1, 2, 2, 2], dtype=int32)
     """
+    if out_sharding is not None:
+        how = {"axis": axis, "total_repeat_length": total_repeat_length}
+        return compute_freely("repeat", out_sharding, repeat, a, repeats, **how)
     a = as_array(a, "repeat")
     if axis is None:
         a, axis = lax.reshape(a, (a.size,)), 0

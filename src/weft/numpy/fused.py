@@ -6,6 +6,7 @@ Under a transformation the same function runs operation by operation, as written
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,7 +41,7 @@ def kernel_for(
     NotForKernel where one of these is no array or number, or where `fun` needs to know its value.
     Leaves that `donated` counts must be arrays that nobody else holds.
     """
-    code = fun.__code__
+    code = inspect.unwrap(fun).__code__
     parameters = code.co_varnames[: code.co_argcount]
     marked = Marked(tuple([i for i, n in enumerate(parameters) if n in static]), tuple(static))
     spec = JitSpec(name, donated)

@@ -30,6 +30,7 @@ from weft.primitives import layout
 from weft.primitives.families import as_sequence, check_integer
 from weft.primitives.indexing import ScatterDimensionNumbers, scatter_add
 from weft.primitives.layout import literal
+from weft.primitives.reshard import compute_freely
 from weft.xla.array import host_view, put
 from weft.xla.typing import Array, ArrayLike, ShardingLike
 
@@ -75,8 +76,8 @@ def bincount(
     """How often each of 0, 1, 2, ... occurs in a vector of integers, or the sums of their weights.
 
     The result reaches to the largest, and is `minlength` long at least; `length`, needed under jit,
-    fixes it, and larger numbers are left out. Negative numbers count as 0. `out_sharding` has no
-    effect.
+    fixes it, and larger numbers are left out. Negative numbers count as 0. `out_sharding` says
+    how the result is split over explicit axes of a mesh.
 
     >>> jnp.bincount(jnp.array([1, 3, 1]))
     Array([0, 2, 0, 1], dtype=int32)
@@ -97,7 +98,8 @@ def bincount(
     length = check_integer("bincount", "length", length)
     if length < 0:
         raise ValueError(f"bincount: length must not be negative; got {length}.")
-    return count_occurrences(x, weights, length)
+    args = x, weights, length
+    return compute_freely("bincount", out_sharding, count_occurrences, *args)
 
 
 @fused(static=("length",), name="bincount")

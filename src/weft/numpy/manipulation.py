@@ -17,12 +17,14 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, not_array_error, typeof
 from weft.core.trace import Tracer
 from weft.errors import ShapeError
+from weft.mesh.typed import resolve_sharding
 from weft.numpy import promotion
 from weft.numpy.fused import fused
 from weft.primitives import layout, slicing
 from weft.primitives.dynamic_slicing import dynamic_slice
 from weft.primitives.elementwise import add, convert, rem, sub
 from weft.primitives.families import as_sequence, check_integer
+from weft.primitives.reshard import lay_out
 from weft.util import SymbolicSize
 from weft.xla.array import ARRAYS, put
 from weft.xla.typing import Array, ArrayLike, Axes, DTypeLike, Shape, ShardingLike
@@ -102,7 +104,8 @@ def reshape(
 ) -> Array:
     """Give an array another shape of equal size; one size may be -1.
 
-    `order` is "C" (row-major) or "F" (column-major). `out_sharding` has no effect.
+    `order` is "C" (row-major) or "F" (column-major). `out_sharding` says how
+    the result is split over explicit axes of a mesh.
 
     >>> jnp.reshape(jnp.arange(6), (2, -1))
     Array([[0, 1, 2],
@@ -113,18 +116,20 @@ def reshape(
     if order == "F":
         axes = tuple(range(a.ndim))[::-1]
         back = tuple(range(len(sizes)))[::-1]
-        return layout.transpose(layout.reshape(layout.transpose(a, axes), sizes[::-1]), back)
+        a = layout.reshape(layout.transpose(a, axes), sizes[::-1])
+        return lay_out("reshape", layout.transpose(a, back), out_sharding)
     if order != "C":
         error = NotImplementedError if order in ("A", "K") else ValueError
         raise error(f'reshape: order must be "C" or "F"; got {order!r}.')
     if sizes == a.aval.shape:
-        return a
-    return layout.reshape_p.apply(a, new_sizes=sizes, dimensions=None, sharding=None)[0]
+        return lay_out("reshape", a, out_sharding)
+    sharding = resolve_sharding("reshape", out_sharding, len(sizes), a)
+    return layout.reshape_p.apply(a, new_sizes=sizes, dimensions=None, sharding=sharding)[0]
 
 
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike = None) -> Array:
-    """All elements along one axis; `out_sharding` has no effect."""
-    return reshape(promotion.as_array(a, "ravel"), (-1,), order)
+    """All elements along one axis; `out_sharding` is as in `reshape`."""
+    return reshape(promotion.as_array(a, "ravel"), (-1,), order, out_sharding=out_sharding)
 
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
@@ -258,7 +263,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: ShardingLike = None) -> Array:
     """Repeat an array along new axes in front and along axes of size 1, to `shape`.
 
-    `out_sharding` has no effect.
+    `out_sharding` says how the result is split over explicit axes of a mesh.
     """
     if type(array) not in promotion.NUMBERS:
         array = promotion.as_array(array, "broadcast_to")
@@ -272,7 +277,8 @@ def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: ShardingLike =
         )
     if type(array) in promotion.NUMBERS and not sizes:
         return put(array)
-    return layout.broadcast_in_dim(array, sizes, range(before, len(sizes)))
+    dims = range(before, len(sizes))
+    return layout.broadcast_in_dim(array, sizes, dims, out_sharding=out_sharding)
 
 
 def broadcast_arrays(*args: Any) -> list[Array]:

@@ -120,7 +120,8 @@ def reshape_array(
     self: Any, *shape: Any, order: str = "C", out_sharding: ShardingLike = None
 ) -> Array:
     """The same elements under another shape: x.reshape(2, 3) or x.reshape((2, 3))."""
-    return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape, order)
+    sizes = shape[0] if len(shape) == 1 else shape
+    return manipulation.reshape(self, sizes, order, out_sharding=out_sharding)
 
 
 def itemsize(self: Any) -> int:

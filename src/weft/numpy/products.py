@@ -12,6 +12,8 @@ from typing import Any
 
 from weft import dtypes
 from weft.errors import ShapeError
+from weft.mesh.sharding import NamedSharding
+from weft.mesh.typed import resolve_sharding
 from weft.numpy.fused import fused
 from weft.numpy.promotion import (
     as_array,
@@ -41,10 +43,12 @@ def contract(
     batch: tuple[Sequence[int], Sequence[int]] = ((), ()),
     precision: Any = None,
     preferred: Any = None,
+    sharding: NamedSharding | None = None,
 ) -> Any:
     """Sum products over contracting axes: batch axes first, then x's others, then y's.
 
-    The result is in the promoted dtype unless `preferred` says another.
+    The result is in the promoted dtype unless `preferred` says another, and split as operands are
+    unless `sharding` says.
     """
     if preferred is None:
         preferred = plan_promotion(op, (kind_of(op, x), kind_of(op, y)), shaped=False).dtype
@@ -63,7 +67,7 @@ def contract(
         dimension_numbers=((tuple(cx), tuple(cy)), (tuple(bx), tuple(by))),
         precision=canonical_precision(op, precision),
         preferred_element_type=preferred,
-        out_sharding=None,
+        out_sharding=sharding,
     )[0]
 
 
@@ -81,7 +85,9 @@ def dot(
     Args:
       precision: how exactly to multiply, a `lax.Precision` or its name; None is the default.
       preferred_element_type: the dtype to add in and of the result; None is that of the operands.
-      out_sharding: has no effect.
+      out_sharding: how the result is split over explicit axes of a mesh: a spec over the mesh in
+        scope, or a NamedSharding. It has to be given where the axis that is summed over is split
+        in both operands; with P(..., unreduced={axis}) each device keeps a term of the sum.
 
     >>> jnp.dot(jnp.arange(3), jnp.arange(3))
     Array(5, dtype=int32)
@@ -90,7 +96,9 @@ def dot(
     axes: Any = ((), ())
     if x.ndim and y.ndim:
         axes = ((x.ndim - 1,), (max(y.ndim - 2, 0),))
-    return contract("dot", x, y, axes, ((), ()), precision, preferred_element_type)
+    rank = x.ndim + y.ndim - 2 * len(axes[0])
+    sharding = resolve_sharding("dot", out_sharding, rank, x, y)
+    return contract("dot", x, y, axes, ((), ()), precision, preferred_element_type, sharding)
 
 
 @fused(static=STATIC)
@@ -104,7 +112,7 @@ def matmul(
 ) -> Array:
     """The matrix product `a @ b`, for each place along leading axes, which broadcast.
 
-    `precision` and `preferred_element_type` are as in `dot`; `out_sharding` has no effect.
+    `precision`, `preferred_element_type` and `out_sharding` are as in `dot`.
 
     >>> (jnp.ones((5, 2, 3)) @ jnp.ones((3, 4))).shape
     (5, 2, 4)
@@ -116,13 +124,15 @@ def matmul(
             f"matmul: operands must have at least one axis; got {x.aval}, {y.aval}. "
             "Hint: a * b for a scalar."
         )
+    rank = max(nx, ny, 2) - (nx == 1) - (ny == 1)
+    sharding = resolve_sharding("matmul", out_sharding, rank, x, y)
     if nx <= 2 and ny <= 2:
         axes = ((nx - 1,), (max(ny - 2, 0),))
-        return contract("matmul", x, y, axes, ((), ()), precision, preferred_element_type)
-    return matmul_batched(x, y, precision, preferred_element_type)
+        return contract("matmul", x, y, axes, ((), ()), precision, preferred_element_type, sharding)
+    return matmul_batched(x, y, precision, preferred_element_type, sharding)
 
 
-def matmul_batched(x: Any, y: Any, precision: Any, preferred: Any) -> Any:
+def matmul_batched(x: Any, y: Any, precision: Any, preferred: Any, sharding: Any) -> Any:
     """matmul with leading axes: those that only one operand has are free, not repeated."""
     layout = plan_matmul(x.shape, y.shape)
     if layout is None:
@@ -132,8 +142,16 @@ def matmul_batched(x: Any, y: Any, precision: Any, preferred: Any) -> Any:
         x = squeeze(x, drop_x)
     if drop_y:
         y = squeeze(y, drop_y)
-    out = contract("matmul", x, y, contracting, batch, precision, preferred)
+    if permutation is not None and sharding is not None:
+        sharding = permute_spec(sharding, inverse_permutation(permutation))
+    out = contract("matmul", x, y, contracting, batch, precision, preferred, sharding)
     return out if permutation is None else transpose(out, permutation)
+
+
+def permute_spec(sharding: NamedSharding, axes: Sequence[int]) -> NamedSharding:
+    """The sharding of values whose axis k is axis axes[k] of those that `sharding` is of."""
+    entries = [sharding.spec.axes(i) for i in axes]
+    return sharding.with_spec(sharding.spec.update(partitions=entries))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -234,7 +252,7 @@ def tensordot(
 ) -> Array:
     """The sum of products over a's last `axes` axes and b's first, or over two lists of axes.
 
-    `precision` and `preferred_element_type` are as in `dot`; `out_sharding` has no effect.
+    `precision`, `preferred_element_type` and `out_sharding` are as in `dot`.
 
     >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=1).shape
     (2, 4)
@@ -253,16 +271,21 @@ def tensordot(
                 f"got {axes!r}."
             )
         axes = tuple(pair)
-    return tensordot_axes(a, b, axes, precision, preferred_element_type)
+    return tensordot_axes(a, b, axes, precision, preferred_element_type, out_sharding)
 
 
 def is_iterable(x: Any) -> bool:
     return hasattr(x, "__iter__") and getattr(x, "ndim", 1) != 0
 
 
-@fused(static=("axes", "precision", "preferred_element_type"), name="tensordot")
+@fused(static=("axes", *STATIC), name="tensordot")
 def tensordot_axes(
-    a: Any, b: Any, axes: Any, precision: Any = None, preferred_element_type: Any = None
+    a: Any,
+    b: Any,
+    axes: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """`tensordot`, its axes in one form."""
     x, y = as_array(a, "tensordot"), as_array(b, "tensordot")
@@ -278,7 +301,9 @@ def tensordot_axes(
             [axis_of("tensordot", i, x.ndim) for i in axes[0]],
             [axis_of("tensordot", i, y.ndim) for i in axes[1]],
         )
-    return contract("tensordot", x, y, pairs, ((), ()), precision, preferred_element_type)
+    rank = x.ndim + y.ndim - 2 * len(pairs[0])
+    sharding = resolve_sharding("tensordot", out_sharding, rank, x, y)
+    return contract("tensordot", x, y, pairs, ((), ()), precision, preferred_element_type, sharding)
 
 
 def contract_last(

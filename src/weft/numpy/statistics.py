@@ -28,6 +28,7 @@ from weft.numpy.reductions import all, any, argmax, average, broadcast_weights, 
 from weft.numpy.reductions import min as least
 from weft.primitives import elementwise as ops
 from weft.primitives.layout import literal
+from weft.primitives.reshard import compute_freely
 from weft.util import check_option, name_function
 from weft.xla.array import ArrayImpl
 from weft.xla.typing import Array, ArrayLike, Axis, DTypeLike, ShardingLike
@@ -147,9 +148,10 @@ def percentile(
     weights: ArrayLike | None = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """As quantile, with q in percent. `out_sharding` has no effect."""
+    """As quantile, with q in percent, split over explicit axes of a mesh as `out_sharding` says."""
     check_fresh("percentile", out, overwrite_input)
-    return find_quantiles("percentile", a, q, 100, axis, method, keepdims, weights, False)
+    find = lambda a, q, w: find_quantiles("percentile", a, q, 100, axis, method, keepdims, w, False)
+    return compute_freely("percentile", out_sharding, find, a, q, weights)
 
 
 def make_median(name: str, skip_nan: bool, doc: str) -> Callable:

@@ -36,6 +36,7 @@ from weft.numpy.index_plans import (
 from weft.numpy.promotion import NUMBERS, as_array, axis_of, promote_operands
 from weft.primitives import dynamic_slicing, layout, slicing
 from weft.primitives.elementwise import convert
+from weft.primitives.reshard import compute_freely
 from weft.util import check_option
 from weft.xla.array import ARRAYS, ArrayImpl
 from weft.xla.eager import EVAL
@@ -398,8 +399,9 @@ class Places:
     Every method takes these keywords. `mode` says what becomes of places out of bounds: "drop" or
     "fill" ignores writes and reads `fill_value`, "clip" moves them inside, "promise_in_bounds" says
     there are none; by default a number that is out raises, and computed indices that are out are
-    ignored by writes and clamped by reads. `indices_are_sorted` and `unique_indices` promise what
-    they say. `wrap_negative_indices=False` takes negative places to be out of bounds.
+    ignored by writes and clamped by reads. `out_sharding` says how the result is split over
+    explicit axes of a mesh. `indices_are_sorted` and `unique_indices` promise what they say.
+    `wrap_negative_indices=False` takes negative places to be out of bounds.
 
     >>> x = jnp.array([1.0, 2.0, 3.0])
     >>> x.at[0].set(9.0)
@@ -445,7 +447,8 @@ class Places:
             unique_indices,
             wrap_negative_indices,
         )
-        return indexing.getitem_with(self.array, self.index, how)
+        read = lambda x, index: indexing.getitem_with(x, index, how)
+        return compute_freely("x.at[...].get", out_sharding, read, self.array, self.index)
 
     def apply(
         self,
@@ -477,6 +480,12 @@ def make_writer(name: str, op: str, doc: str) -> Callable:
         wrap_negative_indices: bool = True,
     ) -> Array:
         x = self.array
+        if out_sharding is not None:
+            flags = indices_are_sorted, unique_indices, wrap_negative_indices
+            how = indexing.read_keywords(x.aval, mode, None, *flags)
+            write = lambda x, index, values: update_places(x, index, op, values, how, None)
+            label = f"x.at[...].{op}"
+            return compute_freely(label, out_sharding, write, x, self.index, values)
         if mode is None and wrap_negative_indices and not indices_are_sorted and not unique_indices:
             return update_places(x, self.index, op, values, indexing.PLAIN, None)
         how = indexing.read_keywords(

@@ -14,11 +14,13 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Axes, Linear
 from weft.errors import DtypeError, ShapeError
+from weft.mesh.typed import resolve_sharding, typed_as
 from weft.primitives import dot, layout
 from weft.primitives.channelwise import lower_channelwise
 from weft.primitives.elementwise import eq
 from weft.primitives.expr import Expr
 from weft.primitives.families import check_integer, index_pairs, index_tuple
+from weft.primitives.reshard import hide_layout, insert_axis, reshard_p, sharding_of_cotangent
 from weft.primitives.window import count_places, dilated_size, pad_pairs
 from weft.xla.hlo import bools, i64s, pairs
 from weft.xla.typing import Array, ArrayLike, DTypeLike
@@ -134,17 +136,19 @@ class ConvGeneralDilated(dot.Bilinear):
 
     name = "conv_general_dilated"
 
-    def abstract_eval(self, lhs, rhs, *, preferred_element_type, **params):
+    def abstract_eval(self, lhs, rhs, *, preferred_element_type, out_sharding=None, **params):
         if lhs.dtype != rhs.dtype:
             raise DtypeError(f"{self.name}: operands must have equal dtypes; got {lhs}, {rhs}.")
         shape = result_shape(lhs, rhs, **params)
         _, (dtype, weak) = dot.product_dtype(self.name, lhs, rhs, preferred_element_type)
-        return [ShapedArray(shape, dtype, weak)]
+        return [typed_as(ShapedArray(shape, dtype, weak), out_sharding)]
 
     def label_axes(self, avals, outs, *, dimension_numbers, feature_group_count, **params):
         lhs, rhs, out = dimension_numbers
         rows = [[None] * a.ndim for a in (*avals, *outs)]
         whole = feature_group_count > 1 or params["batch_group_count"] > 1
+        for i, j in zip(lhs[2:], out[2:], strict=True):
+            rows[0][i] = rows[2][j] = i
         if not whole:
             rows[0][lhs[1]] = rows[1][rhs[1]] = "in"
             rows[1][rhs[0]] = rows[2][out[1]] = "out"
@@ -191,16 +195,27 @@ class ConvGeneralDilated(dot.Bilinear):
         else:
             solve = lhs_cotangent if side == 0 else rhs_cotangent
             dtype, _ = dot.common_dtype(self.name, typeof(other), typeof(ct))
+            params["out_sharding"] = sharding_of_cotangent(x.aval, (ct, other))
             g = solve(
                 layout.convert(ct, dtype), layout.convert(other, dtype), x.aval.shape, **params
             )
         g = layout.convert(g, x.aval.dtype)
         return [g, None] if side == 0 else [None, g]
 
-    def batch(self, axis, args, dims, **params):
+    def batch(self, axis, args, dims, *, out_sharding, **params):
         """A mapped axis of lhs joins its batches, of rhs its features; one of both is a group."""
         if axis.size == 0:
             return [layout.zeros(self.empty_type(args, dims, params))], [0]
+        if out_sharding is None:
+            return self.batch_groups(axis, args, dims, out_sharding=None, **params)
+        free = map(hide_layout, args)
+        (out,), (at,) = self.batch_groups(axis, free, dims, out_sharding=None, **params)
+        x, d = next((x, d) for x, d in zip(args, dims, strict=True) if d is not None)
+        to = insert_axis(out_sharding, at, x, d, axis.spmd)
+        return reshard_p.apply(out, dst_sharding=to, free="operand"), [at]
+
+    def batch_groups(self, axis, args, dims, **params):
+        """`batch`, where operands say how the result is split."""
         (lhs, rhs), (i, j), numbers = args, dims, params["dimension_numbers"]
         features, batches = params["feature_group_count"], params["batch_group_count"]
         if j is None:
@@ -468,7 +483,7 @@ def conv_general_dilated(
 
     `padding` is "SAME", "SAME_LOWER", "VALID" or (low, high) pairs, negative ones cut. Strings are
     not for `lhs_dilation`: use `conv_transpose`. `dimension_numbers` is described at
-    `conv_dimension_numbers`. `out_sharding` is taken so that calls carry over from JAX.
+    `conv_dimension_numbers`. `out_sharding` is as in `dot_general`.
 
     >>> from weft.primitives.layout import full
     >>> x, k = full((1, 8, 8, 3), 1, "float32"), full((3, 3, 3, 5), 1, "float32")
@@ -508,7 +523,7 @@ def conv_general_dilated(
         batch_group_count=check_integer(op, "batch_group_count", batch_group_count),
         precision=dot.canonical_precision(op, precision),
         preferred_element_type=preferred_element_type,
-        out_sharding=None,
+        out_sharding=resolve_sharding(op, out_sharding, x.ndim, lhs, rhs),
     )[0]
 
 

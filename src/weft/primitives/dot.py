@@ -22,7 +22,13 @@ from weft.options import config
 from weft.primitives import layout
 from weft.primitives.elementwise import add, bitwise_and, convolve_terms, le, lt, select, sub
 from weft.primitives.families import check_parameter, index_tuple, shift_axes
-from weft.primitives.reshard import insert_axis, read_spec, sharding_of_cotangent, show_spec
+from weft.primitives.reshard import (
+    compute_freely,
+    insert_axis,
+    read_spec,
+    sharding_of_cotangent,
+    show_spec,
+)
 from weft.util import inverse_permutation
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
@@ -541,12 +547,11 @@ def ragged_dot(
     """Multiply each group of rows of `lhs` (m, k) by its own matrix of `rhs` (g, k, n).
 
     The first group_sizes[0] rows are the first group, and so on; rows after the last group give 0.
-    Costs g products of the whole of `lhs`.
+    Costs g products of the whole of `lhs`. `out_sharding` is as in `dot_general`.
     """
     numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
-    return ragged_dot_general(
-        lhs, rhs, group_sizes, numbers, precision, preferred_element_type, group_offset
-    )
+    how = numbers, precision, preferred_element_type, group_offset, out_sharding
+    return ragged_dot_general(lhs, rhs, group_sizes, *how)
 
 
 def ragged_dot_general(
@@ -565,8 +570,12 @@ def ragged_dot_general(
     is contracted, each group is summed by itself, and the result has an axis of groups in front.
     Where it is a batch axis, groups make no difference. `group_sizes` is (g,), or (..., g) with the
     axes of `lhs` outside the ragged one: batch axes, and those of its kind before it.
+    `out_sharding` is as in `dot_general`.
     """
     op = "ragged_dot_general"
+    if out_sharding is not None:
+        how = ragged_dot_dimension_numbers, precision, preferred_element_type, group_offset
+        return compute_freely(op, out_sharding, ragged_dot_general, lhs, rhs, group_sizes, *how)
     pairs, ragged, group = check_parameter(
         op, "ragged_dot_dimension_numbers", ragged_dot_dimension_numbers,
         "a RaggedDotDimensionNumbers", lambda ns: (ns[0], index_tuple(ns[1]), index_tuple(ns[2])),

@@ -23,6 +23,7 @@ from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives import elementwise, families, layout
 from weft.primitives.constant import stage_whole
 from weft.primitives.expr import Expr, scalar
+from weft.primitives.reshard import compute_freely, sharding_of_cotangent
 from weft.primitives.slicing import stack
 from weft.util import has_symbolic_size, min_size
 from weft.xla.hlo import bool_text, i64s
@@ -219,8 +220,7 @@ class Gather(Primitive):
         return [ShapedArray(shape, x.dtype, x.weak_type)]
 
     def label_axes(self, avals, outs, *, dimension_numbers, slice_sizes, **params):
-        x, indices = avals
-        dims = dimension_numbers
+        (x, indices), dims = avals, dimension_numbers
         windows = window_axes(x.ndim, dims.collapsed_slice_dims, dims.operand_batching_dims)
         return Axes(*families.label_windows(x, indices, outs[0], dims, windows, slice_sizes))
 
@@ -257,8 +257,14 @@ class Gather(Primitive):
         return outs, self.apply(tangents[0], primals[1], **{**params, "fill_value": fill})
 
     def transpose(self, cts, x, indices, *, dimension_numbers, slice_sizes, fill_value, **params):
-        dims = ScatterDimensionNumbers(*dimension_numbers)
-        return [scatter_add(layout.zeros(x.aval), indices, cts[0], dims, **params), None]
+        dims, (ct,) = ScatterDimensionNumbers(*dimension_numbers), cts
+        add = lambda *operands: scatter_add(*operands, dims, **params)
+        how = {"dimension_numbers": dimension_numbers, "slice_sizes": slice_sizes}
+        (row,) = self.label_axes((x.aval, typeof(indices)), (typeof(ct),), **how).results
+        lies, to = typeof(ct).sharded, None
+        if lies and any(type(d) is str and names for d, names in zip(row, lies.entries)):
+            to = sharding_of_cotangent(x.aval, (ct,))  # the compiler sums what devices add up
+        return [compute_freely(self.name, to, add, layout.zeros(x.aval), indices, ct), None]
 
     def batch(self, axis, args, dims, *, dimension_numbers, slice_sizes, **params):
         (x, indices), (d, index_d), nums = args, dims, dimension_numbers

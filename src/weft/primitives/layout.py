@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -18,17 +18,14 @@ from weft.core.primitive import Axes, Primitive, Zero
 from weft.core.trace import typed_value
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
-from weft.mesh.typed import resolve_sharding, typed_as
+from weft.mesh.typed import check_terms, resolve_sharding, typed_as
 from weft.options import x64_cell
 from weft.primitives import families
-from weft.primitives.reshard import Placed, insert_axis, sharding_of_cotangent
-from weft.pytrees import flatten, unflatten
+from weft.primitives.reshard import Placed, insert_axis, lay_out, sharding_of_cotangent
 from weft.util import SymbolicSize, inverse_permutation
 from weft.xla.array import array_of_type, put, require_alive
 from weft.xla.hlo import i64s
 from weft.xla.typing import Array, ArrayLike, DTypeLike
-
-Value = TypeVar("Value")
 
 # The Python type of literals of a dtype in a program, without 64-bit types and with them.
 _LITERAL_TYPES: tuple[dict[np.dtype, type], ...] = tuple(
@@ -216,13 +213,18 @@ def broadcast_in_dim(
                 f"operand; got {tuple(broadcast_dimensions)} for {typeof(operand)}."
             )
         return require_alive(operand)
+    sharding = resolve_sharding("broadcast_in_dim", out_sharding, len(shape), operand)
+    if sharding is not None and sharding.spec.unreduced:
+        check_terms(
+            "broadcast_in_dim", typeof(operand), typed_as(ShapedArray(shape, bool), sharding)
+        )
     return broadcast_in_dim_p.apply(
         operand,
         shape=shape,
         broadcast_dimensions=families.index_tuple(
             broadcast_dimensions, "broadcast_in_dim", "broadcast_dimensions"
         ),
-        sharding=resolve_sharding("broadcast_in_dim", out_sharding, len(shape), operand),
+        sharding=sharding,
     )[0]
 
 
@@ -364,9 +366,12 @@ def full_like(
     return fill(shape, fill_value, dtype)
 
 
-def empty(shape: Sequence[int], dtype: DTypeLike | None = None) -> Array:
+def empty(
+    shape: Sequence[int], dtype: DTypeLike | None = None, *, out_sharding: Any = None
+) -> Array:
     """An array whose contents do not matter: zeros."""
-    return full(shape, 0, dtypes.default_float() if dtype is None else dtype)
+    x = full(shape, 0, dtypes.default_float() if dtype is None else dtype)
+    return lay_out("empty", x, out_sharding)
 
 
 def zeros(aval: ShapedArray) -> Any:
@@ -391,37 +396,52 @@ class ReduceSum(families.LinearPrimitive, families.OverAxes):
 
     name = "reduce_sum"
 
-    def abstract_eval(self, x, *, axes):
+    def abstract_eval(self, x, *, axes, **params):
         families.check_axes(self.name, axes, x.ndim)
         if dtypes.is_bool(x.dtype):
             raise DtypeError(
                 f"{self.name}: needs numbers; got {x}. Hint: x.astype(int) counts the true ones."
             )
-        return [ShapedArray(families.drop_axes(x.shape, axes), x.dtype, x.weak_type)]
+        out = ShapedArray(families.drop_axes(x.shape, axes), x.dtype, x.weak_type)
+        return [typed_as(out, params.get("out_sharding"))]
 
-    def lower(self, hlo, x, *, axes):
+    def lower(self, hlo, x, *, axes, **params):
         (out,) = self.type_of((x.aval,), {"axes": axes})
         cell = ShapedArray((), x.aval.dtype)
         add = hlo.scalar_block("add", cell)
         zero = hlo.constant(0, cell)
         return hlo.op("stablehlo.reduce", [x, zero], [out], [add], dimensions=i64s(axes))
 
-    def transpose(self, cts, x, *, axes):
+    def transpose(self, cts, x, *, axes, **params):
         kept = tuple(i for i in range(x.aval.ndim) if i not in axes)
         out_sharding = sharding_of_cotangent(x.aval)
         return [broadcast_in_dim(cts[0], x.aval.shape, kept, out_sharding=out_sharding)]
+
+    def batch(self, axis, args, dims, **params):
+        if "out_sharding" in params:
+            (x,), (d,), axes = args, dims, params["axes"]
+            at = d - sum(a < d for a in axes)
+            params["out_sharding"] = insert_axis(params["out_sharding"], at, x, d, axis.spmd)
+        return super().batch(axis, args, dims, **params)
 
 
 reduce_sum_p = ReduceSum()
 
 
-def reduce_sum(x: ArrayLike, axes: Sequence[int]) -> Array:
-    """The sum over `axes`, which are removed."""
+def reduce_sum(x: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+    """The sum over `axes`, which are removed.
+
+    `out_sharding` says how it is split over explicit axes of a mesh; with P(..., unreduced={axis})
+    each device keeps a term of a sum over an axis that is split.
+    """
     if not axes:
-        return x
+        return lay_out("reduce_sum", x, out_sharding)
     if not isinstance(axes, Sequence):
         axes = families.as_sequence("reduce_sum", "axes", axes)
-    return reduce_sum_p.apply(x, axes=tuple(axes))[0]
+    if out_sharding is None:
+        return reduce_sum_p.apply(x, axes=tuple(axes))[0]
+    sharding = resolve_sharding("reduce_sum", out_sharding, typeof(x).ndim - len(axes), x)
+    return reduce_sum_p.apply(x, axes=tuple(axes), out_sharding=sharding)[0]
 
 
 class Reshape(Placed, families.LinearPrimitive):
@@ -444,7 +464,9 @@ class Reshape(Placed, families.LinearPrimitive):
                 f"{self.name}: the new shape must have as many elements as x; "
                 f"got {x} to {tuple(new_sizes)}."
             )
-        return [typed_as(ShapedArray(new_sizes, x.dtype, x.weak_type), sharding)]
+        out = typed_as(ShapedArray(new_sizes, x.dtype, x.weak_type), sharding)
+        check_terms(self.name, x, out)
+        return [out]
 
     def label_axes(self, avals, outs, *, new_sizes, **params):
         return families.label_reshaped(avals[0], new_sizes)
@@ -754,45 +776,3 @@ class RandomUnwrap(Primitive):
 
 
 random_wrap_p, random_unwrap_p = RandomWrap(), RandomUnwrap()
-
-
-class OptimizationBarrier(Primitive):
-    """Its operands unchanged; the compiler moves nothing across, and keeps them together.
-
-    Source: StableHLO, optimization_barrier.
-    """
-
-    name = "optimization_barrier"
-    elements = "moved"
-    multiple_results = True
-
-    def abstract_eval(self, *xs):
-        return list(xs)
-
-    def label_axes(self, avals, outs, **params):
-        rows = [[(k, i) for i in range(a.ndim)] for k, a in enumerate(avals)]
-        return Axes(rows, rows)
-
-    def lower(self, hlo, *xs):
-        return hlo.op("stablehlo.optimization_barrier", xs, [x.aval for x in xs])
-
-    def jvp(self, primals, tangents):
-        outs, moved = self.apply(*primals), [t for t in tangents if not isinstance(t, Zero)]
-        dots = iter(self.apply(*moved) if moved else [])
-        return outs, [t if isinstance(t, Zero) else next(dots) for t in tangents]
-
-    def transpose(self, cts, *xs):
-        kept = iter(self.apply(*[ct for ct in cts if not isinstance(ct, Zero)]))
-        return [ct if isinstance(ct, Zero) else next(kept) for ct in cts]
-
-    def batch(self, axis, args, dims):
-        return self.apply(*args), list(dims)
-
-
-optimization_barrier_p = OptimizationBarrier()
-
-
-def optimization_barrier(operand: Value, /) -> Value:
-    """`operand`, an array or a pytree of arrays, which the compiler moves nothing across."""
-    leaves, tree = flatten(operand)
-    return unflatten(tree, optimization_barrier_p.apply(*leaves)) if leaves else operand

@@ -29,6 +29,7 @@ from weft.primitives.elementwise import (
 from weft.primitives.expr import Expr, concatenate_exprs, count_along, scalar
 from weft.primitives.families import check_shape, index_tuple
 from weft.primitives.layout import Identity, LeadingBatch, literal
+from weft.primitives.reshard import lay_out
 from weft.primitives.transcendental import exp
 from weft.util import SymbolicSize, has_symbolic_size
 from weft.xla.typing import Array, ArrayLike, DTypeLike
@@ -418,8 +419,13 @@ def rng_bit_generator(
     shape: Sequence[int],
     dtype: DTypeLike = np.uint32,
     algorithm: Any = RandomAlgorithm.RNG_DEFAULT,
+    *,
+    out_sharding: Any = None,
 ) -> tuple[Array, Array]:
-    """The key as it is after them, and bits as unsigned integers, from XLA's generator."""
+    """The key as it is after them, and bits as unsigned integers, from XLA's generator.
+
+    `out_sharding` says how the bits are split over explicit axes of a mesh.
+    """
     if algorithm not in tuple(RandomAlgorithm):
         raise ValueError(
             f"rng_bit_generator: algorithm must be one of {', '.join(map(str, RandomAlgorithm))}; "
@@ -431,7 +437,7 @@ def rng_bit_generator(
         dtype=dtypes.canonicalize(dtype),
         algorithm=RandomAlgorithm(algorithm),
     )
-    return key, bits
+    return key, lay_out("rng_bit_generator", bits, out_sharding)
 
 
 def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:

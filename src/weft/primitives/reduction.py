@@ -37,6 +37,7 @@ from weft.primitives.elementwise import (
     xor_p,
 )
 from weft.primitives.expr import Expr
+from weft.primitives.reshard import lay_out
 from weft.primitives.slicing import concatenate, slice_in_dim
 from weft.pytrees import flatten, unflatten
 from weft.util import is_below, unzip2
@@ -578,7 +579,8 @@ def reduce(
 
     `computation(a, b)` takes two scalars (or trees of them); it must be associative and
     commutative. A function that is one of weft's own, such as lax.add, runs as that reduction, and
-    so does one that applies such a function to each leaf.
+    so does one that applies such a function to each leaf. `out_sharding` says how the results, of
+    one rank, are split over explicit axes of a mesh.
     """
     xs, tree = flatten(operands)
     if not xs:
@@ -588,10 +590,15 @@ def reduce(
     jaxpr = stage_reducer("reduce", computation, [typeof(x) for x in xs], tree)
     monoids = find_monoids(jaxpr)
     if not monoids or len({typeof(x).shape for x in xs}) > 1:
-        return unflatten(tree, reduce_p.apply(*xs, *inits, jaxpr=jaxpr, dimensions=dimensions))
+        outs = reduce_p.apply(*xs, *inits, jaxpr=jaxpr, dimensions=dimensions)
+        return unflatten(tree, [lay_out("reduce", y, out_sharding) for y in outs])
     outs = []
     for monoid, x, init in zip(monoids, xs, inits, strict=True):
-        (out,) = monoid.reduction.apply(x, axes=dimensions)
+        if monoid.reduction is layout.reduce_sum_p and out_sharding is not None:
+            out = layout.reduce_sum(x, dimensions, out_sharding=out_sharding)
+        else:
+            (out,) = monoid.reduction.apply(x, axes=dimensions)
+            out = lay_out("reduce", out, out_sharding)
         if not is_identity(init, monoid.identity(typeof(out).dtype)):
             (out,) = monoid.combine.apply(init, out)
         outs.append(out if len(xs) == 1 else convert(out, typeof(x).dtype))  # as reduce_p has it

@@ -5,16 +5,17 @@ Layouts are mesh/typed.py's; the public function, with pytrees and checks, is ap
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive
 from weft.core.trace import Tracer
-from weft.errors import ShardingTypeError
-from weft.mesh.mesh import Mesh, get_abstract_mesh
+from weft.mesh.mesh import AbstractMesh, AxisType, Mesh, get_abstract_mesh
 from weft.mesh.sharding import NamedSharding, check_divisible
 from weft.mesh.spec import PartitionSpec
-from weft.mesh.typed import Sharded, typed_for
+from weft.mesh.typed import Sharded, check_terms, resolve_sharding, typed_for
 from weft.primitives.families import LinearPrimitive
 from weft.xla.array import put
 from weft.xla.eager import kernel_of
@@ -24,25 +25,21 @@ class Reshard(LinearPrimitive):
     """out = x, split over the explicit axes of a mesh as `dst_sharding` says.
 
     What x has unreduced and the result not is added up. Axes of the mesh that are automatic in
-    `dst_sharding` and explicit in x are left to the compiler. Source: Shardy, sharding_constraint.
+    `dst_sharding` and explicit in x are left to the compiler. `free` says whose layout is, that of
+    "operand" or of "result". Source: Shardy, sharding_constraint.
     """
 
     name = "reshard"
     elements = "placed"
 
-    def abstract_eval(self, x, *, dst_sharding):
+    def abstract_eval(self, x, *, dst_sharding, free=""):
         out = typed_for(x, dst_sharding)
         check_divisible(self.name, dst_sharding, x.shape, f"the operand {x}")
         out = keep_kinds(out, x, dst_sharding.mesh)
-        have = frozenset() if x.sharded is None else x.sharded.unreduced
-        if out.sharded is not None and not out.sharded.unreduced <= have:
-            raise ShardingTypeError(
-                f"{self.name}: must not be to terms of a sum, which are not known; got {x} to "
-                f"{dst_sharding.spec}. Hint: out_sharding=P(..., unreduced=...) of what sums."
-            )
+        check_terms(self.name, x, out)
         return [out]
 
-    def impl(self, x, *, dst_sharding):
+    def impl(self, x, *, dst_sharding, free=""):
         sharding = find_concrete(dst_sharding, x)
         terms = getattr(getattr(x, "sharding", None), "spec", PartitionSpec()).unreduced
         if terms or not getattr(x, "is_fully_addressable", True):
@@ -52,20 +49,26 @@ class Reshard(LinearPrimitive):
     def lower(self, hlo, x, **params):
         return [x]  # lower_jaxpr says how results lie
 
-    def transpose(self, cts, x, **params):
+    def transpose(self, cts, x, *, dst_sharding, free=""):
+        if free == "operand":
+            return [hide_layout(cts[0])]
+        if free == "result":
+            return self.apply(cts[0], dst_sharding=x.aval.sharded.dual.named, free="operand")
         return [lay_as_type(cts[0], x.aval)]
 
-    def batch(self, axis, args, dims, *, dst_sharding):
+    def batch(self, axis, args, dims, *, dst_sharding, **params):
         (x,), (d,) = args, dims
-        return self.apply(x, dst_sharding=insert_axis(dst_sharding, d, x, d, axis.spmd)), [d]
+        inserted = insert_axis(dst_sharding, d, x, d, axis.spmd)
+        return self.apply(x, dst_sharding=inserted, **params), [d]
 
     def pretty_params(self, params):
-        return {}
+        return {"free": params["free"]} if params.get("free") else {}
 
     def read_params(self, params, avals, out_avals):
         (x,), (out,) = avals, out_avals
         lies = out.sharded or x.sharded
         mesh = get_abstract_mesh() if lies is None else lies.mesh
+        mesh = make_automatic(mesh) if params.get("free") == "result" else mesh
         spec = PartitionSpec() if out.sharded is None else out.sharded.spec
         return {"dst_sharding": NamedSharding(mesh, spec), **params}
 
@@ -93,7 +96,53 @@ def find_concrete(sharding: NamedSharding, x: Any) -> NamedSharding:
     mesh = getattr(getattr(x, "sharding", None), "mesh", None)
     if isinstance(sharding.mesh, Mesh) or not isinstance(mesh, Mesh):
         return sharding
-    return sharding.update(mesh=mesh)
+    return sharding.update(mesh=mesh.update(axis_types=sharding.mesh.axis_types))
+
+
+def hide_layout(x: Any) -> Any:
+    """`x`, of which the compiler decides how it is split: its type does not say it."""
+    sharded = typeof(x).sharded if hasattr(x, "aval") else None
+    if sharded is None:
+        return x
+    mesh = make_automatic(sharded.mesh)
+    to = NamedSharding(mesh, PartitionSpec(*sharded.entries))
+    return reshard_p.apply(x, dst_sharding=to, free="result")[0]
+
+
+@functools.cache
+def make_automatic(mesh: AbstractMesh) -> AbstractMesh:
+    """The same axes of a mesh, where those that are explicit are automatic."""
+    kinds = [AxisType.Auto if t is AxisType.Explicit else t for t in mesh.axis_types]
+    return mesh.update(axis_types=tuple(kinds))
+
+
+def lay_out(op: str, x: Any, out_sharding: Any, *like: Any) -> Any:
+    """`x`, split as the argument `out_sharding` of `op` says; as it is where that is None.
+
+    A spec is over the mesh in scope, else over that of `x` or of a value in `like`.
+    """
+    if out_sharding is None:
+        return x
+    aval = typeof(x)
+    sharding = resolve_sharding(op, out_sharding, aval.ndim, x, *like)
+    if isinstance(x, Tracer) and typed_for(aval, sharding) is aval:
+        return x
+    return reshard_p.apply(x, dst_sharding=sharding)[0]
+
+
+def compute_freely(op: str, out_sharding: Any, fun: Callable, *args: Any, **kwargs: Any) -> Any:
+    """`fun(*args, **kwargs)`, split as the argument `out_sharding` of `op` says.
+
+    How it is computed is left to the compiler, so that rules need not know how results lie.
+    Arguments may be tuples of values.
+    """
+    if out_sharding is None:
+        return fun(*args, **kwargs)
+    leaves = [v for a in (*args, *kwargs.values()) for v in (a if type(a) is tuple else (a,))]
+    hide = lambda a: tuple(map(hide_layout, a)) if type(a) is tuple else hide_layout(a)
+    x = fun(*map(hide, args), **{k: hide(a) for k, a in kwargs.items()})
+    sharding = resolve_sharding(op, out_sharding, typeof(x).ndim, *leaves)
+    return reshard_p.apply(x, dst_sharding=sharding, free="operand")[0]
 
 
 def lay_as(x: Any, sharded: Sharded | None) -> Any:

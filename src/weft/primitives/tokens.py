@@ -6,14 +6,15 @@ in the order written without any.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from weft.core.aval import ShapedArray
-from weft.core.primitive import Primitive
+from weft.core.primitive import Axes, Primitive, Zero
 from weft.errors import DtypeError
 from weft.primitives.families import Discrete, zero_tangents
+from weft.pytrees import flatten, unflatten
 
 TOKEN = ShapedArray((), np.dtype(np.int32))  # nothing is in its value
 
@@ -82,3 +83,50 @@ def create_token(_: Any = None) -> Any:
 def after_all(*operands: Any) -> Any:
     """A token that comes after all of these tokens; see `create_token`."""
     return after_all_p.apply(*operands)[0]
+
+
+# --- the barrier ----------------------------------------------------------------------------
+
+Value = TypeVar("Value")
+
+
+class OptimizationBarrier(Primitive):
+    """Its operands unchanged; the compiler moves nothing across, and keeps them together.
+
+    Source: StableHLO, optimization_barrier.
+    """
+
+    name = "optimization_barrier"
+    elements = "moved"
+    multiple_results = True
+
+    def abstract_eval(self, *xs):
+        return list(xs)
+
+    def label_axes(self, avals, outs, **params):
+        rows = [[(k, i) for i in range(a.ndim)] for k, a in enumerate(avals)]
+        return Axes(rows, rows)
+
+    def lower(self, hlo, *xs):
+        return hlo.op("stablehlo.optimization_barrier", xs, [x.aval for x in xs])
+
+    def jvp(self, primals, tangents):
+        outs, moved = self.apply(*primals), [t for t in tangents if not isinstance(t, Zero)]
+        dots = iter(self.apply(*moved) if moved else [])
+        return outs, [t if isinstance(t, Zero) else next(dots) for t in tangents]
+
+    def transpose(self, cts, *xs):
+        kept = iter(self.apply(*[ct for ct in cts if not isinstance(ct, Zero)]))
+        return [ct if isinstance(ct, Zero) else next(kept) for ct in cts]
+
+    def batch(self, axis, args, dims):
+        return self.apply(*args), list(dims)
+
+
+optimization_barrier_p = OptimizationBarrier()
+
+
+def optimization_barrier(operand: Value, /) -> Value:
+    """`operand`, an array or a pytree of arrays, which the compiler moves nothing across."""
+    leaves, tree = flatten(operand)
+    return unflatten(tree, optimization_barrier_p.apply(*leaves)) if leaves else operand

@@ -16,6 +16,7 @@ from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, axis_of, shape_of
 from weft.primitives.elementwise import add, clamp, mul, rem, sub
 from weft.primitives.layout import broadcast_to_rank, convert, iota, literal, zeros
+from weft.primitives.reshard import compute_freely
 from weft.primitives.sort import sort, top_k
 from weft.random import sampling
 from weft.random.continuous import draw_gumbel
@@ -144,7 +145,9 @@ def permutation(
     >>> print(random.permutation(random.PRNGKey(0), 5))
     [1 0 4 3 2]
     """
-    sampling.refuse_sharding("permutation", out_sharding)
+    if out_sharding is not None:
+        how = {"axis": axis, "independent": independent}
+        return compute_freely("permutation", out_sharding, permutation, key, x, **how)
     count, x = read_population("permutation", x)
     if count is not None:
         axis_of("permutation", axis, 1)

@@ -23,6 +23,7 @@ from weft.options import config
 from weft.primitives.bits import bitcast_convert_type, shift_right_logical
 from weft.primitives.elementwise import add, bitwise_or, max, mul, sub
 from weft.primitives.layout import broadcast_shapes, broadcast_to_rank, convert, literal, reshape
+from weft.primitives.reshard import compute_freely
 from weft.random.keys import Words, draw_bits
 
 KNOWN = (int, float, np.generic, np.ndarray)  # values that are looked at without waiting for them
@@ -39,7 +40,8 @@ def sampler(
 ) -> Any:
     """A decorator of functions of a key: each call is one program, as `fused` makes it.
 
-    `static` names arguments that are Python values, besides the usual ones. Of numbers and NumPy
+    `out_sharding` says how samples are split over explicit axes of a mesh. `static` names
+    arguments that are Python values, besides the usual ones. Of numbers and NumPy
     arrays, `positive` names those that must not be negative, `chances` those that must be in
     [0, 1], `rising` those of which none may be below the one before. A shape may be a list.
     """
@@ -50,14 +52,20 @@ def sampler(
     name = fun.__name__
     signature = inspect.signature(fun)
     names = list(signature.parameters)
-    call = fused(fun, static=[n for n in names if n in STATIC or n in static])
+
+    @functools.wraps(fun)
+    def draw(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
+        return compute_freely(name, out_sharding, fun, *args, **kwargs)
+
+    call = fused(draw, static=["out_sharding", *[n for n in names if n in STATIC or n in static]])
     at = names.index("shape")
     checked = [(n, names.index(n), n in chances) for n in (*positive, *chances)]
     ordered = [(n, names.index(n)) for n in rising]
 
     @functools.wraps(fun)
     def sample(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
-        refuse_sharding(name, out_sharding)
+        if out_sharding is not None:
+            kwargs["out_sharding"] = out_sharding
         if type(kwargs.get("shape")) is list:
             kwargs["shape"] = tuple(kwargs["shape"])
         elif len(args) > at and type(args[at]) is list:
@@ -102,16 +110,6 @@ def require_count(op: str, name: str, n: Any) -> int:
     if not isinstance(n, int | np.integer) or n < 0:
         raise ShapeError(f"{op}: {name} must be an integer that is not negative; got {n!r}.")
     return int(n)
-
-
-def refuse_sharding(op: str, out_sharding: Any) -> None:
-    """Refuse to say where samples are put: they are where the key is."""
-    mesh = getattr(out_sharding, "mesh", None)  # that of a type is empty, and says nothing
-    if out_sharding is not None and (mesh is None or not mesh.empty):
-        raise NotImplementedError(
-            f"{op}: out_sharding must be None; got {out_sharding!r}. "
-            "Hint: device_put(samples, sharding)."
-        )
 
 
 def choose_float_dtype(op: str, dtype: Any, also_complex: bool = False) -> np.dtype:
