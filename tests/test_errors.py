@@ -795,3 +795,14 @@ def test_a_masked_array_is_refused_where_types_are_enough(transform):
     masked = np.ma.array([1.0, 2.0], mask=[False, True])
     with pytest.raises(weft.errors.DtypeError, match=r"Hint: x\.filled\(0\)"):
         transform(lambda x: x)(masked)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_frames_of_weft_are_hidden_from_pytest_and_ipython(jitted):
+    fun = lambda x: jnp.reshape(x, 2)
+    with pytest.raises(errors.ShapeError) as info:
+        (jit(fun) if jitted else fun)(jnp.ones(3))
+    assert not [e for e in info.traceback.filter(info) if errors.is_own_file(str(e.path))]
+    own = [f for f, _ in traceback.walk_tb(info.tb) if errors.is_own_file(f.f_code.co_filename)]
+    assert own and all(f.f_locals.get("__tracebackhide__") for f in own)
+    assert not [f for f in own if "/xla/" in f.f_code.co_filename]

@@ -34,7 +34,18 @@ __all__ = [
 __dir__ = list_public(__name__)
 
 
-class ShapeError(TypeError, ValueError):
+class HidingError(Exception):
+    """An error of weft's, whose frames of weft pytest and IPython leave out."""
+
+    def __init__(self, *args: Any):
+        super().__init__(*args)
+        frame: Any = sys._getframe(1)
+        while frame is not None and is_own_file(frame.f_code.co_filename):
+            frame.f_locals["__tracebackhide__"] = True
+            frame = frame.f_back
+
+
+class ShapeError(HidingError, TypeError, ValueError):
     """Shapes, axes or sizes of operands do not fit together."""
 
 
@@ -42,19 +53,19 @@ class ShardingTypeError(TypeError, ValueError):
     """How operands lie over the explicit axes of a mesh does not fit, or leaves results open."""
 
 
-class DtypeError(TypeError):
+class DtypeError(HidingError, TypeError):
     """An operand's dtype is none the operation takes, or a value is of no type weft knows."""
 
 
-class TypePromotionError(TypeError, ValueError):
+class TypePromotionError(HidingError, TypeError, ValueError):
     """Two dtypes have no common type under the promotion rules in force."""
 
 
-class JAXTypeError(TypeError):
+class JAXTypeError(HidingError, TypeError):
     """A value is of a kind that cannot be used in this place (base of the tracer errors)."""
 
 
-class JAXIndexError(IndexError):
+class JAXIndexError(HidingError, IndexError):
     """An index is of a kind that cannot be used."""
 
 
@@ -94,11 +105,11 @@ class LeakedTracerError(UnexpectedTracerError):
     """A tracer outlived its function, seen by the leak check."""
 
 
-class UnboundAxisError(NameError):
+class UnboundAxisError(HidingError, NameError):
     """A collective names an axis that is not in scope."""
 
 
-class InconclusiveDimensionOperation(TypeError):
+class InconclusiveDimensionOperation(HidingError, TypeError):
     """An operation on a symbolic dimension has no definite answer."""
 
 
@@ -110,15 +121,15 @@ class MissingRule(NotImplementedError):
     """A primitive lacks a rule that a transformation needs."""
 
 
-class MutationError(TypeError):
+class MutationError(HidingError, TypeError):
     """An array was assigned into."""
 
 
-class RefError(TypeError, ValueError):
+class RefError(HidingError, TypeError, ValueError):
     """A reference is passed twice, returned, or written where it cannot be."""
 
 
-class DeletedError(RuntimeError):
+class DeletedError(HidingError, RuntimeError):
     """An array was used after it was deleted or donated."""
 
 
@@ -130,7 +141,7 @@ class ProcessFailureError(RuntimeError):
         self.failed_devices = set(failed_devices)
 
 
-class PytreeError(TypeError, ValueError):
+class PytreeError(HidingError, TypeError, ValueError):
     """The structure of a pytree is not the one that was needed."""
 
 

@@ -101,7 +101,7 @@ OPTIONS = (
     Option(
         "traceback_filtering",
         "auto",
-        "'off' shows every frame of weft in tracebacks.",
+        "'off' shows every frame of weft in tracebacks; in pytest, --full-trace does.",
         ("auto", "off", "remove_frames", "quiet_remove_frames", "tracebackhide"),
     ),
     Option(

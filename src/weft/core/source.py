@@ -184,7 +184,7 @@ def trim_traceback(traceback: TracebackType | None) -> TracebackType | None:
     following = None
     for row in reversed(rows):
         if row in kept:  # pytest and IPython show none of these
-            row.tb_frame.f_globals.setdefault("__tracebackhide__", True)
+            row.tb_frame.f_locals["__tracebackhide__"] = True
         if row in kept or not is_own_frame(row):
             row.tb_next = following
             following = row

@@ -56,7 +56,14 @@ def compiled_call(
                     rest = iter(given)
                     every = [args[i] if i in static else next(rest) for i in range(len(args))]
                     return on_copies(*every, **{**kwargs, **named}), None, False
-        return miss(*args, **kwargs)
+        try:
+            return miss(*args, **kwargs)
+        except (
+            Exception
+        ) as error:  # whose frames `miss` has trimmed; this one is none of the user's
+            if error.__traceback__ is not None and config.traceback_filtering != "off":
+                error.__traceback__ = error.__traceback__.tb_next
+            raise
 
     def clear() -> None:
         for engine_call in (call, on_copies):
