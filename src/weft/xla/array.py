@@ -85,9 +85,8 @@ def put(x: Any, sharding: Any = None, committed: bool = False) -> Any:
 
 def refuse_dtype(aval: ShapedArray, error: Exception) -> Exception:
     """The error for a host array that was not taken, which may be for its dtype."""
-    if "Unknown NumPy dtype" not in str(error):
-        return error
-    return DtypeError(f"array: must be of a dtype that XLA has arrays of; got {aval}.")
+    clearer = DtypeError(f"array: must be of a dtype that XLA has arrays of; got {aval}.")
+    return clearer if "Unknown NumPy dtype" in str(error) else error
 
 
 def move_array(x: Any, sharding: Any) -> Any:

@@ -58,11 +58,9 @@ def compiled_call(
                     return on_copies(*every, **{**kwargs, **named}), None, False
         try:
             return miss(*args, **kwargs)
-        except (
-            Exception
-        ) as error:  # whose frames `miss` has trimmed; this one is none of the user's
-            if error.__traceback__ is not None and config.traceback_filtering != "off":
-                error.__traceback__ = error.__traceback__.tb_next
+        except Exception as error:
+            if config.traceback_filtering != "off":  # this frame is none of the user's
+                error.__traceback__ = error.__traceback__.tb_next  # type: ignore[union-attr]
             raise
 
     def clear() -> None:

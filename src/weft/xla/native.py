@@ -46,9 +46,8 @@ def load_kernels() -> str:
             _jax.register_custom_call_target(name, capsule, "Host", 1)
     except (AttributeError, OSError, JaxRuntimeError) as error:
         logger.warning(
-            "native: %s must be the kernels of this version of weft; got %s. Sorts and sparse "
-            "products are slower without. Hint: pip install --force-reinstall --no-deps weft (in a "
-            "checkout, pip install -e .); config.update('native', False) silences this.",
+            "native: %s must be the kernels of this version of weft; got %s. Hint: pip install "
+            "--force-reinstall --no-deps weft; config.update('native', False) silences this.",
             *(found[0], error),
         )
         return f"not usable: {error}"
