@@ -64,13 +64,6 @@ class LoweredProgram(NamedTuple):
         make_executable: Callable[..., Executable] = Executable
         if module.foreign_calls:
             make_executable = functools.partial(ForeignExecutable, module.foreign_calls)
-        if not placement.partitioned:
-            loaded, how = compile_text(module.text, placement, settings, calls)
-            if how == "compiled" and config.hints:
-                hint_reuse(staged)
-            if module.origins:
-                keep_located(loaded, module.origins)
-            return make_executable(loaded, jaxpr, placement, *passed)
         before = [placement.whole] if calls else []  # the number of the run
         given = [*before, *module.parameters], module.results
         free = [s is None for s in given[0]], [s is None for s in given[1]]
@@ -79,6 +72,8 @@ class LoweredProgram(NamedTuple):
             hint_reuse(staged)
         if module.origins:
             keep_located(loaded, module.origins)
+        if not placement.partitioned:
+            return make_executable(loaded, jaxpr, placement, *passed)
         # None for one device, and for no values None or one sharding
         whole = [placement.whole._to_xla_hlo_sharding(0)]
         taken = loaded.get_parameter_shardings() or whole * len(given[0])
