@@ -180,3 +180,47 @@ def test_text_of_what_is_not_staged_is_no_mistake(caplog):
     weft.grad(lambda x: [print(x), x][1])(1.0)
     weft.vmap(lambda x: [print(x), x][1])(np.ones(2))
     assert not caplog.records
+
+
+def only(x):
+    y = 0
+    if x > 0:
+        y = x + 1
+    return y
+
+
+def either(x):
+    if x > 0:
+        y = x + 1
+    else:
+        y = -x
+    return y
+
+
+def more(x):
+    if x > 0:
+        y = x + 1
+    else:
+        x = x * 2
+        y = -x
+    return y
+
+
+def another(x):
+    if x > 0:
+        y = x + 1
+    else:
+        y: int = 3
+    return y
+
+
+@pytest.mark.parametrize(("fun", "hint"), [
+    (only, "y = jnp.where(x > 0, x + 1, y)."),
+    (either, "y = jnp.where(x > 0, x + 1, -x)."),
+    (more, "y = jnp.where(x > 0, x + 1, y)."),
+    (another, "y = jnp.where(x > 0, x + 1, y)."),
+])  # fmt: skip
+def test_hints_for_assignments(fun, hint):
+    with pytest.raises(TracerError) as info:
+        jit(fun)(1)
+    assert f"under jit. Hint: {hint}" in str(info.value)

@@ -476,6 +476,15 @@ ALSO_TESTED_IN = {
     ),
     "primitives/test_linalg.py": "primitives/eigen.py primitives/factorizations.py",
     "random/test_keys.py": "passes/physical.py",
+    "scipy/test_mistakes.py": (
+        "scipy/cluster/vq.py scipy/fft.py scipy/interpolate.py scipy/linalg/factorizations.py "
+        "scipy/linalg/functions.py scipy/linalg/matrices.py scipy/ndimage.py scipy/optimize.py "
+        "scipy/signal.py scipy/sparse/linalg.py scipy/spatial/transform.py "
+        "scipy/special/bessel.py scipy/special/definitions.py scipy/special/elementary.py "
+        "scipy/special/gamma_family.py scipy/special/legendre.py scipy/special/sums.py "
+        "scipy/stats/distribution.py scipy/stats/kde.py scipy/stats/summaries.py "
+        "scipy/stats/vectors.py"
+    ),
     "scipy/test_special.py": "primitives/special/gamma.py scipy/special/bessel.py",
     "test_error_hints.py": "errors.py",
     "test_errors.py": (

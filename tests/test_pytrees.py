@@ -726,3 +726,9 @@ def test_classes_with_keys_are_flattened_with_and_without_them(also_plain):
     assert weft.tree.map(lambda x: x + 1, Box(1, 2)).values == (2, 3)
     ((path, leaf),) = weft.tree_util.tree_leaves_with_path(Box(5))
     assert leaf == 5 and weft.tree_util.keystr(path) == ".value"
+
+
+def test_functions_held_by_partials_are_compared():
+    held = pytrees._Opaque(max)
+    assert held == pytrees._Opaque(max) != pytrees._Opaque(min)
+    assert held != max and hash(held) == hash(pytrees._Opaque(max)) and held(1, 2) == 2

@@ -14,6 +14,7 @@ import weft
 import weft.numpy as jnp
 from weft import export
 from weft.export import DisabledSafetyCheck
+from weft.export.modules import ARTEFACT, read_artefact
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 N = np.int32(3)
@@ -195,3 +196,20 @@ def test_unused_arguments_are_no_parameters():
     kept = export.export(weft.jit(lambda x, y: x + 1, keep_unused=True))(X, X)
     assert kept.module_kept_var_idx == (0, 1)
     assert dataclasses.replace(kept, fun_name="g").fun_name == "g"
+
+
+def test_modules_and_meshes_that_do_not_fit():
+    found = export.export(weft.jit(jnp.sin))(1.0)
+    mesh = weft.sharding.AbstractMesh((2,), ("x",))
+    for over in (found.in_shardings_jax, found.out_shardings_jax):
+        with pytest.raises(ValueError, match="sin: the mesh must have the 1 devices .* got 2"):
+            over(mesh)
+    with pytest.raises(ValueError, match="must be a portable artefact of StableHLO; got bytes"):
+        read_artefact(b"module {}")
+    for version in (b"99.0.0", b"x"):
+        with pytest.raises(
+            ValueError, match=rf"version .* must be at most .*; got {version.decode()}"
+        ):
+            read_artefact(ARTEFACT + version + b"\0")
+    with pytest.raises(ValueError, match="must be StableHLO as this jaxlib reads it"):
+        read_artefact(ARTEFACT + b"1.0.0\0 nothing")

@@ -67,3 +67,14 @@ def test_operands_keep_their_place_in_einsum():
     a, b = jnp.ones((2, 3)), jnp.ones((4, 3))
     text = str(make_jaxpr(lambda a, b: jnp.einsum("ik,jk->ji", a, b))(a, b))
     assert text.count("dot_general") == 1 and "transpose" not in text
+
+
+def test_ellipses_stand_for_as_many_axes_as_there_are():
+    a, b, c = (np.arange(np.prod(s)).reshape(s) + 1.0 for s in ((2, 3, 4), (3, 4), (4,)))
+    for text, operands in [
+        ("...i,...i", (a, b)), ("...i,i...", (b, a.transpose(2, 0, 1))), ("...->...", (a,)),
+        ("i...,...i->i...", (b, b.T)), ("...,...", (a, c)), ("...ij,...jk", (a, b.T)),
+        ("...i->...", (c,)), ("...,...i,i", (c[:3], a, c)), ("i...->...", (a,)),
+        ("a...b,b->...a", (a, c)),
+    ]:  # fmt: skip
+        np.testing.assert_allclose(jnp.einsum(text, *operands), np.einsum(text, *operands), 1e-5)

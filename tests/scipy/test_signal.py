@@ -207,3 +207,12 @@ def test_lengths_that_are_fast_to_transform():
     smooth = {2**i * 3**j * 5**k for i in range(9) for j in range(6) for k in range(4)}
     for n in range(1, 200):
         assert fast_length(n) == min(m for m in smooth if m >= n)
+
+
+def test_spectra_of_nothing_have_the_shapes_of_scipys():
+    for x, y in (((0,), (0,)), ((2, 1, 0), (1, 3, 0))):
+        x, y = np.zeros(x, np.float32), np.zeros(y, np.float32)
+        assert ws.csd(x, y)[1].shape == signal.csd(x, y)[1].shape
+        for axis in range(x.ndim):
+            moved = np.moveaxis(x, -1, axis)
+            assert ws.welch(moved, axis=axis)[1].shape == signal.welch(moved, axis=axis)[1].shape

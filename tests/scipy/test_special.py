@@ -124,7 +124,7 @@ def test_hypergeometric_functions_over_their_ranges():
         np.testing.assert_allclose(got, reference.hyp1f1(a, c, 4 * z), rtol=1e-9, atol=1e-290)
 
 
-SIDES = [-2.0, -1.5, -1, 0, 0.5, 1.5, 3]  # poles, and where series end, among them
+SIDES = [-2.0, -1.5, -1, 0, 0.5, 1, 2.5, 3]  # poles, and where series end, among them
 GRIDS = {
     "betainc": [[0, 0.5, 1, 2, np.inf, -1, np.nan]] * 2 + [[0, 0.3, 0.5, 1, -0.1, 1.1, np.nan]],
     "expn": [[0, 1, 2, 3, 50], [np.nan, 0, 0.5, 1, 2, 30, 700, np.inf]],

@@ -125,6 +125,10 @@ def test_every_layout_becomes_every_other(layout):
 
     for y in weft.jit(change)(messy(A, *layout)):
         np.testing.assert_allclose(y, A, rtol=1e-6)
+    for n, m in others:
+        x = BCOO.fromdense(A, n_batch=n, n_dense=m, nse=12)
+        assert (x.n_batch, x.n_dense, x.nse) == (n, m, 12)
+        np.testing.assert_array_equal(dense(x), A)
     assert [(y.n_batch, y.n_dense) for y in made] == others
     for y, (n, m) in zip(made, others, strict=True):
         assert y.indices.shape == (*A.shape[:n], y.nse, 3 - n - m)

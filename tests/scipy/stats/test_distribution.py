@@ -378,3 +378,19 @@ def test_every_distribution_is_a_module():
 ])  # fmt: skip
 def test_densities_vanish_at_infinity(density, x):
     assert density(x) == 0
+
+
+def test_slopes_of_probabilities_are_densities_at_zero_too():
+    """Where formulas are chosen by how near zero a point is."""
+    points = np.array([-1e-3, -1e-9, 0.0, 1e-9, 1e-3, 0.5])
+    laws = [(getattr(stats, n), ()) for n in ["norm", "logistic", "cauchy", "gumbel_l", "gumbel_r"]]
+    laws += [(stats.gennorm, (beta,)) for beta in (1.0, 1.5, 3.0)]
+
+    def both(law, args):
+        alone = lambda fun: lambda x: fun(x, *args)
+        return vmap(grad(alone(law.cdf)))(points), vmap(alone(law.pdf))(points)
+
+    with enable_x64():
+        pairs = jit(lambda: [both(*law) for law in laws])()
+    for (law, args), (slope, density) in zip(laws, pairs, strict=True):
+        np.testing.assert_allclose(slope, density, rtol=1e-9, err_msg=f"{law.__name__} {args}")
