@@ -9,14 +9,21 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from weft.api.shard_map import reshard, with_sharding_constraint
+from weft.api.functions import check_callable
+from weft.api.jit import jit
+from weft.api.shard_map import meshes_around, reshard
+from weft.core.aval import typeof
+from weft.core.trace import current
 from weft.mesh.mesh import (
+    EMPTY,
     AbstractDevice,
     AbstractMesh,
     AxisType,
     Mesh,
+    MeshScope,
     get_abstract_mesh,
     get_mesh,
+    retype_axes,
     set_mesh,
     use_abstract_mesh,
     use_mesh,
@@ -28,7 +35,12 @@ from weft.mesh.sharding import (
     make_single_device_sharding,
 )
 from weft.mesh.spec import PartitionSpec
+from weft.mesh.typed import kind_of_mesh
+from weft.parallel.constraint import constrain
+from weft.primitives.reshard import reshard_p
+from weft.pytrees import broadcast_prefix, flatten, is_none, leaves, unflatten
 from weft.util import list_public
+from weft.xla.eager import EVAL
 
 __all__ = [
     "AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec",
@@ -42,51 +54,94 @@ __dir__ = list_public(__name__)
 def auto_axes(
     f: Callable | None = None, /, *, axes: Any = None, out_sharding: Any = None
 ) -> Callable:
-    """Leave to the compiler how values lie within `f`; its results lie as `out_sharding` says.
+    """Leave to the compiler how values lie over explicit axes of the mesh within `f`.
 
-    Explicit axes behave as Auto ones here, so `axes` changes nothing. The sharding of the results
-    (a pytree prefix) can be given at the call too.
+    Types there say nothing of `axes`, a name or several, by default all. The results lie as
+    `out_sharding` says, a pytree prefix of specs or shardings, which can be given at the call too.
 
     >>> mesh = weft.make_mesh((1,), ("x",))
     >>> over_x = NamedSharding(mesh, PartitionSpec("x"))
     >>> weft.jit(auto_axes(jnp.sin, out_sharding=over_x))(jnp.zeros(2))
     Array([0., 0.], dtype=float32)
     """
-    if f is None:
-        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
-    default = out_sharding
-
-    @functools.wraps(f)
-    def laid(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
-        where = default if out_sharding is None else out_sharding
-        out = f(*args, **kwargs)
-        return out if where is None else with_sharding_constraint(out, where)
-
-    return laid
+    return run_retyped("auto_axes", f, axes, "out_sharding", out_sharding, AxisType.Auto)
 
 
 def explicit_axes(
     f: Callable | None = None, /, *, axes: Any = None, in_sharding: Any = None
 ) -> Callable:
-    """Have the arguments of `f` lie as `in_sharding` says (a pytree prefix of their tuple).
+    """Have types say within `f` how values lie over automatic axes of the mesh.
 
-    Explicit axes behave as Auto ones here, so `axes` changes nothing, and from there on the
-    compiler decides. The sharding can be given at the call too.
+    Its arguments lie as `in_sharding` says, a pytree prefix of their tuple, which can be given at
+    the call too. `axes`: a name or several, by default all. Results are left to the compiler again.
 
-    >>> mesh = weft.make_mesh((1,), ("x",))
-    >>> over_x = NamedSharding(mesh, PartitionSpec("x"))
-    >>> weft.jit(explicit_axes(jnp.sin, in_sharding=over_x))(jnp.zeros(2))
+    >>> mesh = weft.make_mesh((1,), ("x",), AxisType.Auto)
+    >>> with weft.set_mesh(mesh):
+    ...     weft.jit(explicit_axes(jnp.sin, in_sharding=PartitionSpec("x")))(jnp.zeros(2))
     Array([0., 0.], dtype=float32)
     """
+    return run_retyped("explicit_axes", f, axes, "in_sharding", in_sharding, AxisType.Explicit)
+
+
+def run_retyped(
+    op: str, f: Callable | None, axes: Any, what: str, sharding: Any, kind: AxisType
+) -> Any:
+    """A function that runs `f` with axes of the mesh of another type; see `auto_axes`."""
     if f is None:
-        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
-    default = in_sharding
+        return lambda f: run_retyped(op, f, axes, what, sharding, kind)
+    check_callable(op, f, wraps=True)
+    given, names = sharding, (axes,) if isinstance(axes, str) else axes
 
     @functools.wraps(f)
-    def laid(*args: Any, in_sharding: Any = None, **kwargs: Any) -> Any:
-        where = default if in_sharding is None else in_sharding
-        if where is not None:
-            args = with_sharding_constraint(args, where)
-        return f(*args, **kwargs)
+    def retyped(*args: Any, **kwargs: Any) -> Any:
+        sharding = kwargs.pop(what, given)
+        run = functools.partial(run_between, op, f, names, sharding, kind)
+        return (jit(run) if current.trace is EVAL else run)(*args, **kwargs)
 
-    return laid
+    return retyped
+
+
+def run_between(
+    op: str, f: Callable, names: Any, sharding: Any, kind: AxisType, *args: Any, **kwargs: Any
+) -> Any:
+    """The results of `f` with axes of the mesh of type `kind`, and back to those they are of."""
+    flat = leaves((sharding, args))
+    outer: Any = next((x.mesh for x in flat if isinstance(x, NamedSharding)), None)
+    outer = outer or next(meshes_around(args), EMPTY)
+    if outer.empty:
+        if sharding is None:
+            return f(*args, **kwargs)
+        raise ValueError(f"{op}: needs a mesh; got none in scope. Hint: weft.set_mesh(mesh).")
+    names = outer.axis_names if names is None else names
+    if sharding is None and (kind is AxisType.Explicit or {*names} & {*outer.explicit_axes}):
+        what = "in_sharding" if kind is AxisType.Explicit else "out_sharding"
+        raise TypeError(f"{op}: needs {what}; got none. Hint: {op}(f, {what}=P('x')).")
+    inner = retype_axes(outer, names, kind)
+    if kind is AxisType.Explicit:  # of which programs are not to know: it is not that of results
+        inner = kind_of_mesh(inner)
+
+    def move(what: str, tree: Any, mesh: Any, src: Any, prefix: Any = None) -> Any:
+        flat, treedef = flatten(tree)
+        specs: Any = [None] * len(flat)
+        if prefix is not None:
+            specs = broadcast_prefix(prefix, tree, is_none, op=op, names=(what, "the values"))
+        moved = []
+        for x, s in zip(flat, specs, strict=True):
+            lies = typeof(x).sharded
+            if s is None and lies is None:
+                moved.append(x)
+                continue
+            if s is None:
+                s = PartitionSpec(*(tuple(n for n in e if n not in names) for e in lies.entries))
+            to = NamedSharding(mesh, getattr(s, "spec", s))
+            if not (mesh.explicit_axes or src.explicit_axes):
+                moved.append(constrain(x, to))
+                continue
+            moved += reshard_p.apply(x, dst_sharding=to, src_mesh=src)
+        return unflatten(treedef, moved)
+
+    going = sharding if kind is AxisType.Explicit else None
+    args, kwargs = move("in_sharding", (args, kwargs), inner, outer, going and (going, None))
+    with MeshScope(inner):
+        out = f(*args, **kwargs)
+    return move("out_sharding", out, outer, inner, None if going else sharding)

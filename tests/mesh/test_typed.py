@@ -153,3 +153,39 @@ def test_the_part_of_a_type():
     both = Sharded.of(MESH, [()], unreduced={"X"}, reduced={"Y"})
     assert str(both) == "{U:X, R:Y}" and str(both.dual) == "{U:Y, R:X}" and lies.dual is lies
     assert repr(lies) == "Sharded(P('X', None))"
+
+
+def test_the_compiler_decides_within_auto_axes():
+    seen = []
+
+    def look(x):
+        seen.append((str(x.aval), weft.sharding.get_abstract_mesh().auto_axes))
+        return x.reshape(2, 4, 4)
+
+    f = weft.sharding.auto_axes(look)
+    assert result(lambda x: f(x, out_sharding=P(None, "X")), XY) == "f32[2,4@X,4]"
+    f = weft.sharding.auto_axes(look, axes="X", out_sharding=P(None, "X"))
+    assert result(f, XY) == "f32[2,4@X,4]"
+    assert seen == [("f32[8,4]", ("X", "Y")), ("f32[8,4@Y]", ("X",))]
+    f = weft.sharding.auto_axes(jnp.sin, out_sharding=P("X"))
+    assert result(weft.grad(lambda x: f(x).sum()), XY) == "f32[8@X,4@Y]"
+    assert result(
+        weft.vmap(weft.sharding.auto_axes(jnp.cumsum, out_sharding=P("X")), 1, 1), XY
+    ) == ("f32[8@X,4@Y]")
+    with pytest.raises(TypeError, match="auto_axes: needs out_sharding; got none. Hint: auto_axes"):
+        result(weft.sharding.auto_axes(jnp.sin), XY)
+
+
+def test_types_say_it_within_explicit_axes():
+    auto = AbstractMesh((4, 2), ("X", "Y"))
+    seen = []
+    look = lambda x: seen.append(str(x.aval)) or jnp.sin(x)
+    with weft.sharding.use_abstract_mesh(auto):
+        x = np.ones((8, 4), np.float32)
+        for axes, spec in ((None, P("X", "Y")), ("Y", P(None, "Y"))):
+            f = weft.sharding.explicit_axes(look, axes=axes, in_sharding=spec)
+            (out,) = weft.make_jaxpr(weft.grad(lambda x, f=f: f(x).sum()))(x).out_avals
+            assert str(out) == "f32[8,4]"
+        with pytest.raises(TypeError, match="explicit_axes: needs in_sharding; got none"):
+            weft.make_jaxpr(weft.sharding.explicit_axes(look))(x)
+    assert seen == ["f32[8@X,4@Y]", "f32[8,4@Y]"]

@@ -125,6 +125,12 @@ def axis_text(name: Any) -> str:
     return f'"{escaped}"'
 
 
+def retype_axes(mesh: Any, names: Sequence[Any], kind: AxisType) -> Any:
+    """The mesh with the axes of these names of another type."""
+    every = zip(mesh.axis_names, mesh.axis_types, strict=True)
+    return mesh.update(axis_types=tuple(kind if n in names else t for n, t in every))
+
+
 def has_same_grid(mesh: Any, other: Any) -> bool:
     """Whether meshes differ in the types of their axes alone, or in that one has no devices."""
     if mesh is other or getattr(mesh, "shape_tuple", None) != getattr(other, "shape_tuple", ()):
@@ -448,8 +454,9 @@ EMPTY.axis_sizes = ()
 class MeshScope(Scope):
     """A context manager: a mesh is in scope for this thread until the block ends."""
 
-    def __init__(self, concrete: Mesh, abstract: AbstractMesh | None = None):
-        value = (concrete, abstract or concrete.abstract_mesh)
+    def __init__(self, concrete: Mesh | AbstractMesh, abstract: AbstractMesh | None = None):
+        is_abstract = isinstance(concrete, AbstractMesh)
+        value = (EMPTY if is_abstract else concrete, abstract or concrete.abstract_mesh)
         cell = mesh_in_scope
         super().__init__(lambda: [(cell.set_local, cell.get_local(), value)])
 

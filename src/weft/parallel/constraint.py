@@ -11,6 +11,7 @@ from typing import Any
 from weft.core.aval import typeof
 from weft.core.primitive import References
 from weft.core.ref import is_ref
+from weft.mesh.mesh import AbstractMesh
 from weft.mesh.sharding import NamedSharding, check_divisible, rank_error
 from weft.mesh.spec import UNCONSTRAINED, PartitionSpec
 from weft.primitives.families import LinearPrimitive
@@ -42,7 +43,9 @@ class ShardingConstraint(LinearPrimitive):
         return kernel_of(self, {"sharding": sharding})(x)  # between processes, a program
 
     def refers(self, params):
-        return References(places=lambda: (params["sharding"].whole,))
+        sharding = params["sharding"]
+        known = not isinstance(getattr(sharding, "mesh", None), AbstractMesh)
+        return References(places=lambda: (sharding.whole,) if known else ())
 
     def lower(self, hlo, x, *, sharding):
         if not isinstance(sharding, NamedSharding):

@@ -18,7 +18,7 @@ from weft.control.call import Call, Holder
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Axis, Body, References
-from weft.mesh.mesh import AxisType, Mesh, MeshScope
+from weft.mesh.mesh import AxisType, Mesh, MeshScope, retype_axes
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
 from weft.mesh.typed import NO_NAMES, Sharded, kind_of_mesh
@@ -67,7 +67,7 @@ class ShardMap(Call):
     def scope(self, params):
         mesh, tracked, manual = params["mesh"], params["check_vma"], params["manual_axes"]
         axes = [Axis(size, n, tracked) for n, size in mesh.shape_tuple if n in manual]
-        with in_scope(axes), MeshScope(inner_mesh(mesh, manual)):
+        with in_scope(axes), MeshScope(retype_axes(mesh, manual, AxisType.Manual)):
             yield
 
     def transform(self, verb, params, *how):
@@ -121,13 +121,6 @@ WHOLE = PartitionSpec()
 def names_in_spec(spec: PartitionSpec) -> tuple:
     """The axes of the mesh that a spec splits over."""
     return tuple(n for i in range(len(spec)) for n in spec.axes(i))
-
-
-def inner_mesh(mesh: Any, manual: tuple) -> Any:
-    """The mesh in scope in a program for one device along the axes `manual`."""
-    types = dict.fromkeys(manual, AxisType.Manual)
-    every = zip(mesh.axis_names, mesh.axis_types, strict=True)
-    return mesh.update(axis_types=tuple(types.get(n, t) for n, t in every))
 
 
 def flip_kinds(spec: PartitionSpec) -> PartitionSpec:

@@ -430,7 +430,8 @@ class AllGatherReduced(AllGather):
         return References(drops=params["axis_name"])
 
     def lower(self, hlo, x, *, mesh, **params):
-        return super().lower(hlo, x, **params)
+        (y,) = super().lower(hlo, x, **params)
+        return [type(y)(y.name, with_kind(y.aval, params["axis_name"], mesh, "reduced"))]
 
     def transpose(self, cts, x, *, all_gather_dimension, **params):
         k = all_gather_dimension

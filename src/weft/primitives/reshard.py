@@ -26,30 +26,39 @@ class Reshard(LinearPrimitive):
 
     What x has unreduced and the result not is added up. Axes of the mesh that are automatic in
     `dst_sharding` and explicit in x are left to the compiler. `free` says whose layout is, that of
-    "operand" or of "result". Source: Shardy, sharding_constraint.
+    "operand" or of "result"; `src_mesh`, the mesh of x where its axes are of other types than in
+    `dst_sharding`. Source: Shardy, sharding_constraint.
     """
 
     name = "reshard"
     elements = "placed"
 
-    def abstract_eval(self, x, *, dst_sharding, free=""):
+    def abstract_eval(self, x, *, dst_sharding, free="", src_mesh=None):
         out = typed_for(x, dst_sharding)
         check_divisible(self.name, dst_sharding, x.shape, f"the operand {x}")
         out = keep_kinds(out, x, dst_sharding.mesh)
         check_terms(self.name, x, out)
         return [out]
 
-    def impl(self, x, *, dst_sharding, free=""):
+    def impl(self, x, *, dst_sharding, free="", src_mesh=None):
         sharding = find_concrete(dst_sharding, x)
         terms = getattr(getattr(x, "sharding", None), "spec", PartitionSpec()).unreduced
         if terms or not getattr(x, "is_fully_addressable", True):
             return kernel_of(self, {"dst_sharding": sharding})(x)  # a program
         return [put(x, sharding, committed=True)]
 
-    def lower(self, hlo, x, **params):
-        return [x]  # lower_jaxpr says how results lie
+    def lower(self, hlo, x, *, dst_sharding, **params):
+        mesh = dst_sharding.mesh
+        if hlo.explicit is None and hlo.devices and mesh.explicit_axes:
+            hlo.explicit = hlo.named(mesh), mesh.axis_names
+        out = self.abstract_eval(x.aval, dst_sharding=dst_sharding)[0]
+        return [type(x)(x.name, out)]  # lower_jaxpr says how results lie
 
-    def transpose(self, cts, x, *, dst_sharding, free=""):
+    def transpose(self, cts, x, *, dst_sharding, free="", src_mesh=None):
+        if src_mesh is not None:
+            lies = x.aval.sharded and x.aval.sharded.dual
+            to = NamedSharding(src_mesh, PartitionSpec() if lies is None else lies.spec)
+            return self.apply(cts[0], dst_sharding=to, src_mesh=dst_sharding.mesh)
         if free == "operand":
             return [hide_layout(cts[0])]
         if free == "result":

@@ -162,8 +162,8 @@ class ManualCast(LinearByElement):
         adds = Varying.of(axes) if self.new == "varying" else None
         return References(adds=adds, drops=axes if self.old == "varying" else ())
 
-    def lower(self, hlo, x, *, axes, mesh):
-        return [x]
+    def lower(self, hlo, x, **params):
+        return [type(x)(x.name, self.abstract_eval(x.aval, **params)[0])]
 
     def transpose(self, cts, x, **params):
         return TRANSPOSED[self].apply(cts[0], **params)
@@ -186,8 +186,9 @@ class UnreducedPsum(ManualCast):
     old = "unreduced"
     elements = "new"
 
-    def lower(self, hlo, x, *, axes, mesh):
-        return all_reduce(hlo, x, replica_groups(hlo, self.name, axes, None), add_p)
+    def lower(self, hlo, x, **params):
+        groups = replica_groups(hlo, self.name, params["axes"], None)
+        return super().lower(hlo, all_reduce(hlo, x, groups, add_p)[0], **params)
 
 
 class VaryUnreduced(ManualCast):
