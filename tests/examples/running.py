@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -37,3 +38,11 @@ def load_example(name: str) -> ModuleType:
 def is_picture(path: Path) -> bool:
     """Whether a PNG lies there."""
     return path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def check_run(name: str, folder: Path, least: float, *options: object, picture: str = "") -> None:
+    """Run an example, which must say an accuracy above `least` percent and draw."""
+    done = run_example(name, *options, "--out", folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert float(re.search(r"accuracy ([\d.]+)%", done.stdout)[1]) > least
+    assert is_picture(folder / f"{picture or name}.png")

@@ -1,12 +1,10 @@
 """The layer in C++: its values and derivatives against weft's own operations, and a run of it."""
 
-import re
-
 import numpy as np
 import pytest
 
 import weft.numpy as jnp
-from tests.examples.running import is_picture, load_example, run_example
+from tests.examples.running import check_run, load_example
 from tests.test_ffi import COMPILER
 from weft import grad, jit, vmap
 
@@ -30,7 +28,4 @@ def test_the_layer_is_the_formula():
 
 @pytest.mark.slow
 def test_a_run_reaches_the_bar_and_draws(tmp_path):
-    done = run_example("foreign", "--epochs", 10, "--out", tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert float(re.search(r"held-out accuracy ([\d.]+)%", done.stdout)[1]) > 95
-    assert is_picture(tmp_path / "foreign.png")
+    check_run("foreign", tmp_path, 95, "--epochs", 10)

@@ -1,11 +1,9 @@
 """Training in place: run as a user does; a step against the same by values."""
 
-import re
-
 import numpy as np
 import pytest
 
-from tests.examples.running import is_picture, load_example, run_example
+from tests.examples.running import check_run, load_example
 from weft.tree_util import tree_map
 
 example = load_example("in_place")
@@ -13,10 +11,7 @@ example = load_example("in_place")
 
 @pytest.mark.slow
 def test_run_reaches_the_goal(tmp_path):
-    done = run_example("in_place", "--epochs", 12, "--out", tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert float(re.search(r"held-out accuracy ([\d.]+)%", done.stdout)[1]) > 95
-    assert is_picture(tmp_path / "in_place.png")
+    check_run("in_place", tmp_path, 95, "--epochs", 12)
 
 
 def test_a_step_is_that_by_values(monkeypatch):

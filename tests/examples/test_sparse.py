@@ -1,19 +1,14 @@
 """Names spread along a graph: the solution against a dense one, and a run that reaches the bar."""
 
-import re
-
 import numpy as np
 
 import weft.numpy as jnp
-from tests.examples.running import is_picture, load_example, run_example
+from tests.examples.running import check_run, load_example
 from weft.experimental import sparse
 
 
 def test_a_run_reaches_the_bar_and_draws(tmp_path):
-    done = run_example("sparse", "--steps", 2, "--out", tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert float(re.search(r"accuracy ([\d.]+)%", done.stdout)[1]) > 90
-    assert is_picture(tmp_path / "sparse_graph.png")
+    check_run("sparse", tmp_path, 90, "--steps", 2, picture="sparse_graph")
 
 
 def test_names_are_in_balance():
