@@ -85,15 +85,22 @@ class Sharded:
         """That of values put together along a new axis `dim`, split over `names`."""
         return self.update(entries=(*self.entries[:dim], names, *self.entries[dim:]))
 
+    def without(self, names: Iterable) -> Sharded | None:
+        """The same but whole along the axes `names` of the mesh."""
+        gone = set(names)
+        left = tuple(tuple(n for n in entry if n not in gone) for entry in self.entries)
+        return Sharded.of(self.mesh, left, self.unreduced - gone, self.reduced - gone)
+
     def of_part(self, names: Sequence, tracked: bool) -> Sharded | None:
         """That of a part of the value, in a program for one device along the axes `names`.
 
         Where types are not `tracked`, they do not say what is unreduced or reduced along those.
         """
-        left = tuple(tuple(n for n in entry if n not in names) for entry in self.entries)
+        whole = self.without(names)
+        entries = [()] * len(self.entries) if whole is None else whole.entries
         gone = NO_NAMES if tracked else frozenset(names)
         mesh = make_manual(self.mesh, tuple(names))
-        return Sharded.of(mesh, left, self.unreduced - gone, self.reduced - gone)
+        return Sharded.of(mesh, entries, self.unreduced - gone, self.reduced - gone)
 
     @property
     def dual(self) -> Sharded | None:
