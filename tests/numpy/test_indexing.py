@@ -101,15 +101,19 @@ def on_device(index):
     return jnp.asarray(index) if isinstance(index, np.ndarray) and index.ndim else index
 
 
+STACKED = np.stack([HOST, HOST + 1])
+
+
 @pytest.mark.parametrize("index", BASIC + ADVANCED + MASKS, ids=str)
 def test_every_kind_of_index(index):
     want = HOST[index]
     x = jnp.asarray(HOST)
     same(x[index], want)
     same(x[on_device(index)], want)
-    same(weft.jit(lambda v: v[index])(x), want)
-    stacked = weft.vmap(lambda v: v[index])(jnp.stack([x, x + 1]))
-    same(stacked[1], want + 1)
+    read = lambda v: v[index]
+    staged, mapped = weft.jit(lambda v, vs: (read(v), weft.vmap(read)(vs)))(x, STACKED)
+    same(staged, want)
+    same(mapped[1], want + 1)
 
 
 @pytest.mark.parametrize(

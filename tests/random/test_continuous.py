@@ -38,7 +38,7 @@ def test_continuous_distributions(name, args, more, law):
 
 
 @pytest.mark.parametrize("setting", GOLDEN)
-def test_bits_are_those_of_jax(setting, kernels_as_for_users):
+def test_bits_are_those_of_jax(setting):
     drawn = "uniform normal truncated_normal exponential gumbel laplace logistic cauchy"
     check_bits(setting, f"{drawn} bernoulli rademacher lognormal maxwell", one_in=8)
 

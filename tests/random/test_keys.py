@@ -284,7 +284,7 @@ def test_class_of_keys_is_a_class_of_arrays():
 
 
 @pytest.mark.parametrize("setting", GOLDEN)
-def test_bits_are_those_of_jax(setting, kernels_as_for_users):
+def test_bits_are_those_of_jax(setting):
     check_bits(setting, "split fold_in PRNGKey key_data", one_in=2)
 
 

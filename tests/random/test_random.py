@@ -17,7 +17,7 @@ N = 20000
 
 
 @pytest.mark.parametrize("setting", GOLDEN)
-def test_bits_are_those_of_jax(setting, kernels_as_for_users):
+def test_bits_are_those_of_jax(setting):
     check_bits(setting, "bits randint permutation choice categorical")
 
 
