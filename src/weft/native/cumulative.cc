@@ -12,6 +12,8 @@ namespace {
 
 constexpr int64_t kLanes = 64;  // those worked on together
 constexpr int64_t kPiece = 1 << 15;  // elements that are worth a thread
+constexpr int64_t kSegments = 8;     // of a row of at least kLong elements, walked together
+constexpr int64_t kLong = 256;
 
 template <class T>
 struct Wider {
@@ -50,6 +52,42 @@ struct Smallest {
   static A Apply(A x, A y) { return x != x || x <= y ? x : y; }
 };
 
+// Sums and products of signed integers wrap as those of unsigned ones do.
+template <class Op>
+constexpr bool kWraps = !std::is_same_v<typename Op::template Of<float>, float>;
+
+// Running extrema of n elements side by side, forwards or (step is -1) backwards. Segments are walked
+// together, as each step waits for the one before it; then what comes before a segment replaces the
+// elements in it that are no better, which are the first ones.
+template <class Op, class T>
+void RunSegments(const T* x, T* y, int64_t n, int64_t step) {
+  const int64_t size = n / kSegments;
+  T totals[kSegments];
+  for (int64_t s = 0; s < kSegments; ++s) totals[s] = y[s * size * step] = x[s * size * step];
+  for (int64_t i = 1; i < size; ++i) {
+    for (int64_t s = 0; s < kSegments; ++s) {
+      const int64_t at = (s * size + i) * step;
+      y[at] = totals[s] = Op::Apply(totals[s], x[at]);
+    }
+  }
+  T total = totals[0];
+  for (int64_t s = 1; s < kSegments; ++s) {
+    const int64_t begin = s * size, end = begin + size;
+    int64_t low = begin, high = end;
+    while (low < high) {
+      const int64_t middle = (low + high) / 2;
+      const bool better = total == total && Op::Apply(total, y[middle * step]) != total;
+      (better ? high : low) = better ? middle : middle + 1;
+    }
+    T* const from = step > 0 ? y + begin : y - low + 1;
+    std::fill(from, from + (low - begin), total);
+    if (low < end) total = totals[s];
+  }
+  for (int64_t i = size * kSegments; i < n; ++i) {
+    y[i * step] = total = Op::Apply(total, x[i * step]);
+  }
+}
+
 // One element of a row after the other, in lanes from `first` to `last`.
 template <class Op, class T>
 void Run(const T* x, T* y, int64_t n, int64_t lanes, int64_t first, int64_t last, bool reverse) {
@@ -57,6 +95,9 @@ void Run(const T* x, T* y, int64_t n, int64_t lanes, int64_t first, int64_t last
   const int64_t start = reverse ? n - 1 : 0, step = reverse ? -lanes : lanes;
   if (last - first == 1) {
     x += start * lanes + first, y += start * lanes + first;
+    if constexpr (!kWraps<Op>) {
+      if (n >= kLong && lanes == 1) return RunSegments<Op>(x, y, n, step);
+    }
     A total = *x;
     *y = *x;
     for (int64_t i = 1; i < n; ++i) {
@@ -105,10 +146,6 @@ ffi::Error RunAll(ffi::ThreadPool& pool, bool reverse, ffi::AnyBuffer x,
   });
   return ffi::Error::Success();
 }
-
-// Sums and products of signed integers wrap as those of unsigned ones do.
-template <class Op>
-constexpr bool kWraps = !std::is_same_v<typename Op::template Of<float>, float>;
 
 template <class Op>
 ffi::Error RunDtype(ffi::ThreadPool& pool, bool reverse, ffi::AnyBuffer x,

@@ -13,6 +13,7 @@ namespace {
 constexpr int64_t kWidth = 32;       // elements compared at once
 constexpr int64_t kBlock = 1024;     // those of a block
 constexpr int64_t kLanes = 1024;     // lanes worked on together
+constexpr int64_t kRows = 4;
 constexpr int64_t kPiece = 1 << 15;  // elements that are worth a thread
 
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
@@ -78,7 +79,21 @@ WEFT_WIDE void FindInLanes(const T* x, R* out, int64_t n, int64_t lanes, int64_t
   for (; first < last; first += kLanes) {
     const int64_t width = std::min(kLanes, last - first);
     for (int64_t j = 0; j < width; ++j) best[j] = x[first + j], found[j] = R{0};
-    for (int64_t i = 1; i < n; ++i) {
+    int64_t i = 1;
+    if constexpr (std::is_same_v<R, T>) {  // rows together, so that `best` is kept less often
+      for (; i + kRows <= n; i += kRows) {
+        const T* from = x + i * lanes + first;
+        for (int64_t j = 0; j < width; ++j) {
+          T b = best[j];
+          for (int64_t k = 0; k < kRows; ++k) {
+            const T y = from[k * lanes + j], top = Order::Better(b, y) ? b : y;
+            b = b == b ? top : b;  // `top` is y where that is NaN
+          }
+          best[j] = b;
+        }
+      }
+    }
+    for (; i < n; ++i) {
       const T* from = x + i * lanes + first;
       for (int64_t j = 0; j < width; ++j) {
         const T y = from[j], b = best[j];
