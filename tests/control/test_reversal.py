@@ -223,6 +223,7 @@ def test_gradients_under_vmap(f):
     close(jit(grad(lambda xs: vmap(loop)(xs).sum()))(XS), want)
 
 
+@pytest.mark.sample(one_in=3)
 @pytest.mark.parametrize("f", PROGRAMS.values(), ids=lambda f: f.__name__)
 def test_second_derivatives(f):
     loop = scalar(f, lax)
