@@ -62,20 +62,23 @@ class Spread:
         return params, self.floats((8, 32, WIDTH), "data")
 
 
-def transformer(p, joined):
-    """Its loss; `joined` makes a whole of what each device computed of its heads or units."""
+def transformer(p, joined, gathered=lambda x: x):
+    """Its loss; `joined` is an einsum whose sum over heads or units is over devices too.
+
+    `gathered` makes a whole of what each device has of the tokens.
+    """
     jnp, nn = p.jnp, p.nn
 
     def normal(x):
-        return x * p.lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True) + 1e-6)
+        return gathered(x * p.lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True) + 1e-6))
 
     def loss(params, x):
         for layer in params:
             q, k, v = jnp.einsum("btw,cwhf->cbhtf", normal(x), layer["qkv"])
             weights = nn.softmax(jnp.einsum("bhtf,bhsf->bhts", q, k) / 4.0)
             seen = jnp.einsum("bhts,bhsf->bthf", weights, v)
-            x = x + joined(jnp.einsum("bthf,hfw->btw", seen, layer["out"]))
-            x = x + joined(nn.gelu(normal(x) @ layer["up"]) @ layer["down"])
+            x = x + joined("bthf,hfw->btw", seen, layer["out"])
+            x = x + joined("btu,uw->btw", nn.gelu(normal(x) @ layer["up"]), layer["down"])
         return jnp.mean(x**2)
 
     return loss
@@ -94,7 +97,7 @@ def step_of(p, loss):
 def by_jit(s):
     """A new jitted step, told how arrays and sums lie."""
     p = s.p
-    whole = lambda x: p.lax.with_sharding_constraint(x, s.laid("data"))
+    whole = lambda *sum: p.lax.with_sharding_constraint(p.jnp.einsum(*sum), s.laid("data"))
     params = p.tree_util.tree_map(lambda spec: s.laid(*spec), s.specs())
     step = step_of(p, transformer(p, whole))
     return p.jax.jit(step, in_shardings=(params, s.laid("data")), out_shardings=(params, s.laid()))
@@ -103,7 +106,7 @@ def by_jit(s):
 def by_shard_map(s):
     """A new jitted step that is each device's own program."""
     p, lax = s.p, s.p.lax
-    loss = transformer(p, lambda x: lax.psum(x, "model"))
+    loss = transformer(p, lambda *sum: lax.psum(p.jnp.einsum(*sum), "model"))
 
     def mean_loss(params, x):
         own = p.tree_util.tree_map(lambda w: lax.pcast(w, "data", to="varying"), params)

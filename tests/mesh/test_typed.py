@@ -68,6 +68,7 @@ TYPES = {
         lambda x: jnp.einsum("ij,kj->ik", x, ONES(8, 4)),
         lambda x: lax.dot_general(x, x, (((1,), (1,)), ((), ())), out_sharding=P("X", None)),
     ],
+    "f32[8,8]": [lambda x: lax.dot_general(x, x, (((1,), (1,)), ((), ())), out_sharding=P())],
     "f32[8@X,8]{U:Y}": [
         lambda x: lax.dot_general(
             x, x, (((1,), (1,)), ((), ())), out_sharding=P("X", None, unreduced={"Y"})

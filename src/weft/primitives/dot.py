@@ -486,7 +486,7 @@ def dot_general(
         dimension_numbers=numbers,
         precision=canonical_precision("dot_general", precision),
         preferred_element_type=preferred_element_type,
-        out_sharding=out_sharding and resolve_sharding("dot_general", out_sharding, rank, lhs, rhs),
+        out_sharding=resolve_sharding("dot_general", out_sharding, rank, lhs, rhs),
     )[0]
 
 

@@ -6,8 +6,11 @@ Layouts are mesh/typed.py's; the public function, with pytrees and checks, is ap
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive
@@ -52,7 +55,8 @@ class Reshard(LinearPrimitive):
         if hlo.explicit is None and hlo.devices and mesh.explicit_axes:
             hlo.explicit = hlo.named(mesh), mesh.axis_names
         out = self.abstract_eval(x.aval, dst_sharding=dst_sharding)[0]
-        return [type(x)(x.name, out)]  # lower_jaxpr says how results lie
+        # lower_jaxpr says how results lie
+        return write_scattered_sum(hlo, x, out) or [type(x)(x.name, out)]
 
     def transpose(self, cts, x, *, dst_sharding, free="", src_mesh=None):
         if src_mesh is not None:
@@ -83,6 +87,63 @@ class Reshard(LinearPrimitive):
 
 
 reshard_p = Reshard()
+
+
+def write_scattered_sum(hlo: Any, x: Any, out: ShapedArray) -> list | None:
+    """Terms of a sum, added up and split in one step; None where `out` asks for something else.
+
+    XLA adds them up on every device, and cuts, but where it is told of each device's program. That
+    is only where all axes of the mesh are explicit.
+    """
+    has, gets = x.aval.sharded, out.sharded
+    if None in (has, gets, hlo.explicit) or hlo.around is not None or has.mesh != gets.mesh:
+        return None
+    mesh, terms = has.mesh, has.unreduced - gets.unreduced
+    pairs = list(zip(has.entries, gets.entries, strict=True))
+    changed = [i for i, (a, b) in enumerate(pairs) if a != b]
+    if mesh.axis_names != mesh.explicit_axes or gets.unreduced or len(changed) != 1:
+        return None
+    (dim,) = changed
+    before, after = pairs[dim]
+    names = after[len(before) :]
+    if after[: len(before)] != before or terms != set(names):
+        return None
+    sizes = [mesh.shape[n] for n in mesh.axis_names]
+    ids = np.arange(math.prod(sizes)).reshape(sizes)
+    ids = np.moveaxis(ids, [mesh.axis_names.index(n) for n in names], range(-len(names), 0))
+    groups = ids.reshape(-1, math.prod(mesh.shape[n] for n in names)).tolist()
+    part, kept = (
+        aval.update(shape=lies.named.shard_shape(aval.shape), sharded=None)
+        for aval, lies in ((x.aval, has), (out, gets))
+    )
+
+    def sum_parts() -> None:
+        y = hlo.value(part)
+        hlo.lines.append(f"^bb0({y.name}: {part.hlo}):")
+        cell = part.update(shape=())
+        done = hlo.op(
+            "stablehlo.reduce_scatter",
+            [y],
+            [kept],
+            [hlo.block([cell, cell], lambda a, b: hlo.op("stablehlo.add", [a, b], [cell]))],
+            channel_handle="#stablehlo.channel_handle<handle = 1, type = 1>",
+            replica_groups=f"dense<{groups}> : tensor<{len(groups)}x{len(groups[0])}xi64>",
+            scatter_dimension=f"{dim} : i64",
+            use_global_device_ids="unit",
+        )
+        hlo.op("sdy.return", done, [])
+
+    placed = lambda s: f"#sdy.sharding_per_value<[{s.named.sdy(out.ndim, hlo.explicit[0])}]>"
+    listed = ", ".join(f'"{n}"' for n in mesh.axis_names)
+    return hlo.op(
+        "sdy.manual_computation",
+        [x],
+        [out],
+        [sum_parts],
+        in_shardings=placed(has),
+        out_shardings=placed(gets),
+        manual_axes=f"#sdy<manual_axes{{{listed}}}>",
+    )
 
 
 def keep_kinds(out: ShapedArray, x: ShapedArray, mesh: Any) -> ShapedArray:
