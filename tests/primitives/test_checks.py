@@ -9,6 +9,7 @@ import weft
 import weft.numpy as jnp
 from weft import lax
 from weft.experimental import checkify
+from weft.primitives import checks
 
 X = np.arange(3.0, dtype=np.float32)
 
@@ -84,3 +85,21 @@ def test_slices_that_would_be_moved(f, text):
             for place in (5, -4):
                 with pytest.raises(IndexError, match=text):
                     run(X, np.int32(place))
+
+
+@pytest.mark.parametrize("kind", ["known", "traced"])
+def test_the_first_index_outside_is_told(kind):
+    """Of [low, high), with the ends of small dtypes, which no bound may pass."""
+    for dtype in (np.int8, np.uint8, np.int32):
+        for low, high in ((0, 3), (-2, 5), (0, 127), (-128, 300)):
+            if low < 0 and dtype == np.uint8:
+                continue
+            top = min(high, np.iinfo(dtype).max + 1)
+            inside = np.array([low, top - 1, (low + top) // 2], dtype)
+            check = lambda xs, low=low, high=high: checks.check_inside("got {}.", xs, low, high)
+            run = check if kind == "known" else weft.jit(lambda xs, check=check: (check(xs), xs)[1])
+            run(inside)
+            for bad in (low - 1, high):
+                if np.iinfo(dtype).min <= bad <= np.iinfo(dtype).max:
+                    with pytest.raises(weft.errors.IndexingError, match=rf"^got {bad}\."):
+                        np.asarray(run(np.array([low, bad, low, high - 1], dtype)))

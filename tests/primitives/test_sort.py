@@ -6,7 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from weft import grad, jvp, make_jaxpr, vmap
+import weft.numpy as jnp
+from weft import grad, jvp, lax, make_jaxpr, vmap
 from weft.errors import DtypeError, ShapeError
 from weft.options import config
 from weft.primitives import sort
@@ -120,3 +121,22 @@ def test_errors(call, error, text):
     with pytest.raises(error) as caught:
         call(np.zeros((2, 3), np.float32))
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8", "uint8", "complex64"])
+def test_two_keys_of_special_values(dtype):
+    """NaN after all, zeros of both signs alike, and then the second key; the order is stable."""
+    special = [0, 1, 2, 3, 100] if dtype == "uint8" else [-100, -1, -0.0, 0.0, 1, 100]
+    if "int" not in dtype:
+        special += [np.inf, -np.inf, np.nan, 1e-7, -1e-7]
+    if dtype == "complex64":
+        special += [1 + 1j, 1 - 1j, complex(0, np.nan), complex(np.inf, 1), complex(-1, 2)]
+    x = np.array(special * 3).astype(jnp.dtype(dtype))
+    x = x[np.random.default_rng(0).permutation(len(x))]
+    second, place = np.arange(len(x)) % 2, np.arange(len(x))
+    got = lax.sort((x, second.astype(x.dtype), place), num_keys=2)[2]
+    wide = x.astype(np.complex128)
+    real, imag = np.nan_to_num(
+        np.stack([wide.real, wide.imag]), nan=np.inf, posinf=1e9, neginf=-1e9
+    )
+    np.testing.assert_array_equal(got, np.lexsort((place, second, imag, real)))
