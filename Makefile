@@ -5,7 +5,7 @@
 # make docs   the site of the documentation, in build/site/html
 # make bench  compare with JAX and NumPy, side by side; writes docs/benchmarks.md
 # make bench-torch  install PyTorch, 3 GB, for `make bench` to compare with it too
-# make test-ecosystem  tests of libraries written for JAX, here and on JAX; writes docs/ecosystem.md
+# make test-ecosystem  a sample of the tests of libraries written for JAX, here and on JAX (ARGS=--all)
 # make gpu-smoke   check and time everything on a GPU, if there is one
 # make clean  remove everything these make
 

@@ -136,6 +136,7 @@ class Seen(Tracer):
 
     def __init__(self, trace, value):
         super().__init__(trace, weft.typeof(value))
+        self._trace = trace
         self.value = value
 
 

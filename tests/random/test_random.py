@@ -222,5 +222,13 @@ def test_shapes_and_bounds_as_users_give_them():
     assert random.choice(KEY, 4, ()).shape == () and random.choice(KEY, 0, (0,)).shape == (0,)
 
 
+def test_one_draw_that_bounds_of_a_shape_scale():
+    bounds = np.float32([[[1.0], [3.0]], [[2.0], [7.0]]])
+    low, high = bounds[:, :1], bounds[:, 1:]
+    x = weft.vmap(random.uniform, (None, None, None, 0, 0))(KEY, (), np.float32, low, high)
+    assert x.shape == (2, 1, 1)
+    np.testing.assert_allclose(x, low + (high - low) * random.uniform(KEY), rtol=1e-6)
+
+
 def test_bounds_that_are_whole():
     assert random.randint(KEY, (3,), 0.0, np.prod(())).tolist() == [0, 0, 0]

@@ -1,8 +1,8 @@
 """The few names of `jax._src` that libraries import and which are nowhere in JAX's public modules.
 
-Each is here for a library: chex (fake devices), equinox (tokens, literals), flax (extended dtypes,
-the registry of pytrees), lineax (stop_gradient_p), orbax (the process's place among several),
-TensorFlow Probability (classes that are arrays).
+Each is here for a library: chex (fake devices), equinox and quax (tokens, literals), flax (extended
+dtypes, the registry of pytrees), lineax (stop_gradient_p), orbax (the process's place among
+several), TensorFlow Probability (classes that are arrays).
 """
 
 from __future__ import annotations
@@ -32,6 +32,18 @@ __dir__ = list_public(__name__)
 
 class TypedNdArray(np.ndarray):
     """A NumPy array with a weak type, as JAX keeps constants; none is made here."""
+
+
+class TypedInt(int):
+    """An int with a dtype, likewise."""
+
+
+class TypedFloat(float):
+    """A float with a dtype, likewise."""
+
+
+class TypedComplex(complex):
+    """A complex number with a dtype, likewise."""
 
 
 def physical_aval(aval: ShapedArray) -> ShapedArray:

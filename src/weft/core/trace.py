@@ -177,7 +177,8 @@ class Tracer(HasAval):
 
     owner: Trace
     aval: ShapedArray
-    _trace = property(lambda self: self.owner, doc="The name by which libraries know `owner`.")
+    # the name by which libraries know `owner`
+    _trace = property(lambda self: self.owner, lambda self, trace: setattr(self, "owner", trace))
 
     def __init__(self, trace: Trace, aval: ShapedArray):
         self.owner = trace

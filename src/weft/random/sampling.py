@@ -22,7 +22,14 @@ from weft.numpy.promotion import as_array, check_rank_promotion, shape_of
 from weft.options import config
 from weft.primitives.bits import bitcast_convert_type, shift_right_logical
 from weft.primitives.elementwise import add, bitwise_or, max, mul, sub
-from weft.primitives.layout import broadcast_shapes, broadcast_to_rank, convert, literal, reshape
+from weft.primitives.layout import (
+    broadcast_in_dim,
+    broadcast_shapes,
+    broadcast_to_rank,
+    convert,
+    literal,
+    reshape,
+)
 from weft.primitives.reshard import compute_freely
 from weft.random.keys import Words, draw_bits
 
@@ -203,6 +210,9 @@ def draw_uniform(
             span = literal(float(np.subtract(dtype.type(high), dtype.type(low))), dtype)
             x = max(literal(low, dtype), add(mul(x, span), literal(low, dtype)))
         return reshape(then(x), shape)
+    if not shape:  # one draw, which bounds of any shape may scale
+        shape = choose_shape(op, None, low, high)
+        x = broadcast_in_dim(x, shape, ())
     choose_shape(op, shape, low, high, more="minval and maxval")
     low, high = broadcast_bounds(op, shape, dtype, low, high)
     return then(max(low, add(mul(x, sub(high, low)), low)))
