@@ -31,6 +31,15 @@ def test_a_drawing(tmp_path):
     kinds = [r.get("class") for r in root.iter(f"{SVG}rect")]
     assert kinds.count("program") == 5  # of jit, two branches, scan, and all
     assert kinds.count("equation") == 15
+    texts = [t.text for t in root.iter(f"{SVG}text")]
+    assert " ".join(texts) == (
+        "a f32[3] b f32[] jit name=<lambda> c: f32[3] jaxpr d f32[] e f32[3] sin f: f32[3] "
+        "convert_element_type g: f32[] add h: f32[3] h reduce_sum axes=(0,) i: f32[] lt 3.0 "
+        "j: bool[] convert_element_type k: i32[] cond l: f32[3] branches[0] m f32[3] sin n: f32[3] "
+        "sub 1.0 o: f32[3] o branches[1] p f32[3] mul 2.0 q: f32[3] q iota dimension=0 r: f32[3] "
+        "scan length=3 num_carry=1 s: f32[3], t: f32[3] jaxpr u f32[3] v f32[] mul w: f32[3] "
+        "reduce_sum axes=(0,) x: f32[] w x s t"
+    )
     titles = [t.text for t in root.iter(f"{SVG}title")]
     assert any("sin" in t and "test_draw.py:" in t for t in titles)
     width, height = float(root.get("width")), float(root.get("height"))

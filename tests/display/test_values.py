@@ -98,7 +98,9 @@ def test_blocks_are_averaged(rng):
     ids=range(11),
 )
 def test_what_is_told_of_an_array(make, told):
-    assert told in text_of(make())
+    x = make()
+    assert told in text_of(x)
+    assert text_of(x).endswith(" ".join(f"values{x!r}".split()))  # and no list of its parts
 
 
 def test_many_values_are_folded_and_large_arrays_are_not_read(monkeypatch):

@@ -10,13 +10,14 @@ from tests.docstrings import check_examples
 from weft import lax
 from weft import numpy as jnp
 from weft.errors import TracerError
+from weft.explain import subject as subjects
 from weft.explain.costs import Kernel, Work
 from weft.explain.machine import Peaks
 from weft.explain.memory import Live, Residual
 from weft.explain.origins import NOWHERE, Place
 from weft.explain.page import STYLE
 from weft.explain.report import Report
-from weft.explain.subject import Phase, Subject
+from weft.explain.subject import Phase, Subject, cache_note
 from weft.explain.tables import Table, bytes_text, count_text, seconds_text
 from weft.watch import events
 
@@ -258,3 +259,22 @@ def test_nothing_listens_after_a_report():
     before = [*events._events], [*events._durations]
     weft.explain.compile(turn)(jnp.ones((30, 20)))
     assert ([*events._events], [*events._durations]) == before
+
+
+def test_where_an_executable_came_from(monkeypatch, tmp_path):
+    new, hit = [events.COMPILE], [events.COMPILE, events.CACHE_HIT]
+    monkeypatch.setattr(subjects, "default_directory", lambda: None)
+    on, off = dict(compilation_cache_dir=str(tmp_path)), dict(compilation_cache_dir=None)
+    for how, happened, again, told in [
+        (on, [], False, "kept in memory since an earlier call"),
+        (on, hit, False, "loaded from the disk cache"),
+        (on | dict(enable_compilation_cache=False), new, False,
+         "compiled: the disk cache is off (enable_compilation_cache)"),
+        (off, new, False, "compiled: the disk cache is off (WEFT_CACHE_DIR)"),
+        (on, new, False, "compiled: not in the disk cache; this program is new to it, or this "
+         "machine, jaxlib or XLA_FLAGS are"),
+        (on, new, True, "compiled: not in the disk cache; this program is new to it, as it was "
+         "traced for other arguments, or this machine, jaxlib or XLA_FLAGS are"),
+    ]:  # fmt: skip
+        with weft.config.scope(**how):
+            assert cache_note(happened, again) == told
