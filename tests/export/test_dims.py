@@ -3,6 +3,7 @@
 import itertools
 import operator
 
+import numpy as np
 import pytest
 
 import weft.numpy as jnp
@@ -101,3 +102,24 @@ def test_sizes_of_two_scopes():
         other + B
     (same,) = export.symbolic_shape("b", scope=B.scope)
     assert same == B and same + B == 2 * B
+
+
+FORMULAS = [
+    lambda n, m: 17 % n, lambda n, m: 17 // n, lambda n, m: divmod(17, n)[0] - divmod(17, n)[1],
+    lambda n, m: divmod(n, 3)[0] * 5 + divmod(n, 3)[1], lambda n, m: (n + m) * (n - m),
+    lambda n, m: n**3 - 2 * m, lambda n, m: (3 * n + 1) % (m + 1), lambda n, m: 7 - n - -m,
+    lambda n, m: (n * m + m) // m, lambda n, m: n // -2, lambda n, m: -7 // n, lambda n, m: -7 % n,
+    lambda n, m: (n + 5) // 2 % 3,
+]  # fmt: skip
+
+
+def test_arithmetic_is_that_of_the_numbers():
+    n, m = export.symbolic_shape("n, m")
+    for k, formula in enumerate(FORMULAS):
+        size = formula(n, m)
+        assert size.variables() <= {"n", "m"}
+        for i, j in itertools.product(range(1, 7), range(1, 5)):
+            assert size.evaluate({"n": i, "m": j}) == formula(i, j), (k, i, j)
+    for convert in (int, float, operator.index, np.asarray):
+        with pytest.raises(InconclusiveDimensionOperation, match="got the symbolic size"):
+            convert(n * m)

@@ -94,8 +94,7 @@ def list_live(
             continue
         place, back, operation = attribution.origin(maker)
         if maker.opcode == "parameter" and maker.computation == module.entry:
-            named = maker.parameter < len(parameters)
-            operation = parameters[maker.parameter] if named else "an argument"
+            operation = dict(enumerate(parameters)).get(maker.parameter, "an argument")
             place = NOWHERE
         elif back:
             operation += " (backward)"

@@ -151,6 +151,9 @@ class Dim(SymbolicSize):
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
 
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
     def __truediv__(self, other: Any) -> Any:
         return jnp.true_divide(self, other)
 
@@ -201,10 +204,7 @@ class Dim(SymbolicSize):
             "a size, jnp.arange(x.shape[0]) for range, lax.fori_loop for a loop."
         )
 
-    __int__ = __index__
-
-    def __float__(self) -> float:
-        return float(self.__index__())
+    __int__ = __float__ = __index__
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         self.__index__()

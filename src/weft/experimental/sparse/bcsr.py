@@ -116,10 +116,6 @@ class BCSR(SparseOperators):
     def _info(self) -> SparseInfo:
         return SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
 
-    @property
-    def _sparse_shape(self) -> tuple[int, ...]:
-        return self.shape[self.n_batch : self.n_batch + 2]
-
     def tree_flatten(self) -> tuple[tuple, Any]:
         return self._bufs, (self._info, *ranks_of(self._bufs, self))
 
