@@ -377,3 +377,25 @@ def test_as_many_references_as_primals():
         "cotangent to be returned."
     )
     assert [float(x) for x in pull.with_refs(None, None)(1.0)] == [2.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("argnums", "where"),
+    [
+        (0, "argument 0['a']"),
+        ((0, 2), "argument 0['a']"),
+        ((2, 0), "argument 2[1]"),
+        ((1, 2), "argument 2[1]"),
+        (2, "argument 2[1]"),
+    ],
+)
+def test_which_argument_is_of_no_dtype_for_derivatives(argnums, where):
+    def f(x, y, z):
+        return y
+
+    with pytest.raises(errors.DtypeError) as info:
+        grad(f, argnums)({"a": 1}, 1.0, (1.0, 2))
+    assert str(info.value) == (
+        f"grad: inputs must be floating-point or complex; got i32[] as {where} of f. "
+        "Hint: x.astype(float), or allow_int=True."
+    )

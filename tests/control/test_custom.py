@@ -7,6 +7,8 @@ import pytest
 
 import weft
 from weft import custom_jvp, custom_vjp, grad, jit, jvp, lax, make_jaxpr, vjp, vmap
+from weft.control import custom
+from weft.core.primitive import Zero
 from weft.dtypes import float0
 
 A = np.array([1.0, 2.0, 3.0], np.float32)
@@ -367,3 +369,14 @@ def test_a_value_closed_over_must_not_be_differentiated():
     f = lambda y: forward(lambda x: x * len(y), lambda p, t: (p[0], t[0]))
     np.testing.assert_array_equal(grad(lambda y: f(y)(2.0))(A), np.zeros(3))
     np.testing.assert_array_equal(grad(lambda y: jit(f(y))(2.0))(A), np.zeros(3))
+
+
+def test_axes_of_mapped_cotangents():
+    """From the front to each place, and their sums; of zeros, the types of those."""
+    ct = np.arange(120, dtype=np.float32).reshape(5, 2, 3, 4)
+    for dim in range(4):
+        want, zero = np.moveaxis(ct, 0, dim), Zero(weft.typeof(ct))
+        np.testing.assert_array_equal(custom.move_ct_axis(ct, dim), want)
+        assert custom.move_ct_axis(zero, dim).aval.shape == want.shape
+        assert custom.unbatch_ct(zero).aval.shape == (2, 3, 4)
+    np.testing.assert_array_equal(custom.unbatch_ct(ct), ct.sum(0))

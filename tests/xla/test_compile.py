@@ -13,6 +13,7 @@ import weft
 import weft.numpy as jnp
 from weft.core.jaxpr import Jaxpr, Var
 from weft.errors import JaxRuntimeError
+from weft.watch import events
 from weft.xla import compile as compiling
 from weft.xla.compile import Executable, compile_text, disk_cache
 from weft.xla.placement import on_device
@@ -246,3 +247,13 @@ def test_an_interrupted_compile_ends_neither_the_process_nor_what_follows():
         timeout=120,
     )
     assert (done.returncode, done.stdout) == (0, "4 3.0\n"), done.stderr
+
+
+def test_what_is_recorded_of_the_cache(directory, monkeypatch):
+    happened = []
+    monkeypatch.setattr(events, "record_event", happened.append)
+    run("recorded"), run("recorded")
+    asked = events.CACHE_REQUEST
+    assert [e for e in happened if "cache" in e and e != events.CACHE_MISS] == [
+        asked, asked, events.CACHE_HIT
+    ]  # fmt: skip
