@@ -11,25 +11,28 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from weft.api.bodies import stage_body
-from weft.api.functions import argument_origins, avals_of, check_callable, leaf_names
+from weft.api.functions import FlatFun, argument_origins, avals_of, check_callable, leaf_names
+from weft.api.programs import programs_of
 from weft.api.shardings import as_sharding, make_prefix
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Literal, Var
 from weft.core.source import boundary, describe_maker
-from weft.core.trace import Tracer
+from weft.core.trace import Tracer, current
 from weft.errors import ShapeError, ShardingTypeError
 from weft.mesh.mesh import AbstractMesh, Mesh, get_abstract_mesh, get_mesh
 from weft.mesh.sharding import NamedSharding, sized_axes
 from weft.mesh.spec import PartitionSpec
 from weft.mesh.typed import NO_NAMES
-from weft.options import named_axes
+from weft.options import config, named_axes
 from weft.parallel.constraint import constrain_values
+from weft.parallel.parts import PartsLook, share_program, stage_looking
 from weft.parallel.shard_map import count_parts, inner_aval, names_in_spec, shard_map_p, sum_later
 from weft.primitives.families import normalize_axis
 from weft.primitives.varying import axes_of_varying
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, leaves, structure, unflatten
 from weft.util import fun_name
 from weft.xla.array import ArrayImpl
+from weft.xla.eager import EVAL
 
 
 def shard_map(
@@ -45,8 +48,10 @@ def shard_map(
     """Run a function on every device of a mesh, each on its own part of the arguments.
 
     Within `f` arrays are the parts, and the axes of the mesh are named axes: `lax.psum(x, "data")`
-    and the other collectives are how devices exchange values. Compiled as one program, also when
-    called outside of `jit`; differentiated and mapped as any function.
+    and the other collectives are how devices exchange values. Compiled as one program;
+    differentiated and mapped as any function. Where it is called outside of `jit` and of other
+    transformations, `f` runs at each call: `print(x)` shows the values of all devices, a value that
+    all have the same may decide in Python, and a debugger stops.
 
     Args:
       f: takes and returns pytrees of arrays. Without it, `shard_map(...)` is a decorator.
@@ -161,8 +166,16 @@ def bind_shard_map(f: Callable, args: tuple, in_specs: Any, out_specs: Any, para
         specs = broadcast_specs("in_specs", in_specs, args, params)
         check_in_specs(f, avals, specs, params)
     inner = part_avals(avals, specs, names, params)
-    with shard_map_p.scope(params):
-        jaxpr, consts, out_tree = stage_body("shard_map", f, structure(args), inner)
+    if current.trace is EVAL and isinstance(params["mesh"], Mesh) and not config.no_tracing:
+        programs = programs_of(f)
+        fun = FlatFun(f, tree, "shard_map")
+        look = PartsLook(flat, specs, params, programs)
+        with shard_map_p.scope(params):
+            jaxpr, consts = stage_looking(fun, inner, fun_name(f), names, look)
+        jaxpr, out_tree = share_program(programs, jaxpr), fun.out_tree
+    else:
+        with shard_map_p.scope(params):
+            jaxpr, consts, out_tree = stage_body("shard_map", f, structure(args), inner)
     placeholder = unflatten(out_tree, range(out_tree.num_leaves))
     if callable(out_specs):
         out_specs = out_specs(placeholder, jaxpr.out_avals)

@@ -53,7 +53,7 @@ class StagedTracer(Tracer):
 class StageTrace(Trace):
     """Writes each application down as an equation; a concrete value becomes a const."""
 
-    __slots__ = ("arg_names", "args", "consts", "eqns", "name", "tracked")
+    __slots__ = ("arg_names", "args", "consts", "eqns", "look", "name", "tracked")
 
     def __init__(self, parent: Trace | None = None, name: str = ""):
         self.parent = parent
@@ -63,6 +63,7 @@ class StageTrace(Trace):
         self.args: list[Var] = []
         self.arg_names: Sequence[str] | Callable[[], Sequence[str]] = ()
         self.consts: dict[int, tuple[Var, Any]] = {}  # id of the value -> its var, and the value
+        self.look: Any = None  # what gives Python the values that it asks for (parallel/parts.py)
         self.tracked = has_tracked_axes()  # whether types say what varies over a mesh
 
     def new_arg(self, aval: ShapedArray) -> StagedTracer:

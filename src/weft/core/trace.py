@@ -195,6 +195,8 @@ class Tracer(HasAval):
     def concrete(self, error: type[Exception], op: str, hint: str) -> Any:
         """The value itself, or an error which says that there is none yet."""
         self.check_live()
+        if look := getattr(self.owner, "look", None):
+            return look(self, op, error, hint)
         raise error(errors.describe_need(op, self.aval, self.origin(), self.arguments(), hint))
 
     def check_live(self) -> None:
@@ -276,6 +278,8 @@ class Tracer(HasAval):
         return format(self.concrete(errors.ConcretizationTypeError, "format()", hint), spec)
 
     def __repr__(self) -> str:
+        if look := getattr(self.owner, "look", None):
+            return look(self)
         if surroundings.value == "staging" and self.owner.live and config.hints:
             errors.hint_printing(self)
         return f"Traced<{self.aval}>with<{type(self.owner).__name__}>"

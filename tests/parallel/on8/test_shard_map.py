@@ -14,7 +14,7 @@ import weft.numpy as jnp
 from weft import P, grad, hessian, jit, jvp, lax, make_jaxpr, shard_map, value_and_grad, vjp, vmap
 from weft.ad_checkpoint import checkpoint_name
 from weft.errors import PytreeError, ShapeError, UnboundAxisError
-from weft.sharding import Mesh, NamedSharding
+from weft.sharding import AxisType, Mesh, NamedSharding
 
 DEVICES = np.array(weft.devices())
 LINE = Mesh(DEVICES.reshape(8), ("x",))
@@ -539,7 +539,7 @@ def test_without_jit_and_with_checks():
         close(value_and_grad(f)(W, X), value_and_grad(whole)(W, X))
 
 
-def test_a_second_call_traces_nothing():
+def test_a_second_call_traces_nothing(monkeypatch):
     count = 0
 
     def f(x):
@@ -547,17 +547,66 @@ def test_a_second_call_traces_nothing():
         count += 1
         return lax.psum(x, "x")
 
-    mapped = on_line(f, P("x"), P())
+    mapped = jit(on_line(f, P("x"), P()))
     for _ in range(3):
         mapped(X)
-    on_line(f, P("x"), P())(X)  # made anew, of the same function
+    jit(on_line(f, P("x"), P()))(X)  # made anew, of the same function
     assert count == 1
     mapped(X[:, :1])
     assert count == 2
-    jitted = jit(mapped)
-    jitted(X)
-    jitted(weft.device_put(X, NamedSharding(LINE, P("x"))))
+    mapped(weft.device_put(X[:, :1], NamedSharding(LINE, P("x"))))
     assert count == 2
+    outside = on_line(lambda x: f(x), P("x"), P())
+    first = outside(X)
+    with monkeypatch.context() as patch:  # runs the function again, and compiles nothing
+        patch.setattr("weft.xla.run.lower_program", None)
+        close(outside(X), first)
+    assert count == 4
+
+
+def test_what_python_sees_of_values_at_once(capsys):
+    seen = []
+
+    def f(x, w):
+        print(x)
+        total = lax.psum(x.sum(), ("a", "b"))
+        seen.append((float(total), bool(total > 3), np.asarray(total) + 1, f"{total:.1f}"))
+        doubled = 0
+        while lax.pmax(jnp.abs(x).max(), ("a", "b")) < 9:  # as many times on all devices
+            x, doubled = x * 2, doubled + 1
+        seen.append(doubled)
+        for ask in (bool, float, np.asarray, "{:.1f}".format):
+            with pytest.raises(
+                TypeError, match="needs a value that is the same on all devices; go"
+            ):
+                ask(x.sum())
+        seen.append(repr(lax.pcast(w.sum(), "a", to="varying")).count("0.0"))
+        return x
+
+    typed = Mesh(GRID.devices, GRID.axis_names, AxisType.Explicit)
+    x = weft.device_put(X, NamedSharding(typed, P(("b", "a"))))
+    f = shard_map(f, out_specs=P(("b", "a")))
+    close(f(x, W), X * 8)
+    shown = capsys.readouterr().out
+    assert shown.startswith("On cpu:0 at mesh coordinates (a, b,) = (0, 0):\n[[-0.71428573 -0.5714")
+    assert shown.count("On cpu:") == 8
+    at = shown.index("On cpu:4 at mesh coordinates (a, b,) = (1, 0):")
+    assert shown[at:].split("\n")[1] == str(X[1:2])
+    total = X.sum(dtype=np.float32)
+    assert seen[0] == (float(total), True, total + 1, f"{total:.1f}")
+    assert seen[1:] == [3, 8]
+    f(x, W)
+    assert capsys.readouterr().out == shown and len(seen) == 6  # at each call
+    unchecked = on_line(lambda x: x * (1 if lax.psum(x.sum(), "x") > 3 else 0), check_vma=False)
+    close(unchecked(X), X)
+    part = shard_map(lambda x: print(x) or x, mesh=GRID, in_specs=P("a"), out_specs=P("a"),
+                     axis_names={"a"})  # fmt: skip
+    part(X)
+    assert (
+        "On cpu:4, cpu:5, cpu:6, cpu:7 at mesh coordinates (a,) = (1,):" in capsys.readouterr().out
+    )
+    with pytest.raises(TypeError, match="a traced bool"):
+        jit(on_line(lambda x: x if lax.psum(x.sum(), "x") > 3 else -x))(X)
 
 
 def test_how_it_prints():
