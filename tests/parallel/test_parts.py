@@ -45,19 +45,6 @@ def test_what_differs_does_not_decide():
     assert at_once(lambda x: x if x.sum() > 0 else -x, check_vma=False)(X).tolist() == [-1.5, 2.5]
 
 
-def test_effects_happen_once(capfd):
-    def f(x):
-        weft.debug.print("told")
-        y = x * 2
-        print("seen", lax.psum(y, "x"))
-        return y
-
-    assert at_once(f)(X).tolist() == [3, -5]
-    weft.effects_barrier()
-    out = capfd.readouterr().out
-    assert out.count("told") == 1 and "[ 3. -5.]" in out
-
-
 def test_within_other_transformations_nothing_is_known():
     kept = []
     with pytest.raises(weft.errors.TracerBoolConversionError, match="needs a concrete value"):

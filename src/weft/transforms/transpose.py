@@ -104,8 +104,7 @@ def accumulate(sums: dict[Var, Any], var: Any, ct: Any) -> None:
 
 def dual_aval(aval: ShapedArray) -> ShapedArray:
     """The type of cotangents of values of a type, over a mesh."""
-    lies = aval.sharded
-    return aval if lies is None or lies.dual is lies else aval.update(sharded=lies.dual)
+    return aval if aval.sharded is None else aval.update(sharded=aval.sharded.dual)
 
 
 @memo_jaxpr
