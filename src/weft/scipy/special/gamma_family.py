@@ -69,15 +69,20 @@ def signed_log_beta(a: Expr, b: Expr) -> tuple[Expr, Pair]:
     sb = where(whole & swapped, a, b)
     positive = (sa > 0) & (sb > 0)
     high, low = where(sa > sb, sa, sb), where(sa > sb, sb, sa)
-    large = positive & (high > low * (1e10 if is_doubled(a) else 1e5)) & (high > 1e5)
-    ca, cb = (where(positive & ~large, v, 1.0) for v in (sa, sb))
-    exponent, factor = gammas.inverse_beta_parts(ca, cb)
-    near = -(exponent + log_pair(factor))
-    far = gammas.log_gamma(low) - low * log(high) - low * (low - 1) / (2 * high)
+    limit = 1e5 if is_doubled(a) else 1e4
+    large = positive & (high > low * (1e10 if is_doubled(a) else limit)) & (high > limit)
     total = a + b
-    other = gammas.log_gamma(a) + gammas.log_gamma(b) - gammas.log_gamma(total)
+    digits = float(a.finfo.eps)  # all that the dtype has, for the differences
+    given = sa, sb, where(positive, sa + sb, total)
+    la, lb, lt = (gammas.log_gamma(Expr(v.hlo, v.value, digits)) for v in given)
+    near = other = la + lb - lt
+    if is_doubled(a):  # else the dtype is wider than the result's
+        ca, cb = (where(positive & ~large, v, 1.0) for v in (sa, sb))
+        exponent, factor = gammas.inverse_beta_parts(ca, cb)
+        near = -(exponent + log_pair(factor))
+    far = where(sa > sb, lb, la) - low * log(high) - low * (low - 1) / (2 * high)
     none = ~positive & (total <= 0) & gammas.is_whole(total)
-    out = where(positive, where(large, far, near), where(none, -math.inf, other))
+    out = where(positive, where(large, far, to_pair(near)), where(none, -math.inf, other))
     out = where(pole & ~whole, math.inf, out)
     signs = gammas.gamma_sign(a) * gammas.gamma_sign(b)
     signs = where(none, 1.0, signs * gammas.gamma_sign(where(none, 1.0, total)))
