@@ -20,6 +20,7 @@ from weft.mesh.client import Device, Space, all_devices, client, clients, defaul
 from weft.mesh.sharding import Sharding, SingleDeviceSharding, check_divisible, sharding_on
 from weft.mesh.spec import PartitionSpec
 from weft.parallel.constraint import constrain
+from weft.parallel.moving import can_move_parts, move_parts
 from weft.primitives.layout import copy
 from weft.xla.array import ARRAYS, ArrayImpl, host_view, put
 from weft.xla.layouts import Format
@@ -188,12 +189,11 @@ def _put_leaf(x: Any, sharding: Any) -> Any:
             "device_put: device must be this process's, or a sharding that has some of its; "
             f"got {sharding}, of process {', '.join(map(str, others))}. Hint: weft.local_devices()."
         )
-    if (
-        isinstance(x, ARRAYS)
-        and type(sharding) is not SingleDeviceSharding
-        and _is_moved_among_devices(x, sharding)
-    ):
-        return jit(_identity, out_shardings=sharding)(x)
+    if isinstance(x, ARRAYS):
+        if type(sharding) is not SingleDeviceSharding and _is_moved_among_devices(x, sharding):
+            return jit(_identity, out_shardings=sharding)(x)
+        if can_move_parts(x, sharding):
+            return move_parts(x, sharding)
     return put(x, sharding, committed=True)
 
 
