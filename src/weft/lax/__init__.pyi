@@ -45,12 +45,12 @@ from weft.primitives.fft import FftType as _FftType
 from weft.primitives.indexing import GatherDimensionNumbers as _GatherDimensionNumbers
 from weft.primitives.indexing import GatherScatterMode as _GatherScatterMode
 from weft.primitives.indexing import ScatterDimensionNumbers as _ScatterDimensionNumbers
-from weft.primitives.layout import Value as _Value
 from weft.primitives.random import RngBitGenerator as _RngBitGenerator
 from weft.primitives.random import RngUniform as _RngUniform
 from weft.primitives.sort import Operands as _Operands
 from weft.primitives.tokens import AfterAll as _AfterAll
 from weft.primitives.tokens import CreateToken as _CreateToken
+from weft.primitives.tokens import Value as _Value
 from weft.primitives.transcendental import AccuracyMode as _AccuracyMode
 from weft.primitives.transcendental import Tolerance as _Tolerance
 from weft.xla.array import Array as _Array
@@ -460,7 +460,9 @@ def dynamic_update_slice_in_dim(
 
 from weft.primitives.dynamic_slicing import dynamic_update_slice_p as dynamic_update_slice_p
 
-def empty(shape: _Sequence[int], dtype: _DTypeLike | None = ...) -> _Array: ...
+def empty(
+    shape: _Sequence[int], dtype: _DTypeLike | None = ..., *, out_sharding: _Any = ...
+) -> _Array: ...
 def eq(x: _ArrayLike, y: _ArrayLike) -> _Array: ...
 
 from weft.primitives.elementwise import eq_p as eq_p
@@ -635,7 +637,7 @@ from weft.primitives.elementwise import one_minus_square_p as one_minus_square_p
 
 def optimization_barrier(operand: _Value, /) -> _Value: ...
 
-from weft.primitives.layout import optimization_barrier_p as optimization_barrier_p
+from weft.primitives.tokens import optimization_barrier_p as optimization_barrier_p
 from weft.primitives.elementwise import or_p as or_p
 
 def pad(
@@ -758,7 +760,7 @@ def reduce_prod(operand: _ArrayLike, axes: _Sequence[int]) -> _Array: ...
 
 from weft.primitives.reduction import reduce_prod_p as reduce_prod_p
 
-def reduce_sum(x: _ArrayLike, axes: _Sequence[int]) -> _Array: ...
+def reduce_sum(x: _ArrayLike, axes: _Sequence[int], *, out_sharding: _Any = ...) -> _Array: ...
 
 from weft.primitives.layout import reduce_sum_p as reduce_sum_p
 
@@ -814,7 +816,12 @@ def rev(operand: _ArrayLike, dimensions: _Sequence[int]) -> _Array: ...
 from weft.primitives.layout import rev_p as rev_p
 
 def rng_bit_generator(
-    key: _ArrayLike, shape: _Sequence[int], dtype: _DTypeLike = ..., algorithm: _Any = ...
+    key: _ArrayLike,
+    shape: _Sequence[int],
+    dtype: _DTypeLike = ...,
+    algorithm: _Any = ...,
+    *,
+    out_sharding: _Any = ...,
 ) -> tuple[_Array, _Array]: ...
 
 rng_bit_generator_p: _RngBitGenerator
