@@ -727,3 +727,23 @@ def test_messages_show_arrays_and_keys():
     f = weft.jit(checkify.checkify(lambda x: check(x > 0, "{} of {}", {"x": x}, key)))
     assert f(-1.0)[0].get().startswith("{'x': Array(-1., dtype=float32")
     assert "key<fry>" in f(-1.0)[0].get()
+
+
+def test_derivatives_of_checked_functions_are_those_of_their_rules():
+    """Ten times the slope, as the rule says; and none is asked for outside of derivatives."""
+
+    @weft.custom_jvp
+    def f(x):
+        return jnp.sin(x)
+
+    f.defjvp(lambda primals, tangents: (f(*primals), 10.0 * tangents[0]))
+
+    @weft.custom_vjp
+    def g(x):
+        return jnp.sin(x)
+
+    g.defvjp(lambda x: (g(x), x), lambda x, ct: (10.0 * ct,))
+    for fun in (f, g):
+        checked = lambda x, fun=fun: checkify.checkify(fun)(x)[1]
+        assert weft.grad(checked)(1.0) == 10.0
+        np.testing.assert_allclose(checked(1.0), np.sin(1.0), rtol=1e-6)
