@@ -61,6 +61,8 @@ def visualize_sharding(
 ) -> None:
     """Print which device holds which part of an array of one or two axes.
 
+    Where devices hold terms of a sum that is still to be formed, `+` stands between them.
+
     Args:
       shape: of the array.
       sharding: how it lies.
@@ -88,10 +90,9 @@ def visualize_sharding(
         held.setdefault(bounds(index, shape), []).append(device)
     rows = sorted({place[0] for place in held}) if len(shape) == 2 else [None]
     columns = sorted({place[-1] for place in held})
-    labels = [
-        [label_devices(held[(column,) if row is None else (row, column)]) for column in columns]
-        for row in rows
-    ]
+    between = "+" if getattr(getattr(sharding, "spec", None), "unreduced", None) else ","
+    place = lambda row, column: (column,) if row is None else (row, column)
+    labels = [[label_devices(held[place(r, c)], between) for c in columns] for r in rows]
     aspect = shape[1] / max(shape[0], 1) if len(shape) == 2 else 1 / max(shape[0], 1)
     lines = 10 * scale
     width = min(max_width, int(lines * aspect * 2.5))  # a character is that much taller than wide
@@ -104,9 +105,9 @@ def visualize_sharding(
     print(draw_table(labels, inner, height, paint))
 
 
-def label_devices(devices: Sequence[Any]) -> str:
+def label_devices(devices: Sequence[Any], between: str) -> str:
     """The devices that hold a part, in short."""
-    return f"{devices[0].platform.upper()} {','.join(str(d.id) for d in devices)}"
+    return f"{devices[0].platform.upper()} {between.join(str(d.id) for d in devices)}"
 
 
 def draw_table(labels: list[list[str]], inner: int, height: int, paint: Any) -> str:

@@ -61,7 +61,8 @@ def array_html(x: Any) -> str:
         return wrap_html(f"{head}: deleted or donated")
     place = escape_html(place_text(x.sharding))
     parts = [f'<div>{head} <span class="k">{bytes_text(x.nbytes)} on {place}</span></div>']
-    if x.is_fully_addressable and 0 < x.size <= MOST_READ:
+    terms = getattr(getattr(x.sharding, "spec", None), "unreduced", None)
+    if x.is_fully_addressable and 0 < x.size <= MOST_READ and not terms:
         values = read_numbers(x)
         if values is not None and values.size > 1:
             parts.append(f"<div>{range_text(values)}</div>")
@@ -76,11 +77,13 @@ def array_html(x: Any) -> str:
 
 def place_text(sharding: Any) -> str:
     """Where an array is, in a few words."""
+    mesh, spec = getattr(sharding, "mesh", None), getattr(sharding, "spec", None)
+    if hasattr(mesh, "abstract_device"):
+        return f"{mesh.size} devices, {spec}"
     devices = sharding.device_set
     if len(devices) == 1:
         (device,) = devices
         return f"{device.platform}:{device.id}"
-    spec = getattr(sharding, "spec", None)
     return f"{len(devices)} devices" + (f", {spec}" if spec is not None else "")
 
 
@@ -206,6 +209,12 @@ def sharding_html(sharding: Any) -> str:
             over = [a for a in (entry if isinstance(entry, tuple) else (entry,)) if a in mesh.shape]
             count = int(np.prod([mesh.shape[a] for a in over]))
             rows.append((i, ", ".join(map(str, over)) or "-", count))
+        kinds = ("unreduced", "reduced")
+        rows += [
+            (k, ", ".join(sorted(getattr(sharding.spec, k, ()))), "-")
+            for k in kinds
+            if getattr(sharding.spec, k, ())
+        ]
         parts.append(table_html(("axis of the array", "split over", "parts"), rows))
         parts += [axes_html(mesh), devices_html(mesh)]
     return wrap_html(*parts)

@@ -77,6 +77,9 @@ class InspectSharding(Primitive):
         )
         return []
 
+    def label_axes(self, avals, outs, **params):
+        return None  # it has no results
+
     def jvp(self, primals, tangents, **params):
         return self.apply(*primals, **params), []
 

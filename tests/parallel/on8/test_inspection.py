@@ -193,3 +193,19 @@ def test_what_cannot_be_drawn():
     for shape in ((), (2, 2, 2)):
         with pytest.raises(ValueError, match="an array of one or two axes"):
             debug.visualize_sharding(shape, NamedSharding(MESH, P()))
+
+
+def test_terms_of_a_sum_are_drawn(capsys):
+    mesh = weft.make_mesh((4, 2), ("X", "Y"))
+    x = weft.device_put(np.ones((8, 4), np.float32), NamedSharding(mesh, P("X", "Y")))
+    terms = weft.lax.dot(x, x.T, out_sharding=P("X", None, unreduced={"Y"}))
+    weft.debug.visualize_array_sharding(terms)
+    assert [line.strip("│ ") for line in capsys.readouterr().out.split("\n")[1::2]] == [
+        "CPU 0+1", "CPU 2+3", "CPU 4+5", "CPU 6+7", "",
+    ]  # fmt: skip
+    told = []
+    weft.jit(lambda x: weft.debug.inspect_array_sharding(x * 2, callback=told.append))(x)
+    assert told == [NamedSharding(mesh, P("X", "Y"))]
+    assert "<td>unreduced</td><td>Y</td>" in terms.sharding._repr_html_()
+    assert "f32[8@X,8]{U:Y}" in terms._repr_html_()
+    assert "8 devices, P(" in NamedSharding(mesh.abstract_mesh, P("X"))._repr_html_()
