@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats as stats
 
+import weft
 import weft.numpy as jnp
 from tests.random.compare import GOLDEN, N, check_bits, check_law
 from weft import random
@@ -122,3 +123,18 @@ def test_bits_and_chances():
 def test_mistakes_are_named(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+def test_samples_have_the_shape_that_is_asked_for():
+    for name in [
+        "normal",
+        "uniform",
+        "maxwell",
+        "cauchy",
+        "exponential",
+        "gumbel",
+        "laplace",
+        "logistic",
+    ]:
+        draw = lambda key, name=name: getattr(random, name)(key, shape=(2, 3, 4))
+        assert weft.eval_shape(draw, random.PRNGKey(0)).shape == (2, 3, 4), name
