@@ -237,9 +237,8 @@ def pad(
     """Pad each axis by (low, high, interior) with a scalar; negative low or high cut away."""
     if type(padding_value) in dtypes.NUMBERS:
         padding_value = layout.literal(padding_value, typeof(operand).dtype)
-    what = "(low, high, interior) for each axis"
     config = families.check_parameter(
-        "pad", "padding_config", padding_config, what,
+        "pad", "padding_config", padding_config, "(low, high, interior) for each axis",
         lambda c: tuple([(low, high, step) for low, high, step in map(families.index_tuple, c)]),
     )  # fmt: skip
     return pad_p.apply(operand, padding_value, padding_config=config)[0]
