@@ -152,7 +152,7 @@ def test_programs_give_the_same_bits_after_each_pass(seed):
 
 
 def test_keys_effects_and_shardings_survive():
-    mesh = weft.make_mesh((1,), ("i",))
+    mesh = weft.make_mesh((1,), ("i",), weft.sharding.AxisType.Auto)
 
     def f(key, x, noisy=False):
         x = weft.lax.with_sharding_constraint(x, weft.NamedSharding(mesh, weft.P("i")))

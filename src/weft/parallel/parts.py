@@ -30,8 +30,8 @@ from weft.xla.array import put
 from weft.xla.eager import EVAL
 
 # what Python may ask, apart from the text
-LOOKS = ("bool()", "index()", "int()", "float()", "complex()", "item()", "tolist()")
-LOOKS += ("numpy", "format()")
+LOOKS = frozenset(("bool()", "index()", "int()", "float()", "complex()", "format()", "item()"))
+LOOKS |= {"tolist()", "numpy"}
 
 
 class PartsLook:
