@@ -20,7 +20,14 @@ from weft.primitives.channelwise import lower_channelwise
 from weft.primitives.elementwise import eq
 from weft.primitives.expr import Expr
 from weft.primitives.families import check_integer, index_pairs, index_tuple
-from weft.primitives.reshard import hide_layout, insert_axis, reshard_p, sharding_of_cotangent
+from weft.primitives.reshard import (
+    hide_layout,
+    insert_axis,
+    read_spec,
+    reshard_p,
+    sharding_of_cotangent,
+    show_spec,
+)
 from weft.primitives.window import count_places, dilated_size, pad_pairs
 from weft.xla.hlo import bools, i64s, pairs
 from weft.xla.typing import Array, ArrayLike, DTypeLike
@@ -232,6 +239,12 @@ class ConvGeneralDilated(dot.Bilinear):
         params[grouped] *= axis.size
         (out,) = self.apply(lhs, rhs, **params)
         return split_mapped(out, numbers.out_spec[1], axis.size)
+
+    def pretty_params(self, params):
+        return show_spec(params, "out_sharding")
+
+    def read_params(self, params, avals, out_avals):
+        return read_spec(params, "out_sharding", (*avals, *out_avals))
 
     def empty_type(self, args: Any, dims: Any, params: dict) -> ShapedArray:
         """The type of the result where the mapped axis has size 0."""

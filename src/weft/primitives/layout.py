@@ -21,7 +21,14 @@ from weft.errors import DtypeError, ShapeError
 from weft.mesh.typed import check_terms, resolve_sharding, typed_as
 from weft.options import x64_cell
 from weft.primitives import families
-from weft.primitives.reshard import Placed, insert_axis, lay_out, sharding_of_cotangent
+from weft.primitives.reshard import (
+    Placed,
+    insert_axis,
+    lay_out,
+    read_spec,
+    sharding_of_cotangent,
+    show_spec,
+)
 from weft.util import SymbolicSize, inverse_permutation
 from weft.xla.array import array_of_type, put, require_alive
 from weft.xla.hlo import i64s
@@ -396,23 +403,23 @@ class ReduceSum(families.LinearPrimitive, families.OverAxes):
 
     name = "reduce_sum"
 
-    def abstract_eval(self, x, *, axes, **params):
+    def abstract_eval(self, x, *, axes, out_sharding=None):
         families.check_axes(self.name, axes, x.ndim)
         if dtypes.is_bool(x.dtype):
             raise DtypeError(
                 f"{self.name}: needs numbers; got {x}. Hint: x.astype(int) counts the true ones."
             )
         out = ShapedArray(families.drop_axes(x.shape, axes), x.dtype, x.weak_type)
-        return [typed_as(out, params.get("out_sharding"))]
+        return [typed_as(out, out_sharding)]
 
-    def lower(self, hlo, x, *, axes, **params):
+    def lower(self, hlo, x, *, axes, out_sharding=None):
         (out,) = self.type_of((x.aval,), {"axes": axes})
         cell = ShapedArray((), x.aval.dtype)
         add = hlo.scalar_block("add", cell)
         zero = hlo.constant(0, cell)
         return hlo.op("stablehlo.reduce", [x, zero], [out], [add], dimensions=i64s(axes))
 
-    def transpose(self, cts, x, *, axes, **params):
+    def transpose(self, cts, x, *, axes, out_sharding=None):
         kept = tuple(i for i in range(x.aval.ndim) if i not in axes)
         out_sharding = sharding_of_cotangent(x.aval)
         return [broadcast_in_dim(cts[0], x.aval.shape, kept, out_sharding=out_sharding)]
@@ -423,6 +430,12 @@ class ReduceSum(families.LinearPrimitive, families.OverAxes):
             at = d - sum(a < d for a in axes)
             params["out_sharding"] = insert_axis(params["out_sharding"], at, x, d, axis.spmd)
         return super().batch(axis, args, dims, **params)
+
+    def pretty_params(self, params):
+        return show_spec(params, "out_sharding")
+
+    def read_params(self, params, avals, out_avals):
+        return read_spec(params, "out_sharding", avals)
 
 
 reduce_sum_p = ReduceSum()
