@@ -171,7 +171,7 @@ def test_the_compiler_decides_within_auto_axes():
     f = weft.sharding.auto_axes(jnp.sin, out_sharding=P("X"))
     assert result(weft.grad(lambda x: f(x).sum()), XY) == "f32[8@X,4@Y]"
     f = weft.sharding.auto_axes(jnp.cumsum, out_sharding=P("X"))
-    assert result(weft.vmap(f, 1, 1), XY) == "f32[8@X,4]"
+    assert result(weft.vmap(f, 1, 1), XY) == "f32[8@X,4@Y]"
     with pytest.raises(TypeError, match="auto_axes: needs out_sharding; got none. Hint: auto_axes"):
         result(weft.sharding.auto_axes(jnp.sin), XY)
 

@@ -56,10 +56,19 @@ def vmap(
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         leaves, in_tree, dims, size = mapped.read_arguments(args, kwargs)
         flat = FlatFun(fun, in_tree, "vmap")
-        outs, out_dims = batch(flat, leaves, dims, Axis(size, axis_name, spmd=spmd_axis_name))
+        spmd = spmd_axis_name or find_split(leaves, dims)
+        outs, out_dims = batch(flat, leaves, dims, Axis(size, axis_name, spmd=spmd))
         return flat.result(mapped.place_results(outs, out_dims, flat.out_tree, size))
 
     return boundary(wrapped, fun)
+
+
+def find_split(leaves: Sequence[Any], dims: Sequence[int | None]) -> tuple | None:
+    """The explicit axes of a mesh that a mapped axis is split over; None where it is whole."""
+    for x, dim in zip(leaves, dims, strict=True):
+        if dim is not None and (lies := typeof(x).sharded) is not None and lies.entries[dim]:
+            return lies.entries[dim]
+    return None
 
 
 # --- classes of the user's own, which say how they are mapped -------------------------------------
@@ -135,7 +144,8 @@ class VmapOfSpecs:
 
         found, in_tree, dims, size = mapped.read_arguments(tuple(plain), kwargs)
         flat = FlatFun(on_elements, in_tree, "vmap")
-        outs, out_dims = batch(flat, found, dims, Axis(size, self.name, spmd=self.spmd))
+        spmd = self.spmd or find_split(found, dims)
+        outs, out_dims = batch(flat, found, dims, Axis(size, self.name, spmd=spmd))
         ys = flat.result(mapped.place_results(outs, out_dims, flat.out_tree, size))
         return unflatten(rest[1], merge(rest[0], ys, made))
 

@@ -136,15 +136,15 @@ _NO_REFERENCES = References()
 class Axes(NamedTuple):
     """Which axes of operands and results run along each other: a label for each axis of each.
 
-    What is split over a mesh along an axis of an operand is split so along the axes of the results
-    with its label. None stands for an axis that has to be whole. `contracts`: products are summed
-    over axes that no result has. `linear`: "together" in all operands, or in "each".
+    What splits an axis of an operand splits those of results with its label; None must be whole.
+    `contracts`: products are summed over other labels. `linear`: "together" in all, or in "each".
     """
 
     operands: Sequence[Sequence]
     results: Sequence[Sequence]
     linear: str = ""
     contracts: bool = False
+    hint: str = ""  # the code in an error of what must be whole
 
 
 # Kinds of `Primitive.elements` that may be of operands of a key dtype.

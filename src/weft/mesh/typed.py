@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
+from weft.dtypes import is_bool
 from weft.errors import ShardingTypeError
 from weft.mesh.mesh import AbstractMesh, AxisType, Mesh, get_abstract_mesh, get_mesh
 from weft.mesh.sharding import NamedSharding, check_divisible, sized_axes
@@ -283,10 +284,10 @@ def join_entries(prim: Any, avals: Sequence, labels: Any) -> tuple[dict, dict]:
             if not names:
                 continue
             if label is None:
+                spec = entries_text(aval.sharded.entries, i)
                 raise ShardingTypeError(
                     f"{prim.name}: axis {i} must not be split over a mesh here; got "
-                    f"{list_types(avals)}. Hint: weft.reshard(x, P("
-                    f"{entries_text(aval.sharded.entries, i)}))."
+                    f"{list_types(avals)}. Hint: {labels.hint or f'weft.reshard(x, P({spec}))'}."
                 )
             if found.setdefault(label, names) != names:
                 raise ambiguity_error(prim, avals)
@@ -300,8 +301,10 @@ def join_sums(prim: Any, avals: Sequence, labels: Any) -> tuple[frozenset, froze
     terms = [NO_NAMES if s is None else s.unreduced for s in of]
     whole = [NO_NAMES if s is None else s.reduced for s in of]
     unreduced, reduced = NO_NAMES.union(*terms), NO_NAMES.union(*whole)
-    for s, mine in zip(of, terms, strict=True):
+    for a, s, mine in zip(avals, of, terms, strict=True):
         names = () if s is None else s.names
+        if is_bool(a.dtype):  # what chooses between terms
+            continue
         if not unreduced.isdisjoint(names) or (
             unreduced and not fits_terms(labels.linear, unreduced, mine, s)
         ):

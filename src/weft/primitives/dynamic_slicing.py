@@ -13,7 +13,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Axes, Primitive, Zero
+from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.options import config
 from weft.primitives import families, indexing, layout
@@ -113,9 +113,7 @@ class DynamicUpdateSlice(Primitive):
         return [x.strong()]
 
     def label_axes(self, avals, outs, **params):
-        x, update, *starts = avals
-        part = [i if n == x.shape[i] else None for i, n in enumerate(update.shape)]
-        return Axes([range(x.ndim), part, *[()] * len(starts)], [range(x.ndim)])
+        return families.along_each_other(avals, outs)
 
     def lower(self, hlo, x, update, *starts):
         if update.aval.shape == x.aval.shape:

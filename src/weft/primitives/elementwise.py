@@ -666,7 +666,7 @@ class SelectN(Primitive):
         return [ShapedArray(shape, cases[0].dtype, weak)]
 
     def label_axes(self, avals, outs, **params):
-        return families.along_each_other(avals, outs)
+        return families.along_each_other(avals, outs, "together")
 
     def lower(self, hlo, which, *cases):
         (aval,) = self.type_of(tuple(v.aval for v in (which, *cases)), {})

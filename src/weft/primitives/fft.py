@@ -70,10 +70,8 @@ class FFT(LinearPrimitive):
         dtype = real if fft_type == FftType.IRFFT else dtypes.complex_dtype(real)
         return [ShapedArray((*x.shape[:-rank], *after), dtype)]
 
-    def label_axes(self, avals, outs, *, fft_lengths, **params):
-        rank = avals[0].ndim
-        whole = range(rank - len(fft_lengths), rank)
-        return along_each_other(avals, outs, "together", whole)
+    def label_axes(self, avals, outs, **params):
+        return along_each_other(avals, outs, "together")
 
     def lower(self, hlo, x, *, fft_type, fft_lengths):
         (out,) = self.type_of((x.aval,), {"fft_type": fft_type, "fft_lengths": fft_lengths})

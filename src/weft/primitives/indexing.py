@@ -222,7 +222,8 @@ class Gather(Primitive):
     def label_axes(self, avals, outs, *, dimension_numbers, slice_sizes, **params):
         (x, indices), dims = avals, dimension_numbers
         windows = window_axes(x.ndim, dims.collapsed_slice_dims, dims.operand_batching_dims)
-        return Axes(*families.label_windows(x, indices, outs[0], dims, windows, slice_sizes))
+        rows = families.label_windows(x, indices, outs[0], dims, windows, slice_sizes)
+        return Axes(*rows, hint="x.at[i].get(out_sharding=P(...))")
 
     def lower(self, hlo, x, indices, *, dimension_numbers, slice_sizes, **params):
         dims, mode = dimension_numbers, params["mode"]
@@ -437,16 +438,15 @@ class Scatter(Primitive):
         return [x]
 
     def label_axes(self, avals, outs, *, dimension_numbers, **params):
-        x, indices, updates = avals
-        dims = GatherDimensionNumbers(*dimension_numbers)
+        (x, indices, updates), dims = avals, GatherDimensionNumbers(*dimension_numbers)
         windows = window_axes(x.ndim, dims.collapsed_slice_dims, dims.operand_batching_dims)
-        sizes = dict(zip(windows, [updates.shape[d] for d in dims.offset_dims], strict=True))
-        sizes = [sizes.get(d, 1) for d in range(x.ndim)]
+        sizes = window_sizes(x, updates, dimension_numbers)
         (of_x, of_indices), (row,) = families.label_windows(
             x, indices, updates, dims, windows, sizes
         )
         alone = lambda row: [None if type(label) is str else label for label in row]
-        return Axes([of_x, alone(of_indices), alone(row)], [of_x])
+        hint = "x.at[i].set(values, out_sharding=P(...))"
+        return Axes([of_x, alone(of_indices), alone(row)], [of_x], hint=hint)
 
     def lower(self, hlo, x, indices, updates, *, dimension_numbers, mode, **params):
         dims = dimension_numbers

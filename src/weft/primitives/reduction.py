@@ -16,7 +16,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Literal, bodies_of
-from weft.core.primitive import Primitive, Zero, mark_moving, tangents_of
+from weft.core.primitive import Axes, Primitive, Zero, mark_moving, tangents_of
 from weft.core.stage import stage
 from weft.core.trace import Tracer
 from weft.errors import DtypeError, PytreeError, ShapeError
@@ -351,6 +351,14 @@ class HoldsProgram(Primitive):
             kernel = memo[key] = new_kernel(self, params)
         return kernel(*args)
 
+    def split_as(self, avals: Sequence, outs: list, **params: Any) -> list:
+        """The types of results, which are not remembered, split as operands are."""
+        lies = next((a.sharded for a in avals if a.sharded is not None), None)
+        return outs if lies is None else lies.lay_out(self, avals, outs, params)
+
+    def label_axes(self, avals, outs, **params):
+        return families.along_each_other(avals, outs)
+
 
 class Reduce(HoldsProgram):
     """The elements of several arrays along `dimensions` combined by the program `jaxpr`.
@@ -368,7 +376,12 @@ class Reduce(HoldsProgram):
         families.check_equal_shapes(self.name, xs)
         families.check_axes(self.name, dimensions, xs[0].ndim)
         shape = families.drop_axes(xs[0].shape, dimensions)
-        return [ShapedArray(shape, a.dtype, a.weak_type) for a in jaxpr.out_avals]
+        outs = [ShapedArray(shape, a.dtype, a.weak_type) for a in jaxpr.out_avals]
+        return self.split_as(avals, outs, dimensions=dimensions)
+
+    def label_axes(self, avals, outs, *, dimensions):
+        kept = [i for i in range(avals[0].ndim) if i not in dimensions]
+        return Axes([range(a.ndim) for a in avals], [kept] * len(outs))
 
     def lower(self, hlo, *args, jaxpr, dimensions):
         xs, inits = split_halves(args)

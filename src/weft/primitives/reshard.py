@@ -45,6 +45,8 @@ class Reshard(LinearPrimitive):
 
     def impl(self, x, *, dst_sharding, free="", src_mesh=None):
         sharding = find_concrete(dst_sharding, x)
+        if sharding.spec.unreduced:
+            self.abstract_eval(typeof(x), dst_sharding=sharding)  # raises of others than terms
         terms = getattr(getattr(x, "sharding", None), "spec", PartitionSpec()).unreduced
         if terms or not getattr(x, "is_fully_addressable", True):
             return kernel_of(self, {"dst_sharding": sharding})(x)  # a program

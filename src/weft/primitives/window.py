@@ -199,7 +199,8 @@ class ReduceWindow(HoldsProgram):
         xs, _ = split_halves(avals)
         families.check_equal_shapes(self.name, xs)
         shape = window_shape(self.name, xs[0].shape, **params)
-        return [ShapedArray(shape, a.dtype, a.weak_type) for a in jaxpr.out_avals]
+        outs = [ShapedArray(shape, a.dtype, a.weak_type) for a in jaxpr.out_avals]
+        return self.split_as(avals, outs)
 
     def lower(self, hlo, *args, jaxpr, consts, **params):
         xs, inits = split_halves(args)
@@ -471,7 +472,8 @@ class SelectAndScatter(HoldsProgram):
         check_pair(
             self.name, source, operand, count_window_places(self.name, operand.shape, params)
         )
-        return [ShapedArray(operand.shape, source.dtype)]
+        avals = operand, source, init_value
+        return self.split_as(avals, [ShapedArray(operand.shape, source.dtype)])
 
     def lower(self, hlo, operand, source, init_value, *, select_jaxpr, scatter_jaxpr, **params):
         return lower_scatter(
