@@ -95,7 +95,6 @@ LEFT_OUT = {
 # Tests that cannot pass here, by a part of their name or of what they say, and why. They count.
 CANNOT = {
     "Fp8Test": "a dtype whose rules flax gives by private classes of JAX",
-    "test_out_sharding": "types that hold shardings (AxisType.Explicit), which are being added",
     "test_separate_opt_sharding": "set_mesh gives new arrays no devices of the mesh",
     "test_logical_rules": "set_mesh gives new arrays no devices of the mesh",
     "traceback_util_test": "how JAX cuts tracebacks by a list of files; those here are short",
