@@ -27,9 +27,10 @@ from weft.export.solving import find_scope
 from weft.export.specs import SymbolicScope, read_sizes
 from weft.export.trees import read_tree, write_tree
 from weft.jaxpr.values import read_dtype
-from weft.mesh.mesh import AbstractMesh
+from weft.mesh.mesh import AbstractMesh, AxisType
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
+from weft.mesh.typed import typed_as
 
 # JAX's numbers for how the main function of a module is called: since 9 it takes the index of the
 # platform first, since 10 shardings are in Shardy's notation.
@@ -136,16 +137,18 @@ def write_sharding(sharding: Any) -> Any:
         sharding.mesh,
         [e if e is None or isinstance(e, str) else [*e] for e in sharding.spec],
     )
-    return [[*mesh.axis_names], [*mesh.axis_sizes], spec]
+    return [[*mesh.axis_names], [*mesh.axis_sizes], spec, [*mesh.explicit_axes]]
 
 
 def read_sharding(data: Any) -> Any:
     """The sharding that `write_sharding` wrote, over a mesh without devices."""
     if data is None:
         return None
-    names, sizes, spec = data
+    names, sizes, spec, *more = data  # without explicit axes, as versions before had it
     entries = [tuple(e) if isinstance(e, list) else e for e in spec]
-    return NamedSharding(AbstractMesh(tuple(sizes), tuple(names)), PartitionSpec(*entries))
+    types = [AxisType.Explicit if more and n in more[0] else AxisType.Auto for n in names]
+    mesh = AbstractMesh(tuple(sizes), tuple(names), tuple(types))
+    return NamedSharding(mesh, PartitionSpec(*entries))
 
 
 def read_container(blob: bytes | bytearray) -> list[dict[str, Any]]:
@@ -177,14 +180,15 @@ def read_fields(given: dict[str, Any]) -> dict[str, Any]:
             f"deserialize: the calling convention must be from {least} to {most}; got {version}."
         )
     read = functools.partial(read_aval, SymbolicScope(given["constraints"]))
+    shardings = {k: tuple(map(read_sharding, given[f"{k}_shardings"])) for k in ("in", "out")}
     return {
         "fun_name": str(given["fun_name"]),
         "in_tree": read_tree(given["in_tree"]),
         "out_tree": read_tree(given["out_tree"]),
-        "in_avals": tuple(map(read, given["in_avals"])),
-        "out_avals": tuple(map(read, given["out_avals"])),
-        "_in_named_shardings": tuple(map(read_sharding, given["in_shardings"])),
-        "_out_named_shardings": tuple(map(read_sharding, given["out_shardings"])),
+        "in_avals": tuple(map(typed_as, map(read, given["in_avals"]), shardings["in"])),
+        "out_avals": tuple(map(typed_as, map(read, given["out_avals"]), shardings["out"])),
+        "_in_named_shardings": shardings["in"],
+        "_out_named_shardings": shardings["out"],
         "nr_devices": int(given["nr_devices"]),
         "platforms": tuple(map(str, given["platforms"])),
         "ordered_effects": tuple(given["ordered_effects"]),

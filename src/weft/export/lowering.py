@@ -23,7 +23,7 @@ from weft.passes.physical import has_extended, physical_jaxpr
 from weft.util import insert_at, select_masked
 from weft.xla.hlo import Builder, Value
 from weft.xla.lower import lower_jaxpr
-from weft.xla.placement import Placement
+from weft.xla.placement import Placement, explicit_mesh, sharding_of
 
 INDEX = ShapedArray((), np.dtype(np.int32))
 PLATFORM_ARGUMENT = 'jax.global_constant = "_platform_index"'
@@ -59,6 +59,10 @@ def lower_exported(
         jaxpr, values = physical_jaxpr(jaxpr), [*map(words_of, values)]
     given = place_values(placement, spec.in_shardings, len(places))
     results = place_values(placement._replace(arguments=()), spec.out_shardings, len(jaxpr.outvars))
+    mesh = explicit_mesh(placement)
+    if mesh is not None:
+        pairs = zip(results, jaxpr.out_avals, strict=True)
+        results = [sharding_of(a, mesh) if s is None else s for s, a in pairs]
     steps = [step._replace(argument=kept.index(step.argument)) for step in steps]
     writer = ModuleWriter(program, jaxpr, values, placement, platforms, steps)
     text = writer.write(select_masked(given, used[n:]), results)

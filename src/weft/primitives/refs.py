@@ -27,8 +27,10 @@ from weft.core.stage import StageTrace
 from weft.core.trace import current
 from weft.errors import DtypeError, RefError, ShapeError
 from weft.passes.discharge import ENDED
+from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add
 from weft.primitives.layout import batched_at_front, instantiate, transpose, zeros
+from weft.primitives.reshard import lay_as
 
 
 class Whole:
@@ -44,7 +46,7 @@ class Whole:
 
     def write(self, x: Any, value: Any, arrays: Sequence[Any], adds: bool) -> Any:
         """An array with a value written, or added, where this index says."""
-        return add(x, value) if adds else value
+        return add(x, value) if adds else lay_as(value, typeof(x).sharded)
 
     def text(self, aval: ShapedArray, names: Sequence[str]) -> str:
         """How it is printed, for an array of a type, with the names of its own arrays."""
@@ -121,6 +123,10 @@ class StateOperation(Primitive):
     def abstract_eval(self, ref, *operands, index):
         n = self.values
         part = self.check(ref, operands[:n], index)
+        if ref.inner_aval.sharded is not None:
+            read = lambda x, *arrays: [index.read(x, arrays)]
+            (found,) = stage_whole(read, [ref.inner_aval, *operands[n:]]).out_avals
+            part = part.update(sharded=found.sharded)
         return self.results(part.update(varying=join_varying((part, *operands[n:]))))
 
     def results(self, part: ShapedArray) -> list[ShapedArray]:

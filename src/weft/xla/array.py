@@ -411,7 +411,8 @@ class Array(HasAval, Members, metaclass=_ArrayMeta):
     _repr_html_ = array_html
 
     def __str__(self) -> str:
-        here = self.is_fully_addressable or self.is_fully_replicated
+        terms = getattr(self._sharding, "spec", PartitionSpec()).unreduced
+        here = not terms and (self.is_fully_addressable or self.is_fully_replicated)
         return str(host_view(self)) if here and type(self) is not KeyArray else array_repr(self)
 
     def __format__(self, spec: str) -> str:

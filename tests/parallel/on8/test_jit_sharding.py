@@ -357,9 +357,13 @@ def test_errors(name):
         call()
 
 
-def test_an_exported_program_over_a_mesh():
+KINDS = [AxisType.Auto, AxisType.Explicit]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_exported_program_over_a_mesh(kind):
     """On the devices of another mesh too, in another order; with its derivative."""
-    mesh = weft.make_mesh((4, 2), ("x", "y"), AxisType.Auto)
+    mesh = weft.make_mesh((4, 2), ("x", "y"), kind)
     sharded = lambda *spec: NamedSharding(mesh, P(*spec))
 
     def f(a, b):
@@ -372,7 +376,7 @@ def test_an_exported_program_over_a_mesh():
     found = weft.export.deserialize(exported.serialize(vjp_order=1))
     assert found.nr_devices == 8 == found.vjp().nr_devices
     assert [str(s) for s in found.in_shardings_hlo] == [str(s) for s in exported.in_shardings_hlo]
-    other = weft.make_mesh((4, 2), ("x", "y"), AxisType.Auto, devices=weft.devices()[::-1])
+    other = weft.make_mesh((4, 2), ("x", "y"), kind, devices=weft.devices()[::-1])
     places = found.in_shardings_jax(other)
     y, total = found.call(*map(weft.device_put, (a, b), places))
     assert y.sharding.mesh == other and y.sharding.spec[0] == "x"

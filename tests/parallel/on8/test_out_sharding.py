@@ -119,11 +119,21 @@ PLACES = {
         a, 0.0, lambda x, y: x + y * 1.0, (1,)
     ),
     "each row f32[8@X,2@Y]": lambda a, c, w, ids: vmap(lambda r: r.at[I].get(**out("Y")))(a),
+    "reference f32[8@X,4@Y], f32[8@X]": lambda a, c, w, ids: through_a_reference(a),
     "zeros f32[8@X,4], f32[8@X,4@Y]": lambda a, c, w, ids: (
         jnp.zeros((8, 4), **out("X")), jnp.zeros_like(a),
     ),
     "terms of zeros f32[8]": lambda a, c, w, ids: to(jnp.zeros(8, **out(unreduced={"X"}))),
 }  # fmt: skip
+
+
+def through_a_reference(a):
+    r = weft.new_ref(a)
+    r[...] = r[...] * 2
+    r[...] += a
+    columns = weft.new_ref(to(a, "X"))
+    columns[:, 1] = jnp.ones(8)
+    return r[...], columns[:, 0] + columns[:, 1]
 
 
 def numbers_of(programs, args):
@@ -170,6 +180,11 @@ def test_without_jit():
         np.testing.assert_allclose(y, want, rtol=2e-5, atol=2e-5)
         check_layout(y)
         assert y.sharding.mesh == MESH
+
+
+def test_terms_of_a_sum_have_no_numbers_to_show():
+    y = jnp.zeros(8, **out(unreduced={"X"}))
+    assert str(y) == repr(y) and repr(y).startswith("Array(shape=(8,), dtype=float32, sharding=")
 
 
 def test_new_arrays_are_on_the_mesh_in_scope():
