@@ -19,12 +19,12 @@ _SPACE = re.compile(r"(?:\s|(?:(?<=\s)|^)#[^\n]*)*", re.MULTILINE)
 _COLOR = re.compile(r"\x1b\[[\d;]*m")
 # `8@x`, `8@(x,y)`: a size, and the axes of a mesh that it is split over
 _SIZES = r"(?:\d+(?:@(?:\w+|\([\w,]+\)))?,?)*"
-_KINDS = r"(?:\{[URV]:[^}\s]*\})*"
+_KINDS = r"(?:\{[URV]:[^}\s]*(?:, [URV]:[^}\s]*)*\})?"
 _ARRAY = rf"[a-z]\w*(?:<\w+>)?\[{_SIZES}\]{_KINDS}"
 _TYPE = rf"~?(?:Ref\{{{_ARRAY}\}}|{_ARRAY})"
 _TYPE_PARTS = re.compile(rf"(~?)(Ref\{{)?([a-z]\w*(?:<\w+>)?)\[({_SIZES})\]({_KINDS})(?(2)\}})")
 _SIZE = re.compile(r"(\d+)(?:@(?:(\w+)|\(([\w,]+)\)))?")
-_KIND = re.compile(r"\{([URV]):\(?([^)}]*)\)?\}")
+_KIND = re.compile(r"([URV]):(?:\(([^)]*)\)|([^,}]+))")
 _BINDER = re.compile(rf"(\w+|\*)(?::(?={_TYPE}))?")
 _NAME = r"(?!(?:inf|nan|True|False)\b)[A-Za-z_]\w*"
 _TYPED_OUTS = re.compile(rf"(?:{_NAME}:{_TYPE}\s+)+=\s")
@@ -269,7 +269,7 @@ class Text:
         entries = tuple(
             (one,) if one else tuple(more.split(",")) if more else () for _, one, more in listed
         )
-        of_kind = {kind: tuple(names.split(",")) for kind, names in _KIND.findall(kinds)}
+        of_kind = {kind: tuple((a or b).split(",")) for kind, a, b in _KIND.findall(kinds)}
         return Type(dtype, sizes, entries, of_kind, bool(weak), bool(ref), pos)
 
     def results(self) -> list[Atom]:
