@@ -463,5 +463,5 @@ def test_far_places_are_shown_from_nearby():
         parse("\n" + row + "c:f32[3] = sine a in (c,) }")
     place = len(row) + 12
     shown, mark = str(info.value).splitlines()[2:]
-    assert shown == "  " + (row + "c:f32[3] = sine a in (c,) }")[place - 61 : place + 39]
-    assert (info.value.line, info.value.column, mark) == (2, place, " " * 62 + "^")
+    assert shown == "  " + (row + "c:f32[3] = sine a in (c,) }")[place - 60 : place + 40]
+    assert (info.value.line, info.value.column, mark) == (2, place, " " * 61 + "^")
