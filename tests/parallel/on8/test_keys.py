@@ -53,7 +53,7 @@ def test_programs_over_a_mesh_take_and_give_keys():
     assert (pairs == weft.vmap(random.split)(KEYS)).all()
     gathered = weft.jit(lambda x: x, in_shardings=OVER, out_shardings=NamedSharding(MESH, P()))
     assert gathered(KEYS).sharding.spec == P()
-    pinned = weft.jit(lambda x: lax.with_sharding_constraint(x, OVER))
+    pinned = weft.jit(lambda x: weft.sharding.reshard(x, OVER))
     assert pinned(KEYS).sharding.spec == P("x")
 
 

@@ -49,6 +49,9 @@ PRODUCTS = {
     "matmul of stacks f32[6,8@X,8]": lambda a, c, w, ids: jnp.matmul(
         c.transpose(2, 0, 1), a.T, **out(None, "X")
     ),
+    "matmul by stacks f32[2@Y,2,8@X,4]": lambda a, c, w, ids: jnp.matmul(
+        a, jnp.stack([w, 2 * w, 3 * w, 4 * w]).reshape(2, 2, 4, 4), **out("Y", None, "X")
+    ),
     "tensordot f32[8@Y,8]": lambda a, c, w, ids: jnp.tensordot(a, a, (1, 1), **out("Y")),
     "einsum f32[6,8@X]": lambda a, c, w, ids: jnp.einsum("bij,bi->jb", c, a, **out(None, "X")),
     "three f32[6@Y,8@X]": lambda a, c, w, ids: jnp.einsum(
@@ -91,6 +94,9 @@ PLACES = {
     "gradient of take f32[4,4]": grad(lambda a, c, w, ids: (w[ids % 4] * to(a, "X")).sum(), 2),
     "gradient of get f32[8@X,4@Y]": grad(
         lambda a, c, w, ids: (a.at[ids].get(**out("X", None)) ** 2).sum()
+    ),
+    "gradient of split add f32[8@X,4@Y]": grad(
+        lambda a, c, w, ids: jnp.sin(a.at[ids].add(a * a, **out("X", "Y"))).sum()
     ),
     "gradient of add f32[4,4], f32[8@X,4@Y]": lambda a, c, w, ids: grad(
         lambda w, a: jnp.sin(w.at[ids % 4].add(a, **out())).sum(), (0, 1)
