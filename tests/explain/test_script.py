@@ -35,7 +35,7 @@ def test_a_script_is_explained_when_it_ends(tmp_path):
     assert head == "done"
     (row,) = [r for r in report.splitlines() if " step " in r]
     assert row.split()[2] == "6"  # calls
-    assert "script.py:9: argument `x` was f32[64,64], is f32[32,32]." in row
+    assert "script.py:9: argument `x` was float32[64,64], is float32[32,32]." in row
     assert "wait_for_programs" not in report
     (row,) = [r for r in report.splitlines() if r.endswith(" _lambda_")]
     assert row.split()[2] == "3"

@@ -611,8 +611,8 @@ MISTAKES = {
     r"^all_gather: an axis of an array of rank 3 must be in \[-3, 3\); got 3": (
         lambda x: lax.all_gather(x, "i", axis=3)
     ),
-    r"^all_gather: to must be 'varying' or 'invarying'; got 'all'": lambda x: lax.all_gather(
-        x, "i", to="all"
+    r"^all_gather: to must be 'varying', 'invarying' or 'reduced'; got 'all'": (
+        lambda x: lax.all_gather(x, "i", to="all")
     ),
     r"^psum_scatter: the size of scatter_dimension must be equal to the size of axis 'i', 4; got 8 "
     r"\(axis 1 of f32\[4,8\]\)\. Hint: tiled=True": lambda x: lax.psum_scatter(
@@ -641,7 +641,6 @@ MISTAKES = {
     r"^pbroadcast: source must be an index of axis 'i', in \[0, 4\); got 4": lambda x: (
         lax.pbroadcast(x, "i", 4)
     ),
-    r"^pcast: to must be 'varying'; got 'reduced'": lambda x: lax.pcast(x, "i", to="reduced"),
     r"^psum: operands must be arrays or numbers; got a str": lambda x: lax.psum("x", "i"),
 }  # fmt: skip
 

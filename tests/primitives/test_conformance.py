@@ -143,6 +143,8 @@ NO_ROW = {
     "passes.physical": "on the words of keys only: tests/passes/test_physical.py",
     "Member of scipy/special": "tests/scipy/test_special.py, against SciPy and mpmath",
     "all_gather_invariant pvary psum_invariant reshard": DEVICES,
+    "all_gather_reduced preduced reduced_vary_cast_p unreduced_psum": DEVICES,
+    "unreduced_reduce_scatter vary_unreduced_cast_p": DEVICES,
     "check": "raises, and has no result: tests/primitives/test_checks.py",
     "constant": "has no operand; small arrays that programs close over: tests/api/test_jit.py",
     "layout_constraint xla_metadata_value": "tests/experimental/test_annotations.py",

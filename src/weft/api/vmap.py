@@ -17,7 +17,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Axis
 from weft.core.source import boundary
 from weft.core.trace import current, use
-from weft.errors import ShapeError
+from weft.errors import ShapeError, ShardingTypeError
 from weft.primitives.layout import broadcast_in_dim, transpose, zeros
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, unflatten
 from weft.transforms.batch import BatchTracer, batch, mapped_aval, unmapped_aval
@@ -56,19 +56,33 @@ def vmap(
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         leaves, in_tree, dims, size = mapped.read_arguments(args, kwargs)
         flat = FlatFun(fun, in_tree, "vmap")
-        spmd = spmd_axis_name or find_split(leaves, dims)
-        outs, out_dims = batch(flat, leaves, dims, Axis(size, axis_name, spmd=spmd))
+        axis = make_axis(size, axis_name, spmd_axis_name, leaves, dims)
+        outs, out_dims = batch(flat, leaves, dims, axis)
         return flat.result(mapped.place_results(outs, out_dims, flat.out_tree, size))
 
     return boundary(wrapped, fun)
 
 
-def find_split(leaves: Sequence[Any], dims: Sequence[int | None]) -> tuple | None:
-    """The explicit axes of a mesh that a mapped axis is split over; None where it is whole."""
-    for x, dim in zip(leaves, dims, strict=True):
-        if dim is not None and (lies := typeof(x).sharded) is not None and lies.entries[dim]:
-            return lies.entries[dim]
-    return None
+def make_axis(size: int, name: Any, spmd: Any, leaves: Sequence, dims: Sequence) -> Axis:
+    """The axis that values are mapped along, split over a mesh as they are."""
+    split = find_split(leaves, dims)
+    return Axis(size, name, False, spmd or (split and split.entries[0]), split)
+
+
+def find_split(leaves: Sequence[Any], dims: Sequence[int | None]) -> Any:
+    """How what is mapped is split over a mesh along the mapped axis, as `Axis` has it."""
+    found = None
+    for x, d in zip(leaves, dims, strict=True):
+        lies = None if d is None else typeof(x).sharded
+        if lies is not None and lies.entries[d]:
+            one = lies.update(entries=(lies.entries[d],), unreduced=(), reduced=())
+            if found not in (None, one):
+                raise ShardingTypeError(
+                    "vmap: what is mapped must be split alike along the mapped axis; got "
+                    f"{found.spec} and {one.spec}. Hint: weft.reshard of one of the arguments."
+                )
+            found = one
+    return found
 
 
 # --- classes of the user's own, which say how they are mapped -------------------------------------
@@ -144,8 +158,8 @@ class VmapOfSpecs:
 
         found, in_tree, dims, size = mapped.read_arguments(tuple(plain), kwargs)
         flat = FlatFun(on_elements, in_tree, "vmap")
-        spmd = self.spmd or find_split(found, dims)
-        outs, out_dims = batch(flat, found, dims, Axis(size, self.name, spmd=spmd))
+        axis = make_axis(size, self.name, self.spmd, found, dims)
+        outs, out_dims = batch(flat, found, dims, axis)
         ys = flat.result(mapped.place_results(outs, out_dims, flat.out_tree, size))
         return unflatten(rest[1], merge(rest[0], ys, made))
 

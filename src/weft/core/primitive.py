@@ -59,16 +59,18 @@ class Axis(NamedTuple):
 
     `tracked`: an axis of a mesh, and types say which values vary along it. `spmd`: the axes of a
     mesh that shardings within the mapped function are to split it over, None to leave it open.
+    `split`: how what is mapped is split along it, as types of rank 1 say it (`sharded`).
     """
 
     size: int
     name: Any = None
     tracked: bool = False
     spmd: Any = None
+    split: Any = None
 
     def __repr__(self) -> str:
         more = ", tracked=True" if self.tracked else ""
-        more += f", spmd={self.spmd!r}" if self.spmd is not None else ""
+        more += "".join(f", {k}={x!r}" for k in ("spmd", "split") if (x := getattr(self, k)))
         return f"Axis(size={self.size}, name={self.name!r}{more})"
 
 

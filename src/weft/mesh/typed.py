@@ -86,6 +86,15 @@ class Sharded:
         """That of values put together along a new axis `dim`, split over `names`."""
         return self.update(entries=(*self.entries[:dim], names, *self.entries[dim:]))
 
+    def stack(self, aval: ShapedArray, dim: int) -> Sharded | None:
+        """That of values of type `aval` put together along an axis `dim` that is split as this."""
+        lies = aval.sharded
+        if lies is not None:
+            return lies.with_axis(dim, self.entries[0])
+        entries = [()] * (aval.ndim + 1)
+        entries[dim] = self.entries[0]
+        return Sharded.of(self.mesh, entries)
+
     def without(self, names: Iterable) -> Sharded | None:
         """The same but whole along the axes `names` of the mesh."""
         gone = set(names)

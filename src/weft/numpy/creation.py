@@ -466,7 +466,7 @@ def empty_like(
     device: DeviceLike = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Zeros in the shape and dtype of `prototype`; arguments as in `zeros_like`."""
+    """Zeros in the shape and dtype of `prototype`; `out_sharding` and others as in `zeros_like`."""
     return zeros_like(prototype, dtype, shape, device=device, out_sharding=out_sharding)
 
 

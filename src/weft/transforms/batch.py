@@ -20,6 +20,7 @@ from weft.errors import Origin
 from weft.options import config, named_axes
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import batched_at_front, zeros
+from weft.primitives.reshard import lay_as
 from weft.watch.leaks import check_leaks
 
 _MAPPED: dict[tuple, ShapedArray] = {}
@@ -175,13 +176,17 @@ def batch_jaxpr(
         out_dims[:] = [
             None if d is None and not f else 0 for d, f in zip(found, forced, strict=True)
         ]
-        return [
+        ys = [
             y if o is None else bring_to_front(y, d, axis.size)
             for y, d, o in zip(outs, found, out_dims, strict=True)
         ]
+        if axis.split is None:
+            return ys
+        of = lambda y: axis.split.stack(mapped_aval(typeof(y), 0), 0)
+        return [y if o is None else lay_as(y, of(y)) for y, o in zip(ys, out_dims, strict=True)]
 
     avals = [
-        a if d is None else unmapped_aval(a, axis.size, d)
+        a if d is None else unmapped_aval(a, axis.size, d, axis.split)
         for a, d in zip(jaxpr.in_avals, dims, strict=True)
     ]
     return stage_whole(fun, avals, jaxpr.name), out_dims
@@ -197,7 +202,9 @@ def check_repeatable(op: str, jaxprs: Sequence[Jaxpr]) -> None:
         )
 
 
-def unmapped_aval(aval: ShapedArray, size: int, dim: int) -> ShapedArray:
-    """The type of a stack of `size` values of this type along axis `dim`."""
+def unmapped_aval(aval: ShapedArray, size: int, dim: int, split: Any = None) -> ShapedArray:
+    """The type of a stack of `size` values of this type along axis `dim`; `split` as in `Axis`."""
     shape = (*aval.shape[:dim], size, *aval.shape[dim:])
+    if split is not None:
+        return aval.update(shape=shape, sharded=split.stack(aval, dim))
     return aval.update(shape=shape, sharded=aval.sharded and aval.sharded.with_axis(dim))

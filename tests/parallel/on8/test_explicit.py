@@ -66,6 +66,14 @@ PROGRAMS = {
     "mapped": lambda x, w, v: vmap(lambda r: mlp(r, w, v))(x),
     "mapped gradients": lambda x, w, v: vmap(grad(lambda r: mlp(r, w, v).sum()))(x),
     "gradients of mapped": grad(lambda x, w, v: vmap(lambda r: mlp(r, w, v))(x).sum(), (0, 1)),
+    "mapped programs": lambda x, w, v: vmap(jit(lambda r: jnp.sin(r) * r.sum()))(x),
+    "mapped loops": lambda x, w, v: vmap(
+        lambda r: (
+            lax.while_loop(lambda c: c.sum() < 3, lambda c: c + jnp.abs(r) + 0.1, jnp.abs(r)),
+            lax.scan(lambda c, s: (c + s, c * s), r * 0, jnp.ones(3))[1],
+            lax.cond(r[0] > 0, jnp.sin, jnp.cos, r),
+        )
+    )(x),
     "mapped columns": lambda x, w, v: vmap(lambda c: jnp.sin(c) * 2, 1, 1)(x),
     "custom": grad(lambda x, w, v: (double(x) @ w).sum() + cube(w).sum(), (0, 1)),
     "cond": grad(lambda x, w, v: lax.cond(x.sum() > 0, lambda: mlp(x, w, v), lambda: x).sum()),
@@ -183,8 +191,12 @@ def test_a_mapped_axis_over_the_mesh():
     y = jit(vmap(f, spmd_axis_name="X"))(X)
     np.testing.assert_allclose(y, X * 2)
     assert str(y.aval) == "f32[8@X,4@Y]"
-    x = over(X, "X")  # what is mapped keeps what splits it
+    x = over(X, "X")  # what is mapped keeps what splits it, in loops and programs too
     assert str(vmap(lambda r: r.sum())(x).aval) == "f32[8@X]"
+    types = weft.make_jaxpr(PROGRAMS["mapped loops"])(x, W, V).out_avals
+    assert " ".join(map(str, types)) == "f32[8@X,4] f32[8@X,3,4] f32[8@X,4]"
+    with pytest.raises(ShardingTypeError, match="must be split alike along the mapped axis"):
+        vmap(jnp.add)(x, over(X, "Y"))
 
 
 def test_constraints_say_what_is_so():
