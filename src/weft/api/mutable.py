@@ -39,7 +39,7 @@ def typeof(x: Any) -> Any:
     >>> typeof(jnp.ones((2, 3)))
     ShapedArray(float32[2,3])
     >>> print(typeof(1), typeof(weft.new_ref(jnp.zeros(3))))
-    int32[] Ref{float32[3]}
+    i32[] Ref{f32[3]}
     """
     find = TYPES.get(type(x))
     return type_of_array(x) if find is None else find(x)
