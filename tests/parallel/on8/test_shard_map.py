@@ -220,7 +220,7 @@ def pair(name, check_vma):
     return on_line(own, (P(), P("x")), P(), check_vma=check_vma), whole
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @programs
 @checks
 def test_values_and_gradients(name, check_vma):
@@ -231,7 +231,7 @@ def test_values_and_gradients(name, check_vma):
     close(jit(value_and_grad(f, (0, 1)))(W, X), want)
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=6)
 @both(PROGRAMS)
 def test_forward_mode_and_maps(case):
     name, _ = case
