@@ -112,11 +112,11 @@ def device_put(
                 f"device_put: values must be arrays or numbers; got {leaf!r} of type "
                 f"{type(leaf).__name__} at x{pytrees.keystr(path)}."
             )
-    spread_out = lambda name, given: pytrees.broadcast_prefix(
-        given, x, pytrees.is_none, op="device_put", names=(name, "x")
-    )
-    targets, donated, aliased = map(
-        spread_out, ("device", "donate", "may_alias"), (device, donate, may_alias)
+    targets, donated, aliased = (
+        [given] * len(leaves)
+        if given is None or type(given) is bool
+        else pytrees.broadcast_prefix(given, x, pytrees.is_none, op="device_put", names=(name, "x"))
+        for name, given in (("device", device), ("donate", donate), ("may_alias", may_alias))
     )
     if any(d and a for d, a in zip(donated, aliased, strict=True)):
         raise ValueError(
