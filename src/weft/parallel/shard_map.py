@@ -99,9 +99,9 @@ class ShardMap(Call):
         over = axis.spmd if axis.spmd is None or type(axis.spmd) is tuple else (axis.spmd,)
         mesh, manual = params["mesh"], params["manual_axes"]
         over = over and tuple(n for n in over if n in manual)
-        if over:
-            count = math.prod(mesh.shape[n] for n in over)
-            axis = axis._replace(size=axis.size // count)
+        split = axis.split and axis.split.of_part(manual, params["check_vma"])
+        count = math.prod(mesh.shape[n] for n in over or ())
+        axis = axis._replace(size=axis.size // count, split=split)
         mapped, out_dims = self.transform(batch_jaxpr, params, axis, tuple(dims))
         put_in = lambda s, d: s if d is None else insert_entry(s, d, over or None)
         arrange = lambda ins, outs: (map(put_in, ins, dims), map(put_in, outs, out_dims))

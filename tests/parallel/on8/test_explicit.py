@@ -199,6 +199,19 @@ def test_a_mapped_axis_over_the_mesh():
         vmap(jnp.add)(x, over(X, "Y"))
 
 
+@pytest.mark.parametrize("names", [{"Y"}, {"X", "Y"}])
+def test_a_shard_map_along_a_split_axis(names):
+    """What splits the mapped axis is manual in it, or stays in its types."""
+    f = weft.shard_map(
+        lambda a: jnp.sin(a) * 2, in_specs=P("Y"), out_specs=P("Y"), axis_names=names
+    )
+    x = over(X, "X", "Y")
+    for fun, want in ((vmap(f), 2 * np.sin(X)), (grad(lambda x: vmap(f)(x).sum()), 2 * np.cos(X))):
+        y = jit(fun)(x)
+        np.testing.assert_allclose(y, want, rtol=1e-5)
+        assert str(y.aval) == "f32[8@X,4@Y]"
+
+
 def test_constraints_say_what_is_so():
     x = over(X, "X", "Y")
     same = lambda *spec: jit(lambda x: lax.with_sharding_constraint(x, P(*spec)))
