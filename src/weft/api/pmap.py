@@ -108,7 +108,7 @@ class MultiProcessPmap:
         mapped = self.mapped
         _, dynamic, fun, kwargs = fix_static(mapped.fun, mapped.static, args, kwargs)
         mapping = mapped.mapping(fun, len(dynamic))
-        leaves, tree, dims, size = mapping.read_arguments(dynamic, kwargs)
+        leaves, tree, dims, size, _ = mapping.read_arguments(dynamic, kwargs)
         call, mesh = self.sizes.get(size) or self.over(size)
         split = lambda d: PartitionSpec(*[None] * d, mesh.axis_names[0])
         whole = [
@@ -206,7 +206,7 @@ class MappedFunction:
         """The results of a call under the current trace."""
         _, dynamic, fun, kwargs = fix_static(self.fun, self.static, args, kwargs)
         mapping = self.mapping(fun, len(dynamic))
-        leaves, in_tree, dims, size = mapping.read_arguments(dynamic, kwargs)
+        leaves, in_tree, dims, size, _ = mapping.read_arguments(dynamic, kwargs)
         leaves = [
             x if d is None else move_to_front(x, d) for x, d in zip(leaves, dims, strict=True)
         ]

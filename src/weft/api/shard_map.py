@@ -21,12 +21,12 @@ from weft.core.trace import Tracer, current
 from weft.errors import ShapeError, ShardingTypeError
 from weft.mesh.mesh import AbstractMesh, Mesh, get_abstract_mesh, get_mesh
 from weft.mesh.sharding import NamedSharding, sized_axes
-from weft.mesh.spec import PartitionSpec
+from weft.mesh.spec import PartitionSpec, names_in_spec
 from weft.mesh.typed import NO_NAMES
 from weft.options import config, named_axes
 from weft.parallel.constraint import constrain_values
 from weft.parallel.parts import PartsLook, share_program, stage_looking
-from weft.parallel.shard_map import count_parts, inner_aval, names_in_spec, shard_map_p, sum_later
+from weft.parallel.shard_map import count_parts, inner_aval, shard_map_p, sum_later
 from weft.primitives.families import normalize_axis
 from weft.primitives.varying import axes_of_varying
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, leaves, structure, unflatten

@@ -12,10 +12,10 @@ from weft.api.functions import argument_origins, leaf_names
 from weft.api.programs import StagedProgram
 from weft.core.aval import ShapedArray, typeof
 from weft.mesh.client import Device
-from weft.mesh.mesh import AbstractMesh, Mesh, get_abstract_mesh, get_mesh
+from weft.mesh.mesh import AbstractMesh, Mesh, get_mesh
 from weft.mesh.sharding import NamedSharding, Sharding, check_divisible, sharding_on
 from weft.mesh.spec import PartitionSpec
-from weft.mesh.typed import kind_of_mesh, typed_as
+from weft.mesh.typed import mesh_around, typed_as
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, unflatten
 from weft.xla.layouts import Format
 from weft.xla.placement import bound_to
@@ -138,17 +138,13 @@ def as_sharding(op: str, what: str, x: Any, value: Any = None) -> Any:
         return sharding_on(x)
     if isinstance(x, Format):
         x = x.sharding
-    mesh: Any = get_mesh()
     if isinstance(x, NamedSharding) and isinstance(x.mesh, AbstractMesh):
-        meshes = mesh, getattr(getattr(value, "sharding", None), "mesh", None)
+        meshes = get_mesh(), getattr(getattr(value, "sharding", None), "mesh", None)
         found = next((m for m in meshes if isinstance(m, Mesh) and m.shape == x.mesh.shape), None)
         return x if found is None else NamedSharding(found, x.spec, memory_kind=x.memory_kind)
     if not isinstance(x, PartitionSpec):
         return x
-    if mesh.empty or kind_of_mesh(mesh) is not kind_of_mesh(get_abstract_mesh()):
-        mesh = get_abstract_mesh()
-    if mesh.empty and (lies := typeof(value).sharded if hasattr(value, "aval") else None):
-        mesh = getattr(getattr(value, "sharding", None), "mesh", lies.mesh)
+    mesh = mesh_around(value)
     if mesh.empty:
         raise ValueError(
             f"{op}: {what} must hold shardings where no mesh is in scope; got {x}. "

@@ -54,35 +54,13 @@ def vmap(
     mapped = MappedAxes("vmap", fun, in_axes, out_axes, axis_size)
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        leaves, in_tree, dims, size = mapped.read_arguments(args, kwargs)
+        leaves, in_tree, dims, size, split = mapped.read_arguments(args, kwargs)
         flat = FlatFun(fun, in_tree, "vmap")
-        axis = make_axis(size, axis_name, spmd_axis_name, leaves, dims)
+        axis = Axis(size, axis_name, False, spmd_axis_name or split and split.entries[0], split)
         outs, out_dims = batch(flat, leaves, dims, axis)
         return flat.result(mapped.place_results(outs, out_dims, flat.out_tree, size))
 
     return boundary(wrapped, fun)
-
-
-def make_axis(size: int, name: Any, spmd: Any, leaves: Sequence, dims: Sequence) -> Axis:
-    """The axis that values are mapped along, split over a mesh as they are."""
-    split = find_split(leaves, dims)
-    return Axis(size, name, False, spmd or (split and split.entries[0]), split)
-
-
-def find_split(leaves: Sequence[Any], dims: Sequence[int | None]) -> Any:
-    """How what is mapped is split over a mesh along the mapped axis, as `Axis` has it."""
-    found = None
-    for x, d in zip(leaves, dims, strict=True):
-        lies = None if d is None else typeof(x).sharded
-        if lies is not None and lies.entries[d]:
-            one = lies.update(entries=(lies.entries[d],), unreduced=(), reduced=())
-            if found not in (None, one):
-                raise ShardingTypeError(
-                    "vmap: what is mapped must be split alike along the mapped axis; got "
-                    f"{found.spec} and {one.spec}. Hint: weft.reshard of one of the arguments."
-                )
-            found = one
-    return found
 
 
 # --- classes of the user's own, which say how they are mapped -------------------------------------
@@ -156,21 +134,40 @@ class VmapOfSpecs:
             mapped.out_axes = partition(marks, wanted)[0]
             return partition(marks, ys)[0]
 
-        found, in_tree, dims, size = mapped.read_arguments(tuple(plain), kwargs)
+        found, in_tree, dims, size, split = mapped.read_arguments(tuple(plain), kwargs)
         flat = FlatFun(on_elements, in_tree, "vmap")
-        axis = make_axis(size, self.name, self.spmd, found, dims)
+        axis = Axis(size, self.name, False, self.spmd or split and split.entries[0], split)
         outs, out_dims = batch(flat, found, dims, axis)
         ys = flat.result(mapped.place_results(outs, out_dims, flat.out_tree, size))
         return unflatten(rest[1], merge(rest[0], ys, made))
 
 
+def find_split(avals: Sequence[ShapedArray], dims: Sequence[int | None]) -> Any:
+    """How what is mapped is split over a mesh along the mapped axis, as `Axis` has it."""
+    found = None
+    for aval, d in zip(avals, dims, strict=True):
+        if d is not None and (lies := aval.sharded) is not None and lies.entries[d]:
+            one = lies.update(entries=(lies.entries[d],), unreduced=(), reduced=())
+            if found not in (None, one):
+                raise ShardingTypeError(
+                    "vmap: what is mapped must be split alike along the mapped axis; got "
+                    f"{found.spec} and {one.spec}. Hint: weft.reshard of one of the arguments."
+                )
+            found = one
+    return found
+
+
 class MappedArguments(NamedTuple):
-    """The leaves of a call, the structure of (args, kwargs), the axis of each, and their size."""
+    """The leaves of a call, the structure of (args, kwargs), the axis of each, and their size.
+
+    `split`: how the mapped axis is split over a mesh, as `Axis` has it.
+    """
 
     leaves: list
     in_tree: PyTreeDef
     dims: list[int | None]
     size: int
+    split: Any
 
 
 class MappedAxes:
@@ -207,7 +204,8 @@ class MappedAxes:
             self.normalize_axis(d, a, i, in_tree)
             for i, (d, a) in enumerate(zip(dims, avals, strict=True))
         ]
-        return MappedArguments(leaves, in_tree, dims, self.mapped_size(avals, dims, in_tree))
+        size = self.mapped_size(avals, dims, in_tree)
+        return MappedArguments(leaves, in_tree, dims, size, find_split(avals, dims))
 
     def place_results(
         self, outs: Sequence[Any], out_dims: Sequence[int | None], tree: PyTreeDef, size: int

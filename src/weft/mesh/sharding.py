@@ -18,7 +18,7 @@ from weft.display.values import sharding_html
 from weft.errors import ShapeError
 from weft.mesh.client import Device, device_list, find_devices, resolve_memory_kind
 from weft.mesh.mesh import AbstractMesh, Mesh, axis_text
-from weft.mesh.spec import UNCONSTRAINED, PartitionSpec
+from weft.mesh.spec import UNCONSTRAINED, PartitionSpec, names_in_spec
 from weft.util import hide_members
 
 HloSharding = _hlo.HloSharding
@@ -410,14 +410,12 @@ class NamedSharding(_MultiDeviceSharding):
     def is_fully_replicated(self) -> bool:
         """Whether every device holds all of the array."""
         sizes, spec = self.mesh.shape, self.spec
-        split = [n for i in range(len(spec)) for n in spec.axes(i)]
-        return not spec.unreduced and all(sizes[n] == 1 for n in split)
+        return not spec.unreduced and all(sizes[n] == 1 for n in names_in_spec(spec))
 
     @property
     def replicated_axes(self) -> frozenset:
         """The mesh axes that no array axis is split over."""
-        used = {n for i in range(len(self.spec)) for n in self.spec.axes(i)}
-        return frozenset(n for n in self.mesh.axis_names if n not in used)
+        return frozenset(self.mesh.axis_names).difference(names_in_spec(self.spec))
 
     def update(self, **changes: Any) -> NamedSharding:
         """The same sharding but for `mesh`, `spec` or `memory_kind`."""

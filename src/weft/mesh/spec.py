@@ -116,6 +116,17 @@ def normalize_entry(x: Any) -> Any:
     return x
 
 
+def names_in_spec(spec: PartitionSpec) -> tuple:
+    """The axes of the mesh that a spec splits over."""
+    return tuple(n for i in range(len(spec)) for n in spec.axes(i))
+
+
+def insert_entry(spec: PartitionSpec, dim: int, entry: Any) -> PartitionSpec:
+    """A spec with one more entry, for axis `dim`."""
+    entries = [*spec, *[None] * (dim - len(spec))]
+    return spec.update(partitions=(*entries[:dim], entry, *entries[dim:]))
+
+
 def _check_axis_set(name: str, axes: Any) -> frozenset:
     if not isinstance(axes, set | frozenset):
         raise TypeError(

@@ -15,9 +15,9 @@ from typing import Any
 from weft.core.aval import ShapedArray, typeof
 from weft.dtypes import is_bool
 from weft.errors import ShardingTypeError
-from weft.mesh.mesh import AbstractMesh, AxisType, Mesh, get_abstract_mesh, get_mesh
+from weft.mesh.mesh import AbstractMesh, AxisType, Mesh, get_abstract_mesh, get_mesh, retype_axes
 from weft.mesh.sharding import NamedSharding, check_divisible, sized_axes
-from weft.mesh.spec import PartitionSpec
+from weft.mesh.spec import PartitionSpec, names_in_spec
 
 Names = tuple[Any, ...]
 NO_NAMES: frozenset = frozenset()
@@ -88,12 +88,11 @@ class Sharded:
 
     def stack(self, aval: ShapedArray, dim: int) -> Sharded | None:
         """That of values of type `aval` put together along an axis `dim` that is split as this."""
-        lies = aval.sharded
-        if lies is not None:
-            return lies.with_axis(dim, self.entries[0])
+        if aval.sharded is not None:
+            return aval.sharded.with_axis(dim, self.entries[0])
         entries = [()] * (aval.ndim + 1)
         entries[dim] = self.entries[0]
-        return Sharded.of(self.mesh, entries)
+        return self.update(entries=entries)
 
     def without(self, names: Iterable) -> Sharded | None:
         """The same but whole along the axes `names` of the mesh."""
@@ -173,7 +172,17 @@ def kind_of_mesh(mesh: Mesh | AbstractMesh) -> AbstractMesh:
 @functools.cache
 def make_manual(mesh: Mesh | AbstractMesh, names: tuple) -> AbstractMesh:
     """The axes of a mesh in a program for one device along those of these names."""
-    return kind_of_mesh(mesh).update_axis_types(dict.fromkeys(names, AxisType.Manual))
+    return retype_axes(kind_of_mesh(mesh), names, AxisType.Manual)
+
+
+def entries_of(aval: ShapedArray) -> Sequence[Names]:
+    """For each axis of values of a type, the axes of the mesh that it is split over."""
+    return ((),) * aval.ndim if aval.sharded is None else aval.sharded.entries
+
+
+def dual_of(aval: ShapedArray) -> Sharded | None:
+    """How cotangents of values of a type lie."""
+    return aval.sharded and aval.sharded.dual
 
 
 def typed_for(aval: ShapedArray, sharding: Any) -> ShapedArray:
@@ -200,6 +209,18 @@ def check_terms(op: str, x: ShapedArray, out: ShapedArray) -> None:
         )
 
 
+def mesh_around(*like: Any) -> Any:
+    """The mesh in scope, else that over which the first of these values that is split lies."""
+    mesh: Any = get_mesh()
+    if mesh.empty or kind_of_mesh(mesh) is not kind_of_mesh(get_abstract_mesh()):
+        mesh = get_abstract_mesh()
+    for x in like if mesh.empty else ():
+        lies = typeof(x).sharded if hasattr(x, "aval") else None
+        if lies is not None:
+            return getattr(getattr(x, "sharding", None), "mesh", lies.mesh)
+    return mesh
+
+
 def resolve_sharding(op: str, sharding: Any, ndim: int, *like: Any) -> NamedSharding | None:
     """The sharding that `out_sharding` stands for; a spec is over the mesh in scope.
 
@@ -208,12 +229,7 @@ def resolve_sharding(op: str, sharding: Any, ndim: int, *like: Any) -> NamedShar
     if sharding is None:
         return None
     if isinstance(sharding, PartitionSpec):
-        mesh: Any = get_mesh()
-        if mesh.empty or kind_of_mesh(mesh) is not kind_of_mesh(get_abstract_mesh()):
-            mesh = get_abstract_mesh()
-        if mesh.empty:
-            found = [typeof(x).sharded for x in like if hasattr(x, "aval")]
-            mesh = next((s.mesh for s in found if s is not None), mesh)
+        mesh = mesh_around(*like)
         if mesh.empty:
             raise ShardingTypeError(
                 f"{op}: out_sharding must be a sharding where no mesh is in scope; got {sharding}. "
@@ -225,7 +241,7 @@ def resolve_sharding(op: str, sharding: Any, ndim: int, *like: Any) -> NamedShar
             f"{op}: out_sharding must be a spec or a NamedSharding; got {sharding!r}. Hint: P('x')."
         )
     explicit, spec = sharding.mesh.explicit_axes, sharding.spec
-    for name in (*split_names(spec), *spec.unreduced, *spec.reduced):
+    for name in (*names_in_spec(spec), *spec.unreduced, *spec.reduced):
         if name not in explicit:
             raise ShardingTypeError(
                 f"{op}: out_sharding must name explicit axes of the mesh; got {name!r} in {spec} "
@@ -238,11 +254,6 @@ def resolve_sharding(op: str, sharding: Any, ndim: int, *like: Any) -> NamedShar
             f"for rank {ndim}."
         )
     return sharding
-
-
-def split_names(spec: PartitionSpec) -> tuple:
-    """The axes of the mesh that a spec splits over."""
-    return tuple(n for i in range(len(spec)) for n in spec.axes(i))
 
 
 # --- results of operations ----------------------------------------------------------------------

@@ -13,7 +13,8 @@ from weft.core.primitive import References
 from weft.core.ref import is_ref
 from weft.mesh.mesh import AbstractMesh
 from weft.mesh.sharding import NamedSharding, check_divisible, rank_error
-from weft.mesh.spec import UNCONSTRAINED, PartitionSpec
+from weft.mesh.spec import UNCONSTRAINED, PartitionSpec, insert_entry
+from weft.mesh.typed import entries_of
 from weft.primitives.families import LinearPrimitive
 from weft.primitives.reshard import reshard_p
 from weft.xla.array import put
@@ -83,7 +84,7 @@ def constrain(x: Any, sharding: Any) -> Any:
         return sharding_constraint_p.apply(x, sharding=sharding)[0]
     if UNCONSTRAINED in sharding.spec:  # along an explicit axis, as it is
         aval = typeof(x)
-        have = aval.sharded.entries if aval.sharded is not None else [()] * aval.ndim
+        have = entries_of(aval)
         entries = [
             have[i] if e is UNCONSTRAINED and i < aval.ndim else e
             for i, e in enumerate(sharding.spec)
@@ -109,9 +110,3 @@ def insert_mapped_axis(sharding: Any, dim: int, over: Any) -> Any:
         return sharding
     entry = UNCONSTRAINED if over is None else over
     return sharding.with_spec(insert_entry(sharding.spec, dim, entry))
-
-
-def insert_entry(spec: PartitionSpec, dim: int, entry: Any) -> PartitionSpec:
-    """A spec with one more entry, for axis `dim`."""
-    entries = [*spec, *[None] * (dim - len(spec))]
-    return PartitionSpec(*entries[:dim], entry, *entries[dim:])

@@ -20,9 +20,8 @@ from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Axis, Body, References
 from weft.mesh.mesh import AxisType, Mesh, MeshScope, retype_axes
 from weft.mesh.sharding import NamedSharding
-from weft.mesh.spec import PartitionSpec
-from weft.mesh.typed import NO_NAMES, Sharded, kind_of_mesh
-from weft.parallel.constraint import insert_entry
+from weft.mesh.spec import PartitionSpec, insert_entry, names_in_spec
+from weft.mesh.typed import NO_NAMES, Sharded, entries_of, kind_of_mesh
 from weft.primitives.collective import psum_p
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import div
@@ -118,11 +117,6 @@ WHOLE = PartitionSpec()
 # --- types ----------------------------------------------------------------------------------
 
 
-def names_in_spec(spec: PartitionSpec) -> tuple:
-    """The axes of the mesh that a spec splits over."""
-    return tuple(n for i in range(len(spec)) for n in spec.axes(i))
-
-
 def flip_kinds(spec: PartitionSpec) -> PartitionSpec:
     """The spec of cotangents of what a spec is for: reduced is unreduced, and the other way."""
     if not (spec.unreduced or spec.reduced):
@@ -156,10 +150,9 @@ def outer_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: tuple
     explicit = [n for n in manual if n in mesh.explicit_axes]
     sharded = None
     if explicit or inner:
-        rest = [()] * aval.ndim if inner is None else inner.entries
         own = [tuple(n for n in spec.axes(i) if n in explicit) for i in range(aval.ndim)]
         kinds = join_kinds(inner, spec, manual)
-        sharded = Sharded.of(kind_of_mesh(mesh), map(operator.add, own, rest), **kinds)
+        sharded = Sharded.of(kind_of_mesh(mesh), map(operator.add, own, entries_of(aval)), **kinds)
     return aval.update(shape=shape, varying=varying and varying.without(manual), sharded=sharded)
 
 
@@ -299,10 +292,8 @@ def write_manual(
 
     def body() -> None:
         # collectives are written for the mesh, so what was written outside is not to be repeated
-        before = hlo.mesh, hlo.automatic, hlo.around, hlo.written, hlo.memo, hlo.explicit
+        before = hlo.mesh, hlo.automatic, hlo.around, hlo.written, hlo.memo
         hlo.automatic = symbol, tuple(n for n in free if n not in manual_axes)
-        if hlo.explicit is not None:
-            hlo.explicit = symbol, hlo.automatic[1]
         known_by = (*(axes or ()), *mesh.axis_names[len(axes or ()) :])
         hlo.mesh = tuple(zip(known_by, mesh.axis_sizes, strict=True))
         hlo.around, hlo.written, hlo.memo = (mesh, axes), {}, {}
@@ -310,7 +301,7 @@ def write_manual(
         if xs:
             hlo.lines.append(f"^bb0({', '.join(f'{v.name}: {v.aval.hlo}' for v in xs)}):")
         hlo.op("sdy.return", list(write(*xs)), [])
-        hlo.mesh, hlo.automatic, hlo.around, hlo.written, hlo.memo, hlo.explicit = before
+        hlo.mesh, hlo.automatic, hlo.around, hlo.written, hlo.memo = before
 
     names = ", ".join(f'"{n}"' for n in mesh.axis_names if n in manual_axes)
     outs = hlo.op(

@@ -15,10 +15,18 @@ import numpy as np
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive
 from weft.core.trace import Tracer
-from weft.mesh.mesh import AbstractMesh, AxisType, Mesh, get_abstract_mesh
+from weft.mesh.mesh import AbstractMesh, AxisType, Mesh, get_abstract_mesh, retype_axes
 from weft.mesh.sharding import NamedSharding, check_divisible
-from weft.mesh.spec import PartitionSpec
-from weft.mesh.typed import Sharded, check_terms, resolve_sharding, typed_for
+from weft.mesh.spec import PartitionSpec, insert_entry
+from weft.mesh.typed import (
+    NO_NAMES,
+    Sharded,
+    check_terms,
+    dual_of,
+    entries_of,
+    resolve_sharding,
+    typed_for,
+)
 from weft.primitives.families import LinearPrimitive
 from weft.xla.array import put
 from weft.xla.eager import kernel_of
@@ -53,22 +61,19 @@ class Reshard(LinearPrimitive):
         return [put(x, sharding, committed=True)]
 
     def lower(self, hlo, x, *, dst_sharding, **params):
-        mesh = dst_sharding.mesh
-        if hlo.explicit is None and hlo.devices and mesh.explicit_axes:
-            hlo.explicit = hlo.named(mesh), mesh.axis_names
         out = self.abstract_eval(x.aval, dst_sharding=dst_sharding)[0]
         # lower_jaxpr says how results lie
         return write_scattered_sum(hlo, x, out) or [type(x)(x.name, out)]
 
     def transpose(self, cts, x, *, dst_sharding, free="", src_mesh=None):
         if src_mesh is not None:
-            lies = x.aval.sharded and x.aval.sharded.dual
+            lies = dual_of(x.aval)
             to = NamedSharding(src_mesh, PartitionSpec() if lies is None else lies.spec)
             return self.apply(cts[0], dst_sharding=to, src_mesh=dst_sharding.mesh)
         if free == "operand":
             return [hide_layout(cts[0])]
         if free == "result":
-            return self.apply(cts[0], dst_sharding=x.aval.sharded.dual.named, free="operand")
+            return self.apply(cts[0], dst_sharding=dual_of(x.aval).named, free="operand")
         return [lay_as_type(cts[0], x.aval)]
 
     def batch(self, axis, args, dims, *, dst_sharding, **params):
@@ -98,7 +103,7 @@ def write_scattered_sum(hlo: Any, x: Any, out: ShapedArray) -> list | None:
     is only where all axes of the mesh are explicit.
     """
     has, gets = x.aval.sharded, out.sharded
-    if None in (has, gets, hlo.explicit) or hlo.around is not None or has.mesh != gets.mesh:
+    if None in (has, gets) or not hlo.devices or hlo.around or has.mesh != gets.mesh:
         return None
     mesh, terms = has.mesh, has.unreduced - gets.unreduced
     pairs = list(zip(has.entries, gets.entries, strict=True))
@@ -135,7 +140,7 @@ def write_scattered_sum(hlo: Any, x: Any, out: ShapedArray) -> list | None:
         )
         hlo.op("sdy.return", done, [])
 
-    placed = lambda s: f"#sdy.sharding_per_value<[{s.named.sdy(out.ndim, hlo.explicit[0])}]>"
+    placed = lambda s: f"#sdy.sharding_per_value<[{s.named.sdy(out.ndim, hlo.named(mesh))}]>"
     listed = ", ".join(f'"{n}"' for n in mesh.axis_names)
     return hlo.op(
         "sdy.manual_computation",
@@ -153,14 +158,12 @@ def keep_kinds(out: ShapedArray, x: ShapedArray, mesh: Any) -> ShapedArray:
     lies = x.sharded
     if lies is None or not (lies.unreduced or lies.reduced) or not mesh.manual_axes:
         return out
-    own = out.sharded or lies.update(entries=[()] * x.ndim, unreduced=(), reduced=())
     names = frozenset(mesh.manual_axes)
     kinds = {
-        k: (getattr(own, k, frozenset()) - names) | (getattr(lies, k) & names)
+        k: (getattr(out.sharded, k, NO_NAMES) - names) | (getattr(lies, k) & names)
         for k in ("unreduced", "reduced")
     }
-    entries = [()] * x.ndim if own is None else own.entries
-    return out.update(sharded=Sharded.of(lies.mesh, entries, **kinds))
+    return out.update(sharded=Sharded.of(lies.mesh, entries_of(out), **kinds))
 
 
 def find_concrete(sharding: NamedSharding, x: Any) -> NamedSharding:
@@ -184,8 +187,7 @@ def hide_layout(x: Any) -> Any:
 @functools.cache
 def make_automatic(mesh: AbstractMesh) -> AbstractMesh:
     """The same axes of a mesh, where those that are explicit are automatic."""
-    kinds = [AxisType.Auto if t is AxisType.Explicit else t for t in mesh.axis_types]
-    return mesh.update(axis_types=tuple(kinds))
+    return retype_axes(mesh, mesh.explicit_axes, AxisType.Auto)
 
 
 def lay_out(op: str, x: Any, out_sharding: Any, *like: Any) -> Any:
@@ -231,8 +233,7 @@ def lay_as(x: Any, sharded: Sharded | None) -> Any:
 
 def lay_as_type(x: Any, aval: ShapedArray) -> Any:
     """A cotangent laid out as those of values of type `aval` are."""
-    sharded = aval.sharded
-    return lay_as(x, sharded and sharded.dual)
+    return lay_as(x, dual_of(aval))
 
 
 def sharding_of_cotangent(
@@ -242,7 +243,7 @@ def sharding_of_cotangent(
 
     `operands` are what it is made of, and axis k of what is made is axis axes[k] of the value.
     """
-    sharded = aval.sharded and aval.sharded.dual
+    sharded = dual_of(aval)
     if sharded is None:
         found = (typeof(x).sharded for x in operands)
         like = next((s for s in found if s is not None), None)
@@ -285,6 +286,4 @@ def insert_axis(sharding: NamedSharding | None, at: int, x: Any, dim: int | None
     names = () if have is None or dim is None else have.entries[dim]
     if not names and spmd is not None:
         names = spmd if isinstance(spmd, tuple) else (spmd,)
-    entries = [*sharding.spec.partitions, *[None] * (at - len(sharding.spec))]
-    entries.insert(at, names or None)
-    return sharding.update(spec=sharding.spec.update(partitions=entries))
+    return sharding.with_spec(insert_entry(sharding.spec, at, names or None))

@@ -13,7 +13,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import References
 from weft.errors import ShardingTypeError
 from weft.mesh.mesh import AbstractMesh, get_abstract_mesh
-from weft.mesh.typed import NO_NAMES, Sharded
+from weft.mesh.typed import NO_NAMES, Sharded, entries_of
 from weft.options import named_axes
 from weft.primitives.copies import Name, all_reduce, replica_groups
 from weft.primitives.elementwise import add_p
@@ -211,8 +211,7 @@ def with_kind(aval: ShapedArray, axes: Sequence, mesh: AbstractMesh, new: str) -
     for kind in KINDS:
         have = getattr(lies, kind, NO_NAMES)
         kinds[kind] = have.union(axes) if new == kind else have.difference(axes)
-    entries = [()] * aval.ndim if lies is None else lies.entries
-    return aval.update(sharded=Sharded.of(mesh, entries, **kinds))
+    return aval.update(sharded=Sharded.of(mesh, entries_of(aval), **kinds))
 
 
 preduced_p, unreduced_psum_p = Preduced(), UnreducedPsum()

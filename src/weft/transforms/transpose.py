@@ -14,10 +14,11 @@ from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
 from weft.core.primitive import Linear, LinearUsed, Zero, not_linear
 from weft.core.source import inner_source, transposed_source
 from weft.core.trace import current, typed_values
+from weft.mesh.typed import dual_of
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add
 from weft.primitives.layout import instantiate
-from weft.primitives.reshard import lay_as_type
+from weft.primitives.reshard import lay_as
 from weft.primitives.varying import cast_kinds
 
 
@@ -95,16 +96,16 @@ def pull_cotangents(todo: Sequence[tuple[Eqn, list]], sums: dict[Var, Any]) -> N
 def accumulate(sums: dict[Var, Any], var: Any, ct: Any) -> None:
     """Add a cotangent to what a variable has."""
     if type(ct) is not Zero:
-        lies = var.aval.sharded
-        if lies is not typeof(ct).sharded or (lies is not None and lies.dual is not lies):
-            ct = lay_as_type(cast_kinds(ct, lies and lies.dual), var.aval)
+        lies = dual_of(var.aval)
+        if typeof(ct).sharded is not lies:
+            ct = lay_as(cast_kinds(ct, lies), lies)
         before = sums.get(var)
         sums[var] = ct if before is None else add(before, ct)
 
 
 def dual_aval(aval: ShapedArray) -> ShapedArray:
     """The type of cotangents of values of a type, over a mesh."""
-    return aval if aval.sharded is None else aval.update(sharded=aval.sharded.dual)
+    return aval if aval.sharded is None else aval.update(sharded=dual_of(aval))
 
 
 @memo_jaxpr

@@ -18,6 +18,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray
 from weft.mesh.mesh import axis_text, has_same_grid
 from weft.mesh.plugins import GPUS
+from weft.mesh.typed import entries_of
 
 # The type of a token: what a call of the host is given, and gives on where their order matters.
 TOKEN = ShapedArray((), np.dtype(np.int32))
@@ -90,9 +91,6 @@ class Builder:
         # there too: the mesh itself, and the names of the pmaps along its first axes, None if it is
         # that of a shard_map
         self.around: tuple[Any, tuple | None] | None = None
-        # the symbol of the mesh whose explicit axes types refer to, and those of its axes over
-        # which what is written here may be split
-        self.explicit: tuple[str, tuple] | None = None
         self.lines: list[str] = []
         self.count = 0
         # constants of the region being written, and patterns of equations that name any
@@ -452,10 +450,8 @@ class Builder:
 
     def constrain(self, x: Value, aval: ShapedArray, mesh: Any) -> Value:
         """A value split over the explicit axes of a mesh as its type says; over others freely."""
-        assert self.explicit is not None
-        symbol, free = self.explicit
-        names, lies = mesh.explicit_axes, aval.sharded
-        entries: Sequence[tuple] = [()] * aval.ndim if lies is None else lies.entries
+        symbol, free = self.automatic if self.mesh else (self.named(mesh), mesh.axis_names)
+        names, lies, entries = mesh.explicit_axes, aval.sharded, entries_of(aval)
         terms = [n for n in names if lies is not None and n in lies.unreduced]
         is_open = any(n not in names for n in free)
         used = {*terms, *[n for e in entries for n in e]}

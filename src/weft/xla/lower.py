@@ -50,7 +50,7 @@ def lower_jaxpr(
             outs = lower_holder(hlo, eqn, values)
         else:
             outs = lower_first(hlo, eqn, values, key, pattern)
-        if hlo.explicit is not None and (mesh := mesh_of_types(eqn)) is not None:
+        if hlo.devices and (mesh := mesh_of_types(eqn)) is not None:
             rows = zip(outs, eqn.outvars, strict=True)
             outs = [hlo.constrain(y, v.aval, mesh) for y, v in rows]
         if type(eqn.source) is SourceInfo or hlo.scoped:
@@ -174,7 +174,7 @@ def lower_module(
     hlo = builder(over, platform_of(placement.devices[0]) if placement is not None else "cpu")
     mesh = explicit_mesh(placement) if over and placement is not None else None
     if mesh is not None:
-        hlo.explicit = hlo.named(mesh), mesh.axis_names
+        hlo.named(mesh)  # with its devices, which types do not know
     in_avals, attrs = jaxpr.in_avals, [""] * len(jaxpr.invars)
     out_attrs: list[str] = []
     if donated:

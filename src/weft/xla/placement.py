@@ -93,9 +93,9 @@ def shardings_in(jaxpr: Jaxpr) -> tuple:
     return found
 
 
-def explicit_mesh(placement: Placement, programs: Sequence[Any] = ()) -> Mesh | None:
+def explicit_mesh(placement: Placement) -> Mesh | None:
     """The mesh of a program whose explicit axes types refer to; None where it has none."""
-    for s in (*placement.arguments, placement.whole, *programs):
+    for s in (*placement.arguments, placement.whole):
         mesh = getattr(s, "mesh", None)
         if isinstance(mesh, Mesh) and mesh.explicit_axes:
             return mesh
