@@ -49,7 +49,7 @@ class ShapeError(HidingError, TypeError, ValueError):
     """Shapes, axes or sizes of operands do not fit together."""
 
 
-class ShardingTypeError(TypeError, ValueError):
+class ShardingTypeError(HidingError, TypeError, ValueError):
     """How operands lie over the explicit axes of a mesh does not fit, or leaves results open."""
 
 

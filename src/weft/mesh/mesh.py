@@ -6,6 +6,7 @@ A mesh and a `PartitionSpec` (spec.py) together make a sharding (sharding.py).
 from __future__ import annotations
 
 import enum
+import functools
 import math
 import operator
 import threading
@@ -56,6 +57,12 @@ class AbstractDevice(Record):
         return f"AbstractDevice({self})"
 
 
+@functools.cache  # asked for each array that is made; meshes are kept anyway
+def list_axes(mesh: BaseMesh, kind: AxisType) -> tuple:
+    """The names of the axes of a type."""
+    return tuple(n for n, t in zip(mesh.axis_names, mesh.axis_types, strict=True) if t is kind)
+
+
 class BaseMesh:
     """What meshes of devices and meshes of none share: axes with names, sizes and types."""
 
@@ -84,16 +91,13 @@ class BaseMesh:
         """Whether this is the mesh of no devices, which means that there is no mesh."""
         return not self.axis_names
 
-    def _axes_of(self, kind: AxisType) -> tuple:
-        return tuple(n for n, t in zip(self.axis_names, self.axis_types, strict=True) if t is kind)
-
     def _are_all(self, kind: AxisType) -> bool:
         return {*self.axis_types} == {kind}
 
     _repr_html_ = mesh_html
 
     auto_axes, explicit_axes, manual_axes = (
-        property(operator.methodcaller("_axes_of", kind), doc=f"The names of the {kind} axes.")
+        property(functools.partial(list_axes, kind=kind), doc=f"The names of the {kind} axes.")
         for kind in AxisType
     )
     are_all_axes_auto, are_all_axes_explicit, are_all_axes_manual = (
