@@ -17,7 +17,7 @@ from weft.primitives.elementwise import convert
 from weft.primitives.layout import empty, reshape
 from weft.primitives.slicing import concatenate, split
 from weft.pytrees import PyTreeDef, flatten, unflatten
-from weft.util import list_public
+from weft.util import Record, list_public
 
 __all__ = ["ravel_pytree"]
 __dir__ = list_public(__name__)
@@ -65,7 +65,7 @@ def unravel_arrays(flat: Any, avals: tuple[ShapedArray, ...], convert_all: bool)
     return [convert(x, a.dtype) for x, a in zip(shaped, avals, strict=True)]
 
 
-class Unravel:
+class Unravel(Record):
     """From a vector to the pytree it was made of. Equal to another that does the same."""
 
     __slots__ = ("avals", "flat", "tree")
@@ -74,16 +74,6 @@ class Unravel:
         self.tree = tree
         self.avals = avals
         self.flat = flat
-
-    def __eq__(self, other: Any) -> bool:
-        return type(other) is Unravel and self.key() == other.key()
-
-    def __hash__(self) -> int:
-        return hash(self.key())
-
-    def key(self) -> tuple:
-        """What decides what this does."""
-        return self.tree, self.avals, self.flat
 
     def __repr__(self) -> str:
         return f"Unravel({self.flat} -> {self.tree})"
@@ -94,7 +84,7 @@ class Unravel:
         if x.shape != self.flat.shape:
             raise ShapeError(
                 f"unravel: the vector must be of the shape that ravel_pytree made, "
-                f"{self.flat.str_short()}; got {x.aval}."
+                f"{self.flat.str_short(True)}; got {x.aval}."
             )
         one_dtype = all(a.dtype == self.flat.dtype for a in self.avals)
         if not one_dtype and x.dtype != self.flat.dtype:

@@ -35,6 +35,7 @@ class Option(NamedTuple):
     default: Any
     doc: str
     choices: tuple | None = None  # None: any value of the default's type
+    kinds: tuple[type, ...] = ()  # the types of values, where the default is None
     traced: bool = False  # True: part of every cache key, since it changes programs
 
 
@@ -45,6 +46,7 @@ _PRECISIONS = (
     *("BF16_BF16_BF16", "BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6"),
     *("BF16_BF16_F32_X9", "TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64"),
 )
+_PATH = (str, os.PathLike)
 OPTIONS = (
     Option("enable_x64", False, "Use 64-bit types; off, they become 32-bit.", traced=True),
     Option("disable_jit", False, "Run jitted functions operation by operation.", traced=True),
@@ -114,16 +116,25 @@ OPTIONS = (
         "passes",
         None,
         "The passes that programs go through, by name, as 'cse_jaxpr,drop_dead_code', or 'all'.",
+        kinds=(str,),
         traced=True,
     ),
-    Option("dump", None, "A folder to which each program is written after every pass."),
+    Option(
+        "dump", None, "A folder to which each program is written after every pass.", kinds=_PATH
+    ),
     Option("log_compiles", False, "Log every trace and compile with its time."),
     Option("progress", False, "Say what is traced or compiled, and since when, if it takes long."),
     Option(
         "hints", True, "Say, once a place, what runs but is hardly meant: see docs/debugging.md."
     ),
     Option("explain_cache_misses", False, "Log why a jitted function is traced again."),
-    Option("default_device", None, "Where new arrays are put.", traced=True),
+    Option(
+        "default_device",
+        None,
+        "Where new arrays are put: a device or a platform's name.",
+        kinds=(_jax.Device, str),
+        traced=True,
+    ),
     Option(
         "threefry_partitionable",
         False,
@@ -147,7 +158,12 @@ OPTIONS = (
     Option("random_seed_offset", 0, "What is added to seeds, in functions traced from then on."),
     Option("enable_custom_prng", False, "Have PRNGKey make keys of a key dtype.", traced=True),
     Option("native", True, "Use the kernels in C++ that weft has for CPUs, if built.", traced=True),
-    Option("platforms", None, "The platforms to use, as in 'cuda,cpu'; the first is the default."),
+    Option(
+        "platforms",
+        None,
+        "The platforms to use, as in 'cuda,cpu'; the first is the default.",
+        kinds=(str,),
+    ),
     Option("platform_name", "", "The default platform among those in use."),
     Option("cuda_visible_devices", "all", "The numbers of the GPUs to use, as in '0,1'."),
     Option(
@@ -157,7 +173,9 @@ OPTIONS = (
         ("gloo", "mpi", "none", None),
     ),
     Option("num_cpu_devices", -1, "Number of CPU devices; -1 leaves it to XLA_FLAGS."),
-    Option("compilation_cache_dir", None, "Where executables are kept; see docs/cache.md."),
+    Option(
+        "compilation_cache_dir", None, "Where executables are kept; see docs/cache.md.", kinds=_PATH
+    ),
     Option(
         "wrap_callback_errors",
         False,
@@ -371,11 +389,12 @@ class Config:
         if option.choices is not None and value not in option.choices:
             raise ValueError(f"config: {name} must be one of {option.choices}; got {value!r}.")
         default = option.default
-        kind = bool | int if isinstance(default, bool) else type(default)
-        if option.choices is None and default is not None and not isinstance(value, kind):
+        kinds = option.kinds or (type(default), *(int,) * isinstance(default, bool))
+        known = isinstance(value, kinds) or (default is None and value is None)
+        if option.choices is None and not known:
+            names = " or ".join(kind.__name__ for kind in option.kinds or kinds[:1])
             raise TypeError(
-                f"config: {name} must be a{'n' * (kind is int)} {type(default).__name__}; "
-                f"got {value!r}."
+                f"config: {name} must be a{'n' * (names == 'int')} {names}; got {value!r}."
             )
         return value if type(value) is str or not isinstance(default, bool) else bool(value)
 

@@ -137,4 +137,4 @@ def describe_leaf(leaf: Any) -> tuple[str, int, int]:
         shape = ",".join(map(str, leaf.shape))
         return f"{short_name(leaf.dtype)}[{shape}]", leaf.size, leaf.nbytes
     aval = typeof(leaf)
-    return str(aval), aval.size, aval.size * aval.dtype.itemsize
+    return str(aval), aval.size, aval.nbytes

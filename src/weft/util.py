@@ -15,7 +15,10 @@ from functools import partial, update_wrapper
 from itertools import compress
 from numbers import Number
 from operator import call, index, not_
+from types import CellType
 from typing import Any
+
+EMPTY_CELL = CellType()  # of a closed-over variable without a value; cells with one differ from it
 
 
 def unzip2(pairs: Iterable[tuple[Any, Any]]) -> tuple[list, list]:
@@ -313,8 +316,12 @@ def fun_name(fun: Any) -> str:
 
 
 def copy_names(wrapper: Any, fun: Any) -> Any:
-    """`functools.update_wrapper`, also by an object whose `__name__` is no string."""
+    """`functools.update_wrapper`, but for methods of a universal function, which are its own.
+
+    Also by an object whose `__name__` is no string.
+    """
+    updated = () if hasattr(fun, "reduceat") else ("__dict__",)
     try:
-        return update_wrapper(wrapper, fun)
+        return update_wrapper(wrapper, fun, updated=updated)
     except TypeError:
         return update_wrapper(wrapper, fun, ("__doc__",))

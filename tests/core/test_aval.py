@@ -31,7 +31,7 @@ HUGE = {
     "repeat": lambda: jnp.repeat(jnp.ones(4), 2**62),
     "iota": lambda: lax.iota(np.int32, 2**63),
     "eye": lambda: jnp.eye(2**32),
-    "arange": lambda: jnp.arange(2**62),
+    "arange": lambda: jnp.arange(2**62, dtype="float32"),
     "linspace": lambda: jnp.linspace(0, 1, 2**62),
     "pad": lambda: jnp.pad(jnp.ones(3), (0, 2**63 - 1)),
     "one_hot": lambda: weft.nn.one_hot(jnp.zeros(4, int), 2**61),

@@ -194,6 +194,14 @@ def each_branch(key):
     return lax.cond(YES, random.bits, lambda k: random.bits(k) + 1, key)
 
 
+def split_in_one_branch_and_given_on_by_the_other(key):
+    def body(k, x):
+        done = random.bernoulli(random.fold_in(k, x))
+        return lax.cond(done, lambda k: random.split(k)[0], lambda k: k, k), x
+
+    return lax.scan(body, key, X)
+
+
 def while_that_splits(key):
     def body(state):
         k, total = state

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft.core.aval import typeof as type_of_array
-from weft.core.ref import is_within
-from weft.core.stage import StageTrace
-from weft.core.trace import Trace, Tracer, current, pin_type, use
+from weft.core.stage import is_staged_within
+from weft.core.trace import Trace, Tracer, current, pin_type, use, walk_up
 from weft.errors import RefError
 from weft.primitives.refs import free_ref_p, load_ref, new_ref_p, store_ref
 from weft.pytrees import flatten, register_pytree_node, unflatten
@@ -127,20 +126,10 @@ _most = [64]
 def find_state(x: Any, kind: Any) -> State:
     """Where an object lives; in references, if a function is staged between there and here."""
     state = _states.get(id(x)) or State(x, kind, EVAL)
-    if state.refs is None and is_staged_within(state.home):
+    if state.refs is None and state.home.live and is_staged_within(state.home):
         state.share()
         keep_state(state)
     return state
-
-
-def is_staged_within(home: Trace) -> bool:
-    """Whether a program is being written by what runs under `home`."""
-    trace = current.trace
-    while trace is not home and trace is not None:
-        if type(trace) is StageTrace:
-            return True
-        trace = trace.parent
-    return False
 
 
 def keep_home(x: Any, kind: Any) -> None:
@@ -199,7 +188,7 @@ def apply_on_objects(fun: Callable, args: Sequence[Any], params: dict[str, Any])
 
 def is_foreign(x: Any, home: Trace) -> bool:
     """Whether a traced value has no meaning where an object lives."""
-    return isinstance(x, Tracer) and not is_within(home, x.owner)
+    return isinstance(x, Tracer) and x.owner not in walk_up(home)
 
 
 def check_state(state: State, known: Any, before: list) -> None:

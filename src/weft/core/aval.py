@@ -34,6 +34,13 @@ class AbstractValue:
     """What a traced value is known to be: a `ShapedArray`, or a reference to one (ref.py)."""
 
     __slots__ = ()
+    size: int
+    dtype: Any
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the elements take."""
+        return self.size * self.dtype.itemsize
 
 
 class ShapedArray(AbstractValue):
@@ -131,8 +138,8 @@ class ShapedArray(AbstractValue):
             fields["sharded"] = self.sharded
         return ShapedArray(**{**fields, **changes})
 
-    def str_short(self, short_dtypes: bool = True) -> str:
-        """`f32[3,4]`; with `short_dtypes=False`, `float32[3,4]`."""
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
+        """`float32[3,4]`; with `short_dtypes=True`, `f32[3,4]`."""
         text = self._text if short_dtypes else None
         if text is None:
             lies, sizes = self.sharded, ",".join(map(str, self.shape))
@@ -145,7 +152,7 @@ class ShapedArray(AbstractValue):
         return text
 
     def __str__(self) -> str:
-        return self.str_short()
+        return self.str_short(True)
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""

@@ -2,13 +2,13 @@
 
 A jaxpr is a function: typed parameters, equations in order, results. Calling one applies its
 equations under the current trace, so Python and IR are interchangeable to every rule. Printing is
-in pretty.py, checking and clean-up in passes.py, making one from Python in stage.py.
+in pretty.py, making one from Python in stage.py; checks and rewrites are in passes/.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
@@ -150,10 +150,8 @@ class Jaxpr(Program):
         """What the program does besides computing its results."""
         found = self.memo.get("effects")
         if found is None:
-            found = frozenset().union(*(e.effects for e in self.eqns))
-            for sub in subjaxprs(self):
-                found |= sub.effects
-            self.memo["effects"] = found
+            every: Sequence[Any] = (*self.eqns, *subjaxprs(self))
+            found = self.memo["effects"] = frozenset().union(*(x.effects for x in every))
         return found
 
     @property
@@ -246,18 +244,28 @@ def last_uses(jaxpr: Jaxpr) -> list[list[Var]]:
     """For each equation, the variables that nothing after it reads."""
     found = jaxpr.memo.get("last_uses")
     if found is None:
-        seen = {v for v in jaxpr.outvars if type(v) is not Literal}
+        seen = {*variables_in(jaxpr.outvars)}
         found = []
         stateful = AbstractRef in map(type, jaxpr.in_avals)
         for eqn in reversed(jaxpr.eqns):
             if type(eqn.primitive.effect) is StateEffect:
                 stateful = True
-            ends = {v for v in (*eqn.invars, *eqn.outvars) if type(v) is not Literal} - seen
+            ends = {*variables_in(eqn.invars), *eqn.outvars} - seen
             seen |= ends
             found.append(list(ends))
         found.reverse()
         jaxpr.memo["last_uses"], jaxpr.memo["stateful"] = found, stateful
     return found
+
+
+def variables_in(atoms: Iterable[Atom]) -> list[Var]:
+    """Those that are no literals."""
+    return [a for a in atoms if type(a) is not Literal]  # type: ignore[misc]
+
+
+def read_vars(jaxpr: Jaxpr) -> set[Var]:
+    """The variables that something in a program reads."""
+    return {*variables_in(jaxpr.outvars), *variables_in(a for e in jaxpr.eqns for a in e.invars)}
 
 
 def bodies_of(eqn: Eqn) -> Sequence[Body]:
@@ -296,16 +304,6 @@ def uses_axis(prim: Primitive, params: dict[str, Any], name: Any) -> bool:
     )
 
 
-def jaxpr_uses_axis(jaxpr: Jaxpr, name: Any) -> bool:
-    """Whether any equation of a program refers to a named axis."""
-    key = ("uses_axis", name)
-    found = jaxpr.memo.get(key)
-    if found is None:
-        found = any(uses_axis(e.primitive, e.params, name) for e in jaxpr.eqns)
-        jaxpr.memo[key] = found
-    return found
-
-
 def memo_jaxpr(verb: Callable) -> Callable:
     """Make a `verb_jaxpr(jaxpr, *args)` function remember its results on the jaxpr itself."""
 
@@ -317,3 +315,9 @@ def memo_jaxpr(verb: Callable) -> Callable:
         return out
 
     return functools.wraps(verb)(remembering)
+
+
+@memo_jaxpr
+def jaxpr_uses_axis(jaxpr: Jaxpr, name: Any) -> bool:
+    """Whether any equation of a program refers to a named axis."""
+    return any(uses_axis(e.primitive, e.params, name) for e in jaxpr.eqns)

@@ -28,7 +28,10 @@ from weft.core.jaxpr import (
     UnreadVar,
     Var,
     bodies_of,
+    jaxprs_in_params,
+    read_vars,
 )
+from weft.core.primitive import Program
 from weft.core.ref import StateEffect
 from weft.core.source import source_location
 from weft.util import fun_name
@@ -164,12 +167,6 @@ class Scope(dict[Any, str]):
         return name
 
 
-def read_vars(jaxpr: Jaxpr) -> set[Any]:
-    """The variables that something in a program reads."""
-    atoms = itertools.chain(jaxpr.outvars, *[e.invars for e in jaxpr.eqns])
-    return {a for a in atoms if type(a) is not Literal}
-
-
 _UNMARKED = tuple(map(np.dtype, (np.bool_, np.int32, np.float32, np.complex64)))
 
 
@@ -208,19 +205,14 @@ def param_text(x: Any, inside: bool = False) -> str:
         if isinstance(x, list):
             return f"[{', '.join(items)}]"
         return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
-    if callable(x) and not isinstance(x, Jaxpr | ClosedJaxpr):
+    if callable(x) and not isinstance(x, Program):
         return fun_name(x)
     return str(x).replace("\n", " ")
 
 
-def is_program(x: Any) -> bool:
-    """Whether a parameter is a program."""
-    return isinstance(x, Jaxpr | ClosedJaxpr)
-
-
 def are_programs(x: Any) -> bool:
     """Whether a parameter is a sequence of programs."""
-    return isinstance(x, tuple | list) and any(map(is_program, x))
+    return isinstance(x, tuple | list) and any(isinstance(p, Program) for p in x)
 
 
 # --------------------------------------------------------------------------------------------
@@ -298,7 +290,7 @@ class Notation:
         return eqn.primitive.name
 
     def type(self, aval: ShapedArray) -> str:
-        return aval.str_short()
+        return aval.str_short(True)
 
     def value(self, x: Any, inside: bool = False) -> str:
         """A parameter that is no program, or a part of it."""
@@ -358,17 +350,15 @@ class Typed(Notation):
         for eqn in jaxpr.eqns:
             if eqn.params:
                 params = self.shown_params(eqn)
-                for value in params.values():
-                    for x in value if are_programs(value) else (value,):
-                        if is_program(x):
-                            name = str(params.get("name") or x.jaxpr.name)
-                            yield x.jaxpr, name if name.isidentifier() else "jaxpr"
+                for inner in jaxprs_in_params(params):
+                    name = str(params.get("name") or inner.name)
+                    yield inner, name if name.isidentifier() else "jaxpr"
 
     def program(self, jaxpr: Jaxpr, names: Scope | None = None) -> Doc:
         names = Scope(self.fresh) if names is None else names
         used = read_vars(jaxpr)
-        consts = fill_words([self.binder(v, names) for v in jaxpr.constvars])
-        params = [self.binder(v, names) for v in jaxpr.invars] or [""]
+        consts = fill_words([self.binder(v, names[v]) for v in jaxpr.constvars])
+        params = [self.binder(v, names[v]) for v in jaxpr.invars] or [""]
         params[-1] += ". let"
         eqns = self.equations(jaxpr, names, used)
         body: Doc = [Nest(4, [Line(), *eqns]), Nest(2, Line())] if eqns else Nest(2, Line("  "))
@@ -380,13 +370,7 @@ class Typed(Notation):
         return join_docs(Line("; "), [self.equation(e, names, used) for e in jaxpr.eqns])
 
     def equation(self, eqn: Eqn, names: Scope, used: Collection[Var]) -> Doc:
-        unused = f"_{':' if self.options.print_shapes else ''}"
-        outs = [
-            self.binder(v, names)
-            if v in used and type(v) is not DropVar
-            else f"{unused}{self.type(v.aval) if self.options.print_shapes else ''}"
-            for v in eqn.outvars
-        ]
+        outs = [self.binder(v, names[v] if v in used else "_") for v in eqn.outvars]
         if "index" in eqn.params and type(eqn.primitive.effect) is StateEffect:
             return [self.note(eqn), self.access(eqn, names, used, outs)]
         left = [Nest(2, fill_words(outs)), " = "] if outs else []
@@ -396,26 +380,23 @@ class Typed(Notation):
 
     def params(self, eqn: Eqn, names: Scope, used: Collection[Var]) -> Doc:
         """`[axes=(0,)]`, with each on a line of its own where they do not fit on one."""
-        if not eqn.params:
+        shown = self.shown_params(eqn) if eqn.params else {}
+        if not shown:
             return ""
-        docs: list[Doc] = []
-        for key, x in self.shown_params(eqn).items():
-            doc: Doc
-            if are_programs(x):
-                docs_in = join_docs(Line(), [self.held_program(p) for p in x])
-                doc = Group(["(", Nest(2, [Line(""), *docs_in]), Line(""), ")"])
-            elif is_program(x):
-                doc = self.held_program(x, self.flow_in(eqn, x.jaxpr, names, used))
-            else:
-                doc = self.value(x)
-            docs.append([f"{key}=", doc])
-        if not docs:
-            return ""
+        docs: list[Doc] = [[f"{k}=", self.param(x, eqn, names, used)] for k, x in shown.items()]
         return Group(["[", Nest(2, [Line(""), *join_docs(Line(), docs)]), Line(""), "]"])
+
+    def param(self, x: Any, eqn: Eqn, names: Scope, used: Collection[Var]) -> Doc:
+        if are_programs(x):
+            programs = join_docs(Line(), [self.held_program(p) for p in x])
+            return Group(["(", Nest(2, [Line(""), *programs]), Line(""), ")"])
+        if isinstance(x, Program):
+            return self.held_program(x, self.flow_in(eqn, x.jaxpr, names, used))
+        return self.value(x)
 
     def held_program(self, x: Any, names: Scope | None = None) -> Doc:
         """A parameter that is a program: itself, or its name if it has one."""
-        if not is_program(x):
+        if not isinstance(x, Program):
             return self.value(x, True)
         return self.shared.get(x.jaxpr) or self.program(x.jaxpr, names)
 
@@ -435,13 +416,15 @@ class Typed(Notation):
                 inner[a] = names[out]
         return inner
 
-    def binder(self, var: Var, names: Scope) -> str:
-        return f"{names[var]}:{self.type(var.aval)}" if self.options.print_shapes else names[var]
+    def binder(self, var: Var, name: str) -> str:
+        return f"{name}:{self.type(var.aval)}" if self.options.print_shapes else name
 
     def atom(self, atom: Atom, names: Scope) -> str:
         text = super().atom(atom, names)
         marked = type(atom) is Literal and (atom.aval.dtype not in _UNMARKED or atom.aval.shape)
-        return f"{text}:{atom.aval.str_short()}" if marked and self.options.print_shapes else text
+        return (
+            f"{text}:{atom.aval.str_short(True)}" if marked and self.options.print_shapes else text
+        )
 
 
 class Classic(Notation):
@@ -472,25 +455,20 @@ class Classic(Notation):
         return Nest(None, [f"{{ lambda {consts} ; {params}.", body])
 
     def equation(self, eqn: Eqn, names: Scope, used: Collection[Var]) -> Doc:
-        outs = [names[v] if v in used and type(v) is not DropVar else "*" for v in eqn.outvars]
+        outs = [names[v] if v in used else "*" for v in eqn.outvars]
         if "index" in eqn.params and type(eqn.primitive.effect) is StateEffect:
             return [self.note(eqn), self.access(eqn, names, used, outs)]
         left = f"{' '.join(outs)} = " if outs else ""
         args = "".join([f" {self.atom(a, names)}" for a in eqn.invars])
-        docs: list[Doc] = []
-        for key, x in self.shown_params(eqn).items():
-            doc: Doc
-            if are_programs(x):
-                doc = [
-                    "( ",
-                    Nest(None, join_docs(Line(), [self.program(p.jaxpr) for p in x])),
-                    " )",
-                ]
-            else:
-                doc = self.program(x.jaxpr) if is_program(x) else param_text(x)
-            docs.append([f"{key}=", doc])
+        docs: list[Doc] = [[f"{k}=", self.param(x)] for k, x in self.shown_params(eqn).items()]
         params = ["[ ", Nest(None, join_docs(Line(), docs)), " ]"] if docs else []
         return [self.note(eqn), left, eqn.primitive.name, *params, args]
+
+    def param(self, x: Any) -> Doc:
+        if are_programs(x):
+            programs = [self.program(p.jaxpr) for p in x]
+            return ["( ", Nest(None, join_docs(Line(), programs)), " )"]
+        return self.program(x.jaxpr) if isinstance(x, Program) else param_text(x)
 
 
 # --------------------------------------------------------------------------------------------
@@ -526,7 +504,8 @@ def pretty_print(
     options = Options(source_info, print_shapes, print_effects, custom_pp_eqn_rules, name_stack)
     printer = _NOTATIONS[notation](options)
     if isinstance(program, Eqn):
-        doc = printer.equation(program, Scope(printer.fresh), program.outvars)
+        used = [v for v in program.outvars if type(v) is not DropVar]
+        doc = printer.equation(program, Scope(printer.fresh), used)
     else:
         doc = printer.document(program.jaxpr)
     text = render(doc, width)

@@ -139,7 +139,8 @@ class Axes(NamedTuple):
     """Which axes of operands and results run along each other: a label for each axis of each.
 
     What splits an axis of an operand splits those of results with its label; None must be whole.
-    `contracts`: products are summed over other labels. `linear`: "together" in all, or in "each".
+    `contracts`: products are summed over other labels. `linear`: "together" in all, in "each", or
+    in the "first", and computed by one operation, for the engine would add up terms between two.
     """
 
     operands: Sequence[Sequence]

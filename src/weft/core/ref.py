@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from weft.core.aval import AbstractValue, HasAval, ShapedArray, typeof
 from weft.core.primitive import Effect
-from weft.core.trace import Trace, Tracer, current
+from weft.core.trace import Trace, Tracer, current, walk_up
 from weft.errors import DeletedError, RefError
 
 
@@ -55,14 +55,14 @@ class AbstractRef(AbstractValue):
         """The type of a reference to a tangent."""
         return AbstractRef(self.inner_aval.to_tangent())
 
-    def str_short(self, short_dtypes: bool = True) -> str:
-        """`Ref{f32[3,4]}`."""
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
+        """`Ref{float32[3,4]}`; with `short_dtypes=True`, `Ref{f32[3,4]}`."""
         return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
 
-    __str__ = str_short
+    __repr__ = str_short
 
-    def __repr__(self) -> str:
-        return self.str_short(short_dtypes=False)
+    def __str__(self) -> str:
+        return self.str_short(True)
 
 
 _INTERNED: dict[ShapedArray, AbstractRef] = {}
@@ -134,7 +134,7 @@ class Ref(HasAval, metaclass=RefKind):
     def hold(self, value: Any, owned: bool = False) -> None:
         """Make it hold a value; `owned`: an array that nobody else holds."""
         check_write(self)
-        if isinstance(value, Tracer) and not is_within(self.trace, value.owner):
+        if isinstance(value, Tracer) and value.owner not in walk_up(self.trace):
             raise write_error(self.aval, value.owner)
         self._value, self.owned = value, owned
 
@@ -160,34 +160,13 @@ def is_ref(x: Any) -> bool:
     return type(getattr(x, "aval", None)) is AbstractRef
 
 
-def is_within(trace: Any, outer: Any) -> bool:
-    """Whether a trace is `outer`, or under it."""
-    while trace is not None:
-        if trace is outer:
-            return True
-        trace = trace.parent
-    return False
-
-
-def holds_here(ref: Any, staging: type) -> bool:
-    """Whether `ref` is a `Ref` whose value can be used here: none is being staged in between."""
-    if type(ref) is not Ref:
-        return False
-    trace = current.trace
-    while trace is not ref.trace:
-        if trace is None or type(trace) is staging:
-            return False
-        trace = trace.parent
-    return True
-
-
 def check_write(ref: Ref) -> None:
     """Raise where a mapped function writes to a reference from outside, which is not mapped."""
-    trace = current.trace
-    while trace is not None and trace is not ref.trace:
+    for trace in walk_up(current.trace):
+        if trace is ref.trace:
+            return
         if hasattr(trace, "axis"):
             raise write_error(ref.aval, trace)
-        trace = trace.parent
 
 
 def write_error(aval: AbstractRef, trace: Any) -> RefError:

@@ -127,9 +127,7 @@ def user_frames(source: Any) -> list:
 def source_line(source: Any) -> str:
     """`model.py:12` for the user's innermost line; empty where there is none."""
     frames = user_frames(source)
-    if not frames:
-        return ""
-    return f"{frames[0].file_name.rsplit('/', 1)[-1]}:{frames[0].line_num}"
+    return f"{frames[0].file_name.rsplit('/', 1)[-1]}:{frames[0].line_num}" if frames else ""
 
 
 def user_code(source: Any) -> tuple[CodeType, int] | None:

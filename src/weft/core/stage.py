@@ -16,7 +16,7 @@ import numpy as np
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.core.primitive import Linear, LinearUsed, Primitive
-from weft.core.ref import AbstractRef, is_ref
+from weft.core.ref import AbstractRef, Ref, is_ref
 from weft.core.source import describe_maker, scoped_source
 from weft.core.trace import Trace, Tracer, current, get_traceback, typed_values
 from weft.dtypes import NUMBERS
@@ -148,9 +148,8 @@ class StageTrace(Trace):
         if any(arg is var for arg in self.args):
             unnamed = f"an argument of {self.name or 'the traced function'}"
             return f"from {next(iter(self.arguments(var)), unnamed)}"
-        for v, _ in self.consts.values():
-            if v is var:
-                return "closed over from outside"
+        if any(v is var for v, _ in self.consts.values()):
+            return "closed over from outside"
         return self.maker(var) or "of unknown origin"
 
     def arguments(self, var: Var) -> list[Origin]:
@@ -173,12 +172,27 @@ class StageTrace(Trace):
         return ""
 
 
+def is_staged_within(home: Trace) -> bool:
+    """Whether what `home` made is used while a program is staged under it, or after its end."""
+    trace = current.trace
+    while trace is not home:
+        if trace is None or type(trace) is StageTrace:
+            return True
+        trace = trace.parent
+    return False
+
+
+def holds_here(ref: Any) -> bool:
+    """Whether `ref` is a `Ref` whose value can be used here."""
+    return type(ref) is Ref and not is_staged_within(ref.trace)
+
+
 def run_staged(trace: StageTrace, fun: Callable, args: Sequence[Any]) -> Any:
     """`fun(*args)` with a StageTrace in force, which is marked for the C++ call cache.
 
     Ctrl-C may come at any instruction, as in `run_once`.
     """
-    before, source, scope, capture = current.trace, current.source, current.scope, current.capture
+    before = current.trace, current.source, current.scope, current.capture
     around = surroundings.get_local()
     try:
         try:
@@ -190,12 +204,10 @@ def run_staged(trace: StageTrace, fun: Callable, args: Sequence[Any]) -> Any:
             return fun(*args)
         finally:
             trace.live = False
-            current.trace, current.source = before, source
-            current.scope, current.capture = scope, capture
+            current.trace, current.source, current.scope, current.capture = before
             surroundings.set_local(around)
     finally:
-        current.trace, current.source = before, source
-        current.scope, current.capture = scope, capture
+        current.trace, current.source, current.scope, current.capture = before
         surroundings.set_local(around)
 
 
@@ -208,11 +220,9 @@ def stage(
     return trace.finish(run_staged(trace, fun, [trace.new_arg(a) for a in in_avals]))
 
 
-def stage_closed(
-    fun: Callable, in_avals: Sequence[ShapedArray], name: str = "", arg_names: Any = ()
-) -> tuple[Jaxpr, list]:
+def stage_closed(fun: Callable, in_avals: Sequence[ShapedArray], name: str = "") -> tuple:
     """As `stage`, with the consts as leading parameters: a closed jaxpr, and what to pass first."""
-    jaxpr, consts = stage(fun, in_avals, name, arg_names)
+    jaxpr, consts = stage(fun, in_avals, name)
     return close_jaxpr(jaxpr), consts
 
 

@@ -63,6 +63,13 @@ class _Current(threading.local):
 current = _Current()
 
 
+def walk_up(trace: Trace | None) -> Iterator[Trace]:
+    """A trace, its parent, and so on to the bottom."""
+    while trace is not None:
+        yield trace
+        trace = trace.parent
+
+
 def install_bottom(trace: Trace) -> None:
     """Make `trace` the one every thread starts in."""
     _Current.trace = trace
@@ -118,20 +125,18 @@ def run_once(trace: Trace, fun: Callable, args: Sequence[Any], name: str = "") -
     What is in force is as before then, and Ctrl-C may come at any instruction: in the first
     `finally` it is the second that puts it back. What runs inside need not care.
     """
-    before, source, scope, capture = current.trace, current.source, current.scope, current.capture
+    before = current.trace, current.source, current.scope, current.capture
     try:
         try:
             current.trace = trace
             if name:
-                current.scope = (*scope, name)
+                current.scope = (*current.scope, name)
             return fun(*args)
         finally:
             trace.live = False
-            current.trace, current.source = before, source
-            current.scope, current.capture = scope, capture
+            current.trace, current.source, current.scope, current.capture = before
     finally:
-        current.trace, current.source = before, source
-        current.scope, current.capture = scope, capture
+        current.trace, current.source, current.scope, current.capture = before
 
 
 def eval_context() -> use:
@@ -177,6 +182,7 @@ class Tracer(HasAval):
 
     owner: Trace
     aval: ShapedArray
+    inner: Any = None  # the value that it adds something to, as a primal does not know its tangent
     # the name by which libraries know `owner`
     _trace = property(lambda self: self.owner, lambda self, trace: setattr(self, "owner", trace))
 
@@ -186,11 +192,15 @@ class Tracer(HasAval):
 
     def origin(self) -> str:
         """Where the value comes from, for errors: `made by sin at model.py:12`."""
+        return self.inner.origin() if isinstance(self.inner, Tracer) else self.own_origin()
+
+    def own_origin(self) -> str:
+        """As `origin`, where this interpretation is the first."""
         return "inside a transformed function"
 
     def arguments(self) -> list[errors.Origin]:
         """The arguments of traced functions that the value depends on."""
-        return []
+        return self.inner.arguments() if isinstance(self.inner, Tracer) else []
 
     def concrete(self, error: type[Exception], op: str, hint: str) -> Any:
         """The value itself, or an error which says that there is none yet."""
@@ -206,10 +216,7 @@ class Tracer(HasAval):
 
     def is_live(self) -> bool:
         """Whether it can be used: its function runs, or a trace in force has a value for it."""
-        trace = None if self.owner.live else current.trace
-        while trace is not None and id(self) not in trace.known:
-            trace = trace.parent
-        return self.owner.live or trace is not None
+        return self.owner.live or any(id(self) in t.known for t in walk_up(current.trace))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         hint = "return the value from the function, and pickle the result."

@@ -312,8 +312,8 @@ class Reader:
         params = (
             prim.read_params(shown, avals, said if typed else []) if prim.read_params else shown
         )
-        known, takes_more = find_param_names(type(prim))
-        for k in set(params) - known if not takes_more else ():
+        known, taken = find_param_names(type(prim))
+        for k in set(params) - taken if taken is not None else ():
             if params[k] is None:
                 del params[k]  # of another version, and not set
             else:
@@ -423,15 +423,17 @@ def replace_programs(params: dict[str, Any], make: Callable) -> dict[str, Any]:
 
 
 @functools.cache
-def find_param_names(cls: type) -> tuple[frozenset[str], bool]:
-    """The parameters of a primitive without a default, by its rules, and whether it takes more."""
-    known, takes_more = set(), True
+def find_param_names(cls: type) -> tuple[frozenset[str], frozenset[str] | None]:
+    """The parameters of a primitive without a default, by its rules, and all, or None for any."""
+    known, others, takes_any = set(), set(), True
     for name in _RULES:
         rule = getattr(cls, name, None)
         if rule is None or rule is getattr(Primitive, name, None):
             continue
         parameters = inspect.signature(rule).parameters.values()
-        known |= {p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty}
+        for p in parameters:
+            if p.kind is p.KEYWORD_ONLY:
+                (known if p.default is p.empty else others).add(p.name)
         if name == "abstract_eval":
-            takes_more = any(p.kind is p.VAR_KEYWORD for p in parameters)
-    return frozenset(known), takes_more
+            takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    return frozenset(known), None if takes_any else frozenset(known | others)

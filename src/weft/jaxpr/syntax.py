@@ -254,7 +254,9 @@ class Text:
         typed = name[0].endswith(":")
         if not typed and self.text.startswith(":", self.pos):
             self.pos += 1
-            raise self.error("a variable must have a type, such as f32[3], after the colon")
+            raise self.error(
+                "a variable must have a type of known sizes, such as f32[3], after the colon"
+            )
         return Binder(name[1], self.type() if typed else None, pos)
 
     def type(self) -> Type | None:

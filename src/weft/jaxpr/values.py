@@ -24,8 +24,7 @@ import weft.parallel
 import weft.primitives
 from weft import checkpoint_policies, dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.pretty import is_program
-from weft.core.primitive import Effect, Primitive
+from weft.core.primitive import Effect, Primitive, Program
 from weft.core.ref import AbstractRef
 from weft.errors import DtypeError
 from weft.jaxpr import syntax
@@ -345,7 +344,7 @@ class Writer:
             return x.name
         if isinstance(x, np.dtype) or (isinstance(x, type) and issubclass(x, np.generic)):
             return "float0" if x == dtypes.float0 else np.dtype(x).name
-        if is_program(x):
+        if isinstance(x, Program):
             return self.print_program(x)
         if is_record(type(x)) and not callable(x):
             fields = [f"{k}={self.text(v)}" for k, v in list_fields(x)]
@@ -390,4 +389,4 @@ class Writer:
 
 def type_text(aval: ShapedArray) -> str:
     """A type with all that it says: a tilde in front of a weak one."""
-    return f"{'~' if aval.weak_type else ''}{aval.str_short()}"
+    return f"{'~' if aval.weak_type else ''}{aval.str_short(True)}"

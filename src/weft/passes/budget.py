@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, held_jaxprs
-from weft.passes.stages import Stages, count_alive, divide, select_variables
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, held_jaxprs, variables_in
+from weft.passes.stages import Stages, count_alive, divide
 
 # What an element costs, in multiplications within a matrix product: those of one core are 50 to 100
 # in a nanosecond, in which it moves ten bytes, or computes one exponential.
@@ -87,7 +87,7 @@ class Choice(NamedTuple):
 
 def count_bytes(v: Var, step: Step) -> int:
     """Of a variable that a step makes, for all the turns it is made in."""
-    return step.turns * v.aval.size * v.aval.dtype.itemsize
+    return step.turns * v.aval.nbytes
 
 
 def estimate_cost(eqn: Eqn) -> float:
@@ -114,7 +114,7 @@ def estimate_cost(eqn: Eqn) -> float:
         work = FUNCTION * made
     else:
         work = float(max([made, *[a.size for a in ins]]))
-    return work + BYTE * sum(a.size * a.dtype.itemsize for a in outs)
+    return work + BYTE * sum(a.nbytes for a in outs)
 
 
 def may_repeat(eqn: Eqn) -> bool:
@@ -129,7 +129,7 @@ def list_steps(jaxpr: Jaxpr, stages: Stages, turns: int = 1, at: int = 0) -> Ite
     for eqn in jaxpr.eqns:
         stage = stages.places.get(eqn, at)
         if eqn.primitive.name != "scan":
-            repeats, reads = may_repeat(eqn), select_variables(eqn.invars)
+            repeats, reads = may_repeat(eqn), variables_in(eqn.invars)
             cost = turns * estimate_cost(eqn)
             yield Step(reads, eqn.outvars, cost, eqn, turns, repeats, stage)  # type: ignore
             continue
@@ -141,7 +141,7 @@ def list_steps(jaxpr: Jaxpr, stages: Stages, turns: int = 1, at: int = 0) -> Ite
                 yield Step([], [v], 0.0, eqn, length, False, stage)
                 continue
             after = [inner.outvars[i - carry.start]] if i in carry else []
-            yield Step(select_variables([operand, *after]), [v], 0.0, None, turns, True, stage)
+            yield Step(variables_in([operand, *after]), [v], 0.0, None, turns, True, stage)
         yield from list_steps(inner, stages, length, stage)
         makers = {v: e for e in inner.eqns for v in e.outvars}
         for v, result in zip(eqn.outvars, inner.outvars, strict=True):
@@ -149,7 +149,7 @@ def list_steps(jaxpr: Jaxpr, stages: Stages, turns: int = 1, at: int = 0) -> Ite
             copied = float(turns * v.aval.size)
             maker = eqn if type(result) is Literal else makers.get(result, eqn)  # type: ignore
             repeats = within is None or v in within
-            yield Step(select_variables([result]), [v], copied, maker, turns, repeats, stage)
+            yield Step(variables_in([result]), [v], copied, maker, turns, repeats, stage)
 
 
 class Problem:
@@ -164,7 +164,7 @@ class Problem:
                 makers.setdefault(v, []).append(step)
         self.wanted = [  # and at which stages
             (v, stage)
-            for v in dict.fromkeys(select_variables(wanted))
+            for v in dict.fromkeys(variables_in(wanted))
             if v in makers
             for stage in stages.readers.get(v) or {makers[v][0].stage}
         ]

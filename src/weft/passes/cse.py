@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, memo_jaxpr
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
 from weft.dtypes import NUMBERS
-from weft.passes.dce import has_effects, with_equations
-from weft.passes.rewrite import rewrite_held
+from weft.passes.dce import has_effects
+from weft.passes.rewrite import rewrite_equations
 
 VALUES = (*NUMBERS, np.generic)
 
@@ -23,29 +22,16 @@ def cse_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
     Those with effects are left as they are.
     """
     first: dict[tuple, Sequence[Var]] = {}
-    new: dict[Var, Atom] = {}
-    eqns: list[Eqn] = []
-    for before in jaxpr.eqns:
-        eqn = before if before.primitive.memoize_type else rewrite_held(before, cse_jaxpr)
-        old = eqn.invars
-        invars = [new.get(a, a) if type(a) is not Literal else a for a in old]  # type: ignore
-        if not has_effects(eqn):
-            atoms = (exact_value(a.val, a.aval) if type(a) is Literal else a for a in invars)
-            key = (
-                eqn.primitive,
-                *atoms,
-                None,
-                *((k, exact_value(v)) for k, v in eqn.params.items()),
-            )
-            earlier = first.setdefault(key, eqn.outvars)
-            if earlier is not eqn.outvars:
-                new.update(zip(eqn.outvars, earlier, strict=True))
-                continue
-        eqns.append(eqn if all(map(operator.is_, invars, old)) else eqn.replace(invars=invars))
-    if not new:
-        return with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns)
-    outvars = [a if type(a) is Literal else new.get(a, a) for a in jaxpr.outvars]  # type: ignore
-    return jaxpr.replace(outvars=outvars, eqns=eqns)
+
+    def find_earlier(eqn: Eqn) -> Sequence[Var] | None:
+        if has_effects(eqn):
+            return None
+        atoms = (exact_value(a.val, a.aval) if type(a) is Literal else a for a in eqn.invars)
+        params = ((k, exact_value(v)) for k, v in eqn.params.items())
+        earlier = first.setdefault((eqn.primitive, *atoms, None, *params), eqn.outvars)
+        return None if earlier is eqn.outvars else earlier
+
+    return rewrite_equations(jaxpr, cse_jaxpr, find_earlier)
 
 
 def exact_value(x: Any, kind: Any = None) -> Any:

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs, memo_jaxpr
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs, memo_jaxpr, read_vars, variables_in
 from weft.core.pretty import equation_text
 
 
@@ -35,7 +35,7 @@ def prune_jaxpr(
     outvars = jaxpr.outvars
     if used_outputs is not None:
         outvars = [v for v, used in zip(outvars, used_outputs, strict=True) if used]
-    live = {v for v in outvars if type(v) is not Literal}
+    live = {*variables_in(outvars)}
     eqns: list[Eqn] = []
     for eqn in reversed(jaxpr.eqns):
         if live.isdisjoint(eqn.outvars) and not has_effects(eqn):
@@ -67,8 +67,7 @@ def used_inputs(jaxpr: Jaxpr) -> tuple[bool, ...]:
     """Which inputs of a program are read, by any equation or as a result."""
     found = jaxpr.memo.get("used_inputs")
     if found is None:
-        read = {a for e in jaxpr.eqns for a in e.invars if type(a) is not Literal}
-        read.update(a for a in jaxpr.outvars if type(a) is not Literal)
+        read = read_vars(jaxpr)
         found = jaxpr.memo["used_inputs"] = tuple([v in read for v in jaxpr.invars])
     return found
 
@@ -79,7 +78,7 @@ def quiet_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
 
     Raises where a result is needed of what may happen only once.
     """
-    live = {v for v in jaxpr.outvars if type(v) is not Literal}
+    live = {*variables_in(jaxpr.outvars)}
     eqns: list[Eqn] = []
     for eqn in reversed(jaxpr.eqns):
         effect = eqn.primitive.effect
@@ -95,7 +94,7 @@ def quiet_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
         if any(p.effects for p in held_jaxprs(eqn)):
             eqn = eqn.replace(params={k: quiet_param(x) for k, x in eqn.params.items()})
         eqns.append(eqn)
-        live.update(a for a in eqn.invars if type(a) is not Literal)
+        live.update(variables_in(eqn.invars))
     eqns.reverse()
     return dce_jaxpr(with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns))[0]
 

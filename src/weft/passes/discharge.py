@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
-from weft.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, jaxprs_in_params, memo_jaxpr
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, jaxprs_in_params, memo_jaxpr, variables_in
 from weft.core.primitive import Primitive
 from weft.core.ref import MAKE, AbstractRef, StateEffect
 from weft.core.source import inner_source, source_line
@@ -22,40 +22,30 @@ from weft.passes.inline import inline_calls
 Kinds = frozenset[StateEffect]
 
 
+@memo_jaxpr
 def has_state(jaxpr: Jaxpr) -> bool:
     """Whether a program, or one that it holds, makes, reads or writes references."""
-    found = jaxpr.memo.get("has_state")
-    if found is None:
-        found = False
-        for eqn in jaxpr.eqns:
-            prim = eqn.primitive
-            if not prim.memoize_type:  # else it holds nothing
-                found = found or type(prim.effect) is StateEffect or holds_state(eqn.params)
-        jaxpr.memo["has_state"] = found
-    return found
+    return any(
+        type(eqn.primitive.effect) is StateEffect or holds_state(eqn.params)
+        for eqn in jaxpr.eqns
+        if not eqn.primitive.memoize_type  # else it holds nothing
+    )
 
 
 def holds_state(params: dict[str, Any]) -> bool:
     """Whether any program among the parameters of an equation has state."""
-    for value in params.values():
-        for x in value if type(value) is tuple else (value,):
-            if (type(x) is Jaxpr or type(x) is ClosedJaxpr) and has_state(x.jaxpr):
-                return True
-    return False
+    return any(map(has_state, jaxprs_in_params(params)))
 
 
+@memo_jaxpr
 def state_effects(jaxpr: Jaxpr) -> dict[int, Kinds]:
     """What a closed program does to the references that it is passed, by position among inputs."""
-    found = jaxpr.memo.get("state_effects")
-    if found is None:
-        kinds: dict[Any, set[StateEffect]] = {}
-        for eqn in jaxpr.eqns:
-            for i, effect in iter_state(eqn.primitive, eqn.params):
-                kinds.setdefault(eqn.invars[i], set()).add(effect)
-        inputs = enumerate([*jaxpr.constvars, *jaxpr.invars])
-        found = {i: frozenset(kinds[v]) for i, v in inputs if v in kinds}
-        jaxpr.memo["state_effects"] = found
-    return found
+    kinds: dict[Any, set[StateEffect]] = {}
+    for eqn in jaxpr.eqns:
+        for i, effect in iter_state(eqn.primitive, eqn.params):
+            kinds.setdefault(eqn.invars[i], set()).add(effect)
+    inputs = enumerate([*jaxpr.constvars, *jaxpr.invars])
+    return {i: frozenset(kinds[v]) for i, v in inputs if v in kinds}
 
 
 def iter_state(prim: Primitive, params: dict[str, Any]) -> Iterator[tuple[int, StateEffect]]:
@@ -148,7 +138,7 @@ class Discharge:
     def step(self, eqn: Eqn) -> None:
         """Write what an equation stands for."""
         prim, params = eqn.primitive, eqn.params
-        used = not self.refs.isdisjoint(a for a in eqn.invars if type(a) is not Literal)
+        used = not self.refs.isdisjoint(variables_in(eqn.invars))
         kept = not used and any(type(a.aval) is AbstractRef for a in eqn.invars)
         if type(prim.effect) is StateEffect and not (kept and prim.effect is not MAKE):
             self.touch(eqn)

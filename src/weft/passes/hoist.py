@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, memo_jaxpr
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Var, bodies_of, memo_jaxpr, read_vars, variables_in
 from weft.core.primitive import Body, Primitive
 from weft.core.source import nested_source
 from weft.passes.dce import has_effects, with_equations
@@ -51,8 +49,7 @@ def hoist_body(loop: Eqn, body: Body, eqns: list[Eqn]) -> Eqn:
         eqns.append(eqn.replace(invars=ins, outvars=outs, source=nested_source(scope, eqn.source)))
     gone = set(map(id, moved))
     rest = [eqn for eqn in jaxpr.eqns if id(eqn) not in gone]
-    read = {a for eqn in rest for a in eqn.invars if type(a) is not Literal}
-    read.update(a for a in jaxpr.outvars if type(a) is not Literal)
+    read = read_vars(jaxpr.replace(eqns=rest))
     given = [v for eqn in moved for v in eqn.outvars if v in read]
     first = body.carry.start
     invars = [*jaxpr.invars[:first], *given, *jaxpr.invars[first:]]
@@ -78,10 +75,9 @@ def find_fixed_inputs(loop: Eqn, body: Body) -> dict[Var, Atom]:
 def can_move(eqn: Eqn, fixed: dict[Var, Atom]) -> bool:
     """Whether an equation is the same in each turn, and no larger than what it is made of."""
     prim = eqn.primitive
-    atoms: Sequence[Atom] = [a for a in eqn.invars if type(a) is not Literal]
-    if not atoms or not all(a in fixed for a in atoms):
+    read = variables_in(eqn.invars)
+    if not read or not all(v in fixed for v in read):
         return False
     if has_effects(eqn) or type(prim).refers is not Primitive.refers or not prim.memoize_type:
         return False
-    count = lambda every: sum(a.aval.size * a.aval.dtype.itemsize for a in every)
-    return count(eqn.outvars) <= count(atoms)
+    return sum(v.aval.nbytes for v in eqn.outvars) <= sum(v.aval.nbytes for v in read)

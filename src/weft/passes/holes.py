@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from weft.errors import HoleError
+from weft.util import Record
 
 
-class Hole:
+class Hole(Record):
     """What the text of a program cannot hold, where that was: a function, or an array's values.
 
     Prints by the same name; what needs it raises HoleError. `fmt` is the format of a debug_print.
@@ -29,14 +30,6 @@ class Hole:
         )
 
     __array__ = __call__
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is Hole and (self.kind, self.__name__, self.aval, self.fmt) == (
-            other.kind, other.__name__, other.aval, other.fmt,
-        )  # fmt: skip
-
-    def __hash__(self) -> int:
-        return hash((self.kind, self.__name__, self.aval, self.fmt))
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.__name__ or self.aval}>"

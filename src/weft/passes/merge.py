@@ -8,18 +8,17 @@ from weft.passes.equal import jaxpr_equal
 from weft.passes.rewrite import rewrite_equations
 
 Known = dict[tuple, list[Jaxpr]]
+MOST_ALIKE = 256  # programs that differ in parameters and literals alone; then the oldest goes
 
 
+@memo_jaxpr
 def merge_equal_programs(jaxpr: Jaxpr) -> Jaxpr:
     """`jaxpr` in which nested programs that are equal up to names of variables are one object.
 
     A function that is jitted anew in each layer is then one function of the compiled module. Of
     their lines of source those of the first stay; programs in named scopes are left as they are.
     """
-    found = jaxpr.memo.get(merge_equal_programs)
-    if found is None:
-        found = jaxpr.memo[merge_equal_programs] = merge_held(jaxpr, {})
-    return found
+    return merge_held(jaxpr, {})
 
 
 def merge_held(jaxpr: Jaxpr, known: Known) -> Jaxpr:
@@ -30,19 +29,23 @@ def merge_held(jaxpr: Jaxpr, known: Known) -> Jaxpr:
 def find_equal(jaxpr: Jaxpr, known: Known) -> Jaxpr:
     """A program that was met before and is equal, or this one, met now."""
     jaxpr = merge_held(jaxpr, known)
-    if names_scopes(jaxpr)[0]:
-        return jaxpr
+    return jaxpr if has_scopes(jaxpr) else find_first(jaxpr, known)
+
+
+def find_first(jaxpr: Jaxpr, known: Known) -> Jaxpr:
+    """The first program of those `known` that is equal to this one, which is known from now on."""
     names = tuple([eqn.primitive for eqn in jaxpr.eqns])
     alike = known.setdefault((*jaxpr.in_avals, None, *jaxpr.out_avals, jaxpr.name, names), [])
     for other in alike:
         if other is jaxpr or jaxpr_equal(other, jaxpr):
             return other
     alike.append(jaxpr)
+    del alike[:-MOST_ALIKE]
     return jaxpr
 
 
 @memo_jaxpr
-def names_scopes(jaxpr: Jaxpr) -> tuple[bool]:
+def has_scopes(jaxpr: Jaxpr) -> bool:
     """Whether an equation of a program, or of one that it holds, is in a named scope."""
     own = any(type(e.source) is SourceInfo for e in jaxpr.eqns)
-    return (own or any(names_scopes(p)[0] for p in subjaxprs(jaxpr)),)
+    return own or any(map(has_scopes, subjaxprs(jaxpr)))

@@ -92,19 +92,19 @@ class CombineWords(Primitive):
 move_axis_to_end_p, combine_words_p = MoveAxisToEnd(), CombineWords()
 
 
+@memo_jaxpr
 def has_extended(jaxpr: Jaxpr) -> bool:
     """Whether any value in a program, or in a program that it holds, is of an extended dtype."""
-    found = jaxpr.memo.get("has_extended")
-    if found is None:
-        found = any(map(is_extended, (*jaxpr.constvars, *jaxpr.invars)))
-        for eqn in () if found else jaxpr.eqns:
-            for var in eqn.outvars:
-                if var.aval.physical is not var.aval:
-                    found = True
-            if not eqn.primitive.memoize_type and not found:  # else it holds no programs
-                found = any(map(has_extended, jaxprs_in_params(eqn.params)))
-        jaxpr.memo["has_extended"] = found
-    return found
+    if any(map(is_extended, (*jaxpr.constvars, *jaxpr.invars))):
+        return True
+    for eqn in jaxpr.eqns:
+        for var in eqn.outvars:
+            if var.aval.physical is not var.aval:
+                return True
+        holds = not eqn.primitive.memoize_type
+        if holds and any(map(has_extended, jaxprs_in_params(eqn.params))):
+            return True
+    return False
 
 
 def is_extended(atom: Atom) -> bool:

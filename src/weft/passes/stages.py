@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, variables_in
 from weft.passes.dce import has_effects, quiet_jaxpr
 from weft.passes.inline import rename_atoms
 
@@ -32,22 +32,18 @@ class Stages(NamedTuple):
         return 1 + max(self.places.values(), default=0)
 
 
-def select_variables(atoms: Iterable[Atom]) -> list[Var]:
-    return [a for a in atoms if type(a) is not Literal]  # type: ignore[misc]
-
-
 def count_alive(eqns: Sequence[Eqn], mattering: Iterable[Var]) -> list[int]:
     """The bytes in front of each equation that were made before it, and are read by it or later."""
     bounds: dict[Var, list[int]] = {}
     for i, eqn in enumerate(eqns):
-        for v in select_variables(eqn.invars):
+        for v in variables_in(eqn.invars):
             if v in bounds:
                 bounds[v][1] = i
         bounds.update((v, [i, i]) for v in eqn.outvars)
     change = [0] * (len(eqns) + 1)
     for v in mattering:
         first, last = bounds.get(v, (0, 0))
-        size = v.aval.size * v.aval.dtype.itemsize
+        size = v.aval.nbytes
         change[first + 1 if first < last else 0] += size
         change[last + 1 if first < last else 0] -= size
     alive, total = [], 0
@@ -84,7 +80,7 @@ def find_cuts(made: Sequence[int], alive: Sequence[int], most: float) -> list[in
 def find_scans(eqns: Sequence[Eqn], late: Jaxpr) -> dict[Eqn, set[Var]]:
     """The scans whose stacked results scans of `late` read turn by turn, with those results."""
     makers = {v: e for e in eqns if e.primitive.name == "scan" for v in e.outvars}
-    read = {v for e in eqns for v in select_variables(e.invars)} | {*select_variables(late.outvars)}
+    read = {v for e in eqns for v in variables_in(e.invars)} | {*variables_in(late.outvars)}
     found: dict[Eqn, set[Var]] = {}
     for eqn in late.eqns:
         for i, v in enumerate(eqn.invars):
@@ -120,25 +116,25 @@ def divide(
         stage += i in cuts
         places[eqn] = stage
     ready, side = dict[Var, int](), []
-    needed = {*select_variables(early.outvars[:n_outs])}
+    needed = {*variables_in(early.outvars[:n_outs])}
     for eqn in reversed(early.eqns):
         if needed.isdisjoint(eqn.outvars) and not has_effects(eqn):
             side.append(eqn)
         else:
-            needed.update(select_variables(eqn.invars))
+            needed.update(variables_in(eqn.invars))
     aside = {*side}
     for eqn in early.eqns:  # a value is for the first stage that reads it
         if eqn not in aside:
-            for v in select_variables(eqn.invars):
+            for v in variables_in(eqn.invars):
                 ready.setdefault(v, places[eqn])
     for eqn in early.eqns:
         if eqn in aside:
-            places[eqn] = max([ready.get(v, 0) for v in select_variables(eqn.invars)], default=0)
+            places[eqn] = max([ready.get(v, 0) for v in variables_in(eqn.invars)], default=0)
         for v in eqn.outvars:
             ready.setdefault(v, places[eqn])
     readers = {v: {places[e]} for e in early.eqns for v in e.outvars if v in late.outvars}
     for eqn in late.eqns:
-        reads = select_variables(eqn.invars)
+        reads = variables_in(eqn.invars)
         places[eqn] = max([ready.get(v, 0) for v in reads], default=0)
         ready.update(dict.fromkeys(eqn.outvars, places[eqn]))
         for v in reads:
@@ -146,7 +142,7 @@ def divide(
     for eqn in side:  # the last first
         at = [stage for v in eqn.outvars for stage in readers.get(v, ())]
         places[eqn] = max(places[eqn], min(at, default=0))
-        for v in select_variables(eqn.invars):
+        for v in variables_in(eqn.invars):
             if v in ready and v not in needed:
                 readers.setdefault(v, set()).add(places[eqn])
     large = {e for e, size in zip(early.eqns, made, strict=True) if size > most}
@@ -205,8 +201,8 @@ def repeat_in_turns(scan: Eqn, again: Eqn, later: Eqn, kept: set[Var]) -> Eqn:
         for v, a in zip(rest.invars[rows:], later.invars[rows:], strict=True)
         if type(a) is not Literal and a in made and a not in kept
     }
-    body = quiet_jaxpr(body.replace(outvars=select_variables(found.values())))
-    used = {*body.outvars, *[v for e in body.eqns for v in select_variables(e.invars)]}
+    body = quiet_jaxpr(body.replace(outvars=variables_in(found.values())))
+    used = {*body.outvars, *[v for e in body.eqns for v in variables_in(e.invars)]}
     given = list(zip(body.invars, again.invars, strict=True))
     fixed, rows_again = [[x for x in xs if x[0] in used] for xs in (given[:n], given[n + m :])]
     own = [x for x in zip(rest.invars, later.invars, strict=True) if x[0] not in found]
@@ -228,7 +224,7 @@ def repeat_in_turns(scan: Eqn, again: Eqn, later: Eqn, kept: set[Var]) -> Eqn:
 
 
 def list_reads(eqns: Iterable[Eqn]) -> dict[Var, None]:
-    return dict.fromkeys(v for e in eqns for v in select_variables(e.invars))
+    return dict.fromkeys(v for e in eqns for v in variables_in(e.invars))
 
 
 def name_residuals(late: Jaxpr, residuals: Sequence[Atom]) -> Jaxpr:
@@ -255,7 +251,7 @@ def write_stages(
     for k, program in enumerate((early, late)):
         for eqn in program.eqns:
             groups[stages.places.get(eqn, 0)][k].append(eqn)
-    needed = [{*select_variables(late.outvars)}]
+    needed = [{*variables_in(late.outvars)}]
     for _, own in groups[:0:-1]:
         needed.append(needed[-1] | {*list_reads(own)})
     first: list[Eqn] = []
@@ -269,7 +265,7 @@ def write_stages(
             inside = stages.turns[scan] - kept
             own = [
                 e
-                if inside.isdisjoint(select_variables(e.invars))
+                if inside.isdisjoint(variables_in(e.invars))
                 else repeat_in_turns(scan, less, e, kept)
                 for e in own
             ]

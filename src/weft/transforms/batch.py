@@ -16,7 +16,6 @@ from weft.core.jaxpr import Jaxpr, memo_jaxpr, uses_axis
 from weft.core.primitive import Axis, Primitive
 from weft.core.source import VMAP, describe_maker
 from weft.core.trace import Trace, Tracer, current, run_once
-from weft.errors import Origin
 from weft.options import config, named_axes
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import batched_at_front, zeros
@@ -43,6 +42,7 @@ class BatchTracer(Tracer):
     __slots__ = ("dim", "source", "value")
 
     source: Any  # set where no equation says where the value was made
+    inner = property(lambda self: self.value)
 
     def __init__(self, trace: BatchTrace, value: Any, dim: int):
         self.owner = trace
@@ -50,12 +50,7 @@ class BatchTracer(Tracer):
         self.dim = dim
         self.aval = mapped_aval(typeof(value), dim)
 
-    def arguments(self) -> list[Origin]:
-        return self.value.arguments() if isinstance(self.value, Tracer) else []
-
-    def origin(self) -> str:
-        if isinstance(self.value, Tracer):
-            return self.value.origin()
+    def own_origin(self) -> str:
         mapped = f"mapped by vmap along axis {self.dim} of {typeof(self.value)}"
         if hasattr(self, "source"):
             return f"{describe_maker(self.source, 'an operation')}, {mapped}"
@@ -117,10 +112,14 @@ def in_scope(axes: Sequence[Axis]) -> Iterator[None]:
 
 
 def batch(
-    fun: Callable, args: Sequence[Any], dims: Sequence[int | None], axis: Axis
+    fun: Callable,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    axis: Axis,
+    kind: type = BatchTrace,
 ) -> tuple[list, list[int | None]]:
     """Results of a flat function mapped over `axis`, and where the mapped axis is in each."""
-    trace = BatchTrace(current.trace, axis)
+    trace = kind(current.trace, axis)
     boxed = [x if d is None else BatchTracer(trace, x, d) for x, d in zip(args, dims, strict=True)]
     around = named_axes.get_local()
     try:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from weft.core.trace import Trace, Tracer, current, run_once
-from weft.util import fun_name
+from weft.util import EMPTY_CELL, fun_name
 from weft.xla.array import ArrayImpl
 from weft.xla.eager import EVAL
 
@@ -51,7 +51,7 @@ def find_closed_over(*roots: Any) -> list[Tracer]:
 def find_parts(x: Any) -> Iterable[Any]:
     """What an object refers to."""
     if isinstance(x, types.FunctionType):
-        cells = [c.cell_contents for c in x.__closure__ or () if not is_empty(c)]
+        cells = [c.cell_contents for c in x.__closure__ or () if c != EMPTY_CELL]
         return [*cells, *(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
     if isinstance(x, types.MethodType):
         return [x.__self__, x.__func__]
@@ -63,15 +63,6 @@ def find_parts(x: Any) -> Iterable[Any]:
         return x
     inside = [getattr(x, name) for name in getattr(type(x), "__slots__", ()) if hasattr(x, name)]
     return [*inside, *getattr(x, "__dict__", {}).values()]
-
-
-def is_empty(cell: types.CellType) -> bool:
-    """Whether a variable of a closure has no value yet."""
-    try:
-        cell.cell_contents  # noqa: B018
-    except ValueError:
-        return True
-    return False
 
 
 class Substitution(Trace):

@@ -18,13 +18,14 @@ from weft import dtypes
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Primitive, Zero, tangent_zero
-from weft.core.trace import Trace, Tracer, current, use
+from weft.core.trace import Trace, Tracer, current, run_once, use
 from weft.dtypes import NUMBERS
 from weft.primitives.constant import stage_whole
 from weft.primitives.dot import Bilinear
 from weft.primitives.elementwise import Elementwise, div, mul
 from weft.primitives.families import LinearPrimitive
 from weft.primitives.layout import instantiate
+from weft.util import unzip2
 
 # Families whose members may give term k of their results: `series(k, xs, ys, **params)`, see there.
 TERM_FAMILIES = (Elementwise, LinearPrimitive, Bilinear)
@@ -41,12 +42,13 @@ class SeriesRule(Primitive):
 class Series:
     """Terms of a power series: `series[k]` is that of order k, None where it is zero.
 
-    `make(k)` finds one that is not known yet; it may ask for terms of this series below k.
+    `make(k)` finds one that is not known yet; it may ask for terms of this series below k. Of a
+    constant, and of a path that was given, there are no more than those known.
     """
 
     __slots__ = ("known", "make", "slope")
 
-    def __init__(self, known: dict[int, Any], make: Callable[[int], Any]):
+    def __init__(self, known: dict[int, Any], make: Callable[[int], Any] = lambda k: None):
         self.known = known
         self.make = make
         self.slope: JetTracer | None = None  # the series of its derivative
@@ -55,10 +57,6 @@ class Series:
         if k not in self.known:
             self.known[k] = self.make(k)
         return self.known[k]
-
-
-def no_term(k: int) -> None:
-    """The terms above those that are known, of a constant or of a path that was given."""
 
 
 class JetTracer(Tracer):
@@ -71,13 +69,14 @@ class JetTracer(Tracer):
         self.series = series
         self.aval = typeof(series[0])
 
+    inner = property(lambda self: self.series[0])
+
     def concrete(self, error: type[Exception], op: str, hint: str) -> Any:
-        value = self.series[0]
+        value = self.inner
         return value.concrete(error, op, hint) if isinstance(value, Tracer) else value
 
-    def origin(self) -> str:
-        value = self.series[0]
-        return value.origin() if isinstance(value, Tracer) else "along the path of a jet"
+    def own_origin(self) -> str:
+        return "along the path of a jet"
 
 
 class Application:
@@ -149,7 +148,7 @@ class JetTrace(Trace):
         """The series of any value; a constant has no terms but the first, Zero not even that."""
         if self.owns(x):
             return x.series
-        return Series({0: None if type(x) is Zero else x}, no_term)
+        return Series({0: None if type(x) is Zero else x})
 
     def slope(self, x: JetTracer) -> JetTracer:
         """The derivative of a value along its path."""
@@ -158,14 +157,10 @@ class JetTrace(Trace):
 
             def term(k: int) -> Any:
                 above = series[k + 1]
-                if above is None:
-                    return None if k else zero(x)
                 with use(self.parent):  # type: ignore[arg-type]
-                    return mul(above, k + 1) if k else above
-
-            def zero(x: JetTracer) -> Any:
-                with use(self.parent):  # type: ignore[arg-type]
-                    return instantiate(Zero(x.aval.to_tangent()))
+                    if k:
+                        return None if above is None else mul(above, k + 1)
+                    return instantiate(tangent_zero(x)) if above is None else above
 
             series.slope = JetTracer(self, Series({}, term))
         return series.slope
@@ -181,7 +176,7 @@ class JetTrace(Trace):
             self.deferred -= 1
 
     def process(self, prim: Primitive, args: Any, params: dict) -> list:
-        if not any(type(x) is JetTracer and x.owner is self for x in args):
+        if not any(map(self.owns, args)):
             try:
                 current.trace = self.parent
                 return self.parent.process(prim, args, params)  # type: ignore[union-attr]
@@ -200,7 +195,7 @@ class JetTrace(Trace):
             found = self.memo[key] = (self.apply(prim, args, params), args)  # keeps the ids
         if self.deferred:
             return found[0]
-        outs = [self.compute_terms(x) for x in found[0]]
+        outs = [self.join_terms(*self.split_terms(x)) for x in found[0]]  # all terms, and not how
         self.memo = {}
         return outs
 
@@ -217,29 +212,17 @@ class JetTrace(Trace):
             for s, x in zip(made.outs, values, strict=True)
         ]
 
-    def compute_terms(self, x: Any) -> Any:
-        """A value with all its terms computed, and nothing kept of how."""
-        if not self.owns(x):
-            return x
-        for k in range(1, self.order + 1):
-            x.series[k]
-        return self.join_terms(x.series[0], [x.series[k] for k in range(1, self.order + 1)])
-
     def join_terms(self, x: Any, terms: Sequence[Any]) -> Any:
         """A value and its terms of order 1 and above as one that moves, if any is not None."""
         if all(t is None for t in terms):
             return x
-        return JetTracer(self, Series(dict(enumerate((x, *terms))), no_term))
+        return JetTracer(self, Series(dict(enumerate((x, *terms)))))
 
     def open_series(self, xs: Sequence, moved: Sequence[bool]) -> list:
         """Values, and then all terms of those that move, zeros where there is none."""
-        terms = []
+        values, terms = unzip2(map(self.split_terms, xs))
         with use(self.parent):  # type: ignore[arg-type]
-            for x, m in zip(xs, moved, strict=True):
-                value, found = self.split_terms(x)
-                zero = Zero(typeof(value).to_tangent())
-                terms += [instantiate(zero) if t is None else t for t in found if m]
-        return [*[self.split_terms(x)[0] for x in xs], *terms]
+            return [*values, *fill_terms(values, terms, moved)]
 
     def close_series(self, values: Sequence, moved: Sequence[bool]) -> list:
         """What `open_series` made two of."""
@@ -256,6 +239,16 @@ class JetTrace(Trace):
         return x.series[0], [x.series[k] for k in range(1, self.order + 1)]
 
 
+def fill_terms(xs: Sequence, terms: Sequence[Sequence], moved: Sequence[bool]) -> list:
+    """All terms of the values that move, with zeros where there is none."""
+    return [
+        instantiate(tangent_zero(x)) if t is None else t
+        for x, ts, m in zip(xs, terms, moved, strict=True)
+        if m
+        for t in ts
+    ]
+
+
 def identify_operand(x: Any) -> Any:
     """What tells operands apart: the object, or the value of a Python number."""
     return repr(x) if type(x) in NUMBERS else id(x)
@@ -270,14 +263,7 @@ def jet(
     """
     trace = JetTrace(current.trace, order)
     args = [trace.join_terms(x, terms) for x, terms in zip(primals, series, strict=True)]
-    try:
-        with use(trace):
-            results = fun(*args)
-        taken = [trace.split_terms(x) for x in results]
-    finally:
-        current.trace = trace.parent  # Ctrl-C may have come as the block above ended
-        trace.live = False
-    return [x for x, _ in taken], [terms for _, terms in taken]
+    return unzip2(map(trace.split_terms, run_once(trace, fun, args)))
 
 
 @memo_jaxpr
@@ -299,40 +285,11 @@ def jet_jaxpr(
         out_moved[:] = [
             f or any(t is not None for t in ts) for f, ts in zip(forced, found, strict=True)
         ]
-        terms = [
-            instantiate(Zero(typeof(x).to_tangent())) if t is None else t
-            for x, ts, m in zip(outs, found, out_moved, strict=True)
-            if m
-            for t in ts
-        ]
-        return [*outs, *terms]
+        return [*outs, *fill_terms(outs, found, out_moved)]
 
     pairs = zip(jaxpr.in_avals, moved, strict=True)
     avals = [a.to_tangent() for a, m in pairs if m for _ in range(order)]
     return stage_whole(fun, [*jaxpr.in_avals, *avals], jaxpr.name), out_moved
-
-
-@memo_jaxpr
-def jet_loop(
-    body: Jaxpr, order: int, sizes: tuple[int, int, int], moved: tuple[bool, ...]
-) -> tuple[Jaxpr, tuple[bool, ...], list[bool]]:
-    """The body of a loop on power series, which of its inputs move, and which of its outputs.
-
-    Its inputs are consts, carry and others, so many of each as `sizes` says; its outputs the carry
-    and others. Every group is followed by the terms of those that move; the carry moves as it does
-    going out.
-    """
-    n, m, _ = sizes
-    while True:
-        force = (*moved[n : n + m], *[False] * (len(body.outvars) - m))
-        jaxpr, out_moved = jet_jaxpr(body, order, moved, force)
-        grown = (*moved[:n], *out_moved[:m], *moved[n + m :])
-        if grown == moved:
-            break
-        moved = grown
-    invars = interleave_terms(jaxpr.invars, moved, sizes, order)
-    outvars = interleave_terms(jaxpr.outvars, out_moved, (m, len(body.outvars) - m), order)
-    return jaxpr.replace(invars=invars, outvars=outvars), moved, out_moved
 
 
 def interleave_terms(xs: Sequence, moved: Sequence[bool], sizes: Sequence[int], order: int) -> list:
@@ -346,7 +303,16 @@ def interleave_terms(xs: Sequence, moved: Sequence[bool], sizes: Sequence[int], 
     return out
 
 
-__all__ = [
-    "JetTrace", "JetTracer", "Series", "SeriesRule", "interleave_terms", "jet", "jet_jaxpr",
-    "jet_loop",
-]  # fmt: skip
+def interleave_body(
+    made: tuple[Jaxpr, list[bool]], moved: tuple, sizes: Sequence[int], count: int, order: int
+) -> tuple[Jaxpr, tuple, list[bool]]:
+    """The body of a loop on series, which of its inputs move, and which of its results.
+
+    It takes groups of `sizes` and gives a carry of `count` and others, where `made`, as `jet_jaxpr`
+    makes it, has all values first: each group is followed by the terms of those that move.
+    """
+    jaxpr, out_moved = made
+    outs = count, len(out_moved) - count
+    invars = interleave_terms(jaxpr.invars, moved, sizes, order)
+    outvars = interleave_terms(jaxpr.outvars, out_moved, outs, order)
+    return jaxpr.replace(invars=invars, outvars=outvars), moved, out_moved

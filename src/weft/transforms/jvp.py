@@ -11,11 +11,10 @@ from typing import Any
 
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
-from weft.core.primitive import Primitive, Zero, tangent_zero
+from weft.core.primitive import Primitive, Zero, tangent_zero, tangents_of
 from weft.core.source import JVP, describe_maker
 from weft.core.stage import StagedTracer, has_tracked_axes
 from weft.core.trace import Trace, Tracer, current, pin_type, run_once, typed_value
-from weft.errors import Origin
 from weft.options import config, x64_cell
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import instantiate
@@ -28,6 +27,7 @@ class JVPTracer(Tracer):
     __slots__ = ("primal", "source", "tangent")
 
     source: Any  # set where no equation says where the value was made
+    inner = property(lambda self: self.primal)
 
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
         self.owner = trace
@@ -40,12 +40,7 @@ class JVPTracer(Tracer):
             return self.primal.concrete(error, op, hint)
         return self.primal
 
-    def arguments(self) -> list[Origin]:
-        return self.primal.arguments() if isinstance(self.primal, Tracer) else []
-
-    def origin(self) -> str:
-        if isinstance(self.primal, Tracer):
-            return self.primal.origin()
+    def own_origin(self) -> str:
         if hasattr(self, "source"):
             return describe_maker(self.source, "an operation")
         made = ""
@@ -165,18 +160,10 @@ def jvp_jaxpr(
 
     def fun(*args: Any) -> list:
         primals = args[: len(moved)]
-        given = iter(args[len(moved) :])
-        tangents = [
-            next(given) if m else Zero(a.to_tangent())
-            for m, a in zip(moved, jaxpr.in_avals, strict=True)
-        ]
-        outs, dots = jvp(jaxpr, primals, tangents)
+        outs, dots = jvp(jaxpr, primals, tangents_of(primals, args[len(moved) :], moved))
         dots = [instantiate(t) if f else t for t, f in zip(dots, forced, strict=True)]
         out_moved[:] = [type(t) is not Zero for t in dots]
         return [*outs, *[t for t in dots if type(t) is not Zero]]
 
-    avals = [
-        *jaxpr.in_avals,
-        *[a.to_tangent() for a, m in zip(jaxpr.in_avals, moved, strict=True) if m],
-    ]
-    return stage_whole(fun, avals, jaxpr.name), out_moved
+    tangent_avals = [a.to_tangent() for a, m in zip(jaxpr.in_avals, moved, strict=True) if m]
+    return stage_whole(fun, [*jaxpr.in_avals, *tangent_avals], jaxpr.name), out_moved

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var
+from weft.core.jaxpr import Eqn, Jaxpr, Var, variables_in
 from weft.passes.dependence import find_dependences
+from weft.passes.inline import rename_atoms
 from weft.primitives.elementwise import Costly, Elementwise, SelectN
 from weft.primitives.layout import BroadcastInDim, ConvertElementType, Reshape, Squeeze
 from weft.primitives.slicing import Slice
@@ -25,7 +26,7 @@ def recompute_residuals(
     makers = {v: e for e in early.eqns for v in e.outvars}
     carry = early.invars[known[0] : known[0] + known[1]]
     at_hand: set[Any] = {v for v in early.invars if v not in carry}
-    at_hand |= {v for v in early.outvars[known[1] : num_outs] if type(v) is not Literal}
+    at_hand |= {*variables_in(early.outvars[known[1] : num_outs])}
     needs = find_dependences(early.replace(outvars=residuals))
     at_hand |= {
         v
@@ -36,7 +37,8 @@ def recompute_residuals(
     for v in residuals:
         if v not in at_hand:
             eqns, leaves = find_recipe(v, makers, at_hand)
-            fits = len(eqns) <= LONGEST_RECIPE and sum(map(count_bytes, leaves)) <= count_bytes(v)
+            smaller = sum(u.aval.nbytes for u in leaves) <= v.aval.nbytes
+            fits = len(eqns) <= LONGEST_RECIPE and smaller
             at_hand |= leaves if fits else {v}
             again |= eqns if fits else set()
     if not again:
@@ -45,14 +47,14 @@ def recompute_residuals(
     left = [v for v in residuals if v in at_hand]
     copies = []
     for eqn in [e for e in early.eqns if e in again]:
-        for a in eqn.invars:
-            if type(a) is not Literal and a not in names:
-                names[a] = Var(a.aval)
-                left.append(a)
+        for v in variables_in(eqn.invars):
+            if v not in names:
+                names[v] = Var(v.aval)
+                left.append(v)
         for v in eqn.outvars:
             names.setdefault(v, Var(v.aval))
-        invars = [a if type(a) is Literal else names[a] for a in eqn.invars]
-        copies.append(eqn.replace(invars=invars, outvars=[names[v] for v in eqn.outvars]))
+        invars, outvars = rename_atoms(eqn.invars, names), rename_atoms(eqn.outvars, names)
+        copies.append(eqn.replace(invars=invars, outvars=outvars))
     invars = [*[names[v] for v in left], *late.invars[len(residuals) :]]
     return left, late.replace(invars=invars, eqns=[*copies, *late.eqns])
 
@@ -77,10 +79,5 @@ def find_recipe(v: Any, makers: dict[Var, Eqn], at_hand: set) -> tuple[set[Eqn],
             leaves.add(v)
         elif eqn not in eqns:
             eqns.add(eqn)
-            todo += [a for a in eqn.invars if type(a) is not Literal and a not in at_hand]
+            todo += [a for a in variables_in(eqn.invars) if a not in at_hand]
     return eqns, leaves
-
-
-def count_bytes(v: Any) -> int:
-    """What a value of a variable takes."""
-    return v.aval.size * v.aval.dtype.itemsize

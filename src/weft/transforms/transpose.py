@@ -6,6 +6,7 @@ the others are evaluated first. Making the linear program is linearize.py.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,12 +15,13 @@ from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
 from weft.core.primitive import Linear, LinearUsed, Zero, not_linear
 from weft.core.source import inner_source, transposed_source
 from weft.core.trace import current, typed_values
+from weft.errors import ShardingTypeError
 from weft.mesh.typed import dual_of
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add
 from weft.primitives.layout import instantiate
 from weft.primitives.reshard import lay_as
-from weft.primitives.varying import cast_kinds
+from weft.primitives.varying import add_terms, cast_kinds
 
 
 def backward(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequence[Any]) -> list:
@@ -44,7 +46,7 @@ def backward(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequ
     finally:  # again, as in `run_once`
         current.source = around
     return [
-        (sums.get(v) if v in sums else Zero(v.aval)) if type(x) is Linear else None
+        (sums.get(v) if v in sums else Zero(dual_aval(v.aval))) if type(x) is Linear else None
         for v, x in zip(jaxpr.invars, args, strict=True)
     ]
 
@@ -82,12 +84,17 @@ def pull_cotangents(todo: Sequence[tuple[Eqn, list]], sums: dict[Var, Any]) -> N
         else:
             if not any(v in sums for v in outvars):
                 continue
-            cts = [sums.pop(v) if v in sums else Zero(v.aval) for v in outvars]
+            cts = [sums.pop(v) if v in sums else Zero(dual_aval(v.aval)) for v in outvars]
         current.source = transposed_source(eqn.source)
         try:
             outs = eqn.primitive.transpose(cts, *ins, **eqn.params)
         except LinearUsed:
             raise not_linear(eqn.primitive.name, ins) from None
+        except ShardingTypeError:  # what cannot be done with terms of a sum is done with the sum
+            added = list(map(add_terms, cts))
+            if all(map(operator.is_, added, cts)):
+                raise
+            outs = eqn.primitive.transpose(added, *ins, **eqn.params)
         for atom, x, ct in zip(eqn.invars, ins, outs, strict=True):
             if ct is not None and type(x) is Linear:
                 accumulate(sums, atom, ct)
@@ -126,7 +133,7 @@ def backward_jaxpr(
         args = [
             Linear(a) if lin else next(given) for a, lin in zip(jaxpr.in_avals, linear, strict=True)
         ]
-        cts = [next(given) if m else Zero(a) for a, m in zip(jaxpr.out_avals, moved, strict=True)]
+        cts = [next(given) if m else Zero(dual_aval(a)) for a, m in zip(jaxpr.out_avals, moved)]
         grads = backward(jaxpr, (), args, cts)
         grads = [g for g, lin in zip(grads, linear, strict=True) if lin]
         grads = [instantiate(g) if f else g for g, f in zip(grads, forced, strict=True)]

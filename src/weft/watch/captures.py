@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from weft.errors import is_own_file
+from weft.util import EMPTY_CELL
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None), tuple, list, dict, set, frozenset)
 
@@ -36,7 +37,7 @@ def read_captures(fun: Callable) -> dict[str, Any]:
         seen.add(f)
         values = {n: f.__globals__[n] for n in names_in(f.__code__) if n in f.__globals__}
         cells = zip(f.__code__.co_freevars, f.__closure__ or (), strict=True)
-        values |= {n: cell.cell_contents for n, cell in cells if has_value(cell)}
+        values |= {n: cell.cell_contents for n, cell in cells if cell != EMPTY_CELL}
         if owner is not None and hasattr(owner, "__dict__"):
             values |= {f"self.{n}": v for n, v in vars(owner).items()}
         for name, value in values.items():
@@ -51,14 +52,6 @@ def names_in(code: types.CodeType) -> set[str]:
     """The names that code, and the functions defined in it, may read as globals."""
     inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
     return set(code.co_names).union(*map(names_in, inner))
-
-
-def has_value(cell: Any) -> bool:
-    """Whether a closed-over variable is set."""
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:
-        return False
 
 
 def check_captures(name: str, fun: Callable, memo: dict) -> None:

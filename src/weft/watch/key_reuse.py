@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft.core.aval import ShapedArray, words_of
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of, held_jaxprs
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of, memo_jaxpr, subjaxprs
 from weft.core.primitive import Body, split_inputs
 from weft.core.source import source_line, source_text, user_code
 from weft.core.trace import current, eval_context, get_traceback
@@ -241,16 +241,20 @@ class Walk:
             self.again = before
 
     def either(self, jaxprs: Sequence[Jaxpr], args: Sequence[Origin]) -> list[Origin]:
-        """Walk through programs of which one will run: what any uses is used."""
+        """Walk through programs of which one will run: what any uses is used.
+
+        Of what one gives, only what it used itself is: it may give on the key that another splits.
+        """
         count = len(self.log)
-        marks, outs = [], []
+        marks, outs, used = [], [], []
         for jaxpr in jaxprs:
             outs.append(self.run(jaxpr, args))
+            used.append([(0, []) if x.new else (x.get().used(), x.get().uses()) for x in outs[-1]])
             marks += self.undo(count)
         for root, at, when in marks:
             root.when[at] = np.where(root.when[at] > 0, root.when[at], when)
             self.log.append((root, at))
-        return [join_origins(column) for column in zip(*outs, strict=True)]
+        return [*map(join_origins, zip(*outs, strict=True), zip(*used, strict=True))]
 
     def loop(self, bodies: Sequence[Body], args: Sequence[Origin]) -> list[Origin]:
         """Walk through some turns of a loop: its carry, and what it stacks, at the end.
@@ -346,19 +350,18 @@ def merge_roots(roots: list[Root], codes: np.ndarray) -> tuple[tuple[Root, ...],
     return tuple(different), np.where(codes < 0, -1, again)
 
 
-def join_origins(origins: Sequence[Origin]) -> Origin:
-    """The origin of a value that is one of several."""
+def join_origins(origins: Sequence[Origin], used: Sequence[tuple[Any, list[Use]]]) -> Origin:
+    """The origin of a value that is one of several, of which `used` says what had used each."""
 
     def join() -> Elements:
-        first, *others = found = [x.get() for x in origins]
+        first, *others = [x.get() for x in origins]
         if all(x.roots == first.roots and (x.codes == first.codes).all() for x in others):
             return first
         when = np.zeros(first.codes.shape, np.int32)
         uses: list[Use] = []
-        for x in found:
-            then = x.used()
+        for then, of_one in used:
             when = np.where(when > 0, when, np.where(then > 0, then + len(uses), 0))
-            uses += x.uses()
+            uses += of_one
         return mark_elements(first.codes.shape, when, uses)
 
     return Origin(join, new=all(x.new for x in origins))
@@ -370,16 +373,12 @@ def stack_elements(y: Origin, shape: tuple[int, ...]) -> Elements:
     return mark_elements(shape, row.used(), row.uses())
 
 
+@memo_jaxpr
 def concerns_keys(jaxpr: Jaxpr) -> bool:
     """Whether a program uses up keys, or may hand some on."""
-    found = jaxpr.memo.get("concerns_keys")
-    if found is None:
-        found = any(a.dtype == WORD for a in jaxpr.out_avals) or any(
-            e.primitive.elements == "random" or any(map(concerns_keys, held_jaxprs(e)))
-            for e in jaxpr.eqns
-        )
-        jaxpr.memo["concerns_keys"] = found
-    return found
+    uses = any(e.primitive.elements == "random" for e in jaxpr.eqns)
+    hands_on = any(a.dtype == WORD for a in jaxpr.out_avals)
+    return uses or hands_on or any(map(concerns_keys, subjaxprs(jaxpr)))
 
 
 def reuse_error(first: Use, again: Use, how: str = "") -> KeyReuseError:

@@ -14,8 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import typeof
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of
-from weft.core.primitive import Body
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs, memo_jaxpr, subjaxprs
 from weft.core.source import describe_maker, inner_source
 from weft.core.trace import current
 from weft.options import x64_as
@@ -27,20 +26,10 @@ ARITHMETIC = frozenset(
 ) | {"reduce_prod", "reduce_sum"}
 
 
+@memo_jaxpr
 def can_overflow(jaxpr: Jaxpr) -> bool:
     """Whether a program has arithmetic of signed integers, or conversions to them."""
-    found = jaxpr.memo.get("can_overflow")
-    if found is None:
-        found = jaxpr.memo["can_overflow"] = any(
-            is_checked(eqn) or any(map(can_overflow, programs_in(bodies_of(eqn))))
-            for eqn in jaxpr.eqns
-        )
-    return found
-
-
-def programs_in(bodies: Sequence[Body]) -> list[Jaxpr]:
-    """The programs that bodies have; some are Python functions."""
-    return [b.jaxpr for b in bodies if b.jaxpr is not None]
+    return any(map(is_checked, jaxpr.eqns)) or any(map(can_overflow, subjaxprs(jaxpr)))
 
 
 def is_checked(eqn: Eqn) -> bool:
@@ -70,7 +59,7 @@ def check_overflow(
             source = (inner and eqn.source) or around
             current.source = inner_source(eqn.source) if inner else around
             operands = [*map(read, eqn.invars)]
-            if any(map(can_overflow, programs_in(bodies_of(eqn)))):
+            if any(map(can_overflow, held_jaxprs(eqn))):
                 look = lambda body, xs, within: (
                     check_overflow(name, body, xs, inner, (within, *inside)), None
                 )  # fmt: skip
