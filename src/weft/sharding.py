@@ -73,7 +73,8 @@ def explicit_axes(
     """Have types say within `f` how values lie over automatic axes of the mesh.
 
     Its arguments lie as `in_sharding` says, a pytree prefix of their tuple, which can be given at
-    the call too. `axes`: a name or several, by default all. Results are left to the compiler again.
+    the call too. `axes`: a name or several, by default all. Results are left to the compiler again
+    over those of them that were automatic.
 
     >>> mesh = weft.make_mesh((1,), ("x",), AxisType.Auto)
     >>> with weft.set_mesh(mesh):
@@ -132,7 +133,8 @@ def run_between(
                 moved.append(x)
                 continue
             if s is None:
-                s = PartitionSpec(*(tuple(n for n in e if n not in names) for e in lies.entries))
+                kept = [tuple(n for n in e if n in mesh.explicit_axes) for e in lies.entries]
+                s = PartitionSpec(*kept)
             to = NamedSharding(mesh, getattr(s, "spec", s))
             if not (mesh.explicit_axes or src.explicit_axes):
                 moved.append(constrain(x, to))

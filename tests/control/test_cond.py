@@ -34,6 +34,21 @@ def test_the_type_rule_wants_an_int32_index():
         cond_p.apply(np.bool_(True), 1.0, **branches)
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_an_index_out_of_the_range_runs_the_last_branch(count):
+    programs = [make_jaxpr(lambda x, i=i: x * (i + 1.0))(1.0).jaxpr for i in range(count)]
+    call = lambda i, x: cond_p.apply(i, x, branches=tuple(programs))[0]
+    index = np.arange(-2, 5, dtype=np.int32)
+    want = [i + 1 if 0 <= i < count else count for i in index]
+    compiled = jit(call)
+    assert [compiled(i, 1.0) for i in index] == want
+    assert jit(lambda: [call(i, 1.0) for i in index])() == want
+    each = vmap(lambda i: weft.value_and_grad(call, 1)(i, 1.0))
+    np.testing.assert_array_equal(jit(each)(index), [want, want])
+    with weft.disable_jit():
+        assert [call(i, 1.0) for i in index] == want
+
+
 def test_a_known_index_leaves_no_branch_in_the_compiled_program():
     def f(x):
         return lax.cond(True, jnp.sin, jnp.cos, x) + lax.switch(7, [jnp.exp, jnp.tanh], x)
@@ -162,12 +177,9 @@ def test_a_branch_that_is_never_taken_has_no_gradient():
     np.testing.assert_array_equal(got, np.full((2, 2), 3.0))
 
 
-def test_the_branch_of_an_index_out_of_bounds_without_jit():
+def test_a_switch_of_an_index_out_of_bounds_without_jit():
     """The nearest, as in compiled programs."""
     branches = [lambda x, k=k: x * k for k in (1.0, 2.0, 3.0)]
-    program = weft.make_jaxpr(lambda i: weft.lax.switch(i, branches, 1.0))(0)
-    bound = lambda i: cond_p.apply(np.int32(i), 1.0, branches=program.eqns[-1].params["branches"])
-    for i, want in ((-3, 1.0), (0, 1.0), (1, 2.0), (2, 3.0), (7, 3.0)):
-        assert weft.lax.switch(i, branches, 1.0) == want
-        with weft.disable_jit():
-            assert bound(i) == [want] and weft.lax.switch(i, branches, 1.0) == want
+    with weft.disable_jit():
+        got = [weft.lax.switch(i, branches, 1.0) for i in (-3, 0, 1, 2, 7)]
+    assert got == [1.0, 1.0, 2.0, 3.0, 3.0]

@@ -39,6 +39,41 @@ def test_values_bounds_and_text(place):
         assert low <= value <= high
 
 
+least, greatest = core.min_dim, core.max_dim
+BOUNDED = [
+    lambda b, n: greatest(b, 3) - least(b, 2), lambda b, n: 5 - greatest(least(b, 4), 2),
+    lambda b, n: greatest(least(b, 4), 2) * least(n, 3), lambda b, n: greatest(b, n) - b,
+    lambda b, n: b % 4 - n % 3, lambda b, n: 7 // b, lambda b, n: -7 // b, lambda b, n: -b % 5,
+    lambda b, n: (b + 5) // 3, lambda b, n: 2 - b * n, lambda b, n: b * b - 3, lambda b, n: b - n,
+    lambda b, n: least(b, 5) ** 2, lambda b, n: (3 - least(b, 5)) * least(n, 2),
+    lambda b, n: (least(b, 9) - 4) // 2, lambda b, n: least(b, 9) // least(n, 2),
+    lambda b, n: (2 - least(b, 9)) // least(n, 3), lambda b, n: least(b, n) - n,
+    lambda b, n: greatest(b, 3) - b, lambda b, n: b - greatest(b, 4), lambda b, n: b - least(b, 5),
+    lambda b, n: least(b, 4) - least(b, 6), lambda b, n: greatest(b, 4) - greatest(b, 6),
+    lambda b, n: greatest(b, n) - b + least(n, 3), lambda b, n: b + n - greatest(b, n),
+]  # fmt: skip
+BETWEEN = [
+    lambda a, c: a, lambda a, c: c, lambda a, c: c - a, lambda a, c: a * c, lambda a, c: 3 - 2 * a,
+    lambda a, c: greatest(a, 4) - a, lambda a, c: 2 * least(a, 4), lambda a, c: 12 // a,
+    lambda a, c: (a - 4) // 2, lambda a, c: a // 4, lambda a, c: a % 4,
+]  # fmt: skip
+
+
+def test_bounds_are_the_least_and_the_greatest_value():
+    """Of all sizes, where one at an end of what is tried is taken for one without a bound."""
+    for k, formula in enumerate(BOUNDED):
+        low, high = export.symbolic_dim_bounds(formula(B, N))
+        values = {formula(b, n) for b, n in itertools.product(range(1, 30), repeat=2)}
+        small = {formula(b, n) for b, n in itertools.product(range(1, 27), repeat=2)}
+        for bound, best in ((low, min), (high, max)):
+            met = best(values) == best(small)
+            assert bound == best(values) if met else abs(bound) > 2**28, (k, bound, best)
+    a, c = export.symbolic_shape("a, c", constraints=["a >= 2", "a <= 6", "c >= a", "c <= 2*a + 1"])
+    for k, formula in enumerate(BETWEEN):
+        values = [formula(i, j) for i in range(2, 7) for j in range(i, 2 * i + 2)]
+        assert export.symbolic_dim_bounds(formula(a, c)) == (min(values), max(values)), k
+
+
 @pytest.mark.parametrize(
     ("size", "text"),
     [

@@ -83,7 +83,7 @@ TYPES = {
     "f32[8,4]": [lambda x: to(x)],
     "f32[8@X]{U:Y}": [
         lambda x: lax.dot_general(
-            x, ONES(4), (((1,), (0,)), ((), ())), out_sharding=P("X", unreduced={"Y"})
+            x, to(ONES(4), "Y"), (((1,), (0,)), ((), ())), out_sharding=P("X", unreduced={"Y"})
         ),
     ],
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Run a file of tests in a process of its own, with as many CPU devices as it needs.
+"""Run files of tests in a process of their own, with as many CPU devices as they need.
 
 How many devices there are is settled when a process first uses them, and the main run has one.
 """
@@ -23,11 +23,11 @@ def environment(count: int) -> dict[str, str]:
     }
 
 
-def run_with_devices(count: int, file: Path) -> None:
-    """Run the tests in `file` on `count` CPU devices; raises with their output if they fail."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(file)]
+def run_with_devices(count: int, *files: Path) -> None:
+    """Run the tests in `files` on `count` CPU devices; raises with their output if they fail."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, files)]
     done = subprocess.run(
         command, env=environment(count), cwd=CHECKOUT, capture_output=True, text=True, timeout=900
     )
-    assert done.returncode == 0, f"{file.name} on {count} devices:\n{done.stdout}\n{done.stderr}"
+    assert done.returncode == 0, f"on {count} devices:\n{done.stdout}\n{done.stderr}"
     assert " passed" in done.stdout, done.stdout

@@ -71,6 +71,40 @@ def everything(rank, size):
     say(errors=[error_of(f) for f in mistakes(rank, size, x)])
 
 
+def typed(rank, size):
+    """A step of a model whose types say how it lies over the devices of all processes."""
+    mesh = weft.make_mesh((2, 2), ("data", "model"), devices=weft.devices())
+    x, up, down = model()
+    with weft.set_mesh(mesh):
+        x = weft.make_array_from_callback(x.shape, NamedSharding(mesh, P("data")), x.__getitem__)
+        up, down = (
+            weft.make_array_from_callback(w.shape, NamedSharding(mesh, P(*spec)), w.__getitem__)
+            for w, spec in ((up, (None, "model")), (down, ("model", None)))
+        )
+        loss, grads = weft.jit(weft.value_and_grad(model_loss, (0, 1)))(up, down, x)
+        gathered = weft.jit(lambda g: [weft.reshard(w, P()) for w in g])(grads)
+        terms = weft.jit(lambda x: lax.reduce_sum(x, (0,), out_sharding=P(unreduced={"data"})))(x)
+        say(
+            types=[str(weft.typeof(w)) for w in (x, *grads, terms)],
+            loss=loss,
+            up=gathered[0],
+            down=gathered[1],
+            column=weft.reshard(terms, P()),
+            new=str(jnp.arange(3.0).sharding.spec),
+        )
+
+
+def model():
+    rng = np.random.default_rng(0)
+    return [rng.normal(size=s).astype(np.float32) for s in ((4, 3), (3, 6), (6, 3))]
+
+
+def model_loss(up, down, x):
+    h = jnp.tanh(x @ up)
+    rows = None if h.aval.sharded is None else P("data", None)
+    return jnp.mean((lax.dot(h, down, out_sharding=rows) - x) ** 2)
+
+
 def mapped(rank, size):
     """A pmap over the devices of all processes, whose results go into the next call."""
     n = weft.local_device_count()
@@ -174,6 +208,7 @@ if __name__ == "__main__":
         if body == "everything":
             everything(*place)
             mapped(*place)
+            typed(*place)
         elif body == "train":
             train()
         else:

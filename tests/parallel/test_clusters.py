@@ -42,6 +42,8 @@ OMPI = {
             Place(None, None, 5),
         ),
         ({"TPU_WORKER_HOSTNAMES": "t0,t1", "TPU_WORKER_ID": "1"}, Place("t0:8476", 2, 1)),
+        ({"TPU_WORKER_HOSTNAMES": "t0", "TPU_WORKER_ID": "0"}, Place()),
+        ({"TPU_WORKER_HOSTNAMES": "t0,t1"}, Place()),
     ],
 )
 def test_clusters_are_known_by_their_variables(environ, place):

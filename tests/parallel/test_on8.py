@@ -1,4 +1,4 @@
-"""Every file in on8/, each in a process with eight CPU devices.
+"""The files in on8/, a few of them in each of some processes with eight CPU devices.
 
 One alone: `WEFT_TEST_DEVICES=8 pytest tests/parallel/on8/test_mesh.py`.
 """
@@ -11,7 +11,12 @@ from tests.parallel.devices import run_with_devices
 
 FILES = sorted((Path(__file__).parent / "on8").glob("test_*.py"))
 
+# What a process costs to start is a file's worth of tests; each is given as many lines of them.
+GROUPS: list[list[Path]] = [[] for _ in range(4)]
+for file in sorted(FILES, key=lambda file: -len(file.read_text())):
+    min(GROUPS, key=lambda group: sum(len(f.read_text()) for f in group)).append(file)
 
-@pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
-def test_on_eight_devices(file):
-    run_with_devices(8, file)
+
+@pytest.mark.parametrize("files", GROUPS, ids=["_".join(f.stem[5:] for f in g) for g in GROUPS])
+def test_on_eight_devices(files):
+    run_with_devices(8, *sorted(files))

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import weft
+from tests.parallel.member import model, model_loss
 from weft.errors import JaxRuntimeError
 from weft.mesh import client
 from weft.parallel import distributed
@@ -106,7 +107,16 @@ def test_processes_compute_together(size):
     with Running(size, "everything", devices=devices) as running:
         results = running.results()
     x = np.arange(8.0)
+    batch, up, down = model()
+    loss, grads = weft.jit(weft.value_and_grad(model_loss, (0, 1)))(up, down, batch)
     for rank, found in enumerate(results):
+        assert found["types"] == [
+            "f32[4@data,3]", "f32[3,6@model]", "f32[6@model,3]", "f32[3]{U:data}",
+        ]  # fmt: skip
+        assert found["new"] == "P()"
+        for name, want in (("loss", loss), ("up", grads[0]), ("down", grads[1])):
+            np.testing.assert_allclose(found[name], want, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(found["column"], batch.sum(0), rtol=1e-5)
         assert found["devices"] == 4 and found["local"] == devices
         assert found["rank"] == found["default"] == rank and found["size"] == size
         assert found["ranks"] == list(range(size)) and found["mine"]

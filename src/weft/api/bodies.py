@@ -25,6 +25,7 @@ from weft.core.stage import close_jaxpr
 from weft.core.trace import Tracer, current
 from weft.errors import DtypeError, PytreeError, ShapeError, ShardingTypeError
 from weft.mesh.spec import PartitionSpec
+from weft.mesh.typed import NO_NAMES, Sharded, entries_of
 from weft.options import config, trace_context
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import convert, literal
@@ -70,9 +71,46 @@ def stage_body(
         # a NumPy array is taken as it is now
         consts = [put(c) if isinstance(c, np.ndarray) else c for c in consts]
         body = StagedBody(close_jaxpr(jaxpr), consts, flat.out_tree)
+        body = body if op not in LOOPS else enter_loop(op, body)
         if not any(isinstance(c, Tracer) for c in consts):
             programs.add(key, body)
     return body
+
+
+LOOPS = frozenset(("scan", "map", "while_loop", "fori_loop"))
+
+
+def enter_loop(op: str, body: StagedBody) -> StagedBody:
+    """The body of a loop, in which what it closes over has the types of `types_in_loop`."""
+    types_in_loop(op, body.out_avals)
+    jaxpr, n = body.jaxpr, len(body.consts)
+    avals = types_in_loop(op, jaxpr.in_avals)
+    if avals == jaxpr.in_avals:
+        return body
+    jaxpr = stage_whole(jaxpr, avals, jaxpr.name)
+    return StagedBody(jaxpr, cast_values(body.consts, avals[:n]), body.out_tree)
+
+
+def types_in_loop(op: str, avals: Sequence[ShapedArray]) -> list[ShapedArray]:
+    """The types of values in a loop: where some axes of the mesh are manual, reduced along none.
+
+    There cotangents are added up in each step, for a loop cannot carry terms over the others.
+    """
+    found: list[ShapedArray] = []
+    if not any(getattr(a, "sharded", None) for a in avals):
+        return list(avals)
+    for a in avals:
+        lies = a.sharded
+        names = set(lies.mesh.explicit_axes) if lies and lies.mesh.manual_axes else set()
+        if lies is not None and names & lies.unreduced:
+            raise ShardingTypeError(
+                f"{op}: terms of a sum over a mesh must be added up outside of a loop, or within a "
+                f"step; got {a}. Hint: weft.reshard(x, P(...)), without unreduced."
+            )
+        if lies is not None and names & lies.reduced:
+            a = a.update(sharded=lies.update(reduced=lies.reduced - names))
+        found.append(a)
+    return found
 
 
 def promote_carry(
@@ -82,13 +120,18 @@ def promote_carry(
 
     A weakly typed leaf, as a Python number is, takes the dtype that the body gives it where that
     loses nothing, and is strong then; the others are as they are. Weakness alone is no difference.
-    What the body makes differ over a mesh may differ from the start.
+    What the body makes differ over a mesh may differ from the start, and be reduced.
     """
     out = []
     for a, b in zip(avals, out_avals, strict=True):
         if a.weak_type and a.dtype != b.dtype and a.shape == b.shape:
             dtype, _ = dtypes.promote(((a.dtype, True), (b.dtype, b.weak_type)))
             a = a.update(dtype=dtype, weak_type=a.weak_type and dtype == a.dtype)
+        lies = None if a.sharded is b.sharded else b.sharded
+        if lies is not None and entries_of(a) == entries_of(b) and not lies.mesh.manual_axes:
+            terms, whole = (getattr(a.sharded, k, NO_NAMES) for k in ("unreduced", "reduced"))
+            whole |= lies.reduced - terms
+            a = a.update(sharded=Sharded.of(lies.mesh, lies.entries, terms, whole))
         out.append(a.update(varying=join_varying((a, b))) if b.varying is not a.varying else a)
     return out
 

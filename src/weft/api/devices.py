@@ -17,7 +17,13 @@ from weft.core.aval import HOST_TYPES, is_valid_value
 from weft.core.trace import Tracer
 from weft.errors import DtypeError
 from weft.mesh.client import Device, Space, all_devices, client, clients, default_device, devices_of
-from weft.mesh.sharding import Sharding, SingleDeviceSharding, check_divisible, sharding_on
+from weft.mesh.sharding import (
+    Sharding,
+    SingleDeviceSharding,
+    check_divisible,
+    sharding_on,
+    terms_of,
+)
 from weft.mesh.spec import PartitionSpec
 from weft.parallel.constraint import constrain
 from weft.parallel.moving import can_move_parts, move_parts
@@ -183,6 +189,8 @@ def _put_leaf(x: Any, sharding: Any) -> Any:
         return constrain(x, sharding)
     if sharding is None:
         return put(x)
+    if terms_of(sharding):
+        return constrain(x, sharding)
     if not sharding.has_addressable_devices:
         others = sorted({d.process_index for d in sharding.device_set})
         raise ValueError(

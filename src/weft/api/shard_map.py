@@ -19,7 +19,7 @@ from weft.core.jaxpr import Jaxpr, Literal, Var
 from weft.core.source import boundary, describe_maker
 from weft.core.trace import Tracer, current
 from weft.errors import ShapeError, ShardingTypeError
-from weft.mesh.mesh import AbstractMesh, Mesh, get_abstract_mesh, get_mesh
+from weft.mesh.mesh import AbstractMesh, Mesh, get_abstract_mesh, get_mesh, missing_devices_error
 from weft.mesh.sharding import NamedSharding, sized_axes
 from weft.mesh.spec import PartitionSpec, names_in_spec
 from weft.mesh.typed import NO_NAMES
@@ -166,7 +166,9 @@ def bind_shard_map(f: Callable, args: tuple, in_specs: Any, out_specs: Any, para
         specs = broadcast_specs("in_specs", in_specs, args, params)
         check_in_specs(f, avals, specs, params)
     inner = part_avals(avals, specs, names, params)
-    if current.trace is EVAL and isinstance(params["mesh"], Mesh) and not config.no_tracing:
+    if current.trace is EVAL and isinstance(params["mesh"], AbstractMesh):
+        raise missing_devices_error("shard_map", params["mesh"])
+    if current.trace is EVAL and not config.no_tracing:
         programs = programs_of(f)
         fun = FlatFun(f, tree, "shard_map")
         look = PartsLook(flat, specs, params, programs)
@@ -234,7 +236,7 @@ def fits_mesh(found: Any, given: Any) -> bool:
 
 def manual_axes(mesh: Mesh, axis_names: Any) -> tuple:
     """The axes of the mesh that a function is written for."""
-    names = {axis_names} if isinstance(axis_names, str) else set(axis_names)
+    names = dict.fromkeys((axis_names,) if isinstance(axis_names, str) else axis_names)
     unknown = [n for n in names if n not in mesh.axis_names]
     if unknown:
         raise ValueError(

@@ -19,7 +19,7 @@ from weft.core.trace import use
 from weft.passes.dependence import find_dependences
 from weft.primitives.layout import batched_at_front, instantiate
 from weft.transforms.batch import batch_jaxpr
-from weft.transforms.jet import SeriesRule, interleave_terms, jet_loop
+from weft.transforms.jet import SeriesRule, interleave_body, jet_jaxpr
 from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import split_jaxpr
 from weft.util import select_masked
@@ -59,7 +59,7 @@ class Loop(Holder, SeriesRule):
         if trace.deferred:
             return None
         groups = self.groups(args, params)
-        sizes = tuple(map(len, groups))
+        sizes = len(groups[0]), len(groups[1]), len(groups[2])
         marks = tuple([trace.owns(x) for group in groups for x in group])
         body, moves, out_moved = jet_loop(params[self.program], trace.order, sizes, marks)
         operands = [*map(trace.open_series, groups, cut_pieces(moves, sizes[:2]))]
@@ -67,10 +67,8 @@ class Loop(Holder, SeriesRule):
             values = [trace.split_terms(x)[0] for x in args]
             outs = self.bind_body(values, body, operands, params)
         n, last = sizes[1], len(operands[1])
-        return [
-            *trace.close_series(outs[:last], out_moved[:n]),
-            *trace.close_series(outs[last:], out_moved[n:]),
-        ]
+        carry = trace.close_series(outs[:last], out_moved[:n])
+        return [*carry, *trace.close_series(outs[last:], out_moved[n:])]
 
 
 def cut_pieces(xs: Sequence[Any], sizes: Sequence[int]) -> list[Sequence[Any]]:
@@ -144,16 +142,17 @@ def jvp_loop(
     ]
     if fewer != list(moves):
         made, moves = grow_carry(body, first, count, fewer, verb, mask)
-    jaxpr, out_moved = made
-    rest = len(out_moved) - count
-    return (
-        jaxpr.replace(
-            invars=interleave_terms(jaxpr.invars, moves, sizes, 1),
-            outvars=interleave_terms(jaxpr.outvars, out_moved, (count, rest), 1),
-        ),
-        moves,
-        out_moved,
-    )
+    return interleave_body(made, moves, sizes, count, 1)
+
+
+@memo_jaxpr
+def jet_loop(
+    body: Jaxpr, order: int, sizes: tuple[int, int, int], moved: tuple[bool, ...]
+) -> tuple[Jaxpr, tuple[bool, ...], list[bool]]:
+    """As `jvp_loop`, on power series, of which each value that moves has `order` terms more."""
+    verb = lambda marks, force: jet_jaxpr(body, order, marks, force)
+    made, moved = grow_carry(body, sizes[0], sizes[1], moved, verb, lambda made: made[1])
+    return interleave_body(made, moved, sizes, sizes[1], order)
 
 
 @memo_jaxpr

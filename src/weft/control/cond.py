@@ -16,7 +16,7 @@ from weft.control.call import Holder
 from weft.control.checks import batch_with_checks, holds_checks
 from weft.core import primitive
 from weft.core.aval import ShapedArray, typeof
-from weft.core.jaxpr import Jaxpr, Literal, UnreadVar, jaxpr_uses_axis, memo_jaxpr
+from weft.core.jaxpr import Jaxpr, Literal, UnreadVar, jaxpr_uses_axis, memo_jaxpr, variables_in
 from weft.core.trace import current, use
 from weft.errors import ShapeError
 from weft.options import config
@@ -24,8 +24,8 @@ from weft.passes.dce import dce_jaxpr
 from weft.primitives.checks import INT, Failure
 from weft.primitives.constant import stage_whole
 from weft.primitives.dynamic_slicing import dynamic_index_in_dim
-from weft.primitives.elementwise import eq, gt, select_n, stop_gradient_p
-from weft.primitives.layout import batched_at_front, broadcast_in_dim, zeros
+from weft.primitives.elementwise import eq, min, ne, select_n, stop_gradient_p
+from weft.primitives.layout import batched_at_front, broadcast_in_dim, convert, zeros
 from weft.primitives.reduction import argmax, reduce_or
 from weft.transforms.batch import batch_jaxpr, check_repeatable
 from weft.transforms.check import Checked, assign_slots, checkify_jaxpr
@@ -45,8 +45,8 @@ Source = tuple[str | ShapedArray, int]
 class Cond(Holder, SeriesRule, SavingRule):
     """branches[index](*operands); only that branch runs.
 
-    The index is an int32, held to the range there is; the branches are closed programs with equal
-    parameter and result types. Source: StableHLO, case.
+    The index is an int32, and out of the range there is the last branch runs; the branches are
+    closed programs with equal parameter and result types. Source: StableHLO, case.
     """
 
     name = "cond"
@@ -63,13 +63,12 @@ class Cond(Holder, SeriesRule, SavingRule):
 
     def impl(self, index, *args, branches):
         if config.disable_jit:
-            return branches[min(max(int(index), 0), len(branches) - 1)](*args)
+            return branches[int(index) if 0 <= index < len(branches) else -1](*args)
         return run_primitive(self, (index, *args), {"branches": branches}, branches[0])
 
     def lower(self, hlo, index, *args, branches):
-        last = len(branches) - 1
-        if index.scalar is not None:  # known: no branch is left
-            return lower_jaxpr(hlo, branches[min(max(int(index.scalar), 0), last)], args)
+        if (at := index.scalar) is not None:  # known: no branch is left
+            return lower_jaxpr(hlo, branches[int(at) if 0 <= at < len(branches) else -1], args)
         regions = [lambda b=b: lower_jaxpr(hlo, b, args) for b in branches]
         avals = join_result_types([b.out_avals for b in branches])
         return hlo.case(index, regions, avals, any(b.ordered for b in branches))
@@ -130,10 +129,12 @@ class Cond(Holder, SeriesRule, SavingRule):
         if index_dim is not None:
             check_repeatable(self.name, branches)
             operands = axis, args, dims
-            rows = [compute_branch(b, *operands, eq(index, i)) for i, b in enumerate(branches)]
-            return unzip2(
-                choose_rows(index, column, axis.size) for column in zip(*rows, strict=True)
-            )
+            last = len(branches) - 1
+            if last != 1:
+                index = convert(min(convert(index, np.dtype(np.uint32)), last), INT)
+            own = lambda i: ne(index, 0) if i == last == 1 else eq(index, i)
+            rows = [compute_branch(b, *operands, own(i)) for i, b in enumerate(branches)]
+            return unzip2(choose_rows(index, ys, axis.size) for ys in zip(*rows, strict=True))
         mapped = lambda out_dims: [d is not None for d in out_dims]
         made, out_mapped = transform_alike(batch_jaxpr, branches, axis, tuple(dims), mask=mapped)
         outs = self.apply(index, *args, branches=made[0])
@@ -241,7 +242,7 @@ def compute_branch(
     that are not the branch's own compute with the values of the first that is instead, so that they
     make no infinity that it does not, and if none is, the matrix is a constant.
     """
-    read = {a for eqn in branch.eqns for a in eqn.invars if type(a) is not Literal}
+    read = {*variables_in(a for eqn in branch.eqns for a in eqn.invars)}
     marks = zip(branch.invars, branch.in_avals, strict=True)
     numbers = [v in read and not dtypes.is_extended(a.dtype) for v, a in marks]
     inexact = [n and dtypes.is_inexact(a.dtype) for n, a in zip(numbers, branch.in_avals)]
@@ -276,7 +277,7 @@ def choose_rows(
     if all(x is first[0] for x, _ in column):  # an operand that every branch passes on
         return first
     cases = [batched_at_front(x, d, size) for x, d in column]
-    which = gt(index, 0) if len(cases) == 2 else index
+    which = ne(index, 0) if len(cases) == 2 else index
     return select_n(broadcast_in_dim(which, typeof(cases[0]).shape, (0,)), *cases), 0
 
 

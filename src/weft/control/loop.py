@@ -27,8 +27,9 @@ from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import max, sub
 from weft.primitives.layout import convert, instantiate, zeros
 from weft.primitives.reduction import reduce_max
+from weft.primitives.reshard import pack_terms, unpack_terms
 from weft.transforms.check import start_unfailed
-from weft.transforms.transpose import backward
+from weft.transforms.transpose import backward, dual_aval
 from weft.util import merge, partition, select_masked
 from weft.xla.lower import lower_jaxpr
 
@@ -59,23 +60,26 @@ class While(Loop):
         return body_jaxpr.out_avals
 
     def lower(self, hlo, *args, **params):
-        cond_jaxpr, body_jaxpr, cond_consts, body_consts, init = merge_loops(args, params)
+        held = pack_terms(hlo, args, [x.aval for x in args])
+        cond_jaxpr, body_jaxpr, cond_consts, body_consts, init = merge_loops(held, params)
         still = loop_bodies.find_unchanged(body_jaxpr)  # a region names these from outside
         start, fixed = partition(still, init)
         ordered = body_jaxpr.ordered or cond_jaxpr.ordered
         if not start and not body_jaxpr.effects:
-            return init
+            return args[len(args) - len(init) :]
 
         def region(jaxpr: Jaxpr, consts: list, dropped: Sequence[bool]) -> Callable:
             def write(*xs: Any) -> list:
-                outs = lower_jaxpr(hlo, jaxpr, [*consts, *merge(still, xs, fixed)])
+                ins = unpack_terms(hlo, [*consts, *merge(still, xs, fixed)], jaxpr.in_avals)
+                outs = pack_terms(hlo, lower_jaxpr(hlo, jaxpr, ins), jaxpr.out_avals)
                 return partition(dropped, outs)[0]
 
             return write
 
         condition = region(cond_jaxpr, cond_consts, [False])
         body = region(body_jaxpr, body_consts, still)
-        return merge(still, hlo.while_loop(start, condition, body, ordered), fixed)
+        outs = merge(still, hlo.while_loop(start, condition, body, ordered), fixed)
+        return unpack_terms(hlo, outs, body_jaxpr.out_avals)
 
     def groups(self, xs, params):
         return *split_groups(xs, params)[1:], []
@@ -152,7 +156,7 @@ class While(Loop):
             body, n, (*const_linear, *linear), tuple(moved)
         )
         ys = [instantiate(ct) for ct, m in zip(cts, moved, strict=True) if m]
-        sums = [zeros(x.aval) for x, m in zip(consts, const_moved, strict=True) if m]
+        sums = [zeros(dual_aval(x.aval)) for x, m in zip(consts, const_moved, strict=True) if m]
         known, states = partition(const_linear, consts)[0], partition(linear, init)[0]
         advance = loop_bodies.keep_known_body(body, (*const_linear, *linear))
         slots, parts = params["checkpoints"] or SLOTS, (known, known, states, [*sums, *ys])

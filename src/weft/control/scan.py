@@ -19,14 +19,15 @@ from weft.core.primitive import Body, Linear, Zero, mark_linear, mark_moving
 from weft.core.trace import Tracer, use
 from weft.passes.dce import dce_jaxpr
 from weft.primitives.dot import sum_of_products
+from weft.primitives.dynamic_slicing import read_at, write_at
 from weft.primitives.layout import instantiate, move_to_front, zeros
-from weft.primitives.slicing import lower_slice
+from weft.primitives.reshard import pack_terms, pack_type, unpack_terms
 from weft.transforms.batch import unmapped_aval
 from weft.transforms.check import start_unfailed, thread_checks_jaxpr
 from weft.transforms.linearize import SavingRule, saving_jaxpr
+from weft.transforms.transpose import dual_aval
 from weft.util import merge, partition
 from weft.xla.array import ArrayImpl
-from weft.xla.hlo import i64s
 from weft.xla.lower import lower_jaxpr
 
 
@@ -50,7 +51,8 @@ class Scan(Loop, SavingRule):
         return [*carry, *[unmapped_aval(y, length, 0) for y in ys]]
 
     def lower(self, hlo, *args, **params):
-        return write_scan(hlo, self.groups(args, params), params)
+        outs = write_scan(hlo, self.groups(args, params), params)
+        return unpack_terms(hlo, outs, self.abstract_eval(**params))
 
     def groups(self, xs, params):
         n, m = count_groups(params)
@@ -91,7 +93,9 @@ class Scan(Loop, SavingRule):
         consts, carry, xs = self.groups(args, params)
         moving_consts = [x for x, g in zip(consts, back.grads_moved[:num_consts], strict=True) if g]
         sums = [
-            zeros(x.aval) for x, p in zip(moving_consts, back.products, strict=True) if p is None
+            zeros(dual_aval(x.aval))
+            for x, p in zip(moving_consts, back.products, strict=True)
+            if p is None
         ]
         ct_carry = [
             instantiate(ct) for ct, m in zip(cts[:num_carry], back.carry_moved, strict=True) if m
@@ -277,14 +281,16 @@ def write_scan(hlo: Any, operands: tuple[list, list, list], params: dict) -> lis
     (consts, carry, xs), jaxpr, length = operands, params["jaxpr"], params["length"]
     chunk = max(1, min(params["unroll"], length)) if type(length) is int else 1
     rest = length % chunk if type(length) is not int or length > chunk else length
-    y_avals = jaxpr.out_avals[len(carry) :]
+    y_avals = [pack_type(a) or a for a in jaxpr.out_avals[len(carry) :]]
+    consts, carry, xs = (pack_terms(hlo, v, [x.aval for x in v]) for v in (consts, carry, xs))
 
     def steps(start: Any, count: int, carry: list, stacks: list) -> list:
         """`count` steps from the one at `start`; the carry and the stacks after them."""
         for k in range(count):
             at = write_place(hlo, start, k, params)
             now = [read_at(hlo, x, at) for x in xs]
-            outs = lower_jaxpr(hlo, jaxpr, [*consts, *carry, *now])
+            args = unpack_terms(hlo, [*consts, *carry, *now], jaxpr.in_avals)
+            outs = pack_terms(hlo, lower_jaxpr(hlo, jaxpr, args), jaxpr.out_avals)
             carry, ys = outs[: len(carry)], outs[len(carry) :]
             stacks = [write_at(hlo, s, y, at) for s, y in zip(stacks, ys, strict=True)]
         return [*carry, *stacks]
@@ -317,26 +323,3 @@ def write_place(hlo: Any, start: Any, k: int, params: dict) -> Any:
     if params["reverse"]:
         return hlo.like("subtract", hlo.constant(last - k, start.aval), start)[0]
     return hlo.like("add", start, hlo.constant(k, start.aval))[0] if k else start
-
-
-def read_at(hlo: Any, x: Any, at: Any) -> Any:
-    """The element of `x` at a place along its first axis."""
-    shape = x.aval.shape
-    row = ShapedArray((1, *shape[1:]), x.aval.dtype)
-    behind = (0,) * (len(shape) - 1)
-    if isinstance(at, int):
-        ones = (1,) * len(shape)
-        y = lower_slice(hlo, x, (at, *behind), (at + 1, *shape[1:]), ones, row)
-    else:
-        starts = [at, *[hlo.constant(0, at.aval)] * len(behind)]
-        (y,) = hlo.op("stablehlo.dynamic_slice", [x, *starts], [row], slice_sizes=i64s(row.shape))
-    return hlo.op("stablehlo.reshape", [y], [ShapedArray(shape[1:], row.dtype)])[0]
-
-
-def write_at(hlo: Any, stack: Any, y: Any, at: Any) -> Any:
-    """`stack` with `y` at a place along its first axis."""
-    index = ShapedArray((), np.dtype(np.int32))
-    at = hlo.constant(at, index) if isinstance(at, int) else at
-    starts = [at, *[hlo.constant(0, index)] * (stack.aval.ndim - 1)]
-    (row,) = hlo.op("stablehlo.reshape", [y], [ShapedArray((1, *y.aval.shape), y.aval.dtype)])
-    return hlo.like("dynamic_update_slice", stack, row, *starts)[0]

@@ -33,7 +33,7 @@ from weft.mesh.client import default_device, platform_of
 from weft.mesh.sharding import NamedSharding
 from weft.primitives.layout import random_unwrap_p, random_wrap_p, zeros
 from weft.pytrees import PyTreeDef, flatten, structure, unflatten
-from weft.util import insert_at
+from weft.util import Record, insert_at
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
@@ -46,7 +46,7 @@ STABLE_TARGETS = frozenset((
 ))  # fmt: skip
 
 
-class DisabledSafetyCheck:
+class DisabledSafetyCheck(Record):
     """A check of `export` or of a call that is to be left out, for `export(disabled_checks=)`.
 
     `custom_call(target)` lets the module call what nobody promises to keep; `platform()` lets the
@@ -72,12 +72,6 @@ class DisabledSafetyCheck:
         """The target that may be called; None if this is another check."""
         kind, _, target = self._impl.partition(":")
         return target if kind == "custom_call" else None
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DisabledSafetyCheck) and other._impl == self._impl
-
-    def __hash__(self) -> int:
-        return hash(self._impl)
 
     def __repr__(self) -> str:
         return self._impl

@@ -16,6 +16,7 @@ from weft.core.aval import ShapedArray, words_of
 from weft.core.jaxpr import Jaxpr
 from weft.export.dynamic import DynamicBuilder
 from weft.export.solving import Step, find_scope, plan_sizes
+from weft.mesh.typed import sharding_of
 from weft.options import config
 from weft.passes import run_passes
 from weft.passes.dce import used_inputs
@@ -23,7 +24,7 @@ from weft.passes.physical import has_extended, physical_jaxpr
 from weft.util import insert_at, select_masked
 from weft.xla.hlo import Builder, Value
 from weft.xla.lower import lower_jaxpr
-from weft.xla.placement import Placement, explicit_mesh, sharding_of
+from weft.xla.placement import Placement, explicit_mesh
 
 INDEX = ShapedArray((), np.dtype(np.int32))
 PLATFORM_ARGUMENT = 'jax.global_constant = "_platform_index"'

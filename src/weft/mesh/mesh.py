@@ -111,9 +111,9 @@ class BaseMesh:
         Devices are numbered by their place among those of the program.
         """
         axes = ", ".join(f"{axis_text(n)}={size}" for n, size in self.shape_tuple)
-        own = tuple(self.devices.flat) if devices else ()
+        own = getattr(self, "_device_assignment", devices)
         order = ""
-        if own != tuple(devices):
+        if devices and own != tuple(devices):
             place = {d: i for i, d in enumerate(devices)}
             order = f", device_ids=[{', '.join(str(place[d]) for d in own)}]"
         return f"sdy.mesh {symbol} = <[{axes}]{order}>"
@@ -215,6 +215,14 @@ class AbstractMesh(BaseMesh):
 
 def _make_abstract_mesh(sizes: tuple, names: tuple, types: tuple, device: Any) -> AbstractMesh:
     return AbstractMesh(sizes, names, types, abstract_device=device)
+
+
+def missing_devices_error(op: str, mesh: AbstractMesh) -> ValueError:
+    """The error for a program over a mesh without devices that is to be compiled or run."""
+    return ValueError(
+        f"{op}: needs devices to be compiled for; got a program over {mesh}. Hint: with "
+        f"weft.set_mesh(weft.make_mesh({mesh.axis_sizes}, {mesh.axis_names})): ..."
+    )
 
 
 class Mesh(BaseMesh):

@@ -14,9 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxlib import _hlo, _jax  # type: ignore[attr-defined]
 
+from weft.core.aval import typeof
 from weft.display.values import sharding_html
 from weft.errors import ShapeError
-from weft.mesh.client import Device, device_list, find_devices, resolve_memory_kind
+from weft.mesh.client import Device, find_devices, resolve_memory_kind
 from weft.mesh.mesh import AbstractMesh, Mesh, axis_text
 from weft.mesh.spec import UNCONSTRAINED, PartitionSpec, names_in_spec
 from weft.util import hide_members
@@ -156,10 +157,6 @@ class SingleDeviceSharding(_jax.SingleDeviceSharding):
     def _addressable_device_assignment(self) -> tuple:  # orbax reads it
         return tuple(self.addressable_devices)
 
-    @property
-    def _internal_device_list(self) -> Any:
-        return device_list(self.device)
-
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
         return HloSharding.replicate()
 
@@ -273,6 +270,8 @@ def are_equivalent(a: Any, b: Any, ndim: int) -> bool:
     """Whether the same devices hold the same parts of arrays of rank `ndim`."""
     if not isinstance(b, _jax.Sharding) or a.memory_kind != b.memory_kind:
         return False
+    if terms_of(a) != terms_of(b):
+        return False
     if mesh_or_devices(a) != mesh_or_devices(b):
         return False
     if a.is_fully_replicated or b.is_fully_replicated:
@@ -282,10 +281,46 @@ def are_equivalent(a: Any, b: Any, ndim: int) -> bool:
     return counts_a == counts_b and np.array_equal(places_a, places_b)
 
 
+def terms_of(sharding: Any) -> frozenset:
+    """The axes of its mesh along which devices hold terms of a sum that is still to be formed."""
+    spec = getattr(sharding, "spec", None)
+    return frozenset() if spec is None else spec.unreduced
+
+
+def is_abstract(sharding: Any) -> bool:
+    """Whether a sharding is over a mesh that has no devices."""
+    return isinstance(getattr(sharding, "mesh", None), AbstractMesh)
+
+
 def mesh_or_devices(sharding: Any) -> Any:
     """The devices of a sharding in order, or the mesh where it has none."""
     mesh = getattr(sharding, "mesh", None)
     return mesh if isinstance(mesh, AbstractMesh) else sharding._device_assignment
+
+
+def device_names(sharding: Any) -> str:
+    """The devices of a sharding, for errors."""
+    names = [repr(d) for d in sharding._device_assignment]
+    return names[0] if len(names) == 1 else f"{len(names)} devices ({', '.join(names)})"
+
+
+def placement_error(
+    op: str, args: Sequence[Any], names: Sequence[str], kinds: Sequence[Any], one: Any, other: Any
+) -> ValueError:
+    """The error for values on different devices, of which each is bound to one of `kinds`."""
+
+    def show(sharding: Any, unknown: str) -> str:
+        i = next((i for i, k in enumerate(kinds) if k is sharding), None)
+        if i is None:
+            return unknown
+        return f"{names[i]}, {typeof(args[i])}," if names else str(typeof(args[i]))
+
+    target = "NamedSharding(mesh, P())" if hasattr(other, "mesh") else "y.sharding"
+    return ValueError(
+        f"{op}: operands must be on one device, or over one mesh; got {show(one, 'a value')} on "
+        f"{device_names(one)} where {show(other, 'another') if names else 'another'} is on "
+        f"{device_names(other)}. Hint: weft.device_put(x, {target})."
+    )
 
 
 # called for each array that is read or made

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
-from weft.dtypes import is_bool
+from weft.dtypes import is_bool, is_inexact
 from weft.errors import ShardingTypeError
 from weft.mesh.mesh import AbstractMesh, AxisType, Mesh, get_abstract_mesh, get_mesh, retype_axes
-from weft.mesh.sharding import NamedSharding, check_divisible, sized_axes
+from weft.mesh.sharding import NamedSharding, check_divisible, sized_axes, terms_of
 from weft.mesh.spec import PartitionSpec, names_in_spec
 
 Names = tuple[Any, ...]
@@ -199,13 +199,47 @@ def typed_as(aval: ShapedArray, sharding: Any) -> ShapedArray:
     return out
 
 
-def check_terms(op: str, x: ShapedArray, out: ShapedArray) -> None:
-    """Raise where terms of a sum are asked for of a value that is none."""
-    have = NO_NAMES if x.sharded is None else x.sharded.unreduced
-    if out.sharded is not None and not out.sharded.unreduced <= have:
+def sharding_of(aval: Any, mesh: Mesh | AbstractMesh) -> NamedSharding:
+    """The sharding over the devices of a mesh that the type of a value says."""
+    spec = PartitionSpec() if aval.sharded is None else aval.sharded.spec
+    return NamedSharding(mesh, spec)
+
+
+def check_terms(op: str, out: ShapedArray, *summed: tuple[ShapedArray, Sequence[int]]) -> None:
+    """Raise where a result is said to be terms of a sum along other axes than it is summed over.
+
+    These are those that split axes of operands which are added up: `summed` has pairs of an
+    operand's type and such axes, of all operands (where one is whole, the engine ends the process).
+    """
+    if out.sharded is None or not out.sharded.unreduced:
+        return
+    have = set(out.sharded.unreduced)
+    for a, axes in summed:
+        split = [] if a.sharded is None else [n for i in axes for n in a.sharded.entries[i]]
+        have &= {*split, *(NO_NAMES if a.sharded is None else a.sharded.unreduced)}
+    if have != out.sharded.unreduced:
+        listed = list_types([a for a, _ in summed])
         raise ShardingTypeError(
-            f"{op}: must not be to terms of a sum, which are not known; got {x} to "
-            f"{out.sharded.spec}. Hint: out_sharding=P(..., unreduced=...) of what sums."
+            f"{op}: must be unreduced along axes that split what is summed over; got {listed} to "
+            f"{out.sharded.spec}. Hint: weft.reshard(result, P(..., unreduced=...))."
+        )
+
+
+def check_readable(x: Any) -> None:
+    """Raise where devices hold terms of a sum that is still to be formed."""
+    if terms_of(x.sharding):
+        raise ShardingTypeError(
+            f"array: terms of a sum over a mesh must be added up to be read; got {x.aval}. "
+            f"Hint: weft.reshard(x, {x.sharding.spec.update(unreduced=frozenset())})."
+        )
+
+
+def check_writable(aval: ShapedArray, sharding: Any) -> None:
+    """Raise where devices would have to be given a value as terms of a sum."""
+    if terms_of(sharding):
+        raise ShardingTypeError(
+            f"array: only a program can make a value terms of a sum over a mesh; got {aval} for "
+            f"{sharding.spec}. Hint: weft.reshard(x, {sharding.spec})."
         )
 
 
@@ -326,7 +360,7 @@ def join_sums(prim: Any, avals: Sequence, labels: Any) -> tuple[frozenset, froze
         if is_bool(a.dtype):  # what chooses between terms
             continue
         if not unreduced.isdisjoint(names) or (
-            unreduced and not fits_terms(labels.linear, unreduced, mine, s)
+            unreduced and not fits_terms(labels.linear, terms, mine, a)
         ):
             raise ShardingTypeError(
                 f"{prim.name}: terms of a sum over a mesh must be added up first; got "
@@ -340,11 +374,16 @@ def join_sums(prim: Any, avals: Sequence, labels: Any) -> tuple[frozenset, froze
     return unreduced, NO_NAMES if labels.contracts else reduced - unreduced
 
 
-def fits_terms(linear: str, unreduced: frozenset, mine: frozenset, s: Any) -> bool:
-    """Whether an operand may stand among others that are terms of a sum over `unreduced`."""
-    if linear == "each":  # in one operand, where the others are reduced
-        return mine == unreduced or (s is not None and unreduced <= s.reduced)
-    return linear == "together" and mine == unreduced
+def fits_terms(linear: str, terms: list[frozenset], mine: frozenset, a: ShapedArray) -> bool:
+    """Whether an operand may stand among others, of which some are terms of a sum."""
+    unreduced = NO_NAMES.union(*terms)
+    if linear == "together":
+        return mine == unreduced
+    if not linear or (linear == "first" and not (terms[0] and is_inexact(a.dtype))):
+        return False
+    if mine:  # one operand alone, where the others are reduced or the same number everywhere
+        return mine == unreduced and sum(map(bool, terms)) == 1
+    return not a.ndim if a.sharded is None else unreduced <= a.sharded.reduced
 
 
 def check_entries(prim: Any, avals: Sequence, out: Any, entries: Sequence, mesh: Any) -> None:

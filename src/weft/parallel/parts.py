@@ -22,7 +22,7 @@ from weft.mesh.spec import PartitionSpec
 from weft.options import mesh_in_scope, named_axes
 from weft.parallel.shard_map import shard_map_p
 from weft.passes.dce import dce_jaxpr, quiet_jaxpr
-from weft.passes.structure import structure_of
+from weft.passes.merge import find_first
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import reshape
 from weft.primitives.varying import kind_of
@@ -113,13 +113,9 @@ class PartsLook:
 
 
 def share_program(programs: Any, jaxpr: Jaxpr) -> Jaxpr:
-    """The first program of this structure that was given, which knows what was compiled of it."""
-    try:
-        key = ("structure", structure_of(jaxpr))
-        found = programs.get(key)
-    except TypeError:  # a parameter is no key
-        return jaxpr
-    return programs.add(key, jaxpr) if found is None else found
+    """The first program equal to this one that was given, which knows what was compiled of it."""
+    known = programs.get("shared")
+    return find_first(jaxpr, programs.add("shared", {}) if known is None else known)
 
 
 def stage_looking(fun: Callable, avals: Sequence, name: str, names: Any, look: Any) -> tuple:

@@ -152,22 +152,20 @@ def stage_per_device(jaxpr: Jaxpr, mapped: tuple[bool, ...], axis: Axis) -> Jaxp
 # --- devices --------------------------------------------------------------------------------
 
 
+@memo_jaxpr
 def inner_sizes(jaxpr: Jaxpr) -> tuple[int, ...]:
     """The sizes of the pmaps within a program, the outermost first."""
-    found = jaxpr.memo.get("pmaps")
-    if found is None:
-        found = ()
-        for eqn in jaxpr.eqns:
-            sizes = (eqn.params["axis_size"],) if isinstance(eqn.primitive, Pmap) else ()
-            for held in held_jaxprs(eqn):
-                inner = (*sizes, *inner_sizes(held))
-                if inner and found and inner != found:
-                    raise ShapeError(
-                        "pmap: pmaps within one must be of the same sizes, for they share its "
-                        f"devices; got sizes {found} and {inner}."
-                    )
-                found = inner or found
-        jaxpr.memo["pmaps"] = found
+    found: tuple[int, ...] = ()
+    for eqn in jaxpr.eqns:
+        sizes = (eqn.params["axis_size"],) if isinstance(eqn.primitive, Pmap) else ()
+        for held in held_jaxprs(eqn):
+            inner = (*sizes, *inner_sizes(held))
+            if inner and found and inner != found:
+                raise ShapeError(
+                    "pmap: pmaps within one must be of the same sizes, for they share its "
+                    f"devices; got sizes {found} and {inner}."
+                )
+            found = inner or found
     return found
 
 

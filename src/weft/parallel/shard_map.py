@@ -11,7 +11,7 @@ import contextlib
 import functools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from weft.control.call import Call, Holder
@@ -289,33 +289,47 @@ def write_manual(
     # over automatic axes that the program is not for, the compiler splits as it likes
     rest = any(n not in manual_axes for n in mesh.auto_axes)
     shardings = functools.partial(sharding_texts, mesh, symbol, rest)
+    inner = symbol, tuple(n for n in free if n not in manual_axes)
+
+    def write_part(xs: Sequence) -> list:
+        with for_part(hlo, mesh, axes, inner):
+            return list(write(*xs))
 
     def body() -> None:
-        # collectives are written for the mesh, so what was written outside is not to be repeated
-        before = hlo.mesh, hlo.automatic, hlo.around, hlo.written, hlo.memo
-        hlo.automatic = symbol, tuple(n for n in free if n not in manual_axes)
-        known_by = (*(axes or ()), *mesh.axis_names[len(axes or ()) :])
-        hlo.mesh = tuple(zip(known_by, mesh.axis_sizes, strict=True))
-        hlo.around, hlo.written, hlo.memo = (mesh, axes), {}, {}
         xs = [hlo.value(a) for a in in_avals]
         if xs:
             hlo.lines.append(f"^bb0({', '.join(f'{v.name}: {v.aval.hlo}' for v in xs)}):")
-        hlo.op("sdy.return", list(write(*xs)), [])
-        hlo.mesh, hlo.automatic, hlo.around, hlo.written, hlo.memo = before
+        hlo.op("sdy.return", write_part(xs), [])
 
     names = ", ".join(f'"{n}"' for n in mesh.axis_names if n in manual_axes)
-    outs = hlo.op(
-        "sdy.manual_computation",
-        args,
-        outer,
-        [body],
-        in_shardings=shardings(in_specs, [v.aval for v in args]),
-        out_shardings=shardings(out_specs, outer),
-        manual_axes=f"#sdy<manual_axes{{{names}}}>",
-    )
+    if jaxpr.calls_host and mesh.size == 1:  # XLA takes no calls within one that is not split
+        parts = [type(x)(x.name, a) for x, a in zip(args, in_avals, strict=True)]
+        outs = [type(y)(y.name, a) for y, a in zip(write_part(parts), outer, strict=True)]
+    else:
+        outs = hlo.op(
+            "sdy.manual_computation",
+            args,
+            outer,
+            [body],
+            in_shardings=shardings(in_specs, [v.aval for v in args]),
+            out_shardings=shardings(out_specs, outer),
+            manual_axes=f"#sdy<manual_axes{{{names}}}>",
+        )
     if jaxpr.ordered:
         hlo.token, *outs = outs
     return outs
+
+
+@contextlib.contextmanager
+def for_part(hlo: Any, mesh: Mesh, axes: tuple | None, automatic: tuple) -> Iterator[None]:
+    """What is written is for one device's part; `automatic` is the mesh, and its axes that are."""
+    # collectives are written for the mesh, so what was written outside is not to be repeated
+    before = hlo.mesh, hlo.automatic, hlo.around, hlo.written, hlo.memo
+    known_by = (*(axes or ()), *mesh.axis_names[len(axes or ()) :])
+    hlo.mesh, hlo.automatic = tuple(zip(known_by, mesh.axis_sizes, strict=True)), automatic
+    hlo.around, hlo.written, hlo.memo = (mesh, axes), {}, {}
+    yield
+    hlo.mesh, hlo.automatic, hlo.around, hlo.written, hlo.memo = before
 
 
 def fill_spec(inner: ShapedArray, spec: PartitionSpec, manual: tuple) -> PartitionSpec:

@@ -23,6 +23,7 @@ from weft.options import x64_cell
 from weft.primitives import families
 from weft.primitives.reshard import (
     Placed,
+    cast_to_terms,
     insert_axis,
     lay_out,
     read_spec,
@@ -222,9 +223,7 @@ def broadcast_in_dim(
         return require_alive(operand)
     sharding = resolve_sharding("broadcast_in_dim", out_sharding, len(shape), operand)
     if sharding is not None and sharding.spec.unreduced:
-        check_terms(
-            "broadcast_in_dim", typeof(operand), typed_as(ShapedArray(shape, bool), sharding)
-        )
+        operand = cast_to_terms(operand, sharding)
     return broadcast_in_dim_p.apply(
         operand,
         shape=shape,
@@ -284,6 +283,11 @@ class ConvertElementType(families.LinearByElement):
 
     def abstract_eval(self, x, *, new_dtype, weak_type, sharding=None):
         return [ShapedArray(x.shape, new_dtype, weak_type)]
+
+    def label_axes(self, avals, outs, **params):
+        kinds = [dtypes.is_complex(a.dtype) for a in (*avals, *outs) if dtypes.is_inexact(a.dtype)]
+        linear = "together" if kinds in ([False] * 2, [True] * 2, [False, True]) else ""
+        return families.along_each_other(avals, outs, linear)
 
     def lower(self, hlo, x, *, new_dtype, weak_type, sharding=None):
         if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(new_dtype):
@@ -410,7 +414,9 @@ class ReduceSum(families.LinearPrimitive, families.OverAxes):
                 f"{self.name}: needs numbers; got {x}. Hint: x.astype(int) counts the true ones."
             )
         out = ShapedArray(families.drop_axes(x.shape, axes), x.dtype, x.weak_type)
-        return [typed_as(out, out_sharding)]
+        out = typed_as(out, out_sharding)
+        check_terms(self.name, out, (x, axes))
+        return [out]
 
     def lower(self, hlo, x, *, axes, out_sharding=None):
         (out,) = self.type_of((x.aval,), {"axes": axes})
@@ -447,14 +453,13 @@ def reduce_sum(x: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -
     `out_sharding` says how it is split over explicit axes of a mesh; with P(..., unreduced={axis})
     each device keeps a term of a sum over an axis that is split.
     """
+    axes = families.index_tuple(axes, "reduce_sum", "axes")
     if not axes:
         return lay_out("reduce_sum", x, out_sharding)
-    if not isinstance(axes, Sequence):
-        axes = families.as_sequence("reduce_sum", "axes", axes)
     if out_sharding is None:
-        return reduce_sum_p.apply(x, axes=tuple(axes))[0]
+        return reduce_sum_p.apply(x, axes=axes)[0]
     sharding = resolve_sharding("reduce_sum", out_sharding, typeof(x).ndim - len(axes), x)
-    return reduce_sum_p.apply(x, axes=tuple(axes), out_sharding=sharding)[0]
+    return reduce_sum_p.apply(x, axes=axes, out_sharding=sharding)[0]
 
 
 class Reshape(Placed, families.LinearPrimitive):
@@ -478,7 +483,7 @@ class Reshape(Placed, families.LinearPrimitive):
                 f"got {x} to {tuple(new_sizes)}."
             )
         out = typed_as(ShapedArray(new_sizes, x.dtype, x.weak_type), sharding)
-        check_terms(self.name, x, out)
+        check_terms(self.name, out, (x, ()))
         return [out]
 
     def label_axes(self, avals, outs, *, new_sizes, **params):
@@ -653,12 +658,15 @@ def broadcasted_iota(
     dtype: DTypeLike, shape: Sequence[int], dimension: int, *, out_sharding: Any = None
 ) -> Array:
     """Counting along axis `dimension` of an array of `shape`."""
-    return iota_p.apply(
+    sharding = resolve_sharding("broadcasted_iota", out_sharding, len(shape))
+    terms = sharding is not None and sharding.spec.unreduced
+    x = iota_p.apply(
         dtype=dtypes.canonicalize(dtype),
         shape=families.index_tuple(shape, "broadcasted_iota", "shape"),
         dimension=families.check_integer("broadcasted_iota", "dimension", dimension),
-        sharding=resolve_sharding("broadcasted_iota", out_sharding, len(shape)),
+        sharding=None if terms else sharding,
     )[0]
+    return lay_out("broadcasted_iota", x, sharding) if terms else x
 
 
 def iota(dtype: DTypeLike, size: int) -> Array:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,9 @@ import numpy as np
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive
 from weft.core.trace import Tracer
-from weft.mesh.mesh import AbstractMesh, AxisType, Mesh, get_abstract_mesh, retype_axes
-from weft.mesh.sharding import NamedSharding, check_divisible
+from weft.dtypes import is_bool
+from weft.mesh.mesh import AbstractMesh, AxisType, Mesh, get_abstract_mesh, get_mesh, retype_axes
+from weft.mesh.sharding import NamedSharding, check_divisible, terms_of
 from weft.mesh.spec import PartitionSpec, insert_entry
 from weft.mesh.typed import (
     NO_NAMES,
@@ -25,9 +27,10 @@ from weft.mesh.typed import (
     dual_of,
     entries_of,
     resolve_sharding,
+    split_results,
     typed_for,
 )
-from weft.primitives.families import LinearPrimitive
+from weft.primitives.families import LinearPrimitive, along_each_other
 from weft.xla.array import put
 from weft.xla.eager import kernel_of
 
@@ -35,7 +38,8 @@ from weft.xla.eager import kernel_of
 class Reshard(LinearPrimitive):
     """out = x, split over the explicit axes of a mesh as `dst_sharding` says.
 
-    What x has unreduced and the result not is added up. Axes of the mesh that are automatic in
+    What x has unreduced and the result not is added up; where only the result is unreduced, the
+    first device that has a part holds it, and others zeros. Axes of the mesh that are automatic in
     `dst_sharding` and explicit in x are left to the compiler. `free` says whose layout is, that of
     "operand" or of "result"; `src_mesh`, the mesh of x where its axes are of other types than in
     `dst_sharding`. Source: Shardy, sharding_constraint.
@@ -48,20 +52,24 @@ class Reshard(LinearPrimitive):
         out = typed_for(x, dst_sharding)
         check_divisible(self.name, dst_sharding, x.shape, f"the operand {x}")
         out = keep_kinds(out, x, dst_sharding.mesh)
-        check_terms(self.name, x, out)
+        if out.sharded is not None and (out.sharded.mesh.manual_axes or is_bool(x.dtype)):
+            check_terms(self.name, out, (x, ()))
         return [out]
 
     def impl(self, x, *, dst_sharding, free="", src_mesh=None):
+        if dst_sharding.mesh.empty:
+            return [x]  # of a type that lies over no mesh
         sharding = find_concrete(dst_sharding, x)
-        if sharding.spec.unreduced:
-            self.abstract_eval(typeof(x), dst_sharding=sharding)  # raises of others than terms
-        terms = getattr(getattr(x, "sharding", None), "spec", PartitionSpec()).unreduced
+        terms = terms_of(getattr(x, "sharding", None)) | sharding.spec.unreduced
         if terms or not getattr(x, "is_fully_addressable", True):
             return kernel_of(self, {"dst_sharding": sharding})(x)  # a program
         return [put(x, sharding, committed=True)]
 
     def lower(self, hlo, x, *, dst_sharding, **params):
         out = self.abstract_eval(x.aval, dst_sharding=dst_sharding)[0]
+        has, gets = (getattr(a.sharded, "unreduced", NO_NAMES) for a in (x.aval, out))
+        if gets - has:
+            return write_terms(hlo, x, out, gets - has)
         # lower_jaxpr says how results lie
         return write_scattered_sum(hlo, x, out) or [type(x)(x.name, out)]
 
@@ -74,7 +82,7 @@ class Reshard(LinearPrimitive):
             return [hide_layout(cts[0])]
         if free == "result":
             return self.apply(cts[0], dst_sharding=dual_of(x.aval).named, free="operand")
-        return [lay_as_type(cts[0], x.aval)]
+        return [lay_as(cts[0], dual_of(x.aval))]
 
     def batch(self, axis, args, dims, *, dst_sharding, **params):
         (x,), (d,) = args, dims
@@ -119,38 +127,113 @@ def write_scattered_sum(hlo: Any, x: Any, out: ShapedArray) -> list | None:
     ids = np.arange(math.prod(sizes)).reshape(sizes)
     ids = np.moveaxis(ids, [mesh.axis_names.index(n) for n in names], range(-len(names), 0))
     groups = ids.reshape(-1, math.prod(mesh.shape[n] for n in names)).tolist()
-    part, kept = (
-        aval.update(shape=lies.named.shard_shape(aval.shape), sharded=None)
-        for aval, lies in ((x.aval, has), (out, gets))
-    )
+    cell = x.aval.update(shape=(), sharded=None)
 
-    def sum_parts() -> None:
-        y = hlo.value(part)
-        hlo.lines.append(f"^bb0({y.name}: {part.hlo}):")
-        cell = part.update(shape=())
-        done = hlo.op(
+    def sum_parts(y: Any, part: ShapedArray) -> list:
+        return hlo.op(
             "stablehlo.reduce_scatter",
             [y],
-            [kept],
+            [part],
             [hlo.block([cell, cell], lambda a, b: hlo.op("stablehlo.add", [a, b], [cell]))],
             channel_handle="#stablehlo.channel_handle<handle = 1, type = 1>",
             replica_groups=f"dense<{groups}> : tensor<{len(groups)}x{len(groups[0])}xi64>",
             scatter_dimension=f"{dim} : i64",
             use_global_device_ids="unit",
         )
-        hlo.op("sdy.return", done, [])
 
-    placed = lambda s: f"#sdy.sharding_per_value<[{s.named.sdy(out.ndim, hlo.named(mesh))}]>"
-    listed = ", ".join(f'"{n}"' for n in mesh.axis_names)
+    return write_on_parts(hlo, [x], [has], out, sum_parts)
+
+
+def write_terms(hlo: Any, x: Any, out: ShapedArray, names: frozenset) -> list:
+    """`x` as terms of a sum along `names`: the first device along them has it, others zeros.
+
+    XLA has a layout for terms, but what it makes of a value that is none is wrong for constants.
+    """
+    gets, mesh = out.sharded, out.sharded.mesh
+    whole = gets.update(unreduced=gets.unreduced - names)
+    aval = out.update(sharded=whole)
+    x = hlo.constrain(type(x)(x.name, aval), aval, mesh)
+    order = [n for n in mesh.axis_names if n in names]
+    count = math.prod(mesh.shape[n] for n in order)
+    ids = ShapedArray((count,), np.int32)
+    (place,) = hlo.op("stablehlo.iota", [], [ids], iota_dimension="0 : i64")
+
+    def choose(y: Any, at: Any, part: ShapedArray) -> list:
+        at = hlo.op("stablehlo.reshape", [at], [ShapedArray((), np.int32)])[0]
+        first = hlo.compare("EQ", at, hlo.constant(0, at.aval))
+        return hlo.op("stablehlo.select", [first, y, hlo.constant(0, part)], [part])
+
+    return write_on_parts(hlo, [x, place], [whole, Sharded.of(mesh, [tuple(order)])], out, choose)
+
+
+def write_on_parts(
+    hlo: Any, xs: list, lies: list[Sharded | None], out: ShapedArray, write: Callable
+) -> list:
+    """Write what each device makes of its parts of `xs`, which lie so over a mesh.
+
+    `write` gets the parts and the type of that of the result.
+    """
+    mesh = out.sharded.mesh
+    named = [NamedSharding(mesh, PartitionSpec()) if s is None else s.named for s in lies]
+    to = out.sharded.named
+    part_of = lambda a, s: a.update(shape=s.shard_shape(a.shape), sharded=None)
+
+    def body() -> None:
+        ys = [hlo.value(part_of(x.aval, s)) for x, s in zip(xs, named, strict=True)]
+        hlo.lines.append(f"^bb0({', '.join(f'{y.name}: {y.aval.hlo}' for y in ys)}):")
+        hlo.op("sdy.return", write(*ys, part_of(out, to)), [])
+
+    placed = lambda avals, every: ", ".join(
+        s.sdy(a.ndim, hlo.named(mesh)) for a, s in zip(avals, every, strict=True)
+    )
+    listed = ", ".join(f'"{n}"' for n in mesh.explicit_axes)
     return hlo.op(
         "sdy.manual_computation",
-        [x],
+        xs,
         [out],
-        [sum_parts],
-        in_shardings=placed(has),
-        out_shardings=placed(gets),
+        [body],
+        in_shardings=f"#sdy.sharding_per_value<[{placed([x.aval for x in xs], named)}]>",
+        out_shardings=f"#sdy.sharding_per_value<[{placed([out], [to])}]>",
         manual_axes=f"#sdy<manual_axes{{{listed}}}>",
     )
+
+
+def pack_terms(hlo: Any, xs: Sequence, avals: Sequence) -> list:
+    """Values of types `avals` as a loop of XLA may hold them, which forgets what is but terms.
+
+    Terms of a sum become parts of one array, along a last axis that their mesh axes split.
+    """
+    pairs = [(x, a, pack_type(a)) for x, a in zip(xs, avals, strict=True)]
+    return [x if to is None else move_terms(hlo, x, a, to) for x, a, to in pairs]
+
+
+def unpack_terms(hlo: Any, xs: Sequence, avals: Sequence) -> list:
+    """Values of types `avals` of what `pack_terms` made of them."""
+    found = []
+    for x, a in zip(xs, avals, strict=True):
+        held = pack_type(a)
+        if held is not None:
+            x = move_terms(hlo, x, held, a)
+        found.append(x if a.sharded is None else type(x)(x.name, a))
+    return found
+
+
+def pack_type(aval: Any) -> ShapedArray | None:
+    """The type in which a loop holds values of a type; None where that is their own."""
+    lies = aval.sharded
+    if lies is None or not (lies.unreduced and {*lies.mesh.explicit_axes} & lies.unreduced):
+        return None
+    names = tuple(n for n in lies.mesh.axis_names if n in lies.unreduced)
+    shape = (*aval.shape, math.prod(lies.mesh.shape[n] for n in names))
+    return aval.update(
+        shape=shape, sharded=lies.with_axis(aval.ndim, names).update(unreduced=NO_NAMES)
+    )
+
+
+def move_terms(hlo: Any, x: Any, aval: ShapedArray, out: ShapedArray) -> Any:
+    """Terms of type `aval` in another form, in which each device has the same elements."""
+    write = lambda y, part: hlo.op("stablehlo.reshape", [y], [part])
+    return write_on_parts(hlo, [type(x)(x.name, aval)], [aval.sharded], out, write)[0]
 
 
 def keep_kinds(out: ShapedArray, x: ShapedArray, mesh: Any) -> ShapedArray:
@@ -168,8 +251,10 @@ def keep_kinds(out: ShapedArray, x: ShapedArray, mesh: Any) -> ShapedArray:
 
 def find_concrete(sharding: NamedSharding, x: Any) -> NamedSharding:
     """A sharding over the devices that an array is on, where it is over a mesh without devices."""
-    mesh = getattr(getattr(x, "sharding", None), "mesh", None)
-    if isinstance(sharding.mesh, Mesh) or not isinstance(mesh, Mesh):
+    meshes = getattr(getattr(x, "sharding", None), "mesh", None), get_mesh()
+    fits = lambda m: isinstance(m, Mesh) and m.shape == sharding.mesh.shape
+    mesh = None if isinstance(sharding.mesh, Mesh) else next(filter(fits, meshes), None)
+    if mesh is None:
         return sharding
     return sharding.update(mesh=mesh.update(axis_types=sharding.mesh.axis_types))
 
@@ -204,6 +289,30 @@ def lay_out(op: str, x: Any, out_sharding: Any, *like: Any) -> Any:
     return reshard_p.apply(x, dst_sharding=sharding)[0]
 
 
+def lay_out_alike(op: str, xs: list) -> list:
+    """Values of one shape, all split as an operation on their elements would have its result."""
+    avals = list(map(typeof, xs))
+    if all(a.sharded is None for a in avals):
+        return xs
+    like = SimpleNamespace(name=op, label_axes=along_each_other)
+    (out,) = split_results(like, avals, [avals[0].update(sharded=None)], {})
+    if out.sharded is None:
+        return xs
+    to = {"dst_sharding": out.sharded.named}
+    every = zip(xs, avals, strict=True)
+    return [x if a.sharded is out.sharded else reshard_p.apply(x, **to)[0] for x, a in every]
+
+
+def cast_to_terms(x: Any, sharding: NamedSharding) -> Any:
+    """`x`, as terms of a sum along the axes of the mesh along which `sharding` has them."""
+    lies, terms = typeof(x).sharded, sharding.spec.unreduced
+    if lies is not None and terms <= lies.unreduced:
+        return x
+    lies = lies and lies.without(terms)
+    spec = PartitionSpec(unreduced=terms) if lies is None else lies.spec.update(unreduced=terms)
+    return reshard_p.apply(x, dst_sharding=sharding.with_spec(spec))[0]
+
+
 def compute_freely(op: str, out_sharding: Any, fun: Callable, *args: Any, **kwargs: Any) -> Any:
     """`fun(*args, **kwargs)`, split as the argument `out_sharding` of `op` says.
 
@@ -225,15 +334,11 @@ def lay_as(x: Any, sharded: Sharded | None) -> Any:
     Of an array that is on no mesh, and so goes wherever it is used, nothing is asked.
     """
     have = typeof(x).sharded
-    if have is sharded or (have is None and not isinstance(x, Tracer)):
+    terms = sharded is not None and sharded.unreduced
+    if have is sharded or (have is None and not terms and not isinstance(x, Tracer)):
         return x
     to = NamedSharding(have.mesh, PartitionSpec()) if sharded is None else sharded.named
     return reshard_p.apply(x, dst_sharding=to)[0]
-
-
-def lay_as_type(x: Any, aval: ShapedArray) -> Any:
-    """A cotangent laid out as those of values of type `aval` are."""
-    return lay_as(x, dual_of(aval))
 
 
 def sharding_of_cotangent(
@@ -241,9 +346,14 @@ def sharding_of_cotangent(
 ) -> NamedSharding | None:
     """The parameter that lays out a cotangent of values of type `aval`; None where none is split.
 
-    `operands` are what it is made of, and axis k of what is made is axis axes[k] of the value.
+    `operands` are what it is made of, and axis k of what is made is axis axes[k] of the value. It
+    has terms of a sum along axes that split all operands alone.
     """
     sharded = dual_of(aval)
+    if operands and sharded is not None:
+        for lies in [typeof(x).sharded for x in operands] if sharded.unreduced else ():
+            split = () if lies is None else (*lies.names, *lies.unreduced)
+            sharded = sharded and sharded.update(unreduced=sharded.unreduced.intersection(split))
     if sharded is None:
         found = (typeof(x).sharded for x in operands)
         like = next((s for s in found if s is not None), None)

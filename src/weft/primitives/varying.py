@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import References
+from weft.core.primitive import References, Zero
 from weft.errors import ShardingTypeError
 from weft.mesh.mesh import AbstractMesh, get_abstract_mesh
 from weft.mesh.typed import NO_NAMES, Sharded, entries_of
@@ -18,6 +18,7 @@ from weft.options import named_axes
 from weft.primitives.copies import Name, all_reduce, replica_groups
 from weft.primitives.elementwise import add_p
 from weft.primitives.families import LinearByElement, check_kind
+from weft.primitives.reshard import lay_as
 
 
 class Varying:
@@ -281,3 +282,12 @@ def cast_kinds(x: Any, sharded: Sharded | None) -> Any:
     moves = {n: (kind_of(x, n), k) for n, k in wanted.items()}
     found = {m: tuple(n for n in moves if moves[n] == m) for m in (ADDED, SHARED)}
     return apply_casts(x, [(CASTS[m], axes) for m, axes in found.items() if axes])
+
+
+def add_terms(ct: Any) -> Any:
+    """A cotangent, added up where it is terms of a sum; the same object where it is not."""
+    lies = None if type(ct) is Zero else typeof(ct).sharded
+    if lies is None or not lies.unreduced:
+        return ct
+    to = lies.update(unreduced=NO_NAMES)
+    return lay_as(cast_kinds(ct, to), to)

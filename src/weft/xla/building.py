@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from weft.core.aval import check_extent, typeof
 from weft.core.jaxpr import Jaxpr
 from weft.errors import InconclusiveDimensionOperation
+from weft.mesh.typed import sharding_of
 from weft.options import config
 from weft.passes import run_passes
 from weft.passes.dce import used_inputs
@@ -24,7 +25,7 @@ from weft.xla.compile import Executable, compile_text
 from weft.xla.foreign import ForeignExecutable
 from weft.xla.locating import keep_located
 from weft.xla.lower import Module, lower_module
-from weft.xla.placement import Placement, explicit_mesh, sharding_of, wide_sharding
+from weft.xla.placement import Placement, explicit_mesh, wide_sharding
 
 SMALL = 4096  # bytes of a const that is written into the text
 
@@ -131,9 +132,12 @@ def lower_program(
         places = zip(placement.arguments, kept, strict=True)
         parameters = [*map(wide_sharding, passed), *[s for s, k in places if k]]
         mesh = explicit_mesh(placement)
-        if mesh is not None and mesh.are_all_axes_explicit:  # then nothing is left to the compiler
+        if mesh is not None:  # along explicit axes nothing is left to the compiler
+            whole = mesh.are_all_axes_explicit
+            says = lambda a: whole or (a.sharded is not None and a.sharded.unreduced)
             fill = lambda given, avals: [
-                sharding_of(a, mesh) if s is None else s for s, a in zip(given, avals, strict=True)
+                sharding_of(a, mesh) if s is None and says(a) else s
+                for s, a in zip(given, avals, strict=True)
             ]
             parameters = fill(parameters, jaxpr.in_avals)
             results = fill(results or [None] * len(jaxpr.outvars), jaxpr.out_avals)
@@ -150,4 +154,4 @@ def lower_program(
 def is_small(const: Any) -> bool:
     """Whether a const is better written into the text than passed."""
     aval = typeof(const)
-    return aval.size * aval.dtype.itemsize <= SMALL and wide_sharding(const) is None
+    return aval.nbytes <= SMALL and wide_sharding(const) is None

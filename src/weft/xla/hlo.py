@@ -453,7 +453,7 @@ class Builder:
         symbol, free = self.automatic if self.mesh else (self.named(mesh), mesh.axis_names)
         names, lies, entries = mesh.explicit_axes, aval.sharded, entries_of(aval)
         terms = [n for n in names if lies is not None and n in lies.unreduced]
-        is_open = any(n not in names for n in free)
+        is_open = not terms and any(n not in names for n in free)
         used = {*terms, *[n for e in entries for n in e]}
         whole = [n for n in names if is_open and n in free and n not in used]
         more = ["?"] if is_open else []

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft.core.aval import words_of
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs, subjaxprs
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs
 from weft.core.source import SourceInfo, user_frames
 from weft.core.trace import get_traceback
 from weft.mesh.client import platform_of
 from weft.options import config
 from weft.passes.dce import dce_jaxpr
 from weft.passes.discharge import discharge_jaxpr, has_state
+from weft.passes.merge import has_scopes
 from weft.passes.physical import has_extended, physical_jaxpr
 from weft.xla.hlo import TOKEN, Builder, Pattern, Value
 from weft.xla.locating import LocatingBuilder, operation_path
@@ -104,21 +105,11 @@ def lower_holder(hlo: Builder, eqn: Eqn, values: Sequence[Value]) -> list[Value]
     hlo.path = operation_path(around, eqn)
     hlo.scoped = scoped or type(eqn.source) is SourceInfo
     outs = eqn.primitive.lower(hlo, *values, **eqn.params)
-    if hlo.names_all or any(
-        map(has_scopes, held_jaxprs(eqn))
-    ):  # the engine puts a call's name first
+    # the engine puts a call's name first
+    if hlo.names_all or any(map(has_scopes, held_jaxprs(eqn))):
         hlo.locate(start, hlo.path, eqn)
     hlo.path, hlo.scoped = around, scoped
     return outs
-
-
-def has_scopes(jaxpr: Jaxpr) -> bool:
-    """Whether an equation of a program, or of one that it holds, is in a named scope."""
-    found = jaxpr.memo.get("has_scopes")
-    if found is None:
-        found = any(type(e.source) is SourceInfo for e in jaxpr.eqns)
-        found = jaxpr.memo["has_scopes"] = found or any(map(has_scopes, subjaxprs(jaxpr)))
-    return found
 
 
 def lower_call(hlo: Builder, jaxpr: Jaxpr, args: Sequence[Value], name: str) -> list[Value]:
@@ -171,7 +162,10 @@ def lower_module(
         jaxpr, consts = physical_jaxpr(jaxpr), [*map(words_of, consts)]
     over = placement.devices if placement is not None and placement.partitioned else ()
     builder = LocatingBuilder if config.locate_operations else Builder
-    hlo = builder(over, platform_of(placement.devices[0]) if placement is not None else "cpu")
+    platform = (
+        "cpu" if placement is None else placement.platform or platform_of(placement.devices[0])
+    )
+    hlo = builder(over, platform)
     mesh = explicit_mesh(placement) if over and placement is not None else None
     if mesh is not None:
         hlo.named(mesh)  # with its devices, which types do not know

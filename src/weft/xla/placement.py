@@ -8,23 +8,31 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from weft.core.aval import typeof
-from weft.core.jaxpr import Jaxpr, held_jaxprs
+from weft.core.jaxpr import Jaxpr, held_jaxprs, memo_jaxpr
 from weft.core.primitive import Primitive
-from weft.mesh.client import default_device
-from weft.mesh.mesh import AbstractMesh, Mesh
-from weft.mesh.sharding import NamedSharding, SingleDeviceSharding, sharding_on
+from weft.mesh.client import default_device, platform_of
+from weft.mesh.mesh import AbstractMesh, Mesh, get_mesh, has_same_grid
+from weft.mesh.plugins import GPUS
+from weft.mesh.sharding import (
+    NamedSharding,
+    SingleDeviceSharding,
+    is_abstract,
+    placement_error,
+    sharding_on,
+)
 from weft.mesh.spec import PartitionSpec
 from weft.mesh.typed import GIVEN
+from weft.options import mesh_in_scope
 from weft.xla.array import ArrayImpl, KeyArray
 
 
 class Placement(NamedTuple):
     """The devices of a program, in the order in which it counts them.
 
-    `whole` is the sharding of a value that each of them holds all of. `arguments`, of a program
-    over a mesh, has the sharding of each argument, None where the engine may choose. What
-    `committed` programs compute is bound to where it is computed.
+    Of a program over an abstract mesh they are stand-ins, for its text alone. `whole` is the
+    sharding of a value that each of them holds all of. `arguments`, of a program over a mesh, has
+    the sharding of each argument, None where the engine may choose. What `committed` programs
+    compute is bound to where it is computed.
     """
 
     devices: tuple
@@ -32,6 +40,7 @@ class Placement(NamedTuple):
     whole: Any
     arguments: tuple = ()
     partitioned: bool = False  # whether it is over a mesh
+    platform: str = ""  # that of stand-ins
 
 
 def on_device(device: Any, committed: bool) -> Placement:
@@ -44,7 +53,26 @@ def bound_to(x: Any) -> Any:
     if type(x) is ArrayImpl or type(x) is KeyArray:
         return x._sharding if x._committed else None
     sharding = getattr(x, "sharding", None)
-    return None if isinstance(getattr(sharding, "mesh", None), AbstractMesh) else sharding
+    return None if is_abstract(sharding) else sharding
+
+
+def over_mesh(args: Sequence[Any], abstract: Any) -> Placement:
+    """Over the mesh in scope, on which values are that are bound to nothing.
+
+    `abstract` is a sharding over an abstract mesh that the program names, else None. Where the mesh
+    in scope is not of its axes, the program can be written, but not compiled.
+    """
+    mesh: Any = get_mesh()
+    if mesh.empty and abstract is None:
+        return on_device(default_device(), False)
+    if abstract is None or has_same_grid(mesh, abstract.mesh):
+        whole = NamedSharding(mesh, PartitionSpec())
+        return Placement(mesh._device_assignment, True, whole, (None,) * len(args), True)
+    mesh = abstract.mesh
+    platform = getattr(mesh.abstract_device, "platform", platform_of(default_device()))
+    given = [s if is_abstract(s := getattr(x, "sharding", None)) else None for x in args]
+    platform = GPUS[0] if platform == "gpu" else platform
+    return Placement((None,) * mesh.size, False, abstract.whole, tuple(given), True, platform)
 
 
 def placement_of(
@@ -59,81 +87,54 @@ def placement_of(
     """
     kinds = list(map(bound_to, args))
     named = [*over, *filter(None, kinds)]
-    if not named:
+    arrays = {ArrayImpl, KeyArray}.issuperset(map(type, args))
+    if arrays and not named and mesh_in_scope.value is None:
         return on_device(default_device(), False)
+    named = [s for s in named if not is_abstract(s)]
+    if not named:
+        # types of single operations may be over a mesh that values are not on yet
+        every = (*over, *[getattr(x, "sharding", None) for x in args]) if op == "jit" else ()
+        return over_mesh(args, next(filter(is_abstract, every), None))
     wide = next((s for s in named if type(s) is not SingleDeviceSharding), None)
     first = named[0] if wide is None else wide
     devices = first._device_assignment
     for s in named:
         if s is not first and s._device_assignment != devices:
             raise placement_error(op, args, names(), kinds, s, first)
+    mesh: Any = get_mesh()
+    if not mesh.empty and mesh._device_assignment != devices and first in kinds:
+        raise placement_error(op, args, names(), kinds, first, NamedSharding(mesh, PartitionSpec()))
     if wide is None:
         return Placement(devices, True, first)
     arguments = [s if hasattr(s, "mesh") else None for s in kinds]
     return Placement(devices, True, wide.whole, tuple(arguments), True)
 
 
+@memo_jaxpr
 def shardings_in(jaxpr: Jaxpr) -> tuple:
     """The shardings that equations of a program name, or of programs that those hold."""
-    found = jaxpr.memo.get("shardings")
-    if found is None:
-        every = {}
-        for eqn in jaxpr.eqns:
-            prim, own = eqn.primitive, None
-            if type(prim).refers is not Primitive.refers:
-                own = prim.refers(eqn.params).places()
-                every.update(dict.fromkeys(own))
-            if eqn.outvars and eqn.outvars[0].aval.sharded is not None:  # perhaps by a parameter
-                given = (eqn.params.get(name) for name in GIVEN)
-                every.update({s: None for s in given if s is not None and isinstance(s.mesh, Mesh)})
-            if not prim.memoize_type and not own:  # else it holds no programs
-                for held in held_jaxprs(eqn):
-                    every.update(dict.fromkeys(shardings_in(held)))
-        found = jaxpr.memo["shardings"] = tuple(every)
-    return found
+    every = {}
+    for eqn in jaxpr.eqns:
+        prim, own = eqn.primitive, None
+        if type(prim).refers is not Primitive.refers:
+            own = prim.refers(eqn.params).places()
+            every.update(dict.fromkeys(own))
+        if eqn.outvars and eqn.outvars[0].aval.sharded is not None:  # perhaps by a parameter
+            given = (eqn.params.get(name) for name in GIVEN)
+            every.update({s: None for s in given if s is not None})
+        if not prim.memoize_type and not own:  # else it holds no programs
+            for held in held_jaxprs(eqn):
+                every.update(dict.fromkeys(shardings_in(held)))
+    return tuple(every)
 
 
-def explicit_mesh(placement: Placement) -> Mesh | None:
+def explicit_mesh(placement: Placement) -> Mesh | AbstractMesh | None:
     """The mesh of a program whose explicit axes types refer to; None where it has none."""
-    for s in (*placement.arguments, placement.whole):
-        mesh = getattr(s, "mesh", None)
-        if isinstance(mesh, Mesh) and mesh.explicit_axes:
-            return mesh
-    return None
-
-
-def sharding_of(aval: Any, mesh: Mesh) -> NamedSharding:
-    """The sharding over the devices of a mesh that the type of a value says."""
-    spec = PartitionSpec() if aval.sharded is None else aval.sharded.spec
-    return NamedSharding(mesh, spec)
+    meshes = (getattr(s, "mesh", None) for s in (*placement.arguments, placement.whole))
+    return next((m for m in meshes if m is not None and m.explicit_axes), None)
 
 
 def wide_sharding(x: Any) -> Any:
     """The sharding of an array that is bound to a mesh; None of any other value."""
     sharding = bound_to(x)
     return sharding if hasattr(sharding, "mesh") else None
-
-
-def device_names(sharding: Any) -> str:
-    """The devices of a sharding, for errors."""
-    names = [repr(d) for d in sharding._device_assignment]
-    return names[0] if len(names) == 1 else f"{len(names)} devices ({', '.join(names)})"
-
-
-def placement_error(
-    op: str, args: Sequence[Any], names: Sequence[str], kinds: Sequence[Any], one: Any, other: Any
-) -> ValueError:
-    """The error for values on different devices, of which each is bound to one of `kinds`."""
-
-    def show(sharding: Any, unknown: str) -> str:
-        i = next((i for i, k in enumerate(kinds) if k is sharding), None)
-        if i is None:
-            return unknown
-        return f"{names[i]}, {typeof(args[i])}," if names else str(typeof(args[i]))
-
-    target = "NamedSharding(mesh, P())" if hasattr(other, "mesh") else "y.sharding"
-    return ValueError(
-        f"{op}: operands must be on one device, or over one mesh; got {show(one, 'a value')} on "
-        f"{device_names(one)} where {show(other, 'another') if names else 'another'} is on "
-        f"{device_names(other)}. Hint: weft.device_put(x, {target})."
-    )

@@ -13,9 +13,8 @@ import numpy as np
 from jaxlib import _jax
 
 from weft.core.aval import ShapedArray
-from weft.errors import ShardingTypeError
 from weft.mesh.sharding import Index, SingleDeviceSharding
-from weft.mesh.typed import typed_for
+from weft.mesh.typed import check_readable, check_writable, typed_for
 
 ArrayImpl: Any = _jax.ArrayImpl
 COPY_NOW = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
@@ -125,16 +124,6 @@ def assemble_array(x: Any) -> np.ndarray:
     return kept
 
 
-def check_readable(x: Any) -> None:
-    """Raise where devices hold terms of a sum that is still to be formed."""
-    spec = getattr(x._sharding, "spec", None)
-    if spec is not None and spec.unreduced:
-        raise ShardingTypeError(
-            f"array: terms of a sum over a mesh must be added up to be read; got {x.aval}. "
-            f"Hint: weft.reshard(x, {spec.update(unreduced=frozenset())})."
-        )
-
-
 def remote_parts_error(x: Any) -> RuntimeError:
     """The error for reading what other processes hold."""
     devices = x._sharding._device_assignment
@@ -173,6 +162,7 @@ def make_from_parts(
 
 def make_from_host(aval: ShapedArray, sharding: Any, host: np.ndarray) -> Any:
     """An array over several devices with the content of a host array, which is copied."""
+    check_writable(aval, sharding)
     return make_from_pieces(
         aval, sharding, {k: host[i] for k, i in local_pieces(aval, sharding).items()}
     )
@@ -207,6 +197,7 @@ def reshard_array(x: Any, sharding: Any) -> Any:
             return ArrayImpl(aval, sharding, [x], committed=True, _skip_checks=True)
         return x._rewrap_with_aval_and_sharding(aval, sharding)
     sharding.shard_shape(aval.shape)  # refuses what does not divide
+    check_writable(x.aval, sharding)
     if hold_same_parts(source, sharding, aval.ndim):
         among = sharding._internal_device_list
         reuse = _jax.ArrayCopySemantics.REUSE_INPUT

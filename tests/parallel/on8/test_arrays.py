@@ -241,6 +241,7 @@ def test_make_array_from_single_device_arrays():
     parts = [s.data for s in weft.device_put(A, X).addressable_shards]
     for order in (parts, parts[::-1], tuple(parts[3:] + parts[:3])):
         got = weft.make_array_from_single_device_arrays((8, 4), X, order)
+        assert not got.weak_type
         check(got, A, X)
     assert [s.data.unsafe_buffer_pointer() for s in got.addressable_shards] == [
         p.unsafe_buffer_pointer() for p in parts

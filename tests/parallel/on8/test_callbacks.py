@@ -5,7 +5,8 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from weft import P, jit
+from weft import P, jit, lax
+from weft.experimental import io_callback
 from weft.sharding import Mesh, NamedSharding
 
 X = np.arange(16, dtype=np.float32).reshape(4, 4)
@@ -84,3 +85,22 @@ def test_an_array_like_one_on_a_mesh_lies_as_it_does(x):
     for like in (jnp.zeros_like(x), jnp.full_like(x, 3), jnp.ones_like(x, dtype=jnp.int32)):
         assert like.sharding is x.sharding
     assert jnp.zeros_like(x, shape=(3,)).sharding.num_devices == 1
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_a_call_from_the_one_device_of_a_mesh(check_vma, capfd):
+    mesh = weft.make_mesh((1,), ("a",))
+
+    def f(x):
+        weft.debug.callback(lambda v: print("got", v), x[0, 0])
+        y = weft.pure_callback(lambda v: np.asarray(v) * 2, WHOLE, x)
+        z = io_callback(lambda v: np.asarray(v) + 1, WHOLE, y, ordered=True)
+        return z + lax.psum(x, "a")
+
+    mapped = weft.shard_map(f, mesh=mesh, in_specs=P("a"), out_specs=P("a"), check_vma=check_vma)
+    x = weft.device_put(X, NamedSharding(mesh, P("a")))
+    y = jit(mapped)(x)
+    weft.effects_barrier()
+    assert capfd.readouterr().out == "got 0.0\n"
+    np.testing.assert_array_equal(y, X * 3 + 1)
+    assert str(weft.typeof(y)) == "f32[4@a,4]"

@@ -249,3 +249,24 @@ def test_programs_of_mixed_axes():
     assert str(y.aval) == "f32[8@X,6]" and y.sharding.spec[0] == "X"
     g = jit(grad(lambda x, w: jnp.tanh(x @ w).sum(), (0, 1)))(x, w)
     compare(g, jit(grad(lambda x, w: jnp.tanh(x @ w).sum(), (0, 1)))(X, W), [x.aval, w.aval])
+
+
+def test_a_reshape_that_would_move_parts_is_refused():
+    with weft.sharding.use_mesh(weft.make_mesh((4, 2), ("X", "Y"))):
+        x = weft.device_put(np.ones((4, 8), np.float32), P(None, "Y"))
+        with pytest.raises(ShardingTypeError, match="reshape: axis 1 must not be split"):
+            x.reshape(32)
+        assert str(weft.typeof(x.reshape(4, 4, 2))) == "f32[4,4@Y,2]"
+        assert str(weft.typeof(x.T.reshape(32))) == "f32[32@Y]"
+
+
+def test_an_array_bound_to_one_device_is_refused_over_a_mesh_in_scope():
+    x = weft.device_put(np.ones(4, np.float32), weft.devices()[1])
+    with weft.set_mesh(weft.make_mesh((4,), ("X",))):
+        for f in (jnp.sin, weft.jit(lambda x: x * 2), lambda x: x[0], jnp.sum):
+            with pytest.raises(
+                ValueError, match=r"CpuDevice\(id=1\) where another is on 4 devices"
+            ):
+                f(x)
+        np.testing.assert_array_equal(-weft.device_put(x, P("X")), -np.ones(4))
+        assert len(jnp.sin(jnp.asarray(np.ones(4))).devices()) == 4

@@ -130,6 +130,15 @@ PLACES = {
         jnp.zeros((8, 4), **out("X")), jnp.zeros_like(a),
     ),
     "terms of zeros f32[8]": lambda a, c, w, ids: to(jnp.zeros(8, **out(unreduced={"X"}))),
+    "terms of counts i32[8@Y]": lambda a, c, w, ids: to(jnp.arange(8, **out(unreduced={"X"})), "Y"),
+    "terms of ones f32[8,4@X]": lambda a, c, w, ids: to(
+        jnp.ones((8, 4), **out("Y", unreduced={"X"})), None, "X"
+    ),
+    "terms of a bias f32[8@X,4]": lambda a, c, w, ids: to(
+        jnp.dot(a, to(w, "Y"), **out("X", unreduced={"Y"})) / 2
+        + to(to(a, "X")[:, :1] * w[0], "X", **({"unreduced": {"Y"}} if ON_MESH[0] else {})),
+        "X",
+    ),
 }  # fmt: skip
 
 
@@ -181,6 +190,7 @@ def test_without_jit():
         (jnp.full((8, 2), 2.0, **out("X")), np.full((8, 2), 2)),
         (jnp.array([A[0], A[1]], **out("Y", "X")), A[:2]),
         (lax.full_like(a, 3), np.full_like(A, 3)),
+        (jnp.full_like(W, to(W[0], "Y")), np.full_like(W, W[0])),
         (jnp.linspace(0, 1, 8, device=NamedSharding(MESH, P("X"))), np.linspace(0, 1, 8)),
     ):
         np.testing.assert_allclose(y, want, rtol=2e-5, atol=2e-5)
@@ -190,6 +200,8 @@ def test_without_jit():
 
 def test_terms_of_a_sum_have_no_numbers_to_show():
     y = jnp.zeros(8, **out(unreduced={"X"}))
+    with pytest.raises(ShardingTypeError, match=r"only a program can make .* weft.reshard\(x, P"):
+        jit(lambda x: x, in_shardings=y.sharding)(np.zeros(8, np.float32))
     assert str(y) == repr(y) and repr(y).startswith("Array(shape=(8,), dtype=float32, sharding=")
 
 
@@ -210,7 +222,8 @@ def test_new_arrays_are_on_the_mesh_in_scope():
         ("Hint: x.at[i].get(out_sharding=P(...))", lambda a: a[I]),
         ("Hint: x.at[i].set(values, out_sharding=P(...))", lambda a: a.at[I].set(1)),
         ("full: device and out_sharding must", lambda a: jnp.full(3, 1, device=AUTO, **out("X"))),
-        ("must not be to terms of a sum", lambda a: jnp.ones(8, **out(unreduced={"X"}))),
+        ("must be unreduced along", lambda a: jnp.dot(W, W, **out(unreduced={"X"}))),
+        ("must be unreduced along", lambda a: lax.reduce_sum(a, (0,), **out(unreduced={"Y"}))),
         ("must have no more entries", lambda a: random.normal(KEY, (8,), **out("X", "Y"))),
     ],
 )
@@ -221,3 +234,18 @@ def test_what_is_refused(text, call):
 
 
 AUTO = weft.make_mesh((4, 2), ("X", "Y"), (weft.sharding.AxisType.Auto,) * 2)
+
+
+def test_arrays_that_are_broadcast_together_are_split_alike():
+    with weft.sharding.use_mesh(weft.make_mesh((4, 2), ("X", "Y"))):
+        x = weft.device_put(np.ones((8, 4), np.float32), P("X"))
+        row = weft.device_put(np.arange(4, dtype=np.float32), P("Y"))
+        for y, want in zip(
+            jnp.broadcast_arrays(x, row, np.arange(8)[:, None], 1), (1, row), strict=False
+        ):
+            assert str(weft.typeof(y)).endswith("[8@X,4@Y]")
+            np.testing.assert_array_equal(y, np.broadcast_to(want, (8, 4)))
+        with pytest.raises(
+            ShardingTypeError, match="broadcast_arrays: operands must be split alike"
+        ):
+            jnp.broadcast_arrays(x, weft.device_put(np.ones((8, 4)), P("Y")))

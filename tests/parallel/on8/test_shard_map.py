@@ -4,6 +4,7 @@ Each program of the table is a function of what all devices share (`w`) and of w
 beside it stands what it computes, written for whole arrays.
 """
 
+import contextlib
 import re
 
 import numpy as np
@@ -428,10 +429,17 @@ def test_one_within_another_must_be_over_other_axes():
     grid = shard_map(lambda x: x, mesh=GRID, in_specs=P("a"), out_specs=P("a"))
     unchecked = on_line(on_line(lambda x: x, check_vma=False), check_vma=False)
     mapped = weft.pmap(on_line(lambda x: x), axis_name="p")
-    text = "within a shard_map or a pmap one must be over other axes of the same mesh; got '[ax]'"
+    text = "within a shard_map or a pmap one must be over other axes of the same mesh; got '[abx]'"
     for f, arg in ((on_line(grid), x), (unchecked, x), (mapped, x.reshape(8, 8, 2))):
         with pytest.raises(ValueError, match=text):
             f(arg)
+    turned = weft.sharding.Mesh(GRID.devices[::-1], GRID.axis_names)  # as large, of others
+    for mesh in (GRID, GRID.abstract_mesh, turned):
+        over_b = dict(mesh=mesh, in_specs=P("b"), out_specs=P(), axis_names={"b"})
+        inner = shard_map(lambda x: lax.psum(x, "b"), **over_b)
+        outer = shard_map(inner, mesh=GRID, in_specs=P("a"), out_specs=P("a"), axis_names={"a"})
+        with pytest.raises(ValueError, match=text) if mesh is turned else contextlib.nullcontext():
+            assert jit(outer).lower(x).out_info.shape == (16, 2)
     with pytest.raises(NotImplementedError, match="pmap: must not be within a shard_map"):
         on_line(weft.pmap(lambda x: x, axis_name="p"))(x)
 
