@@ -105,7 +105,7 @@ def one_round(i):
 
 
 def test_functions_that_are_dropped_leave_nothing_behind():
-    for i in range(3):
+    for i in range(20):  # rules of operations without jit are programs by now
         one_round(i)
     gc.collect()
     before = sizes()

@@ -99,6 +99,7 @@ def test_the_axis_name_is_in_scope_inside_alone():
         (lambda: vmap(lambda: 1.0)(), ValueError, "Hint: give axis_size"),
         (lambda: vmap(lambda x, y: x)(M, A), ValueError, "2 (axis 0 of x, f32[2,3]), 3 (axis 0"),
         (lambda: vmap(lambda x: x, axis_size=3)(M), ValueError, "3 (axis_size)"),
+        (lambda: vmap(lambda x: x, axis_size=[2])(M), TypeError, "must be an integer; got [2]"),
         (lambda: vmap(lambda x: x)("a"), TypeError, "got 'a' of type str at x"),
         (lambda: vmap(lambda x: "a")(M), TypeError, "got 'a' of type str at result"),
         (lambda: vmap(lambda x: x if x > 0 else -x)(A), TypeError, "mapped by vmap along axis 0"),

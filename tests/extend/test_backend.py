@@ -51,6 +51,9 @@ def test_options_for_compiling():
     flags = {"xla_backend_optimization_level": 1}
     options = backend.get_compile_options(1, 1, np.array([[first]]), flags)
     assert ("xla_backend_optimization_level", 1) in options.env_option_overrides
+    for n in (1, 2):
+        built = backend.get_compile_options(1, n).executable_build_options
+        assert built.use_spmd_partitioning == built.use_shardy_partitioner == (n > 1)
     text = weft.jit(lambda x: x + 1).lower(np.float32(1)).as_text()
     assert backend.get_backend("cpu").compile_and_load(text, [first], options)
     assert backend.backend_xla_version() is None and backend.get_default_device() is first

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft import dtypes
-from weft.api.forward import CompilingTrace
+from weft.api.compiled_rules import CompilingJVP
 from weft.api.functions import FlatFun, avals_of, check_callable, flatten_call
 from weft.api.jit import jit
 from weft.api.tape import can_tape, make_one, record
@@ -23,10 +23,12 @@ from weft.core.primitive import Linear, Zero
 from weft.core.ref import AbstractRef
 from weft.core.source import boundary
 from weft.errors import DtypeError, PytreeError, RefError, ShapeError
+from weft.mesh.typed import dual_of
 from weft.options import config
 from weft.passes.discharge import discharge_jaxpr, has_state
 from weft.primitives.layout import convert, fill, instantiate, literal
 from weft.primitives.refs import add_to_ref
+from weft.primitives.reshard import lay_as
 from weft.pytrees import (
     Partial,
     PyTreeDef,
@@ -81,7 +83,8 @@ class Derivative:
     @boundary
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
         """Cotangents of the inputs."""
-        given = [ct for ct, m in zip(cts, self.out_moved, strict=True) if m]
+        rows = zip(cts, self.out_avals, self.out_moved, strict=True)
+        given = [ct if a.sharded is None else lay_as(ct, dual_of(a)) for ct, a, m in rows if m]
         grads = iter(self.transpose(residuals, given))
         return [
             match_type(instantiate(next(grads) if m else Zero(a.to_tangent())), a.to_tangent())
@@ -498,7 +501,7 @@ def jvp(
             )
     flat, leaves, avals = flatten_call("jvp", fun, tuple(primals), has_aux=has_aux)
     dots = tangent_leaves("jvp", "tangents", (tuple(tangents), {}), flat.in_tree, avals)
-    kind = CompilingTrace if can_tape() else JVPTrace
+    kind = CompilingJVP if can_tape() else JVPTrace
     outs, out_dots = jvp_flat(flat, leaves, dots, kind)
     value, tangent = flat.result(outs), flat.result([tangent_value(t) for t in out_dots])
     return (value, tangent, flat.aux) if has_aux else (value, tangent)

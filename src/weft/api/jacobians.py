@@ -13,6 +13,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.api import grad
+from weft.api.compiled_rules import choose_trace
 from weft.api.functions import check_callable
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Axis, Zero
@@ -29,7 +30,7 @@ from weft.primitives.layout import (
     zeros,
 )
 from weft.primitives.slicing import slice_in_dim
-from weft.transforms.batch import batch_to_front
+from weft.transforms.batch import batch, bring_to_front
 from weft.transforms.jvp import jvp as jvp_flat
 
 
@@ -54,6 +55,13 @@ def identity_columns(total: int, start: int, count: int, dtype: np.dtype) -> Any
         return host_constant(np.eye(total, count, -start), dtype)
     rows, places = (broadcasted_iota(np.int32, (total, count), axis) for axis in (0, 1))
     return convert(eq(sub(rows, literal(start, rows.dtype)), places), dtype)
+
+
+def map_rows(fun: Callable, rows: Sequence[Any]) -> list:
+    """The results of a flat function for each row of its arguments, stacked."""
+    axis = Axis(sum(typeof(x).shape[0] for x in rows[:1]))
+    outs, dims = batch(fun, rows, [0] * len(rows), axis, choose_trace(axis))
+    return [bring_to_front(y, d, axis.size) for y, d in zip(outs, dims, strict=True)]
 
 
 def jacfwd(
@@ -127,7 +135,7 @@ def forward_blocks(chosen: grad.ChosenArguments) -> list[list]:
         return [zeros(typeof(x)) if type(t) is Zero else t for x, t in zip(outs, dots, strict=True)]
 
     out = []
-    for dots in batch_to_front(push, rows, [0] * len(rows), Axis(sum(a.size for a in avals))):
+    for dots in map_rows(push, rows):
         columns = transpose(dots, (*range(1, typeof(dots).ndim), 0))
         out.append(
             [
@@ -152,8 +160,7 @@ def reverse_blocks(chosen: grad.ChosenArguments, holomorphic: bool) -> list[list
         triples = zip(grads, derivative.moved, avals, strict=True)
         return [g if moved else zeros(a) for g, moved, a in triples]
 
-    axis = Axis(sum(a.size for a in out_avals))
-    stacked = batch_to_front(pull, rows, [0] * len(rows), axis)
+    stacked = map_rows(pull, rows)
     return [
         [reshape(slice_in_dim(g, *span), (*a.shape, *g.shape[1:])) for g in stacked]
         for span, a in zip(spans, out_avals, strict=True)

@@ -20,7 +20,7 @@ from weft.core.primitive import Linear, Primitive, Zero
 from weft.core.source import JVP
 from weft.core.stage import StagedTracer, StageTrace, close_jaxpr, has_tracked_axes, run_staged
 from weft.core.trace import Trace, current, run_once, typed_values
-from weft.options import config, x64_as, x64_cell
+from weft.options import config, trace_context, x64_as, x64_cell
 from weft.primitives.constant import write_consts
 from weft.primitives.elementwise import add
 from weft.transforms.jvp import JVPTracer
@@ -28,7 +28,7 @@ from weft.transforms.linearize import linearize
 from weft.transforms.transpose import backward, backward_jaxpr
 from weft.watch.observer import find_observer
 from weft.xla.array import array_from_host
-from weft.xla.eager import compile_program
+from weft.xla.eager import compile_program, kernel_of
 
 
 class TapeTracer(JVPTracer):
@@ -108,16 +108,17 @@ class Rule:
         jaxpr = write_consts(*early.finish([*outs, *new]))
         plain = len(jaxpr.eqns) == 1 and not new and jaxpr.eqns[0].primitive is prim
         if plain and jaxpr.eqns[0].invars == jaxpr.invars:
-            process = current.trace.process
-            self.apply: Callable = lambda *xs: process(prim, xs, params)
+            self.apply = kernel_of(prim, params)
         else:
             self.apply = compile_program(jaxpr, prim.name)
         self.pull = Pullback(linear, f"transpose_{prim.name}")
 
     def pick_residuals(self, primals: list, outs: list) -> list:
         """The residuals of operands and what `apply` gave."""
-        new = iter(outs[len(self.out_avals) :])
         known = primals + outs
+        if None not in self.sources:
+            return [known[s] for s in self.sources]  # type: ignore[index]
+        new = iter(outs[len(self.out_avals) :])
         return [next(new) if s is None else known[s] for s in self.sources]
 
 
@@ -136,17 +137,19 @@ def make_one(dtype: np.dtype, device: Any) -> Any:
     return array_from_host(np.ones((), dtype), False)
 
 
-def find_rule(kind: type, prim: Primitive, params: dict, avals: tuple, moved: tuple) -> Any:
+def find_rule(kind: type, prim: Primitive, params: dict, avals: tuple, given: tuple) -> Any:
     """What `kind` makes of an operation at types, once; None if that holds or runs programs."""
     if not prim.memoize_type or prim.impl is not None or prim.effect is not None:
         return None
-    key = (kind, prim, avals, moved, *params.items())
+    if config.debug != "off":  # programs are watched by now: the lines must be those of this use
+        return None
+    key = (kind, prim, avals, given, trace_context(), *params.items())
     try:
         found = _RULES.get(key)
     except TypeError:  # parameters without a hash
         return None
     if found is None:
-        found = _RULES[key] = kind(prim, params, avals, moved)
+        found = _RULES[key] = kind(prim, params, avals, given)
     return found
 
 
@@ -155,7 +158,7 @@ class Entry:
 
     __slots__ = ("inputs", "outputs", "pull", "residuals")
 
-    def __init__(self, pull: Any, inputs: list[int], outputs: list[int], residuals: range):
+    def __init__(self, pull: Any, inputs: list[int], outputs: list[int], residuals: slice):
         self.pull = pull
         self.inputs = inputs
         self.outputs = outputs
@@ -222,7 +225,7 @@ class TapeTrace(Trace):
             kept = self.residuals
             start = len(kept)
             kept += residuals
-            self.entries.append(Entry(pull, inputs, outputs, range(start, len(kept))))
+            self.entries.append(Entry(pull, inputs, outputs, slice(start, len(kept))))
         return results
 
     def linearize(self, prim: Primitive, params: dict, primals: list, moved: list) -> tuple:
@@ -245,6 +248,7 @@ class Tape:
     ):
         self.entries = trace.entries
         self.count = trace.count
+        self.x64 = trace.x64
         self.inputs = [x.slot for x in inputs]
         self.in_avals = [x.aval for x in inputs]
         self.outputs = outputs
@@ -255,15 +259,15 @@ class Tape:
         for slot, ct in zip((s for s in self.outputs if s is not None), cts, strict=True):
             if type(ct) is not Zero:
                 sums[slot] = ct if sums[slot] is None else add(sums[slot], ct)
-        computes = current.trace.parent is None
+        same = x64_cell.value is self.x64
         for entry in reversed(self.entries):
-            given = [sums[s] for s in entry.outputs]
-            if all(ct is None for ct in given):
+            cts = [sums[s] for s in entry.outputs]
+            given = tuple([ct is not None for ct in cts])
+            if True not in given:
                 continue
             for s in entry.outputs:
                 sums[s] = None
-            values = [residuals[i] for i in entry.residuals]
-            grads = pull_entry(entry.pull, values, given, computes)
+            grads = pull_entry(entry.pull, residuals[entry.residuals], cts, given, same)
             for slot, ct in zip(entry.inputs, grads, strict=True):
                 if ct is not None:
                     before = sums[slot]
@@ -273,16 +277,23 @@ class Tape:
         return [zero(a) if ct is None else ct for ct, a in found]
 
 
-def pull_entry(pull: Any, residuals: list, cts: list, computes: bool) -> list:
-    """Cotangents of the moved operands of one operation; None in them and in `cts` is zero."""
+def pull_entry(
+    pull: Any, residuals: Sequence[Any], cts: list, given: tuple[bool, ...], same: bool
+) -> list:
+    """Cotangents of the moved operands of one operation; None in them and in `cts` is zero.
+
+    `given` says which of `cts` are not; `same`, that `enable_x64` is as where the tape began.
+    """
     if type(pull) is not Pullback:
         unknown = [Linear(v.aval) for v in pull.invars]
         zeros = [Zero(a) if ct is None else ct for ct, a in zip(cts, pull.out_avals, strict=True)]
         grads = backward(pull, residuals, unknown, zeros)
         return [None if type(g) is Zero else g for g in grads]
-    jaxpr, call, moved = pull.choose(tuple([ct is not None for ct in cts]))
-    given = typed_values(residuals + [ct for ct in cts if ct is not None], jaxpr.invars)
-    found = iter(call(*given) if computes else jaxpr(*given))
+    jaxpr, call, moved = pull.choose(given)
+    values = [*residuals, *[ct for ct in cts if ct is not None]]
+    if not same:
+        values = typed_values(values, jaxpr.invars)
+    found = iter(call(*values) if current.trace.parent is None else jaxpr(*values))
     return [next(found) if m else None for m in moved]
 
 

@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft import dtypes
+from weft.api.compiled_rules import choose_trace
 from weft.api.functions import FlatFun, argument_names, avals_of, check_callable
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Axis
 from weft.core.source import boundary
 from weft.core.trace import current, use
 from weft.errors import ShapeError, ShardingTypeError
+from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcast_in_dim, transpose, zeros
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, unflatten
 from weft.transforms.batch import BatchTracer, batch, mapped_aval, unmapped_aval
@@ -57,7 +59,7 @@ def vmap(
         leaves, in_tree, dims, size, split = mapped.read_arguments(args, kwargs)
         flat = FlatFun(fun, in_tree, "vmap")
         axis = Axis(size, axis_name, False, spmd_axis_name or split and split.entries[0], split)
-        outs, out_dims = batch(flat, leaves, dims, axis)
+        outs, out_dims = batch(flat, leaves, dims, axis, choose_trace(axis))
         return flat.result(mapped.place_results(outs, out_dims, flat.out_tree, size))
 
     return boundary(wrapped, fun)
@@ -178,7 +180,7 @@ class MappedAxes:
         self.fun = fun
         self.in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
         self.out_axes = out_axes
-        self.size = size
+        self.size = size if size is None else check_integer(op, "axis_size", size, 0)
         for axes, name in ((self.in_axes, "in_axes"), (out_axes, "out_axes")):
             bad = [a for a in flatten(axes, is_none)[0] if not is_axis(a)]
             if bad:

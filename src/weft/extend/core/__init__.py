@@ -136,7 +136,7 @@ class TraceTag:
 
 def _is_under(kind: type[Trace]) -> bool:
     trace = current.trace
-    while trace is not None and type(trace) is not kind:
+    while trace is not None and not isinstance(trace, kind):
         trace = trace.parent
     return trace is not None
 
