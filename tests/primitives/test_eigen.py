@@ -8,6 +8,8 @@ import weft
 from tests.primitives.matrix_helpers import close, random, t, unitary
 from weft import lax
 from weft.errors import ShapeError
+from weft.passes.check import check_jaxpr
+from weft.passes.dce import dce_jaxpr
 
 linalg = lax.linalg
 
@@ -70,7 +72,7 @@ def test_svd(dtype, shape, algorithm):
     x = random(shape, dtype)
     k = min(shape[-2:])
     for full in (False, True):
-        u, s, vh = linalg.svd(x, full_matrices=full, algorithm=algorithm)
+        u, s, vh = map(np.asarray, linalg.svd(x, full_matrices=full, algorithm=algorithm))
         unitary(u)
         unitary(t(vh))
         close((u[..., :k] * s[..., None, :]) @ vh[..., :k, :], x)
@@ -109,3 +111,30 @@ def test_deprecated_names():
 def test_matrices_are_square(name):
     with pytest.raises(ShapeError, match=rf"{name}: .* square"):
         getattr(lax.linalg, name)(np.ones((2, 3), np.float32))
+
+
+def test_what_is_not_used_is_not_computed():
+    x = random((2, 4, 4), np.dtype(np.float32))
+    x = x + t(x)
+    eigh_part = lambda *at: lambda x: linalg.eigh(x, subset_by_index=at or None)[1]
+    rows = [
+        (eigh_part(), "compute_vectors=False"),
+        (eigh_part(1, 3), "compute_vectors=False"),
+        (lambda x: linalg.eigh(x)[0], None),
+        (lambda x: linalg.svd(x)[1], "compute_uv=False"),
+        (lambda x: linalg.svd(x)[2], "compute_uv=True"),
+        (lambda x: linalg.eig(x)[0], "compute_left_eigenvectors=False"),
+        (lambda x: linalg.eig(x)[1], "compute_right_eigenvectors=False"),
+        (lambda x: linalg.eig(x, compute_left_eigenvectors=False)[1], "right_eigenvectors=True"),
+        (lambda x: linalg.schur(x)[0], "compute_schur_vectors=False"),
+        (lambda x: linalg.schur(x)[1], "compute_schur_vectors=True"),
+    ]
+    for fun, said in rows:
+        lean, _ = dce_jaxpr(weft.make_jaxpr(fun)(x).jaxpr)
+        check_jaxpr(lean)
+        assert dce_jaxpr(lean)[0] is lean
+        assert said is None or said in str(lean)
+        close(np.sort(lean(x)[0]), np.sort(fun(x)), 10)
+        if "schur" not in str(lean) and "eig[" not in str(lean):
+            moved = weft.jvp(lambda x: lean(x)[0], (x,), (x * x,))  # noqa: B023
+            close(moved[1], weft.jvp(fun, (x,), (x * x,))[1], 100)

@@ -70,6 +70,30 @@ def test_sorts_of_each_dtype(dtype):
 
 
 @needs_kernels
+@pytest.mark.parametrize("dtype", ["uint32", "uint64", "float64"])
+def test_sorts_by_the_upper_digits_of_keys(dtype):
+    """Random keys, and keys whose upper digits look random one by one, but are equal."""
+    rng = np.random.default_rng(2)
+    with weft.enable_x64(True):
+        for n in (3000, 20_000):
+            if dtype == "float64":
+                alike = np.repeat(rng.normal(size=n // 100), 100) + rng.integers(0, 9, n) * 1e-15
+                keys = [rng.normal(size=n), alike]
+            else:
+                bits = np.iinfo(dtype).bits
+                keys = [rng.integers(0, 2**bits, n, dtype=dtype)]
+                for digit in (8, 11):
+                    same = rng.integers(0, 2**digit, n, dtype=np.uint64)
+                    alike = sum(same << np.uint64(at) for at in range(digit, bits, digit))
+                    low = rng.integers(0, 2**digit, n, dtype=np.uint64)
+                    keys.append((alike | low).astype(dtype))
+                keys.append(np.tile(keys[0][: n // 2], 2))  # ties, which stay in their order
+            for key in keys:
+                np.testing.assert_array_equal(lax.sort(key), np.sort(key))
+                np.testing.assert_array_equal(jnp.argsort(key), np.argsort(key, kind="stable"))
+
+
+@needs_kernels
 def test_sorts_of_several_arrays_along_each_axis():
     rng = np.random.default_rng(1)
     shape = (5, 60, 3)
@@ -100,6 +124,17 @@ def test_a_sorted_and_a_constant_row_and_rows_of_no_elements():
     assert_same_bits(*both(lax.sort, x))
     assert weft.jit(jnp.sort)(np.zeros((3, 0), np.float32)).shape == (3, 0)
     assert weft.jit(jnp.sort)(np.zeros((0, 3), np.float32)).shape == (0, 3)
+
+
+@needs_kernels
+def test_long_rows_of_numbers_alone_and_with_nan():
+    x = np.random.default_rng(8).normal(size=600_000).astype(np.float32)
+    fun = weft.jit(lambda x: (jnp.sort(x), jnp.argmax(x), jnp.argmin(x), jnp.max(x)))
+    late = np.where(np.arange(x.size) > 500_000, np.float32(np.nan), np.minimum(x, 1))
+    for y in (x, np.minimum(x, 1), late, late[::-1]):  # as ties and NaN, in one part or in several
+        found = fun(y)
+        expected = np.sort(y), np.argmax(y), np.argmin(y), np.max(y)
+        assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(found, expected))
 
 
 @needs_kernels
@@ -210,6 +245,24 @@ def test_maxima_of_many_floats_keep_nan():
         with weft.config.scope(native=native_too):
             counts = [int(np.isnan(y).sum()) for y in weft.jit(fun)(x)]
         assert counts == [1] * 7
+
+
+@needs_kernels
+def test_lu_of_many_small_matrices():
+    rng = np.random.default_rng(9)
+    shapes = [(300, 8, 8), (3, 5, 7), (2, 2, 9, 6), (2, 32, 32)]
+    xs = [rng.normal(size=s).astype(d) for s in shapes for d in (np.float32, np.float64)]
+    for x in xs:
+        x[0, ..., 2] = 0
+    with weft.enable_x64(True):
+        found, expected = both(lambda xs: [lax.linalg.lu(x) for x in xs], xs)
+    for x, (factors, pivots, order), (_, *exact) in zip(xs, found, expected):
+        assert_same_bits((pivots, order), exact)
+        m, n = x.shape[-2:]
+        left = np.tril(factors, -1)[..., : min(m, n)] + np.eye(m, min(m, n), dtype=x.dtype)
+        made = left @ np.triu(factors)[..., : min(m, n), :]
+        want = np.take_along_axis(x, order[..., None], -2)
+        np.testing.assert_allclose(made, want, atol=20 * np.finfo(x.dtype).eps)
 
 
 @needs_kernels

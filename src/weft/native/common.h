@@ -14,6 +14,13 @@
 
 #include "xla/ffi/api/ffi.h"
 
+// Compiled for AVX2 too, which is chosen when the library is loaded.
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
+#define WEFT_WIDE __attribute__((target_clones("avx2", "default")))
+#else
+#define WEFT_WIDE
+#endif
+
 namespace weft {
 
 namespace ffi = xla::ffi;

@@ -16,12 +16,6 @@ constexpr int64_t kLanes = 1024;     // lanes worked on together
 constexpr int64_t kRows = 4;
 constexpr int64_t kPiece = 1 << 15;  // elements that are worth a thread
 
-#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
-#define WEFT_WIDE __attribute__((target_clones("avx2", "default")))
-#else
-#define WEFT_WIDE
-#endif
-
 struct Largest {
   template <class T>
   static bool Better(T x, T y) { return x > y; }
@@ -107,12 +101,34 @@ WEFT_WIDE void FindInLanes(const T* x, R* out, int64_t n, int64_t lanes, int64_t
   }
 }
 
+// FindInRow by pieces of a long row on several threads, which are compared after that.
+template <class Order, class R, class T>
+R FindInPieces(ffi::ThreadPool& pool, const T* x, int64_t n) {
+  constexpr int64_t kPieces = 64;
+  uint32_t places[kPieces];
+  const int64_t pieces = std::min(n / kPiece, kPieces);
+  ForEach(pool, pieces, [&](int64_t p) {
+    const int64_t first = n * p / pieces;
+    places[p] = first + FindInRow<Order, uint32_t>(x + first, n * (p + 1) / pieces - first);
+  });
+  uint32_t found = places[0];
+  for (int64_t p = 1; p < pieces && x[found] == x[found]; ++p) {
+    const T y = x[places[p]];
+    if (Order::Better(y, x[found]) || y != y) found = places[p];
+  }
+  return std::is_same_v<R, T> ? static_cast<R>(x[found]) : static_cast<R>(found);
+}
+
 template <class Order, class R, class T>
 ffi::Error FindAll(ffi::ThreadPool& pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) {
   const auto dims = x.dimensions();
   const int64_t rows = dims[0], n = dims[1], lanes = dims[2];
   const T* const from = static_cast<const T*>(x.untyped_data());
   R* const to = static_cast<R*>(out->untyped_data());
+  if (rows == 1 && lanes == 1 && n >= 2 * kPiece && n < int64_t{1} << 32) {
+    *to = FindInPieces<Order, R>(pool, from, n);
+    return ffi::Error::Success();
+  }
   // A piece is some rows, or some of the lanes of one row.
   const int64_t together = std::max<int64_t>(1, kPiece / std::max<int64_t>(1, n * lanes));
   const int64_t parts = together > 1 ? 1 : (lanes + kLanes - 1) / kLanes;

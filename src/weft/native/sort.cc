@@ -3,7 +3,8 @@
 // Each element has a key, an unsigned integer whose order is that of the elements: floats as numbers,
 // -0 equal to 0, NaN last. Digits of the keys, the lowest first, are counted and the elements put in
 // their order (Knuth, The Art of Computer Programming 3, 5.2.5); digits that are all equal are
-// skipped. Rows that are short are sorted by insertion.
+// skipped. Where the upper digits alone set nearly all elements apart, as of random integers, the lower
+// ones are skipped too, and insertion ends the work. Rows that are short are sorted by insertion.
 
 #include <string>
 
@@ -13,7 +14,8 @@ namespace weft {
 namespace {
 
 constexpr int64_t kShort = 48;      // rows up to this length are sorted by insertion
-constexpr int64_t kLong = 1 << 13;  // from this length on digits have 11 bits, else 8
+constexpr int64_t kLong = 1 << 13;  // from this length on digits have 11 bits, else 8,
+constexpr int64_t kHuge = 1 << 19;  // but 8 again where places of 2048 digits leave the caches
 constexpr int64_t kPiece = 1 << 15;  // elements that are worth a thread
 
 // --- keys --------------------------------------------------------------------------------------
@@ -24,12 +26,14 @@ constexpr U kHighest = U{1} << (sizeof(U) * 8 - 1);
 template <class U>
 struct Unsigned {
   using Bits = U;
+  static constexpr bool kIsFloat = false;
   static U Key(U x) { return x; }
 };
 
 template <class U>
 struct Signed {
   using Bits = U;
+  static constexpr bool kIsFloat = false;
   static U Key(U x) { return x ^ kHighest<U>; }
 };
 
@@ -37,21 +41,61 @@ struct Signed {
 template <class U, int kMantissa>
 struct Float {
   using Bits = U;
+  static constexpr bool kIsFloat = true;
+  static constexpr U kInfinity = (kHighest<U> - 1) >> kMantissa << kMantissa;
   static U Key(U x) {
-    constexpr U kInfinity = (kHighest<U> - 1) >> kMantissa << kMantissa;
     const U magnitude = x & (kHighest<U> - 1);
     if (magnitude > kInfinity) return ~U{0};  // NaN
     if (magnitude == 0) return kHighest<U>;
-    return x & kHighest<U> ? static_cast<U>(~x) : static_cast<U>(x | kHighest<U>);
+    return Encode(x);
+  }
+  // The key of all but NaN and -0, which Decode takes back.
+  static U Encode(U x) { return static_cast<U>(x & kHighest<U> ? ~x : x | kHighest<U>); }
+  static U Decode(U key) { return static_cast<U>(key & kHighest<U> ? key ^ kHighest<U> : ~key); }
+  static bool IsPlain(U x) {
+    return ((x & (kHighest<U> - 1)) <= kInfinity) & (x != kHighest<U>);
   }
 };
 
 // --- sorting one row ---------------------------------------------------------------------------
 
+// Sorts n items by key(item) by insertion, unless it takes more moves than `most`.
+template <class Key, class Item, class KeyOf>
+bool SortByInsertion(Item* a, int64_t n, int64_t most, const KeyOf& key) {
+  Key last = key(a[0]);
+  for (int64_t i = 1; i < n; ++i) {
+    const Item item = a[i];
+    const Key k = key(item);
+    if (last <= k) {
+      last = k;
+      continue;
+    }
+    int64_t j = i;
+    for (; j > 0 && key(a[j - 1]) > k; --j) a[j] = a[j - 1];
+    a[j] = item;
+    most -= i - j;
+    if (most < 0) return false;
+  }
+  return true;
+}
+
+// How many of the lowest digits need no pass: as if digits were independent, and each as often its
+// commonest value as it can be, the others leave a quarter of an element beside another.
+template <int kDigits, int kBuckets>
+int CountNeedless(const uint32_t (&counts)[kDigits][kBuckets], int64_t n) {
+  double together = n;
+  int d = kDigits;
+  while (d > 0 && together > 0.25) {
+    --d;
+    together *= static_cast<double>(*std::max_element(counts[d], counts[d] + kBuckets)) / n;
+  }
+  return d;
+}
+
 // Sorts n items by key(item), of type Key, in `a`, with room for as many in `b`; gives the one of
-// the two that holds the result.
+// the two that holds the result. `by_all` digits, if the upper ones were tried in vain.
 template <int kDigit, class Key, class Item, class KeyOf>
-Item* SortByDigits(Item* a, Item* b, int64_t n, const KeyOf& key) {
+Item* SortByDigits(Item* a, Item* b, int64_t n, const KeyOf& key, bool by_all = false) {
   constexpr int kDigits = (sizeof(Key) * 8 + kDigit - 1) / kDigit;
   constexpr int kBuckets = 1 << kDigit;
   uint32_t counts[kDigits][kBuckets] = {};
@@ -64,7 +108,8 @@ Item* SortByDigits(Item* a, Item* b, int64_t n, const KeyOf& key) {
     for (int d = 0; d < kDigits; ++d) ++counts[d][(k >> (d * kDigit)) & (kBuckets - 1)];
   }
   if (sorted) return a;
-  for (int d = 0; d < kDigits; ++d) {
+  const int first = by_all ? 0 : CountNeedless(counts, n);
+  for (int d = first; d < kDigits; ++d) {
     uint32_t* count = counts[d];
     const int shift = d * kDigit;
     if (count[(key(a[0]) >> shift) & (kBuckets - 1)] == n) continue;
@@ -77,22 +122,19 @@ Item* SortByDigits(Item* a, Item* b, int64_t n, const KeyOf& key) {
     for (int64_t i = 0; i < n; ++i) b[count[(key(a[i]) >> shift) & (kBuckets - 1)]++] = a[i];
     std::swap(a, b);
   }
+  if (first > 0 && !SortByInsertion<Key>(a, n, n, key)) {
+    return SortByDigits<kDigit, Key>(a, b, n, key, true);  // equal keys are in their order still
+  }
   return a;
 }
 
 template <class Key, class Item, class KeyOf>
 Item* SortItems(Item* a, Item* b, int64_t n, const KeyOf& key) {
   if (n > kShort) {
-    return n < kLong || sizeof(Key) < 4 ? SortByDigits<8, Key>(a, b, n, key)
-                                        : SortByDigits<11, Key>(a, b, n, key);
+    const bool wide = n >= kLong && n < kHuge && sizeof(Key) >= 4;
+    return wide ? SortByDigits<11, Key>(a, b, n, key) : SortByDigits<8, Key>(a, b, n, key);
   }
-  for (int64_t i = 1; i < n; ++i) {
-    const Item item = a[i];
-    const Key k = key(item);
-    int64_t j = i;
-    for (; j > 0 && key(a[j - 1]) > k; --j) a[j] = a[j - 1];
-    a[j] = item;
-  }
+  SortByInsertion<Key>(a, n, n * n, key);
   return a;
 }
 
@@ -100,9 +142,21 @@ Item* SortItems(Item* a, Item* b, int64_t n, const KeyOf& key) {
 template <class Kind>
 void SortRow(const void* x, void* out, void* room, int64_t n) {
   using Bits = typename Kind::Bits;
+  const Bits* const from = static_cast<const Bits*>(x);
   Bits* const y = static_cast<Bits*>(out);
-  if (x != out) std::memcpy(y, x, n * sizeof(Bits));
-  const Bits* found = SortItems<Bits>(y, static_cast<Bits*>(room), n, Kind::Key);
+  Bits* const other = static_cast<Bits*>(room);
+  if constexpr (Kind::kIsFloat) {  // keys in place of elements, which need not be made each time
+    bool plain = true;
+    for (int64_t i = 0; i < n; ++i) plain &= Kind::IsPlain(from[i]);
+    if (plain) {
+      for (int64_t i = 0; i < n; ++i) y[i] = Kind::Encode(from[i]);
+      const Bits* found = SortItems<Bits>(y, other, n, [](Bits key) { return key; });
+      for (int64_t i = 0; i < n; ++i) y[i] = Kind::Decode(found[i]);
+      return;
+    }
+  }
+  if (from != y) std::memcpy(y, from, n * sizeof(Bits));
+  const Bits* found = SortItems<Bits>(y, other, n, Kind::Key);
   if (found != y) std::memcpy(y, found, n * sizeof(Bits));
 }
 

@@ -18,6 +18,7 @@ from weft.numpy.indexing import PLAIN, broadcast_last, getitem_with
 from weft.numpy.manipulation import as_arrays
 from weft.numpy.promotion import as_array, axis_of, check_vector, promote_operands
 from weft.primitives import elementwise as ops
+from weft.primitives.dynamic_slicing import index_dtype
 from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
 from weft.util import check_option
@@ -89,8 +90,7 @@ def argsort(
     refuse_kind("argsort", kind, order)
     x, axis = flatten_or_check("argsort", a, axis)
     kept = dtypes.default_int() if dtype is None else dtypes.check_user_dtype(dtype, "argsort")
-    wide = x.shape[axis] > np.iinfo(np.int32).max
-    places = lax.broadcasted_iota(np.int64 if wide else np.int32, x.shape, axis)
+    places = lax.broadcasted_iota(index_dtype(INT32, x.shape[axis]), x.shape, axis)
     if descending:  # of the reversed array, so that reversing back keeps equal elements in order
         x, places = lax.rev(x, (axis,)), lax.rev(places, (axis,))
     _, out = lax.sort((x, places), axis, is_stable=stable, num_keys=1)
@@ -240,7 +240,7 @@ def search_by_halving(a: Any, v: Any, side: str) -> Any:
     """`searchsorted` by halving the range: the count of elements before v, from its highest bit."""
     x, y = promote_operands("searchsorted", a, v, shaped=False)
     n = a.size
-    dtype = np.dtype(np.int64 if n > np.iinfo(np.int32).max else np.int32)
+    dtype = index_dtype(INT32, n)
     count = lax.full(v.shape, 0, dtype)
     dims = lax.GatherDimensionNumbers((), (0,), (0,))
     for bit in reversed(range(n.bit_length())):

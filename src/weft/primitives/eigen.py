@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.jaxpr import Eqn
 from weft.errors import MissingRule, ShapeError
 from weft.primitives import elementwise, families, layout
 from weft.primitives.expr import Expr
@@ -100,30 +101,35 @@ class Eigh(MatrixPrimitive):
 
     Shapes: x (..., n, n), V (..., n, k), w (..., k): k = n, or the eigenvalues `subset_by_index`
     [start, stop) only. Reads the `lower` triangle of x, or the upper one. NaN where it does not
-    converge. Derivatives are those in the space of Hermitian matrices; those of eigenvectors of
-    equal eigenvalues are inf or NaN. Source: LAPACK syevd; derivative: Giles (2008), section 3.1.
+    converge. Where V is not used, `dce` leaves it out of the results, by `compute_vectors` False.
+    Derivatives are those in the space of Hermitian matrices; those of eigenvectors of equal
+    eigenvalues are inf or NaN. Source: LAPACK syevd; derivative: Giles (2008), section 3.1.
     """
 
     name = "eigh"
     multiple_results = True
 
-    def abstract_eval(self, x, *, subset_by_index, **params):
+    def abstract_eval(self, x, *, subset_by_index, compute_vectors=True, **params):
         check_matrix(self.name, x, square=True)
         n = subset_size(self.name, subset_by_index, x.shape[-1])
-        vectors = type_like(x, (*x.shape[:-1], n))
-        return [vectors, type_like(x, (*x.shape[:-2], n), dtypes.real_dtype(x.dtype))]
+        values = type_like(x, (*x.shape[:-2], n), dtypes.real_dtype(x.dtype))
+        return [*[type_like(x, (*x.shape[:-1], n))] * compute_vectors, values]
 
-    def write(self, hlo, outs, x, *, lower, subset_by_index, **params):
+    def write(self, hlo, outs, x, *, lower, subset_by_index, compute_vectors=True, **params):
         batch, n = x.aval.shape[:-2], x.aval.shape[-1]
         values = ShapedArray((*batch, n), dtypes.real_dtype(x.aval.dtype))
-        uplo = char_option("L" if lower else "U")
-        outs = call_routine(
-            hlo, "syevd", [x], [x.aval, values], {0: 0}, mode=char_option("V"), uplo=uplo
-        )
+        options = {
+            "mode": char_option("V" if compute_vectors else "N"),
+            "uplo": char_option("L" if lower else "U"),
+        }
+        made = call_routine(hlo, "syevd", [x], [x.aval, values], {0: 0}, **options)
         start, stop = subset_by_index or (0, n)
-        return [Expr(hlo, y).slice_axis(start, stop).value for y in outs]
+        return [Expr(hlo, y).slice_axis(start, stop).value for y in made[-len(outs) :]]
 
-    def jvp(self, primals, tangents, *, subset_by_index, **params):
+    def dce(self, eqn, live):
+        return eqn if live[0] else leave_out(eqn, live, compute_vectors=False)
+
+    def jvp(self, primals, tangents, *, subset_by_index, compute_vectors=True, **params):
         """With M = V^H dx V: dw = diag(M), dV = V (M / (w[j] - w[i])), 0 on the diagonal."""
         (x,), (t,) = primals, tangents
         v, w = self.apply(x, subset_by_index=None, **params)
@@ -135,10 +141,18 @@ class Eigh(MatrixPrimitive):
         )
         dv = product(v, elementwise.div(inner, layout.convert(gap, typeof(inner).dtype)))
         dw = elementwise.real(dw) if dtypes.is_complex(typeof(dw).dtype) else dw
-        if subset_by_index is None:
-            return [v, w], [dv, dw]
-        v, w, dv, dw = (slice_in_dim(y, *subset_by_index, axis=-1) for y in (v, w, dv, dw))
-        return [v, w], [dv, dw]
+        outs, dots = [v, w], [dv, dw]
+        if subset_by_index is not None:
+            outs, dots = (
+                [slice_in_dim(y, *subset_by_index, axis=-1) for y in ys] for ys in (outs, dots)
+            )
+        return (outs, dots) if compute_vectors else (outs[1:], dots[1:])
+
+
+def leave_out(eqn: Eqn, live: Sequence[bool], **params: Any) -> Eqn:
+    """The equation with other parameters, by which it has its live results alone."""
+    outvars = [v for v, used in zip(eqn.outvars, live, strict=True) if used]
+    return eqn.replace(outvars=outvars, params={**eqn.params, **params})
 
 
 def subset_size(op: str, subset: Any, n: int) -> int:
@@ -270,6 +284,12 @@ class Eig(MatrixPrimitive):
         if real_x:
             w = hlo.op("stablehlo.complex", w, [values])
         return [*w, *[left] * compute_left_eigenvectors, *[right] * compute_right_eigenvectors]
+
+    def dce(self, eqn, live):
+        names = [f"compute_{side}_eigenvectors" for side in ("left", "right")]
+        names = [name for name in names if eqn.params[name]]
+        kept = dict(zip(names, live[1:], strict=True))
+        return eqn if all(live[1:]) else leave_out(eqn, [True, *live[1:]], **kept)
 
     def jvp(self, primals, tangents, *, enable_eigvec_derivs, **params):
         (x,), (t,) = primals, tangents
@@ -417,6 +437,9 @@ class Schur(MatrixPrimitive):
         ys = call_routine(hlo, "gees", [x], results, {0: 0}, mode=mode, sort=char_option("N"))
         return ys[: len(outs)]
 
+    def dce(self, eqn, live):
+        return eqn if live[-1] else leave_out(eqn, live, compute_schur_vectors=False)
+
 
 schur_p = Schur()
 
@@ -486,6 +509,10 @@ class Svd(MatrixPrimitive):
         )
         found = found[: len(outs)]
         return found if subset_by_index is None else lower_subset(hlo, found, *subset_by_index)
+
+    def dce(self, eqn, live):
+        lean = len(live) == 1 or any(live[1:])
+        return eqn if lean else leave_out(eqn, live, compute_uv=False)
 
     def jvp(self, primals, tangents, *, full_matrices, compute_uv, subset_by_index, algorithm):
         (x,), (t,) = primals, tangents

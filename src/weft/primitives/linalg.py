@@ -24,7 +24,7 @@ from weft.primitives.matrices import swap
 from weft.primitives.slicing import pad
 from weft.primitives.small import is_small, write_cholesky, write_triangular
 from weft.xla.hlo import bool_text
-from weft.xla.lapack import LETTERS, call_lapack, char_option, kernel_name
+from weft.xla.lapack import LETTERS, call_lapack, char_option
 from weft.xla.typing import Array, ArrayLike
 
 # --- cholesky -------------------------------------------------------------------------------
@@ -403,10 +403,9 @@ class TridiagonalSolve(matrices.MatrixPrimitive):
             name = "tridiagonal_solve_perturbed_ffi"
             return call_lapack(hlo, name, [dl, d, du, b], [out], rank)
         info = ShapedArray(out.shape[:-2], np.int32)
-        name = kernel_name("gtsv", out.dtype)
         avals = [dl.aval, d.aval, du.aval, out, info]
         aliases = {i: i for i in range(4)}
-        *_, x, failed = call_lapack(hlo, name, [dl, d, du, b], avals, rank, aliases)
+        *_, x, failed = call_lapack(hlo, "gtsv", [dl, d, du, b], avals, rank, aliases)
         return matrices.lower_or_nan(hlo, failed, [x])
 
     def jvp(self, primals, tangents, **params):

@@ -21,7 +21,7 @@ from weft.primitives.elementwise import add, complex, conj, div, eq, ge, imag, m
 from weft.primitives.expr import Expr, count_along
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from weft.primitives.slicing import slice_in_dim
-from weft.xla.lapack import LETTERS, call_lapack, kernel_name
+from weft.xla.lapack import LETTERS, call_lapack
 
 # --- the family -----------------------------------------------------------------------------
 
@@ -257,9 +257,8 @@ def call_kernel(
     hlo: Any, routine: str, operands: Sequence[Any], outs: Any, aliases: Any = None, **options: Any
 ) -> list:
     """Write the call of a routine of LAPACK on matrices, for their dtype; without a check."""
-    x = operands[0].aval
-    name = kernel_name(routine, x.dtype)
-    return call_lapack(hlo, name, operands, outs, x.ndim - 2, aliases, **options)
+    batch = operands[0].aval.ndim - 2
+    return call_lapack(hlo, routine, operands, outs, batch, aliases, **options)
 
 
 NAN = {"f": float("nan"), "c": np.complex128(np.nan + 1j * np.nan)}

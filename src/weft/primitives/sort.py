@@ -20,7 +20,7 @@ from weft.primitives.elementwise import neg
 from weft.primitives.expr import Expr, count_along
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from weft.primitives.layout import batched_at_front, broadcasted_iota, expand_dims
-from weft.util import is_below
+from weft.util import is_below, name_function
 from weft.xla.hlo import bool_text, i64s
 from weft.xla.native import call_native, has_kernels
 from weft.xla.typing import Array, ArrayLike
@@ -301,11 +301,8 @@ def define_approximate(name: str, extremum: str, negate: bool) -> Callable[..., 
         value, place = top_k(neg(operand) if negate else operand, k, axis=reduction_dimension)
         return neg(value) if negate else value, place
 
-    fun.__name__ = fun.__qualname__ = name
-    fun.__doc__ = (
-        f"The k {extremum} floats along an axis and their indices: exact here, so recall is 1."
-    )
-    return fun
+    doc = f"The k {extremum} floats along an axis and their indices: exact here, so recall is 1."
+    return name_function(fun, name, doc)
 
 
 approx_max_k = define_approximate("approx_max_k", "largest", False)

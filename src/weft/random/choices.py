@@ -99,21 +99,39 @@ def randint(
 
 
 def shuffle_lines(key: Words, x: Any, axis: int) -> Any:
-    """The elements along an axis in random order, each line in its own.
-
-    They are sorted by random words, in as many rounds as make equal words unlikely to matter.
-    """
+    """The elements along an axis in random order, each line in its own: sorted by random words."""
     shape = typeof(x).shape
-    size = max(1, math.prod(shape))
-    for _ in range(math.ceil(3 * math.log(size) / math.log(2**32 - 1))):
-        key, other = split_pair(key)
-        _, x = sort((draw_bits(other, shape, 32), x), axis)
+    for words in draw_rounds(key, shape):
+        _, x = sort((words, x), axis)
     return x
 
 
+def draw_rounds(key: Words, shape: tuple[int, ...]) -> list:
+    """Random words for as many rounds of sorting as make equal words unlikely to matter."""
+    size, rounds = max(1, math.prod(shape)), []
+    for _ in range(math.ceil(3 * math.log(size) / math.log(2**32 - 1))):
+        key, other = split_pair(key)
+        rounds.append(draw_bits(other, shape, 32))
+    return rounds
+
+
 def draw_order(key: Words, count: int) -> Any:
-    """0, 1, ..., count - 1 in random order."""
-    return shuffle_lines(key, iota(dtypes.default_int(), count), 0)
+    """0, 1, ..., count - 1 in random order.
+
+    As `shuffle_lines` orders them; but no round waits for another, so all are sorted side by side.
+    """
+    dtype = dtypes.default_int()
+    narrow = np.dtype(np.int32) if count <= 2**31 else dtype
+    rounds = draw_rounds(key, (count,))
+    numbers = iota(narrow, count)
+    if not rounds:
+        return convert(numbers, dtype)
+    places = jnp.broadcast_to(numbers, (len(rounds), count))
+    _, places = sort((jnp.stack(rounds), places), 1)
+    order = places[0]
+    for i in range(1, len(rounds)):
+        order = jnp.take(order, places[i], unique_indices=True, mode="clip")
+    return convert(order, dtype)
 
 
 @fused(static=("count", "axis", "independent"), name="permutation")

@@ -7,7 +7,6 @@ The primitives choose the routines, and say what happens where one fails.
 from __future__ import annotations
 
 import functools
-import re
 import threading
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -46,7 +45,9 @@ def register_once() -> None:
 
 
 def kernel_name(routine: str, dtype: np.dtype) -> str:
-    """The kernel of a routine, called by its real name, for a dtype."""
+    """The kernel of a routine, called by its real name, for a dtype; one that is no routine's."""
+    if routine.endswith("_ffi"):
+        return routine
     if dtype.kind == "c":
         routine = _COMPLEX_NAMES.get(routine, routine)
     return f"lapack_{LETTERS[dtype.name]}{routine}_ffi"
@@ -72,21 +73,22 @@ class KernelCall(NamedTuple):
 
 def call_lapack(
     hlo: Builder,
-    name: str,
+    routine: str,
     operands: Sequence[Value],
     out_avals: Sequence[ShapedArray],
     batch: int,
     aliases: dict[int, int] | None = None,
     **options: str,
 ) -> list[Value]:
-    """Call the kernel `name`; the other arguments are those of KernelCall, and LAPACK's options.
+    """Call a routine; the other arguments are those of KernelCall, and LAPACK's options.
 
     Matrices are passed column by column; as arrays are stored row by row, the transpose of a matrix
     costs nothing to pass.
     """
     call = KernelCall(hlo, operands, out_avals, batch, aliases or {})
     if hlo.platform in GPUS:
-        return call_solver(call, name, options)
+        return call_solver(call, routine, options)
+    name = kernel_name(routine, operands[0].aval.dtype)
     if hlo.platform != "cpu":
         raise NotImplementedError(
             f"{name}: is computed on CPU and GPUs alone; got platform {hlo.platform}."
@@ -100,15 +102,19 @@ def call_kernel(
 ) -> list[Value]:
     """Write the call of a kernel that takes matrices column by column, or row by row."""
 
-    def layouts(avals: Sequence[ShapedArray]) -> list[list[int]]:
-        return [axes_in_memory(a.ndim, a.ndim if by_rows else call.batch) for a in avals]
+    def order(a: ShapedArray) -> list[int]:
+        """The axes in memory, the fastest first."""
+        axes = [*reversed(range(a.ndim))]
+        if a.ndim == call.batch + 2 and not by_rows:
+            axes[:2] = axes[1::-1]
+        return axes
 
     return write_kernel_call(
         call.hlo,
         name,
         call.operands,
         call.out_avals,
-        (layouts([v.aval for v in call.operands]), layouts(call.out_avals)),
+        ([order(v.aval) for v in call.operands], [*map(order, call.out_avals)]),
         call.aliases,
         "{" + ", ".join(f"{k} = {v}" for k, v in options.items()) + "}",
     )
@@ -132,20 +138,11 @@ _SOLVERS = {
     "gtsv": "cusparse_gtsv2_ffi",
     "tridiagonal_solve_perturbed_ffi": "cu_tridiagonal_solve_perturbed",
 }
-_REAL_NAMES = {other: name for name, other in _COMPLEX_NAMES.items()}
 
 
-def routine_of(name: str) -> str:
-    """The routine that a kernel for CPU computes, by its real name."""
-    match = re.fullmatch(r"lapack_[sdcz](\w+)_ffi", name)
-    routine = match[1] if match else name
-    return _REAL_NAMES.get(routine, routine)
-
-
-def call_solver(call: KernelCall, name: str, options: dict[str, str]) -> list[Value]:
+def call_solver(call: KernelCall, routine: str, options: dict[str, str]) -> list[Value]:
     """As `call_lapack`, on a GPU, whose kernels are the same but for their names and options."""
     hlo, operands, out_avals, *_ = call
-    routine = routine_of(name)
     if routine not in _SOLVERS:
         raise NotImplementedError(
             f"{routine}: has no kernel on a GPU; got platform {hlo.platform}. Hint: "
@@ -188,11 +185,3 @@ def call_gesvd(call: KernelCall, solver: str, mode: str) -> list[Value]:
     call = call._replace(out_avals=[x, s, first, second, info], aliases={0: 0})
     outs = call_kernel(call, solver, options, by_rows=wide)
     return [outs[0], outs[1], outs[3], outs[2], outs[4]] if wide else outs
-
-
-def axes_in_memory(rank: int, batch: int) -> list[int]:
-    """The order of axes in memory, the fastest first."""
-    axes = list(reversed(range(rank)))
-    if rank == batch + 2:
-        axes[:2] = axes[1::-1]
-    return axes

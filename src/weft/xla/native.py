@@ -29,6 +29,7 @@ HANDLERS = (
     "weft_csr_dot",
     "weft_cumulative",
     "weft_extremum",
+    "weft_lu",
     "weft_sort",
 )
 
