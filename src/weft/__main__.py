@@ -10,7 +10,6 @@ import sys
 import types
 
 from weft.compat import install
-from weft.explain.script import explain_program
 
 USAGE = "usage: python -m weft [--explain] (script.py | -m module | -c code) [args]"
 
@@ -37,6 +36,8 @@ def run_program(args: list[str]) -> None:
 if __name__ == "__main__":
     arguments = sys.argv[1:]
     if arguments[:1] == ["--explain"] and arguments[1:]:
+        from weft.explain.script import explain_program  # other programs do without it
+
         explain_program(lambda: run_program(arguments[1:]), " ".join(arguments[1:]))
     else:
         run_program([] if arguments == ["--explain"] else arguments)

@@ -40,11 +40,12 @@ from jax import core, grad, lax, random
 from jax.experimental import colocated_python, pjit, shard_map
 from jax.scipy.stats import norm
 from jax._src import dtypes, tree_util
+from jax._src.numpy.util import promote_dtypes_complex
 assert jnp is jax.numpy is sys.modules["jax.numpy"] is weft.numpy and jax.Array is weft.Array
 assert weft.numpy.__spec__.name == weft.numpy.__name__ == "weft.numpy"
 assert grad is weft.grad and jax.jit is weft.jit and norm is weft.scipy.stats.norm
 assert core is weft.core and core.DropVar is jex.core.DropVar is weft.extend.core.DropVar
-assert not jax.lib.xla_bridge._backends
+assert not jax.lib.xla_bridge._backends and "weft.explain.script" not in sys.modules
 assert jax.lib.xla_bridge.get_backend().platform == jax.default_backend()
 assert dtypes.float0 is jax.dtypes.float0
 assert f"{jax.typeof(jnp.ones(2))} {jax.typeof(1.0)}" == "float32[2] ~float32[]"
@@ -62,6 +63,7 @@ from jax import nonsense
 import jax.nonsense
 from jax.numpy import asmatrix
 jax.tree_map
+jax.util
 jax.experimental.enable_x64
 import jax.experimental.maps
 from jax._src import nonsense
@@ -73,7 +75,9 @@ colocated_python.colocated_python(abs)
     except Exception as error:
         print(f"{type(error).__name__}: {error}")
 class Spec(pltpu.PrefetchScalarGridSpec): pass
-assert not hasattr(jax, "nonsense") and not isinstance(1, pltpu.PrefetchScalarGridSpec)
+assert not hasattr(jax, "nonsense") and not hasattr(jax, "util") and not hasattr(jax, "pytrees")
+(z,) = promote_dtypes_complex(jnp.arange(2))
+assert z.dtype == "complex64" and not isinstance(1, pltpu.PrefetchScalarGridSpec)
 """
 
 SAYS = """
@@ -82,6 +86,7 @@ ImportError: jax.nonsense: must be a name that weft has; got one that it has not
 ModuleNotFoundError: jax.nonsense: must be a name that weft has
 ImportError: jax.numpy.asmatrix: must be a name that weft has; got one that it has not. Hint: use t
 AttributeError: jax.tree_map: is no longer part of JAX. Hint: use jax.tree.map.
+AttributeError: jax.util: is no longer part of JAX.
 AttributeError: jax.experimental.enable_x64: is no longer part of JAX. Hint: use jax.enable_x64.
 ModuleNotFoundError: jax.experimental.maps: is no longer part of JAX. Hint: use jax.shard_map.
 ImportError: jax._src.nonsense: is private to JAX. Hint: use the public name.

@@ -16,6 +16,7 @@ import sys
 from typing import Any
 
 from weft.compat.finder import Finder
+from weft.compat.traces import install_traces
 from weft.core.aval import ShapedArray
 from weft.options import config
 from weft.util import list_public
@@ -45,6 +46,7 @@ def install() -> None:
     config.update("check_bounds", False)
     config.update("wrap_callback_errors", True)
     ShapedArray.__str__ = show_type  # type: ignore[method-assign]
+    install_traces()
 
 
 def show_type(aval: ShapedArray) -> str:

@@ -123,8 +123,11 @@ def make_getattr(module: ModuleType, name: str, homes: list[str]) -> Callable[[s
                     found = own(attribute)
             except AttributeError as error:
                 text = text or str(error)
-            if isinstance(found, ModuleType) and find_homes(full):
-                return importlib.import_module(full)
+            if isinstance(found, ModuleType):
+                if find_homes(full):
+                    return importlib.import_module(full)
+                if found.__name__ == full.replace("jax", "weft", 1):
+                    found = None  # weft's own, which JAX has not: programs ask hasattr(jax, "api")
             if found is not None:
                 vars(module)[attribute] = found
                 return found

@@ -43,6 +43,7 @@ VIEWS = {
     "jax._src.mesh": "weft.sharding",
     "jax._src.numpy": "weft.numpy",
     "jax._src.numpy.lax_numpy": "weft.numpy",
+    "jax._src.numpy.util": "weft.compat.private",
     "jax._src.pjit": "weft.experimental.pjit weft.extend.core.primitives",
     "jax._src.prng": "weft.extend.random weft.random",
     "jax._src.random": "weft.random",

@@ -2,7 +2,7 @@
 
 Each is here for a library: chex (fake devices), equinox and quax (tokens, literals), flax (extended
 dtypes, the registry of pytrees), lineax (stop_gradient_p), orbax (the process's place among
-several), TensorFlow Probability (classes that are arrays).
+several), s2fft (complex operands), TensorFlow Probability (classes that are arrays).
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from weft.core.trace import current
 from weft.dtypes import complex_dtype as to_complex_dtype
 from weft.lax import stop_gradient_p
 from weft.mesh.client import _process_group
+from weft.numpy import asarray, result_type
 from weft.pytrees import is_tree_node, prefix_error, structure
 from weft.util import list_public
 
 __all__ = [
-    "AbstractRef", "DebugInfo", "TypedNdArray", "global_state", "stop_gradient_p",
-    "to_complex_dtype", "trace_state_clean", "wait_for_tokens",
+    "AbstractRef", "DebugInfo", "TypedNdArray", "global_state", "promote_dtypes_complex",
+    "stop_gradient_p", "to_complex_dtype", "trace_state_clean", "wait_for_tokens",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
@@ -109,6 +110,11 @@ class _State:
 
 
 global_state = _State()
+
+
+def promote_dtypes_complex(*args: Any) -> list:
+    """The arguments as arrays of the complex dtype that they promote to."""
+    return [asarray(x, result_type(*args, 0j)) for x in args]
 
 
 def trace_state_clean() -> bool:
