@@ -127,7 +127,7 @@ def test_complex_derivatives():
     loss = lambda f: lambda b: jnp.sum(jnp.abs(f(a, b)) ** 2)
     for solver in (cg, bicgstab, gmres):
         mine = lambda a, b, solver=solver: solver(a, b, **TIGHT)[0]
-        close(grad(loss(mine))(b), grad(loss(exact))(b), 1e-4)
+        close(jit(grad(loss(mine)))(b), jit(grad(loss(exact)))(b), 1e-4)
 
 
 def test_dtypes():

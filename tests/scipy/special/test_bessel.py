@@ -18,6 +18,12 @@ def test_bessel_functions_are_stacked():
         np.testing.assert_allclose(slopes[v], reference.jvp(v, z.astype(float)), 1e-5, 1e-6)
 
 
+def test_many_steps_of_the_recurrence_take_time_in_proportion():
+    z = np.linspace(0.1, 60, 50)
+    got = special.bessel_jn(z, v=1, n_iter=300)  # two terms from two: written out, 2**150 of them
+    np.testing.assert_allclose(got[1], reference.jv(1, z), 1e-4, 1e-5)
+
+
 @pytest.mark.parametrize(("how", "error", "text"), [
     (dict(v=1.5), TypeError, "v and n_iter must be integers; got 1.5, 50"),
     (dict(v=1, n_iter="9"), TypeError, "v and n_iter must be integers; got 1, '9'"),

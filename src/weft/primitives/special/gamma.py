@@ -12,7 +12,7 @@ from typing import Any
 
 from weft.primitives.expr import Expr
 from weft.primitives.special import tables
-from weft.primitives.special.error import erfcx
+from weft.primitives.special.error import erfcx, normal_cdf
 from weft.primitives.special.formula import (
     Pair,
     choose,
@@ -229,7 +229,19 @@ def inverse_beta_parts(a: Expr, b: Expr) -> tuple[Pair, Pair]:
     """(e, d) with gamma(a + b) / (gamma(a) gamma(b)) = exp(e) d, for positive a and b."""
     (ea, da), (eb, db) = gamma_parts(a), gamma_parts(b)
     en, dn = gamma_parts(to_pair(a) + b)
-    return (en - ea) - eb, da * db / dn
+    # Stirling's series of gamma(a + b) / gamma(b) for a vast b, where en - eb would cancel
+    small, large = where(a < b, a, b), where(a < b, b, a)
+    r = where(is_vast(a, b), small / large, 0.0)
+    rest = small * r * polynomial(r, (-1 / 2, 1 / 3, -1 / 4, 1 / 5)) - r / 2
+    vast = log_pair(to_pair(small) + large) * small + rest - where(a < b, ea, eb)
+    exponent = where(is_vast(a, b), vast, (en - ea) - eb)
+    return exponent, where(is_vast(a, b), where(a < b, da, db), da * db / dn)
+
+
+def is_vast(a: Expr, b: Expr) -> Expr:
+    """Where one of two is so large that the rounding of the logarithm of its gamma shows."""
+    limit = 1e16 if a.eps < 1e-10 else 1e8
+    return ((a > limit) & (b < 0.01 * a)) | ((b > limit) & (a < 0.01 * b))
 
 
 # --- incomplete gamma -----------------------------------------------------------------------
@@ -242,20 +254,23 @@ def gamma_density(a: Expr, x: Expr) -> Expr:
 
 
 def temme_coefficients(rows: int, columns: int) -> list[list[float]]:
-    """d[k][n], of a**-k eta**n in Temme's expansion (Temme 1979; DLMF 8.12)."""
-    size = 2 * rows + columns + 2
-    alpha = [Fraction(0), Fraction(1)]
+    """d[k][n], of a**-k eta**n in Temme's expansion (Temme 1979; DLMF 8.12).
+
+    They cancel, so they are computed as whole multiples of 2**-192.
+    """
+    size, one = 2 * rows + columns + 2, 1 << 192
+    alpha = [0, one]
     for n in range(2, size + 1):
-        inner = sum((j * alpha[j] * alpha[n - j + 1] for j in range(2, n)), Fraction(0))
-        alpha.append((alpha[n - 1] - inner) / (n + 1))
-    first = [Fraction(-1, 3)] + [(n + 2) * alpha[n + 2] for n in range(1, size - 2)]
+        inner = sum(j * alpha[j] * alpha[n - j + 1] for j in range(2, n)) // one
+        alpha.append((alpha[n - 1] - inner) // (n + 1))
+    first = [-one // 3] + [(n + 2) * alpha[n + 2] for n in range(1, size - 2)]
     out, row = [first], first
     for k in range(1, rows):
-        stirling = math.prod(range(1, 2 * k + 2, 2)) * alpha[2 * k + 1]
-        row = [(-1) ** k * stirling * first[n] + (n + 2) * row[n + 2] for n in range(len(row) - 2)]
+        stirling = math.prod(range(1, 2 * k + 2, 2)) * alpha[2 * k + 1] * (-1) ** k
+        row = [stirling * first[n] // one + (n + 2) * row[n + 2] for n in range(len(row) - 2)]
         out.append(row)
     kept = [r[: max(columns - 2 * k, 4)] for k, r in enumerate(out)]
-    return [[float(v) for v in r] for r in kept]
+    return [[v / one for v in r] for r in kept]
 
 
 _TEMME = temme_coefficients(8, 20)
@@ -439,34 +454,36 @@ def avoid_zero(x: Expr) -> Expr:
     return where(equal(x, 0), float(x.finfo.tiny) ** 0.5, x)
 
 
-def beta_fraction(a: Expr, b: Expr, x: Expr) -> Expr:
-    """I(x; a, b) a beta(a, b) / (x**a (1-x)**b), by the modified algorithm of Lentz."""
-    d = 1 / avoid_zero(1 - (a + b) * x / (a + 1))
+def beta_fraction(a: Expr, b: Expr, x: Expr, y: Expr) -> Expr:
+    """I(x; a, b) beta(a, b) / (x**a y**b), y = 1 - x, by the modified algorithm of Lentz.
+
+    Of DiDonato and Morris 1992 (9), in which neither of x and y is taken of 1.
+    """
+    last = max(float(x.finfo.eps), x.eps / 8) / 2
+    mean = a * y - b * x + 1
+    start = avoid_zero(a / (a + 1) * mean)
 
     def step(m: Expr, c: Expr, d: Expr, h: Expr) -> list:
-        even = a + 2 * m
-        tops = (
-            m * (b - m) * x / ((even - 1) * even),
-            -((a + m) * (a + b + m) * x / (even * (even + 1))),
-        )
-        for top in tops:
-            d = 1 / avoid_zero(1 + top * d)
-            c = avoid_zero(1 + top / c)
-            h = h * (c * d)
-        return [abs(c * d - 1) > x.eps / 2, c, d, h]
+        odd = a + (2 * m - 1)
+        move = m * ((b - m) * x / odd)
+        top = (a + (m - 1)) * ((a + b + (m - 1)) * x / odd) * move
+        bottom = m + move + (a + m) / (odd + 2) * (mean + m * (y + 1))
+        d = 1 / avoid_zero(bottom + top * d)
+        c = avoid_zero(bottom + top / c)
+        return [abs(c * d - 1) > last, c, d, h * (c * d)]
 
-    return repeat(step, [x.like(1.0), d, d], equal(x, x))[2]
+    return 1 / repeat(step, [start, x.like(0.0), start], equal(x, x))[2]
 
 
-def beta_series(a: Expr, b: Expr, x: Expr, active: Expr) -> Expr:
-    """I(x; a, b) a beta(a, b) / x**a for b < 1, all of whose terms are positive (DLMF 8.17.8)."""
-
-    def step(n: Expr, c: Expr, s: Expr) -> list:
-        c = c * x * ((n - b) / n)
-        term = c * (a / (a + n))
-        return [term > s * ((1 - x) * (x.eps / 16)), c, s + term]
-
-    return repeat(step, [x.like(1.0), x.like(1.0)], active)[1]
+def normal_beta(a: Expr, b: Expr, x: Pair) -> Expr:
+    """I(x; a, b) of large a and b: as of a normal distribution, corrected once for its skewness."""
+    n = a + b
+    width = sqrt(n / a / b)  # over sqrt(n), that of the distribution
+    deviate = (x - to_pair(a) / (to_pair(a) + b)).value * n * width
+    v = where(abs(deviate) < 50, deviate, where(deviate < 0, -50.0, x.hi.like(50.0)))
+    skew = (b / n - a / n) * (width / 3)
+    z = v / (1 + skew * v)
+    return normal_cdf(z) + exp(-0.5 * z * z) * skew * (2 * math.pi) ** -0.5
 
 
 def incomplete_beta(a: Expr, b: Expr, x: Expr) -> Expr:
@@ -474,19 +491,25 @@ def incomplete_beta(a: Expr, b: Expr, x: Expr) -> Expr:
     good = is_proper(a, x) & (x < 1) & (b > 0) & (b < math.inf)
     sa, sb, sx = (where(good, v, other) for v, other in ((a, 1.0), (b, 1.0), (x, 0.5)))
     rest = 1 - to_pair(sx)
-    turned = sx > (sa + 1) / (sa + sb + 2)
+    # of a small b, 1 - part would cancel, and the fraction converges, though slowly, near x = 1
+    spare = x.finfo.eps < x.eps / 2
+    cancels = ((sb < 0.5) & (sx < (0.9 if spare else 0.995))) | ((sb < 0.05) & (sx < 0.995))
+    turned = (sx > (sa + 1) / (sa + sb + 2)) & ~cancels
     ca, cb = where(turned, sb, sa), where(turned, sa, sb)
     exponent, factor = inverse_beta_parts(sa, sb)
-    exponent = exponent + sa * log_pair(sx) + sb * log_pair(rest)
+    log_x, log_rest = log_pair(sx), log_pair(rest)
+    # a pair's logarithm near 0 has too few digits for what is multiplied by a vast b
+    log_rest = where(is_vast(sa, sb) & (sb > sa), to_pair(log1p(-sx)), log_rest)
+    exponent = exponent + sa * log_x + sb * log_rest
     density = exp_pair(exponent) * factor.value
-    part = density * beta_fraction(ca, cb, where(turned, rest.value, sx)) / ca
+    here, there = where(turned, rest.value, sx), where(turned, sx, rest.value)
+    part = density * beta_fraction(ca, cb, here, there)
     undecided = (equal(a, 0) & equal(b, 0)) | (equal(a, math.inf) & equal(b, math.inf))
     valid = (a >= 0) & (b >= 0) & (x >= 0) & (x <= 1) & ~undecided
-    small = good & turned & (sb < 0.5) & (sx < 0.995)  # where 1 - part would cancel
-    whole = density / exp_pair(sb * log_pair(rest)) * beta_series(sa, sb, sx, small) / sa
+    many = where(sa < sb, sa, sb) > (1e10 if x.eps < 1e-10 else 1e6)
     return choose(
         where(turned, 1 - part, part),
-        (small, whole),
+        (many, normal_beta(where(many, sa, 1.0), where(many, sb, 1.0), to_pair(sx))),
         (equal(a, 0) | equal(b, math.inf), 1.0),
         (equal(b, 0) | equal(a, math.inf), 0.0),
         (equal(x, 1), 1.0),

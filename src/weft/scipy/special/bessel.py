@@ -11,7 +11,7 @@ from weft.numpy.manipulation import stack
 from weft.primitives.expr import Expr
 from weft.primitives.special import bessel as bessel_formulas
 from weft.primitives.special import functions as special
-from weft.primitives.special.formula import choose, equal, exp, where
+from weft.primitives.special.formula import choose, equal, exp, repeat, where
 from weft.scipy.special.definitions import define_function, define_primitive, promote_floats
 from weft.xla.typing import Array, ArrayLike
 
@@ -41,19 +41,29 @@ i1e = define_function("i1e", lambda x: special.bessel_i1e(x), "exp(-|x|) i1(x)."
 
 
 def recur_down(z: Expr, *, v: int, n_iter: int) -> Expr:
-    """J_v(z) by Miller's backward recurrence from the order `n_iter`, rescaled as it grows."""
+    """J_v(z) by Miller's backward recurrence from the order `n_iter`, rescaled as it grows.
+
+    A loop, since XLA computes the two terms that a step takes anew for each of them.
+    """
     y = abs(z)
     safe = where(equal(y, 0), 1.0, y)
-    high, low, total, out = z.like(0.0), z.like(1e-30), z.like(0.0), z.like(0.0)
-    for n in range(max(n_iter, v + 2) // 2 * 2, 0, -1):  # low is of order n, then n - 1
-        high, low = low, low * (2 * n / safe) - high
-        if n - 1 == v:
-            out = low
-        if (n - 1) % 2 == 0:
-            total = total + low * (1.0 if n == 1 else 2.0)
-        large = abs(low) > 1e15
-        scale = where(large, 1e-15, z.like(1.0))
-        high, low, total, out = (value * scale for value in (high, low, total, out))
+    steps = max(n_iter, v + 2) // 2
+
+    def step(n: Expr, *state: Expr) -> list:
+        high, low, total, out = state
+        for i in range(2):  # low is of the order 2j, then 2j - 1, then 2j - 2
+            order = 2.0 * (steps + 1.0 - n) - i
+            high, low = low, low * (2.0 * order / safe) - high
+            if (v + 1 + i) % 2 == 0:
+                out = where(equal(order, v + 1), low, out)
+            if i:
+                total = total + low * where(equal(order, 1), 1.0, order.like(2.0))
+            scale = where(abs(low) > 1e15, 1e-15, z.like(1.0))
+            high, low, total, out = (value * scale for value in (high, low, total, out))
+        return [y > 0, high, low, total, out]
+
+    start = [z.like(0.0), z.like(1e-30), z.like(0.0), z.like(0.0)]
+    *_, total, out = repeat(step, start, y > 0, steps)
     value = choose(out / total, (equal(y, 0), 1.0 if v == 0 else 0.0))
     return where(z < 0, -value, value) if v % 2 else value
 
@@ -84,7 +94,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
         ) from None
     if v < 0:
         raise ValueError(f"bessel_jn: v must not be negative; got {v}.")
-    if max(v, n_iter) > 2**16:  # steps of a program each
+    if max(v, n_iter) > 2**16:  # steps of a loop, which cannot be interrupted
         raise ValueError(f"bessel_jn: v and n_iter must be at most 2**16; got {v}, {n_iter}.")
     (z,) = promote_floats("bessel_jn", z, strong=True)
     return stack([jn_p.apply(z, v=k, n_iter=n_iter)[0] for k in range(v + 1)])

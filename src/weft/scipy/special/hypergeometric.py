@@ -11,7 +11,7 @@ import math
 from weft.primitives.elementwise import no_derivative
 from weft.primitives.expr import Expr
 from weft.primitives.special.formula import choose, equal, exp, floor, log, repeat, where
-from weft.primitives.special.gamma import gamma_sign, is_whole, log_gamma, power
+from weft.primitives.special.gamma import avoid_zero, gamma_sign, is_whole, log_gamma, power
 from weft.scipy.special.definitions import define_pair, define_primitive
 
 
@@ -20,10 +20,10 @@ def kummer_series(a: Expr, b: Expr, x: Expr, active: Expr) -> tuple[Expr, Expr, 
     zero, one = x.like(0.0), x.like(1.0)
 
     def step(n: Expr, c: Expr, da: Expr, db: Expr, s: Expr, sa: Expr, sb: Expr) -> list:
-        r = x / ((b + (n - 1)) * n)
-        top = a + (n - 1)
+        top, bottom = a + (n - 1), avoid_zero(b + (n - 1))
+        r = x / (bottom * n)
         da = (da * top + c) * r
-        db = db * top * r - c * top * r / (b + (n - 1))
+        db = db * top * r - c * top * r / bottom
         c = c * top * r
         s, sa, sb = s + c, sa + da, sb + db
         sums = ((c, s), (da, sa), (db, sb))
@@ -38,8 +38,9 @@ def kummer_series(a: Expr, b: Expr, x: Expr, active: Expr) -> tuple[Expr, Expr, 
 
 def kummer(a: Expr, b: Expr, x: Expr, moved: str = "") -> Expr:
     """1F1(a; b; x), or its derivative in `moved`, a or b."""
-    pole = (b <= 0) & is_whole(b)
-    negative = (x < 0) & ~((a <= 0) & is_whole(a))
+    whole = (a <= 0) & is_whole(a)
+    pole = (b <= 0) & is_whole(b) & ~((whole & (b <= a)) if not moved else equal(b, math.nan))
+    negative = (x < 0) & ~whole
     sb = where(pole, 1.0, b)
     first, size = where(negative, sb - a, a), where(negative, -x, x)
     ends = (first <= 0) & is_whole(first)
@@ -77,7 +78,7 @@ def gauss_series(a: Expr, b: Expr, c: Expr, x: Expr, active: Expr) -> Expr:
 
     def step(n: Expr, term: Expr, total: Expr) -> list:
         k = n - 1
-        term = term * ((a + k) * (b + k) / ((c + k) * n)) * x
+        term = term * ((a + k) * (b + k) / (avoid_zero(c + k) * n)) * x
         total = total + term
         # what follows is a geometric series of ratio |x| at most, once n is large
         rest = where(abs(x) < 1, 1 - abs(x), 1.0)
@@ -102,8 +103,9 @@ def ratio_of_gammas(tops: tuple, bottoms: tuple) -> Expr:
 
 def gauss(a: Expr, b: Expr, c: Expr, x: Expr) -> Expr:
     """2F1(a, b; c; x) for x <= 1, by Pfaff's and Euler's transformations and that to 1 - x."""
-    finite = ((a <= 0) & is_whole(a)) | ((b <= 0) & is_whole(b))
-    pole = (c <= 0) & is_whole(c)
+    ends_a, ends_b = ((v <= 0) & is_whole(v) for v in (a, b))
+    finite = ends_a | ends_b
+    pole = (c <= 0) & is_whole(c) & ~((ends_a & (c <= a)) | (ends_b & (c <= b)))
     c = where(pole, 1.0, c)
     negative = (x < 0) & ~finite
     safe = where((x >= 1) & ~finite, 0.0, x)
@@ -157,6 +159,7 @@ hyp1f1_p, hyp1f1 = define_pair(
     ],
     """Kummer's function 1F1(a; b; x), the sum of (a)_n x**n / ((b)_n n!).
 
+    The sum ends where a is a whole number <= 0; for a whole b <= 0 it is inf unless it ends before.
     Differentiable in all three, once in a and b.
     """,
     strong=True,
@@ -168,6 +171,10 @@ hyp2f1_p, hyp2f1 = define_pair(
         *[no_derivative("hyp2f1", n) for n in "abc"],
         lambda t, y, a, b, c, x: t * (a * b / c) * hyp2f1_p.apply(a + 1, b + 1, c + 1, x)[0],
     ],
-    "Gauss's function 2F1(a, b; c; x), for x <= 1 or a polynomial. Differentiable in x.",
+    """Gauss's function 2F1(a, b; c; x), for x <= 1 or a polynomial. Differentiable in x.
+
+    The sum ends where a or b is a whole number <= 0 (DLMF 15.2.4); for a whole c <= 0 it is inf
+    unless it ends before, or at once (DLMF 15.2.5), where SciPy has for a = c (1 - x)**-b.
+    """,
     strong=True,
 )

@@ -13,6 +13,7 @@ from weft.numpy.fused import fused
 from weft.numpy.promotion import as_operand
 from weft.primitives import elementwise as ops
 from weft.primitives import transcendental
+from weft.primitives.reduction import reduce_max_p
 from weft.scipy.special.definitions import promote_floats
 from weft.xla.typing import Array, ArrayLike
 
@@ -24,10 +25,12 @@ def real_part(x: Any) -> Any:
     return ops.real(x) if dtypes.is_complex(x.dtype) else x
 
 
-def largest_real(x: Any, axis: Any) -> Any:
-    """The largest real part along `axis`, a constant."""
-    top = reductions.max(real_part(x), axis=axis, keepdims=True, initial=-INF)
-    return ops.stop_gradient_p.apply(top)[0]
+def largest_real(op: str, x: Any, axis: Any) -> Any:
+    """The largest real part along `axis`, a constant; with NaN there it may be any number."""
+    y = real_part(x)
+    axes = reductions.axes_of(op, axis, y.ndim)
+    top = reduce_max_p.apply(y, axes=axes, keeps_nan=False)[0] if axes else y
+    return ops.stop_gradient_p.apply(reductions.keep_axes(top, y.shape, axes, True))[0]
 
 
 @fused(static=("axis", "keepdims", "return_sign"))
@@ -57,7 +60,7 @@ def logsumexp(
     if where is not None:  # what is left out has no exponential to overflow
         x = where_(reductions.check_mask("logsumexp", where), x, -INF)
     # what weighs nothing does not decide the scale
-    top = largest_real(x if weight is None else where_(weight == 0, -INF, x), axis)
+    top = largest_real("logsumexp", x if weight is None else where_(weight == 0, -INF, x), axis)
     top = where_(ops.is_finite(top), top, 0)
     x = x - top.astype(x.dtype)
     if weight is None:
@@ -82,7 +85,7 @@ def logsumexp(
 def subtract_largest(op: str, x: Any, axis: Any) -> Any:
     """x less its maximum along `axis`."""
     (x,) = promote_floats(op, x, strong=True, takes_complex=True)
-    return x - largest_real(x, axis).astype(x.dtype)
+    return x - largest_real(op, x, axis).astype(x.dtype)
 
 
 @fused(static=("axis",))

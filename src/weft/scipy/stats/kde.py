@@ -155,6 +155,8 @@ class gaussian_kde:
 
     def integrate_kde(self, other: gaussian_kde) -> Any:
         """The integral of this density times another."""
+        if not isinstance(other, gaussian_kde):
+            raise TypeError(f"integrate_kde: needs a gaussian_kde; got {other!r}.")
         if other.d != self.d:
             raise ShapeError(
                 f"integrate_kde: densities must be of one dimension; got {self.d}, {other.d}."
