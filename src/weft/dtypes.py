@@ -174,7 +174,7 @@ def hlo_name(dtype: np.dtype) -> str:
 # From whatever names a dtype to the dtype in force.
 
 
-def _numpy_dtype(dtype: Any, where: str) -> Any:
+def find_dtype(dtype: Any, where: str) -> Any:
     """What `dtype` names, as it says (not canonical): a NumPy dtype or an extended one."""
     for candidate in (dtype, getattr(dtype, "dtype", None)):
         if isinstance(candidate, np.dtype) or is_extended(candidate):
@@ -205,7 +205,7 @@ def canonicalize(dtype: Any, where: str = "dtype") -> np.dtype:
 
 
 def _look_up(table: dict[Any, np.dtype], dtype: Any, where: str) -> np.dtype:
-    named = _numpy_dtype(dtype, where)
+    named = find_dtype(dtype, where)
     if named not in table and not is_extended(named):
         raise DtypeError(
             f"{where}: must be a bool, integer, float or complex dtype in native byte order; "
@@ -222,7 +222,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dty
     >>> canonicalize_dtype("int64")
     dtype('int32')
     """
-    named = _numpy_dtype(dtype, "canonicalize_dtype")
+    named = find_dtype(dtype, "canonicalize_dtype")
     if is_extended(named) and not allow_extended_dtype:
         raise DtypeError(
             f"canonicalize_dtype: must be a NumPy dtype; got {named}. "
@@ -242,7 +242,7 @@ def check_user_dtype(dtype: Any, where: str) -> np.dtype:
         raise error.with_traceback(None) from None
     if config.enable_x64 or dtype is None or isinstance(dtype, type) and dtype in _PYTHON_DTYPE:
         return canonical
-    asked = _numpy_dtype(dtype, where)
+    asked = find_dtype(dtype, where)
     if asked != canonical:
         warnings.warn(
             f"{where}: dtype {asked} needs enable_x64; used {canonical}. "
@@ -383,7 +383,7 @@ def tangent_dtype(dtype: Any) -> np.dtype:
 
 def itemsize_bits(dtype: Any) -> int:
     """Bits in one element, packed: 4 for int4, 8 for bool, 64 for complex64."""
-    named = _numpy_dtype(dtype, "itemsize_bits")
+    named = find_dtype(dtype, "itemsize_bits")
     if named not in _BITS:
         raise DtypeError(f"itemsize_bits: needs a numeric dtype; got {short_name(named)}.")
     return _BITS[named]
@@ -392,7 +392,7 @@ def itemsize_bits(dtype: Any) -> int:
 def _scalar_type(dtype: Any) -> type:
     if isinstance(dtype, type) and (dtype in _ABSTRACT or is_extended(dtype)):
         return dtype
-    return _numpy_dtype(dtype, "issubdtype").type
+    return find_dtype(dtype, "issubdtype").type
 
 
 def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
@@ -430,13 +430,13 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | str | tuple[Any, ...]) -> bool:
     >>> isdtype(np.int8, ("bool", "integral"))
     True
     """
-    dtype = _numpy_dtype(dtype, "isdtype")
+    dtype = find_dtype(dtype, "isdtype")
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     if isinstance(kind, str) and kind in _ARRAY_API_KINDS:
         return issubdtype(dtype, _ARRAY_API_KINDS[kind])
     try:
-        return bool(dtype == _numpy_dtype(kind, "isdtype"))
+        return bool(dtype == find_dtype(kind, "isdtype"))
     except DtypeError:
         names = ", ".join(map(repr, _ARRAY_API_KINDS))
         raise DtypeError(
@@ -587,11 +587,11 @@ def dtype_and_weak(x: Any, where: str = "dtype") -> Typed:
     if isinstance(x, np.dtype):
         return x, False
     if isinstance(x, type):
-        return _PYTHON_PAIR.get(x) or (_numpy_dtype(x, where), False)
+        return _PYTHON_PAIR.get(x) or (find_dtype(x, where), False)
     if is_python_scalar(x):  # a subclass, as an IntEnum
         base = next(t for t in type(x).__mro__ if t in _PYTHON_PAIR)
         return _PYTHON_PAIR[base]
-    return _numpy_dtype(x, where), False
+    return find_dtype(x, where), False
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:

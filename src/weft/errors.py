@@ -53,7 +53,7 @@ class ShardingTypeError(HidingError, TypeError, ValueError):
     """How operands lie over the explicit axes of a mesh does not fit, or leaves results open."""
 
 
-class DtypeError(HidingError, TypeError):
+class DtypeError(HidingError, TypeError, ValueError):
     """An operand's dtype is none the operation takes, or a value is of no type weft knows."""
 
 

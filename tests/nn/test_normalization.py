@@ -43,6 +43,22 @@ def test_softmax_of_odd_things():
     assert nn.softmax(X.astype(jnp.bfloat16)).dtype == jnp.bfloat16
 
 
+@pytest.mark.parametrize(
+    "fun", [nn.softmax, nn.log_softmax, lambda x: special.logsumexp(x, -1, keepdims=True)]
+)
+def test_nan_spoils_its_row_alone_where_rows_are_many(fun, rng):
+    x = rng.normal(size=(32, 300)).astype(np.float32)
+    x[3, 7] = x[5] = x[9, 299] = np.nan
+    x[7, 200:] = -np.inf
+    out = np.asarray(fun(jnp.array(x)))
+    assert np.isnan(out[[3, 5, 9]]).all()
+    rest = np.delete(np.arange(32), [3, 5, 9])
+    want = scipy.special.logsumexp(x.astype(np.float64)[rest], -1, keepdims=True)
+    if fun is nn.softmax or fun is nn.log_softmax:
+        want = x[rest] - want
+    np.testing.assert_allclose(out[rest], np.exp(want) if fun is nn.softmax else want, rtol=2e-5)
+
+
 def test_derivatives():
     with enable_x64():
         x = X.astype(np.float64)[:, :3]

@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pytest
 
+import weft
 import weft.numpy as jnp
 from tests.numpy import compare
 from tests.numpy.compare import BOOLS, FLOATS, INTS, OTHERS, SPECIAL
@@ -89,6 +90,17 @@ def test_shifts_and_bits():
 def test_round(decimals):
     agree("round", FLOATS * 10, decimals)
     assert jnp.round(jnp.ones(3, jnp.bfloat16), decimals).dtype == jnp.bfloat16
+
+
+def test_round_compiled_and_beyond_the_digits_there_are():
+    x = np.float32([1.25, -2.5, 0.0])
+    decimals = (-400, -38, -37, -2, 1, 37, 38, 300, 301, 400)
+    rows = weft.jit(lambda x: [jnp.round(x, n) for n in decimals])(x)
+    for n, row in zip(decimals, rows, strict=True):
+        want = np.round(x, n) if -30 < n < 30 else x if n > 0 else 0 * x
+        np.testing.assert_allclose(row, want, rtol=1e-6, err_msg=str(n))
+    with weft.enable_x64():
+        assert weft.jit(lambda x: jnp.round(x, 300))(1.25e-299) == 1.2e-299
 
 
 def test_round_as_python_does():

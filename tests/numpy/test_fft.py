@@ -168,3 +168,10 @@ def test_numbers_of_points_that_are_none():
             call()
     with pytest.raises(ShapeError, match=r"2\*\*63 bytes"):
         jnp.fft.fftfreq(10**19)
+
+
+def test_zeros_of_real_values_have_the_signs_of_numpy():
+    for x in ([1.0, 0, 0, 0], [-1.0, 0, 0, 0], [0.0] * 6, [1.0, 2, 3, 4]):
+        for fun, numpys in ((jnp.fft.fft, np.fft.fft), (jnp.fft.ifft, np.fft.ifft)):
+            got, want = np.asarray(fun(jnp.array(x))), numpys(x)
+            np.testing.assert_array_equal(np.signbit(got.imag), np.signbit(want.imag))

@@ -260,7 +260,7 @@ def test_choose():
     for mode in ("clip", "wrap"):
         got = jnp.choose(wild, [jnp.asarray(c) for c in choices], mode=mode)
         same(got, np.choose(np.asarray(wild), choices, mode=mode))
-    with pytest.raises(IndexError, match=r"indices must be in \[0, 2\)"):
+    with pytest.raises(ValueError, match=r"indices must be in \[0, 2\)"):  # as NumPy's
         jnp.choose(wild, [1, 2])
 
 
@@ -370,3 +370,54 @@ def test_what_ds_stands_for_and_refuses():
     ]:
         with pytest.raises((ValueError, IndexError), match=text):
             wrong()
+
+
+LONG = 2**31 + 10  # an axis whose places int32 does not hold
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x, i: x[i[0]],
+        lambda x, i: x[i],
+        lambda x, i: x[i, None],
+        lambda x, i: jnp.take(x, i, mode="wrap"),
+        lambda x, i: x.at[i[0]].set(1),
+        lambda x, i: x.at[i].add(1),
+        lambda x, i: weft.lax.dynamic_slice(x, (i[0],), (3,)),
+        lambda x, i: weft.lax.dynamic_slice(x, (LONG - 3,), (3,)),
+        lambda x, i: weft.lax.dynamic_update_slice(x, x[:3], (i[0],)),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint32"])
+def test_places_in_an_axis_of_more_than_int32_holds(fun, dtype):
+    x = weft.ShapeDtypeStruct((LONG,), np.int8)
+    eqns = weft.make_jaxpr(fun)(x, weft.ShapeDtypeStruct((2,), dtype)).eqns
+    using = next(e for e in eqns if e.primitive.name.startswith(("dynamic", "gather", "scatter")))
+    assert {v.aval.dtype for v in using.invars if v.aval.dtype.kind == "i"} == {
+        np.dtype(np.int8), np.dtype(np.int64),
+    }  # fmt: skip
+
+
+def test_all_places_in_an_array_with_such_an_axis_are_of_one_dtype():
+    i = weft.ShapeDtypeStruct((), np.int32)
+    for shape in ((LONG, 2), (2, LONG)):
+        x = weft.ShapeDtypeStruct(shape, np.int8)
+        for fun in (lambda x, i: x[i, i], lambda x, i: weft.lax.dynamic_slice(x, (i, i), (1, 1))):
+            eqns = weft.make_jaxpr(fun)(x, i).eqns
+            cut = next(e for e in eqns if e.primitive.name == "dynamic_slice")
+            assert [v.aval.dtype for v in cut.invars[1:]] == [np.int64] * 2
+
+
+@pytest.mark.slow  # 2 GB
+def test_values_in_an_axis_of_more_than_int32_holds():
+    x, i = jnp.zeros(LONG, jnp.int8).at[1].set(5).at[-3].set(7), jnp.array([1, -3])
+    assert x[LONG - 3] == 7 == x[-3]
+    same(x[i], np.array([5, 7], np.int8))
+    same(x.at[i].add(1)[i], np.array([6, 8], np.int8))
+    same(weft.lax.dynamic_slice(x, (LONG - 4,), (3,)), np.array([0, 7, 0], np.int8))
+    same(
+        weft.jit(lambda x, i: weft.lax.dynamic_slice(x, (i,), (3,)))(x, -4),
+        np.array([0, 7, 0], np.int8),
+    )
+    same(jnp.take(x, i, mode="wrap"), np.array([5, 7], np.int8))

@@ -121,11 +121,11 @@ def test_norms(dtype, keepdims):
         for ord in ORDERS["vector"]:
             for axis in (0, -1):
                 yield linalg.norm(x, ord, axis, keepdims)
-            if ord is not None:
-                yield linalg.vector_norm(x, axis=(0, 2), keepdims=keepdims, ord=ord)
+            yield linalg.vector_norm(x, axis=(0, 2), keepdims=keepdims, ord=ord)
         for ord in ORDERS["matrix"]:
             for axis in ((0, 1), (2, 0), (-1, -2)):
                 yield linalg.norm(x, ord, axis, keepdims)
+            yield linalg.matrix_norm(x, keepdims=keepdims, ord=ord)
         yield linalg.norm(x, keepdims=keepdims)
 
     found = weft.jit(lambda x: list(every(jnp.linalg, x)))(x)

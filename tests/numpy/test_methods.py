@@ -1,6 +1,7 @@
 """Operators, methods and properties: on arrays, on tracers, and against foreign operands."""
 
 import copy
+import enum
 import operator
 import pathlib
 
@@ -169,6 +170,32 @@ def test_operators_leave_it_to_a_tuple_that_knows():
         jnp.float32(2) + Scaled((1, 3))
 
 
+class Level(enum.IntEnum):
+    HIGH = 2
+
+
+class Length(float):
+    """A number with a unit."""
+
+
+def test_operators_take_subclasses_of_numbers_as_numbers():
+    x = np.arange(4, dtype=np.int32)
+    for fun, given, plain in (
+        (operator.gt, Level.HIGH, 2),
+        (operator.and_, Level.HIGH, 2),
+        (operator.add, Length(1.5), np.float32(1.5)),
+    ):
+        for side in (lambda f, a, b: f(a, b), lambda f, a, b: f(b, a)):
+            want = side(fun, x, plain)
+            for got in (
+                side(fun, jnp.array(x), given),
+                jit(lambda v: side(fun, v, given))(x),  # noqa: B023
+            ):
+                assert got.dtype == (np.float32 if fun is operator.add else want.dtype)
+                np.testing.assert_array_equal(got, want)
+    assert weft.typeof(jnp.asarray(Level.HIGH)).weak_type and weft.typeof(Level.HIGH).weak_type
+
+
 def test_types_say_that_they_lie_over_no_mesh():
     aval = weft.typeof(jnp.ones((2, 3)))
     assert aval.sharding.mesh.empty and len(aval.sharding.spec) == 2
@@ -209,3 +236,16 @@ def test_astype_copies_where_it_is_asked_to():
     x = jnp.ones(3)
     assert x.astype(x.dtype) is x
     assert x.astype(x.dtype, copy=True) is not x
+
+
+@pytest.mark.parametrize("use", [lambda f: f, jit])
+def test_asking_for_an_attribute_does_not_look_for_what_was_meant(monkeypatch, use):
+    looked = []
+    monkeypatch.setattr("weft.numpy.methods.suggest_name", lambda *args: looked.append(args) or "")
+
+    def probe(x):
+        assert not hasattr(x, "shap") and getattr(x, "shap", 7) == 7
+        return x
+
+    use(probe)(jnp.ones(3))
+    assert not looked

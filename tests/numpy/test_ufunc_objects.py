@@ -127,4 +127,5 @@ def test_errors():
 
 def test_what_is_a_universal_function():
     assert isinstance(jnp.add, jnp.ufunc) and isinstance(jnp.frompyfunc(max, 2, 1), jnp.ufunc)
-    assert not any(isinstance(x, jnp.ufunc) for x in (3, jnp.ufunc, jnp.sum, type(jnp.add)))
+    others = 3, jnp.ufunc, jnp.sum, type(jnp.add), weft.vmap(jnp.add), weft.custom_jvp(jnp.sin)
+    assert not any(isinstance(x, jnp.ufunc) for x in others)

@@ -1,5 +1,8 @@
 """Writing by index: every method of x.at[...] against NumPy's in-place forms."""
 
+import math
+import re
+
 import numpy as np
 import pytest
 
@@ -43,6 +46,9 @@ INDICES = [
     np.s_[:, HOST[0, :, 0] > 5],
     True,
     False,
+    ([0, 1],),
+    ((0, 1),),
+    ((),),
 ]
 
 
@@ -77,6 +83,13 @@ def test_every_method_at_every_kind_of_index(method, index, rng):
     if method in ("set", "add"):
         got = weft.vmap(lambda v: getattr(v.at[index], method)(values))(jnp.stack([x, x]))
         close(got[1], want)
+
+
+def test_a_sequence_in_a_tuple_is_an_array_of_places():
+    x = jnp.asarray(HOST)
+    for index in (([0, 1],), ((0, 1),), ((),)):
+        close(x.at[index].set(2.5), updated("set", index, 2.5))
+        close(weft.jit(lambda x, i=index: x.at[i].add(1))(x), updated("add", index, 1))
 
 
 def test_short_names_and_values():
@@ -129,6 +142,34 @@ def test_traced_masks():
         weft.jit(lambda v: v.at[v > 1].set(jnp.arange(2.0)))(x)
     grad = weft.grad(lambda v: v.at[v > 0].apply(jnp.log).sum())(x)
     np.testing.assert_allclose(grad, [1, 1, 1 / 2, 1 / 3], rtol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["set", "add", "divide"])
+def test_values_where_a_traced_mask_holds(method):
+    """Of every shape that is the same at all places, or told what it should be."""
+    xs = np.arange(1, 7, dtype=np.float32).reshape(2, 3), np.ones((2, 1), np.float32)
+    masks = [x[:, 0] > n for x in xs for n in (0, 9)] + [x > 2 for x in xs]
+    cases = [(x, m) for x in xs for m in masks if x.shape[: m.ndim] == m.shape]
+    run = lambda x, m, v: getattr(x.at[m], method)(v)
+    for shape in [(), (1,), (2,), (3,), (1, 1), (1, 2), (1, 3)]:
+        v = np.arange(2, 2 + math.prod(shape), dtype=np.float32).reshape(shape)
+        fit = []
+        for x, m in cases:
+            rest = x.shape[m.ndim :]
+            if v.ndim > len(rest) + 1 or (v.ndim > len(rest) and shape[0] != 1):
+                continue  # an element for each place
+            try:
+                np.broadcast_to(v[0] if v.ndim > len(rest) else v, rest)
+                fit.append((x, m))
+            except ValueError:
+                told = f"{method}: values must broadcast to the shape of x[...], {rest}; got f32["
+                with pytest.raises(ShapeError, match=re.escape(told)):
+                    weft.eval_shape(run, x, m, v)
+        outs = weft.jit(lambda fit, v: [run(x, m, v) for x, m in fit])(fit, v)
+        for (x, m), got in zip(fit, outs, strict=True):
+            want = x.copy()
+            METHODS[method](want, m, v)
+            close(np.asarray(got), want)
 
 
 @pytest.mark.parametrize("index", [np.s_[1:3], np.s_[::2], np.s_[3:1:-1], PAIR], ids=str)

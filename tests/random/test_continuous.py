@@ -44,6 +44,20 @@ def test_bits_are_those_of_jax(setting):
     check_bits(setting, f"{drawn} bernoulli rademacher lognormal maxwell", one_in=8)
 
 
+def test_signs_are_of_the_dtype_that_was_asked_for():
+    for dtype, low in ((np.int8, -1), (np.uint8, 255), (np.float16, -1), (bool, True)):
+        drawn = random.rademacher(KEY, (64,), dtype)
+        assert drawn.dtype == dtype and not drawn.weak_type
+        assert set(drawn.tolist()) == {low, 1}
+
+
+@pytest.mark.parametrize("dtype", [jnp.float8_e4m3fn, jnp.float8_e5m2])
+def test_normal_numbers_of_dtypes_with_and_without_infinity(dtype):
+    bounded = random.truncated_normal(KEY, -1, 1, (64,), dtype).astype(np.float32)
+    free = random.normal(KEY, (64,), dtype).astype(np.float32)
+    assert np.isfinite(free).all() and 0.5 < free.std() < 1.5 and (abs(bounded) < 1).all()
+
+
 def test_vectors():
     cov = jnp.array([[2.0, 0.5], [0.5, 1.0]])
     for method in ("cholesky", "eigh", "svd"):

@@ -87,7 +87,7 @@ def full_like(
 def put_on_device(x: Any, device: Any, out_sharding: Any = None, op: str = "full") -> Any:
     """A new array on `device`, or over a sharding, if one is given.
 
-    Otherwise it is whole on all devices of the mesh in scope where that has explicit axes.
+    Otherwise it is whole on all devices of the mesh in scope.
     """
     if device is not None:
         if out_sharding is not None:
@@ -99,7 +99,7 @@ def put_on_device(x: Any, device: Any, out_sharding: Any = None, op: str = "full
     if out_sharding is not None:
         return lay_out(op, x, out_sharding)
     mesh = get_mesh()
-    if mesh.explicit_axes and current.trace is EVAL and type(x) in ARRAYS and not x._committed:
+    if mesh.axis_names and current.trace is EVAL and type(x) in ARRAYS and not x._committed:
         return put(x, NamedSharding(mesh, PartitionSpec()), committed=True)
     return x
 

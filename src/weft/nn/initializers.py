@@ -19,7 +19,7 @@ from weft import dtypes, random
 from weft.errors import ShapeError
 from weft.numpy.promotion import axes_of
 from weft.primitives.reshard import lay_out
-from weft.util import check_option, list_public
+from weft.util import check_option, list_public, name_function
 from weft.xla.typing import Array, ArrayLike, Axes, DTypeLike, ShardingLike
 
 __all__ = [
@@ -209,12 +209,8 @@ def define_scaled(
     ) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
-    named.__name__ = named.__qualname__ = name
-    named.__doc__ = (
-        f"{doc}: variance {scale:g} / {mode}, {distribution}; the arguments are those of "
-        "`variance_scaling`."
-    )
-    return named
+    kind = f"variance {scale:g} / {mode}, {distribution}"
+    return name_function(named, name, f"{doc}: {kind}; the arguments are `variance_scaling`'s.")
 
 
 glorot_uniform = xavier_uniform = define_scaled(

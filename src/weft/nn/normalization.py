@@ -28,7 +28,7 @@ def exp_shifted(op: str, x: Any, axis: Axis, where: Any) -> tuple[Any, Any, Any]
     mask = None if where is None else check_mask(op, where)
     if mask is not None:
         x = jnp.where(mask, x, -jnp.inf)
-    x = x - convert(largest_real(x, axis), x.dtype, x.weak_type)
+    x = x - convert(largest_real(op, x, axis), x.dtype, x.weak_type)
     return x, jnp.exp(x), mask
 
 

@@ -27,6 +27,7 @@ from weft.numpy.promotion import (
     as_operand,
     axis_of,
     broadcast_operands,
+    check_int_range,
     promote_operands,
     shape_of,
 )
@@ -136,7 +137,7 @@ def parse_value(x: Any, dtype: np.dtype | None) -> Any:
         return require_alive(x)
     if hasattr(x, "__jax_array__"):
         return parse_value(x.__jax_array__(), dtype)
-    if type(x) in HOST_TYPES:
+    if type(x) in HOST_TYPES or isinstance(x, int | float | complex):
         return put(x if dtype is None else convert_on_host(x, dtype))
     if isinstance(x, list | tuple):
         return parse_list(x, dtype)
@@ -158,7 +159,17 @@ def convert_on_host(x: Any, dtype: np.dtype) -> np.ndarray:
         if not dtypes.valid_dtype(x.dtype):
             raise not_array_error("array", x)
         return np.asarray(x).astype(dtype, copy=False)
-    return np.asarray(x, dtype)
+    return read_numbers(x, dtype)
+
+
+def read_numbers(x: Any, dtype: np.dtype) -> np.ndarray:
+    """Python's numbers, in lists or not, as a NumPy array of `dtype`."""
+    try:
+        return np.asarray(x, dtype)
+    except OverflowError:
+        raise OverflowError(f"array: integers must fit {dtype}; got {x!r:.60}.") from None
+    except ValueError:
+        raise ShapeError(f"array: elements of a list must have one shape; got {x!r:.60}.") from None
 
 
 def check_numbers(host: np.ndarray, x: Any, dtype: np.dtype | None) -> np.ndarray:
@@ -186,7 +197,7 @@ def parse_list(x: Sequence, dtype: np.dtype | None) -> Any:
     if dtype is None:
         dtype = find_list_dtype(types)
     if types.keys() <= NUMBERS:
-        return put(np.asarray(x, dtype))
+        return put(read_numbers(x, dtype))
     return put(check_numbers(np.asarray(x), x, dtype))
 
 
@@ -411,7 +422,7 @@ def full(
         raise OverflowError(f"full: an integer must fit 64 bits; got {fill_value}.")
     if type(fill_value) in NUMBERS and is_written_by_host(shape):
         weak = dtype is None and type(fill_value) is not bool
-        host = np.asarray(fill_value, dtype or dtypes.python_scalar_dtype(fill_value))
+        host = read_numbers(fill_value, dtype or dtypes.python_scalar_dtype(fill_value))
         x = array_from_host(np.full(shape, host), weak)
     else:
         x = fill_array(shape, fill_value, dtype)
@@ -486,7 +497,8 @@ def full_like(
     shape, dtype, weak = find_shape_and_dtype("full_like", a, dtype, shape)
     x = fill_array(shape, as_operand("full_like", fill_value), dtype)
     x = ops.convert(x, dtype, True) if weak else x
-    return put_like(x, a, device, out_sharding, "full_like")
+    like = a if np.ndim(fill_value) == 0 else fill_value  # what is broadcast stays where it is
+    return put_like(x, like, device, out_sharding, "full_like")
 
 
 # --- at regular steps -----------------------------------------------------------------------
@@ -534,9 +546,12 @@ def arange(
     if stop is None:
         start, stop = type(start)(0), start
     given = [x for x in (start, stop, step) if x is not None]
-    if any(isinstance(x, complex | np.complexfloating) for x in given):
+    of_ints = {int}.issuperset(map(type, given))  # and so finite
+    if not of_ints and any(isinstance(x, complex | np.complexfloating) for x in given):
         raise DtypeError(f"arange: arguments must be real; got {given}.")
-    if dtype is None:
+    if dtype is None and of_ints:
+        found = dtypes.default_int()
+    elif dtype is None:
         found = dtypes.canonicalize(dtypes.result_type(*given))
     else:
         found = dtypes.check_user_dtype(dtype, "arange")
@@ -544,9 +559,12 @@ def arange(
         raise DtypeError("arange: must count in numbers; got dtype bool. Hint: dtype=int.")
     if step == 0:
         raise ZeroDivisionError("arange: step must not be 0; got 0.")
-    if not all(map(math.isfinite, given)):
+    if not of_ints and not all(map(math.isfinite, given)):
         raise ValueError(f"arange: arguments must be finite; got {given}.")
     size = max(0, math.ceil((stop - start) / (1 if step is None else step)))
+    if size and dtype is None and of_ints:
+        for x in (start, start + (size - 1) * (1 if step is None else step)):
+            check_int_range(x, "arange")
     return put_on_device(count_up(size, start, step, found), device, out_sharding, "arange")
 
 

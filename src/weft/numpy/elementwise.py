@@ -190,8 +190,9 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     dtype = x.dtype
     if dtypes.is_float(dtype) and dtype.itemsize < 4:  # 10 ** decimals would not fit
         x = ops.convert(x, np.dtype(np.float32))
-    if abs(decimals) > 300:  # 10 ** decimals would not fit
-        return x if decimals > 0 else literal_like(0, x)
+    most = 300 if dtypes.real_dtype(x.dtype) == np.float64 else 37  # 10 ** decimals would not fit
+    if not -most <= decimals <= most:  # there are no such digits, or there is no other
+        return ops.convert(x if decimals > 0 else ops.mul(x, literal_like(0, x)), dtype)
     factor = literal_like(10.0**decimals, x)
     return ops.convert(ops.div(round_to_even(ops.mul(x, factor)), factor), dtype)
 

@@ -40,7 +40,7 @@ from weft.numpy.promotion import (
     refuse_out,
 )
 from weft.primitives import layout, slicing
-from weft.primitives.dynamic_slicing import slice_clamped
+from weft.primitives.dynamic_slicing import MOST, index_dtype, slice_clamped
 from weft.primitives.elementwise import add, clamp, convert, lt, mul, rem
 from weft.primitives.elementwise import min as smaller
 from weft.primitives.elementwise import select as select_where
@@ -182,11 +182,13 @@ def wrap_positions(i: Any, size: int, wrap: bool) -> Any:
         return i + size if wrap and i < 0 else i
     if isinstance(i, np.ndarray):
         wide = np.where(i < 0, i + np.int64(size), i) if wrap else i
-        return wide.astype(np.int64 if i.dtype.itemsize == 8 else np.int32)
+        return wide.astype(index_dtype(i.dtype, size))
     dtype = typeof(i).dtype
-    target = np.dtype(np.int64 if dtype.itemsize == 8 else np.int32)
+    target = index_dtype(dtype, size)
     if dtypes.is_unsigned(dtype):
-        if dtype.itemsize >= 4:  # what int32 cannot hold is out of bounds, and stays so
+        if (
+            dtype.itemsize >= 4 and size <= dtypes.iinfo(dtype).max
+        ):  # what int32 cannot hold is out of bounds, and stays so
             i = smaller(i, literal(size, dtype))
         return convert(i, target)
     if dtype != target:
@@ -203,6 +205,7 @@ def make_index_vectors(windows: Windows, arrays: Sequence[Any], wrap: bool) -> A
         if c.array is not None:
             found[c.array] = wrap_positions(arrays[c.array], c.size, wrap)
     wide = any(typeof(i).dtype.itemsize == 8 for i in found.values() if not isinstance(i, int))
+    wide = wide or any(c.size > MOST for c in windows.columns)
     dtype = np.dtype(np.int64 if wide else np.int32)
     columns = [
         make_column(c, convert_index(found.get(c.array), dtype), windows.batch, dtype)
@@ -362,7 +365,10 @@ def read_slices_eagerly(x: Any, key: Key, plan: IndexPlan, name: tuple) -> Any:
     met = _MET.setdefault(aval, {})
     count = met[key] = met.get(key, 0) + 1
     kernel = _KERNELS.get((aval, key))
-    if kernel is None and (count >= HOT or part.steps is not None or part.whole):
+    fixed = (
+        count >= HOT or part.steps is not None or part.whole or max(part.starts, default=0) > MOST
+    )
+    if kernel is None and fixed:
 
         def getitem(x: Any) -> Any:
             return read_slices(x, plan)
@@ -482,8 +488,9 @@ def wrap_around(i: Any, size: int) -> Any:
     if isinstance(i, int | np.ndarray):
         return i % size if size else i
     dtype = i.dtype
-    if dtype.itemsize < 4:
-        i, dtype = convert(i, np.dtype(np.int32)), np.dtype(np.int32)
+    if dtype.itemsize < 4 or size > MOST:
+        dtype = index_dtype(dtype, size)
+        i = convert(i, dtype)
     n = literal(size, dtype)
     left = rem(i, n)
     return (
@@ -610,7 +617,7 @@ def choose(
         )
         values = np.asarray(known)
         if values.size and not (values.min() >= 0 and values.max() < n):
-            raise IndexingError(
+            raise ValueError(
                 f"choose: indices must be in [0, {n}); got {values.min()} to {values.max()}."
             )
     elif mode == "wrap":

@@ -24,7 +24,7 @@ from weft.primitives import layout, slicing
 from weft.primitives.dynamic_slicing import dynamic_slice
 from weft.primitives.elementwise import add, convert, rem, sub
 from weft.primitives.families import as_sequence, check_integer
-from weft.primitives.reshard import lay_out
+from weft.primitives.reshard import lay_out, lay_out_alike
 from weft.util import SymbolicSize
 from weft.xla.array import ARRAYS, put
 from weft.xla.typing import Array, ArrayLike, Axes, DTypeLike, Shape, ShardingLike
@@ -282,10 +282,10 @@ def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: ShardingLike =
 
 
 def broadcast_arrays(*args: Any) -> list[Array]:
-    """Arrays repeated to their common shape."""
+    """Arrays repeated to their common shape, and split over explicit axes of a mesh as a sum is."""
     arrays = [promotion.as_array(x, "broadcast_arrays") for x in args]
     shape = promotion.broadcast_shapes(*[x.shape for x in arrays])
-    return [broadcast_to(x, shape) for x in arrays]
+    return lay_out_alike("broadcast_arrays", [broadcast_to(x, shape) for x in arrays])
 
 
 # --- joining ----------------------------------------------------------------------------------

@@ -105,11 +105,11 @@ def choose_number_action(kind: type, dtype: np.dtype) -> Callable | None:
     return None if target is kind else target
 
 
-def check_int_range(x: int) -> int:
+def check_int_range(x: int, op: str = "array") -> int:
     """`x`, if the default integer dtype can hold it."""
     dtype = dtypes.default_int()
     if not -(2 ** (8 * dtype.itemsize - 1)) <= x < 2 ** (8 * dtype.itemsize - 1):
-        raise OverflowError(f"array: an integer must fit {dtype}; got {x}.")
+        raise OverflowError(f"{op}: an integer must fit {dtype}; got {x}.")
     return int(x)
 
 
@@ -208,7 +208,7 @@ def is_arraylike(x: Any) -> bool:
         isinstance(x, Tracer)
         or type(x) in ARRAYS
         or type(x) in HOST_TYPES
-        or isinstance(x, np.ndarray | np.generic)
+        or isinstance(x, np.ndarray | np.generic | int | float | complex)  # or a subclass: an enum
     )
 
 

@@ -13,9 +13,9 @@ from typing import Any
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Axis
-from weft.core.ref import AbstractRef, Ref, check_write, holds_here, is_ref
+from weft.core.ref import AbstractRef, Ref, check_write, is_ref
 from weft.core.source import boundary
-from weft.core.stage import StageTrace
+from weft.core.stage import StageTrace, holds_here
 from weft.core.trace import Tracer, current
 from weft.errors import DtypeError, RefError
 from weft.numpy import indexing, updates
@@ -166,7 +166,7 @@ def get(ref: Any, idx: Any = None) -> Any:
     """
     aval = require_ref("get", ref)
     idx = Ellipsis if idx is None else idx
-    if holds_here(ref, StageTrace):
+    if holds_here(ref):
         value = ref.value
         found = value if idx is Ellipsis else indexing.getitem(value, idx)
         ref.owned = ref.owned and found is not value
@@ -180,7 +180,7 @@ def write_ref(op: str, ref: Any, idx: Any, value: Any) -> list:
     aval = require_ref(op, ref)
     idx = Ellipsis if idx is None else idx
     value = cast_value(op, aval, value)
-    if holds_here(ref, StageTrace):
+    if holds_here(ref):
         check_write(ref)
         old = [get(ref, idx)] if op == "swap" else []
         how = DONATING if ref.owned and current.trace is EVAL else indexing.PLAIN
@@ -308,7 +308,7 @@ def free_ref(ref: Any) -> None:
 def end_ref(op: str, ref: Any, prim: Any) -> list:
     """Bind what ends a reference, where it was made."""
     aval = require_ref(op, ref)
-    if holds_here(ref, StageTrace) and ref.trace is current.trace:
+    if holds_here(ref) and ref.trace is current.trace:
         return [ref.free()]
     trace = current.trace
     if type(ref) is Ref or ref.owner is not trace or ref.variable in getattr(trace, "args", ()):

@@ -73,7 +73,6 @@ def find_places_of_size(a: Any, size: int, fill_value: tuple) -> tuple:
     """`nonzero` of a fixed size: each place is written to where its rank among the found says."""
     mask = lax.reshape(is_nonzero(a), (a.size,))
     counts = lax.cumsum(convert(mask, INT32))
-    number = lax.reduce_sum(convert(mask, INT32), (0,))
     rank = lax.sub(counts, literal(1, INT32))
     number = lax.reduce_sum(convert(mask, INT32), (0,))
     rank = lax.select(mask, rank, lax.full(rank.shape, size, INT32))  # out of bounds: dropped

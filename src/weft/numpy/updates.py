@@ -277,7 +277,7 @@ def update_places(
         values = asarray(values)
     if func is None and op != "divide":
         check_cast(op, x.aval, values)
-    if type(index) is tuple and len(index) == 1:
+    if type(index) is tuple and len(index) == 1 and not isinstance(index[0], tuple | list):
         (index,) = index
     masked = fits_mask(x.aval, index, values)
     if type(x) in ARRAYS and current.trace is EVAL and func is None:
@@ -331,7 +331,8 @@ def update_slice_eagerly(
 ) -> Any:
     """x with a static slice changed now."""
     part = plan.slices
-    if part.steps is not None or part.whole:
+    wide = max(part.starts, default=0) > dynamic_slicing.MOST  # passed as int32, they would not fit
+    if wide or part.steps is not None or part.whole:
         return remember_kernel(
             (x.aval, op, key, donates),
             lambda x, values: write(x, op, plan, (), values, indexing.PLAIN),

@@ -14,7 +14,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Axes, Linear
 from weft.errors import DtypeError, ShapeError
-from weft.mesh.typed import resolve_sharding, typed_as
+from weft.mesh.typed import check_terms, resolve_sharding, typed_as
 from weft.primitives import dot, layout
 from weft.primitives.channelwise import lower_channelwise
 from weft.primitives.elementwise import eq
@@ -148,7 +148,9 @@ class ConvGeneralDilated(dot.Bilinear):
             raise DtypeError(f"{self.name}: operands must have equal dtypes; got {lhs}, {rhs}.")
         shape = result_shape(lhs, rhs, **params)
         _, (dtype, weak) = dot.product_dtype(self.name, lhs, rhs, preferred_element_type)
-        return [typed_as(ShapedArray(shape, dtype, weak), out_sharding)]
+        out = typed_as(ShapedArray(shape, dtype, weak), out_sharding)
+        check_terms(self.name, out, *[(x, range(x.ndim)) for x in (lhs, rhs)])
+        return [out]
 
     def label_axes(self, avals, outs, *, dimension_numbers, feature_group_count, **params):
         lhs, rhs, out = dimension_numbers

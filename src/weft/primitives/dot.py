@@ -17,7 +17,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Axes, Linear, Primitive, Zero
 from weft.errors import DtypeError, ShapeError
-from weft.mesh.typed import resolve_sharding, typed_as
+from weft.mesh.typed import check_terms, resolve_sharding, typed_as
 from weft.options import config
 from weft.primitives import layout
 from weft.primitives.elementwise import add, bitwise_and, convolve_terms, le, lt, select, sub
@@ -265,7 +265,9 @@ class DotGeneral(Bilinear):
         shape = [lhs.shape[a] for a in lb]
         shape += [n for i, n in enumerate(lhs.shape) if i not in lc and i not in lb]
         shape += [n for i, n in enumerate(rhs.shape) if i not in rc and i not in rb]
-        return [typed_as(ShapedArray(shape, dtype, weak), params.get("out_sharding"))]
+        out = typed_as(ShapedArray(shape, dtype, weak), params.get("out_sharding"))
+        check_terms(self.name, out, (lhs, lc), (rhs, rc))
+        return [out]
 
     def label_axes(self, avals, outs, *, dimension_numbers, **params):
         (lc, rc), (lb, rb) = dimension_numbers

@@ -19,9 +19,11 @@ from weft.options import config
 from weft.primitives import families, indexing, layout
 from weft.primitives.checks import check_inside
 from weft.primitives.elementwise import add, convert, lt, select
-from weft.primitives.slicing import stack, unstack
+from weft.primitives.slicing import lower_slice, stack, unstack
 from weft.xla.hlo import i64s
 from weft.xla.typing import Array, ArrayLike
+
+MOST = np.iinfo(np.int32).max
 
 
 def check_starts(op: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> None:
@@ -222,7 +224,15 @@ def normalize_starts(
         for i, n, wrap in zip(starts, shape, allow_negative, strict=True)
     ]
     found = [typeof(i).dtype for i in starts if type(i) is not int]
+    if any(n > MOST for n in shape) and all(map(dtypes.is_integer, found)):
+        found = [np.dtype(np.int64)]
+        starts = [i if type(i) is int else convert(i, found[0]) for i in starts]
     return [layout.literal(i, found[0]) if type(i) is int and found else i for i in starts]
+
+
+def index_dtype(dtype: np.dtype, size: int) -> np.dtype:
+    """int32 or int64: what indices of a dtype into an axis of `size` are computed in."""
+    return np.dtype(np.int64 if dtype.itemsize == 8 or size > MOST else np.int32)
 
 
 def normalize_start(op: str, i: Any, size: int, wrap: bool) -> Any:
@@ -232,8 +242,9 @@ def normalize_start(op: str, i: Any, size: int, wrap: bool) -> Any:
     dtype = typeof(i, op).dtype
     if not dtypes.is_integer(dtype):
         return i  # the type rule says what is wrong
-    if dtype.itemsize < 4:  # could not hold size + i
-        i, dtype = convert(i, np.dtype(np.int32)), np.dtype(np.int32)
+    if dtype.itemsize < 4 or size > MOST:  # could not hold size + i
+        dtype = index_dtype(dtype, size)
+        i = convert(i, dtype)
     if not wrap or np.issubdtype(dtype, np.unsignedinteger):
         return i
     return select(lt(i, layout.literal(0, dtype)), add(i, layout.literal(size, dtype)), i)
@@ -359,3 +370,29 @@ def dynamic_update_index_in_dim(
     return dynamic_update_slice_in_dim(
         operand, update, index, axis, allow_negative_indices=allow_negative_indices
     )
+
+
+# --- rows of what a loop goes along, as text ------------------------------------------------------
+
+
+def read_at(hlo: Any, x: Any, at: Any) -> Any:
+    """The element of `x` at a place along its first axis."""
+    shape = x.aval.shape
+    row = ShapedArray((1, *shape[1:]), x.aval.dtype)
+    behind = (0,) * (len(shape) - 1)
+    if isinstance(at, int):
+        ones = (1,) * len(shape)
+        y = lower_slice(hlo, x, (at, *behind), (at + 1, *shape[1:]), ones, row)
+    else:
+        starts = [at, *[hlo.constant(0, at.aval)] * len(behind)]
+        (y,) = hlo.op("stablehlo.dynamic_slice", [x, *starts], [row], slice_sizes=i64s(row.shape))
+    return hlo.op("stablehlo.reshape", [y], [ShapedArray(shape[1:], row.dtype)])[0]
+
+
+def write_at(hlo: Any, stack: Any, y: Any, at: Any) -> Any:
+    """`stack` with `y` at a place along its first axis."""
+    index = ShapedArray((), np.dtype(np.int32))
+    at = hlo.constant(at, index) if isinstance(at, int) else at
+    starts = [at, *[hlo.constant(0, index)] * (stack.aval.ndim - 1)]
+    (row,) = hlo.op("stablehlo.reshape", [y], [ShapedArray((1, *y.aval.shape), y.aval.dtype)])
+    return hlo.like("dynamic_update_slice", stack, row, *starts)[0]

@@ -666,7 +666,8 @@ class SelectN(Primitive):
         return [ShapedArray(shape, cases[0].dtype, weak)]
 
     def label_axes(self, avals, outs, **params):
-        return families.along_each_other(avals, outs, "together")
+        linear = "together" if dtypes.is_bool(avals[0].dtype) else ""
+        return families.along_each_other(avals, outs, linear)
 
     def lower(self, hlo, which, *cases):
         (aval,) = self.type_of(tuple(v.aval for v in (which, *cases)), {})
@@ -760,7 +761,7 @@ xor_p = Elementwise("xor", "xor", [None, None], takes="bool or integer", doc="x 
 not_p = Elementwise("not", "not", takes="bool or integer", doc="~x, bit by bit.")
 
 add_p.linear = sub_p.linear = neg_p.linear = "together"
-mul_p.linear = "each"
+mul_p.linear, div_p.linear = "each", "first"
 add_p.series, mul_p.series, div_p.series = sum_term, product_term, quotient_term
 sub_p.series = lambda k, xs, ys: sum_term(k, xs, ys, neg)
 neg_p.series = lambda k, xs, ys: [None if xs[0][k] is None else neg(xs[0][k])]

@@ -17,6 +17,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Axes, Linear, Primitive, Zero
 from weft.core.trace import Tracer
 from weft.errors import DtypeError, ShapeError, TracerError, TracerIntegerConversionError
+from weft.mesh.typed import entries_of
 from weft.util import SymbolicSize, as_size, has_symbolic_size
 
 # --- families -------------------------------------------------------------------------------
@@ -131,9 +132,10 @@ def label_reshaped(x: ShapedArray, new_sizes: Sequence[int]) -> Axes:
     """The labels of a reshape, by the smallest groups of axes of one size before and after.
 
     What splits the axes of a group before, in their order, splits the first axis of more than one
-    element after.
+    element after. Those behind one that is whole must be whole, or every device had to send parts.
     """
     row: list = [None] * len(new_sizes)
+    old: list = [*range(x.ndim)]
     i = j = 0
     while i < x.ndim or j < len(new_sizes):
         first, start, have, want = i, j, 1, 1
@@ -146,7 +148,11 @@ def label_reshaped(x: ShapedArray, new_sizes: Sequence[int]) -> Axes:
             if new_sizes[k] != 1:
                 row[k] = [*range(first, i)]
                 break
-    return Axes([range(x.ndim)], [row], "together")
+        long = [k for k in range(first, i) if x.shape[k] != 1]
+        whole = next((n for n, k in enumerate(long) if not entries_of(x)[k]), len(long))
+        for k in long[whole + 1 :]:
+            old[k] = None
+    return Axes([old], [row], "together")
 
 
 def label_windows(

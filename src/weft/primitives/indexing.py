@@ -25,7 +25,7 @@ from weft.primitives.constant import stage_whole
 from weft.primitives.expr import Expr, scalar
 from weft.primitives.reshard import compute_freely, sharding_of_cotangent
 from weft.primitives.slicing import stack
-from weft.util import has_symbolic_size, min_size
+from weft.util import has_symbolic_size, min_size, name_function
 from weft.xla.hlo import bool_text, i64s
 from weft.xla.lower import lower_jaxpr
 from weft.xla.typing import Array, ArrayLike
@@ -744,9 +744,8 @@ def define_scatter(prim: Scatter, what: str) -> Callable[..., Any]:
             update_consts=(),
         )[0]
 
-    fun.__name__ = fun.__qualname__ = prim.name.replace("-", "_")
-    fun.__doc__ = f"`operand` with {what} at the places `scatter_indices` says."
-    return fun
+    doc = f"`operand` with {what} at the places `scatter_indices` says."
+    return name_function(fun, prim.name.replace("-", "_"), doc)
 
 
 scatter = define_scatter(scatter_p, "windows replaced by `updates`")

@@ -114,13 +114,20 @@ def lower_reduce(
 
 
 class Extremum(Reduction):
-    """The reductions max and min: elements that tie for the result share the derivative equally."""
+    """The reductions max and min: elements that tie for the result share the derivative equally.
+
+    Where keeps_nan is given as False, NaN may be passed over: XLA then has quicker ways, and fuses.
+    """
 
     elements = "chosen"
 
-    def lower(self, hlo, x, *, axes):
+    def abstract_eval(self, x, *, axes, keeps_nan=True):
+        return super().abstract_eval(x, axes=axes)
+
+    def lower(self, hlo, x, *, axes, keeps_nan=True):
         aval = x.aval
-        if hlo.platform != "cpu" or not dtypes.is_float(aval.dtype) or is_below(aval.size, _LARGE):
+        on_cpu = hlo.platform == "cpu" and dtypes.is_float(aval.dtype)
+        if not (keeps_nan and on_cpu) or is_below(aval.size, _LARGE):
             return super().lower(hlo, x, axes=axes)
         if can_call_extremum(hlo, aval, axes) and math.prod(aval.shape[a] for a in axes) >= _SHORT:
             work = np.dtype(np.float64 if aval.dtype.itemsize > 4 else np.float32)
@@ -129,9 +136,9 @@ class Extremum(Reduction):
         init = hlo.constant(self.identity(aval.dtype), ShapedArray((), aval.dtype))
         return lower_reduce(hlo, [x], [init], axes, write_keeping_nan(hlo, self.combine))
 
-    def jvp(self, primals, tangents, *, axes):
+    def jvp(self, primals, tangents, *, axes, **params):
         (x,), (t,) = primals, tangents
-        (out,) = self.apply(x, axes=axes)
+        (out,) = self.apply(x, axes=axes, **params)
         hit = eq(x, spread_back(out, typeof(x).shape, axes))
         share = convert(hit, typeof(t).dtype)
         return [out], [div(layout.reduce_sum(mul(t, share), axes), layout.reduce_sum(share, axes))]
@@ -180,7 +187,7 @@ class Product(Reduction):
         shape = typeof(out).shape
         if typeof(x).size == 0:
             return [out], [layout.zeros(typeof(out))]
-        _, dot = reduce_in_pairs(multiply_pairs, join_axes(axes, x, t), 0)
+        _, dot = reduce_in_pairs(multiply_pairs, join_axes(axes, x, t))
         return [out], [layout.reshape(dot, shape)]
 
 
@@ -199,18 +206,18 @@ def join_axes(axes: Sequence[int], *arrays: Any) -> list:
     return [layout.reshape(layout.transpose(x, order), (n, *rest)) for x in arrays]
 
 
-def reduce_in_pairs(combine: Callable, xs: Sequence[Any], axis: int) -> list:
-    """Reduce lists of arrays along a non-empty axis, which stays with size 1.
+def reduce_in_pairs(combine: Callable, xs: Sequence[Any]) -> list:
+    """Reduce lists of arrays along their first axis, not empty, which stays with size 1.
 
     `combine(lefts, rights)` is associative; it is applied to neighbours, log2(n) times.
     """
-    while (n := typeof(xs[0]).shape[axis]) > 1:
-        lefts = [slice_in_dim(x, 0, n - n % 2, 2, axis) for x in xs]
-        rights = [slice_in_dim(x, 1, n, 2, axis) for x in xs]
-        rest = [slice_in_dim(x, n - 1, n, 1, axis) for x in xs] if n % 2 else None
+    while (n := typeof(xs[0]).shape[0]) > 1:
+        lefts = [slice_in_dim(x, 0, n - n % 2, 2) for x in xs]
+        rights = [slice_in_dim(x, 1, n, 2) for x in xs]
+        rest = [slice_in_dim(x, n - 1, n) for x in xs] if n % 2 else None
         xs = combine(lefts, rights)
         if rest:
-            xs = [concatenate([x, r], axis) for x, r in zip(xs, rest, strict=True)]
+            xs = [concatenate([x, r], 0) for x, r in zip(xs, rest, strict=True)]
     return list(xs)
 
 
@@ -398,7 +405,7 @@ class Reduce(HoldsProgram):
         shape = typeof(outs[0]).shape
         total = [layout.broadcast_in_dim(y, (1, *shape), ()) for y in with_dots(inits, init_dots)]
         if typeof(xs[0]).size:
-            total = combine(total, reduce_in_pairs(combine, join_axes(dimensions, *pairs), 0))
+            total = combine(total, reduce_in_pairs(combine, join_axes(dimensions, *pairs)))
         moved = [dtypes.is_inexact(typeof(y).dtype) for y in outs]
         return outs, tangents_of(outs, [layout.reshape(t, shape) for t in total[len(xs) :]], moved)
 
@@ -415,7 +422,7 @@ class Reduce(HoldsProgram):
             for i, d in zip(inits, init_dims, strict=True)
         ]
         if typeof(xs[0]).size:
-            reduced = reduce_in_pairs(lambda a, b: jaxpr(*a, *b), join_axes(moved, *xs), 0)
+            reduced = reduce_in_pairs(lambda a, b: jaxpr(*a, *b), join_axes(moved, *xs))
             outs = jaxpr(*outs, *reduced)
         return [layout.reshape(y, shape) for y in outs], [0] * len(outs)
 

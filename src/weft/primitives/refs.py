@@ -12,18 +12,8 @@ from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Axis, Effect, Primitive, Zero, join_varying
-from weft.core.ref import (
-    ACCUM,
-    MAKE,
-    READ,
-    WRITE,
-    AbstractRef,
-    Ref,
-    holds_here,
-    is_ref,
-    write_error,
-)
-from weft.core.stage import StageTrace
+from weft.core.ref import ACCUM, MAKE, READ, WRITE, AbstractRef, Ref, is_ref, write_error
+from weft.core.stage import StageTrace, holds_here
 from weft.core.trace import current
 from weft.errors import DtypeError, RefError, ShapeError
 from weft.passes.discharge import ENDED
@@ -84,7 +74,7 @@ class StateOperation(Primitive):
     values = 0  # how many operands there are between the reference and the arrays of the index
 
     def apply(self, ref, *operands, **params):
-        if not holds_here(ref, StageTrace):
+        if not holds_here(ref):
             return super().apply(ref, *operands, **params)
         outs, new = self.run_on_value(ref.value, *operands, **params)
         if new is not None:
@@ -92,7 +82,7 @@ class StateOperation(Primitive):
         return outs
 
     def impl(self, ref, *operands, **params):
-        if holds_here(ref, StageTrace):
+        if holds_here(ref):
             return self.apply(ref, *operands, **params)
         raise RefError(
             f"{self.name}: a reference must not be used after the function that made it has "

@@ -383,7 +383,7 @@ class Stack(layout.LinearTogether):
 
     def label_axes(self, avals, outs, *, axis):
         row = range(avals[0].ndim)
-        return Axes([row] * len(avals), [(*row[:axis], None, *row[axis:])], "together")
+        return Axes([row] * len(avals), [(*row[:axis], None, *row[axis:])])
 
     def lower(self, hlo, *xs, axis):
         row = families.insert_item(xs[0].aval.shape, axis, 1)
@@ -422,7 +422,7 @@ class Unstack(families.LinearPrimitive):
 
     def label_axes(self, avals, outs, *, axis):
         row = range(outs[0].ndim) if outs else ()
-        return Axes([(*row[:axis], None, *row[axis:])], [row] * len(outs), "together")
+        return Axes([(*row[:axis], None, *row[axis:])], [row] * len(outs))
 
     def lower(self, hlo, x, *, axis):
         whole, row = Expr(hlo, x), families.drop_axes(x.aval.shape, (axis,))
@@ -462,7 +462,7 @@ class Tile(families.LinearPrimitive):
     def label_axes(self, avals, outs, *, reps):
         rank, more = avals[0].ndim, outs[0].ndim - avals[0].ndim
         row = [i + more if reps[i + more] == 1 else None for i in range(rank)]
-        return Axes([row], [range(outs[0].ndim)], "together")
+        return Axes([row], [range(outs[0].ndim)])
 
     def lower(self, hlo, x, *, reps):
         shape = [n * r for n, r in zip(x.aval.shape, reps, strict=True)]

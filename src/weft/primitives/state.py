@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft.core.aval import typeof
 from weft.core.jaxpr import jaxprs_in_params
 from weft.core.primitive import Primitive
 from weft.core.trace import current
@@ -19,7 +18,7 @@ from weft.passes.discharge import holds_state, iter_state, thread_state
 from weft.primitives.refs import load_ref, store_ref
 from weft.xla.building import JitSpec
 from weft.xla.eager import EVAL
-from weft.xla.run import eqn_jaxpr, run_program
+from weft.xla.run import holder_jaxpr, run_program
 
 
 def run_stateful(prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list:
@@ -58,11 +57,6 @@ def run_donating(
     """Apply a primitive now, as one compiled program that may take over some operands' buffers."""
     params = dict(params)
     options = params.pop("compiler_options", ())
-    avals = tuple([typeof(x, prim.name) for x in args])
-    home = next(jaxprs_in_params(params))
-    key = ("donating", prim, avals, *params.items())
-    program = home.memo.get(key)
-    if program is None:
-        program = home.memo[key] = eqn_jaxpr(prim, params, avals)
+    program = holder_jaxpr(prim, args, params, next(jaxprs_in_params(params)))
     spec = JitSpec(str(params.get("name", prim.name)), donated, compiler_options=options)
     return run_program(program, (), args, spec)[0]

@@ -97,11 +97,9 @@ class Transcendental(Costly):
         return (outs if accuracy is None else self.apply(*primals, accuracy=accuracy)), dots
 
 
-def define_plain(
-    name: str, op: str | Callable, deriv: Callable, doc: str, takes: str = "inexact"
-) -> Elementwise:
+def define_plain(name: str, op: str | Callable, deriv: Callable, doc: str) -> Elementwise:
     """A member without accuracies."""
-    return Elementwise(name, op, [deriv], takes=takes, doc=doc)
+    return Elementwise(name, op, [deriv], takes="inexact", doc=doc)
 
 
 def define_tuned(

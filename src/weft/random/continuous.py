@@ -67,7 +67,15 @@ def uniform(
 
 def next_above(x: float, dtype: np.dtype) -> float:
     """The float after x, upwards."""
-    return float(np.nextafter(np.asarray(x, dtype), np.asarray(np.inf, dtype), dtype=dtype))
+    return float(
+        np.nextafter(np.asarray(x, dtype), np.asarray(highest_float(dtype), dtype), dtype=dtype)
+    )
+
+
+def highest_float(dtype: np.dtype) -> float:
+    """Infinity; the largest float of a dtype that has none."""
+    infinity = np.asarray(np.inf, dtype)
+    return float(infinity if np.isinf(infinity) else dtypes.finfo(dtype).max)
 
 
 def smallest_normal(dtype: np.dtype) -> float:
@@ -128,8 +136,8 @@ def truncated_normal(
     a, b = lax.erf(lax.div(lower, root)), lax.erf(lax.div(upper, root))
     out = lax.mul(root, fast_erf_inv(draw_uniform(op, key, shape, dtype, a, b)))
     # rounding must not take it to the bounds, or past them
-    least = lax.nextafter(lax.stop_gradient(lower), literal(np.inf, dtype))
-    most = lax.nextafter(lax.stop_gradient(upper), literal(-np.inf, dtype))
+    least = lax.nextafter(lax.stop_gradient(lower), literal(highest_float(dtype), dtype))
+    most = lax.nextafter(lax.stop_gradient(upper), literal(-highest_float(dtype), dtype))
     return jnp.minimum(jnp.maximum(out, least), most)
 
 
@@ -254,7 +262,7 @@ def maxwell(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -
 def draw_signs(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """1 or -1, either as likely."""
     low = draw_uniform("rademacher", key, shape, dtypes.default_float()) < 0.5
-    return jnp.where(low, literal(1, dtype), literal(-1, dtype))
+    return jnp.where(low, 1, -1).astype(dtype)
 
 
 @sampler(positive=("scale",))

@@ -182,10 +182,10 @@ def split_words(key: Words, shape: tuple[int, ...]) -> Any:
     return reshape(jnp.moveaxis(made, 0, -2), (*shape, 4))
 
 
-def split_pair(key: Words, count: int = 2) -> list[Words]:
-    """Several new keys from one."""
-    made = split_words(key, (count,))
-    return [Words(made[i], key.dtype) for i in range(count)]
+def split_pair(key: Words) -> list[Words]:
+    """Two new keys from one."""
+    made = split_words(key, (2,))
+    return [Words(made[i], key.dtype) for i in range(2)]
 
 
 def fold_words(key: Words, data: Any) -> Any:
