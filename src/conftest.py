@@ -2,6 +2,7 @@
 
 import pytest
 
+import tests.settings  # noqa: F401, before the first import of weft
 from tests.docstrings import NAMES
 
 collect_ignore = ["weft/compat/pytest.py"]  # to import it is to make `import jax` mean weft

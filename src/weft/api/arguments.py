@@ -33,6 +33,8 @@ def mark_arguments(fun: Callable, argnums: Any, argnames: Any, what: str) -> Mar
     names = check_parameter("jit", what, argnames, what_names, as_tuple)
     if any(not isinstance(i, int) or not -(2**31) < i < 2**31 for i in nums):
         raise TypeError(f"jit: {what} must be integers; got {nums}.")
+    if any(not isinstance(n, str) for n in names):
+        raise TypeError(f"jit: {what.replace('nums', 'names')} must be names; got {names}.")
     try:
         parameters = list(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):

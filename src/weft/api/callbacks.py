@@ -36,7 +36,7 @@ class FlatCallback:
         args, kwargs = unflatten(self.in_tree, map(put, leaves))
         out = self.callback_func(*args, **kwargs)
         outs, tree = flatten(out)
-        if tree != self.out_tree:
+        if len(outs) != self.out_tree.num_leaves:  # a list or a named tuple may stand for a tuple
             raise TypeError(
                 f"{self.op}: {fun_name(self.callback_func)} must return the structure of "
                 f"result_shape_dtypes; got {tree} where {self.out_tree} was."

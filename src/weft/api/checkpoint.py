@@ -19,13 +19,14 @@ from weft.api.functions import argument_names, avals_of, check_callable, flatten
 from weft.api.jit import JitFunction
 from weft.control.remat import Name, name_p, remat_p, split_by_names
 from weft.core.aval import ShapedArray
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of, variables_in
 from weft.core.source import boundary, source_location
 from weft.options import config
 from weft.passes.budget import Budget, Choice, choose_values, count_bytes
 from weft.passes.dce import dce_jaxpr
 from weft.passes.inline import inline_calls
 from weft.primitives.constant import Constant
+from weft.primitives.families import check_parameter
 from weft.pytrees import flatten, tree_map
 from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import linearize
@@ -90,10 +91,21 @@ def checkpoint(
     check_callable("checkpoint", fun, wraps=True)
     if policy is not None:
         check_callable("checkpoint policy", policy)
-    barrier = prevent_cse if isinstance(prevent_cse, bool) else any(prevent_cse)
+    barrier = read_flags(prevent_cse)
     limit = None if budget is None else check_budget(budget, policy)
     static = mark_arguments(fun, static_argnums, static_argnames, "static_argnums")
     return wrap_checkpointed(fun, static, barrier, policy, limit)
+
+
+def read_flags(prevent_cse: Any) -> bool:
+    """The flag `prevent_cse`, or whether one of several is set."""
+    return check_parameter(
+        "checkpoint",
+        "prevent_cse",
+        prevent_cse,
+        "a bool or several",
+        lambda p: p if isinstance(p, bool) else any(p),
+    )
 
 
 def wrap_checkpointed(
@@ -224,7 +236,7 @@ def saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> list[tuple[Shap
     rows += [(v, "from a constant") for v in jaxpr.constvars]
     rows += [(v, describe_origin(eqn)) for eqn in jaxpr.eqns for v in eqn.outvars]
     literals = [a for a in jaxpr.outvars if type(a) is Literal]
-    kept = {v for v in jaxpr.outvars if type(v) is not Literal}
+    kept = {*variables_in(jaxpr.outvars)}
     found = [(v.aval, text) for v, text in rows if v in kept]
     return found + [(a.aval, "from a literal") for a in literals]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ def stop_leaf(x: Any) -> Any:
 # --- what rules see where zeros are symbolic ----------------------------------------------------
 
 
-class SymbolicZero:
+class SymbolicZero(Record):
     """A tangent or cotangent that is zero and was not computed: `aval`, `shape`, `dtype`."""
 
     __slots__ = ("aval",)
@@ -65,12 +66,6 @@ class SymbolicZero:
         if name in ("shape", "dtype", "ndim", "size", "weak_type"):
             return getattr(self.aval, name)
         raise AttributeError(f"SymbolicZero: has no attribute {name!r}. Hint: zeros of its shape.")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SymbolicZero) and self.aval is other.aval
-
-    def __hash__(self) -> int:
-        return hash((SymbolicZero, self.aval))
 
     def __repr__(self) -> str:
         return f"SymbolicZero({self.aval})"
@@ -148,8 +143,28 @@ class ArgumentBinder:
 # --- the decorators -----------------------------------------------------------------------------
 
 
-class _CustomFunction:
-    """What both decorators share: the function, its rules, which arguments have no derivative."""
+class RuledFunction:
+    """A function with rules of its own; it is a method, and is pickled, where the function is."""
+
+    def __init__(self, fun: Callable):
+        check_callable(type(self).__name__, fun, wraps=True)
+        copy_names(self, fun)
+        self.fun = fun
+        self.__name__ = fun_name(fun)
+        self._positional = ArgumentBinder(fun)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return find_global_name(self) or super().__reduce_ex__(protocol)
+
+    def __get__(self: Any, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.__name__})"
+
+
+class _CustomFunction(RuledFunction):
+    """What both decorators share: the rules, and which arguments have no derivative."""
 
     jvp: Callable | None = None
     fwd: Callable | None = None
@@ -165,12 +180,10 @@ class _CustomFunction:
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ):
-        check_callable(type(self).__name__, fun, wraps=True)
-        copy_names(self, fun)
-        self.fun = fun
-        self.__name__ = fun_name(fun)
-        self._positional = ArgumentBinder(fun)
+        super().__init__(fun)
         nums = as_tuple(nondiff_argnums)
+        if not all(isinstance(i, Integral) for i in nums):
+            raise TypeError(f"{type(self).__name__}: nondiff_argnums must be integers; got {nums}.")
         for name in as_tuple(nondiff_argnames):
             place = self._positional.index(name)
             if place is None:
@@ -180,12 +193,6 @@ class _CustomFunction:
                 )
             nums += (place,)
         self.nondiff_argnums = tuple(sorted(set(nums)))
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return find_global_name(self) or super().__reduce_ex__(protocol)
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
 
     def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
         """Set the rule of forward mode; returns it, so that this can be used as a decorator.
@@ -281,6 +288,9 @@ class custom_jvp(_CustomFunction):
                 f"defjvps: the function must have no nondiff_argnums; got {self.nondiff_argnums}. "
                 "Hint: use defjvp."
             )
+        for rule in jvps:
+            if rule is not None:
+                check_callable("defjvps", rule)
 
         def jvp(primals: tuple, tangents: tuple) -> tuple:
             if len(jvps) != len(primals):

@@ -6,13 +6,12 @@ control/mapped.py.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from weft.api.bodies import stage_body
-from weft.api.custom_rules import ArgumentBinder
+from weft.api.custom_rules import RuledFunction
 from weft.api.functions import avals_of, check_callable, leaf_names, value_error
 from weft.api.scan import map as sequential_map
 from weft.control.mapped import custom_vmap_p
@@ -26,10 +25,10 @@ from weft.primitives.layout import convert
 from weft.pytrees import PyTreeDef, flatten, tree_map, unflatten
 from weft.transforms.batch import unmapped_aval
 from weft.transforms.hoist import find_closed_over, substitute
-from weft.util import copy_names, find_global_name, fun_name, merge, partition
+from weft.util import fun_name, merge, partition
 
 
-class custom_vmap:
+class custom_vmap(RuledFunction):
     """A function with a hand-written rule for `vmap`.
 
     `def_vmap(rule)`: the rule is called `rule(axis_size, in_batched, *args)`, where the mapped
@@ -49,19 +48,6 @@ class custom_vmap:
     """
 
     vmap_rule: Callable | None = None
-
-    def __init__(self, fun: Callable):
-        check_callable("custom_vmap", fun, wraps=True)
-        copy_names(self, fun)
-        self.fun = fun
-        self.__name__ = fun_name(fun)
-        self._positional = ArgumentBinder(fun)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return find_global_name(self) or super().__reduce_ex__(protocol)
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
 
     def def_vmap(self, vmap_rule: Callable) -> Callable:
         """Set the batching rule; returns it, so that it can be used as a decorator."""

@@ -65,6 +65,8 @@ def scan(
     carry, carry_tree = flatten(init)
     xs_leaves, xs_tree = flatten(xs)
     avals = avals_of("scan", [*carry, *xs_leaves], structure(((init, xs), {})), f)
+    avals = bodies.types_in_loop("scan", avals)
+    xs_leaves = bodies.cast_values(xs_leaves, avals[len(carry) :])
     avals, x_avals = avals[: len(carry)], avals[len(carry) :]
     length = scan_length("scan", x_avals, xs_tree, length)
     if config.disable_jit and length:
@@ -191,7 +193,8 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     check_callable("map", f)
     leaves, tree = flatten(xs)
     args_tree = structure(((xs,), {}))
-    avals = avals_of("map", leaves, args_tree, f)
+    avals = bodies.types_in_loop("map", avals_of("map", leaves, args_tree, f))
+    leaves = bodies.cast_values(leaves, avals)
     length = scan_length("map", avals, tree, None)
     size = None if batch_size is None else check_integer("map", "batch_size", batch_size, 1)
     if config.disable_jit and length:

@@ -9,9 +9,11 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.primitives.families import as_sequence
+from weft.util import Record
 
 
-class ShapeDtypeStruct:
+class ShapeDtypeStruct(Record):
     """The shape and dtype of an array, taken for it by `eval_shape`, `make_jaxpr` and `lower`.
 
     `sharding` is kept for `lower`; `weak_type` says that the dtype is a Python number's.
@@ -27,8 +29,8 @@ class ShapeDtypeStruct:
     ):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be given; got None.")
-        self.shape = tuple(shape)
-        self.dtype = np.dtype(dtype) if not dtypes.is_extended(dtype) else dtype
+        self.shape = as_sequence("ShapeDtypeStruct", "shape", shape)
+        self.dtype = dtypes.find_dtype(dtype, "ShapeDtypeStruct")
         self.sharding = sharding
         self.weak_type = weak_type
 
@@ -68,15 +70,6 @@ class ShapeDtypeStruct:
         if not self.shape:
             raise TypeError("len(): needs at least one axis; got a scalar ShapeDtypeStruct.")
         return self.shape[0]
-
-    def _key(self) -> tuple:
-        return self.shape, self.dtype, self.sharding, self.weak_type
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
 
     def __repr__(self) -> str:
         extra = f", sharding={self.sharding}" if self.sharding is not None else ""

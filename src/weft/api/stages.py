@@ -18,6 +18,7 @@ from weft.core.aval import HasAval, ShapedArray
 from weft.core.jaxpr import ClosedJaxpr
 from weft.core.trace import Tracer
 from weft.errors import ShapeError
+from weft.mesh.client import default_device
 from weft.options import config
 from weft.pytrees import flatten, unflatten
 from weft.util import Record, insert_at
@@ -90,6 +91,11 @@ class _Stage:
         """The flat arguments whose buffers are given away."""
         return self._program.donated
 
+    def __repr__(self) -> str:
+        program = self._program
+        takes, gives = (", ".join(map(str, x)) for x in (program.in_avals, program.out_avals))
+        return f"{type(self).__name__}({program.spec.name}: ({takes}) -> ({gives}))"
+
 
 class Traced(_Stage):
     """A function staged at given types: `.jaxpr`, `.lower()`."""
@@ -120,8 +126,14 @@ class Traced(_Stage):
         return self
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
-        """Write the program as StableHLO."""
+        """Write the program as StableHLO.
+
+        `lowering_platforms`: of a program over an abstract mesh, what it is written for; one over
+        devices is for those.
+        """
         program, placement = self._program, self._placement
+        if lowering_platforms and placement.platform:
+            placement = placement._replace(platform=lowering_platforms[0])
         plain, consts = program.discharged() if program.stateful else (program, program.consts)
         lowered = lower_program(plain.jaxpr, consts, plain.spec, placement)
         return Lowered(program, placement, lowered)
@@ -158,11 +170,15 @@ class Lowered(_Stage):
 
         That of the compiled program, which the compiler has changed, is `.compile()`'s.
         """
-        client = self._placement.devices[0].client
+        placement = self._placement
+        client = (default_device() if placement.platform else placement.devices[0]).client
         return _jax.hlo_module_cost_analysis(client, self.compiler_ir("hlo").get_hlo_module())
 
     def compile(self, compiler_options: dict | None = None) -> Compiled:
-        """Compile for the devices of the arguments, else for the default device."""
+        """Compile for the devices of the arguments, else the mesh in scope or the default device.
+
+        One over an abstract mesh has none, and raises ValueError.
+        """
         program = self._program
         if compiler_options:
             settings = tuple(sorted(compiler_options.items()))

@@ -92,6 +92,7 @@ def bind_loop(
     """`while_loop` with its arguments checked: stage both functions and bind the primitive."""
     init, tree = flatten(init_val)
     avals = avals_of("while_loop", init, structure(((init_val,), {})), body_fun)
+    avals = bodies.types_in_loop("while_loop", avals)
     body, avals = stage_carry("while_loop", body_fun, (init_val,), tree, avals)
     cond = bodies.stage_body("while_loop", cond_fun, structure((init_val,)), avals)
     check_predicate(cond_fun, cond)
@@ -229,7 +230,8 @@ def fori_loop(
     init, tree = flatten(init_val)
     args = (lower, init_val)
     avals = avals_of("fori_loop", [lower, *init], structure((args, {})), body_fun)
-    body, avals = stage_carry("fori_loop", body_fun, args, tree, [aval, *avals[1:]])
+    avals = bodies.types_in_loop("fori_loop", avals[1:])
+    body, avals = stage_carry("fori_loop", body_fun, args, tree, [aval, *avals])
     n = len(body.consts)
     jaxpr, consts = body.jaxpr, body.consts
     if varying := join_varying((typeof(lower), typeof(upper))):

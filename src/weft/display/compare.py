@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from weft.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
-from weft.core.pretty import Scope, Typed, are_programs, is_program, param_text
+from weft.core.pretty import Scope, Typed, are_programs, param_text
+from weft.core.primitive import Program
 from weft.display.page import STYLE
 from weft.display.show import drop_defaults, escape_html, require_program
 from weft.passes.equal import jaxpr_equal
@@ -182,7 +183,7 @@ class Comparison(Typed):
 
     def head(self, jaxpr: Jaxpr, names: Scope) -> str:
         consts, params = (
-            " ".join(self.binder(v, names) for v in group)
+            " ".join(self.binder(v, names[v]) for v in group)
             for group in (jaxpr.constvars, jaxpr.invars)
         )
         return f"lambda {consts}; {params}".replace("  ", " ").rstrip()
@@ -192,7 +193,7 @@ class Comparison(Typed):
 
     def line(self, eqn: Eqn, names: Scope) -> str:
         """An equation on one line, with the programs in it left out."""
-        outs = " ".join(self.binder(v, names) for v in eqn.outvars)
+        outs = " ".join(self.binder(v, names[v]) for v in eqn.outvars)
         shown = drop_defaults(eqn, self.shown_params(eqn))
         params = " ".join(f"{k}={self.short(x)}" for k, x in shown.items())
         args = " ".join(self.atom(x, names) for x in eqn.invars)
@@ -200,7 +201,7 @@ class Comparison(Typed):
         return f"{outs} = {body}" if outs else body
 
     def short(self, x: Any) -> str:
-        if is_program(x):
+        if isinstance(x, Program):
             return f"{{{len(x.eqns)} equations}}"
         return f"({' '.join(map(self.short, x))})" if are_programs(x) else param_text(x)
 
@@ -227,7 +228,7 @@ class Comparison(Typed):
         return eqn.primitive.name, params, tuple(str(v.aval) for v in eqn.outvars)
 
     def outline(self, x: Any) -> str:
-        if is_program(x):
+        if isinstance(x, Program):
             return "program"
         return f"{len(x)} programs" if are_programs(x) else param_text(x)
 
@@ -235,4 +236,4 @@ class Comparison(Typed):
 def held_in(eqn: Eqn) -> list[tuple[str, Any]]:
     """The programs in an equation, each with the name of its parameter."""
     pairs = [(k, x) for k, v in eqn.params.items() for x in (v if are_programs(v) else (v,))]
-    return [(k, x) for k, x in pairs if is_program(x)]
+    return [(k, x) for k, x in pairs if isinstance(x, Program)]

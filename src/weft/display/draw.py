@@ -6,8 +6,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from weft.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal
-from weft.core.pretty import Scope, Typed, are_programs, is_program, param_text
+from weft.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, variables_in
+from weft.core.pretty import Scope, Typed, are_programs, param_text
+from weft.core.primitive import Program
 from weft.display.layers import Node, arrange_nodes
 from weft.display.show import drop_defaults, escape_html, line_of, require_program
 from weft.passes.dce import dce_jaxpr
@@ -107,7 +108,7 @@ class Artist(Typed):
         for eqn in jaxpr.eqns:
             box = self.equation_box(eqn, names)
             boxes.append(box)
-            read = dict.fromkeys(a for a in eqn.invars if type(a) is not Literal)
+            read = dict.fromkeys(variables_in(eqn.invars))
             edges += [(made[a], box, f"{names[a]}: {a.aval}") for a in read]
             made.update((v, box) for v in eqn.outvars)
         for a in jaxpr.outvars:
@@ -123,7 +124,7 @@ class Artist(Typed):
             (k if not are_programs(value) else f"{k}[{i}]", x.jaxpr)
             for k, value in shown.items()
             for i, x in enumerate(value if are_programs(value) else (value,))
-            if is_program(x)
+            if isinstance(x, Program)
         ]
         again = [f"{k}: as in {self.drawn[x]}" for k, x in held if x in self.drawn]
         outs = ", ".join(f"{names[v]}: {v.aval}" for v in eqn.outvars)
@@ -133,7 +134,7 @@ class Artist(Typed):
                 self.drawn[x] = outs.split(":")[0] or eqn.primitive.name
                 inner.append((k, self.drawing(x)))
         plain = [f"{k}={param_text(x)}" for k, x in shown.items()
-                 if not is_program(x) and not are_programs(x)]  # fmt: skip
+                 if not isinstance(x, Program) and not are_programs(x)]  # fmt: skip
         numbers = [self.atom(a, names) for a in eqn.invars if type(a) is Literal]
         head = " ".join([eqn.primitive.name, *numbers])
         lines = [("name", self.cut(head))]

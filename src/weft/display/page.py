@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.core.jaxpr import Atom, ClosedJaxpr, DropVar, Eqn, Jaxpr, Literal, Var
-from weft.core.pretty import Scope, Typed, are_programs, is_program, param_text, read_vars
+from weft.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, read_vars
+from weft.core.pretty import Scope, Typed, are_programs, param_text
+from weft.core.primitive import Program
 from weft.display.show import drop_defaults, escape_html, line_of
 
 # Colours that hold on a light and on a dark ground; a notebook's theme gives the rest.
@@ -87,13 +88,12 @@ class Page(Typed):
         place, text = line_of(eqn)
         for v in eqn.outvars:
             self.made[v] = f"\nby {eqn.primitive.name} at {place}: {text}" if place else ""
-        outs = " ".join(
-            self.bound(v, names) if v in used and type(v) is not DropVar else span("k", "_")
-            for v in eqn.outvars
-        )
+        outs = " ".join(self.bound(v, names) if v in used else span("k", "_") for v in eqn.outvars)
         args = " ".join(self.atom_html(a, names) for a in eqn.invars)
         shown = self.shown_params(eqn)
-        plain = {k: x for k, x in shown.items() if not is_program(x) and not are_programs(x)}
+        plain = {
+            k: x for k, x in shown.items() if not isinstance(x, Program) and not are_programs(x)
+        }
         params = " ".join(f"{k}={param_text(x)}" for k, x in plain.items())
         title = f"{place}  {text}".strip()
         head = f"{outs} = " if eqn.outvars else ""
@@ -109,7 +109,7 @@ class Page(Typed):
 
     def held_html(self, key: str, x: Any, eqn: Eqn, names: Scope, used: set) -> str:
         label = span("k", f"{key} = ")
-        if not is_program(x):
+        if not isinstance(x, Program):
             return label + span("k", param_text(x, True))
         name = self.shared.get(x.jaxpr)
         if name:

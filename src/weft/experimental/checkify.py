@@ -7,7 +7,7 @@ users call, and `Error`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -105,12 +105,13 @@ def checkify(f: Callable, errors: frozenset[str] = user_checks) -> Callable:
     'x must be positive, got -1.0 (`check` failed at ...)'
     """
     check_callable("checkify", f, wraps=True)
-    errors = frozenset(errors)
-    if not errors <= all_checks:
+    known = isinstance(errors, Iterable) and all(e in all_checks for e in errors)
+    if not known:
         raise ValueError(
             "checkify: errors must be a union of the sets of checks in weft.experimental.checkify; "
-            f"got {sorted(map(str, errors))}. Hint: errors=checkify.float_checks"
+            f"got {errors!r}. Hint: errors=checkify.float_checks"
         )
+    errors = frozenset(errors)
 
     # what is out of bounds is then an error of the program
     bounds = {"check_bounds": False} if "index" in errors else {}

@@ -34,11 +34,11 @@ def measure_peaks(platform: str) -> Peaks:
     return Peaks(products, functions, moved)
 
 
-def time_best(fun: Callable, *args: Any, runs: int = 30) -> float:
-    """Seconds of the quickest of some calls, after one that compiles."""
+def time_best(fun: Callable, *args: Any) -> float:
+    """Seconds of the quickest of 30 calls, after one that compiles."""
     block_until_ready(fun(*args))
     times = []
-    for _ in range(runs):
+    for _ in range(30):
         start = time.perf_counter()
         block_until_ready(fun(*args))
         times.append(time.perf_counter() - start)

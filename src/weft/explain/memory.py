@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from weft.core.aval import ShapedArray
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, bodies_of, held_jaxprs
+from weft.core.jaxpr import Eqn, Jaxpr, Var, bodies_of, held_jaxprs, variables_in
 from weft.explain.modules import CompiledModule, shape_bytes
 from weft.explain.origins import NOWHERE, Attribution, Place, find_place, is_backward
 
@@ -25,7 +25,7 @@ class Residual(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        return self.aval.size * self.aval.dtype.itemsize
+        return self.aval.nbytes
 
 
 class Live(NamedTuple):
@@ -48,7 +48,7 @@ def find_residuals(jaxpr: Jaxpr, names: Sequence[str] = ()) -> list[Residual]:
     found: dict[Var, Residual] = {}
     inner: list[Residual] = []
     for eqn in jaxpr.eqns:
-        variables = [a for a in eqn.invars if type(a) is not Literal]
+        variables = variables_in(eqn.invars)
         if is_backward([eqn]):
             for v in variables:
                 if v in makers and v not in fixed and v not in found:

@@ -45,26 +45,26 @@ def clip_text(text: str) -> str:
     return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
 
 
-def scale_text(x: float, units: Sequence[str], step: float) -> str:
-    """A number with the unit in which it is short."""
+def scale_text(x: float, units: Sequence[str]) -> str:
+    """A number with the unit in which it is short; each is 1000 of the one before."""
     unit, *larger = units
-    while abs(x) >= 0.9995 * step and larger:
-        x /= step
+    while abs(x) >= 999.5 and larger:
+        x /= 1000
         unit, *larger = larger
     return f"{x:.3g} {unit}".rstrip() if x < 999.5 else f"{x:.0f} {unit}".rstrip()
 
 
 def bytes_text(x: float) -> str:
-    return scale_text(x, ("B", "kB", "MB", "GB", "TB"), 1000)
+    return scale_text(x, ("B", "kB", "MB", "GB", "TB"))
 
 
 def count_text(x: float) -> str:
-    return scale_text(x, ("", "k", "M", "G", "T"), 1000) if x else ""
+    return scale_text(x, ("", "k", "M", "G", "T")) if x else ""
 
 
 def rate_text(x: float, unit: str) -> str:
-    return f"{scale_text(x, ('', 'k', 'M', 'G', 'T'), 1000)}{unit}" if x else ""
+    return f"{scale_text(x, ('', 'k', 'M', 'G', 'T'))}{unit}" if x else ""
 
 
 def seconds_text(x: float) -> str:
-    return scale_text(x * 1e9, ("ns", "us", "ms", "s"), 1000) if x else ""
+    return scale_text(x * 1e9, ("ns", "us", "ms", "s")) if x else ""

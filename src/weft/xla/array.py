@@ -9,7 +9,6 @@ and read is shards.py's.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,7 +21,7 @@ from weft.core.trace import Tracer
 from weft.display.values import array_html
 from weft.errors import DeletedError, DtypeError, JaxRuntimeError, ShapeError
 from weft.mesh.client import default_device
-from weft.mesh.sharding import SingleDeviceSharding, sharding_on
+from weft.mesh.sharding import SingleDeviceSharding, sharding_on, terms_of
 from weft.mesh.spec import PartitionSpec
 from weft.mesh.typed import typed_for
 from weft.options import x64_as
@@ -44,7 +43,6 @@ ArrayImpl: Any = _jax.ArrayImpl
 # What the engine reads in place, or cannot tell from such: to it a Python bool is NumPy's.
 HOST = (np.ndarray, np.generic, bool)
 SMALL = 1 << 14  # bytes
-_AS_IT_IS: Any = contextlib.nullcontext()
 
 
 # --- making, moving -------------------------------------------------------------------------
@@ -114,10 +112,11 @@ def array_from_host(host: np.ndarray, weak_type: bool) -> Any:
     """An array that takes over the memory of `host`, which nobody else may write to."""
     aval = ShapedArray(host.shape, host.dtype, weak_type)
     sharding = sharding_on(default_device())
-    wide = host.dtype in dtypes.WIDE
     try:
-        with x64_as(True) if wide else _AS_IT_IS:  # C++ narrows without
-            return _jax.batched_device_put(aval, sharding, [host], [sharding.device], False)
+        if host.dtype in dtypes.WIDE:  # C++ narrows without
+            with x64_as(True):
+                return _jax.batched_device_put(aval, sharding, [host], [sharding.device], False)
+        return _jax.batched_device_put(aval, sharding, [host], [sharding.device], False)
     except JaxRuntimeError as error:
         raise refuse_dtype(aval, error) from None
 
@@ -203,8 +202,7 @@ def array_repr(x: Any) -> str:
     weak = ", weak_type=True" if x.aval.weak_type else ""
     tail = f"dtype={x.dtype.name}{weak})"
     sharding = x._sharding
-    terms = getattr(sharding, "spec", PartitionSpec()).unreduced
-    if terms:
+    if terms_of(sharding):
         return f"Array(shape={x.shape}, dtype={x.dtype.name}, sharding={sharding})"
     if not (x.is_fully_replicated and sharding.has_addressable_devices or x.is_fully_addressable):
         return f"Array(shape={x.shape}, {tail}"
@@ -411,15 +409,15 @@ class Array(HasAval, Members, metaclass=_ArrayMeta):
     _repr_html_ = array_html
 
     def __str__(self) -> str:
-        terms = getattr(self._sharding, "spec", PartitionSpec()).unreduced
-        here = not terms and (self.is_fully_addressable or self.is_fully_replicated)
+        here = not terms_of(self._sharding) and (
+            self.is_fully_addressable or self.is_fully_replicated
+        )
         return str(host_view(self)) if here and type(self) is not KeyArray else array_repr(self)
 
     def __format__(self, spec: str) -> str:
         if type(self) is KeyArray and not spec:
             return array_repr(self)
-        view = host_view(self)
-        return format(view if view.ndim else view[()], spec)
+        return format(host_view(self), spec)
 
 
 def keys_from_host(aval: ShapedArray, words: np.ndarray) -> Any:

@@ -9,6 +9,7 @@ import _thread
 import atexit
 import functools
 import os
+import re
 import signal
 import sys
 import threading
@@ -23,7 +24,7 @@ from jaxlib import _jax
 
 from weft.core.aval import words_of
 from weft.core.jaxpr import Jaxpr
-from weft.errors import JaxRuntimeError
+from weft.errors import DtypeError, JaxRuntimeError
 from weft.mesh.client import (
     device_list,
     has_clients,
@@ -31,6 +32,7 @@ from weft.mesh.client import (
     name_lost_processes,
     platform_of,
 )
+from weft.mesh.mesh import missing_devices_error
 from weft.mesh.plugins import find_cuda_tools
 from weft.mesh.typed import typed_for
 from weft.options import config
@@ -63,9 +65,10 @@ def compile_text(
     """
     if vars(Executable)["__call__"] is refuse_in_child:
         refuse_in_child()
-    start = time.perf_counter()
+    start, name = time.perf_counter(), module_name(text)
+    if placement.platform:
+        raise missing_devices_error(name, placement.whole.mesh)
     options = compile_options(placement, settings, *chosen)
-    name = module_name(text)
     given = text, placement.devices, options, host_calls
     if config.progress:
         what = f"compiling {name} ({text.count(chr(10)):,} lines of StableHLO)"
@@ -187,6 +190,9 @@ def module_name(text: str) -> str:
 
 def compile_now(text: str, devices: Any, options: Any, *entries: list) -> Any:
     """Compile a module."""
+    if found := re.search(r"f6E\w+(?=>)", text):  # for some of which the engine ends the process
+        rule = "must be of dtypes that XLA has arrays of"
+        raise DtypeError(f"{module_name(text)}: {rule}; got {found[0]}.")
     try:
         module = parse_module(text) if entries else text
         compile_it = devices[0].client.compile_and_load
@@ -348,7 +354,7 @@ class Executable:
         self.makes_keys = self.buffer_avals != self.out_avals
         self.takes_keys = any(a.physical is not a for a in jaxpr.in_avals)
         self.waits = (shardings is not None and must_wait(loaded, len(placement.devices))) or (
-            sum([a.size * a.dtype.itemsize for a in self.buffer_avals]) > much_memory()
+            sum([a.nbytes for a in self.buffer_avals]) > much_memory()
         )
 
     def __call__(self, *args: Any) -> list:

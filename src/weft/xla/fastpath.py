@@ -10,11 +10,11 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 from jaxlib import _jax
+from numpy import ndarray
 
 from weft.core.trace import current
-from weft.options import config
+from weft.options import config, disable_jit_cell
 from weft.pytrees import call_registry, flatten, unflatten
 from weft.xla.array import HOST, SMALL, ArrayImpl, copy_writable, put
 
@@ -40,7 +40,7 @@ def compiled_call(
     all_traced = not (static_argnums or static_argnames)
 
     def take(*args: Any, **kwargs: Any) -> tuple:
-        if fun is None or (current.trace.parent is None and not config.disable_jit):
+        if fun is None or (current.trace.parent is None and not disable_jit_cell.value):
             if all_traced and not kwargs and (copies := copy_flat(args)):
                 return on_copies(*copies), None, False
             given, named = args, kwargs
@@ -81,7 +81,7 @@ def copy_flat(args: Sequence[Any]) -> list | None:
     """The arguments with copies of NumPy's arrays; None without those, or if others have leaves."""
     copied, every = False, []
     for x in args:
-        if type(x) is np.ndarray:
+        if type(x) is ndarray:
             copied, x = True, x.copy() if x.nbytes <= SMALL else copy_writable(x)
         elif type(x) not in _FLAT:
             return None

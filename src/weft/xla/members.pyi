@@ -6,6 +6,7 @@ from weft.dtypes import DTypeLike as _DTypeLike
 from weft.numpy.updates import At as _At
 from weft.primitives.dot import PrecisionLike as _PrecisionLike
 from weft.xla.array import Array as _Array
+from weft.xla.layouts import Format as _Format
 from weft.xla.typing import ArrayLike as _ArrayLike
 from weft.xla.typing import Axes as _Axes
 from weft.xla.typing import Axis as _Axis
@@ -131,6 +132,8 @@ class Members:
     @property
     def flat(self) -> _Any: ...
     def flatten(self, order: str = ..., *, out_sharding: _ShardingLike = ...) -> _Array: ...
+    @property
+    def format(self) -> _Format: ...
     @property
     def imag(self) -> _Array: ...
     @property

@@ -124,16 +124,21 @@ def run_jaxpr(jaxpr: Jaxpr, args: Sequence[Any], name: str, compiler_options: tu
 
 
 def run_primitive(prim: Primitive, args: Sequence[Any], params: dict, home: Jaxpr) -> list:
-    """Apply a primitive that holds programs to concrete values, as one compiled program.
+    """Apply a primitive that holds programs to concrete values, as one compiled program."""
+    return run_jaxpr(holder_jaxpr(prim, args, params, home), args, prim.name)
 
-    The program is kept on `home`, one of those that `params` hold, and dies with it.
+
+def holder_jaxpr(prim: Primitive, args: Sequence[Any], params: dict, home: Jaxpr) -> Jaxpr:
+    """The program that is one application of a primitive that holds programs, at these types.
+
+    It is kept on `home`, one of those that `params` hold, and dies with it.
     """
     avals = tuple([typeof(x, prim.name) for x in args])
     key = ("compiled", prim, avals, *params.items())
     program = home.memo.get(key)
     if program is None:
         program = home.memo[key] = eqn_jaxpr(prim, params, avals)
-    return run_jaxpr(program, args, prim.name)
+    return program
 
 
 def eqn_jaxpr(prim: Primitive, params: dict, in_avals: tuple) -> Jaxpr:

@@ -17,6 +17,7 @@ from weft import numpy as jnp
 from weft.api.vmap import vmap
 from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
+from weft.numpy.promotion import axes_of
 from weft.primitives.families import index_tuple
 from weft.xla.typing import Array
 
@@ -78,6 +79,15 @@ class JAXSparse:
 
     def transpose(self, axes: Sequence[int] | None = None) -> Any:
         raise NotImplementedError
+
+    def order_axes(self, axes: Sequence[int] | None) -> tuple[int, ...]:
+        """What `transpose` is asked for: every axis once, by default in reverse order."""
+        order = axes_of("transpose", axes, self.ndim)
+        if len(order) != self.ndim:
+            raise ShapeError(
+                f"transpose: axes must name every axis once; got {tuple(axes)} for {self!r}."
+            )
+        return order[::-1] if axes is None else order
 
     def todense(self) -> Array:
         raise NotImplementedError

@@ -173,8 +173,7 @@ class BCOO(SparseOperators, CoordinateArray):
 
     def transpose(self, axes: Sequence[int] | None = None) -> BCOO:
         """The array with its axes permuted, by default in reverse order."""
-        order = range(self.ndim)[::-1] if axes is None else [a % self.ndim for a in axes]
-        return shaping.bcoo_transpose(self, permutation=order)
+        return shaping.bcoo_transpose(self, permutation=self.order_axes(axes))
 
     def reshape(self, *args: Any, **kwargs: Any) -> BCOO:
         """The array in another shape, in which one size may be -1."""

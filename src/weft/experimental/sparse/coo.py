@@ -172,7 +172,7 @@ class COO(Matrix):
 
     def transpose(self, axes: Sequence[int] | None = None) -> COO:
         """The matrix with its axes permuted, by default in reverse order."""
-        if axes is not None and tuple(a % 2 for a in axes) == (0, 1):
+        if self.order_axes(axes) == (0, 1):
             return self
         given = {"rows_sorted": self._cols_sorted, "cols_sorted": self._rows_sorted}
         return COO((self.data, self.col, self.row), shape=self.shape[::-1], **given)
@@ -218,7 +218,7 @@ class CSR(Matrix):
 
     def transpose(self, axes: Sequence[int] | None = None) -> Any:
         """The matrix with its axes permuted, by default in reverse order: a CSC."""
-        if axes is not None and tuple(a % 2 for a in axes) == (0, 1):
+        if self.order_axes(axes) == (0, 1):
             return self
         return CSC(self._bufs, shape=self.shape[::-1])
 
@@ -251,7 +251,7 @@ class CSC(Matrix):
 
     def transpose(self, axes: Sequence[int] | None = None) -> Any:
         """The matrix with its axes permuted, by default in reverse order: a CSR."""
-        if axes is not None and tuple(a % 2 for a in axes) == (0, 1):
+        if self.order_axes(axes) == (0, 1):
             return self
         return CSR(self._bufs, shape=self.shape[::-1])
 
