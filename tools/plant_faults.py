@@ -5,9 +5,10 @@
 
 A fault is one operator, comparison, constant or condition changed, or one statement dropped. They
 are drawn from all of `src/weft` by the seed, and each is planted in a copy of the checkout. Noticed
-means that the tests of the file's mirror, or below `api/` those and the conformance suite, else
-those and the table of signatures, fail or do not end in time. Faults that pass are printed with
-their line; whether such a fault changes anything that can be observed is for a person to say.
+means that the tests of the file's mirror, the tables of all functions for users, the conformance
+suite below `api/`, or the texts of programs and refusals up to it, fail or do not end in time.
+Faults that pass are printed with their line; whether such a fault changes anything that can be
+observed is for a person to say.
 
 The tests that run the changed line are asked first, the quickest of them before the others. Which
 they are is found out once, by running a mirror with coverage, and kept in `.cache/faults` while the
@@ -43,13 +44,16 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parents[1]
 PACKAGE = CHECKOUT / "src/weft"
 KEPT = CHECKOUT / ".cache/faults"
-# A row for each primitive, for each as a power series, for each operation that refuses operands.
+# A row for each primitive, for each as a power series, for each operation that refuses operands,
+# and what rules write.
 CONFORMANCE = (
     "tests/primitives/test_conformance.py", "tests/experimental/test_jet_primitives.py",
-    "tests/primitives/test_errors.py",
+    "tests/primitives/test_errors.py", "tests/primitives/test_rules.py",
 )  # fmt: skip
+# What functions of api/ say of their arguments, and what transformations make of programs.
+TEXTS = ("tests/api/test_refusals.py", "tests/transforms/test_texts.py")
 CONFORMING = ("core/", "passes/", "xla/", "primitives/", "transforms/", "control/", "dtypes.py")
-SIGNATURES = ("tests/test_signatures.py",)  # of all functions for users
+SIGNATURES = ("tests/test_signatures.py", "tests/test_calls.py")  # of all functions for users
 
 # What tests import beside weft, imported once: none of it starts a thread.
 HEAVY = """
@@ -331,7 +335,7 @@ def digest(*files: Path) -> str:
 
 
 def digest_tests(tests: str, root: Path = CHECKOUT) -> str:
-    rows = sorted(root.glob("tests/primitives/cases*.py")) if tests == CONFORMANCE[0] else []
+    rows = sorted(root.glob("tests/primitives/cases*.py")) if tests in CONFORMANCE else []
     return digest(root / tests, *rows)
 
 
@@ -405,7 +409,11 @@ def main() -> None:
     print(f"{len(drawn)} of {len(everything)} faults in {len(files)} files", flush=True)
 
     def files_asked(fault: Fault) -> dict:
-        suite = CONFORMANCE if fault.file.startswith(CONFORMING) else SIGNATURES
+        suite = SIGNATURES
+        if fault.file.startswith(CONFORMING):
+            suite += CONFORMANCE + TEXTS
+        elif fault.file.startswith(("api/", "mesh/", "parallel/")):
+            suite += TEXTS
         return dict.fromkeys([*homes[fault.file], *suite])
 
     asked: dict[str, set[str]] = collections.defaultdict(set)  # files, by the tests that are asked
@@ -425,12 +433,13 @@ def main() -> None:
         for fault in drawn:
             if all(runs[tests] for tests in files_asked(fault)):
                 plan = [(tests, *choose_tests(fault, runs[tests])) for tests in files_asked(fault)]
-                # What one test has staged or compiled, the next finds in a cache, and a trace has
-                # not seen: the others of the mirror come last.
+                # What one test has staged, compiled or put aside, the next finds in a cache, and a
+                # trace has not seen: the others come last, where they are quick or of the mirror.
                 plan += [
-                    (tests, *choose_others(chosen, runs[tests]))
+                    (tests, *others)
                     for tests, chosen, _ in plan
-                    if chosen and tests not in CONFORMANCE
+                    for others in [choose_others(chosen, runs[tests])]
+                    if chosen and (tests in homes[fault.file] or others[1] < 15)
                 ]
                 jobs.append((fault, [step for step in plan if step[1]]))
         for fault, by, seconds in pool.map(try_one, jobs):

@@ -239,7 +239,7 @@ def test_vmap_must_be_told_how():
         (np.ones(4, np.float32), r"got f32\[4\] for result of give, which is f32\[3\]"),
         (np.ones(3, np.int32), r"got i32\[3\] for result of give, which is f32\[3\]"),
         (1.0, r"got f32\[\] for result of give, which is f32\[3\]"),
-        ([X], r"give must return the structure of result_shape_dtypes; got PyTreeDef\(\[\*\]\)"),
+        ([X] * 2, r"give must return the structure of result_shape_dtypes; got PyTreeDef\(\[\*, "),
         (None, r"got PyTreeDef\(None\) where PyTreeDef\(\*\) was"),
     ],
 )
@@ -257,6 +257,16 @@ def test_the_leaf_that_does_not_fit_is_named(run):
     give = lambda: {"a": 1.0, "b": (2.0, X)}
     with pytest.raises(TypeError, match=r"got f32\[3\] for result\['b'\]\[1\] of <lambda>, which"):
         run(lambda: pure_callback(give, shapes))()
+
+
+@both
+def test_a_list_or_a_named_tuple_of_results_may_stand_for_a_tuple(run):
+    pair = (weft.ShapeDtypeStruct((2,), np.float32), weft.ShapeDtypeStruct((2, 2), np.float32))
+    f = run(lambda x: pure_callback(lambda v: np.linalg.eigh(np.outer(v[:2], v[:2])), pair, x))
+    values, vectors = f(X)
+    np.testing.assert_allclose(vectors * values @ vectors.T, np.outer(X[:2], X[:2]), atol=1e-5)
+    assert run(lambda x: pure_callback(lambda v: [v], (VECTOR,), x))(X)[0].shape == (3,)
+    assert run(lambda x: pure_callback(lambda v: None, (), x))(X) == ()
 
 
 def test_results_that_are_no_arrays():

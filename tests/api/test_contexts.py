@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from jaxlib import _jax
 from jaxlib._jax import guard_lib
 
 import weft
@@ -200,9 +201,9 @@ def test_enable_x64_within_transformed_functions(body, place, use):
     x = np.array([0.3, 0.8, 1.7])
     got = np.asarray(USES[use](place(BODIES[body]), jnp.asarray(x, np.float32)))
     with weft.enable_x64():
-        fun = lambda x: float(jnp.sum(BODIES[body](jnp.asarray(x)) * 1.5))
+        fun = weft.jit(lambda x: jnp.sum(BODIES[body](x) * 1.5))
         steps = np.eye(3) * 1e-5
-        want = [(fun(x + h) - fun(x - h)) / 2e-5 for h in steps]
+        want = [(float(fun(x + h)) - float(fun(x - h))) / 2e-5 for h in steps]
     assert got.dtype == np.float32
     np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3)
 
@@ -363,6 +364,11 @@ def test_the_names_of_precisions_are_those_that_products_take():
         weft.config.update("default_matmul_precision", "most")
     with pytest.raises(TypeError, match="config: num_cpu_devices must be an int; got 'two'"):
         weft.config.update("jax_num_cpu_devices", "two")
+    with pytest.raises(TypeError, match="config: default_device must be a Device or str; got 3"):
+        weft.default_device(3)
+    for name in ("passes", "dump", "platforms", "compilation_cache_dir"):
+        with pytest.raises(TypeError, match=f"config: {name} must be a str"):
+            weft.config.update(name, ["a"])
 
 
 def test_raw_words_for_keys_may_be_refused_and_custom_keys_be_the_default():
@@ -376,6 +382,17 @@ def test_raw_words_for_keys_may_be_refused_and_custom_keys_be_the_default():
     assert seen[0].filename == __file__
     with weft.enable_custom_prng():
         assert weft.random.PRNGKey(0).dtype == key.dtype
+
+
+def test_each_guard_is_of_its_own_transfers():
+    state = _jax.guard_lib.thread_local_state()
+    ways = ["host_to_device", "device_to_device", "device_to_host"]
+    for which in ("", *ways):
+        guard = getattr(weft, f"transfer_guard_{which}" if which else "transfer_guard")
+        with guard("log"):
+            found = [way for way in ways if getattr(state, way) is not None]
+        assert found == ([which] if which else ways)
+        assert all(getattr(state, way) is None for way in ways)
 
 
 def test_guards_refuse_transfers_that_happen_by_themselves():

@@ -178,7 +178,7 @@ def test_a_method_and_a_copy():
     assert bound.args == (5.0,) and bound.func is Scaled.double and bound(3.0) == 6.0
     again = copy.copy(Scaled.double)
     assert again is not Scaled.double and again(0.0, 3.0) == 6.0
-    assert copy.copy(plain) is plain
+    assert copy.copy(plain) is plain and repr(plain) == "custom_vmap(sin)"
 
 
 plain = custom_vmap(jnp.sin)

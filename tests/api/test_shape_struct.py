@@ -15,6 +15,10 @@ def test_shape_dtype_struct():
     assert repr(struct) == "ShapeDtypeStruct(shape=(2, 3), dtype=int8)"
     with pytest.raises(ValueError, match="dtype must be given"):
         weft.ShapeDtypeStruct((3,), None)
+    with pytest.raises(TypeError, match="ShapeDtypeStruct: shape must be a sequence; got 3"):
+        weft.ShapeDtypeStruct(3, np.int8)
+    with pytest.raises(TypeError, match="ShapeDtypeStruct: needs a dtype, .* got 'flat32'. Hint"):
+        weft.ShapeDtypeStruct((3,), "flat32")
     with pytest.raises(TypeError, match="scalar"):
         len(weft.ShapeDtypeStruct((), np.int8))
 

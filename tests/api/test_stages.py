@@ -1,5 +1,7 @@
 """Traced, Lowered and Compiled: what each says of itself, and calls of a compiled function."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,7 @@ def test_a_traced_function(traced):
 def test_what_every_stage_knows_of_the_call(traced, stage):
     at = stage(traced)
     struct = weft.ShapeDtypeStruct((3,), np.float32)
+    assert repr(at) == f"{type(at).__name__}(<lambda>: (f32[3], f32[3]) -> (f32[3], f32[3]))"
     assert at.in_tree == weft.tree.structure((({"a": 0}, 0), {}))
     assert at.out_tree == weft.tree.structure({"y": 0, "z": 0})
     assert at.out_info == {"y": struct, "z": struct}
@@ -50,6 +53,10 @@ def test_lowered_text():
     assert "stablehlo.multiply" in lowered.as_text()
     assert lowered.compiler_ir() == lowered.as_text("stablehlo") == lowered.as_text()
     assert "HloModule" in lowered.as_text("hlo") and "is_scheduled" not in lowered.as_text("hlo")
+    for dialect, debug_info in itertools.product((None, "stablehlo", "hlo"), (False, True)):
+        text = lowered.as_text(dialect, debug_info=debug_info)
+        assert ("HloModule" in text) == (dialect == "hlo")
+        assert ("test_stages.py" in text) == (debug_info and dialect != "hlo")
     with pytest.raises(ValueError, match="'stablehlo' or 'hlo'; got 'foo'"):
         lowered.as_text("foo")
 

@@ -50,6 +50,13 @@ CASES = [
     over(red.reduce_max_p, np.max, (1,), dtypes=FLOATS + " c64 " + BITS, also=[((2, 1, 4),)]),
     over(red.reduce_max_p, np.max, (0, 2)),
     over(red.reduce_max_p, np.max, (), (3,)),
+    Case(
+        red.reduce_max_p,
+        [(2, 3, 4)],
+        lambda x: np.max(x, (1,)),
+        {"axes": (1,), "keeps_nan": False},
+        label="axes (1,), NaN passed over",
+    ),
     over(red.reduce_min_p, np.min, (1,), dtypes=FLOATS + " c64 " + BITS),
     over(red.reduce_min_p, np.min, (0, 1, 2)),
     over(

@@ -114,3 +114,49 @@ def test_many_batches_under_vmap(rng):
     np.testing.assert_allclose(got, want, atol=1e-4)
     got = weft.jit(weft.vmap(full, (0, None)))(xs[0], ks[0])
     np.testing.assert_allclose(got, want[0], atol=1e-4)
+
+
+# (spatial shape, kernel, what else differs): the operations that a convolution is written in
+CHOSEN = [
+    ((100,), (12,), {}, "12 multiply"), ((100,), (13,), {}, "convolution"),
+    ((2600,), (13,), {}, "blocks"), ((80, 80), (8, 8), {}, "64 multiply"),
+    ((80, 80), (5, 13), {}, "blocks"), ((4, 4, 4), (1, 1, 1), {}, "convolution"),
+    ((131072,), (131041,), {}, "32 dot_general"), ((131103,), (131072,), {}, "blocks"),
+    ((140000,), (139969,), {}, "blocks"), ((2097152,), (2097151,), {}, "2 dot_general"),
+    ((2097153,), (2097152,), {}, "blocks"), ((5000000,), (5000000,), {}, "1 dot_general"),
+    ((2600,), (13,), {"dtype": np.float16}, "convolution"),
+    ((100,), (3,), {"dtype": np.float64}, "3 multiply"),
+    ((100,), (3,), {"dtype": np.int32}, "convolution"),
+    ((5200,), (13,), {"stride": 2}, "convolution"), ((200,), (13,), {"groups": 2}, "13 multiply"),
+    ((200,), (64,), {"groups": 2}, "64 multiply"), ((200,), (65,), {"groups": 2}, "convolution"),
+    ((70,), (7,), {"parts": 3}, "64 multiply"), ((80,), (10,), {"parts": 3}, "convolution"),
+    ((70,), (7,), {"batch": 6, "parts": 3}, "convolution"), ((0,), (3,), {}, "convolution"),
+]  # fmt: skip
+
+
+def test_what_is_chosen():
+    def operations(size, kernel, dtype=np.float32, stride=1, groups=1, parts=1, batch=None):
+        rank = len(size)
+        fun = weft.jit(
+            lambda x, k: lax.conv_general_dilated(
+                x,
+                k,
+                (stride,) * rank,
+                [(0, 4 * (0 in size))] * rank,
+                dimension_numbers=NUMBERS[rank],
+                feature_group_count=groups,
+                batch_group_count=parts,
+            )
+        )
+        shapes = (batch or parts, *size, groups), (*kernel, 1, max(groups, parts))
+        text = fun.lower(*[weft.ShapeDtypeStruct(s, dtype) for s in shapes]).as_text()
+        counts = {w: text.count(f"stablehlo.{w}") for w in ("multiply", "dot_general")}
+        if "stablehlo.case" in text:
+            return "blocks"
+        if "stablehlo.convolution" in text:
+            return "convolution"
+        return " ".join(f"{n} {w}" for w, n in counts.items() if n)
+
+    with weft.config.scope(hints=False):
+        found = [operations(*row, **given) for *row, given, _ in CHOSEN]
+    assert found == [row[-1] for row in CHOSEN]

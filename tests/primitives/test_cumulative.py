@@ -41,6 +41,17 @@ def test_every_way_to_cut_an_axis(name, shape, axis):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-3 if shape[0] > 5000 else 1e-4)
 
 
+def test_every_way_to_cut_an_axis_without_a_kernel():
+    """Of a dtype that has none; int16 wraps as NumPy's does."""
+    xs = [np.random.default_rng(0).integers(-99, 99, s).astype(np.int16) for s, _ in SHAPES]
+    ways = [(k, axis, reverse) for k, (_, axis) in enumerate(SHAPES) for reverse in (False, True)]
+    found = jit(lambda xs: [cum.cumsum(xs[k], axis, reverse) for k, axis, reverse in ways])(xs)
+    for got, (k, axis, reverse) in zip(found, ways, strict=True):
+        wide = np.flip(xs[k], axis) if reverse else xs[k]
+        want = np.cumsum(wide, axis, dtype=np.int16)
+        np.testing.assert_array_equal(got, np.flip(want, axis) if reverse else want)
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("shape", [(1000,), (20, 50)])
 def test_narrow_floats_add_up_in_float32(dtype, shape):

@@ -164,3 +164,18 @@ def test_a_barrier_keeps_trees_and_derivatives():
     for g in (weft.grad(f), weft.jit(weft.grad(f))):
         assert g(jnp.array([1.0, 2]), 3).tolist() == [2, 4]
     assert weft.vmap(lax.optimization_barrier)(tree["a"]).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("op", ["sum", "max", "min", "prod", "and", "or", "xor"])
+def test_axes_of_reductions(op):
+    """In any collection, and nothing else stands for one."""
+    reduce = getattr(lax, f"reduce_{op}")
+    x = np.ones((2, 3), bool if op in ("and", "or") else np.int32)
+    given = {(): (2, 3), (0,): (3,), (1,): (2,), (0, 1): ()}
+    for axes, shape in given.items():
+        for kind in (tuple, list, set, np.array, iter):
+            if axes or kind is not np.array:
+                assert weft.eval_shape(lambda x, a=kind(axes): reduce(x, a), x).shape == shape
+    for axes in (0, 1, False, None, np.int32(0), 0.0, (0.0,), "a"):
+        with pytest.raises(TypeError, match=f"reduce_{op}: axes must be integers in a sequence"):
+            weft.eval_shape(lambda x, a=axes: reduce(x, a), x)

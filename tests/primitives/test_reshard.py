@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import weft
-from weft import P
+import weft.numpy as jnp
+from weft import P, random
 from weft.errors import ShardingTypeError
 from weft.primitives.reshard import insert_axis, lay_as, reshard_p, sharding_of_cotangent
 from weft.sharding import AbstractMesh, AxisType, NamedSharding
@@ -39,7 +40,16 @@ def test_layouts_of_cotangents():
 
 
 def test_what_is_refused():
-    with pytest.raises(ShardingTypeError, match="must not be to terms of a sum, which are not k"):
-        weft.make_jaxpr(to(over(unreduced={"x"})))(struct(over()))
+    with pytest.raises(ShardingTypeError, match="must be unreduced along axes that split what is"):
+        weft.make_jaxpr(lambda x: to(over(unreduced={"x"}))(x > 0))(struct(over()))
     with pytest.raises(ValueError, match="axis 0 of the operand .* must be divisible by 4"):
         weft.make_jaxpr(to(over("x")))(struct(over(), (6, 4)))
+
+
+def test_a_sharding_over_no_mesh_asks_for_nothing_under_vmap():
+    def drop(key, x):
+        return x * random.bernoulli(key, 0.5, x.shape, out_sharding=weft.typeof(x).sharding)
+
+    keys, x = random.split(random.key(0), 2), jnp.ones((2, 3))
+    want = np.stack([drop(k, row) for k, row in zip(keys, x, strict=True)])
+    np.testing.assert_array_equal(weft.vmap(drop)(keys, x), want)

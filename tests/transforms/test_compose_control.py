@@ -326,10 +326,10 @@ def test_every_word_to_depth_two(name, word):
     check(*PROGRAMS[name], word)
 
 
-@pytest.mark.sample(one_in=9)
-@pytest.mark.parametrize("name", DEEP)
-@pytest.mark.parametrize("word", words("JGVC", (3,)))
-def test_every_word_of_depth_three(name, word):
+@pytest.mark.sample(one_in=5)
+@pytest.mark.parametrize("case", [(n, w) for n in DEEP for w in words("JGVC", (3,))], ids="-".join)
+def test_words_of_depth_three(case):
+    name, word = case
     check(*PROGRAMS[name], word)
 
 
