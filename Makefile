@@ -22,6 +22,8 @@ BENCH_JAX := 0.10.2
 export WEFT_CACHE_DIR ?= $(CURDIR)/.cache/weft
 export MPLCONFIGDIR ?= $(CURDIR)/.cache/matplotlib
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start a hundred processes, which import weft in 0.4 s where its bytecode is kept, else in 0.6.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-all test-ecosystem docs bench bench-torch gpu-smoke clean
 
@@ -37,9 +39,9 @@ test: $(VENV)/.test
 	$(VENV)/bin/python -m ruff check .
 	$(VENV)/bin/python -m mypy
 	$(VENV)/bin/python -m pytest -q -n $(JOBS) --doctest-modules --doctest-glob='*.md' --ignore=docs/distributed.md src/weft README.md docs
-	$(VENV)/bin/python -m pytest -n $(JOBS) $(PYTEST_ARGS) tests
+	$(VENV)/bin/python -m pytest -n $(JOBS) tests
 
-test-all: PYTEST_ARGS := --all
+test-all: export WEFT_TEST_ALL := 1
 test-all: test
 
 docs: $(VENV)/.docs
@@ -76,10 +78,16 @@ $(VENV)/.made:
 	"$(PYTHON)" -m venv $(VENV)
 	@touch $@
 
+# What builds weft and its kernels, and what it needs to run: an environment of pip's own for building
+# would hold a second jaxlib. What is imported is compiled then.
+REQUIRED = hatchling editables $(shell $(VENV)/bin/python -c 'import tomllib; \
+	print(*map(repr, tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]))')
+
 NATIVE := hatch_build.py $(wildcard src/weft/native/*.cc src/weft/native/*.h)
 
 $(VENV)/.%: pyproject.toml $(NATIVE) | $(VENV)/.made
-	$(VENV)/bin/python -m pip install -q --editable '.[$*]'
+	$(VENV)/bin/python -m pip install -q --no-compile $(REQUIRED)
+	$(VENV)/bin/python -m pip install -q --no-compile --no-build-isolation --editable '.[$*]'
 	@touch $@
 
 # JAX lives apart, beside a weft on the same jaxlib: the two must not share an environment.

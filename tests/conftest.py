@@ -1,4 +1,4 @@
-"""Settings every test runs under; they are made before the first `import weft`.
+"""Which tests run, and what they share; settings.py makes the environment that they run in.
 
 What pytest itself is told (warnings are errors, import mode) stands in pyproject.toml.
 `pytest --all` runs every case of every table, with programs compiled as for users; without it, a
@@ -7,50 +7,19 @@ marked `slow` does not run.
 """
 
 import collections
+import functools
 import gc
-import importlib.metadata
 import itertools
-import os
-import sys
 import zlib
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-CHECKOUT = Path(__file__).resolve().parent.parent
+from tests.settings import ALL, QUICK
+
 collect_ignore = ["ecosystem"]  # in an environment of its own: make test-ecosystem
-
-# The environment must not decide what is tested: weft's defaults do, float32 among them.
-KEPT = {"WEFT_CACHE_DIR", "WEFT_TEST_ALL", "WEFT_TEST_ARGUMENTS", "WEFT_TEST_DEVICES"}
-for name in [name for name in os.environ if name.startswith("WEFT_") and name not in KEPT]:
-    del os.environ[name]
-
-# Read here and not by pytest_configure: the flags below come before the first import. The variable
-# tells the processes that tests and pytest-xdist start.
-if "--all" in sys.argv:
-    os.environ["WEFT_TEST_ALL"] = "1"
-ALL = "WEFT_TEST_ALL" in os.environ
-
-# The programs of tests are many and small, and most run once: XLA compiles them in less than half
-# the time if it is told not to optimize them. The flags are part of the key of the disk cache.
-# A test of the speed, memory or text of a compiled program asks for `as_for_users`.
-QUICK = {"xla_backend_optimization_level": (0, 3)}  # here, and for users
-if importlib.metadata.version("jaxlib").startswith("0.10."):  # later ones have no other emitters
-    QUICK["xla_cpu_use_fusion_emitters"] = (False, True)
-    QUICK["xla_cpu_parallel_codegen_split_count"] = (1, 32)  # a module of LLVM's costs 2 ms
-flags = [] if ALL else [f"--{name}={here}" for name, (here, _) in QUICK.items()]
-
-# Tests of many devices are run with that many; see tests/parallel/devices.py.
-if "WEFT_TEST_DEVICES" in os.environ:
-    count = os.environ["WEFT_TEST_DEVICES"]
-    flags += [f"--xla_force_host_platform_device_count={count}"]
-
-os.environ["XLA_FLAGS"] = " ".join(flags).lower()
-
-# Compiled programs are shared by all tests and workers, and kept from run to run.
-os.environ.setdefault("WEFT_CACHE_DIR", str(CHECKOUT / ".cache" / "weft"))
 
 
 # Collecting tests makes millions of objects that stay: the garbage collector is to pass over them.
@@ -59,6 +28,9 @@ gc.disable()
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    gc.set_threshold(
+        20_000, 20, 20
+    )  # what is cached meanwhile grows, and is looked through as well
     gc.enable()
 
 
@@ -115,6 +87,32 @@ def sample(cases: Sequence[pytest.Function], count: int) -> set[str]:
         chosen.add(best.nodeid)
         seen |= met(best)
     return chosen
+
+
+@pytest.fixture(autouse=True, scope="session")
+def parsed_programs() -> None:
+    """Give XLA programs as parsed here: of the 13 ms of a small one that saves 2.
+
+    Users do without, since loading the parser takes 40.
+    """
+    from jaxlib.mlir.ir import MLIRError
+
+    from weft.xla import compile as engine
+    from weft.xla.callbacks import parse_module
+
+    compile_now = engine.compile_now
+
+    @functools.wraps(compile_now)
+    def compile_parsed(text: str, devices: Any, options: Any, *entries: list) -> Any:
+        if not entries and "f6E" not in text:  # parsed there, and looked at there
+            compile_it = devices[0].client.compile_and_load
+            try:
+                return engine.run_to_end(lambda: compile_it(parse_module(text), devices, options))
+            except (RuntimeError, ValueError, MLIRError):
+                pass  # told as users are told, who give the text
+        return compile_now(text, devices, options, *entries)
+
+    engine.compile_now = compile_parsed
 
 
 @pytest.fixture

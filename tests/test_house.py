@@ -14,6 +14,7 @@ import pytest
 
 import weft
 from weft.numpy.names import HOMES
+from weft.xla import compile as compiling
 
 ROOT = pathlib.Path(weft.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
@@ -133,7 +134,7 @@ def test_files_and_functions_are_short():
 
 
 # Physical lines. A design note that says what was tried instead raises one.
-BUDGETS = {("core", "transforms"): 4080, ("xla",): 4000, ("control",): 3600, (): 90300}
+BUDGETS = {("core", "transforms"): 4000, ("xla",): 4000, ("control",): 3600, (): 90300}
 
 
 @pytest.mark.parametrize("folders", BUDGETS, ids=lambda f: "+".join(f) or "all")
@@ -440,7 +441,9 @@ ALSO_TESTED_IN = {
         "numpy/index_plans.py"
     ),
     "faults/test_processes.py": "xla/compile.py",
-    "interpreters/test_defining.py": "interpreters/batching.py interpreters/partial_eval.py",
+    "interpreters/test_defining.py": (
+        "interpreters/batching.py interpreters/partial_eval.py xla/eager.py"
+    ),
     "jaxpr/test_reader.py": (
         "control/effects.py errors.py primitives/collective.py primitives/constant.py"
     ),
@@ -476,6 +479,7 @@ ALSO_TESTED_IN = {
     ),
     "primitives/test_linalg.py": "primitives/eigen.py primitives/factorizations.py",
     "random/test_keys.py": "passes/physical.py",
+    "random/test_rejection.py": "random/continuous.py random/counts.py random/gammas.py",
     "scipy/test_mistakes.py": (
         "scipy/cluster/vq.py scipy/fft.py scipy/interpolate.py scipy/linalg/factorizations.py "
         "scipy/linalg/functions.py scipy/linalg/matrices.py scipy/ndimage.py scipy/optimize.py "
@@ -526,7 +530,8 @@ def test_what_is_tested_elsewhere_has_no_mirror():
 # --- the walk -----------------------------------------------------------------------------------
 
 
-def test_a_cold_jit_is_a_short_walk():
+def test_a_cold_jit_is_a_short_walk(monkeypatch):
+    monkeypatch.setattr(compiling, "compile_now", compiling.compile_now.__wrapped__)  # as for users
     seen = set()
     top = str(ROOT)
 

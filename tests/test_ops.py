@@ -39,13 +39,19 @@ def test_segments(name, dtype, rng):
     data = rng.integers(0, 2 if truths else 5, (7, 3)).astype(dtype)
     wide = data.astype(np.float32) if dtype == jnp.bfloat16 else data
     want = reference(name, wide, IDS, 5)
-    for options in ({}, {"bucket_size": 3}, {"indices_are_sorted": False, "unique_indices": False}):
-        got = f(data, IDS, 5, **options)
+    unsorted = {"indices_are_sorted": False, "unique_indices": False}
+
+    @jit
+    def otherwise(data, ids):
+        last = f(data[:, 0], ids.astype(np.int8), num_segments=5)
+        return f(data, ids, 5, bucket_size=3), f(data, ids, 5, **unsorted), last
+
+    *others, last = otherwise(data, IDS)
+    for got in (f(data, IDS, 5), *others):
         assert got.dtype == dtype
         np.testing.assert_array_equal(np.asarray(got).astype(wide.dtype), want)
-    got = jit(lambda d, i: f(d, i, num_segments=5))(data[:, 0], IDS.astype(np.int8))
     np.testing.assert_array_equal(
-        np.asarray(got).astype(wide.dtype), reference(name, wide[:, 0], IDS, 5)
+        np.asarray(last).astype(wide.dtype), reference(name, wide[:, 0], IDS, 5)
     )
 
 

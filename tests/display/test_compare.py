@@ -1,5 +1,6 @@
 """`diff`: rows of what changed, and nothing for programs that are equal."""
 
+import numpy as np
 import pytest
 
 import weft
@@ -98,11 +99,14 @@ def test_a_change_is_shown_with_what_it_is_in():
 
 
 def test_what_the_text_does_not_show():
-    one = weft.make_jaxpr(lambda x: x + jnp.arange(3.0)[::-1].astype("f4"))(1.0)
+    rows = np.arange(6, dtype=np.float32).reshape(2, 3)
+    one, other = (weft.make_jaxpr(lambda x, c=row: x + c)(1.0) for row in rows)
     f, g = (weft.custom_jvp(lambda x: x) for _ in range(2))
     for h in (f, g):
         h.defjvp(lambda x, t: (x[0], t[0]))
-    d = diff(make(f), make(g))
-    assert not d.equal
-    assert "functions are different" in str(d)
+    for a, b, what in ((make(f), make(g), "consts or weak types"), (one, other, "consts")):
+        d = diff(a, b)
+        assert not d.equal
+        assert d.rows[-1] == ("-", f"the same text: {what} or functions are different", 0, "")
+        assert str(d).endswith(f"\n- the same text: {what} or functions are different")
     assert diff(one, one).equal

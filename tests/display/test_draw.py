@@ -81,6 +81,15 @@ def test_boxes_do_not_overlap_and_edges_go_down(count, rng):
             assert not inside
 
 
+def test_nodes_stand_by_their_neighbours(rng):
+    """Sweeps go down and up in turn; the sum of lengths across is more where one goes wrong."""
+    nodes = [Node(20, 10) for _ in range(40)]
+    pairs = {(i, j) for j in range(1, 40) for i in rng.integers(max(0, j - 9), j, 2)}
+    edges = [(nodes[i], nodes[j]) for i, j in sorted(pairs)]
+    _, width, _ = arrange_nodes(nodes, edges)
+    assert [round(width), round(sum(abs(a.x - b.x) for a, b in edges))] == [246, 2993]
+
+
 def test_places_are_the_nearest_in_mean(rng):
     for _ in range(4):
         row = [Node(float(w), 1.0) for w in rng.uniform(1, 9, 5)]

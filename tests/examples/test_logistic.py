@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 import weft.numpy as jnp
-from tests.examples.running import is_picture, load_example, run_example
+from tests.examples.running import is_picture, load_example, run_example_here
 from weft import grad, random
 
 
@@ -21,7 +21,7 @@ def example():
 
 
 def test_a_run_reaches_the_bar_and_draws(tmp_path):
-    done = run_example("logistic", "--steps", 400, "--out", tmp_path / "new")
+    done = run_example_here("logistic", "--steps", 400, "--out", tmp_path / "new")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Initial loss: 2.77\nTrained loss: 0.17" in done.stdout  # as NumPy has it, below
     assert float(re.search(r"held-out accuracy ([\d.]+)%", done.stdout)[1]) > 95

@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 from scipy.integrate import solve_ivp
 
-from tests.examples.running import is_picture, load_example, run_example
+from tests.examples.running import is_picture, load_example, run_example_here
 from weft import config, grad, jit, random
 
 LOG_PARAMS = np.log([0.6, 0.03, 0.7, 0.02, 25.0, 8.0, 0.3, 0.2])
@@ -77,7 +77,7 @@ def test_the_parameters_of_drawn_data_are_found(ode_fit):
 
 
 def test_the_fit_agrees_with_the_published_posterior(tmp_path):
-    done = run_example("ode_fit", "--starts", 4, "--draws", 20, "--out", tmp_path)
+    done = run_example_here("ode_fit", "--starts", 4, "--draws", 20, "--out", tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     rate = re.search(r"hare birth: +([\d.]+) \+- ([\d.]+)", done.stdout)
     assert abs(float(rate[1]) - 0.55) < 0.03 and abs(float(rate[2]) - 0.06) < 0.01

@@ -1,12 +1,14 @@
 """Names spread along a graph: the solution against a dense one, and a run that reaches the bar."""
 
 import numpy as np
+import pytest
 
 import weft.numpy as jnp
 from tests.examples.running import check_run, load_example
 from weft.experimental import sparse
 
 
+@pytest.mark.slow
 def test_a_run_reaches_the_bar_and_draws(tmp_path):
     check_run("sparse", tmp_path, 90, "--steps", 2, picture="sparse_graph")
 

@@ -19,6 +19,7 @@ import weft.numpy as jnp
 from tests.xla.repr_cases import DTYPES, arrays, numpy_dtype, texts
 from weft import errors, random
 from weft.xla.array import ArrayImpl, host_view, put
+from weft.xla.layouts import Format, Layout
 
 GOLDEN = json.loads((pathlib.Path(__file__).parent / "golden" / "reprs.json").read_text())
 INVENTORY = json.loads((pathlib.Path(__file__).parent / "golden" / "members.json").read_text())
@@ -73,6 +74,7 @@ def test_isinstance_and_issubclass(x):
 
 def test_typeof():
     assert str(weft.typeof(jnp.ones((2, 3)))) == "f32[2,3]"
+    assert weft.typeof(jnp.ones((2, 3))).str_short() == "float32[2,3]"
     assert weft.typeof(1).weak_type and weft.typeof(1.0).dtype == np.float32
     assert weft.typeof(np.float64(1)) is weft.typeof(np.float32(1))
     assert weft.typeof(jnp.asarray(2)) is weft.typeof(2)
@@ -87,6 +89,7 @@ def test_what_it_says_of_itself(x):
     assert (x.is_fully_addressable, x.is_fully_replicated) == (True, True)
     assert x.device is weft.devices()[0] and x.devices() == {x.device}
     assert not x.committed and weft.device_put(x, x.device).committed
+    assert x.format == Format(Layout((0,), ()), x.sharding)
     assert x.block_until_ready() is x and x.is_ready() and x.platform() == "cpu"
     assert x.on_device_size_in_bytes() >= 12 and x.unsafe_buffer_pointer() != 0
     assert jnp.ones(3, jnp.int4).nbytes == 3
@@ -136,14 +139,17 @@ def test_every_dtype_comes_back(name, x64):
     if name in WIDE_DTYPES and not x64:
         return
     with weft.enable_x64(x64):
-        for shape in ((), (3,), (3, 0), (2, 3)):
-            host = np.resize(np.array([0.5, 1, 2]), shape).astype(dtype)
-            x = weft.device_put(host)
+        shapes = (), (3,), (3, 0), (2, 3)
+        hosts = [np.resize(np.array([0.5, 1, 2]), shape).astype(dtype) for shape in shapes]
+        xs = weft.device_put(hosts)
+        through = weft.jit(lambda values: values)
+        every = zip(shapes, hosts, xs, through(xs), through(hosts), strict=True)
+        for shape, host, x, of_device, of_host in every:
             assert (x.dtype, x.shape) == (dtype, shape)
             back = np.asarray(x)
             assert back.dtype == dtype and back.tobytes() == host.tobytes()
             assert same(pickle.loads(pickle.dumps(x)), x) and same(copy.copy(x), x)
-            assert same(weft.jit(lambda v: v)(x), x) and same(weft.jit(lambda v: v)(host), x)
+            assert same(of_device, x) and same(of_host, x)
             assert str(host.tolist()) == str(x.tolist())
 
 
@@ -508,6 +514,7 @@ def test_what_a_deleted_array_still_knows():
 
 
 def test_memory_is_given_back():
+    gc.collect()  # what earlier tests left in cycles is not collected between the two counts
     before = len(weft.live_arrays())
     made = [jnp.arange(10.0) + i for i in range(5)]
     assert len(weft.live_arrays()) >= before + 5

@@ -12,7 +12,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft.core.jaxpr import Jaxpr, Var
-from weft.errors import JaxRuntimeError
+from weft.errors import DtypeError, JaxRuntimeError
 from weft.watch import events
 from weft.xla import compile as compiling
 from weft.xla.compile import Executable, compile_text, disk_cache
@@ -166,6 +166,12 @@ def test_a_failure_names_the_program(directory, op):
         run("blame", op)
     assert "\n" not in str(info.value)
     assert entries(directory) == [] and run() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, weft.jit])
+def test_a_dtype_that_the_engine_has_no_arrays_of(wrap):
+    with pytest.raises(DtypeError, match=r"must be of dtypes that XLA has arrays of; got f6E2M3FN"):
+        wrap(lambda x: x.astype(jnp.float6_e2m3fn))(jnp.ones(3))
 
 
 def test_a_failure_under_jit_names_the_function():

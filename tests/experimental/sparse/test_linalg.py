@@ -64,3 +64,19 @@ def test_largest_eigenvalues(kind):
     assert 0 < steps <= 100
     with pytest.raises(ShapeError, match="lobpcg_standard: X must be"):
         linalg.lobpcg_standard(mat, np.ones((n, 20)))
+
+
+def test_steps_end_when_residuals_are_small():
+    n, tol = 20, 1e-3
+    mat = np.diag(np.arange(float(n), dtype=np.float32)) - np.eye(n, k=1, dtype=np.float32)
+    mat = (mat + mat.T) / 2
+    start = rng.normal(size=(n, 2)).astype(np.float32)
+    run = weft.jit(lambda m: linalg.lobpcg_standard(mat, start, m, tol))
+
+    def residuals(theta, u):
+        return np.linalg.norm(mat @ u - u * theta, axis=0) / np.abs(theta).max() / n
+
+    theta, u, steps = run(100)
+    assert 2 < steps < 30 and (residuals(theta, u) <= 1.01 * tol).all()
+    theta, u, before = run(steps - 1)
+    assert before == steps - 1 and (residuals(theta, u) > 0.99 * tol).any()
