@@ -50,11 +50,12 @@ def copy_pages() -> None:
 
 
 def title_of(page: str) -> tuple[str, str]:
-    """The title of a page, and its first sentence."""
+    """The title of a page, and its first sentence; none of a note that begins with its status."""
     text = (SOURCE / f"{page}.md").read_text()
     title = re.search(r"^# (.+)", text, re.M)[1]
     paragraphs = [p for p in re.split(r"\n\n", text) if re.match(r"[\w`*]", p)]
-    first = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", paragraphs[0]) if paragraphs else ""
+    first = paragraphs[0] if paragraphs and not paragraphs[0].startswith("Status:") else ""
+    first = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", first)
     first = re.sub(r"\s+", " ", first)
     return title, re.split(r"(?<=[.?:])\s", first)[0].rstrip(":")
 
@@ -65,7 +66,8 @@ def write_list(page: str, title: str, said: str, parts: dict[str, list[str]]) ->
     for name, pages in parts.items():
         text.append(f"## {name}\n" if name else "")
         for p in pages:
-            text.append(f"- [{title_of(p)[0]}]({p}.md): {title_of(p)[1]}")
+            link, sentence = title_of(p)
+            text.append(f"- [{link}]({p}.md)" + (f": {sentence}" if sentence else ""))
         listed = "\n".join(f"/{p}" for p in pages)
         text.append(f"\n```{{toctree}}\n:hidden:\n:maxdepth: 1\n\n{listed}\n```\n")
     (SOURCE / f"{page}.md").write_text("\n".join(text))

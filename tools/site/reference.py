@@ -189,7 +189,7 @@ def write_signature(x: object) -> str:
         if p.name[0] != "_":
             default = Name(shorten_default(p.default)) if p.default is not empty else empty
             kept.append(p.replace(default=default, annotation=clean_annotation(p.annotation)))
-    returns = clean_annotation(signature.return_annotation)
+    returns = empty if isinstance(x, type) else clean_annotation(signature.return_annotation)
     with contextlib.suppress(ValueError):  # left out one that has to be there
         signature = signature.replace(parameters=kept, return_annotation=returns)
     return str(signature)
