@@ -18,7 +18,7 @@ from weft.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, Literal, Var, jaxprs_in
 from weft.core.jaxpr import Eqn as JaxprEqn
 from weft.core.primitive import Effect
 from weft.core.stage import StageTrace, get_traceback
-from weft.core.trace import Trace, Tracer, current, current_trace, eval_context
+from weft.core.trace import Trace, Tracer, current, current_trace, eval_context, walk_up
 from weft.core.trace import use as set_current_trace
 from weft.display.methods import DebugInfo
 from weft.dtypes import tangent_dtype as primal_dtype_to_tangent_dtype
@@ -135,10 +135,7 @@ class TraceTag:
 
 
 def _is_under(kind: type[Trace]) -> bool:
-    trace = current.trace
-    while trace is not None and not isinstance(trace, kind):
-        trace = trace.parent
-    return trace is not None
+    return any(isinstance(t, kind) for t in walk_up(current.trace))
 
 
 def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
