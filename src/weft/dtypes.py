@@ -182,7 +182,7 @@ def find_dtype(dtype: Any, where: str) -> Any:
     if not (isinstance(dtype, type) and dtype in _ABSTRACT):
         try:
             return np.dtype(dtype)
-        except TypeError:
+        except (TypeError, ValueError):
             pass
     known = [name for name in map(str, _KIND_OF) if re.fullmatch("[a-z]+(8|16|32|64|128)", name)]
     close = find_close(dtype, [*known, "bool"]) if isinstance(dtype, str) else ""

@@ -194,6 +194,14 @@ def unhashable_error(op: str, params: dict) -> TypeError:
     return TypeError(f"{op}: parameters must be hashable; got {', '.join(bad)}.")
 
 
+def check_hashable(op: str, **params: Any) -> None:
+    """Raise unless parameters can be the key of a dict."""
+    try:
+        hash((*params.values(),))
+    except TypeError:
+        raise unhashable_error(op, params) from None
+
+
 # --- hints made of the user's source ----------------------------------------------------------
 
 OWN = __file__.removesuffix("errors.py")

@@ -173,7 +173,7 @@ def check_option(op: str, name: str, value: Any, *known: Any) -> None:
     """
     try:
         found = value in known
-    except ValueError:  # an array
+    except (ValueError, TypeError):  # an array
         found = False
     if not found:
         *most, last = map(repr, known)

@@ -25,7 +25,7 @@ from weft.control.jit import jit_p
 from weft.core.primitive import forget_types
 from weft.core.source import boundary
 from weft.core.trace import Tracer, current
-from weft.errors import DeletedError, JaxRuntimeError
+from weft.errors import DeletedError, JaxRuntimeError, check_hashable
 from weft.mesh.client import devices_of
 from weft.options import config, trace_context
 from weft.parallel.constraint import constrain_values
@@ -261,6 +261,7 @@ def jit(
     if both := set(static.nums) & set(donate.nums):
         raise ValueError(f"jit: an argument must not be both static and donated; got {both}.")
     settings = tuple(sorted((compiler_options or {}).items()))
+    check_hashable("jit", keep_unused=keep_unused, compiler_options=settings, inline=inline)
     how = {"device": device, "passes": None if passes is None else find_passes(passes)}
     spec = JitSpec(fun_name(fun), (), keep_unused, settings, **how)
     shardings = request_shardings("jit", in_shardings, out_shardings)

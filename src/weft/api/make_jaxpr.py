@@ -19,6 +19,7 @@ from weft.api.shape_struct import ShapeDtypeStruct
 from weft.core.jaxpr import ClosedJaxpr
 from weft.core.primitive import Axis
 from weft.core.source import boundary
+from weft.primitives.families import index_tuple
 from weft.transforms.batch import in_scope
 from weft.util import fun_name
 from weft.watch.leaks import stage_function
@@ -40,7 +41,7 @@ def make_jaxpr(
     { lambda ; a:f32[8]. let b:f32[8] = sin a; c:f32[8] = mul b 3.0 in (c,) }
     """
     check_callable("make_jaxpr", fun, wraps=True)
-    static = Marked(as_tuple(static_argnums))
+    static = Marked(index_tuple(as_tuple(static_argnums), "make_jaxpr", "static_argnums"))
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         _, dynamic, given, named = fix_static(fun, static, args, kwargs)

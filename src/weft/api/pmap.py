@@ -22,6 +22,7 @@ from weft.core.aval import typeof
 from weft.core.source import boundary
 from weft.core.stage import close_jaxpr
 from weft.core.trace import current
+from weft.errors import check_hashable
 from weft.mesh.mesh import Mesh
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
@@ -78,6 +79,7 @@ def pmap(
     Array([1.], dtype=float32)
     """
     check_callable("pmap", fun, wraps=True)
+    check_hashable("pmap", axis_name=axis_name)
     static = mark_arguments(fun, static_broadcasted_argnums, None, "static_broadcasted_argnums")
     donate = mark_arguments(fun, donate_argnums, None, "donate_argnums")
     params = {

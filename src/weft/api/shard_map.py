@@ -27,7 +27,7 @@ from weft.options import config, named_axes
 from weft.parallel.constraint import constrain_values
 from weft.parallel.parts import PartsLook, share_program, stage_looking
 from weft.parallel.shard_map import count_parts, inner_aval, shard_map_p, sum_later
-from weft.primitives.families import normalize_axis
+from weft.primitives.families import check_parameter, normalize_axis
 from weft.primitives.varying import axes_of_varying
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, leaves, structure, unflatten
 from weft.util import fun_name
@@ -236,7 +236,8 @@ def fits_mesh(found: Any, given: Any) -> bool:
 
 def manual_axes(mesh: Mesh, axis_names: Any) -> tuple:
     """The axes of the mesh that a function is written for."""
-    names = dict.fromkeys((axis_names,) if isinstance(axis_names, str) else axis_names)
+    read = lambda x: dict.fromkeys((x,) if isinstance(x, str) else x)
+    names = check_parameter("shard_map", "axis_names", axis_names, "names of mesh axes", read)
     unknown = [n for n in names if n not in mesh.axis_names]
     if unknown:
         raise ValueError(

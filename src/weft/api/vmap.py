@@ -18,7 +18,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Axis
 from weft.core.source import boundary
 from weft.core.trace import current, use
-from weft.errors import ShapeError, ShardingTypeError
+from weft.errors import ShapeError, ShardingTypeError, check_hashable
 from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcast_in_dim, transpose, zeros
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, unflatten
@@ -49,6 +49,7 @@ def vmap(
     Array([2., 2., 2.], dtype=float32)
     """
     check_callable("vmap", fun, wraps=True)
+    check_hashable("vmap", axis_name=axis_name, spmd_axis_name=spmd_axis_name)
     if VMAPPABLE and any(map(is_spec, flatten((in_axes, out_axes), is_none)[0])):
         return boundary(
             VmapOfSpecs(fun, in_axes, out_axes, axis_size, axis_name, spmd_axis_name), fun

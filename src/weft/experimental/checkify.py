@@ -105,7 +105,9 @@ def checkify(f: Callable, errors: frozenset[str] = user_checks) -> Callable:
     'x must be positive, got -1.0 (`check` failed at ...)'
     """
     check_callable("checkify", f, wraps=True)
-    known = isinstance(errors, Iterable) and all(e in all_checks for e in errors)
+    known = isinstance(errors, Iterable) and all(
+        isinstance(e, str) and e in all_checks for e in errors
+    )
     if not known:
         raise ValueError(
             "checkify: errors must be a union of the sets of checks in weft.experimental.checkify; "

@@ -19,6 +19,7 @@ from jaxlib import _jax
 
 from weft.core.trace import current
 from weft.display.values import mesh_html
+from weft.errors import check_hashable
 from weft.mesh.client import Device, all_devices, find_devices, local_devices_of, more_devices_hint
 from weft.options import config, mesh_in_scope
 from weft.util import Record, Scope, hide_members
@@ -166,7 +167,11 @@ class AbstractMesh(BaseMesh):
         *,
         abstract_device: AbstractDevice | None = None,
     ) -> AbstractMesh:
-        sizes = tuple(map(int, axis_sizes))
+        try:
+            sizes = tuple(map(operator.index, axis_sizes))
+        except TypeError:
+            said = f"must be integers in a sequence; got {axis_sizes!r}."
+            raise TypeError(f"AbstractMesh: axis_sizes {said}") from None
         names = check_axis_names("AbstractMesh", axis_names, len(sizes), f"axis_sizes {sizes}")
         types = expand_axis_types("AbstractMesh", axis_types, names)
         key = (cls, sizes, names, types, abstract_device)
@@ -376,6 +381,7 @@ def check_axis_names(op: str, names: Any, ndim: int, what: str) -> tuple:
         raise ValueError(f"{op}: axis_names must name each axis once; got {names} for {what}.")
     if None in names:
         raise ValueError(f"{op}: axis_names must not be None; got {names}.")
+    check_hashable(op, axis_names=names)
     if len(set(names)) != len(names):
         raise ValueError(f"{op}: axis_names must differ from each other; got {names}.")
     return names

@@ -44,7 +44,13 @@ class PartitionSpec:
         self.partitions = tuple(map(normalize_entry, partitions))
         self.unreduced = _check_axis_set("unreduced", unreduced)
         self.reduced = _check_axis_set("reduced", reduced)
-        self._hash = hash((self.partitions, self.unreduced, self.reduced))
+        try:
+            self._hash = hash((self.partitions, self.unreduced, self.reduced))
+        except TypeError:
+            raise TypeError(
+                "PartitionSpec: entries must be None, names of mesh axes, or tuples of names; "
+                f"got {', '.join(map(repr, partitions))}."
+            ) from None
 
     def __eq__(self, other: object) -> bool:
         return self is other or (

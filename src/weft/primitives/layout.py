@@ -6,6 +6,7 @@ also the constants that every rule needs (`full`, `zeros`), and two families tha
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -472,12 +473,8 @@ class Reshape(Placed, families.LinearPrimitive):
     elements = "moved"
 
     def abstract_eval(self, x, *, new_sizes, dimensions, sharding):
-        size = 1
-        for d in new_sizes:
-            size *= d
-        if size != x.size or any(
-            d < 0 for d in families.index_tuple(new_sizes, self.name, "new_sizes")
-        ):
+        sizes = families.index_tuple(new_sizes, self.name, "new_sizes")
+        if math.prod(sizes) != x.size or any(d < 0 for d in sizes):
             raise ShapeError(
                 f"{self.name}: the new shape must have as many elements as x; "
                 f"got {x} to {tuple(new_sizes)}."
