@@ -6,6 +6,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from tests.numpy.compare import same
+from weft import lax, nn
 from weft.errors import ShapeError, TracerError
 
 HOST = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -200,6 +201,15 @@ def test_joining_elements_smaller_than_a_byte(name):
 
 def test_axes_may_be_a_range():
     assert jnp.expand_dims(jnp.ones(2), range(2)).shape == (1, 1, 2)
+
+
+@pytest.mark.parametrize("axes", [{0, 2}, frozenset({0, 2}), {0: 0, 2: 0}.keys(), np.array([0, 2])])
+def test_axes_in_sets_and_arrays(axes):
+    x = jnp.ones((1, 3, 1))
+    shapes = [f(x, axes).shape for f in (jnp.squeeze, lax.squeeze, jnp.sum, lax.reduce_sum)]
+    assert shapes == [(3,)] * 4
+    assert [f(x, axes).shape for f in (jnp.expand_dims, lax.expand_dims)] == [(1, 1, 1, 3, 1)] * 2
+    assert jnp.roll(x, 1, axes).shape == nn.softmax(x, axes).shape == x.shape
     assert jnp.sum(jnp.ones((2, 3)), axis=range(1)).shape == (3,)
 
 

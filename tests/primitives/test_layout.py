@@ -91,7 +91,12 @@ def test_fill_values_and_types():
         (
             lambda x: layout.broadcast_in_dim(x, (2, 3), (0,)),
             ShapeError,
-            "one entry for each axis of",
+            r"one for each axis of x; got \(0,\) for",
+        ),
+        (
+            lambda x: layout.broadcast_in_dim(x, (2, 3), (1, 0)),
+            ShapeError,
+            r"must be increasing, .*; got \(1, 0\)",
         ),
         (
             lambda x: layout.broadcast_in_dim(x, (3, 3), (0, 1)),

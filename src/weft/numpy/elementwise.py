@@ -547,7 +547,10 @@ def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @fused
 def spacing(x: ArrayLike, /) -> Array:
-    """The distance from x to the next number away from 0, with the sign of x."""
+    """The distance from x to the next number away from 0, with the sign of x.
+
+    Of float16, as in NumPy, to the next number above x: it has no sign.
+    """
     x = as_inexact("spacing", x)
     check_real("spacing", x)
     word, mantissa, _ = describe_float(x.dtype)
@@ -555,13 +558,15 @@ def spacing(x: ArrayLike, /) -> Array:
     pattern, shift = bits.bitcast_convert_type(x, word), full(x.shape, mantissa, word)
     zero, one = literal(0, word), full(x.shape, 1, word)
     size = ops.bitwise_and(pattern, literal(int(np.iinfo(word).max), word))
+    below = ops.bitwise_and(ops.lt(pattern, zero), ops.gt(size, zero))
+    if x.dtype == np.float16:
+        size = ops.select(below, ops.sub(size, one), size)
     field = bits.shift_right_arithmetic_p.apply(size, shift)[0]
     normal = bits.shift_left_p.apply(ops.sub(field, shift), shift)[0]
     tiny = bits.shift_left_p.apply(one, ops.max(ops.sub(field, one), zero))[0]
     gap = bits.bitcast_convert_type(ops.select(ops.gt(field, shift), normal, tiny), x.dtype)
     gap = ops.select(ops.is_finite(x), gap, literal_like(np.nan, x))
-    below = ops.bitwise_and(ops.lt(pattern, zero), ops.gt(size, zero))
-    return ops.select(below, ops.neg(gap), gap)
+    return gap if x.dtype == np.float16 else ops.select(below, ops.neg(gap), gap)
 
 
 @fused(static=("out",))

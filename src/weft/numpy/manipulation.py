@@ -210,7 +210,7 @@ def expand_dims(a: ArrayLike, axis: Axes) -> Array:
     """Insert axes of size 1, at the places they have in the result."""
     if type(a) not in promotion.NUMBERS:
         a = promotion.as_array(a, "expand_dims")
-    count = len(axis) if isinstance(axis, list | tuple | range) else 1
+    count = len(axis) if promotion.is_collection(axis) else 1
     return layout.expand_dims(a, promotion.axes_of("expand_dims", axis, typeof(a).ndim + count))
 
 
@@ -542,7 +542,7 @@ def roll(a: ArrayLike, shift: ArrayLike, axis: Axes | None = None) -> Array:
     a = promotion.as_array(a, "roll")
     if axis is None:
         return reshape(roll(ravel(a), shift, 0), a.shape)
-    given = axis if isinstance(axis, list | tuple) else (axis,)
+    given = axis if promotion.is_collection(axis) else (axis,)
     axes = tuple(promotion.axis_of("roll", i, a.ndim) for i in given)
     if isinstance(shift, list | tuple):
         shifts = list(shift)

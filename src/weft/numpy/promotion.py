@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import operator
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -264,11 +264,16 @@ def axis_of(op: str, axis: Any, ndim: int) -> int:
     return number + ndim if number < 0 else number
 
 
+def is_collection(axes: Any) -> bool:
+    """Whether axes are given as a sequence, a set, or an array of them, and not as one."""
+    return isinstance(axes, tuple | list | range | Set) or getattr(axes, "ndim", 0) == 1
+
+
 def axes_of(op: str, axis: Any, ndim: int) -> tuple[int, ...]:
-    """Axes in order: all for None; an integer, or a sequence of distinct ones."""
+    """Axes in order: all for None; an integer, or a sequence or set of distinct ones."""
     if axis is None:
         return tuple(range(ndim))
-    if not isinstance(axis, tuple | list | range):
+    if not is_collection(axis):
         return (axis_of(op, axis, ndim),)
     axes = tuple([axis_of(op, a, ndim) for a in axis])
     if len(set(axes)) != len(axes):

@@ -415,18 +415,22 @@ def compute_mean(
     if mask is None:
         count = math.prod([shape[i] for i in axes]) - ddof
         known = not ddof or isinstance(count, SymbolicSize) or count > 0
-        return ops.div(total, literal_size(count if known else math.nan, total))
+        if not known:  # NaN, and constant
+            return full(total.shape, math.nan, total.dtype)
+        return ops.div(total, literal_size(count, total))
     mask = check_mask(op, mask)
     if mask.shape != shape:
         mask = broadcast_in_dim(mask, shape, range(len(shape) - mask.ndim, len(shape)))
     counts = reduce_sum(ops.convert(mask, dtypes.default_int()), axes)
     counts = keep_axes(ops.convert(counts, dtypes.real_dtype(dtype)), shape, axes, keepdims)
-    if ddof:
-        counts = ops.sub(counts, literal_like(ddof, counts))
-        counts = ops.select(
-            ops.gt(counts, literal_like(0, counts)), counts, literal_like(math.nan, counts)
-        )
-    return ops.div(total, ops.convert(counts, dtype))
+    if not ddof:
+        return ops.div(total, ops.convert(counts, dtype))
+    counts = ops.sub(counts, literal_like(ddof, counts))
+    known = ops.gt(counts, literal_like(0, counts))
+    counts = ops.select(known, counts, literal_like(1, counts))
+    return ops.select(
+        known, ops.div(total, ops.convert(counts, dtype)), literal_like(math.nan, total)
+    )
 
 
 @fused(static=STATIC)

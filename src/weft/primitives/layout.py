@@ -209,18 +209,14 @@ def broadcast_in_dim(
 ) -> Array:
     """Repeat `operand` to `shape`; its axis k becomes axis broadcast_dimensions[k]."""
     try:
-        shape, _ = tuple(shape), len(broadcast_dimensions)
+        shape, dims = tuple(shape), tuple(broadcast_dimensions)
     except TypeError:
         raise TypeError(
             "broadcast_in_dim: shape and broadcast_dimensions must be sequences of integers; "
             f"got {shape!r}, {broadcast_dimensions!r}."
         ) from None
-    if type(operand) not in NUMBERS and out_sharding is None and typeof(operand).shape == shape:
-        if len(broadcast_dimensions) != len(shape):
-            raise ShapeError(
-                "broadcast_in_dim: broadcast_dimensions must have one entry for each axis of the "
-                f"operand; got {tuple(broadcast_dimensions)} for {typeof(operand)}."
-            )
+    same = type(operand) not in NUMBERS and typeof(operand).shape == shape
+    if same and out_sharding is None and dims == tuple(range(len(shape))):
         return require_alive(operand)
     sharding = resolve_sharding("broadcast_in_dim", out_sharding, len(shape), operand)
     if sharding is not None and sharding.spec.unreduced:
@@ -228,9 +224,7 @@ def broadcast_in_dim(
     return broadcast_in_dim_p.apply(
         operand,
         shape=shape,
-        broadcast_dimensions=families.index_tuple(
-            broadcast_dimensions, "broadcast_in_dim", "broadcast_dimensions"
-        ),
+        broadcast_dimensions=families.index_tuple(dims, "broadcast_in_dim", "broadcast_dimensions"),
         sharding=sharding,
     )[0]
 
@@ -607,17 +601,15 @@ squeeze_p = Squeeze()
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Remove axes of size 1; negative axes count from the end."""
     ndim = typeof(array).ndim
-    if not isinstance(dimensions, Sequence):
-        dimensions = families.as_sequence("squeeze", "dimensions", dimensions)
-    dims = tuple(sorted(families.normalize_axis("squeeze", d, ndim) for d in dimensions))
+    dims = families.index_tuple(dimensions, "squeeze", "dimensions")
+    dims = tuple(sorted(families.normalize_axis("squeeze", d, ndim) for d in dims))
     return squeeze_p.apply(array, dimensions=dims)[0] if dims else array
 
 
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Insert axes of size 1 where `dimensions` says, counted in the result."""
     shape = typeof(array).shape
-    if not isinstance(dimensions, Sequence):
-        dimensions = families.as_sequence("expand_dims", "dimensions", dimensions)
+    dimensions = families.index_tuple(dimensions, "expand_dims", "dimensions")
     ndim = len(shape) + len(dimensions)
     new = [families.normalize_axis("expand_dims", d, ndim) for d in dimensions]
     families.check_axes("expand_dims", new, ndim)
