@@ -97,8 +97,8 @@ WIDE = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128"
 
 def test_dtypes_that_no_array_has_are_refused():
     for make in (lambda t: jnp.zeros(3, t), lambda t: jnp.asarray([1.0, 2.0, 3.0], t)):
-        with pytest.raises(DtypeError, match=r"array: must be of a dtype .*; got f6_e2m3fn\[3\]\."):
-            make("float6_e2m3fn")
+        with pytest.raises(DtypeError, match=r"must be of .* that XLA has arrays of; got f6.*\."):
+            make("float6_e2m3fn").astype("float32")  # jaxlib 0.12 has arrays, and no programs
 
 
 @pytest.mark.parametrize("x64", [False, True])

@@ -134,7 +134,7 @@ def in_debugger(x):
     debugger = pdb.Pdb(stdin=io.StringIO("p x\nprint(x)\ncontinue\n"), stdout=shown, nosigint=True)
     debugger.use_rawinput = False
     debugger.set_trace()
-    assert shown.getvalue().count("Traced<f32[]>") >= 1
+    assert shown.getvalue().count("Traced<f32[") >= 1
     return x
 
 

@@ -9,6 +9,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Iterator
+from enum import EnumType
 from pathlib import Path
 
 import weft
@@ -46,6 +47,8 @@ def list_signatures() -> list[str]:
     for module in public_modules():
         for name in module.__all__:
             thing = getattr(module, name)
+            if isinstance(thing, EnumType):
+                continue  # its parameters are of Python's release
             if callable(thing) and getattr(thing, "__module__", "weft").startswith("weft"):
                 found.update(describe(f"{module.__name__}.{name}", thing))
     return sorted(found)

@@ -98,6 +98,8 @@ class Stub:
                 return [f"from {other.__name__} import {name} as {name}"]
         if value is Array:
             return [f"from weft.xla.array import Array as {name}"]
+        if isinstance(value, type) and not value.__module__.startswith("weft."):
+            return [f"from {value.__module__} import {value.__name__} as {name}"]
         kind = type(value)
         return [f"{name}: {self.import_name(kind.__name__, {kind.__name__: kind})}"]
 

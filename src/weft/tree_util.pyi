@@ -4,21 +4,19 @@ from collections.abc import Callable as _Callable
 from collections.abc import Iterable as _Iterable
 from collections.abc import Sequence as _Sequence
 from jaxlib._jax.pytree import PyTreeDef as _PyTreeDef
-from nanobind import nb_type_0 as _nb_type_0
 from typing import Any as _Any
 from weft.pytrees import Cls as _Cls
 from weft.pytrees import KeyEntry as _KeyEntry
 from weft.pytrees import KeyPath as _KeyPath
 
-DictKey: _nb_type_0
-FlattenedIndexKey: _nb_type_0
-GetAttrKey: _nb_type_0
+from jaxlib._jax.pytree import DictKey as DictKey
+from jaxlib._jax.pytree import FlattenedIndexKey as FlattenedIndexKey
+from jaxlib._jax.pytree import GetAttrKey as GetAttrKey
 from weft.pytrees import KeyEntry as KeyEntry
 from weft.pytrees import KeyPath as KeyPath
 from weft.pytrees import Partial as Partial
-
-PyTreeDef: _nb_type_0
-SequenceKey: _nb_type_0
+from jaxlib._jax.pytree import PyTreeDef as PyTreeDef
+from jaxlib._jax.pytree import SequenceKey as SequenceKey
 
 def all_leaves(
     iterable: _Iterable[_Any], is_leaf: _Callable[[_Any], bool] | None = ...
