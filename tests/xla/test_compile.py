@@ -212,6 +212,28 @@ def test_options_of_each_platform(monkeypatch):
         assert default_options("tpu") == (engines, ())
 
 
+@pytest.mark.skipif(not compiling.jaxlib_version.startswith("0.10."), reason="one way to compile")
+def test_programs_on_few_elements_compile_fast(monkeypatch):
+    def is_quick(f, *args):
+        text = weft.jit(f).lower(*args).as_text()
+        return compiling.quick_settings(text, here()) == compiling.QUICK
+
+    few, many, key = np.ones((64, 64), np.float32), np.ones(4097, np.float32), weft.random.key(0)
+    assert not is_quick(jnp.exp, few)  # XLA_FLAGS have the last word
+    monkeypatch.setenv("XLA_FLAGS", "")
+    assert all(is_quick(f, few) for f in (jnp.exp, lambda x: x @ x, lambda x: x[:2] + 1))
+    assert is_quick(weft.random.split, key) and not is_quick(weft.random.normal, key)
+    slow = jnp.tan, jnp.arctan, jnp.cbrt, lambda x: x.at[x[0].astype(int)].set(1)
+    assert not any(is_quick(f, few) for f in slow) and not is_quick(jnp.exp, many)
+    assert not is_quick(lambda x: weft.lax.fori_loop(0, 3, lambda i, x: x + i, x), few)
+    text = weft.jit(jnp.exp).lower(few).as_text()
+    found = []
+    monkeypatch.setattr(compiling, "compile_options", lambda *given: found.append(given) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        compile_text(text, here(), [("a", "b")])
+    assert found[0][1] == (*compiling.QUICK, ("a", "b"))  # what a user says comes later
+
+
 def test_consts_and_unused_arguments():
     loaded, _ = compile_text(MODULE.format(name="f", op="sqrt"), here())
     assert Executable(loaded, TYPED, here(), consts=[X])()[0].tolist() == [1, 2, 3]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import _thread
 import atexit
 import functools
+import math
 import os
 import re
 import signal
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxlib import _jax
+from jaxlib.version import __version__ as jaxlib_version
 
 from weft.core.aval import words_of
 from weft.core.jaxpr import Jaxpr
@@ -68,7 +70,7 @@ def compile_text(
     start, name = time.perf_counter(), module_name(text)
     if placement.platform:
         raise missing_devices_error(name, placement.whole.mesh)
-    options = compile_options(placement, settings, *chosen)
+    options = compile_options(placement, (*quick_settings(text, placement), *settings), *chosen)
     given = text, placement.devices, options, host_calls
     if config.progress:
         what = f"compiling {name} ({text.count(chr(10)):,} lines of StableHLO)"
@@ -93,8 +95,7 @@ def compile_options(
     options = _jax.CompileOptions.ParseFromString(defaults)
     if config.disable_most_optimizations:
         overrides = (*overrides, *UNOPTIMIZED)
-    if overrides or settings:
-        options.env_option_overrides = [*overrides, *settings]
+    options.env_option_overrides = [*overrides, *settings]
     ids = np.array([[d.id for d in placement.devices]], np.int32)
     assignment = options.device_assignment = _jax.DeviceAssignment.create(ids)
     if placement.partitioned:
@@ -140,6 +141,28 @@ def load_or_compile(text: str, devices: tuple, options: Any, host_calls: int) ->
 # turn, if a turn touches no more bytes than this; its own limit, 1024, is too low for a body of
 # sixty scalars, which it makes eight times slower. Far above this one, matrix products suffer.
 SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
+
+
+# The older of XLA:CPU's two ways to write a loop takes half the time to compile, and runs as fast
+# on few elements; on many it is slower, as are its scatters. Later releases have only one.
+QUICK = ("xla_cpu_use_fusion_emitters", False), ("xla_cpu_parallel_codegen_split_count", 1)
+# What the two round differently, always or at times; the bits of draws are documented.
+_OTHER = re.compile(r"stablehlo\.(while|scatter|tan|cbrt|atan2)\"|chlo\.a?tan\"|complex<|<\?")
+_ROUNDED = re.compile(r"stablehlo\.(log|exp|power)|chlo\.")
+
+
+def quick_settings(text: str, placement: Placement) -> tuple[tuple[str, Any], ...]:
+    """Flags by which a program whose arrays have at most 4096 elements compiles fast."""
+    if platform_of(placement.devices[0]) != "cpu" or placement.partitioned or _OTHER.search(text):
+        return ()
+    if ("shift_right_logical" in text and _ROUNDED.search(text)) or (
+        QUICK[0][0] in os.environ.get("XLA_FLAGS", "") or not jaxlib_version.startswith("0.10.")
+    ):
+        return ()
+    for shape in set(re.findall(r"tensor<((?:\d+x)+)", text)):
+        if math.prod(map(int, shape[:-1].split("x"))) > 4096:
+            return ()
+    return QUICK
 
 
 # what jax_disable_most_optimizations asks for: a program that compiles fast and runs slowly
@@ -343,10 +366,8 @@ class Executable:
         whole = placement.whole
         self.in_shardings = shardings and shardings[0]
         self.out_shardings = shardings[1] if shardings else [whole] * len(self.out_avals)
-        self.consts = []
-        if consts:
-            places = self.in_shardings or [whole] * len(consts)
-            self.consts = [put(words_of(c), s) for c, s in zip(consts, places, strict=False)]
+        places = self.in_shardings or [whole] * len(consts)
+        self.consts = [put(words_of(c), s) for c, s in zip(consts, places, strict=False)]
         self.handlers = [
             _jax.array_result_handler(a, s, placement.committed, *_SKIP_CHECKS)
             for a, s in zip(self.buffer_avals, self.out_shardings, strict=True)
@@ -362,12 +383,9 @@ class Executable:
             args = tuple(compress(args, self.kept))
         if self.takes_keys:
             args = tuple(map(words_of, args))
-        whole = self.placement.whole
-        if self.in_shardings is None:
-            buffers = [put(x, whole) for x in (*self.consts, *args)]
-        else:
-            every = (*self.consts, *args)
-            buffers = [put(x, s) for x, s in zip(every, self.in_shardings, strict=True)]
+        every = (*self.consts, *args)
+        places = self.in_shardings or [self.placement.whole] * len(every)
+        buffers = [put(x, s) for x, s in zip(every, places, strict=True)]
         try:
             outs = self.execute(buffers)
         except (JaxRuntimeError, ValueError) as error:
@@ -449,9 +467,7 @@ def must_wait(loaded: Any, count: int) -> bool:
     that breaks is to say which of them is lost.
     """
     devices = loaded.local_devices()
-    if devices[0].platform != "cpu":
-        return False
-    if len(devices) == count and not has_few_threads(count):
+    if devices[0].platform != "cpu" or (len(devices) == count and not has_few_threads(count)):
         return False
     text = "".join(module.to_string() for module in loaded.hlo_modules())
     return any(f" {kind}(" in text or f" {kind}-start(" in text for kind in COLLECTIVES)
