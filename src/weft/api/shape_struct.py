@@ -10,7 +10,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.primitives.families import as_sequence
-from weft.util import Record
+from weft.util import Record, as_size
 
 
 class ShapeDtypeStruct(Record):
@@ -49,7 +49,8 @@ class ShapeDtypeStruct(Record):
     def aval(self) -> ShapedArray:
         """The type, as traced functions see it."""
         dtype = dtypes.canonicalize(self.dtype)
-        return ShapedArray(self.shape, dtype, self.weak_type, sharding=self.sharding)
+        shape = tuple(map(as_size, self.shape))  # 1.0 is equal to a size that is known already
+        return ShapedArray(shape, dtype, self.weak_type, sharding=self.sharding)
 
     @property
     def ndim(self) -> int:
