@@ -8,7 +8,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from weft import P, lax, shard_map
+from weft import P, jit, lax, shard_map
 from weft.errors import ShardingTypeError
 from weft.sharding import (
     AbstractMesh,
@@ -203,3 +203,65 @@ def test_terms_do_not_go_with_others():
     for fun in (lambda: TERMS() + SAME(), lambda: TERMS() * VARIES(), lambda: jnp.sin(TERMS())):
         with pytest.raises(ShardingTypeError, match="terms of a sum .*must be added up first; got"):
             within(lambda x, fun=fun: fun(), XY)
+
+
+# --- devices that take different ways, where JAX waits until XLA ends the process ----------------
+
+MEET = "what decides must be the same on devices that wait for each other"
+at = lambda name="X": lax.axis_index(name)
+choose = lambda pred, f, g=lambda x: x * 2: lambda x: lax.cond(pred(), f, g, x)
+total = lambda x: x + lax.psum(x, "X")
+over_y = lambda x: x + lax.psum(x, "Y")
+REPEAT = lambda bound, f: lambda x: lax.fori_loop(0, bound(), lambda i, c: f(c), x)
+UNTIL = lambda pred, f: lambda x: lax.while_loop(lambda c: pred(c), f, x)
+FIRST = lambda: at() == 0
+in_loop = lambda f: lambda x: lax.scan(f, (True, x), length=2)
+in_map = lambda f: weft.vmap(f, axis_name="V")
+less = lambda x: x - lax.psum(x, "V")
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        choose(FIRST, total),
+        choose(FIRST, jit(total)),
+        choose(FIRST, choose(lambda: at("Y") == 0, total)),
+        choose(FIRST, lambda x: lax.scan(lambda c, _: (total(c), None), x, None, 2)[0]),
+        choose(FIRST, lambda x: lax.pmax(x, "X") + x, total),  # of one shape: XLA mixes them up
+        choose(FIRST, lambda x: total(total(x)), lambda x: total(total(x))),
+        choose(FIRST, lambda x: lax.psum(x, ("X", "Y")) + x),
+        choose(FIRST, lambda x: lax.all_gather(x, "X").sum(0)),
+        choose(FIRST, lambda x: lax.ppermute(x, "Y", [(0, 1), (1, 0)])),  # of all devices, on CPU
+        lambda x: lax.switch(at(), [total, jnp.sin, jnp.cos], x),
+        REPEAT(lambda: at() + 1, total),
+        UNTIL(lambda c: c.sum() < 9, total),
+        UNTIL(lambda c: total(c).sum() < 9, lambda c: c * 2),
+        lambda x: lax.while_loop(lambda c: c[0] < at(), lambda c: (c[0] + 1, total(c[1])), (0, x)),
+        in_loop(lambda c, _: ((FIRST(), choose(lambda: c[0], total)(c[1])), None)),
+    ],
+)  # fmt: skip
+def test_devices_that_differ_must_not_wait_for_each_other(fun):
+    with pytest.raises(ShardingTypeError, match=MEET):
+        within(fun, XY)
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        choose(lambda: at() == 0, over_y),
+        choose(lambda: lax.pmax(FIRST(), "X"), total),
+        choose(FIRST, total, lambda x: x - lax.psum(x, "X")),
+        choose(FIRST, lambda x: x + at()),
+        choose(FIRST, lambda x: x + jnp.ones(2)),
+        choose(FIRST, lambda x: lax.psum(x, "X", axis_index_groups=[[0], [1], [2], [3]])),
+        REPEAT(lambda: at() + 1, over_y),
+        REPEAT(lambda: 3, total),
+        REPEAT(lambda: lax.psum(1, "X"), total),
+        UNTIL(lambda c: lax.psum(c, ("X", "Y")).sum() < 9, total),
+        in_map(choose(lambda: at("V") == 0, less)),
+        in_map(lambda x: lax.cond(x[0] > 0, less, jnp.sin, x)),
+        weft.grad(lambda x: choose(FIRST, over_y)(x).sum()),
+    ],
+)  # fmt: skip
+def test_devices_that_decide_alike_may_wait_for_each_other(fun):
+    within(fun, XY)

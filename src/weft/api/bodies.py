@@ -19,7 +19,7 @@ from weft.api.programs import is_live, programs_of
 from weft.control.cond import join_result_types
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs, memo_jaxpr
-from weft.core.primitive import Program, join_varying
+from weft.core.primitive import Body, Program, join_varying
 from weft.core.source import inner_source
 from weft.core.stage import close_jaxpr
 from weft.core.trace import Tracer, current
@@ -30,6 +30,7 @@ from weft.options import config, trace_context
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import convert, literal
 from weft.primitives.reshard import lay_as
+from weft.primitives.varying import Varying, axes_of_varying
 from weft.pytrees import PyTreeDef, find_mismatches, flatten, tree_map, unflatten
 from weft.transforms.batch import mapped_aval
 from weft.util import fun_name
@@ -195,7 +196,7 @@ RUNS = ("once", "again", "branch", "turns")
 def vary_jaxpr(jaxpr: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr | None:
     """A program for operands that vary over more of a mesh; None where that cannot be.
 
-    It cannot where it holds one that would have to, of a loop of unknown length or a custom rule.
+    It cannot where it holds one that would have to, of a custom rule.
     What was made to vary within it, and varies from the start now, is left as it is.
     """
     if list(avals) == jaxpr.in_avals:
@@ -240,6 +241,8 @@ def vary_params(eqn: Eqn, avals: list[ShapedArray]) -> tuple[dict, list] | None:
     Also the types that the operands are to have, for one that is carried may have to vary more.
     """
     bodies = eqn.primitive.bodies(eqn.params)
+    if any(b.runs == "test" and b.jaxpr is eqn.params.get(b.key) for b in bodies):
+        return vary_while(eqn, bodies, avals)
     if any(b.runs not in RUNS or (b.runs == "turns" and b.turns is None) for b in bodies):
         return None
     (key,), carry, runs = {b.key for b in bodies}, bodies[0].carry, bodies[0].runs
@@ -263,6 +266,23 @@ def vary_params(eqn: Eqn, avals: list[ShapedArray]) -> tuple[dict, list] | None:
     programs = [cast_results(p, (*more, *outs[len(carry) :])) for p in programs]
     one = programs[0] if isinstance(eqn.params[key], Program) else tuple(programs)
     return {**eqn.params, key: one}, avals
+
+
+def vary_while(
+    eqn: Eqn, bodies: Sequence[Body], avals: list[ShapedArray]
+) -> tuple[dict, list] | None:
+    """As `vary_params`, for a loop of unknown length: if one value varies more, all in it do."""
+    names_of = lambda a: {*axes_of_varying(a.varying)}
+    pairs = zip(avals, eqn.invars, strict=True)
+    more = Varying.of(n for a, x in pairs for n in names_of(a) - names_of(x.aval))
+    avals = [a.update(varying=more if a.varying is None else a.varying | more) for a in avals]
+    programs = [vary_jaxpr(b.jaxpr, tuple(avals[i] for i in b.operands)) for b in bodies]
+    if None in programs:
+        return None
+    body, carry = bodies[0], bodies[0].carry
+    types = tuple(avals[i] for i in body.operands[carry.start : carry.stop])
+    programs[0] = cast_results(programs[0], types)
+    return eqn.params | {b.key: p for b, p in zip(bodies, programs, strict=True)}, avals
 
 
 @memo_jaxpr

@@ -179,7 +179,7 @@ def check_predicate(cond_fun: Callable, cond: bodies.StagedBody) -> None:
 @memo_jaxpr
 def bound_steps(cond: Jaxpr, bound: int) -> Jaxpr:
     """A predicate that also wants the last of the carry, a counter, below a bound."""
-    i, below, both = Var(COUNT), Var(TRUTH), Var(TRUTH)
+    i, below, both = Var(COUNT), Var(TRUTH), Var(cond.out_avals[0])
     eqns = [
         *cond.eqns,
         Eqn(lt_p, [i, Literal(COUNT.dtype.type(bound), COUNT)], {}, [below]),
@@ -311,5 +311,6 @@ def add_bound(body: Jaxpr, n: int, aval: ShapedArray) -> Jaxpr:
 @memo_jaxpr
 def make_bound_test(body: Jaxpr) -> Jaxpr:
     """The predicate that the first of the carry of a body is below the second."""
-    carry, pred = [Var(a) for a in body.out_avals], Var(TRUTH)
+    carry = [Var(a) for a in body.out_avals]
+    pred = Var(TRUTH.update(varying=join_varying(body.out_avals[:2])))
     return Jaxpr((), carry, [pred], [Eqn(lt_p, carry[:2], {}, [pred])])

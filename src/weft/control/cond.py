@@ -27,6 +27,7 @@ from weft.primitives.dynamic_slicing import dynamic_index_in_dim
 from weft.primitives.elementwise import eq, min, ne, select_n, stop_gradient_p
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, convert, zeros
 from weft.primitives.reduction import argmax, reduce_or
+from weft.primitives.varying import check_meetings
 from weft.transforms.batch import batch_jaxpr, check_repeatable
 from weft.transforms.check import Checked, assign_slots, checkify_jaxpr
 from weft.transforms.jet import SeriesRule, jet_jaxpr
@@ -59,6 +60,7 @@ class Cond(Holder, SeriesRule, SavingRule):
     def abstract_eval(self, index, *avals, branches):
         if index.shape or index.dtype != np.int32:
             raise ShapeError(f"cond: the index must be an int32 scalar; got {index}.")
+        check_meetings(self.name, index, branches)
         return join_result_types([b.out_avals for b in branches], index)
 
     def impl(self, index, *args, branches):

@@ -28,6 +28,7 @@ from weft.primitives.elementwise import max, sub
 from weft.primitives.layout import convert, instantiate, zeros
 from weft.primitives.reduction import reduce_max
 from weft.primitives.reshard import pack_terms, unpack_terms
+from weft.primitives.varying import check_meetings
 from weft.transforms.check import start_unfailed
 from weft.transforms.transpose import backward, dual_aval
 from weft.util import merge, partition, select_masked
@@ -56,7 +57,9 @@ class While(Loop):
             Body(cond, "cond_jaxpr", "test", (*cond_consts, *carry)),
         ]
 
-    def abstract_eval(self, *avals, body_jaxpr, **params):
+    def abstract_eval(self, *avals, body_jaxpr, cond_jaxpr, **params):
+        for turn in (body_jaxpr, cond_jaxpr):
+            check_meetings("while_loop", cond_jaxpr.out_avals[0], [turn])
         return body_jaxpr.out_avals
 
     def lower(self, hlo, *args, **params):

@@ -110,7 +110,7 @@ def add_step_counter(body: Jaxpr, shape: tuple[int, ...]) -> Jaxpr:
 def stage_below(body: Jaxpr) -> Jaxpr:
     """The predicate (n, *carry) -> carry[-1] < n, for the carry of a body."""
     carry = [Var(a) for a in body.out_avals]
-    n, pred = Var(carry[-1].aval), Var(TRUTH.update(shape=carry[-1].aval.shape))
+    n, pred = Var(carry[-1].aval), Var(carry[-1].aval.update(dtype=TRUTH.dtype))
     return Jaxpr((), [n, *carry], [pred], [Eqn(lt_p, [carry[-1], n], {}, [pred])])
 
 

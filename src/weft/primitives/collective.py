@@ -36,7 +36,7 @@ from weft.util import inverse_permutation
 # --- the family ---------------------------------------------------------------------------------
 
 
-class Collective(Primitive):
+class Collective(copies.Meeting):
     """A family: the result in each copy is made of the operand in all copies along named axes.
 
     `axes` or `axis_name` names them; several count as one, the last the fastest. A member writes
@@ -546,6 +546,7 @@ class Ppermute(Collective, LinearPrimitive):
 
     name = "ppermute"
     elements = "placed"
+    of_all = True
 
     def abstract_eval(self, x, *, axis_name, perm):
         return [x]

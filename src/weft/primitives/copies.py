@@ -63,6 +63,15 @@ def name_text(names: Any) -> str:
     return repr(names[0]) if len(names) == 1 else repr(names)
 
 
+class Meeting(Primitive):
+    """A family: operations for which the devices along named axes of a mesh wait for each other.
+
+    `of_all`: on CPU all devices of the mesh do, whatever the axes.
+    """
+
+    of_all = False
+
+
 # --- moving elements of one dimension -----------------------------------------------------------
 
 FEW = 8  # slices and zeros, up to so many, cost less than a gather

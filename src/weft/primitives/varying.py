@@ -10,12 +10,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
+from weft.core.jaxpr import Eqn, Jaxpr, memo_jaxpr
 from weft.core.primitive import References, Zero
+from weft.core.source import describe_maker
 from weft.errors import ShardingTypeError
+from weft.mesh.client import default_device
 from weft.mesh.mesh import AbstractMesh, get_abstract_mesh
 from weft.mesh.typed import NO_NAMES, Sharded, entries_of
 from weft.options import named_axes
-from weft.primitives.copies import Name, all_reduce, replica_groups
+from weft.primitives.copies import Meeting, Name, all_reduce, axis_names, name_text, replica_groups
 from weft.primitives.elementwise import add_p
 from weft.primitives.families import LinearByElement, check_kind
 from weft.primitives.reshard import lay_as
@@ -92,7 +95,7 @@ def varying_names(x: Any) -> tuple[Name, ...]:
     return axes_of_varying(typeof(x).varying)
 
 
-class PsumInvariant(LinearByElement):
+class PsumInvariant(LinearByElement, Meeting):
     """The sum of x over all devices along `axes` of a mesh, over which it varies, and the sum not.
 
     Source: StableHLO, all_reduce.
@@ -180,7 +183,7 @@ class Preduced(ManualCast):
     new = "reduced"
 
 
-class UnreducedPsum(ManualCast):
+class UnreducedPsum(ManualCast, Meeting):
     """The sum of x, of which each device along `axes` has a term. Source: StableHLO, all_reduce."""
 
     name = "unreduced_psum"
@@ -291,3 +294,55 @@ def add_terms(ct: Any) -> Any:
         return ct
     to = lies.update(unreduced=NO_NAMES)
     return lay_as(cast_kinds(ct, to), to)
+
+
+# --- where devices take different ways ------------------------------------------------------------
+
+
+@memo_jaxpr
+def list_meetings(jaxpr: Jaxpr) -> tuple[tuple[Eqn, Any], ...]:
+    """The operations of a program for which devices wait for each other, in order, each with a key.
+
+    Those of equal keys may meet, though devices come to them in different programs.
+    """
+    found: list[tuple[Eqn, Any]] = []
+    for eqn in jaxpr.eqns:
+        prim, params = eqn.primitive, eqn.params
+        if isinstance(prim, Meeting):
+            shapes = [(a.aval.shape, a.aval.dtype) for a in eqn.invars]
+            found.append((eqn, (prim, tuple(shapes), tuple(params.items()))))
+        for body in () if prim.memoize_type else prim.bodies(params):
+            inner = () if body.jaxpr is None else list_meetings(body.jaxpr)
+            once = body.runs in ("once", "again")
+            found += inner if once else [(e, object()) for e, _ in inner]
+    return tuple(found)
+
+
+def check_meetings(op: str, decides: ShapedArray, branches: Sequence[Jaxpr]) -> None:
+    """Raise where devices that a value sends different ways would wait for each other in vain.
+
+    Of the branches each device takes one; of one alone, as often as it will. One operation that
+    all branches have is no matter; of several, the engine may do each in an order of its own.
+    """
+    sizes = {axis.name: axis.size for axis in named_axes.value}
+    apart = [n for n in axes_of_varying(decides.varying) if sizes.get(n) != 1]
+    found = [[m for m in list_meetings(b) if met_along(m[0], apart)] for b in branches if apart]
+    keys = [[key for _, key in row] for row in found]
+    if not any(keys) or (len(keys) > 1 and len(keys[0]) == 1 and all(k == keys[0] for k in keys)):
+        return
+    eqn = next(e for row in found for e, _ in row)
+    names = tuple(met_along(eqn, apart))
+    what = describe_maker(eqn.source, eqn.primitive.name.removesuffix("_invariant"))
+    raise ShardingTypeError(
+        f"{op}: what decides must be the same on devices that wait for each other; got {decides}, "
+        f"and within a value {what}. Hint: lax.pmax(pred, {name_text(names)}) to decide, or the "
+        "collective before it."
+    )
+
+
+def met_along(eqn: Eqn, apart: Sequence[Name]) -> list[Name]:
+    """Those of some axes along which the devices that wait for each other may differ."""
+    if eqn.params.get("axis_index_groups"):
+        return []  # types do not know groups
+    of_all = eqn.primitive.of_all and default_device().platform == "cpu"  # type: ignore[attr-defined]
+    return [n for n in apart if of_all or n in axis_names(eqn.params)]

@@ -270,3 +270,19 @@ def test_operations_that_wait_are_built_once(monkeypatch):
     x = weft.device_put(np.arange(56.0).reshape(8, 7), weft.NamedSharding(ONE, P("i")))
     assert [float(jnp.sum(x)) for _ in range(3)] == [1540.0] * 3
     assert len(built) == 1
+
+
+def test_gradients_of_what_branches_and_loops_share_are_summed_after_them():
+    """Each device takes its own branch and number of steps, so no sum may be within."""
+    w, x = np.arange(1.0, 4.0, dtype=np.float32), np.ones((4, 3), np.float32)
+
+    def times(x, w, n):
+        return lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * w), (0, x))[1]
+
+    def fun(x):
+        i = lax.axis_index("i")
+        loss = lambda w: lax.cond(i < 2, lambda: times(x, w, 3), lambda: times(x, w, i)).sum()
+        return grad(loss)(jnp.asarray(w))
+
+    total = shard_map(fun, mesh=ONE, in_specs=P("i"), out_specs=P())(x)
+    np.testing.assert_allclose(total, sum(n * w ** (n - 1) for n in (3, 3, 2, 3)), rtol=1e-6)
