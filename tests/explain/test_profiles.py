@@ -1,10 +1,12 @@
 """Sharing the time of a profile among what ran."""
 
+import numpy as np
 import pytest
 
 import weft
 from weft import numpy as jnp
 from weft.errors import JaxRuntimeError
+from weft.explain import profiles
 from weft.explain.profiles import Event, Profile, extend_event, profile_calls, share_time
 
 
@@ -34,10 +36,26 @@ def test_what_goes_on_in_other_threads_is_counted_to_its_end():
 
 
 def test_only_what_runs_in_a_call_counts():
-    profile = Profile([(1e9, 2e9), (3e9, 4e9)], [event("a", 0, 9), event("a", 3, 9)])
-    (found,) = profile.events_of("m")
-    assert (found.start, found.end) == (3e9, 4e9)
+    events = [event(f"{start}", start, start + 0.75) for start in np.arange(0, 5, 0.5)]
+    profile = Profile([(1e9, 2e9), (3e9, 4e9)], events)
+    found = {e.name: (e.start, e.end) for e in profile.events_of("m")}
+    second = 1e9
+    assert found == {
+        "1.0": (1 * second, 1.75 * second),
+        "1.5": (1.5 * second, 2 * second),
+        "3.0": (3 * second, 3.75 * second),
+        "3.5": (3.5 * second, 4 * second),
+    }
     assert profile.wall == pytest.approx(2) and profile.events_of("n") == []
+
+
+def test_a_session_sees_the_devices_and_no_python(monkeypatch):
+    asked = []
+    session = lambda options: asked.append(("session", options.python_tracer_level))
+    monkeypatch.setattr(profiles, "client", lambda: asked.append("client"))
+    monkeypatch.setattr(profiles._profiler, "ProfilerSession", session)
+    profiles.start_session()
+    assert asked == ["client", ("session", 0)]
 
 
 def test_one_profile_at_a_time(tmp_path):

@@ -7,7 +7,15 @@ import weft
 import weft.numpy as jnp
 from weft import P, random
 from weft.errors import ShardingTypeError
-from weft.primitives.reshard import insert_axis, lay_as, reshard_p, sharding_of_cotangent
+from weft.jaxpr import parse
+from weft.primitives.reshard import (
+    hide_layout,
+    insert_axis,
+    lay_as,
+    lay_out,
+    reshard_p,
+    sharding_of_cotangent,
+)
 from weft.sharding import AbstractMesh, AxisType, NamedSharding
 
 MESH = AbstractMesh((4, 2), ("x", "y"), AxisType.Explicit)
@@ -37,6 +45,23 @@ def test_layouts_of_cotangents():
     assert insert_axis(None, 0, 1.0, None, None) is None
     x = np.ones(3)
     assert lay_as(x, aval.sharded) is x  # of an array that is on no mesh nothing is asked
+
+
+def test_what_a_text_does_not_print_is_read_from_its_types():
+    ones = lambda x: to(over("x"))(jnp.ones((8, 4)))  # what is moved lies over no mesh
+    gives = lambda x: lay_out("f", jnp.sin(hide_layout(x)), over("y"))
+    programs = [to(over("y")), to(over()), to(over(unreduced={"x"})), ones]
+    programs += [hide_layout, gives, weft.grad(lambda x: gives(x).sum())]
+    with weft.sharding.use_abstract_mesh(MESH):
+        for f in programs:
+            written = weft.make_jaxpr(f)(struct(over() if f is programs[2] else over("x")))
+            read = parse(str(written))
+            for ours, theirs in zip(read.eqns, written.eqns, strict=True):
+                if ours.primitive is reshard_p:
+                    lies, lay = ours.params["dst_sharding"], theirs.params["dst_sharding"]
+                    assert lies.mesh == lay.mesh and lies.is_equivalent_to(lay, 2)
+                    assert ours.params.get("free", "") == theirs.params.get("free", "")
+                    assert ours.outvars[0].aval.strong() == theirs.outvars[0].aval.strong()
 
 
 def test_what_is_refused():

@@ -300,6 +300,29 @@ def test_of_several_uses_the_one_of_the_first_key_is_named(how):
     assert "second" not in found and line(f, "other =") not in found
 
 
+@pytest.mark.parametrize(
+    ("i", "text"), [(0, "# of the left"), (1, "# of the right"), (2, "random.normal(a[2])")]
+)
+def test_what_a_branch_gives_was_used_as_in_the_first_that_used_it(i, text):
+    def f(key):
+        keys = random.split(key, 6)
+        a, b = keys[:3], keys[3:]
+
+        def left():
+            random.normal(a[2])
+            random.normal(a[0])  # of the left
+            return a
+
+        def right():
+            random.uniform(b[2])
+            random.uniform(b[1])  # of the right
+            return b
+
+        return random.bits(lax.switch(jnp.int32(0), [left, right])[i])
+
+    assert f"at {line(f, text)}" in message(weft.jit(f), random.key(0))
+
+
 def test_programs_that_are_kept_name_the_line_that_calls_them():
     def f(key):
         random.normal(random.clone(key))
