@@ -9,7 +9,7 @@ import weft
 import weft.numpy as jnp
 from tests.docstrings import check_examples
 from tests.random.compare import GOLDEN, check_bits
-from weft import random
+from weft import lax, random
 from weft.errors import DtypeError, ShapeError, ShardingTypeError
 
 KEY = random.PRNGKey(7)
@@ -91,6 +91,27 @@ def test_vmap_is_a_loop(partitionable):
         ):
             each = np.stack([draw(k) for k in keys])
             np.testing.assert_allclose(weft.jit(weft.vmap(draw))(keys), each, rtol=1e-6)
+
+
+def test_the_engines_bits_of_many_keys_are_those_of_each(rng):
+    """Up to four keys are written out, more are a loop."""
+    words = rng.integers(0, 2**32, (7, 4), np.uint32)
+    kinds = [(np.uint8, 1), (np.uint32, 2), (np.uint16, 0)]
+
+    def draw(keys):
+        made = {}
+        for dtype, algorithm in kinds:
+            f = lambda k, d=dtype, a=algorithm: lax.rng_bit_generator(k, (3, 2), d, a)
+            counts = {f"{n} {dtype.__name__}": weft.vmap(f)(keys[:n]) for n in (0, 4, 5, 7)}
+            made |= {name: (many, [f(k) for k in keys]) for name, many in counts.items()}
+        return made
+
+    for name, (many, each) in weft.jit(draw)(words).items():
+        for found, *wanted in zip(many, *each, strict=True):
+            np.testing.assert_array_equal(found, np.stack(wanted)[: len(found)], name)
+    key = np.arange(1, 5, dtype=np.uint32)
+    after, found = lax.rng_bit_generator(key, (2,), algorithm=lax.RandomAlgorithm.RNG_THREE_FRY)
+    assert after.tolist() == [1, 2, 4, 4] and found.tolist() == [1576285164, 2249660814]
 
 
 def test_half_of_the_bits_are_set_and_neighbours_differ():

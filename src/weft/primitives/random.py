@@ -308,13 +308,10 @@ class RandomAlgorithm(enum.IntEnum):
     RNG_PHILOX = 2
 
 
-KEY_WORDS = {0: (4,), 1: (2,), 2: (4,)}
-
-
 class RngBitGenerator(FromKeys):
     """Bits from XLA's own generator, and each key as it is after them.
 
-    Shapes: keys (..., n) of 32-bit words, n = 4 (2 for Threefry), to (..., n) and (..., *shape).
+    Shapes: keys (..., n) of 32-bit words, to (..., n) and (..., *shape), where n = 4.
     Source: StableHLO, rng_bit_generator.
     """
 
@@ -323,7 +320,7 @@ class RngBitGenerator(FromKeys):
     multiple_results = True
 
     def abstract_eval(self, keys, *, shape, dtype, algorithm):
-        check_keys(self.name, keys, KEY_WORDS[algorithm])
+        check_keys(self.name, keys, (4,))
         if dtype not in (np.uint8, np.uint16, np.uint32, np.uint64):
             raise DtypeError(f"{self.name}: dtype must be of unsigned integers; got {dtype}.")
         check_shape(self.name, shape)
