@@ -1,5 +1,7 @@
 """Exponentials and powers beyond the rows of cases_transcendental.py."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -28,3 +30,13 @@ def test_accuracy_is_kept_as_a_parameter_only_where_it_is_given():
 def test_exp2_is_exact_at_whole_numbers():
     x = np.arange(-126, 128, dtype=np.float32)
     np.testing.assert_array_equal(transcendental.exp2(x), np.exp2(x.astype(np.float64)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_log1p_is_exact_to_two_units(dtype):
+    with weft.enable_x64(True):
+        x = np.array([-1, -0.9999, -0.4, -1e-9, -0.0, 1e-300, 1e-9, 0.42, 1.6, 3e38, np.inf], dtype)
+        got = weft.jit(transcendental.log1p)(x)
+    want = [-np.inf if v == -1 else math.log1p(v) for v in x]
+    np.testing.assert_array_max_ulp(np.asarray(got), np.array(want, dtype), 2)
+    assert np.signbit(got[4])
