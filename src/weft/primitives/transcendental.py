@@ -19,6 +19,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.trace import current
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
+from weft.primitives.circular import F32, LARGE, write_circular
 from weft.primitives.elementwise import (
     Costly,
     Elementwise,
@@ -97,6 +98,20 @@ class Transcendental(Costly):
         return (outs if accuracy is None else self.apply(*primals, accuracy=accuracy)), dots
 
 
+class Circular(Transcendental):
+    """Those of circular.py, which are formulas where that is quicker."""
+
+    def lower(self, hlo, *values, accuracy=None):
+        if accuracy is not None:
+            return Transcendental.lower(self, hlo, *values, accuracy=accuracy)
+        aval = values[0].aval if values[0].aval.shape else values[-1].aval
+        large = aval.dtype == F32 and type(aval.size) is int and aval.size >= LARGE
+        if large and hlo.platform == "cpu":
+            operands = [Expr(hlo, hlo.spread(v, aval)) for v in values]
+            return [write_circular(self.name, *operands).value]
+        return Elementwise.lower(self, hlo, *values)
+
+
 def define_plain(name: str, op: str | Callable, deriv: Callable, doc: str) -> Elementwise:
     """A member without accuracies."""
     return Elementwise(name, op, [deriv], takes="inexact", doc=doc)
@@ -107,6 +122,13 @@ def define_tuned(
 ) -> Transcendental:
     """A member with accuracies."""
     return Transcendental(name, op, [deriv], takes=takes, doc=doc)
+
+
+def define_circular(
+    name: str, op: str, deriv: Callable, doc: str, takes: str = "inexact"
+) -> Circular:
+    """A member of Circular."""
+    return Circular(name, op, [deriv], takes=takes, doc=doc)
 
 
 def check_accuracy(op: str, accuracy: Any) -> Any:
@@ -205,10 +227,7 @@ def lower_log1p(hlo: Any, aval: ShapedArray, x: Any, **attrs: str) -> Any:
 
 
 log1p_p = define_tuned(
-    "log1p",
-    lower_log1p,
-    lambda t, y, x: div(t, add(x, 1)),
-    "log(1 + x), exact to rounding near 0.",
+    "log1p", lower_log1p, lambda t, y, x: div(t, add(x, 1)), "log(1 + x), exact to rounding near 0."
 )
 logistic_p = define_tuned(
     "logistic", "logistic", lambda t, y, x: mul(t, mul(y, sub(1, y))), "1 / (1 + exp(-x))."
@@ -285,7 +304,7 @@ sqrt_p = define_tuned("sqrt", "sqrt", lambda t, y, x: mul(t, div(0.5, y)), "The 
 rsqrt_p = define_tuned(
     "rsqrt", "rsqrt", lambda t, y, x: mul(t, mul(-0.5, div(y, x))), "1 / sqrt(x)."
 )
-cbrt_p = define_tuned(
+cbrt_p = define_circular(
     "cbrt",
     "cbrt",
     lambda t, y, x: mul(t, mul(1 / 3, integer_pow(y, -2))),
@@ -295,22 +314,22 @@ cbrt_p = define_tuned(
 
 # --- trigonometric and hyperbolic -----------------------------------------------------------
 
-sin_p = define_tuned("sin", "sine", lambda t, y, x: mul(t, cos(x)), "The sine.")
-cos_p = define_tuned("cos", "cosine", lambda t, y, x: neg(mul(t, sin(x))), "The cosine.")
-tan_p = define_tuned("tan", "tan", lambda t, y, x: mul(t, add(1, square(y))), "The tangent.")
+sin_p = define_circular("sin", "sine", lambda t, y, x: mul(t, cos(x)), "The sine.")
+cos_p = define_circular("cos", "cosine", lambda t, y, x: neg(mul(t, sin(x))), "The cosine.")
+tan_p = define_circular("tan", "tan", lambda t, y, x: mul(t, add(1, square(y))), "The tangent.")
 tanh_p = define_tuned(
     "tanh", "tanh", lambda t, y, x: mul(t, one_minus_square(y)), "The hyperbolic tangent."
 )
-asin_p = define_plain(
+asin_p = define_circular(
     "asin", "chlo.asin", lambda t, y, x: mul(t, rsqrt(one_minus_square(x))), "The inverse sine."
 )
-acos_p = define_plain(
+acos_p = define_circular(
     "acos",
     "chlo.acos",
     lambda t, y, x: neg(mul(t, rsqrt(one_minus_square(x)))),
     "The inverse cosine.",
 )
-atan_p = define_plain(
+atan_p = define_circular(
     "atan", "chlo.atan", lambda t, y, x: div(t, add(1, square(x))), "The inverse tangent."
 )
 sinh_p = define_plain("sinh", "chlo.sinh", lambda t, y, x: mul(t, cosh(x)), "The hyperbolic sine.")
@@ -336,7 +355,7 @@ atanh_p = define_plain(
     lambda t, y, x: div(t, one_minus_square(x)),
     "The inverse hyperbolic tangent.",
 )
-atan2_p = Costly(
+atan2_p = Circular(
     "atan2",
     "atan2",
     [

@@ -1,0 +1,142 @@
+"""Circular functions and their inverses, and cube roots, of float32 on the CPU, as formulas.
+
+XLA:CPU calls the C library for each element, in 3 to 13 ms for a million; a formula in float64 is
+vectorized, takes 0.4 to 0.9, and is exact to 0.51 units. It is written for large arrays alone, as
+it takes longer to compile than a call.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from weft.primitives.expr import Expr
+
+LARGE = 1 << 12  # elements from which on compiling a formula pays
+F32, F64, I32, I64 = map(np.dtype, (np.float32, np.float64, np.int32, np.int64))
+
+# 1 / (2 pi): bits of which 29 make a part, whose product with a float32 is exact in float64
+_TURN = Fraction(0x28BE60DB9391054A7F09D5F47D4D377036D8A5664F10E4107F9458EAF7AEF158, 1 << 256)
+
+
+def split_turn() -> list[float]:
+    """1 / (2 pi) as a sum of six floats; the last is for products below 2**-17 of any float32."""
+    parts, rest = [], _TURN
+    for i in range(1, 6):
+        parts.append(Fraction(rest * (1 << 29 * i) // 1, 1 << 29 * i))
+        rest -= parts[-1]
+    return [float(part) for part in (*parts, rest)]
+
+
+# Fits at Chebyshev's nodes, in x**2: sin(x) = x + x**3 p, cos(x) = 1 - x**2 / 2 + x**4 p for x up
+# to pi / 4, atan(x) = x + x**3 p up to 1; each to 1e-9 of the result.
+_SIN = (-0.166666666638356, 0.00833333186677624, -0.000198400823650868, 2.72493520493614e-06)
+_COS = (0.0416666666643044, -0.00138888876652974, 2.48005966873925e-05, -2.73004757666554e-07)
+_ATAN = (
+    *(-0.333333332988677, 0.199999913424741, -0.142853521288634, 0.111051339539788),
+    *(-0.0903946604820640, 0.0742750313090291, -0.0578314807122139, 0.0386392696068696),
+    *(-0.0195234180464221, 0.00632959465485889, -0.000960571870189740),
+)
+
+
+def polynomial(z: Expr, coefficients: tuple[float, ...]) -> Expr:
+    """The sum of c[k] z**k, by Horner's rule."""
+    out = z.like(coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        out = out * z + c
+    return out
+
+
+def find_quadrant(x: Expr) -> tuple[Expr, Expr, Expr]:
+    """(sin r, cos r, k) of x = r + k pi / 2, |r| <= pi / 4: Payne and Hanek's reduction.
+
+    Whole turns are taken off of each product of x with a part of 1 / (2 pi), which is exact.
+    """
+    *parts, last = split_turn()
+    turns = [t - t.apply("round_nearest_even") for t in (x * part for part in parts)]
+    k = (sum(turns[1:], turns[0]) * 4).apply("round_nearest_even")
+    r = (sum(turns[1:], turns[0] - k * 0.25) + x * last) * math.tau
+    z = r * r
+    return (
+        r + r * z * polynomial(z, _SIN),
+        1 - z * 0.5 + z * z * polynomial(z, _COS),
+        k.convert(I32),
+    )
+
+
+def is_set(k: Expr, bit: int) -> Expr:
+    """Where an integer has a bit."""
+    return (k & bit).compare("NE", 0)
+
+
+def circular(turned: int) -> Callable[[Expr], Expr]:
+    """The sine, or that of x and `turned` quarters of a turn."""
+
+    def write(x: Expr) -> Expr:
+        sine, cosine, k = find_quadrant(x)
+        k = k + turned if turned else k
+        out = is_set(k, 1).select(cosine, sine)
+        return is_set(k, 2).select(-out, out)
+
+    return write
+
+
+def tangent(x: Expr) -> Expr:
+    """sin / cos, or of odd quarters -cos / sin."""
+    sine, cosine, k = find_quadrant(x)
+    odd = is_set(k, 1)
+    return odd.select(-cosine, sine) / odd.select(sine, cosine)
+
+
+def find_angle(y: Expr, x: Expr) -> Expr:
+    """atan(y / x) in the quadrant of the point (x, y), x and y of either sign."""
+    a, b = abs(y), abs(x)
+    low, high = a.apply("minimum", b), a.apply("maximum", b)
+    t = low.compare("EQ", high).select(low.like(1), low / high)  # infinities have a ratio too
+    t = high.compare("EQ", 0).select(high, t)
+    z = t * t
+    angle = t + t * z * polynomial(z, _ATAN)
+    angle = (a > b).select(math.pi / 2 - angle, angle)
+    angle = (x.bitcast(I64) < 0).select(math.pi - angle, angle)
+    angle = (y.bitcast(I64) < 0).select(-angle, angle)
+    return x.compare("EQ", x).select(angle, x)  # a NaN in y is still there
+
+
+def find_leg(x: Expr) -> Expr:
+    """The other leg of a right triangle whose hypotenuse is 1."""
+    return ((1 - x) * (1 + x)).apply("sqrt")
+
+
+def cube_root(x: Expr) -> Expr:
+    """Two steps of Halley's method, from a third of the exponent (Kahan)."""
+    a = abs(x)
+    high = a.bitcast(I64).apply("shift_right_logical", 32).convert(I32)
+    y = (high.apply("divide", 3) + 715094163).convert(I64).apply("shift_left", 32).bitcast(F64)
+    for _ in range(2):
+        cube = y * y * y
+        y = y * (cube + a + a) / (cube + cube + a)
+    y = (a < math.inf).select(y, a)
+    return (x < 0).select(-y, y)
+
+
+FORMULAS: dict[str, Callable[..., Expr]] = {
+    "sin": circular(0),
+    "cos": circular(1),
+    "tan": tangent,
+    "asin": lambda x: find_angle(x, find_leg(x)),
+    "acos": lambda x: find_angle(find_leg(x), x),
+    "atan": lambda x: find_angle(x, x.like(1)),
+    "atan2": find_angle,
+    "cbrt": cube_root,
+}
+
+
+def write_circular(name: str, *operands: Expr) -> Expr:
+    """Write the formula of a function of float32."""
+    out = FORMULAS[name](*[x.convert(F64) for x in operands]).convert(F32)
+    x = operands[0]
+    odd = name not in ("cos", "acos", "atan2")
+    return x.compare("EQ", 0).select(x, out) if odd else out  # -0 stays

@@ -1,0 +1,46 @@
+"""Circular functions of large float32 arrays, against NumPy's in float64."""
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft.primitives.circular import LARGE
+
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, -0.5, 2, -2]
+# nearest to a multiple of pi / 2, and the largest
+FAR = [16367173 * 2.0**72, 3.4028235e38, -1e10, 1e-37, np.pi, np.pi / 2, -355.0]
+
+
+def assert_exact(got, want):
+    """Equal to rounding, signs of zeros and NaN too."""
+    want = want.astype(np.float32)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    got, want = np.where(np.isnan(got), 0, got), np.where(np.isnan(want), 0, want)
+    np.testing.assert_array_max_ulp(got, want, 1)
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan", "arctan", "arcsin", "arccos", "cbrt"])
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_functions_of_one_operand(name):
+    rng = np.random.RandomState(0)
+    x = np.concatenate([SPECIAL, FAR, rng.uniform(-1, 1, LARGE), rng.standard_cauchy(LARGE) * 100])
+    x = x.astype(np.float32)
+    got = np.asarray(weft.jit(getattr(jnp, name))(x))
+    assert_exact(got, getattr(np, name)(x.astype(np.float64)))
+
+
+def test_the_angle_of_a_point():
+    rng = np.random.RandomState(0)
+    y, x = (v.ravel() for v in np.meshgrid(SPECIAL, SPECIAL))
+    y = np.concatenate([y, rng.standard_cauchy(LARGE)]).astype(np.float32)
+    x = np.concatenate([x, rng.standard_cauchy(LARGE)]).astype(np.float32)
+    got = np.asarray(weft.jit(jnp.arctan2)(y, x))
+    assert_exact(got, np.arctan2(y.astype(np.float64), x.astype(np.float64)))
+
+
+def test_a_formula_is_for_large_float32_alone():
+    text = lambda n, dtype: weft.jit(jnp.sin).lower(jnp.zeros(n, dtype)).as_text()
+    assert "sine" not in text(LARGE, np.float32)
+    assert all("stablehlo.sine" in text(*of) for of in [(8, np.float32), (LARGE, np.float16)])
