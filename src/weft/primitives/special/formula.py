@@ -18,7 +18,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray
 from weft.primitives.expr import Expr
 from weft.primitives.special.tables import SIN_PI
-from weft.primitives.transcendental import lower_log1p
+from weft.primitives.transcendental import lower_log1p, write_log1p
 
 _NO_DOUBLES = ("METAL", "metal", "mps")  # platforms that have no float64
 
@@ -35,6 +35,8 @@ sign, nearest = map(define_function, ("sign", "round_nearest_even"))
 
 def log1p(x: Expr) -> Expr:
     """log(1 + x)."""
+    if x.dtype == np.float64:
+        return write_log1p(x)
     return x.new(lower_log1p(x.hlo, x.aval.strong(), x.value))
 
 
