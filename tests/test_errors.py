@@ -697,6 +697,34 @@ def test_an_option_shows_every_frame():
         weft.config.update("traceback_filtering", "some")
 
 
+def raise_filtered(how):
+    with weft.config.scope(traceback_filtering=how), pytest.raises(errors.ShapeError) as info:
+        jit(grad(vmap(fails)))(jnp.ones((2, 2)))
+    return info.value, errors.list_rows(info.value.__traceback__)
+
+
+def test_what_tracebacks_have_of_our_frames():
+    _, full = raise_filtered("off")
+    assert len(full) > 10
+    users = [row.tb_frame.f_code for row in full if not errors.is_own_row(row)]
+    error, rows = raise_filtered("tracebackhide")
+    seen = [row for row in rows if "__tracebackhide__" not in row.tb_frame.f_locals]
+    assert len(rows) == len(full) and [row.tb_frame.f_code for row in seen] == users
+    for how in ("remove_frames", "quiet_remove_frames"):
+        error, rows = raise_filtered(how)
+        assert [row.tb_frame.f_code for row in rows] == users
+        take = full[1].tb_frame.f_code  # of the engine's call
+        assert ("left out" in str(getattr(error, "__notes__", ""))) is (how[0] == "q")
+        if how == "quiet_remove_frames":
+            assert len(error.__notes__) == 1 and error.__cause__ is None
+            continue
+        cause = error.__cause__
+        assert isinstance(cause, errors.UnfilteredStackTrace) and str(error) in str(cause)
+        names = [row.tb_frame.f_code.co_name for row in errors.list_rows(cause.__traceback__)]
+        every = [row.tb_frame.f_code.co_name for row in full if row.tb_frame.f_code != take]
+        assert names == every[1:]  # what called weft is not on the way there
+
+
 # --- interrupts -----------------------------------------------------------------------------------
 
 

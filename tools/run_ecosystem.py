@@ -98,7 +98,6 @@ CANNOT = {
     "Fp8Test": "a dtype whose rules flax gives by private classes of JAX",
     "test_separate_opt_sharding": "set_mesh gives new arrays no devices of the mesh",
     "test_logical_rules": "set_mesh gives new arrays no devices of the mesh",
-    "traceback_util_test": "how JAX cuts tracebacks by a list of files; those here are short",
     **dict.fromkeys(
         (
             "test_vmap_and_cond_passthrough_error",

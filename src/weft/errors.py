@@ -16,6 +16,7 @@ import os
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
 from typing import Any
 
 from jaxlib._jax import JaxRuntimeError
@@ -241,6 +242,61 @@ def describe_place(op: str) -> str:
 def is_own_file(name: str) -> bool:
     """Whether a file is one of weft's, or of a library that hides its frames as weft does."""
     return name.startswith(OWN) or name in HIDDEN_FILES
+
+
+class UnfilteredStackTrace(Exception):
+    """The cause of an error of whose traceback frames were removed: it has them all."""
+
+    shown = 0  # how many frames the error kept
+
+
+def list_rows(traceback: TracebackType | None) -> list[TracebackType]:
+    """The entries of a traceback, from the outermost."""
+    rows = []
+    while traceback is not None:
+        rows.append(traceback)
+        traceback = traceback.tb_next
+    return rows
+
+
+def is_own_row(row: TracebackType) -> bool:
+    """Whether an entry of a traceback is in weft's code."""
+    return is_own_file(row.tb_frame.f_code.co_filename)
+
+
+def chain_rows(rows: Sequence[TracebackType], inner: TracebackType | None) -> TracebackType | None:
+    """A traceback of some entries, and below them of another traceback."""
+    for row in reversed(rows):
+        inner = TracebackType(inner, row.tb_frame, row.tb_lasti, row.tb_lineno)
+    return inner
+
+
+def filter_traceback(error: BaseException, how: str) -> None:
+    """Do with weft's frames in a traceback as a value of `config.traceback_filtering` says.
+
+    An error comes here once for each function of weft that it leaves, with more frames outside.
+    """
+    rows = list_rows(error.__traceback__)
+    if how == "tracebackhide":
+        for row in filter(is_own_row, rows):
+            row.tb_frame.f_locals["__tracebackhide__"] = True
+    if how not in ("remove_frames", "quiet_remove_frames"):
+        return
+    shown = [row for row in rows if not is_own_row(row)]
+    error.__traceback__ = chain_rows(shown, None)
+    if how == "quiet_remove_frames":
+        note = "Frames of weft are left out. Hint: config.update('traceback_filtering', 'off')."
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
+        return
+    full = error.__cause__
+    if not isinstance(full, UnfilteredStackTrace):
+        full = UnfilteredStackTrace(f"{type(error).__name__}: {error}")
+        full.__cause__, full.__context__ = error.__cause__, error.__context__
+        full.__suppress_context__ = error.__suppress_context__
+        error.__cause__ = full
+    full.__traceback__ = chain_rows(rows[: len(rows) - full.shown], full.__traceback__)
+    full.shown = len(shown)
 
 
 def find_expression(frame: Any = None) -> tuple[list[ast.AST], Callable[[ast.AST], str]] | None:

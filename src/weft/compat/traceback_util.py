@@ -6,11 +6,11 @@ from types import FrameType
 
 from weft.core.source import boundary as api_boundary
 from weft.core.source import is_own_file
-from weft.errors import HIDDEN_FILES
+from weft.errors import HIDDEN_FILES, UnfilteredStackTrace
 from weft.extend.source_info_util import register_exclusion
 from weft.util import list_public
 
-__all__ = ["api_boundary", "include_frame", "register_exclusion"]
+__all__ = ["UnfilteredStackTrace", "api_boundary", "include_frame", "register_exclusion"]
 __dir__ = list_public(__name__)
 
 

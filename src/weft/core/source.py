@@ -10,13 +10,13 @@ from __future__ import annotations
 import itertools
 import linecache
 from collections.abc import Callable, Sequence
-from types import CodeType, TracebackType
+from types import CodeType
 from typing import Any, NamedTuple
 
 from jaxlib import _jax
 
 from weft.core.trace import current, get_traceback
-from weft.errors import is_own_file
+from weft.errors import filter_traceback, is_own_file, is_own_row, list_rows
 from weft.options import config
 from weft.util import copy_names
 
@@ -170,28 +170,20 @@ def describe_maker(source: Any, name: str) -> str:
     return f"made by {f'`{text}`' if text else name}{' at ' + place if place else ''}"
 
 
-def trim_traceback(traceback: TracebackType | None) -> TracebackType | None:
-    """A traceback with the user's frames and, of ours, only the last few before the error."""
-    if config.traceback_filtering == "off":
-        return traceback
-    rows = []
-    while traceback is not None:
-        rows.append(traceback)
-        traceback = traceback.tb_next
-    kept = [*itertools.takewhile(is_own_frame, reversed(rows))][:_KEPT]
+def trim_traceback(error: BaseException) -> None:
+    """Leave the user's frames in a traceback and, of ours, only the last few before the error."""
+    if config.traceback_filtering != "auto":
+        return filter_traceback(error, config.traceback_filtering)
+    rows = list_rows(error.__traceback__)
+    kept = [*itertools.takewhile(is_own_row, reversed(rows))][:_KEPT]
     following = None
     for row in reversed(rows):
         if row in kept:  # pytest and IPython show none of these
             row.tb_frame.f_locals["__tracebackhide__"] = True
-        if row in kept or not is_own_frame(row):
+        if row in kept or not is_own_row(row):
             row.tb_next = following
             following = row
-    return following
-
-
-def is_own_frame(row: TracebackType) -> bool:
-    """Whether an entry of a traceback is in weft's code."""
-    return is_own_file(row.tb_frame.f_code.co_filename)
+    error.__traceback__ = following
 
 
 def boundary(fun: Callable, like: Callable | None = None) -> Callable:
@@ -204,7 +196,7 @@ def boundary(fun: Callable, like: Callable | None = None) -> Callable:
         try:
             return fun(*args, **kwargs)
         except Exception as error:
-            error.__traceback__ = trim_traceback(error.__traceback__)
+            trim_traceback(error)
             raise
 
     return copy_names(call, like or fun)

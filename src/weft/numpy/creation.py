@@ -127,7 +127,7 @@ def asarray(
     try:
         return array(a, dtype, bool(copy), order, device=device, out_sharding=out_sharding)
     except Exception as error:
-        error.__traceback__ = trim_traceback(error.__traceback__)
+        trim_traceback(error)
         raise
 
 

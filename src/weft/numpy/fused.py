@@ -107,7 +107,7 @@ def fused(
                         raise
             return fun(*args, **kwargs)
         except Exception as error:
-            error.__traceback__ = trim_traceback(error.__traceback__)
+            trim_traceback(error)
             raise
 
     call.kernel = kernel  # type: ignore[attr-defined]

@@ -266,7 +266,7 @@ def getitem(x: Any, index: Any) -> Array:
         try:
             return read_eagerly(x, index, PLAIN, name) if kernel is None else kernel(x)
         except Exception as error:
-            error.__traceback__ = trim_traceback(error.__traceback__)
+            trim_traceback(error)
             raise
     if type(x.aval) is AbstractRef:
         return x.aval.getitem(x, index)

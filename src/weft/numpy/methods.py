@@ -65,7 +65,7 @@ def make_operator(name: str, fun: Callable[[Any, Any], Any]) -> tuple[Callable, 
             except NotForKernel:
                 pass
             except Exception as error:
-                error.__traceback__ = trim_traceback(error.__traceback__)
+                trim_traceback(error)
                 raise
         if type(other) in PLAIN or isinstance(other, Tracer) or is_arraylike(other):
             return fun(self, other)

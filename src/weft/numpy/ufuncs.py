@@ -53,7 +53,7 @@ def make_binary(
                     pass
             return plain(x, y)
         except Exception as error:
-            error.__traceback__ = trim_traceback(error.__traceback__)
+            trim_traceback(error)
             raise
 
     def plain(x: Any, y: Any) -> Any:
@@ -111,7 +111,7 @@ def make_unary(
                     pass
             return plain(x)
         except Exception as error:
-            error.__traceback__ = trim_traceback(error.__traceback__)
+            trim_traceback(error)
             raise
 
     def plain(x: Any) -> Any:

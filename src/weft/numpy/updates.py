@@ -290,7 +290,7 @@ def update_places(
         except NotForKernel:
             pass
         except Exception as error:
-            error.__traceback__ = trim_traceback(error.__traceback__)
+            trim_traceback(error)
             raise
     if masked:
         return write_masked(x, op, index, values, func)

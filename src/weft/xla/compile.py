@@ -119,8 +119,7 @@ def load_or_compile(text: str, devices: tuple, options: Any, host_calls: int) ->
     disk = disk_cache(config.compilation_cache_dir)
     places = f"{describe_machine(devices[0])} {' '.join([str(d.id) for d in devices])}"
     key = cache_key(text, options.SerializeAsString(), fingerprint(), places)
-    blob = disk.get(key)
-    if blob is not None:
+    if (blob := disk.get(key)) is not None:
         try:
             loaded = devices[0].client.deserialize_executable(blob, listed, options, *entries)
             events.record_event(events.CACHE_HIT)

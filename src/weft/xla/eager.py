@@ -49,7 +49,7 @@ class EvalTrace(Trace):
         try:
             return kernel(*args)
         except Exception as error:
-            error.__traceback__ = trim_traceback(error.__traceback__)
+            trim_traceback(error)
             raise
 
     def make_constant(self, x: Any, aval: ShapedArray) -> Any:

@@ -40,6 +40,7 @@ def compiled_call(
     all_traced = not (static_argnums or static_argnames)
 
     def take(*args: Any, **kwargs: Any) -> tuple:
+        __tracebackhide__ = True
         if fun is None or (current.trace.parent is None and not disable_jit_cell.value):
             if all_traced and not kwargs and (copies := copy_flat(args)):
                 return on_copies(*copies), None, False
@@ -59,7 +60,7 @@ def compiled_call(
         try:
             return miss(*args, **kwargs)
         except Exception as error:
-            if config.traceback_filtering != "off":  # this frame is none of the user's
+            if config.traceback_filtering not in ("off", "tracebackhide"):  # this frame is none of the user's
                 error.__traceback__ = error.__traceback__.tb_next  # type: ignore[union-attr]
             raise
 
