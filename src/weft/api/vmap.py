@@ -81,8 +81,13 @@ VMAPPABLE: dict[type, Vmappable] = {}
 
 
 def is_spec(x: Any) -> bool:
-    """Whether an entry of `in_axes` or `out_axes` is a spec of a registered class."""
+    """Whether an entry of `in_axes` or `out_axes` is, or may be, a spec of a registered class."""
     return any(type(x) is handler.spec_type for handler in VMAPPABLE.values())
+
+
+def is_special(x: Any, axis: Any) -> bool:
+    """Whether a value is mapped by handlers; an int may be a spec, and is an axis of all else."""
+    return is_spec(axis) and (type(x) in VMAPPABLE or type(axis) is not int)
 
 
 class VmapOfSpecs:
@@ -92,7 +97,7 @@ class VmapOfSpecs:
         self, fun: Callable, in_axes: Any, out_axes: Any, size: int | None, name: Any, spmd: Any
     ):
         self.fun = fun
-        self.in_axes = in_axes
+        self.in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
         self.out_axes = out_axes
         self.size = size
         self.name = name
@@ -102,7 +107,7 @@ class VmapOfSpecs:
         """Map what is of no such class as `vmap` does; elements of the others are made inside."""
         leaves, tree = flatten(args)
         axes = broadcast_prefix(self.in_axes, args, is_none, op="vmap", names=("in_axes", "args"))
-        special = [is_spec(a) for a in axes]
+        special = list(map(is_special, leaves, axes))
         plain, values = partition(special, leaves)
         mapped = MappedAxes("vmap", self.fun, tuple(partition(special, axes)[0]), 0, self.size)
         made: list = []
@@ -124,13 +129,13 @@ class VmapOfSpecs:
                     value, dim = (y.value, y.dim) if mine else (y, None)
                     return mapped.place_result(value, dim, spec, size)
 
-            specs = [a for a in axes if is_spec(a)]
+            specs = partition(special, axes)[1]
             elements = [to_elt(x, s) for x, s in zip(values, specs, strict=True)]
             out = self.fun(*unflatten(tree, merge(special, given, elements)), **kwargs)
             ys, out_tree = flatten(out)
             names = ("out_axes", "result")
             wanted = broadcast_prefix(self.out_axes, out, is_none, op="vmap", names=names)
-            marks = [is_spec(a) for a in wanted]
+            marks = list(map(is_special, ys, wanted))
             size = trace.axis.size
             made[:] = [from_elt(size, y, a) for y, a, m in zip(ys, wanted, marks, strict=True) if m]
             rest[:] = [marks, out_tree]

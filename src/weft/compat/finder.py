@@ -23,6 +23,7 @@ from weft.compat.places import VIEWS
 from weft.compat.version import __version__
 from weft.options import config
 
+_ABSENT: Any = object()
 _IMPORT_FROM = dis.opmap["IMPORT_FROM"]
 
 
@@ -114,7 +115,7 @@ def make_getattr(module: ModuleType, name: str, homes: list[str]) -> Callable[[s
     own = vars(module).get("__getattr__")
 
     def get(attribute: str) -> Any:
-        full, text, found = f"{name}.{attribute}", "", None
+        full, text, found = f"{name}.{attribute}", "", _ABSENT
         for home in homes:
             try:
                 if home != module.__name__:
@@ -127,8 +128,8 @@ def make_getattr(module: ModuleType, name: str, homes: list[str]) -> Callable[[s
                 if find_homes(full):
                     return importlib.import_module(full)
                 if found.__name__ == full.replace("jax", "weft", 1):
-                    found = None  # weft's own, which JAX has not: programs ask hasattr(jax, "api")
-            if found is not None:
+                    found = _ABSENT  # weft's own, which JAX has not: programs ask hasattr(jax, "api")
+            if found is not _ABSENT:
                 vars(module)[attribute] = found
                 return found
         if attribute.startswith("__"):

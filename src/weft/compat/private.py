@@ -1,8 +1,9 @@
 """The few names of `jax._src` that libraries import and which are nowhere in JAX's public modules.
 
-Each is here for a library: chex (fake devices), equinox and quax (tokens, literals), flax (extended
-dtypes, the registry of pytrees), lineax (stop_gradient_p), orbax (the process's place among
-several), s2fft (complex operands), TensorFlow Probability (classes that are arrays).
+Each is here for a library: brainstate (the current trace, contexts of equations), chex (fake
+devices), equinox and quax (tokens, literals), flax (extended dtypes, the registry of pytrees),
+jaxquantum (inexact operands), lineax (stop_gradient_p), orbax (the process's place among several),
+s2fft (complex operands), saiunit (sizes), TensorFlow Probability (classes that are arrays).
 """
 
 from __future__ import annotations
@@ -14,10 +15,14 @@ import numpy as np
 
 from weft.api.callbacks import effects_barrier as wait_for_tokens
 from weft.api_util import DebugInfo
+from weft.compat.absent import make_absent
 from weft.core.aval import ShapedArray, typeof
 from weft.core.ref import AbstractRef
 from weft.core.trace import current
+from weft.core.trace import current as trace_ctx
 from weft.dtypes import complex_dtype as to_complex_dtype
+from weft.dtypes import inexact_dtype
+from weft.extend.core.primitives import CallPrimitive
 from weft.lax import stop_gradient_p
 from weft.mesh.client import _process_group
 from weft.numpy import asarray, result_type
@@ -25,7 +30,7 @@ from weft.pytrees import is_tree_node, prefix_error, structure
 from weft.util import list_public
 
 __all__ = [
-    "AbstractRef", "DebugInfo", "TypedNdArray", "global_state", "promote_dtypes_complex",
+    "AbstractRef", "CallPrimitive", "DebugInfo", "TypedNdArray", "global_state", "promote_dtypes_complex",
     "stop_gradient_p", "to_complex_dtype", "trace_state_clean", "wait_for_tokens",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
@@ -68,6 +73,19 @@ class ExtendedDType:
 
 JaxException = Exception
 Out = Any
+UNSPECIFIED = None  # for `jit`, no sharding
+
+
+make_iota, to_elt = map(make_absent, ("batching.make_iota", "batching.to_elt"))
+
+
+class JaxprEqnContext:
+    """The settings under which an equation was made, of which weft keeps none."""
+
+
+def is_constant_dim(d: Any) -> bool:
+    """Whether a size is a number, and not symbolic."""
+    return isinstance(d, int)
 
 
 class _Registry:
@@ -115,6 +133,11 @@ global_state = _State()
 def promote_dtypes_complex(*args: Any) -> list:
     """The arguments as arrays of the complex dtype that they promote to."""
     return [asarray(x, result_type(*args, 0j)) for x in args]
+
+
+def promote_dtypes_inexact(*args: Any) -> list:
+    """The arguments as arrays of the inexact dtype that they promote to."""
+    return [asarray(x, inexact_dtype(result_type(*args))) for x in args]
 
 
 def trace_state_clean() -> bool:

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from weft.control.jit import Jit
+from weft.core.aval import ShapedArray
+from weft.core.stage import StageTrace
 from weft.core.trace import Trace, Tracer
 
 _ONLY_JAX: dict[str, dict[str, Any]] = {"jit": {"inline": False}}
 _ONLY_WEFT = {"while": ("checkpoints",)}
-_process, _bind = Trace.process, Jit.bind
+_process, _bind, _new_arg = Trace.process, Jit.bind, StageTrace.new_arg
 
 
 def process_as_jax(trace: Trace, prim: Any, args: Any, params: dict) -> list:
@@ -30,6 +32,11 @@ def bind_as_jax(prim: Jit, *args: Any, **params: Any) -> Any:
     return _bind(prim, *args, **{k: v for k, v in params.items() if k not in only_jax})
 
 
+def new_arg_as_jax(trace: StageTrace, aval: ShapedArray, source_info: Any = None) -> Tracer:
+    """One more parameter of a program that is traced, as brainstate makes one of each state."""
+    return _new_arg(trace, aval)
+
+
 def find_classes(base: type) -> Iterator[type]:
     """A class and all that derive from it."""
     yield base
@@ -40,6 +47,7 @@ def find_classes(base: type) -> Iterator[type]:
 def install_traces() -> None:
     """Let traces of libraries find what JAX's do."""
     Trace.process = process_as_jax  # type: ignore[method-assign]
+    StageTrace.new_arg = new_arg_as_jax  # type: ignore[assignment,method-assign]
     Trace.full_raise = lambda trace, x: x  # type: ignore[attr-defined]
     for tracer in find_classes(Tracer):
         tracer.__module__ = "jax.core"  # by which autoray tells whose arrays it is given
