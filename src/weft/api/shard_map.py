@@ -25,7 +25,7 @@ from weft.mesh.spec import PartitionSpec, names_in_spec
 from weft.mesh.typed import NO_NAMES
 from weft.options import config, named_axes
 from weft.parallel.constraint import constrain_values
-from weft.parallel.parts import PartsLook, share_program, stage_looking
+from weft.parallel.parts import PartsLook, share_program, stage_looking, values_at_once
 from weft.parallel.shard_map import count_parts, inner_aval, shard_map_p, sum_later
 from weft.primitives.families import check_parameter, normalize_axis
 from weft.primitives.varying import axes_of_varying
@@ -168,10 +168,10 @@ def bind_shard_map(f: Callable, args: tuple, in_specs: Any, out_specs: Any, para
     inner = part_avals(avals, specs, names, params)
     if current.trace is EVAL and isinstance(params["mesh"], AbstractMesh):
         raise missing_devices_error("shard_map", params["mesh"])
-    if current.trace is EVAL and not config.no_tracing:
+    if not config.no_tracing and (values := values_at_once(flat)) is not None:
         programs = programs_of(f)
         fun = FlatFun(f, tree, "shard_map")
-        look = PartsLook(flat, specs, params, programs)
+        look = PartsLook(values, specs, params, programs)
         with shard_map_p.scope(params):
             jaxpr, consts = stage_looking(fun, inner, fun_name(f), names, look)
         jaxpr, out_tree = share_program(programs, jaxpr), fun.out_tree

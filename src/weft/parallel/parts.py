@@ -1,8 +1,8 @@
 """What Python may ask of values in a shard_map that is called at once, and not in a larger program.
 
 Its function is staged, as always; where Python prints a value or decides by it, what makes it is
-computed from the arguments, on the devices. What is staged is compiled as one program in the end,
-so a value that nobody asks for costs nothing.
+computed from the arguments, on the devices, and calls of the host before it are made. What is left
+is compiled as one program in the end, so a value that nobody asks for costs nothing.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from typing import Any
 import numpy as np
 
 from weft.core.aval import words_of
-from weft.core.jaxpr import Jaxpr
+from weft.core.jaxpr import Eqn, Jaxpr, Var, held_jaxprs, variables_in
 from weft.core.stage import StagedTracer, StageTrace, close_jaxpr, run_staged
-from weft.core.trace import use
-from weft.errors import describe_need
+from weft.core.trace import Tracer, current, use, walk_up
+from weft.errors import TracerError, describe_need
 from weft.mesh.spec import PartitionSpec
 from weft.options import mesh_in_scope, named_axes
 from weft.parallel.shard_map import shard_map_p
-from weft.passes.dce import dce_jaxpr, quiet_jaxpr
+from weft.passes.dce import dce_jaxpr, quiet_param
 from weft.passes.merge import find_first
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import reshape
 from weft.primitives.varying import kind_of
+from weft.transforms.batch import BatchTrace
 from weft.xla.array import put
 from weft.xla.eager import EVAL
 
@@ -49,7 +50,12 @@ class PartsLook:
     ) -> Any:
         if op and op not in LOOKS:
             raise error(describe_need(op, x.aval, x.origin(), x.arguments(), hint))
-        names, stack = self.compute_parts(x)
+        found = self.compute_parts(x)
+        if found is None:
+            if not op:
+                return f"Traced<{x.aval}>"
+            raise error(describe_need(op, x.aval, x.origin(), x.arguments(), hint))
+        names, stack = found
         if not op:
             return self.list_parts(names, stack)
         if any(not np.array_equal(part, stack[0], equal_nan=False) for part in stack[1:]) or (
@@ -63,12 +69,20 @@ class PartsLook:
             )
         return np.asarray(stack[0]) if op == "numpy" else put(stack[0])
 
-    def compute_parts(self, x: StagedTracer) -> tuple[list, np.ndarray]:
-        """The axes along which a value differs, and what devices along them have, in front."""
+    def compute_parts(self, x: StagedTracer) -> tuple[list, np.ndarray] | None:
+        """The axes along which a value differs, and what devices along them have, in front.
+
+        The calls of the host so far are made now, and not again. None where the value needs one
+        that gives results, or a reference from outside.
+        """
         params, trace = self.params, x.owner
         held = list(trace.consts.values())
-        jaxpr = Jaxpr([v for v, _ in held], trace.args, [x.variable], list(trace.eqns))
-        jaxpr = dce_jaxpr(quiet_jaxpr(close_jaxpr(jaxpr)))[0]
+        now, left, later = split_calls(trace.eqns, {v for v, _ in held if is_ref(v)})
+        if x.variable in later:
+            return None
+        jaxpr = dce_jaxpr(close_jaxpr(Jaxpr([v for v, _ in held], trace.args, [x.variable], now)))[
+            0
+        ]
         differs = ("varying", "unreduced") if params["check_vma"] else ("",)
         names = [n for n in params["manual_axes"] if kind_of(x, n) in differs]
         with use(EVAL), shard_map_p.scope(params):
@@ -82,7 +96,7 @@ class PartsLook:
                 cell.set_local(value)
             with use(EVAL):
                 (out,) = shard_map_p.apply(
-                    *[c for _, c in held],
+                    *find_values([c for _, c in held]),
                     *self.args,
                     jaxpr=program,
                     in_specs=(*[PartitionSpec()] * len(held), *self.specs),
@@ -92,6 +106,7 @@ class PartsLook:
         finally:
             for cell, value in zip(cells, here, strict=True):
                 cell.set_local(value)
+        trace.eqns[:] = left
         return names, np.asarray(words_of(out))
 
     def list_parts(self, names: Sequence, stack: np.ndarray) -> str:
@@ -112,6 +127,49 @@ class PartsLook:
         return "\n".join(blocks)
 
 
+def is_ref(v: Var) -> bool:
+    """Whether a variable is a reference."""
+    return hasattr(v.aval, "inner_aval")
+
+
+def split_calls(eqns: Sequence[Eqn], later: set[Var]) -> tuple[list, list, set[Var]]:
+    """The equations that can be computed now, all without the calls of the host in those, and the
+    variables that are for later: `later`, what depends on them, and results of calls.
+    """
+    now, left = [], []
+    for eqn in eqns:
+        quiet: Eqn | None = eqn
+        wait = not later.isdisjoint(variables_in(eqn.invars))
+        try:
+            if not wait and any(b.runs == "host" for b in eqn.primitive.bodies(eqn.params)):
+                wait = bool(eqn.outvars) and eqn.primitive.effect is not None
+                quiet = eqn if eqn.outvars else None
+            elif not wait and any(p.calls_host for p in held_jaxprs(eqn)):
+                quiet = eqn.replace(params={k: quiet_param(x) for k, x in eqn.params.items()})
+        except NotImplementedError:  # a call that gives results and may be made only once
+            wait = True
+        if wait:
+            later.update(eqn.outvars, filter(is_ref, variables_in(eqn.invars)))
+        now += [] if wait else [eqn]
+        left += [eqn] if wait else [quiet] if quiet is not None else []
+    return now, left, later
+
+
+def values_at_once(xs: Sequence[Any]) -> list | None:
+    """The values of what derivatives at most are taken of; None where there may be none yet."""
+    later = any(isinstance(t, StageTrace | BatchTrace) for t in walk_up(current.trace))
+    try:
+        return None if later else find_values(xs)
+    except TracerError:
+        return None
+
+
+def find_values(xs: Sequence[Any]) -> list:
+    """Values below those that know derivatives too; raises where there are none yet."""
+    value = lambda x: x.concrete(TracerError, "shard_map", "") if isinstance(x, Tracer) else x
+    return list(map(value, xs))
+
+
 def share_program(programs: Any, jaxpr: Jaxpr) -> Jaxpr:
     """The first program equal to this one that was given, which knows what was compiled of it."""
     known = programs.get("shared")
@@ -120,7 +178,7 @@ def share_program(programs: Any, jaxpr: Jaxpr) -> Jaxpr:
 
 def stage_looking(fun: Callable, avals: Sequence, name: str, names: Any, look: Any) -> tuple:
     """The closed program of a flat function, of whose values Python may ask, and its consts."""
-    trace = StageTrace(EVAL, name)
+    trace = StageTrace(current.trace, name)
     trace.arg_names, trace.look = names, look
     try:
         outs = run_staged(trace, fun, [trace.new_arg(a) for a in avals])

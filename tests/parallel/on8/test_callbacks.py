@@ -104,3 +104,46 @@ def test_a_call_from_the_one_device_of_a_mesh(check_vma, capfd):
     assert capfd.readouterr().out == "got 0.0\n"
     np.testing.assert_array_equal(y, X * 3 + 1)
     assert str(weft.typeof(y)) == "f32[4@a,4]"
+
+
+def test_calls_before_what_python_prints_are_made_before_it_and_once(mesh, capfd):
+    log = []
+
+    def f(x):
+        weft.debug.print("row {}", x[0, 0])
+        jit(lambda x: weft.debug.print("rows {}", x.shape[0]))(x)
+        ref = weft.new_ref(x.sum())
+        ref[...] *= 10
+        print("ten times", float(lax.pmax(ref[...], "a")))
+        weft.debug.print("after {}", x[0, 1])
+        y = io_callback(lambda x: (log.append(1), x)[1], PART, x)  # its value is not known before
+        print(y)
+        ref[...] *= 10
+        return y * ref[...]
+
+    f = weft.shard_map(f, mesh=mesh, in_specs=P("a"), out_specs=P("a"), check_vma=False)
+    sums = X.reshape(2, 8).sum(1).repeat(2)[:, None]
+    np.testing.assert_array_equal(f(X), X * sums * 100)
+    weft.effects_barrier()
+    shown = capfd.readouterr().out.split("\n")
+    assert sorted(shown[:8]) == sorted(["row 0.0", "row 8.0", "rows 2"] * 2 + ["rows 2"] * 2)
+    assert shown[8:10] == ["ten times 920.0", "Traced<f32[2,4]>"]
+    assert sorted(shown[10:]) == sorted(["", *["after 1.0", "after 9.0"] * 2]) and len(log) == 4
+
+
+@pytest.mark.filterwarnings("error")
+def test_python_decides_by_values_of_which_derivatives_are_taken(mesh, capfd):
+    def loss(w):
+        def f(x):
+            total = lax.psum((x * w).sum(), "a")
+            print(total)
+            return x * w**2 if total > 0 else x * w
+
+        return weft.shard_map(f, mesh=mesh, in_specs=P("a"), out_specs=P("a"))(X).sum()
+
+    assert weft.grad(loss)(3.0) == 6 * X.sum() and weft.grad(loss)(-3.0) == X.sum()
+    assert weft.jvp(loss, (3.0,), (1.0,))[1] == 6 * X.sum()
+    shown = capfd.readouterr()
+    assert shown.out.startswith("On cpu:0 at mesh") and not shown.err  # no hint that it is traced
+    with pytest.raises(TypeError, match="a traced bool"):
+        weft.vmap(loss)(np.ones(2, np.float32))
