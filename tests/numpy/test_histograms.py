@@ -104,3 +104,17 @@ def test_errors():
         jnp.histogramdd(X[0])
     with pytest.raises(ShapeError, match="x and y must be vectors of one length"):
         jnp.histogram2d(X[0], X)
+
+
+@pytest.mark.parametrize(
+    "low, high", [(-3, 3), (1e6, 1e6 + 1), (0, 3e-30), (-3e38, 3e38), (0.5, 0.5)]
+)
+def test_bins_of_one_width_are_those_that_a_search_finds(low, high):
+    rng = np.random.RandomState(0)
+    x = np.concatenate([rng.uniform(low, high, 999), [np.nan, np.inf, -np.inf, low, high, 0]])
+    x = x.astype(np.float32)
+    counts, edges = jnp.histogram(x, 50, range=(low, high))
+    edges = np.asarray(edges)
+    found = np.searchsorted(edges, x, "right")
+    found[x == edges[-1]] = 50
+    np.testing.assert_array_equal(counts, np.bincount(found, minlength=52)[1:51])

@@ -1,19 +1,22 @@
 """Counting: how often each integer occurs, and how many elements fall between edges.
 
-A place is found by halving the edges and counted by adding where it points, which takes XLA's CPU
-4 ms for 1e6 elements and 40 edges.
+A place is found by halving the edges, or of bins of one width by a division, and counted by adding
+where it points, which takes XLA's CPU 2.5 ms for 1e6 elements and 100 edges, or 1.4.
 """
 
 from __future__ import annotations
 
 import builtins
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from weft import dtypes
+from weft.api.custom_rules import stop_gradient
+from weft.api.while_loop import while_loop
 from weft.core.aval import typeof
 from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
@@ -25,6 +28,7 @@ from weft.numpy.manipulation import convert_together, stack
 from weft.numpy.promotion import as_array, as_operand, promote_operands
 from weft.numpy.reductions import max, min, sum
 from weft.numpy.sorting import search_by_halving
+from weft.numpy.ufuncs import maximum
 from weft.primitives import elementwise as ops
 from weft.primitives import layout
 from weft.primitives.families import as_sequence, check_integer
@@ -208,17 +212,22 @@ def histogram(
     if weights is not None:
         weights = check_weights("histogram", weights, "a", a.shape)
     edges = histogram_bin_edges(a, bins, range, weights)
-    return count_in_bins(a, edges, weights, bool(density)), edges
+    return count_in_bins(a, edges, weights, bool(density), is_number(bins)), edges
 
 
-@fused(static=("density",), name="histogram")
-def count_in_bins(a: Any, edges: Any, weights: Any, density: bool) -> Any:
-    """The counts of a histogram."""
+def is_number(bins: Any) -> bool:
+    """Whether bins are given by their number, and so are of one width."""
+    return not isinstance(bins, str | list | tuple) and np.ndim(bins) == 0
+
+
+@fused(static=("density", "even"), name="histogram")
+def count_in_bins(a: Any, edges: Any, weights: Any, density: bool, even: bool) -> Any:
+    """The counts of a histogram, whose bins are of one width if they are `even`."""
     dtype = edges.dtype
     counted = weights is None or not dtypes.is_inexact(typeof(weights).dtype)
     if weights is not None and not (counted and dtypes.is_inexact(dtype)):
         dtype = dtypes.canonicalize(dtypes.inexact_dtype(dtypes.result_type(dtype, weights)))
-    index = find_bin(layout.reshape(a, (a.size,)), edges)
+    index = find_bin(layout.reshape(a, (a.size,)), edges, even)
     exact = dtypes.default_int() if weights is None else dtype
     counts = ops.convert(sum_at(index, weights, edges.size, exact)[1:], dtype)
     if not density:
@@ -226,13 +235,34 @@ def count_in_bins(a: Any, edges: Any, weights: Any, density: bool) -> Any:
     return counts / (sum(counts) * diff(edges))
 
 
-def find_bin(x: Any, edges: Any) -> Any:
+def find_bin(x: Any, edges: Any, even: bool) -> Any:
     """The number of each element's bin, from 1; 0 or one more where it is in none."""
     if dtypes.is_inexact(edges.dtype) and not dtypes.is_inexact(x.dtype):
         x = ops.convert(x, edges.dtype)
     x, edges = promote_operands("histogram", x, edges, inexact=True, shaped=False)
-    found = search_by_halving(edges, x, "right")
+    edges, x = stop_gradient(edges), stop_gradient(x)
+    search = functools.partial(search_by_halving, side="right")
+    known = even and edges.size > 16 and x.dtype in (np.float32, np.float64)
+    found = search_by_dividing(edges, x, search) if known else search(edges, x)
     return where(x == edges[-1], edges.size - 1, found)
+
+
+def search_by_dividing(edges: Any, x: Any, search: Callable[[Any, Any], Any]) -> Any:
+    """What `search` gives, where edges are evenly spaced: a guess, which its two edges correct.
+
+    Rounding moves edges and the guess by less than half a bin where bins are 32 times as wide as
+    what is rounded. Elsewhere it searches: in a loop, as `vmap` leaves no branch of a cond out.
+    """
+    n, low, high = edges.size - 1, edges[0], edges[-1]
+    width = high - low
+    t = (x - low) * (n / width)
+    guess = ops.convert(where(t < n - 1, maximum(t, 0), n - 1), INT32)  # NaN is beyond the last
+    at = lambda i: edges.at[i].get(mode="promise_in_bounds")
+    found = guess + 2 - (x < at(guess)) - (x < at(guess + 1))
+    info = dtypes.finfo(x.dtype)
+    least = maximum(ops.max(ops.abs(low), ops.abs(high)) * (32 * n * info.eps), 4 * n * info.tiny)
+    state = ~((width > least) & (width < math.inf)), found
+    return while_loop(lambda s: s[0], lambda s: (False, search(edges, x)), state)[1]
 
 
 # --- of several axes ------------------------------------------------------------------------
@@ -264,15 +294,18 @@ def histogramdd(
         weights = check_weights(op, weights, "the points", (n,))
     columns = zip(sample.T if n else [sample[:, 0]] * d, each, ranges, strict=True)
     edges = [histogram_bin_edges(x, b, r) for x, b, r in columns]
-    return count_in_cells(sample, tuple(edges), weights, bool(density)), edges
+    even = tuple(map(is_number, each))
+    return count_in_cells(sample, tuple(edges), weights, bool(density), even), edges
 
 
-@fused(static=("density",), name="histogramdd")
-def count_in_cells(sample: Any, edges: tuple, weights: Any, density: bool) -> Any:
+@fused(static=("density", "even"), name="histogramdd")
+def count_in_cells(
+    sample: Any, edges: tuple, weights: Any, density: bool, even: tuple[bool, ...]
+) -> Any:
     """The counts of a histogram of several axes."""
     index = layout.full((sample.shape[0],), 0, INT32)
     for k, edge in enumerate(edges):  # cells outside of the grid surround it
-        index = index * (edge.size + 1) + find_bin(sample[:, k], edge)
+        index = index * (edge.size + 1) + find_bin(sample[:, k], edge, even[k])
     shape = [edge.size + 1 for edge in edges]
     if weights is None:
         dtype = dtypes.default_int()

@@ -20,6 +20,7 @@ from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import (
     Costly,
     Elementwise,
+    add,
     match_numbers,
     mul,
     neg,
@@ -282,8 +283,7 @@ random_bits_p, random_split_p, random_fold_in_p = RandomBits(), RandomSplit(), R
 random_clone_p = RandomClone()
 threefry2x32_p = Threefry2x32("threefry2x32", "", [None] * 4, takes="integer")
 
-# What samples are defined by is the engine's own: special/ has an exacter erf_inv, and log1p of
-# float64.
+# What samples are defined by is the engine's own: weft's erf_inv, log1p and tan are exacter.
 fast_erf_inv_p = Elementwise(
     "erf_inv",
     "chlo.erf_inv",
@@ -294,7 +294,10 @@ fast_erf_inv_p = Elementwise(
 fast_log1p_p = Elementwise(
     "log1p", "log_plus_one", [lambda t, y, x: mul(t, exp(neg(y)))], takes="float", doc="log(1 + x)."
 )
-fast_erf_inv, fast_log1p = unary_op(fast_erf_inv_p), unary_op(fast_log1p_p)
+fast_tan_p = Elementwise(
+    "tan", "tan", [lambda t, y, x: mul(t, add(1, square(y)))], takes="float", doc="The tangent."
+)
+fast_erf_inv, fast_log1p, fast_tan = map(unary_op, (fast_erf_inv_p, fast_log1p_p, fast_tan_p))
 
 
 # --- XLA's generators -----------------------------------------------------------------------

@@ -12,7 +12,7 @@ from weft import dtypes, lax
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.promotion import shape_of
 from weft.primitives.layout import literal
-from weft.primitives.random import fast_erf_inv, fast_log1p
+from weft.primitives.random import fast_erf_inv, fast_log1p, fast_tan
 from weft.random.keys import Words, draw_bits, read_one_key, split_pair
 from weft.random.sampling import (
     broadcast_bounds,
@@ -204,7 +204,7 @@ def cauchy(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) ->
     """Numbers of the standard Cauchy distribution, tan(pi (u - 1/2))."""
     key, dtype = read_one_key("cauchy", key), choose_float_dtype("cauchy", dtype)
     eps = float(dtypes.finfo(dtype).eps)
-    then = lambda u: lax.tan(lax.mul(literal(math.pi, dtype), lax.sub(u, 0.5)))
+    then = lambda u: fast_tan(lax.mul(literal(math.pi, dtype), lax.sub(u, 0.5)))
     return draw_uniform("cauchy", key, shape_of("cauchy", shape), dtype, eps, 1.0, then)
 
 
