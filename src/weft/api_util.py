@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.core.aval import typeof
+from weft.core.aval import ShapedArray, typeof
 from weft.display.methods import DebugInfo
 from weft.pytrees import broadcast_prefix, flatten, unflatten
 from weft.pytrees import leaves as leaves_of
@@ -26,7 +26,10 @@ __all__ = [
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
-shaped_abstractify = typeof
+
+def shaped_abstractify(x: Any) -> ShapedArray:
+    """The type of an array or number, or of what stands for one; a type is its own."""
+    return x if isinstance(x, ShapedArray) else typeof(x)
 
 
 # --- functions of lists ---------------------------------------------------------------------------

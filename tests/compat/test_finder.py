@@ -40,7 +40,14 @@ from jax import core, grad, lax, random
 from jax.experimental import colocated_python, pjit, shard_map
 from jax.scipy.stats import norm
 from jax._src import dtypes, tree_util
-from jax._src.numpy.util import promote_dtypes_complex
+from jax._src.core import JaxprEqnContext, is_constant_dim, trace_ctx
+from jax._src.interpreters.batching import make_iota, to_elt
+from jax._src.lax.control_flow import scan
+from jax._src.lib import xla_client
+from jax._src.numpy.util import promote_dtypes_complex, promote_dtypes_inexact
+from jax._src.scipy.special import gammaln
+from jax._src.sharding_impls import UNSPECIFIED
+from jax.extend.core import CallPrimitive
 assert jnp is jax.numpy is sys.modules["jax.numpy"] is weft.numpy and jax.Array is weft.Array
 assert weft.numpy.__spec__.name == weft.numpy.__name__ == "weft.numpy"
 assert grad is weft.grad and jax.jit is weft.jit and norm is weft.scipy.stats.norm
@@ -48,6 +55,9 @@ assert core is weft.core and core.DropVar is jex.core.DropVar is weft.extend.cor
 assert not jax.lib.xla_bridge._backends and "weft.explain.script" not in sys.modules
 assert jax.lib.xla_bridge.get_backend().platform == jax.default_backend()
 assert dtypes.float0 is jax.dtypes.float0
+assert scan is lax.scan and trace_ctx.trace is not None and is_constant_dim(3)
+assert jax.jit(lambda x: x, in_shardings=UNSPECIFIED)(1) == 1
+assert promote_dtypes_inexact(1)[0].dtype == jnp.float32
 assert f"{jax.typeof(jnp.ones(2))} {jax.typeof(1.0)}" == "float32[2] ~float32[]"
 assert "a:f32[]. let b:f32[] = sin a" in str(jax.make_jaxpr(jnp.sin)(1.0))
 (make_error,) = tree_util.prefix_errors((1, [2]), (1, 2))

@@ -66,3 +66,21 @@ def test_values_that_say_how_they_are_mapped():
         batching.unregister_vmappable(Named)
     with pytest.raises(TypeError, match="in_axes must hold ints and None"):
         weft.vmap(lambda v: v, Over("b"))
+
+
+class Row:
+    def __init__(self, data):
+        self.data = data
+
+
+def test_a_class_mapped_along_an_int_takes_no_other_axes():
+    batching.register_vmappable(
+        Row, int, int, lambda cont, _, x, axis: Row(cont(x.data, axis)),
+        lambda cont, size, y, axis: Row(cont(size, y.data, axis)),
+    )  # fmt: skip
+    try:
+        assert weft.vmap(lambda x, y: x + y, [0, None])(jnp.arange(3), 1).tolist() == [1, 2, 3]
+        got = weft.vmap(lambda x, row: Row(x * row.data))(jnp.arange(3), Row(jnp.arange(3)))
+        assert got.data.tolist() == [0, 1, 4]
+    finally:
+        batching.unregister_vmappable(Row)

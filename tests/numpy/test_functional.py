@@ -5,6 +5,7 @@ import pytest
 
 import weft.numpy as jnp
 from weft import grad, jit
+from weft.experimental.sparse import BCOO
 from weft.errors import ShapeError
 
 X = jnp.arange(6.0).reshape(2, 3)
@@ -38,6 +39,9 @@ def test_vectorize_with_a_signature():
     assert cross(jnp.ones((1, 3)), jnp.ones((4, 3))).shape == (4, 3)
     assert jnp.vectorize(lambda x: jnp.ones(2), signature="()->(k)")(X).shape == (2, 3, 2)
     assert grad(lambda x: f(X, x).sum())(jnp.ones(3)).tolist() == [3, 5, 7]
+    jagged = BCOO.fromdense(jnp.eye(3))  # a pytree that has a shape is a result
+    scaled = jnp.vectorize(lambda x: x * jagged, signature="()->(n,n)")(jnp.ones((1, 2)))
+    assert scaled.shape == (1, 2, 3, 3)
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])

@@ -144,6 +144,11 @@ def test_objects_that_become_arrays():
     np.testing.assert_array_equal(jnp.add(Wrapped(), 1), [1, 2, 3])
     np.testing.assert_array_equal(jnp.arange(3) + Wrapped(), [0, 2, 4])
     np.testing.assert_array_equal(jnp.where(Wrapped(), 1, 0), [0, 1, 1])
+    knows = type("Knows", (), {"__jax_array__": lambda x: NotImplemented})()
+    type(knows).__rmul__ = lambda x, y: "its own"
+    with pytest.raises(TypeError, match="unsupported operand"):
+        jnp.arange(3) + knows
+    assert jnp.arange(3) * knows == "its own"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from weft.errors import ShapeError
 from weft.numpy.manipulation import expand_dims, squeeze
 from weft.numpy.promotion import as_array, axis_of, broadcast_shapes
 from weft.primitives.families import check_integer
+from weft.pytrees import is_tree_node, tree_map
 from weft.util import fun_name
 from weft.xla.typing import Array, ArrayLike
 
@@ -107,16 +108,19 @@ def check_sizes_agree(op: str, sizes: dict[str, int], dims: Dims, shape: Sequenc
 
 
 def check_outputs(op: str, outs: Any, dims: Sequence[Dims] | None, sizes: dict[str, int]) -> Any:
-    """What the function gave, as arrays of the axes that the signature says."""
+    """What the function gave, as arrays of the axes that the signature says.
+
+    A pytree of a class that has a `shape` is one result.
+    """
     if dims is None:
         return outs
     several = isinstance(outs, tuple)
-    found = [as_array(y, op) for y in (outs if several else (outs,))]
+    found = [y if is_shaped_tree(y) else as_array(y, op) for y in (outs if several else (outs,))]
     if several != (len(dims) > 1) or len(found) != len(dims):
         raise TypeError(f"{op}: the function must give {len(dims)} results; got {len(found)}.")
     for y, names in zip(found, dims, strict=True):
-        if y.ndim != len(names):
-            raise ShapeError(f"{op}: a result must have the axes {names}; got {y.aval}.")
+        if len(y.shape) != len(names):
+            raise ShapeError(f"{op}: a result must have the axes {names}; got {getattr(y, 'aval', y.shape)}.")
         check_sizes_agree(op, sizes, names, y.shape)
     return tuple(found) if several else found[0]
 
@@ -142,12 +146,12 @@ def map_leading_axes(call: Callable, arrays: Sequence[Any], core_ndims: Sequence
 
 def add_row_axis(fun: Callable) -> Callable:
     """A function whose results get a first axis of size 1."""
-    return lambda *xs: map_results(lambda y: expand_dims(as_array(y), 0), fun(*xs))
+    return lambda *xs: tree_map(lambda y: expand_dims(as_array(y), 0), fun(*xs))
 
 
-def map_results(f: Callable, outs: Any) -> Any:
-    """A function of each of several results, or of the one."""
-    return tuple(map(f, outs)) if isinstance(outs, tuple) else f(outs)
+def is_shaped_tree(x: Any) -> bool:
+    """Whether a value is a pytree of a class that has a shape."""
+    return is_tree_node(type(x)) and hasattr(x, "shape")
 
 
 # --- along axes -----------------------------------------------------------------------------

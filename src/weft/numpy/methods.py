@@ -88,7 +88,8 @@ def apply_to_foreign(name: str, other: Any, apply: Callable[[Any], Any]) -> Any:
             return NotImplemented  # a subclass that knows
         raise not_array_error(name, other)
     if hasattr(other, "__jax_array__"):
-        return apply(other.__jax_array__())
+        array = other.__jax_array__()
+        return array if array is NotImplemented else apply(array)
     return NotImplemented
 
 
