@@ -1,6 +1,7 @@
 """Types and primitives of one's own: their rules are used, in and out of programs."""
 
 import dataclasses
+import inspect
 
 import numpy as np
 import pytest
@@ -98,3 +99,24 @@ def test_values_of_a_type_go_through_programs():
     assert grads.scale == 3
     hijax.control_flow_allowed_effects.add_type(KeyError)
     assert hijax.control_flow_allowed_effects.contains(KeyError())
+
+
+TO_DEFINE = {
+    hijax.HiType(): "lo_ty lower_val raise_val",
+    hijax.MutableHiType(): "lo_ty_qdd read_loval new_from_loval update_from_loval",
+    hijax.VJPHiPrimitive(): "expand jvp vjp_fwd vjp_bwd_retval batch",
+    hijax.HiPrimitive("p"): "to_lojax jvp",
+}
+
+
+@pytest.mark.parametrize("of", TO_DEFINE, ids=lambda of: type(of).__name__)
+def test_what_a_class_does_not_define_is_refused(of):
+    for name in TO_DEFINE[of].split():
+        method = getattr(of, name)
+        taken = [
+            p for p in inspect.signature(method).parameters.values() if p.kind < p.VAR_POSITIONAL
+        ]
+        with pytest.raises(NotImplementedError) as error:
+            method(*taken)
+        named = f"{of.name if type(of) is hijax.HiPrimitive else type(of).__name__}: must define"
+        assert str(error.value) in ("", f"{named} {name}."), name

@@ -182,6 +182,24 @@ def test_loops_over_numbers_share_one_program(monkeypatch):
     assert len(made) == 3
 
 
+def test_indices_that_are_met_often_are_told_apart():
+    """By all of their parts, and from each other where they are equal as keys of a dictionary."""
+    bounds = [(None, None), (1, 5)]
+    keys = [np.s_[a:b:c] for a, b in bounds for c in (None, 2, -1) if (a, c) != (1, -1)]
+    keys += [np.s_[5:1:-1], 0, 1, True, False, -1, np.s_[1, :], np.s_[:, 1], np.s_[1:5, 1], (), ...]
+    wide = np.arange(12, dtype=np.float32).reshape(6, 2)
+    arrays = [(jnp.asarray(a), a) for a in (wide, wide.astype(np.int8))]
+    for x, a in arrays:
+        for _ in range(indexing.HOT + 2):
+            for key in keys:
+                np.testing.assert_array_equal(x[key], a[key], f"{key}")
+        for key in keys * 2:
+            for op, update in {"set": lambda old: 3, "add": lambda old: old + 3}.items():
+                want = a.copy()
+                want[key] = update(want[key])
+                np.testing.assert_array_equal(getattr(x.at[key], op)(3), want, f"{key} {op}")
+
+
 def test_masks_of_concrete_values_under_grad():
     x = jnp.arange(4.0)
     assert weft.grad(lambda v: (v[v > 1] ** 2).sum())(x).tolist() == [0, 0, 4, 6]
