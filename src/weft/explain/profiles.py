@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -57,7 +58,9 @@ def start_session() -> Any:
 def stop_session(session: Any) -> Profile:
     """What was profiled."""
     try:
-        return read_profile(session.stop())
+        # the engine makes a type of which Python 3.13 warns, and ends the process if that raises
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+            return read_profile(session.stop())
     except RuntimeError as error:
         raise JaxRuntimeError(
             f"explain: no other profile may be under way; got {error} "
