@@ -173,7 +173,9 @@ def check_option(op: str, name: str, value: Any, *known: Any) -> None:
     """
     try:
         found = value in known
-    except (ValueError, TypeError):  # an array
+    except (ValueError, TypeError):  # an array; one that is traced says itself what to do
+        if hasattr(value, "aval"):
+            raise
         found = False
     if not found:
         *most, last = map(repr, known)
