@@ -43,7 +43,7 @@ class ResizeMethod(enum.Enum):
         >>> ResizeMethod.from_string("bicubic")
         <ResizeMethod.CUBIC: 4>
         """
-        if s not in NAMES:
+        if not isinstance(s, str) or s not in NAMES:
             raise ValueError(f"resize: method must be one of {', '.join(NAMES)}; got {s!r}.")
         return NAMES[s]
 

@@ -162,6 +162,16 @@ def test_full():
     assert grad(lambda v: jnp.full(3, v).sum())(1.0) == 3
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1e19, 300.7, -1.5])
+@pytest.mark.filterwarnings("ignore:x.at")
+def test_floats_become_integers_eagerly_as_under_jit(value):
+    """As astype: 0 for NaN, the nearest that there is."""
+    x = jnp.arange(2, dtype=np.uint8)
+    f = lambda: (jnp.full(2, value, np.uint8), jnp.full_like(x, value), x.at[:].set(value))
+    want = jnp.full(2, value).astype(np.uint8).tolist()
+    assert [y.tolist() for y in (*f(), *jit(f)())] == [want] * 6
+
+
 def test_like():
     x = jnp.ones((2, 3), jnp.int8)
     assert jnp.zeros_like(x).dtype == np.int8 and jnp.zeros_like(x).shape == (2, 3)
@@ -306,6 +316,13 @@ def test_linspace_in_full():
         (lambda: jnp.array(MASKED), DtypeError, "array: must not be a masked array"),
         (lambda: jnp.array([MASKED, 1]), DtypeError, "array: must not be a masked array"),
         (lambda: jnp.asarray(np.array(["a"]), int), DtypeError, "must be arrays or numbers; got a"),
+        (lambda: jnp.full_like(jnp.arange(2), 1j), DtypeError, "full: the fill value must be real"),
+        (lambda: jnp.array(np.nan, int), ValueError, "array: numbers must fit int32; got nan"),
+        (lambda: jnp.full(2, 1j, float), TypeError, "array: numbers must fit float32; got 1j"),
+        (lambda: jnp.abs(weft.ShapeDtypeStruct((2,), float)), TypeError, "must hold numbers; got Sh"),
+        (lambda: jnp.sum(np.zeros(2, dtypes.float0)), DtypeError, "sum: elements must be numbers"),
+        (lambda: jnp.max(weft.random.key(0)), DtypeError, "elements must be numbers; got key<fry>"),
+        (lambda: jnp.full(2, 300, np.uint8), OverflowError, "array: integers must fit uint8"),
         (lambda: jnp.from_dlpack(3), DtypeError, "from_dlpack: needs an object with __dlpack__; g"),
         (lambda: jnp.from_dlpack(np.ones(2, ">f4")), DtypeError, "^from_dlpack: .*[^.]\\.$"),
     ],

@@ -288,6 +288,7 @@ MISTAKES = [
     (lambda: L.tensorinv(E, 0), ShapeError, r"tensorinv: ind must be at least 1"),
     (lambda: L.tensorinv(E, 2), ShapeError, r"tensorinv: the first 2 sizes must multiply"),
     (lambda: L.tensorsolve(E, E[:2]), ShapeError, r"tensorsolve: a must have the shape of b"),
+    (lambda: L.cross(E, E, axis=5), ShapeError, "cross: an axis of an array of rank 2 must be in"),
     (lambda: L.cross(E[:, :2], E[:, :2]), ShapeError, r"cross: vectors must be of length 3"),
     (lambda: L.outer(E, E), ShapeError, r"outer: operands must be vectors.*Hint: jnp.outer"),
     (lambda: L.inv([[1.0]]), TypeError, r"inv: .*list"),

@@ -130,7 +130,7 @@ def gradient(
                 f"got {x.aval} for axis {i}."
             )
         out.append(moveaxis(find_slope(moveaxis(x, i, -1), as_array(spacing), order), -1, i))
-    return out[0] if axis is not None and len(out) == 1 or x.ndim == 1 else out
+    return out[0] if len(out) == 1 and (axis is not None or x.ndim == 1) else out
 
 
 def find_slope(x: Any, spacing: Any, order: int) -> Any:

@@ -168,7 +168,9 @@ def read_numbers(x: Any, dtype: np.dtype) -> np.ndarray:
         return np.asarray(x, dtype)
     except OverflowError:
         raise OverflowError(f"array: integers must fit {dtype}; got {x!r:.60}.") from None
-    except ValueError:
+    except (ValueError, TypeError) as error:
+        if isinstance(x, float | complex) or isinstance(error, TypeError):
+            raise type(error)(f"array: numbers must fit {dtype}; got {x!r:.60}.") from None
         raise ShapeError(f"array: elements of a list must have one shape; got {x!r:.60}.") from None
 
 
@@ -337,9 +339,13 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
 @fused(static=("shape", "dtype"))
 def fill_array(shape: tuple[int, ...], value: Any, dtype: np.dtype | None) -> Any:
     """A new array of one value, an array that broadcasts to the shape, in `dtype` or its own."""
-    if type(value) in NUMBERS:
+    by_value = type(value) is float and dtype is not None and dtypes.is_integer(dtype)
+    if type(value) in NUMBERS and not by_value:
         return layout.full(shape, value, dtype)
     x = as_operand("full", value)
+    of = typeof(x)
+    if dtypes.is_complex(of.dtype) and of.weak_type and not dtypes.is_complex(dtype or of.dtype):
+        raise DtypeError(f"full: the fill value must be real for {dtype}; got {value!r}.")
     x = x if dtype is None else ops.convert(x, dtype)
     ndim = typeof(x).ndim
     ShapedArray(shape, typeof(x).dtype)  # an error of its own where it is too large
@@ -420,7 +426,12 @@ def full(
     dtype = None if dtype is None else dtypes.check_user_dtype(dtype, "full")
     if type(fill_value) is int and fill_value.bit_length() > 63:
         raise OverflowError(f"full: an integer must fit 64 bits; got {fill_value}.")
-    if type(fill_value) in NUMBERS and is_written_by_host(shape):
+    whole = dtype is not None and dtypes.is_integer(dtype)
+    if (
+        type(fill_value) in NUMBERS
+        and is_written_by_host(shape)
+        and not (whole and type(fill_value) is float)
+    ):
         weak = dtype is None and type(fill_value) is not bool
         host = read_numbers(fill_value, dtype or dtypes.python_scalar_dtype(fill_value))
         x = array_from_host(np.full(shape, host), weak)

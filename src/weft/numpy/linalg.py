@@ -32,7 +32,7 @@ from weft.numpy.ufuncs import sqrt
 from weft.primitives import eigen, factorizations
 from weft.primitives import linalg as stacked
 from weft.primitives.dot import PrecisionLike
-from weft.primitives.families import as_sequence, check_integer
+from weft.primitives.families import as_sequence, check_integer, normalize_axis
 from weft.primitives.layout import convert, reshape
 from weft.primitives.matrices import adjoint, check_matrix, swap, to_column
 from weft.util import check_option, list_public
@@ -460,8 +460,8 @@ def find_best_splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """The cross product of vectors of length 3 along an axis."""
     x, y = as_array(x1, "cross"), as_array(x2, "cross")
-    axis = check_integer("cross", "axis", axis)
-    if not x.ndim or not y.ndim or x.shape[axis] != 3 or y.shape[axis] != 3:
+    places = [normalize_axis("cross", axis, v.ndim) for v in (x, y) if v.ndim]
+    if len(places) < 2 or x.shape[axis] != 3 or y.shape[axis] != 3:
         raise ShapeError(f"cross: vectors must be of length 3; got {x.aval}, {y.aval}.")
     return cross_of(x, y, axis=axis)
 

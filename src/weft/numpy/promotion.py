@@ -17,7 +17,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import HOST_TYPES, ShapedArray, typeof
 from weft.core.trace import Tracer
-from weft.errors import ShapeError, TracerError
+from weft.errors import DtypeError, ShapeError, TracerError
 from weft.options import config, trace_context
 from weft.primitives import layout
 from weft.primitives.elementwise import convert, ne
@@ -215,7 +215,12 @@ def is_arraylike(x: Any) -> bool:
 def as_array(x: Any, op: str = "array") -> Any:
     """A number or a NumPy array as an Array; Arrays and tracers as they are."""
     x = as_operand(op, x)
-    return require_alive(x) if type(x) in ARRAYS or isinstance(x, Tracer) else put(x)
+    if type(x) in ARRAYS or isinstance(x, Tracer):
+        return require_alive(x)
+    out = put(x)
+    if not hasattr(out, "aval"):
+        raise DtypeError(f"{op}: elements must be numbers; got {typeof(x)}, which holds none.")
+    return out
 
 
 def as_inexact(op: str, x: Any) -> Any:

@@ -99,9 +99,11 @@ def broadcast_values(op: str, values: Any, shape: Sequence[int]) -> Any:
 def convert_values(x: Any, values: Any, shape: Sequence[int]) -> Any:
     """Values as an array of the dtype of `x`; scalars are broadcast to `shape`."""
     (_, v) = promote_operands("set", x, values, shaped=False)
-    if type(v) in NUMBERS:
+    if type(v) is float and dtypes.is_integer(x.dtype):
+        v = convert(v, x.dtype)  # 1.5 into integers is 1; one too large, the largest
+    elif type(v) in NUMBERS:
         real = isinstance(v, complex) and not dtypes.is_complex(x.dtype)
-        v = np.asarray(v.real if real else v).astype(x.dtype)[()]  # 1.5 into integers is 1
+        v = np.asarray(v.real if real else v).astype(x.dtype)[()]
     else:
         v = convert(v, x.dtype, x.aval.weak_type)
     return layout.broadcast_in_dim(v, shape, range(len(shape) - typeof(v).ndim, len(shape)))

@@ -252,11 +252,9 @@ def broadcast_like(x: ArrayLike, like: ArrayLike) -> Array:
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """The shape that these broadcast to, by NumPy's rule."""
+    shapes = tuple([families.index_tuple(s, "broadcast_shapes", "shapes") for s in shapes])
     rank = max(map(len, shapes), default=0)
-    padded = [
-        (1,) * (rank - len(s)) + families.index_tuple(s, "broadcast_shapes", "shapes")
-        for s in shapes
-    ]
+    padded = [(1,) * (rank - len(s)) + s for s in shapes]
     out = tuple(next((n for n in sizes if n != 1), 1) for sizes in zip(*padded, strict=True))
     if any(n not in (1, m) for s in padded for n, m in zip(s, out, strict=True)):
         raise ShapeError(  # the last words are JAX's, which tests of libraries look for
@@ -344,7 +342,11 @@ def fill(shape: Sequence[int], fill_value: Any, dtype: Any = None, sharding: Any
     if isinstance(fill_value, complex) and dtype is not None and not dtypes.is_complex(dtype):
         raise DtypeError(f"full: the fill value must be real for {dtype}; got {fill_value!r}.")
     if type(fill_value) in NUMBERS and dtype is not None:
-        fill_value = typed_value(dtype.type(fill_value), ShapedArray((), dtype))
+        try:
+            fill_value = typed_value(dtype.type(fill_value), ShapedArray((), dtype))
+        except (OverflowError, ValueError) as error:
+            said = f"full: the fill value must fit {dtype}; got {fill_value}."
+            raise type(error)(said) from None
     elif typeof(fill_value, "full").shape:
         raise ShapeError(f"full: the fill value must be a scalar; got {typeof(fill_value)}.")
     elif dtype is not None:
@@ -647,11 +649,12 @@ def broadcasted_iota(
     dtype: DTypeLike, shape: Sequence[int], dimension: int, *, out_sharding: Any = None
 ) -> Array:
     """Counting along axis `dimension` of an array of `shape`."""
+    shape = families.index_tuple(shape, "broadcasted_iota", "shape")
     sharding = resolve_sharding("broadcasted_iota", out_sharding, len(shape))
     terms = sharding is not None and sharding.spec.unreduced
     x = iota_p.apply(
         dtype=dtypes.canonicalize(dtype),
-        shape=families.index_tuple(shape, "broadcasted_iota", "shape"),
+        shape=shape,
         dimension=families.check_integer("broadcasted_iota", "dimension", dimension),
         sharding=None if terms else sharding,
     )[0]

@@ -40,7 +40,7 @@ from weft.primitives.expr import Expr
 from weft.primitives.reshard import lay_out
 from weft.primitives.slicing import concatenate, slice_in_dim
 from weft.pytrees import flatten, unflatten
-from weft.util import is_below, unzip2
+from weft.util import check_function, is_below, unzip2
 from weft.xla.eager import new_kernel
 from weft.xla.hlo import i64s
 from weft.xla.lower import lower_jaxpr
@@ -74,6 +74,8 @@ def _extreme_value(dtype: np.dtype, side: int) -> Any:
     if dtypes.is_integer(dtype):
         info = ml_dtypes.iinfo(dtype)
         return int(info.max if side > 0 else info.min)
+    if not dtypes.is_inexact(dtype):
+        raise DtypeError(f"max and min: elements must be numbers; got {dtype}.")
     inf = np.asarray(side * np.inf).astype(dtype)
     if np.isinf(inf.astype(np.float64)):
         return side * np.inf
@@ -507,6 +509,7 @@ MONOIDS = (
 
 def stage_reducer(op: str, computation: Callable, avals: Sequence[ShapedArray], tree: Any) -> Jaxpr:
     """The program of a user's function of two scalars (or two trees of them), checked."""
+    check_function(op, "computation", computation)
     n = len(avals)
 
     def flat(*cells: Any) -> list:

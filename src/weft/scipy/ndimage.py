@@ -88,7 +88,7 @@ def map_coordinates(
     for c in points:
         if dtypes.is_complex(c.dtype):
             raise DtypeError(f"{op}: coordinates must be real; got {c.aval}.")
-    if mode not in EXTENSIONS:
+    if not isinstance(mode, str) or mode not in EXTENSIONS:
         raise NotImplementedError(
             f"{op}: mode must be one of {', '.join(EXTENSIONS)}; got {mode!r}."
         )
