@@ -67,10 +67,8 @@ def put(x: Any, sharding: Any = None, committed: bool = False) -> Any:
     sharding = sharding or sharding_on(default_device())
     try:
         host = np.asarray(x, aval.dtype, order="C")
-    except OverflowError:
-        raise OverflowError(f"array: an integer must fit {aval.dtype}; got {x}.") from None
-    except TypeError:  # a ShapeDtypeStruct
-        raise TypeError(f"array: must hold numbers; got {x!r}. Hint: weft.eval_shape.") from None
+    except (OverflowError, TypeError) as error:  # also a ShapeDtypeStruct
+        raise type(error)(f"array: a number must fit {aval.dtype}; got {x!r}.") from None
     if aval.dtype == dtypes.float0:
         return host
     if type(sharding) is not SingleDeviceSharding:
