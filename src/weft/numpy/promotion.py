@@ -219,7 +219,10 @@ def as_array(x: Any, op: str = "array") -> Any:
         return require_alive(x)
     out = put(x)
     if not hasattr(out, "aval"):
-        raise DtypeError(f"{op}: elements must be numbers; got {typeof(x)}, which holds none.")
+        raise DtypeError(
+            f"{op}: must not be given float0, the dtype of tangents of integers, with which "
+            f"nothing computes; got {typeof(x)}. Hint: jnp.zeros(x.shape) in its place."
+        )
     return out
 
 
