@@ -30,7 +30,7 @@ def works(report):
 
 
 def layers(w, x):
-    h = jnp.sin(x)  # sin
+    h = jnp.log(x)  # log
     h = h @ w  # product
     h = jnp.exp(h) * 2  # exp
     return jnp.sum(h)  # sum
@@ -46,7 +46,7 @@ def test_flops_of_a_product_by_line(report):
     found = works(report)
     # the product, and its transpose in w
     assert found["product"].flops == 2 * (2 * 128 * 256 * 512)
-    assert found["sin"].transcendentals == 128 * 256
+    assert found["log"].transcendentals == 128 * 256
     assert found["product"].flops > 0.95 * sum(work.flops for work in found.values())
     times = [work.seconds for _, work in report.lines]
     assert times == sorted(times, reverse=True)
@@ -55,7 +55,7 @@ def test_flops_of_a_product_by_line(report):
 def test_forward_and_backward_apart(report):
     found = works(report)
     assert found["product"].forward > 0 and found["product"].backward > 0
-    assert found["sin"].forward > 0 and found["sin"].backward == 0  # x is not differentiated
+    assert found["log"].forward > 0 and found["log"].backward == 0  # x is not differentiated
 
 
 def test_times_add_up(report):
@@ -68,8 +68,8 @@ def test_times_add_up(report):
 def test_arrays_kept_for_the_backward_pass(report):
     kept = {(r.source, str(r.aval), r.bytes) for r in report.residuals if not r.is_argument}
     # of x, its sine; of exp(h), itself: times two, once more
-    assert ("sin", "f32[128,256]", 128 * 256 * 4) in kept
-    assert {source for source, *_ in kept} <= {"sin", "exp", "mul"}
+    assert ("log", "f32[128,256]", 128 * 256 * 4) in kept
+    assert {source for source, *_ in kept} <= {"log", "exp", "mul"}
 
 
 def test_memory_at_the_peak(report):
@@ -121,13 +121,13 @@ def test_what_checkpoint_computes_again_is_backward():
 
 
 def chain(x):
-    y = jnp.sin(x)  # first
+    y = jnp.exp(x)  # first
     y = y * 3  # second
     return y + x  # third
 
 
 def broken(x):
-    y = jnp.sin(x)  # first
+    y = jnp.exp(x)  # first
     y = (y * 3) @ x  # second
     return y + x  # third
 
