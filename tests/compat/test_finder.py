@@ -56,6 +56,9 @@ assert not jax.lib.xla_bridge._backends and "weft.explain.script" not in sys.mod
 assert jax.lib.xla_bridge.get_backend().platform == jax.default_backend()
 assert dtypes.float0 is jax.dtypes.float0
 assert scan is lax.scan and trace_ctx.trace is not None and is_constant_dim(3)
+known = []
+jax.jit(jax.grad(lambda x: known.append(core.is_concrete(x)) or x))(1.0)
+assert core.is_concrete(1.0) and known == [False]
 assert jax.jit(lambda x: x, in_shardings=UNSPECIFIED)(1) == 1
 assert promote_dtypes_inexact(1)[0].dtype == jnp.float32
 assert f"{jax.typeof(jnp.ones(2))} {jax.typeof(1.0)}" == "float32[2] ~float32[]"

@@ -376,3 +376,32 @@ def test_rules_of_primitives_of_ones_own():
     assert jet_module.deriv_prop(wave, jnp.cos, (0.0,), [[2.0]])[1] == [2]
     zero_term, zero_series = jet_module.zero_term, jet_module.zero_series
     assert jet(lambda x, y: x * y, (1.0, 2.0), ([2.0, zero_term], zero_series))[1] == [4, 0]
+
+
+def test_a_rule_for_series():
+    """Its terms are coefficients, as those of JAX's rules are."""
+    prim = Primitive("circle")  # sin(x + y), cos(x + y)
+    prim.multiple_results = True
+    pair = lambda x, y: [jnp.sin(x + y), jnp.cos(x + y)]
+    prim.def_impl(pair)
+    prim.def_abstract_eval(lambda x, y: [x, x])
+    register_lowering(prim, lower_fun(pair, multiple_results=True))
+    seen = []
+
+    def rule(primals, series):
+        seen.append((primals, series))
+        return jet(pair, primals, series, factorial_scaled=False)
+
+    rules = jet_module.jet_rules
+    assert prim not in rules and lax.sin_p in rules
+    rules[prim] = rule
+    assert rules[prim] is rule and prim in rules
+    fun = lambda f: lambda x: 2 * f(x, 1.0)[0] * x
+    got, want = (jit(lambda x: jet(fun(f), (x,), ([1.0, 0.5],)))(0.5) for f in (prim.bind, pair))
+    np.testing.assert_allclose(np.ravel(got[1]), np.ravel(want[1]), rtol=1e-6)
+    ((primals, series),) = seen
+    assert len(primals) == 2 and series[1] == [0, 0] and len(series[0]) == 2
+    _, terms = rules[lax.exp_p]((0.0,), ([1.0, 0.0],))
+    assert terms == [1, 0.5]
+    jet_module.def_comp(prim, lambda x, y: pair(x, y))
+    assert rules[prim] is not rule

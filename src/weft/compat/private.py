@@ -3,7 +3,8 @@
 Each is here for a library: brainstate (the current trace, contexts of equations), chex (fake
 devices), equinox and quax (tokens, literals), flax (extended dtypes, the registry of pytrees),
 jaxquantum (inexact operands), lineax (stop_gradient_p), orbax (the process's place among several),
-s2fft (complex operands), saiunit (sizes), TensorFlow Probability (classes that are arrays).
+PennyLane (what is concrete), s2fft (complex operands), saiunit (sizes), TensorFlow Probability
+(classes that are arrays).
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from weft.core.trace import current
 from weft.core.trace import current as trace_ctx
 from weft.dtypes import complex_dtype as to_complex_dtype
 from weft.dtypes import inexact_dtype
+from weft.errors import ConcretizationTypeError
+from weft.extend.core import concrete_or_error
 from weft.extend.core.primitives import CallPrimitive
 from weft.lax import stop_gradient_p
 from weft.mesh.client import _process_group
@@ -133,6 +136,15 @@ global_state = _State()
 def promote_dtypes_complex(*args: Any) -> list:
     """The arguments as arrays of the complex dtype that they promote to."""
     return [asarray(x, result_type(*args, 0j)) for x in args]
+
+
+def is_concrete(x: Any) -> bool:
+    """Whether the value of an array, which may be traced, is known to Python."""
+    try:
+        concrete_or_error(None, x)
+    except ConcretizationTypeError:
+        return False
+    return True
 
 
 def promote_dtypes_inexact(*args: Any) -> list:

@@ -16,19 +16,21 @@ from weft.api.tape import forget_rules
 from weft.core.aval import is_valid_value, typeof
 from weft.core.primitive import Primitive, Zero
 from weft.core.source import boundary
+from weft.core.trace import use
 from weft.errors import PytreeError, ShapeError
 from weft.numpy.promotion import as_array, as_inexact
 from weft.primitives.elementwise import div, mul
 from weft.primitives.layout import broadcast_in_dim, convert, instantiate, zeros
 from weft.pytrees import flatten, structure, tree_map, unflatten
 from weft.scipy.special import factorial
-from weft.transforms.jet import JetTrace, JetTracer
+from weft.transforms.jet import JetTrace, JetTracer, fill_terms
 from weft.transforms.jet import jet as flat_jet
-from weft.util import list_public
+from weft.util import list_public, unzip2
 
 __all__ = [
     "JetTrace", "JetTracer", "ZeroSeries", "ZeroTerm", "def_comp", "def_deriv", "deflinear",
-    "defzero", "deriv_prop", "fact", "jet", "linear_prop", "zero_prop", "zero_series", "zero_term",
+    "defzero", "deriv_prop", "fact", "jet", "jet_rules", "linear_prop", "zero_prop", "zero_series",
+    "zero_term",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
@@ -131,7 +133,44 @@ class ZeroSeries:
 zero_term, zero_series = ZeroTerm(), ZeroSeries()
 
 
-# --- rules of primitives of one's own, which follow from their derivatives ------------------------
+# --- rules of primitives of one's own, which else follow from their derivatives -------------------
+
+
+class JetRules:
+    """How power series go through primitives: rules by primitive, as in JAX's dict.
+
+    `rule(primals, series, **params)` gives the value and its terms, which are coefficients of s**k
+    here and in `series`, a list of as many terms for each operand; and lists of both where the
+    primitive has several results.
+    """
+
+    def __setitem__(self, prim: Primitive, rule: Callable) -> None:
+        def run_series(trace: JetTrace, args: Sequence, params: dict) -> list:
+            primals, terms = unzip2(map(trace.split_terms, args))
+            filled = [fill_terms([x], [ts], [True]) for x, ts in zip(primals, terms, strict=True)]
+            with use(trace.parent):  # type: ignore[arg-type]
+                outs, found = rule(tuple(primals), filled, **params)
+            if not prim.multiple_results:
+                outs, found = [outs], [found]
+            return list(map(trace.join_terms, outs, found))
+
+        vars(prim).update(run_series=run_series, jet_rule=rule)
+
+    def __getitem__(self, prim: Primitive) -> Callable:
+        if prim not in self:
+            raise KeyError(prim)
+
+        def rule(primals: Sequence, series: Sequence, **params: Any) -> tuple:
+            fun = lambda *xs: prim.bind(*xs, **params)
+            return jet(fun, tuple(primals), tuple(map(list, series)), factorial_scaled=False)
+
+        return vars(prim).get("jet_rule", rule)
+
+    def __contains__(self, prim: Primitive) -> bool:
+        return bool({"jet_rule", "jvp"} & {*vars(prim)}) or type(prim).jvp is not Primitive.jvp
+
+
+jet_rules = JetRules()
 
 
 def set_jvp(prim: Primitive, rule: Callable) -> None:
@@ -142,6 +181,8 @@ def set_jvp(prim: Primitive, rule: Callable) -> None:
         return (list(out), list(dot)) if prim.multiple_results else ([out], [dot])
 
     prim.jvp = method  # type: ignore[method-assign]
+    for name in ("run_series", "jet_rule"):
+        vars(prim).pop(name, None)
     forget_rules()
 
 

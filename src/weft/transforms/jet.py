@@ -182,7 +182,7 @@ class JetTrace(Trace):
                 return self.parent.process(prim, args, params)  # type: ignore[union-attr]
             finally:
                 current.trace = self
-        if isinstance(prim, SeriesRule):
+        if hasattr(prim, "run_series"):  # of a SeriesRule, or given to it as a rule of its own
             outs = prim.run_series(self, args, params)
             if outs is not None:
                 return outs
