@@ -152,54 +152,60 @@ LIMITS: dict[str, str] = {
     "and JAX lets it; of 9.3 us, 0.6 enter the engine once more, and 0.5 are the copies",
     "model/mlp_mnist_b128": "compiled, it has JAX's operations one by one, 8 products and 19 "
     "fusions; alone, the least of 800 steps is no more than JAX's",
-    "model/convnet_b32": "44 ms at best, PyTorch 33, JAX 78; see op/conv2d_3x3",
+    "model/convnet_b32": "21.7 ms at best, PyTorch 22.4, JAX 56; see op/conv2d_3x3",
     "model/scan60_scalars": "60 arguments and results take 0.13 of it; the engine starts threads "
     "for a loop that carries more than 64 values, as this does: 120 in place of 50 us for both",
     "devices/step_jit": "compiled, it has 219 fusions to JAX's 232 and 15 collectives as in JAX's; "
     "four devices share two cores, and the least of 150 steps is no more than JAX's",
-    "op/roll": "a copy by the engine; a kernel would keep other work from fusing with it",
-    "op/concat": "a copy by the engine; a kernel would keep other work from fusing with it",
-    "op/conv1d": "runs at the speed of the engine's products, 107 GFLOP/s; oneDNN has 150 here",
-    "op/det_batch": "a kernel of our own takes 180 us at best, PyTorch 214",
-    "op/random_permutation_1e5": "two sorts by random words, as documented, side by side: 0.75 ms "
-    "at best, 0.27 of it the words; torch swaps places, 0.58 ms at best",
-    "op/matmul_1024": "compiles to JAX's program; 10.2 and 10.7 ms as the least of many",
-    "op/matmul_batch": "none of XLA's ways is quicker (bench/shapes.md): YNNPACK takes 4.1 ms of "
-    "CPU, Eigen 4.4, by columns 5.5",
-    "op/einsum_attn": "YNNPACK takes 2.2 ms of CPU, Eigen 1.7, but for other shapes four times as "
-    "long (bench/shapes.md); the choice is for a whole program",
-    "op/matvec_2000": "reads 16 MB: 118 us at best, 300 to 500 where others use the memory",
-    "op/argmax_1e6": "at best 65 us, 8 of them the call; NumPy 64",
-    "op/histogram": "a search and XLA's scatter: 3.5 ms at best, PyTorch 3.3",
-    "op/median": "at best 0.90 ms, PyTorch 0.97",
-    "op/fft_2e18": "at best 2.1 ms, PyTorch 2.7",
-    "op/log1p_1e6": "at best 0.54 ms, NumPy 0.64",
-    "op/sum_1e6": "at best 37 us, PyTorch 41; 8 of them are the call",
-    "op/sum_axis0": "YNNPACK's loop, 325 us at best; the engine's own takes 527, PyTorch's 278",
-    "op/sum_axis1": "YNNPACK's loop, 133 us at best; the engine's own takes 766, PyTorch's 96",
+    "op/roll": "a copy by the engine, 123 us, PyTorch 53; padding, and writing the rest in "
+    "place, takes 60 to 90, but longer where rows are short, rolls are summed, or a loop does "
+    "little else",
+    "op/concat": "a copy by the engine: 157 us at best, PyTorch 112 to 129; padded, added or "
+    "updated in place it takes longer, and a kernel would keep other work from fusing with it",
+    "op/conv1d": "0.54 ms at best, PyTorch 0.50 to 0.54: the speed of the engine's products",
+    "op/det_batch": "a kernel of our own takes 106 us at best, PyTorch 207",
+    "op/random_permutation_1e5": "two sorts by random words, as documented, side by side: 0.75 "
+    "ms at best, 0.27 of it the words; torch swaps places, 0.44 ms at best",
+    "op/matmul_1024": "compiles to JAX's program: 5.4 and 5.2 ms as the least of many",
+    "op/matmul_batch": "1.41 ms at best, JAX 1.36, PyTorch 1.55; none of XLA's ways is quicker "
+    "(bench/shapes.md)",
+    "op/einsum_attn": "0.68 ms at best, JAX 0.65; Eigen is quicker here, but for other shapes "
+    "takes four times as long (bench/shapes.md), and the choice is for a whole program",
+    "op/matvec_2000": "compiles to JAX's program, 118 us at best for 16 MB; NumPy's OpenBLAS 80",
+    "op/argmax_1e6": "a kernel of our own: 46 us at best, as NumPy's",
+    "op/histogram": "a division, a search beside it and XLA's scatter: 1.5 ms at best, PyTorch 2.0",
+    "op/median": "at best 0.57 ms, PyTorch 0.83",
+    "op/fft_2e18": "at best 1.8 ms, PyTorch 2.0",
+    "op/log1p_1e6": "at best 0.31 ms, PyTorch 0.30",
+    "op/sum_1e6": "a kernel of our own: 28 us at best, 5 of them the call; PyTorch 25",
+    "op/sum_axis0": "a kernel of our own: 104 us at best, PyTorch 106",
+    "op/sum_axis1": "a kernel of our own: 114 us at best, PyTorch 86",
     "op/var_axis": "two sums of YNNPACK; 0.81 to 1.30 of JAX from run to run",
-    "op/softmax_2000": "two loops of YNNPACK and two of XLA's over 16 MB; a kernel that does all "
-    "would not fuse with what surrounds it",
+    "op/softmax_2000": "1.3 ms at best, PyTorch 1.4. Rows of 16, 64, 256 and 1024 take 44, 89, "
+    "114 and 390 us, PyTorch's 32, 38, 64 and 320, as it has one loop for XLA's four; gradients "
+    "are at 0.5 to 1.2 of it. No other form is quicker (the sum as a product, barriers, no "
+    "library), and a kernel would not fuse with what surrounds it",
     "op/logsumexp_2000": "two loops of YNNPACK and one of XLA's over 16 MB, as in JAX's program",
-    "op/conv2d_3x3": "YNNPACK takes 10.3 ms of CPU, Eigen 11.2, im2col by hand 120 "
-    "(bench/shapes.md); jaxlib has no oneDNN",
-    "op/bincount": "XLA's scatter, an element after another; 1.0 ms at best, NumPy 1.8",
-    "op/one_hot": "at best 152 us, JAX 180",
-    "op/cholesky_256": "the same kernel of LAPACK as JAX's; 0.53 ms at best, JAX 0.61",
-    "op/inv_256": "the same kernels of LAPACK as JAX's; 1.3 ms at best, JAX 1.6, PyTorch 1.8",
-    "op/solve_256": "the same kernels of LAPACK as JAX's, 534 and 566 us at best; PyTorch has MKL",
-    "op/eigh_256": "compiles to JAX's program: the same kernels of LAPACK, options and copies; "
-    "1.01 of it in another run",
-    "op/svd_256": "compiles to JAX's program: the same kernels of LAPACK, options and copies; "
-    "1.00 of it in another run",
+    "op/conv2d_3x3": "YNNPACK takes 4.6 ms at best, JAX 4.7, PyTorch's oneDNN, which jaxlib has "
+    "not, 3.4 to 3.8; Eigen and windows copied by hand take longer (bench/shapes.md)",
+    "op/bincount": "XLA's scatter, an element after another; 0.99 ms at best, PyTorch 0.89, "
+    "NumPy 1.7",
+    "op/one_hot": "at best 96 us, JAX 89",
+    "op/cholesky_256": "the same kernel of LAPACK as JAX's; 0.17 ms at best, JAX 0.26, PyTorch "
+    "0.31",
+    "op/inv_256": "the same kernels of LAPACK as JAX's; 0.56 ms at best, JAX 0.60, PyTorch 0.91",
+    "op/solve_256": "357 us at best, PyTorch 241: LU alone takes OpenBLAS 230 to 290, and MKL "
+    "220; pivots, transposes and both triangular systems take 10 to 16 each",
+    "op/eigh_256": "compiles to JAX's program: 1.6 ms at best, PyTorch 2.3",
+    "op/svd_256": "compiles to JAX's program: 2.5 ms at best, PyTorch 5.4",
     "op/expm_256": "the same kernels of LAPACK as JAX's and half its products; 1.25 to 2.44 of "
     "it, as OpenBLAS's threads, which wait busily, disturb each other beside other work",
     "op/inv_100": "the same kernels of LAPACK as JAX's; 0.55 of it in another run",
     "op/svd_100": "compiles to JAX's program: the same kernels of LAPACK, options and copies",
-    "op/qr_256": "compiles to JAX's program: the same kernels of LAPACK, options and copies; 7.5 "
-    "and 7.8 ms alone",
+    "op/qr_256": "compiles to JAX's program, LAPACK's geqrf and orgqr on OpenBLAS: 1.3 ms at "
+    "best, PyTorch with MKL 0.94",
     "op/scan_1000_small": "1.01 and 1.04 of JAX in two runs, within the clock's noise",
-    "op/random_gamma_1e4": "draws are hashes of counters; NumPy's generator keeps a state",
+    "op/random_gamma_1e4": "0.16 ms at best, as NumPy, whose generator keeps a state",
 }
 
 GROUPS = {

@@ -248,6 +248,24 @@ def test_maxima_of_many_floats_keep_nan():
 
 
 @needs_kernels
+def test_sums_of_what_a_program_is_called_with():
+    rng = np.random.default_rng(0)
+    shapes = {(100_003,): 0, (40, 1000): 1, (1000, 70): 0, (3, 200, 100): 1, (7, 8, 1001): (1, 2)}
+    with weft.enable_x64(True):
+        for dtype in (np.float32, np.float64):
+            for shape, axis in shapes.items():
+                x = rng.normal(size=shape).astype(dtype)
+                found, expected = both(lambda x, axis=axis: x.sum(axis), x)
+                exact = x.astype(np.longdouble).sum(axis)
+                size = np.abs(x).sum(axis) * np.finfo(dtype).eps
+                assert (np.abs(found - exact) <= size / 2).all()
+                np.testing.assert_allclose(found, expected, atol=float(np.max(size)) * 40)
+    x = np.zeros((2, 1 << 16), np.float32)
+    x[0, 7], x[1, 9] = np.nan, np.inf
+    np.testing.assert_array_equal(weft.jit(lambda x: x.sum(1))(x), [np.nan, np.inf])
+
+
+@needs_kernels
 def test_lu_of_many_small_matrices():
     rng = np.random.default_rng(9)
     shapes = [(300, 8, 8), (3, 5, 7), (2, 2, 9, 6), (2, 32, 32)]

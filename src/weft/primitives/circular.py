@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from weft.primitives.expr import Expr
+from weft.primitives.expr import Expr, polynomial
 
 LARGE = 1 << 12  # elements from which on compiling a formula pays
 F32, F64, I32, I64 = map(np.dtype, (np.float32, np.float64, np.int32, np.int64))
@@ -42,14 +42,6 @@ _ATAN = (
 )
 
 
-def polynomial(z: Expr, coefficients: tuple[float, ...]) -> Expr:
-    """The sum of c[k] z**k, by Horner's rule."""
-    out = z.like(coefficients[-1])
-    for c in reversed(coefficients[:-1]):
-        out = out * z + c
-    return out
-
-
 def find_quadrant(x: Expr) -> tuple[Expr, Expr, Expr]:
     """(sin r, cos r, k) of x = r + k pi / 2, |r| <= pi / 4: Payne and Hanek's reduction.
 
@@ -67,19 +59,14 @@ def find_quadrant(x: Expr) -> tuple[Expr, Expr, Expr]:
     )
 
 
-def is_set(k: Expr, bit: int) -> Expr:
-    """Where an integer has a bit."""
-    return (k & bit).compare("NE", 0)
-
-
 def circular(turned: int) -> Callable[[Expr], Expr]:
     """The sine, or that of x and `turned` quarters of a turn."""
 
     def write(x: Expr) -> Expr:
         sine, cosine, k = find_quadrant(x)
         k = k + turned if turned else k
-        out = is_set(k, 1).select(cosine, sine)
-        return is_set(k, 2).select(-out, out)
+        out = (k & 1).compare("NE", 0).select(cosine, sine)
+        return (k & 2).compare("NE", 0).select(-out, out)
 
     return write
 
@@ -87,7 +74,7 @@ def circular(turned: int) -> Callable[[Expr], Expr]:
 def tangent(x: Expr) -> Expr:
     """sin / cos, or of odd quarters -cos / sin."""
     sine, cosine, k = find_quadrant(x)
-    odd = is_set(k, 1)
+    odd = (k & 1).compare("NE", 0)
     return odd.select(-cosine, sine) / odd.select(sine, cosine)
 
 
@@ -105,11 +92,6 @@ def find_angle(y: Expr, x: Expr) -> Expr:
     return x.compare("EQ", x).select(angle, x)  # a NaN in y is still there
 
 
-def find_leg(x: Expr) -> Expr:
-    """The other leg of a right triangle whose hypotenuse is 1."""
-    return ((1 - x) * (1 + x)).apply("sqrt")
-
-
 def cube_root(x: Expr) -> Expr:
     """Two steps of Halley's method, from a third of the exponent (Kahan)."""
     a = abs(x)
@@ -122,6 +104,8 @@ def cube_root(x: Expr) -> Expr:
     return (x < 0).select(-y, y)
 
 
+# of a right triangle whose hypotenuse is 1, the other leg
+find_leg: Callable[[Expr], Expr] = lambda x: ((1 - x) * (1 + x)).apply("sqrt")
 FORMULAS: dict[str, Callable[..., Expr]] = {
     "sin": circular(0),
     "cos": circular(1),

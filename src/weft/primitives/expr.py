@@ -224,6 +224,14 @@ def concatenate_exprs(parts: Sequence[Expr], axis: int) -> Expr:
     return first.make("concatenate", out, *rest, dimension=f"{axis % len(shape)} : i64")
 
 
+def polynomial(x: Expr, coefficients: Sequence[float]) -> Expr:
+    """The sum of c[k] x**k, by Horner's rule."""
+    out = x.like(coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        out = out * x + c
+    return out
+
+
 def write_division(op: str) -> Callable[..., Any]:
     """The lowering of `divide` or `remainder`, which never divides integers by zero.
 

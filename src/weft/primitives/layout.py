@@ -31,6 +31,7 @@ from weft.primitives.reshard import (
     sharding_of_cotangent,
     show_spec,
 )
+from weft.primitives.summing import write_sum
 from weft.util import SymbolicSize, inverse_permutation
 from weft.xla.array import array_of_type, put, require_alive
 from weft.xla.hlo import i64s
@@ -417,10 +418,7 @@ class ReduceSum(families.LinearPrimitive, families.OverAxes):
 
     def lower(self, hlo, x, *, axes, out_sharding=None):
         (out,) = self.type_of((x.aval,), {"axes": axes})
-        cell = ShapedArray((), x.aval.dtype)
-        add = hlo.scalar_block("add", cell)
-        zero = hlo.constant(0, cell)
-        return hlo.op("stablehlo.reduce", [x, zero], [out], [add], dimensions=i64s(axes))
+        return [write_sum(hlo, x, axes, out)]
 
     def transpose(self, cts, x, *, axes, out_sharding=None):
         kept = tuple(i for i in range(x.aval.ndim) if i not in axes)

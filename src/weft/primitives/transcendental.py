@@ -19,7 +19,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.trace import current
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
-from weft.primitives.circular import F32, LARGE, write_circular
+from weft.primitives.circular import F32, FORMULAS, LARGE, write_circular
 from weft.primitives.elementwise import (
     Costly,
     Elementwise,
@@ -85,9 +85,14 @@ def accuracy_attribute(accuracy: Tolerance | AccuracyMode) -> str:
 class Transcendental(Costly):
     """Members of `Elementwise` that may be given an accuracy, kept as a parameter only if given."""
 
-    def lower(self, hlo, x, accuracy=None):
+    def lower(self, hlo, *values, accuracy=None):
+        x, aval = values[0], values[0 if values[0].aval.shape else -1].aval
         if accuracy is None:
-            return Elementwise.lower(self, hlo, x)
+            large = aval.dtype == F32 and type(aval.size) is int and aval.size >= LARGE
+            if not large or hlo.platform != "cpu" or self.name not in FORMULAS:
+                return Elementwise.lower(self, hlo, *values)
+            operands = [Expr(hlo, hlo.spread(v, aval)) for v in values]
+            return [write_circular(self.name, *operands).value]
         attribute = accuracy_attribute(accuracy)
         if callable(self.op):
             return [self.op(hlo, x.aval.strong(), x, result_accuracy=attribute)]
@@ -98,37 +103,11 @@ class Transcendental(Costly):
         return (outs if accuracy is None else self.apply(*primals, accuracy=accuracy)), dots
 
 
-class Circular(Transcendental):
-    """Those of circular.py, which are formulas where that is quicker."""
-
-    def lower(self, hlo, *values, accuracy=None):
-        if accuracy is not None:
-            return Transcendental.lower(self, hlo, *values, accuracy=accuracy)
-        aval = values[0].aval if values[0].aval.shape else values[-1].aval
-        large = aval.dtype == F32 and type(aval.size) is int and aval.size >= LARGE
-        if large and hlo.platform == "cpu":
-            operands = [Expr(hlo, hlo.spread(v, aval)) for v in values]
-            return [write_circular(self.name, *operands).value]
-        return Elementwise.lower(self, hlo, *values)
-
-
-def define_plain(name: str, op: str | Callable, deriv: Callable, doc: str) -> Elementwise:
-    """A member without accuracies."""
-    return Elementwise(name, op, [deriv], takes="inexact", doc=doc)
-
-
 def define_tuned(
     name: str, op: str | Callable, deriv: Callable, doc: str, takes: str = "inexact"
 ) -> Transcendental:
-    """A member with accuracies."""
+    """A member of one operand."""
     return Transcendental(name, op, [deriv], takes=takes, doc=doc)
-
-
-def define_circular(
-    name: str, op: str, deriv: Callable, doc: str, takes: str = "inexact"
-) -> Circular:
-    """A member of Circular."""
-    return Circular(name, op, [deriv], takes=takes, doc=doc)
 
 
 def check_accuracy(op: str, accuracy: Any) -> Any:
@@ -308,7 +287,7 @@ sqrt_p = define_tuned("sqrt", "sqrt", lambda t, y, x: mul(t, div(0.5, y)), "The 
 rsqrt_p = define_tuned(
     "rsqrt", "rsqrt", lambda t, y, x: mul(t, mul(-0.5, div(y, x))), "1 / sqrt(x)."
 )
-cbrt_p = define_circular(
+cbrt_p = define_tuned(
     "cbrt",
     "cbrt",
     lambda t, y, x: mul(t, mul(1 / 3, integer_pow(y, -2))),
@@ -318,48 +297,48 @@ cbrt_p = define_circular(
 
 # --- trigonometric and hyperbolic -----------------------------------------------------------
 
-sin_p = define_circular("sin", "sine", lambda t, y, x: mul(t, cos(x)), "The sine.")
-cos_p = define_circular("cos", "cosine", lambda t, y, x: neg(mul(t, sin(x))), "The cosine.")
-tan_p = define_circular("tan", "tan", lambda t, y, x: mul(t, add(1, square(y))), "The tangent.")
+sin_p = define_tuned("sin", "sine", lambda t, y, x: mul(t, cos(x)), "The sine.")
+cos_p = define_tuned("cos", "cosine", lambda t, y, x: neg(mul(t, sin(x))), "The cosine.")
+tan_p = define_tuned("tan", "tan", lambda t, y, x: mul(t, add(1, square(y))), "The tangent.")
 tanh_p = define_tuned(
     "tanh", "tanh", lambda t, y, x: mul(t, one_minus_square(y)), "The hyperbolic tangent."
 )
-asin_p = define_circular(
+asin_p = define_tuned(
     "asin", "chlo.asin", lambda t, y, x: mul(t, rsqrt(one_minus_square(x))), "The inverse sine."
 )
-acos_p = define_circular(
+acos_p = define_tuned(
     "acos",
     "chlo.acos",
     lambda t, y, x: neg(mul(t, rsqrt(one_minus_square(x)))),
     "The inverse cosine.",
 )
-atan_p = define_circular(
+atan_p = define_tuned(
     "atan", "chlo.atan", lambda t, y, x: div(t, add(1, square(x))), "The inverse tangent."
 )
-sinh_p = define_plain("sinh", "chlo.sinh", lambda t, y, x: mul(t, cosh(x)), "The hyperbolic sine.")
-cosh_p = define_plain(
+sinh_p = define_tuned("sinh", "chlo.sinh", lambda t, y, x: mul(t, cosh(x)), "The hyperbolic sine.")
+cosh_p = define_tuned(
     "cosh", "chlo.cosh", lambda t, y, x: mul(t, sinh(x)), "The hyperbolic cosine."
 )
-asinh_p = define_plain(
+asinh_p = define_tuned(
     "asinh",
     "chlo.asinh",
     lambda t, y, x: mul(t, rsqrt(add(square(x), 1))),
     "The inverse hyperbolic sine.",
 )
-acosh_p = define_plain(
+acosh_p = define_tuned(
     "acosh",
     "chlo.acosh",
     # two roots, not that of x**2 - 1: the product has the branch cuts of acosh
     lambda t, y, x: mul(t, mul(rsqrt(sub(x, 1)), rsqrt(add(x, 1)))),
     "The inverse hyperbolic cosine; NaN for a real x below 1.",
 )
-atanh_p = define_plain(
+atanh_p = define_tuned(
     "atanh",
     "chlo.atanh",
     lambda t, y, x: div(t, one_minus_square(x)),
     "The inverse hyperbolic tangent.",
 )
-atan2_p = Circular(
+atan2_p = Transcendental(
     "atan2",
     "atan2",
     [

@@ -23,15 +23,8 @@ from weft.xla.hlo import Builder, Value
 
 logger = Logger("weft.native")
 FOLDER = Path(__file__).parents[1] / "native"
-HANDLERS = (
-    "weft_coo_dot",
-    "weft_coo_sample",
-    "weft_csr_dot",
-    "weft_cumulative",
-    "weft_extremum",
-    "weft_lu",
-    "weft_sort",
-)
+KERNELS = "coo_dot coo_sample csr_dot cumulative extremum lu sort sum"
+HANDLERS = tuple("weft_" + name for name in KERNELS.split())
 
 
 @functools.cache

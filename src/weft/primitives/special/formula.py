@@ -16,7 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray
-from weft.primitives.expr import Expr
+from weft.primitives.expr import Expr, polynomial
 from weft.primitives.special.tables import SIN_PI
 from weft.primitives.transcendental import lower_log1p, write_log1p
 
@@ -35,9 +35,8 @@ sign, nearest = map(define_function, ("sign", "round_nearest_even"))
 
 def log1p(x: Expr) -> Expr:
     """log(1 + x)."""
-    if x.dtype == np.float64:
-        return write_log1p(x)
-    return x.new(lower_log1p(x.hlo, x.aval.strong(), x.value))
+    exact = x.dtype == np.float64
+    return write_log1p(x) if exact else x.new(lower_log1p(x.hlo, x.aval.strong(), x.value))
 
 
 def equal(x: Expr, y: Any) -> Expr:
@@ -119,14 +118,6 @@ def powers(coefficients: tuple[float, ...], eps: float) -> tuple[float, ...]:
             following[i] -= v
         before, last = last, following
     return tuple(map(float, out))
-
-
-def polynomial(x: Expr, coefficients: Sequence[float]) -> Expr:
-    """The sum of c[k] x**k, by Horner's rule."""
-    out = x.like(coefficients[-1])
-    for c in reversed(coefficients[:-1]):
-        out = out * x + c
-    return out
 
 
 def series(x: Expr, table: tuple[float, float, tuple[float, ...]]) -> Expr:

@@ -1,0 +1,13 @@
+"""Sums on the CPU; the kernel's are in tests/xla/test_native.py."""
+
+import numpy as np
+
+import weft
+
+
+def test_the_sum_of_a_few_long_rows():
+    x = np.random.RandomState(0).randn(6, 10_000).astype(np.float32)
+    x[:, :2] = [[0.0, -0.0]] * 6
+    found = weft.jit(lambda x: (2 * x).sum(0))(x)
+    np.testing.assert_allclose(found, 2 * x.astype(np.float64).sum(0), atol=1e-5)
+    assert not np.signbit(found[:2]).any()
