@@ -11,6 +11,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import lax
+from weft.experimental import checkify
 from weft.jaxpr import parse, structural_hash, structurally_equal, unparse
 
 
@@ -99,3 +100,10 @@ def test_holes_pickle():
     f.defjvp(lambda x, t: (f(*x), t[0]))
     again = parse(str(weft.make_jaxpr(f)(1.0)))
     assert structurally_equal(pickle.loads(pickle.dumps(again)), again)
+
+
+def test_an_array_equals_no_hole():
+    checked = checkify.checkify(weft.jit(lambda x, i: x[i]), errors=checkify.all_checks)
+    closed = weft.make_jaxpr(lambda x: checked(x, 0)[1])(jnp.ones(3))
+    again = parse(unparse(closed))
+    assert structurally_equal(again, again) and not structurally_equal(again, closed)

@@ -150,7 +150,8 @@ class CustomCall(Call):
             closed = next(typeof(t) for t in tangents[:n] if type(t) is not Zero)
             raise TypeError(
                 f"{self.name}: {params['name']} must not close over values that are "
-                f"differentiated; got a closed-over {closed}. Hint: pass it as an argument."
+                f"differentiated; got a closed-over {closed}. Hint: pass it as an argument, "
+                "of those that are not in nondiff_argnums."
             )
 
 

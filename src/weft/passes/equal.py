@@ -81,7 +81,7 @@ def _const_equal(x: Any, y: Any) -> bool:
     if x is y:
         return True
     if Hole in (type(x), type(y)):
-        return bool(x == y)
+        return type(x) is type(y) and bool(x == y)
     return typeof(x) is typeof(y) and const_bits(x) == const_bits(y)
 
 
