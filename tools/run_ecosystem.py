@@ -136,24 +136,53 @@ the start of the process, with the programs that weft keeps on disk from earlier
 """
 
 TAIL = """
+## Further libraries
+
+A program of each, by hand, printed the same here and on JAX, up to rounding and draws that are
+weft's own ([random.md](random.md)):
+
+- probability: numpyro, blackjax, flowjax, gpjax, dynamax, tinygp, bayex, distreqx 0.0.3, liesel
+  0.2.8, PyMC 5.28 (`sample_numpyro_nuts`), NIFTy (`nifty8.re`), TensorFlow Probability's substrate
+- physics: jax-md 0.2.29, jax-cosmo 0.1.0, brax 0.14.2 (environments), MuJoCo's MJX 3.17, exojax,
+  s2fft, e3nn-jax, dynamiqs 0.3.7, jaxquantum 0.3.0, NetKet 3.23, PennyLane 0.45, quimb 1.15
+- optimization: jaxopt, kfac-jax, evosax, QDax, qpax, mpax, optimagic 0.5.3, ott-jax, pyhf 0.7.6
+- agents: pgx, gymnax, flashbax, jumanji 1.1.2, XLand-MiniGrid
+- networks: Keras 3 (`KERAS_BACKEND=jax`), a transformer in flax's nnx, penzai, brainstate 0.5.4,
+  DeepXDE 1.15
+- arrays: quax, quadax, matfree, interpax, jaxlie, jaxwt 0.1.1, einshape 1.0, jax-dataclasses 1.6.3,
+  PyTensor 2.38 (`mode="JAX"`), signax, simple-pytree, traceax
+
+What does not run, and why:
+
+- PennyLane: `jit` of a derivative of a QNode that shifts its parameters, where its `interface` is
+  "auto": it asks whether `jnp.asarray([0])` is traced, which is a value here. Say
+  `interface="jax-jit"`.
+- Keras: `random.gamma`, `beta` and `binomial` draw other numbers than on JAX.
+- quaxed, desc-opt: they copy JAX's private functions for vectorize and jacobians.
+- flax's fp8: a dtype of a private class of JAX.
+- On neither: bayeux-ml 0.1.15 and oryx 0.2.9 (`jax.util`), coax 0.1.13, fedjax 0.0.17 and sbijax
+  0.3.4 (`jax.tree_map`), clu 0.0.12 (`clip(a_min=...)`), haliax 1.3 (private names), jaxfit 0.0.5
+  (`jax.config` as a module), jaxls 2024.0.1 (`jax.core.JaxprEqn`), PPO of brax 0.14.2
+  (`jax.device_put_replicated`).
+
 ## Whole programs
 
 `bench/libraries.py` times two from the start of the process to its end. Seconds of the processor,
-on two shared cores, with nothing compiled on disk (cold) and with what that run has left (warm):
+on two shared cores, the least of two to six runs, with nothing compiled on disk (cold) and with
+what that run has left (warm):
 
 | program | cold here | on JAX | warm here | on JAX |
 |---|---|---|---|---|
-| four files of optax's tests | 48.9 | 75.8 | 7.1 | 29.2 |
-| `examples/ecosystem/flax_digits.py` | 7.8 | 13.0 | 2.5 | 3.7 |
+| four files of optax's tests | 31.5 | 79.1 | 6.7 | 25.5 |
+| `examples/ecosystem/flax_digits.py` | 4.8 | 8.2 | 2.4 | 3.6 |
 
-Cold, most of it is XLA compiling: of the tests 50 of 60 seconds in a run on a busy machine, for
-870 programs here and 1091 on JAX, each of a function that the tests call or of one operation;
-of the script 3.6 of 8.2 seconds for 20 programs, and on JAX at most 7.2 of 12.6 for 42. Warm,
-tracing is left of the tests. The script has a floor that is the same on both sides: about 1.4
-seconds import NumPy, scikit-learn, flax and optax, without what these ask of weft or JAX, and
-0.5 are the 220 steps, flax's own Python and XLA's work. That is 1.9 of weft's 2.5 seconds and
-half of JAX's 3.7, so a fifth of JAX's time cannot be reached. The script's figures are of
-single runs, the cold ones on a busy machine, where the warm ones were 2.6 and 5.0.
+Cold, most of it is XLA compiling: of the tests 27 seconds, for 850 programs here and 1091 on JAX,
+most of them one operation on a few numbers. Of jaxlib 0.10's two ways to write loops, weft takes
+for programs on at most 4096 elements the one that compiles in half the time. Warm, XLA reads the
+programs in 3.0 seconds, imports and pytest take 1.3, and tracing and lowering the rest. Of the
+script's 2.4 seconds, 0.9 import scikit-learn, 0.5 NumPy, jaxlib, optax and flax, all of which
+JAX's process does too; 0.15 are weft's import, 0.65 the 220 steps, in flax's own Python and XLA's
+work, and 0.35 tracing, lowering and reading 18 programs.
 """
 
 
