@@ -490,6 +490,7 @@ ALSO_TESTED_IN = {
         "scipy/stats/vectors.py"
     ),
     "scipy/test_special.py": "primitives/special/gamma.py scipy/special/bessel.py",
+    "test_dtypes.py": "xla/array.py",
     "test_error_hints.py": "errors.py",
     "test_errors.py": (
         "api/arguments.py core/aval.py core/pretty.py core/stage.py numpy/methods.py "

@@ -1,7 +1,13 @@
 """`Varying`, which types carry; the operations that change it are in test_collective.py."""
 
+import numpy as np
+
+import weft
+from weft import P
+from weft.core.primitive import Zero
 from weft.primitives import varying
-from weft.primitives.varying import Varying
+from weft.primitives.varying import Varying, add_terms
+from weft.sharding import AbstractMesh, AxisType, NamedSharding
 
 
 def test_varying_is_interned_by_the_set_of_its_names():
@@ -22,3 +28,18 @@ def test_threads_that_make_the_same_varying_at_once_get_one(monkeypatch):
 
     monkeypatch.setattr(varying, "order_by_scope", slow)
     assert Varying.of(["only", "here"]) is quicker[1]
+
+
+def test_only_terms_of_a_sum_are_added_up():
+    mesh = AbstractMesh((2,), ("i",), AxisType.Explicit)
+    found = []
+
+    def f(x, terms):
+        for ct in (np.ones(2), Zero(x.aval), x, terms):
+            found.append((ct, add_terms(ct)))
+
+    lying = lambda spec: weft.ShapeDtypeStruct((2,), "float32", sharding=NamedSharding(mesh, spec))
+    weft.make_jaxpr(f)(lying(P("i")), lying(P(unreduced={"i"})))
+    *others, (terms, added) = found
+    assert all(given is ct for ct, given in others)
+    assert added is not terms and added.aval.sharded is None
