@@ -12,8 +12,9 @@ observed is for a person to say.
 
 The tests that run the changed line are asked first, the quickest of them before the others. Which
 they are is found out once, by running a mirror with coverage, and kept in `.cache/faults` while the
-files and the tests are the same. Each fault is tried in a fork of a process that has imported what
-weft imports.
+files and the tests are the same; a mirror that one fault alone asks is run as it is. Each fault is
+tried in a fork of a process that has imported what weft imports. What is drawn is tried in that
+order: the report of a run that is stopped is a drawing of fewer.
 """
 
 import argparse
@@ -294,7 +295,7 @@ class Copy:
         kept.write_text(json.dumps(result))
         return result
 
-    def ask(self, tests: str, chosen: list[str], cpu: float) -> str | None:
+    def ask(self, tests: str, chosen: list[str] | None, cpu: float) -> str | None:
         """The test of a file that fails, of those chosen; None if all pass."""
 
         def work() -> list:
@@ -308,7 +309,9 @@ class Copy:
             return None
         return failed or f"{tests}: {'no end' if status < 0 else status}"
 
-    def try_fault(self, fault: Fault, plan: list[tuple[str, list[str], float]]) -> str | None:
+    def try_fault(
+        self, fault: Fault, plan: list[tuple[str, list[str] | None, float]]
+    ) -> str | None:
         """The test that notices a fault, or None."""
         file = self.root / "src/weft" / fault.file
         source, stat = file.read_bytes(), file.stat()
@@ -374,13 +377,13 @@ def make_copy(folder: str) -> None:
         importlib.import_module(name)
 
 
-def trace(job: tuple) -> tuple[str, dict]:
-    return job[0], COPY.trace(*job)
+def trace(tests: str, files: set[str]) -> dict | None:
+    return COPY.trace(tests, files)
 
 
-def try_one(job: tuple) -> tuple[Fault, str | None, float]:
+def try_one(fault: Fault, plan: list) -> tuple[Fault, str | None, float]:
     start = time.monotonic()
-    return job[0], COPY.try_fault(*job), round(time.monotonic() - start, 1)
+    return fault, COPY.try_fault(fault, plan), round(time.monotonic() - start, 1)
 
 
 def main() -> None:
@@ -416,6 +419,7 @@ def main() -> None:
             suite += TEXTS
         return dict.fromkeys([*homes[fault.file], *suite])
 
+    often = collections.Counter(tests for fault in drawn for tests in files_asked(fault))
     asked: dict[str, set[str]] = collections.defaultdict(set)  # files, by the tests that are asked
     for fault in drawn:
         for tests in files_asked(fault):
@@ -427,30 +431,46 @@ def main() -> None:
             options.jobs, multiprocessing.get_context("fork"), make_copy, (folder,)
         ) as pool,
     ):
-        runs = dict(pool.map(trace, sorted(asked.items(), reverse=True)))
-        print(f"traced {len(runs)} files of tests", flush=True)
-        noticed, jobs = 0, []
-        for fault in drawn:
-            if all(runs[tests] for tests in files_asked(fault)):
-                plan = [(tests, *choose_tests(fault, runs[tests])) for tests in files_asked(fault)]
-                # What one test has staged, compiled or put aside, the next finds in a cache, and a
-                # trace has not seen: the others come last, where they are quick or of the mirror.
-                plan += [
-                    (tests, *others)
-                    for tests, chosen, _ in plan
-                    for others in [choose_others(chosen, runs[tests])]
-                    if chosen and (tests in homes[fault.file] or others[1] < 15)
-                ]
-                jobs.append((fault, [step for step in plan if step[1]]))
-        for fault, by, seconds in pool.map(try_one, jobs):
-            noticed += by is not None
+        runs: dict[str, concurrent.futures.Future] = {}
+        noticed = tried = 0
+
+        def tell(done: concurrent.futures.Future) -> None:
+            nonlocal noticed, tried
+            fault, by, seconds = done.result()
+            noticed, tried = noticed + (by is not None), tried + 1
             line = (PACKAGE / fault.file).read_text().splitlines()[fault.line - 1].strip()
             print("." if by else f"\npassed: {fault.file}:{fault.line}: {line} -> {fault.text}",
                   end="", flush=True)  # fmt: skip
             entry = {**fault._asdict(), "was": line, "by": by, "seconds": seconds}
             report.write(json.dumps(entry) + "\n")
             report.flush()
-    print(f"\n{noticed} of {len(jobs)} noticed")
+
+        # One that is asked once is run as it is, in less time than it takes to trace.
+        traced = {tests for tests, count in often.items() if count > 1}
+        for i, fault in enumerate(drawn):
+            # A fault is tried as soon as its tests are traced, while those of the next are.
+            near = {t: None for other in drawn[i : i + 8] for t in files_asked(other)}
+            for tests in [t for t in near if t in traced and t not in runs]:
+                runs[tests] = pool.submit(trace, tests, asked[tests])
+            found = {t: runs[t].result() for t in files_asked(fault) if t in traced}
+            if not all(found.values()):
+                continue
+            plan = [
+                (tests, *choose_tests(fault, found[tests])) if tests in found else (tests, None, 90)
+                for tests in files_asked(fault)
+            ]
+            # What one test has staged, compiled or put aside, the next finds in a cache, and a
+            # trace has not seen: the others come last, where they are quick or of the mirror.
+            plan += [
+                (tests, *others)
+                for tests, chosen, _ in plan
+                if chosen
+                for others in [choose_others(chosen, found[tests])]
+                if (tests in homes[fault.file] or others[1] < 15)
+            ]
+            job = pool.submit(try_one, fault, [step for step in plan if step[1] != []])
+            job.add_done_callback(tell)
+    print(f"\n{noticed} of {tried} noticed")
 
 
 if __name__ == "__main__":
