@@ -11,3 +11,9 @@ def test_the_sum_of_a_few_long_rows():
     found = weft.jit(lambda x: (2 * x).sum(0))(x)
     np.testing.assert_allclose(found, 2 * x.astype(np.float64).sum(0), atol=1e-5)
     assert not np.signbit(found[:2]).any()
+
+
+def test_log_sum_exp_of_a_few_long_rows():
+    x = np.random.RandomState(0).randn(6, 10_000).astype(np.float32)
+    found = weft.jit(lambda x: weft.nn.logsumexp(x, 0))(x)
+    np.testing.assert_allclose(found, np.log(np.exp(x.astype(np.float64)).sum(0)), atol=1e-5)

@@ -39,6 +39,7 @@ from weft.primitives.elementwise import (
 from weft.primitives.expr import Expr
 from weft.primitives.reshard import lay_out
 from weft.primitives.slicing import concatenate, slice_in_dim
+from weft.primitives.summing import are_few
 from weft.pytrees import flatten, unflatten
 from weft.util import check_function, is_below, unzip2
 from weft.xla.eager import new_kernel
@@ -129,9 +130,11 @@ class Extremum(Reduction):
     def lower(self, hlo, x, *, axes, keeps_nan=True):
         aval = x.aval
         on_cpu = hlo.platform == "cpu" and dtypes.is_float(aval.dtype)
-        if not (keeps_nan and on_cpu) or is_below(aval.size, _LARGE):
+        slow = keeps_nan or (not hlo.devices and are_few(aval, axes))
+        if not (slow and on_cpu) or is_below(aval.size, _LARGE):
             return super().lower(hlo, x, axes=axes)
-        if can_call_extremum(hlo, aval, axes) and math.prod(aval.shape[a] for a in axes) >= _SHORT:
+        can_call = keeps_nan and can_call_extremum(hlo, aval, axes)
+        if can_call and math.prod(aval.shape[a] for a in axes) >= _SHORT:
             work = np.dtype(np.float64 if aval.dtype.itemsize > 4 else np.float32)
             out = call_extremum(hlo, hlo.convert(x, work), axes, self is reduce_max_p, work)
             return [hlo.convert(out, aval.dtype)]

@@ -34,9 +34,15 @@ def write_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray) -> Any:
             stack, sums = Expr(hlo, x).reshape((rows, n, lanes)), cell.update(shape=(rows, lanes))
             (y,) = call_native(hlo, "weft_sum", [stack.value], [sums], {})
             return Expr(hlo, y).reshape(out.shape).value
-        if not hlo.devices and lanes >= 8192 and n <= min(256, lanes // 128):
+        if not hlo.devices and are_few(aval, axes):
             # a + b as YNNPACK does not know it: it takes 7 ms for the 16 rows of (16, 100000),
             # XLA's own loop 0.09; of thousands of rows XLA's takes 10 times as long
             body = hlo.block([cell, cell], lambda a, b: [(Expr(hlo, a) - -Expr(hlo, b)).value])
     body, zero = body or hlo.scalar_block("add", cell), hlo.constant(0, cell)
     return hlo.op("stablehlo.reduce", [x, zero], [out], [body], dimensions=i64s(axes))[0]
+
+
+def are_few(aval: ShapedArray, axes: Sequence[int]) -> bool:
+    """Whether what a reduction combines are few rows, and long: YNNPACK takes its time for them."""
+    lanes = math.prod(aval.shape[axes[-1] + 1 :]) if axes and type(aval.size) is int else 0
+    return lanes >= 8192 and math.prod(aval.shape[a] for a in axes) <= min(256, lanes // 128)
