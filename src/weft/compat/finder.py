@@ -128,7 +128,7 @@ def make_getattr(module: ModuleType, name: str, homes: list[str]) -> Callable[[s
                 if find_homes(full):
                     return importlib.import_module(full)
                 if found.__name__ == full.replace("jax", "weft", 1):
-                    found = _ABSENT  # weft's own, which JAX has not: programs ask hasattr(jax, "api")
+                    found = _ABSENT  # weft's own: programs ask hasattr(jax, "api")
             if found is not _ABSENT:
                 vars(module)[attribute] = found
                 return found

@@ -120,7 +120,8 @@ def check_outputs(op: str, outs: Any, dims: Sequence[Dims] | None, sizes: dict[s
         raise TypeError(f"{op}: the function must give {len(dims)} results; got {len(found)}.")
     for y, names in zip(found, dims, strict=True):
         if len(y.shape) != len(names):
-            raise ShapeError(f"{op}: a result must have the axes {names}; got {getattr(y, 'aval', y.shape)}.")
+            got = getattr(y, "aval", y.shape)
+            raise ShapeError(f"{op}: a result must have the axes {names}; got {got}.")
         check_sizes_agree(op, sizes, names, y.shape)
     return tuple(found) if several else found[0]
 

@@ -60,7 +60,7 @@ def compiled_call(
         try:
             return miss(*args, **kwargs)
         except Exception as error:
-            if config.traceback_filtering not in ("off", "tracebackhide"):  # this frame is none of the user's
+            if config.traceback_filtering not in ("off", "tracebackhide"):  # not the user's
                 error.__traceback__ = error.__traceback__.tb_next  # type: ignore[union-attr]
             raise
 
