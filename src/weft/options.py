@@ -103,8 +103,8 @@ OPTIONS = (
     Option(
         "traceback_filtering",
         "auto",
-        "What tracebacks have of weft's frames: 'auto' the last two, 'off' all, 'remove_frames' none "
-        "(all are in the error's cause), 'quiet_remove_frames' a note in their place, "
+        "What tracebacks have of weft's frames: 'auto' the last two, 'off' all, 'remove_frames' "
+        "none (all are in the error's cause), 'quiet_remove_frames' a note in their place, "
         "'tracebackhide' all, which pytest and IPython leave out.",
         ("auto", "off", "remove_frames", "quiet_remove_frames", "tracebackhide"),
     ),

@@ -397,7 +397,8 @@ def test_a_rule_for_series():
     rules[prim] = rule
     assert rules[prim] is rule and prim in rules
     fun = lambda f: lambda x: 2 * f(x, 1.0)[0] * x
-    got, want = (jit(lambda x: jet(fun(f), (x,), ([1.0, 0.5],)))(0.5) for f in (prim.bind, pair))
+    terms_of = lambda f: jit(lambda x: jet(fun(f), (x,), ([1.0, 0.5],)))(0.5)
+    got, want = terms_of(prim.bind), terms_of(pair)
     np.testing.assert_allclose(np.ravel(got[1]), np.ravel(want[1]), rtol=1e-6)
     ((primals, series),) = seen
     assert len(primals) == 2 and series[1] == [0, 0] and len(series[0]) == 2

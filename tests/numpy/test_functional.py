@@ -5,8 +5,8 @@ import pytest
 
 import weft.numpy as jnp
 from weft import grad, jit
-from weft.experimental.sparse import BCOO
 from weft.errors import ShapeError
+from weft.experimental.sparse import BCOO
 
 X = jnp.arange(6.0).reshape(2, 3)
 CUBE = jnp.arange(24).reshape(2, 3, 4)

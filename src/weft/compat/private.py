@@ -19,7 +19,6 @@ from weft.api_util import DebugInfo
 from weft.compat.absent import make_absent
 from weft.core.aval import ShapedArray, typeof
 from weft.core.ref import AbstractRef
-from weft.core.trace import current
 from weft.core.trace import current as trace_ctx
 from weft.dtypes import complex_dtype as to_complex_dtype
 from weft.dtypes import inexact_dtype
@@ -33,8 +32,8 @@ from weft.pytrees import is_tree_node, prefix_error, structure
 from weft.util import list_public
 
 __all__ = [
-    "AbstractRef", "CallPrimitive", "DebugInfo", "TypedNdArray", "global_state", "promote_dtypes_complex",
-    "stop_gradient_p", "to_complex_dtype", "trace_state_clean", "wait_for_tokens",
+    "AbstractRef", "CallPrimitive", "DebugInfo", "TypedNdArray", "promote_dtypes_complex",
+    "global_state", "stop_gradient_p", "to_complex_dtype", "trace_state_clean", "wait_for_tokens",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
@@ -154,4 +153,4 @@ def promote_dtypes_inexact(*args: Any) -> list:
 
 def trace_state_clean() -> bool:
     """Whether no function is being traced."""
-    return current.trace.parent is None
+    return trace_ctx.trace.parent is None
