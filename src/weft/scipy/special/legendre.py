@@ -23,25 +23,25 @@ from weft.scipy.special.definitions import promote_floats
 from weft.xla.typing import Array, ArrayLike
 
 
-def recur_degrees(size: int, z: Any, sine: Any, normalized: bool) -> list[list]:
-    """P[m][l] of z for m, l up to `size`; None for l < m."""
-    out: list[list] = [[None] * (size + 1) for _ in range(size + 1)]
-    for m in range(size + 1):
-        if m == 0:
-            start = math.sqrt(1 / (4 * math.pi)) if normalized else 1.0
-            out[0][0] = z * 0 + start
+def recur_degrees(size: int, z: Any, sine: Any, normalized: bool) -> list:
+    """P[l] of z for l up to `size`, with an axis of orders up to `size` in front; 0 for l < m."""
+    by_order = lambda x: np.asarray(x, z.dtype).reshape(-1, *[1] * z.ndim)
+    orders = by_order(range(size + 1))
+    diagonal = z * 0 + (math.sqrt(1 / (4 * math.pi)) if normalized else 1.0)
+    out = [where(orders == 0, diagonal, z * 0)]
+    for n in range(1, size + 1):
+        m, first, back = np.arange(n), np.zeros(size + 1), np.zeros(size + 1)
+        if normalized:
+            first[:n] = np.sqrt((4 * n * n - 1) / (n * n - m * m))
+            back[:n] = np.sqrt(np.abs(((n - 1) ** 2 - m * m) / (4 * (n - 1) ** 2 - 1)))
+            factor = math.sqrt((2 * n + 1) / (2 * n))
         else:
-            factor = math.sqrt((2 * m + 1) / (2 * m)) if normalized else 2 * m - 1.0
-            out[m][m] = out[m - 1][m - 1] * sine * -factor
-        for n in range(m + 1, size + 1):
-            before = out[m][n - 2] if n > m + 1 else None
-            if normalized:
-                first = math.sqrt((4 * n * n - 1) / (n * n - m * m))
-                back = math.sqrt(((n - 1) ** 2 - m * m) / (4 * (n - 1) ** 2 - 1))
-            else:
-                first, back = (2 * n - 1) / (n - m), (n + m - 1) / (2 * n - 1)
-            last = out[m][n - 1] * z
-            out[m][n] = first * (last if before is None else last - back * before)
+            first[:n], back[:n] = (2 * n - 1) / (n - m), (n + m - 1) / (2 * n - 1)
+            factor = 2 * n - 1.0
+        last = out[-1] * z
+        last = last - by_order(back) * out[-2] if n > 1 else last
+        diagonal = diagonal * sine * -factor
+        out.append(where(orders == n, diagonal, by_order(first) * last))
     return out
 
 
@@ -64,12 +64,6 @@ def check_argument(op: str, z: Any) -> Any:
     return z.reshape(-1)
 
 
-def fill_table(rows: list[list], z: Any) -> Any:
-    """A table as an array, with 0 for l < m."""
-    zero = z * 0
-    return stack([stack([zero if p is None else p for p in row]) for row in rows])
-
-
 @fused(static=("m", "n", "is_normalized"))
 def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
     """P[i, j, k], the associated Legendre function of order i <= m and degree j <= n at z[k].
@@ -77,7 +71,7 @@ def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
     m and n must be equal. With `is_normalized` they are those of spherical harmonics.
     """
     size, z = check_orders("lpmn_values", m, n), check_argument("lpmn_values", z)
-    return fill_table(recur_degrees(size, z, sqrt((1 - z) * (1 + z)), bool(is_normalized)), z)
+    return stack(recur_degrees(size, z, sqrt((1 - z) * (1 + z)), bool(is_normalized)), 1)
 
 
 @fused(static=("m", "n"))
@@ -88,15 +82,11 @@ def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
     """
     size, z = check_orders("lpmn", m, n), check_argument("lpmn", z)
     values = recur_degrees(size, z, sqrt((1 - z) * (1 + z)), False)
-    slopes: list[list] = [[None] * (size + 1) for _ in range(size + 1)]
-    bottom = (z - 1) * (z + 1)
-    for i in range(size + 1):
-        for j in range(i, size + 1):
-            top = j * z * values[i][j]
-            if j > i:
-                top = top - (j + i) * values[i][j - 1]
-            slopes[i][j] = top / bottom
-    return fill_table(values, z), fill_table(slopes, z)
+    table, before = stack(values, 1), stack([values[0] * 0, *values[:-1]], 1)
+    degree = np.arange(size + 1, dtype=z.dtype)[:, None]
+    order = degree[:, None]
+    slopes = (degree * z * table - (degree + order) * before) / ((z - 1) * (z + 1))
+    return table, where(degree >= order, slopes, z * 0)
 
 
 def largest_degree(n: Any, n_max: Any) -> int:
@@ -143,9 +133,9 @@ def evaluate_harmonic(n: Any, m: Any, theta: Any, phi: Any, size: int) -> Any:
     # |sin|: Legendre functions are of cos(theta), and even in theta, as SciPy's
     values = recur_degrees(size, cos(theta), ops.abs(sin(theta)), True)
     out = theta * 0
-    for i in range(size + 1):
-        for j in range(i, size + 1):
-            out = where((order == i) & (n == j), values[i][j], out)
+    mine = order == np.arange(size + 1).reshape(-1, *[1] * order.ndim)
+    for degree, value in enumerate(values):
+        out = where(n == degree, where(mine, value, theta * 0).sum(0), out)
     out = where((m < 0) & (order % 2 == 1), -out, out)
     angle = m * phi
     return ops.complex(out * cos(angle), out * sin(angle))
