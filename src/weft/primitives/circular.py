@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
 
 import numpy as np
 
@@ -18,19 +17,12 @@ from weft.primitives.expr import Expr, polynomial
 LARGE = 1 << 12  # elements from which on compiling a formula pays
 F32, F64, I32, I64 = map(np.dtype, (np.float32, np.float64, np.int32, np.int64))
 
-# 1 / (2 pi): bits of which 29 make a part, whose product with a float32 is exact in float64
-_TURN = Fraction(0x28BE60DB9391054A7F09D5F47D4D377036D8A5664F10E4107F9458EAF7AEF158, 1 << 256)
-
-
-def split_turn() -> list[float]:
-    """1 / (2 pi) as a sum of six floats; the last is for products below 2**-17 of any float32."""
-    parts, rest = [], _TURN
-    for i in range(1, 6):
-        parts.append(Fraction(rest * (1 << 29 * i) // 1, 1 << 29 * i))
-        rest -= parts[-1]
-    return [float(part) for part in (*parts, rest)]
-
-
+# 1 / (2 pi) in parts of 29 bits, whose products with a float32 are exact in float64, and a last one
+# for products below 2**-17
+_TURN = (
+    *(0.15915494225919247, 8.327028684640414e-10, 5.69002511952534e-19),
+    *(6.317065083361892e-27, 5.595982707708916e-36, 6.551007954373285e-45),
+)
 # Fits at Chebyshev's nodes, in x**2: sin(x) = x + x**3 p, cos(x) = 1 - x**2 / 2 + x**4 p for x up
 # to pi / 4, atan(x) = x + x**3 p up to 1; each to 1e-9 of the result.
 _SIN = (-0.166666666638356, 0.00833333186677624, -0.000198400823650868, 2.72493520493614e-06)
@@ -47,16 +39,13 @@ def find_quadrant(x: Expr) -> tuple[Expr, Expr, Expr]:
 
     Whole turns are taken off of each product of x with a part of 1 / (2 pi), which is exact.
     """
-    *parts, last = split_turn()
+    *parts, last = _TURN
     turns = [t - t.apply("round_nearest_even") for t in (x * part for part in parts)]
     k = (sum(turns[1:], turns[0]) * 4).apply("round_nearest_even")
     r = (sum(turns[1:], turns[0] - k * 0.25) + x * last) * math.tau
     z = r * r
-    return (
-        r + r * z * polynomial(z, _SIN),
-        1 - z * 0.5 + z * z * polynomial(z, _COS),
-        k.convert(I32),
-    )
+    cosine = 1 - z * 0.5 + z * z * polynomial(z, _COS)
+    return r + r * z * polynomial(z, _SIN), cosine, k.convert(I32)
 
 
 def circular(turned: int) -> Callable[[Expr], Expr]:
