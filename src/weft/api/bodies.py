@@ -279,9 +279,8 @@ def vary_while(
     programs = [vary_jaxpr(b.jaxpr, tuple(avals[i] for i in b.operands)) for b in bodies]
     if None in programs:
         return None
-    body, carry = bodies[0], bodies[0].carry
-    types = tuple(avals[i] for i in body.operands[carry.start : carry.stop])
-    programs[0] = cast_results(programs[0], types)
+    places = bodies[0].operands[bodies[0].carry.start : bodies[0].carry.stop]
+    programs[0] = cast_results(programs[0], tuple(avals[i] for i in places))
     return eqn.params | {b.key: p for b, p in zip(bodies, programs, strict=True)}, avals
 
 

@@ -243,7 +243,7 @@ def make_choice_actions(condition: Any, x: Any, y: Any) -> tuple:
     avals = [typeof(k(0)) if isinstance(k, type) else k for k in (condition, x, y)]
     shape = broadcast_avals("where", avals, check_ranks=False)
     plan = plan_promotion("where", (x, y), shaped=False)
-    mask = choose_array_action(avals[0].update(dtype=np.bool_), np.dtype(bool), True, shape)
+    mask = choose_array_action(avals[0].update(dtype=np.bool_), np.dtype(bool), True, shape, avals)
     if not dtypes.is_bool(avals[0].dtype):
         to_bool = lambda c: is_nonzero(c) if mask is None else mask(is_nonzero(c))
     else:
@@ -251,7 +251,7 @@ def make_choice_actions(condition: Any, x: Any, y: Any) -> tuple:
     return to_bool, *(
         choose_number_action(k, plan.dtype)
         if isinstance(k, type)
-        else choose_array_action(k, plan.dtype, plan.weak, shape)
+        else choose_array_action(k, plan.dtype, plan.weak, shape, avals)
         for k in (x, y)
     )
 

@@ -164,18 +164,17 @@ def repeat_edge(edge: Any, axis: int, count: int) -> Any:
 
 def pad_with_values(x: Any, values: list, widths: Widths, mode: str) -> Any:
     """Padding with constants, or with ramps towards them."""
+    if mode == "constant" and len({id(v) for row in values for v in row}) == 1:
+        value = convert(asarray(values[0][0]), x.dtype)
+        return slicing.pad(x, value, [(*w, 0) for w in widths]) if any(map(any, widths)) else x
     values = [[convert(asarray(v), x.dtype) for v in row] for row in values]
     for axis, (before, after) in enumerate(widths):
-        if not before and not after:
-            continue
         if mode == "linear_ramp":
-            x = pad_with_ramp(x, values[axis], before, after, axis)
+            x = pad_with_ramp(x, values[axis], before, after, axis) if before or after else x
             continue
         for value, pair in zip(values[axis], ((before, 0), (0, after)), strict=True):
-            if any(pair):
-                config = [(0, 0, 0)] * x.ndim
-                config[axis] = (*pair, 0)
-                x = slicing.pad(x, value, config)
+            config = [(*pair, 0) if i == axis else (0, 0, 0) for i in range(x.ndim)]
+            x = slicing.pad(x, value, config) if any(pair) else x
     return x
 
 

@@ -18,6 +18,9 @@ from weft import dtypes
 from weft.core.aval import HOST_TYPES, ShapedArray, typeof
 from weft.core.trace import Tracer
 from weft.errors import DtypeError, ShapeError, TracerError
+from weft.mesh.sharding import NamedSharding
+from weft.mesh.spec import PartitionSpec
+from weft.mesh.typed import entries_of
 from weft.options import config, trace_context
 from weft.primitives import layout
 from weft.primitives.elementwise import convert, ne
@@ -89,7 +92,7 @@ def make_promotion_plan(op: str, kinds: tuple, inexact: bool, shaped: bool) -> P
     actions = tuple(
         choose_number_action(k, dtype)
         if isinstance(k, type)
-        else choose_array_action(k, dtype, weak, shape if shaped else k.shape)
+        else choose_array_action(k, dtype, weak, shape if shaped else k.shape, avals)
         for k in kinds
     )
     return PromotionPlan(dtype, weak, shape, actions if any(actions) else None)
@@ -121,21 +124,38 @@ def wrap_number(x: Any, dtype: np.dtype) -> Any:
 
 
 def choose_array_action(
-    aval: ShapedArray, dtype: np.dtype, weak: bool, shape: tuple[int, ...]
+    aval: ShapedArray, dtype: np.dtype, weak: bool, shape: tuple[int, ...], avals: Sequence
 ) -> Callable | None:
-    """How an array is brought to a type: converted, broadcast, both or neither."""
+    """How an array is brought to a type, among `avals`: converted, broadcast, both or neither."""
     converts = aval.dtype != dtype or (aval.weak_type and not weak)
     spreads = bool(aval.shape) and aval.shape != shape
     if not converts and not spreads:
         return None
     dims = tuple(range(len(shape) - aval.ndim, len(shape)))
+    lies = spread_sharding(aval, avals, shape) if spreads else None
 
     def act(x: Any) -> Any:
         if converts:
             x = convert(x, dtype, weak)
-        return broadcast_in_dim(x, shape, dims) if spreads else x
+        return broadcast_in_dim(x, shape, dims, out_sharding=lies) if spreads else x
 
     return act
+
+
+def spread_sharding(aval: ShapedArray, avals: Sequence, shape: Sequence[int]) -> Any:
+    """How an operand lies when it is broadcast: where it is repeated as the others do, not whole,
+    nor then is its cotangent, of which a sum is wanted. None where none of them is split there."""
+    own, at = aval.sharded, len(shape) - aval.ndim
+    entries, sizes = [*[()] * at, *entries_of(aval)], (*[1] * at, *aval.shape)
+    taken, meshes = {n for e in entries for n in e}, {a.sharded.mesh for a in avals if a.sharded}
+    count = len(taken)
+    for lies in [a.sharded for a in avals if a.sharded is not None]:
+        for i, names in enumerate(lies.entries, len(shape) - len(lies.entries)):
+            if sizes[i] != shape[i] and not entries[i] and taken.isdisjoint(names):
+                entries[i], _ = names, taken.update(names)
+    if len(taken) == count or len(meshes) > 1 or (own and (own.unreduced or own.reduced)):
+        return None
+    return NamedSharding(*meshes, PartitionSpec(*entries))
 
 
 def broadcast_avals(
@@ -193,13 +213,8 @@ def broadcast_operands(op: str, *xs: Any, check_ranks: bool = True) -> list:
     """Operands broadcast to one shape, scalars apart."""
     avals = [x.aval if hasattr(x, "aval") else typeof(x) for x in xs]
     shape = broadcast_avals(op, avals, check_ranks)
-    rank = len(shape)
-    return [
-        broadcast_in_dim(x, shape, tuple(range(rank - a.ndim, rank)))
-        if a.shape and a.shape != shape
-        else x
-        for x, a in zip(xs, avals, strict=True)
-    ]
+    acts = [choose_array_action(a, a.dtype, a.weak_type, shape, avals) for a in avals]
+    return [x if act is None else act(x) for x, act in zip(xs, acts, strict=True)]
 
 
 def is_arraylike(x: Any) -> bool:

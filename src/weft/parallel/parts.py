@@ -15,6 +15,7 @@ import numpy as np
 
 from weft.core.aval import words_of
 from weft.core.jaxpr import Eqn, Jaxpr, Var, held_jaxprs, variables_in
+from weft.core.ref import AbstractRef
 from weft.core.stage import StagedTracer, StageTrace, close_jaxpr, run_staged
 from weft.core.trace import Tracer, current, use, walk_up
 from weft.errors import TracerError, describe_need
@@ -27,6 +28,7 @@ from weft.primitives.constant import stage_whole
 from weft.primitives.layout import reshape
 from weft.primitives.varying import kind_of
 from weft.transforms.batch import BatchTrace
+from weft.util import Scope
 from weft.xla.array import put
 from weft.xla.eager import EVAL
 
@@ -50,14 +52,11 @@ class PartsLook:
     ) -> Any:
         if op and op not in LOOKS:
             raise error(describe_need(op, x.aval, x.origin(), x.arguments(), hint))
-        found = self.compute_parts(x)
-        if found is None:
-            if not op:
-                return f"Traced<{x.aval}>"
-            raise error(describe_need(op, x.aval, x.origin(), x.arguments(), hint))
-        names, stack = found
+        names, stack = self.compute_parts(x) or (None, None)
         if not op:
-            return self.list_parts(names, stack)
+            return f"Traced<{x.aval}>" if names is None else self.list_parts(names, stack)
+        if names is None:
+            raise error(describe_need(op, x.aval, x.origin(), x.arguments(), hint))
         if any(not np.array_equal(part, stack[0], equal_nan=False) for part in stack[1:]) or (
             names and self.params["check_vma"]
         ):
@@ -77,7 +76,9 @@ class PartsLook:
         """
         params, trace = self.params, x.owner
         held = list(trace.consts.values())
-        now, left, later = split_calls(trace.eqns, {v for v, _ in held if is_ref(v)})
+        now, left, later = split_calls(
+            trace.eqns, {v for v, _ in held if type(v.aval) is AbstractRef}
+        )
         if x.variable in later:
             return None
         jaxpr = dce_jaxpr(close_jaxpr(Jaxpr([v for v, _ in held], trace.args, [x.variable], now)))[
@@ -89,23 +90,17 @@ class PartsLook:
             stacked = lambda *xs: [reshape(y, (1, *y.shape)) for y in jaxpr(*xs)]
             program = stage_whole(stacked, jaxpr.in_avals, "shard_map")
         program = share_program(self.programs, program)
-        cells = named_axes, mesh_in_scope
-        here = [cell.get_local() for cell in cells]
-        try:
-            for cell, value in zip(cells, self.around, strict=True):
-                cell.set_local(value)
-            with use(EVAL):
-                (out,) = shard_map_p.apply(
-                    *find_values([c for _, c in held]),
-                    *self.args,
-                    jaxpr=program,
-                    in_specs=(*[PartitionSpec()] * len(held), *self.specs),
-                    out_specs=(PartitionSpec(tuple(names)),),
-                    **params,
-                )
-        finally:
-            for cell, value in zip(cells, here, strict=True):
-                cell.set_local(value)
+        cells = zip((named_axes, mesh_in_scope), self.around, strict=True)
+        around = Scope(lambda: [(c.set_local, c.get_local(), value) for c, value in cells])
+        with around, use(EVAL):
+            (out,) = shard_map_p.apply(
+                *[value_of(c) for _, c in held],
+                *self.args,
+                jaxpr=program,
+                in_specs=(*[PartitionSpec()] * len(held), *self.specs),
+                out_specs=(PartitionSpec(tuple(names)),),
+                **params,
+            )
         trace.eqns[:] = left
         return names, np.asarray(words_of(out))
 
@@ -127,11 +122,6 @@ class PartsLook:
         return "\n".join(blocks)
 
 
-def is_ref(v: Var) -> bool:
-    """Whether a variable is a reference."""
-    return hasattr(v.aval, "inner_aval")
-
-
 def split_calls(eqns: Sequence[Eqn], later: set[Var]) -> tuple[list, list, set[Var]]:
     """The equations that can be computed now, all without the calls of the host in those, and the
     variables that are for later: `later`, what depends on them, and results of calls.
@@ -149,7 +139,8 @@ def split_calls(eqns: Sequence[Eqn], later: set[Var]) -> tuple[list, list, set[V
         except NotImplementedError:  # a call that gives results and may be made only once
             wait = True
         if wait:
-            later.update(eqn.outvars, filter(is_ref, variables_in(eqn.invars)))
+            refs = [v for v in variables_in(eqn.invars) if type(v.aval) is AbstractRef]
+            later.update(eqn.outvars, refs)
         now += [] if wait else [eqn]
         left += [eqn] if wait else [quiet] if quiet is not None else []
     return now, left, later
@@ -159,15 +150,14 @@ def values_at_once(xs: Sequence[Any]) -> list | None:
     """The values of what derivatives at most are taken of; None where there may be none yet."""
     later = any(isinstance(t, StageTrace | BatchTrace) for t in walk_up(current.trace))
     try:
-        return None if later else find_values(xs)
+        return None if later else list(map(value_of, xs))
     except TracerError:
         return None
 
 
-def find_values(xs: Sequence[Any]) -> list:
-    """Values below those that know derivatives too; raises where there are none yet."""
-    value = lambda x: x.concrete(TracerError, "shard_map", "") if isinstance(x, Tracer) else x
-    return list(map(value, xs))
+def value_of(x: Any) -> Any:
+    """The value below those that know derivatives too; raises where there is none yet."""
+    return x.concrete(TracerError, "shard_map", "") if isinstance(x, Tracer) else x
 
 
 def share_program(programs: Any, jaxpr: Jaxpr) -> Jaxpr:

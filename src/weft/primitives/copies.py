@@ -64,12 +64,9 @@ def name_text(names: Any) -> str:
 
 
 class Meeting(Primitive):
-    """A family: operations for which the devices along named axes of a mesh wait for each other.
+    """A family: operations for which the devices along named axes of a mesh wait for each other."""
 
-    `of_all`: on CPU all devices of the mesh do, whatever the axes.
-    """
-
-    of_all = False
+    of_all = False  # whether on CPU all devices of the mesh do, whatever the axes
 
 
 # --- moving elements of one dimension -----------------------------------------------------------

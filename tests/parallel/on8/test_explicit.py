@@ -251,6 +251,20 @@ def test_programs_of_mixed_axes():
     compare(g, jit(grad(lambda x, w: jnp.tanh(x @ w).sum(), (0, 1)))(X, W), [x.aval, w.aval])
 
 
+def test_what_is_broadcast_lies_as_the_others_so_that_gradients_are_summed_and_not_gathered():
+    """Of one bias for all rows a device has a sum of cotangents, and not those of all rows."""
+    b, x = over(np.ones(4, np.float32), "Y"), over(X, "X", "Y")
+    f = lambda b, x: (jnp.where(x > b, jnp.tanh(x * b + b), x.sum(1, keepdims=True)) ** 2).sum()
+    step = jit(grad(f, (0, 1)))
+    compare(step(b, x), jit(grad(f, (0, 1)))(np.ones(4, np.float32), X), [b.aval, x.aval])
+    assert "all-gather" not in step.lower(b, x).compile().as_text()
+    assert weft.typeof(jnp.pad(x, ((1, 3), (0, 0)))) is weft.typeof(
+        over(np.ones((12, 4)), "X", "Y")
+    )
+    cross = lambda u, v: jnp.add(u[:, None], v)
+    assert str(weft.typeof(cross(x.sum(1), x.sum(0)))) == "f32[8@X,4@Y]"
+
+
 def test_a_reshape_that_would_move_parts_is_refused():
     with weft.sharding.use_mesh(weft.make_mesh((4, 2), ("X", "Y"))):
         x = weft.device_put(np.ones((4, 8), np.float32), P(None, "Y"))
