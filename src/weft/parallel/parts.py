@@ -15,7 +15,7 @@ import numpy as np
 
 from weft.core.aval import words_of
 from weft.core.jaxpr import Eqn, Jaxpr, Var, held_jaxprs, variables_in
-from weft.core.ref import AbstractRef
+from weft.core.ref import is_ref
 from weft.core.stage import StagedTracer, StageTrace, close_jaxpr, run_staged
 from weft.core.trace import Tracer, current, use, walk_up
 from weft.errors import TracerError, describe_need
@@ -52,11 +52,12 @@ class PartsLook:
     ) -> Any:
         if op and op not in LOOKS:
             raise error(describe_need(op, x.aval, x.origin(), x.arguments(), hint))
-        names, stack = self.compute_parts(x) or (None, None)
+        found = self.compute_parts(x)
         if not op:
-            return f"Traced<{x.aval}>" if names is None else self.list_parts(names, stack)
-        if names is None:
+            return f"Traced<{x.aval}>" if found is None else self.list_parts(*found)
+        if found is None:
             raise error(describe_need(op, x.aval, x.origin(), x.arguments(), hint))
+        names, stack = found
         if any(not np.array_equal(part, stack[0], equal_nan=False) for part in stack[1:]) or (
             names and self.params["check_vma"]
         ):
@@ -76,14 +77,11 @@ class PartsLook:
         """
         params, trace = self.params, x.owner
         held = list(trace.consts.values())
-        now, left, later = split_calls(
-            trace.eqns, {v for v, _ in held if type(v.aval) is AbstractRef}
-        )
+        now, left, later = split_calls(trace.eqns, {v for v, _ in held if is_ref(v)})
         if x.variable in later:
             return None
-        jaxpr = dce_jaxpr(close_jaxpr(Jaxpr([v for v, _ in held], trace.args, [x.variable], now)))[
-            0
-        ]
+        so_far = Jaxpr([v for v, _ in held], trace.args, [x.variable], now)
+        jaxpr, _ = dce_jaxpr(close_jaxpr(so_far))
         differs = ("varying", "unreduced") if params["check_vma"] else ("",)
         names = [n for n in params["manual_axes"] if kind_of(x, n) in differs]
         with use(EVAL), shard_map_p.scope(params):
@@ -139,8 +137,7 @@ def split_calls(eqns: Sequence[Eqn], later: set[Var]) -> tuple[list, list, set[V
         except NotImplementedError:  # a call that gives results and may be made only once
             wait = True
         if wait:
-            refs = [v for v in variables_in(eqn.invars) if type(v.aval) is AbstractRef]
-            later.update(eqn.outvars, refs)
+            later.update(eqn.outvars, filter(is_ref, variables_in(eqn.invars)))
         now += [] if wait else [eqn]
         left += [eqn] if wait else [quiet] if quiet is not None else []
     return now, left, later

@@ -93,7 +93,7 @@ class Elementwise(Primitive):
         return families.along_each_other(avals, outs, self.linear)
 
     def lower(self, hlo, *values, **params):
-        (aval,) = self.type_of(tuple(v.aval for v in values), params)
+        (aval,) = self.type_of(tuple([v.aval for v in values]), params)
         values = [hlo.spread(v, aval) if v.aval.shape != aval.shape else v for v in values]
         if type(self.op) is str:
             return hlo.elementwise(self.op, values, aval)
