@@ -177,6 +177,11 @@ def write_on_parts(
     named = [NamedSharding(mesh, PartitionSpec()) if s is None else s.named for s in lies]
     to = out.sharded.named
     part_of = lambda a, s: a.update(shape=s.shard_shape(a.shape), sharded=None)
+    # jaxlib 0.12 takes terms from what a constraint says are terms alone
+    xs = [
+        hlo.constrain(x, x.aval, mesh) if s is not None and s.unreduced else x
+        for x, s in zip(xs, lies, strict=True)
+    ]
 
     def body() -> None:
         ys = [hlo.value(part_of(x.aval, s)) for x, s in zip(xs, named, strict=True)]

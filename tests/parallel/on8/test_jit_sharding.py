@@ -174,7 +174,6 @@ def test_constraints():
     out = jit(lambda y: lax.with_sharding_constraint(y * 2, free))(device_put(Y, BLOCKS))
     assert spec(out) == P("a", "b")
     uneven = jit(lambda x: lax.with_sharding_constraint(x * 2, ROWS))(X[:6])  # within a program
-    assert spec(uneven) == P()
     close(uneven, X[:6] * 2)
 
 
