@@ -375,7 +375,7 @@ INTERRUPTED = """
     sleeping = weft.jit(lambda: io_callback(lambda: time.sleep(60), None))
     def endless():
         # most of the time is the engine's, between calls of Python
-        body = lambda x: (io_callback(lambda: None, None), jnp.sin(x @ x))[1]
+        body = lambda x: (io_callback(lambda: None, None), jnp.tanh(x @ x))[1]
         return lax.while_loop(lambda x: x[0, 0] < 2, body, jnp.ones((150, 150)))
     for f in (sleeping, weft.jit(endless)):
         later(0.7)

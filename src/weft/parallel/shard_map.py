@@ -26,6 +26,7 @@ from weft.primitives.collective import psum_p
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import div
 from weft.primitives.layout import literal, reshape
+from weft.primitives.reshard import constrain_terms
 from weft.primitives.varying import Varying, apply_casts, axes_of_varying, kind_of, vary_unreduced_p
 from weft.transforms.batch import batch_jaxpr, in_scope
 from weft.util import partition, select_masked
@@ -308,7 +309,7 @@ def write_manual(
     else:
         outs = hlo.op(
             "sdy.manual_computation",
-            args,
+            constrain_terms(hlo, args),
             outer,
             [body],
             in_shardings=shardings(in_specs, [v.aval for v in args]),

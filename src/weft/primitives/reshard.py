@@ -177,11 +177,7 @@ def write_on_parts(
     named = [NamedSharding(mesh, PartitionSpec()) if s is None else s.named for s in lies]
     to = out.sharded.named
     part_of = lambda a, s: a.update(shape=s.shard_shape(a.shape), sharded=None)
-    # jaxlib 0.12 takes terms from what a constraint says are terms alone
-    xs = [
-        hlo.constrain(x, x.aval, mesh) if s is not None and s.unreduced else x
-        for x, s in zip(xs, lies, strict=True)
-    ]
+    xs = constrain_terms(hlo, xs)
 
     def body() -> None:
         ys = [hlo.value(part_of(x.aval, s)) for x, s in zip(xs, named, strict=True)]
@@ -201,6 +197,16 @@ def write_on_parts(
         out_shardings=f"#sdy.sharding_per_value<[{placed([out], [to])}]>",
         manual_axes=f"#sdy<manual_axes{{{listed}}}>",
     )
+
+
+def constrain_terms(hlo: Any, xs: Sequence) -> list:
+    """Values of which each device's program is to take its part.
+
+    Compilers since jaxlib 0.11 let it have terms of a sum only of what a constraint says are terms.
+    """
+    has_terms = lambda lies: lies is not None and lies.unreduced
+    say = lambda x: hlo.constrain(x, x.aval, x.aval.sharded.mesh)
+    return [say(x) if has_terms(x.aval.sharded) else x for x in xs]
 
 
 def pack_terms(hlo: Any, xs: Sequence, avals: Sequence) -> list:
