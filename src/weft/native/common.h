@@ -25,6 +25,8 @@ namespace weft {
 
 namespace ffi = xla::ffi;
 
+constexpr int64_t kPiece = 1 << 15;  // elements, or products, that are worth a thread
+
 // Calls work(i) for i from 0 to count - 1, on the engine's threads and on this one.
 //
 // This thread takes pieces too, and waits for none that nobody has begun: so it comes to an end
@@ -63,6 +65,20 @@ void ForEach(ffi::ThreadPool& pool, int64_t count, const Work& work) {
   std::unique_lock<std::mutex> lock(shared->mutex);
   shared->closed = true;
   shared->idle.wait(lock, [&] { return shared->busy == 0; });
+}
+
+// Calls work(row, first, last) for all lanes of all rows of [rows, n, lanes], from `first` to `last`:
+// some rows at once where they are short, else at most `width` lanes of one. The shape alone decides.
+template <class Work>
+void ForEachLane(ffi::ThreadPool& pool, int64_t rows, int64_t n, int64_t lanes, int64_t width,
+                 const Work& work) {
+  const int64_t together = std::max<int64_t>(1, kPiece / std::max<int64_t>(1, n * lanes));
+  const int64_t parts = together > 1 ? 1 : (lanes + width - 1) / width;
+  ForEach(pool, (rows + together - 1) / together * parts, [&](int64_t piece) {
+    const int64_t begin = piece / parts * together, first = piece % parts * width;
+    const int64_t last = parts == 1 ? lanes : std::min(lanes, first + width);
+    for (int64_t row = begin; row < std::min(rows, begin + together); ++row) work(row, first, last);
+  });
 }
 
 // Uninitialized memory for `count` elements; null where there is none.

@@ -11,7 +11,6 @@ namespace weft {
 namespace {
 
 constexpr int64_t kLanes = 64;  // those worked on together
-constexpr int64_t kPiece = 1 << 15;  // elements that are worth a thread
 constexpr int64_t kSegments = 8;     // of a row of at least kLong elements, walked together
 constexpr int64_t kLong = 256;
 
@@ -131,18 +130,11 @@ ffi::Error RunAll(ffi::ThreadPool& pool, bool reverse, ffi::AnyBuffer x,
   if (rows == 0 || n == 0 || lanes == 0) return ffi::Error::Success();
   const T* const from = static_cast<const T*>(x.untyped_data());
   T* const to = static_cast<T*>(y->untyped_data());
-  // A piece is some rows, or some of the lanes of one row.
-  const int64_t together = std::max<int64_t>(1, kPiece / (n * lanes));
-  const int64_t parts = lanes < 2 * kLanes || together > 1 ? 1 : (lanes + kLanes - 1) / kLanes;
-  const int64_t width = (lanes + parts - 1) / parts;
-  const int64_t pieces = (rows + together - 1) / together * parts;
-  ForEach(pool, pieces, [&](int64_t piece) {
-    const int64_t begin = piece / parts * together, first = piece % parts * width;
-    const int64_t last = std::min(lanes, first + width);
-    for (int64_t row = begin; row < std::min(rows, begin + together) && first < last; ++row) {
-      const int64_t offset = row * n * lanes;
-      Run<Op>(from + offset, to + offset, n, lanes, first, last, reverse);
-    }
+  const int64_t parts = lanes < 2 * kLanes ? 1 : (lanes + kLanes - 1) / kLanes;
+  const int64_t width = (lanes + parts - 1) / parts;  // of equal parts
+  ForEachLane(pool, rows, n, lanes, width, [&](int64_t row, int64_t first, int64_t last) {
+    const int64_t offset = row * n * lanes;
+    Run<Op>(from + offset, to + offset, n, lanes, first, last, reverse);
   });
   return ffi::Error::Success();
 }

@@ -14,7 +14,6 @@ constexpr int64_t kWidth = 32;       // elements compared at once
 constexpr int64_t kBlock = 1024;     // those of a block
 constexpr int64_t kLanes = 1024;     // lanes worked on together
 constexpr int64_t kRows = 4;
-constexpr int64_t kPiece = 1 << 15;  // elements that are worth a thread
 
 struct Largest {
   template <class T>
@@ -129,20 +128,13 @@ ffi::Error FindAll(ffi::ThreadPool& pool, ffi::AnyBuffer x, ffi::Result<ffi::Any
     *to = FindInPieces<Order, R>(pool, from, n);
     return ffi::Error::Success();
   }
-  // A piece is some rows, or some of the lanes of one row.
-  const int64_t together = std::max<int64_t>(1, kPiece / std::max<int64_t>(1, n * lanes));
-  const int64_t parts = together > 1 ? 1 : (lanes + kLanes - 1) / kLanes;
-  const int64_t pieces = n * lanes == 0 ? 0 : (rows + together - 1) / together * parts;
-  ForEach(pool, pieces, [&](int64_t piece) {
-    const int64_t begin = piece / parts * together, first = piece % parts * kLanes;
-    const int64_t last = parts == 1 ? lanes : std::min(lanes, first + kLanes);
-    for (int64_t row = begin; row < std::min(rows, begin + together); ++row) {
-      const T* const start = from + row * n * lanes;
-      if (lanes == 1) {
-        to[row] = FindInRow<Order, R>(start, n);
-      } else {
-        FindInLanes<Order>(start, to + row * lanes, n, lanes, first, last);
-      }
+  if (n == 0) return ffi::Error::Success();
+  ForEachLane(pool, rows, n, lanes, kLanes, [&](int64_t row, int64_t first, int64_t last) {
+    const T* const start = from + row * n * lanes;
+    if (lanes == 1) {
+      to[row] = FindInRow<Order, R>(start, n);
+    } else {
+      FindInLanes<Order>(start, to + row * lanes, n, lanes, first, last);
     }
   });
   return ffi::Error::Success();

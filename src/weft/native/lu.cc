@@ -12,7 +12,6 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kPiece = 1 << 15;  // products that are worth a thread
 
 template <class T>
 WEFT_WIDE void Factor(T* a, int32_t* pivots, int32_t* order, int64_t m, int64_t n) {

@@ -16,7 +16,6 @@ namespace {
 constexpr int64_t kShort = 48;      // rows up to this length are sorted by insertion
 constexpr int64_t kLong = 1 << 13;  // from this length on digits have 11 bits, else 8,
 constexpr int64_t kHuge = 1 << 19;  // but 8 again where places of 2048 digits leave the caches
-constexpr int64_t kPiece = 1 << 15;  // elements that are worth a thread
 
 // --- keys --------------------------------------------------------------------------------------
 

@@ -12,7 +12,6 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kPiece = 1 << 15;  // products that are worth a thread
 constexpr int64_t kAhead = 16;  // entries from one to that whose row of the other matrix is fetched
 
 // std::complex checks each product for NaN.

@@ -13,7 +13,6 @@ constexpr int64_t kBlock = 4096;     // those of a block
 constexpr int64_t kLanes = 512;      // lanes worked on together
 constexpr int64_t kRows = 4;
 constexpr int64_t kDeep = 64;        // rows of a block of lanes
-constexpr int64_t kPiece = 1 << 15;  // elements that are worth a thread
 constexpr int64_t kPieces = 64;      // of a long row, at most
 
 template <class T>
@@ -83,19 +82,12 @@ ffi::Error SumAll(ffi::ThreadPool& pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyB
     *to = static_cast<T>(sum);
     return ffi::Error::Success();
   }
-  // A piece is some rows, or some of the lanes of one row.
-  const int64_t together = std::max<int64_t>(1, kPiece / std::max<int64_t>(1, n * lanes));
-  const int64_t parts = together > 1 ? 1 : (lanes + kLanes - 1) / kLanes;
-  ForEach(pool, (rows + together - 1) / together * parts, [&](int64_t piece) {
-    const int64_t begin = piece / parts * together, first = piece % parts * kLanes;
-    const int64_t last = parts == 1 ? lanes : std::min(lanes, first + kLanes);
-    for (int64_t row = begin; row < std::min(rows, begin + together); ++row) {
-      const T* const start = from + row * n * lanes;
-      if (lanes == 1) {
-        to[row] = static_cast<T>(AddRow(start, n));
-      } else {
-        AddLanes(start, to + row * lanes, n, lanes, first, last);
-      }
+  ForEachLane(pool, rows, n, lanes, kLanes, [&](int64_t row, int64_t first, int64_t last) {
+    const T* const start = from + row * n * lanes;
+    if (lanes == 1) {
+      to[row] = static_cast<T>(AddRow(start, n));
+    } else {
+      AddLanes(start, to + row * lanes, n, lanes, first, last);
     }
   });
   return ffi::Error::Success();
