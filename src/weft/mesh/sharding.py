@@ -294,8 +294,7 @@ def is_abstract(sharding: Any) -> bool:
 
 def mesh_or_devices(sharding: Any) -> Any:
     """The devices of a sharding in order, or the mesh where it has none."""
-    mesh = getattr(sharding, "mesh", None)
-    return mesh if isinstance(mesh, AbstractMesh) else sharding._device_assignment
+    return sharding.mesh if is_abstract(sharding) else sharding._device_assignment
 
 
 def device_names(sharding: Any) -> str:

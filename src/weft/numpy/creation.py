@@ -336,11 +336,15 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
 # --- of constants ---------------------------------------------------------------------------
 
 
+def is_truncated(value: Any, dtype: np.dtype | None) -> bool:
+    """Whether a Python float is to become an integer, which it does as by `astype`."""
+    return type(value) is float and dtype is not None and dtypes.is_integer(dtype)
+
+
 @fused(static=("shape", "dtype"))
 def fill_array(shape: tuple[int, ...], value: Any, dtype: np.dtype | None) -> Any:
     """A new array of one value, an array that broadcasts to the shape, in `dtype` or its own."""
-    by_value = type(value) is float and dtype is not None and dtypes.is_integer(dtype)
-    if type(value) in NUMBERS and not by_value:
+    if type(value) in NUMBERS and not is_truncated(value, dtype):
         return layout.full(shape, value, dtype)
     x = as_operand("full", value)
     of = typeof(x)
@@ -426,12 +430,8 @@ def full(
     dtype = None if dtype is None else dtypes.check_user_dtype(dtype, "full")
     if type(fill_value) is int and fill_value.bit_length() > 63:
         raise OverflowError(f"full: an integer must fit 64 bits; got {fill_value}.")
-    whole = dtype is not None and dtypes.is_integer(dtype)
-    if (
-        type(fill_value) in NUMBERS
-        and is_written_by_host(shape)
-        and not (whole and type(fill_value) is float)
-    ):
+    by_host = type(fill_value) in NUMBERS and is_written_by_host(shape)
+    if by_host and not is_truncated(fill_value, dtype):
         weak = dtype is None and type(fill_value) is not bool
         host = read_numbers(fill_value, dtype or dtypes.python_scalar_dtype(fill_value))
         x = array_from_host(np.full(shape, host), weak)

@@ -215,10 +215,9 @@ def histogram(
     return count_in_bins(a, edges, weights, bool(density), is_number(bins)), edges
 
 
-# whether bins are given by their number, and so are of one width
-is_number: Callable[[Any], bool] = lambda b: (
-    not isinstance(b, str | list | tuple) and np.ndim(b) == 0
-)
+def is_number(bins: Any) -> bool:
+    """Whether bins are given by their number, and so are of one width."""
+    return not isinstance(bins, str | list | tuple) and np.ndim(bins) == 0
 
 
 @fused(static=("density", "even"), name="histogram")

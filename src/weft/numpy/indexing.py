@@ -40,7 +40,7 @@ from weft.numpy.promotion import (
     refuse_out,
 )
 from weft.primitives import layout, slicing
-from weft.primitives.dynamic_slicing import MOST, index_dtype, slice_clamped
+from weft.primitives.dynamic_slicing import MOST, index_dtype, slice_clamped, widen_index
 from weft.primitives.elementwise import add, clamp, convert, lt, mul, rem
 from weft.primitives.elementwise import min as smaller
 from weft.primitives.elementwise import select as select_where
@@ -186,9 +186,8 @@ def wrap_positions(i: Any, size: int, wrap: bool) -> Any:
     dtype = typeof(i).dtype
     target = index_dtype(dtype, size)
     if dtypes.is_unsigned(dtype):
-        if (
-            dtype.itemsize >= 4 and size <= dtypes.iinfo(dtype).max
-        ):  # what int32 cannot hold is out of bounds, and stays so
+        # what int32 cannot hold is out of bounds, and stays so
+        if dtype.itemsize >= 4 and size <= dtypes.iinfo(dtype).max:
             i = smaller(i, literal(size, dtype))
         return convert(i, target)
     if dtype != target:
@@ -487,10 +486,7 @@ def wrap_around(i: Any, size: int) -> Any:
     """Indices brought into an axis by counting around."""
     if isinstance(i, int | np.ndarray):
         return i % size if size else i
-    dtype = i.dtype
-    if dtype.itemsize < 4 or size > MOST:
-        dtype = index_dtype(dtype, size)
-        i = convert(i, dtype)
+    i, dtype = widen_index(i, i.dtype, size)
     n = literal(size, dtype)
     left = rem(i, n)
     return (

@@ -235,6 +235,14 @@ def index_dtype(dtype: np.dtype, size: int) -> np.dtype:
     return np.dtype(np.int64 if dtype.itemsize == 8 or size > MOST else np.int32)
 
 
+def widen_index(i: Any, dtype: np.dtype, size: int) -> tuple[Any, np.dtype]:
+    """An index of a dtype, and its dtype, in one that holds `size` + i."""
+    if dtype.itemsize < 4 or size > MOST:
+        dtype = index_dtype(dtype, size)
+        i = convert(i, dtype)
+    return i, dtype
+
+
 def normalize_start(op: str, i: Any, size: int, wrap: bool) -> Any:
     """An index into an axis of `size`, negative ones counted from its end if `wrap`."""
     if isinstance(i, int | np.integer):
@@ -242,9 +250,7 @@ def normalize_start(op: str, i: Any, size: int, wrap: bool) -> Any:
     dtype = typeof(i, op).dtype
     if not dtypes.is_integer(dtype):
         return i  # the type rule says what is wrong
-    if dtype.itemsize < 4 or size > MOST:  # could not hold size + i
-        dtype = index_dtype(dtype, size)
-        i = convert(i, dtype)
+    i, dtype = widen_index(i, dtype, size)
     if not wrap or np.issubdtype(dtype, np.unsignedinteger):
         return i
     return select(lt(i, layout.literal(0, dtype)), add(i, layout.literal(size, dtype)), i)
