@@ -39,13 +39,13 @@ from weft.primitives.elementwise import (
 from weft.primitives.expr import Expr
 from weft.primitives.reshard import lay_out
 from weft.primitives.slicing import concatenate, slice_in_dim
-from weft.primitives.summing import are_few
+from weft.primitives.summing import are_few, are_near, call_reduction, sizes_around
 from weft.pytrees import flatten, unflatten
 from weft.util import check_function, is_below, unzip2
 from weft.xla.eager import new_kernel
 from weft.xla.hlo import i64s
 from weft.xla.lower import lower_jaxpr
-from weft.xla.native import call_native, has_kernels
+from weft.xla.native import has_kernels
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 _SHORT = 64  # along fewer elements XLA's loops are as quick
@@ -160,9 +160,9 @@ def write_keeping_nan(hlo: Any, combine: Primitive) -> Callable:
 
 def can_call_extremum(hlo: Any, aval: ShapedArray, axes: Sequence[int]) -> bool:
     """Whether the kernel of an extremum is there, and quicker: axes side by side, no few lanes."""
-    near = axes[-1] - axes[0] == len(axes) - 1
-    lanes = math.prod(aval.shape[axes[-1] + 1 :])
-    return near and has_kernels(hlo) and aval.size >= _LARGE and (lanes == 1 or lanes >= 16)
+    lanes = sizes_around(aval.shape, axes)[2]
+    near = are_near(axes) and has_kernels(hlo)
+    return near and aval.size >= _LARGE and (lanes == 1 or lanes >= 16)
 
 
 def call_extremum(hlo: Any, x: Any, axes: Sequence[int], largest: bool, dtype: np.dtype) -> Any:
@@ -175,12 +175,8 @@ def call_extremum(hlo: Any, x: Any, axes: Sequence[int], largest: bool, dtype: n
         x = hlo.convert(x, np.dtype(np.int32))
     elif x.aval.dtype == np.uint32:
         x = hlo.convert(x, np.dtype(np.int64))
-    n = math.prod(shape[a] for a in axes)
-    rows, lanes = math.prod(shape[: axes[0]]), math.prod(shape[axes[-1] + 1 :])
-    x = Expr(hlo, x).reshape((rows, n, lanes))
-    out = ShapedArray((rows, lanes), dtype)
-    (found,) = call_native(hlo, "weft_extremum", [x.value], [out], {"largest": largest})
-    return Expr(hlo, found).reshape(families.drop_axes(shape, axes)).value
+    out, sizes = ShapedArray(families.drop_axes(shape, axes), dtype), sizes_around(shape, axes)
+    return call_reduction(hlo, "weft_extremum", Expr(hlo, x), sizes, out, {"largest": largest})
 
 
 class Product(Reduction):

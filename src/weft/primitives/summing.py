@@ -26,20 +26,35 @@ def write_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray) -> Any:
     aval, cell = x.aval, ShapedArray((), x.aval.dtype)
     body = None
     if hlo.platform == "cpu" and axes and aval.dtype in _FLOATS and type(aval.size) is int:
-        n, near = math.prod(aval.shape[a] for a in axes), axes[-1] - axes[0] == len(axes) - 1
-        rows, lanes = math.prod(aval.shape[: axes[0]]), math.prod(aval.shape[axes[-1] + 1 :])
+        _, n, lanes = sizes = sizes_around(aval.shape, axes)
         long = lanes >= 64 or (lanes == 1 and n >= 512)
-        worth = near and long and aval.size >= _LARGE and aval.size >= 8 * out.size
+        worth = are_near(axes) and long and aval.size >= _LARGE and aval.size >= 8 * out.size
         if worth and x.name.startswith("%arg") and has_kernels(hlo):
-            stack, sums = Expr(hlo, x).reshape((rows, n, lanes)), cell.update(shape=(rows, lanes))
-            (y,) = call_native(hlo, "weft_sum", [stack.value], [sums], {})
-            return Expr(hlo, y).reshape(out.shape).value
+            return call_reduction(hlo, "weft_sum", Expr(hlo, x), sizes, out, {})
         if not hlo.devices and are_few(aval, axes):
             # a + b as YNNPACK does not know it: it takes 7 ms for the 16 rows of (16, 100000),
             # XLA's own loop 0.09; of thousands of rows XLA's takes 10 times as long
             body = hlo.block([cell, cell], lambda a, b: [(Expr(hlo, a) - -Expr(hlo, b)).value])
     body, zero = body or hlo.scalar_block("add", cell), hlo.constant(0, cell)
     return hlo.op("stablehlo.reduce", [x, zero], [out], [body], dimensions=i64s(axes))[0]
+
+
+def are_near(axes: Sequence[int]) -> bool:
+    """Whether axes in order are next to each other."""
+    return axes[-1] - axes[0] == len(axes) - 1
+
+
+def sizes_around(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, int, int]:
+    """How many elements there are before axes, along them, and behind them."""
+    before, behind = shape[: axes[0]], shape[axes[-1] + 1 :]
+    return math.prod(before), math.prod(shape[a] for a in axes), math.prod(behind)
+
+
+def call_reduction(hlo: Any, name: str, x: Expr, sizes: tuple, out: Any, params: dict) -> Any:
+    """Write a call of a kernel that reduces x, reshaped to `sizes`, along the second axis."""
+    reduced = ShapedArray((sizes[0], sizes[2]), out.dtype)
+    (y,) = call_native(hlo, name, [x.reshape(sizes).value], [reduced], params)
+    return Expr(hlo, y).reshape(out.shape).value
 
 
 def are_few(aval: ShapedArray, axes: Sequence[int]) -> bool:
