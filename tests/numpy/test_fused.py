@@ -121,3 +121,17 @@ def test_an_integer_that_does_not_fit_is_named_also_after_a_hit():
         with pytest.raises(OverflowError, match="must fit int32; got 1099511627776"):
             call()
     assert (x + -(2**31)).tolist() == [-(2**31), 1 - 2**31, 2 - 2**31]
+
+
+def test_large_arrays_given_back_are_not_copied():
+    x = jnp.ones((200, 100))
+    for same in (jnp.squeeze(x), x.reshape(200, 100), *jnp.broadcast_arrays(x, x)):
+        assert same is x
+    assert jnp.squeeze(x[:2]) is not x
+
+
+def test_constants_made_often_are_new_each_time():
+    made = [jnp.zeros((5,)) for _ in range(20)]
+    assert len({x.unsafe_buffer_pointer() for x in made}) == 20 and not np.concatenate(made).any()
+    made[-1].delete()
+    assert not jnp.zeros((5,)).is_deleted() and jnp.zeros((5,), int).dtype == np.int32

@@ -19,16 +19,8 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Axis, Zero
 from weft.core.source import boundary
 from weft.errors import DtypeError
+from weft.primitives import layout
 from weft.primitives.elementwise import eq, sub
-from weft.primitives.layout import (
-    broadcasted_iota,
-    convert,
-    host_constant,
-    literal,
-    reshape,
-    transpose,
-    zeros,
-)
 from weft.primitives.slicing import slice_in_dim
 from weft.transforms.batch import batch, bring_to_front
 from weft.transforms.jvp import jvp as jvp_flat
@@ -39,8 +31,8 @@ def basis(avals: Sequence[ShapedArray]) -> tuple[list, list[tuple[int, int]]]:
     total = sum(a.size for a in avals)
     out, spans, start = [], [], 0
     for a in avals:
-        part = reshape(identity_columns(total, start, a.size, a.dtype), (total, *a.shape))
-        out.append(convert(part, a.dtype, True) if a.weak_type else part)
+        part = layout.reshape(identity_columns(total, start, a.size, a.dtype), (total, *a.shape))
+        out.append(layout.convert(part, a.dtype, True) if a.weak_type else part)
         spans.append((start, start + a.size))
         start += a.size
     return out, spans
@@ -52,9 +44,9 @@ def identity_columns(total: int, start: int, count: int, dtype: np.dtype) -> Any
     Small ones are a constant; large ones are computed, or a program would hold and read them.
     """
     if total * count <= 1024:
-        return host_constant(np.eye(total, count, -start), dtype)
-    rows, places = (broadcasted_iota(np.int32, (total, count), axis) for axis in (0, 1))
-    return convert(eq(sub(rows, literal(start, rows.dtype)), places), dtype)
+        return layout.host_constant(np.eye(total, count, -start), dtype)
+    rows, places = (layout.broadcasted_iota(np.int32, (total, count), axis) for axis in (0, 1))
+    return layout.convert(eq(sub(rows, layout.literal(start, rows.dtype)), places), dtype)
 
 
 def map_rows(fun: Callable, rows: Sequence[Any]) -> list:
@@ -132,14 +124,17 @@ def forward_blocks(chosen: grad.ChosenArguments) -> list[list]:
 
     def push(*tangents: Any) -> list:
         outs, dots = jvp_flat(flat, leaves, tangents)
-        return [zeros(typeof(x)) if type(t) is Zero else t for x, t in zip(outs, dots, strict=True)]
+        return [
+            layout.zeros(typeof(x)) if type(t) is Zero else t
+            for x, t in zip(outs, dots, strict=True)
+        ]
 
     out = []
     for dots in map_rows(push, rows):
-        columns = transpose(dots, (*range(1, typeof(dots).ndim), 0))
+        columns = layout.transpose(dots, (*range(1, typeof(dots).ndim), 0))
         out.append(
             [
-                reshape(slice_in_dim(columns, *s, axis=-1), (*columns.shape[:-1], *a.shape))
+                layout.reshape(slice_in_dim(columns, *s, axis=-1), (*columns.shape[:-1], *a.shape))
                 for s, a in zip(spans, avals, strict=True)
             ]
         )
@@ -158,11 +153,11 @@ def reverse_blocks(chosen: grad.ChosenArguments, holomorphic: bool) -> list[list
     def pull(*cts: Any) -> list:
         grads = derivative.pull(residuals, cts)
         triples = zip(grads, derivative.moved, avals, strict=True)
-        return [g if moved else zeros(a) for g, moved, a in triples]
+        return [g if moved else layout.zeros(a) for g, moved, a in triples]
 
     stacked = map_rows(pull, rows)
     return [
-        [reshape(slice_in_dim(g, *span), (*a.shape, *g.shape[1:])) for g in stacked]
+        [layout.reshape(slice_in_dim(g, *span), (*a.shape, *g.shape[1:])) for g in stacked]
         for span, a in zip(spans, out_avals, strict=True)
     ]
 

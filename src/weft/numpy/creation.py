@@ -364,18 +364,32 @@ def fill_array(shape: tuple[int, ...], value: Any, dtype: np.dtype | None) -> An
 def write_constant(op: str, shape: Any, value: Any, dtype: Any, out_sharding: Any = None) -> Any:
     """An array of zeros or ones; of zeros split so, which may be terms of a sum."""
     shape = shape_of(op, shape)
+    key = shape, value, dtype
+    computes = current.trace is EVAL and out_sharding is None and isinstance(dtype, np.dtype)
+    if computes and _MET.get(key, 0) >= HOT:
+        return fill_constant.kernel(*key)
     if dtype == dtypes.float0:  # NumPy's, for there is no array of it
         return np.zeros(shape, dtype)
     if out_sharding is not None and value == 0:
         sharding = resolve_sharding(op, out_sharding, len(shape))
         return layout.fill(shape, value, dtype, sharding)
-    of_numpy = isinstance(dtype, np.dtype)  # and no extended one
-    if of_numpy and is_written_by_host(shape):
-        host = np.zeros(shape, dtype) if value == 0 else np.ones(shape, dtype)
-        return array_from_host(host, False)
-    if of_numpy and current.trace is EVAL:
-        return fill_array(shape, np.zeros((), dtype) + dtype.type(value), None)
-    return layout.full(shape, value, dtype)
+    if not computes:
+        return layout.full(shape, value, dtype)
+    if is_written_by_host(shape):
+        _MET[key] = _MET.get(key, 0) + 1
+        return array_from_host(np.full(shape, value, dtype), False)
+    return fill_constant.kernel(*key)
+
+
+# How often a constant was made: one that was made HOT times is made by a program.
+_MET: dict[tuple, int] = {}
+HOT = 16
+
+
+@fused(static=("shape", "value", "dtype"), name="full")
+def fill_constant(shape: tuple[int, ...], value: int, dtype: np.dtype) -> Any:
+    """An array of zeros or ones."""
+    return layout.fill(shape, value, dtype)
 
 
 def make_constant(name: str, value: int, doc: str) -> Callable:

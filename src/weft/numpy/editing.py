@@ -118,6 +118,7 @@ def locate_repeats(counts: Any, total: int) -> Any:
     return lax.clamp(literal(0, INT32), i, literal(max(counts.size - 1, 0), INT32))
 
 
+@fused(static=("new_shape",))
 def resize(a: ArrayLike, new_shape: Shape) -> Array:
     """The elements in order, repeated or cut off to fill a new shape."""
     a = as_array(a, "resize")

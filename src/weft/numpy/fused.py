@@ -19,6 +19,7 @@ from weft.core.trace import current
 from weft.errors import DtypeError, TracerError
 from weft.options import config, trace_context
 from weft.pytrees import flatten, unflatten
+from weft.xla.array import SMALL, require_alive
 from weft.xla.building import JitSpec
 from weft.xla.eager import EVAL
 from weft.xla.fastpath import compiled_call, is_unhashable_static
@@ -68,6 +69,11 @@ def kernel_for(
             except (DtypeError, TracerError) as error:
                 raise NotForKernel(str(error)) from error
         jaxpr, consts, out_tree = program
+        given = dict(zip(jaxpr.invars, (*consts, *leaves))) if not jaxpr.eqns else {}
+        if given and all([v in given and v.aval.nbytes > SMALL for v in jaxpr.outvars]):  # noqa: C419
+            kept[key] = program  # large arrays given back: copies would cost more than coming here
+            outs = [require_alive(given[v]) for v in jaxpr.outvars]
+            return unflatten(out_tree, outs), None, False
         outs, fast = run_program(jaxpr, consts, leaves, spec, out_tree, inner=False)
         if fast is None:
             kept[key] = program

@@ -18,19 +18,8 @@ from weft.core.ref import AbstractRef
 from weft.core.source import boundary, trim_traceback
 from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError, DtypeError, IndexingError, ShapeError
+from weft.numpy import index_plans
 from weft.numpy.fused import fused, kernel_for
-from weft.numpy.index_plans import (
-    Column,
-    IndexPlan,
-    Key,
-    Lookup,
-    Windows,
-    check_lookup,
-    check_places,
-    plan_index,
-    split_index,
-    static_key,
-)
 from weft.numpy.promotion import (
     as_array,
     as_operand,
@@ -39,6 +28,7 @@ from weft.numpy.promotion import (
     promote_operands,
     refuse_out,
 )
+from weft.options import config
 from weft.primitives import layout, slicing
 from weft.primitives.dynamic_slicing import MOST, index_dtype, slice_clamped, widen_index
 from weft.primitives.elementwise import add, clamp, convert, lt, mul, rem
@@ -106,7 +96,7 @@ def fill_access(dtype: np.dtype) -> Access:
 # --- reading with a plan ----------------------------------------------------------------------
 
 
-def read(x: Any, plan: IndexPlan, arrays: Sequence[Any], how: Access = PLAIN) -> Any:
+def read(x: Any, plan: index_plans.IndexPlan, arrays: Sequence[Any], how: Access = PLAIN) -> Any:
     """What a plan asks for of `x`."""
     for e in plan.lookups:
         if not e.size and 0 not in plan.shape:
@@ -139,7 +129,7 @@ def read(x: Any, plan: IndexPlan, arrays: Sequence[Any], how: Access = PLAIN) ->
     return layout.expand_dims(out, plan.new)
 
 
-def read_slices(x: Any, plan: IndexPlan, cut: bool = False) -> Any:
+def read_slices(x: Any, plan: index_plans.IndexPlan, cut: bool = False) -> Any:
     """The static slices of `x` that a plan asks for; with `cut`, x is that slice already."""
     part = plan.slices
     if not cut and not part.whole:
@@ -153,7 +143,9 @@ def read_slices(x: Any, plan: IndexPlan, cut: bool = False) -> Any:
     return layout.expand_dims(x, plan.new) if plan.new else x
 
 
-def slice_dynamically(x: Any, plan: IndexPlan, arrays: Sequence[Any], how: Access) -> Any:
+def slice_dynamically(
+    x: Any, plan: index_plans.IndexPlan, arrays: Sequence[Any], how: Access
+) -> Any:
     """The slice of `x` that a plan asks for, whose lookups are scalars."""
     part = plan.slices
     if part.steps is not None:  # what is strided is known now
@@ -197,7 +189,7 @@ def wrap_positions(i: Any, size: int, wrap: bool) -> Any:
     return select_where(lt(i, literal(0, target)), add(i, literal(size, target)), i)
 
 
-def make_index_vectors(windows: Windows, arrays: Sequence[Any], wrap: bool) -> Any:
+def make_index_vectors(windows: index_plans.Windows, arrays: Sequence[Any], wrap: bool) -> Any:
     """The index vectors of windows: an array of shape (*batch, number of columns)."""
     found = {}
     for c in windows.columns:
@@ -220,7 +212,7 @@ def convert_index(i: Any, dtype: np.dtype) -> Any:
     return i if i is None or isinstance(i, int) else convert(i, dtype)
 
 
-def make_column(c: Column, i: Any, batch: tuple[int, ...], dtype: np.dtype) -> Any:
+def make_column(c: index_plans.Column, i: Any, batch: tuple[int, ...], dtype: np.dtype) -> Any:
     """One entry of each index vector."""
     shape = (*batch, 1)
     if c.array is None and not c.step:
@@ -238,12 +230,13 @@ def make_column(c: Column, i: Any, batch: tuple[int, ...], dtype: np.dtype) -> A
 # --- x[...] -----------------------------------------------------------------------------------
 
 # The compiled programs of eager reads. Under (type, number) or (type, start, stop) stand those of
-# an index that is static and was met HOT times; under (type, key, ...) the others.
+# an index that is static and was met HOT times; under (type, type, PLAIN) those of an array, and
+# under (type, key, ...) the others.
 _KERNELS: dict[tuple, Callable] = {}
 
 # How often a static index was met, by type: in a loop each is met once, and all share a kernel that
 # takes where to start as an argument.
-_MET: dict[ShapedArray, dict[Key, int]] = {}
+_MET: dict[ShapedArray, dict[index_plans.Key, int]] = {}
 HOT = 16
 
 
@@ -254,16 +247,18 @@ def getitem(x: Any, index: Any) -> Array:
     """
     if type(x) in ARRAYS and current.trace is EVAL:
         kind = type(index)
-        name = None
+        name, arrays = None, ()
         if kind is int:
             name = (x.aval, index)
         elif kind is slice and index.step is None:
             start, stop = index.start, index.stop
             if (start is None or type(start) is int) and (stop is None or type(stop) is int):
                 name = (x.aval, start, stop)
+        elif kind is ArrayImpl and config.check_bounds != "all":
+            name, arrays = (x.aval, index.aval, PLAIN), (index,)
         kernel = None if name is None else _KERNELS.get(name)
         try:
-            return read_eagerly(x, index, PLAIN, name) if kernel is None else kernel(x)
+            return read_eagerly(x, index, PLAIN, name) if kernel is None else kernel(x, *arrays)
         except Exception as error:
             trim_traceback(error)
             raise
@@ -295,44 +290,46 @@ def read_traced(x: Any, index: Any, how: Access) -> Any:
     return read(x, plan, arrays, how)
 
 
-def plan_traced(x: ShapedArray, index: Any, how: Access) -> tuple[IndexPlan, Sequence]:
+def plan_traced(x: ShapedArray, index: Any, how: Access) -> tuple[index_plans.IndexPlan, Sequence]:
     """The plan for an index, its bounds checked, and the arrays in it."""
-    key = static_key(index) if how.wrap_negative_indices else None
+    key = index_plans.static_key(index) if how.wrap_negative_indices else None
     if key is not None:
-        plan = plan_index(x, key)
+        plan = index_plans.plan_index(x, key)
         if not plan.inside and how.checked:
-            check_places(x, plan)
+            index_plans.check_places(x, plan)
         return plan, ()
-    key, arrays = split_index(x, index)
+    key, arrays = index_plans.split_index(x, index)
     if not how.wrap_negative_indices:
         key, arrays = move_numbers(key, arrays)
     return check_plan(x, key, arrays, how), arrays
 
 
-def check_plan(x: ShapedArray, key: Key, arrays: Sequence[Any], how: Access) -> IndexPlan:
+def check_plan(
+    x: ShapedArray, key: index_plans.Key, arrays: Sequence[Any], how: Access
+) -> index_plans.IndexPlan:
     """The plan for a key, its bounds checked: those of `arrays` if the option says so."""
-    plan = plan_index(x, key)
+    plan = index_plans.plan_index(x, key)
     if how.checked:
-        check_places(x, plan)
+        index_plans.check_places(x, plan)
         for e in plan.lookups:
-            check_lookup(x, e, arrays[e.array], how.wrap_negative_indices)
+            index_plans.check_lookup(x, e, arrays[e.array], how.wrap_negative_indices)
     return plan
 
 
 def read_eagerly(x: Any, index: Any, how: Access, name: tuple | None = None) -> Any:
     """x[index] now, as one compiled program; `name` is where `getitem` looks for it."""
     aval = x.aval
-    key = static_key(index) if how.wrap_negative_indices else None
+    key = index_plans.static_key(index) if how.wrap_negative_indices else None
     if key is not None:
-        plan = plan_index(aval, key)
+        plan = index_plans.plan_index(aval, key)
         if not plan.inside and how.checked:
-            check_places(aval, plan)
+            index_plans.check_places(aval, plan)
         if plan.inside or how.clamps:
             return read_slices_eagerly(x, key, plan, name or (aval, key))
     found = read_masked(x, index)
     if found is not None:
         return found
-    key, arrays = move_numbers(*split_index(aval, index))
+    key, arrays = move_numbers(*index_plans.split_index(aval, index))
     plan = check_plan(aval, key, arrays, how)
     kernel = _KERNELS.get((aval, key, how))
     if kernel is None:
@@ -341,10 +338,12 @@ def read_eagerly(x: Any, index: Any, how: Access, name: tuple | None = None) -> 
             return read(x, plan, arrays, how)
 
         kernel = _KERNELS[aval, key, how] = kernel_for(getitem, "getitem")
+    if name is not None:  # the index is one array
+        _KERNELS[name] = kernel
     return kernel(x, *arrays)
 
 
-def move_numbers(key: Key, arrays: Sequence[Any]) -> tuple[Key, list]:
+def move_numbers(key: index_plans.Key, arrays: Sequence[Any]) -> tuple[index_plans.Key, list]:
     """The same index with its numbers among the arrays, so that programs do not depend on them."""
     scalar = typeof(0)
     rest = iter(arrays)
@@ -357,7 +356,9 @@ def move_numbers(key: Key, arrays: Sequence[Any]) -> tuple[Key, list]:
     return tuple(scalar if type(k) is int else k for k in key), out
 
 
-def read_slices_eagerly(x: Any, key: Key, plan: IndexPlan, name: tuple) -> Any:
+def read_slices_eagerly(
+    x: Any, key: index_plans.Key, plan: index_plans.IndexPlan, name: tuple
+) -> Any:
     """A static index now: by a program of its own if hot, else by one that takes the starts."""
     aval = x.aval
     part = plan.slices
@@ -583,7 +584,7 @@ def take_along_axis(
 
 def check_along(x: Any, axis: int, indices: Any) -> None:
     """Raise where indices along one axis are out of bounds, if the option says so."""
-    check_lookup(x.aval, Lookup(axis, 0, (), x.shape[axis]), indices)
+    index_plans.check_lookup(x.aval, index_plans.Lookup(axis, 0, (), x.shape[axis]), indices)
 
 
 def broadcast_last(x: Any, shape: tuple[int, ...]) -> Any:

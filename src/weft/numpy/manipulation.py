@@ -94,6 +94,7 @@ def resolve_shape(x: ShapedArray, shape: Any) -> tuple[int, ...]:
     return out
 
 
+@fused(static=("shape", "order", "copy", "out_sharding"))
 def reshape(
     a: ArrayLike,
     shape: Shape,
@@ -132,6 +133,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike = None) 
     return reshape(promotion.as_array(a, "ravel"), (-1,), order, out_sharding=out_sharding)
 
 
+@fused(static=("axes",))
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """Permute the axes; by default reverse them."""
     a = promotion.as_array(a, "transpose")
@@ -154,6 +156,7 @@ def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
     return transpose(a, axes)
 
 
+@fused
 def matrix_transpose(x: ArrayLike, /) -> Array:
     """Swap the last two axes."""
     x = promotion.as_array(x, "matrix_transpose")
@@ -161,6 +164,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     return swapaxes(x, -2, -1)
 
 
+@fused(static=("axis1", "axis2"))
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """Exchange two axes."""
     a = promotion.as_array(a, "swapaxes")
@@ -170,6 +174,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     return layout.transpose(a, order)
 
 
+@fused(static=("source", "destination"))
 def moveaxis(a: ArrayLike, source: Axes, destination: Axes) -> Array:
     """Move axes to new positions; the others keep their order."""
     a = promotion.as_array(a, "moveaxis")
@@ -185,6 +190,7 @@ def moveaxis(a: ArrayLike, source: Axes, destination: Axes) -> Array:
     return layout.transpose(a, order)
 
 
+@fused(static=("axis", "start"))
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """Move one axis back until it stands before position `start`. `moveaxis` is clearer."""
     a = promotion.as_array(a, "rollaxis")
@@ -194,6 +200,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     return moveaxis(a, axis, start - 1 if axis < start else start)
 
 
+@fused(static=("axis",))
 def squeeze(a: ArrayLike, axis: Axes | None = None) -> Array:
     """Remove axes of size 1: those named, or all."""
     a = promotion.as_array(a, "squeeze")
@@ -206,6 +213,7 @@ def squeeze(a: ArrayLike, axis: Axes | None = None) -> Array:
     return layout.squeeze(a, axes)
 
 
+@fused(static=("axis",))
 def expand_dims(a: ArrayLike, axis: Axes) -> Array:
     """Insert axes of size 1, at the places they have in the result."""
     if type(a) not in promotion.NUMBERS:
@@ -227,6 +235,7 @@ def atleast_1d(*arys: ArrayLike) -> Any:
     return add_axes("atleast_1d", arys, lambda x: x if x.ndim else layout.expand_dims(x, (0,)))
 
 
+@fused
 def atleast_2d(*arys: ArrayLike) -> Any:
     """Add axes in front until there are two."""
     return add_axes(
@@ -234,12 +243,14 @@ def atleast_2d(*arys: ArrayLike) -> Any:
     )
 
 
+@fused
 def atleast_3d(*arys: ArrayLike) -> Any:
     """Add axes until there are three: a vector becomes (1, n, 1), a matrix (m, n, 1)."""
     new = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}
     return add_axes("atleast_3d", arys, lambda x: layout.expand_dims(x, new.get(x.ndim, ())))
 
 
+@fused(static=("offset", "axis1", "axis2"))
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The diagonal of the matrices along two axes, as the last axis of the result."""
     a = promotion.as_array(a, "diagonal")
@@ -260,6 +271,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 # --- broadcasting -----------------------------------------------------------------------------
 
 
+@fused(static=("shape", "out_sharding"))
 def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: ShardingLike = None) -> Array:
     """Repeat an array along new axes in front and along axes of size 1, to `shape`.
 
@@ -281,6 +293,7 @@ def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: ShardingLike =
     return layout.broadcast_in_dim(array, sizes, dims, out_sharding=out_sharding)
 
 
+@fused
 def broadcast_arrays(*args: Any) -> list[Array]:
     """Arrays repeated to their common shape, and split over explicit axes of a mesh as a sum is."""
     arrays = [promotion.as_array(x, "broadcast_arrays") for x in args]
@@ -320,6 +333,7 @@ def join_arrays(op: str, parts: Sequence[Any], axis: int | None, dtype: Any = No
     return slicing.concatenate(convert_together(op, parts, dtype), axis)
 
 
+@fused(static=("axis",))
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Array:
     """Join arrays along an axis they have: `concatenate` under the array standard's name."""
     return join_arrays("concat", as_arrays("concat", arrays), axis)
@@ -450,6 +464,7 @@ def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike)
     return cut_array("dsplit", ary, indices_or_sections, 2, least=3)
 
 
+@fused(static=("op", "where", "axis", "equal", "least"))
 def cut_array(op: str, ary: Any, where: Any, axis: int, equal: bool = True, least: int = 1) -> list:
     """The parts along an axis: `where` is how many, or where each but the first starts."""
     x = promotion.as_array(ary, op)
@@ -481,6 +496,7 @@ def cut_array(op: str, ary: Any, where: Any, axis: int, equal: bool = True, leas
     return [slicing.slice_in_dim(x, a, builtins.max(a, b), 1, axis) for a, b in spans]
 
 
+@fused(static=("axis",))
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The elements along an axis, as a tuple of arrays without it."""
     x = promotion.as_array(x, "unstack")
@@ -491,6 +507,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 # --- repeating, turning -----------------------------------------------------------------------
 
 
+@fused(static=("reps",))
 def tile(A: ArrayLike, reps: ArrayLike | Sequence[int]) -> Array:
     """Repeat a whole array `reps` times along each axis."""
     A = promotion.as_array(A, "tile")
@@ -500,12 +517,14 @@ def tile(A: ArrayLike, reps: ArrayLike | Sequence[int]) -> Array:
     return slicing.tile(A, (1,) * (rank - len(counts)) + counts)
 
 
+@fused(static=("axis",))
 def flip(m: ArrayLike, axis: Axes | None = None) -> Array:
     """Reverse the order of elements along axes, by default along all."""
     m = promotion.as_array(m, "flip")
     return layout.rev(m, promotion.axes_of("flip", axis, m.ndim))
 
 
+@fused
 def fliplr(m: ArrayLike) -> Array:
     """Reverse the order of columns."""
     m = promotion.as_array(m, "fliplr")
@@ -518,6 +537,7 @@ def flipud(m: ArrayLike) -> Array:
     return flip(m, 0)
 
 
+@fused(static=("k", "axes"))
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """Turn an array by k quarter turns in the plane of two axes, from the first to the second."""
     m = promotion.as_array(m, "rot90")

@@ -309,6 +309,8 @@ def shape_of(op: str, shape: Any) -> tuple[int, ...]:
     # as it mostly is; a list is faster than a generator
     if type(shape) is tuple and all([type(n) is int and n >= 0 for n in shape]):  # noqa: C419
         return shape
+    if type(shape) is int and shape >= 0:
+        return (shape,)
     try:
         if (
             isinstance(shape, bytes | dict)

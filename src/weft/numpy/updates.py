@@ -20,19 +20,9 @@ from weft.core.ref import AbstractRef
 from weft.core.source import trim_traceback
 from weft.core.trace import Tracer, current
 from weft.errors import MutationError, ShapeError
-from weft.numpy import elementwise, indexing, ufuncs
+from weft.numpy import elementwise, index_plans, indexing, ufuncs
 from weft.numpy.creation import asarray
 from weft.numpy.fused import NotForKernel, fused, kernel_for
-from weft.numpy.index_plans import (
-    IndexPlan,
-    Key,
-    Slices,
-    check_places,
-    plan_index,
-    show_index,
-    split_index,
-    static_key,
-)
 from weft.numpy.promotion import NUMBERS, as_array, axis_of, promote_operands
 from weft.primitives import dynamic_slicing, layout, slicing
 from weft.primitives.elementwise import convert
@@ -115,7 +105,7 @@ def convert_values(x: Any, values: Any, shape: Sequence[int]) -> Any:
 def write(
     x: Any,
     op: str,
-    plan: IndexPlan,
+    plan: index_plans.IndexPlan,
     arrays: Sequence[Any],
     values: Any,
     how: indexing.Access,
@@ -134,7 +124,12 @@ def write(
 
 
 def write_slice(
-    x: Any, op: str, plan: IndexPlan, starts: Sequence[Any], values: Any, func: Callable | None
+    x: Any,
+    op: str,
+    plan: index_plans.IndexPlan,
+    starts: Sequence[Any],
+    values: Any,
+    func: Callable | None,
 ) -> Any:
     """`x` with a slice changed that starts at `starts`, numbers or scalars."""
     part = plan.slices
@@ -160,7 +155,7 @@ def write_slice(
     return lax.dynamic_update_slice_p.apply(x, new, *starts)[0]
 
 
-def shape_as_window(values: Any, part: Slices) -> Any:
+def shape_as_window(values: Any, part: index_plans.Slices) -> Any:
     """Values in the shape of x[...] in that of the slice of x they go to; scalars as they are."""
     if not typeof(values).ndim:
         return values
@@ -176,7 +171,7 @@ def slice_at(x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
     return dynamic_slicing.slice_clamped(x, starts, sizes)
 
 
-def replace_strided(x: Any, new: Any, part: Slices) -> Any:
+def replace_strided(x: Any, new: Any, part: index_plans.Slices) -> Any:
     """`x` with a strided slice replaced by `new`."""
     steps = part.steps or ()
     config = tuple(
@@ -190,7 +185,7 @@ def replace_strided(x: Any, new: Any, part: Slices) -> Any:
 def write_windows(
     x: Any,
     op: str,
-    plan: IndexPlan,
+    plan: index_plans.IndexPlan,
     arrays: Sequence[Any],
     values: Any,
     how: indexing.Access,
@@ -311,14 +306,14 @@ def remember_kernel(key: tuple, fun: Callable, donates: bool = False) -> Callabl
 def update_eagerly(x: Any, index: Any, op: str, values: Any, how: indexing.Access) -> Any:
     """x with x[index] changed now, by one compiled program that takes numbers as arguments."""
     aval = x.aval
-    key = static_key(index) if how.wrap_negative_indices else None
+    key = index_plans.static_key(index) if how.wrap_negative_indices else None
     if key is not None:
-        plan = plan_index(aval, key)
+        plan = index_plans.plan_index(aval, key)
         if not plan.inside and how.checked:
-            check_places(aval, plan)
+            index_plans.check_places(aval, plan)
         if plan.inside:
             return update_slice_eagerly(x, key, plan, op, values, how.donates)
-    key, arrays = indexing.move_numbers(*split_index(aval, index))
+    key, arrays = indexing.move_numbers(*index_plans.split_index(aval, index))
     plan = indexing.check_plan(aval, key, arrays, how)
     kernel = remember_kernel(
         (aval, op, key, how),
@@ -329,7 +324,7 @@ def update_eagerly(x: Any, index: Any, op: str, values: Any, how: indexing.Acces
 
 
 def update_slice_eagerly(
-    x: Any, key: Key, plan: IndexPlan, op: str, values: Any, donates: bool
+    x: Any, key: index_plans.Key, plan: index_plans.IndexPlan, op: str, values: Any, donates: bool
 ) -> Any:
     """x with a static slice changed now."""
     part = plan.slices
@@ -360,9 +355,10 @@ def refuse_setitem(x: Any, index: Any, value: Any) -> None:
     """Refuse x[index] = value: arrays do not change, but what a reference holds does."""
     if type(x.aval) is AbstractRef:
         return x.aval.setitem(x, index, value)
+    at = index_plans.show_index(index)
     raise MutationError(
-        f"array: an array must not be assigned into; got x[{show_index(index)}] = ... on {x.aval}. "
-        f"Hint: x = x.at[{show_index(index)}].set(value)."
+        f"array: an array must not be assigned into; got x[{at}] = ... on {x.aval}. "
+        f"Hint: x = x.at[{at}].set(value)."
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jaxlib import _jax
-from numpy import ndarray
+from numpy import generic, ndarray
 
 from weft.core.trace import current
 from weft.options import config, disable_jit_cell
@@ -84,6 +84,8 @@ def copy_flat(args: Sequence[Any]) -> list | None:
     for x in args:
         if type(x) is ndarray:
             copied, x = True, x.copy() if x.nbytes <= SMALL else copy_writable(x)
+        elif isinstance(x, generic | bool):
+            copied = True
         elif type(x) not in _FLAT:
             return None
         every.append(x)

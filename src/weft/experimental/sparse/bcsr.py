@@ -11,15 +11,7 @@ import numpy as np
 from weft import dtypes
 from weft import numpy as jnp
 from weft.errors import DtypeError, ShapeError
-from weft.experimental.sparse.base import (
-    CoordinateArray,
-    JAXSparse,
-    SparseInfo,
-    follow_batches,
-    map_batches,
-    ranks_of,
-    read_index_dtype,
-)
+from weft.experimental.sparse import base
 from weft.experimental.sparse.bcoo import BCOO, bcoo_fromdense
 from weft.experimental.sparse.entries import (
     bcoo_sort_indices,
@@ -113,11 +105,11 @@ class BCSR(SparseOperators):
         return self.data, self.indices, self.indptr
 
     @property
-    def _info(self) -> SparseInfo:
-        return SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
+    def _info(self) -> base.SparseInfo:
+        return base.SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
 
     def tree_flatten(self) -> tuple[tuple, Any]:
-        return self._bufs, (self._info, *ranks_of(self._bufs, self))
+        return self._bufs, (self._info, *base.ranks_of(self._bufs, self))
 
     @classmethod
     def tree_unflatten(cls, aux_data: Any, children: Any) -> BCSR:
@@ -126,7 +118,7 @@ class BCSR(SparseOperators):
         out.ranks = ranks
         out.data, out.indices, out.indptr = children
         out.shape, out.indices_sorted, out.unique_indices = info
-        out.shape = follow_batches(cls.__name__, info.shape, ranks, children, own=1)
+        out.shape = base.follow_batches(cls.__name__, info.shape, ranks, children, own=1)
         return out
 
     @classmethod
@@ -155,7 +147,7 @@ class BCSR(SparseOperators):
         BCSR(float32[3, 3], nse=3)
         """
         mat = mat.tocsr()
-        dtype = read_index_dtype(cls, mat.indices, index_dtype, n_dense, n_batch)
+        dtype = base.read_index_dtype(cls, mat.indices, index_dtype, n_dense, n_batch)
         args = mat.data, mat.indices.astype(dtype), mat.indptr.astype(dtype)
         return cls(args, shape=mat.shape)
 
@@ -164,7 +156,7 @@ class BCSR(SparseOperators):
         return self.to_bcoo().to_scipy_sparse().tocsr()
 
     @classmethod
-    def from_bcoo(cls, arr: CoordinateArray) -> BCSR:
+    def from_bcoo(cls, arr: base.CoordinateArray) -> BCSR:
         """A BCSR of a BCOO with two axes that indices count along."""
         if arr.n_sparse != 2:
             raise ShapeError(
@@ -181,11 +173,11 @@ class BCSR(SparseOperators):
             starts = jnp.searchsorted(found, np.arange(rows + 1, dtype=dtype)).astype(dtype)
             return jnp.where(found < rows, indices[:, 1], columns).astype(dtype), starts
 
-        pair = map_batches(compress, arr.n_batch, arr.indices)
+        pair = base.map_batches(compress, arr.n_batch, arr.indices)
         return cls((arr.data, *pair), shape=arr.shape, indices_sorted=True, unique_indices=unique)
 
     @classmethod
-    def convert_back(cls, arr: CoordinateArray) -> Any:
+    def convert_back(cls, arr: base.CoordinateArray) -> Any:
         """What an operation on BCSRs gives: a BCSR where it has two axes of indices."""
         return cls.from_bcoo(arr) if arr.n_sparse == 2 else arr
 
@@ -226,7 +218,7 @@ class BCSR(SparseOperators):
         lhs, rhs = pair
         (lc, rc), (lb, rb) = params["dimension_numbers"]
         n = self.n_batch
-        plain = lhs is self and not isinstance(rhs, JAXSparse) and not self.n_dense
+        plain = lhs is self and not isinstance(rhs, base.JAXSparse) and not self.n_dense
         if not plain or list(lc) != [n + 1] or list(lb) != list(range(n)):
             return None
         rhs = as_array(rhs, "bcsr_dot_general")
@@ -242,7 +234,7 @@ class BCSR(SparseOperators):
         dense = dense.reshape(*dense.shape[: n + 1], math.prod(tail))
         index = np.promote_types(self.indices.dtype, self.indptr.dtype)
         places = self.indices.astype(index), self.indptr.astype(index)
-        out = map_batches(csr_dot, n, self.data.astype(work), dense, *places)
+        out = base.map_batches(csr_dot, n, self.data.astype(work), dense, *places)
         return out.reshape(*out.shape[:-1], *tail).astype(made)
 
 
@@ -288,7 +280,7 @@ def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
     """
     mat, indices, indptr = (as_array(x, "bcsr_extract") for x in (mat, indices, indptr))
     places = expand_rows(indices, indptr)
-    return map_batches(take_entries, indices.ndim - 1, mat, places)
+    return base.map_batches(take_entries, indices.ndim - 1, mat, places)
 
 
 def bcsr_dot_general(

@@ -20,21 +20,13 @@ from weft.api.shape_struct import ShapeDtypeStruct
 from weft.api.vmap import vmap
 from weft.core.trace import Tracer
 from weft.errors import ShapeError
+from weft.experimental.sparse import entries
 from weft.experimental.sparse.base import (
     DENSE,
     CoordinateArray,
     map_batches,
     mark_valid,
     padding_indices,
-)
-from weft.experimental.sparse.entries import (
-    add_entries,
-    bcoo_sum_duplicates,
-    bcoo_todense,
-    bcoo_update_layout,
-    check_bcoo,
-    group_entries,
-    take_entries,
 )
 from weft.experimental.sparse.shaping import bcoo_broadcast_in_dim
 from weft.numpy.promotion import as_array
@@ -198,13 +190,13 @@ def multiply_entries(
             indices = jnp.stack(flat, axis=1)
         out = coo_dot(data, dense, indices, math.prod(out_sizes), transpose)
         return out.reshape(*out_sizes, *tail)
-    met = take_entries(rhs, columns(indices, [*cs, *bs]))
+    met = entries.take_entries(rhs, columns(indices, [*cs, *bs]))
     n = len(cd)
     mine = [1 + a - inner for a in cd], [0, *[1 + a - inner for a in bd]]
     theirs = [*range(1, 1 + n)], [0, *range(1 + n, 1 + n + len(bd))]
     terms = lax.dot_general(data, met, ((mine[0], theirs[0]), (mine[1], theirs[1])))
     kept = [*bs, *fs]
-    out = add_entries(terms, columns(indices, kept), tuple(pick(sizes, kept)))
+    out = entries.add_entries(terms, columns(indices, kept), tuple(pick(sizes, kept)))
     named = [*kept, *bd, *fd]
     first = [named.index(a) for a in [*lb, *fs, *fd]]
     return jnp.transpose(out, [*first, *range(len(named), out.ndim)])
@@ -231,7 +223,7 @@ def bcoo_dot_general_sampled(
     dtype = jnp.promote_types(a.dtype, b.dtype)
     if n_batch != len(lb) or indices.shape[-1] != n_sparse or dtypes.is_bool(dtype):
         whole = lax.dot_general(a, b, ((lc, rc), (lb, rb)))
-        return map_batches(take_entries, n_batch, whole, indices)
+        return map_batches(entries.take_entries, n_batch, whole, indices)
     a, b = a.astype(dtype), b.astype(dtype)
     sizes = pick(a.shape, free[0]), pick(b.shape, free[1])
     batch, depth = pick(a.shape, lb), math.prod(pick(a.shape, lc))
@@ -250,7 +242,7 @@ def bcoo_dot_general_sampled(
 def rank_places(left: Any, right: Any, shape: Sequence[int]) -> tuple[Any, Any]:
     """Numbers that are equal for equal indices [n, n_keys] in two lists, -1 for those outside."""
     both = jnp.concatenate([left, right])
-    order, _, new = group_entries(both, tuple(shape))
+    order, _, new = entries.group_entries(both, tuple(shape))
     ranks = jnp.zeros(len(both), np.int32).at[order].set(jnp.cumsum(new, dtype=np.int32) - 1)
     ranks = jnp.where(mark_valid(both, shape), ranks, -1)
     return ranks[: len(left)], ranks[len(left) :]
@@ -320,10 +312,10 @@ def join_entries(
 
 def multiply_matrices(lhs: Any, rhs: Any, lc: Any, rc: Any, lb: Any, rb: Any) -> Any:
     """The product of two BCOOs of one dtype, a BCOO."""
-    lhs, rhs = (bcoo_update_layout(x, n_dense=0) for x in (lhs, rhs))
+    lhs, rhs = (entries.bcoo_update_layout(x, n_dense=0) for x in (lhs, rhs))
     n = lhs.n_batch
     if not n == rhs.n_batch == len(lb) or not list(range(n)) == lb == rb:
-        lhs, rhs = (bcoo_update_layout(x, n_batch=0) for x in (lhs, rhs))
+        lhs, rhs = (entries.bcoo_update_layout(x, n_batch=0) for x in (lhs, rhs))
         n = 0
     free = [
         [i for i in range(x.ndim) if i not in used] for x, used in ((lhs, lc + lb), (rhs, rc + rb))
@@ -333,14 +325,14 @@ def multiply_matrices(lhs: Any, rhs: Any, lc: Any, rc: Any, lb: Any, rb: Any) ->
     keys = [a - n for a in lb[n:] + lc], [a - n for a in rb[n:] + rc]
     shape, pairs, traced = [*lhs.shape[:n], *inner], lhs.nse * rhs.nse, is_traced(lhs, rhs)
     if traced and math.prod(inner) <= pairs:  # room for all elements, so they can be dense between
-        whole = multiply_dense(lhs, bcoo_todense(rhs), lc, rc, lb, rb)
+        whole = multiply_dense(lhs, entries.bcoo_todense(rhs), lc, rc, lb, rb)
         every = np.indices(inner).reshape(len(inner), math.prod(inner)).T
         every = jnp.broadcast_to(every.astype(lhs.indices.dtype), (*shape[:n], *every.shape))
         whole = whole.reshape(*shape[:n], math.prod(inner))
         return lhs.make(whole, every, shape, indices_sorted=True, unique_indices=True)
     kept = left, [a - n for a in free[1]]
     out = lhs.make(*join_entries(lhs, rhs, keys, kept, inner, pairs), shape)
-    return out if traced else bcoo_sum_duplicates(out)
+    return out if traced else entries.bcoo_sum_duplicates(out)
 
 
 def is_traced(*mats: CoordinateArray) -> bool:
@@ -351,7 +343,7 @@ def is_traced(*mats: CoordinateArray) -> bool:
 def align_layouts(*mats: CoordinateArray) -> list:
     """BCOOs with the fewest axes of batches, and of dense blocks, that any of them has."""
     n_batch, n_dense = (min(getattr(m, k) for m in mats) for k in ("n_batch", "n_dense"))
-    return [bcoo_update_layout(m, n_batch=n_batch, n_dense=n_dense) for m in mats]
+    return [entries.bcoo_update_layout(m, n_batch=n_batch, n_dense=n_dense) for m in mats]
 
 
 def expand_rank(mat: CoordinateArray, ndim: int) -> Any:
@@ -371,7 +363,7 @@ def bcoo_multiply_sparse(lhs: CoordinateArray, rhs: CoordinateArray) -> Any:
     [0 4 9]
     """
     op = "bcoo_multiply_sparse"
-    ndim = max(check_bcoo(op, lhs).ndim, check_bcoo(op, rhs).ndim)
+    ndim = max(entries.check_bcoo(op, lhs).ndim, entries.check_bcoo(op, rhs).ndim)
     shape = jnp.broadcast_shapes(lhs.shape, rhs.shape)
     lhs, rhs = align_layouts(expand_rank(lhs, ndim), expand_rank(rhs, ndim))
     n = lhs.n_batch
@@ -408,7 +400,7 @@ def bcoo_multiply_dense(sp_mat: CoordinateArray, v: Any) -> Any:
 
 def combine_dense(op: str, mat: CoordinateArray, v: Any, fun: Callable, fill: int) -> Any:
     """`fun` of the data of a BCOO and the elements of a dense array there, `fill` for padding."""
-    mat, v = check_bcoo(op, mat), as_array(v, op) if np.ndim(v) else v
+    mat, v = entries.check_bcoo(op, mat), as_array(v, op) if np.ndim(v) else v
     if not np.ndim(v):
         return fun(mat.data, v)
     if v.ndim > mat.ndim or any(
@@ -426,7 +418,7 @@ def combine_dense(op: str, mat: CoordinateArray, v: Any, fun: Callable, fill: in
     v = lax.squeeze(v, alone)
 
     def combine(data: Any, indices: Any, v: Any) -> Any:
-        return fun(data, take_entries(v, columns(indices, looked), fill) if looked else v)
+        return fun(data, entries.take_entries(v, columns(indices, looked), fill) if looked else v)
 
     return map_batches(combine, n, mat.data, mat.indices, v)
 
@@ -472,7 +464,7 @@ def add(x: Any, y: Any) -> Any:
                 f"large array would become dense unasked; got {mat!r} and shape {jnp.shape(v)}. "
                 f"{DENSE}"
             )
-        return jnp.add(bcoo_todense(mat), v)
+        return jnp.add(entries.bcoo_todense(mat), v)
     shape = jnp.broadcast_shapes(x.shape, y.shape)
     mats = [expand_rank(m, len(shape)) for m in (x, y)]
     mats = align_layouts(
@@ -519,7 +511,7 @@ def bcoo_conv_general_dilated(
     [[[3. 2. 1. 0.]]]
     """
     op = "bcoo_conv_general_dilated"
-    check_bcoo(op, lhs)
+    entries.check_bcoo(op, lhs)
     if feature_group_count != 1 or batch_group_count != 1:
         raise NotImplementedError(
             f"{op}: must have no groups; got feature_group_count={feature_group_count}, "
@@ -529,7 +521,7 @@ def bcoo_conv_general_dilated(
         rhs = as_array(rhs, op)
         every = np.indices(rhs.shape).reshape(rhs.ndim, rhs.size).T.astype(np.int32)
         rhs = lhs.make(rhs.reshape(rhs.size), jnp.asarray(every), rhs.shape)
-    x, k = (bcoo_update_layout(m, n_batch=0, n_dense=0) for m in (lhs, rhs))
+    x, k = (entries.bcoo_update_layout(m, n_batch=0, n_dense=0) for m in (lhs, rhs))
     params, shape = plan_convolution(
         x, k, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers
     )

@@ -21,30 +21,9 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive, split_inputs
 from weft.core.source import boundary
 from weft.core.trace import Trace, Tracer, current, run_once
+from weft.experimental.sparse import products, shaping
 from weft.experimental.sparse.base import CoordinateArray, JAXSparse
 from weft.experimental.sparse.entries import bcoo_sum_duplicates, bcoo_todense
-from weft.experimental.sparse.products import (
-    add,
-    bcoo_conv_general_dilated,
-    bcoo_dot_general,
-    combine_dense,
-    convert_elements,
-    divide,
-    is_traced,
-    multiply,
-)
-from weft.experimental.sparse.shaping import (
-    bcoo_broadcast_in_dim,
-    bcoo_concatenate,
-    bcoo_dynamic_slice,
-    bcoo_gather,
-    bcoo_reduce_sum,
-    bcoo_reshape,
-    bcoo_rev,
-    bcoo_slice,
-    bcoo_squeeze,
-    bcoo_transpose,
-)
 from weft.primitives.layout import Identity
 from weft.pytrees import flatten, unflatten
 from weft.xla.typing import Array
@@ -231,7 +210,7 @@ def merge_duplicates(mat: CoordinateArray) -> Any:
     """A BCOO with one entry at each place, in which there is room for as many as before."""
     if mat.unique_indices:
         return mat
-    return bcoo_sum_duplicates(mat, nse=mat.nse if is_traced(mat) else None)
+    return bcoo_sum_duplicates(mat, nse=mat.nse if products.is_traced(mat) else None)
 
 
 def apply_linear(prim: Primitive, mat: Any, **params: Any) -> Any:
@@ -272,13 +251,13 @@ def divide_rule(prim: Primitive, x: Any, y: Any, **_: Any) -> Any:
     if is_sparse(y) or not is_sparse(x):
         raise refuse_dense(prim.name, ", and so not be divided by", y)
     if dtypes.is_inexact(x.dtype):
-        return divide(x, y)
-    return x.make(combine_dense("div", merge_duplicates(x), y, lax.div, 1))
+        return products.divide(x, y)
+    return x.make(products.combine_dense("div", merge_duplicates(x), y, lax.div, 1))
 
 
 def subtract_rule(prim: Primitive, x: Any, y: Any) -> Any:
     """x - y."""
-    return add(x, y.make(-y.data) if is_sparse(y) else -y)
+    return products.add(x, y.make(-y.data) if is_sparse(y) else -y)
 
 
 def stack_axis(prim: Primitive, *xs: Any, axis: int) -> Any:
@@ -286,14 +265,14 @@ def stack_axis(prim: Primitive, *xs: Any, axis: int) -> Any:
     require_sparse(prim, xs)
     shape = (*xs[0].shape[:axis], 1, *xs[0].shape[axis:])
     dims = [i for i in range(len(shape)) if i != axis]
-    grown = [bcoo_broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims) for x in xs]
-    return bcoo_concatenate(grown, dimension=axis)
+    grown = [shaping.bcoo_broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims) for x in xs]
+    return shaping.bcoo_concatenate(grown, dimension=axis)
 
 
 def join_axis(prim: Primitive, *xs: Any, dimension: int, **_: Any) -> Any:
     """Sparse arrays along an axis."""
     require_sparse(prim, xs)
-    return bcoo_concatenate(xs, dimension=dimension)
+    return shaping.bcoo_concatenate(xs, dimension=dimension)
 
 
 def require_sparse(prim: Primitive, xs: Sequence[Any]) -> None:
@@ -312,7 +291,7 @@ def split_axis(prim: Primitive, x: Any, *, sizes: Sequence[int], axis: int) -> l
     for n in sizes:
         first, last = [0] * x.ndim, list(x.shape)
         first[axis], last[axis] = start, start + n
-        out.append(bcoo_slice(x, start_indices=first, limit_indices=last))
+        out.append(shaping.bcoo_slice(x, start_indices=first, limit_indices=last))
         start += n
     return out
 
@@ -320,47 +299,47 @@ def split_axis(prim: Primitive, x: Any, *, sizes: Sequence[int], axis: int) -> l
 def tile_axes(prim: Primitive, x: Any, *, reps: Sequence[int], **_: Any) -> Any:
     """A sparse array repeated along its axes."""
     for axis, n in enumerate(reps):
-        x = bcoo_concatenate([x] * n, dimension=axis) if n > 1 else x
+        x = shaping.bcoo_concatenate([x] * n, dimension=axis) if n > 1 else x
     return x
 
 
 def sum_axes(prim: Primitive, x: Any, *, axes: Sequence[int], **_: Any) -> Any:
     """The sum over axes; that over all is dense."""
-    out = bcoo_reduce_sum(x, axes=axes)
+    out = shaping.bcoo_reduce_sum(x, axes=axes)
     return bcoo_todense(out) if not out.shape else out
 
 
 def multiply_rule(prim: Primitive, x: Any, y: Any, **_: Any) -> Any:
     """x * y."""
-    return multiply(x, y)
+    return products.multiply(x, y)
 
 
 def add_rule(prim: Primitive, x: Any, y: Any, **_: Any) -> Any:
     """x + y."""
-    return add(x, y)
+    return products.add(x, y)
 
 
 def dot_rule(prim: Primitive, x: Any, y: Any, **params: Any) -> Any:
     """A contraction."""
-    return bcoo_dot_general(x, y, **params)
+    return products.bcoo_dot_general(x, y, **params)
 
 
 def gather_rule(prim: Primitive, x: Any, indices: Any, *, dimension_numbers: Any, **params: Any):
     """Parts at indices."""
     if is_sparse(indices):
         raise refuse_dense(prim.name, ", and its indices be dense", indices)
-    return bcoo_gather(x, indices, dimension_numbers, **params)
+    return shaping.bcoo_gather(x, indices, dimension_numbers, **params)
 
 
 def slice_rule(prim: Primitive, x: Any, *starts: Any, slice_sizes: Sequence[int], **_: Any) -> Any:
     """A part from traced indices."""
-    return bcoo_dynamic_slice(x, starts, slice_sizes)
+    return shaping.bcoo_dynamic_slice(x, starts, slice_sizes)
 
 
 def convert_rule(prim: Primitive, x: Any, *, new_dtype: Any, **_: Any) -> Any:
     """Another dtype; what rounds is done to elements, not to entries."""
     exact = dtypes.is_inexact(np.dtype(new_dtype)) or dtypes.is_integer(x.dtype)
-    return convert_elements(x if exact else merge_duplicates(x), new_dtype)
+    return products.convert_elements(x if exact else merge_duplicates(x), new_dtype)
 
 
 def conv_rule(prim: Primitive, x: Any, y: Any, **params: Any) -> Any:
@@ -370,7 +349,7 @@ def conv_rule(prim: Primitive, x: Any, y: Any, **params: Any) -> Any:
             f"{prim.name}: must be of a sparse array and a kernel; got a sparse kernel {y!r}. "
             "Hint: sparse.todense(kernel)."
         )
-    return bcoo_conv_general_dilated(x, y, **params)
+    return products.bcoo_conv_general_dilated(x, y, **params)
 
 
 def pass_params(fun: Callable) -> Callable:
@@ -396,21 +375,21 @@ RULES |= {
     "pow": apply_power,
     "integer_pow": apply_power,
     "convert_element_type": convert_rule,
-    "broadcast_in_dim": pass_params(bcoo_broadcast_in_dim),
+    "broadcast_in_dim": pass_params(shaping.bcoo_broadcast_in_dim),
     "concatenate": join_axis,
     "conv_general_dilated": conv_rule,
     "dot_general": dot_rule,
     "dynamic_slice": slice_rule,
     "gather": gather_rule,
     "reduce_sum": sum_axes,
-    "reshape": pass_params(bcoo_reshape),
-    "rev": pass_params(bcoo_rev),
-    "slice": pass_params(bcoo_slice),
+    "reshape": pass_params(shaping.bcoo_reshape),
+    "rev": pass_params(shaping.bcoo_rev),
+    "slice": pass_params(shaping.bcoo_slice),
     "split": split_axis,
-    "squeeze": pass_params(bcoo_squeeze),
+    "squeeze": pass_params(shaping.bcoo_squeeze),
     "stack": stack_axis,
     "tile": tile_axes,
-    "transpose": pass_params(bcoo_transpose),
+    "transpose": pass_params(shaping.bcoo_transpose),
     "todense": lambda prim, x, **_: bcoo_todense(x),
 }
 
