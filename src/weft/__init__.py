@@ -15,10 +15,15 @@ from weft import numpy as _jnp  # attaches the operators of arrays  # noqa: F401
 from weft.display import methods as _methods  # attaches how jaxprs are shown  # noqa: F401
 from weft.util import import_lazily
 
-# The public names by the module that defines each.
+# The public modules, and the public names by the module that defines each.
+MODULES = """
+ad ad_checkpoint api_util cache checkpoint_policies core custom_batching custom_derivatives
+debug distributed dlpack errors example_libraries experimental explain export extend ffi
+flatten_util image interpreters jaxpr lax memory monitoring nn numpy ops passes profiler
+random ref scipy sharding stages test_util tree tree_util typing
+"""
 HOMES = {
-    "weft.ad": "",
-    "weft.ad_checkpoint": "",
+    **{f"weft.{name}": "" for name in MODULES.split()},
     "weft.api.arrays": (
         "make_array_from_callback make_array_from_process_local_data "
         "make_array_from_single_device_arrays"
@@ -52,53 +57,16 @@ HOMES = {
     "weft.api.shape_struct": "ShapeDtypeStruct",
     "weft.api.shard_map": "reshard shard_map smap",
     "weft.api.vmap": "vmap",
-    "weft.api_util": "",
-    "weft.cache": "",
-    "weft.checkpoint_policies": "",
-    "weft.core": "",
     "weft.api.mutable": "typeof",
     "weft.core.ref": "Ref",
     "weft.core.trace": "ensure_compile_time_eval",
-    "weft.custom_batching": "",
-    "weft.custom_derivatives": "",
-    "weft.debug": "",
-    "weft.distributed": "",
-    "weft.dlpack": "",
     "weft.dtypes": "dtypes float0",
-    "weft.errors": "",
-    "weft.example_libraries": "",
-    "weft.experimental": "",
-    "weft.explain": "",
-    "weft.export": "",
-    "weft.extend": "",
-    "weft.ffi": "",
-    "weft.flatten_util": "",
-    "weft.image": "",
-    "weft.interpreters": "",
-    "weft.jaxpr": "",
-    "weft.lax": "",
-    "weft.memory": "",
     "weft.mesh.mesh": "get_abstract_mesh get_mesh make_mesh set_mesh use_abstract_mesh",
     "weft.mesh.sharding": "NamedSharding",
     "weft.mesh.spec": "P",
-    "weft.monitoring": "",
-    "weft.nn": "",
-    "weft.numpy": "",
-    "weft.ops": "",
     "weft.numpy.index_plans": "ds",
     "weft.numpy.refs": "empty_ref free_ref freeze new_ref",
     "weft.options": "config",
-    "weft.passes": "",
-    "weft.profiler": "",
-    "weft.random": "",
-    "weft.ref": "",
-    "weft.scipy": "",
-    "weft.sharding": "",
-    "weft.stages": "",
-    "weft.test_util": "",
-    "weft.tree": "",
-    "weft.tree_util": "",
-    "weft.typing": "",
     "weft.xla.array": "Array",
     "weft.xla.shards": "Shard",
 }

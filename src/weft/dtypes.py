@@ -411,14 +411,10 @@ def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
 
 
 _ARRAY_API_KINDS = {
-    "bool": np.bool_,
-    "signed integer": np.signedinteger,
-    "unsigned integer": np.unsignedinteger,
-    "integral": np.integer,
-    "real floating": np.floating,
-    "complex floating": np.complexfloating,
+    "bool": np.bool_, "signed integer": np.signedinteger, "unsigned integer": np.unsignedinteger,
+    "integral": np.integer, "real floating": np.floating, "complex floating": np.complexfloating,
     "numeric": np.number,
-}
+}  # fmt: skip
 
 
 def isdtype(dtype: DTypeLike, kind: DTypeLike | str | tuple[Any, ...]) -> bool:
@@ -450,30 +446,17 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | str | tuple[Any, ...]) -> bool:
 _SHORT_SMALL_FLOATS = _short(_SMALL_FLOATS)
 _EDGES = {
     "standard": {
-        "bool": "i*",
-        "i*": "i1 i2 i4 i8 u1 u2 u4 u8",
-        "i8": "i16",
-        "i16": "i32",
-        "i32": "i64",
-        "u8": "u16 i16",
-        "u16": "u32 i32",
-        "u32": "u64 i64",
-        "i64": "f*",
-        "u64": "f*",
-        "f*": f"c* bf16 f16 {_SHORT_SMALL_FLOATS}",
-        "bf16": "f32",
-        "f16": "f32",
-        "f32": "f64 c64",
-        "f64": "c128",
-        "c*": "c64",
-        "c64": "c128",
+        "bool": "i*", "i*": "i1 i2 i4 i8 u1 u2 u4 u8", "i8": "i16", "i16": "i32", "i32": "i64",
+        "u8": "u16 i16", "u16": "u32 i32", "u32": "u64 i64", "i64": "f*", "u64": "f*",
+        "f*": f"c* bf16 f16 {_SHORT_SMALL_FLOATS}", "bf16": "f32", "f16": "f32", "f32": "f64 c64",
+        "f64": "c128", "c*": "c64", "c64": "c128",
     },
     "strict": {  # only what a Python scalar may join
         "i*": f"f* {_short(_SIGNED)} {_short(_UNSIGNED)}",
         "f*": f"c* {_short(_FLOATS)}",
         "c*": _short(_COMPLEXES),
     },
-}
+}  # fmt: skip
 _WEAK_NODE = {int: "i*", float: "f*", complex: "c*"}
 _WEAK_DTYPE = {node: _PYTHON_DTYPE[t] for t, node in _WEAK_NODE.items()}
 

@@ -94,29 +94,16 @@ def apply_to_foreign(name: str, other: Any, apply: Callable[[Any], Any]) -> Any:
 
 
 BINARY = {
-    "add": ufuncs.add,
-    "sub": ufuncs.subtract,
-    "mul": ufuncs.multiply,
-    "truediv": ufuncs.true_divide,
-    "floordiv": elementwise.floor_divide,
-    "mod": elementwise.remainder,
-    "divmod": elementwise.divmod,
-    "lshift": elementwise.left_shift,
-    "rshift": elementwise.right_shift,
-    "pow": elementwise.power,
-    "matmul": products.matmul,
-    "and": ufuncs.bitwise_and,
-    "or": ufuncs.bitwise_or,
-    "xor": ufuncs.bitwise_xor,
-}
+    "add": ufuncs.add, "sub": ufuncs.subtract, "mul": ufuncs.multiply,
+    "truediv": ufuncs.true_divide, "floordiv": elementwise.floor_divide,
+    "mod": elementwise.remainder, "divmod": elementwise.divmod, "lshift": elementwise.left_shift,
+    "rshift": elementwise.right_shift, "pow": elementwise.power, "matmul": products.matmul,
+    "and": ufuncs.bitwise_and, "or": ufuncs.bitwise_or, "xor": ufuncs.bitwise_xor,
+}  # fmt: skip
 COMPARISONS = {
-    "eq": ufuncs.equal,
-    "ne": ufuncs.not_equal,
-    "lt": ufuncs.less,
-    "le": ufuncs.less_equal,
-    "gt": ufuncs.greater,
-    "ge": ufuncs.greater_equal,
-}
+    "eq": ufuncs.equal, "ne": ufuncs.not_equal, "lt": ufuncs.less, "le": ufuncs.less_equal,
+    "gt": ufuncs.greater, "ge": ufuncs.greater_equal,
+}  # fmt: skip
 
 
 def reshape_array(
@@ -187,45 +174,25 @@ def array_namespace(self: Any, *, api_version: str | None = None) -> Any:
 SAME_NAME = {
     reductions: "all any argmax argmin cumprod cumsum max mean min prod ptp std sum var",
     manipulation: "diagonal ravel squeeze swapaxes",
-    sorting: "argpartition argsort searchsorted sort",
-    indexing: "choose take",
-    elementwise: "conj conjugate round",
-    products: "dot trace",
-    choice: "clip",
-    creation: "copy",
-    editing: "repeat",
-    searching: "nonzero",
-    views: "byteswap view",
-}
+    sorting: "argpartition argsort searchsorted sort", indexing: "choose take",
+    elementwise: "conj conjugate round", products: "dot trace", choice: "clip", creation: "copy",
+    editing: "repeat", searching: "nonzero", views: "byteswap view",
+}  # fmt: skip
 METHODS = {
     "__array_namespace__": array_namespace,
     "__contains__": lambda self, item: bool(reductions.any(ufuncs.equal(self, item))),
-    "__copy__": creation.copy,
-    "__deepcopy__": lambda self, memo: creation.copy(self),
-    "__round__": elementwise.python_round,
-    "__abs__": elementwise.abs,
-    "__invert__": ufuncs.invert,
-    "__neg__": ufuncs.negative,
-    "__pos__": elementwise.positive,
-    "__getitem__": indexing.getitem,
-    "__setitem__": updates.refuse_setitem,
-    "astype": cast_array,
-    "compress": compress_array,
-    "flatten": manipulation.ravel,
-    "reshape": reshape_array,
-    "to_device": to_device,
+    "__copy__": creation.copy, "__deepcopy__": lambda self, memo: creation.copy(self),
+    "__round__": elementwise.python_round, "__abs__": elementwise.abs, "__invert__": ufuncs.invert,
+    "__neg__": ufuncs.negative, "__pos__": elementwise.positive, "__getitem__": indexing.getitem,
+    "__setitem__": updates.refuse_setitem, "astype": cast_array, "compress": compress_array,
+    "flatten": manipulation.ravel, "reshape": reshape_array, "to_device": to_device,
     "transpose": transpose_array,
-}
+}  # fmt: skip
 PROPERTIES = {
-    "T": manipulation.transpose,
-    "at": updates.At,
-    "flat": refuse_flat,
-    "imag": elementwise.imag,
-    "itemsize": itemsize,
-    "mT": manipulation.matrix_transpose,
-    "nbytes": nbytes,
+    "T": manipulation.transpose, "at": updates.At, "flat": refuse_flat, "imag": elementwise.imag,
+    "itemsize": itemsize, "mT": manipulation.matrix_transpose, "nbytes": nbytes,
     "real": elementwise.real,
-}
+}  # fmt: skip
 
 
 class ManualAxisType(NamedTuple):

@@ -27,18 +27,11 @@ Widths = tuple[tuple[int, int], ...]
 
 # The keywords of each mode, with their defaults.
 KEYWORDS: dict[str, dict[str, Any]] = {
-    "constant": {"constant_values": 0},
-    "edge": {},
-    "empty": {},
-    "linear_ramp": {"end_values": 0},
-    "maximum": {"stat_length": None},
-    "mean": {"stat_length": None},
-    "median": {"stat_length": None},
-    "minimum": {"stat_length": None},
-    "reflect": {"reflect_type": "even"},
-    "symmetric": {"reflect_type": "even"},
-    "wrap": {},
-}
+    "constant": {"constant_values": 0}, "edge": {}, "empty": {}, "linear_ramp": {"end_values": 0},
+    "maximum": {"stat_length": None}, "mean": {"stat_length": None},
+    "median": {"stat_length": None}, "minimum": {"stat_length": None},
+    "reflect": {"reflect_type": "even"}, "symmetric": {"reflect_type": "even"}, "wrap": {},
+}  # fmt: skip
 
 
 def median(x: Any, axis: int, keepdims: bool) -> Any:

@@ -48,16 +48,10 @@ NAMES = [
     *("complex64", "complex128"),
 ]
 ALIASES = {
-    "bool_": "bool",
-    "int_": "int64",
-    "uint": "uint64",
-    "float_": "float64",
-    "complex_": "complex128",
-    "single": "float32",
-    "double": "float64",
-    "csingle": "complex64",
+    "bool_": "bool", "int_": "int64", "uint": "uint64", "float_": "float64",
+    "complex_": "complex128", "single": "float32", "double": "float64", "csingle": "complex64",
     "cdouble": "complex128",
-}
+}  # fmt: skip
 
 
 def make_scalar_type(name: str) -> ScalarType | None:

@@ -32,13 +32,9 @@ from weft.util import fun_name
 
 # By name: functions that do at once what is otherwise done element by element.
 REDUCE = {
-    "add": reductions.sum,
-    "multiply": reductions.prod,
-    "maximum": reductions.max,
-    "minimum": reductions.min,
-    "logical_and": reductions.all,
-    "logical_or": reductions.any,
-}
+    "add": reductions.sum, "multiply": reductions.prod, "maximum": reductions.max,
+    "minimum": reductions.min, "logical_and": reductions.all, "logical_or": reductions.any,
+}  # fmt: skip
 ACCUMULATE = {
     "add": reductions.cumsum,
     "multiply": reductions.cumprod,

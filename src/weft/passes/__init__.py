@@ -32,13 +32,9 @@ Pass = Callable[[Jaxpr], Jaxpr]
 
 # All of them, in an order in which each has what the ones before it leave.
 PASSES: tuple[Pass, ...] = (
-    fold_constants,
-    simplify_algebra,
-    cse_jaxpr,
-    hoist_invariants,
-    merge_equal_programs,
+    fold_constants, simplify_algebra, cse_jaxpr, hoist_invariants, merge_equal_programs,
     drop_dead_code,
-)
+)  # fmt: skip
 # Those that save more than they cost: see docs/design/014-passes.md.
 DEFAULT: tuple[Pass, ...] = (drop_dead_code,)
 

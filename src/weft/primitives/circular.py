@@ -96,15 +96,10 @@ def cube_root(x: Expr) -> Expr:
 # of a right triangle whose hypotenuse is 1, the other leg
 find_leg: Callable[[Expr], Expr] = lambda x: ((1 - x) * (1 + x)).apply("sqrt")
 FORMULAS: dict[str, Callable[..., Expr]] = {
-    "sin": circular(0),
-    "cos": circular(1),
-    "tan": tangent,
-    "asin": lambda x: find_angle(x, find_leg(x)),
-    "acos": lambda x: find_angle(find_leg(x), x),
-    "atan": lambda x: find_angle(x, x.like(1)),
-    "atan2": find_angle,
-    "cbrt": cube_root,
-}
+    "sin": circular(0), "cos": circular(1), "tan": tangent,
+    "asin": lambda x: find_angle(x, find_leg(x)), "acos": lambda x: find_angle(find_leg(x), x),
+    "atan": lambda x: find_angle(x, x.like(1)), "atan2": find_angle, "cbrt": cube_root,
+}  # fmt: skip
 
 
 def write_circular(name: str, *operands: Expr) -> Expr:

@@ -90,13 +90,9 @@ class GatherScatterMode(enum.Enum):
 
 _CLIP, _FILL, _PROMISE, _ONE_HOT = GatherScatterMode
 _MODES = {
-    None: _FILL,
-    "clip": _CLIP,
-    "fill": _FILL,
-    "drop": _FILL,
-    "promise_in_bounds": _PROMISE,
+    None: _FILL, "clip": _CLIP, "fill": _FILL, "drop": _FILL, "promise_in_bounds": _PROMISE,
     "one_hot": _ONE_HOT,
-}
+}  # fmt: skip
 
 
 # --- what gather and scatter share ------------------------------------------------------------

@@ -36,15 +36,10 @@ def reflect_index(i: Any, n: int) -> Any:
 
 # For each mode, the element that stands at an index out of range; None where none does.
 EXTENSIONS: dict[str, Callable[[Any, int], Any] | None] = {
-    "constant": None,
-    "nearest": lambda i, n: jnp.clip(i, 0, n - 1),
-    "wrap": lambda i, n: jnp.mod(i, n),
-    "mirror": mirror_index,
-    "reflect": reflect_index,
-    "grid-constant": None,
-    "grid-wrap": lambda i, n: jnp.mod(i, n),
-    "grid-mirror": reflect_index,
-}
+    "constant": None, "nearest": lambda i, n: jnp.clip(i, 0, n - 1),
+    "wrap": lambda i, n: jnp.mod(i, n), "mirror": mirror_index, "reflect": reflect_index,
+    "grid-constant": None, "grid-wrap": lambda i, n: jnp.mod(i, n), "grid-mirror": reflect_index,
+}  # fmt: skip
 
 
 @boundary

@@ -124,20 +124,12 @@ def call_kernel(
 
 # What the kernel of a routine is called; the routines that are not here have none.
 _SOLVERS = {
-    "getrf": "cusolver_getrf_ffi",
-    "geqrf": "cusolver_geqrf_ffi",
-    "orgqr": "cusolver_orgqr_ffi",
-    "ormqr": "cusolver_ormqr_ffi",
-    "potrf": "cusolver_potrf_ffi",
-    "syevd": "cusolver_syevd_ffi",
-    "sytrd": "cusolver_sytrd_ffi",
-    "gesvd": "cusolver_gesvd_ffi",
-    "gesdd": "cusolver_gesvd_ffi",
-    "geqp3": "cuhybrid_geqp3",
-    "geev": "cuhybrid_eig_",
-    "gtsv": "cusparse_gtsv2_ffi",
+    "getrf": "cusolver_getrf_ffi", "geqrf": "cusolver_geqrf_ffi", "orgqr": "cusolver_orgqr_ffi",
+    "ormqr": "cusolver_ormqr_ffi", "potrf": "cusolver_potrf_ffi", "syevd": "cusolver_syevd_ffi",
+    "sytrd": "cusolver_sytrd_ffi", "gesvd": "cusolver_gesvd_ffi", "gesdd": "cusolver_gesvd_ffi",
+    "geqp3": "cuhybrid_geqp3", "geev": "cuhybrid_eig_", "gtsv": "cusparse_gtsv2_ffi",
     "tridiagonal_solve_perturbed_ffi": "cu_tridiagonal_solve_perturbed",
-}
+}  # fmt: skip
 
 
 def call_solver(call: KernelCall, routine: str, options: dict[str, str]) -> list[Value]:

@@ -365,33 +365,17 @@ tan tanh
 RULES |= dict.fromkeys(LINEAR.split(), apply_linear)
 RULES |= dict.fromkeys(ELEMENTWISE.split(), apply_elementwise)
 RULES |= {
-    "add": add_rule,
-    "add_any": add_rule,
-    "sub": subtract_rule,
-    "mul": multiply_rule,
-    "div": divide_rule,
-    "max": apply_extremum,
-    "min": apply_extremum,
-    "pow": apply_power,
-    "integer_pow": apply_power,
-    "convert_element_type": convert_rule,
-    "broadcast_in_dim": pass_params(shaping.bcoo_broadcast_in_dim),
-    "concatenate": join_axis,
-    "conv_general_dilated": conv_rule,
-    "dot_general": dot_rule,
-    "dynamic_slice": slice_rule,
-    "gather": gather_rule,
-    "reduce_sum": sum_axes,
-    "reshape": pass_params(shaping.bcoo_reshape),
-    "rev": pass_params(shaping.bcoo_rev),
-    "slice": pass_params(shaping.bcoo_slice),
-    "split": split_axis,
-    "squeeze": pass_params(shaping.bcoo_squeeze),
-    "stack": stack_axis,
-    "tile": tile_axes,
-    "transpose": pass_params(shaping.bcoo_transpose),
+    "add": add_rule, "add_any": add_rule, "sub": subtract_rule, "mul": multiply_rule,
+    "div": divide_rule, "max": apply_extremum, "min": apply_extremum, "pow": apply_power,
+    "integer_pow": apply_power, "convert_element_type": convert_rule,
+    "broadcast_in_dim": pass_params(shaping.bcoo_broadcast_in_dim), "concatenate": join_axis,
+    "conv_general_dilated": conv_rule, "dot_general": dot_rule, "dynamic_slice": slice_rule,
+    "gather": gather_rule, "reduce_sum": sum_axes, "reshape": pass_params(shaping.bcoo_reshape),
+    "rev": pass_params(shaping.bcoo_rev), "slice": pass_params(shaping.bcoo_slice),
+    "split": split_axis, "squeeze": pass_params(shaping.bcoo_squeeze), "stack": stack_axis,
+    "tile": tile_axes, "transpose": pass_params(shaping.bcoo_transpose),
     "todense": lambda prim, x, **_: bcoo_todense(x),
-}
+}  # fmt: skip
 
 
 # --- programs within --------------------------------------------------------------------------
