@@ -6,6 +6,7 @@ Nothing here knows of arrays, programs or the engine; a helper with one user is 
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import io
 import sys
@@ -263,6 +264,22 @@ class Record:
     def __repr__(self) -> str:
         fields = zip(self.__slots__, self._fields(), strict=True)
         return f"{type(self).__name__}({', '.join(f'{name}={x!r}' for name, x in fields)})"
+
+
+class collecting_rarely:
+    """In such a block garbage is looked for after every 5,000 new objects, in place of 700.
+
+    For where programs are written, whose parts live on: to go through them took a fifth of it.
+    """
+
+    def __enter__(self) -> None:
+        usual = self.usual = gc.get_threshold()
+        if 0 < usual[0] < 5_000:
+            gc.set_threshold(5_000, *usual[1:])
+
+    def __exit__(self, *_: Any) -> None:
+        if self.usual[0] < 5_000:  # another block, in this thread or another, puts back its own
+            gc.set_threshold(*self.usual)
 
 
 class Scope(io.IOBase, contextlib.ContextDecorator):

@@ -10,6 +10,7 @@ import time
 import weakref
 
 import numpy as np
+import pytest
 
 import weft
 from tests.api.compare import counted
@@ -183,3 +184,28 @@ def test_what_is_logged_of_tracing(monkeypatch, caplog):
         f.trace(1.0, np.ones((2, 3), np.float32))
     said = [m for m in caplog.messages if m.startswith("traced")]
     assert said == ["traced <lambda> for (f32[], f32[2,3]) in 250.0 ms"]
+
+
+def test_a_function_that_is_let_go_of_is_freed_at_once_with_its_programs():
+    def use(how):
+        array = np.ones(3, np.float32)
+
+        def f(x):
+            return weft.grad(lambda y: (y * array).sum())(x)
+
+        how(weft.jit(f), np.ones(3, np.float32))
+        return weakref.ref(f)
+
+    gc.collect()
+    gc.disable()  # nothing may wait for it
+    try:
+        assert use(lambda f, x: f(x))() is None
+        assert use(lambda f, x: f.lower(x).compile()(x))() is None
+    finally:
+        gc.enable()
+
+
+def test_what_is_compiled_knows_its_function_when_that_is_let_go_of():
+    compiled = weft.jit(lambda size: size * 2).lower(1.0).compile()
+    with pytest.raises(weft.errors.DtypeError, match="size of <lambda>"):
+        compiled("three")

@@ -1,3 +1,5 @@
+import gc
+
 import numpy as np
 import pytest
 
@@ -42,6 +44,26 @@ def test_the_surroundings_are_restored_after_an_error():
     assert current_trace() is EVAL
     assert surroundings.value is None
     assert float(jit(lambda x: x + 1)(1.0)) == 2.0
+
+
+def test_garbage_is_looked_for_less_often_while_a_program_is_written():
+    usual, seen = gc.get_threshold(), []
+
+    def outer(x):
+        stage(lambda y: [y], [F8])
+        seen.append(gc.get_threshold()[0])
+        return [x]
+
+    try:
+        for own, within in [(700, 5_000), (0, 0), (50_000, 50_000)]:
+            gc.set_threshold(own, 10, 10)
+            stage(outer, [F8])
+            assert seen.pop() == within and gc.get_threshold() == (own, 10, 10)
+            with pytest.raises(ZeroDivisionError):
+                stage(lambda x: 1 / 0, [F8])
+            assert gc.get_threshold() == (own, 10, 10)
+    finally:
+        gc.set_threshold(*usual)
 
 
 def test_a_leaked_tracer_is_named_with_the_line_that_made_it():

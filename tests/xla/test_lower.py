@@ -1,7 +1,6 @@
 """From jaxprs to modules: what stands in the text, and how often."""
 
 import contextlib
-import gc
 import re
 
 import numpy as np
@@ -19,21 +18,6 @@ X = np.ones(3, np.float32)
 
 def text_of(fun, *args, **options):
     return weft.jit(fun, **options).lower(*args).as_text()
-
-
-def test_garbage_is_collected_again_after_lowering(monkeypatch):
-    collecting = []
-    write = Builder.function
-    look = lambda self, *args: (collecting.append(gc.isenabled()), write(self, *args))[1]
-    monkeypatch.setattr(Builder, "function", look)
-    text_of(lambda x: x + 3.0, X)
-    assert collecting == [False] and gc.isenabled()
-    gc.disable()
-    try:
-        text_of(lambda x: x + 4.0, X)
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
 
 
 def test_a_module_is_named_after_its_function():

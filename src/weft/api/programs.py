@@ -110,7 +110,7 @@ class StagedProgram(NamedTuple):
     `hidden` has such arguments and `hidden_results` such results.
     """
 
-    fun: Callable
+    fun: Callable[[], Any]  # gives the function; does not keep alive one that keeps its programs
     in_tree: PyTreeDef
     in_avals: Sequence[ShapedArray]  # of all arguments
     donated: tuple[int, ...]  # of all arguments, those whose buffers are given away
@@ -140,7 +140,7 @@ class StagedProgram(NamedTuple):
 
     def argument_names(self) -> list[str]:
         """Where each argument that the jaxpr takes comes from, for errors."""
-        return self.select_visible(argument_origins(self.fun, self.in_tree))
+        return self.select_visible(argument_origins(self.fun(), self.in_tree))
 
     def place(self, leaves: Sequence[Any]) -> Placement:
         """Where to run on the arguments that the jaxpr takes."""
@@ -237,9 +237,11 @@ def stage_program(
     if donated:
         gone = [i - sum(h < i for h in hidden) for i in donated if i not in hidden]
         spec = spec._replace(donated=tuple(gone))
+    kept: Any = getattr(fun, "__dict__", {}).get("__weft_programs__")
+    own = type(kept) is Programs and kept.owner is not None and kept.owner() is fun
     program = StagedProgram(
-        fun, in_tree, avals, donated, hidden, jaxpr, closed, consts, flat.out_tree, flat.hidden,
-        spec, AbstractRef in map(type, closed.in_avals),
+        kept.owner if own else lambda: fun, in_tree, avals, donated, hidden, jaxpr, closed, consts,
+        flat.out_tree, flat.hidden, spec, AbstractRef in map(type, closed.in_avals),
     )  # fmt: skip
     if shardings is None:
         return program

@@ -50,7 +50,7 @@ class RequestedShardings(NamedTuple):
     def find_shardings(self, program: StagedProgram) -> tuple[tuple, tuple]:
         """Those of all arguments and all results of a program, flat; () for none."""
         out_tree = program.out_tree
-        ins = self.of_arguments(program.fun, program.in_tree, program.in_avals)
+        ins = self.of_arguments(program.fun(), program.in_tree, program.in_avals)
         names = lambda: leaf_names("the result", out_tree)
         return ins, self.fit("out_shardings", self.results, out_tree, program.out_avals, names)
 

@@ -16,7 +16,7 @@ from weft.core.jaxpr import Jaxpr, Var
 from weft.core.primitive import Axis, Body, Linear, Primitive, Zero, tangents_of
 from weft.core.source import own_lines
 from weft.core.stage import close_jaxpr
-from weft.core.trace import Tracer
+from weft.core.trace import Tracer, run_once
 from weft.errors import RefError
 from weft.passes.dce import dce_jaxpr
 from weft.passes.discharge import state_effects
@@ -65,9 +65,8 @@ def batch_sparse(
 def look_into(trace: CheckTrace, call: Callable, args: Sequence[Any]) -> list:
     """Call a flat function to find what goes wrong in it. Derivatives do not go through it."""
     moves = [isinstance(x, Tracer) and dtypes.is_inexact(x.dtype) for x in args]
-    return trace.run(
-        call, [stop_gradient_p.apply(x)[0] if m else x for x, m in zip(args, moves, strict=True)]
-    )
+    values = [stop_gradient_p.apply(x)[0] if m else x for x, m in zip(args, moves, strict=True)]
+    return run_once(trace, call, values, mark="checking")
 
 
 class CustomCall(Call):
@@ -456,7 +455,7 @@ class RematOpt(CustomVJP):
         return [*consts, *held], params
 
     def checked(self, trace, args, params):
-        return trace.run(params["fwd_jaxpr"], args)
+        return run_once(trace, params["fwd_jaxpr"], args, mark="checking")
 
     def jvp(self, primals, tangents, *, fwd_jaxpr, **params):
         return jvp(fwd_jaxpr, primals, tangents)

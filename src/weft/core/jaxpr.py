@@ -304,6 +304,9 @@ def uses_axis(prim: Primitive, params: dict[str, Any], name: Any) -> bool:
     )
 
 
+ITSELF = object()  # in the place of a jaxpr in its own memo, which would else keep it alive
+
+
 def memo_jaxpr(verb: Callable) -> Callable:
     """Make a `verb_jaxpr(jaxpr, *args)` function remember its results on the jaxpr itself."""
 
@@ -311,8 +314,9 @@ def memo_jaxpr(verb: Callable) -> Callable:
         key = (verb, args)
         out = jaxpr.memo.get(key)
         if out is None:
-            out = jaxpr.memo[key] = verb(jaxpr, *args)
-        return out
+            out = verb(jaxpr, *args)
+            jaxpr.memo[key] = ITSELF if out is jaxpr else out
+        return jaxpr if out is ITSELF else out
 
     return functools.wraps(verb)(remembering)
 

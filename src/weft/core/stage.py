@@ -18,11 +18,11 @@ from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.core.primitive import Linear, LinearUsed, Primitive
 from weft.core.ref import AbstractRef, Ref, is_ref
 from weft.core.source import describe_maker, scoped_source
-from weft.core.trace import Trace, Tracer, current, get_traceback, typed_values
+from weft.core.trace import Trace, Tracer, current, get_traceback, run_once, typed_values
 from weft.dtypes import NUMBERS
 from weft.errors import Origin, RefError
-from weft.options import config, named_axes, surroundings
-from weft.util import SymbolicSize
+from weft.options import config, named_axes
+from weft.util import SymbolicSize, collecting_rarely
 
 
 def has_tracked_axes() -> bool:
@@ -65,6 +65,10 @@ class StageTrace(Trace):
         self.consts: dict[int, tuple[Var, Any]] = {}  # id of the value -> its var, and the value
         self.look: Any = None  # what gives Python the values that it asks for (parallel/parts.py)
         self.tracked = has_tracked_axes()  # whether types say what varies over a mesh
+
+    @property
+    def targets(self) -> Any:  # type: ignore[override]
+        return (self, self) if self.look is None and not self.tracked else None
 
     def new_arg(self, aval: ShapedArray) -> StagedTracer:
         """One more parameter of the program."""
@@ -188,27 +192,10 @@ def holds_here(ref: Any) -> bool:
 
 
 def run_staged(trace: StageTrace, fun: Callable, args: Sequence[Any]) -> Any:
-    """`fun(*args)` with a StageTrace in force, which is marked for the C++ call cache.
-
-    Ctrl-C may come at any instruction, as in `run_once`.
-    """
-    before = current.trace, current.source, current.scope, current.capture
-    around = surroundings.get_local()
-    try:
-        try:
-            surroundings.set_local("staging")
-            current.source = None
-            current.scope = ()  # names are from here on
-            current.capture = scoped_source if config.locate_operations else get_traceback
-            current.trace = trace
-            return fun(*args)
-        finally:
-            trace.live = False
-            current.trace, current.source, current.scope, current.capture = before
-            surroundings.set_local(around)
-    finally:
-        current.trace, current.source, current.scope, current.capture = before
-        surroundings.set_local(around)
+    """`fun(*args)` with a StageTrace in force, which is marked for the C++ call cache."""
+    with collecting_rarely():
+        capture = scoped_source if config.locate_operations else get_traceback
+        return run_once(trace, fun, args, "", "staging", capture)
 
 
 def stage(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ class Trace:
     """One interpretation of primitives. `parent` is the one that its rules act under."""
 
     __slots__ = ("__weakref__", "live", "parent")
+    targets: Any = None  # where rules write under it: see primitives/replay.py
     known: Any = ()  # ids of the tracers it has values for: see transforms/hoist.py
 
     def __init__(self, parent: Trace | None = None):
@@ -119,24 +120,37 @@ class use:
         current.trace = self.before
 
 
-def run_once(trace: Trace, fun: Callable, args: Sequence[Any], name: str = "") -> Any:
+def run_once(
+    trace: Trace, fun: Callable, args: Any, name: str = "", mark: str = "", capture: Any = None
+) -> Any:
     """`fun(*args)` under a new trace, in a scope of this name; the trace is over afterwards.
 
+    `mark` says in `surroundings` what runs; with `capture`, names of scopes are from here on.
     What is in force is as before then, and Ctrl-C may come at any instruction: in the first
     `finally` it is the second that puts it back. What runs inside need not care.
     """
     before = current.trace, current.source, current.scope, current.capture
+    around = surroundings.get_local() if mark else None
     try:
         try:
             current.trace = trace
             if name:
                 current.scope = (*current.scope, name)
+            if mark:
+                surroundings.set_local(mark)
+                current.source = None
+            if capture is not None:
+                current.scope, current.capture = (), capture
             return fun(*args)
         finally:
             trace.live = False
             current.trace, current.source, current.scope, current.capture = before
+            if mark:
+                surroundings.set_local(around)
     finally:
         current.trace, current.source, current.scope, current.capture = before
+        if mark:
+            surroundings.set_local(around)
 
 
 def eval_context() -> use:

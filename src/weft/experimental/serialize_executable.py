@@ -44,7 +44,7 @@ class LoadedProgram(StagedProgram):
     __slots__ = ()
 
     def run(self, leaves: Sequence[Any], placement: Any = None) -> tuple:
-        return self.fun(*leaves), None
+        return self.fun()(*leaves), None
 
 
 def machine_digest(device: Any) -> str:
@@ -149,7 +149,7 @@ def deserialize_and_load(
     jaxpr = Jaxpr((), [*map(Var, taken)], [*map(Var, out_avals)], ())
     run = Executable(loaded, jaxpr, placement, consts, given["kept"])
     program = LoadedProgram(
-        run, in_tree, in_avals, tuple(given["donated"]), hidden, jaxpr, jaxpr, (), out_tree,
+        lambda: run, in_tree, in_avals, tuple(given["donated"]), hidden, jaxpr, jaxpr, (), out_tree,
         {i: zeros(read_aval(scope, a)) for i, a in given["hidden_results"]},
         JitSpec(given["name"]),
     )  # fmt: skip

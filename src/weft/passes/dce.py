@@ -25,13 +25,15 @@ def dce_jaxpr(
     Results that are not used are dropped, and so are unneeded inputs unless `keep_inputs`;
     constvars stay. Equations with effects stay.
     """
-    return prune_jaxpr(jaxpr, None if used_outputs is None else tuple(used_outputs), keep_inputs)
+    chosen = None if used_outputs is None else tuple(used_outputs)
+    found, used = prune_jaxpr(jaxpr, chosen, keep_inputs)
+    return found or jaxpr, used
 
 
 @memo_jaxpr
 def prune_jaxpr(
     jaxpr: Jaxpr, used_outputs: tuple[bool, ...] | None, keep_inputs: bool
-) -> tuple[Jaxpr, tuple[bool, ...]]:
+) -> tuple[Jaxpr | None, tuple[bool, ...]]:
     outvars = jaxpr.outvars
     if used_outputs is not None:
         outvars = [v for v, used in zip(outvars, used_outputs, strict=True) if used]
@@ -53,7 +55,8 @@ def prune_jaxpr(
     invars = jaxpr.invars
     if not keep_inputs:
         invars = [v for v in invars if v in live]
-    return with_equations(jaxpr, invars, outvars, eqns), used_inputs
+    found = with_equations(jaxpr, invars, outvars, eqns)
+    return None if found is jaxpr else found, used_inputs
 
 
 def drop_dead_code(jaxpr: Jaxpr) -> Jaxpr:

@@ -17,7 +17,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Primitive
-from weft.core.trace import Trace, current
+from weft.core.trace import Trace, current, run_once
 from weft.options import surroundings
 from weft.primitives.checks import INT, Failure, outside_text
 from weft.primitives.constant import stage_whole
@@ -60,21 +60,6 @@ class CheckTrace(Trace):
         finally:
             current.trace = self
             current.source = source
-            surroundings.set_local(mark)
-
-    def run(self, fun: Callable, args: Sequence[Any]) -> Any:
-        """Call `fun` under this trace."""
-        before, mark = (current.trace, current.source), surroundings.get_local()
-        try:
-            try:
-                surroundings.set_local("checking")
-                current.trace, current.source = self, None
-                return fun(*args)
-            finally:
-                current.trace, current.source = before
-                surroundings.set_local(mark)
-        finally:  # again, as in `run_once`
-            current.trace, current.source = before
             surroundings.set_local(mark)
 
     def apply(self, prim: Primitive, args: Any, params: dict) -> list:
@@ -167,10 +152,7 @@ def run_checked(
 ) -> tuple[CheckTrace, Any]:
     """Call `fun` and look for `errors`: the trace that knows them, and the result."""
     trace = CheckTrace(current.trace, errors, start)
-    try:
-        return trace, trace.run(fun, args)
-    finally:
-        trace.live = False
+    return trace, run_once(trace, fun, args, mark="checking")
 
 
 class Checked(NamedTuple):

@@ -7,6 +7,7 @@ numpy/fused.py for a function).
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -65,7 +66,7 @@ def compiled_call(
             raise
 
     def clear() -> None:
-        for engine_call in (call, on_copies):
+        for engine_call in [found for ref in made if (found := ref()) is not None]:
             type(engine_call)._clear_cache(engine_call)
 
     def callable_for(miss: Callable, key: Any) -> Any:
@@ -74,6 +75,7 @@ def compiled_call(
 
     on_copies = callable_for(miss, (key, "copies"))
     call = callable_for(take, key)
+    made = weakref.ref(call), weakref.ref(on_copies)  # no cycle: a call let go of is freed at once
     call._clear_cache = clear
     return call
 

@@ -5,7 +5,6 @@ What is written is hlo.py's; compiling the text is compile.py's.
 
 from __future__ import annotations
 
-import gc
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ from weft.passes.dce import dce_jaxpr
 from weft.passes.discharge import discharge_jaxpr, has_state
 from weft.passes.merge import has_scopes
 from weft.passes.physical import has_extended, physical_jaxpr
+from weft.util import collecting_rarely
 from weft.xla.hlo import TOKEN, Builder, Pattern, Value
 from weft.xla.locating import LocatingBuilder, operation_path
 from weft.xla.placement import Placement, explicit_mesh
@@ -185,13 +185,8 @@ def lower_module(
     if jaxpr.calls_host:
         in_avals, attrs = [TOKEN, *in_avals], ["", *attrs]
         write = hlo.threaded(write, False)
-    collecting = gc.isenabled()
-    try:
-        gc.disable()  # what is written lives on; to look for garbage in it took an eighth
+    with collecting_rarely():
         hlo.function("main", in_avals, write, "public", (attrs, out_attrs), f"jit({name})")
-    finally:
-        if collecting:
-            gc.enable()
     text = hlo.module(Builder().unique(f"jit_{name}"))
     calls = tuple(hlo.host_calls)
     return Module(text, calls, parameters, results, hlo.origins, hlo.foreign_calls)
