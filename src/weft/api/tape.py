@@ -23,6 +23,7 @@ from weft.core.trace import Trace, current, run_once, typed_values
 from weft.options import config, trace_context, x64_as, x64_cell
 from weft.primitives.constant import write_consts
 from weft.primitives.elementwise import add
+from weft.primitives.replay import WRITTEN
 from weft.transforms.jvp import JVPTracer
 from weft.transforms.linearize import linearize
 from weft.transforms.transpose import backward, backward_jaxpr
@@ -128,6 +129,7 @@ _RULES: dict[tuple, Any] = {}
 def forget_rules() -> None:
     """Empty the memory of rules."""
     _RULES.clear()
+    WRITTEN.clear()
     make_one.cache_clear()
 
 

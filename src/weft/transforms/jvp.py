@@ -18,6 +18,7 @@ from weft.core.trace import Trace, Tracer, current, pin_type, run_once, typed_va
 from weft.options import config, x64_cell
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import instantiate
+from weft.primitives.replay import apply_rule
 from weft.watch.leaks import check_leaks
 
 
@@ -55,13 +56,14 @@ class JVPTracer(Tracer):
 class JVPTrace(Trace):
     """Carries each value together with its directional derivative."""
 
-    __slots__ = ("tracked", "x64")
+    __slots__ = ("into", "tracked", "x64")
 
     def __init__(self, parent: Trace):
         self.parent = parent
         self.live = True
         self.tracked = has_tracked_axes()
         self.x64 = x64_cell.value
+        self.into = parent.targets
 
     def process(self, prim: Primitive, args: Any, params: dict) -> list:
         primals = []
@@ -113,7 +115,16 @@ class JVPTrace(Trace):
 
     def apply_rule(self, prim: Primitive, primals: list, tangents: list, params: dict) -> tuple:
         """The results of an operation and their tangents."""
-        return prim.jvp(primals, tangents, **params)
+        xs = [*primals, *tangents]
+        found = apply_rule(run_jvp, prim, params, xs, len(primals), self.into)
+        n = len(found) // 2
+        return found[:n], found[n:]
+
+
+def run_jvp(prim: Primitive, params: dict, primals: list, tangents: list) -> list:
+    """The results of an operation and then their tangents, by its rule."""
+    outs, dots = prim.jvp(primals, tangents, **params)
+    return [*outs, *dots]
 
 
 def vary_tangent(x: Any, t: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
-from weft.core.primitive import Linear, LinearUsed, Zero, not_linear
+from weft.core.primitive import Linear, LinearUsed, Primitive, Zero, not_linear
 from weft.core.source import inner_source, transposed_source
 from weft.core.trace import current, typed_values
 from weft.errors import ShardingTypeError
@@ -20,6 +20,7 @@ from weft.mesh.typed import dual_of
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add
 from weft.primitives.layout import instantiate
+from weft.primitives.replay import apply_rule
 from weft.primitives.reshard import lay_as
 from weft.primitives.varying import add_terms, cast_kinds
 
@@ -74,6 +75,7 @@ def evaluate_known(eqns: Sequence[Eqn], env: dict[Var, Any]) -> list[tuple[Eqn, 
 
 def pull_cotangents(todo: Sequence[tuple[Eqn, list]], sums: dict[Var, Any]) -> None:
     """Transpose the equations, last first. What a rule writes has the source of its equation."""
+    targets = current.trace.targets
     for eqn, ins in reversed(todo):
         outvars = eqn.outvars
         if len(outvars) == 1:
@@ -87,7 +89,8 @@ def pull_cotangents(todo: Sequence[tuple[Eqn, list]], sums: dict[Var, Any]) -> N
             cts = [sums.pop(v) if v in sums else Zero(dual_aval(v.aval)) for v in outvars]
         current.source = transposed_source(eqn.source)
         try:
-            outs = eqn.primitive.transpose(cts, *ins, **eqn.params)
+            xs = [*cts, *ins]
+            outs = apply_rule(run_transpose, eqn.primitive, eqn.params, xs, len(cts), targets)
         except LinearUsed:
             raise not_linear(eqn.primitive.name, ins) from None
         except ShardingTypeError:  # what cannot be done with terms of a sum is done with the sum
@@ -98,6 +101,11 @@ def pull_cotangents(todo: Sequence[tuple[Eqn, list]], sums: dict[Var, Any]) -> N
         for atom, x, ct in zip(eqn.invars, ins, outs, strict=True):
             if ct is not None and type(x) is Linear:
                 accumulate(sums, atom, ct)
+
+
+def run_transpose(prim: Primitive, params: dict, cts: list, ins: list) -> list:
+    """The cotangents of operands, by the rule of an operation."""
+    return prim.transpose(cts, *ins, **params)
 
 
 def accumulate(sums: dict[Var, Any], var: Any, ct: Any) -> None:
