@@ -137,8 +137,8 @@ def kernels_as_for_users(
 
     options = engine.default_options
 
-    def users_options(platform: str) -> tuple[bytes, tuple]:
-        defaults, overrides = options(platform)
+    def users_options(platform: str, *kind: bool) -> tuple[bytes, tuple]:
+        defaults, overrides = options(platform, *kind)
         return defaults, (*overrides, *as_for_users.items())
 
     weft.clear_caches()

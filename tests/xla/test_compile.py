@@ -206,6 +206,9 @@ def test_options_of_each_platform(monkeypatch):
     given, flags = default_options("cpu")
     assert given.startswith(engines) and weft.xla.compile.SMALL_LOOP[1].encode() in given
     assert flags == ()
+    tiles = weft.xla.compile.NO_TILES[0].encode()
+    assert tiles in given and tiles not in default_options("cpu", tiled=True)[0]
+    assert default_options("cpu", wide=True) == (given, (weft.xla.compile.WIDE,))
     for tools, flags in (("/cuda", (("xla_gpu_cuda_data_dir", "/cuda"),)), (None, ())):
         monkeypatch.setattr(weft.xla.compile, "find_cuda_tools", lambda tools=tools: tools)
         assert default_options("cuda") == (engines, flags)

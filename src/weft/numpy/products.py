@@ -15,6 +15,7 @@ from weft.errors import ShapeError
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.typed import resolve_sharding
 from weft.numpy.fused import fused
+from weft.numpy.manipulation import diagonal
 from weft.numpy.promotion import (
     as_array,
     axis_of,
@@ -404,6 +405,9 @@ def trace(
         found = dtypes.promote_types(x.dtype, dtypes.default_int())
     else:
         found = x.dtype
+    if type(offset) is int:
+        x = ops.convert(diagonal(x, offset, first, second), found)
+        return layout.reduce_sum(x, (x.ndim - 1,))
     count = dtypes.default_int()
     rows = layout.broadcasted_iota(count, x.shape, first)
     columns = layout.broadcasted_iota(count, x.shape, second)

@@ -22,27 +22,13 @@ from weft.numpy import indexing, updates
 from weft.numpy.creation import asarray
 from weft.numpy.index_plans import Key, Sliding, expand_key, plan_index, split_index, static_key
 from weft.numpy.promotion import NUMBERS
+from weft.primitives import refs
 from weft.primitives.layout import broadcast_in_dim, convert, literal
-from weft.primitives.refs import (
-    WHOLE,
-    StateOperation,
-    Whole,
-    addupdate_p,
-    empty_ref_p,
-    free_ref_p,
-    freeze_p,
-    get_p,
-    load_ref,
-    new_ref_p,
-    place_axis,
-    store_ref,
-    swap_p,
-)
 from weft.transforms.batch import batch, bring_to_front
 from weft.xla.eager import EVAL
 
 
-class Places(Whole):
+class Places(refs.Whole):
     """An index of NumPy's: its key (index_plans.py), of which the arrays are operands."""
 
     __slots__ = ("key",)
@@ -74,14 +60,14 @@ class Places(Whole):
         given = iter(names)
         return ",".join([entry_text(e, given) for e in expand_key(aval, self.key)])
 
-    def batch(self, prim: StateOperation, axis: Axis, args: Sequence, dims: Sequence) -> tuple:
+    def batch(self, prim: refs.StateOperation, axis: Axis, args: Sequence, dims: Sequence) -> tuple:
         ref, *operands = args
-        whole = load_ref(ref)
+        whole = refs.load_ref(ref)
         apply = lambda *xs: flatten_pair(prim.run_on_value(*xs, index=self))
         outs, out_dims = batch(apply, [whole, *operands], dims, axis)
         if prim.effect.writes:  # type: ignore[attr-defined]
             new = bring_to_front(outs.pop(), out_dims.pop(), axis.size)
-            store_ref(ref, place_axis(new, dims[0]))
+            refs.store_ref(ref, refs.place_axis(new, dims[0]))
         return outs, out_dims
 
 
@@ -119,10 +105,10 @@ def require_ref(op: str, ref: Any) -> AbstractRef:
     raise DtypeError(f"{op}: needs a reference; got {typeof(ref, op)}. Hint: r = weft.new_ref(x).")
 
 
-def split_places(inner: ShapedArray, index: Any) -> tuple[Whole, Sequence[Any]]:
+def split_places(inner: ShapedArray, index: Any) -> tuple[refs.Whole, Sequence[Any]]:
     """An index as a parameter, and the arrays in it; what is known to be out of bounds raises."""
     if index is Ellipsis or (type(index) is tuple and not index):
-        return WHOLE, ()
+        return refs.WHOLE, ()
     key = static_key(index)
     arrays: Sequence[Any] = ()
     if key is None:
@@ -172,7 +158,7 @@ def get(ref: Any, idx: Any = None) -> Any:
         ref.owned = ref.owned and found is not value
         return found
     index, arrays = split_places(aval.inner_aval, idx)
-    return get_p.apply(ref, *arrays, index=index)[0]
+    return refs.get_p.apply(ref, *arrays, index=index)[0]
 
 
 def write_ref(op: str, ref: Any, idx: Any, value: Any) -> list:
@@ -190,7 +176,7 @@ def write_ref(op: str, ref: Any, idx: Any, value: Any) -> list:
         return old
     index, arrays = split_places(aval.inner_aval, idx)
     value = shape_value(op, value, index.shape_of(aval.inner_aval))
-    prim = addupdate_p if op == "add" else swap_p
+    prim = refs.addupdate_p if op == "add" else refs.swap_p
     return prim.apply(ref, value, *arrays, index=index)
 
 
@@ -259,7 +245,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     typeof(init_val, "new_ref")
     if type(current.trace) is not StageTrace and not isinstance(init_val, Tracer):
         init_val = asarray(init_val)
-    return new_ref_p.apply(init_val, kind=kind, memory_space=memory_space)[0]
+    return refs.new_ref_p.apply(init_val, kind=kind, memory_space=memory_space)[0]
 
 
 @boundary
@@ -276,7 +262,7 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Any:
     if not hasattr(ty, "shape") or getattr(getattr(ty, "dtype", None), "kind", "O") in "OSU":
         raise TypeError(f"empty_ref: ty must have a shape and a dtype of numbers; got {ty!r}.")
     aval = ShapedArray(ty.shape, ty.dtype)
-    return empty_ref_p.apply(memory_space=memory_space, ty=aval)[0]
+    return refs.empty_ref_p.apply(memory_space=memory_space, ty=aval)[0]
 
 
 @boundary
@@ -290,7 +276,7 @@ def freeze(ref: Any) -> Any:
     >>> freeze(r)
     Array([1., 0.], dtype=float32)
     """
-    return end_ref("freeze", ref, freeze_p)[0]
+    return end_ref("freeze", ref, refs.freeze_p)[0]
 
 
 @boundary
@@ -302,7 +288,7 @@ def free_ref(ref: Any) -> None:
     >>> r
     Ref(freed, f32[2])
     """
-    end_ref("free_ref", ref, free_ref_p)
+    end_ref("free_ref", ref, refs.free_ref_p)
 
 
 def end_ref(op: str, ref: Any, prim: Any) -> list:

@@ -13,28 +13,12 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.errors import DtypeError, ShapeError
+from weft.primitives import matrices
 from weft.primitives.elementwise import add, neg, sub
 from weft.primitives.expr import Expr, count_along, scalar
 from weft.primitives.families import Discrete, check_equal_dtypes, check_integer, zero_tangents
 from weft.primitives.layout import full_like
 from weft.primitives.linalg import triangular_solve
-from weft.primitives.matrices import (
-    MatrixPrimitive,
-    adjoint,
-    call_kernel,
-    check_matrix,
-    identity_like,
-    imaginary_diagonal,
-    lower_part,
-    lower_triangle,
-    product,
-    slice_columns,
-    slice_rows,
-    swap,
-    take_rows,
-    type_like,
-    upper_part,
-)
 from weft.primitives.slicing import concatenate
 from weft.primitives.small import is_small, write_lu
 from weft.util import is_below
@@ -44,7 +28,7 @@ from weft.xla.typing import Array, ArrayLike
 # --- LU -------------------------------------------------------------------------------------
 
 
-class Lu(MatrixPrimitive):
+class Lu(matrices.MatrixPrimitive):
     """The factors of P x = L U in one matrix, below and from the diagonal; pivots; P as an order.
 
     L has a unit diagonal that is not stored. In step i, rows i and pivots[i] change places, for the
@@ -58,11 +42,11 @@ class Lu(MatrixPrimitive):
     multiple_results = True
 
     def abstract_eval(self, x):
-        check_matrix(self.name, x)
+        matrices.check_matrix(self.name, x)
         *batch, m, n = x.shape
         pivots, order = (
-            type_like(x, (*batch, min(m, n)), np.int32),
-            type_like(x, (*batch, m), np.int32),
+            matrices.type_like(x, (*batch, min(m, n)), np.int32),
+            matrices.type_like(x, (*batch, m), np.int32),
         )
         return [x, pivots, order]
 
@@ -74,7 +58,7 @@ class Lu(MatrixPrimitive):
         if has_small_matrices(out) and has_kernels(hlo):
             return call_native(hlo, "weft_lu", [x], outs, {})
         info = ShapedArray(out.shape[:-2], np.int32)
-        y, swaps, _ = call_kernel(hlo, "getrf", [x], [out, pivots, info], {0: 0})
+        y, swaps, _ = matrices.call_kernel(hlo, "getrf", [x], [out, pivots, info], {0: 0})
         swaps = (Expr(hlo, swaps) - 1).value
         return [y, swaps, lower_permutation(hlo, swaps, order)]
 
@@ -86,15 +70,20 @@ class Lu(MatrixPrimitive):
         *_, m, n = typeof(y).shape
         k = min(m, n)
         # Square L and U: the columns, or rows, that they lack are those of the identity.
-        corner = slice_columns(y, 0, k)
-        left = add(lower_part(corner, -1), identity_like(corner))
+        corner = matrices.slice_columns(y, 0, k)
+        left = add(matrices.lower_part(corner, -1), matrices.identity_like(corner))
         left = grow_by_identity(left, m - k, right=True)
-        right = grow_by_identity(upper_part(slice_rows(y, 0, k)), n - k, right=False)
+        right = grow_by_identity(
+            matrices.upper_part(matrices.slice_rows(y, 0, k)), n - k, right=False
+        )
         inner = triangular_solve(
-            left, take_rows(t, order), left_side=True, lower=True, unit_diagonal=True
+            left, matrices.take_rows(t, order), left_side=True, lower=True, unit_diagonal=True
         )
         inner = triangular_solve(right, inner)
-        dot = add(product(left, lower_part(inner, -1)), product(upper_part(inner), right))
+        dot = add(
+            matrices.product(left, matrices.lower_part(inner, -1)),
+            matrices.product(matrices.upper_part(inner), right),
+        )
         return outs, [dot, *zero_tangents(outs[1:])]
 
 
@@ -114,7 +103,9 @@ def grow_by_identity(x: Any, by: int, right: bool) -> Any:
     shape = typeof(x).shape
     size = shape[-2] if right else shape[-1]
     square = full_like(x, 0, shape=(*shape[:-2], size, size))
-    part = (slice_columns if right else slice_rows)(identity_like(square), size - by, size)
+    part = (matrices.slice_columns if right else matrices.slice_rows)(
+        matrices.identity_like(square), size - by, size
+    )
     return concatenate([x, part], len(shape) - 1 if right else len(shape) - 2)
 
 
@@ -136,7 +127,7 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     return factors, pivots, permutation
 
 
-class LuPivotsToPermutation(Discrete, MatrixPrimitive):
+class LuPivotsToPermutation(Discrete, matrices.MatrixPrimitive):
     """The order that exchanging elements i and pivots[i] of 0, 1, ..., one i after another, gives.
 
     Shapes: pivots (..., k); out (..., permutation_size). Dtypes: int32.
@@ -153,7 +144,7 @@ class LuPivotsToPermutation(Discrete, MatrixPrimitive):
                 f"{self.name}: pivots must be vectors, no longer than the permutation; "
                 f"got {pivots} for size {permutation_size}."
             )
-        return [type_like(pivots, (*pivots.shape[:-1], permutation_size))]
+        return [matrices.type_like(pivots, (*pivots.shape[:-1], permutation_size))]
 
     def write(self, hlo, outs, pivots, *, permutation_size):
         return [lower_permutation(hlo, pivots, outs[0])]
@@ -206,7 +197,7 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
 
 def lu_solve(factors: Any, permutation: Any, b: Any) -> Any:
     """x for which A x = b, from the LU factors of A (..., n, n) and b (..., n, k)."""
-    y = take_rows(b, permutation)
+    y = matrices.take_rows(b, permutation)
     y = triangular_solve(factors, y, left_side=True, lower=True, unit_diagonal=True)
     return triangular_solve(factors, y, left_side=True)
 
@@ -214,7 +205,7 @@ def lu_solve(factors: Any, permutation: Any, b: Any) -> Any:
 # --- QR -------------------------------------------------------------------------------------
 
 
-class HouseholderProduct(MatrixPrimitive):
+class HouseholderProduct(matrices.MatrixPrimitive):
     """The first n columns of H_1 H_2 ... H_k, where H_i = I - taus[i] v_i v_i^H.
 
     v_i is column i of a below the diagonal, 1 on it and 0 above. Shapes: a (..., m, n) with m >= n,
@@ -225,7 +216,7 @@ class HouseholderProduct(MatrixPrimitive):
     no_derivative = "lax.linalg.qr, which has one"
 
     def abstract_eval(self, a, taus):
-        check_matrix(self.name, a)
+        matrices.check_matrix(self.name, a)
         check_reflections(self.name, a, taus)
         if a.shape[-2] < a.shape[-1] or taus.shape[-1] > a.shape[-1]:
             raise ShapeError(
@@ -249,7 +240,7 @@ def check_reflections(op: str, a: ShapedArray, taus: ShapedArray) -> None:
 
 def lower_product(hlo: Any, a: Any, taus: Any) -> Any:
     """Write the product of reflections."""
-    return call_kernel(hlo, "orgqr", [a, taus], [a.aval], {0: 0})[0]
+    return matrices.call_kernel(hlo, "orgqr", [a, taus], [a.aval], {0: 0})[0]
 
 
 householder_product_p = HouseholderProduct()
@@ -264,7 +255,7 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     return householder_product_p.apply(a, taus)[0]
 
 
-class Ormqr(MatrixPrimitive):
+class Ormqr(matrices.MatrixPrimitive):
     """Q c, or c Q where it is not `left`; Q^H in place of Q to `transpose`; Q = H_1 H_2 ... H_k.
 
     Shapes: a (..., r, k), taus (..., k) as of `householder_product`, c (..., m, n) with m = r, or
@@ -275,7 +266,7 @@ class Ormqr(MatrixPrimitive):
     no_derivative = "lax.linalg.qr, which has one, and a product"
 
     def abstract_eval(self, a, taus, c, *, left, transpose):
-        check_matrix(self.name, a)
+        matrices.check_matrix(self.name, a)
         check_reflections(self.name, a, taus)
         check_equal_dtypes(self.name, a, c)
         size = c.shape[-2 if left else -1] if c.ndim > 1 else None
@@ -291,7 +282,7 @@ class Ormqr(MatrixPrimitive):
         if not (a.aval.size and taus.aval.size and c.aval.size):
             return [c]  # the product of no reflections is the identity
         options = {"left": str(bool(left)).lower(), "transpose": str(bool(transpose)).lower()}
-        return call_kernel(hlo, "ormqr", [a, taus, c], [c.aval], {0: 2}, **options)
+        return matrices.call_kernel(hlo, "ormqr", [a, taus, c], [c.aval], {0: 2}, **options)
 
 
 ormqr_p = Ormqr()
@@ -308,7 +299,7 @@ def ormqr(
     return ormqr_p.apply(a, taus, c, left=bool(left), transpose=bool(transpose))[0]
 
 
-class Geqrf(MatrixPrimitive):
+class Geqrf(matrices.MatrixPrimitive):
     """x = Q R: R over the reflections that Q is made of in one matrix, and their taus.
 
     Shapes: x (..., m, n), taus (..., min(m, n)). Source: LAPACK geqrf.
@@ -319,11 +310,11 @@ class Geqrf(MatrixPrimitive):
     multiple_results = True
 
     def abstract_eval(self, x):
-        check_matrix(self.name, x)
-        return [x, type_like(x, (*x.shape[:-2], min(x.shape[-2:])))]
+        matrices.check_matrix(self.name, x)
+        return [x, matrices.type_like(x, (*x.shape[:-2], min(x.shape[-2:])))]
 
     def write(self, hlo, outs, x):
-        return call_kernel(hlo, "geqrf", [x], outs, {0: 0})
+        return matrices.call_kernel(hlo, "geqrf", [x], outs, {0: 0})
 
 
 geqrf_p = Geqrf()
@@ -338,7 +329,7 @@ def geqrf(x: Any) -> tuple[Any, Any]:
     return factors, taus
 
 
-class Qr(MatrixPrimitive):
+class Qr(matrices.MatrixPrimitive):
     """x = Q R, or x[:, p] = Q R with `pivoting`: Q unitary, R upper triangular with real diagonal.
 
     Shapes: x (..., m, n); Q (..., m, k), R (..., k, n) where k = min(m, n), or m with
@@ -351,11 +342,11 @@ class Qr(MatrixPrimitive):
     multiple_results = True
 
     def abstract_eval(self, x, *, pivoting, full_matrices, use_magma):
-        check_matrix(self.name, x)
+        matrices.check_matrix(self.name, x)
         *batch, m, n = x.shape
         k = m if full_matrices else min(m, n)
-        outs = [type_like(x, (*batch, m, k)), type_like(x, (*batch, k, n))]
-        return [*outs, type_like(x, (*batch, n), np.int32)] if pivoting else outs
+        outs = [matrices.type_like(x, (*batch, m, k)), matrices.type_like(x, (*batch, k, n))]
+        return [*outs, matrices.type_like(x, (*batch, n), np.int32)] if pivoting else outs
 
     def write(self, hlo, outs, x, *, pivoting, full_matrices, use_magma):
         q, r, *order = outs
@@ -364,15 +355,15 @@ class Qr(MatrixPrimitive):
         if pivoting:
             free = hlo.constant(0, order[0].strong())
             made = [x.aval, free.aval, taus]
-            y, places, taus = call_kernel(hlo, "geqp3", [x, free], made, {0: 0, 1: 1})
+            y, places, taus = matrices.call_kernel(hlo, "geqp3", [x, free], made, {0: 0, 1: 1})
             order = [(Expr(hlo, places) - 1).value]
         else:
-            y, taus = call_kernel(hlo, "geqrf", [x], [x.aval, taus], {0: 0})
+            y, taus = matrices.call_kernel(hlo, "geqrf", [x], [x.aval, taus], {0: 0})
         k = q.shape[-1]
         upper = lower_corner(hlo, y, r.shape[-2], n)
         return [
             lower_product(hlo, lower_corner(hlo, y, m, k), taus),
-            lower_triangle(hlo, upper, "LE"),
+            matrices.lower_triangle(hlo, upper, "LE"),
             *order,
         ]
 
@@ -382,28 +373,33 @@ class Qr(MatrixPrimitive):
         q, r, *order = outs
         (t,) = tangents
         if order:
-            t = swap(take_rows(swap(t), order[0]))
+            t = matrices.swap(matrices.take_rows(matrices.swap(t), order[0]))
         *_, m, n = typeof(t).shape
         k = min(m, n)
-        moved = triangular_solve(slice_columns(slice_rows(r, 0, k), 0, k), slice_columns(t, 0, k))
-        inner = product(adjoint(q), moved)
-        top = slice_rows(inner, 0, k)
-        below = lower_part(top, -1)
-        turn = sub(below, adjoint(below))
+        moved = triangular_solve(
+            matrices.slice_columns(matrices.slice_rows(r, 0, k), 0, k),
+            matrices.slice_columns(t, 0, k),
+        )
+        inner = matrices.product(matrices.adjoint(q), moved)
+        top = matrices.slice_rows(inner, 0, k)
+        below = matrices.lower_part(top, -1)
+        turn = sub(below, matrices.adjoint(below))
         if dtypes.is_complex(typeof(turn).dtype):
-            turn = add(turn, imaginary_diagonal(top))
+            turn = add(turn, matrices.imaginary_diagonal(top))
         if typeof(q).shape[-1] == k < m:
-            dq = add(moved, product(q, sub(turn, top)))
+            dq = add(moved, matrices.product(q, sub(turn, top)))
         else:
-            turn = complete_skew(turn, slice_rows(inner, k, None)) if m > k else turn
-            dq = product(q, turn)
-        dr = upper_part(sub(product(adjoint(q), t), product(turn, r)))
+            turn = complete_skew(turn, matrices.slice_rows(inner, k, None)) if m > k else turn
+            dq = matrices.product(q, turn)
+        dr = matrices.upper_part(
+            sub(matrices.product(matrices.adjoint(q), t), matrices.product(turn, r))
+        )
         return outs, [dq, dr, *zero_tangents(order)]
 
 
 def complete_skew(x: Any, below: Any) -> Any:
     """[[x, -below^H], [below, 0]]: a skew-Hermitian matrix from its first columns."""
-    right = neg(adjoint(below))
+    right = neg(matrices.adjoint(below))
     corner = full_like(below, 0, shape=(*typeof(below).shape[:-1], typeof(below).shape[-2]))
     n = typeof(x).ndim
     return concatenate([concatenate([x, right], n - 1), concatenate([below, corner], n - 1)], n - 2)

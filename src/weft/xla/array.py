@@ -27,16 +27,8 @@ from weft.mesh.typed import typed_for
 from weft.options import x64_as
 from weft.pytrees import register_call_node
 from weft.util import hide_members
+from weft.xla import shards
 from weft.xla.members import Members
-from weft.xla.shards import (
-    COPY_NOW,
-    Shard,
-    assemble_array,
-    make_from_host,
-    read_buffer,
-    reshard_array,
-    shards_of,
-)
 
 ArrayImpl: Any = _jax.ArrayImpl
 
@@ -72,10 +64,15 @@ def put(x: Any, sharding: Any = None, committed: bool = False) -> Any:
     if aval.dtype == dtypes.float0:
         return host
     if type(sharding) is not SingleDeviceSharding:
-        return make_from_host(aval, sharding, host)
+        return shards.make_from_host(aval, sharding, host)
     try:
         return _jax.batched_device_put(
-            aval, sharding, [host], [sharding.device], committed, host_buffer_semantics=COPY_NOW
+            aval,
+            sharding,
+            [host],
+            [sharding.device],
+            committed,
+            host_buffer_semantics=shards.COPY_NOW,
         )
     except JaxRuntimeError as error:
         raise refuse_dtype(aval, error) from None
@@ -90,7 +87,7 @@ def refuse_dtype(aval: ShapedArray, error: Exception) -> Exception:
 def move_array(x: Any, sharding: Any) -> Any:
     """An array committed to `sharding`; the same buffer where it is on that device."""
     if not type(x._sharding) is type(sharding) is SingleDeviceSharding:
-        return reshard_array(x, sharding)
+        return shards.reshard_array(x, sharding)
     if x._sharding != sharding:
         x = _jax.batched_copy_array_to_devices_with_sharding(
             [x], [sharding._internal_device_list], [sharding], [_jax.ArrayCopySemantics.REUSE_INPUT]
@@ -152,8 +149,8 @@ def host_view(x: Any) -> np.ndarray:
         if x.is_deleted():
             raise deleted_error(x) from None
     if x._sharding.num_devices > 1 or not x._sharding.is_fully_addressable:
-        return assemble_array(x)
-    return read_buffer(x)
+        return shards.assemble_array(x)
+    return shards.read_buffer(x)
 
 
 def no_numbers(x: Any) -> TypeError:
@@ -288,16 +285,16 @@ class Array(HasAval, Members, metaclass=_ArrayMeta):
         return self._sharding.is_fully_replicated
 
     @property
-    def addressable_shards(self) -> list[Shard]:
+    def addressable_shards(self) -> list[shards.Shard]:
         """The parts of the array on this process's devices."""
         check_alive(self)
-        return shards_of(self)
+        return shards.shards_of(self)
 
     @property
-    def global_shards(self) -> list[Shard]:
+    def global_shards(self) -> list[shards.Shard]:
         """The parts of the array on all devices; those of other processes are without data."""
         check_alive(self)
-        return shards_of(self, everywhere=True)
+        return shards.shards_of(self, everywhere=True)
 
     def addressable_data(self, index: int = 0) -> Any:
         """The part of the array on this process's device number `index`."""
@@ -452,21 +449,21 @@ class KeyArray(HasAval):
         return self.words._committed
 
     @property
-    def addressable_shards(self) -> list[Shard]:
+    def addressable_shards(self) -> list[shards.Shard]:
         """The parts of the array on this process's devices."""
         return [*map(self._shard, self.words.addressable_shards)]
 
     @property
-    def global_shards(self) -> list[Shard]:
+    def global_shards(self) -> list[shards.Shard]:
         """The parts of the array on all devices; those of other processes are without data."""
         return [*map(self._shard, self.words.global_shards)]
 
-    def _shard(self, shard: Shard) -> Shard:
+    def _shard(self, shard: shards.Shard) -> shards.Shard:
         """A part of the words as a part of the array."""
         index, words = shard.index[:-1], shard.data
         if words is not None:
             words = KeyArray(self.aval.update(shape=words.shape[:-1]), words)
-        return Shard(shard.device, index, shard.replica_id, words)
+        return shards.Shard(shard.device, index, shard.replica_id, words)
 
     def copy_to_host_async(self) -> None:
         """Start copying the words to the host."""

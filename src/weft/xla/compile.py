@@ -70,7 +70,9 @@ def compile_text(
     start, name = time.perf_counter(), module_name(text)
     if placement.platform:
         raise missing_devices_error(name, placement.whole.mesh)
-    options = compile_options(placement, (*quick_settings(text, placement), *settings), *chosen)
+    flags = *quick_settings(text, placement), *settings
+    kind = not _NO_TRANSPOSE.search(text), "stablehlo.dot_general" not in text
+    options = compile_options(placement, flags, *chosen, kind)
     given = text, placement.devices, options, host_calls
     if config.progress:
         what = f"compiling {name} ({text.count(chr(10)):,} lines of StableHLO)"
@@ -89,9 +91,10 @@ def compile_options(
     settings: Sequence[tuple[str, Any]],
     parameters: Sequence[bool],
     results: Sequence[bool],
+    kind: tuple[bool, ...] = (),
 ) -> Any:
     """The engine's options: the flags set, and the devices of the program."""
-    defaults, overrides = default_options(platform_of(placement.devices[0]))
+    defaults, overrides = default_options(platform_of(placement.devices[0]), *kind)
     options = _jax.CompileOptions.ParseFromString(defaults)
     if config.disable_most_optimizations:
         overrides = (*overrides, *UNOPTIMIZED)
@@ -136,11 +139,15 @@ def load_or_compile(text: str, devices: tuple, options: Any, host_calls: int) ->
     return loaded, "compiled"
 
 
-# XLA:CPU compiles a while loop as one function, in place of a list of kernels to start in each
-# turn, if a turn touches no more bytes than this; its own limit, 1024, is too low for a body of
-# sixty scalars, which it makes eight times slower. Far above this one, matrix products suffer.
+# Options of XLA:CPU alone. It compiles a while loop as one function, in place of a list of kernels
+# to start in each turn, if a turn touches no more bytes than this; its own limit, 1024, is too low
+# for a body of sixty scalars. Far above this one, matrix products suffer.
 SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
-
+# Its tiles are stored twice, and take loops twice the time; transposes alone gain by them.
+NO_TILES = ("xla_cpu_disable_tiled_emitter", "true")
+# Vectors as wide as the machine's: functions take 0.6 of the time, but small products more.
+WIDE = ("xla_cpu_prefer_vector_width", 512)
+_NO_TRANSPOSE = re.compile(r"hlo\.(?!transpose|reshape)")
 
 # The older of XLA:CPU's two ways to write a loop takes half the time to compile, and runs as fast
 # on few elements; on many it is slower, as are its scatters. Later releases have only one.
@@ -172,10 +179,10 @@ UNOPTIMIZED: tuple[tuple[str, Any], ...] = (
 
 # per platform and device, of which there are few; used for each program
 @functools.cache
-def default_options(platform: str) -> tuple[bytes, tuple[tuple[str, Any], ...]]:
+def default_options(platform: str, tiled: bool = False, wide: bool = False) -> tuple[bytes, tuple]:
     """The engine's defaults for a platform, as a CompileOptionsProto, and flags to set beside.
 
-    On CPU, SMALL_LOOP is among them; on CUDA, where a package brought its tools.
+    On CPU those above are among them; on CUDA, where a package brought its tools.
 
     Source: xla/pjrt/proto/compile_options.proto: field 3 of it holds ExecutableBuildOptionsProto,
     whose field 3 is DebugOptions, whose field 500 maps names of options to values.
@@ -184,11 +191,12 @@ def default_options(platform: str) -> tuple[bytes, tuple[tuple[str, Any], ...]]:
     if platform != "cpu":
         tools = find_cuda_tools() if platform == "cuda" else None
         return engines, (("xla_gpu_cuda_data_dir", tools),) if tools else ()
-    name, value = SMALL_LOOP
-    given = write_field(1, name.encode()) + write_field(2, value.encode())
-    for number in (500, 3, 3):
-        given = write_field(number, given)
-    return engines + given, ()  # what is repeated is merged
+    for name, value in (SMALL_LOOP,) if tiled else (SMALL_LOOP, NO_TILES):
+        given = write_field(1, name.encode()) + write_field(2, value.encode())
+        for number in (500, 3, 3):
+            given = write_field(number, given)
+        engines += given  # what is repeated is merged
+    return engines, (WIDE,) if wide and WIDE[0] not in os.environ.get("XLA_FLAGS", "") else ()
 
 
 @functools.cache
