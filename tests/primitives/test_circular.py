@@ -40,6 +40,22 @@ def test_the_angle_of_a_point():
     assert_exact(got, np.arctan2(y.astype(np.float64), x.astype(np.float64)))
 
 
+@pytest.mark.parametrize("far", [False, True])
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_the_remainder_is_exact(far):
+    rng = np.random.RandomState(0)
+    x, y = (v.ravel() for v in np.meshgrid([*SPECIAL, 5.5, -7], [*SPECIAL, 1e-20, -5.5]))
+    near = (rng.randint(1, 1 << 27, LARGE), rng.randint(1, 1 << 20, LARGE))
+    multiple = (near[0] * near[1]).astype(np.float32)
+    x = np.concatenate([x, multiple, np.nextafter(multiple, 0), rng.randn(LARGE) * 1e9])
+    y = np.concatenate([y, near[1], near[1], rng.standard_cauchy(LARGE) + 100])
+    x, y = x.astype(np.float32), y.astype(np.float32)
+    x[-1] = 1e30 if far else 1.0  # of a far quotient all are the C library's
+    got, want = np.asarray(weft.jit(weft.lax.rem)(x, y)), np.fmod(x, y)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got[want == 0]), np.signbit(want[want == 0]))
+
+
 def test_a_formula_is_for_large_float32_alone():
     text = lambda n, dtype: weft.jit(jnp.sin).lower(jnp.zeros(n, dtype)).as_text()
     assert "sine" not in text(LARGE, np.float32)

@@ -18,16 +18,8 @@ from weft.core.ref import AbstractRef
 from weft.core.source import boundary, trim_traceback
 from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError, DtypeError, IndexingError, ShapeError
-from weft.numpy import index_plans
+from weft.numpy import index_plans, promotion
 from weft.numpy.fused import fused, kernel_for
-from weft.numpy.promotion import (
-    as_array,
-    as_operand,
-    axis_of,
-    broadcast_shapes,
-    promote_operands,
-    refuse_out,
-)
 from weft.options import config
 from weft.primitives import layout, slicing
 from weft.primitives.dynamic_slicing import MOST, index_dtype, slice_clamped, widen_index
@@ -428,7 +420,7 @@ def read_masked(x: Any, index: Any) -> Any:
 
 def check_integer_indices(op: str, indices: Any) -> Any:
     """The indices of a function, of an integer dtype."""
-    indices = as_operand(op, indices)
+    indices = promotion.as_operand(op, indices)
     if not dtypes.is_integer(typeof(indices).dtype):
         raise DtypeError(f"{op}: indices must be integers; got {typeof(indices)}.")
     return indices
@@ -458,8 +450,8 @@ def take(
     >>> jnp.take(jnp.array([5, 6, 7]), jnp.array([2, -1, 0]))
     Array([7, 7, 5], dtype=int32)
     """
-    refuse_out("take", out)
-    a = as_array(a, "take")
+    promotion.refuse_out("take", out)
+    a = promotion.as_array(a, "take")
     if mode == "raise":
         raise NotImplementedError(
             "take: mode must be None, 'fill', 'clip' or 'wrap'; got 'raise', which traced values "
@@ -468,7 +460,7 @@ def take(
     indices = check_integer_indices("take", indices)
     if axis is None:
         a, axis = layout.reshape(a, (a.size,)), 0
-    axis = axis_of("take", axis, a.ndim)
+    axis = promotion.axis_of("take", axis, a.ndim)
     if mode == "wrap":
         indices = wrap_around(indices, a.shape[axis])
     how = read_keywords(
@@ -570,11 +562,11 @@ def take_along_axis(
     Array([[1, 2, 3]], dtype=int32)
     """
     op = "take_along_axis"
-    arr = as_array(arr, op)
-    indices = as_array(check_integer_indices(op, indices), op)
+    arr = promotion.as_array(arr, op)
+    indices = promotion.as_array(check_integer_indices(op, indices), op)
     if axis is None:
         arr, axis = layout.reshape(arr, (arr.size,)), 0
-    axis = axis_of(op, axis, arr.ndim)
+    axis = promotion.axis_of(op, axis, arr.ndim)
     wrap = True if wrap_negative_indices is None else wrap_negative_indices
     how = read_keywords(arr.aval, mode or "fill", fill_value, wrap_negative_indices=wrap)
     if mode is None and arr.ndim == indices.ndim:
@@ -599,12 +591,14 @@ def choose(
 
     `mode` "raise" needs known indices; "wrap" and "clip" bring the others inside.
     """
-    refuse_out("choose", out)
-    a = as_array(check_integer_indices("choose", a), "choose")
+    promotion.refuse_out("choose", out)
+    a = promotion.as_array(check_integer_indices("choose", a), "choose")
     arrays = list(choices) if isinstance(choices, list | tuple) else list(slicing.unstack(choices))
     if not arrays:
         raise ValueError("choose: choices must hold an array; got none.")
-    arrays = promote_operands("choose", *[as_array(c, "choose") for c in arrays], shaped=False)
+    arrays = promotion.promote_operands(
+        "choose", *[promotion.as_array(c, "choose") for c in arrays], shaped=False
+    )
     n = len(arrays)
     if mode == "raise":
         known = (
@@ -623,7 +617,7 @@ def choose(
         a = clamp(literal(0, a.dtype), a, literal(n - 1, a.dtype))
     else:
         raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip'; got {mode!r}.")
-    shape = broadcast_shapes(a.shape, *[c.shape for c in arrays])
+    shape = promotion.broadcast_shapes(a.shape, *[c.shape for c in arrays])
     stacked = slicing.stack([broadcast_last(c, shape) for c in arrays], 0)
     index = layout.expand_dims(broadcast_last(a, shape), (0,))
     return layout.squeeze(take_planned(stacked, index, 0, PLAIN), (0,))

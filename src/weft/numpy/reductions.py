@@ -28,17 +28,8 @@ from weft.numpy.promotion import (
     promote_operands,
     refuse_out,
 )
-from weft.primitives import cumulative, reduction, slicing, transcendental
+from weft.primitives import cumulative, layout, reduction, slicing, transcendental
 from weft.primitives import elementwise as ops
-from weft.primitives.layout import (
-    broadcast_in_dim,
-    full,
-    literal,
-    literal_size,
-    reduce_sum,
-    reshape,
-    transpose,
-)
 from weft.util import SymbolicSize, name_function
 from weft.xla.typing import Array, ArrayLike, Axis, DTypeLike
 
@@ -67,7 +58,7 @@ def keep_axes(y: Any, shape: Sequence[int], axes: Sequence[int], keepdims: bool)
     if not keepdims or not axes:
         return y
     dims = tuple([i for i in range(len(shape)) if i not in axes])
-    return broadcast_in_dim(y, [1 if i in axes else n for i, n in enumerate(shape)], dims)
+    return layout.broadcast_in_dim(y, [1 if i in axes else n for i, n in enumerate(shape)], dims)
 
 
 def check_mask(op: str, mask: Any) -> Any:
@@ -91,7 +82,7 @@ def apply_mask(op: str, x: Any, mask: Any, fill: Any) -> Any:
     if mask is None:
         return x
     mask, x = broadcast_operands(op, check_mask(op, mask), x, check_ranks=False)
-    return ops.select(mask, x, literal(fill, typeof(x).dtype))
+    return ops.select(mask, x, layout.literal(fill, typeof(x).dtype))
 
 
 def widen_dtype(dtype: np.dtype) -> np.dtype:
@@ -122,13 +113,13 @@ def find_nan(x: Any) -> Any:
 def replace_nan(x: Any, fill: Any) -> Any:
     """x with `fill` for NaN."""
     nan = find_nan(x)
-    return x if nan is None else ops.select(nan, literal(fill, x.dtype), x)
+    return x if nan is None else ops.select(nan, layout.literal(fill, x.dtype), x)
 
 
 def fill_all_nan(y: Any, nan: Any, axes: tuple[int, ...], keepdims: bool, fill: Any) -> Any:
     """A result y, with `fill` where every element that went into it was NaN."""
     empty = keep_axes(reduction.reduce_and(nan, axes), nan.shape, axes, keepdims)
-    return ops.select(empty, literal(fill, typeof(y).dtype), y)
+    return ops.select(empty, layout.literal(fill, typeof(y).dtype), y)
 
 
 # --- sums and products ----------------------------------------------------------------------
@@ -164,7 +155,7 @@ def make_sum(name: str, apply: Callable, combine: Callable, identity: int, doc: 
 
 sum = make_sum(
     "sum",
-    reduce_sum,
+    layout.reduce_sum,
     ops.add,
     0,
     """The sum over `axis`; small integers are added in the default integer dtype.
@@ -348,7 +339,7 @@ def make_position(name: str, find: Callable, bound: Callable | None, doc: str) -
         if nan is not None:
             x = replace_nan(x, bound(x.dtype))
         if axis is None:
-            x, at, axes = reshape(x, (x.size,)), 0, tuple(range(len(shape)))
+            x, at, axes = layout.reshape(x, (x.size,)), 0, tuple(range(len(shape)))
         else:
             at = axis_of(name, axis, len(shape))
             axes = (at,)
@@ -411,17 +402,17 @@ def compute_mean(
     shape, dtype = x.shape, x.dtype
     if not isinstance(ddof, int | float | np.number):
         raise TypeError(f"{op}: ddof must be a number known now; got {ddof!r}.")
-    total = keep_axes(reduce_sum(apply_mask(op, x, mask, 0), axes), shape, axes, keepdims)
+    total = keep_axes(layout.reduce_sum(apply_mask(op, x, mask, 0), axes), shape, axes, keepdims)
     if mask is None:
         count = math.prod([shape[i] for i in axes]) - ddof
         known = not ddof or isinstance(count, SymbolicSize) or count > 0
         if not known:  # NaN, and constant
-            return full(total.shape, math.nan, total.dtype)
-        return ops.div(total, literal_size(count, total))
+            return layout.full(total.shape, math.nan, total.dtype)
+        return ops.div(total, layout.literal_size(count, total))
     mask = check_mask(op, mask)
     if mask.shape != shape:
-        mask = broadcast_in_dim(mask, shape, range(len(shape) - mask.ndim, len(shape)))
-    counts = reduce_sum(ops.convert(mask, dtypes.default_int()), axes)
+        mask = layout.broadcast_in_dim(mask, shape, range(len(shape) - mask.ndim, len(shape)))
+    counts = layout.reduce_sum(ops.convert(mask, dtypes.default_int()), axes)
     counts = keep_axes(ops.convert(counts, dtypes.real_dtype(dtype)), shape, axes, keepdims)
     if not ddof:
         return ops.div(total, ops.convert(counts, dtype))
@@ -573,8 +564,8 @@ def broadcast_weights(op: str, x: Any, weights: Any, axes: tuple[int, ...], axis
             f"{op}: weights must have the shape of x, or of its axes that are reduced; "
             f"got {x.aval}, {weights.aval}, axis {axis}."
         )
-    weights = transpose(weights, np.argsort(axes).tolist())
-    return broadcast_in_dim(weights, x.shape, sorted(axes))
+    weights = layout.transpose(weights, np.argsort(axes).tolist())
+    return layout.broadcast_in_dim(weights, x.shape, sorted(axes))
 
 
 @fused(static=STATIC)
@@ -594,7 +585,7 @@ def average(
     if weights is None:
         out = mean(x, axes, keepdims=keepdims)
         count = math.prod([x.shape[i] for i in axes])
-        return (out, full(out.shape, count, out.dtype)) if returned else out
+        return (out, layout.full(out.shape, count, out.dtype)) if returned else out
     w = as_array(weights, "average")
     x, w = promote_operands("average", x, w, inexact=True, shaped=False)
     w = broadcast_weights("average", x, w, axes, axis)
@@ -614,7 +605,7 @@ def make_running(name: str, apply: Callable, fill: int | None, doc: str) -> Call
     ) -> Array:
         x = take_operand(name, a, out)
         if axis is None:
-            x, axis = reshape(x, (x.size,)), 0
+            x, axis = layout.reshape(x, (x.size,)), 0
         axis = axis_of(name, axis, x.ndim)
         if dtype is not None:
             found = dtypes.check_user_dtype(dtype, name)
@@ -672,7 +663,7 @@ def make_running_from(name: str, running: Callable, start: int, doc: str) -> Cal
         y = running(x, axis, dtype)
         if not include_initial:
             return y
-        first = full([1 if i == axis else n for i, n in enumerate(y.shape)], start, y.dtype)
+        first = layout.full([1 if i == axis else n for i, n in enumerate(y.shape)], start, y.dtype)
         return slicing.concatenate([first, y], axis)
 
     return publish(fun, name, doc)

@@ -23,22 +23,11 @@ from weft.numpy.promotion import as_array, as_inexact, broadcast_shapes, promote
 from weft.numpy.reductions import any, cumsum, max, prod, square_size, sum
 from weft.numpy.sorting import argsort, sort
 from weft.numpy.ufuncs import log, sign
+from weft.primitives import matrices
 from weft.primitives.eigen import eigh, invert_where, svd
 from weft.primitives.factorizations import geqrf, lu, lu_solve
 from weft.primitives.layout import convert
 from weft.primitives.linalg import triangular_solve
-from weft.primitives.matrices import (
-    adjoint,
-    check_matrix,
-    identity_like,
-    mask_diagonal,
-    product,
-    scale_columns,
-    scale_rows,
-    swap,
-    take_rows,
-    to_column,
-)
 from weft.primitives.small import det_small, is_small, solve_small
 from weft.xla.lapack import LETTERS
 
@@ -51,7 +40,7 @@ HALF_TOO = ("float16", "bfloat16", *LETTERS)
 def check_matrices(op: str, a: Any, square: bool = False) -> Any:
     """An operand as an array of matrices, of a dtype that LAPACK has."""
     x = as_inexact(op, a)
-    check_matrix(op, x.aval, square)
+    matrices.check_matrix(op, x.aval, square)
     return x
 
 
@@ -60,7 +49,7 @@ def check_right_side(
 ) -> tuple[Any, Any, bool]:
     """Square matrices, columns of one dtype with them, and whether b was one vector."""
     a, b = promote_operands(op, as_array(a, op), as_array(b, op), inexact=True, shaped=False)
-    check_matrix(op, a.aval, True, kinds)
+    matrices.check_matrix(op, a.aval, True, kinds)
     vector = b.ndim == 1
     if not b.ndim or b.shape[0 if vector else -2] != a.shape[-1]:
         hint = " Hint: b[..., None] for one vector for each matrix." * (b.shape == a.shape[:-1])
@@ -68,7 +57,7 @@ def check_right_side(
             f"{op}: operands must be of shapes (..., n, n) and (n,) or (..., n, k); "
             f"got {a.aval}, {b.aval}.{hint}"
         )
-    return a, to_column(b) if vector else b, vector
+    return a, matrices.to_column(b) if vector else b, vector
 
 
 def broadcast_batches(op: str, *xs: Any) -> list:
@@ -117,7 +106,7 @@ def solve_matrices(a: Any, b: Any) -> Any:
 def solve_factored(a: Any, factors: Any, permutation: Any, b: Any) -> Any:
     """x for which a x = b, where the LU factors of a are known; they get no derivative."""
     return lax.custom_linear_solve(
-        functools.partial(product, a),
+        functools.partial(matrices.product, a),
         b,
         lambda _, y: lu_solve(factors, permutation, y),
         lambda _, y: solve_transposed(factors, permutation, y),
@@ -129,12 +118,12 @@ def solve_transposed(factors: Any, permutation: Any, b: Any, conjugate: bool = F
     kind = {"left_side": True, "transpose_a": True, "conjugate_a": conjugate}
     y = triangular_solve(factors, b, **kind)
     y = triangular_solve(factors, y, lower=True, unit_diagonal=True, **kind)
-    return take_rows(y, argsort(permutation))
+    return matrices.take_rows(y, argsort(permutation))
 
 
 def invert(a: Any) -> Any:
     """The inverses of a (..., n, n)."""
-    return solve_matrices(a, identity_like(a))
+    return solve_matrices(a, matrices.identity_like(a))
 
 
 # --- determinants ---------------------------------------------------------------------------
@@ -169,7 +158,7 @@ def differentiate_det(primals: tuple, tangents: tuple) -> tuple:
     pivot = diagonal(factors, 0, -2, -1)
     parity = find_pivot_sign(factors, pivots)
     adj = compute_adjugate(factors, permutation, pivot, parity)
-    return prod(pivot, -1) * parity, sum(swap(adj) * t, (-2, -1))
+    return prod(pivot, -1) * parity, sum(matrices.swap(adj) * t, (-2, -1))
 
 
 def compute_adjugate(factors: Any, permutation: Any, pivot: Any, parity: Any) -> Any:
@@ -184,11 +173,11 @@ def compute_adjugate(factors: Any, permutation: Any, pivot: Any, parity: Any) ->
     scale = convert(where(scale == 0, 1, scale), pivot.dtype)
     shape = factors.shape
     filled = lax.broadcast_in_dim(where(zero, scale, pivot), shape, range(len(shape) - 1))
-    upper = where(mask_diagonal(shape), filled, factors)
-    y = take_rows(identity_like(factors), permutation)
+    upper = where(matrices.mask_diagonal(shape), filled, factors)
+    y = matrices.take_rows(matrices.identity_like(factors), permutation)
     y = triangular_solve(factors, y, left_side=True, lower=True, unit_diagonal=True)
     y = triangular_solve(upper, y, left_side=True)
-    chosen = to_column(convert(first, pivot.dtype))
+    chosen = matrices.to_column(convert(first, pivot.dtype))
     column = triangular_solve(upper, chosen, left_side=True)
     singular = (scale**2)[..., None] * column * sum(chosen * y, -2, keepdims=True)
     others = prod(where(first, 1, pivot), -1) * parity
@@ -223,7 +212,7 @@ def differentiate_log_determinant(by_qr: bool, primals: tuple, tangents: tuple) 
     """d log det(a) = tr(a^-1 da): its real part moves the logarithm, the rest turns the sign."""
     (a,), (t,) = primals, tangents
     out, inverted = compute_log_determinant(a, by_qr), invert(a)
-    rate = sum(swap(inverted) * t, (-2, -1))
+    rate = sum(matrices.swap(inverted) * t, (-2, -1))
     if dtypes.is_complex(a.dtype):
         return out, (out[0] * (1j * imag(rate)), real(rate))
     return out, (0 * out[0], rate)
@@ -238,9 +227,9 @@ def compute_hermitian_svd(a: Any) -> tuple[Any, Any, Any]:
     size = abs(w)
     # The larger first: columns are put in order by their transposes' rows.
     descending = argsort(-size)
-    order = lambda x: swap(take_rows(swap(x), descending))
-    s, turned = -sort(-size), scale_columns(v, convert(where(w < 0, -1, 1), v.dtype))
-    return order(v), s, adjoint(order(turned))
+    order = lambda x: matrices.swap(matrices.take_rows(matrices.swap(x), descending))
+    s, turned = -sort(-size), matrices.scale_columns(v, convert(where(w < 0, -1, 1), v.dtype))
+    return order(v), s, matrices.adjoint(order(turned))
 
 
 def decompose(a: Any, hermitian: bool) -> tuple[Any, Any, Any]:
@@ -270,8 +259,10 @@ def solve_least_squares(a: Any, b: Any, cutoff: Any, hermitian: bool) -> tuple[A
 
 def multiply_pseudoinverse(u: Any, inverted: Any, vh: Any, b: Any) -> Any:
     """V diag(inverted) U^H b."""
-    right = adjoint(u) if b is None else product(adjoint(u), b)
-    return product(adjoint(vh), scale_rows(convert(inverted, right.dtype), right))
+    right = matrices.adjoint(u) if b is None else matrices.product(matrices.adjoint(u), b)
+    return matrices.product(
+        matrices.adjoint(vh), matrices.scale_rows(convert(inverted, right.dtype), right)
+    )
 
 
 @solve_least_squares.defjvp
@@ -281,7 +272,9 @@ def differentiate_least_squares(hermitian: bool, primals: tuple, tangents: tuple
     u, s, vh = decompose(a, hermitian)
     held = map(lax.stop_gradient, (u, invert_where(s, find_kept_values(s, cutoff)), vh))
     x, dx = move_solution(a, b, join_pseudoinverse(a, *held), da, db)
-    ds = real(sum(swap(product(adjoint(u), da)) * adjoint(vh), -2))
+    ds = real(
+        sum(matrices.swap(matrices.product(matrices.adjoint(u), da)) * matrices.adjoint(vh), -2)
+    )
     return (x, s), (dx, ds)
 
 
@@ -305,24 +298,26 @@ def move_solution(a: Any, b: Any, inverse: Any, da: Any, db: Any) -> tuple[Any, 
 
     Golub and Pereyra, "The differentiation of pseudo-inverses" (1973), equation 4.12.
     """
-    x = inverse if b is None else product(inverse, b)
-    rest = (make_row_identity(a) if b is None else b) - product(a, x)
-    moved = -product(da, x) if db is None else db - product(da, x)
-    back = adjoint(inverse)
-    dx = product(inverse, moved + product(back, product(adjoint(da), rest)))
-    outside = product(adjoint(da), product(back, x))
-    return x, dx + outside - product(inverse, product(a, outside))
+    x = inverse if b is None else matrices.product(inverse, b)
+    rest = (make_row_identity(a) if b is None else b) - matrices.product(a, x)
+    moved = -matrices.product(da, x) if db is None else db - matrices.product(da, x)
+    back = matrices.adjoint(inverse)
+    dx = matrices.product(
+        inverse, moved + matrices.product(back, matrices.product(matrices.adjoint(da), rest))
+    )
+    outside = matrices.product(matrices.adjoint(da), matrices.product(back, x))
+    return x, dx + outside - matrices.product(inverse, matrices.product(a, outside))
 
 
 def make_row_identity(a: Any) -> Any:
     """Identity matrices with as many rows as a."""
     m = a.shape[-2]
-    return convert(mask_diagonal((*a.shape[:-2], m, m)), a.dtype)
+    return convert(matrices.mask_diagonal((*a.shape[:-2], m, m)), a.dtype)
 
 
 def compute_residual(a: Any, x: Any, b: Any) -> Any:
     """The sums of squares of the columns of a x - b."""
-    return sum(square_size(b - product(a, x)), -2)
+    return sum(square_size(b - matrices.product(a, x)), -2)
 
 
 def find_epsilon(a: Any) -> float:

@@ -15,19 +15,11 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Axes, Linear
 from weft.errors import DtypeError, ShapeError
 from weft.mesh.typed import check_terms, resolve_sharding, typed_as
-from weft.primitives import dot, layout
+from weft.primitives import dot, layout, reshard
 from weft.primitives.channelwise import lower_channelwise
 from weft.primitives.elementwise import eq
 from weft.primitives.expr import Expr
 from weft.primitives.families import check_integer, index_pairs, index_tuple
-from weft.primitives.reshard import (
-    hide_layout,
-    insert_axis,
-    read_spec,
-    reshard_p,
-    sharding_of_cotangent,
-    show_spec,
-)
 from weft.primitives.window import count_places, dilated_size, pad_pairs
 from weft.xla.hlo import bools, i64s, pairs
 from weft.xla.typing import Array, ArrayLike, DTypeLike
@@ -204,7 +196,7 @@ class ConvGeneralDilated(dot.Bilinear):
         else:
             solve = lhs_cotangent if side == 0 else rhs_cotangent
             dtype, _ = dot.common_dtype(self.name, typeof(other), typeof(ct))
-            params["out_sharding"] = sharding_of_cotangent(x.aval, (ct, other))
+            params["out_sharding"] = reshard.sharding_of_cotangent(x.aval, (ct, other))
             g = solve(
                 layout.convert(ct, dtype), layout.convert(other, dtype), x.aval.shape, **params
             )
@@ -217,11 +209,11 @@ class ConvGeneralDilated(dot.Bilinear):
             return [layout.zeros(self.empty_type(args, dims, params))], [0]
         if out_sharding is None:
             return self.batch_groups(axis, args, dims, out_sharding=None, **params)
-        free = map(hide_layout, args)
+        free = map(reshard.hide_layout, args)
         (out,), (at,) = self.batch_groups(axis, free, dims, out_sharding=None, **params)
         x, d = next((x, d) for x, d in zip(args, dims, strict=True) if d is not None)
-        to = insert_axis(out_sharding, at, x, d, axis.spmd)
-        return reshard_p.apply(out, dst_sharding=to, free="operand"), [at]
+        to = reshard.insert_axis(out_sharding, at, x, d, axis.spmd)
+        return reshard.reshard_p.apply(out, dst_sharding=to, free="operand"), [at]
 
     def batch_groups(self, axis, args, dims, **params):
         """`batch`, where operands say how the result is split."""
@@ -243,10 +235,10 @@ class ConvGeneralDilated(dot.Bilinear):
         return split_mapped(out, numbers.out_spec[1], axis.size)
 
     def pretty_params(self, params):
-        return show_spec(params, "out_sharding")
+        return reshard.show_spec(params, "out_sharding")
 
     def read_params(self, params, avals, out_avals):
-        return read_spec(params, "out_sharding", (*avals, *out_avals))
+        return reshard.read_spec(params, "out_sharding", (*avals, *out_avals))
 
     def empty_type(self, args: Any, dims: Any, params: dict) -> ShapedArray:
         """The type of the result where the mapped axis has size 0."""

@@ -22,6 +22,7 @@ from weft.core.trace import current
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives import families, layout
+from weft.primitives.circular import write_remainder
 from weft.primitives.expr import Expr, write_division
 from weft.primitives.families import KINDS, LinearByElement, show_types, zero_tangents
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, convert, literal
@@ -336,7 +337,7 @@ div_p = Quotient(
 )
 rem_p = Elementwise(
     "rem",
-    write_division("remainder"),
+    write_remainder,
     [
         lambda t, z, x, y: t,
         # rem(x, y) = x - y * trunc(x / y)

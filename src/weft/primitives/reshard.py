@@ -17,19 +17,10 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive
 from weft.core.trace import Tracer
 from weft.dtypes import is_bool
+from weft.mesh import typed
 from weft.mesh.mesh import AbstractMesh, AxisType, Mesh, get_abstract_mesh, get_mesh, retype_axes
 from weft.mesh.sharding import NamedSharding, check_divisible, terms_of
 from weft.mesh.spec import PartitionSpec, insert_entry
-from weft.mesh.typed import (
-    NO_NAMES,
-    Sharded,
-    check_terms,
-    dual_of,
-    entries_of,
-    resolve_sharding,
-    split_results,
-    typed_for,
-)
 from weft.primitives.families import LinearPrimitive, along_each_other
 from weft.xla.array import put
 from weft.xla.eager import kernel_of
@@ -49,11 +40,11 @@ class Reshard(LinearPrimitive):
     elements = "placed"
 
     def abstract_eval(self, x, *, dst_sharding, free="", src_mesh=None):
-        out = typed_for(x, dst_sharding)
+        out = typed.typed_for(x, dst_sharding)
         check_divisible(self.name, dst_sharding, x.shape, f"the operand {x}")
         out = keep_kinds(out, x, dst_sharding.mesh)
         if out.sharded is not None and (out.sharded.mesh.manual_axes or is_bool(x.dtype)):
-            check_terms(self.name, out, (x, ()))
+            typed.check_terms(self.name, out, (x, ()))
         return [out]
 
     def impl(self, x, *, dst_sharding, free="", src_mesh=None):
@@ -67,7 +58,7 @@ class Reshard(LinearPrimitive):
 
     def lower(self, hlo, x, *, dst_sharding, **params):
         out = self.abstract_eval(x.aval, dst_sharding=dst_sharding)[0]
-        has, gets = (getattr(a.sharded, "unreduced", NO_NAMES) for a in (x.aval, out))
+        has, gets = (getattr(a.sharded, "unreduced", typed.NO_NAMES) for a in (x.aval, out))
         if gets - has:
             return write_terms(hlo, x, out, gets - has)
         # lower_jaxpr says how results lie
@@ -75,14 +66,14 @@ class Reshard(LinearPrimitive):
 
     def transpose(self, cts, x, *, dst_sharding, free="", src_mesh=None):
         if src_mesh is not None:
-            lies = dual_of(x.aval)
+            lies = typed.dual_of(x.aval)
             to = NamedSharding(src_mesh, PartitionSpec() if lies is None else lies.spec)
             return self.apply(cts[0], dst_sharding=to, src_mesh=dst_sharding.mesh)
         if free == "operand":
             return [hide_layout(cts[0])]
         if free == "result":
-            return self.apply(cts[0], dst_sharding=dual_of(x.aval).named, free="operand")
-        return [lay_as(cts[0], dual_of(x.aval))]
+            return self.apply(cts[0], dst_sharding=typed.dual_of(x.aval).named, free="operand")
+        return [lay_as(cts[0], typed.dual_of(x.aval))]
 
     def batch(self, axis, args, dims, *, dst_sharding, **params):
         (x,), (d,) = args, dims
@@ -163,11 +154,13 @@ def write_terms(hlo: Any, x: Any, out: ShapedArray, names: frozenset) -> list:
         first = hlo.compare("EQ", at, hlo.constant(0, at.aval))
         return hlo.op("stablehlo.select", [first, y, hlo.constant(0, part)], [part])
 
-    return write_on_parts(hlo, [x, place], [whole, Sharded.of(mesh, [tuple(order)])], out, choose)
+    return write_on_parts(
+        hlo, [x, place], [whole, typed.Sharded.of(mesh, [tuple(order)])], out, choose
+    )
 
 
 def write_on_parts(
-    hlo: Any, xs: list, lies: list[Sharded | None], out: ShapedArray, write: Callable
+    hlo: Any, xs: list, lies: list[typed.Sharded | None], out: ShapedArray, write: Callable
 ) -> list:
     """Write what each device makes of its parts of `xs`, which lie so over a mesh.
 
@@ -237,7 +230,7 @@ def pack_type(aval: Any) -> ShapedArray | None:
     names = tuple(n for n in lies.mesh.axis_names if n in lies.unreduced)
     shape = (*aval.shape, math.prod(lies.mesh.shape[n] for n in names))
     return aval.update(
-        shape=shape, sharded=lies.with_axis(aval.ndim, names).update(unreduced=NO_NAMES)
+        shape=shape, sharded=lies.with_axis(aval.ndim, names).update(unreduced=typed.NO_NAMES)
     )
 
 
@@ -254,10 +247,10 @@ def keep_kinds(out: ShapedArray, x: ShapedArray, mesh: Any) -> ShapedArray:
         return out
     names = frozenset(mesh.manual_axes)
     kinds = {
-        k: (getattr(out.sharded, k, NO_NAMES) - names) | (getattr(lies, k) & names)
+        k: (getattr(out.sharded, k, typed.NO_NAMES) - names) | (getattr(lies, k) & names)
         for k in ("unreduced", "reduced")
     }
-    return out.update(sharded=Sharded.of(lies.mesh, entries_of(out), **kinds))
+    return out.update(sharded=typed.Sharded.of(lies.mesh, typed.entries_of(out), **kinds))
 
 
 def find_concrete(sharding: NamedSharding, x: Any) -> NamedSharding:
@@ -294,8 +287,8 @@ def lay_out(op: str, x: Any, out_sharding: Any, *like: Any) -> Any:
     if out_sharding is None:
         return x
     aval = typeof(x)
-    sharding = resolve_sharding(op, out_sharding, aval.ndim, x, *like)
-    if isinstance(x, Tracer) and typed_for(aval, sharding) is aval:
+    sharding = typed.resolve_sharding(op, out_sharding, aval.ndim, x, *like)
+    if isinstance(x, Tracer) and typed.typed_for(aval, sharding) is aval:
         return x
     return reshard_p.apply(x, dst_sharding=sharding)[0]
 
@@ -306,7 +299,7 @@ def lay_out_alike(op: str, xs: list) -> list:
     if all(a.sharded is None for a in avals):
         return xs
     like = SimpleNamespace(name=op, label_axes=along_each_other)
-    (out,) = split_results(like, avals, [avals[0].update(sharded=None)], {})
+    (out,) = typed.split_results(like, avals, [avals[0].update(sharded=None)], {})
     if out.sharded is None:
         return xs
     to = {"dst_sharding": out.sharded.named}
@@ -335,11 +328,11 @@ def compute_freely(op: str, out_sharding: Any, fun: Callable, *args: Any, **kwar
     leaves = [v for a in (*args, *kwargs.values()) for v in (a if type(a) is tuple else (a,))]
     hide = lambda a: tuple(map(hide_layout, a)) if type(a) is tuple else hide_layout(a)
     x = fun(*map(hide, args), **{k: hide(a) for k, a in kwargs.items()})
-    sharding = resolve_sharding(op, out_sharding, typeof(x).ndim, *leaves)
+    sharding = typed.resolve_sharding(op, out_sharding, typeof(x).ndim, *leaves)
     return reshard_p.apply(x, dst_sharding=sharding, free="operand")[0]
 
 
-def lay_as(x: Any, sharded: Sharded | None) -> Any:
+def lay_as(x: Any, sharded: typed.Sharded | None) -> Any:
     """`x`, split over the explicit axes of a mesh as `sharded` says, whole where that is None.
 
     Of an array that is on no mesh, and so goes wherever it is used, nothing is asked.
@@ -360,7 +353,7 @@ def sharding_of_cotangent(
     `operands` are what it is made of, and axis k of what is made is axis axes[k] of the value. It
     has terms of a sum along axes that split all operands alone.
     """
-    sharded = dual_of(aval)
+    sharded = typed.dual_of(aval)
     if operands and sharded is not None:
         for lies in [typeof(x).sharded for x in operands] if sharded.unreduced else ():
             split = () if lies is None else (*lies.names, *lies.unreduced)

@@ -19,7 +19,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.trace import current
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
-from weft.primitives.circular import F32, FORMULAS, LARGE, write_circular
+from weft.primitives.circular import FORMULAS, is_large, write_circular
 from weft.primitives.elementwise import (
     Costly,
     Elementwise,
@@ -88,8 +88,7 @@ class Transcendental(Costly):
     def lower(self, hlo, *values, accuracy=None):
         x, aval = values[0], values[0 if values[0].aval.shape else -1].aval
         if accuracy is None:
-            large = aval.dtype == F32 and type(aval.size) is int and aval.size >= LARGE
-            if not large or hlo.platform != "cpu" or self.name not in FORMULAS:
+            if self.name not in FORMULAS or not is_large(hlo, aval):
                 return Elementwise.lower(self, hlo, *values)
             operands = [Expr(hlo, hlo.spread(v, aval)) for v in values]
             return [write_circular(self.name, *operands).value]

@@ -20,16 +20,9 @@ from weft.errors import DtypeError, InconclusiveDimensionOperation, ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, check_rank_promotion, shape_of
 from weft.options import config
+from weft.primitives import layout
 from weft.primitives.bits import bitcast_convert_type, shift_right_logical
 from weft.primitives.elementwise import add, bitwise_or, max, mul, sub
-from weft.primitives.layout import (
-    broadcast_in_dim,
-    broadcast_shapes,
-    broadcast_to_rank,
-    convert,
-    literal,
-    reshape,
-)
 from weft.primitives.reshard import compute_freely
 from weft.random.keys import Words, draw_bits
 
@@ -142,8 +135,8 @@ def convert_params(op: str, dtype: np.dtype, *xs: Any, shape: Sequence[int] = ()
     for x in xs:
         if dtypes.is_complex(typeof(x, op).dtype):
             raise DtypeError(f"{op}: parameters must be real; got {typeof(x)}.")
-        x = convert(as_array(x, op), dtype)
-        out.append(broadcast_to_rank(x, len(shape)) if 0 < x.ndim < len(shape) else x)
+        x = layout.convert(as_array(x, op), dtype)
+        out.append(layout.broadcast_to_rank(x, len(shape)) if 0 < x.ndim < len(shape) else x)
     return out
 
 
@@ -160,7 +153,7 @@ def choose_shape(op: str, shape: Any, *xs: Any, more: str = "the parameters") ->
         if np.broadcast_shapes(given, *shapes) == given:
             return given
     except InconclusiveDimensionOperation:  # of symbolic sizes
-        return broadcast_shapes(*([] if shape is None else [shape_of(op, shape)]), *shapes)
+        return layout.broadcast_shapes(*([] if shape is None else [shape_of(op, shape)]), *shapes)
     except ValueError:
         pass
     listed = ", ".join(map(str, shapes))
@@ -172,7 +165,7 @@ def broadcast_bounds(op: str, shape: tuple, dtype: np.dtype, *xs: Any) -> list:
     out = []
     for x in xs:
         if isinstance(x, int | float):
-            out.append(literal(float(x), dtype))
+            out.append(layout.literal(float(x), dtype))
             continue
         (x,) = convert_params(op, dtype, x)
         out.append(x if x.ndim == 0 else jnp.broadcast_to(x, shape))
@@ -201,18 +194,18 @@ def draw_uniform(
     info = dtypes.finfo(dtype)
     held = np.dtype(f"uint{info.bits}")
     width = 8 if info.nmant < 8 else info.bits
-    bits = convert(draw_bits(key, (math.prod(shape),) if fixed else shape, width), held)
+    bits = layout.convert(draw_bits(key, (math.prod(shape),) if fixed else shape, width), held)
     one = np.ones((), dtype).view(held)[()]
-    fraction = shift_right_logical(bits, literal(width - info.nmant, held))
-    x = sub(bitcast_convert_type(bitwise_or(fraction, literal(int(one), held)), dtype), 1.0)
+    fraction = shift_right_logical(bits, layout.literal(width - info.nmant, held))
+    x = sub(bitcast_convert_type(bitwise_or(fraction, layout.literal(int(one), held)), dtype), 1.0)
     if fixed:
         if (low, high) != (0.0, 1.0):
-            span = literal(float(np.subtract(dtype.type(high), dtype.type(low))), dtype)
-            x = max(literal(low, dtype), add(mul(x, span), literal(low, dtype)))
-        return reshape(then(x), shape)
+            span = layout.literal(float(np.subtract(dtype.type(high), dtype.type(low))), dtype)
+            x = max(layout.literal(low, dtype), add(mul(x, span), layout.literal(low, dtype)))
+        return layout.reshape(then(x), shape)
     if not shape:  # one draw, which bounds of any shape may scale
         shape = choose_shape(op, None, low, high)
-        x = broadcast_in_dim(x, shape, ())
+        x = layout.broadcast_in_dim(x, shape, ())
     choose_shape(op, shape, low, high, more="minval and maxval")
     low, high = broadcast_bounds(op, shape, dtype, low, high)
     return then(max(low, add(mul(x, sub(high, low)), low)))

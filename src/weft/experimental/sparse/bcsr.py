@@ -11,15 +11,8 @@ import numpy as np
 from weft import dtypes
 from weft import numpy as jnp
 from weft.errors import DtypeError, ShapeError
-from weft.experimental.sparse import base
+from weft.experimental.sparse import base, entries
 from weft.experimental.sparse.bcoo import BCOO, bcoo_fromdense
-from weft.experimental.sparse.entries import (
-    bcoo_sort_indices,
-    bcoo_sum_duplicates,
-    bcoo_todense,
-    drop_zeros,
-    take_entries,
-)
 from weft.experimental.sparse.operators import SparseOperators
 from weft.experimental.sparse.products import bcoo_dot_general, read_dimensions
 from weft.experimental.sparse.shaping import bcoo_broadcast_in_dim, bcoo_concatenate
@@ -164,7 +157,7 @@ class BCSR(SparseOperators):
                 "Hint: x.update_layout(n_batch=..., n_dense=...)."
             )
         unique = arr.unique_indices
-        arr = arr if arr.indices_sorted else bcoo_sort_indices(arr)
+        arr = arr if arr.indices_sorted else entries.bcoo_sort_indices(arr)
         rows, columns = arr.sparse_shape
 
         def compress(indices: Any) -> tuple[Any, Any]:
@@ -206,7 +199,7 @@ class BCSR(SparseOperators):
         """As `BCOO.sum_duplicates`."""
         mat = self.to_bcoo()
         return self.from_bcoo(
-            bcoo_sum_duplicates(drop_zeros(mat) if remove_zeros else mat, nse=nse)
+            entries.bcoo_sum_duplicates(entries.drop_zeros(mat) if remove_zeros else mat, nse=nse)
         )
 
     def transpose(self, axes: Sequence[int] | None = None) -> Any:
@@ -268,7 +261,7 @@ def bcsr_todense(mat: BCSR) -> Array:
     [[1. 0.]
      [0. 1.]]
     """
-    return bcoo_todense(mat.to_bcoo())
+    return entries.bcoo_todense(mat.to_bcoo())
 
 
 def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
@@ -280,7 +273,7 @@ def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
     """
     mat, indices, indptr = (as_array(x, "bcsr_extract") for x in (mat, indices, indptr))
     places = expand_rows(indices, indptr)
-    return base.map_batches(take_entries, indices.ndim - 1, mat, places)
+    return base.map_batches(entries.take_entries, indices.ndim - 1, mat, places)
 
 
 def bcsr_dot_general(
