@@ -68,11 +68,6 @@ def name_platform(op: str, platform: Any) -> str:
     return PLATFORMS.get(platform.lower(), platform.lower())
 
 
-def is_capsule(x: Any) -> bool:
-    """Whether a value is a PyCapsule, for which Python has no public type."""
-    return type(x).__name__ == "PyCapsule"
-
-
 def register_ffi_target(
     name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any
 ) -> None:
@@ -89,7 +84,8 @@ def register_ffi_target(
     """
     op = "register_ffi_target"
     stages = fn.values() if isinstance(fn, dict) else [fn]
-    if not all(map(is_capsule, stages)) or isinstance(fn, dict) and "execute" not in fn:
+    are_capsules = all(type(x).__name__ == "PyCapsule" for x in stages)  # no public type has it
+    if not are_capsules or isinstance(fn, dict) and "execute" not in fn:
         raise TypeError(
             f"{op}: fn must be a PyCapsule, or a dict of them with 'execute'; got {fn!r}. "
             "Hint: ffi.pycapsule(ctypes.CDLL(path).name_of_the_handler)."

@@ -62,11 +62,6 @@ NAMES = {
 # --- kernels: weights by distance, in pixels --------------------------------------------------
 
 
-def weigh_linear(x: Any) -> Any:
-    """Linear interpolation."""
-    return jnp.maximum(0, 1 - x)
-
-
 def make_cubic(a: float) -> Callable:
     """Keys' cubic convolution ("Cubic convolution interpolation", 1981, eq. 3) of slope a at 1."""
 
@@ -84,7 +79,7 @@ def make_lanczos(radius: float) -> Callable:
 
 
 KERNELS = {
-    ResizeMethod.LINEAR: weigh_linear,
+    ResizeMethod.LINEAR: lambda x: jnp.maximum(0, 1 - x),
     ResizeMethod.CUBIC: make_cubic(-0.5),
     ResizeMethod.CUBIC_PYTORCH: make_cubic(-0.5),
     ResizeMethod.LANCZOS3: make_lanczos(3.0),

@@ -38,12 +38,8 @@ def stop_gradient(x: Any) -> Any:
     >>> grad(lambda x: x * stop_gradient(x))(3.0)
     Array(3., dtype=float32, weak_type=True)
     """
-    return tree_map(stop_leaf, x)
-
-
-def stop_leaf(x: Any) -> Any:
-    """A leaf whose derivative is zero; what has none is as it was."""
-    return stop_gradient_p.apply(x)[0] if dtypes.is_inexact(typeof(x).dtype) else x
+    has_derivative = lambda leaf: dtypes.is_inexact(typeof(leaf).dtype)
+    return tree_map(lambda y: stop_gradient_p.apply(y)[0] if has_derivative(y) else y, x)
 
 
 # --- what rules see where zeros are symbolic ----------------------------------------------------

@@ -47,17 +47,13 @@ def local_devices(
     `backend` names a platform, by default the one in use; so in the functions below.
     """
     rank = host_id if process_index is None else process_index
-    wanted = _resolve_rank(rank)
+    wanted = client().process_index() if rank is None else rank
     found = [d for d in devices(backend) if d.process_index == wanted]
     if not found:
         raise ValueError(
             f"local_devices: process_index must be one of {process_indices(backend)}; got {rank}."
         )
     return found
-
-
-def _resolve_rank(process_index: int | None) -> int:
-    return client().process_index() if process_index is None else process_index
 
 
 def device_count(backend: str | None = None) -> int:
@@ -230,13 +226,9 @@ def device_get(x: Any) -> Any:
         for leaf in pytrees.flatten(x)[0]:
             if isinstance(leaf, ARRAYS) and not leaf.is_deleted():
                 leaf.copy_to_host_async()
-        return pytrees.tree_map(_get_leaf, x)
+        return pytrees.tree_map(lambda y: host_view(y) if type(y) is ArrayImpl else y, x)
     finally:
         guard.explicit_device_get = False
-
-
-def _get_leaf(x: Any) -> Any:
-    return host_view(x) if type(x) is ArrayImpl else x
 
 
 def block_until_ready(x: Any) -> Any:

@@ -117,7 +117,8 @@ class CustomCall(Call):
         params = dict(eqn.params)
         params["call_jaxpr"], _ = dce_jaxpr(params["call_jaxpr"], live)
         if params["jvp"] is not None:
-            params["jvp"] = keep_live_jvp(params["jvp"], live)
+            rule = params["jvp"]
+            params["jvp"] = lambda *given: tuple(select_masked(xs, live) for xs in rule(*given))
         if "fwd" in params:
             params["fwd"] = keep_live_fwd(params["fwd"], live)
         return eqn.replace(params=params, outvars=select_masked(eqn.outvars, live))
@@ -152,13 +153,6 @@ class CustomCall(Call):
                 f"differentiated; got a closed-over {closed}. Hint: pass it as an argument, "
                 "of those that are not in nondiff_argnums."
             )
-
-
-def keep_live_jvp(rule: Callable, live: Sequence[bool]) -> Callable:
-    """A rule (primals, tangents) -> (outs, tangents) for a call some of whose results are used."""
-    return lambda primals, tangents: tuple(
-        select_masked(xs, live) for xs in rule(primals, tangents)
-    )
 
 
 def keep_live_fwd(fwd: Callable, live: Sequence[bool]) -> Callable:

@@ -92,7 +92,8 @@ def visualize_sharding(
     columns = sorted({place[-1] for place in held})
     between = "+" if getattr(getattr(sharding, "spec", None), "unreduced", None) else ","
     place = lambda row, column: (column,) if row is None else (row, column)
-    labels = [[label_devices(held[place(r, c)], between) for c in columns] for r in rows]
+    label = lambda ds: f"{ds[0].platform.upper()} {between.join(str(d.id) for d in ds)}"
+    labels = [[label(held[place(r, c)]) for c in columns] for r in rows]
     aspect = shape[1] / max(shape[0], 1) if len(shape) == 2 else 1 / max(shape[0], 1)
     lines = 10 * scale
     width = min(max_width, int(lines * aspect * 2.5))  # a character is that much taller than wide
@@ -103,11 +104,6 @@ def visualize_sharding(
         make_painter(len(rows) * len(columns), color_map) if use_color and on_terminal() else None
     )
     print(draw_table(labels, inner, height, paint))
-
-
-def label_devices(devices: Sequence[Any], between: str) -> str:
-    """The devices that hold a part, in short."""
-    return f"{devices[0].platform.upper()} {between.join(str(d.id) for d in devices)}"
 
 
 def draw_table(labels: list[list[str]], inner: int, height: int, paint: Any) -> str:

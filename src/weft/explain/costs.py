@@ -126,7 +126,8 @@ class Costs:
         """
         kernel = Kernel(name=instruction.name, kind=kind_text(instruction), runs=each)
         if is_collective(instruction) or is_host_call(instruction):
-            kernel.moved = each * devices * operand_bytes(self.module, instruction)
+            given = sum(shape_bytes(self.module.by_id[o].shape) for o in instruction.operands)
+            kernel.moved = each * devices * given
         members = self.attribution.members(instruction) if is_work else []
         # of a loop that runs as one kernel: what it holds shares its time by its work
         weights = [times * self.module.cost(i).total for i, times in members]
@@ -179,8 +180,3 @@ def is_host_call(instruction: Instruction) -> bool:
     return instruction.target.startswith("xla_ffi_python") or instruction.opcode in (
         "infeed", "outfeed", "send", "recv",
     )  # fmt: skip
-
-
-def operand_bytes(module: CompiledModule, instruction: Instruction) -> int:
-    """The bytes that an instruction is given."""
-    return sum(shape_bytes(module.by_id[o].shape) for o in instruction.operands)

@@ -154,16 +154,11 @@ class DynamicBuilder(Builder):
                     )
         return super().op(name, operands, out_avals, regions, **attrs)
 
-    def read_attribute(self, text: str) -> list[Size]:
-        """The integers of an attribute, some of which may be symbolic."""
-        return read_sizes(
-            text.removeprefix("array<i64").removeprefix(": ").removesuffix(">"), self.scope
-        )
-
     def take_sizes(self, operands: list, attrs: dict[str, str], *names: str) -> None:
-        """Make operands of attributes that hold sizes."""
+        """Make operands of attributes that hold sizes, some of which may be symbolic."""
         for name in names:
-            operands.append(self.shape_value(self.read_attribute(attrs.pop(name))))
+            text = attrs.pop(name).removeprefix("array<i64").removeprefix(": ").removesuffix(">")
+            operands.append(self.shape_value(read_sizes(text, self.scope)))
 
 
 Rewrite = Callable[[DynamicBuilder, list, ShapedArray, dict], tuple[str, dict]]

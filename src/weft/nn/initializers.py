@@ -164,13 +164,17 @@ def variance_scaling(
         variance = jnp.array(scale / max(count, 1e-30), dtypes.real_dtype(dtype))
         if distribution == "uniform":
             if dtypes.is_complex(dtype):
-                return draw_disk(key, shape, dtype) * jnp.sqrt(2 * variance).astype(dtype)
+                # of the unit disk, all as likely, the variance is 1/2
+                disk = draw_polar(key, shape, dtype, jnp.sqrt)
+                return disk * jnp.sqrt(2 * variance).astype(dtype)
             return random.uniform(key, shape, dtype, -1) * jnp.sqrt(3 * variance)
         if distribution == "normal":
             return random.normal(key, shape, dtype) * jnp.sqrt(variance).astype(dtype)
         if dtypes.is_complex(dtype):
             root = jnp.sqrt(variance) / math.sqrt(1 - 5 * math.exp(-4))
-            return draw_cut_complex(key, shape, dtype) * root.astype(dtype)
+            # the radius of a normal number of variance 1, cut off at 2
+            cut = lambda u: jnp.sqrt(-jnp.log1p(-u * (1 - math.exp(-4))))
+            return draw_polar(key, shape, dtype, cut) * root.astype(dtype)
         spread = jnp.sqrt(variance) / jnp.array(CUT, dtype)
         return random.truncated_normal(key, -2, 2, shape, dtype) * spread
 
@@ -184,16 +188,6 @@ def draw_polar(key: Any, shape: tuple, dtype: np.dtype, radius: Callable) -> Any
     angle = 2 * math.pi * random.uniform(second, shape, part)
     r = radius(random.uniform(first, shape, part))
     return r.astype(dtype) * jnp.exp(1j * angle.astype(dtype))
-
-
-def draw_disk(key: Any, shape: tuple, dtype: np.dtype) -> Any:
-    """Complex numbers of the unit disk, all as likely; of variance 1/2."""
-    return draw_polar(key, shape, dtype, jnp.sqrt)
-
-
-def draw_cut_complex(key: Any, shape: tuple, dtype: np.dtype) -> Any:
-    """Complex normal numbers of variance 1, cut off at radius 2."""
-    return draw_polar(key, shape, dtype, lambda u: jnp.sqrt(-jnp.log1p(-u * (1 - math.exp(-4)))))
 
 
 def define_scaled(

@@ -80,10 +80,6 @@ def drop_equal(first: int) -> Identity:
     return find
 
 
-def find_power(eqn: Eqn, maker: Maker) -> Atom | None:
-    return eqn.invars[0] if eqn.params["y"] == 1 else None
-
-
 def find_transpose(eqn: Eqn, maker: Maker) -> Eqn | Atom | None:
     order, x = eqn.params["permutation"], eqn.invars[0]
     if tuple(order) == tuple(range(len(order))):
@@ -150,7 +146,7 @@ IDENTITIES: dict[str, Identity] = {
     "max": drop_equal(0),
     "min": drop_equal(0),
     "select_n": drop_equal(1),
-    "integer_pow": find_power,
+    "integer_pow": lambda eqn, maker: eqn.invars[0] if eqn.params["y"] == 1 else None,
     "transpose": find_transpose,
     "reshape": find_reshape,
     "broadcast_in_dim": find_broadcast,

@@ -172,11 +172,6 @@ def broadcast_bounds(op: str, shape: tuple, dtype: np.dtype, *xs: Any) -> list:
     return out
 
 
-def keep_value(x: Any) -> Any:
-    """x itself."""
-    return x
-
-
 def draw_uniform(
     op: str,
     key: Words,
@@ -184,7 +179,7 @@ def draw_uniform(
     dtype: np.dtype,
     low: Any = 0.0,
     high: Any = 1.0,
-    then: Callable = keep_value,
+    then: Callable = lambda x: x,
 ) -> Any:
     """Floats in [low, high), or what `then` makes of each: random bits as the fraction of [1, 2).
 

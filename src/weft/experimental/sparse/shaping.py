@@ -404,13 +404,8 @@ def bcoo_dynamic_slice(
             f"got {len(start_indices)} and {sizes} for {mat!r}."
         )
     pairs = zip(start_indices, sizes, mat.shape, strict=True)
-    starts = [clamp_start(i, n - k) for i, k, n in pairs]
+    starts = [jnp.clip(jnp.asarray(i), 0, n - k) for i, k, n in pairs]
     return cut(mat, starts, sizes, None)
-
-
-def clamp_start(start: Any, most: int) -> Any:
-    """Where a slice begins, from 0 to `most`."""
-    return jnp.clip(jnp.asarray(start), 0, most)
 
 
 def bcoo_squeeze(arr: CoordinateArray, *, dimensions: Sequence[int]) -> Any:

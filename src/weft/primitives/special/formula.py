@@ -44,11 +44,6 @@ def equal(x: Expr, y: Any) -> Expr:
     return x.compare("EQ", y)
 
 
-def is_nan(x: Expr) -> Expr:
-    """Where x is no number."""
-    return x.compare("NE", x)
-
-
 def minimum(x: Expr, y: Any) -> Expr:
     """The smaller."""
     return x.apply("minimum", y)
@@ -349,7 +344,7 @@ def formula(fun: Callable, wide: bool = True) -> Callable:
         reals = [Expr(hlo, hlo.convert(v, dtype), eps) for v in values]
         out = fun(*reals, **params)
         for x in reals:
-            out = where(is_nan(x), x, out)
+            out = where(x.compare("NE", x), x, out)  # NaN stays NaN
         return hlo.convert(out.value, aval.dtype)
 
     return lower

@@ -89,11 +89,6 @@ def signed_log_beta(a: Expr, b: Expr) -> tuple[Expr, Pair]:
     return choose(signs, (whole, sign), ((pole & ~whole) | (a > 0) & (b > 0), 1.0)), out
 
 
-def log_beta(a: Expr, b: Expr) -> Expr:
-    """log |beta(a, b)|."""
-    return signed_log_beta(a, b)[1].value
-
-
 def beta_value(a: Expr, b: Expr) -> Expr:
     """beta(a, b)."""
     sign, exponent = signed_log_beta(a, b)
@@ -179,7 +174,7 @@ beta_p, beta = definitions.define_pair(
 )
 betaln_p, betaln = definitions.define_pair(
     "betaln",
-    log_beta,
+    lambda a, b: signed_log_beta(a, b)[1].value,
     [lambda t, y, a, b: t * (psi(a) - psi(a + b)), lambda t, y, a, b: t * (psi(b) - psi(a + b))],
     "log |beta(a, b)|, without cancellation for large a or b.",
 )

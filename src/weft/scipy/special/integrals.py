@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
 
 from weft.numpy.choice import where as select
 from weft.numpy.fused import fused
@@ -182,11 +181,6 @@ def fresnel_integral(x: Expr, cosine: bool) -> Expr:
     return sign(x) * out
 
 
-def expn_derivative(n: Any, x: Any) -> Any:
-    """-E(n-1)(x), the derivative of En."""
-    return -expn_p.apply(select(n < 1, 0, n - 1), x)[0]
-
-
 exp1_p, exp1 = define_pair(
     "exp1",
     exp1_formula,
@@ -209,7 +203,7 @@ expi_p, expi = define_pair(
 expn_p, expn = define_pair(
     "expn",
     expn_formula,
-    [None, lambda t, y, n, x: t * expn_derivative(n, x)],
+    [None, lambda t, y, n, x: t * -expn_p.apply(select(n < 1, 0, n - 1), x)[0]],
     "The integral of exp(-x t) / t**n from 1 to infinity, for whole n >= 0 and x >= 0.",
     strong=True,
 )
