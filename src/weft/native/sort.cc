@@ -4,9 +4,12 @@
 // -0 equal to 0, NaN last. Digits of the keys, the lowest first, are counted and the elements put in
 // their order (Knuth, The Art of Computer Programming 3, 5.2.5); digits that are all equal are
 // skipped. Where the upper digits alone set nearly all elements apart, as of random integers, the lower
-// ones are skipped too, and insertion ends the work. Rows that are short are sorted by insertion.
+// ones are skipped too, and insertion ends the work. Rows that are short are sorted by insertion. A
+// long row is first cut into buckets by its highest digit, which threads sort side by side.
 
+#include <numeric>
 #include <string>
+#include <utility>
 
 #include "common.h"
 
@@ -14,8 +17,9 @@ namespace weft {
 namespace {
 
 constexpr int64_t kShort = 48;      // rows up to this length are sorted by insertion
-constexpr int64_t kLong = 1 << 13;  // from this length on digits have 11 bits, else 8,
-constexpr int64_t kHuge = 1 << 19;  // but 8 again where places of 2048 digits leave the caches
+constexpr int64_t kLong = 1 << 11;  // from this length on digits have 11 bits, else 8
+constexpr int64_t kHuge = 1 << 17;  // from this length on a row is cut into buckets,
+constexpr int64_t kBucket = 1 << 10;  // of about this length where keys are at random
 
 // --- keys --------------------------------------------------------------------------------------
 
@@ -79,12 +83,12 @@ bool SortByInsertion(Item* a, int64_t n, int64_t most, const KeyOf& key) {
 }
 
 // How many of the lowest digits need no pass: as if digits were independent, and each as often its
-// commonest value as it can be, the others leave a quarter of an element beside another.
+// commonest value as it can be, the others leave few elements beside an equal one.
 template <int kDigits, int kBuckets>
 int CountNeedless(const uint32_t (&counts)[kDigits][kBuckets], int64_t n) {
   double together = n;
   int d = kDigits;
-  while (d > 0 && together > 0.25) {
+  while (d > 0 && together > 0.03) {
     --d;
     together *= static_cast<double>(*std::max_element(counts[d], counts[d] + kBuckets)) / n;
   }
@@ -130,33 +134,128 @@ Item* SortByDigits(Item* a, Item* b, int64_t n, const KeyOf& key, bool by_all = 
 template <class Key, class Item, class KeyOf>
 Item* SortItems(Item* a, Item* b, int64_t n, const KeyOf& key) {
   if (n > kShort) {
-    const bool wide = n >= kLong && n < kHuge && sizeof(Key) >= 4;
+    const bool wide = n >= kLong && sizeof(Key) >= 4;
     return wide ? SortByDigits<11, Key>(a, b, n, key) : SortByDigits<8, Key>(a, b, n, key);
   }
   SortByInsertion<Key>(a, n, n * n, key);
   return a;
 }
 
+// A row of n items, and how many threads may work on it.
+struct Row {
+  ffi::ThreadPool& pool;
+  int64_t n, threads;
+
+  // Calls work(p, begin, end) for the part of each thread.
+  template <class Work>
+  void ForEachPart(const Work& work) const {
+    ForEach(pool, threads, [&](int64_t p) { work(p, n * p / threads, n * (p + 1) / threads); });
+  }
+};
+
+// Sorts a long row: its items are put into buckets by the highest bits in which keys differ, and each
+// bucket is sorted by itself, which a core's own caches hold.
+template <class Key, class Item, class Load, class KeyOf, class Store>
+bool SortByBuckets(const Row& row, Item* a, Item* b, const Load& load, const KeyOf& key,
+                   const Store& store) {
+  constexpr int kMost = 1 << 11;
+  struct Part {
+    Key differing;
+    bool sorted;
+    uint32_t places[kMost];  // how many items of the part a bucket has, then where the next is put
+  };
+  const int64_t n = row.n;
+  const auto parts = Allocate<Part>(row.threads);
+  if (!parts) return false;
+  const Key some = key(load(0));
+  row.ForEachPart([&](int64_t p, int64_t begin, int64_t end) {
+    Key differing = 0, last = key(load(std::max<int64_t>(begin - 1, 0)));
+    bool sorted = true;
+    for (int64_t i = begin; i < end; ++i) {
+      const Item item = load(i);
+      const Key k = key(item);
+      differing |= k ^ some;
+      sorted &= last <= k;
+      last = k;
+      a[i] = item;
+    }
+    parts[p].differing = differing;
+    parts[p].sorted = sorted;
+  });
+  Key differing = 0;
+  bool sorted = true;
+  for (int64_t p = 0; p < row.threads; ++p) {
+    differing |= parts[p].differing;
+    sorted &= parts[p].sorted;
+  }
+  if (sorted) {
+    for (int64_t i = 0; i < n; ++i) store(i, a[i]);
+    return true;
+  }
+  int64_t buckets = 1;
+  while (buckets < kMost && buckets * kBucket < n) buckets *= 2;
+  int shift = 0;
+  while (differing >> shift >= static_cast<Key>(buckets - 1) + 1) ++shift;
+  const auto bucket_of = [=](const Item& item) { return (key(item) >> shift) & (buckets - 1); };
+  row.ForEachPart([&](int64_t p, int64_t begin, int64_t end) {
+    uint32_t* const counts = parts[p].places;
+    std::fill(counts, counts + buckets, 0);
+    for (int64_t i = begin; i < end; ++i) ++counts[bucket_of(a[i])];
+  });
+  uint32_t start = 0;
+  for (int64_t i = 0; i < buckets; ++i) {
+    for (int64_t p = 0; p < row.threads; ++p) start += std::exchange(parts[p].places[i], start);
+  }
+  row.ForEachPart([&](int64_t p, int64_t begin, int64_t end) {
+    uint32_t* const next = parts[p].places;
+    for (int64_t i = begin; i < end; ++i) b[next[bucket_of(a[i])]++] = a[i];
+  });
+  const uint32_t* const ends = parts[row.threads - 1].places;
+  ForEach(row.pool, buckets, [&](int64_t i) {
+    const int64_t begin = i > 0 ? ends[i - 1] : 0, size = ends[i] - begin;
+    if (size == 0) return;
+    const Item* const found = SortItems<Key>(b + begin, a + begin, size, key);
+    for (int64_t j = 0; j < size; ++j) store(begin + j, found[j]);
+  });
+  return true;
+}
+
+// Sorts the items load(i) by key(item) and calls store(i, item) for each; false if there is no memory.
+template <class Key, class Item, class Load, class KeyOf, class Store>
+bool SortRow(const Row& row, Item* a, Item* b, const Load& load, const KeyOf& key,
+             const Store& store) {
+  if (row.n >= kHuge && sizeof(Key) > 1) {
+    return SortByBuckets<Key>(row, a, b, load, key, store);
+  }
+  for (int64_t i = 0; i < row.n; ++i) a[i] = load(i);
+  const Item* const found = SortItems<Key>(a, b, row.n, key);
+  for (int64_t i = 0; i < row.n; ++i) store(i, found[i]);
+  return true;
+}
+
 // The elements of one row in order.
 template <class Kind>
-void SortRow(const void* x, void* out, void* room, int64_t n) {
+bool SortElements(const Row& row, const void* x, void* out, void* room) {
   using Bits = typename Kind::Bits;
   const Bits* const from = static_cast<const Bits*>(x);
   Bits* const y = static_cast<Bits*>(out);
   Bits* const other = static_cast<Bits*>(room);
   if constexpr (Kind::kIsFloat) {  // keys in place of elements, which need not be made each time
-    bool plain = true;
-    for (int64_t i = 0; i < n; ++i) plain &= Kind::IsPlain(from[i]);
-    if (plain) {
-      for (int64_t i = 0; i < n; ++i) y[i] = Kind::Encode(from[i]);
-      const Bits* found = SortItems<Bits>(y, other, n, [](Bits key) { return key; });
-      for (int64_t i = 0; i < n; ++i) y[i] = Kind::Decode(found[i]);
-      return;
+    std::atomic<bool> all_plain{true};
+    row.ForEachPart([&](int64_t, int64_t begin, int64_t end) {
+      bool plain = true;
+      for (int64_t i = begin; i < end; ++i) plain &= Kind::IsPlain(from[i]);
+      if (!plain) all_plain = false;
+    });
+    if (all_plain) {
+      return SortRow<Bits>(
+          row, y, other, [=](int64_t i) { return Kind::Encode(from[i]); },
+          [](Bits key) { return key; }, [=](int64_t i, Bits key) { y[i] = Kind::Decode(key); });
     }
   }
-  if (from != y) std::memcpy(y, from, n * sizeof(Bits));
-  const Bits* found = SortItems<Bits>(y, other, n, Kind::Key);
-  if (found != y) std::memcpy(y, found, n * sizeof(Bits));
+  return SortRow<Bits>(
+      row, y, other, [=](int64_t i) { return from[i]; }, [](Bits bits) { return Kind::Key(bits); },
+      [=](int64_t i, Bits bits) { y[i] = bits; });
 }
 
 template <class Key>
@@ -167,33 +266,31 @@ struct Placed {
 
 // Reorders the places of one row by a key: element i of it is x[i * stride].
 template <class Kind>
-void SortPlaces(const void* x, int64_t stride, uint32_t* places, void* room, int64_t n) {
+bool SortPlaces(const Row& row, const void* x, int64_t stride, uint32_t* places, void* room) {
   using Bits = typename Kind::Bits;
   using Item = Placed<Bits>;
   const Bits* const values = static_cast<const Bits*>(x);
   Item* const items = static_cast<Item*>(room);
-  for (int64_t i = 0; i < n; ++i) {
-    items[i] = {Kind::Key(values[places[i] * stride]), places[i]};
-  }
-  const Item* found =
-      SortItems<Bits>(items, items + n, n, [](const Item& item) { return item.key; });
-  for (int64_t i = 0; i < n; ++i) places[i] = found[i].place;
+  return SortRow<Bits>(
+      row, items, items + row.n,
+      [=](int64_t i) { return Item{Kind::Key(values[places[i] * stride]), places[i]}; },
+      [](const Item& item) { return item.key; },
+      [=](int64_t i, const Item& item) { places[i] = item.place; });
 }
 
 // Sorts n keys and what of 4 bytes each is carried with it: as a permutation at random does.
-void SortPairs(const void* keys, const void* carried, void* out, void* out_carried, void* room,
-               int64_t n) {
+bool SortPairs(const Row& row, const void* keys, const void* carried, void* out, void* out_carried,
+               void* room) {
   using Item = Placed<uint32_t>;
   Item* const items = static_cast<Item*>(room);
   const auto* const from = static_cast<const uint32_t*>(keys);
   const auto* const values = static_cast<const uint32_t*>(carried);
-  for (int64_t i = 0; i < n; ++i) items[i] = {from[i], values[i]};
-  const Item* found =
-      SortItems<uint32_t>(items, items + n, n, [](const Item& item) { return item.key; });
-  for (int64_t i = 0; i < n; ++i) {
-    static_cast<uint32_t*>(out)[i] = found[i].key;
-    static_cast<uint32_t*>(out_carried)[i] = found[i].place;
-  }
+  auto* const y = static_cast<uint32_t*>(out);
+  auto* const z = static_cast<uint32_t*>(out_carried);
+  return SortRow<uint32_t>(
+      row, items, items + row.n, [=](int64_t i) { return Item{from[i], values[i]}; },
+      [](const Item& item) { return item.key; },
+      [=](int64_t i, const Item& item) { y[i] = item.key, z[i] = item.place; });
 }
 
 template <class T>
@@ -219,13 +316,13 @@ void PermuteBytes(const void* x, void* out, const uint32_t* places, int64_t n, i
 // --- dtypes ------------------------------------------------------------------------------------
 
 struct Sorter {
-  void (*row)(const void*, void*, void*, int64_t);
-  void (*places)(const void*, int64_t, uint32_t*, void*, int64_t);
+  bool (*elements)(const Row&, const void*, void*, void*);
+  bool (*places)(const Row&, const void*, int64_t, uint32_t*, void*);
   int64_t room;  // bytes that `places` needs for an element
 };
 
 template <class Kind>
-constexpr Sorter kSorter = {SortRow<Kind>, SortPlaces<Kind>,
+constexpr Sorter kSorter = {SortElements<Kind>, SortPlaces<Kind>,
                             2 * sizeof(Placed<typename Kind::Bits>)};
 
 // Of a complex dtype it is that of its parts.
@@ -293,39 +390,34 @@ ffi::Error Sort(ffi::ThreadPool pool, int64_t num_keys, ffi::RemainingArgs args,
   const bool alone = operands.size() == 1 && !operands[0].complex;
   const int64_t bytes = alone ? operands[0].size : room + sizeof(uint32_t);
   const int64_t together = std::max<int64_t>(1, kPiece / n);  // rows of one piece of work
+  const int64_t threads = n < kHuge ? 1 : std::max<int64_t>(1, pool.num_threads() / rows);
+  const Row row{pool, n, threads};
+  // Sorts row r; false if there is no memory.
+  const auto sort = [&](int64_t r, uint64_t* memory) {
+    const auto in = [&](const Operand& x) { return x.in + r * n * x.size; };
+    const auto out = [&](const Operand& x) { return x.out + r * n * x.size; };
+    const Operand& first = operands[0];
+    if (alone) return first.sorter->elements(row, in(first), out(first), memory);
+    if (pairs) {
+      const Operand& second = operands[1];
+      return SortPairs(row, in(first), in(second), out(first), out(second), memory);
+    }
+    auto* const places = reinterpret_cast<uint32_t*>(reinterpret_cast<char*>(memory) + n * room);
+    std::iota(places, places + n, 0);
+    for (int64_t k = num_keys - 1; k >= 0; --k) {
+      const Operand& x = operands[k];
+      if (x.complex && !x.sorter->places(row, in(x) + x.size / 2, 2, places, memory)) return false;
+      if (!x.sorter->places(row, in(x), x.complex ? 2 : 1, places, memory)) return false;
+    }
+    for (const Operand& x : operands) PermuteBytes(in(x), out(x), places, n, x.size);
+    return true;
+  };
   std::atomic<bool> failed{false};
   ForEach(pool, (rows + together - 1) / together, [&](int64_t piece) {
-    auto memory = Allocate<uint64_t>((n * bytes + 7) / 8);
-    if (!memory) {
-      failed = true;
-      return;
-    }
-    uint32_t* const places = reinterpret_cast<uint32_t*>(
-        reinterpret_cast<char*>(memory.get()) + n * room);
-    for (int64_t row = piece * together; row < std::min(rows, (piece + 1) * together); ++row) {
-      if (alone) {
-        const Operand& x = operands[0];
-        const int64_t start = row * n * x.size;
-        x.sorter->row(x.in + start, x.out + start, memory.get(), n);
-        continue;
-      }
-      if (pairs) {
-        const Operand &x = operands[0], &y = operands[1];
-        const int64_t start = row * n * 4;
-        SortPairs(x.in + start, y.in + start, x.out + start, y.out + start, memory.get(), n);
-        continue;
-      }
-      for (int64_t i = 0; i < n; ++i) places[i] = static_cast<uint32_t>(i);
-      for (int64_t k = num_keys - 1; k >= 0; --k) {
-        const Operand& x = operands[k];
-        const char* start = x.in + row * n * x.size;
-        if (x.complex) x.sorter->places(start + x.size / 2, 2, places, memory.get(), n);
-        x.sorter->places(start, x.complex ? 2 : 1, places, memory.get(), n);
-      }
-      for (const Operand& x : operands) {
-        const int64_t start = row * n * x.size;
-        PermuteBytes(x.in + start, x.out + start, places, n, x.size);
-      }
+    const auto memory = Allocate<uint64_t>((n * bytes + 7) / 8);
+    if (!memory) failed = true;
+    for (int64_t r = piece * together; r < std::min(rows, (piece + 1) * together); ++r) {
+      if (failed || !sort(r, memory.get())) failed = true;
     }
   });
   return failed ? OutOfMemory("sort") : ffi::Error::Success();
