@@ -11,7 +11,8 @@ namespace weft {
 namespace {
 
 constexpr int64_t kLanes = 64;  // those worked on together
-constexpr int64_t kSegments = 8;     // of a row of at least kLong elements, walked together
+constexpr int64_t kSegments = 8;  // of a row of at least kLong elements, walked together,
+constexpr int64_t kGroups = 8;    // and so many times as many where a row is very long
 constexpr int64_t kLong = 256;
 
 template <class T>
@@ -56,21 +57,30 @@ template <class Op>
 constexpr bool kWraps = !std::is_same_v<typename Op::template Of<float>, float>;
 
 // Running extrema of n elements side by side, forwards or (step is -1) backwards. Segments are walked
-// together, as each step waits for the one before it; then what comes before a segment replaces the
-// elements in it that are no better, which are the first ones.
+// together, as each step waits for the one before it, and groups of them by threads; then what comes
+// before a segment replaces the elements in it that are no better, which are the first ones.
 template <class Op, class T>
-void RunSegments(const T* x, T* y, int64_t n, int64_t step) {
-  const int64_t size = n / kSegments;
-  T totals[kSegments];
-  for (int64_t s = 0; s < kSegments; ++s) totals[s] = y[s * size * step] = x[s * size * step];
-  for (int64_t i = 1; i < size; ++i) {
+void RunSegments(ffi::ThreadPool& pool, const T* x, T* y, int64_t n, int64_t step) {
+  const int64_t groups = std::clamp<int64_t>(n / (4 * kPiece), 1, kGroups);
+  const int64_t segments = groups * kSegments, size = n / segments;
+  T totals[kGroups * kSegments];
+  ForEach(pool, groups, [&](int64_t group) {
+    const int64_t start = group * kSegments * size;
+    T best[kSegments];
     for (int64_t s = 0; s < kSegments; ++s) {
-      const int64_t at = (s * size + i) * step;
-      y[at] = totals[s] = Op::Apply(totals[s], x[at]);
+      const int64_t at = (start + s * size) * step;
+      best[s] = y[at] = x[at];
     }
-  }
+    for (int64_t i = 1; i < size; ++i) {
+      for (int64_t s = 0; s < kSegments; ++s) {
+        const int64_t at = (start + s * size + i) * step;
+        y[at] = best[s] = Op::Apply(best[s], x[at]);
+      }
+    }
+    std::copy_n(best, kSegments, totals + group * kSegments);
+  });
   T total = totals[0];
-  for (int64_t s = 1; s < kSegments; ++s) {
+  for (int64_t s = 1; s < segments; ++s) {
     const int64_t begin = s * size, end = begin + size;
     int64_t low = begin, high = end;
     while (low < high) {
@@ -82,20 +92,21 @@ void RunSegments(const T* x, T* y, int64_t n, int64_t step) {
     std::fill(from, from + (low - begin), total);
     if (low < end) total = totals[s];
   }
-  for (int64_t i = size * kSegments; i < n; ++i) {
+  for (int64_t i = size * segments; i < n; ++i) {
     y[i * step] = total = Op::Apply(total, x[i * step]);
   }
 }
 
 // One element of a row after the other, in lanes from `first` to `last`.
 template <class Op, class T>
-void Run(const T* x, T* y, int64_t n, int64_t lanes, int64_t first, int64_t last, bool reverse) {
+void Run(ffi::ThreadPool& pool, const T* x, T* y, int64_t n, int64_t lanes, int64_t first,
+         int64_t last, bool reverse) {
   using A = typename Op::template Of<T>;
   const int64_t start = reverse ? n - 1 : 0, step = reverse ? -lanes : lanes;
   if (last - first == 1) {
     x += start * lanes + first, y += start * lanes + first;
     if constexpr (!kWraps<Op>) {
-      if (n >= kLong && lanes == 1) return RunSegments<Op>(x, y, n, step);
+      if (n >= kLong && lanes == 1) return RunSegments<Op>(pool, x, y, n, step);
     }
     A total = *x;
     *y = *x;
@@ -134,7 +145,7 @@ ffi::Error RunAll(ffi::ThreadPool& pool, bool reverse, ffi::AnyBuffer x,
   const int64_t width = (lanes + parts - 1) / parts;  // of equal parts
   ForEachLane(pool, rows, n, lanes, width, [&](int64_t row, int64_t first, int64_t last) {
     const int64_t offset = row * n * lanes;
-    Run<Op>(from + offset, to + offset, n, lanes, first, last, reverse);
+    Run<Op>(pool, from + offset, to + offset, n, lanes, first, last, reverse);
   });
   return ffi::Error::Success();
 }
