@@ -75,7 +75,7 @@ def test_sorts_by_the_upper_digits_of_keys(dtype):
     """Random keys, and keys whose upper digits look random one by one, but are equal."""
     rng = np.random.default_rng(2)
     with weft.enable_x64(True):
-        for n in (3000, 20_000):
+        for n in (3000, 20_000, 140_000):  # the last is cut into buckets
             if dtype == "float64":
                 alike = np.repeat(rng.normal(size=n // 100), 100) + rng.integers(0, 9, n) * 1e-15
                 keys = [rng.normal(size=n), alike]
@@ -129,11 +129,13 @@ def test_a_sorted_and_a_constant_row_and_rows_of_no_elements():
 @needs_kernels
 def test_long_rows_of_numbers_alone_and_with_nan():
     x = np.random.default_rng(8).normal(size=600_000).astype(np.float32)
-    fun = weft.jit(lambda x: (jnp.sort(x), jnp.argmax(x), jnp.argmin(x), jnp.max(x)))
+    running = lambda x: (lax.cummax(x), lax.cummin(x, reverse=True))
+    fun = weft.jit(lambda x: (jnp.sort(x), jnp.argmax(x), jnp.argmin(x), jnp.max(x), *running(x)))
     late = np.where(np.arange(x.size) > 500_000, np.float32(np.nan), np.minimum(x, 1))
     for y in (x, np.minimum(x, 1), late, late[::-1]):  # as ties and NaN, in one part or in several
         found = fun(y)
-        expected = np.sort(y), np.argmax(y), np.argmin(y), np.max(y)
+        expected = [np.sort(y), np.argmax(y), np.argmin(y), np.max(y)]
+        expected += [np.maximum.accumulate(y), np.minimum.accumulate(y[::-1])[::-1]]
         assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(found, expected))
 
 
@@ -153,6 +155,17 @@ def test_many_rows_and_threads():
     assert len(results) == 20
     for found in results:
         assert_same_bits(found, expected)
+
+
+@needs_kernels
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d.kind != "c"], ids=str)
+def test_the_largest_and_their_places(dtype):
+    rng = np.random.default_rng(9)
+    with weft.enable_x64(True):
+        short, long = draw(rng, (20, 90), dtype), draw(rng, (70_000,), dtype)
+        calls = [(short, 1), (short, 9), (short, 60), (long, 5), (np.sort(long), 600)]
+        fun = lambda *xs: [lax.top_k(x, k) for x, (_, k) in zip(xs, calls)]
+        assert_same_bits(*both(fun, *[x for x, _ in calls]))
 
 
 CUMULATIVE = {

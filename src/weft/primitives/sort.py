@@ -6,6 +6,7 @@ numpy/'s.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -101,13 +102,17 @@ def lower_keys(hlo: Any, x: Any) -> list:
         return lower_keys(hlo, x.convert(wider_dtype(x.dtype)).value)
     if not dtypes.is_float(x.dtype):
         return [x.value]
-    bits = x.dtype.itemsize * 8
-    # The bits of positive floats are in order, those of negative ones reversed but for the sign.
-    key = x.bitcast(f"int{bits}")
-    highest = key.like((1 << (bits - 1)) - 1)
-    key = key ^ key.apply("shift_right_arithmetic", bits - 1) & highest
+    key = order_bits(x.bitcast(f"int{x.dtype.itemsize * 8}"))
     key = x.compare("EQ", 0).select(key.like(0), key)
+    highest = key.like(int(dtypes.iinfo(key.dtype).max))
     return [x.compare("NE", x).select(highest, key).value]
+
+
+def order_bits(bits: Expr) -> Expr:
+    """The bits of floats, as signed integers, to integers in IEEE 754's totalOrder, and back."""
+    # Those of positive floats are in order, those of negative ones reversed but for the sign.
+    info = dtypes.iinfo(bits.dtype)
+    return bits ^ bits.apply("shift_right_arithmetic", info.bits - 1) & int(info.max)
 
 
 def wider_dtype(dtype: np.dtype) -> np.dtype:
@@ -261,7 +266,10 @@ class TopK(families.AlongAxis):
         if dtypes.itemsize_bits(dtype) < 8:
             x = x.convert(wider_dtype(dtype))
         outs = self.abstract_eval(x.aval, k=k, axis=len(order) - 1)
-        outs = hlo.op("chlo.top_k", [x.value], outs, k=f"{k} : i64")
+        if has_kernels(hlo) and has_native_order(x):
+            outs = lower_native_top_k(hlo, x, outs)
+        else:
+            outs = hlo.op("chlo.top_k", [x.value], outs, k=f"{k} : i64")
         value, place = (Expr(hlo, y).transpose(np.argsort(order)) for y in outs)
         return [value.convert(dtype).value, place.value]
 
@@ -271,6 +279,22 @@ class TopK(families.AlongAxis):
             take_along(*tangents, place, axis),
             *families.zero_tangents([place]),
         ]
+
+
+def lower_native_top_k(hlo: Any, x: Expr, outs: Sequence[ShapedArray]) -> list:
+    """Write a call of the kernel that finds the largest; of many, of the one that sorts."""
+    (*shape, n), k = x.shape, outs[0].shape[-1]
+    if not is_below(n, 8 * k):
+        rows = math.prod(shape)
+        lines = [out.update(shape=(rows, k)) for out in outs]
+        found = call_native(hlo, "weft_top_k", [x.reshape((rows, n)).value], lines, {})
+        return [Expr(hlo, y).reshape(out.shape).value for y, out in zip(found, outs, strict=True)]
+    is_float = dtypes.is_float(x.dtype)
+    key = ~(order_bits(x.bitcast(f"int{x.dtype.itemsize * 8}")) if is_float else x)
+    place = count_along(hlo, key.aval.update(dtype=np.dtype(np.int32)), len(shape))
+    found = lower_native(hlo, [key.value, place.value], len(shape), 1)
+    key, place = (Expr(hlo, y).slice_axis(0, k) for y in found)
+    return [(order_bits(~key).bitcast(x.dtype) if is_float else ~key).value, place.value]
 
 
 top_k_p = TopK()
