@@ -124,7 +124,10 @@ def make_words_by_halves(hlo: Any, keys: Any, size: int) -> list[Expr]:
 
 def make_line(hlo: Any, keys: Any, size: int) -> Expr:
     """`size` words for each key, in the order of their counts, which are paired by halves."""
-    return concatenate_exprs(make_words_by_halves(hlo, keys, size), -1).slice_axis(0, size)
+    join = lambda keys: concatenate_exprs(make_words_by_halves(hlo, keys, size), -1)
+    write = lambda keys: [join(keys).slice_axis(0, size).value]
+    out = ShapedArray((*keys.aval.shape[:-1], size), U32)
+    return Expr(hlo, *call_apart(hlo, f"random_line_{size}", [keys], [out], write))
 
 
 def join_words(high: Expr, low: Expr) -> Expr:
