@@ -15,7 +15,6 @@ import dataclasses
 import statistics
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from goals import is_goal
@@ -42,9 +41,6 @@ class Effort:
 
 
 FULL, QUICK = Effort(9, 9, 0.06), Effort(3, 3, 0.03)
-# After a batch, threads of PyTorch and OpenBLAS wait busily, 2**26 cycles in OpenBLAS: whoever is
-# next would share the processors with them, and its own threads of OpenBLAS stand still meanwhile.
-REST = 0.03
 PEERS = ["jax", "torch", "numpy", "weft"]
 
 
@@ -152,7 +148,6 @@ class Run:
                 able.append(worker)
         for turn in range(self.effort.batches):
             for worker in in_turn(able, turn):
-                time.sleep(REST)
                 reply = worker.ask(do="batch")
                 if "error" in reply:
                     self.errors[case, worker.peer.label] = reply["error"]
