@@ -62,7 +62,7 @@ PROGRAMS = {
     "results mapped elsewhere": (lambda w: jnp.dot(W[:, :2], w), W.reshape(2, 3, 2), 1),
     "numbers and weak types": (lambda x: (x * 2 + 1.5) ** 2 / 3, jnp.asarray([1, 2, 3]), 0),
     "indices": (lambda i: jnp.asarray(W)[i, 1:3], np.array([2, 0]), 0),
-    "random keys": (lambda k: random.normal(k, (2,)), KEYS, 0),
+    "random keys": (lambda k: 2 * random.normal(k, (2,)), KEYS, 0),
     "names": (lambda x: x / lax.psum(x, "i") + lax.axis_index("i"), np.float32([1, 2, 3]), 0),
     "maps within maps": (vmap(lambda x: jnp.tanh(x) @ jnp.ones((4, 2))), W[:, None], 0),
     "derivatives": (weft.jacfwd(lambda x: jnp.sin(x) * x[0]), W, 0),

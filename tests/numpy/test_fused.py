@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import weft.numpy as jnp
-from weft import lax
+from weft import grad, jit, jvp, lax, vmap
 from weft.errors import ConcretizationTypeError, DtypeError
 from weft.numpy.fused import NotForKernel, fused, kernel_for
 
@@ -135,3 +135,37 @@ def test_constants_made_often_are_new_each_time():
     assert len({x.unsafe_buffer_pointer() for x in made}) == 20 and not np.concatenate(made).any()
     made[-1].delete()
     assert not jnp.zeros((5,)).is_deleted() and jnp.zeros((5,), int).dtype == np.int32
+
+
+MANY = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.mark.parametrize(
+    "derive",
+    [
+        lambda f: grad(lambda x: f(x, 2.0).sum()),
+        lambda f: vmap(lambda x: f(x, 2.0), 1),
+        lambda f: lambda x: jvp(lambda x: f(x, 2.0), (x,), (x,)),
+    ],
+)
+def test_under_a_transformation_a_function_of_many_operations_is_one_program(derive):
+    def scale(x, y, axis=-1):
+        return lax.sin(x) * y / jnp.sum(lax.exp(x), axis, keepdims=True)
+
+    run, calls = counted(scale, static=("axis",))
+    mapped, expected = derive(run), jit(derive(scale))(MANY)
+    for _ in range(3):
+        found = np.concatenate([np.ravel(x) for x in mapped(MANY)])
+        given = np.concatenate([np.ravel(x) for x in expected])
+        np.testing.assert_allclose(found, given, rtol=1e-5, atol=1e-6)
+    assert len(calls) == 1
+
+
+def test_under_a_transformation_what_asks_for_values_runs_as_written():
+    def branch(x, n):
+        return lax.sin(x) * 2.0 + 1.0 if n > 1 else lax.cos(x) / 2.0 - 1.0
+
+    run, calls = counted(branch)
+    for n, slope in ((2, np.cos(1.0) * 2), (1, -np.sin(1.0) / 2)) * 2:
+        np.testing.assert_allclose(grad(lambda x, n=n: run(x, n))(1.0), slope, rtol=1e-6)
+    assert [type(args[1]) for args in calls].count(int) == 4

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.api.tape import can_tape, find_rule
+from weft.api.tape import RuleTrace, can_tape, find_rule
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, uses_axis
 from weft.core.primitive import Axis, Primitive, Zero, tangents_of
@@ -44,7 +44,7 @@ class CompiledRule:
     def count_use(self) -> Callable[..., list] | None:
         """Note one more use, and give the program if there is one from now on."""
         self.uses += 1
-        if self.uses == USES:
+        if self.uses == USES or not self.made_of[0].memoize_type:  # else a program each time
             try:
                 jaxpr = self.write()
             except TracerError:  # it asks for values, as a library's may
@@ -81,7 +81,7 @@ class JVPRule(CompiledRule):
         return stage_whole(apply, [*avals, *tangents], prim.name)
 
 
-class CompilingJVP(JVPTrace):
+class CompilingJVP(JVPTrace, RuleTrace):
     """Compiles rules. For where `can_tape()`: we compute, and nobody watches single operations."""
 
     __slots__ = ()
@@ -136,7 +136,7 @@ class BatchRule(CompiledRule):
         return stage_whole(apply, avals, prim.name)
 
 
-class CompilingBatch(BatchTrace):
+class CompilingBatch(BatchTrace, RuleTrace):
     """Compiles rules, as `CompilingJVP` does."""
 
     __slots__ = ()

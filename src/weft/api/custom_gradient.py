@@ -170,16 +170,9 @@ def linear_call(
         return substitute(pull, tracers, closed, [*residuals[first:], *cts])
 
     outs = custom_linear_p.apply(
-        *consts,
-        *tracers,
-        *both,
-        name=fun_name(fun),
-        bwd=back,
-        jvp=forward,
-        num_residuals=first + n,
-        out_avals=tuple(jaxpr.out_avals),
-        symbolic_zeros=False,
-    )
+        *consts, *tracers, *both, name=fun_name(fun), bwd=back, jvp=forward,
+        num_residuals=first + n, out_avals=tuple(jaxpr.out_avals), symbolic_zeros=False,
+    )  # fmt: skip
     return unflatten(flat.out_tree, outs)
 
 

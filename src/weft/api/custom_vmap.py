@@ -69,15 +69,9 @@ class custom_vmap(RuledFunction):
         tracers = find_closed_over(self.vmap_rule)
         n = len(consts)
         rule = FlatRule(
-            self.vmap_rule,
-            self.__name__,
-            args_tree,
-            out_tree,
-            tuple(call.out_avals),
-            n,
-            Held(tracers) if tracers else None,
-            x64_cell.value,
-        )
+            self.vmap_rule, self.__name__, args_tree, out_tree, tuple(call.out_avals), n,
+            Held(tracers) if tracers else None, x64_cell.value,
+        )  # fmt: skip
         if tracers:  # operands that the function itself does not use
             unused = [Var(x.aval) for x in tracers]
             call = call.replace(invars=[*call.invars[:n], *unused, *call.invars[n:]])

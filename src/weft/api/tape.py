@@ -21,6 +21,7 @@ from weft.core.source import JVP
 from weft.core.stage import StagedTracer, StageTrace, close_jaxpr, has_tracked_axes, run_staged
 from weft.core.trace import Trace, current, run_once, typed_values
 from weft.options import config, trace_context, x64_as, x64_cell
+from weft.passes.discharge import holds_state
 from weft.primitives.constant import write_consts
 from weft.primitives.elementwise import add
 from weft.primitives.replay import WRITTEN
@@ -140,18 +141,37 @@ def make_one(dtype: np.dtype, device: Any) -> Any:
 
 
 def find_rule(kind: type, prim: Primitive, params: dict, avals: tuple, given: tuple) -> Any:
-    """What `kind` makes of an operation at types, once; None if that holds or runs programs."""
-    if not prim.memoize_type or prim.impl is not None or prim.effect is not None:
+    """What `kind` makes of an operation at types, once; None if that holds or runs programs.
+
+    That of a call of a compiled program is kept with the program.
+    """
+    rules = _RULES
+    if not prim.memoize_type:
+        if "jaxpr" not in params or config.disable_jit or not is_compiled_call(prim, params):
+            return None
+        rules = params["jaxpr"].memo
+    elif prim.impl is not None or prim.effect is not None:
         return None
     if config.debug != "off":  # programs are watched by now: the lines must be those of this use
         return None
     key = (kind, prim, avals, given, trace_context(), *params.items())
     try:
-        found = _RULES.get(key)
+        found = rules.get(key)
     except TypeError:  # parameters without a hash
         return None
     if found is None:
-        found = _RULES[key] = kind(prim, params, avals, given)
+        found = rules[key] = kind(prim, params, avals, given)
+    return found
+
+
+def is_compiled_call(prim: Primitive, params: dict) -> bool:
+    """Whether an application is the call of a program that is one unit, and nothing else."""
+    found = params["jaxpr"].memo.get(("compiled call", prim))
+    if found is None:
+        (body, *others) = prim.bodies(params)
+        plain = body.names_flow_in and not others and not body.jaxpr.effects
+        found = plain and len(params) == 2 and not holds_state(params)
+        params["jaxpr"].memo["compiled call", prim] = found
     return found
 
 
@@ -167,7 +187,13 @@ class Entry:
         self.residuals = residuals
 
 
-class TapeTrace(Trace):
+class RuleTrace(Trace):
+    """A family: traces over the bottom, whose rules are compiled programs."""
+
+    __slots__ = ()
+
+
+class TapeTrace(RuleTrace):
     """Applies each operation, and notes the pullback of those that touch its tracers."""
 
     __slots__ = ("count", "entries", "residuals", "x64")

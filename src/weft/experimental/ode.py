@@ -321,15 +321,9 @@ class Equation:
         length = jnp.minimum(length, hmax).astype(t.dtype)
         good = ratio <= 1.0
         after = (
-            t,
-            jnp.where(final, last, t + h),
-            length,
-            y,
-            new,
-            f,
-            slopes[-1],
+            t, jnp.where(final, last, t + h), length, y, new, f, slopes[-1],
             h.astype(dtypes.real_dtype(y.dtype)) * weigh_slopes(DENSE, slopes),
-        )
+        )  # fmt: skip
         kept = [jnp.where(good, a, b) for a, b in zip(after, state, strict=True)]
         return (*kept[:2], length, *kept[3:])
 

@@ -384,21 +384,11 @@ def export_program(
     check_custom_calls(name, artefact, disabled)
     ins, outs = lowered.shardings
     return Exported(
-        name,
-        program.in_tree,
-        tuple(program.in_avals),
-        program.out_tree,
-        tuple(program.out_avals),
-        tuple(ins),
-        tuple(outs),
-        len(placement.devices),
-        platforms,
-        artefact,
-        lowered.kept,
+        name, program.in_tree, tuple(program.in_avals), program.out_tree, tuple(program.out_avals),
+        tuple(ins), tuple(outs), len(placement.devices), platforms, artefact, lowered.kept,
         len(platforms) > 1 or find_scope(program.in_avals) is not None,
-        lambda exported: export_derivative(exported, program),
-        disabled,
-    )
+        lambda exported: export_derivative(exported, program), disabled,
+    )  # fmt: skip
 
 
 def check_custom_calls(name: str, artefact: bytes, disabled: Sequence[DisabledSafetyCheck]) -> None:

@@ -1,6 +1,7 @@
 """One compiled program for a function made of several operations, when it is called eagerly.
 
-Under a transformation the same function runs operation by operation, as written.
+So it is under one transformation that is not jitted: there the function is a call of the program,
+of which the transformation makes another. Else it runs operation by operation, as written.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from typing import Any
 
 from weft.api.arguments import Marked, fix_static
 from weft.api.functions import FlatFun
+from weft.api.tape import RuleTrace
+from weft.control.jit import jit_p
 from weft.core.aval import ShapedArray, typeof
 from weft.core.source import trim_traceback
 from weft.core.stage import stage_closed
-from weft.core.trace import current
+from weft.core.trace import Tracer, current, eval_context
 from weft.errors import DtypeError, TracerError
 from weft.options import config, trace_context
 from weft.pytrees import flatten, unflatten
@@ -42,32 +45,15 @@ def kernel_for(
     NotForKernel where one of these is no array or number, or where `fun` needs to know its value.
     Leaves that `donated` counts must be arrays that nobody else holds.
     """
-    code = inspect.unwrap(fun).__code__
-    parameters = code.co_varnames[: code.co_argcount]
-    marked = Marked(tuple([i for i, n in enumerate(parameters) if n in static]), tuple(static))
+    marked = mark_static(fun, static)
     spec = JitSpec(name, donated)
     kept: dict[tuple, tuple] = {}  # the programs that C++ cannot run
 
     def miss(*args: Any, **kwargs: Any) -> tuple:
         if config.disable_jit:
             return fun(*args, **kwargs), None, False
-        fixed, dynamic, call, named = fix_static(fun, marked, args, kwargs)
-        # In the order in which the engine flattens the call: by position, then by name.
-        leaves, tree = flatten((dynamic, named))
-        try:
-            avals = tuple([typeof(x) for x in leaves])
-        except DtypeError as error:
-            raise NotForKernel(str(error)) from error
-        if not all(map(fits, leaves, avals)):
-            raise NotForKernel(f"{name}: integers must fit their type.")
-        key = (tree, avals, fixed, trace_context())
-        program = kept.get(key)
-        if program is None:
-            flat = FlatFun(call, tree, name)
-            try:
-                program = (*stage_closed(flat, avals, name), flat.out_tree)
-            except (DtypeError, TracerError) as error:
-                raise NotForKernel(str(error)) from error
+        key, leaves, flat = read_call(fun, name, marked, args, kwargs)
+        program = kept.get(key) or stage_call(flat, key[1])
         jaxpr, consts, out_tree = program
         given = dict(zip(jaxpr.invars, (*consts, *leaves))) if not jaxpr.eqns else {}
         if given and all([v in given and v.aval.nbytes > SMALL for v in jaxpr.outvars]):  # noqa: C419
@@ -80,6 +66,35 @@ def kernel_for(
         return unflatten(out_tree, outs), fast, False
 
     return compiled_call(name, miss, fun, *marked)
+
+
+def mark_static(fun: Callable, static: Sequence[str]) -> Marked:
+    """Arguments by name, and those of them that have one by position."""
+    code = inspect.unwrap(fun).__code__
+    parameters = code.co_varnames[: code.co_argcount]
+    return Marked(tuple([i for i, n in enumerate(parameters) if n in static]), tuple(static))
+
+
+def read_call(fun: Callable, name: str, marked: Marked, args: tuple, kwargs: dict) -> tuple:
+    """(key, leaves, flat function) of a call; the key has the types of the leaves second."""
+    fixed, dynamic, call, named = fix_static(fun, marked, args, kwargs)
+    # In the order in which the engine flattens the call: by position, then by name.
+    leaves, tree = flatten((dynamic, named))
+    try:
+        avals = tuple([typeof(x) for x in leaves])
+    except DtypeError as error:
+        raise NotForKernel(str(error)) from error
+    if not all(map(fits, leaves, avals)):
+        raise NotForKernel(f"{name}: integers must fit their type.")
+    return (tree, avals, fixed, trace_context()), leaves, FlatFun(call, tree, name)
+
+
+def stage_call(flat: FlatFun, avals: Sequence[ShapedArray]) -> tuple:
+    """The program of a function at types: a closed jaxpr, its consts, the tree of results."""
+    try:
+        return *stage_closed(flat, avals, flat.op), flat.out_tree
+    except (DtypeError, TracerError) as error:
+        raise NotForKernel(str(error)) from error
 
 
 def fits(x: Any, aval: ShapedArray) -> bool:
@@ -99,18 +114,23 @@ def fused(
     if fun is None:
         return functools.partial(fused, static=static, name=name)
     kernel = kernel_for(fun, name or fun.__name__, static)
+    call_traced = traced_call(fun, name or fun.__name__, static, kernel)
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            if current.trace is EVAL:
-                try:
+            try:
+                if current.trace is EVAL:
                     return kernel(*args, **kwargs)
-                except NotForKernel:
-                    pass
-                except ValueError as error:
-                    if not is_unhashable_static(error):
-                        raise
+                if isinstance(current.trace, RuleTrace):
+                    out = call_traced(args, kwargs)
+                    if out is not NotForKernel:
+                        return out
+            except NotForKernel:
+                pass
+            except ValueError as error:
+                if not is_unhashable_static(error):
+                    raise
             return fun(*args, **kwargs)
         except Exception as error:
             trim_traceback(error)
@@ -118,3 +138,56 @@ def fused(
 
     call.kernel = kernel  # type: ignore[attr-defined]
     return call
+
+
+FEW = 3  # operations that cost less one by one than as a call
+
+
+def traced_call(fun: Callable, name: str, static: Sequence[str], kernel: Callable) -> Callable:
+    """As `kernel`, for a transformation around: a call of the program on its tracers.
+
+    It gives NotForKernel for what is to run as written: of few operations, as it costs less so.
+    """
+    marked = mark_static(fun, static)
+    kept: dict[tuple, tuple | None] = {}
+    written: set[tuple] = set()  # calls that are to run as written
+
+    def call(args: tuple, kwargs: dict) -> Any:
+        brief = (*map(describe_argument, args), *kwargs, *map(describe_argument, kwargs.values()))
+        try:
+            if brief in written or config.disable_jit:
+                return NotForKernel
+        except TypeError:
+            brief = ()
+        key, leaves, flat = read_call(fun, name, marked, args, kwargs)
+        if not any([isinstance(x, Tracer) for x in leaves]):  # noqa: C419
+            with eval_context():
+                return kernel(*args, **kwargs)
+        try:
+            program = kept.get(key, ())
+        except TypeError:  # a static argument without a hash
+            return NotForKernel
+        if program == ():
+            program = kept[key] = stage_many(flat, key[1])
+        if program is None:
+            if brief and len(written) < 1024:
+                written.add(brief)
+            return NotForKernel
+        jaxpr, consts, tree = program
+        return unflatten(tree, jit_p.apply(*consts, *leaves, name=name, jaxpr=jaxpr))
+
+    return call
+
+
+def describe_argument(x: Any) -> Any:
+    """The type of an array, those of arrays in a list, or what else is given."""
+    return tuple(map(describe_argument, x)) if type(x) is list else getattr(x, "aval", x)
+
+
+def stage_many(flat: FlatFun, avals: Sequence[ShapedArray]) -> tuple | None:
+    """`stage_call` of many operations; None of few, and where there is an error to be raised."""
+    try:
+        program = stage_call(flat, avals)
+    except Exception:  # again as it runs as written, with the names that are the user's
+        return None
+    return program if len(program[0].eqns) >= FEW and not program[0].effects else None

@@ -247,14 +247,9 @@ def connect(address: str, rank: int, size: int, start: int, heartbeat: int, leav
         if wrong:
             raise JaxRuntimeError(wrong)
         client = _jax.get_distributed_runtime_client(
-            address,
-            rank,
-            init_timeout=int(start),
-            heartbeat_timeout=engine_timeout(heartbeat),
-            shutdown_timeout=int(leave),
-            shutdown_on_destruction=False,
-            use_compression=True,
-        )
+            address, rank, init_timeout=int(start), heartbeat_timeout=engine_timeout(heartbeat),
+            shutdown_timeout=int(leave), shutdown_on_destruction=False, use_compression=True,
+        )  # fmt: skip
         client.connect()
     except JaxRuntimeError as error:
         raise RuntimeError(

@@ -308,14 +308,10 @@ def write_manual(
         outs = [type(y)(y.name, a) for y, a in zip(write_part(parts), outer, strict=True)]
     else:
         outs = hlo.op(
-            "sdy.manual_computation",
-            constrain_terms(hlo, args),
-            outer,
-            [body],
+            "sdy.manual_computation", constrain_terms(hlo, args), outer, [body],
             in_shardings=shardings(in_specs, [v.aval for v in args]),
-            out_shardings=shardings(out_specs, outer),
-            manual_axes=f"#sdy<manual_axes{{{names}}}>",
-        )
+            out_shardings=shardings(out_specs, outer), manual_axes=f"#sdy<manual_axes{{{names}}}>",
+        )  # fmt: skip
     if jaxpr.ordered:
         hlo.token, *outs = outs
     return outs

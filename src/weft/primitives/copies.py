@@ -201,14 +201,10 @@ def gather_devices(
     shape = list(x.aval.shape)
     shape[dim] *= count
     return hlo.op(
-        "stablehlo.all_gather",
-        [x],
-        [x.aval.update(shape=tuple(shape))],
-        all_gather_dim=f"{dim} : i64",
-        channel_handle=CHANNEL,
-        replica_groups=groups,
+        "stablehlo.all_gather", [x], [x.aval.update(shape=tuple(shape))],
+        all_gather_dim=f"{dim} : i64", channel_handle=CHANNEL, replica_groups=groups,
         use_global_device_ids="unit",
-    )
+    )  # fmt: skip
 
 
 def write_for_device(hlo: Any, write: Callable[[Any], Any]) -> Any:
@@ -227,14 +223,11 @@ def write_for_device(hlo: Any, write: Callable[[Any], Any]) -> Any:
         return number()
     listed = ", ".join(f'"{n}"' for n in names)
     (out,) = hlo.op(
-        "sdy.manual_computation",
-        [],
-        [ShapedArray((), INT)],
-        [lambda: hlo.op("sdy.return", [number()], [])],
-        in_shardings="#sdy.sharding_per_value<[]>",
+        "sdy.manual_computation", [], [ShapedArray((), INT)],
+        [lambda: hlo.op("sdy.return", [number()], [])], in_shardings="#sdy.sharding_per_value<[]>",
         out_shardings=f"#sdy.sharding_per_value<[<{symbol}, []>]>",
         manual_axes=f"#sdy<manual_axes{{{listed}}}>",
-    )
+    )  # fmt: skip
     return out
 
 

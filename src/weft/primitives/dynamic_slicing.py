@@ -79,16 +79,10 @@ class DynamicSlice(families.LinearInFirst):
         )
         indices, index_dim = stack_starts(axis, starts, start_dims)
         return indexing.gather_p.batch(
-            axis,
-            (x, indices),
-            (d, index_dim),
-            dimension_numbers=nums,
-            slice_sizes=slice_sizes,
-            unique_indices=True,
-            indices_are_sorted=True,
-            mode=indexing.GatherScatterMode.CLIP,
+            axis, (x, indices), (d, index_dim), dimension_numbers=nums, slice_sizes=slice_sizes,
+            unique_indices=True, indices_are_sorted=True, mode=indexing.GatherScatterMode.CLIP,
             fill_value=None,
-        )
+        )  # fmt: skip
 
     def checked(self, trace, args, params):
         check_starts_inside(trace, args[0], args[1:], params["slice_sizes"])

@@ -533,14 +533,10 @@ def gather_windows(x: Any, indices: Any, updates: ShapedArray, params: dict, **f
     """The windows of x that a scatter with these params writes to, in the shape of its updates."""
     dims = params["dimension_numbers"]
     return gather(
-        x,
-        indices,
-        GatherDimensionNumbers(*dims),
-        window_sizes(typeof(x), updates, dims),
-        unique_indices=params["unique_indices"],
-        indices_are_sorted=params["indices_are_sorted"],
+        x, indices, GatherDimensionNumbers(*dims), window_sizes(typeof(x), updates, dims),
+        unique_indices=params["unique_indices"], indices_are_sorted=params["indices_are_sorted"],
         **fill,
-    )
+    )  # fmt: skip
 
 
 def add_at(x: Any, indices: Any, updates: Any, params: dict) -> Any:

@@ -288,16 +288,11 @@ class TriangularSolve(matrices.MatrixPrimitive):
         # triangle is read.
         a, b = matrices.lower_swap(hlo, a), matrices.lower_swap(hlo, b)
         (y,) = matrices.call_kernel(
-            hlo,
-            "trsm",
-            [a, b],
-            [b.aval],
-            {0: 1},
-            side=char_option("R" if left_side else "L"),
+            hlo, "trsm", [a, b], [b.aval], {0: 1}, side=char_option("R" if left_side else "L"),
             uplo=char_option("U" if lower else "L"),
             trans_x=char_option("N" if not transpose_a else "C" if conjugate_a else "T"),
             diag=char_option("U" if unit_diagonal else "N"),
-        )
+        )  # fmt: skip
         return matrices.lower_swap(hlo, y)
 
     def jvp(self, primals, tangents, **params):

@@ -144,16 +144,13 @@ def lower_windows(
         xs = hlo.op("stablehlo.optimization_barrier", xs, [x.aval for x in xs])
     shape = reduce_window_shape_tuple(xs[0].aval.shape, **params)
     return hlo.op(
-        "stablehlo.reduce_window",
-        [*xs, *inits],
-        [ShapedArray(shape, x.aval.dtype) for x in xs],
+        "stablehlo.reduce_window", [*xs, *inits], [ShapedArray(shape, x.aval.dtype) for x in xs],
         [hlo.block([i.aval for i in (*inits, *inits)], combine)],
         window_dimensions=i64s(params["window_dimensions"]),
         window_strides=i64s(params["window_strides"]),
         base_dilations=i64s(params["base_dilation"]),
-        window_dilations=i64s(params["window_dilation"]),
-        padding=pairs(params["padding"]),
-    )
+        window_dilations=i64s(params["window_dilation"]), padding=pairs(params["padding"]),
+    )  # fmt: skip
 
 
 def window_elements(x: Any, fill: Any, params: dict) -> list:
@@ -406,15 +403,11 @@ class SelectAndScatterAdd(families.LinearInFirst):
             return lower_jaxpr(hlo, jaxpr, [source, operand])
         cell = ShapedArray((), operand.aval.dtype)
         return lower_scatter(
-            hlo,
-            operand,
-            source,
-            hlo.constant(0, cell),
+            hlo, operand, source, hlo.constant(0, cell),
             hlo.constant(worst_value(select_prim, cell.dtype), cell),
             lambda x, y: select_prim.lower(hlo, x, y),
-            lambda x, y: elementwise.add_p.lower(hlo, x, y),
-            params,
-        )
+            lambda x, y: elementwise.add_p.lower(hlo, x, y), params,
+        )  # fmt: skip
 
     def transpose(self, cts, source, operand, **params):
         ones = (1,) * len(params["window_dimensions"])
@@ -477,15 +470,10 @@ class SelectAndScatter(HoldsProgram):
 
     def lower(self, hlo, operand, source, init_value, *, select_jaxpr, scatter_jaxpr, **params):
         return lower_scatter(
-            hlo,
-            operand,
-            source,
-            init_value,
-            None,
+            hlo, operand, source, init_value, None,
             lambda x, y: lower_jaxpr(hlo, select_jaxpr, [x, y]),
-            lambda x, y: lower_jaxpr(hlo, scatter_jaxpr, [x, y]),
-            params,
-        )
+            lambda x, y: lower_jaxpr(hlo, scatter_jaxpr, [x, y]), params,
+        )  # fmt: skip
 
     def batch(self, axis, args, dims, **params):
         (operand, source, init), (d, source_d, init_d) = args, dims

@@ -358,16 +358,10 @@ def descend(fun: Callable, x: Any, options: Settings) -> OptimizeResults:
     start = Descent(x, f, g, model, first, find_status(f, g, options), 1, 0)
     s = lax.while_loop(more, body, start)
     return OptimizeResults(
-        x=s.x,
-        success=s.status == CONVERGED,
-        status=s.status,
-        fun=s.f,
-        jac=s.g,
-        hess_inv=s.model if options.maxcor is None else None,
-        nfev=s.evaluations,
-        njev=s.evaluations,
-        nit=s.k,
-    )
+        x=s.x, success=s.status == CONVERGED, status=s.status, fun=s.f, jac=s.g,
+        hess_inv=s.model if options.maxcor is None else None, nfev=s.evaluations,
+        njev=s.evaluations, nit=s.k,
+    )  # fmt: skip
 
 
 def find_status(f: Any, g: Any, options: Settings) -> Any:

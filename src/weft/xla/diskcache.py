@@ -264,14 +264,9 @@ class DiskCache:
         """Return what is kept and how this object fared."""
         sizes = [entry.bytes for entry in self.entries()]
         return Stats(
-            self.directory or None,
-            self._problem,
-            len(sizes),
-            sum(sizes),
-            self.max_bytes,
-            self.hits,
-            self.misses,
-        )
+            self.directory or None, self._problem, len(sizes), sum(sizes), self.max_bytes,
+            self.hits, self.misses,
+        )  # fmt: skip
 
     def _path(self, key: str) -> str:
         if not key.isalnum():
