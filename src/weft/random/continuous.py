@@ -20,6 +20,7 @@ from weft.random.sampling import (
     choose_shape,
     convert_params,
     draw_uniform,
+    read_arguments,
     require_count,
     sampler,
 )
@@ -129,9 +130,7 @@ def truncated_normal(
 ) -> Array:
     """Numbers of the standard normal distribution, of those in (lower, upper)."""
     op = "truncated_normal"
-    key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
-    shape = choose_shape(op, shape, lower, upper)
-    lower, upper = convert_params(op, dtype, lower, upper, shape=shape)
+    key, dtype, shape, lower, upper = read_arguments(op, key, dtype, shape, lower, upper)
     root = literal(math.sqrt(2), dtype)
     a, b = lax.erf(lax.div(lower, root)), lax.erf(lax.div(upper, root))
     out = lax.mul(root, fast_erf_inv(draw_uniform(op, key, shape, dtype, a, b)))
@@ -241,9 +240,7 @@ def weibull_min(
 ) -> Array:
     """scale e**(1 / concentration) of e of the exponential distribution."""
     op = "weibull_min"
-    key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
-    shape = choose_shape(op, shape, scale, concentration)
-    scale, power = convert_params(op, dtype, scale, concentration, shape=shape)
+    key, dtype, shape, scale, power = read_arguments(op, key, dtype, shape, scale, concentration)
     return jnp.power(draw_exponential(key, shape, dtype), lax.div(1.0, power)) * scale
 
 
@@ -275,9 +272,7 @@ def double_sided_maxwell(
 ) -> Array:
     """loc + scale x, where |x| is of the Maxwell distribution and either sign as likely."""
     op = "double_sided_maxwell"
-    key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
-    shape = choose_shape(op, shape, loc, scale)
-    loc, scale = convert_params(op, dtype, loc, scale, shape=shape)
+    key, dtype, shape, loc, scale = read_arguments(op, key, dtype, shape, loc, scale)
     first, second = split_pair(key)
     return (
         lax.mul(draw_maxwell(first, shape, dtype), draw_signs(second, shape, dtype)) * scale + loc
@@ -326,9 +321,7 @@ def triangular(
 ) -> Array:
     """Numbers from left to right, of a density that rises to `mode` and falls from there."""
     op = "triangular"
-    key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
-    shape = choose_shape(op, shape, left, mode, right)
-    left, mode, right = convert_params(op, dtype, left, mode, right, shape=shape)
+    key, dtype, shape, left, mode, right = read_arguments(op, key, dtype, shape, left, mode, right)
     width = right - left
     u = draw_uniform(op, key, shape, dtype)
     rising = left + jnp.sqrt(u * width * (mode - left))
@@ -344,9 +337,7 @@ def wald(
 
     Source: Michael, Schucany and Haas, The American Statistician 30 (1976).
     """
-    key, dtype = read_one_key("wald", key), choose_float_dtype("wald", dtype)
-    shape = choose_shape("wald", shape, mean)
-    (mean,) = convert_params("wald", dtype, mean, shape=shape)
+    key, dtype, shape, mean = read_arguments("wald", key, dtype, shape, mean)
     first, second = split_pair(key)
     y = jnp.square(draw_normal(first, shape, dtype))
     u = draw_uniform("wald", second, shape, dtype)

@@ -174,9 +174,8 @@ def binomial(
     >>> random.binomial(random.PRNGKey(0), 10, 0.5, (2,)).shape
     (2,)
     """
-    key, dtype = read_one_key("binomial", key), sampling.choose_float_dtype("binomial", dtype)
-    shape = sampling.choose_shape("binomial", shape, n, p)
-    return draw_binomial(key, *sampling.convert_params("binomial", dtype, n, p, shape=shape), shape)
+    key, _, shape, n, p = sampling.read_arguments("binomial", key, dtype, shape, n, p)
+    return draw_binomial(key, n, p, shape)
 
 
 @sampling.sampler(positive=("n", "p"))

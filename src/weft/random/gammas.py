@@ -24,6 +24,7 @@ from weft.random.sampling import (
     choose_shape,
     convert_params,
     draw_uniform,
+    read_arguments,
     require_count,
     sampler,
 )
@@ -102,17 +103,17 @@ def draw_log_gamma_jvp(impl: Any, shape: tuple, primals: tuple, tangents: tuple)
     return logs, mul(slope, jnp.broadcast_to(t, shape))
 
 
-def sample_log_gamma(op: str, key: Words, a: Any, shape: tuple) -> Any:
+def sample_log_gamma(key: Words, a: Any, shape: tuple) -> Any:
     """Logs of gamma samples."""
     if not math.prod(shape):
         return jnp.zeros(shape, a.dtype)
     return draw_log_gamma(key.dtype, (key.data, a), shape)
 
 
-def draw_gamma(op: str, key: Words, a: Any, shape: tuple) -> tuple[Any, Any]:
+def draw_gamma(key: Words, a: Any, shape: tuple) -> tuple[Any, Any]:
     """Gamma samples, and 1 in place of those that are their parameter but for rounding."""
     huge = is_huge(a)
-    logs = jnp.where(huge, 0, sample_log_gamma(op, key, a, shape))
+    logs = jnp.where(huge, 0, sample_log_gamma(key, a, shape))
     return jnp.where(huge, a, jnp.exp(logs)), jnp.exp(logs)
 
 
@@ -121,10 +122,8 @@ def loggamma(
     key: ArrayLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
     """Logs of numbers of the gamma distribution: of small `a` they are exact where `gamma` is 0."""
-    key, dtype = read_one_key("loggamma", key), choose_float_dtype("loggamma", dtype)
-    shape = choose_shape("loggamma", shape, a)
-    (a,) = convert_params("loggamma", dtype, a, shape=shape)
-    return sample_log_gamma("loggamma", key, a, shape)
+    key, dtype, shape, a = read_arguments("loggamma", key, dtype, shape, a)
+    return sample_log_gamma(key, a, shape)
 
 
 @sampler(positive=("a",))
@@ -135,10 +134,8 @@ def gamma(
 
     Differentiable in `a`, at a fixed quantile.
     """
-    key, dtype = read_one_key("gamma", key), choose_float_dtype("gamma", dtype)
-    shape = choose_shape("gamma", shape, a)
-    (a,) = convert_params("gamma", dtype, a, shape=shape)
-    return draw_gamma("gamma", key, a, shape)[0]
+    key, dtype, shape, a = read_arguments("gamma", key, dtype, shape, a)
+    return draw_gamma(key, a, shape)[0]
 
 
 @sampler(positive=("a", "b"))
@@ -150,16 +147,10 @@ def beta(
     dtype: DTypeLike | None = None,
 ) -> Array:
     """Numbers in [0, 1] of the beta distribution, of density x**(a-1) (1-x)**(b-1) / B(a, b)."""
-    key, dtype = read_one_key("beta", key), choose_float_dtype("beta", dtype)
-    shape = choose_shape("beta", shape, a, b)
-    a, b = convert_params("beta", dtype, a, b, shape=shape)
+    key, dtype, shape, a, b = read_arguments("beta", key, dtype, shape, a, b)
     first, second = split_pair(key)
-    log_x, log_y = (
-        sample_log_gamma("beta", first, a, shape),
-        sample_log_gamma("beta", second, b, shape),
-    )
-    largest = dtypes.finfo(dtype).max
-    log_x, log_y = jnp.minimum(log_x, largest), jnp.minimum(log_y, largest)
+    logs = sample_log_gamma(first, a, shape), sample_log_gamma(second, b, shape)
+    log_x, log_y = (jnp.minimum(x, dtypes.finfo(dtype).max) for x in logs)
     most = jnp.maximum(log_x, log_y)
     x, y = jnp.exp(log_x - most), jnp.exp(log_y - most)
     return jnp.where(jnp.isinf(a) & jnp.isinf(b), literal(np.nan, dtype), x / (x + y))
@@ -176,7 +167,7 @@ def dirichlet(
         raise ShapeError(f"dirichlet: alpha must be (..., n); got {alpha.aval}.")
     lead = jnp.zeros(alpha.shape[:-1])
     shape = choose_shape("dirichlet", shape, lead, more="axes of alpha before the last")
-    logs = sample_log_gamma("dirichlet", key, alpha, (*shape, alpha.shape[-1]))
+    logs = sample_log_gamma(key, alpha, (*shape, alpha.shape[-1]))
     logs = jnp.minimum(logs, dtypes.finfo(dtype).max)
     x = jnp.exp(logs - jnp.max(logs, -1, keepdims=True, initial=-jnp.inf))
     several = jnp.sum(jnp.isinf(alpha), -1, keepdims=True) > 1  # whose shares nothing says
@@ -188,10 +179,8 @@ def chisquare(
     key: ArrayLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
     """Sums of squares of `df` standard normal numbers."""
-    key, dtype = read_one_key("chisquare", key), choose_float_dtype("chisquare", dtype)
-    shape = choose_shape("chisquare", shape, df)
-    (df,) = convert_params("chisquare", dtype, df, shape=shape)
-    return 2 * draw_gamma("chisquare", key, df / 2, shape)[0]
+    key, dtype, shape, df = read_arguments("chisquare", key, dtype, shape, df)
+    return 2 * draw_gamma(key, df / 2, shape)[0]
 
 
 @sampler(positive=("dfnum", "dfden"))
@@ -203,12 +192,10 @@ def f(
     dtype: DTypeLike | None = None,
 ) -> Array:
     """Numbers of the F distribution: ratios of chi-square numbers over their degrees of freedom."""
-    key, dtype = read_one_key("f", key), choose_float_dtype("f", dtype)
-    shape = choose_shape("f", shape, dfnum, dfden)
-    above, below = convert_params("f", dtype, dfnum, dfden, shape=shape)
+    key, dtype, shape, above, below = read_arguments("f", key, dtype, shape, dfnum, dfden)
     first, second = split_pair(key)
     above, below = (
-        2 * draw_gamma("f", sub, df / 2, shape)[1] / jnp.where(is_huge(df / 2), 2, df)
+        2 * draw_gamma(sub, df / 2, shape)[1] / jnp.where(is_huge(df / 2), 2, df)
         for sub, df in ((first, above), (second, below))
     )
     return above / below
@@ -219,12 +206,10 @@ def t(
     key: ArrayLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
     """Numbers of Student's t distribution of `df` degrees of freedom."""
-    key, dtype = read_one_key("t", key), choose_float_dtype("t", dtype)
-    shape = choose_shape("t", shape, df)
-    (df,) = convert_params("t", dtype, df, shape=shape)
+    key, dtype, shape, df = read_arguments("t", key, dtype, shape, df)
     first, second = split_pair(key)
     half = df / 2
-    ratio = jnp.where(is_huge(half), 1, half) / draw_gamma("t", second, half, shape)[1]
+    ratio = jnp.where(is_huge(half), 1, half) / draw_gamma(second, half, shape)[1]
     return draw_normal(first, shape, dtype) * jnp.sqrt(ratio)
 
 
@@ -232,7 +217,7 @@ def draw_generalized(key: Words, p: Any, shape: tuple, dtype: np.dtype) -> Any:
     """Numbers of density proportional to exp(-|x|**p); of p = inf, those between -1 and 1."""
     p = jnp.minimum(p, literal(float(dtypes.finfo(p.dtype).max) ** 0.75, p.dtype))
     first, second = split_pair(key)
-    logs = sample_log_gamma("generalized_normal", first, 1 / p, shape)
+    logs = sample_log_gamma(first, 1 / p, shape)
     return draw_signs(second, shape, dtype) * jnp.exp(logs / p)
 
 
@@ -241,10 +226,8 @@ def generalized_normal(
     key: ArrayLike, p: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None
 ) -> Array:
     """Numbers of density proportional to exp(-|x|**p)."""
-    op = "generalized_normal"
-    key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
-    shape = choose_shape(op, shape, p)
-    return draw_generalized(key, *convert_params(op, dtype, p, shape=shape), shape, dtype)
+    key, dtype, shape, p = read_arguments("generalized_normal", key, dtype, shape, p)
+    return draw_generalized(key, p, shape, dtype)
 
 
 @sampler(static=("d",), positive=("p",))

@@ -24,7 +24,7 @@ from weft.primitives import layout
 from weft.primitives.bits import bitcast_convert_type, shift_right_logical
 from weft.primitives.elementwise import add, bitwise_or, max, mul, sub
 from weft.primitives.reshard import compute_freely
-from weft.random.keys import Words, draw_bits
+from weft.random.keys import Words, draw_bits, read_one_key
 
 KNOWN = (int, float, np.generic, np.ndarray)  # values that are looked at without waiting for them
 STATIC = ("shape", "dtype", "mode", "axis", "replace", "independent", "method", "unroll")
@@ -158,6 +158,13 @@ def choose_shape(op: str, shape: Any, *xs: Any, more: str = "the parameters") ->
         pass
     listed = ", ".join(map(str, shapes))
     raise ShapeError(f"{op}: {more} must broadcast to shape; got shapes {listed}, shape {shape}.")
+
+
+def read_arguments(op: str, key: Any, dtype: Any, shape: Any, *params: Any) -> tuple:
+    """A key, the dtype and shape of floats to draw, and the parameters of their distribution."""
+    key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
+    shape = choose_shape(op, shape, *params)
+    return key, dtype, shape, *convert_params(op, dtype, *params, shape=shape)
 
 
 def broadcast_bounds(op: str, shape: tuple, dtype: np.dtype, *xs: Any) -> list:
