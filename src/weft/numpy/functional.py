@@ -115,7 +115,10 @@ def check_outputs(op: str, outs: Any, dims: Sequence[Dims] | None, sizes: dict[s
     if dims is None:
         return outs
     several = isinstance(outs, tuple)
-    found = [y if is_shaped_tree(y) else as_array(y, op) for y in (outs if several else (outs,))]
+    found = [
+        y if is_tree_node(type(y)) and hasattr(y, "shape") else as_array(y, op)
+        for y in (outs if several else (outs,))
+    ]
     if several != (len(dims) > 1) or len(found) != len(dims):
         raise TypeError(f"{op}: the function must give {len(dims)} results; got {len(found)}.")
     for y, names in zip(found, dims, strict=True):
@@ -148,11 +151,6 @@ def map_leading_axes(call: Callable, arrays: Sequence[Any], core_ndims: Sequence
 def add_row_axis(fun: Callable) -> Callable:
     """A function whose results get a first axis of size 1."""
     return lambda *xs: tree_map(lambda y: expand_dims(as_array(y), 0), fun(*xs))
-
-
-def is_shaped_tree(x: Any) -> bool:
-    """Whether a value is a pytree of a class that has a shape."""
-    return is_tree_node(type(x)) and hasattr(x, "shape")
 
 
 # --- along axes -----------------------------------------------------------------------------

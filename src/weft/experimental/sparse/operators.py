@@ -80,11 +80,6 @@ def define_product(swapped: bool = False) -> Any:
     return method
 
 
-def raise_power(x: Any, y: Any) -> Any:
-    """x ** y."""
-    return sparsify(jnp.power)(x, y)
-
-
 def refuse_operator(name: str) -> Any:
     """A method that says why there is none."""
 
@@ -111,7 +106,7 @@ class SparseOperators(JAXSparse):
     __rmul__ = define_operator(products.multiply, swapped=True)
     __truediv__ = define_operator(products.divide)
     __rtruediv__ = refuse_operator("div")
-    __pow__ = define_operator(raise_power)
+    __pow__ = define_operator(sparsify(jnp.power))
     __rpow__ = refuse_operator("pow")
     __matmul__ = define_product()
     __rmatmul__ = define_product(swapped=True)
