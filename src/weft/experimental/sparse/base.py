@@ -126,16 +126,63 @@ class JAXSparse:
 DENSE = "Hint: x.todense()."
 
 
-class CoordinateArray(JAXSparse):
+class BatchedArray(JAXSparse):
+    """What `BCOO` and `BCSR` share: batches, and what is known of indices.
+
+    `arrays` are the names of the arrays they hold; the last one has `own` axes beside batches.
+    """
+
+    __slots__ = ("indices", "indices_sorted", "unique_indices")
+
+    indices: Any
+    arrays: tuple[str, ...] = ("data", "indices")
+    own = 2
+
+    @property
+    def n_batch(self) -> int:
+        """The number of axes of batches, which come first."""
+        return self.indices.ndim - self.own
+
+    @property
+    def n_dense(self) -> int:
+        """The number of axes that are stored whole, which come last."""
+        return self.data.ndim - 1 - self.n_batch
+
+    @property
+    def nse(self) -> int:
+        return self.indices.shape[-self.own]
+
+    @property
+    def _bufs(self) -> tuple:
+        return tuple([getattr(self, name) for name in self.arrays])
+
+    @property
+    def _info(self) -> SparseInfo:
+        return SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
+
+    def tree_flatten(self) -> tuple[tuple, Any]:
+        return self._bufs, (self._info, *ranks_of(self._bufs, self))
+
+    @classmethod
+    def tree_unflatten(cls, aux_data: Any, children: Any) -> Any:
+        info, *ranks = aux_data
+        out = object.__new__(cls)
+        out.ranks = ranks
+        for name, x in zip(cls.arrays, children, strict=True):
+            setattr(out, name, x)
+        _, out.indices_sorted, out.unique_indices = info
+        out.shape = follow_batches(cls.__name__, info.shape, ranks, children, own=cls.own)
+        return out
+
+
+class CoordinateArray(BatchedArray):
     """The arrays of a `BCOO`; the functions of this package make such of such.
 
     Shapes: data [*batch, nse, *dense], indices [*batch, nse, n_sparse]. The axes of the array are
     `n_batch` ones of batches, `n_sparse` that the indices count along, `n_dense` of dense blocks.
     """
 
-    __slots__ = ("indices", "indices_sorted", "unique_indices")
-
-    indices: Any
+    __slots__ = ()
 
     def __init__(
         self,
@@ -179,23 +226,9 @@ class CoordinateArray(JAXSparse):
             self.indices = jnp.broadcast_to(indices, (*batch, *indices.shape[n_batch:]))
 
     @property
-    def n_batch(self) -> int:
-        """The number of axes of batches, which come first."""
-        return self.indices.ndim - 2
-
-    @property
     def n_sparse(self) -> int:
         """The number of axes that indices count along."""
         return self.indices.shape[-1]
-
-    @property
-    def n_dense(self) -> int:
-        """The number of axes that are stored whole, which come last."""
-        return self.data.ndim - 1 - self.n_batch
-
-    @property
-    def nse(self) -> int:
-        return self.indices.shape[-2]
 
     @property
     def sparse_shape(self) -> tuple[int, ...]:
@@ -206,14 +239,6 @@ class CoordinateArray(JAXSparse):
     def dense_shape(self) -> tuple[int, ...]:
         """The part of the shape that is stored whole."""
         return self.shape[self.n_batch + self.n_sparse :]
-
-    @property
-    def _bufs(self) -> tuple:
-        return self.data, self.indices
-
-    @property
-    def _info(self) -> SparseInfo:
-        return SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
 
     def make(
         self,
@@ -232,19 +257,6 @@ class CoordinateArray(JAXSparse):
             indices_sorted, unique_indices = self.indices_sorted, self.unique_indices
         out.indices, out.shape = indices, self.shape if shape is None else tuple(shape)
         out.indices_sorted, out.unique_indices = indices_sorted, unique_indices
-        return out
-
-    def tree_flatten(self) -> tuple[tuple, Any]:
-        return self._bufs, (self._info, *ranks_of(self._bufs, self))
-
-    @classmethod
-    def tree_unflatten(cls, aux_data: Any, children: Any) -> Any:
-        info, *ranks = aux_data
-        out = object.__new__(cls)
-        out.ranks = ranks
-        out.data, out.indices = children
-        out.shape, out.indices_sorted, out.unique_indices = info
-        out.shape = follow_batches(cls.__name__, info.shape, ranks, children, own=2)
         return out
 
 

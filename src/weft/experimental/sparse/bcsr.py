@@ -25,7 +25,7 @@ from weft.xla.typing import Array
 
 
 @register_pytree_node_class
-class BCSR(SparseOperators):
+class BCSR(SparseOperators, base.BatchedArray):
     """A sparse matrix: data [*batch, nse, *dense] of columns `indices`, rows begun at `indptr`.
 
     Its first `n_batch` axes are batches, the next two rows and columns, the rest, `n_dense`, blocks
@@ -46,8 +46,10 @@ class BCSR(SparseOperators):
     [10.  2.]
     """
 
-    __slots__ = ("indices", "indices_sorted", "indptr", "unique_indices")
+    __slots__ = ("indptr",)
 
+    arrays = ("data", "indices", "indptr")
+    own = 1
     n_sparse = 2
 
     def __init__(
@@ -78,41 +80,6 @@ class BCSR(SparseOperators):
                 f"[*batch, rows + 1] for a shape [*batch, rows, columns, *dense]; got {data.aval}, "
                 f"{indices.aval}, {indptr.aval} and {self.shape}."
             )
-
-    @property
-    def n_batch(self) -> int:
-        """The number of axes of batches, which come first."""
-        return self.indices.ndim - 1
-
-    @property
-    def n_dense(self) -> int:
-        """The number of axes that are stored whole, which come last."""
-        return self.data.ndim - self.indices.ndim
-
-    @property
-    def nse(self) -> int:
-        return self.indices.shape[-1]
-
-    @property
-    def _bufs(self) -> tuple:
-        return self.data, self.indices, self.indptr
-
-    @property
-    def _info(self) -> base.SparseInfo:
-        return base.SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
-
-    def tree_flatten(self) -> tuple[tuple, Any]:
-        return self._bufs, (self._info, *base.ranks_of(self._bufs, self))
-
-    @classmethod
-    def tree_unflatten(cls, aux_data: Any, children: Any) -> BCSR:
-        info, *ranks = aux_data
-        out = object.__new__(cls)
-        out.ranks = ranks
-        out.data, out.indices, out.indptr = children
-        out.shape, out.indices_sorted, out.unique_indices = info
-        out.shape = base.follow_batches(cls.__name__, info.shape, ranks, children, own=1)
-        return out
 
     @classmethod
     def fromdense(
