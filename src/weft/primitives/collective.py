@@ -24,9 +24,9 @@ from weft.primitives.expr import Expr
 from weft.primitives.families import (
     Discrete,
     LinearPrimitive,
-    along_each_other,
     check_axes,
     check_kind,
+    label_together,
 )
 from weft.primitives.reduction import Reduction, reduce_max_p, reduce_min_p
 from weft.primitives.slicing import concatenate, slice_in_dim
@@ -141,6 +141,7 @@ class AllReduce(Collective):
     """A family: the operand in all copies along `axes`, combined. Result: shape and dtype of x."""
 
     combine: Primitive
+    label_axes = label_together
 
     def abstract_eval(self, x, *, axes, axis_index_groups):
         return [x]
@@ -149,9 +150,6 @@ class AllReduce(Collective):
         axes = params["axes"]
         whole = params["axis_index_groups"] is None
         return References(uses=copies.axis_names(params), drops=axes if whole else ())
-
-    def label_axes(self, avals, outs, **params):
-        return along_each_other(avals, outs, "together")
 
     def lower(self, hlo, x, *, axes, axis_index_groups):
         groups = copies.replica_groups(hlo, self.name, axes, axis_index_groups)
@@ -547,12 +545,10 @@ class Ppermute(Collective, LinearPrimitive):
     name = "ppermute"
     elements = "placed"
     of_all = True
+    label_axes = label_together
 
     def abstract_eval(self, x, *, axis_name, perm):
         return [x]
-
-    def label_axes(self, avals, outs, **params):
-        return along_each_other(avals, outs, "together")
 
     def lower(self, hlo, x, *, axis_name, perm):
         rows = copies.device_rows(hlo, self.name, axis_name)
@@ -589,12 +585,10 @@ class Pbroadcast(Collective, LinearPrimitive):
 
     name = "pbroadcast"
     elements = "placed"
+    label_axes = label_together
 
     def abstract_eval(self, x, *, axis_name, source):
         return [x]
-
-    def label_axes(self, avals, outs, **params):
-        return along_each_other(avals, outs, "together")
 
     def lower(self, hlo, x, *, axis_name, source):
         names = copies.axis_names({"axis_name": axis_name})

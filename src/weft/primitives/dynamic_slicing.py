@@ -46,14 +46,12 @@ class DynamicSlice(families.LinearInFirst):
 
     name = "dynamic_slice"
     elements = "moved"
+    label_axes = families.label_along
 
     def abstract_eval(self, x, *starts, slice_sizes):
         check_starts(self.name, x, starts)
         check_window(self.name, x, "slice_sizes", slice_sizes)
         return [ShapedArray(slice_sizes, x.dtype, x.weak_type)]
-
-    def label_axes(self, avals, outs, **params):
-        return families.along_each_other(avals, outs)
 
     def lower(self, hlo, x, *starts, slice_sizes):
         if slice_sizes == x.aval.shape:
@@ -101,15 +99,13 @@ class DynamicUpdateSlice(Primitive):
 
     name = "dynamic_update_slice"
     elements = "placed"
+    label_axes = families.label_along
 
     def abstract_eval(self, x, update, *starts):
         check_starts(self.name, x, starts)
         families.check_equal_dtypes(self.name, x, update)
         check_window(self.name, x, "update's shape", update.shape)
         return [x.strong()]
-
-    def label_axes(self, avals, outs, **params):
-        return families.along_each_other(avals, outs)
 
     def lower(self, hlo, x, update, *starts):
         if update.aval.shape == x.aval.shape:

@@ -128,6 +128,16 @@ def along_each_other(
     return Axes(rows, [row] * len(outs), linear)
 
 
+def label_along(prim: Primitive, avals: Sequence, outs: Sequence, **params: Any) -> Axes:
+    """The method `label_axes` where results follow operands axis by axis."""
+    return along_each_other(avals, outs)
+
+
+def label_together(prim: Primitive, avals: Sequence, outs: Sequence, **params: Any) -> Axes:
+    """As `label_along`, for what is linear in all operands together."""
+    return along_each_other(avals, outs, "together")
+
+
 def label_reshaped(x: ShapedArray, new_sizes: Sequence[int]) -> Axes:
     """The labels of a reshape, by the smallest groups of axes of one size before and after.
 

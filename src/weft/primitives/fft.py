@@ -16,7 +16,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import conj, mul
-from weft.primitives.families import LinearPrimitive, along_each_other, index_tuple
+from weft.primitives.families import LinearPrimitive, index_tuple, label_together
 from weft.primitives.layout import broadcast_in_dim, convert, host_constant, move_to_front
 from weft.xla.hlo import i64s
 from weft.xla.typing import Array, ArrayLike
@@ -44,6 +44,7 @@ class FFT(LinearPrimitive):
     """
 
     name = "fft"
+    label_axes = label_together
 
     def abstract_eval(self, x, *, fft_type, fft_lengths):
         takes, ok = "complex64 or complex128", dtypes.is_complex(x.dtype)
@@ -69,9 +70,6 @@ class FFT(LinearPrimitive):
         real = dtypes.real_dtype(x.dtype)
         dtype = real if fft_type == FftType.IRFFT else dtypes.complex_dtype(real)
         return [ShapedArray((*x.shape[:-rank], *after), dtype)]
-
-    def label_axes(self, avals, outs, **params):
-        return along_each_other(avals, outs, "together")
 
     def lower(self, hlo, x, *, fft_type, fft_lengths):
         (out,) = self.type_of((x.aval,), {"fft_type": fft_type, "fft_lengths": fft_lengths})

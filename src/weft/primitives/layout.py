@@ -669,13 +669,11 @@ class Rev(families.LinearPrimitive):
 
     name = "rev"
     elements = "moved"
+    label_axes = families.label_together
 
     def abstract_eval(self, x, *, dimensions):
         families.check_axes(self.name, dimensions, x.ndim)
         return [x]
-
-    def label_axes(self, avals, outs, **params):
-        return families.along_each_other(avals, outs, "together")
 
     def lower(self, hlo, x, *, dimensions):
         return hlo.op("stablehlo.reverse", [x], [x.aval], dimensions=i64s(dimensions))

@@ -48,6 +48,7 @@ class Slice(families.LinearPrimitive):
 
     name = "slice"
     elements = "moved"
+    label_axes = families.label_together
 
     def abstract_eval(self, x, *, start_indices, limit_indices, strides):
         steps = (1,) * x.ndim if strides is None else strides
@@ -65,9 +66,6 @@ class Slice(families.LinearPrimitive):
             )
         shape = [-((a - b) // s) for (a, b, _), s in zip(bounds, steps, strict=True)]
         return [ShapedArray(shape, x.dtype, x.weak_type)]
-
-    def label_axes(self, avals, outs, **params):
-        return families.along_each_other(avals, outs, "together")
 
     def lower(self, hlo, x, *, start_indices, limit_indices, strides):
         (out,) = self.type_of(
@@ -162,6 +160,7 @@ class Pad(layout.LinearTogether):
 
     name = "pad"
     elements = "placed"
+    label_axes = families.label_together
 
     def abstract_eval(self, x, padding_value, *, padding_config):
         families.check_equal_dtypes(self.name, x, padding_value)
@@ -180,9 +179,6 @@ class Pad(layout.LinearTogether):
                 )
             shape.append(size)
         return [ShapedArray(shape, x.dtype, x.weak_type and padding_value.weak_type)]
-
-    def label_axes(self, avals, outs, **params):
-        return families.along_each_other(avals, outs, "together")
 
     def lower(self, hlo, x, padding_value, *, padding_config):
         out = self.abstract_eval(x.aval, padding_value.aval, padding_config=padding_config)
@@ -268,6 +264,7 @@ class Concatenate(layout.LinearTogether):
 
     name = "concatenate"
     elements = "moved"
+    label_axes = families.label_together
 
     def abstract_eval(self, *avals, dimension):
         families.check_equal_dtypes(self.name, *avals)
@@ -282,9 +279,6 @@ class Concatenate(layout.LinearTogether):
         shape = list(first.shape)
         shape[dimension] = sum(a.shape[dimension] for a in avals)
         return [ShapedArray(shape, first.dtype, all(a.weak_type for a in avals))]
-
-    def label_axes(self, avals, outs, **params):
-        return families.along_each_other(avals, outs, "together")
 
     def lower(self, hlo, *xs, dimension):
         (out,) = self.abstract_eval(*[x.aval for x in xs], dimension=dimension)
@@ -336,6 +330,7 @@ class Split(families.AlongAxis, families.LinearPrimitive):
     name = "split"
     elements = "moved"
     multiple_results = True
+    label_axes = families.label_together
 
     def abstract_eval(self, x, *, sizes, axis):
         families.check_axes(self.name, (axis,), x.ndim)
@@ -346,9 +341,6 @@ class Split(families.AlongAxis, families.LinearPrimitive):
             )
         shapes = [(*x.shape[:axis], n, *x.shape[axis + 1 :]) for n in sizes]
         return [ShapedArray(shape, x.dtype, x.weak_type) for shape in shapes]
-
-    def label_axes(self, avals, outs, **params):
-        return families.along_each_other(avals, outs, "together")
 
     def lower(self, hlo, x, *, sizes, axis):
         whole, ends = Expr(hlo, x), itertools.accumulate(sizes)

@@ -245,12 +245,11 @@ class WindowReduction(families.ByCombination):
     Padding counts as `identity(dtype)`. Dtypes: as `takes`. Source: StableHLO, reduce_window.
     """
 
+    label_axes = families.label_along
+
     def abstract_eval(self, x, **params):
         families.check_kind(self.name, self.takes, x)
         return [x.update(shape=window_shape(self.name, x.shape, **params))]
-
-    def label_axes(self, avals, outs, **params):
-        return families.along_each_other(avals, outs)
 
     def lower(self, hlo, x, **params):
         cell = ShapedArray((), x.aval.dtype)
@@ -345,14 +344,12 @@ class SelectAndGatherAdd(families.LinearInFirst):
     """
 
     name = "select_and_gather_add"
+    label_axes = families.label_along
 
     def abstract_eval(self, tangents, operand, *, select_prim, **params):
         check_pair(self.name, tangents, operand, operand.shape)
         shape = window_shape(self.name, operand.shape, **params)
         return [ShapedArray(shape, tangents.dtype)]
-
-    def label_axes(self, avals, outs, **params):
-        return families.along_each_other(avals, outs)
 
     def lower(self, hlo, tangents, operand, *, select_prim, **params):
         dtype = operand.aval.dtype
@@ -386,15 +383,13 @@ class SelectAndScatterAdd(families.LinearInFirst):
     """
 
     name = "select_and_scatter_add"
+    label_axes = families.label_along
 
     def abstract_eval(self, source, operand, *, select_prim, **params):
         check_pair(
             self.name, source, operand, count_window_places(self.name, operand.shape, params)
         )
         return [ShapedArray(operand.shape, source.dtype)]
-
-    def label_axes(self, avals, outs, **params):
-        return families.along_each_other(avals, outs)
 
     def lower(self, hlo, source, operand, *, select_prim, **params):
         if hlo.platform == "cpu" and math.prod(params["window_dimensions"]) <= _FEW:
