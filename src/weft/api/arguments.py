@@ -28,6 +28,8 @@ class Marked(NamedTuple):
 
 def mark_arguments(fun: Callable, argnums: Any, argnames: Any, what: str) -> Marked:
     """What a user gave for `what`, as positions or names; each is completed by the signature."""
+    if argnums is None and argnames is None:
+        return Marked()
     what_nums, what_names = "integers or one", "names or one"
     nums = check_parameter("jit", what, argnums, what_nums, as_tuple)
     names = check_parameter("jit", what, argnames, what_names, as_tuple)

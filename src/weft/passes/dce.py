@@ -37,7 +37,7 @@ def prune_jaxpr(
     outvars = jaxpr.outvars
     if used_outputs is not None:
         outvars = [v for v, used in zip(outvars, used_outputs, strict=True) if used]
-    live = {*variables_in(outvars)}
+    live = {v for v in outvars if type(v) is not Literal}
     eqns: list[Eqn] = []
     for eqn in reversed(jaxpr.eqns):
         if live.isdisjoint(eqn.outvars) and not has_effects(eqn):
@@ -61,7 +61,8 @@ def prune_jaxpr(
 
 def drop_dead_code(jaxpr: Jaxpr) -> Jaxpr:
     """`dce_jaxpr` as a pass: all results are used, and all inputs stay."""
-    out, used = dce_jaxpr(jaxpr)
+    found, used = prune_jaxpr(jaxpr, None, True)
+    out = found or jaxpr
     out.memo["used_inputs"] = used
     return out
 

@@ -177,8 +177,8 @@ def check_alive(x: Any) -> None:
 
 def require_alive(x: Any) -> Any:
     """`x`, which is returned as it is; an error where it is an array that is gone."""
-    if type(x) in ARRAYS:
-        check_alive(x)
+    if type(x) in ARRAYS and x.is_deleted():
+        raise deleted_error(x)
     return x
 
 
