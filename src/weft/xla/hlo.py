@@ -16,6 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray
+from weft.dtypes import NUMBERS
 from weft.mesh.mesh import axis_text, has_same_grid
 from weft.mesh.plugins import GPUS
 from weft.mesh.typed import entries_of
@@ -196,10 +197,9 @@ class Builder:
         pattern = Pattern(text, operator.itemgetter(*places), self.count - count, made)
         return pattern, bool(others)
 
-    def again(self, pattern: Pattern, operands: Sequence[Value]) -> list[Value]:
-        """Write lines like earlier ones, with other operands."""
+    def again(self, pattern: Pattern, names: list[str]) -> list[Value]:
+        """Write lines like earlier ones, with other operands, whose names are given."""
         text, pick, new, outs = pattern
-        names = [v.name for v in operands]
         count = self.count = self.count + 1
         name = f"%{count}"
         names.append(name)
@@ -279,6 +279,11 @@ class Builder:
 
     def constant(self, value: Any, aval: ShapedArray) -> Value:
         """A constant: a number spread over `aval`, or an array of its shape."""
+        number = (
+            type(value) in NUMBERS and value
+        )  # the commonest, but for zeros, whose texts differ
+        if number and (found := self.constants.get((value, type(value), aval))) is not None:
+            return found
         if isinstance(value, np.ndarray) and value.ndim == 0:
             value = value[()]  # a scalar, which can be part of a key
         splat = not isinstance(value, np.ndarray)

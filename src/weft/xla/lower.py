@@ -37,16 +37,17 @@ def lower_jaxpr(
         env[var] = constant(np.asarray(const, var.aval.dtype), var.aval)
     everywhere, here = hlo.written, hlo.constants
     for eqn in jaxpr.eqns:
-        values = [
-            constant(a.val, a.aval) if type(a) is Literal else env[a]  # type: ignore[index]
-            for a in eqn.invars
-        ]
-        types = tuple([v.aval if v.scalar is None else v.name for v in values])
-        key = (eqn.primitive, types, *eqn.params.items())
+        values, names, types = [], [], []
+        for a in eqn.invars:
+            v = constant(a.val, a.aval) if type(a) is Literal else env[a]  # type: ignore[index]
+            values.append(v)
+            names.append(v.name)
+            types.append(v.aval if v.scalar is None else v.name)
+        key = (eqn.primitive, *types, *eqn.params.items())
         pattern = everywhere.get(key) or here.get(key)
         start = len(hlo.lines)
         if type(pattern) is Pattern:
-            outs = hlo.again(pattern, values)
+            outs = hlo.again(pattern, names)
         elif not eqn.primitive.memoize_type:
             outs = lower_holder(hlo, eqn, values)
         else:
