@@ -74,6 +74,7 @@ def test_equations_written_like_earlier_ones_are_as_their_rules_write_them(scope
         with weft.named_scope("part") if scope else contextlib.nullcontext():
             return weft.grad(lambda y: jnp.sum(repeating(y)))(x), repeating(x)
 
+    monkeypatch.setattr("weft.xla.hlo.PATTERNS", {})
     patterns = []
     read = Builder.read_pattern
     note = lambda *args: patterns.append(read(*args)) or patterns[-1]
@@ -81,6 +82,7 @@ def test_equations_written_like_earlier_ones_are_as_their_rules_write_them(scope
     quick = text_of(fun, X)
     alone = [local for pattern, local in patterns if pattern]
     assert sum(alone) > 10 and len(alone) - sum(alone) > 10
+    monkeypatch.setattr("weft.xla.hlo.PATTERNS", {})
     monkeypatch.setattr(Builder, "read_pattern", lambda *_: (None, False))
     assert quick == text_of(fun, X)
 
@@ -179,3 +181,20 @@ def test_which_results_take_the_memory_of_donated_parameters():
     assert alias((0, 2), [a, a, b], [None] * 4) == [donor, "", donor]
     with weft.config.scope(hints=False):
         assert alias((0, 2), [], [a, None, b, None]) == [donor, "", donor]
+
+
+def test_the_same_text_is_written_from_memory(monkeypatch):
+    """Of operations of one line, of several, with constants, and that call functions."""
+
+    def fun(x, key):
+        for _ in range(3):
+            x = jnp.tanh(x) * x + weft.random.uniform(key, x.shape) + jnp.max(x) + x * x
+        return jnp.sort(x)[::-1]
+
+    weft.clear_caches()
+    args = X, weft.random.key(0)
+    first, *others = [text_of(lambda *xs: fun(*xs), *args) for _ in range(3)]
+    assert others == [first, first]
+    wide = text_of(lambda *xs: fun(*xs), X[:2], args[1])
+    monkeypatch.setattr("weft.xla.hlo.MOST_PATTERNS", 0)
+    assert text_of(lambda *xs: fun(*xs), X[:2], args[1]) == wide != first

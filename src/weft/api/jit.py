@@ -38,6 +38,7 @@ from weft.xla.array import ArrayImpl
 from weft.xla.building import JitSpec
 from weft.xla.eager import EVAL, forget_kernels
 from weft.xla.fastpath import CompiledCall, compiled_call, forget_executables, is_unhashable_static
+from weft.xla.hlo import PATTERNS
 
 __all__ = ["clear_caches", "jit"]
 
@@ -273,6 +274,7 @@ def clear_caches() -> None:
     forget_programs()
     forget_executables()
     forget_kernels()
+    PATTERNS.clear()
     forget_rules()
     forget_types()
 

@@ -33,6 +33,7 @@ class DynamicBuilder(Builder):
 
     def __init__(self, devices: Sequence[Any], platform: str, scope: SymbolicScope, names: Any):
         super().__init__(devices, platform)
+        self.written = {}  # patterns hold for these variables alone
         self.scope = scope
         self.names_of_sizes: Sequence[str] = tuple(names)
         self.sizes: dict[str, Value] = {}  # of the variables, in the function being written

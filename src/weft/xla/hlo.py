@@ -20,9 +20,13 @@ from weft.dtypes import NUMBERS
 from weft.mesh.mesh import axis_text, has_same_grid
 from weft.mesh.plugins import GPUS
 from weft.mesh.typed import entries_of
+from weft.options import trace_context
 
 # The type of a token: what a call of the host is given, and gives on where their order matters.
 TOKEN = ShapedArray((), np.dtype(np.int32))
+
+PATTERNS: dict[tuple, dict[tuple, Any]] = {}  # by platform and settings
+MOST_PATTERNS = 10_000
 
 _LOCATION = re.compile(r' loc\("(?:[^"\\]|\\.)*"(?:\(".*":\d+:\d+\))?\)$', re.MULTILINE)
 
@@ -98,7 +102,11 @@ class Builder:
         self.constants: dict[tuple, Any] = {}
         self.functions: list[str] = []  # the text of finished private functions
         self.memo: dict[Any, Any] = {}  # what lowering remembers for this module
-        self.written: dict[tuple, Any] = {}  # patterns of equations, to repeat in any region
+        # patterns of equations, to repeat in any region, and in any program for one device
+        settings = platform, trace_context()
+        self.written = {} if devices else PATTERNS.setdefault(settings, {})
+        if len(self.written) > MOST_PATTERNS:
+            self.written.clear()
         self.names: dict[str, int] = {}  # function names in use
         self.host_calls: list[Callable] = []  # the Python functions that the program calls
         self.foreign_calls: list[Any] = []  # the calls of users' kernels, for errors

@@ -88,15 +88,17 @@ def lower_first(
     state = len(here), len(hlo.host_calls), len(hlo.foreign_calls)
     outs = eqn.primitive.lower(hlo, *values, **eqn.params)
     lines = len(hlo.lines) - start
+    alone = any(v.scalar is not None for v in values)
+    pattern = None
     if lines == 1 or (lines and seen == "once"):
-        alone = any(v.scalar is not None for v in values)
-        pattern = None
         if state == (len(here), len(hlo.host_calls), len(hlo.foreign_calls)):
             pattern, local = hlo.read_pattern(start, count, values, outs)
-            alone = alone or local
+            alone = alone or local or (pattern is not None and "@" in pattern.text)  # a function
+        if alone:
+            hlo.written.pop(key, None)  # where it is looked for first
         (here if alone else hlo.written)[key] = pattern or (seen and "none") or "once"
     elif not seen:
-        here[key] = "once"
+        (here if alone else hlo.written)[key] = "once"
     return outs
 
 
