@@ -5,6 +5,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from weft import lax
 from weft.primitives.circular import LARGE
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, -0.5, 2, -2]
@@ -51,7 +52,7 @@ def test_the_remainder_is_exact(far):
     y = np.concatenate([y, near[1], near[1], rng.standard_cauchy(LARGE) + 100])
     x, y = x.astype(np.float32), y.astype(np.float32)
     x[-1] = 1e30 if far else 1.0  # of a far quotient all are the C library's
-    got, want = np.asarray(weft.jit(weft.lax.rem)(x, y)), np.fmod(x, y)
+    got, want = np.asarray(weft.jit(lax.rem)(x, y)), np.fmod(x, y)
     np.testing.assert_array_equal(got, want)
     np.testing.assert_array_equal(np.signbit(got[want == 0]), np.signbit(want[want == 0]))
 
@@ -59,4 +60,20 @@ def test_the_remainder_is_exact(far):
 def test_a_formula_is_for_large_float32_alone():
     text = lambda n, dtype: weft.jit(jnp.sin).lower(jnp.zeros(n, dtype)).as_text()
     assert "sine" not in text(LARGE, np.float32)
-    assert all("stablehlo.sine" in text(*of) for of in [(8, np.float32), (LARGE, np.float16)])
+    assert all("stablehlo.sine" in text(*of) for of in [(8, np.float32), (8, np.float16)])
+    x = np.linspace(-9, 9, LARGE).astype(np.float16)
+    want = np.sin(x.astype(np.float64)).astype(np.float16)
+    np.testing.assert_array_max_ulp(np.asarray(weft.jit(jnp.sin)(x)), want, 1)
+
+
+@pytest.mark.filterwarnings("ignore:(invalid value|divide by zero|overflow)")
+def test_powers_are_exact():
+    rng = np.random.RandomState(0)
+    x, y = (v.ravel() for v in np.meshgrid([*SPECIAL, 3, -3, 7.5], [*SPECIAL, 3, -3, 7.5]))
+    x = np.concatenate([x, np.exp(rng.uniform(-9, 9, LARGE)), -rng.randint(1, 9, 99)])
+    y = np.concatenate([y, rng.uniform(-7, 7, LARGE), rng.randint(-9, 9, 99)])
+    x, y = x.astype(np.float32), y.astype(np.float32)
+    text = weft.jit(lax.pow).lower(x, y).as_text()
+    assert "stablehlo.power" not in text
+    got, want = np.asarray(weft.jit(lax.pow)(x, y)), x.astype(np.float64) ** y.astype(np.float64)
+    assert_exact(got, want)

@@ -19,12 +19,8 @@ from weft.api.programs import StagedProgram
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.core.aval import ShapedArray, typeof
 from weft.errors import ShapeError
+from weft.export import container
 from weft.export.calling import call_exported_p
-from weft.export.container import (
-    maximum_supported_calling_convention_version,
-    read_container,
-    serialize_program,
-)
 from weft.export.dims import evaluate_size
 from weft.export.lowering import lower_exported
 from weft.export.modules import find_custom_calls, read_artefact, write_artefact
@@ -114,7 +110,7 @@ class Exported:
     disabled_safety_checks: tuple[DisabledSafetyCheck, ...] = ()
     ordered_effects: tuple = ()
     unordered_effects: tuple = ()
-    calling_convention_version: int = maximum_supported_calling_convention_version
+    calling_convention_version: int = container.maximum_supported_calling_convention_version
     _made: dict[str, Any] = dataclasses.field(init=False, default_factory=dict)  # of this one alone
 
     def __repr__(self) -> str:
@@ -189,7 +185,7 @@ class Exported:
         Classes of pytrees in arguments and results need a name (register_pytree_node_serialization,
         register_namedtuple_serialization); tuples, lists and dicts have one.
         """
-        return serialize_program(self, vjp_order)
+        return container.serialize_program(self, vjp_order)
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the program, with arguments of the structure and types it was exported for.
@@ -459,7 +455,7 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     Array(6., dtype=float32)
     """
     found: Exported | None = None
-    for fields in reversed(read_container(blob)):
+    for fields in reversed(container.read_container(blob)):
         checks = tuple(map(DisabledSafetyCheck, fields.pop("disabled_safety_checks")))
         rest = found if found is None else functools.partial(give_derivative, found)
         found = Exported(**fields, disabled_safety_checks=checks, _get_vjp=rest)

@@ -11,20 +11,12 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.api.while_loop import while_loop
 from weft.core.aval import typeof
 from weft.errors import DtypeError
+from weft.numpy import promotion
 from weft.numpy.choice import check_real, literal_like, signbit
 from weft.numpy.fused import fused
-from weft.numpy.promotion import (
-    as_array,
-    as_inexact,
-    as_operand,
-    broadcast_operands,
-    kind_of,
-    plan_promotion,
-    promote_operands,
-    refuse_out,
-)
 from weft.numpy.ufuncs import greater
 from weft.primitives import bits, cumulative, transcendental
 from weft.primitives import elementwise as ops
@@ -35,8 +27,8 @@ from weft.xla.typing import Array, ArrayLike
 
 def promote_pair(op: str, x: Any, y: Any, inexact: bool = False) -> list:
     """Two operands as arrays of one dtype and shape, scalars apart; truth values as integers."""
-    x, y = as_operand(op, x), as_operand(op, y)
-    x, y = (as_array(v) for v in promote_operands(op, x, y, inexact=inexact))
+    x, y = promotion.as_operand(op, x), promotion.as_operand(op, y)
+    x, y = (promotion.as_array(v) for v in promotion.promote_operands(op, x, y, inexact=inexact))
     if dtypes.is_bool(x.dtype):
         x, y = (ops.convert(v, dtypes.default_int()) for v in (x, y))
     return [x, y]
@@ -63,7 +55,7 @@ def promote_integers(op: str, x: Any, y: Any) -> list:
 @fused
 def abs(x: ArrayLike, /) -> Array:
     """|x|; real for complex x."""
-    x = as_array(x, "abs")
+    x = promotion.as_array(x, "abs")
     return x if dtypes.is_bool(x.dtype) or dtypes.is_unsigned(x.dtype) else ops.abs(x)
 
 
@@ -73,14 +65,14 @@ absolute = abs
 @fused
 def fabs(x: ArrayLike, /) -> Array:
     """|x| of real numbers, as floats."""
-    x = as_inexact("fabs", x)
+    x = promotion.as_inexact("fabs", x)
     check_real("fabs", x)
     return ops.abs(x)
 
 
 def positive(x: ArrayLike, /) -> Array:
     """x as it is."""
-    return as_array(x, "positive")
+    return promotion.as_array(x, "positive")
 
 
 @fused
@@ -94,21 +86,21 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 @fused
 def real(val: ArrayLike, /) -> Array:
     """The real part."""
-    x = as_array(val, "real")
+    x = promotion.as_array(val, "real")
     return ops.real(x) if dtypes.is_complex(x.dtype) else x
 
 
 @fused
 def imag(val: ArrayLike, /) -> Array:
     """The imaginary part: 0 for real numbers."""
-    x = as_array(val, "imag")
+    x = promotion.as_array(val, "imag")
     return ops.imag(x) if dtypes.is_complex(x.dtype) else full(x.shape, 0, x.dtype)
 
 
 @fused
 def conj(x: ArrayLike, /) -> Array:
     """The complex conjugate; a real x as it is."""
-    x = as_array(x, "conj")
+    x = promotion.as_array(x, "conj")
     return ops.conj(x) if dtypes.is_complex(x.dtype) else x
 
 
@@ -118,7 +110,7 @@ conjugate = conj
 @fused(static=("deg",))
 def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The angle of complex numbers in (-pi, pi], or in degrees."""
-    x = as_inexact("angle", z)
+    x = promotion.as_inexact("angle", z)
     is_complex = dtypes.is_complex(x.dtype)
     re, im = (ops.real(x), ops.imag(x)) if is_complex else (x, full(x.shape, 0, x.dtype))
     out = transcendental.atan2(im, re)
@@ -130,7 +122,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 
 def round_floats(op: str, apply: Any, x: Any) -> Any:
     """A rounding of floats; integers are round."""
-    x = as_array(x, op)
+    x = promotion.as_array(x, op)
     check_real(op, x)
     return apply(x) if dtypes.is_float(x.dtype) else x
 
@@ -168,14 +160,14 @@ def round_to_even(x: Any) -> Any:
 @fused
 def rint(x: ArrayLike, /) -> Array:
     """The nearest integer, of two the even one, as a float."""
-    return round_to_even(as_inexact("rint", x))
+    return round_to_even(promotion.as_inexact("rint", x))
 
 
 @fused(static=("decimals", "out"))
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """a rounded to `decimals` decimal places, ties to the even digit; integers as they are."""
-    refuse_out("round", out)
-    x, decimals = as_array(a, "round"), check_integer("round", "decimals", decimals)
+    promotion.refuse_out("round", out)
+    x, decimals = promotion.as_array(a, "round"), check_integer("round", "decimals", decimals)
     if dtypes.is_bool(x.dtype):
         raise DtypeError(f"round: operands must be numbers; got {x.aval}.")
     if dtypes.is_integer(x.dtype):
@@ -285,20 +277,23 @@ mod = remainder
 @fused
 def reciprocal(x: ArrayLike, /) -> Array:
     """1 / x, a float."""
-    return ops.integer_pow(as_inexact("reciprocal", x), -1)
+    return ops.integer_pow(promotion.as_inexact("reciprocal", x), -1)
 
 
 def find_common_divisor(x: Any, y: Any) -> Any:
-    """Euclid's algorithm; as many steps as consecutive Fibonacci numbers of the dtype take."""
-    for _ in range({8: 12, 16: 24, 32: 47, 64: 93}[dtypes.itemsize_bits(x.dtype)]):
+    """Euclid's algorithm, until no element has a rest."""
+
+    def step(pair: tuple[Any, Any]) -> tuple[Any, Any]:
+        x, y = pair
         done = ops.eq(y, literal_like(0, y))
-        x, y = ops.select(done, x, y), ops.select(done, y, ops.rem(x, replace_zero(y)))
-    return x
+        return ops.select(done, x, y), ops.select(done, y, ops.rem(x, replace_zero(y)))
+
+    return while_loop(lambda pair: (pair[1] != 0).any(), step, step((x, y)))[0]
 
 
 def promote_counts(op: str, x: Any, y: Any) -> list:
     """Two operands as arrays of one integer dtype, in absolute value."""
-    x, y = as_operand(op, x), as_operand(op, y)
+    x, y = promotion.as_operand(op, x), promotion.as_operand(op, y)
     if all(dtypes.is_bool(typeof(v).dtype) for v in (x, y)):
         raise DtypeError(f"{op}: operands must be integers; got {typeof(x)}, {typeof(y)}.")
     return [abs(v) for v in promote_integers(op, x, y)]
@@ -342,7 +337,7 @@ HOST_INTEGERS = int, np.integer, np.ndarray
 def refuse_negative_power(x: Any, y: np.ndarray) -> None:
     """Raise where integers are to be raised to negative integers that are known now."""
     if y.dtype.kind == "i" and y.size and y.min() < 0:
-        aval = typeof(as_operand("power", x), "power")
+        aval = typeof(promotion.as_operand("power", x), "power")
         if not dtypes.is_inexact(aval.dtype):
             shown = y if y.ndim else y.item()
             raise DtypeError(
@@ -364,16 +359,18 @@ def power_by_integer(x: Any, n: int) -> Any:
 @fused(name="pow")
 def power_of_operands(x1: Any, x2: Any) -> Any:
     """`power` as written."""
-    x, y = as_operand("power", x1), as_operand("power", x2)
+    x, y = promotion.as_operand("power", x1), promotion.as_operand("power", x2)
     inexact = dtypes.is_inexact(
-        plan_promotion("power", (kind_of("power", x), kind_of("power", y))).dtype
+        promotion.plan_promotion(
+            "power", (promotion.kind_of("power", x), promotion.kind_of("power", y))
+        ).dtype
     )
     if inexact and dtypes.is_inexact(typeof(x).dtype) and dtypes.is_integer(typeof(y).dtype):
         return transcendental.pow(
-            *broadcast_operands("power", x, y)
+            *promotion.broadcast_operands("power", x, y)
         )  # y stays: 0 ** 0 has a derivative
     if inexact:
-        return transcendental.pow(*promote_operands("power", x, y))
+        return transcendental.pow(*promotion.promote_operands("power", x, y))
     out = power_by_squaring(*promote_pair("power", x, y))
     if any(dtypes.is_bool(typeof(v).dtype) for v in (x, y)):
         return ops.convert(out, typeof(out).dtype)  # a number to a truth value is not weak
@@ -403,7 +400,7 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
 @fused
 def log10(x: ArrayLike, /) -> Array:
     """The logarithm to base 10."""
-    y = transcendental.log(as_inexact("log10", x))
+    y = transcendental.log(promotion.as_inexact("log10", x))
     if dtypes.is_complex(y.dtype):  # part by part: 0 times infinity is no number
         y, z = ops.real(y), ops.imag(y)
         return ops.complex(*(ops.mul(v, literal_like(1 / np.log(10), v)) for v in (y, z)))
@@ -456,14 +453,14 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 @fused
 def deg2rad(x: ArrayLike, /) -> Array:
     """Degrees as radians."""
-    x = as_inexact("deg2rad", x)
+    x = promotion.as_inexact("deg2rad", x)
     return ops.mul(x, literal_like(np.pi / 180, x))
 
 
 @fused
 def rad2deg(x: ArrayLike, /) -> Array:
     """Radians as degrees."""
-    x = as_inexact("rad2deg", x)
+    x = promotion.as_inexact("rad2deg", x)
     return ops.mul(x, literal_like(180 / np.pi, x))
 
 
@@ -473,7 +470,7 @@ radians, degrees = deg2rad, rad2deg
 @fused
 def sinc(x: ArrayLike, /) -> Array:
     """sin(pi x) / (pi x), which is 1 at 0."""
-    x = as_inexact("sinc", x)
+    x = promotion.as_inexact("sinc", x)
     t = ops.mul(x, literal_like(np.pi, x))
     none = ops.eq(t, literal_like(0, t))
     safe = ops.select(none, literal_like(1, t), t)
@@ -493,14 +490,18 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 @fused
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The larger of x1 and x2; where one is NaN the other."""
-    x, y = promote_operands("fmax", as_array(x1, "fmax"), as_array(x2, "fmax"))
+    x, y = promotion.promote_operands(
+        "fmax", promotion.as_array(x1, "fmax"), promotion.as_array(x2, "fmax")
+    )
     return ops.select(ops.bitwise_or(greater(x, y), ops.ne(y, y)), x, y)
 
 
 @fused
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The smaller of x1 and x2; where one is NaN the other."""
-    x, y = promote_operands("fmin", as_array(x1, "fmin"), as_array(x2, "fmin"))
+    x, y = promotion.promote_operands(
+        "fmin", promotion.as_array(x1, "fmin"), promotion.as_array(x2, "fmin")
+    )
     return ops.select(ops.bitwise_or(greater(y, x), ops.ne(y, y)), x, y)
 
 
@@ -528,7 +529,7 @@ bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 @fused
 def bitwise_count(x: ArrayLike, /) -> Array:
     """The number of bits set in |x|, as uint8."""
-    x = as_array(x, "bitwise_count")
+    x = promotion.as_array(x, "bitwise_count")
     if dtypes.is_inexact(x.dtype):
         raise DtypeError(f"bitwise_count: operands must be bool or integers; got {x.aval}.")
     if dtypes.is_bool(x.dtype):
@@ -551,7 +552,7 @@ def spacing(x: ArrayLike, /) -> Array:
 
     Of float16, as in NumPy, to the next number above x: it has no sign.
     """
-    x = as_inexact("spacing", x)
+    x = promotion.as_inexact("spacing", x)
     check_real("spacing", x)
     word, mantissa, _ = describe_float(x.dtype)
     # in bits, since the processor may take a subnormal for 0
@@ -572,8 +573,8 @@ def spacing(x: ArrayLike, /) -> Array:
 @fused(static=("out",))
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """The fractional and the whole part of x, both with its sign."""
-    refuse_out("modf", out)
-    x = as_inexact("modf", x)
+    promotion.refuse_out("modf", out)
+    x = promotion.as_inexact("modf", x)
     check_real("modf", x)
     whole = round_toward_zero(x)
     rest = ops.select(
@@ -591,7 +592,7 @@ def describe_float(dtype: np.dtype) -> tuple[np.dtype, int, int]:
 @fused
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """(m, e) with x = m * 2**e and 0.5 <= |m| < 1; 0, inf and NaN are themselves, with e = 0."""
-    x = as_inexact("frexp", x)
+    x = promotion.as_inexact("frexp", x)
     check_real("frexp", x)
     word, mantissa, bias = describe_float(x.dtype)
     mask = (1 << (8 * word.itemsize - 1 - mantissa)) - 1
@@ -618,7 +619,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
 @fused
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 * 2**x2 for integers x2, exact unless the result is subnormal."""
-    x, n = as_inexact("ldexp", x1), as_array(x2, "ldexp")
+    x, n = promotion.as_inexact("ldexp", x1), promotion.as_array(x2, "ldexp")
     check_real("ldexp", x)
     if dtypes.is_inexact(n.dtype):
         raise DtypeError(f"ldexp: x2 must be integers; got {n.aval}.")
@@ -627,7 +628,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     limit = 3 * (bias - 1)
     n = ops.max(literal(-limit, n.dtype), ops.min(n, literal(limit, n.dtype)))
     third = ops.div(n, literal(3, n.dtype))
-    x, third, n = broadcast_operands("ldexp", x, third, n)
+    x, third, n = promotion.broadcast_operands("ldexp", x, third, n)
     for part in (third, third, ops.sub(n, ops.mul(third, literal(2, n.dtype)))):
         field = ops.convert(ops.add(part, literal(bias, n.dtype)), word)
         power = bits.shift_left_p.apply(field, full(field.shape, mantissa, word))[0]

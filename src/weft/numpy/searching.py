@@ -70,13 +70,14 @@ def nonzero(
 
 @fused(static=("size",))
 def find_places_of_size(a: Any, size: int, fill_value: tuple) -> tuple:
-    """`nonzero` of a fixed size: each place is written to where its rank among the found says."""
-    mask = lax.reshape(is_nonzero(a), (a.size,))
-    counts = lax.cumsum(convert(mask, INT32))
-    rank = lax.sub(counts, literal(1, INT32))
-    number = lax.reduce_sum(convert(mask, INT32), (0,))
-    rank = lax.select(mask, rank, lax.full(rank.shape, size, INT32))  # out of bounds: dropped
-    flat = lax.scatter(
+    """`nonzero` of a fixed size: of the places before which as many are found, the last one.
+
+    All places are written, for a choice in each turn that nobody can foresee takes longer.
+    """
+    mask = convert(lax.reshape(is_nonzero(a), (a.size,)), INT32)
+    rank = lax.sub(lax.cumsum(mask), mask)
+    number = lax.reduce_sum(mask, (0,))
+    flat = lax.scatter_max(
         lax.full((size,), 0, INT32),
         lax.reshape(rank, (a.size, 1)),
         lax.broadcasted_iota(INT32, (a.size,), 0),

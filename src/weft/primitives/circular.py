@@ -36,6 +36,39 @@ _ATAN = (
     *(-0.0903946604820640, 0.0742750313090291, -0.0578314807122139, 0.0386392696068696),
     *(-0.0195234180464221, 0.00632959465485889, -0.000960571870189740),
 )
+_LOG = (
+    *(0.6666666666666735, 0.3999999999940942, 0.2857142874366239, 0.22222198432149784),
+    *(0.1818357216161805, 0.15313837699209373, 0.14798198605116586),
+)
+
+
+def write_log(x: Expr) -> Expr:
+    """The logarithm in float64, within a unit: XLA:CPU calls the C library for each element.
+
+    2 artanh(f / (2 + f)) + e log 2 of x = (1 + f) 2**e, 1 + f between sqrt(1/2) and sqrt(2); the
+    sum is that of fdlibm's e_log.c.
+    """
+    bits = x.bitcast(I64)
+    high = bits.apply("shift_right_logical", 32).convert(I32)
+    e = (high - 0x3FE6A09E).apply("shift_right_arithmetic", 20)
+    f = (bits - e.convert(I64).apply("shift_left", 52)).bitcast(F64) - 1
+    s, e = f / (f + 2), e.convert(F64)
+    z, half = s * s, f * f * 0.5
+    rest = half - (s * (half + z * polynomial(z, _LOG)) + e * 1.9082149292705877e-10)
+    out = (x < math.inf).select(e * 0.6931471803691238 - (rest - f), x)
+    return (x > 0).select(out, x.compare("EQ", 0).select(x.like(-math.inf), math.nan))
+
+
+def write_power(x: Expr, y: Expr) -> Expr:
+    """x**y of float32, as exp(y log |x|) of float64, but for signs and where that is 0 inf."""
+    infinite, odd = abs(y).compare("EQ", math.inf), y * 0.5
+    whole = y.apply("floor").compare("EQ", y)
+    odd = whole & odd.apply("floor").compare("NE", odd)
+    out = (write_log(abs(x).convert(F64)) * y.convert(F64)).apply("exponential").convert(F32)
+    out = ((x.bitcast(I32) < 0) & odd).select(-out, out)
+    out = (whole | (x >= 0) | (x <= -math.inf)).select(out, math.nan)
+    one = y.compare("EQ", 0) | x.compare("EQ", 1) | (infinite & x.compare("EQ", -1))
+    return one.select(x.like(1), out)
 
 
 def find_quadrant(x: Expr) -> tuple[Expr, Expr, Expr]:
@@ -125,10 +158,10 @@ def write_remainder(hlo: Any, aval: ShapedArray, x: Any, y: Any) -> Any:
     return hlo.case(some, [near, plain], [aval.strong()])[0]
 
 
-def is_large(hlo: Any, aval: ShapedArray) -> bool:
+def is_large(hlo: Any, aval: ShapedArray, *also: Any) -> bool:
     """Whether a formula is what an array of this type takes: of float32, for the CPU."""
     large = type(aval.size) is int and aval.size >= LARGE
-    return large and hlo.platform == "cpu" and aval.dtype == F32
+    return large and hlo.platform == "cpu" and aval.dtype in (F32, *also)
 
 
 # of a right triangle whose hypotenuse is 1, the other leg
@@ -141,8 +174,9 @@ FORMULAS: dict[str, Callable[..., Expr]] = {
 
 
 def write_circular(name: str, *operands: Expr) -> Expr:
-    """Write the formula of a function of float32."""
-    out = FORMULAS[name](*[x.convert(F64) for x in operands]).convert(F32)
+    """Write the formula of a function of float32, or of half as many bits."""
     x = operands[0]
+    out = FORMULAS[name](*[v.convert(F32).convert(F64) for v in operands])
+    out = out.convert(F32).convert(x.dtype)
     odd = name not in ("cos", "acos", "atan2")
     return x.compare("EQ", 0).select(x, out) if odd else out  # -0 stays

@@ -21,16 +21,7 @@ from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
 from weft.mesh.typed import check_terms, resolve_sharding, typed_as
 from weft.options import x64_cell
-from weft.primitives import families
-from weft.primitives.reshard import (
-    Placed,
-    cast_to_terms,
-    insert_axis,
-    lay_out,
-    read_spec,
-    sharding_of_cotangent,
-    show_spec,
-)
+from weft.primitives import families, reshard
 from weft.primitives.summing import write_sum
 from weft.util import SymbolicSize, inverse_permutation
 from weft.xla.array import array_of_type, put, require_alive
@@ -138,7 +129,7 @@ class LinearTogether(Primitive):
         return self.apply(*primals, **params), self.apply(*map(instantiate, tangents), **params)
 
 
-class BroadcastInDim(Placed, families.LinearPrimitive):
+class BroadcastInDim(reshard.Placed, families.LinearPrimitive):
     """out[i] = x[i[broadcast_dimensions]]: repeat `x` along new axes and axes of size 1.
 
     Shapes: x's axis k is axis broadcast_dimensions[k] of out, equal in size or 1. Dtypes: any.
@@ -183,7 +174,7 @@ class BroadcastInDim(Placed, families.LinearPrimitive):
             d for n, d in zip(x.aval.shape, broadcast_dimensions, strict=True) if n == 1 != shape[d]
         ]
         axes = tuple(i for i in range(len(shape)) if i not in kept or i in stretched)
-        out_sharding = sharding_of_cotangent(x.aval)
+        out_sharding = reshard.sharding_of_cotangent(x.aval)
         return [reshape(reduce_sum(ct, axes), x.aval.shape, out_sharding=out_sharding)]
 
     def batch(self, axis, args, dims, *, shape, broadcast_dimensions, sharding):
@@ -193,7 +184,7 @@ class BroadcastInDim(Placed, families.LinearPrimitive):
             x,
             shape=(*shape[:at], axis.size, *shape[at:]),
             broadcast_dimensions=(*kept[:d], at, *(k + 1 for k in kept[d:])),
-            sharding=insert_axis(sharding, at, x, d, axis.spmd),
+            sharding=reshard.insert_axis(sharding, at, x, d, axis.spmd),
         )
         return out, [at]
 
@@ -221,7 +212,7 @@ def broadcast_in_dim(
         return require_alive(operand)
     sharding = resolve_sharding("broadcast_in_dim", out_sharding, len(shape), operand)
     if sharding is not None and sharding.spec.unreduced:
-        operand = cast_to_terms(operand, sharding)
+        operand = reshard.cast_to_terms(operand, sharding)
     return broadcast_in_dim_p.apply(
         operand,
         shape=shape,
@@ -380,7 +371,7 @@ def empty(
 ) -> Array:
     """An array whose contents do not matter: zeros."""
     x = full(shape, 0, dtypes.default_float() if dtype is None else dtype)
-    return lay_out("empty", x, out_sharding)
+    return reshard.lay_out("empty", x, out_sharding)
 
 
 def zeros(aval: ShapedArray) -> Any:
@@ -422,21 +413,23 @@ class ReduceSum(families.LinearPrimitive, families.OverAxes):
 
     def transpose(self, cts, x, *, axes, out_sharding=None):
         kept = tuple(i for i in range(x.aval.ndim) if i not in axes)
-        out_sharding = sharding_of_cotangent(x.aval)
+        out_sharding = reshard.sharding_of_cotangent(x.aval)
         return [broadcast_in_dim(cts[0], x.aval.shape, kept, out_sharding=out_sharding)]
 
     def batch(self, axis, args, dims, **params):
         if "out_sharding" in params:
             (x,), (d,), axes = args, dims, params["axes"]
             at = d - sum(a < d for a in axes)
-            params["out_sharding"] = insert_axis(params["out_sharding"], at, x, d, axis.spmd)
+            params["out_sharding"] = reshard.insert_axis(
+                params["out_sharding"], at, x, d, axis.spmd
+            )
         return super().batch(axis, args, dims, **params)
 
     def pretty_params(self, params):
-        return show_spec(params, "out_sharding")
+        return reshard.show_spec(params, "out_sharding")
 
     def read_params(self, params, avals, out_avals):
-        return read_spec(params, "out_sharding", avals)
+        return reshard.read_spec(params, "out_sharding", avals)
 
 
 reduce_sum_p = ReduceSum()
@@ -450,14 +443,14 @@ def reduce_sum(x: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -
     """
     axes = families.index_tuple(axes, "reduce_sum", "axes")
     if not axes:
-        return lay_out("reduce_sum", x, out_sharding)
+        return reshard.lay_out("reduce_sum", x, out_sharding)
     if out_sharding is None:
         return reduce_sum_p.apply(x, axes=axes)[0]
     sharding = resolve_sharding("reduce_sum", out_sharding, typeof(x).ndim - len(axes), x)
     return reduce_sum_p.apply(x, axes=axes, out_sharding=sharding)[0]
 
 
-class Reshape(Placed, families.LinearPrimitive):
+class Reshape(reshard.Placed, families.LinearPrimitive):
     """The same elements in row-major order under another shape of equal size.
 
     Source: StableHLO, reshape.
@@ -486,11 +479,13 @@ class Reshape(Placed, families.LinearPrimitive):
         return hlo.op("stablehlo.reshape", [x], [ShapedArray(new_sizes, x.aval.dtype)])
 
     def transpose(self, cts, x, **params):
-        return [reshape(cts[0], x.aval.shape, out_sharding=sharding_of_cotangent(x.aval))]
+        return [reshape(cts[0], x.aval.shape, out_sharding=reshard.sharding_of_cotangent(x.aval))]
 
     def batch(self, axis, args, dims, *, new_sizes, dimensions, sharding):
         sizes, x = (axis.size, *new_sizes), move_to_front(args[0], dims[0])
-        return [reshape(x, sizes, out_sharding=insert_axis(sharding, 0, x, 0, axis.spmd))], [0]
+        return [
+            reshape(x, sizes, out_sharding=reshard.insert_axis(sharding, 0, x, 0, axis.spmd))
+        ], [0]
 
 
 reshape_p = Reshape()
@@ -592,7 +587,7 @@ class Squeeze(families.LinearPrimitive, families.OverAxes):
         return hlo.op("stablehlo.reshape", [x], self.abstract_eval(x.aval, dimensions=dimensions))
 
     def transpose(self, cts, x, *, dimensions):
-        return [reshape(cts[0], x.aval.shape, out_sharding=sharding_of_cotangent(x.aval))]
+        return [reshape(cts[0], x.aval.shape, out_sharding=reshard.sharding_of_cotangent(x.aval))]
 
 
 squeeze_p = Squeeze()
@@ -620,7 +615,7 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     return broadcast_in_dim(array, out, kept) if new else array
 
 
-class Iota(Placed):
+class Iota(reshard.Placed):
     """out[i] = i[dimension]: counting along one axis.
 
     Dtypes: numbers. Source: StableHLO, iota.
@@ -656,7 +651,7 @@ def broadcasted_iota(
         dimension=families.check_integer("broadcasted_iota", "dimension", dimension),
         sharding=None if terms else sharding,
     )[0]
-    return lay_out("broadcasted_iota", x, sharding) if terms else x
+    return reshard.lay_out("broadcasted_iota", x, sharding) if terms else x
 
 
 def iota(dtype: DTypeLike, size: int) -> Array:

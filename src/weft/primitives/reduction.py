@@ -133,6 +133,10 @@ class Extremum(Reduction):
         slow = keeps_nan or (not hlo.devices and are_few(aval, axes))
         if not (slow and on_cpu) or is_below(aval.size, _LARGE):
             return super().lower(hlo, x, axes=axes)
+        if not are_near(axes):  # those at the end first, for which the kernel may be called
+            gap = max(i for i in range(1, len(axes)) if axes[i] > axes[i - 1] + 1)
+            (x,) = self.lower(hlo, x, axes=axes[gap:], keeps_nan=keeps_nan)
+            return self.lower(hlo, x, axes=axes[:gap], keeps_nan=keeps_nan)
         can_call = keeps_nan and can_call_extremum(hlo, aval, axes)
         if can_call and math.prod(aval.shape[a] for a in axes) >= _SHORT:
             work = np.dtype(np.float64 if aval.dtype.itemsize > 4 else np.float32)
@@ -160,9 +164,9 @@ def write_keeping_nan(hlo: Any, combine: Primitive) -> Callable:
 
 def can_call_extremum(hlo: Any, aval: ShapedArray, axes: Sequence[int]) -> bool:
     """Whether the kernel of an extremum is there, and quicker: axes side by side, no few lanes."""
-    lanes = sizes_around(aval.shape, axes)[2]
+    _, n, lanes = sizes_around(aval.shape, axes)
     near = are_near(axes) and has_kernels(hlo)
-    return near and aval.size >= _LARGE and (lanes == 1 or lanes >= 16)
+    return near and aval.size >= _LARGE and (lanes >= 16 or (lanes == 1 and n >= _SHORT))
 
 
 def call_extremum(hlo: Any, x: Any, axes: Sequence[int], largest: bool, dtype: np.dtype) -> Any:

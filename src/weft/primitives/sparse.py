@@ -17,19 +17,12 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import not_linear
 from weft.errors import DtypeError, ShapeError
-from weft.primitives import layout
+from weft.primitives import indexing, layout
 from weft.primitives.constant import stage_whole
 from weft.primitives.cumulative import cumsum
 from weft.primitives.dot import Bilinear
 from weft.primitives.elementwise import add, bitwise_and, ge, lt, mul, select
 from weft.primitives.families import is_linear
-from weft.primitives.indexing import (
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    ScatterDimensionNumbers,
-    gather,
-    scatter_add,
-)
 from weft.primitives.layout import (
     batched_at_front,
     broadcast_in_dim,
@@ -254,17 +247,17 @@ def gather_rows(x: Any, rows: Any) -> Any:
     (n,), (size, lanes) = typeof(rows).shape, typeof(x).shape
     if not size:
         return layout.full((n, lanes), 0, typeof(x).dtype)
-    dims = GatherDimensionNumbers((1,), (0,), (0,))
-    mode = GatherScatterMode.FILL_OR_DROP
-    return gather(x, reshape(rows, (n, 1)), dims, (1, lanes), mode=mode, fill_value=0)
+    dims = indexing.GatherDimensionNumbers((1,), (0,), (0,))
+    mode = indexing.GatherScatterMode.FILL_OR_DROP
+    return indexing.gather(x, reshape(rows, (n, 1)), dims, (1, lanes), mode=mode, fill_value=0)
 
 
 def add_rows(count: int, rows: Any, updates: Any) -> Any:
     """A matrix of `count` rows, the sums of those of `updates` by their row; others are dropped."""
     n, lanes = typeof(updates).shape
-    dims = ScatterDimensionNumbers((1,), (0,), (0,))
+    dims = indexing.ScatterDimensionNumbers((1,), (0,), (0,))
     zeros = layout.full((count, lanes), 0, typeof(updates).dtype)
-    return scatter_add(zeros, reshape(rows, (n, 1)), updates, dims, mode="drop")
+    return indexing.scatter_add(zeros, reshape(rows, (n, 1)), updates, dims, mode="drop")
 
 
 def expand_rows(indices: Any, indptr: Any) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from weft import dtypes
@@ -19,7 +20,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.trace import current
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
-from weft.primitives.circular import FORMULAS, is_large, write_circular
+from weft.primitives.circular import F64, FORMULAS, is_large, write_circular, write_log, write_power
 from weft.primitives.elementwise import (
     Costly,
     Elementwise,
@@ -45,6 +46,7 @@ from weft.primitives.layout import convert, literal
 from weft.xla.typing import Array, ArrayLike
 
 _LN2 = math.log(2)
+HALVES = np.float16, ml_dtypes.bfloat16
 
 
 class AccuracyMode(enum.Enum):
@@ -88,7 +90,7 @@ class Transcendental(Costly):
     def lower(self, hlo, *values, accuracy=None):
         x, aval = values[0], values[0 if values[0].aval.shape else -1].aval
         if accuracy is None:
-            if self.name not in FORMULAS or not is_large(hlo, aval):
+            if self.name not in FORMULAS or not is_large(hlo, aval, *HALVES):
                 return Elementwise.lower(self, hlo, *values)
             operands = [Expr(hlo, hlo.spread(v, aval)) for v in values]
             return [write_circular(self.name, *operands).value]
@@ -204,7 +206,10 @@ def write_log1p(x: Expr) -> Expr:
     held = x.apply("minimum", 1e15)
     half = held * 0.5 + 0.5
     y = half + half
-    out = (x + 1).apply("log") + (held - (y - 1)) / y.apply("maximum", 1e-30)
+    y1 = x + 1
+    out = (write_log(y1) if x.dtype == F64 else y1.apply("log")) + (held - (y - 1)) / y.apply(
+        "maximum", 1e-30
+    )
     return y.compare("EQ", y.like(1)).select(x, out)
 
 
@@ -238,7 +243,11 @@ class Pow(Costly):
         return [ShapedArray(x.shape or y.shape, x.dtype, x.weak_type and y.weak_type)]
 
     def lower(self, hlo, x, y):
-        return Elementwise.lower(self, hlo, x, hlo.convert(y, x.aval.dtype))
+        y = hlo.convert(y, x.aval.dtype)
+        aval = x.aval if x.aval.shape else y.aval
+        if not is_large(hlo, aval) or abs(y.scalar or 7) in (0.5, 1, 2, 3):  # known to XLA
+            return Elementwise.lower(self, hlo, x, y)
+        return [write_power(*[Expr(hlo, hlo.spread(v, aval)) for v in (x, y)]).value]
 
 
 pow_p = Pow(

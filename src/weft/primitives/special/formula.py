@@ -16,6 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray
+from weft.primitives.circular import write_log
 from weft.primitives.expr import Expr, polynomial
 from weft.primitives.special.tables import SIN_PI
 from weft.primitives.transcendental import lower_log1p, write_log1p
@@ -28,9 +29,15 @@ def define_function(op: str) -> Callable[[Expr], Expr]:
     return lambda x: x.apply(op)
 
 
-exp, expm1, log = map(define_function, ("exponential", "exponential_minus_one", "log"))
+exp, expm1 = map(define_function, ("exponential", "exponential_minus_one"))
 sqrt, sin, cos, floor = map(define_function, ("sqrt", "sine", "cosine", "floor"))
 sign, nearest = map(define_function, ("sign", "round_nearest_even"))
+
+
+def log(x: Expr) -> Expr:
+    """The logarithm."""
+    wide = x.dtype == np.float64 and x.hlo.platform == "cpu"
+    return write_log(x) if wide else x.apply("log")
 
 
 def log1p(x: Expr) -> Expr:

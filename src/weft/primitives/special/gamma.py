@@ -172,8 +172,11 @@ _EULER_MACLAURIN = (
 
 
 def power(x: Expr, y: Expr) -> Expr:
-    """x**y."""
-    return x.apply("power", y)
+    """x**y; in a wider dtype than is wanted by the logarithm, as XLA:CPU calls the C library."""
+    if is_doubled(x):
+        return x.apply("power", y)
+    size = exp(log(abs(x)) * y)
+    return where((x < 0) & is_odd(y), -size, size)
 
 
 def hurwitz(x: Expr, q: Expr) -> Expr:

@@ -15,18 +15,13 @@ from weft.primitives import transcendental as ops
 from weft.primitives.elementwise import select
 from weft.primitives.expr import Expr
 from weft.primitives.special import formula
-from weft.scipy.special.definitions import (
-    define_function,
-    define_pair,
-    define_primitive,
-    promote_floats,
-)
+from weft.scipy.special import definitions
 from weft.xla.typing import Array, ArrayLike
 
 INF = math.inf
 
 
-quotient_p = define_primitive(
+quotient_p = definitions.define_primitive(
     "quotient",
     lambda x, y: formula.choose(x / y, (formula.equal(x, 0), 0.0)),
     [lambda t, z, x, y: t / y, lambda t, z, x, y: -t * divide_or_zero(z, y)],
@@ -41,7 +36,7 @@ def divide_or_zero(x: Any, y: Any) -> Any:
     return quotient_p.apply(x, y)[0]
 
 
-xlogy_p, xlogy = define_pair(
+xlogy_p, xlogy = definitions.define_pair(
     "xlogy",
     lambda x, y: formula.choose(x * formula.log(y), (formula.equal(x, 0), 0.0)),
     [lambda t, z, x, y: t * ops.log(y), lambda t, z, x, y: t * divide_or_zero(x, y)],
@@ -54,7 +49,7 @@ xlogy_p, xlogy = define_pair(
     wide=False,
     takes="inexact",
 )
-xlog1py_p, xlog1py = define_pair(
+xlog1py_p, xlog1py = definitions.define_pair(
     "xlog1py",
     lambda x, y: formula.choose(x * formula.log1p(y), (formula.equal(x, 0), 0.0)),
     [lambda t, z, x, y: t * ops.log1p(y), lambda t, z, x, y: t * divide_or_zero(x, 1 + y)],
@@ -62,7 +57,7 @@ xlog1py_p, xlog1py = define_pair(
     wide=False,
     takes="inexact",
 )
-logit_p, logit = define_pair(
+logit_p, logit = definitions.define_pair(
     "logit",
     # near 1/2 the quotient is rounded; log1p of what it is above 1 is not
     lambda x: (
@@ -100,7 +95,7 @@ def box_cox(log_x: Any, lmbda: Any) -> Any:
     return formula.choose(formula.expm1(lmbda * log_x) / safe, (formula.equal(lmbda, 0), log_x))
 
 
-boxcox_p, boxcox = define_pair(
+boxcox_p, boxcox = definitions.define_pair(
     "boxcox",
     lambda x, lmbda: box_cox(formula.log(x), lmbda),
     [
@@ -110,7 +105,7 @@ boxcox_p, boxcox = define_pair(
     "(x**lmbda - 1) / lmbda, log x where lmbda is 0; without cancellation for small lmbda.",
     takes="inexact",
 )
-boxcox1p_p, boxcox1p = define_pair(
+boxcox1p_p, boxcox1p = definitions.define_pair(
     "boxcox1p",
     lambda x, lmbda: box_cox(formula.log1p(x), lmbda),
     [
@@ -123,10 +118,16 @@ boxcox1p_p, boxcox1p = define_pair(
 
 
 def divergence(p: Expr, q: Expr) -> Expr:
-    """p log(p / q) - p + q, the sum as a pair."""
+    """p log(p / q) - p + q; as a pair, or where that is enough with log1p near p = q."""
     inside = (p > 0) & (q > 0) & (p < math.inf) & (q < math.inf)
-    sp, sq = formula.where(inside, p, 1.0).exact(), formula.where(inside, q, 1.0).exact()
-    value = (sp * formula.log_pair(formula.to_pair(sp) / sq) - sp + sq).value
+    sp, sq = formula.where(inside, p, 1.0), formula.where(inside, q, 1.0)
+    if formula.is_doubled(p):
+        value = (sp * formula.log_pair(formula.to_pair(sp) / sq) - sp + sq).value
+    else:
+        rest = (sp - sq) / sq
+        near = (rest > -0.5) & (rest < 1)
+        log = formula.where(near, formula.log1p(rest), formula.log(sp / sq))
+        value = sp * log - (sp - sq)
     return formula.choose(
         formula.where(inside, value, math.inf),
         (formula.equal(p, 0) & (q >= 0), q),
@@ -140,7 +141,7 @@ def divide_inside(z: Any, p: Any, q: Any) -> Any:
     return pick(outside, 1, p) / pick(outside, 1, q)
 
 
-kl_div_p, kl_div = define_pair(
+kl_div_p, kl_div = definitions.define_pair(
     "kl_div",
     divergence,
     [
@@ -157,14 +158,14 @@ kl_div_p, kl_div = define_pair(
 @fused
 def entr(x: ArrayLike) -> Array:
     """-x log x, 0 at 0 and -inf for negative x."""
-    (x,) = promote_floats("entr", x)
+    (x,) = definitions.promote_floats("entr", x)
     return pick(x < 0, -INF, -xlogy_p.apply(x, x)[0])
 
 
 @fused
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """p log(p / q) where both are positive, 0 where p is 0 and q is not negative, inf elsewhere."""
-    p, q = promote_floats("rel_entr", p, q)
+    p, q = definitions.promote_floats("rel_entr", p, q)
     return rel_entr_floats(p, q)
 
 
@@ -184,7 +185,7 @@ def log1mexp(x: Any) -> Any:
     return pick(near, ops.log(-ops.expm1(-low)), ops.log1p(-ops.exp(-high)))
 
 
-expit = define_function(
+expit = definitions.define_function(
     "expit",
     lambda x: ops.logistic(x),
     "1 / (1 + exp(-x)), the logistic function.",
