@@ -200,6 +200,13 @@ def test_log_compiles(directory, caplog):
 # --- running ----------------------------------------------------------------------------------
 
 
+def test_transposes_alone_keep_the_tiles():
+    text = lambda fun: weft.jit(fun).lower(np.zeros((3, 4), np.float32)).as_text()
+    others = lambda fun: bool(weft.xla.compile._OTHER_OPERATION.search(text(fun)))
+    assert not others(lambda x: x.T) and not others(lambda x: x.reshape(2, 6).T)
+    assert others(lambda x: x.T + 1) and others(lambda x: x.T @ x)
+
+
 def test_options_of_each_platform(monkeypatch):
     engines = weft.xla.compile._jax.CompileOptions().SerializeAsString()
     default_options = weft.xla.compile.default_options.__wrapped__

@@ -71,7 +71,7 @@ def compile_text(
     if placement.platform:
         raise missing_devices_error(name, placement.whole.mesh)
     flags = *quick_settings(text, placement), *settings
-    kind = not _NO_TRANSPOSE.search(text), "stablehlo.dot_general" not in text
+    kind = not _OTHER_OPERATION.search(text), "stablehlo.dot_general" not in text
     options = compile_options(placement, flags, *chosen, kind)
     given = text, placement.devices, options, host_calls
     if config.progress:
@@ -147,7 +147,7 @@ SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
 NO_TILES = ("xla_cpu_disable_tiled_emitter", "true")
 # Vectors as wide as the machine's: functions take 0.6 of the time, but small products more.
 WIDE = ("xla_cpu_prefer_vector_width", 512)
-_NO_TRANSPOSE = re.compile(r"hlo\.(?!transpose|reshape)")
+_OTHER_OPERATION = re.compile(r'"\w*hlo\.(?!transpose|reshape|custom_call)')
 
 # The older of XLA:CPU's two ways to write a loop takes half the time to compile, and runs as fast
 # on few elements; on many it is slower, as are its scatters. Later releases have only one.
