@@ -145,34 +145,30 @@ def find_rule(kind: type, prim: Primitive, params: dict, avals: tuple, given: tu
 
     That of a call of a compiled program is kept with the program.
     """
-    rules = _RULES
+    rules: dict | None = _RULES
     if not prim.memoize_type:
-        if "jaxpr" not in params or config.disable_jit or not is_compiled_call(prim, params):
-            return None
-        rules = params["jaxpr"].memo
+        rules = getattr(params.get("jaxpr"), "memo", None)
     elif prim.impl is not None or prim.effect is not None:
         return None
-    if config.debug != "off":  # programs are watched by now: the lines must be those of this use
+    if (
+        rules is None or config.debug != "off"
+    ):  # programs are watched by now: the lines must be those of this use
         return None
     key = (kind, prim, avals, given, trace_context(), *params.items())
     try:
         found = rules.get(key)
     except TypeError:  # parameters without a hash
         return None
-    if found is None:
+    if found is None and (prim.memoize_type or is_compiled_call(prim, params)):
         found = rules[key] = kind(prim, params, avals, given)
     return found
 
 
 def is_compiled_call(prim: Primitive, params: dict) -> bool:
     """Whether an application is the call of a program that is one unit, and nothing else."""
-    found = params["jaxpr"].memo.get(("compiled call", prim))
-    if found is None:
-        (body, *others) = prim.bodies(params)
-        plain = body.names_flow_in and not others and not body.jaxpr.effects
-        found = plain and len(params) == 2 and not holds_state(params)
-        params["jaxpr"].memo["compiled call", prim] = found
-    return found
+    body, *others = prim.bodies(params)
+    plain = body.names_flow_in and not others and len(params) == 2  # no compiler_options
+    return plain and not (body.jaxpr.effects or holds_state(params) or config.disable_jit)
 
 
 class Entry:

@@ -140,7 +140,7 @@ def fused(
     return call
 
 
-FEW = 3  # operations that cost less one by one than as a call
+FEW = 2  # operations that cost less one by one than as a call
 
 
 def traced_call(fun: Callable, name: str, static: Sequence[str], kernel: Callable) -> Callable:
@@ -174,7 +174,8 @@ def traced_call(fun: Callable, name: str, static: Sequence[str], kernel: Callabl
                 written.add(brief)
             return NotForKernel
         jaxpr, consts, tree = program
-        return unflatten(tree, jit_p.apply(*consts, *leaves, name=name, jaxpr=jaxpr))
+        params = {"name": name, "jaxpr": jaxpr}
+        return unflatten(tree, current.trace.process(jit_p, (*consts, *leaves), params))
 
     return call
 

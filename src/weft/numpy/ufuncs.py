@@ -6,16 +6,19 @@ promotion.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from weft import dtypes, lax
+from weft.api.tape import RuleTrace
+from weft.control.jit import jit_p
 from weft.core.aval import typeof
 from weft.core.primitive import Primitive
 from weft.core.source import trim_traceback
-from weft.core.trace import current
+from weft.core.stage import stage_closed
+from weft.core.trace import Tracer, current
 from weft.errors import DtypeError
 from weft.numpy.fused import NotForKernel, kernel_for
 from weft.numpy.promotion import as_operand, kind_of, plan_promotion, promote_operands, refuse_out
@@ -79,12 +82,33 @@ def make_binary(
             applied = bools.apply
         elif complexes is not None and dtypes.is_complex(plan.dtype):
             applied = complexes
-        plans[kinds, trace_context()] = out = (applied, *(plan.actions or (None, None)))
+        plans[kinds, trace_context()] = out = apply_together(name, applied, plan.actions, kinds)
         return out
 
     kernel = kernel_for(plain, prim.name)
     fun.kernel = kernel  # type: ignore[attr-defined]
     return name_function(fun, name, doc)
+
+
+def apply_together(name: str, applied: Callable, actions: Any, kinds: Sequence) -> tuple:
+    """(what to apply, what to do to x before, and to y), of operands of these kinds.
+
+    Arrays are brought to one type and operated on as one call under a transformation: there each
+    operation more costs as much again.
+    """
+    if not actions or not all([getattr(k, "sharded", k) is None for k in kinds]):  # noqa: C419
+        return applied, *(actions or (None, None))
+    act_x, act_y = actions
+    program: list[Any] = []
+
+    def apply(x: Any, y: Any) -> list:
+        if isinstance(current.trace, RuleTrace) and isinstance(x, Tracer) | isinstance(y, Tracer):
+            if not program:
+                program.append(stage_closed(apply, kinds, name)[0])
+            return current.trace.process(jit_p, (x, y), {"name": name, "jaxpr": program[0]})
+        return applied(x if act_x is None else act_x(x), y if act_y is None else act_y(y))
+
+    return apply, None, None
 
 
 def make_unary(
