@@ -29,12 +29,6 @@ def has_derivative(x: Any) -> bool:
     return dtypes.is_inexact(typeof(x).dtype)
 
 
-def smallest_itemsize(*trees: Any) -> int:
-    """The size in bytes of the smallest float among the leaves; 8 if there is none."""
-    leaves = [typeof(x).dtype for tree in trees for x in flatten(tree)[0] if has_derivative(x)]
-    return min([dtypes.real_dtype(d).itemsize for d in leaves], default=8)
-
-
 def draw_tangent(rng: np.random.Generator, x: Any) -> Any:
     """A random tangent of a leaf."""
     aval = typeof(x)
@@ -165,7 +159,8 @@ def choose_tolerances(
     atol: float | None, rtol: float | None, eps: float | None, tree: Any
 ) -> tuple[float, float, float]:
     """Tolerances and step, where None is what fits the dtype of the leaves."""
-    size = smallest_itemsize(tree)
+    leaves = [typeof(x).dtype for x in flatten(tree)[0] if has_derivative(x)]
+    size = min([dtypes.real_dtype(d).itemsize for d in leaves], default=8)  # of the narrowest
     fitting = TOLERANCE[size]
     atol, rtol = (find_tolerance(t, tree) for t in (atol, rtol))
     step = {2: 1e-1, 4: 3e-3, 8: 1e-4}[size]

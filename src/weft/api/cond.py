@@ -68,7 +68,9 @@ def cond(
     """
     operands = merge_operands("lax.cond(pred, true_fun, false_fun, x, y)", operands, operand)
     if not callable(true_fun) and len(operands) == 2 and callable(false_fun):
-        return five_part_cond(pred, true_fun, false_fun, *operands)
+        x, on_true, (y, on_false) = true_fun, false_fun, operands
+        check_callable("cond", on_false)
+        return cond(pred, lambda x, y: on_true(x), lambda x, y: on_false(y), x, y)
     check_callable("cond", true_fun)
     check_callable("cond", false_fun)
     index = predicate_index(pred)
@@ -89,16 +91,6 @@ def merge_operands(call: str, operands: tuple, operand: Any) -> tuple:
             f"{op}: operands must be given by position or as `operand`; got both. Hint: {call}."
         )
     return (operand,)
-
-
-def five_part_cond(
-    pred: Any, true_operand: Any, true_fun: Callable, false_operand: Any, false_fun: Callable
-) -> Any:
-    """The form of `cond` in which each function has an operand of its own."""
-    check_callable("cond", false_fun)
-    return cond(
-        pred, lambda x, y: true_fun(x), lambda x, y: false_fun(y), true_operand, false_operand
-    )
 
 
 def predicate_index(pred: Any) -> Any:

@@ -147,7 +147,10 @@ def reverse_blocks(chosen: grad.ChosenArguments, holomorphic: bool) -> list[list
     _, derivative, residuals = grad.linearize_leaves(flat, leaves, avals)
     out_avals = derivative.out_avals
     for a in out_avals:
-        check_output(flat.op, a, holomorphic)
+        if holomorphic and not dtypes.is_complex(a.dtype):
+            raise DtypeError(f"{flat.op}: with holomorphic=True results must be complex; got {a}.")
+        if not holomorphic and not dtypes.is_float(a.dtype):
+            raise DtypeError(f"{flat.op}: results must be real and floating-point; got {a}.")
     rows, spans = basis(out_avals)
 
     def pull(*cts: Any) -> list:
@@ -160,14 +163,6 @@ def reverse_blocks(chosen: grad.ChosenArguments, holomorphic: bool) -> list[list
         [layout.reshape(slice_in_dim(g, *span), (*a.shape, *g.shape[1:])) for g in stacked]
         for span, a in zip(spans, out_avals, strict=True)
     ]
-
-
-def check_output(op: str, aval: ShapedArray, holomorphic: bool) -> None:
-    """Raise where a result's dtype does not fit `holomorphic`."""
-    if holomorphic and not dtypes.is_complex(aval.dtype):
-        raise DtypeError(f"{op}: with holomorphic=True results must be complex; got {aval}.")
-    if not holomorphic and not dtypes.is_float(aval.dtype):
-        raise DtypeError(f"{op}: results must be real and floating-point; got {aval}.")
 
 
 jacobian = jacrev

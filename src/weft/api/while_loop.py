@@ -80,7 +80,10 @@ def while_loop(
     )
     if config.disable_jit:
         try:
-            return while_in_python(cond_fun, body_fun, init_val, bound)
+            val, steps = bodies.make_arrays(init_val), 0
+            while (bound is None or steps < bound) and cond_fun(val):
+                val, steps = body_fun(val), steps + 1
+            return val
         except TracerBoolConversionError:  # under vmap there is no one truth
             pass
     return bind_loop(cond_fun, body_fun, init_val, bound, slots)
@@ -126,15 +129,6 @@ def vary_loop(
         body = bodies.cast_results(body, tuple(carry))
     own = [bodies.cast_values(cs, list(map(mine, map(typeof, cs)))) for cs in consts]
     return [*others, body], own, carry
-
-
-def while_in_python(cond_fun: Callable, body_fun: Callable, val: Any, bound: int | None) -> Any:
-    """The loop step by step in Python, under disable_jit."""
-    val, steps = bodies.make_arrays(val), 0
-    while (bound is None or steps < bound) and cond_fun(val):
-        val = body_fun(val)
-        steps += 1
-    return val
 
 
 def stage_carry(
@@ -224,7 +218,10 @@ def fori_loop(
         )
     if config.disable_jit:
         try:
-            return fori_in_python(lower, upper, body_fun, init_val)
+            val = bodies.make_arrays(init_val)
+            for i in range(operator.index(lower), operator.index(upper)):
+                val = body_fun(bodies.make_arrays(i), val)
+            return val
         except TracerError:  # bounds that vmap or grad of a traced function does not know
             pass
     init, tree = flatten(init_val)
@@ -280,14 +277,6 @@ def common_bounds(lower: Any, upper: Any) -> tuple[Any, Any, ShapedArray]:
     if typeof(upper).dtype != dtype:
         (upper,) = bodies.cast_values([upper], [aval])
     return *bodies.cast_values([lower], [aval]), upper, aval
-
-
-def fori_in_python(lower: Any, upper: Any, body_fun: Callable, val: Any) -> Any:
-    """The loop step by step in Python, under disable_jit."""
-    val = bodies.make_arrays(val)
-    for i in range(operator.index(lower), operator.index(upper)):
-        val = body_fun(bodies.make_arrays(i), val)
-    return val
 
 
 @memo_jaxpr

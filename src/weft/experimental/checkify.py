@@ -120,7 +120,9 @@ def checkify(f: Callable, errors: frozenset[str] = user_checks) -> Callable:
 
     @functools.wraps(f)
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
-        args, kwargs = tree_map(seen_array, (args, kwargs))
+        # NumPy values as arrays, so that what is done with them is looked at
+        seen = lambda x: put(x) if isinstance(x, HOST) and is_valid_value(x) else x
+        args, kwargs = tree_map(seen, (args, kwargs))
         with config.scope(**bounds):
             trace, out = run_checked(lambda: f(*args, **kwargs), (), errors)
         return Error(trace.code, trace.slots, tuple(trace.failures)), out
@@ -168,11 +170,6 @@ def check_error(error: Error) -> None:
             "Hint: err, out = checkify.checkify(f)(x); checkify.check_error(err)"
         )
     bind_failures(error._failures, [error._code, *error._slots])
-
-
-def seen_array(x: Any) -> Any:
-    """A NumPy value as an array, so that what is done with it is looked at."""
-    return put(x) if isinstance(x, HOST) and is_valid_value(x) else x
 
 
 class Anything:

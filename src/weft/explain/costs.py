@@ -75,8 +75,10 @@ class Costs:
         self.lines: dict[Place, Work] = {}
         self.kernels: list[Kernel] = []
         self.wall = self.attributed = 0.0
-        if profile is None:
-            self.add_entry()
+        if profile is None:  # what the program has, in order; of loops and branches what those have
+            for instruction in module.computations[module.entry]:
+                for kernel, times in attribution.members(instruction):
+                    self.add_instruction(kernel, 0.0, times, True)
         else:
             self.add_profile(profile)
         self.kernels.sort(key=lambda k: (-k.seconds, -k.flops, -k.bytes))
@@ -84,12 +86,6 @@ class Costs:
     def is_container(self, event: Event) -> bool:
         found = self.module.by_name.get(event.name)
         return found is not None and found.opcode in CONTAINERS
-
-    def add_entry(self) -> None:
-        """What the program has, in order; of loops and branches what those have."""
-        for instruction in self.module.computations[self.module.entry]:
-            for kernel, times in self.attribution.members(instruction):
-                self.add_instruction(kernel, 0.0, times, True)
 
     def add_profile(self, profile: Profile) -> None:
         """What ran in the windows of a profile, as of one of its runs."""

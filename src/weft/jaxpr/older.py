@@ -69,7 +69,8 @@ def fill_scan(eqn: Equation, params: dict[str, Any]) -> tuple[Equation, dict[str
     for key, value in (("reverse", not forward), ("unroll", 1), ("_split_transpose", False)):
         params.setdefault(key, (value, pos))
     body = params["jaxpr"][0]
-    kept = [not is_unit(a) for a in eqn.args]
+    # an operand that is not needed is `*`
+    kept = [type(a.value) is not Word or a.value.text != "*" for a in eqn.args]
     if type(body) is Program and not all(kept):
         select = lambda xs: [x for x, k in zip(xs, kept, strict=True) if k]
         params["jaxpr"] = body._replace(params=select(body.params)), pos
@@ -77,8 +78,3 @@ def fill_scan(eqn: Equation, params: dict[str, Any]) -> tuple[Equation, dict[str
         params["linear"] = tuple(select(linear)), at
         eqn = eqn._replace(args=select(eqn.args))
     return eqn, params
-
-
-def is_unit(atom: Atom) -> bool:
-    """Whether an operand is `*`, a value that is not needed."""
-    return atom.value.text == "*" if type(atom.value) is Word else False

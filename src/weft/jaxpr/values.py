@@ -124,12 +124,6 @@ def is_record(cls: type) -> bool:
     return (issubclass(cls, tuple) and hasattr(cls, "_fields")) or dataclasses.is_dataclass(cls)
 
 
-def list_fields(x: Any) -> list[tuple[str, Any]]:
-    """The fields of a named tuple or of a dataclass."""
-    names = getattr(x, "_fields", None) or [f.name for f in dataclasses.fields(x)]
-    return [(name, getattr(x, name)) for name in names]
-
-
 def read_dtype(name: str) -> Any:
     """The dtype that types call `name`, as f32 or key<fry>; None where none is called so."""
     for impl in IMPLS.values():
@@ -347,7 +341,8 @@ class Writer:
         if isinstance(x, Program):
             return self.print_program(x)
         if is_record(type(x)) and not callable(x):
-            fields = [f"{k}={self.text(v)}" for k, v in list_fields(x)]
+            names = getattr(x, "_fields", None) or [f.name for f in dataclasses.fields(x)]
+            fields = [f"{name}={self.text(getattr(x, name))}" for name in names]
             return f"{type(x).__name__}({', '.join(fields)})"
         if isinstance(x, tuple | list):
             items = ", ".join(map(self.text, x))

@@ -338,7 +338,8 @@ def join_entries(prim: Any, avals: Sequence, labels: Any) -> tuple[dict, dict]:
             if not names:
                 continue
             if label is None:
-                spec = entries_text(aval.sharded.entries, i)
+                whole = [None if k == i else e for k, e in enumerate(aval.sharded.entries)]
+                spec = ", ".join(map(repr, PartitionSpec(*whole)))
                 raise ShardingTypeError(
                     f"{prim.name}: axis {i} must not be split over a mesh here; got "
                     f"{list_types(avals)}. Hint: {labels.hint or f'weft.reshard(x, P({spec}))'}."
@@ -407,12 +408,6 @@ def check_entries(prim: Any, avals: Sequence, out: Any, entries: Sequence, mesh:
 def list_types(avals: Sequence) -> str:
     """Types as an error lists them."""
     return ", ".join(map(str, avals))
-
-
-def entries_text(entries: Sequence[Names], whole: int) -> str:
-    """The entries of a spec, with one of them whole."""
-    parts = [None if i == whole else e for i, e in enumerate(entries)]
-    return ", ".join(map(repr, PartitionSpec(*parts)))
 
 
 def ambiguity_error(prim: Any, avals: Sequence) -> ShardingTypeError:

@@ -224,7 +224,9 @@ def delete(
     axis = axis_of("delete", axis, arr.ndim)
     n = arr.shape[axis]
     if not isinstance(obj, slice) and dtypes.is_bool(typeof(as_operand("delete", obj)).dtype):
-        obj = find_mask_places(obj, n)
+        if np.shape(obj) != (n,):
+            raise IndexingError(f"delete: a mask must have shape ({n},); got {np.shape(obj)}.")
+        obj = np.flatnonzero(require_concrete("where", as_array(obj, "delete"), "places"))
     where = find_places_along("delete", obj, n, n - 1, not assume_unique_indices)
     if isinstance(where, np.ndarray):
         keep = np.delete(np.arange(n, dtype=np.int32), where)
@@ -238,13 +240,6 @@ def delete(
             ConcretizationTypeError, "delete", "assume_unique_indices=True, if they are distinct."
         )
     return take_places(arr, find_kept_places(where, n), axis)
-
-
-def find_mask_places(mask: Any, n: int) -> np.ndarray:
-    """The places where a mask is true."""
-    if np.shape(mask) != (n,):
-        raise IndexingError(f"delete: a mask must have shape ({n},); got {np.shape(mask)}.")
-    return np.flatnonzero(require_concrete("where", as_array(mask, "delete"), "places"))
 
 
 def find_kept_places(where: Any, n: int) -> Any:

@@ -139,7 +139,11 @@ def compress(
     axis = axis_of("compress", axis, a.ndim)
     n = a.shape[axis]
     if condition.size > n:
-        condition = check_rest(condition, n)
+        if not isinstance(condition, Tracer) and host_view(condition)[n:].any():
+            raise ShapeError(
+                f"compress: conditions beyond the axis must be False; got {condition.aval} for {n}."
+            )
+        condition = lax.slice_in_dim(condition, 0, n)
     whole = [slice(None)] * axis
     if size is None:
         mask = np.zeros(n, bool)
@@ -147,15 +151,6 @@ def compress(
         return getitem_with(a, (*whole, mask), PLAIN)
     (found,) = nonzero(condition, size=size, fill_value=n)
     return getitem_with(a, (*whole, found), read_keywords(a.aval, "fill", fill_value))
-
-
-def check_rest(condition: Any, n: int) -> Any:
-    """The first n of too many conditions, of which the others must not hold."""
-    if not isinstance(condition, Tracer) and host_view(condition)[n:].any():
-        raise ShapeError(
-            f"compress: conditions beyond the axis must be False; got {condition.aval} for {n}."
-        )
-    return lax.slice_in_dim(condition, 0, n)
 
 
 def extract(

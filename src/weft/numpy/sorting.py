@@ -221,13 +221,8 @@ def searchsorted(
     check_vector("searchsorted", "a", a)
     if sorter is not None:
         a = getitem_with(a, as_array(sorter, "searchsorted"), PLAIN)
-    if method == "compare_all":
-        return count_before(a, v, side)
-    return search_by_halving(a, v, side)
-
-
-def count_before(a: Any, v: Any, side: str) -> Any:
-    """`searchsorted` by counting the elements that come before."""
+    if method != "compare_all":
+        return search_by_halving(a, v, side)
     x, y = promote_operands("searchsorted", a, v, shaped=False)
     shape = (*v.shape, a.size)
     y = lax.broadcast_in_dim(y, shape, range(v.ndim))

@@ -299,7 +299,9 @@ def move_solution(a: Any, b: Any, inverse: Any, da: Any, db: Any) -> tuple[Any, 
     Golub and Pereyra, "The differentiation of pseudo-inverses" (1973), equation 4.12.
     """
     x = inverse if b is None else matrices.product(inverse, b)
-    rest = (make_row_identity(a) if b is None else b) - matrices.product(a, x)
+    *lead, m, _ = a.shape
+    whole = convert(matrices.mask_diagonal((*lead, m, m)), a.dtype) if b is None else b
+    rest = whole - matrices.product(a, x)
     moved = -matrices.product(da, x) if db is None else db - matrices.product(da, x)
     back = matrices.adjoint(inverse)
     dx = matrices.product(
@@ -307,12 +309,6 @@ def move_solution(a: Any, b: Any, inverse: Any, da: Any, db: Any) -> tuple[Any, 
     )
     outside = matrices.product(matrices.adjoint(da), matrices.product(back, x))
     return x, dx + outside - matrices.product(inverse, matrices.product(a, outside))
-
-
-def make_row_identity(a: Any) -> Any:
-    """Identity matrices with as many rows as a."""
-    m = a.shape[-2]
-    return convert(matrices.mask_diagonal((*a.shape[:-2], m, m)), a.dtype)
 
 
 def compute_residual(a: Any, x: Any, b: Any) -> Any:

@@ -59,7 +59,10 @@ class ShardingConstraint(LinearPrimitive):
 
     def batch(self, axis, args, dims, *, sharding):
         (d,) = dims
-        return self.apply(*args, sharding=insert_mapped_axis(sharding, d, axis.spmd)), [d]
+        if isinstance(sharding, NamedSharding):
+            entry = UNCONSTRAINED if axis.spmd is None else axis.spmd  # left to the compiler
+            sharding = sharding.with_spec(insert_entry(sharding.spec, d, entry))
+        return self.apply(*args, sharding=sharding), [d]
 
 
 sharding_constraint_p = ShardingConstraint()
@@ -99,14 +102,3 @@ def close_open_axes(sharding: Any) -> Any:
         return sharding
     entries = [None if e is UNCONSTRAINED else e for e in sharding.spec]
     return sharding.with_spec(PartitionSpec(*entries))
-
-
-def insert_mapped_axis(sharding: Any, dim: int, over: Any) -> Any:
-    """The sharding of values with an axis put in at `dim`, split over some axes of the mesh.
-
-    None leaves it to the compiler.
-    """
-    if not isinstance(sharding, NamedSharding):
-        return sharding
-    entry = UNCONSTRAINED if over is None else over
-    return sharding.with_spec(insert_entry(sharding.spec, dim, entry))

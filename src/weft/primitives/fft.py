@@ -84,7 +84,10 @@ class FFT(LinearPrimitive):
         if fft_type in (FftType.FFT, FftType.IFFT):
             return self.apply(ct, fft_type=fft_type, fft_lengths=fft_lengths)
         size, dtype = math.prod(fft_lengths), typeof(ct).dtype
-        counts = occurrences(fft_lengths[-1], dtypes.real_dtype(dtype))
+        # how often each element of an RFFT is in the whole transform: all but the first and, where
+        # n is even, the last have a conjugate among those left out
+        n, k = fft_lengths[-1], np.arange(fft_lengths[-1] // 2 + 1)
+        counts = np.where((k == 0) | (2 * k == n), 1, 2).astype(dtypes.real_dtype(dtype))
         if fft_type == FftType.RFFT:
             ct = scale_last(conj(ct), size / counts)
             return self.apply(ct, fft_type=FftType.IRFFT, fft_lengths=fft_lengths)
@@ -96,15 +99,6 @@ class FFT(LinearPrimitive):
         if d >= typeof(x).ndim - len(fft_lengths):
             x, d = move_to_front(x, d), 0
         return self.apply(x, fft_type=fft_type, fft_lengths=fft_lengths), [d]
-
-
-def occurrences(n: int, dtype: np.dtype) -> np.ndarray:
-    """How often each element of an RFFT of length n is in the whole transform: once or twice.
-
-    All but the first and, where n is even, the last have a conjugate among those left out.
-    """
-    k = np.arange(n // 2 + 1)
-    return np.where((k == 0) | (2 * k == n), 1, 2).astype(dtype)
 
 
 def scale_last(x: Any, factors: np.ndarray) -> Any:

@@ -124,18 +124,14 @@ class CholeskyUpdate(matrices.MatrixPrimitive):
         if not isinstance(dr, Zero):
             half.append(matrices.product(swap(r), matrices.upper_part(dr)))
         if not isinstance(dw, Zero):
-            half.append(outer_product(w, dw))
+            n = typeof(w).ndim
+            column, row = layout.expand_dims(w, (n,)), layout.expand_dims(dw, (n - 1,))
+            half.append(matrices.product(column, row))
         moved = half[0] if len(half) == 1 else add(*half)
         inner = add(moved, swap(moved))
         inner = triangular_solve(y, inner, left_side=True, transpose_a=True)
         inner = triangular_solve(y, inner)
         return [y], [matrices.product(swap(halve_triangle(swap(inner))), y)]
-
-
-def outer_product(x: Any, y: Any) -> Any:
-    """x y^T for vectors."""
-    n = typeof(x).ndim
-    return matrices.product(layout.expand_dims(x, (n,)), layout.expand_dims(y, (n - 1,)))
 
 
 def rotate_row(i: Expr, r: Expr, w: Expr) -> list:

@@ -44,9 +44,10 @@ def weights(tolerance: float) -> Iterator[tuple[float, float, float]]:
 def step_halley(u: Any, a: float, b: float, c: float) -> Any:
     """One step: u (a I + b u^H u) (I + c u^H u)^-1."""
     if c > 100:  # u^H u would lose what is small
-        stacked = concatenate([mul(u, math.sqrt(c)), identity_square(u)], typeof(u).ndim - 2)
-        q, _ = qr(stacked, full_matrices=False)
-        m = typeof(u).shape[-2]
+        *lead, m, n = typeof(u).shape
+        above = mul(u, math.sqrt(c))
+        identity = matrices.identity_like(layout.full_like(u, 0, shape=(*lead, n, n)))
+        q, _ = qr(concatenate([above, identity], len(lead)), full_matrices=False)
         turned = matrices.product(
             matrices.slice_rows(q, 0, m), matrices.adjoint(matrices.slice_rows(q, m, None))
         )
@@ -56,12 +57,6 @@ def step_halley(u: Any, a: float, b: float, c: float) -> Any:
     turned = triangular_solve(factor, u, lower=True, transpose_a=True, conjugate_a=True)
     turned = triangular_solve(factor, turned, lower=True)
     return add(mul(u, b / c), mul(turned, a - b / c))
-
-
-def identity_square(u: Any) -> Any:
-    """The identity of as many rows as u has columns."""
-    shape = typeof(u).shape
-    return matrices.identity_like(layout.full_like(u, 0, shape=(*shape[:-2], shape[-1], shape[-1])))
 
 
 def norm(x: Any, axis: int) -> Any:

@@ -32,7 +32,12 @@ def run_stateful(prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -
     if own:
         written = {~p for p in places if p < 0}
         donated = tuple([k for k, i in enumerate(order) if i in written and args[i].owned])
-        found = run_donating(prim, given, params, donated)
+        # one compiled program, which may take over buffers of operands
+        params = dict(params)
+        options = params.pop("compiler_options", ())
+        program = holder_jaxpr(prim, given, params, next(jaxprs_in_params(params)))
+        spec = JitSpec(str(params.get("name", prim.name)), donated, compiler_options=options)
+        found = run_program(program, (), given, spec)[0]
     elif holds_state(params):
         raise RefError(
             f"{prim.name}: the rules of a staged function must not use references from outside; "
@@ -49,14 +54,3 @@ def run_stateful(prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -
         else:
             store_ref(args[~place], y)
     return outs
-
-
-def run_donating(
-    prim: Primitive, args: Sequence[Any], params: dict[str, Any], donated: tuple[int, ...]
-) -> list:
-    """Apply a primitive now, as one compiled program that may take over some operands' buffers."""
-    params = dict(params)
-    options = params.pop("compiler_options", ())
-    program = holder_jaxpr(prim, args, params, next(jaxprs_in_params(params)))
-    spec = JitSpec(str(params.get("name", prim.name)), donated, compiler_options=options)
-    return run_program(program, (), args, spec)[0]

@@ -57,12 +57,10 @@ class AfterAll(Discrete):
         return hlo.op("stablehlo.optimization_barrier", tokens, [TOKEN] * len(tokens))[:1]
 
     def batch(self, axis, args, dims):
-        return self.apply(*[take_first(x, d) for x, d in zip(args, dims, strict=True)]), [None]
-
-
-def take_first(x: Any, dim: int | None) -> Any:
-    """One of the tokens of a mapped axis, which all come from one place."""
-    return x if dim is None else x[(slice(None),) * dim + (0,)]
+        # the tokens of a mapped axis all come from one place
+        pairs = zip(args, dims, strict=True)
+        firsts = [x if d is None else x[(slice(None),) * d + (0,)] for x, d in pairs]
+        return self.apply(*firsts), [None]
 
 
 create_token_p, after_all_p = CreateToken(), AfterAll()

@@ -76,7 +76,9 @@ def sampler(
                 check_range(name, n, value, chance)
         if ordered:
             given = [args[i] if len(args) > i else kwargs.get(n) for n, i in ordered]
-            check_rising(name, rising, given)
+            if all(isinstance(x, int | float) for x in given) and given != sorted(given):
+                got = ", ".join(f"{n}={x}" for n, x in zip(rising, given, strict=True))
+                raise ValueError(f"{name}: it must hold that {' <= '.join(rising)}; got {got}.")
         return call(*args, **kwargs)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -96,13 +98,6 @@ def check_range(op: str, name: str, value: Any, chance: bool) -> None:
         got = f"{values[bad][0]} in {typeof(value)}" if values.ndim else value
         must = "must be in [0, 1], a probability" if chance else "must not be negative"
         raise ValueError(f"{op}: {name} {must}; got {got}.")
-
-
-def check_rising(op: str, names: Sequence[str], values: Sequence[Any]) -> None:
-    """Raise where numbers are not in order."""
-    if all(isinstance(x, int | float) for x in values) and list(values) != sorted(values):
-        listed = ", ".join(f"{n}={x}" for n, x in zip(names, values, strict=True))
-        raise ValueError(f"{op}: it must hold that {' <= '.join(names)}; got {listed}.")
 
 
 def require_count(op: str, name: str, n: Any) -> int:

@@ -40,12 +40,6 @@ LARGE = 4096
 # --- convolution ----------------------------------------------------------------------------
 
 
-def take_center(x: Any, shape: Sequence[int]) -> Any:
-    """The middle of x, of this shape."""
-    starts = [(n - m) // 2 for n, m in zip(x.shape, shape, strict=True)]
-    return x[tuple(slice(a, a + m) for a, m in zip(starts, shape, strict=True))]
-
-
 def order_operands(
     op: str, x: Any, k: Any, mode: str, axes: Sequence[int]
 ) -> tuple[Any, Any, bool]:
@@ -212,7 +206,8 @@ def convolve_by_fft(op: str, x: Any, k: Any, mode: str, axes: Sequence[int]) -> 
             kept[i] = shape[i]
         elif mode == "valid":
             kept[i] = x.shape[i] - k.shape[i] + 1
-    return convert(take_center(out, kept), dtype)
+    starts = [(n - m) // 2 for n, m in zip(out.shape, kept, strict=True)]  # of the middle
+    return convert(out[tuple(slice(a, a + m) for a, m in zip(starts, kept, strict=True))], dtype)
 
 
 @fused(static=STATIC)
@@ -408,12 +403,6 @@ def check_onesided(op: str, wanted: bool, *xs: Any) -> bool:
     return wanted
 
 
-def median_bias(n: int) -> float:
-    """The expected median of n periodograms of noise, relative to their mean."""
-    odd = 2 * np.arange(1.0, (n - 1) // 2 + 1)
-    return float(1 + np.sum(1 / (odd + 1) - 1 / odd))
-
-
 def average_segments(op: str, x: Any, average: str) -> Any:
     """The average over a last axis, of segments."""
     check_option(op, "average", average, "mean", "median")
@@ -423,7 +412,9 @@ def average_segments(op: str, x: Any, average: str) -> Any:
         out = complex(jnp.median(x.real, -1), jnp.median(x.imag, -1))
     else:
         out = jnp.median(x, -1)
-    return out / median_bias(x.shape[-1])
+    # the expected median of n periodograms of noise, relative to their mean
+    even = 2 * np.arange(1.0, (x.shape[-1] - 1) // 2 + 1)
+    return out / float(1 + np.sum(1 / (even + 1) - 1 / even))
 
 
 def prepare_signal(op: str, x: Any, axis: Any) -> tuple[Any, int]:

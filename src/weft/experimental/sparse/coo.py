@@ -66,9 +66,10 @@ class Matrix(SparseOperators):
     @classmethod
     def fromdense(cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32) -> Any:
         """The entries of a dense matrix that are not zero; see `bcoo_fromdense`."""
-        return cls.from_bcoo(
-            BCOO.fromdense(require_matrix(cls, mat), nse=nse, index_dtype=index_dtype)
-        )
+        mat = as_array(mat, f"{cls.__name__}.fromdense")
+        if mat.ndim != 2:
+            raise ShapeError(f"{cls.__name__}.fromdense: must have two axes; got {mat.aval}.")
+        return cls.from_bcoo(BCOO.fromdense(mat, nse=nse, index_dtype=index_dtype))
 
     @classmethod
     def from_scipy_sparse(cls, mat: Any, *, index_dtype: Any = None) -> Any:
@@ -104,14 +105,6 @@ class Matrix(SparseOperators):
     def todense(self) -> Array:
         """The dense matrix."""
         return self.to_bcoo().todense()
-
-
-def require_matrix(cls: type, mat: Any) -> Any:
-    """A dense array of two axes."""
-    mat = as_array(mat, f"{cls.__name__}.fromdense")
-    if mat.ndim != 2:
-        raise ShapeError(f"{cls.__name__}.fromdense: must have two axes; got {mat.aval}.")
-    return mat
 
 
 @register_pytree_node_class

@@ -106,13 +106,6 @@ def solve_triangular(
 # --- Cholesky -------------------------------------------------------------------------------
 
 
-def cholesky_factor(a: Any, lower: bool) -> Any:
-    """The lower Cholesky factor from the lower triangle, or the upper one from the upper."""
-    if lower:
-        return triangular.cholesky(a, symmetrize_input=False)
-    return matrices.adjoint(triangular.cholesky(matrices.adjoint(a), symmetrize_input=False))
-
-
 @fused(static=STATIC)
 def cholesky(
     a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
@@ -122,7 +115,10 @@ def cholesky(
     For positive definite a (..., n, n); NaN where it is not. The triangle that is read is the one
     of the result.
     """
-    return cholesky_factor(systems.check_matrices("cholesky", a, square=True), lower)
+    x = systems.check_matrices("cholesky", a, square=True)
+    if lower:
+        return triangular.cholesky(x, symmetrize_input=False)
+    return matrices.adjoint(triangular.cholesky(matrices.adjoint(x), symmetrize_input=False))
 
 
 def cho_factor(

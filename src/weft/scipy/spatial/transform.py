@@ -77,20 +77,6 @@ def compose(p: Any, q: Any) -> Any:
     )
 
 
-def choose_canonical(q: Any) -> Any:
-    """Of the two quaternions of a rotation that whose last component other than 0 is positive.
-
-    The order is w, then x, y, z.
-    """
-    x, y, z, w = (q[..., i] for i in range(4))
-    negative = w < 0
-    decided = w != 0
-    for c in (x, y, z):
-        negative |= ~decided & (c < 0)
-        decided |= c != 0
-    return jnp.where(negative[..., None], -q, q)
-
-
 @fused(static=("axes", "extrinsic"))
 def combine_turns(angles: Any, axes: tuple[int, ...], extrinsic: bool) -> Any:
     """The quaternion of rotations about axes, one after the other; angles along the last axis."""
@@ -314,7 +300,14 @@ class Rotation:
 
         Where w is 0, the first of x, y, z that is not 0 is positive.
         """
-        q = choose_canonical(self.quat) if canonical else self.quat
+        q = self.quat
+        if canonical:
+            x, y, z, w = (q[..., i] for i in range(4))
+            negative, decided = w < 0, w != 0
+            for c in (x, y, z):
+                negative |= ~decided & (c < 0)
+                decided |= c != 0
+            q = jnp.where(negative[..., None], -q, q)
         return jnp.roll(q, 1, axis=-1) if scalar_first else q
 
     @fused

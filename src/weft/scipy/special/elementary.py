@@ -166,11 +166,6 @@ def entr(x: ArrayLike) -> Array:
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """p log(p / q) where both are positive, 0 where p is 0 and q is not negative, inf elsewhere."""
     p, q = definitions.promote_floats("rel_entr", p, q)
-    return rel_entr_floats(p, q)
-
-
-def rel_entr_floats(p: Any, q: Any) -> Any:
-    """rel_entr of floats."""
     positive = (p > 0) & (q > 0)
     none = (p == 0) & (q >= 0)
     out = xlogy_p.apply(pick(positive, p, 1), pick(positive, p, 1) / pick(positive, q, 1))[0]

@@ -241,18 +241,13 @@ chi2 = define_distribution(
 )
 
 
-def beta_tail(x: Any, a: Any, b: Any) -> tuple[Any, Any]:
-    """Whether x is nearer to 1 than the mean, and the probability of its tail, which is exact."""
-    upper = x > (a + 1) / (a + b + 2)
-    swapped = jnp.where(upper, b, a), jnp.where(upper, a, b)
-    return upper, special.betainc(*swapped, jnp.where(upper, 1 - x, x))
-
-
 def beta_probability(above: bool, log: bool) -> Callable:
     """The probability of a value `above` x, or not above it; or its `log`."""
 
     def from_tail(x: Any, a: Any, b: Any) -> Any:
-        upper, p = beta_tail(x, a, b)
+        upper = x > (a + 1) / (a + b + 2)  # nearer to 1 than the mean: that tail is exact
+        swapped = jnp.where(upper, b, a), jnp.where(upper, a, b)
+        p = special.betainc(*swapped, jnp.where(upper, 1 - x, x))
         exact = upper if above else ~upper
         return jnp.where(exact, jnp.log(p), jnp.log1p(-p)) if log else jnp.where(exact, p, 1 - p)
 
