@@ -234,7 +234,18 @@ class ForeignFunction:
                 "ffi_call: attributes must be left out with custom_call_api_version below 4; got "
                 f"{', '.join(attributes)}. Hint: legacy_backend_config='...'."
             )
-        check_aliases(self.aliases, avals, params["result_avals"])
+        out_avals = params["result_avals"]
+        for i, o in self.aliases:
+            if not 0 <= i < len(avals) or not 0 <= o < len(out_avals):
+                raise ValueError(
+                    "ffi_call: input_output_aliases must name arguments and results by number; got "
+                    f"{i}: {o} for {len(avals)} and {len(out_avals)}."
+                )
+            if avals[i].update(weak_type=False, varying=None) is not out_avals[o]:
+                raise ShapeError(
+                    "ffi_call: an argument must have the type of the result that takes its buffer; "
+                    f"got {avals[i]} and {out_avals[o]} for {i}: {o}."
+                )
         outs = self.prim.apply(
             *leaves,
             **params,
@@ -273,22 +284,3 @@ def read_layouts(
             )
         found.append(tuple(order))
     return tuple(found)
-
-
-def check_aliases(
-    aliases: Sequence[tuple[int, int]],
-    in_avals: Sequence[ShapedArray],
-    out_avals: Sequence[ShapedArray],
-) -> None:
-    """Raise where an argument has not the type of the result that takes its buffer."""
-    for i, o in aliases:
-        if not 0 <= i < len(in_avals) or not 0 <= o < len(out_avals):
-            raise ValueError(
-                "ffi_call: input_output_aliases must name arguments and results by number; got "
-                f"{i}: {o} for {len(in_avals)} and {len(out_avals)}."
-            )
-        if in_avals[i].update(weak_type=False, varying=None) is not out_avals[o]:
-            raise ShapeError(
-                "ffi_call: an argument must have the type of the result that takes its buffer; got "
-                f"{in_avals[i]} and {out_avals[o]} for {i}: {o}."
-            )

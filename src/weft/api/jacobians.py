@@ -31,22 +31,18 @@ def basis(avals: Sequence[ShapedArray]) -> tuple[list, list[tuple[int, int]]]:
     total = sum(a.size for a in avals)
     out, spans, start = [], [], 0
     for a in avals:
-        part = layout.reshape(identity_columns(total, start, a.size, a.dtype), (total, *a.shape))
+        columns = (total, a.size)  # of the identity matrix, from `start` on
+        if total * a.size <= 1024:
+            part = layout.host_constant(np.eye(*columns, -start), a.dtype)
+        else:  # computed, or a program would hold and read it
+            rows, places = (layout.broadcasted_iota(np.int32, columns, axis) for axis in (0, 1))
+            part = eq(sub(rows, layout.literal(start, rows.dtype)), places)
+            part = layout.convert(part, a.dtype)
+        part = layout.reshape(part, (total, *a.shape))
         out.append(layout.convert(part, a.dtype, True) if a.weak_type else part)
         spans.append((start, start + a.size))
         start += a.size
     return out, spans
-
-
-def identity_columns(total: int, start: int, count: int, dtype: np.dtype) -> Any:
-    """Of an identity matrix of size `total`, `count` columns from `start` on.
-
-    Small ones are a constant; large ones are computed, or a program would hold and read them.
-    """
-    if total * count <= 1024:
-        return layout.host_constant(np.eye(total, count, -start), dtype)
-    rows, places = (layout.broadcasted_iota(np.int32, (total, count), axis) for axis in (0, 1))
-    return layout.convert(eq(sub(rows, layout.literal(start, rows.dtype)), places), dtype)
 
 
 def map_rows(fun: Callable, rows: Sequence[Any]) -> list:

@@ -164,19 +164,15 @@ def _make_triple(step_size: float | Schedule, slots: int | Callable, update: Cal
     """
     size = make_schedule(step_size)
     begin = slots if callable(slots) else lambda x: [jnp.zeros_like(x) for _ in range(slots)]
-    step = lambda i, g, state: update(size(i), i, g, *state)
-    return lambda x: (x, *begin(x)), _keep_types(step), lambda state: state[0]
-
-
-def _keep_types(update: Callable) -> Callable:
-    """An update after which floats are no wider than before, whatever the step and its size are."""
 
     def keep(new: Any, old: Any) -> Any:
+        """Floats are no wider than before, whatever the step and its size are."""
         dtype = jnp.result_type(old)
         same = jnp.result_type(new) == dtype or not jnp.issubdtype(dtype, jnp.inexact)
         return new if same else jnp.asarray(new, dtype)
 
-    return lambda i, g, state: pytrees.tree_map(keep, update(i, g, state), state)
+    step = lambda i, g, state: pytrees.tree_map(keep, update(size(i), i, g, *state), state)
+    return lambda x: (x, *begin(x)), step, lambda state: state[0]
 
 
 @optimizer

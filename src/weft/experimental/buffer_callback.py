@@ -6,7 +6,7 @@ given. On other platforms than the CPU, buffers are copied to the host and back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -85,7 +85,9 @@ def buffer_callback(
 
         def run(*args: Any, **kwargs: Any) -> Any:
             leaves = list(map(np.asarray, flatten((args, kwargs))[0]))
-            mapped = find_mapped([x.shape for x in leaves], given)
+            # the mapped axes are in front, where `vmap` passes all elements at once
+            fronts = [x.shape[: x.ndim - n] for x, n in zip(leaves, given, strict=True)]
+            mapped = np.broadcast_shapes(*fronts)
             outs = [np.zeros((*mapped, *a.shape), a.dtype) for a in avals]
             for out, operand in aliases.items():
                 outs[out][...] = leaves[operand]
@@ -104,9 +106,3 @@ def buffer_callback(
         return pure_callback(run, result_shape_dtypes, *args, vmap_method=vmap_method, **kwargs)
 
     return call
-
-
-def find_mapped(shapes: Sequence[tuple[int, ...]], given: Sequence[int]) -> tuple[int, ...]:
-    """The sizes of the mapped axes in front, where `vmap` passes all elements at once."""
-    fronts = [s[: len(s) - n] for s, n in zip(shapes, given, strict=True)]
-    return np.broadcast_shapes(*fronts)

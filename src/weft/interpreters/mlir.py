@@ -9,7 +9,6 @@ operations with `ctx.hlo`, a Builder: `ctx.hlo.op("stablehlo.sine", [x], ctx.ava
 
 from __future__ import annotations
 
-import io
 import operator
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -22,6 +21,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn, Jaxpr
 from weft.core.primitive import Effect, Primitive
 from weft.experimental.hijax import control_flow_allowed_effects
+from weft.export.modules import module_bytes
 from weft.mesh.mesh import Mesh
 from weft.primitives.constant import stage_whole
 from weft.util import list_public
@@ -280,10 +280,7 @@ def module_to_string(module: Any, enable_debug_info: bool | None = None) -> str:
 
 def module_to_bytecode(module: Any) -> bytes:
     """A module as MLIR's bytecode."""
-    written = io.BytesIO()
-    parsed = parse_module(module) if isinstance(module, str) else module
-    parsed.operation.write_bytecode(written)
-    return written.getvalue()
+    return module_bytes(parse_module(module) if isinstance(module, str) else module)
 
 
 # What gives the text of a type, by its class.

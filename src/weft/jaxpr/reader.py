@@ -370,7 +370,8 @@ class Reader:
         self, tree: syntax.Equation, prim: Primitive, avals: list, shown: dict
     ) -> None:
         """Give types to the programs among parameters that have none, from those of operands."""
-        trees = [x for _, x in each_program(shown)]
+        values = [x for v in shown.values() for x in (v if type(v) is tuple else (v,))]
+        trees = [x for x in values if type(x) is syntax.Program]
         if not trees:
             return
         blank = {id(t): Jaxpr([], [_BLANK] * len(t.params), [_BLANK], []) for t in trees}
@@ -403,12 +404,6 @@ def input_types(body: Body, avals: Sequence[ShapedArray]) -> list[ShapedArray]:
         return types
     n = body.carry.stop
     return [*types[:n], *[a.update(shape=a.shape[1:]) for a in types[n:]]]
-
-
-def each_program(params: dict[str, Any]) -> list[tuple[str, syntax.Program]]:
-    """The programs that are trees yet, each with the name of its parameter."""
-    items = [(k, x) for k, v in params.items() for x in (v if type(v) is tuple else (v,))]
-    return [(k, x) for k, x in items if type(x) is syntax.Program]
 
 
 def replace_programs(params: dict[str, Any], make: Callable) -> dict[str, Any]:

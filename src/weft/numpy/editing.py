@@ -239,15 +239,11 @@ def delete(
         where.concrete(
             ConcretizationTypeError, "delete", "assume_unique_indices=True, if they are distinct."
         )
-    return take_places(arr, find_kept_places(where, n), axis)
-
-
-def find_kept_places(where: Any, n: int) -> Any:
-    """The places of n that are none of distinct traced ones: each one met moves the rest on."""
+    # the places that are none of distinct traced ones: each one met moves the rest on
     kept = lax.broadcasted_iota(INT32, (n - where.size,), 0)
     for i in lax.unstack(lax.sort(where, 0)):
         kept = lax.add(kept, convert(lax.ge(kept, i), INT32))
-    return kept
+    return take_places(arr, kept, axis)
 
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:

@@ -307,21 +307,6 @@ def tensordot_axes(
     return contract("tensordot", x, y, pairs, ((), ()), precision, preferred_element_type, sharding)
 
 
-def contract_last(
-    op: str, x: Any, y: Any, i: int, j: int, precision: Any = None, preferred: Any = None
-) -> Any:
-    """Sum products over axis i of x and axis j of y: einsum over broadcast leading axes."""
-    x, y = move_to_end(x, i), move_to_end(y, j)
-    lead = broadcast_shapes(x.shape[:-1], y.shape[:-1])
-    x, y = (
-        broadcast_in_dim(v, (*lead, v.shape[-1]), range(len(lead) + 1 - v.ndim, len(lead) + 1))
-        for v in (x, y)
-    )
-    places = range(len(lead))
-    axes = ((len(lead),), (len(lead),))
-    return contract(op, x, y, axes, (places, places), precision, preferred)
-
-
 def move_to_end(x: Any, axis: int) -> Any:
     """x with an axis moved to the end."""
     return transpose(x, [*(i for i in range(x.ndim) if i != axis), axis])
@@ -353,7 +338,12 @@ def vecdot(
     i, j = axis_of("vecdot", axis, x.ndim), axis_of("vecdot", axis, y.ndim)
     if dtypes.is_complex(x.dtype):
         x = ops.conj(x)
-    return contract_last("vecdot", x, y, i, j, precision, preferred_element_type)
+    x, y = move_to_end(x, i), move_to_end(y, j)
+    lead = broadcast_shapes(x.shape[:-1], y.shape[:-1])
+    n = len(lead)
+    x, y = (broadcast_in_dim(v, (*lead, v.shape[-1]), range(n + 1 - v.ndim, n + 1)) for v in (x, y))
+    axes, places = ((n,), (n,)), (range(n), range(n))
+    return contract("vecdot", x, y, axes, places, precision, preferred_element_type)
 
 
 @fused

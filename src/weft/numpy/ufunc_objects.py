@@ -135,7 +135,13 @@ class ufunc(metaclass=UfuncType):
         x = as_array(a, op)
         axes = axes_of(op, axis, x.ndim)
         if (direct := REDUCE.get(self.name)) is not None:
-            return self.reduced_at_once(direct, x, axes, dtype, keepdims, initial, where)
+            if self.name in ("add", "multiply"):
+                return direct(x, axes, dtype, None, keepdims, initial, where)
+            x = x if dtype is None else creation.astype(x, dtype)
+            if self.name in ("maximum", "minimum"):
+                return direct(x, axes, None, keepdims, initial, where)
+            y = direct(x, axes, None, keepdims, where=where)
+            return y if initial is None else self.call(initial, y)
         start = self.identity if initial is None else initial
         if start is None and where is not None:
             raise ValueError(f"{op}: with where=, initial must be given; got None.")
@@ -147,25 +153,6 @@ class ufunc(metaclass=UfuncType):
         else:
             y = self.folded(op, x, axes, initial, mask)
         return reductions.keep_axes(y, x.shape, axes, keepdims)
-
-    def reduced_at_once(
-        self,
-        direct: Callable,
-        x: Any,
-        axes: tuple[int, ...],
-        dtype: Any,
-        keepdims: bool,
-        initial: Any,
-        where: Any,
-    ) -> Any:
-        """A reduction by a function of its own."""
-        if self.name in ("add", "multiply"):
-            return direct(x, axes, dtype, None, keepdims, initial, where)
-        x = x if dtype is None else creation.astype(x, dtype)
-        if self.name in ("maximum", "minimum"):
-            return direct(x, axes, None, keepdims, initial, where)
-        y = direct(x, axes, None, keepdims, where=where)
-        return y if initial is None else self.call(initial, y)
 
     def converted(self, x: Any, dtype: Any) -> Any:
         """x in the dtype that the function gives."""

@@ -207,19 +207,6 @@ equal = make_binary("equal", ops.eq_p, "x == y, elementwise.")
 not_equal = make_binary("not_equal", ops.ne_p, "x != y, elementwise.")
 
 
-def compare_lexicographically(strict: Primitive, last: Primitive) -> Callable[[Any, Any], list]:
-    """A comparison of complex numbers: by real part, and where those tie by imaginary part."""
-
-    def compare(x: Any, y: Any) -> list:
-        x, y = ops.match_numbers(x, y)
-        a, b = take_real(x), take_real(y)
-        (tie,) = last.apply(take_imaginary(x), take_imaginary(y))
-        (less_,) = strict.apply(a, b)
-        return [ops.bitwise_or(less_, ops.bitwise_and(ops.eq(a, b), tie))]
-
-    return compare
-
-
 def take_real(x: Any) -> Any:
     """The real part of a complex number."""
     return ops.real(x) if hasattr(x, "aval") else x.real
@@ -232,8 +219,17 @@ def take_imaginary(x: Any) -> Any:
 
 def make_order(name: str, sign: str, strict: Primitive, last: Primitive) -> Callable:
     """A comparison by order; `strict` is it without equality."""
+
+    def compare_complex(x: Any, y: Any) -> list:
+        """By real part, and where those tie by imaginary part."""
+        x, y = ops.match_numbers(x, y)
+        a, b = take_real(x), take_real(y)
+        (tie,) = last.apply(take_imaginary(x), take_imaginary(y))
+        (less_,) = strict.apply(a, b)
+        return [ops.bitwise_or(less_, ops.bitwise_and(ops.eq(a, b), tie))]
+
     doc = f"x {sign} y; of complex numbers, by real part first."
-    return make_binary(name, last, doc, complexes=compare_lexicographically(strict, last))
+    return make_binary(name, last, doc, complexes=compare_complex)
 
 
 less = make_order("less", "<", ops.lt_p, ops.lt_p)

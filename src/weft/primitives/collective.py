@@ -411,21 +411,18 @@ class ReduceScatter(Collective, LinearPrimitive):
 reduce_scatter_p = ReduceScatter()
 
 
-class AllGatherReduced(AllGather):
+class AllGatherReduced(AllGatherInvariant):
     """As all_gather_invariant; the cotangent of the result is the terms of a sum."""
 
     name = "all_gather_reduced"
     hidden = ("mesh",)
 
     def abstract_eval(self, x, *, mesh, **params):
-        (out,) = super().abstract_eval(x, axis_index_groups=None, **params)
+        (out,) = super().abstract_eval(x, **params)
         return [with_kind(out, params["axis_name"], mesh, "reduced")]
 
     def label_axes(self, avals, outs, **params):
         return None  # the type rule says it
-
-    def refers(self, params):
-        return References(drops=params["axis_name"])
 
     def lower(self, hlo, x, *, mesh, **params):
         (y,) = super().lower(hlo, x, **params)

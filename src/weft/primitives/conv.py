@@ -185,8 +185,15 @@ class ConvGeneralDilated(dot.Bilinear):
 
         if not dtypes.is_complex(lhs.aval.dtype):
             return [product(lhs, rhs)]
-        real = out.update(dtype=dtypes.real_dtype(out.dtype))
-        return [complex_product(hlo, lhs, rhs, out, lambda x, y: product(x, y, real))]
+        # by three products of reals (Gauss), which XLA has fast kernels for:
+        # (a + ib)(c + id) = s - b(c + d) + i(s + a(d - c)) with s = (a + b)c
+        a, b, c, d = (Expr(hlo, x).part(name) for x in (lhs, rhs) for name in ("real", "imag"))
+        part = out.update(dtype=dtypes.real_dtype(out.dtype))
+        times = lambda x, y: Expr(hlo, product(x.value, y.value, part))
+        s = times(a + b, c)
+        imag = s + times(a, d - c)
+        real = s - times(b, c + d)
+        return [real.make("complex", out, imag).value]
 
     def transpose(self, cts, lhs, rhs, **params):
         side, x, other = (0, lhs, rhs) if isinstance(lhs, Linear) else (1, rhs, lhs)
@@ -359,20 +366,6 @@ def features_last_conv(
     operands = [permuted(lhs, (n, *space, c)), permuted(rhs, (*window, i, o))]
     made = hlo.op("stablehlo.convolution", operands, [ShapedArray(shape, out.dtype)], **attrs)[0]
     return permuted(made, [order.index(a) for a in range(len(order))])
-
-
-def complex_product(hlo: Any, lhs: Any, rhs: Any, out: ShapedArray, product: Any) -> Any:
-    """A product of complex values by three of reals (Gauss); XLA has fast kernels for reals only.
-
-    (a + ib)(c + id) = s - b(c + d) + i(s + a(d - c)) with s = (a + b)c.
-    """
-
-    a, b, c, d = (Expr(hlo, x).part(name) for x in (lhs, rhs) for name in ("real", "imag"))
-    times = lambda x, y: Expr(hlo, product(x.value, y.value))
-    s = times(a + b, c)
-    imag = s + times(a, d - c)
-    real = s - times(b, c + d)
-    return real.make("complex", out, imag).value
 
 
 # --- derivatives and batching: the axes -----------------------------------------------------

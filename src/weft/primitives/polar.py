@@ -65,12 +65,6 @@ def norm(x: Any, axis: int) -> Any:
     return reduce_max(sums, (typeof(sums).ndim - 1,))
 
 
-def scale_matrices(x: Any, factor: Any) -> Any:
-    """Matrices over a number each."""
-    kind = layout.convert(factor, typeof(x).dtype)
-    return div(x, layout.broadcast_in_dim(kind, typeof(x).shape, range(typeof(kind).ndim)))
-
-
 def read_tolerance(eps: Any) -> float:
     """`eps` of `qdwh`, a number for which the iteration ends."""
     if not isinstance(eps, int | float | np.number) or not 0 < eps < 1:
@@ -121,7 +115,8 @@ def qdwh(
         count = min(count, families.check_integer("qdwh", "max_iterations", max_iterations, 0))
     size = sqrt(mul(norm(x, -1), norm(x, -2)))
     one = layout.full_like(size, 1)
-    u = scale_matrices(x, select(le(size, layout.full_like(size, 0)), one, size))
+    size = layout.convert(select(le(size, layout.full_like(size, 0)), one, size), aval.dtype)
+    u = div(x, layout.broadcast_in_dim(size, aval.shape, range(aval.ndim - 2)))
     for a, b, c in steps[:count]:
         u = step_halley(u, a, b, c)
     # Where U is done, U U^H U is U; the last step squares the error.

@@ -59,16 +59,11 @@ def is_huge(a: Any) -> Any:
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 2))
 def draw_log_gamma(impl: Any, words_and_a: tuple, shape: tuple) -> Any:
-    """Logs of gamma samples; differentiable in the shape parameter."""
-    data, a = words_and_a
-    return draw_logs(Words(data, impl), a, shape)
-
-
-def draw_logs(key: Words, a: Any, shape: tuple) -> Any:
-    """Logs of gamma samples of a, broadcast to a shape.
+    """Logs of gamma samples of a, broadcast to a shape; differentiable in a, the shape parameter.
 
     Below 1 a sample of a + 1 is taken times u**(1/a), which in logs does not vanish.
     """
+    data, a = words_and_a
     dtype = a.dtype
     work = np.dtype(np.float32) if dtypes.itemsize_bits(dtype) < 32 else dtype
     a = jnp.broadcast_to(a, shape).astype(work).ravel()
@@ -77,7 +72,7 @@ def draw_logs(key: Words, a: Any, shape: tuple) -> Any:
     safe = jnp.where(valid, a, 1)
     small = safe < 1
     d = jnp.where(small, safe + 1, safe) - literal(1 / 3, work)
-    first, second = split_pair(key)
+    first, second = split_pair(Words(data, impl))
     v = draw_until_taken(first, propose_cubes, d)
     boost = jnp.log(draw_uniform("gamma", second, a.shape, work, smallest_normal(work), 1.0)) / safe
     logs = jnp.log(d) + jnp.log(v) + jnp.where(small, boost, 0)
