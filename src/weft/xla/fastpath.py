@@ -69,10 +69,9 @@ def compiled_call(
         for engine_call in [found for ref in made if (found := ref()) is not None]:
             type(engine_call)._clear_cache(engine_call)
 
-    def callable_for(miss: Callable, key: Any) -> Any:
-        places = (static_argnums, static_argnames)
-        return _jax.pjit(name, fun, miss, *places, key, call_registry, _shard, _CACHE)
-
+    callable_for = lambda miss, key: _jax.pjit(
+        name, fun, miss, static_argnums, static_argnames, key, call_registry, _shard, _CACHE
+    )
     on_copies = callable_for(miss, (key, "copies"))
     call = callable_for(take, key)
     made = weakref.ref(call), weakref.ref(on_copies)  # no cycle: a call let go of is freed at once
