@@ -118,7 +118,7 @@ VALUES = {"start/import_over_engine": 1.3, "walk/cold_jit_functions": 155}
 LIMITS: dict[str, str] = {
     "start/import": "NumPy and jaxlib alone, `start/engine`, take 0.24 to 0.34 of JAX's import; "
     "our 141 modules add 40 ms",
-    "start/import_over_engine": "1.26 in CPU time: 141 modules take 40 ms, none more than 2, and 46 "
+    "start/import_over_engine": "1.26 in CPU time: 141 modules take 40 ms, none over 2, and 46 "
     "named tuples 6 of it; looking for garbage less often changes nothing here",
     "start/import_first_op": "NumPy and jaxlib alone, `start/engine`, take 0.2 of it",
     "libraries/optax_tests_cold": "XLA compiles for 27 of 32 s, 850 programs where JAX has 1,091",
@@ -146,7 +146,7 @@ LIMITS: dict[str, str] = {
     "of compiled programs are 0.09",
     "trace/transformer12_grad": "0.11 alone: 2,349 equations at 4.3 us; what rules write is copied "
     "after 1,391 look-ups at 0.8 us, and the objects of an equation take 0.5",
-    "lower/transformer12_grad": "0.115 alone: tracing is three fifths of it, and writing text takes "
+    "lower/transformer12_grad": "0.115 alone: tracing is three fifths of it, writing text takes "
     "2.6 us an equation",
     "trace/rnn_scan_grad": "0.10 to 0.105 alone: a loop's rules stage and cut six programs of few "
     "equations, of which little is written twice",

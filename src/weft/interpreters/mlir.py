@@ -28,6 +28,7 @@ from weft.util import list_public
 from weft.xla.callbacks import mlir_context as make_ir_context
 from weft.xla.callbacks import parse_module
 from weft.xla.hlo import (
+    PATTERNS,
     TOKEN,
     Builder,
     Value,
@@ -181,6 +182,7 @@ def register_lowering(
     if not isinstance(vars(prim).get("lower"), _Lowering):
         prim.lower = _Lowering(prim)  # type: ignore[method-assign]
     prim.lower.rules[platform] = rule  # type: ignore[attr-defined]
+    PATTERNS.clear()  # of what the rules there were have written
     return rule
 
 
@@ -270,6 +272,7 @@ def lower_jaxpr_to_module(
             vars(prim).pop("lower", None)
             if own is not None:
                 prim.lower = own  # type: ignore[method-assign]
+            PATTERNS.clear()
     return LoweringResult(text.text, None, text.host_calls)
 
 
