@@ -137,13 +137,15 @@ LIMITS: dict[str, str] = {
     "eager/clip": "a call of a compiled program is 4.0 us, and two numbers that the engine makes "
     "arrays of 3.4; ours adds 0.4",
     "eager/linspace": "the engine's call with two numbers is 6.7 of 7.8 us, in JAX too",
-    "eager/zeros": "the engine takes 4.1 of 7.3 us to make an array of NumPy's zeros",
-    "eager/grad_mlp3": "at the goal within the clock's noise, 0.096 to 0.101 on one core; 28 "
-    "calls of compiled programs are 0.04",
-    "eager/vmap_mlp3": "at the goal within the clock's noise, 0.18 to 0.21 on one core; 14 calls "
-    "of compiled programs are 0.07, traces and NumPy's conventions the rest",
-    "eager/jvp_mlp3": "at the goal within the clock's noise, 0.17 to 0.19 on one core; 14 calls "
-    "of compiled programs are 0.09",
+    "eager/slice": "a call of a compiled program is 3.3 of 4.2 us, as long as 0.14 of JAX's call, "
+    "which takes 24 us where x[0] takes 35",
+    "eager/zeros": "at the goal within the clock's noise: a call of a program without arguments is "
+    "2.7 of 3.8 us",
+    "eager/grad_mlp3": "0.07 to 0.1; 22 calls of compiled programs are 0.03",
+    "eager/vmap_mlp3": "0.12 to 0.2; 11 calls of compiled programs are 0.05, traces and NumPy's "
+    "conventions the rest",
+    "eager/jvp_mlp3": "0.16 to 0.28 as other work shares the cores; 11 calls of compiled programs "
+    "are 0.05",
     "trace/transformer12_grad": "0.11 alone: 2,349 equations at 4.3 us; what rules write is copied "
     "after 1,391 look-ups at 0.8 us, and the objects of an equation take 0.5",
     "lower/transformer12_grad": "0.115 alone: tracing is three fifths of it, writing text takes "
@@ -159,6 +161,13 @@ LIMITS: dict[str, str] = {
     "model/convnet_b32": "21.7 ms at best, PyTorch 22.4, JAX 56; see op/conv2d_3x3",
     "model/scan60_scalars": "60 arguments and results take 0.13 of it; the engine starts threads "
     "for a loop that carries more than 64 values, as this does: 120 in place of 50 us for both",
+    "dispatch/python_scalar": "no more than JAX's alone: 5.0 us at best, JAX 5.3, medians 5.4 and "
+    "5.5",
+    "devices/psum_waited": "the same program as JAX's; on CPUs a program with collectives is "
+    "waited for in its call, by Python, as calls that nobody waits for would stop the engine for "
+    "good",
+    "devices/eager_sum_waited": "the same program as JAX's; see devices/psum_waited",
+    "devices/put": "Python finds the parts that four devices hold in each call: 7 of 38 us",
     "devices/step_jit": "compiled, it has 219 fusions to JAX's 232 and 15 collectives as in JAX's; "
     "four devices share two cores, and the least of 150 steps is no more than JAX's",
     "op/roll": "a copy by the engine, 123 us, PyTorch 53; padding, and writing the rest in "

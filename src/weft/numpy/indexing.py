@@ -6,6 +6,7 @@ in grids.py.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from weft.core.source import boundary, trim_traceback
 from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError, DtypeError, IndexingError, ShapeError
 from weft.numpy import index_plans, promotion
-from weft.numpy.fused import fused, kernel_for
+from weft.numpy.fused import NotForKernel, fused, kernel_for
 from weft.options import config
 from weft.primitives import layout, slicing
 from weft.primitives.dynamic_slicing import MOST, index_dtype, slice_clamped, widen_index
@@ -450,6 +451,10 @@ def take(
     >>> jnp.take(jnp.array([5, 6, 7]), jnp.array([2, -1, 0]))
     Array([7, 7, 5], dtype=int32)
     """
+    found = type(indices) is ArrayImpl and fill_value is None and current.trace is EVAL
+    if found and config.check_bounds != "all":
+        with contextlib.suppress(NotForKernel, ValueError):  # a static argument without a hash
+            return TAKE(a, indices, axis, out, mode, unique_indices, indices_are_sorted)
     promotion.refuse_out("take", out)
     a = promotion.as_array(a, "take")
     if mode == "raise":
@@ -473,6 +478,11 @@ def take(
     )
     how = how._replace(checked=mode is None)
     return getitem_with(a, (*[slice(None)] * axis, indices), how)
+
+
+TAKE = kernel_for(
+    take, "take", ("axis", "out", "mode", "unique_indices", "indices_are_sorted")
+)  # of concrete arrays
 
 
 def wrap_around(i: Any, size: int) -> Any:

@@ -438,30 +438,37 @@ def array_split(
     ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
 ) -> list[Array]:
     """Cut an array into parts along an axis, as equal as may be, or at the given places."""
-    return cut_array("array_split", ary, indices_or_sections, axis, equal=False)
+    return cut_array("array_split", ary, as_static_places(indices_or_sections), axis, equal=False)
 
 
 def split(
     ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0
 ) -> list[Array]:
     """Cut an array into equal parts along an axis, or at the given places."""
-    return cut_array("split", ary, indices_or_sections, axis)
+    return cut_array("split", ary, as_static_places(indices_or_sections), axis)
 
 
 def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """Cut an array along its first axis."""
-    return cut_array("vsplit", ary, indices_or_sections, 0, least=2)
+    return cut_array("vsplit", ary, as_static_places(indices_or_sections), 0, least=2)
 
 
 def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """Cut an array along its second axis, a vector along its only one."""
     ary = promotion.as_array(ary, "hsplit")
-    return cut_array("hsplit", ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
+    return cut_array(
+        "hsplit", ary, as_static_places(indices_or_sections), 0 if ary.ndim == 1 else 1
+    )
 
 
 def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """Cut an array along its third axis."""
-    return cut_array("dsplit", ary, indices_or_sections, 2, least=3)
+    return cut_array("dsplit", ary, as_static_places(indices_or_sections), 2, least=3)
+
+
+def as_static_places(where: Any) -> Any:
+    """Places in a list as a tuple, which has a hash."""
+    return tuple(where) if type(where) is list else where
 
 
 @fused(static=("op", "where", "axis", "equal", "least"))
