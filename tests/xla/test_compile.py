@@ -207,6 +207,17 @@ def test_transposes_alone_keep_the_tiles():
     assert others(lambda x: x.T + 1) and others(lambda x: x.T @ x)
 
 
+def test_products_whose_operands_are_moved_keep_the_tiles(monkeypatch):
+    kinds, options = [], weft.xla.compile.default_options
+    kept = lambda platform, *kind: (kinds.append(kind), options(platform, *kind))[1]
+    monkeypatch.setattr(weft.xla.compile, "default_options", kept)
+    x = np.ones((2, 3, 4, 5), np.float32)
+    for spec in ("bhqd,bhkd->bhqk", "bqhd,bkhd->bhqk"):
+        y = weft.jit(lambda x, s=spec: jnp.einsum(s, x, x)).lower(x).compile()(x)
+        np.testing.assert_allclose(y, np.einsum(spec, x, x), rtol=1e-6)
+    assert kinds == [(False, False), (True, False)]
+
+
 def test_options_of_each_platform(monkeypatch):
     engines = weft.xla.compile._jax.CompileOptions().SerializeAsString()
     default_options = weft.xla.compile.default_options.__wrapped__

@@ -71,8 +71,9 @@ def compile_text(
     if placement.platform:
         raise missing_devices_error(name, placement.whole.mesh)
     flags = *quick_settings(text, placement), *settings
-    kind = not _OTHER_OPERATION.search(text), "stablehlo.dot_general" not in text
-    options = compile_options(placement, flags, *chosen, kind)
+    products = "stablehlo.dot_general" in text
+    tiled = _MOVED_BATCH.search(text) if products else not _OTHER_OPERATION.search(text)
+    options = compile_options(placement, flags, *chosen, (bool(tiled), not products))
     given = text, placement.devices, options, host_calls
     if config.progress:
         what = f"compiling {name} ({text.count(chr(10)):,} lines of StableHLO)"
@@ -139,14 +140,15 @@ def load_or_compile(text: str, devices: tuple, options: Any, host_calls: int) ->
     return loaded, "compiled"
 
 
-# Options of XLA:CPU alone. It compiles a while loop as one function, in place of a list of kernels
-# to start in each turn, if a turn touches no more bytes than this; its own limit, 1024, is too low
-# for a body of sixty scalars. Far above this one, matrix products suffer.
+# Options of XLA:CPU alone. It compiles a while loop as one function if a turn touches no more bytes
+# than this; its own limit, 1024, is low for sixty scalars. Far above, matrix products suffer.
 SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
-# Its tiles are stored twice, and take loops twice the time; transposes alone gain by them.
+# Its tiles are stored twice, and take loops twice the time, but for transposes: of whole programs,
+# and of operands of products whose batch is not in front, as heads of attention are.
 NO_TILES = ("xla_cpu_disable_tiled_emitter", "true")
 # Vectors as wide as the machine's: functions take 0.6 of the time, but small products more.
 WIDE = ("xla_cpu_prefer_vector_width", 512)
+_MOVED_BATCH = re.compile(r"batching_dimensions = \[(?:[1-9]|0, [2-9])|<i64: 0, 2, 1, 3>")
 _OTHER_OPERATION = re.compile(r'"\w*hlo\.(?!transpose|reshape|custom_call)')
 
 # The older of XLA:CPU's two ways to write a loop takes half the time to compile, and runs as fast
@@ -172,9 +174,7 @@ def quick_settings(text: str, placement: Placement) -> tuple[tuple[str, Any], ..
 
 
 # what jax_disable_most_optimizations asks for: a program that compiles fast and runs slowly
-UNOPTIMIZED: tuple[tuple[str, Any], ...] = (
-    ("xla_backend_optimization_level", 0), ("xla_llvm_disable_expensive_passes", True),
-)  # fmt: skip
+UNOPTIMIZED = ("xla_backend_optimization_level", 0), ("xla_llvm_disable_expensive_passes", True)
 
 
 # per platform and device, of which there are few; used for each program
