@@ -99,13 +99,8 @@ def checkpoint(
 
 def read_flags(prevent_cse: Any) -> bool:
     """The flag `prevent_cse`, or whether one of several is set."""
-    return check_parameter(
-        "checkpoint",
-        "prevent_cse",
-        prevent_cse,
-        "a bool or several",
-        lambda p: p if isinstance(p, bool) else any(p),
-    )
+    is_set = lambda p: p if isinstance(p, bool) else any(p)
+    return check_parameter("checkpoint", "prevent_cse", prevent_cse, "a bool or several", is_set)
 
 
 def wrap_checkpointed(

@@ -388,15 +388,11 @@ class Reversal(Holder):
         )
         advance, advanced = dce_jaxpr(advance, xs)
         masks = advanced[:n_advance], pulled[:n_pull], xs, ys
+        kept = [
+            a for part, mask in zip(parts, masks, strict=True) for a in select_masked(part, mask)
+        ]
         return eqn.replace(
-            invars=[
-                *count,
-                *[
-                    a
-                    for part, mask in zip(parts, masks, strict=True)
-                    for a in select_masked(part, mask)
-                ],
-            ],
+            invars=[*count, *kept],
             params={
                 "advance_jaxpr": loop_bodies.keep_inputs(advance, (*masks[0], *xs)),
                 "advance_nconsts": sum(masks[0]),

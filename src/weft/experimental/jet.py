@@ -107,14 +107,14 @@ def jet(
     order = orders[0] if orders else 0
     scales = [math.factorial(k) if factorial_scaled else 1 for k in range(1, order + 1)]
     path = [
-        [divide_factorial(check_term(t, x), n) for t, n in zip(ts, scales, strict=True)]
+        [scale_term(div, check_term(t, x), n) for t, n in zip(ts, scales, strict=True)]
         for x, ts in zip(values, terms, strict=True)
     ]
     flat = FlatFun(fun, tree, "jet")
     outs, found = flat_jet(flat, values, path, order)
     lists = [
         [
-            multiply_factorial(zeros(typeof(y).to_tangent()) if t is None else t, n)
+            scale_term(mul, zeros(typeof(y).to_tangent()) if t is None else t, n)
             for t, n in zip(ts, scales)
         ]
         for y, ts in zip(outs, found, strict=True)
@@ -275,11 +275,6 @@ def check_term(t: Any, x: Any) -> Any:
     return term if term.shape == aval.shape else broadcast_in_dim(term, aval.shape, ())
 
 
-def divide_factorial(x: Any, n: int) -> Any:
-    """A term without its factorial."""
-    return x if n == 1 else div(x, n)
-
-
-def multiply_factorial(x: Any, n: int) -> Any:
-    """A term with its factorial."""
-    return x if n == 1 else mul(x, n)
+def scale_term(op: Callable, x: Any, n: int) -> Any:
+    """A term divided by its factorial, or multiplied by it."""
+    return x if n == 1 else op(x, n)

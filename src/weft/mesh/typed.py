@@ -310,7 +310,13 @@ def split_results(prim: Any, avals: Sequence, outs: list, params: dict) -> list:
         kept = {label for row in labels.results for label in row}
         for label, count in splitters.items():
             if count > 1 and label not in kept:
-                raise contraction_error(prim, avals, found[label])
+                listed = ", ".join(map(repr, found[label]))
+                raise ShardingTypeError(
+                    f"{prim.name}: the result must have a sharding where the axis that is summed "
+                    f"over is split in both operands; got {list_types(avals)}, split over "
+                    f"{names_text(found[label])}. Hint: out_sharding=P(...), whole along that axis "
+                    f"of the mesh, or with unreduced={{{listed}}} to add up later."
+                )
     unreduced, reduced = join_sums(prim, avals, labels)
     typed = []
     for out, row in zip(outs, labels.results, strict=True):
@@ -417,14 +423,4 @@ def ambiguity_error(prim: Any, avals: Sequence) -> ShardingTypeError:
         f"{prim.name}: operands must be split alike over the mesh; got {list_types(avals)}, of "
         f"which the result could be split in more than one way. Hint: weft.reshard(y, {spec}) for "
         "the other."
-    )
-
-
-def contraction_error(prim: Any, avals: Sequence, names: Names) -> ShardingTypeError:
-    """The error for a sum of products along an axis that is split in both operands."""
-    return ShardingTypeError(
-        f"{prim.name}: the result must have a sharding where the axis that is summed over is split "
-        f"in both operands; got {list_types(avals)}, split over {names_text(names)}. Hint: "
-        "out_sharding=P(...), whole along that axis of the mesh, or with unreduced={"
-        f"{', '.join(map(repr, names))}}} to add up later."
     )

@@ -526,14 +526,8 @@ def make_slices(plan: IndexPlan) -> Slices:
             limits.append(e.size)
             steps.append(1)
             squeezed += [e.axis] * (type(e) is Lookup)
-    return Slices(
-        tuple(starts),
-        tuple(limits),
-        None if all(s == 1 for s in steps) else tuple(steps),
-        tuple(rev),
-        tuple(squeezed),
-        whole,
-    )
+    strides = None if all(s == 1 for s in steps) else tuple(steps)
+    return Slices(tuple(starts), tuple(limits), strides, tuple(rev), tuple(squeezed), whole)
 
 
 class Column(NamedTuple):
@@ -603,14 +597,9 @@ def make_windows(plan: IndexPlan) -> Windows:
             columns.append(Column(e.axis, e.size, None, (), e.start))
     windows = {e.axis: e.count for e in spans if e.axis not in place}
     axes = range(len(plan.entries))
-    return Windows(
-        tuple(columns),
-        tuple(batch),
-        tuple(offset_dims),
-        tuple(a for a in axes if a not in windows),
-        tuple(windows.get(a, 1) for a in axes),
-        tuple(shape),
-    )
+    collapsed = tuple(a for a in axes if a not in windows)
+    sizes = tuple(windows.get(a, 1) for a in axes)
+    return Windows(tuple(columns), tuple(batch), tuple(offset_dims), collapsed, sizes, tuple(shape))
 
 
 # --- bounds -----------------------------------------------------------------------------------

@@ -107,12 +107,11 @@ def read(x: Any, plan: index_plans.IndexPlan, arrays: Sequence[Any], how: Access
     windows = plan.windows
     if 0 in windows.shape:  # a window of nothing need not fit x, which may be empty too
         return layout.full(plan.shape, 0, x.dtype)
+    columns = tuple(c.axis for c in windows.columns)
     out = gather(
         x,
         make_index_vectors(windows, arrays, how.wrap_negative_indices),
-        GatherDimensionNumbers(
-            windows.offset_dims, windows.collapsed, tuple(c.axis for c in windows.columns)
-        ),
+        GatherDimensionNumbers(windows.offset_dims, windows.collapsed, columns),
         windows.sizes,
         unique_indices=how.unique_indices or not windows.batch,
         indices_are_sorted=how.indices_are_sorted or not windows.batch,
@@ -468,15 +467,9 @@ def take(
     axis = promotion.axis_of("take", axis, a.ndim)
     if mode == "wrap":
         indices = wrap_around(indices, a.shape[axis])
-    how = read_keywords(
-        a.aval,
-        None if mode == "wrap" else mode or "fill",
-        fill_value,
-        indices_are_sorted,
-        unique_indices,
-        mode != "clip",
-    )
-    how = how._replace(checked=mode is None)
+    kind = None if mode == "wrap" else mode or "fill"
+    flags = indices_are_sorted, unique_indices, mode != "clip"
+    how = read_keywords(a.aval, kind, fill_value, *flags)._replace(checked=mode is None)
     return getitem_with(a, (*[slice(None)] * axis, indices), how)
 
 

@@ -434,14 +434,8 @@ class Places:
         wrap_negative_indices: bool = True,
     ) -> Array:
         """The elements: x[index], with a say in what is read out of bounds."""
-        how = indexing.read_keywords(
-            self.array.aval,
-            mode,
-            fill_value,
-            indices_are_sorted,
-            unique_indices,
-            wrap_negative_indices,
-        )
+        flags = indices_are_sorted, unique_indices, wrap_negative_indices
+        how = indexing.read_keywords(self.array.aval, mode, fill_value, *flags)
         read = lambda x, index: indexing.getitem_with(x, index, how)
         return compute_freely("x.at[...].get", out_sharding, read, self.array, self.index)
 
@@ -455,9 +449,8 @@ class Places:
         wrap_negative_indices: bool = True,
     ) -> Array:
         """x with an elementwise function applied to the elements, as often as each is named."""
-        how = indexing.read_keywords(
-            self.array.aval, mode, None, indices_are_sorted, unique_indices, wrap_negative_indices
-        )
+        flags = indices_are_sorted, unique_indices, wrap_negative_indices
+        how = indexing.read_keywords(self.array.aval, mode, None, *flags)
         return update_places(self.array, self.index, "apply", 0, how, func)
 
 

@@ -107,19 +107,11 @@ def find_runs(places: Sequence[int]) -> list[tuple[int, int]]:
 def gather_places(x: Any, places: Sequence[int], dim: int) -> Any:
     """`arrange`, for many runs."""
     shape = typeof(x).shape
-    found = gather(
-        x,
-        np.asarray(places, INT)[:, None],
-        GatherDimensionNumbers(
-            offset_dims=tuple(i for i in range(len(shape)) if i != dim),
-            collapsed_slice_dims=(dim,),
-            start_index_map=(dim,),
-        ),
-        tuple(1 if i == dim else n for i, n in enumerate(shape)),
-        mode=GatherScatterMode.FILL_OR_DROP,
-        fill_value=0,
-    )
-    return found
+    others = tuple(i for i in range(len(shape)) if i != dim)
+    numbers = GatherDimensionNumbers(others, collapsed_slice_dims=(dim,), start_index_map=(dim,))
+    sizes = tuple(1 if i == dim else n for i, n in enumerate(shape))
+    indices, mode = np.asarray(places, INT)[:, None], GatherScatterMode.FILL_OR_DROP
+    return gather(x, indices, numbers, sizes, mode=mode, fill_value=0)
 
 
 def move_dim(x: Any, source: int, target: int) -> Any:

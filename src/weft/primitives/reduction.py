@@ -480,16 +480,11 @@ def push_forward(
             out_dots = families.zero_tangents(outs)
         env.update(zip(eqn.outvars, zip(outs, out_dots, strict=True), strict=True))
     outs, dots = read(jaxpr.outvars)
-    outs = [layout.broadcast_in_dim(y, shape, ()) if not typeof(y).shape else y for y in outs]
-    dots = [
-        Zero(typeof(y).to_tangent())
-        if isinstance(t, Zero)
-        else t
-        if typeof(t).shape
-        else layout.broadcast_in_dim(t, shape, ())
-        for y, t in zip(outs, dots, strict=True)
-    ]
-    return outs, dots
+    spread = lambda x: x if typeof(x).shape else layout.broadcast_in_dim(x, shape, ())
+    outs = [*map(spread, outs)]
+    zero = lambda y: Zero(typeof(y).to_tangent())
+    pairs = zip(outs, dots, strict=True)
+    return outs, [zero(y) if isinstance(t, Zero) else spread(t) for y, t in pairs]
 
 
 reduce_p = Reduce()

@@ -103,21 +103,11 @@ class BCOO(SparseOperators, CoordinateArray):
                 f"BCOO: n_batch, n_dense and nse must be at least 0, and no more than the axes "
                 f"together; got {n_batch}, {n_dense}, {nse} for shape {shape}."
             )
-        batch, inner, dense = (
-            shape[:n_batch],
-            shape[n_batch : n_batch + n_sparse],
-            shape[n_batch + n_sparse :],
-        )
-        padding = padding_indices(inner, dtypes.canonicalize(np.dtype(index_dtype)))
-        return cls(
-            (
-                jnp.zeros((*batch, nse, *dense), dtype),
-                jnp.broadcast_to(padding, (*batch, nse, n_sparse)),
-            ),
-            shape=shape,
-            indices_sorted=True,
-            unique_indices=True,
-        )
+        batch, rest = shape[:n_batch], shape[n_batch:]
+        padding = padding_indices(rest[:n_sparse], dtypes.canonicalize(np.dtype(index_dtype)))
+        data = jnp.zeros((*batch, nse, *rest[n_sparse:]), dtype)
+        indices = jnp.broadcast_to(padding, (*batch, nse, n_sparse))
+        return cls((data, indices), shape=shape, indices_sorted=True, unique_indices=True)
 
     @classmethod
     def _eye(

@@ -141,14 +141,6 @@ class BCSR(SparseOperators, base.BatchedArray):
         """What an operation on BCSRs gives: a BCSR where it has two axes of indices."""
         return cls.from_bcoo(arr) if arr.n_sparse == 2 else arr
 
-    @classmethod
-    def _empty(cls, shape: Sequence[int], **given: Any) -> BCSR:
-        return cls.from_bcoo(BCOO._empty(shape, **given))
-
-    @classmethod
-    def _eye(cls, N: int, M: int, k: int, **given: Any) -> BCSR:
-        return cls.from_bcoo(BCOO._eye(N, M, k, **given))
-
     def to_bcoo(self) -> BCOO:
         """The same array as a BCOO."""
         return BCOO(

@@ -81,14 +81,6 @@ class Matrix(SparseOperators):
         return self.to_bcoo().to_scipy_sparse().asformat(type(self).__name__.lower())
 
     @classmethod
-    def _empty(cls, shape: Sequence[int], **given: Any) -> Any:
-        return cls.from_bcoo(BCOO._empty(shape, **given))
-
-    @classmethod
-    def _eye(cls, N: int, M: int, k: int, **given: Any) -> Any:
-        return cls.from_bcoo(BCOO._eye(N, M, k, **given))
-
-    @classmethod
     def from_bcoo(cls, arr: CoordinateArray) -> Any:
         """The same matrix as a BCOO."""
         raise NotImplementedError

@@ -20,7 +20,9 @@ from weft.experimental.sparse.coo import COO, CSC, CSR
 from weft.primitives.families import index_tuple
 from weft.util import check_option
 
-FORMATS = {"bcoo": BCOO, "bcsr": BCSR, "coo": COO, "csr": CSR, "csc": CSC}
+# What makes an array of a format of a BCOO.
+FORMATS: dict[str, Callable] = {"bcoo": lambda x: x, "bcsr": BCSR.from_bcoo}
+FORMATS |= {"coo": COO.from_bcoo, "csr": CSR.from_bcoo, "csc": CSC.from_bcoo}
 
 
 def empty(
@@ -42,7 +44,7 @@ def empty(
     BCOO(float32[3, 4], nse=0)
     """
     check_option("sparse.empty", "sparse_format", sparse_format, *FORMATS)
-    return FORMATS[sparse_format]._empty(shape, dtype=dtype, index_dtype=index_dtype, **kwds)
+    return FORMATS[sparse_format](BCOO._empty(shape, dtype=dtype, index_dtype=index_dtype, **kwds))
 
 
 def eye(
@@ -64,8 +66,7 @@ def eye(
     check_option("sparse.eye", "sparse_format", sparse_format, *FORMATS)
     N, k = operator.index(N), operator.index(k)
     M = N if M is None else operator.index(M)
-    given = {"dtype": dtype, "index_dtype": index_dtype, **kwds}
-    return FORMATS[sparse_format]._eye(N, M, k, **given)
+    return FORMATS[sparse_format](BCOO._eye(N, M, k, dtype=dtype, index_dtype=index_dtype, **kwds))
 
 
 def random_bcoo(

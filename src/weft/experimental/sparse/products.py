@@ -466,15 +466,10 @@ def add(x: Any, y: Any) -> Any:
             )
         return jnp.add(entries.bcoo_todense(mat), v)
     shape = jnp.broadcast_shapes(x.shape, y.shape)
+    spread = {"shape": shape, "broadcast_dimensions": range(len(shape))}
     mats = [expand_rank(m, len(shape)) for m in (x, y)]
-    mats = align_layouts(
-        *[
-            m
-            if m.shape == shape
-            else bcoo_broadcast_in_dim(m, shape=shape, broadcast_dimensions=range(len(shape)))
-            for m in mats
-        ]
-    )
+    mats = [m if m.shape == shape else bcoo_broadcast_in_dim(m, **spread) for m in mats]
+    mats = align_layouts(*mats)
     dtype = jnp.result_type(x.dtype, y.dtype)
     index = jnp.result_type(*[m.indices.dtype for m in mats])
     axis = mats[0].n_batch
