@@ -120,7 +120,11 @@ def stop_trace() -> None:
         session, _Running.session = _Running.session, None
         session.stop_and_export(str(_Running.log_dir))
         if _Running.perfetto_trace:
-            written = write_perfetto_trace(_Running.log_dir)
+            # copy the events of the newest trace to where Perfetto's users look for them
+            folders = (_Running.log_dir / "plugins" / "profile").iterdir()
+            newest = max(folders, key=lambda f: f.stat().st_mtime)
+            (events,) = newest.glob("*.trace.json.gz")
+            written = pathlib.Path(shutil.copyfile(events, newest / "perfetto_trace.json.gz"))
             if _Running.perfetto_link:
                 serve_perfetto_trace(written)
 
@@ -141,14 +145,6 @@ def trace(
         yield
     finally:
         stop_trace()
-
-
-def write_perfetto_trace(log_dir: pathlib.Path) -> pathlib.Path:
-    """Copy the events of the newest trace to where Perfetto's users look for them."""
-    folders = (log_dir / "plugins" / "profile").iterdir()
-    newest = max(folders, key=lambda f: f.stat().st_mtime)
-    (events,) = newest.glob("*.trace.json.gz")
-    return pathlib.Path(shutil.copyfile(events, newest / "perfetto_trace.json.gz"))
 
 
 def serve_perfetto_trace(file: pathlib.Path) -> None:

@@ -78,7 +78,8 @@ def list_installed_plugins(paths: Sequence[str]) -> Iterator[Plugin]:
                 home = path.joinpath(*module.split("."))
                 homes.append((name, home if home.is_dir() else home.parent))
         for name, home in {h: (n, h) for n, h in homes}.values():
-            library = find_library(home)
+            files = sorted(home.iterdir()) if home.is_dir() else []
+            library = next((f for f in files if _LIBRARY.fullmatch(f.name)), None)
             if library is not None:
                 yield Plugin(platform_of_module(name), str(library), str(home))
 
@@ -109,13 +110,6 @@ def read_entry_points(info: Path) -> Iterator[tuple[str, str]]:
             elif group == "jax_plugins" and "=" in line:
                 name, _, value = line.partition("=")
                 yield name.strip(), value.partition(":")[0].strip()
-
-
-def find_library(home: Path) -> Path | None:
-    """The library of a plugin in its folder."""
-    if not home.is_dir():
-        return None
-    return next((f for f in sorted(home.iterdir()) if _LIBRARY.fullmatch(f.name)), None)
 
 
 def platform_of_module(module: str) -> str:

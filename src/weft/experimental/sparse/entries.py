@@ -144,7 +144,11 @@ def bcoo_extract(sparr: CoordinateArray, arr: Any, *, assume_unique: bool | None
 
     def take(indices: Any, x: Any) -> Any:
         found = take_entries(x, indices)
-        return found if unique else mask_data(mark_first(indices, sparr.sparse_shape), found)
+        if unique:
+            return found
+        order, _, new = group_entries(indices, sparr.sparse_shape)
+        is_first = jnp.zeros(new.shape, bool).at[order].set(new, unique_indices=True)
+        return mask_data(is_first, found)
 
     return sparr.make(map_batches(take, sparr.n_batch, sparr.indices, arr))
 
@@ -172,12 +176,6 @@ def group_entries(indices: Any, shape: tuple[int, ...]) -> tuple[Any, Any, Any]:
     place = lax.iota(np.int32, indices.shape[0])
     new = (jnp.any(indices != before, axis=1) | (place == 0)) & valid[order]
     return order, indices, new
-
-
-def mark_first(indices: Any, shape: tuple[int, ...]) -> Any:
-    """Which entries are the first at their place."""
-    order, _, new = group_entries(indices, shape)
-    return jnp.zeros(new.shape, bool).at[order].set(new, unique_indices=True)
 
 
 def bcoo_sort_indices(mat: CoordinateArray) -> Any:
