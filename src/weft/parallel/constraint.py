@@ -40,7 +40,10 @@ class ShardingConstraint(LinearPrimitive):
     def impl(self, x, *, sharding):
         check_divisible(OP, sharding, x.shape, f"the operand {typeof(x)}")
         if getattr(x, "is_fully_addressable", True):
-            return [put(x, close_open_axes(sharding), committed=True)]
+            if UNCONSTRAINED in getattr(sharding, "spec", ()):  # whole: nothing else is planned
+                entries = [None if e is UNCONSTRAINED else e for e in sharding.spec]
+                sharding = sharding.with_spec(PartitionSpec(*entries))
+            return [put(x, sharding, committed=True)]
         return kernel_of(self, {"sharding": sharding})(x)  # between processes, a program
 
     def refers(self, params):
@@ -94,11 +97,3 @@ def constrain(x: Any, sharding: Any) -> Any:
         ]
         sharding = sharding.with_spec(sharding.spec.update(partitions=entries))
     return reshard_p.apply(x, dst_sharding=sharding)[0]
-
-
-def close_open_axes(sharding: Any) -> Any:
-    """The sharding with axes whole that are left to the compiler: nothing else is planned."""
-    if UNCONSTRAINED not in getattr(sharding, "spec", ()):
-        return sharding
-    entries = [None if e is UNCONSTRAINED else e for e in sharding.spec]
-    return sharding.with_spec(PartitionSpec(*entries))

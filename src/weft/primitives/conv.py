@@ -213,7 +213,12 @@ class ConvGeneralDilated(dot.Bilinear):
     def batch(self, axis, args, dims, *, out_sharding, **params):
         """A mapped axis of lhs joins its batches, of rhs its features; one of both is a group."""
         if axis.size == 0:
-            return [layout.zeros(self.empty_type(args, dims, params))], [0]
+            avals = [
+                a if d is None else a.update(shape=a.shape[:d] + a.shape[d + 1 :])
+                for a, d in zip(map(typeof, args), dims, strict=True)
+            ]
+            (out,) = self.abstract_eval(*avals, **params)
+            return [layout.zeros(out.update(shape=(0, *out.shape)))], [0]
         if out_sharding is None:
             return self.batch_groups(axis, args, dims, out_sharding=None, **params)
         free = map(reshard.hide_layout, args)
@@ -246,15 +251,6 @@ class ConvGeneralDilated(dot.Bilinear):
 
     def read_params(self, params, avals, out_avals):
         return reshard.read_spec(params, "out_sharding", (*avals, *out_avals))
-
-    def empty_type(self, args: Any, dims: Any, params: dict) -> ShapedArray:
-        """The type of the result where the mapped axis has size 0."""
-        avals = [
-            a if d is None else a.update(shape=a.shape[:d] + a.shape[d + 1 :])
-            for a, d in zip(map(typeof, args), dims, strict=True)
-        ]
-        (out,) = self.abstract_eval(*avals, **params)
-        return out.update(shape=(0, *out.shape))
 
 
 conv_general_dilated_p = ConvGeneralDilated()

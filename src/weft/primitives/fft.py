@@ -121,7 +121,14 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Ar
     >>> lax.fft(jnp.ones(4), "rfft", (4,))
     Array([4.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
     """
-    kind = parse_fft_type(fft_type)
+    kind = fft_type
+    if isinstance(kind, str) and kind.upper() in FftType.__members__:
+        kind = FftType[kind.upper()]
+    if not isinstance(kind, FftType):
+        raise ValueError(
+            "fft: fft_type must be a FftType or one of 'fft', 'ifft', 'rfft', 'irfft'; "
+            f"got {kind!r}."
+        )
     lengths = index_tuple(fft_lengths, "fft", "fft_lengths")
     dtype = typeof(x).dtype
     if not dtypes.is_inexact(dtype):
@@ -130,14 +137,3 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Ar
         dtype = dtypes.complex_dtype(dtype)
     x = convert(x, dtype)
     return fft_p.apply(x, fft_type=kind, fft_lengths=lengths)[0] if lengths else x
-
-
-def parse_fft_type(given: Any) -> FftType:
-    """A FftType, of itself or its name."""
-    if isinstance(given, FftType):
-        return given
-    if isinstance(given, str) and given.upper() in FftType.__members__:
-        return FftType[given.upper()]
-    raise ValueError(
-        f"fft: fft_type must be a FftType or one of 'fft', 'ifft', 'rfft', 'irfft'; got {given!r}."
-    )

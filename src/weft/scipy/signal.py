@@ -381,14 +381,6 @@ def transform_segments(
     return (fourier.rfft if onesided else fourier.fft)(x, nfft)
 
 
-def power_scale(op: str, scaling: str, window: Any, fs: Any) -> Any:
-    """What a product of transforms is multiplied by."""
-    check_option(op, "scaling", scaling, "density", "spectrum")
-    if scaling == "density":
-        return 1.0 / (fs * jnp.sum(window * window))
-    return 1.0 / jnp.sum(window) ** 2
-
-
 def list_frequencies(nfft: int, fs: Any, onesided: bool, dtype: np.dtype) -> Any:
     """The frequencies of a transform of samples `fs` a second."""
     steps = (np.fft.rfftfreq if onesided else np.fft.fftfreq)(nfft)
@@ -508,7 +500,9 @@ def average_powers(
     """The spectral density, frequency last, of signals with time last."""
     detrend, onesided, scaling, average = how
     fs = convert(as_array(fs, op), window.dtype)
-    scale = power_scale(op, scaling, window, fs)
+    check_option(op, "scaling", scaling, "density", "spectrum")
+    is_density = scaling == "density"
+    scale = 1.0 / (fs * jnp.sum(window * window) if is_density else jnp.sum(window) ** 2)
     first = transform_segments(op, x, window, sizes, detrend, onesided)
     if y is None:
         out = first.real**2 + first.imag**2
