@@ -215,7 +215,7 @@ def test_products_whose_operands_are_moved_keep_the_tiles(monkeypatch):
     for spec in ("bhqd,bhkd->bhqk", "bqhd,bkhd->bhqk"):
         y = weft.jit(lambda x, s=spec: jnp.einsum(s, x, x)).lower(x).compile()(x)
         np.testing.assert_allclose(y, np.einsum(spec, x, x), rtol=1e-6)
-    assert kinds == [(False, False), (True, False)]
+    assert kinds == [(False, False, False), (True, False, False)]
 
 
 def test_options_of_each_platform(monkeypatch):
@@ -225,12 +225,19 @@ def test_options_of_each_platform(monkeypatch):
     assert given.startswith(engines) and weft.xla.compile.SMALL_LOOP[1].encode() in given
     assert flags == ()
     tiles = weft.xla.compile.NO_TILES[0].encode()
-    assert tiles in given and tiles not in default_options("cpu", tiled=True)[0]
-    assert default_options("cpu", wide=True) == (given, (weft.xla.compile.WIDE,))
+    assert tiles in given and tiles not in default_options("cpu", True, False, False)[0]
+    assert default_options("cpu", False, True, False) == (given, (weft.xla.compile.WIDE,))
     for tools, flags in (("/cuda", (("xla_gpu_cuda_data_dir", "/cuda"),)), (None, ())):
         monkeypatch.setattr(weft.xla.compile, "find_cuda_tools", lambda tools=tools: tools)
         assert default_options("cuda") == (engines, flags)
         assert default_options("tpu") == (engines, ())
+
+
+def test_integers_of_8_bits_wrap_before_a_reduction(kernels_as_for_users):
+    x = np.arange(4096).astype(np.uint8).reshape(64, 64)
+    y = weft.jit(lambda x: ((x + x).max(), (-x).astype(np.float32).sum(), (x * 3).mean(1)))(x)
+    assert y[0] == (x + x).max() and y[1] == (-x).astype(np.float32).sum()
+    np.testing.assert_allclose(y[2], (x * np.uint8(3)).mean(1), rtol=1e-6)
 
 
 @pytest.mark.skipif(not compiling.jaxlib_version.startswith("0.10."), reason="one way to compile")

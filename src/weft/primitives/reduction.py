@@ -39,7 +39,7 @@ from weft.primitives.elementwise import (
 from weft.primitives.expr import Expr
 from weft.primitives.reshard import lay_out
 from weft.primitives.slicing import concatenate, slice_in_dim
-from weft.primitives.summing import are_few, are_near, call_reduction, sizes_around
+from weft.primitives.summing import are_few, are_near, call_reduction, count_beside, sizes_around
 from weft.pytrees import flatten, unflatten
 from weft.util import check_function, is_below, unzip2
 from weft.xla.eager import new_kernel
@@ -104,7 +104,16 @@ class Reduction(families.ByCombination, families.OverAxes, families.Discrete):
     def lower(self, hlo, x, *, axes):
         cell = ShapedArray((), x.aval.dtype)
         init = hlo.constant(self.identity(cell.dtype), cell)
-        return lower_reduce(hlo, [x], [init], axes, lambda a, b: self.combine.lower(hlo, a, b))
+        combine = lambda a, b: self.combine.lower(hlo, a, b)
+        write = lambda x, axes: lower_reduce(hlo, [x], [init], axes, combine)
+        exact = dtypes.is_bool(cell.dtype) or dtypes.is_integer(cell.dtype)
+        side = count_beside(hlo, x.aval, axes) if exact or self.name == "reduce_prod" else 0
+        if not side:
+            return write(x, axes)
+        at, shape = axes[0], x.aval.shape
+        rows = *shape[:at], math.prod(shape[at:]) // side, side
+        parts = write(Expr(hlo, x).reshape(rows).value, (at,))
+        return write(*hlo.op("stablehlo.optimization_barrier", parts, [parts[0].aval]), (at,))
 
 
 def lower_reduce(

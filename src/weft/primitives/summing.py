@@ -14,14 +14,15 @@ from weft.xla.hlo import i64s
 from weft.xla.native import call_native, has_kernels
 
 _LARGE = 1 << 15  # elements from which on the call of a kernel pays
+_WIDE = 24576  # from which on YNNPACK goes through rows in 2 to 5 times the kernel's time
 _FLOATS = np.float32, np.float64
 
 
 def write_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray) -> Any:
     """Write the sum over `axes`, which are removed.
 
-    The kernel is for what a program is called with: XLA may compute all else within its loop. Nor
-    is it quicker for short rows.
+    The kernel is for what a program is called with, XLA may compute all else within its loop, and
+    for wide columns. Nor is it quicker for short rows.
     """
     aval, cell = x.aval, ShapedArray((), x.aval.dtype)
     body = None
@@ -29,7 +30,8 @@ def write_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray) -> Any:
         _, n, lanes = sizes = sizes_around(aval.shape, axes)
         long = lanes >= 64 or (lanes == 1 and n >= 512)
         worth = are_near(axes) and long and aval.size >= _LARGE and aval.size >= 8 * out.size
-        if worth and x.name.startswith("%arg") and has_kernels(hlo):
+        given = x.name.startswith("%arg") or (lanes >= _WIDE and not are_few(aval, axes))
+        if worth and given and has_kernels(hlo):
             return call_reduction(hlo, "weft_sum", Expr(hlo, x), sizes, out, {})
         if not hlo.devices and are_few(aval, axes):
             # a + b as YNNPACK does not know it: it takes 7 ms for the 16 rows of (16, 100000),
@@ -37,6 +39,19 @@ def write_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray) -> Any:
             body = hlo.block([cell, cell], lambda a, b: [(Expr(hlo, a) - -Expr(hlo, b)).value])
     body, zero = body or hlo.scalar_block("add", cell), hlo.constant(0, cell)
     return hlo.op("stablehlo.reduce", [x, zero], [out], [body], dimensions=i64s(axes))[0]
+
+
+def count_beside(hlo: Any, aval: ShapedArray, axes: Sequence[int]) -> int:
+    """How many elements of a long row to combine side by side, a divisor of its length; or 0.
+
+    XLA:CPU combines one after the other, unless they are floats that its library adds or compares.
+    """
+    if hlo.platform != "cpu" or hlo.devices or not axes or type(aval.size) is not int:
+        return 0
+    _, n, lanes = sizes_around(aval.shape, axes)
+    if lanes != 1 or n < 1024 or not are_near(axes):
+        return 0
+    return next((d for d in range(128, 15, -1) if n % d == 0), 0)
 
 
 def are_near(axes: Sequence[int]) -> bool:

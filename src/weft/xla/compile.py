@@ -72,8 +72,8 @@ def compile_text(
         raise missing_devices_error(name, placement.whole.mesh)
     flags = *quick_settings(text, placement), *settings
     products = "stablehlo.dot_general" in text
-    tiled = _MOVED_BATCH.search(text) if products else not _OTHER_OPERATION.search(text)
-    options = compile_options(placement, flags, *chosen, (bool(tiled), not products))
+    tiled = bool((_MOVED_BATCH if products else _OTHER_OPERATION).search(text)) == products
+    options = compile_options(placement, flags, *chosen, (tiled, not products, "i8>" in text))
     given = text, placement.devices, options, host_calls
     if config.progress:
         what = f"compiling {name} ({text.count(chr(10)):,} lines of StableHLO)"
@@ -148,9 +148,10 @@ SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
 NO_TILES = ("xla_cpu_disable_tiled_emitter", "true")
 # Vectors as wide as the machine's: functions take 0.6 of the time, but small products more.
 WIDE = ("xla_cpu_prefer_vector_width", 512)
+# No YNNPACK: it saturates integers of 8 bits that it computes before a sum or a product.
+EXACT = ("xla_cpu_experimental_ynn_fusion_type", "")
 _MOVED_BATCH = re.compile(r"batching_dimensions = \[(?:[1-9]|0, [2-9])|<i64: 0, 2, 1, 3>")
 _OTHER_OPERATION = re.compile(r'"\w*hlo\.(?!transpose|reshape|custom_call)')
-
 # The older of XLA:CPU's two ways to write a loop takes half the time to compile, and runs as fast
 # on few elements; on many it is slower, as are its scatters. Later releases have only one.
 QUICK = ("xla_cpu_use_fusion_emitters", False), ("xla_cpu_parallel_codegen_split_count", 1)
@@ -179,10 +180,8 @@ UNOPTIMIZED = ("xla_backend_optimization_level", 0), ("xla_llvm_disable_expensiv
 
 # per platform and device, of which there are few; used for each program
 @functools.cache
-def default_options(platform: str, tiled: bool = False, wide: bool = False) -> tuple[bytes, tuple]:
+def default_options(platform: str, *kind: bool) -> tuple[bytes, tuple]:
     """The engine's defaults for a platform, as a CompileOptionsProto, and flags to set beside.
-
-    On CPU those above are among them; on CUDA, where a package brought its tools.
 
     Source: xla/pjrt/proto/compile_options.proto: field 3 of it holds ExecutableBuildOptionsProto,
     whose field 3 is DebugOptions, whose field 500 maps names of options to values.
@@ -191,12 +190,14 @@ def default_options(platform: str, tiled: bool = False, wide: bool = False) -> t
     if platform != "cpu":
         tools = find_cuda_tools() if platform == "cuda" else None
         return engines, (("xla_gpu_cuda_data_dir", tools),) if tools else ()
+    tiled, wide, narrow = kind or (False,) * 3  # transposes alone, no products, some of 8 bits
     for name, value in (SMALL_LOOP,) if tiled else (SMALL_LOOP, NO_TILES):
         given = write_field(1, name.encode()) + write_field(2, value.encode())
         for number in (500, 3, 3):
             given = write_field(number, given)
         engines += given  # what is repeated is merged
-    return engines, (WIDE,) if wide and WIDE[0] not in os.environ.get("XLA_FLAGS", "") else ()
+    wide = wide and WIDE[0] not in os.environ.get("XLA_FLAGS", "")
+    return engines, (*[WIDE] * wide, *[EXACT] * narrow)
 
 
 @functools.cache
