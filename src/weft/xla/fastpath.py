@@ -21,6 +21,7 @@ from weft.xla.array import HOST, SMALL, ArrayImpl, copy_writable, put
 
 _FLAT = frozenset((ArrayImpl, int, float))  # what is no pytree, and needs no copy
 _CACHE = _jax.PjitFunctionCache()
+_CLEARED: list = []  # grows as it is cleared, but for executables of calls that are gone
 CompiledCall: Any = _jax.PjitFunction  # the class of what `compiled_call` makes
 
 
@@ -37,7 +38,6 @@ def compiled_call(
     The engine reads NumPy's memory when the program runs, which may be after the call. So a call
     with NumPy's values always misses, and a second callable takes copies of them.
     """
-
     all_traced = not (static_argnums or static_argnames)
 
     def take(*args: Any, **kwargs: Any) -> tuple:
@@ -72,8 +72,8 @@ def compiled_call(
     callable_for = lambda miss, key: _jax.pjit(
         name, fun, miss, static_argnums, static_argnames, key, call_registry, _shard, _CACHE
     )
-    on_copies = callable_for(miss, (key, "copies"))
-    call = callable_for(take, key)
+    on_copies = callable_for(miss, (key, "copies", len(_CLEARED)))
+    call = callable_for(take, (key, len(_CLEARED)))
     made = weakref.ref(call), weakref.ref(on_copies)  # no cycle: a call let go of is freed at once
     call._clear_cache = clear
     return call
@@ -100,7 +100,7 @@ def is_unhashable_static(error: ValueError) -> bool:
 
 def forget_executables() -> None:
     """Empty the memory of the C++ call path."""
-    _CACHE.clear_all()
+    _CLEARED.append(_CACHE.clear_all())
 
 
 if hasattr(os, "register_at_fork"):  # compile.py says why none may run there
