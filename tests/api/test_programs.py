@@ -209,3 +209,16 @@ def test_what_is_compiled_knows_its_function_when_that_is_let_go_of():
     compiled = weft.jit(lambda size: size * 2).lower(1.0).compile()
     with pytest.raises(weft.errors.DtypeError, match="size of <lambda>"):
         compiled("three")
+
+
+def test_clearing_forgets_what_functions_that_are_gone_have_compiled():
+    traced = []
+
+    def f(x):
+        return traced.append(x) or x + 1
+
+    for _ in range(2):
+        for _ in range(2):
+            weft.jit(f)(1.0)
+        weft.clear_caches()
+    assert len(traced) == 2

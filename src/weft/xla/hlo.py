@@ -26,7 +26,6 @@ from weft.options import trace_context
 TOKEN = ShapedArray((), np.dtype(np.int32))
 
 PATTERNS: dict[tuple, dict[tuple, Any]] = {}  # by platform and settings
-MOST_PATTERNS = 10_000
 
 _LOCATION = re.compile(r' loc\("(?:[^"\\]|\\.)*"(?:\(".*":\d+:\d+\))?\)$', re.MULTILINE)
 
@@ -103,9 +102,8 @@ class Builder:
         self.functions: list[str] = []  # the text of finished private functions
         self.memo: dict[Any, Any] = {}  # what lowering remembers for this module
         # patterns of equations, to repeat in any region, and in any program for one device
-        settings = platform, trace_context()
-        self.written = {} if devices else PATTERNS.setdefault(settings, {})
-        if len(self.written) > MOST_PATTERNS:
+        self.written = {} if devices else PATTERNS.setdefault((platform, trace_context()), {})
+        if len(self.written) > 10_000:
             self.written.clear()
         self.names: dict[str, int] = {}  # function names in use
         self.host_calls: list[Callable] = []  # the Python functions that the program calls

@@ -88,8 +88,7 @@ def lower_first(
     state = len(here), len(hlo.host_calls), len(hlo.foreign_calls)
     outs = eqn.primitive.lower(hlo, *values, **eqn.params)
     lines = len(hlo.lines) - start
-    alone = any(v.scalar is not None for v in values)
-    pattern = None
+    alone, pattern = any(v.scalar is not None for v in values), None
     if lines == 1 or (lines and seen == "once"):
         if state == (len(here), len(hlo.host_calls), len(hlo.foreign_calls)):
             pattern, local = hlo.read_pattern(start, count, values, outs)
