@@ -150,9 +150,8 @@ def find_rule(kind: type, prim: Primitive, params: dict, avals: tuple, given: tu
         rules = getattr(params.get("jaxpr"), "memo", None)
     elif prim.impl is not None or prim.effect is not None:
         return None
-    if (
-        rules is None or config.debug != "off"
-    ):  # programs are watched by now: the lines must be those of this use
+    # Where programs are watched by now, the lines must be those of this use.
+    if rules is None or config.debug != "off":
         return None
     key = (kind, prim, avals, given, trace_context(), *params.items())
     try:

@@ -67,7 +67,7 @@ class StageTrace(Trace):
         self.tracked = has_tracked_axes()  # whether types say what varies over a mesh
 
     @property
-    def targets(self) -> Any:  # type: ignore[override]
+    def targets(self) -> Any:
         return (self, self) if self.look is None and not self.tracked else None
 
     def new_arg(self, aval: ShapedArray) -> StagedTracer:

@@ -285,11 +285,10 @@ class Builder:
 
     def constant(self, value: Any, aval: ShapedArray) -> Value:
         """A constant: a number spread over `aval`, or an array of its shape."""
-        number = (
-            type(value) in NUMBERS and value
-        )  # the commonest, but for zeros, whose texts differ
-        if number and (found := self.constants.get((value, type(value), aval))) is not None:
-            return found
+        if type(value) in NUMBERS and value:  # the commonest, but for zeros, whose texts differ
+            found = self.constants.get((value, type(value), aval))
+            if found is not None:
+                return found
         if isinstance(value, np.ndarray) and value.ndim == 0:
             value = value[()]  # a scalar, which can be part of a key
         splat = not isinstance(value, np.ndarray)
