@@ -170,9 +170,9 @@ LIMITS: dict[str, str] = {
     "devices/put": "Python finds the parts that four devices hold in each call: 7 of 38 us",
     "devices/step_jit": "compiled, it has 219 fusions to JAX's 232 and 15 collectives as in JAX's; "
     "four devices share two cores, and the least of 150 steps is no more than JAX's",
-    "op/roll": "a copy by the engine, 70 to 95 us at best, PyTorch 53; padding, and writing the rest "
-    "in place, takes 60 to 90, but longer where rows are short, rolls are summed, or a loop does "
-    "little else",
+    "op/roll": "a copy by the engine, 70 to 95 us at best, PyTorch 53; padding, and writing the "
+    "rest in place, takes 60 to 90, but longer where rows are short, rolls are summed, or a loop "
+    "does little else",
     "op/pad": "0.56 ms at best, NumPy 0.64; fresh memory of 16 MB costs a thousand page faults a "
     "call where glibc gives it back, which each process comes to by its own history",
     "op/sort_1e6": "2.46 ms at best on two cores; NumPy's sort by AVX-512 2.6 on one",

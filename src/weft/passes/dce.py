@@ -37,7 +37,10 @@ def prune_jaxpr(
     outvars = jaxpr.outvars
     if used_outputs is not None:
         outvars = [v for v, used in zip(outvars, used_outputs, strict=True) if used]
-    live = {v for v in outvars if type(v) is not Literal}
+    live: set[Any] = set()
+    for v in outvars:
+        if type(v) is not Literal:
+            live.add(v)
     eqns: list[Eqn] = []
     for eqn in reversed(jaxpr.eqns):
         if live.isdisjoint(eqn.outvars) and not has_effects(eqn):

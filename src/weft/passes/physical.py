@@ -95,8 +95,9 @@ move_axis_to_end_p, combine_words_p = MoveAxisToEnd(), CombineWords()
 @memo_jaxpr
 def has_extended(jaxpr: Jaxpr) -> bool:
     """Whether any value in a program, or in a program that it holds, is of an extended dtype."""
-    if any(v.aval.physical is not v.aval for v in (*jaxpr.constvars, *jaxpr.invars)):
-        return True
+    for var in (*jaxpr.constvars, *jaxpr.invars):
+        if var.aval.physical is not var.aval:
+            return True
     for eqn in jaxpr.eqns:
         for var in eqn.outvars:
             if var.aval.physical is not var.aval:
