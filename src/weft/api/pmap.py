@@ -241,7 +241,7 @@ class MappedFunction:
         """Each mapped argument along its axis, the others whole on each device."""
         structs = map(ShapeDtypeStruct.of, program.in_avals)
         args, kwargs = unflatten(program.in_tree, structs)
-        dims = self.mapping(program.fun, len(args)).read_arguments(args, kwargs).dims
+        dims = self.mapping(program.fun(), len(args)).read_arguments(args, kwargs).dims
         (eqn,) = [e for e in program.jaxpr.eqns if e.primitive is xla_pmap_p]
         mesh = mesh_of(eqn.params)
         split = lambda d: () if d is None else (*[None] * d, mesh.axis_names[0])

@@ -103,6 +103,18 @@ def is_live(x: Any) -> bool:
     return not isinstance(x, Tracer) or x.owner.live
 
 
+class Giving:
+    """A callable that gives a value, which it keeps alive; it can be pickled."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __call__(self) -> Any:
+        return self.value
+
+
 class StagedProgram(NamedTuple):
     """A function staged at given types.
 
@@ -240,7 +252,7 @@ def stage_program(
     kept: Any = getattr(fun, "__dict__", {}).get("__weft_programs__")
     own = type(kept) is Programs and kept.owner is not None and kept.owner() is fun
     program = StagedProgram(
-        kept.owner if own else lambda: fun, in_tree, avals, donated, hidden, jaxpr, closed, consts,
+        kept.owner if own else Giving(fun), in_tree, avals, donated, hidden, jaxpr, closed, consts,
         flat.out_tree, flat.hidden, spec, AbstractRef in map(type, closed.in_avals),
     )  # fmt: skip
     if shardings is None:

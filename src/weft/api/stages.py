@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 from jaxlib import _jax
 
 from weft.api.functions import avals_of
-from weft.api.programs import StagedProgram
+from weft.api.programs import Giving, StagedProgram
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.core.aval import HasAval, ShapedArray
 from weft.core.jaxpr import ClosedJaxpr
@@ -63,7 +63,7 @@ class _Stage:
     """What every stage knows of the call it is made for."""
 
     def __init__(self, program: StagedProgram, placement: Placement):
-        self._program, self._fun = program, program.fun()
+        self._program = program._replace(fun=Giving(program.fun()))
         self._placement = placement
         self.in_tree = program.in_tree
         self.out_tree = program.out_tree
@@ -219,7 +219,7 @@ class Compiled(_Stage):
                 f"{name}: a compiled function must be called with arrays; got a tracer. "
                 "Hint: call the jitted function, which can be transformed."
             )
-        avals = avals_of(name, leaves, tree, self._fun)
+        avals = avals_of(name, leaves, tree, self._program.fun())
         for i, (got, want) in enumerate(zip(avals, program.in_avals, strict=True)):
             if got.strong() is not want.strong():
                 raise ShapeError(

@@ -314,8 +314,7 @@ class Equation:
         final = h >= last - t
         h = jnp.where(final, last - t, h)
         new, slopes, error = runge_kutta_step(fun, y, f, t, h.astype(t.dtype))
-        allowed = atol + rtol * jnp.maximum(jnp.abs(y), jnp.abs(new))
-        ratio = norm(error, allowed)
+        ratio = mean_error_ratio(error, rtol, atol, y, new)
         length = optimal_step_size(h, ratio)
         # a step after which there is none is what it would have been without the end
         length = jnp.minimum(length, hmax).astype(t.dtype)
@@ -461,6 +460,11 @@ def norm(x: Any, scale: Any) -> Any:
     """The root mean square of |x| / scale."""
     x = x / scale
     return jnp.sqrt(jnp.mean((x * x.conj()).real))
+
+
+def mean_error_ratio(error_estimate: Any, rtol: float, atol: float, y0: Any, y1: Any) -> Any:
+    """The error of a step as a part of what is allowed."""
+    return norm(error_estimate, atol + rtol * jnp.maximum(jnp.abs(y0), jnp.abs(y1)))
 
 
 def initial_step_size(

@@ -66,13 +66,9 @@ def put(x: Any, sharding: Any = None, committed: bool = False) -> Any:
     if type(sharding) is not SingleDeviceSharding:
         return shards.make_from_host(aval, sharding, host)
     try:
+        now, devices = shards.COPY_NOW, [sharding.device]
         return _jax.batched_device_put(
-            aval,
-            sharding,
-            [host],
-            [sharding.device],
-            committed,
-            host_buffer_semantics=shards.COPY_NOW,
+            aval, sharding, [host], devices, committed, host_buffer_semantics=now
         )
     except JaxRuntimeError as error:
         raise refuse_dtype(aval, error) from None

@@ -72,8 +72,9 @@ def compile_text(
         raise missing_devices_error(name, placement.whole.mesh)
     flags = *quick_settings(text, placement), *settings
     products = "stablehlo.dot_general" in text
-    tiled = bool((_MOVED_BATCH if products else _OTHER_OPERATION).search(text)) == products
-    options = compile_options(placement, flags, *chosen, (tiled, not products, "i8>" in text))
+    tiled = _MOVED_BATCH.search(text) if products else not _OTHER_OPERATION.search(text)
+    kind = bool(tiled), not products, "i8>" in text
+    options = compile_options(placement, flags, *chosen, kind)
     given = text, placement.devices, options, host_calls
     if config.progress:
         what = f"compiling {name} ({text.count(chr(10)):,} lines of StableHLO)"
