@@ -200,22 +200,24 @@ def test_log_compiles(directory, caplog):
 # --- running ----------------------------------------------------------------------------------
 
 
-def test_transposes_alone_keep_the_tiles():
-    text = lambda fun: weft.jit(fun).lower(np.zeros((3, 4), np.float32)).as_text()
-    others = lambda fun: bool(weft.xla.compile._OTHER_OPERATION.search(text(fun)))
-    assert not others(lambda x: x.T) and not others(lambda x: x.reshape(2, 6).T)
-    assert others(lambda x: x.T + 1) and others(lambda x: x.T @ x)
-
-
-def test_products_whose_operands_are_moved_keep_the_tiles(monkeypatch):
+def test_which_programs_keep_the_tiles(monkeypatch):
     kinds, options = [], weft.xla.compile.default_options
-    kept = lambda platform, *kind: (kinds.append(kind), options(platform, *kind))[1]
+    kept = lambda platform, *kind: (kinds.append(kind[:2]), options(platform, *kind))[1]
     monkeypatch.setattr(weft.xla.compile, "default_options", kept)
-    x = np.ones((2, 3, 4, 5), np.float32)
-    for spec in ("bhqd,bhkd->bhqk", "bqhd,bkhd->bhqk"):
-        y = weft.jit(lambda x, s=spec: jnp.einsum(s, x, x)).lower(x).compile()(x)
-        np.testing.assert_allclose(y, np.einsum(spec, x, x), rtol=1e-6)
-    assert kinds == [(False, False, False), (True, False, False)]
+    x = np.linspace(0, 1, 120, dtype=np.float32).reshape(2, 3, 4, 5)
+    programs = {
+        lambda x: x.T: (True, True),
+        lambda x: x.reshape(6, 20).T + 1: (True, True),
+        lambda x: x.T + 1: (False, True),
+        lambda x: x + 1: (False, True),
+        lambda x: x[0, 0, :, :4] + x[0, 0, :, :4].T: (False, True),
+    }
+    for spec, tiled in (("bhqd,bhkd->bhqk", False), ("bqhd,bkhd->bhqk", True)):
+        y = lambda x, s=spec: (jnp.einsum if isinstance(x, weft.Array) else np.einsum)(s, x, x)
+        programs[y] = (tiled, False)
+    for fun in programs:
+        np.testing.assert_allclose(weft.jit(fun).lower(x).compile()(x), fun(x), rtol=1e-6)
+    assert kinds == [*programs.values()]
 
 
 def test_options_of_each_platform(monkeypatch):

@@ -72,7 +72,9 @@ def compile_text(
         raise missing_devices_error(name, placement.whole.mesh)
     flags = *quick_settings(text, placement), *settings
     products = "stablehlo.dot_general" in text
-    tiled = _MOVED_BATCH.search(text) if products else not _OTHER_OPERATION.search(text)
+    turns = "<i64: 1, 0>" in text and text.count("%arg") == 2  # one matrix, used once
+    moves = turns or not _OTHER_OPERATION.search(text)
+    tiled = _MOVED_BATCH.search(text) if products else moves
     kind = bool(tiled), not products, "i8>" in text
     options = compile_options(placement, flags, *chosen, kind)
     given = text, placement.devices, options, host_calls
@@ -145,7 +147,7 @@ def load_or_compile(text: str, devices: tuple, options: Any, host_calls: int) ->
 # than this; its own limit, 1024, is low for sixty scalars. Far above, matrix products suffer.
 SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
 # Its tiles are stored twice, and take loops twice the time, but for transposes: of whole programs,
-# and of operands of products whose batch is not in front, as heads of attention are.
+# of one matrix, and of operands of products whose batch is not in front, as heads of attention are.
 NO_TILES = ("xla_cpu_disable_tiled_emitter", "true")
 # Vectors as wide as the machine's: functions take 0.6 of the time, but small products more.
 WIDE = ("xla_cpu_prefer_vector_width", 512)
