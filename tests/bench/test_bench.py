@@ -71,3 +71,16 @@ def test_every_goal_is_a_case():
         timeout=300,
     )
     assert done.stdout == "[]\n", done.stderr
+
+
+def test_eager_compares_with_jit():
+    done = run_bench("eager.py", "--only", "scipy.special.xlog", "V*V", "--seconds", "0.001")
+    assert done.returncode == 0, done.stderr
+    *lines, last = done.stdout.splitlines()
+    assert [line.split()[3] for line in lines] == [
+        "scipy.special.xlog1py",
+        "scipy.special.xlogy",
+        "V*V",
+    ]
+    assert all(float(number) > 0 for line in lines for number in line.split()[:3])
+    assert " of 3 take more than 1.3 times" in last
