@@ -1,9 +1,9 @@
 """One implementation under the clock: serve its cases to run.py, or time them all and print JSON.
 
-usage: peers.py IMPL [--only SUBSTRING] [--budget SECONDS] [--serve] [--devices N]
+usage: peers.py IMPL [--only SUBSTRING] [--budget SECONDS] [--serve] [--devices N] [--survey]
 IMPL is torch, numpy, or the import name of a package with JAX's public API. The cases themselves
 are in cases_jax.py, cases_torch.py and cases_numpy.py, and with `--devices`, which splits the CPU,
-in cases_devices.py; what needs a fresh process is startup.py.
+in cases_devices.py, with `--survey` in survey_cases.py; what needs a fresh process is startup.py.
 """
 
 import argparse
@@ -18,8 +18,12 @@ ROUNDS = 7
 MOST_CALLS = 5000
 
 
-def load_suite(impl, devices=1):
+def load_suite(impl, devices=1, survey=False):
     """The Suite of an implementation; only the wanted one is imported."""
+    if survey:
+        from survey_cases import survey_suite
+
+        return survey_suite(impl)
     if devices > 1:
         os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
         from cases_devices import devices_suite
@@ -119,11 +123,11 @@ def answer(suite, request, state):
     return {"seconds": seconds}
 
 
-def serve(impl, devices):
+def serve(*wanted):
     """Answer requests, a JSON line each, until the input ends."""
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever a library prints must not mix with the replies
-    suite, state = load_suite(impl, devices), {}
+    suite, state = load_suite(*wanted), {}
     for line in sys.stdin:
         try:
             reply = answer(suite, json.loads(line), state)
@@ -154,9 +158,10 @@ def main():
     parser.add_argument("--budget", type=float, default=0.6, help="seconds to spend on a case")
     parser.add_argument("--serve", action="store_true", help="answer requests of run.py")
     parser.add_argument("--devices", type=int, default=1, help="cases over so many CPU devices")
+    parser.add_argument("--survey", action="store_true", help="the cases of survey_cases.py")
     args = parser.parse_args()
     if args.serve:
-        serve(args.impl, args.devices)
+        serve(args.impl, args.devices, args.survey)
     else:
         json.dump(time_all(args.impl, args.only, args.budget, args.devices), sys.stdout)
 

@@ -69,16 +69,16 @@ def fresh(peer, kind, cache):
 class Worker:
     """A peer's lasting process: started when first asked, and again after a crash."""
 
-    def __init__(self, peer, cache, devices=1):
-        self.peer, self.cache, self.devices = peer, cache, devices
+    def __init__(self, peer, cache, devices=1, survey=False):
+        self.peer, self.cache = peer, cache
+        self.served = [peer.impl, "--serve", "--devices", str(devices), *["--survey"] * survey]
         self.process = self.log = None
 
     def start(self):
         """Begin serving."""
         self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115 (stop closes it)
-        served = [self.peer.impl, "--serve", "--devices", str(self.devices)]
         self.process = subprocess.Popen(
-            [self.peer.python, str(HERE / "peers.py"), *served],
+            [self.peer.python, str(HERE / "peers.py"), *self.served],
             env=environment(self.cache),
             text=True,
             stdin=subprocess.PIPE,

@@ -84,3 +84,13 @@ def test_eager_compares_with_jit():
     ]
     assert all(float(number) > 0 for line in lines for number in line.split()[:3])
     assert " of 3 take more than 1.3 times" in last
+
+
+def test_the_survey_sorts_cases_by_what_they_are_missed_by():
+    wanted = "xp.isnan(a)", "xp.any(a & ~a)", "nn.relu6(a)"  # NumPy has no relu6
+    done = run_bench("survey.py", "--quick", "--only", *wanted, "--peers", "numpy", "again=numpy")
+    assert (done.returncode, done.stderr) == (0, "")
+    head, *lines = [line.split() for line in done.stdout.splitlines()]
+    assert head == ["numpy", "again"]
+    assert {line[3] for line in lines} == {"xp.isnan(a)", "xp.any(a"}
+    assert float(lines[0][0]) >= float(lines[1][0]) > 0
