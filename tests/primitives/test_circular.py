@@ -6,7 +6,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import lax
-from weft.primitives.circular import LARGE
+from weft.primitives.expr import LARGE
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, -0.5, 2, -2]
 # nearest to a multiple of pi / 2, and the largest

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+import weft
 from weft.primitives.elementwise import Elementwise
-from weft.primitives.expr import Expr, concatenate_exprs, count_along
+from weft.primitives.expr import LARGE, Expr, concatenate_exprs, count_along
 
 X = np.array([[1.5, -2.0, 0.25], [3.0, 0.5, -1.0]], np.float32)
 Y = np.array([[2.0, 4.0, -1.0], [0.5, 1.0, 8.0]], np.float32)
@@ -59,3 +60,16 @@ def test_parts_bits_and_counts():
     np.testing.assert_array_equal(same, X)
     got = run(lambda x: count_along(x.hlo, x.aval, 1), X)
     np.testing.assert_array_equal(got, np.arange(3, dtype=np.float32) + 0 * X)
+
+
+@pytest.mark.usefixtures("as_for_users")
+def test_a_quotient_used_twice_ends_no_loop():
+    write = lambda hlo, aval, x: (lambda q: q * q + q)(Expr(hlo, x) / (Expr(hlo, x) + 2)).value
+    toy = Elementwise("toy", write, takes="any")
+    for dtype in (np.float32, np.float64):
+        x = np.linspace(-1, 9, LARGE).astype(dtype)
+        with weft.enable_x64(True):
+            compiled = weft.jit(lambda x: toy.apply(x)[0]).lower(x).compile()
+            got = np.asarray(compiled(x))
+        assert compiled.as_text().partition("\nENTRY")[2].count(" fusion(") == 1
+        np.testing.assert_array_max_ulp(got, (x / (x + 2)) ** 2 + x / (x + 2), 8)

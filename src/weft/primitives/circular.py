@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from weft.core.aval import ShapedArray
-from weft.primitives.expr import Expr, polynomial, write_division
+from weft.primitives.expr import F32, F64, Expr, is_large, polynomial, write_division
 from weft.xla.hlo import i64s
 
-LARGE = 1 << 12  # elements from which on compiling a formula pays
-F32, F64, I32, I64 = map(np.dtype, (np.float32, np.float64, np.int32, np.int64))
+I32, I64 = map(np.dtype, (np.int32, np.int64))
 MAGNITUDE = (1 << 31) - 1  # all bits but the sign
 
 # 1 / (2 pi) in parts of 29 bits, whose products with a float32 are exact in float64, and a last one
@@ -156,12 +155,6 @@ def write_remainder(hlo: Any, aval: ShapedArray, x: Any, y: Any) -> Any:
         return [(bits < below).select(Expr(hlo, x), signed.bitcast(F32)).value]
 
     return hlo.case(some, [near, plain], [aval.strong()])[0]
-
-
-def is_large(hlo: Any, aval: ShapedArray, *also: Any) -> bool:
-    """Whether a formula is what an array of this type takes: of float32, for the CPU."""
-    large = type(aval.size) is int and aval.size >= LARGE
-    return large and hlo.platform == "cpu" and aval.dtype in (F32, *also)
 
 
 # of a right triangle whose hypotenuse is 1, the other leg

@@ -33,6 +33,36 @@ def write_comparison(direction: str) -> Callable[[Expr, Any], Expr]:
     return lambda self, other: self.compare(direction, other)
 
 
+def write_quotient(divide: Callable[[Expr, Any], Any]) -> Callable[[Expr, Any], Any]:
+    """The method of `Expr` that divides, and leaves all bits of large quotients as they are.
+
+    XLA:CPU ends a loop at a quotient that is used twice, and writes it to memory, but none at the
+    operation that follows it here.
+    """
+
+    def method(self: Expr, other: Any) -> Any:
+        out = divide(self, other)
+        if type(out) is not Expr or not is_large(out.hlo, out.aval, F64):
+            return out
+        return out.make("reduce_precision", out.aval, **ALL_BITS[out.dtype])
+
+    return method
+
+
+LARGE = 1 << 12  # elements from which on compiling a formula pays
+F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+ALL_BITS = {
+    F32: {"exponent_bits": "8 : i32", "mantissa_bits": "23 : i32"},
+    F64: {"exponent_bits": "11 : i32", "mantissa_bits": "52 : i32"},
+}
+
+
+def is_large(hlo: Any, aval: ShapedArray, *also: Any) -> bool:
+    """Whether a formula is what an array of this type takes: of float32, for the CPU."""
+    large = type(aval.size) is int and aval.size >= LARGE
+    return large and hlo.platform == "cpu" and aval.dtype in (F32, *also)
+
+
 class Expr:
     """A value of the program that `hlo` writes; operators on it write StableHLO operations.
 
@@ -88,7 +118,8 @@ class Expr:
     __add__, __mul__ = write_operator("add"), write_operator("multiply")
     __radd__, __rmul__ = __add__, __mul__
     __sub__, __rsub__ = write_operator("subtract"), write_operator("subtract", swapped=True)
-    __truediv__, __rtruediv__ = write_operator("divide"), write_operator("divide", swapped=True)
+    __truediv__ = write_quotient(write_operator("divide"))
+    __rtruediv__ = write_quotient(write_operator("divide", swapped=True))
     __and__, __or__, __xor__ = map(write_operator, ("and", "or", "xor"))
     __lt__, __le__, __gt__, __ge__ = map(write_comparison, ("LT", "LE", "GT", "GE"))
 

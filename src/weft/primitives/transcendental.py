@@ -20,7 +20,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.trace import current
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
-from weft.primitives.circular import F64, FORMULAS, is_large, write_circular, write_log, write_power
+from weft.primitives.circular import FORMULAS, write_circular, write_log, write_power
 from weft.primitives.elementwise import (
     Costly,
     Elementwise,
@@ -41,7 +41,7 @@ from weft.primitives.elementwise import (
     sub,
     unary_op,
 )
-from weft.primitives.expr import Expr
+from weft.primitives.expr import F64, Expr, is_large
 from weft.primitives.layout import convert, literal
 from weft.xla.typing import Array, ArrayLike
 
