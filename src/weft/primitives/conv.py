@@ -17,11 +17,14 @@ from weft.errors import DtypeError, ShapeError
 from weft.mesh.typed import check_terms, resolve_sharding, typed_as
 from weft.primitives import dot, layout, reshard
 from weft.primitives.channelwise import lower_channelwise
+from weft.primitives.constant import stage_whole
+from weft.primitives.conv_forms import find_form
 from weft.primitives.elementwise import eq
 from weft.primitives.expr import Expr
 from weft.primitives.families import check_integer, index_pairs, index_tuple
 from weft.primitives.window import count_places, dilated_size, pad_pairs
 from weft.xla.hlo import bools, i64s, pairs
+from weft.xla.lower import lower_jaxpr
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 Padding: TypeAlias = str | Sequence[tuple[int, int]]
@@ -173,13 +176,18 @@ class ConvGeneralDilated(dot.Bilinear):
             "window_strides": i64s(params["window_strides"]),
         }
 
+        numbers = {"dimension_numbers": dimension_numbers}
+
         def plain(x, y, aval):
-            if hlo.platform == "cpu" and params["batch_group_count"] == 1:
+            if hlo.platform == "cpu":
+                form = find_form(x.aval, y.aval, aval, {**numbers, **params})
+                if form is not None:
+                    jaxpr = stage_whole(lambda x, k: [form(self, x, k, aval)], [x.aval, y.aval])
+                    return lower_jaxpr(hlo, jaxpr, [x, y])
                 return [features_last_conv(hlo, x, y, aval, dimension_numbers, attrs)]
             return hlo.op("stablehlo.convolution", [x, y], [aval], **attrs)
 
         def product(x, y, aval=out):
-            numbers = {"dimension_numbers": dimension_numbers}
             fast = lower_channelwise(hlo, self, x, y, aval, plain, {**numbers, **params})
             return (fast or plain(x, y, aval))[0]
 

@@ -1,0 +1,46 @@
+"""Convolutions that are written as others, each against the loops that define one."""
+
+import numpy as np
+import pytest
+
+import weft
+from tests.primitives.cases_conv import loops
+from weft import lax
+from weft.primitives import conv
+
+# shape and kernel (batch, feature, spatial), what else differs, the operations that it is made of
+CASES = {
+    "volumes": [(2, 3, 6, 5, 7), (4, 3, 3, 2, 3), {"window_strides": (2, 1, 1)}, "convolution"],
+    "long windows": [(2, 3, 9, 9, 9), (4, 3, 7, 6, 8), {"rhs_dilation": (1, 1, 1)}, "dot_general"],
+    "volumes in groups": [(1, 4, 5, 5, 5), (6, 2, 3, 3, 3),
+        {"feature_group_count": 2}, "dot_general"],
+    "wide groups": [(1, 16, 6, 6), (4, 8, 3, 3), {"feature_group_count": 2}, "convolution"],
+    "groups of batches": [(4, 8, 6, 6), (6, 8, 2, 3), {"batch_group_count": 2}, "convolution"],
+    "few windows": [(3, 2, 9, 8), (4, 2, 8, 6), {"padding": ((0, 0), (1, 1))}, "dot_general"],
+    "phases": [(3, 2, 5, 4), (4, 2, 10, 8),
+        {"lhs_dilation": (2, 3), "padding": ((2, 1), (-1, 0))}, "dot_general"],
+    "a negative padding": [(2, 3, 6, 5), (4, 3, 2, 2),
+        {"padding": ((0, 0), (-1, 1))}, "convolution"],
+    "four axes": [(1, 2, 4, 4, 4, 4), (2, 2, 2, 2, 3, 2), {}, "dot_general"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values(name, rng):
+    shape, kernel, given, made_of = CASES[name]
+    rank = len(shape) - 2
+    params = dict.fromkeys(("window_strides", "lhs_dilation", "rhs_dilation"), (1,) * rank)
+    params |= {"padding": ((0, 0),) * rank, **given}
+    order = (0, *range(2, rank + 2), 1)  # channels last, as users have them
+    x, k = (rng.standard_normal(s) for s in (shape, kernel))
+    numbers = conv.conv_dimension_numbers(shape, kernel, None)
+    want = loops(x, k, dimension_numbers=numbers, **params)
+    last = conv.ConvDimensionNumbers(*[tuple(np.argsort(order).tolist())] * 3)
+    f = weft.jit(lambda x, k: lax.conv_general_dilated(x, k, dimension_numbers=last, **params))
+    x, k = (np.transpose(a, order).astype(np.float32) for a in (x, k))
+    text = f.lower(x, k).as_text()
+    assert ("stablehlo.dot_general" in text) == (made_of == "dot_general")
+    assert ("stablehlo.convolution" in text) == (made_of == "convolution")
+    assert "batch_group_count = 2" not in text
+    assert "feature_group_count = 2" not in text
+    np.testing.assert_allclose(np.transpose(f(x, k), np.argsort(order)), want, atol=1e-6 * np.abs(want).max())
