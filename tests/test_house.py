@@ -355,7 +355,7 @@ TESTED_IN = {
     "xla/test_cusolver.py": "xla/lapack.py",
     # primitives of which rows of the conformance suite say all
     "primitives/test_conformance.py": (
-        "primitives/bits.py primitives/constant.py primitives/fft.py "
+        "primitives/bits.py primitives/constant.py "
         "primitives/special/bessel.py primitives/special/functions.py"
     ),
     # families whose functions one table compares with SciPy

@@ -9,6 +9,7 @@ import pytest
 import weft.numpy as jnp
 from weft import enable_x64, grad, jit, jvp, nn, vjp
 from weft.errors import DtypeError, ShapeError
+from weft.nn import attention
 from weft.test_util import check_jvp, check_vjp
 
 B, T, S, N, K, H = 2, 5, 7, 4, 2, 8
@@ -104,6 +105,34 @@ def test_derivatives(qkv, as_for_users):
         check_jvp(run(masked), forward, args, eps=None)
         pull = lambda *args: (run(masked)(*args), lambda ct: backward(ct, *args))
         check_vjp(run(masked), pull, args, eps=None)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_many_weights_by_rows(causal, monkeypatch, rng):
+    monkeypatch.setattr(attention, "MOST_WEIGHTS", 1)  # 32 rows at a time
+    q, k, v = (rng.standard_normal((B, n, m, H)) for n, m in ((96, N), (9, K), (9, K)))
+    bias, mask = rng.standard_normal((1, N, 96, 9)), rng.random((96, 9)) < 0.7
+    mask[:, 0], lengths = True, np.array([40, 96])
+    args = [x.astype(np.float32) for x in (q, k, v, bias)]
+    given = {"is_causal": causal, "query_seq_lengths": lengths, "return_residual": True}
+    loss = lambda *args: jnp.sum(F(*args, mask, **given)[0] ** 2)
+    f = jit(lambda *args: (F(*args, mask, **given), grad(loss, (0, 1, 2, 3))(*args)))
+    assert "stablehlo.while" in f.lower(*args).as_text()
+    (got, logs), grads = f(*args)
+    few = np.arange(96)[:, None] < lengths[:, None, None, None]  # (B, 1, T, 1)
+    pairs = mask & (np.arange(96)[:, None] >= np.arange(9)) if causal else mask
+    want, residual = plain(q, k, v, bias, pairs)
+    want = np.where(np.moveaxis(few, 1, 2), want, 0)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    rows = np.moveaxis(few[..., 0], 1, 2)
+    np.testing.assert_allclose(np.where(rows, logs, 0), np.where(rows, residual, 0), atol=1e-4)
+    moved = [rng.standard_normal(x.shape) for x in (q, k, v, bias)]
+    ends = []
+    for sign in (1, -1):
+        there = [x + sign * 1e-5 * t for x, t in zip((q, k, v, bias), moved, strict=True)]
+        ends.append((np.where(np.moveaxis(few, 1, 2), plain(*there, pairs)[0], 0) ** 2).sum())
+    slope = sum(np.sum(np.asarray(g, float) * t) for g, t in zip(grads, moved, strict=True))
+    np.testing.assert_allclose(slope, (ends[0] - ends[1]) / 2e-5, rtol=1e-3)
 
 
 def test_errors(qkv):

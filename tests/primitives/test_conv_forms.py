@@ -43,4 +43,6 @@ def test_values(name, rng):
     assert ("stablehlo.convolution" in text) == (made_of == "convolution")
     assert "batch_group_count = 2" not in text
     assert "feature_group_count = 2" not in text
-    np.testing.assert_allclose(np.transpose(f(x, k), np.argsort(order)), want, atol=1e-6 * np.abs(want).max())
+    np.testing.assert_allclose(
+        np.transpose(f(x, k), np.argsort(order)), want, atol=1e-6 * np.abs(want).max()
+    )

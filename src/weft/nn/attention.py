@@ -1,6 +1,6 @@
 """`dot_product_attention`: masks of every kind, grouped heads, weights in float32.
 
-The weights of all pairs are in memory at once.
+The weights of all pairs are in memory at once, but for many of them on one CPU.
 """
 
 from __future__ import annotations
@@ -12,15 +12,21 @@ import numpy as np
 
 import weft.numpy as jnp
 from weft import dtypes
+from weft.api.checkpoint import checkpoint
+from weft.api.devices import default_backend, device_count
+from weft.api.scan import map as map_rows
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array
 from weft.primitives.dot import dot_general
 from weft.primitives.families import check_parameter, index_tuple
 from weft.scipy.special import logsumexp
+from weft.scipy.special.sums import largest_real
 from weft.xla.typing import Array, ArrayLike
 
 OP = "dot_product_attention"
+# Weights that are in memory at once on a CPU: four times as many take three times as long for each.
+MOST_WEIGHTS = 1 << 20
 
 
 def dot_product_attention(
@@ -113,18 +119,12 @@ def group_heads(x: Any, name: str, full: tuple[int, ...], groups: int) -> Any:
 
 
 def combine_masks(
-    full: tuple[int, ...], groups: int, mask: Any, q_lengths: Any, kv_lengths: Any,
+    row: Any, s: int, mask: Any, q_lengths: Any, kv_lengths: Any,
     causal: bool, window: tuple[int, int] | None,
 ) -> Any:  # fmt: skip
     """Which pairs count, as an array that broadcasts to (B, K, T, G, S); None for all."""
-    _, _, t, s = full
-    row, column = jnp.arange(t).reshape(1, 1, t, 1, 1), jnp.arange(s).reshape(1, 1, 1, 1, s)
-    parts = []
-    if mask is not None:
-        mask = as_array(mask, OP)
-        if not dtypes.is_bool(mask.dtype):
-            raise DtypeError(f"{OP}: mask must be bool; got {mask.aval}. Hint: mask != 0.")
-        parts.append(group_heads(mask, "mask", full, groups))
+    row, column = row.reshape(1, 1, -1, 1, 1), jnp.arange(s).reshape(1, 1, 1, 1, s)
+    parts = [] if mask is None else [mask]
     if causal:
         parts.append(row >= column)
     if window is not None:
@@ -137,6 +137,37 @@ def combine_masks(
     for part in parts:
         out = part if out is None else out & part
     return out
+
+
+def rows_at_once(b: int, n: int, t: int, s: int) -> int:
+    """How many positions of the query are taken together: a divisor of t."""
+    whole = any(type(size) is not int for size in (b, n, t, s)) or b * n * t * s <= MOST_WEIGHTS
+    if whole or default_backend() != "cpu" or device_count() > 1:
+        return t
+    most = max(MOST_WEIGHTS // (b * n * s), 32)
+    rows = next(rows for rows in range(most, 0, -1) if t % rows == 0)
+    return rows if 4 * rows > most else t
+
+
+def map_over_rows(fun: Any, rows: int, axes: tuple[int, ...], args: tuple) -> Any:
+    """fun(*args), `rows` of axes that are not of size 1 at a time; its results have them third.
+
+    Backward, weights are computed again.
+    """
+    split = [x is not None and x.shape[axis] > 1 for x, axis in zip(args, axes, strict=True)]
+
+    def cut(x: Any, axis: int) -> Any:
+        x = x.reshape(*x.shape[:axis], -1, rows, *x.shape[axis + 1 :])
+        return jnp.moveaxis(x, axis, 0)
+
+    def call(parts: list) -> Any:
+        left = iter(parts)
+        return fun(*[next(left) if yes else x for yes, x in zip(split, args, strict=True)])
+
+    parts = [cut(x, axis) for x, axis, yes in zip(args, axes, split, strict=True) if yes]
+    outs = map_rows(checkpoint(call), parts)
+    join = lambda y: jnp.moveaxis(y, 0, 2).reshape(*y.shape[1:3], -1, *y.shape[4:])
+    return [None if y is None else join(y) for y in outs]
 
 
 @fused(static=("scale", "causal", "window", "residual"), name=OP)
@@ -158,22 +189,37 @@ def attend(
     if kv_lengths is not None:
         kv_lengths = check_lengths("key_value_seq_lengths", kv_lengths, b)
 
-    dims = (((4,), (3,)), ((0, 2), (0, 2)))
-    logits = dot_general(q.reshape(b, t, heads, groups, h), k, dims, preferred_element_type=wide)
-    logits = logits * (1 / math.sqrt(h) if scale is None else scale)  # (B, K, T, G, S)
+    def weigh(q: Any, row: Any, bias: Any, mask: Any) -> list:
+        dims = (((4,), (3,)), ((0, 2), (0, at)))
+        logits = dot_general(q, k, dims, preferred_element_type=wide)
+        logits = logits * (1 / math.sqrt(h) if scale is None else scale)  # (B, K, T, G, S)
+        if bias is not None:
+            logits = logits + bias.astype(wide)
+        which = combine_masks(row, s, mask, q_lengths, kv_lengths, causal, window)
+        if which is not None:
+            logits = jnp.where(which, logits, -0.7 * float(dtypes.finfo(wide).max))
+        powers = jnp.exp(logits - largest_real(OP, logits, -1))
+        weights = (powers / jnp.sum(powers, -1, keepdims=True)).astype(v.dtype)
+        dims = (((4,), (3 - at,)), ((0, 1), (0, at)))
+        out = dot_general(weights, v, dims, preferred_element_type=wide)  # (B, K, T, G, H)
+        return [out, logsumexp(logits, axis=-1) if residual else None]
+
     if bias is not None:
-        logits = logits + group_heads(bias, "bias", full, groups).astype(wide)
-    which = combine_masks(full, groups, mask, q_lengths, kv_lengths, causal, window)
-    if which is not None:
-        logits = jnp.where(which, logits, -0.7 * float(dtypes.finfo(wide).max))
-    powers = jnp.exp(logits - jnp.max(logits, -1, keepdims=True))
-    weights = (powers / jnp.sum(powers, -1, keepdims=True)).astype(v.dtype)
-    dims = (((4,), (1,)), ((0, 1), (0, 2)))
-    out = dot_general(weights, v, dims, preferred_element_type=wide)  # (B, K, T, G, H)
+        bias = group_heads(as_array(bias, OP), "bias", full, groups)
+    if mask is not None:
+        mask = as_array(mask, OP)
+        if not dtypes.is_bool(mask.dtype):
+            raise DtypeError(f"{OP}: mask must be bool; got {mask.aval}. Hint: mask != 0.")
+        mask = group_heads(mask, "mask", full, groups)
+    args = q.reshape(b, t, heads, groups, h), jnp.arange(t), bias, mask
+    rows = rows_at_once(*full)
+    at = 2  # the axis of heads
+    if rows < t:
+        k, v, at = jnp.moveaxis(k, 2, 1), jnp.moveaxis(v, 2, 1), 1
+    out, logs = weigh(*args) if rows == t else map_over_rows(weigh, rows, (1, 0, 2, 2), args)
     out = jnp.moveaxis(out, 2, 1).reshape(b, t, n, h).astype(q.dtype)
     if q_lengths is not None:
         out = jnp.where(jnp.arange(t).reshape(1, t, 1, 1) < q_lengths, out, 0)
-    logs = logsumexp(logits, axis=-1) if residual else None
     if residual:
         logs = jnp.moveaxis(logs, 2, 1).reshape(b, t, n).astype(q.dtype)
     outs = [x if batched else x[0] for x in (out, logs) if x is not None]
