@@ -138,7 +138,7 @@ def write_remainder(hlo: Any, aval: ShapedArray, x: Any, y: Any) -> Any:
     plain = lambda: [write_division("remainder")(hlo, aval, x, y)]
     number = next((key[0] for key, v in hlo.constants.items() if v is y), None)
     quick = isinstance(number, np.floating) and math.frexp(number)[0] == 0.5  # XLA rounds x / y
-    if quick or not is_large(hlo, aval) or hlo.devices:
+    if quick or not is_large(hlo, aval, times=hlo.least) or hlo.devices:
         return plain()[0]
     cell = ShapedArray((), I32)
     bits, below = (Expr(hlo, v).bitcast(I32) & MAGNITUDE for v in (x, y))

@@ -57,9 +57,9 @@ ALL_BITS = {
 }
 
 
-def is_large(hlo: Any, aval: ShapedArray, *also: Any) -> bool:
+def is_large(hlo: Any, aval: ShapedArray, *also: Any, times: int = 1) -> bool:
     """Whether a formula is what an array of this type takes: of float32, for the CPU."""
-    large = type(aval.size) is int and aval.size >= LARGE
+    large = type(aval.size) is int and aval.size >= LARGE * times
     return large and hlo.platform == "cpu" and aval.dtype in (F32, *also)
 
 

@@ -90,7 +90,7 @@ class Transcendental(Costly):
     def lower(self, hlo, *values, accuracy=None):
         x, aval = values[0], values[0 if values[0].aval.shape else -1].aval
         if accuracy is None:
-            if self.name not in FORMULAS or not is_large(hlo, aval, *HALVES):
+            if self.name not in FORMULAS or not is_large(hlo, aval, *HALVES, times=hlo.least):
                 return Elementwise.lower(self, hlo, *values)
             operands = [Expr(hlo, hlo.spread(v, aval)) for v in values]
             return [write_circular(self.name, *operands).value]
@@ -245,7 +245,8 @@ class Pow(Costly):
     def lower(self, hlo, x, y):
         y = hlo.convert(y, x.aval.dtype)
         aval = x.aval if x.aval.shape else y.aval
-        if not is_large(hlo, aval) or abs(y.scalar or 7) in (0.5, 1, 2, 3):  # known to XLA
+        known = abs(y.scalar or 7) in (0.5, 1, 2, 3)  # to XLA
+        if known or not is_large(hlo, aval, times=hlo.least):
             return Elementwise.lower(self, hlo, x, y)
         return [write_power(*[Expr(hlo, hlo.spread(v, aval)) for v in (x, y)]).value]
 

@@ -84,8 +84,9 @@ class Builder:
 
     names_all = False  # whether operations outside of named scopes are named too
 
-    def __init__(self, devices: Sequence[Any] = (), platform: str = "cpu"):
+    def __init__(self, devices: Sequence[Any] = (), platform: str = "cpu", formulas: int = 0):
         self.platform = platform
+        self.least = 1 << (formulas // 4).bit_length()  # of many, arrays must be so much larger
         self.devices = devices  # of a program over a mesh, in the order of their numbers in it
         self.meshes: dict[Any, str] = {}  # the meshes that the text names
         # (name, size) of the axes of the mesh, where what is written is for one of its devices
@@ -102,7 +103,8 @@ class Builder:
         self.functions: list[str] = []  # the text of finished private functions
         self.memo: dict[Any, Any] = {}  # what lowering remembers for this module
         # patterns of equations, to repeat in any region, and in any program for one device
-        self.written = {} if devices else PATTERNS.setdefault((platform, trace_context()), {})
+        settings = platform, trace_context(), self.least
+        self.written = {} if devices else PATTERNS.setdefault(settings, {})
         if len(self.written) > 10_000:
             self.written.clear()
         self.names: dict[str, int] = {}  # function names in use

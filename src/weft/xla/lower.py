@@ -19,6 +19,7 @@ from weft.mesh.client import platform_of
 from weft.options import config
 from weft.passes.dce import dce_jaxpr
 from weft.passes.discharge import discharge_jaxpr, has_state
+from weft.passes.formulas import count_formulas
 from weft.passes.merge import has_scopes
 from weft.passes.physical import has_extended, physical_jaxpr
 from weft.util import collecting_rarely
@@ -167,7 +168,7 @@ def lower_module(
     platform = (
         "cpu" if placement is None else placement.platform or platform_of(placement.devices[0])
     )
-    hlo = builder(over, platform)
+    hlo = builder(over, platform, count_formulas(jaxpr))
     mesh = explicit_mesh(placement) if over and placement is not None else None
     if mesh is not None:
         hlo.named(mesh)  # with its devices, which types do not know
