@@ -213,6 +213,7 @@ class DiskCache:
     def __init__(self, directory: str | os.PathLike[str] | None, max_bytes: int) -> None:
         self.directory = "" if directory is None else os.fspath(directory)
         self.max_bytes = max_bytes
+        self._target = max_bytes - max_bytes // 8  # what is left after eviction
         self.hits = self.misses = 0
         self._problem = None if self.directory else "turned off"
         # A scan every `_stride` bytes written keeps the bound. Each process starts at random along
@@ -239,7 +240,7 @@ class DiskCache:
     def put(self, key: str, blob: bytes) -> None:
         """Keep `blob` under `key`, unless something prevents it."""
         path, size = self._path(key), HEADER.size + len(blob)
-        if size > self._target() or not self._usable(create=True):
+        if size > self._target or not self._usable(create=True):
             return
         try:
             write_entry(path, key, blob)
@@ -325,16 +326,13 @@ class DiskCache:
                     found.append(Entry(key, status.st_size, status.st_mtime))
         return sorted(found, key=lambda entry: entry.used)
 
-    def _target(self) -> int:
-        return self.max_bytes - self.max_bytes // 8
-
     def _evict(self) -> None:
         """Remove the least recently used entries down to a little below the limit."""
         for file in self._scan(UNFINISHED):
             if file.used < time.time() - STALE_SECONDS:
                 self._remove(file, UNFINISHED)
         entries = self.entries()
-        excess = sum(entry.bytes for entry in entries) - self._target()
+        excess = sum(entry.bytes for entry in entries) - self._target
         for entry in entries:
             if excess <= 0:
                 return
