@@ -89,7 +89,7 @@ def lower_first(
     state = len(here), len(hlo.host_calls), len(hlo.foreign_calls)
     outs = eqn.primitive.lower(hlo, *values, **eqn.params)
     lines = len(hlo.lines) - start
-    alone, pattern = any(v.scalar is not None for v in values), None
+    alone, pattern = str in map(type, key), None  # the name of a scalar
     if lines == 1 or (lines and seen == "once"):
         if state == (len(here), len(hlo.host_calls), len(hlo.foreign_calls)):
             pattern, local = hlo.read_pattern(start, count, values, outs)
