@@ -67,3 +67,10 @@ def test_trim_zeros():
             same(
                 jnp.trim_zeros(jnp.array(host), trim), np.trim_zeros(np.array(host, np.int32), trim)
             )
+
+
+def test_one_place_is_deleted_by_a_choice():
+    x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    deleted = weft.jit(lambda x: jnp.delete(x, -2, 1))
+    np.testing.assert_array_equal(deleted(x), np.delete(x, -2, 1))
+    assert "concatenate" not in deleted.lower(x).as_text()

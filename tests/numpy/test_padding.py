@@ -99,3 +99,10 @@ def test_values_by_axis_and_side():
     ):
         with pytest.raises(ShapeError, match=text):
             jnp.pad(x, 1, **bad)
+
+
+def test_elements_are_written_into_room_for_them():
+    made = lambda mode: weft.make_jaxpr(lambda x: jnp.pad(x, 2, mode=mode))(np.ones((5, 4)))
+    for mode in ("reflect", "symmetric", "wrap", "edge"):
+        names = [eqn.primitive.name for eqn in made(mode).eqns]
+        assert "concatenate" not in names and names.count("pad") == 1

@@ -230,10 +230,10 @@ def delete(
     where = find_places_along("delete", obj, n, n - 1, not assume_unique_indices)
     if isinstance(where, np.ndarray):
         keep = np.delete(np.arange(n, dtype=np.int32), where)
-        if len(keep) == n - 1:  # one place: two slices
-            i = int(np.setdiff1d(np.arange(n), keep)[0])
-            parts = [lax.slice_in_dim(arr, *ab, 1, axis) for ab in ((0, i), (i + 1, n))]
-            return lax.concatenate(parts, axis)
+        if len(keep) == n - 1:  # one place: XLA has no vector loop to concatenate two slices
+            before, behind = (lax.slice_in_dim(arr, i, i + n - 1, 1, axis) for i in (0, 1))
+            at = lax.broadcasted_iota(INT32, before.shape, axis)
+            return lax.select(lax.lt(at, literal(int(where[0]), INT32)), before, behind)
         return take_places(arr, keep, axis)
     if where.size > 1 and not assume_unique_indices:
         where.concrete(
