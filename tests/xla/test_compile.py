@@ -264,6 +264,20 @@ def test_programs_on_few_elements_compile_fast(monkeypatch):
     assert found[0][1] == (*compiling.QUICK, ("a", "b"))  # what a user says comes later
 
 
+@pytest.mark.skipif(not compiling.jaxlib_version.startswith("0.10."), reason="one way to compile")
+def test_vectors_that_cores_cannot_share_evenly_run_fast(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "")
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    found = lambda f, *shape: compiling.quick_settings(
+        weft.jit(f).lower(jnp.ones(shape)).as_text(), here()
+    )
+    assert found(jnp.exp, 5001) == compiling.QUICK[:1]
+    assert found(jnp.exp, 5000) == found(jnp.exp, 99, 101) == ()
+    assert found(lambda x: jnp.tile(x, 2), 5001) == ()  # slower in the older way
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    assert found(jnp.exp, 5000) == compiling.QUICK[:1] != found(jnp.exp, 5001)
+
+
 def test_consts_and_unused_arguments():
     loaded, _ = compile_text(MODULE.format(name="f", op="sqrt"), here())
     assert Executable(loaded, TYPED, here(), consts=[X])()[0].tolist() == [1, 2, 3]

@@ -259,9 +259,11 @@ def log_of_sum(x: Any, y: Any) -> Any:
     if dtypes.is_complex(typeof(x).dtype):
         larger = elementwise.ge(elementwise.real(x), elementwise.real(y))
         top, low = elementwise.select(larger, x, y), elementwise.select(larger, y, x)
-    else:
-        top, low = elementwise.max(x, y), elementwise.min(x, y)
-    return elementwise.add(top, log1p(exp(subtract_infinities(low, top))))
+        apart = subtract_infinities(low, top)
+    else:  # a minimum in place of the difference's size would keep XLA from a vector loop
+        top = elementwise.max(x, y)
+        apart = elementwise.neg(elementwise.abs(subtract_infinities(x, y)))
+    return elementwise.add(top, log1p(exp(apart)))
 
 
 def subtract_infinities(x: Any, y: Any) -> Any:
