@@ -157,7 +157,7 @@ _MOVED_BATCH = re.compile(r"batching_dimensions = \[(?:[1-9]|0, [2-9])|<i64: 0, 
 _OTHER_OPERATION = re.compile(r'"\w*hlo\.(?!transpose|reshape|custom_call)')
 # The older of XLA:CPU's two ways to write a loop takes half the time to compile, and runs as fast
 # on few elements; on many it is slower, as are its scatters, but takes down to a ninth of the time
-# on a vector that the cores do not share evenly. Later releases have only one.
+# on a vector that the cores do not share evenly, and joins pieces. Later releases have only one.
 QUICK = ("xla_cpu_use_fusion_emitters", False), ("xla_cpu_parallel_codegen_split_count", 1)
 # What the two round differently, always or at times; the bits of draws are documented.
 _OTHER = re.compile(r"stablehlo\.(while|scatter|tan|cbrt|atan2)\"|chlo\.a?tan\"|complex<|<\?")
@@ -177,7 +177,8 @@ def quick_settings(text: str, placement: Placement) -> tuple[tuple[str, Any], ..
     if all(math.prod(shape) <= 4096 for shape in shapes):
         return QUICK
     uneven = any(len(s) == 1 and s[0] > 4096 and s[0] % (os.cpu_count() or 1) for s in shapes)
-    return QUICK[:1] if uneven and '"stablehlo.reshape"' not in text else ()
+    pieces = not re.search(r'"\w*hlo\.(?!slice|concatenate|constant)', text)
+    return QUICK[:1] if pieces or (uneven and '"stablehlo.reshape"' not in text) else ()
 
 
 # what jax_disable_most_optimizations asks for: a program that compiles fast and runs slowly
