@@ -4,6 +4,9 @@ Each is defined, with its rules, in the module named here, which is imported whe
 first used.
 """
 
+from importlib import import_module
+from typing import Any
+
 from weft.util import import_lazily
 
 HOMES = {
@@ -118,4 +121,12 @@ HOMES = {
     "weft.lax.linalg": "",
 }
 __all__ = [*(name for names in HOMES.values() for name in names.split()), "linalg"]
-__getattr__, __dir__ = import_lazily(__name__, HOMES)
+_find, __dir__ = import_lazily(__name__, HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    found, wrap = _find(name), import_module("weft.numpy.planned").WRAPPERS.get(name)
+    if wrap is not None:
+        found = globals()[name] = wrap(found)
+        found.__module__ = __name__  # where it is a global, for pickle
+    return found
