@@ -21,6 +21,8 @@ LIMIT = 1.3
 # ruff: noqa: E741
 V, I, B = jnp.arange(8.0) / 8, jnp.arange(8), jnp.arange(8) < 4
 M, KEY, S = jnp.arange(8.0).reshape(2, 4), weft.random.key(3), jnp.float32(0.5)
+W, J, P, Q = V[:4], I[2], I[:2], jnp.eye(2)
+N, E, G = M.T, M[:1], M > 0
 HOST = np.arange(8, dtype=np.float32)
 DIMS = weft.lax.GatherDimensionNumbers((), (0,), (0,))
 DROP = weft.lax.ScatterDimensionNumbers((), (0,), (0,))
@@ -43,34 +45,33 @@ OPERANDS = [
 # What is called by an expression: methods, operators, indexing, keywords.
 EXPRESSIONS = """
 -V V+V V-V V*V V/V V//V V%V V**V V@V V<V V==V I&I I|I I^I ~I I<<I abs(V) divmod(V,V) V+1 V+1.0 1+V
-V-1 2*V V/2 1/V V**2 V**0.5 V%2 V//2 V<1 V==0 I+1 I&1 I>>1 V+S V+I M+V[:4] V+HOST V[0] V[-1] V[1:4]
-V[::2] V[::-1] V[None] V[I] M[0] M[:,1] M[0,1] M[...,None] M[I[:2],I[:2]] V.at[0].set(1.0)
-V.at[I[0]].set(1.0) V.at[I].add(V) V.at[1:4].set(0.0) V.at[0].get() M.at[0].set(V[:4])
-V.astype('int32') V.astype(jnp.float32) V.sum() V.mean() V.max() M.sum(0) M.sum(axis=1) M.T V.std()
-V.prod() V.argmax() V.reshape(2,4) V.reshape((2,4)) V.reshape(-1) M.ravel() M.flatten()
-M.transpose() M.transpose(1,0) V.copy() V.clip(0,1) V.round() V.cumsum() V.sort() V.argsort()
-V.dot(V) V.take(I) M.squeeze() M.swapaxes(0,1) V.any() V.all() V.repeat(2) V.searchsorted(V)
-V.view('int32') V.conj() M.diagonal() M.trace() V.var() list(V) jnp.sum(M,axis=0)
-jnp.sum(M,axis=(0,1)) jnp.sum(M,axis=0,keepdims=True) jnp.mean(M,axis=-1) jnp.where(B,V,0.0)
-jnp.where(B,V,0) jnp.where(V>0,V,V) jnp.clip(V,0.0,1.0) jnp.maximum(V,0) jnp.minimum(V,0.5)
-jnp.dot(M,V[:4]) jnp.concatenate([V,V]) jnp.stack([V,V]) jnp.stack([V,V],axis=1)
-jnp.expand_dims(V,0) jnp.tile(V,2) jnp.broadcast_to(V,(2,8)) jnp.array(V) jnp.array(HOST)
-jnp.asarray(HOST) jnp.array([1.0,2.0]) jnp.asarray(1.0) jnp.zeros((8,)) jnp.ones((8,))
-jnp.full((8,),1.0) jnp.zeros(8,'int32') jnp.zeros_like(V) jnp.ones_like(V) jnp.arange(8)
-jnp.arange(8.0) jnp.linspace(0,1,8) jnp.eye(8) jnp.pad(V,1) jnp.roll(V,1) jnp.split(V,2)
-jnp.einsum('i,i->',V,V) jnp.tensordot(V,V,1) jnp.linalg.norm(V) jnp.linalg.inv(V[:4].reshape(2,2))
-jnp.fft.fft(V) lax.dynamic_slice_in_dim(V,2,3) lax.dynamic_slice_in_dim(V,I[2],3)
-lax.dynamic_index_in_dim(V,2) lax.dynamic_index_in_dim(V,2,keepdims=False)
-lax.dynamic_update_index_in_dim(V,1.0,2,0) lax.slice_in_dim(V,1,3)
-lax.dynamic_update_slice_in_dim(V,V[:3],2,0) lax.dynamic_update_slice(V,V[:3],(2,))
+V-1 2*V V/2 1/V V**2 V**0.5 V%2 V//2 V<1 V==0 I+1 I&1 I>>1 V+S V+I M+W V+HOST V[0] V[-1] V[1:4]
+V[::2] V[::-1] V[None] V[I] M[0] M[:,1] M[0,1] M[...,None] M[P,P] V.at[0].set(1.0) V.at[J].set(1.0)
+V.at[I].add(V) V.at[1:4].set(0.0) V.at[0].get() M.at[0].set(W) V.astype('int32')
+V.astype(jnp.float32) V.sum() V.mean() V.max() M.sum(0) M.sum(axis=1) M.T V.std() V.prod()
+V.argmax() V.reshape(2,4) V.reshape((2,4)) V.reshape(-1) M.ravel() M.flatten() M.transpose()
+M.transpose(1,0) V.copy() V.clip(0,1) V.round() V.cumsum() V.sort() V.argsort() V.dot(V) V.take(I)
+M.squeeze() M.swapaxes(0,1) V.any() V.all() V.repeat(2) V.searchsorted(V) V.view('int32') V.conj()
+M.diagonal() M.trace() V.var() list(V) jnp.sum(M,axis=0) jnp.sum(M,axis=(0,1))
+jnp.sum(M,axis=0,keepdims=True) jnp.mean(M,axis=-1) jnp.where(B,V,0.0) jnp.where(B,V,0)
+jnp.where(B,V,V) jnp.clip(V,0.0,1.0) jnp.maximum(V,0) jnp.minimum(V,0.5) jnp.dot(M,W)
+jnp.concatenate([V,V]) jnp.stack([V,V]) jnp.stack([V,V],axis=1) jnp.expand_dims(V,0) jnp.tile(V,2)
+jnp.broadcast_to(V,(2,8)) jnp.array(V) jnp.array(HOST) jnp.asarray(HOST) jnp.array([1.0,2.0])
+jnp.asarray(1.0) jnp.zeros((8,)) jnp.ones((8,)) jnp.full((8,),1.0) jnp.zeros(8,'int32')
+jnp.zeros_like(V) jnp.ones_like(V) jnp.arange(8) jnp.arange(8.0) jnp.linspace(0,1,8) jnp.eye(8)
+jnp.pad(V,1) jnp.roll(V,1) jnp.split(V,2) jnp.einsum('i,i->',V,V) jnp.tensordot(V,V,1)
+jnp.linalg.norm(V) jnp.linalg.inv(Q) jnp.fft.fft(V) lax.dynamic_slice_in_dim(V,2,3)
+lax.dynamic_slice_in_dim(V,J,3) lax.dynamic_index_in_dim(V,2)
+lax.dynamic_index_in_dim(V,2,keepdims=False) lax.dynamic_update_index_in_dim(V,1.0,2,0)
+lax.slice_in_dim(V,1,3) lax.dynamic_update_slice_in_dim(V,W,2,0) lax.dynamic_update_slice(V,W,(2,))
 lax.dynamic_slice(V,(2,),(3,)) lax.index_in_dim(V,2) lax.index_take(V,(I,),(0,)) lax.add(V,1.0)
 lax.max(V,0.0) lax.select(B,V,V) lax.broadcast_in_dim(V,(2,8),(1,)) lax.reshape(V,(2,4))
 lax.transpose(M,(1,0)) lax.concatenate([V,V],0) lax.reduce_sum(V,axes=(0,)) lax.cumsum(V,axis=0)
-lax.convert_element_type(V,jnp.int32) lax.top_k(V,2) lax.dot_general(M,M.T,(((1,),(0,)),((),())))
-lax.iota(jnp.int32,8) lax.squeeze(M[:1],(0,)) lax.expand_dims(V,(0,)) lax.stop_gradient(V)
+lax.convert_element_type(V,jnp.int32) lax.top_k(V,2) lax.dot_general(M,N,(((1,),(0,)),((),())))
+lax.iota(jnp.int32,8) lax.squeeze(E,(0,)) lax.expand_dims(V,(0,)) lax.stop_gradient(V)
 lax.pad(V,S,[(1,1,0)]) lax.rev(V,(0,)) lax.sort(V,dimension=0) lax.clamp(0.0,V,1.0)
 nn.softmax(M,axis=-1) nn.relu(V) nn.gelu(V,approximate=False) nn.one_hot(I,8)
-nn.logsumexp(M,axis=1) nn.softmax(M,axis=-1,where=M>0) nn.standardize(M,axis=-1)
+nn.logsumexp(M,axis=1) nn.softmax(M,axis=-1,where=G) nn.standardize(M,axis=-1)
 random.normal(KEY,(8,)) random.uniform(KEY,(8,),minval=0.0,maxval=2.0) random.split(KEY)
 random.split(KEY,4) random.fold_in(KEY,3) random.randint(KEY,(8,),0,9)
 random.bernoulli(KEY,0.5,(8,)) random.permutation(KEY,V) random.choice(KEY,V,(3,))
@@ -110,7 +111,7 @@ def cases():
     named = {**globals(), "lax": weft.lax, "nn": weft.nn, "random": weft.random}
     for text in EXPRESSIONS:
         code = compile(text, text, "eval")
-        used = [n for n in "V I B M S KEY".split() if n in code.co_names]  # noqa: SIM905
+        used = [n for n in "V I B M S W J P Q N E G KEY".split() if n in code.co_names]  # noqa: SIM905
         yield text, eval(f"lambda {', '.join(used)}: {text}", named), [[named[n] for n in used]]
 
 

@@ -1,12 +1,14 @@
 """Compiled kernels of eager functions: which calls they leave to Python, which errors show."""
 
+import sys
+
 import numpy as np
 import pytest
 
 import weft.numpy as jnp
 from weft import grad, jit, jvp, lax, vmap
 from weft.errors import ConcretizationTypeError, DtypeError
-from weft.numpy.fused import NotForKernel, fused, kernel_for
+from weft.numpy.fused import HOT, NotForKernel, fused, is_hot, kernel_for
 
 X = np.arange(3, dtype=np.float32)
 
@@ -169,3 +171,13 @@ def test_under_a_transformation_what_asks_for_values_runs_as_written():
     for n, slope in ((2, np.cos(1.0) * 2), (1, -np.sin(1.0) / 2)) * 2:
         np.testing.assert_allclose(grad(lambda x, n=n: run(x, n))(1.0), slope, rtol=1e-6)
     assert [type(args[1]) for args in calls].count(int) == 4
+
+
+def test_what_is_met_often_is_hot_and_little_is_kept():
+    assert [is_hot("test", 3) for _ in range(HOT + 1)] == [False] * (HOT - 1) + [True] * 2
+    for kind in range(600):
+        for call in range(300 if kind == 599 else 1):
+            is_hot(("test", kind), call)
+    met = sys.modules["weft.numpy.fused"]._MET
+    assert len(met) <= 256 and max(map(len, met.values())) <= 256
+    assert not any(is_hot("loop", i) for _ in range(2 * HOT) for i in range(300))

@@ -9,7 +9,7 @@ import weft
 import weft.numpy as jnp
 from tests.numpy.compare import same
 from weft.errors import ShapeError
-from weft.numpy import indexing
+from weft.numpy import fused, indexing
 
 HOST = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
 PAIR = np.array([1, -2], np.int32)
@@ -177,7 +177,7 @@ def test_loops_over_numbers_share_one_program(monkeypatch):
     assert [float(x[i]) for i in range(50)] == list(range(50))
     assert all(x[i : i + 3].tolist() == [i, i + 1, i + 2] for i in range(50))
     assert len(made) == 2
-    for _ in range(2 * indexing.HOT):  # a hot one gets its own
+    for _ in range(2 * fused.HOT):  # a hot one gets its own
         x[7]
     assert len(made) == 3
 
@@ -190,7 +190,7 @@ def test_indices_that_are_met_often_are_told_apart():
     wide = np.arange(12, dtype=np.float32).reshape(6, 2)
     arrays = [(jnp.asarray(a), a) for a in (wide, wide.astype(np.int8))]
     for x, a in arrays:
-        for _ in range(indexing.HOT + 2):
+        for _ in range(fused.HOT + 2):
             for key in keys:
                 np.testing.assert_array_equal(x[key], a[key], f"{key}")
         for key in keys * 2:

@@ -9,6 +9,8 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft.errors import MutationError, NonConcreteBooleanIndexError, ShapeError
+from weft.numpy import updates
+from weft.numpy.fused import HOT
 
 HOST = np.arange(1, 61, dtype=np.float32).reshape(3, 4, 5)
 PAIR = np.array([1, -2], np.int32)
@@ -311,3 +313,18 @@ def test_modes_at_every_place_and_dtype_of_indices(wrap):
         np.testing.assert_array_equal(got, want, f"{key} {how}")
         if k % 7 == 0:  # some of them now
             np.testing.assert_array_equal(jnp.asarray(x).at[key].set(7, **how), want)
+
+
+def test_an_update_that_is_met_often_gets_a_program_of_its_own(monkeypatch):
+    made = []
+    real = updates.kernel_for
+    monkeypatch.setattr(updates, "kernel_for", lambda *a: made.append(a) or real(*a))
+    x = jnp.zeros(213)
+    for i in (*range(40), *[7] * (2 * HOT)):
+        assert int(x.at[i].set(i + 1).argmax()) == i and x.at[i].add(-0.5).sum() == -0.5
+    assert len(made) == 4
+    for value in (2, 2.0, True, jnp.int32(2), np.float32(2)):
+        out = x.at[7].set(value)
+        assert out.aval == x.aval and out[7] == value
+    with pytest.warns(FutureWarning):
+        assert jnp.zeros(213, int).at[7].set(1.5)[7] == 1

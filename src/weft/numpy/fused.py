@@ -140,6 +140,24 @@ def fused(
     return call
 
 
+HOT = 16
+_MET: dict[Any, dict[Any, int]] = {}
+
+
+def is_hot(kind: Any, call: Any) -> bool:
+    """Whether a call, of some kind, is met for the HOT-th time: it is to have its own program.
+
+    In a loop each of many may be met a few times: they share one, which takes more arguments.
+    """
+    if len(_MET) >= 256:
+        _MET.clear()
+    met = _MET.setdefault(kind, {})
+    if len(met) >= 256:
+        met.clear()
+    count = met[call] = met.get(call, 0) + 1
+    return count >= HOT
+
+
 FEW = 2  # operations that cost less one by one than as a call
 
 

@@ -21,6 +21,7 @@ from weft.core.trace import Tracer
 from weft.numpy.promotion import broadcast_shapes
 from weft.options import config
 from weft.primitives.checks import check_index, check_inside
+from weft.primitives.dynamic_slicing import MOST
 from weft.primitives.families import check_integer
 from weft.util import as_size, max_size, min_size
 from weft.xla.array import ArrayImpl
@@ -491,6 +492,11 @@ class Slices(NamedTuple):
     rev: tuple[int, ...]
     squeezed: tuple[int, ...]
     whole: bool
+
+    @property
+    def fixed(self) -> bool:
+        """Whether no program can take where it starts: strided, whole, or not to be an int32."""
+        return self.steps is not None or self.whole or max(self.starts, default=0) > MOST
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from weft.core.source import boundary, trim_traceback
 from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError, DtypeError, IndexingError, ShapeError
 from weft.numpy import index_plans, promotion
-from weft.numpy.fused import NotForKernel, fused, kernel_for
+from weft.numpy.fused import NotForKernel, fused, is_hot, kernel_for
 from weft.options import config
 from weft.primitives import layout, slicing
 from weft.primitives.dynamic_slicing import MOST, index_dtype, slice_clamped, widen_index
@@ -222,14 +222,9 @@ def make_column(c: index_plans.Column, i: Any, batch: tuple[int, ...], dtype: np
 # --- x[...] -----------------------------------------------------------------------------------
 
 # The compiled programs of eager reads. Under (type, number) or (type, start, stop) stand those of
-# an index that is static and was met HOT times; under (type, type, PLAIN) those of an array, and
+# an index that is static and hot; under (type, type, PLAIN) those of an array, and
 # under (type, key, ...) the others.
 _KERNELS: dict[tuple, Callable] = {}
-
-# How often a static index was met, by type: in a loop each is met once, and all share a kernel that
-# takes where to start as an argument.
-_MET: dict[ShapedArray, dict[index_plans.Key, int]] = {}
-HOT = 16
 
 
 def getitem(x: Any, index: Any) -> Array:
@@ -354,13 +349,8 @@ def read_slices_eagerly(
     """A static index now: by a program of its own if hot, else by one that takes the starts."""
     aval = x.aval
     part = plan.slices
-    met = _MET.setdefault(aval, {})
-    count = met[key] = met.get(key, 0) + 1
     kernel = _KERNELS.get((aval, key))
-    fixed = (
-        count >= HOT or part.steps is not None or part.whole or max(part.starts, default=0) > MOST
-    )
-    if kernel is None and fixed:
+    if kernel is None and (part.fixed or is_hot(aval, key)):
 
         def getitem(x: Any) -> Any:
             return read_slices(x, plan)
@@ -369,8 +359,6 @@ def read_slices_eagerly(
     if kernel is not None:
         _KERNELS[name] = kernel
         return kernel(x)
-    if len(met) > 256:
-        met.clear()
     sizes = part.sizes
     moving = [i for i, (m, n) in enumerate(zip(sizes, aval.shape, strict=True)) if m != n]
     shared = (aval, sizes, part.rev, part.squeezed, plan.new)

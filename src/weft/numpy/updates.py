@@ -22,7 +22,7 @@ from weft.core.trace import Tracer, current
 from weft.errors import MutationError, ShapeError
 from weft.numpy import elementwise, index_plans, indexing, ufuncs
 from weft.numpy.creation import asarray
-from weft.numpy.fused import NotForKernel, fused, kernel_for
+from weft.numpy.fused import NotForKernel, fused, is_hot, kernel_for
 from weft.numpy.promotion import NUMBERS, as_array, axis_of, promote_operands
 from weft.primitives import dynamic_slicing, layout, slicing
 from weft.primitives.elementwise import convert
@@ -272,13 +272,18 @@ def update_places(
         check_cast(op, x.aval, values)
     if type(index) is tuple and len(index) == 1 and not isinstance(index[0], tuple | list):
         (index,) = index
-    masked = fits_mask(x.aval, index, values)
+    own = None
+    if type(index) is int and current.trace is EVAL and func is None:
+        own = _KERNELS.get((x.aval, op, (index,), how.donates))
+    masked = own is None and fits_mask(x.aval, index, values)
     if type(x) in ARRAYS and current.trace is EVAL and func is None:
         if masked:
             return remember_kernel(
                 ("mask", op), lambda x, mask, v: write_masked(x, op, mask, v, None)
             )(x, index, values)
         try:
+            if own is not None:
+                return own(x, values)
             return update_eagerly(x, index, op, values, how)
         except NotForKernel:
             pass
@@ -324,12 +329,10 @@ def update_slice_eagerly(
 ) -> Any:
     """x with a static slice changed now."""
     part = plan.slices
-    wide = max(part.starts, default=0) > dynamic_slicing.MOST  # passed as int32, they would not fit
-    if wide or part.steps is not None or part.whole:
+    own = (x.aval, op, key, donates)
+    if own in _KERNELS or part.fixed or is_hot((x.aval, op), own):
         return remember_kernel(
-            (x.aval, op, key, donates),
-            lambda x, values: write(x, op, plan, (), values, indexing.PLAIN),
-            donates,
+            own, lambda x, values: write(x, op, plan, (), values, indexing.PLAIN), donates
         )(x, values)
     sizes = part.sizes
     moving = [i for i, (m, n) in enumerate(zip(sizes, x.aval.shape, strict=True)) if m != n]
