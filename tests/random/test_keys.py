@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -373,3 +374,25 @@ def test_raw_words_may_be_refused():
         random.bits(WORDS)
     with config.scope(legacy_prng_key="warn"), pytest.warns(UserWarning, match=text.format("warn")):
         random.bits(WORDS)
+
+
+def test_fold_in_takes_numbers_of_all_32_bits():
+    calls = []
+    for data in (0, 5, 2**31 - 1, 2**31, 2**32 - 1):
+        want = random.fold_in(WORDS, jnp.asarray(np.uint32(data)))
+        assert (random.fold_in(WORDS, data) == want).all()
+        with weft.enable_x64(True):
+            assert (random.fold_in(WORDS, data) == want).all()
+    with mock.patch("weft.xla.fastpath.copy_writable", lambda x: calls.append(x) or x):
+        random.fold_in(WORDS, 6)
+    assert not calls  # NumPy's numbers are copied, which takes 15 us
+
+
+def test_chances_that_are_python_numbers_are_not_looked_at_by_numpy():
+    draw = lambda: (random.bernoulli(WORDS, 0.5), random.poisson(WORDS, 3))
+    want = draw()
+    with mock.patch("weft.random.sampling.np", None):  # which takes 10 us
+        assert draw() == want
+    for chance in (1.5, -0.5, np.nan):
+        with pytest.raises(ValueError, match=r"bernoulli: p must be in \[0, 1\]"):
+            random.bernoulli(WORDS, chance)

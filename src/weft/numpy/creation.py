@@ -20,7 +20,8 @@ from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError, TracerError
 from weft.lax.values import put_like, put_on_device
 from weft.mesh.typed import resolve_sharding
-from weft.numpy.fused import fused
+from weft.numpy.fused import fused, is_hot
+from weft.numpy.planned import plan_calls
 from weft.numpy.promotion import (
     NUMBERS,
     as_array,
@@ -252,11 +253,13 @@ def stack_nested(x: Any, dtype: np.dtype) -> Any:
     return slicing.concatenate([broadcast_in_dim(r, (1, *shape), dims) for r in rows], 0)
 
 
+@plan_calls
 def copy(a: ArrayLike, order: str | None = None) -> Array:
     """The same values in an array of their own."""
     return array(as_operand("copy", a), copy=True, order=order)
 
 
+@plan_calls
 def astype(
     x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: DeviceLike = None
 ) -> Array:
@@ -366,7 +369,7 @@ def write_constant(op: str, shape: Any, value: Any, dtype: Any, out_sharding: An
     shape = shape_of(op, shape)
     key = shape, value, dtype
     computes = current.trace is EVAL and out_sharding is None and isinstance(dtype, np.dtype)
-    if computes and _MET.get(key, 0) >= HOT:
+    if computes and key in _COMPUTED:
         return fill_constant.kernel(*key)
     if dtype == dtypes.float0:  # NumPy's, for there is no array of it
         return np.zeros(shape, dtype)
@@ -376,14 +379,14 @@ def write_constant(op: str, shape: Any, value: Any, dtype: Any, out_sharding: An
     if not computes:
         return layout.full(shape, value, dtype)
     if is_written_by_host(shape):
-        _MET[key] = _MET.get(key, 0) + 1
+        if is_hot("full", key):
+            _COMPUTED.add(key)
         return array_from_host(np.full(shape, value, dtype), False)
     return fill_constant.kernel(*key)
 
 
-# How often a constant was made: one that was made HOT times is made by a program.
-_MET: dict[tuple, int] = {}
-HOT = 16
+# The constants that a program makes, and not the host.
+_COMPUTED: set[tuple] = set()
 
 
 @fused(static=("shape", "value", "dtype"), name="full")

@@ -140,6 +140,8 @@ def transpose_array(self: Any, *axes: Any) -> Array:
 
 def cast_array(self: Any, dtype: DTypeLike, copy: bool = False, device: DeviceLike = None) -> Array:
     """The array in another dtype; complex to real drops the imaginary part."""
+    if device is None and copy is False:
+        return creation.astype(self, dtype)
     return creation.astype(self, dtype, copy=copy, device=device)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import weft.numpy as jnp
 from weft import dtypes
 from weft.core.aval import is_valid_value, typeof
+from weft.core.trace import current
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, shape_of
@@ -32,6 +33,7 @@ from weft.primitives.random import (
     rng_bit_generator,
 )
 from weft.xla.array import Array, put, require_alive
+from weft.xla.eager import EVAL
 from weft.xla.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -359,5 +361,6 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     if type(data) is int:
         if not 0 <= data < 2**32:
             raise OverflowError(f"fold_in: data must be in [0, 2**32); got {data}.")
-        data = np.uint32(data)
+        if current.trace is not EVAL or data >= 2**31:  # NumPy's numbers take a longer way
+            data = np.uint32(data)
     return fold_in_key(key, data)
