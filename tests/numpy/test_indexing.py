@@ -1,6 +1,7 @@
 """Reading by index: every kind of index against NumPy, under transformations; bounds; errors."""
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
@@ -187,6 +188,18 @@ def test_indices_that_are_met_often_are_told_apart():
     bounds = [(None, None), (1, 5)]
     keys = [np.s_[a:b:c] for a, b in bounds for c in (None, 2, -1) if (a, c) != (1, -1)]
     keys += [np.s_[5:1:-1], 0, 1, True, False, -1, np.s_[1, :], np.s_[:, 1], np.s_[1:5, 1], (), ...]
+    keys += [
+        None,
+        (None,),
+        (1, 1),
+        (0, 1),
+        (1, 0),
+        (None, 1),
+        (..., None),
+        (..., 1),
+        (1, True),
+        (1, 0),
+    ]
     wide = np.arange(12, dtype=np.float32).reshape(6, 2)
     arrays = [(jnp.asarray(a), a) for a in (wide, wide.astype(np.int8))]
     for x, a in arrays:
@@ -198,6 +211,21 @@ def test_indices_that_are_met_often_are_told_apart():
                 want = a.copy()
                 want[key] = update(want[key])
                 np.testing.assert_array_equal(getattr(x.at[key], op)(3), want, f"{key} {op}")
+
+
+def test_hot_indices_are_found_by_one_lookup():
+    x, seen = jnp.arange(12.0).reshape(3, 4), []
+    for key in [np.s_[2], np.s_[1:3], np.s_[::2], np.s_[0, 1], np.s_[..., None], None]:
+        for _ in range(fused.HOT + 1):
+            x[key]
+        sys.setprofile(lambda frame, event, _: event == "call" and seen.append(frame.f_code))
+        x[key]
+        sys.setprofile(None)
+    assert {code.co_name for code in seen} == {"getitem"}
+    for _ in range(fused.HOT + 1):
+        assert x.at[9, 1].get(mode="clip") == 9
+        with pytest.raises(IndexError):
+            x[9, 1]
 
 
 def test_masks_of_concrete_values_under_grad():

@@ -221,10 +221,11 @@ def make_column(c: index_plans.Column, i: Any, batch: tuple[int, ...], dtype: np
 
 # --- x[...] -----------------------------------------------------------------------------------
 
-# The compiled programs of eager reads. Under (type, number) or (type, start, stop) stand those of
-# an index that is static and hot; under (type, type, PLAIN) those of an array, and
-# under (type, key, ...) the others.
+# The compiled programs of eager reads. Under (type, number), (type, start, stop), with a step, or
+# (type, items, tuple) stand those of an index that is static and hot; under (type, type, PLAIN)
+# those of an array, and under (type, key, ...) the others.
 _KERNELS: dict[tuple, Callable] = {}
+_STATIC = frozenset((int, type(None), type(...)))  # what has a hash, of what is known in an index
 
 
 def getitem(x: Any, index: Any) -> Array:
@@ -237,10 +238,13 @@ def getitem(x: Any, index: Any) -> Array:
         name, arrays = None, ()
         if kind is int:
             name = (x.aval, index)
-        elif kind is slice and index.step is None:
-            start, stop = index.start, index.stop
-            if (start is None or type(start) is int) and (stop is None or type(stop) is int):
-                name = (x.aval, start, stop)
+        elif kind is slice:
+            start, stop, step = index.start, index.stop, index.step
+            bounded = (start is None or type(start) is int) and (stop is None or type(stop) is int)
+            if bounded and (step is None or type(step) is int):
+                name = (x.aval, start, stop) if step is None else (x.aval, start, stop, step)
+        elif index is None or kind is tuple and _STATIC.issuperset(map(type, index)):
+            name = (x.aval, (index,) if index is None else index, tuple)
         elif kind is ArrayImpl and config.check_bounds != "all":
             name, arrays = (x.aval, index.aval, PLAIN), (index,)
         kernel = None if name is None else _KERNELS.get(name)
