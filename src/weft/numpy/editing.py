@@ -71,6 +71,8 @@ def repeat(
     if axis is None:
         a, axis = lax.reshape(a, (a.size,)), 0
     axis = axis_of("repeat", axis, a.ndim)
+    if type(repeats) is int and repeats >= 0 and total_repeat_length is None:
+        return repeat_evenly(a, repeats, axis)
     n = a.shape[axis]
     repeats = check_integer_indices("repeat", repeats)
     shape = np.shape(repeats)
