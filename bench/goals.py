@@ -116,7 +116,6 @@ VALUES = {"start/import_over_engine": 1.3, "walk/cold_jit_functions": 155}
 
 # Why a goal is out of reach, where that was found.
 LIMITS: dict[str, str] = {
-    "walk/cold_jit_functions": "one more than the goal: looking for garbage less often is two",
     "eager/arange": "7.5 us at best, JAX 17.3; from run to run 0.43 to 0.74 of it",
     "eager/dot": "as quick as JAX's alone: 3.8 us at best, JAX 4.2; on this machine either may be "
     "at 6.8 for a while",
