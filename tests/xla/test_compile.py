@@ -240,6 +240,10 @@ def test_integers_of_8_bits_wrap_before_a_reduction(kernels_as_for_users):
     y = weft.jit(lambda x: ((x + x).max(), (-x).astype(np.float32).sum(), (x * 3).mean(1)))(x)
     assert y[0] == (x + x).max() and y[1] == (-x).astype(np.float32).sum()
     np.testing.assert_allclose(y[2], (x * np.uint8(3)).mean(1), rtol=1e-6)
+    f = weft.jit(lambda x: weft.lax.dot(x + x, -x, preferred_element_type=np.int32))
+    np.testing.assert_array_equal(f(x), (x + x).astype(np.int32) @ (-x).astype(np.int32))
+    _, options = compiling.default_options("cpu", False, False, True)
+    assert options[0][1].endswith("INDIVIDUAL_DOT")  # three times as fast as without
 
 
 @pytest.mark.skipif(not compiling.jaxlib_version.startswith("0.10."), reason="one way to compile")

@@ -151,8 +151,8 @@ SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
 NO_TILES = ("xla_cpu_disable_tiled_emitter", "true")
 # Vectors as wide as the machine's: functions take 0.6 of the time, but small products more.
 WIDE = ("xla_cpu_prefer_vector_width", 512)
-# No YNNPACK: it saturates integers of 8 bits that it computes before a sum or a product.
-EXACT = ("xla_cpu_experimental_ynn_fusion_type", "")
+# YNNPACK for products by themselves: it saturates integers of 8 bits computed before a sum or one.
+EXACT = ("xla_cpu_experimental_ynn_fusion_type", "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT")
 _MOVED_BATCH = re.compile(r"batching_dimensions = \[(?:[1-9]|0, [2-9])|<i64: 0, 2, 1, 3>")
 _OTHER_OPERATION = re.compile(r'"\w*hlo\.(?!transpose|reshape|custom_call)')
 # The older of XLA:CPU's two ways to write a loop takes half the time to compile, and runs as fast
