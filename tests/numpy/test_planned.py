@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -136,3 +137,22 @@ def test_casts_and_copies(dtype):
     for y in (x, weak):
         with pytest.raises(DeletedError):
             y.astype("float32")
+
+
+def test_arrays_of_earlier_calls_are_let_go_of():
+    for call in (
+        lambda x: x.astype("float32"),
+        lambda x: lax.sort(x, dimension=0, is_stable=False),
+        lambda x: lax.argmax(x, 0, np.int32),
+        lambda x: lax.expand_dims(x, (0, 1)),
+        lambda x: lax.dynamic_slice_in_dim(x, 1, 2),
+        lambda x: lax.slice_in_dim(x, np.int64(1), 2),
+        lambda x: lax.integer_pow(x, 1),
+        lambda x: lax.tile(x, (2,)),
+        lambda x: x.at[1].set(2.0),
+    ):
+        x = jnp.arange(217.0)
+        gone = weakref.ref(x)
+        call(x)
+        del x
+        assert gone() is None

@@ -69,10 +69,10 @@ def plan_calls(fun: Callable, count: int = 1) -> Callable:
 
 def record(fun: Callable, count: int, args: tuple, kwargs: dict) -> tuple[Any, Callable]:
     """The result of a call, and what to call from then on: a kernel, if it was one call of that."""
-    trace, arrays = RecordTrace(), args[:count]
+    trace, arrays, others = RecordTrace(), args[:count], args[count:]
     with use(trace):
         out = fun(*args, **kwargs)
-    written = lambda *xs: [fun(*xs, *args[count:], **kwargs)]
+    written = lambda *xs: [fun(*xs, *others, **kwargs)]  # and not the arrays, to let go of them
     if count and out is arrays[0]:
         return out, lambda x, *xs: written(x, *xs) if x.is_deleted() else [x]
     if len(trace.applied) == 1 and config.check_bounds != "all":
