@@ -490,3 +490,8 @@ def test_confluent_functions_of_large_arguments():
     with weft.enable_x64(True):
         got = np.asarray(special.hyp1f1(a, b, x))
     np.testing.assert_allclose(got, reference.hyp1f1(a, b, x), rtol=1e-9)
+
+
+def test_logit_takes_one_logarithm():
+    text = weft.jit(special.logit).lower(np.full(8, 0.5, np.float32)).as_text()
+    assert text.count('"stablehlo.log') == 1 and text.count('"stablehlo.divide"') == 2

@@ -57,16 +57,21 @@ xlog1py_p, xlog1py = definitions.define_pair(
     wide=False,
     takes="inexact",
 )
+
+
+def write_logit(x: Expr) -> Expr:
+    """log(x / (1 - x)); near 1/2, where the quotient is rounded, by what it is above 1."""
+    if x.dtype.kind == "c":
+        return formula.log(x / (1 - x))
+    near = abs(x - 0.5) < 0.2
+    part = formula.where(near, 2 * x - 1, x) / (1 - x)
+    y = formula.where(near, part + 1, part)
+    return formula.log(y) + formula.where(near, (part - (y - 1)) / y, 0.0)
+
+
 logit_p, logit = definitions.define_pair(
     "logit",
-    # near 1/2 the quotient is rounded; log1p of what it is above 1 is not
-    lambda x: (
-        formula.log(x / (1 - x))
-        if x.dtype.kind == "c"
-        else formula.choose(
-            formula.log(x / (1 - x)), (abs(x - 0.5) < 0.2, formula.log1p((2 * x - 1) / (1 - x)))
-        )
-    ),
+    write_logit,
     [lambda t, z, x: t / (x * (1 - x))],
     "log(x / (1 - x)): the inverse of expit; relatively exact near 1/2.",
     wide=False,
