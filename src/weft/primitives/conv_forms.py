@@ -30,7 +30,8 @@ SPATIAL = ("window_strides", "padding", "lhs_dilation", "rhs_dilation")
 
 def find_form(lhs: ShapedArray, rhs: ShapedArray, out: ShapedArray, params: dict) -> Any:
     """What writes a convolution as others, (prim, x, k, out) -> y; None if it is best as it is."""
-    if 0 in (lhs.size, rhs.size, out.size):
+    counts = lhs.size, rhs.size, out.size
+    if 0 in counts or {*map(type, counts)} != {int}:  # or symbolic
         return None
     params = {**params, "preferred_element_type": out.dtype, "out_sharding": None}
     (n, c, *_), (_, i, *window), (_, _, *places) = params["dimension_numbers"]
