@@ -90,6 +90,99 @@ def test_types_are_those_of_the_arguments():
     assert float(a) == 12 and b.dtype == weft.float0
 
 
+def smooth(x):
+    """Operations that run as one, that have a rule of the user's, and that hold programs."""
+    picked = jnp.take_along_axis(nn.softmax(x * 2), jnp.argsort(x)[:2], 0)
+    looped = lax.fori_loop(0, 2, lambda i, c: jnp.tanh(c) + x[i], x)
+    return (picked * looped[:2]).mean() * halved(x).sum() + jnp.where(x > 0, x, x**3).prod()
+
+
+def along(f, direction=np.float32([1, -2, 0.5])):
+    return lambda x: weft.jvp(f, (x,), (direction,))[1]
+
+
+def pulled(f):
+    return lambda x: vjp(lambda x: vjp(f, x)[1](jnp.float32(2))[0], x)[1](jnp.cos(x))
+
+
+ROWS = np.stack([X, X[::-1] + 1])
+NESTED = {
+    "vmap of grad": (lambda f: vmap(value_and_grad(f)), ROWS),
+    "grad of vmap": (lambda f: grad(lambda x: (vmap(f)(x) ** 2).sum()), ROWS),
+    "jvp of grad": (lambda f: along(grad(f)), X),
+    "linearize of grad": (lambda f: lambda x: weft.linearize(grad(f), x)[1](X), X),
+    "vjp of vjp": (pulled, X),
+    "jacfwd of jacrev": (weft.hessian, X),
+    "jacrev of jacfwd": (lambda _: weft.jacrev(weft.jacfwd(lambda x: jnp.tanh(x) * x[0])), X),
+    "vmap of vmap of grad": (lambda f: vmap(vmap(grad(f))), ROWS[None]),
+    "vmap of jvp of grad": (lambda f: vmap(along(grad(f))), ROWS),
+    "jvp of vmap of grad": (lambda f: along(vmap(grad(f)), ROWS), ROWS),
+    "grad of grad of grad": (
+        lambda f: grad(lambda x: (grad(lambda x: grad(f)(x)[0] ** 2)(x) * X).sum()),
+        X,
+    ),
+}
+
+
+@pytest.fixture
+def by_the_second_use(monkeypatch):
+    """Rules, and all operations on a tape, are programs from their second use on."""
+    weft.clear_caches()
+    monkeypatch.setattr(tape, "USES", 2)
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_nested_transformations_give_what_they_give_compiled_whole(name, by_the_second_use):
+    derive, x = NESTED[name]
+    found, expected = derive(smooth), weft.tree.leaves(jit(derive(smooth))(x))
+    for _ in range(3):
+        for a, b in zip(weft.tree.leaves(found(jnp.asarray(x))), expected, strict=True):
+            assert a.aval is b.aval
+            np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        lambda f, x: grad(f, (0, 1))(*x),
+        lambda f, x: grad(lambda x, y: weft.checkpoint(f)(x, y) * y, (0, 1))(*x),
+        lambda f, x: weft.linearize(lambda x: f(*x), x)[1](x),
+        lambda f, x: vmap(grad(f, (0, 1)), (0, None))(x[0][None], x[1]),
+        lambda f, x: weft.jacrev(lambda x, y: f(x, y) * x)(*x),
+        lambda f, x: weft.jacfwd(lambda x, y: f(x, y) * x)(*x),
+    ],
+)
+def test_used_often_a_derivative_is_one_program(way, by_the_second_use):
+    fun = lambda x, y: (jnp.sinh(x) * y + x).sum()
+    given = jnp.asarray(X), 1.5
+    first, *others = [weft.tree.leaves(way(fun, given)) for _ in range(4)]
+    (whole,) = tape._WHOLE.values()
+    assert whole.uses == 2 and whole.program.jaxpr.eqns
+    for leaves in others:
+        for a, b in zip(leaves, first, strict=True):
+            assert a.aval is b.aval
+            np.testing.assert_allclose(a, b, rtol=1e-6)
+    weft.clear_caches()
+    assert not tape._WHOLE
+
+
+def test_of_many_derivatives_few_are_kept(monkeypatch, by_the_second_use):
+    monkeypatch.setattr(tape, "MOST", 3)
+    monkeypatch.setattr(tape, "LONGEST", 6)
+
+    def power(x, n):
+        for _ in range(n):
+            x = lax.sin(x)
+        return x
+
+    for n in range(1, 9):
+        pull = vjp(lambda x, n=n: power(x, n), 1.0)[1]
+        assert [float(pull(2.0)[0]) for _ in range(3)] == pytest.approx(
+            [2 * float(jit(grad(power), static_argnums=1)(1.0, n))] * 3
+        )
+    assert [len(key[2]) for key in tape._WHOLE] == [4, 5, 6]
+
+
 def test_what_moves_is_asked_of_operands_not_of_values():
     seen = []
 
@@ -135,7 +228,6 @@ def test_where_programs_are_asked_for_there_is_no_tape(monkeypatch):
     x = jnp.asarray(X)
     expected = np.cos(X)
     np.testing.assert_allclose(jit(g)(x), expected, rtol=1e-5)
-    np.testing.assert_allclose(vmap(grad(jnp.sin))(x), expected, rtol=1e-5)
     assert "cos" in str(weft.make_jaxpr(g)(x))
     with weft.debug_nans(True):
         np.testing.assert_allclose(g(x), expected, rtol=1e-5)

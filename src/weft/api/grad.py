@@ -16,7 +16,7 @@ from weft import dtypes
 from weft.api.compiled_rules import CompilingJVP
 from weft.api.functions import FlatFun, avals_of, check_callable, flatten_call
 from weft.api.jit import jit
-from weft.api.tape import can_tape, make_one, record
+from weft.api.tape import Tape, can_tape, make_one, record
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import eval_jaxpr
 from weft.core.primitive import Linear, Zero
@@ -64,7 +64,8 @@ class Derivative:
         out_avals: Sequence[ShapedArray],
         out_moved: Sequence[bool],
     ):
-        self.jaxpr = jaxpr  # constvars: residuals; from the moved inputs to the moved outputs
+        # Constvars: residuals; from the moved inputs to the moved outputs. Or a Tape.
+        self.jaxpr = jaxpr
         self.in_avals = in_avals
         self.moved = moved
         self.out_avals = out_avals
@@ -74,7 +75,10 @@ class Derivative:
     def push(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list:
         """Tangents of the outputs."""
         given = [instantiate(t) for t, m in zip(tangents, self.moved, strict=True) if m]
-        dots = iter(eval_jaxpr(self.jaxpr, residuals, *given))
+        on_tape, jaxpr = type(self.jaxpr) is Tape, self.jaxpr
+        dots = iter(
+            jaxpr.push(residuals, given) if on_tape else eval_jaxpr(jaxpr, residuals, *given)
+        )
         return [
             tangent_value(next(dots) if m else Zero(a.to_tangent()))
             for a, m in zip(self.out_avals, self.out_moved, strict=True)
@@ -85,31 +89,21 @@ class Derivative:
         """Cotangents of the inputs."""
         rows = zip(cts, self.out_avals, self.out_moved, strict=True)
         given = [ct if a.sharded is None else lay_as(ct, dual_of(a)) for ct, a, m in rows if m]
-        grads = iter(self.transpose(residuals, given))
+        if type(self.jaxpr) is Tape:
+            grads = iter(self.jaxpr.pull(residuals, given))
+        else:
+            unknown = [Linear(v.aval) for v in self.jaxpr.invars]
+            grads = iter(backward(self.jaxpr, residuals, unknown, given))
         return [
             match_type(instantiate(next(grads) if m else Zero(a.to_tangent())), a.to_tangent())
             for a, m in zip(self.in_avals, self.moved, strict=True)
         ]
 
-    def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
-        """Cotangents of the inputs that move, from those of the outputs that do."""
-        return backward(self.jaxpr, residuals, [Linear(v.aval) for v in self.jaxpr.invars], cts)
-
-
-class ReverseDerivative(Derivative):
-    """That of a function that ran on a tape, which `jaxpr` is: `pull` alone."""
-
-    def transpose(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
-        return self.jaxpr.backward(residuals, cts)
-
 
 def linearize_leaves(
-    flat: FlatFun, leaves: Sequence[Any], avals: Sequence[ShapedArray], reverse: bool = False
+    flat: FlatFun, leaves: Sequence[Any], avals: Sequence[ShapedArray]
 ) -> tuple[list, Derivative, list]:
-    """(outputs, derivative, residuals) of a flat function at values of the given types.
-
-    With `reverse`, what is asked of the derivative is `pull` alone.
-    """
+    """(outputs, derivative, residuals) of a flat function at values of the given types."""
     moved = [dtypes.is_inexact(a.dtype) for a in avals]
     if AbstractRef in map(type, avals):
         aval: Any = next(a for a in avals if hasattr(a, "inner_aval"))
@@ -118,9 +112,9 @@ def linearize_leaves(
             f"an argument of {fun_name(flat.fun)}. Hint: differentiate in other arguments "
             "(argnums), or in the array: lambda x: f(weft.new_ref(x))."
         )
-    if reverse and can_tape():
+    if can_tape():
         outs, tape, residuals, out_moved = record(flat, leaves, moved)
-        found = ReverseDerivative(tape, avals, moved, [*map(typeof, outs)], out_moved)
+        found = Derivative(tape, avals, moved, [*map(typeof, outs)], out_moved)
         return outs, found, residuals
     outs, jaxpr, residuals, out_moved = linearize_flat(flat, leaves, moved)
     out_avals = [typeof(x) for x in outs]
@@ -212,10 +206,10 @@ def make_value_and_grad(
         chosen = choose_arguments(op, fun, argnums, args, kwargs, has_aux)
         check_inputs(fun, chosen, holomorphic, allow_int)
         flat = chosen.flat
-        outs, derivative, residuals = linearize_leaves(flat, chosen.leaves, chosen.avals, True)
+        outs, derivative, residuals = linearize_leaves(flat, chosen.leaves, chosen.avals)
         check_scalar_output(op, fun, derivative.out_avals, flat.out_tree, holomorphic)
         dtype = derivative.out_avals[0].dtype
-        taped = type(derivative) is ReverseDerivative
+        taped = type(derivative.jaxpr) is Tape
         one = make_one(dtype, config.default_device) if taped else literal(1, dtype)
         gradient = chosen.unflatten(derivative.pull(residuals, [one]))
         value = flat.result(outs)
@@ -335,7 +329,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Any = 
     (Array(6., dtype=float32, weak_type=True),)
     """
     flat, leaves, avals = flatten_call("vjp", fun, primals, has_aux=has_aux)
-    outs, derivative, residuals = linearize_leaves(flat, leaves, avals, True)
+    outs, derivative, residuals = linearize_leaves(flat, leaves, avals)
     out_tree = flat.out_tree
 
     def pullback(residuals: Sequence[Any], *cts: Any) -> tuple:

@@ -15,6 +15,7 @@ from weft import dtypes
 from weft.api import grad
 from weft.api.compiled_rules import choose_trace
 from weft.api.functions import check_callable
+from weft.api.tape import can_tape
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Axis, Zero
 from weft.core.source import boundary
@@ -117,8 +118,11 @@ def forward_blocks(chosen: grad.ChosenArguments) -> list[list]:
     """The blocks of a Jacobian by forward mode."""
     flat, leaves, avals, _ = chosen
     rows, spans = basis(avals)
+    taped = grad.linearize_leaves(flat, leaves, avals)[1:] if can_tape() else None
 
     def push(*tangents: Any) -> list:
+        if taped:
+            return taped[0].push(taped[1], tangents)
         outs, dots = jvp_flat(flat, leaves, tangents)
         return [
             layout.zeros(typeof(x)) if type(t) is Zero else t

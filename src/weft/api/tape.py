@@ -1,9 +1,10 @@
-"""Reverse mode of what runs operation by operation: a tape of operations and their pullbacks.
+"""Derivatives of what runs operation by operation: a tape of operations and their derivatives.
 
 Where nothing asks for a program, none is written. Each operation is applied at once, by a compiled
-program that also gives the residuals, and noted on the tape with another, which takes cotangents of
-its results to those of its operands. Both are made from the operation's rules by linearization and
-transposition (transforms/), once for its parameters and types.
+program that also gives the residuals, and noted on the tape with others, which take tangents of its
+operands to those of its results, and cotangents back. All are made from the operation's rules by
+linearization and transposition (transforms/), once for its parameters and types. Under another such
+transformation they are operations, to which that does the same.
 """
 
 from __future__ import annotations
@@ -14,15 +15,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from weft.control.jit import Jit, jit_p
 from weft.core.aval import ShapedArray, typeof
-from weft.core.jaxpr import Jaxpr
-from weft.core.primitive import Linear, Primitive, Zero
+from weft.core.jaxpr import Jaxpr, eval_jaxpr
+from weft.core.primitive import Linear, Primitive, Zero, mark_moving
 from weft.core.source import JVP
 from weft.core.stage import StagedTracer, StageTrace, close_jaxpr, has_tracked_axes, run_staged
 from weft.core.trace import Trace, current, run_once, typed_values
+from weft.errors import TracerError
 from weft.options import config, trace_context, x64_as, x64_cell
 from weft.passes.discharge import holds_state
-from weft.primitives.constant import write_consts
+from weft.primitives.constant import stage_whole, write_consts
 from weft.primitives.elementwise import add
 from weft.primitives.replay import WRITTEN
 from weft.transforms.jvp import JVPTracer
@@ -46,51 +49,101 @@ class TapeTracer(JVPTracer):
         self.tangent = None
 
 
-class Pull(NamedTuple):
-    """From residuals and cotangents of results to cotangents of the operands that move.
-
-    `moved` says which of these there is one for; the others are zero.
-    """
+class Program(NamedTuple):
+    """A closed jaxpr that is applied as one: where we compute by `call`, else as an operation."""
 
     jaxpr: Jaxpr
     call: Callable[..., list]
-    moved: list[bool]
+    prim: Primitive
+    params: dict
+
+    def apply(self, args: list) -> list:
+        """The results under the current trace. Where programs are asked for, all is written."""
+        trace = current.trace
+        if isinstance(trace, RuleTrace):
+            return trace.process(self.prim, args, self.params)
+        return self.call(*args) if trace.parent is None else self.jaxpr(*args)
 
 
-class Pullback:
-    """The pullback of an operation, by which of its results have cotangents.
+def as_operation(jaxpr: Jaxpr, name: str) -> tuple[Primitive, dict]:
+    """The operation and parameters that do what a closed jaxpr does: a call, or its only one."""
+    eqn = jaxpr.eqns[0] if len(jaxpr.eqns) == 1 else None
+    whole = eqn and list(eqn.invars) == jaxpr.invars and list(eqn.outvars) == jaxpr.outvars
+    if eqn and whole and eqn.primitive.impl is None:
+        return eqn.primitive, eqn.params
+    return jit_p, {"name": name, "jaxpr": jaxpr}
 
-    A zero must not take part: it would be NaN where the derivative of its result is infinite.
-    """
 
-    __slots__ = ("linear", "name", "pulls")
+def make_program(jaxpr: Jaxpr, name: str) -> Program:
+    """A closed jaxpr as one."""
+    prim, params = as_operation(jaxpr, name)
+    call = compile_program(jaxpr, name) if prim is jit_p else kernel_of(prim, params)
+    return Program(jaxpr, call, prim, params)
 
-    def __init__(self, linear: Jaxpr, name: str):
-        self.linear = linear
+
+class CompiledRule:
+    """What is applied by one program from some use on; `program` is None until then."""
+
+    __slots__ = ("facts", "made_of", "program", "uses")
+
+    def __init__(self, *made_of: Any):
+        self.made_of = made_of
+        self.uses = 0
+        self.program: Program | None = None
+        self.facts: Any = None  # what `write` says of the results
+
+    def write(self) -> tuple[Jaxpr, str]:
+        """The program and its name; it sets `facts`."""
+        raise NotImplementedError
+
+    def count_use(self) -> Program | None:
+        """Note one more use, and give the program if there is one from now on."""
+        self.uses += 1
+        if self.uses == USES or not getattr(self.made_of[0], "memoize_type", True):
+            try:  # at once where it were a program each time
+                self.program = make_program(*self.write())
+            except TracerError:  # it asks for values, as a library's may
+                return None
+        return self.program
+
+
+class Linearized:
+    """The derivative of an operation: a closed linear program, whose first inputs are residuals."""
+
+    __slots__ = ("is_linear", "jaxpr", "name", "ways")
+
+    def __init__(self, jaxpr: Jaxpr, name: str):
+        self.is_linear = (False,) * len(jaxpr.constvars) + (True,) * len(jaxpr.invars)
+        self.jaxpr = close_jaxpr(jaxpr)
         self.name = name
-        self.pulls: dict[tuple[bool, ...], Pull] = {}
+        self.ways: dict[tuple[bool, ...], tuple[Program, list[bool]]] = {}
 
-    def choose(self, given: tuple[bool, ...]) -> Pull:
-        """The program for the results that are `given` a cotangent."""
-        found = self.pulls.get(given)
-        return self.make(given) if found is None else found
+    def apply(self, values: list, given: tuple[bool, ...], same: bool) -> list:
+        """Tangents, or cotangents of those results that are `given` one, taken along; None is 0.
 
-    def make(self, given: tuple[bool, ...]) -> Pull:
-        """Transpose the linear program, in a program."""
-        is_linear = (False,) * len(self.linear.constvars) + (True,) * len(self.linear.invars)
-        jaxpr, moved = backward_jaxpr(close_jaxpr(self.linear), is_linear, given)
-        self.pulls[given] = Pull(jaxpr, compile_program(jaxpr, self.name), moved)
-        return self.pulls[given]
+        A zero must not take part: it would be NaN where the derivative of its result is infinite.
+        Where `enable_x64` is not the `same` as on the tape, numbers get the types they had.
+        """
+        found = self.ways.get(given)
+        if found is None:
+            jaxpr, moved, verb = self.jaxpr, [True] * len(self.jaxpr.outvars), "jvp"
+            if given:
+                jaxpr, moved = backward_jaxpr(jaxpr, self.is_linear, given)
+                verb = "transpose"
+            found = self.ways[given] = make_program(jaxpr, f"{verb}_{self.name}"), moved
+        program, moved = found
+        outs = iter(program.apply(values if same else typed_values(values, program.jaxpr.invars)))
+        return [next(outs) if m else None for m in moved]
 
 
 class Rule:
     """How the tape applies an operation to operands of given types, some of which move.
 
-    `apply` gives the results and then new residuals; `sources` says of each residual whether it is
-    an operand (i), a result (count of operands + i) or, None, the next new one.
+    `program` gives the results and then new residuals; `sources` are the places of all residuals
+    among the operands and what it gives.
     """
 
-    __slots__ = ("apply", "out_avals", "out_moved", "pull", "sources")
+    __slots__ = ("linear", "out_avals", "out_moved", "program", "sources")
 
     def __init__(
         self, prim: Primitive, params: dict, avals: tuple[ShapedArray, ...], moved: Sequence[bool]
@@ -105,31 +158,24 @@ class Rule:
         self.out_avals = [typeof(x) for x in outs]
         known = {id(x.variable): i for i, x in enumerate([*args, *outs]) if hasattr(x, "variable")}
         place = lambda r: known.get(id(r.variable)) if type(r) is StagedTracer else None
-        self.sources = [*map(place, residuals)]
-        new = [r for r, s in zip(residuals, self.sources) if s is None]
-        jaxpr = write_consts(*early.finish([*outs, *new]))
-        plain = len(jaxpr.eqns) == 1 and not new and jaxpr.eqns[0].primitive is prim
-        if plain and jaxpr.eqns[0].invars == jaxpr.invars:
-            self.apply = kernel_of(prim, params)
-        else:
-            self.apply = compile_program(jaxpr, prim.name)
-        self.pull = Pullback(linear, f"transpose_{prim.name}")
-
-    def pick_residuals(self, primals: list, outs: list) -> list:
-        """The residuals of operands and what `apply` gave."""
-        known = primals + outs
-        if None not in self.sources:
-            return [known[s] for s in self.sources]  # type: ignore[index]
-        new = iter(outs[len(self.out_avals) :])
-        return [next(new) if s is None else known[s] for s in self.sources]
+        new = [r for r in residuals if place(r) is None]
+        later = {id(r): len(args) + len(outs) + i for i, r in enumerate(new)}
+        self.sources: list[Any] = [later.get(id(r), place(r)) for r in residuals]
+        self.program = make_program(write_consts(*early.finish([*outs, *new])), prim.name)
+        self.linear = Linearized(linear, prim.name)
 
 
+USES = 16  # a program costs as much to compile as a thousand uses of it save
+LONGEST = 256  # operations of one program along a tape
+MOST = 128  # such programs
 _RULES: dict[tuple, Any] = {}
+_WHOLE: dict[tuple, CompiledRule] = {}
 
 
 def forget_rules() -> None:
     """Empty the memory of rules."""
     _RULES.clear()
+    _WHOLE.clear()
     WRITTEN.clear()
     make_one.cache_clear()
 
@@ -150,40 +196,29 @@ def find_rule(kind: type, prim: Primitive, params: dict, avals: tuple, given: tu
         rules = getattr(params.get("jaxpr"), "memo", None)
     elif prim.impl is not None or prim.effect is not None:
         return None
-    # Where programs are watched by now, the lines must be those of this use.
-    if rules is None or config.debug != "off":
+    if rules is None:
         return None
     key = (kind, prim, avals, given, trace_context(), *params.items())
     try:
         found = rules.get(key)
     except TypeError:  # parameters without a hash
         return None
-    if found is None and (prim.memoize_type or is_compiled_call(prim, params)):
+    # Where programs are watched by now, the lines must be those of this use.
+    if found is not None or config.debug != "off":
+        return found
+    if prim.memoize_type or is_compiled_call(prim, params):
         found = rules[key] = kind(prim, params, avals, given)
     return found
 
 
 def is_compiled_call(prim: Primitive, params: dict) -> bool:
     """Whether an application is the call of a program that is one unit, and nothing else."""
-    body, *others = prim.bodies(params)
-    plain = body.names_flow_in and not others and len(params) == 2  # no compiler_options
-    return plain and not (body.jaxpr.effects or holds_state(params) or config.disable_jit)
-
-
-class Entry:
-    """An operation that was applied: where cotangents come from and go to."""
-
-    __slots__ = ("inputs", "outputs", "pull", "residuals")
-
-    def __init__(self, pull: Any, inputs: list[int], outputs: list[int], residuals: slice):
-        self.pull = pull
-        self.inputs = inputs
-        self.outputs = outputs
-        self.residuals = residuals
+    plain = isinstance(prim, Jit) and not (params.get("compiler_options") or config.disable_jit)
+    return plain and not (params["jaxpr"].effects or holds_state(params))
 
 
 class RuleTrace(Trace):
-    """A family: traces over the bottom, whose rules are compiled programs."""
+    """A family: traces over the bottom, and over each other, whose rules are compiled programs."""
 
     __slots__ = ()
 
@@ -191,21 +226,17 @@ class RuleTrace(Trace):
 class TapeTrace(RuleTrace):
     """Applies each operation, and notes the pullback of those that touch its tracers."""
 
-    __slots__ = ("count", "entries", "residuals", "x64")
+    __slots__ = ("count", "entries", "residuals", "ruled", "x64")
 
     def __init__(self, parent: Trace):
         self.parent = parent
         self.live = True
         self.x64 = x64_cell.value
         self.count = 0
-        self.entries: list[Entry] = []
+        # (derivative, a jaxpr without a rule; slots of operands, of results; ends of residuals)
+        self.entries: list[tuple] = []
+        self.ruled = True
         self.residuals: list[Any] = []
-
-    def new_tracer(self, x: Any, aval: ShapedArray) -> TapeTracer:
-        """A value with a place for its cotangent."""
-        slot = self.count
-        self.count = slot + 1
-        return TapeTracer(self, x, aval, slot)
 
     def process(self, prim: Primitive, args: Any, params: dict) -> list:
         primals, avals, inputs, moved = [], [], [], []
@@ -229,26 +260,31 @@ class TapeTrace(RuleTrace):
             if x64_cell.value is self.x64:
                 rule = find_rule(Rule, prim, params, tuple(avals), tuple(moved))
             if rule is None:
-                outs, pull, residuals, out_moved = self.linearize(prim, params, primals, moved)
+                self.ruled = False
+                outs, linear, residuals, out_moved = self.linearize(prim, params, primals, moved)
                 out_avals = [*map(typeof, outs)]
             else:
-                pull, out_moved, out_avals = rule.pull, rule.out_moved, rule.out_avals
-                outs = rule.apply(*primals)
-                residuals = rule.pick_residuals(primals, outs)
+                linear, out_moved, out_avals = rule.linear, rule.out_moved, rule.out_avals
+                outs = rule.program.apply(primals)
+                known = primals + outs
+                residuals = [known[s] for s in rule.sources]
         finally:
             current.trace = self
         results, outputs = [], []
+        slot = self.count
         for out, aval, m in zip(outs, out_avals, out_moved):
             if m:
-                out = self.new_tracer(out, aval)
+                out = TapeTracer(self, out, aval, slot)
                 out.source = source
-                outputs.append(out.slot)
+                outputs.append(slot)
+                slot += 1
             results.append(out)
         if outputs:
+            self.count = slot
             kept = self.residuals
             start = len(kept)
             kept += residuals
-            self.entries.append(Entry(pull, inputs, outputs, slice(start, len(kept))))
+            self.entries.append((linear, tuple(inputs), tuple(outputs), start, len(kept)))
         return results
 
     def linearize(self, prim: Primitive, params: dict, primals: list, moved: list) -> tuple:
@@ -264,66 +300,108 @@ class TapeTrace(RuleTrace):
 
 
 class Tape:
-    """What is left of a function that ran on a tape: the way back."""
+    """The derivative of a function that ran on a tape: from the `USES`th walk on, one program."""
 
     def __init__(
         self, trace: TapeTrace, inputs: Sequence[TapeTracer], outputs: Sequence[int | None]
     ):
-        self.entries = trace.entries
+        self.entries = tuple(trace.entries)
         self.count = trace.count
+        self.ruled = trace.ruled and 1 < len(self.entries) <= LONGEST
         self.x64 = trace.x64
-        self.inputs = [x.slot for x in inputs]
+        self.inputs = tuple([x.slot for x in inputs])
         self.in_avals = [x.aval for x in inputs]
-        self.outputs = outputs
+        self.outputs = tuple([s for s in outputs if s is not None])
 
-    def backward(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
+    def push(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list:
+        """Tangents of the outputs that move, from those of the inputs."""
+        return self.apply(Tape.push_each, [*residuals, *tangents], len(residuals), ())
+
+    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
         """Cotangents of the inputs, each a value or Zero, from those of the outputs that move."""
+        values = [*residuals, *[ct for ct in cts if type(ct) is not Zero]]
+        grads = self.apply(Tape.pull_each, values, len(residuals), mark_moving(cts))
+        zero = lambda aval: Zero(aval.to_tangent())
+        return [zero(a) if ct is None else ct for ct, a in zip(grads, self.in_avals, strict=True)]
+
+    def apply(self, way: Callable, values: list, count: int, given: tuple) -> list:
+        """`way` applied to residuals, `count` of the values, and to the rest."""
+        whole, program, same = None, None, x64_cell.value is self.x64
+        if self.ruled and same and can_tape():
+            types = tuple([typeof(x) for x in values])
+            key = (way, given, self.entries, self.inputs, self.outputs, types, trace_context())
+            whole = _WHOLE.get(key)
+            if whole is None:
+                if len(_WHOLE) >= MOST:
+                    del _WHOLE[next(iter(_WHOLE))]
+                whole = _WHOLE[key] = Whole(way, self, count, given, types)
+            program = whole.program or whole.count_use()
+        if program is None:
+            return way(self, values[:count], values[count:], given, same)
+        found = iter(program.apply(values))
+        return [next(found) if m else None for m in whole.facts]  # type: ignore[union-attr]
+
+    def push_each(self, residuals: list, tangents: list, given: tuple, same: bool) -> list:
+        """As `push`, operation by operation."""
+        dots: list[Any] = [None] * self.count
+        for slot, dot in zip(self.inputs, tangents, strict=True):
+            dots[slot] = dot
+        for linear, inputs, outputs, start, stop in self.entries:
+            known, moving = residuals[start:stop], [dots[s] for s in inputs]
+            if type(linear) is Linearized:
+                found = linear.apply([*known, *moving], given, same)
+            else:
+                found = eval_jaxpr(linear, known, *moving)
+            for slot, dot in zip(outputs, found, strict=True):
+                dots[slot] = dot
+        return [dots[s] for s in self.outputs]
+
+    def pull_each(self, residuals: list, cts: list, given: tuple, same: bool) -> list:
+        """As `pull`, operation by operation; None is zero."""
         sums: list[Any] = [None] * self.count
-        for slot, ct in zip((s for s in self.outputs if s is not None), cts, strict=True):
-            if type(ct) is not Zero:
-                sums[slot] = ct if sums[slot] is None else add(sums[slot], ct)
-        same = x64_cell.value is self.x64
-        for entry in reversed(self.entries):
-            cts = [sums[s] for s in entry.outputs]
+        for slot, ct in zip((s for s, g in zip(self.outputs, given) if g), cts, strict=True):
+            sums[slot] = ct if sums[slot] is None else add(sums[slot], ct)
+        for linear, inputs, outputs, start, stop in reversed(self.entries):
+            cts = [sums[s] for s in outputs]
             given = tuple([ct is not None for ct in cts])
             if True not in given:
                 continue
-            for s in entry.outputs:
+            for s in outputs:
                 sums[s] = None
-            grads = pull_entry(entry.pull, residuals[entry.residuals], cts, given, same)
-            for slot, ct in zip(entry.inputs, grads, strict=True):
-                if ct is not None:
+            if type(linear) is Linearized:
+                values = [*residuals[start:stop], *[ct for ct in cts if ct is not None]]
+                grads = linear.apply(values, given, same)
+            else:
+                unknown = [Linear(v.aval) for v in linear.invars]
+                cts = [Zero(a) if x is None else x for x, a in zip(cts, linear.out_avals)]
+                grads = backward(linear, residuals[start:stop], unknown, cts)
+            for slot, ct in zip(inputs, grads, strict=True):
+                if ct is not None and type(ct) is not Zero:
                     before = sums[slot]
                     sums[slot] = ct if before is None else add(before, ct)
-        zero = lambda aval: Zero(aval.to_tangent())
-        found = zip((sums[s] for s in self.inputs), self.in_avals, strict=True)
-        return [zero(a) if ct is None else ct for ct, a in found]
+        return [sums[s] for s in self.inputs]
 
 
-def pull_entry(
-    pull: Any, residuals: Sequence[Any], cts: list, given: tuple[bool, ...], same: bool
-) -> list:
-    """Cotangents of the moved operands of one operation; None in them and in `cts` is zero.
+class Whole(CompiledRule):
+    """A `way` along a tape as one program; `facts` says which of its results are not zero."""
 
-    `given` says which of `cts` are not; `same`, that `enable_x64` is as where the tape began.
-    """
-    if type(pull) is not Pullback:
-        unknown = [Linear(v.aval) for v in pull.invars]
-        zeros = [Zero(a) if ct is None else ct for ct, a in zip(cts, pull.out_avals, strict=True)]
-        grads = backward(pull, residuals, unknown, zeros)
-        return [None if type(g) is Zero else g for g in grads]
-    jaxpr, call, moved = pull.choose(given)
-    values = [*residuals, *[ct for ct in cts if ct is not None]]
-    if not same:
-        values = typed_values(values, jaxpr.invars)
-    found = iter(call(*values) if current.trace.parent is None else jaxpr(*values))
-    return [next(found) if m else None for m in moved]
+    __slots__ = ()
+
+    def write(self) -> tuple[Jaxpr, str]:
+        way, tape, count, given, types = self.made_of
+
+        def apply(*xs: Any) -> list:
+            found = way(tape, xs[:count], xs[count:], given, True)
+            self.facts = [x is not None for x in found]
+            return [x for x in found if x is not None]
+
+        return stage_whole(apply, types, way.__name__), way.__name__
 
 
 def can_tape() -> bool:
-    """Whether we compute here, and nobody watches single operations."""
+    """Whether nothing is written down here, and nobody watches single operations."""
     return (
-        current.trace.parent is None
+        (current.trace.parent is None or isinstance(current.trace, RuleTrace))
         and find_observer() is None
         and not config.check_tracer_leaks
         and not has_tracked_axes()
@@ -335,7 +413,11 @@ def record(
 ) -> tuple[list, Tape, list, list[bool]]:
     """(outputs, tape, residuals, which outputs move) of a flat function, where `can_tape()`."""
     trace = TapeTrace(current.trace)
-    args = [trace.new_tracer(x, typeof(x)) if m else x for x, m in zip(primals, moved, strict=True)]
+    args = [*primals]
+    for i, x in enumerate(primals):
+        if moved[i]:
+            args[i] = TapeTracer(trace, x, typeof(x), trace.count)
+            trace.count += 1
     results = run_once(trace, fun, args, JVP)
     mine = [type(x) is TapeTracer and x.owner is trace for x in results]
     outs = [x.primal if m else x for x, m in zip(results, mine, strict=True)]
