@@ -5,8 +5,10 @@ import sys
 import numpy as np
 import pytest
 
+import weft
 import weft.numpy as jnp
 from weft import grad, jit, jvp, lax, vmap
+from weft.api.tape import TapeTrace
 from weft.errors import ConcretizationTypeError, DtypeError
 from weft.numpy.fused import HOT, NotForKernel, fused, is_hot, kernel_for
 
@@ -181,3 +183,61 @@ def test_what_is_met_often_is_hot_and_little_is_kept():
     met = sys.modules["weft.numpy.fused"]._MET
     assert len(met) <= 256 and max(map(len, met.values())) <= 256
     assert not any(is_hot("loop", i) for _ in range(2 * HOT) for i in range(300))
+
+
+def test_under_a_transformation_calls_of_other_kinds_are_other_programs():
+    def mixed(x, more=(), scale=1, *, axis=None, keep=False):
+        y = lax.exp(x) * scale + sum(more)
+        return jnp.sum(y, axis, keepdims=keep) * (2 if keep is True else 3)
+
+    run, calls = counted(mixed, static=("axis", "keep"))
+    given = [
+        {},
+        {"axis": 0},
+        {"axis": 0, "keep": True},
+        {"keep": 1, "axis": 0},
+        {"scale": 2},
+        {"scale": 3},  # the same program: a value that is passed
+        {"scale": 2.5},
+        {"scale": True},
+        {"more": [MANY, 1.5]},
+        {"more": (MANY, 1)},
+        {"scale": 2**20, "more": [np.float16(2)]},
+    ]
+    for _ in range(2):
+        for kwargs in given:
+            out, dot = jvp(lambda x, k=kwargs: run(x, **k), (MANY,), (MANY,))
+            expected, slope = jvp(lambda x, k=kwargs: mixed(x, **k), (MANY,), (MANY,))
+            assert out.aval is expected.aval and dot.aval is slope.aval
+            np.testing.assert_allclose(out, expected, rtol=1e-6)
+            np.testing.assert_allclose(dot, slope, rtol=1e-6)
+    assert len(calls) == len(given) - 1
+    with pytest.raises(OverflowError, match="must fit int32; got 1099511627776"):
+        jvp(lambda x: jnp.clip(x, 0, 2**40), (jnp.arange(3),), (np.zeros(3, weft.float0),))
+
+
+def test_under_a_transformation_few_programs_are_kept(monkeypatch):
+    monkeypatch.setattr("weft.numpy.fused.MOST", 1)
+    run, calls = counted(lambda x, axis: lax.sin(jnp.sum(x, axis)), static=("axis",))
+    for axis, count in ((0, 1), (0, 1), (1, 2), (0, 3)):
+        _, dot = jvp(lambda x, a=axis: run(x, axis=a), (MANY,), (MANY,))
+        np.testing.assert_allclose(dot, np.cos(MANY.sum(axis)) * MANY.sum(axis), rtol=1e-5)
+        assert len(calls) == count
+
+
+def test_under_a_transformation_a_function_of_one_operation_is_that_operation():
+    applied = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TapeTrace, "process", noted(TapeTrace.process, applied))
+        grad(lambda x: jnp.sum(jnp.matmul(x, MANY.T)))(X)
+    assert applied == ["dot_general", "reduce_sum"]
+
+
+def noted(process, applied):
+    """`process` of a trace, which appends the names of the operations to a list."""
+
+    def call(self, prim, args, params):
+        applied.append(prim.name)
+        return process(self, prim, args, params)
+
+    return call

@@ -1,7 +1,7 @@
 """One compiled program for a function made of several operations, when it is called eagerly.
 
-So it is under one transformation that is not jitted: there the function is a call of the program,
-of which the transformation makes another. Else it runs operation by operation, as written.
+So it is under transformations that are not jitted: there the function is a call of the program, of
+which they make others. Else it runs operation by operation, as written.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from numpy import ndarray
+
 from weft.api.arguments import Marked, fix_static
 from weft.api.functions import FlatFun
-from weft.api.tape import RuleTrace
-from weft.control.jit import jit_p
+from weft.api.tape import RuleTrace, as_operation
 from weft.core.aval import ShapedArray, typeof
 from weft.core.source import trim_traceback
 from weft.core.stage import stage_closed
@@ -22,7 +23,7 @@ from weft.core.trace import Tracer, current, eval_context
 from weft.errors import DtypeError, TracerError
 from weft.options import config, trace_context
 from weft.pytrees import flatten, unflatten
-from weft.xla.array import SMALL, require_alive
+from weft.xla.array import SMALL, ArrayImpl, require_alive
 from weft.xla.building import JitSpec
 from weft.xla.eager import EVAL
 from weft.xla.fastpath import compiled_call, is_unhashable_static
@@ -140,6 +141,7 @@ def fused(
     return call
 
 
+MOST = 4096  # programs of a function under transformations
 HOT = 16
 _MET: dict[Any, dict[Any, int]] = {}
 
@@ -158,55 +160,61 @@ def is_hot(kind: Any, call: Any) -> bool:
     return count >= HOT
 
 
-FEW = 2  # operations that cost less one by one than as a call
-
-
 def traced_call(fun: Callable, name: str, static: Sequence[str], kernel: Callable) -> Callable:
-    """As `kernel`, for a transformation around: a call of the program on its tracers.
+    """As `kernel`, for a transformation around: its program, as one operation on the tracers.
 
-    It gives NotForKernel for what is to run as written: of few operations, as it costs less so.
+    It gives NotForKernel for what is to run as written.
     """
     marked = mark_static(fun, static)
-    kept: dict[tuple, tuple | None] = {}
-    written: set[tuple] = set()  # calls that are to run as written
+    fixed = {*marked.nums, *marked.names}
+    kept: dict[tuple, tuple] = {}  # the operation, what it takes first, and the tree of results
 
     def call(args: tuple, kwargs: dict) -> Any:
-        brief = (*map(describe_argument, args), *kwargs, *map(describe_argument, kwargs.values()))
+        key, given = [trace_context()], []
+        for where, x in (*enumerate(args), *sorted(kwargs.items())):
+            if where in fixed:
+                key += where, type(x), x
+            else:
+                key += where, describe_argument(x)
+                given.append(x)
         try:
-            if brief in written or config.disable_jit:
-                return NotForKernel
-        except TypeError:
-            brief = ()
-        key, leaves, flat = read_call(fun, name, marked, args, kwargs)
+            program = kept.get(tuple(key))
+        except TypeError:  # an argument without a hash
+            return NotForKernel
+        if program is None:
+            program = () if config.disable_jit else write_operation(args, kwargs)
+            if len(kept) >= MOST:
+                del kept[next(iter(kept))]
+            kept[tuple(key)] = program
+        if not program:
+            return NotForKernel
+        leaves = flatten(given)[0]
         if not any([isinstance(x, Tracer) for x in leaves]):  # noqa: C419
             with eval_context():
                 return kernel(*args, **kwargs)
+        prim, params, consts, tree = program
+        return unflatten(tree, current.trace.process(prim, [*consts, *leaves], params))
+
+    def write_operation(args: tuple, kwargs: dict) -> tuple:
+        """What is kept of a call; () if it is to run as written, where errors have their names."""
+        key, _, flat = read_call(fun, name, marked, args, kwargs)
         try:
-            program = kept.get(key, ())
-        except TypeError:  # a static argument without a hash
-            return NotForKernel
-        if program == ():
-            program = kept[key] = stage_many(flat, key[1])
-        if program is None:
-            if brief and len(written) < 1024:
-                written.add(brief)
-            return NotForKernel
-        jaxpr, consts, tree = program
-        params = {"name": name, "jaxpr": jaxpr}
-        return unflatten(tree, current.trace.process(jit_p, (*consts, *leaves), params))
+            jaxpr, consts, tree = stage_call(flat, key[1])
+        except Exception:
+            return ()
+        whole = *as_operation(jaxpr, name), consts, tree
+        return whole if jaxpr.eqns and not jaxpr.effects else ()
 
     return call
 
 
 def describe_argument(x: Any) -> Any:
-    """The type of an array, those of arrays in a list, or what else is given."""
-    return tuple(map(describe_argument, x)) if type(x) is list else getattr(x, "aval", x)
-
-
-def stage_many(flat: FlatFun, avals: Sequence[ShapedArray]) -> tuple | None:
-    """`stage_call` of many operations; None of few, and where there is an error to be raised."""
-    try:
-        program = stage_call(flat, avals)
-    except Exception:  # again as it runs as written, with the names that are the user's
-        return None
-    return program if len(program[0].eqns) >= FEW and not program[0].effects else None
+    """What a program depends on of an argument: types of arrays and numbers, or what else it is."""
+    kind = type(x)
+    if kind is ArrayImpl or isinstance(x, Tracer):
+        return x.aval
+    if kind in (float, complex, bool) or (kind is int and x.bit_length() < 32):
+        return kind
+    if kind is list or kind is tuple:
+        return (kind, *map(describe_argument, x))
+    return (x.dtype, x.shape) if kind is ndarray else (kind, x)

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes, lax
-from weft.api.tape import RuleTrace
-from weft.control.jit import jit_p
+from weft.api.tape import RuleTrace, as_operation
 from weft.core.aval import typeof
 from weft.core.primitive import Primitive
 from weft.core.source import trim_traceback
@@ -104,8 +103,8 @@ def apply_together(name: str, applied: Callable, actions: Any, kinds: Sequence) 
     def apply(x: Any, y: Any) -> list:
         if isinstance(current.trace, RuleTrace) and isinstance(x, Tracer) | isinstance(y, Tracer):
             if not program:
-                program.append(stage_closed(apply, kinds, name)[0])
-            return current.trace.process(jit_p, (x, y), {"name": name, "jaxpr": program[0]})
+                program.extend(as_operation(stage_closed(apply, kinds, name)[0], name))
+            return current.trace.process(program[0], (x, y), program[1])
         return applied(x if act_x is None else act_x(x), y if act_y is None else act_y(y))
 
     return apply, None, None
