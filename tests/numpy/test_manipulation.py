@@ -138,6 +138,10 @@ def test_a_traced_shift():
     rolled = weft.jit(lambda v, n: jnp.roll(v, n))
     for n in (0, 2, -3, 12):
         same(rolled(x, n), np.roll(np.arange(5, dtype=np.int32), n))
+    long = np.arange(300, dtype=np.int32)  # more than an int8 counts to
+    same(rolled(long, np.int8(-5)), np.roll(long, -5))
+    with pytest.raises(TypeError, match=r"roll: shift must be an integer; got f32\[\]"):
+        rolled(long, 1.0)
 
 
 def test_broadcast_shapes():

@@ -21,7 +21,7 @@ from weft.mesh.typed import resolve_sharding
 from weft.numpy import promotion
 from weft.numpy.fused import fused
 from weft.primitives import layout, slicing
-from weft.primitives.dynamic_slicing import dynamic_slice
+from weft.primitives.dynamic_slicing import dynamic_slice, widen_index
 from weft.primitives.elementwise import add, convert, rem, sub
 from weft.primitives.families import as_sequence, check_integer
 from weft.primitives.reshard import lay_out, lay_out_alike
@@ -593,7 +593,10 @@ def roll_axis(a: Any, shift: Any, axis: int) -> Any:
     if n == 0:
         return a
     if isinstance(shift, Tracer):
-        size = layout.literal(n, shift.dtype)
+        if not dtypes.is_integer(shift.dtype):
+            raise TypeError(f"roll: shift must be an integer; got {shift.aval}.")
+        shift, dtype = widen_index(shift, shift.dtype, n)
+        size = layout.literal(n, dtype)
         starts: list[Any] = [0] * a.ndim
         starts[axis] = sub(size, rem(add(rem(shift, size), size), size))
         return dynamic_slice(slicing.concatenate([a, a], axis), starts, a.shape)
