@@ -180,11 +180,13 @@ class ConvGeneralDilated(dot.Bilinear):
 
         def plain(x, y, aval):
             if hlo.platform == "cpu":
-                form = find_form(x.aval, y.aval, aval, {**numbers, **params})
+                form = find_form(x.aval, y.aval, aval, {**numbers, **params}, not hlo.devices)
                 if form is not None:
-                    jaxpr = stage_whole(lambda x, k: [form(self, x, k, aval)], [x.aval, y.aval])
-                    return lower_jaxpr(hlo, jaxpr, [x, y])
-                return [features_last_conv(hlo, x, y, aval, dimension_numbers, attrs)]
+                    types = [v.aval.update(sharded=None) for v in (x, y)]
+                    jaxpr = stage_whole(lambda x, k: [form(self, x, k, aval)], types)
+                    return lower_jaxpr(hlo, jaxpr, list(map(type(x), (x.name, y.name), types)))
+                if params["batch_group_count"] == 1:
+                    return [features_last_conv(hlo, x, y, aval, dimension_numbers, attrs)]
             return hlo.op("stablehlo.convolution", [x, y], [aval], **attrs)
 
         def product(x, y, aval=out):

@@ -28,8 +28,13 @@ MOST_WINDOWS, MOST_COPIES = 64, 1 << 21
 SPATIAL = ("window_strides", "padding", "lhs_dilation", "rhs_dilation")
 
 
-def find_form(lhs: ShapedArray, rhs: ShapedArray, out: ShapedArray, params: dict) -> Any:
-    """What writes a convolution as others, (prim, x, k, out) -> y; None if it is best as it is."""
+def find_form(
+    lhs: ShapedArray, rhs: ShapedArray, out: ShapedArray, params: dict, alone: bool
+) -> Any:
+    """What writes a convolution as others, (prim, x, k, out) -> y; None if it is best as it is.
+
+    `alone`: on one device. Over a mesh, what is cut and joined would be sent between devices.
+    """
     counts = lhs.size, rhs.size, out.size
     if 0 in counts or {*map(type, counts)} != {int}:  # or symbolic
         return None
@@ -37,6 +42,9 @@ def find_form(lhs: ShapedArray, rhs: ShapedArray, out: ShapedArray, params: dict
     (n, c, *_), (_, i, *window), (_, _, *places) = params["dimension_numbers"]
     sizes = [(out.shape[a], rhs.shape[b]) for a, b in zip(places, window, strict=True)]
     groups = params["feature_group_count"]
+    cut = any(n < 0 for pair in params["padding"] for n in pair)
+    if not alone:
+        return functools.partial(cut_edges, params=params) if cut else None
     if params["batch_group_count"] > 1:
         return functools.partial(group_features, params=params)
     results, taps = (math.prod(each) for each in zip((1, 1), *sizes, strict=True))
@@ -50,7 +58,7 @@ def find_form(lhs: ShapedArray, rhs: ShapedArray, out: ShapedArray, params: dict
         return functools.partial(multiply_windows, params=params)
     if not sizes:
         return None
-    if any(n < 0 for pair in params["padding"] for n in pair):
+    if cut:
         return functools.partial(cut_edges, params=params)
     few = min(range(len(sizes)), key=lambda a: min(sizes[a]))
     if len(sizes) > 2 and min(sizes[few]) <= MOST_SLICES:

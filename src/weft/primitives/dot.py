@@ -304,7 +304,8 @@ class DotGeneral(Bilinear):
             attrs["algorithm"] = algorithm_text(algorithm, *kinds)
         lhs, rhs = (hlo.convert(x, d) for x, d in zip((lhs, rhs), kinds, strict=True))
         numbers = params["dimension_numbers"]
-        if hlo.platform == "cpu" and are_tiny(lhs.aval, rhs.aval, out, numbers):
+        alone = hlo.platform == "cpu" and not hlo.devices
+        if alone and are_tiny(lhs.aval, rhs.aval, out, numbers):
             add_up = lambda x, y: [add_outer_products(x, y, out, numbers)]
             return lower_jaxpr(hlo, stage_whole(add_up, [lhs.aval, rhs.aval]), [lhs, rhs])
         (y,) = hlo.op("stablehlo.dot_general", [lhs, rhs], [ShapedArray(out.shape, made)], **attrs)
