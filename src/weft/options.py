@@ -188,9 +188,13 @@ OPTIONS = (
 
 # What the option `debug` sets.
 DEBUG_ALL = {
-    "check_bounds": "all", "debug_nans": True, "debug_infs": "made", "debug_key_reuse": True,
-    "debug_overflow": True, "debug_globals": True,
-}  # fmt: skip
+    "check_bounds": "all",
+    "debug_nans": True,
+    "debug_infs": "made",
+    "debug_key_reuse": True,
+    "debug_overflow": True,
+    "debug_globals": True,
+}
 WATCHES = DEBUG_ALL.keys() - {"check_bounds"}  # those for which results are looked at
 
 # The flags of JAX that are no options of weft: those that are off by default, those that are on,
@@ -235,27 +239,44 @@ jax_transfer_guard jax_transfer_guard_device_to_device jax_transfer_guard_device
 jax_transfer_guard_host_to_device
 """
 FLAGS: dict[str, Any] = {
-    **dict.fromkeys(OFF.split(), False), **dict.fromkeys(ON.split(), True),
-    **dict.fromkeys(EMPTY.split(), ""), **dict.fromkeys(NONE.split()),
-    "jax_captured_constants_report_frames": 0, "jax_captured_constants_warn_bytes": 2000000000,
-    "jax_compilation_cache_max_size": -1, "jax_compiler_detailed_logging_min_ops": 10,
+    **dict.fromkeys(OFF.split(), False),
+    **dict.fromkeys(ON.split(), True),
+    **dict.fromkeys(EMPTY.split(), ""),
+    **dict.fromkeys(NONE.split()),
+    "jax_captured_constants_report_frames": 0,
+    "jax_captured_constants_warn_bytes": 2000000000,
+    "jax_compilation_cache_max_size": -1,
+    "jax_compiler_detailed_logging_min_ops": 10,
     "jax_cpu_get_global_topology_timeout_minutes": 5,
-    "jax_cpu_get_local_topology_timeout_minutes": 2, "jax_dump_ir_modes": "stablehlo",
-    "jax_embedded_constants_max_bytes": 32, "jax_error_checking_behavior_divide": "ignore",
-    "jax_error_checking_behavior_nan": "ignore", "jax_error_checking_behavior_oob": "ignore",
-    "jax_exec_time_optimization_effort": 0.0, "jax_explicit_x64_dtypes": "warn",
-    "jax_export_calling_convention_version": 10, "jax_logging_level": "NOTSET",
-    "jax_memory_fitting_effort": 0.0, "jax_memory_fitting_level": "O2",
-    "jax_oneapi_visible_devices": "all", "jax_optimization_level": "UNKNOWN",
+    "jax_cpu_get_local_topology_timeout_minutes": 2,
+    "jax_dump_ir_modes": "stablehlo",
+    "jax_embedded_constants_max_bytes": 32,
+    "jax_error_checking_behavior_divide": "ignore",
+    "jax_error_checking_behavior_nan": "ignore",
+    "jax_error_checking_behavior_oob": "ignore",
+    "jax_exec_time_optimization_effort": 0.0,
+    "jax_explicit_x64_dtypes": "warn",
+    "jax_export_calling_convention_version": 10,
+    "jax_logging_level": "NOTSET",
+    "jax_memory_fitting_effort": 0.0,
+    "jax_memory_fitting_level": "O2",
+    "jax_oneapi_visible_devices": "all",
+    "jax_optimization_level": "UNKNOWN",
     "jax_persistent_cache_enable_xla_caches": "xla_gpu_per_fusion_autotune_cache_dir",
     "jax_persistent_cache_min_compile_time_secs": 1.0,
-    "jax_persistent_cache_min_entry_size_bytes": 0, "jax_pgle_aggregation_percentile": 90,
-    "jax_pgle_profiling_runs": 3, "jax_rocm_visible_devices": "all",
-    "jax_send_traceback_to_runtime": "off", "jax_serialization_version": 0,
-    "jax_share_binary_between_hosts_timeout_ms": 1200000, "jax_traceback_in_locations_limit": 100,
-    "jax_tracer_error_num_traceback_frames": 5, "jax_use_magma": "auto",
-    "jax_xla_profile_version": 0, "mock_num_gpu_processes": 0,
-}  # fmt: skip
+    "jax_persistent_cache_min_entry_size_bytes": 0,
+    "jax_pgle_aggregation_percentile": 90,
+    "jax_pgle_profiling_runs": 3,
+    "jax_rocm_visible_devices": "all",
+    "jax_send_traceback_to_runtime": "off",
+    "jax_serialization_version": 0,
+    "jax_share_binary_between_hosts_timeout_ms": 1200000,
+    "jax_traceback_in_locations_limit": 100,
+    "jax_tracer_error_num_traceback_frames": 5,
+    "jax_use_magma": "auto",
+    "jax_xla_profile_version": 0,
+    "mock_num_gpu_processes": 0,
+}
 
 
 def read_level(kind: Any, op: str, name: str, level: Any) -> Any:
@@ -283,7 +304,8 @@ def _guard(flag: str, kind: Any, *fields: str) -> Callable[[str | None], None]:
 
 ACTIONS: dict[str, Callable[[Any], None]] = {
     "jax_array_garbage_collection_guard": _guard(
-        "array_garbage_collection_guard", _guards.GarbageCollectionGuardLevel,
+        "array_garbage_collection_guard",
+        _guards.GarbageCollectionGuardLevel,
         "garbage_collect_array",
     ),
     "jax_dump_ir_to": lambda folder: _cells["dump"].set_global(folder or None),
@@ -294,7 +316,7 @@ ACTIONS: dict[str, Callable[[Any], None]] = {
         f"jax_transfer_guard_{d}": _guard(f"jax_transfer_guard_{d}", _guards.TransferGuardLevel, d)
         for d in DIRECTIONS
     },
-}  # fmt: skip
+}
 
 logger = Logger("weft.config")
 _cells: dict[str, Any] = {}

@@ -37,11 +37,15 @@ from weft.xla.typing import Array, ArrayLike, ShardingLike
 
 # What each method makes of old elements and values, and the scatter that does it.
 OPERATIONS: dict[str, tuple[Callable, Callable | None]] = {
-    "set": (lambda old, new: new, lax.scatter), "add": (ufuncs.add, lax.scatter_add),
-    "subtract": (ufuncs.subtract, lax.scatter_sub), "multiply": (ufuncs.multiply, lax.scatter_mul),
-    "divide": (ufuncs.divide, None), "power": (elementwise.power, None),
-    "min": (ufuncs.minimum, lax.scatter_min), "max": (ufuncs.maximum, lax.scatter_max),
-}  # fmt: skip
+    "set": (lambda old, new: new, lax.scatter),
+    "add": (ufuncs.add, lax.scatter_add),
+    "subtract": (ufuncs.subtract, lax.scatter_sub),
+    "multiply": (ufuncs.multiply, lax.scatter_mul),
+    "divide": (ufuncs.divide, None),
+    "power": (elementwise.power, None),
+    "min": (ufuncs.minimum, lax.scatter_min),
+    "max": (ufuncs.maximum, lax.scatter_max),
+}
 # Not to be applied to elements that stay: their derivative there may be NaN.
 GUARDED = ("divide", "power", "apply")
 
