@@ -278,7 +278,9 @@ def test_vectors_that_cores_cannot_share_evenly_run_fast(monkeypatch):
     assert found(jnp.exp, 5001) == compiling.QUICK[:1]
     assert found(jnp.exp, 5000) == found(jnp.exp, 99, 101) == ()
     assert found(lambda x: jnp.roll(x, 8), 5000) == compiling.QUICK[:1]
+    assert found(jnp.diff, 5000) == compiling.QUICK[:1]  # one of 4999
     assert found(lambda x: jnp.tile(x, 2), 5001) == ()  # slower in the older way
+    assert found(lambda x: jnp.outer(x, x), 5001) == ()  # nor is a matrix quicker
     monkeypatch.setattr("os.cpu_count", lambda: 3)
     assert found(jnp.exp, 5000) == compiling.QUICK[:1] != found(jnp.exp, 5001)
 

@@ -173,12 +173,12 @@ def quick_settings(text: str, placement: Placement) -> tuple[tuple[str, Any], ..
     ):
         return ()
     found = set(re.findall(r"tensor<((?:\d+x)+)", text))
-    shapes = [[*map(int, shape[:-1].split("x"))] for shape in found]
-    if all(math.prod(shape) <= 4096 for shape in shapes):
-        return QUICK
-    uneven = any(len(s) == 1 and s[0] > 4096 and s[0] % (os.cpu_count() or 1) for s in shapes)
+    shapes = ([*map(int, shape[:-1].split("x"))] for shape in found)
+    large = [shape for shape in shapes if math.prod(shape) > 4096]
+    uneven = any(n % (os.cpu_count() or 1) for n, *_ in large) and {*map(len, large)} == {1}
     pieces = not re.search(r'"\w*hlo\.(?!slice|concatenate|constant)', text)
-    return QUICK[:1] if pieces or (uneven and '"stablehlo.reshape"' not in text) else ()
+    some = QUICK[:1] if pieces or (uneven and '"stablehlo.reshape"' not in text) else ()
+    return some if large else QUICK
 
 
 # what jax_disable_most_optimizations asks for: a program that compiles fast and runs slowly
