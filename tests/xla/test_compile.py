@@ -246,6 +246,21 @@ def test_integers_of_8_bits_wrap_before_a_reduction(kernels_as_for_users):
     assert options[0][1].endswith("INDIVIDUAL_DOT")  # three times as fast as without
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_arc_tangents_in_vectors(dtype, kernels_as_for_users):
+    x = np.linspace(-2, 2, 4096).astype(dtype)  # of 512 bits, some were 0, or pi / 2
+
+    def f(x, atan, sin):
+        for _ in range(4):  # in float32, so many that none is written as a formula
+            x = sin(x) + atan(x)
+        return x
+
+    with weft.enable_x64(dtype == np.float64):
+        got = weft.jit(lambda x: f(x, jnp.arctan, jnp.sin))(x)
+        np.testing.assert_allclose(got, f(x, np.arctan, np.sin), atol=1e-5)
+        np.testing.assert_allclose(jnp.arctan(x), np.arctan(x), rtol=1e-6)
+
+
 @pytest.mark.skipif(not compiling.jaxlib_version.startswith("0.10."), reason="one way to compile")
 def test_programs_on_few_elements_compile_fast(monkeypatch):
     def is_quick(f, *args):

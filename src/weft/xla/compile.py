@@ -75,7 +75,7 @@ def compile_text(
     turns = "<i64: 1, 0>" in text and text.count("%arg") == 2  # one matrix, used once
     moves = turns or not _OTHER_OPERATION.search(text)
     tiled = _MOVED_BATCH.search(text) if products else moves
-    kind = bool(tiled), not products, "i8>" in text
+    kind = bool(tiled), not products and "atan" not in text, "i8>" in text
     options = compile_options(placement, flags, *chosen, kind)
     given = text, placement.devices, options, host_calls
     if config.progress:
@@ -149,7 +149,7 @@ SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
 # Its tiles are stored twice, and take loops twice the time, but for transposes: of whole programs,
 # of one matrix, and of operands of products whose batch is not in front, as heads of attention are.
 NO_TILES = ("xla_cpu_disable_tiled_emitter", "true")
-# Vectors as wide as the machine's: functions take 0.6 of the time, but small products more.
+# Vectors of 512 bits: 0.6 of the time of functions, but more of products, and atan is then wrong.
 WIDE = ("xla_cpu_prefer_vector_width", 512)
 # YNNPACK for products by themselves: it saturates integers of 8 bits computed before a sum or one.
 EXACT = ("xla_cpu_experimental_ynn_fusion_type", "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT")
