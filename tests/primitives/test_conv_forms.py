@@ -46,3 +46,10 @@ def test_values(name, rng):
     np.testing.assert_allclose(
         np.transpose(f(x, k), np.argsort(order)), want, atol=1e-6 * np.abs(want).max()
     )
+
+
+def test_of_nothing():
+    x, k = np.ones((0, 3, 5), np.float32), np.ones((4, 3, 2), np.float32)  # groups: XLA fails
+    f = weft.jit(lambda x, k: lax.conv_general_dilated(x, k, (1,), "SAME", batch_group_count=2))
+    assert f(x, k).shape == (0, 4, 5) and "convolution" not in f.lower(x, k).as_text()
+    assert not f(np.ones((4, 0, 5), np.float32), np.ones((4, 0, 2), np.float32)).any()
