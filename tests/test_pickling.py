@@ -76,8 +76,15 @@ BY_VALUE = {  # closures, which Python's own pickle does not take
     "donated": weft.jit(double_sin, donate_argnums=0),
     "lambda": weft.jit(lambda x: jnp.sin(x) * 2),
     "checkpoint": weft.checkpoint(double_sin),
-    "linearize": lambda: weft.linearize(jnp.sin, 1.0)[1],
 }
+DERIVATIVES = {
+    "linearize": lambda: weft.linearize(double_sin, 1.0)[1],
+    "vjp": lambda: lambda_of(weft.vjp(double_sin, 1.0)[1]),
+}
+
+
+def lambda_of(pull):
+    return lambda ct: pull(ct)[0]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -91,10 +98,19 @@ def test_functions(name, way):
 def test_closures(name, way):
     if cloudpickle is pickle and way == "cloudpickle":
         pytest.skip("cloudpickle is not installed")
-    if name == "linearize":
-        assert float(WAYS[way](BY_VALUE[name]())(1.0)) == pytest.approx(np.cos(1), rel=1e-6)
-    else:
-        assert float(WAYS[way](BY_VALUE[name])(jnp.ones(()))) == pytest.approx(2 * np.sin(1), 1e-6)
+    assert float(WAYS[way](BY_VALUE[name])(jnp.ones(()))) == pytest.approx(2 * np.sin(1), 1e-6)
+
+
+@pytest.mark.parametrize("way", [w for w in WAYS if w != "pickle"])
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_derivatives(name, way):
+    if cloudpickle is pickle and way == "cloudpickle":
+        pytest.skip("cloudpickle is not installed")
+    for calls in (0, 1, 20):  # by then programs are compiled for it, of this process alone
+        fun = DERIVATIVES[name]()
+        for _ in range(calls):
+            fun(1.0)
+        assert float(WAYS[way](fun)(1.0)) == pytest.approx(2 * np.cos(1), rel=1e-6)
 
 
 MESH = weft.make_mesh((1,), ("a",))

@@ -118,6 +118,10 @@ class Linearized:
         self.name = name
         self.ways: dict[tuple[bool, ...], tuple[Program, list[bool]]] = {}
 
+    def __getstate__(self) -> tuple:
+        """What is pickled: all but the programs, which are compiled, of this process alone."""
+        return None, {**{s: getattr(self, s) for s in self.__slots__}, "ways": {}}
+
     def apply(self, values: list, given: tuple[bool, ...], same: bool) -> list:
         """Tangents, or cotangents of those results that are `given` one, taken along; None is 0.
 
