@@ -130,7 +130,7 @@ CHOSEN = [
     ((5200,), (13,), {"stride": 2}, "convolution"), ((200,), (13,), {"groups": 2}, "13 multiply"),
     ((200,), (64,), {"groups": 2}, "64 multiply"), ((200,), (65,), {"groups": 2}, "convolution"),
     ((70,), (7,), {"parts": 3}, "64 multiply"), ((80,), (10,), {"parts": 3}, "10 multiply"),
-    ((70,), (7,), {"batch": 6, "parts": 3}, "7 multiply"), ((0,), (3,), {}, "convolution"),
+    ((70,), (7,), {"batch": 6, "parts": 3}, "7 multiply"), ((0,), (3,), {}, ""),
 ]  # fmt: skip
 
 
