@@ -352,7 +352,7 @@ TESTED_IN = {
     "primitives/test_collective.py": "api/collectives.py primitives/copies.py",
     "primitives/test_elementwise.py": "primitives/families.py",
     "primitives/test_linalg.py": "primitives/matrices.py",
-    "xla/test_cusolver.py": "xla/lapack.py",
+    "primitives/test_cusolver.py": "primitives/lapack.py",
     # primitives of which rows of the conformance suite say all
     "primitives/test_conformance.py": (
         "primitives/bits.py primitives/constant.py "

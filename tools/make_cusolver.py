@@ -1,4 +1,4 @@
-"""Write tests/xla/golden/cusolver.json: the calls of a GPU's kernels in JAX's text.
+"""Write tests/primitives/golden/cusolver.json: the calls of a GPU's kernels in JAX's text.
 
 Run it where JAX is installed: `python tools/make_cusolver.py`. It lowers for CUDA without such a
 device; test_cusolver.py compares.
@@ -54,5 +54,5 @@ for name, (f, shape) in CASES.items():
                 )
         found[f"{name} {dtype}"] = calls
 
-path = pathlib.Path(__file__).parents[1] / "tests/xla/golden/cusolver.json"
+path = pathlib.Path(__file__).parents[1] / "tests/primitives/golden/cusolver.json"
 path.write_text(json.dumps(found, indent=1) + "\n")

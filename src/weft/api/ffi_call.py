@@ -19,13 +19,13 @@ from weft.core.primitive import Effect
 from weft.core.stage import stage_closed
 from weft.errors import ShapeError
 from weft.mesh.plugins import GPUS
+from weft.primitives.lapack import register_kernels
 from weft.primitives.layout import batched_at_front, move_to_front
 from weft.pytrees import PyTreeDef, flatten, unflatten
 from weft.transforms.batch import unmapped_aval
 from weft.util import check_option, merge, partition
 from weft.xla.foreign import Attribute, ForeignCall, write_dictionary, write_kernel_call
 from weft.xla.hlo import quote_text
-from weft.xla.lapack import register_kernels
 
 
 class ForeignEffect(Effect):

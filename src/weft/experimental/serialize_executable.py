@@ -22,13 +22,13 @@ from weft.jaxpr.files import npy_bytes, read_array
 from weft.jaxpr.values import type_text
 from weft.mesh.client import default_device, device_list, devices_of, platform_of
 from weft.options import config
+from weft.primitives.lapack import register_kernels
 from weft.primitives.layout import zeros
 from weft.pytrees import PyTreeDef
 from weft.util import list_public
 from weft.xla.building import JitSpec, lower_program
 from weft.xla.compile import Executable, compile_options, describe_machine
 from weft.xla.diskcache import fingerprint
-from weft.xla.lapack import register_kernels
 from weft.xla.native import load_kernels
 from weft.xla.placement import on_device
 

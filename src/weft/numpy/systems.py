@@ -26,10 +26,10 @@ from weft.numpy.ufuncs import log, sign
 from weft.primitives import matrices
 from weft.primitives.eigen import eigh, invert_where, svd
 from weft.primitives.factorizations import geqrf, lu, lu_solve
+from weft.primitives.lapack import LETTERS
 from weft.primitives.layout import convert
 from weft.primitives.linalg import triangular_solve
 from weft.primitives.small import det_small, is_small, solve_small
-from weft.xla.lapack import LETTERS
 
 # What is computed without LAPACK takes half precision too.
 HALF_TOO = ("float16", "bfloat16", *LETTERS)

@@ -19,6 +19,7 @@ from weft.errors import MissingRule, ShapeError
 from weft.primitives import elementwise, families, layout
 from weft.primitives.expr import Expr
 from weft.primitives.factorizations import lu, lu_solve
+from weft.primitives.lapack import char_option
 from weft.primitives.matrices import (
     MatrixPrimitive,
     adjoint,
@@ -39,7 +40,6 @@ from weft.primitives.matrices import (
 )
 from weft.primitives.reduction import argmax
 from weft.primitives.slicing import concatenate, slice_in_dim
-from weft.xla.lapack import char_option
 from weft.xla.typing import Array, ArrayLike
 
 

@@ -20,11 +20,11 @@ from weft.primitives.dot import Precision, dimension_text, precision_config
 from weft.primitives.elementwise import add, mul
 from weft.primitives.expr import Expr
 from weft.primitives.families import as_number, check_equal_dtypes, zero_tangents
+from weft.primitives.lapack import LETTERS, call_lapack, char_option
 from weft.primitives.matrices import swap
 from weft.primitives.slicing import pad
 from weft.primitives.small import is_small, write_cholesky, write_triangular
 from weft.xla.hlo import bool_text
-from weft.xla.lapack import LETTERS, call_lapack, char_option
 from weft.xla.typing import Array, ArrayLike
 
 # --- cholesky -------------------------------------------------------------------------------

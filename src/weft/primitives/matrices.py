@@ -20,8 +20,8 @@ from weft.primitives.dot import Precision, batch_matmul
 from weft.primitives.elementwise import add, complex, conj, div, eq, ge, imag, mul, neg, select, sub
 from weft.primitives.expr import Expr, count_along
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
+from weft.primitives.lapack import LETTERS, call_lapack
 from weft.primitives.slicing import slice_in_dim
-from weft.xla.lapack import LETTERS, call_lapack
 
 # --- the family -----------------------------------------------------------------------------
 

@@ -94,10 +94,10 @@ def call_lapack(
             f"{name}: is computed on CPU and GPUs alone; got platform {hlo.platform}."
         )
     register_kernels()
-    return call_kernel(call, name, options)
+    return call_named(call, name, options)
 
 
-def call_kernel(
+def call_named(
     call: KernelCall, name: str, options: dict[str, str], by_rows: bool = False
 ) -> list[Value]:
     """Write the call of a kernel that takes matrices column by column, or row by row."""
@@ -156,9 +156,9 @@ def call_solver(call: KernelCall, routine: str, options: dict[str, str]) -> list
     elif routine in ("gesvd", "gesdd"):
         return call_gesvd(call, solver, options["mode"])
     elif routine == "gtsv":
-        x = call_kernel(call._replace(out_avals=[out_avals[3]], aliases={0: 3}), solver, {})
+        x = call_named(call._replace(out_avals=[out_avals[3]], aliases={0: 3}), solver, {})
         return [*operands[:3], *x, hlo.constant(0, out_avals[4])]
-    return call_kernel(call, solver, options)
+    return call_named(call, solver, options)
 
 
 def call_gesvd(call: KernelCall, solver: str, mode: str) -> list[Value]:
@@ -175,5 +175,5 @@ def call_gesvd(call: KernelCall, solver: str, mode: str) -> list[Value]:
         u = vh = ShapedArray((), x.dtype)
     first, second = (vh, u) if wide else (u, vh)
     call = call._replace(out_avals=[x, s, first, second, info], aliases={0: 0})
-    outs = call_kernel(call, solver, options, by_rows=wide)
+    outs = call_named(call, solver, options, by_rows=wide)
     return [outs[0], outs[1], outs[3], outs[2], outs[4]] if wide else outs
