@@ -156,8 +156,9 @@ def write_entry(path: str, key: str, blob: bytes) -> None:
         finally:
             os.close(fd)
         os.replace(unfinished, path)
-    finally:
-        remove_file(unfinished)  # it is there only if something went wrong, Ctrl-C included
+    except BaseException:  # Ctrl-C included
+        remove_file(unfinished)
+        raise
 
 
 def remove_file(path: str) -> bool:
