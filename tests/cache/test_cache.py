@@ -112,6 +112,7 @@ def test_statistics_are_those_of_the_cache_in_use(place, tmp_path):
     with weft.config.scope(compilation_cache_dir=str(tmp_path / "other")):
         before = weft.cache.stats()
         for _ in range(2):
+            weft.clear_caches()
             weft.jit(lambda x: x * 3.25).lower(1.0).compile()
         after = weft.cache.stats()
         assert weft.cache.directory() == after.directory == str(tmp_path / "other")

@@ -262,11 +262,13 @@ def test_nothing_listens_after_a_report():
 
 
 def test_where_an_executable_came_from(monkeypatch, tmp_path):
-    new, hit = [events.COMPILE], [events.COMPILE, events.CACHE_HIT]
+    new, near = [events.COMPILE], [events.COMPILE, events.CACHE_HIT]
+    hit = [*near, events.CACHE_RETRIEVAL]
     monkeypatch.setattr(subjects, "default_directory", lambda: None)
     on, off = dict(compilation_cache_dir=str(tmp_path)), dict(compilation_cache_dir=None)
     for how, happened, again, told in [
         (on, [], False, "kept in memory since an earlier call"),
+        (on, near, False, "found in memory, as an equal program"),
         (on, hit, False, "loaded from the disk cache"),
         (on | dict(enable_compilation_cache=False), new, False,
          "compiled: the disk cache is off (enable_compilation_cache)"),

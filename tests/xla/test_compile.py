@@ -58,6 +58,7 @@ def here(committed=False):
 
 def run(name="f", op="sqrt", settings=()):
     """Compile a module as if for the first time, and its result for `X`."""
+    compiling.forget_loaded()
     loaded, _ = compile_text(MODULE.format(name=name, op=op), here(), settings)
     return Executable(loaded, TYPED, here())(X)[0].tolist()
 
@@ -341,6 +342,37 @@ def test_an_interrupted_compile_ends_neither_the_process_nor_what_follows():
         timeout=120,
     )
     assert (done.returncode, done.stdout) == (0, "4 3.0\n"), done.stderr
+
+
+def test_an_equal_program_is_found_in_memory(directory, compiled):
+    text = MODULE.format(name="equal", op="sqrt")
+    found = [compile_text(text, here()) for _ in range(3)]
+    assert [how for _, how in found] == ["compiled", "found in memory", "found in memory"]
+    assert found[0][0] is found[2][0] and len(compiled) == 1
+    weft.clear_caches()
+    assert compile_text(text, here())[1] == "loaded from the disk cache"
+    weft.cache.clear()
+    assert compile_text(text, here())[1] == "compiled"
+    with weft.config.scope(enable_compilation_cache=False):
+        assert compile_text(text, here())[1] == "compiled"
+
+
+def test_few_executables_are_kept_in_memory(directory, compiled):
+    kept = compiling._LOADED
+    compiling.forget_loaded()
+    for i in range(140):
+        compiling.keep_loaded((f"program {i}", i), object())
+        compiling.keep_loaded(("used often", 0), object())
+    assert len(kept) == 128 and ("used often", 0) in kept and ("program 139", 139) in kept
+    compiling.keep_loaded(("long" * (1 << 14), 0), object())
+    assert len(kept) == 128 and "long" not in str(list(kept)[-1])
+    compiling.forget_loaded()
+
+
+def test_what_calls_python_is_not_shared(directory):
+    calls = [weft.jit(lambda x, n=n: weft.pure_callback(lambda x: x + n, x, x)) for n in (1, 2)]
+    assert [float(c(1.0)) for c in calls] == [2, 3]
+    assert not any("callback" in made_of[0] for made_of in compiling._LOADED)
 
 
 def test_what_is_recorded_of_the_cache(directory, monkeypatch):

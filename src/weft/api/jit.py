@@ -36,6 +36,7 @@ from weft.watch.captures import check_captures
 from weft.watch.key_reuse import check_keys
 from weft.xla.array import ArrayImpl
 from weft.xla.building import JitSpec
+from weft.xla.compile import forget_loaded
 from weft.xla.eager import EVAL, forget_kernels
 from weft.xla.fastpath import CompiledCall, compiled_call, forget_executables, is_unhashable_static
 from weft.xla.hlo import PATTERNS
@@ -274,6 +275,7 @@ def clear_caches() -> None:
     forget_programs()
     forget_executables()
     forget_kernels()
+    forget_loaded()
     PATTERNS.clear()
     forget_rules()
     forget_types()

@@ -5,6 +5,7 @@
 
 from weft.options import config
 from weft.util import list_public
+from weft.xla.compile import forget_loaded
 from weft.xla.diskcache import DiskCache, Stats, disk_cache
 
 __all__ = ["clear", "directory", "stats"]
@@ -32,6 +33,7 @@ def stats() -> Stats:
 def clear() -> int:
     """Remove all compiled programs kept on disk and return how many there were.
 
-    Programs that this or another process has loaded go on working.
+    What this or another process has loaded goes on working; what is compiled anew is kept again.
     """
+    forget_loaded()
     return current_cache().clear()

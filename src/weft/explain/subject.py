@@ -165,7 +165,8 @@ def cache_note(happened: Sequence[str], is_retrace: bool) -> str:
     if events.COMPILE not in happened:
         return "kept in memory since an earlier call"
     if events.CACHE_HIT in happened:
-        return "loaded from the disk cache"
+        disk = events.CACHE_RETRIEVAL in happened
+        return "loaded from the disk cache" if disk else "found in memory, as an equal program"
     if not config.enable_compilation_cache:
         return "compiled: the disk cache is off (enable_compilation_cache)"
     if config.compilation_cache_dir is None and default_directory() is None:

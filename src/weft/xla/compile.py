@@ -123,15 +123,20 @@ def load_or_compile(text: str, devices: tuple, options: Any, host_calls: int) ->
         return compile_now(text, listed, options, *entries), "compiled"
     events.record_event(events.CACHE_REQUEST)
     start = time.perf_counter()
+    made_of = text, devices, options.SerializeAsString(), config.compilation_cache_dir
+    if (loaded := _LOADED.pop(made_of, None)) is not None:
+        events.record_event(events.CACHE_HIT)
+        return keep_loaded(made_of, loaded), "found in memory"
     disk = disk_cache(config.compilation_cache_dir)
     places = f"{describe_machine(devices[0])} {' '.join([str(d.id) for d in devices])}"
-    key = cache_key(text, options.SerializeAsString(), fingerprint(), places)
+    key = cache_key(text, made_of[2], fingerprint(), places)
+    keep: Callable = (lambda _, x: x) if host_calls else keep_loaded  # its entries are of one alone
     if (blob := disk.get(key)) is not None:
         try:
             loaded = devices[0].client.deserialize_executable(blob, listed, options, *entries)
             events.record_event(events.CACHE_HIT)
             events.record_work(events.CACHE_RETRIEVAL, time.perf_counter() - start)
-            return loaded, "loaded from the disk cache"
+            return keep(made_of, loaded), "loaded from the disk cache"
         except Exception as e:  # whatever is odd about an entry is a recompile
             logger.info("compile cache: an entry did not load (%s); compiling again", e)
     events.record_event(events.CACHE_MISS)
@@ -140,7 +145,24 @@ def load_or_compile(text: str, devices: tuple, options: Any, host_calls: int) ->
         disk.put(key, loaded.serialize())
     except Exception as e:  # a platform without serialization
         logger.debug("compile cache: an executable was not kept (%s)", e)
-    return loaded, "compiled"
+    return keep(made_of, loaded), "compiled"
+
+
+_LOADED: dict[tuple, Any] = {}  # executables by what they were made of, the latest used last
+
+
+def keep_loaded(made_of: tuple, loaded: Any) -> Any:
+    """Give an executable, kept for equal programs: 128 at most, of texts that are not long."""
+    if len(made_of[0]) < 1 << 16:
+        _LOADED[made_of] = loaded
+        if len(_LOADED) > 128:
+            _LOADED.pop(next(iter([*_LOADED])), None)  # a list, as other threads add to it
+    return loaded
+
+
+def forget_loaded() -> None:
+    """Empty the memory of executables."""
+    _LOADED.clear()
 
 
 # Options of XLA:CPU alone. It compiles a while loop as one function if a turn touches no more bytes
