@@ -65,6 +65,22 @@ def test_options_and_types_have_plans_of_their_own():
     assert all(lax.convert_element_type(x, "float32") is x for _ in range(3))
 
 
+def test_what_changes_nothing_gives_the_array_itself():
+    x, large = jnp.arange(3.0), jnp.ones(1 << 18)
+    for _ in range(3):
+        for y in (x, large):
+            assert lax.stop_gradient(y) is lax.reshape(y, y.shape) is lax.transpose(y, [0]) is y
+            assert lax.reshape(y, [1, y.size]).shape == (1, y.size)
+    x.delete()
+    for call in (
+        lax.stop_gradient,
+        lambda x: lax.reshape(x, (3,)),
+        lambda x: lax.transpose(x, [0]),
+    ):
+        with pytest.raises(DeletedError):
+            call(x)
+
+
 def test_indices_whose_value_is_read_are_no_operands():
     x = jnp.arange(4)
     for i in (0, 1, 2, 1):
@@ -94,6 +110,9 @@ def test_lists_keywords_and_zeros():
     for _ in range(2):
         np.testing.assert_array_equal(lax.dynamic_slice(x, [1], [2]), [1, 2])
         assert lax.reduce_sum(x, axes=[0]) == lax.reduce_sum(x, [0]) == 6
+        np.testing.assert_array_equal(lax.rev(x, np.array([0])), [3, 2, 1, 0])
+        np.testing.assert_array_equal(lax.pad(x, 0.0, [(1, 0, 0)]), [0, 0, 1, 2, 3])
+        np.testing.assert_array_equal(lax.pad(x, 0.0, [[0, 1, 0]]), [0, 1, 2, 3, 0])
         assert lax.broadcast(operand=x, sizes=[2]).shape == lax.broadcast(x, [2]).shape == (2, 4)
         for zero in (0.0, -0.0):
             out = lax.dynamic_update_index_in_dim(x, zero, 0, 0)

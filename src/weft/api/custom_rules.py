@@ -29,6 +29,7 @@ from weft.primitives.varying import psum_invariant_p
 from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, tree_map, unflatten
 from weft.transforms.hoist import Hoisted, find_closed_over, substitute
 from weft.util import Record, copy_names, find_global_name, fun_name
+from weft.xla.array import ArrayImpl, require_alive
 
 
 def stop_gradient(x: Any) -> Any:
@@ -38,8 +39,12 @@ def stop_gradient(x: Any) -> Any:
     >>> grad(lambda x: x * stop_gradient(x))(3.0)
     Array(3., dtype=float32, weak_type=True)
     """
-    has_derivative = lambda leaf: dtypes.is_inexact(typeof(leaf).dtype)
-    return tree_map(lambda y: stop_gradient_p.apply(y)[0] if has_derivative(y) else y, x)
+
+    def stop(leaf: Any) -> Any:
+        constant = type(leaf) is ArrayImpl or not dtypes.is_inexact(typeof(leaf).dtype)
+        return require_alive(leaf) if constant else stop_gradient_p.apply(leaf)[0]
+
+    return tree_map(stop, x)
 
 
 # --- what rules see where zeros are symbolic ----------------------------------------------------

@@ -38,13 +38,18 @@ class NotForKernel(Exception):
 
 
 def kernel_for(
-    fun: Callable, name: str, static: Sequence[str] = (), donated: tuple[int, ...] = ()
+    fun: Callable,
+    name: str,
+    static: Sequence[str] = (),
+    donated: tuple[int, ...] = (),
+    copied: int = SMALL,
 ) -> Callable:
     """A C++ callable that runs `fun` on concrete values as one program per types and statics.
 
     Arguments that `static` names are Python values; the rest are pytrees of arrays. It raises
     NotForKernel where one of these is no array or number, or where `fun` needs to know its value.
-    Leaves that `donated` counts must be arrays that nobody else holds.
+    Leaves that `donated` counts must be arrays that nobody else holds. An operand that is the
+    result is given back itself if it has more than `copied` bytes.
     """
     marked = mark_static(fun, static)
     spec = JitSpec(name, donated)
@@ -57,8 +62,8 @@ def kernel_for(
         program = kept.get(key) or stage_call(flat, key[1])
         jaxpr, consts, out_tree = program
         given = dict(zip(jaxpr.invars, (*consts, *leaves))) if not jaxpr.eqns else {}
-        if given and all([v in given and v.aval.nbytes > SMALL for v in jaxpr.outvars]):  # noqa: C419
-            kept[key] = program  # large arrays given back: copies would cost more than coming here
+        if given and all([v in given and v.aval.nbytes > copied for v in jaxpr.outvars]):  # noqa: C419
+            kept[key] = program  # copies of large arrays would cost more than coming here
             outs = [require_alive(given[v]) for v in jaxpr.outvars]
             return unflatten(out_tree, outs), None, False
         outs, fast = run_program(jaxpr, consts, leaves, spec, out_tree, inner=False)

@@ -1,86 +1,69 @@
-"""Functions of `lax` as users call them: eager calls without what it takes to read parameters.
+"""Functions of `lax` as users call them: an eager call is one program, which knows parameters.
 
-One of a single operation is planned: a call like an earlier one is a call of the kernel that this
-was. Dynamic slices, of several operations, are one program.
+The engine finds it by what a call is given, so that no parameter is read again. Dynamic slices take
+their places as operands.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from numpy import ndarray
 
 from weft.core.aval import typeof
 from weft.core.source import trim_traceback
-from weft.core.trace import current, use
+from weft.core.trace import current
 from weft.dtypes import NUMBERS
-from weft.numpy.fused import kernel_for
-from weft.options import config, trace_context
+from weft.numpy.fused import MOST, kernel_for
+from weft.options import config, x64_cell
 from weft.primitives.layout import literal
-from weft.xla.eager import EVAL, EvalTrace, kernel_of
+from weft.xla.eager import EVAL
 
-
-class RecordTrace(EvalTrace):
-    """Computes, and keeps what it applied: the primitive, operands, parameters and results."""
-
-    applied: tuple = ()
-
-    def process(self, prim: Any, args: Any, params: dict) -> list:
-        outs = EVAL.process(prim, args, params)
-        self.applied = (*self.applied, (prim, args, params, outs))
-        return outs
+UNHASHABLE = frozenset((list, ndarray))
 
 
 def plan_calls(fun: Callable, count: int = 1) -> Callable:
-    """A decorator: an eager call like an earlier one is a call of its one operation's kernel.
+    """A decorator: an eager call is a call of one program, of which parameters are part.
 
     The first `count` arguments are arrays, and the others parameters, of which equal ones are one.
     """
-    plans: dict[tuple, Callable] = {}
+    parameters = [*inspect.signature(fun).parameters][count:]
+    kernel = kernel_for(fun, fun.__name__, parameters, copied=-1)
+    same: set[tuple] = set()  # calls that give their operand back
+
+    def is_same(args: tuple) -> bool:
+        try:
+            key = args[0].aval, args[1:], x64_cell.value
+            return key in same and not args[0].is_deleted()
+        except (AttributeError, TypeError):  # no array; a parameter without a hash
+            return False
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if current.trace is not EVAL:
-            return fun(*args, **kwargs)
+        if current.trace is EVAL:
+            given: Sequence = args
+            if len(args) > count and type(args[-1]) in UNHASHABLE:
+                given = [tuple(x) if type(x) in UNHASHABLE else x for x in args[count:]]
+                given = *args[:count], *given
+            elif same and not kwargs and is_same(args):
+                return args[0]
+            try:
+                out = kernel(*given, **kwargs)
+                if args and out is args[0] and not kwargs and len(same) < MOST:
+                    same.add((out.aval, given[1:], x64_cell.value))
+                return out
+            except Exception:  # again, for the error of the call as it is
+                pass
         try:
-            if count == 1 and not kwargs:
-                key: tuple = (args[0].aval, args[1:], trace_context())
-            else:
-                types = [x.aval for x in args[:count]]
-                key = (*types, args[count:], trace_context(), *kwargs.items())
-            plan = plans.get(key)
-        except (AttributeError, IndexError, TypeError):  # no arrays; a list, which has no hash
-            if list in map(type, args):
-                with contextlib.suppress(Exception):  # the error is to be that of a list
-                    return call(*[tuple(x) if type(x) is list else x for x in args], **kwargs)
             return fun(*args, **kwargs)
-        try:
-            if plan is not None:
-                return (plan(args[0]) if count == 1 else plan(*args[:count]))[0]
-            out, plans[key] = record(fun, count, args, kwargs)
-            return out
         except Exception as error:
             trim_traceback(error)
             raise
 
     return call
-
-
-def record(fun: Callable, count: int, args: tuple, kwargs: dict) -> tuple[Any, Callable]:
-    """The result of a call, and what to call from then on: a kernel, if it was one call of that."""
-    trace, arrays, others = RecordTrace(), args[:count], args[count:]
-    with use(trace):
-        out = fun(*args, **kwargs)
-    written = lambda *xs: [fun(*xs, *others, **kwargs)]  # and not the arrays, to let go of them
-    if count and out is arrays[0]:
-        return out, lambda x, *xs: written(x, *xs) if x.is_deleted() else [x]
-    if len(trace.applied) == 1 and config.check_bounds != "all":
-        prim, operands, params, outs = trace.applied[0]
-        same = len(operands) == len(arrays) and all(x is y for x, y in zip(operands, arrays))
-        if same and prim.impl is None and out is outs[0]:
-            return out, kernel_of(prim, params)
-    return out, written
 
 
 def run_as_one(fun: Callable) -> Callable:
@@ -108,13 +91,14 @@ def run_as_one(fun: Callable) -> Callable:
 # Functions of one operation, by how many arrays they take first.
 PLANNED = (
     "broadcasted_iota iota",
-    "argmax argmin bitcast_convert_type broadcast broadcast_in_dim broadcast_to_rank collapse "
-    "convert_element_type cumlogsumexp cummax cummin cumprod cumsum expand_dims index_in_dim "
-    "integer_pow reduce_and reduce_max reduce_min reduce_or reduce_precision reduce_prod "
-    "reduce_sum reduce_xor rev round slice slice_in_dim sort squeeze tile transpose",
+    "approx_max_k approx_min_k argmax argmin bitcast_convert_type broadcast broadcast_in_dim "
+    "broadcast_to_rank collapse concatenate conj convert_element_type cumlogsumexp cummax cummin "
+    "cumprod cumsum expand_dims fft index_in_dim integer_pow optimization_barrier reciprocal "
+    "reduce_and reduce_max reduce_min reduce_or reduce_precision reduce_prod reduce_sum reduce_xor "
+    "reshape rev round slice slice_in_dim sort split squeeze stack tile top_k transpose unstack",
     "batch_matmul conv conv_general_dilated conv_transpose conv_with_general_padding dot "
-    "dot_general gather pad",
-    "scatter scatter_add scatter_max scatter_min scatter_mul scatter_sub",
+    "dot_general gather index_take pad sort_key_val",
+    "clamp scatter scatter_add scatter_max scatter_min scatter_mul scatter_sub select",
 )
 WRAPPERS: dict[str, Callable] = {
     name: functools.partial(plan_calls, count=count)
