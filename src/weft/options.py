@@ -157,7 +157,7 @@ OPTIONS = (
         ("allow", "warn", "error"),
         traced=True,
     ),
-    Option("random_seed_offset", 0, "What is added to seeds, in functions traced from then on."),
+    Option("random_seed_offset", 0, "What is added to seeds.", traced=True),
     Option("enable_custom_prng", False, "Have PRNGKey make keys of a key dtype.", traced=True),
     Option("native", True, "Use the kernels in C++ that weft has for CPUs, if built.", traced=True),
     Option(

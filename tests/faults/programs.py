@@ -104,8 +104,8 @@ def threads(times):
 def ends_in_a_compile():
     """Leave an interrupted compile behind, and end."""
     lowered = weft.jit(long_program(0)).lower(X)
-    threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGINT]).start()
     try:
+        threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGINT]).start()
         lowered.compile()
     except KeyboardInterrupt:
         print("left")

@@ -11,6 +11,7 @@ import weft
 import weft.numpy as jnp
 from weft import lax
 from weft.errors import DeletedError, DtypeError, ShapeError
+from weft.numpy.fused import HOT
 
 X = np.arange(8, dtype=np.float32).reshape(2, 4)
 I = np.int32(1)  # noqa: E741
@@ -175,3 +176,73 @@ def test_arrays_of_earlier_calls_are_let_go_of():
         call(x)
         del x
         assert gone() is None
+
+
+# --- constants ------------------------------------------------------------------------------
+
+CONSTANTS = {
+    "linspace": lambda: jnp.linspace(0, 1, 5),
+    "full": lambda: jnp.full((3,), 2.5),
+    "arange": lambda: jnp.arange(1, 6, 2, dtype="int8"),
+    "tril_indices": lambda: jnp.tril_indices(3)[1],
+    "PRNGKey": lambda: weft.random.PRNGKey(3),
+    "key": lambda: weft.random.key(3),
+    "hanning": lambda: jnp.hanning(4),
+}
+
+
+def call_often(fun):
+    return [fun() for _ in range(HOT + 2)]
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_constants_met_often_are_copies(name):
+    made, seen = CONSTANTS[name], []
+    first, *_, last = call_often(made)
+    sys.setprofile(lambda frame, event, _: event == "call" and seen.append(frame.f_code.co_name))
+    out = made()
+    sys.setprofile(None)
+    assert seen[:2] == ["<lambda>", "call"] and len(seen) <= 4  # a key has a class of its own
+    for x in (last, out):
+        assert (x.aval, x.sharding, x.committed) == (first.aval, first.sharding, first.committed)
+        assert (x == first).all() and x is not first
+    out.delete()
+    assert (made() == first).all()
+
+
+def test_constants_differ_by_the_types_and_signs_of_numbers():
+    for one in (1, 1.0, True, np.int8(1), -0.0, 0.0, np.float64(-0.0), 0):
+        for x in call_often(lambda one=one: jnp.full((2,), one)):
+            assert x.dtype == jnp.full((2,), jnp.asarray(one)).dtype
+            assert x.tolist() == [one, one] and (np.signbit(x) == np.signbit(one)).all()
+
+
+def test_constants_follow_options():
+    assert {x.dtype.name for x in call_often(lambda: jnp.arange(3))} == {"int32"}
+    with weft.enable_x64(True):
+        assert {x.dtype.name for x in call_often(lambda: jnp.arange(3))} == {"int64"}
+    with weft.config.scope(default_prng_impl="rbg"):
+        assert {x.shape for x in call_often(lambda: weft.random.PRNGKey(3))} == {(4,)}
+    with weft.config.scope(random_seed_offset=1):
+        moved = call_often(lambda: weft.random.PRNGKey(3))
+    assert all((x == weft.random.PRNGKey(4)).all() for x in moved)
+    assert jnp.arange(3).dtype == np.int32
+    assert (weft.random.PRNGKey(3) == jnp.array([0, 3], "uint32")).all()
+
+
+def test_constants_of_arguments_without_a_hash_or_of_arrays():
+    for x in call_often(lambda: jnp.full([2], jnp.float32(3))):
+        assert x.tolist() == [3, 3]
+    for x in call_often(lambda: jnp.linspace(jnp.arange(2.0), 2, 3)):
+        assert x.tolist() == [[0, 1], [1, 1.5], [2, 2]]
+    for _ in range(HOT + 2):
+        with pytest.raises(ShapeError, match="zeros"):
+            jnp.zeros((-1,))
+
+
+def test_constants_are_staged_and_mapped_as_before():
+    call_often(lambda: jnp.linspace(0, 1, 3))
+    assert len(weft.make_jaxpr(lambda: jnp.linspace(0, 1, 3))().eqns) >= 1
+    out = weft.vmap(lambda x: x * jnp.linspace(0, 1, 3))(jnp.arange(2.0))
+    assert out.tolist() == [[0, 0, 0], [0, 0.5, 1]]
+    assert weft.grad(lambda x: (x * jnp.linspace(0, 1, 3)).sum())(1.0) == 1.5

@@ -323,8 +323,8 @@ caught = 0
 for i in range(4):
     lowered = weft.jit(lambda x: f(x) + i).lower(jnp.ones((8, 8)))
     timer = threading.Timer(random.uniform(0, 0.1), os.kill, [os.getpid(), signal.SIGINT])
-    timer.start()
     try:
+        timer.start()  # which waits for the thread, and may be interrupted there
         lowered.compile()
         time.sleep(1)
     except KeyboardInterrupt:

@@ -18,6 +18,7 @@ from weft.numpy.choice import check_real
 from weft.numpy.creation import asarray
 from weft.numpy.elementwise import conj
 from weft.numpy.fused import fused
+from weft.numpy.planned import copy_constants
 from weft.numpy.promotion import as_array, as_inexact, promote_operands
 from weft.primitives.dot import PrecisionLike
 from weft.primitives.families import check_integer
@@ -143,7 +144,7 @@ def make_window(write: Callable[[int], np.ndarray], doc: str) -> Callable[[int],
     def fun(M: int) -> Array:
         return asarray(write(check_points_number(fun.__name__, M)), float)
 
-    return name_function(fun, write.__name__, doc)
+    return copy_constants(name_function(fun, write.__name__, doc))
 
 
 def check_points_number(op: str, M: Any) -> int:
@@ -166,6 +167,7 @@ def i0(x: ArrayLike) -> Array:
     return lax.mul(lax.exp(size), lax.bessel_i0e(x))
 
 
+@copy_constants
 def kaiser(M: int, beta: ArrayLike) -> Array:
     """The Kaiser window, I0(beta * sqrt(1 - x**2)) / I0(beta) for x from -1 to 1.
 

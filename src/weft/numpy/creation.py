@@ -20,8 +20,8 @@ from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError, TracerError
 from weft.lax.values import put_like, put_on_device
 from weft.mesh.typed import resolve_sharding
-from weft.numpy.fused import fused, is_hot
-from weft.numpy.planned import plan_calls
+from weft.numpy.fused import fused
+from weft.numpy.planned import copy_constants, plan_calls
 from weft.numpy.promotion import (
     NUMBERS,
     as_array,
@@ -369,8 +369,6 @@ def write_constant(op: str, shape: Any, value: Any, dtype: Any, out_sharding: An
     shape = shape_of(op, shape)
     key = shape, value, dtype
     computes = current.trace is EVAL and out_sharding is None and isinstance(dtype, np.dtype)
-    if computes and key in _COMPUTED:
-        return fill_constant.kernel(*key)
     if dtype == dtypes.float0:  # NumPy's, for there is no array of it
         return np.zeros(shape, dtype)
     if out_sharding is not None and value == 0:
@@ -378,15 +376,13 @@ def write_constant(op: str, shape: Any, value: Any, dtype: Any, out_sharding: An
         return layout.fill(shape, value, dtype, sharding)
     if not computes:
         return layout.full(shape, value, dtype)
-    if is_written_by_host(shape):
-        if is_hot("full", key):
-            _COMPUTED.add(key)
-        return array_from_host(np.full(shape, value, dtype), False)
-    return fill_constant.kernel(*key)
+    return fill_on_host(*key) if is_written_by_host(shape) else fill_constant.kernel(*key)
 
 
-# The constants that a program makes, and not the host.
-_COMPUTED: set[tuple] = set()
+@copy_constants
+def fill_on_host(shape: tuple[int, ...], value: int, dtype: np.dtype) -> Any:
+    """An array of zeros or ones, by NumPy."""
+    return array_from_host(np.full(shape, value, dtype), False)
 
 
 @fused(static=("shape", "value", "dtype"), name="full")
@@ -414,7 +410,7 @@ def make_constant(name: str, value: int, doc: str) -> Callable:
         x = write_constant(name, shape, value, dtype, out_sharding if device is None else None)
         return put_on_device(x, device, out_sharding, name)
 
-    return name_function(fun, name, doc + DEVICE)
+    return copy_constants(name_function(fun, name, doc + DEVICE))
 
 
 zeros = make_constant(
@@ -430,6 +426,7 @@ ones = make_constant("ones", 1, "An array of ones, float32 unless a dtype is giv
 empty = make_constant("empty", 0, "An array of zeros: there is no memory that was not written to.")
 
 
+@copy_constants
 def full(
     shape: Shape,
     fill_value: ArrayLike,
@@ -547,6 +544,7 @@ def require_number(op: str, x: Any, what: str) -> Any:
     return check_integer(op, what, x)
 
 
+@copy_constants
 def arange(
     start: ArrayLike,
     stop: ArrayLike | None = None,
@@ -633,6 +631,7 @@ def convert_to_python(x: Any, dtype: np.dtype) -> Any:
     return dtypes.scalar_type_of(dtype)(x)
 
 
+@copy_constants
 def linspace(
     start: ArrayLike,
     stop: ArrayLike,
@@ -714,6 +713,7 @@ def interpolate_ends(start: Any, stop: Any, num: int, parts: int) -> Any:
     return slicing.concatenate([out, broadcast_in_dim(stop, (1, *stop.shape), rest)], 0)
 
 
+@copy_constants
 def logspace(
     start: ArrayLike,
     stop: ArrayLike,
@@ -740,6 +740,7 @@ def space_logarithms(
     return out if dtype is None else ops.convert(out, dtype)
 
 
+@copy_constants
 def geomspace(
     start: ArrayLike,
     stop: ArrayLike,

@@ -20,6 +20,7 @@ from weft.numpy import creation
 from weft.numpy.fused import fused
 from weft.numpy.indexing import check_integer_indices, wrap_around
 from weft.numpy.manipulation import concatenate, diagonal, stack
+from weft.numpy.planned import copy_constants
 from weft.numpy.promotion import as_array, check_axes_number, promote_operands, shape_of
 from weft.numpy.searching import nonzero
 from weft.numpy.updates import repeat_vector
@@ -62,6 +63,7 @@ def make_offsets(shape: Sequence[int], k: Any) -> tuple[Any, Any]:
     return rows, columns
 
 
+@copy_constants
 def eye(
     N: int,
     M: int | None = None,
@@ -89,11 +91,13 @@ def write_diagonal(shape: tuple[int, int], k: Any, dtype: np.dtype) -> Any:
     return ops.convert(ops.eq(*make_offsets(shape, k)), dtype)
 
 
+@copy_constants
 def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     """The identity matrix of n rows."""
     return eye(n, dtype=dtype)
 
 
+@copy_constants
 def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Ones on and below the k-th diagonal of an N by M matrix, zeros above."""
     found = creation.choose_dtype(dtype, dtypes.default_float, "tri")
@@ -189,6 +193,7 @@ def clip_offset(op: str, k: Any, rows: int, columns: int) -> int:
     return min(max(check_integer(op, "k", k, most=math.inf), -rows), columns)
 
 
+@copy_constants
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The rows and columns of the lower triangle of an n by m matrix, up to its k-th diagonal."""
     rows, columns = check_size("tril_indices", n), check_size("tril_indices", m, n)
@@ -197,6 +202,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     )
 
 
+@copy_constants
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The rows and columns of the upper triangle of an n by m matrix, from its k-th diagonal."""
     rows, columns = check_size("triu_indices", n), check_size("triu_indices", m, n)
@@ -225,6 +231,7 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     return triu_indices(n, k, m)
 
 
+@copy_constants
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """The indices of the diagonal of an array with `ndim` axes of size n."""
     ndim = check_integer("diag_indices", "ndim", ndim, 0, creation.MOST_AXES)
@@ -296,6 +303,7 @@ def meshgrid(
     ]
 
 
+@copy_constants
 def indices(
     dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False
 ) -> Array:

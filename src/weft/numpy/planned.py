@@ -9,20 +9,27 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from math import copysign
 from typing import Any
 
-from numpy import ndarray
+import numpy as np
 
 from weft.core.aval import typeof
+from weft.core.jaxpr import Jaxpr, Var
 from weft.core.source import trim_traceback
 from weft.core.trace import current
 from weft.dtypes import NUMBERS
-from weft.numpy.fused import MOST, kernel_for
+from weft.numpy.fused import HOT, MOST, kernel_for
 from weft.options import config, x64_cell
 from weft.primitives.layout import literal
+from weft.pytrees import flatten, unflatten
+from weft.xla.array import ARRAYS, SMALL
+from weft.xla.building import JitSpec
 from weft.xla.eager import EVAL
+from weft.xla.fastpath import compiled_call
+from weft.xla.run import run_program
 
-UNHASHABLE = frozenset((list, ndarray))
+UNHASHABLE = frozenset((list, np.ndarray))
 
 
 def plan_calls(fun: Callable, count: int = 1) -> Callable:
@@ -64,6 +71,79 @@ def plan_calls(fun: Callable, count: int = 1) -> Callable:
             raise
 
     return call
+
+
+class Constant:
+    """What a call gives: a call that is met often gets a program that copies it."""
+
+    __slots__ = ("program", "signs", "uses")
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        self.signs = find_signs((*args, *kwargs.values()))
+        self.program: Callable | None = None
+        self.uses = 0
+
+
+def find_signs(args: Sequence) -> list[float]:
+    """The signs of Python's floats if one of them is zero, as -0.0 equals 0.0."""
+    floats = [x for x in args if isinstance(x, float)]
+    return [copysign(1.0, x) for x in floats] if 0.0 in floats else []
+
+
+def copy_constants(fun: Callable) -> Callable:
+    """A decorator: what an eager call gives that is often met is from then on copied by a program.
+
+    It is for functions of numbers, shapes and dtypes that make small arrays.
+    """
+    find = functools.lru_cache(MOST, typed=True)(Constant)
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if current.trace is not EVAL:
+            return fun(*args, **kwargs)
+        try:
+            found = find(*args, **kwargs)
+        except TypeError:  # an argument without a hash, as arrays are
+            return fun(*args, **kwargs)
+        if found.signs and found.signs != find_signs((*args, *kwargs.values())):
+            return fun(*args, **kwargs)
+        if found.program is not None:
+            return found.program()
+        out = fun(*args, **kwargs)
+        found.uses += 1
+        if found.uses == HOT and all(map(is_plain, (*args, *kwargs.values()))):
+            if all(map(is_small, flatten(out)[0])):
+                copy = functools.partial(copy_results, fun, args, kwargs)
+                found.program = compiled_call(fun.__name__, copy)
+        return out
+
+    return call
+
+
+def is_plain(x: Any) -> bool:
+    """Whether x is a Python number, a text, a dtype, or a tuple of such."""
+    return (
+        x is None
+        or isinstance(x, int | float | str | type | np.dtype)
+        or (type(x) is tuple and all(map(is_plain, x)))
+    )
+
+
+def is_small(x: Any) -> bool:
+    """Whether x is an array that a program may copy, wherever it is run."""
+    return type(x) in ARRAYS and x.nbytes <= SMALL and not x.committed
+
+
+def copy_results(fun: Callable, args: tuple, kwargs: dict) -> tuple:
+    """What a call gives, as a program's result, and how C++ may run that."""
+    out = fun(*args, **kwargs)
+    leaves, tree = flatten(out)
+    if not all(map(is_small, leaves)):  # over the mesh in scope
+        return out, None, False
+    names = [Var(typeof(x)) for x in leaves]
+    spec = JitSpec(fun.__name__)
+    outs, fast = run_program(Jaxpr((), names, names, []), leaves, (), spec, tree, inner=False)
+    return unflatten(tree, outs), fast, False
 
 
 def run_as_one(fun: Callable) -> Callable:
@@ -109,3 +189,4 @@ WRAPPERS: dict[str, Callable] = {
     for kind in ("", "update_")
     for what in ("index_in_dim", "slice", "slice_in_dim")
 }
+WRAPPERS |= dict.fromkeys(("empty", "full", "shape_as_value"), copy_constants)

@@ -20,6 +20,7 @@ from weft.core.aval import is_valid_value, typeof
 from weft.core.trace import current
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.fused import fused
+from weft.numpy.planned import copy_constants
 from weft.numpy.promotion import as_array, shape_of
 from weft.options import config
 from weft.primitives.bits import shift_right_logical
@@ -252,6 +253,7 @@ def seed_key(op: str, seed: Any, dtype: KeyDtype) -> Any:
 # --- what users call -------------------------------------------------------------------------
 
 
+@copy_constants
 def PRNGKey(seed: int | ArrayLike, *, impl: str | KeyDtype | None = None) -> Array:
     """A key from an integer, as raw words: uint32[2], or [4] of the generators other than Threefry.
 
@@ -266,6 +268,7 @@ def PRNGKey(seed: int | ArrayLike, *, impl: str | KeyDtype | None = None) -> Arr
     return seed_key("PRNGKey", seed, find_dtype(impl))
 
 
+@copy_constants
 def key(
     seed: int | ArrayLike, *, impl: str | KeyDtype | None = None, dtype: DTypeLike | None = None
 ) -> Array:

@@ -17,6 +17,7 @@ from weft.core.aval import check_extent, typeof
 from weft.errors import DtypeError
 from weft.numpy.choice import where as select
 from weft.numpy.fused import fused
+from weft.numpy.planned import copy_constants
 from weft.numpy.promotion import as_operand
 from weft.primitives.expr import Expr
 from weft.primitives.special import gamma as gammas
@@ -362,6 +363,7 @@ def bernoulli_numbers(n: int) -> list[float]:
     return out[: n + 1]
 
 
+@copy_constants
 def bernoulli(n: int) -> Array:
     """The Bernoulli numbers B_0 ... B_n, each rounded once.
 
