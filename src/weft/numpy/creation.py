@@ -467,6 +467,22 @@ def find_shape_and_dtype(op: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, 
     return like_shape if shape is None else shape_of(op, shape), like_dtype, weak
 
 
+def decides_alone(a: Any, *given: Any) -> bool:
+    """Whether the type of `a` alone says what a `_like` function makes, and any device will do."""
+    return type(a) is ArrayImpl and given == (None, None, None, None) and not a._committed
+
+
+@copy_constants
+def fill_like(op: str, aval: ShapedArray, value: int | float) -> Any:
+    """An array of this type, of one number."""
+    dtype = dtypes.canonicalize(aval.dtype)
+    if type(value) is int and 0 <= value <= 1:
+        x = write_constant(op, aval.shape, value, dtype)
+    else:
+        x = fill_array(aval.shape, as_operand(op, value), dtype)
+    return ops.convert(x, dtype, True) if aval.weak_type else x
+
+
 def make_constant_like(name: str, value: int, doc: str) -> Callable:
     """`zeros_like` or `ones_like`."""
 
@@ -478,6 +494,8 @@ def make_constant_like(name: str, value: int, doc: str) -> Callable:
         device: DeviceLike = None,
         out_sharding: ShardingLike = None,
     ) -> Array:
+        if decides_alone(a, dtype, shape, device, out_sharding):
+            return fill_like(name, a.aval, value)
         shape, dtype, weak = find_shape_and_dtype(name, a, dtype, shape)
         x = write_constant(name, shape, value, dtype)
         x = ops.convert(x, dtype, True) if weak else x
@@ -519,6 +537,8 @@ def full_like(
 
     `device` and `out_sharding` are as in `zeros`.
     """
+    if type(fill_value) in (int, float) and decides_alone(a, dtype, shape, device, out_sharding):
+        return fill_like("full_like", a.aval, fill_value)
     shape, dtype, weak = find_shape_and_dtype("full_like", a, dtype, shape)
     x = fill_array(shape, as_operand("full_like", fill_value), dtype)
     x = ops.convert(x, dtype, True) if weak else x

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.core.aval import typeof
+from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Var
 from weft.core.source import trim_traceback
 from weft.core.trace import current
@@ -111,8 +111,9 @@ def copy_constants(fun: Callable) -> Callable:
             return found.program()
         out = fun(*args, **kwargs)
         found.uses += 1
-        if found.uses == HOT and all(map(is_plain, (*args, *kwargs.values()))):
-            if all(map(is_small, flatten(out)[0])):
+        if found.uses == HOT:
+            plain = all(map(is_plain, (*args, *kwargs.values())))
+            if plain and all(map(is_small, flatten(out)[0])):
                 copy = functools.partial(copy_results, fun, args, kwargs)
                 found.program = compiled_call(fun.__name__, copy)
         return out
@@ -121,10 +122,10 @@ def copy_constants(fun: Callable) -> Callable:
 
 
 def is_plain(x: Any) -> bool:
-    """Whether x is a Python number, a text, a dtype, or a tuple of such."""
+    """Whether x is a Python number, a text, a dtype, a type of arrays, or a tuple of such."""
     return (
         x is None
-        or isinstance(x, int | float | str | type | np.dtype)
+        or isinstance(x, int | float | str | type | np.dtype | ShapedArray)
         or (type(x) is tuple and all(map(is_plain, x)))
     )
 
