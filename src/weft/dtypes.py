@@ -483,10 +483,6 @@ def least_upper_bound(mode: str, nodes: frozenset[str]) -> str | None:
     return next((node for node in common if bounds[node] == common), None)
 
 
-def _node(dtype: np.dtype, weak: bool) -> str:
-    return _WEAK_NODE.get(_PYTHON_TYPE[dtype], _SHORT[dtype]) if weak else _SHORT[dtype]
-
-
 # The hottest question of the NumPy layer, so answered once; its keys are few and hold only dtypes.
 _PROMOTED: dict[tuple[bool, str, tuple[Typed, ...]], Typed] = {}
 
@@ -514,9 +510,13 @@ def _promote(x64: bool, mode: str, operands: tuple[Typed, ...], where: str) -> T
     all_weak = all(weak and not is_bool(dtype) for dtype, weak in typed)
     # Among themselves weak operands promote as if strong: their dtypes then still say something.
     as_strong = all_weak and (mode == "standard" or len(typed) == 1)
-    node = least_upper_bound(
-        mode, frozenset(_node(dtype, weak and not as_strong) for dtype, weak in typed)
-    )
+    nodes = [
+        _WEAK_NODE.get(_PYTHON_TYPE[dtype], _SHORT[dtype])
+        if weak and not as_strong
+        else _SHORT[dtype]
+        for dtype, weak in typed
+    ]
+    node = least_upper_bound(mode, frozenset(nodes))
     if node is None:
         raise _promotion_error(x64, mode, typed, where)
     if node in _WEAK_DTYPE:
