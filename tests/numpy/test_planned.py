@@ -11,7 +11,7 @@ import weft
 import weft.numpy as jnp
 from weft import lax
 from weft.errors import DeletedError, DtypeError, ShapeError
-from weft.numpy.fused import HOT
+from weft.numpy.planned import OFTEN
 
 X = np.arange(8, dtype=np.float32).reshape(2, 4)
 I = np.int32(1)  # noqa: E741
@@ -195,7 +195,7 @@ CONSTANTS = {
 
 
 def call_often(fun):
-    return [fun() for _ in range(HOT + 2)]
+    return [fun() for _ in range(OFTEN + 2)]
 
 
 @pytest.mark.parametrize("name", CONSTANTS)
@@ -226,7 +226,7 @@ def test_constants_like_an_array_lie_as_it_does():
         assert like.committed and like.dtype == np.int32
     for y in call_often(lambda: jnp.full_like(jnp.arange(3), -1)):
         assert not y.committed and y.tolist() == [-1, -1, -1]
-    for _ in range(HOT + 2):
+    for _ in range(OFTEN + 2):
         with pytest.raises(OverflowError, match="full: the fill value must fit int32; got 1"):
             jnp.full_like(jnp.arange(3), 2**40)
 
@@ -249,7 +249,7 @@ def test_constants_of_arguments_without_a_hash_or_of_arrays():
         assert x.tolist() == [3, 3]
     for x in call_often(lambda: jnp.linspace(jnp.arange(2.0), 2, 3)):
         assert x.tolist() == [[0, 1], [1, 1.5], [2, 2]]
-    for _ in range(HOT + 2):
+    for _ in range(OFTEN + 2):
         with pytest.raises(ShapeError, match="zeros"):
             jnp.zeros((-1,))
 
