@@ -3,6 +3,7 @@
 Where they were not built there is nothing to compare; `test_without_them` runs everywhere.
 """
 
+import ctypes
 import threading
 
 import ml_dtypes
@@ -54,7 +55,19 @@ def assert_same_bits(found, expected):
         assert x.tobytes() == y.tobytes()
 
 
+@pytest.fixture(params=["vectors", "digits"])
+def way(request):
+    """Sorts in each of the kernel's ways, where it has both: by vectors needs AVX-512."""
+    kernels = ctypes.CDLL(str(next(native.FOLDER.glob("kernels.*"))))
+    kernels.weft_sort_by_vectors.restype = ctypes.c_bool
+    if not kernels.weft_sort_by_vectors(request.param == "vectors") and request.param == "vectors":
+        pytest.skip("the machine has no AVX-512")
+    yield
+    kernels.weft_sort_by_vectors(True)
+
+
 @needs_kernels
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_sorts_of_each_dtype(dtype):
     rng = np.random.default_rng(0)
@@ -71,6 +84,7 @@ def test_sorts_of_each_dtype(dtype):
 
 
 @needs_kernels
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("dtype", ["uint32", "uint64", "float64"])
 def test_sorts_by_the_upper_digits_of_keys(dtype):
     """Random keys, and keys whose upper digits look random one by one, but are equal."""
@@ -109,7 +123,31 @@ def test_sorts_of_several_arrays_along_each_axis():
             np.testing.assert_array_equal(found[2], np.take_along_axis(carried[0], order, axis))
 
 
+def order_badly(n, lanes):
+    """Integers of which the pivots of vector_sort.h are among the smallest that are left."""
+    left, ranks, given = np.arange(n), np.full(n, n), 0
+    while len(left) > 8 * lanes:
+        some = left[[(2 * i + 1) * len(left) // (2 * lanes) for i in range(lanes)]]
+        ranks[some] = np.where(ranks[some] < n, ranks[some], given + np.arange(lanes))
+        given += lanes
+        high = ranks[left] >= np.sort(ranks[some])[lanes // 2]
+        parts = [left[i : i + lanes][high[i : i + lanes]] for i in range(0, len(left), lanes)]
+        left = np.concatenate(parts[::-1])
+    return ranks
+
+
 @needs_kernels
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("lanes", [8, 16])
+def test_a_row_for_which_pivots_are_bad(lanes):
+    row = order_badly(3000, lanes)
+    with weft.enable_x64(True):
+        x = jnp.asarray(row, "uint32" if lanes == 16 else "uint64")
+        np.testing.assert_array_equal(lax.sort(x), np.sort(row))
+
+
+@needs_kernels
+@pytest.mark.usefixtures("way")
 def test_a_sort_of_pairs_of_words_as_permutations_take():
     rng = np.random.default_rng(7)
     words = [rng.integers(0, 50, s).astype(np.uint32) << 24 for s in [(3, 20), (2, 700), (9000,)]]
@@ -120,6 +158,7 @@ def test_a_sort_of_pairs_of_words_as_permutations_take():
 
 
 @needs_kernels
+@pytest.mark.usefixtures("way")
 def test_a_sorted_and_a_constant_row_and_rows_of_no_elements():
     x = np.stack([np.arange(100), np.full(100, 7), np.arange(100)[::-1]]).astype(np.int32)
     assert_same_bits(*both(lax.sort, x))
@@ -128,6 +167,7 @@ def test_a_sorted_and_a_constant_row_and_rows_of_no_elements():
 
 
 @needs_kernels
+@pytest.mark.usefixtures("way")
 def test_long_rows_of_numbers_alone_and_with_nan():
     x = np.random.default_rng(8).normal(size=600_000).astype(np.float32)
     running = lambda x: (lax.cummax(x), lax.cummin(x, reverse=True))

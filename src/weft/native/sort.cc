@@ -5,13 +5,15 @@
 // their order (Knuth, The Art of Computer Programming 3, 5.2.5); digits that are all equal are
 // skipped. Where the upper digits alone set nearly all elements apart, as of random integers, the lower
 // ones are skipped too, and insertion ends the work. Rows that are short are sorted by insertion. A
-// long row is first cut into buckets by its highest digit, which threads sort side by side.
+// long row is first cut into buckets by its highest digit, which threads sort side by side. What is its
+// own key is sorted by vectors where the machine has AVX-512 (vector_sort.h).
 
 #include <numeric>
 #include <string>
 #include <utility>
 
 #include "common.h"
+#include "vector_sort.h"
 
 namespace weft {
 namespace {
@@ -20,6 +22,7 @@ constexpr int64_t kShort = 48;      // rows up to this length are sorted by inse
 constexpr int64_t kLong = 1 << 11;  // from this length on digits have 11 bits, else 8
 constexpr int64_t kHuge = 1 << 17;  // from this length on a row is cut into buckets,
 constexpr int64_t kBucket = 1 << 10;  // of about this length where keys are at random
+constexpr int64_t kPlaced = 1 << 8;   // up to this length keys and their places are sorted by vectors
 
 // --- keys --------------------------------------------------------------------------------------
 
@@ -31,6 +34,8 @@ struct Unsigned {
   using Bits = U;
   static constexpr bool kIsFloat = false;
   static U Key(U x) { return x; }
+  static U Encode(U x) { return x; }
+  static U Decode(U key) { return key; }
 };
 
 template <class U>
@@ -38,6 +43,8 @@ struct Signed {
   using Bits = U;
   static constexpr bool kIsFloat = false;
   static U Key(U x) { return x ^ kHighest<U>; }
+  static U Encode(U x) { return x ^ kHighest<U>; }
+  static U Decode(U key) { return key ^ kHighest<U>; }
 };
 
 // A float with this many bits of mantissa.
@@ -57,6 +64,16 @@ struct Float {
   static U Decode(U key) { return static_cast<U>(key & kHighest<U> ? key ^ kHighest<U> : ~key); }
   static bool IsPlain(U x) {
     return ((x & (kHighest<U> - 1)) <= kInfinity) & (x != kHighest<U>);
+  }
+};
+
+std::atomic<bool> by_vectors{HasVectors()};
+
+// The key of an item that is one itself.
+struct Itself {
+  template <class Key>
+  Key operator()(Key key) const {
+    return key;
   }
 };
 
@@ -131,8 +148,17 @@ Item* SortByDigits(Item* a, Item* b, int64_t n, const KeyOf& key, bool by_all = 
   return a;
 }
 
+// Sorts n items as SortByDigits does, in the way that is quickest for so many.
 template <class Key, class Item, class KeyOf>
 Item* SortItems(Item* a, Item* b, int64_t n, const KeyOf& key) {
+  if constexpr (std::is_same_v<KeyOf, Itself> && sizeof(Key) >= 4) {
+    if (by_vectors) {
+      SortByVectors(a, b, n, [&](Key* x, Key* y, int64_t m) {
+        return SortByDigits<8, Key>(x, y, m, key);
+      });
+      return a;
+    }
+  }
   if (n > kShort) {
     const bool wide = n >= kLong && sizeof(Key) >= 4;
     return wide ? SortByDigits<11, Key>(a, b, n, key) : SortByDigits<8, Key>(a, b, n, key);
@@ -240,22 +266,23 @@ bool SortElements(const Row& row, const void* x, void* out, void* room) {
   const Bits* const from = static_cast<const Bits*>(x);
   Bits* const y = static_cast<Bits*>(out);
   Bits* const other = static_cast<Bits*>(room);
-  if constexpr (Kind::kIsFloat) {  // keys in place of elements, which need not be made each time
+  if constexpr (Kind::kIsFloat) {
     std::atomic<bool> all_plain{true};
     row.ForEachPart([&](int64_t, int64_t begin, int64_t end) {
       bool plain = true;
       for (int64_t i = begin; i < end; ++i) plain &= Kind::IsPlain(from[i]);
       if (!plain) all_plain = false;
     });
-    if (all_plain) {
+    if (!all_plain) {
       return SortRow<Bits>(
-          row, y, other, [=](int64_t i) { return Kind::Encode(from[i]); },
-          [](Bits key) { return key; }, [=](int64_t i, Bits key) { y[i] = Kind::Decode(key); });
+          row, y, other, [=](int64_t i) { return from[i]; },
+          [](Bits bits) { return Kind::Key(bits); }, [=](int64_t i, Bits bits) { y[i] = bits; });
     }
   }
+  // Keys in place of elements, which need not be made each time.
   return SortRow<Bits>(
-      row, y, other, [=](int64_t i) { return from[i]; }, [](Bits bits) { return Kind::Key(bits); },
-      [=](int64_t i, Bits bits) { y[i] = bits; });
+      row, y, other, [=](int64_t i) { return Kind::Encode(from[i]); }, Itself(),
+      [=](int64_t i, Bits key) { y[i] = Kind::Decode(key); });
 }
 
 template <class Key>
@@ -264,12 +291,30 @@ struct Placed {
   uint32_t place;
 };
 
+// Sorts a row by keys of 32 bits, key(i), by vectors of these and where they stand; store(i, key, j) is
+// called for the i-th in order, which was the j-th.
+template <class Key, class Store>
+bool SortWithPlaces(const Row& row, void* room, const Key& key, const Store& store) {
+  uint64_t* const items = static_cast<uint64_t*>(room);
+  return SortRow<uint64_t>(
+      row, items, items + row.n, [=](int64_t i) { return uint64_t{key(i)} << 32 | i; }, Itself(),
+      [=](int64_t i, uint64_t item) { store(i, item >> 32, static_cast<uint32_t>(item)); });
+}
+
 // Reorders the places of one row by a key: element i of it is x[i * stride].
 template <class Kind>
-bool SortPlaces(const Row& row, const void* x, int64_t stride, uint32_t* places, void* room) {
+bool SortPlaces(const Row& row, const void* x, int64_t stride, uint32_t* places, bool in_order,
+                void* room) {
   using Bits = typename Kind::Bits;
   using Item = Placed<Bits>;
   const Bits* const values = static_cast<const Bits*>(x);
+  if constexpr (sizeof(Bits) == 4) {
+    if (in_order && by_vectors && row.n <= kPlaced) {
+      return SortWithPlaces(
+          row, room, [=](int64_t i) { return Kind::Key(values[i * stride]); },
+          [=](int64_t i, uint32_t, uint32_t j) { places[i] = j; });
+    }
+  }
   Item* const items = static_cast<Item*>(room);
   return SortRow<Bits>(
       row, items, items + row.n,
@@ -287,6 +332,11 @@ bool SortPairs(const Row& row, const void* keys, const void* carried, void* out,
   const auto* const values = static_cast<const uint32_t*>(carried);
   auto* const y = static_cast<uint32_t*>(out);
   auto* const z = static_cast<uint32_t*>(out_carried);
+  if (by_vectors && row.n <= kPlaced) {
+    return SortWithPlaces(
+        row, room, [=](int64_t i) { return from[i]; },
+        [=](int64_t i, uint32_t key, uint32_t j) { y[i] = key, z[i] = values[j]; });
+  }
   return SortRow<uint32_t>(
       row, items, items + row.n, [=](int64_t i) { return Item{from[i], values[i]}; },
       [](const Item& item) { return item.key; },
@@ -317,7 +367,7 @@ void PermuteBytes(const void* x, void* out, const uint32_t* places, int64_t n, i
 
 struct Sorter {
   bool (*elements)(const Row&, const void*, void*, void*);
-  bool (*places)(const Row&, const void*, int64_t, uint32_t*, void*);
+  bool (*places)(const Row&, const void*, int64_t, uint32_t*, bool, void*);
   int64_t room;  // bytes that `places` needs for an element
 };
 
@@ -404,10 +454,15 @@ ffi::Error Sort(ffi::ThreadPool pool, int64_t num_keys, ffi::RemainingArgs args,
     }
     auto* const places = reinterpret_cast<uint32_t*>(reinterpret_cast<char*>(memory) + n * room);
     std::iota(places, places + n, 0);
+    bool in_order = true;
+    const auto sort_by = [&](const Operand& x, const char* from) {
+      const int64_t stride = x.complex ? 2 : 1;
+      return x.sorter->places(row, from, stride, places, std::exchange(in_order, false), memory);
+    };
     for (int64_t k = num_keys - 1; k >= 0; --k) {
       const Operand& x = operands[k];
-      if (x.complex && !x.sorter->places(row, in(x) + x.size / 2, 2, places, memory)) return false;
-      if (!x.sorter->places(row, in(x), x.complex ? 2 : 1, places, memory)) return false;
+      if (x.complex && !sort_by(x, in(x) + x.size / 2)) return false;
+      if (!sort_by(x, in(x))) return false;
     }
     for (const Operand& x : operands) PermuteBytes(in(x), out(x), places, n, x.size);
     return true;
@@ -425,6 +480,11 @@ ffi::Error Sort(ffi::ThreadPool pool, int64_t num_keys, ffi::RemainingArgs args,
 
 }  // namespace
 }  // namespace weft
+
+// Has sorts go by vectors, or by digits alone, for tests; gives whether they do from now on.
+extern "C" bool weft_sort_by_vectors(bool wanted) {
+  return weft::by_vectors = wanted && weft::HasVectors();
+}
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_sort, weft::Sort,
                               xla::ffi::Ffi::Bind()
