@@ -223,7 +223,7 @@ def describe(name: str, texts: Iterable[tuple[str, str]]) -> str:
     unread = mock.patch(
         "weft.errors.find_expression", lambda: None
     )  # it parses this file for hints
-    with warnings.catch_warnings(), weft.config.scope(hints=False), unread:
+    with warnings.catch_warnings(), weft.config.scope(hints=False, native=False), unread:
         warnings.simplefilter("ignore")
         lines = [re.sub(PLACES, "", f"{what}: {text}") for what, text in texts]
     return f"{len(lines)} {zlib.crc32(chr(10).join(lines).encode()):08x} {name}"

@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes, lax
 from weft.api.custom_rules import custom_jvp
+from weft.core.aval import typeof
 from weft.core.trace import Tracer
 from weft.errors import DtypeError, ShapeError
 from weft.numpy import ufuncs
@@ -31,6 +32,7 @@ from weft.primitives.layout import literal
 from weft.primitives.reshard import compute_freely
 from weft.util import check_option, name_function
 from weft.xla.array import ArrayImpl
+from weft.xla.native import are_kernels_wanted
 from weft.xla.typing import Array, ArrayLike, Axis, DTypeLike, ShardingLike
 
 # --- quantiles ------------------------------------------------------------------------------
@@ -324,7 +326,7 @@ def select_by_weight(x: Any, q: Any, weights: Any, nan: Any, skip_nan: bool) -> 
 
 # The bits of a float, read as an integer, are in the order of floats; from the highest bit down,
 # that of the k-th smallest is known by counting the elements below a number: one pass for each bit,
-# which is several times faster than a sort.
+# which is several times faster than XLA's sort. Our kernel's takes as long, or a fifth of that.
 
 INT32 = np.dtype(np.int32)
 # Of fewer elements, or for more places than this many, sorting is faster.
@@ -339,7 +341,8 @@ def select_ranks(x: Any, k: Any) -> tuple[Any, Any]:
     the next element is the last one. Gradients go to the elements found: the first of equal ones
     has the lowest place.
     """
-    if x.shape[-1] <= SMALL or k.shape[-1] > MANY:
+    quick = x.dtype.itemsize > 1 and typeof(x).sharded is None and are_kernels_wanted()
+    if quick or x.shape[-1] <= SMALL or k.shape[-1] > MANY:
         ordered = lax.sort(x, -1)
         following = ufuncs.minimum(k + 1, x.shape[-1] - 1)
         return take_along_axis(ordered, k, -1), take_along_axis(ordered, following, -1)

@@ -48,14 +48,15 @@ def load_kernels() -> str:
     return ""
 
 
+def are_kernels_wanted() -> bool:
+    """Whether programs for CPUs are to call them, and can."""
+    return config.native and not load_kernels()
+
+
 def has_kernels(hlo: Builder) -> bool:
     """Whether a program may call them. Over a mesh one is called with a device's part alone."""
-    return (
-        hlo.platform == "cpu"
-        and config.native
-        and (not hlo.devices or hlo.mesh is not None)
-        and not load_kernels()
-    )
+    on_one_device = not hlo.devices or hlo.mesh is not None
+    return hlo.platform == "cpu" and on_one_device and are_kernels_wanted()
 
 
 def call_native(
