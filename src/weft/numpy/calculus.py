@@ -129,13 +129,13 @@ def gradient(
                 f"gradient: needs at least {order + 1} elements along an axis; "
                 f"got {x.aval} for axis {i}."
             )
-        out.append(moveaxis(find_slope(moveaxis(x, i, -1), as_array(spacing), order), -1, i))
+        out.append(find_slope(x, i, as_array(spacing), order))
     return out[0] if len(out) == 1 and (axis is not None or x.ndim == 1) else out
 
 
-def find_slope(x: Any, spacing: Any, order: int) -> Any:
-    """The slope along the last axis; `spacing` is a distance, or the places of samples."""
-    n = x.shape[-1]
+def find_slope(x: Any, axis: int, spacing: Any, order: int) -> Any:
+    """The slope along an axis; `spacing` is a distance, or the places of samples."""
+    n = x.shape[axis]
     if spacing.shape not in ((), (n,)):
         raise ShapeError(
             f"gradient: places must be a vector as long as the axis, {n}; got {spacing.aval}."
@@ -145,12 +145,12 @@ def find_slope(x: Any, spacing: Any, order: int) -> Any:
     h = broadcast_in_dim(h, (n - 1,), ()) if regular else ops.sub(*split_neighbors(h, 0))
 
     def at(*places: int) -> list:
-        return [slice_in_dim(x, i, (i + 1) or n, 1, -1) for i in places]
+        return [slice_in_dim(x, i, (i + 1) or n, 1, axis) for i in places]
 
-    h = broadcast_to_rank(h, x.ndim)
+    h = broadcast_in_dim(h, [n - 1 if i == axis else 1 for i in range(x.ndim)], (axis,))
 
     def step(i: int) -> Any:
-        return slice_in_dim(h, i, (i + 1) or n - 1, 1, -1)
+        return slice_in_dim(h, i, (i + 1) or n - 1, 1, axis)
 
     if order == 1:
         ((a, b), (c, d)) = at(0, 1), at(-2, -1)
@@ -159,15 +159,15 @@ def find_slope(x: Any, spacing: Any, order: int) -> Any:
         first = find_end_slope(*at(0, 1, 2), step(0), step(1))
         last = -find_end_slope(*at(-1, -2, -3), step(-1), step(-2))
     if n < 3:
-        return concatenate([first, last], -1)
-    before, after = slice_in_dim(h, 0, n - 2, 1, -1), slice_in_dim(h, 1, n - 1, 1, -1)
-    low, mid, high = (slice_in_dim(x, i, n - 2 + i, 1, -1) for i in range(3))
+        return concatenate([first, last], axis)
+    before, after = slice_in_dim(h, 0, n - 2, 1, axis), slice_in_dim(h, 1, n - 1, 1, axis)
+    low, mid, high = (slice_in_dim(x, i, n - 2 + i, 1, axis) for i in range(3))
     if regular:
         inner = (high - low) / (2 * before)
     else:  # weighted so that each side counts as the other one is long
         change = (high - mid) * (before / after) + (mid - low) * (after / before)
         inner = change / (before + after)
-    return concatenate([first, inner, last], -1)
+    return concatenate([first, inner, last], axis)
 
 
 def find_end_slope(x0: Any, x1: Any, x2: Any, h0: Any, h1: Any) -> Any:

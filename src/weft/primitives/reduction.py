@@ -107,7 +107,8 @@ class Reduction(families.ByCombination, families.OverAxes, families.Discrete):
         combine = lambda a, b: self.combine.lower(hlo, a, b)
         write = lambda x, axes: lower_reduce(hlo, [x], [init], axes, combine)
         exact = dtypes.is_bool(cell.dtype) or dtypes.is_integer(cell.dtype)
-        side = count_beside(hlo, x.aval, axes) if exact or self.name == "reduce_prod" else 0
+        slow = exact or (self.name == "reduce_prod" and not dtypes.is_complex(cell.dtype))
+        side = count_beside(hlo, x.aval, axes) if slow else 0
         if not side:
             return write(x, axes)
         at, shape = axes[0], x.aval.shape
