@@ -226,6 +226,7 @@ def test_constants_like_an_array_lie_as_it_does():
         assert like.committed and like.dtype == np.int32
     for y in call_often(lambda: jnp.full_like(jnp.arange(3), -1)):
         assert not y.committed and y.tolist() == [-1, -1, -1]
+    assert jnp.zeros_like(x, shape=np.array([2, 3])).shape == (2, 3)
     for _ in range(OFTEN + 2):
         with pytest.raises(OverflowError, match="full: the fill value must fit int32; got 1"):
             jnp.full_like(jnp.arange(3), 2**40)

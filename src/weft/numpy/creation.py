@@ -467,9 +467,10 @@ def find_shape_and_dtype(op: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, 
     return like_shape if shape is None else shape_of(op, shape), like_dtype, weak
 
 
-def decides_alone(a: Any, *given: Any) -> bool:
+def decides_alone(a: Any, dtype: Any, shape: Any, device: Any, out_sharding: Any) -> bool:
     """Whether the type of `a` alone says what a `_like` function makes, and any device will do."""
-    return type(a) is ArrayImpl and given == (None, None, None, None) and not a._committed
+    alone = dtype is shape is device is out_sharding is None
+    return alone and type(a) is ArrayImpl and not a._committed
 
 
 @copy_constants
