@@ -122,8 +122,7 @@ LIMITS: dict[str, str] = {
     "op/where_clip": "0.96 of JAX's in another run",
     "op/exp_1e6": "160 us at best, PyTorch 148; see op/tanh_1e6",
     "op/tanh_1e6": "163 us at best, PyTorch 169; the medians differ by what it takes to wake a "
-    "sleeping thread of the engine, some 100 us on this machine, where PyTorch's wait"
-    " busily",
+    "sleeping thread of the engine, some 100 us on this machine, where PyTorch's wait busily",
     "eager/arange": "7.5 us at best, JAX 17.3; from run to run 0.43 to 0.74 of it",
     "eager/dot": "as quick as JAX's alone: 3.8 us at best, JAX 4.2; on this machine either may be "
     "at 6.8 for a while",
@@ -197,10 +196,9 @@ LIMITS: dict[str, str] = {
     "op/random_permutation_1e5": "two sorts by random words, as documented, side by side: 0.75 "
     "ms at best, 0.27 of it the words; torch swaps places, 0.44 ms at best",
     "op/matmul_1024": "compiles to JAX's program: 5.4 and 5.2 ms as the least of many",
-    "op/matmul_batch": "YNNPACK takes 2.2 ms at best on this machine, Eigen 1.46, Py"
-    "Torch's MKL 0.81; on"
-    " an AMD EPYC 1.41, JAX 1.36, PyTorch 1.55; Eigen takes up to 2.6 times as long "
-    "for other shapes",
+    "op/matmul_batch": "YNNPACK takes 2.2 ms at best on this machine, Eigen 1.46, PyTorch's MKL "
+    "0.81; on an AMD EPYC 1.41, JAX 1.36, PyTorch 1.55; Eigen takes up to 2.6 times as long for "
+    "other shapes",
     "op/einsum_attn": "0.68 ms at best, JAX 0.65; Eigen is quicker here, but for other shapes "
     "takes four times as long (bench/shapes.md), and the choice is for a whole program",
     "op/matvec_2000": "compiles to JAX's program, 118 us at best for 16 MB; NumPy's OpenBLAS 80",
@@ -238,8 +236,8 @@ LIMITS: dict[str, str] = {
     "op/qr_256": "compiles to JAX's program, LAPACK's geqrf and orgqr on OpenBLAS: 1.3 ms at "
     "best, PyTorch with MKL 0.94",
     "op/scan_1000_small": "1.01 and 1.04 of JAX in two runs, within the clock's noise",
-    "op/random_gamma_1e4": "0.16 ms at best on an AMD EPYC, as NumPy, whose generator ke"
-    "eps a state",
+    "op/random_gamma_1e4": "0.16 ms at best on an AMD EPYC, as NumPy, whose generator keeps a "
+    "state",
 }
 
 GROUPS = {

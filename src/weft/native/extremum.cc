@@ -12,8 +12,7 @@ namespace {
 
 constexpr int64_t kWidth = 32;       // elements compared at once
 constexpr int64_t kBlock = 1024;     // those of a block
-constexpr int64_t kLanes = 1024;     // lanes worked on together
-constexpr int64_t kTogether = 512;  // those of a piece of work
+constexpr int64_t kLanes = 512;      // lanes worked on together
 constexpr int64_t kRows = 4;
 
 struct Largest {
@@ -130,7 +129,7 @@ ffi::Error FindAll(ffi::ThreadPool& pool, ffi::AnyBuffer x, ffi::Result<ffi::Any
     return ffi::Error::Success();
   }
   if (n == 0) return ffi::Error::Success();
-  ForEachLane(pool, rows, n, lanes, kTogether, [&](int64_t row, int64_t first, int64_t last) {
+  ForEachLane(pool, rows, n, lanes, kLanes, [&](int64_t row, int64_t first, int64_t last) {
     const T* const start = from + row * n * lanes;
     if (lanes == 1) {
       to[row] = FindInRow<Order, R>(start, n);

@@ -293,8 +293,8 @@ struct Placed {
 
 // Sorts a row by keys of 32 bits, key(i), by vectors of these and where they stand; store(i, key, j) is
 // called for the i-th in order, which was the j-th.
-template <class Key, class Store>
-bool SortWithPlaces(const Row& row, void* room, const Key& key, const Store& store) {
+template <class KeyAt, class Store>
+bool SortWithPlaces(const Row& row, void* room, const KeyAt& key, const Store& store) {
   uint64_t* const items = static_cast<uint64_t*>(room);
   return SortRow<uint64_t>(
       row, items, items + row.n, [=](int64_t i) { return uint64_t{key(i)} << 32 | i; }, Itself(),

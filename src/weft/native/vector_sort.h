@@ -25,70 +25,55 @@ namespace {
 #define WEFT_512 __attribute__((target("avx512f,bmi2,popcnt")))
 #define WEFT_512_INLINE __attribute__((target("avx512f,bmi2,popcnt"), always_inline)) inline
 
-// Vectors of 16 unsigned integers of 32 bits.
-struct Lanes32 {
-  using Key = uint32_t;
-  static constexpr int kLanes = 16;
-  WEFT_512_INLINE static __m512i Spread(Key x) { return _mm512_set1_epi32(x); }
-  WEFT_512_INLINE static __m512i Load(const Key* p, uint32_t mask) {
-    return _mm512_mask_loadu_epi32(_mm512_set1_epi32(-1), mask, p);
-  }
-  WEFT_512_INLINE static void Store(Key* p, uint32_t mask, __m512i x) {
-    _mm512_mask_storeu_epi32(p, mask, x);
-  }
-  WEFT_512_INLINE static __m512i Pack(uint32_t mask, __m512i x) {
-    return _mm512_maskz_compress_epi32(mask, x);
-  }
-  WEFT_512_INLINE static uint32_t Less(__m512i x, __m512i y) {
-    return _mm512_cmplt_epu32_mask(x, y);
-  }
-  WEFT_512_INLINE static __m512i Min(__m512i x, __m512i y) { return _mm512_min_epu32(x, y); }
-  WEFT_512_INLINE static __m512i Max(__m512i x, __m512i y) { return _mm512_max_epu32(x, y); }
-  WEFT_512_INLINE static __m512i MinOrMax(uint32_t mask, __m512i x, __m512i y) {
-    return _mm512_mask_max_epu32(Min(x, y), mask, x, y);
-  }
-  // Lane i of the result is lane i ^ by.
-  template <int by>
-  WEFT_512_INLINE static __m512i Swap(__m512i x) {
-    const __m512i places = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    return _mm512_permutexvar_epi32(_mm512_xor_si512(places, _mm512_set1_epi32(by)), x);
-  }
-};
+// Vectors of unsigned integers of so many bits, whose lanes have the numbers `...`, the last one first.
+#define WEFT_LANES(kBits, kCount, ...)                                                     \
+  struct Lanes##kBits {                                                                    \
+    using Key = uint##kBits##_t;                                                           \
+    static constexpr int kLanes = kCount;                                                  \
+    WEFT_512_INLINE static __m512i Spread(Key x) { return _mm512_set1_epi##kBits(x); }     \
+    WEFT_512_INLINE static __m512i Load(const Key* p, uint32_t mask) {                     \
+      return _mm512_mask_loadu_epi##kBits(Spread(~Key{0}), mask, p);                       \
+    }                                                                                      \
+    WEFT_512_INLINE static void Store(Key* p, uint32_t mask, __m512i x) {                  \
+      _mm512_mask_storeu_epi##kBits(p, mask, x);                                           \
+    }                                                                                      \
+    WEFT_512_INLINE static __m512i Pack(uint32_t mask, __m512i x) {                        \
+      return _mm512_maskz_compress_epi##kBits(mask, x);                                    \
+    }                                                                                      \
+    WEFT_512_INLINE static uint32_t Less(__m512i x, __m512i y) {                           \
+      return _mm512_cmplt_epu##kBits##_mask(x, y);                                         \
+    }                                                                                      \
+    WEFT_512_INLINE static __m512i Min(__m512i x, __m512i y) {                             \
+      return _mm512_min_epu##kBits(x, y);                                                  \
+    }                                                                                      \
+    WEFT_512_INLINE static __m512i Max(__m512i x, __m512i y) {                             \
+      return _mm512_max_epu##kBits(x, y);                                                  \
+    }                                                                                      \
+    WEFT_512_INLINE static __m512i MinOrMax(uint32_t mask, __m512i x, __m512i y) {         \
+      return _mm512_mask_max_epu##kBits(Min(x, y), mask, x, y);                            \
+    }                                                                                      \
+    /* Lane i of the result is lane i ^ by. */                                             \
+    template <int by>                                                                      \
+    WEFT_512_INLINE static __m512i Swap(__m512i x) {                                       \
+      const __m512i places = _mm512_set_epi##kBits(__VA_ARGS__);                           \
+      return _mm512_permutexvar_epi##kBits(_mm512_xor_si512(places, Spread(by)), x);       \
+    }                                                                                      \
+  };
 
-// Vectors of 8 unsigned integers of 64 bits.
-struct Lanes64 {
-  using Key = uint64_t;
-  static constexpr int kLanes = 8;
-  WEFT_512_INLINE static __m512i Spread(Key x) { return _mm512_set1_epi64(x); }
-  WEFT_512_INLINE static __m512i Load(const Key* p, uint32_t mask) {
-    return _mm512_mask_loadu_epi64(_mm512_set1_epi64(-1), mask, p);
-  }
-  WEFT_512_INLINE static void Store(Key* p, uint32_t mask, __m512i x) {
-    _mm512_mask_storeu_epi64(p, mask, x);
-  }
-  WEFT_512_INLINE static __m512i Pack(uint32_t mask, __m512i x) {
-    return _mm512_maskz_compress_epi64(mask, x);
-  }
-  WEFT_512_INLINE static uint32_t Less(__m512i x, __m512i y) {
-    return _mm512_cmplt_epu64_mask(x, y);
-  }
-  WEFT_512_INLINE static __m512i Min(__m512i x, __m512i y) { return _mm512_min_epu64(x, y); }
-  WEFT_512_INLINE static __m512i Max(__m512i x, __m512i y) { return _mm512_max_epu64(x, y); }
-  WEFT_512_INLINE static __m512i MinOrMax(uint32_t mask, __m512i x, __m512i y) {
-    return _mm512_mask_max_epu64(Min(x, y), mask, x, y);
-  }
-  template <int by>
-  WEFT_512_INLINE static __m512i Swap(__m512i x) {
-    const __m512i places = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
-    return _mm512_permutexvar_epi64(_mm512_xor_si512(places, _mm512_set1_epi64(by)), x);
-  }
-};
+WEFT_LANES(32, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+WEFT_LANES(64, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 
 // The lanes whose number has this bit, a power of two.
 constexpr uint32_t MaskOf(int bit) {
   uint32_t mask = 0;
   for (int i = 0; i < 16; ++i) mask |= (i & bit ? 1u : 0u) << i;
   return mask;
+}
+
+// The first n lanes; all of them where n is larger, and none where it is negative.
+template <class V>
+WEFT_512_INLINE uint32_t FirstLanes(int64_t n) {
+  return n >= V::kLanes ? (1u << V::kLanes) - 1 : n > 0 ? (1u << n) - 1 : 0;
 }
 
 // Compares lanes i and i ^ by; those with the highest bit of `by` keep the larger.
@@ -133,16 +118,13 @@ WEFT_512_INLINE void SortVectors(__m512i* v) {
     constexpr int half = count / 2;
     SortVectors<V, half>(v);
     SortVectors<V, half>(v + half);
+    __m512i backward[half];  // the second half
 #pragma GCC unroll 8
-    for (int i = 0; i < half / 2 + half % 2; ++i) {  // the second half, read backward
-      const int j = half - 1 - i;
-      const __m512i y = V::template Swap<V::kLanes - 1>(v[half + j]);
-      const __m512i z = V::template Swap<V::kLanes - 1>(v[half + i]);
-      const __m512i xi = v[i], xj = v[j];
-      v[i] = V::Min(xi, y);
-      v[half + i] = V::Max(xi, y);
-      v[j] = V::Min(xj, z);
-      v[half + j] = V::Max(xj, z);
+    for (int i = 0; i < half; ++i) backward[i] = V::template Swap<V::kLanes - 1>(v[count - 1 - i]);
+#pragma GCC unroll 8
+    for (int i = 0; i < half; ++i) {
+      v[half + i] = V::Max(v[i], backward[i]);
+      v[i] = V::Min(v[i], backward[i]);
     }
 #pragma GCC unroll 8
     for (int stride = half / 2; stride > 0; stride /= 2) {
@@ -163,20 +145,15 @@ WEFT_512_INLINE void SortVectors(__m512i* v) {
 template <class V, int count>
 WEFT_512 void SortFew(const typename V::Key* from, typename V::Key* to, int64_t n) {
   constexpr int kLanes = V::kLanes;
-  constexpr uint32_t kAll = (1u << kLanes) - 1;
   __m512i v[count];
 #pragma GCC unroll 8
   for (int i = 0; i < count; ++i) {
-    const int64_t left = n - i * kLanes;
-    const uint32_t mask = left >= kLanes ? kAll : left > 0 ? (1u << left) - 1 : 0;
-    v[i] = V::Load(from + i * kLanes, mask);
+    v[i] = V::Load(from + i * kLanes, FirstLanes<V>(n - i * kLanes));
   }
   SortVectors<V, count>(v);
 #pragma GCC unroll 8
   for (int i = 0; i < count; ++i) {
-    const int64_t left = n - i * kLanes;
-    const uint32_t mask = left >= kLanes ? kAll : left > 0 ? (1u << left) - 1 : 0;
-    V::Store(to + i * kLanes, mask, v[i]);
+    V::Store(to + i * kLanes, FirstLanes<V>(n - i * kLanes), v[i]);
   }
 }
 
@@ -185,7 +162,6 @@ template <class V>
 WEFT_512 int64_t Split(const typename V::Key* from, typename V::Key* to, int64_t n,
                        typename V::Key pivot) {
   constexpr int kLanes = V::kLanes;
-  constexpr uint32_t kAll = (1u << kLanes) - 1;
   const __m512i bound = V::Spread(pivot);
   int64_t low = 0, high = n;
   const auto put = [&](int64_t i, uint32_t here) WEFT_512 {
@@ -198,8 +174,8 @@ WEFT_512 int64_t Split(const typename V::Key* from, typename V::Key* to, int64_t
     V::Store(to + high, (1u << above) - 1, V::Pack(others, x));
   };
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) put(i, kAll);
-  put(i, (1u << (n - i)) - 1);
+  for (; i + kLanes <= n; i += kLanes) put(i, FirstLanes<V>(kLanes));
+  put(i, FirstLanes<V>(n - i));
   return low;
 }
 

@@ -30,6 +30,7 @@ from weft.numpy.reductions import min as least
 from weft.primitives import elementwise as ops
 from weft.primitives.layout import literal
 from weft.primitives.reshard import compute_freely
+from weft.primitives.sort import has_native_order
 from weft.util import check_option, name_function
 from weft.xla.array import ArrayImpl
 from weft.xla.native import are_kernels_wanted
@@ -341,7 +342,7 @@ def select_ranks(x: Any, k: Any) -> tuple[Any, Any]:
     the next element is the last one. Gradients go to the elements found: the first of equal ones
     has the lowest place.
     """
-    quick = x.dtype.itemsize > 1 and typeof(x).sharded is None and are_kernels_wanted()
+    quick = typeof(x).sharded is None and are_kernels_wanted() and has_native_order(x)
     if quick or x.shape[-1] <= SMALL or k.shape[-1] > MANY:
         ordered = lax.sort(x, -1)
         following = ufuncs.minimum(k + 1, x.shape[-1] - 1)
