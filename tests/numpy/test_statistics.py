@@ -5,7 +5,7 @@ import pytest
 
 import weft.numpy as jnp
 from tests.numpy.compare import agree
-from weft import config, enable_x64, grad, jit, vmap
+from weft import ShapeDtypeStruct, config, enable_x64, export, grad, jit, vmap
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.statistics import METHODS, select_ranks
 
@@ -53,6 +53,13 @@ def test_selection_is_what_sorting_gives(dtype, n, native):
         assert got.dtype == x.dtype
         want = np.take_along_axis(ordered, np.minimum(k + shift, n - 1), -1)
         np.testing.assert_array_equal(np.asarray(got).astype(np.float32), want)
+
+
+def test_medians_of_any_number_of_rows():
+    (m,) = export.symbolic_shape("m")
+    rows = ShapeDtypeStruct((m, 30), np.float32)
+    exported = export.export(jit(lambda x: jnp.median(x, 1)))(rows)
+    np.testing.assert_allclose(exported.call(X[0]), np.median(X[0], 1), rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [bool, np.int32, np.float16, jnp.bfloat16])

@@ -367,16 +367,15 @@ def fill_array(shape: tuple[int, ...], value: Any, dtype: np.dtype | None) -> An
 def write_constant(op: str, shape: Any, value: Any, dtype: Any, out_sharding: Any = None) -> Any:
     """An array of zeros or ones; of zeros split so, which may be terms of a sum."""
     shape = shape_of(op, shape)
-    key = shape, value, dtype
-    computes = current.trace is EVAL and out_sharding is None and isinstance(dtype, np.dtype)
     if dtype == dtypes.float0:  # NumPy's, for there is no array of it
         return np.zeros(shape, dtype)
     if out_sharding is not None and value == 0:
         sharding = resolve_sharding(op, out_sharding, len(shape))
         return layout.fill(shape, value, dtype, sharding)
-    if not computes:
+    if current.trace is not EVAL or out_sharding is not None or not isinstance(dtype, np.dtype):
         return layout.full(shape, value, dtype)
-    return fill_on_host(*key) if is_written_by_host(shape) else fill_constant.kernel(*key)
+    fill = fill_on_host if is_written_by_host(shape) else fill_constant.kernel
+    return fill(shape, value, dtype)
 
 
 @copy_constants

@@ -147,7 +147,7 @@ def lower_sort(hlo: Any, xs: Sequence[Any], num_keys: int, dimension: int, stabl
 def has_native_order(x: Any) -> bool:
     """Whether the native kernel can sort by `x`: not by floats of a byte, or parts of a byte."""
     dtype = x.aval.dtype
-    if dtypes.itemsize_bits(dtype) < 8 or x.aval.size >= 2**32:
+    if dtypes.itemsize_bits(dtype) < 8 or not is_below(x.aval.size, 2**32):
         return False
     return dtype.itemsize > 1 or not dtypes.is_float(dtype)
 
