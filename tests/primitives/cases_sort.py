@@ -47,6 +47,27 @@ def top(shape: Any, k: int, axis: int, **more: Any) -> Case:
     )
 
 
+def about(
+    shape: Any, kth: Any, axis: int, reference: Any, places: bool = False, **more: Any
+) -> Case:
+    """Rows as short as these are sorted, in the order of places where they are equal."""
+    kept = tuple(len(kth) if i == axis else n for i, n in enumerate(shape))
+    each = np.broadcast_to(np.expand_dims(kth, tuple(range(1, len(shape) - axis))), kept)
+    return Case(
+        sort.partition_p,
+        [shape, Arg(kept, values=each.tolist(), dtype=np.int32)],
+        lambda x, kth: reference(x, axis),
+        {"axis": axis, "places": places},
+        weak=None,
+        label="places" if places else f"axis {axis}",
+        **more,
+    )
+
+
+def argsort(x: np.ndarray, axis: int) -> np.ndarray:
+    return np.argsort(x, axis, kind="stable").astype(np.int32)
+
+
 KEYS = Arg((2, 6), values=[[2, 1, 2, 0, 1, 1], [0, 0, 2, 2, 1, 0]], dtype=np.int32)
 
 CASES = [
@@ -86,4 +107,7 @@ CASES = [
     top((3, 5), 2, 1, dtypes=REAL),
     top((5, 2), 3, 0),
     top((2, 3), 0, 1),
+    about((3, 5), [2], 1, np.sort, dtypes=ALL),
+    about((5, 2), [0, 3], 0, np.sort),
+    about((2, 5), [1, -1, 9], 1, argsort, places=True, dtypes=ALL),
 ]

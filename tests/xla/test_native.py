@@ -13,6 +13,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import lax
+from weft.primitives.sort import partition_p
 from weft.xla import native
 from weft.xla.hlo import PATTERNS
 
@@ -172,6 +173,10 @@ def test_long_rows_of_numbers_alone_and_with_nan():
     x = np.random.default_rng(8).normal(size=600_000).astype(np.float32)
     running = lambda x: (lax.cummax(x), lax.cummin(x, reverse=True))
     fun = weft.jit(lambda x: (jnp.sort(x), jnp.argmax(x), jnp.argmin(x), jnp.max(x), *running(x)))
+    zeros = np.where(x < -0.5, np.float32(-0.0), np.maximum(x, 0))
+    exact = lambda y: np.asarray(y).view(np.int32)
+    order = np.argsort(zeros, kind="stable")
+    np.testing.assert_array_equal(exact(fun(zeros)[0]), exact(zeros[order]))
     late = np.where(np.arange(x.size) > 500_000, np.float32(np.nan), np.minimum(x, 1))
     for y in (x, np.minimum(x, 1), late, late[::-1]):  # as ties and NaN, in one part or in several
         found = fun(y)
@@ -207,6 +212,57 @@ def test_the_largest_and_their_places(dtype):
         calls = [(short, 1), (short, 9), (short, 60), (long, 5), (np.sort(long), 600)]
         fun = lambda *xs: [lax.top_k(x, k) for x, (_, k) in zip(xs, calls)]
         assert_same_bits(*both(fun, *[x for x, _ in calls]))
+
+
+@needs_kernels
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_partitions(dtype):
+    """What precedes a chosen place is, in order, what precedes it in the sorted row."""
+    rng = np.random.default_rng(10)
+    zero = dtype.type(0)  # -0 is 0 once it is added
+    known = np.dtype(np.float32 if dtype == ml_dtypes.bfloat16 else dtype)  # to NumPy, with its NaN
+
+    def exact(x, y):
+        np.testing.assert_array_equal(x.astype(known), y.astype(known))
+
+    with weft.enable_x64(True):
+        for shape, kth in [
+            ((5, 40), [3]),
+            ((3, 300), [0, 150, 151, 299]),
+            ((70_000,), [9, 40_000]),
+        ]:
+            x = draw(rng, shape, dtype)
+            some = np.repeat(x[..., :1], shape[-1], -1)
+            some[..., ::7] = x[..., ::7]
+            about = np.broadcast_to(np.int32([*kth, -1, shape[-1]]), (*shape[:-1], len(kth) + 2))
+            for row in (x, np.asarray(lax.sort(x))[..., ::-1], some):
+                fun = lambda x, k, p: partition_p.bind(x, k, axis=x.ndim - 1, places=p)
+                ordered, _ = both(lambda x, k=about, f=fun: (f(x, k, False), f(x, k, True)), row)
+                expected = np.asarray(lax.sort(row)) + zero
+                assert (np.sort(ordered[1], -1) == np.arange(shape[-1])).all()
+                for y in (ordered[0], np.take_along_axis(row, ordered[1], -1)):
+                    for k in (*kth, shape[-1] - 1):
+                        exact(np.asarray(lax.sort(y[..., : k + 1])) + zero, expected[..., : k + 1])
+                    exact(y[..., kth] + zero, expected[..., kth])
+
+
+@needs_kernels
+def test_a_row_whose_samples_are_bad():
+    """Samples of partition.cc have the largest of what is left, so that each split takes few away."""
+    left, row, high, size = np.arange(4000), np.full(4000, -1), 4000, 64
+    while len(left) > 48:
+        some = left[(2 * np.arange(size) + 1) * len(left) // (2 * size)]
+        some = some[row[some] < 0]
+        high -= len(some)
+        row[some] = high + np.arange(len(some))
+        # the first bounds are 8 beyond the place among the samples, the others are at the place
+        kept = row[some[8]] if len(left) == len(row) else -1
+        left = left[row[left] <= kept]
+        size = 64 if len(left) > 256 else 16
+    row[left] = np.arange(len(left))
+    expected = np.sort(row)
+    np.testing.assert_array_equal(jnp.partition(row, 0)[0], expected[0])
+    np.testing.assert_array_equal(jnp.partition(row, 40)[:41].sort(), expected[:41])
 
 
 CUMULATIVE = {

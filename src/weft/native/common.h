@@ -29,12 +29,12 @@ namespace ffi = xla::ffi;
 
 constexpr int64_t kPiece = 1 << 15;  // elements, or products, that are worth a thread
 
-// Calls work(i) for i from 0 to count - 1, on the engine's threads and on this one.
+// Calls work(data, i) for i from 0 to count - 1, on the engine's threads and on this one.
 //
 // This thread takes pieces too, and waits for none that nobody has begun: so it comes to an end
 // also where all of the engine's threads are taken, as they are inside of other kernels.
-template <class Work>
-void ForEach(ffi::ThreadPool& pool, int64_t count, const Work& work) {
+inline void ForEach(ffi::ThreadPool& pool, int64_t count, void (*work)(const void*, int64_t),
+                    const void* data) {
   struct Shared {
     std::atomic<int64_t> next{0};
     std::mutex mutex;
@@ -44,18 +44,18 @@ void ForEach(ffi::ThreadPool& pool, int64_t count, const Work& work) {
   };
   const int64_t helpers = std::min(count, pool.num_threads()) - 1;
   if (helpers <= 0) {
-    for (int64_t i = 0; i < count; ++i) work(i);
+    for (int64_t i = 0; i < count; ++i) work(data, i);
     return;
   }
   auto shared = std::make_shared<Shared>();
-  auto take = [shared, count, &work] {
-    for (int64_t i; (i = shared->next.fetch_add(1)) < count;) work(i);
+  auto take = [shared, count, work, data] {
+    for (int64_t i; (i = shared->next.fetch_add(1)) < count;) work(data, i);
   };
   for (int64_t h = 0; h < helpers; ++h) {
     pool.Schedule([shared, take] {
       {
         std::lock_guard<std::mutex> lock(shared->mutex);
-        if (shared->closed) return;  // `work` may be gone
+        if (shared->closed) return;  // what `data` is may be gone
         ++shared->busy;
       }
       take();
@@ -67,6 +67,13 @@ void ForEach(ffi::ThreadPool& pool, int64_t count, const Work& work) {
   std::unique_lock<std::mutex> lock(shared->mutex);
   shared->closed = true;
   shared->idle.wait(lock, [&] { return shared->busy == 0; });
+}
+
+// The same for work(i).
+template <class Work>
+void ForEach(ffi::ThreadPool& pool, int64_t count, const Work& work) {
+  const auto call = [](const void* data, int64_t i) { (*static_cast<const Work*>(data))(i); };
+  ForEach(pool, count, call, &work);
 }
 
 // Calls work(row, first, last) for all lanes of all rows of [rows, n, lanes], from `first` to `last`:

@@ -21,6 +21,7 @@ from weft.primitives import elementwise as ops
 from weft.primitives.dynamic_slicing import index_dtype
 from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
+from weft.primitives.sort import partition_p
 from weft.util import check_option
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
@@ -129,29 +130,39 @@ def lexsort_arrays(keys: list, axis: int) -> Any:
     return ops.convert(out, dtypes.default_int())
 
 
-def check_kth(op: str, x: Any, kth: Any, axis: int) -> None:
-    """Raise unless `kth` is a place along an axis."""
-    n = x.shape[axis_of(op, axis, x.ndim)]
-    k = check_integer(op, "kth", kth)
-    if not -n <= k < n:
-        raise ShapeError(f"{op}: kth must be in [-{n}, {n}) for axis {axis} of {x.aval}; got {k}.")
-
-
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The elements along an axis, the k-th smallest in its place, smaller ones before it.
 
-    It sorts: on XLA nothing less is faster.
+    The others are in no particular order. NaN is larger than all numbers.
+
+    >>> jnp.partition(jnp.array([3, 1, 2]), 1)[1]
+    Array(2, dtype=int32)
     """
-    x = as_array(a, "partition")
-    check_kth("partition", x, kth, axis)
-    return sort(x, axis)
+    return partition_about("partition", a, kth, axis, False)
 
 
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The indices that bring the k-th smallest element to its place, smaller ones before it."""
-    x = as_array(a, "argpartition")
-    check_kth("argpartition", x, kth, axis)
-    return argsort(x, axis, dtype=INT32)
+    return partition_about("argpartition", a, kth, axis, True)
+
+
+def partition_about(op: str, a: Any, kth: Any, axis: int, places: bool) -> Any:
+    """`partition` or, for `places`, `argpartition`."""
+    x = as_array(a, op)
+    axis = axis_of(op, axis, x.ndim)
+    n, k = x.shape[axis], check_integer(op, "kth", kth)
+    if not -n <= k < n:
+        raise ShapeError(f"{op}: kth must be in [-{n}, {n}) for axis {axis} of {x.aval}; got {k}.")
+    return partition_array(x, k % n, axis, places)
+
+
+@fused(static=("kth", "axis", "places"))
+def partition_array(x: Any, kth: int, axis: int, places: bool) -> Any:
+    """`partition_about` an array, along an axis counted from the front."""
+    shape = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
+    about = lax.full(shape, kth, INT32)
+    (out,) = partition_p.apply(x, about, axis=axis, places=places)
+    return out
 
 
 @fused(static=("k", "axis", "mode"))

@@ -1,4 +1,4 @@
-"""Sorting: `sort` of several arrays by keys, and `top_k`.
+"""Sorting: `sort` of several arrays by keys, `partition` and `top_k`.
 
 Derivatives follow the permutation by `gather`. argsort, unique, searchsorted and the like are
 numpy/'s.
@@ -61,7 +61,8 @@ class Sort(Primitive):
         if xs[0].aval.size == 0:
             return list(xs)
         if has_kernels(hlo) and all(map(has_native_order, xs[:num_keys])):
-            return lower_native(hlo, xs, dimension, num_keys)
+            avals = [x.aval for x in xs]
+            return lower_native(hlo, "weft_sort", xs, avals, dimension, {"num_keys": num_keys})
         keys = [key for x in xs[:num_keys] for key in lower_keys(hlo, x)]
         if keys == list(xs):  # nothing but integers, which are their own keys
             return lower_sort(hlo, keys, len(keys), dimension, is_stable)
@@ -152,12 +153,20 @@ def has_native_order(x: Any) -> bool:
     return dtype.itemsize > 1 or not dtypes.is_float(dtype)
 
 
-def lower_native(hlo: Any, xs: Sequence[Any], dimension: int, num_keys: int) -> list:
-    """Write a call of the kernel that sorts along the last axis."""
+def lower_native(
+    hlo: Any,
+    kernel: str,
+    xs: Sequence[Any],
+    outs: Sequence[ShapedArray],
+    dimension: int,
+    attributes: dict,
+) -> list:
+    """Write a call of a kernel that goes along the last axis; `outs` are of the axes of `xs`."""
     order = [*(i for i in range(xs[0].aval.ndim) if i != dimension), dimension]
     turned = [Expr(hlo, x).transpose(order).value for x in xs]
-    outs = call_native(hlo, "weft_sort", turned, [x.aval for x in turned], {"num_keys": num_keys})
-    return [Expr(hlo, y).transpose(np.argsort(order)).value for y in outs]
+    outs = [y.update(shape=tuple(y.shape[i] for i in order)) for y in outs]
+    found = call_native(hlo, kernel, turned, outs, attributes)
+    return [Expr(hlo, y).transpose(np.argsort(order)).value for y in found]
 
 
 def lower_packed(hlo: Any, key: Any, xs: Sequence[Any], dimension: int) -> list:
@@ -234,6 +243,67 @@ def sort_key_val(
     return out, carried
 
 
+# --- partition ------------------------------------------------------------------------------
+
+
+class Partition(Primitive):
+    """x so arranged along `axis` that what sorting would put at some places is there.
+
+    What comes before such a place is no larger, and what comes after it no smaller; the order is
+    that of `sort`. `kth` gives the places; those that are none count for nothing. With `places` the
+    result is where the elements were (int32).
+    Shapes: x and kth of one rank, alike but along the axis; x's. Dtypes: x any, kth int32.
+    Source: weft.
+    """
+
+    name = "partition"
+    elements = "chosen"
+
+    def abstract_eval(self, x, kth, *, axis, places):
+        families.check_axes(self.name, (axis,), x.ndim)
+        if x.physical is not x:
+            raise DtypeError(f"{self.name}: random keys have no order; got {x}.")
+        if kth.dtype != np.int32:
+            raise DtypeError(f"{self.name}: kth must be int32; got {kth}.")
+        without = [a.shape[:axis] + a.shape[axis + 1 :] for a in (x, kth)]
+        if kth.ndim != x.ndim or without[0] != without[1]:
+            raise ShapeError(
+                f"{self.name}: kth must be of the operand's shape but along axis {axis}; "
+                f"got {x} and {kth}."
+            )
+        return [ShapedArray(x.shape, np.int32) if places else x]
+
+    def label_axes(self, avals, outs, *, axis, **params):
+        return families.along_each_other(avals, outs, whole=(axis,))
+
+    def lower(self, hlo, x, kth, *, axis, places):
+        if x.aval.size and has_kernels(hlo) and has_native_order(x):
+            outs = self.abstract_eval(x.aval, kth.aval, axis=axis, places=places)
+            attributes = {"want_places": places}
+            return lower_native(hlo, "weft_partition", [x, kth], outs, axis, attributes)
+        xs = [x]
+        if places:
+            xs.append(count_along(hlo, x.aval.update(dtype=np.dtype(np.int32)), axis).value)
+        return [sort_p.lower(hlo, *xs, dimension=axis, is_stable=True, num_keys=1)[-1]]
+
+    def jvp(self, primals, tangents, *, axis, places):
+        x, kth = primals
+        (place,) = self.apply(x, kth, axis=axis, places=True)
+        if places:
+            return [place], families.zero_tangents([place])
+        y = take_along(x, place, axis)
+        if isinstance(tangents[0], Zero):
+            return [y], families.zero_tangents([y])
+        return [y], [take_along(tangents[0], place, axis)]
+
+    def batch(self, mapped, args, dims, *, axis, places):
+        x, kth = (batched_at_front(x, d, mapped.size) for x, d in zip(args, dims, strict=True))
+        return self.apply(x, kth, axis=axis + 1, places=places), [0]
+
+
+partition_p = Partition()
+
+
 # --- the largest ----------------------------------------------------------------------------
 
 
@@ -292,7 +362,9 @@ def lower_native_top_k(hlo: Any, x: Expr, outs: Sequence[ShapedArray]) -> list:
     is_float = dtypes.is_float(x.dtype)
     key = ~(order_bits(x.bitcast(f"int{x.dtype.itemsize * 8}")) if is_float else x)
     place = count_along(hlo, key.aval.update(dtype=np.dtype(np.int32)), len(shape))
-    found = lower_native(hlo, [key.value, place.value], len(shape), 1)
+    pair = [key.value, place.value]
+    avals = [x.aval for x in pair]
+    found = lower_native(hlo, "weft_sort", pair, avals, len(shape), {"num_keys": 1})
     key, place = (Expr(hlo, y).slice_axis(0, k) for y in found)
     return [(order_bits(~key).bitcast(x.dtype) if is_float else ~key).value, place.value]
 

@@ -1,0 +1,132 @@
+// The order of elements: an unsigned integer for each, its key, whose order is that of the elements.
+//
+// Floats are ordered as numbers, -0 equal to 0, NaN last; complex numbers by real part, then imaginary
+// part.
+
+#ifndef WEFT_NATIVE_KEYS_H_
+#define WEFT_NATIVE_KEYS_H_
+
+#include <cstdint>
+#include <type_traits>
+
+#include "xla/ffi/api/ffi.h"
+
+namespace weft {
+namespace {
+
+template <class U>
+constexpr U kHighest = U{1} << (sizeof(U) * 8 - 1);
+
+template <class U>
+struct Unsigned {
+  using Bits = U;
+  static constexpr bool kIsReal = true;
+  static U Key(U x) { return x; }
+  static U Decode(U key) { return key; }
+  static bool IsPlain(U) { return true; }
+  static U EncodeEach(U x) { return x; }
+  static U DecodeEach(U key) { return key; }
+};
+
+template <class U>
+struct Signed {
+  using Bits = U;
+  static constexpr bool kIsReal = true;
+  static U Key(U x) { return x ^ kHighest<U>; }
+  static U Decode(U key) { return key ^ kHighest<U>; }
+  static bool IsPlain(U) { return true; }
+  static U EncodeEach(U x) { return Key(x); }
+  static U DecodeEach(U key) { return Decode(key); }
+};
+
+// A float with this many bits of mantissa.
+template <class U, int kMantissa>
+struct Float {
+  using Bits = U;
+  static constexpr bool kIsReal = true;
+  static constexpr U kInfinity = (kHighest<U> - 1) >> kMantissa << kMantissa;
+  static constexpr U kNaNs = (U{1} << kMantissa) - 1;  // of each sign
+  static U Key(U x) {
+    const U magnitude = x & (kHighest<U> - 1);
+    if (magnitude > kInfinity) return ~U{0};  // NaN
+    if (magnitude == 0) return kHighest<U>;
+    return Encode(x);
+  }
+  // Where an element has a key that Decode takes back: not NaN or -0.
+  static bool IsPlain(U x) {
+    return ((x & (kHighest<U> - 1)) <= kInfinity) & (x != kHighest<U>);
+  }
+  // All bits of negative numbers are flipped, of others the highest; without a condition to guess.
+  static U Encode(U x) { return x ^ (static_cast<U>(-(x / kHighest<U>)) | kHighest<U>); }
+  static U Decode(U key) { return key ^ (static_cast<U>(key / kHighest<U> - 1) | kHighest<U>); }
+  // A key of each element's own, those of -0 and of each NaN too: the lowest, of negative NaN, wrap round.
+  static U EncodeEach(U x) { return Encode(x) - kNaNs; }
+  static U DecodeEach(U key) { return Decode(key + kNaNs); }
+};
+
+// Two floats, the real part first in memory, and so in the lower half of the bits. They have no keys of
+// their own: real parts of 0 and -0 are equal, and the imaginary parts decide.
+template <class Part, class Both>
+struct Complex {
+  using Bits = Both;
+  using Half = typename Part::Bits;
+  static constexpr bool kIsReal = false;
+  static Both Key(Both x) {
+    constexpr int kShift = sizeof(Half) * 8;
+    return Both{Part::Key(Half(x))} << kShift | Part::Key(Half(x >> kShift));
+  }
+};
+
+__extension__ using Wide = unsigned __int128;
+
+// visit(kind) for the one of the above that is a dtype's; what it gives by default for one of none.
+template <class Visit>
+auto VisitKind(xla::ffi::DataType dtype, const Visit& visit) {
+  using Single = Float<uint32_t, 23>;
+  using Double = Float<uint64_t, 52>;
+  namespace ffi = xla::ffi;
+  switch (dtype) {
+    case ffi::PRED:
+    case ffi::U8: return visit(Unsigned<uint8_t>());
+    case ffi::U16: return visit(Unsigned<uint16_t>());
+    case ffi::U32: return visit(Unsigned<uint32_t>());
+    case ffi::U64: return visit(Unsigned<uint64_t>());
+    case ffi::S8: return visit(Signed<uint8_t>());
+    case ffi::S16: return visit(Signed<uint16_t>());
+    case ffi::S32: return visit(Signed<uint32_t>());
+    case ffi::S64: return visit(Signed<uint64_t>());
+    case ffi::F16: return visit(Float<uint16_t, 10>());
+    case ffi::BF16: return visit(Float<uint16_t, 7>());
+    case ffi::F32: return visit(Single());
+    case ffi::F64: return visit(Double());
+    case ffi::C64: return visit(Complex<Single, uint64_t>());
+    case ffi::C128: return visit(Complex<Double, Wide>());
+    default: return decltype(visit(Single())){};
+  }
+}
+
+// What is ordered by its key, and where it was before.
+template <class Key>
+struct Placed {
+  Key key;
+  uint32_t place;
+};
+
+// The key of what is sorted: of one that is a key itself, or of a placed one.
+template <class Key>
+Key KeyOf(Key key) {
+  return key;
+}
+
+template <class Key>
+Key KeyOf(const Placed<Key>& item) {
+  return item.key;
+}
+
+template <class Item>
+using KeyType = decltype(KeyOf(Item()));
+
+}  // namespace
+}  // namespace weft
+
+#endif  // WEFT_NATIVE_KEYS_H_

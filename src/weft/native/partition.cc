@@ -1,0 +1,372 @@
+// Partition of rows: elements in such an order that chosen places hold what sorting would put there.
+//
+// Two bounds about a chosen place are taken from a sample of the elements, which these are split by, and
+// the same is done with those between (Floyd and Rivest, Expected time bounds for selection, 1975), until
+// they are few, or equal. A row made to have bad samples is sorted after a number of splits.
+
+#include "common.h"
+#include "keys.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define WEFT_AVX2
+#include <immintrin.h>
+#endif
+
+namespace weft {
+namespace {
+
+constexpr int64_t kShort = 48;      // elements up to this many are sorted by insertion
+constexpr int64_t kSample = 512;    // a sample has this many at most
+constexpr int kDepth = 24;          // how often elements are split at most
+constexpr int64_t kParts = 64;      // threads that split a row at most
+constexpr int64_t kBlock = 1024;    // items that are looked at together
+
+template <class Item>
+void SortByInsertion(Item* a, int64_t n) {
+  for (int64_t i = 1; i < n; ++i) {
+    const Item item = a[i];
+    int64_t j = i;
+    for (; j > 0 && KeyOf(a[j - 1]) > KeyOf(item); --j) a[j] = a[j - 1];
+    a[j] = item;
+  }
+}
+
+// Items that are somewhere, or made of a row's elements, x, as they are asked for.
+template <class Item>
+struct Source {
+  const Item* items;
+  const void* x;
+  void (*make)(const void* x, int64_t begin, int64_t n, Item* items);
+
+  // The n items from `begin` on; `block` has room for them.
+  const Item* Get(int64_t begin, int64_t n, Item* block) const {
+    if (items) return items + begin;
+    make(x, begin, n, block);
+    return block;
+  }
+};
+
+// Keys from `low` to `high` lie between the bounds.
+template <class Key>
+struct Bounds {
+  Key low, high;
+};
+
+// Bounds that few items lie between, among them very likely the one at `place` in order. They are equal
+// where `tight`; then less than all of what is larger or smaller lies between.
+template <class Item, class Key = KeyType<Item>>
+Bounds<Key> FindBounds(const Source<Item>& from, int64_t n, int64_t place, bool tight) {
+  Key sample[kSample];
+  int64_t size = 16, root = 4;
+  for (; size < kSample && size * size < n; size *= 4) root *= 2;
+  size = std::min(size, kSample);
+  for (int64_t i = 0; i < size; ++i) {
+    Item item;
+    sample[i] = KeyOf(*from.Get((2 * i + 1) * n / (2 * size), 1, &item));
+  }
+  std::sort(sample, sample + size);
+  const int64_t rank = place * size / n, off = tight ? 0 : root;
+  return {rank < off ? Key{0} : sample[rank - off],
+          rank + off >= size ? static_cast<Key>(~Key{0}) : sample[rank + off]};
+}
+
+struct Counts {
+  int64_t below = 0, above = 0;
+};
+
+template <class Key, class Item>
+WEFT_WIDE Counts CountOutside(const Item* items, int64_t n, Bounds<Key> bounds) {
+  uint32_t below = 0, above = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const Key key = KeyOf(items[i]);
+    below += key < bounds.low;
+    above += key > bounds.high;
+  }
+  return {below, above};
+}
+
+// Where the next items below, between and above bounds are put.
+template <class Item>
+struct Next {
+  Item* at[3];
+};
+
+template <class Key, class Item>
+void PutAbout(const Item* items, int64_t n, Bounds<Key> bounds, Next<Item>& next) {
+  Item *low = next.at[0], *between = next.at[1], *high = next.at[2];
+  for (int64_t i = 0; i < n; ++i) {
+    const Item item = items[i];
+    const Key key = KeyOf(item);
+    // Masks, as the compiler makes branches of conditions, which nobody can predict.
+    const int64_t below = key < bounds.low, above = key > bounds.high;
+    between[((low - between) & -below) + ((high - between) & -above)] = item;
+    low += below;
+    high += above;
+    between += 1 - below - above;
+  }
+  next = {low, between, high};
+}
+
+#ifdef WEFT_AVX2
+
+const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt");
+
+// For each set of lanes, their numbers.
+struct Lanes {
+  uint8_t numbers[256][8] = {};
+  constexpr Lanes() {
+    for (int set = 0; set < 256; ++set) {
+      for (int lane = 0, count = 0; lane < 8; ++lane) {
+        if (set >> lane & 1) numbers[set][count++] = lane;
+      }
+    }
+  }
+};
+
+constexpr Lanes kLanes;
+
+// The same for keys of 32 or 64 bits by vectors of eight words, which are packed in front of all else:
+// so the items of a block are put in memory of its own first.
+template <class Key>
+__attribute__((target("avx2,popcnt"))) void PackAbout(const Key* items, int64_t n, Bounds<Key> bounds,
+                                                      Next<Key>& next) {
+  constexpr int kWords = sizeof(Key) / 4;
+  const auto spread = [](Key x) __attribute__((target("avx2"))) {
+    return kWords == 1 ? _mm256_set1_epi32(x) : _mm256_set1_epi64x(x);
+  };
+  const auto larger = [](__m256i x, __m256i y) __attribute__((target("avx2"))) {
+    const __m256i found = kWords == 1 ? _mm256_cmpgt_epi32(x, y) : _mm256_cmpgt_epi64(x, y);
+    return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(found)));
+  };
+  const __m256i sign = spread(kHighest<Key>);  // as comparisons are of signed integers
+  const __m256i low = spread(bounds.low ^ kHighest<Key>), high = spread(bounds.high ^ kHighest<Key>);
+  Key packed[3][kBlock + 8];
+  int64_t counts[3] = {}, i = 0;
+  for (; i + 8 / kWords <= n; i += 8 / kWords) {
+    const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(items + i));
+    const __m256i y = _mm256_xor_si256(x, sign);
+    const uint32_t below = larger(low, y), above = larger(y, high);
+    const uint32_t sets[3] = {below, ~(below | above) & 255, above};
+    for (int part = 0; part < 3; ++part) {
+      const __m128i numbers = _mm_loadl_epi64(
+          reinterpret_cast<const __m128i*>(kLanes.numbers[sets[part]]));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(packed[part] + counts[part]),
+                          _mm256_permutevar8x32_epi32(x, _mm256_cvtepu8_epi32(numbers)));
+      counts[part] += __builtin_popcount(sets[part]) / kWords;
+    }
+  }
+  for (int part = 0; part < 3; ++part) {
+    next.at[part] = std::copy_n(packed[part], counts[part], next.at[part]);
+  }
+  PutAbout(items + i, n - i, bounds, next);
+}
+
+#endif
+
+// Splits n items into those below, between and above bounds, each in their order.
+template <class Key, class Item>
+Counts Split(ffi::ThreadPool& pool, int64_t threads, const Source<Item>& from, Item* to, int64_t n,
+             Bounds<Key> bounds) {
+  const int64_t parts = std::clamp<int64_t>(n / kPiece, 1, std::min(threads, kParts));
+  // Calls work(p, items, count) for blocks of the items of each part p.
+  const auto for_each_block = [&](const auto& work) {
+    ForEach(pool, parts, [&](int64_t p) {
+      Item block[kBlock];
+      const int64_t end = n * (p + 1) / parts;
+      for (int64_t i = n * p / parts; i < end; i += kBlock) {
+        const int64_t count = std::min(kBlock, end - i);
+        work(p, from.Get(i, count, block), count);
+      }
+    });
+  };
+  Counts counts[kParts] = {}, all;
+  for_each_block([&](int64_t p, const Item* items, int64_t count) {
+    const Counts more = CountOutside(items, count, bounds);
+    counts[p].below += more.below;
+    counts[p].above += more.above;
+  });
+  for (int64_t p = 0; p < parts; ++p) all.below += counts[p].below, all.above += counts[p].above;
+  Next<Item> next[kParts];
+  int64_t below = 0, above = 0;
+  for (int64_t p = 0; p < parts; ++p) {
+    next[p] = {to + below, to + all.below + n * p / parts - below - above,
+               to + n - all.above + above};
+    below += counts[p].below;
+    above += counts[p].above;
+  }
+  for_each_block([&](int64_t p, const Item* items, int64_t count) {
+#ifdef WEFT_AVX2
+    if constexpr (std::is_same_v<Item, uint32_t> || std::is_same_v<Item, uint64_t>) {
+      if (has_avx2) return PackAbout(items, count, bounds, next[p]);
+    }
+#endif
+    PutAbout(items, count, bounds, next[p]);
+  });
+  return all;
+}
+
+// A row's places that are to be right: in order, counted from its start.
+struct Places {
+  const int64_t* begin;
+  const int64_t* end;
+  // Those from `first` up to `last`.
+  Places Within(int64_t first, int64_t last) const {
+    return {std::lower_bound(begin, end, first), std::lower_bound(begin, end, last)};
+  }
+};
+
+// Arranges n items into `out`, where they may be already, about places; the first is the row's at `start`.
+// False if there is no memory.
+template <class Item>
+bool Arrange(ffi::ThreadPool& pool, int64_t threads, const Source<Item>& from, Item* out, int64_t n,
+             Places places, int64_t start = 0, int depth = kDepth, bool tight = false) {
+  const bool in_place = from.items == out;
+  const int64_t count = places.end - places.begin;
+  if (count == 0 || n <= kShort || depth == 0) {
+    if (!in_place) from.make(from.x, 0, n, out);
+    if (count == 0) return true;
+    if (n <= kShort) {
+      SortByInsertion(out, n);
+    } else {
+      const auto comes_first = [](const Item& x, const Item& y) { return KeyOf(x) < KeyOf(y); };
+      std::make_heap(out, out + n, comes_first);
+      std::sort_heap(out, out + n, comes_first);
+    }
+    return true;
+  }
+  const auto bounds = FindBounds(from, n, places.begin[count / 2] - start, tight);
+  Counts counts;
+  if (in_place) {
+    const auto room = Allocate<Item>(n);
+    if (!room) return false;
+    counts = Split(pool, threads, from, room.get(), n, bounds);
+    std::copy_n(room.get(), n, out);
+  } else {
+    counts = Split(pool, threads, from, out, n, bounds);
+  }
+  const int64_t ends[] = {0, counts.below, n - counts.above, n};
+  for (int part = 0; part < 3; ++part) {
+    const int64_t i = ends[part], size = ends[part + 1] - i;
+    const bool equal = part == 1 && bounds.low == bounds.high;
+    const Places within = equal ? Places{} : places.Within(start + i, start + i + size);
+    const Source<Item> found{out + i};
+    if (!Arrange(pool, threads, found, out + i, size, within, start + i, depth - 1, size > n / 2)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// --- rows --------------------------------------------------------------------------------------
+
+// What makes items of the elements of a kind.
+template <class Kind, class Bits = typename Kind::Bits>
+void MakeKeys(const void* x, int64_t begin, int64_t n, Bits* keys) {
+  const Bits* const from = static_cast<const Bits*>(x) + begin;
+  for (int64_t i = 0; i < n; ++i) keys[i] = Kind::EncodeEach(from[i]);
+}
+
+// A key and where it was, as one integer if that is wide enough.
+template <class Kind, class Bits = typename Kind::Bits>
+using WithPlace = std::conditional_t<sizeof(Bits) <= 4, uint64_t,
+                                     std::conditional_t<sizeof(Bits) == 8, Wide, Placed<Bits>>>;
+
+template <class Kind, class Item = WithPlace<Kind>>
+void MakePlaced(const void* x, int64_t begin, int64_t n, Item* items) {
+  using Bits = typename Kind::Bits;
+  const Bits* const from = static_cast<const Bits*>(x) + begin;
+  for (int64_t i = 0; i < n; ++i) {
+    Bits key;
+    if constexpr (Kind::kIsReal) {
+      key = Kind::EncodeEach(from[i]);
+    } else {
+      key = Kind::Key(from[i]);
+    }
+    const uint32_t place = begin + i;
+    if constexpr (std::is_same_v<Item, KeyType<Item>>) {
+      items[i] = Item{key} << sizeof(Item) * 4 | place;
+    } else {
+      items[i] = {key, place};
+    }
+  }
+}
+
+template <class Item>
+uint32_t PlaceOf(const Item& item) {
+  if constexpr (std::is_same_v<Item, KeyType<Item>>) {
+    return static_cast<uint32_t>(item);
+  } else {
+    return item.place;
+  }
+}
+
+// Writes the elements x of a row as they are arranged about places, or where they were if `want_places`;
+// false if there is no memory.
+template <class Kind>
+bool PartitionRow(ffi::ThreadPool& pool, int64_t threads, const void* x, int64_t n, Places places,
+                  bool want_places, void* out) {
+  using Bits = typename Kind::Bits;
+  const auto* const from = static_cast<const Bits*>(x);
+  auto* const y = static_cast<Bits*>(out);
+  if constexpr (Kind::kIsReal) {
+    if (!want_places) {
+      const Source<Bits> keys{nullptr, x, MakeKeys<Kind>};
+      if (!Arrange(pool, threads, keys, y, n, places)) return false;
+      for (int64_t i = 0; i < n; ++i) y[i] = Kind::DecodeEach(y[i]);
+      return true;
+    }
+  }
+  using Item = WithPlace<Kind>;
+  const auto items = Allocate<Item>(n);
+  const Source<Item> placed{nullptr, x, MakePlaced<Kind>};
+  if (!items || !Arrange(pool, threads, placed, items.get(), n, places)) return false;
+  auto* const found = static_cast<uint32_t*>(out);
+  for (int64_t i = 0; i < n; ++i) {
+    const uint32_t place = PlaceOf(items[i]);
+    if (want_places) found[i] = place;
+    else y[i] = from[place];
+  }
+  return true;
+}
+
+// Partitions the rows of x about the places in `kth`, those of which that are none being left out.
+ffi::Error Partition(ffi::ThreadPool pool, bool want_places, ffi::AnyBuffer x,
+                     ffi::Buffer<ffi::S32> kth, ffi::Result<ffi::AnyBuffer> result) {
+  const auto partition = VisitKind(x.element_type(), [](auto kind) { return &PartitionRow<decltype(kind)>; });
+  if (partition == nullptr || x.dimensions().size() == 0 || kth.dimensions().size() == 0) {
+    return ffi::Error::InvalidArgument("weft.partition: must be of an array with an order");
+  }
+  if (x.element_count() == 0) return ffi::Error::Success();
+  const int64_t n = x.dimensions().back(), m = kth.dimensions().back();
+  const int64_t rows = x.element_count() / n, size = x.size_bytes() / x.element_count();
+  if (n >= int64_t{1} << 31) return ffi::Error::InvalidArgument("weft.partition: too long an axis");
+  const int64_t together = std::max<int64_t>(1, kPiece / n);  // rows of one piece of work
+  const int64_t threads = std::max<int64_t>(1, pool.num_threads() / rows);
+  std::atomic<bool> failed{false};
+  ForEach(pool, (rows + together - 1) / together, [&](int64_t piece) {
+    const auto chosen = Allocate<int64_t>(std::max<int64_t>(m, 1));
+    if (!chosen) failed = true;
+    for (int64_t r = piece * together; r < std::min(rows, (piece + 1) * together); ++r) {
+      if (failed) return;
+      const int32_t* const wanted = kth.typed_data() + r * m;
+      int64_t* const end = std::copy_if(wanted, wanted + m, chosen.get(),
+                                        [=](int32_t k) { return k >= 0 && k < n; });
+      std::sort(chosen.get(), end);
+      const char* const in = static_cast<const char*>(x.untyped_data()) + r * n * size;
+      char* const out = static_cast<char*>(result->untyped_data()) + r * n * (want_places ? 4 : size);
+      if (!partition(pool, threads, in, n, {chosen.get(), end}, want_places, out)) failed = true;
+    }
+  });
+  return failed ? OutOfMemory("partition") : ffi::Error::Success();
+}
+
+}  // namespace
+}  // namespace weft
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_partition, weft::Partition,
+                              xla::ffi::Ffi::Bind()
+                                  .Ctx<xla::ffi::ThreadPool>()
+                                  .Attr<bool>("want_places")
+                                  .Arg<xla::ffi::AnyBuffer>()
+                                  .Arg<xla::ffi::Buffer<xla::ffi::S32>>()
+                                  .Ret<xla::ffi::AnyBuffer>());
