@@ -209,7 +209,8 @@ def test_which_programs_keep_the_tiles(monkeypatch):
     programs = {
         lambda x: x.T: (True, True),
         lambda x: x.reshape(6, 20).T + 1: (True, True),
-        lambda x: x.T + 1: (False, True),
+        lambda x: x.T + 1: (True, True),
+        lambda x: x.swapaxes(1, 2) + 1: (False, True),
         lambda x: x + 1: (False, True),
         lambda x: x[0, 0, :, :4] + x[0, 0, :, :4].T: (False, True),
     }
@@ -245,6 +246,17 @@ def test_integers_of_8_bits_wrap_before_a_reduction(kernels_as_for_users):
     np.testing.assert_array_equal(f(x), (x + x).astype(np.int32) @ (-x).astype(np.int32))
     _, options = compiling.default_options("cpu", False, False, True)
     assert options[0][1].endswith("INDIVIDUAL_DOT")  # three times as fast as without
+
+
+def test_kinds_of_programs():
+    image, small = jnp.ones((2, 3, 4, 5)), jnp.ones((4, 5), np.uint8)
+    kind = lambda f, *xs: compiling.kind_of_program(weft.jit(f).lower(*xs).as_text())
+    last = lambda x: jnp.transpose(x, (0, 2, 3, 1))
+    assert kind(last, image) == kind(lambda x: jnp.exp(last(x)) + 1, image) == (True, True, False)
+    assert kind(lambda x: jnp.exp(last(x)) * last(x) + 1, image) == (False, True, False)
+    assert kind(lambda x: x.astype(np.float32).mean() * 2, small) == (False, True, False)
+    assert kind(lambda x: (x + x).astype(np.float32).mean(), small) == (False, True, True)
+    assert weft.jit(lambda x: (x * 1.0).mean())(np.full((64, 64), 255, np.uint8)) == 255
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -15,71 +15,110 @@ constexpr int64_t kBlock = 1024;     // those of a block
 constexpr int64_t kLanes = 512;      // lanes worked on together
 constexpr int64_t kRows = 4;
 
-struct Largest {
-  template <class T>
-  static bool Better(T x, T y) { return x > y; }
+// Floats as they are, of which Better says whether x is rather the extremum than y.
+template <class T, bool largest>
+struct Floats {
+  using Element = T;
+  using Value = T;
+  static Value Load(Element x) { return x; }
+  static Element Store(Value x) { return x; }
+  static bool Better(Value x, Value y) { return largest ? x > y : x < y; }
 };
 
-struct Smallest {
-  template <class T>
-  static bool Better(T x, T y) { return x < y; }
+// Integers, unsigned ones too, so that the largest of the values is the extremum.
+template <class T>
+struct Integers {
+  using Element = T;
+  using Value = T;
+  T mask;
+  Integers(bool largest, bool has_sign) {
+    const T lowest = static_cast<T>(std::make_unsigned_t<T>{1} << (sizeof(T) * 8 - 1));
+    mask = (largest ? 0 : ~T{0}) ^ (has_sign ? 0 : lowest);
+  }
+  Value Load(Element x) const { return x ^ mask; }
+  Element Store(Value x) const { return x ^ mask; }
+  static bool Better(Value x, Value y) { return x > y; }
+};
+
+// Floats of 16 bits, as integers in their order, of which NaN is the largest; `same` is 1 where -0 and 0
+// are to be equal, else 0.
+struct Halves {
+  using Element = int16_t;
+  using Value = int16_t;
+  int16_t mask, infinity, same;
+  Value Load(Element x) const {
+    const int16_t rest = INT16_MAX, zero = same & -(x == INT16_MIN);
+    const int16_t in_order = ((x ^ ((x >> 15) & rest)) + zero) ^ mask;
+    return (x & rest) > infinity ? rest : in_order;
+  }
+  Element Store(Value x) const {
+    const int16_t in_order = x ^ mask;
+    return in_order ^ ((in_order >> 15) & INT16_MAX);
+  }
+  static bool Better(Value x, Value y) { return x > y; }
 };
 
 // The best of `best` and of n elements, if none is NaN; else `nan` is set.
-template <class Order, class T>
-WEFT_WIDE T ScanBlock(const T* x, int64_t n, T best, bool& nan) {
+template <class Kind, class T = typename Kind::Value>
+WEFT_WIDE T ScanBlock(Kind kind, const typename Kind::Element* x, int64_t n, T best, bool& nan) {
   T tops[kWidth], differs[kWidth] = {};
   for (T& top : tops) top = best;
   int64_t i = 0;
   for (; i + kWidth <= n; i += kWidth) {
     for (int64_t j = 0; j < kWidth; ++j) {
-      const T y = x[i + j];
-      tops[j] = Order::Better(y, tops[j]) ? y : tops[j];
+      const T y = kind.Load(x[i + j]);
+      tops[j] = kind.Better(y, tops[j]) ? y : tops[j];
       differs[j] = y == y ? differs[j] : T{1};
     }
   }
   for (; i < n; ++i) {
-    best = Order::Better(x[i], best) ? x[i] : best;
-    nan |= x[i] != x[i];
+    const T y = kind.Load(x[i]);
+    best = kind.Better(y, best) ? y : best;
+    nan |= y != y;
   }
   for (int64_t j = 0; j < kWidth; ++j) {
-    best = Order::Better(tops[j], best) ? tops[j] : best;
+    best = kind.Better(tops[j], best) ? tops[j] : best;
     nan |= differs[j] != T{0};
   }
   return best;
 }
 
-// The place of the extremum of n elements that follow each other, or if R is T the extremum.
-template <class Order, class R, class T>
-R FindInRow(const T* x, int64_t n) {
-  T best = x[0];
+// The place of the extremum of n elements that follow each other, or if R is Element the extremum.
+template <class R, class Kind>
+R FindInRow(Kind kind, const typename Kind::Element* x, int64_t n) {
+  using T = typename Kind::Value;
+  constexpr bool kIsPlace = !std::is_same_v<R, typename Kind::Element>;
+  T best = kind.Load(x[0]);
   int64_t found = 0;
   bool nan = false;
   for (int64_t start = 0; start < n && !nan; start += kBlock) {
-    const T top = ScanBlock<Order>(x + start, std::min(n - start, kBlock), best, nan);
-    if (nan || Order::Better(top, best)) best = top, found = start;
+    const T top = ScanBlock(kind, x + start, std::min(n - start, kBlock), best, nan);
+    if (nan || kind.Better(top, best)) best = top, found = start;
   }
-  if (std::is_same_v<R, T> && !nan) return static_cast<R>(best);
-  while (nan ? x[found] == x[found] : x[found] != best) ++found;
-  return std::is_same_v<R, T> ? static_cast<R>(x[found]) : static_cast<R>(found);
+  if (!kIsPlace && !nan) return static_cast<R>(kind.Store(best));
+  while (nan ? x[found] == x[found] : kind.Load(x[found]) != best) ++found;
+  return kIsPlace ? static_cast<R>(found) : static_cast<R>(x[found]);
 }
 
 // The same of lanes from `first` to `last`, whose elements are `lanes` apart.
-template <class Order, class R, class T>
-WEFT_WIDE void FindInLanes(const T* x, R* out, int64_t n, int64_t lanes, int64_t first, int64_t last) {
+template <class R, class Kind>
+WEFT_WIDE void FindInLanes(Kind kind, const typename Kind::Element* x, R* out, int64_t n,
+                           int64_t lanes, int64_t first, int64_t last) {
+  using T = typename Kind::Value;
+  constexpr bool kIsPlace = !std::is_same_v<R, typename Kind::Element>;
   T best[kLanes];
   R found[kLanes];
   for (; first < last; first += kLanes) {
     const int64_t width = std::min(kLanes, last - first);
-    for (int64_t j = 0; j < width; ++j) best[j] = x[first + j], found[j] = R{0};
+    for (int64_t j = 0; j < width; ++j) best[j] = kind.Load(x[first + j]), found[j] = R{0};
     int64_t i = 1;
-    if constexpr (std::is_same_v<R, T>) {  // rows together, so that `best` is kept less often
+    if constexpr (!kIsPlace) {  // rows together, so that `best` is kept less often
       for (; i + kRows <= n; i += kRows) {
-        const T* from = x + i * lanes + first;
+        const auto* from = x + i * lanes + first;
         for (int64_t j = 0; j < width; ++j) {
           T b = best[j];
           for (int64_t k = 0; k < kRows; ++k) {
-            const T y = from[k * lanes + j], top = Order::Better(b, y) ? b : y;
+            const T y = kind.Load(from[k * lanes + j]), top = kind.Better(b, y) ? b : y;
             b = b == b ? top : b;  // `top` is y where that is NaN
           }
           best[j] = b;
@@ -87,63 +126,60 @@ WEFT_WIDE void FindInLanes(const T* x, R* out, int64_t n, int64_t lanes, int64_t
       }
     }
     for (; i < n; ++i) {
-      const T* from = x + i * lanes + first;
+      const auto* from = x + i * lanes + first;
       for (int64_t j = 0; j < width; ++j) {
-        const T y = from[j], b = best[j];
-        const bool takes = Order::Better(y, b) | ((y != y) & (b == b));  // nothing beats NaN
+        const T y = kind.Load(from[j]), b = best[j];
+        const bool takes = kind.Better(y, b) | ((y != y) & (b == b));  // nothing beats NaN
         best[j] = takes ? y : b;
-        if constexpr (!std::is_same_v<R, T>) found[j] = takes ? static_cast<R>(i) : found[j];
+        if constexpr (kIsPlace) found[j] = takes ? static_cast<R>(i) : found[j];
       }
     }
-    const void* result = std::is_same_v<R, T> ? static_cast<void*>(best) : found;
-    std::memcpy(out + first, result, width * sizeof(R));
+    for (int64_t j = 0; j < width; ++j) {
+      out[first + j] = kIsPlace ? found[j] : static_cast<R>(kind.Store(best[j]));
+    }
   }
 }
 
 // FindInRow by pieces of a long row on several threads, which are compared after that.
-template <class Order, class R, class T>
-R FindInPieces(ffi::ThreadPool& pool, const T* x, int64_t n) {
+template <class R, class Kind>
+R FindInPieces(ffi::ThreadPool& pool, Kind kind, const typename Kind::Element* x, int64_t n) {
   constexpr int64_t kPieces = 64;
   uint32_t places[kPieces];
   const int64_t pieces = std::min(n / kPiece, kPieces);
   ForEach(pool, pieces, [&](int64_t p) {
     const int64_t first = n * p / pieces;
-    places[p] = first + FindInRow<Order, uint32_t>(x + first, n * (p + 1) / pieces - first);
+    places[p] = first + FindInRow<uint32_t>(kind, x + first, n * (p + 1) / pieces - first);
   });
   uint32_t found = places[0];
   for (int64_t p = 1; p < pieces && x[found] == x[found]; ++p) {
-    const T y = x[places[p]];
-    if (Order::Better(y, x[found]) || y != y) found = places[p];
+    const auto y = kind.Load(x[places[p]]);
+    if (kind.Better(y, kind.Load(x[found])) || y != y) found = places[p];
   }
-  return std::is_same_v<R, T> ? static_cast<R>(x[found]) : static_cast<R>(found);
+  constexpr bool kIsPlace = !std::is_same_v<R, typename Kind::Element>;
+  return kIsPlace ? static_cast<R>(found) : static_cast<R>(x[found]);
 }
 
-template <class Order, class R, class T>
-ffi::Error FindAll(ffi::ThreadPool& pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) {
+template <class R, class Kind>
+ffi::Error Find(ffi::ThreadPool& pool, Kind kind, ffi::AnyBuffer x,
+                ffi::Result<ffi::AnyBuffer> out) {
   const auto dims = x.dimensions();
   const int64_t rows = dims[0], n = dims[1], lanes = dims[2];
-  const T* const from = static_cast<const T*>(x.untyped_data());
+  const auto* const from = static_cast<const typename Kind::Element*>(x.untyped_data());
   R* const to = static_cast<R*>(out->untyped_data());
   if (rows == 1 && lanes == 1 && n >= 2 * kPiece && n < int64_t{1} << 32) {
-    *to = FindInPieces<Order, R>(pool, from, n);
+    *to = FindInPieces<R>(pool, kind, from, n);
     return ffi::Error::Success();
   }
   if (n == 0) return ffi::Error::Success();
   ForEachLane(pool, rows, n, lanes, kLanes, [&](int64_t row, int64_t first, int64_t last) {
-    const T* const start = from + row * n * lanes;
+    const auto* const start = from + row * n * lanes;
     if (lanes == 1) {
-      to[row] = FindInRow<Order, R>(start, n);
+      to[row] = FindInRow<R>(kind, start, n);
     } else {
-      FindInLanes<Order>(start, to + row * lanes, n, lanes, first, last);
+      FindInLanes(kind, start, to + row * lanes, n, lanes, first, last);
     }
   });
   return ffi::Error::Success();
-}
-
-template <class R, class T>
-ffi::Error Find(ffi::ThreadPool& pool, bool largest, ffi::AnyBuffer x,
-                ffi::Result<ffi::AnyBuffer> out) {
-  return largest ? FindAll<Largest, R, T>(pool, x, out) : FindAll<Smallest, R, T>(pool, x, out);
 }
 
 ffi::Error Extremum(ffi::ThreadPool pool, bool largest, ffi::AnyBuffer x,
@@ -151,13 +187,37 @@ ffi::Error Extremum(ffi::ThreadPool pool, bool largest, ffi::AnyBuffer x,
   if (x.dimensions().size() != 3) {
     return ffi::Error::InvalidArgument("weft.extremum: must be of [rows, n, lanes]");
   }
-  if (out->element_type() == ffi::F32) return Find<float, float>(pool, largest, x, out);
-  if (out->element_type() == ffi::F64) return Find<double, double>(pool, largest, x, out);
+  const bool values = out->element_type() == x.element_type();
+  const auto floats = [&](auto zero) {
+    using T = decltype(zero);
+    if (values) {
+      return largest ? Find<T>(pool, Floats<T, true>(), x, out)
+                     : Find<T>(pool, Floats<T, false>(), x, out);
+    }
+    return largest ? Find<uint32_t>(pool, Floats<T, true>(), x, out)
+                   : Find<uint32_t>(pool, Floats<T, false>(), x, out);
+  };
+  const auto halves = [&](int16_t infinity) {
+    const Halves kind{static_cast<int16_t>(largest ? 0 : -1), infinity, !values};
+    return values ? Find<int16_t>(pool, kind, x, out) : Find<uint32_t>(pool, kind, x, out);
+  };
+  const auto integers = [&](auto zero, bool has_sign) {
+    return Find<uint32_t>(pool, Integers<decltype(zero)>(largest, has_sign), x, out);
+  };
   switch (x.element_type()) {
-    case ffi::S32: return Find<uint32_t, int32_t>(pool, largest, x, out);
-    case ffi::S64: return Find<uint32_t, int64_t>(pool, largest, x, out);
-    case ffi::F32: return Find<uint32_t, float>(pool, largest, x, out);
-    case ffi::F64: return Find<uint32_t, double>(pool, largest, x, out);
+    case ffi::F16: return halves(0x7c00);
+    case ffi::BF16: return halves(0x7f80);
+    case ffi::F32: return floats(0.0f);
+    case ffi::F64: return floats(0.0);
+    case ffi::PRED:
+    case ffi::U8: return integers(int8_t{0}, false);
+    case ffi::U16: return integers(int16_t{0}, false);
+    case ffi::U32: return integers(int32_t{0}, false);
+    case ffi::U64: return integers(int64_t{0}, false);
+    case ffi::S8: return integers(int8_t{0}, true);
+    case ffi::S16: return integers(int16_t{0}, true);
+    case ffi::S32: return integers(int32_t{0}, true);
+    case ffi::S64: return integers(int64_t{0}, true);
     default: return ffi::Error::InvalidArgument("weft.extremum: no such dtype");
   }
 }

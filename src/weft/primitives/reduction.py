@@ -149,9 +149,7 @@ class Extremum(Reduction):
             return self.lower(hlo, x, axes=axes[:gap], keeps_nan=keeps_nan)
         can_call = keeps_nan and can_call_extremum(hlo, aval, axes)
         if can_call and math.prod(aval.shape[a] for a in axes) >= _SHORT:
-            work = np.dtype(np.float64 if aval.dtype.itemsize > 4 else np.float32)
-            out = call_extremum(hlo, hlo.convert(x, work), axes, self is reduce_max_p, work)
-            return [hlo.convert(out, aval.dtype)]
+            return [call_extremum(hlo, x, axes, self is reduce_max_p, aval.dtype)]
         init = hlo.constant(self.identity(aval.dtype), ShapedArray((), aval.dtype))
         return lower_reduce(hlo, [x], [init], axes, write_keeping_nan(hlo, self.combine))
 
@@ -175,6 +173,8 @@ def write_keeping_nan(hlo: Any, combine: Primitive) -> Callable:
 def can_call_extremum(hlo: Any, aval: ShapedArray, axes: Sequence[int]) -> bool:
     """Whether the kernel of an extremum is there, and quicker: axes side by side, no few lanes."""
     _, n, lanes = sizes_around(aval.shape, axes)
+    if dtypes.itemsize_bits(aval.dtype) < (16 if dtypes.is_float(aval.dtype) else 8):
+        return False
     near = are_near(axes) and has_kernels(hlo)
     return near and aval.size >= _LARGE and (lanes >= 16 or (lanes == 1 and n >= _SHORT))
 
@@ -182,13 +182,9 @@ def can_call_extremum(hlo: Any, aval: ShapedArray, axes: Sequence[int]) -> bool:
 def call_extremum(hlo: Any, x: Any, axes: Sequence[int], largest: bool, dtype: np.dtype) -> Any:
     """Write a call of the kernel for axes next to each other: the extremum, or as uint32 its place.
 
-    Of signed integers and floats, of 32 and 64 bits; what is narrower is converted.
+    Of floats of 16 bits at least, and, for places, of bool and integers of 8 bits at least.
     """
     shape = x.aval.shape
-    if dtypes.itemsize_bits(x.aval.dtype) < 32:
-        x = hlo.convert(x, np.dtype(np.int32))
-    elif x.aval.dtype == np.uint32:
-        x = hlo.convert(x, np.dtype(np.int64))
     out, sizes = ShapedArray(families.drop_axes(shape, axes), dtype), sizes_around(shape, axes)
     return call_reduction(hlo, "weft_extremum", Expr(hlo, x), sizes, out, {"largest": largest})
 
@@ -296,8 +292,7 @@ class ArgExtremum(families.OverAxes, families.Discrete):
 
     def lower(self, hlo, x, *, axes, index_dtype):
         aval = x.aval
-        narrow = dtypes.is_float(aval.dtype) and dtypes.itemsize_bits(aval.dtype) < 32
-        if aval.dtype != np.uint64 and not narrow and can_call_extremum(hlo, aval, axes):
+        if can_call_extremum(hlo, aval, axes):
             out = call_extremum(hlo, x, axes, self is argmax_p, np.dtype(np.uint32))
             return [hlo.convert(out, index_dtype)]
         index = ShapedArray(aval.shape, np.dtype(np.int32))

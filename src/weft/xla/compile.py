@@ -71,12 +71,7 @@ def compile_text(
     if placement.platform:
         raise missing_devices_error(name, placement.whole.mesh)
     flags = *quick_settings(text, placement), *settings
-    products = "stablehlo.dot_general" in text
-    turns = "<i64: 1, 0>" in text and text.count("%arg") == 2  # one matrix, used once
-    moves = turns or not _OTHER_OPERATION.search(text)
-    tiled = _MOVED_BATCH.search(text) if products else moves
-    kind = bool(tiled), not products and "atan" not in text, "i8>" in text
-    options = compile_options(placement, flags, *chosen, kind)
+    options = compile_options(placement, flags, *chosen, kind_of_program(text))
     given = text, placement.devices, options, host_calls
     if config.progress:
         what = f"compiling {name} ({text.count(chr(10)):,} lines of StableHLO)"
@@ -169,21 +164,39 @@ def forget_loaded() -> None:
 # than this; its own limit, 1024, is low for sixty scalars. Far above, matrix products suffer.
 SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
 # Its tiles are stored twice, and take loops twice the time, but for transposes: of whole programs,
-# of one matrix, and of operands of products whose batch is not in front, as heads of attention are.
+# of one matrix, of the last axis with an operation or two, and of operands of products whose batch
+# is not in front, as heads of attention are.
 NO_TILES = ("xla_cpu_disable_tiled_emitter", "true")
 # Vectors of 512 bits: 0.6 of the time of functions, but more of products, and atan is then wrong.
 WIDE = ("xla_cpu_prefer_vector_width", 512)
 # YNNPACK for products by themselves: it saturates integers of 8 bits computed before a sum or one.
 EXACT = ("xla_cpu_experimental_ynn_fusion_type", "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT")
+_BYTES = re.compile(
+    r'"\w*hlo\.(?!constant"|reshape"|broadcast_in_dim"|transpose"|slice").*-> .*i8>', re.MULTILINE
+)
 _MOVED_BATCH = re.compile(r"batching_dimensions = \[(?:[1-9]|0, [2-9])|<i64: 0, 2, 1, 3>")
-_OTHER_OPERATION = re.compile(r'"\w*hlo\.(?!transpose|reshape|custom_call)')
+_OTHER_OPERATION = re.compile(r'"\w*hlo\.(?!transpose|reshape|custom_call|constant)')
+_PERMUTATION = re.compile(r"permutation = array<i64: (\d+(?:, \d+){2,})>")
 # The older of XLA:CPU's two ways to write a loop takes half the time to compile, and runs as fast
 # on few elements; on many it is slower, as are its scatters, but takes down to a ninth of the time
-# on a vector that the cores do not share evenly, and joins pieces. Later releases have only one.
+# on a vector that the cores do not share evenly, and joins pieces once. Later releases have one.
 QUICK = ("xla_cpu_use_fusion_emitters", False), ("xla_cpu_parallel_codegen_split_count", 1)
 # What the two round differently, always or at times; the bits of draws are documented.
 _OTHER = re.compile(r"stablehlo\.(while|scatter|tan|cbrt|atan2)\"|chlo\.a?tan\"|complex<|<\?")
 _ROUNDED = re.compile(r"stablehlo\.(log|exp|power)|chlo\.")
+
+
+def kind_of_program(text: str) -> tuple[bool, bool, bool]:
+    """Whether it gains by tiles and by wide vectors, and whether it makes integers of 8 bits."""
+    narrow = "i8>" in text and bool(_BYTES.search(text))
+    if "stablehlo.dot_general" in text:
+        return bool(_MOVED_BATCH.search(text)), False, narrow
+    others = len(_OTHER_OPERATION.findall(text))
+    tiled = not others or ("<i64: 1, 0>" in text and text.count("%arg") == 2)  # a matrix, used once
+    if not tiled and others <= 2:
+        orders = [found.split(", ") for found in _PERMUTATION.findall(text)]
+        tiled = any(int(order[-1]) != len(order) - 1 for order in orders)
+    return tiled, "atan" not in text, narrow
 
 
 def quick_settings(text: str, placement: Placement) -> tuple[tuple[str, Any], ...]:
@@ -198,7 +211,8 @@ def quick_settings(text: str, placement: Placement) -> tuple[tuple[str, Any], ..
     shapes = ([*map(int, shape[:-1].split("x"))] for shape in found)
     large = [shape for shape in shapes if math.prod(shape) > 4096]
     uneven = any(n % (os.cpu_count() or 1) for n, *_ in large) and {*map(len, large)} == {1}
-    pieces = not re.search(r'"\w*hlo\.(?!slice|concatenate|constant)', text)
+    joins = text.count('"stablehlo.concatenate"')
+    pieces = joins == 1 and not re.search(r'"\w*hlo\.(?!slice|concatenate|constant)', text)
     some = QUICK[:1] if pieces or (uneven and '"stablehlo.reshape"' not in text) else ()
     return some if large else QUICK
 
@@ -219,7 +233,7 @@ def default_options(platform: str, *kind: bool) -> tuple[bytes, tuple]:
     if platform != "cpu":
         tools = find_cuda_tools() if platform == "cuda" else None
         return engines, (("xla_gpu_cuda_data_dir", tools),) if tools else ()
-    tiled, wide, narrow = kind or (False,) * 3  # transposes alone, no products, some of 8 bits
+    tiled, wide, narrow = kind or (False,) * 3
     for name, value in (SMALL_LOOP,) if tiled else (SMALL_LOOP, NO_TILES):
         given = write_field(1, name.encode()) + write_field(2, value.encode())
         for number in (500, 3, 3):
