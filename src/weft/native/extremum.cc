@@ -76,11 +76,14 @@ WEFT_WIDE T ScanBlock(Kind kind, const typename Kind::Element* x, int64_t n, T b
     best = kind.Better(y, best) ? y : best;
     nan |= y != y;
   }
-  for (int64_t j = 0; j < kWidth; ++j) {
-    best = kind.Better(tops[j], best) ? tops[j] : best;
-    nan |= differs[j] != T{0};
+  for (int64_t width = kWidth / 2; width > 0; width /= 2) {
+    for (int64_t j = 0; j < width; ++j) {
+      tops[j] = kind.Better(tops[j + width], tops[j]) ? tops[j + width] : tops[j];
+      differs[j] = differs[j] == T{0} ? differs[j + width] : differs[j];
+    }
   }
-  return best;
+  nan |= differs[0] != T{0};
+  return kind.Better(tops[0], best) ? tops[0] : best;
 }
 
 // The place of the extremum of n elements that follow each other, or if R is Element the extremum.

@@ -41,7 +41,7 @@ from weft.primitives.elementwise import (
     sub,
     unary_op,
 )
-from weft.primitives.expr import F64, Expr, is_large
+from weft.primitives.expr import F64, Expr, is_large, polynomial
 from weft.primitives.layout import convert, literal
 from weft.xla.typing import Array, ArrayLike
 
@@ -143,18 +143,22 @@ exp2_p = define_tuned(
 
 
 def lower_exp2(hlo: Any, aval: ShapedArray, x: Any, **attrs: str) -> Any:
-    """exp(r log 2) * 2**n, x = n + r: rounding x log 2 alone would cost |x| / 2 units.
+    """2**r * 2**n, x = n + r: rounding x log 2 would cost |x| / 2 units.
 
-    2**n is put together from bits, in two halves: n may be one beyond the largest exponent.
+    2**n is put together from bits, in two halves: n may be one beyond the largest exponent. 2**r is
+    exp(r log 2); in float32 a polynomial, which takes a third of the time, to 5e-9.
     """
     x = Expr(hlo, x)
     if aval.dtype not in _EXPONENT:
         return (x * _LN2).make("exponential", aval, **attrs).value
     bits, mantissa, bias = _EXPONENT[aval.dtype]
-    limit = 2.0 * bias + mantissa
-    held = x.like(-limit).make("clamp", aval, x, x.like(limit))
+    low, high = x.like(-float(bias + mantissa + 1)), x.like(bias + 1.0)
+    held = low.make("clamp", aval, x, high)
     whole = held.apply("round_nearest_even")
-    out = ((x - whole) * _LN2).make("exponential", aval, **attrs)
+    if attrs or bits.itemsize > 4:
+        out = ((held - whole) * _LN2).make("exponential", aval, **attrs)
+    else:
+        out = polynomial(held - whole, _EXP2)
     whole = whole.convert(bits)
     half = whole.apply("shift_right_arithmetic", 1)
     for part in (half, whole - half):
@@ -162,6 +166,11 @@ def lower_exp2(hlo: Any, aval: ShapedArray, x: Any, **attrs: str) -> Any:
     return out.value
 
 
+# 2**r for |r| <= 1/2: 1, and (2**r - 1) / r as at six of Chebyshev's points
+_EXP2 = (
+    1.0, 0.6931471880262288, 0.24022650760568126, 0.05550357114219078, 0.009618082557277852,
+    0.0013390863364671234, 0.0001545316294512069,
+)  # fmt: skip
 # dtype -> the integer dtype of its width, bits of its mantissa, the bias of its exponent
 _EXPONENT = {
     np.dtype(np.float32): (np.dtype(np.int32), 23, 127),
