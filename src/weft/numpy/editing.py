@@ -164,9 +164,15 @@ def insert(
             if isinstance(where, np.ndarray)
             else broadcast_last(where, (count,))
         )
-    shape = (*arr.shape[:axis], count, *arr.shape[axis + 1 :])
-    both = lax.concatenate([arr, broadcast_last(convert(values, arr.dtype), shape)], axis)
-    return take_places(both, order_insertion(where, n), axis)
+    return put_in(arr, values, order_insertion(where, n), axis)
+
+
+@fused(static=("axis",))
+def put_in(x: Any, values: Any, order: Any, axis: int) -> Any:
+    """The elements of x and of values along an axis, together in an order."""
+    shape = (*x.shape[:axis], order.shape[0] - x.shape[axis], *x.shape[axis + 1 :])
+    both = lax.concatenate([x, broadcast_last(convert(values, x.dtype), shape)], axis)
+    return take_places(both, order, axis)
 
 
 def find_places_along(op: str, obj: Any, n: int, last: int, exact: bool = False) -> Any:
@@ -176,6 +182,8 @@ def find_places_along(op: str, obj: Any, n: int, last: int, exact: bool = False)
     """
     if isinstance(obj, slice):
         return np.arange(n, dtype=np.int32)[obj]
+    if type(obj) is int and -n <= obj <= last:
+        return np.array([obj + n if obj < 0 else obj], np.int32)
     obj = check_integer_indices(op, obj)
     text = f"{op}: places must be in [-{n}, {last}]; got {{}}."
     exact = exact or isinstance(obj, int | np.integer)
@@ -232,10 +240,8 @@ def delete(
     where = find_places_along("delete", obj, n, n - 1, not assume_unique_indices)
     if isinstance(where, np.ndarray):
         keep = np.delete(np.arange(n, dtype=np.int32), where)
-        if len(keep) == n - 1:  # one place: XLA has no vector loop to concatenate two slices
-            before, behind = (lax.slice_in_dim(arr, i, i + n - 1, 1, axis) for i in (0, 1))
-            at = lax.broadcasted_iota(INT32, before.shape, axis)
-            return lax.select(lax.lt(at, literal(int(where[0]), INT32)), before, behind)
+        if len(keep) == n - 1:
+            return take_out(arr, where[0], axis)
         return take_places(arr, keep, axis)
     if where.size > 1 and not assume_unique_indices:
         where.concrete(
@@ -246,6 +252,14 @@ def delete(
     for i in lax.unstack(lax.sort(where, 0)):
         kept = lax.add(kept, convert(lax.ge(kept, i), INT32))
     return take_places(arr, kept, axis)
+
+
+@fused(static=("axis",))
+def take_out(x: Any, place: Any, axis: int) -> Any:
+    """`delete` of one place, an int32: XLA has no vector loop to concatenate two slices."""
+    before, behind = (lax.slice_in_dim(x, i, i + x.shape[axis] - 1, 1, axis) for i in (0, 1))
+    at = lax.broadcasted_iota(INT32, before.shape, axis)
+    return lax.select(lax.lt(at, lax.full_like(at, place)), before, behind)
 
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:
