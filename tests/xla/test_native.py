@@ -329,10 +329,12 @@ def test_extrema_and_their_places():
     ]
     xs += [
         np.zeros(2000, bool),
+        np.arange(2000) > 1800,
+        np.arange(2000) < 1800,
         np.where(np.arange(2000) > 1500, np.nan, 1),
     ]  # ties, and a late NaN
     xs += [np.arange(2000) % 1999, -np.arange(2000.0)]
-    axes = [axis for _, axis in shapes for _ in range((len(xs) - 4) // len(shapes))] + [0] * 4
+    axes = [axis for _, axis in shapes for _ in range((len(xs) - 6) // len(shapes))] + [0] * 6
     pick = (jnp.argmax, jnp.argmin, jnp.max, jnp.min)
     fun = lambda xs: [[f(x, a) for f in pick] for x, a in zip(xs, axes)]
     with weft.enable_x64(True):
@@ -387,6 +389,34 @@ def test_sums_of_what_a_program_is_called_with():
                 size = np.abs(x).sum(axis) * np.finfo(dtype).eps
                 assert (np.abs(found - exact) <= size / 2).all()
                 np.testing.assert_allclose(found, expected, atol=float(np.max(size)) * 40)
+
+
+@needs_kernels
+def test_inner_products_of_long_vectors():
+    rng = np.random.default_rng(1)
+    with weft.enable_x64(True):
+        for dtype in (np.float32, np.float64):
+            x, y = rng.normal(size=(2, 3, 100, 333)).astype(dtype)
+            once = lambda x, y: jnp.dot(x.ravel(), y.ravel())
+            each = lambda x, y: weft.vmap(lambda x, y: jnp.einsum("ij,ij", x, jnp.sin(y)))(x, y)
+            slopes = lambda x, y: weft.grad(lambda x: once(x * 2, y) * once(x, x))(x)
+            products = x.astype(np.longdouble) * y
+            for fun, expected in (
+                (once, products.sum()),
+                (each, (x.astype(np.longdouble) * np.sin(y.astype(np.longdouble))).sum((1, 2))),
+            ):
+                found, _ = both(fun, x, y)
+                assert found.dtype == dtype
+                size = np.finfo(dtype).eps * np.abs(products).sum()
+                np.testing.assert_allclose(found, expected.astype(float), atol=size)
+            total, squares = 2 * products.sum(), (x.astype(np.longdouble) ** 2).sum()
+            expected = 2 * squares * y + total * 2 * x
+            slack = 1e-3 if dtype == np.float32 else 1e-12
+            np.testing.assert_allclose(weft.jit(slopes)(x, y), expected.astype(float), rtol=slack)
+
+
+@needs_kernels
+def test_sums_of_nan_and_infinity():
     x = np.zeros((2, 1 << 16), np.float32)
     x[0, 7], x[1, 9] = np.nan, np.inf
     np.testing.assert_array_equal(weft.jit(lambda x: x.sum(1))(x), [np.nan, np.inf])

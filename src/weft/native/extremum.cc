@@ -23,21 +23,25 @@ struct Floats {
   static Value Load(Element x) { return x; }
   static Element Store(Value x) { return x; }
   static bool Better(Value x, Value y) { return largest ? x > y : x < y; }
+  static bool IsLast(Value) { return false; }
 };
 
-// Integers, unsigned ones too, so that the largest of the values is the extremum.
+// Integers, unsigned ones and bool too, so that the largest of the values is the extremum; `last` is the
+// largest that there is.
 template <class T>
 struct Integers {
   using Element = T;
   using Value = T;
-  T mask;
-  Integers(bool largest, bool has_sign) {
+  T mask, last;
+  Integers(bool largest, bool has_sign, bool is_bool) {
     const T lowest = static_cast<T>(std::make_unsigned_t<T>{1} << (sizeof(T) * 8 - 1));
     mask = (largest ? 0 : ~T{0}) ^ (has_sign ? 0 : lowest);
+    last = is_bool ? Load(largest) : static_cast<T>(~lowest);
   }
   Value Load(Element x) const { return x ^ mask; }
   Element Store(Value x) const { return x ^ mask; }
   static bool Better(Value x, Value y) { return x > y; }
+  bool IsLast(Value x) const { return x == last; }
 };
 
 // Floats of 16 bits, as integers in their order, of which NaN is the largest; `same` is 1 where -0 and 0
@@ -56,6 +60,7 @@ struct Halves {
     return in_order ^ ((in_order >> 15) & INT16_MAX);
   }
   static bool Better(Value x, Value y) { return x > y; }
+  static bool IsLast(Value x) { return x == INT16_MAX; }
 };
 
 // The best of `best` and of n elements, if none is NaN; else `nan` is set.
@@ -94,7 +99,7 @@ R FindInRow(Kind kind, const typename Kind::Element* x, int64_t n) {
   T best = kind.Load(x[0]);
   int64_t found = 0;
   bool nan = false;
-  for (int64_t start = 0; start < n && !nan; start += kBlock) {
+  for (int64_t start = 0; start < n && !nan && !kind.IsLast(best); start += kBlock) {
     const T top = ScanBlock(kind, x + start, std::min(n - start, kBlock), best, nan);
     if (nan || kind.Better(top, best)) best = top, found = start;
   }
@@ -205,7 +210,8 @@ ffi::Error Extremum(ffi::ThreadPool pool, bool largest, ffi::AnyBuffer x,
     return values ? Find<int16_t>(pool, kind, x, out) : Find<uint32_t>(pool, kind, x, out);
   };
   const auto integers = [&](auto zero, bool has_sign) {
-    return Find<uint32_t>(pool, Integers<decltype(zero)>(largest, has_sign), x, out);
+    const bool is_bool = x.element_type() == ffi::PRED;
+    return Find<uint32_t>(pool, Integers<decltype(zero)>(largest, has_sign, is_bool), x, out);
   };
   switch (x.element_type()) {
     case ffi::F16: return halves(0x7c00);

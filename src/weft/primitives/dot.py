@@ -32,6 +32,7 @@ from weft.primitives.reshard import (
     show_spec,
 )
 from weft.primitives.slicing import slice_in_dim
+from weft.primitives.summing import write_inner_products
 from weft.util import inverse_permutation
 from weft.xla.lower import lower_jaxpr
 from weft.xla.typing import Array, ArrayLike, DTypeLike
@@ -308,6 +309,12 @@ class DotGeneral(Bilinear):
         if alone and are_tiny(lhs.aval, rhs.aval, out, numbers):
             add_up = lambda x, y: [add_outer_products(x, y, out, numbers)]
             return lower_jaxpr(hlo, stage_whole(add_up, [lhs.aval, rhs.aval]), [lhs, rhs])
+        (lc, rc), (lb, rb) = numbers
+        rows, whole = range(out.ndim), range(out.ndim, lhs.aval.ndim)
+        if [*lb, *rb] == [*rows, *rows] and [*lc, *rc] == [*whole, *whole] and made == out.dtype:
+            y = write_inner_products(hlo, lhs, rhs, out)
+            if y is not None:
+                return [y]
         (y,) = hlo.op("stablehlo.dot_general", [lhs, rhs], [ShapedArray(out.shape, made)], **attrs)
         return [hlo.convert(y, out.dtype)]
 

@@ -186,7 +186,7 @@ def call_extremum(hlo: Any, x: Any, axes: Sequence[int], largest: bool, dtype: n
     """
     shape = x.aval.shape
     out, sizes = ShapedArray(families.drop_axes(shape, axes), dtype), sizes_around(shape, axes)
-    return call_reduction(hlo, "weft_extremum", Expr(hlo, x), sizes, out, {"largest": largest})
+    return call_reduction(hlo, "weft_extremum", [Expr(hlo, x)], sizes, out, {"largest": largest})
 
 
 class Product(Reduction):

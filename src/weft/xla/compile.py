@@ -9,6 +9,7 @@ import _thread
 import atexit
 import functools
 import math
+import operator
 import os
 import re
 import signal
@@ -98,7 +99,7 @@ def compile_options(
     if config.disable_most_optimizations:
         overrides = (*overrides, *UNOPTIMIZED)
     options.env_option_overrides = [*overrides, *settings]
-    ids = np.array([[d.id for d in placement.devices]], np.int32)
+    ids = np.array([[*map(operator.attrgetter("id"), placement.devices)]], np.int32)
     assignment = options.device_assignment = _jax.DeviceAssignment.create(ids)
     if placement.partitioned:
         built = options.executable_build_options
@@ -176,7 +177,7 @@ _BYTES = re.compile(
 )
 _MOVED_BATCH = re.compile(r"batching_dimensions = \[(?:[1-9]|0, [2-9])|<i64: 0, 2, 1, 3>")
 _OTHER_OPERATION = re.compile(r'"\w*hlo\.(?!transpose|reshape|custom_call|constant)')
-_PERMUTATION = re.compile(r"permutation = array<i64: (\d+(?:, \d+){2,})>")
+_MOVED_LAST = re.compile(r"<i64: (?:(?:\d, ){2}[01]|(?:\d, ){3}[0-2]|(?:\d, ){4}[0-3])>")
 # The older of XLA:CPU's two ways to write a loop takes half the time to compile, and runs as fast
 # on few elements; on many it is slower, as are its scatters, but takes down to a ninth of the time
 # on a vector that the cores do not share evenly, and joins pieces once. Later releases have one.
@@ -193,9 +194,7 @@ def kind_of_program(text: str) -> tuple[bool, bool, bool]:
         return bool(_MOVED_BATCH.search(text)), False, narrow
     others = len(_OTHER_OPERATION.findall(text))
     tiled = not others or ("<i64: 1, 0>" in text and text.count("%arg") == 2)  # a matrix, used once
-    if not tiled and others <= 2:
-        orders = [found.split(", ") for found in _PERMUTATION.findall(text)]
-        tiled = any(int(order[-1]) != len(order) - 1 for order in orders)
+    tiled = tiled or (others <= 2 and bool(_MOVED_LAST.search(text)))
     return tiled, "atan" not in text, narrow
 
 
