@@ -363,6 +363,31 @@ def test_extrema_of_halves_with_zeros_and_nan_of_both_signs(dtype):
             np.testing.assert_array_equal(x, pick(wide.astype(dtype).astype(np.float32), i % 2))
 
 
+@needs_kernels
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
+def test_extrema_of_what_is_not_nan(dtype):
+    rng = np.random.default_rng(11)
+    x = draw(rng, (100, 900), np.dtype(np.float32))
+    x[3], x[:, 5] = np.nan, np.nan  # a row and a column of nothing else
+    x[5, ::2], x[5, 1::2] = np.nan, -np.inf
+    x[6, ::2], x[6, 1::2] = np.nan, np.inf
+    long = np.repeat(np.float32([np.nan, -np.inf]), 40_000)  # a piece of NaN alone
+    fun = lambda x, *more: [
+        *(f(x, a) for f in (jnp.nanmax, jnp.nanmin) for a in (0, 1, None)),
+        *(f(y) for f in (jnp.nanmax, jnp.nanmin) for y in more),
+        weft.grad(lambda x: jnp.nanmax(x, 1)[7:].sum())(x),
+    ]
+    with weft.enable_x64(True):
+        given = [y.astype(dtype) for y in (x, long, long[::-1], np.full(9000, np.nan))]
+        found, expected = both(fun, *given)
+    for y, z in zip(found, expected):
+        np.testing.assert_array_equal(y.astype(np.float32), z.astype(np.float32))
+    assert found[6] == found[7] == -np.inf and np.isnan([float(found[i]) for i in (8, 11)]).all()
+    wide = given[0].astype(np.float32)
+    with pytest.warns(RuntimeWarning, match="All-NaN"):
+        np.testing.assert_array_equal(found[1].astype(np.float32), np.nanmax(wide, 1))
+
+
 def test_maxima_of_many_floats_keep_nan():
     """XLA:CPU gives reductions of some thousands of floats to a library that loses NaN."""
     x = np.random.default_rng(6).normal(size=(2, 48, 100)).astype(np.float32)
@@ -393,13 +418,13 @@ def test_sums_of_what_a_program_is_called_with():
 
 @needs_kernels
 def test_inner_products_of_long_vectors():
+    once = lambda x, y: jnp.dot(x.ravel(), y.ravel())
+    each = lambda x, y: weft.vmap(lambda x, y: jnp.einsum("ij,ij", x, jnp.sin(y)))(x, y)
+    slopes = lambda x, y: weft.grad(lambda x: once(x * 2, y) * once(x, x))(x)
     rng = np.random.default_rng(1)
     with weft.enable_x64(True):
         for dtype in (np.float32, np.float64):
             x, y = rng.normal(size=(2, 3, 100, 333)).astype(dtype)
-            once = lambda x, y: jnp.dot(x.ravel(), y.ravel())
-            each = lambda x, y: weft.vmap(lambda x, y: jnp.einsum("ij,ij", x, jnp.sin(y)))(x, y)
-            slopes = lambda x, y: weft.grad(lambda x: once(x * 2, y) * once(x, x))(x)
             products = x.astype(np.longdouble) * y
             for fun, expected in (
                 (once, products.sum()),

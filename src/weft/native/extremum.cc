@@ -3,6 +3,7 @@
 // A NaN counts as the extremum, and the first one does on ties. Elements that follow each other are
 // compared by value alone, and only the block that holds the result is searched for its place.
 
+#include <limits>
 #include <type_traits>
 
 #include "common.h"
@@ -15,12 +16,16 @@ constexpr int64_t kBlock = 1024;     // those of a block
 constexpr int64_t kLanes = 512;      // lanes worked on together
 constexpr int64_t kRows = 4;
 
-// Floats as they are, of which Better says whether x is rather the extremum than y.
-template <class T, bool largest>
+// Floats as they are, of which Better says whether x is rather the extremum than y. Where NaN are to be
+// skipped, the infinity that is never the extremum stands for them.
+template <class T, bool largest, bool skips>
 struct Floats {
   using Element = T;
   using Value = T;
-  static Value Load(Element x) { return x; }
+  static constexpr bool kHasNan = !skips;
+  static constexpr T kWorst = largest ? -std::numeric_limits<T>::infinity()
+                                      : std::numeric_limits<T>::infinity();
+  static Value Load(Element x) { return !skips || x == x ? x : kWorst; }
   static Element Store(Value x) { return x; }
   static bool Better(Value x, Value y) { return largest ? x > y : x < y; }
   static bool IsLast(Value) { return false; }
@@ -32,6 +37,7 @@ template <class T>
 struct Integers {
   using Element = T;
   using Value = T;
+  static constexpr bool kHasNan = false;
   T mask, last;
   Integers(bool largest, bool has_sign, bool is_bool) {
     const T lowest = static_cast<T>(std::make_unsigned_t<T>{1} << (sizeof(T) * 8 - 1));
@@ -45,15 +51,16 @@ struct Integers {
 };
 
 // Floats of 16 bits, as integers in their order, of which NaN is the largest; `same` is 1 where -0 and 0
-// are to be equal, else 0.
+// are to be equal, else 0. NaN becomes `nan`.
 struct Halves {
   using Element = int16_t;
   using Value = int16_t;
-  int16_t mask, infinity, same;
+  static constexpr bool kHasNan = false;
+  int16_t mask, infinity, same, nan;
   Value Load(Element x) const {
     const int16_t rest = INT16_MAX, zero = same & -(x == INT16_MIN);
     const int16_t in_order = ((x ^ ((x >> 15) & rest)) + zero) ^ mask;
-    return (x & rest) > infinity ? rest : in_order;
+    return (x & rest) > infinity ? nan : in_order;
   }
   Element Store(Value x) const {
     const int16_t in_order = x ^ mask;
@@ -73,7 +80,7 @@ WEFT_WIDE T ScanBlock(Kind kind, const typename Kind::Element* x, int64_t n, T b
     for (int64_t j = 0; j < kWidth; ++j) {
       const T y = kind.Load(x[i + j]);
       tops[j] = kind.Better(y, tops[j]) ? y : tops[j];
-      differs[j] = y == y ? differs[j] : T{1};
+      if constexpr (Kind::kHasNan) differs[j] = y == y ? differs[j] : T{1};
     }
   }
   for (; i < n; ++i) {
@@ -84,7 +91,7 @@ WEFT_WIDE T ScanBlock(Kind kind, const typename Kind::Element* x, int64_t n, T b
   for (int64_t width = kWidth / 2; width > 0; width /= 2) {
     for (int64_t j = 0; j < width; ++j) {
       tops[j] = kind.Better(tops[j + width], tops[j]) ? tops[j + width] : tops[j];
-      differs[j] = differs[j] == T{0} ? differs[j + width] : differs[j];
+      if constexpr (Kind::kHasNan) differs[j] = differs[j] == T{0} ? differs[j + width] : differs[j];
     }
   }
   nan |= differs[0] != T{0};
@@ -159,54 +166,78 @@ R FindInPieces(ffi::ThreadPool& pool, Kind kind, const typename Kind::Element* x
     places[p] = first + FindInRow<uint32_t>(kind, x + first, n * (p + 1) / pieces - first);
   });
   uint32_t found = places[0];
-  for (int64_t p = 1; p < pieces && x[found] == x[found]; ++p) {
-    const auto y = kind.Load(x[places[p]]);
-    if (kind.Better(y, kind.Load(x[found])) || y != y) found = places[p];
+  for (int64_t p = 1; p < pieces; ++p) {
+    const auto best = kind.Load(x[found]), y = kind.Load(x[places[p]]);
+    if (best != best) break;
+    if (kind.Better(y, best) || y != y) found = places[p];
   }
   constexpr bool kIsPlace = !std::is_same_v<R, typename Kind::Element>;
-  return kIsPlace ? static_cast<R>(found) : static_cast<R>(x[found]);
+  return kIsPlace ? static_cast<R>(found) : static_cast<R>(kind.Store(kind.Load(x[found])));
+}
+
+// Makes a result NaN where all of n elements are, and were skipped: it is an infinity then.
+template <class R, class Element>
+void KeepIfAll(const Element* x, R* out, int64_t n, int64_t lanes) {
+  if constexpr (std::is_floating_point_v<Element> && std::is_same_v<R, Element>) {
+    if (std::abs(*out) != std::numeric_limits<R>::infinity()) return;
+    for (int64_t i = 0; i < n; ++i) {
+      if (x[i * lanes] == x[i * lanes]) return;
+    }
+    *out = std::numeric_limits<R>::quiet_NaN();
+  }
 }
 
 template <class R, class Kind>
-ffi::Error Find(ffi::ThreadPool& pool, Kind kind, ffi::AnyBuffer x,
-                ffi::Result<ffi::AnyBuffer> out) {
+ffi::Error Find(ffi::ThreadPool& pool, Kind kind, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out,
+                bool skips = false) {
   const auto dims = x.dimensions();
   const int64_t rows = dims[0], n = dims[1], lanes = dims[2];
   const auto* const from = static_cast<const typename Kind::Element*>(x.untyped_data());
   R* const to = static_cast<R*>(out->untyped_data());
   if (rows == 1 && lanes == 1 && n >= 2 * kPiece && n < int64_t{1} << 32) {
     *to = FindInPieces<R>(pool, kind, from, n);
+    if (skips) KeepIfAll(from, to, n, 1);
     return ffi::Error::Success();
   }
   if (n == 0) return ffi::Error::Success();
   ForEachLane(pool, rows, n, lanes, kLanes, [&](int64_t row, int64_t first, int64_t last) {
     const auto* const start = from + row * n * lanes;
+    R* const out = to + row * lanes;
     if (lanes == 1) {
-      to[row] = FindInRow<R>(kind, start, n);
+      *out = FindInRow<R>(kind, start, n);
     } else {
-      FindInLanes(kind, start, to + row * lanes, n, lanes, first, last);
+      FindInLanes(kind, start, out, n, lanes, first, last);
     }
+    for (int64_t j = first; skips && j < last; ++j) KeepIfAll(start + j, out + j, n, lanes);
   });
   return ffi::Error::Success();
 }
 
-ffi::Error Extremum(ffi::ThreadPool pool, bool largest, ffi::AnyBuffer x,
+template <class T>
+ffi::Error FindFloats(ffi::ThreadPool& pool, bool largest, bool skips, ffi::AnyBuffer x,
+                      ffi::Result<ffi::AnyBuffer> out) {
+  if (out->element_type() != x.element_type()) {
+    return largest ? Find<uint32_t>(pool, Floats<T, true, false>(), x, out)
+                   : Find<uint32_t>(pool, Floats<T, false, false>(), x, out);
+  }
+  if (skips) {
+    return largest ? Find<T>(pool, Floats<T, true, true>(), x, out, true)
+                   : Find<T>(pool, Floats<T, false, true>(), x, out, true);
+  }
+  return largest ? Find<T>(pool, Floats<T, true, false>(), x, out)
+                 : Find<T>(pool, Floats<T, false, false>(), x, out);
+}
+
+// Gives values where the result has the operand's dtype, else places; NaN may be skipped for values.
+ffi::Error Extremum(ffi::ThreadPool pool, bool largest, bool skips, ffi::AnyBuffer x,
                     ffi::Result<ffi::AnyBuffer> out) {
   if (x.dimensions().size() != 3) {
     return ffi::Error::InvalidArgument("weft.extremum: must be of [rows, n, lanes]");
   }
   const bool values = out->element_type() == x.element_type();
-  const auto floats = [&](auto zero) {
-    using T = decltype(zero);
-    if (values) {
-      return largest ? Find<T>(pool, Floats<T, true>(), x, out)
-                     : Find<T>(pool, Floats<T, false>(), x, out);
-    }
-    return largest ? Find<uint32_t>(pool, Floats<T, true>(), x, out)
-                   : Find<uint32_t>(pool, Floats<T, false>(), x, out);
-  };
   const auto halves = [&](int16_t infinity) {
-    const Halves kind{static_cast<int16_t>(largest ? 0 : -1), infinity, !values};
+    const int16_t mask = largest ? 0 : -1, nan = skips ? INT16_MIN : INT16_MAX;
+    const Halves kind{mask, infinity, !values, nan};
     return values ? Find<int16_t>(pool, kind, x, out) : Find<uint32_t>(pool, kind, x, out);
   };
   const auto integers = [&](auto zero, bool has_sign) {
@@ -216,8 +247,8 @@ ffi::Error Extremum(ffi::ThreadPool pool, bool largest, ffi::AnyBuffer x,
   switch (x.element_type()) {
     case ffi::F16: return halves(0x7c00);
     case ffi::BF16: return halves(0x7f80);
-    case ffi::F32: return floats(0.0f);
-    case ffi::F64: return floats(0.0);
+    case ffi::F32: return FindFloats<float>(pool, largest, skips, x, out);
+    case ffi::F64: return FindFloats<double>(pool, largest, skips, x, out);
     case ffi::PRED:
     case ffi::U8: return integers(int8_t{0}, false);
     case ffi::U16: return integers(int16_t{0}, false);
@@ -238,5 +269,6 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_extremum, weft::Extremum,
                               xla::ffi::Ffi::Bind()
                                   .Ctx<xla::ffi::ThreadPool>()
                                   .Attr<bool>("largest")
+                                  .Attr<bool>("skips_nan")
                                   .Arg<xla::ffi::AnyBuffer>()
                                   .Ret<xla::ffi::AnyBuffer>());

@@ -253,15 +253,18 @@ def reduce_extremum(reduce: Callable, combine: Callable, bound: Callable) -> Cal
     return apply
 
 
-def reduce_nan_extremum(reduce: Callable, bound: Callable) -> Callable:
-    """What `nanmax` and `nanmin` do, by `max` or `min`."""
+def reduce_nan_extremum(prim: Any, reduce: Callable) -> Callable:
+    """What `nanmax` and `nanmin` do, by the primitive, or by `max` or `min`."""
 
     def apply(op: str, x: Any, axis: Axis, keepdims: bool, initial: Any, mask: Any) -> Any:
-        y = reduce(replace_nan(x, bound(x.dtype)), axis, None, keepdims, initial, mask)
+        axes = axes_of(op, axis, x.ndim)
+        empty = builtins.any(x.shape[i] == 0 for i in axes)
+        if dtypes.is_float(x.dtype) and axes and initial is None and mask is None and not empty:
+            y = prim.apply(ops.convert(x, x.dtype), axes=axes, nan="skip")[0]
+            return keep_axes(y, x.shape, axes, keepdims)
+        y = reduce(replace_nan(x, prim.identity(x.dtype)), axis, None, keepdims, initial, mask)
         nan = find_nan(x) if initial is None else None
-        if nan is None:
-            return y
-        return fill_all_nan(y, nan, axes_of(op, axis, x.ndim), keepdims, math.nan)
+        return y if nan is None else fill_all_nan(y, nan, axes, keepdims, math.nan)
 
     return apply
 
@@ -285,12 +288,12 @@ minmax = make_extremum(
 nanmax = make_extremum(
     "nanmax",
     "The largest element over `axis` that is not NaN; NaN where all are.",
-    reduce_nan_extremum(max, reduction.lowest_value),
+    reduce_nan_extremum(reduction.reduce_max_p, max),
 )
 nanmin = make_extremum(
     "nanmin",
     "The smallest element over `axis` that is not NaN; NaN where all are.",
-    reduce_nan_extremum(min, reduction.highest_value),
+    reduce_nan_extremum(reduction.reduce_min_p, min),
 )
 
 

@@ -21,6 +21,7 @@ from weft.core.stage import stage
 from weft.core.trace import Tracer
 from weft.errors import DtypeError, PytreeError, ShapeError
 from weft.primitives import families, layout
+from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import (
     add,
     add_p,
@@ -33,7 +34,9 @@ from weft.primitives.elementwise import (
     mul,
     mul_p,
     name_function,
+    ne,
     or_p,
+    select,
     xor_p,
 )
 from weft.primitives.expr import Expr
@@ -129,26 +132,31 @@ def lower_reduce(
 class Extremum(Reduction):
     """The reductions max and min: elements that tie for the result share the derivative equally.
 
-    Where keeps_nan is given as False, NaN may be passed over: XLA then has quicker ways, and fuses.
+    `nan` says what NaN does: "keep", it is the result; "skip", it counts only where all is NaN;
+    "any", either, for which XLA has quicker ways, and fuses.
     """
 
     elements = "chosen"
 
-    def abstract_eval(self, x, *, axes, keeps_nan=True):
+    def abstract_eval(self, x, *, axes, nan="keep"):
         return super().abstract_eval(x, axes=axes)
 
-    def lower(self, hlo, x, *, axes, keeps_nan=True):
+    def lower(self, hlo, x, *, axes, nan="keep"):
         aval = x.aval
+        if nan == "skip" and dtypes.is_float(aval.dtype):
+            if is_long(aval, axes) and can_call_extremum(hlo, aval, axes):
+                return [call_extremum(hlo, x, axes, self is reduce_max_p, aval.dtype, True)]
+            skip = lambda x: [self.skip_nan(x, axes)]
+            return lower_jaxpr(hlo, stage_whole(skip, [aval]), [x])
         on_cpu = hlo.platform == "cpu" and dtypes.is_float(aval.dtype)
-        slow = keeps_nan or (not hlo.devices and are_few(aval, axes))
+        slow = nan == "keep" or (not hlo.devices and are_few(aval, axes))
         if not (slow and on_cpu) or is_below(aval.size, _LARGE):
             return super().lower(hlo, x, axes=axes)
         if not are_near(axes):  # those at the end first, for which the kernel may be called
             gap = max(i for i in range(1, len(axes)) if axes[i] > axes[i - 1] + 1)
-            (x,) = self.lower(hlo, x, axes=axes[gap:], keeps_nan=keeps_nan)
-            return self.lower(hlo, x, axes=axes[:gap], keeps_nan=keeps_nan)
-        can_call = keeps_nan and can_call_extremum(hlo, aval, axes)
-        if can_call and math.prod(aval.shape[a] for a in axes) >= _SHORT:
+            (x,) = self.lower(hlo, x, axes=axes[gap:], nan=nan)
+            return self.lower(hlo, x, axes=axes[:gap], nan=nan)
+        if nan == "keep" and is_long(aval, axes) and can_call_extremum(hlo, aval, axes):
             return [call_extremum(hlo, x, axes, self is reduce_max_p, aval.dtype)]
         init = hlo.constant(self.identity(aval.dtype), ShapedArray((), aval.dtype))
         return lower_reduce(hlo, [x], [init], axes, write_keeping_nan(hlo, self.combine))
@@ -158,7 +166,17 @@ class Extremum(Reduction):
         (out,) = self.apply(x, axes=axes, **params)
         hit = eq(x, spread_back(out, typeof(x).shape, axes))
         share = convert(hit, typeof(t).dtype)
-        return [out], [div(layout.reduce_sum(mul(t, share), axes), layout.reduce_sum(share, axes))]
+        total, count = layout.reduce_sum(mul(t, share), axes), layout.reduce_sum(share, axes)
+        if params.get("nan") == "skip":  # where all is NaN, none is hit
+            count = add(count, convert(eq(count, 0), typeof(count).dtype))
+        return [out], [div(total, count)]
+
+    def skip_nan(self, x: Any, axes: tuple[int, ...]) -> Any:
+        """The largest or smallest of what is not NaN, as operations."""
+        aval, nan = typeof(x), ne(x, x)
+        fill = layout.literal(self.identity(aval.dtype), aval.dtype)
+        y = self.apply(select(nan, fill, x), axes=axes, nan="any")[0]
+        return select(reduce_and(nan, axes), layout.literal(math.nan, aval.dtype), y)
 
 
 def write_keeping_nan(hlo: Any, combine: Primitive) -> Callable:
@@ -170,6 +188,11 @@ def write_keeping_nan(hlo: Any, combine: Primitive) -> Callable:
     return lambda a, b: one(*one(a, b), *one(b, a))
 
 
+def is_long(aval: ShapedArray, axes: Sequence[int]) -> bool:
+    """Whether there is so much to compare that the call of a kernel may pay."""
+    return type(aval.size) is int and math.prod(aval.shape[a] for a in axes) >= _SHORT
+
+
 def can_call_extremum(hlo: Any, aval: ShapedArray, axes: Sequence[int]) -> bool:
     """Whether the kernel of an extremum is there, and quicker: axes side by side, no few lanes."""
     _, n, lanes = sizes_around(aval.shape, axes)
@@ -179,14 +202,17 @@ def can_call_extremum(hlo: Any, aval: ShapedArray, axes: Sequence[int]) -> bool:
     return near and aval.size >= _LARGE and (lanes >= 16 or (lanes == 1 and n >= _SHORT))
 
 
-def call_extremum(hlo: Any, x: Any, axes: Sequence[int], largest: bool, dtype: np.dtype) -> Any:
+def call_extremum(
+    hlo: Any, x: Any, axes: Sequence[int], largest: bool, dtype: np.dtype, skips_nan: bool = False
+) -> Any:
     """Write a call of the kernel for axes next to each other: the extremum, or as uint32 its place.
 
     Of floats of 16 bits at least, and, for places, of bool and integers of 8 bits at least.
     """
     shape = x.aval.shape
     out, sizes = ShapedArray(families.drop_axes(shape, axes), dtype), sizes_around(shape, axes)
-    return call_reduction(hlo, "weft_extremum", [Expr(hlo, x)], sizes, out, {"largest": largest})
+    params = {"largest": largest, "skips_nan": skips_nan}
+    return call_reduction(hlo, "weft_extremum", [Expr(hlo, x)], sizes, out, params)
 
 
 class Product(Reduction):
