@@ -203,23 +203,28 @@ def test_log_compiles(directory, caplog):
 
 def test_which_programs_keep_the_tiles(monkeypatch):
     kinds, options = [], weft.xla.compile.default_options
-    kept = lambda platform, *kind: (kinds.append(kind[:2]), options(platform, *kind))[1]
+    kept = lambda platform, *kind: (kinds.append(kind), options(platform, *kind))[1]
     monkeypatch.setattr(weft.xla.compile, "default_options", kept)
     x = np.linspace(0, 1, 120, dtype=np.float32).reshape(2, 3, 4, 5)
+    last = lambda x: x.transpose(0, 2, 3, 1)
     programs = {
-        lambda x: x.T: (True, True),
-        lambda x: x.reshape(6, 20).T + 1: (True, True),
-        lambda x: x.T + 1: (True, True),
-        lambda x: x.swapaxes(1, 2) + 1: (False, True),
-        lambda x: x + 1: (False, True),
-        lambda x: x[0, 0, :, :4] + x[0, 0, :, :4].T: (False, True),
+        lambda x: x.T: (True, True, False),
+        lambda x: x.reshape(6, 20).T + 1: (True, True, False),
+        lambda x: last(x) * 2 + 1: (True, True, False),
+        lambda x: last(x) * last(x) * 2 + 1: (False, True, False),
+        lambda x: x.swapaxes(1, 2) + 1: (False, True, False),
+        lambda x: x + 1: (False, True, False),
+        lambda x: x[0, 0, :, :4] + x[0, 0, :, :4].T: (False, True, False),
+        lambda x: x.astype(np.uint8) + np.uint8(1): (False, True, True),
     }
     for spec, tiled in (("bhqd,bhkd->bhqk", False), ("bqhd,bkhd->bhqk", True)):
         y = lambda x, s=spec: (jnp.einsum if isinstance(x, weft.Array) else np.einsum)(s, x, x)
-        programs[y] = (tiled, False)
+        programs[y] = (tiled, False, False)
     for fun in programs:
         np.testing.assert_allclose(weft.jit(fun).lower(x).compile()(x), fun(x), rtol=1e-6)
     assert kinds == [*programs.values()]
+    read = weft.jit(lambda x: (x * 1.0).mean())(np.full((64, 64), 255, np.uint8))
+    assert read == 255 and kinds[-1] == (False, True, False)  # integers of 8 bits are only read
 
 
 def test_options_of_each_platform(monkeypatch):
@@ -246,17 +251,6 @@ def test_integers_of_8_bits_wrap_before_a_reduction(kernels_as_for_users):
     np.testing.assert_array_equal(f(x), (x + x).astype(np.int32) @ (-x).astype(np.int32))
     _, options = compiling.default_options("cpu", False, False, True)
     assert options[0][1].endswith("INDIVIDUAL_DOT")  # three times as fast as without
-
-
-def test_kinds_of_programs():
-    image, small = jnp.ones((2, 3, 4, 5)), jnp.ones((4, 5), np.uint8)
-    kind = lambda f, *xs: compiling.kind_of_program(weft.jit(f).lower(*xs).as_text())
-    last = lambda x: jnp.transpose(x, (0, 2, 3, 1))
-    assert kind(last, image) == kind(lambda x: jnp.exp(last(x)) + 1, image) == (True, True, False)
-    assert kind(lambda x: jnp.exp(last(x)) * last(x) + 1, image) == (False, True, False)
-    assert kind(lambda x: x.astype(np.float32).mean() * 2, small) == (False, True, False)
-    assert kind(lambda x: (x + x).astype(np.float32).mean(), small) == (False, True, True)
-    assert weft.jit(lambda x: (x * 1.0).mean())(np.full((64, 64), 255, np.uint8)) == 255
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

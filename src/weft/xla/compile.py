@@ -72,7 +72,14 @@ def compile_text(
     if placement.platform:
         raise missing_devices_error(name, placement.whole.mesh)
     flags = *quick_settings(text, placement), *settings
-    options = compile_options(placement, flags, *chosen, kind_of_program(text))
+    products = "stablehlo.dot_general" in text
+    others = len(_OTHER_OPERATION.findall(text))
+    turns = "<i64: 1, 0>" in text and text.count("%arg") == 2  # one matrix, used once
+    moves = not others or turns or (others <= 2 and _MOVED_LAST.search(text))
+    tiled = _MOVED_BATCH.search(text) if products else moves
+    narrow = "i8>" in text and _BYTES.search(text)
+    kind = bool(tiled), not products and "atan" not in text, bool(narrow)
+    options = compile_options(placement, flags, *chosen, kind)
     given = text, placement.devices, options, host_calls
     if config.progress:
         what = f"compiling {name} ({text.count(chr(10)):,} lines of StableHLO)"
@@ -187,17 +194,6 @@ _OTHER = re.compile(r"stablehlo\.(while|scatter|tan|cbrt|atan2)\"|chlo\.a?tan\"|
 _ROUNDED = re.compile(r"stablehlo\.(log|exp|power)|chlo\.")
 
 
-def kind_of_program(text: str) -> tuple[bool, bool, bool]:
-    """Whether it gains by tiles and by wide vectors, and whether it makes integers of 8 bits."""
-    narrow = "i8>" in text and bool(_BYTES.search(text))
-    if "stablehlo.dot_general" in text:
-        return bool(_MOVED_BATCH.search(text)), False, narrow
-    others = len(_OTHER_OPERATION.findall(text))
-    tiled = not others or ("<i64: 1, 0>" in text and text.count("%arg") == 2)  # a matrix, used once
-    tiled = tiled or (others <= 2 and bool(_MOVED_LAST.search(text)))
-    return tiled, "atan" not in text, narrow
-
-
 def quick_settings(text: str, placement: Placement) -> tuple[tuple[str, Any], ...]:
     """Flags by which programs on at most 4096 elements compile fast, and uneven vectors run so."""
     if platform_of(placement.devices[0]) != "cpu" or placement.partitioned or _OTHER.search(text):
@@ -232,7 +228,7 @@ def default_options(platform: str, *kind: bool) -> tuple[bytes, tuple]:
     if platform != "cpu":
         tools = find_cuda_tools() if platform == "cuda" else None
         return engines, (("xla_gpu_cuda_data_dir", tools),) if tools else ()
-    tiled, wide, narrow = kind or (False,) * 3
+    tiled, wide, narrow = kind or (False,) * 3  # transposes, no products, integers of 8 bits
     for name, value in (SMALL_LOOP,) if tiled else (SMALL_LOOP, NO_TILES):
         given = write_field(1, name.encode()) + write_field(2, value.encode())
         for number in (500, 3, 3):
