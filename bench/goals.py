@@ -166,13 +166,15 @@ LIMITS: dict[str, str] = {
     "2.6 us an equation",
     "trace/rnn_scan_grad": "0.10 to 0.105 alone: a loop's rules stage and cut six programs of few "
     "equations, of which little is written twice",
-    "lower/chain2000_per_op": "0.09 alone, 0.11 beside other work; tracing is half of it",
+    "lower/chain2000_per_op": "0.14 in this run, 0.08 since programs on arrays do not go through "
+    "LONG (docs/design/014-passes.md); tracing is half of it",
     "dispatch/pytree100": "144 us in both as the least of many",
     "dispatch/numpy_arg": "1.25 alone: arguments are copied, as the engine may read them late "
     "and JAX lets it; of 9.3 us, 0.6 enter the engine once more, and 0.5 are the copies",
     "model/mlp_mnist_b128": "compiled, it has JAX's operations one by one, 8 products and 19 "
     "fusions; alone, the least of 800 steps is no more than JAX's",
-    "model/convnet_b32": "21.7 ms at best, PyTorch 22.4, JAX 56; see op/conv2d_3x3",
+    "model/convnet_b32": "on an Intel Xeon 21.7 ms at best, PyTorch 22.4, JAX 56; on an AMD EPYC "
+    "200 to 280 at the median, JAX 190 to 330, PyTorch 55; see op/conv2d_3x3",
     "model/scan60_scalars": "60 arguments and results take 0.13 of it; the engine starts threads "
     "for a loop that carries more than 64 values, as this does: 120 in place of 50 us for both",
     "dispatch/python_scalar": "no more than JAX's alone: 5.0 us at best, JAX 5.3, medians 5.4 and "
@@ -182,6 +184,10 @@ LIMITS: dict[str, str] = {
     "good",
     "devices/eager_sum_waited": "the same program as JAX's; see devices/psum_waited",
     "devices/put": "Python finds the parts that four devices hold in each call: 7 of 38 us",
+    "devices/call_jit": "the call is the engine's in both: 0.99 on an Intel Xeon, 1.09 and 1.16 in "
+    "two runs on an AMD EPYC, where four devices share two cores",
+    "devices/call_shard_map": "0.95 on an Intel Xeon, 0.96 and 1.06 in two runs on an AMD EPYC",
+    "walk/cold_jit_functions": "156 in this run, 155 since",
     "devices/step_jit": "compiled, it has 219 fusions to JAX's 232 and 15 collectives as in JAX's; "
     "four devices share two cores, and the least of 150 steps is no more than JAX's",
     "op/roll": "a copy by the engine, 340 us at best, PyTorch 176, JAX 1150; other forms take "
@@ -203,6 +209,9 @@ LIMITS: dict[str, str] = {
     "takes four times as long (bench/shapes.md), and the choice is for a whole program",
     "op/matvec_2000": "compiles to JAX's program, 118 us at best for 16 MB; NumPy's OpenBLAS 80",
     "op/argmax_1e6": "a kernel of our own: 46 us at best, as NumPy's",
+    "op/interp": "3.4 ms in this run; 1.6 at best since it searches by not y < x, JAX 1.5",
+    "op/random_orthogonal_100": "LAPACK's QR as JAX's: 0.71 of JAX's on an Intel Xeon, on an AMD "
+    "EPYC 1.03 and 1.07 in two runs",
     "op/histogram": "a division, a search beside it and XLA's scatter: 1.5 ms at best, PyTorch 2.0",
     "op/median": "at best 0.57 ms, PyTorch 0.83",
     "op/fft_2e18": "at best 1.8 ms, PyTorch 2.0",

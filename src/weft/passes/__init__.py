@@ -37,7 +37,7 @@ PASSES: tuple[Pass, ...] = (
 )  # fmt: skip
 # Those that save more than they cost: see docs/design/014-passes.md.
 DEFAULT: tuple[Pass, ...] = (drop_dead_code,)
-# The same for programs of so many operations, all on elements, as derivatives of high order are.
+# The same for programs of so many operations, all on scalars, as derivatives of high order are.
 LONG, LENGTH = (simplify_algebra, cse_jaxpr, drop_dead_code), 1000
 
 _files = itertools.count(1)
@@ -88,7 +88,7 @@ def run_passes(jaxpr: Any, passes: Any = None, name: str = "") -> Any:
     if folder:
         write_dump(folder, jaxpr, name, "traced")
     is_default = passes is None and config.passes is None
-    default = LONG if len(jaxpr.eqns) >= LENGTH and is_elementwise(jaxpr) else DEFAULT
+    default = LONG if len(jaxpr.eqns) >= LENGTH and has_scalars_alone(jaxpr) else DEFAULT
     for run_pass in default if is_default else find_passes(passes):
         jaxpr = run_pass(jaxpr)
         if config.enable_checks:
@@ -98,10 +98,9 @@ def run_passes(jaxpr: Any, passes: Any = None, name: str = "") -> Any:
     return jaxpr
 
 
-def is_elementwise(jaxpr: Jaxpr) -> bool:
-    """Whether all results in a program are scalars, or of one shape."""
-    shapes = {v.aval.shape for eqn in jaxpr.eqns for v in eqn.outvars}
-    return len(shapes - {()}) <= 1
+def has_scalars_alone(jaxpr: Jaxpr) -> bool:
+    """Whether all results in a program are scalars."""
+    return all(v.aval.shape == () for eqn in jaxpr.eqns for v in eqn.outvars)
 
 
 def write_dump(folder: str, jaxpr: Jaxpr, name: str, step: str) -> None:
