@@ -126,6 +126,26 @@ Key KeyOf(const Placed<Key>& item) {
 template <class Item>
 using KeyType = decltype(KeyOf(Item()));
 
+// Sorts n items by insertion, unless it takes more moves than `most`.
+template <class Item>
+bool SortByInsertion(Item* a, int64_t n, int64_t most) {
+  KeyType<Item> last = KeyOf(a[0]);
+  for (int64_t i = 1; i < n; ++i) {
+    const Item item = a[i];
+    const KeyType<Item> key = KeyOf(item);
+    if (last <= key) {
+      last = key;
+      continue;
+    }
+    int64_t j = i;
+    for (; j > 0 && KeyOf(a[j - 1]) > key; --j) a[j] = a[j - 1];
+    a[j] = item;
+    most -= i - j;
+    if (most < 0) return false;
+  }
+  return true;
+}
+
 }  // namespace
 }  // namespace weft
 

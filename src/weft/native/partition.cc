@@ -21,16 +21,6 @@ constexpr int kDepth = 24;          // how often elements are split at most
 constexpr int64_t kParts = 64;      // threads that split a row at most
 constexpr int64_t kBlock = 1024;    // items that are looked at together
 
-template <class Item>
-void SortByInsertion(Item* a, int64_t n) {
-  for (int64_t i = 1; i < n; ++i) {
-    const Item item = a[i];
-    int64_t j = i;
-    for (; j > 0 && KeyOf(a[j - 1]) > KeyOf(item); --j) a[j] = a[j - 1];
-    a[j] = item;
-  }
-}
-
 // Items that are somewhere, or made of a row's elements, x, as they are asked for.
 template <class Item>
 struct Source {
@@ -226,7 +216,7 @@ bool Arrange(ffi::ThreadPool& pool, int64_t threads, const Source<Item>& from, I
     if (!in_place) from.make(from.x, 0, n, out);
     if (count == 0) return true;
     if (n <= kShort) {
-      SortByInsertion(out, n);
+      SortByInsertion(out, n, n * n);
     } else {
       const auto comes_first = [](const Item& x, const Item& y) { return KeyOf(x) < KeyOf(y); };
       std::make_heap(out, out + n, comes_first);
@@ -278,7 +268,7 @@ void MakePlaced(const void* x, int64_t begin, int64_t n, Item* items) {
   for (int64_t i = 0; i < n; ++i) {
     Bits key;
     if constexpr (Kind::kIsReal) {
-      key = Kind::EncodeEach(from[i]);
+      key = Kind::EncodeEach(from[i]);  // quicker: it asks nothing of the element
     } else {
       key = Kind::Key(from[i]);
     }
@@ -332,7 +322,8 @@ bool PartitionRow(ffi::ThreadPool& pool, int64_t threads, const void* x, int64_t
 // Partitions the rows of x about the places in `kth`, those of which that are none being left out.
 ffi::Error Partition(ffi::ThreadPool pool, bool want_places, ffi::AnyBuffer x,
                      ffi::Buffer<ffi::S32> kth, ffi::Result<ffi::AnyBuffer> result) {
-  const auto partition = VisitKind(x.element_type(), [](auto kind) { return &PartitionRow<decltype(kind)>; });
+  const auto partition =
+      VisitKind(x.element_type(), [](auto kind) { return &PartitionRow<decltype(kind)>; });
   if (partition == nullptr || x.dimensions().size() == 0 || kth.dimensions().size() == 0) {
     return ffi::Error::InvalidArgument("weft.partition: must be of an array with an order");
   }

@@ -28,26 +28,6 @@ std::atomic<bool> by_vectors{HasVectors()};
 
 // --- sorting one row ---------------------------------------------------------------------------
 
-// Sorts n items by insertion, unless it takes more moves than `most`.
-template <class Item>
-bool SortByInsertion(Item* a, int64_t n, int64_t most) {
-  KeyType<Item> last = KeyOf(a[0]);
-  for (int64_t i = 1; i < n; ++i) {
-    const Item item = a[i];
-    const KeyType<Item> key = KeyOf(item);
-    if (last <= key) {
-      last = key;
-      continue;
-    }
-    int64_t j = i;
-    for (; j > 0 && KeyOf(a[j - 1]) > key; --j) a[j] = a[j - 1];
-    a[j] = item;
-    most -= i - j;
-    if (most < 0) return false;
-  }
-  return true;
-}
-
 // How many of the lowest digits need no pass: as if digits were independent, and each as often its
 // commonest value as it can be, the others leave few elements beside an equal one.
 template <int kDigits, int kBuckets>

@@ -87,9 +87,11 @@ def run_passes(jaxpr: Any, passes: Any = None, name: str = "") -> Any:
     folder = config.dump
     if folder:
         write_dump(folder, jaxpr, name, "traced")
-    is_default = passes is None and config.passes is None
-    default = LONG if len(jaxpr.eqns) >= LENGTH and has_scalars_alone(jaxpr) else DEFAULT
-    for run_pass in default if is_default else find_passes(passes):
+    if passes is not None or config.passes is not None:
+        chosen = find_passes(passes)
+    else:
+        chosen = LONG if len(jaxpr.eqns) >= LENGTH and has_scalars_alone(jaxpr) else DEFAULT
+    for run_pass in chosen:
         jaxpr = run_pass(jaxpr)
         if config.enable_checks:
             check_jaxpr(jaxpr)

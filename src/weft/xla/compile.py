@@ -9,7 +9,6 @@ import _thread
 import atexit
 import functools
 import math
-import operator
 import os
 import re
 import signal
@@ -106,7 +105,7 @@ def compile_options(
     if config.disable_most_optimizations:
         overrides = (*overrides, *UNOPTIMIZED)
     options.env_option_overrides = [*overrides, *settings]
-    ids = np.array([[*map(operator.attrgetter("id"), placement.devices)]], np.int32)
+    ids = np.array([[d.id for d in placement.devices]], np.int32)
     assignment = options.device_assignment = _jax.DeviceAssignment.create(ids)
     if placement.partitioned:
         built = options.executable_build_options
@@ -180,7 +179,7 @@ WIDE = ("xla_cpu_prefer_vector_width", 512)
 # YNNPACK for products by themselves: it saturates integers of 8 bits computed before a sum or one.
 EXACT = ("xla_cpu_experimental_ynn_fusion_type", "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT")
 _BYTES = re.compile(
-    r'"\w*hlo\.(?!constant"|reshape"|broadcast_in_dim"|transpose"|slice").*-> .*i8>', re.MULTILINE
+    r'"\w*hlo\.(?!constant"|reshape"|broadcast_in_dim"|transpose"|slice").*-> .*i8>'
 )
 _MOVED_BATCH = re.compile(r"batching_dimensions = \[(?:[1-9]|0, [2-9])|<i64: 0, 2, 1, 3>")
 _OTHER_OPERATION = re.compile(r'"\w*hlo\.(?!transpose|reshape|custom_call|constant)')
