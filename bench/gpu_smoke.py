@@ -44,6 +44,8 @@ def cases(n: int) -> dict[str, Case]:
     padded = np.pad(image, ((0, 0), (0, 0), (1, 1), (1, 1)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
     wave = np.cumsum(v[:4096]).astype(np.float32)
+    running = np.cumsum(wave.astype(np.float64))
+    holes = np.where(a < -2, np.float32(np.nan), a)
 
     def conv(m: Any) -> Callable:
         return lambda x, k: m.lax.conv_general_dilated(x, k, (1, 1), "SAME", precision="highest")
@@ -54,6 +56,16 @@ def cases(n: int) -> dict[str, Case]:
             return m.jnp.stack([m.jnp.mean(x), m.jnp.std(x)])
 
         return stats
+
+    def gamma(m: Any) -> Callable:
+        def stats(seed: Any) -> Any:
+            x = m.random.gamma(m.random.key(seed), 2.0, (n * n,))
+            return m.jnp.stack([m.jnp.mean(x), m.jnp.var(x)])
+
+        return stats
+
+    def permutation(m: Any) -> Callable:
+        return lambda seed: m.jnp.sort(m.random.permutation(m.random.key(seed), n * n))
 
     def scan(m: Any) -> Callable:
         def step(carry: Any, x: Any) -> tuple:
@@ -94,9 +106,13 @@ def cases(n: int) -> dict[str, Case]:
         "conv": Case(conv, (image, kernel), np.einsum("bchwij,ocij->bohw", windows, kernel), 1e-2),
         "grad": Case(lambda m: m.lib.grad(loss(m)), (v,), 2 * np.tanh(v) * (1 - np.tanh(v) ** 2)),
         "vmap": Case(lambda m: m.lib.vmap(m.jnp.dot), (a, b), np.einsum("ij,ij->i", a, b), 1e-2),
-        "scan": Case(scan, (wave,), np.cumsum(wave), 2e-1),
-        "cumsum": Case(lambda m: m.jnp.cumsum, (wave,), np.cumsum(wave), 2e-1),
+        "scan": Case(scan, (wave,), running, 1.0),
+        "cumsum": Case(lambda m: m.jnp.cumsum, (wave,), running, 1.0),
+        "cummax": Case(lambda m: m.lax.cummax, (v,), np.maximum.accumulate(v)),
+        "nanmax": Case(lambda m: lambda x: m.jnp.nanmax(x, 0), (holes,), np.nanmax(holes, 0)),
         "sort": Case(lambda m: m.jnp.sort, (v,), np.sort(v)),
+        "median": Case(lambda m: lambda x: m.jnp.median(x, 1), (a,), np.median(a, 1)),
+        "top_k": Case(lambda m: lambda x: m.lax.top_k(x, 9)[0], (v,), -np.sort(-v)[:9]),
         "gather": Case(
             lambda m: lambda x, i: x[i], (v, np.arange(0, n * n, 3, dtype=np.int32)), v[::3]
         ),
@@ -106,6 +122,8 @@ def cases(n: int) -> dict[str, Case]:
             np.bincount(np.arange(v.size) % 7, v),
             5e-2,
         ),
+        "gamma": Case(gamma, (np.int32(0),), np.array([2.0, 2.0]), 12 / n),
+        "permutation": Case(permutation, (np.int32(0),), np.arange(n * n)),
         "rng": Case(rng_program, (np.int32(0),), np.array([0.0, 1.0]), 5 / n),
         "fft": Case(lambda m: lambda x: m.jnp.abs(m.jnp.fft.fft(x)), (a,), np.abs(np.fft.fft(a))),
         "cholesky": Case(lambda m: m.jnp.linalg.cholesky, (spd,), np.linalg.cholesky(spd)),

@@ -21,7 +21,7 @@ def tall(a):
 
 
 CASES = {
-    "lu": (la.lu, (2, 5, 33)),
+    "lu": (la.lu, (2, 20, 33)),
     "qr": (lambda a: la.qr(a, full_matrices=False), (40, 33)),
     "pivoted": (lambda a: la.qr(a, full_matrices=False, pivoting=True), (40, 33)),
     "eigh": (la.eigh, (2, 33, 33)),
@@ -31,6 +31,11 @@ CASES = {
     "svd_wide": (tall, (33, 40)),
     "svd_full": (lambda a: la.svd(a, algorithm=QR), (40, 33)),
     "svd_values": (lambda a: la.svd(a, compute_uv=False, algorithm=QR), (2, 40, 33)),
+    "cholesky": (la.cholesky, (2, 33, 33)),
+    "jacobi": (lambda a: la.svd(a, full_matrices=False), (2, 40, 33)),
+    "jacobi_short": (lambda a: la.svd(a, full_matrices=False), (3, 8, 40)),
+    "jacobi_full": (la.svd, (33, 40)),
+    "jacobi_values": (lambda a: la.svd(a, compute_uv=False), (2, 40, 33)),
 }
 
 found = {}
@@ -41,7 +46,7 @@ for name, (f, shape) in CASES.items():
         )
         calls = []
         for line in text.splitlines():
-            target = re.search(r"custom_call @(cu(?:solver|hybrid)\w+)\(", line)
+            target = re.search(r"custom_call @(cu(?:solver|hybrid|_)\w+)\(", line)
             if target:
                 calls.append(
                     {

@@ -29,7 +29,7 @@ def test_every_program_is_right_on_cpu():
     done = run("--platform", "cpu", "--size", "48", "--jax", "/nowhere")
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("on cpu") and len(lines) == 21
+    assert lines[0].startswith("on cpu") and len(lines) == 27
     assert "WRONG" not in done.stdout and "FAILED" not in done.stdout
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from weft import lax
+from weft import lax, random
 from weft.xla.hlo import Builder
 from weft.xla.lower import lower_jaxpr
 
@@ -22,7 +22,7 @@ la = lax.linalg
 tall = functools.partial(la.svd, full_matrices=False, algorithm=la.SvdAlgorithm.QR)
 
 CASES = {
-    "lu": (la.lu, (2, 5, 33)),
+    "lu": (la.lu, (2, 20, 33)),
     "qr": (lambda a: la.qr(a, full_matrices=False), (40, 33)),
     "pivoted": (lambda a: la.qr(a, full_matrices=False, pivoting=True), (40, 33)),
     "eigh": (la.eigh, (2, 33, 33)),
@@ -35,6 +35,11 @@ CASES = {
         lambda a: la.svd(a, compute_uv=False, algorithm=la.SvdAlgorithm.QR),
         (2, 40, 33),
     ),
+    "cholesky": (la.cholesky, (2, 33, 33)),
+    "jacobi": (lambda a: la.svd(a, full_matrices=False), (2, 40, 33)),
+    "jacobi_short": (lambda a: la.svd(a, full_matrices=False), (3, 8, 40)),
+    "jacobi_full": (la.svd, (33, 40)),
+    "jacobi_values": (lambda a: la.svd(a, compute_uv=False), (2, 40, 33)),
 }
 
 
@@ -50,7 +55,7 @@ def calls(text):
     """The calls of kernels in a text, as cusolver.json has them."""
     found = []
     for line in text.splitlines():
-        target = re.search(r'call_target_name = "(cu(?:solver|hybrid)\w+)"', line)
+        target = re.search(r'call_target_name = "(cu(?:solver|hybrid|_)\w+)"', line)
         if target:
             part = lambda pattern, line=line: re.search(pattern, line)[1]
             types = re.sub(r' loc\(".*"\)$', "", line.rpartition("}> : ")[2])
@@ -82,10 +87,13 @@ def test_calls_of_kernels_are_those_of_jax(case, dtype):
     assert want and [*map(plain, got)] == [*map(plain, want)]
 
 
-def test_cholesky_reads_the_triangle_that_the_transpose_has():
-    (call,) = calls(written(la.cholesky, jnp.zeros((2, 33, 33))))
-    assert call["target"] == "cusolver_potrf_ffi" and call["options"] == "lower = false"
-    assert call["operand_layouts"] == "dense<[1, 2, 0]> : tensor<3xindex>"
+def test_singular_values_of_what_is_long_are_not_found_by_rotations():
+    (call,) = calls(written(lambda a: la.svd(a, full_matrices=False), jnp.zeros((1025, 40))))
+    assert call["target"] == "cusolver_gesvd_ffi"
+
+
+def test_random_bits_are_fused_with_what_takes_them():
+    assert "func.call" not in written(lambda k: random.bits(k, (1000,)), random.PRNGKey(0))
 
 
 def test_other_names_of_kernels():

@@ -4,6 +4,7 @@ import copy
 import gc
 import inspect
 import json
+import os
 import pathlib
 import pickle
 import subprocess
@@ -574,3 +575,26 @@ def test_arrays_of_keys():
         iter(keys[0, 0])
     assert str(info.value) == "iter(): needs an array with an axis; got key<fry>[]."
     assert [k.shape for k in keys] == [(2,), (2,)]
+
+
+def test_reading_does_not_import_a_jax_that_is_installed_beside(tmp_path):
+    (tmp_path / "jax").mkdir()
+    (tmp_path / "jax" / "__init__.py").write_text("print('imported')")
+    text = """
+import sys, threading
+import numpy as np
+import weft.numpy as jnp
+def read():
+    for _ in range(50):
+        assert int(np.asarray(jnp.ones(3, jnp.int4) + 1)[0]) == 2  # a copy: the engine's is packed
+threads = [threading.Thread(target=read) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print([name for name in sys.modules if name.partition(".")[0] == "jax"])
+import jax
+"""
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.stdout == "[]\nimported\n", done.stdout + done.stderr

@@ -13,10 +13,12 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.errors import DtypeError, ShapeError
+from weft.mesh.plugins import GPUS
 from weft.primitives import matrices
 from weft.primitives.elementwise import add, neg, sub
 from weft.primitives.expr import Expr, count_along, scalar
 from weft.primitives.families import Discrete, check_equal_dtypes, check_integer, zero_tangents
+from weft.primitives.lapack import call_lapack
 from weft.primitives.layout import full_like
 from weft.primitives.linalg import triangular_solve
 from weft.primitives.slicing import concatenate
@@ -168,6 +170,9 @@ def lower_permutation(hlo: Any, pivots: Any, out: ShapedArray) -> Any:
     def going(i: Any, *_: Any) -> list:
         return [(Expr(hlo, i) >= 0).value]
 
+    if k > UNROLLED and hlo.platform in GPUS:  # where each step of a loop takes 16 us
+        kernel = "lu_pivots_to_permutation"
+        return call_lapack(hlo, kernel, [pivots], [out], len(batch))[0]
     if k > UNROLLED:
         return hlo.while_loop([scalar(hlo, k - 1).value, pivots, places.value], going, step)[2]
     for i in reversed(range(k)):
