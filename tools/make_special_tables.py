@@ -1,24 +1,17 @@
-"""Write src/weft/primitives/special/tables.py: Chebyshev series of the parts of special functions.
+"""Write primitives/special/tables.json: Chebyshev series of the parts of special functions.
 
 Run it where mpmath is installed: `python tools/make_special_tables.py`. Each function is
 interpolated at Chebyshev points with 40 digits. Terms that a double sum cannot tell, below 2**-56
 of the largest, are left out, as are the digits of the others below 1e-21 of it.
 """
 
+import json
 import math
 from pathlib import Path
 
 import mpmath as mp
 
 mp.mp.dps = 40
-
-HEAD = '''"""Chebyshev series of the smooth parts of special functions: (low, high, coefficients).
-
-Written by tools/make_special_tables.py, which says what each is; formula.series sums them.
-"""
-
-# fmt: off
-'''
 
 
 def chebyshev(f, low, high, points=64):
@@ -215,24 +208,18 @@ TABLES = {
 
 
 def main():
-    text = HEAD
+    lines = []
     for name, (f, low, high) in TABLES.items():
         low, high = mp.mpf(low), mp.mpf(high)
         coefficients = chebyshev(f, low, high)
         size = mp.fsum(map(abs, coefficients))
         mono = mp.fsum(map(abs, monomial(coefficients)))
         print(f"{name} {len(coefficients)} terms, growth {float(mono / size):.1f}")
-        text += f"{name} = ({float(low)!r}, {float(high)!r}, (\n"
-        line = "   "
         places = 21 - math.floor(math.log10(max(map(abs, coefficients))))
-        for c in coefficients:
-            word = f" {round(float(c), places)!r},"
-            if len(line + word) > 100:
-                text, line = text + line + "\n", "   "
-            line += word
-        text += line + "\n))\n"
-    home = Path(__file__).parents[1] / "src/weft/primitives/special/tables.py"
-    home.write_text(text)
+        rounded = [round(float(c), places) for c in coefficients]
+        lines.append(f'"{name}": {json.dumps([float(low), float(high), rounded])}')
+    home = Path(__file__).parents[1] / "src/weft/primitives/special/tables.json"
+    home.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def monomial(coefficients):
