@@ -634,9 +634,25 @@ def test_another_library_on_the_same_engine(tmp_path):
 
 
 def test_another_library_imported_later(tmp_path):
-    result = run("import weft, jax; print(weft.numpy.ones(2).sum())", tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.strip() == "2.0"
+    program = """
+import importlib.util, weft
+try:
+    import jax
+except ImportError as error:
+    print(error)
+print(importlib.util.find_spec("jax").name, weft.numpy.ones(2).sum())
+import weft.compat
+weft.compat.install()
+import jax.core
+print(jax.numpy is weft.numpy, jax.core.Tracer is not None)
+"""
+    result = run(program, tmp_path)
+    assert result.stdout.splitlines() == [
+        "weft: jaxlib must belong to one library in a process; got jax imported after weft. "
+        "Hint: import only one of them, each in a process of its own.",
+        "jax 2.0",
+        "True True",
+    ], result.stderr
 
 
 # --- tracebacks -----------------------------------------------------------------------------------

@@ -8,11 +8,16 @@ import pytest
 
 import weft.numpy as jnp
 from weft import grad, jit, jvp, lax, make_jaxpr, vmap
+from weft.core.jaxpr import Jaxpr, Var
 from weft.errors import DtypeError, ShapeError
+from weft.mesh.client import all_devices
 from weft.options import config
 from weft.primitives import sort
 from weft.primitives.elementwise import mul
 from weft.primitives.layout import reduce_sum
+from weft.xla.compile import Executable, compile_text
+from weft.xla.hlo import Builder
+from weft.xla.placement import on_device
 
 NAN, INF = np.nan, np.inf
 MIXED = [1.0, NAN, -NAN, INF, 0.0, -0.0, 2.0, -INF, -2.0, 2.0]
@@ -32,6 +37,20 @@ def test_neighbouring_floats_are_told_apart(dtype, rng):
     x = (starts[:, None] + np.arange(8, dtype=starts.dtype)).ravel().view(dtype)
     x = np.concatenate([-x[::-1], x])
     np.testing.assert_array_equal(np.asarray(sort.sort(rng.permutation(x))), x)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
+def test_the_comparison_for_a_gpu_makes_the_same_order(dtype):
+    x = jnp.array(MIXED, dtype)
+    hlo = Builder((), "cuda")
+    write = lambda x: sort.sort_p.lower(hlo, x, dimension=0, is_stable=True, num_keys=1)
+    hlo.function("main", [x.aval], write, "public")
+    here = on_device(all_devices()[0], False)
+    loaded, _ = compile_text(hlo.module("m"), here)
+    (out,) = Executable(loaded, Jaxpr((), [Var(x.aval)], [Var(x.aval)], []), here)(x)
+    out, ordered = (np.asarray(y).astype(np.float32) for y in (out, jnp.sort(x)))
+    np.testing.assert_array_equal(out, ordered)
+    np.testing.assert_array_equal(np.signbit(out[:-2]), np.signbit(ordered[:-2]))
 
 
 def test_sort_is_stable():

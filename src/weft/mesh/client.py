@@ -13,7 +13,8 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from importlib.machinery import ModuleSpec, PathFinder
+from typing import Any, NamedTuple, cast
 
 from jaxlib import _jax
 
@@ -21,11 +22,46 @@ from weft.mesh.plugins import GPUS, find_plugins, has_hardware, install_hint, ma
 from weft.options import config
 from weft.util import Logger
 
+# --- one library in a process ---------------------------------------------------------------
+
+ONE_LIBRARY = (
+    "weft: jaxlib must belong to one library in a process; got jax imported {} weft. "
+    "Hint: import only one of them, each in a process of its own."
+)
+
+
+class JaxFinder:
+    """Finds JAX where it is installed, and refuses to import it: its classes would be the engine's.
+
+    The engine imports it too, to make an array of a part or of a copy, and does without where it is
+    not found; it is told so at once, as looking through the folders of packages takes 300 us.
+    """
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """A spec that says that JAX is here, if it is."""
+        if name != "jax":
+            return None
+        frame: Any = sys._getframe()
+        while frame is not None and frame.f_code.co_filename in (__file__, *IMPORTLIB):
+            frame = frame.f_back
+        if frame is not None and frame.f_globals.get("__name__", "").startswith("weft."):
+            raise ModuleNotFoundError("jax: is nothing that weft imports", name=name)
+        return ModuleSpec(name, cast(Any, self)) if PathFinder.find_spec(name, path) else None
+
+    def create_module(self, spec: Any) -> None:
+        """Leave that to Python."""
+
+    def exec_module(self, module: Any) -> None:
+        """Raise ImportError."""
+        raise ImportError(ONE_LIBRARY.format("after"))
+
+
+IMPORTLIB = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
+
 if "jax" in sys.modules and not getattr(sys.modules["jax"], "__weft__", False):
-    raise ImportError(
-        "weft: jaxlib must belong to one library in a process; got jax imported before weft. "
-        "Hint: import only one of them, each in a process of its own."
-    )
+    raise ImportError(ONE_LIBRARY.format("before"))
+sys.meta_path.insert(0, cast(Any, JaxFinder()))
+
 
 Device = _jax.Device
 

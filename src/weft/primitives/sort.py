@@ -16,6 +16,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
+from weft.mesh.plugins import GPUS
 from weft.primitives import families
 from weft.primitives.elementwise import neg
 from weft.primitives.expr import Expr, count_along
@@ -63,6 +64,8 @@ class Sort(Primitive):
         if has_kernels(hlo) and all(map(has_native_order, xs[:num_keys])):
             avals = [x.aval for x in xs]
             return lower_native(hlo, "weft_sort", xs, avals, dimension, {"num_keys": num_keys})
+        if hlo.platform in GPUS and len(xs) == 1 and has_float_order(xs[0].aval.dtype):
+            return lower_sort(hlo, xs, 1, dimension, is_stable)
         keys = [key for x in xs[:num_keys] for key in lower_keys(hlo, x)]
         if keys == list(xs):  # nothing but integers, which are their own keys
             return lower_sort(hlo, keys, len(keys), dimension, is_stable)
@@ -124,13 +127,15 @@ def wider_dtype(dtype: np.dtype) -> np.dtype:
 
 
 def lower_sort(hlo: Any, xs: Sequence[Any], num_keys: int, dimension: int, stable: bool) -> list:
-    """Write a sort of arrays by the first `num_keys` of them, which hold integers."""
+    """Write a sort of arrays by the first `num_keys` of them: integers, or one of floats."""
 
     def before(*pairs: Any) -> list:
         """Whether the left element comes first: by the last key, then the one before it, ..."""
         result = None
         for k in reversed(range(num_keys)):
             x, y = (Expr(hlo, v) for v in pairs[2 * k : 2 * k + 2])
+            if dtypes.is_float(x.dtype):
+                return [comes_before(x, y)]
             less = x < y
             result = less if result is None else less | x.compare("EQ", y) & result
         return [result.value]
@@ -143,6 +148,21 @@ def lower_sort(hlo: Any, xs: Sequence[Any], num_keys: int, dimension: int, stabl
         dimension=f"{dimension} : i64",
         is_stable=bool_text(stable),
     )
+
+
+def has_float_order(dtype: np.dtype) -> bool:
+    """Whether XLA has kernels for a GPU that sort floats of this dtype."""
+    return dtypes.is_float(dtype) and dtype.itemsize > 1
+
+
+def comes_before(*pair: Expr) -> Any:
+    """Write whether the first float comes first, in the form that those kernels are chosen by."""
+    zeros_alike = (x.compare("EQ", 0).select(x.like(0), x) for x in pair)
+    x, y = (
+        x.compare("NE", x).select(x.like(np.nan), key).value
+        for x, key in zip(pair, zeros_alike, strict=True)
+    )
+    return pair[0].hlo.compare("LT", x, y, "TOTALORDER")
 
 
 def has_native_order(x: Any) -> bool:

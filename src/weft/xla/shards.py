@@ -6,8 +6,6 @@ part a device holds is a sharding's to say (mesh/sharding.py).
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -87,38 +85,9 @@ def buffers_of(x: Any) -> dict[Bounds, list[tuple[Any, Any]]]:
     return found
 
 
-class HiddenModules:
-    """While this is entered, by any thread, importing one of some modules fails at once."""
-
-    def __init__(self, *names: str):
-        self.names, self.entered = names, 0
-        self.hidden: list[str] = []
-        self.lock = threading.Lock()
-
-    def __enter__(self) -> None:
-        with self.lock:
-            if not self.entered:
-                modules: dict[str, Any] = sys.modules
-                self.hidden = [name for name in self.names if modules.setdefault(name) is None]
-            self.entered += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self.lock:
-            self.entered -= 1
-            if not self.entered:
-                for name in self.hidden:
-                    del sys.modules[name]
-
-
-# The engine, where it copies to the host, makes a JAX array of the copy if it can import these. Of
-# a JAX that is installed beside weft that would give the engine's classes the methods of JAX.
-_hidden_jax = HiddenModules("jax.core", "jax._src.sharding_impls")
-
-
 def read_buffer(buffer: Any) -> np.ndarray:
     """A read-only view of what one device holds, without a copy where memory is shared."""
-    with _hidden_jax:
-        view = buffer._single_device_array_to_np_array_did_copy()[0]
+    view = buffer._single_device_array_to_np_array_did_copy()[0]
     view.flags.writeable = False
     return view
 
