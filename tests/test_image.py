@@ -4,7 +4,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from tests.docstrings import check_examples
-from weft import grad, image, jacfwd, jit, vmap
+from weft import grad, image, jacfwd, jit, value_and_grad, vmap
 from weft.errors import DtypeError, ShapeError
 from weft.image import ResizeMethod, resize, scale_and_translate
 
@@ -52,6 +52,26 @@ def test_resize(method, antialias, rng):
                 want = np.apply_along_axis(resampled, axis, want, shape[axis], method, antialias)
         close(got, want)
     close(resize(x, shape, method, antialias), want)
+
+
+@pytest.mark.parametrize("size", [229, 77, 603])
+@pytest.mark.parametrize("antialias", [True, False])
+@pytest.mark.parametrize("method", [*KERNELS, "area", "cubic-pytorch"])
+def test_a_large_image_is_resampled_by_blocks(method, antialias, size, rng):
+    x, weights = (rng.normal(size=(3, n)).astype(np.float32) for n in (300, size))
+
+    def moved(x, scale):  # which is not known when traced: one product with all weights
+        args = (3, size), (1,), scale, jnp.zeros(1), method, antialias
+        return scale_and_translate(x, *args)
+
+    def run(f, *args):
+        loss = lambda *args: (jnp.vdot(weights, f(*args)), f(*args))
+        return jit(value_and_grad(loss, has_aux=True))(x, *args)
+
+    (_, got), slope = run(lambda x: resize(x, (3, size), method, antialias))
+    (_, want), wanted = run(moved, np.array([size / 300], np.float32))
+    close(got, want, 1e-4)
+    close(slope, wanted, 1e-4)
 
 
 def test_bicubic_is_pytorchs():

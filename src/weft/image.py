@@ -1,17 +1,20 @@
 """Images, or any arrays, at another size: `resize`, and its general form `scale_and_translate`.
 
 Each axis is resampled by a matrix of weights: a kernel around the place in the input where an
-output pixel comes from. A pixel i covers the range from i to i + 1.
+output pixel comes from; of a large image by one for each block of output pixels, and those input
+pixels alone that it reaches. A pixel i covers the range from i to i + 1.
 """
 
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from weft import lax
 from weft import numpy as jnp
 from weft.core.source import boundary
 from weft.errors import ShapeError
@@ -78,6 +81,14 @@ def make_lanczos(radius: float) -> Callable:
     return lambda x: jnp.where(x < radius, jnp.sinc(x) * jnp.sinc(x / radius), 0)
 
 
+# How far kernels reach, and their values at a distance.
+REACH = {
+    ResizeMethod.LINEAR: 1,
+    ResizeMethod.CUBIC: 2,
+    ResizeMethod.CUBIC_PYTORCH: 2,
+    ResizeMethod.LANCZOS3: 3,
+    ResizeMethod.LANCZOS5: 5,
+}
 KERNELS = {
     ResizeMethod.LINEAR: lambda x: jnp.maximum(0, 1 - x),
     ResizeMethod.CUBIC: make_cubic(-0.5),
@@ -87,30 +98,64 @@ KERNELS = {
 }
 
 
-def make_weights(
-    source: int, target: int, step: Any, start: Any, method: ResizeMethod, antialias: bool
-) -> Any:
-    """The weights [source, target] of input pixels for each output pixel.
+class Windows(NamedTuple):
+    """The output pixels of an axis in `count` blocks of `size`, made of `width` input pixels each.
 
-    Output pixel i stands for the input from start + i * step to start + (i + 1) * step.
+    Block i takes those from starts[i] on, some of which may be outside of the image.
     """
-    dtype = jnp.result_type(step)
-    here = (start + (jnp.arange(target, dtype=dtype) + 0.5) * step - 0.5)[None]
-    pixels = jnp.arange(source, dtype=dtype)[:, None]
+
+    count: int
+    size: int
+    width: int
+    starts: np.ndarray
+
+
+def choose_windows(
+    source: int, target: int, step: float | None, method: ResizeMethod, antialias: bool
+) -> Windows:
+    """One window of all pixels; many where the products with the weights would be mostly with 0."""
+    outside = 2 if repeats_edges(method, antialias) else 0
+    if step is not None and source * target > DENSE:
+        wide = max(step, 1) if antialias else 1
+        reach = (step + 1) / 2 if method is ResizeMethod.AREA else REACH[method] * wide
+        width = math.ceil((BLOCK - 1) * step + 2 * reach) + 2
+        if 4 * width < source:
+            starts = np.floor((np.arange(0, target, BLOCK) + 0.5) * step - 0.5 - reach).astype(int)
+            return Windows(len(starts), BLOCK, width, starts)
+    return Windows(1, target, source + 2 * outside, np.array([-outside]))
+
+
+DENSE = 1 << 16  # weights below which one product is as quick as many small ones
+BLOCK = 32
+
+
+def repeats_edges(method: ResizeMethod, antialias: bool) -> bool:
+    """Whether pixels outside of the image are those at its edges, and do not count for nothing."""
+    return method is ResizeMethod.CUBIC_PYTORCH and not antialias
+
+
+def make_weights(
+    here: Any, pixels: np.ndarray, source: int, step: Any, method: ResizeMethod, antialias: bool
+) -> Any:
+    """The weights [..., pixels, here] of some input pixels [..., n] for each output pixel [..., k].
+
+    `here` says where the middles of output pixels are, each of which is `step` wide.
+    """
+    dtype = here.dtype
+    here, places = here[..., None, :], jnp.asarray(pixels, dtype)[..., None]
     if method is ResizeMethod.AREA:
         low, high = here + 0.5 - step / 2, here + 0.5 + step / 2
-        shared = jnp.minimum(high, pixels + 1) - jnp.maximum(low, pixels)
+        shared = jnp.minimum(high, places + 1) - jnp.maximum(low, places)
         weights = jnp.maximum(0, shared)
-    elif method is ResizeMethod.CUBIC_PYTORCH and not antialias:  # two pixels more at each edge
-        pixels = jnp.arange(-2, source + 2, dtype=dtype)[:, None]
-        weights = make_cubic(-0.75)(jnp.abs(here - pixels))
-        ends = [jnp.sum(part, axis=0, keepdims=True) for part in (weights[:3], weights[-3:])]
-        inner = [ends[0], weights[3:-3], ends[1]] if source > 1 else [weights.sum(0)[None]]
-        weights = jnp.concatenate(inner)
+    elif repeats_edges(method, antialias):
+        weights = make_cubic(-0.75)(jnp.abs(here - places))
     else:
         wide = jnp.maximum(step, 1) if antialias else 1
-        weights = KERNELS[method](jnp.abs(here - pixels) / wide)
-    total = jnp.sum(weights, axis=0, keepdims=True)
+        weights = KERNELS[method](jnp.abs(here - places) / wide)
+    inside = (pixels >= 0) & (pixels < source)
+    if not inside.all() and not repeats_edges(method, antialias):
+        weights = jnp.where(inside[..., None], weights, 0)
+    total = jnp.sum(weights, axis=-2, keepdims=True)
     reached = jnp.abs(total) > 1000 * jnp.finfo(dtype).eps
     reached &= (here >= -0.5) & (here <= source - 0.5)
     return jnp.where(reached, weights / jnp.where(reached, total, 1), 0)
@@ -197,19 +242,40 @@ def resample(
     """
     image = as_inexact("resize", image)
     dtype = np.promote_types(jnp.finfo(image.dtype).dtype, np.float32)
-    if scale is None:
-        steps = [jnp.array(image.shape[a] / max(shape[a], 1), dtype) for a in axes]
-        starts = [jnp.zeros((), dtype)] * len(axes)
-    else:
-        steps = [1 / scale.astype(dtype)[i] for i in range(len(axes))]
-        starts = [-translation.astype(dtype)[i] * step for i, step in enumerate(steps)]
     for i in sorted(range(len(axes)), key=lambda i: shape[axes[i]] / image.shape[axes[i]]):
-        axis = axes[i]
-        sizes = image.shape[axis], shape[axis]
-        weights = make_weights(*sizes, steps[i], starts[i], method, antialias).astype(image.dtype)
-        image = jnp.tensordot(image, weights, axes=([axis], [0]), precision=precision)
-        image = jnp.moveaxis(image, -1, axis)
+        step = image.shape[axes[i]] / max(shape[axes[i]], 1) if scale is None else None
+        windows = choose_windows(image.shape[axes[i]], shape[axes[i]], step, method, antialias)
+        wide = jnp.array(step, dtype) if scale is None else 1 / scale.astype(dtype)[i]
+        start = wide.dtype.type(0) if scale is None else -translation.astype(dtype)[i] * wide
+        image = resample_axis(image, axes[i], windows, wide, start, method, antialias, precision)
+        image = lax.slice_in_dim(image, 0, shape[axes[i]], axis=axes[i])
     return image
+
+
+def resample_axis(
+    image: Any, axis: int, windows: Windows, step: Any, start: Any, method: ResizeMethod,
+    antialias: bool, precision: Any,
+) -> Any:  # fmt: skip
+    """The image with an axis resampled to all pixels of the windows' blocks.
+
+    Output pixel i stands for the input from start + i * step to start + (i + 1) * step.
+    """
+    count, size, width, starts = windows
+    source, n = image.shape[axis], image.ndim
+    before, behind = [*range(axis)], [*range(axis + 1, n)]
+    here = start + (jnp.arange(count * size, dtype=step.dtype) + 0.5) * step - 0.5
+    pixels = starts[:, None] + np.arange(width)
+    weights = make_weights(here.reshape(count, size), pixels, source, step, method, antialias)
+    if count > 1 or width > source:
+        image = jnp.take(image, np.clip(pixels, 0, source - 1).astype(np.int32), axis=axis)
+    else:
+        image = jnp.expand_dims(image, axis)
+    weights = weights.astype(image.dtype)
+    out = jnp.einsum(
+        image, [*before, n, n + 1, *behind], weights, [n, n + 1, n + 2],
+        [*before, n, n + 2, *behind], precision=precision,
+    )  # fmt: skip
+    return out.reshape(*(out.shape[i] for i in before), count * size, *out.shape[axis + 2 :])
 
 
 @boundary
