@@ -19,6 +19,7 @@ from weft.primitives import dot, layout, reshard
 from weft.primitives.channelwise import lower_channelwise
 from weft.primitives.constant import stage_whole
 from weft.primitives.conv_forms import find_form
+from weft.primitives.conv_native import lower_native_conv
 from weft.primitives.elementwise import eq
 from weft.primitives.expr import Expr
 from weft.primitives.families import check_integer, index_pairs, index_tuple
@@ -180,6 +181,9 @@ class ConvGeneralDilated(dot.Bilinear):
 
         def plain(x, y, aval):
             if hlo.platform == "cpu":
+                made = lower_native_conv(hlo, x, y, aval, {**numbers, **params})
+                if made is not None:
+                    return [made]
                 form = find_form(x.aval, y.aval, aval, {**numbers, **params}, not hlo.devices)
                 if form is not None:
                     types = [v.aval.update(sharded=None) for v in (x, y)]

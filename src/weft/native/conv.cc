@@ -1,0 +1,381 @@
+// Convolutions of arrays [batch, rows, columns, features], and their derivatives in the kernel.
+//
+// The sums of a tile of results stay in registers while all that they are sums of is walked through.
+// Work is cut by shapes alone, so that threads do not decide the result.
+
+#include "common.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define WEFT_FOR(isa) __attribute__((target(isa)))
+#else
+#define WEFT_FOR(isa)
+#endif
+#define WEFT_INLINE __attribute__((always_inline)) inline
+
+namespace weft {
+namespace {
+
+constexpr int64_t kPixels = 6;       // of a tile of results
+constexpr int64_t kInputs = 4;       // of a tile of a derivative
+constexpr int64_t kVectors = 2;      // of output features, in both
+constexpr int64_t kUnit = 192;       // pixels that a thread takes at once
+constexpr int64_t kTable = 4096;     // pointers that it keeps
+constexpr int64_t kChunk = 1 << 15;  // elements that are walked through for all tiles, one by one
+constexpr int64_t kSums = 1 << 22;   // elements of all sums of a derivative
+constexpr int64_t kPieces = 8;       // of a derivative, whose sums are added up at the end
+
+// Sizes of x, of the kernel, and of the result; (rows, columns) of what is for both.
+struct Sizes {
+  int64_t batch, rows, columns, features;
+  int64_t out_rows, out_columns, out_features;
+  int64_t taps[2], stride[2], dilation[2], low[2];
+
+  // The row, or column, of x that a place of the result sees by a tap.
+  int64_t At(int axis, int64_t place, int64_t tap) const {
+    return place * stride[axis] + tap * dilation[axis] - low[axis];
+  }
+};
+
+// Vectors as wide as registers, of any element.
+template <class T, int kBytes>
+struct Vector {
+  typedef T V __attribute__((vector_size(kBytes)));
+  static constexpr int64_t kLanes = kBytes / sizeof(T);
+};
+
+template <class V, class T>
+WEFT_INLINE V Load(const T* from) {
+  V x;
+  std::memcpy(&x, from, sizeof(V));
+  return x;
+}
+
+// --- the result --------------------------------------------------------------------------------
+
+template <class T>
+struct Forward {
+  Sizes sizes;
+  const T *x, *zeros;
+  T* packed;  // the kernel, [panels, taps * features, lanes of a panel], with zeros at the end
+  T* out;
+  int64_t unit;
+  bool narrow;  // one vector holds the output features
+};
+
+template <class T, int kBytes, int kColumns>
+WEFT_INLINE void ConvolveUnit(const Forward<T>& job, int64_t index) {
+  using V = typename Vector<T, kBytes>::V;
+  constexpr int64_t kLanes = Vector<T, kBytes>::kLanes, kWide = kColumns * kLanes;
+  const Sizes& s = job.sizes;
+  const int64_t taps = s.taps[0] * s.taps[1], places = s.out_rows * s.out_columns;
+  const int64_t first = index * job.unit, last = std::min(s.batch * places, first + job.unit);
+  const T* seen[kTable];  // for each tile and tap what its pixels see
+  const T** to = seen;
+  for (int64_t start = first; start < last; start += kPixels) {
+    for (int64_t r = 0; r < kPixels; ++r) {
+      const int64_t pixel = std::min(start + r, last - 1);  // those past the end are not stored
+      const int64_t image = pixel / places, place = pixel % places;
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        const int64_t row = s.At(0, place / s.out_columns, tap / s.taps[1]);
+        const int64_t column = s.At(1, place % s.out_columns, tap % s.taps[1]);
+        const bool inside = row >= 0 && row < s.rows && column >= 0 && column < s.columns;
+        const int64_t at = ((image * s.rows + row) * s.columns + column) * s.features;
+        to[tap * kPixels + r] = inside ? job.x + at : job.zeros;
+      }
+    }
+    to += taps * kPixels;
+  }
+  for (int64_t f = 0; f < s.out_features; f += kWide) {
+    const int64_t width = std::min(kWide, s.out_features - f);
+    const T** from = seen;
+    for (int64_t start = first; start < last; start += kPixels) {
+      V sums[kPixels][kColumns] = {};
+      const T* weight = job.packed + f * taps * s.features;
+      for (int64_t tap = 0; tap < taps; ++tap, from += kPixels) {
+        const T *a = from[0], *b = from[1], *c = from[2], *d = from[3], *e = from[4], *g = from[5];
+        for (int64_t i = 0; i < s.features; ++i, weight += kWide) {
+          V w[kColumns];
+          for (int j = 0; j < kColumns; ++j) w[j] = Load<V>(weight + j * kLanes);
+          for (int j = 0; j < kColumns; ++j) sums[0][j] += a[i] * w[j];
+          for (int j = 0; j < kColumns; ++j) sums[1][j] += b[i] * w[j];
+          for (int j = 0; j < kColumns; ++j) sums[2][j] += c[i] * w[j];
+          for (int j = 0; j < kColumns; ++j) sums[3][j] += d[i] * w[j];
+          for (int j = 0; j < kColumns; ++j) sums[4][j] += e[i] * w[j];
+          for (int j = 0; j < kColumns; ++j) sums[5][j] += g[i] * w[j];
+        }
+      }
+      for (int64_t r = 0; r < std::min(kPixels, last - start); ++r) {
+        T* const out = job.out + (start + r) * s.out_features + f;
+        if (width == kWide) {
+          std::memcpy(out, sums[r], sizeof(sums[r]));
+        } else {
+          std::memcpy(out, sums[r], width * sizeof(T));
+        }
+      }
+    }
+  }
+}
+
+template <class T, int kBytes>
+WEFT_INLINE void ConvolveUnit(const Forward<T>& job, int64_t unit) {
+  job.narrow ? ConvolveUnit<T, kBytes, 1>(job, unit) : ConvolveUnit<T, kBytes, kVectors>(job, unit);
+}
+
+
+// --- the derivative in the kernel --------------------------------------------------------------
+
+template <class T>
+struct Derivative {
+  Sizes sizes;
+  const T *x, *ct;
+  T* sums;  // [pieces, taps, features, out_features]
+  int64_t pieces, parts;  // of the rows, and of the output features
+};
+
+// Neighbours in a row of cotangents, and what they see by a tap.
+template <class T>
+struct Segment {
+  const T *x, *ct;
+  int64_t count;
+};
+
+template <class V, int kRows, int kColumns, class T>
+WEFT_INLINE void AddTile(const Segment<T>* segments, int64_t count, int64_t step, int64_t width,
+                         T* to, int64_t stride, int64_t most) {
+  constexpr int64_t kLanes = sizeof(V) / sizeof(T);
+  V sums[kRows][kColumns] = {};
+  for (const Segment<T>* s = segments; s < segments + count; ++s) {
+    const T *x = s->x, *ct = s->ct;
+    for (int64_t i = 0; i < s->count; ++i, x += step, ct += width) {
+      V y[kColumns];
+      for (int j = 0; j < kColumns; ++j) y[j] = Load<V>(ct + j * kLanes);
+      for (int r = 0; r < kRows; ++r) {
+        for (int j = 0; j < kColumns; ++j) sums[r][j] += x[r] * y[j];
+      }
+    }
+  }
+  T values[kRows][kColumns * kLanes];
+  std::memcpy(values, sums, sizeof(sums));
+  for (int r = 0; r < kRows; ++r) {
+    for (int64_t j = 0; j < std::min<int64_t>(most, kColumns * kLanes); ++j) {
+      to[r * stride + j] += values[r][j];
+    }
+  }
+}
+
+template <class V, int kColumns, class T>
+WEFT_INLINE void AddRows(Segment<T>* segments, int64_t count, int64_t step, int64_t width,
+                         int64_t features, T* to, int64_t stride, int64_t most) {
+  int64_t c = 0;
+  const auto advance = [&](int64_t by) {
+    for (int64_t i = 0; i < count; ++i) segments[i].x += by;
+    c += by;
+  };
+  for (; c + kInputs <= features; advance(kInputs)) {
+    AddTile<V, kInputs, kColumns>(segments, count, step, width, to + c * stride, stride, most);
+  }
+  T* const end = to + c * stride;
+  if (features - c == 3) AddTile<V, 3, kColumns>(segments, count, step, width, end, stride, most);
+  if (features - c == 2) AddTile<V, 2, kColumns>(segments, count, step, width, end, stride, most);
+  if (features - c == 1) AddTile<V, 1, kColumns>(segments, count, step, width, end, stride, most);
+  advance(-c);
+}
+
+// Adds up what a piece of all rows of cotangents says of some output features; false where there is
+// no memory.
+template <class T, int kBytes>
+WEFT_INLINE bool DifferentiatePiece(const Derivative<T>& job, int64_t index) {
+  using V = typename Vector<T, kBytes>::V;
+  constexpr int64_t kLanes = Vector<T, kBytes>::kLanes, kWide = kVectors * kLanes;
+  const Sizes& s = job.sizes;
+  const int64_t taps = s.taps[0] * s.taps[1], rows = s.batch * s.out_rows;
+  const int64_t piece = index / job.parts, part = index % job.parts;
+  const int64_t panels = (s.out_features + kWide - 1) / kWide;
+  const int64_t begin = panels * part / job.parts * kWide;
+  const int64_t features = std::min(s.out_features, panels * (part + 1) / job.parts * kWide) - begin;
+  const bool padded = features % kLanes != 0;  // and then copied to where vectors may be read
+  const int64_t full = (features + kLanes - 1) / kLanes * kLanes;
+  const int64_t width = padded ? full : s.out_features;
+  const int64_t in_row = s.out_columns * (s.features * s.stride[1] + full);
+  const int64_t chunk = std::max<int64_t>(1, kChunk / in_row);
+  const auto segments = Allocate<Segment<T>>(chunk);
+  const auto room = Allocate<T>(padded ? chunk * s.out_columns * width : 1);
+  if (!segments || !room) return false;
+  T* const sums = job.sums + piece * taps * s.features * s.out_features + begin;
+  for (int64_t i = 0; i < taps * s.features; ++i) {
+    std::memset(sums + i * s.out_features, 0, features * sizeof(T));
+  }
+  const int64_t end = rows * (piece + 1) / job.pieces;
+  for (int64_t start = rows * piece / job.pieces; start < end; start += chunk) {
+    const int64_t stop = std::min(end, start + chunk);
+    const T* ct = job.ct + start * s.out_columns * s.out_features + begin;
+    if (padded) {
+      std::memset(room.get(), 0, (stop - start) * s.out_columns * width * sizeof(T));
+      for (int64_t i = 0; i < (stop - start) * s.out_columns; ++i) {
+        std::memcpy(room.get() + i * width, ct + i * s.out_features, features * sizeof(T));
+      }
+      ct = room.get();
+    }
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      int64_t left = 0, right = s.out_columns;  // the places whose columns are inside
+      while (left < right && s.At(1, left, tap % s.taps[1]) < 0) ++left;
+      while (left < right && s.At(1, right - 1, tap % s.taps[1]) >= s.columns) --right;
+      const int64_t column = s.At(1, left, tap % s.taps[1]);
+      for (int64_t f = 0, next; f < features; f = next) {
+        int64_t count = 0;
+        for (int64_t i = start; i < stop; ++i) {
+          const int64_t row = s.At(0, i % s.out_rows, tap / s.taps[1]);
+          if (row < 0 || row >= s.rows) continue;
+          const int64_t at = ((i / s.out_rows * s.rows + row) * s.columns + column) * s.features;
+          const T* const from = ct + ((i - start) * s.out_columns + left) * width + f;
+          segments[count++] = {job.x + at, from, right - left};
+        }
+        T* const to = sums + tap * s.features * s.out_features + f;
+        const int64_t step = s.stride[1] * s.features, most = features - f;
+        next = f + (full - f >= kWide ? kWide : kLanes);
+        if (next - f == kWide) {
+          AddRows<V, kVectors>(segments.get(), count, step, width, s.features, to, s.out_features,
+                               most);
+        } else {
+          AddRows<V, 1>(segments.get(), count, step, width, s.features, to, s.out_features, most);
+        }
+      }
+    }
+  }
+  return true;
+}
+
+// --- for what the processor has ----------------------------------------------------------------
+
+template <class T>
+WEFT_FOR("avx512f,fma") void Convolve512(const Forward<T>& job, int64_t unit) {
+  ConvolveUnit<T, 64>(job, unit);
+}
+template <class T>
+WEFT_FOR("avx2,fma") void Convolve256(const Forward<T>& job, int64_t unit) {
+  ConvolveUnit<T, 32>(job, unit);
+}
+template <class T>
+void Convolve128(const Forward<T>& job, int64_t unit) {
+  ConvolveUnit<T, 16>(job, unit);
+}
+template <class T>
+WEFT_FOR("avx512f,fma") bool Differentiate512(const Derivative<T>& job, int64_t piece) {
+  return DifferentiatePiece<T, 64>(job, piece);
+}
+template <class T>
+WEFT_FOR("avx2,fma") bool Differentiate256(const Derivative<T>& job, int64_t piece) {
+  return DifferentiatePiece<T, 32>(job, piece);
+}
+template <class T>
+bool Differentiate128(const Derivative<T>& job, int64_t piece) {
+  return DifferentiatePiece<T, 16>(job, piece);
+}
+
+// The bytes of its vectors that have a product and a sum in one.
+int VectorBytes() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  if (__builtin_cpu_supports("avx512f")) return 64;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return 32;
+#endif
+  return 16;
+}
+
+template <class T>
+ffi::Error Convolve(ffi::ThreadPool& pool, const Sizes& s, const void* x, const void* kernel,
+                    void* out) {
+  static const int bytes = VectorBytes();
+  const int64_t taps = s.taps[0] * s.taps[1], depth = taps * s.features;
+  const int64_t lanes = bytes / sizeof(T), wide = s.out_features > lanes ? kVectors * lanes : lanes;
+  const int64_t panels = (s.out_features + wide - 1) / wide;
+  const auto packed = Allocate<T>(panels * depth * wide), zeros = Allocate<T>(s.features);
+  if (!packed || !zeros) return OutOfMemory("weft.conv");
+  std::memset(zeros.get(), 0, s.features * sizeof(T));
+  const int64_t unit = std::min(kUnit, kTable / (taps * kPixels) * kPixels);
+  const Forward<T> job{s, static_cast<const T*>(x), zeros.get(), packed.get(),
+                       static_cast<T*>(out), unit, wide == lanes};
+  ForEach(pool, panels, [&](int64_t panel) {
+    const int64_t first = panel * wide, width = std::min(wide, s.out_features - first);
+    T* to = job.packed + first * depth;
+    const T* from = static_cast<const T*>(kernel) + first;
+    for (int64_t i = 0; i < depth; ++i, to += wide, from += s.out_features) {
+      std::memcpy(to, from, width * sizeof(T));
+      std::memset(to + width, 0, (wide - width) * sizeof(T));
+    }
+  });
+  const auto run = bytes == 64 ? Convolve512<T> : bytes == 32 ? Convolve256<T> : Convolve128<T>;
+  const int64_t pixels = s.batch * s.out_rows * s.out_columns;
+  ForEach(pool, (pixels + unit - 1) / unit, [&](int64_t index) { run(job, index); });
+  return ffi::Error::Success();
+}
+
+template <class T>
+ffi::Error Differentiate(ffi::ThreadPool& pool, const Sizes& s, const void* x, const void* ct,
+                         void* out) {
+  static const int bytes = VectorBytes();
+  const int64_t size = s.taps[0] * s.taps[1] * s.features * s.out_features;
+  const int64_t pixels = s.batch * s.out_rows * s.out_columns;
+  int64_t pieces = std::min({kPieces, s.batch * s.out_rows, pixels / kUnit, kSums / size});
+  pieces = std::max<int64_t>(1, pieces);
+  const int64_t panels = s.out_features * sizeof(T) / (kVectors * bytes);
+  const int64_t parts = std::max<int64_t>(1, std::min(panels, kPieces / pieces));
+  const auto sums = Allocate<T>(pieces * size);
+  if (!sums) return OutOfMemory("weft.conv");
+  const Derivative<T> job{s, static_cast<const T*>(x), static_cast<const T*>(ct), sums.get(),
+                          pieces, parts};
+  const auto run =
+      bytes == 64 ? Differentiate512<T> : bytes == 32 ? Differentiate256<T> : Differentiate128<T>;
+  std::atomic<bool> done{true};
+  ForEach(pool, pieces * parts, [&](int64_t index) {
+    if (!run(job, index)) done = false;
+  });
+  if (!done) return OutOfMemory("weft.conv");
+  T* const to = static_cast<T*>(out);
+  ForEach(pool, (size + kPiece - 1) / kPiece, [&](int64_t part) {
+    const int64_t first = part * kPiece, last = std::min(size, first + kPiece);
+    for (int64_t i = first; i < last; ++i) to[i] = sums[i];
+    for (int64_t p = 1; p < pieces; ++p) {
+      for (int64_t i = first; i < last; ++i) to[i] += sums[p * size + i];
+    }
+  });
+  return ffi::Error::Success();
+}
+
+using Numbers = ffi::Span<const int64_t>;
+
+// Of x and the kernel the result, or of x and cotangents of the result those of the kernel.
+ffi::Error Conv(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer other,
+                ffi::Result<ffi::AnyBuffer> out, Numbers stride, Numbers dilation, Numbers low,
+                bool is_derivative) {
+  const auto in = x.dimensions(), results = is_derivative ? other.dimensions() : out->dimensions();
+  const auto kernel = is_derivative ? out->dimensions() : other.dimensions();
+  if (in.size() != 4 || results.size() != 4 || kernel.size() != 4 || in[0] != results[0] ||
+      in[3] != kernel[2] || results[3] != kernel[3] || stride.size() != 2 ||
+      dilation.size() != 2 || low.size() != 2 || kernel[0] * kernel[1] * kPixels > kTable) {
+    return ffi::Error::InvalidArgument("weft.conv: sizes do not fit together");
+  }
+  const Sizes sizes{in[0], in[1], in[2], in[3], results[1], results[2], results[3],
+                    {kernel[0], kernel[1]}, {stride[0], stride[1]}, {dilation[0], dilation[1]},
+                    {low[0], low[1]}};
+  const bool wide = x.element_type() == ffi::F64;
+  if (!wide && x.element_type() != ffi::F32) {
+    return ffi::Error::InvalidArgument("weft.conv: no such dtype");
+  }
+  const auto run = is_derivative ? (wide ? Differentiate<double> : Differentiate<float>)
+                                 : (wide ? Convolve<double> : Convolve<float>);
+  return run(pool, sizes, x.untyped_data(), other.untyped_data(), out->untyped_data());
+}
+
+}  // namespace
+}  // namespace weft
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_conv, weft::Conv,
+                              xla::ffi::Ffi::Bind()
+                                  .Ctx<xla::ffi::ThreadPool>()
+                                  .Arg<xla::ffi::AnyBuffer>()
+                                  .Arg<xla::ffi::AnyBuffer>()
+                                  .Ret<xla::ffi::AnyBuffer>()
+                                  .Attr<xla::ffi::Span<const int64_t>>("stride")
+                                  .Attr<xla::ffi::Span<const int64_t>>("dilation")
+                                  .Attr<xla::ffi::Span<const int64_t>>("low")
+                                  .Attr<bool>("is_derivative"));
