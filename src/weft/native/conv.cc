@@ -3,21 +3,11 @@
 // The sums of a tile of results stay in registers while all that they are sums of is walked through.
 // Work is cut by shapes alone, so that threads do not decide the result.
 
-#include "common.h"
-
-#if defined(__x86_64__) && defined(__GNUC__)
-#define WEFT_FOR(isa) __attribute__((target(isa)))
-#else
-#define WEFT_FOR(isa)
-#endif
-#define WEFT_INLINE __attribute__((always_inline)) inline
+#include "tiles.h"
 
 namespace weft {
 namespace {
 
-constexpr int64_t kPixels = 6;       // of a tile of results
-constexpr int64_t kInputs = 4;       // of a tile of a derivative
-constexpr int64_t kVectors = 2;      // of output features, in both
 constexpr int64_t kUnit = 192;       // pixels that a thread takes at once
 constexpr int64_t kTable = 4096;     // pointers that it keeps
 constexpr int64_t kChunk = 1 << 15;  // elements that are walked through for all tiles, one by one
@@ -35,20 +25,6 @@ struct Sizes {
     return place * stride[axis] + tap * dilation[axis] - low[axis];
   }
 };
-
-// Vectors as wide as registers, of any element.
-template <class T, int kBytes>
-struct Vector {
-  typedef T V __attribute__((vector_size(kBytes)));
-  static constexpr int64_t kLanes = kBytes / sizeof(T);
-};
-
-template <class V, class T>
-WEFT_INLINE V Load(const T* from) {
-  V x;
-  std::memcpy(&x, from, sizeof(V));
-  return x;
-}
 
 // --- the result --------------------------------------------------------------------------------
 
@@ -86,32 +62,12 @@ WEFT_INLINE void ConvolveUnit(const Forward<T>& job, int64_t index) {
     to += taps * kPixels;
   }
   for (int64_t f = 0; f < s.out_features; f += kWide) {
-    const int64_t width = std::min(kWide, s.out_features - f);
     const T** from = seen;
     for (int64_t start = first; start < last; start += kPixels) {
-      V sums[kPixels][kColumns] = {};
-      const T* weight = job.packed + f * taps * s.features;
-      for (int64_t tap = 0; tap < taps; ++tap, from += kPixels) {
-        const T *a = from[0], *b = from[1], *c = from[2], *d = from[3], *e = from[4], *g = from[5];
-        for (int64_t i = 0; i < s.features; ++i, weight += kWide) {
-          V w[kColumns];
-          for (int j = 0; j < kColumns; ++j) w[j] = Load<V>(weight + j * kLanes);
-          for (int j = 0; j < kColumns; ++j) sums[0][j] += a[i] * w[j];
-          for (int j = 0; j < kColumns; ++j) sums[1][j] += b[i] * w[j];
-          for (int j = 0; j < kColumns; ++j) sums[2][j] += c[i] * w[j];
-          for (int j = 0; j < kColumns; ++j) sums[3][j] += d[i] * w[j];
-          for (int j = 0; j < kColumns; ++j) sums[4][j] += e[i] * w[j];
-          for (int j = 0; j < kColumns; ++j) sums[5][j] += g[i] * w[j];
-        }
-      }
-      for (int64_t r = 0; r < std::min(kPixels, last - start); ++r) {
-        T* const out = job.out + (start + r) * s.out_features + f;
-        if (width == kWide) {
-          std::memcpy(out, sums[r], sizeof(sums[r]));
-        } else {
-          std::memcpy(out, sums[r], width * sizeof(T));
-        }
-      }
+      StoreTile<V, kColumns>(from, taps, s.features, job.packed + f * taps * s.features,
+                             job.out + start * s.out_features + f, s.out_features, last - start,
+                             s.out_features - f);
+      from += taps * kPixels;
     }
   }
 }
@@ -131,55 +87,6 @@ struct Derivative {
   T* sums;  // [pieces, taps, features, out_features]
   int64_t pieces, parts;  // of the rows, and of the output features
 };
-
-// Neighbours in a row of cotangents, and what they see by a tap.
-template <class T>
-struct Segment {
-  const T *x, *ct;
-  int64_t count;
-};
-
-template <class V, int kRows, int kColumns, class T>
-WEFT_INLINE void AddTile(const Segment<T>* segments, int64_t count, int64_t step, int64_t width,
-                         T* to, int64_t stride, int64_t most) {
-  constexpr int64_t kLanes = sizeof(V) / sizeof(T);
-  V sums[kRows][kColumns] = {};
-  for (const Segment<T>* s = segments; s < segments + count; ++s) {
-    const T *x = s->x, *ct = s->ct;
-    for (int64_t i = 0; i < s->count; ++i, x += step, ct += width) {
-      V y[kColumns];
-      for (int j = 0; j < kColumns; ++j) y[j] = Load<V>(ct + j * kLanes);
-      for (int r = 0; r < kRows; ++r) {
-        for (int j = 0; j < kColumns; ++j) sums[r][j] += x[r] * y[j];
-      }
-    }
-  }
-  T values[kRows][kColumns * kLanes];
-  std::memcpy(values, sums, sizeof(sums));
-  for (int r = 0; r < kRows; ++r) {
-    for (int64_t j = 0; j < std::min<int64_t>(most, kColumns * kLanes); ++j) {
-      to[r * stride + j] += values[r][j];
-    }
-  }
-}
-
-template <class V, int kColumns, class T>
-WEFT_INLINE void AddRows(Segment<T>* segments, int64_t count, int64_t step, int64_t width,
-                         int64_t features, T* to, int64_t stride, int64_t most) {
-  int64_t c = 0;
-  const auto advance = [&](int64_t by) {
-    for (int64_t i = 0; i < count; ++i) segments[i].x += by;
-    c += by;
-  };
-  for (; c + kInputs <= features; advance(kInputs)) {
-    AddTile<V, kInputs, kColumns>(segments, count, step, width, to + c * stride, stride, most);
-  }
-  T* const end = to + c * stride;
-  if (features - c == 3) AddTile<V, 3, kColumns>(segments, count, step, width, end, stride, most);
-  if (features - c == 2) AddTile<V, 2, kColumns>(segments, count, step, width, end, stride, most);
-  if (features - c == 1) AddTile<V, 1, kColumns>(segments, count, step, width, end, stride, most);
-  advance(-c);
-}
 
 // Adds up what a piece of all rows of cotangents says of some output features; false where there is
 // no memory.
@@ -234,10 +141,10 @@ WEFT_INLINE bool DifferentiatePiece(const Derivative<T>& job, int64_t index) {
         const int64_t step = s.stride[1] * s.features, most = features - f;
         next = f + (full - f >= kWide ? kWide : kLanes);
         if (next - f == kWide) {
-          AddRows<V, kVectors>(segments.get(), count, step, width, s.features, to, s.out_features,
-                               most);
+          AddTiles<V, kVectors>(segments.get(), count, step, width, s.features, to, s.out_features,
+                                most);
         } else {
-          AddRows<V, 1>(segments.get(), count, step, width, s.features, to, s.out_features, most);
+          AddTiles<V, 1>(segments.get(), count, step, width, s.features, to, s.out_features, most);
         }
       }
     }
@@ -272,15 +179,6 @@ bool Differentiate128(const Derivative<T>& job, int64_t piece) {
   return DifferentiatePiece<T, 16>(job, piece);
 }
 
-// The bytes of its vectors that have a product and a sum in one.
-int VectorBytes() {
-#if defined(__x86_64__) && defined(__GNUC__)
-  if (__builtin_cpu_supports("avx512f")) return 64;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return 32;
-#endif
-  return 16;
-}
-
 template <class T>
 ffi::Error Convolve(ffi::ThreadPool& pool, const Sizes& s, const void* x, const void* kernel,
                     void* out) {
@@ -295,13 +193,9 @@ ffi::Error Convolve(ffi::ThreadPool& pool, const Sizes& s, const void* x, const 
   const Forward<T> job{s, static_cast<const T*>(x), zeros.get(), packed.get(),
                        static_cast<T*>(out), unit, wide == lanes};
   ForEach(pool, panels, [&](int64_t panel) {
-    const int64_t first = panel * wide, width = std::min(wide, s.out_features - first);
-    T* to = job.packed + first * depth;
-    const T* from = static_cast<const T*>(kernel) + first;
-    for (int64_t i = 0; i < depth; ++i, to += wide, from += s.out_features) {
-      std::memcpy(to, from, width * sizeof(T));
-      std::memset(to + width, 0, (wide - width) * sizeof(T));
-    }
+    const int64_t first = panel * wide;
+    PackPanel(static_cast<const T*>(kernel) + first, s.out_features, 1, depth,
+              std::min(wide, s.out_features - first), wide, job.packed + first * depth);
   });
   const auto run = bytes == 64 ? Convolve512<T> : bytes == 32 ? Convolve256<T> : Convolve128<T>;
   const int64_t pixels = s.batch * s.out_rows * s.out_columns;

@@ -22,6 +22,7 @@ from weft.mesh.typed import check_terms, resolve_sharding, typed_as
 from weft.options import config
 from weft.primitives import layout
 from weft.primitives.constant import stage_whole
+from weft.primitives.dot_native import lower_native_dot
 from weft.primitives.elementwise import add, bitwise_and, convolve_terms, le, lt, mul, select, sub
 from weft.primitives.families import check_parameter, index_tuple, shift_axes
 from weft.primitives.reshard import (
@@ -313,6 +314,10 @@ class DotGeneral(Bilinear):
         rows, whole = range(out.ndim), range(out.ndim, lhs.aval.ndim)
         if [*lb, *rb] == [*rows, *rows] and [*lc, *rc] == [*whole, *whole] and made == out.dtype:
             y = write_inner_products(hlo, lhs, rhs, out)
+            if y is not None:
+                return [y]
+        if alone and made == out.dtype:
+            y = lower_native_dot(hlo, lhs, rhs, out, numbers)
             if y is not None:
                 return [y]
         (y,) = hlo.op("stablehlo.dot_general", [lhs, rhs], [ShapedArray(out.shape, made)], **attrs)

@@ -1,0 +1,150 @@
+// Sums of products, a tile of them at once, which stays in registers while it is added up.
+
+#ifndef WEFT_NATIVE_TILES_H_
+#define WEFT_NATIVE_TILES_H_
+
+#include "common.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define WEFT_FOR(isa) __attribute__((target(isa)))
+#else
+#define WEFT_FOR(isa)
+#endif
+#define WEFT_INLINE __attribute__((always_inline)) inline
+
+namespace weft {
+
+constexpr int64_t kPixels = 6;   // rows of a tile whose left factors lie along what is added up
+constexpr int64_t kInputs = 4;   // and of one whose left factors lie beside each other
+constexpr int64_t kVectors = 2;  // columns of both
+
+// Vectors as wide as registers, of any element.
+template <class T, int kBytes>
+struct Vector {
+  typedef T V __attribute__((vector_size(kBytes)));
+  static constexpr int64_t kLanes = kBytes / sizeof(T);
+};
+
+template <class V, class T>
+WEFT_INLINE V Load(const T* from) {
+  V x;
+  std::memcpy(&x, from, sizeof(V));
+  return x;
+}
+
+// The bytes of its vectors that have a product and a sum in one.
+inline int VectorBytes() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  if (__builtin_cpu_supports("avx512f")) return 64;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return 32;
+#endif
+  return 16;
+}
+
+// Copies rows of so many bytes, which the compiler knows.
+template <int kBytes, class T>
+void CopyRows(const T* from, int64_t row, int64_t depth, T* to) {
+  constexpr int64_t kCount = kBytes / sizeof(T);
+  for (int64_t i = 0; i < depth; ++i) std::memcpy(to + i * kCount, from + i * row, kBytes);
+}
+
+// Copies `depth` rows of `width` right factors, `row` and `column` elements apart, to rows of
+// `wide`, with zeros at the end.
+template <class T>
+void PackPanel(const T* from, int64_t row, int64_t column, int64_t depth, int64_t width,
+               int64_t wide, T* to) {
+  const int64_t bytes = column == 1 && width == wide ? wide * sizeof(T) : 0;
+  if (bytes == 128) return CopyRows<128>(from, row, depth, to);
+  if (bytes == 64) return CopyRows<64>(from, row, depth, to);
+  if (bytes == 32) return CopyRows<32>(from, row, depth, to);
+  for (int64_t i = 0; i < depth; ++i, to += wide, from += row) {
+    for (int64_t j = 0; j < width; ++j) to[j] = from[j * column];
+    for (int64_t j = width; j < wide; ++j) to[j] = 0;
+  }
+}
+
+// Stores a tile of at most `rows` and `columns`: for each of kPixels rows the sum over taps of what
+// `from` has for it, `depth` elements, times `right`.
+template <class V, int kColumns, class T>
+WEFT_INLINE void StoreTile(const T* const* from, int64_t taps, int64_t depth, const T* right,
+                           T* out, int64_t stride, int64_t rows, int64_t columns) {
+  constexpr int64_t kLanes = sizeof(V) / sizeof(T);
+  V sums[kPixels][kColumns] = {};
+  for (int64_t tap = 0; tap < taps; ++tap, from += kPixels) {
+    const T *a = from[0], *b = from[1], *c = from[2], *d = from[3], *e = from[4], *f = from[5];
+    for (int64_t i = 0; i < depth; ++i, right += kColumns * kLanes) {
+      V y[kColumns];
+      for (int j = 0; j < kColumns; ++j) y[j] = Load<V>(right + j * kLanes);
+      for (int j = 0; j < kColumns; ++j) sums[0][j] += a[i] * y[j];
+      for (int j = 0; j < kColumns; ++j) sums[1][j] += b[i] * y[j];
+      for (int j = 0; j < kColumns; ++j) sums[2][j] += c[i] * y[j];
+      for (int j = 0; j < kColumns; ++j) sums[3][j] += d[i] * y[j];
+      for (int j = 0; j < kColumns; ++j) sums[4][j] += e[i] * y[j];
+      for (int j = 0; j < kColumns; ++j) sums[5][j] += f[i] * y[j];
+    }
+  }
+  for (int64_t r = 0; r < std::min(kPixels, rows); ++r, out += stride) {
+    if (columns >= kColumns * kLanes) {
+      std::memcpy(out, sums[r], sizeof(sums[r]));
+    } else {
+      std::memcpy(out, sums[r], columns * sizeof(T));
+    }
+  }
+}
+
+// Rows of right factors that follow each other, and the left factors of each, beside each other.
+template <class T>
+struct Segment {
+  const T *left, *right;
+  int64_t count;
+};
+
+// Adds to `kRows` rows of `to` the products of all segments, whose rows are `step` and `width` apart;
+// of `columns` at most.
+template <class V, int kRows, int kColumns, class T>
+WEFT_INLINE void AddTile(const Segment<T>* segments, int64_t count, int64_t step, int64_t width,
+                         T* to, int64_t stride, int64_t columns) {
+  constexpr int64_t kLanes = sizeof(V) / sizeof(T);
+  V sums[kRows][kColumns] = {};
+  for (const Segment<T>* s = segments; s < segments + count; ++s) {
+    const T *x = s->left, *right = s->right;
+    for (int64_t i = 0; i < s->count; ++i, x += step, right += width) {
+      V y[kColumns];
+      for (int j = 0; j < kColumns; ++j) y[j] = Load<V>(right + j * kLanes);
+      for (int r = 0; r < kRows; ++r) {
+        for (int j = 0; j < kColumns; ++j) sums[r][j] += x[r] * y[j];
+      }
+    }
+  }
+  T values[kRows][kColumns * kLanes];
+  std::memcpy(values, sums, sizeof(sums));
+  for (int r = 0; r < kRows; ++r) {
+    for (int64_t j = 0; j < std::min<int64_t>(columns, kColumns * kLanes); ++j) {
+      to[r * stride + j] += values[r][j];
+    }
+  }
+}
+
+// The same for all of `rows`, some at a time.
+template <class V, int kColumns, class T>
+WEFT_INLINE void AddTiles(Segment<T>* segments, int64_t count, int64_t step, int64_t width,
+                          int64_t rows, T* to, int64_t stride, int64_t columns) {
+  int64_t row = 0;
+  const auto advance = [&](int64_t by) {
+    for (int64_t i = 0; i < count; ++i) segments[i].left += by;
+    row += by;
+  };
+  for (; row + kInputs <= rows; advance(kInputs)) {
+    AddTile<V, kInputs, kColumns>(segments, count, step, width, to + row * stride, stride, columns);
+  }
+  T* const end = to + row * stride;
+  const int64_t left = rows - row;
+  if (left == 3) AddTile<V, 3, kColumns>(segments, count, step, width, end, stride, columns);
+  if (left == 2) AddTile<V, 2, kColumns>(segments, count, step, width, end, stride, columns);
+  if (left == 1) AddTile<V, 1, kColumns>(segments, count, step, width, end, stride, columns);
+  advance(-row);
+}
+
+}  // namespace weft
+
+#endif  // WEFT_NATIVE_TILES_H_

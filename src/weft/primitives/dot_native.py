@@ -1,0 +1,58 @@
+"""Products of batches of matrices by a kernel of our own on CPUs.
+
+Which products are for it is said here; what it computes is in native/dot.cc.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.core.aval import ShapedArray
+from weft.primitives.expr import Expr
+from weft.xla.native import call_native, has_kernels
+
+# XLA's own is as quick or quicker for smaller matrices, and for larger results. Where left factors
+# lie beside each other, larger ones than this would not stay in the nearest cache.
+FEWEST_ROWS, FEWEST_COLUMNS, MOST_RESULTS, MOST_TURNED = 8, 32, 1 << 17, 1 << 12
+
+
+def lower_native_dot(hlo: Any, lhs: Any, rhs: Any, out: ShapedArray, numbers: Any) -> Any:
+    """Write a call of the kernel; None where there is one product alone, or XLA is quicker."""
+    (lc, rc), (lb, rb) = numbers
+    sizes, kinds = zip(*((x.size, x.dtype) for x in (lhs.aval, rhs.aval, out)), strict=True)
+    if (
+        {*map(type, sizes)} != {int}
+        or 0 in sizes
+        or {*kinds} not in ({np.dtype(np.float32)}, {np.dtype(np.float64)})
+        or not has_kernels(hlo)
+    ):
+        return None
+    batch, k = (math.prod(lhs.aval.shape[a] for a in axes) for axes in (lb, lc))
+    m, n = (size // (batch * k) for size in sizes[:2])
+    if batch < 2 or m < FEWEST_ROWS or min(n, k) < FEWEST_COLUMNS or m * n > MOST_RESULTS:
+        return None
+    left, left_turned = arrange_matrices(Expr(hlo, lhs), lb, lc, (m, k))
+    if left_turned and m * k > MOST_TURNED:
+        return None
+    right, right_turned = arrange_matrices(Expr(hlo, rhs), rb, rc, (n, k))
+    attributes = {"left_turned": left_turned, "right_turned": not right_turned}
+    made = ShapedArray((batch, m, n), out.dtype)
+    (y,) = call_native(hlo, "weft_dot", [left, right], [made], attributes)
+    return Expr(hlo, y).reshape(out.shape).value
+
+
+def arrange_matrices(
+    x: Expr, batch: Sequence[int], summed: Sequence[int], sizes: tuple[int, int]
+) -> tuple[Any, bool]:
+    """Write x as matrices [batch, free, summed]; or [..., summed, free] if it lies so: (x, so)."""
+    free = [a for a in range(len(x.shape)) if a not in (*batch, *summed)]
+    turned = [*batch, *summed, *free] == [*range(len(x.shape))]
+    count = math.prod(x.shape) // math.prod(sizes)
+    if turned:
+        return x.reshape((count, *sizes[::-1])).value, True
+    x = x.transpose([*batch, *free, *summed])
+    return x.reshape((count, *sizes)).value, False

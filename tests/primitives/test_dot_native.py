@@ -1,0 +1,74 @@
+"""Products of batches of matrices by the kernel, against NumPy; where it is not built, XLA's own."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft.options import config
+from weft.primitives import dot_native
+from weft.xla import native
+
+SIZES = [
+    (3, 7, 33, 5),
+    (2, 13, 16, 1),
+    (5, 1, 1, 9),
+    (2, 6, 40, 40),
+    (3, 200, 9, 3),
+    (9, 3, 150, 4),
+]
+LAYOUTS = ["bmk,bkn", "bmk,bnk", "bkm,bkn", "bkm,bnk"]
+
+
+@pytest.fixture(autouse=True)
+def all_sizes(monkeypatch):
+    monkeypatch.setattr(dot_native, "FEWEST_ROWS", 0)
+    monkeypatch.setattr(dot_native, "FEWEST_COLUMNS", 0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", SIZES)
+def test_the_kernel_multiplies(size, dtype, rng):
+    sizes = dict(zip("bmnk", size, strict=True))
+    with config.scope(enable_x64=True, native=True):
+        shapes = [[[sizes[c] for c in s] for s in e.split(",")] for e in LAYOUTS]
+        args = [[rng.normal(size=s).astype(dtype) for s in pair] for pair in shapes]
+
+        @weft.jit
+        def products(args):
+            return [jnp.einsum(e + "->bmn", *a) for e, a in zip(LAYOUTS, args, strict=True)]
+
+        called = products.lower(args).as_text().count("weft_dot")
+        for e, pair, got in zip(LAYOUTS, args, products(args), strict=True):
+            want = np.einsum(e + "->bmn", *(x.astype(np.float64) for x in pair))
+            np.testing.assert_allclose(got, want, atol=1e-4 if dtype == np.float32 else 1e-12)
+    assert called == (0 if native.load_kernels() else 4)
+
+
+def test_axes_of_every_order(rng):
+    """Several axes of each kind, and batches that are not first."""
+    names, sizes = "abmnkl", (2, 3, 5, 34, 4, 7)
+    size = dict(zip(names, sizes, strict=True))
+    with config.scope(native=True):
+        for lhs, rhs in itertools.product(["abmkl", "kbmal", "klabm"], ["ablkn", "anbkl", "klabn"]):
+            x, y = (rng.normal(size=[size[c] for c in s]).astype(np.float32) for s in (lhs, rhs))
+            e = f"{lhs},{rhs}->abmn"
+            np.testing.assert_allclose(
+                weft.jit(jnp.einsum, static_argnums=0)(e, x, y), np.einsum(e, x, y), atol=1e-4
+            )
+
+
+def test_what_the_kernel_does_not_multiply(monkeypatch):
+    monkeypatch.undo()
+    text = lambda x, y: weft.jit(jnp.matmul).lower(x, y).as_text()
+    x = np.ones((4, 64, 64), np.float32)
+    with config.scope(native=True):
+        assert ("weft_dot" in text(x, x)) == (not native.load_kernels())
+        assert "weft_dot" not in text(x[:1], x[:1])  # no batch
+        assert "weft_dot" not in text(x, x[:, :, :8])
+        assert "weft_dot" not in text(x.astype(np.float16), x.astype(np.float16))
+        assert "weft_dot" not in text(x[:0], x[:0])
+    with config.scope(native=False):
+        assert "weft_dot" not in text(x, x)
