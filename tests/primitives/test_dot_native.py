@@ -1,4 +1,4 @@
-"""Products of batches of matrices by the kernel, against NumPy; where it is not built, XLA's own."""
+"""Products of batches of matrices by the kernel, against NumPy; else XLA's own."""
 
 import itertools
 
@@ -26,6 +26,7 @@ LAYOUTS = ["bmk,bkn", "bmk,bnk", "bkm,bkn", "bkm,bnk"]
 def all_sizes(monkeypatch):
     monkeypatch.setattr(dot_native, "FEWEST_ROWS", 0)
     monkeypatch.setattr(dot_native, "FEWEST_COLUMNS", 0)
+    monkeypatch.setattr(dot_native, "FEWEST_PRODUCTS", 0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -63,10 +64,11 @@ def test_axes_of_every_order(rng):
 def test_what_the_kernel_does_not_multiply(monkeypatch):
     monkeypatch.undo()
     text = lambda x, y: weft.jit(jnp.matmul).lower(x, y).as_text()
-    x = np.ones((4, 64, 64), np.float32)
+    x = np.ones((8, 64, 64), np.float32)
     with config.scope(native=True):
         assert ("weft_dot" in text(x, x)) == (not native.load_kernels())
         assert "weft_dot" not in text(x[:1], x[:1])  # no batch
+        assert "weft_dot" not in text(x[:4], x[:4])  # too little to do
         assert "weft_dot" not in text(x, x[:, :, :8])
         assert "weft_dot" not in text(x.astype(np.float16), x.astype(np.float16))
         assert "weft_dot" not in text(x[:0], x[:0])

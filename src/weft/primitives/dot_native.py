@@ -15,8 +15,9 @@ from weft.core.aval import ShapedArray
 from weft.primitives.expr import Expr
 from weft.xla.native import call_native, has_kernels
 
-# XLA's own is as quick or quicker for smaller matrices, and for larger results. Where left factors
-# lie beside each other, larger ones than this would not stay in the nearest cache.
+# XLA's own is as quick or quicker for less than this in all, for smaller matrices, and for larger
+# results. Left factors that lie beside each other do not stay in the nearest cache if larger.
+FEWEST_PRODUCTS = 1 << 21
 FEWEST_ROWS, FEWEST_COLUMNS, MOST_RESULTS, MOST_TURNED = 8, 32, 1 << 17, 1 << 12
 
 
@@ -33,7 +34,8 @@ def lower_native_dot(hlo: Any, lhs: Any, rhs: Any, out: ShapedArray, numbers: An
         return None
     batch, k = (math.prod(lhs.aval.shape[a] for a in axes) for axes in (lb, lc))
     m, n = (size // (batch * k) for size in sizes[:2])
-    if batch < 2 or m < FEWEST_ROWS or min(n, k) < FEWEST_COLUMNS or m * n > MOST_RESULTS:
+    few = m < FEWEST_ROWS or min(n, k) < FEWEST_COLUMNS or batch * m * n * k < FEWEST_PRODUCTS
+    if batch < 2 or few or m * n > MOST_RESULTS:
         return None
     left, left_turned = arrange_matrices(Expr(hlo, lhs), lb, lc, (m, k))
     if left_turned and m * k > MOST_TURNED:
