@@ -126,8 +126,8 @@ LIMITS: dict[str, str] = {
     "eager/arange": "7.5 us at best, JAX 17.3; from run to run 0.43 to 0.74 of it",
     "eager/dot": "as quick as JAX's alone: 3.8 us at best, JAX 4.2; on this machine either may be "
     "at 6.8 for a while",
-    "op/searchsorted": "JAX's steps of a search, written twice for NaN; on an Intel Xeon 0.18 to 0.20 ms "
-    "at best, JAX 0.25, on an AMD EPYC 1.3 to 1.6 of JAX's",
+    "op/searchsorted": "JAX's steps of a search, written twice for NaN; on an Intel Xeon 0.18 to "
+    "0.20 ms at best, JAX 0.25, on an AMD EPYC 1.3 to 1.6 of JAX's",
     "op/gather_1e6": "the same program as JAX's: 0.33 to 0.40 ms at best, JAX 0.46",
     "op/transpose_2000": "compiled without XLA's tiles in that run, as no transpose alone; with "
     "them 0.64 ms, JAX 0.83",
@@ -174,8 +174,8 @@ LIMITS: dict[str, str] = {
     "and JAX lets it; of 9.3 us, 0.6 enter the engine once more, and 0.5 are the copies",
     "model/mlp_mnist_b128": "compiled, it has JAX's operations one by one, 8 products and 19 "
     "fusions; alone, the least of 800 steps is no more than JAX's",
-    "model/transformer12": "in this run products of four small matrices went to the kernel; since they do "
-    "not, 0.88 and 0.91 in two runs",
+    "model/transformer12": "in this run products of four small matrices went to the kernel; since "
+    "they do not, 0.88 and 0.91 in two runs",
     "model/scan60_scalars": "60 arguments and results take 0.13 of it; the engine starts threads "
     "for a loop that carries more than 64 values, as this does: 120 in place of 50 us for both",
     "dispatch/python_scalar": "no more than JAX's alone: 5.0 us at best, JAX 5.3, medians 5.4 and "
@@ -222,10 +222,10 @@ LIMITS: dict[str, str] = {
     "are at 0.5 to 1.2 of it. No other form is quicker (the sum as a product, barriers, no "
     "library), and a kernel would not fuse with what surrounds it",
     "op/logsumexp_2000": "two loops of YNNPACK and one of XLA's over 16 MB, as in JAX's program",
-    "op/conv2d_3x3": "a kernel of our own: 8.0 to 11 ms, PyTorch's oneDNN 8 to 14, JAX 15 to 20, from "
-    "run to run; 0.60 of JAX's",
-    "op/scatter_add_1e6": "the same program as JAX's: XLA's scatter, an element after another; 1.10 in this "
-    "run, within the clock's noise",
+    "op/conv2d_3x3": "a kernel of our own: 8.0 to 11 ms, PyTorch's oneDNN 8 to 14, JAX 15 to 20, "
+    "from run to run; 0.60 of JAX's",
+    "op/scatter_add_1e6": "the same program as JAX's: XLA's scatter, an element after another; 1.10 "
+    "in this run, within the clock's noise",
     "op/bincount": "XLA's scatter, an element after another; 0.99 ms at best, PyTorch 0.89, "
     "NumPy 1.7",
     "op/one_hot": "at best 96 us, JAX 89",
