@@ -224,8 +224,8 @@ LIMITS: dict[str, str] = {
     "op/logsumexp_2000": "two loops of YNNPACK and one of XLA's over 16 MB, as in JAX's program",
     "op/conv2d_3x3": "a kernel of our own: 8.0 to 11 ms, PyTorch's oneDNN 8 to 14, JAX 15 to 20, "
     "from run to run; 0.60 of JAX's",
-    "op/scatter_add_1e6": "the same program as JAX's: XLA's scatter, an element after another; 1.10 "
-    "in this run, within the clock's noise",
+    "op/scatter_add_1e6": "the same program as JAX's: XLA's scatter, an element after another; "
+    "1.10 in this run, within the clock's noise",
     "op/bincount": "XLA's scatter, an element after another; 0.99 ms at best, PyTorch 0.89, "
     "NumPy 1.7",
     "op/one_hot": "at best 96 us, JAX 89",
