@@ -99,12 +99,11 @@ KERNELS = {
 
 
 class Windows(NamedTuple):
-    """The output pixels of an axis in `count` blocks of `size`, made of `width` input pixels each.
+    """The output pixels of an axis in blocks of `size`, made of `width` input pixels each.
 
     Block i takes those from starts[i] on, some of which may be outside of the image.
     """
 
-    count: int
     size: int
     width: int
     starts: np.ndarray
@@ -121,8 +120,8 @@ def choose_windows(
         width = math.ceil((BLOCK - 1) * step + 2 * reach) + 2
         if 4 * width < source:
             starts = np.floor((np.arange(0, target, BLOCK) + 0.5) * step - 0.5 - reach).astype(int)
-            return Windows(len(starts), BLOCK, width, starts)
-    return Windows(1, target, source + 2 * outside, np.array([-outside]))
+            return Windows(BLOCK, width, starts)
+    return Windows(target, source + 2 * outside, np.array([-outside]))
 
 
 DENSE = 1 << 16  # weights below which one product is as quick as many small ones
@@ -260,7 +259,7 @@ def resample_axis(
 
     Output pixel i stands for the input from start + i * step to start + (i + 1) * step.
     """
-    count, size, width, starts = windows
+    (size, width, starts), count = windows, len(windows.starts)
     source, n = image.shape[axis], image.ndim
     before, behind = [*range(axis)], [*range(axis + 1, n)]
     here = start + (jnp.arange(count * size, dtype=step.dtype) + 0.5) * step - 0.5

@@ -36,6 +36,9 @@ struct Forward {
   T* out;
   int64_t unit;
   bool narrow;  // one vector holds the output features
+
+  template <int kBytes>
+  WEFT_INLINE void Run(int64_t index) const;
 };
 
 template <class T, int kBytes, int kColumns>
@@ -72,11 +75,12 @@ WEFT_INLINE void ConvolveUnit(const Forward<T>& job, int64_t index) {
   }
 }
 
-template <class T, int kBytes>
-WEFT_INLINE void ConvolveUnit(const Forward<T>& job, int64_t unit) {
-  job.narrow ? ConvolveUnit<T, kBytes, 1>(job, unit) : ConvolveUnit<T, kBytes, kVectors>(job, unit);
+template <class T>
+template <int kBytes>
+WEFT_INLINE void Forward<T>::Run(int64_t index) const {
+  narrow ? ConvolveUnit<T, kBytes, 1>(*this, index)
+         : ConvolveUnit<T, kBytes, kVectors>(*this, index);
 }
-
 
 // --- the derivative in the kernel --------------------------------------------------------------
 
@@ -86,6 +90,10 @@ struct Derivative {
   const T *x, *ct;
   T* sums;  // [pieces, taps, features, out_features]
   int64_t pieces, parts;  // of the rows, and of the output features
+  std::atomic<bool>* done;  // false where there was no memory
+
+  template <int kBytes>
+  WEFT_INLINE void Run(int64_t index) const;
 };
 
 // Adds up what a piece of all rows of cotangents says of some output features; false where there is
@@ -152,52 +160,33 @@ WEFT_INLINE bool DifferentiatePiece(const Derivative<T>& job, int64_t index) {
   return true;
 }
 
-// --- for what the processor has ----------------------------------------------------------------
+template <class T>
+template <int kBytes>
+WEFT_INLINE void Derivative<T>::Run(int64_t index) const {
+  if (!DifferentiatePiece<T, kBytes>(*this, index)) *done = false;
+}
 
-template <class T>
-WEFT_FOR("avx512f,fma") void Convolve512(const Forward<T>& job, int64_t unit) {
-  ConvolveUnit<T, 64>(job, unit);
-}
-template <class T>
-WEFT_FOR("avx2,fma") void Convolve256(const Forward<T>& job, int64_t unit) {
-  ConvolveUnit<T, 32>(job, unit);
-}
-template <class T>
-void Convolve128(const Forward<T>& job, int64_t unit) {
-  ConvolveUnit<T, 16>(job, unit);
-}
-template <class T>
-WEFT_FOR("avx512f,fma") bool Differentiate512(const Derivative<T>& job, int64_t piece) {
-  return DifferentiatePiece<T, 64>(job, piece);
-}
-template <class T>
-WEFT_FOR("avx2,fma") bool Differentiate256(const Derivative<T>& job, int64_t piece) {
-  return DifferentiatePiece<T, 32>(job, piece);
-}
-template <class T>
-bool Differentiate128(const Derivative<T>& job, int64_t piece) {
-  return DifferentiatePiece<T, 16>(job, piece);
-}
+// --- calls -------------------------------------------------------------------------------------
 
 template <class T>
 ffi::Error Convolve(ffi::ThreadPool& pool, const Sizes& s, const void* x, const void* kernel,
                     void* out) {
   static const int bytes = VectorBytes();
   const int64_t taps = s.taps[0] * s.taps[1], depth = taps * s.features;
-  const int64_t lanes = bytes / sizeof(T), wide = s.out_features > lanes ? kVectors * lanes : lanes;
-  const int64_t panels = (s.out_features + wide - 1) / wide;
-  const auto packed = Allocate<T>(panels * depth * wide), zeros = Allocate<T>(s.features);
+  const Panels panels(s.out_features, bytes / sizeof(T));
+  const int64_t wide = panels.wide;
+  const auto packed = Allocate<T>(panels.count * depth * wide), zeros = Allocate<T>(s.features);
   if (!packed || !zeros) return OutOfMemory("weft.conv");
   std::memset(zeros.get(), 0, s.features * sizeof(T));
   const int64_t unit = std::min(kUnit, kTable / (taps * kPixels) * kPixels);
   const Forward<T> job{s, static_cast<const T*>(x), zeros.get(), packed.get(),
-                       static_cast<T*>(out), unit, wide == lanes};
-  ForEach(pool, panels, [&](int64_t panel) {
+                       static_cast<T*>(out), unit, panels.narrow};
+  ForEach(pool, panels.count, [&](int64_t panel) {
     const int64_t first = panel * wide;
     PackPanel(static_cast<const T*>(kernel) + first, s.out_features, 1, depth,
               std::min(wide, s.out_features - first), wide, job.packed + first * depth);
   });
-  const auto run = bytes == 64 ? Convolve512<T> : bytes == 32 ? Convolve256<T> : Convolve128<T>;
+  const auto run = RunWith<Forward<T>>(bytes);
   const int64_t pixels = s.batch * s.out_rows * s.out_columns;
   ForEach(pool, (pixels + unit - 1) / unit, [&](int64_t index) { run(job, index); });
   return ffi::Error::Success();
@@ -215,14 +204,11 @@ ffi::Error Differentiate(ffi::ThreadPool& pool, const Sizes& s, const void* x, c
   const int64_t parts = std::max<int64_t>(1, std::min(panels, kPieces / pieces));
   const auto sums = Allocate<T>(pieces * size);
   if (!sums) return OutOfMemory("weft.conv");
-  const Derivative<T> job{s, static_cast<const T*>(x), static_cast<const T*>(ct), sums.get(),
-                          pieces, parts};
-  const auto run =
-      bytes == 64 ? Differentiate512<T> : bytes == 32 ? Differentiate256<T> : Differentiate128<T>;
   std::atomic<bool> done{true};
-  ForEach(pool, pieces * parts, [&](int64_t index) {
-    if (!run(job, index)) done = false;
-  });
+  const Derivative<T> job{s, static_cast<const T*>(x), static_cast<const T*>(ct), sums.get(),
+                          pieces, parts, &done};
+  const auto run = RunWith<Derivative<T>>(bytes);
+  ForEach(pool, pieces * parts, [&](int64_t index) { run(job, index); });
   if (!done) return OutOfMemory("weft.conv");
   T* const to = static_cast<T*>(out);
   ForEach(pool, (size + kPiece - 1) / kPiece, [&](int64_t part) {

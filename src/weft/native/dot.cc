@@ -15,6 +15,9 @@ struct Dot {
   T *packed, *out;  // a right matrix in panels of columns
   int64_t parts, rows;  // of the rows, so many in each, or panels of columns
   bool left_turned, narrow;
+
+  template <int kBytes>
+  WEFT_INLINE void Run(int64_t part) const;
 };
 
 // A part of a product's rows, left factors lying along what is added up.
@@ -45,37 +48,25 @@ WEFT_INLINE void MultiplyColumns(const Dot<T>& job, int64_t part) {
   AddTiles<V, kColumns>(&segment, 1, job.m, kWide, job.m, out, job.n, columns);
 }
 
-template <class T, int kBytes>
-WEFT_INLINE void Multiply(const Dot<T>& job, int64_t part) {
-  if (job.left_turned) {
-    job.narrow ? MultiplyColumns<T, kBytes, 1>(job, part)
-               : MultiplyColumns<T, kBytes, kVectors>(job, part);
+template <class T>
+template <int kBytes>
+WEFT_INLINE void Dot<T>::Run(int64_t part) const {
+  if (left_turned) {
+    narrow ? MultiplyColumns<T, kBytes, 1>(*this, part)
+           : MultiplyColumns<T, kBytes, kVectors>(*this, part);
   } else {
-    job.narrow ? MultiplyRows<T, kBytes, 1>(job, part)
-               : MultiplyRows<T, kBytes, kVectors>(job, part);
+    narrow ? MultiplyRows<T, kBytes, 1>(*this, part)
+           : MultiplyRows<T, kBytes, kVectors>(*this, part);
   }
-}
-
-template <class T>
-WEFT_FOR("avx512f,fma") void Multiply512(const Dot<T>& job, int64_t part) {
-  Multiply<T, 64>(job, part);
-}
-template <class T>
-WEFT_FOR("avx2,fma") void Multiply256(const Dot<T>& job, int64_t part) {
-  Multiply<T, 32>(job, part);
-}
-template <class T>
-void Multiply128(const Dot<T>& job, int64_t part) {
-  Multiply<T, 16>(job, part);
 }
 
 template <class T>
 ffi::Error MultiplyAll(ffi::ThreadPool& pool, Dot<T> job, bool right_turned) {
   static const int bytes = VectorBytes();
-  const int64_t lanes = bytes / sizeof(T);
-  job.narrow = job.n <= lanes;
-  const int64_t wide = job.narrow ? lanes : kVectors * lanes, panels = (job.n + wide - 1) / wide;
-  const auto run = bytes == 64 ? Multiply512<T> : bytes == 32 ? Multiply256<T> : Multiply128<T>;
+  const Panels layout(job.n, bytes / sizeof(T));
+  const int64_t wide = layout.wide, panels = layout.count;
+  job.narrow = layout.narrow;
+  const auto run = RunWith<Dot<T>>(bytes);
   const auto pack = [&](const Dot<T>& one, int64_t panel) {
     const int64_t first = panel * wide, row = right_turned ? 1 : job.n;
     const int64_t column = right_turned ? job.k : 1;

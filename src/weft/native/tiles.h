@@ -145,6 +145,37 @@ WEFT_INLINE void AddTiles(Segment<T>* segments, int64_t count, int64_t step, int
   advance(-row);
 }
 
+// --- for what the processor has ----------------------------------------------------------------
+
+template <class Job>
+WEFT_FOR("avx512f,fma") void Run512(const Job& job, int64_t index) {
+  job.template Run<64>(index);
+}
+template <class Job>
+WEFT_FOR("avx2,fma") void Run256(const Job& job, int64_t index) {
+  job.template Run<32>(index);
+}
+template <class Job>
+void Run128(const Job& job, int64_t index) {
+  job.template Run<16>(index);
+}
+
+// What does a piece of a job, Job::Run, with vectors of so many bytes.
+template <class Job>
+auto RunWith(int bytes) {
+  return bytes == 64 ? Run512<Job> : bytes == 32 ? Run256<Job> : Run128<Job>;
+}
+
+// How right factors are packed: panels of one vector, if that holds all columns, else of kVectors.
+struct Panels {
+  int64_t wide, count;
+  bool narrow;
+  Panels(int64_t columns, int64_t lanes)
+      : wide(columns <= lanes ? lanes : kVectors * lanes),
+        count((columns + wide - 1) / wide),
+        narrow(columns <= lanes) {}
+};
+
 }  // namespace weft
 
 #endif  // WEFT_NATIVE_TILES_H_

@@ -13,7 +13,7 @@ import numpy as np
 from weft.core.aval import ShapedArray
 from weft.primitives.expr import Expr
 from weft.util import inverse_permutation
-from weft.xla.native import call_native, has_kernels
+from weft.xla.native import are_floats, call_native, has_kernels
 
 MOST_TAPS = 400  # whose places the kernel keeps
 # Below these XLA's own is as quick or quicker: products in all, sums of as many terms for each
@@ -27,14 +27,10 @@ def lower_native_conv(hlo: Any, lhs: Any, rhs: Any, out: ShapedArray, params: di
     x, k = lhs.aval, rhs.aval
     if (
         len(space) != 2
-        or {*map(type, (x.size, k.size, out.size))} != {int}
-        or 0 in (x.size, k.size, out.size)
-        or x.dtype not in (np.float32, np.float64)
-        or out.dtype != x.dtype
         or (params["feature_group_count"], params["batch_group_count"]) != (1, 1)
         or max(params["lhs_dilation"]) > 1
         or hlo.devices
-        or not has_kernels(hlo)
+        or not are_floats(x, k, out)
     ):
         return None
     taps, results = math.prod(k.shape[a] for a in window), math.prod(out.shape[a] for a in places)
@@ -44,6 +40,8 @@ def lower_native_conv(hlo: Any, lhs: Any, rhs: Any, out: ShapedArray, params: di
     products = out.size * taps * x.shape[c]
     few = min(taps, results)
     if not wide or few > MOST_TAPS or uses < FEWEST_USES or products < FEWEST_PRODUCTS:
+        return None
+    if not has_kernels(hlo):
         return None
     steps = params["window_strides"], params["rhs_dilation"]
     if is_derivative:

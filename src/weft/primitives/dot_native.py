@@ -9,11 +9,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from weft.core.aval import ShapedArray
 from weft.primitives.expr import Expr
-from weft.xla.native import call_native, has_kernels
+from weft.xla.native import are_floats, call_native, has_kernels
 
 # XLA's own is as quick or quicker for less than this in all, for smaller matrices, and for larger
 # results. Left factors that lie beside each other do not stay in the nearest cache if larger.
@@ -24,18 +22,12 @@ FEWEST_ROWS, FEWEST_COLUMNS, MOST_RESULTS, MOST_TURNED = 8, 32, 1 << 17, 1 << 12
 def lower_native_dot(hlo: Any, lhs: Any, rhs: Any, out: ShapedArray, numbers: Any) -> Any:
     """Write a call of the kernel; None where there is one product alone, or XLA is quicker."""
     (lc, rc), (lb, rb) = numbers
-    sizes, kinds = zip(*((x.size, x.dtype) for x in (lhs.aval, rhs.aval, out)), strict=True)
-    if (
-        {*map(type, sizes)} != {int}
-        or 0 in sizes
-        or {*kinds} not in ({np.dtype(np.float32)}, {np.dtype(np.float64)})
-        or not has_kernels(hlo)
-    ):
+    if not are_floats(lhs.aval, rhs.aval, out):
         return None
     batch, k = (math.prod(lhs.aval.shape[a] for a in axes) for axes in (lb, lc))
-    m, n = (size // (batch * k) for size in sizes[:2])
+    m, n = (x.aval.size // (batch * k) for x in (lhs, rhs))
     few = m < FEWEST_ROWS or min(n, k) < FEWEST_COLUMNS or batch * m * n * k < FEWEST_PRODUCTS
-    if batch < 2 or few or m * n > MOST_RESULTS:
+    if batch < 2 or few or m * n > MOST_RESULTS or not has_kernels(hlo):
         return None
     left, left_turned = arrange_matrices(Expr(hlo, lhs), lb, lc, (m, k))
     if left_turned and m * k > MOST_TURNED:

@@ -170,10 +170,10 @@ def lower_permutation(hlo: Any, pivots: Any, out: ShapedArray) -> Any:
     def going(i: Any, *_: Any) -> list:
         return [(Expr(hlo, i) >= 0).value]
 
-    if k > UNROLLED and hlo.platform in GPUS:  # where each step of a loop takes 16 us
-        kernel = "lu_pivots_to_permutation"
-        return call_lapack(hlo, kernel, [pivots], [out], len(batch))[0]
     if k > UNROLLED:
+        if hlo.platform in GPUS:  # where each step of a loop takes 16 us
+            kernel = "lu_pivots_to_permutation"
+            return call_lapack(hlo, kernel, [pivots], [out], len(batch))[0]
         return hlo.while_loop([scalar(hlo, k - 1).value, pivots, places.value], going, step)[2]
     for i in reversed(range(k)):
         pivot = Expr(hlo, pivots).slice_axis(i, i + 1)

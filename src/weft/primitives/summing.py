@@ -11,7 +11,7 @@ import numpy as np
 from weft.core.aval import ShapedArray
 from weft.primitives.expr import Expr
 from weft.xla.hlo import i64s
-from weft.xla.native import call_native, has_kernels
+from weft.xla.native import are_floats, call_native, has_kernels
 
 _LARGE = 1 << 15  # elements from which on the call of a kernel pays
 _WIDE = 24576  # from which on YNNPACK goes through rows in 2 to 5 times the kernel's time
@@ -47,10 +47,10 @@ def write_inner_products(hlo: Any, x: Any, y: Any, out: ShapedArray) -> Any:
     XLA multiplies and adds one after the other: of a million in 3 to 4 times the kernel's time.
     """
     aval = x.aval
-    if hlo.platform != "cpu" or aval.dtype not in _FLOATS or type(aval.size) is not int:
+    if hlo.platform != "cpu" or not are_floats(aval, out):
         return None
     worth = aval.size >= _LARGE and aval.size >= 512 * out.size
-    if not worth or out.dtype != aval.dtype or not has_kernels(hlo):
+    if not worth or not has_kernels(hlo):
         return None
     sizes = (out.size, aval.size // out.size, 1)
     return call_reduction(hlo, "weft_sum", [Expr(hlo, x), Expr(hlo, y)], sizes, out, {})

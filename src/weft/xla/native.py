@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from jaxlib import _jax
 
 from weft.core.aval import ShapedArray
@@ -57,6 +58,13 @@ def has_kernels(hlo: Builder) -> bool:
     """Whether a program may call them. Over a mesh one is called with a device's part alone."""
     on_one_device = not hlo.devices or hlo.mesh is not None
     return hlo.platform == "cpu" and on_one_device and are_kernels_wanted()
+
+
+def are_floats(*avals: ShapedArray) -> bool:
+    """Whether these are what kernels of products take: all float32, or float64, of known sizes."""
+    sizes, kinds = zip(*((a.size, a.dtype) for a in avals), strict=True)
+    alike = {*kinds} in ({np.dtype(np.float32)}, {np.dtype(np.float64)})
+    return alike and {*map(type, sizes)} == {int} and 0 not in sizes
 
 
 def call_native(
