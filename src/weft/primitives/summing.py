@@ -30,8 +30,9 @@ def write_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray) -> Any:
         _, n, lanes = sizes = sizes_around(aval.shape, axes)
         long = lanes >= 64 or (lanes == 1 and n >= 512)
         worth = are_near(axes) and long and aval.size >= _LARGE and aval.size >= 8 * out.size
-        given = x.name.startswith("%arg") or (lanes >= _WIDE and not are_few(aval, axes))
-        if worth and given and has_kernels(hlo):
+        wide = lanes >= _WIDE and not are_few(aval, axes)
+        hlo.choices += worth and not wide
+        if worth and (wide or x.name.startswith("%arg")) and has_kernels(hlo):
             return call_reduction(hlo, "weft_sum", [Expr(hlo, x)], sizes, out, {})
         if not hlo.devices and are_few(aval, axes):
             # a + b as YNNPACK does not know it: it takes 7 ms for the 16 rows of (16, 100000),

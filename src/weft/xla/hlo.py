@@ -107,6 +107,7 @@ class Builder:
         self.written = {} if devices else PATTERNS.setdefault(settings, {})
         if len(self.written) > 10_000:
             self.written.clear()
+        self.choices = 0  # of rules, by more than types and parameters: no pattern repeats them
         self.names: dict[str, int] = {}  # function names in use
         self.host_calls: list[Callable] = []  # the Python functions that the program calls
         self.foreign_calls: list[Any] = []  # the calls of users' kernels, for errors
