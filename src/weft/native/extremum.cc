@@ -16,18 +16,28 @@ constexpr int64_t kBlock = 1024;     // those of a block
 constexpr int64_t kLanes = 512;      // lanes worked on together
 constexpr int64_t kRows = 4;
 
-// Floats as they are, of which Better says whether x is rather the extremum than y. Where NaN are to be
-// skipped, the infinity that is never the extremum stands for them.
-template <class T, bool largest, bool skips>
+// Floats, the smallest being looked for as the largest of those with their signs flipped. Where NaN are
+// to be skipped, the infinity that is never the extremum stands for them.
+template <class T, bool skips>
 struct Floats {
   using Element = T;
   using Value = T;
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
   static constexpr bool kHasNan = !skips;
-  static constexpr T kWorst = largest ? -std::numeric_limits<T>::infinity()
-                                      : std::numeric_limits<T>::infinity();
-  static Value Load(Element x) { return !skips || x == x ? x : kWorst; }
-  static Element Store(Value x) { return x; }
-  static bool Better(Value x, Value y) { return largest ? x > y : x < y; }
+  Bits flip;
+  explicit Floats(bool largest) : flip(largest ? 0 : Bits{1} << (sizeof(T) * 8 - 1)) {}
+  Value Load(Element x) const {
+    const T y = Store(x);
+    return !skips || x == x ? y : -std::numeric_limits<T>::infinity();
+  }
+  Element Store(Value x) const {  // not by a product, as the engine's threads flush subnormals
+    Bits bits;
+    std::memcpy(&bits, &x, sizeof(T));
+    bits ^= flip;
+    std::memcpy(&x, &bits, sizeof(T));
+    return x;
+  }
+  static bool Better(Value x, Value y) { return x > y; }
   static bool IsLast(Value) { return false; }
 };
 
@@ -111,7 +121,11 @@ R FindInRow(Kind kind, const typename Kind::Element* x, int64_t n) {
     if (nan || kind.Better(top, best)) best = top, found = start;
   }
   if (!kIsPlace && !nan) return static_cast<R>(kind.Store(best));
-  while (nan ? x[found] == x[found] : kind.Load(x[found]) != best) ++found;
+  if constexpr (Kind::kHasNan) {
+    for (const auto y = kind.Store(best); nan ? x[found] == x[found] : x[found] != y;) ++found;
+  } else {
+    while (kind.Load(x[found]) != best) ++found;
+  }
   return kIsPlace ? static_cast<R>(found) : static_cast<R>(x[found]);
 }
 
@@ -217,15 +231,10 @@ template <class T>
 ffi::Error FindFloats(ffi::ThreadPool& pool, bool largest, bool skips, ffi::AnyBuffer x,
                       ffi::Result<ffi::AnyBuffer> out) {
   if (out->element_type() != x.element_type()) {
-    return largest ? Find<uint32_t>(pool, Floats<T, true, false>(), x, out)
-                   : Find<uint32_t>(pool, Floats<T, false, false>(), x, out);
+    return Find<uint32_t>(pool, Floats<T, false>(largest), x, out);
   }
-  if (skips) {
-    return largest ? Find<T>(pool, Floats<T, true, true>(), x, out, true)
-                   : Find<T>(pool, Floats<T, false, true>(), x, out, true);
-  }
-  return largest ? Find<T>(pool, Floats<T, true, false>(), x, out)
-                 : Find<T>(pool, Floats<T, false, false>(), x, out);
+  return skips ? Find<T>(pool, Floats<T, true>(largest), x, out, true)
+               : Find<T>(pool, Floats<T, false>(largest), x, out);
 }
 
 // Gives values where the result has the operand's dtype, else places; NaN may be skipped for values.
