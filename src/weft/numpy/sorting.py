@@ -242,21 +242,23 @@ def searchsorted(
 
 @fused(static=("side",))
 def search_by_halving(a: Any, v: Any, side: str) -> Any:
-    """`searchsorted` by halving the range: the count of elements before v, from its highest bit."""
+    """`searchsorted` by halving the range: of n elements from `first` on, some may be before v."""
     x, y = promote_operands("searchsorted", a, v, shaped=False)
-    n = a.size
-    dtype = index_dtype(INT32, n)
-    count = lax.full(v.shape, 0, dtype)
+    n, dtype = a.size, index_dtype(INT32, a.size)
+    first = lax.full(v.shape, 0, dtype)
     dims = lax.GatherDimensionNumbers((), (0,), (0,))
-    for bit in reversed(range(n.bit_length())):
-        more = ops.add(count, literal(1 << bit, dtype))
-        place = ops.min(ops.sub(more, literal(1, dtype)), literal(n - 1, dtype))
-        i = lax.expand_dims(place, (place.ndim,))
-        element = lax.gather(x, i, dims, (1,), mode="promise_in_bounds")
-        fits = ops.le(more, literal(n, dtype))
-        before = comes_before(element, y, side == "right")
-        count = ops.select(ops.bitwise_and(fits, before), more, count)
-    return count
+    while n:
+        half = max(n // 2, 1)
+        if n == a.size:  # all are compared with one
+            middle = lax.reshape(lax.slice_in_dim(x, half - 1, half), ())
+            middle = lax.broadcast_in_dim(middle, v.shape, ())
+        else:
+            i = lax.expand_dims(ops.add(first, literal(half - 1, dtype)), (v.ndim,))
+            middle = lax.gather(x, i, dims, (1,), mode="promise_in_bounds")
+        before = comes_before(middle, y, side == "right")
+        first = ops.select(before, ops.add(first, literal(half, dtype)), first)
+        n -= half
+    return first
 
 
 @fused(static=("right", "method"))
