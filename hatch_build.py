@@ -28,7 +28,7 @@ def compile_kernels(folder: Path) -> Path:
     if not compiler:
         raise OSError("there is no C++ compiler")
     command = [*shlex.split(compiler), *FLAGS, f"-I{include}"]
-    sources = sorted(folder.glob("*.cc"))
+    sources = sorted(folder.glob("*.cc"), key=lambda s: -s.stat().st_size)  # the longest first
     objects = [source.with_suffix(".o") for source in sources]
 
     def compile_source(source: Path, made: Path) -> None:
@@ -36,7 +36,7 @@ def compile_kernels(folder: Path) -> Path:
 
     library = folder / "kernels.so"
     try:
-        with ThreadPoolExecutor() as pool:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(compile_source, sources, objects))
         undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
         made = [str(o) for o in objects]
