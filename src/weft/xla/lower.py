@@ -86,12 +86,13 @@ def lower_first(
     Of several lines, it is looked for when they are written again: most programs have few twice.
     """
     start, count, here = len(hlo.lines), hlo.count, hlo.constants
-    state = len(here), len(hlo.host_calls), len(hlo.foreign_calls), hlo.choices
+    state = lambda: (len(here), len(hlo.host_calls), len(hlo.foreign_calls), hlo.choices)
+    before = state()
     outs = eqn.primitive.lower(hlo, *values, **eqn.params)
     lines = len(hlo.lines) - start
     alone, pattern = str in map(type, key), None  # the name of a scalar
     if lines == 1 or (lines and seen == "once"):
-        if state == (len(here), len(hlo.host_calls), len(hlo.foreign_calls), hlo.choices):
+        if state() == before:
             pattern, local = hlo.read_pattern(start, count, values, outs)
             alone = alone or local or (pattern is not None and "@" in pattern.text)  # a function
         if alone:
