@@ -248,7 +248,7 @@ def search_by_halving(a: Any, v: Any, side: str) -> Any:
     first = lax.full(v.shape, 0, dtype)
     dims = lax.GatherDimensionNumbers((), (0,), (0,))
     while n:
-        half = max(n // 2, 1)
+        half = (n + 1) // 2
         if n == a.size:  # all are compared with one
             middle = lax.reshape(lax.slice_in_dim(x, half - 1, half), ())
             middle = lax.broadcast_in_dim(middle, v.shape, ())
@@ -257,7 +257,7 @@ def search_by_halving(a: Any, v: Any, side: str) -> Any:
             middle = lax.gather(x, i, dims, (1,), mode="promise_in_bounds")
         before = comes_before(middle, y, side == "right")
         first = ops.select(before, ops.add(first, literal(half, dtype)), first)
-        n -= half
+        n //= 2
     return first
 
 
