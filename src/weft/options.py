@@ -176,6 +176,9 @@ OPTIONS = (
     ),
     Option("num_cpu_devices", -1, "Number of CPU devices; -1 leaves it to XLA_FLAGS."),
     Option(
+        "cpu_enable_async_dispatch", True, "Have calls on the CPU return before results are there."
+    ),
+    Option(
         "compilation_cache_dir", None, "Where executables are kept; see docs/cache.md.", kinds=_PATH
     ),
     Option(
@@ -221,7 +224,7 @@ jax_use_hlo_logistic_lowering jax_use_rgv3 jax_use_simplified_jaxpr_constants
 """
 ON = """
 jax2tf_default_native_serialization jax_allow_f16_reductions jax_auto_pcast jax_check_proxy_envs
-jax_compiler_enable_remat_pass jax_cpu_enable_async_dispatch jax_enable_preemption_service
+jax_compiler_enable_remat_pass jax_enable_preemption_service
 jax_include_debug_info_in_dumps jax_include_full_tracebacks_in_locations jax_mutable_array_checks
 jax_pallas_use_mosaic_gpu jax_pprint_use_color jax_ragged_dot_use_ragged_dot_instruction
 jax_sort_devices_by_process_index jax_use_direct_linearize jax_use_shardy_partitioner

@@ -192,7 +192,7 @@ def choose_platforms(names: Sequence[str]) -> list[str]:
 def make_cpu_client() -> Any:
     """A client of as many CPU devices as the options say."""
     count = config.num_cpu_devices
-    options: dict[str, Any] = {"asynchronous": True}
+    options: dict[str, Any] = {"asynchronous": config.cpu_enable_async_dispatch}
     if count is not None and count >= 0:
         options["num_devices"] = count
     for group in _process_group:
