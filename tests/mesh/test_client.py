@@ -43,6 +43,19 @@ def test_the_number_of_devices_as_an_option():
     assert output(COUNT) == "1"
 
 
+@pytest.mark.parametrize("value", ["0", "1"])
+def test_calls_return_before_results_are_there_unless_told_not_to(value):
+    program = """
+import weft
+import weft.numpy as jnp
+f = weft.jit(lambda x: weft.lax.fori_loop(0, 20000, lambda i, x: jnp.sin(x) + i, x))
+f(jnp.zeros(2000)).block_until_ready()
+print(f(jnp.ones(2000)).is_ready())
+"""
+    want = "True" if value == "0" else "False"
+    assert output(program, JAX_CPU_ENABLE_ASYNC_DISPATCH=value) == want
+
+
 def test_jax_in_the_process_is_refused():
     program = """
 import sys, types
