@@ -541,7 +541,7 @@ def test_a_cold_jit_is_a_short_walk(monkeypatch):
             seen.add((frame.f_code.co_filename, frame.f_code.co_qualname))
 
     x = weft.device_put(np.ones(3, np.float32))
-    weft.jit(lambda x: x + x)(x)  # what a process does once is not part of the walk
+    weft.jit(lambda x: weft.numpy.sin(x) * x)(x)  # what a process does once is not part of it
     f = weft.jit(lambda x: weft.numpy.sin(x) * x)
     with weft.config.scope(enable_compilation_cache=False):  # as long whatever is on disk
         sys.setprofile(profile)
@@ -549,4 +549,4 @@ def test_a_cold_jit_is_a_short_walk(monkeypatch):
             f(x)
         finally:
             sys.setprofile(None)
-    assert len(seen) <= 150, "\n".join(sorted(map(str, seen)))
+    assert len(seen) <= 125, "\n".join(sorted(map(str, seen)))
