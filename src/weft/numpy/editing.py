@@ -157,14 +157,28 @@ def insert(
         values = lax.expand_dims(values, range(arr.ndim - values.ndim))
     if not isinstance(obj, slice) and not np.ndim(obj):  # a vector goes along the axis
         values = moveaxis(values, 0, axis)
+    known = isinstance(where, np.ndarray)
+    if known and where.size == 1 and math.prod(arr.shape[axis + 1 :]) < 64:
+        return put_at(arr, values, where[0], axis)
     count = values.shape[axis] if where.size == 1 else where.size
     if where.size == 1:
-        where = (
-            where[:1].repeat(count)
-            if isinstance(where, np.ndarray)
-            else broadcast_last(where, (count,))
-        )
+        where = where[:1].repeat(count) if known else broadcast_last(where, (count,))
     return put_in(arr, values, order_insertion(where, n), axis)
+
+
+@fused(static=("axis",))
+def put_at(x: Any, values: Any, place: Any, axis: int) -> Any:
+    """x with values put in along an axis, all before one place: no index for each element."""
+    n, count = x.shape[axis], values.shape[axis]
+    part = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+    config = lambda *pair: [(*pair, 0) if i == axis else (0, 0, 0) for i in range(x.ndim)]
+    before, after = (
+        lax.pad(x, literal(False, x.dtype), config(*p)) for p in ((0, count), (count, 0))
+    )
+    numbers = lax.broadcasted_iota(INT32, (*part[:axis], n + count, *part[axis + 1 :]), axis)
+    out = lax.select(lax.lt(numbers, lax.full_like(numbers, place)), before, after)
+    values = broadcast_last(convert(values, x.dtype), part)
+    return lax.dynamic_update_slice_in_dim(out, values, place, axis)
 
 
 @fused(static=("axis",))

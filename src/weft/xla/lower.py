@@ -147,6 +147,15 @@ class Module(NamedTuple):
     foreign_calls: Sequence[Any] = ()
 
 
+# Programs of these alone only move elements: those that kernels may do (primitives/joining.py), and
+# others.
+JOINS = frozenset(("concatenate", "pad", "stack", "tile"))
+MOVES = frozenset((
+    "broadcast_in_dim", "convert_element_type", "dynamic_update_slice", "reshape", "rev", "slice",
+    "squeeze", "transpose",
+))  # fmt: skip
+
+
 def lower_module(
     jaxpr: Jaxpr,
     name: str,
@@ -170,6 +179,9 @@ def lower_module(
         "cpu" if placement is None else placement.platform or platform_of(placement.devices[0])
     )
     hlo = builder(over, platform, count_formulas(jaxpr))
+    names = {e.primitive.name for e in jaxpr.eqns}
+    if platform == "cpu" and not over and names <= JOINS | MOVES and names & JOINS:
+        hlo.cuts, hlo.written = {}, {}  # no pattern tells what a part is cut from
     mesh = explicit_mesh(placement) if over and placement is not None else None
     if mesh is not None:
         hlo.named(mesh)  # with its devices, which types do not know

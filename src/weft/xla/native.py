@@ -24,7 +24,10 @@ from weft.xla.hlo import Builder, Value
 
 logger = Logger("weft.native")
 FOLDER = Path(__file__).parents[1] / "native"
-KERNELS = "conv coo_dot coo_sample csr_dot cumulative dot extremum lu partition sort sum top_k"
+KERNELS = (
+    "concatenate conv coo_dot coo_sample csr_dot cumulative dot extremum lu pad partition sort sum "
+    "top_k"
+)
 HANDLERS = tuple("weft_" + name for name in KERNELS.split())
 
 

@@ -1,0 +1,105 @@
+"""Arrays joined and framed by kernels on the CPU, against NumPy's and against XLA's."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import jit
+from weft.xla.native import load_kernels
+
+pytestmark = pytest.mark.skipif(bool(load_kernels()), reason="there are no kernels")
+DTYPES = [bool, np.uint8, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, np.int32, np.complex64]
+
+
+def numbers(*shape, dtype=np.float32):
+    return (np.arange(np.prod(shape)) % 251).reshape(shape).astype(dtype)
+
+
+def calls(fun, *args):
+    """How many kernels the program of a function calls."""
+    text = jit(fun).lower(*args).as_text()
+    return text.count("weft_concatenate") + text.count("weft_pad")
+
+
+A, V = numbers(700, 1200), numbers(300_000)
+CASES = {
+    "roll": (lambda np, x: np.roll(x, 7), V),
+    "roll_back": (lambda np, x: np.roll(x, -3, 1), A),
+    "roll_rows": (lambda np, x: np.roll(x, 699, 0), A),
+    "roll_both": (lambda np, x: np.roll(x, (3, -5), (0, 1)), A),
+    "concatenate": (lambda np, x: np.concatenate([x, x, x[:5]]), V),
+    "concatenate_columns": (lambda np, x: np.concatenate([x[:, 3:], x, x[:, :1]], 1), A),
+    "concatenate_of_cut_rows": (lambda np, x: np.concatenate([x[:90, 3:], x[5:95, :9]], -1), A),
+    "concatenate_with_none": (lambda np, x: np.concatenate([x, x[:0], x]), A),
+    "concatenate_steps": (lambda np, x: np.concatenate([x[::2], x[::-1]]), V),
+    "stack": (lambda np, x: np.stack([x, x, x]), V),
+    "stack_columns": (lambda np, x: np.stack([x, x], 1), A),
+    "tile": (lambda np, x: np.tile(x, 3), V),
+    "tile_rows": (lambda np, x: np.tile(x, (2, 1)), A),
+    "append": (lambda np, x: np.append(x, x[0]), A),
+    "block": (lambda np, x: np.block([[x, x], [x, x]]), A),
+    "pad": (lambda np, x: np.pad(x, 5), V),
+    "pad_unevenly": (lambda np, x: np.pad(x, ((0, 700), (3, 0)), constant_values=9), A),
+    "pad_rows": (lambda np, x: np.pad(x, ((2, 3), (0, 0))), A),
+    "pad_volume": (
+        lambda np, x: np.pad(x.reshape(7, 10, 10, 1200), ((1, 2), (0, 1), (3, 0), (0, 0))), A
+    ),
+    "pad_inside": (lambda np, x: np.pad(x.reshape(7, 100, 1200), ((0, 0), (1, 1), (4, 5))), A),
+    "edge": (lambda np, x: np.pad(x, 5, mode="edge"), A),
+    "wrap": (lambda np, x: np.pad(x, 5, mode="wrap"), A),
+    "reflect": (lambda np, x: np.pad(x, ((5, 0), (2, 900)), mode="reflect"), A),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_as_numpy_does(name):
+    fun, x = CASES[name]
+    assert calls(lambda x: fun(jnp, x), x) > 0
+    np.testing.assert_array_equal(jit(lambda x: fun(jnp, x))(x), fun(np, x))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dtypes(dtype):
+    x = numbers(400, 5000, dtype=dtype)
+    join = lambda np, x: np.concatenate([x[:, 7:], x[:, :7]], 1)
+    frame = lambda np, x: np.pad(x, ((1, 2), (3, 4)), constant_values=np.asarray(x)[1, 1])
+    frame_by = lambda x: jnp.pad(x, ((1, 2), (3, 4)), constant_values=x[1, 1])
+    assert calls(lambda x: join(jnp, x), x) == 1
+    np.testing.assert_array_equal(jit(lambda x: join(jnp, x))(x), join(np, x))
+    np.testing.assert_array_equal(jit(frame_by)(x), frame(np, x))
+
+
+def test_only_large_arrays_in_long_runs_and_programs_that_move_alone():
+    roll = lambda x: jnp.roll(x, 3, -1)
+    assert calls(roll, V) == 1 and calls(roll, V[:1000]) == 0
+    assert calls(roll, V.reshape(-1, 100)) == 0
+    assert calls(lambda x: roll(x) + roll(roll(x)), V) == 0
+    interior = lambda x: weft.lax.pad(x, np.float32(0), [(1, -2, 0)])
+    assert calls(interior, V) == 0
+    between = lambda x: weft.lax.pad(x, np.float32(0), [(1, 2, 1)])
+    assert calls(between, V) == 0
+    with weft.config.scope(native=False):
+        assert calls(roll, V) == 0
+        np.testing.assert_array_equal(jit(roll)(V), np.roll(V, 3))
+
+
+def test_what_was_written_before_does_not_matter():
+    cut = jit(lambda x: x[4:9] * 2 + x[:5])
+    join = lambda x: jnp.concatenate([x[5:], x[:5]])
+    for _ in range(3):  # the lines of a slice are kept for later programs
+        cut(V)
+        assert calls(join, V) == 1
+
+
+def test_under_transformations():
+    roll = lambda x: jnp.roll(x, 3)
+    rows = V.reshape(3, -1)
+    got = jit(weft.vmap(roll))(rows)
+    np.testing.assert_array_equal(got, np.roll(rows, 3, 1))
+    slope = weft.grad(lambda x: jnp.vdot(roll(x), np.arange(300_000.0)))
+    np.testing.assert_array_equal(slope(V), np.roll(np.arange(300_000.0, dtype=np.float32), -3))
+    given = jnp.array(V)
+    kept = jit(roll, donate_argnums=0)(given)
+    np.testing.assert_array_equal(kept, np.roll(V, 3))
