@@ -103,3 +103,23 @@ def test_under_transformations():
     given = jnp.array(V)
     kept = jit(roll, donate_argnums=0)(given)
     np.testing.assert_array_equal(kept, np.roll(V, 3))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, *DTYPES])
+@pytest.mark.parametrize("count", [1, 2, 3, 8, 9])
+def test_columns(count, dtype):
+    xs = [numbers(100, 400, dtype=dtype) for _ in range(count)]
+    columns = jit(lambda *xs: jnp.stack(xs, -1))
+    np.testing.assert_array_equal(columns(*xs), np.stack(xs, -1))
+    both = jit(lambda *xs: jnp.stack(xs, -1).sum(-1))
+    if dtype is np.float32:
+        np.testing.assert_array_equal(both(*xs), count * xs[0])
+
+
+def test_columns_are_chosen_where_they_are_few_and_large_and_given():
+    chosen = lambda fun, *xs: "stablehlo.concatenate" not in jit(fun).lower(*xs).as_text()
+    stack = lambda *xs: jnp.stack(xs, -1)
+    assert chosen(stack, V, V) and not chosen(stack, *[V] * 9) and not chosen(stack, V[:9], V[:9])
+    assert not chosen(lambda x: stack(x * 2, x), V)
+    slope = weft.grad(lambda x: (stack(x, x) ** 3).sum())
+    np.testing.assert_allclose(slope(V), 6 * V**2, rtol=1e-6)

@@ -1,7 +1,8 @@
-"""How large arrays are joined and framed on the CPU by programs that only move elements.
+"""How large arrays are joined and framed on the CPU.
 
 XLA:CPU copies pieces one after the other on one thread, or asks of each element which piece it is
-of. A kernel copies them on all. It fuses with nothing, so other programs stay with XLA.
+of. A kernel copies them on all. It fuses with nothing, so it is for programs that only move
+elements. The columns of a stack are chosen by their number, for which there are vectors.
 """
 
 from __future__ import annotations
@@ -10,14 +11,18 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from weft import dtypes
 from weft.core.aval import ShapedArray
-from weft.primitives.expr import Expr
+from weft.primitives.expr import Expr, count_along
 from weft.xla.native import call_native, has_kernels
 
 _LARGE = 1 << 18  # bytes of a result from which on the call of a kernel pays
 _RUN = 2048  # bytes that lie together from which on copies are quicker than loops
 _MANY = 64  # parts, of which each is an operand
+_FEW = 8  # columns, up to which they are chosen
+_WORTH = 1 << 15  # elements of a result from which on they are
 
 
 def can_copy(hlo: Any, out: ShapedArray, run: int) -> bool:
@@ -49,6 +54,25 @@ def write_join(hlo: Any, parts: Sequence[Any], axis: int, out: ShapedArray) -> A
     attributes = {"starts": tuple(starts), "sizes": tuple(sizes)}
     (y,) = call_native(hlo, "weft_concatenate", operands, [result], attributes)
     return Expr(hlo, y).reshape(out.shape).value
+
+
+def write_columns(hlo: Any, xs: Sequence[Any], out: ShapedArray) -> Any:
+    """Write what a program is called with as the columns of a result, or give None.
+
+    Of what is computed XLA would compute all for each column.
+    """
+    few = type(out.size) is int and out.size >= _WORTH and out.shape[-1] <= _FEW
+    if not few or hlo.platform != "cpu" or hlo.devices or dtypes.itemsize_bits(out.dtype) < 8:
+        return None
+    hlo.choices += 1
+    if not all(x.name.startswith("%arg") for x in xs):
+        return None
+    axis = len(out.shape) - 1
+    number = count_along(hlo, ShapedArray(out.shape, np.int32), axis)
+    *columns, y = (Expr(hlo, x).broadcast(out.shape, range(axis)) for x in xs)
+    for k, column in reversed([*enumerate(columns)]):
+        y = number.compare("EQ", k).select(column, y)
+    return y.value
 
 
 def write_frame(hlo: Any, x: Any, fill: Any, config: Sequence[tuple], out: ShapedArray) -> Any:

@@ -19,7 +19,7 @@ from weft.errors import IndexingError, ShapeError
 from weft.primitives import families, layout
 from weft.primitives.elementwise import select
 from weft.primitives.expr import Expr, concatenate_exprs
-from weft.primitives.joining import write_frame, write_join
+from weft.primitives.joining import write_columns, write_frame, write_join
 from weft.xla.hlo import i64s
 from weft.xla.typing import Array, ArrayLike
 
@@ -390,6 +390,8 @@ class Stack(layout.LinearTogether):
         (out,) = self.abstract_eval(*[x.aval for x in xs], axis=axis)
         parts = [Expr(hlo, x).reshape(row) for x in xs]
         y = write_join(hlo, [x.value for x in parts], axis, out)
+        if y is None and axis == len(row) - 1:
+            y = write_columns(hlo, xs, out)
         return [concatenate_exprs(parts, axis).value if y is None else y]
 
     def transpose(self, cts, *xs, axis):

@@ -179,8 +179,9 @@ def lower_module(
         "cpu" if placement is None else placement.platform or platform_of(placement.devices[0])
     )
     hlo = builder(over, platform, count_formulas(jaxpr))
-    names = {e.primitive.name for e in jaxpr.eqns}
-    if platform == "cpu" and not over and names <= JOINS | MOVES and names & JOINS:
+    names = {e.primitive.name for e in jaxpr.eqns[:64]}
+    few = platform == "cpu" and not over and len(jaxpr.eqns) <= 64
+    if few and names <= JOINS | MOVES and names & JOINS:
         hlo.cuts, hlo.written = {}, {}  # no pattern tells what a part is cut from
     mesh = explicit_mesh(placement) if over and placement is not None else None
     if mesh is not None:
