@@ -374,13 +374,18 @@ def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
 @fused(static=("dtype",))
 def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Join arrays in depth: along the third axis; `dtype` is that of the result."""
-    return join_arrays("dstack", [atleast_3d(x) for x in as_arrays("dstack", tup)], 2, dtype)
+    parts = as_arrays("dstack", tup)
+    if parts and parts[0].ndim == 2 and all(x.shape == parts[0].shape for x in parts):
+        return slicing.stack(convert_together("dstack", parts, dtype), 2)
+    return join_arrays("dstack", [atleast_3d(x) for x in parts], 2, dtype)
 
 
 @fused
 def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
     """Join arrays as columns: vectors stand for one column each."""
     parts = as_arrays("column_stack", tup)
+    if parts and parts[0].ndim == 1 and all(x.shape == parts[0].shape for x in parts):
+        return slicing.stack(convert_together("column_stack", parts), 1)
     columns = [x if x.ndim > 1 else layout.expand_dims(atleast_1d(x), (1,)) for x in parts]
     return join_arrays("column_stack", columns, 1)
 
