@@ -87,3 +87,29 @@ def test_a_number_of_repeats_is_not_looked_at_by_numpy():
         np.testing.assert_array_equal(a, b)
     with pytest.raises(ShapeError, match="repeat: repeats must not be negative; got -1"):
         jnp.repeat(x, -1)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.float32, np.complex64])
+@pytest.mark.parametrize(("shape", "axis"), [((7,), 0), ((3, 5), -1), ((3, 5), None), ((0,), 0)])
+@pytest.mark.parametrize("values", [1, [1], [1, 0, 1]])
+def test_insert_at_one_place(values, shape, axis, dtype):
+    x = (np.arange(np.prod(shape)).reshape(shape) % 3).astype(dtype)
+    for place in (0, 2, -1, np.int64(1)) if x.size else (0,):
+        try:
+            want = np.insert(x, place, values, axis)
+        except ValueError:  # three values for a row of another length
+            continue
+        got = jnp.insert(x, place, values, axis)
+        assert got.dtype == x.dtype
+        np.testing.assert_array_equal(got, want)
+
+
+def test_insert_at_one_place_is_one_program_for_all_places():
+    x = jnp.arange(9.0)
+    jnp.insert(x, 1, 5.0)
+    with mock.patch("weft.xla.building.compile_text", side_effect=AssertionError("compiled")):
+        for place in range(2, 8):
+            want = np.insert(np.arange(9.0), place, 5.0)
+            np.testing.assert_array_equal(jnp.insert(x, place, 5.0), want)
+        with pytest.raises(AssertionError, match="compiled"):
+            jnp.insert(jnp.arange(10.0), 1, 5.0)
