@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from weft.numpy.manipulation import moveaxis
 from weft.numpy.promotion import as_array, axis_of
 from weft.numpy.sorting import sort
 from weft.primitives import layout, slicing
-from weft.primitives.dynamic_slicing import dynamic_update_slice_in_dim
+from weft.primitives.dynamic_slicing import dynamic_update_slice
 from weft.primitives.elementwise import add, convert, floor, mul, ne, select, sub
 from weft.primitives.layout import literal
 from weft.util import as_size
@@ -205,28 +206,32 @@ def pad_by_statistic(x: Any, widths: Widths, mode: str, lengths: Widths | None) 
     return x
 
 
-def pad_by_elements(x: Any, widths: Widths, mode: str, odd: bool) -> Any:
+def pad_by_elements(x: Any, widths: Widths, mode: str, odd: bool = False) -> Any:
     """Padding with elements of the array: which ones, NumPy says of their numbers.
 
     Runs of them are written into room that one `pad` makes: XLA:CPU takes ten times as long to
-    concatenate pieces of an array, for it asks of each element which piece it is of.
+    concatenate pieces of an array, for it asks of each element which piece it is of. A run is of
+    the array, padded along the axes before: one of what was written has XLA copy all of it.
     """
-    shape, none = x.shape, literal(False, x.dtype)
-    room = [(*pair, 0) if n == 1 or not odd else (0, 0, 0) for pair, n in zip(widths, shape)]
-    x = slicing.pad(x, none, room) if any(map(any, room)) else x
+    if odd:
+        for axis, (n, pair) in enumerate(zip(x.shape, widths, strict=True)):
+            for count in pair if n > 1 else ():
+                x = layout.rev(extend_reflected(x, axis, count, n, mode), (axis,))
+        widths = tuple([w if n == 1 else (0, 0) for w, n in zip(widths, x.shape, strict=True)])
+    if not any(map(any, widths)):
+        return x
+    out = slicing.pad(x, literal(False, x.dtype), [(*pair, 0) for pair in widths])
     for axis, (before, after) in enumerate(widths):
-        n = shape[axis]
-        if odd and n > 1:
-            x = layout.rev(extend_reflected(x, axis, before, n, mode), (axis,))
-            x = layout.rev(extend_reflected(x, axis, after, n, mode), (axis,))
-            continue
-        where = before + np.pad(np.arange(n), (before, after), mode)  # type: ignore[call-overload]
+        n = x.shape[axis]
+        where = np.pad(np.arange(n), (before, after), mode)  # type: ignore[call-overload]
         for at, part in ((0, where[:before]), (before + n, where[before + n :])):
             for first, count, step in find_runs(part):
                 run = take_run(x, axis, first, count, step)
-                x = dynamic_update_slice_in_dim(x, run, at, axis)
+                run = pad_by_elements(run, (*widths[:axis], *[(0, 0)] * (x.ndim - axis)), mode)
+                starts = [0] * axis, [at], [low for low, _ in widths[axis + 1 :]]
+                out = dynamic_update_slice(out, run, [*itertools.chain(*starts)])
                 at += count
-    return x
+    return out
 
 
 def find_runs(where: np.ndarray) -> list[tuple[int, int, int]]:
