@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from weft.core.aval import ShapedArray
+from weft.primitives import circular_wide
+from weft.primitives.circular_wide import choose_if_any
 from weft.primitives.expr import F32, F64, Expr, is_large, polynomial, write_division
-from weft.xla.hlo import i64s
 
 I32, I64 = map(np.dtype, (np.int32, np.int64))
 MAGNITUDE = (1 << 31) - 1  # all bits but the sign
@@ -135,26 +136,23 @@ def write_remainder(hlo: Any, aval: ShapedArray, x: Any, y: Any) -> Any:
     XLA:CPU calls the C library for each element, in 3 to 9 ms for a million; as it still is where
     there is any larger quotient.
     """
-    plain = lambda: [write_division("remainder")(hlo, aval, x, y)]
+    plain = lambda: Expr(hlo, write_division("remainder")(hlo, aval, x, y))
     number = next((key[0] for key, v in hlo.constants.items() if v is y), None)
     quick = isinstance(number, np.floating) and math.frexp(number)[0] == 0.5  # XLA rounds x / y
     if quick or not is_large(hlo, aval, times=hlo.least) or hlo.devices:
-        return plain()[0]
-    cell = ShapedArray((), I32)
+        return plain().value
     bits, below = (Expr(hlo, v).bitcast(I32) & MAGNITUDE for v in (x, y))
     # where the quotient may be too large, or what is left so small that it is flushed to 0
     far = ((bits - below >= 27 << 23) & (bits < 255 << 23)) | (below < 27 << 23)
-    far = (far & below.compare("NE", 0)).convert(I32)
-    given = [far.value, hlo.constant(0, cell)], [cell], [hlo.scalar_block("or", cell)]
-    (some,) = hlo.op("stablehlo.reduce", *given, dimensions=i64s(range(len(aval.shape))))
+    far = far & below.compare("NE", 0)
 
-    def near() -> list:
+    def near() -> Expr:
         a, b = (abs(Expr(hlo, v).convert(F64)) for v in (x, y))
         rest = (a - (a / b).apply("floor") * b).convert(F32).bitcast(I32)
         signed = rest | (Expr(hlo, x).bitcast(I32) & ~MAGNITUDE)
-        return [(bits < below).select(Expr(hlo, x), signed.bitcast(F32)).value]
+        return (bits < below).select(Expr(hlo, x), signed.bitcast(F32))
 
-    return hlo.case(some, [near, plain], [aval.strong()])[0]
+    return choose_if_any(far, F32, near, plain).value
 
 
 # of a right triangle whose hypotenuse is 1, the other leg
@@ -167,8 +165,10 @@ FORMULAS: dict[str, Callable[..., Expr]] = {
 
 
 def write_circular(name: str, *operands: Expr) -> Expr:
-    """Write the formula of a function of float32, or of half as many bits."""
+    """Write the formula of a function of floats of 64 bits, 32, or half as many."""
     x = operands[0]
+    if x.dtype == F64:
+        return circular_wide.FORMULAS[name](*operands)
     out = FORMULAS[name](*[v.convert(F32).convert(F64) for v in operands])
     out = out.convert(F32).convert(x.dtype)
     odd = name not in ("cos", "acos", "atan2")

@@ -21,6 +21,7 @@ from weft.core.trace import current
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.circular import FORMULAS, write_circular, write_log, write_power
+from weft.primitives.circular_wide import PERIODIC
 from weft.primitives.elementwise import (
     Costly,
     Elementwise,
@@ -90,7 +91,9 @@ class Transcendental(Costly):
     def lower(self, hlo, *values, accuracy=None):
         x, aval = values[0], values[0 if values[0].aval.shape else -1].aval
         if accuracy is None:
-            if self.name not in FORMULAS or not is_large(hlo, aval, *HALVES, times=hlo.least):
+            far = aval.dtype == F64 and self.name in PERIODIC
+            large = is_large(hlo, aval, *HALVES, F64, times=hlo.least << far)
+            if self.name not in FORMULAS or not large or (far and hlo.devices):
                 return Elementwise.lower(self, hlo, *values)
             operands = [Expr(hlo, hlo.spread(v, aval)) for v in values]
             return [write_circular(self.name, *operands).value]
