@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft import dtypes
-from weft.core.aval import typeof
+from weft.core.aval import ShapedArray, typeof
 from weft.primitives.elementwise import (
     Costly,
     abs,
@@ -31,6 +31,7 @@ from weft.primitives.elementwise import (
     sub,
     unary_op,
 )
+from weft.primitives.expr import F64, is_large
 from weft.primitives.layout import literal
 from weft.primitives.special import bessel as bessel_formulas
 from weft.primitives.special import error as error_formulas
@@ -55,9 +56,17 @@ def define_special(name: str, op: str | Callable, doc: str, *derivs: Callable | 
 
 _SLOPE = 2 / math.sqrt(math.pi)
 
+
+def lower_erf(hlo: Any, aval: ShapedArray, x: Any) -> Any:
+    """The engine's, or of large float64 arrays on the CPU a formula, in a fifth of the time."""
+    if aval.dtype == F64 and is_large(hlo, aval, F64, times=hlo.least):
+        return formula(error_formulas.write_erf)(hlo, aval, x)
+    return hlo.elementwise("chlo.erf", [x], aval)[0]
+
+
 erf_p = define_special(
     "erf",
-    "chlo.erf",
+    lower_erf,
     "The error function, 2/sqrt(pi) times the integral of exp(-t**2) from 0 to x.",
     lambda t, y, x: mul(t, mul(_SLOPE, exp(neg(square(x))))),
 )

@@ -1,7 +1,9 @@
-"""Formulas of large float64 arrays, against NumPy's functions of longer floats."""
+"""Formulas of large float64 arrays, against NumPy's functions of longer floats, and mpmath."""
 
+import mpmath
 import numpy as np
 import pytest
+import scipy.special
 
 import weft
 import weft.numpy as jnp
@@ -62,6 +64,9 @@ UNIT = [SPECIAL, *draw(-1, 1, 0), *[s * (1 - np.exp(draw(-40, -0.5)[0])) for s i
         ("arcsin", 1.8, UNIT),
         ("arccos", 1.3, UNIT),
         ("arctan", 1.9, [SPECIAL, TINY, *draw(-9, 9, 709)]),
+        ("log", 0.95, [SPECIAL, TINY[::2], *map(abs, draw(-9, 9, 709)), *draw(0.9, 1.1)[:1]]),
+        ("sinh", 4.5, [SPECIAL, TINY, *draw(-711, 711), *draw(-1, 1)]),
+        ("arcsinh", 2.1, [SPECIAL, TINY, *draw(-9, 9, 709)]),
         ("cbrt", 0.7, [SPECIAL, TINY, *draw(-9, 9, 709), *draw(0, 2e-308)[:1]]),
     ],
 )
@@ -89,6 +94,38 @@ def test_the_angle_of_a_point():
     y, x = y[kept], x[kept]
     exact = np.arctan2(y.astype(np.longdouble), x.astype(np.longdouble))
     assert_near(run(lax.atan2, y, x), exact, 1.9)
+
+
+def test_the_error_function():
+    x = np.concatenate([SPECIAL, *draw(-7, 7)[:1], *draw(-1.5, 1.5, 0)])
+    got, want = run(lax.erf, x), scipy.special.erf(x)
+    np.testing.assert_array_max_ulp(got, want, 2)
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+    some = np.linspace(len(SPECIAL), len(x) - 1, 800).astype(int)
+    with mpmath.workprec(80):
+        off = [abs(mpmath.mpf(a) - mpmath.erf(b)) for a, b in zip(got[some], x[some])]
+        assert max(float(d) / np.spacing(abs(v)) for d, v in zip(off, got[some])) <= 1.1
+
+
+@pytest.mark.parametrize(
+    "draw_bases, largest",
+    [
+        (lambda rng: np.exp(rng.uniform(-700, 700, 2 * LARGE)), 1),
+        (lambda rng: 1 + rng.uniform(-1e-3, 1e-3, 2 * LARGE), 7e5),
+        (lambda rng: rng.uniform(0.8, 1.3, 2 * LARGE), 2500),
+    ],
+)
+def test_powers(draw_bases, largest):
+    rng = np.random.RandomState(0)
+    ends = [*SPECIAL, 3, -3, 1e17, -1e17, 1 + 2**-52, 4503599627370497, -(2.0**53)]
+    x, y = (v.ravel() for v in np.meshgrid(ends, ends))
+    x = np.concatenate([x, [5e-324, 1e-310], draw_bases(rng), -rng.uniform(0.1, 9, 99)])
+    y = np.concatenate([y, [0.5, -0.5], rng.uniform(-largest, largest, 2 * LARGE), np.arange(99)])
+    got = run(lax.pow, x, y)
+    exact = np.power(x.astype(np.longdouble), y.astype(np.longdouble))
+    least = abs(exact) < 2.3e-308  # the engine makes 0 of it
+    assert (abs(got[least]) < 2.3e-308).all()
+    assert_near(got[~least], exact[~least], 0.9)
 
 
 def test_formulas_are_for_large_arrays_alone():

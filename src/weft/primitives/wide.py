@@ -1,4 +1,4 @@
-"""Circular functions, their inverses and cube roots of float64 on the CPU, as formulas.
+"""Elementary functions of float64 on the CPU, as formulas.
 
 XLA:CPU calls the C library for each element; a formula is vectorized, and within a unit or two. The
 polynomials, and how they are put together, are those of fdlibm (Sun Microsystems, 1993).
@@ -53,6 +53,22 @@ _CBRT = (
     *(1.87595182427177009643, -1.88497979543377169875, 1.621429720105354466140),
     *(-0.758397934778766047437, 0.145996192886612446982),
 )
+_LOG = (
+    *(0.6666666666666735, 0.3999999999940942, 0.2857142874366239, 0.22222198432149784),
+    *(0.1818357216161805, 0.15313837699209373, 0.14798198605116586),
+)
+# of log2: (2/3 of the powers of s), 2 / (3 log 2) and its parts, of exp: those of x - t
+_LOG2 = (
+    *(5.99999999999994648725e-01, 4.28571428578550184252e-01, 3.33333329818377432918e-01),
+    *(2.72728123808534006489e-01, 2.30660745775561754067e-01, 2.06975017800338417784e-01),
+)
+_THIRDS = 9.61796693925975554329e-01, 9.61796700954437255859e-01, -7.02846165095275826516e-09
+_BASE = 1.5, 5.84962487220764160156e-01, 1.35003920212974897128e-08  # log2 of 1.5 in parts
+_EXP = (
+    *(1.66666666666666019037e-01, -2.77777777770155933842e-03, 6.61375632143793436117e-05),
+    *(-1.65339022054652515390e-06, 4.13813679705723846039e-08),
+)
+_LN2 = 6.93147180559945286227e-01, 6.93147182464599609375e-01, -1.90465429995776804525e-09
 _PI_4 = math.pi / 4, 3.061616997868383e-17  # of so few bits that multiples are exact; the rest
 
 
@@ -184,6 +200,129 @@ def third_root(x: Expr) -> Expr:
     return copy_sign(t, x)
 
 
+def write_log(x: Expr) -> Expr:
+    """The logarithm in float64, within a unit: XLA:CPU calls the C library for each element.
+
+    2 artanh(f / (2 + f)) + e log 2 of x = (1 + f) 2**e, 1 + f between sqrt(1/2) and sqrt(2); the
+    sum is that of fdlibm's e_log.c.
+    """
+    bits = x.bitcast(I64)
+    high = bits.apply("shift_right_logical", 32).convert(I32)
+    e = (high - 0x3FE6A09E).apply("shift_right_arithmetic", 20)
+    f = (bits - e.convert(I64).apply("shift_left", 52)).bitcast(F64) - 1
+    s, e = f / (f + 2), e.convert(F64)
+    z, half = s * s, f * f * 0.5
+    rest = half - (s * (half + z * polynomial(z, _LOG)) + e * 1.9082149292705877e-10)
+    out = (x < math.inf).select(e * 0.6931471803691238 - (rest - f), x)
+    return (x > 0).select(out, x.compare("EQ", 0).select(x.like(-math.inf), math.nan))
+
+
+def write_log1p(x: Expr) -> Expr:
+    """log(y) + (x - (y - 1)) / y where y is x + 1 rounded: within 2 units.
+
+    The engine's is up to 128 units off near -0.4 in float64. It would take y - 1 for x, were y not
+    made of halves. Of large x nothing is lost.
+    """
+    held = x.apply("minimum", 1e15)
+    half = held * 0.5 + 0.5
+    y = half + half
+    y1 = x + 1
+    out = (write_log(y1) if x.dtype == F64 else y1.apply("log")) + (held - (y - 1)) / y.apply(
+        "maximum", 1e-30
+    )
+    return y.compare("EQ", y.like(1)).select(x, out)
+
+
+def write_log_of_all(x: Expr) -> Expr:
+    """The logarithm, also of what the engine may take for 0: times 2**1074."""
+    bits = x.bitcast(I64)
+    tiny = (bits > 0) & (bits < 1 << 52)
+    out = write_log(tiny.select(bits.convert(F64), x))
+    return tiny.select(out - 1074 * math.log(2), out)
+
+
+def hyperbolic_sine(x: Expr) -> Expr:
+    """By exp(x) - 1; of large x from exp(x - 64), which is finite."""
+    a = abs(x)
+    large = a > 600
+    e = large.select(a - 64, a).apply("exponential_minus_one")
+    return copy_sign(large.select(e * (math.exp(64) / 2), (e + e / (e + 1)) * 0.5), x)
+
+
+def area_sine(x: Expr) -> Expr:
+    """log(|x| + sqrt(x**2 + 1)), by log(1 + y) where x is not large."""
+    a = abs(x)
+    large = a > 1e100
+    held = a.apply("minimum", 1e100)
+    square = held * held
+    near = write_log1p(held + square / (1 + (square + 1).apply("sqrt")))
+    return copy_sign(large.select(write_log(a) + math.log(2), near), x)
+
+
+def cut_bits(x: Expr) -> Expr:
+    """x without the lower half of its bits."""
+    return (x.bitcast(I64) & -(1 << 32)).bitcast(F64)
+
+
+def log2_parts(a: Expr) -> tuple[Expr, Expr]:
+    """log2(a) of a positive number as a sum, of which the first has 21 bits."""
+    bits = a.bitcast(I64)
+    tiny = bits < 1 << 52
+    bits = tiny.select(bits.convert(F64).bitcast(I64), bits)
+    # as m 2**n, m between sqrt(3) / 2 and sqrt(3), near to 1 or to 1.5
+    n = (bits - 0x3FEBB67AE8584CAA).apply("shift_right_arithmetic", 52)
+    m = (bits - n.apply("shift_left", 52)).bitcast(F64)
+    upper = m >= math.sqrt(1.5)
+    n = (n - tiny.convert(I64) * 1074).convert(F64)
+    base, log_high, log_low = (upper.select(m.like(v), v == 1.5) for v in _BASE)
+    u, v = m - base, 1 / (m + base)
+    s = u * v
+    s_high = cut_bits(s)
+    t_high = cut_bits(m + base)
+    s_low = v * ((u - s_high * t_high) - s_high * (m - (t_high - base)))
+    z, square = s * s, s_high * s_high
+    r = z * z * polynomial(z, _LOG2) + s_low * (s_high + s)
+    t_high = cut_bits(square + r + 3)
+    t_low = r - ((t_high - 3) - square)
+    u, v = s_high * t_high, s_low * t_high + t_low * s
+    high = cut_bits(u + v)
+    low = v - (high - u)
+    whole, first, second = _THIRDS
+    z_high, z_low = high * first, high * second + low * whole + log_low
+    out = cut_bits(((z_high + z_low) + log_high) + n)
+    return out, z_low - (((out - n) - log_high) - z_high)
+
+
+def power(a: Expr, y: Expr) -> Expr:
+    """a**y of a >= 0, where neither is 1 and y not 0: 2**(y log2(a))."""
+    high, low = log2_parts(a)
+    held = y.like(-1e30).make("clamp", y.aval, y, y.like(1e30))
+    top = cut_bits(held)
+    low, high = (held - top) * high + held * low, top * high
+    z = low + high
+    held = z.like(-1080).make("clamp", z.aval, z, z.like(1030.0))
+    n = held.apply("round_nearest_even")
+    beyond = z.compare("NE", held)
+    low, rest = beyond.select(low.like(0), low), beyond.select(held, high) - n
+    t = cut_bits(low + rest)
+    both, first, second = _LN2
+    u, v = t * first, (low - (t - rest)) * both + t * second
+    z = u + v
+    w = v - (z - u)
+    square = z * z
+    t = z - square * polynomial(square, _EXP)
+    out = 1 - (((z * t) / (t - 2) - (w + z * w)) - z)
+    n = n.convert(I64)
+    half = n.apply("shift_right_arithmetic", 1)
+    for part in (half, n - half):
+        out = out * (part + 1023).apply("shift_left", 52).bitcast(F64)
+    zero = a.bitcast(I64).compare("EQ", 0)
+    out = (zero | a.compare("EQ", math.inf)).select(
+        (zero ^ (y > 0)).select(a.like(math.inf), 0), out
+    )
+    return (a.compare("EQ", a) & y.compare("EQ", y)).select(out, math.nan)
+
+
 def keep_zeros(formula: Callable[[Expr], Expr]) -> Callable[[Expr], Expr]:
     """A function that is x near 0: of -0 and of what the engine takes for 0 too."""
     return lambda x: x.compare("EQ", 0).select(x, formula(x))
@@ -223,5 +362,6 @@ FORMULAS: dict[str, Callable[..., Expr]] = {
     "asin": keep_zeros(arc_sine), "acos": arc_cosine,
     "atan": keep_zeros(lambda x: angle_of(x, x.like(1), scaled=False)),
     "atan2": angle_of, "cbrt": third_root,
+    "log": write_log_of_all, "sinh": keep_zeros(hyperbolic_sine), "asinh": keep_zeros(area_sine),
 }  # fmt: skip
 PERIODIC = frozenset(("sin", "cos", "tan"))  # which have to look at all elements first
