@@ -20,7 +20,6 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.trace import current
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
-from weft.primitives import wide
 from weft.primitives.circular import FORMULAS, write_circular, write_power
 from weft.primitives.elementwise import (
     Costly,
@@ -42,9 +41,10 @@ from weft.primitives.elementwise import (
     sub,
     unary_op,
 )
-from weft.primitives.expr import F64, Expr, is_large, polynomial
+from weft.primitives.expr import Expr, is_large, polynomial
 from weft.primitives.layout import convert, literal
-from weft.primitives.wide import write_log1p
+from weft.primitives.wide import FORMULAS as WIDE_FORMULAS
+from weft.primitives.wide import is_worth, write_log1p
 from weft.xla.typing import Array, ArrayLike
 
 _LN2 = math.log(2)
@@ -92,10 +92,9 @@ class Transcendental(Costly):
     def lower(self, hlo, *values, accuracy=None):
         x, aval = values[0], values[0 if values[0].aval.shape else -1].aval
         if accuracy is None:
-            far = aval.dtype == F64 and self.name in wide.PERIODIC
-            large = is_large(hlo, aval, *HALVES, F64, times=hlo.least << far)
-            formulas = wide.FORMULAS if aval.dtype == F64 else FORMULAS
-            if self.name not in formulas or not large or (far and hlo.devices):
+            large = self.name in FORMULAS and is_large(hlo, aval, *HALVES, times=hlo.least)
+            wide = self.name in WIDE_FORMULAS and is_worth(hlo, aval, self.name)
+            if not large and not wide:
                 return Elementwise.lower(self, hlo, *values)
             operands = [Expr(hlo, hlo.spread(v, aval)) for v in values]
             return [write_circular(self.name, *operands).value]
@@ -244,7 +243,8 @@ class Pow(Costly):
         y = hlo.convert(y, x.aval.dtype)
         aval = x.aval if x.aval.shape else y.aval
         known = abs(y.scalar or 7) in (0.5, 1, 2, 3)  # to XLA
-        if known or not is_large(hlo, aval, F64, times=hlo.least):
+        large = is_large(hlo, aval, times=hlo.least) or is_worth(hlo, aval, self.name)
+        if known or not large:
             return Elementwise.lower(self, hlo, x, y)
         return [write_power(*[Expr(hlo, hlo.spread(v, aval)) for v in (x, y)]).value]
 

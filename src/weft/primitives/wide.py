@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from weft.core.aval import ShapedArray
-from weft.primitives.expr import F32, F64, Expr, polynomial
+from weft.primitives.expr import F32, F64, Expr, is_large, polynomial
 from weft.xla.hlo import i64s
 
 I32, I64 = map(np.dtype, (np.int32, np.int64))
@@ -365,3 +366,10 @@ FORMULAS: dict[str, Callable[..., Expr]] = {
     "log": write_log_of_all, "sinh": keep_zeros(hyperbolic_sine), "asinh": keep_zeros(area_sine),
 }  # fmt: skip
 PERIODIC = frozenset(("sin", "cos", "tan"))  # which have to look at all elements first
+LATE = PERIODIC | {"log", "erf", "pow"}  # of twice as many elements
+
+
+def is_worth(hlo: Any, aval: ShapedArray, name: str) -> bool:
+    """Whether an array of float64 is so large that the formula of a function is quicker."""
+    large = aval.dtype == F64 and is_large(hlo, aval, F64, times=hlo.least << (name in LATE))
+    return large and not (name in PERIODIC and hlo.devices)

@@ -31,13 +31,13 @@ from weft.primitives.elementwise import (
     sub,
     unary_op,
 )
-from weft.primitives.expr import F64, is_large
 from weft.primitives.layout import literal
 from weft.primitives.special import bessel as bessel_formulas
 from weft.primitives.special import error as error_formulas
 from weft.primitives.special import gamma as gammas
 from weft.primitives.special.formula import formula
 from weft.primitives.transcendental import exp, log, log1p, pow
+from weft.primitives.wide import is_worth
 from weft.xla.typing import Array, ArrayLike
 
 
@@ -59,7 +59,7 @@ _SLOPE = 2 / math.sqrt(math.pi)
 
 def lower_erf(hlo: Any, aval: ShapedArray, x: Any) -> Any:
     """The engine's, or of large float64 arrays on the CPU a formula, in a fifth of the time."""
-    if aval.dtype == F64 and is_large(hlo, aval, F64, times=hlo.least):
+    if is_worth(hlo, aval, "erf"):
         return formula(error_formulas.write_erf)(hlo, aval, x)
     return hlo.elementwise("chlo.erf", [x], aval)[0]
 
