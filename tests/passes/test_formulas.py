@@ -2,8 +2,9 @@
 
 import weft
 import weft.numpy as jnp
-from weft import lax
-from weft.passes.formulas import LONG, count_formulas
+from weft import config, lax
+from weft.passes.formulas import LONG, WIDE, count_formulas
+from weft.primitives import wide
 from weft.primitives.circular import FORMULAS
 from weft.primitives.expr import LARGE
 
@@ -21,6 +22,7 @@ def chain(n):
 
 def test_the_functions_are_those_that_have_formulas():
     assert {*FORMULAS, "pow", "rem"} == LONG
+    assert {*wide.FORMULAS, "erf"} - LONG == WIDE
 
 
 def test_programs_that_are_held_count():
@@ -32,6 +34,9 @@ def test_programs_that_are_held_count():
     x = jnp.zeros(3)
     assert count_formulas(weft.make_jaxpr(fun)(x).jaxpr) == 4
     assert count_formulas(weft.make_jaxpr(jnp.tanh)(x).jaxpr) == 0
+    assert count_formulas(weft.make_jaxpr(jnp.log)(x).jaxpr) == 0
+    with config.scope(enable_x64=True):
+        assert count_formulas(weft.make_jaxpr(jnp.log)(jnp.zeros(3)).jaxpr) == 1
 
 
 def test_many_formulas_are_for_larger_arrays():

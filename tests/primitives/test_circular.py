@@ -5,7 +5,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from weft import lax
+from weft import config, lax
 from weft.primitives.expr import LARGE
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, -0.5, 2, -2]
@@ -41,18 +41,22 @@ def test_the_angle_of_a_point():
     assert_exact(got, np.arctan2(y.astype(np.float64), x.astype(np.float64)))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("far", [False, True])
 @pytest.mark.filterwarnings("ignore:invalid value")
-def test_the_remainder_is_exact(far):
+def test_the_remainder_is_exact(dtype, far):
     rng = np.random.RandomState(0)
-    x, y = (v.ravel() for v in np.meshgrid([*SPECIAL, 5.5, -7], [*SPECIAL, 1e-20, -5.5]))
-    near = (rng.randint(1, 1 << 27, LARGE), rng.randint(1, 1 << 20, LARGE))
-    multiple = (near[0] * near[1]).astype(np.float32)
-    x = np.concatenate([x, multiple, np.nextafter(multiple, 0), rng.randn(LARGE) * 1e9])
-    y = np.concatenate([y, near[1], near[1], rng.standard_cauchy(LARGE) + 100])
-    x, y = x.astype(np.float32), y.astype(np.float32)
-    x[-1] = 1e30 if far else 1.0  # of a far quotient all are the C library's
-    got, want = np.asarray(weft.jit(lax.rem)(x, y)), np.fmod(x, y)
+    x, y = (v.ravel().astype(dtype) for v in np.meshgrid(SPECIAL, SPECIAL))
+    some = rng.uniform(1, 9, LARGE).astype(dtype)
+    most = 27 if dtype is np.float32 else 49
+    multiple = (some * 2.0 ** rng.uniform(0, most, LARGE).round(1)).astype(dtype)
+    multiple[::2] = (some * rng.randint(1, 1 << most, LARGE))[::2]
+    less = np.nextafter(multiple, dtype(0))
+    x = np.concatenate([x, multiple, less, -multiple, some, dtype([1e30 if far else 1])])
+    y = np.concatenate([y, some, -some, some, multiple, dtype([1])])
+    with config.scope(enable_x64=dtype is np.float64):
+        got = np.asarray(weft.jit(lax.rem)(x, y))
+    want = np.fmod(x, y)
     np.testing.assert_array_equal(got, want)
     np.testing.assert_array_equal(np.signbit(got[want == 0]), np.signbit(want[want == 0]))
 

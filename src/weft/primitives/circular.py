@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 
 from weft.core.aval import ShapedArray
+from weft.primitives import wide
 from weft.primitives.expr import F32, F64, Expr, is_large, polynomial, write_division
-from weft.xla.hlo import i64s
+from weft.primitives.wide import I32, I64, choose_if_any, write_log
 
-I32, I64 = map(np.dtype, (np.int32, np.int64))
-MAGNITUDE = (1 << 31) - 1  # all bits but the sign
+BITS = {F32: I32, F64: I64}
+# of remainders: the least exponent of a divisor, as it is stored, that of a quotient that is too
+# large, bits of the mantissa, the exponent of infinity
+LIMITS = {F32: (27, 27, 23, 255), F64: (54, 50, 52, 2047)}
 
 # 1 / (2 pi) in parts of 29 bits, whose products with a float32 are exact in float64, and a last one
 # for products below 2**-17
@@ -35,36 +38,18 @@ _ATAN = (
     *(-0.0903946604820640, 0.0742750313090291, -0.0578314807122139, 0.0386392696068696),
     *(-0.0195234180464221, 0.00632959465485889, -0.000960571870189740),
 )
-_LOG = (
-    *(0.6666666666666735, 0.3999999999940942, 0.2857142874366239, 0.22222198432149784),
-    *(0.1818357216161805, 0.15313837699209373, 0.14798198605116586),
-)
-
-
-def write_log(x: Expr) -> Expr:
-    """The logarithm in float64, within a unit: XLA:CPU calls the C library for each element.
-
-    2 artanh(f / (2 + f)) + e log 2 of x = (1 + f) 2**e, 1 + f between sqrt(1/2) and sqrt(2); the
-    sum is that of fdlibm's e_log.c.
-    """
-    bits = x.bitcast(I64)
-    high = bits.apply("shift_right_logical", 32).convert(I32)
-    e = (high - 0x3FE6A09E).apply("shift_right_arithmetic", 20)
-    f = (bits - e.convert(I64).apply("shift_left", 52)).bitcast(F64) - 1
-    s, e = f / (f + 2), e.convert(F64)
-    z, half = s * s, f * f * 0.5
-    rest = half - (s * (half + z * polynomial(z, _LOG)) + e * 1.9082149292705877e-10)
-    out = (x < math.inf).select(e * 0.6931471803691238 - (rest - f), x)
-    return (x > 0).select(out, x.compare("EQ", 0).select(x.like(-math.inf), math.nan))
 
 
 def write_power(x: Expr, y: Expr) -> Expr:
-    """x**y of float32, as exp(y log |x|) of float64, but for signs and where that is 0 inf."""
+    """x**y, of float32 as exp(y log |x|) of float64, but for signs and where that is 0 inf."""
     infinite, odd = abs(y).compare("EQ", math.inf), y * 0.5
     whole = y.apply("floor").compare("EQ", y)
     odd = whole & odd.apply("floor").compare("NE", odd)
-    out = (write_log(abs(x).convert(F64)) * y.convert(F64)).apply("exponential").convert(F32)
-    out = ((x.bitcast(I32) < 0) & odd).select(-out, out)
+    if x.dtype == F64:
+        out = wide.power(abs(x), y)
+    else:
+        out = (write_log(abs(x).convert(F64)) * y.convert(F64)).apply("exponential").convert(F32)
+    out = ((x.bitcast(BITS[x.dtype]) < 0) & odd).select(-out, out)
     out = (whole | (x >= 0) | (x <= -math.inf)).select(out, math.nan)
     one = y.compare("EQ", 0) | x.compare("EQ", 1) | (infinite & x.compare("EQ", -1))
     return one.select(x.like(1), out)
@@ -133,28 +118,33 @@ def write_remainder(hlo: Any, aval: ShapedArray, x: Any, y: Any) -> Any:
     """The remainder of x / y: of large arrays x - y floor(x / y), exact for quotients below 2**28.
 
     XLA:CPU calls the C library for each element, in 3 to 9 ms for a million; as it still is where
-    there is any larger quotient.
+    there is any larger quotient. Of float64 multiples of 2**25 y are taken off first, and the limit
+    is 2**50: a product with half of the bits of y is exact.
     """
-    plain = lambda: [write_division("remainder")(hlo, aval, x, y)]
+    plain = lambda: Expr(hlo, write_division("remainder")(hlo, aval, x, y))
     number = next((key[0] for key, v in hlo.constants.items() if v is y), None)
     quick = isinstance(number, np.floating) and math.frexp(number)[0] == 0.5  # XLA rounds x / y
-    if quick or not is_large(hlo, aval, times=hlo.least) or hlo.devices:
-        return plain()[0]
-    cell = ShapedArray((), I32)
-    bits, below = (Expr(hlo, v).bitcast(I32) & MAGNITUDE for v in (x, y))
+    if quick or not is_large(hlo, aval, F64, times=hlo.least) or hlo.devices:
+        return plain().value
+    integer, (low, high, digits, limit) = BITS[aval.dtype], LIMITS[aval.dtype]
+    sign = np.iinfo(integer).min
+    bits, below = (Expr(hlo, v).bitcast(integer) & ~sign for v in (x, y))
     # where the quotient may be too large, or what is left so small that it is flushed to 0
-    far = ((bits - below >= 27 << 23) & (bits < 255 << 23)) | (below < 27 << 23)
-    far = (far & below.compare("NE", 0)).convert(I32)
-    given = [far.value, hlo.constant(0, cell)], [cell], [hlo.scalar_block("or", cell)]
-    (some,) = hlo.op("stablehlo.reduce", *given, dimensions=i64s(range(len(aval.shape))))
+    far = ((bits - below >= high << digits) & (bits < limit << digits)) | (below < low << digits)
+    far = far & below.compare("NE", 0)
 
-    def near() -> list:
+    def near() -> Expr:
         a, b = (abs(Expr(hlo, v).convert(F64)) for v in (x, y))
-        rest = (a - (a / b).apply("floor") * b).convert(F32).bitcast(I32)
-        signed = rest | (Expr(hlo, x).bitcast(I32) & ~MAGNITUDE)
-        return [(bits < below).select(Expr(hlo, x), signed.bitcast(F32)).value]
+        half, rest = (b.bitcast(I64) & -(1 << 27)).bitcast(F64), a
+        for unit in (1.0,) if aval.dtype == F32 else (2.0**25, 1.0):
+            whole = (rest / b * (1 / unit)).apply("floor") * unit
+            rest = (rest - whole * half) - whole * (b - half)
+        # a / b may have been rounded to a whole number
+        rest = (rest < 0).select(rest + b, rest).convert(aval.dtype).bitcast(integer)
+        signed = rest | (Expr(hlo, x).bitcast(integer) & sign)
+        return (a < b).select(Expr(hlo, x), signed.bitcast(aval.dtype))
 
-    return hlo.case(some, [near, plain], [aval.strong()])[0]
+    return choose_if_any(far, aval.dtype, near, plain).value
 
 
 # of a right triangle whose hypotenuse is 1, the other leg
@@ -167,8 +157,10 @@ FORMULAS: dict[str, Callable[..., Expr]] = {
 
 
 def write_circular(name: str, *operands: Expr) -> Expr:
-    """Write the formula of a function of float32, or of half as many bits."""
+    """Write the formula of a function of floats of 64 bits, 32, or half as many."""
     x = operands[0]
+    if x.dtype == F64:
+        return wide.FORMULAS[name](*operands)
     out = FORMULAS[name](*[v.convert(F32).convert(F64) for v in operands])
     out = out.convert(F32).convert(x.dtype)
     odd = name not in ("cos", "acos", "atan2")

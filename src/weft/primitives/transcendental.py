@@ -20,7 +20,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.trace import current
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
-from weft.primitives.circular import FORMULAS, write_circular, write_log, write_power
+from weft.primitives.circular import FORMULAS, write_circular, write_power
 from weft.primitives.elementwise import (
     Costly,
     Elementwise,
@@ -41,8 +41,10 @@ from weft.primitives.elementwise import (
     sub,
     unary_op,
 )
-from weft.primitives.expr import F64, Expr, is_large, polynomial
+from weft.primitives.expr import Expr, is_large, polynomial
 from weft.primitives.layout import convert, literal
+from weft.primitives.wide import FORMULAS as WIDE_FORMULAS
+from weft.primitives.wide import is_worth, write_log1p
 from weft.xla.typing import Array, ArrayLike
 
 _LN2 = math.log(2)
@@ -90,7 +92,9 @@ class Transcendental(Costly):
     def lower(self, hlo, *values, accuracy=None):
         x, aval = values[0], values[0 if values[0].aval.shape else -1].aval
         if accuracy is None:
-            if self.name not in FORMULAS or not is_large(hlo, aval, *HALVES, times=hlo.least):
+            large = self.name in FORMULAS and is_large(hlo, aval, *HALVES, times=hlo.least)
+            wide = self.name in WIDE_FORMULAS and is_worth(hlo, aval, self.name)
+            if not large and not wide:
                 return Elementwise.lower(self, hlo, *values)
             operands = [Expr(hlo, hlo.spread(v, aval)) for v in values]
             return [write_circular(self.name, *operands).value]
@@ -206,22 +210,6 @@ def lower_log1p(hlo: Any, aval: ShapedArray, x: Any, **attrs: str) -> Any:
     return write_log1p(Expr(hlo, x)).value
 
 
-def write_log1p(x: Expr) -> Expr:
-    """log(y) + (x - (y - 1)) / y where y is x + 1 rounded: within 2 units.
-
-    The engine's is up to 128 units off near -0.4 in float64. It would take y - 1 for x, were y not
-    made of halves. Of large x nothing is lost.
-    """
-    held = x.apply("minimum", 1e15)
-    half = held * 0.5 + 0.5
-    y = half + half
-    y1 = x + 1
-    out = (write_log(y1) if x.dtype == F64 else y1.apply("log")) + (held - (y - 1)) / y.apply(
-        "maximum", 1e-30
-    )
-    return y.compare("EQ", y.like(1)).select(x, out)
-
-
 log1p_p = define_tuned(
     "log1p", lower_log1p, lambda t, y, x: div(t, add(x, 1)), "log(1 + x), exact to rounding near 0."
 )
@@ -255,7 +243,8 @@ class Pow(Costly):
         y = hlo.convert(y, x.aval.dtype)
         aval = x.aval if x.aval.shape else y.aval
         known = abs(y.scalar or 7) in (0.5, 1, 2, 3)  # to XLA
-        if known or not is_large(hlo, aval, times=hlo.least):
+        large = is_large(hlo, aval, times=hlo.least) or is_worth(hlo, aval, self.name)
+        if known or not large:
             return Elementwise.lower(self, hlo, x, y)
         return [write_power(*[Expr(hlo, hlo.spread(v, aval)) for v in (x, y)]).value]
 

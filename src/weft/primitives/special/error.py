@@ -38,6 +38,25 @@ def bound_square(x: Expr) -> Expr:
     return formula.where(x > 100, 100.0, x)
 
 
+# erf(x) = x + x p / q up to 0.84375, in x**2 (fdlibm)
+_ERF = (
+    *(1.28379167095512558561e-01, -3.25042107247001499370e-01, -2.84817495755985104766e-02),
+    *(-5.77027029648944159157e-03, -2.37630166566501626084e-05),
+)
+_ERF_BELOW = (
+    *(1.0, 3.97917223959155352819e-01, 6.50222499887672944485e-02, 5.08130628187576562776e-03),
+    *(1.32494738004321644526e-04, -3.96022827877536812320e-06),
+)
+
+
+def write_erf(x: Expr) -> Expr:
+    """The error function of float64, within a unit."""
+    y, z = abs(x), formula.minimum(x * x, 1.0)
+    near = x + x * (formula.polynomial(z, _ERF) / formula.polynomial(z, _ERF_BELOW))
+    far = 1 - exp_square(bound_square(y), -1.0) * erfcx(y)
+    return formula.where(y < 0.84375, near, formula.sign(x) * far)
+
+
 def write_erfc(x: Expr) -> Expr:
     """1 - erf(x)."""
     y = abs(x)

@@ -16,10 +16,10 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray
-from weft.primitives.circular import write_log
 from weft.primitives.expr import Expr, polynomial
 from weft.primitives.special.tables import SIN_PI
-from weft.primitives.transcendental import lower_log1p, write_log1p
+from weft.primitives.transcendental import lower_log1p
+from weft.primitives.wide import write_log, write_log1p
 
 _NO_DOUBLES = ("METAL", "metal", "mps")  # platforms that have no float64
 
