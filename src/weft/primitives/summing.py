@@ -16,30 +16,48 @@ from weft.xla.native import are_floats, call_native, has_kernels
 _LARGE = 1 << 15  # elements from which on the call of a kernel pays
 _WIDE = 24576  # from which on YNNPACK goes through rows in 2 to 5 times the kernel's time
 _FLOATS = np.float32, np.float64
+# Of all, of what is not NaN, of ones in its place, which counts it; and the product of rows.
+_KINDS = {kind: {"what": i} for i, kind in enumerate(("sum", "numbers", "count", "product"))}
 
 
 def write_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray) -> Any:
-    """Write the sum over `axes`, which are removed.
-
-    The kernel is for what a program is called with, XLA may compute all else within its loop, and
-    for wide columns. Nor is it quicker for short rows.
-    """
+    """Write the sum over `axes`, which are removed."""
     aval, cell = x.aval, ShapedArray((), x.aval.dtype)
+    found = call_sum(hlo, x, axes, out, "sum")
+    if found is not None:
+        return found
     body = None
-    if hlo.platform == "cpu" and axes and aval.dtype in _FLOATS and type(aval.size) is int:
-        _, n, lanes = sizes = sizes_around(aval.shape, axes)
-        long = lanes >= 64 or (lanes == 1 and n >= 512)
-        worth = are_near(axes) and long and aval.size >= _LARGE and aval.size >= 8 * out.size
-        wide = lanes >= _WIDE and not are_few(aval, axes)
-        hlo.choices += worth and not wide
-        if worth and (wide or x.name.startswith("%arg")) and has_kernels(hlo):
-            return call_reduction(hlo, "weft_sum", [Expr(hlo, x)], sizes, out, {})
-        if not hlo.devices and are_few(aval, axes):
-            # a + b as YNNPACK does not know it: it takes 7 ms for the 16 rows of (16, 100000),
-            # XLA's own loop 0.09; of thousands of rows XLA's takes 10 times as long
-            body = hlo.block([cell, cell], lambda a, b: [(Expr(hlo, a) - -Expr(hlo, b)).value])
+    is_float = hlo.platform == "cpu" and aval.dtype in _FLOATS
+    if is_float and not hlo.devices and are_few(aval, axes):
+        # a + b as YNNPACK does not know it: it takes 7 ms for the 16 rows of (16, 100000),
+        # XLA's own loop 0.09; of thousands of rows XLA's takes 10 times as long
+        body = hlo.block([cell, cell], lambda a, b: [(Expr(hlo, a) - -Expr(hlo, b)).value])
     body, zero = body or hlo.scalar_block("add", cell), hlo.constant(0, cell)
     return hlo.op("stablehlo.reduce", [x, zero], [out], [body], dimensions=i64s(axes))[0]
+
+
+def call_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray, what: str) -> Any:
+    """Write a call of the kernel for `what` of `_KINDS` over `axes`, or give None.
+
+    It is for what a program is called with, XLA may compute all else within its loop, and for
+    sums of wide columns. Nor is it quicker for short rows.
+    """
+    aval = x.aval
+    dtypes = _FLOATS if what != "sum" else (*_FLOATS, np.complex64, np.complex128)
+    if hlo.platform != "cpu" or not axes or aval.dtype not in dtypes or type(aval.size) is not int:
+        return None
+    _, n, lanes = sizes = sizes_around(aval.shape, axes)
+    few = are_few(aval, axes)
+    plain = what == "sum" and aval.dtype in _FLOATS  # which XLA is quick at, too
+    long = n >= (512 if plain else 128) if lanes == 1 else lanes >= 64
+    if (few and what != "sum") or (lanes > 1 and what == "product"):
+        return None
+    worth = are_near(axes) and long and aval.size >= _LARGE and aval.size >= 8 * out.size
+    wide = plain and lanes >= _WIDE and not few
+    hlo.choices += worth and not wide
+    if worth and (wide or x.name.startswith("%arg")) and has_kernels(hlo):
+        return call_reduction(hlo, "weft_sum", [Expr(hlo, x)], sizes, out, _KINDS[what])
+    return None
 
 
 def write_inner_products(hlo: Any, x: Any, y: Any, out: ShapedArray) -> Any:
@@ -54,7 +72,7 @@ def write_inner_products(hlo: Any, x: Any, y: Any, out: ShapedArray) -> Any:
     if not worth or not has_kernels(hlo):
         return None
     sizes = (out.size, aval.size // out.size, 1)
-    return call_reduction(hlo, "weft_sum", [Expr(hlo, x), Expr(hlo, y)], sizes, out, {})
+    return call_reduction(hlo, "weft_sum", [Expr(hlo, x), Expr(hlo, y)], sizes, out, _KINDS["sum"])
 
 
 def count_beside(hlo: Any, aval: ShapedArray, axes: Sequence[int]) -> int:
