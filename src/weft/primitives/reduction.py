@@ -48,8 +48,8 @@ from weft.primitives.summing import (
     are_near,
     call_reduction,
     call_sum,
-    count_beside,
     sizes_around,
+    write_beside,
 )
 from weft.pytrees import flatten, unflatten
 from weft.util import check_function, is_below, unzip2
@@ -117,16 +117,11 @@ class Reduction(families.ByCombination, families.OverAxes, families.Discrete):
         cell = ShapedArray((), x.aval.dtype)
         init = hlo.constant(self.identity(cell.dtype), cell)
         combine = lambda a, b: self.combine.lower(hlo, a, b)
-        write = lambda x, axes: lower_reduce(hlo, [x], [init], axes, combine)
-        exact = dtypes.is_bool(cell.dtype) or dtypes.is_integer(cell.dtype)
-        slow = exact or (self.name == "reduce_prod" and not dtypes.is_complex(cell.dtype))
-        side = count_beside(hlo, x.aval, axes) if slow else 0
-        if not side:
-            return write(x, axes)
-        at, shape = axes[0], x.aval.shape
-        rows = *shape[:at], math.prod(shape[at:]) // side, side
-        parts = write(Expr(hlo, x).reshape(rows).value, (at,))
-        return write(*hlo.op("stablehlo.optimization_barrier", parts, [parts[0].aval]), (at,))
+        write = lambda x, axes: lower_reduce(hlo, [x], [init], axes, combine)[0]
+        slow = not dtypes.is_float(cell.dtype) or self.name == "reduce_prod"
+        deeply = not dtypes.is_complex(cell.dtype)
+        beside = write_beside(hlo, x, axes, write, deeply) if slow else None
+        return [write(x, axes) if beside is None else beside]
 
 
 def lower_reduce(
