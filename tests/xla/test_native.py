@@ -323,6 +323,7 @@ def test_running_reductions_of_special_values():
 def test_extrema_and_their_places():
     rng = np.random.default_rng(5)
     shapes = [((3000,), 0), ((40, 70), 1), ((2, 70, 303), 1), ((1, 1, 1500), 1), ((2100, 2), 0)]
+    shapes += [((9, 700), -1), ((70_000,), 0)]
     xs = [
         draw(rng, s, d)
         for s, _ in shapes

@@ -152,6 +152,8 @@ class Extremum(Reduction):
                 return [call_extremum(hlo, x, axes, self is reduce_max_p, aval.dtype, True)]
             skip = lambda x: [self.skip_nan(x, axes)]
             return lower_jaxpr(hlo, stage_whole(skip, [aval]), [x])
+        if can_call_of_integers(hlo, x, axes):
+            return [call_extremum(hlo, x, axes, self is reduce_max_p, aval.dtype)]
         on_cpu = hlo.platform == "cpu" and dtypes.is_float(aval.dtype)
         slow = nan == "keep" or (not hlo.devices and are_few(aval, axes))
         if not (slow and on_cpu) or is_below(aval.size, _LARGE):
@@ -204,6 +206,19 @@ def can_call_extremum(hlo: Any, aval: ShapedArray, axes: Sequence[int]) -> bool:
         return False
     near = are_near(axes) and has_kernels(hlo)
     return near and aval.size >= _LARGE and (lanes >= 16 or (lanes == 1 and n >= _SHORT))
+
+
+def can_call_of_integers(hlo: Any, x: Any, axes: Sequence[int]) -> bool:
+    """Whether the kernel is quicker for an extremum of integers: of rows that a program is given.
+
+    All else XLA compares in the loop that computes it.
+    """
+    aval = x.aval
+    fits = dtypes.is_integer(aval.dtype) and aval.dtype != np.uint32 and is_long(aval, axes)
+    if not fits or sizes_around(aval.shape, axes)[2] != 1 or not can_call_extremum(hlo, aval, axes):
+        return False
+    hlo.choices += 1
+    return x.name.startswith("%arg")
 
 
 def call_extremum(
