@@ -180,8 +180,10 @@ prod = make_sum(
 )
 
 
-def sum_numbers(x: Any, dtype: np.dtype, axes: Sequence[int], keepdims: bool, mask: Any) -> Any:
-    """The sum in `dtype` of what is not NaN in an array, and the number of those.
+def sum_numbers(
+    x: Any, dtype: np.dtype, axes: Any, keepdims: bool, mask: Any, counted: bool = True
+) -> Any:
+    """The sum in `dtype` of what is not NaN in an array, and if `counted` the number of those.
 
     None where it has no NaN, for a mask, and where `dtype` is not one that floats are summed in.
     """
@@ -190,7 +192,8 @@ def sum_numbers(x: Any, dtype: np.dtype, axes: Sequence[int], keepdims: bool, ma
         return None
     x = ops.convert(x, dtype)
     find = lambda counts: reduction.reduce_nansum_p.apply(x, axes=axes, counts=counts)[0]
-    return [keep_axes(find(counts), x.shape, axes, keepdims) for counts in (False, True)]
+    wanted = (False, True) if counted else (False,)
+    return [keep_axes(find(counts), x.shape, axes, keepdims) for counts in wanted]
 
 
 def make_nan_sum(name: str, reduce: Callable, fill: int, doc: str) -> Callable:
@@ -207,7 +210,8 @@ def make_nan_sum(name: str, reduce: Callable, fill: int, doc: str) -> Callable:
     ) -> Array:
         x = take_operand(name, a, out)
         if fill == 0 and dtype is initial is None:
-            numbers = sum_numbers(x, x.dtype, axes_of(name, axis, x.ndim), keepdims, where)
+            axes = axes_of(name, axis, x.ndim)
+            numbers = sum_numbers(x, x.dtype, axes, keepdims, where, counted=False)
             if numbers:
                 return numbers[0]
         return reduce(replace_nan(x, fill), axis, dtype, None, keepdims, initial, where)

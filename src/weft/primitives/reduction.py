@@ -118,7 +118,8 @@ class Reduction(families.ByCombination, families.OverAxes, families.Discrete):
         init = hlo.constant(self.identity(cell.dtype), cell)
         combine = lambda a, b: self.combine.lower(hlo, a, b)
         write = lambda x, axes: lower_reduce(hlo, [x], [init], axes, combine)[0]
-        slow = not dtypes.is_float(cell.dtype) or self.name == "reduce_prod"
+        exact = dtypes.is_bool(cell.dtype) or dtypes.is_integer(cell.dtype)
+        slow = exact or self.name == "reduce_prod"
         deeply = not dtypes.is_complex(cell.dtype)
         beside = write_beside(hlo, x, axes, write, deeply) if slow else None
         return [write(x, axes) if beside is None else beside]

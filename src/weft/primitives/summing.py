@@ -40,7 +40,8 @@ def write_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray) -> Any:
         out = ShapedArray(kept, cell.dtype)
         return hlo.op("stablehlo.reduce", [x, zero], [out], [body], dimensions=i64s(axes))[0]
 
-    beside = None if is_float else write_beside(hlo, x, axes, write, deeply=False)
+    slow = aval.dtype.kind in "iuc"
+    beside = write_beside(hlo, x, axes, write, deeply=False) if slow else None
     return write(x, axes) if beside is None else beside
 
 
