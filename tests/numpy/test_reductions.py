@@ -207,6 +207,8 @@ def test_programs_are_as_short_as_can_be():
     assert names(jnp.sum) == ["reduce_sum"]
     assert names(lambda v: v.max(axis=0)) == ["reduce_max"]
     assert names(jnp.mean) == ["reduce_sum", "div"]
+    assert names(jnp.nansum) == ["reduce_nansum"]
+    assert names(jnp.nanmean) == ["reduce_nansum", "reduce_nansum", "div"]
     assert names(lambda v: jnp.any(v, keepdims=True)) == ["ne", "reduce_or", "broadcast_in_dim"]
     assert names(lambda v: jnp.cumsum(v, 0)) == ["cumsum"]
 

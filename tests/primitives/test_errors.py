@@ -27,6 +27,7 @@ from weft.core.stage import stage
 from weft.errors import DtypeError, IndexingError, ShapeError
 from weft.primitives import collective, window
 from weft.primitives import random as bits
+from weft.primitives.reduction import reduce_nansum_p
 
 A, B, V = jnp.ones((2, 3)), jnp.ones((4, 5)), jnp.ones(3)
 INT, CPX, TRUE = (jnp.ones((2, 3), d) for d in (np.int32, np.complex64, np.bool_))
@@ -143,6 +144,10 @@ WRONG = {
     "reduce_and": [lambda: lax.reduce_and(A, (0,))],
     "reduce_max": [lambda: lax.reduce_max(A, (5,))],
     "reduce_min": [lambda: lax.reduce_min(A, (5,))],
+    "reduce_nansum": [
+        lambda: reduce_nansum_p.apply(A, axes=(5,), counts=False),
+        lambda: reduce_nansum_p.apply(INT, axes=(0,), counts=True),
+    ],
     "reduce_or": [lambda: lax.reduce_or(A, (0,))],
     "reduce_precision": [
         lambda: lax.reduce_precision(INT, 5, 10),

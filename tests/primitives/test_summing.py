@@ -3,6 +3,9 @@
 import numpy as np
 
 import weft
+import weft.numpy as jnp
+from weft.core.aval import ShapedArray
+from weft.primitives.summing import split_row
 
 
 def test_the_sum_of_a_few_long_rows():
@@ -26,3 +29,40 @@ def test_programs_lowered_before_do_not_decide_what_calls_the_kernel():
     first = count(given)
     for _ in range(3):  # each time, patterns are kept of what is written again
         assert [count(given), count(computed)] == [first, 0]
+
+
+def test_long_rows_are_reduced_side_by_side():
+    """Of each number of steps: one row and many, short, and of a length without divisors."""
+    rng = np.random.default_rng(1)
+    shapes = {(600, 500): None, (50, 1000): 1, (3, 20, 128): (1, 2), (40, 1024): -1, (36_000,): 0}
+    shapes |= {(262_147,): 0, (10, 10_000): 1, (2, 131_072): 1, (270_000,): 0, (32768, 1): 0}
+    kinds = ("sum", "prod", "max", "min", "any", "all")
+    for shape, axis in shapes.items():
+        x = rng.integers(-50, 50, shape)
+        far = np.where(x == 7, 3, 1).astype(np.int32)  # whose product wraps
+        fun = lambda x, far, axis=axis: [
+            *(getattr(jnp, k)(y, axis) for k in kinds[:1] for y in (x, x > 3, x.astype(np.uint8))),
+            jnp.prod(far, axis),
+            *(getattr(jnp, k)(y, axis) for k in kinds[2:] for y in (x, x + 1)),
+            jnp.sum(x + 1j * x, axis),
+            jnp.prod(jnp.where(x == 7, 1j, 1), axis),
+        ]
+        found = weft.jit(fun)(x.astype(np.int32), far)
+        expected = [
+            *(np.sum(y, axis) for y in (x, x > 3, x.astype(np.uint8))),
+            np.prod(far, axis, dtype=np.int32),
+            *(getattr(np, k)(y, axis) for k in kinds[2:] for y in (x, x + 1)),
+            np.sum(x + 1j * x, axis),
+            1j ** ((x == 7).sum(axis) % 4),
+        ]
+        for y, z in zip(found, expected):
+            np.testing.assert_allclose(y, z, rtol=1e-6, atol=1e-3 if np.iscomplexobj(z) else 0)
+
+
+def test_how_a_row_is_cut():
+    known = lambda n, dtype="int32", alone=False: split_row(
+        n, ShapedArray((n,), np.dtype(dtype)), alone
+    )
+    assert known(1_000_000, alone=True) == (32, 125)
+    assert known(1000) == (25, 40) and known(1000, "complex64") == (10, 100)
+    assert known(1_000_000) == known(10_000, alone=True) == known(1009) == known(64) == (0, 0)

@@ -5,6 +5,7 @@ Where they were not built there is nothing to compare; `test_without_them` runs 
 
 import ctypes
 import threading
+import warnings
 
 import ml_dtypes
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import lax
+from weft.primitives.reduction import reduce_nansum_p
 from weft.primitives.sort import partition_p
 from weft.xla import native
 from weft.xla.hlo import PATTERNS
@@ -321,6 +323,7 @@ def test_running_reductions_of_special_values():
 def test_extrema_and_their_places():
     rng = np.random.default_rng(5)
     shapes = [((3000,), 0), ((40, 70), 1), ((2, 70, 303), 1), ((1, 1, 1500), 1), ((2100, 2), 0)]
+    shapes += [((9, 700), -1), ((70_000,), 0)]
     xs = [
         draw(rng, s, d)
         for s, _ in shapes
@@ -413,6 +416,132 @@ def test_sums_of_what_a_program_is_called_with():
                 exact = x.astype(np.longdouble).sum(axis)
                 size = np.abs(x).sum(axis) * np.finfo(dtype).eps
                 assert (np.abs(found - exact) <= size / 2).all()
+                np.testing.assert_allclose(found, expected, atol=float(np.max(size)) * 40)
+
+
+SUMMED = {
+    (100_003,): 0,
+    (40, 1000): 1,
+    (1000, 70): -2,
+    (3, 200, 100): 1,
+    (300, 130): 1,
+    (6, 8, 20, 50): (0, -2, -1),
+}
+
+
+@needs_kernels
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_sums_of_what_is_not_nan(dtype):
+    rng = np.random.default_rng(12)
+    dtype = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    wide = np.dtype(np.longdouble)
+    names = ("nansum", "nanmean", "nanvar", "nanstd")
+    small = dtype.itemsize < 4
+    for shape, axis in SUMMED.items():
+        x = rng.normal(size=shape)
+        x[rng.uniform(size=shape) < 0.3] = np.nan
+        x[..., 3] = np.nan
+        x, eps = x.astype(dtype), float(ml_dtypes.finfo(dtype).eps)
+        fun = lambda x, axis=axis: [getattr(jnp, name)(x, axis) for name in names]
+        slope = weft.grad(lambda x, fun=fun: jnp.sum(fun(x)[2].astype(np.float32)))
+        with weft.enable_x64(True):
+            found, expected = (
+                both(fun, x) if not small else [[*map(np.asarray, weft.jit(fun)(x))]] * 2
+            )
+            slopes = np.asarray(weft.jit(slope)(x)).astype(float)
+        assert np.isfinite(slopes).all() and not slopes[np.isnan(x)].any()
+        total = np.nansum(np.abs(x.astype(wide)), axis)
+        for name, y, z in zip(names, found, expected):
+            assert y.dtype == dtype
+            with np.errstate(invalid="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of what is NaN alone
+                exact = getattr(np, name)(x.astype(wide), axis)
+            np.testing.assert_allclose(y.astype(wide), z.astype(wide), rtol=40 * eps, atol=eps * 40)
+            slack = total * eps if name == "nansum" else 4 * eps * np.maximum(np.abs(exact), 1)
+            close = np.abs(y.astype(wide) - exact) <= slack
+            assert (close | np.isnan(exact) & np.isnan(y)).all()
+
+
+@needs_kernels
+def test_sums_of_what_is_not_nan_of_special_values():
+    inf, nan = np.inf, np.nan
+    long = 1 << 16
+    rows = [[nan] * 4, [inf, nan, inf, nan], [inf, nan, -inf, nan], [-0.0] * 4, [nan, 1, nan, 2]]
+    x = np.repeat(np.float32(rows), long // 4, 1)
+    fun = lambda x: [*(f(x, 1) for f in (jnp.nansum, jnp.nanmean, jnp.nanvar)), jnp.nansum(x.T, 0)]
+    found, expected = both(fun, x)
+    n = long / 4
+    np.testing.assert_array_equal(found[0], [0, inf, nan, 0, 3 * n])
+    np.testing.assert_array_equal(found[1], [nan, inf, nan, 0, 1.5])
+    np.testing.assert_array_equal(found[2], [nan, nan, nan, 0, 0.25])
+    for y, z in zip(found, expected):
+        np.testing.assert_array_equal(y, z)
+    both(lambda x: [jnp.nansum(x), jnp.nansum(x[:, :0], 1), jnp.nansum(x[:0], 0)], x)
+    # of one row in pieces, and the number of more elements than floats count one by one
+    many = np.ones(20_000_001, np.float32)
+    assert jnp.nanmean(many) == 1
+    assert reduce_nansum_p.apply(many, axes=(0,), counts=True)[0] == 20_000_000
+    assert both(jnp.nansum, np.full(long * 2, nan, np.float32))[0] == 0
+
+
+@needs_kernels
+def test_sums_of_what_is_not_nan_under_transformations():
+    rng = np.random.default_rng(13)
+    x = rng.normal(size=(3, 4, 200, 40)).astype(np.float32)
+    x[rng.uniform(size=x.shape) < 0.2] = np.nan
+    for name in ("nansum", "nanmean", "nanvar"):
+        f = lambda x, f=getattr(jnp, name): f(x, (0, 1)) * 2
+        fun = lambda x, f=f: weft.vmap(weft.vmap(lambda x: [f(x), weft.jacrev(f)(x)], 1))(x)
+        turned = x.transpose(0, 2, 1, 3)
+        wide = np.where(np.isnan(x), 0, x.astype(float))
+        numbers = ~np.isnan(x)
+        values, slopes = weft.jit(fun)(turned)
+        exact = 2 * getattr(np, name)(x.astype(float), (2, 3))
+        np.testing.assert_allclose(values, exact, rtol=2e-6, atol=3e-5)
+        count = numbers.sum((2, 3), keepdims=True)
+        slope = {
+            "nansum": 2 * numbers,
+            "nanmean": 2 * numbers / count,
+            "nanvar": 4 * numbers * (wide - wide.sum((2, 3), keepdims=True) / count) / count,
+        }[name]
+        np.testing.assert_allclose(slopes, slope, rtol=1e-4, atol=1e-7)
+    plain = lambda x: jnp.nansum(x, (0, 2))
+    pushed = weft.jit(lambda x, t: weft.jvp(weft.vmap(plain), (x,), (t,)))(x, x)
+    for y in pushed:
+        np.testing.assert_allclose(y, np.nansum(x, (1, 3)), rtol=1e-4, atol=1e-4)
+
+
+@needs_kernels
+def test_products_of_rows():
+    rng = np.random.default_rng(14)
+    with weft.enable_x64(True):
+        for dtype in (np.float32, np.float64):
+            for shape, axis in {(100_003,): 0, (40, 1000): 1, (300, 130): -1}.items():
+                x = rng.choice([-1, 1], shape) * rng.uniform(0.5, 1.98, shape)
+                x = (x * np.exp(-np.log(np.abs(x)).mean(axis, keepdims=True))).astype(dtype)
+                found, _ = both(lambda x, axis=axis: jnp.prod(x, axis), x)
+                exact = x.astype(np.longdouble).prod(axis)
+                slack = np.sqrt(shape[axis]) * 8 * np.finfo(dtype).eps
+                np.testing.assert_allclose(found, exact.astype(float), rtol=slack)
+    x = np.ones((5, 1 << 15), np.float32)
+    x[0, 7], x[1, 9], x[2, 3], x[3, 5] = np.nan, np.inf, -0.0, -np.inf
+    found, _ = both(lambda x: [x.prod(1), x.reshape(-1)[1 << 15 :].prod()], x)
+    np.testing.assert_array_equal(found[0], [np.nan, np.inf, -0.0, -np.inf, 1])
+    assert np.signbit(found[0][2])
+
+
+@needs_kernels
+def test_sums_of_complex_numbers():
+    rng = np.random.default_rng(15)
+    with weft.enable_x64(True):
+        for dtype in (np.complex64, np.complex128):
+            for shape, axis in [*SUMMED.items()][:-1]:
+                x = (rng.normal(size=shape) + 1j * rng.normal(size=shape) * 3).astype(dtype)
+                found, expected = both(lambda x, axis=axis: jnp.sum(x, axis), x)
+                assert found.dtype == dtype
+                exact = x.astype(np.clongdouble).sum(axis)
+                size = np.abs(x).sum(axis) * np.finfo(dtype).eps
+                assert (np.abs(found - exact) <= size).all()
                 np.testing.assert_allclose(found, expected, atol=float(np.max(size)) * 40)
 
 

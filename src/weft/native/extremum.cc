@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kWidth = 32;       // elements compared at once
 constexpr int64_t kBlock = 1024;     // those of a block
+constexpr int64_t kLong = 256;       // elements of a row that is searched by vectors
 constexpr int64_t kLanes = 512;      // lanes worked on together
 constexpr int64_t kRows = 4;
 
@@ -23,7 +24,7 @@ struct Floats {
   using Element = T;
   using Value = T;
   using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-  static constexpr bool kHasNan = !skips;
+  static constexpr bool kHasNan = !skips, kManyAlike = skips;
   Bits flip;
   explicit Floats(bool largest) : flip(largest ? 0 : Bits{1} << (sizeof(T) * 8 - 1)) {}
   Value Load(Element x) const {
@@ -47,7 +48,7 @@ template <class T>
 struct Integers {
   using Element = T;
   using Value = T;
-  static constexpr bool kHasNan = false;
+  static constexpr bool kHasNan = false, kManyAlike = false;
   T mask, last;
   Integers(bool largest, bool has_sign, bool is_bool) {
     const T lowest = static_cast<T>(std::make_unsigned_t<T>{1} << (sizeof(T) * 8 - 1));
@@ -65,7 +66,7 @@ struct Integers {
 struct Halves {
   using Element = int16_t;
   using Value = int16_t;
-  static constexpr bool kHasNan = false;
+  static constexpr bool kHasNan = false, kManyAlike = true;
   int16_t mask, infinity, same, nan;
   Value Load(Element x) const {
     const int16_t rest = INT16_MAX, zero = same & -(x == INT16_MIN);
@@ -108,6 +109,21 @@ WEFT_WIDE T ScanBlock(Kind kind, const typename Kind::Element* x, int64_t n, T b
   return kind.Better(tops[0], best) ? tops[0] : best;
 }
 
+// Where in n elements to look for the first one, from `from` on, that is equal to y.
+template <class Element>
+WEFT_WIDE int64_t FindEqual(const Element* x, int64_t from, int64_t n, Element y) {
+  using Hits = std::conditional_t<
+      sizeof(Element) == 8, int64_t,
+      std::conditional_t<sizeof(Element) == 4, int32_t,
+                         std::conditional_t<sizeof(Element) == 2, int16_t, int8_t>>>;
+  for (; from + kWidth <= n; from += kWidth) {
+    Hits hits = 0;
+    for (int64_t j = 0; j < kWidth; ++j) hits |= x[from + j] == y;
+    if (hits) break;
+  }
+  return from;
+}
+
 // The place of the extremum of n elements that follow each other, or if R is Element the extremum.
 template <class R, class Kind>
 R FindInRow(Kind kind, const typename Kind::Element* x, int64_t n) {
@@ -121,8 +137,12 @@ R FindInRow(Kind kind, const typename Kind::Element* x, int64_t n) {
     if (nan || kind.Better(top, best)) best = top, found = start;
   }
   if (!kIsPlace && !nan) return static_cast<R>(kind.Store(best));
+  const auto y = kind.Store(best);
+  if constexpr (!Kind::kManyAlike) {
+    if (!nan && n >= kLong) found = FindEqual(x, found, n, y);
+  }
   if constexpr (Kind::kHasNan) {
-    for (const auto y = kind.Store(best); nan ? x[found] == x[found] : x[found] != y;) ++found;
+    while (nan ? x[found] == x[found] : x[found] != y) ++found;
   } else {
     while (kind.Load(x[found]) != best) ++found;
   }
@@ -217,9 +237,9 @@ ffi::Error Find(ffi::ThreadPool& pool, Kind kind, ffi::AnyBuffer x, ffi::Result<
   ForEachLane(pool, rows, n, lanes, kLanes, [&](int64_t row, int64_t first, int64_t last) {
     const auto* const start = from + row * n * lanes;
     R* const out = to + row * lanes;
-    if (lanes == 1) {
+    if (std::is_same_v<Kind, Integers<R>> || lanes == 1) {
       *out = FindInRow<R>(kind, start, n);
-    } else {
+    } else if constexpr (!std::is_same_v<Kind, Integers<R>>) {
       FindInLanes(kind, start, out, n, lanes, first, last);
     }
     for (int64_t j = first; skips && j < last; ++j) KeepIfAll(start + j, out + j, n, lanes);
@@ -238,6 +258,7 @@ ffi::Error FindFloats(ffi::ThreadPool& pool, bool largest, bool skips, ffi::AnyB
 }
 
 // Gives values where the result has the operand's dtype, else places; NaN may be skipped for values.
+// Of integers, values are of rows alone; of uint32 there are but places, which are uint32 themselves.
 ffi::Error Extremum(ffi::ThreadPool pool, bool largest, bool skips, ffi::AnyBuffer x,
                     ffi::Result<ffi::AnyBuffer> out) {
   if (x.dimensions().size() != 3) {
@@ -250,8 +271,10 @@ ffi::Error Extremum(ffi::ThreadPool pool, bool largest, bool skips, ffi::AnyBuff
     return values ? Find<int16_t>(pool, kind, x, out) : Find<uint32_t>(pool, kind, x, out);
   };
   const auto integers = [&](auto zero, bool has_sign) {
-    const bool is_bool = x.element_type() == ffi::PRED;
-    return Find<uint32_t>(pool, Integers<decltype(zero)>(largest, has_sign, is_bool), x, out);
+    using T = decltype(zero);
+    const Integers<T> kind(largest, has_sign, x.element_type() == ffi::PRED);
+    const bool in_rows = values && x.element_type() != ffi::U32 && x.dimensions().back() == 1;
+    return in_rows ? Find<T>(pool, kind, x, out) : Find<uint32_t>(pool, kind, x, out);
   };
   switch (x.element_type()) {
     case ffi::F16: return halves(0x7c00);

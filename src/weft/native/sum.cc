@@ -1,4 +1,5 @@
-// The sum along the middle axis of [rows, n, lanes], or of the products of two such arrays of one lane.
+// The sum along the middle axis of [rows, n, lanes], or of the products of two such arrays of one lane;
+// also the product of one.
 //
 // Blocks are summed in as many places as vectors need, and their sums added in float64: the error
 // does not grow with n. Work is cut by shape alone, so that threads do not decide the result.
@@ -15,47 +16,80 @@ constexpr int64_t kRows = 4;
 constexpr int64_t kDeep = 64;        // rows of a block of lanes
 constexpr int64_t kPieces = 64;      // of a long row, at most
 
-// What is added: elements, or products.
+// What is added: elements, elements but NaN, how many those are, products, or the parts of complex
+// elements, which lie side by side. Or factors, which are multiplied.
 template <class T>
 struct Elements {
+  static constexpr int64_t kParts = 1;
+  static constexpr T kStart = 0;
   const T* x;
   T operator[](int64_t i) const { return x[i]; }
   Elements operator+(int64_t i) const { return {x + i}; }
+  template <class U>
+  static U Join(U a, U b) { return a + b; }
 };
 
 template <class T>
-struct Products {
-  const T *x, *y;
-  T operator[](int64_t i) const { return x[i] * y[i]; }
-  Products operator+(int64_t i) const { return {x + i, y + i}; }
+struct Numbers : Elements<T> {
+  T operator[](int64_t i) const { return this->x[i] == this->x[i] ? this->x[i] : T{0}; }
+  Numbers operator+(int64_t i) const { return {this->x + i}; }
 };
 
+template <class T>
+struct Counts : Elements<T> {
+  T operator[](int64_t i) const { return this->x[i] == this->x[i] ? T{1} : T{0}; }
+  Counts operator+(int64_t i) const { return {this->x + i}; }
+};
+
+template <class T>
+struct Products : Elements<T> {
+  const T* y;
+  T operator[](int64_t i) const { return this->x[i] * y[i]; }
+  Products operator+(int64_t i) const { return {this->x + i, y + i}; }
+};
+
+template <class T>
+struct Parts : Elements<T> {
+  static constexpr int64_t kParts = 2;
+  Parts operator+(int64_t i) const { return {this->x + i}; }
+};
+
+template <class T>
+struct Factors : Elements<T> {
+  static constexpr T kStart = 1;
+  Factors operator+(int64_t i) const { return {this->x + i}; }
+  template <class U>
+  static U Join(U a, U b) { return a * b; }
+};
+
+// Joins n terms to what is in `to`.
 template <class T, template <class> class Terms>
-WEFT_WIDE double AddBlock(Terms<T> x, int64_t n) {
-  T sums[kWidth] = {};
+WEFT_WIDE void AddBlock(Terms<T> x, double* to, int64_t n) {
+  constexpr auto join = [](auto a, auto b) { return Terms<T>::Join(a, b); };
+  T sums[kWidth];
+  for (T& sum : sums) sum = Terms<T>::kStart;
   int64_t i = 0;
   for (; i + kWidth <= n; i += kWidth) {
-    for (int64_t j = 0; j < kWidth; ++j) sums[j] += x[i + j];
+    for (int64_t j = 0; j < kWidth; ++j) sums[j] = join(sums[j], x[i + j]);
   }
-  for (int64_t j = 0; i < n; ++i, ++j) sums[j] += x[i];
-  for (int64_t width = kWidth / 2; width > 0; width /= 2) {
-    for (int64_t j = 0; j < width; ++j) sums[j] += sums[j + width];
+  for (int64_t j = 0; i < n; ++i, ++j) sums[j] = join(sums[j], x[i]);
+  for (int64_t width = kWidth / 2; width >= Terms<T>::kParts; width /= 2) {
+    for (int64_t j = 0; j < width; ++j) sums[j] = join(sums[j], sums[j + width]);
   }
-  return sums[0];
+  for (int64_t j = 0; j < Terms<T>::kParts; ++j) to[j] = join(to[j], double{sums[j]});
 }
 
-template <class Terms>
-double AddRow(Terms x, int64_t n) {
-  double sum = 0;
+template <class T, template <class> class Terms>
+void AddRow(Terms<T> x, double* to, int64_t n) {
+  std::fill(to, to + Terms<T>::kParts, double{Terms<T>::kStart});
   for (int64_t start = 0; start < n; start += kBlock) {
-    sum += AddBlock(x + start, std::min(n - start, kBlock));
+    AddBlock(x + start, to, std::min(n - start, kBlock));
   }
-  return sum;
 }
 
 // Lanes from `first` to `last`, whose elements are `lanes` apart.
-template <class T>
-WEFT_WIDE void AddLanes(const T* x, T* out, int64_t n, int64_t lanes, int64_t first, int64_t last) {
+template <class T, template <class> class Terms>
+WEFT_WIDE void AddLanes(Terms<T> x, T* out, int64_t n, int64_t lanes, int64_t first, int64_t last) {
   for (; first < last; first += kLanes) {
     const int64_t width = std::min(kLanes, last - first);
     double sums[kLanes] = {};
@@ -64,13 +98,13 @@ WEFT_WIDE void AddLanes(const T* x, T* out, int64_t n, int64_t lanes, int64_t fi
       T block[kLanes] = {};
       int64_t i = start;
       for (; i + kRows <= end; i += kRows) {  // rows together, so that `block` is kept less often
-        const T* const from = x + i * lanes + first;
+        const auto from = x + (i * lanes + first);
         for (int64_t j = 0; j < width; ++j) {
           block[j] += (from[j] + from[lanes + j]) + (from[2 * lanes + j] + from[3 * lanes + j]);
         }
       }
       for (; i < end; ++i) {
-        const T* const from = x + i * lanes + first;
+        const auto from = x + (i * lanes + first);
         for (int64_t j = 0; j < width; ++j) block[j] += from[j];
       }
       for (int64_t j = 0; j < width; ++j) sums[j] += block[j];
@@ -79,56 +113,86 @@ WEFT_WIDE void AddLanes(const T* x, T* out, int64_t n, int64_t lanes, int64_t fi
   }
 }
 
-// The sums of rows that follow each other.
+// The sums, or products, of rows that follow each other.
 template <class T, template <class> class Terms>
-void SumRows(ffi::ThreadPool& pool, Terms<T> from, T* to, int64_t rows, int64_t n) {
+ffi::Error SumRows(ffi::ThreadPool& pool, Terms<T> from, T* to, int64_t rows, int64_t n) {
+  constexpr int64_t parts = Terms<T>::kParts;
+  n *= parts;
   if (rows == 1 && n >= 2 * kPiece) {
-    double sums[kPieces];
+    double sums[kPieces][parts], sum[parts];
     const int64_t pieces = std::min(n / kPiece, kPieces);
+    const auto edge = [&](int64_t p) { return n / parts * p / pieces * parts; };
     ForEach(pool, pieces, [&](int64_t p) {
-      const int64_t first = n * p / pieces;
-      sums[p] = AddRow(from + first, n * (p + 1) / pieces - first);
+      AddRow(from + edge(p), sums[p], edge(p + 1) - edge(p));
     });
-    double sum = 0;
-    for (int64_t p = 0; p < pieces; ++p) sum += sums[p];
-    *to = static_cast<T>(sum);
-    return;
+    for (int64_t j = 0; j < parts; ++j) {
+      sum[j] = Terms<T>::kStart;
+      for (int64_t p = 0; p < pieces; ++p) sum[j] = Terms<T>::Join(sum[j], sums[p][j]);
+      to[j] = static_cast<T>(sum[j]);
+    }
+    return ffi::Error::Success();
   }
   ForEachLane(pool, rows, n, 1, kLanes, [&](int64_t row, int64_t, int64_t) {
-    to[row] = static_cast<T>(AddRow(from + row * n, n));
+    double sum[parts];
+    AddRow(from + row * n, sum, n);
+    for (int64_t j = 0; j < parts; ++j) to[row * parts + j] = static_cast<T>(sum[j]);
   });
-}
-
-template <class T>
-ffi::Error SumAll(ffi::ThreadPool& pool, ffi::AnyBuffer x, const ffi::AnyBuffer* y,
-                  ffi::Result<ffi::AnyBuffer> out) {
-  const auto dims = x.dimensions();
-  const int64_t rows = dims[0], n = dims[1], lanes = dims[2];
-  const T* const from = static_cast<const T*>(x.untyped_data());
-  T* const to = static_cast<T*>(out->untyped_data());
-  if (y) {
-    SumRows(pool, Products<T>{from, static_cast<const T*>(y->untyped_data())}, to, rows, n);
-  } else if (lanes == 1) {
-    SumRows(pool, Elements<T>{from}, to, rows, n);
-  } else {
-    ForEachLane(pool, rows, n, lanes, kLanes, [&](int64_t row, int64_t first, int64_t last) {
-      AddLanes(from + row * n * lanes, to + row * lanes, n, lanes, first, last);
-    });
-  }
   return ffi::Error::Success();
 }
 
-ffi::Error Sum(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::RemainingArgs rest,
+template <class T, template <class> class Terms>
+ffi::Error SumAll(ffi::ThreadPool& pool, Terms<T> from, T* to, ffi::Span<const int64_t> dims) {
+  const int64_t rows = dims[0], n = dims[1], lanes = dims[2];
+  if (lanes == 1) return SumRows(pool, from, to, rows, n);
+  ForEachLane(pool, rows, n, lanes, kLanes, [&](int64_t row, int64_t first, int64_t last) {
+    AddLanes(from + row * n * lanes, to + row * lanes, n, lanes, first, last);
+  });
+  return ffi::Error::Success();
+}
+
+template <class T>
+ffi::Error SumFloats(ffi::ThreadPool& pool, int64_t what, ffi::AnyBuffer x, const void* y,
+                     ffi::Result<ffi::AnyBuffer> out) {
+  const auto dims = x.dimensions();
+  const Elements<T> from{static_cast<const T*>(x.untyped_data())};
+  T* const to = static_cast<T*>(out->untyped_data());
+  if (y) {
+    const Products<T> products{from, static_cast<const T*>(y)};
+    return SumRows(pool, products, to, dims[0], dims[1]);
+  }
+  switch (what) {
+    case 0: return SumAll(pool, from, to, dims);
+    case 1: return SumAll(pool, Numbers<T>{from}, to, dims);
+    case 2: return SumAll(pool, Counts<T>{from}, to, dims);
+    default: return SumRows(pool, Factors<T>{from}, to, dims[0], dims[1]);
+  }
+}
+
+template <class T>
+ffi::Error SumComplex(ffi::ThreadPool& pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) {
+  const auto dims = x.dimensions();
+  const Elements<T> from{static_cast<const T*>(x.untyped_data())};
+  T* const to = static_cast<T*>(out->untyped_data());
+  if (dims[2] == 1) return SumRows(pool, Parts<T>{from}, to, dims[0], dims[1]);
+  const int64_t floats[] = {dims[0], dims[1], 2 * dims[2]};
+  return SumAll(pool, from, to, ffi::Span<const int64_t>(floats, 3));
+}
+
+// Gives sums (`what` is 0), sums of what is not NaN (1), how many that is (2) or, of rows, products (3).
+ffi::Error Sum(ffi::ThreadPool pool, int64_t what, ffi::AnyBuffer x, ffi::RemainingArgs rest,
                ffi::Result<ffi::AnyBuffer> out) {
   const auto y = rest.get<ffi::AnyBuffer>(0);
-  const bool alike = !y || (y->dimensions() == x.dimensions() && x.dimensions().back() == 1);
-  if (x.dimensions().size() != 3 || !alike) {
+  const bool in_rows = x.dimensions().size() == 3 && x.dimensions().back() == 1;
+  if (x.dimensions().size() != 3 || ((y || what == 3) && !in_rows) ||
+      (y && !(y->dimensions() == x.dimensions()))) {
     return ffi::Error::InvalidArgument("weft.sum: must be of [rows, n, lanes], or two of one lane");
   }
-  const ffi::AnyBuffer* const other = y ? &*y : nullptr;
+  const void* const other = y ? y->untyped_data() : nullptr;
   switch (x.element_type()) {
-    case ffi::F32: return SumAll<float>(pool, x, other, out);
-    case ffi::F64: return SumAll<double>(pool, x, other, out);
+    case ffi::F32: return SumFloats<float>(pool, what, x, other, out);
+    case ffi::F64: return SumFloats<double>(pool, what, x, other, out);
+    case ffi::C64: return SumComplex<float>(pool, x, out);
+    case ffi::C128: return SumComplex<double>(pool, x, out);
     default: return ffi::Error::InvalidArgument("weft.sum: no such dtype");
   }
 }
@@ -139,6 +203,7 @@ ffi::Error Sum(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::RemainingArgs rest,
 XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_sum, weft::Sum,
                               xla::ffi::Ffi::Bind()
                                   .Ctx<xla::ffi::ThreadPool>()
+                                  .Attr<int64_t>("what")
                                   .Arg<xla::ffi::AnyBuffer>()
                                   .RemainingArgs()
                                   .Ret<xla::ffi::AnyBuffer>());

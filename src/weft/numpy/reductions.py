@@ -180,6 +180,22 @@ prod = make_sum(
 )
 
 
+def sum_numbers(
+    x: Any, dtype: np.dtype, axes: Any, keepdims: bool, mask: Any, counted: bool = True
+) -> Any:
+    """The sum in `dtype` of what is not NaN in an array, and if `counted` the number of those.
+
+    None where it has no NaN, for a mask, and where `dtype` is not one that floats are summed in.
+    """
+    is_wide = dtypes.is_float(dtype) and widen_dtype(dtype) == dtype
+    if not axes or mask is not None or not dtypes.is_float(x.dtype) or not is_wide:
+        return None
+    x = ops.convert(x, dtype)
+    find = lambda counts: reduction.reduce_nansum_p.apply(x, axes=axes, counts=counts)[0]
+    wanted = (False, True) if counted else (False,)
+    return [keep_axes(find(counts), x.shape, axes, keepdims) for counts in wanted]
+
+
 def make_nan_sum(name: str, reduce: Callable, fill: int, doc: str) -> Callable:
     """A sum or a product, by `reduce`, of what is not NaN."""
 
@@ -192,8 +208,13 @@ def make_nan_sum(name: str, reduce: Callable, fill: int, doc: str) -> Callable:
         initial: ArrayLike | None = None,
         where: ArrayLike | None = None,
     ) -> Array:
-        x = replace_nan(take_operand(name, a, out), fill)
-        return reduce(x, axis, dtype, None, keepdims, initial, where)
+        x = take_operand(name, a, out)
+        if fill == 0 and dtype is initial is None:
+            axes = axes_of(name, axis, x.ndim)
+            numbers = sum_numbers(x, x.dtype, axes, keepdims, where, counted=False)
+            if numbers:
+                return numbers[0]
+        return reduce(replace_nan(x, fill), axis, dtype, None, keepdims, initial, where)
 
     return publish(fun, name, doc)
 
@@ -399,9 +420,12 @@ def choose_mean_dtypes(op: str, x: Any, dtype: Any) -> tuple[np.dtype, np.dtype]
 
 
 def compute_mean(
-    op: str, x: Any, axes: tuple[int, ...], keepdims: bool, mask: Any, ddof: float = 0
+    op: str, x: Any, axes: Any, keepdims: bool, mask: Any, ddof: float = 0, counts: Any = None
 ) -> Any:
-    """The sum of x over `axes`, divided by how many elements that takes, less `ddof`."""
+    """The sum of x over `axes`, divided by how many elements that takes, less `ddof`.
+
+    Those are counted, unless `counts` says how many `mask` lets through.
+    """
     shape, dtype = x.shape, x.dtype
     if not isinstance(ddof, int | float | np.number):
         raise TypeError(f"{op}: ddof must be a number known now; got {ddof!r}.")
@@ -412,11 +436,12 @@ def compute_mean(
         if not known:  # NaN, and constant
             return layout.full(total.shape, math.nan, total.dtype)
         return ops.div(total, layout.literal_size(count, total))
-    mask = check_mask(op, mask)
-    if mask.shape != shape:
-        mask = layout.broadcast_in_dim(mask, shape, range(len(shape) - mask.ndim, len(shape)))
-    counts = layout.reduce_sum(ops.convert(mask, dtypes.default_int()), axes)
-    counts = keep_axes(ops.convert(counts, dtypes.real_dtype(dtype)), shape, axes, keepdims)
+    if counts is None:
+        mask = check_mask(op, mask)
+        if mask.shape != shape:
+            mask = layout.broadcast_in_dim(mask, shape, range(len(shape) - mask.ndim, len(shape)))
+        counts = layout.reduce_sum(ops.convert(mask, dtypes.default_int()), axes)
+        counts = keep_axes(ops.convert(counts, dtypes.real_dtype(dtype)), shape, axes, keepdims)
     if not ddof:
         return ops.div(total, ops.convert(counts, dtype))
     counts = ops.sub(counts, literal_like(ddof, counts))
@@ -446,16 +471,33 @@ def mean(
 
 
 def compute_variance(
-    op: str, x: Any, axis: Axis, dtype: Any, ddof: float, keepdims: bool, mask: Any, center: Any
+    op: str,
+    x: Any,
+    axis: Axis,
+    dtype: Any,
+    ddof: float,
+    keepdims: bool,
+    mask: Any,
+    center: Any,
+    skips: bool = False,
 ) -> Any:
-    """The variance; the standard deviation for std and nanstd."""
+    """The variance, or standard deviation for std and nanstd; of what is not NaN if it `skips`."""
     axes = axes_of(op, axis, x.ndim)
     computed, result = choose_mean_dtypes(op, x, dtype)
+    counts = numbers = None
+    if skips:
+        numbers = sum_numbers(x, computed, axes, True, mask)
+        mask = combine_masks(x, mask)
+        x = replace_nan(x, 0)  # else a derivative would be 0 * NaN
     x = ops.convert(x, computed)
+    if numbers:
+        total, counts = numbers
+        center = ops.div(total, counts) if center is None else center
+        counts = counts if keepdims else layout.squeeze(counts, axes)
     if center is None:
         center = compute_mean(op, x, axes, True, mask)
     x = ops.sub(*broadcast_operands(op, x, ops.convert(as_array(center, op), computed)))
-    out = compute_mean(op, square_size(x), axes, keepdims, mask, ddof)
+    out = compute_mean(op, square_size(x), axes, keepdims, mask, ddof, counts)
     out = ops.convert(out, dtypes.real_dtype(result))
     return transcendental.sqrt(out) if op.endswith("std") else out
 
@@ -528,6 +570,10 @@ def nanmean(
 ) -> Array:
     """The mean over `axis` of what is not NaN; NaN where all is."""
     x = take_operand("nanmean", a, out)
+    computed, result = choose_mean_dtypes("mean", x, dtype)
+    numbers = sum_numbers(x, computed, axes_of("mean", axis, x.ndim), keepdims, where)
+    if numbers:
+        return ops.convert(ops.div(*numbers), result)
     return mean(x, axis, dtype, None, keepdims, where=combine_masks(x, where))
 
 
@@ -545,9 +591,7 @@ def make_nan_variance(name: str, doc: str) -> Callable:
         mean: ArrayLike | None = None,
     ) -> Array:
         x = take_operand(name, a, out)
-        where = combine_masks(x, where)
-        x = replace_nan(x, 0)  # else a derivative would be 0 * NaN
-        return compute_variance(name, x, axis, dtype, ddof, keepdims, where, mean)
+        return compute_variance(name, x, axis, dtype, ddof, keepdims, where, mean, True)
 
     return publish(fun, name, doc)
 

@@ -26,6 +26,7 @@ from weft.primitives.elementwise import (
     add,
     add_p,
     and_p,
+    bitwise_not,
     convert,
     div,
     eq,
@@ -42,7 +43,14 @@ from weft.primitives.elementwise import (
 from weft.primitives.expr import Expr
 from weft.primitives.reshard import lay_out
 from weft.primitives.slicing import concatenate, slice_in_dim
-from weft.primitives.summing import are_few, are_near, call_reduction, count_beside, sizes_around
+from weft.primitives.summing import (
+    are_few,
+    are_near,
+    call_reduction,
+    call_sum,
+    sizes_around,
+    write_beside,
+)
 from weft.pytrees import flatten, unflatten
 from weft.util import check_function, is_below, unzip2
 from weft.xla.eager import new_kernel
@@ -53,6 +61,7 @@ from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 _SHORT = 64  # along fewer elements XLA's loops are as quick
 _LARGE = 1024  # from as many elements on the call of a kernel pays
+_EXACT = 1 << 24  # below which float32 has all integers
 
 
 def spread_back(y: Any, shape: Sequence[int], axes: Sequence[int]) -> Any:
@@ -108,16 +117,12 @@ class Reduction(families.ByCombination, families.OverAxes, families.Discrete):
         cell = ShapedArray((), x.aval.dtype)
         init = hlo.constant(self.identity(cell.dtype), cell)
         combine = lambda a, b: self.combine.lower(hlo, a, b)
-        write = lambda x, axes: lower_reduce(hlo, [x], [init], axes, combine)
+        write = lambda x, axes: lower_reduce(hlo, [x], [init], axes, combine)[0]
         exact = dtypes.is_bool(cell.dtype) or dtypes.is_integer(cell.dtype)
-        slow = exact or (self.name == "reduce_prod" and not dtypes.is_complex(cell.dtype))
-        side = count_beside(hlo, x.aval, axes) if slow else 0
-        if not side:
-            return write(x, axes)
-        at, shape = axes[0], x.aval.shape
-        rows = *shape[:at], math.prod(shape[at:]) // side, side
-        parts = write(Expr(hlo, x).reshape(rows).value, (at,))
-        return write(*hlo.op("stablehlo.optimization_barrier", parts, [parts[0].aval]), (at,))
+        slow = exact or self.name == "reduce_prod"
+        deeply = not dtypes.is_complex(cell.dtype)
+        beside = write_beside(hlo, x, axes, write, deeply) if slow else None
+        return [write(x, axes) if beside is None else beside]
 
 
 def lower_reduce(
@@ -148,6 +153,8 @@ class Extremum(Reduction):
                 return [call_extremum(hlo, x, axes, self is reduce_max_p, aval.dtype, True)]
             skip = lambda x: [self.skip_nan(x, axes)]
             return lower_jaxpr(hlo, stage_whole(skip, [aval]), [x])
+        if can_call_of_integers(hlo, x, axes):
+            return [call_extremum(hlo, x, axes, self is reduce_max_p, aval.dtype)]
         on_cpu = hlo.platform == "cpu" and dtypes.is_float(aval.dtype)
         slow = nan == "keep" or (not hlo.devices and are_few(aval, axes))
         if not (slow and on_cpu) or is_below(aval.size, _LARGE):
@@ -202,6 +209,19 @@ def can_call_extremum(hlo: Any, aval: ShapedArray, axes: Sequence[int]) -> bool:
     return near and aval.size >= _LARGE and (lanes >= 16 or (lanes == 1 and n >= _SHORT))
 
 
+def can_call_of_integers(hlo: Any, x: Any, axes: Sequence[int]) -> bool:
+    """Whether the kernel is quicker for an extremum of integers: of rows that a program is given.
+
+    All else XLA compares in the loop that computes it.
+    """
+    aval = x.aval
+    fits = dtypes.is_integer(aval.dtype) and aval.dtype != np.uint32 and is_long(aval, axes)
+    if not fits or sizes_around(aval.shape, axes)[2] != 1 or not can_call_extremum(hlo, aval, axes):
+        return False
+    hlo.choices += 1
+    return x.name.startswith("%arg")
+
+
 def call_extremum(
     hlo: Any, x: Any, axes: Sequence[int], largest: bool, dtype: np.dtype, skips_nan: bool = False
 ) -> Any:
@@ -217,6 +237,10 @@ def call_extremum(
 
 class Product(Reduction):
     """The reduction by multiplication. Its derivative multiplies in pairs, so zeros do no harm."""
+
+    def lower(self, hlo, x, *, axes):
+        found = call_sum(hlo, x, axes, *self.type_of((x.aval,), {"axes": axes}), "product")
+        return super().lower(hlo, x, axes=axes) if found is None else [found]
 
     def jvp(self, primals, tangents, *, axes):
         (x,), (t,) = primals, tangents
@@ -268,6 +292,54 @@ reduce_prod_p = Product("reduce_prod", mul_p, lambda dtype: 1, "number")
 reduce_and_p = Reduction("reduce_and", and_p, all_ones, "bool or integer")
 reduce_or_p = Reduction("reduce_or", or_p, lambda dtype: 0, "bool or integer")
 reduce_xor_p = Reduction("reduce_xor", xor_p, lambda dtype: 0, "bool or integer")
+
+
+class SumOfNumbers(families.OverAxes):
+    """out = the sum over `axes`, which are removed, of what is not NaN, or how many those are.
+
+    Dtypes: floats; also where it `counts`, for which it rounds once. The sum of nothing is 0.
+    """
+
+    name = "reduce_nansum"
+
+    def abstract_eval(self, x, *, axes, counts):
+        families.check_axes(self.name, axes, x.ndim)
+        families.check_kind(self.name, "float", x)
+        return [ShapedArray(families.drop_axes(x.shape, axes), x.dtype, x.weak_type)]
+
+    def lower(self, hlo, x, *, axes, counts):
+        aval, (out,) = x.aval, self.type_of((x.aval,), {"axes": axes, "counts": counts})
+        gap = max((i for i in range(1, len(axes)) if axes[i] > axes[i - 1] + 1), default=0)
+        if gap and is_below(aval.size, _EXACT):
+            # those at the end first, for which the kernel may be called
+            parts = self.lower(hlo, x, axes=axes[gap:], counts=counts)
+            return layout.reduce_sum_p.lower(hlo, *parts, axes=axes[:gap])
+        found = call_sum(hlo, x, axes, out, "count" if counts else "numbers")
+        if found is not None:
+            return [found]
+        return lower_jaxpr(hlo, stage_whole(lambda x: [self.add(x, axes, counts)], [aval]), [x])
+
+    def add(self, x: Any, axes: tuple[int, ...], counts: bool) -> Any:
+        """The result, as operations."""
+        aval, nan = typeof(x), ne(x, x)
+        if not counts:
+            return layout.reduce_sum(select(nan, layout.literal(0, aval.dtype), x), axes)
+        # XLA adds floats of long rows quicker than integers, and of short ones in twice the time
+        each = math.prod(aval.shape[a] for a in axes)
+        few = type(each) is int and 128 <= each < _EXACT and aval.dtype.itemsize >= 4
+        ones = convert(bitwise_not(nan), aval.dtype if few else dtypes.default_int())
+        return convert(layout.reduce_sum(ones, axes), aval.dtype)
+
+    def jvp(self, primals, tangents, *, axes, counts):
+        (x,), (t,) = primals, tangents
+        (out,) = self.apply(x, axes=axes, counts=counts)
+        if counts:
+            return [out], families.zero_tangents([out])
+        moved = select(ne(x, x), layout.literal(0, typeof(t).dtype), t)
+        return [out], [layout.reduce_sum(moved, axes)]
+
+
+reduce_nansum_p = SumOfNumbers()
 
 
 def define_reducer(prim: Reduction) -> Callable[[Any, Sequence[int]], Any]:

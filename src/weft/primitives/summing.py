@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,32 +14,59 @@ from weft.xla.hlo import i64s
 from weft.xla.native import are_floats, call_native, has_kernels
 
 _LARGE = 1 << 15  # elements from which on the call of a kernel pays
+_MANY = 1 << 18  # from which on it pays to reduce in three steps
 _WIDE = 24576  # from which on YNNPACK goes through rows in 2 to 5 times the kernel's time
 _FLOATS = np.float32, np.float64
+# Of all, of what is not NaN, of ones in its place, which counts it; and the product of rows.
+_KINDS = {kind: {"what": i} for i, kind in enumerate(("sum", "numbers", "count", "product"))}
 
 
 def write_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray) -> Any:
-    """Write the sum over `axes`, which are removed.
-
-    The kernel is for what a program is called with, XLA may compute all else within its loop, and
-    for wide columns. Nor is it quicker for short rows.
-    """
+    """Write the sum over `axes`, which are removed."""
     aval, cell = x.aval, ShapedArray((), x.aval.dtype)
+    found = call_sum(hlo, x, axes, out, "sum")
+    if found is not None:
+        return found
     body = None
-    if hlo.platform == "cpu" and axes and aval.dtype in _FLOATS and type(aval.size) is int:
-        _, n, lanes = sizes = sizes_around(aval.shape, axes)
-        long = lanes >= 64 or (lanes == 1 and n >= 512)
-        worth = are_near(axes) and long and aval.size >= _LARGE and aval.size >= 8 * out.size
-        wide = lanes >= _WIDE and not are_few(aval, axes)
-        hlo.choices += worth and not wide
-        if worth and (wide or x.name.startswith("%arg")) and has_kernels(hlo):
-            return call_reduction(hlo, "weft_sum", [Expr(hlo, x)], sizes, out, {})
-        if not hlo.devices and are_few(aval, axes):
-            # a + b as YNNPACK does not know it: it takes 7 ms for the 16 rows of (16, 100000),
-            # XLA's own loop 0.09; of thousands of rows XLA's takes 10 times as long
-            body = hlo.block([cell, cell], lambda a, b: [(Expr(hlo, a) - -Expr(hlo, b)).value])
+    is_float = hlo.platform == "cpu" and aval.dtype in _FLOATS
+    if is_float and not hlo.devices and are_few(aval, axes):
+        # a + b as YNNPACK does not know it: it takes 7 ms for the 16 rows of (16, 100000),
+        # XLA's own loop 0.09; of thousands of rows XLA's takes 10 times as long
+        body = hlo.block([cell, cell], lambda a, b: [(Expr(hlo, a) - -Expr(hlo, b)).value])
     body, zero = body or hlo.scalar_block("add", cell), hlo.constant(0, cell)
-    return hlo.op("stablehlo.reduce", [x, zero], [out], [body], dimensions=i64s(axes))[0]
+
+    def write(x: Any, axes: Sequence[int]) -> Any:
+        kept = [n for i, n in enumerate(x.aval.shape) if i not in axes]
+        out = ShapedArray(kept, cell.dtype)
+        return hlo.op("stablehlo.reduce", [x, zero], [out], [body], dimensions=i64s(axes))[0]
+
+    slow = aval.dtype.kind in "iuc"
+    beside = write_beside(hlo, x, axes, write, deeply=False) if slow else None
+    return write(x, axes) if beside is None else beside
+
+
+def call_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray, what: str) -> Any:
+    """Write a call of the kernel for `what` of `_KINDS` over `axes`, or give None.
+
+    It is for what a program is called with, XLA may compute all else within its loop, and for
+    sums of wide columns. Nor is it quicker for short rows.
+    """
+    aval = x.aval
+    dtypes = _FLOATS if what != "sum" else (*_FLOATS, np.complex64, np.complex128)
+    if hlo.platform != "cpu" or not axes or aval.dtype not in dtypes or type(aval.size) is not int:
+        return None
+    _, n, lanes = sizes = sizes_around(aval.shape, axes)
+    few = are_few(aval, axes)
+    plain = what == "sum" and aval.dtype in _FLOATS  # which XLA is quick at, too
+    long = n >= (512 if plain else 128) if lanes == 1 else lanes >= 64
+    if (few and what != "sum") or (lanes > 1 and what == "product"):
+        return None
+    worth = are_near(axes) and long and aval.size >= _LARGE and aval.size >= 8 * out.size
+    wide = plain and lanes >= _WIDE and not few
+    hlo.choices += worth and not wide
+    if worth and (wide or x.name.startswith("%arg")) and has_kernels(hlo):
+        return call_reduction(hlo, "weft_sum", [Expr(hlo, x)], sizes, out, _KINDS[what])
+    return None
 
 
 def write_inner_products(hlo: Any, x: Any, y: Any, out: ShapedArray) -> Any:
@@ -54,20 +81,58 @@ def write_inner_products(hlo: Any, x: Any, y: Any, out: ShapedArray) -> Any:
     if not worth or not has_kernels(hlo):
         return None
     sizes = (out.size, aval.size // out.size, 1)
-    return call_reduction(hlo, "weft_sum", [Expr(hlo, x), Expr(hlo, y)], sizes, out, {})
+    return call_reduction(hlo, "weft_sum", [Expr(hlo, x), Expr(hlo, y)], sizes, out, _KINDS["sum"])
 
 
-def count_beside(hlo: Any, aval: ShapedArray, axes: Sequence[int]) -> int:
-    """How many elements of a long row to combine side by side, a divisor of its length; or 0.
+def write_beside(hlo: Any, x: Any, axes: Sequence[int], write: Callable, deeply: bool) -> Any:
+    """Write a reduction of long rows, by `write(x, axes)`, of elements side by side; or give None.
 
     XLA:CPU combines one after the other, unless they are floats that its library adds or compares.
+    `deeply`: also where as many as there are have to be combined in one loop.
     """
+    aval = x.aval
     if hlo.platform != "cpu" or hlo.devices or not axes or type(aval.size) is not int:
-        return 0
-    _, n, lanes = sizes_around(aval.shape, axes)
-    if lanes != 1 or n < 1024 or not are_near(axes):
-        return 0
-    return next((d for d in range(128, 15, -1) if n % d == 0), 0)
+        return None
+    rows, n, lanes = sizes_around(aval.shape, axes)
+    if lanes != 1 or aval.size < _LARGE or not are_near(axes):
+        return None
+    large = aval.dtype.itemsize > 4
+    hlo.choices += large
+    # of 8 bytes a row at a time is as quick, unless integers are converted to them
+    small = not large or (aval.dtype.kind != "c" and not x.name.startswith("%arg"))
+    deep, side = split_row(n, aval, rows == 1) if small or rows == 1 else (0, 0)
+    if not side:
+        side = find_divisor(n, 128, 16) if deeply and n >= 1024 else 0
+        deep = n // max(side, 1)
+    if not side:
+        return None
+    y = write(Expr(hlo, x).reshape((aval.size // (deep * side), deep, side)).value, (1,))
+    if n > deep * side:
+        y = write(Expr(hlo, set_apart(hlo, y)).reshape((1, n // (deep * side), side)).value, (1,))
+    return Expr(hlo, write(set_apart(hlo, y), (1,))).reshape(aval.shape[: axes[0]]).value
+
+
+def set_apart(hlo: Any, x: Any) -> Any:
+    """A value that is computed before what takes it, and not within."""
+    return hlo.op("stablehlo.optimization_barrier", [x], [x.aval])[0]
+
+
+def split_row(n: int, aval: ShapedArray, alone: bool) -> tuple[int, int]:
+    """How many elements of each of n to combine at once, and how many of these side by side; or 0.
+
+    Up to 32: of more in a loop XLA computes the operand first, and takes two to four times as long.
+    So it does where a third step has to follow, but for one row.
+    """
+    for deep in range(32 if aval.dtype.itemsize <= 4 else 10, 7, -1):
+        side = find_divisor(n // deep, 128, 16) if n % deep == 0 else 0
+        if side and (n == deep * side or (alone and n >= _MANY)):
+            return deep, side
+    return 0, 0
+
+
+def find_divisor(n: int, most: int, least: int) -> int:
+    """The largest divisor of n in a range; 0 where there is none."""
+    return next((d for d in range(most, least - 1, -1) if n % d == 0), 0)
 
 
 def are_near(axes: Sequence[int]) -> bool:
