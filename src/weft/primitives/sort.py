@@ -439,7 +439,9 @@ approx_min_k = define_approximate("approx_min_k", "smallest", True)
 
 
 class FindPlaces(families.AlongAxis):
-    """The places (int32) of the first `size` true elements along `axis`, ascending; then its length.
+    """The places of the first `size` true elements along `axis`, ascending; then its length.
+
+    The last is given where no more are found. The result is int32.
 
     Dtypes: bool.
     """

@@ -16,6 +16,20 @@ from weft.xla.native import are_floats, call_native, has_kernels
 _LARGE = 1 << 15  # elements from which on the call of a kernel pays
 _WIDE = 24576  # from which on YNNPACK goes through rows in 2 to 5 times the kernel's time
 _FLOATS = np.float32, np.float64
+_SHORT = 8  # up to which XLA's loop takes a row at once, and rows side by side
+_ROWS = 256  # from which on that shows
+# What XLA computes within a loop that adds up short rows, as fast as by itself, if it is not much
+_CHEAP = frozenset((
+    "abs", "add", "and", "broadcast_in_dim", "compare", "constant", "convert", "divide",
+    "exponential", "log", "logistic", "maximum", "minimum", "multiply", "negate", "not", "or",
+    "reshape", "rsqrt", "select", "slice", "sqrt", "subtract", "tanh", "transpose",
+))  # fmt: skip
+_MOST_CHEAP = 16
+_APART = frozenset((
+    "concatenate", "convolution", "custom_call", "dot_general", "dynamic_slice", "gather",
+    "get_tuple_element", "iota", "reduce", "reduce_window", "scatter", "sort", "while",
+))  # fmt: skip
+_NEAR = 256  # lines that are looked at
 
 
 def write_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray) -> Any:
@@ -34,9 +48,10 @@ def write_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray) -> Any:
         hlo.choices += worth and not wide
         if worth and (wide or x.name.startswith("%arg")) and has_kernels(hlo):
             return call_reduction(hlo, "weft_sum", [Expr(hlo, x)], sizes, out, {})
-        if not hlo.devices and are_few(aval, axes):
+        if not hlo.devices and (are_few(aval, axes) or are_short(hlo, x, sizes)):
             # a + b as YNNPACK does not know it: it takes 7 ms for the 16 rows of (16, 100000),
-            # XLA's own loop 0.09; of thousands of rows XLA's takes 10 times as long
+            # XLA's own loop 0.09; of thousands of rows XLA's takes 10 times as long, but of short
+            # ones a fifth to a tenth
             body = hlo.block([cell, cell], lambda a, b: [(Expr(hlo, a) - -Expr(hlo, b)).value])
     body, zero = body or hlo.scalar_block("add", cell), hlo.constant(0, cell)
     return hlo.op("stablehlo.reduce", [x, zero], [out], [body], dimensions=i64s(axes))[0]
@@ -94,3 +109,30 @@ def are_few(aval: ShapedArray, axes: Sequence[int]) -> bool:
     """Whether what a reduction combines are few rows, and long: YNNPACK takes its time for them."""
     lanes = math.prod(aval.shape[axes[-1] + 1 :]) if axes and type(aval.size) is int else 0
     return lanes >= 8192 and math.prod(aval.shape[a] for a in axes) <= min(256, lanes // 128)
+
+
+def are_short(hlo: Any, x: Any, sizes: tuple[int, int, int]) -> bool:
+    """Whether rows are short, and made by little that XLA would compute again and slower in a loop.
+
+    What makes them is read from the program: a formula of a sine in that loop took 3 times as long.
+    """
+    rows, n, lanes = sizes
+    if lanes != 1 or not 2 <= n <= _SHORT or rows < _ROWS:
+        return False
+    hlo.choices += 1
+    wanted, count = {x.name}, 0
+    for line in reversed(hlo.lines[-_NEAR:]):
+        if line.startswith("^"):  # the arguments of a region
+            wanted = {v for v in wanted if f"{v}:" not in line}
+        outs, _, rest = line.partition(" = ")
+        if wanted.isdisjoint(outs.split(", ")):
+            continue
+        wanted.difference_update(outs.split(", "))
+        _, op, rest = rest.split('"', 2)
+        op = op.removeprefix("stablehlo.")
+        if op in _CHEAP:
+            count += 1
+            wanted.update(rest[1 : rest.index(")")].split(", "))
+        elif op not in _APART:
+            return False
+    return count <= _MOST_CHEAP and all(not v or v.startswith("%arg") for v in wanted)
