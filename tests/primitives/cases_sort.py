@@ -68,6 +68,25 @@ def argsort(x: np.ndarray, axis: int) -> np.ndarray:
     return np.argsort(x, axis, kind="stable").astype(np.int32)
 
 
+def places(x: np.ndarray, size: int, axis: int) -> np.ndarray:
+    """The places of what is true along an axis, then its length."""
+    i = np.where(np.moveaxis(x, axis, -1), np.arange(x.shape[axis]), x.shape[axis])
+    fill = np.full((*i.shape[:-1], size), x.shape[axis])
+    return np.moveaxis(np.concatenate([np.sort(i), fill], -1)[..., :size], -1, axis).astype("i4")
+
+
+def find(shape: Any, size: int, axis: int) -> Case:
+    return Case(
+        sort.find_places_p,
+        [shape],
+        lambda x: places(x, size, axis),
+        {"size": size, "axis": axis},
+        dtypes="bool",
+        weak=None,
+        label=f"{size} along {axis}",
+    )
+
+
 KEYS = Arg((2, 6), values=[[2, 1, 2, 0, 1, 1], [0, 0, 2, 2, 1, 0]], dtype=np.int32)
 
 CASES = [
@@ -110,4 +129,6 @@ CASES = [
     about((3, 5), [2], 1, np.sort, dtypes=ALL),
     about((5, 2), [0, 3], 0, np.sort),
     about((2, 5), [1, -1, 9], 1, argsort, places=True, dtypes=ALL),
+    find((3, 5), 2, 1),
+    find((6, 2), 8, 0),
 ]

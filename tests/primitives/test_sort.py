@@ -162,3 +162,28 @@ def test_two_keys_of_special_values(dtype, native):
         np.stack([wide.real, wide.imag]), nan=np.inf, posinf=1e9, neginf=-1e9
     )
     np.testing.assert_array_equal(got, np.lexsort((place, second, imag, real)))
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("n", [0, 1, 9, 1025, 140_001])
+def test_places_of_true_elements(native, n):
+    """Of few, some, all; fewer are asked for than there are, and more than n."""
+    rng = np.random.default_rng(n)
+    masks = np.stack([rng.uniform(size=n) < part for part in (0, 0.01, 0.5, 1)])
+    sizes = {0, 1, n // 3, n + 2}
+
+    @jit
+    def find(masks):
+        return [(sort.find_places(masks, size), sort.find_places(masks[2], size)) for size in sizes]
+
+    with config.scope(native=native):
+        found = find(masks)
+    for size, (rows, one) in zip(sizes, found, strict=True):
+        for got, mask in zip([*rows, one], [*masks, masks[2]], strict=True):
+            want = np.append(np.flatnonzero(mask), [n] * size)[:size]
+            np.testing.assert_array_equal(got, want)
+
+
+def test_places_are_of_truth_values():
+    with pytest.raises(DtypeError, match=r"find_places: the operand must be bool; got f32\[2\]"):
+        sort.find_places(np.zeros(2, np.float32), 1)

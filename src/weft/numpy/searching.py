@@ -21,6 +21,7 @@ from weft.numpy.promotion import as_array, axis_of, check_vector, is_nonzero, re
 from weft.primitives.elementwise import convert
 from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
+from weft.primitives.sort import find_places
 from weft.xla.array import host_view, put
 from weft.xla.typing import Array, ArrayLike
 
@@ -70,26 +71,16 @@ def nonzero(
 
 @fused(static=("size",))
 def find_places_of_size(a: Any, size: int, fill_value: tuple) -> tuple:
-    """`nonzero` of a fixed size: of the places before which as many are found, the last one.
-
-    All places are written, for a choice in each turn that nobody can foresee takes longer.
-    """
-    mask = convert(lax.reshape(is_nonzero(a), (a.size,)), INT32)
-    rank = lax.sub(lax.cumsum(mask), mask)
-    number = lax.reduce_sum(mask, (0,))
-    flat = lax.scatter_max(
-        lax.full((size,), 0, INT32),
-        lax.reshape(rank, (a.size, 1)),
-        lax.broadcasted_iota(INT32, (a.size,), 0),
-        lax.ScatterDimensionNumbers((), (0,), (0,)),
-        mode=lax.GatherScatterMode.ONE_HOT,
-    )
-    found = lax.lt(lax.broadcasted_iota(INT32, (size,), 0), number)
+    """`nonzero` of a fixed size."""
+    flat = find_places(lax.reshape(is_nonzero(a), (a.size,)), size)
+    found = lax.lt(flat, literal(a.size, INT32))
     dtype = dtypes.default_int()
     out = []
     for axis, fill in enumerate(fill_value):
         stride = max(math.prod(a.shape[axis + 1 :]), 1)
-        i = lax.rem(lax.div(flat, literal(stride, INT32)), literal(max(a.shape[axis], 1), INT32))
+        i = flat if stride == 1 else lax.div(flat, literal(stride, INT32))
+        if axis:
+            i = lax.rem(i, literal(max(a.shape[axis], 1), INT32))
         other = lax.broadcast_in_dim(convert(asarray(fill), dtype), (size,), ())
         out.append(lax.select(found, convert(i, dtype), other))
     return tuple(out)

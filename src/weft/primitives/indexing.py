@@ -24,6 +24,7 @@ from weft.primitives import elementwise, families, layout
 from weft.primitives.constant import stage_whole
 from weft.primitives.expr import Expr, scalar
 from weft.primitives.reshard import compute_freely, sharding_of_cotangent
+from weft.primitives.scatter_native import lower_native_scatter
 from weft.primitives.slicing import stack
 from weft.util import has_symbolic_size, min_size, name_function
 from weft.xla.hlo import bool_text, i64s
@@ -455,6 +456,10 @@ class Scatter(Primitive):
             return [self.lower_one(hlo, x, indices, updates, sizes, mapped, mode, program)]
         if mode is _CLIP:
             indices = clamp_indices(hlo, indices, x.aval.shape, sizes, mapped)
+        if program is None or self.combine is not None:
+            written = lower_native_scatter(hlo, self.name, x, indices, updates, dims)
+            if written is not None:
+                return [written]
         names = (*dims._fields[:3], "input_batching_dims", "scatter_indices_batching_dims")
         cell = ShapedArray((), x.aval.dtype)
         region = hlo.block(

@@ -1,4 +1,4 @@
-"""Sorting: `sort` of several arrays by keys, `partition` and `top_k`.
+"""Sorting: `sort` of several arrays by keys, `partition`, `top_k`; the places of true elements.
 
 Derivatives follow the permutation by `gather`. argsort, unique, searchsorted and the like are
 numpy/'s.
@@ -17,17 +17,27 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.mesh.plugins import GPUS
-from weft.primitives import families
-from weft.primitives.elementwise import neg
+from weft.primitives import families, layout
+from weft.primitives.constant import stage_whole
+from weft.primitives.cumulative import cumsum
+from weft.primitives.elementwise import lt, neg, select, sub
 from weft.primitives.expr import Expr, count_along
-from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
+from weft.primitives.indexing import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    gather,
+    scatter_max,
+)
 from weft.primitives.layout import batched_at_front, broadcasted_iota, expand_dims
-from weft.util import is_below, name_function
+from weft.util import has_symbolic_size, is_below, name_function
 from weft.xla.hlo import bool_text, i64s
+from weft.xla.lower import lower_jaxpr
 from weft.xla.native import call_native, has_kernels
 from weft.xla.typing import Array, ArrayLike
 
 Operands = TypeVar("Operands")
+INT32 = np.dtype(np.int32)
 
 
 class Sort(Primitive):
@@ -423,3 +433,70 @@ def define_approximate(name: str, extremum: str, negate: bool) -> Callable[..., 
 
 approx_max_k = define_approximate("approx_max_k", "largest", False)
 approx_min_k = define_approximate("approx_min_k", "smallest", True)
+
+
+# --- places -----------------------------------------------------------------------------------
+
+
+class FindPlaces(families.AlongAxis):
+    """The places of the first `size` true elements along `axis`, ascending; then its length.
+
+    The last is given where no more are found. The result is int32.
+
+    Dtypes: bool.
+    """
+
+    name = "find_places"
+
+    def abstract_eval(self, x, *, size, axis):
+        families.check_axes(self.name, (axis,), x.ndim)
+        if not dtypes.is_bool(x.dtype):
+            raise DtypeError(f"{self.name}: the operand must be bool; got {x}.")
+        return [x.update(shape=(*x.shape[:axis], size, *x.shape[axis + 1 :]), dtype=INT32)]
+
+    def lower(self, hlo, x, *, size, axis):
+        order = [i for i in range(x.aval.ndim) if i != axis] + [axis]
+        x = Expr(hlo, x).transpose(order)
+        *shape, n = x.shape
+        rows = x.reshape((math.prod(shape), n))
+        out = rows.aval.update(shape=(rows.shape[0], size), dtype=INT32)
+        if has_kernels(hlo) and not has_symbolic_size((*x.shape, size)):
+            (y,) = call_native(hlo, "weft_find_places", [rows.value], [out], {})
+        else:
+            jaxpr = stage_whole(lambda mask: [find_places_by_rank(mask, size)], [rows.aval])
+            (y,) = lower_jaxpr(hlo, jaxpr, [rows.value])
+        return [Expr(hlo, y).reshape((*shape, size)).transpose(np.argsort(order)).value]
+
+    def jvp(self, primals, tangents, **params):
+        outs = self.apply(*primals, **params)
+        return outs, families.zero_tangents(outs)
+
+
+def find_places_by_rank(mask: Any, size: int) -> Any:
+    """`find_places` along rows: of the places before which as many are found, the last one.
+
+    All places are written, for a choice in each turn that nobody can foresee takes longer.
+    """
+    rows, n = typeof(mask).shape
+    mask = layout.convert(mask, INT32)
+    number = layout.reduce_sum(mask, (1,))
+    found = scatter_max(
+        layout.fill((rows, size), 0, INT32),
+        expand_dims(sub(cumsum(mask, 1), mask), (2,)),
+        broadcasted_iota(INT32, (rows, n), 1),
+        ScatterDimensionNumbers((), (1,), (1,), (0,), (0,)),
+        mode=GatherScatterMode.ONE_HOT,
+    )
+    there = lt(
+        broadcasted_iota(INT32, (rows, size), 1),
+        layout.broadcast_in_dim(number, (rows, size), (0,)),
+    )
+    return select(there, found, layout.fill((rows, size), n, INT32))
+
+
+find_places_p = FindPlaces()
+
+
+def find_places(mask: Any, size: int) -> Any:
+    """The places of the first `size` true elements of the last axis; its length where none is."""
+    return find_places_p.apply(mask, size=size, axis=typeof(mask).ndim - 1)[0]

@@ -19,6 +19,20 @@ _WIDE = 24576  # from which on YNNPACK goes through rows in 2 to 5 times the ker
 _FLOATS = np.float32, np.float64
 # Of all, of what is not NaN, of ones in its place, which counts it; and the product of rows.
 _KINDS = {kind: {"what": i} for i, kind in enumerate(("sum", "numbers", "count", "product"))}
+_SHORT = 8  # up to which XLA's loop takes a row at once, and rows side by side
+_ROWS = 256  # from which on that shows
+# What XLA computes within a loop that adds up short rows, as fast as by itself, if it is not much
+_CHEAP = frozenset((
+    "abs", "add", "and", "broadcast_in_dim", "compare", "constant", "convert", "divide",
+    "exponential", "log", "logistic", "maximum", "minimum", "multiply", "negate", "not", "or",
+    "reshape", "rsqrt", "select", "slice", "sqrt", "subtract", "tanh", "transpose",
+))  # fmt: skip
+_MOST_CHEAP = 16
+_APART = frozenset((
+    "concatenate", "convolution", "custom_call", "dot_general", "dynamic_slice", "gather",
+    "get_tuple_element", "iota", "reduce", "reduce_window", "scatter", "sort", "while",
+))  # fmt: skip
+_NEAR = 256  # lines that are looked at
 
 
 def write_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray) -> Any:
@@ -29,9 +43,10 @@ def write_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray) -> Any:
         return found
     body = None
     is_float = hlo.platform == "cpu" and aval.dtype in _FLOATS
-    if is_float and not hlo.devices and are_few(aval, axes):
+    if is_float and not hlo.devices and (are_few(aval, axes) or are_short(hlo, x, axes)):
         # a + b as YNNPACK does not know it: it takes 7 ms for the 16 rows of (16, 100000),
-        # XLA's own loop 0.09; of thousands of rows XLA's takes 10 times as long
+        # XLA's own loop 0.09; of thousands of rows XLA's takes 10 times as long, but of short
+        # ones a fifth to a tenth
         body = hlo.block([cell, cell], lambda a, b: [(Expr(hlo, a) - -Expr(hlo, b)).value])
     body, zero = body or hlo.scalar_block("add", cell), hlo.constant(0, cell)
 
@@ -159,3 +174,32 @@ def are_few(aval: ShapedArray, axes: Sequence[int]) -> bool:
     """Whether what a reduction combines are few rows, and long: YNNPACK takes its time for them."""
     lanes = math.prod(aval.shape[axes[-1] + 1 :]) if axes and type(aval.size) is int else 0
     return lanes >= 8192 and math.prod(aval.shape[a] for a in axes) <= min(256, lanes // 128)
+
+
+def are_short(hlo: Any, x: Any, axes: Sequence[int]) -> bool:
+    """Whether rows are short, and made by little that XLA would compute again and slower in a loop.
+
+    What makes them is read from the program: a formula of a sine in that loop took 3 times as long.
+    """
+    if not axes or type(x.aval.size) is not int:
+        return False
+    rows, n, lanes = sizes_around(x.aval.shape, axes)
+    if lanes != 1 or not 2 <= n <= _SHORT or rows < _ROWS:
+        return False
+    hlo.choices += 1
+    wanted, count = {x.name}, 0
+    for line in reversed(hlo.lines[-_NEAR:]):
+        if line.startswith("^"):  # the arguments of a region
+            wanted = {v for v in wanted if f"{v}:" not in line}
+        outs, _, rest = line.partition(" = ")
+        if wanted.isdisjoint(outs.split(", ")):
+            continue
+        wanted.difference_update(outs.split(", "))
+        _, op, rest = rest.split('"', 2)
+        op = op.removeprefix("stablehlo.")
+        if op in _CHEAP:
+            count += 1
+            wanted.update(rest[1 : rest.index(")")].split(", "))
+        elif op not in _APART:
+            return False
+    return count <= _MOST_CHEAP and all(not v or v.startswith("%arg") for v in wanted)

@@ -10,6 +10,7 @@ import ctypes
 import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,8 @@ from weft.xla.hlo import Builder, Value
 logger = Logger("weft.native")
 FOLDER = Path(__file__).parents[1] / "native"
 KERNELS = (
-    "concatenate conv coo_dot coo_sample csr_dot cumulative dot extremum lu pad partition sort sum "
-    "top_k"
+    "concatenate conv coo_dot coo_sample csr_dot cumulative dot extremum find_places lu pad "
+    "partition scatter sort sum top_k"
 )
 HANDLERS = tuple("weft_" + name for name in KERNELS.split())
 
@@ -76,9 +77,13 @@ def call_native(
     operands: Sequence[Value],
     out_avals: Sequence[ShapedArray],
     attributes: Mapping[str, Any],
+    aliases: Mapping[int, int] = MappingProxyType({}),
 ) -> list[Value]:
-    """Write the call of a kernel of HANDLERS; arrays are passed row by row."""
+    """Write the call of a kernel of HANDLERS; arrays are passed row by row.
+
+    `aliases` says which result takes the buffer of which operand.
+    """
     by_rows = lambda avals: [[*reversed(range(a.ndim))] for a in avals]
     layouts = by_rows([v.aval for v in operands]), by_rows(out_avals)
     config_text = write_dictionary({k: write_attribute(k, v) for k, v in attributes.items()})
-    return write_kernel_call(hlo, name, operands, out_avals, layouts, {}, config_text)
+    return write_kernel_call(hlo, name, operands, out_avals, layouts, aliases, config_text)

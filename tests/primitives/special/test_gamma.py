@@ -31,6 +31,27 @@ def test_incomplete_gamma_and_beta_over_their_range(rng, dtype):
         )
 
 
+def test_single_precision_across_the_borders_of_its_formulas(rng):
+    """float32 has no loops: each formula holds up to where the next one takes over."""
+    a = np.exp(rng.uniform(np.log(1e-6), np.log(1e5), 20000))
+    a[:10000] = rng.uniform(0, 40, 10000)
+    x = a * np.exp(rng.normal(size=a.size) * np.minimum(1, 2 / np.sqrt(a)))
+    x[::4] = np.exp(rng.uniform(np.log(1e-6), np.log(1e5), 5000))
+    edges = [0.999, 1.0, 1.001]
+    border = [(12 * e, 12 * f * r) for e in edges for f in edges for r in (0.5, 1, 1.5)]
+    border += [(10**k, 2 * e) for e in edges for k in (-30, -3, 0)] + [(4e-4, 2e4), (1e4, 1e-4)]
+    border += [(m, m * r * e) for m in (13, 300, 1e4) for r in (0.5, 1, 1.5) for e in edges]
+    a, x = np.float32([*zip(a, x, strict=True), *border]).T
+    for fun, reference in [
+        (special.igamma, scipy.special.gammainc),
+        (special.igammac, scipy.special.gammaincc),
+    ]:
+        want = reference(a.astype(np.float64), x.astype(np.float64))
+        normal = want > np.finfo(np.float32).tiny
+        apart = np.abs(np.asarray(fun(a, x)).astype(np.float64) - want)
+        assert (apart / np.spacing(want.astype(np.float32)))[normal].max() < 1.5
+
+
 ENDS = [np.nan, -np.inf, -1e30, -2.5, -1, -0.3, -0.0, 0, 1e-30, 0.3, 1, 2.5, 40, 1e4, 1e30, np.inf]
 FUNCTIONS = [
     # ours, SciPy's, number of operands, where they are compared

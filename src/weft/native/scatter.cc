@@ -1,0 +1,231 @@
+// Updates put to, or combined with, elements of an axis: of [rows, n, lanes], by what the other axes
+// are; and the places of the true ones of a row, one after the other.
+//
+// Updates are combined in the order of their indices, as by XLA, so results are the same bits.
+
+#include <limits>
+#include <string_view>
+
+#include "common.h"
+
+namespace weft {
+namespace {
+
+struct Put {
+  template <class T>
+  static T Apply(T, T y) { return y; }
+};
+
+struct Add {
+  template <class T>
+  static T Apply(T x, T y) { return x + y; }
+};
+
+struct Subtract {
+  template <class T>
+  static T Apply(T x, T y) { return x - y; }
+};
+
+struct Multiply {
+  template <class T>
+  static T Apply(T x, T y) { return x * y; }
+};
+
+struct Largest {
+  template <class T>
+  static T Apply(T x, T y) { return x != x || x >= y ? x : y; }
+};
+
+struct Smallest {
+  template <class T>
+  static T Apply(T x, T y) { return x != x || x <= y ? x : y; }
+};
+
+// One row: indices outside of it, negative ones among them, are passed over.
+template <class Op, class T, class I>
+void WriteRow(T* to, const T* from, const I* at, int64_t count, int64_t n, int64_t lanes) {
+  if (lanes == 1) {
+    for (int64_t k = 0; k < count; ++k) {
+      const uint64_t i = static_cast<int64_t>(at[k]);
+      if (i < static_cast<uint64_t>(n)) to[i] = Op::template Apply<T>(to[i], from[k]);
+    }
+    return;
+  }
+  for (int64_t k = 0; k < count; ++k, from += lanes) {
+    const uint64_t i = static_cast<int64_t>(at[k]);
+    if (i >= static_cast<uint64_t>(n)) continue;
+    T* const x = to + i * lanes;
+    for (int64_t j = 0; j < lanes; ++j) x[j] = Op::template Apply<T>(x[j], from[j]);
+  }
+}
+
+// Indices are [count], of all rows, or [rows, count]. `out` holds x already, mostly: it is its buffer.
+template <class Op, class T, class I>
+ffi::Error WriteAll(ffi::ThreadPool& pool, int64_t axis, ffi::AnyBuffer& x,
+                    ffi::AnyBuffer& indices, ffi::AnyBuffer& updates,
+                    ffi::Result<ffi::AnyBuffer>& out) {
+  const auto dims = x.dimensions();
+  const int64_t n = dims[axis], count = indices.dimensions().back();
+  int64_t rows = 1, lanes = 1;
+  for (int64_t i = 0; i < axis; ++i) rows *= dims[i];
+  for (size_t i = axis + 1; i < dims.size(); ++i) lanes *= dims[i];
+  if (updates.element_count() != static_cast<size_t>(rows * count * lanes)) {
+    return ffi::Error::InvalidArgument("weft.scatter: updates must be [rows, count, lanes]");
+  }
+  const int64_t stride = indices.dimensions().size() == 2 ? count : 0;
+  const T* const before = static_cast<const T*>(x.untyped_data());
+  const T* const from = static_cast<const T*>(updates.untyped_data());
+  const I* const at = static_cast<const I*>(indices.untyped_data());
+  T* const to = static_cast<T*>(out->untyped_data());
+  const int64_t together = std::max<int64_t>(1, kPiece / std::max<int64_t>(1, count * lanes));
+  ForEach(pool, (rows + together - 1) / together, [&](int64_t piece) {
+    const int64_t last = std::min(rows, (piece + 1) * together);
+    for (int64_t row = piece * together; row < last; ++row) {
+      T* const y = to + row * n * lanes;
+      if (to != before) std::copy_n(before + row * n * lanes, n * lanes, y);
+      WriteRow<Op>(y, from + row * count * lanes, at + row * stride, count, n, lanes);
+    }
+  });
+  return ffi::Error::Success();
+}
+
+template <class Op, class T, class... Args>
+ffi::Error OfIndices(ffi::ThreadPool& pool, int64_t axis, ffi::AnyBuffer& x, ffi::AnyBuffer& indices,
+                     Args&... rest) {
+  if (indices.element_type() == ffi::S32) return WriteAll<Op, T, int32_t>(pool, axis, x, indices, rest...);
+  if (indices.element_type() == ffi::S64) return WriteAll<Op, T, int64_t>(pool, axis, x, indices, rest...);
+  return ffi::Error::InvalidArgument("weft.scatter: indices must be int32 or int64");
+}
+
+// Sums and products of signed integers wrap as those of unsigned ones do.
+template <class Op, class... Args>
+ffi::Error OfNumbers(ffi::ThreadPool& pool, int64_t axis, ffi::AnyBuffer& x, Args&... rest) {
+  switch (x.element_type()) {
+    case ffi::S32:
+    case ffi::U32: return OfIndices<Op, uint32_t>(pool, axis, x, rest...);
+    case ffi::S64:
+    case ffi::U64: return OfIndices<Op, uint64_t>(pool, axis, x, rest...);
+    case ffi::F32: return OfIndices<Op, float>(pool, axis, x, rest...);
+    case ffi::F64: return OfIndices<Op, double>(pool, axis, x, rest...);
+    default: return ffi::Error::InvalidArgument("weft.scatter: no such dtype");
+  }
+}
+
+template <class Op, class... Args>
+ffi::Error OfOrdered(ffi::ThreadPool& pool, int64_t axis, ffi::AnyBuffer& x, Args&... rest) {
+  if (x.element_type() == ffi::S32) return OfIndices<Op, int32_t>(pool, axis, x, rest...);
+  if (x.element_type() == ffi::S64) return OfIndices<Op, int64_t>(pool, axis, x, rest...);
+  return OfNumbers<Op>(pool, axis, x, rest...);
+}
+
+ffi::Error Scatter(ffi::ThreadPool pool, std::string_view kind, int64_t axis, ffi::AnyBuffer x,
+                   ffi::AnyBuffer indices, ffi::AnyBuffer updates, ffi::Result<ffi::AnyBuffer> out) {
+  if (axis < 0 || axis >= static_cast<int64_t>(x.dimensions().size())) {
+    return ffi::Error::InvalidArgument("weft.scatter: axis must be one of x");
+  }
+  if (kind == "scatter") return OfNumbers<Put>(pool, axis, x, indices, updates, out);
+  if (kind == "scatter-add") return OfNumbers<Add>(pool, axis, x, indices, updates, out);
+  if (kind == "scatter-sub") return OfNumbers<Subtract>(pool, axis, x, indices, updates, out);
+  if (kind == "scatter-mul") return OfNumbers<Multiply>(pool, axis, x, indices, updates, out);
+  if (kind == "scatter-max") return OfOrdered<Largest>(pool, axis, x, indices, updates, out);
+  if (kind == "scatter-min") return OfOrdered<Smallest>(pool, axis, x, indices, updates, out);
+  return ffi::Error::InvalidArgument("weft.scatter: no such kind");
+}
+
+// --- places -----------------------------------------------------------------------------------
+
+constexpr int64_t kBlock = 1024;
+constexpr int64_t kShare = 1 << 16;  // bytes that are worth a thread
+
+int64_t Count(const uint8_t* mask, int64_t first, int64_t last) {
+  int64_t count = 0;
+  while (first < last) {  // sums of bytes that hold no more than 255, which go by vectors
+    const int64_t end = std::min(last, first + 255 * 16);
+    uint8_t sums[16] = {};
+    for (; first + 16 <= end; first += 16) {
+      for (int j = 0; j < 16; ++j) sums[j] += mask[first + j];
+    }
+    for (int j = 0; j < 16; ++j) count += sums[j];
+    for (; first < end; ++first) count += mask[first];
+  }
+  return count;
+}
+
+// The places of true ones from `first` to `last`, to `out` for as long as there is room.
+void FindPart(const uint8_t* mask, int64_t first, int64_t last, int32_t* out, int64_t room) {
+  int32_t found[kBlock + 8];
+  while (first < last && room > 0) {
+    const int64_t end = std::min(last, first + kBlock);
+    int64_t count = 0;
+    for (; first + 8 <= end; first += 8) {
+      uint64_t word;
+      std::memcpy(&word, mask + first, 8);
+      if (word == 0) continue;
+      for (int64_t j = 0; j < 8; ++j) {  // each is written, for which are kept nobody can foresee
+        found[count] = static_cast<int32_t>(first + j);
+        count += mask[first + j];
+      }
+    }
+    for (; first < end; ++first) {
+      found[count] = static_cast<int32_t>(first);
+      count += mask[first];
+    }
+    count = std::min(count, room);
+    std::memcpy(out, found, count * sizeof(int32_t));
+    out += count, room -= count;
+  }
+}
+
+ffi::Error FindPlaces(ffi::ThreadPool pool, ffi::Buffer<ffi::PRED> mask,
+                      ffi::ResultBuffer<ffi::S32> out) {
+  const auto dims = mask.dimensions();
+  if (dims.size() != 2 || dims[1] > std::numeric_limits<int32_t>::max()) {
+    return ffi::Error::InvalidArgument("weft.find_places: must be of [rows, n]");
+  }
+  const int64_t rows = dims[0], n = dims[1], size = out->dimensions()[1];
+  const uint8_t* const from = reinterpret_cast<const uint8_t*>(mask.typed_data());
+  int32_t* const to = out->typed_data();
+  const int64_t parts = std::max<int64_t>(1, n / kShare);
+  const int64_t together = std::max<int64_t>(1, kShare / std::max<int64_t>(1, n));
+  const auto totals = Allocate<int64_t>(rows * parts);
+  if (!totals) return OutOfMemory("find_places");
+  auto bound = [&](int64_t part) { return n * part / parts; };
+  if (parts > 1) {
+    ForEach(pool, rows * parts, [&](int64_t piece) {
+      const int64_t part = piece % parts;
+      totals[piece] = Count(from + piece / parts * n, bound(part), bound(part + 1));
+    });
+  }
+  ForEach(pool, (rows + together - 1) / together * parts, [&](int64_t piece) {
+    const int64_t part = piece % parts, begin = piece / parts * together;
+    for (int64_t row = begin; row < std::min(rows, begin + together); ++row) {
+      int64_t before = 0;
+      for (int64_t p = 0; p < part; ++p) before += totals[row * parts + p];
+      const int64_t first = bound(part), last = bound(part + 1);
+      int32_t* const mine = to + row * size;
+      if (before < size) FindPart(from + row * n, first, last, mine + before, size - before);
+      if (part + 1 < parts) continue;
+      const int64_t all = before + Count(from + row * n, first, last);
+      if (all < size) std::fill(mine + all, mine + size, static_cast<int32_t>(n));
+    }
+  });
+  return ffi::Error::Success();
+}
+
+}  // namespace
+}  // namespace weft
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_scatter, weft::Scatter,
+                              xla::ffi::Ffi::Bind()
+                                  .Ctx<xla::ffi::ThreadPool>()
+                                  .Attr<std::string_view>("kind")
+                                  .Attr<int64_t>("axis")
+                                  .Arg<xla::ffi::AnyBuffer>()
+                                  .Arg<xla::ffi::AnyBuffer>()
+                                  .Arg<xla::ffi::AnyBuffer>()
+                                  .Ret<xla::ffi::AnyBuffer>());
+XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_find_places, weft::FindPlaces,
+                              xla::ffi::Ffi::Bind()
+                                  .Ctx<xla::ffi::ThreadPool>()
+                                  .Arg<xla::ffi::Buffer<xla::ffi::PRED>>()
+                                  .Ret<xla::ffi::Buffer<xla::ffi::S32>>());
