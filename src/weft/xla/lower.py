@@ -5,6 +5,7 @@ What is written is hlo.py's; compiling the text is compile.py's.
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -150,6 +151,7 @@ class Module(NamedTuple):
 # Programs of these alone only move elements: those that kernels may do (primitives/joining.py), and
 # others.
 JOINS = frozenset(("concatenate", "pad", "stack", "tile"))
+NAME_OF = operator.attrgetter("primitive.name")
 MOVES = frozenset((
     "broadcast_in_dim", "convert_element_type", "dynamic_update_slice", "reshape", "rev", "slice",
     "squeeze", "transpose",
@@ -179,7 +181,7 @@ def lower_module(
         "cpu" if placement is None else placement.platform or platform_of(placement.devices[0])
     )
     hlo = builder(over, platform, count_formulas(jaxpr))
-    names = {e.primitive.name for e in jaxpr.eqns[:64]}
+    names = {*map(NAME_OF, jaxpr.eqns[:64])}
     few = platform == "cpu" and not over and len(jaxpr.eqns) <= 64
     if few and names <= JOINS | MOVES and names & JOINS:
         hlo.cuts, hlo.written = {}, {}  # no pattern tells what a part is cut from
