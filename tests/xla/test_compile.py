@@ -303,6 +303,13 @@ def test_vectors_that_cores_cannot_share_evenly_run_fast(monkeypatch):
     assert found(jnp.diff, 5000) == compiling.QUICK[:1]  # one of 4999
     assert found(lambda x: jnp.tile(x, 2), 5001) == ()  # slower in the older way
     assert found(lambda x: jnp.outer(x, x), 5001) == ()  # nor is a matrix quicker
+    assert found(jnp.exp, 30_001, 3) == found(jnp.exp, 5001, 4, 5) == compiling.QUICK[:1]
+    assert found(jnp.exp, 30_000, 3) == found(jnp.exp, 3001, 32) == found(jnp.exp, 5001, 3) == ()
+    assert found(lambda x: x @ x.T[:, :9], 30_001, 3) == ()
+    power = lambda x: x**1.7  # written with shifts, but not of random words
+    assert found(power, 5001) == compiling.QUICK[:1]
+    draw = lambda x: x + weft.random.normal(weft.random.key(0), x.shape)
+    assert found(draw, 5001) == ()
     monkeypatch.setattr("os.cpu_count", lambda: 3)
     assert found(jnp.exp, 5000) == compiling.QUICK[:1] != found(jnp.exp, 5001)
 

@@ -186,10 +186,13 @@ _OTHER_OPERATION = re.compile(r'"\w*hlo\.(?!transpose|reshape|custom_call|consta
 _MOVED_LAST = re.compile(r"<i64: (?:(?:\d, ){2}[01]|(?:\d, ){3}[0-2]|(?:\d, ){4}[0-3])>")
 # The older of XLA:CPU's two ways to write a loop takes half the time to compile, and runs as fast
 # on few elements; on many it is slower, as are its scatters, but takes down to a ninth of the time
-# on a vector that the cores do not share evenly, and joins pieces once. Later releases have one.
+# on vectors, and on many rows of few elements, that the cores do not share evenly, and joins pieces
+# once. Later releases have one.
+SHORT, MANY = 32, 1 << 16
 QUICK = ("xla_cpu_use_fusion_emitters", False), ("xla_cpu_parallel_codegen_split_count", 1)
 # What the two round differently, always or at times; the bits of draws are documented.
 _OTHER = re.compile(r"stablehlo\.(while|scatter|tan|cbrt|atan2)\"|chlo\.a?tan\"|complex<|<\?")
+_DRAWN = re.compile(r"shift_right_logical\".*ui\d+>")
 _ROUNDED = re.compile(r"stablehlo\.(log|exp|power)|chlo\.")
 
 
@@ -197,14 +200,17 @@ def quick_settings(text: str, placement: Placement) -> tuple[tuple[str, Any], ..
     """Flags by which programs on at most 4096 elements compile fast, and uneven vectors run so."""
     if platform_of(placement.devices[0]) != "cpu" or placement.partitioned or _OTHER.search(text):
         return ()
-    if ("shift_right_logical" in text and _ROUNDED.search(text)) or (
+    if (_DRAWN.search(text) and _ROUNDED.search(text)) or (
         QUICK[0][0] in os.environ.get("XLA_FLAGS", "") or not jaxlib_version.startswith("0.10.")
     ):
         return ()
     found = set(re.findall(r"tensor<((?:\d+x)+)", text))
     shapes = ([*map(int, shape[:-1].split("x"))] for shape in found)
     large = [shape for shape in shapes if math.prod(shape) > 4096]
-    uneven = any(n % (os.cpu_count() or 1) for n, *_ in large) and {*map(len, large)} == {1}
+    vectors = {*map(len, large)} == {1}
+    rows = all(math.prod(rest) < SHORT for _, *rest in large) and "dot_general" not in text
+    rows = rows and max(map(math.prod, large), default=0) >= MANY
+    uneven = (vectors or rows) and any(n % (os.cpu_count() or 1) for n, *_ in large)
     joins = text.count('"stablehlo.concatenate"')
     pieces = joins == 1 and not re.search(r'"\w*hlo\.(?!slice|concatenate|constant)', text)
     some = QUICK[:1] if pieces or (uneven and '"stablehlo.reshape"' not in text) else ()
