@@ -41,7 +41,7 @@ from weft.primitives.elementwise import (
     sub,
     unary_op,
 )
-from weft.primitives.expr import Expr, is_large, polynomial
+from weft.primitives.expr import F64, Expr, is_large, polynomial
 from weft.primitives.layout import convert, literal
 from weft.primitives.wide import FORMULAS as WIDE_FORMULAS
 from weft.primitives.wide import is_worth, write_log1p
@@ -93,7 +93,8 @@ class Transcendental(Costly):
         x, aval = values[0], values[0 if values[0].aval.shape else -1].aval
         if accuracy is None:
             large = self.name in FORMULAS and is_large(hlo, aval, *HALVES, times=hlo.least)
-            wide = self.name in WIDE_FORMULAS and is_worth(hlo, aval, self.name)
+            wide = aval.dtype == F64 and self.name in WIDE_FORMULAS
+            wide = wide and is_worth(hlo, aval, self.name)
             if not large and not wide:
                 return Elementwise.lower(self, hlo, *values)
             operands = [Expr(hlo, hlo.spread(v, aval)) for v in values]
