@@ -155,18 +155,18 @@ LIMITS: dict[str, str] = {
     "eager/zeros": "at the goal within the clock's noise: a call of a program without arguments is "
     "2.7 of 3.8 us",
     "eager/grad_mlp3": "0.07 to 0.1; 22 calls of compiled programs are 0.03",
-    "eager/vmap_mlp3": "0.12 to 0.2; 11 calls of compiled programs are 0.05, traces and NumPy's "
-    "conventions the rest",
+    "eager/vmap_mlp3": "0.12 to 0.3; 0.14 where calls are waited for, see op/concat, and 0.30 then "
+    "without; 11 calls of compiled programs are 0.05, traces and NumPy's conventions the rest",
     "eager/jvp_mlp3": "0.16 to 0.28 as other work shares the cores; 11 calls of compiled programs "
-    "are 0.05",
+    "are 0.05; 0.20 where calls are waited for, see op/concat, and 0.24 then without",
     "trace/transformer12_grad": "0.11 alone: 2,349 equations at 4.3 us; what rules write is copied "
     "after 1,391 look-ups at 0.8 us, and the objects of an equation take 0.5",
     "lower/transformer12_grad": "0.115 alone: tracing is three fifths of it, writing text takes "
     "2.6 us an equation",
     "trace/rnn_scan_grad": "0.10 to 0.105 alone: a loop's rules stage and cut six programs of few "
     "equations, of which little is written twice",
-    "lower/chain2000_per_op": "0.14 in this run, 0.08 since programs on arrays do not go through "
-    "LONG (docs/design/014-passes.md); tracing is half of it",
+    "lower/chain2000_per_op": "0.095 to 0.11 from run to run, of which tracing is half; 6.0 us an "
+    "operation alone",
     "dispatch/pytree100": "144 us in both as the least of many",
     "dispatch/numpy_arg": "1.25 alone: arguments are copied, as the engine may read them late "
     "and JAX lets it; of 9.3 us, 0.6 enter the engine once more, and 0.5 are the copies",
@@ -189,13 +189,13 @@ LIMITS: dict[str, str] = {
     "walk/cold_jit_functions": "156 in this run, 155 since",
     "devices/step_jit": "compiled, it has 219 fusions to JAX's 232 and 15 collectives as in JAX's; "
     "four devices share two cores, and the least of 150 steps is no more than JAX's",
-    "op/roll": "a copy by the engine, 340 us at best, PyTorch 176, JAX 1150; other forms take "
-    "longer where rows are short, rolls are summed, or a loop does little else",
+    "op/roll": "a kernel of our own: 64 us at best, PyTorch 53, whose threads wait busily where "
+    "the engine's are woken",
     "op/pad": "0.56 ms at best, NumPy 0.64; fresh memory of 16 MB costs a thousand page faults a "
     "call where glibc gives it back, which each process comes to by its own history",
     "op/sort_1e6": "4.0 ms at best on two cores, NumPy 3.9; see op/tanh_1e6",
-    "op/concat": "a copy by the engine: 142 us at best, PyTorch 112 to 129; padded, added or "
-    "updated in place it takes longer, and a kernel would keep other work from fusing with it",
+    "op/concat": "a kernel of our own: 124 us at best, JAX 225, PyTorch 95; 104 where calls on the "
+    "CPU are waited for (docs/coming-from-jax.md), for which no threads are woken",
     "op/conv1d": "0.54 ms at best, PyTorch 0.50 to 0.54: the speed of the engine's products",
     "op/det_batch": "a kernel of our own takes 106 us at best, PyTorch 207",
     "op/random_permutation_1e5": "two sorts by random words, as documented, side by side: 0.75 "
@@ -211,11 +211,12 @@ LIMITS: dict[str, str] = {
     "op/median": "at best 0.57 ms, PyTorch 0.83",
     "op/fft_2e18": "at best 1.8 ms, PyTorch 2.0",
     "op/log1p_1e6": "at best 0.31 ms, PyTorch 0.30",
-    "op/sum_1e6": "a kernel of our own: 49 us at best, PyTorch 39; see op/tanh_1e6",
+    "op/sum_1e6": "a kernel of our own: 47 us alone, and 34 as PyTorch where calls are waited for, "
+    "see op/concat",
     "op/sum_axis0": "a kernel of our own: 104 us at best, PyTorch 106",
     "op/sum_axis1": "a kernel of our own: 89 us at best, PyTorch 86; medians from run to run 0.95 "
     "to 1.4 of JAX's, whose YNNPACK takes as long alone",
-    "op/softmax_2000": "1.03 and 1.17 of PyTorch's in two runs. Rows of 16, 64, 256 and 1024 "
+    "op/softmax_2000": "1.03 to 1.6 of PyTorch's from run to run. Rows of 16, 64, 256 and 1024 "
     "take 44, 89, 114 and 390 us, PyTorch's 32, 38, 64 and 320, as it has one loop for XLA's four; "
     "gradients are at 0.5 to 1.2 of it. No other form is quicker (the sum as a product, barriers, "
     "no library), and a kernel would not fuse with what surrounds it",
@@ -226,8 +227,8 @@ LIMITS: dict[str, str] = {
     "op/bincount": "XLA's scatter, an element after another; 0.99 ms at best, PyTorch 0.89, "
     "NumPy 1.7",
     "op/one_hot": "at best 96 us, JAX 89",
-    "op/cholesky_256": "the same kernel of LAPACK as JAX's; 0.15 ms at best, JAX 0.21, PyTorch "
-    "0.25",
+    "op/cholesky_256": "the same kernel of LAPACK as JAX's: 397 us alone and 218 where calls are "
+    "waited for, see op/concat; PyTorch 205",
     "op/inv_256": "the same kernels of LAPACK as JAX's; 0.56 ms at best, JAX 0.60, PyTorch 0.91",
     "op/solve_256": "357 us at best, PyTorch 241: LU alone takes OpenBLAS 230 to 290, and MKL "
     "220; pivots, transposes and both triangular systems take 10 to 16 each",
@@ -235,7 +236,8 @@ LIMITS: dict[str, str] = {
     "op/svd_256": "compiles to JAX's program: 2.5 ms at best, PyTorch 5.4",
     "op/expm_256": "the same kernels of LAPACK as JAX's and half its products; 1.25 to 2.44 of "
     "it, as OpenBLAS's threads, which wait busily, disturb each other beside other work",
-    "op/inv_100": "the same kernels of LAPACK as JAX's; 0.55 of it in another run",
+    "op/inv_100": "the same kernels of LAPACK as JAX's: 185 us alone and 108 where calls are "
+    "waited for, see op/concat",
     "op/svd_100": "compiles to JAX's program: the same kernels of LAPACK, options and copies",
     "op/qr_256": "compiles to JAX's program, LAPACK's geqrf and orgqr on OpenBLAS: 1.3 ms at "
     "best, PyTorch with MKL 0.94",
