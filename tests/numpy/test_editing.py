@@ -113,3 +113,9 @@ def test_insert_at_one_place_is_one_program_for_all_places():
             np.testing.assert_array_equal(jnp.insert(x, place, 5.0), want)
         with pytest.raises(AssertionError, match="compiled"):
             jnp.insert(jnp.arange(10.0), 1, 5.0)
+
+
+def test_insert_of_random_keys():
+    keys = weft.random.split(weft.random.key(0), 3)
+    got = weft.random.key_data(jnp.insert(keys, 1, keys[2]))
+    np.testing.assert_array_equal(got, weft.random.key_data(keys)[np.array([0, 2, 1, 2])])

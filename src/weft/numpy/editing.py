@@ -158,7 +158,8 @@ def insert(
     if not isinstance(obj, slice) and not np.ndim(obj):  # a vector goes along the axis
         values = moveaxis(values, 0, axis)
     known = isinstance(where, np.ndarray)
-    if known and where.size == 1 and math.prod(arr.shape[axis + 1 :]) < 64:
+    plain = known and isinstance(arr.dtype, np.dtype)  # no random keys
+    if plain and where.size == 1 and math.prod(arr.shape[axis + 1 :]) < 64:
         return put_at(arr, values, where[0], axis)
     count = values.shape[axis] if where.size == 1 else where.size
     if where.size == 1:
