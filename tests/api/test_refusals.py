@@ -282,7 +282,8 @@ def outcomes_of(name: str) -> Iterator[tuple[str, str, str]]:
             else VALUES
         )
         for text, value in tried.items():
-            yield key, text, outcome(call, **{key: value})
+            if (key, text) != ("dtype", "'a'"):  # bytes to NumPy, and since its 2.5 nothing
+                yield key, text, outcome(call, **{key: value})
 
 
 def describe(name: str) -> list[str]:
