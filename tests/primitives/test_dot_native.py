@@ -67,10 +67,38 @@ def test_what_the_kernel_does_not_multiply(monkeypatch):
     x = np.ones((8, 64, 64), np.float32)
     with config.scope(native=True):
         assert ("weft_dot" in text(x, x)) == (not native.load_kernels())
-        assert "weft_dot" not in text(x[:1], x[:1])  # no batch
+        large = np.ones((1, 200, 200), np.float32)
+        assert "weft_dot" not in text(large, large)  # no batch
         assert "weft_dot" not in text(x[:4], x[:4])  # too little to do
         assert "weft_dot" not in text(x, x[:, :, :8])
+        assert "weft_dot" not in text(x[0, :4, :4], x[0, :4, :4])
+        several = lambda x: weft.lax.scan(lambda y, _: (jnp.tanh(x @ y), None), x, None, 3)[0]
+        assert "weft_dot" not in weft.jit(several).lower(x[0]).as_text()
+        assert "weft_dot" not in weft.jit(lambda x: jnp.tanh(x @ x)).lower(x[0]).as_text()
         assert "weft_dot" not in text(x.astype(np.float16), x.astype(np.float16))
         assert "weft_dot" not in text(x[:0], x[:0])
     with config.scope(native=False):
         assert "weft_dot" not in text(x, x)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_small_products_wake_no_thread(monkeypatch, dtype, rng):
+    """One product alone, or with little else; the same after programs in which XLA does it."""
+    monkeypatch.undo()
+    with config.scope(enable_x64=True, native=True):
+        x, y = rng.normal(size=(20, 8)).astype(dtype), rng.normal(size=(8, 8)).astype(dtype)
+        layers = weft.jit(lambda x, y: jnp.tanh(x @ y).sum())
+        turned = weft.jit(lambda x, y: (y.T @ x.T).T, donate_argnums=0)
+        loop = weft.jit(lambda x, y: weft.lax.fori_loop(0, 2, lambda _, x: x @ y, x))
+        sizes = {f: f.lower(x, y).as_text().count("weft_dot") for f in (loop, layers, turned, loop)}
+        assert sizes == {loop: 0, **dict.fromkeys((layers, turned), int(not native.load_kernels()))}
+        tolerance = 1e-4 if dtype == np.float32 else 1e-12
+        for got, want in [
+            (layers(x, y), np.tanh(x @ y).sum()),
+            (turned(jnp.asarray(x), y), x @ y),
+            (jnp.asarray(x) @ y, x @ y),
+            (loop(x, y), x @ y @ y),
+            (weft.vmap(jnp.dot, (0, None))(x, y), x @ y),
+            (weft.grad(lambda y: layers(x, y))(y), x.T @ (1 - np.tanh(x @ y) ** 2)),
+        ]:
+            np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)

@@ -17,17 +17,25 @@ from weft.xla.native import are_floats, call_native, has_kernels
 # results. Left factors that lie beside each other do not stay in the nearest cache if larger.
 FEWEST_PRODUCTS = 1 << 21
 FEWEST_ROWS, FEWEST_COLUMNS, MOST_RESULTS, MOST_TURNED = 8, 32, 1 << 17, 1 << 12
+# For a program of more than 1000 operations, as it counts, the engine wakes a thread, which takes
+# longer than so many products of float32. Of the call of a kernel it counts none.
+COUNTED, WAKING = 100, 1 << 18
 
 
 def lower_native_dot(hlo: Any, lhs: Any, rhs: Any, out: ShapedArray, numbers: Any) -> Any:
-    """Write a call of the kernel; None where there is one product alone, or XLA is quicker."""
+    """Write a call of the kernel; None where XLA is quicker, as with one large product alone."""
     (lc, rc), (lb, rb) = numbers
     if not are_floats(lhs.aval, rhs.aval, out):
         return None
     batch, k = (math.prod(lhs.aval.shape[a] for a in axes) for axes in (lb, lc))
     m, n = (x.aval.size // (batch * k) for x in (lhs, rhs))
-    few = m < FEWEST_ROWS or min(n, k) < FEWEST_COLUMNS or batch * m * n * k < FEWEST_PRODUCTS
-    if batch < 2 or few or m * n > MOST_RESULTS or not has_kernels(hlo):
+    products = batch * m * n * k
+    wide = m >= FEWEST_ROWS and min(n, k) >= FEWEST_COLUMNS and m * n <= MOST_RESULTS
+    several = wide and batch > 1 and products >= FEWEST_PRODUCTS
+    padded = batch * max(m, 6) * max(n, 16) * k * out.dtype.itemsize // 4  # as tiles compute
+    quick = products > COUNTED and padded <= WAKING
+    hlo.choices += quick
+    if not (several or (quick and hlo.brief)) or not has_kernels(hlo):
         return None
     left, left_turned = arrange_matrices(Expr(hlo, lhs), lb, lc, (m, k))
     if left_turned and m * k > MOST_TURNED:

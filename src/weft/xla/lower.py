@@ -185,6 +185,10 @@ def lower_module(
     few = platform == "cpu" and not over and len(jaxpr.eqns) <= 64
     if few and names <= JOINS | MOVES and names & JOINS:
         hlo.cuts, hlo.written = {}, {}  # no pattern tells what a part is cut from
+    if few and "dot_general" in names:
+        rest = [e for e in jaxpr.eqns if (n := NAME_OF(e)) != "dot_general" and n not in MOVES]
+        plain = all(e.primitive.memoize_type for e in rest)
+        hlo.brief = plain and sum(v.aval.size for e in rest for v in e.outvars) < 500
     mesh = explicit_mesh(placement) if over and placement is not None else None
     if mesh is not None:
         hlo.named(mesh)  # with its devices, which types do not know
