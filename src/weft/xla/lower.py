@@ -24,6 +24,7 @@ from weft.passes.formulas import count_formulas
 from weft.passes.merge import has_scopes
 from weft.passes.physical import has_extended, physical_jaxpr
 from weft.util import collecting_rarely
+from weft.xla.alone import CODES, choose_writer
 from weft.xla.hlo import TOKEN, Builder, Pattern, Value
 from weft.xla.locating import LocatingBuilder, operation_path
 from weft.xla.placement import Placement, explicit_mesh
@@ -205,6 +206,8 @@ def lower_module(
         ]
         out_attrs = [hlo.placed(s, y.ndim) for s, y in zip(results, jaxpr.out_avals, strict=True)]
     write = lambda *xs: lower_jaxpr(hlo, jaxpr, xs, consts)
+    if few and names and names <= CODES.keys() and not (donated or consts or hlo.names_all):
+        write = choose_writer(hlo, jaxpr, write)
     if jaxpr.calls_host:
         in_avals, attrs = [TOKEN, *in_avals], ["", *attrs]
         write = hlo.threaded(write, False)
