@@ -20,7 +20,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.trace import current
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
-from weft.primitives.circular import FORMULAS, write_circular, write_power
+from weft.primitives.circular import FORMULAS, call_function, write_circular, write_power
 from weft.primitives.elementwise import (
     Costly,
     Elementwise,
@@ -92,6 +92,9 @@ class Transcendental(Costly):
     def lower(self, hlo, *values, accuracy=None):
         x, aval = values[0], values[0 if values[0].aval.shape else -1].aval
         if accuracy is None:
+            called = call_function(hlo, self.name, *values)
+            if called is not None:
+                return [called]
             large = self.name in FORMULAS and is_large(hlo, aval, *HALVES, times=hlo.least)
             wide = aval.dtype == F64 and self.name in WIDE_FORMULAS
             wide = wide and is_worth(hlo, aval, self.name)
@@ -245,6 +248,9 @@ class Pow(Costly):
         aval = x.aval if x.aval.shape else y.aval
         known = abs(y.scalar or 7) in (0.5, 1, 2, 3)  # to XLA
         large = is_large(hlo, aval, times=hlo.least) or is_worth(hlo, aval, self.name)
+        called = None if known else call_function(hlo, self.name, x, y)
+        if called is not None:
+            return [called]
         if known or not large:
             return Elementwise.lower(self, hlo, x, y)
         return [write_power(*[Expr(hlo, hlo.spread(v, aval)) for v in (x, y)]).value]
