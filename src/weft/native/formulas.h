@@ -295,6 +295,245 @@ WEFT_HERE D AreaTangent(D x, bool any) {
   return CopySign(y, x);
 }
 
+// --- functions of float64, as in fdlibm (Sun Microsystems, 1993) -------------------------------
+
+// From here on multiples of the parts of pi / 2 are rounded.
+constexpr double kFar = 0x1p19 * kPi / 2;
+
+// r, its rounding error and k of x = r + k pi / 2, k as the lowest bits of k + kMagic.
+struct Turns {
+  D r, low, z, k;
+};
+
+WEFT_HERE Turns SplitTurns(D x) {
+  const D k = x * (2 / kPi) + kMagic, n = k - kMagic;
+  const D first = n * 1.57079632673412561417e00, second = n * 6.07710050630396597660e-11;
+  const D third = n * 2.02226624871116645580e-21, last = n * 8.47842766036889956997e-32;
+  const D a = x - first, b = a - second, c = b - third;
+  const D rest = ((a - b) - second) + ((b - c) - third) - last, r = c + rest;
+  return {r, (c - r) + rest, r * r, k};
+}
+
+// sin(r + low) and its rounding error.
+WEFT_HERE D SineAt(const Turns& t, D& more) {
+  constexpr double kSine[] = {8.33333333332248946124e-03, -1.98412698298579493134e-04,
+                              2.75573137070700676789e-06, -2.50507602534068634195e-08,
+                              1.58969099521155010221e-10};
+  const D cube = t.z * t.r;
+  const D less = (t.z * (t.low * 0.5 - cube * Polynomial(t.z, kSine)) - t.low) +
+                 cube * 1.66666666666666324348e-01;
+  const D y = t.r - less;
+  more = (t.r - y) - less;
+  return y;
+}
+
+WEFT_HERE D CosineAt(const Turns& t, D& more) {
+  constexpr double kCosine[] = {4.16666666666666019037e-02,  -1.38888888888741095749e-03,
+                                2.48015872894767294178e-05,  -2.75573143513906633035e-07,
+                                2.08757232129817482790e-09,  -1.13596475577881948265e-11};
+  const D half = t.z * 0.5, w = 1 - half;
+  const D rest = ((1 - w) - half) + (t.z * t.z * Polynomial(t.z, kCosine) - t.r * t.low);
+  const D y = w + rest;
+  more = (w - y) + rest;
+  return y;
+}
+
+// The C library's function of elements that are beyond.
+WEFT_HERE D CallBeyond(D y, D x, double (*function)(double)) {
+  for (int i = 0; i < kBytes / 8; ++i) {
+    if (!(std::fabs(x[i]) < kFar)) y[i] = function(x[i]);
+  }
+  return y;
+}
+
+WEFT_HERE D WideSineAfter(D x, int64_t turned) {
+  const Turns t = SplitTurns(x);
+  D more;
+  const D sine = SineAt(t, more), cosine = CosineAt(t, more);
+  const I k = (I)t.k + turned;
+  return (D)((I)((k & 1) != 0 ? cosine : sine) ^ ((k & 2) << 62));
+}
+
+WEFT_HERE D WideSine(D x, bool any) {
+  const D y = WideSineAfter(x, 0);
+  return any ? CallBeyond(y, x, std::sin) : y;
+}
+
+WEFT_HERE D WideCosine(D x, bool any) {
+  const D y = WideSineAfter(x, 1);
+  return any ? CallBeyond(y, x, std::cos) : y;
+}
+
+WEFT_HERE D WideTangent(D x, bool any) {
+  const Turns t = SplitTurns(x);
+  D more, less;
+  const D sine = SineAt(t, more), cosine = CosineAt(t, less);
+  const I odd = ((I)t.k & 1) != 0;
+  const D top = odd ? -cosine : sine, below = odd ? sine : cosine;
+  const D up = odd ? -less : more, down = odd ? more : less;
+  D y = top / below;
+  // of what is left over of the quotient, and of both roundings, few digits are wanted
+  y = y + Quotient((kFused ? top - y * below : D{}) + (up - y * down), below);
+  return any ? CallBeyond(y, x, std::tan) : y;
+}
+
+// e**(r + low) for |r| <= log(2) / 2.
+WEFT_HERE D Exponential(D r, D low) {
+  constexpr double kExp[] = {0.16666666666666666,    0.041666666666651357,
+                             0.0083333333333321311,  0.0013888888905880625,
+                             0.00019841269854465205, 2.4801536390522092e-05,
+                             2.7557279870628042e-06, 2.7613805845237328e-07,
+                             2.5095647978523832e-08};
+  const D z = r * r;
+  const D sum = 1 + r, rest = (1 - sum) + r;
+  return sum + (rest + (z * 0.5 + (z * r * Polynomial(r, kExp) + (low + low * r))));
+}
+
+// The odd and the even part of e**x, of which the other one is the sine or the cosine.
+WEFT_HERE D WideHyperbolic(D x, bool sine) {
+  constexpr double kOdd[] = {0.16666666666666666, 0.0083333333333333332, 0.0001984126984126992,
+                             2.7557319223812314e-06, 2.5052108568688623e-08, 1.6058944542067707e-10,
+                             7.6738358619581805e-13};
+  constexpr double kEven[] = {0.041666666666666664, 0.0013888888888888913, 2.4801587301481921e-05,
+                              2.7557319390121999e-07, 2.087663861207881e-09,
+                              1.1509609797482649e-11};
+  D a = Abs(x);
+  a = a < 710.9 ? a : a == a ? D{} + 710.9 : a;
+  // x = r + low + k log 2, of which the first part of log 2 has 32 bits; r is above -log(2) / 4, or
+  // a small difference would be taken of large ones
+  const D k = (a * 1.4426950408889634 - 0.25) + kMagic, n = k - kMagic;
+  const D t = a - n * 6.93147180369123816490e-01, less = n * 1.90821492927058770002e-10;
+  const D r = t - less, low = (t - r) - less, z = r * r;
+  const D odd = r + (z * r * Polynomial(z, kOdd) + low);
+  const D even = z * 0.5 + (z * z * Polynomial(z, kEven) + low * r);
+  // halves of 2**k and 2**-k, of which the second may be none
+  const D up = PowerOf2(k - 2), under = n < 100 ? n : D{} + 100.0;
+  const D down = PowerOf2((kMagic - 2) - under), sum = up + down, difference = up - down;
+  if (!sine) return (sum + (sum * even + difference * odd)) * 2;
+  // half of the least numbers would be taken for 0
+  return CopySign(a < 1e-9 ? a : (difference + (difference * even + sum * odd)) * 2, x);
+}
+
+// Up to 0.84375 as x + x p / q in x**2, else 1 - e**(-x**2) w p(w), w = 1 / (1 + x / 2).
+WEFT_HERE D ErrorFunction(D x) {
+  constexpr double kAbove[] = {1.28379167095512558561e-01, -3.25042107247001499370e-01,
+                               -2.84817495755985104766e-02, -5.77027029648944159157e-03,
+                               -2.37630166566501626084e-05};
+  constexpr double kBelow[] = {1.0, 3.97917223959155352819e-01, 6.50222499887672944485e-02,
+                               5.08130628187576562776e-03, 1.32494738004321644526e-04,
+                               -3.96022827877536812320e-06};
+  constexpr double kTail[] = {0.49504790332795579,   0.66130321836031969,   0.54818295637709868,
+                              0.16125293532571763,   -0.15919801351856436,  -0.1168500713527517,
+                              0.088858445694603883,  0.069153502826113017,  -0.081143421456569886,
+                              -0.02698312626910401,  0.081139956125324,     -0.019655714832747667,
+                              -0.065271324184945814, 0.064342724350497052,  0.025307344556201136,
+                              -0.073915236545198354};
+  const D a = Abs(x), held = Least(a, D{} + 6.0), s = held * held;
+  const I near = a < 0.84375;
+  const D top = near ? Polynomial(s, kAbove) : D{} + 1.0;
+  const D one = held * 0.5 + 1, quotient = top / (near ? Polynomial(s, kBelow) : one);
+  // second parts of the square, of 1 + x / 2 and of w, as which w p(w) changes
+  const D high = Cut(held), rest = (held - high) * (held + high) - (s - high * high) +
+                                    (held * 0.5 - (one - 1)) * quotient -
+                                    (kFused ? 1 - quotient * one : D{});
+  const D k = s * -1.4426950408889634 + kMagic, n = k - kMagic;
+  const D t = -s - n * 6.93147180369123816490e-01, less = n * 1.90821492927058770002e-10;
+  const D r = t - less, low = (t - r) - less - rest;
+  const D e = Exponential(r, low) * PowerOf2(k);
+  const D far = 1 - e * (quotient * Polynomial(quotient - 0.4766483516483517, kTail));
+  const D y = near ? held + held * quotient : far;
+  return x == x ? CopySign(y, x) : x;
+}
+
+// The rounding error of a product.
+WEFT_HERE D ProductError(D x, D y, D product) {
+#if defined(__x86_64__) && WEFT_BYTES == 64
+  return (D)_mm512_fmsub_pd((__m512d)x, (__m512d)y, (__m512d)product);
+#elif defined(__x86_64__) && WEFT_BYTES == 32
+  return (D)_mm256_fmsub_pd((__m256d)x, (__m256d)y, (__m256d)product);
+#elif defined(__x86_64__)
+  const D a = (D)((I)x & -(1 << 27)), b = x - a, c = (D)((I)y & -(1 << 27)), d = y - c;
+  return ((a * c - product) + a * d + b * c) + b * d;
+#else
+  D error;
+  for (int i = 0; i < kBytes / 8; ++i) error[i] = __builtin_fma(x[i], y[i], -product[i]);
+  return error;
+#endif
+}
+
+// x 2**n, |n| up to 1100.
+WEFT_HERE D Scale(D x, D n) {
+#if defined(__x86_64__) && WEFT_BYTES == 64
+  return (D)_mm512_scalef_pd((__m512d)x, (__m512d)n);
+#else
+  const D half = Near(n * 0.5);
+  return x * PowerOf2(half + kMagic) * PowerOf2((n - half) + kMagic);
+#endif
+}
+
+// log2(a) of a positive number as a sum of two.
+WEFT_HERE D Log2Parts(D a, bool any, D& less) {
+  constexpr double kLog[] = {5.99999999999994648725e-01, 4.28571428578550184252e-01,
+                             3.33333329818377432918e-01, 2.72728123808534006489e-01,
+                             2.30660745775561754067e-01, 2.06975017800338417784e-01};
+  constexpr double kThirds = 9.61796693925975554329e-01;  // 2 / (3 log 2), and what it lacks
+  constexpr double kMore = 5.0577616648125906e-17;
+  I bits = (I)a, tiny{};
+  if (any) {
+    tiny = bits < (int64_t{1} << 52);
+    bits = tiny ? (I)__builtin_convertvector(bits, D) : bits;
+  }
+  // as m 2**n, m between sqrt(3) / 2 and sqrt(3), near to 1 or to 1.5
+  I e = (bits - 0x3FEBB67AE8584CAA) >> 52;
+  const D m = (D)(bits - (e << 52));
+  if (any) e += tiny & -1074;
+  const I upper = m >= 1.2247448713915890;
+  const D base = upper ? D{} + 1.5 : D{} + 1.0;
+  const D log_high = upper ? D{} + 5.84962487220764160156e-01 : D{};
+  const D log_low = upper ? D{} + 1.35003920212974897128e-08 : D{};
+  // s = (m - base) / (m + base), 3 + s**2 + ..., and their product, each with a second part
+  const D top = m - base, below = m + base, below_low = m - (below - base);
+  const D v = 1 / below, s = top * v, product = s * below;
+  const D s_low = v * (((top - product) - ProductError(s, below, product)) - s * below_low);
+  const D z = s * s;
+  const D r = z * z * Polynomial(z, kLog) + (ProductError(s, s, z) + 2 * s * s_low);
+  const D sum = 3 + z, sum_low = r - ((sum - 3) - z);
+  const D u = s * sum, w = ProductError(s, sum, u) + (s_low * sum + s * sum_low);
+  const D high = u + w, low = w - (high - u);
+  const D part = high * kThirds;
+  const D rest = ProductError(high, D{} + kThirds, part) + (high * kMore + low * kThirds + log_low);
+  const D whole = Number(e) + log_high, out = whole + part;
+  less = (part - (out - whole)) + rest;
+  return out;
+}
+
+WEFT_HERE D WidePower(D x, D y, bool any) {
+  const D a = Abs(x);
+  D low, high = Log2Parts(a, any, low), held = y;
+  if (any) held = y > 1e30 ? D{} + 1e30 : y < -1e30 ? D{} - 1e30 : y;
+  const D p = held * high;
+  low = ProductError(held, high, p) + held * low;
+  high = p > 1030 ? D{} + 1030.0 : p < -1080 ? D{} - 1080.0 : p;
+  low = high != p ? D{} : low;
+  const D n = Near(high), rest = high - n, u = rest * 0.69314718055994531;
+  const D v = ProductError(rest, D{} + 0.69314718055994531, u) +
+              (rest * 2.3190468138462996e-17 + low * 0.69314718055994531);
+  const D r = u + v;
+  D z = Scale(Exponential(r, v - (r - u)), n);
+  if (!any) return z;
+  const I zero = (I)a == 0, up = y > 0;
+  z = (zero | (a == INFINITY)) != 0 ? ((zero ^ up) != 0 ? D{} + INFINITY : D{}) : z;
+  z = ((a == a) & (y == y)) != 0 ? z : D{} + NAN;
+  D floor, half_floor;
+  for (int i = 0; i < kBytes / 8; ++i) {
+    floor[i] = std::floor(y[i]), half_floor[i] = std::floor(y[i] / 2);
+  }
+  const I whole = floor == y, odd = whole & ((half_floor + half_floor) != y);
+  z = (odd & ((I)x < 0)) != 0 ? -z : z;
+  z = (whole | (x >= 0) | (x == -INFINITY)) != 0 ? z : D{} + NAN;
+  return ((y == 0) | (x == 1) | ((x == -1) & (Abs(y) == INFINITY))) != 0 ? D{} + 1.0 : z;
+}
+
 // --- which function, of which operands ----------------------------------------------------------
 
 template <class T>
@@ -334,6 +573,19 @@ WEFT_FUNCTION(2, PowF, float, false,
               (x >= 0x1p-126f) & (x < INFINITY) & (std::fabs(y) < 7.9f),
               Narrow(Power(Wide(x), Wide(y), false)),
               Narrow(Power(Wide(x), Wide(y), true)))
+
+#define WEFT_PERIODIC(name, odd, of) \
+  WEFT_FUNCTION(1, name, double, odd, std::fabs(x) < kFar, of(x, false), of(x, true))
+
+WEFT_PERIODIC(SinD, true, WideSine)
+WEFT_PERIODIC(CosD, false, WideCosine)
+WEFT_PERIODIC(TanD, true, WideTangent)
+WEFT_FUNCTION(1, SinhD, double, true, true, WideHyperbolic(x, true), WideHyperbolic(x, true))
+WEFT_FUNCTION(1, CoshD, double, false, true, WideHyperbolic(x, false), WideHyperbolic(x, false))
+WEFT_FUNCTION(1, ErfD, double, true, true, ErrorFunction(x), ErrorFunction(x))
+WEFT_FUNCTION(2, PowD, double, false,
+              (x >= 0x1p-1022) & (x < INFINITY) & (std::fabs(y) < 1e30) & (x != 1) & (y != 0),
+              WidePower(x, y, false), WidePower(x, y, true))
 
 // A function of all elements; of one operand `y` is `x`. Either of two may be one number.
 template <class Function>
@@ -404,7 +656,7 @@ ffi::Error Apply(ffi::ThreadPool& pool, const void* x, const void* y, void* out,
                  bool one_x, bool one_y) {
   using T = typename Function::Element;
   const Job<Function> job{static_cast<const T*>(x), static_cast<const T*>(y), static_cast<T*>(out),
-                          n, 8192, one_x, one_y};
+                          n, 2048, one_x, one_y};
   ForEach(pool, (n + job.piece - 1) / job.piece, Job<Function>::Run, &job);
   return ffi::Error::Success();
 }
@@ -416,8 +668,12 @@ constexpr Named kFunctions[] = {
     {"atan2", ffi::F32, 2, Apply<Atan2F>}, {"cbrt", ffi::F32, 1, Apply<CbrtF>},
     {"sinh", ffi::F32, 1, Apply<SinhF>},   {"asinh", ffi::F32, 1, Apply<AsinhF>},
     {"acosh", ffi::F32, 1, Apply<AcoshF>}, {"atanh", ffi::F32, 1, Apply<AtanhF>},
-    {"pow", ffi::F32, 2, Apply<PowF>},
+    {"pow", ffi::F32, 2, Apply<PowF>},     {"sin", ffi::F64, 1, Apply<SinD>},
+    {"cos", ffi::F64, 1, Apply<CosD>},     {"tan", ffi::F64, 1, Apply<TanD>},
+    {"sinh", ffi::F64, 1, Apply<SinhD>},   {"cosh", ffi::F64, 1, Apply<CoshD>},
+    {"erf", ffi::F64, 1, Apply<ErfD>},     {"pow", ffi::F64, 2, Apply<PowD>},
     {nullptr},
 };
 #undef WEFT_FUNCTION
 #undef WEFT_WIDENED
+#undef WEFT_PERIODIC

@@ -169,8 +169,13 @@ def write_circular(name: str, *operands: Expr) -> Expr:
 
 
 # what native/functions.cc computes; of float16 and bfloat16 in float32
-CALLED = {F32: frozenset((*FORMULAS, "pow", "sinh", "asinh", "acosh", "atanh"))}
-_VAST = 1 << 22  # elements from which on memory for what is computed first takes longer
+CALLED = {
+    F32: frozenset((*FORMULAS, "pow", "sinh", "asinh", "acosh", "atanh")),
+    F64: frozenset(("sin", "cos", "tan", "pow", "sinh", "cosh", "erf")),
+}
+# of what is computed before, a formula in the same loop takes as long
+GIVEN = {F32: frozenset(("asin", "acos", "atan", "atan2")), F64: frozenset(("pow",))}
+_VAST = 1 << 23  # bytes from which on memory for intermediate values takes longer than is saved
 
 
 def call_function(hlo: Any, name: str, *operands: Any) -> Any:
@@ -183,9 +188,11 @@ def call_function(hlo: Any, name: str, *operands: Any) -> Any:
     large = type(aval.size) is int and aval.size > LARGE and name in CALLED.get(part, ())
     if not large or not has_kernels(hlo):
         return None
-    if aval.size > _VAST:
+    vast = aval.size * part.itemsize > _VAST
+    if vast or name in GIVEN[part]:
         hlo.choices += 1
-        if not all(v.name.startswith("%arg") for v in operands if v.aval.shape):
+        given = all(v.name.startswith("%arg") for v in operands if v.aval.shape)
+        if not (hlo.alone if vast else given):
             return None
     out = aval.update(dtype=part).strong()
     given = [hlo.convert(v, part) for v in operands]
