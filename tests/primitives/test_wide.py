@@ -72,6 +72,7 @@ UNIT = [SPECIAL, *draw(-1, 1, 0), *[s * (1 - np.exp(draw(-40, -0.5)[0])) for s i
         ("arctan", 1.9, [SPECIAL, TINY, *draw(-9, 9, 709)]),
         ("log", 0.95, [SPECIAL, TINY[::2], *map(abs, draw(-9, 9, 709)), *draw(0.9, 1.1)[:1]]),
         ("sinh", 4.5, [SPECIAL, TINY, *draw(-711, 711), *draw(-1, 1)]),
+        ("cosh", 4.1, [SPECIAL, TINY, *draw(-711, 711), *draw(-1, 1)]),
         ("arcsinh", 2.1, [SPECIAL, TINY, *draw(-9, 9, 709)]),
         ("cbrt", 0.7, [SPECIAL, TINY, *draw(-9, 9, 709), *draw(0, 2e-308)[:1]]),
     ],
