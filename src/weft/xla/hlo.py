@@ -111,6 +111,7 @@ class Builder:
         # slices by name, as (operand, starts), of a program that moves elements alone; else None
         self.cuts: dict[str, tuple[Value, Sequence[int]]] | None = None
         self.brief = False  # whether all but products are few enough operations to wake no thread
+        self.alone = False  # whether the program is one equation
         self.names: dict[str, int] = {}  # function names in use
         self.host_calls: list[Callable] = []  # the Python functions that the program calls
         self.foreign_calls: list[Any] = []  # the calls of users' kernels, for errors

@@ -182,6 +182,7 @@ def lower_module(
         "cpu" if placement is None else placement.platform or platform_of(placement.devices[0])
     )
     hlo = builder(over, platform, count_formulas(jaxpr))
+    hlo.alone = len(jaxpr.eqns) == 1
     names = {*map(NAME_OF, jaxpr.eqns[:64])}
     few = platform == "cpu" and not over and len(jaxpr.eqns) <= 64
     if few and names <= JOINS | MOVES and names & JOINS:

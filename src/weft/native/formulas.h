@@ -1,0 +1,679 @@
+// Included for each kind of processor, see functions.cc: formulas by vectors of WEFT_BYTES.
+
+constexpr int kBytes = WEFT_BYTES;
+using D = typename Vector<double, kBytes>::V;
+using I = typename Vector<int64_t, kBytes>::V;
+using F = typename Vector<float, kBytes / 2>::V;
+using J = typename Vector<int32_t, kBytes / 2>::V;
+constexpr bool kFused = WEFT_FUSED;  // whether there is a product and a sum, rounded once
+
+WEFT_HERE D Abs(D x) { return (D)((I)x & INT64_MAX); }
+WEFT_HERE D CopySign(D x, D y) { return (D)((I)x | ((I)y & INT64_MIN)); }
+#if defined(__x86_64__) && WEFT_BYTES == 64
+WEFT_HERE D Least(D x, D y) { return (D)_mm512_min_pd((__m512d)x, (__m512d)y); }
+WEFT_HERE D Largest(D x, D y) { return (D)_mm512_max_pd((__m512d)x, (__m512d)y); }
+WEFT_HERE D Wide(F x) { return (D)_mm512_cvtps_pd((__m256)x); }
+WEFT_HERE F Narrow(D x) { return (F)_mm512_cvtpd_ps((__m512d)x); }
+WEFT_HERE F Inverse(F x) { return (F)_mm256_rsqrt14_ps((__m256)x); }
+// a / b to 42 bits, b neither vast nor tiny, from 14 bits of 1 / b.
+WEFT_HERE D Quotient(D a, D b) {
+  const D r = (D)_mm512_rcp14_pd((__m512d)b), e = 1 - b * r, q = a * r;
+  return q + q * (e + e * e);
+}
+WEFT_HERE D Root(D x) {
+  const D r = (D)_mm512_rsqrt14_pd((__m512d)x), e = 1 - x * r * r, y = x * r;
+  const D root = y + y * e * (0.5 + e * 0.375);
+  return root + (x - root * root) * (r * 0.5);
+}
+#else
+WEFT_HERE D Least(D x, D y) { return x < y ? x : y; }
+WEFT_HERE D Largest(D x, D y) { return x > y ? x : y; }
+WEFT_HERE D Wide(F x) { return __builtin_convertvector(x, D); }
+WEFT_HERE F Narrow(D x) { return __builtin_convertvector(x, F); }
+WEFT_HERE D Quotient(D a, D b) { return a / b; }
+#if defined(__x86_64__) && WEFT_BYTES == 32
+WEFT_HERE F Inverse(F x) { return (F)_mm_rsqrt_ps((__m128)x); }
+WEFT_HERE D Root(D x) { return (D)_mm256_sqrt_pd((__m256d)x); }
+#else
+WEFT_HERE F Inverse(F x) {
+  F y;
+  for (int i = 0; i < kBytes / 8; ++i) y[i] = 1 / std::sqrt(x[i]);
+  return y;
+}
+WEFT_HERE D Root(D x) {
+  D y;
+  for (int i = 0; i < kBytes / 8; ++i) y[i] = std::sqrt(x[i]);
+  return y;
+}
+#endif
+#endif
+WEFT_HERE D Number(I k) { return (D)(k + 0x4338000000000000) - kMagic; }
+WEFT_HERE D Near(D x) { return (x + kMagic) - kMagic; }  // below 2**51
+// x without the lower half of its bits
+WEFT_HERE D Cut(D x) { return (D)((I)x & -(int64_t{1} << 32)); }
+// 2**k of the lowest bits of k + kMagic
+WEFT_HERE D PowerOf2(D k) { return (D)(((I)k << 52) + 0x3FF0000000000000); }
+
+// By even and odd powers, of which neither waits for the other.
+template <int kCount>
+WEFT_HERE D Polynomial(D x, const double (&c)[kCount]) {
+  const D z = x * x;
+  D even = c[(kCount - 1) & ~1] - D{}, odd = c[kCount - 1 - (kCount & 1)] - D{};
+  for (int i = ((kCount - 1) & ~1) - 2; i >= 0; i -= 2) even = even * z + c[i];
+  for (int i = kCount - 3 - (kCount & 1); i >= 0; i -= 2) odd = odd * z + c[i];
+  return even + x * odd;
+}
+
+// --- circular functions of float32 ---
+
+// r and k of x = r + k pi / 2, by whole turns taken off of the product of x with each part of
+// 1 / (2 pi), which is exact: Payne and Hanek's reduction.
+WEFT_HERE_CALLED void Reduce(D x, D& r, D& k) {
+  constexpr double kParts[] = {0.15915494225919247,    8.327028684640414e-10,
+                               5.69002511952534e-19,   6.317065083361892e-27,
+                               5.595982707708916e-36,  6.551007954373285e-45};
+  D turns[5], sum{}, rest{};
+  for (int i = 0; i < 5; ++i) {
+    const D t = x * kParts[i];
+    turns[i] = Abs(t) < 0x1p51 ? t - Near(t) : t - t;  // of infinity NaN
+    if (i > 0) rest += turns[i];
+  }
+  sum = turns[0] + rest;
+  k = sum * 4 + kMagic;
+  r = ((turns[0] - (k - kMagic) * 0.25) + rest + x * kParts[5]) * (2 * kPi);
+}
+
+WEFT_HERE D SineOf(D r) {
+  constexpr double kSine[] = {-0.16666666663878466, 0.0083333327683050712,
+                              -0.00019841086452511645, 2.7536455324321069e-06,
+                              -2.4079999741638779e-08};
+  const D z = r * r;
+  return r + r * z * Polynomial(z, kSine);
+}
+
+// The sine of x, or of x + pi / 2, as that of an angle up to pi / 2, and its sign.
+WEFT_HERE D SineAfter(D x, bool turned, bool far) {
+  D k, r;
+  if (far) {
+    Reduce(x, r, k);
+    if (turned) k += 1.0;
+    const I odd = ((I)k & 1) != 0;
+    // sin(r + pi / 2) = cos r = sin(pi / 2 - |r|)
+    const D part = odd ? kPi / 2 - Abs(r) : r;
+    return (D)((I)SineOf(part) ^ (((I)k & 2) << 62));
+  }
+  constexpr double kFirst = 0x1.921fb544p+1, kSecond = 0x1.0b4611a626331p-33;
+  D n;
+  if (turned) {
+    k = (x * (1 / kPi) + 0.5) + kMagic;
+    n = (k - kMagic) - 0.5;
+  } else {
+    k = x * (1 / kPi) + kMagic;
+    n = k - kMagic;
+  }
+  r = (x - n * kFirst) - n * kSecond;
+  return (D)((I)SineOf(r) ^ ((I)k << 63));
+}
+
+WEFT_HERE D Sine(D x, bool far) { return SineAfter(x, false, far); }
+WEFT_HERE D Cosine(D x, bool far) { return SineAfter(x, true, far); }
+
+WEFT_HERE D Tangent(D x, bool far) {
+  constexpr double kAbove[] = {1.0000000000182503, -0.11135673956026519, 0.0010748300703641667};
+  constexpr double kBelow[] = {1, -0.44469007142300859, 0.015971502046276603};
+  constexpr double kFirst = 0x1.921fb544p+0, kSecond = 0x1.0b4611a626331p-34;
+  D k, r;
+  if (far) {
+    Reduce(x, r, k);
+  } else {
+    k = x * (2 / kPi) + kMagic;
+    const D n = k - kMagic;
+    r = (x - n * kFirst) - n * kSecond;
+  }
+  const D z = r * r, top = r * Polynomial(z, kAbove), below = Polynomial(z, kBelow);
+  const I odd = ((I)k & 1) != 0;
+  return Quotient(odd ? -below : top, odd ? top : below);
+}
+
+// --- inverses of circular functions of float32 ---
+
+// |x| up to 1/2, or the root of (1 - |x|) / 2, and its arc sine.
+WEFT_HERE D Arc(F x, I& large) {
+  constexpr double kArc[] = {0.16666666686085643,  0.074999924044018368, 0.044647663888135104,
+                             0.030269138728585561, 0.023611817008916063, 0.010574415516834683,
+                             0.030974540371451798};
+  const F f = (F)((J)x & INT32_MAX), half = (1 - f) * 0.5f;  // exact where it is used
+  const D a = Wide(f), part = Wide(half), r = Wide(Inverse(half > 1e-30f ? half : F{} + 1e-30f));
+  const D root = part * r, e = 1 - root * r;
+  large = a > 0.5;
+  const D z = large ? part : a * a, y = large ? root + root * e * (0.5 + e * 0.375) : a;
+  return y + y * z * Polynomial(z, kArc);
+}
+
+WEFT_HERE F ArcSine(F x, bool any) {
+  I large;
+  D y = Arc(x, large);
+  if (any) y = Abs(Wide(x)) <= 1 ? y : D{} + NAN;
+  return Narrow(CopySign(large ? kPi / 2 - 2 * y : y, Wide(x)));
+}
+
+WEFT_HERE F ArcCosine(F x, bool any) {
+  I large;
+  D y = Arc(x, large);
+  if (any) y = Abs(Wide(x)) <= 1 ? y : D{} + NAN;
+  const D w = Wide(x), up = (D)((I)y ^ ((I)w & INT64_MIN));
+  return Narrow(large ? (w < 0 ? kPi + 2 * up : 2 * up) : kPi / 2 - up);
+}
+
+WEFT_HERE D AngleOf(D t) {
+  constexpr double kAngle[] = {-0.333333332988677,  0.199999913424741,  -0.142853521288634,
+                               0.111051339539788,   -0.0903946604820640, 0.0742750313090291,
+                               -0.0578314807122139, 0.0386392696068696, -0.0195234180464221,
+                               0.00632959465485889, -0.000960571870189740};
+  const D z = t * t;
+  return t + t * z * Polynomial(z, kAngle);
+}
+
+WEFT_HERE D ArcTangent(D x, bool any) {
+  D a = Abs(x);
+  if (any) a = a < 1e300 ? a : a == a ? D{} + 1e300 : a;
+  const I large = a > 1;
+  const D t = large ? Quotient(D{} - 1.0, a) : a, y = AngleOf(t);
+  return CopySign(large ? y + kPi / 2 : y, x);
+}
+
+WEFT_HERE D Angle(D y, D x, bool any) {
+  const D a = Abs(y), b = Abs(x), low = Least(a, b);
+  D high = Largest(a, b);
+  if (any) high = high < 1e300 ? high : D{} + 1e300;
+  D t = Quotient(low, high);
+  if (any) t = a == b ? D{} + 1.0 : t;  // infinities have a ratio too
+  if (any) t = high == 0 ? D{} : t;
+  D angle = AngleOf(t);
+  angle = a > b ? kPi / 2 - angle : angle;
+  angle = (I)x < 0 ? kPi - angle : angle;
+  angle = (D)((I)angle ^ ((I)y & INT64_MIN));
+  if (any) angle = x == x ? (y == y ? angle : y) : x;
+  return angle;
+}
+
+// --- logarithms, exponentials and what is made of them, of float32 ---
+
+// log2 of ((1 + s) / (1 - s)), |s| up to 0.2.
+WEFT_HERE D Log2Of(D s) {
+  constexpr double kLog[] = {2.8853900817779272, 0.96179669392432954, 0.57707801724859842,
+                             0.41219840167784738, 0.32061641511412348, 0.26144335271104391,
+                             0.24292716541903794};
+  return s * Polynomial(s * s, kLog);
+}
+
+WEFT_HERE D Log2(D x) {  // of x > 0
+  const I e = ((I)x - 0x3FE6A09E667F3BCD) >> 52;
+  const D m = (D)((I)x - (e << 52));
+  return Log2Of(Quotient(m - 1, m + 1)) + Number(e);
+}
+
+WEFT_HERE D Exp2(D x) {  // for |x| < 1000
+  constexpr double kExp[] = {0.99999999995956179, 0.69314718055683244, 0.24022651213498092,
+                             0.055504109063258665, 0.009618025613318034, 0.0013333478473685416,
+                             0.00015469729214118296, 1.5303700711365693e-05};
+  const D k = x + kMagic, r = x - (k - kMagic);
+  return Polynomial(r, kExp) * PowerOf2(k);
+}
+
+WEFT_HERE D Power(D x, D y, bool any) {
+  const D a = Abs(x);
+  D log = Log2(a);
+  if (any) {
+    log = a == 0 ? D{} - INFINITY : a == INFINITY ? a : log;
+    log = x == x ? log : x;
+  }
+  D p = y * log;
+  if (any) p = p > 900 ? D{} + 900.0 : p < -900 ? D{} - 900.0 : p;
+  D z = Exp2(p);
+  if (!any) return z;
+  const I even = Abs(y) >= 0x1p24, whole = even | (Near(y) == y);
+  const I odd = whole & ~even & (Near(y * 0.5) != y * 0.5);
+  z = (odd & ((I)x < 0)) != 0 ? -z : z;
+  z = (whole | (x >= 0) | (x == -INFINITY) | (x != x)) != 0 ? z : D{} + NAN;
+  z = y == y ? z : y;
+  return ((y == 0) | (x == 1) | ((x == -1) & (Abs(y) == INFINITY))) != 0 ? D{} + 1.0 : z;
+}
+
+WEFT_HERE F CubeRoot(F x, bool any) {
+  // of a third of the exponent, x**(-1/3) to a few percent; then by the series of
+  // (1 - e)**(-1/3), e = 1 - x y**3
+  const F a = (F)((J)x & INT32_MAX);
+  const F bits = __builtin_convertvector((J)a, F);
+  F y = (F)(0x54A21D2A - __builtin_convertvector(bits * (1 / 3.0f), J));
+  F e = 1 - a * y * y * y;
+  y = y + y * e * (1 / 3.0f + e * (2 / 9.0f + e * (14 / 81.0f)));
+  const D w = Wide(a), u = Wide(y), f = 1 - w * u * u * u;
+  D z = w * u * u;  // a**(1/3) is that times (1 - f)**(-2/3)
+  z = z + z * f * (2 / 3.0 + f * (5 / 9.0));
+  if (any) z = ((w > 0) & (w < INFINITY)) != 0 ? z : w;
+  return Narrow(CopySign(z, Wide(x)));
+}
+
+// sinh(x) = h (2**k + 2**-k) + g (2**k - 2**-k), h = sinh(r) / 2, g = cosh(r) / 2, x = r + k log 2.
+WEFT_HERE D HyperbolicSine(D x, bool any) {
+  constexpr double kOdd[] = {0.16666666666666666, 0.0083333333333333332, 0.00019841269841269841,
+                             2.7557319223985893e-06};
+  constexpr double kEven[] = {0.5, 0.041666666666666664, 0.0013888888888888889,
+                              2.4801587301587302e-05};
+  D a = Abs(x);
+  if (any) a = a < 200 ? a : a == a ? D{} + 200.0 : a;
+  const D k = a * 1.4426950408889634 + kMagic, n = k - kMagic;
+  const D r = (a - n * 0x1.62e42fefap-1) - n * 0x1.cf79abc9e3b39p-40;
+  const D up = PowerOf2(k), down = (D)(0x3FF0000000000000 - ((I)k << 52));
+  const D z = r * r, h = r + r * z * Polynomial(z, kOdd), g = z * Polynomial(z, kEven) + 1;
+  return CopySign((h * (up + down) + g * (up - down)) * 0.5, x);
+}
+
+WEFT_HERE D AreaSine(D x, bool any) {
+  const D a = Abs(x), z = a * a;
+  const D y = Log2(a + Root(z + 1)) * 0.69314718055994531;
+  const D small = a < 1e-4 ? a - a * z * (1 / 6.0) : y;
+  return CopySign(any ? (a < INFINITY ? small : a) : small, x);
+}
+
+WEFT_HERE D AreaCosine(D x, bool any) {
+  const D y = Log2(x + Root(x * x - 1)) * 0.69314718055994531;
+  if (!any) return y;
+  return x > 1 ? (x < INFINITY ? y : x) : x == 1 ? D{} : D{} + NAN;
+}
+
+WEFT_HERE D AreaTangent(D x, bool any) {
+  constexpr double kLog[] = {1, 0.33333333333333331, 0.2, 0.14285714285714285,
+                             0.1111111111111111, 0.090909090909090912, 0.076923076923076927};
+  // (1 + a) / (1 - a) as (1 + s) / (1 - s) 2**e
+  const D a = Abs(x), up = 1 + a, down = 1 - a;
+  const I e = ((I)up - (I)down + (int64_t{1} << 51)) >> 52;
+  const D other = (D)((I)down + (e << 52)), s = Quotient(e == 0 ? a + a : up - other, up + other);
+  D y = s * Polynomial(s * s, kLog) + Number(e) * (0.69314718055994531 / 2);
+  if (any) y = a < 1 ? y : a == 1 ? D{} + INFINITY : D{} + NAN;
+  return CopySign(y, x);
+}
+
+// --- functions of float64, as in fdlibm (Sun Microsystems, 1993) -------------------------------
+
+// From here on multiples of the parts of pi / 2 are rounded.
+constexpr double kFar = 0x1p19 * kPi / 2;
+
+// r, its rounding error and k of x = r + k pi / 2, k as the lowest bits of k + kMagic.
+struct Turns {
+  D r, low, z, k;
+};
+
+WEFT_HERE Turns SplitTurns(D x) {
+  const D k = x * (2 / kPi) + kMagic, n = k - kMagic;
+  const D first = n * 1.57079632673412561417e00, second = n * 6.07710050630396597660e-11;
+  const D third = n * 2.02226624871116645580e-21, last = n * 8.47842766036889956997e-32;
+  const D a = x - first, b = a - second, c = b - third;
+  const D rest = ((a - b) - second) + ((b - c) - third) - last, r = c + rest;
+  return {r, (c - r) + rest, r * r, k};
+}
+
+// sin(r + low) and its rounding error.
+WEFT_HERE D SineAt(const Turns& t, D& more) {
+  constexpr double kSine[] = {8.33333333332248946124e-03, -1.98412698298579493134e-04,
+                              2.75573137070700676789e-06, -2.50507602534068634195e-08,
+                              1.58969099521155010221e-10};
+  const D cube = t.z * t.r;
+  const D less = (t.z * (t.low * 0.5 - cube * Polynomial(t.z, kSine)) - t.low) +
+                 cube * 1.66666666666666324348e-01;
+  const D y = t.r - less;
+  more = (t.r - y) - less;
+  return y;
+}
+
+WEFT_HERE D CosineAt(const Turns& t, D& more) {
+  constexpr double kCosine[] = {4.16666666666666019037e-02,  -1.38888888888741095749e-03,
+                                2.48015872894767294178e-05,  -2.75573143513906633035e-07,
+                                2.08757232129817482790e-09,  -1.13596475577881948265e-11};
+  const D half = t.z * 0.5, w = 1 - half;
+  const D rest = ((1 - w) - half) + (t.z * t.z * Polynomial(t.z, kCosine) - t.r * t.low);
+  const D y = w + rest;
+  more = (w - y) + rest;
+  return y;
+}
+
+// The C library's function of elements that are beyond.
+WEFT_HERE D CallBeyond(D y, D x, double (*function)(double)) {
+  for (int i = 0; i < kBytes / 8; ++i) {
+    if (!(std::fabs(x[i]) < kFar)) y[i] = function(x[i]);
+  }
+  return y;
+}
+
+WEFT_HERE D WideSineAfter(D x, int64_t turned) {
+  const Turns t = SplitTurns(x);
+  D more;
+  const D sine = SineAt(t, more), cosine = CosineAt(t, more);
+  const I k = (I)t.k + turned;
+  return (D)((I)((k & 1) != 0 ? cosine : sine) ^ ((k & 2) << 62));
+}
+
+WEFT_HERE D WideSine(D x, bool any) {
+  const D y = WideSineAfter(x, 0);
+  return any ? CallBeyond(y, x, std::sin) : y;
+}
+
+WEFT_HERE D WideCosine(D x, bool any) {
+  const D y = WideSineAfter(x, 1);
+  return any ? CallBeyond(y, x, std::cos) : y;
+}
+
+WEFT_HERE D WideTangent(D x, bool any) {
+  const Turns t = SplitTurns(x);
+  D more, less;
+  const D sine = SineAt(t, more), cosine = CosineAt(t, less);
+  const I odd = ((I)t.k & 1) != 0;
+  const D top = odd ? -cosine : sine, below = odd ? sine : cosine;
+  const D up = odd ? -less : more, down = odd ? more : less;
+  D y = top / below;
+  // of what is left over of the quotient, and of both roundings, few digits are wanted
+  y = y + Quotient((kFused ? top - y * below : D{}) + (up - y * down), below);
+  return any ? CallBeyond(y, x, std::tan) : y;
+}
+
+// e**(r + low) for |r| <= log(2) / 2.
+WEFT_HERE D Exponential(D r, D low) {
+  constexpr double kExp[] = {0.16666666666666666,    0.041666666666651357,
+                             0.0083333333333321311,  0.0013888888905880625,
+                             0.00019841269854465205, 2.4801536390522092e-05,
+                             2.7557279870628042e-06, 2.7613805845237328e-07,
+                             2.5095647978523832e-08};
+  const D z = r * r;
+  const D sum = 1 + r, rest = (1 - sum) + r;
+  return sum + (rest + (z * 0.5 + (z * r * Polynomial(r, kExp) + (low + low * r))));
+}
+
+// The odd and the even part of e**x, of which the other one is the sine or the cosine.
+WEFT_HERE D WideHyperbolic(D x, bool sine) {
+  constexpr double kOdd[] = {0.16666666666666666, 0.0083333333333333332, 0.0001984126984126992,
+                             2.7557319223812314e-06, 2.5052108568688623e-08, 1.6058944542067707e-10,
+                             7.6738358619581805e-13};
+  constexpr double kEven[] = {0.041666666666666664, 0.0013888888888888913, 2.4801587301481921e-05,
+                              2.7557319390121999e-07, 2.087663861207881e-09,
+                              1.1509609797482649e-11};
+  D a = Abs(x);
+  a = a < 710.9 ? a : a == a ? D{} + 710.9 : a;
+  // x = r + low + k log 2, of which the first part of log 2 has 32 bits; r is above -log(2) / 4, or
+  // a small difference would be taken of large ones
+  const D k = (a * 1.4426950408889634 - 0.25) + kMagic, n = k - kMagic;
+  const D t = a - n * 6.93147180369123816490e-01, less = n * 1.90821492927058770002e-10;
+  const D r = t - less, low = (t - r) - less, z = r * r;
+  const D odd = r + (z * r * Polynomial(z, kOdd) + low);
+  const D even = z * 0.5 + (z * z * Polynomial(z, kEven) + low * r);
+  // halves of 2**k and 2**-k, of which the second may be none
+  const D up = PowerOf2(k - 2), under = n < 100 ? n : D{} + 100.0;
+  const D down = PowerOf2((kMagic - 2) - under), sum = up + down, difference = up - down;
+  if (!sine) return (sum + (sum * even + difference * odd)) * 2;
+  // half of the least numbers would be taken for 0
+  return CopySign(a < 1e-9 ? a : (difference + (difference * even + sum * odd)) * 2, x);
+}
+
+// Up to 0.84375 as x + x p / q in x**2, else 1 - e**(-x**2) w p(w), w = 1 / (1 + x / 2).
+WEFT_HERE D ErrorFunction(D x) {
+  constexpr double kAbove[] = {1.28379167095512558561e-01, -3.25042107247001499370e-01,
+                               -2.84817495755985104766e-02, -5.77027029648944159157e-03,
+                               -2.37630166566501626084e-05};
+  constexpr double kBelow[] = {1.0, 3.97917223959155352819e-01, 6.50222499887672944485e-02,
+                               5.08130628187576562776e-03, 1.32494738004321644526e-04,
+                               -3.96022827877536812320e-06};
+  constexpr double kTail[] = {0.49504790332795579,   0.66130321836031969,   0.54818295637709868,
+                              0.16125293532571763,   -0.15919801351856436,  -0.1168500713527517,
+                              0.088858445694603883,  0.069153502826113017,  -0.081143421456569886,
+                              -0.02698312626910401,  0.081139956125324,     -0.019655714832747667,
+                              -0.065271324184945814, 0.064342724350497052,  0.025307344556201136,
+                              -0.073915236545198354};
+  const D a = Abs(x), held = Least(a, D{} + 6.0), s = held * held;
+  const I near = a < 0.84375;
+  const D top = near ? Polynomial(s, kAbove) : D{} + 1.0;
+  const D one = held * 0.5 + 1, quotient = top / (near ? Polynomial(s, kBelow) : one);
+  // second parts of the square, of 1 + x / 2 and of w, as which w p(w) changes
+  const D high = Cut(held), rest = (held - high) * (held + high) - (s - high * high) +
+                                    (held * 0.5 - (one - 1)) * quotient -
+                                    (kFused ? 1 - quotient * one : D{});
+  const D k = s * -1.4426950408889634 + kMagic, n = k - kMagic;
+  const D t = -s - n * 6.93147180369123816490e-01, less = n * 1.90821492927058770002e-10;
+  const D r = t - less, low = (t - r) - less - rest;
+  const D e = Exponential(r, low) * PowerOf2(k);
+  const D far = 1 - e * (quotient * Polynomial(quotient - 0.4766483516483517, kTail));
+  const D y = near ? held + held * quotient : far;
+  return x == x ? CopySign(y, x) : x;
+}
+
+// The rounding error of a product.
+WEFT_HERE D ProductError(D x, D y, D product) {
+#if defined(__x86_64__) && WEFT_BYTES == 64
+  return (D)_mm512_fmsub_pd((__m512d)x, (__m512d)y, (__m512d)product);
+#elif defined(__x86_64__) && WEFT_BYTES == 32
+  return (D)_mm256_fmsub_pd((__m256d)x, (__m256d)y, (__m256d)product);
+#elif defined(__x86_64__)
+  const D a = (D)((I)x & -(1 << 27)), b = x - a, c = (D)((I)y & -(1 << 27)), d = y - c;
+  return ((a * c - product) + a * d + b * c) + b * d;
+#else
+  D error;
+  for (int i = 0; i < kBytes / 8; ++i) error[i] = __builtin_fma(x[i], y[i], -product[i]);
+  return error;
+#endif
+}
+
+// x 2**n, |n| up to 1100.
+WEFT_HERE D Scale(D x, D n) {
+#if defined(__x86_64__) && WEFT_BYTES == 64
+  return (D)_mm512_scalef_pd((__m512d)x, (__m512d)n);
+#else
+  const D half = Near(n * 0.5);
+  return x * PowerOf2(half + kMagic) * PowerOf2((n - half) + kMagic);
+#endif
+}
+
+// log2(a) of a positive number as a sum of two.
+WEFT_HERE D Log2Parts(D a, bool any, D& less) {
+  constexpr double kLog[] = {5.99999999999994648725e-01, 4.28571428578550184252e-01,
+                             3.33333329818377432918e-01, 2.72728123808534006489e-01,
+                             2.30660745775561754067e-01, 2.06975017800338417784e-01};
+  constexpr double kThirds = 9.61796693925975554329e-01;  // 2 / (3 log 2), and what it lacks
+  constexpr double kMore = 5.0577616648125906e-17;
+  I bits = (I)a, tiny{};
+  if (any) {
+    tiny = bits < (int64_t{1} << 52);
+    bits = tiny ? (I)__builtin_convertvector(bits, D) : bits;
+  }
+  // as m 2**n, m between sqrt(3) / 2 and sqrt(3), near to 1 or to 1.5
+  I e = (bits - 0x3FEBB67AE8584CAA) >> 52;
+  const D m = (D)(bits - (e << 52));
+  if (any) e += tiny & -1074;
+  const I upper = m >= 1.2247448713915890;
+  const D base = upper ? D{} + 1.5 : D{} + 1.0;
+  const D log_high = upper ? D{} + 5.84962487220764160156e-01 : D{};
+  const D log_low = upper ? D{} + 1.35003920212974897128e-08 : D{};
+  // s = (m - base) / (m + base), 3 + s**2 + ..., and their product, each with a second part
+  const D top = m - base, below = m + base, below_low = m - (below - base);
+  const D v = 1 / below, s = top * v, product = s * below;
+  const D s_low = v * (((top - product) - ProductError(s, below, product)) - s * below_low);
+  const D z = s * s;
+  const D r = z * z * Polynomial(z, kLog) + (ProductError(s, s, z) + 2 * s * s_low);
+  const D sum = 3 + z, sum_low = r - ((sum - 3) - z);
+  const D u = s * sum, w = ProductError(s, sum, u) + (s_low * sum + s * sum_low);
+  const D high = u + w, low = w - (high - u);
+  const D part = high * kThirds;
+  const D rest = ProductError(high, D{} + kThirds, part) + (high * kMore + low * kThirds + log_low);
+  const D whole = Number(e) + log_high, out = whole + part;
+  less = (part - (out - whole)) + rest;
+  return out;
+}
+
+WEFT_HERE D WidePower(D x, D y, bool any) {
+  const D a = Abs(x);
+  D low, high = Log2Parts(a, any, low), held = y;
+  if (any) held = y > 1e30 ? D{} + 1e30 : y < -1e30 ? D{} - 1e30 : y;
+  const D p = held * high;
+  low = ProductError(held, high, p) + held * low;
+  high = p > 1030 ? D{} + 1030.0 : p < -1080 ? D{} - 1080.0 : p;
+  low = high != p ? D{} : low;
+  const D n = Near(high), rest = high - n, u = rest * 0.69314718055994531;
+  const D v = ProductError(rest, D{} + 0.69314718055994531, u) +
+              (rest * 2.3190468138462996e-17 + low * 0.69314718055994531);
+  const D r = u + v;
+  D z = Scale(Exponential(r, v - (r - u)), n);
+  if (!any) return z;
+  const I zero = (I)a == 0, up = y > 0;
+  z = (zero | (a == INFINITY)) != 0 ? ((zero ^ up) != 0 ? D{} + INFINITY : D{}) : z;
+  z = ((a == a) & (y == y)) != 0 ? z : D{} + NAN;
+  D floor, half_floor;
+  for (int i = 0; i < kBytes / 8; ++i) {
+    floor[i] = std::floor(y[i]), half_floor[i] = std::floor(y[i] / 2);
+  }
+  const I whole = floor == y, odd = whole & ((half_floor + half_floor) != y);
+  z = (odd & ((I)x < 0)) != 0 ? -z : z;
+  z = (whole | (x >= 0) | (x == -INFINITY)) != 0 ? z : D{} + NAN;
+  return ((y == 0) | (x == 1) | ((x == -1) & (Abs(y) == INFINITY))) != 0 ? D{} + 1.0 : z;
+}
+
+// --- which function, of which operands ----------------------------------------------------------
+
+template <class T>
+using Operand = typename Vector<T, kBytes / 8 * sizeof(T)>::V;
+
+// A function of one operand or two; of an odd one zero, and what is taken for it, stays.
+// `fast` is for blocks of elements that are all `usual`.
+#define WEFT_FUNCTION(count, name, T, odd, usual, fast, any)                          \
+  struct name {                                                                       \
+    using Element = T;                                                                \
+    static constexpr int kOperands = count;                                           \
+    static constexpr bool kOdd = odd;                                                 \
+    static WEFT_HERE_MEMBER bool IsUsual(T x, T y) { return usual; }                  \
+    static WEFT_HERE_MEMBER Operand<T> Fast(Operand<T> x, Operand<T> y) { return fast; } \
+    static WEFT_HERE_MEMBER Operand<T> Any(Operand<T> x, Operand<T> y) { return any; }   \
+  };
+#define WEFT_WIDENED(name, odd, usual, of)                                        \
+  WEFT_FUNCTION(1, name, float, odd, usual, Narrow(of(Wide(x), false)), Narrow(of(Wide(x), true)))
+
+WEFT_WIDENED(SinF, true, std::fabs(x) < 0x1p20f, Sine)
+WEFT_WIDENED(CosF, false, std::fabs(x) < 0x1p20f, Cosine)
+WEFT_WIDENED(TanF, true, std::fabs(x) < 0x1p20f, Tangent)
+WEFT_FUNCTION(1, AsinF, float, true, std::fabs(x) <= 1, ArcSine(x, false), ArcSine(x, true))
+WEFT_FUNCTION(1, AcosF, float, false, std::fabs(x) <= 1, ArcCosine(x, false), ArcCosine(x, true))
+WEFT_WIDENED(AtanF, true, std::fabs(x) < INFINITY, ArcTangent)
+WEFT_FUNCTION(2, Atan2F, float, false,
+                 (std::fabs(x) >= 0x1p-126f) & (std::fabs(y) >= 0x1p-126f) &
+                     (std::fabs(x) < INFINITY) & (std::fabs(y) < INFINITY),
+                 Narrow(Angle(Wide(x), Wide(y), false)), Narrow(Angle(Wide(x), Wide(y), true)))
+WEFT_FUNCTION(1, CbrtF, float, true, (std::fabs(x) >= 0x1p-126f) & (std::fabs(x) < INFINITY),
+              CubeRoot(x, false), CubeRoot(x, true))
+WEFT_WIDENED(SinhF, true, std::fabs(x) < 89, HyperbolicSine)
+WEFT_WIDENED(AsinhF, true, std::fabs(x) < INFINITY, AreaSine)
+WEFT_WIDENED(AcoshF, false, (x > 1) & (x < INFINITY), AreaCosine)
+WEFT_WIDENED(AtanhF, true, std::fabs(x) < 1, AreaTangent)
+WEFT_FUNCTION(2, PowF, float, false,
+              (x >= 0x1p-126f) & (x < INFINITY) & (std::fabs(y) < 7.9f),
+              Narrow(Power(Wide(x), Wide(y), false)),
+              Narrow(Power(Wide(x), Wide(y), true)))
+
+#define WEFT_PERIODIC(name, odd, of) \
+  WEFT_FUNCTION(1, name, double, odd, std::fabs(x) < kFar, of(x, false), of(x, true))
+
+WEFT_PERIODIC(SinD, true, WideSine)
+WEFT_PERIODIC(CosD, false, WideCosine)
+WEFT_PERIODIC(TanD, true, WideTangent)
+WEFT_FUNCTION(1, SinhD, double, true, true, WideHyperbolic(x, true), WideHyperbolic(x, true))
+WEFT_FUNCTION(1, CoshD, double, false, true, WideHyperbolic(x, false), WideHyperbolic(x, false))
+WEFT_FUNCTION(1, ErfD, double, true, true, ErrorFunction(x), ErrorFunction(x))
+WEFT_FUNCTION(2, PowD, double, false,
+              (x >= 0x1p-1022) & (x < INFINITY) & (std::fabs(y) < 1e30) & (x != 1) & (y != 0),
+              WidePower(x, y, false), WidePower(x, y, true))
+
+// A function of all elements; of one operand `y` is `x`. Either of two may be one number.
+template <class Function>
+struct Job {
+  using T = typename Function::Element;
+  using V = Operand<T>;
+  static constexpr int64_t kLanes = kBytes / 8;
+  const T *x, *y;
+  T* out;
+  int64_t n, piece;
+  bool one_x, one_y;
+
+  template <bool kFast>
+  static WEFT_HERE_MEMBER V Compute(V a, V b) {
+    const V c = kFast ? Function::Fast(a, b) : Function::Any(a, b);
+    return Function::kOdd ? (a == 0 ? a : c) : c;
+  }
+
+  template <bool kFast, bool kOneX, bool kOneY>
+  static WEFT_HERE_MEMBER void Write(const T* x, const T* y, T* out, int64_t n) {
+    V a = x[0] - V{}, b = y[0] - V{}, c;
+    for (; n >= kLanes; n -= kLanes, x += kLanes, y += kLanes, out += kLanes) {
+      if (!kOneX) std::memcpy(&a, x, sizeof(V));
+      if (!kOneY) std::memcpy(&b, y, sizeof(V));
+      c = Compute<kFast>(a, b);
+      std::memcpy(out, &c, sizeof(V));
+    }
+    if (n == 0) return;
+    if (!kOneX) std::memcpy(&a, x, n * sizeof(T));
+    if (!kOneY) std::memcpy(&b, y, n * sizeof(T));
+    c = Compute<kFast>(a, b);
+    std::memcpy(out, &c, n * sizeof(T));
+  }
+
+  template <bool kOneX, bool kOneY>
+  static WEFT_HERE_MEMBER void WriteBlocks(const T* x, const T* y, T* out, int64_t n) {
+    for (int64_t i = 0; i < n; i += kBlock) {
+      const int64_t count = n - i < kBlock ? n - i : kBlock;
+      const T *a = kOneX ? x : x + i, *b = kOneY ? y : y + i;
+      int usual = 1;
+      for (int64_t j = 0; j < count; ++j) {
+        usual &= Function::IsUsual(a[kOneX ? 0 : j], b[kOneY ? 0 : j]);
+      }
+      if (usual) {
+        Write<true, kOneX, kOneY>(a, b, out + i, count);
+      } else {
+        Write<false, kOneX, kOneY>(a, b, out + i, count);
+      }
+    }
+  }
+
+  static WEFT_HERE_CALLED void Run(const void* data, int64_t index) {
+    const Job& job = *static_cast<const Job*>(data);
+    const int64_t first = index * job.piece, left = job.n - first;
+    const int64_t count = left < job.piece ? left : job.piece;
+    if (Function::kOperands == 2 && job.one_x) {
+      WriteBlocks<true, false>(job.x, job.y + first, job.out + first, count);
+    } else if (Function::kOperands == 2 && job.one_y) {
+      WriteBlocks<false, true>(job.x + first, job.y, job.out + first, count);
+    } else {
+      WriteBlocks<false, false>(job.x + first, job.y + first, job.out + first, count);
+    }
+  }
+};
+
+template <class Function>
+ffi::Error Apply(ffi::ThreadPool& pool, const void* x, const void* y, void* out, int64_t n,
+                 bool one_x, bool one_y) {
+  using T = typename Function::Element;
+  const Job<Function> job{static_cast<const T*>(x), static_cast<const T*>(y), static_cast<T*>(out),
+                          n, 2048, one_x, one_y};
+  ForEach(pool, (n + job.piece - 1) / job.piece, Job<Function>::Run, &job);
+  return ffi::Error::Success();
+}
+
+constexpr Named kFunctions[] = {
+    {"sin", ffi::F32, 1, Apply<SinF>},     {"cos", ffi::F32, 1, Apply<CosF>},
+    {"tan", ffi::F32, 1, Apply<TanF>},     {"asin", ffi::F32, 1, Apply<AsinF>},
+    {"acos", ffi::F32, 1, Apply<AcosF>},   {"atan", ffi::F32, 1, Apply<AtanF>},
+    {"atan2", ffi::F32, 2, Apply<Atan2F>}, {"cbrt", ffi::F32, 1, Apply<CbrtF>},
+    {"sinh", ffi::F32, 1, Apply<SinhF>},   {"asinh", ffi::F32, 1, Apply<AsinhF>},
+    {"acosh", ffi::F32, 1, Apply<AcoshF>}, {"atanh", ffi::F32, 1, Apply<AtanhF>},
+    {"pow", ffi::F32, 2, Apply<PowF>},     {"sin", ffi::F64, 1, Apply<SinD>},
+    {"cos", ffi::F64, 1, Apply<CosD>},     {"tan", ffi::F64, 1, Apply<TanD>},
+    {"sinh", ffi::F64, 1, Apply<SinhD>},   {"cosh", ffi::F64, 1, Apply<CoshD>},
+    {"erf", ffi::F64, 1, Apply<ErfD>},     {"pow", ffi::F64, 2, Apply<PowD>},
+    {nullptr},
+};
+#undef WEFT_FUNCTION
+#undef WEFT_WIDENED
+#undef WEFT_PERIODIC
