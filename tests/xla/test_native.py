@@ -4,6 +4,7 @@ Where they were not built there is nothing to compare; `test_without_them` runs 
 """
 
 import ctypes
+import itertools
 import threading
 import warnings
 
@@ -592,6 +593,57 @@ def test_lu_of_many_small_matrices():
         made = left @ np.triu(factors)[..., : min(m, n), :]
         want = np.take_along_axis(x, order[..., None], -2)
         np.testing.assert_allclose(made, want, atol=20 * np.finfo(x.dtype).eps)
+
+
+@needs_kernels
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_triangular_systems_of_small_matrices(dtype):
+    rng = np.random.default_rng(10)
+    flags = [dict(zip(HOW, f, strict=True)) for f in itertools.product((True, False), repeat=4)]
+    # in lanes, the last ones unused and with few elements, and one after the other
+    for batch, n, k in [((35,), 5, 3), ((4, 9), 6, 1), ((2, 0), 5, 2), ((), 7, 2), ((20,), 32, 40)]:
+        a = rng.normal(size=(*batch, n, n)).astype(dtype) / n + np.eye(n, dtype=dtype) * 2
+        b = rng.normal(size=(*batch, n, k)).astype(dtype)
+        solve = lambda a, *sides: [
+            lax.linalg.triangular_solve(a, sides[not how["left_side"]], **how) for how in flags
+        ]
+        right = np.swapaxes(b, -1, -2)
+        with weft.enable_x64(True):
+            if b.size:
+                found, expected = both(solve, a, b, right)
+            else:
+                found = expected = weft.jit(solve)(a, b, right)
+        for how, x, without in zip(flags, found, expected, strict=True):
+            e = np.tril(a) if how["lower"] else np.triu(a)
+            e = e - e * np.eye(n) + np.eye(n) if how["unit_diagonal"] else e
+            e = np.swapaxes(e, -1, -2) if how["transpose_a"] else e
+            made = e @ x if how["left_side"] else x @ e
+            tol = 50 * np.finfo(dtype).eps
+            np.testing.assert_allclose(made, b if how["left_side"] else right, atol=tol)
+            np.testing.assert_allclose(x, without, atol=tol)
+
+
+HOW = "left_side", "lower", "transpose_a", "unit_diagonal"
+
+
+@needs_kernels
+def test_systems_of_many_small_matrices():
+    rng = np.random.default_rng(11)
+    a = rng.normal(size=(37, 6, 6)).astype(np.float32)
+    a[3], a[5, 2, 2], a[8, :, 1] = 0, np.nan, np.inf  # their lanes alone are not finite
+    good = [i for i in range(37) if i not in (3, 5, 8)]
+    found, without = both(lambda a: (jnp.linalg.inv(a), jnp.linalg.det(a)), a)
+    want = np.linalg.inv(a[good].astype(float)), np.linalg.det(a[good].astype(float))
+    for x, y in zip((*found, *without), want * 2, strict=True):
+        np.testing.assert_allclose(x[good], y, rtol=1e-3, atol=1e-4)
+    assert found[1][3] == 0
+    for x in found[0][[3, 5, 8]]:
+        assert not np.isfinite(x).all()
+    loss = lambda a: jnp.sum(jnp.sin(jnp.linalg.solve(a, a[..., :1])))
+    found, without = both(
+        weft.vmap(weft.grad(loss), 1, 1), jnp.asarray(a[good]).reshape(2, 17, 6, 6)
+    )
+    np.testing.assert_allclose(found, without, rtol=1e-2, atol=1e-2)
 
 
 @needs_kernels
