@@ -281,8 +281,14 @@ CUMULATIVE = {
 def test_running_reductions(name):
     rng = np.random.default_rng(3)
     shapes = [((2, 50, 3), 1), ((300,), 0), ((3, 20, 200), 1), ((4, 40000), 1)]
+    shapes += [
+        ((37, 300, 2), 1),
+        ((21, 17), 1),
+        ((40003,), 0),
+        ((4, 1100), 0),
+    ]  # by lanes of vectors
     ints = [rng.integers(-9, 9, s).astype(d) for s, _ in shapes for d in (np.int32, np.int64)]
-    floats = [rng.uniform(0.9, 1.1, s).astype(d) for s, _ in shapes for d in (np.float32, float)]
+    floats = [rng.uniform(0.99, 1.01, s).astype(d) for s, _ in shapes for d in (np.float32, float)]
     axes = [axis for _, axis in shapes for _ in range(2)]
     run = getattr(lax, name)
 
@@ -301,6 +307,30 @@ def test_running_reductions(name):
         z = np.flip(CUMULATIVE[name](np.flip(x, axis), axis, dtype=x.dtype), axis)
         np.testing.assert_allclose(found[2 * i], y, rtol=2e-7 if i >= len(ints) else 0)
         np.testing.assert_allclose(found[2 * i + 1], z, rtol=2e-7 if i >= len(ints) else 0)
+
+
+@needs_kernels
+def test_running_sums_of_complex_numbers():
+    rng = np.random.default_rng(13)
+    for shape, axis in [((3, 40), 1), ((40, 300), 1), ((60, 70), 0), ((40001,), 0), ((0, 3), 0)]:
+        x = (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(np.complex64)
+        found = lax.cumsum(x, axis), lax.cumsum(x, axis, reverse=True)
+        if x.size:
+            found, _ = both(lambda x, a=axis: (lax.cumsum(x, a), lax.cumsum(x, a, reverse=True)), x)
+        wide = x.astype(np.complex128)
+        wants = np.cumsum(wide, axis), np.flip(np.cumsum(np.flip(wide, axis), axis), axis)
+        for y, want in zip(found, wants, strict=True):
+            near = 1e-7 * max(1, abs(want).max(initial=0))  # a unit of the larger part
+            np.testing.assert_allclose(y, want, rtol=1e-7, atol=near)
+
+
+@needs_kernels
+def test_a_long_running_sum_of_special_values():
+    x = np.random.default_rng(14).normal(size=70000).astype(np.float32)
+    x[:3], x[40000], x[60000] = -0.0, np.inf, np.nan
+    y = np.asarray(weft.jit(jnp.cumsum)(x))
+    assert np.signbit(y[:3]).all() and np.isfinite(y[:40000]).all()
+    assert (y[40000:60000] == np.inf).all() and np.isnan(y[60000:]).all()
 
 
 @needs_kernels

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <utility>
 
-#include "lanes.h"
+#include "common.h"
 
 namespace weft {
 namespace {
@@ -18,10 +18,43 @@ constexpr int64_t kMost = 32;     // rows and columns
 constexpr int64_t kBeside = 32;   // of those that are taken side by side
 constexpr int64_t kColumns = 64;  // of right sides
 
+// What is factored: matrices [count, m, n], which are stored row by row.
+template <class T>
+struct FactorJob {
+  const T* x;
+  T* out;
+  int32_t *pivots, *order;
+  int64_t count, m, n;
+};
+
+// e x = b for n equations and k columns; e[i, j] is at i * row + j * column, and of x element (i, c)
+// at i * line + c * step.
+struct System {
+  int64_t n, k, row, column, line, step;
+  bool lower, unit;
+};
+
+template <class T>
+struct SolveJob {
+  const T *a, *b;
+  T* out;
+  int64_t count;
+  System system;
+};
+
+}  // namespace
+}  // namespace weft
+
+#define WEFT_LANES "lu_lanes.h"
+#include "widths.h"
+
+namespace weft {
+namespace {
+
 // Whether there are enough to fill lanes.
 template <class T>
 bool AreBeside(int64_t count, int64_t rows, int64_t columns) {
-  return std::max(rows, columns) <= kBeside && count * int64_t{sizeof(T)} * 2 > VectorBytes();
+  return std::max(rows, columns) <= kBeside && count * int64_t{sizeof(T)} * 2 > LaneBytes();
 }
 
 // --- factors -----------------------------------------------------------------------------------
@@ -50,82 +83,11 @@ WEFT_WIDE void Factor(T* a, int32_t* pivots, int32_t* order, int64_t m, int64_t 
   }
 }
 
-template <class T>
-struct FactorJob {
-  const T* x;
-  T* out;
-  int32_t *pivots, *order;
-  int64_t count, m, n;
-
-  // Factors what the lanes of `a` hold.
-  template <int kWide, class V, class M>
-  WEFT_INLINE void FactorLanes(V* a, M* places, M* rows) const {
-    for (int64_t i = 0; i < m; ++i) rows[i] = M{} + Mask<T>(i);
-    for (int64_t k = 0; k < std::min(m, n); ++k) {
-      V* const top = a + k * n;
-      M place = M{} + Mask<T>(k);
-      V largest = top[k] < 0 ? -top[k] : top[k];
-      for (int64_t i = k + 1; i < m; ++i) {
-        const V x = a[i * n + k], size = x < 0 ? -x : x;
-        const M larger = size > largest;
-        largest = larger ? size : largest;
-        place = larger ? M{} + Mask<T>(i) : place;
-      }
-      places[k] = place;
-      for (int64_t i = k + 1; i < m; ++i) {
-        const M here = place == Mask<T>(i);
-        V* const row = a + i * n;
-        const M before = rows[k];
-        rows[k] = here ? rows[i] : before;
-        rows[i] = here ? before : rows[i];
-        for (int64_t j = 0; j < n; ++j) {
-          const V x = top[j], y = row[j];
-          top[j] = here ? y : x;
-          row[j] = here ? x : y;
-        }
-      }
-      const V head = top[k];
-      const M zero = head == 0;
-      const M none = {};
-      const bool some = std::memcmp(&zero, &none, sizeof(M)) != 0;
-      for (int64_t i = k + 1; i < m; ++i) {
-        V* const row = a + i * n;
-        const V factor = row[k] = zero ? row[k] : row[k] / head;
-        if (some) {
-          for (int64_t j = k + 1; j < n; ++j) row[j] = zero ? row[j] : row[j] - factor * top[j];
-        } else {
-          for (int64_t j = k + 1; j < n; ++j) row[j] -= factor * top[j];
-        }
-      }
-    }
-  }
-
-  template <int kWide>
-  WEFT_INLINE void Run(int64_t group) const {
-    using V = typename Vector<T, kWide>::V;
-    using M = typename Vector<Mask<T>, kWide>::V;
-    constexpr int64_t kLanes = Vector<T, kWide>::kLanes;
-    V a[kBeside * kBeside];
-    M places[kBeside], rows[kBeside];
-    const int64_t first = group * kLanes, used = std::min(kLanes, count - first);
-    const int64_t size = m * n, k = std::min(m, n);
-    LoadLanes<T, kWide>(x + first * size, size, size, used, a);
-    FactorLanes<kWide>(a, places, rows);
-    StoreLanes<T, kWide>(a, size, size, used, out + first * size);
-    for (int64_t lane = 0; lane < used; ++lane) {
-      int32_t *const p = pivots + (first + lane) * k, *const o = order + (first + lane) * m;
-      for (int64_t i = 0; i < k; ++i) p[i] = static_cast<int32_t>(places[i][lane]);
-      for (int64_t i = 0; i < m; ++i) o[i] = static_cast<int32_t>(rows[i][lane]);
-    }
-  }
-};
-
 // Does a job for all groups of matrices side by side, some at a time.
 template <class T, class Job>
-void ForEachGroup(ffi::ThreadPool& pool, const Job& job, int64_t count, int64_t products) {
-  const int bytes = VectorBytes();
-  const auto run = RunWith<Job>(bytes);
-  const int64_t lanes = bytes / sizeof(T), groups = (count + lanes - 1) / lanes;
+void ForEachGroup(ffi::ThreadPool& pool, void (*run)(const Job&, int64_t), const Job& job,
+                  int64_t products) {
+  const int64_t lanes = LaneBytes() / sizeof(T), groups = (job.count + lanes - 1) / lanes;
   const int64_t together = std::max<int64_t>(1, kPiece / (lanes * products));
   ForEach(pool, (groups + together - 1) / together, [&](int64_t piece) {
     const int64_t end = std::min(groups, (piece + 1) * together);
@@ -144,7 +106,8 @@ ffi::Error FactorAll(ffi::ThreadPool& pool, ffi::AnyBuffer x, ffi::Result<ffi::A
   const T* const from = static_cast<const T*>(x.untyped_data());
   T* const to = static_cast<T*>(out->untyped_data());
   if (AreBeside<T>(count, m, n)) {
-    ForEachGroup<T>(pool, FactorJob<T>{from, to, pivots, order, count, m, n}, count, m * n * k);
+    const FactorJob<T> job{from, to, pivots, order, count, m, n};
+    ForEachGroup<T>(pool, WEFT_PICK(FactorGroup<T>), job, m * n * k);
     return ffi::Error::Success();
   }
   ForEach(pool, (count + together - 1) / together, [&](int64_t piece) {
@@ -169,48 +132,6 @@ ffi::Error Lu(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer
 }
 
 // --- triangular systems ------------------------------------------------------------------------
-
-// e x = b for n equations and k columns; e[i, j] is at i * row + j * column, and of x element (i, c)
-// at i * line + c * step. Elements of a batch may be vectors.
-struct System {
-  int64_t n, k, row, column, line, step;
-  bool lower, unit;
-
-  template <class V>
-  WEFT_INLINE void Solve(const V* e, V* x) const {
-    for (int64_t c = 0; c < k; ++c, x += step) {
-      for (int64_t s = 0; s < n; ++s) {
-        const int64_t i = lower ? s : n - 1 - s;
-        const V* const equation = e + i * row;
-        V sum = x[i * line];
-        const int64_t end = lower ? i : n;
-        for (int64_t j = lower ? 0 : i + 1; j < end; ++j) sum -= equation[j * column] * x[j * line];
-        x[i * line] = unit ? sum : sum / equation[i * column];
-      }
-    }
-  }
-};
-
-template <class T>
-struct SolveJob {
-  const T *a, *b;
-  T* out;
-  int64_t count;
-  System system;
-
-  template <int kWide>
-  WEFT_INLINE void Run(int64_t group) const {
-    using V = typename Vector<T, kWide>::V;
-    constexpr int64_t kLanes = Vector<T, kWide>::kLanes;
-    V e[kBeside * kBeside], x[kBeside * kBeside];
-    const int64_t first = group * kLanes, used = std::min(kLanes, count - first);
-    const int64_t square = system.n * system.n, size = system.n * system.k;
-    LoadLanes<T, kWide>(a + first * square, square, square, used, e);
-    LoadLanes<T, kWide>(b + first * size, size, size, used, x);
-    system.Solve(e, x);
-    StoreLanes<T, kWide>(x, size, size, used, out + first * size);
-  }
-};
 
 // One system, whose x lies by columns or by rows, as what is in memory one after the other decides.
 template <class T>
@@ -257,7 +178,8 @@ void SolveAll(ffi::ThreadPool& pool, System system, int64_t count, ffi::AnyBuffe
   const int64_t n = system.n, k = system.k, products = n * n * k;
   const bool near = n * k <= kBeside * kBeside && (n <= 24 || k < 8);  // else not in the cache
   if (near && AreBeside<T>(count, n, n)) {
-    ForEachGroup<T>(pool, SolveJob<T>{e, from, to, count, system}, count, products);
+    const SolveJob<T> job{e, from, to, count, system};
+    ForEachGroup<T>(pool, WEFT_PICK(SolveGroup<T>), job, products);
     return;
   }
   const int64_t together = std::max<int64_t>(1, kPiece / products);
