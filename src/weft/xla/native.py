@@ -27,7 +27,7 @@ logger = Logger("weft.native")
 FOLDER = Path(__file__).parents[1] / "native"
 KERNELS = (
     "concatenate conv coo_dot coo_sample csr_dot cumulative dot extremum find_places lu pad "
-    "partition scatter sort sum top_k trsm"
+    "partition resample scatter sort sum top_k trsm"
 )
 HANDLERS = tuple("weft_" + name for name in KERNELS.split())
 
