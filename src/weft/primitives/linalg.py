@@ -29,8 +29,6 @@ from weft.xla.hlo import bool_text
 from weft.xla.native import call_native, has_kernels
 from weft.xla.typing import Array, ArrayLike
 
-_MOST_COLUMNS = 64  # of right sides that the kernel takes
-
 # --- cholesky -------------------------------------------------------------------------------
 
 
@@ -287,7 +285,7 @@ class TriangularSolve(matrices.MatrixPrimitive):
                 transpose_a=f"#stablehlo<transpose {kind if transpose_a else 'NO_TRANSPOSE'}>",
             )
             return y
-        few = is_below(b.aval.shape[-1 if left_side else -2], _MOST_COLUMNS + 1)
+        few = is_below(b.aval.shape[-1 if left_side else -2], 65)
         if few and matrices.are_of_kernels(a.aval) and has_kernels(hlo):
             how = {"left": left_side, "lower": lower, "transpose": transpose_a}
             how["unit"] = unit_diagonal

@@ -65,11 +65,7 @@ def check_matrix(
 
 def are_of_kernels(x: ShapedArray) -> bool:
     """Whether kernels of our own take these quicker than LAPACK, one call for each matrix."""
-    small = all(is_below(size, SMALLEST_OF_LAPACK) for size in x.shape[-2:])
-    return small and x.dtype in (np.float32, np.float64)
-
-
-SMALLEST_OF_LAPACK = 33
+    return all(is_below(n, 33) for n in x.shape[-2:]) and x.dtype in (np.float32, np.float64)
 
 
 def type_like(like: ShapedArray, shape: Sequence[int], dtype: Any = None) -> ShapedArray:
