@@ -62,9 +62,10 @@ WEFT_INLINE void CopyFew(T* to, const T* from, int64_t count) {
 
 // Puts `count` elements of each array into the lanes of vectors, for which there has to be room for
 // a vector of a lane's elements at least; arrays are `stride` apart, and lanes from `used` on have the
-// last of them again.
+// last of them again. Not inlined, as compiling it takes its time.
 template <class T>
-WEFT_INLINE void LoadLanes(const T* from, int64_t stride, int64_t count, int64_t used, Lanes<T>* to) {
+__attribute__((noinline)) void LoadLanes(const T* from, int64_t stride, int64_t count,
+                                         int64_t used, Lanes<T>* to) {
   if (count < kLanes<T>) {
     const int64_t end = (used - 1) * stride + count;
     for (int64_t lane = 0; lane < kLanes<T>; ++lane) {
@@ -90,8 +91,8 @@ WEFT_INLINE void LoadLanes(const T* from, int64_t stride, int64_t count, int64_t
 
 // Takes them back.
 template <class T>
-WEFT_INLINE void StoreLanes(const Lanes<T>* from, int64_t stride, int64_t count, int64_t used,
-                            T* to) {
+__attribute__((noinline)) void StoreLanes(const Lanes<T>* from, int64_t stride, int64_t count,
+                                          int64_t used, T* to) {
   // Of short arrays that follow each other the next ones are written over, and stored after that.
   const int64_t covered = count >= kLanes<T> ? 0 : stride == count ? (kLanes<T> - 1) / count : used;
   const int64_t whole = std::max<int64_t>(0, used - covered);
