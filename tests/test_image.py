@@ -7,6 +7,7 @@ from tests.docstrings import check_examples
 from weft import grad, image, jacfwd, jit, value_and_grad, vmap
 from weft.errors import DtypeError, ShapeError
 from weft.image import ResizeMethod, resize, scale_and_translate
+from weft.xla.native import load_kernels
 
 KERNELS = {
     "linear": lambda x: np.maximum(0, 1 - x),
@@ -19,15 +20,15 @@ KERNELS = {
 
 
 def resampled(x, target, method, antialias=True, scale=None, move=0.0):
-    """A vector resampled, output pixel by output pixel."""
+    """A vector, or several, resampled, output pixel by output pixel."""
     scale = target / len(x) if scale is None else scale
     wide = max(1 / scale, 1) if antialias else 1
-    out = np.zeros(target)
+    out = np.zeros((target, *x.shape[1:]))
     for i in range(target):
         middle = (i + 0.5 - move) / scale - 0.5
         if -0.5 <= middle <= len(x) - 0.5:
             w = KERNELS[method](np.abs(middle - np.arange(len(x))) / wide)
-            out[i] = w @ x / w.sum()
+            out[i] = np.tensordot(w, x, 1) / w.sum()
     return out
 
 
@@ -72,6 +73,39 @@ def test_a_large_image_is_resampled_by_blocks(method, antialias, size, rng):
     (_, want), wanted = run(moved, np.array([size / 300], np.float32))
     close(got, want, 1e-4)
     close(slope, wanted, 1e-4)
+
+
+@pytest.mark.skipif(bool(load_kernels()), reason="the kernels are not built")
+@pytest.mark.parametrize("antialias", [True, False])
+@pytest.mark.parametrize("method", KERNELS)
+def test_pixels_of_large_images_are_made_of_those_near_them(method, antialias, rng):
+    # rows in lanes of vectors, the last ones unused; colours; many lanes; one long row
+    shapes = ((501, 200), 1, 301), ((3, 400, 200, 3), 2, 150), ((2, 100, 800), 1, 222)
+    if method == "linear" and antialias:
+        shapes += (((2, 70000), 1, 140000),)
+    for shape, axis, size in shapes:
+        dtype = np.float64 if axis == 2 else np.float32
+        x = rng.normal(size=shape).astype(dtype)
+        wanted = (*shape[:axis], size, *shape[axis + 1 :])
+        ct = rng.normal(size=wanted).astype(dtype)
+
+        def run(x, ct, wanted=wanted):
+            y, back = weft.vjp(lambda x: resize(x, wanted, method, antialias), x)
+            if len(wanted) != 3:
+                return y, back(ct)[0]
+            return vmap(lambda x: resize(x, wanted[1:], method, antialias))(x), back(ct)[0]
+
+        found = []
+        for native in (True, False):
+            with weft.enable_x64(True), weft.config.scope(native=native):
+                found.append(jit(run)(x, ct))
+                assert ("weft_resample" in jit(run).lower(x, ct).as_text()) == native
+        close(found[0][0], found[1][0], 3e-4)  # without the kernel places are rounded
+        close(found[0][1], found[1][1], 3e-4)
+        if x.shape[axis] < 1000:
+            weights = resampled(np.eye(x.shape[axis]), size, method, antialias)
+            want = np.moveaxis(np.tensordot(weights, x, (1, axis)), 0, axis)
+            close(found[0][0], want, 1e-5)
 
 
 def test_bicubic_is_pytorchs():

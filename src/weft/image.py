@@ -10,18 +10,21 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from weft import lax
 from weft import numpy as jnp
+from weft.core.aval import typeof
 from weft.core.source import boundary
 from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, axis_of, shape_of
 from weft.primitives.dot import Precision, PrecisionLike
+from weft.primitives.sparse import resample_p
 from weft.util import list_public
+from weft.xla.native import are_kernels_wanted
 from weft.xla.typing import Array, ArrayLike
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
@@ -82,46 +85,36 @@ def make_lanczos(radius: float) -> Callable:
 
 
 # How far kernels reach, and their values at a distance.
-REACH = {
-    ResizeMethod.LINEAR: 1,
-    ResizeMethod.CUBIC: 2,
-    ResizeMethod.CUBIC_PYTORCH: 2,
-    ResizeMethod.LANCZOS3: 3,
-    ResizeMethod.LANCZOS5: 5,
-}
 KERNELS = {
-    ResizeMethod.LINEAR: lambda x: jnp.maximum(0, 1 - x),
-    ResizeMethod.CUBIC: make_cubic(-0.5),
-    ResizeMethod.CUBIC_PYTORCH: make_cubic(-0.5),
-    ResizeMethod.LANCZOS3: make_lanczos(3.0),
-    ResizeMethod.LANCZOS5: make_lanczos(5.0),
+    ResizeMethod.LINEAR: (1, lambda x: jnp.maximum(0, 1 - x)),
+    ResizeMethod.CUBIC: (2, make_cubic(-0.5)),
+    ResizeMethod.CUBIC_PYTORCH: (2, make_cubic(-0.5)),
+    ResizeMethod.LANCZOS3: (3, make_lanczos(3.0)),
+    ResizeMethod.LANCZOS5: (5, make_lanczos(5.0)),
 }
-
-
-class Windows(NamedTuple):
-    """The output pixels of an axis in blocks of `size`, made of `width` input pixels each.
-
-    Block i takes those from starts[i] on, some of which may be outside of the image.
-    """
-
-    size: int
-    width: int
-    starts: np.ndarray
 
 
 def choose_windows(
     source: int, target: int, step: float | None, method: ResizeMethod, antialias: bool
-) -> Windows:
-    """One window of all pixels; many where the products with the weights would be mostly with 0."""
+) -> tuple[int, int, np.ndarray]:
+    """One window of all pixels; many where the products with the weights would be mostly with 0.
+
+    A block of `size` output pixels is made of `width` from starts[i] on, or outside of the image.
+    """
     outside = 2 if repeats_edges(method, antialias) else 0
     if step is not None and source * target > DENSE:
-        wide = max(step, 1) if antialias else 1
-        reach = (step + 1) / 2 if method is ResizeMethod.AREA else REACH[method] * wide
+        reach = find_reach(step, method, antialias)
         width = math.ceil((BLOCK - 1) * step + 2 * reach) + 2
         if 4 * width < source:
             starts = np.floor((np.arange(0, target, BLOCK) + 0.5) * step - 0.5 - reach).astype(int)
-            return Windows(BLOCK, width, starts)
-    return Windows(target, source + 2 * outside, np.array([-outside]))
+            return BLOCK, width, starts
+    return target, source + 2 * outside, np.array([-outside])
+
+
+def find_reach(step: float, method: ResizeMethod, antialias: bool) -> float:
+    """How far from the middle of an output pixel the input pixels are that it is made of."""
+    wide = max(step, 1) if antialias else 1
+    return (step + 1) / 2 if method is ResizeMethod.AREA else KERNELS[method][0] * wide
 
 
 DENSE = 1 << 16  # weights below which one product is as quick as many small ones
@@ -150,7 +143,7 @@ def make_weights(
         weights = make_cubic(-0.75)(jnp.abs(here - places))
     else:
         wide = jnp.maximum(step, 1) if antialias else 1
-        weights = KERNELS[method](jnp.abs(here - places) / wide)
+        weights = KERNELS[method][1](jnp.abs(here - places) / wide)
     inside = (pixels >= 0) & (pixels < source)
     if not inside.all() and not repeats_edges(method, antialias):
         weights = jnp.where(inside[..., None], weights, 0)
@@ -243,6 +236,10 @@ def resample(
     dtype = np.promote_types(jnp.finfo(image.dtype).dtype, np.float32)
     for i in sorted(range(len(axes)), key=lambda i: shape[axes[i]] / image.shape[axes[i]]):
         step = image.shape[axes[i]] / max(shape[axes[i]], 1) if scale is None else None
+        found = step and resample_near(image, axes[i], shape[axes[i]], step, method, antialias)
+        if found is not None:
+            image = found
+            continue
         windows = choose_windows(image.shape[axes[i]], shape[axes[i]], step, method, antialias)
         wide = jnp.array(step, dtype) if scale is None else 1 / scale.astype(dtype)[i]
         start = wide.dtype.type(0) if scale is None else -translation.astype(dtype)[i] * wide
@@ -252,14 +249,14 @@ def resample(
 
 
 def resample_axis(
-    image: Any, axis: int, windows: Windows, step: Any, start: Any, method: ResizeMethod,
+    image: Any, axis: int, windows: tuple, step: Any, start: Any, method: ResizeMethod,
     antialias: bool, precision: Any,
 ) -> Any:  # fmt: skip
     """The image with an axis resampled to all pixels of the windows' blocks.
 
     Output pixel i stands for the input from start + i * step to start + (i + 1) * step.
     """
-    (size, width, starts), count = windows, len(windows.starts)
+    (size, width, starts), count = windows, len(windows[2])
     source, n = image.shape[axis], image.ndim
     before, behind = [*range(axis)], [*range(axis + 1, n)]
     here = start + (jnp.arange(count * size, dtype=step.dtype) + 0.5) * step - 0.5
@@ -275,6 +272,36 @@ def resample_axis(
         [*before, n, n + 2, *behind], precision=precision,
     )  # fmt: skip
     return out.reshape(*(out.shape[i] for i in before), count * size, *out.shape[axis + 2 :])
+
+
+def resample_near(
+    image: Any, axis: int, target: int, step: float, method: ResizeMethod, antialias: bool
+) -> Any:
+    """The image with an axis resampled by a kernel of our own; None where that gains nothing."""
+    shape, reach = image.shape, find_reach(step, method, antialias)
+    source, taps = shape[axis], math.ceil(2 * reach)
+    few = image.size * target <= 2 * DENSE * source or 4 * reach >= min(source, target)
+    alone = typeof(image).sharded is None and are_kernels_wanted() and image.dtype.itemsize >= 4
+    if few or not alone or repeats_edges(method, antialias):
+        return None
+    here = (np.arange(target) + 0.5) * step - 0.5
+    starts = np.clip(np.floor(here - reach).astype(np.int32) + 1, 0, source - taps)
+    # relative to the first of them, which rounds less
+    middles = jnp.asarray((here - starts)[:, None], image.dtype)
+    near, step = np.arange(taps)[None], image.dtype.type(step)
+    weights = make_weights(middles, near, source, step, method, antialias)[..., 0]
+    # of the transpose: which output pixels each input pixel takes part in
+    inputs = np.arange(source)
+    firsts = np.searchsorted(starts + taps, inputs, "right")
+    most = (np.searchsorted(starts, inputs, "right") - firsts).max()
+    firsts = np.minimum(firsts, target - most).astype(np.int32)
+    outputs = firsts[:, None] + np.arange(most)
+    tap = inputs[:, None] - starts[outputs]
+    there = (tap >= 0) & (tap < taps)
+    back = jnp.where(there, weights[outputs, np.where(there, tap, 0)], 0)
+    x = image.reshape(math.prod(shape[:axis]), source, math.prod(shape[axis + 1 :]))
+    out = resample_p.apply(x, weights, starts, back, firsts)[0]
+    return out.reshape(*shape[:axis], target, *shape[axis + 1 :])
 
 
 @boundary

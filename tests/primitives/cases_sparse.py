@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tests.primitives.cases import NUMBERS, Arg, Case
+from weft import numpy as jnp
+from weft.core.aval import typeof
 from weft.primitives import sparse
 
 # two at one place, one outside by its row, one by its column
@@ -40,6 +42,20 @@ def coo(dense, indices, transpose, **more):
     return Case(sparse.coo_dot_p, [(7,), dense, indices], fun, params, tol=16, weak=False, **more)
 
 
+# a matrix of bands, and the weights and starts of it and of its transpose
+BANDS = np.array([[1, 2, 3, 0, 0], [0, 0.5, -1, 2, 0], [0, 4, 0, 1, 0], [0, 0, -2, 1, 0.25]])
+FROM = np.int32([0, 1, 1, 2])
+NEAR = np.stack([row[i : i + 3] for row, i in zip(BANDS, FROM, strict=True)]), FROM
+NEAR += BANDS.T, np.zeros(5, np.int32)
+
+
+def resample(x):
+    """`resample` of x with these."""
+    weights, starts, back, firsts = NEAR
+    weights, back = (jnp.asarray(w).astype(typeof(x).dtype) for w in (weights, back))
+    return sparse.resample_p.apply(x, weights, starts, back, firsts)
+
+
 CASES = [
     coo((4, 3), INDICES, False, dtypes=NUMBERS + " f64 c128 i64", label="lanes"),
     coo((4, 1), SORTED, False, label="sorted"),
@@ -58,6 +74,15 @@ CASES = [
         sample,
         dtypes=NUMBERS + " f64",
         tol=16,
+        weak=False,
+    ),
+    Case(
+        sparse.resample_p,
+        [(3, 5, 2)],
+        lambda x: np.einsum("ts,isl->itl", BANDS, x),
+        fun=resample,
+        tol=16,
+        also=[[(0, 5, 1)], [(20, 5, 1)]],
         weak=False,
     ),
 ]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft import lax
 from weft.primitives.elementwise import Elementwise
 from weft.primitives.expr import LARGE, Expr, concatenate_exprs, count_along
 
@@ -73,3 +74,21 @@ def test_a_quotient_used_twice_ends_no_loop():
             got = np.asarray(compiled(x))
         assert compiled.as_text().partition("\nENTRY")[2].count(" fusion(") == 1
         np.testing.assert_array_max_ulp(got, (x / (x + 2)) ** 2 + x / (x + 2), 8)
+
+
+def test_quotients_of_many_int32_are_exact():
+    """Those of large arrays are computed in float64; others by integers."""
+    ends = [-(2**31), 1 - 2**31, -(2**30), -7, -2, -1, 0, 1, 2, 3, 7, 2**30, 2**31 - 2, 2**31 - 1]
+    pairs = np.array([(a, b) for a in ends for b in ends])
+    rng = np.random.default_rng(0)
+    big = rng.integers(-(2**31), 2**31, (3000, 2)), rng.integers(-(2**31), 2**31, (3000, 2))
+    big[1][:, 1] >>= rng.integers(0, 31, 3000)
+    near = rng.integers(1, 2**15, (3000, 2))  # products, and one less and more
+    near = [np.stack([near.prod(1) + k, near[:, 1]], 1) for k in (-1, 0, 1)]
+    x, y = np.concatenate([pairs, *big, *near]).T
+    found = weft.jit(lambda x, y: (lax.div(x, y), lax.rem(x, y)))(*(np.int32(v) for v in (x, y)))
+    safe = np.where(y == 0, 1, y)
+    quotient = np.sign(x) * np.sign(safe) * (abs(x) // abs(safe))
+    rest = np.where(y == 0, x, x - quotient * safe)
+    np.testing.assert_array_equal(found[0], np.where(y == 0, -1, quotient).astype(np.int32))
+    np.testing.assert_array_equal(found[1], rest)

@@ -4,6 +4,7 @@ Where they were not built there is nothing to compare; `test_without_them` runs 
 """
 
 import ctypes
+import itertools
 import threading
 import warnings
 
@@ -280,8 +281,14 @@ CUMULATIVE = {
 def test_running_reductions(name):
     rng = np.random.default_rng(3)
     shapes = [((2, 50, 3), 1), ((300,), 0), ((3, 20, 200), 1), ((4, 40000), 1)]
+    shapes += [
+        ((37, 300, 2), 1),
+        ((21, 17), 1),
+        ((40003,), 0),
+        ((4, 1100), 0),
+    ]  # by lanes of vectors
     ints = [rng.integers(-9, 9, s).astype(d) for s, _ in shapes for d in (np.int32, np.int64)]
-    floats = [rng.uniform(0.9, 1.1, s).astype(d) for s, _ in shapes for d in (np.float32, float)]
+    floats = [rng.uniform(0.99, 1.01, s).astype(d) for s, _ in shapes for d in (np.float32, float)]
     axes = [axis for _, axis in shapes for _ in range(2)]
     run = getattr(lax, name)
 
@@ -300,6 +307,30 @@ def test_running_reductions(name):
         z = np.flip(CUMULATIVE[name](np.flip(x, axis), axis, dtype=x.dtype), axis)
         np.testing.assert_allclose(found[2 * i], y, rtol=2e-7 if i >= len(ints) else 0)
         np.testing.assert_allclose(found[2 * i + 1], z, rtol=2e-7 if i >= len(ints) else 0)
+
+
+@needs_kernels
+def test_running_sums_of_complex_numbers():
+    rng = np.random.default_rng(13)
+    for shape, axis in [((3, 40), 1), ((40, 300), 1), ((60, 70), 0), ((40001,), 0), ((0, 3), 0)]:
+        x = (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(np.complex64)
+        found = lax.cumsum(x, axis), lax.cumsum(x, axis, reverse=True)
+        if x.size:
+            found, _ = both(lambda x, a=axis: (lax.cumsum(x, a), lax.cumsum(x, a, reverse=True)), x)
+        wide = x.astype(np.complex128)
+        wants = np.cumsum(wide, axis), np.flip(np.cumsum(np.flip(wide, axis), axis), axis)
+        for y, want in zip(found, wants, strict=True):
+            near = 1e-7 * max(1, abs(want).max(initial=0))  # a unit of the larger part
+            np.testing.assert_allclose(y, want, rtol=1e-7, atol=near)
+
+
+@needs_kernels
+def test_a_long_running_sum_of_special_values():
+    x = np.random.default_rng(14).normal(size=70000).astype(np.float32)
+    x[:3], x[40000], x[60000] = -0.0, np.inf, np.nan
+    y = np.asarray(weft.jit(jnp.cumsum)(x))
+    assert np.signbit(y[:3]).all() and np.isfinite(y[:40000]).all()
+    assert (y[40000:60000] == np.inf).all() and np.isnan(y[60000:]).all()
 
 
 @needs_kernels
@@ -515,14 +546,16 @@ def test_sums_of_what_is_not_nan_under_transformations():
 def test_products_of_rows():
     rng = np.random.default_rng(14)
     with weft.enable_x64(True):
-        for dtype in (np.float32, np.float64):
+        for dtype in (np.float32, np.float64, np.complex64, np.complex128):
             for shape, axis in {(100_003,): 0, (40, 1000): 1, (300, 130): -1}.items():
                 x = rng.choice([-1, 1], shape) * rng.uniform(0.5, 1.98, shape)
+                if np.issubdtype(dtype, np.complexfloating):
+                    x = x * np.exp(1j * rng.normal(size=shape))
                 x = (x * np.exp(-np.log(np.abs(x)).mean(axis, keepdims=True))).astype(dtype)
                 found, _ = both(lambda x, axis=axis: jnp.prod(x, axis), x)
-                exact = x.astype(np.longdouble).prod(axis)
+                exact = x.astype(np.result_type(dtype, np.longdouble)).prod(axis)
                 slack = np.sqrt(shape[axis]) * 8 * np.finfo(dtype).eps
-                np.testing.assert_allclose(found, exact.astype(float), rtol=slack)
+                assert found.dtype == dtype and (abs(found - exact) <= slack * abs(exact)).all()
     x = np.ones((5, 1 << 15), np.float32)
     x[0, 7], x[1, 9], x[2, 3], x[3, 5] = np.nan, np.inf, -0.0, -np.inf
     found, _ = both(lambda x: [x.prod(1), x.reshape(-1)[1 << 15 :].prod()], x)
@@ -592,6 +625,57 @@ def test_lu_of_many_small_matrices():
         made = left @ np.triu(factors)[..., : min(m, n), :]
         want = np.take_along_axis(x, order[..., None], -2)
         np.testing.assert_allclose(made, want, atol=20 * np.finfo(x.dtype).eps)
+
+
+@needs_kernels
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_triangular_systems_of_small_matrices(dtype):
+    rng = np.random.default_rng(10)
+    flags = [dict(zip(HOW, f, strict=True)) for f in itertools.product((True, False), repeat=4)]
+    # in lanes, the last ones unused and with few elements, and one after the other
+    for batch, n, k in [((35,), 5, 3), ((4, 9), 6, 1), ((2, 0), 5, 2), ((), 7, 2), ((20,), 32, 40)]:
+        a = rng.normal(size=(*batch, n, n)).astype(dtype) / n + np.eye(n, dtype=dtype) * 2
+        b = rng.normal(size=(*batch, n, k)).astype(dtype)
+        solve = lambda a, *sides: [
+            lax.linalg.triangular_solve(a, sides[not how["left_side"]], **how) for how in flags
+        ]
+        right = np.swapaxes(b, -1, -2)
+        with weft.enable_x64(True):
+            if b.size:
+                found, expected = both(solve, a, b, right)
+            else:
+                found = expected = weft.jit(solve)(a, b, right)
+        for how, x, without in zip(flags, found, expected, strict=True):
+            e = np.tril(a) if how["lower"] else np.triu(a)
+            e = e - e * np.eye(n) + np.eye(n) if how["unit_diagonal"] else e
+            e = np.swapaxes(e, -1, -2) if how["transpose_a"] else e
+            made = e @ x if how["left_side"] else x @ e
+            tol = 50 * np.finfo(dtype).eps
+            np.testing.assert_allclose(made, b if how["left_side"] else right, atol=tol)
+            np.testing.assert_allclose(x, without, atol=tol)
+
+
+HOW = "left_side", "lower", "transpose_a", "unit_diagonal"
+
+
+@needs_kernels
+def test_systems_of_many_small_matrices():
+    rng = np.random.default_rng(11)
+    a = rng.normal(size=(37, 6, 6)).astype(np.float32)
+    a[3], a[5, 2, 2], a[8, :, 1] = 0, np.nan, np.inf  # their lanes alone are not finite
+    good = [i for i in range(37) if i not in (3, 5, 8)]
+    found, without = both(lambda a: (jnp.linalg.inv(a), jnp.linalg.det(a)), a)
+    want = np.linalg.inv(a[good].astype(float)), np.linalg.det(a[good].astype(float))
+    for x, y in zip((*found, *without), want * 2, strict=True):
+        np.testing.assert_allclose(x[good], y, rtol=1e-3, atol=1e-4)
+    assert found[1][3] == 0
+    for x in found[0][[3, 5, 8]]:
+        assert not np.isfinite(x).all()
+    loss = lambda a: jnp.sum(jnp.sin(jnp.linalg.solve(a, a[..., :1])))
+    found, without = both(
+        weft.vmap(weft.grad(loss), 1, 1), jnp.asarray(a[good]).reshape(2, 17, 6, 6)
+    )
+    np.testing.assert_allclose(found, without, rtol=1e-2, atol=1e-2)
 
 
 @needs_kernels

@@ -1,6 +1,8 @@
 // Running sums, products, largest and smallest, along the middle axis of [rows, n, lanes].
 //
-// Floats of 32 bits are added up and multiplied in 64. NaN stays once it has come.
+// Floats of 32 bits are added up and multiplied in 64. NaN stays once it has come. As each step waits
+// for the one before it, rows with few lanes are walked along side by side, one in each lane of vectors,
+// and so are the parts of a long row, each from the sum of what is before it.
 
 #include <string_view>
 #include <type_traits>
@@ -10,7 +12,7 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kLanes = 64;  // those worked on together
+constexpr int64_t kLanes = 64;  // those worked on together, where there are as many by vectors
 constexpr int64_t kSegments = 8;  // of a row of at least kLong elements, walked together,
 constexpr int64_t kGroups = 8;    // and so many times as many where a row is very long
 constexpr int64_t kLong = 256;
@@ -133,19 +135,111 @@ void Run(ffi::ThreadPool& pool, const T* x, T* y, int64_t n, int64_t lanes, int6
   }
 }
 
+// --- rows in lanes of vectors ------------------------------------------------------------------
+
+constexpr int64_t kBlock = 256;    // elements of a row that are in vectors at once
+constexpr int64_t kFewLanes = 8;   // of rows that are walked along side by side
+constexpr int64_t kGroup = 1 << 17;  // elements of a row that are worth parts for a group of its own
+constexpr int64_t kMostParts = 128;
+constexpr int64_t kStrip = 512;  // lanes of a row that are walked along at once
+
+// Rows that follow each other. `totals`, of each row and lane, are what is before it if `begin`; else,
+// if there are any, they alone are made.
+template <class Op, class T>
+struct RunJob {
+  using A = typename Op::template Of<T>;
+  const T* x;
+  T* y;
+  int64_t rows, n, lanes;
+  bool reverse;
+  A* totals;
+  bool begin;
+};
+
+}  // namespace
+}  // namespace weft
+
+#define WEFT_LANES "cumulative_lanes.h"
+#include "widths.h"
+
+namespace weft {
+namespace {
+
+template <class Op, class T>
+void RunGroups(ffi::ThreadPool& pool, const RunJob<Op, T>& job) {
+  const auto run = WEFT_PICK(RunGroup<Op, T>);
+  const int64_t together = LaneBytes() / sizeof(T), groups = (job.rows + together - 1) / together;
+  const int64_t each = std::max<int64_t>(1, kPiece / (together * job.n * job.lanes));
+  ForEach(pool, (groups + each - 1) / each, [&](int64_t piece) {
+    const int64_t end = std::min(groups, (piece + 1) * each);
+    for (int64_t group = piece * each; group < end; ++group) run(job, group);
+  });
+}
+
+// Running sums of one row, whose parts are walked along side by side.
+template <class T>
+void RunParts(ffi::ThreadPool& pool, bool reverse, const T* x, T* y, int64_t n, int64_t lanes) {
+  using A = typename Add::Of<T>;
+  const int64_t together = LaneBytes() / sizeof(T);
+  const int64_t groups = std::clamp<int64_t>(n * lanes / kGroup, 1, kMostParts / together);
+  const int64_t parts = groups * together, size = n / parts, rest = n - parts * size;
+  const int64_t start = reverse ? rest * lanes : 0;
+  A totals[kMostParts * kFewLanes], sums[kFewLanes];
+  std::fill(sums, sums + lanes, static_cast<A>(-0.0));
+  RunJob<Add, T> job{x + start, y + start, parts, size, lanes, reverse, totals, false};
+  RunGroups(pool, job);
+  for (int64_t p = 0; p < parts; ++p) {
+    A* const own = totals + (reverse ? parts - 1 - p : p) * lanes;
+    for (int64_t j = 0; j < lanes; ++j) {
+      const A total = own[j];
+      own[j] = sums[j];
+      sums[j] += total;
+    }
+  }
+  job.begin = true;
+  RunGroups(pool, job);
+  for (int64_t i = 0; i < rest; ++i) {
+    const int64_t at = (reverse ? rest - 1 - i : parts * size + i) * lanes;
+    for (int64_t j = 0; j < lanes; ++j) {
+      y[at + j] = static_cast<T>(sums[j] += static_cast<A>(x[at + j]));
+    }
+  }
+}
+
 template <class Op, class T>
 ffi::Error RunAll(ffi::ThreadPool& pool, bool reverse, ffi::AnyBuffer x,
-                  ffi::Result<ffi::AnyBuffer> y) {
+                  ffi::Result<ffi::AnyBuffer> y, int64_t parts = 1) {
   const auto dims = x.dimensions();
-  const int64_t rows = dims[0], n = dims[1], lanes = dims[2];
+  const int64_t rows = dims[0], n = dims[1], lanes = dims[2] * parts;
   if (rows == 0 || n == 0 || lanes == 0) return ffi::Error::Success();
   const T* const from = static_cast<const T*>(x.untyped_data());
   T* const to = static_cast<T*>(y->untyped_data());
-  const int64_t parts = lanes < 2 * kLanes ? 1 : (lanes + kLanes - 1) / kLanes;
-  const int64_t width = (lanes + parts - 1) / parts;  // of equal parts
+  // Short rows of additions are left to the processor, which begins one before the last has ended.
+  const bool worth = n >= kFewLanes * 2 || std::is_same_v<typename Op::template Of<float>, float>;
+  if (worth && lanes <= kFewLanes && rows * int64_t{sizeof(T)} * 2 > LaneBytes()) {
+    RunGroups(pool, RunJob<Op, T>{from, to, rows, n, lanes, reverse, nullptr, false});
+    return ffi::Error::Success();
+  }
+  if constexpr (std::is_same_v<Op, Add> && !std::is_same_v<T, double>) {  // those stay in order
+    if (lanes <= kFewLanes && rows == 1 && n * lanes >= kPiece) {
+      RunParts(pool, reverse, from, to, n, lanes);
+      return ffi::Error::Success();
+    }
+  }
+  if (lanes < kLanes) {
+    ForEachLane(pool, rows, n, lanes, lanes, [&](int64_t row, int64_t first, int64_t last) {
+      const int64_t offset = row * n * lanes;
+      Run<Op>(pool, from + offset, to + offset, n, lanes, first, last, reverse);
+    });
+    return ffi::Error::Success();
+  }
+  const int64_t slices = lanes < 2 * kStrip ? 1 + (lanes >= kStrip) : (lanes + kStrip - 1) / kStrip;
+  const int64_t width = (lanes + slices - 1) / slices + kLanes - 1 & -kLanes;
+  const auto run = WEFT_PICK(RunStrip<Op, T>);
   ForEachLane(pool, rows, n, lanes, width, [&](int64_t row, int64_t first, int64_t last) {
     const int64_t offset = row * n * lanes;
-    Run<Op>(pool, from + offset, to + offset, n, lanes, first, last, reverse);
+    first = run({from + offset, to + offset, 1, n, lanes, reverse, nullptr, false}, first, last);
+    if (first < last) Run<Op>(pool, from + offset, to + offset, n, lanes, first, last, reverse);
   });
   return ffi::Error::Success();
 }
@@ -160,8 +254,13 @@ ffi::Error RunDtype(ffi::ThreadPool& pool, bool reverse, ffi::AnyBuffer x,
     case ffi::S64: return RunAll<Op, Long>(pool, reverse, x, y);
     case ffi::F32: return RunAll<Op, float>(pool, reverse, x, y);
     case ffi::F64: return RunAll<Op, double>(pool, reverse, x, y);
-    default: return ffi::Error::InvalidArgument("weft.cumulative: no such dtype");
+    default: break;
   }
+  if constexpr (std::is_same_v<Op, Add>) {  // of complex numbers those of their parts
+    if (x.element_type() == ffi::C64) return RunAll<Op, float>(pool, reverse, x, y, 2);
+    if (x.element_type() == ffi::C128) return RunAll<Op, double>(pool, reverse, x, y, 2);
+  }
+  return ffi::Error::InvalidArgument("weft.cumulative: no such dtype");
 }
 
 ffi::Error Cumulative(ffi::ThreadPool pool, std::string_view kind, bool reverse, ffi::AnyBuffer x,

@@ -1,8 +1,10 @@
-// The LU factorization of many small matrices [..., m, n], stored row by row, spread over threads.
+// The LU factorization of many small matrices [..., m, n], stored row by row, and triangular systems
+// of such, spread over threads.
 //
 // LAPACK is called for one matrix after another, and of a matrix of eight by eight most of its time
 // is the call's. Right-looking, with the largest pivot of each column, as LAPACK's getf2; a column of
-// zeros is left as it is.
+// zeros is left as it is. Of many the smallest are factored and solved side by side, one in each
+// lane of vectors.
 
 #include <cmath>
 #include <utility>
@@ -12,6 +14,50 @@
 namespace weft {
 namespace {
 
+constexpr int64_t kMost = 32;     // rows and columns
+constexpr int64_t kBeside = 32;   // of those that are taken side by side
+constexpr int64_t kColumns = 64;  // of right sides
+
+// What is factored: matrices [count, m, n], which are stored row by row.
+template <class T>
+struct FactorJob {
+  const T* x;
+  T* out;
+  int32_t *pivots, *order;
+  int64_t count, m, n;
+};
+
+// e x = b for n equations and k columns; e[i, j] is at i * row + j * column, and of x element (i, c)
+// at i * line + c * step.
+struct System {
+  int64_t n, k, row, column, line, step;
+  bool lower, unit;
+};
+
+template <class T>
+struct SolveJob {
+  const T *a, *b;
+  T* out;
+  int64_t count;
+  System system;
+};
+
+}  // namespace
+}  // namespace weft
+
+#define WEFT_LANES "lu_lanes.h"
+#include "widths.h"
+
+namespace weft {
+namespace {
+
+// Whether there are enough to fill lanes.
+template <class T>
+bool AreBeside(int64_t count, int64_t rows, int64_t columns) {
+  return std::max(rows, columns) <= kBeside && count * int64_t{sizeof(T)} * 2 > LaneBytes();
+}
+
+// --- factors -----------------------------------------------------------------------------------
 
 template <class T>
 WEFT_WIDE void Factor(T* a, int32_t* pivots, int32_t* order, int64_t m, int64_t n) {
@@ -37,6 +83,18 @@ WEFT_WIDE void Factor(T* a, int32_t* pivots, int32_t* order, int64_t m, int64_t 
   }
 }
 
+// Does a job for all groups of matrices side by side, some at a time.
+template <class T, class Job>
+void ForEachGroup(ffi::ThreadPool& pool, void (*run)(const Job&, int64_t), const Job& job,
+                  int64_t products) {
+  const int64_t lanes = LaneBytes() / sizeof(T), groups = (job.count + lanes - 1) / lanes;
+  const int64_t together = std::max<int64_t>(1, kPiece / (lanes * products));
+  ForEach(pool, (groups + together - 1) / together, [&](int64_t piece) {
+    const int64_t end = std::min(groups, (piece + 1) * together);
+    for (int64_t group = piece * together; group < end; ++group) run(job, group);
+  });
+}
+
 template <class T>
 ffi::Error FactorAll(ffi::ThreadPool& pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out,
                      int32_t* pivots, int32_t* order) {
@@ -47,6 +105,11 @@ ffi::Error FactorAll(ffi::ThreadPool& pool, ffi::AnyBuffer x, ffi::Result<ffi::A
   const int64_t together = std::max<int64_t>(1, kPiece / (m * n * k));
   const T* const from = static_cast<const T*>(x.untyped_data());
   T* const to = static_cast<T*>(out->untyped_data());
+  if (AreBeside<T>(count, m, n)) {
+    const FactorJob<T> job{from, to, pivots, order, count, m, n};
+    ForEachGroup<T>(pool, WEFT_PICK(FactorGroup<T>), job, m * n * k);
+    return ffi::Error::Success();
+  }
   ForEach(pool, (count + together - 1) / together, [&](int64_t piece) {
     const int64_t first = piece * together, last = std::min(count, first + together);
     if (from != to) std::copy(from + first * m * n, from + last * m * n, to + first * m * n);
@@ -68,6 +131,91 @@ ffi::Error Lu(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer
   }
 }
 
+// --- triangular systems ------------------------------------------------------------------------
+
+// One system, whose x lies by columns or by rows, as what is in memory one after the other decides.
+template <class T>
+WEFT_WIDE void SolveOne(System s, const T* a, const T* b, T* out) {
+  T e[kMost * kMost], x[kMost * kColumns];
+  const int64_t n = s.n, k = s.k;
+  const bool by_rows = k >= 8;  // of the right sides; else the columns of e are added to one
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < n; ++j) e[by_rows ? i * n + j : j * n + i] = a[i * s.row + j * s.column];
+    for (int64_t c = 0; c < k; ++c) x[by_rows ? i * k + c : c * n + i] = b[i * s.line + c * s.step];
+  }
+  for (int64_t t = 0; t < n; ++t) {
+    const int64_t i = s.lower ? t : n - 1 - t;
+    const int64_t begin = s.lower ? i + 1 : 0, end = s.lower ? n : i;
+    if (by_rows) {
+      T* const line = x + i * k;
+      if (!s.unit) {
+        for (int64_t c = 0; c < k; ++c) line[c] /= e[i * n + i];
+      }
+      for (int64_t j = begin; j < end; ++j) {
+        const T factor = e[j * n + i];
+        for (int64_t c = 0; c < k; ++c) x[j * k + c] -= factor * line[c];
+      }
+    } else {
+      const T* const column = e + i * n;
+      for (int64_t c = 0; c < k; ++c) {
+        T* const vector = x + c * n;
+        const T value = vector[i] = s.unit ? vector[i] : vector[i] / column[i];
+        for (int64_t j = begin; j < end; ++j) vector[j] -= value * column[j];
+      }
+    }
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t c = 0; c < k; ++c) out[i * s.line + c * s.step] = x[by_rows ? i * k + c : c * n + i];
+  }
+}
+
+template <class T>
+void SolveAll(ffi::ThreadPool& pool, System system, int64_t count, ffi::AnyBuffer a,
+              ffi::AnyBuffer b, ffi::Result<ffi::AnyBuffer> out) {
+  const T* const e = static_cast<const T*>(a.untyped_data());
+  const T* const from = static_cast<const T*>(b.untyped_data());
+  T* const to = static_cast<T*>(out->untyped_data());
+  const int64_t n = system.n, k = system.k, products = n * n * k;
+  const bool near = n * k <= kBeside * kBeside && (n <= 24 || k < 8);  // else not in the cache
+  if (near && AreBeside<T>(count, n, n)) {
+    const SolveJob<T> job{e, from, to, count, system};
+    ForEachGroup<T>(pool, WEFT_PICK(SolveGroup<T>), job, products);
+    return;
+  }
+  const int64_t together = std::max<int64_t>(1, kPiece / products);
+  ForEach(pool, (count + together - 1) / together, [&](int64_t piece) {
+    const int64_t last = std::min(count, (piece + 1) * together);
+    for (int64_t i = piece * together; i < last; ++i) {
+      SolveOne(system, e + i * n * n, from + i * n * k, to + i * n * k);
+    }
+  });
+}
+
+// x for which op(a) x = b, or x op(a) = b where it is not `left`.
+ffi::Error Trsm(ffi::ThreadPool pool, bool left, bool lower, bool transpose, bool unit,
+                ffi::AnyBuffer a, ffi::AnyBuffer b, ffi::Result<ffi::AnyBuffer> out) {
+  const auto dims = b.dimensions();
+  const int64_t rank = dims.size();
+  if (rank < 2 || a.dimensions().size() != dims.size()) {
+    return ffi::Error::InvalidArgument("weft.trsm: must be matrices");
+  }
+  const int64_t n = a.dimensions().back(), k = dims[left ? rank - 1 : rank - 2];
+  if (n > kMost || k > kColumns || dims[left ? rank - 2 : rank - 1] != n) {
+    return ffi::Error::InvalidArgument("weft.trsm: must be small matrices");
+  }
+  if (n * k == 0) return ffi::Error::Success();
+  const bool swapped = transpose == left;  // the right side's system is that of the transposes
+  const System system{n, k, swapped ? 1 : n, swapped ? n : 1, left ? k : 1, left ? 1 : n,
+                      lower != swapped, unit};
+  const int64_t count = b.element_count() / (n * k);
+  switch (b.element_type()) {
+    case ffi::F32: SolveAll<float>(pool, system, count, a, b, out); break;
+    case ffi::F64: SolveAll<double>(pool, system, count, a, b, out); break;
+    default: return ffi::Error::InvalidArgument("weft.trsm: no such dtype");
+  }
+  return ffi::Error::Success();
+}
+
 }  // namespace
 }  // namespace weft
 
@@ -78,3 +226,14 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_lu, weft::Lu,
                                   .Ret<xla::ffi::AnyBuffer>()
                                   .Ret<xla::ffi::Buffer<xla::ffi::S32>>()
                                   .Ret<xla::ffi::Buffer<xla::ffi::S32>>());
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_trsm, weft::Trsm,
+                              xla::ffi::Ffi::Bind()
+                                  .Ctx<xla::ffi::ThreadPool>()
+                                  .Attr<bool>("left")
+                                  .Attr<bool>("lower")
+                                  .Attr<bool>("transpose")
+                                  .Attr<bool>("unit")
+                                  .Arg<xla::ffi::AnyBuffer>()
+                                  .Arg<xla::ffi::AnyBuffer>()
+                                  .Ret<xla::ffi::AnyBuffer>());

@@ -4,6 +4,8 @@
 // Blocks are summed in as many places as vectors need, and their sums added in float64: the error
 // does not grow with n. Work is cut by shape alone, so that threads do not decide the result.
 
+#include <type_traits>
+
 #include "common.h"
 
 namespace weft {
@@ -62,6 +64,37 @@ struct Factors : Elements<T> {
   static U Join(U a, U b) { return a * b; }
 };
 
+// Complex factors, whose parts lie side by side.
+template <class T>
+struct ComplexFactors : Elements<T> {
+  static constexpr int64_t kParts = 2;
+  ComplexFactors operator+(int64_t i) const { return {this->x + i}; }
+};
+
+// Multiplies n / 2 complex factors with what is in `to`.
+template <class T>
+WEFT_WIDE void MultiplyBlock(const T* x, double* to, int64_t n) {
+  constexpr int64_t kPairs = kWidth / 2;
+  T real[kPairs], imag[kPairs];
+  for (int64_t j = 0; j < kPairs; ++j) real[j] = 1, imag[j] = 0;
+  int64_t i = 0;
+  const auto multiply = [&](int64_t j, T re, T im) {
+    const T part = real[j] * re - imag[j] * im;
+    imag[j] = real[j] * im + imag[j] * re;
+    real[j] = part;
+  };
+  for (; i + kWidth <= n; i += kWidth) {
+    for (int64_t j = 0; j < kPairs; ++j) multiply(j, x[i + 2 * j], x[i + 2 * j + 1]);
+  }
+  for (int64_t j = 0; i < n; i += 2, ++j) multiply(j, x[i], x[i + 1]);
+  for (int64_t width = kPairs / 2; width >= 1; width /= 2) {
+    for (int64_t j = 0; j < width; ++j) multiply(j, real[j + width], imag[j + width]);
+  }
+  const double part = to[0] * real[0] - to[1] * imag[0];
+  to[1] = to[0] * imag[0] + to[1] * real[0];
+  to[0] = part;
+}
+
 // Joins n terms to what is in `to`.
 template <class T, template <class> class Terms>
 WEFT_WIDE void AddBlock(Terms<T> x, double* to, int64_t n) {
@@ -82,6 +115,13 @@ WEFT_WIDE void AddBlock(Terms<T> x, double* to, int64_t n) {
 template <class T, template <class> class Terms>
 void AddRow(Terms<T> x, double* to, int64_t n) {
   std::fill(to, to + Terms<T>::kParts, double{Terms<T>::kStart});
+  if constexpr (std::is_same_v<Terms<T>, ComplexFactors<T>>) {
+    to[0] = 1;
+    for (int64_t start = 0; start < n; start += kBlock) {
+      MultiplyBlock(x.x + start, to, std::min(n - start, kBlock));
+    }
+    return;
+  }
   for (int64_t start = 0; start < n; start += kBlock) {
     AddBlock(x + start, to, std::min(n - start, kBlock));
   }
@@ -125,6 +165,12 @@ ffi::Error SumRows(ffi::ThreadPool& pool, Terms<T> from, T* to, int64_t rows, in
     ForEach(pool, pieces, [&](int64_t p) {
       AddRow(from + edge(p), sums[p], edge(p + 1) - edge(p));
     });
+    if constexpr (std::is_same_v<Terms<T>, ComplexFactors<T>>) {
+      double product[2] = {1, 0};
+      for (int64_t p = 0; p < pieces; ++p) MultiplyBlock(sums[p], product, 2);
+      for (int64_t j = 0; j < parts; ++j) to[j] = static_cast<T>(product[j]);
+      return ffi::Error::Success();
+    }
     for (int64_t j = 0; j < parts; ++j) {
       sum[j] = Terms<T>::kStart;
       for (int64_t p = 0; p < pieces; ++p) sum[j] = Terms<T>::Join(sum[j], sums[p][j]);
@@ -169,10 +215,12 @@ ffi::Error SumFloats(ffi::ThreadPool& pool, int64_t what, ffi::AnyBuffer x, cons
 }
 
 template <class T>
-ffi::Error SumComplex(ffi::ThreadPool& pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) {
+ffi::Error SumComplex(ffi::ThreadPool& pool, int64_t what, ffi::AnyBuffer x,
+                      ffi::Result<ffi::AnyBuffer> out) {
   const auto dims = x.dimensions();
   const Elements<T> from{static_cast<const T*>(x.untyped_data())};
   T* const to = static_cast<T*>(out->untyped_data());
+  if (what == 3) return SumRows(pool, ComplexFactors<T>{from}, to, dims[0], dims[1]);
   if (dims[2] == 1) return SumRows(pool, Parts<T>{from}, to, dims[0], dims[1]);
   const int64_t floats[] = {dims[0], dims[1], 2 * dims[2]};
   return SumAll(pool, from, to, ffi::Span<const int64_t>(floats, 3));
@@ -191,8 +239,8 @@ ffi::Error Sum(ffi::ThreadPool pool, int64_t what, ffi::AnyBuffer x, ffi::Remain
   switch (x.element_type()) {
     case ffi::F32: return SumFloats<float>(pool, what, x, other, out);
     case ffi::F64: return SumFloats<double>(pool, what, x, other, out);
-    case ffi::C64: return SumComplex<float>(pool, x, out);
-    case ffi::C128: return SumComplex<double>(pool, x, out);
+    case ffi::C64: return SumComplex<float>(pool, what, x, out);
+    case ffi::C128: return SumComplex<double>(pool, what, x, out);
     default: return ffi::Error::InvalidArgument("weft.sum: no such dtype");
   }
 }

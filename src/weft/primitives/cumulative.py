@@ -63,7 +63,9 @@ class Cumulative(families.ByCombination, families.AlongAxis):
             x = hlo.convert(x, np.dtype(np.float32))
         scan = RunningLoops(hlo, self.combine, self.identity(x.aval.dtype), reverse)
         x = Expr(hlo, x).reshape((rows, n, lanes))
-        if self.name in NATIVE and x.dtype in NATIVE_DTYPES and has_kernels(hlo):
+        complex_sum = self.name == "cumsum" and x.dtype.kind == "c"
+        known = self.name in NATIVE and x.dtype in NATIVE_DTYPES
+        if (known or complex_sum) and has_kernels(hlo):
             given = {"kind": self.name, "reverse": reverse}
             x = Expr(hlo, call_native(hlo, "weft_cumulative", [x.value], [x.aval], given)[0])
         else:

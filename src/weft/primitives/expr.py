@@ -273,8 +273,17 @@ def write_division(op: str) -> Callable[..., Any]:
         x, y = Expr(hlo, x), Expr(hlo, y)
         if not dtypes.is_integer(aval.dtype):
             return x.apply(op, y).value
+        # one number, by which XLA divides quickly if it is known
+        one = "(tensor<i32>) ->" in "".join(hlo.lines[-1:]) or y.value in hlo.constants.values()
         by_zero = y.compare("EQ", 0)
-        out = x.apply(op, by_zero.select(y.like(1), y))
+        if aval.dtype == np.int32 and is_large(hlo, aval, aval.dtype) and not (hlo.devices or one):
+            hlo.choices += 1
+            # of float64 there are vectors, and the quotient is exact once its fraction is cut off
+            out = (x.convert(F64) / y.convert(F64)).convert(aval.dtype)
+            out = y.compare("EQ", -1).select(-x, out)  # which may wrap
+            out = out if op == "divide" else x - out * y
+        else:
+            out = x.apply(op, by_zero.select(y.like(1), y))
         every_bit = dtypes.iinfo(aval.dtype).max if not dtypes.is_signed(aval.dtype) else -1
         return by_zero.select(x.like(every_bit) if op == "divide" else x, out).value
 

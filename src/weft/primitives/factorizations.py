@@ -23,7 +23,6 @@ from weft.primitives.layout import full_like
 from weft.primitives.linalg import triangular_solve
 from weft.primitives.slicing import concatenate
 from weft.primitives.small import is_small, write_lu
-from weft.util import is_below
 from weft.xla.native import call_native, has_kernels
 from weft.xla.typing import Array, ArrayLike
 
@@ -57,7 +56,7 @@ class Lu(matrices.MatrixPrimitive):
         if is_small(out):
             y, swaps = write_lu(hlo, x)
             return [y, swaps, lower_permutation(hlo, swaps, order)]
-        if has_small_matrices(out) and has_kernels(hlo):
+        if matrices.are_of_kernels(out) and has_kernels(hlo):
             return call_native(hlo, "weft_lu", [x], outs, {})
         info = ShapedArray(out.shape[:-2], np.int32)
         y, swaps, _ = matrices.call_kernel(hlo, "getrf", [x], [out, pivots, info], {0: 0})
@@ -87,15 +86,6 @@ class Lu(matrices.MatrixPrimitive):
             matrices.product(matrices.upper_part(inner), right),
         )
         return outs, [dot, *zero_tangents(outs[1:])]
-
-
-def has_small_matrices(x: ShapedArray) -> bool:
-    """Whether the kernel of our own factors these quicker than LAPACK, one call for each matrix."""
-    small = all(is_below(size, SMALLEST_OF_LAPACK) for size in x.shape[-2:])
-    return small and x.dtype in (np.float32, np.float64)
-
-
-SMALLEST_OF_LAPACK = 33
 
 
 def grow_by_identity(x: Any, by: int, right: bool) -> Any:

@@ -24,7 +24,9 @@ from weft.primitives.lapack import LETTERS, call_lapack, char_option
 from weft.primitives.matrices import swap
 from weft.primitives.slicing import pad
 from weft.primitives.small import is_small, write_cholesky, write_triangular
+from weft.util import is_below
 from weft.xla.hlo import bool_text
+from weft.xla.native import call_native, has_kernels
 from weft.xla.typing import Array, ArrayLike
 
 # --- cholesky -------------------------------------------------------------------------------
@@ -283,6 +285,11 @@ class TriangularSolve(matrices.MatrixPrimitive):
                 transpose_a=f"#stablehlo<transpose {kind if transpose_a else 'NO_TRANSPOSE'}>",
             )
             return y
+        few = is_below(b.aval.shape[-1 if left_side else -2], 65)
+        if few and matrices.are_of_kernels(a.aval) and has_kernels(hlo):
+            how = {"left": left_side, "lower": lower, "transpose": transpose_a}
+            how["unit"] = unit_diagonal
+            return call_native(hlo, "weft_trsm", [a, b], [b.aval], how)[0]
         # Of the transposes, which cost nothing to pass: op(a^T) is on the other side, its other
         # triangle is read.
         a, b = matrices.lower_swap(hlo, a), matrices.lower_swap(hlo, b)

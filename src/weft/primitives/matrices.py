@@ -22,6 +22,7 @@ from weft.primitives.expr import Expr, count_along
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from weft.primitives.lapack import LETTERS, call_lapack
 from weft.primitives.slicing import slice_in_dim
+from weft.util import is_below
 
 # --- the family -----------------------------------------------------------------------------
 
@@ -60,6 +61,11 @@ def check_matrix(
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
         wanted = "square matrices, of shape (..., n, n)" if square else "matrices (..., m, n)"
         raise ShapeError(f"{op}: the operand must hold {wanted}; got {x}.")
+
+
+def are_of_kernels(x: ShapedArray) -> bool:
+    """Whether kernels of our own take these quicker than LAPACK, one call for each matrix."""
+    return all(is_below(n, 33) for n in x.shape[-2:]) and x.dtype in (np.float32, np.float64)
 
 
 def type_like(like: ShapedArray, shape: Sequence[int], dtype: Any = None) -> ShapedArray:

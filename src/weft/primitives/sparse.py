@@ -1,4 +1,5 @@
-"""Products with a matrix of few entries: `coo_dot`, `csr_dot`, and `coo_sample`, their adjoint.
+"""Products with a matrix of few entries: `coo_dot`, `csr_dot`, and `coo_sample`, their adjoint;
+`resample`, with bands.
 
 A matrix is given by the values of its entries and their places, which are integers that do not
 move. Each is linear in two operands; the transposes of the three are made of them. On CPUs they
@@ -23,19 +24,10 @@ from weft.primitives.cumulative import cumsum
 from weft.primitives.dot import Bilinear
 from weft.primitives.elementwise import add, bitwise_and, ge, lt, mul, select
 from weft.primitives.families import is_linear
-from weft.primitives.layout import (
-    batched_at_front,
-    broadcast_in_dim,
-    convert,
-    literal,
-    move_to_front,
-    reduce_sum,
-    reshape,
-    transpose,
-)
+from weft.primitives.layout import batched_at_front, move_to_front, reduce_sum, reshape, transpose
 from weft.primitives.slicing import concatenate, slice_in_dim
 from weft.xla.lower import lower_jaxpr
-from weft.xla.native import call_native, has_kernels
+from weft.xla.native import are_floats, call_native, has_kernels
 
 KERNEL_DTYPES = frozenset(map(np.dtype, ("i4", "i8", "u4", "u8", "f4", "f8", "c8", "c16")))
 
@@ -74,8 +66,8 @@ class SparseProduct(Bilinear):
 
         def compute(*xs: Any) -> list:
             narrow = dtypes.is_float(out.dtype) and out.dtype.itemsize < 4
-            wide = [convert(v, np.dtype(np.float32)) if narrow else v for v in xs[:2]]
-            return [convert(self.compute(*wide, *xs[2:], **params), out.dtype)]
+            wide = [layout.convert(v, np.dtype(np.float32)) if narrow else v for v in xs[:2]]
+            return [layout.convert(self.compute(*wide, *xs[2:], **params), out.dtype)]
 
         avals = [v.aval for v in (x, y, *places)]
         return lower_jaxpr(hlo, stage_whole(compute, avals), [x, y, *places])
@@ -101,7 +93,9 @@ class CooDot(SparseProduct):
         row, col = split_places(indices, transpose)
         lanes = dense.shape[1]
         row = select(is_inside(col, dense.shape[0]), row, layout.full_like(row, -1))
-        terms = mul(gather_rows(dense, col), broadcast_in_dim(data, (*data.shape, lanes), (0,)))
+        terms = mul(
+            gather_rows(dense, col), layout.broadcast_in_dim(data, (*data.shape, lanes), (0,))
+        )
         return add_rows(rows, row, terms)
 
     def transpose(self, cts, data, dense, indices, *, rows, transpose):
@@ -122,13 +116,8 @@ class CooDot(SparseProduct):
         data, dense, indices = (batched_at_front(x, d, axis.size) for x, d in zip(args, dims))
         sizes = (typeof(dense).shape[1], rows) if transpose else (rows, typeof(dense).shape[1])
         indices = join_places(indices, sizes)
-        (out,) = self.apply(
-            merge_front(data),
-            merge_front(dense),
-            indices,
-            rows=axis.size * rows,
-            transpose=transpose,
-        )
+        fixed = {"rows": axis.size * rows, "transpose": transpose}
+        (out,) = self.apply(merge_front(data), merge_front(dense), indices, **fixed)
         return [reshape(out, (axis.size, rows, typeof(out).shape[1]))], [0]
 
 
@@ -200,9 +189,54 @@ class CooSample(SparseProduct):
         return [reshape(out, (axis.size, count))], [0]
 
 
-coo_dot_p = CooDot()
-csr_dot_p = CsrDot()
-coo_sample_p = CooSample()
+class Resample(Bilinear):
+    """out[i, t, l] = sum over j of weights[t, j] * x[i, starts[t] + j, l], for a matrix of bands.
+
+    Shapes: x [rows, n, lanes], weights [m, k], starts [m], from 0 to n - k; back [n, h] and firsts
+    [n] are those of the matrix's transpose. Dtypes: a float; int32 for starts and firsts.
+    """
+
+    name = "resample"
+
+    def abstract_eval(self, x, weights, starts, back, firsts):
+        fits = x.ndim == 3 and back.shape[:1] == firsts.shape == x.shape[1:2]
+        if not fits or weights.shape[:1] != starts.shape or {back.ndim, weights.ndim} != {2}:
+            raise ShapeError(f"{self.name}: must be [r, n, l], bands; got {x}, {weights}, {back}.")
+        return [ShapedArray((x.shape[0], weights.shape[0], x.shape[2]), x.dtype)]
+
+    def lower(self, hlo, x, weights, starts, *back):
+        xs = [x, weights, starts]
+        (out,) = self.type_of(tuple(v.aval for v in (*xs, *back)), {})
+        if are_floats(x.aval, weights.aval, out) and has_kernels(hlo):
+            return call_native(hlo, "weft_resample", xs, [out], {})
+        return lower_jaxpr(hlo, stage_whole(add_near_rows, [v.aval for v in xs]), xs)
+
+    def transpose(self, cts, x, weights, starts, back, firsts):
+        if is_linear(weights):
+            raise not_linear(self.name, [x, weights])
+        return [*self.apply(cts[0], back, firsts, weights, starts), None, None, None, None]
+
+    def batch(self, axis, args, dims):
+        if any(d is not None for d in dims[1:]):
+            raise self.missing("batch")
+        x = move_to_front(args[0], dims[0])
+        (out,) = self.apply(merge_front(x), *args[1:])
+        return [reshape(out, (*typeof(x).shape[:2], *typeof(out).shape[1:]))], [0]
+
+
+def add_near_rows(x: Any, weights: Any, starts: Any) -> list:
+    """What `Resample` gives, by gathering."""
+    (rows, n, lanes), (m, k) = typeof(x).shape, typeof(weights).shape
+    places = layout.broadcasted_iota(np.dtype(np.int32), (m, k), 1)
+    places = reshape(add(layout.broadcast_in_dim(starts, (m, k), (0,)), places), (m * k,))
+    found = gather_rows(reshape(transpose(x, (1, 0, 2)), (n, rows * lanes)), places)
+    weights = layout.broadcast_in_dim(weights, (m, k, rows, lanes), (0, 1))
+    terms = mul(reshape(found, (m, k, rows, lanes)), weights)
+    return [transpose(reduce_sum(terms, (1,)), (1, 0, 2))]
+
+
+coo_dot_p, csr_dot_p, coo_sample_p = CooDot(), CsrDot(), CooSample()
+resample_p = Resample()
 
 
 def coo_dot(data: Any, dense: Any, indices: Any, rows: int, transpose: bool = False) -> Any:
@@ -229,14 +263,14 @@ def is_inside(index: Any, size: int) -> Any:
     """Whether indices are those of one of `size` elements."""
     dtype = typeof(index).dtype
     if size > np.iinfo(dtype).max:
-        return ge(index, literal(0, dtype))
-    return bitwise_and(ge(index, literal(0, dtype)), lt(index, literal(size, dtype)))
+        return ge(index, layout.literal(0, dtype))
+    return bitwise_and(ge(index, layout.literal(0, dtype)), lt(index, layout.literal(size, dtype)))
 
 
 def split_places(indices: Any, swapped: bool) -> tuple[Any, Any]:
     """The rows and columns of [n, 2] indices, of int32 at least."""
     if typeof(indices).dtype.itemsize < 4:
-        indices = convert(indices, np.dtype(np.int32))
+        indices = layout.convert(indices, np.dtype(np.int32))
     n = typeof(indices).shape[0]
     row, col = (reshape(slice_in_dim(indices, i, i + 1, 1, 1), (n,)) for i in (0, 1))
     return (col, row) if swapped else (row, col)
@@ -269,13 +303,13 @@ def expand_rows(indices: Any, indptr: Any) -> Any:
     count, rows = math.prod(batch), typeof(indptr).shape[-1] - 1
     dtype = np.promote_types(typeof(indices).dtype, typeof(indptr).dtype)
     dtype = np.promote_types(dtype, np.int32)
-    ends = slice_in_dim(reshape(convert(indptr, dtype), (count, rows + 1)), 1, None, 1, 1)
+    ends = slice_in_dim(reshape(layout.convert(indptr, dtype), (count, rows + 1)), 1, None, 1, 1)
     # how many rows end at each entry, with a place for those that end after all of them
-    starts = mul(layout.broadcasted_iota(dtype, (count, rows), 0), literal(n + 1, dtype))
+    starts = mul(layout.broadcasted_iota(dtype, (count, rows), 0), layout.literal(n + 1, dtype))
     ones = layout.full((count * rows, 1), 1, dtype)
     ended = add_rows(count * (n + 1), reshape(add(ends, starts), (count * rows,)), ones)
     ended = slice_in_dim(reshape(ended, (count, n + 1)), 0, n, 1, 1)
-    pair = [reshape(x, (*batch, n, 1)) for x in (cumsum(ended, 1), convert(indices, dtype))]
+    pair = [reshape(x, (*batch, n, 1)) for x in (cumsum(ended, 1), layout.convert(indices, dtype))]
     return concatenate(pair, len(batch) + 1)
 
 
@@ -291,13 +325,13 @@ def join_places(indices: Any, sizes: tuple[int, int]) -> Any:
     dtype = np.promote_types(typeof(indices).dtype, np.int32)
     if batch * max(*sizes, 1) > np.iinfo(dtype).max:
         dtype = np.dtype(np.int64)
-    indices, limits = convert(indices, dtype), np.array(sizes, dtype)
+    indices, limits = layout.convert(indices, dtype), np.array(sizes, dtype)
     starts = mul(
         layout.broadcasted_iota(dtype, (batch, n, 2), 0),
-        broadcast_in_dim(limits, (batch, n, 2), (2,)),
+        layout.broadcast_in_dim(limits, (batch, n, 2), (2,)),
     )
-    limits = broadcast_in_dim(limits, (batch, n, 2), (2,))
-    valid = bitwise_and(ge(indices, literal(0, dtype)), lt(indices, limits))
+    limits = layout.broadcast_in_dim(limits, (batch, n, 2), (2,))
+    valid = bitwise_and(ge(indices, layout.literal(0, dtype)), lt(indices, limits))
     return merge_front(select(valid, add(indices, starts), layout.full_like(indices, -1)))
 
 

@@ -70,7 +70,7 @@ def call_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray, what: str)
     sums of wide columns. Nor is it quicker for short rows.
     """
     aval = x.aval
-    dtypes = _FLOATS if what != "sum" else (*_FLOATS, np.complex64, np.complex128)
+    dtypes = (*_FLOATS, np.complex64, np.complex128)[: 4 if what in ("sum", "product") else 2]
     if hlo.platform != "cpu" or not axes or aval.dtype not in dtypes or type(aval.size) is not int:
         return None
     _, n, lanes = sizes = sizes_around(aval.shape, axes)
