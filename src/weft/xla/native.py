@@ -26,10 +26,10 @@ from weft.xla.hlo import Builder, Value
 logger = Logger("weft.native")
 FOLDER = Path(__file__).parents[1] / "native"
 KERNELS = (
-    "concatenate conv coo_dot coo_sample csr_dot cumulative dot extremum find_places keep lu pad "
+    "concatenate conv coo_dot coo_sample csr_dot cumulative dot extremum find_places lu pad "
     "partition scatter sort sum top_k"
 )
-HANDLERS = tuple("weft_" + name for name in KERNELS.split())
+HANDLERS = tuple("weft_" + name for name in ("keep", *KERNELS.split()))
 
 
 @functools.cache
