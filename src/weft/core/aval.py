@@ -214,14 +214,14 @@ class HasAval:
 
 _INTERNED: dict[tuple, ShapedArray] = {}
 
-_X32 = {
+X32 = {  # of Python numbers
     bool: ShapedArray((), np.bool_),
     int: ShapedArray((), np.int32, True),
     float: ShapedArray((), np.float32, True),
     complex: ShapedArray((), np.complex64, True),
 }
 _X64 = {
-    bool: _X32[bool],
+    bool: X32[bool],
     int: ShapedArray((), np.int64, True),
     float: ShapedArray((), np.float64, True),
     complex: ShapedArray((), np.complex128, True),
@@ -230,12 +230,12 @@ _X64 = {
 
 def python_scalar_aval(x: Any) -> ShapedArray:
     """The weak type of a Python number."""
-    return (_X64 if x64_cell.value else _X32)[type(x)]
+    return (_X64 if x64_cell.value else X32)[type(x)]
 
 
 def keeps_type(x: Any, aval: ShapedArray) -> bool:
     """Whether a value of type `aval` is still of that type: numbers change with enable_x64."""
-    aval_now = (_X64 if x64_cell.value else _X32).get(type(x))
+    aval_now = (_X64 if x64_cell.value else X32).get(type(x))
     if aval_now is not None:
         return aval_now is aval or aval_now.dtype == aval.dtype
     return (
@@ -284,7 +284,7 @@ def typeof(x: Any, op: str = "array") -> ShapedArray:
         )
     for base in type(x).__mro__[1:]:  # a subclass of a number or of an ndarray
         if base in HOST_TYPES:
-            return numpy_aval(np.asarray(x)) if base not in _X32 else python_scalar_aval(base(x))
+            return numpy_aval(np.asarray(x)) if base not in X32 else python_scalar_aval(base(x))
     raise not_array_error(op, x)
 
 

@@ -23,7 +23,7 @@ import weft.control
 import weft.parallel
 import weft.primitives
 from weft import checkpoint_policies, dtypes
-from weft.core.aval import ShapedArray, typeof
+from weft.core.aval import X32, ShapedArray, typeof
 from weft.core.primitive import Effect, Primitive, Program
 from weft.core.ref import AbstractRef
 from weft.errors import DtypeError
@@ -46,12 +46,7 @@ from weft.util import fun_name
 # Parameters that hold Python functions: a bare name there is of one, and the text does not hold it.
 _FUNCTIONS = frozenset(("bwd", "callback", "fun", "fwd", "jvp", "policy", "rule"))
 # The types of numbers without one in print; Python's numbers, which are weak.
-PLAIN = {
-    bool: ShapedArray((), np.bool_),
-    int: ShapedArray((), np.int32, True),
-    float: ShapedArray((), np.float32, True),
-    complex: ShapedArray((), np.complex64, True),
-}
+PLAIN = X32
 _PACKAGES = (weft.primitives, weft.control, weft.parallel)
 
 

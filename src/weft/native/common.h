@@ -14,18 +14,19 @@
 
 #include <sys/mman.h>
 
-#include "xla/ffi/api/ffi.h"
+#include "ffi.h"
 
-// Compiled for AVX2 too, which is chosen when the library is loaded.
+// Compiled for AVX2 too, which is chosen when the library is loaded. Loops in loops are kept as they are
+// written: g++ takes as long again to unroll and jam them, for little.
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
-#define WEFT_WIDE __attribute__((target_clones("avx2", "default")))
+#define WEFT_CLONES __attribute__((target_clones("avx2", "default")))
+#define WEFT_WIDE WEFT_CLONES __attribute__((optimize("no-loop-unroll-and-jam")))
 #else
+#define WEFT_CLONES
 #define WEFT_WIDE
 #endif
 
 namespace weft {
-
-namespace ffi = xla::ffi;
 
 constexpr int64_t kPiece = 1 << 15;  // elements, or products, that are worth a thread
 
@@ -33,8 +34,9 @@ constexpr int64_t kPiece = 1 << 15;  // elements, or products, that are worth a 
 //
 // This thread takes pieces too, and waits for none that nobody has begun: so it comes to an end
 // also where all of the engine's threads are taken, as they are inside of other kernels.
-inline void ForEach(ffi::ThreadPool& pool, int64_t count, void (*work)(const void*, int64_t),
-                    const void* data) {
+__attribute__((noinline)) inline void ForEach(ffi::ThreadPool& pool, int64_t count,
+                                              void (*work)(const void*, int64_t),
+                                              const void* data) {
   struct Shared {
     std::atomic<int64_t> next{0};
     std::mutex mutex;
@@ -97,7 +99,7 @@ struct Free {
 // Uninitialized memory for `count` elements; null where there is none. Much of it is asked for in
 // large pages, which are quicker to get, and to write at random.
 template <class T>
-std::unique_ptr<T[], Free> Allocate(int64_t count) {
+__attribute__((noinline)) std::unique_ptr<T[], Free> Allocate(int64_t count) {
   constexpr size_t kPage = size_t{1} << 21;
   const size_t size = count * sizeof(T);
   if (size < 2 * kPage) return std::unique_ptr<T[], Free>(static_cast<T*>(std::malloc(size)));
@@ -110,8 +112,7 @@ std::unique_ptr<T[], Free> Allocate(int64_t count) {
 }
 
 inline ffi::Error OutOfMemory(const char* name) {
-  return ffi::Error(ffi::ErrorCode::kResourceExhausted,
-                    std::string(name) + ": no memory for intermediate values");
+  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "no memory for intermediate values", name);
 }
 
 }  // namespace weft

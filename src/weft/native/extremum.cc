@@ -151,34 +151,43 @@ R FindInRow(Kind kind, const typename Kind::Element* x, int64_t n) {
 
 // The same of lanes from `first` to `last`, whose elements are `lanes` apart.
 template <class R, class Kind>
-WEFT_WIDE void FindInLanes(Kind kind, const typename Kind::Element* x, R* out, int64_t n,
-                           int64_t lanes, int64_t first, int64_t last) {
+__attribute__((always_inline)) inline void WalkLanes(Kind kind, const typename Kind::Element* x, R* out,
+                                                     int64_t n, int64_t lanes, int64_t first,
+                                                     int64_t last) {
   using T = typename Kind::Value;
   constexpr bool kIsPlace = !std::is_same_v<R, typename Kind::Element>;
+  constexpr bool kTogether = !kIsPlace || !Kind::kHasNan;
   T best[kLanes];
   R found[kLanes];
   for (; first < last; first += kLanes) {
     const int64_t width = std::min(kLanes, last - first);
     for (int64_t j = 0; j < width; ++j) best[j] = kind.Load(x[first + j]), found[j] = R{0};
     int64_t i = 1;
-    if constexpr (!kIsPlace) {  // rows together, so that `best` is kept less often
-      for (; i + kRows <= n; i += kRows) {
-        const auto* from = x + i * lanes + first;
-        for (int64_t j = 0; j < width; ++j) {
-          T b = best[j];
-          for (int64_t k = 0; k < kRows; ++k) {
-            const T y = kind.Load(from[k * lanes + j]), top = kind.Better(b, y) ? b : y;
+    for (; kTogether && i + kRows <= n; i += kRows) {  // rows together, so that `best` is kept less often
+      const auto* from = x + i * lanes + first;
+      for (int64_t j = 0; j < width; ++j) {
+        T b = best[j];
+        R f = found[j];
+        for (int64_t k = 0; k < kRows; ++k) {
+          const T y = kind.Load(from[k * lanes + j]);
+          if constexpr (kIsPlace) {
+            const bool takes = !(b >= y) & (b == b);  // y is larger or NaN, and nothing beats NaN
+            b = takes ? y : b;
+            f = takes ? static_cast<R>(i + k) : f;
+          } else {
+            const T top = kind.Better(b, y) ? b : y;
             b = b == b ? top : b;  // `top` is y where that is NaN
           }
-          best[j] = b;
         }
+        best[j] = b;
+        if constexpr (kIsPlace) found[j] = f;
       }
     }
     for (; i < n; ++i) {
       const auto* from = x + i * lanes + first;
       for (int64_t j = 0; j < width; ++j) {
         const T y = kind.Load(from[j]), b = best[j];
-        const bool takes = kind.Better(y, b) | ((y != y) & (b == b));  // nothing beats NaN
+        const bool takes = !(b >= y) & (b == b);
         best[j] = takes ? y : b;
         if constexpr (kIsPlace) found[j] = takes ? static_cast<R>(i) : found[j];
       }
@@ -187,6 +196,19 @@ WEFT_WIDE void FindInLanes(Kind kind, const typename Kind::Element* x, R* out, i
       out[first + j] = kIsPlace ? found[j] : static_cast<R>(kind.Store(best[j]));
     }
   }
+}
+
+template <class R, class Kind>
+WEFT_WIDE void FindInLanes(Kind kind, const typename Kind::Element* x, R* out, int64_t n,
+                           int64_t lanes, int64_t first, int64_t last) {
+  WalkLanes(kind, x, out, n, lanes, first, last);
+}
+
+// Places where there may be NaN, for which the compiler takes rows together as loops here do not.
+template <class R, class Kind>
+WEFT_CLONES void FindPlacesInLanes(Kind kind, const typename Kind::Element* x, R* out, int64_t n,
+                                   int64_t lanes, int64_t first, int64_t last) {
+  WalkLanes(kind, x, out, n, lanes, first, last);
 }
 
 // FindInRow by pieces of a long row on several threads, which are compared after that.
@@ -239,6 +261,8 @@ ffi::Error Find(ffi::ThreadPool& pool, Kind kind, ffi::AnyBuffer x, ffi::Result<
     R* const out = to + row * lanes;
     if (std::is_same_v<Kind, Integers<R>> || lanes == 1) {
       *out = FindInRow<R>(kind, start, n);
+    } else if constexpr (Kind::kHasNan && !std::is_same_v<R, typename Kind::Element>) {
+      FindPlacesInLanes(kind, start, out, n, lanes, first, last);
     } else if constexpr (!std::is_same_v<Kind, Integers<R>>) {
       FindInLanes(kind, start, out, n, lanes, first, last);
     }

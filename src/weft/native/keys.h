@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "xla/ffi/api/ffi.h"
+#include "ffi.h"
 
 namespace weft {
 namespace {
@@ -81,10 +81,9 @@ __extension__ using Wide = unsigned __int128;
 
 // visit(kind) for the one of the above that is a dtype's; what it gives by default for one of none.
 template <class Visit>
-auto VisitKind(xla::ffi::DataType dtype, const Visit& visit) {
+auto VisitKind(ffi::DataType dtype, const Visit& visit) {
   using Single = Float<uint32_t, 23>;
   using Double = Float<uint64_t, 52>;
-  namespace ffi = xla::ffi;
   switch (dtype) {
     case ffi::PRED:
     case ffi::U8: return visit(Unsigned<uint8_t>());

@@ -65,7 +65,7 @@ def write_columns(hlo: Any, xs: Sequence[Any], out: ShapedArray) -> Any:
     if not few or hlo.platform != "cpu" or hlo.devices or dtypes.itemsize_bits(out.dtype) < 8:
         return None
     hlo.choices += 1
-    if not all(x.name.startswith("%arg") for x in xs):
+    if not all(x.is_argument for x in xs):
         return None
     axis = len(out.shape) - 1
     number = count_along(hlo, ShapedArray(out.shape, np.int32), axis)

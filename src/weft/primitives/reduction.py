@@ -219,7 +219,7 @@ def can_call_of_integers(hlo: Any, x: Any, axes: Sequence[int]) -> bool:
     if not fits or sizes_around(aval.shape, axes)[2] != 1 or not can_call_extremum(hlo, aval, axes):
         return False
     hlo.choices += 1
-    return x.name.startswith("%arg")
+    return x.is_argument
 
 
 def call_extremum(

@@ -82,7 +82,7 @@ def call_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray, what: str)
     worth = are_near(axes) and long and aval.size >= _LARGE and aval.size >= 8 * out.size
     wide = plain and lanes >= _WIDE and not few
     hlo.choices += worth and not wide
-    if worth and (wide or x.name.startswith("%arg")) and has_kernels(hlo):
+    if worth and (wide or x.is_argument) and has_kernels(hlo):
         return call_reduction(hlo, "weft_sum", [Expr(hlo, x)], sizes, out, _KINDS[what])
     return None
 
@@ -117,7 +117,7 @@ def write_beside(hlo: Any, x: Any, axes: Sequence[int], write: Callable, deeply:
     large = aval.dtype.itemsize > 4
     hlo.choices += large
     # of 8 bytes a row at a time is as quick, unless integers are converted to them
-    small = not large or (aval.dtype.kind != "c" and not x.name.startswith("%arg"))
+    small = not large or (aval.dtype.kind != "c" and not x.is_argument)
     deep, side = split_row(n, aval, rows == 1) if small or rows == 1 else (0, 0)
     if not side:
         side = find_divisor(n, 128, 16) if deeply and n >= 1024 else 0

@@ -22,6 +22,7 @@ from weft.watch import events
 from weft.watch.key_reuse import hint_reuse
 from weft.watch.progress import run_reporting
 from weft.xla.compile import Executable, compile_text
+from weft.xla.flat import flatten_rows
 from weft.xla.foreign import ForeignExecutable
 from weft.xla.locating import keep_located
 from weft.xla.lower import Module, lower_module
@@ -68,7 +69,8 @@ class LoweredProgram(NamedTuple):
         before = [placement.whole] if calls else []  # the number of the run
         given = [*before, *module.parameters], module.results
         free = [s is None for s in given[0]], [s is None for s in given[1]]
-        loaded, how = compile_text(module.text, placement, settings, calls, free)
+        text = flatten_rows(module.text, placement)
+        loaded, how = compile_text(text, placement, settings, calls, free)
         if how == "compiled" and config.hints:
             hint_reuse(staged)
         if module.origins:

@@ -40,6 +40,11 @@ class Value:
         self.aval = aval
         self.scalar = scalar
 
+    @property
+    def is_argument(self) -> bool:
+        """Whether a program is called with it, and does not compute it."""
+        return self.name.startswith("%arg")
+
     def __repr__(self) -> str:
         return f"{self.name}: {self.aval}"
 

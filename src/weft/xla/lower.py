@@ -150,10 +150,10 @@ class Module(NamedTuple):
 
 
 # Programs of these alone only move elements: those that kernels may do (primitives/joining.py), and
-# others.
+# with others.
 JOINS = frozenset(("concatenate", "pad", "stack", "tile"))
 NAME_OF = operator.attrgetter("primitive.name")
-MOVES = frozenset((
+MOVES = JOINS.union((
     "broadcast_in_dim", "convert_element_type", "dynamic_update_slice", "reshape", "rev", "slice",
     "squeeze", "transpose",
 ))  # fmt: skip
@@ -185,7 +185,7 @@ def lower_module(
     hlo.alone = len(jaxpr.eqns) == 1
     names = {*map(NAME_OF, jaxpr.eqns[:64])}
     few = platform == "cpu" and not over and len(jaxpr.eqns) <= 64
-    if few and names <= JOINS | MOVES and names & JOINS:
+    if few and names <= MOVES and names & JOINS:
         hlo.cuts, hlo.written = {}, {}  # no pattern tells what a part is cut from
     if few and "dot_general" in names:
         rest = [e for e in jaxpr.eqns if (n := NAME_OF(e)) != "dot_general" and n not in MOVES]

@@ -29,7 +29,7 @@ KERNELS = (
     "concatenate conv coo_dot coo_sample csr_dot cumulative dot elementwise extremum find_places "
     "function lu pad partition resample scatter sort sum top_k trsm"
 )
-HANDLERS = tuple("weft_" + name for name in KERNELS.split())
+HANDLERS = tuple("weft_" + name for name in ("keep", *KERNELS.split()))
 
 
 @functools.cache

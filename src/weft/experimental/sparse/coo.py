@@ -152,9 +152,6 @@ class COO(Matrix):
         """The same matrix as a BCOO."""
         return BCOO((self.data, jnp.stack([self.row, self.col], axis=1)), shape=self.shape)
 
-    def _sort_indices(self) -> COO:
-        return self.from_bcoo(self.to_bcoo().sort_indices())
-
     def transpose(self, axes: Sequence[int] | None = None) -> COO:
         """The matrix with its axes permuted, by default in reverse order."""
         if self.order_axes(axes) == (0, 1):
