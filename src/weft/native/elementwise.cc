@@ -19,7 +19,7 @@ constexpr int64_t kBlock = 1024;     // elements taken at once where an operand 
 constexpr int64_t kAlone = 1 << 20;  // bytes that are moved, up to which one thread is as quick
 constexpr int64_t kBytes = 1 << 18;  // of those, what is worth a piece
 
-enum Op {  // in the order of xla/alone.py
+enum Op {  // in the order of passes/alone.py
   kAdd, kSub, kMul, kDiv, kNeg, kAbs, kSign, kMax, kMin, kFloor, kCeil, kEq, kNe, kGt, kGe, kLt, kLe,
   kAnd, kOr, kXor, kNot, kSelect, kClamp, kFinite, kSquare, kConvert, kEven
 };

@@ -18,15 +18,16 @@ from weft.core.source import SourceInfo, user_frames
 from weft.core.trace import get_traceback
 from weft.mesh.client import platform_of
 from weft.options import config
+from weft.passes.alone import CODES, is_cheap
 from weft.passes.dce import dce_jaxpr
 from weft.passes.discharge import discharge_jaxpr, has_state
 from weft.passes.formulas import count_formulas
 from weft.passes.merge import has_scopes
 from weft.passes.physical import has_extended, physical_jaxpr
 from weft.util import collecting_rarely
-from weft.xla.alone import CODES, choose_writer
 from weft.xla.hlo import TOKEN, Builder, Pattern, Value
 from weft.xla.locating import LocatingBuilder, operation_path
+from weft.xla.native import call_native, has_kernels
 from weft.xla.placement import Placement, explicit_mesh
 
 
@@ -189,8 +190,9 @@ def lower_module(
         hlo.cuts, hlo.written = {}, {}  # no pattern tells what a part is cut from
     if few and "dot_general" in names:
         rest = [e for e in jaxpr.eqns if (n := NAME_OF(e)) != "dot_general" and n not in MOVES]
-        plain = all(e.primitive.memoize_type for e in rest)
-        hlo.brief = plain and sum(v.aval.size for e in rest for v in e.outvars) < 500
+        sizes = [v.aval.size for e in rest for v in e.outvars]
+        plain = all(e.primitive.memoize_type for e in rest) and {*map(type, sizes)} <= {int}
+        hlo.brief = plain and sum(sizes) < 500
     mesh = explicit_mesh(placement) if over and placement is not None else None
     if mesh is not None:
         hlo.named(mesh)  # with its devices, which types do not know
@@ -207,8 +209,9 @@ def lower_module(
         ]
         out_attrs = [hlo.placed(s, y.ndim) for s, y in zip(results, jaxpr.out_avals, strict=True)]
     write = lambda *xs: lower_jaxpr(hlo, jaxpr, xs, consts)
-    if few and names and names <= CODES.keys() and not (donated or consts or hlo.names_all):
-        write = choose_writer(hlo, jaxpr, write)
+    only = few and names and names <= CODES.keys() and not (donated or consts or hlo.names_all)
+    if only and is_cheap(jaxpr) and has_kernels(hlo):
+        write = lambda *xs: call_operations(hlo, jaxpr, xs)
     if jaxpr.calls_host:
         in_avals, attrs = [TOKEN, *in_avals], ["", *attrs]
         write = hlo.threaded(write, False)
@@ -217,6 +220,18 @@ def lower_module(
     text = hlo.module(Builder().unique(f"jit_{name}"))
     calls = tuple(hlo.host_calls)
     return Module(text, calls, parameters, results, hlo.origins, hlo.foreign_calls)
+
+
+def call_operations(hlo: Builder, jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value]:
+    """Write a program of cheap operations on each element as calls of a kernel."""
+    env: dict[Any, Value] = dict(zip(jaxpr.invars, args, strict=True))
+    for eqn in jaxpr.eqns:
+        invars: list[Any] = eqn.invars
+        values = [hlo.constant(a.val, a.aval) if type(a) is Literal else env[a] for a in invars]
+        (var,) = eqn.outvars
+        code = {"op": CODES[NAME_OF(eqn)]}
+        (env[var],) = call_native(hlo, "weft_elementwise", values, [var.aval], code)
+    return [env[v] for v in jaxpr.outvars]
 
 
 def join_attrs(one: str, other: str) -> str:

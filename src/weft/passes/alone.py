@@ -1,0 +1,54 @@
+"""Which programs are a few cheap operations on each element, that one kernel does.
+
+XLA:CPU gives a program on more than 1,000 elements to another thread, which takes longer to wake
+than 100,000 additions take. A kernel, native/elementwise.cc, runs where it is called.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from weft.core.jaxpr import Eqn, Jaxpr, Literal
+
+NAMES = (  # in the order of the kernel
+    *("add", "sub", "mul", "div", "neg", "abs", "sign", "max", "min", "floor", "ceil"),
+    *("eq", "ne", "gt", "ge", "lt", "le", "and", "or", "xor", "not", "select_n", "clamp"),
+    *("is_finite", "square", "convert_element_type", "round"),
+)
+CODES = {name: code for code, name in enumerate(NAMES)} | {"integer_pow": NAMES.index("square")}
+# What XLA computes otherwise where there is more of it: products and sums in one, numbers first.
+ALONE = {*NAMES[:5], "square", "integer_pow", "convert_element_type"}
+PARAMETERS = {("y", 2), ("rounding_method", 1)}  # the square, and halves to even numbers
+DTYPES = {np.dtype(name) for name in ("?", "u1", "i1", "i4", "f4", "f8")}
+LONG = {np.dtype(np.int64)}  # which the kernel only converts
+FEWEST, MOST = 1024, 1 << 22  # elements, and bytes of the result, up to where it is as quick
+
+
+def is_cheap(jaxpr: Jaxpr) -> bool:
+    """Whether the kernel is to do a program whose operations are all of CODES."""
+    out, eqns = jaxpr.outvars[-1].aval, jaxpr.eqns
+    large = [eqn.primitive.name for eqn in eqns if eqn.outvars[0].aval.shape]  # no scalars
+    size = out.size
+    if type(size) is not int or size < FEWEST or size * out.dtype.itemsize * len(large) ** 2 > MOST:
+        return False
+    made = {eqn.outvars[0] for eqn in eqns}
+    fits = len(large) == 1 or not ALONE.intersection(large)
+    return fits and made.issuperset(jaxpr.outvars) and all(can_call(e, out.shape) for e in eqns)
+
+
+def can_call(eqn: Eqn, shape: tuple) -> bool:
+    """Whether the kernel does an operation of CODES, and XLA no less than that."""
+    name, args, out = eqn.primitive.name, eqn.invars, eqn.outvars[0].aval
+    chosen = {(k, v) for k, v in eqn.params.items() if k in ("y", "rounding_method")}
+    nothing = name in NAMES[:3] and {a.val for a in args if type(a) is Literal} & {0, 1, -1}
+    inverse = name == "div" and (not args[-1].aval.shape or out.dtype.kind != "f")
+    several = name == "select_n" and (len(args) > 3 or args[0].aval.dtype != bool)
+    converts = name == "convert_element_type"
+    return (
+        not (nothing or inverse or several)
+        and chosen <= PARAMETERS
+        and (out.shape == shape or (converts and not out.shape))
+        and {a.aval.shape for a in args} <= {(), out.shape}
+        and out.dtype in DTYPES
+        and {a.aval.dtype for a in args} <= (DTYPES | LONG if converts else DTYPES)
+    )
