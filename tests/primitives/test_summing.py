@@ -102,9 +102,9 @@ def test_short_rows_of_what_takes_long_are_computed_first():
         assert in_loop(total)
         assert in_loop(lambda x: total((x[:, None] - x[None]) ** 2))
         assert in_loop(lambda x: total(jnp.diagonal(x.reshape(-1, 5, 4), axis1=1, axis2=2)))
-        with weft.config.scope(native=False):  # else a kernel's
+        with weft.config.scope(native=False):  # else functions are a kernel's
             assert not in_loop(lambda x: total(jnp.sin(x)))
-        assert not in_loop(lambda x: total(x * 2 + jnp.arctan(x)))
+            assert not in_loop(lambda x: total(x * 2 + jnp.arctan(x)))
         assert not in_loop(lambda x: total(x.reshape(-1, 20)))
         assert not in_loop(total, weft.ShapeDtypeStruct((10, 4), np.float32))
 
