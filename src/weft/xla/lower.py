@@ -188,7 +188,7 @@ def lower_module(
     few = platform == "cpu" and not over and len(jaxpr.eqns) <= 64
     if few and names <= MOVES and names & JOINS:
         hlo.cuts, hlo.written = {}, {}  # no pattern tells what a part is cut from
-    if few and "dot_general" in names:
+    if few and "dot_general" in names and not hlo.names_all:  # which explain counts the FLOPs of
         rest = [e for e in jaxpr.eqns if (n := NAME_OF(e)) != "dot_general" and n not in MOVES]
         sizes = [v.aval.size for e in rest for v in e.outvars]
         plain = all(e.primitive.memoize_type for e in rest) and {*map(type, sizes)} <= {int}
