@@ -226,7 +226,7 @@ def call_operations(hlo: Builder, jaxpr: Jaxpr, args: Sequence[Value]) -> list[V
     """Write a program of cheap operations on each element as calls of a kernel."""
     env: dict[Any, Value] = dict(zip(jaxpr.invars, args, strict=True))
     for eqn in jaxpr.eqns:
-        invars: list[Any] = eqn.invars
+        invars: Sequence[Any] = eqn.invars
         values = [hlo.constant(a.val, a.aval) if type(a) is Literal else env[a] for a in invars]
         (var,) = eqn.outvars
         code = {"op": CODES[NAME_OF(eqn)]}
