@@ -16,13 +16,10 @@
 
 #include "ffi.h"
 
-// Compiled for AVX2 too, which is chosen when the library is loaded. Loops in loops are kept as they are
-// written: g++ takes as long again to unroll and jam them, for little.
+// Compiled for AVX2 too, which is chosen when the library is loaded.
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
-#define WEFT_CLONES __attribute__((target_clones("avx2", "default")))
-#define WEFT_WIDE WEFT_CLONES __attribute__((optimize("no-loop-unroll-and-jam")))
+#define WEFT_WIDE __attribute__((target_clones("avx2", "default")))
 #else
-#define WEFT_CLONES
 #define WEFT_WIDE
 #endif
 

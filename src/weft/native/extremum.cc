@@ -3,6 +3,12 @@
 // A NaN counts as the extremum, and the first one does on ties. Elements that follow each other are
 // compared by value alone, and only the block that holds the result is searched for its place.
 
+// g++ takes as long again to unroll loops in loops and jam them, for little. Said before all else, as
+// what is compiled in another way is not inlined.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-loop-unroll-and-jam")
+#endif
+
 #include <limits>
 #include <type_traits>
 
@@ -206,7 +212,7 @@ WEFT_WIDE void FindInLanes(Kind kind, const typename Kind::Element* x, R* out, i
 
 // Places where there may be NaN, for which the compiler takes rows together as loops here do not.
 template <class R, class Kind>
-WEFT_CLONES void FindPlacesInLanes(Kind kind, const typename Kind::Element* x, R* out, int64_t n,
+WEFT_WIDE void FindPlacesInLanes(Kind kind, const typename Kind::Element* x, R* out, int64_t n,
                                    int64_t lanes, int64_t first, int64_t last) {
   WalkLanes(kind, x, out, n, lanes, first, last);
 }
