@@ -28,11 +28,12 @@ def is_cheap(jaxpr: Jaxpr) -> bool:
     """Whether the kernel is to do a program whose operations are all of CODES."""
     out, eqns = jaxpr.outvars[-1].aval, jaxpr.eqns
     large = [eqn.primitive.name for eqn in eqns if eqn.outvars[0].aval.shape]  # no scalars
-    size = out.size
-    if type(size) is not int or size < FEWEST or size * out.dtype.itemsize * len(large) ** 2 > MOST:
+    size, count = out.size, len(large)
+    width = max(out.dtype.itemsize, 4 * (count > 1))  # of which XLA's one loop needs no more
+    if type(size) is not int or size < FEWEST or size * width * count**2 > MOST:
         return False
     made = {eqn.outvars[0] for eqn in eqns}
-    fits = len(large) == 1 or not ALONE.intersection(large)
+    fits = count == 1 or not ALONE.intersection(large)
     return fits and made.issuperset(jaxpr.outvars) and all(can_call(e, out.shape) for e in eqns)
 
 
