@@ -661,6 +661,8 @@ ffi::Error Apply(ffi::ThreadPool& pool, const void* x, const void* y, void* out,
   return ffi::Error::Success();
 }
 
+#include "gammas.h"
+
 constexpr Named kFunctions[] = {
     {"sin", ffi::F32, 1, Apply<SinF>},     {"cos", ffi::F32, 1, Apply<CosF>},
     {"tan", ffi::F32, 1, Apply<TanF>},     {"asin", ffi::F32, 1, Apply<AsinF>},
@@ -672,6 +674,7 @@ constexpr Named kFunctions[] = {
     {"cos", ffi::F64, 1, Apply<CosD>},     {"tan", ffi::F64, 1, Apply<TanD>},
     {"sinh", ffi::F64, 1, Apply<SinhD>},   {"cosh", ffi::F64, 1, Apply<CoshD>},
     {"erf", ffi::F64, 1, Apply<ErfD>},     {"pow", ffi::F64, 2, Apply<PowD>},
+    {"igamma", ffi::F64, 2, ApplyGamma<true>}, {"igammac", ffi::F64, 2, ApplyGamma<false>},
     {nullptr},
 };
 #undef WEFT_FUNCTION
