@@ -322,3 +322,60 @@ ffi::Error ApplyGamma(ffi::ThreadPool& pool, const void* a, const void* x, void*
   ForEach(pool, (n + kBlock - 1) / kBlock, GammaJob::Run, &job);
   return ffi::Error::Success();
 }
+
+// --- Hurwitz's zeta function ---
+
+// The sum of (k + q)**-s over k = 0, 1, ..., by Euler and Maclaurin's formula from k = kFirst on.
+template <int kFirst, int kTerms, class Raise>
+WEFT_HERE D ZetaOf(D s, D q, Raise raise) {
+  D total{};
+  for (int k = 0; k < kFirst; ++k, q = q + 1) total = total + raise(q, -s);
+  const D last = raise(q, -s), inverse = 1 / q;
+  D tail = last * (q / (s - 1) + 0.5), term = last * s * inverse;
+  for (int k = 1; k <= kTerms; ++k) {
+    tail = tail + term * kEuler[k - 1];
+    term = term * ((s + (2 * k - 1)) * inverse) * ((s + 2 * k) * inverse);
+  }
+  return total + tail;
+}
+
+struct PowerD {
+  WEFT_HERE_MEMBER D operator()(D x, D y) const { return WidePower(x, y, false); }
+};
+struct PowerOfF {
+  WEFT_HERE_MEMBER D operator()(D x, D y) const { return Power(x, y, false); }
+};
+WEFT_HERE_CALLED D ZetaUsual(D s, D q) { return ZetaOf<9, 10>(s, q, PowerD()); }
+// To 1e-9, as single precision wants it.
+WEFT_HERE_CALLED D ZetaSingle(D s, D q) { return ZetaOf<4, 5>(s, q, PowerOfF()); }
+
+// The same of an element that is not usual, by the C library.
+WEFT_HERE_CALLED double ZetaAny(double s, double q) {
+  if (q != q || s != s) return q != q ? q : s;
+  if (s < 1) return NAN;
+  if (s == 1) return INFINITY;
+  if (q <= 0 && std::floor(q) == q) return INFINITY;
+  if (q <= 0 && std::floor(s) != s) return NAN;
+  if (s == INFINITY) return q > 1 ? 0 : q < 1 ? INFINITY : 1;
+  if (q == INFINITY) return 0;
+  double total = 0;
+  for (int n = 0; n < 10000 && q < 0; ++n, q += 1) total += std::pow(q, -s);
+  for (int k = 0; k < 9; ++k, q += 1) total += std::pow(q, -s);
+  const double last = std::pow(q, -s), inverse = 1 / q;
+  double tail = last * (q / (s - 1) + 0.5), term = last * s * inverse;
+  for (int k = 1; k <= 10; ++k) {
+    tail += term * kEuler[k - 1];
+    term = term * ((s + (2 * k - 1)) * inverse) * ((s + 2 * k) * inverse);
+  }
+  return total + tail;
+}
+
+// Each element, of which only those take long that are not in the range of `WidePower`.
+WEFT_HERE_CALLED D ZetaEach(D s, D q) {
+  const I known = (s > 1) & (s < 1e6) & (q > 1e-300) & (q < 1e300);
+  D out = ZetaUsual(Choose(known, s, Full(2)), Choose(known, q, Full(1)));
+  for (int i = 0; i < kBytes / 8; ++i) {
+    if (!known[i]) out[i] = ZetaAny(s[i], q[i]);
+  }
+  return out;
+}

@@ -168,15 +168,15 @@ def write_circular(name: str, *operands: Expr) -> Expr:
     return x.compare("EQ", 0).select(x, out) if odd else out  # -0 stays
 
 
+# of which formulas are loops: they take ten times as long at any size, and 0.8 s to compile
+_LOOPS = ("igamma", "igammac", "zeta", "zeta_single")
 # what native/functions.cc computes; of float16 and bfloat16 in float32
 CALLED = {
     F32: frozenset((*FORMULAS, "pow", "sinh", "asinh", "acosh", "atanh")),
-    F64: frozenset(("sin", "cos", "tan", "pow", "sinh", "cosh", "erf", "igamma", "igammac")),
+    F64: frozenset(("sin", "cos", "tan", "pow", "sinh", "cosh", "erf", *_LOOPS)),
 }
 # of what is computed before, a formula in the same loop takes as long
 GIVEN = {F32: frozenset(("asin", "acos", "atan", "atan2")), F64: frozenset(("pow",))}
-# of which formulas are loops: they take ten times as long at any size, and 0.8 s to compile
-_LOOPS = ("igamma", "igammac")
 _VAST = 1 << 23  # bytes from which on memory for intermediate values takes longer than is saved
 
 

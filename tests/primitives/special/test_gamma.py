@@ -144,3 +144,26 @@ def test_digits_of_incomplete_gamma(fun):
     with config.scope(enable_x64=True):
         got = np.asarray(weft.jit(fun)(np.tile(a, 400), np.tile(x, 400)))
     np.testing.assert_allclose(got.reshape(400, -1), [want] * 400, rtol=8e-15)
+
+
+@needs_kernels
+@pytest.mark.parametrize("dtype, units", [(np.float32, 0.6), (np.float64, 4)])
+def test_zeta_and_polygamma_with_a_kernel(rng, dtype, units):
+    """At ends as the formulas have it, which are held to SciPy above; else against mpmath."""
+    q = np.append(rng.uniform(0.01, 10, 40), [1e-4, 1e5, 3e7]).astype(dtype)
+    ends = dtype([*ENDS, 39, 60, 300, 1e7])
+    s, other = (v.ravel() for v in np.meshgrid(ends, ends))
+    with config.scope(enable_x64=True), mpmath.workdps(30):
+        for fun, order, exact in [
+            (special.zeta, 2.5, lambda q: mpmath.zeta(2.5, q)),
+            (special.polygamma, 1, lambda q: mpmath.psi(1, q)),
+        ]:
+            program = weft.jit(fun)
+            assert "weft_function" in program.lower(q, q).as_text()
+            want = np.array([float(exact(mpmath.mpf(float(v)))) for v in q])
+            got = np.asarray(program(dtype(order), q)).astype(np.float64)
+            assert (abs(got - want) / want).max() < units * np.finfo(dtype).eps
+            with config.scope(native=False):
+                formula = np.asarray(weft.jit(fun)(s, other))
+            bound = 2 * units * np.finfo(dtype).eps
+            np.testing.assert_allclose(program(s, other), formula, rtol=bound)
