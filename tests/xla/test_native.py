@@ -112,6 +112,22 @@ def test_sorts_by_the_upper_digits_of_keys(dtype):
                 np.testing.assert_array_equal(jnp.argsort(key), np.argsort(key, kind="stable"))
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.int64, np.float32])
+def test_places_of_a_long_row_of_few_keys(dtype):
+    """Keys are counted where all of them are within 2,048 of each other."""
+    rng, n = np.random.RandomState(0), (1 << 17) + 77
+    for low, high in ((0, 2), (0, 2048), (-1024, 1025)):
+        x = rng.randint(low, high, n)
+        x[5:7] = low, high - 1
+        x = (1 + x * 2.0**-23).astype(dtype) if dtype is np.float32 else x.astype(dtype)
+        far = x.copy()
+        far[7] = np.nan if dtype is np.float32 else np.iinfo(dtype).max
+        with weft.config.scope(enable_x64=True):
+            for row in (x, np.sort(x), far):
+                want = np.argsort(row, kind="stable")
+                np.testing.assert_array_equal(jnp.argsort(row), want)
+
+
 @needs_kernels
 def test_sorts_of_several_arrays_along_each_axis():
     rng = np.random.default_rng(1)

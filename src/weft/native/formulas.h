@@ -534,6 +534,8 @@ WEFT_HERE D WidePower(D x, D y, bool any) {
   return ((y == 0) | (x == 1) | ((x == -1) & (Abs(y) == INFINITY))) != 0 ? D{} + 1.0 : z;
 }
 
+#include "gammas.h"
+
 // --- which function, of which operands ----------------------------------------------------------
 
 template <class T>
@@ -586,6 +588,11 @@ WEFT_FUNCTION(1, ErfD, double, true, true, ErrorFunction(x), ErrorFunction(x))
 WEFT_FUNCTION(2, PowD, double, false,
               (x >= 0x1p-1022) & (x < INFINITY) & (std::fabs(y) < 1e30) & (x != 1) & (y != 0),
               WidePower(x, y, false), WidePower(x, y, true))
+
+WEFT_FUNCTION(2, ZetaD, double, false, (x > 1) & (x < 1e6) & (y > 1e-300) & (y < 1e300),
+              ZetaUsual(x, y), ZetaEach(x, y))
+WEFT_FUNCTION(2, ZetaSingleD, double, false, (x > 1) & (x < 40) & (y > 0x1p-20) & (y < 0x1p20),
+              ZetaSingle(x, y), ZetaEach(x, y))
 
 // A function of all elements; of one operand `y` is `x`. Either of two may be one number.
 template <class Function>
@@ -672,6 +679,8 @@ constexpr Named kFunctions[] = {
     {"cos", ffi::F64, 1, Apply<CosD>},     {"tan", ffi::F64, 1, Apply<TanD>},
     {"sinh", ffi::F64, 1, Apply<SinhD>},   {"cosh", ffi::F64, 1, Apply<CoshD>},
     {"erf", ffi::F64, 1, Apply<ErfD>},     {"pow", ffi::F64, 2, Apply<PowD>},
+    {"igamma", ffi::F64, 2, ApplyGamma<true>}, {"igammac", ffi::F64, 2, ApplyGamma<false>},
+    {"zeta", ffi::F64, 2, Apply<ZetaD>},   {"zeta_single", ffi::F64, 2, Apply<ZetaSingleD>},
     {nullptr},
 };
 #undef WEFT_FUNCTION

@@ -257,6 +257,52 @@ bool SortPlaced(const Row& row, Placed<Key>* items, uint32_t* places) {
   });
 }
 
+// The places of a long row whose keys are few and beside each other, which are counted: there are no
+// items that would have to be written to memory. Whether that was done.
+template <class Key, class KeyAt>
+bool CountPlaces(const Row& row, const KeyAt& key, uint32_t* places) {
+  constexpr int kMost = 1 << 11;
+  struct Part {
+    Key least, most;
+    uint32_t places[kMost];
+  };
+  Key least = key(0), most = least;
+  const auto is_far = [&] { return static_cast<Key>(most - least) >= kMost; };
+  for (int64_t i = 0; i < row.n; i += row.n / 64) {
+    least = std::min(least, key(i)), most = std::max(most, key(i));
+  }
+  if (is_far()) return false;
+  const auto parts = Allocate<Part>(row.threads);
+  if (!parts) return false;
+  row.ForEachPart([&](int64_t p, int64_t begin, int64_t end) {
+    Key low = key(begin), high = low;
+    for (int64_t i = begin; i < end; ++i) {
+      const Key k = key(i);
+      low = std::min(low, k), high = std::max(high, k);
+    }
+    parts[p].least = low, parts[p].most = high;
+  });
+  for (int64_t p = 0; p < row.threads; ++p) {
+    least = std::min(least, parts[p].least), most = std::max(most, parts[p].most);
+  }
+  if (is_far()) return false;
+  const int64_t count = static_cast<int64_t>(most - least) + 1;
+  row.ForEachPart([&](int64_t p, int64_t begin, int64_t end) {
+    uint32_t* const counts = parts[p].places;
+    std::fill(counts, counts + count, 0);
+    for (int64_t i = begin; i < end; ++i) ++counts[static_cast<Key>(key(i) - least)];
+  });
+  uint32_t start = 0;
+  for (int64_t k = 0; k < count; ++k) {
+    for (int64_t p = 0; p < row.threads; ++p) start += std::exchange(parts[p].places[k], start);
+  }
+  row.ForEachPart([&](int64_t p, int64_t begin, int64_t end) {
+    uint32_t* const next = parts[p].places;
+    for (int64_t i = begin; i < end; ++i) places[next[static_cast<Key>(key(i) - least)]++] = i;
+  });
+  return true;
+}
+
 // Reorders the places of one row by a key, x.
 template <class Kind>
 bool SortPlaces(const Row& row, const void* x, uint32_t* places, bool in_order, void* room) {
@@ -268,6 +314,10 @@ bool SortPlaces(const Row& row, const void* x, uint32_t* places, bool in_order, 
           row, room, [=](int64_t i) { return Kind::Key(values[i]); },
           [=](int64_t i, uint32_t, uint32_t j) { places[i] = j; });
     }
+  }
+  if constexpr (Kind::kIsReal) {
+    const auto key = [=](int64_t i) { return Kind::Key(values[i]); };
+    if (in_order && row.n >= kHuge && CountPlaces<Bits>(row, key, places)) return true;
   }
   auto* const items = static_cast<Placed<Bits>*>(room);
   row.ForEachPart([=](int64_t, int64_t begin, int64_t end) {
@@ -299,22 +349,24 @@ bool SortPairs(const Row& row, const void* keys, const void* carried, void* out,
 }
 
 template <class T>
-void Permute(const void* x, void* out, const uint32_t* places, int64_t n) {
+void Permute(const Row& row, const void* x, void* out, const uint32_t* places) {
   const T* const values = static_cast<const T*>(x);
   T* const y = static_cast<T*>(out);
-  for (int64_t i = 0; i < n; ++i) y[i] = values[places[i]];
+  row.ForEachPart([=](int64_t, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) y[i] = values[places[i]];
+  });
 }
 
-void PermuteBytes(const void* x, void* out, const uint32_t* places, int64_t n, int64_t size) {
+void PermuteBytes(const Row& row, const void* x, void* out, const uint32_t* places, int64_t size) {
   struct Wide {
     uint64_t words[2];
   };
   switch (size) {
-    case 1: return Permute<uint8_t>(x, out, places, n);
-    case 2: return Permute<uint16_t>(x, out, places, n);
-    case 4: return Permute<uint32_t>(x, out, places, n);
-    case 8: return Permute<uint64_t>(x, out, places, n);
-    default: return Permute<Wide>(x, out, places, n);
+    case 1: return Permute<uint8_t>(row, x, out, places);
+    case 2: return Permute<uint16_t>(row, x, out, places);
+    case 4: return Permute<uint32_t>(row, x, out, places);
+    case 8: return Permute<uint64_t>(row, x, out, places);
+    default: return Permute<Wide>(row, x, out, places);
   }
 }
 
@@ -392,7 +444,7 @@ ffi::Error Sort(ffi::ThreadPool pool, int64_t num_keys, ffi::RemainingArgs args,
       const Operand& x = operands[k];
       if (!x.sorter->places(row, in(x), places, k == num_keys - 1, memory)) return false;
     }
-    for (const Operand& x : operands) PermuteBytes(in(x), out(x), places, n, x.size);
+    for (const Operand& x : operands) PermuteBytes(row, in(x), out(x), places, x.size);
     return true;
   };
   std::atomic<bool> failed{false};

@@ -168,10 +168,12 @@ def write_circular(name: str, *operands: Expr) -> Expr:
     return x.compare("EQ", 0).select(x, out) if odd else out  # -0 stays
 
 
+# of which formulas are loops: they take ten times as long at any size, and 0.8 s to compile
+_LOOPS = ("igamma", "igammac", "zeta", "zeta_single")
 # what native/functions.cc computes; of float16 and bfloat16 in float32
 CALLED = {
     F32: frozenset((*FORMULAS, "pow", "sinh", "asinh", "acosh", "atanh")),
-    F64: frozenset(("sin", "cos", "tan", "pow", "sinh", "cosh", "erf")),
+    F64: frozenset(("sin", "cos", "tan", "pow", "sinh", "cosh", "erf", *_LOOPS)),
 }
 # of what is computed before, a formula in the same loop takes as long
 GIVEN = {F32: frozenset(("asin", "acos", "atan", "atan2")), F64: frozenset(("pow",))}
@@ -181,14 +183,16 @@ _VAST = 1 << 23  # bytes from which on memory for intermediate values takes long
 def call_function(hlo: Any, name: str, *operands: Any) -> Any:
     """Write a call of the kernel of a function of a large array, or give None.
 
-    It takes a third to two thirds of a formula's time, and XLA none to compile it.
+    It takes a third to two thirds of a formula's time, and XLA none to compile it. What would be
+    a loop is a call at any size.
     """
     aval = operands[0 if operands[0].aval.shape else -1].aval
     part = F32 if aval.dtype.itemsize == 2 else aval.dtype
-    large = type(aval.size) is int and aval.size > LARGE and name in CALLED.get(part, ())
+    least = 0 if name in _LOOPS else LARGE
+    large = type(aval.size) is int and aval.size > least and name in CALLED.get(part, ())
     if not large or not has_kernels(hlo):
         return None
-    vast = aval.size * part.itemsize > _VAST
+    vast = aval.size * part.itemsize > _VAST and name not in _LOOPS
     if vast or name in GIVEN[part]:
         hlo.choices += 1
         given = all(v.name.startswith("%arg") for v in operands if v.aval.shape)

@@ -5,8 +5,12 @@ import numpy as np
 import pytest
 import scipy.special
 
+import weft
 from weft.options import config
 from weft.primitives.special import functions as special
+from weft.xla import native
+
+needs_kernels = pytest.mark.skipif(bool(native.load_kernels()), reason="the kernels are not built")
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -100,3 +104,66 @@ def test_slope_of_gamma_samples_of_large_shapes(dtype, bound):
     with config.scope(enable_x64=True), mpmath.workdps(30):
         want = [integrate_sample_slope(*pair) for pair in zip(a, x, strict=True)]
         np.testing.assert_allclose(special.random_gamma_grad(a, x), want, rtol=bound)
+
+
+@pytest.mark.parametrize("called", [False, pytest.param(True, marks=needs_kernels)])
+@pytest.mark.parametrize("fun, reference, count, compared", FUNCTIONS[:2])
+def test_incomplete_gamma_with_a_kernel(rng, called, fun, reference, count, compared):
+    """Every way the kernel has, ends and what is beyond, a number for either operand, slopes."""
+    a, x = (v.ravel() for v in np.meshgrid(np.float64([*ENDS, 1e300]), [*ENDS, 0.999, 1e300]))
+    spread = np.exp(rng.uniform(-9, 9, 5000))
+    a, x = np.append(a, spread), np.append(x, spread * rng.uniform(0.3, 2, 5000))
+    with config.scope(enable_x64=True, native=called):
+        program = weft.jit(fun)
+        assert ("weft_function" in program.lower(a, x).as_text()) == called
+        got, want = np.asarray(program(a, x)), reference(a, x)
+        np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-300)
+        b, y = a[-5000:], x[-5000:]
+        slope = weft.grad(lambda y: fun(b, y).sum())(y)
+        density = np.exp((b - 1) * np.log(y) - y - scipy.special.gammaln(b))
+        sign = 1 if fun is special.igamma else -1
+        np.testing.assert_allclose(slope, sign * density, rtol=1e-7, atol=1e-300)
+        if called:
+            for one in (0.7, 30.0, 400.0):
+                np.testing.assert_array_equal(program(one, x), program(np.full_like(a, one), x))
+                np.testing.assert_allclose(program(one, 2.0), reference(one, 2.0), rtol=1e-13)
+                np.testing.assert_array_equal(program(a, one), program(a, np.full_like(x, one)))
+            assert program(a[:0], x[:0]).shape == (0,)
+
+
+@needs_kernels
+@pytest.mark.parametrize("fun", [special.igamma, special.igammac])
+def test_digits_of_incomplete_gamma(fun):
+    """Against mpmath, where powers and exponentials are of large numbers too."""
+    a = np.float64([1e-30, 0.02, 0.7, 0.9, 3, 30, 60, 99, 101, 400, 2500, 2500, 1e4, 1e6])
+    x = np.float64([0.03, 0.4, 0.8, 2.5, 7, 11, 90, 80, 98, 230, 4000, 2400, 1.01e4, 1e6])
+    with mpmath.workdps(60):
+        ends = lambda x: (0, x) if fun is special.igamma else (x, mpmath.inf)
+        exact = lambda u, v: float(mpmath.gammainc(u, *ends(v), regularized=True))
+        want = [exact(u, v) for u, v in zip(a, x, strict=True)]
+    with config.scope(enable_x64=True):
+        got = np.asarray(weft.jit(fun)(np.tile(a, 400), np.tile(x, 400)))
+    np.testing.assert_allclose(got.reshape(400, -1), [want] * 400, rtol=8e-15)
+
+
+@needs_kernels
+@pytest.mark.parametrize("dtype, units", [(np.float32, 0.6), (np.float64, 4)])
+def test_zeta_and_polygamma_with_a_kernel(rng, dtype, units):
+    """At ends as the formulas have it, which are held to SciPy above; else against mpmath."""
+    q = np.append(rng.uniform(0.01, 10, 40), [1e-4, 1e5, 3e7]).astype(dtype)
+    ends = dtype([*ENDS, 39, 60, 300, 1e7])
+    s, other = (v.ravel() for v in np.meshgrid(ends, ends))
+    with config.scope(enable_x64=True), mpmath.workdps(30):
+        for fun, order, exact in [
+            (special.zeta, 2.5, lambda q: mpmath.zeta(2.5, q)),
+            (special.polygamma, 1, lambda q: mpmath.psi(1, q)),
+        ]:
+            program = weft.jit(fun)
+            assert "weft_function" in program.lower(q, q).as_text()
+            want = np.array([float(exact(mpmath.mpf(float(v)))) for v in q])
+            got = np.asarray(program(dtype(order), q)).astype(np.float64)
+            assert (abs(got - want) / want).max() < units * np.finfo(dtype).eps
+            with config.scope(native=False):
+                formula = np.asarray(weft.jit(fun)(s, other))
+            bound = 2 * units * np.finfo(dtype).eps
+            np.testing.assert_allclose(program(s, other), formula, rtol=bound)

@@ -42,6 +42,16 @@ from weft.primitives.wide import is_worth
 from weft.xla.typing import Array, ArrayLike
 
 
+def lower_called(name: str, fun: Callable) -> Callable:
+    """The lowering of a function that is a kernel of large arrays, else a formula."""
+
+    def lower(hlo: Any, aval: ShapedArray, *values: Any) -> Any:
+        called = call_function(hlo, name, *values)
+        return formula(fun)(hlo, aval, *values) if called is None else called
+
+    return lower
+
+
 def epsilon(x: Any) -> float:
     """The spacing of floats at 1 in the dtype of x."""
     return float(dtypes.finfo(typeof(x).dtype).eps)
@@ -155,14 +165,14 @@ def igamma_slope(a: Any, x: Any) -> Any:
 
 igamma_p = define_special(
     "igamma",
-    formula(functools.partial(gammas.incomplete_gamma, lower=True)),
+    lower_called("igamma", functools.partial(gammas.incomplete_gamma, lower=True)),
     "The regularized lower incomplete gamma function P(a, x).",
     lambda t, z, a, x: mul(t, igamma_grad_a(a, x)),
     lambda t, z, a, x: mul(t, igamma_slope(a, x)),
 )
 igammac_p = define_special(
     "igammac",
-    formula(functools.partial(gammas.incomplete_gamma, lower=False)),
+    lower_called("igammac", functools.partial(gammas.incomplete_gamma, lower=False)),
     "The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x).",
     lambda t, z, a, x: neg(mul(t, igamma_grad_a(a, x))),
     lambda t, z, a, x: neg(mul(t, igamma_slope(a, x))),
