@@ -123,3 +123,56 @@ def test_columns_are_chosen_where_they_are_few_and_large_and_given():
     assert not chosen(lambda x: stack(x * 2, x), V)
     slope = weft.grad(lambda x: (stack(x, x) ** 3).sum())
     np.testing.assert_allclose(slope(V), 6 * V**2, rtol=1e-6)
+
+
+TURNS = {  # of shapes, the orders of axes
+    (300, 200): [(1, 0)],
+    (64, 520): [(1, 0)],
+    (4, 33, 3, 90): [(0, 3, 2, 1), (3, 1, 0, 2), (0, 2, 3, 1), (1, 3, 0, 2)],
+    (40, 50, 60): [(2, 1, 0), (0, 2, 1), (2, 0, 1), (1, 2, 0)],
+    (1, 190, 1, 190): [(0, 3, 2, 1), (3, 0, 1, 2)],
+}
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "bfloat16", "float32", "complex64"])
+def test_axes_in_another_order(rng, dtype):
+    for shape, orders in TURNS.items():
+        x = np.asarray(rng.integers(0, 2 if dtype == "bool" else 100, shape)).astype(dtype)
+        for order in orders:
+            turned = range(len(shape)) if len(shape) < 4 else (1, 3)
+            fun = lambda x, order=order, turned=turned: [
+                jnp.transpose(x, order),
+                *(jnp.transpose(jnp.flip(x, a), order) for a in (*turned, (0, -1))),
+            ]
+            expected = [x, *(np.flip(x, a) for a in (*turned, (0, -1)))]
+            for y, z in zip(weft.jit(fun)(x), expected, strict=True):
+                np.testing.assert_array_equal(y, z.transpose(order))
+
+
+def test_quarter_turns(rng):
+    x = rng.integers(-9, 9, (210, 190)).astype(np.float32)
+    x[0, :3] = np.nan, np.inf, -0.0
+    for k in range(4):
+        np.testing.assert_array_equal(jnp.rot90(x, k), np.rot90(x, k))
+        found = weft.vmap(lambda x, k=k: jnp.rot90(x, k))(x[None])
+        np.testing.assert_array_equal(found[0], np.rot90(x, k))
+    weights = np.arange(x.size, dtype=np.float32).reshape(x.T.shape)
+    found = weft.grad(lambda x: (jnp.rot90(x) * weights).sum())(x)
+    np.testing.assert_array_equal(found, np.rot90(weights, -1))
+
+
+def test_which_turns_call_the_kernel():
+    def calls(fun, shape, dtype=np.uint8, native=True):
+        with weft.config.scope(native=native):
+            text = jit(fun).lower(weft.ShapeDtypeStruct(shape, dtype)).as_text()
+        return text.count("weft_transpose")
+
+    for _ in range(2):  # what was written before does not matter
+        assert calls(lambda x: x.T + x, (300, 300)) == 0  # fuses
+        assert calls(jnp.rot90, (300, 300), np.float32) == 1
+        assert calls(jnp.rot90, (300, 300), native=False) == 0
+        assert calls(jnp.transpose, (300, 300)) == 1
+        assert calls(jnp.transpose, (300, 300), np.int16) == 1
+        assert calls(lambda x: x.T[None], (300, 300)) == 1
+    assert calls(jnp.transpose, (300, 300), np.float32) == 0
+    assert calls(jnp.transpose, (9, 9000)) == calls(jnp.transpose, (90, 90)) == 0

@@ -114,3 +114,62 @@ def test_short_rows_of_what_takes_long_are_computed_first():
         return total(x)
 
     assert not in_loop(long)
+
+
+def test_sums_of_bytes(rng):
+    """Counts and means are exact, whatever is added up, of any place in the array."""
+    shapes = {(300, 40, 70): (None, 0, 1, 2, (0, 1), (1, 2)), (90_001,): (0,), (3, 270_000): (1, 0)}
+    shapes |= {(20, 8, 130): (0, 1, (1, 2)), (2, 600, 1030): (1, (0, 1))}
+    for shape, places in shapes.items():
+        number = rng.integers(0, 256, shape)
+        number.flat[: number.size // 2] = 255  # a long run of the largest number
+        kinds = [number > 99, number.astype(np.uint8), (number // -2).astype(np.int8)]
+
+        def fun(*kinds, places=places):
+            cells = [(x, axis) for x in kinds for axis in places]
+            return [
+                *(jnp.sum(x, axis) for x, axis in cells),
+                *(jnp.mean(x, axis) for x, axis in cells),
+                *(jnp.mean(x > 99, axis, np.float16) for x, axis in cells),
+            ]
+
+        cells = [(x, axis) for x in kinds for axis in places]
+        exact = [np.sum(x, axis, np.int64) for x, axis in cells]
+        means = [np.mean(x, axis, np.float64) for x, axis in cells]
+        parts = [np.mean(x > 99, axis, np.float64) for x, axis in cells]
+        found = weft.jit(fun)(*kinds)
+        for y, z in zip(found, exact):
+            np.testing.assert_array_equal(y, z)
+        for y, z in zip(found[len(exact) :], (*means, *parts)):
+            np.testing.assert_allclose(y, z, rtol=6e-4 if y.dtype == np.float16 else 5e-7)
+
+
+def test_sums_of_bytes_in_their_own_dtype(rng):
+    for dtype in (np.int8, np.uint8):
+        x = rng.integers(0, 100, (600, 700)).astype(dtype)
+        for axis in (None, 0, 1):
+            y = weft.jit(lambda x, axis=axis: jnp.sum(x, axis, promote_integers=False))(x)
+            np.testing.assert_array_equal(y, np.sum(x, axis, dtype=dtype), strict=True)
+
+
+def test_what_sums_of_bytes_are_written_as():
+    text = lambda f, *xs: weft.jit(f).lower(*xs).as_text()
+    few, given = weft.ShapeDtypeStruct((20, 20), bool), weft.ShapeDtypeStruct((600, 600), bool)
+    calls = lambda *args: text(*args).count("weft_sum")
+    native = calls(lambda x: jnp.sum(x, 0), weft.ShapeDtypeStruct((600, 600), np.float32))
+    for _ in range(2):  # what was written before does not decide
+        assert calls(jnp.sum, few) == calls(lambda x: jnp.sum(~x, 0), given) == 0
+        assert calls(lambda x: jnp.mean(x, 0), given) == calls(jnp.sum, given) == native
+        assert calls(lambda x: jnp.mean(x, 1, where=x), given) == native  # of `where`
+    wide = weft.ShapeDtypeStruct((9000, 1000), np.uint8)  # whose sum may be beyond int32
+    assert calls(jnp.mean, wide) == 0
+    assert calls(lambda x: jnp.mean(x, 0), wide) == native
+    assert "tensor<600xi32>" in text(lambda x: jnp.mean(x > 0, 1), given.update(dtype=np.float32))
+
+
+def test_derivatives_through_a_mean_of_bytes(rng):
+    x = rng.standard_normal((70, 100)).astype(np.float32)
+    fun = lambda x: jnp.sum(x * jnp.mean(x > 0))
+    np.testing.assert_allclose(weft.grad(fun)(x), np.full(x.shape, (x > 0).mean()), rtol=1e-6)
+    found = weft.vmap(lambda x: jnp.mean(x > 0))(x)
+    np.testing.assert_allclose(found, (x > 0).mean(1), rtol=1e-6)

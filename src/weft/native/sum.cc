@@ -226,7 +226,86 @@ ffi::Error SumComplex(ffi::ThreadPool& pool, int64_t what, ffi::AnyBuffer x,
   return SumAll(pool, from, to, ffi::Span<const int64_t>(floats, 3));
 }
 
+constexpr int64_t kBytes = 1 << 18;  // that are worth a thread, and adding to what others add to
+constexpr int64_t kSide = 1024;  // lanes that are added up at once
+
+// Adds to `to` the sums of `width` lanes of bytes, of rows `stride` apart. Those of 128 fit in 16 bits.
+template <class T>
+WEFT_WIDE void AddBytes(const T* from, int32_t* to, int64_t n, int64_t stride, int64_t width) {
+  constexpr int64_t kRows = 128;
+  int16_t sums[kSide];
+  for (int64_t i = 0; i < n;) {
+    const int64_t end = std::min(n, i + kRows);
+    for (int64_t j = 0; j < width; ++j) sums[j] = 0;
+    for (; i + 4 <= end; i += 4) {
+      const T* const x = from + i * stride;
+      const T* const y = x + 2 * stride;
+      for (int64_t j = 0; j < width; ++j) {
+        const int16_t low = static_cast<int16_t>(x[j]) + static_cast<int16_t>(x[j + stride]);
+        const int16_t high = static_cast<int16_t>(y[j]) + static_cast<int16_t>(y[j + stride]);
+        sums[j] += low + high;
+      }
+    }
+    for (; i < end; ++i) {
+      for (int64_t j = 0; j < width; ++j) sums[j] += from[i * stride + j];
+    }
+    for (int64_t j = 0; j < width; ++j) to[j] += sums[j];
+  }
+}
+
+// The sum of bytes that follow each other.
+template <class T>
+WEFT_WIDE int32_t AddRowOfBytes(const T* from, int64_t n) {
+  constexpr int64_t kWidth = 32, kBlocks = 128;
+  int32_t sum = 0;
+  int64_t i = 0;
+  while (i + kWidth <= n) {
+    const int64_t end = std::min(n, i + kBlocks * kWidth);
+    int16_t sums[kWidth] = {};
+    for (; i + kWidth <= end; i += kWidth) {
+      for (int64_t j = 0; j < kWidth; ++j) sums[j] += from[i + j];
+    }
+    for (int64_t j = 0; j < kWidth; ++j) sum += sums[j];
+  }
+  for (; i < n; ++i) sum += from[i];
+  return sum;
+}
+
+// Sums of bytes, modulo 2**32: pieces of a row, or of lanes, are added to the result in any order.
+template <class T>
+ffi::Error SumBytes(ffi::ThreadPool& pool, const T* from, int32_t* to, int64_t rows, int64_t n,
+                    int64_t lanes) {
+  std::memset(to, 0, rows * lanes * sizeof(int32_t));
+  const int64_t size = n * lanes, width = std::min(lanes, kSide);
+  const int64_t together = std::max<int64_t>(1, kBytes / std::max<int64_t>(1, size));
+  const int64_t blocks = (lanes + kSide - 1) / kSide, step = std::max<int64_t>(1, kBytes / width);
+  const int64_t parts = (n + step - 1) / step;
+  ForEach(pool, (rows + together - 1) / together * blocks * parts, [&](int64_t piece) {
+    const int64_t part = piece % parts, block = piece / parts % blocks;
+    const int64_t row = piece / parts / blocks * together, begin = part * step;
+    const int64_t count = std::min(step, n - begin), first = block * kSide;
+    for (int64_t r = row; r < std::min(rows, row + together); ++r) {
+      const T* const x = from + r * size + begin * lanes + first;
+      const int64_t used = std::min(kSide, lanes - first);
+      int32_t* const out = to + r * lanes + first;
+      if (lanes == 1) {
+        __atomic_fetch_add(out, AddRowOfBytes(x, count), __ATOMIC_RELAXED);
+        continue;
+      }
+      if (parts == 1) {
+        AddBytes(x, out, count, lanes, used);
+        continue;
+      }
+      int32_t sums[kSide] = {};
+      AddBytes(x, sums, count, lanes, used);
+      for (int64_t j = 0; j < used; ++j) __atomic_fetch_add(out + j, sums[j], __ATOMIC_RELAXED);
+    }
+  });
+  return ffi::Error::Success();
+}
+
 // Gives sums (`what` is 0), sums of what is not NaN (1), how many that is (2) or, of rows, products (3).
+// Of bytes there are sums alone, of 32 bits.
 ffi::Error Sum(ffi::ThreadPool pool, int64_t what, ffi::AnyBuffer x, ffi::RemainingArgs rest,
                ffi::Result<ffi::AnyBuffer> out) {
   const auto y = rest.get<ffi::AnyBuffer>(0);
@@ -236,11 +315,23 @@ ffi::Error Sum(ffi::ThreadPool pool, int64_t what, ffi::AnyBuffer x, ffi::Remain
     return ffi::Error::InvalidArgument("weft.sum: must be of [rows, n, lanes], or two of one lane");
   }
   const void* const other = y ? y->untyped_data() : nullptr;
+  const auto bytes = [&](auto zero) {
+    using T = decltype(zero);
+    if (what || y || ffi::ByteWidth(out->element_type()) != 4) {
+      return ffi::Error::InvalidArgument("weft.sum: of bytes must give sums of 32 bits");
+    }
+    const auto dims = x.dimensions();
+    return SumBytes(pool, static_cast<const T*>(x.untyped_data()),
+                    static_cast<int32_t*>(out->untyped_data()), dims[0], dims[1], dims[2]);
+  };
   switch (x.element_type()) {
     case ffi::F32: return SumFloats<float>(pool, what, x, other, out);
     case ffi::F64: return SumFloats<double>(pool, what, x, other, out);
     case ffi::C64: return SumComplex<float>(pool, what, x, out);
     case ffi::C128: return SumComplex<double>(pool, what, x, out);
+    case ffi::S8: return bytes(int8_t{0});
+    case ffi::PRED:
+    case ffi::U8: return bytes(uint8_t{0});
     default: return ffi::Error::InvalidArgument("weft.sum: no such dtype");
   }
 }

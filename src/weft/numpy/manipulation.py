@@ -562,7 +562,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
         return m
     if k == 2:
         return layout.rev(m, (i, j))
-    return swapaxes(layout.rev(m, (j,)), i, j) if k == 1 else layout.rev(swapaxes(m, i, j), (j,))
+    return swapaxes(layout.rev(m, (j if k == 1 else i,)), i, j)
 
 
 @fused(static=("shift", "axis"))

@@ -121,8 +121,7 @@ class Reduction(families.ByCombination, families.OverAxes, families.Discrete):
         exact = dtypes.is_bool(cell.dtype) or dtypes.is_integer(cell.dtype)
         slow = exact or self.name == "reduce_prod"
         deeply = not dtypes.is_complex(cell.dtype)
-        beside = write_beside(hlo, x, axes, write, deeply) if slow else None
-        return [write(x, axes) if beside is None else beside]
+        return [(slow and write_beside(hlo, x, axes, write, deeply)) or write(x, axes)]
 
 
 def lower_reduce(
@@ -203,9 +202,8 @@ def is_long(aval: ShapedArray, axes: Sequence[int]) -> bool:
 def can_call_extremum(hlo: Any, aval: ShapedArray, axes: Sequence[int]) -> bool:
     """Whether the kernel of an extremum is there, and quicker: axes side by side, no few lanes."""
     _, n, lanes = sizes_around(aval.shape, axes)
-    if dtypes.itemsize_bits(aval.dtype) < (16 if dtypes.is_float(aval.dtype) else 8):
-        return False
-    near = are_near(axes) and has_kernels(hlo)
+    wide = dtypes.itemsize_bits(aval.dtype) >= (16 if dtypes.is_float(aval.dtype) else 8)
+    near = wide and are_near(axes) and has_kernels(hlo)
     return near and aval.size >= _LARGE and (lanes >= 16 or (lanes == 1 and n >= _SHORT))
 
 

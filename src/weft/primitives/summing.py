@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,12 +34,15 @@ _APART = frozenset((
     "get_tuple_element", "iota", "reduce", "reduce_window", "scatter", "sort", "while",
 ))  # fmt: skip
 _NEAR = 256  # lines that are looked at
+_BYTES = {"i1": np.bool_, "i8": np.int8, "ui8": np.uint8}
+_FROM_BYTES = re.compile(r'(%\w+) = "stablehlo.convert"\((%\w+)\) : \(tensor<[\dx]*x(u?i[18])>')
+_WORTH = 1 << 12  # bytes from which on it pays to call a kernel for their sum
 
 
 def write_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray) -> Any:
     """Write the sum over `axes`, which are removed."""
     aval, cell = x.aval, ShapedArray((), x.aval.dtype)
-    found = call_sum(hlo, x, axes, out, "sum")
+    found = call_sum(hlo, x, axes, out, "sum") or sum_bytes(hlo, x, axes, out)
     if found is not None:
         return found
     body = None
@@ -59,8 +63,7 @@ def write_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray) -> Any:
         alone = Expr(hlo, x).reshape([aval.shape[a] for a in axes]).value
         return Expr(hlo, write(alone, range(len(axes)))).reshape(out.shape).value
     slow = aval.dtype.kind in "iuc"
-    beside = write_beside(hlo, x, axes, write, deeply=False) if slow else None
-    return write(x, axes) if beside is None else beside
+    return (slow and write_beside(hlo, x, axes, write, deeply=False)) or write(x, axes)
 
 
 def call_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray, what: str) -> Any:
@@ -71,6 +74,7 @@ def call_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray, what: str)
     """
     aval = x.aval
     dtypes = (*_FLOATS, np.complex64, np.complex128)[: 4 if what in ("sum", "product") else 2]
+    dtypes += (*_BYTES.values(),) if out.dtype != aval.dtype else ()
     if hlo.platform != "cpu" or not axes or aval.dtype not in dtypes or type(aval.size) is not int:
         return None
     _, n, lanes = sizes = sizes_around(aval.shape, axes)
@@ -79,12 +83,33 @@ def call_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray, what: str)
     long = n >= (512 if plain else 128) if lanes == 1 else lanes >= 64
     if (few and what != "sum") or (lanes > 1 and what == "product"):
         return None
-    worth = are_near(axes) and long and aval.size >= _LARGE and aval.size >= 8 * out.size
+    large = aval.size >= (_LARGE if aval.dtype.itemsize > 1 else _WORTH)
+    worth = are_near(axes) and long and large and aval.size >= 8 * out.size
     wide = plain and lanes >= _WIDE and not few
     hlo.choices += worth and not wide
     if worth and (wide or x.is_argument) and has_kernels(hlo):
         return call_reduction(hlo, "weft_sum", [Expr(hlo, x)], sizes, out, _KINDS[what])
     return None
+
+
+def sum_bytes(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray) -> Any:
+    """Write the sum of bytes that `x` was just converted from, rounded once, or give None."""
+    aval, size, wide = x.aval, x.aval.size, x.aval.dtype in _FLOATS
+    fits = axes and (wide or aval.dtype in (np.int32, np.uint32))
+    if hlo.platform != "cpu" or not fits or type(size) is not int or size < _WORTH:
+        return None
+    hlo.choices += 1
+    rows, n, lanes = sizes_around(aval.shape, axes)
+    found = _FROM_BYTES.match("".join(hlo.lines[-1:]))
+    if not found or found[1] != x.name or (wide and n << 8 * (found[3] != "i1") >= 1 << 31):
+        return None
+    of_bytes = type(x)(found[2], aval.update(dtype=np.dtype(_BYTES[found[3]])))
+    whole = out.update(dtype=np.dtype(np.int32)) if wide else out
+    y = call_sum(hlo, of_bytes, axes, whole, "sum")
+    if y is None and wide and lanes == 1 and size >= _LARGE and not hlo.devices:
+        x = Expr(hlo, of_bytes).convert(np.int32).value
+        y = write_sum(hlo, x, axes, whole) if split_row(n, x.aval, rows == 1)[1] else None
+    return y and Expr(hlo, y).convert(out.dtype).value
 
 
 def write_inner_products(hlo: Any, x: Any, y: Any, out: ShapedArray) -> Any:
@@ -93,9 +118,7 @@ def write_inner_products(hlo: Any, x: Any, y: Any, out: ShapedArray) -> Any:
     XLA multiplies and adds one after the other: of a million in 3 to 4 times the kernel's time.
     """
     aval = x.aval
-    if hlo.platform != "cpu" or not are_floats(aval, out):
-        return None
-    worth = aval.size >= _LARGE and aval.size >= 512 * out.size
+    worth = are_floats(aval, out) and aval.size >= _LARGE and aval.size >= 512 * out.size
     if not worth or not has_kernels(hlo):
         return None
     sizes = (out.size, aval.size // out.size, 1)

@@ -152,11 +152,11 @@ class Module(NamedTuple):
 
 # Programs of these alone only move elements: those that kernels may do (primitives/joining.py), and
 # with others.
-JOINS = frozenset(("concatenate", "pad", "stack", "tile"))
+JOINS = frozenset(("concatenate", "pad", "stack", "tile", "transpose"))
 NAME_OF = operator.attrgetter("primitive.name")
 MOVES = JOINS.union((
     "broadcast_in_dim", "convert_element_type", "dynamic_update_slice", "reshape", "rev", "slice",
-    "squeeze", "transpose",
+    "squeeze",
 ))  # fmt: skip
 
 

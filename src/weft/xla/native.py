@@ -27,7 +27,7 @@ logger = Logger("weft.native")
 FOLDER = Path(__file__).parents[1] / "native"
 KERNELS = (
     "concatenate conv coo_dot coo_sample csr_dot cumulative dot elementwise extremum find_places "
-    "function lu pad partition resample scatter sort sum top_k trsm"
+    "function lu pad partition resample scatter sort sum top_k transpose trsm"
 )
 HANDLERS = tuple("weft_" + name for name in ("keep", *KERNELS.split()))
 
