@@ -41,7 +41,7 @@ from weft.primitives.elementwise import (
     sub,
     unary_op,
 )
-from weft.primitives.expr import F64, Expr, is_large, polynomial
+from weft.primitives.expr import F64, LARGE, Expr, is_large, polynomial
 from weft.primitives.layout import convert, literal
 from weft.primitives.wide import FORMULAS as WIDE_FORMULAS
 from weft.primitives.wide import is_worth, write_log1p
@@ -91,6 +91,8 @@ class Transcendental(Costly):
 
     def lower(self, hlo, *values, accuracy=None):
         x, aval = values[0], values[0 if values[0].aval.shape else -1].aval
+        if accuracy is None and type(aval.size) is int and aval.size < LARGE:
+            return Elementwise.lower(self, hlo, *values)
         if accuracy is None:
             called = call_function(hlo, self.name, *values)
             if called is not None:
