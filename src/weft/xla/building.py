@@ -69,7 +69,8 @@ class LoweredProgram(NamedTuple):
         before = [placement.whole] if calls else []  # the number of the run
         given = [*before, *module.parameters], module.results
         free = [s is None for s in given[0]], [s is None for s in given[1]]
-        text = flatten_rows(module.text, placement)
+        rows = any(v.aval.ndim > 1 for v in jaxpr.outvars)
+        text = flatten_rows(module.text, placement) if rows else module.text
         loaded, how = compile_text(text, placement, settings, calls, free)
         if how == "compiled" and config.hints:
             hint_reuse(staged)
