@@ -24,6 +24,14 @@ LONG = {np.dtype(np.int64)}  # which the kernel only converts
 FEWEST, MOST = 1024, 1 << 22  # elements, and bytes of the result, up to where it is as quick
 
 
+def do_little(jaxpr: Jaxpr, but: set[str]) -> bool:
+    """Whether a program is fewer operations, but for those named, than XLA wakes a thread for."""
+    rest = [eqn for eqn in jaxpr.eqns if eqn.primitive.name not in but]
+    sizes = [v.aval.size for eqn in rest for v in eqn.outvars]
+    alone = all(eqn.primitive.memoize_type for eqn in rest)  # and hold no programs
+    return alone and {*map(type, sizes)} <= {int} and sum(sizes) < 500
+
+
 def is_cheap(jaxpr: Jaxpr) -> bool:
     """Whether the kernel is to do a program whose operations are all of CODES."""
     out, eqns = jaxpr.outvars[-1].aval, jaxpr.eqns

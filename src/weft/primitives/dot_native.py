@@ -34,7 +34,6 @@ def lower_native_dot(hlo: Any, lhs: Any, rhs: Any, out: ShapedArray, numbers: An
     several = wide and batch > 1 and products >= FEWEST_PRODUCTS
     padded = batch * max(m, 6) * max(n, 16) * k * out.dtype.itemsize // 4  # as tiles compute
     quick = products > COUNTED and padded <= WAKING
-    hlo.choices += quick
     if not (several or (quick and hlo.brief)) or not has_kernels(hlo):
         return None
     left, left_turned = arrange_matrices(Expr(hlo, lhs), lb, lc, (m, k))

@@ -89,8 +89,12 @@ class Builder:
 
     names_all = False  # whether operations outside of named scopes are named too
 
-    def __init__(self, devices: Sequence[Any] = (), platform: str = "cpu", formulas: int = 0):
+    def __init__(
+        self, devices: Sequence[Any] = (), platform: str = "cpu", formulas: int = 0,
+        brief: bool = False,
+    ):  # fmt: skip
         self.platform = platform
+        self.brief = brief  # whether all but products are few enough operations to wake no thread
         self.least = 1 << (formulas // 4).bit_length()  # of many, arrays must be so much larger
         self.devices = devices  # of a program over a mesh, in the order of their numbers in it
         self.meshes: dict[Any, str] = {}  # the meshes that the text names
@@ -108,14 +112,13 @@ class Builder:
         self.functions: list[str] = []  # the text of finished private functions
         self.memo: dict[Any, Any] = {}  # what lowering remembers for this module
         # patterns of equations, to repeat in any region, and in any program for one device
-        settings = platform, trace_context(), self.least
+        settings = platform, trace_context(), self.least, brief
         self.written = {} if devices else PATTERNS.setdefault(settings, {})
         if len(self.written) > 10_000:
             self.written.clear()
         self.choices = 0  # of rules, by more than types and parameters: no pattern repeats them
         # slices by name, as (operand, starts), of a program that moves elements alone; else None
         self.cuts: dict[str, tuple[Value, Sequence[int]]] | None = None
-        self.brief = False  # whether all but products are few enough operations to wake no thread
         self.alone = False  # whether the program is one equation
         self.names: dict[str, int] = {}  # function names in use
         self.host_calls: list[Callable] = []  # the Python functions that the program calls

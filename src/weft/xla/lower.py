@@ -18,7 +18,7 @@ from weft.core.source import SourceInfo, user_frames
 from weft.core.trace import get_traceback
 from weft.mesh.client import platform_of
 from weft.options import config
-from weft.passes.alone import CODES, is_cheap
+from weft.passes.alone import CODES, do_little, is_cheap
 from weft.passes.dce import dce_jaxpr
 from weft.passes.discharge import discharge_jaxpr, has_state
 from weft.passes.formulas import count_formulas
@@ -182,17 +182,14 @@ def lower_module(
     platform = (
         "cpu" if placement is None else placement.platform or platform_of(placement.devices[0])
     )
-    hlo = builder(over, platform, count_formulas(jaxpr))
-    hlo.alone = len(jaxpr.eqns) == 1
     names = {*map(NAME_OF, jaxpr.eqns[:64])}
     few = platform == "cpu" and not over and len(jaxpr.eqns) <= 64
+    products = few and "dot_general" in names and not builder.names_all  # explain tells their FLOPs
+    brief = products and do_little(jaxpr, {"dot_general"} | MOVES)
+    hlo = builder(over, platform, count_formulas(jaxpr), brief)
+    hlo.alone = len(jaxpr.eqns) == 1
     if few and names <= MOVES and names & JOINS:
         hlo.cuts, hlo.written = {}, {}  # no pattern tells what a part is cut from
-    if few and "dot_general" in names and not hlo.names_all:  # which explain counts the FLOPs of
-        rest = [e for e in jaxpr.eqns if (n := NAME_OF(e)) != "dot_general" and n not in MOVES]
-        sizes = [v.aval.size for e in rest for v in e.outvars]
-        plain = all(e.primitive.memoize_type for e in rest) and {*map(type, sizes)} <= {int}
-        hlo.brief = plain and sum(sizes) < 500
     mesh = explicit_mesh(placement) if over and placement is not None else None
     if mesh is not None:
         hlo.named(mesh)  # with its devices, which types do not know
