@@ -161,6 +161,7 @@ LIMITS: dict[str, str] = {
     "are 0.05; 0.20 where calls are waited for, see op/concat, and 0.24 then without",
     "trace/transformer12_grad": "0.11 alone: 2,349 equations at 4.3 us; what rules write is copied "
     "after 1,391 look-ups at 0.8 us, and the objects of an equation take 0.5",
+    "lower/mlp3_grad": "0.09 in another run, since what is written of products is kept again",
     "lower/transformer12_grad": "0.115 alone: tracing is three fifths of it, writing text takes "
     "2.6 us an equation",
     "trace/rnn_scan_grad": "0.10 to 0.105 alone: a loop's rules stage and cut six programs of few "
@@ -216,6 +217,7 @@ LIMITS: dict[str, str] = {
     "op/sum_axis0": "a kernel of our own: 104 us at best, PyTorch 106",
     "op/sum_axis1": "a kernel of our own: 89 us at best, PyTorch 86; medians from run to run 0.95 "
     "to 1.4 of JAX's, whose YNNPACK takes as long alone",
+    "op/var_axis": "0.99 of JAX's in another run",
     "op/softmax_2000": "1.03 to 1.6 of PyTorch's from run to run. Rows of 16, 64, 256 and 1024 "
     "take 44, 89, 114 and 390 us, PyTorch's 32, 38, 64 and 320, as it has one loop for XLA's four; "
     "gradients are at 0.5 to 1.2 of it. No other form is quicker (the sum as a product, barriers, "
