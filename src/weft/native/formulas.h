@@ -441,7 +441,8 @@ WEFT_HERE D ErrorFunction(D x) {
   const D r = t - less, low = (t - r) - less - rest;
   const D e = Exponential(r, low) * PowerOf2(k);
   const D far = 1 - e * (quotient * Polynomial(quotient - 0.4766483516483517, kTail));
-  const D y = near ? held + held * quotient : far;
+  const D all = held * 1.1283791670955126;  // of tiny ones, whose part by itself is flushed to zero
+  const D y = held < 1e-290 ? all : near ? held + held * quotient : far;
   return x == x ? CopySign(y, x) : x;
 }
 
