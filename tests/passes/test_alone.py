@@ -194,6 +194,8 @@ def test_sizes_and_settings():
     assert not is_called(jnp.add, 1.0, 2)
     donating = weft.jit(jnp.add, donate_argnums=0).lower(x, x).as_text()
     assert "weft_elementwise" not in donating
+    with config.scope(passes=""):  # what nothing needs stays
+        assert weft.jit(lambda x: [x + 1][:0])(x) == []
     with config.scope(native=False):
         assert not is_called(jnp.add, x, x)
         np.testing.assert_array_equal(weft.jit(jnp.add)(x, x), x + x)

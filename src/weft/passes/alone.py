@@ -34,6 +34,8 @@ def do_little(jaxpr: Jaxpr, but: set[str]) -> bool:
 
 def is_cheap(jaxpr: Jaxpr) -> bool:
     """Whether the kernel is to do a program whose operations are all of CODES."""
+    if not jaxpr.outvars:
+        return False
     out, eqns = jaxpr.outvars[-1].aval, jaxpr.eqns
     large = [eqn.primitive.name for eqn in eqns if eqn.outvars[0].aval.shape]  # no scalars
     size, count = out.size, len(large)
