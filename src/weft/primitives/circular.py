@@ -195,11 +195,10 @@ def call_function(hlo: Any, name: str, *operands: Any) -> Any:
     vast = aval.size * part.itemsize > _VAST and name not in _LOOPS
     if vast or name in GIVEN[part]:
         hlo.choices += 1
-        given = all(v.name.startswith("%arg") for v in operands if v.aval.shape)
+        given = all(v.is_argument for v in operands if v.aval.shape)
         if not (hlo.alone if vast else given):
             return None
     out = aval.update(dtype=part).strong()
-    given = [hlo.convert(v, part) for v in operands]
-    return hlo.convert(
-        call_native(hlo, "weft_function", given, [out], {"name": name})[0], aval.dtype
-    )
+    values = [hlo.convert(v, part) for v in operands]
+    (y,) = call_native(hlo, "weft_function", values, [out], {"name": name})
+    return hlo.convert(y, aval.dtype)
