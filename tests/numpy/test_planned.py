@@ -220,6 +220,17 @@ def test_constants_differ_by_the_types_and_signs_of_numbers():
             assert x.tolist() == [one, one] and (np.signbit(x) == np.signbit(one)).all()
 
 
+def test_constants_of_shapes_differ_by_the_types_of_sizes():
+    for make in (lambda shape: jnp.zeros(shape), lambda shape: jnp.full(shape, 2)):
+        assert {x.shape for x in call_often(lambda make=make: make((2, 3)))} == {(2, 3)}
+        assert {x.shape for x in call_often(lambda make=make: make((1, 0)))} == {(1, 0)}
+        with pytest.raises(TypeError, match=r"integers; got \(2.0, 3.0\)"):
+            make((2.0, 3.0))
+        with pytest.raises(TypeError, match="integers"):
+            make((2, 3.0))
+        assert make((np.int64(2), 3)).shape == (2, 3)
+
+
 def test_constants_like_an_array_lie_as_it_does():
     x = weft.device_put(jnp.arange(3), weft.devices()[0])
     for like in (jnp.zeros_like(x), jnp.full_like(x, 7.5)):

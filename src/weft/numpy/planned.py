@@ -77,10 +77,11 @@ def plan_calls(fun: Callable, count: int = 1) -> Callable:
 class Constant:
     """What a call gives: a call that is met often gets a program that copies it."""
 
-    __slots__ = ("program", "signs", "uses")
+    __slots__ = ("program", "signs", "sizes", "uses")
 
     def __init__(self, *args: Any, **kwargs: Any):
         self.signs = find_signs((*args, *kwargs.values()))
+        self.sizes = [*map(type, args[0])] if args and type(args[0]) is tuple else None
         self.program: Callable | None = None
         self.uses = 0
 
@@ -109,11 +110,14 @@ def copy_constants(fun: Callable) -> Callable:
         if found.signs and found.signs != find_signs((*args, *kwargs.values())):
             return fun(*args, **kwargs)
         if found.program is not None:
-            return found.program()
+            if found.sizes is None or [*map(type, args[0])] == found.sizes:  # (2.0,) equals (2,)
+                return found.program()
+            return fun(*args, **kwargs)
         out = fun(*args, **kwargs)
         found.uses += 1
         if found.uses == OFTEN:
-            plain = all(map(is_plain, (*args, *kwargs.values())))
+            others = *args[found.sizes is not None :], *kwargs.values()
+            plain = all(map(is_plain, (*others, *(args[0] if found.sizes else ()))))
             if plain and all(map(is_small, flatten(out)[0])):
                 copy = functools.partial(copy_results, fun, args, kwargs)
                 found.program = compiled_call(fun.__name__, copy)
@@ -123,12 +127,8 @@ def copy_constants(fun: Callable) -> Callable:
 
 
 def is_plain(x: Any) -> bool:
-    """Whether x is a Python number, a text, a dtype, a type of arrays, or a tuple of such."""
-    return (
-        x is None
-        or isinstance(x, int | float | str | type | np.dtype | ShapedArray)
-        or (type(x) is tuple and all(map(is_plain, x)))
-    )
+    """Whether x is a Python number, a text, a dtype or a type of arrays."""
+    return x is None or isinstance(x, int | float | str | type | np.dtype | ShapedArray)
 
 
 def is_small(x: Any) -> bool:
