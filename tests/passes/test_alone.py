@@ -178,10 +178,52 @@ def test_transformed():
         lambda x, y: x.astype("int32") // 3,
         lambda x, y: lax.round(x),  # halves away from zero
         lambda x, y: jnp.broadcast_to(x, (2, N)),
+        lambda x, y: (2.0, x + y),
+        lambda x, y: jnp.flip(x) + y,
     ],
 )
 def test_what_is_left_to_xla(fun):
     assert not is_called(fun, *np.ones((2, N), np.float32))
+
+
+def test_results_that_are_numbers_or_arguments():
+    x = np.arange(N, dtype=np.float32)
+    two, more, same = weft.jit(lambda x: (2.0, x + 1, x))(x)
+    assert two == 2
+    np.testing.assert_array_equal(more, x + 1)
+    np.testing.assert_array_equal(same, x)
+
+
+def count_flops(fun, *args):
+    return weft.jit(fun).lower(*args).compile().cost_analysis()["flops"]
+
+
+LINALG = {
+    "cholesky": lambda x, b: jnp.linalg.cholesky(x),
+    "cho_factor": lambda x, b: weft.scipy.linalg.cho_factor(x, lower=True)[0],
+    "inv": lambda x, b: jnp.linalg.inv(x),
+    "solve": lambda x, b: jnp.linalg.solve(x + 2, b),
+    "qr": lambda x, b: jnp.linalg.qr(x),
+    "eigh": lambda x, b: jnp.linalg.eigh(x),
+    "svd": lambda x, b: jnp.linalg.svd(x),
+    "schur": lambda x, b: weft.scipy.linalg.schur(x),
+    "triangular": lambda x, b: weft.scipy.linalg.solve_triangular(x, 2 * b),
+}
+
+
+@pytest.mark.parametrize("name", LINALG)
+def test_beside_lapack_the_engine_counts_few_operations(name):
+    """It gives programs of a thousand to another thread."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((40, 40)).astype(np.float32)
+    args = x @ x.T + 40 * np.eye(40, dtype=np.float32), x[0]
+    assert count_flops(LINALG[name], *args) < 1000
+    got = weft.jit(LINALG[name])(*args)
+    with config.scope(native=False):
+        assert count_flops(LINALG[name], *args) > 1000 or name == "triangular"
+        want = weft.jit(LINALG[name])(*args)
+    for x, y in zip(*map(weft.tree.leaves, (got, want)), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5)
 
 
 def test_sizes_and_settings():

@@ -39,6 +39,42 @@ def test_permutations_of_pivots(k, rng):
     np.testing.assert_array_equal(got, [exchanged(p, k + 4) for p in pivots])
 
 
+def test_factors_are_those_that_xla_completes(dtype, rng):
+    """Triangles, and NaN where a routine fails: by kernels as by XLA, to the bit."""
+    x = random((3, 12, 12), dtype)
+    hermitian = x @ t(x) + 12 * np.eye(12, dtype=dtype)
+    hermitian[1, 5, 5] = -4  # not positive definite
+    broken = x.copy()
+    broken[2, 3, 4] = np.nan
+    diagonals = np.ones((2, 12), dtype), np.zeros((2, 12), dtype)
+
+    pivots = rng.integers(0, 20, (2, 3, 20)).astype(np.int32)
+
+    def run(native):
+        with weft.config.scope(native=native):
+            return weft.tree.leaves(
+                [
+                    linalg.cholesky(hermitian, symmetrize_input=False),
+                    linalg.qr(x[:, :7], full_matrices=True),
+                    linalg.qr(x[:, :, :7], full_matrices=False, pivoting=True),
+                    linalg.eigh(broken),
+                    linalg.svd(broken[1:], full_matrices=True),
+                    linalg.eig(broken[:2]),
+                    linalg.tridiagonal_solve(*diagonals, diagonals[0], np.ones((2, 12, 1), dtype)),
+                    linalg.lu_pivots_to_permutation(pivots, 25),
+                    linalg.lu(np.tile(x[0], (3, 3))),
+                    [linalg.cholesky(np.zeros(s, dtype)) for s in ((0, 0), (0, 12, 12), (1, 1))],
+                ]
+            )
+
+    ours, xlas = run(True), run(False)
+    failed = np.isnan(ours[0])
+    assert failed[1][np.tril_indices(12)].all() and failed.sum() == 12 * 13 / 2
+    for a, b in zip(ours, xlas, strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.parametrize("shape", [(5, 3), (2, 3, 5), (4, 4)])
 @pytest.mark.parametrize("full", [False, True])
 def test_qr(dtype, shape, full):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from weft.core.jaxpr import Eqn, Jaxpr, Literal
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var
 
 NAMES = (  # in the order of the kernel
     *("add", "sub", "mul", "div", "neg", "abs", "sign", "max", "min", "floor", "ceil"),
@@ -21,6 +21,18 @@ ALONE = {*NAMES[:5], "square", "integer_pow", "convert_element_type"}
 PARAMETERS = {("y", 2), ("rounding_method", 1)}  # the square, and halves to even numbers
 DTYPES = {np.dtype(name) for name in ("?", "u1", "i1", "i4", "f4", "f8")}
 LONG = {np.dtype(np.int64)}  # which the kernel only converts
+# Operations that only move elements: those that kernels may do (primitives/joining.py), and others.
+JOINS = frozenset(("concatenate", "pad", "stack", "tile", "transpose"))
+MOVES = JOINS.union((
+    "broadcast_in_dim", "convert_element_type", "dynamic_update_slice", "reshape", "rev", "slice",
+    "squeeze",
+))  # fmt: skip
+# What LAPACK computes, of which XLA counts no operations, and what XLA counts none of beside that.
+CALLED = {
+    *("cholesky", "custom_linear_solve", "eig", "eigh", "hessenberg", "householder_product", "lu"),
+    *("geqrf", "ormqr", "qr", "schur", "svd", "triangular_solve", "tridiagonal"),
+}
+KNOWN = CODES.keys() | MOVES | CALLED | {"iota", "stop_gradient"}
 FEWEST, MOST = 1024, 1 << 22  # elements, and bytes of the result, up to where it is as quick
 
 
@@ -33,10 +45,12 @@ def do_little(jaxpr: Jaxpr, but: set[str]) -> bool:
 
 
 def is_cheap(jaxpr: Jaxpr) -> bool:
-    """Whether the kernel is to do a program whose operations are all of CODES."""
+    """Whether the kernel is to do what is of CODES in a program whose operations are all KNOWN."""
     if not jaxpr.outvars:
         return False
     out, eqns = jaxpr.outvars[-1].aval, jaxpr.eqns
+    if any(eqn.primitive.name in CALLED for eqn in eqns):
+        return all(map(can_call_beside, eqns))
     large = [eqn.primitive.name for eqn in eqns if eqn.outvars[0].aval.shape]  # no scalars
     size, count = out.size, len(large)
     width = max(out.dtype.itemsize, 4 * (count > 1))  # of which XLA's one loop needs no more
@@ -44,11 +58,20 @@ def is_cheap(jaxpr: Jaxpr) -> bool:
         return False
     made = {eqn.outvars[0] for eqn in eqns}
     fits = count == 1 or not ALONE.intersection(large)
-    return fits and made.issuperset(jaxpr.outvars) and all(can_call(e, out.shape) for e in eqns)
+    fits = fits and all(type(v) is Var and v in made for v in jaxpr.outvars)
+    return fits and all(can_call(eqn, out.shape) for eqn in eqns)
+
+
+def can_call_beside(eqn: Eqn) -> bool:
+    """Whether an operation beside LAPACK's is the kernel's, or one of which XLA counts nothing."""
+    out = eqn.outvars[0].aval
+    if eqn.primitive.name not in CODES:
+        return type(out.size) is int
+    return can_call(eqn, out.shape) and type(out.size) is int and 4 * out.nbytes <= MOST
 
 
 def can_call(eqn: Eqn, shape: tuple) -> bool:
-    """Whether the kernel does an operation of CODES, and XLA no less than that."""
+    """Whether the kernel does an operation, and XLA no less than that."""
     name, args, out = eqn.primitive.name, eqn.invars, eqn.outvars[0].aval
     chosen = {(k, v) for k, v in eqn.params.items() if k in ("y", "rounding_method")}
     nothing = name in NAMES[:3] and {a.val for a in args if type(a) is Literal} & {0, 1, -1}
@@ -56,7 +79,8 @@ def can_call(eqn: Eqn, shape: tuple) -> bool:
     several = name == "select_n" and (len(args) > 3 or args[0].aval.dtype != bool)
     converts = name == "convert_element_type"
     return (
-        not (nothing or inverse or several)
+        name in CODES
+        and not (nothing or inverse or several)
         and chosen <= PARAMETERS
         and (out.shape == shape or (converts and not out.shape))
         and {a.aval.shape for a in args} <= {(), out.shape}

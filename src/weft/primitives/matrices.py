@@ -17,12 +17,13 @@ from weft.core.primitive import Zero
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives import layout
 from weft.primitives.dot import Precision, batch_matmul
-from weft.primitives.elementwise import add, complex, conj, div, eq, ge, imag, mul, neg, select, sub
+from weft.primitives.elementwise import add, complex, conj, eq, ge, imag, mul, neg, select, sub
 from weft.primitives.expr import Expr, count_along
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
-from weft.primitives.lapack import LETTERS, call_lapack
+from weft.primitives.lapack import LETTERS, KernelCall, call_lapack, call_named
 from weft.primitives.slicing import slice_in_dim
 from weft.util import is_below
+from weft.xla.native import call_native, has_kernels
 
 # --- the family -----------------------------------------------------------------------------
 
@@ -99,7 +100,7 @@ def adjoint(x: Any) -> Any:
 
 def symmetrize(x: Any) -> Any:
     """(x + x^H) / 2."""
-    return div(add(x, adjoint(x)), 2)
+    return mul(add(x, adjoint(x)), 0.5)
 
 
 def product(x: Any, y: Any, *more: Any) -> Any:
@@ -228,6 +229,10 @@ def lower_numbers(hlo: Any, out: ShapedArray) -> list[Expr]:
 
 def lower_triangle(hlo: Any, x: Any, direction: str) -> Any:
     """Write x with zeros but where the row's number is in that relation to the column's."""
+    if has_kernels(hlo):
+        *_, m, n = x.aval.shape
+        how = {"rows": m, "columns": n, "upper": direction == "LE"}
+        return call_native(hlo, "weft_triangle", [x], [x.aval], how, {0: 0})[0]
     rows, columns = lower_numbers(hlo, x.aval)
     return rows.compare(direction, columns).select(Expr(hlo, x), 0).value
 
@@ -240,9 +245,13 @@ def lower_swap(hlo: Any, x: Any) -> Any:
 
 def lower_or_nan(hlo: Any, info: Any, outs: Sequence[Any]) -> list:
     """Write results of a routine, with NaN for those of a batch where it says that it failed."""
-    good = Expr(hlo, info).compare("EQ", 0)
-    mark = lambda y: good.broadcast(y.shape).select(y, NAN[y.dtype.kind]).value
-    return [mark(Expr(hlo, y)) if y.aval.dtype.kind in NAN else y for y in outs]  # not counts
+    if has_kernels(hlo):
+        call = lambda y: KernelCall(hlo, [y, info], [y.aval], info.aval.ndim, {0: 0})
+        mark = lambda y: call_named(call(y), "weft_or_nan", {})[0]
+    else:
+        good = Expr(hlo, info).compare("EQ", 0).broadcast
+        mark = lambda y: good(y.aval.shape).select(Expr(hlo, y), NAN[y.aval.dtype.kind]).value
+    return [mark(y) if y.aval.dtype.kind in NAN else y for y in outs]  # not counts
 
 
 def call_routine(

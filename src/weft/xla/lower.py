@@ -18,7 +18,7 @@ from weft.core.source import SourceInfo, user_frames
 from weft.core.trace import get_traceback
 from weft.mesh.client import platform_of
 from weft.options import config
-from weft.passes.alone import CODES, do_little, is_cheap
+from weft.passes.alone import CODES, JOINS, KNOWN, MOVES, can_call, do_little, is_cheap
 from weft.passes.dce import dce_jaxpr
 from weft.passes.discharge import discharge_jaxpr, has_state
 from weft.passes.formulas import count_formulas
@@ -150,14 +150,7 @@ class Module(NamedTuple):
     foreign_calls: Sequence[Any] = ()
 
 
-# Programs of these alone only move elements: those that kernels may do (primitives/joining.py), and
-# with others.
-JOINS = frozenset(("concatenate", "pad", "stack", "tile", "transpose"))
 NAME_OF = operator.attrgetter("primitive.name")
-MOVES = JOINS.union((
-    "broadcast_in_dim", "convert_element_type", "dynamic_update_slice", "reshape", "rev", "slice",
-    "squeeze",
-))  # fmt: skip
 
 
 def lower_module(
@@ -206,7 +199,7 @@ def lower_module(
         ]
         out_attrs = [hlo.placed(s, y.ndim) for s, y in zip(results, jaxpr.out_avals, strict=True)]
     write = lambda *xs: lower_jaxpr(hlo, jaxpr, xs, consts)
-    only = few and names and names <= CODES.keys() and not (donated or consts or hlo.names_all)
+    only = few and names and names <= KNOWN and not (donated or consts or hlo.names_all)
     if only and is_cheap(jaxpr) and has_kernels(hlo):
         write = lambda *xs: call_operations(hlo, jaxpr, xs)
     if jaxpr.calls_host:
@@ -220,15 +213,19 @@ def lower_module(
 
 
 def call_operations(hlo: Builder, jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value]:
-    """Write a program of cheap operations on each element as calls of a kernel."""
+    """Write a program, with calls of a kernel for what it does of cheap operations."""
     env: dict[Any, Value] = dict(zip(jaxpr.invars, args, strict=True))
+    read = lambda a: hlo.constant(a.val, a.aval) if type(a) is Literal else env[a]
     for eqn in jaxpr.eqns:
-        invars: Sequence[Any] = eqn.invars
-        values = [hlo.constant(a.val, a.aval) if type(a) is Literal else env[a] for a in invars]
-        (var,) = eqn.outvars
-        code = {"op": CODES[NAME_OF(eqn)]}
-        (env[var],) = call_native(hlo, "weft_elementwise", values, [var.aval], code)
-    return [env[v] for v in jaxpr.outvars]
+        values = [*map(read, eqn.invars)]
+        avals = [v.aval for v in eqn.outvars]
+        if can_call(eqn, avals[0].shape):
+            code = {"op": CODES[NAME_OF(eqn)]}
+            outs = call_native(hlo, "weft_elementwise", values, avals, code)
+        else:
+            outs = lower_holder(hlo, eqn, values)
+        env |= zip(eqn.outvars, outs, strict=True)
+    return [*map(read, jaxpr.outvars)]
 
 
 def join_attrs(one: str, other: str) -> str:

@@ -1,0 +1,98 @@
+// What is done to the factors that LAPACK gives, in place where the engine lets: NaN where it failed,
+// triangles; and the order of rows that pivots stand for.
+//
+// XLA would do it too, and count its operations: for so many the engine gives a program to another
+// thread, and the threads of BLAS, which wait busily, are in that one's way.
+
+#include <limits>
+#include <utility>
+
+#include "common.h"
+
+namespace weft {
+namespace {
+
+// Calls work(NaN, the result, which x is copied to) by dtype.
+template <class Work>
+ffi::Error InPlace(const ffi::AnyBuffer& x, ffi::AnyBuffer& out, const Work& work) {
+  if (out.element_type() != x.element_type() || out.element_count() != x.element_count()) {
+    return ffi::Error::InvalidArgument("weft.factors: the result must be like the operand");
+  }
+  void* const to = out.untyped_data();
+  if (to != x.untyped_data()) std::memcpy(to, x.untyped_data(), x.size_bytes());
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const auto run = [&](auto nan) {
+    work(nan, static_cast<decltype(nan)*>(to));
+    return ffi::Error::Success();
+  };
+  switch (x.element_type()) {
+    case ffi::F32: return run(kNan);
+    case ffi::F64: return run(double{kNan});
+    case ffi::C64: return run(std::pair<float, float>(kNan, kNan));
+    case ffi::C128: return run(std::pair<double, double>(kNan, kNan));
+    default: return ffi::Error::InvalidArgument("weft.factors: no such dtype");
+  }
+}
+
+// x, with NaN in those of its equal parts for which a routine does not say 0.
+ffi::Error OrNan(ffi::AnyBuffer x, ffi::Buffer<ffi::S32> info, ffi::Result<ffi::AnyBuffer> out) {
+  const int64_t count = info.element_count(), size = count ? x.element_count() / count : 0;
+  return InPlace(x, *out, [&](auto nan, auto* to) {
+    for (int64_t i = 0; i < count; ++i, to += size) {
+      if (info.typed_data()[i]) std::fill(to, to + size, nan);
+    }
+  });
+}
+
+// Matrices of so many columns with zeros before the diagonal or after it, as they lie in memory.
+ffi::Error Triangle(int64_t rows, int64_t columns, bool upper, ffi::AnyBuffer x,
+                    ffi::Result<ffi::AnyBuffer> out) {
+  if (rows < 1 || columns < 1) return ffi::Error::InvalidArgument("weft.triangle: must be matrices");
+  const int64_t lines = x.element_count() / columns;
+  return InPlace(x, *out, [&](auto nan, auto* to) {
+    for (int64_t line = 0; line < lines; ++line, to += columns) {
+      const int64_t row = line % rows;
+      const int64_t first = upper ? 0 : std::min(row + 1, columns);
+      const int64_t last = upper ? std::min(row, columns) : columns;
+      std::fill(to + first, to + last, decltype(nan){});
+    }
+  });
+}
+
+// The order that exchanging elements i and pivots[i] of 0, 1, ..., one i after another, gives.
+ffi::Error Permutation(ffi::Buffer<ffi::S32> pivots, ffi::Result<ffi::Buffer<ffi::S32>> out) {
+  const auto dims = out->dimensions();
+  const int64_t size = dims.empty() ? 0 : dims.back(), count = size ? out->element_count() / size : 0;
+  const int64_t steps = count ? pivots.element_count() / count : 0;
+  const int32_t* pivot = pivots.typed_data();
+  int32_t* order = out->typed_data();
+  for (int64_t i = 0; i < count; ++i, pivot += steps, order += size) {
+    for (int64_t k = 0; k < size; ++k) order[k] = static_cast<int32_t>(k);
+    for (int64_t k = 0; k < std::min(steps, size); ++k) {
+      if (pivot[k] >= 0 && pivot[k] < size) std::swap(order[k], order[pivot[k]]);
+    }
+  }
+  return ffi::Error::Success();
+}
+
+}  // namespace
+}  // namespace weft
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_or_nan, weft::OrNan,
+                              xla::ffi::Ffi::Bind()
+                                  .Arg<xla::ffi::AnyBuffer>()
+                                  .Arg<xla::ffi::Buffer<xla::ffi::S32>>()
+                                  .Ret<xla::ffi::AnyBuffer>());
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_triangle, weft::Triangle,
+                              xla::ffi::Ffi::Bind()
+                                  .Attr<int64_t>("rows")
+                                  .Attr<int64_t>("columns")
+                                  .Attr<bool>("upper")
+                                  .Arg<xla::ffi::AnyBuffer>()
+                                  .Ret<xla::ffi::AnyBuffer>());
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_permutation, weft::Permutation,
+                              xla::ffi::Ffi::Bind()
+                                  .Arg<xla::ffi::Buffer<xla::ffi::S32>>()
+                                  .Ret<xla::ffi::Buffer<xla::ffi::S32>>());
