@@ -6,6 +6,7 @@ from scipy import signal
 
 import weft
 from weft import lax
+from weft.xla.native import load_kernels
 
 # (what is convolved, the kernel, what the program is made of)
 WAYS = {
@@ -157,6 +158,53 @@ def test_what_is_chosen():
             return "convolution"
         return " ".join(f"{n} {w}" for w, n in counts.items() if n)
 
-    with weft.config.scope(hints=False):
+    with weft.config.scope(hints=False, native=False):
         found = [operations(*row, **given) for *row, given, _ in CHOSEN]
     assert found == [row[-1] for row in CHOSEN]
+
+
+LAYOUTS = {
+    "first": ("NCHW", "OIHW", "NCHW"), "last": ("NHWC", "HWIO", "NHWC"),
+    "mixed": ("NHWC", "OIHW", "NCHW"), "one axis": ("NCW", "OIW", "NCW"),
+    "one axis, last": ("NWC", "WIO", "NWC"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    ("channels", "size", "given"),
+    [
+        (3, 21, {"padding": "SAME"}),
+        (20, 9, {"window_strides": 2, "padding": 2}),
+        (16, 40, {"rhs_dilation": 2, "padding": 1}),
+        (2, 9, {"window_strides": 3, "rhs_dilation": 2, "padding": -1}),
+    ],
+)
+@pytest.mark.parametrize("x64", [False, True])
+def test_what_moves_kernels_of_each_channel(layout, channels, size, given, x64, rng):
+    """The kernel of native/depthwise.cc, against XLA's sums of products of slices."""
+    numbers, dtype = LAYOUTS[layout], np.float64 if x64 else np.float32
+    axes = len(numbers[0]) - 2
+    shape = {"N": 5, "C": channels, "O": channels, "I": 1, "H": size, "W": size + 1}
+    x = rng.standard_normal([shape[a] for a in numbers[0]]).astype(dtype)
+    shape |= {"H": 3, "W": 2}
+    k = rng.standard_normal([shape[a] for a in numbers[1]]).astype(dtype)
+    given = {"window_strides": 1, **given}
+    each = lambda name, n: n if n == "SAME" else [(n, n) if name == "padding" else n] * axes
+    params = {name: each(name, n) for name, n in given.items()}
+    params |= {"feature_group_count": channels, "dimension_numbers": numbers}
+    with weft.enable_x64(x64):
+        y = lambda k: lax.conv_general_dilated(x, k, **params)
+        ct = rng.standard_normal(weft.eval_shape(y, k).shape).astype(dtype)
+        pull = weft.jit(lambda k, ct: weft.vjp(y, k)[1](ct)[0])
+        got = pull(k, ct)
+        assert ("weft_depthwise" in pull.lower(k, ct).as_text()) == (not load_kernels())
+        with weft.config.scope(native=False):
+            want = pull(k, ct)
+            assert "weft_depthwise" not in pull.lower(k, ct).as_text()
+        assert got.dtype == want.dtype == dtype
+        np.testing.assert_allclose(
+            got, want, rtol=1e-4 if dtype == np.float32 else 1e-12, atol=1e-4
+        )
+        twice = weft.vmap(lambda ct: pull(k, ct))(np.stack([ct, 2 * ct]))
+        np.testing.assert_allclose(twice[1], 2 * want, rtol=1e-3, atol=1e-3)

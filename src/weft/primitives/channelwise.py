@@ -18,6 +18,7 @@ from weft.primitives import slicing
 from weft.primitives.constant import stage_whole
 from weft.primitives.dot import dot_general
 from weft.primitives.elementwise import add, is_finite, mul
+from weft.primitives.expr import Expr
 from weft.primitives.layout import (
     broadcast_in_dim,
     expand_dims,
@@ -28,6 +29,7 @@ from weft.primitives.layout import (
 )
 from weft.util import inverse_permutation
 from weft.xla.lower import lower_jaxpr
+from weft.xla.native import call_native, has_kernels
 
 # Up to so many elements of the kernel, or of the result, are each written as an operation; along
 # one axis blocks are better sooner.
@@ -62,6 +64,8 @@ def lower_channelwise(
         each = x.shape[numbers.lhs_spec[0]] == params["batch_group_count"] == sizes[0]
         if not each or results > FEW_TAPS:
             return None
+        if len(sizes) <= 4 and max(params["lhs_dilation"]) == 1 and has_kernels(hlo):
+            return [call_each_batch(hlo, lhs, rhs, out, params)]
         return lower_staged(hlo, convolve_each_batch, lhs, rhs, out, params)
     if sizes[:2] != [groups, 1]:
         return None
@@ -147,6 +151,27 @@ def convolve_each_result(x: Any, k: Any, shape: tuple[int, ...], params: dict) -
         window = reshape(slicing.slice(x, (0, 0, *place), (n, 1, *limits)), (n, size))
         outs.append(dot_general(window, k, (((1,), (0,)), ((), ())), params["precision"]))
     return reshape(slicing.concatenate([expand_dims(y, (1,)) for y in outs], 1), shape)
+
+
+def call_each_batch(hlo: Any, lhs: Any, rhs: Any, out: ShapedArray, params: dict) -> Any:
+    """Write what `convolve_each_batch` does as a call of a kernel, native/depthwise.cc."""
+    numbers, last = params["dimension_numbers"], params["dimension_numbers"].lhs_spec[0] > 1
+    one = [1] * (4 - lhs.aval.ndim)  # an axis of one element, where there is one axis
+
+    def images(x: Any, c: int, n: int, *space: int) -> Any:
+        y = Expr(hlo, x).transpose((n, *space, c) if last else (n, c, *space))
+        at = 1 if last else 2
+        return y.reshape((*y.shape[:at], *one, *y.shape[at:])).value
+
+    many = lambda name: np.array([*one, *params[name]], np.int64)
+    low = np.array([*(0 for _ in one), *(low for low, _ in params["padding"])], np.int64)
+    how = {"steps": many("rhs_dilation"), "dilations": many("window_strides"), "low": low}
+    _, c, *taps = (out.shape[a] for a in numbers.out_spec)
+    given = [images(lhs, *numbers.lhs_spec), images(rhs, *numbers.rhs_spec)]
+    aval = ShapedArray((c, *one, *taps), out.dtype)
+    (y,) = call_native(hlo, "weft_depthwise", given, [aval], {"last": last, **how})
+    y = Expr(hlo, y).reshape((1, c, *taps))
+    return y.transpose(inverse_permutation(numbers.out_spec)).value
 
 
 def convolve_each_batch(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
