@@ -9,12 +9,13 @@ import itertools
 import numpy as np
 import pytest
 
-from weft import grad, jit, make_jaxpr, vmap
+from weft import config, grad, jit, make_jaxpr, vmap
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives import window as win
-from weft.primitives.elementwise import add, ge, ge_p, max, min, mul
+from weft.primitives.elementwise import add, ge, ge_p, le_p, max, min, mul
 from weft.primitives.layout import reduce_sum
 from weft.primitives.slicing import pad
+from weft.xla.native import load_kernels
 
 X = np.arange(16, dtype=np.float32).reshape(4, 4)
 
@@ -81,9 +82,48 @@ def test_both_ways_to_scatter_agree(monkeypatch, size, strides, padding):
     y = np.asarray(win.reduce_window_max(x, size, strides, padding))
     source = rng.normal(size=y.shape).astype(np.float32)
     scatter = lambda s, x: win.select_and_scatter_add(s, x, ge_p, size, strides, padding)
-    places = jit(lambda s, x: scatter(s, x))(source, x)
-    monkeypatch.setattr(win, "_FEW", 0)
-    np.testing.assert_allclose(jit(lambda s, x: scatter(s, x))(source, x), places, rtol=1e-6)
+    with config.scope(native=False):
+        places = jit(lambda s, x: scatter(s, x))(source, x)
+        monkeypatch.setattr(win, "_FEW", 0)
+        np.testing.assert_allclose(jit(lambda s, x: scatter(s, x))(source, x), places, rtol=1e-6)
+
+
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "size", "strides", "padding"),
+    [
+        ((2, 3, 12, 90), (1, 1, 3, 3), (1, 1, 2, 2), ((0, 0), (0, 0), (1, 1), (1, 1))),
+        ((3, 70, 9), (1, 2, 2), (1, 2, 2), ((0, 0), (0, 0), (0, 0))),
+        ((2, 8, 75), (1, 3, 4), (1, 1, 1), ((0, 0), (2, 0), (3, 3))),
+        ((10, 40), (4, 3), (3, 3), ((0, 3), (2, 5))),
+        ((4, 150), (1, 5), (1, 4), ((0, 0), (1, 6))),
+        ((7,), (3,), (1,), ((1, 1),)),
+        ((2, 6), (1, 2), (1, 2), ((0, 0), (-1, 1))),
+        ((2, 5), (1, 7), (1, 1), ((0, 0), (1, 1))),
+    ],
+)
+def test_a_kernel_selects_as_whole_arrays_do(shape, size, strides, padding, x64, rng):
+    with config.scope(enable_x64=x64):
+        dtype = np.float64 if x64 else np.float32
+        x = rng.integers(-3, 4, shape).astype(dtype)  # of which many are equal
+        x[rng.random(shape) < 0.05] = np.nan
+        x[rng.random(shape) < 0.05] = -np.inf
+        for which, compare in ((win.reduce_window_max_p, ge_p), (win.reduce_window_min_p, le_p)):
+            fun = jit(
+                lambda s, x: win.select_and_scatter_add(s, x, compare, size, strides, padding)
+            )  # noqa: B023
+            ones = (1,) * len(shape)
+            params = {"base_dilation": ones, "window_dilation": ones, "padding": padding}
+            y = which.apply(x, window_dimensions=size, window_strides=strides, **params)[0]
+            source = rng.integers(1, 100, y.shape).astype(dtype)
+            got, twice = fun(source, x), vmap(fun, (0, None))(np.stack([source, source]), x)
+            with config.scope(native=False):
+                want = fun(source, x)
+                assert "weft_select_scatter" not in fun.lower(source, x).as_text()
+            assert ("weft_select_scatter" in fun.lower(source, x).as_text()) != bool(load_kernels())
+            assert got.dtype == want.dtype == dtype
+            np.testing.assert_array_equal(got, want)  # sums of few integers
+            np.testing.assert_array_equal(twice[1], want)
 
 
 def test_scatter_by_functions():

@@ -41,6 +41,7 @@ from weft.pytrees import flatten, unflatten
 from weft.util import max_size
 from weft.xla.hlo import i64s, pairs
 from weft.xla.lower import lower_jaxpr
+from weft.xla.native import are_floats, call_native, has_kernels
 
 # --- shapes ---------------------------------------------------------------------------------
 
@@ -392,6 +393,9 @@ class SelectAndScatterAdd(families.LinearInFirst):
         return [ShapedArray(operand.shape, source.dtype)]
 
     def lower(self, hlo, source, operand, *, select_prim, **params):
+        if are_planes(source.aval, operand.aval, **params) and has_kernels(hlo):
+            least = select_prim is elementwise.le_p
+            return [call_select_scatter(hlo, source, operand, least, **params)]
         if hlo.platform == "cpu" and math.prod(params["window_dimensions"]) <= _FEW:
             avals = [source.aval.strong(), operand.aval.strong()]
             jaxpr = stage_whole(lambda s, x: [scatter_by_places(s, x, select_prim, params)], avals)
@@ -415,6 +419,32 @@ class SelectAndScatterAdd(families.LinearInFirst):
 
 
 _FEW = 32  # up to as many places in a window, adding them one by one is 1.3 to 20 times faster
+
+
+def are_planes(source: ShapedArray, operand: ShapedArray, *, window_dimensions, **_: Any) -> bool:
+    """Whether windows are of the last two axes at most, of several elements along the last one."""
+    *others, _, width = (1, *window_dimensions)
+    return {*others} <= {1} and width > 1 and are_floats(source, operand)
+
+
+def call_select_scatter(
+    hlo: Any, source: Any, operand: Any, least: bool, *, padding, **params: Any
+) -> Any:
+    """Write `select_and_scatter_add` as a call of a kernel, native/pool.cc."""
+    last = lambda values: (1, *values)[-2:]
+
+    def planes(x: Any) -> Any:
+        size = last(x.aval.shape)
+        return Expr(hlo, x).reshape((x.aval.size // math.prod(size), *size))
+
+    names = {"widths": "window_dimensions", "steps": "window_strides"}
+    how = {key: np.array(last(params[name]), np.int64) for key, name in names.items()}
+    how["low"] = np.array((0, *(low for low, _ in padding))[-2:], np.int64)
+    x, given = planes(operand), planes(source)
+    (y,) = call_native(
+        hlo, "weft_select_scatter", [given.value, x.value], [x.aval], {"least": least, **how}
+    )
+    return Expr(hlo, y).reshape(operand.aval.shape).value
 
 
 def scatter_by_places(source: Any, operand: Any, select_prim: Primitive, params: dict) -> Any:
