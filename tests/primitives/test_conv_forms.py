@@ -53,3 +53,32 @@ def test_of_nothing():
     f = weft.jit(lambda x, k: lax.conv_general_dilated(x, k, (1,), "SAME", batch_group_count=2))
     assert f(x, k).shape == (0, 4, 5) and "convolution" not in f.lower(x, k).as_text()
     assert not f(np.ones((4, 0, 5), np.float32), np.ones((4, 0, 2), np.float32)).any()
+
+
+@pytest.mark.parametrize("layout", [("NCHW", "OIHW"), ("CNHW", "IOHW"), ("NHCW", "HWIO")])
+@pytest.mark.parametrize("strides", [(1, 1), (2, 3)])
+def test_windows_of_one_element(layout, strides, rng):
+    axes, kernel = layout
+    sizes = {"N": 3, "C": 96, "H": 41, "W": 38, "O": 112, "I": 96}
+    x = rng.standard_normal([sizes[a] for a in axes]).astype(np.float32)
+    sizes |= {"H": 1, "W": 1}
+    k = rng.standard_normal([sizes[a] for a in kernel]).astype(np.float32)
+    f = weft.jit(
+        lambda x, k: lax.conv_general_dilated(
+            x, k, strides, "VALID", dimension_numbers=(axes, kernel, axes)
+        )
+    )
+    assert "stablehlo.dot_general" in f.lower(x, k).as_text()
+    spec = f"{axes},{kernel.replace('H', 'a').replace('W', 'b')}->{axes.replace('C', 'O')}"
+    spec = spec.replace("I", "C")
+
+    def want(x, k):
+        cut = [slice(None, None, dict(zip("HW", strides, strict=True)).get(a)) for a in axes]
+        return np.einsum(spec, np.float64(x[tuple(cut)]), k, optimize=True)
+
+    np.testing.assert_allclose(f(x, k), want(x, k), atol=1e-4)
+    dx, dk = weft.grad(lambda x, k: (f(x, k) ** 2).sum(), (0, 1))(x, k)
+    moved = rng.standard_normal(k.shape).astype(np.float32)
+    slope = 2 * (want(x, k) * want(x, moved)).sum()
+    np.testing.assert_allclose((np.float64(dk) * moved).sum(), slope, rtol=1e-4)
+    np.testing.assert_allclose((np.float64(dx) * x).sum(), 2 * (want(x, k) ** 2).sum(), rtol=1e-5)

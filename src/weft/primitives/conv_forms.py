@@ -24,6 +24,7 @@ from weft.util import inverse_permutation
 MOST_SLICES, MOST_PARTS, WIDE_GROUP = 32, 32, 8
 # Up to so many windows are multiplied, of so many elements in all: more are bound by memory.
 MOST_WINDOWS, MOST_COPIES = 64, 1 << 21
+MANY_PRODUCTS = 3 << 20  # from so many on is a product of matrices worth its transposes
 
 SPATIAL = ("window_strides", "padding", "lhs_dilation", "rhs_dilation")
 
@@ -60,6 +61,8 @@ def find_form(
         return functools.partial(multiply_windows, params=params)
     if not sizes:
         return None
+    if are_points(lhs, rhs, out, params):
+        return functools.partial(multiply_points, params=params)
     if cut:
         return functools.partial(cut_edges, params=params)
     few = min(range(len(sizes)), key=lambda a: min(sizes[a]))
@@ -104,6 +107,29 @@ def multiply_windows(prim: Primitive, x: Any, k: Any, out: ShapedArray, params: 
     y = dot_general(y, k, (([a + (a >= n) for a in seen], weights), ((), ())), *kinds)
     y = reshape(y, (*(out.shape[a] for a in places), *y.shape[1:]))
     return transpose(y, inverse_permutation((*places, m, f)))
+
+
+def are_points(lhs: ShapedArray, rhs: ShapedArray, out: ShapedArray, params: dict) -> bool:
+    """Whether windows are of one element, and features come before an axis of images."""
+    (_, c, *space), (_, i, *_), _ = params["dimension_numbers"]
+    whole = {*params["lhs_dilation"]} == {1} and not any(map(any, params["padding"]))
+    alone = params["feature_group_count"] == params["batch_group_count"] == 1
+    taps = rhs.size == rhs.shape[i] * out.shape[params["dimension_numbers"].out_spec[1]]
+    many = type(out.size) is int and out.size * lhs.shape[c] >= MANY_PRODUCTS
+    return c < max(space, default=0) and whole and alone and taps and many
+
+
+def multiply_points(prim: Primitive, x: Any, k: Any, out: ShapedArray, params: dict) -> Any:
+    """Windows of one element: a product of matrices."""
+    (n, c, *space), (o, i, *window), (m, f, *places) = params["dimension_numbers"]
+    to, steps = {n: m, **dict(zip(space, places, strict=True))}, [1] * x.ndim
+    for a, step in zip(space, params["window_strides"], strict=True):
+        steps[a] = step
+    x = slicing.slice(x, [0] * x.ndim, x.shape, steps)
+    k = reshape(transpose(k, (o, i, *window)), (k.shape[o], k.shape[i]))
+    kinds = params["precision"], params["preferred_element_type"]
+    y = dot_general(k, x, (((1,), (c,)), ((), ())), *kinds)
+    return transpose(y, inverse_permutation((f, *(to[a] for a in range(x.ndim) if a != c))))
 
 
 def cut_edges(prim: Primitive, x: Any, k: Any, out: ShapedArray, params: dict) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from weft.core.aval import ShapedArray
+from weft.primitives.conv_forms import are_points
 from weft.primitives.expr import Expr
 from weft.util import inverse_permutation
 from weft.xla.native import are_floats, call_native, has_kernels
@@ -31,6 +32,7 @@ def lower_native_conv(hlo: Any, lhs: Any, rhs: Any, out: ShapedArray, params: di
         or max(params["lhs_dilation"]) > 1
         or hlo.devices
         or not are_floats(x, k, out)
+        or are_points(x, k, out, params)
     ):
         return None
     taps, results = math.prod(k.shape[a] for a in window), math.prod(out.shape[a] for a in places)
