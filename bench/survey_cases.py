@@ -4,7 +4,8 @@
 (a million elements) and a dtype (float32). A line is what to compute, `jax | torch | numpy`. A
 column that is left out or empty is as the first; `-` says that this library has no such function.
 In the first `jnp`, `lax`, `nn`, `special`, ... are those of weft or JAX; `xp` is jnp, torch or
-numpy, and `sp` the special functions of each. A name that a library lacks fails there alone.
+numpy, `sp` the special functions of each, and `grad(f)(a)` the gradient of a sum by either's. A
+name that a library lacks fails there alone.
 """
 
 import importlib
@@ -29,6 +30,7 @@ DATA = {
 DTYPES = dict(
     f32="float32",
     f64="float64",
+    f16="float16",
     i32="int32",
     u8="uint8",
     bf16="float32",
@@ -79,7 +81,7 @@ def add_jax(suite, impl):
     for door in ("special", "stats", "ndimage", "signal"):
         importlib.import_module(f"{impl}.scipy.{door}")
     importlib.import_module(impl + ".image"), importlib.import_module(impl + ".ops")
-    doors.update(xp=jnp, jsp=jax.scipy, sp=jax.scipy.special)
+    doors.update(xp=jnp, jsp=jax.scipy, sp=jax.scipy.special, grad=jax.grad)
     suite.sync = jax.block_until_ready
 
     def add(name, arrays, expression):
@@ -100,7 +102,17 @@ def add_jax(suite, impl):
 def add_torch(suite, impl):
     """For PyTorch; its functions that need an index take 64 bits."""
     torch = importlib.import_module(impl)
+
+    def grad(fun):
+        @torch.enable_grad()
+        def derivative(x):
+            x = x.detach().requires_grad_()
+            return torch.autograd.grad(fun(x), x)
+
+        return derivative
+
     doors = {"torch": torch, "xp": torch, "F": torch.nn.functional, "sp": torch.special}
+    doors["grad"] = grad
 
     def tensor(kind, shape, dtype):
         made = torch.from_numpy(make_data(suite, kind, shape, dtype))
