@@ -17,14 +17,15 @@ from weft.core.aval import ShapedArray
 from weft.core.primitive import Primitive
 from weft.primitives import slicing
 from weft.primitives.dot import dot_general
-from weft.primitives.layout import reshape, transpose, zeros
+from weft.primitives.layout import reduce_sum, reshape, transpose, zeros
 from weft.util import inverse_permutation
 
 # What is written side by side: slices along an axis, convolutions, groups of so many features.
 MOST_SLICES, MOST_PARTS, WIDE_GROUP = 32, 32, 8
 # Up to so many windows are multiplied, of so many elements in all: more are bound by memory.
 MOST_WINDOWS, MOST_COPIES = 64, 1 << 21
-MANY_PRODUCTS = 3 << 20  # from so many on is a product of matrices worth its transposes
+# From so many on are products of matrices worth their transposes; elements of an image, of images.
+MANY_PRODUCTS, WIDE_IMAGE, MANY_ELEMENTS = 3 << 20, 512, 1 << 20
 
 SPATIAL = ("window_strides", "padding", "lhs_dilation", "rhs_dilation")
 
@@ -62,7 +63,8 @@ def find_form(
     if not sizes:
         return None
     if are_points(lhs, rhs, out, params):
-        return functools.partial(multiply_points, params=params)
+        whole = results == 1 < taps
+        return functools.partial(multiply_images if whole else multiply_points, params=params)
     if cut:
         return functools.partial(cut_edges, params=params)
     few = min(range(len(sizes)), key=lambda a: min(sizes[a]))
@@ -110,13 +112,21 @@ def multiply_windows(prim: Primitive, x: Any, k: Any, out: ShapedArray, params: 
 
 
 def are_points(lhs: ShapedArray, rhs: ShapedArray, out: ShapedArray, params: dict) -> bool:
-    """Whether windows are of one element, and features come before an axis of images."""
-    (_, c, *space), (_, i, *_), _ = params["dimension_numbers"]
-    whole = {*params["lhs_dilation"]} == {1} and not any(map(any, params["padding"]))
+    """Whether windows are of one element, or results, and features come before an axis of images.
+
+    One result is what the kernel is moved by where windows are of one element.
+    """
+    (n, c, *space), (_, _, *window), (_, _, *places) = params["dimension_numbers"]
+    once = {*params["lhs_dilation"]} == {1} and not any(map(any, params["padding"]))
     alone = params["feature_group_count"] == params["batch_group_count"] == 1
-    taps = rhs.size == rhs.shape[i] * out.shape[params["dimension_numbers"].out_spec[1]]
-    many = type(out.size) is int and out.size * lhs.shape[c] >= MANY_PRODUCTS
-    return c < max(space, default=0) and whole and alone and taps and many
+    if type(out.size) is not int or not once or not alone:
+        return False
+    size = lambda x, axes: [x.shape[a] for a in axes]
+    if {*size(rhs, window)} == {1}:
+        return c < max(space) and out.size * lhs.shape[c] >= MANY_PRODUCTS
+    images = {*size(out, places)} == {1} and size(lhs, space) == size(rhs, window)
+    large = math.prod(size(lhs, space)) >= WIDE_IMAGE and lhs.size >= MANY_ELEMENTS
+    return images and n < max(space) and large
 
 
 def multiply_points(prim: Primitive, x: Any, k: Any, out: ShapedArray, params: dict) -> Any:
@@ -130,6 +140,15 @@ def multiply_points(prim: Primitive, x: Any, k: Any, out: ShapedArray, params: d
     kinds = params["precision"], params["preferred_element_type"]
     y = dot_general(k, x, (((1,), (c,)), ((), ())), *kinds)
     return transpose(y, inverse_permutation((f, *(to[a] for a in range(x.ndim) if a != c))))
+
+
+def multiply_images(prim: Primitive, x: Any, k: Any, out: ShapedArray, params: dict) -> Any:
+    """Windows as large as images: a product of matrices for each image, summed."""
+    (n, c, *space), (o, i, *window), (m, f, *places) = params["dimension_numbers"]
+    kinds = params["precision"], params["preferred_element_type"]
+    y = reduce_sum(dot_general(k, x, ((window, space), ((i,), (c,))), *kinds), (0,))
+    y = reshape(y, (*y.shape, *(1 for _ in places)))
+    return transpose(y, inverse_permutation((f, m, *places)))
 
 
 def cut_edges(prim: Primitive, x: Any, k: Any, out: ShapedArray, params: dict) -> Any:
