@@ -10,6 +10,7 @@ from weft import lax
 from weft.errors import ShapeError
 from weft.passes.check import check_jaxpr
 from weft.passes.dce import dce_jaxpr
+from weft.primitives import lapack
 
 linalg = lax.linalg
 
@@ -138,3 +139,13 @@ def test_what_is_not_used_is_not_computed():
         if "schur" not in str(lean) and "eig[" not in str(lean):
             moved = weft.jvp(lambda x: lean(x)[0], (x,), (x * x,))  # noqa: B023
             close(moved[1], weft.jvp(fun, (x,), (x * x,))[1], 100)
+
+
+def test_a_process_ends_after_what_it_computes(rng):
+    x = rng.standard_normal((400, 400)).astype(np.float32)
+    xs = [linalg.svd(x + i, compute_uv=False) for i in range(3)]
+    deleted = linalg.svd(x, compute_uv=False)
+    deleted.delete()
+    lapack.wait_for_arrays()
+    assert all(x.is_ready() for x in xs)
+    assert deleted.is_deleted()

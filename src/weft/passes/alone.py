@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var
+from weft.util import is_below
 
 NAMES = (  # in the order of the kernel
     *("add", "sub", "mul", "div", "neg", "abs", "sign", "max", "min", "floor", "ceil"),
@@ -33,6 +34,7 @@ CALLED = {
     *("geqrf", "ormqr", "qr", "schur", "svd", "triangular_solve", "tridiagonal"),
 }
 KNOWN = CODES.keys() | MOVES | CALLED | {"iota", "stop_gradient"}
+SHORT = 1 << 16  # elements of matrices that it takes a millisecond or two to factorize
 FEWEST, MOST = 1024, 1 << 22  # elements, and bytes of the result, up to where it is as quick
 
 
@@ -67,7 +69,7 @@ def can_call_beside(eqn: Eqn) -> bool:
     out = eqn.outvars[0].aval
     if eqn.primitive.name not in CODES:
         return type(out.size) is int
-    return can_call(eqn, out.shape) and type(out.size) is int and 4 * out.nbytes <= MOST
+    return can_call(eqn, out.shape) and is_below(out.size, SHORT + 1)
 
 
 def can_call(eqn: Eqn, shape: tuple) -> bool:

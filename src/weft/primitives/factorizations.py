@@ -148,10 +148,10 @@ def lower_permutation(hlo: Any, pivots: Any, out: ShapedArray) -> Any:
     Each place is followed back through the exchanges, last first, to where its element was: nothing
     is gathered or scattered, and the elements of a batch do not wait for each other.
     """
-    if has_kernels(hlo):
+    *batch, k = pivots.aval.shape
+    if matrices.is_short(hlo, out.update(shape=(*out.shape, k))):
         return call_native(hlo, "weft_permutation", [pivots], [out], {})[0]
     places = count_along(hlo, out, out.ndim - 1)
-    *batch, k = pivots.aval.shape
 
     def step(*state: Any) -> list:
         i, pivots, places = (Expr(hlo, x) for x in state)

@@ -6,6 +6,8 @@ The primitives choose the routines, and say what happens where one fails.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import functools
 import threading
 from collections.abc import Sequence
@@ -15,6 +17,7 @@ import numpy as np
 from jaxlib import _jax
 
 from weft.core.aval import ShapedArray
+from weft.mesh.client import clients
 from weft.mesh.plugins import GPUS
 from weft.primitives.expr import Expr
 from weft.xla.foreign import write_kernel_call
@@ -43,6 +46,15 @@ def register_once() -> None:
     _lapack.initialize()
     for name, kernel in _lapack.registrations().items():
         _jax.register_custom_call_target(name, kernel, platform="cpu", api_version=1)
+    atexit.register(wait_for_arrays)
+
+
+def wait_for_arrays() -> None:
+    """At exit, wait for arrays: BLAS ends its threads, and never comes to an end if it has work."""
+    for client in clients():
+        for x in client.live_arrays() if client.platform == "cpu" else ():
+            with contextlib.suppress(RuntimeError):  # of a failed program, and deleted ones
+                x.block_until_ready()
 
 
 def kernel_name(routine: str, dtype: np.dtype) -> str:

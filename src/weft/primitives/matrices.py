@@ -15,6 +15,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Zero
 from weft.errors import DtypeError, MissingRule, ShapeError
+from weft.passes.alone import SHORT
 from weft.primitives import layout
 from weft.primitives.dot import Precision, batch_matmul
 from weft.primitives.elementwise import add, complex, conj, eq, ge, imag, mul, neg, select, sub
@@ -67,6 +68,14 @@ def check_matrix(
 def are_of_kernels(x: ShapedArray) -> bool:
     """Whether kernels of our own take these quicker than LAPACK, one call for each matrix."""
     return all(is_below(n, 33) for n in x.shape[-2:]) and x.dtype in (np.float32, np.float64)
+
+
+def is_short(hlo: Any, x: ShapedArray) -> bool:
+    """Whether a kernel is to complete factors, which are computed then where they are called.
+
+    Larger ones are worth another thread, for which XLA has to count operations.
+    """
+    return is_below(x.size, SHORT + 1) and has_kernels(hlo)
 
 
 def type_like(like: ShapedArray, shape: Sequence[int], dtype: Any = None) -> ShapedArray:
@@ -229,7 +238,7 @@ def lower_numbers(hlo: Any, out: ShapedArray) -> list[Expr]:
 
 def lower_triangle(hlo: Any, x: Any, direction: str) -> Any:
     """Write x with zeros but where the row's number is in that relation to the column's."""
-    if has_kernels(hlo):
+    if is_short(hlo, x.aval):
         *_, m, n = x.aval.shape
         how = {"rows": m, "columns": n, "upper": direction == "LE"}
         return call_native(hlo, "weft_triangle", [x], [x.aval], how, {0: 0})[0]
@@ -245,7 +254,7 @@ def lower_swap(hlo: Any, x: Any) -> Any:
 
 def lower_or_nan(hlo: Any, info: Any, outs: Sequence[Any]) -> list:
     """Write results of a routine, with NaN for those of a batch where it says that it failed."""
-    if has_kernels(hlo):
+    if all(is_short(hlo, y.aval) for y in outs):
         call = lambda y: KernelCall(hlo, [y, info], [y.aval], info.aval.ndim, {0: 0})
         mark = lambda y: call_named(call(y), "weft_or_nan", {})[0]
     else:
