@@ -22,7 +22,7 @@ from weft.core.trace import current
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives import families, layout
-from weft.primitives.circular import write_remainder
+from weft.primitives.circular import call_function, write_remainder
 from weft.primitives.expr import Expr, write_division
 from weft.primitives.families import KINDS, LinearByElement, show_types, zero_tangents
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, convert, literal
@@ -310,7 +310,11 @@ mul_p = Elementwise(
 
 
 class Costly(Elementwise):
-    """Members that take far longer than a product does."""
+    """Members that take far longer than a product does, some of which a kernel computes."""
+
+    def lower(self, hlo, *values, **params):
+        called = call_function(hlo, self.name, *values)
+        return Elementwise.lower(self, hlo, *values, **params) if called is None else [called]
 
 
 class Quotient(Elementwise):
