@@ -19,7 +19,13 @@ WEFT_HERE D Quotient(D a, D b) {
   const D r = (D)_mm512_rcp14_pd((__m512d)b), e = 1 - b * r, q = a * r;
   return q + q * (e + e * e);
 }
+// 1 / b to a unit.
+WEFT_HERE D Inverse(D b) {
+  const D r = (D)_mm512_rcp14_pd((__m512d)b), e = 1 - b * r, y = r + r * e;
+  return y + y * (1 - b * y);
+}
 #else
+WEFT_HERE D Inverse(D b) { return 1 / b; }
 WEFT_HERE D Least(D x, D y) { return x < y ? x : y; }
 WEFT_HERE D Largest(D x, D y) { return x > y ? x : y; }
 WEFT_HERE D Wide(H x) { return __builtin_convertvector(x, D); }
@@ -252,9 +258,10 @@ WEFT_HERE D WideTangent(D x, bool any) {
   const I odd = ((I)t.k & 1) != 0;
   const D top = odd ? -cosine : sine, below = odd ? sine : cosine;
   const D up = odd ? -less : more, down = odd ? more : less;
-  D y = top / below;
-  // of what is left over of the quotient, and of both roundings, few digits are wanted
-  y = y + Quotient((top - y * below) + (up - y * down), below);
+  const D inverse = Inverse(below);
+  D y = top * inverse;
+  // what is left over of the quotient, and both roundings
+  y = y + ((top - y * below) + (up - y * down)) * inverse;
   return any ? CallBeyond(y, x, std::tan) : y;
 }
 
@@ -455,7 +462,7 @@ WEFT_SINGLE(ExpM1F, 2e-8, ExpM1(x))
 WEFT_SINGLE(Log2F, 0, Log2(x))
 WEFT_SINGLE(Log1pF, 2e-8, Log1p(x))
 WEFT_SINGLE(LogAddExpF, 0, LogAddExp(x, y))
-WEFT_SINGLE(GeluF, 1.2e-38, Gelu(x))
+WEFT_SINGLE(GeluF, 0, Gelu(x))
 
 WEFT_CIRCULAR(SinD, D, 1e-300, kFar, WideSine(x, false), WideSine(x, true))
 WEFT_CIRCULAR(CosD, D, 0, kFar, WideCosine(x, false), WideCosine(x, true))

@@ -123,21 +123,20 @@ WEFT_HERE F ExpRest(F r) {
 }
 WEFT_HERE F PowerOf2(J n) { return (F)((n + 127) << 23); }
 
-// e**(x + less) for x from -87.33 to 88.
-WEFT_HERE F Exponential(F x, F less) {
-  F low;
-  J n;
-  const F r = SplitPowers(x, low, n), more = low + less;
-  return (1 + (r + (ExpRest(r) + Fused(more, r, more)))) * PowerOf2(n);
+// e**x for x from -88, from where on it is taken for 0, to 88.
+WEFT_HERE F Exponential(F x) {
+  const F k = Fused(x, Of(1.44269502f), Of(0x1.8p23f)), m = k - 0x1.8p23f;
+  const F r = Fused(m, Of(-1.42860677e-6f), Fused(m, Of(-0.693145752f), x));
+  return (1 + (r + ExpRest(r))) * (F)(((J)k << 23) + 0x3F800000);
 }
 
+constexpr float kPowers[] = {0.693147242f, 0.240226507f, 0.0555029623f,
+                             0.00961802993f, 0.00134103082f, 0.00015469997f};  // (2**r - 1) / r
 WEFT_HERE F Exp2(F x) {
-  constexpr float kExp[] = {0.693147242f, 0.240226507f, 0.0555029623f,
-                            0.00961802993f, 0.00134103082f, 0.00015469997f};
   const F held = x > 128 ? Of(128) : x < -150 ? Of(-150) : x, k = held + 0x1.8p23f;
   const F r = held - (k - 0x1.8p23f);
   const J n = (J)k - 0x4B400000, first = n >> 1;
-  return Fused(r, Polynomial(r, kExp), Of(1)) * PowerOf2(first) * PowerOf2(n - first);
+  return Fused(r, Polynomial(r, kPowers), Of(1)) * PowerOf2(first) * PowerOf2(n - first);
 }
 
 WEFT_HERE F ExpM1(F x) {
@@ -205,10 +204,13 @@ WEFT_HERE F Log1p(F x) {
   return AnyLog(Log(v, (x - b) + (1 - (v - b))), x, -1);
 }
 
+// By log(1 + e) = e + e**2 p(e), 0 <= e <= 1.
 WEFT_HERE F LogAddExp(F x, F y) {
-  const F most = x > y ? x : y, d = x == y ? F{} : Abs(x - y);
-  const F e = d < 87.33f ? Exponential(d < 87.33f ? -d : F{}, F{}) : F{}, v = e + 1;
-  return d == d ? most + Log(v, e - (v - 1)) : d;
+  constexpr float kLog[] = {-0.499999315f, 0.33330512f, -0.249585882f,
+                            0.196954012f, -0.153553978f, 0.106805556f,
+                            -0.0576644354f, 0.0202045757f, -0.00331846974f};
+  const F d = x == y ? F{} : Abs(x - y), e = Exponential(-(d > 88 ? Of(88) : d));
+  return (x > y ? x : y) + Fused(e * e, Polynomial(e, kLog), e);
 }
 
 // Of |x| up to 1/2 by a polynomial; of others log(a + root(a**2 + 1)), each root with what it lacks.
@@ -265,14 +267,16 @@ WEFT_HERE F CubeRoot(F x) {
 // --- the normal distribution ---
 
 // x times the probability of less than x, which for negative x is e**(-x**2 / 2) t p(t), t = 1 / (1 +
-// 0.3 |x|), and else what is left of 1.
+// 0.28 |x|), and else what is left of 1: to 7 units. Of -inf it is NaN.
 WEFT_HERE F Gelu(F x) {
-  constexpr float kTail[] = {0.119686529f, 0.119574726f,  0.110212401f, 0.0784920603f,
-                             0.0958736315f, -0.0789175555f, 0.191199362f, -0.227790192f,
-                             0.112261362f, -0.0205923337f};
-  const F a = Abs(x), half = a * -0.5f, h = half * a, t = 1 / Fused(a, Of(0.3f), Of(1));
-  const J far = h < -87.33f;
-  const F e = Exponential(far ? F{} : h, far ? F{} : Fused(half, a, -h));
-  const F tail = far ? F{} : a * t * Polynomial(t, kTail) * e;
-  return (x > 0 ? x : F{}) - (a < INFINITY ? tail : x > 0 ? F{} : Of(NAN));
+  constexpr float kTail[] = {0.111683123f, 0.112063304f, 0.100455277f,
+                             0.0938884765f, 0.0491092429f, 0.026727112f,
+                             0.064733617f, -0.0809659213f, 0.0223057903f};
+  constexpr float kScale = -0.72134751f, kScaleLow = -9.62981517e-9f;  // of -log2(e) / 2
+  const F size = Abs(x), a = size > 13.2f ? Of(13.2f) : size, z = a * a, low = Fused(a, a, -z);
+  const F k = Fused(z, Of(kScale), Of(0x1.8p23f)), m = k - 0x1.8p23f;
+  const F r = Fused(z, Of(kScale), -m) + Fused(z, Of(kScaleLow), low * kScale);
+  const F e = Fused(r, Polynomial(r, kPowers), Of(1)), t = 1 / Fused(a, Of(0.28f), Of(1));
+  const F tail = (a * t) * (e * Polynomial(t, kTail)) * (F)(((J)k << 23) + 0x3F800000);
+  return (x > 0 ? x : x * 0) - tail;
 }
