@@ -451,7 +451,7 @@ WEFT_FUNCTION(PowF, H, 0, WEFT_BETWEEN(x, 1.2e-38f, INFINITY) & WEFT_BETWEEN(y, 
 WEFT_SINGLE(AsinF, 1e-4, ArcSine(x))
 WEFT_SINGLE(AcosF, 0, ArcCosine(x))
 WEFT_SINGLE(AtanF, 1e-4, ArcTangent(x))
-WEFT_SINGLE(CbrtF, 1e-38, CubeRoot(x))
+WEFT_SINGLE(CbrtF, 1.17549435e-38, CubeRoot(x))
 WEFT_SINGLE(SinhF, 1e-4, HyperbolicSine(x))
 WEFT_SINGLE(CoshF, 0, HyperbolicCosine(x))
 WEFT_SINGLE(AsinhF, 1e-4, AreaSine(x))
@@ -469,7 +469,7 @@ WEFT_CIRCULAR(CosD, D, 0, kFar, WideCosine(x, false), WideCosine(x, true))
 WEFT_CIRCULAR(TanD, D, 1e-300, kFar, WideTangent(x, false), WideTangent(x, true))
 WEFT_FUNCTION(SinhD, D, 1e-300, true, WideHyperbolic(x, true), x)
 WEFT_FUNCTION(CoshD, D, 0, true, WideHyperbolic(x, false), x)
-WEFT_FUNCTION(ErfD, D, 1e-300, true, ErrorFunction(x), x)
+WEFT_FUNCTION(ErfD, D, 2.2250738585072014e-308, true, ErrorFunction(x), x)
 WEFT_FUNCTION(PowD, D, 0,
               WEFT_BETWEEN(x, 2.3e-308, INFINITY) & WEFT_BETWEEN(y, -1e30, 1e30) & (x != 1) & (y != 0),
               WidePower(x, y, false), WidePower(x, y, true))

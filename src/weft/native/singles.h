@@ -235,13 +235,14 @@ WEFT_HERE F AreaCosine(F x) {
   return x >= 1 ? (x < INFINITY ? y : x) : Of(NAN);
 }
 
-// (1 + a) / (1 - a) as (1 + s) / (1 - s) 2**n: of n = 0 s is a.
+// (1 + a) / (1 - a) as (1 + s) / (1 - s) 2**n: of n = 0 s is a. From n = 24 on 1 + 2**n is rounded.
 WEFT_HERE F AreaTangent(F x) {
   constexpr float kLog[] = {0.33333391f, 0.199885651f, 0.149418861f};
-  const F a = Abs(x);
-  const J n = ((J)(1 + a) - (J)(1 - a) + (1 << 22)) >> 23;
-  const F power = PowerOf2(n), k = Number(n);
-  const F s = Fused(a, 1 + power, 1 - power) / Fused(a, 1 - power, 1 + power), z = s * s;
+  const F a = Abs(x), up = 1 + a, down = 1 - a;
+  const J n = ((J)up - (J)down + (1 << 22)) >> 23, near = a > 0.99f;
+  const F power = PowerOf2(n), k = Number(n), other = power * down;
+  const F top = near ? up - other : Fused(a, 1 + power, 1 - power);
+  const F s = top / (near ? up + other : Fused(a, 1 - power, 1 + power)), z = s * s;
   const F more = Fused(s * z, Polynomial(z, kLog), k * 7.14303385e-7f);
   const F y = Fused(k, Of(0.346572876f), s + more);
   return CopySign(a < 1 ? y : a == 1 ? Of(INFINITY) : Of(NAN), x);

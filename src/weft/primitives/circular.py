@@ -174,9 +174,9 @@ def write_circular(name: str, *operands: Expr) -> Expr:
 # of which formulas are loops: they take ten times as long at any size, and 0.8 s to compile
 _LOOPS = ("igamma", "igammac", "zeta", "zeta_single")
 # what native/functions.cc computes; of float16 and bfloat16 in float32
-ALONE = frozenset(("cosh", "exp2", "expm1", "log1p", "log2"))  # which XLA's loops compute as well
+ALONE = frozenset(("cosh", "exp2", "expm1", "log1p", "log2"))  # which XLA's loops take as long for
 CALLED = {
-    F32: frozenset((*FORMULAS, *ALONE, "pow", "sinh", "asinh", "acosh", "atanh", "logaddexp", "gelu")),
+    F32: ALONE.union(FORMULAS, ("pow", "sinh", "asinh", "acosh", "atanh", "logaddexp", "gelu")),
     F64: frozenset(("sin", "cos", "tan", "pow", "sinh", "cosh", "erf", *_LOOPS)),
 }
 # of what is computed before, a formula in the same loop takes as long
@@ -202,7 +202,8 @@ def call_function(hlo: Any, name: str, *operands: Any) -> Any:
     large = type(aval.size) is int and aval.size > least and name in CALLED.get(part, ())
     if not large or not has_kernels(hlo) or not has_vectors():
         return None
-    vast = (aval.size * part.itemsize > _VAST and name not in _LOOPS) or name in ALONE
+    vast = aval.size * part.itemsize > _VAST and name not in _LOOPS
+    vast = vast or (part == F32 and name in ALONE)
     if vast or name in GIVEN[part]:
         hlo.choices += 1
         given = all(v.is_argument for v in operands if v.aval.shape)

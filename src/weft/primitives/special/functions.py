@@ -80,18 +80,14 @@ gelu_p = define_special(
     "gelu",
     formula(lambda x: x * error_formulas.normal_cdf(x), wide=False),
     "x times the normal probability of less than x.",
-    lambda t, y, x: mul(t, add(normal_cdf(x), mul(x, normal_density(x)))),
+    lambda t, y, x: mul(t, gelu_slope(x)),
 )
 
 
-def normal_cdf(x: Any) -> Any:
-    """The normal probability of less than x."""
-    return mul(0.5, erfc(mul(-math.sqrt(0.5), x)))
-
-
-def normal_density(x: Any) -> Any:
-    """The density of the normal distribution."""
-    return mul(1 / math.sqrt(2 * math.pi), exp(mul(-0.5, square(x))))
+def gelu_slope(x: Any) -> Any:
+    """The normal probability of less than x, and x times its density."""
+    below = mul(0.5, erfc(mul(-math.sqrt(0.5), x)))
+    return add(below, mul(mul(_SLOPE * math.sqrt(0.125), x), exp(mul(-0.5, square(x)))))
 
 
 erf_inv_p = define_special(
