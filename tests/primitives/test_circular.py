@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 import scipy.special
 
 import weft
@@ -56,10 +55,10 @@ def assert_exact(got, want):
 
 # units that what is called is off, at most, of all floats
 UNITS = {
-    **{"sin": 0.51, "cos": 0.51, "tan": 1.3, "arctan": 1.25, "arcsin": 1.17, "arccos": 1.1},
-    **{"cbrt": 0.54, "sinh": 1.0, "cosh": 1.0, "arcsinh": 0.81, "arccosh": 0.8, "arctanh": 1.6},
-    **{"exp2": 0.91, "expm1": 1.26, "log1p": 0.81, "log2": 0.97},
-}
+    "sin": 0.51, "cos": 0.51, "tan": 1.49, "arctan": 1.36, "arcsin": 1.17, "arccos": 1.14,
+    "cbrt": 0.54, "sinh": 1.1, "cosh": 1.0, "arcsinh": 0.86, "arccosh": 0.94, "arctanh": 1.22,
+    "exp2": 0.93, "expm1": 1.28, "log1p": 0.95, "log2": 1.06,
+}  # fmt: skip
 NAMES = ["sin", "cos", "tan", "arctan", "arcsin", "arccos", "cbrt"]  # else they are the engine's
 
 
@@ -146,7 +145,7 @@ def test_gelu_is_exact_in_both_tails():
     with np.errstate(invalid="ignore"):
         want = x.astype(np.float64) * scipy.special.ndtr(x.astype(np.float64))
     exact = lambda x: nn.gelu(x, approximate=False)
-    assert_near(run(True, exact, x), want, 7)
+    assert_near(run(True, exact, x), want, 7.1)
     other = run(False, exact, x)
     np.testing.assert_array_equal(np.isnan(other), np.isnan(want))
     usual = abs(x) < 9
