@@ -123,11 +123,14 @@ WEFT_HERE F ExpRest(F r) {
 }
 WEFT_HERE F PowerOf2(J n) { return (F)((n + 127) << 23); }
 
-// e**x for x from -88, from where on it is taken for 0, to 88.
+// x 2**k, of the lowest bits of k + 0x1.8p23, where both are normal; what is below is taken for 0.
+WEFT_HERE F Raise(F x, F k) { return (F)((J)x + ((J)k << 23)); }
+
+// e**x for x from -87.6 to 88.
 WEFT_HERE F Exponential(F x) {
   const F k = Fused(x, Of(1.44269502f), Of(0x1.8p23f)), m = k - 0x1.8p23f;
   const F r = Fused(m, Of(-1.42860677e-6f), Fused(m, Of(-0.693145752f), x));
-  return (1 + (r + ExpRest(r))) * (F)(((J)k << 23) + 0x3F800000);
+  return Raise(1 + (r + ExpRest(r)), k);
 }
 
 constexpr float kPowers[] = {0.693147242f, 0.240226507f, 0.0555029623f,
@@ -209,7 +212,7 @@ WEFT_HERE F LogAddExp(F x, F y) {
   constexpr float kLog[] = {-0.499999315f, 0.33330512f, -0.249585882f,
                             0.196954012f, -0.153553978f, 0.106805556f,
                             -0.0576644354f, 0.0202045757f, -0.00331846974f};
-  const F d = x == y ? F{} : Abs(x - y), e = Exponential(-(d > 88 ? Of(88) : d));
+  const F d = x == y ? F{} : Abs(x - y), e = Exponential(-(d > 87.6f ? Of(87.6f) : d));
   return (x > y ? x : y) + Fused(e * e, Polynomial(e, kLog), e);
 }
 
@@ -277,7 +280,7 @@ WEFT_HERE F Gelu(F x) {
   const F size = Abs(x), a = size > 13.2f ? Of(13.2f) : size, z = a * a, low = Fused(a, a, -z);
   const F k = Fused(z, Of(kScale), Of(0x1.8p23f)), m = k - 0x1.8p23f;
   const F r = Fused(z, Of(kScale), -m) + Fused(z, Of(kScaleLow), low * kScale);
-  const F e = Fused(r, Polynomial(r, kPowers), Of(1)), t = 1 / Fused(a, Of(0.28f), Of(1));
-  const F tail = (a * t) * (e * Polynomial(t, kTail)) * (F)(((J)k << 23) + 0x3F800000);
-  return (x > 0 ? x : x * 0) - tail;
+  const F e = Raise(Fused(r, Polynomial(r, kPowers), Of(1)), k);
+  const F t = 1 / Fused(a, Of(0.28f), Of(1)), tail = a * t * Polynomial(t, kTail) * e;
+  return (x > 0 ? x : CopySign(x - x, x)) - tail;
 }
