@@ -271,16 +271,16 @@ WEFT_HERE F CubeRoot(F x) {
 // --- the normal distribution ---
 
 // x times the probability of less than x, which for negative x is e**(-x**2 / 2) t p(t), t = 1 / (1 +
-// 0.28 |x|), and else what is left of 1: to 7.1 units. Of -inf it is NaN.
+// 0.27 |x|), and else what is left of 1: to 7 units. Of -inf it is NaN.
 WEFT_HERE F Gelu(F x) {
-  constexpr float kTail[] = {0.111683123f, 0.112063304f, 0.100455277f,
-                             0.0938884765f, 0.0491092429f, 0.026727112f,
-                             0.064733617f, -0.0809659213f, 0.0223057903f};
-  constexpr float kScale = -0.72134751f, kScaleLow = -9.62981517e-9f;  // of -log2(e) / 2
+  constexpr float kTail[] = {0.107716963f, 0.107592903f, 0.101505838f,
+                             0.0731073543f, 0.105567053f, -0.0661875382f,
+                             0.16731286f, -0.125355259f, 0.0287398435f};
+  constexpr float kScale = -0.72134751f;  // -log2(e) / 2, and what rounding it takes away is in p
   const F size = Abs(x), a = size > 13.2f ? Of(13.2f) : size, z = a * a, low = Fused(a, a, -z);
   const F k = Fused(z, Of(kScale), Of(0x1.8p23f)), m = k - 0x1.8p23f;
-  const F r = Fused(z, Of(kScale), -m) + Fused(z, Of(kScaleLow), low * kScale);
+  const F r = Fused(low, Of(kScale), Fused(z, Of(kScale), -m));
   const F e = Raise(Fused(r, Polynomial(r, kPowers), Of(1)), k);
-  const F t = 1 / Fused(a, Of(0.28f), Of(1)), tail = a * t * Polynomial(t, kTail) * e;
+  const F t = 1 / Fused(a, Of(0.27f), Of(1)), tail = a * t * Polynomial(t, kTail) * e;
   return (x > 0 ? x : CopySign(x - x, x)) - tail;
 }
