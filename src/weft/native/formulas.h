@@ -425,8 +425,8 @@ WEFT_HERE D WidePower(D x, D y, bool any) {
 
 // --- which function, of which operands ----------------------------------------------------------
 
-// A function of vectors of one operand or two: `fast` of blocks of elements that are all `usual`, else
-// `any`. Of an odd one what is below `least` stays, as zero does, and what is taken for zero.
+// A function of vectors of one operand or two: `fast` of blocks of elements that are all `usual`,
+// else `any`. Of an odd one what is below `least` stays, as zero does, and what is taken for zero.
 #define WEFT_FUNCTION(name, Operand, least, usual, fast, any)            \
   struct name {                                                          \
     using V = Operand;                                                   \
@@ -471,7 +471,8 @@ WEFT_FUNCTION(SinhD, D, 1e-300, true, WideHyperbolic(x, true), x)
 WEFT_FUNCTION(CoshD, D, 0, true, WideHyperbolic(x, false), x)
 WEFT_FUNCTION(ErfD, D, 2.2250738585072014e-308, true, ErrorFunction(x), x)
 WEFT_FUNCTION(PowD, D, 0,
-              WEFT_BETWEEN(x, 2.3e-308, INFINITY) & WEFT_BETWEEN(y, -1e30, 1e30) & (x != 1) & (y != 0),
+              WEFT_BETWEEN(x, 2.3e-308, INFINITY) & WEFT_BETWEEN(y, -1e30, 1e30) & (x != 1) &
+                  (y != 0),
               WidePower(x, y, false), WidePower(x, y, true))
 WEFT_FUNCTION(ZetaD, D, 0, WEFT_BETWEEN(x, 1, 1e6) & WEFT_BETWEEN(y, 1e-300, 1e300),
               ZetaUsual(x, y), ZetaEach(x, y))

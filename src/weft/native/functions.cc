@@ -1,4 +1,5 @@
-// Functions of each element: circular and hyperbolic ones, their inverses, exponentials, powers, roots.
+// Functions of each element: circular and hyperbolic ones, their inverses, exponentials, powers,
+// roots.
 //
 // Those of float32 in singles.h are computed in float32, to 1.5 units; the others in float64, and
 // rounded once. A block of elements that are not all usual, as where one is a huge angle, is

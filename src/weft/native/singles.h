@@ -1,6 +1,6 @@
-// Included for each kind of processor, after formulas.h: functions of float32 that are computed in
-// float32, by whole vectors, to 1.5 units. What a rounding takes away is added again where it counts;
-// polynomials are minimax fits of the relative error.
+// Included for each kind of processor, by formulas.h: functions of float32 that are computed in
+// float32, to 1.5 units but for sums of logarithms and gelu. What a rounding takes away is added
+// again where it counts; polynomials are minimax fits of the relative error.
 
 WEFT_HERE F Abs(F x) { return (F)((J)x & INT32_MAX); }
 WEFT_HERE F CopySign(F x, F y) { return (F)((J)x | ((J)y & INT32_MIN)); }
@@ -216,7 +216,7 @@ WEFT_HERE F LogAddExp(F x, F y) {
   return (x > y ? x : y) + Fused(e * e, Polynomial(e, kLog), e);
 }
 
-// Of |x| up to 1/2 by a polynomial; of others log(a + root(a**2 + 1)), each root with what it lacks.
+// Of |x| up to 1/2 by a polynomial; of others log(a + root(a**2 + 1)), with what the root lacks.
 WEFT_HERE F AreaSine(F x) {
   constexpr float kArea[] = {-0.166666433f, 0.0749866441f, -0.0443859808f, 0.0281759668f,
                              -0.0132485628f};
@@ -238,7 +238,8 @@ WEFT_HERE F AreaCosine(F x) {
   return x >= 1 ? (x < INFINITY ? y : x) : Of(NAN);
 }
 
-// (1 + a) / (1 - a) as (1 + s) / (1 - s) 2**n: of n = 0 s is a. From n = 24 on 1 + 2**n is rounded.
+// (1 + a) / (1 - a) as (1 + s) / (1 - s) 2**n: of n = 0 s is a. From n = 24 on 1 + 2**n is
+// rounded.
 WEFT_HERE F AreaTangent(F x) {
   constexpr float kLog[] = {0.333332956f, 0.200044006f, 0.141310111f, 0.132144153f};
   const F a = Abs(x), up = 1 + a, down = 1 - a;
@@ -270,8 +271,8 @@ WEFT_HERE F CubeRoot(F x) {
 
 // --- the normal distribution ---
 
-// x times the probability of less than x, which for negative x is e**(-x**2 / 2) t p(t), t = 1 / (1 +
-// 0.27 |x|), and else what is left of 1: to 7 units. Of -inf it is NaN.
+// x times the probability of less than x, which for negative x is e**(-x**2 / 2) t p(t),
+// t = 1 / (1 + 0.27 |x|), and else what is left of 1: to 7 units. Of -inf it is NaN.
 WEFT_HERE F Gelu(F x) {
   constexpr float kTail[] = {0.107716963f, 0.107592903f, 0.101505838f,
                              0.0731073543f, 0.105567053f, -0.0661875382f,
