@@ -37,6 +37,7 @@ CASES = [
     unary(special.erf_p, scipy.special.erf, -2, 2),
     unary(special.erfc_p, scipy.special.erfc, -2, 2),
     unary(special.erf_inv_p, scipy.special.erfinv, -0.8, 0.8),
+    unary(special.gelu_p, lambda x: x * scipy.special.ndtr(x), -3, 3),
     unary(special.lgamma_p, scipy.special.gammaln, 2.5, 5),
     unary(special.digamma_p, scipy.special.digamma, 2, 5),
     unary(special.bessel_i0e_p, scipy.special.i0e, -3, 12),

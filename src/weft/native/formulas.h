@@ -3,49 +3,34 @@
 constexpr int kBytes = WEFT_BYTES;
 using D = typename Vector<double, kBytes>::V;
 using I = typename Vector<int64_t, kBytes>::V;
-using F = typename Vector<float, kBytes / 2>::V;
-using J = typename Vector<int32_t, kBytes / 2>::V;
-constexpr bool kFused = WEFT_FUSED;  // whether there is a product and a sum, rounded once
+using F = typename Vector<float, kBytes>::V;
+using J = typename Vector<int32_t, kBytes>::V;
+using H = typename Vector<float, kBytes / 2>::V;
 
 WEFT_HERE D Abs(D x) { return (D)((I)x & INT64_MAX); }
 WEFT_HERE D CopySign(D x, D y) { return (D)((I)x | ((I)y & INT64_MIN)); }
 #if defined(__x86_64__) && WEFT_BYTES == 64
 WEFT_HERE D Least(D x, D y) { return (D)_mm512_min_pd((__m512d)x, (__m512d)y); }
 WEFT_HERE D Largest(D x, D y) { return (D)_mm512_max_pd((__m512d)x, (__m512d)y); }
-WEFT_HERE D Wide(F x) { return (D)_mm512_cvtps_pd((__m256)x); }
-WEFT_HERE F Narrow(D x) { return (F)_mm512_cvtpd_ps((__m512d)x); }
-WEFT_HERE F Inverse(F x) { return (F)_mm256_rsqrt14_ps((__m256)x); }
+WEFT_HERE D Wide(H x) { return (D)_mm512_cvtps_pd((__m256)x); }
+WEFT_HERE H Narrow(D x) { return (H)_mm512_cvtpd_ps((__m512d)x); }
 // a / b to 42 bits, b neither vast nor tiny, from 14 bits of 1 / b.
 WEFT_HERE D Quotient(D a, D b) {
   const D r = (D)_mm512_rcp14_pd((__m512d)b), e = 1 - b * r, q = a * r;
   return q + q * (e + e * e);
 }
-WEFT_HERE D Root(D x) {
-  const D r = (D)_mm512_rsqrt14_pd((__m512d)x), e = 1 - x * r * r, y = x * r;
-  const D root = y + y * e * (0.5 + e * 0.375);
-  return root + (x - root * root) * (r * 0.5);
+// 1 / b to a unit.
+WEFT_HERE D Inverse(D b) {
+  const D r = (D)_mm512_rcp14_pd((__m512d)b), e = 1 - b * r, y = r + r * e;
+  return y + y * (1 - b * y);
 }
 #else
+WEFT_HERE D Inverse(D b) { return 1 / b; }
 WEFT_HERE D Least(D x, D y) { return x < y ? x : y; }
 WEFT_HERE D Largest(D x, D y) { return x > y ? x : y; }
-WEFT_HERE D Wide(F x) { return __builtin_convertvector(x, D); }
-WEFT_HERE F Narrow(D x) { return __builtin_convertvector(x, F); }
+WEFT_HERE D Wide(H x) { return __builtin_convertvector(x, D); }
+WEFT_HERE H Narrow(D x) { return __builtin_convertvector(x, H); }
 WEFT_HERE D Quotient(D a, D b) { return a / b; }
-#if defined(__x86_64__) && WEFT_BYTES == 32
-WEFT_HERE F Inverse(F x) { return (F)_mm_rsqrt_ps((__m128)x); }
-WEFT_HERE D Root(D x) { return (D)_mm256_sqrt_pd((__m256d)x); }
-#else
-WEFT_HERE F Inverse(F x) {
-  F y;
-  for (int i = 0; i < kBytes / 8; ++i) y[i] = 1 / std::sqrt(x[i]);
-  return y;
-}
-WEFT_HERE D Root(D x) {
-  D y;
-  for (int i = 0; i < kBytes / 8; ++i) y[i] = std::sqrt(x[i]);
-  return y;
-}
-#endif
 #endif
 WEFT_HERE D Number(I k) { return (D)(k + 0x4338000000000000) - kMagic; }
 WEFT_HERE D Near(D x) { return (x + kMagic) - kMagic; }  // below 2**51
@@ -118,52 +103,17 @@ WEFT_HERE D SineAfter(D x, bool turned, bool far) {
 WEFT_HERE D Sine(D x, bool far) { return SineAfter(x, false, far); }
 WEFT_HERE D Cosine(D x, bool far) { return SineAfter(x, true, far); }
 
-WEFT_HERE D Tangent(D x, bool far) {
+WEFT_HERE D Tangent(D x) {
   constexpr double kAbove[] = {1.0000000000182503, -0.11135673956026519, 0.0010748300703641667};
   constexpr double kBelow[] = {1, -0.44469007142300859, 0.015971502046276603};
-  constexpr double kFirst = 0x1.921fb544p+0, kSecond = 0x1.0b4611a626331p-34;
   D k, r;
-  if (far) {
-    Reduce(x, r, k);
-  } else {
-    k = x * (2 / kPi) + kMagic;
-    const D n = k - kMagic;
-    r = (x - n * kFirst) - n * kSecond;
-  }
+  Reduce(x, r, k);
   const D z = r * r, top = r * Polynomial(z, kAbove), below = Polynomial(z, kBelow);
   const I odd = ((I)k & 1) != 0;
-  return Quotient(odd ? -below : top, odd ? top : below);
+  return (odd ? -below : top) / (odd ? top : below);
 }
 
-// --- inverses of circular functions of float32 ---
-
-// |x| up to 1/2, or the root of (1 - |x|) / 2, and its arc sine.
-WEFT_HERE D Arc(F x, I& large) {
-  constexpr double kArc[] = {0.16666666686085643,  0.074999924044018368, 0.044647663888135104,
-                             0.030269138728585561, 0.023611817008916063, 0.010574415516834683,
-                             0.030974540371451798};
-  const F f = (F)((J)x & INT32_MAX), half = (1 - f) * 0.5f;  // exact where it is used
-  const D a = Wide(f), part = Wide(half), r = Wide(Inverse(half > 1e-30f ? half : F{} + 1e-30f));
-  const D root = part * r, e = 1 - root * r;
-  large = a > 0.5;
-  const D z = large ? part : a * a, y = large ? root + root * e * (0.5 + e * 0.375) : a;
-  return y + y * z * Polynomial(z, kArc);
-}
-
-WEFT_HERE F ArcSine(F x, bool any) {
-  I large;
-  D y = Arc(x, large);
-  if (any) y = Abs(Wide(x)) <= 1 ? y : D{} + NAN;
-  return Narrow(CopySign(large ? kPi / 2 - 2 * y : y, Wide(x)));
-}
-
-WEFT_HERE F ArcCosine(F x, bool any) {
-  I large;
-  D y = Arc(x, large);
-  if (any) y = Abs(Wide(x)) <= 1 ? y : D{} + NAN;
-  const D w = Wide(x), up = (D)((I)y ^ ((I)w & INT64_MIN));
-  return Narrow(large ? (w < 0 ? kPi + 2 * up : 2 * up) : kPi / 2 - up);
-}
+// --- angles of float32 ---
 
 WEFT_HERE D AngleOf(D t) {
   constexpr double kAngle[] = {-0.333333332988677,  0.199999913424741,  -0.142853521288634,
@@ -172,14 +122,6 @@ WEFT_HERE D AngleOf(D t) {
                                0.00632959465485889, -0.000960571870189740};
   const D z = t * t;
   return t + t * z * Polynomial(z, kAngle);
-}
-
-WEFT_HERE D ArcTangent(D x, bool any) {
-  D a = Abs(x);
-  if (any) a = a < 1e300 ? a : a == a ? D{} + 1e300 : a;
-  const I large = a > 1;
-  const D t = large ? Quotient(D{} - 1.0, a) : a, y = AngleOf(t);
-  return CopySign(large ? y + kPi / 2 : y, x);
 }
 
 WEFT_HERE D Angle(D y, D x, bool any) {
@@ -197,7 +139,7 @@ WEFT_HERE D Angle(D y, D x, bool any) {
   return angle;
 }
 
-// --- logarithms, exponentials and what is made of them, of float32 ---
+// --- powers of float32 ---
 
 // log2 of ((1 + s) / (1 - s)), |s| up to 0.2.
 WEFT_HERE D Log2Of(D s) {
@@ -238,61 +180,6 @@ WEFT_HERE D Power(D x, D y, bool any) {
   z = (whole | (x >= 0) | (x == -INFINITY) | (x != x)) != 0 ? z : D{} + NAN;
   z = y == y ? z : y;
   return ((y == 0) | (x == 1) | ((x == -1) & (Abs(y) == INFINITY))) != 0 ? D{} + 1.0 : z;
-}
-
-WEFT_HERE F CubeRoot(F x, bool any) {
-  // of a third of the exponent, x**(-1/3) to a few percent; then by the series of
-  // (1 - e)**(-1/3), e = 1 - x y**3
-  const F a = (F)((J)x & INT32_MAX);
-  const F bits = __builtin_convertvector((J)a, F);
-  F y = (F)(0x54A21D2A - __builtin_convertvector(bits * (1 / 3.0f), J));
-  F e = 1 - a * y * y * y;
-  y = y + y * e * (1 / 3.0f + e * (2 / 9.0f + e * (14 / 81.0f)));
-  const D w = Wide(a), u = Wide(y), f = 1 - w * u * u * u;
-  D z = w * u * u;  // a**(1/3) is that times (1 - f)**(-2/3)
-  z = z + z * f * (2 / 3.0 + f * (5 / 9.0));
-  if (any) z = ((w > 0) & (w < INFINITY)) != 0 ? z : w;
-  return Narrow(CopySign(z, Wide(x)));
-}
-
-// sinh(x) = h (2**k + 2**-k) + g (2**k - 2**-k), h = sinh(r) / 2, g = cosh(r) / 2, x = r + k log 2.
-WEFT_HERE D HyperbolicSine(D x, bool any) {
-  constexpr double kOdd[] = {0.16666666666666666, 0.0083333333333333332, 0.00019841269841269841,
-                             2.7557319223985893e-06};
-  constexpr double kEven[] = {0.5, 0.041666666666666664, 0.0013888888888888889,
-                              2.4801587301587302e-05};
-  D a = Abs(x);
-  if (any) a = a < 200 ? a : a == a ? D{} + 200.0 : a;
-  const D k = a * 1.4426950408889634 + kMagic, n = k - kMagic;
-  const D r = (a - n * 0x1.62e42fefap-1) - n * 0x1.cf79abc9e3b39p-40;
-  const D up = PowerOf2(k), down = (D)(0x3FF0000000000000 - ((I)k << 52));
-  const D z = r * r, h = r + r * z * Polynomial(z, kOdd), g = z * Polynomial(z, kEven) + 1;
-  return CopySign((h * (up + down) + g * (up - down)) * 0.5, x);
-}
-
-WEFT_HERE D AreaSine(D x, bool any) {
-  const D a = Abs(x), z = a * a;
-  const D y = Log2(a + Root(z + 1)) * 0.69314718055994531;
-  const D small = a < 1e-4 ? a - a * z * (1 / 6.0) : y;
-  return CopySign(any ? (a < INFINITY ? small : a) : small, x);
-}
-
-WEFT_HERE D AreaCosine(D x, bool any) {
-  const D y = Log2(x + Root(x * x - 1)) * 0.69314718055994531;
-  if (!any) return y;
-  return x > 1 ? (x < INFINITY ? y : x) : x == 1 ? D{} : D{} + NAN;
-}
-
-WEFT_HERE D AreaTangent(D x, bool any) {
-  constexpr double kLog[] = {1, 0.33333333333333331, 0.2, 0.14285714285714285,
-                             0.1111111111111111, 0.090909090909090912, 0.076923076923076927};
-  // (1 + a) / (1 - a) as (1 + s) / (1 - s) 2**e
-  const D a = Abs(x), up = 1 + a, down = 1 - a;
-  const I e = ((I)up - (I)down + (int64_t{1} << 51)) >> 52;
-  const D other = (D)((I)down + (e << 52)), s = Quotient(e == 0 ? a + a : up - other, up + other);
-  D y = s * Polynomial(s * s, kLog) + Number(e) * (0.69314718055994531 / 2);
-  if (any) y = a < 1 ? y : a == 1 ? D{} + INFINITY : D{} + NAN;
-  return CopySign(y, x);
 }
 
 // --- functions of float64, as in fdlibm (Sun Microsystems, 1993) -------------------------------
@@ -371,9 +258,10 @@ WEFT_HERE D WideTangent(D x, bool any) {
   const I odd = ((I)t.k & 1) != 0;
   const D top = odd ? -cosine : sine, below = odd ? sine : cosine;
   const D up = odd ? -less : more, down = odd ? more : less;
-  D y = top / below;
-  // of what is left over of the quotient, and of both roundings, few digits are wanted
-  y = y + Quotient((kFused ? top - y * below : D{}) + (up - y * down), below);
+  const D inverse = Inverse(below);
+  D y = top * inverse;
+  // what is left over of the quotient, and both roundings
+  y = y + ((top - y * below) + (up - y * down)) * inverse;
   return any ? CallBeyond(y, x, std::tan) : y;
 }
 
@@ -435,7 +323,7 @@ WEFT_HERE D ErrorFunction(D x) {
   // second parts of the square, of 1 + x / 2 and of w, as which w p(w) changes
   const D high = Cut(held), rest = (held - high) * (held + high) - (s - high * high) +
                                     (held * 0.5 - (one - 1)) * quotient -
-                                    (kFused ? 1 - quotient * one : D{});
+                                    (1 - quotient * one);
   const D k = s * -1.4426950408889634 + kMagic, n = k - kMagic;
   const D t = -s - n * 6.93147180369123816490e-01, less = n * 1.90821492927058770002e-10;
   const D r = t - less, low = (t - r) - less - rest;
@@ -452,9 +340,6 @@ WEFT_HERE D ProductError(D x, D y, D product) {
   return (D)_mm512_fmsub_pd((__m512d)x, (__m512d)y, (__m512d)product);
 #elif defined(__x86_64__) && WEFT_BYTES == 32
   return (D)_mm256_fmsub_pd((__m256d)x, (__m256d)y, (__m256d)product);
-#elif defined(__x86_64__)
-  const D a = (D)((I)x & -(1 << 27)), b = x - a, c = (D)((I)y & -(1 << 27)), d = y - c;
-  return ((a * c - product) + a * d + b * c) + b * d;
 #else
   D error;
   for (int i = 0; i < kBytes / 8; ++i) error[i] = __builtin_fma(x[i], y[i], -product[i]);
@@ -536,154 +421,136 @@ WEFT_HERE D WidePower(D x, D y, bool any) {
 }
 
 #include "gammas.h"
+#include "singles.h"
 
 // --- which function, of which operands ----------------------------------------------------------
 
-template <class T>
-using Operand = typename Vector<T, kBytes / 8 * sizeof(T)>::V;
-
-// A function of one operand or two; of an odd one zero, and what is taken for it, stays.
-// `fast` is for blocks of elements that are all `usual`.
-#define WEFT_FUNCTION(count, name, T, odd, usual, fast, any)                          \
-  struct name {                                                                       \
-    using Element = T;                                                                \
-    static constexpr int kOperands = count;                                           \
-    static constexpr bool kOdd = odd;                                                 \
-    static WEFT_HERE_MEMBER bool IsUsual(T x, T y) { return usual; }                  \
-    static WEFT_HERE_MEMBER Operand<T> Fast(Operand<T> x, Operand<T> y) { return fast; } \
-    static WEFT_HERE_MEMBER Operand<T> Any(Operand<T> x, Operand<T> y) { return any; }   \
+// A function of vectors of one operand or two: `fast` of blocks of elements that are all `usual`,
+// else `any`. Of an odd one what is below `least` stays, as zero does, and what is taken for zero.
+#define WEFT_FUNCTION(name, Operand, least, usual, fast, any)            \
+  struct name {                                                          \
+    using V = Operand;                                                   \
+    static constexpr double kLeast = least;                              \
+    static WEFT_HERE_MEMBER auto Usual(V x, V y) { return usual; }       \
+    static WEFT_HERE_MEMBER V Fast(V x, V y) { return fast; }            \
+    static WEFT_HERE_MEMBER V Any(V x, V y) { return any; }              \
   };
-#define WEFT_WIDENED(name, odd, usual, of)                                        \
-  WEFT_FUNCTION(1, name, float, odd, usual, Narrow(of(Wide(x), false)), Narrow(of(Wide(x), true)))
+#define WEFT_BETWEEN(x, low, high) ((x > low) & (x < high))
+#define WEFT_CIRCULAR(name, V, least, far, fast, any) \
+  WEFT_FUNCTION(name, V, least, WEFT_BETWEEN(x, -far, far), fast, any)
+#define WEFT_SINGLE(name, least, of) WEFT_FUNCTION(name, F, least, true, of, x)
 
-WEFT_WIDENED(SinF, true, std::fabs(x) < 0x1p20f, Sine)
-WEFT_WIDENED(CosF, false, std::fabs(x) < 0x1p20f, Cosine)
-WEFT_WIDENED(TanF, true, std::fabs(x) < 0x1p20f, Tangent)
-WEFT_FUNCTION(1, AsinF, float, true, std::fabs(x) <= 1, ArcSine(x, false), ArcSine(x, true))
-WEFT_FUNCTION(1, AcosF, float, false, std::fabs(x) <= 1, ArcCosine(x, false), ArcCosine(x, true))
-WEFT_WIDENED(AtanF, true, std::fabs(x) < INFINITY, ArcTangent)
-WEFT_FUNCTION(2, Atan2F, float, false,
-                 (std::fabs(x) >= 0x1p-126f) & (std::fabs(y) >= 0x1p-126f) &
-                     (std::fabs(x) < INFINITY) & (std::fabs(y) < INFINITY),
-                 Narrow(Angle(Wide(x), Wide(y), false)), Narrow(Angle(Wide(x), Wide(y), true)))
-WEFT_FUNCTION(1, CbrtF, float, true, (std::fabs(x) >= 0x1p-126f) & (std::fabs(x) < INFINITY),
-              CubeRoot(x, false), CubeRoot(x, true))
-WEFT_WIDENED(SinhF, true, std::fabs(x) < 89, HyperbolicSine)
-WEFT_WIDENED(AsinhF, true, std::fabs(x) < INFINITY, AreaSine)
-WEFT_WIDENED(AcoshF, false, (x > 1) & (x < INFINITY), AreaCosine)
-WEFT_WIDENED(AtanhF, true, std::fabs(x) < 1, AreaTangent)
-WEFT_FUNCTION(2, PowF, float, false,
-              (x >= 0x1p-126f) & (x < INFINITY) & (std::fabs(y) < 7.9f),
-              Narrow(Power(Wide(x), Wide(y), false)),
-              Narrow(Power(Wide(x), Wide(y), true)))
+WEFT_CIRCULAR(SinF, H, 1e-30, 0x1p20f, Narrow(Sine(Wide(x), false)), Narrow(Sine(Wide(x), true)))
+WEFT_CIRCULAR(CosF, H, 0, 0x1p20f, Narrow(Cosine(Wide(x), false)), Narrow(Cosine(Wide(x), true)))
+WEFT_CIRCULAR(TanF, F, 1e-4, 0x1p16f, TangentNear(x), TangentFar(x))
+WEFT_FUNCTION(Atan2F, H, 0,
+              (x * x > 1e-36f) & (y * y > 1e-36f) & (x * x < 1e36f) & (y * y < 1e36f),
+              Narrow(Angle(Wide(x), Wide(y), false)), Narrow(Angle(Wide(x), Wide(y), true)))
+WEFT_FUNCTION(PowF, H, 0, WEFT_BETWEEN(x, 1.2e-38f, INFINITY) & WEFT_BETWEEN(y, -7.9f, 7.9f),
+              Narrow(Power(Wide(x), Wide(y), false)), Narrow(Power(Wide(x), Wide(y), true)))
+WEFT_SINGLE(AsinF, 1e-4, ArcSine(x))
+WEFT_SINGLE(AcosF, 0, ArcCosine(x))
+WEFT_SINGLE(AtanF, 1e-4, ArcTangent(x))
+WEFT_SINGLE(CbrtF, 1.17549435e-38, CubeRoot(x))
+WEFT_SINGLE(SinhF, 1e-4, HyperbolicSine(x))
+WEFT_SINGLE(CoshF, 0, HyperbolicCosine(x))
+WEFT_SINGLE(AsinhF, 1e-4, AreaSine(x))
+WEFT_SINGLE(AcoshF, 0, AreaCosine(x))
+WEFT_SINGLE(AtanhF, 1e-4, AreaTangent(x))
+WEFT_SINGLE(Exp2F, 0, Exp2(x))
+WEFT_SINGLE(ExpM1F, 2e-8, ExpM1(x))
+WEFT_SINGLE(Log2F, 0, Log2(x))
+WEFT_SINGLE(Log1pF, 2e-8, Log1p(x))
+WEFT_SINGLE(LogAddExpF, 0, LogAddExp(x, y))
+WEFT_SINGLE(GeluF, 0, Gelu(x))
 
-#define WEFT_PERIODIC(name, odd, of) \
-  WEFT_FUNCTION(1, name, double, odd, std::fabs(x) < kFar, of(x, false), of(x, true))
-
-WEFT_PERIODIC(SinD, true, WideSine)
-WEFT_PERIODIC(CosD, false, WideCosine)
-WEFT_PERIODIC(TanD, true, WideTangent)
-WEFT_FUNCTION(1, SinhD, double, true, true, WideHyperbolic(x, true), WideHyperbolic(x, true))
-WEFT_FUNCTION(1, CoshD, double, false, true, WideHyperbolic(x, false), WideHyperbolic(x, false))
-WEFT_FUNCTION(1, ErfD, double, true, true, ErrorFunction(x), ErrorFunction(x))
-WEFT_FUNCTION(2, PowD, double, false,
-              (x >= 0x1p-1022) & (x < INFINITY) & (std::fabs(y) < 1e30) & (x != 1) & (y != 0),
+WEFT_CIRCULAR(SinD, D, 1e-300, kFar, WideSine(x, false), WideSine(x, true))
+WEFT_CIRCULAR(CosD, D, 0, kFar, WideCosine(x, false), WideCosine(x, true))
+WEFT_CIRCULAR(TanD, D, 1e-300, kFar, WideTangent(x, false), WideTangent(x, true))
+WEFT_FUNCTION(SinhD, D, 1e-300, true, WideHyperbolic(x, true), x)
+WEFT_FUNCTION(CoshD, D, 0, true, WideHyperbolic(x, false), x)
+WEFT_FUNCTION(ErfD, D, 2.2250738585072014e-308, true, ErrorFunction(x), x)
+WEFT_FUNCTION(PowD, D, 0,
+              WEFT_BETWEEN(x, 2.3e-308, INFINITY) & WEFT_BETWEEN(y, -1e30, 1e30) & (x != 1) &
+                  (y != 0),
               WidePower(x, y, false), WidePower(x, y, true))
-
-WEFT_FUNCTION(2, ZetaD, double, false, (x > 1) & (x < 1e6) & (y > 1e-300) & (y < 1e300),
+WEFT_FUNCTION(ZetaD, D, 0, WEFT_BETWEEN(x, 1, 1e6) & WEFT_BETWEEN(y, 1e-300, 1e300),
               ZetaUsual(x, y), ZetaEach(x, y))
-WEFT_FUNCTION(2, ZetaSingleD, double, false, (x > 1) & (x < 40) & (y > 0x1p-20) & (y < 0x1p20),
+WEFT_FUNCTION(ZetaSingleD, D, 0, WEFT_BETWEEN(x, 1, 40) & WEFT_BETWEEN(y, 0x1p-20, 0x1p20),
               ZetaSingle(x, y), ZetaEach(x, y))
 
-// A function of all elements; of one operand `y` is `x`. Either of two may be one number.
-template <class Function>
-struct Job {
-  using T = typename Function::Element;
-  using V = Operand<T>;
-  static constexpr int64_t kLanes = kBytes / 8;
-  const T *x, *y;
-  T* out;
-  int64_t n, piece;
-  bool one_x, one_y;
-
-  template <bool kFast>
-  static WEFT_HERE_MEMBER V Compute(V a, V b) {
-    const V c = kFast ? Function::Fast(a, b) : Function::Any(a, b);
-    return Function::kOdd ? (a == 0 ? a : c) : c;
-  }
-
-  template <bool kFast, bool kOneX, bool kOneY>
-  static WEFT_HERE_MEMBER void Write(const T* x, const T* y, T* out, int64_t n) {
-    V a = x[0] - V{}, b = y[0] - V{}, c;
-    for (; n >= kLanes; n -= kLanes, x += kLanes, y += kLanes, out += kLanes) {
-      if (!kOneX) std::memcpy(&a, x, sizeof(V));
-      if (!kOneY) std::memcpy(&b, y, sizeof(V));
-      c = Compute<kFast>(a, b);
-      std::memcpy(out, &c, sizeof(V));
+// Whole vectors of one block.
+template <class Function, bool kFast, class V = typename Function::V>
+WEFT_HERE void Write(const V* x, const V* y, V* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    V a, b, c;
+    std::memcpy(&a, x + i, sizeof(V));
+    std::memcpy(&b, y + i, sizeof(V));
+    c = kFast ? Function::Fast(a, b) : Function::Any(a, b);
+    if constexpr (Function::kLeast > 0) {
+      constexpr std::decay_t<decltype(a[0])> least = Function::kLeast;
+      c = (a < least) & (a > -least) ? a : c;
     }
-    if (n == 0) return;
-    if (!kOneX) std::memcpy(&a, x, n * sizeof(T));
-    if (!kOneY) std::memcpy(&b, y, n * sizeof(T));
-    c = Compute<kFast>(a, b);
-    std::memcpy(out, &c, n * sizeof(T));
+    std::memcpy(out + i, &c, sizeof(V));
   }
+}
 
-  template <bool kOneX, bool kOneY>
-  static WEFT_HERE_MEMBER void WriteBlocks(const T* x, const T* y, T* out, int64_t n) {
-    for (int64_t i = 0; i < n; i += kBlock) {
-      const int64_t count = n - i < kBlock ? n - i : kBlock;
-      const T *a = kOneX ? x : x + i, *b = kOneY ? y : y + i;
-      int usual = 1;
-      for (int64_t j = 0; j < count; ++j) {
-        usual &= Function::IsUsual(a[kOneX ? 0 : j], b[kOneY ? 0 : j]);
-      }
-      if (usual) {
-        Write<true, kOneX, kOneY>(a, b, out + i, count);
-      } else {
-        Write<false, kOneX, kOneY>(a, b, out + i, count);
-      }
+template <class Function, class V = typename Function::V>
+WEFT_HERE_CALLED void Compute(const void* xs, const void* ys, void* outs, int64_t count) {
+  const V *x = static_cast<const V*>(xs), *y = static_cast<const V*>(ys);
+  V* const out = static_cast<V*>(outs);
+  const int64_t n = count * sizeof(x[0][0]) / sizeof(V);
+  if constexpr (!std::is_same_v<decltype(Function::Usual(*x, *y)), bool>) {
+    auto usual = V{} == V{};
+    for (int64_t i = 0; i < n; ++i) {
+      V a, b;
+      std::memcpy(&a, x + i, sizeof(V));
+      std::memcpy(&b, y + i, sizeof(V));
+      usual &= Function::Usual(a, b);
     }
+    int64_t parts[sizeof(V) / 8], all = -1;
+    std::memcpy(parts, &usual, sizeof(V));
+    for (int64_t part : parts) all &= part;
+    if (all != -1) return Write<Function, false>(x, y, out, n);
   }
-
-  static WEFT_HERE_CALLED void Run(const void* data, int64_t index) {
-    const Job& job = *static_cast<const Job*>(data);
-    const int64_t first = index * job.piece, left = job.n - first;
-    const int64_t count = left < job.piece ? left : job.piece;
-    if (Function::kOperands == 2 && job.one_x) {
-      WriteBlocks<true, false>(job.x, job.y + first, job.out + first, count);
-    } else if (Function::kOperands == 2 && job.one_y) {
-      WriteBlocks<false, true>(job.x + first, job.y, job.out + first, count);
-    } else {
-      WriteBlocks<false, false>(job.x + first, job.y + first, job.out + first, count);
-    }
-  }
-};
-
-template <class Function>
-ffi::Error Apply(ffi::ThreadPool& pool, const void* x, const void* y, void* out, int64_t n,
-                 bool one_x, bool one_y) {
-  using T = typename Function::Element;
-  const Job<Function> job{static_cast<const T*>(x), static_cast<const T*>(y), static_cast<T*>(out),
-                          n, 2048, one_x, one_y};
-  ForEach(pool, (n + job.piece - 1) / job.piece, Job<Function>::Run, &job);
-  return ffi::Error::Success();
+  Write<Function, true>(x, y, out, n);
 }
 
 constexpr Named kFunctions[] = {
-    {"sin", ffi::F32, 1, Apply<SinF>},     {"cos", ffi::F32, 1, Apply<CosF>},
-    {"tan", ffi::F32, 1, Apply<TanF>},     {"asin", ffi::F32, 1, Apply<AsinF>},
-    {"acos", ffi::F32, 1, Apply<AcosF>},   {"atan", ffi::F32, 1, Apply<AtanF>},
-    {"atan2", ffi::F32, 2, Apply<Atan2F>}, {"cbrt", ffi::F32, 1, Apply<CbrtF>},
-    {"sinh", ffi::F32, 1, Apply<SinhF>},   {"asinh", ffi::F32, 1, Apply<AsinhF>},
-    {"acosh", ffi::F32, 1, Apply<AcoshF>}, {"atanh", ffi::F32, 1, Apply<AtanhF>},
-    {"pow", ffi::F32, 2, Apply<PowF>},     {"sin", ffi::F64, 1, Apply<SinD>},
-    {"cos", ffi::F64, 1, Apply<CosD>},     {"tan", ffi::F64, 1, Apply<TanD>},
-    {"sinh", ffi::F64, 1, Apply<SinhD>},   {"cosh", ffi::F64, 1, Apply<CoshD>},
-    {"erf", ffi::F64, 1, Apply<ErfD>},     {"pow", ffi::F64, 2, Apply<PowD>},
-    {"igamma", ffi::F64, 2, ApplyGamma<true>}, {"igammac", ffi::F64, 2, ApplyGamma<false>},
-    {"zeta", ffi::F64, 2, Apply<ZetaD>},   {"zeta_single", ffi::F64, 2, Apply<ZetaSingleD>},
+    {"sin", ffi::F32, 1, Compute<SinF>},
+    {"cos", ffi::F32, 1, Compute<CosF>},
+    {"tan", ffi::F32, 1, Compute<TanF>},
+    {"atan2", ffi::F32, 2, Compute<Atan2F>},
+    {"pow", ffi::F32, 2, Compute<PowF>},
+    {"asin", ffi::F32, 1, Compute<AsinF>},
+    {"acos", ffi::F32, 1, Compute<AcosF>},
+    {"atan", ffi::F32, 1, Compute<AtanF>},
+    {"cbrt", ffi::F32, 1, Compute<CbrtF>},
+    {"sinh", ffi::F32, 1, Compute<SinhF>},
+    {"cosh", ffi::F32, 1, Compute<CoshF>},
+    {"asinh", ffi::F32, 1, Compute<AsinhF>},
+    {"acosh", ffi::F32, 1, Compute<AcoshF>},
+    {"atanh", ffi::F32, 1, Compute<AtanhF>},
+    {"exp2", ffi::F32, 1, Compute<Exp2F>},
+    {"expm1", ffi::F32, 1, Compute<ExpM1F>},
+    {"log2", ffi::F32, 1, Compute<Log2F>},
+    {"log1p", ffi::F32, 1, Compute<Log1pF>},
+    {"logaddexp", ffi::F32, 2, Compute<LogAddExpF>},
+    {"gelu", ffi::F32, 1, Compute<GeluF>},
+    {"sin", ffi::F64, 1, Compute<SinD>},
+    {"cos", ffi::F64, 1, Compute<CosD>},
+    {"tan", ffi::F64, 1, Compute<TanD>},
+    {"sinh", ffi::F64, 1, Compute<SinhD>},
+    {"cosh", ffi::F64, 1, Compute<CoshD>},
+    {"erf", ffi::F64, 1, Compute<ErfD>},
+    {"pow", ffi::F64, 2, Compute<PowD>},
+    {"igamma", ffi::F64, 2, ComputeGamma<true>, kBlock},
+    {"igammac", ffi::F64, 2, ComputeGamma<false>, kBlock},
+    {"zeta", ffi::F64, 2, Compute<ZetaD>, kBlock},
+    {"zeta_single", ffi::F64, 2, Compute<ZetaSingleD>, kBlock},
     {nullptr},
 };
 #undef WEFT_FUNCTION
-#undef WEFT_WIDENED
-#undef WEFT_PERIODIC
+#undef WEFT_BETWEEN
+#undef WEFT_CIRCULAR
+#undef WEFT_SINGLE

@@ -1,9 +1,12 @@
-// Functions of each element: circular and hyperbolic ones, their inverses, powers, roots.
+// Functions of each element: circular and hyperbolic ones, their inverses, exponentials, powers,
+// roots.
 //
-// Those of float32 are computed in float64 and rounded once, to 0.51 units. A block of elements that
-// are not all usual, as where one is a huge angle, is computed in another way.
+// Those of float32 in singles.h are computed in float32, to 1.5 units; the others in float64, and
+// rounded once. A block of elements that are not all usual, as where one is a huge angle, is
+// computed in another way.
 
 #include <cmath>
+#include <type_traits>
 
 #include "tiles.h"
 
@@ -17,12 +20,15 @@ namespace {
 constexpr int64_t kBlock = 256;  // elements that are looked at at once
 constexpr double kMagic = 0x1.8p52, kPi = 3.14159265358979323846;
 
+// A function of `count` elements, whole vectors, at most kBlock.
+using Kernel = void (*)(const void* x, const void* y, void* out, int64_t count);
+
 struct Named {
   const char* name;
   ffi::DataType type;
   size_t operands;
-  ffi::Error (*apply)(ffi::ThreadPool&, const void*, const void*, void*, int64_t, bool,
-                      bool);
+  Kernel compute;
+  int64_t piece = 4096;  // elements that are worth a thread
 };
 
 // Vectors are taken apart in what may not use a processor's instructions, before that is inlined in
@@ -31,74 +37,103 @@ struct Named {
 #define WEFT_HERE WEFT_HERE_FOR static WEFT_INLINE
 #define WEFT_HERE_MEMBER WEFT_HERE_FOR WEFT_INLINE
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#ifdef __x86_64__
 namespace by512 {
 #define WEFT_BYTES 64
-#define WEFT_FUSED true
 #define WEFT_HERE_FOR WEFT_FOR("avx512f,avx512dq,avx512vl,avx2,fma")
 #include "formulas.h"
 #undef WEFT_BYTES
-#undef WEFT_FUSED
 #undef WEFT_HERE_FOR
 }  // namespace by512
 namespace by256 {
 #define WEFT_BYTES 32
-#define WEFT_FUSED true
 #define WEFT_HERE_FOR WEFT_FOR("avx2,fma")
 #include "formulas.h"
-#undef WEFT_BYTES
-#undef WEFT_FUSED
-#undef WEFT_HERE_FOR
 }  // namespace by256
-#endif
+#else
 namespace by128 {
 #define WEFT_BYTES 16
-#ifdef __x86_64__
-#define WEFT_FUSED false
-#else
-#define WEFT_FUSED true
-#endif
 #define WEFT_HERE_FOR
 #include "formulas.h"
 }  // namespace by128
-
-// The functions, by what the processor has.
-const Named* Functions() {
-#if defined(__x86_64__) && defined(__GNUC__)
-  const int bytes = VectorBytes();
-  if (bytes == 64 && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-    return by512::kFunctions;
-  }
-  if (bytes >= 32) return by256::kFunctions;
 #endif
+
+// The functions, by what the processor has; none where it has no product and sum in one.
+const Named* Functions() {
+#ifdef __x86_64__
+  const bool most = __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  if (VectorBytes() == 64 && most) return by512::kFunctions;
+  return VectorBytes() >= 32 ? by256::kFunctions : nullptr;
+#else
   return by128::kFunctions;
+#endif
 }
+
+struct Job {
+  const Named* function;
+  const char* from[2];
+  char* out;
+  int64_t n, width;  // elements, and bytes of one
+  bool one[2];       // whether an operand is one number
+
+  static void Run(const void* data, int64_t index) {
+    const Job& job = *static_cast<const Job*>(data);
+    alignas(64) char held[3][kBlock * 8];
+    const int64_t width = job.width, first = index * job.function->piece;
+    const int64_t last = std::min(job.n, first + job.function->piece);
+    for (int k = 0; k < 2; ++k) {
+      for (int64_t j = 0; job.one[k] && j < kBlock; ++j) {
+        std::memcpy(held[k] + j * width, job.from[k], width);
+      }
+    }
+    for (int64_t i = first; i < last; i += kBlock) {
+      const int64_t count = std::min(kBlock, last - i), whole = (count + 15) / 16 * 16;
+      const char* from[2];
+      for (int k = 0; k < 2; ++k) {
+        from[k] = job.one[k] ? held[k] : job.from[k] + i * width;
+        if (count == whole || job.one[k]) continue;
+        std::memcpy(held[k], from[k], count * width);
+        for (int64_t j = count; j < whole; ++j) {  // more of the last one
+          std::memcpy(held[k] + j * width, from[k] + (count - 1) * width, width);
+        }
+        from[k] = held[k];
+      }
+      char* const out = job.out + i * width;
+      job.function->compute(from[0], from[1], count == whole ? out : held[2], whole);
+      if (count < whole) std::memcpy(out, held[2], count * width);
+    }
+  }
+};
 
 ffi::Error Function(ffi::ThreadPool pool, ffi::RemainingArgs xs, ffi::Result<ffi::AnyBuffer> out,
                     std::string_view name) {
-  for (const Named* at = Functions(); at->name; ++at) {
-    const Named& f = *at;
-    if (f.name != name || f.type != out->element_type() || f.operands != xs.size()) continue;
-    const void* from[2];
-    bool one[2];
-    for (size_t i = 0; i < xs.size(); ++i) {
-      const auto x = xs.get<ffi::AnyBuffer>(i);
-      one[i] = x && x->element_count() == 1 && out->element_count() > 1;
-      if (!x || x->element_type() != f.type ||
-          (!one[i] && x->element_count() != out->element_count())) {
-        return ffi::Error::InvalidArgument("weft.function: operands must be like the result");
-      }
-      from[i] = x->untyped_data();
-    }
-    if (xs.size() == 1) from[1] = from[0], one[1] = one[0];
-    return f.apply(pool, from[0], from[1], out->untyped_data(), out->element_count(), one[0],
-                   one[1]);
+  const ffi::DataType type = out->element_type();
+  const Named* f = Functions();
+  while (f && f->name && (f->name != name || f->type != type || f->operands != xs.size())) ++f;
+  if (!f || !f->name) {
+    return ffi::Error::InvalidArgument("weft.function: there is no such function");
   }
-  return ffi::Error::InvalidArgument("weft.function: there is no such function");
+  const int64_t n = out->element_count();
+  Job job{f, {}, static_cast<char*>(out->untyped_data()), n,
+          static_cast<int64_t>(ffi::ByteWidth(type)), {}};
+  for (size_t i = 0; i < 2; ++i) {  // of one operand, twice
+    const auto x = xs.get<ffi::AnyBuffer>(std::min(i, xs.size() - 1));
+    const int64_t count = x ? x->element_count() : 0;
+    job.one[i] = count == 1 && n > 1;
+    if (!x || x->element_type() != type || !(job.one[i] || count == n)) {
+      return ffi::Error::InvalidArgument("weft.function: operands must be like the result");
+    }
+    job.from[i] = static_cast<const char*>(x->untyped_data());
+  }
+  ForEach(pool, (n + f->piece - 1) / f->piece, Job::Run, &job);
+  return ffi::Error::Success();
 }
 
 }  // namespace
 }  // namespace weft
+
+// Whether the processor has what functions are computed with.
+extern "C" int weft_has_functions() { return weft::Functions() != nullptr; }
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_function, weft::Function,
                               xla::ffi::Ffi::Bind()

@@ -266,61 +266,50 @@ WEFT_HERE int FindWay(double a, double x, bool lower, double* out) {
   return kWays;
 }
 
-struct GammaJob {
-  const double *a, *x;
-  double* out;
-  int64_t n;
-  bool one_a, one_x, lower;
-
-  WEFT_HERE_MEMBER D Compute(int way, D a, D x) const {
-    if (way == kUniform) {
-      const D tail = TemmeTail(a, x);
-      return lower ? Choose(x >= a, 1 - tail, tail) : Choose(x >= a, tail, 1 - tail);
-    }
-    if (way == kSmall) return SmallUpper(a, x);
-    const D density = Density(a, x);
-    if (way == kSeries) {
-      const D p = density * SeriesSum(a, x);
-      return lower ? p : 1 - p;
-    }
-    const D q = density * a * FractionValue(a, x);
-    return lower ? 1 - q : q;
+WEFT_HERE_CALLED D GammaOf(int way, bool lower, D a, D x) {
+  if (way == kUniform) {
+    const D tail = TemmeTail(a, x);
+    return lower ? Choose(x >= a, 1 - tail, tail) : Choose(x >= a, tail, 1 - tail);
   }
+  if (way == kSmall) return SmallUpper(a, x);
+  const D density = Density(a, x);
+  if (way == kSeries) {
+    const D p = density * SeriesSum(a, x);
+    return lower ? p : 1 - p;
+  }
+  const D q = density * a * FractionValue(a, x);
+  return lower ? 1 - q : q;
+}
 
-  static WEFT_HERE_CALLED void Run(const void* data, int64_t index) {
-    constexpr int64_t kLanes = kBytes / 8;
-    const GammaJob& job = *static_cast<const GammaJob*>(data);
-    const int64_t first = index * kBlock, count = std::min(kBlock, job.n - first);
-    double as[kWays + 1][kBlock + kLanes], xs[kWays + 1][kBlock + kLanes];
-    int places[kWays + 1][kBlock], filled[kWays + 1] = {};
-    for (int64_t i = 0; i < count; ++i) {
-      const double a = job.a[job.one_a ? 0 : first + i], x = job.x[job.one_x ? 0 : first + i];
-      const int way = FindWay(a, x, job.lower, &job.out[first + i]), k = filled[way]++;
-      as[way][k] = a, xs[way][k] = x, places[way][k] = i;
+WEFT_HERE_CALLED void WriteGamma(bool lower, const double* a, const double* x, double* out,
+                                 int64_t count) {
+  constexpr int64_t kLanes = kBytes / 8;
+  double as[kWays + 1][kBlock + kLanes], xs[kWays + 1][kBlock + kLanes];
+  int places[kWays + 1][kBlock], filled[kWays + 1] = {};
+  for (int64_t i = 0; i < count; ++i) {
+    const int way = FindWay(a[i], x[i], lower, &out[i]), k = filled[way]++;
+    as[way][k] = a[i], xs[way][k] = x[i], places[way][k] = i;
+  }
+  for (int way = 0; way < kWays; ++way) {
+    const int found = filled[way];
+    if (found == 0) continue;
+    for (int64_t k = found; k < found + kLanes; ++k) {
+      as[way][k] = as[way][found - 1], xs[way][k] = xs[way][found - 1];
     }
-    for (int way = 0; way < kWays; ++way) {
-      const int found = filled[way];
-      if (found == 0) continue;
-      for (int64_t k = found; k < found + kLanes; ++k) {
-        as[way][k] = as[way][found - 1], xs[way][k] = xs[way][found - 1];
-      }
-      for (int64_t k = 0; k < found; k += kLanes) {
-        const D out = job.Compute(way, Load<D>(as[way] + k), Load<D>(xs[way] + k));
-        for (int64_t i = 0; i < kLanes && k + i < found; ++i) {
-          job.out[first + places[way][k + i]] = out[i];
-        }
-      }
+    for (int64_t k = 0; k < found; k += kLanes) {
+      D u, v;
+      std::memcpy(&u, as[way] + k, sizeof(D));
+      std::memcpy(&v, xs[way] + k, sizeof(D));
+      const D y = GammaOf(way, lower, u, v);
+      for (int64_t i = 0; i < kLanes && k + i < found; ++i) out[places[way][k + i]] = y[i];
     }
   }
-};
+}
 
 template <bool kLower>
-ffi::Error ApplyGamma(ffi::ThreadPool& pool, const void* a, const void* x, void* out, int64_t n,
-                      bool one_a, bool one_x) {
-  const GammaJob job{static_cast<const double*>(a), static_cast<const double*>(x),
-                     static_cast<double*>(out), n, one_a, one_x, kLower};
-  ForEach(pool, (n + kBlock - 1) / kBlock, GammaJob::Run, &job);
-  return ffi::Error::Success();
+void ComputeGamma(const void* a, const void* x, void* out, int64_t count) {
+  WriteGamma(kLower, static_cast<const double*>(a), static_cast<const double*>(x),
+             static_cast<double*>(out), count);
 }
 
 // --- Hurwitz's zeta function ---

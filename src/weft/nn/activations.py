@@ -16,7 +16,7 @@ from weft.errors import ShapeError
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, as_operand, axis_of
 from weft.primitives.slicing import split
-from weft.primitives.special.functions import erfc
+from weft.primitives.special.functions import gelu_p
 from weft.primitives.transcendental import logistic
 from weft.scipy.special import elementary
 from weft.util import name_function
@@ -155,7 +155,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     if approximate:
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
         return 0.5 * x * (1 + jnp.tanh(inner))
-    return 0.5 * x * erfc(-x * math.sqrt(0.5))
+    return gelu_p.apply(x)[0]
 
 
 @fused(static=("axis",))

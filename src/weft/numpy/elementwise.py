@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.api.custom_rules import custom_jvp
 from weft.api.while_loop import while_loop
 from weft.core.aval import typeof
 from weft.errors import DtypeError
@@ -594,6 +595,12 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """(m, e) with x = m * 2**e and 0.5 <= |m| < 1; 0, inf and NaN are themselves, with e = 0."""
     x = promotion.as_inexact("frexp", x)
     check_real("frexp", x)
+    return split_exponent(x)
+
+
+@custom_jvp
+def split_exponent(x: Any) -> tuple[Any, Any]:
+    """`frexp`, by bits, which have no derivative: the fraction's is that of x * 2**-e."""
     word, mantissa, bias = describe_float(x.dtype)
     mask = (1 << (8 * word.itemsize - 1 - mantissa)) - 1
     pattern = bits.bitcast_convert_type(x, word)
@@ -609,11 +616,16 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     half = ops.bitwise_or(ops.bitwise_or(half, literal((bias - 1) << mantissa, word)), sign)
     as_is = ops.bitwise_or(ops.eq(size, literal(0, word)), ops.eq(field, literal(mask, word)))
     exponent = ops.convert(ops.sub(field, shift), np.dtype(np.int32))
-    # 0, whose derivative is that of x * 2**-e: bits have none
-    slope = ldexp(ops.sub(x, ops.stop_gradient_p.apply(x)[0]), ops.neg(exponent))
-    fraction = ops.add(bits.bitcast_convert_type(half, x.dtype), slope)
     exponent = ops.select(as_is, literal(0, exponent.dtype), exponent)
-    return ops.select(as_is, x, fraction), exponent
+    return ops.select(as_is, x, bits.bitcast_convert_type(half, x.dtype)), exponent
+
+
+@split_exponent.defjvp
+def split_exponent_jvp(primals: Any, tangents: Any) -> Any:
+    """Write the derivative of the fraction."""
+    fraction, exponent = split_exponent(*primals)
+    slopes = ldexp(tangents[0], ops.neg(exponent)), np.zeros(exponent.shape, dtypes.float0)
+    return (fraction, exponent), slopes
 
 
 @fused

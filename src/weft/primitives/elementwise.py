@@ -22,8 +22,8 @@ from weft.core.trace import current
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives import families, layout
-from weft.primitives.circular import write_remainder
-from weft.primitives.expr import Expr, write_division
+from weft.primitives.circular import call_function, write_remainder
+from weft.primitives.expr import Expr, lower_integer_pow, write_division
 from weft.primitives.families import KINDS, LinearByElement, show_types, zero_tangents
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, convert, literal
 from weft.xla.typing import Array, ArrayLike, DTypeLike
@@ -310,7 +310,11 @@ mul_p = Elementwise(
 
 
 class Costly(Elementwise):
-    """Members that take far longer than a product does."""
+    """Members that take far longer than a product does, some of which a kernel computes."""
+
+    def lower(self, hlo, *values, **params):
+        called = call_function(hlo, self.name, *values)
+        return Elementwise.lower(self, hlo, *values, **params) if called is None else [called]
 
 
 class Quotient(Elementwise):
@@ -409,20 +413,6 @@ class IntegerPow(Elementwise):
                 f"integer_pow: a negative power needs a float or complex base; got {x}, power {y}."
             )
         return super().abstract_eval(x)
-
-
-def lower_integer_pow(hlo: Any, aval: ShapedArray, x: Any, *, y: int) -> Any:
-    """By repeated squaring: 2 log2(y) multiplications."""
-    if y == 0:
-        return hlo.constant(1, aval)
-    n, square_, out = builtins.abs(y), x, None
-    while n:
-        if n & 1:
-            out = square_ if out is None else hlo.like("multiply", out, square_)[0]
-        n >>= 1
-        if n:
-            (square_,) = hlo.like("multiply", square_, square_)
-    return hlo.like("divide", hlo.constant(1, aval), out)[0] if y < 0 else out
 
 
 integer_pow_p = IntegerPow(

@@ -288,3 +288,17 @@ def write_division(op: str) -> Callable[..., Any]:
         return by_zero.select(x.like(every_bit) if op == "divide" else x, out).value
 
     return write
+
+
+def lower_integer_pow(hlo: Any, aval: ShapedArray, x: Any, *, y: int) -> Any:
+    """By repeated squaring: 2 log2(y) multiplications."""
+    if y == 0:
+        return hlo.constant(1, aval)
+    n, square_, out = abs(y), x, None
+    while n:
+        if n & 1:
+            out = square_ if out is None else hlo.like("multiply", out, square_)[0]
+        n >>= 1
+        if n:
+            (square_,) = hlo.like("multiply", square_, square_)
+    return hlo.like("divide", hlo.constant(1, aval), out)[0] if y < 0 else out

@@ -13,7 +13,6 @@ from typing import Any
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.primitives.circular import call_function
 from weft.primitives.elementwise import (
     Costly,
     abs,
@@ -42,16 +41,6 @@ from weft.primitives.wide import is_worth
 from weft.xla.typing import Array, ArrayLike
 
 
-def lower_called(name: str, fun: Callable) -> Callable:
-    """The lowering of a function that is a kernel of large arrays, else a formula."""
-
-    def lower(hlo: Any, aval: ShapedArray, *values: Any) -> Any:
-        called = call_function(hlo, name, *values)
-        return formula(fun)(hlo, aval, *values) if called is None else called
-
-    return lower
-
-
 def epsilon(x: Any) -> float:
     """The spacing of floats at 1 in the dtype of x."""
     return float(dtypes.finfo(typeof(x).dtype).eps)
@@ -69,10 +58,7 @@ _SLOPE = 2 / math.sqrt(math.pi)
 
 
 def lower_erf(hlo: Any, aval: ShapedArray, x: Any) -> Any:
-    """The engine's, or of large float64 arrays on the CPU a kernel or a formula."""
-    called = call_function(hlo, "erf", x)
-    if called is not None:
-        return called
+    """The engine's, or of large float64 arrays on the CPU a formula."""
     if is_worth(hlo, aval, "erf"):
         return formula(error_formulas.write_erf)(hlo, aval, x)
     return hlo.elementwise("chlo.erf", [x], aval)[0]
@@ -90,6 +76,20 @@ erfc_p = define_special(
     "1 - erf(x), exact to rounding where it is small.",
     lambda t, y, x: mul(t, mul(-_SLOPE, exp(neg(square(x))))),
 )
+gelu_p = define_special(
+    "gelu",
+    formula(lambda x: x * error_formulas.normal_cdf(x), wide=False),
+    "x times the normal probability of less than x.",
+    lambda t, y, x: mul(t, gelu_slope(x)),
+)
+
+
+def gelu_slope(x: Any) -> Any:
+    """The normal probability of less than x, and x times its density."""
+    below = mul(0.5, erfc(mul(-math.sqrt(0.5), x)))
+    return add(below, mul(mul(_SLOPE * math.sqrt(0.125), x), exp(mul(-0.5, square(x)))))
+
+
 erf_inv_p = define_special(
     "erf_inv",
     formula(error_formulas.erf_inverse, wide=False),
@@ -165,14 +165,14 @@ def igamma_slope(a: Any, x: Any) -> Any:
 
 igamma_p = define_special(
     "igamma",
-    lower_called("igamma", functools.partial(gammas.incomplete_gamma, lower=True)),
+    formula(functools.partial(gammas.incomplete_gamma, lower=True)),
     "The regularized lower incomplete gamma function P(a, x).",
     lambda t, z, a, x: mul(t, igamma_grad_a(a, x)),
     lambda t, z, a, x: mul(t, igamma_slope(a, x)),
 )
 igammac_p = define_special(
     "igammac",
-    lower_called("igammac", functools.partial(gammas.incomplete_gamma, lower=False)),
+    formula(functools.partial(gammas.incomplete_gamma, lower=False)),
     "The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x).",
     lambda t, z, a, x: neg(mul(t, igamma_grad_a(a, x))),
     lambda t, z, a, x: neg(mul(t, igamma_slope(a, x))),

@@ -1,0 +1,287 @@
+// Included for each kind of processor, by formulas.h: functions of float32 that are computed in
+// float32, to 1.5 units but for sums of logarithms and gelu. What a rounding takes away is added
+// again where it counts; polynomials are minimax fits of the relative error.
+
+WEFT_HERE F Abs(F x) { return (F)((J)x & INT32_MAX); }
+WEFT_HERE F CopySign(F x, F y) { return (F)((J)x | ((J)y & INT32_MIN)); }
+WEFT_HERE F Root(F x) {
+#if defined(__x86_64__) && WEFT_BYTES == 64
+  return (F)_mm512_sqrt_ps((__m512)x);
+#elif defined(__x86_64__) && WEFT_BYTES == 32
+  return (F)_mm256_sqrt_ps((__m256)x);
+#else
+  for (int i = 0; i < kBytes / 4; ++i) x[i] = std::sqrt(x[i]);
+  return x;
+#endif
+}
+// x y + z, rounded once.
+WEFT_HERE F Fused(F x, F y, F z) {
+#if defined(__x86_64__) && WEFT_BYTES == 64
+  return (F)_mm512_fmadd_ps((__m512)x, (__m512)y, (__m512)z);
+#elif defined(__x86_64__) && WEFT_BYTES == 32
+  return (F)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)z);
+#else
+  for (int i = 0; i < kBytes / 4; ++i) x[i] = std::fma(x[i], y[i], z[i]);
+  return x;
+#endif
+}
+WEFT_HERE F Of(float x) { return F{} + x; }
+WEFT_HERE F Number(J k) { return __builtin_convertvector(k, F); }
+
+template <int kCount>
+WEFT_HERE F Polynomial(F x, const float (&c)[kCount]) {
+  F y = Of(c[kCount - 1]);
+  for (int i = kCount - 2; i >= 0; --i) y = Fused(y, x, Of(c[i]));
+  return y;
+}
+
+// --- inverses of circular functions ---
+
+constexpr float kQuarter = 1.57079637f, kQuarterLow = -4.37113883e-8f;  // pi / 2
+
+// s, |x| or of |x| above 1/2 the root of (1 - |x|) / 2, and by how much its arc sine is more.
+WEFT_HERE F Arc(F a, J large, F& s) {
+  constexpr float kArc[] = {0.166667521f, 0.0749528557f, 0.0454720855f, 0.0241702572f,
+                            0.042183239f};
+  const F z = large ? 0.5f - a * 0.5f : a * a;
+  s = large ? Root(z) : a;
+  return s * z * Polynomial(z, kArc);
+}
+
+WEFT_HERE F ArcSine(F x) {
+  const F a = Abs(x);
+  const J large = a > 0.5f;
+  F s;
+  const F more = Arc(a, large, s), times = large ? Of(-2) : Of(1);
+  const F base = large ? Of(kQuarter) : F{}, low = large ? Of(kQuarterLow) : F{};
+  const F y = Fused(times, s, base), lack = Fused(times, s, base - y);
+  return CopySign(y + (Fused(times, more, low) + lack), x);
+}
+
+WEFT_HERE F ArcCosine(F x) {
+  const F a = Abs(x);
+  const J large = a > 0.5f, turned = large & (x < 0);
+  F s;
+  const F more = Arc(a, large, s);
+  const F size = large ? Of(2) : Of(-1), times = (F)((J)size ^ ((J)x & INT32_MIN));
+  const F count = turned ? Of(2) : large ? F{} : Of(1);
+  return Fused(count, Of(kQuarter), Fused(times, s, Fused(times, more, count * kQuarterLow)));
+}
+
+// Of |x| above 1 from that of -1 / |x|.
+WEFT_HERE F ArcTangent(F x) {
+  constexpr float kAngle[] = {-0.333332986f, 0.199985489f, -0.142642424f,
+                              0.109521888f, -0.0840345621f, 0.0579576567f,
+                              -0.0311778784f, 0.0109146107f, -0.00179362064f};
+  const F a = Abs(x);
+  const J large = a > 1;
+  const F t = large ? -1 / a : a, z = t * t;
+  const F base = large ? Of(kQuarter) : F{}, low = large ? Of(kQuarterLow) : F{};
+  return CopySign((base + t) + Fused(t * z, Polynomial(z, kAngle), low), x);
+}
+
+// --- the tangent ---
+
+// Of |x| < 2**16. Multiples of the first part of pi / 2 are taken off without rounding.
+WEFT_HERE F TangentNear(F x) {
+  constexpr float kSum[] = {0.333331287f, 0.133395419f, 0.0533490479f,
+                            0.0246548038f, 0.00275595183f, 0.00960269012f};
+  const F k = Fused(x, Of(0.636619747f), Of(0x1.8p23f)), n = k - 0x1.8p23f;
+  const F a = Fused(n, Of(-1.57079637f), x), b = n * 4.37113883e-8f, r = a + b, z = r * r;
+  const F rest = ((a - r) + b) + Fused(n, Of(1.71512451e-15f), Fused(n, Of(4.37113883e-8f), -b));
+  const F more = Fused(r * z, Polynomial(z, kSum), rest + rest * z), t = r + more;
+  const F low = (r - t) + more;
+  const J odd = ((J)k & 1) != 0;
+  const F q = -1 / t, lack = Fused(q, t, Of(1)) + q * low;  // q is too large by the share of lack
+  return odd ? q + q * lack : t;
+}
+
+// Of any x, in halves.
+WEFT_HERE_CALLED F TangentFar(F x) {
+  H halves[2];
+  std::memcpy(halves, &x, sizeof(F));
+  for (H& half : halves) half = Narrow(Tangent(Wide(half)));
+  std::memcpy(&x, halves, sizeof(F));
+  return x;
+}
+
+// --- exponentials ---
+
+// r, by how much it is short, and n of x = r + n log 2.
+WEFT_HERE F SplitPowers(F x, F& low, J& n) {
+  const F k = Fused(x, Of(1.44269502f), Of(0x1.8p23f)), m = k - 0x1.8p23f;
+  const F a = Fused(m, Of(-0.693145752f), x), r = Fused(m, Of(-1.42860677e-6f), a);
+  low = Fused(m, Of(-1.42860677e-6f), a - r);
+  n = (J)k - 0x4B400000;
+  return r;
+}
+// e**r - 1 - r for |r| <= log(2) / 2.
+WEFT_HERE F ExpRest(F r) {
+  constexpr float kExp[] = {0.5f, 0.166666672f, 0.041666314f,
+                            0.00833321549f, 0.00139443402f, 0.000199647795f};
+  return r * r * Polynomial(r, kExp);
+}
+WEFT_HERE F PowerOf2(J n) { return (F)((n + 127) << 23); }
+
+// x 2**k, of the lowest bits of k + 0x1.8p23, where both are normal; what is below is taken for 0.
+WEFT_HERE F Raise(F x, F k) { return (F)((J)x + ((J)k << 23)); }
+
+// e**x for x from -87.6 to 88.
+WEFT_HERE F Exponential(F x) {
+  const F k = Fused(x, Of(1.44269502f), Of(0x1.8p23f)), m = k - 0x1.8p23f;
+  const F r = Fused(m, Of(-1.42860677e-6f), Fused(m, Of(-0.693145752f), x));
+  return Raise(1 + (r + ExpRest(r)), k);
+}
+
+constexpr float kPowers[] = {0.693147242f, 0.240226507f, 0.0555029623f,
+                             0.00961802993f, 0.00134103082f, 0.00015469997f};  // (2**r - 1) / r
+WEFT_HERE F Exp2(F x) {
+  const F held = x > 128 ? Of(128) : x < -150 ? Of(-150) : x, k = held + 0x1.8p23f;
+  const F r = held - (k - 0x1.8p23f);
+  const J n = (J)k - 0x4B400000, first = n >> 1;
+  return Fused(r, Polynomial(r, kPowers), Of(1)) * PowerOf2(first) * PowerOf2(n - first);
+}
+
+WEFT_HERE F ExpM1(F x) {
+  const F most = x > 89 ? Of(89) : x, held = most < -18 ? Of(-18) : most;
+  F low;
+  J n;
+  const F r = SplitPowers(held, low, n), half = PowerOf2(n - 1);  // of which there is one for 128
+  const F y = Fused(half, r, half - 0.5f);
+  return Fused(half, ExpRest(r) + low, y) * 2;
+}
+
+// e**(|x|) as two hyperbolic functions: of r the sine, the cosine less 1, and 2**n.
+WEFT_HERE F Hyperbolic(F x, bool sine) {
+  constexpr float kOdd[] = {0.166666672f, 0.0083332872f, 0.000199062153f};
+  constexpr float kEven[] = {0.5f, 0.0416662507f, 0.001394736f};
+  F a = Abs(x), low;
+  a = a > 89.6f ? Of(89.6f) : a;
+  J n;
+  const F r = SplitPowers(a, low, n), z = r * r;
+  const F odd = Fused(r * z, Polynomial(z, kOdd), low), even = z * Polynomial(z, kEven);
+  const J under = n < 100 ? n : J{} + 100;
+  const F up = PowerOf2(n - 2), down = PowerOf2(-2 - under), sum = up + down, rest = up - down;
+  if (!sine) {
+    const F falling = down * (1 + (even - (r + odd)));
+    return (up + Fused(up, r, Fused(up, even + odd, falling))) * 2;
+  }
+  return CopySign((rest + Fused(sum, r, Fused(sum, odd, rest * even))) * 2, x);
+}
+WEFT_HERE F HyperbolicSine(F x) { return Hyperbolic(x, true); }
+WEFT_HERE F HyperbolicCosine(F x) { return Hyperbolic(x, false); }
+
+// --- logarithms ---
+
+// log(1 + f) as f + rest, and n, of v = (1 + f) 2**n.
+WEFT_HERE F SplitLog(F v, F& rest, J& n) {
+  constexpr float kLog[] = {0.333333313f, -0.250008225f, 0.200012356f, -0.166233018f,
+                            0.142015055f, -0.131604999f, 0.127636462f, -0.0763631016f};
+  n = ((J)v - 0x3F3504F3) >> 23;
+  const F f = (F)((J)v - (n << 23)) - 1;
+  rest = f * f * Fused(f, Polynomial(f, kLog), Of(-0.5f));
+  return f;
+}
+// log(v + low) of a positive v, low below its unit, and `more` times log 2.
+WEFT_HERE F Log(F v, F low, F more = F{}) {
+  F rest;
+  J n;
+  const F f = SplitLog(v, rest, n), k = Number(n) + more;
+  return Fused(k, Of(0.693145752f), f + (Fused(k, Of(1.42860677e-6f), rest) + low / v));
+}
+// What a logarithm is of a number that is not positive, or not finite.
+WEFT_HERE F AnyLog(F y, F x, float zero) {
+  y = x < INFINITY ? y : x;
+  return x > zero ? y : x == zero ? Of(-INFINITY) : Of(NAN);
+}
+WEFT_HERE F Log2(F x) {
+  F rest;
+  J n;
+  const F f = SplitLog(x, rest, n);
+  const F part = Fused(rest, Of(1.44269502f), f * 1.92596303e-8f);
+  return AnyLog(Number(n) + Fused(f, Of(1.44269502f), part), x, 0);
+}
+
+WEFT_HERE F Log1p(F x) {
+  const F v = x + 1, b = v - 1;
+  return AnyLog(Log(v, (x - b) + (1 - (v - b))), x, -1);
+}
+
+// By log(1 + e) = e + e**2 p(e), 0 <= e <= 1.
+WEFT_HERE F LogAddExp(F x, F y) {
+  constexpr float kLog[] = {-0.499999315f, 0.33330512f, -0.249585882f,
+                            0.196954012f, -0.153553978f, 0.106805556f,
+                            -0.0576644354f, 0.0202045757f, -0.00331846974f};
+  const F d = x == y ? F{} : Abs(x - y), e = Exponential(-(d > 87.6f ? Of(87.6f) : d));
+  return (x > y ? x : y) + Fused(e * e, Polynomial(e, kLog), e);
+}
+
+// Of |x| up to 1/2 by a polynomial; of others log(a + root(a**2 + 1)), with what the root lacks.
+WEFT_HERE F AreaSine(F x) {
+  constexpr float kArea[] = {-0.166666433f, 0.0749866441f, -0.0443859808f, 0.0281759668f,
+                             -0.0132485628f};
+  const F a = Abs(x), held = a < 4096 ? a : Of(4096), q = Fused(held, held, Of(1)), w = Root(q);
+  const F lack = (Fused(held, held, 1 - q) + Fused(-w, w, q)) * (0.5f / w);
+  const J vast = a > 4096;
+  const F v = w + held, low = (w - v) + held + lack;
+  const F far = Log(vast ? a : v, vast ? F{} : low, vast ? Of(1) : F{});
+  const F z = a * a, near = Fused(a * z, Polynomial(z, kArea), a);
+  return CopySign(a < 0.5f ? near : a < INFINITY ? far : a, x);
+}
+
+WEFT_HERE F AreaCosine(F x) {
+  const J vast = x > 4096;
+  const F held = vast ? Of(4096) : x, d = held - 1, q = Fused(d, d, d + d), w = Root(q);
+  const F lack = (Fused(d, d, (d + d) - q) + Fused(-w, w, q)) * (0.5f / (w + 1e-30f));
+  const F v = held + w, low = (held - v) + w + lack;
+  const F y = Log(vast ? x : v, vast ? F{} : low, vast ? Of(1) : F{});
+  return x >= 1 ? (x < INFINITY ? y : x) : Of(NAN);
+}
+
+// (1 + a) / (1 - a) as (1 + s) / (1 - s) 2**n: of n = 0 s is a. From n = 24 on 1 + 2**n is
+// rounded.
+WEFT_HERE F AreaTangent(F x) {
+  constexpr float kLog[] = {0.333332956f, 0.200044006f, 0.141310111f, 0.132144153f};
+  const F a = Abs(x), up = 1 + a, down = 1 - a;
+  const J n = ((J)up - (J)down + (1 << 21)) >> 23, near = a > 0.99f;
+  const F power = PowerOf2(n), k = Number(n), other = power * down;
+  const F top = near ? up - other : Fused(a, 1 + power, 1 - power);
+  const F s = top / (near ? up + other : Fused(a, 1 - power, 1 + power)), z = s * s;
+  const F more = Fused(s * z, Polynomial(z, kLog), k * 7.14303385e-7f);
+  const F y = Fused(k, Of(0.346572876f), s + more);
+  return CopySign(a < 1 ? y : a == 1 ? Of(INFINITY) : Of(NAN), x);
+}
+
+// --- roots ---
+
+WEFT_HERE F CubeRoot(F x) {
+  // x**(-1/3) to a few percent, of a third of the exponent, and by the series of (1 - e)**(-1/3),
+  // e = 1 - a y**3; then a step of Newton's method. Of small ones differences would be none.
+  const F size = Abs(x);
+  const J small = size < 0x1p-60f;
+  const F a = small ? size * 0x1p60f : size;
+  F y = (F)(0x54A21D2A - __builtin_convertvector(Number((J)a) * (1 / 3.0f), J));
+  const F e = 1 - a * y * y * y;
+  y = Fused(y * e, Fused(e, Fused(e, Of(14 / 81.0f), Of(2 / 9.0f)), Of(1 / 3.0f)), y);
+  const F square = y * y, z = a * square, t = z * z;
+  const F less = Fused(-t, z, a) - Fused(z, z, -t) * z;
+  const F root = Fused(less, square * (1 / 3.0f), z);
+  return CopySign(size < INFINITY ? (small ? root * 0x1p-20f : root) : size, x);
+}
+
+// --- the normal distribution ---
+
+// x times the probability of less than x, which for negative x is e**(-x**2 / 2) t p(t),
+// t = 1 / (1 + 0.27 |x|), and else what is left of 1: to 7 units. Of -inf it is NaN.
+WEFT_HERE F Gelu(F x) {
+  constexpr float kTail[] = {0.107716963f, 0.107592903f, 0.101505838f,
+                             0.0731073543f, 0.105567053f, -0.0661875382f,
+                             0.16731286f, -0.125355259f, 0.0287398435f};
+  constexpr float kScale = -0.72134751f;  // -log2(e) / 2, and what rounding it takes away is in p
+  const F size = Abs(x), a = size > 13.2f ? Of(13.2f) : size, z = a * a, low = Fused(a, a, -z);
+  const F k = Fused(z, Of(kScale), Of(0x1.8p23f)), m = k - 0x1.8p23f;
+  const F r = Fused(low, Of(kScale), Fused(z, Of(kScale), -m));
+  const F e = Raise(Fused(r, Polynomial(r, kPowers), Of(1)), k);
+  const F t = 1 / Fused(a, Of(0.27f), Of(1)), tail = a * t * Polynomial(t, kTail) * e;
+  return (x > 0 ? x : CopySign(x - x, x)) - tail;
+}
