@@ -100,10 +100,10 @@ def lower_first(
         if state() == before:
             pattern, local = hlo.read_pattern(start, count, values, outs)
             alone = alone or local or (pattern is not None and "@" in pattern.text)  # a function
-            pattern = [pattern] if pattern and hlo.looks > looks else pattern
         if alone:
             hlo.written.pop(key, None)  # where it is looked for first
-        (here if alone else hlo.written)[key] = pattern or (seen and "none") or "once"
+        kept = [pattern] if pattern and hlo.looks > looks else pattern
+        (here if alone else hlo.written)[key] = kept or (seen and "none") or "once"
     elif not seen:
         (here if alone else hlo.written)[key] = "once"
     return outs
