@@ -169,20 +169,21 @@ def is_hot(kind: Any, call: Any) -> bool:
 class Kept(dict):
     """Arrays of Python numbers that are met often, as operands, where there is one device.
 
-    The engine would make one for each call. -0.0 equals 0.0, of which none is kept.
+    The engine would make one for each call. Zeros are under their text, as -0.0 equals 0.0.
     """
 
     met: ClassVar[dict[Any, int]] = {}
     cache_clear = dict.clear
 
     def __missing__(self, x: Any) -> Any:
-        count = self.met.get(x, 0)
-        if count < HOT:
+        if (count := self.met.get(x, 0)) < HOT:
             if count or len(self.met) < MOST:
                 self.met[x] = count + 1
-        elif (x or type(x) is int) and abs(x) < 1 << 31 and len((*clients(), *all_devices())) == 2:
-            self[x] = x = put(x)
-        return x
+            return x
+        name = x if x or type(x) is int else str(x)
+        if name not in self and abs(x) < 1 << 31 and len((*clients(), *all_devices())) == 2:
+            self[name] = put(x)
+        return self.get(name, x)
 
 
 KEPT = {kind: (Kept(), Kept()) for kind in (float, int)}  # without 64-bit types, and with them
