@@ -15,7 +15,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.fused import fused
+from weft.numpy.fused import as_kept, fused
 from weft.numpy.promotion import (
     as_array,
     as_operand,
@@ -280,6 +280,8 @@ def where(
     if x is not None and y is not None:
         if size is not None or fill_value is not None:
             raise ValueError("where: size and fill_value must be left out where x and y are given.")
+        if type(x) is not type(y):
+            x, y = as_kept(x), as_kept(y)
         return choose_compiled(condition, x, y)
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)

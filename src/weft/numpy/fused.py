@@ -191,8 +191,9 @@ HELD.extend((*KEPT[float], *KEPT[int]))
 
 
 def as_kept(x: Any) -> Any:
-    """An operand as it is, or the array that is kept of a number."""
-    return KEPT[type(x)][x64_cell.value][x] if type(x) in KEPT else x
+    """An operand as it is, or the array that is kept of a number where one is computed with now."""
+    now = type(x) in KEPT and current.trace is EVAL
+    return KEPT[type(x)][x64_cell.value][x] if now else x
 
 
 def traced_call(fun: Callable, name: str, static: Sequence[str], kernel: Callable) -> Callable:

@@ -50,8 +50,9 @@ def make_binary(
         try:
             if current.trace is EVAL:
                 try:
-                    one = type(x) is type(y)
-                    return kernel(x, y) if one else kernel(as_kept(x), as_kept(y))
+                    if type(x) is type(y):
+                        return kernel(x, y)
+                    return kernel(as_kept(x), as_kept(y))
                 except NotForKernel:
                     pass
             return plain(x, y)
