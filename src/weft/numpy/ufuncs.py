@@ -50,9 +50,7 @@ def make_binary(
         try:
             if current.trace is EVAL:
                 try:
-                    if type(x) is type(y):
-                        return kernel(x, y)
-                    return kernel(as_kept(x), as_kept(y))
+                    return kernel(x, y) if type(x) is type(y) else kernel(as_kept(x), as_kept(y))
                 except NotForKernel:
                     pass
             return plain(x, y)
