@@ -145,10 +145,10 @@ LIMITS: dict[str, str] = {
     "eager/matmul": "JAX's is a call of a compiled program by the engine, 0.88 of ours too",
     "eager/sum": "JAX's is a call of a compiled program by the engine, which is 0.89 of ours too",
     "eager/mean": "JAX's is a call of a compiled program by the engine, which is 0.91 of ours too",
-    "eager/where": "two calls of compiled programs, in JAX too: 9 of 12.7 us, and the engine makes "
-    "arrays of two numbers",
-    "eager/clip": "a call of a compiled program is 4.0 us, and two numbers that the engine makes "
-    "arrays of 3.4; ours adds 0.4",
+    "eager/where": "two calls of compiled programs, in JAX too: 8.6 of 11.3 us, 13.7 before arrays "
+    "of its two numbers were kept",
+    "eager/clip": "a call of a compiled program is 4.0 of 6.0 us, 7.8 before arrays of its two "
+    "numbers were kept",
     "eager/linspace": "the engine's call with two numbers is 6.7 of 7.8 us, in JAX too",
     "eager/slice": "a call of a compiled program is 3.3 of 4.2 us, as long as 0.14 of JAX's call, "
     "which takes 24 us where x[0] takes 35",
@@ -161,22 +161,26 @@ LIMITS: dict[str, str] = {
     "are 0.05; 0.20 where calls are waited for, see op/concat, and 0.24 then without",
     "trace/transformer12_grad": "0.11 alone: 2,349 equations at 4.3 us; what rules write is copied "
     "after 1,391 look-ups at 0.8 us, and the objects of an equation take 0.5",
-    "lower/mlp3_grad": "0.09 in another run, since what is written of products is kept again",
-    "lower/transformer12_grad": "0.115 alone: tracing is three fifths of it, writing text takes "
-    "2.6 us an equation",
+    "lower/mlp3_grad": "0.07 in another run: 0.73 ms, of which tracing is 0.32",
+    "lower/transformer12_grad": "0.115 alone: tracing is 12.5 of 18 ms, and 1,438 equations are "
+    "dropped, looked up and written in 3.8 us each",
     "trace/rnn_scan_grad": "0.10 to 0.105 alone: a loop's rules stage and cut six programs of few "
     "equations, of which little is written twice",
-    "lower/chain2000_per_op": "0.095 to 0.11 from run to run, of which tracing is half; 6.0 us an "
-    "operation alone",
-    "dispatch/pytree100": "144 us in both as the least of many",
-    "dispatch/numpy_arg": "1.25 alone: arguments are copied, as the engine may read them late "
-    "and JAX lets it; of 9.3 us, 0.6 enter the engine once more, and 0.5 are the copies",
+    "lower/chain2000_per_op": "0.095 to 0.12 from run to run: 6.4 us an operation alone, of which "
+    "tracing takes 3.3 and writing a line 2.3; 0.5 of it is the search for garbage",
+    "dispatch/pytree100": "144 us in both as the least of many: one call of the engine, and "
+    "1.3 us of it for an argument and a result",
+    "dispatch/numpy_arg": "1.27 alone: arguments are copied, as the engine may read them late "
+    "and JAX lets it. Of 9.3 us the engine's call is 7.0, and 7.7 on fresh copies with what they "
+    "cost; 0.5 are the way from the engine to Python, 0.6 to find what is to be copied",
     "model/mlp_mnist_b128": "compiled, it has JAX's operations one by one, 8 products and 19 "
     "fusions; alone, the least of 800 steps is no more than JAX's",
     "model/transformer12": "in this run products of four small matrices went to the kernel; since "
     "they do not, 0.88 and 0.91 in two runs",
-    "model/scan60_scalars": "60 arguments and results take 0.13 of it; the engine starts threads "
-    "for a loop that carries more than 64 values, as this does: 120 in place of 50 us for both",
+    "model/scan60_scalars": "to double 60 numbers takes 98 to 119 us in JAX and 104 to 129 here, "
+    "0.19 to 0.25 of JAX's 526 already, and the same step with a loop of one turn 121. With the 60 "
+    "packed into one array, by hand, it is no quicker: 249 and 251 us, the least of many, and 1.70 "
+    "for 1.30 ms of 1,000 turns, and takes twice the time to compile; in eights 239 and 1.11",
     "dispatch/python_scalar": "no more than JAX's alone: 5.0 us at best, JAX 5.3, medians 5.4 and "
     "5.5",
     "devices/psum_waited": "the same program as JAX's; on CPUs a program with collectives is "

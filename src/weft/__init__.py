@@ -43,7 +43,7 @@ HOMES = {
     "weft.api.custom_gradient": "closure_convert custom_gradient",
     "weft.api.custom_rules": "custom_jvp custom_vjp",
     "weft.api.devices": (
-        "Device block_until_ready copy_to_host_async default_backend device_count device_get "
+        "block_until_ready copy_to_host_async default_backend device_count device_get "
         "device_put devices host_count host_id host_ids live_arrays local_device_count "
         "local_devices process_count process_index process_indices"
     ),
@@ -61,6 +61,7 @@ HOMES = {
     "weft.core.ref": "Ref",
     "weft.core.trace": "ensure_compile_time_eval",
     "weft.dtypes": "dtypes float0",
+    "weft.mesh.client": "Device",
     "weft.mesh.mesh": "get_abstract_mesh get_mesh make_mesh set_mesh use_abstract_mesh",
     "weft.mesh.sharding": "NamedSharding",
     "weft.mesh.spec": "P",

@@ -14,11 +14,15 @@ from weft.mesh.client import FACTORIES, choose_platforms
 ANEW = """
 import functools, weft, weft.numpy as jnp
 from weft.extend import backend
-from weft.mesh.client import make_cpu_client
+from weft.mesh.client import HELD, make_cpu_client
 kept = functools.cache(lambda: object())
 backend.register_backend_cache(kept, "test")
 f, before, old = weft.jit(lambda x: x + 1), kept(), backend.get_backend()
 assert f(1) == 2
+add = lambda: {(jnp.ones(3) + 1.5).tolist()[0] for _ in range(40)}
+assert add() == {2.5} and any(HELD)
+backend.clear_backends()
+assert not any(HELD) and add() == {2.5}
 weft.config.update("num_cpu_devices", 2)
 backend.register_backend_factory("mine", make_cpu_client, priority=10)
 backend.register_backend_factory("broken", lambda: 1 / 0, priority=20)

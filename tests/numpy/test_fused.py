@@ -1,5 +1,7 @@
 """Compiled kernels of eager functions: which calls they leave to Python, which errors show."""
 
+import math
+import operator
 import sys
 
 import numpy as np
@@ -10,7 +12,8 @@ import weft.numpy as jnp
 from weft import grad, jit, jvp, lax, vmap
 from weft.api.tape import TapeTrace
 from weft.errors import ConcretizationTypeError, DtypeError
-from weft.numpy.fused import HOT, NotForKernel, fused, is_hot, kernel_for
+from weft.mesh.client import HELD
+from weft.numpy.fused import HOT, KEPT, MOST, NotForKernel, fused, is_hot, kernel_for
 
 X = np.arange(3, dtype=np.float32)
 
@@ -183,6 +186,69 @@ def test_what_is_met_often_is_hot_and_little_is_kept():
     met = sys.modules["weft.numpy.fused"]._MET
     assert len(met) <= 256 and max(map(len, met.values())) <= 256
     assert not any(is_hot("loop", i) for _ in range(2 * HOT) for i in range(300))
+
+
+OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv, operator.mod, operator.gt]
+OFTEN = range(HOT + 2)
+
+
+@pytest.fixture
+def one_device():
+    """No numbers kept from before; skipped where there are several devices."""
+    for kept in (KEPT[int][0].met, *HELD):
+        kept.clear()
+    if len(weft.devices()) > 1:
+        pytest.skip("numbers are kept for one device")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, jnp.bfloat16, np.bool_, np.complex64])
+@pytest.mark.parametrize("number", [3, 3.0, -2, 0, 0.0, -0.0, math.inf, math.nan, 1e30])
+def test_numbers_that_are_met_often_give_what_they_gave(one_device, dtype, number):
+    x = jnp.arange(1, 4).astype(dtype)
+    for f in OPERATORS if dtype != np.complex64 else OPERATORS[:4]:
+        for args in ((x, number), (number, x)):
+            found = [f(*args) for _ in OFTEN]
+            for y in found[1:]:
+                assert y.aval == found[0].aval
+                assert np.asarray(y).tobytes() == np.asarray(found[0]).tobytes()
+    kept = KEPT[type(number)][False]
+    name = str(number) if str(number) in ("0.0", "-0.0") else number
+    assert (name in kept) == (abs(number) < 1 << 31)
+    assert all(v.aval.weak_type and not v.committed for v in kept.values())
+
+
+def test_kept_numbers_are_of_their_type_and_of_its_width(one_device):
+    x = jnp.arange(3)
+    for number in (1, 1.0, True):
+        for _ in OFTEN:
+            assert (x + number).dtype == (np.float32 if type(number) is float else np.int32)
+        assert jnp.maximum(number, x).tolist() == jnp.maximum(x, number).tolist() == [1, 1, 2]
+    narrow = [jnp.ones(1) * 0.1 for _ in OFTEN][-1]
+    with weft.enable_x64(True):
+        wide = [jnp.ones(1) * 0.1 for _ in OFTEN]
+        assert {y.tolist()[0] for y in wide} == {0.1} and narrow.tolist()[0] == np.float32(0.1)
+        assert [(jnp.ones(1, int) << 40).tolist() for _ in OFTEN] == [[1 << 40]] * len(OFTEN)
+    for _ in OFTEN:
+        with pytest.raises(OverflowError):
+            x + (1 << 31)
+        with pytest.raises(DtypeError, match="negative powers"):
+            x**-1
+    assert "integer_pow" in str(weft.make_jaxpr(lambda x: x**2 * 1.0)(x))
+    assert "1.0" in str(weft.make_jaxpr(lambda x: x * 1.0)(x))
+    assert grad(lambda x: x * 0.1 + 1.0)(2.0) == np.float32(0.1)
+
+
+def test_kept_numbers_are_no_arrays_of_users(one_device):
+    x = jnp.arange(3.0)
+    before = len(weft.live_arrays())
+    for i in range(100):
+        for _ in OFTEN:
+            x * (i + 0.5)
+    assert len(KEPT[float][False]) == 100 and len(weft.live_arrays()) <= before
+    for _ in OFTEN:
+        for i in range(2 * MOST):
+            KEPT[float][False][i + 0.25]
+    assert len(KEPT[float][False]) == len(KEPT[float][False].met) == MOST
 
 
 def test_under_a_transformation_calls_of_other_kinds_are_other_programs():

@@ -328,3 +328,35 @@ def test_an_update_that_is_met_often_gets_a_program_of_its_own(monkeypatch):
         assert out.aval == x.aval and out[7] == value
     with pytest.warns(FutureWarning):
         assert jnp.zeros(213, int).at[7].set(1.5)[7] == 1
+
+
+@pytest.mark.parametrize("op", METHODS)
+def test_an_index_of_one_array_is_written_again_as_it_was(op):
+    """The program is found by the types alone: of masks, narrow integers, keywords, numbers."""
+    x = 1 + HOST[:, 0] / 64
+    indices = [PAIR, TWICE, TWICE.astype(np.int8), np.int32(1), np.array([7, -9]), x[:, 0] > 1.2]
+    for _ in range(2):
+        for index in indices:
+            for keywords in ({}, {"mode": "clip"}, {"wrap_negative_indices": False}):
+                for value in (2.0, 3, x[1]):
+                    given = index if index.dtype == bool or not keywords else np.atleast_1d(index)
+                    expected = write_by_rows(op, x, given, value, **keywords)
+                    found = getattr(jnp.asarray(x).at[jnp.asarray(given)], op)(value, **keywords)
+                    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    y = jnp.asarray(x)
+    with weft.config.scope(check_bounds="all"), pytest.raises(IndexError, match="index must be in"):
+        getattr(y.at[jnp.array([7, -9])], op)(2.0)
+
+
+def write_by_rows(op, x, index, value, mode=None, wrap_negative_indices=True):
+    """`x.at[index].op(value)` by a loop over the places along the first axis."""
+    out, n = x.copy(), len(x)
+    places = np.flatnonzero(index) if index.dtype == bool else np.atleast_1d(index)
+    for i in places:
+        i = int(i)
+        i = i + n if i < 0 and (wrap_negative_indices and index.dtype != bool) else i
+        if mode == "clip":
+            i = min(max(i, 0), n - 1)
+        if 0 <= i < n:
+            METHODS[op](out, i, value)
+    return out

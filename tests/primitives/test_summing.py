@@ -167,6 +167,28 @@ def test_what_sums_of_bytes_are_written_as():
     assert "tensor<600xi32>" in text(lambda x: jnp.mean(x > 0, 1), given.update(dtype=np.float32))
 
 
+def test_patterns_of_sums_are_for_where_nothing_is_converted():
+    x, b = weft.ShapeDtypeStruct((128, 128), np.float32), weft.ShapeDtypeStruct((128, 128), bool)
+    plain = lambda x: [jnp.sin(x + i).sum() for i in range(4)]
+    counted = lambda b: [(b & (i < 3)).astype(np.float32).sum() for i in range(4)]
+    programs = [
+        lambda x, b: [*plain(x), *counted(b)],
+        lambda x, b: [*counted(b), *plain(x)],
+        lambda x, b: [b.astype(np.float32).sum(), *plain(x), b.astype(np.float32).sum()],
+        lambda x, b: [x.astype(np.int32).astype(np.float32).sum(), *plain(x), *counted(b)],
+    ]
+
+    def write(f):
+        return weft.jit(f).lower(x, b).as_text()
+
+    alone = []
+    for f in programs:
+        weft.clear_caches()
+        alone.append(write(f))
+    for _ in range(3):  # each time, patterns are kept of what is written again
+        assert [write(f) for f in programs] == alone
+
+
 def test_derivatives_through_a_mean_of_bytes(rng):
     x = rng.standard_normal((70, 100)).astype(np.float32)
     fun = lambda x: jnp.sum(x * jnp.mean(x > 0))

@@ -16,7 +16,7 @@ from weft.api.shardings import as_sharding
 from weft.core.aval import HOST_TYPES, is_valid_value
 from weft.core.trace import Tracer
 from weft.errors import DtypeError
-from weft.mesh.client import Device, Space, all_devices, client, clients, default_device, devices_of
+from weft.mesh.client import HELD, Space, all_devices, client, clients, default_device, devices_of
 from weft.mesh.sharding import (
     Sharding,
     SingleDeviceSharding,
@@ -162,7 +162,7 @@ def _resolve_target(x: Any, device: Any) -> Any:
         device = device.sharding
     if device is None or type(device) is SingleDeviceSharding:
         return device
-    if isinstance(device, Device):
+    if isinstance(device, _jax.Device):
         return sharding_on(device)
     if isinstance(device, Space):
         if isinstance(x, Tracer):
@@ -253,5 +253,6 @@ def live_arrays(platform: str | None = None) -> list[Any]:
 
     The parts of one over many devices count as one.
     """
-    every = [x for c in clients() for x in c.live_arrays() if x.aval is not None]
-    return every if platform is None else [x for x in every if x.platform() == platform]
+    own = {id(x) for held in HELD for x in held.values()}
+    xs = [x for c in clients() for x in c.live_arrays() if x.aval is not None and id(x) not in own]
+    return xs if platform is None else [x for x in xs if x.platform() == platform]

@@ -108,6 +108,7 @@ _making = threading.Lock()
 # What makes the client of a platform, and its priority: those that users register.
 FACTORIES: dict[str, tuple[int, Callable[[], Any]]] = {}
 _process_group: list[ProcessGroup] = []
+HELD: list[Any] = []  # dicts of arrays that are no user's, as those of numbers of numpy/fused.py
 
 
 def set_process_group(group: ProcessGroup | None) -> None:
@@ -168,7 +169,7 @@ def make_client(platform: str) -> Any:
 def forget_clients() -> None:
     """Have the clients made again when a device is used; arrays stay with those there were."""
     with _making:
-        for kept in (make_clients, client, all_devices, first_device, devices_of):
+        for kept in (make_clients, client, all_devices, first_device, devices_of, *HELD):
             kept.cache_clear()
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.fused import fused
+from weft.numpy.fused import as_kept, fused
 from weft.numpy.promotion import (
     as_array,
     as_operand,
@@ -280,29 +280,35 @@ def where(
     if x is not None and y is not None:
         if size is not None or fill_value is not None:
             raise ValueError("where: size and fill_value must be left out where x and y are given.")
+        if type(x) is not type(y):
+            x, y = as_kept(x), as_kept(y)
         return choose_compiled(condition, x, y)
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
     raise TypeError("where: there must be both x and y, or neither; got one of them.")
 
 
-@fused
 def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """x held between two bounds, either of which may be None: minimum(max, maximum(min, x)).
 
     >>> jnp.clip(jnp.arange(5), 1, 3)
     Array([1, 1, 2, 3, 3], dtype=int32)
     """
+    return clip_compiled(arr, as_kept(min), as_kept(max))
+
+
+@fused(name="clip")
+def clip_compiled(arr: Any, min: Any, max: Any) -> Any:
+    """`clip` as written."""
     x = as_array(arr, "clip")
     bounds = [b if b is None else as_operand("clip", b) for b in (min, max)]
     if any(b is not None and dtypes.is_complex(typeof(b).dtype) for b in (x, *bounds)):
         raise DtypeError(
             f"clip: operands must be real; got {x.aval}. Hint: clip x.real and x.imag."
         )
-    if bounds[0] is not None:
-        x = ops.max(*promote_operands("clip", bounds[0], x))
-    if bounds[1] is not None:
-        x = ops.min(*promote_operands("clip", bounds[1], x))
+    for bound, hold in zip(bounds, (ops.max, ops.min), strict=True):
+        if bound is not None:
+            x = hold(*promote_operands("clip", bound, x))
     return x
 
 

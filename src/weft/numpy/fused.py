@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy import ndarray
 
@@ -21,9 +21,10 @@ from weft.core.source import trim_traceback
 from weft.core.stage import stage_closed
 from weft.core.trace import Tracer, current, eval_context
 from weft.errors import DtypeError, TracerError
-from weft.options import config, trace_context
+from weft.mesh.client import HELD, all_devices, clients
+from weft.options import config, trace_context, x64_cell
 from weft.pytrees import flatten, unflatten
-from weft.xla.array import SMALL, ArrayImpl, require_alive
+from weft.xla.array import SMALL, ArrayImpl, put, require_alive
 from weft.xla.building import JitSpec
 from weft.xla.eager import EVAL
 from weft.xla.fastpath import compiled_call, is_unhashable_static
@@ -163,6 +164,36 @@ def is_hot(kind: Any, call: Any) -> bool:
         met.clear()
     count = met[call] = met.get(call, 0) + 1
     return count >= HOT
+
+
+class Kept(dict):
+    """Arrays of Python numbers that are met often, as operands, where there is one device.
+
+    The engine would make one for each call. Zeros are under their text, as -0.0 equals 0.0.
+    """
+
+    met: ClassVar[dict[Any, int]] = {}
+    cache_clear = dict.clear
+
+    def __missing__(self, x: Any) -> Any:
+        if (count := self.met.get(x, 0)) < HOT:
+            if count or len(self.met) < MOST:
+                self.met[x] = count + 1
+            return x
+        name = x if x or type(x) is int else str(x)
+        if name not in self and abs(x) < 1 << 31 and len((*clients(), *all_devices())) == 2:
+            self[name] = put(x)
+        return self.get(name, x)
+
+
+KEPT = {kind: (Kept(), Kept()) for kind in (float, int)}  # without 64-bit types, and with them
+HELD.extend((*KEPT[float], *KEPT[int]))
+
+
+def as_kept(x: Any) -> Any:
+    """An operand as it is, or the array that is kept of a number where one is computed with now."""
+    now = type(x) in KEPT and current.trace is EVAL
+    return KEPT[type(x)][x64_cell.value][x] if now else x
 
 
 def traced_call(fun: Callable, name: str, static: Sequence[str], kernel: Callable) -> Callable:

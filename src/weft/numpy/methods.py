@@ -40,9 +40,10 @@ from weft.numpy import (
     updates,
     views,
 )
-from weft.numpy.fused import NotForKernel
+from weft.numpy.fused import KEPT, NotForKernel
 from weft.numpy.names import HOMES
 from weft.numpy.promotion import is_arraylike
+from weft.options import x64_cell
 from weft.primitives.varying import axes_of_varying
 from weft.util import hide_members, name_function, suggest_name
 from weft.xla.array import ArrayImpl, KeyArray
@@ -50,18 +51,19 @@ from weft.xla.eager import EVAL
 from weft.xla.layouts import Format, Layout
 from weft.xla.typing import Array, ArrayLike, DeviceLike, DTypeLike, ShardingLike
 
-# Operands that the compiled kernel of an operator takes as they are.
-PLAIN = frozenset((ArrayImpl, KeyArray, float, int, bool, complex, np.ndarray))
+# Operands that the compiled kernel of an operator takes as they are, or as arrays that are kept.
+PLAIN = dict.fromkeys((ArrayImpl, KeyArray, bool, complex, np.ndarray), ()) | KEPT
 
 
 def make_operator(name: str, fun: Callable[[Any, Any], Any]) -> tuple[Callable, Callable]:
     """A binary operator and its reflection."""
     kernel = getattr(fun, "kernel", fun)
+    plain = PLAIN if kernel is not fun else dict.fromkeys(PLAIN, ())  # power reads integers
 
     def forward(self: Array, other: ArrayLike) -> Array:
-        if current.trace is EVAL and type(other) in PLAIN:
+        if current.trace is EVAL and (kept := plain.get(type(other))) is not None:
             try:
-                return kernel(self, other)
+                return kernel(self, kept[x64_cell.value][other] if kept else other)
             except NotForKernel:
                 pass
             except Exception as error:

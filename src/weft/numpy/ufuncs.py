@@ -19,7 +19,7 @@ from weft.core.source import trim_traceback
 from weft.core.stage import stage_closed
 from weft.core.trace import Tracer, current
 from weft.errors import DtypeError
-from weft.numpy.fused import NotForKernel, kernel_for
+from weft.numpy.fused import NotForKernel, as_kept, kernel_for
 from weft.numpy.promotion import as_operand, kind_of, plan_promotion, promote_operands, refuse_out
 from weft.options import trace_context
 from weft.primitives import elementwise as ops
@@ -50,7 +50,7 @@ def make_binary(
         try:
             if current.trace is EVAL:
                 try:
-                    return kernel(x, y)
+                    return kernel(x, y) if type(x) is type(y) else kernel(as_kept(x), as_kept(y))
                 except NotForKernel:
                     pass
             return plain(x, y)

@@ -22,8 +22,9 @@ from weft.core.trace import Tracer, current
 from weft.errors import MutationError, ShapeError
 from weft.numpy import elementwise, index_plans, indexing, ufuncs
 from weft.numpy.creation import asarray
-from weft.numpy.fused import NotForKernel, fused, is_hot, kernel_for
+from weft.numpy.fused import NotForKernel, as_kept, fused, is_hot, kernel_for
 from weft.numpy.promotion import NUMBERS, as_array, axis_of, promote_operands
+from weft.options import config
 from weft.primitives import dynamic_slicing, layout, slicing
 from weft.primitives.elementwise import convert
 from weft.primitives.reshard import compute_freely
@@ -276,18 +277,22 @@ def update_places(
         check_cast(op, x.aval, values)
     if type(index) is tuple and len(index) == 1 and not isinstance(index[0], tuple | list):
         (index,) = index
-    own = None
-    if type(index) is int and current.trace is EVAL and func is None:
+    own, at = None, ()
+    now = type(x) in ARRAYS and current.trace is EVAL and func is None
+    if now and type(index) is int:
         own = _KERNELS.get((x.aval, op, (index,), how.donates))
+    elif now and type(index) is ArrayImpl and config.check_bounds != "all":
+        own, at = _KERNELS.get((x.aval, op, (index.aval,), how)), ([index],)
     masked = own is None and fits_mask(x.aval, index, values)
-    if type(x) in ARRAYS and current.trace is EVAL and func is None:
+    if now:
+        values = as_kept(values)
         if masked:
             return remember_kernel(
                 ("mask", op), lambda x, mask, v: write_masked(x, op, mask, v, None)
             )(x, index, values)
         try:
             if own is not None:
-                return own(x, values)
+                return own(x, values, *at)
             return update_eagerly(x, index, op, values, how)
         except NotForKernel:
             pass

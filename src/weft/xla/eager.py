@@ -41,11 +41,9 @@ class EvalTrace(Trace):
             return list(outs) if prim.multiple_results else [outs]  # of a library's primitive
         key = (prim, *params.items()) if params else prim
         try:
-            kernel = _KERNELS.get(key)
+            kernel = _KERNELS.get(key) or kernel_of(prim, params)
         except TypeError:
             raise unhashable_error(prim.name, params) from None
-        if kernel is None:
-            kernel = kernel_of(prim, params)
         try:
             return kernel(*args)
         except Exception as error:

@@ -45,12 +45,9 @@ def compiled_call(
         if fun is None or (current.trace.parent is None and not disable_jit_cell.value):
             if all_traced and not kwargs and (copies := copy_flat(args)):
                 return on_copies(*copies), None, False
-            given, named = args, kwargs
-            static = set()
-            if static_argnums or static_argnames:
-                static = {i % len(args) for i in static_argnums if -len(args) <= i < len(args)}
-                given = tuple([x for i, x in enumerate(args) if i not in static])
-                named = {k: x for k, x in kwargs.items() if k not in static_argnames}
+            static = {i % len(args) for i in static_argnums if -len(args) <= i < len(args)}
+            given = tuple([x for i, x in enumerate(args) if i not in static])
+            named = {k: x for k, x in kwargs.items() if k not in static_argnames}
             leaves, tree = flatten((given, named))
             for x in leaves:
                 if isinstance(x, HOST):

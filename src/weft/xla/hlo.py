@@ -117,6 +117,7 @@ class Builder:
         if len(self.written) > 10_000:
             self.written.clear()
         self.choices = 0  # of rules, by more than types and parameters: no pattern repeats them
+        self.looks = 0  # of rules at the line in front: a pattern is for where that converts not
         # slices by name, as (operand, starts), of a program that moves elements alone; else None
         self.cuts: dict[str, tuple[Value, Sequence[int]]] | None = None
         self.alone = False  # whether the program is one equation
@@ -150,9 +151,7 @@ class Builder:
         outs = [Value(f"%{count + i}", a) for i, a in enumerate(out_avals, 1)]
         self.count = count + len(outs)
         left = ", ".join([v.name for v in outs]) + " = " if outs else ""
-        given = ""
-        if attrs:
-            given = " <{" + ", ".join([f"{k} = {v}" for k, v in attrs.items()]) + "}>"
+        given = " <{" + ", ".join([f"{k} = {v}" for k, v in attrs.items()]) + "}>" if attrs else ""
         head = f'{left}"{name}"({", ".join([v.name for v in operands])}){given}'
         types = (
             f" : ({', '.join([v.aval.hlo for v in operands])})"
@@ -308,9 +307,8 @@ class Builder:
             value = value[()]  # a scalar, which can be part of a key
         splat = not isinstance(value, np.ndarray)
         # zeros differ by their text: 0.0 equals -0.0
-        text = (
-            None if splat and value else (scalar_text if splat else array_text)(value, aval.dtype)
-        )
+        write = scalar_text if splat else array_text
+        text = None if splat and value else write(value, aval.dtype)
         key = (value if text is None else text, type(value), aval)
         found = self.constants.get(key)
         if found is None:

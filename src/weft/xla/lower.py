@@ -88,7 +88,9 @@ def lower_first(
 
     Of several lines, it is looked for when they are written again: most programs have few twice.
     """
-    start, count, here = len(hlo.lines), hlo.count, hlo.constants
+    start, count, here, looks = len(hlo.lines), hlo.count, hlo.constants, hlo.looks
+    if type(seen) is list and '"stablehlo.convert"' not in "".join(hlo.lines[-1:]):
+        return hlo.again(seen[0], [v.name for v in values])
     state = lambda: (len(here), len(hlo.host_calls), len(hlo.foreign_calls), hlo.choices)
     before = state()
     outs = eqn.primitive.lower(hlo, *values, **eqn.params)
@@ -100,7 +102,8 @@ def lower_first(
             alone = alone or local or (pattern is not None and "@" in pattern.text)  # a function
         if alone:
             hlo.written.pop(key, None)  # where it is looked for first
-        (here if alone else hlo.written)[key] = pattern or (seen and "none") or "once"
+        kept = [pattern] if pattern and hlo.looks > looks else pattern
+        (here if alone else hlo.written)[key] = kept or (seen and "none") or "once"
     elif not seen:
         (here if alone else hlo.written)[key] = "once"
     return outs

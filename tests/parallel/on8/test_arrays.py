@@ -10,6 +10,7 @@ import weft
 import weft.numpy as jnp
 from weft import lax
 from weft.errors import DeletedError
+from weft.mesh.client import HELD
 from weft.mesh.sharding import GSPMDSharding
 from weft.sharding import Mesh, NamedSharding, SingleDeviceSharding, set_mesh
 from weft.sharding import PartitionSpec as P
@@ -158,6 +159,13 @@ def test_copies():
     np.testing.assert_array_equal(np.asarray(y), A)
     check(copy.deepcopy(x), A, X)
     np.testing.assert_array_equal(weft.device_get({"a": x})["a"], A)
+
+
+def test_numbers_are_sent_to_where_arrays_are():
+    for device in D[:2]:
+        x = weft.device_put(A, device)
+        assert {(x + 1.5).devices().pop() for _ in range(40)} == {device}
+    assert not any(HELD)
 
 
 def test_deleting_and_live_arrays():
