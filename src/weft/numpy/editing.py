@@ -129,11 +129,10 @@ def resize(a: ArrayLike, new_shape: Shape) -> Array:
     size = math.prod(shape)
     if a.size == 0:
         return lax.full(shape, 0, a.dtype)
-    count, rest = divmod(size, a.size)
-    if a.size < size < 8 * a.size:
-        parts = [a] * count + [lax.slice_in_dim(a, 0, rest, 1, 0)] * (rest > 0)
-        return reshape(lax.concatenate(parts, 0), shape)
-    a = tile(a, -(-size // a.size)) if size > a.size else a
+    if size > a.size:
+        count = (size - 1) // a.size
+        parts = [a] * count + [lax.slice_in_dim(a, 0, size - count * a.size, 1, 0)]
+        a = lax.concatenate(parts, 0) if count < 8 else tile(a, count + 1)
     return reshape(lax.slice_in_dim(a, 0, size, 1, 0), shape)
 
 
