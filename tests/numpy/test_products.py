@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import weft
+import weft.export
 import weft.numpy as jnp
 from weft import grad, make_jaxpr, vmap
 from weft.errors import DtypeError, ShapeError
@@ -182,3 +183,12 @@ def test_kron_of_many_elements_has_derivatives_and_batches(rng):
     (found,) = weft.vjp(kron, x[0])[1](np.ones((500, 120), np.float32))
     np.testing.assert_allclose(found, np.full((50, 20), y.sum()), rtol=1e-4)
     np.testing.assert_array_equal(weft.jvp(kron, (x[0],), (x[1],))[1], np.kron(x[1], y))
+
+
+def test_kron_of_any_number_of_rows(rng):
+    (n,) = weft.export.symbolic_shape("n")
+    y = rng.normal(size=(40, 30)).astype(np.float32)
+    aval = weft.ShapeDtypeStruct((n, 9), np.float32)
+    kron = weft.export.export(weft.jit(lambda x: jnp.kron(x, y)))(aval)
+    x = rng.normal(size=(8, 9)).astype(np.float32)
+    np.testing.assert_array_equal(kron.call(x), np.kron(x, y))

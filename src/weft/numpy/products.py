@@ -370,7 +370,8 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     ndim = max(x.ndim, y.ndim)
     n, m = ((1,) * (ndim - v.ndim) + v.shape for v in (x, y))
     x, y, places = reshape(x, n), reshape(y, m), [*range(1, 2 * ndim, 2)]
-    if x.size * y.size >= 1 << 15 and 1 < m[-1] < 128 and y.size >= 4 * m[-1]:
+    large = type(x.size * y.size) is int and x.size * y.size >= 1 << 15
+    if large and 1 < m[-1] < 128 and y.size >= 4 * m[-1]:
         # XLA makes vectors of rows, so these are made long before
         x = reshape(broadcast_in_dim(x, (*n, m[-1]), range(ndim)), (*n[:-1], n[-1] * m[-1]))
         y = slicing.tile(y, (*[1] * (ndim - 1), n[-1]))
