@@ -102,6 +102,27 @@ def test_insert_at_one_place(values, shape, axis, dtype):
         got = jnp.insert(x, place, values, axis)
         assert got.dtype == x.dtype
         np.testing.assert_array_equal(got, want)
+    if x.size:
+        put = lambda x: jnp.insert(x, 2, values[0] if isinstance(values, list) else values, axis)
+        got, want = weft.jit(put)(x), put(jnp.asarray(x))
+        assert got.dtype == x.dtype
+        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(weft.vmap(put)(x[None])[0], want)
+
+
+def test_derivative_of_an_insertion():
+    x, v = np.arange(6.0, dtype=np.float32).reshape(2, 3), np.float32([7, 8])
+    put = lambda x, v: (jnp.insert(x, 1, v, 1) ** 2).sum()
+    for each, y in zip(weft.jit(weft.grad(put, (0, 1)))(x, v), (x, v), strict=True):
+        np.testing.assert_array_equal(each, 2 * y)
+
+
+@pytest.mark.parametrize("shape", [(0,), (3,), (6,), (12,), (5, 4), (47,), (7, 9)])
+def test_resize_repeats_and_cuts(shape):
+    x = np.arange(6, dtype=np.int16).reshape(2, 3)
+    resize = lambda x: jnp.resize(x, shape)
+    np.testing.assert_array_equal(resize(x), np.resize(x, shape))
+    np.testing.assert_array_equal(weft.jit(resize)(x), np.resize(x, shape))
 
 
 def test_insert_at_one_place_is_one_program_for_all_places():

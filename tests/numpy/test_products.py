@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 
+import weft
+import weft.export
 import weft.numpy as jnp
 from weft import grad, make_jaxpr, vmap
 from weft.errors import DtypeError, ShapeError
@@ -158,3 +160,35 @@ def test_products_of_mixed_dtypes():
     assert jnp.dot(a, b).dtype == np.float32
     assert jnp.dot(jnp.arange(3), b).dtype == np.float32
     assert (jnp.ones(3, bool) @ jnp.ones(3, bool)).dtype == np.bool_
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.complex64])
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [((50, 50), (20, 20)), ((3, 9, 9), (2, 40, 20)), ((60,), (50, 20)), ((9, 7), (10, 10, 6))],
+)
+def test_kron_of_many_elements(a, b, dtype, rng):
+    """Its rows are made of long ones, which are kept."""
+    x, y = (np.rint(9 * rng.normal(size=s)).astype(dtype) for s in (a, b))
+    np.testing.assert_array_equal(jnp.kron(x, y), np.kron(x, y))
+    with weft.config.scope(native=False):
+        np.testing.assert_array_equal(weft.jit(jnp.kron)(x, y), np.kron(x, y))
+
+
+def test_kron_of_many_elements_has_derivatives_and_batches(rng):
+    x, y = (rng.normal(size=s).astype(np.float32) for s in ((2, 50, 20), (10, 6)))
+    kron = lambda x: jnp.kron(x, y)
+    assert "keep" in str(make_jaxpr(kron)(x[0]))
+    np.testing.assert_array_equal(vmap(kron)(x), [np.kron(a, y) for a in x])
+    (found,) = weft.vjp(kron, x[0])[1](np.ones((500, 120), np.float32))
+    np.testing.assert_allclose(found, np.full((50, 20), y.sum()), rtol=1e-4)
+    np.testing.assert_array_equal(weft.jvp(kron, (x[0],), (x[1],))[1], np.kron(x[1], y))
+
+
+def test_kron_of_any_number_of_rows(rng):
+    (n,) = weft.export.symbolic_shape("n")
+    y = rng.normal(size=(40, 30)).astype(np.float32)
+    aval = weft.ShapeDtypeStruct((n, 9), np.float32)
+    kron = weft.export.export(weft.jit(lambda x: jnp.kron(x, y)))(aval)
+    x = rng.normal(size=(8, 9)).astype(np.float32)
+    np.testing.assert_array_equal(kron.call(x), np.kron(x, y))

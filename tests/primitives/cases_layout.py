@@ -78,12 +78,10 @@ CASES = [
         dtypes="i32",
         skip=FLAT + " batch weak",  # it has no operands
     ),
-    Case(
-        tokens.optimization_barrier_p,
-        [SHAPE, Arg((2,), dtype=np.int32)],
-        lambda x, y: [x, y],
-        dtypes=INEXACT,
-    ),
+    *[
+        Case(barrier, [SHAPE, Arg((2,), dtype=np.int32)], lambda x, y: [x, y], dtypes=INEXACT)
+        for barrier in (tokens.optimization_barrier_p, tokens.keep_p)
+    ],
     *[
         Case(
             layout.convert_element_type_p,

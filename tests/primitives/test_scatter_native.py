@@ -73,6 +73,60 @@ def write(way, x, i, u):
         x[i] = u if WAYS[way] is None else WAYS[way](x[i], u)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
+@pytest.mark.parametrize("length", [3, 200, 256, 300, 5000])
+def test_counts_in_pieces_are_numpys(dtype, length, rng):
+    """Of bytes as of wider integers: negative numbers count as 0, those too large are left out."""
+    limits = (0, 1) if dtype == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    x = rng.integers(max(limits[0], -9), min(limits[1], 301), 100_003, endpoint=True).astype(dtype)
+    want = np.bincount(np.maximum(x.astype(int), 0), minlength=length)[:length]
+    weights = rng.integers(-(1 << 30), 1 << 30, x.size)
+    sums = np.bincount(np.maximum(x.astype(int), 0), weights, length)[:length].astype(int)
+    with config.scope(enable_x64=True, native=True):
+        count = lambda x, w=None: jnp.bincount(x, w, length=length)
+        assert calls(count, x) == calls(count, x, weights) == HAS_KERNELS
+        np.testing.assert_array_equal(weft.jit(count)(x), want)
+        np.testing.assert_array_equal(weft.jit(count)(x, weights), sums)
+        got = weft.jit(count)(x, weights.astype(np.int32))
+        np.testing.assert_array_equal(got, sums.astype(np.int32))  # it wraps
+    if dtype == "u1":
+        with config.scope(native=False):
+            np.testing.assert_array_equal(weft.jit(count)(x), want)
+
+
+def test_sums_of_integers_in_a_row_are_added_to_what_is_there(rng):
+    x, i = rng.integers(0, 99, 40).astype(np.int32), rng.integers(-60, 60, 70_000)
+    want, there = x.copy(), (i >= -40) & (i < 40)
+    np.add.at(want, i[there], 3)
+    add = lambda x, i: x.at[i].add(3)
+    assert calls(add, x, i) == HAS_KERNELS
+    np.testing.assert_array_equal(weft.jit(add)(x, i), want)
+    twice = lambda x, i: weft.lax.fori_loop(0, 2, lambda _, y: add(y, i), x)
+    np.testing.assert_array_equal(weft.jit(twice)(x, i), 2 * want - x)
+    both = weft.jit(weft.vmap(add, (None, 0)))(x, np.stack([i, i[::-1]]))
+    np.testing.assert_array_equal(both, np.stack([want, want]))
+    few = lambda x, i: weft.lax.scatter_add(
+        x, i[:, None], jnp.ones(i.shape, x.dtype), weft.lax.ScatterDimensionNumbers((), (0,), (0,))
+    )
+    for dtype in (np.uint8, np.int16):  # as XLA has it
+        found = weft.jit(few)(x, (i % 41).astype(dtype))
+        np.testing.assert_array_equal(found, x + np.bincount(i % 41, minlength=41)[:40])
+
+
+@pytest.mark.parametrize("rows", [3, 4, 9])
+def test_rows_side_by_side(rows, rng):
+    """Four rows at once, and those that are left; a vmapped scatter has indices for each row."""
+    x, u = rng.normal(size=(rows, 50)), rng.normal(size=(rows, 300))
+    i = rng.integers(-60, 60, 300)
+    fun = lambda x, u: x.at[:, i].add(u)
+    want = x.copy()
+    for k in np.flatnonzero((i >= -50) & (i < 50)):
+        want[:, i[k]] += u[:, k]
+    with config.scope(enable_x64=True):
+        assert calls(fun, x, u) == HAS_KERNELS
+        np.testing.assert_array_equal(weft.jit(fun)(x, u), want)
+
+
 @pytest.mark.parametrize("mode", ["clip", "drop", "promise_in_bounds"])
 def test_modes_and_kinds_of_indices(mode, rng):
     x, u = rng.normal(size=(2, 3, 6)).astype(np.float32), rng.normal(size=(2, 3, 4))
@@ -123,7 +177,7 @@ def test_in_a_loop_it_writes_in_place_and_has_derivatives(rng):
 
 
 def test_what_is_left_to_xla(rng):
-    """Few updates for what is copied, long windows, one row, pairs of indices, other dtypes."""
+    """Few updates for what is copied, long windows, floats in a row, index pairs, other dtypes."""
     x, i = np.zeros((40, 100), np.float32), np.arange(2)
     assert not calls(lambda x: x.at[:, i].add(1), x)
     assert not calls(lambda x: x.at[i].add(1), x)

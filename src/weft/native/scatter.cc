@@ -11,6 +11,10 @@
 namespace weft {
 namespace {
 
+constexpr int kTogether = 4;  // rows with the same indices that are written side by side
+constexpr int kCopies = 4;    // of sums with few places, which are added to in turn
+constexpr int64_t kFewPlaces = 1 << 11;
+
 struct Put {
   template <class T>
   static T Apply(T, T y) { return y; }
@@ -41,16 +45,23 @@ struct Smallest {
   static T Apply(T x, T y) { return x != x || x <= y ? x : y; }
 };
 
-// One row: indices outside of it, negative ones among them, are passed over.
+// kRows rows with the same indices, an element of each in turn: so what was just written to a row is
+// seldom read again next. Indices outside of a row, negative ones among them, are passed over.
+template <class Op, int kRows, class T, class I>
+void WriteRows(T* to, const T* from, const I* at, int64_t count, int64_t n) {
+  for (int64_t k = 0; k < count; ++k) {
+    const uint64_t i = static_cast<int64_t>(at[k]);
+    if (i >= static_cast<uint64_t>(n)) continue;
+    for (int r = 0; r < kRows; ++r) {
+      to[r * n + i] = Op::template Apply<T>(to[r * n + i], from[r * count + k]);
+    }
+  }
+}
+
+// One row.
 template <class Op, class T, class I>
 void WriteRow(T* to, const T* from, const I* at, int64_t count, int64_t n, int64_t lanes) {
-  if (lanes == 1) {
-    for (int64_t k = 0; k < count; ++k) {
-      const uint64_t i = static_cast<int64_t>(at[k]);
-      if (i < static_cast<uint64_t>(n)) to[i] = Op::template Apply<T>(to[i], from[k]);
-    }
-    return;
-  }
+  if (lanes == 1) return WriteRows<Op, 1>(to, from, at, count, n);
   for (int64_t k = 0; k < count; ++k, from += lanes) {
     const uint64_t i = static_cast<int64_t>(at[k]);
     if (i >= static_cast<uint64_t>(n)) continue;
@@ -80,13 +91,84 @@ ffi::Error WriteAll(ffi::ThreadPool& pool, int64_t axis, ffi::AnyBuffer& x,
   const int64_t together = std::max<int64_t>(1, kPiece / std::max<int64_t>(1, count * lanes));
   ForEach(pool, (rows + together - 1) / together, [&](int64_t piece) {
     const int64_t last = std::min(rows, (piece + 1) * together);
-    for (int64_t row = piece * together; row < last; ++row) {
+    for (int64_t row = piece * together; row < last;) {
+      const bool many = lanes == 1 && stride == 0 && row + kTogether <= last;
       T* const y = to + row * n * lanes;
-      if (to != before) std::copy_n(before + row * n * lanes, n * lanes, y);
-      WriteRow<Op>(y, from + row * count * lanes, at + row * stride, count, n, lanes);
+      const int64_t size = (many ? kTogether : 1) * n * lanes;
+      if (to != before) std::copy_n(before + row * n * lanes, size, y);
+      const T* const u = from + row * count * lanes;
+      if (many) {
+        WriteRows<Op, kTogether>(y, u, at, count, n);
+      } else {
+        WriteRow<Op>(y, u, at + row * stride, count, n, lanes);
+      }
+      row += many ? kTogether : 1;
     }
   });
   return ffi::Error::Success();
+}
+
+// Sums of integers in one row, whose order does not matter: each thread adds to a copy of its own, or
+// to some in turn where they are short, so as not to wait for what was just added at the same index.
+// The place behind a copy is for indices outside. `from` is one update, or has one for each index.
+template <bool kEach, class T, class I>
+void AddPart(T* sums, int64_t width, int64_t copies, const T* from, const I* at, int64_t count) {
+  const auto add = [=](T* to, int64_t k) {
+    to[std::min<uint64_t>(static_cast<int64_t>(at[k]), width - 1)] += from[kEach ? k : 0];
+  };
+  int64_t k = 0;
+  for (; copies == kCopies && k + kCopies <= count; k += kCopies) {
+    for (int c = 0; c < kCopies; ++c) add(sums + c * width, k + c);
+  }
+  for (; k < count; ++k) add(sums, k);
+}
+
+template <class T, class I>
+ffi::Error AddApart(ffi::ThreadPool& pool, ffi::AnyBuffer& x, ffi::AnyBuffer& indices,
+                    ffi::AnyBuffer& updates, ffi::Result<ffi::AnyBuffer>& out) {
+  const int64_t n = x.element_count(), count = indices.element_count(), width = n + 1;
+  const bool each = updates.element_count() != 1;
+  if (each && static_cast<int64_t>(updates.element_count()) != count) {
+    return ffi::Error::InvalidArgument("weft.scatter: updates must be one, or one for each index");
+  }
+  const int64_t copies = n <= kFewPlaces ? kCopies : 1;
+  const int64_t worth = count / std::max(kPiece, 2 * width * copies);
+  const int64_t parts = std::clamp<int64_t>(worth, 1, pool.num_threads());
+  const auto sums = Allocate<T>(parts * copies * width);
+  if (!sums) return OutOfMemory("scatter");
+  const T* const before = static_cast<const T*>(x.untyped_data());
+  const T* const from = static_cast<const T*>(updates.untyped_data());
+  const I* const at = static_cast<const I*>(indices.untyped_data());
+  T* const to = static_cast<T*>(out->untyped_data());
+  ForEach(pool, parts, [&](int64_t part) {
+    T* const mine = sums.get() + part * copies * width;
+    const int64_t begin = count * part / parts, size = count * (part + 1) / parts - begin;
+    std::fill_n(mine, copies * width, T{0});
+    if (each) {
+      AddPart<true>(mine, width, copies, from + begin, at + begin, size);
+    } else {
+      AddPart<false>(mine, width, copies, from, at + begin, size);
+    }
+  });
+  ForEach(pool, (n + kPiece - 1) / kPiece, [&](int64_t piece) {
+    const int64_t first = piece * kPiece, last = std::min(n, first + kPiece);
+    if (to != before) std::copy(before + first, before + last, to + first);
+    for (int64_t p = 0; p < parts * copies; ++p) {
+      for (int64_t i = first; i < last; ++i) to[i] += sums[p * width + i];
+    }
+  });
+  return ffi::Error::Success();
+}
+
+template <class T>
+ffi::Error OfCounts(ffi::ThreadPool& pool, ffi::AnyBuffer& x, ffi::AnyBuffer& indices,
+                    ffi::AnyBuffer& updates, ffi::Result<ffi::AnyBuffer>& out) {
+  switch (indices.element_type()) {
+    case ffi::U8: return AddApart<T, uint8_t>(pool, x, indices, updates, out);
+    case ffi::S32: return AddApart<T, int32_t>(pool, x, indices, updates, out);
+    case ffi::S64: return AddApart<T, int64_t>(pool, x, indices, updates, out);
+    default: return ffi::Error::InvalidArgument("weft.scatter: no such indices");
+  }
 }
 
 template <class Op, class T, class... Args>
@@ -122,6 +204,11 @@ ffi::Error Scatter(ffi::ThreadPool pool, std::string_view kind, int64_t axis, ff
                    ffi::AnyBuffer indices, ffi::AnyBuffer updates, ffi::Result<ffi::AnyBuffer> out) {
   if (axis < 0 || axis >= static_cast<int64_t>(x.dimensions().size())) {
     return ffi::Error::InvalidArgument("weft.scatter: axis must be one of x");
+  }
+  if (kind == "count") {
+    const int64_t bits = 8 * ffi::ByteWidth(x.element_type());
+    if (bits == 32) return OfCounts<uint32_t>(pool, x, indices, updates, out);
+    if (bits == 64) return OfCounts<uint64_t>(pool, x, indices, updates, out);
   }
   if (kind == "scatter") return OfNumbers<Put>(pool, axis, x, indices, updates, out);
   if (kind == "scatter-add") return OfNumbers<Add>(pool, axis, x, indices, updates, out);

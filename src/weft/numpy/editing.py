@@ -130,7 +130,9 @@ def resize(a: ArrayLike, new_shape: Shape) -> Array:
     if a.size == 0:
         return lax.full(shape, 0, a.dtype)
     if size > a.size:
-        a = tile(a, -(-size // a.size))
+        count = (size - 1) // a.size
+        parts = [a] * count + [lax.slice_in_dim(a, 0, size - count * a.size, 1, 0)]
+        a = lax.concatenate(parts, 0) if count < 8 else tile(a, count + 1)
     return reshape(lax.slice_in_dim(a, 0, size, 1, 0), shape)
 
 
@@ -159,6 +161,11 @@ def insert(
         values = moveaxis(values, 0, axis)
     known = isinstance(where, np.ndarray)
     plain = known and isinstance(arr.dtype, np.dtype)  # no random keys
+    if plain and where.size == 1 and isinstance(arr, Tracer):
+        part = (*arr.shape[:axis], values.shape[axis], *arr.shape[axis + 1 :])
+        values = broadcast_last(convert(values, arr.dtype), part)
+        before, after = (lax.slice_in_dim(arr, *p, 1, axis) for p in ((0, *where), (*where, n)))
+        return lax.concatenate([before, values, after], axis)
     if plain and where.size == 1 and math.prod(arr.shape[axis + 1 :]) < 64:
         return put_at(arr, values, where[0], axis)
     count = values.shape[axis] if where.size == 1 else where.size

@@ -112,7 +112,7 @@ def count_occurrences(x: Any, weights: Any, length: int) -> Any:
     dtype = dtypes.default_int()
     if weights is not None and not dtypes.is_bool(weights.dtype):
         dtype = weights.dtype
-    if dtypes.is_bool(x.dtype) or dtypes.itemsize_bits(x.dtype) < 32:
+    if x.dtype != np.uint8 and (dtypes.is_bool(x.dtype) or dtypes.itemsize_bits(x.dtype) < 32):
         x = ops.convert(x, INT32)
     index = x if dtypes.is_unsigned(x.dtype) else ops.max(x, literal(0, x.dtype))
     return sum_at(index, weights, length, dtype)

@@ -30,6 +30,7 @@ from weft.primitives import elementwise as ops
 from weft.primitives import layout, slicing
 from weft.primitives.dot import PrecisionLike, canonical_precision, dot_general_p
 from weft.primitives.layout import broadcast_in_dim, literal, reshape, squeeze, transpose
+from weft.primitives.tokens import keep_p
 from weft.util import inverse_permutation
 from weft.xla.typing import Array, ArrayLike, DTypeLike, ShardingLike
 
@@ -368,9 +369,16 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     x, y = promote_operands("kron", as_array(a, "kron"), as_array(b, "kron"), shaped=False)
     ndim = max(x.ndim, y.ndim)
     n, m = ((1,) * (ndim - v.ndim) + v.shape for v in (x, y))
+    x, y, places = reshape(x, n), reshape(y, m), [*range(1, 2 * ndim, 2)]
+    large = type(x.size * y.size) is int and x.size * y.size >= 1 << 15
+    if large and 1 < m[-1] < 128 and y.size >= 4 * m[-1]:
+        # XLA makes vectors of rows, so these are made long before
+        x = reshape(broadcast_in_dim(x, (*n, m[-1]), range(ndim)), (*n[:-1], n[-1] * m[-1]))
+        y = slicing.tile(y, (*[1] * (ndim - 1), n[-1]))
+        (x, y), places[-1] = keep_p.apply(x, y), 2 * ndim - 2
+        n, m = x.shape, (*m[:-1], 1)
     whole = [d for pair in zip(n, m, strict=True) for d in pair]
-    x = broadcast_in_dim(reshape(x, n), whole, range(0, 2 * ndim, 2))
-    y = broadcast_in_dim(reshape(y, m), whole, range(1, 2 * ndim, 2))
+    x, y = broadcast_in_dim(x, whole, range(0, 2 * ndim, 2)), broadcast_in_dim(y, whole, places)
     return reshape(ops.mul(x, y), [i * j for i, j in zip(n, m, strict=True)])
 
 

@@ -460,6 +460,8 @@ class Scatter(Primitive):
             written = lower_native_scatter(hlo, self.name, x, indices, updates, dims)
             if written is not None:
                 return [written]
+        if indices.aval.dtype.itemsize < 4:  # XLA compares them with sizes that they may not hold
+            indices = hlo.convert(indices, np.dtype(np.int32))
         names = (*dims._fields[:3], "input_batching_dims", "scatter_indices_batching_dims")
         cell = ShapedArray((), x.aval.dtype)
         region = hlo.block(

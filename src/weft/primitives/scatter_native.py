@@ -42,18 +42,23 @@ def lower_native_scatter(hlo: Any, name: str, x: Any, indices: Any, updates: Any
         and aval.shape[:d] == shape[:d]
         and aval.shape[d + batch :] == shape[d + 1 :]
     )
-    if not fits or rows < 2 or lanes > MOST_LANES:
+    counted = rows == lanes == 1 and name == "scatter-add" and dtypes.is_integer(x.aval.dtype)
+    if not fits or not (rows > 1 or counted) or lanes > MOST_LANES:
         return None
-    if aval.size < max(FEWEST_UPDATES, x.aval.size // MOST_ELEMENTS):
+    if aval.size < max(FEWEST_UPDATES, x.aval.size // (1 if counted else MOST_ELEMENTS)):
         return None
     signed = name in ("scatter-max", "scatter-min") and dtypes.is_unsigned(x.aval.dtype)
     if x.aval.dtype not in DTYPES or signed or not has_kernels(hlo):
         return None
+    if counted:
+        number = next((key[0] for key, v in hlo.constants.items() if v is updates), None)
+        same = isinstance(number, int | np.integer) and hlo.constant(number, aval.update(shape=()))
+        return call_scatter(hlo, "count", x, indices, same or updates, d, False)
     return call_scatter(hlo, name, x, indices, updates, d, bool(batching))
 
 
 def call_scatter(
-    hlo: Any, name: str, x: Any, indices: Any, updates: Any, axis: int, apart: bool
+    hlo: Any, kind: str, x: Any, indices: Any, updates: Any, axis: int, apart: bool
 ) -> Any:
     """Write the call: each row has its own indices, or all have some.
 
@@ -61,8 +66,9 @@ def call_scatter(
     """
     given, rows = indices.aval.dtype, math.prod(x.aval.shape[:axis])
     wide = given.itemsize == 8 or given == np.dtype(np.uint32)
-    at = Expr(hlo, hlo.convert(indices, np.dtype(np.int64 if wide else np.int32)))
+    taken = given if kind == "count" and given == np.uint8 else np.int64 if wide else np.int32
+    at = Expr(hlo, hlo.convert(indices, np.dtype(taken)))
     at = at.reshape((rows, at.aval.size // rows) if apart else (at.aval.size,))
-    attributes = {"kind": name, "axis": axis}
+    attributes = {"kind": kind, "axis": axis}
     operands = [x, at.value, updates]
     return call_native(hlo, "weft_scatter", operands, [x.aval], attributes, {0: 0})[0]

@@ -15,6 +15,7 @@ from weft.core.primitive import Axes, Primitive, Zero
 from weft.errors import DtypeError
 from weft.primitives.families import Discrete, zero_tangents
 from weft.pytrees import flatten, unflatten
+from weft.xla.native import call_native, has_kernels
 
 TOKEN = ShapedArray((), np.dtype(np.int32))  # nothing is in its value
 
@@ -121,7 +122,17 @@ class OptimizationBarrier(Primitive):
         return self.apply(*args), list(dims)
 
 
-optimization_barrier_p = OptimizationBarrier()
+class Keep(OptimizationBarrier):
+    """Its operands unchanged; XLA:CPU writes them to memory, and computes them nowhere else."""
+
+    name = "keep"
+
+    def lower(self, hlo, *xs):
+        avals, same = [x.aval for x in xs], {i: i for i in range(len(xs))}
+        return call_native(hlo, "weft_keep", xs, avals, {}, same) if has_kernels(hlo) else [*xs]
+
+
+optimization_barrier_p, keep_p = OptimizationBarrier(), Keep()
 
 
 def optimization_barrier(operand: Value, /) -> Value:
