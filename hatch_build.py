@@ -6,6 +6,7 @@ the oldest release that weft supports: what is compiled with them runs on later 
 
 import importlib.util
 import os
+import platform
 import shlex
 import shutil
 import subprocess
@@ -16,6 +17,8 @@ from pathlib import Path
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FLAGS = ["-std=c++17", "-O3", "-fPIC", "-w"]
+if platform.machine().lower() in ("x86_64", "amd64"):  # those without it go without the kernels
+    FLAGS.append("-mavx2")
 
 
 def compile_kernels(folder: Path) -> Path:
