@@ -14,6 +14,15 @@
 // For what would take the compiler long in each place that it is called from.
 #define WEFT_WIDE __attribute__((noinline))
 
+#define WEFT_INLINE __attribute__((always_inline)) inline
+
+// For loops too short for vectors, which the compiler would make of them; what they call is WEFT_INLINE.
+#if defined(__GNUC__) && !defined(__clang__)
+#define WEFT_SCALAR __attribute__((optimize("no-tree-loop-vectorize")))
+#else
+#define WEFT_SCALAR
+#endif
+
 namespace weft {
 
 constexpr int64_t kPiece = 1 << 15;  // elements, or products, that are worth a thread

@@ -10,7 +10,6 @@
 #else
 #define WEFT_FOR(isa)
 #endif
-#define WEFT_INLINE __attribute__((always_inline)) inline
 
 namespace weft {
 
