@@ -45,7 +45,7 @@ struct Smallest {
 
 // Of one update of many lanes.
 template <class Op, class T>
-WEFT_WIDE void WriteLanes(T* __restrict to, const T* __restrict from, int64_t lanes) {
+WEFT_WIDE void WriteLanes(T* to, const T* from, int64_t lanes) {
   for (int64_t j = 0; j < lanes; ++j) to[j] = Op::template Apply<T>(to[j], from[j]);
 }
 
@@ -62,7 +62,7 @@ WEFT_SCALAR void WriteRow(void* row, const void* updates, const void* indices, i
   if (lanes == 1) {
     for (int64_t k = 0; k < count; ++k) {
       const uint64_t i = static_cast<int64_t>(at[k]);
-      if (i < static_cast<uint64_t>(n)) to[i] = Op::template Apply<T>(to[i], from[k]);
+      if (__builtin_expect(i < static_cast<uint64_t>(n), 1)) to[i] = Op::template Apply<T>(to[i], from[k]);
     }
     return;
   }
