@@ -66,13 +66,18 @@ constexpr bool kIsExtremum = std::is_same_v<Op, Extremum<true>> || std::is_same_
 template <class T>
 using Four = typename Vector<T, 4 * sizeof(T)>::V;
 
-// Rows [rows, n, lanes].
-template <class T>
+// Rows [rows, n, lanes], of elements as who takes them knows.
 struct RunJob {
-  const T* x;
-  T* y;
+  const void* x;
+  void* y;
   int64_t rows, n, lanes;
   bool reverse;
+
+  // Element i of the operand, and of the result.
+  template <class T>
+  const T* From(int64_t i) const { return static_cast<const T*>(x) + i; }
+  template <class T>
+  T* To(int64_t i) const { return static_cast<T*>(y) + i; }
 };
 
 }  // namespace
@@ -88,9 +93,10 @@ namespace {
 // together, as each step waits for the one before it, and groups of them by threads; then what comes
 // before a segment replaces the elements in it that are no better, which are the first ones.
 template <class Op, class T>
-void RunSegments(ffi::ThreadPool& pool, const RunJob<T>& job, const T* x, T* y) {
-  const int64_t n = job.n, step = job.reverse ? -1 : 1;
-  if (job.reverse) x += n - 1, y += n - 1;
+void RunSegments(ffi::ThreadPool& pool, const RunJob& job, int64_t row) {
+  const int64_t n = job.n, step = job.reverse ? -1 : 1, first = row * n + (job.reverse ? n - 1 : 0);
+  const T* const x = job.From<T>(first);
+  T* const y = job.To<T>(first);
   const int64_t groups = std::clamp<int64_t>(n / (4 * kPiece), 1, kGroups);
   const int64_t segments = groups * kSegments, size = n / segments;
   T totals[kGroups * kSegments];
@@ -151,12 +157,12 @@ WEFT_WIDE void Walk(const T* from, T* to, int64_t n, int64_t step) {
 
 // Walks along lanes from `first` to `last` of a row, some at a time.
 template <class Op, class T>
-void RunLanes(const RunJob<T>& job, int64_t row, int64_t first, int64_t last) {
+void RunLanes(const RunJob& job, int64_t row, int64_t first, int64_t last) {
   using A = typename Op::template Of<T>;
   const int64_t start = (row * job.n + (job.reverse ? job.n - 1 : 0)) * job.lanes;
   const int64_t step = job.reverse ? -job.lanes : job.lanes, least = last - 4;
-  const T* const x = job.x + start;
-  T* const y = job.y + start;
+  const T* const x = job.From<T>(start);
+  T* const y = job.To<T>(start);
   if (first <= least) {
     for (; first + 12 <= last; first += 12) {
       Walk<Op, 3, Four<T>, Four<A>>(x + first, y + first, job.n, step);
@@ -171,11 +177,11 @@ void RunLanes(const RunJob<T>& job, int64_t row, int64_t first, int64_t last) {
 
 // Sums and products of four rows of one lane.
 template <class Op, class T>
-WEFT_WIDE void RunFourRows(const RunJob<T>& job, int64_t row) {
+void RunFourRows(const RunJob& job, int64_t row) {
   using A = typename Op::template Of<T>;
   const int64_t n = job.n, step = job.reverse ? -1 : 1, start = row * n + (job.reverse ? n - 1 : 0);
-  const T* from = job.x + start;
-  T* to = job.y + start;
+  const T* from = job.From<T>(start);
+  T* to = job.To<T>(start);
   Four<A> totals;
   for (int64_t i = 0; i < n; ++i, from += step, to += step) {
     const Four<T> x = {from[0], from[n], from[2 * n], from[3 * n]};
@@ -188,13 +194,13 @@ WEFT_WIDE void RunFourRows(const RunJob<T>& job, int64_t row) {
 
 // Running sums of one row, whose parts are walked along side by side.
 template <class T>
-void RunSpans(ffi::ThreadPool& pool, const RunJob<T>& job) {
+void RunSpans(ffi::ThreadPool& pool, const RunJob& job, int64_t row) {
   using A = typename Add::Of<T>;
-  const int64_t n = job.n, lanes = job.lanes;
+  const int64_t n = job.n, lanes = job.lanes, first = row * n;
   const int64_t spans = std::clamp<int64_t>(n * lanes / kSpan, 1, kMostSpans);
   A sums[kMostSpans][kFewLanes];
-  const auto begin = [&](int64_t s) { return n * (job.reverse ? spans - 1 - s : s) / spans; };
-  const auto end = [&](int64_t s) { return n * (job.reverse ? spans - s : s + 1) / spans; };
+  const auto begin = [=](int64_t s) { return first + n * (job.reverse ? spans - 1 - s : s) / spans; };
+  const auto end = [=](int64_t s) { return first + n * (job.reverse ? spans - s : s + 1) / spans; };
   const auto add = WEFT_PICK(AddSpan<T>);
   const auto run = WEFT_PICK(RunSpan<T>);
   std::fill(sums[0], sums[0] + lanes, static_cast<A>(-0.0));
@@ -205,95 +211,104 @@ void RunSpans(ffi::ThreadPool& pool, const RunJob<T>& job) {
   ForEach(pool, spans, [&](int64_t s) { run(job, begin(s), end(s), sums[s]); });
 }
 
+// The ways to go for an operation and elements of a type; null for those that are not for it.
+struct Ways {
+  int64_t size;  // bytes of an element
+  void (*group)(const RunJob&, int64_t);
+  int64_t (*strip)(const RunJob&, int64_t, int64_t, int64_t);
+  void (*lanes)(const RunJob&, int64_t, int64_t, int64_t);
+  void (*four)(const RunJob&, int64_t);
+  void (*segments)(ffi::ThreadPool&, const RunJob&, int64_t);
+  void (*spans)(ffi::ThreadPool&, const RunJob&, int64_t);
+  bool waits;  // whether a step takes so long that spans pay for several rows too
+};
+
 template <class Op, class T>
-ffi::Error RunAll(ffi::ThreadPool& pool, bool reverse, ffi::AnyBuffer x,
-                  ffi::Result<ffi::AnyBuffer> y, int64_t parts = 1) {
-  const auto dims = x.dimensions();
-  const int64_t rows = dims[0], n = dims[1], lanes = dims[2] * parts;
+Ways FindWays() {
+  Ways ways{sizeof(T), WEFT_PICK(RunGroup<Op, T>), WEFT_PICK(RunStrip<Op, T>), RunLanes<Op, T>};
+  if constexpr (kIsExtremum<Op>) ways.segments = RunSegments<Op, T>;
+  else ways.four = RunFourRows<Op, T>;
+  if constexpr (std::is_same_v<Op, Add> && !std::is_same_v<T, double>) {  // those stay in order
+    ways.spans = RunSpans<T>;
+    ways.waits = std::is_same_v<T, float>;
+  }
+  return ways;
+}
+
+ffi::Error RunAll(ffi::ThreadPool& pool, const Ways& ways, const RunJob& job) {
+  const int64_t rows = job.rows, n = job.n, lanes = job.lanes;
   if (rows == 0 || n == 0 || lanes == 0) return ffi::Error::Success();
-  const RunJob<T> job{static_cast<const T*>(x.untyped_data()), static_cast<T*>(y->untyped_data()),
-                      rows, n, lanes, reverse};
-  constexpr bool is_extremum = kIsExtremum<Op>;
-  const bool beside = n >= kShort || is_extremum || (lanes > 1 && lanes <= kFewLanes / 2);
-  if (beside && lanes <= kFewLanes &&
-      rows * int64_t{sizeof(T)} * 2 > LaneBytes()) {
-    const auto run = WEFT_PICK(RunGroup<Op, T>);
-    const int64_t together = LaneBytes() / sizeof(T), groups = (rows + together - 1) / together;
+  const bool beside = n >= kShort || !ways.four || (lanes > 1 && lanes <= kFewLanes / 2);
+  if (beside && lanes <= kFewLanes && rows * ways.size * 2 > LaneBytes()) {
+    const int64_t together = LaneBytes() / ways.size, groups = (rows + together - 1) / together;
     const int64_t each = std::max<int64_t>(1, kPiece / (together * n * lanes));
     ForEach(pool, (groups + each - 1) / each, [&](int64_t piece) {
       const int64_t end = std::min(groups, (piece + 1) * each);
-      for (int64_t group = piece * each; group < end; ++group) run(job, group);
+      for (int64_t group = piece * each; group < end; ++group) ways.group(job, group);
     });
     return ffi::Error::Success();
   }
-  if constexpr (std::is_same_v<Op, Add> && !std::is_same_v<T, double>) {  // those stay in order
-    const bool waits = rows == 1 || std::is_same_v<T, float>;  // each step for the one before it
-    if (waits && lanes <= kFewLanes && n * lanes >= kPiece) {
-      for (int64_t row = 0; row < rows; ++row) {
-        const int64_t offset = row * n * lanes;
-        RunSpans(pool, RunJob<T>{job.x + offset, job.y + offset, 1, n, lanes, reverse});
-      }
-      return ffi::Error::Success();
-    }
+  if (ways.spans && (rows == 1 || ways.waits) && lanes <= kFewLanes && n * lanes >= kPiece) {
+    for (int64_t row = 0; row < rows; ++row) ways.spans(pool, job, row);
+    return ffi::Error::Success();
   }
   if (lanes == 1) {
     const int64_t each = std::max<int64_t>(1, kPiece / n);
     ForEach(pool, (rows + each - 1) / each, [&](int64_t piece) {
-      const int64_t first = piece * each, last = std::min(rows, first + each);
-      int64_t row = first;
-      if constexpr (is_extremum) {
-        for (; n >= kLong && row < last; ++row) {
-          RunSegments<Op>(pool, job, job.x + row * n, job.y + row * n);
-        }
-      } else {
-        for (; row + 4 <= last; row += 4) RunFourRows<Op>(job, row);
-      }
-      for (; row < last; ++row) RunLanes<Op>(job, row, 0, 1);
+      const int64_t last = std::min(rows, (piece + 1) * each);
+      int64_t row = piece * each;
+      for (; ways.segments && n >= kLong && row < last; ++row) ways.segments(pool, job, row);
+      for (; ways.four && row + 4 <= last; row += 4) ways.four(job, row);
+      for (; row < last; ++row) ways.lanes(job, row, 0, 1);
     });
     return ffi::Error::Success();
   }
   const int64_t slices = lanes < 2 * kStrip ? 1 + (lanes >= kStrip) : (lanes + kStrip - 1) / kStrip;
   const int64_t width = (lanes + slices - 1) / slices + kLanes - 1 & -kLanes;
-  const auto run = WEFT_PICK(RunStrip<Op, T>);
-  const bool by_vectors = lanes >= kLanes || lanes * sizeof(T) % LaneBytes() == 0;
+  const bool by_vectors = lanes >= kLanes || lanes * ways.size % LaneBytes() == 0;
   ForEachLane(pool, rows, n, lanes, width, [&](int64_t row, int64_t first, int64_t last) {
-    if (by_vectors) first = run(job, row, first, last);
-    RunLanes<Op>(job, row, first, last);
+    if (by_vectors) first = ways.strip(job, row, first, last);
+    ways.lanes(job, row, first, last);
   });
   return ffi::Error::Success();
 }
 
 // Sums and products of signed integers wrap as those of unsigned ones do.
 template <class Op>
-ffi::Error RunDtype(ffi::ThreadPool& pool, bool reverse, ffi::AnyBuffer x,
-                    ffi::Result<ffi::AnyBuffer> y) {
+Ways FindWays(ffi::DataType dtype) {
   constexpr bool wraps = !kIsExtremum<Op>;
-  using Int = std::conditional_t<wraps, uint32_t, int32_t>;
-  using Long = std::conditional_t<wraps, uint64_t, int64_t>;
-  switch (x.element_type()) {
-    case ffi::S32: return RunAll<Op, Int>(pool, reverse, x, y);
-    case ffi::S64: return RunAll<Op, Long>(pool, reverse, x, y);
-    case ffi::F32: return RunAll<Op, float>(pool, reverse, x, y);
-    case ffi::F64: return RunAll<Op, double>(pool, reverse, x, y);
-    default: break;
+  switch (dtype) {
+    case ffi::S32: return FindWays<Op, std::conditional_t<wraps, uint32_t, int32_t>>();
+    case ffi::S64: return FindWays<Op, std::conditional_t<wraps, uint64_t, int64_t>>();
+    case ffi::F32: return FindWays<Op, float>();
+    case ffi::F64: return FindWays<Op, double>();
+    default: return {};
   }
-  if constexpr (std::is_same_v<Op, Add>) {  // of complex numbers those of their parts
-    if (x.element_type() == ffi::C64) return RunAll<Op, float>(pool, reverse, x, y, 2);
-    if (x.element_type() == ffi::C128) return RunAll<Op, double>(pool, reverse, x, y, 2);
-  }
-  return ffi::Error::InvalidArgument("weft.cumulative: no such dtype");
+}
+
+Ways FindWays(std::string_view kind, ffi::DataType dtype) {
+  if (kind == "cumsum") return FindWays<Add>(dtype);
+  if (kind == "cumprod") return FindWays<Multiply>(dtype);
+  if (kind == "cummax") return FindWays<Extremum<true>>(dtype);
+  if (kind == "cummin") return FindWays<Extremum<false>>(dtype);
+  return {};
 }
 
 ffi::Error Cumulative(ffi::ThreadPool pool, std::string_view kind, bool reverse, ffi::AnyBuffer x,
                       ffi::Result<ffi::AnyBuffer> y) {
-  if (x.dimensions().size() != 3) {
+  const auto dims = x.dimensions();
+  if (dims.size() != 3) {
     return ffi::Error::InvalidArgument("weft.cumulative: must be of [rows, n, lanes]");
   }
-  if (kind == "cumsum") return RunDtype<Add>(pool, reverse, x, y);
-  if (kind == "cumprod") return RunDtype<Multiply>(pool, reverse, x, y);
-  if (kind == "cummax") return RunDtype<Extremum<true>>(pool, reverse, x, y);
-  if (kind == "cummin") return RunDtype<Extremum<false>>(pool, reverse, x, y);
-  return ffi::Error::InvalidArgument("weft.cumulative: no such kind");
+  ffi::DataType dtype = x.element_type();
+  int64_t lanes = dims[2];
+  if (kind == "cumsum" && (dtype == ffi::C64 || dtype == ffi::C128)) {  // those of the parts
+    dtype = dtype == ffi::C64 ? ffi::F32 : ffi::F64;
+    lanes *= 2;
+  }
+  const Ways ways = FindWays(kind, dtype);
+  if (!ways.size) return ffi::Error::InvalidArgument("weft.cumulative: no such kind, or dtype");
+  return RunAll(pool, ways, {x.untyped_data(), y->untyped_data(), dims[0], dims[1], lanes, reverse});
 }
 
 }  // namespace

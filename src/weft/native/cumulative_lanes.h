@@ -60,7 +60,7 @@ struct Wide {
 
 // Walks along rows side by side.
 template <class Op, class T>
-void RunGroup(const RunJob<T>& job, int64_t group) {
+void RunGroup(const RunJob& job, int64_t group) {
   using M = Moved<T>;
   const int64_t n = job.n, lanes = job.lanes, depth = kBlock / lanes, stride = n * lanes;
   const int64_t first = group * kLanes<T>, used = std::min(kLanes<T>, job.rows - first);
@@ -70,7 +70,7 @@ void RunGroup(const RunJob<T>& job, int64_t group) {
   for (int64_t done = 0; done < n; done += depth) {
     const int64_t count = std::min(depth, n - done);
     const int64_t start = job.reverse ? n - done - count : done, offset = first * stride + start * lanes;
-    LoadLanes(reinterpret_cast<const M*>(job.x) + offset, stride, count * lanes, used, block);
+    LoadLanes(job.From<M>(offset), stride, count * lanes, used, block);
     for (int64_t j = 0; j < lanes; ++j) {
       Lanes<M>* at = block + (job.reverse ? count - 1 : 0) * lanes + j;
       auto sum = sums[j];
@@ -83,21 +83,21 @@ void RunGroup(const RunJob<T>& job, int64_t group) {
       }
       sums[j] = sum;
     }
-    StoreLanes(block, stride, count * lanes, used, reinterpret_cast<M*>(job.y) + offset);
+    StoreLanes(block, stride, count * lanes, used, job.To<M>(offset));
   }
 }
 
 // Walks along a row of many lanes, of which it takes vectors from `first` to `last`; says how far it
 // came.
 template <class Op, class T>
-int64_t RunStrip(const RunJob<T>& job, int64_t row, int64_t first, int64_t last) {
+int64_t RunStrip(const RunJob& job, int64_t row, int64_t first, int64_t last) {
   const int64_t step = job.reverse ? -job.lanes : job.lanes;
   const int64_t start = (row * job.n + (job.reverse ? job.n - 1 : 0)) * job.lanes;
   while (last - first >= kLanes<T>) {
     Wide<typename Op::template Of<T>, T> sums[kStrip / kLanes<T>], next;
     const int64_t count = std::min(kStrip, last - first) / kLanes<T>;
-    const T* from = job.x + start + first;
-    T* to = job.y + start + first;
+    const T* from = job.From<T>(start + first);
+    T* to = job.To<T>(start + first);
     for (int64_t i = 0; i < job.n; ++i, from += step, to += step) {
       for (int64_t j = 0; j < count; ++j) {
         Lanes<T> x;
@@ -116,13 +116,13 @@ int64_t RunStrip(const RunJob<T>& job, int64_t row, int64_t first, int64_t last)
 
 // Adds up each lane's elements of a row from `begin` to `end`.
 template <class T, class A = typename Add::Of<T>>
-void AddSpan(const RunJob<T>& job, int64_t begin, int64_t end, A* totals) {
+void AddSpan(const RunJob& job, int64_t begin, int64_t end, A* totals) {
   const int64_t lanes = job.lanes, count = kFewLanes / lanes * lanes;  // vectors at once
   Wide<A, T> sums[kFewLanes], next;
   A values[kFewLanes * kLanes<T>];
   std::fill(values, values + kFewLanes * kLanes<T>, static_cast<A>(-0.0));
   std::memcpy(sums, values, sizeof(sums));
-  const T *from = job.x + begin * lanes, *const to = job.x + end * lanes;
+  const T *from = job.From<T>(begin * lanes), *const to = job.From<T>(end * lanes);
   for (; from + count * kLanes<T> <= to; from += count * kLanes<T>) {
     for (int64_t j = 0; j < count; ++j) {
       Lanes<T> x;
@@ -140,14 +140,14 @@ void AddSpan(const RunJob<T>& job, int64_t begin, int64_t end, A* totals) {
 // Running sums of a row from `begin` to `end`, of which parts that follow each other are in the lanes of
 // vectors; `sums` are those of what is before.
 template <class T, class A = typename Add::Of<T>>
-void RunSpan(const RunJob<T>& job, int64_t begin, int64_t end, A* sums) {
+void RunSpan(const RunJob& job, int64_t begin, int64_t end, A* sums) {
   using M = Moved<T>;
   const int64_t lanes = job.lanes, depth = kBlock / lanes, size = depth * lanes;
   const int64_t step = job.reverse ? -lanes : lanes, chunk = depth * kLanes<T>;
   Lanes<M> block[kBlock];
   for (; end - begin >= chunk; (job.reverse ? end : begin) += job.reverse ? -chunk : chunk) {
     const int64_t offset = (job.reverse ? end - chunk : begin) * lanes;
-    LoadLanes(reinterpret_cast<const M*>(job.x) + offset, size, size, kLanes<T>, block);
+    LoadLanes(job.From<M>(offset), size, size, kLanes<T>, block);
     for (int64_t j = 0; j < lanes; ++j) {
       Lanes<M>* const at = block + (job.reverse ? depth - 1 : 0) * lanes + j;
       Wide<A, T> sum, next;
@@ -171,12 +171,12 @@ void RunSpan(const RunJob<T>& job, int64_t begin, int64_t end, A* sums) {
         at[i * step] = (Lanes<M>)sum.Get();
       }
     }
-    StoreLanes(block, size, size, kLanes<T>, reinterpret_cast<M*>(job.y) + offset);
+    StoreLanes(block, size, size, kLanes<T>, job.To<M>(offset));
   }
   for (int64_t i = 0; i < end - begin; ++i) {
     const int64_t at = (job.reverse ? end - 1 - i : begin + i) * lanes;
     for (int64_t j = 0; j < lanes; ++j) {
-      job.y[at + j] = static_cast<T>(sums[j] += static_cast<A>(job.x[at + j]));
+      *job.To<T>(at + j) = static_cast<T>(sums[j] += static_cast<A>(*job.From<T>(at + j)));
     }
   }
 }
