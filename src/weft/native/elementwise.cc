@@ -158,15 +158,10 @@ WEFT_WIDE void Compare(void* __restrict out, const void* const* xs, int64_t n) {
     z[i] = op == kEq   ? x[i] == y[i]
            : op == kNe ? x[i] != y[i]
            : op == kGt ? x[i] > y[i]
-                       : x[i] >= y[i];
+           : op == kGe ? x[i] >= y[i]
+           : op == kLt ? x[i] < y[i]
+                       : x[i] <= y[i];
   }
-}
-
-// The same of the operands in turn.
-template <Kernel kernel>
-void Swapped(void* out, const void* const* xs, int64_t n) {
-  const void* const ys[] = {xs[1], xs[0]};
-  kernel(out, ys, n);
 }
 
 template <class T>
@@ -224,8 +219,8 @@ Kernel FindArithmetic(int64_t op) {
     case kNe: return Compare<kNe, U>;
     case kGt: return Compare<kGt, T>;
     case kGe: return Compare<kGe, T>;
-    case kLt: return Swapped<Compare<kGt, T>>;
-    case kLe: return Swapped<Compare<kGe, T>>;
+    case kLt: return Compare<kLt, T>;
+    case kLe: return Compare<kLe, T>;
     case kSquare: return Unary<kSquare, U>;
     case kClamp: return Clamp<T>;
   }
