@@ -22,6 +22,7 @@ int LaneBytes() {
                            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
   return wide ? 64 : 32;
 }
+}  // namespace
 
 // What is the same for a width that the processor has.
 #define WEFT_PICK(...) (LaneBytes() == 64 ? w64::__VA_ARGS__ : w32::__VA_ARGS__)
@@ -45,6 +46,7 @@ constexpr int kBytes = 32;
 #pragma GCC pop_options
 #else
 int LaneBytes() { return 16; }
+}  // namespace
 #define WEFT_PICK(...) w16::__VA_ARGS__
 
 namespace w16 {
@@ -54,5 +56,4 @@ constexpr int kBytes = 16;
 }  // namespace w16
 #endif
 
-}  // namespace
 }  // namespace weft
