@@ -142,7 +142,7 @@ void AddSpan(const RunJob& job, int64_t begin, int64_t end, A* totals) {
 template <class T, class A = typename Add::Of<T>>
 void RunSpan(const RunJob& job, int64_t begin, int64_t end, A* sums) {
   using M = Moved<T>;
-  const int64_t lanes = job.lanes, depth = kBlock / lanes, size = depth * lanes;
+  const int64_t lanes = job.lanes, depth = kBlock * 4 / sizeof(T) / lanes, size = depth * lanes;
   const int64_t step = job.reverse ? -lanes : lanes, chunk = depth * kLanes<T>;
   Lanes<M> block[kBlock];
   for (; end - begin >= chunk; (job.reverse ? end : begin) += job.reverse ? -chunk : chunk) {
