@@ -6,6 +6,7 @@ the oldest release that weft supports: what is compiled with them runs on later 
 
 import importlib.util
 import os
+import platform
 import shlex
 import shutil
 import subprocess
@@ -16,6 +17,9 @@ from pathlib import Path
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FLAGS = ["-std=c++17", "-O3", "-fPIC", "-w"]
+if platform.machine().lower() in ("x86_64", "amd64"):  # those without it go without the kernels
+    FLAGS.append("-mavx2")
+SLOWEST = ("cumulative", "functions", "sort")  # to compile, which go first
 
 
 def compile_kernels(folder: Path) -> Path:
@@ -28,7 +32,7 @@ def compile_kernels(folder: Path) -> Path:
     if not compiler:
         raise OSError("there is no C++ compiler")
     command = [*shlex.split(compiler), *FLAGS, f"-I{include}"]
-    sources = sorted(folder.glob("*.cc"), key=lambda s: -s.stat().st_size)  # the longest first
+    sources = sorted(folder.glob("*.cc"), key=lambda s: (s.stem not in SLOWEST, -s.stat().st_size))
     objects = [source.with_suffix(".o") for source in sources]
 
     def compile_source(source: Path, made: Path) -> None:

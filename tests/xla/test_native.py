@@ -5,12 +5,16 @@ Where they were not built there is nothing to compare; `test_without_them` runs 
 
 import ctypes
 import itertools
+import platform
+import shutil
+import subprocess
 import threading
 import warnings
 
 import ml_dtypes
 import numpy as np
 import pytest
+from jaxlib import _jax
 
 import weft
 import weft.numpy as jnp
@@ -18,6 +22,7 @@ from weft import lax
 from weft.primitives.reduction import reduce_nansum_p
 from weft.primitives.sort import partition_p
 from weft.xla import native
+from weft.xla.foreign import new_capsule
 from weft.xla.hlo import PATTERNS
 
 needs_kernels = pytest.mark.skipif(bool(native.load_kernels()), reason="the kernels are not built")
@@ -323,6 +328,46 @@ def test_running_reductions(name):
         z = np.flip(CUMULATIVE[name](np.flip(x, axis), axis, dtype=x.dtype), axis)
         np.testing.assert_allclose(found[2 * i], y, rtol=2e-7 if i >= len(ints) else 0)
         np.testing.assert_allclose(found[2 * i + 1], z, rtol=2e-7 if i >= len(ints) else 0)
+
+
+@needs_kernels
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64", "complex64"])
+def test_running_reductions_of_short_rows_and_few_lanes(dtype):
+    """Rows four at once, lanes that vectors have, and do not, and a few long rows."""
+    rng = np.random.default_rng(16)
+    shapes = [(43, 5, 1), (9, 1, 1), (12, 3, 5), (7, 12, 13), (5, 9, 31), (6, 5, 16), (4, 7, 100)]
+    shapes += [(2, 40_000, 1), (3, 9000, 6), (1, 70_001, 3), (1, 50, 2)]
+    is_int, signs = dtype.startswith("int"), [rng.choice([-1, 1], s) for s in shapes]
+    if is_int:
+        xs = [(s * rng.integers(0, 9, s.shape)).astype(dtype) for s in signs]
+    else:
+        xs = [(s * (1 + rng.normal(size=s.shape) / 1000)).astype(dtype) for s in signs]
+    wide = {"float32": np.float64, "complex64": np.complex128}.get(dtype, dtype)
+    for name in ["cumsum"] if dtype == "complex64" else CUMULATIVE:
+        run = getattr(lax, name)
+        with weft.enable_x64(True):
+            found, _ = both(lambda xs, r=run: [(r(x, 1), r(x, 1, reverse=True)) for x in xs], xs)
+        for x, (y, z) in zip(xs, found, strict=True):
+            want = CUMULATIVE[name](x, 1, dtype=wide)
+            back = np.flip(CUMULATIVE[name](np.flip(x, 1), 1, dtype=wide), 1)
+            slack = {"rtol": 0 if is_int else 1e-7, "atol": 0 if is_int else 1e-6}
+            np.testing.assert_allclose(y, want, **slack)
+            np.testing.assert_allclose(z, back, **slack)
+
+
+def test_a_processor_without_what_the_kernels_need(tmp_path):
+    """A handler says so where it is made known; weft then goes without all of them."""
+    compiler = shutil.which("c++") or shutil.which("g++")
+    if not compiler or platform.machine() != "x86_64":
+        pytest.skip("there is no compiler, or no such processor")
+    sources = [str(native.FOLDER / f"{name}.cc") for name in ("common", "keep")]
+    flags = ["-std=c++17", "-mavx2", "-fPIC", "-shared", "-w", f"-I{weft.ffi.include_dir()}"]
+    lacks = "-D__builtin_cpu_supports(x)=0"
+    made = str(tmp_path / "made.so")
+    subprocess.run([compiler, *flags, lacks, *sources, "-o", made], check=True)
+    keep = new_capsule(ctypes.CDLL(made).weft_keep)
+    with pytest.raises(weft.errors.JaxRuntimeError, match="the processor has no AVX2"):
+        _jax.register_custom_call_target("keep_of_another_processor", keep, "Host", 1)
 
 
 @needs_kernels

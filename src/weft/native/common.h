@@ -5,22 +5,22 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <mutex>
-
-#include <sys/mman.h>
 
 #include "ffi.h"
 
-// Compiled for AVX2 too, which is chosen when the library is loaded.
-#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
-#define WEFT_WIDE __attribute__((target_clones("avx2", "default")))
+// For what would take the compiler long in each place that it is called from.
+#define WEFT_WIDE __attribute__((noinline))
+
+#define WEFT_INLINE __attribute__((always_inline)) inline
+
+// For loops too short for vectors, which the compiler would make of them; what they call is WEFT_INLINE.
+#if defined(__GNUC__) && !defined(__clang__)
+#define WEFT_SCALAR __attribute__((optimize("no-tree-loop-vectorize")))
 #else
-#define WEFT_WIDE
+#define WEFT_SCALAR
 #endif
 
 namespace weft {
@@ -31,42 +31,8 @@ constexpr int64_t kPiece = 1 << 15;  // elements, or products, that are worth a 
 //
 // This thread takes pieces too, and waits for none that nobody has begun: so it comes to an end
 // also where all of the engine's threads are taken, as they are inside of other kernels.
-__attribute__((noinline)) inline void ForEach(ffi::ThreadPool& pool, int64_t count,
-                                              void (*work)(const void*, int64_t),
-                                              const void* data) {
-  struct Shared {
-    std::atomic<int64_t> next{0};
-    std::mutex mutex;
-    std::condition_variable idle;
-    int64_t busy = 0;
-    bool closed = false;
-  };
-  const int64_t helpers = std::min(count, pool.num_threads()) - 1;
-  if (helpers <= 0) {
-    for (int64_t i = 0; i < count; ++i) work(data, i);
-    return;
-  }
-  auto shared = std::make_shared<Shared>();
-  auto take = [shared, count, work, data] {
-    for (int64_t i; (i = shared->next.fetch_add(1)) < count;) work(data, i);
-  };
-  for (int64_t h = 0; h < helpers; ++h) {
-    pool.Schedule([shared, take] {
-      {
-        std::lock_guard<std::mutex> lock(shared->mutex);
-        if (shared->closed) return;  // what `data` is may be gone
-        ++shared->busy;
-      }
-      take();
-      std::lock_guard<std::mutex> lock(shared->mutex);
-      if (--shared->busy == 0) shared->idle.notify_all();
-    });
-  }
-  take();
-  std::unique_lock<std::mutex> lock(shared->mutex);
-  shared->closed = true;
-  shared->idle.wait(lock, [&] { return shared->busy == 0; });
-}
+void ForEach(ffi::ThreadPool& pool, int64_t count, void (*work)(const void*, int64_t),
+             const void* data);
 
 // The same for work(i).
 template <class Work>
@@ -89,23 +55,28 @@ void ForEachLane(ffi::ThreadPool& pool, int64_t rows, int64_t n, int64_t lanes, 
   });
 }
 
-struct Free {
-  void operator()(void* memory) const { std::free(memory); }
+// Memory of its own; null where there is none.
+template <class T>
+class Memory {
+ public:
+  explicit Memory(void* at) : at_(static_cast<T*>(at)) {}
+  Memory(const Memory&) = delete;
+  ~Memory() { std::free(at_); }
+  explicit operator bool() const { return at_ != nullptr; }
+  T* get() const { return at_; }
+  T& operator[](int64_t i) const { return at_[i]; }
+
+ private:
+  T* const at_;
 };
 
-// Uninitialized memory for `count` elements; null where there is none. Much of it is asked for in
-// large pages, which are quicker to get, and to write at random.
+// Uninitialized; much of it is asked for in large pages, which are quicker to get, and to write at
+// random.
+void* AllocateBytes(size_t size);
+
 template <class T>
-__attribute__((noinline)) std::unique_ptr<T[], Free> Allocate(int64_t count) {
-  constexpr size_t kPage = size_t{1} << 21;
-  const size_t size = count * sizeof(T);
-  if (size < 2 * kPage) return std::unique_ptr<T[], Free>(static_cast<T*>(std::malloc(size)));
-  const size_t pages = (size + kPage - 1) / kPage * kPage;
-  void* const memory = std::aligned_alloc(kPage, pages);
-#ifdef MADV_HUGEPAGE
-  if (memory) madvise(memory, pages, MADV_HUGEPAGE);
-#endif
-  return std::unique_ptr<T[], Free>(static_cast<T*>(memory));
+Memory<T> Allocate(int64_t count) {
+  return Memory<T>(AllocateBytes(count * sizeof(T)));
 }
 
 inline ffi::Error OutOfMemory(const char* name) {

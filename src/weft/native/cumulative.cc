@@ -4,18 +4,25 @@
 // for the one before it, rows with few lanes are walked along side by side, one in each lane of vectors,
 // and so are the parts of a long row, each from the sum of what is before it.
 
+#include <limits>
 #include <string_view>
 #include <type_traits>
 
-#include "common.h"
+#include "tiles.h"
 
 namespace weft {
 namespace {
 
-constexpr int64_t kLanes = 64;  // those worked on together, where there are as many by vectors
 constexpr int64_t kSegments = 8;  // of a row of at least kLong elements, walked together,
 constexpr int64_t kGroups = 8;    // and so many times as many where a row is very long
 constexpr int64_t kLong = 256;
+constexpr int64_t kLanes = 64;     // those worked on together are a multiple of this many
+constexpr int64_t kStrip = 512;    // lanes of a row that are walked along at once
+constexpr int64_t kBlock = 256;    // elements of a row that are in vectors at once
+constexpr int64_t kFewLanes = 8;   // of rows that are walked along side by side
+constexpr int64_t kShort = 16;     // steps of a row that the processor begins before the last has ended
+constexpr int64_t kSpan = 1 << 16;  // elements of a row that are worth a thread
+constexpr int64_t kMostSpans = 64;
 
 template <class T>
 struct Wider {
@@ -40,29 +47,56 @@ struct Multiply {
   static A Apply(A x, A y) { return x * y; }
 };
 
-struct Largest {
+// The largest or the smallest.
+template <bool largest>
+struct Extremum {
   template <class T>
   using Of = T;
   template <class A>
-  static A Apply(A x, A y) { return x != x || x >= y ? x : y; }
+  static A Apply(A x, A y) {
+    if constexpr (std::is_arithmetic_v<A>) return x != x || (largest ? x >= y : x <= y) ? x : y;
+    const auto better = (largest ? x >= y : x <= y) ? x : y;  // y where one is NaN
+    return x != x ? x : better;
+  }
 };
 
-struct Smallest {
-  template <class T>
-  using Of = T;
-  template <class A>
-  static A Apply(A x, A y) { return x != x || x <= y ? x : y; }
-};
-
-// Sums and products of signed integers wrap as those of unsigned ones do.
 template <class Op>
-constexpr bool kWraps = !std::is_same_v<typename Op::template Of<float>, float>;
+constexpr bool kIsExtremum = std::is_same_v<Op, Extremum<true>> || std::is_same_v<Op, Extremum<false>>;
+
+template <class T>
+using Four = typename Vector<T, 4 * sizeof(T)>::V;
+
+// Rows [rows, n, lanes], of elements as who takes them knows.
+struct RunJob {
+  const void* x;
+  void* y;
+  int64_t rows, n, lanes;
+  bool reverse;
+
+  // Element i of the operand, and of the result.
+  template <class T>
+  const T* From(int64_t i) const { return static_cast<const T*>(x) + i; }
+  template <class T>
+  T* To(int64_t i) const { return static_cast<T*>(y) + i; }
+};
+
+}  // namespace
+}  // namespace weft
+
+#define WEFT_LANES "cumulative_lanes.h"
+#include "widths.h"
+
+namespace weft {
+namespace {
 
 // Running extrema of n elements side by side, forwards or (step is -1) backwards. Segments are walked
 // together, as each step waits for the one before it, and groups of them by threads; then what comes
 // before a segment replaces the elements in it that are no better, which are the first ones.
 template <class Op, class T>
-void RunSegments(ffi::ThreadPool& pool, const T* x, T* y, int64_t n, int64_t step) {
+void RunSegments(ffi::ThreadPool& pool, const RunJob& job, int64_t row) {
+  const int64_t n = job.n, step = job.reverse ? -1 : 1, first = row * n + (job.reverse ? n - 1 : 0);
+  const T* const x = job.From<T>(first);
+  T* const y = job.To<T>(first);
   const int64_t groups = std::clamp<int64_t>(n / (4 * kPiece), 1, kGroups);
   const int64_t segments = groups * kSegments, size = n / segments;
   T totals[kGroups * kSegments];
@@ -99,180 +133,182 @@ void RunSegments(ffi::ThreadPool& pool, const T* x, T* y, int64_t n, int64_t ste
   }
 }
 
-// One element of a row after the other, in lanes from `first` to `last`.
-template <class Op, class T>
-void Run(ffi::ThreadPool& pool, const T* x, T* y, int64_t n, int64_t lanes, int64_t first,
-         int64_t last, bool reverse) {
-  using A = typename Op::template Of<T>;
-  const int64_t start = reverse ? n - 1 : 0, step = reverse ? -lanes : lanes;
-  if (last - first == 1) {
-    x += start * lanes + first, y += start * lanes + first;
-    if constexpr (!kWraps<Op>) {
-      if (n >= kLong && lanes == 1) return RunSegments<Op>(pool, x, y, n, step);
-    }
-    A total = *x;
-    *y = *x;
-    for (int64_t i = 1; i < n; ++i) {
-      x += step, y += step;
-      total = Op::Apply(total, static_cast<A>(*x));
-      *y = static_cast<T>(total);
-    }
-    return;
-  }
-  A totals[kLanes];
-  for (; first < last; first += kLanes) {
-    const int64_t width = std::min(kLanes, last - first);
-    const T* from = x + start * lanes + first;
-    T* to = y + start * lanes + first;
-    for (int64_t j = 0; j < width; ++j) totals[j] = from[j], to[j] = from[j];
-    for (int64_t i = 1; i < n; ++i) {
-      from += step, to += step;
-      for (int64_t j = 0; j < width; ++j) {
-        totals[j] = Op::Apply(totals[j], static_cast<A>(from[j]));
-        to[j] = static_cast<T>(totals[j]);
+// Walks along n times `count` elements, or vectors of lanes, V, that are `step` elements apart; in W.
+template <class Op, int count, class V, class W, class T>
+WEFT_WIDE void Walk(const T* from, T* to, int64_t n, int64_t step) {
+  constexpr int64_t kSize = sizeof(V) / sizeof(T);
+  W totals[count];
+  for (int64_t i = 0; i < n; ++i, from += step, to += step) {
+    for (int j = 0; j < count; ++j) {
+      const V x = Load<V>(from + j * kSize);
+      V y;
+      if constexpr (std::is_arithmetic_v<V>) {
+        totals[j] = i ? Op::Apply(totals[j], static_cast<W>(x)) : static_cast<W>(x);
+        y = static_cast<V>(totals[j]);
+      } else {
+        const W wide = __builtin_convertvector(x, W);
+        totals[j] = i ? Op::Apply(totals[j], wide) : wide;
+        y = __builtin_convertvector(totals[j], V);
       }
+      std::memcpy(to + j * kSize, &y, sizeof(y));
     }
   }
 }
 
-// --- rows in lanes of vectors ------------------------------------------------------------------
-
-constexpr int64_t kBlock = 256;    // elements of a row that are in vectors at once
-constexpr int64_t kFewLanes = 8;   // of rows that are walked along side by side
-constexpr int64_t kGroup = 1 << 17;  // elements of a row that are worth parts for a group of its own
-constexpr int64_t kMostParts = 128;
-constexpr int64_t kStrip = 512;  // lanes of a row that are walked along at once
-
-// Rows that follow each other. `totals`, of each row and lane, are what is before it if `begin`; else,
-// if there are any, they alone are made.
+// Walks along lanes from `first` to `last` of a row, some at a time.
 template <class Op, class T>
-struct RunJob {
+void RunLanes(const RunJob& job, int64_t row, int64_t first, int64_t last) {
   using A = typename Op::template Of<T>;
-  const T* x;
-  T* y;
-  int64_t rows, n, lanes;
-  bool reverse;
-  A* totals;
-  bool begin;
-};
+  const int64_t start = (row * job.n + (job.reverse ? job.n - 1 : 0)) * job.lanes;
+  const int64_t step = job.reverse ? -job.lanes : job.lanes, least = last - 4;
+  const T* const x = job.From<T>(start);
+  T* const y = job.To<T>(start);
+  if (first <= least) {
+    for (; first + 12 <= last; first += 12) {
+      Walk<Op, 3, Four<T>, Four<A>>(x + first, y + first, job.n, step);
+    }
+    for (; first < last; first += 4) {
+      first = std::min(first, least);  // some are walked along twice
+      Walk<Op, 1, Four<T>, Four<A>>(x + first, y + first, job.n, step);
+    }
+  }
+  for (; first < last; ++first) Walk<Op, 1, T, A>(x + first, y + first, job.n, step);
+}
 
-}  // namespace
-}  // namespace weft
-
-#define WEFT_LANES "cumulative_lanes.h"
-#include "widths.h"
-
-namespace weft {
-namespace {
-
+// Sums and products of four rows of one lane.
 template <class Op, class T>
-void RunGroups(ffi::ThreadPool& pool, const RunJob<Op, T>& job) {
-  const auto run = WEFT_PICK(RunGroup<Op, T>);
-  const int64_t together = LaneBytes() / sizeof(T), groups = (job.rows + together - 1) / together;
-  const int64_t each = std::max<int64_t>(1, kPiece / (together * job.n * job.lanes));
-  ForEach(pool, (groups + each - 1) / each, [&](int64_t piece) {
-    const int64_t end = std::min(groups, (piece + 1) * each);
-    for (int64_t group = piece * each; group < end; ++group) run(job, group);
-  });
+void RunFourRows(const RunJob& job, int64_t row) {
+  using A = typename Op::template Of<T>;
+  const int64_t n = job.n, step = job.reverse ? -1 : 1, start = row * n + (job.reverse ? n - 1 : 0);
+  const T* from = job.From<T>(start);
+  T* to = job.To<T>(start);
+  Four<A> totals;
+  for (int64_t i = 0; i < n; ++i, from += step, to += step) {
+    const Four<T> x = {from[0], from[n], from[2 * n], from[3 * n]};
+    const Four<A> wide = __builtin_convertvector(x, Four<A>);
+    totals = i ? Op::Apply(totals, wide) : wide;
+    const Four<T> y = __builtin_convertvector(totals, Four<T>);
+    to[0] = y[0], to[n] = y[1], to[2 * n] = y[2], to[3 * n] = y[3];
+  }
 }
 
 // Running sums of one row, whose parts are walked along side by side.
 template <class T>
-void RunParts(ffi::ThreadPool& pool, bool reverse, const T* x, T* y, int64_t n, int64_t lanes) {
+void RunSpans(ffi::ThreadPool& pool, const RunJob& job, int64_t row) {
   using A = typename Add::Of<T>;
-  const int64_t together = LaneBytes() / sizeof(T);
-  const int64_t groups = std::clamp<int64_t>(n * lanes / kGroup, 1, kMostParts / together);
-  const int64_t parts = groups * together, size = n / parts, rest = n - parts * size;
-  const int64_t start = reverse ? rest * lanes : 0;
-  A totals[kMostParts * kFewLanes], sums[kFewLanes];
-  std::fill(sums, sums + lanes, static_cast<A>(-0.0));
-  RunJob<Add, T> job{x + start, y + start, parts, size, lanes, reverse, totals, false};
-  RunGroups(pool, job);
-  for (int64_t p = 0; p < parts; ++p) {
-    A* const own = totals + (reverse ? parts - 1 - p : p) * lanes;
-    for (int64_t j = 0; j < lanes; ++j) {
-      const A total = own[j];
-      own[j] = sums[j];
-      sums[j] += total;
-    }
+  const int64_t n = job.n, lanes = job.lanes, first = row * n;
+  const int64_t spans = std::clamp<int64_t>(n * lanes / kSpan, 1, kMostSpans);
+  A sums[kMostSpans][kFewLanes];
+  const auto begin = [=](int64_t s) { return first + n * (job.reverse ? spans - 1 - s : s) / spans; };
+  const auto end = [=](int64_t s) { return first + n * (job.reverse ? spans - s : s + 1) / spans; };
+  const auto add = WEFT_PICK(AddSpan<T>);
+  const auto run = WEFT_PICK(RunSpan<T>);
+  std::fill(sums[0], sums[0] + lanes, static_cast<A>(-0.0));
+  ForEach(pool, spans - 1, [&](int64_t s) { add(job, begin(s), end(s), sums[s + 1]); });
+  for (int64_t s = 1; s < spans; ++s) {
+    for (int64_t j = 0; j < lanes; ++j) sums[s][j] += sums[s - 1][j];
   }
-  job.begin = true;
-  RunGroups(pool, job);
-  for (int64_t i = 0; i < rest; ++i) {
-    const int64_t at = (reverse ? rest - 1 - i : parts * size + i) * lanes;
-    for (int64_t j = 0; j < lanes; ++j) {
-      y[at + j] = static_cast<T>(sums[j] += static_cast<A>(x[at + j]));
-    }
-  }
+  ForEach(pool, spans, [&](int64_t s) { run(job, begin(s), end(s), sums[s]); });
 }
 
+// The ways to go for an operation and elements of a type; null for those that are not for it.
+struct Ways {
+  int64_t size;  // bytes of an element
+  void (*group)(const RunJob&, int64_t);
+  int64_t (*strip)(const RunJob&, int64_t, int64_t, int64_t);
+  void (*lanes)(const RunJob&, int64_t, int64_t, int64_t);
+  void (*four)(const RunJob&, int64_t);
+  void (*segments)(ffi::ThreadPool&, const RunJob&, int64_t);
+  void (*spans)(ffi::ThreadPool&, const RunJob&, int64_t);
+  bool waits;  // whether a step takes so long that spans pay for several rows too
+};
+
 template <class Op, class T>
-ffi::Error RunAll(ffi::ThreadPool& pool, bool reverse, ffi::AnyBuffer x,
-                  ffi::Result<ffi::AnyBuffer> y, int64_t parts = 1) {
-  const auto dims = x.dimensions();
-  const int64_t rows = dims[0], n = dims[1], lanes = dims[2] * parts;
+Ways FindWays() {
+  Ways ways{sizeof(T), WEFT_PICK(RunGroup<Op, T>), WEFT_PICK(RunStrip<Op, T>), RunLanes<Op, T>};
+  if constexpr (kIsExtremum<Op>) ways.segments = RunSegments<Op, T>;
+  else ways.four = RunFourRows<Op, T>;
+  if constexpr (std::is_same_v<Op, Add> && !std::is_same_v<T, double>) {  // those stay in order
+    ways.spans = RunSpans<T>;
+    ways.waits = std::is_same_v<T, float>;
+  }
+  return ways;
+}
+
+ffi::Error RunAll(ffi::ThreadPool& pool, const Ways& ways, const RunJob& job) {
+  const int64_t rows = job.rows, n = job.n, lanes = job.lanes;
   if (rows == 0 || n == 0 || lanes == 0) return ffi::Error::Success();
-  const T* const from = static_cast<const T*>(x.untyped_data());
-  T* const to = static_cast<T*>(y->untyped_data());
-  // Short rows of additions are left to the processor, which begins one before the last has ended.
-  const bool worth = n >= kFewLanes * 2 || std::is_same_v<typename Op::template Of<float>, float>;
-  if (worth && lanes <= kFewLanes && rows * int64_t{sizeof(T)} * 2 > LaneBytes()) {
-    RunGroups(pool, RunJob<Op, T>{from, to, rows, n, lanes, reverse, nullptr, false});
+  const bool beside = n >= kShort || !ways.four || (lanes > 1 && lanes <= kFewLanes / 2);
+  if (beside && lanes <= kFewLanes && rows * ways.size * 2 > LaneBytes()) {
+    const int64_t together = LaneBytes() / ways.size, groups = (rows + together - 1) / together;
+    const int64_t each = std::max<int64_t>(1, kPiece / (together * n * lanes));
+    ForEach(pool, (groups + each - 1) / each, [&](int64_t piece) {
+      const int64_t end = std::min(groups, (piece + 1) * each);
+      for (int64_t group = piece * each; group < end; ++group) ways.group(job, group);
+    });
     return ffi::Error::Success();
   }
-  if constexpr (std::is_same_v<Op, Add> && !std::is_same_v<T, double>) {  // those stay in order
-    if (lanes <= kFewLanes && rows == 1 && n * lanes >= kPiece) {
-      RunParts(pool, reverse, from, to, n, lanes);
-      return ffi::Error::Success();
-    }
+  if (ways.spans && (rows == 1 || ways.waits) && lanes <= kFewLanes && n * lanes >= kPiece) {
+    for (int64_t row = 0; row < rows; ++row) ways.spans(pool, job, row);
+    return ffi::Error::Success();
   }
-  if (lanes < kLanes) {
-    ForEachLane(pool, rows, n, lanes, lanes, [&](int64_t row, int64_t first, int64_t last) {
-      const int64_t offset = row * n * lanes;
-      Run<Op>(pool, from + offset, to + offset, n, lanes, first, last, reverse);
+  if (lanes == 1) {
+    const int64_t each = std::max<int64_t>(1, kPiece / n);
+    ForEach(pool, (rows + each - 1) / each, [&](int64_t piece) {
+      const int64_t last = std::min(rows, (piece + 1) * each);
+      int64_t row = piece * each;
+      for (; ways.segments && n >= kLong && row < last; ++row) ways.segments(pool, job, row);
+      for (; ways.four && row + 4 <= last; row += 4) ways.four(job, row);
+      for (; row < last; ++row) ways.lanes(job, row, 0, 1);
     });
     return ffi::Error::Success();
   }
   const int64_t slices = lanes < 2 * kStrip ? 1 + (lanes >= kStrip) : (lanes + kStrip - 1) / kStrip;
   const int64_t width = (lanes + slices - 1) / slices + kLanes - 1 & -kLanes;
-  const auto run = WEFT_PICK(RunStrip<Op, T>);
+  const bool by_vectors = lanes >= kLanes || lanes * ways.size % LaneBytes() == 0;
   ForEachLane(pool, rows, n, lanes, width, [&](int64_t row, int64_t first, int64_t last) {
-    const int64_t offset = row * n * lanes;
-    first = run({from + offset, to + offset, 1, n, lanes, reverse, nullptr, false}, first, last);
-    if (first < last) Run<Op>(pool, from + offset, to + offset, n, lanes, first, last, reverse);
+    if (by_vectors) first = ways.strip(job, row, first, last);
+    ways.lanes(job, row, first, last);
   });
   return ffi::Error::Success();
 }
 
+// Sums and products of signed integers wrap as those of unsigned ones do.
 template <class Op>
-ffi::Error RunDtype(ffi::ThreadPool& pool, bool reverse, ffi::AnyBuffer x,
-                    ffi::Result<ffi::AnyBuffer> y) {
-  using Int = std::conditional_t<kWraps<Op>, uint32_t, int32_t>;
-  using Long = std::conditional_t<kWraps<Op>, uint64_t, int64_t>;
-  switch (x.element_type()) {
-    case ffi::S32: return RunAll<Op, Int>(pool, reverse, x, y);
-    case ffi::S64: return RunAll<Op, Long>(pool, reverse, x, y);
-    case ffi::F32: return RunAll<Op, float>(pool, reverse, x, y);
-    case ffi::F64: return RunAll<Op, double>(pool, reverse, x, y);
-    default: break;
+Ways FindWays(ffi::DataType dtype) {
+  constexpr bool wraps = !kIsExtremum<Op>;
+  switch (dtype) {
+    case ffi::S32: return FindWays<Op, std::conditional_t<wraps, uint32_t, int32_t>>();
+    case ffi::S64: return FindWays<Op, std::conditional_t<wraps, uint64_t, int64_t>>();
+    case ffi::F32: return FindWays<Op, float>();
+    case ffi::F64: return FindWays<Op, double>();
+    default: return {};
   }
-  if constexpr (std::is_same_v<Op, Add>) {  // of complex numbers those of their parts
-    if (x.element_type() == ffi::C64) return RunAll<Op, float>(pool, reverse, x, y, 2);
-    if (x.element_type() == ffi::C128) return RunAll<Op, double>(pool, reverse, x, y, 2);
-  }
-  return ffi::Error::InvalidArgument("weft.cumulative: no such dtype");
+}
+
+Ways FindWays(std::string_view kind, ffi::DataType dtype) {
+  if (kind == "cumsum") return FindWays<Add>(dtype);
+  if (kind == "cumprod") return FindWays<Multiply>(dtype);
+  if (kind == "cummax") return FindWays<Extremum<true>>(dtype);
+  if (kind == "cummin") return FindWays<Extremum<false>>(dtype);
+  return {};
 }
 
 ffi::Error Cumulative(ffi::ThreadPool pool, std::string_view kind, bool reverse, ffi::AnyBuffer x,
                       ffi::Result<ffi::AnyBuffer> y) {
-  if (x.dimensions().size() != 3) {
+  const auto dims = x.dimensions();
+  if (dims.size() != 3) {
     return ffi::Error::InvalidArgument("weft.cumulative: must be of [rows, n, lanes]");
   }
-  if (kind == "cumsum") return RunDtype<Add>(pool, reverse, x, y);
-  if (kind == "cumprod") return RunDtype<Multiply>(pool, reverse, x, y);
-  if (kind == "cummax") return RunDtype<Largest>(pool, reverse, x, y);
-  if (kind == "cummin") return RunDtype<Smallest>(pool, reverse, x, y);
-  return ffi::Error::InvalidArgument("weft.cumulative: no such kind");
+  ffi::DataType dtype = x.element_type();
+  int64_t lanes = dims[2];
+  if (kind == "cumsum" && (dtype == ffi::C64 || dtype == ffi::C128)) {  // those of the parts
+    dtype = dtype == ffi::C64 ? ffi::F32 : ffi::F64;
+    lanes *= 2;
+  }
+  const Ways ways = FindWays(kind, dtype);
+  if (!ways.size) return ffi::Error::InvalidArgument("weft.cumulative: no such kind, or dtype");
+  return RunAll(pool, ways, {x.untyped_data(), y->untyped_data(), dims[0], dims[1], lanes, reverse});
 }
 
 }  // namespace

@@ -11,12 +11,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "xla/ffi/api/c_api.h"
 
@@ -91,6 +89,7 @@ enum class ErrorCode {
   kOk = XLA_FFI_Error_Code_OK,
   kInvalidArgument = XLA_FFI_Error_Code_INVALID_ARGUMENT,
   kResourceExhausted = XLA_FFI_Error_Code_RESOURCE_EXHAUSTED,
+  kUnimplemented = XLA_FFI_Error_Code_UNIMPLEMENTED,
   kInternal = XLA_FFI_Error_Code_INTERNAL,
 };
 
@@ -106,9 +105,9 @@ class Error {
   }
   static Error Internal(const char* message) { return Error(ErrorCode::kInternal, message); }
   bool success() const { return code_ == ErrorCode::kOk; }
-  bool failure() const { return !success(); }
   ErrorCode errc() const { return code_; }
-  std::string message() const { return of_ ? std::string(of_) + ": " + message_ : message_; }
+  const char* message() const { return message_; }
+  const char* of() const { return of_; }  // what the message is about, if that is not in it
 
  private:
   ErrorCode code_ = ErrorCode::kOk;
@@ -319,33 +318,11 @@ struct Call {
   int64_t args = 0, rets = 0, attributes = 0;
   const char* missing = nullptr;  // what was not there, or not of its type
 
-  const XLA_FFI_Buffer* NextBuffer(void** all, int64_t size, int64_t& next, int dtype, int rank) {
-    static XLA_FFI_Buffer none{};
-    const int64_t i = next++;
-    if (i < size && IsOf(static_cast<XLA_FFI_Buffer*>(all[i]), dtype, rank)) {
-      return static_cast<XLA_FFI_Buffer*>(all[i]);
-    }
-    missing = all == frame->args.args ? "an operand" : "a result";
-    return &none;
-  }
-
+  const XLA_FFI_Buffer* NextBuffer(void** all, int64_t size, int64_t& next, int dtype, int rank);
   // The next attribute, if it is of this type, and if a scalar or an array of this dtype.
-  const void* NextAttribute(XLA_FFI_AttrType type, XLA_FFI_DataType dtype) {
-    const std::string_view name = binding.names[attributes++];
-    const XLA_FFI_Attrs& all = frame->attrs;
-    for (int64_t i = 0; i < all.size; ++i) {
-      if (name != std::string_view(all.names[i]->ptr, all.names[i]->len)) continue;
-      if (all.types[i] != type) break;
-      const void* const found = all.attrs[i];
-      if (type == XLA_FFI_AttrType_SCALAR &&
-          static_cast<const XLA_FFI_Scalar*>(found)->dtype != dtype) break;
-      if (type == XLA_FFI_AttrType_ARRAY && static_cast<const XLA_FFI_Array*>(found)->size > 0 &&
-          static_cast<const XLA_FFI_Array*>(found)->dtype != dtype) break;
-      return found;
-    }
-    missing = name.data();
-    return nullptr;
-  }
+  const void* NextAttribute(XLA_FFI_AttrType type, XLA_FFI_DataType dtype);
+  // What is wrong with the call, once parameters are made; null if nothing is.
+  const char* FindFault() const;
 };
 
 template <class T>
@@ -431,43 +408,25 @@ struct Take<RemainingRets> {
   }
 };
 
-__attribute__((noinline)) inline XLA_FFI_Error* MakeError(const XLA_FFI_CallFrame* frame,
-                                                          const Error& error) {
-  const std::string message = error.message();
-  XLA_FFI_Error_Create_Args args{XLA_FFI_Error_Create_Args_STRUCT_SIZE, nullptr, message.c_str(),
-                                 static_cast<XLA_FFI_Error_Code>(error.errc())};
-  return frame->api->XLA_FFI_Error_Create(&args);
+XLA_FFI_Error* MakeError(const XLA_FFI_CallFrame* frame, const Error& error);
+
+// Whether the engine asks for what a handler is, which it does when that is made known.
+inline bool IsQuestion(const XLA_FFI_CallFrame* frame) {
+  return frame->extension_start && frame->extension_start->type == XLA_FFI_Extension_Metadata;
 }
 
-// Whether the engine asks for what a handler is, and is told: the version that it is built for.
-inline bool TellVersion(XLA_FFI_CallFrame* frame) {
-  XLA_FFI_Extension_Base* const extension = frame->extension_start;
-  if (!extension || extension->type != XLA_FFI_Extension_Metadata) return false;
-  XLA_FFI_Metadata* const metadata =
-      reinterpret_cast<XLA_FFI_Metadata_Extension*>(extension)->metadata;
-  metadata->api_version = {XLA_FFI_Api_Version_STRUCT_SIZE, nullptr, XLA_FFI_API_MAJOR,
-                           XLA_FFI_API_MINOR};
-  metadata->traits = 0;
-  metadata->state_type_id = XLA_FFI_UNKNOWN_TYPE_ID;
-  return true;
-}
-
-inline const char* FindFault(const Call& call) {
-  if (call.missing) return call.missing;
-  if (call.args != call.frame->args.size) return "the number of operands";
-  if (call.rets != call.frame->rets.size) return "the number of results";
-  return call.attributes == call.frame->attrs.size ? nullptr : "the number of attributes";
-}
+// Tells it the version that handlers are built for; an error where they cannot run.
+XLA_FFI_Error* Answer(XLA_FFI_CallFrame* frame);
 
 template <class... Parameters>
 __attribute__((cold)) XLA_FFI_Error* Handle(XLA_FFI_CallFrame* frame,
                                             Error (*function)(Parameters...),
                                             const Binding& binding, const char* name) {
-  if (TellVersion(frame)) return nullptr;
+  if (IsQuestion(frame)) return Answer(frame);
   Call call{frame, binding};
   if (frame->stage != XLA_FFI_ExecutionStage_EXECUTE) call.missing = "the stage";
   std::tuple<std::decay_t<Parameters>...> taken{Take<std::decay_t<Parameters>>::From(call)...};
-  if (const char* const fault = FindFault(call)) {
+  if (const char* const fault = call.FindFault()) {
     return MakeError(frame, Error(ErrorCode::kInvalidArgument, fault, name));
   }
   const Error error = std::apply(function, taken);

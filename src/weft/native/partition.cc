@@ -7,11 +7,6 @@
 #include "common.h"
 #include "keys.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#define WEFT_AVX2
-#include <immintrin.h>
-#endif
-
 namespace weft {
 namespace {
 
@@ -97,9 +92,8 @@ void PutAbout(const Item* items, int64_t n, Bounds<Key> bounds, Next<Item>& next
   next = {low, between, high};
 }
 
-#ifdef WEFT_AVX2
-
-const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt");
+#if defined(__AVX2__) && !defined(__clang__)
+#define WEFT_PACKS
 
 // For each set of lanes, their numbers.
 struct Lanes {
@@ -121,27 +115,32 @@ template <class Key>
 __attribute__((target("avx2,popcnt"))) void PackAbout(const Key* items, int64_t n, Bounds<Key> bounds,
                                                       Next<Key>& next) {
   constexpr int kWords = sizeof(Key) / 4;
-  const auto spread = [](Key x) __attribute__((target("avx2"))) {
-    return kWords == 1 ? _mm256_set1_epi32(x) : _mm256_set1_epi64x(x);
+  typedef Key Keys __attribute__((vector_size(32)));
+  typedef int32_t Words __attribute__((vector_size(32)));
+  typedef float Floats __attribute__((vector_size(32)));
+  typedef char Bytes __attribute__((vector_size(16)));
+  typedef int64_t Pair __attribute__((vector_size(16)));
+  const auto find = [](auto mask) -> uint32_t {  // the words in which it is true
+    return __builtin_ia32_movmskps256((Floats)mask);
   };
-  const auto larger = [](__m256i x, __m256i y) __attribute__((target("avx2"))) {
-    const __m256i found = kWords == 1 ? _mm256_cmpgt_epi32(x, y) : _mm256_cmpgt_epi64(x, y);
-    return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(found)));
-  };
-  const __m256i sign = spread(kHighest<Key>);  // as comparisons are of signed integers
-  const __m256i low = spread(bounds.low ^ kHighest<Key>), high = spread(bounds.high ^ kHighest<Key>);
+  using Signed = std::make_signed_t<Key>;
+  typedef Signed Numbers __attribute__((vector_size(32)));  // whose comparisons are instructions
+  const Signed low = bounds.low ^ kHighest<Key>, high = bounds.high ^ kHighest<Key>;
   Key packed[3][kBlock + 8];
   int64_t counts[3] = {}, i = 0;
   for (; i + 8 / kWords <= n; i += 8 / kWords) {
-    const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(items + i));
-    const __m256i y = _mm256_xor_si256(x, sign);
-    const uint32_t below = larger(low, y), above = larger(y, high);
+    Keys x;
+    std::memcpy(&x, items + i, sizeof(x));
+    const Numbers y = (Numbers)(x ^ kHighest<Key>);
+    const uint32_t below = find(low > y), above = find(y > high);
     const uint32_t sets[3] = {below, ~(below | above) & 255, above};
     for (int part = 0; part < 3; ++part) {
-      const __m128i numbers = _mm_loadl_epi64(
-          reinterpret_cast<const __m128i*>(kLanes.numbers[sets[part]]));
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(packed[part] + counts[part]),
-                          _mm256_permutevar8x32_epi32(x, _mm256_cvtepu8_epi32(numbers)));
+      int64_t numbers;
+      std::memcpy(&numbers, kLanes.numbers[sets[part]], sizeof(numbers));
+      const Pair pair = {numbers, 0};
+      const Words lanes = (Words)__builtin_ia32_pmovzxbd256((Bytes)pair);
+      const Words found = (Words)__builtin_ia32_permvarsi256((Words)x, lanes);
+      std::memcpy(packed[part] + counts[part], &found, sizeof(found));
       counts[part] += __builtin_popcount(sets[part]) / kWords;
     }
   }
@@ -185,9 +184,9 @@ Counts Split(ffi::ThreadPool& pool, int64_t threads, const Source<Item>& from, I
     above += counts[p].above;
   }
   for_each_block([&](int64_t p, const Item* items, int64_t count) {
-#ifdef WEFT_AVX2
+#ifdef WEFT_PACKS
     if constexpr (std::is_same_v<Item, uint32_t> || std::is_same_v<Item, uint64_t>) {
-      if (has_avx2) return PackAbout(items, count, bounds, next[p]);
+      return PackAbout(items, count, bounds, next[p]);
     }
 #endif
     PutAbout(items, count, bounds, next[p]);

@@ -11,70 +11,90 @@
 namespace weft {
 namespace {
 
+constexpr int64_t kMany = 8;  // lanes that are worth vectors
 constexpr int kTogether = 4;  // rows with the same indices that are written side by side
 constexpr int kCopies = 4;    // of sums with few places, which are added to in turn
 constexpr int64_t kFewPlaces = 1 << 11;
 
 struct Put {
   template <class T>
-  static T Apply(T, T y) { return y; }
+  WEFT_INLINE static T Apply(T, T y) { return y; }
 };
 
 struct Add {
   template <class T>
-  static T Apply(T x, T y) { return x + y; }
+  WEFT_INLINE static T Apply(T x, T y) { return x + y; }
 };
 
 struct Subtract {
   template <class T>
-  static T Apply(T x, T y) { return x - y; }
+  WEFT_INLINE static T Apply(T x, T y) { return x - y; }
 };
 
 struct Multiply {
   template <class T>
-  static T Apply(T x, T y) { return x * y; }
+  WEFT_INLINE static T Apply(T x, T y) { return x * y; }
 };
 
 struct Largest {
   template <class T>
-  static T Apply(T x, T y) { return x != x || x >= y ? x : y; }
+  WEFT_INLINE static T Apply(T x, T y) { return x != x || x >= y ? x : y; }
 };
 
 struct Smallest {
   template <class T>
-  static T Apply(T x, T y) { return x != x || x <= y ? x : y; }
+  WEFT_INLINE static T Apply(T x, T y) { return x != x || x <= y ? x : y; }
 };
 
-// kRows rows with the same indices, an element of each in turn: so what was just written to a row is
-// seldom read again next. Indices outside of a row, negative ones among them, are passed over.
-template <class Op, int kRows, class T, class I>
-void WriteRows(T* to, const T* from, const I* at, int64_t count, int64_t n) {
-  for (int64_t k = 0; k < count; ++k) {
-    const uint64_t i = static_cast<int64_t>(at[k]);
-    if (i >= static_cast<uint64_t>(n)) continue;
-    for (int r = 0; r < kRows; ++r) {
-      to[r * n + i] = Op::template Apply<T>(to[r * n + i], from[r * count + k]);
-    }
-  }
+// Of one update of many lanes.
+template <class Op, class T>
+WEFT_WIDE void WriteLanes(T* to, const T* from, int64_t lanes) {
+  for (int64_t j = 0; j < lanes; ++j) to[j] = Op::template Apply<T>(to[j], from[j]);
 }
 
-// One row.
+// Writes `count` updates to a row of n: indices outside of it, negative ones among them, are passed over.
+// Of one lane there may be kTogether rows, written an element of each in turn: so what was just written to
+// a row is seldom read again next.
+using Write = void (*)(void* row, const void* updates, const void* indices, int64_t count, int64_t n,
+                       int64_t lanes, bool together);
+
 template <class Op, class T, class I>
-void WriteRow(T* to, const T* from, const I* at, int64_t count, int64_t n, int64_t lanes) {
-  if (lanes == 1) return WriteRows<Op, 1>(to, from, at, count, n);
+WEFT_SCALAR void WriteRow(void* row, const void* updates, const void* indices, int64_t count, int64_t n,
+                          int64_t lanes, bool together) {
+  T* const to = static_cast<T*>(row);
+  const T* from = static_cast<const T*>(updates);
+  const I* const at = static_cast<const I*>(indices);
+  if (together) {
+    for (int64_t k = 0; k < count; ++k) {
+      const uint64_t i = static_cast<int64_t>(at[k]);
+      if (i >= static_cast<uint64_t>(n)) continue;
+      for (int r = 0; r < kTogether; ++r) {
+        to[r * n + i] = Op::template Apply<T>(to[r * n + i], from[r * count + k]);
+      }
+    }
+    return;
+  }
+  if (lanes == 1) {
+    for (int64_t k = 0; k < count; ++k) {
+      const uint64_t i = static_cast<int64_t>(at[k]);
+      if (__builtin_expect(i < static_cast<uint64_t>(n), 1)) to[i] = Op::template Apply<T>(to[i], from[k]);
+    }
+    return;
+  }
   for (int64_t k = 0; k < count; ++k, from += lanes) {
     const uint64_t i = static_cast<int64_t>(at[k]);
     if (i >= static_cast<uint64_t>(n)) continue;
     T* const x = to + i * lanes;
-    for (int64_t j = 0; j < lanes; ++j) x[j] = Op::template Apply<T>(x[j], from[j]);
+    if (lanes >= kMany) WriteLanes<Op>(x, from, lanes);
+    else for (int64_t j = 0; j < lanes; ++j) x[j] = Op::template Apply<T>(x[j], from[j]);
   }
 }
 
 // Indices are [count], of all rows, or [rows, count]. `out` holds x already, mostly: it is its buffer.
-template <class Op, class T, class I>
-ffi::Error WriteAll(ffi::ThreadPool& pool, int64_t axis, ffi::AnyBuffer& x,
+ffi::Error WriteAll(ffi::ThreadPool& pool, Write write, int64_t axis, ffi::AnyBuffer& x,
                     ffi::AnyBuffer& indices, ffi::AnyBuffer& updates,
                     ffi::Result<ffi::AnyBuffer>& out) {
+  if (!write) return ffi::Error::InvalidArgument("weft.scatter: no such kind, or dtype");
   const auto dims = x.dimensions();
   const int64_t n = dims[axis], count = indices.dimensions().back();
   int64_t rows = 1, lanes = 1;
@@ -83,26 +103,23 @@ ffi::Error WriteAll(ffi::ThreadPool& pool, int64_t axis, ffi::AnyBuffer& x,
   if (updates.element_count() != static_cast<size_t>(rows * count * lanes)) {
     return ffi::Error::InvalidArgument("weft.scatter: updates must be [rows, count, lanes]");
   }
-  const int64_t stride = indices.dimensions().size() == 2 ? count : 0;
-  const T* const before = static_cast<const T*>(x.untyped_data());
-  const T* const from = static_cast<const T*>(updates.untyped_data());
-  const I* const at = static_cast<const I*>(indices.untyped_data());
-  T* const to = static_cast<T*>(out->untyped_data());
+  const int64_t width = ffi::ByteWidth(x.element_type()), size = n * lanes * width;
+  const int64_t stride = indices.dimensions().size() == 2
+                             ? count * ffi::ByteWidth(indices.element_type()) : 0;
+  const char* const before = static_cast<const char*>(x.untyped_data());
+  const char* const from = static_cast<const char*>(updates.untyped_data());
+  const char* const at = static_cast<const char*>(indices.untyped_data());
+  char* const to = static_cast<char*>(out->untyped_data());
   const int64_t together = std::max<int64_t>(1, kPiece / std::max<int64_t>(1, count * lanes));
   ForEach(pool, (rows + together - 1) / together, [&](int64_t piece) {
     const int64_t last = std::min(rows, (piece + 1) * together);
     for (int64_t row = piece * together; row < last;) {
       const bool many = lanes == 1 && stride == 0 && row + kTogether <= last;
-      T* const y = to + row * n * lanes;
-      const int64_t size = (many ? kTogether : 1) * n * lanes;
-      if (to != before) std::copy_n(before + row * n * lanes, size, y);
-      const T* const u = from + row * count * lanes;
-      if (many) {
-        WriteRows<Op, kTogether>(y, u, at, count, n);
-      } else {
-        WriteRow<Op>(y, u, at + row * stride, count, n, lanes);
-      }
-      row += many ? kTogether : 1;
+      const int64_t rows_now = many ? kTogether : 1;
+      char* const y = to + row * size;
+      if (to != before) std::memcpy(y, before + row * size, rows_now * size);
+      write(y, from + row * count * lanes * width, at + row * stride, count, n, lanes, many);
+      row += rows_now;
     }
   });
   return ffi::Error::Success();
@@ -171,33 +188,42 @@ ffi::Error OfCounts(ffi::ThreadPool& pool, ffi::AnyBuffer& x, ffi::AnyBuffer& in
   }
 }
 
-template <class Op, class T, class... Args>
-ffi::Error OfIndices(ffi::ThreadPool& pool, int64_t axis, ffi::AnyBuffer& x, ffi::AnyBuffer& indices,
-                     Args&... rest) {
-  if (indices.element_type() == ffi::S32) return WriteAll<Op, T, int32_t>(pool, axis, x, indices, rest...);
-  if (indices.element_type() == ffi::S64) return WriteAll<Op, T, int64_t>(pool, axis, x, indices, rest...);
-  return ffi::Error::InvalidArgument("weft.scatter: indices must be int32 or int64");
+template <class Op, class T>
+Write OfIndices(ffi::DataType indices) {
+  if (indices == ffi::S32) return WriteRow<Op, T, int32_t>;
+  return indices == ffi::S64 ? WriteRow<Op, T, int64_t> : nullptr;
 }
 
-// Sums and products of signed integers wrap as those of unsigned ones do.
-template <class Op, class... Args>
-ffi::Error OfNumbers(ffi::ThreadPool& pool, int64_t axis, ffi::AnyBuffer& x, Args&... rest) {
-  switch (x.element_type()) {
+// Sums and products of signed integers wrap as those of unsigned ones do; what is put is but bits.
+template <class Op>
+Write OfNumbers(ffi::DataType x, ffi::DataType indices) {
+  constexpr bool is_bits = std::is_same_v<Op, Put>;
+  switch (x) {
     case ffi::S32:
-    case ffi::U32: return OfIndices<Op, uint32_t>(pool, axis, x, rest...);
+    case ffi::U32: return OfIndices<Op, uint32_t>(indices);
     case ffi::S64:
-    case ffi::U64: return OfIndices<Op, uint64_t>(pool, axis, x, rest...);
-    case ffi::F32: return OfIndices<Op, float>(pool, axis, x, rest...);
-    case ffi::F64: return OfIndices<Op, double>(pool, axis, x, rest...);
-    default: return ffi::Error::InvalidArgument("weft.scatter: no such dtype");
+    case ffi::U64: return OfIndices<Op, uint64_t>(indices);
+    case ffi::F32: return OfIndices<Op, std::conditional_t<is_bits, uint32_t, float>>(indices);
+    case ffi::F64: return OfIndices<Op, std::conditional_t<is_bits, uint64_t, double>>(indices);
+    default: return nullptr;
   }
 }
 
-template <class Op, class... Args>
-ffi::Error OfOrdered(ffi::ThreadPool& pool, int64_t axis, ffi::AnyBuffer& x, Args&... rest) {
-  if (x.element_type() == ffi::S32) return OfIndices<Op, int32_t>(pool, axis, x, rest...);
-  if (x.element_type() == ffi::S64) return OfIndices<Op, int64_t>(pool, axis, x, rest...);
-  return OfNumbers<Op>(pool, axis, x, rest...);
+template <class Op>
+Write OfOrdered(ffi::DataType x, ffi::DataType indices) {
+  if (x == ffi::S32) return OfIndices<Op, int32_t>(indices);
+  if (x == ffi::S64) return OfIndices<Op, int64_t>(indices);
+  return OfNumbers<Op>(x, indices);
+}
+
+Write FindWrite(std::string_view kind, ffi::DataType x, ffi::DataType indices) {
+  if (kind == "scatter") return OfNumbers<Put>(x, indices);
+  if (kind == "scatter-add") return OfNumbers<Add>(x, indices);
+  if (kind == "scatter-sub") return OfNumbers<Subtract>(x, indices);
+  if (kind == "scatter-mul") return OfNumbers<Multiply>(x, indices);
+  if (kind == "scatter-max") return OfOrdered<Largest>(x, indices);
+  if (kind == "scatter-min") return OfOrdered<Smallest>(x, indices);
+  return nullptr;
 }
 
 ffi::Error Scatter(ffi::ThreadPool pool, std::string_view kind, int64_t axis, ffi::AnyBuffer x,
@@ -210,13 +236,8 @@ ffi::Error Scatter(ffi::ThreadPool pool, std::string_view kind, int64_t axis, ff
     if (bits == 32) return OfCounts<uint32_t>(pool, x, indices, updates, out);
     if (bits == 64) return OfCounts<uint64_t>(pool, x, indices, updates, out);
   }
-  if (kind == "scatter") return OfNumbers<Put>(pool, axis, x, indices, updates, out);
-  if (kind == "scatter-add") return OfNumbers<Add>(pool, axis, x, indices, updates, out);
-  if (kind == "scatter-sub") return OfNumbers<Subtract>(pool, axis, x, indices, updates, out);
-  if (kind == "scatter-mul") return OfNumbers<Multiply>(pool, axis, x, indices, updates, out);
-  if (kind == "scatter-max") return OfOrdered<Largest>(pool, axis, x, indices, updates, out);
-  if (kind == "scatter-min") return OfOrdered<Smallest>(pool, axis, x, indices, updates, out);
-  return ffi::Error::InvalidArgument("weft.scatter: no such kind");
+  const Write write = FindWrite(kind, x.element_type(), indices.element_type());
+  return WriteAll(pool, write, axis, x, indices, updates, out);
 }
 
 // --- places -----------------------------------------------------------------------------------

@@ -8,8 +8,8 @@
 // own key is sorted by vectors where the machine has AVX-512 (vector_sort.h).
 
 #include <numeric>
-#include <string>
 #include <utility>
+#include <vector>
 
 #include "common.h"
 #include "keys.h"

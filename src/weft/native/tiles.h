@@ -10,7 +10,6 @@
 #else
 #define WEFT_FOR(isa)
 #endif
-#define WEFT_INLINE __attribute__((always_inline)) inline
 
 namespace weft {
 
@@ -32,11 +31,18 @@ WEFT_INLINE V Load(const T* from) {
   return x;
 }
 
+// Those that all processors have that the kernels run on.
+#ifdef __AVX2__
+constexpr int kLeastBytes = 32;
+#else
+constexpr int kLeastBytes = 16;
+#endif
+
 // The bytes of its vectors that have a product and a sum in one.
 inline int VectorBytes() {
 #if defined(__x86_64__) && defined(__GNUC__)
   if (__builtin_cpu_supports("avx512f")) return 64;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return 32;
+  if (kLeastBytes == 32 || (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))) return 32;
 #endif
   return 16;
 }
@@ -163,7 +169,8 @@ void Run128(const Job& job, int64_t index) {
 // What does a piece of a job, Job::Run, with vectors of so many bytes.
 template <class Job>
 auto RunWith(int bytes) {
-  return bytes == 64 ? Run512<Job> : bytes == 32 ? Run256<Job> : Run128<Job>;
+  if constexpr (kLeastBytes == 32) return bytes == 64 ? Run512<Job> : Run256<Job>;
+  else return bytes == 64 ? Run512<Job> : bytes == 32 ? Run256<Job> : Run128<Job>;
 }
 
 // How right factors are packed: panels of one vector, if that holds all columns, else of kVectors.

@@ -75,9 +75,9 @@ int64_t Find(const S* x, int64_t begin, int64_t end, int64_t k, Candidate<S>* fo
   return Keep(found, count, k);
 }
 
-template <Kind kKind, class S>
-ffi::Error FindAll(ffi::ThreadPool& pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> values,
-                   ffi::Result<ffi::BufferR2<ffi::S32>> places) {
+template <class S>
+ffi::Error FindAll(ffi::ThreadPool& pool, decltype(&Find<Kind::kSigned, S>) find, ffi::AnyBuffer x,
+                   ffi::Result<ffi::AnyBuffer> values, ffi::Result<ffi::BufferR2<ffi::S32>> places) {
   const int64_t rows = x.dimensions()[0], n = x.dimensions()[1], k = places->dimensions()[1];
   if (rows == 0 || k == 0) return ffi::Error::Success();
   const S* const from = static_cast<const S*>(x.untyped_data());
@@ -97,7 +97,7 @@ ffi::Error FindAll(ffi::ThreadPool& pool, ffi::AnyBuffer x, ffi::Result<ffi::Any
     for (int64_t row = piece * together; row < std::min(rows, (piece + 1) * together); ++row) {
       const S* const start = from + row * n;
       ForEach(pool, parts, [&](int64_t p) {
-        counts[p] = Find<kKind>(start, n * p / parts, n * (p + 1) / parts, k, &found[p * Room(k)]);
+        counts[p] = find(start, n * p / parts, n * (p + 1) / parts, k, &found[p * Room(k)]);
       });
       int64_t count = counts[0];
       for (int64_t p = 1; p < parts; ++p) {
@@ -119,10 +119,10 @@ template <Kind kKind>
 ffi::Error FindOfSize(ffi::ThreadPool& pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> values,
                       ffi::Result<ffi::BufferR2<ffi::S32>> places) {
   switch (ffi::ByteWidth(x.element_type())) {
-    case 1: return FindAll<kKind, int8_t>(pool, x, values, places);
-    case 2: return FindAll<kKind, int16_t>(pool, x, values, places);
-    case 4: return FindAll<kKind, int32_t>(pool, x, values, places);
-    default: return FindAll<kKind, int64_t>(pool, x, values, places);
+    case 1: return FindAll<int8_t>(pool, Find<kKind, int8_t>, x, values, places);
+    case 2: return FindAll<int16_t>(pool, Find<kKind, int16_t>, x, values, places);
+    case 4: return FindAll<int32_t>(pool, Find<kKind, int32_t>, x, values, places);
+    default: return FindAll<int64_t>(pool, Find<kKind, int64_t>, x, values, places);
   }
 }
 

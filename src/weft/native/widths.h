@@ -15,17 +15,17 @@ using Mask = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
 
 namespace {
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(__AVX2__) && defined(__GNUC__) && !defined(__clang__)
 // The bytes of vectors.
 int LaneBytes() {
   static const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-  return std::min(VectorBytes(), wide ? 64 : 32);
+  return wide ? 64 : 32;
 }
+}  // namespace
 
 // What is the same for a width that the processor has.
-#define WEFT_PICK(...)                                              \
-  (LaneBytes() == 64 ? w64::__VA_ARGS__ : LaneBytes() == 32 ? w32::__VA_ARGS__ : w16::__VA_ARGS__)
+#define WEFT_PICK(...) (LaneBytes() == 64 ? w64::__VA_ARGS__ : w32::__VA_ARGS__)
 
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")
@@ -46,14 +46,14 @@ constexpr int kBytes = 32;
 #pragma GCC pop_options
 #else
 int LaneBytes() { return 16; }
+}  // namespace
 #define WEFT_PICK(...) w16::__VA_ARGS__
-#endif
 
 namespace w16 {
 constexpr int kBytes = 16;
 #include "lanes.h"
 #include WEFT_LANES
 }  // namespace w16
+#endif
 
-}  // namespace
 }  // namespace weft

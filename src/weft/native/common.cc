@@ -1,0 +1,123 @@
+// What common.h and ffi.h declare.
+
+#include "common.h"
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include <sys/mman.h>
+
+namespace weft {
+
+void ForEach(ffi::ThreadPool& pool, int64_t count, void (*work)(const void*, int64_t),
+             const void* data) {
+  struct Shared {
+    std::atomic<int64_t> next{0};
+    std::mutex mutex;
+    std::condition_variable idle;
+    int64_t busy = 0;
+    bool closed = false;
+  };
+  const int64_t helpers = std::min(count, pool.num_threads()) - 1;
+  if (helpers <= 0) {
+    for (int64_t i = 0; i < count; ++i) work(data, i);
+    return;
+  }
+  auto shared = std::make_shared<Shared>();
+  auto take = [shared, count, work, data] {
+    for (int64_t i; (i = shared->next.fetch_add(1)) < count;) work(data, i);
+  };
+  for (int64_t h = 0; h < helpers; ++h) {
+    pool.Schedule([shared, take] {
+      {
+        std::lock_guard<std::mutex> lock(shared->mutex);
+        if (shared->closed) return;  // what `data` is may be gone
+        ++shared->busy;
+      }
+      take();
+      std::lock_guard<std::mutex> lock(shared->mutex);
+      if (--shared->busy == 0) shared->idle.notify_all();
+    });
+  }
+  take();
+  std::unique_lock<std::mutex> lock(shared->mutex);
+  shared->closed = true;
+  shared->idle.wait(lock, [&] { return shared->busy == 0; });
+}
+
+void* AllocateBytes(size_t size) {
+  constexpr size_t kPage = size_t{1} << 21;
+  if (size < 2 * kPage) return std::malloc(size);
+  const size_t pages = (size + kPage - 1) / kPage * kPage;
+  void* const memory = std::aligned_alloc(kPage, pages);
+#ifdef MADV_HUGEPAGE
+  if (memory) madvise(memory, pages, MADV_HUGEPAGE);
+#endif
+  return memory;
+}
+
+// --- calls -------------------------------------------------------------------------------------
+
+namespace ffi {
+
+const XLA_FFI_Buffer* Call::NextBuffer(void** all, int64_t size, int64_t& next, int dtype,
+                                       int rank) {
+  static XLA_FFI_Buffer none{};
+  const int64_t i = next++;
+  if (i < size && IsOf(static_cast<XLA_FFI_Buffer*>(all[i]), dtype, rank)) {
+    return static_cast<XLA_FFI_Buffer*>(all[i]);
+  }
+  missing = all == frame->args.args ? "an operand" : "a result";
+  return &none;
+}
+
+const void* Call::NextAttribute(XLA_FFI_AttrType type, XLA_FFI_DataType dtype) {
+  const std::string_view name = binding.names[attributes++];
+  const XLA_FFI_Attrs& all = frame->attrs;
+  for (int64_t i = 0; i < all.size; ++i) {
+    if (name != std::string_view(all.names[i]->ptr, all.names[i]->len)) continue;
+    if (all.types[i] != type) break;
+    const void* const found = all.attrs[i];
+    if (type == XLA_FFI_AttrType_SCALAR &&
+        static_cast<const XLA_FFI_Scalar*>(found)->dtype != dtype) break;
+    if (type == XLA_FFI_AttrType_ARRAY && static_cast<const XLA_FFI_Array*>(found)->size > 0 &&
+        static_cast<const XLA_FFI_Array*>(found)->dtype != dtype) break;
+    return found;
+  }
+  missing = name.data();
+  return nullptr;
+}
+
+const char* Call::FindFault() const {
+  if (missing) return missing;
+  if (args != frame->args.size) return "the number of operands";
+  if (rets != frame->rets.size) return "the number of results";
+  return attributes == frame->attrs.size ? nullptr : "the number of attributes";
+}
+
+XLA_FFI_Error* MakeError(const XLA_FFI_CallFrame* frame, const Error& error) {
+  const std::string message = (error.of() ? std::string(error.of()) + ": " : "") + error.message();
+  XLA_FFI_Error_Create_Args args{XLA_FFI_Error_Create_Args_STRUCT_SIZE, nullptr, message.c_str(),
+                                 static_cast<XLA_FFI_Error_Code>(error.errc())};
+  return frame->api->XLA_FFI_Error_Create(&args);
+}
+
+XLA_FFI_Error* Answer(XLA_FFI_CallFrame* frame) {
+#ifdef __AVX2__
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
+    return MakeError(frame, Error(ErrorCode::kUnimplemented, "the processor has no AVX2"));
+  }
+#endif
+  XLA_FFI_Metadata* const metadata =
+      reinterpret_cast<XLA_FFI_Metadata_Extension*>(frame->extension_start)->metadata;
+  metadata->api_version = {XLA_FFI_Api_Version_STRUCT_SIZE, nullptr, XLA_FFI_API_MAJOR,
+                           XLA_FFI_API_MINOR};
+  metadata->traits = 0;
+  metadata->state_type_id = XLA_FFI_UNKNOWN_TYPE_ID;
+  return nullptr;
+}
+
+}  // namespace ffi
+}  // namespace weft
