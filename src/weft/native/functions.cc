@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "halves.h"
 #include "tiles.h"
 
 #ifdef __x86_64__
@@ -74,23 +75,44 @@ const Named* Functions() {
   return by128::kFunctions;
 }
 
+// A function of float32 for bfloat16.
+ffi::Error ApplyWidened(const Named& f, ffi::ThreadPool& pool, const void* const* from,
+                        const bool* one, void* out, int64_t n) {
+  ForEach(pool, (n + kHalves - 1) / kHalves, [&](int64_t piece) {
+    const int64_t first = piece * kHalves, count = std::min(kHalves, n - first);
+    float x[2][kHalves], y[kHalves];
+    for (size_t i = 0; i < f.operands; ++i) {
+      const uint16_t* const at = static_cast<const uint16_t*>(from[i]);
+      Widen(one[i] ? at : at + first, x[i], one[i] ? 1 : count);
+    }
+    f.apply(pool, x[0], x[f.operands - 1], y, count, one[0], one[f.operands - 1]);
+    Narrow(y, static_cast<uint16_t*>(out) + first, count);
+  });
+  return ffi::Error::Success();
+}
+
 ffi::Error Function(ffi::ThreadPool pool, ffi::RemainingArgs xs, ffi::Result<ffi::AnyBuffer> out,
                     std::string_view name) {
+  const ffi::DataType type = out->element_type();
+  const bool half = type == ffi::BF16;
   for (const Named* at = Functions(); at->name; ++at) {
     const Named& f = *at;
-    if (f.name != name || f.type != out->element_type() || f.operands != xs.size()) continue;
+    if (f.name != name || f.type != (half ? ffi::F32 : type) || f.operands != xs.size()) continue;
     const void* from[2];
     bool one[2];
     for (size_t i = 0; i < xs.size(); ++i) {
       const auto x = xs.get<ffi::AnyBuffer>(i);
       one[i] = x && x->element_count() == 1 && out->element_count() > 1;
-      if (!x || x->element_type() != f.type ||
+      if (!x || x->element_type() != type ||
           (!one[i] && x->element_count() != out->element_count())) {
         return ffi::Error::InvalidArgument("weft.function: operands must be like the result");
       }
       from[i] = x->untyped_data();
     }
     if (xs.size() == 1) from[1] = from[0], one[1] = one[0];
+    if (half) {
+      return ApplyWidened(f, pool, from, one, out->untyped_data(), out->element_count());
+    }
     return f.apply(pool, from[0], from[1], out->untyped_data(), out->element_count(), one[0],
                    one[1]);
   }
