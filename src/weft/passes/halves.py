@@ -75,8 +75,8 @@ def round_function(text: str, shapes: dict[str, None]) -> str:
         elif op != "convert" or took != full or kind != "bf16":
             made.append(line)
             continue
-        callee = f"{'cut' if op in EXACT else 'any' if op in ODD else 'round'}_{shape[:-1]}"
-        call = f'"func.call"({given}) <{{callee = @{callee}}}>'
+        how = "cut" if op in EXACT else "any" if op in ODD else "round"
+        call = f'"func.call"({given}) <{{callee = @bf16.{how}_{shape[:-1]}}}>'
         made.append(f"{name} = {call} : ({full}) -> ({half}){place}")
         shapes[shape] = None
     return "\n".join(made)
