@@ -1,5 +1,6 @@
 """Roundings to bfloat16 by operations on bits: against the engine's own, and against NumPy."""
 
+import functools
 import re
 
 import ml_dtypes
@@ -10,7 +11,7 @@ import weft
 import weft.numpy as jnp
 from weft import lax, nn
 from weft.passes import halves
-from weft.passes.halves import EXACT, KNOWN, MANY, ODD, write_roundings
+from weft.passes.halves import EXACT, KNOWN, MANY, MOST, ODD, write_roundings
 
 BF16 = ml_dtypes.bfloat16
 EVERY = np.arange(1 << 16, dtype=np.uint16).view(BF16)  # all of them: NaN, infinities, tiny ones
@@ -165,6 +166,12 @@ def test_what_is_left():
         assert write_roundings(text) == text
     rough = lambda x: lax.exp(x, accuracy=lax.AccuracyMode.HIGHEST)
     assert count_rounded(rough, half) == 0
+
+
+def test_long_programs_are_left():
+    x = weft.ShapeDtypeStruct((MANY,), jnp.bfloat16)
+    repeat = lambda n: lambda x: functools.reduce(lambda x, _: x * x, range(n), x)
+    assert count_rounded(repeat(MOST), x) == MOST and count_rounded(repeat(MOST + 1), x) == 0
 
 
 def test_names_are_of_one_function():

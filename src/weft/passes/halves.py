@@ -13,6 +13,9 @@ from math import prod
 from pathlib import Path
 
 MANY = 1 << 16  # elements from which on that pays
+# Roundings up to which. In long programs XLA fuses such chains again for each product that reads
+# them: twelve layers of a transformer took ten times as long to compile.
+MOST = 64
 # Operations whose results have no more digits than their operands, those whose NaN may have bits
 # that would be carried into others, and those that are rounded.
 EXACT = frozenset(
@@ -36,10 +39,12 @@ def write_roundings(text: str) -> str:
     """A module that rounds large arrays by operations on bits, which are in halves.mlir."""
     shapes: dict[str, None] = {}
     parts = re.split(r"^(?=func\.func)", text, flags=re.MULTILINE)  # names are of one function
-    text = "".join([round_function(part, shapes) for part in parts])
-    rounding = Path(__file__).with_suffix(".mlir").read_text() if shapes else ""
+    made = "".join([round_function(part, shapes) for part in parts])
+    if not 0 < made.count("@bf16.") <= MOST:
+        return text
+    rounding = Path(__file__).with_suffix(".mlir").read_text()
     more = [rounding.replace("SHAPE", x[:-1]).replace("tensor<", "tensor<" + x) for x in shapes]
-    body, *end = text.rpartition("}")
+    body, *end = made.rpartition("}")
     return "".join([body, *more, *end])
 
 
