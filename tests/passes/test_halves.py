@@ -155,7 +155,8 @@ def test_what_reductions_alone_read_is_left():
     x = weft.ShapeDtypeStruct((256, 256), jnp.bfloat16)
     for fun in (jnp.sum, lambda x: jnp.sum(jnp.exp(x - 1).astype("float32"), 1), jnp.std):
         assert count_rounded(fun, x) == 0
-    assert count_rounded(lambda x: [y := x * x, y.sum()], x) == 1
+    costly = lambda x: [y := jnp.exp(x), y.sum()]
+    assert count_rounded(costly, x) == 1
 
 
 def test_what_is_left():
@@ -166,6 +167,21 @@ def test_what_is_left():
         assert write_roundings(text) == text
     rough = lambda x: lax.exp(x, accuracy=lax.AccuracyMode.HIGHEST)
     assert count_rounded(rough, half) == 0
+
+
+def test_what_would_be_computed_again_is_left():
+    x = weft.ShapeDtypeStruct((256, 256), jnp.bfloat16)
+    some = {
+        "a mean": lambda x: (y := x * 3 + 1) - jnp.mean(y, 1, keepdims=True),
+        "a product": lambda x: (y := x + 1) + y @ y,
+        "a result": lambda x: [y := x - 1, y * 2],
+        "moved": lambda x: [(y := x - 1).T, y * 2],
+        "a loop": lambda x: lax.fori_loop(0, 3, lambda i, v: v * 2, y := x + 1) + y,
+    }
+    for name, fun in some.items():
+        text = weft.jit(fun).lower(x).as_text()
+        assert write_roundings(text) == text, name
+    assert count_rounded(lambda x: (y := jnp.tanh(x)) + y @ y, x) == 2
 
 
 def test_long_programs_are_left():

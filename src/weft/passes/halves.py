@@ -26,6 +26,7 @@ KNOWN = EXACT.union((
     *("add", "cosine", "divide", "exponential", "exponential_minus_one", "log", "log_plus_one"),
     *("logistic", "multiply", "power", "rsqrt", "sine", "sqrt", "subtract", "tanh"),
 ))  # fmt: skip
+CHEAP = EXACT.union(("add", "convert", "divide", "multiply", "subtract"))  # computed again
 # What XLA rounds where a conversion follows; of all else that takes the result in float32.
 MOVED = frozenset(("broadcast_in_dim", "constant", "convert", "reshape", "slice", "transpose"))
 LINE = re.compile(
@@ -51,10 +52,13 @@ def write_roundings(text: str) -> str:
 def round_function(text: str, shapes: dict[str, None]) -> str:
     """The text of a function likewise; the shapes of what it rounds are added to `shapes`."""
     lines = [(line, match_large(line)) for line in text.split("\n")]
-    summed, made = find_summed(lines), list[str]()
+    left, again = find_left(lines)
+    if again:
+        return text
+    made = list[str]()
     wide, moved = set[str](), set[str]()  # results that are rounded here, and those of MOVED
     for line, found in lines:
-        if found is None or (found[1] in summed and found[3] not in wide):
+        if found is None or (found[1] in left and found[3] not in wide):
             made.append(line)
             continue
         name, op, given, attrs, took, shape, kind, place = found.groups("")
@@ -93,12 +97,24 @@ def match_large(line: str) -> re.Match | None:
     return found if found and prod(map(int, found[6].split("x")[:-1])) >= MANY else None
 
 
-def find_summed(lines: Sequence[tuple[str, re.Match | None]]) -> set[str]:
-    """What only reductions read, or the operands of what these read: XLA has a library for all."""
+def find_left(lines: Sequence[tuple[str, re.Match | None]]) -> tuple[set[str], set[str]]:
+    """What reductions alone read, and the operands of what these read: XLA has a library for all.
+
+    And what is cheap, and read both by loops and by other things: where that is of so many
+    operations, XLA computes it again in each loop, from the beginning on.
+    """
     only: dict[str, bool] = {}
+    cheap, near, far = set[str](), set[str](), set[str]()
     for line, found in reversed(lines):
         name, _, rest = line.partition(" = ")
-        known = found is not None and (found[2] in KNOWN or found[2] == "convert")
-        into = only.get(name, False) if known else rest.startswith('"stablehlo.reduce"(')
-        only.update((x, only.get(x, True) and into) for x in re.findall(r"%\w+", rest or line))
-    return {name for name, into in only.items() if into}
+        op, reads = found[2] if found else "", re.findall(r"%\w+", rest or line)
+        into = rest.startswith('"stablehlo.reduce"(')
+        into = only.get(name, False) if op in KNOWN or op == "convert" else into
+        only.update((x, only.get(x, True) and into) for x in reads)
+        if op in CHEAP:
+            cheap.add(name)
+        if op in KNOWN or (op in MOVED and name in near):
+            near.update(reads)
+        if op not in KNOWN and (op not in MOVED or name in far or name not in near):
+            far.update(reads)
+    return {name for name, into in only.items() if into}, cheap & near & far
