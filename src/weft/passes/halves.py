@@ -13,9 +13,7 @@ from math import prod
 from pathlib import Path
 
 MANY = 1 << 16  # elements from which on that pays
-# Roundings up to which. In long programs XLA fuses such chains again for each product that reads
-# them: twelve layers of a transformer took ten times as long to compile.
-MOST = 64
+MOST = 64  # roundings up to which
 # Operations whose results have no more digits than their operands, those whose NaN may have bits
 # that would be carried into others, and those that are rounded.
 EXACT = frozenset(
