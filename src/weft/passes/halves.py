@@ -99,10 +99,12 @@ def find_left(lines: Sequence[tuple[str, re.Match | None]]) -> tuple[set[str], s
     """What reductions alone read, and the operands of what these read: XLA has a library for all.
 
     And what is cheap, and read both by loops and by other things: where that is of so many
-    operations, XLA computes it again in each loop, from the beginning on.
+    operations, XLA computes it again in each loop, from the beginning on. And what functions are
+    given and give: how that is read is not seen here.
     """
     only: dict[str, bool] = {}
-    cheap, near, far = set[str](), set[str](), set[str]()
+    cheap, near, far, rounded, crossing = (set[str]() for _ in range(5))
+    private = " private @" in lines[0][0]
     for line, found in reversed(lines):
         name, _, rest = line.partition(" = ")
         op, reads = found[2] if found else "", re.findall(r"%\w+", rest or line)
@@ -111,8 +113,12 @@ def find_left(lines: Sequence[tuple[str, re.Match | None]]) -> tuple[set[str], s
         only.update((x, only.get(x, True) and into) for x in reads)
         if op in CHEAP:
             cheap.add(name)
+        if op in KNOWN and found and found[7] == "bf16":
+            rounded.add(name)
+        if '"func.call"(' in line or ('"func.return"(' in line and private):
+            crossing.update(reads)
         if op in KNOWN or (op in MOVED and name in near):
             near.update(reads)
         if op not in KNOWN and (op not in MOVED or name in far or name not in near):
             far.update(reads)
-    return {name for name, into in only.items() if into}, cheap & near & far
+    return {name for name, into in only.items() if into}, cheap & near & far | rounded & crossing
