@@ -243,3 +243,28 @@ def test_what_calls_the_kernel():
         half = x.astype(np.float16)
         want = getattr(np, name)(half.astype(np.float64)).astype(np.float16)
         np.testing.assert_array_max_ulp(weft.jit(getattr(jnp, name))(half), want, 1)
+
+
+@needs_kernels
+@pytest.mark.parametrize("name", [*NAMES, *CALLED_ALONE, "arctan2", "power", "by a number"])
+def test_the_kernel_takes_bfloat16(name):
+    every = np.arange(1 << 16, dtype=np.uint16).view(jnp.bfloat16)[5:]  # NaN, infinities among them
+    number = every.dtype.type(1.7)
+    fun = getattr(jnp, name, lambda x: x ** number.astype(x.dtype))
+    args = (every, every[::-1]) if name in ("arctan2", "power") else (every,)
+    program = weft.jit(fun)
+    text = program.lower(*args).as_text()
+    assert "weft_function" in text and "stablehlo.convert" not in text
+    got = np.asarray(program(*args))
+    with np.errstate(all="ignore"):
+        want = np.asarray(program(*[x.astype(np.float32) for x in args])).astype(got.dtype)
+    assert (np.isnan(got) == np.isnan(want)).all() and np.isnan(want).any()
+    got, want = (np.where(np.isnan(want), 0, x).view(np.uint16) for x in (got, want))
+    np.testing.assert_array_equal(got, want)
+
+
+@needs_kernels
+def test_bfloat16_that_is_computed_is_widened_before():
+    x = weft.ShapeDtypeStruct((2 * LARGE,), jnp.bfloat16)
+    text = weft.jit(lambda x: jnp.sin(x * 3)).lower(x).as_text()
+    assert "weft_function" in text and text.count("stablehlo.convert") == 2

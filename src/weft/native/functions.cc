@@ -8,6 +8,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "halves.h"
 #include "tiles.h"
 
 #ifdef __x86_64__
@@ -75,32 +76,48 @@ struct Job {
   char* out;
   int64_t n, width;  // elements, and bytes of one
   bool one[2];       // whether an operand is one number
+  bool half;         // of bfloat16, by a function of float32
+
+  // Puts `count` elements to where a function takes them.
+  void Load(int k, int64_t first, int64_t count, char* to) const {
+    const char* const x = from[k] + (one[k] ? 0 : first * width);
+    if (half) {
+      Widen(reinterpret_cast<const uint16_t*>(x), reinterpret_cast<float*>(to), count);
+    } else {
+      std::memcpy(to, x, count * width);
+    }
+  }
 
   static void Run(const void* data, int64_t index) {
     const Job& job = *static_cast<const Job*>(data);
     alignas(64) char held[3][kBlock * 8];
-    const int64_t width = job.width, first = index * job.function->piece;
-    const int64_t last = std::min(job.n, first + job.function->piece);
+    const int64_t width = job.half ? sizeof(float) : job.width, piece = job.function->piece;
+    const int64_t first = index * piece, last = std::min(job.n, first + piece);
+    const auto repeat = [&](char* x, int64_t begin, int64_t end) {  // what is before `begin`
+      for (int64_t j = begin; j < end; ++j) std::memcpy(x + j * width, x + (begin - 1) * width, width);
+    };
     for (int k = 0; k < 2; ++k) {
-      for (int64_t j = 0; job.one[k] && j < kBlock; ++j) {
-        std::memcpy(held[k] + j * width, job.from[k], width);
-      }
+      if (!job.one[k]) continue;
+      job.Load(k, 0, 1, held[k]);
+      repeat(held[k], 1, kBlock);
     }
     for (int64_t i = first; i < last; i += kBlock) {
       const int64_t count = std::min(kBlock, last - i), whole = (count + 15) / 16 * 16;
+      const bool in_place = count == whole && !job.half;
       const char* from[2];
       for (int k = 0; k < 2; ++k) {
-        from[k] = job.one[k] ? held[k] : job.from[k] + i * width;
-        if (count == whole || job.one[k]) continue;
-        std::memcpy(held[k], from[k], count * width);
-        for (int64_t j = count; j < whole; ++j) {  // more of the last one
-          std::memcpy(held[k] + j * width, from[k] + (count - 1) * width, width);
-        }
-        from[k] = held[k];
+        from[k] = job.one[k] || !in_place ? held[k] : job.from[k] + i * width;
+        if (job.one[k] || in_place) continue;
+        job.Load(k, i, count, held[k]);
+        repeat(held[k], count, whole);
       }
-      char* const out = job.out + i * width;
-      job.function->compute(from[0], from[1], count == whole ? out : held[2], whole);
-      if (count < whole) std::memcpy(out, held[2], count * width);
+      char* const out = job.out + i * job.width;
+      job.function->compute(from[0], from[1], in_place ? out : held[2], whole);
+      if (job.half) {
+        Narrow(reinterpret_cast<const float*>(held[2]), reinterpret_cast<uint16_t*>(out), count);
+      } else if (!in_place) {
+        std::memcpy(out, held[2], count * width);
+      }
     }
   }
 };
@@ -108,14 +125,16 @@ struct Job {
 ffi::Error Function(ffi::ThreadPool pool, ffi::RemainingArgs xs, ffi::Result<ffi::AnyBuffer> out,
                     std::string_view name) {
   const ffi::DataType type = out->element_type();
+  const bool half = type == ffi::BF16;
+  const ffi::DataType computed = half ? ffi::F32 : type;
   const Named* f = Functions();
-  while (f && f->name && (f->name != name || f->type != type || f->operands != xs.size())) ++f;
+  while (f && f->name && (f->name != name || f->type != computed || f->operands != xs.size())) ++f;
   if (!f || !f->name) {
     return ffi::Error::InvalidArgument("weft.function: there is no such function");
   }
   const int64_t n = out->element_count();
   Job job{f, {}, static_cast<char*>(out->untyped_data()), n,
-          static_cast<int64_t>(ffi::ByteWidth(type)), {}};
+          static_cast<int64_t>(ffi::ByteWidth(type)), {}, half};
   for (size_t i = 0; i < 2; ++i) {  // of one operand, twice
     const auto x = xs.get<ffi::AnyBuffer>(std::min(i, xs.size() - 1));
     const int64_t count = x ? x->element_count() : 0;

@@ -18,7 +18,7 @@ import numpy as np
 
 from weft.core.aval import ShapedArray
 from weft.primitives import wide
-from weft.primitives.expr import F32, F64, LARGE, Expr, is_large, polynomial, write_division
+from weft.primitives.expr import BF16, F32, F64, LARGE, Expr, is_large, polynomial, write_division
 from weft.primitives.wide import I32, I64, choose_if_any, write_log
 from weft.xla.native import FOLDER, call_native, has_kernels
 
@@ -204,11 +204,14 @@ def call_function(hlo: Any, name: str, *operands: Any) -> Any:
         return None
     vast = aval.size * part.itemsize > _VAST and name not in _LOOPS
     vast = vast or (part == F32 and name in ALONE)
+    given = all(v.is_argument for v in operands if v.aval.shape)
     if vast or name in GIVEN[part]:
         hlo.choices += 1
-        given = all(v.is_argument for v in operands if v.aval.shape)
         if not (hlo.alone if vast else given):
             return None
+    if aval.dtype == BF16:  # else the operand is not rounded before
+        hlo.choices += 1
+        part = BF16 if given else part
     out = aval.update(dtype=part).strong()
     values = [hlo.convert(v, part) for v in operands]
     (y,) = call_native(hlo, "weft_function", values, [out], {"name": name})

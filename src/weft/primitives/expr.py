@@ -50,7 +50,7 @@ def write_quotient(divide: Callable[[Expr, Any], Any]) -> Callable[[Expr, Any], 
 
 
 LARGE = 1 << 12  # elements from which on compiling a formula pays
-F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
+BF16, F32, F64 = map(np.dtype, ("bfloat16", "float32", "float64"))
 ALL_BITS = {
     F32: {"exponent_bits": "8 : i32", "mantissa_bits": "23 : i32"},
     F64: {"exponent_bits": "11 : i32", "mantissa_bits": "52 : i32"},

@@ -38,6 +38,7 @@ from weft.mesh.mesh import missing_devices_error
 from weft.mesh.plugins import find_cuda_tools
 from weft.mesh.typed import typed_for
 from weft.options import config
+from weft.passes.halves import write_roundings
 from weft.pytrees import call_tree
 from weft.util import Logger
 from weft.watch import events
@@ -79,7 +80,8 @@ def compile_text(
     narrow = "i8>" in text and _BYTES.search(text)
     kind = bool(tiled), not products and "atan" not in text, bool(narrow)
     options = compile_options(placement, flags, *chosen, kind)
-    given = text, placement.devices, options, host_calls
+    halves = "xbf16>" in text and platform_of(placement.devices[0]) == "cpu"
+    given = write_roundings(text) if halves else text, placement.devices, options, host_calls
     if config.progress:
         what = f"compiling {name} ({text.count(chr(10)):,} lines of StableHLO)"
         loaded, how = run_reporting(what, load_or_compile, *given)
@@ -276,10 +278,8 @@ def compile_now(text: str, devices: Any, options: Any, *entries: list) -> Any:
         if said.endswith("(most recent call last):"):  # a function of the user's that XLA calls
             error_line = next((line for line in more if line and line[0] not in " \t"), "")
             said = f"{said.partition(' Traceback')[0]} {error_line}"
-        raise JaxRuntimeError(
-            f"{module_name(text)}: must be a program that XLA compiles for "
-            f"{devices[0].platform}; got {said}"
-        ) from error
+        rule = f"must be a program that XLA compiles for {devices[0].platform}"
+        raise JaxRuntimeError(f"{module_name(text)}: {rule}; got {said}") from error
 
 
 _UNFINISHED: set = set()  # locks of the calls that run in a thread of their own

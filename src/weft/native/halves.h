@@ -1,0 +1,38 @@
+// bfloat16, which is the upper half of a float32.
+
+#ifndef WEFT_NATIVE_HALVES_H_
+#define WEFT_NATIVE_HALVES_H_
+
+#include "common.h"
+
+// Compiled for AVX-512 too.
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
+#define WEFT_WIDEST __attribute__((target_clones("arch=skylake-avx512", "default")))
+#else
+#define WEFT_WIDEST
+#endif
+
+namespace weft {
+namespace {
+
+WEFT_WIDEST void Widen(const uint16_t* __restrict x, float* __restrict y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const uint32_t bits = uint32_t{x[i]} << 16;
+    std::memcpy(y + i, &bits, 4);
+  }
+}
+
+// Rounded, halves to even; NaN is quiet, without its payload, as XLA makes it.
+WEFT_WIDEST void Narrow(const float* __restrict x, uint16_t* __restrict y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    uint32_t bits;
+    std::memcpy(&bits, x + i, 4);
+    const uint32_t rounded = bits + 0x7FFF + (bits >> 16 & 1);
+    y[i] = (x[i] != x[i] ? (bits & 0xFF800000) | 0x400000 : rounded) >> 16;
+  }
+}
+
+}  // namespace
+}  // namespace weft
+
+#endif  // WEFT_NATIVE_HALVES_H_
