@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 
+#include <sched.h>
 #include <sys/mman.h>
 
 #include "ffi.h"
@@ -26,6 +27,15 @@
 namespace weft {
 
 constexpr int64_t kPiece = 1 << 15;  // elements, or products, that are worth a thread
+
+// The processor that this thread runs on; -1 where that is not known.
+inline int FindProcessor() {
+#ifdef __linux__
+  return sched_getcpu();
+#else
+  return -1;
+#endif
+}
 
 // Calls work(data, i) for i from 0 to count - 1, on the engine's threads and on this one.
 //
@@ -50,8 +60,12 @@ __attribute__((noinline)) inline void ForEach(ffi::ThreadPool& pool, int64_t cou
   auto take = [shared, count, work, data] {
     for (int64_t i; (i = shared->next.fetch_add(1)) < count;) work(data, i);
   };
+  const int from = FindProcessor();
   for (int64_t h = 0; h < helpers; ++h) {
-    pool.Schedule([shared, take] {
+    pool.Schedule([shared, take, from] {
+      // Woken where all processors are busy, it may have taken the caller's, which would wait for it
+      // until all is done, and some time more in which the engine looks for other work.
+      if (from >= 0 && FindProcessor() == from) sched_yield();
       {
         std::lock_guard<std::mutex> lock(shared->mutex);
         if (shared->closed) return;  // what `data` is may be gone
