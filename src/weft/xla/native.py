@@ -26,8 +26,8 @@ from weft.xla.hlo import Builder, Value
 logger = Logger("weft.native")
 FOLDER = Path(__file__).parents[1] / "native"
 KERNELS = (
-    "concatenate conv coo_dot coo_sample csr_dot cumulative dot elementwise extremum find_places "
-    "function lu pad partition resample scatter sort sum top_k transpose trsm"
+    "compare concatenate conv coo_dot coo_sample csr_dot cumulative dot elementwise extremum "
+    "find_places function lu pad partition resample scatter sort sum top_k transpose trsm"
 )
 HANDLERS = tuple("weft_" + name for name in ("keep", *KERNELS.split()))
 
