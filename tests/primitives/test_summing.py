@@ -8,6 +8,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from weft import lax
 from weft.core.aval import ShapedArray
 from weft.primitives.summing import split_row
 from weft.xla.native import load_kernels
@@ -273,6 +274,8 @@ def test_what_answers_to_comparisons_are_written_as():
         assert calls(jnp.array_equal, *[x.update(dtype=np.float16)] * 2) == 0
         assert calls(jnp.any, x.update(shape=(50,), dtype=bool)) == 0
         assert calls(lambda x: jnp.any(x > 5, 1), x.update(shape=(100, 50))) == 0
+        in_order = lambda x, y: lax.reduce_or_p.bind(lax.lt_to_p.bind(x, y), axes=(0,))
+        assert calls(in_order, x, x) == 0
         both = text(lambda x: [jnp.any(x > 5), jnp.all(x > 5)], x)
         assert both.count("weft_compare") == 2 * native
 
@@ -286,3 +289,37 @@ def test_answers_to_comparisons_under_transformations(rng):
     expected = np.broadcast_to((x > 2.5).any(0) * (x > 0).sum(), x.shape)
     np.testing.assert_allclose(weft.grad(fun)(x), expected, rtol=1e-6)
     np.testing.assert_allclose(weft.jit(weft.grad(fun))(x), expected, rtol=1e-6)
+
+
+def test_inner_products_along_any_axes(rng):
+    shapes = {
+        (40, 50, 70): ("j", "k", "ij", "jk", "ik", ""),
+        (1100, 70): ("i",),
+        (17, 2000): ("j",),
+    }
+    native = not load_kernels()
+    for shape, kept in shapes.items():
+        x, y = rng.standard_normal((2, *shape))
+        whole = "ijk"[: len(shape)]
+        forms = [f"{whole},{whole}->{out}" for out in kept]
+        fun = lambda x, y, forms=forms: [jnp.einsum(form, x, y) for form in forms]
+        found = weft.jit(fun)(*map(np.float32, (x, y)))
+        for form, z in zip(forms, found, strict=True):
+            np.testing.assert_allclose(z, np.einsum(form, x, y), rtol=1e-5, atol=1e-4)
+        x[..., 0], x.T[0, ..., -1] = np.nan, np.inf
+        found = weft.jit(lambda x, y, fun=fun: fun(x, y))(*map(np.float32, (x, y)))
+        for form, z in zip(forms, found, strict=True):
+            with np.errstate(invalid="ignore"):
+                expected = np.einsum(form, x, y)
+            np.testing.assert_array_equal(np.isnan(z), np.isnan(expected))
+    calls = lambda form, shape: str(
+        weft.jit(lambda x, y: jnp.einsum(form, x, y))
+        .lower(*[weft.ShapeDtypeStruct(shape, np.float32)] * 2)
+        .as_text()
+    ).count("weft_sum")
+    assert calls("ij,ij->j", (1000, 1000)) == calls("ijk,ijk->ik", (40, 50, 70)) == native
+    assert calls("ij,ij->j", (10, 8000)) == calls("ij,ij->j", (8000, 10)) == 0
+    assert calls("ij,ji->j", (300, 300)) == calls("ij,kj->ik", (300, 300)) == 0
+    x = np.float32(rng.standard_normal((600, 70)))
+    found = weft.grad(lambda x: jnp.sum(jnp.einsum("ij,ij->j", x, x) ** 2))(x)
+    np.testing.assert_allclose(found, 4 * x * (x.astype(float) ** 2).sum(0), rtol=2e-5)

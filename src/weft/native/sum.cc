@@ -1,5 +1,5 @@
-// The sum along the middle axis of [rows, n, lanes], or of the products of two such arrays of one lane;
-// also the product of one.
+// The sum along the middle axis of [rows, n, lanes], or of the products of two such arrays; also the
+// product of one, of one lane.
 //
 // Blocks are summed in as many places as vectors need, and their sums added in float64: the error
 // does not grow with n. Work is cut by shape alone, so that threads do not decide the result.
@@ -213,7 +213,7 @@ ffi::Error SumFloats(ffi::ThreadPool& pool, int64_t what, ffi::AnyBuffer x, cons
   T* const to = static_cast<T*>(out->untyped_data());
   if (y) {
     const Products<T> products{from, static_cast<const T*>(y)};
-    return SumRows(pool, products, to, dims[0], dims[1]);
+    return SumAll(pool, products, to, dims);
   }
   switch (what) {
     case 0: return SumAll(pool, from, to, dims);
@@ -318,10 +318,9 @@ ffi::Error SumBytes(ffi::ThreadPool& pool, const T* from, int32_t* to, int64_t r
 ffi::Error Sum(ffi::ThreadPool pool, int64_t what, ffi::AnyBuffer x, ffi::RemainingArgs rest,
                ffi::Result<ffi::AnyBuffer> out) {
   const auto y = rest.get<ffi::AnyBuffer>(0);
-  const bool in_rows = x.dimensions().size() == 3 && x.dimensions().back() == 1;
-  if (x.dimensions().size() != 3 || ((y || what == 3) && !in_rows) ||
-      (y && !(y->dimensions() == x.dimensions()))) {
-    return ffi::Error::InvalidArgument("weft.sum: must be of [rows, n, lanes], or two of one lane");
+  const auto dims = x.dimensions();
+  if (dims.size() != 3 || (what == 3 && dims.back() != 1) || (y && !(y->dimensions() == dims))) {
+    return ffi::Error::InvalidArgument("weft.sum: must be of [rows, n, lanes], or two of those");
   }
   const void* const other = y ? y->untyped_data() : nullptr;
   const auto bytes = [&](auto zero) {
@@ -329,7 +328,6 @@ ffi::Error Sum(ffi::ThreadPool pool, int64_t what, ffi::AnyBuffer x, ffi::Remain
     if (what || y || ffi::ByteWidth(out->element_type()) != 4) {
       return ffi::Error::InvalidArgument("weft.sum: of bytes must give sums of 32 bits");
     }
-    const auto dims = x.dimensions();
     return SumBytes(pool, static_cast<const T*>(x.untyped_data()),
                     static_cast<int32_t*>(out->untyped_data()), dims[0], dims[1], dims[2]);
   };

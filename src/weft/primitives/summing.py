@@ -39,8 +39,7 @@ _BYTES = {"i1": np.bool_, "i8": np.int8, "ui8": np.uint8}
 _FROM_BYTES = re.compile(r'(%\w+) = "stablehlo.convert"\((%\w+)\) : \(tensor<[\dx]*x(u?i[18])>')
 _WORTH = 1 << 12  # bytes from which on it pays to call a kernel for their sum
 _COMPARE = re.compile(
-    r'"stablehlo.compare"\((%\w+), (%\w+)\) <{\w+ = #stablehlo<comparison_direction (\w+)>, '
-    r"\w+ = #stablehlo<comparison_type (?!TOTAL)\w+>}>.* : \(tensor<[\dx]*x(\w+)>, "
+    r'"stablehlo.compare"\((%\w+), (%\w+)\) .*?direction (\w+)>.*? (?!TOTAL)\w+>}>.*?x(\w+)>, '
 )
 _NUMBER = re.compile(r'"stablehlo.(constant.*= dense<[^"[>]+>|broadcast_in_dim.*array<i64>})')
 _COMPARED = {dtypes.hlo_name(dtype): dtype for dtype in map(np.dtype, "?bhiqBHIQfd")}
@@ -122,10 +121,9 @@ def sum_bytes(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray) -> Any:
 
 
 def call_comparison(hlo: Any, x: Any, axes: Sequence[int], out: Any, answer: str) -> Any:
-    """Write a call of the kernel that answers if, or how often, the comparison `x` holds; or None.
+    """Write a call of the kernel that answers if or how often `x`, a comparison, holds; or None.
 
-    It stops where the answer is known. What else is compared than arguments, and one with a number,
-    XLA computes within its loop.
+    It is for arguments, also one and a number, and stops where the answer is known.
     """
     aval, size = x.aval, x.aval.size
     if aval.dtype != np.bool_ or not axes or type(size) is not int or size < _WORTH:
@@ -150,16 +148,17 @@ def call_comparison(hlo: Any, x: Any, axes: Sequence[int], out: Any, answer: str
     return call_reduction(hlo, "weft_compare", operands, sizes, out, params)
 
 
-def write_inner_products(hlo: Any, x: Any, y: Any, out: ShapedArray) -> Any:
-    """Write a call of the kernel for sums of products along all but `out`'s axes, or give None.
+def write_inner_products(hlo: Any, x: Any, y: Any, axes: Sequence[int], out: ShapedArray) -> Any:
+    """Write a call of the kernel for sums of products along `axes`, or give None.
 
     XLA multiplies and adds one after the other: of a million in 3 to 4 times the kernel's time.
     """
     aval = x.aval
-    worth = are_floats(aval, out) and aval.size >= _LARGE and aval.size >= 512 * out.size
-    if not worth or not has_kernels(hlo):
+    if not are_floats(aval, out) or aval.size < _LARGE or not axes or not are_near(axes):
         return None
-    sizes = (out.size, aval.size // out.size, 1)
+    sizes = sizes_around(aval.shape, axes)
+    if sizes[1] < (512 if sizes[2] == 1 else 16) or 1 < sizes[2] < 64 or not has_kernels(hlo):
+        return None
     return call_reduction(hlo, "weft_sum", [Expr(hlo, x), Expr(hlo, y)], sizes, out, _KINDS["sum"])
 
 
