@@ -221,7 +221,7 @@ def test_what_decides_a_comparison_may_be_anywhere():
         ]
     )
     small = weft.jit(lambda x: [jnp.argmax(x), jnp.argmin(-x)])
-    for at in (None, 0, 511, 512, 1535, 8191, 8192, 32_767, 35_000, 139_999, n - 1):
+    for at in (None, 0, 1023, 1024, 3071, 8191, 8192, 32_767, 35_000, 139_999, n - 1):
         x, many = np.zeros(n, np.float32), np.zeros(n, np.int8)
         if at is not None:
             x[at] = 1
@@ -274,6 +274,10 @@ def test_what_answers_to_comparisons_are_written_as():
         assert calls(jnp.array_equal, *[x.update(dtype=np.float16)] * 2) == 0
         assert calls(jnp.any, x.update(shape=(50,), dtype=bool)) == 0
         assert calls(lambda x: jnp.any(x > 5, 1), x.update(shape=(100, 50))) == 0
+        for axis in (0, 1, None):
+            for fun in (jnp.any, jnp.sum, jnp.mean):
+                f = lambda x, fun=fun, axis=axis: fun(x > 5, axis)
+                assert calls(f, x.update(shape=(300, 200))) == native
         in_order = lambda x, y: lax.reduce_or_p.bind(lax.lt_to_p.bind(x, y), axes=(0,))
         assert calls(in_order, x, x) == 0
         both = text(lambda x: [jnp.any(x > 5), jnp.all(x > 5)], x)

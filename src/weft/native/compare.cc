@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kWidth = 64;     // elements compared at once
 constexpr int64_t kBlock = 8192;   // those between looks at whether the result is known
-constexpr int64_t kFirst = 512;    // those before the first look
+constexpr int64_t kFirst = 1024;   // those before the first look
 constexpr int64_t kLanes = 512;    // lanes worked on together
 constexpr int64_t kRows = 4;
 constexpr int64_t kCounted = 255;  // as many as fit in 8 bits
@@ -59,7 +59,8 @@ WEFT_WIDE int64_t CountBlock(Side<T> left, Side<T> right, int64_t start, int64_t
   static_assert(kBlock <= kWidth * kCounted);
   Counter<T> hits[kWidth];
   for (Counter<T>& hit : hits) hit = 0;
-  int64_t i = 0, count = 0;
+  int64_t i = 0;
+  std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t> count = 0;
   for (; i + kWidth <= n; i += kWidth) {
     const T *x = left.At(start + i), *y = right.At(start + i);
     for (int64_t j = 0; j < kWidth; ++j) hits[j] += Op<T>::Holds(x[j], y[j]);

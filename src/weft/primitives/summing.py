@@ -39,7 +39,7 @@ _BYTES = {"i1": np.bool_, "i8": np.int8, "ui8": np.uint8}
 _FROM_BYTES = re.compile(r'(%\w+) = "stablehlo.convert"\((%\w+)\) : \(tensor<[\dx]*x(u?i[18])>')
 _WORTH = 1 << 12  # bytes from which on it pays to call a kernel for their sum
 _COMPARE = re.compile(
-    r'"stablehlo.compare"\((%\w+), (%\w+)\) .*?direction (\w+)>.*? (?!TOTAL)\w+>}>.*?x(\w+)>, '
+    r'"\w+.compare"\((%\w+), (%\w+)\) .*?direction (\w+)>.*? (?!TOTAL)\w+>}>.*?x(u?[if]\d+)>, '
 )
 _NUMBER = re.compile(r'"stablehlo.(constant.*= dense<[^"[>]+>|broadcast_in_dim.*array<i64>})')
 _COMPARED = {dtypes.hlo_name(dtype): dtype for dtype in map(np.dtype, "?bhiqBHIQfd")}
