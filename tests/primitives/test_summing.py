@@ -1,13 +1,20 @@
 """Sums on the CPU; the kernel's are in tests/xla/test_native.py."""
 
+import operator
 import re
 
 import numpy as np
+import pytest
 
 import weft
 import weft.numpy as jnp
+from weft import lax
 from weft.core.aval import ShapedArray
 from weft.primitives.summing import split_row
+from weft.xla.native import are_kernels_wanted
+
+COMPARED = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64"
+COMPARISONS = [getattr(operator, name) for name in ("eq", "ne", "lt", "ge", "gt", "le")]
 
 
 def test_the_sum_of_a_few_long_rows():
@@ -195,3 +202,150 @@ def test_derivatives_through_a_mean_of_bytes(rng):
     np.testing.assert_allclose(weft.grad(fun)(x), np.full(x.shape, (x > 0).mean()), rtol=1e-6)
     found = weft.vmap(lambda x: jnp.mean(x > 0))(x)
     np.testing.assert_allclose(found, (x > 0).mean(1), rtol=1e-6)
+
+
+def answers(m, x, y, number, axes):
+    """Whether comparisons with an array, and from both sides with a number, hold; and how often."""
+    pairs = ((x, y), (x, number), (number, y))
+    cells = [compare(*pair) for compare in COMPARISONS for pair in pairs]
+    return [f(c, axis) for c in cells for axis in axes for f in (m.any, m.all, m.sum)]
+
+
+@pytest.mark.parametrize("dtype", COMPARED.split())
+def test_answers_to_comparisons(dtype, rng):
+    """Of one long row, of rows, and of lanes, most of them of one number alone."""
+    shapes = {(70_001,): (0,), (8, 1100): (1, 0), (3, 260, 70): (1, (0, 1)), (2, 600): (0, None)}
+    with weft.enable_x64(dtype.endswith("64")):
+        for shape, axes in shapes.items():
+            x, y = (np.full(shape, dtype != "bool", dtype) for _ in "xy")
+            for z, high in ((x, 2), (y, 0)):
+                z[rng.random(shape) < 4 / z.size] = high
+            if x.dtype.kind in "fi":
+                x[rng.random(shape) < 2 / x.size] = -3
+            if x.dtype.kind == "f":
+                y[rng.random(shape) < 1 / x.size] = np.nan
+            number = y.dtype.type(1)
+            fun = weft.jit(lambda x, y, axes=axes: answers(jnp, x, y, jnp.asarray(1, dtype), axes))
+            for given in ((x, y), (y, x), (x, x)):
+                found, expected = fun(*given), answers(np, *given, number, axes)
+                for a, b in zip(found, expected, strict=True):
+                    np.testing.assert_array_equal(a, b)
+
+
+def test_what_decides_a_comparison_may_be_anywhere():
+    """At the ends of what is looked at together; and of the first True, which its place is of."""
+    n = 140_001
+    fun = weft.jit(
+        lambda x, b, s: [
+            *(jnp.any(x > 0), jnp.all(x <= s), jnp.any(x != 0), jnp.array_equal(x, s * x)),
+            *(jnp.any(b), jnp.all(~b), jnp.all(b), jnp.any(b.reshape(3, -1), 1)),
+            *(jnp.argmax(b), jnp.argmax(x.astype(jnp.int8)), jnp.sum(x == 1)),
+        ]
+    )
+    small = weft.jit(lambda x: [jnp.argmax(x), jnp.argmin(-x)])
+    for at in (None, 0, 1023, 1024, 3071, 8191, 8192, 32_767, 35_000, 139_999, n - 1):
+        x, many = np.zeros(n, np.float32), np.zeros(n, np.int8)
+        if at is not None:
+            x[at] = 1
+            many[at], many[at + 1 :: 7] = 127, 127
+        hit, b = at is not None, x == 1
+        found = fun(x, b, np.float32(0))
+        thirds = b.reshape(3, -1).any(1)
+        expected = [hit, not hit, hit, not hit, hit, not hit, False, thirds, at or 0, at or 0, hit]
+        for y, z in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(y, z)
+        assert [*map(int, small(many))] == [at or 0, at or 0]
+
+
+def test_comparisons_of_special_values():
+    """As NumPy has them, but that XLA takes subnormal numbers for 0, or does not: so do kernels."""
+    special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, 1e-40, -1e-40], np.float32)
+    x, y = (np.repeat(z.ravel()[:, None], 1030, 1) for z in np.meshgrid(special, special))
+    fun = lambda x, y: [f(c(x, y), 1) for c in COMPARISONS for f in (jnp.any, jnp.all, jnp.sum)]
+    found = np.array(weft.jit(fun)(x, y))
+    with weft.config.scope(native=False):
+        np.testing.assert_array_equal(found, np.array(weft.jit(lambda *xs: fun(*xs))(x, y)))
+    plain = ~((abs(x) == np.float32(1e-40)) | (abs(y) == np.float32(1e-40)))[:, 0]
+    expected = [f(c(x, y), 1) for c in COMPARISONS for f in (np.any, np.all, np.sum)]
+    np.testing.assert_array_equal(found[:, plain], np.array(expected)[:, plain])
+
+
+def test_comparisons_of_no_elements():
+    for shape, axis in (((0, 5000), 0), ((5000, 0), 1), ((0, 5000), 1), ((3, 0, 70), 1)):
+        x = np.zeros(shape, np.float32)
+        fun = lambda x, axis=axis: [f(x > 1, axis) for f in (jnp.any, jnp.all, jnp.sum)]
+        for y, f in zip(weft.jit(fun)(x), (np.any, np.all, np.sum)):
+            np.testing.assert_array_equal(y, f(x > 1, axis))
+
+
+def test_what_answers_to_comparisons_are_written_as():
+    x = weft.ShapeDtypeStruct((5000,), np.float32)
+    text = lambda f, *xs: weft.jit(f).lower(*xs).as_text()
+    calls = lambda *args: text(*args).count("weft_compare")
+    native = are_kernels_wanted()
+    for _ in range(2):  # what was written before does not decide
+        assert calls(lambda x: jnp.any(x > 5), x) == native
+        assert calls(lambda x: jnp.any(abs(x) > 5), x) == 0
+        assert calls(lambda x, y: jnp.all(x <= y), x, x) == native
+        assert calls(lambda x, s: jnp.all(x <= s), x, x.update(shape=())) == native
+        assert calls(lambda x, y: jnp.all(x <= 2 * y), x, x) == 0
+        assert calls(lambda x: jnp.any(x > np.arange(5000)), x) == 0
+        assert calls(jnp.any, x.update(dtype=bool)) == native
+        assert calls(lambda x: jnp.any(~x), x.update(dtype=bool)) == 0
+        assert calls(jnp.array_equal, x, x) == calls(jnp.count_nonzero, x) == native
+        assert calls(jnp.array_equal, *[x.update(dtype=np.float16)] * 2) == 0
+        assert calls(jnp.any, x.update(shape=(50,), dtype=bool)) == 0
+        assert calls(lambda x: jnp.any(x > 5, 1), x.update(shape=(100, 50))) == 0
+        for axis in (0, 1, None):
+            for fun in (jnp.any, jnp.sum, jnp.mean):
+                f = lambda x, fun=fun, axis=axis: fun(x > 5, axis)
+                assert calls(f, x.update(shape=(300, 200))) == native
+        in_order = lambda x, y: lax.reduce_or_p.bind(lax.lt_to_p.bind(x, y), axes=(0,))
+        assert calls(in_order, x, x) == 0
+        both = text(lambda x: [jnp.any(x > 5), jnp.all(x > 5)], x)
+        assert both.count("weft_compare") == 2 * native
+
+
+def test_answers_to_comparisons_under_transformations(rng):
+    x = rng.standard_normal((70, 200)).astype(np.float32)
+    found = weft.vmap(lambda x, s: [jnp.any(x > s), jnp.sum(x > s)], (0, None))(x, 2.5)
+    np.testing.assert_array_equal(found[0], (x > 2.5).any(1))
+    np.testing.assert_array_equal(found[1], (x > 2.5).sum(1))
+    fun = lambda x: jnp.sum(jnp.where(jnp.any(x > 2.5, 0), x, 0) * jnp.sum(x > 0))
+    expected = np.broadcast_to((x > 2.5).any(0) * (x > 0).sum(), x.shape)
+    np.testing.assert_allclose(weft.grad(fun)(x), expected, rtol=1e-6)
+    np.testing.assert_allclose(weft.jit(weft.grad(fun))(x), expected, rtol=1e-6)
+
+
+def test_inner_products_along_any_axes(rng):
+    shapes = {
+        (40, 50, 70): ("j", "k", "ij", "jk", "ik", ""),
+        (1100, 70): ("i",),
+        (17, 2000): ("j",),
+    }
+    native = are_kernels_wanted()
+    for shape, kept in shapes.items():
+        x, y = rng.standard_normal((2, *shape))
+        whole = "ijk"[: len(shape)]
+        forms = [f"{whole},{whole}->{out}" for out in kept]
+        fun = lambda x, y, forms=forms: [jnp.einsum(form, x, y) for form in forms]
+        found = weft.jit(fun)(*map(np.float32, (x, y)))
+        for form, z in zip(forms, found, strict=True):
+            np.testing.assert_allclose(z, np.einsum(form, x, y), rtol=1e-5, atol=1e-4)
+        x[..., 0], x.T[0, ..., -1] = np.nan, np.inf
+        found = weft.jit(lambda x, y, fun=fun: fun(x, y))(*map(np.float32, (x, y)))
+        for form, z in zip(forms, found, strict=True):
+            with np.errstate(invalid="ignore"):
+                expected = np.einsum(form, x, y)
+            np.testing.assert_array_equal(np.isnan(z), np.isnan(expected))
+    calls = lambda form, shape: str(
+        weft.jit(lambda x, y: jnp.einsum(form, x, y))
+        .lower(*[weft.ShapeDtypeStruct(shape, np.float32)] * 2)
+        .as_text()
+    ).count("weft_sum")
+    assert calls("ij,ij->j", (1000, 1000)) == calls("ijk,ijk->ik", (40, 50, 70)) == native
+    assert calls("ij,ij->j", (10, 8000)) == calls("ij,ij->j", (8000, 10)) == 0
+    assert calls("ij,ji->j", (300, 300)) == calls("ij,kj->ik", (300, 300)) == 0
+    x = np.float32(rng.standard_normal((600, 70)))
+    found = weft.grad(lambda x: jnp.sum(jnp.einsum("ij,ij->j", x, x) ** 2))(x)
+    np.testing.assert_allclose(found, 4 * x * (x.astype(float) ** 2).sum(0), rtol=2e-5)

@@ -7,9 +7,22 @@
 #include <mutex>
 #include <string>
 
+#include <sched.h>
 #include <sys/mman.h>
 
 namespace weft {
+namespace {
+
+// The processor that this thread runs on; -1 where that is not known.
+int FindProcessor() {
+#ifdef __linux__
+  return sched_getcpu();
+#else
+  return -1;
+#endif
+}
+
+}  // namespace
 
 void ForEach(ffi::ThreadPool& pool, int64_t count, void (*work)(const void*, int64_t),
              const void* data) {
@@ -29,8 +42,12 @@ void ForEach(ffi::ThreadPool& pool, int64_t count, void (*work)(const void*, int
   auto take = [shared, count, work, data] {
     for (int64_t i; (i = shared->next.fetch_add(1)) < count;) work(data, i);
   };
+  const int from = FindProcessor();
   for (int64_t h = 0; h < helpers; ++h) {
-    pool.Schedule([shared, take] {
+    pool.Schedule([shared, take, from] {
+      // Woken where all processors are busy, it may have taken the caller's, which would wait for it
+      // until all is done, and some time more in which the engine looks for other work.
+      if (from >= 0 && FindProcessor() == from) sched_yield();
       {
         std::lock_guard<std::mutex> lock(shared->mutex);
         if (shared->closed) return;  // what `data` is may be gone

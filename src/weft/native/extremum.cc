@@ -18,13 +18,14 @@ namespace weft {
 namespace {
 
 constexpr int64_t kWidth = 32;       // elements compared at once
-constexpr int64_t kBlock = 1024;     // those of a block
+constexpr int64_t kBlock = 4096;     // those of a block
+constexpr int64_t kFew = 1024;       // those where one like the result is searched for one by one
 constexpr int64_t kLong = 256;       // elements of a row that is searched by vectors
 constexpr int64_t kLanes = 512;      // lanes worked on together
 constexpr int64_t kRows = 4;
 
-// Floats, the smallest being looked for as the largest of those with their signs flipped. Where NaN are
-// to be skipped, the infinity that is never the extremum stands for them.
+// Floats, the smallest being looked for as the largest of those with their signs flipped. NaN that are
+// to be skipped are better than nothing; where one is first, the infinity that never is stands for it.
 template <class T, bool skips>
 struct Floats {
   using Element = T;
@@ -33,9 +34,9 @@ struct Floats {
   static constexpr bool kHasNan = !skips, kManyAlike = skips;
   Bits flip;
   explicit Floats(bool largest) : flip(largest ? 0 : Bits{1} << (sizeof(T) * 8 - 1)) {}
-  Value Load(Element x) const {
-    const T y = Store(x);
-    return !skips || x == x ? y : -std::numeric_limits<T>::infinity();
+  Value Load(Element x) const { return Store(x); }
+  Value Start(Element x) const {
+    return !skips || x == x ? Store(x) : -std::numeric_limits<T>::infinity();
   }
   Element Store(Value x) const {  // not by a product, as the engine's threads flush subnormals
     Bits bits;
@@ -62,6 +63,7 @@ struct Integers {
     last = is_bool ? Load(largest) : static_cast<T>(~lowest);
   }
   Value Load(Element x) const { return x ^ mask; }
+  Value Start(Element x) const { return Load(x); }
   Element Store(Value x) const { return x ^ mask; }
   static bool Better(Value x, Value y) { return x > y; }
   bool IsLast(Value x) const { return x == last; }
@@ -79,6 +81,7 @@ struct Halves {
     const int16_t in_order = ((x ^ ((x >> 15) & rest)) + zero) ^ mask;
     return (x & rest) > infinity ? nan : in_order;
   }
+  Value Start(Element x) const { return Load(x); }
   Element Store(Value x) const {
     const int16_t in_order = x ^ mask;
     return in_order ^ ((in_order >> 15) & INT16_MAX);
@@ -87,43 +90,50 @@ struct Halves {
   static bool IsLast(Value x) { return x == INT16_MAX; }
 };
 
+// As wide as elements, so that as many fit in a vector.
+template <class T>
+using Mask = std::conditional_t<
+    sizeof(T) == 8, int64_t,
+    std::conditional_t<sizeof(T) == 4, int32_t, std::conditional_t<sizeof(T) == 2, int16_t, int8_t>>>;
+
 // The best of `best` and of n elements, if none is NaN; else `nan` is set.
 template <class Kind, class T = typename Kind::Value>
 WEFT_WIDE T ScanBlock(Kind kind, const typename Kind::Element* x, int64_t n, T best, bool& nan) {
-  T tops[kWidth], differs[kWidth] = {};
+  T tops[kWidth];
+  Mask<T> differs[kWidth];
   for (T& top : tops) top = best;
+  if constexpr (Kind::kHasNan) std::fill(differs, differs + kWidth, 0);
   int64_t i = 0;
   for (; i + kWidth <= n; i += kWidth) {
     for (int64_t j = 0; j < kWidth; ++j) {
       const T y = kind.Load(x[i + j]);
       tops[j] = kind.Better(y, tops[j]) ? y : tops[j];
-      if constexpr (Kind::kHasNan) differs[j] = y == y ? differs[j] : T{1};
+      if constexpr (Kind::kHasNan) differs[j] |= y != y ? ~Mask<T>{0} : Mask<T>{0};
     }
   }
   for (; i < n; ++i) {
     const T y = kind.Load(x[i]);
     best = kind.Better(y, best) ? y : best;
-    nan |= y != y;
+    if constexpr (Kind::kHasNan) nan |= y != y;
   }
-  for (int64_t width = kWidth / 2; width > 0; width /= 2) {
+  for (int64_t width = kWidth / 2; width >= 8; width /= 2) {
     for (int64_t j = 0; j < width; ++j) {
       tops[j] = kind.Better(tops[j + width], tops[j]) ? tops[j + width] : tops[j];
-      if constexpr (Kind::kHasNan) differs[j] = differs[j] == T{0} ? differs[j + width] : differs[j];
     }
   }
-  nan |= differs[0] != T{0};
-  return kind.Better(tops[0], best) ? tops[0] : best;
+  for (int64_t j = 0; j < 8; ++j) best = kind.Better(tops[j], best) ? tops[j] : best;
+  if constexpr (Kind::kHasNan) {
+    for (int64_t j = 1; j < kWidth; ++j) differs[0] |= differs[j];
+    nan |= differs[0] != 0;
+  }
+  return best;
 }
 
 // Where in n elements to look for the first one, from `from` on, that is equal to y.
 template <class Element>
 WEFT_WIDE int64_t FindEqual(const Element* x, int64_t from, int64_t n, Element y) {
-  using Hits = std::conditional_t<
-      sizeof(Element) == 8, int64_t,
-      std::conditional_t<sizeof(Element) == 4, int32_t,
-                         std::conditional_t<sizeof(Element) == 2, int16_t, int8_t>>>;
   for (; from + kWidth <= n; from += kWidth) {
-    Hits hits = 0;
+    Mask<Element> hits = 0;
     for (int64_t j = 0; j < kWidth; ++j) hits |= x[from + j] == y;
     if (hits) break;
   }
@@ -135,11 +145,12 @@ template <class R, class Kind>
 R FindInRow(Kind kind, const typename Kind::Element* x, int64_t n) {
   using T = typename Kind::Value;
   constexpr bool kIsPlace = !std::is_same_v<R, typename Kind::Element>;
-  T best = kind.Load(x[0]);
+  constexpr int64_t block = Kind::kManyAlike ? kFew : kBlock;
+  T best = kind.Start(x[0]);
   int64_t found = 0;
   bool nan = false;
-  for (int64_t start = 0; start < n && !nan && !kind.IsLast(best); start += kBlock) {
-    const T top = ScanBlock(kind, x + start, std::min(n - start, kBlock), best, nan);
+  for (int64_t start = 0; start < n && !nan && !kind.IsLast(best); start += block) {
+    const T top = ScanBlock(kind, x + start, std::min(n - start, block), best, nan);
     if (nan || kind.Better(top, best)) best = top, found = start;
   }
   if (!kIsPlace && !nan) return static_cast<R>(kind.Store(best));
@@ -150,7 +161,7 @@ R FindInRow(Kind kind, const typename Kind::Element* x, int64_t n) {
   if constexpr (Kind::kHasNan) {
     while (nan ? x[found] == x[found] : x[found] != y) ++found;
   } else {
-    while (kind.Load(x[found]) != best) ++found;
+    while (kind.Start(x[found]) != best) ++found;
   }
   return kIsPlace ? static_cast<R>(found) : static_cast<R>(x[found]);
 }
@@ -167,7 +178,7 @@ __attribute__((always_inline)) inline void WalkLanes(Kind kind, const typename K
   R found[kLanes];
   for (; first < last; first += kLanes) {
     const int64_t width = std::min(kLanes, last - first);
-    for (int64_t j = 0; j < width; ++j) best[j] = kind.Load(x[first + j]), found[j] = R{0};
+    for (int64_t j = 0; j < width; ++j) best[j] = kind.Start(x[first + j]), found[j] = R{0};
     int64_t i = 1;
     for (; kTogether && i + kRows <= n; i += kRows) {  // rows together, so that `best` is kept less often
       const auto* from = x + i * lanes + first;
@@ -182,7 +193,8 @@ __attribute__((always_inline)) inline void WalkLanes(Kind kind, const typename K
             f = takes ? static_cast<R>(i + k) : f;
           } else {
             const T top = kind.Better(b, y) ? b : y;
-            b = b == b ? top : b;  // `top` is y where that is NaN
+            const T skipping = kind.Better(y, b) ? y : b;
+            b = !Kind::kHasNan ? skipping : b == b ? top : b;  // `top` is y where that is NaN
           }
         }
         best[j] = b;
@@ -193,7 +205,7 @@ __attribute__((always_inline)) inline void WalkLanes(Kind kind, const typename K
       const auto* from = x + i * lanes + first;
       for (int64_t j = 0; j < width; ++j) {
         const T y = kind.Load(from[j]), b = best[j];
-        const bool takes = !(b >= y) & (b == b);
+        const bool takes = Kind::kHasNan ? !(b >= y) & (b == b) : kind.Better(y, b);
         best[j] = takes ? y : b;
         if constexpr (kIsPlace) found[j] = takes ? static_cast<R>(i) : found[j];
       }
@@ -217,24 +229,36 @@ WEFT_WIDE void FindPlacesInLanes(Kind kind, const typename Kind::Element* x, R* 
   WalkLanes(kind, x, out, n, lanes, first, last);
 }
 
-// FindInRow by pieces of a long row on several threads, which are compared after that.
+// FindInRow by pieces of a long row on several threads, which are compared after that. Pieces behind one
+// with the largest value that there is are left out.
 template <class R, class Kind>
 R FindInPieces(ffi::ThreadPool& pool, Kind kind, const typename Kind::Element* x, int64_t n) {
+  constexpr bool kIsPlace = !std::is_same_v<R, typename Kind::Element>;
   constexpr int64_t kPieces = 64;
-  uint32_t places[kPieces];
+  const auto value = [&](R result) {
+    if constexpr (kIsPlace) return kind.Start(x[result]);
+    return kind.Start(result);
+  };
+  const R start = FindInRow<R>(kind, x, kBlock);  // which wakes no thread if it is enough
+  if (kind.IsLast(value(start))) return start;
+  R results[kPieces];
   const int64_t pieces = std::min(n / kPiece, kPieces);
+  std::atomic<int64_t> last{pieces};
   ForEach(pool, pieces, [&](int64_t p) {
     const int64_t first = n * p / pieces;
-    places[p] = first + FindInRow<uint32_t>(kind, x + first, n * (p + 1) / pieces - first);
+    results[p] = start;
+    if (p > last.load(std::memory_order_relaxed)) return;
+    const R found = FindInRow<R>(kind, x + first, n * (p + 1) / pieces - first);
+    results[p] = kIsPlace ? static_cast<R>(first + found) : found;
+    if (kind.IsLast(value(results[p]))) last.store(p, std::memory_order_relaxed);
   });
-  uint32_t found = places[0];
+  R found = results[0];
   for (int64_t p = 1; p < pieces; ++p) {
-    const auto best = kind.Load(x[found]), y = kind.Load(x[places[p]]);
+    const auto best = value(found), y = value(results[p]);
     if (best != best) break;
-    if (kind.Better(y, best) || y != y) found = places[p];
+    if (kind.Better(y, best) || y != y) found = results[p];
   }
-  constexpr bool kIsPlace = !std::is_same_v<R, typename Kind::Element>;
-  return kIsPlace ? static_cast<R>(found) : static_cast<R>(kind.Store(kind.Load(x[found])));
+  return found;
 }
 
 // Makes a result NaN where all of n elements are, and were skipped: it is an infinity then.

@@ -1,5 +1,5 @@
-// The sum along the middle axis of [rows, n, lanes], or of the products of two such arrays of one lane;
-// also the product of one.
+// The sum along the middle axis of [rows, n, lanes], or of the products of two such arrays; also the
+// product of one, of one lane.
 //
 // Blocks are summed in as many places as vectors need, and their sums added in float64: the error
 // does not grow with n. Work is cut by shape alone, so that threads do not decide the result.
@@ -11,7 +11,8 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kWidth = 64;       // elements added at once
+template <class T>
+constexpr int64_t kWidth = 256 / sizeof(T);  // elements added at once, in half of AVX2's registers
 constexpr int64_t kBlock = 4096;     // those of a block
 constexpr int64_t kLanes = 512;      // lanes worked on together
 constexpr int64_t kRows = 4;
@@ -74,7 +75,7 @@ struct ComplexFactors : Elements<T> {
 // Multiplies n / 2 complex factors with what is in `to`.
 template <class T>
 WEFT_WIDE void MultiplyBlock(const T* x, double* to, int64_t n) {
-  constexpr int64_t kPairs = kWidth / 2;
+  constexpr int64_t kStep = kWidth<T>, kPairs = kStep / 2;
   T real[kPairs], imag[kPairs];
   for (int64_t j = 0; j < kPairs; ++j) real[j] = 1, imag[j] = 0;
   int64_t i = 0;
@@ -83,7 +84,7 @@ WEFT_WIDE void MultiplyBlock(const T* x, double* to, int64_t n) {
     imag[j] = real[j] * im + imag[j] * re;
     real[j] = part;
   };
-  for (; i + kWidth <= n; i += kWidth) {
+  for (; i + kStep <= n; i += kStep) {
     for (int64_t j = 0; j < kPairs; ++j) multiply(j, x[i + 2 * j], x[i + 2 * j + 1]);
   }
   for (int64_t j = 0; i < n; i += 2, ++j) multiply(j, x[i], x[i + 1]);
@@ -99,16 +100,24 @@ WEFT_WIDE void MultiplyBlock(const T* x, double* to, int64_t n) {
 template <class T, template <class> class Terms>
 WEFT_WIDE void AddBlock(Terms<T> x, double* to, int64_t n) {
   constexpr auto join = [](auto a, auto b) { return Terms<T>::Join(a, b); };
-  T sums[kWidth];
+  constexpr int64_t kStep = kWidth<T>;
+  T sums[kStep];
   for (T& sum : sums) sum = Terms<T>::kStart;
   int64_t i = 0;
-  for (; i + kWidth <= n; i += kWidth) {
-    for (int64_t j = 0; j < kWidth; ++j) sums[j] = join(sums[j], x[i + j]);
+  for (; i + kStep <= n; i += kStep) {
+    for (int64_t j = 0; j < kStep; ++j) sums[j] = join(sums[j], x[i + j]);
   }
   for (int64_t j = 0; i < n; ++i, ++j) sums[j] = join(sums[j], x[i]);
-  for (int64_t width = kWidth / 2; width >= Terms<T>::kParts; width /= 2) {
+  const auto fold = [&](auto width) {  // a constant, so that these are a few operations and no loop
+    if (width >= kStep || width < Terms<T>::kParts) return;
     for (int64_t j = 0; j < width; ++j) sums[j] = join(sums[j], sums[j + width]);
-  }
+  };
+  fold(std::integral_constant<int64_t, 32>());
+  fold(std::integral_constant<int64_t, 16>());
+  fold(std::integral_constant<int64_t, 8>());
+  fold(std::integral_constant<int64_t, 4>());
+  fold(std::integral_constant<int64_t, 2>());
+  fold(std::integral_constant<int64_t, 1>());
   for (int64_t j = 0; j < Terms<T>::kParts; ++j) to[j] = join(to[j], double{sums[j]});
 }
 
@@ -204,7 +213,7 @@ ffi::Error SumFloats(ffi::ThreadPool& pool, int64_t what, ffi::AnyBuffer x, cons
   T* const to = static_cast<T*>(out->untyped_data());
   if (y) {
     const Products<T> products{from, static_cast<const T*>(y)};
-    return SumRows(pool, products, to, dims[0], dims[1]);
+    return SumAll(pool, products, to, dims);
   }
   switch (what) {
     case 0: return SumAll(pool, from, to, dims);
@@ -309,10 +318,9 @@ ffi::Error SumBytes(ffi::ThreadPool& pool, const T* from, int32_t* to, int64_t r
 ffi::Error Sum(ffi::ThreadPool pool, int64_t what, ffi::AnyBuffer x, ffi::RemainingArgs rest,
                ffi::Result<ffi::AnyBuffer> out) {
   const auto y = rest.get<ffi::AnyBuffer>(0);
-  const bool in_rows = x.dimensions().size() == 3 && x.dimensions().back() == 1;
-  if (x.dimensions().size() != 3 || ((y || what == 3) && !in_rows) ||
-      (y && !(y->dimensions() == x.dimensions()))) {
-    return ffi::Error::InvalidArgument("weft.sum: must be of [rows, n, lanes], or two of one lane");
+  const auto dims = x.dimensions();
+  if (dims.size() != 3 || (what == 3 && dims.back() != 1) || (y && !(y->dimensions() == dims))) {
+    return ffi::Error::InvalidArgument("weft.sum: must be of [rows, n, lanes], or two of those");
   }
   const void* const other = y ? y->untyped_data() : nullptr;
   const auto bytes = [&](auto zero) {
@@ -320,7 +328,6 @@ ffi::Error Sum(ffi::ThreadPool pool, int64_t what, ffi::AnyBuffer x, ffi::Remain
     if (what || y || ffi::ByteWidth(out->element_type()) != 4) {
       return ffi::Error::InvalidArgument("weft.sum: of bytes must give sums of 32 bits");
     }
-    const auto dims = x.dimensions();
     return SumBytes(pool, static_cast<const T*>(x.untyped_data()),
                     static_cast<int32_t*>(out->untyped_data()), dims[0], dims[1], dims[2]);
   };

@@ -311,9 +311,9 @@ class DotGeneral(Bilinear):
             add_up = lambda x, y: [add_outer_products(x, y, out, numbers)]
             return lower_jaxpr(hlo, stage_whole(add_up, [lhs.aval, rhs.aval]), [lhs, rhs])
         (lc, rc), (lb, rb) = numbers
-        rows, whole = range(out.ndim), range(out.ndim, lhs.aval.ndim)
-        if [*lb, *rb] == [*rows, *rows] and [*lc, *rc] == [*whole, *whole] and made == out.dtype:
-            y = write_inner_products(hlo, lhs, rhs, out)
+        order = sorted(lb), sorted(lc)
+        if ([*lb], [*lc]) == ([*rb], [*rc]) == order and len(lb) == out.ndim and made == out.dtype:
+            y = write_inner_products(hlo, lhs, rhs, lc, out)
             if y is not None:
                 return [y]
         if alone and made == out.dtype:

@@ -46,6 +46,7 @@ from weft.primitives.slicing import concatenate, slice_in_dim
 from weft.primitives.summing import (
     are_few,
     are_near,
+    call_comparison,
     call_reduction,
     call_sum,
     sizes_around,
@@ -114,7 +115,11 @@ class Reduction(families.ByCombination, families.OverAxes, families.Discrete):
         return [ShapedArray(families.drop_axes(x.shape, axes), x.dtype, x.weak_type)]
 
     def lower(self, hlo, x, *, axes):
+        answer = {"reduce_or": "any", "reduce_and": "all"}.get(self.name)
         cell = ShapedArray((), x.aval.dtype)
+        out = ShapedArray(families.drop_axes(x.aval.shape, axes), cell.dtype)
+        if found := answer and call_comparison(hlo, x, axes, out, answer):
+            return [found]
         init = hlo.constant(self.identity(cell.dtype), cell)
         combine = lambda a, b: self.combine.lower(hlo, a, b)
         write = lambda x, axes: lower_reduce(hlo, [x], [init], axes, combine)[0]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from weft import dtypes
 from weft.core.aval import ShapedArray
 from weft.primitives.expr import Expr
 from weft.xla.hlo import i64s
@@ -37,6 +38,11 @@ _NEAR = 256  # lines that are looked at
 _BYTES = {"i1": np.bool_, "i8": np.int8, "ui8": np.uint8}
 _FROM_BYTES = re.compile(r'(%\w+) = "stablehlo.convert"\((%\w+)\) : \(tensor<[\dx]*x(u?i[18])>')
 _WORTH = 1 << 12  # bytes from which on it pays to call a kernel for their sum
+_COMPARE = re.compile(
+    r'"\w+.compare"\((%\w+), (%\w+)\) .*?direction (\w+)>.*? (?!TOTAL)\w+>}>.*?x(u?[if]\d+)>, '
+)
+_NUMBER = re.compile(r'"stablehlo.(constant.*= dense<[^"[>]+>|broadcast_in_dim.*array<i64>})')
+_COMPARED = {dtypes.hlo_name(dtype): dtype for dtype in map(np.dtype, "?bhiqBHIQfd")}
 
 
 def write_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray) -> Any:
@@ -107,22 +113,53 @@ def sum_bytes(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray) -> Any:
     of_bytes = type(x)(found[2], aval.update(dtype=np.dtype(_BYTES[found[3]])))
     whole = out.update(dtype=np.dtype(np.int32)) if wide else out
     y = call_sum(hlo, of_bytes, axes, whole, "sum")
+    if y is None and whole.dtype == np.int32:
+        y = call_comparison(hlo, of_bytes, axes, whole, "count")
     if y is None and wide and lanes == 1 and size >= _LARGE and not hlo.devices:
         x = Expr(hlo, of_bytes).convert(np.int32).value
         y = write_sum(hlo, x, axes, whole) if split_row(n, x.aval, rows == 1)[1] else None
     return y and Expr(hlo, y).convert(out.dtype).value
 
 
-def write_inner_products(hlo: Any, x: Any, y: Any, out: ShapedArray) -> Any:
-    """Write a call of the kernel for sums of products along all but `out`'s axes, or give None.
+def call_comparison(hlo: Any, x: Any, axes: Sequence[int], out: Any, answer: str) -> Any:
+    """Write a call of the kernel that answers if or how often `x`, a comparison, holds; or None.
+
+    It is for arguments, also one and a number, and stops where the answer is known.
+    """
+    aval, size = x.aval, x.aval.size
+    if aval.dtype != np.bool_ or not axes or type(size) is not int or size < _WORTH:
+        return None
+    _, n, lanes = sizes = sizes_around(aval.shape, axes)
+    if not are_near(axes) or (n < 128 if lanes == 1 else lanes < 64) or not has_kernels(hlo):
+        return None
+    hlo.choices += 1
+    makers = dict(line.partition(" = ")[::2] for line in hlo.lines[-_NEAR:])
+    found = _COMPARE.match(makers.get(x.name, ""))
+    *names, direction, of = found.groups() if found else (x.name, "NE", "i1")
+    operands = [] if found else [Expr(hlo, hlo.constant(False, ShapedArray((), aval.dtype)))]
+    for name in names if of in _COMPARED else ():
+        whole = Expr(hlo, type(x)(name, aval.update(dtype=_COMPARED[of])))
+        if name.startswith("%arg"):
+            operands.append(whole)
+        elif _NUMBER.match(makers.get(name, "")):
+            operands.append(whole.slice([0] * aval.ndim, [1] * aval.ndim).reshape(()))
+    if len(operands) < 2 or not any(y.shape for y in operands):
+        return None
+    params = {"direction": direction, "answer": answer}
+    return call_reduction(hlo, "weft_compare", operands, sizes, out, params)
+
+
+def write_inner_products(hlo: Any, x: Any, y: Any, axes: Sequence[int], out: ShapedArray) -> Any:
+    """Write a call of the kernel for sums of products along `axes`, or give None.
 
     XLA multiplies and adds one after the other: of a million in 3 to 4 times the kernel's time.
     """
     aval = x.aval
-    worth = are_floats(aval, out) and aval.size >= _LARGE and aval.size >= 512 * out.size
-    if not worth or not has_kernels(hlo):
+    if not are_floats(aval, out) or aval.size < _LARGE or not axes or not are_near(axes):
         return None
-    sizes = (out.size, aval.size // out.size, 1)
+    sizes = sizes_around(aval.shape, axes)
+    if sizes[1] < (512 if sizes[2] == 1 else 16) or 1 < sizes[2] < 64 or not has_kernels(hlo):
+        return None
     return call_reduction(hlo, "weft_sum", [Expr(hlo, x), Expr(hlo, y)], sizes, out, _KINDS["sum"])
 
 
@@ -193,7 +230,8 @@ def call_reduction(
 ) -> Any:
     """Write a call of a kernel that reduces arrays, reshaped to `sizes`, along the second axis."""
     reduced = ShapedArray((sizes[0], sizes[2]), out.dtype)
-    (y,) = call_native(hlo, name, [x.reshape(sizes).value for x in xs], [reduced], params)
+    values = [(x.reshape(sizes) if x.shape else x).value for x in xs]  # some take a number too
+    (y,) = call_native(hlo, name, values, [reduced], params)
     return Expr(hlo, y).reshape(out.shape).value
 
 
