@@ -50,6 +50,7 @@ from weft.primitives.random import RngUniform as _RngUniform
 from weft.primitives.sort import Operands as _Operands
 from weft.primitives.tokens import AfterAll as _AfterAll
 from weft.primitives.tokens import CreateToken as _CreateToken
+from weft.primitives.tokens import OptimizationBarrier as _OptimizationBarrier
 from weft.primitives.tokens import Value as _Value
 from weft.primitives.transcendental import AccuracyMode as _AccuracyMode
 from weft.primitives.transcendental import Tolerance as _Tolerance
@@ -637,7 +638,7 @@ from weft.primitives.elementwise import one_minus_square_p as one_minus_square_p
 
 def optimization_barrier(operand: _Value, /) -> _Value: ...
 
-from weft.primitives.tokens import optimization_barrier_p as optimization_barrier_p
+optimization_barrier_p: _OptimizationBarrier
 from weft.primitives.elementwise import or_p as or_p
 
 def pad(
