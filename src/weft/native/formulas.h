@@ -479,12 +479,13 @@ WEFT_FUNCTION(ZetaD, D, 0, WEFT_BETWEEN(x, 1, 1e6) & WEFT_BETWEEN(y, 1e-300, 1e3
 WEFT_FUNCTION(ZetaSingleD, D, 0, WEFT_BETWEEN(x, 1, 40) & WEFT_BETWEEN(y, 0x1p-20, 0x1p20),
               ZetaSingle(x, y), ZetaEach(x, y))
 
-// Whole vectors of one block.
-template <class Function, bool kFast, class V = typename Function::V>
+// Whole vectors of one block; kOne: x is one number, of which what is needed is computed once.
+template <class Function, bool kFast, bool kOne, class V = typename Function::V>
 WEFT_HERE void Write(const V* x, const V* y, V* out, int64_t n) {
+  V a, b, c;
+  std::memcpy(&a, x, sizeof(V));
   for (int64_t i = 0; i < n; ++i) {
-    V a, b, c;
-    std::memcpy(&a, x + i, sizeof(V));
+    if (!kOne) std::memcpy(&a, x + i, sizeof(V));
     std::memcpy(&b, y + i, sizeof(V));
     c = kFast ? Function::Fast(a, b) : Function::Any(a, b);
     if constexpr (Function::kLeast > 0) {
@@ -495,7 +496,7 @@ WEFT_HERE void Write(const V* x, const V* y, V* out, int64_t n) {
   }
 }
 
-template <class Function, class V = typename Function::V>
+template <class Function, bool kOne = false, class V = typename Function::V>
 WEFT_HERE_CALLED void Compute(const void* xs, const void* ys, void* outs, int64_t count) {
   const V *x = static_cast<const V*>(xs), *y = static_cast<const V*>(ys);
   V* const out = static_cast<V*>(outs);
@@ -511,9 +512,9 @@ WEFT_HERE_CALLED void Compute(const void* xs, const void* ys, void* outs, int64_
     int64_t parts[sizeof(V) / 8], all = -1;
     std::memcpy(parts, &usual, sizeof(V));
     for (int64_t part : parts) all &= part;
-    if (all != -1) return Write<Function, false>(x, y, out, n);
+    if (all != -1) return Write<Function, false, kOne>(x, y, out, n);
   }
-  Write<Function, true>(x, y, out, n);
+  Write<Function, true, kOne>(x, y, out, n);
 }
 
 constexpr Named kFunctions[] = {
@@ -521,7 +522,7 @@ constexpr Named kFunctions[] = {
     {"cos", ffi::F32, 1, Compute<CosF>},
     {"tan", ffi::F32, 1, Compute<TanF>},
     {"atan2", ffi::F32, 2, Compute<Atan2F>},
-    {"pow", ffi::F32, 2, Compute<PowF>},
+    {"pow", ffi::F32, 2, Compute<PowF>, 4096, Compute<PowF, true>},
     {"asin", ffi::F32, 1, Compute<AsinF>},
     {"acos", ffi::F32, 1, Compute<AcosF>},
     {"atan", ffi::F32, 1, Compute<AtanF>},
@@ -543,7 +544,7 @@ constexpr Named kFunctions[] = {
     {"sinh", ffi::F64, 1, Compute<SinhD>},
     {"cosh", ffi::F64, 1, Compute<CoshD>},
     {"erf", ffi::F64, 1, Compute<ErfD>},
-    {"pow", ffi::F64, 2, Compute<PowD>},
+    {"pow", ffi::F64, 2, Compute<PowD>, 4096, Compute<PowD, true>},
     {"igamma", ffi::F64, 2, ComputeGamma<true>, kBlock},
     {"igammac", ffi::F64, 2, ComputeGamma<false>, kBlock},
     {"zeta", ffi::F64, 2, Compute<ZetaD>, kBlock},

@@ -29,7 +29,8 @@ struct Named {
   ffi::DataType type;
   size_t operands;
   Kernel compute;
-  int64_t piece = 4096;  // elements that are worth a thread
+  int64_t piece = 4096;      // elements that are worth a thread
+  Kernel of_one = nullptr;  // where x is one number
 };
 
 // Vectors are taken apart in what may not use a processor's instructions, before that is inlined in
@@ -93,13 +94,12 @@ struct Job {
     alignas(64) char held[3][kBlock * 8];
     const int64_t width = job.half ? sizeof(float) : job.width, piece = job.function->piece;
     const int64_t first = index * piece, last = std::min(job.n, first + piece);
-    const auto repeat = [&](char* x, int64_t begin, int64_t end) {  // what is before `begin`
-      for (int64_t j = begin; j < end; ++j) std::memcpy(x + j * width, x + (begin - 1) * width, width);
-    };
+    const bool of_one = job.one[0] && job.function->of_one;
+    const Kernel compute = of_one ? job.function->of_one : job.function->compute;
     for (int k = 0; k < 2; ++k) {
       if (!job.one[k]) continue;
       job.Load(k, 0, 1, held[k]);
-      repeat(held[k], 1, kBlock);
+      for (int64_t j = 1; j < kBlock; j *= 2) std::memcpy(held[k] + j * width, held[k], j * width);
     }
     for (int64_t i = first; i < last; i += kBlock) {
       const int64_t count = std::min(kBlock, last - i), whole = (count + 15) / 16 * 16;
@@ -109,10 +109,12 @@ struct Job {
         from[k] = job.one[k] || !in_place ? held[k] : job.from[k] + i * width;
         if (job.one[k] || in_place) continue;
         job.Load(k, i, count, held[k]);
-        repeat(held[k], count, whole);
+        for (int64_t j = count; j < whole; ++j) {  // more of the last one
+          std::memcpy(held[k] + j * width, held[k] + (count - 1) * width, width);
+        }
       }
       char* const out = job.out + i * job.width;
-      job.function->compute(from[0], from[1], in_place ? out : held[2], whole);
+      compute(from[0], from[1], in_place ? out : held[2], whole);
       if (job.half) {
         Narrow(reinterpret_cast<const float*>(held[2]), reinterpret_cast<uint16_t*>(out), count);
       } else if (!in_place) {
