@@ -355,7 +355,7 @@ def test_running_reductions_of_short_rows_and_few_lanes(dtype):
             np.testing.assert_allclose(z, back, **slack)
 
 
-def test_a_processor_without_what_the_kernels_need(tmp_path):
+def test_a_processor_without_what_the_kernels_need(tmp_path, monkeypatch, caplog):
     """A handler says so where it is made known; weft then goes without all of them."""
     compiler = shutil.which("c++") or shutil.which("g++")
     if not compiler or platform.machine() != "x86_64":
@@ -363,11 +363,14 @@ def test_a_processor_without_what_the_kernels_need(tmp_path):
     sources = [str(native.FOLDER / f"{name}.cc") for name in ("common", "keep")]
     flags = ["-std=c++17", "-mavx2", "-fPIC", "-shared", "-w", f"-I{weft.ffi.include_dir()}"]
     lacks = "-D__builtin_cpu_supports(x)=0"
-    made = str(tmp_path / "made.so")
+    made = str(tmp_path / "kernels.so")
     subprocess.run([compiler, *flags, lacks, *sources, "-o", made], check=True)
     keep = new_capsule(ctypes.CDLL(made).weft_keep)
     with pytest.raises(weft.errors.JaxRuntimeError, match="the processor has no AVX2"):
         _jax.register_custom_call_target("keep_of_another_processor", keep, "Host", 1)
+    monkeypatch.setattr(native, "FOLDER", tmp_path)
+    assert "the processor has no AVX2" in native.load_kernels.__wrapped__()
+    assert not caplog.records  # there is nothing to mend
 
 
 @needs_kernels

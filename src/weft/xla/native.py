@@ -45,7 +45,8 @@ def load_kernels() -> str:
             capsule = new_capsule(getattr(library, name))
             _jax.register_custom_call_target(name, capsule, "Host", 1)
     except (AttributeError, OSError, JaxRuntimeError) as error:
-        logger.warning(
+        level = logger.info if "has no AVX2" in str(error) else logger.warning  # nothing to mend
+        level(
             "native: %s must be the kernels of this version of weft; got %s. Hint: pip install "
             "--force-reinstall --no-deps weft; config.update('native', False) silences this.",
             *(found[0], error),
