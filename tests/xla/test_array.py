@@ -18,6 +18,7 @@ import weft
 import weft.numpy as jnp
 from tests.xla.repr_cases import DTYPES, arrays, numpy_dtype, texts
 from weft import errors, random
+from weft.xla import array
 from weft.xla.array import ArrayImpl, host_view, put
 from weft.xla.layouts import Format, Layout
 
@@ -533,6 +534,52 @@ def test_device_put_shares_what_lies_there(x):
     assert there.unsafe_buffer_pointer() == x.unsafe_buffer_pointer()
     assert weft.device_put(there, device) is there and weft.device_put(x) is x
     assert put(1.5).weak_type and put(np.float64(1)).dtype == np.float32
+
+
+class Late:
+    """What is ready when it has been asked so many times."""
+
+    def __init__(self, times):
+        self.left = times
+
+    def is_deleted(self):
+        return False
+
+    def is_ready(self):
+        self.left -= 1
+        return self.left < 0
+
+
+def test_a_result_is_looked_for_as_long_as_that_pays(monkeypatch):
+    now = iter(range(10**6))  # each look takes a microsecond
+    monkeypatch.setattr(array, "perf_counter", lambda: next(now) * 1e-6)
+    monkeypatch.setattr(array, "_is_ready", Late.is_ready)
+    monkeypatch.setattr(array, "_looks", looks := [0, array.LONGEST])
+
+    def look(times):
+        x = Late(times)
+        array.look_for(x)
+        return times - x.left
+
+    assert look(0) == 1 and looks == [0, array.LONGEST]
+    assert look(20) == 21 and looks[1] == array.LONGEST
+    assert [look(1000) for _ in range(5)] == pytest.approx([50, 25, 13, 7, 4], abs=1)
+    while looks[0] % 32 < 31:
+        assert look(1000) < 4
+    assert look(1000) == pytest.approx(50, abs=1)  # each 32nd is as long as the first
+    assert look(20) < 4  # too short by now to see it
+    while looks[0] % 32 < 31:
+        look(1000)
+    assert look(20) == look(20) == 21 and looks[1] == array.LONGEST
+
+
+def test_waiting_awake_and_asleep(x):
+    deep = weft.jit(lambda x: weft.lax.fori_loop(0, 20000, lambda i, y: jnp.sin(y), x))
+    for _ in range(40):
+        assert (x + 1).block_until_ready() is not None
+        y = deep(x)
+        assert float(y[0]) == y.block_until_ready()[0] and y.is_ready()
+    assert random.key(0).block_until_ready() == random.key(0)
 
 
 def test_warnings_are_none():

@@ -14,18 +14,20 @@ from typing import Any, NamedTuple
 from weft.core.aval import check_extent, typeof
 from weft.core.jaxpr import Jaxpr
 from weft.errors import InconclusiveDimensionOperation
+from weft.mesh.client import platform_of
 from weft.mesh.typed import sharding_of
 from weft.options import config
 from weft.passes import run_passes
 from weft.passes.dce import used_inputs
+from weft.passes.rows import flatten_rows
 from weft.watch import events
 from weft.watch.key_reuse import hint_reuse
 from weft.watch.progress import run_reporting
 from weft.xla.compile import Executable, compile_text
-from weft.xla.flat import flatten_rows
 from weft.xla.foreign import ForeignExecutable
 from weft.xla.locating import keep_located
 from weft.xla.lower import Module, lower_module
+from weft.xla.native import are_kernels_wanted
 from weft.xla.placement import Placement, explicit_mesh, wide_sharding
 
 SMALL = 4096  # bytes of a const that is written into the text
@@ -69,8 +71,10 @@ class LoweredProgram(NamedTuple):
         before = [placement.whole] if calls else []  # the number of the run
         given = [*before, *module.parameters], module.results
         free = [s is None for s in given[0]], [s is None for s in given[1]]
-        rows = any(v.aval.ndim > 1 for v in jaxpr.outvars)
-        text = flatten_rows(module.text, placement) if rows else module.text
+        alone = not placement.partitioned and not placement.platform
+        on_cpu = alone and platform_of(placement.devices[0]) == "cpu" and are_kernels_wanted()
+        rows = on_cpu and any(v.aval.ndim > 1 for v in jaxpr.outvars)
+        text = flatten_rows(module.text) if rows else module.text
         loaded, how = compile_text(text, placement, settings, calls, free)
         if how == "compiled" and config.hints:
             hint_reuse(staged)

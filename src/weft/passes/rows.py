@@ -11,10 +11,6 @@ import math
 import os
 import re
 
-from weft.mesh.client import platform_of
-from weft.xla.native import are_kernels_wanted
-from weft.xla.placement import Placement
-
 FEW, MANY = 64, 4096  # elements: of a row at most, and of a program at least
 # Operations that compute an element of elements at the same place, and what else may be there.
 ELEMENTWISE = """
@@ -37,8 +33,8 @@ output_tuple_indices = [], operand_index = 0, operand_tuple_indices = []>]}}> : 
 """
 
 
-def flatten_rows(text: str, placement: Placement) -> str:
-    """A module to compile in place of `text`, or `text` itself: for CPUs, and with kernels."""
+def flatten_rows(text: str) -> str:
+    """A module to compile in place of `text` for one CPU, with kernels; or `text` itself."""
     shapes = {*re.findall(r"tensor<((?:\d+x)+)", text)} if text.count("func.func") == 1 else ()
     if len(shapes) != 1:
         return text
@@ -48,10 +44,8 @@ def flatten_rows(text: str, placement: Placement) -> str:
     fits = before and few < FEW and size > MANY and size % (os.cpu_count() or 1) == 0
     if not fits or not {*_OPERATION.findall(text)}.issubset(ELEMENTWISE) or _OTHER.search(text):
         return text
-    devices, *_, partitioned, platform = placement
-    alone = not partitioned and not platform and platform_of(devices[0]) == "cpu"
     head, end = _MAIN.search(text), _END.search(text)
-    if not alone or head is None or end is None or not are_kernels_wanted():
+    if head is None or end is None:
         return text
     flat = f"{size}x"
     body = text[head.end() : end.start()].replace(f"tensor<{rows}", f"tensor<{flat}")
