@@ -54,6 +54,29 @@ def test_identities(f, left):
     assert names(f, x) == left.strip()
 
 
+A = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("order", "other", "numbers", "subscripts", "left"),
+    [
+        ((0, 2, 1), (1, 0), (((2,), (0,)), ((), ())), "aib,ci->abc", "dot_general"),
+        ((2, 0, 1), (0, 1), (((0,), (1,)), ((), ())), "abi,ci->abc", "dot_general"),
+        ((1, 2, 0), (0, 1), (((1,), (1,)), ((), ())), "abi,ci->bac", "transpose dot_general"),
+        ((1, 2, 0), (1, 0), (((1,), (0,)), ((), ())), "abi,ci->bac", "transpose dot_general"),
+        ((2, 1, 0), (1, 0), (((0,), (0,)), ((2,), (1,))), "abi,ai->ab", "dot_general"),
+    ],
+)
+def test_products_of_what_is_transposed(order, other, numbers, subscripts, left):
+    sizes = dict(zip("aib" if subscripts.startswith("aib") else "abi", A.shape, strict=True), c=7)
+    b = np.arange(100, dtype=np.float32)
+    shape = [sizes[name] for name in subscripts[4:6]]
+    b = b[: shape[0] * shape[1]].reshape(shape)
+    f = lambda a, b: lax.dot_general(lax.transpose(a, order), lax.transpose(b, other), numbers)
+    assert names(f, A, b) == left
+    np.testing.assert_array_equal(weft.jit(f)(A, b), np.einsum(subscripts, A, b))
+
+
 def test_of_integers_and_narrow_floats():
     assert names(lambda i: lax.add(i, np.int32(0)), i) == ""
     assert names(lambda i: ~~i & ~~i, i) == ""

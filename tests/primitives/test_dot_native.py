@@ -1,4 +1,4 @@
-"""Products of batches of matrices by the kernel, against NumPy; else XLA's own."""
+"""Products of matrices, and of batches of them, by the kernel, against NumPy; else XLA's own."""
 
 import itertools
 
@@ -18,6 +18,10 @@ SIZES = [
     (2, 6, 40, 40),
     (3, 200, 9, 3),
     (9, 3, 150, 4),
+    (1, 200, 70, 300),
+    (1, 401, 17, 530),
+    (1, 30, 300, 257),
+    (40, 50, 40, 3),
 ]
 LAYOUTS = ["bmk,bkn", "bmk,bnk", "bkm,bkn", "bkm,bnk"]
 
@@ -27,6 +31,7 @@ def all_sizes(monkeypatch):
     monkeypatch.setattr(dot_native, "FEWEST_ROWS", 0)
     monkeypatch.setattr(dot_native, "FEWEST_COLUMNS", 0)
     monkeypatch.setattr(dot_native, "FEWEST_PRODUCTS", 0)
+    monkeypatch.setattr(dot_native, "LEAST", 0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -67,8 +72,12 @@ def test_what_the_kernel_does_not_multiply(monkeypatch):
     x = np.ones((8, 64, 64), np.float32)
     with config.scope(native=True):
         assert ("weft_dot" in text(x, x)) == (not native.load_kernels())
-        large = np.ones((1, 200, 200), np.float32)
-        assert "weft_dot" not in text(large, large)  # no batch
+        wide = np.ones((100, 200), np.float32)
+        assert ("weft_dot" in text(wide, wide.T)) == (not native.load_kernels())
+        large = np.ones((1100, 1100), np.float32)
+        assert "weft_dot" not in text(large, large)
+        assert "weft_dot" not in text(large[:32], large)  # too much to add up
+        assert "weft_dot" not in text(large[:4], large)
         assert "weft_dot" not in text(x[:4], x[:4])  # too little to do
         assert "weft_dot" not in text(x, x[:, :, :8])
         assert "weft_dot" not in text(x[0, :4, :4], x[0, :4, :4])

@@ -89,7 +89,7 @@ void ForEach(ffi::ThreadPool& pool, int64_t count, void (*work)(const void*, int
 
 void* AllocateBytes(size_t size) {
   constexpr size_t kPage = size_t{1} << 21;
-  if (size < 2 * kPage) return std::malloc(size);
+  if (size < 2 * kPage) return std::aligned_alloc(64, (size + 63) / 64 * 64);
   const size_t pages = (size + kPage - 1) / kPage * kPage;
   void* const memory = std::aligned_alloc(kPage, pages);
 #ifdef MADV_HUGEPAGE

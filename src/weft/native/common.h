@@ -70,8 +70,8 @@ class Memory {
   T* const at_;
 };
 
-// Uninitialized; much of it is asked for in large pages, which are quicker to get, and to write at
-// random.
+// Uninitialized, from the beginning of a line of the caches; much of it is asked for in large pages,
+// which are quicker to get, and to write at random.
 void* AllocateBytes(size_t size);
 
 template <class T>

@@ -183,7 +183,7 @@ ffi::Error Convolve(ffi::ThreadPool& pool, const Sizes& s, const void* x, const 
                        static_cast<T*>(out), unit, panels.narrow};
   ForEach(pool, panels.count, [&](int64_t panel) {
     const int64_t first = panel * wide;
-    PackPanel(static_cast<const T*>(kernel) + first, s.out_features, 1, depth,
+    PackPanel(static_cast<const T*>(kernel) + first, s.out_features, depth,
               std::min(wide, s.out_features - first), wide, job.packed + first * depth);
   });
   const auto run = RunWith<Forward<T>>(bytes);

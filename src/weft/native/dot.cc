@@ -1,108 +1,94 @@
 // Products of batches of matrices: [batch, m, k] or [batch, k, m] with [batch, k, n] or [batch, n, k].
 
-#include "tiles.h"
+#define WEFT_LANES "dot_lanes.h"
+#include "widths.h"
 
 namespace weft {
 namespace {
 
-constexpr int64_t kResults = 24576;  // that a thread takes at once, in rows
-constexpr int64_t kUnits = 8;        // matrices of which each is for one thread
+constexpr int64_t kDepth = 256;         // of a panel that the nearest cache holds
+constexpr int64_t kLeft = 1 << 17;      // left factors that the next one holds
+constexpr int64_t kParts = 16;          // of all, if they have as many rows as follow
+constexpr int64_t kFewest = 48, kMost = 192;  // rows, for which a panel is worth packing, and of a block
+constexpr int64_t kProducts = 1 << 19;  // that are worth a thread
 
 template <class T>
 struct Dot {
   int64_t batch, m, n, k;
   const T *left, *right;
-  T *packed, *out;  // a right matrix in panels of columns
-  int64_t parts, rows;  // of the rows, so many in each, or panels of columns
-  bool left_turned, narrow;
+  T* out;
+  int64_t left_row, left_step;  // elements between those of a row, and of what is added up
+  bool right_turned;            // [n, k]
+  int64_t panels = 0, blocks = 0, rows = 0;  // of columns, of rows, and rows of a block
 
   template <int kBytes>
   WEFT_INLINE void Run(int64_t part) const;
 };
 
-// A part of a product's rows, left factors lying along what is added up.
+// Adds up some rows of a panel's columns, from `begin` to `end` of the factors.
 template <class T, int kBytes, int kColumns>
-WEFT_INLINE void MultiplyRows(const Dot<T>& job, int64_t part) {
+WEFT_INLINE void MultiplyRows(const Dot<T>& job, int64_t column, int64_t first, int64_t last,
+                              int64_t begin, int64_t end, const T* panel) {
   using V = typename Vector<T, kBytes>::V;
-  constexpr int64_t kWide = kColumns * Vector<T, kBytes>::kLanes;
-  const int64_t first = part * job.rows, last = std::min(job.m, first + job.rows);
-  for (int64_t f = 0; f < job.n; f += kWide) {
-    for (int64_t row = first; row < last; row += kPixels) {
-      const T* from[kPixels];
-      for (int64_t r = 0; r < kPixels; ++r) from[r] = job.left + std::min(row + r, last - 1) * job.k;
-      StoreTile<V, kColumns>(from, 1, job.k, job.packed + f * job.k, job.out + row * job.n + f,
-                             job.n, last - row, job.n - f);
+  for (int64_t row = first; row < last; row += kPixels) {
+    const T* from[kPixels];
+    for (int64_t r = 0; r < kPixels; ++r) {
+      from[r] = job.left + std::min(row + r, last - 1) * job.left_row + begin * job.left_step;
     }
+    StoreTile<V, kColumns>(from, 1, end - begin, panel, job.out + row * job.n + column, job.n,
+                           last - row, job.n - column, job.left_step, begin > 0);
   }
 }
 
-// A panel of a product's columns, left factors lying beside each other.
-template <class T, int kBytes, int kColumns>
-WEFT_INLINE void MultiplyColumns(const Dot<T>& job, int64_t part) {
-  using V = typename Vector<T, kBytes>::V;
-  constexpr int64_t kWide = kColumns * Vector<T, kBytes>::kLanes;
-  const int64_t first = part * kWide, columns = std::min(kWide, job.n - first);
-  T* const out = job.out + first;
-  for (int64_t i = 0; i < job.m; ++i) std::memset(out + i * job.n, 0, columns * sizeof(T));
-  Segment<T> segment{job.left, job.packed + first * job.k, job.k};
-  AddTiles<V, kColumns>(&segment, 1, job.m, kWide, job.m, out, job.n, columns);
+template <class T, int kBytes>
+WEFT_INLINE void MultiplyPanel(const Dot<T>& job, int64_t column, int64_t first, int64_t last,
+                               int64_t begin, int64_t end, const T* panel) {
+  if (job.n - column <= Vector<T, kBytes>::kLanes) {
+    MultiplyRows<T, kBytes, 1>(job, column, first, last, begin, end, panel);
+  } else {
+    MultiplyRows<T, kBytes, kVectors>(job, column, first, last, begin, end, panel);
+  }
 }
 
+// A panel of a matrix's columns, for a block of its rows: part of it at a time is copied, in order.
 template <class T>
 template <int kBytes>
 WEFT_INLINE void Dot<T>::Run(int64_t part) const {
-  if (left_turned) {
-    narrow ? MultiplyColumns<T, kBytes, 1>(*this, part)
-           : MultiplyColumns<T, kBytes, kVectors>(*this, part);
-  } else {
-    narrow ? MultiplyRows<T, kBytes, 1>(*this, part)
-           : MultiplyRows<T, kBytes, kVectors>(*this, part);
+  constexpr int64_t kLanes = Vector<T, kBytes>::kLanes, kWide = kVectors * kLanes;
+  const int64_t matrix = part / panels / blocks, column = part % panels * kWide;
+  const int64_t first = part / panels % blocks * rows, last = std::min(m, first + rows);
+  const int64_t columns = std::min(kWide, n - column), wide = columns <= kLanes ? kLanes : kWide;
+  const T* const from = right + matrix * n * k;
+  Dot<T> one = *this;
+  one.left += matrix * m * k, one.out += matrix * m * n;
+  const int64_t chunks = (k + kDepth - 1) / kDepth, depth = (k + chunks - 1) / chunks;
+  alignas(64) T panel[kDepth * kWide];
+  for (int64_t begin = 0; begin < k; begin += depth) {
+    const int64_t end = std::min(k, begin + depth);
+    if (right_turned) {
+      WEFT_PICK(PackColumns<T>)(from + column * k + begin, k, end - begin, columns, wide, panel);
+    } else {
+      PackPanel(from + begin * n + column, n, end - begin, columns, wide, panel);
+    }
+    MultiplyPanel<T, kBytes>(one, column, first, last, begin, end, panel);
   }
 }
 
 template <class T>
-ffi::Error MultiplyAll(ffi::ThreadPool& pool, Dot<T> job, bool right_turned) {
+ffi::Error MultiplyAll(ffi::ThreadPool& pool, Dot<T> job) {
   static const int bytes = VectorBytes();
-  const Panels layout(job.n, bytes / sizeof(T));
-  const int64_t wide = layout.wide, panels = layout.count;
-  job.narrow = layout.narrow;
   const auto run = RunWith<Dot<T>>(bytes);
-  const auto pack = [&](const Dot<T>& one, int64_t panel) {
-    const int64_t first = panel * wide, row = right_turned ? 1 : job.n;
-    const int64_t column = right_turned ? job.k : 1;
-    PackPanel(one.right + first * column, row, column, job.k, std::min(wide, job.n - first), wide,
-              one.packed + first * job.k);
-  };
-  job.rows = std::max<int64_t>(1, kResults / job.n / kPixels) * kPixels;
-  const auto matrix = [&](int64_t i, T* packed) {  // with its own parts alone
-    Dot<T> one = job;
-    one.left += i * job.m * job.k, one.right += i * job.n * job.k, one.out += i * job.m * job.n;
-    one.packed = packed;
-    one.parts = job.left_turned ? panels : (job.m + job.rows - 1) / job.rows;
-    return one;
-  };
-  const int64_t size = panels * wide * job.k;
-  if (job.batch >= kUnits) {
-    const int64_t together = std::max<int64_t>(1, 16 * kPiece / (job.m * job.n * job.k));
-    std::atomic<bool> done{true};
-    ForEach(pool, (job.batch + together - 1) / together, [&](int64_t piece) {
-      const auto packed = Allocate<T>(size);
-      if (!packed) return void(done = false);
-      for (int64_t i = piece * together; i < std::min(job.batch, (piece + 1) * together); ++i) {
-        const Dot<T> one = matrix(i, packed.get());
-        for (int64_t panel = 0; panel < panels; ++panel) pack(one, panel);
-        for (int64_t part = 0; part < one.parts; ++part) run(one, part);
-      }
-    });
-    return done ? ffi::Error::Success() : OutOfMemory("weft.dot");
-  }
-  const auto packed = Allocate<T>(size);
-  if (!packed) return OutOfMemory("weft.dot");
-  for (int64_t i = 0; i < job.batch; ++i) {
-    const Dot<T> one = matrix(i, packed.get());
-    ForEach(pool, panels, [&](int64_t panel) { pack(one, panel); });
-    ForEach(pool, one.parts, [&](int64_t part) { run(one, part); });
-  }
+  const int64_t wide = kVectors * bytes / sizeof(T);
+  job.panels = (job.n + wide - 1) / wide;
+  const int64_t wanted = std::min(kParts / (job.panels * job.batch), job.m / kFewest);
+  job.blocks = std::max({wanted, (job.m * job.k + kLeft - 1) / kLeft, (job.m + kMost - 1) / kMost});
+  job.rows = ((job.m + job.blocks - 1) / job.blocks + kPixels - 1) / kPixels * kPixels;
+  job.blocks = (job.m + job.rows - 1) / job.rows;
+  const int64_t parts = job.batch * job.blocks * job.panels;
+  const int64_t together = std::max<int64_t>(1, kProducts / (job.rows * job.k * wide));
+  ForEach(pool, (parts + together - 1) / together, [&](int64_t piece) {
+    for (int64_t i = piece * together; i < std::min(parts, (piece + 1) * together); ++i) run(job, i);
+  });
   return ffi::Error::Success();
 }
 
@@ -118,9 +104,10 @@ ffi::Error DotAll(ffi::ThreadPool pool, ffi::AnyBuffer left, ffi::AnyBuffer righ
   const auto run = [&](auto zero) {
     using T = decltype(zero);
     const Dot<T> job{z[0], z[1], z[2], k, static_cast<const T*>(left.untyped_data()),
-                     static_cast<const T*>(right.untyped_data()), nullptr,
-                     static_cast<T*>(out->untyped_data()), 1, 0, left_turned, false};
-    return MultiplyAll(pool, job, right_turned);
+                     static_cast<const T*>(right.untyped_data()),
+                     static_cast<T*>(out->untyped_data()), left_turned ? 1 : k,
+                     left_turned ? z[1] : 1, right_turned};
+    return MultiplyAll(pool, job);
   };
   switch (left.element_type()) {
     case ffi::F32: return run(float{});

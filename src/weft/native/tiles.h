@@ -54,31 +54,31 @@ void CopyRows(const T* from, int64_t row, int64_t depth, T* to) {
   for (int64_t i = 0; i < depth; ++i) std::memcpy(to + i * kCount, from + i * row, kBytes);
 }
 
-// Copies `depth` rows of `width` right factors, `row` and `column` elements apart, to rows of
-// `wide`, with zeros at the end.
+// Copies `depth` rows of `width` right factors, `row` elements apart, to rows of `wide`, with zeros at
+// the end.
 template <class T>
-void PackPanel(const T* from, int64_t row, int64_t column, int64_t depth, int64_t width,
-               int64_t wide, T* to) {
-  const int64_t bytes = column == 1 && width == wide ? wide * sizeof(T) : 0;
+void PackPanel(const T* from, int64_t row, int64_t depth, int64_t width, int64_t wide, T* to) {
+  const int64_t bytes = width == wide ? wide * sizeof(T) : 0;
   if (bytes == 128) return CopyRows<128>(from, row, depth, to);
   if (bytes == 64) return CopyRows<64>(from, row, depth, to);
   if (bytes == 32) return CopyRows<32>(from, row, depth, to);
   for (int64_t i = 0; i < depth; ++i, to += wide, from += row) {
-    for (int64_t j = 0; j < width; ++j) to[j] = from[j * column];
+    for (int64_t j = 0; j < width; ++j) to[j] = from[j];
     for (int64_t j = width; j < wide; ++j) to[j] = 0;
   }
 }
 
-// Stores a tile of at most `rows` and `columns`: for each of kPixels rows the sum over taps of what
-// `from` has for it, `depth` elements, times `right`.
+// Stores, or adds to what is there, a tile of at most `rows` and `columns`: for each of kPixels rows the
+// sum over taps of what `from` has for it, `depth` elements that are `step` apart, times `right`.
 template <class V, int kColumns, class T>
 WEFT_INLINE void StoreTile(const T* const* from, int64_t taps, int64_t depth, const T* right,
-                           T* out, int64_t stride, int64_t rows, int64_t columns) {
+                           T* out, int64_t stride, int64_t rows, int64_t columns, int64_t step = 1,
+                           bool add = false) {
   constexpr int64_t kLanes = sizeof(V) / sizeof(T);
   V sums[kPixels][kColumns] = {};
   for (int64_t tap = 0; tap < taps; ++tap, from += kPixels) {
     const T *a = from[0], *b = from[1], *c = from[2], *d = from[3], *e = from[4], *f = from[5];
-    for (int64_t i = 0; i < depth; ++i, right += kColumns * kLanes) {
+    for (int64_t i = 0; i < depth * step; i += step, right += kColumns * kLanes) {
       V y[kColumns];
       for (int j = 0; j < kColumns; ++j) y[j] = Load<V>(right + j * kLanes);
       for (int j = 0; j < kColumns; ++j) sums[0][j] += a[i] * y[j];
@@ -89,11 +89,16 @@ WEFT_INLINE void StoreTile(const T* const* from, int64_t taps, int64_t depth, co
       for (int j = 0; j < kColumns; ++j) sums[5][j] += f[i] * y[j];
     }
   }
+  const int64_t bytes = std::min<int64_t>(columns * sizeof(T), sizeof(sums[0]));
   for (int64_t r = 0; r < std::min(kPixels, rows); ++r, out += stride) {
-    if (columns >= kColumns * kLanes) {
+    if (bytes == sizeof(sums[r])) {
+      for (int j = 0; add && j < kColumns; ++j) sums[r][j] += Load<V>(out + j * kLanes);
       std::memcpy(out, sums[r], sizeof(sums[r]));
     } else {
-      std::memcpy(out, sums[r], columns * sizeof(T));
+      V old[kColumns] = {};
+      if (add) std::memcpy(old, out, bytes);
+      for (int j = 0; j < kColumns; ++j) sums[r][j] += old[j];
+      std::memcpy(out, sums[r], bytes);
     }
   }
 }

@@ -22,7 +22,7 @@ def simplify_algebra(jaxpr: Jaxpr) -> Jaxpr:
     """`jaxpr` without operations that give an operand: `x * 1`, `-(-x)`, `select(p, x, x)`.
 
     Transposes, reshapes, broadcasts and reversals in a row become one, or none; so do conversions
-    to a dtype that holds every value and back.
+    to a dtype that holds every value and back. Products are of what their operands transpose.
     """
     makers: dict[Var, Eqn] = {}
     maker: Maker = lambda a: makers.get(a) if type(a) is not Literal else None
@@ -132,7 +132,27 @@ def find_conversion(eqn: Eqn, maker: Maker) -> Atom | None:
     return inner.invars[0] if is_kept else None
 
 
+def find_product(eqn: Eqn, maker: Maker) -> Eqn | None:
+    """A product of what is transposed as one of that itself, if its other axes keep their order."""
+    (contract, batch), operands = eqn.params["dimension_numbers"], list(eqn.invars)
+    dims = [*zip(contract, batch, strict=True)]
+    for side, x in enumerate(operands):
+        inner = maker(x)
+        if inner is None or inner.primitive.name != "transpose" or not is_own(inner):
+            continue
+        order = inner.params["permutation"]
+        summed, mapped = ([order[i] for i in axes] for axes in dims[side])
+        free = [a for a in order if a not in (*summed, *mapped)]
+        if free == sorted(free):
+            operands[side], dims[side] = inner.invars[0], (tuple(summed), tuple(mapped))
+    if operands == eqn.invars:
+        return None
+    numbers = tuple(zip(*dims, strict=True))
+    return eqn.replace(invars=operands, params={**eqn.params, "dimension_numbers": numbers})
+
+
 IDENTITIES: dict[str, Identity] = {
+    "dot_general": find_product,
     "mul": drop_neutral(1, (0, 1)),
     "div": drop_neutral(1, (1,)),
     "sub": drop_neutral(0, (1,)),

@@ -1,4 +1,4 @@
-"""Products of batches of matrices by a kernel of our own on CPUs.
+"""Products of matrices, and of batches of them, by a kernel of our own on CPUs.
 
 Which products are for it is said here; what it computes is in native/dot.cc.
 """
@@ -13,17 +13,18 @@ from weft.core.aval import ShapedArray
 from weft.primitives.expr import Expr
 from weft.xla.native import are_floats, call_native, has_kernels
 
-# XLA's own is as quick or quicker for less than this in all, for smaller matrices, and for larger
-# results. Left factors that lie beside each other do not stay in the nearest cache if larger.
-FEWEST_PRODUCTS = 1 << 21
-FEWEST_ROWS, FEWEST_COLUMNS, MOST_RESULTS, MOST_TURNED = 8, 32, 1 << 17, 1 << 12
+# XLA's own is as quick or quicker for less than this in all, for fewer rows and columns and larger
+# results of each, and where more is added up. Left factors that lie beside each other are read by
+# line of the caches, so they have to stay in one of these.
+FEWEST_PRODUCTS, FEWEST_ROWS, FEWEST_COLUMNS, MOST_RESULTS = 1 << 21, 8, 32, 1 << 17
+LEAST, MOST, MOST_ADDED, MOST_TURNED = 1 << 18, 3 << 26, 1 << 10, 1 << 18  # of one product
 # For a program of more than 1000 operations, as it counts, the engine wakes a thread, which takes
 # longer than so many products of float32. Of the call of a kernel it counts none.
 COUNTED, WAKING = 100, 1 << 18
 
 
 def lower_native_dot(hlo: Any, lhs: Any, rhs: Any, out: ShapedArray, numbers: Any) -> Any:
-    """Write a call of the kernel; None where XLA is quicker, as with one large product alone."""
+    """Write a call of the kernel; None where XLA is quicker, as with one large product."""
     (lc, rc), (lb, rb) = numbers
     if not are_floats(lhs.aval, rhs.aval, out):
         return None
@@ -32,9 +33,11 @@ def lower_native_dot(hlo: Any, lhs: Any, rhs: Any, out: ShapedArray, numbers: An
     products = batch * m * n * k
     wide = m >= FEWEST_ROWS and min(n, k) >= FEWEST_COLUMNS and m * n <= MOST_RESULTS
     several = wide and batch > 1 and products >= FEWEST_PRODUCTS
+    tall = min(m, n) >= FEWEST_ROWS and k <= MOST_ADDED
+    one = tall and batch == 1 and LEAST < products <= MOST
     padded = batch * max(m, 6) * max(n, 16) * k * out.dtype.itemsize // 4  # as tiles compute
     quick = products > COUNTED and padded <= WAKING
-    if not (several or (quick and hlo.brief)) or not has_kernels(hlo):
+    if not (several or one or (quick and hlo.brief)) or not has_kernels(hlo):
         return None
     left, left_turned = arrange_matrices(Expr(hlo, lhs), lb, lc, (m, k))
     if left_turned and m * k > MOST_TURNED:
