@@ -66,6 +66,26 @@ def test_axes_of_every_order(rng):
             )
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [(1, 1), (5, 1), (3, 70), (7, 1000), (600, 9), (1300, 33)])
+def test_the_kernel_multiplies_vectors(size, dtype, monkeypatch, rng):
+    monkeypatch.setattr(dot_native, "FEWEST_LONG", 0)
+    m, k = size
+    with config.scope(enable_x64=True, native=True):
+        x, y, v = (rng.normal(size=s).astype(dtype) for s in ((m, k), (k, m), k))
+
+        @weft.jit
+        def products(x, y, v):
+            return x @ v, v @ y, v[None] @ x.T, y.T @ v[:, None]
+
+        called = products.lower(x, y, v).as_text().count("weft_matvec")
+        wide = x.astype(np.float64) @ v, v @ y.astype(np.float64)
+        wants = *wide, wide[0][None], wide[1][:, None]
+        for got, want in zip(products(x, y, v), wants, strict=True):
+            np.testing.assert_allclose(got, want, atol=1e-4 if dtype == np.float32 else 1e-12)
+    assert called == (0 if native.load_kernels() else 4)
+
+
 def test_what_the_kernel_does_not_multiply(monkeypatch):
     monkeypatch.undo()
     text = lambda x, y: weft.jit(jnp.matmul).lower(x, y).as_text()
@@ -78,6 +98,8 @@ def test_what_the_kernel_does_not_multiply(monkeypatch):
         assert "weft_dot" not in text(large, large)
         assert "weft_dot" not in text(large[:32], large)  # too much to add up
         assert "weft_dot" not in text(large[:4], large)
+        assert "weft_matvec" not in text(wide[0, :100], wide)  # too little to do
+        assert "weft_matvec" not in text(np.ones((9000, 100), np.float32), wide[0, :100])
         assert "weft_dot" not in text(x[:4], x[:4])  # too little to do
         assert "weft_dot" not in text(x, x[:, :, :8])
         assert "weft_dot" not in text(x[0, :4, :4], x[0, :4, :4])

@@ -18,6 +18,8 @@ from weft.xla.native import are_floats, call_native, has_kernels
 # line of the caches, so they have to stay in one of these.
 FEWEST_PRODUCTS, FEWEST_ROWS, FEWEST_COLUMNS, MOST_RESULTS = 1 << 21, 8, 32, 1 << 17
 LEAST, MOST, MOST_ADDED, MOST_TURNED = 1 << 18, 3 << 26, 1 << 10, 1 << 18  # of one product
+# Elements that follow each other in a matrix that a vector is multiplied by, and of one by columns.
+FEWEST_LONG, MOST_COLUMNS = 1 << 9, 1 << 23
 # For a program of more than 1000 operations, as it counts, the engine wakes a thread, which takes
 # longer than so many products of float32. Of the call of a kernel it counts none.
 COUNTED, WAKING = 100, 1 << 18
@@ -37,16 +39,24 @@ def lower_native_dot(hlo: Any, lhs: Any, rhs: Any, out: ShapedArray, numbers: An
     one = tall and batch == 1 and LEAST < products <= MOST
     padded = batch * max(m, 6) * max(n, 16) * k * out.dtype.itemsize // 4  # as tiles compute
     quick = products > COUNTED and padded <= WAKING
-    if not (several or one or (quick and hlo.brief)) or not has_kernels(hlo):
+    vector = batch == 1 == min(m, n) and products >= LEAST
+    if not (several or one or vector or (quick and hlo.brief)) or not has_kernels(hlo):
         return None
     left, left_turned = arrange_matrices(Expr(hlo, lhs), lb, lc, (m, k))
-    if left_turned and m * k > MOST_TURNED:
-        return None
     right, right_turned = arrange_matrices(Expr(hlo, rhs), rb, rc, (n, k))
-    attributes = {"left_turned": left_turned, "right_turned": not right_turned}
-    made = ShapedArray((batch, m, n), out.dtype)
-    (y,) = call_native(hlo, "weft_dot", [left, right], [made], attributes)
-    return Expr(hlo, y).reshape(out.shape).value
+    if vector:
+        x, y, turned = (right, left, right_turned) if m == 1 else (left, right, left_turned)
+        if (m * n if turned else k) < FEWEST_LONG or (turned and products > MOST_COLUMNS):
+            return None
+        operands = [Expr(hlo, x).reshape(x.aval.shape[1:]).value, Expr(hlo, y).reshape((k,)).value]
+        made, attributes, name = ShapedArray((m * n,), out.dtype), {"turned": turned}, "weft_matvec"
+    elif left_turned and m * k > MOST_TURNED:
+        return None
+    else:
+        operands, made, name = [left, right], ShapedArray((batch, m, n), out.dtype), "weft_dot"
+        attributes = {"left_turned": left_turned, "right_turned": not right_turned}
+    (z,) = call_native(hlo, name, operands, [made], attributes)
+    return Expr(hlo, z).reshape(out.shape).value
 
 
 def arrange_matrices(
