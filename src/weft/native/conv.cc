@@ -10,6 +10,7 @@ namespace {
 
 constexpr int64_t kUnit = 192;       // pixels that a thread takes at once
 constexpr int64_t kTable = 4096;     // pointers that it keeps
+constexpr int64_t kFew = 16;          // features, below which a tap alone is little to do
 constexpr int64_t kChunk = 1 << 15;  // elements that are walked through for all tiles, one by one
 constexpr int64_t kSums = 1 << 22;   // elements of all sums of a derivative
 constexpr int64_t kPieces = 8;       // of a derivative, whose sums are added up at the end
@@ -31,7 +32,7 @@ struct Sizes {
 template <class T>
 struct Forward {
   Sizes sizes;
-  const T *x, *zeros;
+  const T *x, *zeros;  // as many as a row of taps sees
   T* packed;  // the kernel, [panels, taps * features, lanes of a panel], with zeros at the end
   T* out;
   int64_t unit;
@@ -49,28 +50,40 @@ WEFT_INLINE void ConvolveUnit(const Forward<T>& job, int64_t index) {
   const int64_t taps = s.taps[0] * s.taps[1], places = s.out_rows * s.out_columns;
   const int64_t first = index * job.unit, last = std::min(s.batch * places, first + job.unit);
   const T* seen[kTable];  // for each tile and tap what its pixels see
+  bool joined[kUnit / kPixels];  // tiles of which a row of taps sees what lies in a row
   const T** to = seen;
-  for (int64_t start = first; start < last; start += kPixels) {
+  for (int64_t start = first; start < last; start += kPixels, to += taps * kPixels) {
+    bool inner = s.features < kFew && s.dilation[1] == 1;
+    for (int64_t r = 0; r < kPixels; ++r) {
+      const int64_t left = s.At(1, std::min(start + r, last - 1) % s.out_columns, 0);
+      inner = inner && left >= 0 && left + s.taps[1] <= s.columns;
+    }
+    const int64_t step = inner ? s.taps[1] : 1;
+    joined[(start - first) / kPixels] = inner;
     for (int64_t r = 0; r < kPixels; ++r) {
       const int64_t pixel = std::min(start + r, last - 1);  // those past the end are not stored
       const int64_t image = pixel / places, place = pixel % places;
-      for (int64_t tap = 0; tap < taps; ++tap) {
-        const int64_t row = s.At(0, place / s.out_columns, tap / s.taps[1]);
-        const int64_t column = s.At(1, place % s.out_columns, tap % s.taps[1]);
-        const bool inside = row >= 0 && row < s.rows && column >= 0 && column < s.columns;
-        const int64_t at = ((image * s.rows + row) * s.columns + column) * s.features;
-        to[tap * kPixels + r] = inside ? job.x + at : job.zeros;
+      const int64_t top = s.At(0, place / s.out_columns, 0), left = s.At(1, place % s.out_columns, 0);
+      const T** at = to + r;
+      for (int64_t i = 0; i < s.taps[0]; ++i) {
+        const int64_t row = top + i * s.dilation[0];
+        const bool inside = row >= 0 && row < s.rows;
+        for (int64_t j = 0; j < s.taps[1]; j += step, at += kPixels) {
+          const int64_t column = left + j * s.dilation[1];
+          const int64_t seen_at = ((image * s.rows + row) * s.columns + column) * s.features;
+          *at = inside && column >= 0 && column < s.columns ? job.x + seen_at : job.zeros;
+        }
       }
     }
-    to += taps * kPixels;
   }
   for (int64_t f = 0; f < s.out_features; f += kWide) {
-    const T** from = seen;
     for (int64_t start = first; start < last; start += kPixels) {
-      StoreTile<V, kColumns>(from, taps, s.features, job.packed + f * taps * s.features,
-                             job.out + start * s.out_features + f, s.out_features, last - start,
-                             s.out_features - f);
-      from += taps * kPixels;
+      const int64_t tile = (start - first) / kPixels;
+      const int64_t rows = joined[tile] ? s.taps[0] : taps;
+      StoreTile<V, kColumns>(seen + tile * taps * kPixels, rows,
+                             joined[tile] ? s.features * s.taps[1] : s.features,
+                             job.packed + f * taps * s.features, job.out + start * s.out_features + f,
+                             s.out_features, last - start, s.out_features - f);
     }
   }
 }
@@ -175,9 +188,9 @@ ffi::Error Convolve(ffi::ThreadPool& pool, const Sizes& s, const void* x, const 
   const int64_t taps = s.taps[0] * s.taps[1], depth = taps * s.features;
   const Panels panels(s.out_features, bytes / sizeof(T));
   const int64_t wide = panels.wide;
-  const auto packed = Allocate<T>(panels.count * depth * wide), zeros = Allocate<T>(s.features);
+  const auto packed = Allocate<T>(panels.count * depth * wide), zeros = Allocate<T>(depth);
   if (!packed || !zeros) return OutOfMemory("weft.conv");
-  std::memset(zeros.get(), 0, s.features * sizeof(T));
+  std::memset(zeros.get(), 0, depth * sizeof(T));
   const int64_t unit = std::min(kUnit, kTable / (taps * kPixels) * kPixels);
   const Forward<T> job{s, static_cast<const T*>(x), zeros.get(), packed.get(),
                        static_cast<T*>(out), unit, panels.narrow};
