@@ -92,6 +92,30 @@ OF_REAL = {
     "where": lambda x, y, z, b, a: jnp.where(x > 2, y, like(x, 7)),
     "relu6": lambda x, y, z, b, a: nn.relu6(x),
     "relu": lambda x, y, z, b, a: nn.relu(x),
+    "leaky_relu": lambda x, y, z, b, a: nn.leaky_relu(x),
+    "hard_sigmoid": lambda x, y, z, b, a: nn.hard_sigmoid(x),
+    "by a number": lambda x, y, z, b, a: x / like(x, 3),
+    "nan_to_num": lambda x, y, z, b, a: jnp.nan_to_num(x),
+    "sum, then product": lambda x, y, z, b, a: (x - y) * z,
+    **{
+        f"{f.__name__} with {c}": lambda x, y, z, b, a, f=f, c=c: f(x, like(x, c))
+        for f in (lax.max, lax.min)
+        for c in (2, -2, 0.0, -0.0, np.nan)
+    },
+    **{
+        f"where {name} a number": lambda x, y, z, b, a, f=f: jnp.where(f(x, 2.5), y, z)
+        for name, f in {
+            "eq": lax.eq,
+            "ne": lax.ne,
+            "gt": lax.gt,
+            "ge": lax.ge,
+            "lt": lax.lt,
+        }.items()
+    },
+    "where le an element": lambda x, y, z, b, a: jnp.where(x <= a, like(x, 7), x),
+    "a test used twice": lambda x, y, z, b, a: ((c := x > 2) & b) | jnp.where(c, x < 9, x > 1),
+    "slices": lambda x, y, z, b, a: x[3:] - y[:-3],
+    "a row": lambda x, y, z, b, a: x.reshape(-1, 5)[1:] + y.reshape(-1, 5)[:-1],
 }
 OF_BITS = {
     "and": lambda x, y, z, b, a: x & y,
@@ -169,7 +193,7 @@ def test_transformed():
         lambda x, y: x * y + y,  # in one
         lambda x, y: x + 0.0,  # nothing to do
         lambda x, y: 1.0 * x,
-        lambda x, y: x / 3,  # a product with the inverse
+        lambda x, y: x / 1e-39,  # a product with what is no usual number
         lambda x, y: x**3,
         lambda x, y: (x + y, x),
         lambda x, y: x.astype("bfloat16"),
@@ -231,7 +255,8 @@ def test_sizes_and_settings():
     assert is_called(jnp.add, x, x) and not is_called(jnp.add, x[:1000], x[:1000])
     assert not is_called(jnp.add, many, many)
     some = weft.ShapeDtypeStruct((1 << 19,), np.float32)
-    assert is_called(jnp.maximum, some, some) and not is_called(nn.relu, some)
+    assert is_called(jnp.maximum, some, some) and is_called(nn.relu, some)
+    assert not is_called(lambda x: (x > 1) & (x < 2), some)
     assert not is_called(jnp.add, *np.ones((2, 0, 3), np.float32))
     assert not is_called(jnp.add, 1.0, 2)
     donating = weft.jit(jnp.add, donate_argnums=0).lower(x, x).as_text()
@@ -243,3 +268,51 @@ def test_sizes_and_settings():
         np.testing.assert_array_equal(weft.jit(jnp.add)(x, x), x + x)
     kept = weft.jit(lambda x, y: x + x, keep_unused=True)
     np.testing.assert_array_equal(kept(x, x[:5]), x + x)
+
+
+VIEWS = {  # of 60 by 70
+    "steps": lambda np, x: x[::3, 1:],
+    "columns": lambda np, x: x[:, 5::2],
+    "backward": lambda np, x: np.flip(x),
+    "rows backward": lambda np, x: x[::-1],
+    "a column": lambda np, x: x.reshape(1400, 3)[:, 2],
+    "a diagonal": lambda np, x: np.concatenate([np.diagonal(x, 7)] * 1).repeat(1),
+    **{f"every {k}.": lambda np, x, k=k: x.reshape(-1)[2::k] for k in (2, 3, 4, 5, -1)},
+    "repeated": lambda np, x: np.broadcast_to(x[3, :, None], (60, 70, 40)),
+    "rows again": lambda np, x: np.broadcast_to(x[2], (33, 60, 70)[::2]),
+    "filled": lambda np, x: np.full_like(x, 3),
+    "by an element": lambda np, x: np.broadcast_to(x[2, 3], (50, 50)),
+    "parts": lambda np, x: np.split(x, 2, 1),
+    "both": lambda np, x: [x[::-1], np.where(x > 3, x, np.zeros_like(x))],
+    "a turn": lambda np, x: np.rot90(np.concatenate([x] * 1).reshape(60, 70)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["bool", "bfloat16", "float32", "float64", "complex64", "uint8"])
+def test_moved_elements(dtype):
+    x = (np.arange(4200).reshape(60, 70) % 251).astype(dtype)
+    for fun in VIEWS.values():
+        found = weft.jit(lambda x, fun=fun: fun(jnp, x))(x)
+        expected = fun(np, x)
+        for y, z in zip(*map(weft.tree.leaves, (found, expected)), strict=True):
+            np.testing.assert_array_equal(np.asarray(y), z.astype(y.dtype))
+
+
+def test_which_moves_are_called():
+    x = np.ones((60, 70), np.float32)
+    element = np.arange(4200, dtype=np.float32).reshape(60, 70)
+    calls = lambda fun, x=x: weft.jit(fun).lower(x).as_text().count("weft_view")
+    assert calls(lambda x: x[::-1]) == calls(lambda x: x[::3, 1:]) == calls(jnp.zeros_like) == 1
+    assert calls(lambda x: jnp.split(x, 7, 1)) == 0  # short rows
+    assert calls(lambda x: jnp.split(x, 3)) == 3
+    assert calls(lambda x: (x[::-1], x + 2)) == 1
+    assert calls(lambda x: x[::-1] + 1) == calls(lambda x: x) == calls(lambda x: x[:1, :100]) == 0
+    assert calls(jnp.transpose, np.ones((300, 300), np.float32)) == 0
+    assert calls(lambda x: jnp.repeat(x, 2, 1)) == 0
+    assert calls(lambda x: x[::-1].reshape(-1)) == 0
+    assert calls(lambda x: x[::-1], np.ones((60, 70), jnp.int4)) == 0
+    np.testing.assert_array_equal(weft.jit(lambda x: x * x[3, 2])(element), element * element[3, 2])
+    x = np.zeros((0, 70), np.float32)
+    assert calls(lambda x: x[::-1], x) == 0 and weft.jit(lambda x: x[::-1])(x).shape == (0, 70)
+    numbers = weft.jit(lambda x: x.astype("int32") * x[3, 2].astype("int32"))(element)
+    np.testing.assert_array_equal(numbers, element.astype("int32") * 212)

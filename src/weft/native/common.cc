@@ -87,6 +87,17 @@ void ForEach(ffi::ThreadPool& pool, int64_t count, void (*work)(const void*, int
   shared->idle.wait(lock, [&] { return shared->busy == 0; });
 }
 
+void Copy(char* to, const char* from, int64_t size) {
+  typedef char Vector __attribute__((vector_size(32), aligned(1), may_alias));
+  int64_t i = 0;
+  for (; i + 128 <= size; i += 128) {
+    for (int64_t j = 0; j < 128; j += 32) {
+      *reinterpret_cast<Vector*>(to + i + j) = *reinterpret_cast<const Vector*>(from + i + j);
+    }
+  }
+  std::memcpy(to + i, from + i, size - i);
+}
+
 void* AllocateBytes(size_t size) {
   constexpr size_t kPage = size_t{1} << 21;
   if (size < 2 * kPage) return std::aligned_alloc(64, (size + 63) / 64 * 64);

@@ -55,6 +55,9 @@ void ForEachLane(ffi::ThreadPool& pool, int64_t rows, int64_t n, int64_t lanes, 
   });
 }
 
+// Copies bytes. The C library's memcpy takes up to twice the time for what the caches hold.
+void Copy(char* to, const char* from, int64_t size);
+
 // Memory of its own; null where there is none.
 template <class T>
 class Memory {

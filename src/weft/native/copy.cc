@@ -17,18 +17,6 @@ struct Part {
   int64_t row, size;
 };
 
-// The C library's memcpy takes up to twice the time for what the caches hold.
-WEFT_WIDE void Copy(char* to, const char* from, int64_t size) {
-  typedef char Vector __attribute__((vector_size(32), aligned(1), may_alias));
-  int64_t i = 0;
-  for (; i + 128 <= size; i += 128) {
-    for (int64_t j = 0; j < 128; j += 32) {
-      *reinterpret_cast<Vector*>(to + i + j) = *reinterpret_cast<const Vector*>(from + i + j);
-    }
-  }
-  std::memcpy(to + i, from + i, size - i);
-}
-
 // Writes elements of `width` bytes, a power of two that 16 bytes can hold, all alike.
 void Fill(char* to, const char* value, int64_t width, int64_t size) {
   const int64_t first = std::min(size, int64_t{64});

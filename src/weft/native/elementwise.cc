@@ -1,4 +1,4 @@
-// One cheap operation on each element: what a program of one such operation alone calls.
+// A few cheap operations on each element: what a program of such operations alone calls.
 //
 // The results are XLA's, to the bit, but for the signs of NaN. Operands of one element go with all.
 
@@ -21,7 +21,9 @@ constexpr int64_t kBytes = 1 << 18;  // of those, what is worth a piece
 
 enum Op {  // in the order of passes/alone.py
   kAdd, kSub, kMul, kDiv, kNeg, kAbs, kSign, kMax, kMin, kFloor, kCeil, kEq, kNe, kGt, kGe, kLt, kLe,
-  kAnd, kOr, kXor, kNot, kSelect, kClamp, kFinite, kSquare, kConvert, kEven
+  kAnd, kOr, kXor, kNot, kSelect, kClamp, kFinite, kSquare, kConvert, kEven,
+  kAtLeast, kAtMost,  // the larger and the smaller of a number that is neither zero nor NaN
+  kChoose, kReplace = kChoose + 6  // and what follows each: choices by each of the comparisons
 };
 
 template <class T>
@@ -122,6 +124,8 @@ inline T Apply(T x, T y) {
   else if constexpr (op == kAnd) return x & y;
   else if constexpr (op == kOr) return x | y;
   else if constexpr (op == kXor) return x ^ y;
+  else if constexpr (op == kAtLeast) return x < y ? y : x;
+  else if constexpr (op == kAtMost) return x > y ? y : x;
   else return Extremum<op == kMax>(x, y);
 }
 
@@ -151,16 +155,32 @@ WEFT_WIDE void Clamp(void* __restrict out, const void* const* xs, int64_t n) {
 }
 
 template <Op op, class T>
+inline bool Holds(T x, T y) {
+  if constexpr (op == kEq) return x == y;
+  else if constexpr (op == kNe) return x != y;
+  else if constexpr (op == kGt) return x > y;
+  else if constexpr (op == kGe) return x >= y;
+  else if constexpr (op == kLt) return x < y;
+  else return x <= y;
+}
+
+template <Op op, class T>
 WEFT_WIDE void Compare(void* __restrict out, const void* const* xs, int64_t n) {
   uint8_t* __restrict z = static_cast<uint8_t*>(out);
   const T *x = static_cast<const T*>(xs[0]), *y = static_cast<const T*>(xs[1]);
+  for (int64_t i = 0; i < n; ++i) z[i] = Holds<op>(x[i], y[i]);
+}
+
+// A selection by a comparison with a number: where it holds the fourth operand, which may be a number
+// too, else the third.
+template <Op op, class T, bool number>
+WEFT_WIDE void Choose(void* __restrict out, const void* const* xs, int64_t n) {
+  T* __restrict z = static_cast<T*>(out);
+  const T *x = static_cast<const T*>(xs[0]), y = *static_cast<const T*>(xs[1]);
+  const T *u = static_cast<const T*>(xs[2]), *v = static_cast<const T*>(xs[3]), first = *v;
   for (int64_t i = 0; i < n; ++i) {
-    z[i] = op == kEq   ? x[i] == y[i]
-           : op == kNe ? x[i] != y[i]
-           : op == kGt ? x[i] > y[i]
-           : op == kGe ? x[i] >= y[i]
-           : op == kLt ? x[i] < y[i]
-                       : x[i] <= y[i];
+    const T a = u[i], b = number ? first : v[i];
+    z[i] = Holds<op>(x[i], y) ? b : a;
   }
 }
 
@@ -231,6 +251,8 @@ Kernel FindArithmetic(int64_t op) {
       case kCeil: return Unary<kCeil, T>;
       case kEven: return Unary<kEven, T>;
       case kFinite: return IsFinite<T>;
+      case kAtLeast: return Binary<kAtLeast, T>;
+      case kAtMost: return Binary<kAtMost, T>;
     }
   } else {
     switch (op) {
@@ -261,6 +283,18 @@ Kernel Find(int64_t op, ffi::DataType to) {
   return op == kConvert ? FindConversion<T>(to) : FindArithmetic<T>(op);
 }
 
+template <class T, bool number>
+Kernel FindChoice(int64_t op) {
+  constexpr Kernel kernels[] = {Choose<kEq, T, number>, Choose<kNe, T, number>, Choose<kGt, T, number>,
+                                Choose<kGe, T, number>, Choose<kLt, T, number>, Choose<kLe, T, number>};
+  return op < 6 ? kernels[op] : nullptr;
+}
+
+template <class T>
+Kernel FindChoice(int64_t op) {
+  return op < kReplace ? FindChoice<T, false>(op - kChoose) : FindChoice<T, true>(op - kReplace);
+}
+
 Kernel FindKernel(int64_t op, ffi::DataType from, ffi::DataType to) {
   if (op == kSelect) {
     switch (ffi::ByteWidth(to)) {
@@ -270,6 +304,9 @@ Kernel FindKernel(int64_t op, ffi::DataType from, ffi::DataType to) {
       case 8: return Select<uint64_t>;
       default: return nullptr;
     }
+  }
+  if (op >= kChoose) {
+    return from == ffi::F32 ? FindChoice<float>(op) : from == ffi::F64 ? FindChoice<double>(op) : nullptr;
   }
   switch (from) {
     case ffi::PRED: return op == kNot ? Not : Find<uint8_t>(op, to);
@@ -287,10 +324,13 @@ Kernel FindKernel(int64_t op, ffi::DataType from, ffi::DataType to) {
 
 // How many operands an operation has.
 size_t CountOperands(int64_t op) {
+  if (op >= kChoose) return 4;
   if (op == kSelect || op == kClamp) return 3;
   const bool one = (op >= kNeg && op <= kSign) || op == kFloor || op == kCeil || op == kNot;
-  return one || op >= kFinite ? 1 : 2;
+  return one || (op >= kFinite && op <= kEven) ? 1 : 2;
 }
+
+constexpr size_t kMost = 8;  // operands, and operations
 
 struct Operand {
   const char* at;
@@ -298,49 +338,80 @@ struct Operand {
   bool repeats;   // one element, of which `at` is a block
 };
 
-ffi::Error Elementwise(ffi::ThreadPool pool, int64_t op, ffi::RemainingArgs xs,
+struct Step {
+  Kernel kernel;
+  const int64_t* reads;  // the numbers of values: operands, then what steps give
+};
+
+// Computes y by operations one after the other, which go along blocks that the nearest cache holds.
+// `starts` are the places in the operands where their elements begin, `types` the results' dtypes.
+ffi::Error Elementwise(ffi::ThreadPool pool, ffi::Span<const int64_t> ops,
+                       ffi::Span<const int64_t> reads, ffi::Span<const int64_t> types,
+                       ffi::Span<const int64_t> starts, ffi::RemainingArgs xs,
                        ffi::Result<ffi::AnyBuffer> y) {
-  constexpr size_t kMost = 3;
   alignas(64) char blocks[kMost][kBlock * 8];
   Operand operands[kMost];
+  Step steps[kMost];
+  ffi::DataType dtypes[2 * kMost];
   const int64_t n = y->element_count(), width = ffi::ByteWidth(y->element_type());
-  const size_t given = xs.size();
-  Kernel kernel = nullptr;
+  const size_t given = xs.size(), count = ops.size();
   int64_t moved = n * width;
-  bool repeats = false;
-  for (size_t i = 0; i < std::min(given, kMost); ++i) {
+  bool whole = count == 1;
+  bool fits = given <= kMost && starts.size() == given && count > 0 && count <= kMost &&
+              types.size() == count && types.back() == y->element_type();
+  for (size_t i = 0; fits && i < given; ++i) {
     const auto x = *xs.get<ffi::AnyBuffer>(i);
+    const int64_t size = x.element_count();
     Operand& operand = operands[i];
+    dtypes[i] = x.element_type();
     operand = {static_cast<const char*>(x.untyped_data()),
-               static_cast<int64_t>(ffi::ByteWidth(x.element_type())), x.element_count() == 1};
-    if (!operand.repeats && static_cast<int64_t>(x.element_count()) != n) {
-      return ffi::Error::InvalidArgument("weft.elementwise: sizes do not fit together");
-    }
+               static_cast<int64_t>(ffi::ByteWidth(x.element_type())), size == 1};
+    fits = operand.repeats || (starts[i] >= 0 && starts[i] + n <= size);
     if (operand.repeats) {
       for (int64_t k = 0; k < kBlock; ++k) {
         std::memcpy(blocks[i] + k * operand.width, operand.at, operand.width);
       }
       operand.at = blocks[i];
+    } else {
+      operand.at += starts[i] * operand.width;
+      moved += n * operand.width;
     }
-    moved += operand.repeats ? 0 : n * operand.width;
-    repeats = repeats || operand.repeats;
-    kernel = FindKernel(op, x.element_type(), y->element_type());
+    whole = whole && !operand.repeats;
   }
-  if (!kernel || given != CountOperands(op)) {
-    return ffi::Error::InvalidArgument("weft.elementwise: no such operation");
+  size_t read = 0;
+  for (size_t s = 0; fits && s < count; ++s) {
+    steps[s].reads = reads.begin() + read;
+    read += CountOperands(ops[s]);
+    fits = read <= reads.size();
+    for (size_t r = read - CountOperands(ops[s]); fits && r < read; ++r) {
+      fits = reads[r] >= 0 && reads[r] < static_cast<int64_t>(given + s);
+    }
+    if (!fits) break;
+    dtypes[given + s] = static_cast<ffi::DataType>(types[s]);
+    steps[s].kernel = FindKernel(ops[s], dtypes[reads[read - 1]], dtypes[given + s]);
+    fits = steps[s].kernel && ffi::ByteWidth(dtypes[given + s]) <= 8;
+  }
+  if (!fits || read != reads.size()) {
+    return ffi::Error::InvalidArgument("weft.elementwise: no such operations of such operands");
   }
   const int64_t pieces = moved <= kAlone ? 1 : (moved + kBytes - 1) / kBytes;
   const int64_t size = ((n + pieces - 1) / pieces + kBlock - 1) / kBlock * kBlock;
-  const int64_t length = repeats ? kBlock : size;
+  const int64_t length = whole ? size : kBlock;
   ForEach(pool, (n + size - 1) / size, [&](int64_t piece) {
+    alignas(64) char room[kMost][kBlock * 8];
     const int64_t end = std::min(n, (piece + 1) * size);
     for (int64_t first = piece * size; first < end; first += length) {
-      const void* from[kMost];
+      const void *at[2 * kMost], *from[4];
       for (size_t i = 0; i < given; ++i) {
         const Operand& x = operands[i];
-        from[i] = x.repeats ? x.at : x.at + first * x.width;
+        at[i] = x.repeats ? x.at : x.at + first * x.width;
       }
-      kernel(static_cast<char*>(y->untyped_data()) + first * width, from, std::min(length, end - first));
+      for (size_t s = 0; s < count; ++s) {
+        void* const to = s + 1 < count ? room[s] : static_cast<char*>(y->untyped_data()) + first * width;
+        for (size_t i = 0; i < CountOperands(ops[s]); ++i) from[i] = at[steps[s].reads[i]];
+        steps[s].kernel(to, from, std::min(length, end - first));
+        at[given + s] = to;
+      }
     }
   });
   return ffi::Error::Success();
@@ -352,6 +423,9 @@ ffi::Error Elementwise(ffi::ThreadPool pool, int64_t op, ffi::RemainingArgs xs,
 XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_elementwise, weft::Elementwise,
                               xla::ffi::Ffi::Bind()
                                   .Ctx<xla::ffi::ThreadPool>()
-                                  .Attr<int64_t>("op")
+                                  .Attr<xla::ffi::Span<const int64_t>>("ops")
+                                  .Attr<xla::ffi::Span<const int64_t>>("reads")
+                                  .Attr<xla::ffi::Span<const int64_t>>("types")
+                                  .Attr<xla::ffi::Span<const int64_t>>("starts")
                                   .RemainingArgs()
                                   .Ret<xla::ffi::AnyBuffer>());

@@ -1,6 +1,6 @@
-// Axes of an array in another order, of which some are reversed too, where the last one moves.
+// Elements of an array that are steps apart along each axis: slices, reverses, repeats, transposes.
 //
-// Blocks of a line of the caches by a line are transposed in registers, and each line of the result is
+// Where the last axis moves, blocks of a line of the caches by a line are transposed in registers, and each line of the result is
 // written at once: so it does not matter which lines the caches can not hold together, as those of rows
 // of a power of two.
 
@@ -14,6 +14,7 @@ namespace weft {
 namespace {
 
 constexpr int64_t kBytes = 1 << 17;  // that are worth a thread
+constexpr int64_t kAlone = 1 << 19;  // up to which one thread is as quick
 constexpr int64_t kLine = 64;
 
 template <class T>
@@ -113,60 +114,89 @@ void Turn(ffi::ThreadPool& pool, const T* from, T* to, Axis side, Axis last,
   });
 }
 
-// Axis `permutation[k]` of x is axis k of the result, in which axes in `reversed` are reversed.
-ffi::Error Transpose(ffi::ThreadPool pool, ffi::Span<const int64_t> permutation,
-                     ffi::Span<const int64_t> reversed, ffi::AnyBuffer x,
-                     ffi::Result<ffi::AnyBuffer> out) {
-  const auto inner = x.dimensions(), outer = out->dimensions();
-  const int64_t rank = inner.size();
-  bool fits = static_cast<int64_t>(outer.size()) == rank && x.element_type() == out->element_type() &&
-              static_cast<int64_t>(permutation.size()) == rank && rank > 0;
-  std::vector<int64_t> strides(rank, 1);
-  for (int64_t i = rank - 2; fits && i >= 0; --i) strides[i] = strides[i + 1] * inner[i + 1];
-  std::vector<Axis> axes(fits ? rank : 0), joined;
-  int64_t stride = 1, in = 0, at = 0;  // where the first element is in both
-  for (int64_t k = rank - 1; fits && k >= 0; --k) {
-    const int64_t p = permutation[k];
-    fits = p >= 0 && p < rank && inner[p] == outer[k];
-    if (!fits) break;
-    axes[k] = {outer[k], strides[p], stride};
-    stride *= outer[k];
+// Steps that are known go by vectors.
+template <class T, int64_t kStep>
+WEFT_WIDE void CopySteps(const T* from, T* __restrict to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i * kStep];
+}
+
+template <class T>
+WEFT_WIDE void CopyRow(const T* from, int64_t step, T* __restrict to, int64_t n) {
+  if (step == 1) {
+    Copy(reinterpret_cast<char*>(to), reinterpret_cast<const char*>(from), n * sizeof(T));
+  } else if (step == 0) {
+    std::fill_n(to, n, *from);
+  } else if (step == -1) {
+    CopySteps<T, -1>(from, to, n);
+  } else if (step == 2) {
+    CopySteps<T, 2>(from, to, n);
+  } else if (step == 3) {
+    CopySteps<T, 3>(from, to, n);
+  } else if (step == 4) {
+    CopySteps<T, 4>(from, to, n);
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i * step];
   }
-  for (const int64_t k : reversed) {
-    fits = fits && k >= 0 && k < rank;
-    if (!fits) break;
-    in += (axes[k].size - 1) * axes[k].in;
-    axes[k].in = -axes[k].in;
-  }
-  for (const Axis& axis : axes) {  // those that stay side by side are one
-    if (axis.size == 1) continue;
-    if (!joined.empty() && joined.back().in == axis.in * axis.size) {
-      joined.back() = {joined.back().size * axis.size, axis.in, axis.out};
-    } else {
-      joined.push_back(axis);
+}
+
+// Writes rows, of which the last axis is one, in order.
+template <class T>
+void CopyRows(ffi::ThreadPool& pool, const T* from, T* to, Axis last, const std::vector<Axis>& rest,
+              int64_t total) {
+  const int64_t bytes = total * sizeof(T), size = bytes <= kAlone ? total : kBytes / sizeof(T);
+  ForEach(pool, (total + size - 1) / size, [&](int64_t piece) {
+    const int64_t end = std::min(total, (piece + 1) * size);
+    for (int64_t at = piece * size; at < end;) {
+      const int64_t j = at % last.size, n = std::min(last.size - j, end - at);
+      const T* x = from + j * last.in;
+      int64_t row = at / last.size;
+      for (const Axis& axis : rest) {
+        x += row % axis.size * axis.in;
+        row /= axis.size;
+      }
+      CopyRow(x, last.in, to + at, n);
+      at += n;
     }
+  });
+}
+
+// The result's elements in order are those of x from `start` on, by axes of `sizes` whose neighbours
+// are `steps` apart.
+ffi::Error View(ffi::ThreadPool pool, int64_t start, ffi::Span<const int64_t> sizes,
+                ffi::Span<const int64_t> steps, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) {
+  const size_t rank = sizes.size();
+  bool fits = rank > 0 && steps.size() == rank && x.element_type() == out->element_type();
+  std::vector<Axis> rest;  // the last one first
+  int64_t total = 1, least = start, most = start, in = start, at = 0;
+  for (size_t k = rank; fits && k-- > 0;) {
+    fits = sizes[k] > 0;
+    rest.push_back({sizes[k], steps[k], total});
+    (steps[k] < 0 ? least : most) += (sizes[k] - 1) * steps[k];
+    total *= sizes[k];
+  }
+  if (!fits || total != static_cast<int64_t>(out->element_count()) || least < 0 ||
+      most >= static_cast<int64_t>(x.element_count())) {
+    return ffi::Error::InvalidArgument("weft.view: must be of elements of the operand");
   }
   const auto is_side = [](const Axis& axis) { return axis.in == 1 || axis.in == -1; };
-  const auto found = std::find_if(joined.begin(), joined.end(), is_side);
-  if (!fits || found == joined.end() || found + 1 == joined.end()) {
-    return ffi::Error::InvalidArgument("weft.transpose: must move the last axis of the operand");
-  }
-  if (!out->element_count()) return ffi::Error::Success();
-  const Axis last = joined.back();
-  Axis side = *found;
-  joined.pop_back();
-  joined.erase(found);
-  if (side.in < 0) {  // read forward, and written backward
+  const Axis last = rest.front();
+  rest.erase(rest.begin());
+  auto found = std::find_if(rest.begin(), rest.end(), is_side);
+  const bool turns = !is_side(last) && last.in != 0 && found != rest.end();
+  Axis side = turns ? *found : last;
+  if (turns) rest.erase(found);
+  if (turns && side.in < 0) {  // read forward, and written backward
     side.in = 1;
     side.out = -side.out;
     in -= side.size - 1;
     at -= (side.size - 1) * side.out;
   }
-  std::reverse(joined.begin(), joined.end());
   const auto turn = [&](auto zero) {
     using T = decltype(zero);
-    Turn(pool, static_cast<const T*>(x.untyped_data()) + in, static_cast<T*>(out->untyped_data()) + at,
-         side, last, joined);
+    const T* const from = static_cast<const T*>(x.untyped_data()) + in;
+    T* const to = static_cast<T*>(out->untyped_data()) + at;
+    if (turns) Turn(pool, from, to, side, last, rest);
+    else CopyRows(pool, from, to, last, rest, total);
     return ffi::Error::Success();
   };
   switch (ffi::ByteWidth(x.element_type())) {
@@ -175,17 +205,18 @@ ffi::Error Transpose(ffi::ThreadPool pool, ffi::Span<const int64_t> permutation,
     case 4: return turn(int32_t{0});
     case 8: return turn(int64_t{0});
     case 16: return turn(std::array<int64_t, 2>{});
-    default: return ffi::Error::InvalidArgument("weft.transpose: no such dtype");
+    default: return ffi::Error::InvalidArgument("weft.view: no such dtype");
   }
 }
 
 }  // namespace
 }  // namespace weft
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_transpose, weft::Transpose,
+XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_view, weft::View,
                               xla::ffi::Ffi::Bind()
                                   .Ctx<xla::ffi::ThreadPool>()
-                                  .Attr<xla::ffi::Span<const int64_t>>("permutation")
-                                  .Attr<xla::ffi::Span<const int64_t>>("reversed")
+                                  .Attr<int64_t>("start")
+                                  .Attr<xla::ffi::Span<const int64_t>>("sizes")
+                                  .Attr<xla::ffi::Span<const int64_t>>("steps")
                                   .Arg<xla::ffi::AnyBuffer>()
                                   .Ret<xla::ffi::AnyBuffer>());

@@ -1,14 +1,19 @@
-"""Which programs are a few cheap operations on each element, that one kernel does.
+"""Which programs are a few cheap operations on each element, or moves, that kernels do.
 
 XLA:CPU gives a program on more than 1,000 elements to another thread, which takes longer to wake
-than 100,000 additions take. A kernel, native/elementwise.cc, runs where it is called.
+than 100,000 additions take. A kernel, native/elementwise.cc or transpose.cc, runs where it is
+called. Where moved elements lie, views of NumPy say, of arrays of bytes that nobody reads.
 """
 
 from __future__ import annotations
 
+import collections
+from collections.abc import Callable, Mapping, Sequence
+
 import numpy as np
 
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from weft.dtypes import itemsize_bits
 from weft.util import is_below
 
 NAMES = (  # in the order of the kernel
@@ -19,15 +24,26 @@ NAMES = (  # in the order of the kernel
 CODES = {name: code for code, name in enumerate(NAMES)} | {"integer_pow": NAMES.index("square")}
 # What XLA computes otherwise where there is more of it: products and sums in one, numbers first.
 ALONE = {*NAMES[:5], "square", "integer_pow", "convert_element_type"}
+CHOICES = {name: len(NAMES) + 2 + k for k, name in enumerate(NAMES[11:17])}
+SIGNS = {"add": "+", "sub": "+", "mul": "*", "div": "*"}
 PARAMETERS = {("y", 2), ("rounding_method", 1)}  # the square, and halves to even numbers
-DTYPES = {np.dtype(name) for name in ("?", "u1", "i1", "i4", "f4", "f8")}
-LONG = {np.dtype(np.int64)}  # which the kernel only converts
+DTYPES = {np.dtype(c): n for c, n in zip("?bBifd", (1, 2, 6, 4, 11, 12), strict=True)}  # XLA's
 # Operations that only move elements: those that kernels may do (primitives/joining.py), and others.
-JOINS = frozenset(("concatenate", "pad", "stack", "tile", "transpose"))
-MOVES = JOINS.union((
-    "broadcast_in_dim", "convert_element_type", "dynamic_update_slice", "reshape", "rev", "slice",
-    "squeeze",
-))  # fmt: skip
+JOINS = frozenset(("concatenate", "pad", "stack", "tile"))
+VIEWS: dict[str, Callable] = {  # where a result's elements lie in the operand
+    "broadcast_in_dim": lambda x, shape, broadcast_dimensions, sharding: np.broadcast_to(
+        np.expand_dims(x, [*{*range(len(shape))}.difference(broadcast_dimensions)]), shape
+    ),
+    "reshape": lambda x, new_sizes, **_: x.reshape(new_sizes),
+    "rev": lambda x, dimensions: np.flip(x, dimensions),
+    "slice": lambda x, start_indices, limit_indices, strides: x[
+        tuple(map(slice, start_indices, limit_indices, strides or [1] * x.ndim))
+    ],
+    "split": lambda x, sizes, axis: np.split(x, np.cumsum(sizes)[:-1], axis),
+    "squeeze": lambda x, dimensions: np.squeeze(x, dimensions),
+    "transpose": lambda x, permutation: x.transpose(permutation),
+}
+MOVES = JOINS.union(VIEWS, ("convert_element_type", "dynamic_update_slice"))
 # What LAPACK computes, of which XLA counts no operations, and what XLA counts none of beside that.
 CALLED = {
     *("cholesky", "custom_linear_solve", "eig", "eigh", "hessenberg", "householder_product", "lu"),
@@ -36,6 +52,8 @@ CALLED = {
 KNOWN = CODES.keys() | MOVES | CALLED | {"iota", "stop_gradient"}
 SHORT = 1 << 16  # elements of matrices that it takes a millisecond or two to factorize
 FEWEST, MOST = 1024, 1 << 22  # elements, and bytes of the result, up to where it is as quick
+STEPS, SIDE = 8, 32  # operations of one call, and operands; elements of an axis walked along
+Call = collections.namedtuple("Call", "kernel invars outvars attributes")  # as equations are
 
 
 def do_little(jaxpr: Jaxpr, but: set[str]) -> bool:
@@ -46,22 +64,122 @@ def do_little(jaxpr: Jaxpr, but: set[str]) -> bool:
     return alone and {*map(type, sizes)} <= {int} and sum(sizes) < 500
 
 
-def is_cheap(jaxpr: Jaxpr) -> bool:
-    """Whether the kernel is to do what is of CODES in a program whose operations are all KNOWN."""
-    if not jaxpr.outvars:
-        return False
-    out, eqns = jaxpr.outvars[-1].aval, jaxpr.eqns
+def plan_calls(jaxpr: Jaxpr) -> Sequence:
+    """What a program whose operations are all KNOWN is, as calls; nothing where it is XLA's."""
+    eqns, outs = jaxpr.eqns, jaxpr.outvars
     if any(eqn.primitive.name in CALLED for eqn in eqns):
-        return all(map(can_call_beside, eqns))
-    large = [eqn.primitive.name for eqn in eqns if eqn.outvars[0].aval.shape]  # no scalars
-    size, count = out.size, len(large)
-    width = max(out.dtype.itemsize, 4 * (count > 1))  # of which XLA's one loop needs no more
-    if type(size) is not int or size < FEWEST or size * width * count**2 > MOST:
+        plan = lambda e: call_group([e], {}) if can_call(e, e.outvars[0].aval.shape) else e
+        return [*map(plan, eqns)] if outs and all(map(can_call_beside, eqns)) else []
+    sizes = [v.aval.size for v in (*jaxpr.invars, *(v for e in eqns for v in e.outvars))]
+    known = outs and all(type(n) is int and n < 1 << 28 for n in sizes)
+    if not known or any(type(v) is Literal or v in jaxpr.invars for v in outs):
+        return []
+    views: dict = {v: (v, 0, np.empty(v.aval.shape, np.int8)) for v in jaxpr.invars}
+    rest = [eqn for eqn in eqns if not add_view(eqn, views)]
+    large = [eqn for eqn in rest if eqn.outvars[0].aval.shape]
+    moves = [call_view(v, *views[v]) for v in dict.fromkeys(outs) if v in views]
+    if None in moves or (rest and not (large and are_exact(rest, large[-1].outvars, views))):
+        return []
+    together = large and {*outs} - views.keys() == {*large[-1].outvars}
+    calls = [call_group(g, views) for g in ([large] if together else [[e] for e in large])]
+    small = [call_group([eqn], views) for eqn in rest if eqn not in large]
+    for call in calls:
+        out, steps, each = call.outvars[0].aval, len(call.attributes["ops"]), len(calls)
+        width = max(out.dtype.itemsize, 4 * (len(large) > 1))  # XLA's one loop needs no more
+        size = out.size * width * (each if each > 1 else max(steps - 1, 1)) ** 2
+        if max(steps, len(call.invars)) > STEPS or out.size < FEWEST or size > MOST:
+            return []
+    return [*small, *calls, *moves]
+
+
+def are_exact(eqns: Sequence[Eqn], outs: Sequence[Var], views: Mapping) -> bool:
+    """Whether the kernel can do operations, and XLA rounds no product and sum at once."""
+    shape, names = outs[0].aval.shape, [e.primitive.name for e in eqns if e.outvars[0].aval.shape]
+    signs = "".join(SIGNS.get(name, "?") for name in names if name in ALONE)
+    used = [(e, *views[a]) for e in eqns for a in e.invars if type(a) is Var and a in views]
+    fits = lambda e, x: x.shape == e.outvars[0].aval.shape and x.flags.c_contiguous
+    near = all(fits(e, x) for e, source, _, x in used if source.aval.shape)
+    return near and signs in ("", "?", "+", "*", "+*") and all(can_call(e, shape) for e in eqns)
+
+
+def add_view(eqn: Eqn, views: dict) -> bool:
+    """Add where the results of an equation lie, if it moves what does not have to be computed."""
+    name, a = eqn.primitive.name, (*eqn.invars, None)[0]
+    number = a, 0, np.empty((), np.int8)
+    source, start, x = views.get(a, (a, 0, None)) if type(a) is Var else number
+    if name not in VIEWS or x is None or (name == "reshape" and not x.flags.c_contiguous):
         return False
-    made = {eqn.outvars[0] for eqn in eqns}
-    fits = count == 1 or not ALONE.intersection(large)
-    fits = fits and all(type(v) is Var and v in made for v in jaxpr.outvars)
-    return fits and all(can_call(eqn, out.shape) for eqn in eqns)
+    y = VIEWS[name](x, **eqn.params)
+    for v, part in zip(eqn.outvars, y if type(y) is list else [y], strict=True):
+        views[v] = source, start + part.ctypes.data - x.ctypes.data, part
+    return True
+
+
+def call_view(out: Atom, source: Atom, start: int, view: np.ndarray) -> Call | None:
+    """The call for a view where it is as quick as XLA; axes in steps of one size are one."""
+    axes = [(1, 0)]
+    for n, step in zip(view.shape, view.strides, strict=True):
+        if n > 1:
+            m = axes.pop()[0] if axes[-1][0] == 1 or axes[-1][1] == n * step else 1
+            axes.append((m * n, step))
+    sizes, steps = zip(*axes, strict=True)
+    bits, size, side = itemsize_bits(out.aval.dtype), out.aval.size, sizes[-1]
+    sides = [n for n, step in zip(sizes[:-1], steps, strict=False) if abs(step) == 1]
+    least, most = FEWEST // 2, size
+    if sides and abs(steps[-1]) > 1:  # a transpose, at which XLA is quick, but for narrow elements
+        turns = bits == 16 or (bits == 32 and min(steps) < 0)
+        least, most, side = 1 << 15, 1 << 23 if turns else size * (bits == 8), min(side, *sides)
+    if bits < 8 or not least <= size <= most or side < SIDE:
+        return None
+    return Call("weft_view", [source], [out], {"start": start, "sizes": sizes, "steps": steps})
+
+
+def call_group(eqns: Sequence[Eqn], views: Mapping) -> Call:
+    """The call for operations one after the other, of which the last gives the result."""
+    makers = {eqn.outvars[0]: eqn for eqn in eqns}
+    given: list[tuple[Atom, int]] = []
+    steps: dict[Var, tuple] = {}  # in order; of what they read, steps are ~k
+
+    def place(a: Atom) -> int:
+        if type(a) is Literal or a not in makers:
+            operand = views[a][:2] if type(a) is Var and a in views else (a, 0)
+            given.extend([operand] * (operand not in given))
+            return given.index(operand)
+        if a not in steps:
+            op, args = operation_of(makers[a], makers)
+            steps[a] = op, [*map(place, args)], DTYPES[a.aval.dtype]
+        return ~[*steps].index(a)
+
+    place(eqns[-1].outvars[0])
+    operands, starts = zip(*given, strict=True)
+    ops, rows, types = zip(*steps.values(), strict=True)
+    reads = [r if r >= 0 else len(given) + ~r for row in rows for r in row]
+    attributes = {"ops": ops, "reads": reads, "types": types, "starts": starts}
+    return Call("weft_elementwise", operands, eqns[-1].outvars, attributes)
+
+
+def operation_of(eqn: Eqn, makers: Mapping) -> tuple[int, Sequence[Atom]]:
+    """What the kernel does for an equation: also choices by a comparison with a number as one."""
+    name, args, dtype = eqn.primitive.name, eqn.invars, eqn.outvars[0].aval.dtype
+    if name == "div" and (inverse := inverse_of(args[1])):
+        return CODES["mul"], [args[0], inverse]
+    if name in ("max", "min") and dtype.kind == "f":
+        x, y = args if type(args[1]) is Literal else args[::-1]
+        if type(y) is Literal and abs(y.val) > 0:
+            return len(NAMES) + (name == "min"), [x, y]
+    test = makers.get(args[0]) if name == "select_n" and type(args[0]) is Var else None
+    if test and test.primitive.name in CHOICES and dtype.kind == "f":
+        (x, y), first = test.invars, CHOICES[test.primitive.name]
+        if x.aval.dtype is dtype and not y.aval.shape:
+            return first + 6 * (not args[2].aval.shape), [x, y, *args[1:]]
+    return CODES[name], args
+
+
+def inverse_of(a: Atom) -> Literal | None:
+    """One by a number, with which XLA multiplies in place of a division; None where it may not."""
+    dtype, x = a.aval.dtype, a.val if type(a) is Literal else 0
+    usual = dtype.kind == "f" and 1e-30 < abs(x) < 1e30
+    return Literal(dtype.type(1) / dtype.type(x), a.aval) if usual else None
 
 
 def can_call_beside(eqn: Eqn) -> bool:
@@ -77,7 +195,7 @@ def can_call(eqn: Eqn, shape: tuple) -> bool:
     name, args, out = eqn.primitive.name, eqn.invars, eqn.outvars[0].aval
     chosen = {(k, v) for k, v in eqn.params.items() if k in ("y", "rounding_method")}
     nothing = name in NAMES[:3] and {a.val for a in args if type(a) is Literal} & {0, 1, -1}
-    inverse = name == "div" and (not args[-1].aval.shape or out.dtype.kind != "f")
+    inverse = name == "div" and not args[-1].aval.shape and not inverse_of(args[-1])
     several = name == "select_n" and (len(args) > 3 or args[0].aval.dtype != bool)
     converts = name == "convert_element_type"
     return (
@@ -87,5 +205,6 @@ def can_call(eqn: Eqn, shape: tuple) -> bool:
         and (out.shape == shape or (converts and not out.shape))
         and {a.aval.shape for a in args} <= {(), out.shape}
         and out.dtype in DTYPES
-        and {a.aval.dtype for a in args} <= (DTYPES | LONG if converts else DTYPES)
+        and {a.aval.dtype for a in args}
+        <= DTYPES.keys() | ({np.dtype(np.int64)} if converts else ())
     )

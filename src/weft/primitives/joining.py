@@ -22,8 +22,7 @@ _LARGE = 1 << 18  # bytes of a result from which on the call of a kernel pays
 _RUN = 2048  # bytes that lie together from which on copies are quicker than loops
 _MANY = 64  # parts, of which each is an operand
 _FEW = 8  # columns, up to which they are chosen
-_WORTH = 1 << 15  # elements of a result from which on they are, and are transposed by a kernel
-_SIDE = 32  # elements along axes that change places
+_WORTH = 1 << 15  # elements of a result from which on they are
 
 
 def can_copy(hlo: Any, out: ShapedArray, run: int) -> bool:
@@ -90,19 +89,3 @@ def write_frame(hlo: Any, x: Any, fill: Any, config: Sequence[tuple], out: Shape
     operands = [Expr(hlo, x).reshape(flat(x.aval.shape)).value, fill]
     (y,) = call_native(hlo, "weft_pad", operands, [result], {"low": tuple(low)})
     return Expr(hlo, y).reshape(out.shape).value
-
-
-def write_turn(hlo: Any, x: Any, out: ShapedArray, permutation: Sequence[int]) -> Any:
-    """Write a call of the kernel for a transpose of an argument, or of its reverse; or None."""
-    if hlo.cuts is None or type(out.size) is not int or x.aval.ndim - 1 in (-1, permutation[-1]):
-        return None
-    whole, turned = hlo.cuts.get(f"rev {x.name}", (x, ()))
-    bits, side = dtypes.itemsize_bits(out.dtype), min(x.aval.shape[-1], out.shape[-1])
-    # XLA is as quick for wider elements in their order
-    most = _WORTH << 8 if bits == 16 or (bits == 32 and turned) else math.inf if bits == 8 else 0
-    large = side >= _SIDE and _WORTH <= out.size <= most
-    if not (large and whole.is_argument and has_kernels(hlo)):
-        return None
-    places = [k for k, p in enumerate(permutation) if p in turned]
-    attributes = {"permutation": tuple(permutation), "reversed": tuple(places)}
-    return call_native(hlo, "weft_transpose", [whole], [out.strong()], attributes)[0]

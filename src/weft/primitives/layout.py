@@ -22,7 +22,6 @@ from weft.errors import DtypeError, ShapeError
 from weft.mesh.typed import check_terms, resolve_sharding, typed_as
 from weft.options import x64_cell
 from weft.primitives import families, reshard
-from weft.primitives.joining import write_turn
 from weft.primitives.summing import write_sum
 from weft.util import SymbolicSize, inverse_permutation
 from weft.xla.array import array_of_type, put, require_alive
@@ -547,8 +546,7 @@ class Transpose(families.LinearPrimitive):
 
     def lower(self, hlo, x, *, permutation):
         out = self.abstract_eval(x.aval, permutation=permutation)
-        y = write_turn(hlo, x, out[0], permutation)
-        return [y] if y else hlo.op("stablehlo.transpose", [x], out, permutation=i64s(permutation))
+        return hlo.op("stablehlo.transpose", [x], out, permutation=i64s(permutation))
 
     def transpose(self, cts, x, *, permutation):
         return [transpose(cts[0], inverse_permutation(permutation))]
@@ -673,10 +671,7 @@ class Rev(families.LinearPrimitive):
         return [x]
 
     def lower(self, hlo, x, *, dimensions):
-        (y,) = hlo.op("stablehlo.reverse", [x], [x.aval], dimensions=i64s(dimensions))
-        if hlo.cuts is not None:
-            hlo.cuts[f"rev {y.name}"] = x, dimensions
-        return [y]
+        return hlo.op("stablehlo.reverse", [x], [x.aval], dimensions=i64s(dimensions))
 
     def transpose(self, cts, x, *, dimensions):
         return [rev(cts[0], dimensions)]

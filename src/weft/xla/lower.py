@@ -18,7 +18,7 @@ from weft.core.source import SourceInfo, user_frames
 from weft.core.trace import get_traceback
 from weft.mesh.client import platform_of
 from weft.options import config
-from weft.passes.alone import CODES, JOINS, KNOWN, MOVES, can_call, do_little, is_cheap
+from weft.passes.alone import JOINS, KNOWN, MOVES, do_little, plan_calls
 from weft.passes.dce import dce_jaxpr
 from weft.passes.discharge import discharge_jaxpr, has_state
 from weft.passes.formulas import count_formulas
@@ -203,8 +203,8 @@ def lower_module(
         out_attrs = [hlo.placed(s, y.ndim) for s, y in zip(results, jaxpr.out_avals, strict=True)]
     write = lambda *xs: lower_jaxpr(hlo, jaxpr, xs, consts)
     only = few and names and names <= KNOWN and not (donated or consts or hlo.names_all)
-    if only and is_cheap(jaxpr) and has_kernels(hlo):
-        write = lambda *xs: call_operations(hlo, jaxpr, xs)
+    if only and (calls := plan_calls(jaxpr)) and has_kernels(hlo):
+        write = lambda *xs: call_operations(hlo, jaxpr, calls, xs)
     if jaxpr.calls_host:
         in_avals, attrs = [TOKEN, *in_avals], ["", *attrs]
         write = hlo.threaded(write, False)
@@ -215,19 +215,18 @@ def lower_module(
     return Module(text, calls, parameters, results, hlo.origins, hlo.foreign_calls)
 
 
-def call_operations(hlo: Builder, jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value]:
-    """Write a program, with calls of a kernel for what it does of cheap operations."""
+def call_operations(hlo: Builder, jaxpr: Jaxpr, calls: Sequence, args: Sequence) -> list[Value]:
+    """Write a program as equations and calls of kernels."""
     env: dict[Any, Value] = dict(zip(jaxpr.invars, args, strict=True))
     read = lambda a: hlo.constant(a.val, a.aval) if type(a) is Literal else env[a]
-    for eqn in jaxpr.eqns:
-        values = [*map(read, eqn.invars)]
-        avals = [v.aval for v in eqn.outvars]
-        if can_call(eqn, avals[0].shape):
-            code = {"op": CODES[NAME_OF(eqn)]}
-            outs = call_native(hlo, "weft_elementwise", values, avals, code)
+    for call in calls:
+        values = [*map(read, call.invars)]
+        if type(call) is Eqn:
+            outs = lower_holder(hlo, call, values)
         else:
-            outs = lower_holder(hlo, eqn, values)
-        env |= zip(eqn.outvars, outs, strict=True)
+            avals = [v.aval for v in call.outvars]
+            outs = call_native(hlo, call.kernel, values, avals, call.attributes)
+        env |= zip(call.outvars, outs, strict=True)
     return [*map(read, jaxpr.outvars)]
 
 
