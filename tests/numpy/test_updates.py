@@ -360,3 +360,36 @@ def write_by_rows(op, x, index, value, mode=None, wrap_negative_indices=True):
         if 0 <= i < n:
             METHODS[op](out, i, value)
     return out
+
+
+@pytest.mark.parametrize("index", [[3, -1, 500, 3, -80, 79] * 20, [[[0], [7]], [[2], [2]]] * 9])
+def test_many_rows_set_to_one_number(index):
+    """A mask of rows chooses, where a scatter would write the number into each of them."""
+    x = np.arange(80 * 9 * 30, dtype=np.float32).reshape(80, 9, 30)
+    index = np.array(index)
+    inside = np.where(index < 0, index + 80, index)
+    expected = {"drop": x.copy(), "clip": x.copy()}
+    expected["drop"][inside[(inside >= 0) & (inside < 80)]] = 2
+    expected["clip"][np.clip(inside, 0, 79)] = 2
+    for mode, want in expected.items():
+        write = lambda x, i, v, mode=mode: x.at[i].set(v, mode=mode)
+        np.testing.assert_array_equal(write(jnp.asarray(x), index, 2), want)
+        np.testing.assert_array_equal(weft.jit(write)(x, index, np.float32(2)), want)
+    pairs = index.reshape(-1) % 80, np.arange(index.size) % 9
+    both = x.copy()
+    both[pairs] = 5
+    np.testing.assert_array_equal(jnp.asarray(x).at[pairs].set(5), both)
+    gx, gv = weft.grad(lambda x, v: (x.at[index].set(v) * x).sum(), (0, 1))(x[:, 0], 3.0)
+    written = expected["drop"][:, 0] == 2
+    np.testing.assert_array_equal(gx, np.where(written, 3, 2 * x[:, 0]))
+    np.testing.assert_allclose(gv, x[:, 0][written].sum(), rtol=1e-6)
+
+
+def test_which_rows_are_chosen_by_a_mask():
+    x, i = np.zeros((80, 270), np.float32), np.arange(40)
+    selects = lambda fun: "select_n" in str(weft.make_jaxpr(fun)(x, i).jaxpr.eqns[-1])
+    assert selects(lambda x, i: x.at[i].set(1)) and selects(lambda x, i: x.at[i].set(x[0, 0]))
+    assert not selects(lambda x, i: x.at[i[:19]].set(1))  # few
+    assert not selects(lambda x, i: x.at[i].set(x[0])) and not selects(lambda x, i: x.at[i].add(1))
+    assert not selects(lambda x, i: x.at[:, i].set(1))
+    assert not selects(lambda x, i: x[:, :100].at[i].set(1))

@@ -8,6 +8,7 @@ in both arguments, and avoids a fault there: XLA aborts where a scatter of a who
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -206,6 +207,11 @@ def write_windows(
         unique_indices=how.unique_indices or not windows.batch,
         mode=how.mode,
     )
+    if func is None and op == "set" and not typeof(values).ndim and are_rows(x.aval, windows):
+        dims = lax.ScatterDimensionNumbers((), windows.collapsed, windows.collapsed)
+        no = layout.full(x.shape[: len(windows.collapsed)], False, bool)
+        mask = lax.scatter(no, indices, layout.full(windows.batch, True, bool), dims, **flags)
+        return layout.reshape(write_masked(x, op, mask, values, None), whole.shape)
     if func is None:
         values = broadcast_values(op, values, plan.shape)
     if 0 in windows.shape:  # nothing is written; and a window of x, if empty too, would not fit
@@ -230,6 +236,14 @@ def write_windows(
         )
     out = spread_out(x_like, indices, values, dims, **flags)
     return layout.reshape(convert(out, whole.dtype, whole.aval.weak_type), whole.shape)
+
+
+def are_rows(x: ShapedArray, windows: index_plans.Windows) -> bool:
+    """Whether windows are so many whole rows of a large array that all of it may be chosen from."""
+    k, size, places = len(windows.columns), x.size, [c.axis for c in windows.columns]
+    whole = places == [*range(k)] == [*windows.collapsed] and windows.sizes[k:] == x.shape[k:]
+    large = whole and x.sharded is None and type(size) is int and size >= 1 << 14
+    return large and math.prod(x.shape[k:]) >= 16 and 4 * math.prod(windows.shape) >= size
 
 
 def write_masked(x: Any, op: str, mask: Any, values: Any, func: Callable | None) -> Any:
