@@ -26,7 +26,7 @@ from weft.xla.hlo import Builder, Value
 logger = Logger("weft.native")
 FOLDER = Path(__file__).parents[1] / "native"
 KERNELS = (
-    "compare concatenate conv coo_dot coo_sample csr_dot cumulative depthwise dot elementwise "
+    "attention attention_grad compare concatenate conv coo_dot coo_sample csr_dot cumulative depthwise dot elementwise "
     "extremum find_places function lu or_nan pad partition permutation resample scatter "
     "select_scatter sort sum top_k transpose triangle trsm"
 )
