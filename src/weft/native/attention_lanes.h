@@ -6,8 +6,6 @@ using F = Lanes<float>;
 using J = Lanes<int32_t>;
 constexpr int64_t kRows = kBytes == 64 ? 8 : 4, kPanel = 2 * kLanes<float>;  // of a tile
 
-inline int64_t RoundUp(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
-
 // e**x for x up to 88, as in singles.h; below -87 it is 0.
 WEFT_INLINE F Exponential(F x) {
   constexpr float kExp[] = {1, 1, 0.5f, 0.166666672f, 0.041666314f, 0.00833321549f, 0.00139443402f,
@@ -42,54 +40,62 @@ WEFT_WIDE void Multiply(const float* left, int64_t row, int64_t step, const floa
   }
 }
 
-void Copy(const float* from, int64_t stride, int64_t rows, int64_t size, float scale, float* to,
+// Copies rows, times a number, to rows that are `wide` apart; and back.
+void Pack(const float* from, const Rows& rows, int64_t first, int64_t count, float scale, float* to,
           int64_t wide) {
-  for (int64_t i = 0; i < rows; ++i, from += stride, to += wide) {
-    for (int64_t j = 0; j < size; ++j) to[j] = from[j] * scale;
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t j = 0; j < rows.size; ++j) to[i * wide + j] = from[rows[first + i] + j] * scale;
+  }
+}
+void Unpack(const float* from, int64_t wide, const Rows& rows, int64_t first, int64_t count,
+            float scale, float* to) {
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t j = 0; j < rows.size; ++j) to[rows[first + i] + j] = from[i * wide + j] * scale;
   }
 }
 
-// Puts rows into lanes, times a number; rows that are none have the last. `room` is for one vector of
-// each element.
-void Turn(const float* from, int64_t stride, int64_t rows, int64_t size, float scale, float* room,
-          float* to) {
-  F* const turned = reinterpret_cast<F*>(room);
-  for (int64_t first = 0; first < RoundUp(rows, kPanel); first += kLanes<float>) {
-    const int64_t start = std::min(first, rows - 1);
-    LoadLanes(from + start * stride, stride, size, std::min(kLanes<float>, rows - start), turned);
-    for (int64_t i = 0; i < size; ++i) {
-      const F x = turned[i] * scale;
-      std::memcpy(to + i * kQueries + first, &x, kBytes);
-    }
+// Some queries that share keys: times `early` to `late`, and their keys, `begin` to `end`.
+struct Block {
+  Rows q, k, logs;
+  int64_t first, used, columns, rows, early, late, begin, end;
+  Block(const Attention& job, int64_t line, int64_t index) {
+    const int64_t kept = job.heads / job.groups, batch = line / kept, head = line % kept * job.groups;
+    const int64_t at = batch * job.queries * job.heads + head, row = kept * job.size;
+    q = {at * job.size, job.heads * job.size, job.groups, job.size};
+    k = {batch * job.keys * row + line % kept * job.size, row, 1, job.size};
+    logs = {at, job.heads, job.groups, 1};
+    first = index * kQueries, used = std::min(kQueries, job.queries * job.groups - first);
+    columns = (used + kPanel - 1) / kPanel * kPanel, rows = (used + kRows - 1) / kRows * kRows;
+    early = first / job.groups, late = (first + used - 1) / job.groups;
+    begin = std::max<int64_t>(0, early - job.left) / kKeys * kKeys;
+    end = std::min(job.keys, late + job.right + 1);
   }
-}
-
-// A block of queries of a head, and its keys: from the first block that counts to `end`.
-struct Place {
-  int64_t first, used, columns, rows, begin, end, q_row, q_at, k_row, k_at, log_at;
-  Place(const Attention& job, int64_t batch, int64_t head, int64_t first)
-      : first(first), used(std::min(kQueries, job.queries - first)), columns(RoundUp(used, kPanel)),
-        rows(RoundUp(used, kRows)), begin(std::max<int64_t>(0, first - job.left) / kKeys * kKeys),
-        end(std::min(job.keys, first + used + job.right)), q_row(job.heads * job.size),
-        q_at((batch * job.queries + first) * q_row + head * job.size), k_row(q_row / job.groups),
-        k_at(batch * job.keys * k_row + head / job.groups * job.size),
-        log_at((batch * job.heads + head) * job.queries + first) {}
 };
 
+// Puts rows into lanes; lanes without a row have the last. `room` is for a vector of each element.
+void Turn(const Attention& job, const Block& at, const float* from, float* room, float* to) {
+  F* const turned = reinterpret_cast<F*>(room);
+  for (int64_t first = 0; first < at.columns; first += kLanes<float>) {
+    const int64_t start = std::min(first, at.used - 1);
+    const int64_t count = std::min(kLanes<float>, at.used - start);
+    LoadLanes(from + start * job.wide, job.wide, job.size, count, turned);
+    for (int64_t i = 0; i < job.size; ++i) std::memcpy(to + i * kQueries + first, turned + i, kBytes);
+  }
+}
+
 // Scores of a block of keys, [keys, queries]; those of pairs that do not count are -inf.
-void Score(const Attention& job, const Place& at, int64_t key, int64_t count, const float* keys,
-           const float* queries, float* scores) {
-  const int64_t rows = RoundUp(count, kRows), behind = at.first - key;
+void Score(const Attention& job, const Block& at, int64_t key, int64_t count, int64_t rows,
+           const float* keys, const float* queries, float* scores) {
   Multiply(keys, job.wide, 1, queries, kQueries, job.size, rows, at.columns, scores, kQueries, false);
-  if (count == rows && behind + at.used - 1 <= job.left && count - 1 - behind <= job.right) return;
-  F lane;
-  for (int i = 0; i < kLanes<float>; ++i) lane[i] = i;
+  if (count == rows && at.late - key <= job.left && key + count - 1 - at.early <= job.right) return;
+  float places[kQueries];
+  for (int64_t i = 0; i < at.columns; ++i) places[i] = (at.first + i) / job.groups - key;
   for (int64_t s = 0; s < rows; ++s) {
-    const float least = s < count ? -static_cast<float>(job.right) : INFINITY;
+    const float least = s < count ? s - job.right : INFINITY, most = s + job.left;
     for (int64_t c = 0; c < at.columns; c += kLanes<float>) {
-      const F place = lane + static_cast<float>(behind + c - s);  // of the query after the key
+      const F place = Load<F>(places + c);
       F x = Load<F>(scores + s * kQueries + c);
-      x = (place >= least) & (place <= static_cast<float>(job.left)) ? x : F{} - INFINITY;
+      x = (place >= least) & (place <= most) ? x : F{} - INFINITY;
       std::memcpy(scores + s * kQueries + c, &x, kBytes);
     }
   }
@@ -118,28 +124,29 @@ void Raise(int64_t rows, int64_t columns, float* scores, float* most, float* tot
 
 // Means for a block of queries.
 void Attend(const Attention& job, int64_t index, float* room) {
-  const int64_t blocks = (job.queries + kQueries - 1) / kQueries, line = index / blocks;
-  const int64_t wide = job.wide, block = kQueries * wide;
-  const Place at(job, line / job.heads, line % job.heads, index % blocks * kQueries);
-  float *queries = room, *keys = queries + block, *values = keys + block, *sums = values + block;
-  float *scores = sums + block, most[kQueries], total[kQueries] = {}, factor[kQueries];
-  Turn(job.q + at.q_at, at.q_row, at.used, job.size, job.scale, keys, queries);
-  std::memset(sums, 0, block * sizeof(float));
+  const Block at(job, index / job.blocks, index % job.blocks);
+  const int64_t wide = job.wide;
+  float *queries = room, *turned = queries + kQueries * wide, *keys = turned + 16 * wide;
+  float *values = keys + job.deep * wide, *sums = values + job.deep * wide;
+  float *scores = sums + job.tall * wide, most[kQueries], total[kQueries] = {}, factor[kQueries];
+  Pack(job.q, at.q, at.first, at.used, job.scale, sums, wide);
+  Turn(job, at, sums, turned, queries);
+  std::memset(sums, 0, at.rows * wide * sizeof(float));
   for (float& x : most) x = -FLT_MAX;
   for (int64_t key = at.begin; key < at.end; key += kKeys) {
-    const int64_t count = std::min(kKeys, at.end - key), from = at.k_at + key * at.k_row;
-    Copy(job.k + from, at.k_row, count, job.size, 1, keys, wide);
-    Copy(job.v + from, at.k_row, count, job.size, 1, values, wide);
-    Score(job, at, key, count, keys, queries, scores);
-    Raise(RoundUp(count, kRows), at.columns, scores, most, total, factor);
+    const int64_t count = std::min(kKeys, at.end - key), rows = (count + kRows - 1) / kRows * kRows;
+    Pack(job.k, at.k, key, count, 1, keys, wide);
+    Pack(job.v, at.k, key, count, 1, values, wide);
+    Score(job, at, key, count, rows, keys, queries, scores);
+    Raise(rows, at.columns, scores, most, total, factor);
     for (int64_t i = 0; key > at.begin && i < at.used; ++i) {
       for (int64_t j = 0; j < wide; ++j) sums[i * wide + j] *= factor[i];
     }
     Multiply(scores, 1, kQueries, values, wide, count, at.rows, wide, sums, wide, true);
   }
   for (int64_t i = 0; i < at.used; ++i) {
-    Copy(sums + i * wide, wide, 1, job.size, 1 / total[i], job.out + at.q_at + i * at.q_row, 0);
-    job.logs[at.log_at + i] = most[i] + std::log(total[i]);
+    Unpack(sums + i * wide, wide, at.q, at.first + i, 1, 1 / total[i], job.out);
+    job.logs[at.logs[at.first + i]] = most[i] + std::log(total[i]);
   }
 }
 
@@ -156,50 +163,53 @@ void Weigh(int64_t rows, int64_t columns, const float* logs, const float* mean, 
   }
 }
 
-// Cotangents of a part of the keys and values of a head, and what these give to those of queries.
-void Differentiate(const Attention& job, int64_t index, float* room) {
-  const int64_t wide = job.wide, size = job.size, part = index % job.parts, line = index / job.parts;
-  const int64_t heads = job.heads / job.groups, key_blocks = (job.keys + kKeys - 1) / kKeys;
-  const int64_t start = key_blocks * part / job.parts * kKeys;
-  const int64_t stop = std::min(job.keys, key_blocks * (part + 1) / job.parts * kKeys);
-  const int64_t block = kQueries * wide, whole = RoundUp(stop - start, kKeys) * wide;
-  float *queries = room, *cts = queries + block, *q = cts + block, *ct = q + block, *sums = ct + block;
-  float *scores = sums + block, *moves = scores + kKeys * kQueries, *keys = moves + kKeys * kQueries;
-  float *values = keys + whole, *dk = values + whole, *dv = dk + whole;
-  const Place base(job, line / heads, line % heads * job.groups, 0);
-  const int64_t from = base.k_at + start * base.k_row;
-  Copy(job.k + from, base.k_row, stop - start, size, 1, keys, wide);
-  Copy(job.v + from, base.k_row, stop - start, size, 1, values, wide);
-  std::memset(dk, 0, 2 * whole * sizeof(float));
-  const int64_t blocks = (job.queries + kQueries - 1) / kQueries;
-  for (int64_t i = 0; i < job.groups * blocks; ++i) {
-    const int64_t head = line % heads * job.groups + i / blocks;
-    const Place at(job, line / heads, head, i % blocks * kQueries);
-    float logs[kQueries], mean[kQueries] = {};
-    Turn(job.out + at.q_at, at.q_row, at.used, size, 1, sums, queries);
-    Turn(job.ct + at.q_at, at.q_row, at.used, size, 1, sums, cts);
-    for (int64_t j = 0; j < size * kQueries; ++j) mean[j % kQueries] += queries[j] * cts[j];
+// Cotangents of a part of the keys and values of a line, and what these give to those of queries.
+void Pull(const Attention& job, int64_t index, float* room) {
+  const int64_t line = index / job.parts, part = index % job.parts, wide = job.wide;
+  const int64_t blocks = (job.keys + kKeys - 1) / kKeys, start = blocks * part / job.parts * kKeys;
+  const int64_t held = std::min(job.keys, blocks * (part + 1) / job.parts * kKeys) - start;
+  const int64_t tall = job.tall * wide, deep = job.deep * kQueries, all = (held + 7) / 8 * 8 * wide;
+  float *queries = room, *cts = queries + kQueries * wide, *turned = cts + kQueries * wide;
+  float *q = turned + 16 * wide, *ct = q + tall, *sums = ct + tall, *scores = sums + tall;
+  float *moves = scores + deep, *keys = moves + deep, *values = keys + all, *dk = values + all;
+  float *dv = dk + all, logs[kQueries], mean[kQueries];
+  const Rows k = Block(job, line, 0).k;
+  Pack(job.k, k, start, held, 1, keys, wide);
+  Pack(job.v, k, start, held, 1, values, wide);
+  std::memset(dk, 0, 2 * all * sizeof(float));
+  for (int64_t block = 0; block < job.blocks; ++block) {
+    const Block at(job, line, block);
+    Pack(job.q, at.q, at.first, at.used, job.scale, q, wide);
+    Pack(job.ct, at.q, at.first, at.used, 1, ct, wide);
+    Pack(job.out, at.q, at.first, at.used, 1, sums, wide);
+    Turn(job, at, ct, turned, cts);
+    Turn(job, at, sums, turned, queries);
+    for (int64_t c = 0; c < at.columns; c += kLanes<float>) {
+      F sum{};
+      for (int64_t j = c; j < job.size * kQueries; j += kQueries) {
+        sum += Load<F>(queries + j) * Load<F>(cts + j);
+      }
+      std::memcpy(mean + c, &sum, kBytes);
+    }
     for (int64_t j = 0; j < at.columns; ++j) {
-      const int64_t row = at.log_at + std::min(j, at.used - 1);
+      const int64_t row = at.logs[at.first + std::min(j, at.used - 1)];
       mean[j] -= job.ct_logs[row], logs[j] = job.logs[row];
     }
-    Turn(job.q + at.q_at, at.q_row, at.used, size, job.scale, sums, queries);
-    if (job.dk) Copy(job.q + at.q_at, at.q_row, at.used, size, job.scale, q, wide);
-    if (job.dv) Copy(job.ct + at.q_at, at.q_row, at.used, size, 1, ct, wide);
-    std::memset(sums, 0, block * sizeof(float));
-    for (int64_t key = std::max(start, at.begin), end = std::min(stop, at.end); key < end; key += kKeys) {
-      const int64_t count = std::min(kKeys, end - key), rows = RoundUp(count, kRows);
+    Turn(job, at, q, turned, queries);
+    std::memset(sums, 0, tall * sizeof(float));
+    const int64_t end = std::min(start + held, at.end);
+    for (int64_t key = std::max(start, at.begin); key < end; key += kKeys) {
+      const int64_t count = std::min(kKeys, end - key), rows = (count + kRows - 1) / kRows * kRows;
       const int64_t to = (key - start) * wide;
-      Score(job, at, key, count, keys + to, queries, scores);
-      Multiply(values + to, wide, 1, cts, kQueries, size, rows, at.columns, moves, kQueries, false);
+      Score(job, at, key, count, rows, keys + to, queries, scores);
+      Multiply(values + to, wide, 1, cts, kQueries, job.size, rows, at.columns, moves, kQueries, false);
       Weigh(rows, at.columns, logs, mean, scores, moves);
       if (job.dq) Multiply(moves, 1, kQueries, keys + to, wide, count, at.rows, wide, sums, wide, true);
       if (job.dk) Multiply(moves, kQueries, 1, q, wide, at.used, rows, wide, dk + to, wide, true);
       if (job.dv) Multiply(scores, kQueries, 1, ct, wide, at.used, rows, wide, dv + to, wide, true);
     }
-    float* const dq = job.dq + part * job.batch * job.queries * at.q_row + at.q_at;
-    if (job.dq) Copy(sums, wide, at.used, size, job.scale, dq, at.q_row);
+    if (job.dq) Unpack(sums, wide, at.q, at.first, at.used, job.scale, job.dq + part * job.count);
   }
-  if (job.dk) Copy(dk, wide, stop - start, size, 1, job.dk + from, base.k_row);
-  if (job.dv) Copy(dv, wide, stop - start, size, 1, job.dv + from, base.k_row);
+  if (job.dk) Unpack(dk, wide, k, start, held, 1, job.dk);
+  if (job.dv) Unpack(dv, wide, k, start, held, 1, job.dv);
 }

@@ -29,6 +29,7 @@ from weft.xla.typing import Array, ArrayLike
 OP = "dot_product_attention"
 # Weights that are in memory at once on a CPU: four times as many take three times as long for each.
 MOST_WEIGHTS = 1 << 20
+FEWEST_QUERIES = 8  # for which the kernel is quicker
 
 
 def dot_product_attention(
@@ -179,6 +180,7 @@ def is_for_kernel(q: Any, k: Any, scale: Any, causal: bool, window: Any) -> bool
     return (
         q.dtype == np.float32
         and {*map(type, sizes)} == {int}
+        and math.prod(sizes[:3]) >= FEWEST_QUERIES
         and 0 not in sizes
         and isinstance(scale, int | float)
         and min(left, right) >= 0
@@ -193,7 +195,7 @@ def weigh_values(
     q: Any, k: Any, v: Any, bias: Any = None, mask: Any = None, q_lengths: Any = None,
     kv_lengths: Any = None, *, scale: Any, causal: bool, window: Any, residual: bool = True,
 ) -> list:  # fmt: skip
-    """The means (B, T, N, H), and if wanted the logs of sums of weights (B, N, T), else None."""
+    """The means (B, T, N, H), and if wanted the logs of sums of weights (B, T, N), else None."""
     (b, t, n, h), (_, s, heads, _) = q.shape, k.shape
     wide = np.promote_types(q.dtype, np.float32) if dtypes.is_float(q.dtype) else np.float32
 
@@ -218,7 +220,7 @@ def weigh_values(
         k, v, at = jnp.moveaxis(k, 2, 1), jnp.moveaxis(v, 2, 1), 1
     out, logs = weigh(*args) if rows == t else map_over_rows(weigh, rows, (1, 0, 2, 2), args)
     if residual:
-        logs = jnp.swapaxes(logs, 2, 3).reshape(b, n, t)
+        logs = jnp.moveaxis(logs, 2, 1).reshape(b, t, n)
     return [jnp.moveaxis(out, 2, 1).reshape(b, t, n, h), logs]
 
 
@@ -264,6 +266,6 @@ def attend(
     if q_lengths is not None:
         out = jnp.where(jnp.arange(t).reshape(1, t, 1, 1) < q_lengths, out, 0)
     if residual:
-        logs = jnp.swapaxes(logs, 1, 2).astype(q.dtype)
+        logs = logs.astype(q.dtype)
     outs = [x if batched else x[0] for x in (out, logs) if x is not None]
     return tuple(outs) if residual else outs[0]

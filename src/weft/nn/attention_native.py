@@ -33,12 +33,12 @@ def find_span(causal: bool, window: tuple[int, int] | None) -> tuple[int, int]:
 class AttentionPart(Primitive):
     """A family: axis 0 of all operands and results is a batch, `plain` says the same by operations.
 
-    Shapes: q [b, t, n, h], k and v [b, s, n / groups, h]; logs of sums of weights [b, n, t]. Dtypes:
+    Shapes: q [b, t, n, h], k and v [b, s, n / groups, h]; logs of sums of weights [b, t, n]. Dtypes:
     float32. Derivatives are those of `plain`.
     """
 
     multiple_results = True
-    kernel = ""
+    kernel = False
 
     def __init__(self, plain: Callable):
         self.plain = plain
@@ -52,7 +52,7 @@ class AttentionPart(Primitive):
         left, right = find_span(params["causal"], params["window"])
         attributes = {"scale": np.float32(params["scale"]), "left": left, "right": right}
         made = [next(given) if m else empty for m in moved]
-        return select_masked(call_native(hlo, self.kernel, xs, made, attributes), moved)
+        return select_masked(call_native(hlo, "weft_attention", xs, made, attributes), moved)
 
     def jvp(self, primals, tangents, **params):
         return jvp(functools.partial(self.plain, **params), primals, tangents)
@@ -73,7 +73,7 @@ class Attention(AttentionPart):
     """
 
     name = "attention"
-    kernel = "weft_attention"
+    kernel = True
 
     def __init__(self, plain):
         super().__init__(plain)
@@ -81,8 +81,7 @@ class Attention(AttentionPart):
         self.tangent.grad = self.grad
 
     def abstract_eval(self, q, k, v, **params):
-        b, t, n, _ = q.shape
-        return [ShapedArray(q.shape, q.dtype), ShapedArray((b, n, t), q.dtype)]
+        return [ShapedArray(shape, q.dtype) for shape in (q.shape, q.shape[:3])]
 
     def jvp(self, primals, tangents, **params):
         outs, moved = self.apply(*primals, **params), mark_moving(tangents)
@@ -119,7 +118,7 @@ class AttentionGrad(AttentionPart):
     """Cotangents of those of q, k and v that are `moved`, given those of attention's results."""
 
     name = "attention_grad"
-    kernel = "weft_attention_grad"
+    kernel = True
 
     def abstract_eval(self, q, k, v, *rest, moved, **params):
         return [ShapedArray(x.shape, x.dtype) for x in select_masked((q, k, v), moved)]
