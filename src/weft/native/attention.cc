@@ -30,6 +30,8 @@ struct Rows {
   int64_t operator[](int64_t i) const { return at + i / groups * stride + i % groups * size; }
 };
 
+constexpr int64_t Whole(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+
 }  // namespace
 }  // namespace weft
 
@@ -105,13 +107,12 @@ ffi::Error Run(ffi::ThreadPool pool, Floats q, Floats k, Floats v, ffi::Remainin
     job.dq = result(0, count), job.dk = result(1, pairs), job.dv = result(2, pairs);
   }
   if (!fits || !pairs) return ffi::Error::InvalidArgument("weft.attention: sizes do not fit");
-  const auto whole = [](int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; };
   const int64_t panel = LaneBytes() / 2, lines = x[0] * y[2];
   job.scale = scale, job.left = left, job.right = right, job.count = count;
   job.heads = x[2], job.queries = x[1], job.keys = y[1], job.groups = x[2] / y[2], job.size = x[3];
-  job.blocks = (job.queries * job.groups + kQueries - 1) / kQueries, job.wide = whole(x[3], panel);
-  job.tall = std::min(kQueries, whole(job.queries * job.groups, panel));
-  job.deep = std::min(kKeys, whole(job.keys, 8));
+  job.blocks = (job.queries * job.groups + kQueries - 1) / kQueries, job.wide = Whole(x[3], panel);
+  job.tall = std::min(kQueries, Whole(job.queries * job.groups, panel));
+  job.deep = std::min(kKeys, Whole(job.keys, 8));
   if (!forward) return PullBack(pool, job, lines);
   const int64_t all = lines * job.blocks, worth = kWorth / (2 * job.tall * job.keys * job.size);
   const int64_t size = (kQueries + 16 + 2 * job.deep + job.tall) * job.wide + job.deep * kQueries;

@@ -5,6 +5,7 @@
 using F = Lanes<float>;
 using J = Lanes<int32_t>;
 constexpr int64_t kRows = kBytes == 64 ? 8 : 4, kPanel = 2 * kLanes<float>;  // of a tile
+constexpr int64_t kStep = kQueries / kLanes<float>;  // from key to key of a block
 
 // e**x for x up to 88, as in singles.h; below -87 it is 0.
 WEFT_INLINE F Exponential(F x) {
@@ -43,14 +44,14 @@ WEFT_WIDE void Multiply(const float* left, int64_t row, int64_t step, const floa
 // Copies rows, times a number, to rows that are `wide` apart; and back.
 void Pack(const float* from, const Rows& rows, int64_t first, int64_t count, float scale, float* to,
           int64_t wide) {
-  for (int64_t i = 0; i < count; ++i) {
-    for (int64_t j = 0; j < rows.size; ++j) to[i * wide + j] = from[rows[first + i] + j] * scale;
+  for (int64_t i = 0; i < count; ++i, to += wide) {
+    for (int64_t j = 0; j < rows.size; ++j) to[j] = from[rows[first + i] + j] * scale;
   }
 }
 void Unpack(const float* from, int64_t wide, const Rows& rows, int64_t first, int64_t count,
             float scale, float* to) {
-  for (int64_t i = 0; i < count; ++i) {
-    for (int64_t j = 0; j < rows.size; ++j) to[rows[first + i] + j] = from[i * wide + j] * scale;
+  for (int64_t i = 0; i < count; ++i, from += wide) {
+    for (int64_t j = 0; j < rows.size; ++j) to[rows[first + i] + j] = from[j] * scale;
   }
 }
 
@@ -59,66 +60,46 @@ struct Block {
   Rows q, k, logs;
   int64_t first, used, columns, rows, early, late, begin, end;
   Block(const Attention& job, int64_t line, int64_t index) {
-    const int64_t kept = job.heads / job.groups, batch = line / kept, head = line % kept * job.groups;
-    const int64_t at = batch * job.queries * job.heads + head, row = kept * job.size;
+    const int64_t kept = job.heads / job.groups, batch = line / kept, row = kept * job.size;
+    const int64_t at = batch * job.queries * job.heads + line % kept * job.groups;
     q = {at * job.size, job.heads * job.size, job.groups, job.size};
     k = {batch * job.keys * row + line % kept * job.size, row, 1, job.size};
     logs = {at, job.heads, job.groups, 1};
     first = index * kQueries, used = std::min(kQueries, job.queries * job.groups - first);
-    columns = (used + kPanel - 1) / kPanel * kPanel, rows = (used + kRows - 1) / kRows * kRows;
+    columns = Whole(used, kPanel), rows = Whole(used, kRows);
     early = first / job.groups, late = (first + used - 1) / job.groups;
     begin = std::max<int64_t>(0, early - job.left) / kKeys * kKeys;
     end = std::min(job.keys, late + job.right + 1);
   }
 };
 
-// Puts rows into lanes; lanes without a row have the last. `room` is for a vector of each element.
-void Turn(const Attention& job, const Block& at, const float* from, float* room, float* to) {
-  F* const turned = reinterpret_cast<F*>(room);
-  for (int64_t first = 0; first < at.columns; first += kLanes<float>) {
+// Puts rows into lanes; lanes without a row have the last. `turned` is for a vector of each element.
+void Turn(const Attention& job, const Block& at, const float* from, float* turned, float* to) {
+  F *const vectors = reinterpret_cast<F*>(turned), *out = reinterpret_cast<F*>(to);
+  for (int64_t first = 0; first < at.columns; first += kLanes<float>, ++out) {
     const int64_t start = std::min(first, at.used - 1);
     const int64_t count = std::min(kLanes<float>, at.used - start);
-    LoadLanes(from + start * job.wide, job.wide, job.size, count, turned);
-    for (int64_t i = 0; i < job.size; ++i) std::memcpy(to + i * kQueries + first, turned + i, kBytes);
+    LoadLanes(from + start * job.wide, job.wide, job.size, count, vectors);
+    for (int64_t i = 0; i < job.size; ++i) out[i * kStep] = vectors[i];
   }
 }
 
 // Scores of a block of keys, [keys, queries]; those of pairs that do not count are -inf.
-void Score(const Attention& job, const Block& at, int64_t key, int64_t count, int64_t rows,
-           const float* keys, const float* queries, float* scores) {
-  Multiply(keys, job.wide, 1, queries, kQueries, job.size, rows, at.columns, scores, kQueries, false);
+void Score(const Attention& job, const Block& at, int64_t key, int64_t count, const float* keys,
+           const float* queries, float* scores) {
+  const int64_t rows = Whole(count, kRows), size = job.size;
+  Multiply(keys, job.wide, 1, queries, kQueries, size, rows, at.columns, scores, kQueries, false);
   if (count == rows && at.late - key <= job.left && key + count - 1 - at.early <= job.right) return;
-  float places[kQueries];
-  for (int64_t i = 0; i < at.columns; ++i) places[i] = (at.first + i) / job.groups - key;
-  for (int64_t s = 0; s < rows; ++s) {
-    const float least = s < count ? s - job.right : INFINITY, most = s + job.left;
-    for (int64_t c = 0; c < at.columns; c += kLanes<float>) {
-      const F place = Load<F>(places + c);
-      F x = Load<F>(scores + s * kQueries + c);
-      x = (place >= least) & (place <= most) ? x : F{} - INFINITY;
-      std::memcpy(scores + s * kQueries + c, &x, kBytes);
-    }
+  F places[kStep];
+  for (int64_t i = 0; i < kQueries; ++i) {
+    places[i / kLanes<float>][i % kLanes<float>] = (at.first + i) / job.groups - key;
   }
-}
-
-// Turns scores into powers, and adds these up; sums before this are to be multiplied by `factor`.
-void Raise(int64_t rows, int64_t columns, float* scores, float* most, float* total, float* factor) {
-  for (int64_t c = 0; c < columns; c += kLanes<float>) {
-    const F before = Load<F>(most + c);
-    F now = before, sum{};
-    for (int64_t s = c; s < rows * kQueries; s += kQueries) {
-      const F x = Load<F>(scores + s);
-      now = x > now ? x : now;
+  for (int64_t s = 0; s < rows; ++s, scores += kQueries) {
+    const float least = s < count ? s - job.right : INFINITY, most = s + job.left;
+    for (int64_t c = 0; c < at.columns / kLanes<float>; ++c) {
+      F& x = reinterpret_cast<F*>(scores)[c];
+      x = (places[c] >= least) & (places[c] <= most) ? x : F{} - INFINITY;
     }
-    for (int64_t s = c; s < rows * kQueries; s += kQueries) {
-      const F x = Exponential(Load<F>(scores + s) - now);
-      std::memcpy(scores + s, &x, kBytes);
-      sum += x;
-    }
-    const F times = Exponential(before - now), all = Load<F>(total + c) * times + sum;
-    std::memcpy(most + c, &now, kBytes);
-    std::memcpy(total + c, &all, kBytes);
-    std::memcpy(factor + c, &times, kBytes);
   }
 }
 
@@ -128,38 +109,35 @@ void Attend(const Attention& job, int64_t index, float* room) {
   const int64_t wide = job.wide;
   float *queries = room, *turned = queries + kQueries * wide, *keys = turned + 16 * wide;
   float *values = keys + job.deep * wide, *sums = values + job.deep * wide;
-  float *scores = sums + job.tall * wide, most[kQueries], total[kQueries] = {}, factor[kQueries];
+  float* scores = sums + job.tall * wide;
+  F most[kStep], total[kStep] = {}, factor[kStep];
   Pack(job.q, at.q, at.first, at.used, job.scale, sums, wide);
   Turn(job, at, sums, turned, queries);
   std::memset(sums, 0, at.rows * wide * sizeof(float));
-  for (float& x : most) x = -FLT_MAX;
+  for (F& x : most) x = F{} - FLT_MAX;
   for (int64_t key = at.begin; key < at.end; key += kKeys) {
-    const int64_t count = std::min(kKeys, at.end - key), rows = (count + kRows - 1) / kRows * kRows;
+    const int64_t count = std::min(kKeys, at.end - key);
     Pack(job.k, at.k, key, count, 1, keys, wide);
     Pack(job.v, at.k, key, count, 1, values, wide);
-    Score(job, at, key, count, rows, keys, queries, scores);
-    Raise(rows, at.columns, scores, most, total, factor);
+    Score(job, at, key, count, keys, queries, scores);
+    for (int64_t c = 0; c < at.columns / kLanes<float>; ++c) {
+      F *const x = reinterpret_cast<F*>(scores) + c, sum{}, now = most[c];
+      const int64_t end = Whole(count, kRows) * kStep;
+      for (int64_t i = 0; i < end; i += kStep) now = x[i] > now ? x[i] : now;
+      for (int64_t i = 0; i < end; i += kStep) sum += x[i] = Exponential(x[i] - now);
+      factor[c] = Exponential(most[c] - now), most[c] = now;
+      total[c] = total[c] * factor[c] + sum;
+    }
     for (int64_t i = 0; key > at.begin && i < at.used; ++i) {
-      for (int64_t j = 0; j < wide; ++j) sums[i * wide + j] *= factor[i];
+      const float times = reinterpret_cast<float*>(factor)[i];
+      for (int64_t j = 0; j < wide; ++j) sums[i * wide + j] *= times;
     }
     Multiply(scores, 1, kQueries, values, wide, count, at.rows, wide, sums, wide, true);
   }
   for (int64_t i = 0; i < at.used; ++i) {
-    Unpack(sums + i * wide, wide, at.q, at.first + i, 1, 1 / total[i], job.out);
-    job.logs[at.logs[at.first + i]] = most[i] + std::log(total[i]);
-  }
-}
-
-// Turns scores into weights, and cotangents of weights into those of scores.
-void Weigh(int64_t rows, int64_t columns, const float* logs, const float* mean, float* scores,
-           float* moves) {
-  for (int64_t c = 0; c < columns; c += kLanes<float>) {
-    const F log = Load<F>(logs + c), less = Load<F>(mean + c);
-    for (int64_t s = c; s < rows * kQueries; s += kQueries) {
-      const F x = Exponential(Load<F>(scores + s) - log), y = x * (Load<F>(moves + s) - less);
-      std::memcpy(scores + s, &x, kBytes);
-      std::memcpy(moves + s, &y, kBytes);
-    }
+    const float all = reinterpret_cast<float*>(total)[i];
+    Unpack(sums + i * wide, wide, at.q, at.first + i, 1, 1 / all, job.out);
+    job.logs[at.logs[at.first + i]] = reinterpret_cast<float*>(most)[i] + std::log(all);
   }
 }
 
@@ -168,47 +146,56 @@ void Pull(const Attention& job, int64_t index, float* room) {
   const int64_t line = index / job.parts, part = index % job.parts, wide = job.wide;
   const int64_t blocks = (job.keys + kKeys - 1) / kKeys, start = blocks * part / job.parts * kKeys;
   const int64_t held = std::min(job.keys, blocks * (part + 1) / job.parts * kKeys) - start;
-  const int64_t tall = job.tall * wide, deep = job.deep * kQueries, all = (held + 7) / 8 * 8 * wide;
+  const int64_t tall = job.tall * wide, deep = job.deep * kQueries, all = Whole(held, 8) * wide;
   float *queries = room, *cts = queries + kQueries * wide, *turned = cts + kQueries * wide;
   float *q = turned + 16 * wide, *ct = q + tall, *sums = ct + tall, *scores = sums + tall;
   float *moves = scores + deep, *keys = moves + deep, *values = keys + all, *dk = values + all;
-  float *dv = dk + all, logs[kQueries], mean[kQueries];
+  float* dv = dk + all;
   const Rows k = Block(job, line, 0).k;
   Pack(job.k, k, start, held, 1, keys, wide);
   Pack(job.v, k, start, held, 1, values, wide);
   std::memset(dk, 0, 2 * all * sizeof(float));
   for (int64_t block = 0; block < job.blocks; ++block) {
     const Block at(job, line, block);
+    const int64_t end = std::min(start + held, at.end), step = at.columns / kLanes<float>;
     Pack(job.q, at.q, at.first, at.used, job.scale, q, wide);
     Pack(job.ct, at.q, at.first, at.used, 1, ct, wide);
     Pack(job.out, at.q, at.first, at.used, 1, sums, wide);
     Turn(job, at, ct, turned, cts);
     Turn(job, at, sums, turned, queries);
-    for (int64_t c = 0; c < at.columns; c += kLanes<float>) {
-      F sum{};
-      for (int64_t j = c; j < job.size * kQueries; j += kQueries) {
-        sum += Load<F>(queries + j) * Load<F>(cts + j);
+    F logs[kStep] = {}, mean[kStep] = {};  // of cotangents of weights
+    F *const x = reinterpret_cast<F*>(scores), *const y = reinterpret_cast<F*>(moves);
+    for (int64_t i = 0; i < job.size * kStep; i += kStep) {
+      for (int64_t c = 0; c < step; ++c) {
+        mean[c] += reinterpret_cast<F*>(queries)[i + c] * reinterpret_cast<F*>(cts)[i + c];
       }
-      std::memcpy(mean + c, &sum, kBytes);
     }
-    for (int64_t j = 0; j < at.columns; ++j) {
-      const int64_t row = at.logs[at.first + std::min(j, at.used - 1)];
-      mean[j] -= job.ct_logs[row], logs[j] = job.logs[row];
+    for (int64_t i = 0; i < at.used; ++i) {
+      const int64_t row = at.logs[at.first + i];
+      reinterpret_cast<float*>(mean)[i] -= job.ct_logs[row];
+      reinterpret_cast<float*>(logs)[i] = job.logs[row];
     }
     Turn(job, at, q, turned, queries);
     std::memset(sums, 0, tall * sizeof(float));
-    const int64_t end = std::min(start + held, at.end);
     for (int64_t key = std::max(start, at.begin); key < end; key += kKeys) {
-      const int64_t count = std::min(kKeys, end - key), rows = (count + kRows - 1) / kRows * kRows;
-      const int64_t to = (key - start) * wide;
-      Score(job, at, key, count, rows, keys + to, queries, scores);
-      Multiply(values + to, wide, 1, cts, kQueries, job.size, rows, at.columns, moves, kQueries, false);
-      Weigh(rows, at.columns, logs, mean, scores, moves);
-      if (job.dq) Multiply(moves, 1, kQueries, keys + to, wide, count, at.rows, wide, sums, wide, true);
+      const int64_t count = std::min(kKeys, end - key), rows = Whole(count, kRows);
+      const int64_t to = (key - start) * wide, size = job.size;
+      Score(job, at, key, count, keys + to, queries, scores);
+      Multiply(values + to, wide, 1, cts, kQueries, size, rows, at.columns, moves, kQueries, false);
+      for (int64_t i = 0; i < rows * kStep; i += kStep) {
+        for (int64_t c = 0; c < step; ++c) {
+          x[i + c] = Exponential(x[i + c] - logs[c]);
+          y[i + c] = x[i + c] * (y[i + c] - mean[c]);
+        }
+      }
+      if (job.dq) {
+        Multiply(moves, 1, kQueries, keys + to, wide, count, at.rows, wide, sums, wide, true);
+      }
       if (job.dk) Multiply(moves, kQueries, 1, q, wide, at.used, rows, wide, dk + to, wide, true);
       if (job.dv) Multiply(scores, kQueries, 1, ct, wide, at.used, rows, wide, dv + to, wide, true);
     }
-    if (job.dq) Unpack(sums, wide, at.q, at.first, at.used, job.scale, job.dq + part * job.count);
+    float* const dq = job.dq + part * job.count;
+    if (job.dq) Unpack(sums, wide, at.q, at.first, at.used, job.scale, dq);
   }
   if (job.dk) Unpack(dk, wide, k, start, held, 1, job.dk);
   if (job.dv) Unpack(dv, wide, k, start, held, 1, job.dv);

@@ -174,21 +174,13 @@ def map_over_rows(fun: Any, rows: int, axes: tuple[int, ...], args: tuple) -> An
 
 
 def is_for_kernel(q: Any, k: Any, scale: Any, causal: bool, window: Any) -> bool:
-    """Whether a kernel knows the means, where all pairs count but by their places."""
-    sizes = *q.shape, k.shape[1]
-    left, right = find_span(causal, window)
-    return (
-        q.dtype == np.float32
-        and {*map(type, sizes)} == {int}
-        and math.prod(sizes[:3]) >= FEWEST_QUERIES
-        and 0 not in sizes
-        and isinstance(scale, int | float)
-        and min(left, right) >= 0
-        and q.shape[1] - left <= k.shape[1]  # there is a key for each query
-        and default_backend() == "cpu"
-        and device_count() == 1
-        and are_kernels_wanted()
-    )
+    """Whether the kernel knows the means, if pairs count by their places alone."""
+    sizes, (left, right) = (*q.shape, k.shape[1]), find_span(causal, window)
+    simple = q.dtype == np.float32 and isinstance(scale, int | float) and min(left, right) >= 0
+    if not simple or {*map(type, sizes)} != {int} or math.prod(sizes[:3]) < FEWEST_QUERIES:
+        return False
+    full = 0 not in sizes and sizes[1] - left <= sizes[4]  # there is a key for each query
+    return full and default_backend() == "cpu" and device_count() == 1 and are_kernels_wanted()
 
 
 def weigh_values(
@@ -252,20 +244,16 @@ def attend(
         if not dtypes.is_bool(mask.dtype):
             raise DtypeError(f"{OP}: mask must be bool; got {mask.aval}. Hint: mask != 0.")
         mask = group_heads(mask, "mask", full, groups)
-    plain = all(x is None for x in (bias, mask, q_lengths, kv_lengths))
     scale = 1 / math.sqrt(h) if scale is None else scale
-    if plain and is_for_kernel(q, k, scale, causal, window):
-        given = {"scale": float(scale), "causal": causal, "window": window}
+    given = {"scale": scale, "causal": causal, "window": window}
+    which = bias, mask, q_lengths, kv_lengths
+    if all(x is None for x in which) and is_for_kernel(q, k, **given):
         out, logs = attention_p.apply(q, k, v, **given)
     else:
-        out, logs = weigh_values(
-            q, k, v, bias, mask, q_lengths, kv_lengths,
-            scale=scale, causal=causal, window=window, residual=residual,
-        )  # fmt: skip
+        out, logs = weigh_values(q, k, v, *which, **given, residual=residual)
     out = out.astype(q.dtype)
     if q_lengths is not None:
         out = jnp.where(jnp.arange(t).reshape(1, t, 1, 1) < q_lengths, out, 0)
-    if residual:
-        logs = logs.astype(q.dtype)
-    outs = [x if batched else x[0] for x in (out, logs) if x is not None]
+    outs = [out, logs.astype(q.dtype)] if residual else [out]
+    outs = [x if batched else x[0] for x in outs]
     return tuple(outs) if residual else outs[0]

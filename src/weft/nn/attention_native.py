@@ -48,10 +48,10 @@ class AttentionPart(Primitive):
         if not self.kernel or not has_kernels(hlo):
             return lower_jaxpr(hlo, stage_whole(functools.partial(self.plain, **params), avals), xs)
         outs, moved = self.type_of(avals, params), params.get("moved", (True, True))
-        given, empty = iter(outs), ShapedArray((0,) * 4, outs[0].dtype)
+        given, empty = iter(outs), ShapedArray((0,), outs[0].dtype)
+        made = [next(given) if m else empty for m in moved]
         left, right = find_span(params["causal"], params["window"])
         attributes = {"scale": np.float32(params["scale"]), "left": left, "right": right}
-        made = [next(given) if m else empty for m in moved]
         return select_masked(call_native(hlo, "weft_attention", xs, made, attributes), moved)
 
     def jvp(self, primals, tangents, **params):
@@ -77,28 +77,24 @@ class Attention(AttentionPart):
 
     def __init__(self, plain):
         super().__init__(plain)
-        self.tangent, self.grad = AttentionTangent(self.differentiate), AttentionGrad(self.pull)
-        self.tangent.grad = self.grad
+        self.tangent = AttentionTangent(self.move)
+        self.tangent.grad = AttentionGrad(self.pull)
 
     def abstract_eval(self, q, k, v, **params):
         return [ShapedArray(shape, q.dtype) for shape in (q.shape, q.shape[:3])]
 
     def jvp(self, primals, tangents, **params):
         outs, moved = self.apply(*primals, **params), mark_moving(tangents)
-        moving = select_masked(tangents, moved)
-        return outs, self.tangent.apply(*primals, *outs, *moving, moved=moved, **params)
+        given = *primals, *outs, *select_masked(tangents, moved)
+        return outs, self.tangent.apply(*given, moved=moved, **params)
 
-    def differentiate(self, q, k, v, out, logs, *dots, moved, **params):
-        plain, tangents = functools.partial(self.plain, **params), tangents_of((q, k, v), dots, moved)
-        return [*map(instantiate, jvp(plain, (q, k, v), tangents)[1])]
+    def move(self, q, k, v, out, logs, *dots, moved, **params):
+        tangents = tangents_of((q, k, v), dots, moved)
+        return [*map(instantiate, super().jvp((q, k, v), tangents, **params)[1])]
 
     def pull(self, q, k, v, out, logs, ct, ct_logs, *, moved, **params):
-        def fun(*moving: Any) -> list:
-            given = iter(moving)
-            xs = [next(given) if m else x for x, m in zip((q, k, v), moved, strict=True)]
-            return self.plain(*xs, **params)
-
-        return [*vjp(fun, *select_masked((q, k, v), moved))[1]([ct, ct_logs])]
+        _, pullback = vjp(lambda *xs: self.plain(*xs, **params), q, k, v)
+        return select_masked(pullback([ct, ct_logs]), moved)
 
 
 class AttentionTangent(AttentionPart):
