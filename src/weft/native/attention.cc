@@ -1,4 +1,4 @@
-// Attention: means of values, weighted by the softmax of products of queries and keys; and cotangents
+// Attention: means of values, weighted by the softmax of products of queries and keys, and cotangents
 // of these three. Weights are computed block by block, and again for the cotangents.
 
 #include <cfloat>
@@ -43,7 +43,7 @@ namespace {
 
 using Floats = ffi::Buffer<ffi::F32, 4>;
 
-// Calls work(job, i, room) for all i, in zeros of so many elements.
+// Calls work(job, i, room) for all i, with room for so many elements.
 ffi::Error Spread(ffi::ThreadPool& pool, const Attention& job, int64_t count, int64_t together,
                   int64_t size, void (*work)(const Attention&, int64_t, float*)) {
   std::atomic<bool> done{true};
@@ -51,7 +51,6 @@ ffi::Error Spread(ffi::ThreadPool& pool, const Attention& job, int64_t count, in
     const auto room = Allocate<float>(size + 16);
     if (!room) return void(done = false);
     float* const start = room.get() + (64 - reinterpret_cast<uintptr_t>(room.get()) % 64) / 4;
-    std::memset(start, 0, size * sizeof(float));
     for (int64_t i = piece * together; i < std::min(count, (piece + 1) * together); ++i) {
       work(job, i, start);
     }
@@ -93,7 +92,7 @@ ffi::Error Run(ffi::ThreadPool pool, Floats q, Floats k, Floats v, ffi::Remainin
   const auto result = [&](size_t i, size_t count) {
     auto found = results.get<ffi::Buffer<ffi::F32>>(i);
     const size_t size = found ? (*found)->element_count() : 1;
-    fits = fits && (!size || size == count);
+    fits = fits && found && (!size || size == count);
     return fits && size ? (*found)->typed_data() : nullptr;
   };
   const size_t count = q.element_count(), rows = x[0] * x[1] * x[2], pairs = k.element_count();
@@ -106,7 +105,7 @@ ffi::Error Run(ffi::ThreadPool pool, Floats q, Floats k, Floats v, ffi::Remainin
     job.ct = operand(2, count), job.ct_logs = operand(3, rows);
     job.dq = result(0, count), job.dk = result(1, pairs), job.dv = result(2, pairs);
   }
-  if (!fits || !pairs) return ffi::Error::InvalidArgument("weft.attention: sizes do not fit");
+  if (!fits || !pairs || !count) return ffi::Error::InvalidArgument("weft.attention: sizes do not fit");
   const int64_t panel = LaneBytes() / 2, lines = x[0] * y[2];
   job.scale = scale, job.left = left, job.right = right, job.count = count;
   job.heads = x[2], job.queries = x[1], job.keys = y[1], job.groups = x[2] / y[2], job.size = x[3];
