@@ -10,7 +10,7 @@ from weft.xla.native import load_kernels
 
 pytestmark = pytest.mark.skipif(bool(load_kernels()), reason="the kernels are not built")
 
-# batch, queries, keys, heads, heads of keys, size: tiles and blocks that are whole, and that are not
+# batch, queries, keys, heads, heads of keys, size: of whole tiles and blocks, and of others
 SHAPES = [
     (2, 64, 64, 2, 2, 32),
     (2, 70, 90, 4, 2, 24),

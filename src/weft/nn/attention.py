@@ -186,12 +186,16 @@ def is_for_kernel(q: Any, k: Any, scale: Any, causal: bool, window: Any) -> bool
 def weigh_values(
     q: Any, k: Any, v: Any, bias: Any = None, mask: Any = None, q_lengths: Any = None,
     kv_lengths: Any = None, *, scale: Any, causal: bool, window: Any, residual: bool = True,
+    logs: Any = None,
 ) -> list:  # fmt: skip
-    """The means (B, T, N, H), and if wanted the logs of sums of weights (B, T, N), else None."""
+    """The means (B, T, N, H), and if wanted the logs of sums of weights (B, T, N), else None.
+
+    Given these logs, whose own tangents do not count then, the sums of weights by them, 1.
+    """
     (b, t, n, h), (_, s, heads, _) = q.shape, k.shape
     wide = np.promote_types(q.dtype, np.float32) if dtypes.is_float(q.dtype) else np.float32
 
-    def weigh(q: Any, row: Any, bias: Any, mask: Any) -> list:
+    def weigh(q: Any, row: Any, bias: Any, mask: Any, logs: Any) -> list:
         dims = (((4,), (3,)), ((0, 2), (0, at)))
         logits = dot_general(q, k, dims, preferred_element_type=wide) * scale  # (B, K, T, G, S)
         if bias is not None:
@@ -199,18 +203,23 @@ def weigh_values(
         which = combine_masks(row, s, mask, q_lengths, kv_lengths, causal, window)
         if which is not None:
             logits = jnp.where(which, logits, -0.7 * float(dtypes.finfo(wide).max))
-        powers = jnp.exp(logits - largest_real(OP, logits, -1))
-        weights = (powers / jnp.sum(powers, -1, keepdims=True)).astype(v.dtype)
+        powers = jnp.exp(logits - (largest_real(OP, logits, -1) if logs is None else logs))
+        total = jnp.sum(powers, -1, keepdims=True)
+        weights = (powers / total).astype(v.dtype) if logs is None else powers
         dims = (((4,), (3 - at,)), ((0, 1), (0, at)))
         out = dot_general(weights, v, dims, preferred_element_type=wide)  # (B, K, T, G, H)
+        if logs is not None:
+            return [out, total[..., 0]]
         return [out, logsumexp(logits, axis=-1) if residual else None]
 
-    args = q.reshape(b, t, heads, n // heads, h), jnp.arange(t), bias, mask
+    if logs is not None:
+        logs = jnp.moveaxis(logs.reshape(b, t, heads, n // heads, 1), 1, 2)
+    args = q.reshape(b, t, heads, n // heads, h), jnp.arange(t), bias, mask, logs
     rows = rows_at_once(b, n, t, s)
     at = 2  # the axis of heads
     if rows < t:
         k, v, at = jnp.moveaxis(k, 2, 1), jnp.moveaxis(v, 2, 1), 1
-    out, logs = weigh(*args) if rows == t else map_over_rows(weigh, rows, (1, 0, 2, 2), args)
+    out, logs = weigh(*args) if rows == t else map_over_rows(weigh, rows, (1, 0, 2, 2, 2), args)
     if residual:
         logs = jnp.moveaxis(logs, 2, 1).reshape(b, t, n)
     return [jnp.moveaxis(out, 2, 1).reshape(b, t, n, h), logs]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -31,10 +30,10 @@ def find_span(causal: bool, window: tuple[int, int] | None) -> tuple[int, int]:
 
 
 class AttentionPart(Primitive):
-    """A family: axis 0 of all operands and results is a batch, `plain` says the same by operations.
+    """A family: axis 0 of all operands and results is a batch; `plain` says the same by operations.
 
-    Shapes: q [b, t, n, h], k and v [b, s, n / groups, h]; logs of sums of weights [b, t, n]. Dtypes:
-    float32. Derivatives are those of `plain`.
+    Shapes: q [b, t, n, h], k and v [b, s, n / groups, h]; logs of sums of weights [b, t, n].
+    Dtypes: float32. Derivatives are those of `plain`.
     """
 
     multiple_results = True
@@ -90,7 +89,9 @@ class Attention(AttentionPart):
 
     def move(self, q, k, v, out, logs, *dots, moved, **params):
         tangents = tangents_of((q, k, v), dots, moved)
-        return [*map(instantiate, super().jvp((q, k, v), tangents, **params)[1])]
+        moves = super().jvp((q, k, v), tangents, **params, logs=logs)[1]
+        mean = instantiate(moves[1])
+        return [instantiate(moves[0]) - mean[..., None] * out, mean]
 
     def pull(self, q, k, v, out, logs, ct, ct_logs, *, moved, **params):
         _, pullback = vjp(lambda *xs: self.plain(*xs, **params), q, k, v)
