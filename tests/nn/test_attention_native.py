@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(bool(load_kernels()), reason="the kernels are no
 SHAPES = [
     (2, 64, 64, 2, 2, 32),
     (2, 70, 90, 4, 2, 24),
-    (1, 9, 200, 3, 1, 80),
+    (2, 9, 300, 3, 1, 80),
     (3, 1, 5, 8, 8, 3),
     (1, 130, 300, 1, 1, 64),  # keys are cut into parts
     (1, 33, 65, 6, 2, 128),
@@ -162,5 +162,6 @@ def test_left_to_other_operations(change, rng):
     assert calls(jit(nn.dot_product_attention), q, k, v) == 1
     few = [x[:1, :1, :1] for x in (q, k, v)]
     empty = [x[:, :0] for x in (q, k, v)]
-    for args in (few, empty, [x.astype(jnp.bfloat16) for x in (q, k, v)]):
+    large = [np.zeros((2, 16, 2, 80), np.float32)] * 3
+    for args in (few, empty, large, [x.astype(jnp.bfloat16) for x in (q, k, v)]):
         assert calls(jit(nn.dot_product_attention), *args) == 0

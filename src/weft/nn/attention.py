@@ -29,7 +29,8 @@ from weft.xla.typing import Array, ArrayLike
 OP = "dot_product_attention"
 # Weights that are in memory at once on a CPU: four times as many take three times as long for each.
 MOST_WEIGHTS = 1 << 20
-FEWEST_QUERIES = 8  # for which the kernel is quicker
+# For which the kernel is quicker: queries of all heads, and weights where there are many features.
+FEWEST_QUERIES, FEWEST_WEIGHTS, MANY = 8, 1 << 12, 64
 
 
 def dot_product_attention(
@@ -178,6 +179,8 @@ def is_for_kernel(q: Any, k: Any, scale: Any, causal: bool, window: Any) -> bool
     sizes, (left, right) = (*q.shape, k.shape[1]), find_span(causal, window)
     simple = q.dtype == np.float32 and isinstance(scale, int | float) and min(left, right) >= 0
     if not simple or {*map(type, sizes)} != {int} or math.prod(sizes[:3]) < FEWEST_QUERIES:
+        return False
+    if sizes[3] > MANY and math.prod(sizes[:3]) * sizes[4] < FEWEST_WEIGHTS:
         return False
     full = 0 not in sizes and sizes[1] - left <= sizes[4]  # there is a key for each query
     return full and default_backend() == "cpu" and device_count() == 1 and are_kernels_wanted()
