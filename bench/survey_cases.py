@@ -103,11 +103,11 @@ def add_torch(suite, impl):
     """For PyTorch; its functions that need an index take 64 bits."""
     torch = importlib.import_module(impl)
 
-    def grad(fun):
+    def grad(fun, argnums=(0,)):
         @torch.enable_grad()
-        def derivative(x):
-            x = x.detach().requires_grad_()
-            return torch.autograd.grad(fun(x), x)
+        def derivative(*xs):
+            xs = [x.detach().requires_grad_(i in argnums) for i, x in enumerate(xs)]
+            return torch.autograd.grad(fun(*xs), [xs[i] for i in argnums])
 
         return derivative
 

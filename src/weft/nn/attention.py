@@ -16,17 +16,21 @@ from weft.api.checkpoint import checkpoint
 from weft.api.devices import default_backend, device_count
 from weft.api.scan import map as map_rows
 from weft.errors import DtypeError, ShapeError
+from weft.nn.attention_native import Attention, find_span
 from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array
 from weft.primitives.dot import dot_general
 from weft.primitives.families import check_parameter, index_tuple
 from weft.scipy.special import logsumexp
 from weft.scipy.special.sums import largest_real
+from weft.xla.native import are_kernels_wanted
 from weft.xla.typing import Array, ArrayLike
 
 OP = "dot_product_attention"
 # Weights that are in memory at once on a CPU: four times as many take three times as long for each.
 MOST_WEIGHTS = 1 << 20
+# For which the kernel is quicker: queries of all heads, and weights where there are many features.
+FEWEST_QUERIES, FEWEST_WEIGHTS, MANY = 8, 1 << 12, 64
 
 
 def dot_product_attention(
@@ -170,6 +174,63 @@ def map_over_rows(fun: Any, rows: int, axes: tuple[int, ...], args: tuple) -> An
     return [None if y is None else join(y) for y in outs]
 
 
+def is_for_kernel(q: Any, k: Any, scale: Any, causal: bool, window: Any) -> bool:
+    """Whether the kernel knows the means, if pairs count by their places alone."""
+    sizes, (left, right) = (*q.shape, k.shape[1]), find_span(causal, window)
+    simple = q.dtype == np.float32 and isinstance(scale, int | float) and min(left, right) >= 0
+    if not simple or {*map(type, sizes)} != {int} or math.prod(sizes[:3]) < FEWEST_QUERIES:
+        return False
+    if sizes[3] > MANY and math.prod(sizes[:3]) * sizes[4] < FEWEST_WEIGHTS:
+        return False
+    full = 0 not in sizes and sizes[1] - left <= sizes[4]  # there is a key for each query
+    return full and default_backend() == "cpu" and device_count() == 1 and are_kernels_wanted()
+
+
+def weigh_values(
+    q: Any, k: Any, v: Any, bias: Any = None, mask: Any = None, q_lengths: Any = None,
+    kv_lengths: Any = None, *, scale: Any, causal: bool, window: Any, residual: bool = True,
+    logs: Any = None,
+) -> list:  # fmt: skip
+    """The means (B, T, N, H), and if wanted the logs of sums of weights (B, T, N), else None.
+
+    Given these logs, whose own tangents do not count then, the sums of weights by them, 1.
+    """
+    (b, t, n, h), (_, s, heads, _) = q.shape, k.shape
+    wide = np.promote_types(q.dtype, np.float32) if dtypes.is_float(q.dtype) else np.float32
+
+    def weigh(q: Any, row: Any, bias: Any, mask: Any, logs: Any) -> list:
+        dims = (((4,), (3,)), ((0, 2), (0, at)))
+        logits = dot_general(q, k, dims, preferred_element_type=wide) * scale  # (B, K, T, G, S)
+        if bias is not None:
+            logits = logits + bias.astype(wide)
+        which = combine_masks(row, s, mask, q_lengths, kv_lengths, causal, window)
+        if which is not None:
+            logits = jnp.where(which, logits, -0.7 * float(dtypes.finfo(wide).max))
+        powers = jnp.exp(logits - (largest_real(OP, logits, -1) if logs is None else logs))
+        total = jnp.sum(powers, -1, keepdims=True)
+        weights = (powers / total).astype(v.dtype) if logs is None else powers
+        dims = (((4,), (3 - at,)), ((0, 1), (0, at)))
+        out = dot_general(weights, v, dims, preferred_element_type=wide)  # (B, K, T, G, H)
+        if logs is not None:
+            return [out, total[..., 0]]
+        return [out, logsumexp(logits, axis=-1) if residual else None]
+
+    if logs is not None:
+        logs = jnp.moveaxis(logs.reshape(b, t, heads, n // heads, 1), 1, 2)
+    args = q.reshape(b, t, heads, n // heads, h), jnp.arange(t), bias, mask, logs
+    rows = rows_at_once(b, n, t, s)
+    at = 2  # the axis of heads
+    if rows < t:
+        k, v, at = jnp.moveaxis(k, 2, 1), jnp.moveaxis(v, 2, 1), 1
+    out, logs = weigh(*args) if rows == t else map_over_rows(weigh, rows, (1, 0, 2, 2, 2), args)
+    if residual:
+        logs = jnp.moveaxis(logs, 2, 1).reshape(b, t, n)
+    return [jnp.moveaxis(out, 2, 1).reshape(b, t, n, h), logs]
+
+
+attention_p = Attention(weigh_values)
+
+
 @fused(static=("scale", "causal", "window", "residual"), name=OP)
 def attend(
     query: Any, key: Any, value: Any, bias: Any, mask: Any, q_lengths: Any, kv_lengths: Any,
@@ -183,26 +244,10 @@ def attend(
     check_operands(q, k, v, batched)
     (b, t, n, h), (_, s, heads, _) = q.shape, k.shape
     groups, full = n // heads, (b, n, t, s)
-    wide = np.promote_types(q.dtype, np.float32) if dtypes.is_float(q.dtype) else np.float32
     if q_lengths is not None:
         q_lengths = check_lengths("query_seq_lengths", q_lengths, b)
     if kv_lengths is not None:
         kv_lengths = check_lengths("key_value_seq_lengths", kv_lengths, b)
-
-    def weigh(q: Any, row: Any, bias: Any, mask: Any) -> list:
-        dims = (((4,), (3,)), ((0, 2), (0, at)))
-        logits = dot_general(q, k, dims, preferred_element_type=wide)
-        logits = logits * (1 / math.sqrt(h) if scale is None else scale)  # (B, K, T, G, S)
-        if bias is not None:
-            logits = logits + bias.astype(wide)
-        which = combine_masks(row, s, mask, q_lengths, kv_lengths, causal, window)
-        if which is not None:
-            logits = jnp.where(which, logits, -0.7 * float(dtypes.finfo(wide).max))
-        powers = jnp.exp(logits - largest_real(OP, logits, -1))
-        weights = (powers / jnp.sum(powers, -1, keepdims=True)).astype(v.dtype)
-        dims = (((4,), (3 - at,)), ((0, 1), (0, at)))
-        out = dot_general(weights, v, dims, preferred_element_type=wide)  # (B, K, T, G, H)
-        return [out, logsumexp(logits, axis=-1) if residual else None]
 
     if bias is not None:
         bias = group_heads(as_array(bias, OP), "bias", full, groups)
@@ -211,16 +256,16 @@ def attend(
         if not dtypes.is_bool(mask.dtype):
             raise DtypeError(f"{OP}: mask must be bool; got {mask.aval}. Hint: mask != 0.")
         mask = group_heads(mask, "mask", full, groups)
-    args = q.reshape(b, t, heads, groups, h), jnp.arange(t), bias, mask
-    rows = rows_at_once(*full)
-    at = 2  # the axis of heads
-    if rows < t:
-        k, v, at = jnp.moveaxis(k, 2, 1), jnp.moveaxis(v, 2, 1), 1
-    out, logs = weigh(*args) if rows == t else map_over_rows(weigh, rows, (1, 0, 2, 2), args)
-    out = jnp.moveaxis(out, 2, 1).reshape(b, t, n, h).astype(q.dtype)
+    scale = 1 / math.sqrt(h) if scale is None else scale
+    given = {"scale": scale, "causal": causal, "window": window}
+    which = bias, mask, q_lengths, kv_lengths
+    if all(x is None for x in which) and is_for_kernel(q, k, **given):
+        out, logs = attention_p.apply(q, k, v, **given)
+    else:
+        out, logs = weigh_values(q, k, v, *which, **given, residual=residual)
+    out = out.astype(q.dtype)
     if q_lengths is not None:
         out = jnp.where(jnp.arange(t).reshape(1, t, 1, 1) < q_lengths, out, 0)
-    if residual:
-        logs = jnp.moveaxis(logs, 2, 1).reshape(b, t, n).astype(q.dtype)
-    outs = [x if batched else x[0] for x in (out, logs) if x is not None]
+    outs = [out, logs.astype(q.dtype)] if residual else [out]
+    outs = [x if batched else x[0] for x in outs]
     return tuple(outs) if residual else outs[0]

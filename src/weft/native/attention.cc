@@ -1,0 +1,129 @@
+// Attention: means of values, weighted by the softmax of products of queries and keys, and cotangents
+// of these three. Weights are computed block by block, and again for the cotangents.
+
+#include <cfloat>
+#include <cmath>
+
+#include "common.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kQueries = 64, kKeys = 64;          // of a block
+constexpr int64_t kPieces = 8, kWorth = 32 * kPiece;  // that work is cut into, products of one
+
+struct Attention {
+  const float *q, *k, *v;  // [batch, queries, heads, size], [batch, keys, heads / groups, size]
+  float *out, *logs;       // as q; of the sums of weights, [batch, queries, heads]
+  const float *ct, *ct_logs;
+  float *dq, *dk, *dv;     // null where not wanted
+  float scale;
+  int64_t left, right;     // how many keys before a query's own place, and behind it, count
+  int64_t heads, queries, keys, groups, size;
+  int64_t wide, tall, deep;      // the size, queries and keys of a block, as whole tiles
+  int64_t count, blocks, parts;  // of q; of queries that share keys; of keys, each with its dq
+};
+
+// Rows of a line, as the queries of all heads that share keys.
+struct Rows {
+  int64_t at, stride, groups, size;
+  int64_t operator[](int64_t i) const { return at + i / groups * stride + i % groups * size; }
+};
+
+constexpr int64_t Whole(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+}  // namespace
+}  // namespace weft
+
+#define WEFT_LANES "attention_lanes.h"
+#include "widths.h"
+
+namespace weft {
+namespace {
+
+using Floats = ffi::Buffer<ffi::F32, 4>;
+
+// Calls work(job, i, room) for all i, with room for so many elements.
+ffi::Error Spread(ffi::ThreadPool& pool, const Attention& job, int64_t count, int64_t together,
+                  int64_t size, void (*work)(const Attention&, int64_t, float*)) {
+  std::atomic<bool> done{true};
+  ForEach(pool, (count + together - 1) / together, [&](int64_t piece) {
+    const auto room = Allocate<float>(size + 16);
+    if (!room) return void(done = false);
+    float* const start = room.get() + (64 - reinterpret_cast<uintptr_t>(room.get()) % 64) / 4;
+    for (int64_t i = piece * together; i < std::min(count, (piece + 1) * together); ++i) {
+      work(job, i, start);
+    }
+  });
+  return done ? ffi::Error::Success() : OutOfMemory("weft.attention");
+}
+
+ffi::Error PullBack(ffi::ThreadPool& pool, Attention job, int64_t lines) {
+  const int64_t blocks = (job.keys + kKeys - 1) / kKeys;
+  const int64_t each = 4 * job.groups * job.queries * job.keys * job.size;  // products of a line
+  job.parts = std::max<int64_t>(1, std::min({blocks, kPieces / lines, each / kWorth}));
+  const int64_t rows = (blocks + job.parts - 1) / job.parts * kKeys;
+  const int64_t size = (2 * kQueries + 16 + 3 * job.tall + 4 * std::min(rows, blocks * job.deep)) *
+                           job.wide + 2 * job.deep * kQueries;
+  const bool cut = job.dq && job.parts > 1;
+  const auto room = Allocate<float>(cut ? job.parts * job.count : 1);
+  if (!room) return OutOfMemory("weft.attention");
+  float* const dq = job.dq;
+  if (cut) job.dq = room.get();
+  const auto error = Spread(pool, job, lines * job.parts, 1 + kWorth / each, size, WEFT_PICK(Pull));
+  if (cut) std::memcpy(dq, job.dq, job.count * sizeof(float));
+  for (int64_t part = 1; cut && part < job.parts; ++part) {
+    for (int64_t i = 0; i < job.count; ++i) dq[i] += room[part * job.count + i];
+  }
+  return error;
+}
+
+// Of operands there are also out, logs and their cotangents, where cotangents are the results; those
+// that are empty are not wanted.
+ffi::Error Run(ffi::ThreadPool pool, Floats q, Floats k, Floats v, ffi::RemainingArgs more,
+               ffi::RemainingRets results, float scale, int64_t left, int64_t right) {
+  const auto x = q.dimensions(), y = k.dimensions();
+  bool fits = x[0] == y[0] && x[3] == y[3] && y == v.dimensions() && y[2] && x[2] % y[2] == 0;
+  const auto operand = [&](size_t i, size_t count) {
+    auto found = more.get<ffi::Buffer<ffi::F32>>(i);
+    fits = fits && found && found->element_count() == count;
+    return fits ? found->typed_data() : nullptr;
+  };
+  const auto result = [&](size_t i, size_t count) {
+    auto found = results.get<ffi::Buffer<ffi::F32>>(i);
+    const size_t size = found ? (*found)->element_count() : 1;
+    fits = fits && found && (!size || size == count);
+    return fits && size ? (*found)->typed_data() : nullptr;
+  };
+  const size_t count = q.element_count(), rows = x[0] * x[1] * x[2], pairs = k.element_count();
+  Attention job{q.typed_data(), k.typed_data(), v.typed_data()};
+  const bool forward = more.empty();
+  if (forward) {
+    job.out = result(0, count), job.logs = result(1, rows);
+  } else {
+    job.out = operand(0, count), job.logs = operand(1, rows);
+    job.ct = operand(2, count), job.ct_logs = operand(3, rows);
+    job.dq = result(0, count), job.dk = result(1, pairs), job.dv = result(2, pairs);
+  }
+  if (!fits || !pairs || !count) return ffi::Error::InvalidArgument("weft.attention: sizes do not fit");
+  const int64_t panel = LaneBytes() / 2, lines = x[0] * y[2];
+  job.scale = scale, job.left = left, job.right = right, job.count = count;
+  job.heads = x[2], job.queries = x[1], job.keys = y[1], job.groups = x[2] / y[2], job.size = x[3];
+  job.blocks = (job.queries * job.groups + kQueries - 1) / kQueries, job.wide = Whole(x[3], panel);
+  job.tall = std::min(kQueries, Whole(job.queries * job.groups, panel));
+  job.deep = std::min(kKeys, Whole(job.keys, 8));
+  if (!forward) return PullBack(pool, job, lines);
+  const int64_t all = lines * job.blocks, worth = kWorth / (2 * job.tall * job.keys * job.size);
+  const int64_t size = (kQueries + 16 + 2 * job.deep + job.tall) * job.wide + job.deep * kQueries;
+  return Spread(pool, job, all, 1 + std::max(worth, all / (4 * kPieces)), size, WEFT_PICK(Attend));
+}
+
+}  // namespace
+}  // namespace weft
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_attention, weft::Run,
+                              xla::ffi::Ffi::Bind()
+                                  .Ctx<xla::ffi::ThreadPool>()
+                                  .Attr<float>("scale")
+                                  .Attr<int64_t>("left")
+                                  .Attr<int64_t>("right"));
