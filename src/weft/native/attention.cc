@@ -48,11 +48,10 @@ ffi::Error Spread(ffi::ThreadPool& pool, const Attention& job, int64_t count, in
                   int64_t size, void (*work)(const Attention&, int64_t, float*)) {
   std::atomic<bool> done{true};
   ForEach(pool, (count + together - 1) / together, [&](int64_t piece) {
-    const auto room = Allocate<float>(size + 16);
+    const auto room = Allocate<float>(size);
     if (!room) return void(done = false);
-    float* const start = room.get() + (64 - reinterpret_cast<uintptr_t>(room.get()) % 64) / 4;
     for (int64_t i = piece * together; i < std::min(count, (piece + 1) * together); ++i) {
-      work(job, i, start);
+      work(job, i, room.get());
     }
   });
   return done ? ffi::Error::Success() : OutOfMemory("weft.attention");
