@@ -503,6 +503,7 @@ for _option in OPTIONS:  # a property reads its cell in 70 ns
 
 config = Config()
 x64_cell = config._cells["enable_x64"]
+bounds_cell = config._cells["check_bounds"]
 disable_jit_cell = config._cells["disable_jit"]
 config.read_environment()
 

@@ -169,21 +169,22 @@ def is_hot(kind: Any, call: Any) -> bool:
 class Kept(dict):
     """Arrays of Python numbers that are met often, as operands, where there is one device.
 
-    The engine would make one for each call. Zeros are under their text, as -0.0 equals 0.0.
+    The engine would make one for each call. That of a number x is at `x or str(x)`, as -0.0 equals
+    0.0.
     """
 
     met: ClassVar[dict[Any, int]] = {}
+    zeros: ClassVar[dict[Any, Any]] = {"0": 0, "0.0": 0.0, "-0.0": -0.0}
     cache_clear = dict.clear
 
-    def __missing__(self, x: Any) -> Any:
-        if (count := self.met.get(x, 0)) < HOT:
+    def __missing__(self, name: Any) -> Any:
+        x = self.zeros.get(name, name)
+        if (count := self.met.get(name, 0)) < HOT:
             if count or len(self.met) < MOST:
-                self.met[x] = count + 1
-            return x
-        name = x if x or type(x) is int else str(x)
-        if name not in self and abs(x) < 1 << 31 and len((*clients(), *all_devices())) == 2:
-            self[name] = put(x)
-        return self.get(name, x)
+                self.met[name] = count + 1
+        elif abs(x) < 1 << 31 and len((*clients(), *all_devices())) == 2:
+            self[name] = x = put(x)
+        return x
 
 
 KEPT = {kind: (Kept(), Kept()) for kind in (float, int)}  # without 64-bit types, and with them
@@ -192,8 +193,8 @@ HELD.extend((*KEPT[float], *KEPT[int]))
 
 def as_kept(x: Any) -> Any:
     """An operand as it is, or the array that is kept of a number where one is computed with now."""
-    now = type(x) in KEPT and current.trace is EVAL
-    return KEPT[type(x)][x64_cell.value][x] if now else x
+    kept = KEPT.get(type(x))
+    return x if not kept or current.trace is not EVAL else kept[x64_cell.value][x or str(x)]
 
 
 def traced_call(fun: Callable, name: str, static: Sequence[str], kernel: Callable) -> Callable:

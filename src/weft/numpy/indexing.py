@@ -21,7 +21,7 @@ from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError, DtypeError, IndexingError, ShapeError
 from weft.numpy import index_plans, promotion
 from weft.numpy.fused import NotForKernel, fused, is_hot, kernel_for
-from weft.options import config
+from weft.options import bounds_cell
 from weft.primitives import layout, slicing
 from weft.primitives.dynamic_slicing import MOST, index_dtype, slice_clamped, widen_index
 from weft.primitives.elementwise import add, clamp, convert, lt, mul, rem
@@ -222,8 +222,8 @@ def make_column(c: index_plans.Column, i: Any, batch: tuple[int, ...], dtype: np
 # --- x[...] -----------------------------------------------------------------------------------
 
 # The compiled programs of eager reads. Under (type, number), (type, start, stop), with a step, or
-# (type, items, tuple) stand those of an index that is static and hot; under (type, type, PLAIN)
-# those of an array, and under (type, key, ...) the others.
+# (type, key, tuple) stand those of an index that is static and hot; under (type, key, how) those
+# of arrays, and under (type, key, ...) the others.
 _KERNELS: dict[tuple, Callable] = {}
 _STATIC = frozenset((int, type(None), type(...)))  # what has a hash, of what is known in an index
 
@@ -235,7 +235,7 @@ def getitem(x: Any, index: Any) -> Array:
     """
     if type(x) in ARRAYS and current.trace is EVAL:
         kind = type(index)
-        name, arrays = None, ()
+        name, arrays = None, ()  # type: tuple | None, Sequence
         if kind is int:
             name = (x.aval, index)
         elif kind is slice:
@@ -244,9 +244,13 @@ def getitem(x: Any, index: Any) -> Array:
             if bounded and (step is None or type(step) is int):
                 name = (x.aval, start, stop) if step is None else (x.aval, start, stop, step)
         elif index is None or kind is tuple and _STATIC.issuperset(map(type, index)):
-            name = (x.aval, (index,) if index is None else index, tuple)
-        elif kind is ArrayImpl and config.check_bounds != "all":
-            name, arrays = (x.aval, index.aval, PLAIN), (index,)
+            name = (x.aval, (None,) if index is None else index, tuple)
+        elif kind is ArrayImpl and bounds_cell.value != "all":
+            name, arrays = (x.aval, (index.aval,), PLAIN), (index,)
+        elif kind is tuple and (found := index_plans.split_plain(index)) is not None:
+            key, arrays = found
+            if not arrays or bounds_cell.value is True:  # a number in the program is not out
+                name = (x.aval, key, PLAIN if arrays else tuple)
         kernel = None if name is None else _KERNELS.get(name)
         try:
             return read_eagerly(x, index, PLAIN, name) if kernel is None else kernel(x, *arrays)
@@ -320,7 +324,9 @@ def read_eagerly(x: Any, index: Any, how: Access, name: tuple | None = None) -> 
     found = read_masked(x, index)
     if found is not None:
         return found
-    key, arrays = move_numbers(*index_plans.split_index(aval, index))
+    key, arrays = index_plans.split_index(aval, index)
+    if name != (aval, key, how) or not is_hot(aval, key):
+        key, arrays = move_numbers(key, arrays)
     plan = check_plan(aval, key, arrays, how)
     kernel = _KERNELS.get((aval, key, how))
     if kernel is None:
@@ -329,8 +335,6 @@ def read_eagerly(x: Any, index: Any, how: Access, name: tuple | None = None) -> 
             return read(x, plan, arrays, how)
 
         kernel = _KERNELS[aval, key, how] = kernel_for(getitem, "getitem")
-    if name is not None:  # the index is one array
-        _KERNELS[name] = kernel
     return kernel(x, *arrays)
 
 
@@ -443,7 +447,7 @@ def take(
     Array([7, 7, 5], dtype=int32)
     """
     found = type(indices) is ArrayImpl and fill_value is None and current.trace is EVAL
-    if found and config.check_bounds != "all":
+    if found and bounds_cell.value != "all":
         with contextlib.suppress(NotForKernel, ValueError):  # a static argument without a hash
             return TAKE(a, indices, axis, out, mode, unique_indices, indices_are_sorted)
     promotion.refuse_out("take", out)

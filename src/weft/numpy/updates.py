@@ -24,7 +24,7 @@ from weft.numpy import elementwise, index_plans, indexing, ufuncs
 from weft.numpy.creation import asarray
 from weft.numpy.fused import NotForKernel, as_kept, fused, is_hot, kernel_for
 from weft.numpy.promotion import NUMBERS, as_array, axis_of, promote_operands
-from weft.options import config
+from weft.options import bounds_cell, x64_cell
 from weft.primitives import dynamic_slicing, layout, slicing
 from weft.primitives.elementwise import convert
 from weft.primitives.reshard import compute_freely
@@ -58,11 +58,11 @@ def combine_values(op: str, old: Any, values: Any, func: Callable | None) -> Any
     return convert(asarray(new), aval.dtype, aval.weak_type)
 
 
-def check_cast(op: str, x: ShapedArray, values: Any) -> None:
-    """Warn where values are cast to a dtype that does not hold all of their kind."""
+def check_cast(op: str, x: ShapedArray, values: Any) -> bool:
+    """Warn where values are cast to a dtype that does not hold their kind; whether it did."""
     v = typeof(values)
     if x.dtype == v.dtype:
-        return
+        return False
     dtype, _ = dtypes.promote(((x.dtype, x.weak_type), (v.dtype, v.weak_type)), op)
     if dtype != x.dtype:
         warnings.warn(
@@ -71,6 +71,7 @@ def check_cast(op: str, x: ShapedArray, values: Any) -> None:
             FutureWarning,
             stacklevel=4,
         )
+    return dtype != x.dtype
 
 
 def broadcast_values(op: str, values: Any, shape: Sequence[int]) -> Any:
@@ -265,25 +266,29 @@ def fits_mask(x: ShapedArray, mask: Any, values: Any) -> bool:
 # --- x.at[...] --------------------------------------------------------------------------------
 
 _KERNELS: dict[tuple, Callable] = {}
+PLAIN = {ArrayImpl, *NUMBERS}  # not NumPy's, whose dtype their type does not say
 
 
 def update_places(
     x: Any, index: Any, op: str, values: Any, how: indexing.Access, func: Callable | None
 ) -> Any:
     """x with x[index] changed."""
-    if type(values) not in NUMBERS:
-        values = asarray(values)
-    if func is None and op != "divide":
-        check_cast(op, x.aval, values)
-    if type(index) is tuple and len(index) == 1 and not isinstance(index[0], tuple | list):
-        (index,) = index
-    own, at = None, ()
-    now = type(x) in ARRAYS and current.trace is EVAL and func is None
-    if now and type(index) is int:
-        own = _KERNELS.get((x.aval, op, (index,), how.donates))
-    elif now and type(index) is ArrayImpl and config.check_bounds != "all":
-        own, at = _KERNELS.get((x.aval, op, (index.aval,), how)), ([index],)
-    masked = own is None and fits_mask(x.aval, index, values)
+    now = current.trace is EVAL and func is None and type(x) in ARRAYS
+    name = own = masked = None
+    if now and type(values) in PLAIN and how.wrap_negative_indices:
+        plain: Any = ((index,), ()) if type(index) is int else index_plans.split_plain(index)
+        if plain and (not plain[1] or bounds_cell.value is True):
+            kind = values.aval if type(values) is ArrayImpl else type(values)
+            name = x.aval, op, plain[0], kind, x64_cell.value, how is indexing.PLAIN or how
+            own = _KERNELS.get(name)
+    if own is None:
+        if type(values) not in NUMBERS:
+            values = asarray(values)
+        if func is None and op != "divide" and check_cast(op, x.aval, values):
+            name = None
+        if type(index) is tuple and len(index) == 1 and not isinstance(index[0], tuple | list):
+            (index,) = index
+        masked = fits_mask(x.aval, index, values)
     if now:
         values = as_kept(values)
         if masked:
@@ -291,9 +296,9 @@ def update_places(
                 ("mask", op), lambda x, mask, v: write_masked(x, op, mask, v, None)
             )(x, index, values)
         try:
-            if own is not None:
-                return own(x, values, *at)
-            return update_eagerly(x, index, op, values, how)
+            if own is None:
+                return update_eagerly(x, index, op, values, how, name)
+            return own(x, values, *plain[1]) if plain[1] else own(x, values)
         except NotForKernel:
             pass
         except Exception as error:
@@ -313,8 +318,13 @@ def remember_kernel(key: tuple, fun: Callable, donates: bool = False) -> Callabl
     return kernel
 
 
-def update_eagerly(x: Any, index: Any, op: str, values: Any, how: indexing.Access) -> Any:
-    """x with x[index] changed now, by one compiled program that takes numbers as arguments."""
+def update_eagerly(
+    x: Any, index: Any, op: str, values: Any, how: indexing.Access, name: tuple | None
+) -> Any:
+    """x with x[index] changed now, by one compiled program that takes numbers as arguments.
+
+    Where it takes none it is remembered as `name` too.
+    """
     aval = x.aval
     key = index_plans.static_key(index) if how.wrap_negative_indices else None
     if key is not None:
@@ -322,15 +332,23 @@ def update_eagerly(x: Any, index: Any, op: str, values: Any, how: indexing.Acces
         if not plan.inside and how.checked:
             index_plans.check_places(aval, plan)
         if plan.inside:
-            return update_slice_eagerly(x, key, plan, op, values, how.donates)
-    key, arrays = indexing.move_numbers(*index_plans.split_index(aval, index))
+            out = update_slice_eagerly(x, key, plan, op, values, how.donates)
+            if name is not None and (kernel := _KERNELS.get((aval, op, key, how.donates))):
+                _KERNELS[name] = kernel
+            return out
+    key, arrays = index_plans.split_index(aval, index)
+    own = name is not None and key == name[2]
+    if not own or (int in map(type, key) and not is_hot((aval, op), key)):
+        own, (key, arrays) = False, indexing.move_numbers(key, arrays)
     plan = indexing.check_plan(aval, key, arrays, how)
     kernel = remember_kernel(
         (aval, op, key, how),
-        lambda x, values, arrays: write(x, op, plan, arrays, values, how),
+        lambda x, values, *arrays: write(x, op, plan, arrays, values, how),
         how.donates,
     )
-    return kernel(x, values, arrays)
+    if own:
+        _KERNELS[name] = kernel
+    return kernel(x, values, *arrays)
 
 
 def update_slice_eagerly(
@@ -447,6 +465,8 @@ class Places:
     ) -> Array:
         """The elements: x[index], with a say in what is read out of bounds."""
         flags = indices_are_sorted, unique_indices, wrap_negative_indices
+        if mode is fill_value is out_sharding is None and flags == (False, False, True):
+            return indexing.getitem(self.array, self.index)
         how = indexing.read_keywords(self.array.aval, mode, fill_value, *flags)
         read = lambda x, index: indexing.getitem_with(x, index, how)
         return compute_freely("x.at[...].get", out_sharding, read, self.array, self.index)
