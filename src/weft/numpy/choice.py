@@ -5,6 +5,7 @@ Comparisons of one operation are rows of ufuncs.py.
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from weft import dtypes
 from weft.core.aval import typeof
 from weft.core.trace import current
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.fused import as_kept, fused
+from weft.numpy.fused import as_kept, fused, run_of_arrays
 from weft.numpy.promotion import (
     as_array,
     as_operand,
@@ -299,7 +300,13 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
     >>> jnp.clip(jnp.arange(5), 1, 3)
     Array([1, 1, 2, 3, 3], dtype=int32)
     """
-    return clip_compiled(arr, as_kept(min), as_kept(max))
+    min, max = as_kept(min), as_kept(max)
+    if current.trace is EVAL:
+        try:
+            return clip_compiled.kernel(arr, min, max)
+        except Exception:  # again, for the error of the call as it is
+            pass
+    return clip_compiled(arr, min, max)
 
 
 @fused(name="clip")
@@ -479,6 +486,7 @@ def is_equal_everywhere(x: Any, y: Any, equal_nan: bool) -> Any:
     return reduce_all(equal)
 
 
+@functools.partial(run_of_arrays, count=2)
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether two arrays are equal once broadcast to one shape."""
     x, y = as_array(a1, "array_equiv"), as_array(a2, "array_equiv")

@@ -22,7 +22,7 @@ from weft.core.stage import stage_closed
 from weft.core.trace import Tracer, current, eval_context
 from weft.errors import DtypeError, TracerError
 from weft.mesh.client import HELD, all_devices, clients
-from weft.options import config, trace_context, x64_cell
+from weft.options import bounds_cell, config, trace_context, x64_cell
 from weft.pytrees import flatten, unflatten
 from weft.xla.array import SMALL, ArrayImpl, put, require_alive
 from weft.xla.building import JitSpec
@@ -147,6 +147,27 @@ def fused(
     return call
 
 
+def run_of_arrays(fun: Callable, count: int, static: Sequence[str] = ()) -> Callable:
+    """The function, of which a call of `count` Arrays, and then `static`, is one program eagerly.
+
+    It is for functions whose checks take longer than the program.
+    """
+    kernel, kinds = kernel_for(fun, fun.__name__, static), {ArrayImpl}
+    most, names = count + len(static), frozenset(static)
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        now = current.trace is EVAL and bounds_cell.value != "all" and names.issuperset(kwargs)
+        if now and count <= len(args) <= most and kinds.issuperset(map(type, args[:count])):
+            try:
+                return kernel(*args, **kwargs)
+            except Exception:  # again, for the error of the call as it is
+                pass
+        return fun(*args, **kwargs)
+
+    return call
+
+
 MOST = 4096  # programs of a function under transformations
 HOT = 16
 _MET: dict[Any, dict[Any, int]] = {}
@@ -169,8 +190,7 @@ def is_hot(kind: Any, call: Any) -> bool:
 class Kept(dict):
     """Arrays of Python numbers that are met often, as operands, where there is one device.
 
-    The engine would make one for each call. That of a number x is at `x or str(x)`, as -0.0 equals
-    0.0.
+    The engine would make one for each call. That of x is at `x or str(x)`, as -0.0 equals 0.0.
     """
 
     met: ClassVar[dict[Any, int]] = {}

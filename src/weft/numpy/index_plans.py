@@ -98,10 +98,7 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> Slice | slice
 
 
 def split_plain(index: Any) -> tuple[Key, list] | None:
-    """As `split_index` for an index of numbers, slices of numbers, None, `...` and Arrays alone.
-
-    None for others. Arrays of bools are not looked into.
-    """
+    """As `split_index`, of numbers, slices, None, `...` and Arrays (masks as they are) alone."""
     key: list[Any] = []
     arrays = []
     for item in index if type(index) is tuple else (index,):

@@ -6,7 +6,6 @@ in grids.py.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ from weft.core.source import boundary, trim_traceback
 from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError, DtypeError, IndexingError, ShapeError
 from weft.numpy import index_plans, promotion
-from weft.numpy.fused import NotForKernel, fused, is_hot, kernel_for
+from weft.numpy.fused import fused, is_hot, kernel_for, run_of_arrays
 from weft.options import bounds_cell
 from weft.primitives import layout, slicing
 from weft.primitives.dynamic_slicing import MOST, index_dtype, slice_clamped, widen_index
@@ -422,6 +421,10 @@ def check_integer_indices(op: str, indices: Any) -> Any:
     return indices
 
 
+TAKE = "axis", "out", "mode", "unique_indices", "indices_are_sorted"
+
+
+@functools.partial(run_of_arrays, count=2, static=TAKE)
 def take(
     a: ArrayLike,
     indices: ArrayLike,
@@ -446,10 +449,6 @@ def take(
     >>> jnp.take(jnp.array([5, 6, 7]), jnp.array([2, -1, 0]))
     Array([7, 7, 5], dtype=int32)
     """
-    found = type(indices) is ArrayImpl and fill_value is None and current.trace is EVAL
-    if found and bounds_cell.value != "all":
-        with contextlib.suppress(NotForKernel, ValueError):  # a static argument without a hash
-            return TAKE(a, indices, axis, out, mode, unique_indices, indices_are_sorted)
     promotion.refuse_out("take", out)
     a = promotion.as_array(a, "take")
     if mode == "raise":
@@ -461,17 +460,14 @@ def take(
     if axis is None:
         a, axis = layout.reshape(a, (a.size,)), 0
     axis = promotion.axis_of("take", axis, a.ndim)
+    if type(indices) is int and mode is fill_value is None:  # an error where it is out
+        return getitem(a, (*[slice(None)] * axis, indices))
     if mode == "wrap":
         indices = wrap_around(indices, a.shape[axis])
     kind = None if mode == "wrap" else mode or "fill"
     flags = indices_are_sorted, unique_indices, mode != "clip"
     how = read_keywords(a.aval, kind, fill_value, *flags)._replace(checked=mode is None)
     return getitem_with(a, (*[slice(None)] * axis, indices), how)
-
-
-TAKE = kernel_for(
-    take, "take", ("axis", "out", "mode", "unique_indices", "indices_are_sorted")
-)  # of concrete arrays
 
 
 def wrap_around(i: Any, size: int) -> Any:
@@ -539,6 +535,7 @@ def take_planned(arr: Any, indices: Any, axis: int, how: Access) -> Any:
     return gather(arr, i, found.dims, found.sizes, mode=how.mode, fill_value=how.fill_value)
 
 
+@functools.partial(run_of_arrays, count=2, static=("axis", "mode"))
 def take_along_axis(
     arr: ArrayLike,
     indices: ArrayLike,

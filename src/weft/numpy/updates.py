@@ -24,7 +24,7 @@ from weft.numpy import elementwise, index_plans, indexing, ufuncs
 from weft.numpy.creation import asarray
 from weft.numpy.fused import NotForKernel, as_kept, fused, is_hot, kernel_for
 from weft.numpy.promotion import NUMBERS, as_array, axis_of, promote_operands
-from weft.options import bounds_cell, x64_cell
+from weft.options import bounds_cell
 from weft.primitives import dynamic_slicing, layout, slicing
 from weft.primitives.elementwise import convert
 from weft.primitives.reshard import compute_freely
@@ -58,11 +58,11 @@ def combine_values(op: str, old: Any, values: Any, func: Callable | None) -> Any
     return convert(asarray(new), aval.dtype, aval.weak_type)
 
 
-def check_cast(op: str, x: ShapedArray, values: Any) -> bool:
-    """Warn where values are cast to a dtype that does not hold their kind; whether it did."""
+def check_cast(op: str, x: ShapedArray, values: Any) -> None:
+    """Warn where values are cast to a dtype that does not hold all of their kind."""
     v = typeof(values)
     if x.dtype == v.dtype:
-        return False
+        return
     dtype, _ = dtypes.promote(((x.dtype, x.weak_type), (v.dtype, v.weak_type)), op)
     if dtype != x.dtype:
         warnings.warn(
@@ -71,7 +71,6 @@ def check_cast(op: str, x: ShapedArray, values: Any) -> bool:
             FutureWarning,
             stacklevel=4,
         )
-    return dtype != x.dtype
 
 
 def broadcast_values(op: str, values: Any, shape: Sequence[int]) -> Any:
@@ -266,29 +265,26 @@ def fits_mask(x: ShapedArray, mask: Any, values: Any) -> bool:
 # --- x.at[...] --------------------------------------------------------------------------------
 
 _KERNELS: dict[tuple, Callable] = {}
-PLAIN = {ArrayImpl, *NUMBERS}  # not NumPy's, whose dtype their type does not say
 
 
 def update_places(
     x: Any, index: Any, op: str, values: Any, how: indexing.Access, func: Callable | None
 ) -> Any:
     """x with x[index] changed."""
-    now = current.trace is EVAL and func is None and type(x) in ARRAYS
-    name = own = masked = None
-    if now and type(values) in PLAIN and how.wrap_negative_indices:
+    if type(values) is not ArrayImpl and type(values) not in NUMBERS:
+        values = asarray(values)
+    if func is None and op != "divide":
+        check_cast(op, x.aval, values)
+    own, at = None, ()
+    now = type(x) in ARRAYS and current.trace is EVAL and func is None
+    if now and how.wrap_negative_indices:
         plain: Any = ((index,), ()) if type(index) is int else index_plans.split_plain(index)
         if plain and (not plain[1] or bounds_cell.value is True):
-            kind = values.aval if type(values) is ArrayImpl else type(values)
-            name = x.aval, op, plain[0], kind, x64_cell.value, how is indexing.PLAIN or how
-            own = _KERNELS.get(name)
-    if own is None:
-        if type(values) not in NUMBERS:
-            values = asarray(values)
-        if func is None and op != "divide" and check_cast(op, x.aval, values):
-            name = None
-        if type(index) is tuple and len(index) == 1 and not isinstance(index[0], tuple | list):
-            (index,) = index
-        masked = fits_mask(x.aval, index, values)
+            key, at = plain
+            own = _KERNELS.get((x.aval, op, key, how if at else how.donates))
+    if type(index) is tuple and len(index) == 1 and not isinstance(index[0], tuple | list):
+        (index,) = index
+    masked = own is None and fits_mask(x.aval, index, values)
     if now:
         values = as_kept(values)
         if masked:
@@ -296,9 +292,9 @@ def update_places(
                 ("mask", op), lambda x, mask, v: write_masked(x, op, mask, v, None)
             )(x, index, values)
         try:
-            if own is None:
-                return update_eagerly(x, index, op, values, how, name)
-            return own(x, values, *plain[1]) if plain[1] else own(x, values)
+            if own is not None:
+                return own(x, values, *at) if at else own(x, values)
+            return update_eagerly(x, index, op, values, how)
         except NotForKernel:
             pass
         except Exception as error:
@@ -318,13 +314,8 @@ def remember_kernel(key: tuple, fun: Callable, donates: bool = False) -> Callabl
     return kernel
 
 
-def update_eagerly(
-    x: Any, index: Any, op: str, values: Any, how: indexing.Access, name: tuple | None
-) -> Any:
-    """x with x[index] changed now, by one compiled program that takes numbers as arguments.
-
-    Where it takes none it is remembered as `name` too.
-    """
+def update_eagerly(x: Any, index: Any, op: str, values: Any, how: indexing.Access) -> Any:
+    """x with x[index] changed now, by one compiled program that takes numbers as arguments."""
     aval = x.aval
     key = index_plans.static_key(index) if how.wrap_negative_indices else None
     if key is not None:
@@ -332,22 +323,17 @@ def update_eagerly(
         if not plan.inside and how.checked:
             index_plans.check_places(aval, plan)
         if plan.inside:
-            out = update_slice_eagerly(x, key, plan, op, values, how.donates)
-            if name is not None and (kernel := _KERNELS.get((aval, op, key, how.donates))):
-                _KERNELS[name] = kernel
-            return out
+            return update_slice_eagerly(x, key, plan, op, values, how.donates)
     key, arrays = index_plans.split_index(aval, index)
-    own = name is not None and key == name[2]
-    if not own or (int in map(type, key) and not is_hot((aval, op), key)):
-        own, (key, arrays) = False, indexing.move_numbers(key, arrays)
+    plain = how.wrap_negative_indices and bounds_cell.value is True
+    if not plain or not is_hot((aval, op), (key, how)):
+        key, arrays = indexing.move_numbers(key, arrays)
     plan = indexing.check_plan(aval, key, arrays, how)
     kernel = remember_kernel(
         (aval, op, key, how),
         lambda x, values, *arrays: write(x, op, plan, arrays, values, how),
         how.donates,
     )
-    if own:
-        _KERNELS[name] = kernel
     return kernel(x, values, *arrays)
 
 
@@ -499,19 +485,14 @@ def make_writer(name: str, op: str, doc: str) -> Callable:
         out_sharding: ShardingLike = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        x = self.array
-        if out_sharding is not None:
-            flags = indices_are_sorted, unique_indices, wrap_negative_indices
+        x, how = self.array, indexing.PLAIN
+        flags = indices_are_sorted, unique_indices, wrap_negative_indices
+        if mode is not None or flags != (False, False, True):
             how = indexing.read_keywords(x.aval, mode, None, *flags)
-            write = lambda x, index, values: update_places(x, index, op, values, how, None)
-            label = f"x.at[...].{op}"
-            return compute_freely(label, out_sharding, write, x, self.index, values)
-        if mode is None and wrap_negative_indices and not indices_are_sorted and not unique_indices:
-            return update_places(x, self.index, op, values, indexing.PLAIN, None)
-        how = indexing.read_keywords(
-            x.aval, mode, None, indices_are_sorted, unique_indices, wrap_negative_indices
-        )
-        return update_places(x, self.index, op, values, how, None)
+        if out_sharding is None:
+            return update_places(x, self.index, op, values, how, None)
+        write = lambda x, index, values: update_places(x, index, op, values, how, None)
+        return compute_freely(f"x.at[...].{op}", out_sharding, write, x, self.index, values)
 
     method.__name__, method.__qualname__, method.__doc__ = name, f"Places.{name}", doc
     return method
