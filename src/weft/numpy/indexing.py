@@ -460,10 +460,11 @@ def take(
     if axis is None:
         a, axis = layout.reshape(a, (a.size,)), 0
     axis = promotion.axis_of("take", axis, a.ndim)
-    if type(indices) is int and mode is fill_value is None:  # an error where it is out
+    n = a.shape[axis]
+    if type(indices) is int and mode is fill_value is None and -n <= indices < n:
         return getitem(a, (*[slice(None)] * axis, indices))
     if mode == "wrap":
-        indices = wrap_around(indices, a.shape[axis])
+        indices = wrap_around(indices, n)
     kind = None if mode == "wrap" else mode or "fill"
     flags = indices_are_sorted, unique_indices, mode != "clip"
     how = read_keywords(a.aval, kind, fill_value, *flags)._replace(checked=mode is None)
