@@ -11,9 +11,9 @@ import weft
 import weft.numpy as jnp
 from weft import grad, jit, jvp, lax, vmap
 from weft.api.tape import TapeTrace
-from weft.errors import ConcretizationTypeError, DtypeError
-from weft.mesh.client import HELD
+from weft.errors import ConcretizationTypeError, DtypeError, JaxRuntimeError
 from weft.numpy.fused import HOT, KEPT, MOST, NotForKernel, fused, is_hot, kernel_for, run_of_arrays
+from weft.options import HELD
 
 X = np.arange(3, dtype=np.float32)
 
@@ -248,6 +248,27 @@ def test_kept_numbers_are_no_arrays_of_users(one_device):
         for i in range(2 * MOST):
             KEPT[float][False][i + 0.25]
     assert len(KEPT[float][False]) == len(KEPT[float][False].met) == MOST
+
+
+def test_a_guard_of_transfers_sees_numbers_that_are_met_often(one_device):
+    x, places = jnp.arange(3.0), jnp.arange(2)
+    calls = [lambda: x + 1.5, lambda: 2.5 - x, lambda: jnp.where(x > x, x, 0.0)]
+    calls += [lambda: x.at[places].set(-0.0), lambda: jnp.clip(x, 0, 1.25)]
+    for _ in OFTEN:
+        expected = [f().tolist() for f in calls]
+    for guard in (weft.transfer_guard, weft.transfer_guard_host_to_device):
+        with guard("disallow"):
+            for f in calls * 2:
+                with pytest.raises(JaxRuntimeError, match="Disallowed"):
+                    f()
+        assert [f().tolist() for f in calls] == expected and KEPT[float][False]
+    try:
+        weft.config.update("jax_transfer_guard", "disallow")
+        with pytest.raises(JaxRuntimeError, match="Disallowed"):
+            x + 1.5
+    finally:
+        weft.config.update("jax_transfer_guard", None)
+    assert (x + 1.5).tolist() == expected[0]
 
 
 def test_under_a_transformation_calls_of_other_kinds_are_other_programs():

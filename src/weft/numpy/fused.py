@@ -21,8 +21,8 @@ from weft.core.source import trim_traceback
 from weft.core.stage import stage_closed
 from weft.core.trace import Tracer, current, eval_context
 from weft.errors import DtypeError, TracerError
-from weft.mesh.client import HELD, all_devices, clients
-from weft.options import bounds_cell, config, trace_context, x64_cell
+from weft.mesh.client import all_devices, clients
+from weft.options import HELD, bounds_cell, config, trace_context, x64_cell
 from weft.pytrees import flatten, unflatten
 from weft.xla.array import SMALL, ArrayImpl, put, require_alive
 from weft.xla.building import JitSpec

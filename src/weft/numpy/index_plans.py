@@ -99,8 +99,7 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> Slice | slice
 
 def split_plain(index: Any) -> tuple[Key, list] | None:
     """As `split_index`, of numbers, slices, None, `...` and Arrays (masks as they are) alone."""
-    key: list[Any] = []
-    arrays = []
+    key, arrays = [], []  # type: list[Any], list[Any]
     for item in index if type(index) is tuple else (index,):
         kind = type(item)
         if kind is slice:

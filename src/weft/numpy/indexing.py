@@ -52,6 +52,7 @@ class Access(NamedTuple):
 
 
 PLAIN = Access()
+TAKE = "axis", "out", "mode", "unique_indices", "indices_are_sorted"  # of `take`
 
 
 def read_keywords(
@@ -419,9 +420,6 @@ def check_integer_indices(op: str, indices: Any) -> Any:
     if not dtypes.is_integer(typeof(indices).dtype):
         raise DtypeError(f"{op}: indices must be integers; got {typeof(indices)}.")
     return indices
-
-
-TAKE = "axis", "out", "mode", "unique_indices", "indices_are_sorted"
 
 
 @functools.partial(run_of_arrays, count=2, static=TAKE)

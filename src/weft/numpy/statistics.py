@@ -87,6 +87,7 @@ METHODS: dict[str, Callable] = {
     "median_unbiased": place_by_plotting(1 / 3, 1 / 3),
     "normal_unbiased": place_by_plotting(3 / 8, 3 / 8),
 }
+STATIC = "axis", "out", "overwrite_input", "method", "keepdims"
 
 
 def find_places(xp: Any, method: str, n: Any, q: Any) -> tuple[Any, Any]:
@@ -94,9 +95,6 @@ def find_places(xp: Any, method: str, n: Any, q: Any) -> tuple[Any, Any]:
     h = xp.clip(METHODS[method](xp, n, q), 0, n - 1)
     low = xp.floor(h)
     return low, h - low
-
-
-STATIC = "axis", "out", "overwrite_input", "method", "keepdims"
 
 
 def make_quantile(name: str, whole: int, skip_nan: bool, doc: str) -> Callable:
