@@ -5,7 +5,6 @@ Comparisons of one operation are rows of ufuncs.py.
 
 from __future__ import annotations
 
-import functools
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -17,7 +16,7 @@ from weft import dtypes
 from weft.core.aval import typeof
 from weft.core.trace import current
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.fused import as_kept, fused, run_of_arrays
+from weft.numpy.fused import as_kept, fused
 from weft.numpy.promotion import (
     as_array,
     as_operand,
@@ -486,7 +485,6 @@ def is_equal_everywhere(x: Any, y: Any, equal_nan: bool) -> Any:
     return reduce_all(equal)
 
 
-@functools.partial(run_of_arrays, count=2)
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether two arrays are equal once broadcast to one shape."""
     x, y = as_array(a1, "array_equiv"), as_array(a2, "array_equiv")

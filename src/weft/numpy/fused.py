@@ -148,10 +148,7 @@ def fused(
 
 
 def run_of_arrays(fun: Callable, count: int, static: Sequence[str] = ()) -> Callable:
-    """The function, of which a call of `count` Arrays, and then `static`, is one program eagerly.
-
-    It is for functions whose checks take longer than the program.
-    """
+    """`fun`: an eager call of `count` Arrays, then of `static`, is one program, with its checks."""
     kernel, kinds = kernel_for(fun, fun.__name__, static), {ArrayImpl}
     most, names = count + len(static), frozenset(static)
 

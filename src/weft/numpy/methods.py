@@ -115,6 +115,8 @@ def reshape_array(
 ) -> Array:
     """The same elements under another shape: x.reshape(2, 3) or x.reshape((2, 3))."""
     sizes = shape[0] if len(shape) == 1 else shape
+    if order == "C" and out_sharding is None:
+        return manipulation.reshape(self, sizes)
     return manipulation.reshape(self, sizes, order, out_sharding=out_sharding)
 
 
