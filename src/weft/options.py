@@ -292,6 +292,7 @@ def read_level(kind: Any, op: str, name: str, level: Any) -> Any:
 
 DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")
 _guards = _jax.guard_lib
+HELD: list[Any] = []  # dicts of arrays that are no user's, as those of numbers of numpy/fused.py
 
 
 def _guard(flag: str, kind: Any, *fields: str) -> Callable[[str | None], None]:
@@ -301,6 +302,8 @@ def _guard(flag: str, kind: Any, *fields: str) -> Callable[[str | None], None]:
         value = None if level is None else read_level(kind, "config", flag, level)
         for field in fields:
             setattr(_guards.global_state(), field, value)
+        for kept in HELD:  # a guard has to see each moved again
+            kept.clear()
 
     return set_level
 
@@ -503,6 +506,7 @@ for _option in OPTIONS:  # a property reads its cell in 70 ns
 
 config = Config()
 x64_cell = config._cells["enable_x64"]
+bounds_cell = config._cells["check_bounds"]
 disable_jit_cell = config._cells["disable_jit"]
 config.read_environment()
 

@@ -14,7 +14,8 @@ from weft.mesh.client import FACTORIES, choose_platforms
 ANEW = """
 import functools, weft, weft.numpy as jnp
 from weft.extend import backend
-from weft.mesh.client import HELD, make_cpu_client
+from weft.mesh.client import make_cpu_client
+from weft.options import HELD
 kept = functools.cache(lambda: object())
 backend.register_backend_cache(kept, "test")
 f, before, old = weft.jit(lambda x: x + 1), kept(), backend.get_backend()

@@ -11,9 +11,9 @@ import weft
 import weft.numpy as jnp
 from weft import grad, jit, jvp, lax, vmap
 from weft.api.tape import TapeTrace
-from weft.errors import ConcretizationTypeError, DtypeError
-from weft.mesh.client import HELD
-from weft.numpy.fused import HOT, KEPT, MOST, NotForKernel, fused, is_hot, kernel_for
+from weft.errors import ConcretizationTypeError, DtypeError, JaxRuntimeError
+from weft.numpy.fused import HOT, KEPT, MOST, NotForKernel, fused, is_hot, kernel_for, run_of_arrays
+from weft.options import HELD
 
 X = np.arange(3, dtype=np.float32)
 
@@ -212,8 +212,7 @@ def test_numbers_that_are_met_often_give_what_they_gave(one_device, dtype, numbe
                 assert y.aval == found[0].aval
                 assert np.asarray(y).tobytes() == np.asarray(found[0]).tobytes()
     kept = KEPT[type(number)][False]
-    name = str(number) if str(number) in ("0.0", "-0.0") else number
-    assert (name in kept) == (abs(number) < 1 << 31)
+    assert ((number or str(number)) in kept) == (abs(number) < 1 << 31)
     assert all(v.aval.weak_type and not v.committed for v in kept.values())
 
 
@@ -249,6 +248,27 @@ def test_kept_numbers_are_no_arrays_of_users(one_device):
         for i in range(2 * MOST):
             KEPT[float][False][i + 0.25]
     assert len(KEPT[float][False]) == len(KEPT[float][False].met) == MOST
+
+
+def test_a_guard_of_transfers_sees_numbers_that_are_met_often(one_device):
+    x, places = jnp.arange(3.0), jnp.arange(2)
+    calls = [lambda: x + 1.5, lambda: 2.5 - x, lambda: jnp.where(x > x, x, 0.0)]
+    calls += [lambda: x.at[places].set(-0.0), lambda: jnp.clip(x, 0, 1.25)]
+    for _ in OFTEN:
+        expected = [f().tolist() for f in calls]
+    for guard in (weft.transfer_guard, weft.transfer_guard_host_to_device):
+        with guard("disallow"):
+            for f in calls * 2:
+                with pytest.raises(JaxRuntimeError, match="Disallowed"):
+                    f()
+        assert [f().tolist() for f in calls] == expected and KEPT[float][False]
+    try:
+        weft.config.update("jax_transfer_guard", "disallow")
+        with pytest.raises(JaxRuntimeError, match="Disallowed"):
+            x + 1.5
+    finally:
+        weft.config.update("jax_transfer_guard", None)
+    assert (x + 1.5).tolist() == expected[0]
 
 
 def test_under_a_transformation_calls_of_other_kinds_are_other_programs():
@@ -307,3 +327,53 @@ def noted(process, applied):
         return process(self, prim, args, params)
 
     return call
+
+
+def test_a_call_of_arrays_is_one_program_and_others_run_as_written():
+    calls = []
+
+    def total(x, y, axis=None, *, keep=False):
+        calls.append(x)
+        return jnp.sum(x + y, axis)
+
+    whole, x = run_of_arrays(total, 2, ("axis",)), jnp.ones((2, 3))
+    for call, made in (
+        (lambda: whole(x, x, 0), 1),
+        (lambda: whole(x, x, axis=0), 1),
+        (lambda: whole(x, 1, 0), 2),
+        (lambda: whole(np.asarray(x), x, 0), 2),
+        (lambda: whole(x, x, 0, keep=True), 2),
+        (lambda: whole(x, y=x, axis=0), 2),
+        (lambda: grad(lambda x: whole(x, x, 0).sum())(x)[0], 2),
+    ):
+        calls.clear()
+        assert call().shape == call().shape == (3,) and len(calls) == made
+    with weft.config.scope(check_bounds="all"):
+        assert whole(x, x, 0).shape == (3,) and calls[-1] is x
+    for _ in range(2):
+        with pytest.raises(weft.errors.ShapeError, match="axis"):
+            whole(x, x, 2)
+        assert calls[-1] is x  # the error is that of the call as it is
+
+
+def test_functions_of_arrays_give_what_they_give_of_numpys():
+    x, q, i = jnp.array([3.0, 1.0, 2.0]), jnp.array([0.25, 0.5]), jnp.array([2, -1, 0])
+    calls = [
+        (jnp.isin, (x, q + 0.5)), (jnp.isin, (x, q, False, True)), (jnp.interp, (q, x, x)),
+        (jnp.quantile, (x, q)), (jnp.percentile, (x, q)), (jnp.nanquantile, (x, q, 0)),
+        (jnp.take_along_axis, (x, i)), (jnp.take_along_axis, (x, i, 0, "clip")),
+        (jnp.array_equiv, (x, x)), (jnp.array_equiv, (x, q)), (jnp.take, (x, i)),
+        (jnp.take, (x, i, 0)), (jnp.repeat, (x, 2)), (jnp.repeat, (x[None], 2, 0)),
+        (jnp.clip, (x, 0, 2.5)), (jnp.clip, (x, None, q[1])), (jnp.power, (x, 0.5)),
+        (jnp.power, (2.0, x)), (jnp.take, (x, -1)), (jnp.take, (x[None], 2, 1)),
+    ]  # fmt: skip
+    for fun, args in calls:
+        given = [np.asarray(a) if isinstance(a, weft.Array) else a for a in args]
+        found = [fun(*args) for _ in OFTEN]
+        for out in (fun(*given), found[0]):
+            assert out.aval == found[-1].aval
+            np.testing.assert_array_equal(out, found[-1])
+    for bad in (3, -4):
+        for _ in OFTEN:
+            with pytest.raises(IndexError, match="index must be in"):
+                jnp.take(x, bad)

@@ -228,6 +228,32 @@ def test_hot_indices_are_found_by_one_lookup():
             x[9, 1]
 
 
+def test_an_index_of_arrays_and_numbers_is_read_again_as_it_was():
+    host, i = np.arange(24.0).reshape(2, 3, 4), np.array([1, 0, -1])
+    x, mask = jnp.asarray(host), np.array([True, False])
+    keys = [np.s_[i, 1], np.s_[0, i], np.s_[:, i], np.s_[i[0], 2], np.s_[i, i], np.s_[i, ..., 1]]
+    keys += [np.s_[i, 2], np.s_[i, -1], np.s_[1:, i, None], np.s_[mask, 1], np.s_[mask, i[:1]]]
+    moved = [tuple(jnp.asarray(e) if isinstance(e, np.ndarray) else e for e in k) for k in keys]
+    for _ in range(fused.HOT + 2):
+        for key, own in zip(moved, keys, strict=True):
+            np.testing.assert_array_equal(x[key], host[own])
+        with pytest.raises(IndexError):
+            x[moved[0][0], 3]
+    with weft.config.scope(check_bounds=False):
+        for _ in range(fused.HOT + 2):
+            np.testing.assert_array_equal(x[moved[0][0], 3], host[i, 2])
+    with pytest.raises(IndexError):
+        x[moved[0][0], 3]
+    seen = []
+    for key in (np.s_[:, 1], moved[0], moved[4]):
+        x[key]
+        sys.setprofile(lambda frame, event, _: event == "call" and seen.append(frame.f_code))
+        for _ in range(fused.HOT + 1):
+            x[key]
+        sys.setprofile(None)
+    assert seen[-1].co_name == "split_plain"
+
+
 def test_masks_of_concrete_values_under_grad():
     x = jnp.arange(4.0)
     assert weft.grad(lambda v: (v[v > 1] ** 2).sum())(x).tolist() == [0, 0, 4, 6]

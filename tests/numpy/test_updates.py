@@ -326,8 +326,31 @@ def test_an_update_that_is_met_often_gets_a_program_of_its_own(monkeypatch):
     for value in (2, 2.0, True, jnp.int32(2), np.float32(2)):
         out = x.at[7].set(value)
         assert out.aval == x.aval and out[7] == value
-    with pytest.warns(FutureWarning):
-        assert jnp.zeros(213, int).at[7].set(1.5)[7] == 1
+    for value in (1.5, jnp.float32(1.5), np.array(1.5, np.float32)):
+        for at in (7, jnp.int32(7)):
+            for _ in range(2 * HOT):
+                with pytest.warns(FutureWarning):
+                    assert jnp.zeros(213, int).at[at].set(value)[7] == 1
+                assert jnp.zeros(213, int).at[at].set(np.asarray(1))[7] == 1
+
+
+def test_an_index_of_arrays_and_numbers_is_written_again_as_it_was():
+    host, i = np.arange(24.0).reshape(2, 3, 4), jnp.array([1, 0, -1])
+    x = jnp.asarray(host)
+    for _ in range(HOT + 2):
+        for key in (np.s_[i, 1], np.s_[:, 1], np.s_[i, i], np.s_[..., 2:], np.s_[i[0], 1, 0]):
+            want = host.copy()
+            want[tuple(np.asarray(k) if isinstance(k, weft.Array) else k for k in key)] = 7
+            for value in (7, 7.0, jnp.float32(7), np.float32(7)):
+                np.testing.assert_array_equal(x.at[key].set(value), want)
+        with pytest.raises(IndexError):
+            x.at[i, 3].set(7)
+        assert x.at[i, 1].set(2**40).max() == 2.0**40
+        with pytest.raises(OverflowError):
+            jnp.zeros((2, 3), int).at[i, 1].set(2**40)
+        np.testing.assert_array_equal(x.at[-1].set(0), x.at[1].set(0))
+        np.testing.assert_array_equal(x.at[-1].set(0, wrap_negative_indices=False, mode="drop"), x)
+        np.testing.assert_array_equal(x.at[i[0], 3].set(7, mode="clip"), x.at[1, 2].set(7))
 
 
 @pytest.mark.parametrize("op", METHODS)

@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxlib import _jax
 
-from weft.options import DIRECTIONS, config, make_cell, read_level, say_once, surroundings
+from weft.options import DIRECTIONS, HELD, config, make_cell, read_level, say_once, surroundings
 from weft.util import Scope, name_function
 
 
@@ -202,6 +202,8 @@ def _guard(op: str, kind: Any, level: str, fields: tuple[str, ...]) -> Scope:
 
     def list_changes() -> list:
         state = _jax.guard_lib.thread_local_state()
+        for kept in HELD:
+            kept.clear()
         return [(partial(setattr, state, f), getattr(state, f), value) for f in fields]
 
     return Scope(list_changes)

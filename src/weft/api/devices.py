@@ -16,7 +16,7 @@ from weft.api.shardings import as_sharding
 from weft.core.aval import HOST_TYPES, is_valid_value
 from weft.core.trace import Tracer
 from weft.errors import DtypeError
-from weft.mesh.client import HELD, Space, all_devices, client, clients, default_device, devices_of
+from weft.mesh.client import Space, all_devices, client, clients, default_device, devices_of
 from weft.mesh.sharding import (
     Sharding,
     SingleDeviceSharding,
@@ -25,6 +25,7 @@ from weft.mesh.sharding import (
     terms_of,
 )
 from weft.mesh.spec import PartitionSpec
+from weft.options import HELD
 from weft.parallel.constraint import constrain
 from weft.parallel.moving import can_move_parts, move_parts
 from weft.primitives.layout import copy

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, cast
 from jaxlib import _jax
 
 from weft.mesh.plugins import GPUS, find_plugins, has_hardware, install_hint, make_plugin_client
-from weft.options import config
+from weft.options import HELD, config
 from weft.util import Logger
 
 # --- one library in a process ---------------------------------------------------------------
@@ -108,7 +108,6 @@ _making = threading.Lock()
 # What makes the client of a platform, and its priority: those that users register.
 FACTORIES: dict[str, tuple[int, Callable[[], Any]]] = {}
 _process_group: list[ProcessGroup] = []
-HELD: list[Any] = []  # dicts of arrays that are no user's, as those of numbers of numpy/fused.py
 
 
 def set_process_group(group: ProcessGroup | None) -> None:

@@ -5,6 +5,7 @@ Running sums are in reductions.py; `weft.grad` and others differentiate function
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.choice import clip, isfinite, literal_like, where
 from weft.numpy.elementwise import mod
-from weft.numpy.fused import fused
+from weft.numpy.fused import fused, run_of_arrays
 from weft.numpy.indexing import PLAIN, getitem_with
 from weft.numpy.manipulation import concatenate, convert_together, moveaxis
 from weft.numpy.promotion import (
@@ -267,6 +268,7 @@ def interpolate_table(
     return y
 
 
+@functools.partial(run_of_arrays, count=3)
 def interp(
     x: ArrayLike,
     xp: ArrayLike,

@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import typeof
+from weft.core.trace import current
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.fused import as_kept, fused
 from weft.numpy.promotion import (
@@ -38,6 +39,7 @@ from weft.primitives.families import as_sequence
 from weft.primitives.layout import full, literal
 from weft.primitives.reduction import reduce_and
 from weft.util import name_function
+from weft.xla.eager import EVAL
 from weft.xla.typing import Array, ArrayLike
 
 
@@ -280,8 +282,11 @@ def where(
     if x is not None and y is not None:
         if size is not None or fill_value is not None:
             raise ValueError("where: size and fill_value must be left out where x and y are given.")
-        if type(x) is not type(y):
-            x, y = as_kept(x), as_kept(y)
+        if current.trace is EVAL:
+            try:
+                return choose_compiled.kernel(condition, as_kept(x), as_kept(y))
+            except Exception:  # again, for the error of the call as it is
+                pass
         return choose_compiled(condition, x, y)
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
@@ -294,7 +299,13 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
     >>> jnp.clip(jnp.arange(5), 1, 3)
     Array([1, 1, 2, 3, 3], dtype=int32)
     """
-    return clip_compiled(arr, as_kept(min), as_kept(max))
+    min, max = as_kept(min), as_kept(max)
+    if current.trace is EVAL:
+        try:
+            return clip_compiled.kernel(arr, min, max)
+        except Exception:  # again, for the error of the call as it is
+            pass
+    return clip_compiled(arr, min, max)
 
 
 @fused(name="clip")

@@ -68,11 +68,11 @@ def repeat(
         how = {"axis": axis, "total_repeat_length": total_repeat_length}
         return compute_freely("repeat", out_sharding, repeat, a, repeats, **how)
     a = as_array(a, "repeat")
+    if type(repeats) is int and repeats >= 0 and total_repeat_length is None:
+        return repeat_evenly(a, repeats, axis)
     if axis is None:
         a, axis = lax.reshape(a, (a.size,)), 0
     axis = axis_of("repeat", axis, a.ndim)
-    if type(repeats) is int and repeats >= 0 and total_repeat_length is None:
-        return repeat_evenly(a, repeats, axis)
     n = a.shape[axis]
     repeats = check_integer_indices("repeat", repeats)
     shape = np.shape(repeats)
@@ -103,8 +103,11 @@ def repeat(
 
 
 @fused(static=("count", "axis"))
-def repeat_evenly(a: Any, count: int, axis: int) -> Any:
+def repeat_evenly(a: Any, count: int, axis: int | None) -> Any:
     """Each element along an axis `count` times: a new axis beside it, merged into it."""
+    if axis is None:
+        a, axis = lax.reshape(a, (a.size,)), 0
+    axis = axis_of("repeat", axis, a.ndim)
     shape = a.shape
     wide = (*shape[: axis + 1], count, *shape[axis + 1 :])
     dims = [i + (i > axis) for i in range(a.ndim)]

@@ -17,7 +17,7 @@ from weft.core.aval import typeof
 from weft.errors import DtypeError
 from weft.numpy import promotion
 from weft.numpy.choice import check_real, literal_like, signbit
-from weft.numpy.fused import fused
+from weft.numpy.fused import as_kept, fused
 from weft.numpy.ufuncs import greater
 from weft.primitives import bits, cumulative, transcendental
 from weft.primitives import elementwise as ops
@@ -329,6 +329,8 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return power_by_integer(x1, x2)
     if isinstance(x2, HOST_INTEGERS):
         refuse_negative_power(x1, np.asarray(x2))
+    if type(x1) is not type(x2):
+        x1, x2 = as_kept(x1), as_kept(x2)
     return power_of_operands(x1, x2)
 
 

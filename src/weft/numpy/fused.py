@@ -21,8 +21,8 @@ from weft.core.source import trim_traceback
 from weft.core.stage import stage_closed
 from weft.core.trace import Tracer, current, eval_context
 from weft.errors import DtypeError, TracerError
-from weft.mesh.client import HELD, all_devices, clients
-from weft.options import config, trace_context, x64_cell
+from weft.mesh.client import all_devices, clients
+from weft.options import HELD, bounds_cell, config, trace_context, x64_cell
 from weft.pytrees import flatten, unflatten
 from weft.xla.array import SMALL, ArrayImpl, put, require_alive
 from weft.xla.building import JitSpec
@@ -147,6 +147,24 @@ def fused(
     return call
 
 
+def run_of_arrays(fun: Callable, count: int, static: Sequence[str] = ()) -> Callable:
+    """`fun`: an eager call of `count` Arrays, then of `static`, is one program, with its checks."""
+    kernel, kinds = kernel_for(fun, fun.__name__, static), {ArrayImpl}
+    most, names = count + len(static), frozenset(static)
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        now = current.trace is EVAL and bounds_cell.value != "all" and names.issuperset(kwargs)
+        if now and count <= len(args) <= most and kinds.issuperset(map(type, args[:count])):
+            try:
+                return kernel(*args, **kwargs)
+            except Exception:  # again, for the error of the call as it is
+                pass
+        return fun(*args, **kwargs)
+
+    return call
+
+
 MOST = 4096  # programs of a function under transformations
 HOT = 16
 _MET: dict[Any, dict[Any, int]] = {}
@@ -169,21 +187,21 @@ def is_hot(kind: Any, call: Any) -> bool:
 class Kept(dict):
     """Arrays of Python numbers that are met often, as operands, where there is one device.
 
-    The engine would make one for each call. Zeros are under their text, as -0.0 equals 0.0.
+    The engine would make one for each call. That of x is at `x or str(x)`, as -0.0 equals 0.0.
     """
 
     met: ClassVar[dict[Any, int]] = {}
+    zeros: ClassVar[dict[Any, Any]] = {"0": 0, "0.0": 0.0, "-0.0": -0.0}
     cache_clear = dict.clear
 
-    def __missing__(self, x: Any) -> Any:
-        if (count := self.met.get(x, 0)) < HOT:
+    def __missing__(self, name: Any) -> Any:
+        x = self.zeros.get(name, name)
+        if (count := self.met.get(name, 0)) < HOT:
             if count or len(self.met) < MOST:
-                self.met[x] = count + 1
-            return x
-        name = x if x or type(x) is int else str(x)
-        if name not in self and abs(x) < 1 << 31 and len((*clients(), *all_devices())) == 2:
-            self[name] = put(x)
-        return self.get(name, x)
+                self.met[name] = count + 1
+        elif abs(x) < 1 << 31 and len((*clients(), *all_devices())) == 2:
+            self[name] = x = put(x)
+        return x
 
 
 KEPT = {kind: (Kept(), Kept()) for kind in (float, int)}  # without 64-bit types, and with them
@@ -192,8 +210,8 @@ HELD.extend((*KEPT[float], *KEPT[int]))
 
 def as_kept(x: Any) -> Any:
     """An operand as it is, or the array that is kept of a number where one is computed with now."""
-    now = type(x) in KEPT and current.trace is EVAL
-    return KEPT[type(x)][x64_cell.value][x] if now else x
+    kept = KEPT.get(type(x))
+    return x if not kept or current.trace is not EVAL else kept[x64_cell.value][x or str(x)]
 
 
 def traced_call(fun: Callable, name: str, static: Sequence[str], kernel: Callable) -> Callable:

@@ -97,23 +97,29 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> Slice | slice
 # --- from an index to a key and arrays --------------------------------------------------------
 
 
-def static_key(index: Any) -> Key | None:
-    """The key of an index of numbers, slices of numbers, None and `...`; else None."""
-    items = index if type(index) is tuple else (index,)
-    out = []
-    for item in items:
+def split_plain(index: Any) -> tuple[Key, list] | None:
+    """As `split_index`, of numbers, slices, None, `...` and Arrays (masks as they are) alone."""
+    key, arrays = [], []  # type: list[Any], list[Any]
+    for item in index if type(index) is tuple else (index,):
         kind = type(item)
-        if kind is int or item is None or item is Ellipsis:
-            out.append(item)
-        elif kind is slice:
-            bounds = (item.start, item.stop, item.step)
-            for b in bounds:
+        if kind is slice:
+            item = item.start, item.stop, item.step
+            for b in item:
                 if b is not None and type(b) is not int:
                     return None
-            out.append(bounds)
-        else:
+        elif kind is ArrayImpl:
+            arrays.append(item)
+            item = item.aval
+        elif kind is not int and item is not None and item is not Ellipsis:
             return None
-    return tuple(out)
+        key.append(item)
+    return tuple(key), arrays
+
+
+def static_key(index: Any) -> Key | None:
+    """The key of an index of numbers, slices of numbers, None and `...`; else None."""
+    found = split_plain(index)
+    return None if found is None or found[1] else found[0]
 
 
 def split_index(x: ShapedArray, index: Any) -> tuple[Key, list]:

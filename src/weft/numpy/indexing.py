@@ -6,7 +6,6 @@ in grids.py.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -20,8 +19,8 @@ from weft.core.source import boundary, trim_traceback
 from weft.core.trace import Tracer, current
 from weft.errors import ConcretizationTypeError, DtypeError, IndexingError, ShapeError
 from weft.numpy import index_plans, promotion
-from weft.numpy.fused import NotForKernel, fused, is_hot, kernel_for
-from weft.options import config
+from weft.numpy.fused import fused, is_hot, kernel_for, run_of_arrays
+from weft.options import bounds_cell
 from weft.primitives import layout, slicing
 from weft.primitives.dynamic_slicing import MOST, index_dtype, slice_clamped, widen_index
 from weft.primitives.elementwise import add, clamp, convert, lt, mul, rem
@@ -53,6 +52,7 @@ class Access(NamedTuple):
 
 
 PLAIN = Access()
+TAKE = "axis", "out", "mode", "unique_indices", "indices_are_sorted"  # of `take`
 
 
 def read_keywords(
@@ -222,8 +222,8 @@ def make_column(c: index_plans.Column, i: Any, batch: tuple[int, ...], dtype: np
 # --- x[...] -----------------------------------------------------------------------------------
 
 # The compiled programs of eager reads. Under (type, number), (type, start, stop), with a step, or
-# (type, items, tuple) stand those of an index that is static and hot; under (type, type, PLAIN)
-# those of an array, and under (type, key, ...) the others.
+# (type, key, tuple) stand those of an index that is static and hot; under (type, key, how) those
+# of arrays, and under (type, key, ...) the others.
 _KERNELS: dict[tuple, Callable] = {}
 _STATIC = frozenset((int, type(None), type(...)))  # what has a hash, of what is known in an index
 
@@ -235,7 +235,7 @@ def getitem(x: Any, index: Any) -> Array:
     """
     if type(x) in ARRAYS and current.trace is EVAL:
         kind = type(index)
-        name, arrays = None, ()
+        name, arrays = None, ()  # type: tuple | None, Sequence
         if kind is int:
             name = (x.aval, index)
         elif kind is slice:
@@ -244,9 +244,13 @@ def getitem(x: Any, index: Any) -> Array:
             if bounded and (step is None or type(step) is int):
                 name = (x.aval, start, stop) if step is None else (x.aval, start, stop, step)
         elif index is None or kind is tuple and _STATIC.issuperset(map(type, index)):
-            name = (x.aval, (index,) if index is None else index, tuple)
-        elif kind is ArrayImpl and config.check_bounds != "all":
-            name, arrays = (x.aval, index.aval, PLAIN), (index,)
+            name = (x.aval, (None,) if index is None else index, tuple)
+        elif kind is ArrayImpl and bounds_cell.value != "all":
+            name, arrays = (x.aval, (index.aval,), PLAIN), (index,)
+        elif kind is tuple and (found := index_plans.split_plain(index)) is not None:
+            key, arrays = found
+            if not arrays or bounds_cell.value is True:  # a number in the program is not out
+                name = (x.aval, key, PLAIN if arrays else tuple)
         kernel = None if name is None else _KERNELS.get(name)
         try:
             return read_eagerly(x, index, PLAIN, name) if kernel is None else kernel(x, *arrays)
@@ -320,7 +324,9 @@ def read_eagerly(x: Any, index: Any, how: Access, name: tuple | None = None) -> 
     found = read_masked(x, index)
     if found is not None:
         return found
-    key, arrays = move_numbers(*index_plans.split_index(aval, index))
+    key, arrays = index_plans.split_index(aval, index)
+    if name != (aval, key, how) or not is_hot(aval, key):
+        key, arrays = move_numbers(key, arrays)
     plan = check_plan(aval, key, arrays, how)
     kernel = _KERNELS.get((aval, key, how))
     if kernel is None:
@@ -329,8 +335,6 @@ def read_eagerly(x: Any, index: Any, how: Access, name: tuple | None = None) -> 
             return read(x, plan, arrays, how)
 
         kernel = _KERNELS[aval, key, how] = kernel_for(getitem, "getitem")
-    if name is not None:  # the index is one array
-        _KERNELS[name] = kernel
     return kernel(x, *arrays)
 
 
@@ -418,6 +422,7 @@ def check_integer_indices(op: str, indices: Any) -> Any:
     return indices
 
 
+@functools.partial(run_of_arrays, count=2, static=TAKE)
 def take(
     a: ArrayLike,
     indices: ArrayLike,
@@ -442,10 +447,6 @@ def take(
     >>> jnp.take(jnp.array([5, 6, 7]), jnp.array([2, -1, 0]))
     Array([7, 7, 5], dtype=int32)
     """
-    found = type(indices) is ArrayImpl and fill_value is None and current.trace is EVAL
-    if found and config.check_bounds != "all":
-        with contextlib.suppress(NotForKernel, ValueError):  # a static argument without a hash
-            return TAKE(a, indices, axis, out, mode, unique_indices, indices_are_sorted)
     promotion.refuse_out("take", out)
     a = promotion.as_array(a, "take")
     if mode == "raise":
@@ -457,17 +458,15 @@ def take(
     if axis is None:
         a, axis = layout.reshape(a, (a.size,)), 0
     axis = promotion.axis_of("take", axis, a.ndim)
+    n = a.shape[axis]
+    if type(indices) is int and mode is fill_value is None and -n <= indices < n:
+        return getitem(a, (*[slice(None)] * axis, indices))
     if mode == "wrap":
-        indices = wrap_around(indices, a.shape[axis])
+        indices = wrap_around(indices, n)
     kind = None if mode == "wrap" else mode or "fill"
     flags = indices_are_sorted, unique_indices, mode != "clip"
     how = read_keywords(a.aval, kind, fill_value, *flags)._replace(checked=mode is None)
     return getitem_with(a, (*[slice(None)] * axis, indices), how)
-
-
-TAKE = kernel_for(
-    take, "take", ("axis", "out", "mode", "unique_indices", "indices_are_sorted")
-)  # of concrete arrays
 
 
 def wrap_around(i: Any, size: int) -> Any:
@@ -535,6 +534,7 @@ def take_planned(arr: Any, indices: Any, axis: int, how: Access) -> Any:
     return gather(arr, i, found.dims, found.sizes, mode=how.mode, fill_value=how.fill_value)
 
 
+@functools.partial(run_of_arrays, count=2, static=("axis", "mode"))
 def take_along_axis(
     arr: ArrayLike,
     indices: ArrayLike,

@@ -128,6 +128,7 @@ def reshape(
     return layout.reshape_p.apply(a, new_sizes=sizes, dimensions=None, sharding=sharding)[0]
 
 
+@fused(static=("order", "out_sharding"))
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike = None) -> Array:
     """All elements along one axis; `out_sharding` is as in `reshape`."""
     return reshape(promotion.as_array(a, "ravel"), (-1,), order, out_sharding=out_sharding)

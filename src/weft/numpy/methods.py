@@ -63,7 +63,9 @@ def make_operator(name: str, fun: Callable[[Any, Any], Any]) -> tuple[Callable, 
     def forward(self: Array, other: ArrayLike) -> Array:
         if current.trace is EVAL and (kept := plain.get(type(other))) is not None:
             try:
-                return kernel(self, kept[x64_cell.value][other] if kept else other)
+                if kept:
+                    other = kept[x64_cell.value][other or str(other)]
+                return kernel(self, other)
             except NotForKernel:
                 pass
             except Exception as error:
@@ -113,6 +115,8 @@ def reshape_array(
 ) -> Array:
     """The same elements under another shape: x.reshape(2, 3) or x.reshape((2, 3))."""
     sizes = shape[0] if len(shape) == 1 else shape
+    if order == "C" and out_sharding is None:
+        return manipulation.reshape(self, sizes)
     return manipulation.reshape(self, sizes, order, out_sharding=out_sharding)
 
 

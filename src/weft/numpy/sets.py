@@ -5,6 +5,7 @@ How many there are depends on values: eagerly the host finds them, under jit `si
 
 from __future__ import annotations
 
+import functools
 from collections import namedtuple
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 from weft import dtypes, lax
 from weft.errors import ShapeError
 from weft.numpy.creation import asarray
-from weft.numpy.fused import fused
+from weft.numpy.fused import fused, run_of_arrays
 from weft.numpy.indexing import Access, broadcast_last, getitem_with
 from weft.numpy.manipulation import moveaxis
 from weft.numpy.promotion import as_array, axis_of, promote_operands
@@ -213,6 +214,7 @@ def flatten_together(op: str, ar1: Any, ar2: Any) -> list:
     return [lax.reshape(x, (x.size,)) for x in (a, b)]
 
 
+@functools.partial(run_of_arrays, count=2, static=("assume_unique", "invert"))
 def isin(
     element: ArrayLike,
     test_elements: ArrayLike,

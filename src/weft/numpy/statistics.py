@@ -20,7 +20,7 @@ from weft.errors import DtypeError, ShapeError
 from weft.numpy import ufuncs
 from weft.numpy.choice import clip, where
 from weft.numpy.elementwise import abs, ceil, conj, floor, mod, real, rint
-from weft.numpy.fused import fused
+from weft.numpy.fused import as_kept, fused, run_of_arrays
 from weft.numpy.indexing import take_along_axis
 from weft.numpy.manipulation import broadcast_to, concatenate, convert_together, moveaxis
 from weft.numpy.products import matmul
@@ -87,6 +87,7 @@ METHODS: dict[str, Callable] = {
     "median_unbiased": place_by_plotting(1 / 3, 1 / 3),
     "normal_unbiased": place_by_plotting(3 / 8, 3 / 8),
 }
+STATIC = "axis", "out", "overwrite_input", "method", "keepdims"
 
 
 def find_places(xp: Any, method: str, n: Any, q: Any) -> tuple[Any, Any]:
@@ -113,7 +114,7 @@ def make_quantile(name: str, whole: int, skip_nan: bool, doc: str) -> Callable:
         check_fresh(name, out, overwrite_input)
         return find_quantiles(name, a, q, whole, axis, method, keepdims, weights, skip_nan)
 
-    return name_function(fun, name, doc)
+    return run_of_arrays(name_function(fun, name, doc), 2, STATIC)
 
 
 quantile = make_quantile(
@@ -139,6 +140,7 @@ nanpercentile = make_quantile(
 )
 
 
+@functools.partial(run_of_arrays, count=2, static=STATIC)
 def percentile(
     a: ArrayLike,
     q: ArrayLike,
@@ -223,7 +225,7 @@ def find_quantiles(
         known = 0 if skip_nan or weights is not None else n
         numbers = q if type(q) in (int, float) else read_quantiles(op, q)
         find = find_place if numbers is q else find_places_on_host
-        q, share = find(op, method, known, numbers, whole)
+        q, share = map(as_kept, find(op, method, known, numbers, whole))
     return compute_quantiles(x, q, share, weights, axes, method, bool(keepdims), skip_nan)
 
 

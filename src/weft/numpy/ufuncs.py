@@ -19,9 +19,9 @@ from weft.core.source import trim_traceback
 from weft.core.stage import stage_closed
 from weft.core.trace import Tracer, current
 from weft.errors import DtypeError
-from weft.numpy.fused import NotForKernel, as_kept, kernel_for
+from weft.numpy.fused import KEPT, NotForKernel, kernel_for
 from weft.numpy.promotion import as_operand, kind_of, plan_promotion, promote_operands, refuse_out
-from weft.options import trace_context
+from weft.options import trace_context, x64_cell
 from weft.primitives import elementwise as ops
 from weft.util import name_function
 from weft.xla.eager import EVAL
@@ -50,7 +50,11 @@ def make_binary(
         try:
             if current.trace is EVAL:
                 try:
-                    return kernel(x, y) if type(x) is type(y) else kernel(as_kept(x), as_kept(y))
+                    if kept := KEPT.get(type(y)):
+                        y = kept[x64_cell.value][y or str(y)]
+                    elif kept := KEPT.get(type(x)):
+                        x = kept[x64_cell.value][x or str(x)]
+                    return kernel(x, y)
                 except NotForKernel:
                     pass
             return plain(x, y)
@@ -65,11 +69,7 @@ def make_binary(
             x, y = as_operand(name, x), as_operand(name, y)
             plan = remembered(x, y)
         applied, act_x, act_y = plan
-        if act_x is not None:
-            x = act_x(x)
-        if act_y is not None:
-            y = act_y(y)
-        return applied(x, y)[0]
+        return applied(x if act_x is None else act_x(x), y if act_y is None else act_y(y))[0]
 
     def remembered(x: Any, y: Any) -> tuple:
         kinds = (kind_of(name, x), kind_of(name, y))

@@ -25,7 +25,7 @@ from weft.numpy import elementwise, index_plans, indexing, ufuncs
 from weft.numpy.creation import asarray
 from weft.numpy.fused import NotForKernel, as_kept, fused, is_hot, kernel_for
 from weft.numpy.promotion import NUMBERS, as_array, axis_of, promote_operands
-from weft.options import config
+from weft.options import bounds_cell
 from weft.primitives import dynamic_slicing, layout, slicing
 from weft.primitives.elementwise import convert
 from weft.primitives.reshard import compute_freely
@@ -285,18 +285,19 @@ def update_places(
     x: Any, index: Any, op: str, values: Any, how: indexing.Access, func: Callable | None
 ) -> Any:
     """x with x[index] changed."""
-    if type(values) not in NUMBERS:
+    if type(values) is not ArrayImpl and type(values) not in NUMBERS:
         values = asarray(values)
     if func is None and op != "divide":
         check_cast(op, x.aval, values)
-    if type(index) is tuple and len(index) == 1 and not isinstance(index[0], tuple | list):
-        (index,) = index
     own, at = None, ()
     now = type(x) in ARRAYS and current.trace is EVAL and func is None
-    if now and type(index) is int:
-        own = _KERNELS.get((x.aval, op, (index,), how.donates))
-    elif now and type(index) is ArrayImpl and config.check_bounds != "all":
-        own, at = _KERNELS.get((x.aval, op, (index.aval,), how)), ([index],)
+    if now and how.wrap_negative_indices:
+        plain: Any = ((index,), ()) if type(index) is int else index_plans.split_plain(index)
+        if plain and (not plain[1] or bounds_cell.value is True):
+            key, at = plain
+            own = _KERNELS.get((x.aval, op, key, how if at else how.donates))
+    if type(index) is tuple and len(index) == 1 and not isinstance(index[0], tuple | list):
+        (index,) = index
     masked = own is None and fits_mask(x.aval, index, values)
     if now:
         values = as_kept(values)
@@ -306,7 +307,7 @@ def update_places(
             )(x, index, values)
         try:
             if own is not None:
-                return own(x, values, *at)
+                return own(x, values, *at) if at else own(x, values)
             return update_eagerly(x, index, op, values, how)
         except NotForKernel:
             pass
@@ -337,14 +338,17 @@ def update_eagerly(x: Any, index: Any, op: str, values: Any, how: indexing.Acces
             index_plans.check_places(aval, plan)
         if plan.inside:
             return update_slice_eagerly(x, key, plan, op, values, how.donates)
-    key, arrays = indexing.move_numbers(*index_plans.split_index(aval, index))
+    key, arrays = index_plans.split_index(aval, index)
+    plain = how.wrap_negative_indices and bounds_cell.value is True
+    if not plain or not is_hot((aval, op), (key, how)):
+        key, arrays = indexing.move_numbers(key, arrays)
     plan = indexing.check_plan(aval, key, arrays, how)
     kernel = remember_kernel(
         (aval, op, key, how),
-        lambda x, values, arrays: write(x, op, plan, arrays, values, how),
+        lambda x, values, *arrays: write(x, op, plan, arrays, values, how),
         how.donates,
     )
-    return kernel(x, values, arrays)
+    return kernel(x, values, *arrays)
 
 
 def update_slice_eagerly(
@@ -461,6 +465,8 @@ class Places:
     ) -> Array:
         """The elements: x[index], with a say in what is read out of bounds."""
         flags = indices_are_sorted, unique_indices, wrap_negative_indices
+        if mode is fill_value is out_sharding is None and flags == (False, False, True):
+            return indexing.getitem(self.array, self.index)
         how = indexing.read_keywords(self.array.aval, mode, fill_value, *flags)
         read = lambda x, index: indexing.getitem_with(x, index, how)
         return compute_freely("x.at[...].get", out_sharding, read, self.array, self.index)
@@ -493,19 +499,14 @@ def make_writer(name: str, op: str, doc: str) -> Callable:
         out_sharding: ShardingLike = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        x = self.array
-        if out_sharding is not None:
-            flags = indices_are_sorted, unique_indices, wrap_negative_indices
+        x, how = self.array, indexing.PLAIN
+        flags = indices_are_sorted, unique_indices, wrap_negative_indices
+        if mode is not None or flags != (False, False, True):
             how = indexing.read_keywords(x.aval, mode, None, *flags)
-            write = lambda x, index, values: update_places(x, index, op, values, how, None)
-            label = f"x.at[...].{op}"
-            return compute_freely(label, out_sharding, write, x, self.index, values)
-        if mode is None and wrap_negative_indices and not indices_are_sorted and not unique_indices:
-            return update_places(x, self.index, op, values, indexing.PLAIN, None)
-        how = indexing.read_keywords(
-            x.aval, mode, None, indices_are_sorted, unique_indices, wrap_negative_indices
-        )
-        return update_places(x, self.index, op, values, how, None)
+        if out_sharding is None:
+            return update_places(x, self.index, op, values, how, None)
+        write = lambda x, index, values: update_places(x, index, op, values, how, None)
+        return compute_freely(f"x.at[...].{op}", out_sharding, write, x, self.index, values)
 
     method.__name__, method.__qualname__, method.__doc__ = name, f"Places.{name}", doc
     return method

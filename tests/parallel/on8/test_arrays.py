@@ -10,8 +10,8 @@ import weft
 import weft.numpy as jnp
 from weft import lax
 from weft.errors import DeletedError
-from weft.mesh.client import HELD
 from weft.mesh.sharding import GSPMDSharding
+from weft.options import HELD
 from weft.sharding import Mesh, NamedSharding, SingleDeviceSharding, set_mesh
 from weft.sharding import PartitionSpec as P
 
