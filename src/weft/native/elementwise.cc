@@ -21,7 +21,7 @@ constexpr int64_t kBytes = 1 << 18;  // of those, what is worth a piece
 
 enum Op {  // in the order of passes/alone.py
   kAdd, kSub, kMul, kDiv, kNeg, kAbs, kSign, kMax, kMin, kFloor, kCeil, kEq, kNe, kGt, kGe, kLt, kLe,
-  kAnd, kOr, kXor, kNot, kSelect, kClamp, kFinite, kSquare, kConvert, kEven
+  kAnd, kOr, kXor, kNot, kSelect, kClamp, kFinite, kSquare, kConvert, kEven, kInverse
 };
 
 template <class T>
@@ -105,6 +105,8 @@ inline T Apply(T x) {
     return Ceil(x);
   } else if constexpr (op == kEven) {
     return Even(x);
+  } else if constexpr (op == kInverse) {
+    return 1 / x;
   } else if constexpr (op == kSquare) {
     return static_cast<U>(x) * static_cast<U>(x);
   } else {
@@ -231,6 +233,7 @@ Kernel FindArithmetic(int64_t op) {
       case kCeil: return Unary<kCeil, T>;
       case kEven: return Unary<kEven, T>;
       case kFinite: return IsFinite<T>;
+      case kInverse: return Unary<kInverse, T>;
     }
   } else {
     switch (op) {

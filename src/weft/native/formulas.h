@@ -438,7 +438,39 @@ WEFT_HERE D WidePower(D x, D y, bool any) {
 #define WEFT_BETWEEN(x, low, high) ((x > low) & (x < high))
 #define WEFT_CIRCULAR(name, V, least, far, fast, any) \
   WEFT_FUNCTION(name, V, least, WEFT_BETWEEN(x, -far, far), fast, any)
-#define WEFT_SINGLE(name, least, of) WEFT_FUNCTION(name, F, least, true, of, x)
+#define WEFT_SINGLE(name, operands, least, of) WEFT_FUNCTION(name##F, F, least, true, of, x)
+#define WEFT_ROW(name, operands, least, of) {#name, ffi::F32, operands, Compute<name##F>},
+// Those of float32 that singles.h has: name, operands, least, formula.
+#define WEFT_SINGLES(X) \
+  X(asin, 1, 1e-4, ArcSine(x))                                                          \
+  X(acos, 1, 0, ArcCosine(x))                                                           \
+  X(atan, 1, 1e-4, ArcTangent(x))                                                       \
+  X(cbrt, 1, 1.17549435e-38, CubeRoot(x))                                               \
+  X(sinh, 1, 1e-4, HyperbolicSine(x))                                                   \
+  X(cosh, 1, 0, HyperbolicCosine(x))                                                    \
+  X(asinh, 1, 1e-4, AreaSine(x))                                                        \
+  X(acosh, 1, 0, AreaCosine(x))                                                         \
+  X(atanh, 1, 1e-4, AreaTangent(x))                                                     \
+  X(exp2, 1, 0, Exp2(x))                                                                \
+  X(expm1, 1, 2e-8, ExpM1(x))                                                           \
+  X(log2, 1, 0, Log2(x))                                                                \
+  X(log1p, 1, 2e-8, Log1p(x))                                                           \
+  X(logaddexp, 2, 0, LogAddExp(x, y))                                                   \
+  X(logaddexp2, 2, 0, LogAddExp(x, y, true))                                            \
+  X(gelu, 1, 0, Gelu(x))                                                                \
+  X(sqrt, 1, 0, Root(x))                                                                \
+  X(rsqrt, 1, 0, InverseRoot(x))                                                        \
+  X(exp, 1, 0, Exp(x))                                                                  \
+  X(tanh, 1, 1e-4, Tanh(x))                                                             \
+  X(logistic, 1, 0, Logistic(x))                                                        \
+  X(silu, 1, 0, x * Logistic(x))                                                        \
+  X(log_sigmoid, 1, 0, -LogAddExp(-x, F{}))                                             \
+  X(log, 1, 0, LogE(x))                                                                 \
+  X(log10, 1, 0, Log10(x))                                                              \
+  X(logit, 1, 0, Logit(x))                                                              \
+  X(erf, 1, 0, Erf(x))                                                                  \
+  X(erfc, 1, 0, Erfc(x))                                                                \
+  X(erf_inv, 1, 0, ErfInverse(x))
 
 WEFT_CIRCULAR(SinF, H, 1e-30, 0x1p20f, Narrow(Sine(Wide(x), false)), Narrow(Sine(Wide(x), true)))
 WEFT_CIRCULAR(CosF, H, 0, 0x1p20f, Narrow(Cosine(Wide(x), false)), Narrow(Cosine(Wide(x), true)))
@@ -448,21 +480,7 @@ WEFT_FUNCTION(Atan2F, H, 0,
               Narrow(Angle(Wide(x), Wide(y), false)), Narrow(Angle(Wide(x), Wide(y), true)))
 WEFT_FUNCTION(PowF, H, 0, WEFT_BETWEEN(x, 1.2e-38f, INFINITY) & WEFT_BETWEEN(y, -7.9f, 7.9f),
               Narrow(Power(Wide(x), Wide(y), false)), Narrow(Power(Wide(x), Wide(y), true)))
-WEFT_SINGLE(AsinF, 1e-4, ArcSine(x))
-WEFT_SINGLE(AcosF, 0, ArcCosine(x))
-WEFT_SINGLE(AtanF, 1e-4, ArcTangent(x))
-WEFT_SINGLE(CbrtF, 1.17549435e-38, CubeRoot(x))
-WEFT_SINGLE(SinhF, 1e-4, HyperbolicSine(x))
-WEFT_SINGLE(CoshF, 0, HyperbolicCosine(x))
-WEFT_SINGLE(AsinhF, 1e-4, AreaSine(x))
-WEFT_SINGLE(AcoshF, 0, AreaCosine(x))
-WEFT_SINGLE(AtanhF, 1e-4, AreaTangent(x))
-WEFT_SINGLE(Exp2F, 0, Exp2(x))
-WEFT_SINGLE(ExpM1F, 2e-8, ExpM1(x))
-WEFT_SINGLE(Log2F, 0, Log2(x))
-WEFT_SINGLE(Log1pF, 2e-8, Log1p(x))
-WEFT_SINGLE(LogAddExpF, 0, LogAddExp(x, y))
-WEFT_SINGLE(GeluF, 0, Gelu(x))
+WEFT_SINGLES(WEFT_SINGLE)
 
 WEFT_CIRCULAR(SinD, D, 1e-300, kFar, WideSine(x, false), WideSine(x, true))
 WEFT_CIRCULAR(CosD, D, 0, kFar, WideCosine(x, false), WideCosine(x, true))
@@ -523,21 +541,7 @@ constexpr Named kFunctions[] = {
     {"tan", ffi::F32, 1, Compute<TanF>},
     {"atan2", ffi::F32, 2, Compute<Atan2F>},
     {"pow", ffi::F32, 2, Compute<PowF>, 4096, Compute<PowF, true>},
-    {"asin", ffi::F32, 1, Compute<AsinF>},
-    {"acos", ffi::F32, 1, Compute<AcosF>},
-    {"atan", ffi::F32, 1, Compute<AtanF>},
-    {"cbrt", ffi::F32, 1, Compute<CbrtF>},
-    {"sinh", ffi::F32, 1, Compute<SinhF>},
-    {"cosh", ffi::F32, 1, Compute<CoshF>},
-    {"asinh", ffi::F32, 1, Compute<AsinhF>},
-    {"acosh", ffi::F32, 1, Compute<AcoshF>},
-    {"atanh", ffi::F32, 1, Compute<AtanhF>},
-    {"exp2", ffi::F32, 1, Compute<Exp2F>},
-    {"expm1", ffi::F32, 1, Compute<ExpM1F>},
-    {"log2", ffi::F32, 1, Compute<Log2F>},
-    {"log1p", ffi::F32, 1, Compute<Log1pF>},
-    {"logaddexp", ffi::F32, 2, Compute<LogAddExpF>},
-    {"gelu", ffi::F32, 1, Compute<GeluF>},
+    WEFT_SINGLES(WEFT_ROW)
     {"sin", ffi::F64, 1, Compute<SinD>},
     {"cos", ffi::F64, 1, Compute<CosD>},
     {"tan", ffi::F64, 1, Compute<TanD>},
@@ -555,3 +559,5 @@ constexpr Named kFunctions[] = {
 #undef WEFT_BETWEEN
 #undef WEFT_CIRCULAR
 #undef WEFT_SINGLE
+#undef WEFT_SINGLES
+#undef WEFT_ROW

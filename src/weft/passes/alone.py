@@ -6,6 +6,9 @@ than 100,000 additions take. A kernel, native/elementwise.cc, runs where it is c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var
@@ -14,12 +17,12 @@ from weft.util import is_below
 NAMES = (  # in the order of the kernel
     *("add", "sub", "mul", "div", "neg", "abs", "sign", "max", "min", "floor", "ceil"),
     *("eq", "ne", "gt", "ge", "lt", "le", "and", "or", "xor", "not", "select_n", "clamp"),
-    *("is_finite", "square", "convert_element_type", "round"),
+    *("is_finite", "square", "convert_element_type", "round", "inverse"),
 )
 CODES = {name: code for code, name in enumerate(NAMES)} | {"integer_pow": NAMES.index("square")}
 # What XLA computes otherwise where there is more of it: products and sums in one, numbers first.
 ALONE = {*NAMES[:5], "square", "integer_pow", "convert_element_type"}
-PARAMETERS = {("y", 2), ("rounding_method", 1)}  # the square, and halves to even numbers
+PARAMETERS = {("y", 2), ("y", -1), ("rounding_method", 1)}  # of which halves go to even numbers
 DTYPES = {np.dtype(name) for name in ("?", "u1", "i1", "i4", "f4", "f8")}
 LONG = {np.dtype(np.int64)}  # which the kernel only converts
 # Operations that only move elements: those that kernels may do (primitives/joining.py), and others.
@@ -36,6 +39,33 @@ CALLED = {
 KNOWN = CODES.keys() | MOVES | CALLED | {"iota", "stop_gradient"}
 SHORT = 1 << 16  # elements of matrices that it takes a millisecond or two to factorize
 FEWEST, MOST = 1024, 1 << 22  # elements, and bytes of the result, up to where it is as quick
+
+
+LOG2, LOG10 = np.float32(np.log(2)), np.float32(1 / np.log(10))
+# Programs that are a function of native/functions.cc: of each equation its name, and its operands
+# as their places among arguments and results, or the values of constants.
+FUNCTIONS = {
+    (("log", 0), ("mul", 1, LOG10)): "log10",
+    (("logistic", 0), ("mul", 0, 1)): "silu",
+    (("neg", 0), ("logaddexp", 1, 0.0), ("neg", 2)): "log_sigmoid",
+    (("mul", 0, LOG2), ("mul", 1, LOG2), ("logaddexp", 2, 3), ("div", 4, LOG2)): "logaddexp2",
+}
+
+
+def find_function(jaxpr: Jaxpr, consts: Sequence[Any]) -> str | None:
+    """The function of FUNCTIONS that a program of large float32 arrays is, if any."""
+    eqns, avals = jaxpr.eqns, {*jaxpr.in_avals, *jaxpr.out_avals}
+    if not 2 <= len(eqns) <= 4 or len(avals) != 1 or len(jaxpr.outvars) != 1:
+        return None
+    (aval,) = avals
+    if aval.dtype != np.float32 or type(aval.size) is not int or aval.size <= FEWEST << 2:
+        return None
+    vars = [*jaxpr.invars, *[v for eqn in eqns for v in eqn.outvars]]
+    values = {v: c.item() for v, c in zip(jaxpr.constvars, consts, strict=True) if c.ndim == 0}
+    place: dict[Any, Any] = {v: i for i, v in enumerate(vars)} | values
+    read = lambda a: a.val if type(a) is Literal else place.get(a)
+    rows = [(eqn.primitive.name, *map(read, eqn.invars)) for eqn in eqns]
+    return FUNCTIONS.get(tuple(rows)) if jaxpr.outvars[0] is vars[-1] else None
 
 
 def do_little(jaxpr: Jaxpr, but: set[str]) -> bool:
@@ -70,6 +100,11 @@ def can_call_beside(eqn: Eqn) -> bool:
     if eqn.primitive.name not in CODES:
         return type(out.size) is int
     return can_call(eqn, out.shape) and is_below(out.size, SHORT + 1)
+
+
+def code_of(eqn: Eqn) -> int:
+    """What the kernel knows an operation as."""
+    return CODES["inverse" if eqn.params.get("y") == -1 else eqn.primitive.name]
 
 
 def can_call(eqn: Eqn, shape: tuple) -> bool:
