@@ -27,26 +27,15 @@ WEFT_HERE F Fused(F x, F y, F z) {
 }
 WEFT_HERE F Of(float x) { return F{} + x; }
 #if defined(__x86_64__) && WEFT_BYTES == 64
-// 1 / sqrt(x).
 WEFT_HERE F InverseRoot(F x) {
   const F y = (F)_mm512_rsqrt14_ps((__m512)x), e = Fused(-(x * y), y, Of(1));  // NaN where x is 0
   return e == e ? Fused(y * e, Fused(e, Of(0.375f), Of(0.5f)), y) : y;
 }
+WEFT_HERE bool MayHave(J x) { return _mm512_movepi32_mask((__m512i)x); }  // any that is true
 #else
 WEFT_HERE F InverseRoot(F x) { return 1 / Root(x); }
+WEFT_HERE bool MayHave(J x) { return true; }
 #endif
-// Whether any is true of what a comparison gave.
-WEFT_HERE bool Any(J x) {
-#if defined(__x86_64__) && WEFT_BYTES == 64
-  return _mm512_movepi32_mask((__m512i)x);
-#elif defined(__x86_64__) && WEFT_BYTES == 32
-  return _mm256_movemask_ps((__m256)x);
-#else
-  int32_t any = 0;
-  for (int i = 0; i < kBytes / 4; ++i) any |= x[i];
-  return any;
-#endif
-}
 WEFT_HERE F Number(J k) { return __builtin_convertvector(k, F); }
 
 template <int kCount>
@@ -144,9 +133,6 @@ WEFT_HERE F ExpRest(F r) {
 }
 WEFT_HERE F PowerOf2(J n) { return (F)((n + 127) << 23); }
 
-// x 2**k, of the lowest bits of k + 0x1.8p23, where both are normal; what is below is taken for 0.
-WEFT_HERE F Raise(F x, F k) { return (F)((J)x + ((J)k << 23)); }
-
 // x 2**n of k = n + 0x1.8p23, rounded once.
 WEFT_HERE F Scale(F x, F k) {
 #if defined(__x86_64__) && WEFT_BYTES == 64
@@ -157,7 +143,6 @@ WEFT_HERE F Scale(F x, F k) {
 #endif
 }
 WEFT_HERE F Held(F x, float low, float high) { return x < low ? Of(low) : x > high ? Of(high) : x; }
-
 WEFT_HERE F Exp(F x) {
   const F a = Held(x, -104, 89), k = Fused(a, Of(1.44269502f), Of(0x1.8p23f)), m = k - 0x1.8p23f;
   const F r = Fused(m, Of(-1.42860677e-6f), Fused(m, Of(-0.693145752f), a));
@@ -211,8 +196,6 @@ WEFT_HERE F Logistic(F x) {
   const F e = Exp(-Abs(x));
   return (x < 0 ? e : Of(1)) / (1 + e);
 }
-WEFT_HERE F HyperbolicSine(F x) { return Hyperbolic(x, true); }
-WEFT_HERE F HyperbolicCosine(F x) { return Hyperbolic(x, false); }
 
 // --- logarithms ---
 
@@ -237,12 +220,6 @@ WEFT_HERE F AnyLog(F y, F x, float zero) {
   y = x < INFINITY ? y : x;
   return x > zero ? y : x == zero ? Of(-INFINITY) : Of(NAN);
 }
-WEFT_HERE F LogE(F x) {
-  F rest;
-  J n;
-  const F f = SplitLog(x, rest, n), k = Number(n);
-  return AnyLog(Fused(k, Of(0.693145752f), f + Fused(k, Of(1.42860677e-6f), rest)), x, 0);
-}
 // By 1 / log(base) and log(2) / log(base), each in two parts.
 WEFT_HERE F LogTo(F x, float all, float low, float two, float two_low) {
   F rest;
@@ -251,10 +228,6 @@ WEFT_HERE F LogTo(F x, float all, float low, float two, float two_low) {
   const F part = Fused(rest, Of(all), Fused(k, Of(two_low), f * low));
   return AnyLog(Fused(k, Of(two), Fused(f, Of(all), part)), x, 0);
 }
-WEFT_HERE F Log2(F x) { return LogTo(x, 1.44269502f, 1.92596303e-8f, 1, 0); }
-WEFT_HERE F Log10(F x) {
-  return LogTo(x, 0.434294492f, -1.01030652e-8f, 0.301025391f, 4.60503907e-6f);
-}
 
 WEFT_HERE F Log1p(F x) {
   const F v = x + 1, b = v - 1;
@@ -262,13 +235,12 @@ WEFT_HERE F Log1p(F x) {
 }
 
 // By log(1 + e) = e + e**2 p(e), 0 <= e <= 1.
-WEFT_HERE F LogAddExp(F x, F y, bool two = false) {
+WEFT_HERE F LogAddExp(F x, F y) {
   constexpr float kLog[] = {-0.499999315f, 0.33330512f, -0.249585882f,
                             0.196954012f, -0.153553978f, 0.106805556f,
                             -0.0576644354f, 0.0202045757f, -0.00331846974f};
-  const F d = x == y ? F{} : Abs(x - y), e = two ? Exp2(-d) : Exp(-d);
-  const F log = Fused(e * e, Polynomial(e, kLog), e);
-  return (x > y ? x : y) + (two ? log * 1.44269502f : log);
+  const F d = x == y ? F{} : Abs(x - y), e = Exp(-d);
+  return (x > y ? x : y) + Fused(e * e, Polynomial(e, kLog), e);
 }
 
 // Of |x| up to 1/2 by a polynomial; of others log(a + root(a**2 + 1)), with what the root lacks.
@@ -359,8 +331,7 @@ WEFT_HERE F Erfc(F x) {
   const F k = Fused(z, Of(-1.44269502f), Of(0x1.8p23f)), m = k - 0x1.8p23f;
   const F r = Fused(m, Of(-1.42860677e-6f), Fused(m, Of(-0.693145752f), -z)) - low;
   const F d = Fused(a, Of(0.5f), Of(1)), t = 1 / d;
-  const F share = Fused(-d, t, Of(1)) - t * Fused(a, Of(0.5f), 1 - d);
-  const F lack = share * Fused(t, Of(1.35f), Of(1));  // as p(t) changes too
+  const F lack = (Fused(-d, t, Of(1)) - t * Fused(a, Of(0.5f), 1 - d)) * (t * 1.35f + 1);
   const F p = Polynomial(t - 0.4375f, kTail), q = t * p;
   const F tail = Scale(q + Fused(q, (ExpRest(r) + lack) + r, Fused(t, p, -q)), k);
   const F near = Fused(-x, Polynomial(z, kErf), 1 - x);
@@ -381,7 +352,7 @@ WEFT_HERE F ErfInverse(F x) {
   const F w = Fused(k, Of(0.693145752f), Fused(k, Of(1.42860677e-6f), -rest) - f);
   const J far = w >= 5;
   F y = Polynomial(w - 2.5f, kNear);
-  if (Any(far)) y = far ? Polynomial(Root(w) - 3.125f, kFar) : y;
+  if (MayHave(far)) y = far ? Polynomial(Root(w) - 3.125f, kFar) : y;
   return a < 1 ? x * y : a == 1 ? CopySign(Of(INFINITY), x) : Of(NAN);
 }
 
@@ -395,7 +366,7 @@ WEFT_HERE F Gelu(F x) {
   const F size = Abs(x), a = size > 13.2f ? Of(13.2f) : size, z = a * a, low = Fused(a, a, -z);
   const F k = Fused(z, Of(kScale), Of(0x1.8p23f)), m = k - 0x1.8p23f;
   const F r = Fused(low, Of(kScale), Fused(z, Of(kScale), -m));
-  const F e = Raise(Fused(r, Polynomial(r, kPowers), Of(1)), k);
+  const F e = Scale(Fused(r, Polynomial(r, kPowers), Of(1)), k);
   const F t = 1 / Fused(a, Of(0.27f), Of(1)), tail = a * t * Polynomial(t, kTail) * e;
   return (x > 0 ? x : CopySign(x - x, x)) - tail;
 }

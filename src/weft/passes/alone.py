@@ -6,9 +6,6 @@ than 100,000 additions take. A kernel, native/elementwise.cc, runs where it is c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var
@@ -39,33 +36,6 @@ CALLED = {
 KNOWN = CODES.keys() | MOVES | CALLED | {"iota", "stop_gradient"}
 SHORT = 1 << 16  # elements of matrices that it takes a millisecond or two to factorize
 FEWEST, MOST = 1024, 1 << 22  # elements, and bytes of the result, up to where it is as quick
-
-
-LOG2, LOG10 = np.float32(np.log(2)), np.float32(1 / np.log(10))
-# Programs that are a function of native/functions.cc: of each equation its name, and its operands
-# as their places among arguments and results, or the values of constants.
-FUNCTIONS = {
-    (("log", 0), ("mul", 1, LOG10)): "log10",
-    (("logistic", 0), ("mul", 0, 1)): "silu",
-    (("neg", 0), ("logaddexp", 1, 0.0), ("neg", 2)): "log_sigmoid",
-    (("mul", 0, LOG2), ("mul", 1, LOG2), ("logaddexp", 2, 3), ("div", 4, LOG2)): "logaddexp2",
-}
-
-
-def find_function(jaxpr: Jaxpr, consts: Sequence[Any]) -> str | None:
-    """The function of FUNCTIONS that a program of large float32 arrays is, if any."""
-    eqns, avals = jaxpr.eqns, {*jaxpr.in_avals, *jaxpr.out_avals}
-    if not 2 <= len(eqns) <= 4 or len(avals) != 1 or len(jaxpr.outvars) != 1:
-        return None
-    (aval,) = avals
-    if aval.dtype != np.float32 or type(aval.size) is not int or aval.size <= FEWEST << 2:
-        return None
-    vars = [*jaxpr.invars, *[v for eqn in eqns for v in eqn.outvars]]
-    values = {v: c.item() for v, c in zip(jaxpr.constvars, consts, strict=True) if c.ndim == 0}
-    place: dict[Any, Any] = {v: i for i, v in enumerate(vars)} | values
-    read = lambda a: a.val if type(a) is Literal else place.get(a)
-    rows = [(eqn.primitive.name, *map(read, eqn.invars)) for eqn in eqns]
-    return FUNCTIONS.get(tuple(rows)) if jaxpr.outvars[0] is vars[-1] else None
 
 
 def do_little(jaxpr: Jaxpr, but: set[str]) -> bool:
@@ -100,11 +70,6 @@ def can_call_beside(eqn: Eqn) -> bool:
     if eqn.primitive.name not in CODES:
         return type(out.size) is int
     return can_call(eqn, out.shape) and is_below(out.size, SHORT + 1)
-
-
-def code_of(eqn: Eqn) -> int:
-    """What the kernel knows an operation as."""
-    return CODES["inverse" if eqn.params.get("y") == -1 else eqn.primitive.name]
 
 
 def can_call(eqn: Eqn, shape: tuple) -> bool:

@@ -171,14 +171,16 @@ def write_circular(name: str, *operands: Expr) -> Expr:
 
 # of which formulas are loops: they take ten times as long at any size, and 0.8 s to compile
 _LOOPS = ("igamma", "igammac", "zeta", "zeta_single")
-# what native/functions.cc computes; of float16 and bfloat16 in float32, but for what XLA does well
-ALONE = frozenset(("cosh", "exp2", "expm1", "log1p", "log2"))  # which XLA's loops take as long for
-WIDE = frozenset((
-    "erf", "erf_inv", "erfc", "exp", "log", "logistic", "logit", "rsqrt", "sqrt", "tanh",
-))  # fmt: skip
+# What native/functions.cc computes, and what of that where it is all of a program, as XLA's loops
+# take as long; of float16 and bfloat16 in float32, but for WHOLE.
+WHOLE = frozenset("erf erf_inv erfc exp log logistic logit rsqrt sqrt tanh".split())
+ALONE = {
+    F32: WHOLE.union(("cosh", "exp2", "expm1", "log1p", "log2")),
+    F64: frozenset(("exp", "log", "logistic")),
+}
 CALLED = {
-    F32: ALONE.union(FORMULAS, ("pow", "sinh", "asinh", "acosh", "atanh", "logaddexp", "gelu")),
-    F64: frozenset(("sin", "cos", "tan", "pow", "sinh", "cosh", "erf", *_LOOPS)),
+    F32: ALONE[F32].union(FORMULAS, "pow sinh asinh acosh atanh logaddexp gelu".split()),
+    F64: ALONE[F64].union(("sin", "cos", "tan", "pow", "sinh", "cosh", "erf"), _LOOPS),
 }
 # of what is computed before, a formula in the same loop takes as long
 GIVEN = {F32: frozenset(("atan2",)), F64: frozenset(("pow",))}
@@ -194,12 +196,12 @@ def call_function(hlo: Any, name: str, *operands: Any) -> Any:
     aval = operands[0 if operands[0].aval.shape else -1].aval
     part = F32 if aval.dtype.itemsize == 2 else aval.dtype
     least = 0 if name in _LOOPS else LARGE
-    known = name in CALLED.get(part, ()) or (name in WIDE and aval.dtype == F32)
+    known = name in CALLED.get(part, ()) and (part == aval.dtype or name not in WHOLE)
     large = type(aval.size) is int and aval.size > least and known
     if not large or not has_kernels(hlo):
         return None
     vast = aval.size * part.itemsize > _VAST and name not in _LOOPS
-    vast = vast or (part == F32 and name in ALONE) or name in WIDE
+    vast = vast or name in ALONE[part]
     given = all(v.is_argument for v in operands if v.aval.shape)
     if vast or name in GIVEN[part]:
         hlo.choices += 1

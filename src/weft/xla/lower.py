@@ -18,9 +18,7 @@ from weft.core.source import SourceInfo, user_frames
 from weft.core.trace import get_traceback
 from weft.mesh.client import platform_of
 from weft.options import config
-from weft.passes.alone import (
-    JOINS, KNOWN, MOVES, can_call, code_of, do_little, find_function, is_cheap,
-)
+from weft.passes.alone import CODES, JOINS, KNOWN, MOVES, can_call, do_little, is_cheap
 from weft.passes.dce import dce_jaxpr
 from weft.passes.discharge import discharge_jaxpr, has_state
 from weft.passes.formulas import count_formulas
@@ -204,12 +202,9 @@ def lower_module(
         ]
         out_attrs = [hlo.placed(s, y.ndim) for s, y in zip(results, jaxpr.out_avals, strict=True)]
     write = lambda *xs: lower_jaxpr(hlo, jaxpr, xs, consts)
-    few = few and names and not (donated or hlo.names_all)
-    if few and names <= KNOWN and not consts and is_cheap(jaxpr) and has_kernels(hlo):
+    only = few and names and names <= KNOWN and not (donated or consts or hlo.names_all)
+    if only and is_cheap(jaxpr) and has_kernels(hlo):
         write = lambda *xs: call_operations(hlo, jaxpr, xs)
-    if few and (known := find_function(jaxpr, consts)) and has_kernels(hlo):
-        types = jaxpr.out_avals, {"name": known}
-        write = lambda *xs: call_native(hlo, "weft_function", xs, *types)
     if jaxpr.calls_host:
         in_avals, attrs = [TOKEN, *in_avals], ["", *attrs]
         write = hlo.threaded(write, False)
@@ -228,7 +223,7 @@ def call_operations(hlo: Builder, jaxpr: Jaxpr, args: Sequence[Value]) -> list[V
         values = [*map(read, eqn.invars)]
         avals = [v.aval for v in eqn.outvars]
         if can_call(eqn, avals[0].shape):
-            code = {"op": code_of(eqn)}
+            code = {"op": CODES["inverse" if eqn.params.get("y") == -1 else NAME_OF(eqn)]}
             outs = call_native(hlo, "weft_elementwise", values, avals, code)
         else:
             outs = lower_holder(hlo, eqn, values)
