@@ -65,14 +65,13 @@ UNITS = {
     "sin": 0.51, "cos": 0.51, "tan": 1.49, "arctan": 1.36, "arcsin": 1.17, "arccos": 1.14,
     "cbrt": 0.54, "sinh": 1.1, "cosh": 1.0, "arcsinh": 0.86, "arccosh": 0.94, "arctanh": 1.22,
     "exp2": 0.93, "expm1": 1.28, "log1p": 0.95, "log2": 1.06, "exp": 1.0, "log": 0.93,
-    "sqrt": 0.5, "tanh": 1.63, "rsqrt": 1.5, "logistic": 2.3, "logit": 1.28, "erf": 1.06, "erfc": 2.8, "erfinv": 2.5,
+    "sqrt": 0.5, "tanh": 1.63, "rsqrt": 1.5, "logistic": 2.3, "logit": 1.28, "erfc": 2.8, "erfinv": 2.5,
 }  # fmt: skip
 # those that NumPy has not
 OTHERS = {
     "rsqrt": (lax.rsqrt, lambda x: 1 / np.sqrt(x)),
     "logistic": (nn.sigmoid, scipy.special.expit),
     "logit": (special.logit, log_odds),
-    "erf": (special.erf, scipy.special.erf),
     "erfc": (special.erfc, scipy.special.erfc),
     "erfinv": (special.erfinv, lambda x: np.copysign(scipy.special.erfinv(x), x)),
 }
@@ -90,7 +89,7 @@ def test_functions_of_one_operand(name, called):
     rng = np.random.RandomState(0)
     all_sizes = rng.choice([-1, 1], LARGE) * np.exp(rng.uniform(-80, 80, LARGE))
     x = [SPECIAL, FAR, rng.uniform(-1, 1, LARGE), rng.standard_cauchy(LARGE) * 100, all_sizes]
-    x = np.concatenate([*x, rng.uniform(-88, 88, 1001)]).astype(np.float32)
+    x = np.concatenate([*x, rng.uniform(-88, 88, 1001 + called * 8 * LARGE)]).astype(np.float32)
     fun, exact = find(name)
     got, want = run(called, fun, x), exact(x.astype(np.float64))
     if called:
@@ -178,11 +177,11 @@ def test_gelu_is_exact_in_both_tails():
 @needs_kernels
 @pytest.mark.parametrize("name", ["exp", "tanh", "sqrt", "logistic", "erfc", "erfinv", "log"])
 def test_what_is_called_where_it_is_all_of_a_program(name):
-    x, fun = np.linspace(0.1, 0.45, 2 * LARGE, dtype=np.float32), find(name)[0]
+    x, fun = np.linspace(0.1, 0.45, 9 * LARGE, dtype=np.float32), find(name)[0]
     want = run(True, fun, x)
     twice = lambda x: fun(x) + fun(x * 2)
     np.testing.assert_allclose(run(False, twice, x), want + run(True, fun, x * 2), 1e-6, 1e-6)
-    np.testing.assert_array_equal(weft.jit(fun)(x[:LARGE]).shape, (LARGE,))
+    assert "weft_function" not in weft.jit(fun).lower(x[: 8 * LARGE]).as_text()
     slope = weft.jit(weft.vmap(weft.grad(fun)))
     assert "weft_function" not in slope.lower(x).as_text()
     step = (fun(x + 1e-2) - fun(x - 1e-2)) / 2e-2

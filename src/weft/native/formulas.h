@@ -485,7 +485,6 @@ constexpr ffi::DataType kF = ffi::F32, kD = ffi::F64;
   X(logistic, F, 1, 0, Logistic(x))                                         \
   X(log, F, 1, 0, LogTo(x, 1, 0, 0.693145752f, 1.42860677e-6f))             \
   X(logit, F, 1, 0, Logit(x))                                               \
-  X(erf, F, 1, 0, Erf(x))                                                   \
   X(erfc, F, 1, 0, Erfc(x))                                                 \
   X(erf_inv, F, 1, 0, ErfInverse(x))                                        \
   X(sinh, D, 1, 1e-300, WideHyperbolic(x, true))                            \

@@ -311,20 +311,10 @@ WEFT_HERE F CubeRoot(F x) {
 
 // --- the normal distribution ---
 
-constexpr float kErf[] = {0.128379166f, -0.37612626f, 0.112835787f, -0.0268533472f,
-                          0.0051871622f, -0.00079978531f, 7.80690316e-05f};  // erf(x) / x - 1
-
-// Of |x| above 1 by -log2(1 - erf(x)) / x.
-WEFT_HERE F Erf(F x) {
-  constexpr float kFar[] = {1.62806034f, 0.917285562f, 0.151682749f,
-                            -0.0329111665f, 0.00460380642f, -0.00030460296f};
-  const F a = Abs(x), held = a > 4 ? Of(4) : a;
-  const F near = Fused(a, Polynomial(a * a, kErf), a);
-  return CopySign(a < 1 ? near : 1 - Exp2(-held * Polynomial(held, kFar)), x);
-}
-
 // Of |x| above 0.8 by e**(-x**2) t p(t), t = 1 / (1 + |x| / 2), and what roundings take away.
 WEFT_HERE F Erfc(F x) {
+  constexpr float kErf[] = {0.128379166f, -0.37612626f, 0.112835787f, -0.0268533472f,
+                            0.0051871622f, -0.00079978531f, 7.80690316e-05f};  // erf(x) / x - 1
   constexpr float kTail[] = {0.469989091f, 0.619160533f, 0.527847707f, 0.184280425f,
                              -0.134033769f, -0.134669587f, 0.0577054657f, 0.0823087469f};
   const F size = Abs(x), a = size > 10.1f ? Of(10.1f) : size, z = a * a, low = Fused(a, a, -z);

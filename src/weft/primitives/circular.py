@@ -172,8 +172,8 @@ def write_circular(name: str, *operands: Expr) -> Expr:
 # of which formulas are loops: they take ten times as long at any size, and 0.8 s to compile
 _LOOPS = ("igamma", "igammac", "zeta", "zeta_single")
 # What native/functions.cc computes, and what of that where it is all of a program, as XLA's loops
-# take as long; of float16 and bfloat16 in float32, but for WHOLE.
-WHOLE = frozenset("erf erf_inv erfc exp log logistic logit rsqrt sqrt tanh".split())
+# take as long; of float16 and bfloat16 in float32, but for WHOLE, which is of larger arrays.
+WHOLE = frozenset("erf_inv erfc exp log logistic logit rsqrt sqrt tanh".split())
 ALONE = {
     F32: WHOLE.union(("cosh", "exp2", "expm1", "log1p", "log2")),
     F64: frozenset(("exp", "log", "logistic")),
@@ -195,7 +195,7 @@ def call_function(hlo: Any, name: str, *operands: Any) -> Any:
     """
     aval = operands[0 if operands[0].aval.shape else -1].aval
     part = F32 if aval.dtype.itemsize == 2 else aval.dtype
-    least = 0 if name in _LOOPS else LARGE
+    least = 0 if name in _LOOPS else LARGE << 3 * (name in WHOLE)
     known = name in CALLED.get(part, ()) and (part == aval.dtype or name not in WHOLE)
     large = type(aval.size) is int and aval.size > least and known
     if not large or not has_kernels(hlo):
