@@ -65,7 +65,8 @@ UNITS = {
     "sin": 0.51, "cos": 0.51, "tan": 1.49, "arctan": 1.36, "arcsin": 1.17, "arccos": 1.14,
     "cbrt": 0.54, "sinh": 1.1, "cosh": 1.0, "arcsinh": 0.86, "arccosh": 0.94, "arctanh": 1.22,
     "exp2": 0.93, "expm1": 1.28, "log1p": 0.95, "log2": 1.06, "exp": 1.0, "log": 0.93,
-    "sqrt": 0.5, "tanh": 1.63, "rsqrt": 1.5, "logistic": 2.3, "logit": 1.28, "erfc": 2.8, "erfinv": 2.5,
+    "sqrt": 0.5, "tanh": 1.63, "rsqrt": 1.5, "logistic": 2.3, "logit": 1.28, "erfc": 2.8,
+    "erfinv": 2.5,
 }  # fmt: skip
 # those that NumPy has not
 OTHERS = {
