@@ -143,8 +143,9 @@ WEFT_HERE F Scale(F x, F k) {
 #endif
 }
 WEFT_HERE F Held(F x, float low, float high) { return x < low ? Of(low) : x > high ? Of(high) : x; }
-WEFT_HERE F Exp(F x) {
-  const F a = Held(x, -104, 89), k = Fused(a, Of(1.44269502f), Of(0x1.8p23f)), m = k - 0x1.8p23f;
+WEFT_HERE F Exp(F x, bool any = true) {  // else of none above 0
+  const F a = any ? Held(x, -104, 89) : x < -104 ? Of(-104) : x;
+  const F k = Fused(a, Of(1.44269502f), Of(0x1.8p23f)), m = k - 0x1.8p23f;
   const F r = Fused(m, Of(-1.42860677e-6f), Fused(m, Of(-0.693145752f), a));
   return Scale(1 + (r + ExpRest(r)), k);
 }
@@ -193,7 +194,7 @@ WEFT_HERE F Tanh(F x) {
   return CopySign(a < 0.55f ? near : 1 - 2 / (e + 1), x);
 }
 WEFT_HERE F Logistic(F x) {
-  const F e = Exp(-Abs(x));
+  const F e = Exp(-Abs(x), false);
   return (x < 0 ? e : Of(1)) / (1 + e);
 }
 
@@ -239,7 +240,7 @@ WEFT_HERE F LogAddExp(F x, F y) {
   constexpr float kLog[] = {-0.499999315f, 0.33330512f, -0.249585882f,
                             0.196954012f, -0.153553978f, 0.106805556f,
                             -0.0576644354f, 0.0202045757f, -0.00331846974f};
-  const F d = x == y ? F{} : Abs(x - y), e = Exp(-d);
+  const F d = x == y ? F{} : Abs(x - y), e = Exp(-d, false);
   return (x > y ? x : y) + Fused(e * e, Polynomial(e, kLog), e);
 }
 
