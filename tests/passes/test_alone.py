@@ -81,6 +81,7 @@ OF_ALL = {
 OF_REAL = {
     "div": lambda x, y, z, b, a: x / y,
     "over": lambda x, y, z, b, a: like(x, 2) / y,
+    "inverse": lambda x, y, z, b, a: jnp.reciprocal(x),
     "neg": lambda x, y, z, b, a: -x,
     "floor": lambda x, y, z, b, a: lax.floor(x),
     "ceil": lambda x, y, z, b, a: lax.ceil(x),

@@ -9,6 +9,7 @@ import weft.numpy as jnp
 from weft import config, lax, nn
 from weft.primitives import circular
 from weft.primitives.expr import LARGE
+from weft.scipy import special
 from weft.xla import native
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, -0.5, 2, -2]
@@ -44,6 +45,12 @@ def assert_near(got, want, units):
     assert off.max(initial=0) <= units, (off.max(), want[off.argmax()])
 
 
+def log_odds(x):
+    """Of numbers near to 1/2 the quotient's logarithm is not exact."""
+    near = abs(x - 0.5) < 0.25
+    return np.where(near, 2 * np.arctanh(np.where(near, 2 * x - 1, 0)), scipy.special.logit(x))
+
+
 def assert_exact(got, want):
     """Equal to rounding, signs of zeros and NaN too."""
     want = want.astype(np.float32)
@@ -57,8 +64,19 @@ def assert_exact(got, want):
 UNITS = {
     "sin": 0.51, "cos": 0.51, "tan": 1.49, "arctan": 1.36, "arcsin": 1.17, "arccos": 1.14,
     "cbrt": 0.54, "sinh": 1.1, "cosh": 1.0, "arcsinh": 0.86, "arccosh": 0.94, "arctanh": 1.22,
-    "exp2": 0.93, "expm1": 1.28, "log1p": 0.95, "log2": 1.06,
+    "exp2": 0.93, "expm1": 1.28, "log1p": 0.95, "log2": 1.06, "exp": 1.0, "log": 0.93,
+    "sqrt": 0.5, "tanh": 1.63, "rsqrt": 1.5, "logistic": 2.3, "logit": 1.28, "erfc": 2.8,
+    "erfinv": 2.5,
 }  # fmt: skip
+# those that NumPy has not
+OTHERS = {
+    "rsqrt": (lax.rsqrt, lambda x: 1 / np.sqrt(x)),
+    "logistic": (nn.sigmoid, scipy.special.expit),
+    "logit": (special.logit, log_odds),
+    "erfc": (special.erfc, scipy.special.erfc),
+    "erfinv": (special.erfinv, lambda x: np.copysign(scipy.special.erfinv(x), x)),
+}
+find = lambda name: OTHERS.get(name) or (getattr(jnp, name), getattr(np, name))
 NAMES = ["sin", "cos", "tan", "arctan", "arcsin", "arccos", "cbrt"]  # else they are the engine's
 
 
@@ -72,8 +90,9 @@ def test_functions_of_one_operand(name, called):
     rng = np.random.RandomState(0)
     all_sizes = rng.choice([-1, 1], LARGE) * np.exp(rng.uniform(-80, 80, LARGE))
     x = [SPECIAL, FAR, rng.uniform(-1, 1, LARGE), rng.standard_cauchy(LARGE) * 100, all_sizes]
-    x = np.concatenate([*x, rng.uniform(-88, 88, 1001)]).astype(np.float32)
-    got, want = run(called, getattr(jnp, name), x), getattr(np, name)(x.astype(np.float64))
+    x = np.concatenate([*x, rng.uniform(-88, 88, 1001 + called * 8 * LARGE)]).astype(np.float32)
+    fun, exact = find(name)
+    got, want = run(called, fun, x), exact(x.astype(np.float64))
     if called:
         assert_near(got, want, UNITS[name])
     else:
@@ -89,8 +108,8 @@ def test_each_binade_is_as_exact(name):
     near = np.add.outer(np.array(edges, np.uint32), np.arange(-40, 40)).ravel().astype(np.uint32)
     x = np.concatenate([steps, near]).view(np.float32)
     x = np.concatenate([x, -x])
-    got = run(True, getattr(jnp, name), x)
-    assert_near(got, getattr(np, name)(x.astype(np.float64)), UNITS[name])
+    fun, exact = find(name)
+    assert_near(run(True, fun, x), exact(x.astype(np.float64)), UNITS[name])
 
 
 @needs_kernels
@@ -157,11 +176,25 @@ def test_gelu_is_exact_in_both_tails():
 
 
 @needs_kernels
-def test_other_processors_call_none(monkeypatch):
-    x = np.zeros(2 * LARGE, np.float32)
-    monkeypatch.setattr(circular, "has_vectors", lambda: False)
-    assert run(False, lambda x: jnp.arcsin(x) + 1, x)[0] == 1
-    assert "weft_function" not in weft.jit(lambda x: jnp.arccos(x)).lower(x).as_text()
+@pytest.mark.parametrize("name", ["exp", "tanh", "sqrt", "logistic", "erfc", "erfinv", "log"])
+def test_what_is_called_where_it_is_all_of_a_program(name):
+    x, fun = np.linspace(0.1, 0.45, 9 * LARGE, dtype=np.float32), find(name)[0]
+    want = run(True, fun, x)
+    twice = lambda x: fun(x) + fun(x * 2)
+    np.testing.assert_allclose(run(False, twice, x), want + run(True, fun, x * 2), 1e-6, 1e-6)
+    assert "weft_function" not in weft.jit(fun).lower(x[: 8 * LARGE]).as_text()
+    slope = weft.jit(weft.vmap(weft.grad(fun)))
+    assert "weft_function" not in slope.lower(x).as_text()
+    step = (fun(x + 1e-2) - fun(x - 1e-2)) / 2e-2
+    np.testing.assert_allclose(slope(x), step, rtol=1e-2, atol=1e-3)
+    rows = x.reshape(-1, 4)
+    np.testing.assert_array_equal(run(True, weft.vmap(fun), rows), want.reshape(-1, 4))
+    given = weft.jit(fun, donate_argnums=0)
+    assert "weft_function" not in given.lower(x).as_text()
+    half = x.astype(jnp.bfloat16)
+    assert "weft_function" not in weft.jit(fun).lower(half).as_text()
+    with config.scope(native=False):
+        np.testing.assert_allclose(run(False, fun, x), want, rtol=2e-6)
 
 
 @BOTH

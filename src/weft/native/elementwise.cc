@@ -22,6 +22,7 @@ constexpr int64_t kBytes = 1 << 18;  // of those, what is worth a piece
 enum Op {  // in the order of passes/alone.py
   kAdd, kSub, kMul, kDiv, kNeg, kAbs, kSign, kMax, kMin, kFloor, kCeil, kEq, kNe, kGt, kGe, kLt, kLe,
   kAnd, kOr, kXor, kNot, kSelect, kClamp, kFinite, kSquare, kConvert, kEven,
+  kInverse,
   kAtLeast, kAtMost,  // the larger and the smaller of a number that is neither zero nor NaN
   kChoose, kReplace = kChoose + 6  // and what follows each: choices by each of the comparisons
 };
@@ -107,6 +108,8 @@ inline T Apply(T x) {
     return Ceil(x);
   } else if constexpr (op == kEven) {
     return Even(x);
+  } else if constexpr (op == kInverse) {
+    return 1 / x;
   } else if constexpr (op == kSquare) {
     return static_cast<U>(x) * static_cast<U>(x);
   } else {
@@ -253,6 +256,7 @@ Kernel FindArithmetic(int64_t op) {
       case kFinite: return IsFinite<T>;
       case kAtLeast: return Binary<kAtLeast, T>;
       case kAtMost: return Binary<kAtMost, T>;
+      case kInverse: return Unary<kInverse, T>;
     }
   } else {
     switch (op) {

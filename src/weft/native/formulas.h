@@ -34,8 +34,6 @@ WEFT_HERE D Quotient(D a, D b) { return a / b; }
 #endif
 WEFT_HERE D Number(I k) { return (D)(k + 0x4338000000000000) - kMagic; }
 WEFT_HERE D Near(D x) { return (x + kMagic) - kMagic; }  // below 2**51
-// x without the lower half of its bits
-WEFT_HERE D Cut(D x) { return (D)((I)x & -(int64_t{1} << 32)); }
 // 2**k of the lowest bits of k + kMagic
 WEFT_HERE D PowerOf2(D k) { return (D)(((I)k << 52) + 0x3FF0000000000000); }
 
@@ -265,6 +263,16 @@ WEFT_HERE D WideTangent(D x, bool any) {
   return any ? CallBeyond(y, x, std::tan) : y;
 }
 
+// x 2**n, |n| up to 1100.
+WEFT_HERE D Scale(D x, D n) {
+#if defined(__x86_64__) && WEFT_BYTES == 64
+  return (D)_mm512_scalef_pd((__m512d)x, (__m512d)n);
+#else
+  const D half = Near(n * 0.5);
+  return x * PowerOf2(half + kMagic) * PowerOf2((n - half) + kMagic);
+#endif
+}
+
 // e**(r + low) for |r| <= log(2) / 2.
 WEFT_HERE D Exponential(D r, D low) {
   constexpr double kExp[] = {0.16666666666666666,    0.041666666666651357,
@@ -275,6 +283,36 @@ WEFT_HERE D Exponential(D r, D low) {
   const D z = r * r;
   const D sum = 1 + r, rest = (1 - sum) + r;
   return sum + (rest + (z * 0.5 + (z * r * Polynomial(r, kExp) + (low + low * r))));
+}
+
+// By x = r + n log 2, of which the first part has 32 bits.
+WEFT_HERE D WideExp(D x) {
+  const D held = x < -746 ? D{} - 746.0 : x > 710 ? D{} + 710.0 : x;
+  const D n = Near(held * 1.4426950408889634), t = held - n * 6.93147180369123816490e-01;
+  const D less = n * 1.90821492927058770002e-10, r = t - less;
+  return Scale(Exponential(r, (t - r) - less), n);
+}
+
+WEFT_HERE D WideLogistic(D x) {
+  const D e = WideExp(-Abs(x));
+  return (x < 0 ? e : D{} + 1.0) / (1 + e);
+}
+
+// 2 artanh(f / (2 + f)) + n log 2 of x = (1 + f) 2**n.
+WEFT_HERE D WideLog(D x, bool any) {
+  constexpr double kLog[] = {0.6666666666666735,  0.3999999999940942, 0.2857142874366239,
+                             0.22222198432149784, 0.1818357216161805, 0.15313837699209373,
+                             0.14798198605116586};
+  const I tiny = (I)x < (int64_t{1} << 52);
+  const I bits = any ? tiny ? (I)__builtin_convertvector((I)x, D) : (I)x : (I)x;
+  const I n = (bits - 0x3FE6A09E667F3BCD) >> 52;
+  const D f = (D)(bits - (n << 52)) - 1, s = f / (f + 2);
+  const D k = Number(any ? n - (tiny & 1074) : n);
+  const D z = s * s, half = f * f * 0.5;
+  const D rest = half - (s * (half + z * Polynomial(z, kLog)) + k * 1.9082149292705877e-10);
+  const D y = k * 0.6931471803691238 - (rest - f);
+  if (!any) return y;
+  return (I)x > 0 ? (x < INFINITY ? y : x) : ((I)x << 1) == 0 ? D{} - INFINITY : D{} + NAN;
 }
 
 // The odd and the even part of e**x, of which the other one is the sine or the cosine.
@@ -319,16 +357,8 @@ WEFT_HERE D ErrorFunction(D x) {
   const D a = Abs(x), held = Least(a, D{} + 6.0), s = held * held;
   const I near = a < 0.84375;
   const D top = near ? Polynomial(s, kAbove) : D{} + 1.0;
-  const D one = held * 0.5 + 1, quotient = top / (near ? Polynomial(s, kBelow) : one);
-  // second parts of the square, of 1 + x / 2 and of w, as which w p(w) changes
-  const D high = Cut(held), rest = (held - high) * (held + high) - (s - high * high) +
-                                    (held * 0.5 - (one - 1)) * quotient -
-                                    (1 - quotient * one);
-  const D k = s * -1.4426950408889634 + kMagic, n = k - kMagic;
-  const D t = -s - n * 6.93147180369123816490e-01, less = n * 1.90821492927058770002e-10;
-  const D r = t - less, low = (t - r) - less - rest;
-  const D e = Exponential(r, low) * PowerOf2(k);
-  const D far = 1 - e * (quotient * Polynomial(quotient - 0.4766483516483517, kTail));
+  const D quotient = top / (near ? Polynomial(s, kBelow) : held * 0.5 + 1);
+  const D far = 1 - WideExp(-s) * (quotient * Polynomial(quotient - 0.4766483516483517, kTail));
   const D all = held * 1.1283791670955126;  // of tiny ones, whose part by itself is flushed to zero
   const D y = held < 1e-290 ? all : near ? held + held * quotient : far;
   return x == x ? CopySign(y, x) : x;
@@ -344,16 +374,6 @@ WEFT_HERE D ProductError(D x, D y, D product) {
   D error;
   for (int i = 0; i < kBytes / 8; ++i) error[i] = __builtin_fma(x[i], y[i], -product[i]);
   return error;
-#endif
-}
-
-// x 2**n, |n| up to 1100.
-WEFT_HERE D Scale(D x, D n) {
-#if defined(__x86_64__) && WEFT_BYTES == 64
-  return (D)_mm512_scalef_pd((__m512d)x, (__m512d)n);
-#else
-  const D half = Near(n * 0.5);
-  return x * PowerOf2(half + kMagic) * PowerOf2((n - half) + kMagic);
 #endif
 }
 
@@ -438,7 +458,40 @@ WEFT_HERE D WidePower(D x, D y, bool any) {
 #define WEFT_BETWEEN(x, low, high) ((x > low) & (x < high))
 #define WEFT_CIRCULAR(name, V, least, far, fast, any) \
   WEFT_FUNCTION(name, V, least, WEFT_BETWEEN(x, -far, far), fast, any)
-#define WEFT_SINGLE(name, least, of) WEFT_FUNCTION(name, F, least, true, of, x)
+#define WEFT_WHOLE(name, V, operands, least, of) WEFT_FUNCTION(name##V, V, least, true, of, x)
+#define WEFT_ROW(name, V, operands, least, of) {#name, k##V, operands, Compute<name##V>},
+constexpr ffi::DataType kF = ffi::F32, kD = ffi::F64;
+// Those that need no look at a block before: name, vectors, operands, least, formula.
+#define WEFT_EACH(X)                                                        \
+  X(asin, F, 1, 1e-4, ArcSine(x))                                           \
+  X(acos, F, 1, 0, ArcCosine(x))                                            \
+  X(atan, F, 1, 1e-4, ArcTangent(x))                                        \
+  X(cbrt, F, 1, 1.17549435e-38, CubeRoot(x))                                \
+  X(sinh, F, 1, 1e-4, Hyperbolic(x, true))                                 \
+  X(cosh, F, 1, 0, Hyperbolic(x, false))                                    \
+  X(asinh, F, 1, 1e-4, AreaSine(x))                                         \
+  X(acosh, F, 1, 0, AreaCosine(x))                                          \
+  X(atanh, F, 1, 1e-4, AreaTangent(x))                                      \
+  X(exp2, F, 1, 0, Exp2(x))                                                 \
+  X(expm1, F, 1, 2e-8, ExpM1(x))                                            \
+  X(log2, F, 1, 0, LogTo(x, 1.44269502f, 1.92596303e-8f, 1, 0))             \
+  X(log1p, F, 1, 2e-8, Log1p(x))                                            \
+  X(logaddexp, F, 2, 0, LogAddExp(x, y))                                    \
+  X(gelu, F, 1, 0, Gelu(x))                                                 \
+  X(sqrt, F, 1, 0, Root(x))                                                 \
+  X(rsqrt, F, 1, 0, InverseRoot(x))                                         \
+  X(exp, F, 1, 0, Exp(x))                                                   \
+  X(tanh, F, 1, 1e-4, Tanh(x))                                              \
+  X(logistic, F, 1, 0, Logistic(x))                                         \
+  X(log, F, 1, 0, LogTo(x, 1, 0, 0.693145752f, 1.42860677e-6f))             \
+  X(logit, F, 1, 0, Logit(x))                                               \
+  X(erfc, F, 1, 0, Erfc(x))                                                 \
+  X(erf_inv, F, 1, 0, ErfInverse(x))                                        \
+  X(sinh, D, 1, 1e-300, WideHyperbolic(x, true))                            \
+  X(cosh, D, 1, 0, WideHyperbolic(x, false))                                \
+  X(exp, D, 1, 0, WideExp(x))                                               \
+  X(logistic, D, 1, 0, WideLogistic(x))                                     \
+  X(erf, D, 1, 2.2250738585072014e-308, ErrorFunction(x))
 
 WEFT_CIRCULAR(SinF, H, 1e-30, 0x1p20f, Narrow(Sine(Wide(x), false)), Narrow(Sine(Wide(x), true)))
 WEFT_CIRCULAR(CosF, H, 0, 0x1p20f, Narrow(Cosine(Wide(x), false)), Narrow(Cosine(Wide(x), true)))
@@ -448,28 +501,12 @@ WEFT_FUNCTION(Atan2F, H, 0,
               Narrow(Angle(Wide(x), Wide(y), false)), Narrow(Angle(Wide(x), Wide(y), true)))
 WEFT_FUNCTION(PowF, H, 0, WEFT_BETWEEN(x, 1.2e-38f, INFINITY) & WEFT_BETWEEN(y, -7.9f, 7.9f),
               Narrow(Power(Wide(x), Wide(y), false)), Narrow(Power(Wide(x), Wide(y), true)))
-WEFT_SINGLE(AsinF, 1e-4, ArcSine(x))
-WEFT_SINGLE(AcosF, 0, ArcCosine(x))
-WEFT_SINGLE(AtanF, 1e-4, ArcTangent(x))
-WEFT_SINGLE(CbrtF, 1.17549435e-38, CubeRoot(x))
-WEFT_SINGLE(SinhF, 1e-4, HyperbolicSine(x))
-WEFT_SINGLE(CoshF, 0, HyperbolicCosine(x))
-WEFT_SINGLE(AsinhF, 1e-4, AreaSine(x))
-WEFT_SINGLE(AcoshF, 0, AreaCosine(x))
-WEFT_SINGLE(AtanhF, 1e-4, AreaTangent(x))
-WEFT_SINGLE(Exp2F, 0, Exp2(x))
-WEFT_SINGLE(ExpM1F, 2e-8, ExpM1(x))
-WEFT_SINGLE(Log2F, 0, Log2(x))
-WEFT_SINGLE(Log1pF, 2e-8, Log1p(x))
-WEFT_SINGLE(LogAddExpF, 0, LogAddExp(x, y))
-WEFT_SINGLE(GeluF, 0, Gelu(x))
+WEFT_EACH(WEFT_WHOLE)
 
 WEFT_CIRCULAR(SinD, D, 1e-300, kFar, WideSine(x, false), WideSine(x, true))
 WEFT_CIRCULAR(CosD, D, 0, kFar, WideCosine(x, false), WideCosine(x, true))
 WEFT_CIRCULAR(TanD, D, 1e-300, kFar, WideTangent(x, false), WideTangent(x, true))
-WEFT_FUNCTION(SinhD, D, 1e-300, true, WideHyperbolic(x, true), x)
-WEFT_FUNCTION(CoshD, D, 0, true, WideHyperbolic(x, false), x)
-WEFT_FUNCTION(ErfD, D, 2.2250738585072014e-308, true, ErrorFunction(x), x)
+WEFT_FUNCTION(LogD, D, 0, WEFT_BETWEEN(x, 2.3e-308, INFINITY), WideLog(x, false), WideLog(x, true))
 WEFT_FUNCTION(PowD, D, 0,
               WEFT_BETWEEN(x, 2.3e-308, INFINITY) & WEFT_BETWEEN(y, -1e30, 1e30) & (x != 1) &
                   (y != 0),
@@ -523,27 +560,11 @@ constexpr Named kFunctions[] = {
     {"tan", ffi::F32, 1, Compute<TanF>},
     {"atan2", ffi::F32, 2, Compute<Atan2F>},
     {"pow", ffi::F32, 2, Compute<PowF>, 4096, Compute<PowF, true>},
-    {"asin", ffi::F32, 1, Compute<AsinF>},
-    {"acos", ffi::F32, 1, Compute<AcosF>},
-    {"atan", ffi::F32, 1, Compute<AtanF>},
-    {"cbrt", ffi::F32, 1, Compute<CbrtF>},
-    {"sinh", ffi::F32, 1, Compute<SinhF>},
-    {"cosh", ffi::F32, 1, Compute<CoshF>},
-    {"asinh", ffi::F32, 1, Compute<AsinhF>},
-    {"acosh", ffi::F32, 1, Compute<AcoshF>},
-    {"atanh", ffi::F32, 1, Compute<AtanhF>},
-    {"exp2", ffi::F32, 1, Compute<Exp2F>},
-    {"expm1", ffi::F32, 1, Compute<ExpM1F>},
-    {"log2", ffi::F32, 1, Compute<Log2F>},
-    {"log1p", ffi::F32, 1, Compute<Log1pF>},
-    {"logaddexp", ffi::F32, 2, Compute<LogAddExpF>},
-    {"gelu", ffi::F32, 1, Compute<GeluF>},
+    WEFT_EACH(WEFT_ROW)
     {"sin", ffi::F64, 1, Compute<SinD>},
     {"cos", ffi::F64, 1, Compute<CosD>},
     {"tan", ffi::F64, 1, Compute<TanD>},
-    {"sinh", ffi::F64, 1, Compute<SinhD>},
-    {"cosh", ffi::F64, 1, Compute<CoshD>},
-    {"erf", ffi::F64, 1, Compute<ErfD>},
+    {"log", ffi::F64, 1, Compute<LogD>},
     {"pow", ffi::F64, 2, Compute<PowD>, 4096, Compute<PowD, true>},
     {"igamma", ffi::F64, 2, ComputeGamma<true>, kBlock},
     {"igammac", ffi::F64, 2, ComputeGamma<false>, kBlock},
@@ -551,7 +572,3 @@ constexpr Named kFunctions[] = {
     {"zeta_single", ffi::F64, 2, Compute<ZetaSingleD>, kBlock},
     {nullptr},
 };
-#undef WEFT_FUNCTION
-#undef WEFT_BETWEEN
-#undef WEFT_CIRCULAR
-#undef WEFT_SINGLE

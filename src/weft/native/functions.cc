@@ -153,9 +153,6 @@ ffi::Error Function(ffi::ThreadPool pool, ffi::RemainingArgs xs, ffi::Result<ffi
 }  // namespace
 }  // namespace weft
 
-// Whether the processor has what functions are computed with.
-extern "C" int weft_has_functions() { return weft::Functions() != nullptr; }
-
 XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_function, weft::Function,
                               xla::ffi::Ffi::Bind()
                                   .Ctx<xla::ffi::ThreadPool>()

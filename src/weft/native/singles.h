@@ -26,6 +26,16 @@ WEFT_HERE F Fused(F x, F y, F z) {
 #endif
 }
 WEFT_HERE F Of(float x) { return F{} + x; }
+#if defined(__x86_64__) && WEFT_BYTES == 64
+WEFT_HERE F InverseRoot(F x) {
+  const F y = (F)_mm512_rsqrt14_ps((__m512)x), e = Fused(-(x * y), y, Of(1));  // NaN where x is 0
+  return e == e ? Fused(y * e, Fused(e, Of(0.375f), Of(0.5f)), y) : y;
+}
+WEFT_HERE bool MayHave(J x) { return _mm512_movepi32_mask((__m512i)x); }  // any that is true
+#else
+WEFT_HERE F InverseRoot(F x) { return 1 / Root(x); }
+WEFT_HERE bool MayHave(J x) { return true; }
+#endif
 WEFT_HERE F Number(J k) { return __builtin_convertvector(k, F); }
 
 template <int kCount>
@@ -123,23 +133,28 @@ WEFT_HERE F ExpRest(F r) {
 }
 WEFT_HERE F PowerOf2(J n) { return (F)((n + 127) << 23); }
 
-// x 2**k, of the lowest bits of k + 0x1.8p23, where both are normal; what is below is taken for 0.
-WEFT_HERE F Raise(F x, F k) { return (F)((J)x + ((J)k << 23)); }
-
-// e**x for x from -87.6 to 88.
-WEFT_HERE F Exponential(F x) {
-  const F k = Fused(x, Of(1.44269502f), Of(0x1.8p23f)), m = k - 0x1.8p23f;
-  const F r = Fused(m, Of(-1.42860677e-6f), Fused(m, Of(-0.693145752f), x));
-  return Raise(1 + (r + ExpRest(r)), k);
+// x 2**n of k = n + 0x1.8p23, rounded once.
+WEFT_HERE F Scale(F x, F k) {
+#if defined(__x86_64__) && WEFT_BYTES == 64
+  return (F)_mm512_scalef_ps((__m512)x, (__m512)(k - 0x1.8p23f));
+#else
+  const J n = (J)k - 0x4B400000, first = n >> 1;
+  return x * PowerOf2(first) * PowerOf2(n - first);
+#endif
+}
+WEFT_HERE F Held(F x, float low, float high) { return x < low ? Of(low) : x > high ? Of(high) : x; }
+WEFT_HERE F Exp(F x, bool any = true) {  // else of none above 0
+  const F a = any ? Held(x, -104, 89) : x < -104 ? Of(-104) : x;
+  const F k = Fused(a, Of(1.44269502f), Of(0x1.8p23f)), m = k - 0x1.8p23f;
+  const F r = Fused(m, Of(-1.42860677e-6f), Fused(m, Of(-0.693145752f), a));
+  return Scale(1 + (r + ExpRest(r)), k);
 }
 
 constexpr float kPowers[] = {0.693147242f, 0.240226507f, 0.0555029623f,
                              0.00961802993f, 0.00134103082f, 0.00015469997f};  // (2**r - 1) / r
 WEFT_HERE F Exp2(F x) {
-  const F held = x > 128 ? Of(128) : x < -150 ? Of(-150) : x, k = held + 0x1.8p23f;
-  const F r = held - (k - 0x1.8p23f);
-  const J n = (J)k - 0x4B400000, first = n >> 1;
-  return Fused(r, Polynomial(r, kPowers), Of(1)) * PowerOf2(first) * PowerOf2(n - first);
+  const F held = Held(x, -150, 128), k = held + 0x1.8p23f, r = held - (k - 0x1.8p23f);
+  return Scale(Fused(r, Polynomial(r, kPowers), Of(1)), k);
 }
 
 WEFT_HERE F ExpM1(F x) {
@@ -168,8 +183,20 @@ WEFT_HERE F Hyperbolic(F x, bool sine) {
   }
   return CopySign((rest + Fused(sum, r, Fused(sum, odd, rest * even))) * 2, x);
 }
-WEFT_HERE F HyperbolicSine(F x) { return Hyperbolic(x, true); }
-WEFT_HERE F HyperbolicCosine(F x) { return Hyperbolic(x, false); }
+// Of |x| above 0.55 by 2**(2 log2(e) |x|), of which rounding counts less and less.
+WEFT_HERE F Tanh(F x) {
+  constexpr float kNear[] = {-0.333333164f, 0.133325443f, -0.0538475476f, 0.021050714f,
+                             -0.00624284893f};
+  const F a = Abs(x), z = a * a, near = Fused(a * z, Polynomial(z, kNear), a);
+  const F held = a > 10 ? Of(10) : a, k = Fused(held, Of(2.88539004f), Of(0x1.8p23f));
+  const F r = Fused(held, Of(2.88539004f), -(k - 0x1.8p23f));
+  const F e = Scale(Fused(r, Polynomial(r, kPowers), Of(1)), k);
+  return CopySign(a < 0.55f ? near : 1 - 2 / (e + 1), x);
+}
+WEFT_HERE F Logistic(F x) {
+  const F e = Exp(-Abs(x), false);
+  return (x < 0 ? e : Of(1)) / (1 + e);
+}
 
 // --- logarithms ---
 
@@ -194,12 +221,13 @@ WEFT_HERE F AnyLog(F y, F x, float zero) {
   y = x < INFINITY ? y : x;
   return x > zero ? y : x == zero ? Of(-INFINITY) : Of(NAN);
 }
-WEFT_HERE F Log2(F x) {
+// By 1 / log(base) and log(2) / log(base), each in two parts.
+WEFT_HERE F LogTo(F x, float all, float low, float two, float two_low) {
   F rest;
   J n;
-  const F f = SplitLog(x, rest, n);
-  const F part = Fused(rest, Of(1.44269502f), f * 1.92596303e-8f);
-  return AnyLog(Number(n) + Fused(f, Of(1.44269502f), part), x, 0);
+  const F f = SplitLog(x, rest, n), k = Number(n);
+  const F part = Fused(rest, Of(all), Fused(k, Of(two_low), f * low));
+  return AnyLog(Fused(k, Of(two), Fused(f, Of(all), part)), x, 0);
 }
 
 WEFT_HERE F Log1p(F x) {
@@ -212,7 +240,7 @@ WEFT_HERE F LogAddExp(F x, F y) {
   constexpr float kLog[] = {-0.499999315f, 0.33330512f, -0.249585882f,
                             0.196954012f, -0.153553978f, 0.106805556f,
                             -0.0576644354f, 0.0202045757f, -0.00331846974f};
-  const F d = x == y ? F{} : Abs(x - y), e = Exponential(-(d > 87.6f ? Of(87.6f) : d));
+  const F d = x == y ? F{} : Abs(x - y), e = Exp(-d, false);
   return (x > y ? x : y) + Fused(e * e, Polynomial(e, kLog), e);
 }
 
@@ -238,18 +266,31 @@ WEFT_HERE F AreaCosine(F x) {
   return x >= 1 ? (x < INFINITY ? y : x) : Of(NAN);
 }
 
+// Half of log((below + top) / (below - top)) + k log 2.
+WEFT_HERE F HalfLog(F top, F below, F k) {
+  constexpr float kLog[] = {0.333332956f, 0.200044006f, 0.141310111f, 0.132144153f};
+  const F s = top / below, z = s * s;
+  return Fused(k, Of(0.346572876f), s + Fused(s * z, Polynomial(z, kLog), k * 7.14303385e-7f));
+}
+
 // (1 + a) / (1 - a) as (1 + s) / (1 - s) 2**n: of n = 0 s is a. From n = 24 on 1 + 2**n is
 // rounded.
 WEFT_HERE F AreaTangent(F x) {
-  constexpr float kLog[] = {0.333332956f, 0.200044006f, 0.141310111f, 0.132144153f};
   const F a = Abs(x), up = 1 + a, down = 1 - a;
   const J n = ((J)up - (J)down + (1 << 21)) >> 23, near = a > 0.99f;
-  const F power = PowerOf2(n), k = Number(n), other = power * down;
+  const F power = PowerOf2(n), other = power * down;
   const F top = near ? up - other : Fused(a, 1 + power, 1 - power);
-  const F s = top / (near ? up + other : Fused(a, 1 - power, 1 + power)), z = s * s;
-  const F more = Fused(s * z, Polynomial(z, kLog), k * 7.14303385e-7f);
-  const F y = Fused(k, Of(0.346572876f), s + more);
+  const F y = HalfLog(top, near ? up + other : Fused(a, 1 - power, 1 + power), Number(n));
   return CopySign(a < 1 ? y : a == 1 ? Of(INFINITY) : Of(NAN), x);
+}
+
+// log(x / (1 - x)), likewise, by the smaller of the two.
+WEFT_HERE F Logit(F x) {
+  const F other = 1 - x, low = x < other ? x : other, high = 1 - low;
+  const J n = ((J)high - (J)low + (1 << 21)) >> 23;
+  const F power = PowerOf2(n), top = Fused(-low, power + 1, Of(1));
+  const F y = HalfLog(top, Fused(low, power - 1, Of(1)), Number(n)) * 2;
+  return (F)((J)(low > 0 ? y : low == 0 ? Of(INFINITY) : Of(NAN)) ^ ((x < 0.5f) & INT32_MIN));
 }
 
 // --- roots ---
@@ -271,6 +312,41 @@ WEFT_HERE F CubeRoot(F x) {
 
 // --- the normal distribution ---
 
+// Of |x| above 0.8 by e**(-x**2) t p(t), t = 1 / (1 + |x| / 2), and what roundings take away.
+WEFT_HERE F Erfc(F x) {
+  constexpr float kErf[] = {0.128379166f, -0.37612626f, 0.112835787f, -0.0268533472f,
+                            0.0051871622f, -0.00079978531f, 7.80690316e-05f};  // erf(x) / x - 1
+  constexpr float kTail[] = {0.469989091f, 0.619160533f, 0.527847707f, 0.184280425f,
+                             -0.134033769f, -0.134669587f, 0.0577054657f, 0.0823087469f};
+  const F size = Abs(x), a = size > 10.1f ? Of(10.1f) : size, z = a * a, low = Fused(a, a, -z);
+  const F k = Fused(z, Of(-1.44269502f), Of(0x1.8p23f)), m = k - 0x1.8p23f;
+  const F r = Fused(m, Of(-1.42860677e-6f), Fused(m, Of(-0.693145752f), -z)) - low;
+  const F d = Fused(a, Of(0.5f), Of(1)), t = 1 / d;
+  const F lack = (Fused(-d, t, Of(1)) - t * Fused(a, Of(0.5f), 1 - d)) * (t * 1.35f + 1);
+  const F p = Polynomial(t - 0.4375f, kTail), q = t * p;
+  const F tail = Scale(q + Fused(q, (ExpRest(r) + lack) + r, Fused(t, p, -q)), k);
+  const F near = Fused(-x, Polynomial(z, kErf), 1 - x);
+  return size < 0.8f ? near : x > 0 ? tail : 2 - tail;
+}
+
+// As x times a polynomial in w = -log(1 - x**2), or in its root (Giles).
+WEFT_HERE F ErfInverse(F x) {
+  constexpr float kNear[] = {1.50140941f, 0.246640295f, -0.00417740364f, -0.0012527447f,
+                             0.000218344518f, -4.96334314e-06f, -3.46270122e-06f,
+                             4.66169354e-07f, 2.32326656e-08f, -8.79096174e-09f};
+  constexpr float kFar[] = {2.95832014f, 1.0037173f, 0.00705230329f, -0.0052750227f,
+                            0.00375837483f, -0.00264588348f, 0.00136120967f,
+                            -0.000102802172f, -0.000208050726f};
+  F rest;
+  J n;
+  const F a = Abs(x), f = SplitLog((1 - a) * (1 + a), rest, n), k = -Number(n);
+  const F w = Fused(k, Of(0.693145752f), Fused(k, Of(1.42860677e-6f), -rest) - f);
+  const J far = w >= 5;
+  F y = Polynomial(w - 2.5f, kNear);
+  if (MayHave(far)) y = far ? Polynomial(Root(w) - 3.125f, kFar) : y;
+  return a < 1 ? x * y : a == 1 ? CopySign(Of(INFINITY), x) : Of(NAN);
+}
+
 // x times the probability of less than x, which for negative x is e**(-x**2 / 2) t p(t),
 // t = 1 / (1 + 0.27 |x|), and else what is left of 1: to 7 units. Of -inf it is NaN.
 WEFT_HERE F Gelu(F x) {
@@ -281,7 +357,7 @@ WEFT_HERE F Gelu(F x) {
   const F size = Abs(x), a = size > 13.2f ? Of(13.2f) : size, z = a * a, low = Fused(a, a, -z);
   const F k = Fused(z, Of(kScale), Of(0x1.8p23f)), m = k - 0x1.8p23f;
   const F r = Fused(low, Of(kScale), Fused(z, Of(kScale), -m));
-  const F e = Raise(Fused(r, Polynomial(r, kPowers), Of(1)), k);
+  const F e = Scale(Fused(r, Polynomial(r, kPowers), Of(1)), k);
   const F t = 1 / Fused(a, Of(0.27f), Of(1)), tail = a * t * Polynomial(t, kTail) * e;
   return (x > 0 ? x : CopySign(x - x, x)) - tail;
 }

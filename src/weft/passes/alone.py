@@ -19,14 +19,14 @@ from weft.util import is_below
 NAMES = (  # in the order of the kernel
     *("add", "sub", "mul", "div", "neg", "abs", "sign", "max", "min", "floor", "ceil"),
     *("eq", "ne", "gt", "ge", "lt", "le", "and", "or", "xor", "not", "select_n", "clamp"),
-    *("is_finite", "square", "convert_element_type", "round"),
+    *("is_finite", "square", "convert_element_type", "round", "inverse"),
 )
 CODES = {name: code for code, name in enumerate(NAMES)} | {"integer_pow": NAMES.index("square")}
 # What XLA computes otherwise where there is more of it: products and sums in one, numbers first.
 ALONE = {*NAMES[:5], "square", "integer_pow", "convert_element_type"}
 CHOICES = {name: len(NAMES) + 2 + k for k, name in enumerate(NAMES[11:17])}
 SIGNS = {"add": "+", "sub": "+", "mul": "*", "div": "*"}
-PARAMETERS = {("y", 2), ("rounding_method", 1)}  # the square, and halves to even numbers
+PARAMETERS = {("y", 2), ("y", -1), ("rounding_method", 1)}  # of which halves go to even numbers
 DTYPES = {np.dtype(c): n for c, n in zip("?bBifd", (1, 2, 6, 4, 11, 12), strict=True)}  # XLA's
 # Operations that only move elements: those that kernels may do (primitives/joining.py), and others.
 JOINS = frozenset(("concatenate", "pad", "stack", "tile"))
@@ -163,6 +163,8 @@ def operation_of(eqn: Eqn, makers: Mapping) -> tuple[int, Sequence[Atom]]:
     name, args, dtype = eqn.primitive.name, eqn.invars, eqn.outvars[0].aval.dtype
     if name == "div" and (inverse := inverse_of(args[1])):
         return CODES["mul"], [args[0], inverse]
+    if eqn.params.get("y") == -1:
+        return CODES["inverse"], args
     if name in ("max", "min") and dtype.kind == "f":
         x, y = args if type(args[1]) is Literal else args[::-1]
         if type(y) is Literal and abs(y.val) > 0:
@@ -196,6 +198,7 @@ def can_call(eqn: Eqn, shape: tuple) -> bool:
     chosen = {(k, v) for k, v in eqn.params.items() if k in ("y", "rounding_method")}
     nothing = name in NAMES[:3] and {a.val for a in args if type(a) is Literal} & {0, 1, -1}
     inverse = name == "div" and not args[-1].aval.shape and not inverse_of(args[-1])
+    inverse |= eqn.params.get("y") == -1 and out.dtype.kind != "f"
     several = name == "select_n" and (len(args) > 3 or args[0].aval.dtype != bool)
     converts = name == "convert_element_type"
     return (

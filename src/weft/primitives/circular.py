@@ -8,8 +8,6 @@ kernel that is called where there is one takes 0.2 to 0.4, and is exact to 1.7 u
 
 from __future__ import annotations
 
-import ctypes
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +18,7 @@ from weft.core.aval import ShapedArray
 from weft.primitives import wide
 from weft.primitives.expr import BF16, F32, F64, LARGE, Expr, is_large, polynomial, write_division
 from weft.primitives.wide import I32, I64, choose_if_any, write_log
-from weft.xla.native import FOLDER, call_native, has_kernels
+from weft.xla.native import call_native, has_kernels
 
 BITS = {F32: I32, F64: I64}
 # of remainders: the least exponent of a divisor, as it is stored, that of a quotient that is too
@@ -173,21 +171,20 @@ def write_circular(name: str, *operands: Expr) -> Expr:
 
 # of which formulas are loops: they take ten times as long at any size, and 0.8 s to compile
 _LOOPS = ("igamma", "igammac", "zeta", "zeta_single")
-# what native/functions.cc computes; of float16 and bfloat16 in float32
-ALONE = frozenset(("cosh", "exp2", "expm1", "log1p", "log2"))  # which XLA's loops take as long for
+# What native/functions.cc computes, and what of that where it is all of a program, as XLA's loops
+# take as long; of float16 and bfloat16 in float32, but for WHOLE, which is of larger arrays.
+WHOLE = frozenset("erf_inv erfc exp log logistic logit rsqrt sqrt tanh".split())
+ALONE = {
+    F32: WHOLE.union(("cosh", "exp2", "expm1", "log1p", "log2")),
+    F64: frozenset(("exp", "log", "logistic")),
+}
 CALLED = {
-    F32: ALONE.union(FORMULAS, ("pow", "sinh", "asinh", "acosh", "atanh", "logaddexp", "gelu")),
-    F64: frozenset(("sin", "cos", "tan", "pow", "sinh", "cosh", "erf", *_LOOPS)),
+    F32: ALONE[F32].union(FORMULAS, "pow sinh asinh acosh atanh logaddexp gelu".split()),
+    F64: ALONE[F64].union(("sin", "cos", "tan", "pow", "sinh", "cosh", "erf"), _LOOPS),
 }
 # of what is computed before, a formula in the same loop takes as long
 GIVEN = {F32: frozenset(("atan2",)), F64: frozenset(("pow",))}
 _VAST = 1 << 23  # bytes from which on memory for intermediate values takes longer than is saved
-
-
-@functools.cache
-def has_vectors() -> bool:
-    """Whether the processor is of those that native/functions.cc is compiled for."""
-    return bool(ctypes.CDLL(str(next(FOLDER.glob("kernels.*")))).weft_has_functions())
 
 
 def call_function(hlo: Any, name: str, *operands: Any) -> Any:
@@ -198,12 +195,13 @@ def call_function(hlo: Any, name: str, *operands: Any) -> Any:
     """
     aval = operands[0 if operands[0].aval.shape else -1].aval
     part = F32 if aval.dtype.itemsize == 2 else aval.dtype
-    least = 0 if name in _LOOPS else LARGE
-    large = type(aval.size) is int and aval.size > least and name in CALLED.get(part, ())
-    if not large or not has_kernels(hlo) or not has_vectors():
+    least = 0 if name in _LOOPS else LARGE << 3 * (name in WHOLE)
+    known = name in CALLED.get(part, ()) and (part == aval.dtype or name not in WHOLE)
+    large = type(aval.size) is int and aval.size > least and known
+    if not large or not has_kernels(hlo):
         return None
     vast = aval.size * part.itemsize > _VAST and name not in _LOOPS
-    vast = vast or (part == F32 and name in ALONE)
+    vast = vast or name in ALONE[part]
     given = all(v.is_argument for v in operands if v.aval.shape)
     if vast or name in GIVEN[part]:
         hlo.choices += 1

@@ -183,7 +183,7 @@ def lower_module(
     products = few and "dot_general" in names and not builder.names_all  # explain tells their FLOPs
     brief = products and do_little(jaxpr, {"dot_general"} | MOVES)
     hlo = builder(over, platform, count_formulas(jaxpr), brief)
-    hlo.alone = len(jaxpr.eqns) == 1
+    hlo.alone = len(jaxpr.eqns) == 1 and not donated
     if few and names <= MOVES and names & JOINS:
         hlo.cuts, hlo.written = {}, {}  # no pattern tells what a part is cut from
     mesh = explicit_mesh(placement) if over and placement is not None else None
