@@ -463,6 +463,29 @@ WEFT_SINGLE(Log2F, 0, Log2(x))
 WEFT_SINGLE(Log1pF, 2e-8, Log1p(x))
 WEFT_SINGLE(LogAddExpF, 0, LogAddExp(x, y))
 WEFT_SINGLE(GeluF, 0, Gelu(x))
+WEFT_SINGLE(AddF, 0, x + y)
+WEFT_SINGLE(SubF, 0, x - y)
+WEFT_SINGLE(MulF, 0, x * y)
+WEFT_SINGLE(DivF, 0, x / y)
+WEFT_SINGLE(MaxF, 0, Larger(x, y))
+WEFT_SINGLE(MinF, 0, Smaller(x, y))
+WEFT_SINGLE(NegF, 0, Negative(x))
+WEFT_SINGLE(AbsF, 0, Abs(x))
+WEFT_SINGLE(SignF, 0, Sign(x))
+WEFT_SINGLE(EqF, 0, (F)(x == y))
+WEFT_SINGLE(NeF, 0, (F)(x != y))
+WEFT_SINGLE(LtF, 0, (F)(x < y))
+WEFT_SINGLE(LeF, 0, (F)(x <= y))
+WEFT_SINGLE(KeepF, 0, Kept((J)x, y))
+WEFT_SINGLE(DropF, 0, Kept(~(J)x, y))
+WEFT_SINGLE(JoinF, 0, (F)((J)x | (J)y))
+WEFT_SINGLE(ExpF, 0, Exp(x))
+WEFT_SINGLE(LogF, 0, Log(x))
+WEFT_SINGLE(LogisticF, 0, Logistic(x))
+WEFT_SINGLE(TanhF, 1e-4, HyperbolicTangent(x))
+WEFT_SINGLE(SqrtF, 0, Root(x))
+WEFT_SINGLE(RsqrtF, 0, 1 / Root(x))
+WEFT_SINGLE(RoundF, 0, RoundBfloat(x))
 
 WEFT_CIRCULAR(SinD, D, 1e-300, kFar, WideSine(x, false), WideSine(x, true))
 WEFT_CIRCULAR(CosD, D, 0, kFar, WideCosine(x, false), WideCosine(x, true))
@@ -517,6 +540,87 @@ WEFT_HERE_CALLED void Compute(const void* xs, const void* ys, void* outs, int64_
   Write<Function, true, kOne>(x, y, out, n);
 }
 
+// --- rows of programs: of `count` elements, a multiple of 16 ---
+
+// Arrays of each dtype as float32, and back; bool is a mask of all bits.
+template <class T>
+using Of32 = typename Vector<T, kBytes / 4 * sizeof(T)>::V;  // as many elements
+
+template <class From, class To, class Change>
+WEFT_HERE void ConvertEach(const void* xs, void* outs, int64_t count, Change) {
+  const From* const x = static_cast<const From*>(xs);
+  To* const out = static_cast<To*>(outs);
+  for (int64_t i = 0; i < count * 4 / kBytes; ++i) {
+    From v;
+    std::memcpy(&v, x + i, sizeof(v));
+    const To y = Change::Made(v);
+    std::memcpy(out + i, &y, sizeof(y));
+  }
+}
+#define WEFT_CONVERSION(name, From, To, ...)                                            \
+  struct name##Each {                                                                   \
+    static WEFT_HERE_MEMBER To Made(From x) { __VA_ARGS__; }                            \
+  };                                                                                    \
+  WEFT_HERE_CALLED void name(const void* x, const void*, void* out, int64_t count) {    \
+    ConvertEach<From, To>(x, out, count, name##Each());                                 \
+  }
+#if defined(__x86_64__) && WEFT_BYTES == 64
+using Packed = __m256i;
+WEFT_CONVERSION(FromHalf, Packed, F, return (F)_mm512_cvtph_ps(x))
+WEFT_CONVERSION(ToHalf, F, Packed, return _mm512_cvtps_ph((__m512)x, 0))
+#elif defined(__x86_64__)
+using Packed = __m128i;
+WEFT_CONVERSION(FromHalf, Packed, F, return (F)_mm256_cvtph_ps(x))
+WEFT_CONVERSION(ToHalf, F, Packed, return _mm256_cvtps_ph((__m256)x, 0))
+#else
+using Packed = Of32<_Float16>;
+WEFT_CONVERSION(FromHalf, Packed, F, return __builtin_convertvector(x, F))
+WEFT_CONVERSION(ToHalf, F, Packed, return __builtin_convertvector(x, Packed))
+#endif
+WEFT_CONVERSION(RoundHalf, F, F, return FromHalfEach::Made(ToHalfEach::Made(x)))
+WEFT_CONVERSION(FromBfloat, Of32<uint16_t>, F, return (F)(__builtin_convertvector(x, J) << 16))
+WEFT_CONVERSION(ToBfloat, F, Of32<uint16_t>, const J high = (J)x >> 16;
+                const J rounded = ((J)x + 0x7FFF + (high & 1)) >> 16;
+                return __builtin_convertvector(x == x ? rounded : high | 0x40, Of32<uint16_t>))
+WEFT_CONVERSION(FromBool, Of32<int8_t>, F, return (F)(__builtin_convertvector(x, J) != 0))
+WEFT_CONVERSION(ToBool, F, Of32<int8_t>, return __builtin_convertvector((J)x & 1, Of32<int8_t>))
+WEFT_CONVERSION(Keep, F, F, return x)
+WEFT_CONVERSION(ToInteger, F, J,  // cut, or the nearest; NaN to 0
+                const F held = x == x ? (x < -0x1p31f ? Of(-0x1p31f) : x) : F{};
+                return x >= 0x1p31f ? J{} + INT32_MAX : __builtin_convertvector(held, J))
+
+// The sum of a row, or its largest element, 16 times.
+template <bool kSum>
+WEFT_HERE F Joined(F x, F y) { return kSum ? x + y : x > y ? x : y; }
+template <bool kSum>
+WEFT_HERE_CALLED void JoinRow(const void* xs, const void*, void* outs, int64_t count) {
+  constexpr int64_t kSums = 4, kFloats = kBytes / 4;
+  const F* const x = static_cast<const F*>(xs);
+  F sums[kSums], y;
+  std::memcpy(&y, x, sizeof(y));
+  for (int64_t k = 0; k < kSums; ++k) sums[k] = kSum ? F{} : y;
+  for (int64_t i = 0; i < count / kFloats; i += kSums) {
+    for (int64_t k = 0; k < kSums; ++k) {
+      if (i + k >= count / kFloats) break;
+      std::memcpy(&y, x + i + k, sizeof(y));
+      sums[k] = Joined<kSum>(sums[k], y);
+    }
+  }
+  y = Joined<kSum>(Joined<kSum>(sums[0], sums[1]), Joined<kSum>(sums[2], sums[3]));
+#if defined(__x86_64__) && WEFT_BYTES == 64
+  const float one = kSum ? _mm512_reduce_add_ps((__m512)y) : _mm512_reduce_max_ps((__m512)y);
+#else
+  float one = y[0];
+  for (int64_t j = 1; j < kFloats; ++j) one = kSum ? one + y[j] : one > y[j] ? one : y[j];
+#endif
+  for (int64_t j = 0; j < 16; ++j) static_cast<float*>(outs)[j] = one;
+}
+WEFT_HERE_CALLED void Spread(const void* x, const void*, void* outs, int64_t count) {
+  F y;
+  for (int64_t j = 0; j < kBytes / 4; ++j) y[j] = *static_cast<const float*>(x);  // with its bits
+  for (int64_t i = 0; i < count * 4 / kBytes; ++i) std::memcpy(static_cast<F*>(outs) + i, &y, sizeof(y));
+}
+
 constexpr Named kFunctions[] = {
     {"sin", ffi::F32, 1, Compute<SinF>},
     {"cos", ffi::F32, 1, Compute<CosF>},
@@ -538,6 +642,42 @@ constexpr Named kFunctions[] = {
     {"log1p", ffi::F32, 1, Compute<Log1pF>},
     {"logaddexp", ffi::F32, 2, Compute<LogAddExpF>},
     {"gelu", ffi::F32, 1, Compute<GeluF>},
+    {"add", ffi::F32, 2, Compute<AddF>},
+    {"sub", ffi::F32, 2, Compute<SubF>},
+    {"mul", ffi::F32, 2, Compute<MulF>},
+    {"div", ffi::F32, 2, Compute<DivF>},
+    {"max", ffi::F32, 2, Compute<MaxF>},
+    {"min", ffi::F32, 2, Compute<MinF>},
+    {"neg", ffi::F32, 1, Compute<NegF>},
+    {"abs", ffi::F32, 1, Compute<AbsF>},
+    {"sign", ffi::F32, 1, Compute<SignF>},
+    {"eq", ffi::F32, 2, Compute<EqF>},
+    {"ne", ffi::F32, 2, Compute<NeF>},
+    {"lt", ffi::F32, 2, Compute<LtF>},
+    {"le", ffi::F32, 2, Compute<LeF>},
+    {"keep", ffi::F32, 2, Compute<KeepF>},
+    {"drop", ffi::F32, 2, Compute<DropF>},
+    {"join", ffi::F32, 2, Compute<JoinF>},
+    {"exp", ffi::F32, 1, Compute<ExpF>},
+    {"log", ffi::F32, 1, Compute<LogF>},
+    {"logistic", ffi::F32, 1, Compute<LogisticF>},
+    {"tanh", ffi::F32, 1, Compute<TanhF>},
+    {"sqrt", ffi::F32, 1, Compute<SqrtF>},
+    {"rsqrt", ffi::F32, 1, Compute<RsqrtF>},
+    {"bfloat16", ffi::F32, 1, Compute<RoundF>},
+    {"float16", ffi::F32, 1, RoundHalf},
+    {"reduce_sum", ffi::F32, 1, JoinRow<true>},
+    {"reduce_max", ffi::F32, 1, JoinRow<false>},
+    {"spread", ffi::F32, 1, Spread},
+    {"load", ffi::F16, 1, FromHalf},
+    {"load", ffi::BF16, 1, FromBfloat},
+    {"load", ffi::F32, 1, Keep},
+    {"load", ffi::PRED, 1, FromBool},
+    {"store", ffi::F16, 1, ToHalf},
+    {"store", ffi::BF16, 1, ToBfloat},
+    {"store", ffi::F32, 1, Keep},
+    {"store", ffi::PRED, 1, ToBool},
+    {"store", ffi::S32, 1, ToInteger},
     {"sin", ffi::F64, 1, Compute<SinD>},
     {"cos", ffi::F64, 1, Compute<CosD>},
     {"tan", ffi::F64, 1, Compute<TanD>},
@@ -555,3 +695,4 @@ constexpr Named kFunctions[] = {
 #undef WEFT_BETWEEN
 #undef WEFT_CIRCULAR
 #undef WEFT_SINGLE
+#undef WEFT_CONVERSION

@@ -49,7 +49,7 @@ namespace by512 {
 }  // namespace by512
 namespace by256 {
 #define WEFT_BYTES 32
-#define WEFT_HERE_FOR WEFT_FOR("avx2,fma")
+#define WEFT_HERE_FOR WEFT_FOR("avx2,fma,f16c")
 #include "formulas.h"
 }  // namespace by256
 #else
@@ -69,6 +69,12 @@ const Named* Functions() {
 #else
   return by128::kFunctions;
 #endif
+}
+
+const Named* FindFunction(std::string_view name, ffi::DataType type) {
+  const Named* f = Functions();
+  while (f && f->name && (f->name != name || f->type != type)) ++f;
+  return f && f->name ? f : nullptr;
 }
 
 struct Job {
@@ -129,9 +135,8 @@ ffi::Error Function(ffi::ThreadPool pool, ffi::RemainingArgs xs, ffi::Result<ffi
   const ffi::DataType type = out->element_type();
   const bool half = type == ffi::BF16;
   const ffi::DataType computed = half ? ffi::F32 : type;
-  const Named* f = Functions();
-  while (f && f->name && (f->name != name || f->type != computed || f->operands != xs.size())) ++f;
-  if (!f || !f->name) {
+  const Named* const f = FindFunction(name, computed);
+  if (!f || f->operands != xs.size()) {
     return ffi::Error::InvalidArgument("weft.function: there is no such function");
   }
   const int64_t n = out->element_count();
@@ -150,6 +155,105 @@ ffi::Error Function(ffi::ThreadPool pool, ffi::RemainingArgs xs, ffi::Result<ffi
   return ffi::Error::Success();
 }
 
+// --- programs on rows ---------------------------------------------------------------------------
+
+constexpr int64_t kSlots = 16, kSteps = 48, kRow = 4096;  // slots for rows, steps, elements of a row
+constexpr int64_t kWorth = 1 << 14;  // elements that are worth a thread
+
+struct Array {
+  char* at;
+  int64_t count, width;
+  Kernel move;  // to float32, or from it
+};
+
+struct Step {
+  Kernel compute;
+  int out, x, y;
+  bool cell, reduces, sums;  // of one number for each row; of what is behind rows
+};
+
+// Rows of n of `total` elements; of elementwise programs `total` is no multiple, and the last is short.
+struct Program {
+  Array arrays[kSlots + 1];  // those of the first slots, and the result
+  Step steps[kSteps];
+  int64_t operands, count, n, total;
+
+  // Moves elements to float32 or from it, those at the end with some before them again.
+  static void Move(const Array& x, const char* from, int64_t width, char* to, int64_t wide, int64_t n) {
+    x.move(from, nullptr, to, n / 16 * 16);
+    if (n % 16 == 0) return;
+    if (n > 16) return x.move(from + (n - 16) * width, nullptr, to + (n - 16) * wide, 16);
+    alignas(64) char ends[2][64];
+    std::memcpy(ends[0], from, n * width);
+    x.move(ends[0], nullptr, ends[1], 16);
+    std::memcpy(to, ends[1], n * wide);
+  }
+
+  static void Run(const void* data, int64_t index) {
+    const Program& job = *static_cast<const Program*>(data);
+    alignas(64) float slots[kSlots * (kRow + 16)];
+    const int64_t n = job.n, stride = (n + 15) / 16 * 16 + 16, rows = (job.total + n - 1) / n;
+    const int64_t together = std::max<int64_t>(1, kWorth / n), begin = index * together;
+    for (int64_t row = begin; row < std::min(rows, begin + together); ++row) {
+      const int64_t count = std::min(n, job.total - row * n), whole = (count + 15) / 16 * 16;
+      for (int64_t k = 0; k < job.operands; ++k) {
+        const Array& x = job.arrays[k];
+        if (x.count < job.total && row > begin) continue;  // the same for all rows
+        float* const to = slots + k * stride;
+        const int64_t used = std::min(count, x.count);
+        Move(x, x.at + (x.count < job.total ? 0 : row * n * x.width), x.width,
+             reinterpret_cast<char*>(to), 4, used);
+        for (int64_t j = used; j < whole; ++j) to[j] = to[used - 1];
+      }
+      for (int64_t k = 0; k < job.count; ++k) {
+        const Step& step = job.steps[k];
+        float* const x = slots + step.x * stride;
+        for (int64_t j = count; step.reduces && j < whole; ++j) x[j] = step.sums ? 0 : x[0];
+        step.compute(x, slots + step.y * stride, slots + step.out * stride, step.cell ? 16 : whole);
+      }
+      const Array& out = job.arrays[kSlots];
+      const int64_t last = job.count ? job.steps[job.count - 1].out : 0;
+      const bool cell = out.count < job.total;
+      Move(out, reinterpret_cast<const char*>(slots + last * stride), 4,
+           out.at + row * (cell ? 1 : n) * out.width, out.width, cell ? 1 : count);
+    }
+  }
+};
+
+// Does the steps of `program`, each a name and letters of the slots of its result and operands, on rows
+// of n elements. The slots at first are the operands': all elements, a row or a number.
+ffi::Error Rows(ffi::ThreadPool pool, int64_t n, ffi::RemainingArgs xs, ffi::Result<ffi::AnyBuffer> out,
+                std::string_view program) {
+  Program job{};
+  job.operands = xs.size(), job.n = n;
+  bool fits = n > 0 && n <= kRow && job.operands > 0 && job.operands <= kSlots;
+  const auto add = [&](const char* name, ffi::AnyBuffer x, int64_t slot) {
+    const Named* const f = FindFunction(name, x.element_type());
+    if (!(fits = fits && f)) return;
+    job.arrays[slot] = {static_cast<char*>(x.untyped_data()), static_cast<int64_t>(x.element_count()),
+                        static_cast<int64_t>(ffi::ByteWidth(x.element_type())), f->compute};
+    job.total = std::max(job.total, job.arrays[slot].count);
+  };
+  for (int64_t k = 0; fits && k < job.operands; ++k) add("load", *xs.get<ffi::AnyBuffer>(k), k);
+  add("store", *out, kSlots);
+  while (fits && !program.empty()) {
+    const size_t end = std::min(program.find(' '), program.size());
+    const std::string_view name = program.substr(0, end - std::min<size_t>(end, 3));
+    const Named* const f = FindFunction(name, ffi::F32);
+    const char* const slots = program.data() + name.size();
+    const auto slot = [&](int k) { return (slots[k] & 31) - 1; };
+    if (!(fits = f && job.count < kSteps && end > 3)) break;
+    fits = std::max({slot(0), slot(1), slot(2)}) < kSlots && std::min({slot(0), slot(1), slot(2)}) >= 0;
+    job.steps[job.count++] = {f->compute, slot(0), slot(1), slot(2), slots[0] < 'a',
+                             name.substr(0, 6) == "reduce", name == "reduce_sum"};
+    program.remove_prefix(std::min(program.size(), end + 1));
+  }
+  if (!fits) return ffi::Error::InvalidArgument("weft.rows: there is no such program");
+  const int64_t rows = (job.total + n - 1) / n, together = std::max<int64_t>(1, kWorth / n);
+  ForEach(pool, (rows + together - 1) / together, Program::Run, &job);
+  return ffi::Error::Success();
+}
+
 }  // namespace
 }  // namespace weft
 
@@ -162,3 +266,10 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_function, weft::Function,
                                   .RemainingArgs()
                                   .Ret<xla::ffi::AnyBuffer>()
                                   .Attr<std::string_view>("name"));
+XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_rows, weft::Rows,
+                              xla::ffi::Ffi::Bind()
+                                  .Ctx<xla::ffi::ThreadPool>()
+                                  .Attr<int64_t>("n")
+                                  .RemainingArgs()
+                                  .Ret<xla::ffi::AnyBuffer>()
+                                  .Attr<std::string_view>("program"));

@@ -285,3 +285,46 @@ WEFT_HERE F Gelu(F x) {
   const F t = 1 / Fused(a, Of(0.27f), Of(1)), tail = a * t * Polynomial(t, kTail) * e;
   return (x > 0 ? x : CopySign(x - x, x)) - tail;
 }
+
+// --- what programs of halves are made of, see functions.cc: to a few units ---
+
+WEFT_HERE F Exp(F x) {
+  const F most = x > 88.722f ? Of(88.722f) : x, y = Exponential(most < -87.33f ? Of(-87.33f) : most);
+  return x > 88.722f ? Of(INFINITY) : x < -87.33f ? F{} : y;
+}
+// 1 / x to 2**-26, of usual x.
+WEFT_HERE F Inverse(F x) {
+#if defined(__x86_64__) && WEFT_BYTES == 64
+  const F r = (F)_mm512_rcp14_ps((__m512)x);
+  return Fused(r, Fused(-r, x, Of(1)), r);
+#else
+  return 1 / x;
+#endif
+}
+WEFT_HERE F Logistic(F x) { return Inverse(1 + Exp(x < -88 ? Of(88) : -x)); }
+WEFT_HERE F HyperbolicTangent(F x) {
+  const F t = ExpM1((x > 20 ? Of(20) : x) * 2);
+  return Abs(x) > 9.02f ? CopySign(Of(1), x) : t * Inverse(t + 2);
+}
+WEFT_HERE F Log(F x) {
+  F rest;
+  J n;
+  const F f = SplitLog(x, rest, n), k = Number(n);
+  return AnyLog(Fused(k, Of(0.693145752f), f + Fused(k, Of(1.42860677e-6f), rest)), x, 0);
+}
+WEFT_HERE F Negative(F x) { return (F)((J)x ^ INT32_MIN); }
+WEFT_HERE F Sign(F x) { return (x < 0) | (x > 0) ? CopySign(Of(1), x) : x; }
+WEFT_HERE F Kept(J mask, F x) { return (F)(mask & (J)x); }
+// NaN, if there is one; of zeros of both signs that which is larger, or smaller.
+WEFT_HERE F Larger(F x, F y) {
+  const F z = (F)((J)(x > y ? x : y) & (J)(y > x ? y : x));
+  return x == x ? (y == y ? z : y) : x;
+}
+WEFT_HERE F Smaller(F x, F y) {
+  const F z = (F)((J)(x < y ? x : y) | (J)(y < x ? y : x));
+  return x == x ? (y == y ? z : y) : x;
+}
+WEFT_HERE F RoundBfloat(F x) {
+  const F y = (F)(((J)x + 0x7FFF + ((J)x >> 16 & 1)) & -0x10000);
+  return x == x ? y : x;
+}

@@ -19,6 +19,7 @@ from weft.core.trace import get_traceback
 from weft.mesh.client import platform_of
 from weft.options import config
 from weft.passes.alone import CODES, JOINS, KNOWN, MOVES, can_call, do_little, is_cheap
+from weft.passes.rows import plan_rows
 from weft.passes.dce import dce_jaxpr
 from weft.passes.discharge import discharge_jaxpr, has_state
 from weft.passes.formulas import count_formulas
@@ -202,9 +203,13 @@ def lower_module(
         ]
         out_attrs = [hlo.placed(s, y.ndim) for s, y in zip(results, jaxpr.out_avals, strict=True)]
     write = lambda *xs: lower_jaxpr(hlo, jaxpr, xs, consts)
-    only = few and names and names <= KNOWN and not (donated or consts or hlo.names_all)
-    if only and is_cheap(jaxpr) and has_kernels(hlo):
+    only = few and names and not (donated or consts or hlo.names_all) and has_kernels(hlo)
+    if only and names <= KNOWN and is_cheap(jaxpr):
         write = lambda *xs: call_operations(hlo, jaxpr, xs)
+    elif only and (plan := plan_rows(jaxpr)):
+        number = lambda a: hlo.constant(a.val, a.aval)
+        given = lambda xs: [*xs, *map(number, plan[1])]
+        write = lambda *xs: call_native(hlo, "weft_rows", given(xs), jaxpr.out_avals, plan[0])
     if jaxpr.calls_host:
         in_avals, attrs = [TOKEN, *in_avals], ["", *attrs]
         write = hlo.threaded(write, False)

@@ -27,7 +27,7 @@ logger = Logger("weft.native")
 FOLDER = Path(__file__).parents[1] / "native"
 KERNELS = (
     "compare concatenate conv coo_dot coo_sample csr_dot cumulative depthwise dot elementwise "
-    "extremum find_places function lu or_nan pad partition permutation resample scatter "
+    "extremum find_places function lu or_nan pad partition permutation resample rows scatter "
     "select_scatter sort sum top_k transpose triangle trsm"
 )
 HANDLERS = tuple("weft_" + name for name in ("keep", *KERNELS.split()))
