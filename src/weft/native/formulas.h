@@ -564,11 +564,17 @@ WEFT_HERE void ConvertEach(const void* xs, void* outs, int64_t count, Change) {
   WEFT_HERE_CALLED void name(const void* x, const void*, void* out, int64_t count) {    \
     ConvertEach<From, To>(x, out, count, name##Each());                                 \
   }
+using Bytes = Of32<int8_t>;
 #if defined(__x86_64__) && WEFT_BYTES == 64
 using Packed = __m256i;
 WEFT_CONVERSION(FromHalf, Packed, F, return (F)_mm512_cvtph_ps(x))
 WEFT_CONVERSION(ToHalf, F, Packed, return _mm512_cvtps_ph((__m512)x, 0))
-#elif defined(__x86_64__)
+WEFT_HERE J Widened(Packed x) { return (J)_mm512_cvtepu16_epi32(x); }
+WEFT_HERE J Widened(Bytes x) { return (J)_mm512_cvtepu8_epi32((__m128i)x); }
+WEFT_HERE Packed Halved(J x) { return _mm512_cvtepi32_epi16((__m512i)x); }
+WEFT_HERE Bytes Quartered(J x) { return (Bytes)_mm512_cvtepi32_epi8((__m512i)x); }
+#else
+#ifdef __x86_64__
 using Packed = __m128i;
 WEFT_CONVERSION(FromHalf, Packed, F, return (F)_mm256_cvtph_ps(x))
 WEFT_CONVERSION(ToHalf, F, Packed, return _mm256_cvtps_ph((__m256)x, 0))
@@ -577,17 +583,39 @@ using Packed = Of32<_Float16>;
 WEFT_CONVERSION(FromHalf, Packed, F, return __builtin_convertvector(x, F))
 WEFT_CONVERSION(ToHalf, F, Packed, return __builtin_convertvector(x, Packed))
 #endif
+WEFT_HERE J Widened(Packed x) { return __builtin_convertvector((Of32<uint16_t>)x, J); }
+WEFT_HERE J Widened(Bytes x) { return __builtin_convertvector(x, J); }
+WEFT_HERE Packed Halved(J x) { return (Packed)__builtin_convertvector(x, Of32<uint16_t>); }
+WEFT_HERE Bytes Quartered(J x) { return __builtin_convertvector(x, Bytes); }
+#endif
 WEFT_CONVERSION(RoundHalf, F, F, return FromHalfEach::Made(ToHalfEach::Made(x)))
-WEFT_CONVERSION(FromBfloat, Of32<uint16_t>, F, return (F)(__builtin_convertvector(x, J) << 16))
-WEFT_CONVERSION(ToBfloat, F, Of32<uint16_t>, const J high = (J)x >> 16;
+WEFT_CONVERSION(FromBfloat, Packed, F, return (F)(Widened(x) << 16))
+WEFT_CONVERSION(ToBfloat, F, Packed, const J high = (J)x >> 16;
                 const J rounded = ((J)x + 0x7FFF + (high & 1)) >> 16;
-                return __builtin_convertvector(x == x ? rounded : high | 0x40, Of32<uint16_t>))
-WEFT_CONVERSION(FromBool, Of32<int8_t>, F, return (F)(__builtin_convertvector(x, J) != 0))
-WEFT_CONVERSION(ToBool, F, Of32<int8_t>, return __builtin_convertvector((J)x & 1, Of32<int8_t>))
+                return Halved(x == x ? rounded : high | 0x40))
+WEFT_CONVERSION(FromBool, Bytes, F, return (F)(Widened(x) != 0))
+WEFT_CONVERSION(ToBool, F, Bytes, return Quartered((J)x & 1))
 WEFT_CONVERSION(Keep, F, F, return x)
 WEFT_CONVERSION(ToInteger, F, J,  // cut, or the nearest; NaN to 0
                 const F held = x == x ? (x < -0x1p31f ? Of(-0x1p31f) : x) : F{};
                 return x >= 0x1p31f ? J{} + INT32_MAX : __builtin_convertvector(held, J))
+
+// An operation on arrays of 16 bits by itself.
+template <class Function, class From, class To>
+WEFT_HERE_CALLED void Direct(const void* xs, const void* ys, void* outs, int64_t count) {
+  const Packed *x = static_cast<const Packed*>(xs), *y = static_cast<const Packed*>(ys);
+  for (int64_t i = 0; i < count * 4 / kBytes; ++i) {
+    Packed a, b;
+    std::memcpy(&a, x + i, sizeof(a));
+    std::memcpy(&b, y + i, sizeof(b));
+    const Packed z = To::Made(Function::Fast(From::Made(a), From::Made(b)));
+    std::memcpy(static_cast<Packed*>(outs) + i, &z, sizeof(z));
+  }
+}
+template <class Function>
+constexpr Kernel kOnHalves = Direct<Function, FromHalfEach, ToHalfEach>;
+template <class Function>
+constexpr Kernel kOnBfloats = Direct<Function, FromBfloatEach, ToBfloatEach>;
 
 // The sum of a row, or its largest element, 16 times.
 template <bool kSum>
@@ -665,6 +693,16 @@ constexpr Named kFunctions[] = {
     {"sqrt", ffi::F32, 1, Compute<SqrtF>},
     {"rsqrt", ffi::F32, 1, Compute<RsqrtF>},
     {"bfloat16", ffi::F32, 1, Compute<RoundF>},
+    {"add", ffi::F16, 2, kOnHalves<AddF>},
+    {"add", ffi::BF16, 2, kOnBfloats<AddF>},
+    {"sub", ffi::F16, 2, kOnHalves<SubF>},
+    {"sub", ffi::BF16, 2, kOnBfloats<SubF>},
+    {"mul", ffi::F16, 2, kOnHalves<MulF>},
+    {"mul", ffi::BF16, 2, kOnBfloats<MulF>},
+    {"max", ffi::F16, 2, kOnHalves<MaxF>},
+    {"max", ffi::BF16, 2, kOnBfloats<MaxF>},
+    {"neg", ffi::F16, 1, kOnHalves<NegF>},
+    {"neg", ffi::BF16, 1, kOnBfloats<NegF>},
     {"float16", ffi::F32, 1, RoundHalf},
     {"reduce_sum", ffi::F32, 1, JoinRow<true>},
     {"reduce_max", ffi::F32, 1, JoinRow<false>},

@@ -172,11 +172,14 @@ struct Step {
   bool cell, reduces, sums;  // of one number for each row; of what is behind rows
 };
 
+constexpr int64_t kStep = 1024;  // elements of arrays of 16 bits that are worked on at once
+
 // Rows of n of `total` elements; of elementwise programs `total` is no multiple, and the last is short.
 struct Program {
   Array arrays[kSlots + 1];  // those of the first slots, and the result
   Step steps[kSteps];
   int64_t operands, count, n, total;
+  Kernel direct;  // what does the only step on arrays of 16 bits, if there is such
 
   // Moves elements to float32 or from it, those at the end with some before them again.
   static void Move(const Array& x, const char* from, int64_t width, char* to, int64_t wide, int64_t n) {
@@ -189,21 +192,43 @@ struct Program {
     std::memcpy(to, ends[1], n * wide);
   }
 
+  // Puts an operand's elements from `first` on into its slot, more of the last one behind them.
+  void Load(int64_t k, int64_t first, int64_t count, float* slots, int64_t stride) const {
+    const Array& x = arrays[k];
+    float* const to = slots + k * stride;
+    const int64_t used = std::min(count, x.count);
+    Move(x, x.at + first * x.width, x.width, reinterpret_cast<char*>(to), 4, used);
+    std::fill(to + used, to + stride, to[used - 1]);
+  }
+
   static void Run(const void* data, int64_t index) {
     const Program& job = *static_cast<const Program*>(data);
     alignas(64) float slots[kSlots * (kRow + 16)];
+    uint16_t numbers[2][kStep];
     const int64_t n = job.n, stride = (n + 15) / 16 * 16 + 16, rows = (job.total + n - 1) / n;
     const int64_t together = std::max<int64_t>(1, kWorth / n), begin = index * together;
+    const Step& last = job.steps[std::max<int64_t>(job.count, 1) - 1];
+    const Array& out = job.arrays[kSlots];
+    const bool cell = out.count < job.total;
+    for (int64_t k = 0; k < job.operands; ++k) {  // what all rows share
+      if (job.arrays[k].count < job.total) job.Load(k, 0, n, slots, stride);
+      if (job.direct && job.arrays[k].count == 1) {
+        std::fill(numbers[k], numbers[k] + kStep, weft::Load<uint16_t>(job.arrays[k].at));
+      }
+    }
     for (int64_t row = begin; row < std::min(rows, begin + together); ++row) {
       const int64_t count = std::min(n, job.total - row * n), whole = (count + 15) / 16 * 16;
+      char* const to = out.at + row * (cell ? 1 : n) * out.width;
+      if (job.direct && count == whole && count <= kStep) {
+        const auto at = [&](int k) -> const void* {
+          const Array& x = job.arrays[k];
+          return x.count == job.total ? x.at + row * n * 2 : x.count == 1 ? static_cast<const void*>(numbers[k]) : x.at;
+        };
+        job.direct(at(last.x), at(last.y), to, count);
+        continue;
+      }
       for (int64_t k = 0; k < job.operands; ++k) {
-        const Array& x = job.arrays[k];
-        if (x.count < job.total && row > begin) continue;  // the same for all rows
-        float* const to = slots + k * stride;
-        const int64_t used = std::min(count, x.count);
-        Move(x, x.at + (x.count < job.total ? 0 : row * n * x.width), x.width,
-             reinterpret_cast<char*>(to), 4, used);
-        for (int64_t j = used; j < whole; ++j) to[j] = to[used - 1];
+        if (job.arrays[k].count == job.total) job.Load(k, row * n, count, slots, stride);
       }
       for (int64_t k = 0; k < job.count; ++k) {
         const Step& step = job.steps[k];
@@ -211,11 +236,8 @@ struct Program {
         for (int64_t j = count; step.reduces && j < whole; ++j) x[j] = step.sums ? 0 : x[0];
         step.compute(x, slots + step.y * stride, slots + step.out * stride, step.cell ? 16 : whole);
       }
-      const Array& out = job.arrays[kSlots];
-      const int64_t last = job.count ? job.steps[job.count - 1].out : 0;
-      const bool cell = out.count < job.total;
-      Move(out, reinterpret_cast<const char*>(slots + last * stride), 4,
-           out.at + row * (cell ? 1 : n) * out.width, out.width, cell ? 1 : count);
+      Move(out, reinterpret_cast<const char*>(slots + last.out * stride), 4, to, out.width,
+           cell ? 1 : count);
     }
   }
 };
@@ -227,12 +249,14 @@ ffi::Error Rows(ffi::ThreadPool pool, int64_t n, ffi::RemainingArgs xs, ffi::Res
   Program job{};
   job.operands = xs.size(), job.n = n;
   bool fits = n > 0 && n <= kRow && job.operands > 0 && job.operands <= kSlots;
+  bool alike = job.operands <= 2 && ffi::ByteWidth(out->element_type()) == 2;
   const auto add = [&](const char* name, ffi::AnyBuffer x, int64_t slot) {
     const Named* const f = FindFunction(name, x.element_type());
     if (!(fits = fits && f)) return;
     job.arrays[slot] = {static_cast<char*>(x.untyped_data()), static_cast<int64_t>(x.element_count()),
                         static_cast<int64_t>(ffi::ByteWidth(x.element_type())), f->compute};
     job.total = std::max(job.total, job.arrays[slot].count);
+    alike = alike && x.element_type() == out->element_type();
   };
   for (int64_t k = 0; fits && k < job.operands; ++k) add("load", *xs.get<ffi::AnyBuffer>(k), k);
   add("store", *out, kSlots);
@@ -244,6 +268,8 @@ ffi::Error Rows(ffi::ThreadPool pool, int64_t n, ffi::RemainingArgs xs, ffi::Res
     const auto slot = [&](int k) { return (slots[k] & 31) - 1; };
     if (!(fits = f && job.count < kSteps && end > 3)) break;
     fits = std::max({slot(0), slot(1), slot(2)}) < kSlots && std::min({slot(0), slot(1), slot(2)}) >= 0;
+    const Named* const direct = alike && !job.count ? FindFunction(name, out->element_type()) : nullptr;
+    job.direct = direct ? direct->compute : nullptr;
     job.steps[job.count++] = {f->compute, slot(0), slot(1), slot(2), slots[0] < 'a',
                              name.substr(0, 6) == "reduce", name == "reduce_sum"};
     program.remove_prefix(std::min(program.size(), end + 1));

@@ -1,199 +1,203 @@
 """Which programs on floats of 16 bits one kernel does: of each element, or along rows.
 
 XLA:CPU wakes a thread for them, writes intermediate values to memory, and rounds each. The kernel,
-in native/functions.cc, computes all of a row in float32, and runs where it is called. Values are
-rounded where the program converts them to float32, unless for a sum, where it compares them, and
-at last.
+in native/functions.cc, computes in float32, and rounds results, what is compared, and what the
+program converts to float32, unless for a sum.
 """
 
 from __future__ import annotations
 
+import math
+import operator
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from weft.core.aval import ShapedArray
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var
+from weft.core.jaxpr import Eqn, Jaxpr, Literal
 from weft.dtypes import bfloat16
 from weft.passes.alone import FEWEST
 
 BOOL, INT, F32, *HALVES = map(np.dtype, (bool, np.int32, np.float32, np.float16, bfloat16))
 FLOATS = {F32, *HALVES}
-EXACT = {"neg", "abs", "sign", "max", "min", "keep", "drop", "join", "reduce_max", "spread"}
 COMPARED = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "lt", "ge": "le"}
 ALIKE = {"broadcast_in_dim", "reshape", "squeeze", "stop_gradient"}
-NAMES = EXACT.union(COMPARED, ALIKE, (
-    *("acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh"),
-    *("div", "exp", "exp2", "expm1", "gelu", "log", "log1p", "log2", "logaddexp", "logistic"),
-    *("mul", "pow", "reduce_sum", "rsqrt", "sin", "sinh", "sqrt", "sub", "tan", "tanh"),
-    *("select_n", "clamp", "square", "integer_pow", "convert_element_type"),
+NAMES = ALIKE.union(COMPARED, (
+    *("abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "clamp"),
+    *("convert_element_type", "cos", "cosh", "div", "exp", "exp2", "expm1", "gelu", "integer_pow"),
+    *("is_finite", "log", "log1p", "log2", "logaddexp", "logistic", "max", "min", "mul", "neg"),
+    *("pow", "reduce_max", "reduce_sum", "rsqrt", "select_n", "sign", "sin", "sinh", "sqrt"),
+    *("square", "sub", "tan", "tanh"),
 ))  # fmt: skip
+DTYPE_OF, SIZE_OF = operator.attrgetter("dtype"), operator.attrgetter("size")
 LEAST, MOST, BLOCK, SLOTS, STEPS = 64, 4096, 1024, 16, 48  # of rows, and what the kernel takes
 NUMBER, CELL, LINE, FULL = range(4)  # one, one for each row, what all rows share, all elements
 
 
 class Value(NamedTuple):
-    """The result of a step, or an operand: its own number, how it lies, and if it has 16 bits."""
+    """The result of a step, or an operand: its number, how it lies, and the dtype that it fits."""
 
     index: int
     kind: int
-    exact: bool = True
+    dtype: Any = None
 
 
-def plan_rows(jaxpr: Jaxpr) -> tuple[dict[str, Any], list[Literal]] | None:
+def plan_rows(jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> tuple[dict, list[Literal]] | None:
     """The attributes of the kernel's call, and numbers that are operands too; or None."""
     avals = [*jaxpr.in_avals, *jaxpr.out_avals]
-    sizes, kinds = [a.size for a in avals], {a.dtype for a in avals}
-    known = {*map(type, sizes)} == {int} and kinds <= {BOOL, INT, *FLOATS}
-    names = {eqn.primitive.name for eqn in jaxpr.eqns}
-    few = len(jaxpr.outvars) == 1 and names <= NAMES and known and not kinds.isdisjoint(HALVES)
-    moves = names <= ALIKE  # and computes nothing
-    if not few or moves or max(sizes) < FEWEST or 0 in sizes or len(jaxpr.invars) > SLOTS:
+    kinds, sizes = {*map(DTYPE_OF, avals)}, [*map(SIZE_OF, avals)]
+    if kinds.isdisjoint(HALVES) or len(jaxpr.outvars) != 1 or {*map(type, sizes)} != {int}:
         return None
-    writer = Writer(jaxpr, max(sizes))
-    done = writer.fits and all(map(writer.write, jaxpr.eqns))
-    return writer.finish(jaxpr.outvars[0]) if done else None
+    names = {eqn.primitive.name for eqn in jaxpr.eqns}
+    if not (names <= NAMES and kinds <= {BOOL, INT, *FLOATS}) or names <= ALIKE:
+        return None
+    plan = Plan(jaxpr, max(sizes))
+    for v, value in zip(jaxpr.constvars, consts, strict=True):
+        plan.env[v] = None if v.aval.shape else plan.read(Literal(np.asarray(value)[()], v.aval))
+    fits = max(sizes) >= FEWEST and (not plan.n or (LEAST <= plan.n <= MOST))
+    fits = fits and max(sizes) % (plan.n or 1) == 0 and 0 not in sizes
+    return plan.finish(jaxpr) if fits and all(map(plan.write, jaxpr.eqns)) else None
 
 
-def find_row(jaxpr: Jaxpr, size: int) -> int:
-    """How long rows are that a program reduces, or makes by repeating; 0 if there are none."""
-    for eqn in jaxpr.eqns:
-        name, x, y = eqn.primitive.name, eqn.invars[0].aval, eqn.outvars[0].aval
-        if name[:6] == "reduce" or (name == "broadcast_in_dim" and 1 < x.size < y.size == size):
-            return (x if name[:6] == "reduce" else y).shape[-1]
-    return 0
-
-
-class Writer:
-    """Writes a program as steps of the kernel: a name, what it makes, and what of."""
+class Plan:
+    """A program as steps of the kernel: a name, what it makes, and what of."""
 
     def __init__(self, jaxpr: Jaxpr, size: int):
-        self.size, self.n = size, find_row(jaxpr, size)  # of all, and of a row
-        self.steps: list[tuple[str, Value, tuple[Value, ...]]] = []
+        self.size, self.n, self.steps, self.count = size, 0, list[tuple](), 0
         self.summed = {e.invars[0] for e in jaxpr.eqns if e.primitive.name == "reduce_sum"}
-        self.numbers: dict[str, tuple[Literal, Value]] = {}
-        self.count = 0
+        for eqn in jaxpr.eqns:  # how long a row is, where there are such
+            x, y = eqn.invars[0].aval, eqn.outvars[0].aval
+            if eqn.primitive.name[:6] == "reduce":
+                self.n = (0, *x.shape)[-1]
+            elif eqn.primitive.name == "broadcast_in_dim" and 1 < x.size < y.size == size:
+                self.n = y.shape[-1]
         kinds = {self.n: LINE, 1: NUMBER, size: FULL}
-        self.env = {v: self.make(kinds.get(v.aval.size, CELL)) for v in jaxpr.invars}
-        self.given = [*self.env.values()]
-        rows = self.n == 0 or (LEAST <= self.n <= MOST and size % self.n == 0)
-        self.fits = rows and all(x.kind != CELL for x in self.given)
+        make = lambda a: self.make(kinds[a.size], a.dtype) if a.size in kinds else None
+        self.env: dict = {v: make(v.aval) for v in jaxpr.invars}
+        self.numbers: dict[str, tuple[Literal, Value]] = {}
 
-    def make(self, kind: int, exact: bool = True) -> Value:
+    def make(self, kind: int, dtype: Any = None) -> Value:
         """Another value."""
         self.count += 1
-        return Value(self.count - 1, kind, exact)
+        return Value(self.count - 1, kind, dtype)
 
-    def read(self, atom: Var | Literal) -> Value:
-        """The value of a variable or number."""
-        if not isinstance(atom, Literal):
+    def read(self, atom: Any) -> Value | None:
+        """The value of a variable or number, if the kernel takes it."""
+        if type(atom) is not Literal:
             return self.env[atom]
-        known = self.numbers.setdefault(f"{atom.val!r} {atom.aval}", (atom, self.make(NUMBER)))
-        return known[1]
+        made = self.make(NUMBER, atom.aval.dtype)
+        made = self.numbers.setdefault(f"{atom.val!r} {atom.aval}", (atom, made))[1]
+        return made if made.dtype in FLOATS else None
 
-    def step(self, name: str, *xs: Value, full: bool) -> Value:
+    def step(self, name: str, *xs: Value, full: bool, dtype: Any = None) -> Value:
         """What a step makes; `full`: of all elements."""
         kind = FULL if full else max(CELL, *[x.kind for x in xs])
         if kind >= LINE and name != "spread":
             xs = tuple([self.spread(x) for x in xs])
-        exact = name in COMPARED or (name in EXACT and all(x.exact for x in xs))
-        out = self.make(CELL if name[:6] == "reduce" else kind, exact)
+        out = self.make(CELL if name[:6] == "reduce" else kind, dtype)
         self.steps.append((name, out, xs))
         return out
 
     def spread(self, x: Value) -> Value:
         """The same on all of a row."""
-        return self.step("spread", x, full=True) if x.kind == CELL else x
+        return self.step("spread", x, full=True, dtype=x.dtype) if x.kind == CELL else x
 
     def round(self, x: Value, dtype: np.dtype) -> Value:
-        """The same in 16 bits, if it is to have those."""
-        if x.exact or dtype not in HALVES:
+        """The same as it is in a dtype."""
+        if x.dtype == dtype or dtype not in HALVES:
             return x
-        return self.step(dtype.name, x, full=x.kind == FULL)._replace(exact=True)
+        return self.step(dtype.name, x, full=x.kind == FULL, dtype=dtype)
 
     def write(self, eqn: Eqn) -> Value | None:
         """Write an equation; None where the kernel does not do it."""
-        avals, out = [a.aval for a in eqn.invars], eqn.outvars[0]
-        if any(a.dtype not in {BOOL, *FLOATS} for a in avals):
-            return None
-        xs, name = [*map(self.read, eqn.invars)], eqn.primitive.name
-        dtypes = {a.dtype for a in avals[1 if name == "select_n" else 0 :]}
-        if name in ALIKE:
-            made = xs[0] if self.is_alike(eqn, xs[0]) else None
-        elif not dtypes <= FLOATS:
-            made = None
+        xs, out, name = [*map(self.read, eqn.invars)], eqn.outvars[0], eqn.primitive.name
+        avals, full = [a.aval for a in eqn.invars], out.aval.size == self.size
+        kinds, dtypes = {x and x.kind for x in xs}, {a.dtype for a in avals}
+        masks = BOOL in dtypes and name != "select_n" and name not in ALIKE
+        made = None
+        if None in kinds or masks or INT in dtypes or not dtypes <= {BOOL, *FLOATS}:
+            pass
+        elif name in ALIKE:
+            made = xs[0] if self.is_alike(eqn, xs[0].kind) else None
         elif name == "convert_element_type":
-            x, dtype = xs[0], out.aval.dtype
-            x = x if dtype in HALVES or out in self.summed else self.round(x, avals[0].dtype)
-            widened = dtype == F32 or dtype == avals[0].dtype
-            made = x._replace(exact=x.exact and widened) if dtype in {INT, *FLOATS} else None
+            wide = out.aval.dtype in (INT, F32) and out not in self.summed
+            made = self.round(xs[0], avals[0].dtype) if wide else xs[0]
+            made = made if out.aval.dtype in {INT, *FLOATS} else None
         elif name[:6] == "reduce":
-            shape = avals[0].shape
-            fits = eqn.params["axes"] == (len(shape) - 1,) and shape[-1] == self.n
-            fits = fits and eqn.params.get("nan", "any") == "any" and avals[0].size == self.size
-            made = self.step(name, self.spread(xs[0]), full=True) if fits else None
-        elif out.aval.size != self.size and {CELL, LINE} <= {x.kind for x in xs}:
-            made = None
-        else:
-            made = self.compute(name, xs, eqn, out.aval.size == self.size)
+            fits = avals[0].size == self.size and avals[0].shape[-1] == self.n
+            fits = fits and eqn.params["axes"] == (avals[0].ndim - 1,)
+            if fits and eqn.params.get("nan", "any") == "any":
+                made = self.step(name, self.spread(xs[0]), full=True)
+        elif full or not {CELL, LINE} <= kinds:
+            made = self.compute(name, xs, eqn, full)
         self.env[out] = made
         return made
 
-    def is_alike(self, eqn: Eqn, x: Value) -> bool:
+    def is_alike(self, eqn: Eqn, kind: int) -> bool:
         """Whether a result lies as its operand does, or may be read in its place."""
-        size, out = eqn.invars[0].aval.size, eqn.outvars[0].aval
-        if size in (1, out.size):
+        x, out = eqn.invars[0].aval, eqn.outvars[0].aval
+        if x.size in (1, out.size):
             return True
-        moved = zip(eqn.params["broadcast_dimensions"], eqn.invars[0].aval.shape, strict=True)
+        moved = zip(eqn.params["broadcast_dimensions"], x.shape, strict=True)
         axes, last = {axis for axis, n in moved if n > 1}, out.ndim - 1
-        fits = axes == {last} if x.kind == LINE else last not in axes
+        fits = axes == {last} if kind == LINE else last not in axes
         return fits and out.size == self.size and out.shape[-1] == self.n
 
     def compute(self, name: str, xs: list[Value], eqn: Eqn, full: bool) -> Value | None:
         """Write an operation on each element."""
         step = lambda name, *xs: self.step(name, *xs, full=full)
-        if name in COMPARED:
+        number = lambda value: self.read(Literal(value, ShapedArray((), F32)))
+        power = {"square": 2, "integer_pow": eqn.params.get("y")}.get(name, 1)
+        if name in COMPARED or name == "is_finite":
             xs = [self.round(x, a.aval.dtype) for x, a in zip(xs, eqn.invars, strict=True)]
+            if name == "is_finite":
+                return step("lt", step("abs", *xs), number(math.inf))
             return step(COMPARED[name], *xs[:: -1 if name[0] == "g" else 1])
         if name == "select_n":
-            which, *others = xs
-            fits = len(others) == 2 and eqn.invars[0].aval.dtype == BOOL
-            return step("join", *map(step, ("drop", "keep"), (which,) * 2, others)) if fits else None
+            which, no, *yes = xs
+            if len(yes) != 1 or eqn.invars[0].aval.dtype != BOOL:
+                return None
+            zero = type(eqn.invars[2]) is Literal and str(eqn.invars[2].val) == "0.0"
+            if zero and self.steps and self.steps[-1] == ("le", which, (no, *yes)):
+                return step("max", no, *yes)  # as relu is
+            return step("join", step("drop", which, no), step("keep", which, *yes))
         if name == "clamp":
             return step("min", step("max", xs[1], xs[0]), xs[2])
-        power = {"square": 2, "integer_pow": eqn.params.get("y")}.get(name, 1)
-        one = lambda: self.read(Literal(1.0, ShapedArray((), F32)))
         if power in (2, 3):
             return step("mul", *xs, *xs if power == 2 else [step("mul", *xs, *xs)])
         if power == -1:
-            return step("div", one(), *xs)
+            return step("div", number(1.0), *xs)
         if name == "div" and full and xs[1].kind == CELL:
-            return step("mul", xs[0], self.step("div", one(), xs[1], full=False))
+            return step("mul", xs[0], self.step("div", number(1.0), xs[1], full=False))
         return step(name, *xs) if power == 1 else None
 
-    def finish(self, out: Var | Literal) -> tuple[dict[str, Any], list[Literal]] | None:
-        """The call's attributes and numbers, with a place for each value while it is needed."""
-        if isinstance(out, Literal):
+    def finish(self, jaxpr: Jaxpr) -> tuple[dict[str, Any], list[Literal]] | None:
+        """The call's attributes and numbers, with a slot for each value while it is needed."""
+        (size,), y = [a.size for a in jaxpr.out_avals], self.read(jaxpr.outvars[0])
+        given = [self.env[v] for v in jaxpr.invars]
+        operands = [*given, *[x for _, x in self.numbers.values()]]
+        if y is None or None in given or len(operands) > SLOTS:
             return None
-        y = self.env[out]
-        y = self.spread(y) if out.aval.size == self.size else y
-        numbers = [number for number, _ in self.numbers.values()]
-        operands = [*self.given, *[x for _, x in self.numbers.values()]]
+        y = self.spread(y) if size == self.size else y
+        needed, steps = {y.index}, []
+        for made in reversed(self.steps):
+            if made[1].index in needed:
+                steps.insert(0, made)
+                needed.update(x.index for x in made[2])
         kinds = {self.size // (self.n or 1): CELL, self.size: FULL}
-        last = self.steps[-1][1] if self.steps else operands[0]
-        if y.index != last.index or y.kind != kinds.get(out.aval.size) or len(self.steps) > STEPS:
+        if not (steps or y == given[0]) or y.kind != kinds.get(size) or len(steps) > STEPS:
             return None
-        uses = {x.index: i for i, (_, _, xs) in enumerate(self.steps) for x in xs}
-        places = {x.index: i for i, x in enumerate(operands)}
-        kept, free = {x.index for x in operands if x.kind != FULL}, [*range(SLOTS)][len(operands) :]
-        text = []
-        for i, (name, made, xs) in enumerate(self.steps):
-            read = [places[x.index] for x in xs]
-            free += {places[x.index] for x in xs if uses[x.index] == i and x.index not in kept}
+        uses = {x.index: i for i, (_, _, xs) in enumerate(steps) for x in xs}
+        slots, text = {x.index: i for i, x in enumerate(operands)}, []
+        kept, free = {x.index for x in operands if x.kind != FULL}, [*range(len(operands), SLOTS)]
+        for i, (name, made, xs) in enumerate(steps):
+            read = "".join([chr(97 + slots[x.index]) for x in (xs[0], xs[-1])])
+            free += {slots[x.index] for x in xs if uses[x.index] == i and x.index not in kept}
             if not free:
                 return None
-            places[made.index] = free.pop()
+            slots[made.index] = free.pop()
             cell = made.kind == CELL and name[:6] != "reduce"
-            text.append(name + chr(places[made.index] + (65 if cell else 97)))
-            text[-1] += chr(read[0] + 97) + chr(read[-1] + 97)
-        return {"n": self.n or BLOCK, "program": " ".join(text)}, numbers
+            text.append(name + chr((65 if cell else 97) + slots[made.index]) + read)
+        attributes = {"n": self.n or BLOCK, "program": " ".join(text)}
+        return attributes, [number for number, _ in self.numbers.values()]
