@@ -127,7 +127,7 @@ class Plan:
         elif name[:6] == "reduce":
             fits = avals[0].size == self.size and avals[0].shape[-1] == self.n
             fits = fits and eqn.params["axes"] == (avals[0].ndim - 1,)
-            if fits and eqn.params.get("nan", "any") == "any":
+            if fits and (name == "reduce_sum" or eqn.params.get("nan") == "any"):
                 made = self.step(name, self.spread(xs[0]), full=True)
         elif full or not {CELL, LINE} <= kinds:
             made = self.compute(name, xs, eqn, full)
