@@ -288,23 +288,37 @@ WEFT_HERE F Gelu(F x) {
 
 // --- what programs of halves are made of, see functions.cc: to a few units ---
 
-WEFT_HERE F Exp(F x) {
-  const F most = x > 88.722f ? Of(88.722f) : x, y = Exponential(most < -87.33f ? Of(-87.33f) : most);
-  return x > 88.722f ? Of(INFINITY) : x < -87.33f ? F{} : y;
-}
+WEFT_HERE F Negative(F x) { return (F)((J)x ^ INT32_MIN); }
+#if defined(__x86_64__) && WEFT_BYTES == 64
+// x, or a bound; NaN stays.
+WEFT_HERE F AtMost(float bound, F x) { return (F)_mm512_min_ps((__m512)Of(bound), (__m512)x); }
+WEFT_HERE F AtLeast(float bound, F x) { return (F)_mm512_max_ps((__m512)Of(bound), (__m512)x); }
 // 1 / x to 2**-26, of usual x.
 WEFT_HERE F Inverse(F x) {
-#if defined(__x86_64__) && WEFT_BYTES == 64
   const F r = (F)_mm512_rcp14_ps((__m512)x);
   return Fused(r, Fused(-r, x, Of(1)), r);
-#else
-  return 1 / x;
-#endif
 }
-WEFT_HERE F Logistic(F x) { return Inverse(1 + Exp(x < -88 ? Of(88) : -x)); }
+WEFT_HERE F Scale(F x, F n) { return (F)_mm512_scalef_ps((__m512)x, (__m512)n); }
+#else
+WEFT_HERE F AtMost(float bound, F x) { return x > bound ? Of(bound) : x; }
+WEFT_HERE F AtLeast(float bound, F x) { return x < bound ? Of(bound) : x; }
+WEFT_HERE F Inverse(F x) { return 1 / x; }
+WEFT_HERE F Scale(F x, F n) {  // by two powers, of which each is a normal one
+  const J k = __builtin_convertvector(n, J), half = k >> 1;
+  return x * PowerOf2(half) * PowerOf2(k - half);
+}
+#endif
+WEFT_HERE F ExpHeld(F x) {  // of -104 to 89
+  const F m = Fused(x, Of(1.44269502f), Of(0x1.8p23f)) - 0x1.8p23f;
+  const F r = Fused(m, Of(-1.42860677e-6f), Fused(m, Of(-0.693145752f), x));
+  return Scale(1 + (r + ExpRest(r)), m);
+}
+WEFT_HERE F Exp(F x) { return ExpHeld(AtMost(89, AtLeast(-104, x))); }
+WEFT_HERE F Logistic(F x) { return Inverse(1 + ExpHeld(AtMost(88, AtLeast(-104, Negative(x))))); }
 WEFT_HERE F HyperbolicTangent(F x) {
-  const F t = ExpM1((x > 20 ? Of(20) : x) * 2);
-  return Abs(x) > 9.02f ? CopySign(Of(1), x) : t * Inverse(t + 2);
+  const F e = ExpHeld(AtMost(40, AtLeast(-40, x + x))), z = x * x;
+  const F near = x * Fused(z, Fused(z, Of(0.133333333f), Of(-0.333333333f)), Of(1));
+  return Abs(x) < 0.1f ? near : Fused(Inverse(e + 1), Of(-2), Of(1));
 }
 WEFT_HERE F Log(F x) {
   F rest;
@@ -312,7 +326,6 @@ WEFT_HERE F Log(F x) {
   const F f = SplitLog(x, rest, n), k = Number(n);
   return AnyLog(Fused(k, Of(0.693145752f), f + Fused(k, Of(1.42860677e-6f), rest)), x, 0);
 }
-WEFT_HERE F Negative(F x) { return (F)((J)x ^ INT32_MIN); }
 WEFT_HERE F Sign(F x) { return (x < 0) | (x > 0) ? CopySign(Of(1), x) : x; }
 WEFT_HERE F Kept(J mask, F x) { return (F)(mask & (J)x); }
 // NaN, if there is one; of zeros of both signs that which is larger, or smaller.

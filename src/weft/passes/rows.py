@@ -158,7 +158,7 @@ class Plan:
             which, no, *yes = xs
             if len(yes) != 1 or eqn.invars[0].aval.dtype != BOOL:
                 return None
-            zero = type(eqn.invars[2]) is Literal and str(eqn.invars[2].val) == "0.0"
+            zero = type(eqn.invars[2]) is Literal and str(float(eqn.invars[2].val)) == "0.0"
             if zero and self.steps and self.steps[-1] == ("le", which, (no, *yes)):
                 return step("max", no, *yes)  # as relu is
             return step("join", step("drop", which, no), step("keep", which, *yes))
