@@ -32,6 +32,7 @@ NAMES = ALIKE.union(COMPARED, (
 ))  # fmt: skip
 DTYPE_OF, SIZE_OF = operator.attrgetter("dtype"), operator.attrgetter("size")
 LEAST, MOST, BLOCK, SLOTS, STEPS = 64, 4096, 1024, 16, 48  # of rows, and what the kernel takes
+FEW = 6  # steps on each element of float16 up to which it is quicker
 NUMBER, CELL, LINE, FULL = range(4)  # one, one for each row, what all rows share, all elements
 
 
@@ -186,7 +187,9 @@ class Plan:
                 steps.insert(0, made)
                 needed.update(x.index for x in made[2])
         kinds = {self.size // (self.n or 1): CELL, self.size: FULL}
-        if not (steps or y == given[0]) or y.kind != kinds.get(size) or len(steps) > STEPS:
+        half = any(x.dtype == HALVES[0] for x in given)  # of which some processors have arithmetic
+        most = FEW if half and not self.n else STEPS
+        if not (steps or y == given[0]) or y.kind != kinds.get(size) or len(steps) > most:
             return None
         uses = {x.index: i for i, (_, _, xs) in enumerate(steps) for x in xs}
         slots, text = {x.index: i for i, x in enumerate(operands)}, []
