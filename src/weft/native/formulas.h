@@ -701,6 +701,8 @@ constexpr Named kFunctions[] = {
     {"mul", ffi::BF16, 2, kOnBfloats<MulF>},
     {"max", ffi::F16, 2, kOnHalves<MaxF>},
     {"max", ffi::BF16, 2, kOnBfloats<MaxF>},
+    {"min", ffi::F16, 2, kOnHalves<MinF>},
+    {"min", ffi::BF16, 2, kOnBfloats<MinF>},
     {"neg", ffi::F16, 1, kOnHalves<NegF>},
     {"neg", ffi::BF16, 1, kOnBfloats<NegF>},
     {"float16", ffi::F32, 1, RoundHalf},

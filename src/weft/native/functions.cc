@@ -167,19 +167,20 @@ struct Array {
 };
 
 struct Step {
-  Kernel compute;
+  Kernel compute, direct;  // `direct`, where there is such, on arrays of 16 bits
   int out, x, y;
   bool cell, reduces, sums;  // of one number for each row; of what is behind rows
 };
 
-constexpr int64_t kStep = 1024;  // elements of arrays of 16 bits that are worked on at once
+// Elements of arrays of 16 bits that are worked on at once, and how many of these.
+constexpr int64_t kStep = 1024, kFew = 4;
 
 // Rows of n of `total` elements; of elementwise programs `total` is no multiple, and the last is short.
 struct Program {
   Array arrays[kSlots + 1];  // those of the first slots, and the result
   Step steps[kSteps];
   int64_t operands, count, n, total;
-  Kernel direct;  // what does the only step on arrays of 16 bits, if there is such
+  bool direct;  // whether all is of one dtype of 16 bits, and steps can be done in it
 
   // Moves elements to float32 or from it, those at the end with some before them again.
   static void Move(const Array& x, const char* from, int64_t width, char* to, int64_t wide, int64_t n) {
@@ -204,7 +205,7 @@ struct Program {
   static void Run(const void* data, int64_t index) {
     const Program& job = *static_cast<const Program*>(data);
     alignas(64) float slots[kSlots * (kRow + 16)];
-    uint16_t numbers[2][kStep];
+    uint16_t numbers[kFew][kStep];
     const int64_t n = job.n, stride = (n + 15) / 16 * 16 + 16, rows = (job.total + n - 1) / n;
     const int64_t together = std::max<int64_t>(1, kWorth / n), begin = index * together;
     const Step& last = job.steps[std::max<int64_t>(job.count, 1) - 1];
@@ -220,11 +221,18 @@ struct Program {
       const int64_t count = std::min(n, job.total - row * n), whole = (count + 15) / 16 * 16;
       char* const to = out.at + row * (cell ? 1 : n) * out.width;
       if (job.direct && count == whole && count <= kStep) {
-        const auto at = [&](int k) -> const void* {
+        const void* at[kSlots];
+        for (int64_t k = 0; k < job.operands; ++k) {
           const Array& x = job.arrays[k];
-          return x.count == job.total ? x.at + row * n * 2 : x.count == 1 ? static_cast<const void*>(numbers[k]) : x.at;
-        };
-        job.direct(at(last.x), at(last.y), to, count);
+          at[k] = x.at + (x.count < job.total ? 0 : row * n * 2);
+          if (x.count == 1) at[k] = numbers[k];
+        }
+        for (int64_t k = 0; k < job.count; ++k) {
+          const Step& step = job.steps[k];
+          void* const made = k + 1 == job.count ? static_cast<void*>(to) : slots + step.out * stride;
+          step.direct(at[step.x], at[step.y], made, count);
+          at[step.out] = made;
+        }
         continue;
       }
       for (int64_t k = 0; k < job.operands; ++k) {
@@ -249,17 +257,19 @@ ffi::Error Rows(ffi::ThreadPool pool, int64_t n, ffi::RemainingArgs xs, ffi::Res
   Program job{};
   job.operands = xs.size(), job.n = n;
   bool fits = n > 0 && n <= kRow && job.operands > 0 && job.operands <= kSlots;
-  bool alike = job.operands <= 2 && ffi::ByteWidth(out->element_type()) == 2;
+  job.direct = job.operands <= kFew && ffi::ByteWidth(out->element_type()) == 2 && !program.empty();
   const auto add = [&](const char* name, ffi::AnyBuffer x, int64_t slot) {
     const Named* const f = FindFunction(name, x.element_type());
     if (!(fits = fits && f)) return;
     job.arrays[slot] = {static_cast<char*>(x.untyped_data()), static_cast<int64_t>(x.element_count()),
                         static_cast<int64_t>(ffi::ByteWidth(x.element_type())), f->compute};
     job.total = std::max(job.total, job.arrays[slot].count);
-    alike = alike && x.element_type() == out->element_type();
+    job.direct = job.direct && x.element_type() == out->element_type();
   };
   for (int64_t k = 0; fits && k < job.operands; ++k) add("load", *xs.get<ffi::AnyBuffer>(k), k);
   add("store", *out, kSlots);
+  // Of float16, which is quickly rounded, also several steps whose results are not.
+  bool exactly = out->element_type() == ffi::F16;
   while (fits && !program.empty()) {
     const size_t end = std::min(program.find(' '), program.size());
     const std::string_view name = program.substr(0, end - std::min<size_t>(end, 3));
@@ -268,10 +278,12 @@ ffi::Error Rows(ffi::ThreadPool pool, int64_t n, ffi::RemainingArgs xs, ffi::Res
     const auto slot = [&](int k) { return (slots[k] & 31) - 1; };
     if (!(fits = f && job.count < kSteps && end > 3)) break;
     fits = std::max({slot(0), slot(1), slot(2)}) < kSlots && std::min({slot(0), slot(1), slot(2)}) >= 0;
-    const Named* const direct = alike && !job.count ? FindFunction(name, out->element_type()) : nullptr;
-    job.direct = direct ? direct->compute : nullptr;
-    job.steps[job.count++] = {f->compute, slot(0), slot(1), slot(2), slots[0] < 'a',
-                             name.substr(0, 6) == "reduce", name == "reduce_sum"};
+    const Named* const direct = job.direct ? FindFunction(name, out->element_type()) : nullptr;
+    const bool exact = name == "max" || name == "min" || name == "neg";
+    job.direct = direct && ((exact && exactly) || (!job.count && program.size() == end));
+    exactly = exactly && exact;
+    job.steps[job.count++] = {f->compute, direct ? direct->compute : nullptr, slot(0), slot(1), slot(2),
+                             slots[0] < 'a', name.substr(0, 6) == "reduce", name == "reduce_sum"};
     program.remove_prefix(std::min(program.size(), end + 1));
   }
   if (!fits) return ffi::Error::InvalidArgument("weft.rows: there is no such program");
