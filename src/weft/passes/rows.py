@@ -51,7 +51,7 @@ def plan_rows(jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> tuple[dict, list[Lite
     if kinds.isdisjoint(HALVES) or len(jaxpr.outvars) != 1 or {*map(type, sizes)} != {int}:
         return None
     names = {eqn.primitive.name for eqn in jaxpr.eqns}
-    if not (names <= NAMES and kinds <= {BOOL, INT, *FLOATS}) or names <= ALIKE:
+    if not (names <= NAMES and kinds <= {BOOL, INT, *FLOATS}) or names <= ALIKE.union(COMPARED):
         return None
     plan = Plan(jaxpr, max(sizes))
     for v, value in zip(jaxpr.constvars, consts, strict=True):
