@@ -134,7 +134,7 @@ def test_files_and_functions_are_short():
 
 
 # Physical lines. A design note that says what was tried instead raises one.
-BUDGETS = {("core", "transforms"): 4000, ("xla",): 4000, ("control",): 3600, (): 92800}
+BUDGETS = {("core", "transforms"): 4000, ("xla",): 4000, ("control",): 3600, (): 93400}
 
 
 @pytest.mark.parametrize("folders", BUDGETS, ids=lambda f: "+".join(f) or "all")

@@ -7,7 +7,6 @@ import scipy.special
 import weft
 import weft.numpy as jnp
 from weft import config, lax, nn
-from weft.primitives import circular
 from weft.primitives.expr import LARGE
 from weft.scipy import special
 from weft.xla import native
@@ -287,12 +286,12 @@ def test_the_kernel_takes_bfloat16(name):
     number = every.dtype.type(1.7)
     fun = getattr(jnp, name, lambda x: x ** number.astype(x.dtype))
     args = (every, every[::-1]) if name in ("arctan2", "power") else (every,)
-    program = weft.jit(fun)
+    program = weft.jit(lambda *xs: (fun(*xs), xs[0]))  # of two results, as one is passes/rows.py's
     text = program.lower(*args).as_text()
     assert "weft_function" in text and "stablehlo.convert" not in text
-    got = np.asarray(program(*args))
+    got = np.asarray(program(*args)[0])
     with np.errstate(all="ignore"):
-        want = np.asarray(program(*[x.astype(np.float32) for x in args])).astype(got.dtype)
+        want = np.asarray(program(*[x.astype(np.float32) for x in args])[0]).astype(got.dtype)
     assert (np.isnan(got) == np.isnan(want)).all() and np.isnan(want).any()
     got, want = (np.where(np.isnan(want), 0, x).view(np.uint16) for x in (got, want))
     np.testing.assert_array_equal(got, want)
@@ -301,5 +300,5 @@ def test_the_kernel_takes_bfloat16(name):
 @needs_kernels
 def test_bfloat16_that_is_computed_is_widened_before():
     x = weft.ShapeDtypeStruct((2 * LARGE,), jnp.bfloat16)
-    text = weft.jit(lambda x: jnp.sin(x * 3)).lower(x).as_text()
+    text = weft.jit(lambda x: (jnp.sin(x * 3), x)).lower(x).as_text()
     assert "weft_function" in text and text.count("stablehlo.convert") == 2

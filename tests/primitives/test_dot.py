@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import weft
+import weft.numpy as jnp
 from tests.primitives.cases import SHORT
 from weft.core.aval import ShapedArray
 from weft.errors import DtypeError, ShapeError
@@ -378,6 +379,19 @@ def test_a_pair_of_precisions_goes_with_its_operands():
 
 
 DTYPES = ["bool", "i8", "i32", "u8", "u32", "f16", "bf16", "f32", "c64"]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
+def test_products_of_few_bits_wrap(dtype, rng):
+    dtype = np.dtype(getattr(jnp, dtype))
+    for shape in ((3, 5), (70, 90)):
+        x, y = (rng.integers(-9999, 9999, s).astype(dtype) for s in (shape, shape[::-1]))
+        want = (x.astype(np.int64) @ y.astype(np.int64)).astype(dtype)
+        found = weft.jit(jnp.matmul)(x, y)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(np.asarray(found).astype(int), want.astype(int))
+        text = weft.jit(jnp.matmul).lower(x, y).as_text()
+        assert "xi32>" in text or "dot_general" not in text
 
 
 def test_which_dtypes_a_product_may_be_of():

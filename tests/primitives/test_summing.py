@@ -196,6 +196,40 @@ def test_patterns_of_sums_are_for_where_nothing_is_converted():
         assert [write(f) for f in programs] == alone
 
 
+@pytest.mark.parametrize("dtype", [np.float16, jnp.bfloat16])
+def test_sums_of_halves(dtype, rng):
+    """They are added up as float32: those of all shapes, and what is reshaped before."""
+    places = {(70_001,): (0,), (300, 40, 70): (None, 0, 1, 2, (0, 1), (1, 2)), (3, 9000): (1, 0)}
+    places |= {(2, 600, 1030): (1, (0, 1)), (20, 17, 131): (1, (1, 2))}
+    for shape, axes in places.items():
+        x = (rng.standard_normal(shape) * 1e-5).astype(dtype)  # float16 has no normal ones below
+        exact = [np.sum(x.astype(np.float64), axis) for axis in axes]
+        fun = lambda x, axes=axes: [jnp.sum(x.astype("float32"), axis) for axis in axes]
+        for y, z in zip(weft.jit(fun)(x), exact):
+            np.testing.assert_allclose(y, z, rtol=1e-6, atol=3e-10)
+        for y, z in zip(weft.jit(lambda x, axes=axes: [jnp.mean(x, a) for a in axes])(x), exact):
+            want = (z / (x.size // z.size)).astype(dtype).astype(np.float32)
+            np.testing.assert_allclose(y.astype("float32"), want, rtol=1e-2, atol=2e-7)
+    x = rng.standard_normal(1 << 16).astype(dtype)
+    for special in (np.nan, np.inf):
+        x[4097] = special
+        np.testing.assert_array_equal(weft.jit(jnp.sum)(x).astype("float32"), special)
+
+
+def test_what_sums_of_halves_are_written_as():
+    given = weft.ShapeDtypeStruct
+    lower = lambda f, *shape: weft.jit(f).lower(given(shape, jnp.float16))
+    calls = lambda f, *shape: lower(f, *shape).as_text().count("weft_sum")
+    one = weft.jit(jnp.sum).lower(given((1 << 16,), jnp.bfloat16)).as_text()
+    assert "weft_sum" not in one
+    native = int(are_kernels_wanted())
+    for _ in range(2):
+        assert calls(jnp.sum, 1 << 16) == calls(lambda x: jnp.mean(x, 0), 600, 600) == native
+        assert calls(lambda x: jnp.sum(x.reshape(600, 600), 0), 360_000) == native
+        assert calls(jnp.sum, 1 << 10) == calls(lambda x: jnp.sum(jnp.exp(x)), 1 << 16) == 0
+        assert calls(lambda x: jnp.sum(x, 0), 3, 1 << 16) == 0  # a few long rows
+
+
 def test_derivatives_through_a_mean_of_bytes(rng):
     x = rng.standard_normal((70, 100)).astype(np.float32)
     fun = lambda x: jnp.sum(x * jnp.mean(x > 0))

@@ -21,8 +21,7 @@ constexpr int64_t kBytes = 1 << 18;  // of those, what is worth a piece
 
 enum Op {  // in the order of passes/alone.py
   kAdd, kSub, kMul, kDiv, kNeg, kAbs, kSign, kMax, kMin, kFloor, kCeil, kEq, kNe, kGt, kGe, kLt, kLe,
-  kAnd, kOr, kXor, kNot, kSelect, kClamp, kFinite, kSquare, kConvert, kEven,
-  kInverse,
+  kAnd, kOr, kXor, kNot, kSelect, kClamp, kFinite, kSquare, kConvert, kEven, kInverse,
   kAtLeast, kAtMost,  // the larger and the smaller of a number that is neither zero nor NaN
   kChoose, kReplace = kChoose + 6  // and what follows each: choices by each of the comparisons
 };
@@ -331,7 +330,7 @@ size_t CountOperands(int64_t op) {
   if (op >= kChoose) return 4;
   if (op == kSelect || op == kClamp) return 3;
   const bool one = (op >= kNeg && op <= kSign) || op == kFloor || op == kCeil || op == kNot;
-  return one || (op >= kFinite && op <= kEven) ? 1 : 2;
+  return one || (op >= kFinite && op <= kInverse) ? 1 : 2;
 }
 
 constexpr size_t kMost = 8;  // operands, and operations

@@ -487,6 +487,23 @@ constexpr ffi::DataType kF = ffi::F32, kD = ffi::F64;
   X(logit, F, 1, 0, Logit(x))                                               \
   X(erfc, F, 1, 0, Erfc(x))                                                 \
   X(erf_inv, F, 1, 0, ErfInverse(x))                                        \
+  X(add, F, 2, 0, x + y)                                                    \
+  X(sub, F, 2, 0, x - y)                                                    \
+  X(mul, F, 2, 0, x * y)                                                    \
+  X(div, F, 2, 0, x / y)                                                    \
+  X(max, F, 2, 0, Larger(x, y))                                             \
+  X(min, F, 2, 0, Smaller(x, y))                                            \
+  X(neg, F, 1, 0, Negative(x))                                              \
+  X(abs, F, 1, 0, Abs(x))                                                   \
+  X(sign, F, 1, 0, Sign(x))                                                 \
+  X(eq, F, 2, 0, (F)(x == y))                                               \
+  X(ne, F, 2, 0, (F)(x != y))                                               \
+  X(lt, F, 2, 0, (F)(x < y))                                                \
+  X(le, F, 2, 0, (F)(x <= y))                                               \
+  X(keep, F, 2, 0, Kept((J)x, y))                                           \
+  X(drop, F, 2, 0, Kept(~(J)x, y))                                          \
+  X(join, F, 2, 0, (F)((J)x | (J)y))                                        \
+  X(bfloat16, F, 1, 0, RoundBfloat(x))                                      \
   X(sinh, D, 1, 1e-300, WideHyperbolic(x, true))                            \
   X(cosh, D, 1, 0, WideHyperbolic(x, false))                                \
   X(exp, D, 1, 0, WideExp(x))                                               \
@@ -554,6 +571,115 @@ WEFT_HERE_CALLED void Compute(const void* xs, const void* ys, void* outs, int64_
   Write<Function, true, kOne>(x, y, out, n);
 }
 
+// --- rows of programs: of `count` elements, a multiple of 16 ---
+
+// Arrays of each dtype as float32, and back; bool is a mask of all bits.
+template <class T>
+using Of32 = typename Vector<T, kBytes / 4 * sizeof(T)>::V;  // as many elements
+
+template <class From, class To, class Change>
+WEFT_HERE void ConvertEach(const void* xs, void* outs, int64_t count, Change) {
+  const From* const x = static_cast<const From*>(xs);
+  To* const out = static_cast<To*>(outs);
+  for (int64_t i = 0; i < count * 4 / kBytes; ++i) {
+    From v;
+    std::memcpy(&v, x + i, sizeof(v));
+    const To y = Change::Made(v);
+    std::memcpy(out + i, &y, sizeof(y));
+  }
+}
+#define WEFT_CONVERSION(name, From, To, ...)                                            \
+  struct name##Each {                                                                   \
+    static WEFT_HERE_MEMBER To Made(From x) { __VA_ARGS__; }                            \
+  };                                                                                    \
+  WEFT_HERE_CALLED void name(const void* x, const void*, void* out, int64_t count) {    \
+    ConvertEach<From, To>(x, out, count, name##Each());                                 \
+  }
+using Bytes = Of32<int8_t>;
+#if defined(__x86_64__) && WEFT_BYTES == 64
+using Packed = __m256i;
+WEFT_CONVERSION(FromHalf, Packed, F, return (F)_mm512_cvtph_ps(x))
+WEFT_CONVERSION(ToHalf, F, Packed, return _mm512_cvtps_ph((__m512)x, 0))
+WEFT_HERE J Widened(Packed x) { return (J)_mm512_cvtepu16_epi32(x); }
+WEFT_HERE J Widened(Bytes x) { return (J)_mm512_cvtepu8_epi32((__m128i)x); }
+WEFT_HERE Packed Halved(J x) { return _mm512_cvtepi32_epi16((__m512i)x); }
+WEFT_HERE Bytes Quartered(J x) { return (Bytes)_mm512_cvtepi32_epi8((__m512i)x); }
+#else
+#ifdef __x86_64__
+using Packed = __m128i;
+WEFT_CONVERSION(FromHalf, Packed, F, return (F)_mm256_cvtph_ps(x))
+WEFT_CONVERSION(ToHalf, F, Packed, return _mm256_cvtps_ph((__m256)x, 0))
+#else
+using Packed = Of32<_Float16>;
+WEFT_CONVERSION(FromHalf, Packed, F, return __builtin_convertvector(x, F))
+WEFT_CONVERSION(ToHalf, F, Packed, return __builtin_convertvector(x, Packed))
+#endif
+WEFT_HERE J Widened(Packed x) { return __builtin_convertvector((Of32<uint16_t>)x, J); }
+WEFT_HERE J Widened(Bytes x) { return __builtin_convertvector(x, J); }
+WEFT_HERE Packed Halved(J x) { return (Packed)__builtin_convertvector(x, Of32<uint16_t>); }
+WEFT_HERE Bytes Quartered(J x) { return __builtin_convertvector(x, Bytes); }
+#endif
+WEFT_CONVERSION(RoundHalf, F, F, return FromHalfEach::Made(ToHalfEach::Made(x)))
+WEFT_CONVERSION(FromBfloat, Packed, F, return (F)(Widened(x) << 16))
+WEFT_CONVERSION(ToBfloat, F, Packed, const J high = (J)x >> 16;
+                const J rounded = ((J)x + 0x7FFF + (high & 1)) >> 16;
+                return Halved(x == x ? rounded : high | 0x40))
+WEFT_CONVERSION(FromBool, Bytes, F, return (F)(Widened(x) != 0))
+WEFT_CONVERSION(ToBool, F, Bytes, return Quartered((J)x & 1))
+WEFT_CONVERSION(Keep, F, F, return x)
+WEFT_CONVERSION(ToInteger, F, J,  // cut, or the nearest; NaN to 0
+                const F held = x == x ? (x < -0x1p31f ? Of(-0x1p31f) : x) : F{};
+                return x >= 0x1p31f ? J{} + INT32_MAX : __builtin_convertvector(held, J))
+
+// An operation on arrays of 16 bits by itself.
+template <class Function, class From, class To>
+WEFT_HERE_CALLED void Direct(const void* xs, const void* ys, void* outs, int64_t count) {
+  const Packed *x = static_cast<const Packed*>(xs), *y = static_cast<const Packed*>(ys);
+  for (int64_t i = 0; i < count * 4 / kBytes; ++i) {
+    Packed a, b;
+    std::memcpy(&a, x + i, sizeof(a));
+    std::memcpy(&b, y + i, sizeof(b));
+    const Packed z = To::Made(Function::Fast(From::Made(a), From::Made(b)));
+    std::memcpy(static_cast<Packed*>(outs) + i, &z, sizeof(z));
+  }
+}
+template <class Function>
+constexpr Kernel kOnHalves = Direct<Function, FromHalfEach, ToHalfEach>;
+template <class Function>
+constexpr Kernel kOnBfloats = Direct<Function, FromBfloatEach, ToBfloatEach>;
+
+// The sum of a row, or its largest element, 16 times.
+template <bool kSum>
+WEFT_HERE F Joined(F x, F y) { return kSum ? x + y : x > y ? x : y; }
+template <bool kSum>
+WEFT_HERE_CALLED void JoinRow(const void* xs, const void*, void* outs, int64_t count) {
+  constexpr int64_t kSums = 4, kFloats = kBytes / 4;
+  const F* const x = static_cast<const F*>(xs);
+  F sums[kSums], y;
+  std::memcpy(&y, x, sizeof(y));
+  for (int64_t k = 0; k < kSums; ++k) sums[k] = kSum ? F{} : y;
+  for (int64_t i = 0; i < count / kFloats; i += kSums) {
+    for (int64_t k = 0; k < kSums; ++k) {
+      if (i + k >= count / kFloats) break;
+      std::memcpy(&y, x + i + k, sizeof(y));
+      sums[k] = Joined<kSum>(sums[k], y);
+    }
+  }
+  y = Joined<kSum>(Joined<kSum>(sums[0], sums[1]), Joined<kSum>(sums[2], sums[3]));
+#if defined(__x86_64__) && WEFT_BYTES == 64
+  const float one = kSum ? _mm512_reduce_add_ps((__m512)y) : _mm512_reduce_max_ps((__m512)y);
+#else
+  float one = y[0];
+  for (int64_t j = 1; j < kFloats; ++j) one = kSum ? one + y[j] : one > y[j] ? one : y[j];
+#endif
+  for (int64_t j = 0; j < 16; ++j) static_cast<float*>(outs)[j] = one;
+}
+WEFT_HERE_CALLED void Spread(const void* x, const void*, void* outs, int64_t count) {
+  F y;
+  for (int64_t j = 0; j < kBytes / 4; ++j) y[j] = *static_cast<const float*>(x);  // with its bits
+  for (int64_t i = 0; i < count * 4 / kBytes; ++i) std::memcpy(static_cast<F*>(outs) + i, &y, sizeof(y));
+}
+
 constexpr Named kFunctions[] = {
     {"sin", ffi::F32, 1, Compute<SinF>},
     {"cos", ffi::F32, 1, Compute<CosF>},
@@ -561,6 +687,31 @@ constexpr Named kFunctions[] = {
     {"atan2", ffi::F32, 2, Compute<Atan2F>},
     {"pow", ffi::F32, 2, Compute<PowF>, 4096, Compute<PowF, true>},
     WEFT_EACH(WEFT_ROW)
+    {"add", ffi::F16, 2, kOnHalves<addF>},
+    {"add", ffi::BF16, 2, kOnBfloats<addF>},
+    {"sub", ffi::F16, 2, kOnHalves<subF>},
+    {"sub", ffi::BF16, 2, kOnBfloats<subF>},
+    {"mul", ffi::F16, 2, kOnHalves<mulF>},
+    {"mul", ffi::BF16, 2, kOnBfloats<mulF>},
+    {"max", ffi::F16, 2, kOnHalves<maxF>},
+    {"max", ffi::BF16, 2, kOnBfloats<maxF>},
+    {"min", ffi::F16, 2, kOnHalves<minF>},
+    {"min", ffi::BF16, 2, kOnBfloats<minF>},
+    {"neg", ffi::F16, 1, kOnHalves<negF>},
+    {"neg", ffi::BF16, 1, kOnBfloats<negF>},
+    {"float16", ffi::F32, 1, RoundHalf},
+    {"reduce_sum", ffi::F32, 1, JoinRow<true>},
+    {"reduce_max", ffi::F32, 1, JoinRow<false>},
+    {"spread", ffi::F32, 1, Spread},
+    {"load", ffi::F16, 1, FromHalf},
+    {"load", ffi::BF16, 1, FromBfloat},
+    {"load", ffi::F32, 1, Keep},
+    {"load", ffi::PRED, 1, FromBool},
+    {"store", ffi::F16, 1, ToHalf},
+    {"store", ffi::BF16, 1, ToBfloat},
+    {"store", ffi::F32, 1, Keep},
+    {"store", ffi::PRED, 1, ToBool},
+    {"store", ffi::S32, 1, ToInteger},
     {"sin", ffi::F64, 1, Compute<SinD>},
     {"cos", ffi::F64, 1, Compute<CosD>},
     {"tan", ffi::F64, 1, Compute<TanD>},

@@ -1,9 +1,13 @@
-// bfloat16, which is the upper half of a float32.
+// bfloat16, which is the upper half of a float32, and float16.
 
 #ifndef WEFT_NATIVE_HALVES_H_
 #define WEFT_NATIVE_HALVES_H_
 
-#include "common.h"
+#include "tiles.h"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 // Compiled for AVX-512 too.
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
@@ -30,6 +34,19 @@ WEFT_WIDEST void Narrow(const float* __restrict x, uint16_t* __restrict y, int64
     const uint32_t rounded = bits + 0x7FFF + (bits >> 16 & 1);
     y[i] = (x[i] != x[i] ? (bits & 0xFF800000) | 0x400000 : rounded) >> 16;
   }
+}
+
+// Elements of float16.
+WEFT_FOR("avx2,f16c") void WidenHalf(const uint16_t* __restrict x, float* __restrict y, int64_t n) {
+  int64_t i = 0;
+#ifdef __x86_64__
+  for (; i + 8 <= n; i += 8) {
+    _mm256_storeu_ps(y + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i))));
+  }
+  for (; i < n; ++i) y[i] = _cvtsh_ss(x[i]);
+#else
+  for (; i < n; ++i) y[i] = reinterpret_cast<const _Float16*>(x)[i];
+#endif
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include <type_traits>
 
-#include "common.h"
+#include "halves.h"
 
 namespace weft {
 namespace {
@@ -63,6 +63,18 @@ struct Factors : Elements<T> {
   Factors operator+(int64_t i) const { return {this->x + i}; }
   template <class U>
   static U Join(U a, U b) { return a * b; }
+};
+
+// Elements of 16 bits, of which blocks are widened to float32.
+template <class T>
+struct Halves : Elements<T> {
+  const uint16_t* halves;
+  bool are_bfloat;
+  Halves operator+(int64_t i) const { return {{}, halves + i, are_bfloat}; }
+  Elements<float> Load(float* to, int64_t n, int64_t rows = 1, int64_t stride = 0) const {
+    for (int64_t i = 0; i < rows; ++i) (are_bfloat ? Widen : WidenHalf)(halves + i * stride, to + i * n, n);
+    return {to};
+  }
 };
 
 // Complex factors, whose parts lie side by side.
@@ -132,7 +144,13 @@ void AddRow(Terms<T> x, double* to, int64_t n) {
     return;
   }
   for (int64_t start = 0; start < n; start += kBlock) {
-    AddBlock(x + start, to, std::min(n - start, kBlock));
+    const int64_t count = std::min(n - start, kBlock);
+    if constexpr (std::is_same_v<Terms<T>, Halves<T>>) {
+      float block[kBlock];
+      AddBlock((x + start).Load(block, count), to, count);
+    } else {
+      AddBlock(x + start, to, count);
+    }
   }
 }
 
@@ -159,6 +177,21 @@ WEFT_WIDE void AddLanes(Terms<T> x, T* out, int64_t n, int64_t lanes, int64_t fi
       for (int64_t j = 0; j < width; ++j) sums[j] += block[j];
     }
     for (int64_t j = 0; j < width; ++j) out[first + j] = static_cast<T>(sums[j]);
+  }
+}
+
+void AddLanes(Halves<float> x, float* out, int64_t n, int64_t lanes, int64_t first, int64_t last) {
+  constexpr int64_t kTogether = 16;
+  float block[kTogether * kLanes], part[kLanes];
+  for (; first < last; first += kLanes) {
+    const int64_t width = std::min(kLanes, last - first);
+    double sums[kLanes] = {};
+    for (int64_t i = 0; i < n; i += kTogether) {
+      const int64_t rows = std::min(n - i, kTogether);
+      AddLanes((x + (i * lanes + first)).Load(block, width, rows, lanes), part, rows, width, 0, width);
+      for (int64_t j = 0; j < width; ++j) sums[j] += part[j];
+    }
+    for (int64_t j = 0; j < width; ++j) out[first + j] = static_cast<float>(sums[j]);
   }
 }
 
@@ -314,7 +347,7 @@ ffi::Error SumBytes(ffi::ThreadPool& pool, const T* from, int32_t* to, int64_t r
 }
 
 // Gives sums (`what` is 0), sums of what is not NaN (1), how many that is (2) or, of rows, products (3).
-// Of bytes there are sums alone, of 32 bits.
+// Of bytes and halves there are sums alone, of 32 bits.
 ffi::Error Sum(ffi::ThreadPool pool, int64_t what, ffi::AnyBuffer x, ffi::RemainingArgs rest,
                ffi::Result<ffi::AnyBuffer> out) {
   const auto y = rest.get<ffi::AnyBuffer>(0);
@@ -336,11 +369,19 @@ ffi::Error Sum(ffi::ThreadPool pool, int64_t what, ffi::AnyBuffer x, ffi::Remain
     case ffi::F64: return SumFloats<double>(pool, what, x, other, out);
     case ffi::C64: return SumComplex<float>(pool, what, x, out);
     case ffi::C128: return SumComplex<double>(pool, what, x, out);
+    case ffi::F16:
+    case ffi::BF16: {
+      if (what || y || out->element_type() != ffi::F32) break;
+      const auto* const halves = static_cast<const uint16_t*>(x.untyped_data());
+      return SumAll(pool, Halves<float>{{}, halves, x.element_type() == ffi::BF16},
+                    static_cast<float*>(out->untyped_data()), dims);
+    }
     case ffi::S8: return bytes(int8_t{0});
     case ffi::PRED:
     case ffi::U8: return bytes(uint8_t{0});
-    default: return ffi::Error::InvalidArgument("weft.sum: no such dtype");
+    default: break;
   }
+  return ffi::Error::InvalidArgument("weft.sum: no such dtype");
 }
 
 }  // namespace

@@ -179,9 +179,9 @@ def operation_of(eqn: Eqn, makers: Mapping) -> tuple[int, Sequence[Atom]]:
 
 def inverse_of(a: Atom) -> Literal | None:
     """One by a number, with which XLA multiplies in place of a division; None where it may not."""
-    dtype, x = a.aval.dtype, a.val if type(a) is Literal else 0
-    usual = dtype.kind == "f" and 1e-30 < abs(x) < 1e30
-    return Literal(dtype.type(1) / dtype.type(x), a.aval) if usual else None
+    dtype = a.aval.dtype
+    usual = type(a) is Literal and dtype.kind == "f" and 1e-30 < abs(float(a.val)) < 1e30
+    return Literal(dtype.type(1) / dtype.type(a.val), a.aval) if usual else None
 
 
 def can_call_beside(eqn: Eqn) -> bool:

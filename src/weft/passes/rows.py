@@ -1,66 +1,206 @@
-"""Programs on rows of few elements, each by itself, as programs on all elements in one row.
+"""Which programs on floats of 16 bits one kernel does: of each element, or along rows.
 
-XLA:CPU writes a loop over rows and one within over their elements, which is no vector loop where
-these are few: exp of 100,000 by 10 takes four times what a million in one row do. It takes any
-reshape into its loop, but not past a kernel's call, so one that does nothing gives the results.
+XLA:CPU wakes a thread for them, writes intermediate values to memory, and rounds each. The kernel,
+in native/functions.cc, computes in float32, and rounds results, what is compared, and what the
+program converts to float32, unless for a sum.
 """
 
 from __future__ import annotations
 
 import math
-import os
-import re
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-FEW, MANY = 64, 4096  # elements: of a row at most, and of a program at least
-# Operations that compute an element of elements at the same place, and what else may be there.
-ELEMENTWISE = """
-abs add and atan2 bitcast_convert broadcast_in_dim cbrt ceil clamp compare constant convert cosine
-count_leading_zeros divide exponential exponential_minus_one floor is_finite log log_plus_one
-logistic maximum minimum multiply negate not optimization_barrier or popcnt power reduce_precision
-remainder round_nearest_afz round_nearest_even rsqrt select shift_left shift_right_arithmetic
-shift_right_logical sign sine sqrt subtract tan tanh xor
-acos acosh asin asinh atan atanh cosh digamma erf erf_inv erfc lgamma sinh return
-""".split()  # noqa: SIM905
-_OPERATION = re.compile(r'"(?:[a-z]+\.)?(\w+)"\(')
-_OTHER = re.compile(r"dense<\[|complex<|<\?|loc\(|broadcast_dimensions = array<i64: ")
-_MAIN = re.compile(r"func\.func public @main\((.*)\) -> \(.*\) \{\n")
-_END = re.compile(r'"func\.return"\((.*)\) : \((.*)\) -> \(\)\n')
-_RESHAPE = '{} = "stablehlo.reshape"({}) : ({}) -> ({})\n'
-_KEEP = """{0} = "stablehlo.custom_call"({1}) <{{api_version = 4 : i32, backend_config = {{}}, \
-call_target_name = "weft_keep", operand_layouts = [dense<0> : tensor<1xindex>], result_layouts = \
-[dense<0> : tensor<1xindex>], output_operand_aliases = [#stablehlo.output_operand_alias<\
-output_tuple_indices = [], operand_index = 0, operand_tuple_indices = []>]}}> : ({2}) -> ({2})
-"""
+import numpy as np
+
+from weft.core.aval import ShapedArray
+from weft.core.jaxpr import Eqn, Jaxpr, Literal
+from weft.dtypes import bfloat16
+from weft.passes.alone import FEWEST
+
+BOOL, INT, F32, *HALVES = map(np.dtype, (bool, np.int32, np.float32, np.float16, bfloat16))
+FLOATS = {F32, *HALVES}
+COMPARED = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "lt", "ge": "le"}
+ALIKE = {"broadcast_in_dim", "reshape", "squeeze", "stop_gradient"}
+NAMES = ALIKE.union(COMPARED, (
+    *("abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "clamp"),
+    *("convert_element_type", "cos", "cosh", "div", "exp", "exp2", "expm1", "gelu", "integer_pow"),
+    *("is_finite", "log", "log1p", "log2", "logaddexp", "logistic", "max", "min", "mul", "neg"),
+    *("pow", "reduce_max", "reduce_sum", "rsqrt", "select_n", "sign", "sin", "sinh", "sqrt"),
+    *("square", "sub", "tan", "tanh"),
+))  # fmt: skip
+DTYPE_OF, SIZE_OF = operator.attrgetter("dtype"), operator.attrgetter("size")
+LEAST, MOST, BLOCK, SLOTS, STEPS = 64, 4096, 1024, 16, 48  # of rows, and what the kernel takes
+FEW = 6  # steps on each element of float16 up to which it is quicker
+NUMBER, CELL, LINE, FULL = range(4)  # one, one for each row, what all rows share, all elements
 
 
-def flatten_rows(text: str) -> str:
-    """A module to compile in place of `text` for one CPU, with kernels; or `text` itself."""
-    shapes = {*re.findall(r"tensor<((?:\d+x)+)", text)} if text.count("func.func") == 1 else ()
-    if len(shapes) != 1:
-        return text
-    (rows,) = shapes
-    *before, few = map(int, rows[:-1].split("x"))
-    size = math.prod(before) * few
-    fits = before and few < FEW and size > MANY and size % (os.cpu_count() or 1) == 0
-    if not fits or not {*_OPERATION.findall(text)}.issubset(ELEMENTWISE) or _OTHER.search(text):
-        return text
-    head, end = _MAIN.search(text), _END.search(text)
-    if head is None or end is None:
-        return text
-    flat = f"{size}x"
-    body = text[head.end() : end.start()].replace(f"tensor<{rows}", f"tensor<{flat}")
-    lines = [text[: head.end()]]
-    for x, kind in re.findall(rf"(%arg\d+): (tensor<{rows}\w+>)", head[1]):
-        body = re.sub(rf"{x}\b", f"{x}_flat", body)
-        lines.append(_RESHAPE.format(f"{x}_flat", x, kind, kind.replace(rows, flat)))
-    lines.append(body)
-    names, kinds = end[1].split(", "), end[2].split(", ")
-    outs = dict(zip(names, names, strict=True))
-    for x, kind in dict(zip(names, kinds, strict=True)).items():
-        if rows in kind and not x.startswith("%arg"):
-            outs[x], kept, taken = f"%rows{x[1:]}", f"%kept{x[1:]}", kind.replace(rows, flat)
-            lines.append(_KEEP.format(kept, x, taken))
-            lines.append(_RESHAPE.format(outs[x], kept, taken, kind))
-    returned = ", ".join(outs[x] for x in names)
-    lines.append(f'"func.return"({returned}) : ({end[2]}) -> ()\n')
-    return "".join([*lines, text[end.end() :]])
+class Value(NamedTuple):
+    """The result of a step, or an operand: its number, how it lies, and the dtype that it fits."""
+
+    index: int
+    kind: int
+    dtype: Any = None
+
+
+def plan_rows(jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> tuple[dict, list[Literal]] | None:
+    """The attributes of the kernel's call, and numbers that are operands too; or None."""
+    avals = [*jaxpr.in_avals, *jaxpr.out_avals]
+    kinds, sizes = {*map(DTYPE_OF, avals)}, [*map(SIZE_OF, avals)]
+    if kinds.isdisjoint(HALVES) or len(jaxpr.outvars) != 1 or {*map(type, sizes)} != {int}:
+        return None
+    names = {eqn.primitive.name for eqn in jaxpr.eqns}
+    if not (names <= NAMES and kinds <= {BOOL, INT, *FLOATS}) or names <= ALIKE.union(COMPARED):
+        return None
+    plan = Plan(jaxpr, max(sizes))
+    for v, value in zip(jaxpr.constvars, consts, strict=True):
+        plan.env[v] = None if v.aval.shape else plan.read(Literal(np.asarray(value)[()], v.aval))
+    fits = max(sizes) >= FEWEST and (not plan.n or (LEAST <= plan.n <= MOST))
+    fits = fits and max(sizes) % (plan.n or 1) == 0 and 0 not in sizes
+    return plan.finish(jaxpr) if fits and all(map(plan.write, jaxpr.eqns)) else None
+
+
+class Plan:
+    """A program as steps of the kernel: a name, what it makes, and what of."""
+
+    def __init__(self, jaxpr: Jaxpr, size: int):
+        self.size, self.n, self.steps, self.count = size, 0, list[tuple](), 0
+        self.summed = {e.invars[0] for e in jaxpr.eqns if e.primitive.name == "reduce_sum"}
+        for eqn in jaxpr.eqns:  # how long a row is, where there are such
+            x, y = eqn.invars[0].aval, eqn.outvars[0].aval
+            if eqn.primitive.name[:6] == "reduce":
+                self.n = (0, *x.shape)[-1]
+            elif eqn.primitive.name == "broadcast_in_dim" and 1 < x.size < y.size == size:
+                self.n = y.shape[-1]
+        kinds = {self.n: LINE, 1: NUMBER, size: FULL}
+        make = lambda a: self.make(kinds[a.size], a.dtype) if a.size in kinds else None
+        self.env: dict = {v: make(v.aval) for v in jaxpr.invars}
+        self.numbers: dict[str, tuple[Literal, Value]] = {}
+
+    def make(self, kind: int, dtype: Any = None) -> Value:
+        """Another value."""
+        self.count += 1
+        return Value(self.count - 1, kind, dtype)
+
+    def read(self, atom: Any) -> Value | None:
+        """The value of a variable or number, if the kernel takes it."""
+        if type(atom) is not Literal:
+            return self.env[atom]
+        made = self.make(NUMBER, atom.aval.dtype)
+        made = self.numbers.setdefault(f"{atom.val!r} {atom.aval}", (atom, made))[1]
+        return made if made.dtype in FLOATS else None
+
+    def step(self, name: str, *xs: Value, full: bool, dtype: Any = None) -> Value:
+        """What a step makes; `full`: of all elements."""
+        kind = FULL if full else max(CELL, *[x.kind for x in xs])
+        if kind >= LINE and name != "spread":
+            xs = tuple([self.spread(x) for x in xs])
+        out = self.make(CELL if name[:6] == "reduce" else kind, dtype)
+        self.steps.append((name, out, xs))
+        return out
+
+    def spread(self, x: Value) -> Value:
+        """The same on all of a row."""
+        return self.step("spread", x, full=True, dtype=x.dtype) if x.kind == CELL else x
+
+    def round(self, x: Value, dtype: np.dtype) -> Value:
+        """The same as it is in a dtype."""
+        if x.dtype == dtype or dtype not in HALVES:
+            return x
+        return self.step(dtype.name, x, full=x.kind == FULL, dtype=dtype)
+
+    def write(self, eqn: Eqn) -> Value | None:
+        """Write an equation; None where the kernel does not do it."""
+        xs, out, name = [*map(self.read, eqn.invars)], eqn.outvars[0], eqn.primitive.name
+        avals, full = [a.aval for a in eqn.invars], out.aval.size == self.size
+        kinds, dtypes = {x and x.kind for x in xs}, {a.dtype for a in avals}
+        masks = BOOL in dtypes and name != "select_n" and name not in ALIKE
+        made = None
+        if None in kinds or masks or INT in dtypes or not dtypes <= {BOOL, *FLOATS}:
+            pass
+        elif name in ALIKE:
+            made = xs[0] if self.is_alike(eqn, xs[0].kind) else None
+        elif name == "convert_element_type":
+            wide = out.aval.dtype in (INT, F32) and out not in self.summed
+            made = self.round(xs[0], avals[0].dtype) if wide else xs[0]
+            made = made if out.aval.dtype in {INT, *FLOATS} else None
+        elif name[:6] == "reduce":
+            fits = avals[0].size == self.size and avals[0].shape[-1] == self.n
+            fits = fits and eqn.params["axes"] == (avals[0].ndim - 1,)
+            if fits and (name == "reduce_sum" or eqn.params.get("nan") == "any"):
+                made = self.step(name, self.spread(xs[0]), full=True)
+        elif full or not {CELL, LINE} <= kinds:
+            made = self.compute(name, xs, eqn, full)
+        self.env[out] = made
+        return made
+
+    def is_alike(self, eqn: Eqn, kind: int) -> bool:
+        """Whether a result lies as its operand does, or may be read in its place."""
+        x, out = eqn.invars[0].aval, eqn.outvars[0].aval
+        if x.size in (1, out.size):
+            return True
+        moved = zip(eqn.params["broadcast_dimensions"], x.shape, strict=True)
+        axes, last = {axis for axis, n in moved if n > 1}, out.ndim - 1
+        fits = axes == {last} if kind == LINE else last not in axes
+        return fits and out.size == self.size and out.shape[-1] == self.n
+
+    def compute(self, name: str, xs: list[Value], eqn: Eqn, full: bool) -> Value | None:
+        """Write an operation on each element."""
+        step = lambda name, *xs: self.step(name, *xs, full=full)
+        number = lambda value: self.read(Literal(value, ShapedArray((), F32)))
+        power = {"square": 2, "integer_pow": eqn.params.get("y")}.get(name, 1)
+        if name in COMPARED or name == "is_finite":
+            xs = [self.round(x, a.aval.dtype) for x, a in zip(xs, eqn.invars, strict=True)]
+            if name == "is_finite":
+                return step("lt", step("abs", *xs), number(math.inf))
+            return step(COMPARED[name], *xs[:: -1 if name[0] == "g" else 1])
+        if name == "select_n":
+            which, no, *yes = xs
+            if len(yes) != 1 or eqn.invars[0].aval.dtype != BOOL:
+                return None
+            zero = type(eqn.invars[2]) is Literal and str(float(eqn.invars[2].val)) == "0.0"
+            if zero and self.steps and self.steps[-1] == ("le", which, (no, *yes)):
+                return step("max", no, *yes)  # as relu is
+            return step("join", step("drop", which, no), step("keep", which, *yes))
+        if name == "clamp":
+            return step("min", step("max", xs[1], xs[0]), xs[2])
+        if power in (2, 3):
+            return step("mul", *xs, *xs if power == 2 else [step("mul", *xs, *xs)])
+        if power == -1:
+            return step("div", number(1.0), *xs)
+        if name == "div" and full and xs[1].kind == CELL:
+            return step("mul", xs[0], self.step("div", number(1.0), xs[1], full=False))
+        return step(name, *xs) if power == 1 else None
+
+    def finish(self, jaxpr: Jaxpr) -> tuple[dict[str, Any], list[Literal]] | None:
+        """The call's attributes and numbers, with a slot for each value while it is needed."""
+        (size,), y = [a.size for a in jaxpr.out_avals], self.read(jaxpr.outvars[0])
+        given = [self.env[v] for v in jaxpr.invars]
+        operands = [*given, *[x for _, x in self.numbers.values()]]
+        if y is None or None in given or len(operands) > SLOTS:
+            return None
+        y = self.spread(y) if size == self.size else y
+        needed, steps = {y.index}, []
+        for made in reversed(self.steps):
+            if made[1].index in needed:
+                steps.insert(0, made)
+                needed.update(x.index for x in made[2])
+        kinds = {self.size // (self.n or 1): CELL, self.size: FULL}
+        half = any(x.dtype == HALVES[0] for x in given)  # of which some processors have arithmetic
+        most = FEW if half and not self.n else STEPS
+        if not (steps or y == given[0]) or y.kind != kinds.get(size) or len(steps) > most:
+            return None
+        uses = {x.index: i for i, (_, _, xs) in enumerate(steps) for x in xs}
+        slots, text = {x.index: i for i, x in enumerate(operands)}, []
+        kept, free = {x.index for x in operands if x.kind != FULL}, [*range(len(operands), SLOTS)]
+        for i, (name, made, xs) in enumerate(steps):
+            read = "".join([chr(97 + slots[x.index]) for x in (xs[0], xs[-1])])
+            free += {slots[x.index] for x in xs if uses[x.index] == i and x.index not in kept}
+            if not free:
+                return None
+            slots[made.index] = free.pop()
+            cell = made.kind == CELL and name[:6] != "reduce"
+            text.append(name + chr((65 if cell else 97) + slots[made.index]) + read)
+        attributes = {"n": self.n or BLOCK, "program": " ".join(text)}
+        return attributes, [number for number, _ in self.numbers.values()]

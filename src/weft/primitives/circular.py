@@ -173,13 +173,15 @@ def write_circular(name: str, *operands: Expr) -> Expr:
 _LOOPS = ("igamma", "igammac", "zeta", "zeta_single")
 # What native/functions.cc computes, and what of that where it is all of a program, as XLA's loops
 # take as long; of float16 and bfloat16 in float32, but for WHOLE, which is of larger arrays.
-WHOLE = frozenset("erf_inv erfc exp log logistic logit rsqrt sqrt tanh".split())
+WHOLE = frozenset("erf_inv erfc exp log logistic logit rsqrt sqrt tanh".split())  # noqa: SIM905
 ALONE = {
     F32: WHOLE.union(("cosh", "exp2", "expm1", "log1p", "log2")),
     F64: frozenset(("exp", "log", "logistic")),
 }
 CALLED = {
-    F32: ALONE[F32].union(FORMULAS, "pow sinh asinh acosh atanh logaddexp gelu".split()),
+    F32: ALONE[F32].union(
+        FORMULAS, ("pow", "sinh", "asinh", "acosh", "atanh", "logaddexp", "gelu")
+    ),
     F64: ALONE[F64].union(("sin", "cos", "tan", "pow", "sinh", "cosh", "erf"), _LOOPS),
 }
 # of what is computed before, a formula in the same loop takes as long

@@ -36,7 +36,10 @@ _APART = frozenset((
 ))  # fmt: skip
 _NEAR = 256  # lines that are looked at
 _BYTES = {"i1": np.bool_, "i8": np.int8, "ui8": np.uint8}
-_FROM_BYTES = re.compile(r'(%\w+) = "stablehlo.convert"\((%\w+)\) : \(tensor<[\dx]*x(u?i[18])>')
+_SMALL = _BYTES | {"f16": np.float16, "bf16": dtypes.bfloat16}
+_FROM_SMALL = re.compile(
+    r'(%\w+) = "stablehlo.convert"\((%\w+)\) : \(tensor<[\dx]*x(u?i[18]|b?f16)>'
+)
 _WORTH = 1 << 12  # bytes from which on it pays to call a kernel for their sum
 _COMPARE = re.compile(
     r'"\w+.compare"\((%\w+), (%\w+)\) .*?direction (\w+)>.*? (?!TOTAL)\w+>}>.*?x(u?[if]\d+)>, '
@@ -48,7 +51,7 @@ _COMPARED = {dtypes.hlo_name(dtype): dtype for dtype in map(np.dtype, "?bhiqBHIQ
 def write_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray) -> Any:
     """Write the sum over `axes`, which are removed."""
     aval, cell = x.aval, ShapedArray((), x.aval.dtype)
-    found = call_sum(hlo, x, axes, out, "sum") or sum_bytes(hlo, x, axes, out)
+    found = call_sum(hlo, x, axes, out, "sum") or sum_small(hlo, x, axes, out)
     if found is not None:
         return found
     body = None
@@ -79,9 +82,9 @@ def call_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray, what: str)
     sums of wide columns. Nor is it quicker for short rows.
     """
     aval = x.aval
-    dtypes = (*_FLOATS, np.complex64, np.complex128)[: 4 if what in ("sum", "product") else 2]
-    dtypes += (*_BYTES.values(),) if out.dtype != aval.dtype else ()
-    if hlo.platform != "cpu" or not axes or aval.dtype not in dtypes or type(aval.size) is not int:
+    kinds = (*_FLOATS, np.complex64, np.complex128)[: 4 if what in ("sum", "product") else 2]
+    kinds += (*_SMALL.values(),) if out.dtype != aval.dtype else ()
+    if hlo.platform != "cpu" or not axes or aval.dtype not in kinds or type(aval.size) is not int:
         return None
     _, n, lanes = sizes = sizes_around(aval.shape, axes)
     few = are_few(aval, axes)
@@ -93,24 +96,35 @@ def call_sum(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray, what: str)
     worth = are_near(axes) and long and large and aval.size >= 8 * out.size
     wide = plain and lanes >= _WIDE and not few
     hlo.choices += worth and not wide
-    if worth and (wide or x.is_argument) and has_kernels(hlo):
+    if worth and (wide or is_given(hlo, x)) and has_kernels(hlo):
         return call_reduction(hlo, "weft_sum", [Expr(hlo, x)], sizes, out, _KINDS[what])
     return None
 
 
-def sum_bytes(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray) -> Any:
-    """Write the sum of bytes that `x` was just converted from, rounded once, or give None."""
+def is_given(hlo: Any, x: Any) -> bool:
+    """Whether a program is called with x, or with what was just reshaped to it."""
+    reshaped = f'{x.name} = "stablehlo.reshape"(%arg'
+    return x.is_argument or any(line.startswith(reshaped) for line in hlo.lines[-2:])
+
+
+def sum_small(hlo: Any, x: Any, axes: Sequence[int], out: ShapedArray) -> Any:
+    """Write the sum of 8 or 16 bits that `x` was converted from, rounded once, or give None."""
     aval, size, wide = x.aval, x.aval.size, x.aval.dtype in _FLOATS
     fits = axes and (wide or aval.dtype in (np.int32, np.uint32))
     if hlo.platform != "cpu" or not fits or type(size) is not int or size < _WORTH:
         return None
     hlo.looks += 1
     rows, n, lanes = sizes_around(aval.shape, axes)
-    found = _FROM_BYTES.match("".join(hlo.lines[-1:]))
+    found = _FROM_SMALL.match("".join(hlo.lines[-1:]))
     hlo.choices += found is not None
-    if not found or found[1] != x.name or (wide and n << 8 * (found[3] != "i1") >= 1 << 31):
+    if not found or found[1] != x.name:
         return None
-    of_bytes = type(x)(found[2], aval.update(dtype=np.dtype(_BYTES[found[3]])))
+    of_bytes = type(x)(found[2], aval.update(dtype=np.dtype(_SMALL[found[3]])))
+    if found[3] not in _BYTES:  # XLA's library is as quick for one row of bfloat16
+        fits = aval.dtype == np.float32 and (found[3] == "f16" or rows * lanes > 1)
+        return call_sum(hlo, of_bytes, axes, out, "sum") if fits else None
+    if wide and n << 8 * (found[3] != "i1") >= 1 << 31:
+        return None
     whole = out.update(dtype=np.dtype(np.int32)) if wide else out
     y = call_sum(hlo, of_bytes, axes, whole, "sum")
     if y is None and whole.dtype == np.int32:

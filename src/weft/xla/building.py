@@ -19,7 +19,7 @@ from weft.mesh.typed import sharding_of
 from weft.options import config
 from weft.passes import run_passes
 from weft.passes.dce import used_inputs
-from weft.passes.rows import flatten_rows
+from weft.passes.flat import flatten_rows
 from weft.watch import events
 from weft.watch.key_reuse import hint_reuse
 from weft.watch.progress import run_reporting

@@ -24,6 +24,7 @@ from weft.passes.discharge import discharge_jaxpr, has_state
 from weft.passes.formulas import count_formulas
 from weft.passes.merge import has_scopes
 from weft.passes.physical import has_extended, physical_jaxpr
+from weft.passes.rows import plan_rows
 from weft.util import collecting_rarely
 from weft.xla.hlo import TOKEN, Builder, Pattern, Value
 from weft.xla.locating import LocatingBuilder, operation_path
@@ -186,11 +187,9 @@ def lower_module(
     hlo.alone = len(jaxpr.eqns) == 1 and not donated
     if few and names <= MOVES and names & JOINS:
         hlo.cuts, hlo.written = {}, {}  # no pattern tells what a part is cut from
-    mesh = explicit_mesh(placement) if over and placement is not None else None
-    if mesh is not None:
+    if over and placement is not None and (mesh := explicit_mesh(placement)) is not None:
         hlo.named(mesh)  # with its devices, which types do not know
-    in_avals, attrs = jaxpr.in_avals, [""] * len(jaxpr.invars)
-    out_attrs: list[str] = []
+    in_avals, attrs, out_attrs = jaxpr.in_avals, [""] * len(jaxpr.invars), list[str]()
     if donated:
         attrs = alias_attributes(jaxpr, donated, parameters, results)
     if over:
@@ -202,9 +201,12 @@ def lower_module(
         ]
         out_attrs = [hlo.placed(s, y.ndim) for s, y in zip(results, jaxpr.out_avals, strict=True)]
     write = lambda *xs: lower_jaxpr(hlo, jaxpr, xs, consts)
-    only = few and names and names <= KNOWN and not (donated or consts or hlo.names_all)
-    if only and (calls := plan_calls(jaxpr)) and has_kernels(hlo):
+    only = few and names and not (donated or hlo.names_all)
+    if only and names <= KNOWN and not consts and (calls := plan_calls(jaxpr)) and has_kernels(hlo):
         write = lambda *xs: call_operations(hlo, jaxpr, calls, xs)
+    elif only and (plan := plan_rows(jaxpr, consts)) and has_kernels(hlo):
+        given = lambda xs: [*xs, *[hlo.constant(a.val, a.aval) for a in plan[1]]]
+        write = lambda *xs: call_native(hlo, "weft_rows", given(xs), jaxpr.out_avals, plan[0])
     if jaxpr.calls_host:
         in_avals, attrs = [TOKEN, *in_avals], ["", *attrs]
         write = hlo.threaded(write, False)
@@ -248,8 +250,7 @@ def alias_attributes(
     free = list(range(len(jaxpr.outvars)))
     if parameters or results:
         free = [o for o in free if results and results[o] is not None]
-    attrs = [""] * len(jaxpr.invars)
-    unused = []
+    attrs, unused = [""] * len(jaxpr.invars), []
     for i in donated:
         aval = jaxpr.in_avals[i].strong()
         place = parameters[i] if parameters else None
