@@ -8,6 +8,7 @@ it alone.
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from jaxlib import _hlo, _jax
 # What holds instructions that have events of their own.
 CONTAINERS = frozenset(("while", "conditional", "call"))
 # What is no work, or none that the analysis should count.
+PRODUCTS = frozenset(("weft_dot", "weft_matvec"))  # kernels that the analysis does not know
 FREE = frozenset(("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all"))
 
 _SHAPE = re.compile(r"([a-z]+)(\d*)\w*\[([\d,]*)\]")
@@ -100,6 +102,14 @@ class Cost(NamedTuple):
         return self.weight + self.bytes / 4
 
 
+def cost_of_product(*shapes: str) -> Cost:
+    """That of [batch, m, k] by [batch, k, n], either turned, or of a matrix by a vector."""
+    dims = [[*map(int, _SHAPE.findall(shape)[0][2].split(","))] for shape in shapes]
+    batch = dims[-1][0] if len(dims[-1]) == 3 else 1
+    flops = 2 * math.isqrt(math.prod(map(math.prod, dims)) // batch)
+    return Cost(float(flops), 0.0, float(sum(map(shape_bytes, shapes))))
+
+
 class Instruction(NamedTuple):
     """One instruction of a compiled module."""
 
@@ -176,6 +186,9 @@ class CompiledModule:
         return found
 
     def analyse(self, instruction: Instruction) -> Cost:
+        if instruction.target in PRODUCTS:
+            shapes = [*[self.by_id[o].shape for o in instruction.operands], instruction.shape]
+            return cost_of_product(*shapes)
         operands = [self.by_id[o] for o in dict.fromkeys(instruction.operands)]
         lines = [f"%{o.name} = {o.shape} parameter({i})" for i, o in enumerate(operands)]
         lines.append(f"ROOT %{instruction.name} = {self.texts[instruction.name]}")

@@ -466,7 +466,8 @@ def take(
     kind = None if mode == "wrap" else mode or "fill"
     flags = indices_are_sorted, unique_indices, mode != "clip"
     how = read_keywords(a.aval, kind, fill_value, *flags)._replace(checked=mode is None)
-    return getitem_with(a, (*[slice(None)] * axis, indices), how)
+    reader = read_eagerly if type(a) in ARRAYS and current.trace is EVAL else read_traced
+    return reader(a, (*[slice(None)] * axis, indices), how)
 
 
 def wrap_around(i: Any, size: int) -> Any:

@@ -37,7 +37,7 @@ VIEWS: dict[str, Callable] = {  # where a result's elements lie in the operand
     "reshape": lambda x, new_sizes, **_: x.reshape(new_sizes),
     "rev": lambda x, dimensions: np.flip(x, dimensions),
     "slice": lambda x, start_indices, limit_indices, strides: x[
-        tuple(map(slice, start_indices, limit_indices, strides or [1] * x.ndim))
+        (*map(slice, start_indices, limit_indices, strides or [1] * x.ndim), ...)
     ],
     "split": lambda x, sizes, axis: np.split(x, np.cumsum(sizes)[:-1], axis),
     "squeeze": lambda x, dimensions: np.squeeze(x, dimensions),

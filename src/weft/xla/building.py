@@ -72,9 +72,11 @@ class LoweredProgram(NamedTuple):
         given = [*before, *module.parameters], module.results
         free = [s is None for s in given[0]], [s is None for s in given[1]]
         alone = not placement.partitioned and not placement.platform
-        on_cpu = alone and platform_of(placement.devices[0]) == "cpu" and are_kernels_wanted()
+        on_cpu = alone and platform_of(placement.devices[0]) == "cpu"
         rows = on_cpu and any(v.aval.ndim > 1 for v in jaxpr.outvars)
         text = flatten_rows(module.text) if rows else module.text
+        if text is not module.text and not are_kernels_wanted():
+            text = module.text
         loaded, how = compile_text(text, placement, settings, calls, free)
         if how == "compiled" and config.hints:
             hint_reuse(staged)
