@@ -32,6 +32,7 @@ NAMES = ALIKE.union(COMPARED, (
 ))  # fmt: skip
 DTYPE_OF, SIZE_OF = operator.attrgetter("dtype"), operator.attrgetter("size")
 LEAST, MOST, BLOCK, SLOTS, STEPS = 64, 4096, 1024, 16, 48  # of rows, and what the kernel takes
+EXACT = {"abs", "bfloat16", "max", "min"}  # whose results need no rounding
 FEW = 6  # steps on each element of float16 up to which it is quicker
 NUMBER, CELL, LINE, FULL = range(4)  # one, one for each row, what all rows share, all elements
 
@@ -191,6 +192,10 @@ class Plan:
         most = FEW if half and not self.n else STEPS
         if not (steps or y == given[0]) or y.kind != kinds.get(size) or len(steps) > most:
             return None
+        names, out = {name for name, *_ in steps}, jaxpr.out_avals[0].dtype
+        alike = {v.aval.dtype for v in jaxpr.invars} == {out} and (steps or out == HALVES[1])
+        if not self.n and ("join" in names or (alike and names <= EXACT)):
+            return None  # XLA is quicker at choices, which it makes of 16 bits
         uses = {x.index: i for i, (_, _, xs) in enumerate(steps) for x in xs}
         slots, text = {x.index: i for i, x in enumerate(operands)}, []
         kept, free = {x.index for x in operands if x.kind != FULL}, [*range(len(operands), SLOTS)]
