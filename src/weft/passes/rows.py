@@ -19,8 +19,9 @@ from weft.core.jaxpr import Eqn, Jaxpr, Literal
 from weft.dtypes import bfloat16
 from weft.passes.alone import FEWEST
 
-BOOL, INT, F32, *HALVES = map(np.dtype, (bool, np.int32, np.float32, np.float16, bfloat16))
-FLOATS = {F32, *HALVES}
+BOOL, INT, F32, F16, BF16 = map(np.dtype, (bool, np.int32, np.float32, np.float16, bfloat16))
+HALVES = frozenset((F16, BF16))
+FLOATS = HALVES | {F32}
 COMPARED = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "lt", "ge": "le"}
 ALIKE = {"broadcast_in_dim", "reshape", "squeeze", "stop_gradient"}
 NAMES = ALIKE.union(COMPARED, (
@@ -49,7 +50,7 @@ def plan_rows(jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> tuple[dict, list[Lite
     """The attributes of the kernel's call, and numbers that are operands too; or None."""
     avals = [*jaxpr.in_avals, *jaxpr.out_avals]
     kinds, sizes = {*map(DTYPE_OF, avals)}, [*map(SIZE_OF, avals)]
-    if kinds.isdisjoint(HALVES) or len(jaxpr.outvars) != 1 or {*map(type, sizes)} != {int}:
+    if len(jaxpr.outvars) != 1 or {*map(type, sizes)} != {int}:
         return None
     names = {eqn.primitive.name for eqn in jaxpr.eqns}
     if not (names <= NAMES and kinds <= {BOOL, INT, *FLOATS}) or names <= ALIKE.union(COMPARED):
@@ -188,12 +189,12 @@ class Plan:
                 steps.insert(0, made)
                 needed.update(x.index for x in made[2])
         kinds = {self.size // (self.n or 1): CELL, self.size: FULL}
-        half = any(x.dtype == HALVES[0] for x in given)  # of which some processors have arithmetic
+        half = any(x.dtype == F16 for x in given)  # of which some processors have arithmetic
         most = FEW if half and not self.n else STEPS
         if not (steps or y == given[0]) or y.kind != kinds.get(size) or len(steps) > most:
             return None
         names, out = {name for name, *_ in steps}, jaxpr.out_avals[0].dtype
-        alike = {v.aval.dtype for v in jaxpr.invars} == {out} and (steps or out == HALVES[1])
+        alike = {v.aval.dtype for v in jaxpr.invars} == {out} and (steps or out == BF16)
         if not self.n and ("join" in names or (alike and names <= EXACT)):
             return None  # XLA is quicker at choices, which it makes of 16 bits
         uses = {x.index: i for i, (_, _, xs) in enumerate(steps) for x in xs}

@@ -24,7 +24,7 @@ from weft.passes.discharge import discharge_jaxpr, has_state
 from weft.passes.formulas import count_formulas
 from weft.passes.merge import has_scopes
 from weft.passes.physical import has_extended, physical_jaxpr
-from weft.passes.rows import plan_rows
+from weft.passes.rows import HALVES, plan_rows
 from weft.util import collecting_rarely
 from weft.xla.hlo import TOKEN, Builder, Pattern, Value
 from weft.xla.locating import LocatingBuilder, operation_path
@@ -154,7 +154,7 @@ class Module(NamedTuple):
     foreign_calls: Sequence[Any] = ()
 
 
-NAME_OF = operator.attrgetter("primitive.name")
+NAME_OF, DTYPE_OF = operator.attrgetter("primitive.name"), operator.attrgetter("aval.dtype")
 
 
 def lower_module(
@@ -202,9 +202,10 @@ def lower_module(
         out_attrs = [hlo.placed(s, y.ndim) for s, y in zip(results, jaxpr.out_avals, strict=True)]
     write = lambda *xs: lower_jaxpr(hlo, jaxpr, xs, consts)
     only = few and names and not (donated or hlo.names_all)
+    half = not HALVES.isdisjoint(map(DTYPE_OF, (*jaxpr.invars, *jaxpr.outvars)))
     if only and names <= KNOWN and not consts and (calls := plan_calls(jaxpr)) and has_kernels(hlo):
         write = lambda *xs: call_operations(hlo, jaxpr, calls, xs)
-    elif only and (plan := plan_rows(jaxpr, consts)) and has_kernels(hlo):
+    elif only and half and (plan := plan_rows(jaxpr, consts)) and has_kernels(hlo):
         given = lambda xs: [*xs, *[hlo.constant(a.val, a.aval) for a in plan[1]]]
         write = lambda *xs: call_native(hlo, "weft_rows", given(xs), jaxpr.out_avals, plan[0])
     if jaxpr.calls_host:
