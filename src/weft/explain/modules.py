@@ -17,8 +17,9 @@ from jaxlib import _hlo, _jax
 
 # What holds instructions that have events of their own.
 CONTAINERS = frozenset(("while", "conditional", "call"))
+# Kernels of products, which the analysis does not know.
+PRODUCTS = frozenset(("weft_dot", "weft_matvec"))
 # What is no work, or none that the analysis should count.
-PRODUCTS = frozenset(("weft_dot", "weft_matvec"))  # kernels that the analysis does not know
 FREE = frozenset(("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all"))
 
 _SHAPE = re.compile(r"([a-z]+)(\d*)\w*\[([\d,]*)\]")

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kUnit = 192;       // pixels that a thread takes at once
 constexpr int64_t kTable = 4096;     // pointers that it keeps
-constexpr int64_t kFew = 16;          // features, below which a tap alone is little to do
+constexpr int64_t kFew = 16;         // features, below which a tap alone is little to do
 constexpr int64_t kChunk = 1 << 15;  // elements that are walked through for all tiles, one by one
 constexpr int64_t kSums = 1 << 22;   // elements of all sums of a derivative
 constexpr int64_t kPieces = 8;       // of a derivative, whose sums are added up at the end

@@ -621,9 +621,8 @@ WEFT_HERE Bytes Quartered(J x) { return __builtin_convertvector(x, Bytes); }
 #endif
 WEFT_CONVERSION(RoundHalf, F, F, return FromHalfEach::Made(ToHalfEach::Made(x)))
 WEFT_CONVERSION(FromBfloat, Packed, F, return (F)(Widened(x) << 16))
-WEFT_CONVERSION(ToBfloat, F, Packed, const J high = (J)x >> 16;
-                const J rounded = ((J)x + 0x7FFF + (high & 1)) >> 16;
-                return Halved(x == x ? rounded : high | 0x40))
+WEFT_CONVERSION(ToBfloat, F, Packed, const J high = (J)RoundBfloat(x) >> 16;
+                return Halved(x == x ? high : high | 0x40))
 WEFT_CONVERSION(FromBool, Bytes, F, return (F)(Widened(x) != 0))
 WEFT_CONVERSION(ToBool, F, Bytes, return Quartered((J)x & 1))
 WEFT_CONVERSION(Keep, F, F, return x)

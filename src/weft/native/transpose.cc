@@ -1,8 +1,8 @@
 // Elements of an array that are steps apart along each axis: slices, reverses, repeats, transposes.
 //
-// Where the last axis moves, blocks of a line of the caches by a line are transposed in registers, and each line of the result is
-// written at once: so it does not matter which lines the caches can not hold together, as those of rows
-// of a power of two.
+// Where the last axis moves, blocks of a line of the caches by a line are transposed in registers, and
+// each line of the result is written at once: so it does not matter which lines the caches can not hold
+// together, as those of rows of a power of two.
 
 #include <array>
 #include <utility>
