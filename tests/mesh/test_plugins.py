@@ -118,7 +118,8 @@ def test_a_plugin_for_what_the_machine_has_not_is_left_alone(tmp_path, monkeypat
 
 
 def test_a_gpu_without_a_plugin_is_told_of(monkeypatch, caplog):
-    monkeypatch.setattr(client, "find_plugins", dict)
+    for module in (plugins, client):
+        monkeypatch.setattr(module, "find_plugins", dict)
     monkeypatch.setattr(client, "has_hardware", lambda name: name == "cuda")
     assert client.choose_platforms([]) == ["cpu"]
     assert "seems to have devices of platform cuda" in caplog.text
@@ -209,8 +210,13 @@ def engine(tmp_path, monkeypatch):
     known = {p.platform: p for p in list_installed_plugins([str(tmp_path)])}
     home = tmp_path / "jax_cuda13_plugin"
     home.mkdir()
+    (home / "__init__.py").touch()  # comes before a real one, as a folder alone does not
     (home / "cuda_plugin_extension.py").write_text(KERNELS)
     (home / "_solver.py").write_text("def registrations(): return {'qr': 3}")
+    # Without LAPACK's functions these would call what is nowhere.
+    (home / "_hybrid.py").write_text(
+        "def registrations(): return known\nknown = {}\ndef initialize(): known['eig'] = 4"
+    )
     yield engine
     plugins.load_plugin.cache_clear()
     for name in [n for n in sys.modules if n.startswith("jax_cuda13_plugin")]:
@@ -251,6 +257,7 @@ def test_the_plugin_of_a_gpu_is_loaded_once_with_its_kernels(engine, monkeypatch
         (handle, "state", 1),
         (handle, "solve", 2, cuda_name, 1),
         (handle, "qr", 3, cuda_name, 1),
+        (handle, "eig", 4, cuda_name, 1),
     ]
     plugins.register_on_gpu("cuda", lambda *given: told.append(given))
     assert told == [handle, (extension, handle)]

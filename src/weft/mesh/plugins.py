@@ -175,6 +175,8 @@ def register_kernels(plugin: Plugin, c_api: Any) -> None:
     for name in KERNELS:
         module = import_kernels(plugin, name)
         if module is not None:
+            if name == "_hybrid":  # calls functions of LAPACK, which it takes from SciPy
+                module.initialize()
             kernels.update(module.registrations())
     for name, kernel in kernels.items():
         extension.register_custom_call_target(c_api, name, kernel, platform, 1)
