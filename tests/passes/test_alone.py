@@ -6,6 +6,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import config, lax, nn
+from weft.passes import alone
 from weft.xla.native import load_kernels
 
 pytestmark = pytest.mark.skipif(bool(load_kernels()), reason="there are no kernels")
@@ -147,6 +148,29 @@ def test_its_bits_are_those_of_xla(dtype, as_for_users):
             assert "weft_elementwise" not in every.lower(*args).as_text()
             for name, want in every(*args).items():
                 assert_same_bits(ours[name], want)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "float32"])
+def test_what_the_kernel_has_not_is_left_to_xla(dtype):
+    x, y, z = (draw(dtype, seed=k) for k in range(3))
+    y = np.where(y == 0, like(y, 1), y)  # what XLA divides by, too
+    count = 0
+    for name in alone.NAMES:
+        f = getattr(lax, {"inverse": "reciprocal", **BITWISE}.get(name, name))
+        every = {"select_n": [draw(bool), x, y], "clamp": [x, y, z]}.get(name, [x, y])
+        for args in (every, every[:1], [x, y[0]], [x[0], y]):
+            try:
+                jaxpr = weft.make_jaxpr(f)(*args).jaxpr
+            except TypeError:
+                continue
+            if jaxpr.eqns:
+                short = [a[:100] if a.shape else a for a in args]
+                assert_same_bits(weft.jit(f)(*args)[:100], weft.jit(f)(*short))
+                count += 1
+    assert count > 20
+
+
+BITWISE = {name: f"bitwise_{name}" for name in ("and", "or", "xor", "not")}
 
 
 # sizes of one block and less, of some, and of several pieces
