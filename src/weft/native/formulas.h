@@ -518,6 +518,8 @@ WEFT_FUNCTION(Atan2F, H, 0,
               Narrow(Angle(Wide(x), Wide(y), false)), Narrow(Angle(Wide(x), Wide(y), true)))
 WEFT_FUNCTION(PowF, H, 0, WEFT_BETWEEN(x, 1.2e-38f, INFINITY) & WEFT_BETWEEN(y, -7.9f, 7.9f),
               Narrow(Power(Wide(x), Wide(y), false)), Narrow(Power(Wide(x), Wide(y), true)))
+WEFT_FUNCTION(RemF, F, 0, WEFT_BETWEEN(Abs(y), 1e-30f, INFINITY) & (Abs(x) < Abs(y) * 0x1p22f),
+              Remainder(x, y), RemainderEach(x, y))
 WEFT_EACH(WEFT_WHOLE)
 
 WEFT_CIRCULAR(SinD, D, 1e-300, kFar, WideSine(x, false), WideSine(x, true))
@@ -685,6 +687,7 @@ constexpr Named kFunctions[] = {
     {"tan", ffi::F32, 1, Compute<TanF>},
     {"atan2", ffi::F32, 2, Compute<Atan2F>},
     {"pow", ffi::F32, 2, Compute<PowF>, 4096, Compute<PowF, true>},
+    {"rem", ffi::F32, 2, Compute<RemF>},
     WEFT_EACH(WEFT_ROW)
     {"add", ffi::F16, 2, kOnHalves<addF>},
     {"add", ffi::BF16, 2, kOnBfloats<addF>},

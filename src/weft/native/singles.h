@@ -26,6 +26,18 @@ WEFT_HERE F Fused(F x, F y, F z) {
 #endif
 }
 WEFT_HERE F Of(float x) { return F{} + x; }
+
+// x - y trunc(x / y), exact of quotients below 2**22; one that was rounded up leaves less than zero.
+WEFT_HERE F Remainder(F x, F y) {
+  const F a = Abs(x), b = Abs(y), q = a / b, near = (q + 0x1.8p23f) - 0x1.8p23f;
+  const F rest = Fused(near > q ? 1 - near : -near, b, a);
+  return a < b ? x : CopySign(rest < 0 ? rest + b : rest, x);
+}
+WEFT_HERE F RemainderEach(F x, F y) {
+  for (int i = 0; i < kBytes / 4; ++i) x[i] = std::fmod(x[i], y[i]);
+  return x;
+}
+
 #if defined(__x86_64__) && WEFT_BYTES == 64
 WEFT_HERE F InverseRoot(F x) {
   const F y = (F)_mm512_rsqrt14_ps((__m512)x), e = Fused(-(x * y), y, Of(1));  // NaN where x is 0

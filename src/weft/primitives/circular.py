@@ -128,6 +128,8 @@ def write_remainder(hlo: Any, aval: ShapedArray, x: Any, y: Any) -> Any:
     quick = isinstance(number, np.floating) and math.frexp(number)[0] == 0.5  # XLA rounds x / y
     if quick or not is_large(hlo, aval, F64, times=hlo.least) or hlo.devices:
         return plain().value
+    if called := call_function(hlo, "rem", x, y):
+        return called
     integer, (low, high, digits, limit) = BITS[aval.dtype], LIMITS[aval.dtype]
     sign = np.iinfo(integer).min
     bits, below = (Expr(hlo, v).bitcast(integer) & ~sign for v in (x, y))
@@ -180,7 +182,7 @@ ALONE = {
 }
 CALLED = {
     F32: ALONE[F32].union(
-        FORMULAS, ("pow", "sinh", "asinh", "acosh", "atanh", "logaddexp", "gelu")
+        FORMULAS, ("pow", "rem", "sinh", "asinh", "acosh", "atanh", "logaddexp", "gelu")
     ),
     F64: ALONE[F64].union(("sin", "cos", "tan", "pow", "sinh", "cosh", "erf"), _LOOPS),
 }
