@@ -644,6 +644,29 @@ WEFT_HERE_CALLED void Direct(const void* xs, const void* ys, void* outs, int64_t
     std::memcpy(static_cast<Packed*>(outs) + i, &z, sizeof(z));
   }
 }
+// An exact operation on the bits of floats of 16 bits, of which NaN are those beyond infinity.
+enum { kNegate, kAbsolute, kLarger, kSmaller };
+template <int kOperation, int16_t kInfinity>
+WEFT_HERE_CALLED void OnBits(const void* xs, const void* ys, void* outs, int64_t count) {
+  using V = typename Vector<int16_t, 32>::V;
+  const V *x = static_cast<const V*>(xs), *y = static_cast<const V*>(ys);
+  for (int64_t i = 0; i < count / 16; ++i) {
+    V a, b, c;
+    std::memcpy(&a, x + i, sizeof(a));
+    std::memcpy(&b, y + i, sizeof(b));
+    if (kOperation == kNegate) {
+      c = a ^ ~(V{} + INT16_MAX);
+    } else if (kOperation == kAbsolute) {
+      c = a & INT16_MAX;
+    } else {
+      const V u = a ^ ((a >> 15) & INT16_MAX), v = b ^ ((b >> 15) & INT16_MAX);  // in their order
+      c = (kOperation == kLarger ? u > v : u < v) ? a : b;
+      c = (b & INT16_MAX) > kInfinity ? b : c;
+      c = (a & INT16_MAX) > kInfinity ? a : c;
+    }
+    std::memcpy(static_cast<V*>(outs) + i, &c, sizeof(c));
+  }
+}
 template <class Function>
 constexpr Kernel kOnHalves = Direct<Function, FromHalfEach, ToHalfEach>;
 template <class Function>
@@ -695,12 +718,14 @@ constexpr Named kFunctions[] = {
     {"sub", ffi::BF16, 2, kOnBfloats<subF>},
     {"mul", ffi::F16, 2, kOnHalves<mulF>},
     {"mul", ffi::BF16, 2, kOnBfloats<mulF>},
-    {"max", ffi::F16, 2, kOnHalves<maxF>},
-    {"max", ffi::BF16, 2, kOnBfloats<maxF>},
-    {"min", ffi::F16, 2, kOnHalves<minF>},
-    {"min", ffi::BF16, 2, kOnBfloats<minF>},
-    {"neg", ffi::F16, 1, kOnHalves<negF>},
-    {"neg", ffi::BF16, 1, kOnBfloats<negF>},
+    {"neg", ffi::F16, 1, OnBits<kNegate, 0x7C00>},
+    {"neg", ffi::BF16, 1, OnBits<kNegate, 0x7F80>},
+    {"abs", ffi::F16, 1, OnBits<kAbsolute, 0x7C00>},
+    {"abs", ffi::BF16, 1, OnBits<kAbsolute, 0x7F80>},
+    {"max", ffi::F16, 2, OnBits<kLarger, 0x7C00>},
+    {"max", ffi::BF16, 2, OnBits<kLarger, 0x7F80>},
+    {"min", ffi::F16, 2, OnBits<kSmaller, 0x7C00>},
+    {"min", ffi::BF16, 2, OnBits<kSmaller, 0x7F80>},
     {"float16", ffi::F32, 1, RoundHalf},
     {"reduce_sum", ffi::F32, 1, JoinRow<true>},
     {"reduce_max", ffi::F32, 1, JoinRow<false>},

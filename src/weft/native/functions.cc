@@ -268,8 +268,7 @@ ffi::Error Rows(ffi::ThreadPool pool, int64_t n, ffi::RemainingArgs xs, ffi::Res
   };
   for (int64_t k = 0; fits && k < job.operands; ++k) add("load", *xs.get<ffi::AnyBuffer>(k), k);
   add("store", *out, kSlots);
-  // Of float16, which is quickly rounded, also several steps whose results are not.
-  bool exactly = out->element_type() == ffi::F16;
+  bool exactly = true;  // whether no step before has a result that would have to be rounded
   while (fits && !program.empty()) {
     const size_t end = std::min(program.find(' '), program.size());
     const std::string_view name = program.substr(0, end - std::min<size_t>(end, 3));
@@ -279,7 +278,7 @@ ffi::Error Rows(ffi::ThreadPool pool, int64_t n, ffi::RemainingArgs xs, ffi::Res
     if (!(fits = f && job.count < kSteps && end > 3)) break;
     fits = std::max({slot(0), slot(1), slot(2)}) < kSlots && std::min({slot(0), slot(1), slot(2)}) >= 0;
     const Named* const direct = job.direct ? FindFunction(name, out->element_type()) : nullptr;
-    const bool exact = name == "max" || name == "min" || name == "neg";
+    const bool exact = name == "max" || name == "min" || name == "neg" || name == "abs";
     job.direct = direct && ((exact && exactly) || (!job.count && program.size() == end));
     exactly = exactly && exact;
     job.steps[job.count++] = {f->compute, direct ? direct->compute : nullptr, slot(0), slot(1), slot(2),

@@ -195,7 +195,8 @@ class Plan:
             return None
         names, out = {name for name, *_ in steps}, jaxpr.out_avals[0].dtype
         alike = {v.aval.dtype for v in jaxpr.invars} == {out} and (steps or out == BF16)
-        if not self.n and ("join" in names or (alike and names <= EXACT)):
+        exact = alike and names <= EXACT and (len(steps) != 1 or "bfloat16" in names)
+        if not self.n and ("join" in names or exact):
             return None  # XLA is quicker at choices, which it makes of 16 bits
         uses = {x.index: i for i, (_, _, xs) in enumerate(steps) for x in xs}
         slots, text = {x.index: i for i, x in enumerate(operands)}, []
