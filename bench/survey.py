@@ -52,9 +52,11 @@ def main():
             for worker in workers:
                 worker.stop()
     print_table(run, args.worse_than)
-    for (label, error), names in run.missing().items():
-        if "no such case" not in error:
-            print(f"{label}: not measured: {'; '.join(names)}: {error}", file=sys.stderr)
+    failed = {k: names for k, names in run.missing().items() if "no such case" not in k[1]}
+    for (label, error), names in failed.items():
+        print(f"{label}: not measured: {'; '.join(names)}: {error}", file=sys.stderr)
+    if any(label == run.labels[-1] for label, _ in failed):  # of peers some lack functions
+        sys.exit(f"survey: all operations must run; some of {run.labels[-1]} failed, see above")
 
 
 if __name__ == "__main__":
