@@ -644,9 +644,14 @@ WEFT_HERE_CALLED void Direct(const void* xs, const void* ys, void* outs, int64_t
     std::memcpy(static_cast<Packed*>(outs) + i, &z, sizeof(z));
   }
 }
+template <class Function>
+constexpr Kernel kOnHalves = Direct<Function, FromHalfEach, ToHalfEach>;
+template <class Function>
+constexpr Kernel kOnBfloats = Direct<Function, FromBfloatEach, ToBfloatEach>;
+
 // An exact operation on the bits of floats of 16 bits, of which NaN are those beyond infinity.
 enum { kNegate, kAbsolute, kLarger, kSmaller };
-template <int kOperation, int16_t kInfinity>
+template <int kOperation, int16_t kInfinity = 0>
 WEFT_HERE_CALLED void OnBits(const void* xs, const void* ys, void* outs, int64_t count) {
   using V = typename Vector<int16_t, 32>::V;
   const V *x = static_cast<const V*>(xs), *y = static_cast<const V*>(ys);
@@ -667,10 +672,6 @@ WEFT_HERE_CALLED void OnBits(const void* xs, const void* ys, void* outs, int64_t
     std::memcpy(static_cast<V*>(outs) + i, &c, sizeof(c));
   }
 }
-template <class Function>
-constexpr Kernel kOnHalves = Direct<Function, FromHalfEach, ToHalfEach>;
-template <class Function>
-constexpr Kernel kOnBfloats = Direct<Function, FromBfloatEach, ToBfloatEach>;
 
 // The sum of a row, or its largest element, 16 times.
 template <bool kSum>
@@ -718,10 +719,10 @@ constexpr Named kFunctions[] = {
     {"sub", ffi::BF16, 2, kOnBfloats<subF>},
     {"mul", ffi::F16, 2, kOnHalves<mulF>},
     {"mul", ffi::BF16, 2, kOnBfloats<mulF>},
-    {"neg", ffi::F16, 1, OnBits<kNegate, 0x7C00>},
-    {"neg", ffi::BF16, 1, OnBits<kNegate, 0x7F80>},
-    {"abs", ffi::F16, 1, OnBits<kAbsolute, 0x7C00>},
-    {"abs", ffi::BF16, 1, OnBits<kAbsolute, 0x7F80>},
+    {"neg", ffi::F16, 1, OnBits<kNegate>},
+    {"neg", ffi::BF16, 1, OnBits<kNegate>},
+    {"abs", ffi::F16, 1, OnBits<kAbsolute>},
+    {"abs", ffi::BF16, 1, OnBits<kAbsolute>},
     {"max", ffi::F16, 2, OnBits<kLarger, 0x7C00>},
     {"max", ffi::BF16, 2, OnBits<kLarger, 0x7F80>},
     {"min", ffi::F16, 2, OnBits<kSmaller, 0x7C00>},

@@ -198,12 +198,12 @@ def can_call(eqn: Eqn, shape: tuple) -> bool:
     chosen = {(k, v) for k, v in eqn.params.items() if k in ("y", "rounding_method")}
     nothing = name in NAMES[:3] and {a.val for a in args if type(a) is Literal} & {0, 1, -1}
     inverse = name == "div" and not args[-1].aval.shape and not inverse_of(args[-1])
-    inverse |= (name == "div" or eqn.params.get("y") == -1) and out.dtype.kind != "f"
+    integers = (name == "div" or eqn.params.get("y") == -1) and out.dtype.kind != "f"
     several = name == "select_n" and (len(args) != 3 or args[0].aval.dtype != bool)
     converts = name == "convert_element_type"
     return (
         name in CODES
-        and not (nothing or inverse or several)
+        and not (nothing or inverse or integers or several)
         and chosen <= PARAMETERS
         and (out.shape == shape or (converts and not out.shape))
         and {a.aval.shape for a in args} <= {(), out.shape}
