@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -33,6 +34,9 @@ if "WEFT_TEST_DEVICES" in os.environ:
     flags += [f"--xla_force_host_platform_device_count={count}"]
 
 os.environ["XLA_FLAGS"] = " ".join(flags).lower()
+
+# A shell has what it starts in the background ignore Ctrl-C, which tests send to processes of theirs.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Compiled programs are shared by all tests and workers, and kept from run to run.
 os.environ.setdefault("WEFT_CACHE_DIR", str(CHECKOUT / ".cache" / "weft"))
