@@ -3,12 +3,14 @@
 usage: eager.py [--only SUBSTRING ...] [--seconds SECONDS]
 A line has the eager call as a multiple of the other, both in microseconds, and the operands: the
 first of a short list that the function takes. `jit(f)` is called with those that are arrays; what
-else there is, is part of its program. Batches of both alternate; figures are the least of a call.
+else there is, is part of its program. Both are timed as statements, as a program would write them,
+whose batches alternate; figures are the least of a call.
 """
 
 import argparse
 import importlib
 import time
+import timeit
 import warnings
 
 import numpy as np
@@ -101,18 +103,21 @@ def jit_call(fun, args):
 
 
 def cases():
-    """(name, function, its arguments): those for which both calls work."""
+    """(name, the statement of a call, function, lists of its arguments): what may be measured."""
     for home in MODULES:
         module = importlib.import_module(f"weft.{home}")
         for name in module.__all__:
             fun = getattr(module, name)
             if callable(fun) and not isinstance(fun, type) and not name.startswith("save"):
-                yield f"{home}.{name}", fun, OPERANDS
-    named = {**globals(), "lax": weft.lax, "nn": weft.nn, "random": weft.random}
+                yield f"{home}.{name}", "", fun, OPERANDS
     for text in EXPRESSIONS:
         code = compile(text, text, "eval")
         used = [n for n in "V I B M S W J P Q N E G KEY".split() if n in code.co_names]  # noqa: SIM905
-        yield text, eval(f"lambda {', '.join(used)}: {text}", named), [[named[n] for n in used]]
+        fun = eval(f"lambda {', '.join(used)}: {text}", NAMED)
+        yield text, text, fun, [[NAMED[n] for n in used]]
+
+
+NAMED = {**globals(), "lax": weft.lax, "nn": weft.nn, "random": weft.random}
 
 
 def first_call(fun, operands):
@@ -125,23 +130,21 @@ def first_call(fun, operands):
     return None
 
 
+def statement(fun, args):
+    """A call as a statement, and the names in it."""
+    names = [f"x{i}" for i in range(len(args))]
+    return f"fun({', '.join(names)})", {"fun": fun} | dict(zip(names, args, strict=True))
+
+
 def least_times(calls, seconds):
-    """The least microseconds of each call: of batches that alternate."""
-    best, counts = [], []
-    for f, args in calls:
-        start = time.perf_counter()
-        for _ in range(20):
-            f(*args)
-        best.append((time.perf_counter() - start) / 20)
-        counts.append(int(min(2000, max(1, 3e-4 / best[-1]))))
+    """The least microseconds of each statement, given with its names: of batches that alternate."""
+    timers = [timeit.Timer(text, globals=names) for text, names in calls]
+    best = [timer.timeit(20) / 20 for timer in timers]
+    counts = [int(min(2000, max(1, 3e-4 / s))) for s in best]
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
-        for i, (f, args) in enumerate(calls):
-            turns = range(counts[i])
-            start = time.perf_counter()
-            for _ in turns:
-                f(*args)
-            best[i] = min(best[i], (time.perf_counter() - start) / counts[i])
+        for i, timer in enumerate(timers):
+            best[i] = min(best[i], timer.timeit(counts[i]) / counts[i])
     return [1e6 * s for s in best]
 
 
@@ -154,11 +157,13 @@ def main():
     warnings.simplefilter("ignore")
     weft.config.update("hints", False)
     found, over = 0, 0
-    for name, fun, operands in cases():
+    for name, text, fun, operands in cases():
         call = first_call(fun, operands) if any(part in name for part in args.only) else None
         if call is not None:
             given, jitted, arrays = call
-            eager, compiled = least_times([(fun, given), (jitted, arrays)], args.seconds)
+            eagerly = (text, NAMED) if text else statement(fun, given)
+            calls = [eagerly, statement(jitted, arrays)]
+            eager, compiled = least_times(calls, args.seconds)
             found, over = found + 1, over + (eager > LIMIT * compiled)
             shown = weft.tree.map(lambda x: str(getattr(x, "aval", x)), (*given,))
             ratio = eager / compiled

@@ -35,7 +35,7 @@ if "WEFT_TEST_DEVICES" in os.environ:
 
 os.environ["XLA_FLAGS"] = " ".join(flags).lower()
 
-# A shell has what it starts in the background ignore Ctrl-C, which tests send to processes of theirs.
+# A shell has what it starts in the background ignore Ctrl-C, which tests send to processes.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Compiled programs are shared by all tests and workers, and kept from run to run.

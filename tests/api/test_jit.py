@@ -509,7 +509,7 @@ def test_what_is_said_of_static_and_strange_arguments():
     )
     with pytest.raises(weft.errors.DtypeError):
         jit(lambda x: x)(Sized())
-    kernel = next(iter(weft.xla.eager._KERNELS.values()), None)
+    kernel = next(iter(weft.xla.eager.KERNELS.values()), None)
     if kernel is not None:
         with pytest.raises(TypeError, match="is of this process alone.*Hint: pickle the function"):
             pickle.dumps(kernel)

@@ -17,7 +17,7 @@ from tests.api.compare import counted
 from weft import grad, jit, lax, make_jaxpr, vmap
 from weft.api import programs
 from weft.core.primitive import _TYPES
-from weft.xla.eager import _KERNELS
+from weft.xla.eager import KERNELS
 from weft.xla.fastpath import _CACHE
 
 A = np.array([1.0, 2.0, 3.0], np.float32)
@@ -74,7 +74,7 @@ def test_threads_may_make_the_first_call_at_once():
 
 
 def sizes():
-    return len(_TYPES), len(_KERNELS), _CACHE.size()
+    return len(_TYPES), len(KERNELS), _CACHE.size()
 
 
 def one_round(i):

@@ -12,8 +12,9 @@ import weft.numpy as jnp
 from weft import grad, jit, jvp, lax, vmap
 from weft.api.tape import TapeTrace
 from weft.errors import ConcretizationTypeError, DtypeError, JaxRuntimeError
-from weft.numpy.fused import HOT, KEPT, MOST, NotForKernel, fused, is_hot, kernel_for, run_of_arrays
+from weft.numpy.fused import NotForKernel, fused, is_hot, kernel_for, run_of_arrays
 from weft.options import HELD
+from weft.xla.eager import HOT, KEPT, MOST
 
 X = np.arange(3, dtype=np.float32)
 

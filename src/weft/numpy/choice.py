@@ -16,7 +16,7 @@ from weft import dtypes
 from weft.core.aval import typeof
 from weft.core.trace import current
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.fused import as_kept, fused
+from weft.numpy.fused import fused
 from weft.numpy.promotion import (
     as_array,
     as_operand,
@@ -39,7 +39,7 @@ from weft.primitives.families import as_sequence
 from weft.primitives.layout import full, literal
 from weft.primitives.reduction import reduce_and
 from weft.util import name_function
-from weft.xla.eager import EVAL
+from weft.xla.eager import EVAL, as_kept
 from weft.xla.typing import Array, ArrayLike
 
 

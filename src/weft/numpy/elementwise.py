@@ -17,12 +17,13 @@ from weft.core.aval import typeof
 from weft.errors import DtypeError
 from weft.numpy import promotion
 from weft.numpy.choice import check_real, literal_like, signbit
-from weft.numpy.fused import as_kept, fused
+from weft.numpy.fused import fused
 from weft.numpy.ufuncs import greater
 from weft.primitives import bits, cumulative, transcendental
 from weft.primitives import elementwise as ops
 from weft.primitives.families import check_integer
 from weft.primitives.layout import full, literal
+from weft.xla.eager import as_kept
 from weft.xla.typing import Array, ArrayLike
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from numpy import ndarray
 
@@ -21,12 +21,11 @@ from weft.core.source import trim_traceback
 from weft.core.stage import stage_closed
 from weft.core.trace import Tracer, current, eval_context
 from weft.errors import DtypeError, TracerError
-from weft.mesh.client import all_devices, clients
-from weft.options import HELD, bounds_cell, config, trace_context, x64_cell
+from weft.options import bounds_cell, config, trace_context
 from weft.pytrees import flatten, unflatten
-from weft.xla.array import SMALL, ArrayImpl, put, require_alive
+from weft.xla.array import SMALL, ArrayImpl, require_alive
 from weft.xla.building import JitSpec
-from weft.xla.eager import EVAL
+from weft.xla.eager import EVAL, HOT, MOST
 from weft.xla.fastpath import compiled_call, is_unhashable_static
 from weft.xla.run import run_program
 
@@ -165,8 +164,6 @@ def run_of_arrays(fun: Callable, count: int, static: Sequence[str] = ()) -> Call
     return call
 
 
-MOST = 4096  # programs of a function under transformations
-HOT = 16
 _MET: dict[Any, dict[Any, int]] = {}
 
 
@@ -182,36 +179,6 @@ def is_hot(kind: Any, call: Any) -> bool:
         met.clear()
     count = met[call] = met.get(call, 0) + 1
     return count >= HOT
-
-
-class Kept(dict):
-    """Arrays of Python numbers that are met often, as operands, where there is one device.
-
-    The engine would make one for each call. That of x is at `x or str(x)`, as -0.0 equals 0.0.
-    """
-
-    met: ClassVar[dict[Any, int]] = {}
-    zeros: ClassVar[dict[Any, Any]] = {"0": 0, "0.0": 0.0, "-0.0": -0.0}
-    cache_clear = dict.clear
-
-    def __missing__(self, name: Any) -> Any:
-        x = self.zeros.get(name, name)
-        if (count := self.met.get(name, 0)) < HOT:
-            if count or len(self.met) < MOST:
-                self.met[name] = count + 1
-        elif abs(x) < 1 << 31 and len((*clients(), *all_devices())) == 2:
-            self[name] = x = put(x)
-        return x
-
-
-KEPT = {kind: (Kept(), Kept()) for kind in (float, int)}  # without 64-bit types, and with them
-HELD.extend((*KEPT[float], *KEPT[int]))
-
-
-def as_kept(x: Any) -> Any:
-    """An operand as it is, or the array that is kept of a number where one is computed with now."""
-    kept = KEPT.get(type(x))
-    return x if not kept or current.trace is not EVAL else kept[x64_cell.value][x or str(x)]
 
 
 def traced_call(fun: Callable, name: str, static: Sequence[str], kernel: Callable) -> Callable:

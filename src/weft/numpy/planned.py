@@ -19,13 +19,13 @@ from weft.core.jaxpr import Jaxpr, Var
 from weft.core.source import trim_traceback
 from weft.core.trace import current
 from weft.dtypes import NUMBERS
-from weft.numpy.fused import MOST, kernel_for
+from weft.numpy.fused import kernel_for
 from weft.options import config, x64_cell
 from weft.primitives.layout import literal
 from weft.pytrees import flatten, unflatten
 from weft.xla.array import ARRAYS, SMALL
 from weft.xla.building import JitSpec
-from weft.xla.eager import EVAL
+from weft.xla.eager import EVAL, MOST
 from weft.xla.fastpath import compiled_call
 from weft.xla.run import run_program
 

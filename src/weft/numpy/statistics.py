@@ -20,7 +20,7 @@ from weft.errors import DtypeError, ShapeError
 from weft.numpy import ufuncs
 from weft.numpy.choice import clip, where
 from weft.numpy.elementwise import abs, ceil, conj, floor, mod, real, rint
-from weft.numpy.fused import as_kept, fused, run_of_arrays
+from weft.numpy.fused import fused, run_of_arrays
 from weft.numpy.indexing import take_along_axis
 from weft.numpy.manipulation import broadcast_to, concatenate, convert_together, moveaxis
 from weft.numpy.products import matmul
@@ -33,6 +33,7 @@ from weft.primitives.reshard import compute_freely
 from weft.primitives.sort import has_native_order, partition_p
 from weft.util import check_option, name_function
 from weft.xla.array import ArrayImpl
+from weft.xla.eager import as_kept
 from weft.xla.native import are_kernels_wanted
 from weft.xla.typing import Array, ArrayLike, Axis, DTypeLike, ShardingLike
 

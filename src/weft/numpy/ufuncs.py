@@ -19,12 +19,12 @@ from weft.core.source import trim_traceback
 from weft.core.stage import stage_closed
 from weft.core.trace import Tracer, current
 from weft.errors import DtypeError
-from weft.numpy.fused import KEPT, NotForKernel, kernel_for
+from weft.numpy.fused import NotForKernel, kernel_for
 from weft.numpy.promotion import as_operand, kind_of, plan_promotion, promote_operands, refuse_out
 from weft.options import trace_context, x64_cell
 from weft.primitives import elementwise as ops
 from weft.util import name_function
-from weft.xla.eager import EVAL
+from weft.xla.eager import EVAL, KEPT
 from weft.xla.typing import Array, ArrayLike
 
 

@@ -23,7 +23,7 @@ from weft.core.trace import Tracer, current
 from weft.errors import MutationError, ShapeError
 from weft.numpy import elementwise, index_plans, indexing, ufuncs
 from weft.numpy.creation import asarray
-from weft.numpy.fused import NotForKernel, as_kept, fused, is_hot, kernel_for
+from weft.numpy.fused import NotForKernel, fused, is_hot, kernel_for
 from weft.numpy.promotion import NUMBERS, as_array, axis_of, promote_operands
 from weft.options import bounds_cell
 from weft.primitives import dynamic_slicing, layout, slicing
@@ -31,7 +31,7 @@ from weft.primitives.elementwise import convert
 from weft.primitives.reshard import compute_freely
 from weft.util import check_option
 from weft.xla.array import ARRAYS, ArrayImpl
-from weft.xla.eager import EVAL
+from weft.xla.eager import EVAL, as_kept
 from weft.xla.typing import Array, ArrayLike, ShardingLike
 
 # --- the operations ---------------------------------------------------------------------------

@@ -18,20 +18,19 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear, Primitive, Zero, not_linear
+from weft.core.source import trim_traceback
 from weft.core.trace import current
-from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives import families, layout
 from weft.primitives.circular import call_function, write_remainder
 from weft.primitives.expr import Expr, lower_integer_pow, write_division
 from weft.primitives.families import KINDS, LinearByElement, show_types, zero_tangents
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, convert, literal
+from weft.xla.eager import EVAL, KERNELS, as_kept
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
-
-def to_bool(dtype: np.dtype) -> np.dtype:
-    """The result is a truth value."""
-    return np.dtype(bool)
+NUMBERS = frozenset(dtypes.NUMBERS)
+to_bool = lambda dtype: np.dtype(bool)  # a truth value, of any operands
 
 
 class Elementwise(Primitive):
@@ -227,12 +226,12 @@ def match_numbers(x: Any, y: Any) -> tuple[Any, Any]:
     """Where an operand is a Python number, give it the other's dtype; of two, the higher kind."""
     if type(y) in NUMBERS:
         if type(x) not in NUMBERS:
-            y = literal(y, typeof(x).dtype)
+            y = as_kept(literal(y, typeof(x).dtype))
         elif type(x) is not type(y):
-            kind = builtins.max(type(x), type(y), key=NUMBERS.index)
+            kind = builtins.max(type(x), type(y), key=dtypes.NUMBERS.index)
             x, y = kind(x), kind(y)
     elif type(x) in NUMBERS:
-        x = literal(x, typeof(y).dtype)
+        x = as_kept(literal(x, typeof(y).dtype))
     return x, y
 
 
@@ -240,7 +239,13 @@ def unary_op(prim: Primitive, name: str = "") -> Callable[[Any], Any]:
     """The function of a one-operand primitive."""
 
     def fun(x: ArrayLike) -> Array:
-        return current.trace.process(prim, (x,), {})[0]
+        try:
+            if current.trace is EVAL:  # as it would, for a call of Python more costs a tenth of all
+                return KERNELS[prim](x)[0]
+            return current.trace.process(prim, (x,), {})[0]
+        except Exception as error:
+            trim_traceback(error)
+            raise
 
     return name_function(fun, prim, name)
 
@@ -252,9 +257,14 @@ def binary_op(prim: Primitive, name: str = "") -> Callable[[Any, Any], Any]:
         if type(x) in NUMBERS or type(y) in NUMBERS:
             x, y = match_numbers(x, y)
         try:
+            if current.trace is EVAL:
+                return KERNELS[prim](x, y)[0]
             return current.trace.process(prim, (x, y), {})[0]
         except ShapeError:
             return bind_spread(prim, x, y)
+        except Exception as error:
+            trim_traceback(error)
+            raise
 
     return name_function(fun, prim, name)
 

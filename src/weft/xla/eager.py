@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,16 +16,30 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Primitive
 from weft.core.source import trim_traceback
-from weft.core.trace import Trace, install_bottom
+from weft.core.trace import Trace, current, install_bottom
 from weft.errors import unhashable_error
+from weft.mesh.client import all_devices, clients
+from weft.options import HELD, x64_cell
 from weft.pytrees import flatten
-from weft.xla.array import array_from_host
+from weft.xla.array import array_from_host, put
 from weft.xla.building import JitSpec
 from weft.xla.fastpath import compiled_call
 from weft.xla.run import eqn_jaxpr, run_program
 
-# (primitive, *params) -> its kernel.
-_KERNELS: dict[Any, Callable[..., list]] = {}
+MOST = 4096  # how many of a kind are kept
+HOT = 16  # how often what is kept was met before
+
+
+class Kernels(dict):
+    """The kernel of a primitive, and of (primitive, *params): made where there is none yet."""
+
+    def __missing__(self, key: Any) -> Callable[..., list]:
+        prim, *params = key if type(key) is tuple else (key,)
+        kernel = self[key] = new_kernel(prim, dict(params))
+        return kernel
+
+
+KERNELS = Kernels()
 
 
 class EvalTrace(Trace):
@@ -39,9 +53,8 @@ class EvalTrace(Trace):
             if type(outs) is list:
                 return outs
             return list(outs) if prim.multiple_results else [outs]  # of a library's primitive
-        key = (prim, *params.items()) if params else prim
         try:
-            kernel = _KERNELS.get(key) or kernel_of(prim, params)
+            kernel = KERNELS[(prim, *params.items()) if params else prim]
         except TypeError:
             raise unhashable_error(prim.name, params) from None
         try:
@@ -56,11 +69,8 @@ class EvalTrace(Trace):
 
 
 def kernel_of(prim: Primitive, params: dict) -> Callable[..., list]:
-    """The kernel of `prim` with these parameters, made where there is none yet."""
-    key = (prim, *params.items()) if params else prim
-    if key not in _KERNELS:
-        _KERNELS[key] = new_kernel(prim, params)
-    return _KERNELS[key]
+    """The kernel of `prim` with these parameters."""
+    return KERNELS[(prim, *params.items()) if params else prim]
 
 
 def new_kernel(prim: Primitive, params: dict) -> Callable[..., list]:
@@ -93,7 +103,7 @@ def compile_at_types(name: str, program_at: Callable[[tuple], Jaxpr]) -> Callabl
 
 def forget_kernels() -> None:
     """Empty the memory of compiled operations."""
-    _KERNELS.clear()
+    KERNELS.clear()
 
 
 @functools.cache
@@ -104,3 +114,33 @@ def list_tree(count: int) -> Any:
 
 EVAL = EvalTrace(None)
 install_bottom(EVAL)
+
+
+class Kept(dict):
+    """Arrays of Python numbers that are met often, as operands, where there is one device.
+
+    The engine would make one for each call. That of x is at `x or str(x)`, as -0.0 equals 0.0.
+    """
+
+    met: ClassVar[dict[Any, int]] = {}
+    zeros: ClassVar[dict[Any, Any]] = {"0": 0, "0.0": 0.0, "-0.0": -0.0}
+    cache_clear = dict.clear
+
+    def __missing__(self, name: Any) -> Any:
+        x = self.zeros.get(name, name)
+        if (count := self.met.get(name, 0)) < HOT:
+            if count or len(self.met) < MOST:
+                self.met[name] = count + 1
+        elif abs(x) < 1 << 31 and len((*clients(), *all_devices())) == 2:
+            self[name] = x = put(x)
+        return x
+
+
+KEPT = {kind: (Kept(), Kept()) for kind in (float, int)}  # without 64-bit types, and with them
+HELD.extend((*KEPT[float], *KEPT[int]))
+
+
+def as_kept(x: Any) -> Any:
+    """An operand as it is, or the array that is kept of a number where one is computed with now."""
+    kept = KEPT.get(type(x))
+    return x if not kept or current.trace is not EVAL else kept[x64_cell.value][x or str(x)]
