@@ -5,7 +5,7 @@
 // skipped. Where the upper digits alone set nearly all elements apart, as of random integers, the lower
 // ones are skipped too, and insertion ends the work. Rows that are short are sorted by insertion. A
 // long row is first cut into buckets by its highest digit, which threads sort side by side. What is its
-// own key is sorted by vectors where the machine has AVX-512 (vector_sort.h).
+// own key is sorted by vectors (vector_sort.h).
 
 #include <numeric>
 #include <utility>
@@ -78,12 +78,13 @@ Item* SortByDigits(Item* a, Item* b, int64_t n, bool by_all = false) {
   return a;
 }
 
-// Sorts n items as SortByDigits does, in the way that is quickest for so many.
+// Sorts n items as SortByDigits does, in the way that is quickest for so many; `alike` if their highest
+// digits are the same, so that there are few passes by the others.
 template <class Item>
-Item* SortItems(Item* a, Item* b, int64_t n) {
+Item* SortItems(Item* a, Item* b, int64_t n, bool alike = false) {
   constexpr int kSize = sizeof(KeyType<Item>);
   if constexpr (std::is_same_v<Item, KeyType<Item>> && (kSize == 4 || kSize == 8)) {
-    if (by_vectors) {
+    if (by_vectors && (!alike || n < kLong || HasWideVectors())) {
       SortByVectors(a, b, n, [](Item* x, Item* y, int64_t m) { return SortByDigits<8>(x, y, m); });
       return a;
     }
@@ -164,7 +165,7 @@ bool SortByBuckets(const Row& row, Item* a, Item* b, const Finish& finish) {
   ForEach(row.pool, buckets, [&](int64_t i) {
     const int64_t begin = i > 0 ? ends[i - 1] : 0, size = ends[i] - begin;
     if (size == 0) return;
-    finish(begin, SortItems(b + begin, a + begin, size), size);
+    finish(begin, SortItems(b + begin, a + begin, size, true), size);
   });
   return true;
 }

@@ -1,9 +1,9 @@
-// Sorting unsigned integers of 32 or 64 bits by AVX-512, where the machine has it: quicksort.
+// Sorting unsigned integers of 32 or 64 bits by vectors, of AVX-512 where the machine has it: quicksort.
 //
-// A range is split about a pivot, a vector at a time, by the instruction that packs chosen lanes, and
-// from one place into another of the same size; ranges of up to eight vectors are sorted in registers by
-// Batcher's bitonic network (Sorting networks and their applications, AFIPS 1968). Equal elements are
-// the same, so that nobody sees their order.
+// A range is split about a pivot, a vector at a time, by packing chosen lanes, and from one place into
+// another of the same size; ranges of up to eight vectors are sorted in registers by Batcher's bitonic
+// network (Sorting networks and their applications, AFIPS 1968). Equal elements are the same, so that
+// nobody sees their order.
 
 #ifndef WEFT_NATIVE_VECTOR_SORT_H_
 #define WEFT_NATIVE_VECTOR_SORT_H_
@@ -11,57 +11,17 @@
 #include <cstdint>
 #include <type_traits>
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#define WEFT_AVX512
+#include "common.h"
+
+#if defined(__AVX2__) && defined(__GNUC__)
+#define WEFT_SORTS_VECTORS
 #include <immintrin.h>
 #endif
 
 namespace weft {
 namespace {
 
-#ifdef WEFT_AVX512
-
-// Not a pragma: what is compiled of the standard library must run on all machines.
-#define WEFT_512 __attribute__((target("avx512f,bmi2,popcnt")))
-#define WEFT_512_INLINE __attribute__((target("avx512f,bmi2,popcnt"), always_inline)) inline
-
-// Vectors of unsigned integers of so many bits, whose lanes have the numbers `...`, the last one first.
-#define WEFT_LANES(kBits, kCount, ...)                                                     \
-  struct Lanes##kBits {                                                                    \
-    using Key = uint##kBits##_t;                                                           \
-    static constexpr int kLanes = kCount;                                                  \
-    WEFT_512_INLINE static __m512i Spread(Key x) { return _mm512_set1_epi##kBits(x); }     \
-    WEFT_512_INLINE static __m512i Load(const Key* p, uint32_t mask) {                     \
-      return _mm512_mask_loadu_epi##kBits(Spread(~Key{0}), mask, p);                       \
-    }                                                                                      \
-    WEFT_512_INLINE static void Store(Key* p, uint32_t mask, __m512i x) {                  \
-      _mm512_mask_storeu_epi##kBits(p, mask, x);                                           \
-    }                                                                                      \
-    WEFT_512_INLINE static __m512i Pack(uint32_t mask, __m512i x) {                        \
-      return _mm512_maskz_compress_epi##kBits(mask, x);                                    \
-    }                                                                                      \
-    WEFT_512_INLINE static uint32_t Less(__m512i x, __m512i y) {                           \
-      return _mm512_cmplt_epu##kBits##_mask(x, y);                                         \
-    }                                                                                      \
-    WEFT_512_INLINE static __m512i Min(__m512i x, __m512i y) {                             \
-      return _mm512_min_epu##kBits(x, y);                                                  \
-    }                                                                                      \
-    WEFT_512_INLINE static __m512i Max(__m512i x, __m512i y) {                             \
-      return _mm512_max_epu##kBits(x, y);                                                  \
-    }                                                                                      \
-    WEFT_512_INLINE static __m512i MinOrMax(uint32_t mask, __m512i x, __m512i y) {         \
-      return _mm512_mask_max_epu##kBits(Min(x, y), mask, x, y);                            \
-    }                                                                                      \
-    /* Lane i of the result is lane i ^ by. */                                             \
-    template <int by>                                                                      \
-    WEFT_512_INLINE static __m512i Swap(__m512i x) {                                       \
-      const __m512i places = _mm512_set_epi##kBits(__VA_ARGS__);                           \
-      return _mm512_permutexvar_epi##kBits(_mm512_xor_si512(places, Spread(by)), x);       \
-    }                                                                                      \
-  };
-
-WEFT_LANES(32, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
-WEFT_LANES(64, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#ifdef WEFT_SORTS_VECTORS
 
 // The lanes whose number has this bit, a power of two.
 constexpr uint32_t MaskOf(int bit) {
@@ -70,179 +30,215 @@ constexpr uint32_t MaskOf(int bit) {
   return mask;
 }
 
-// The first n lanes; all of them where n is larger, and none where it is negative.
-template <class V>
-WEFT_512_INLINE uint32_t FirstLanes(int64_t n) {
-  return n >= V::kLanes ? (1u << V::kLanes) - 1 : n > 0 ? (1u << n) - 1 : 0;
-}
+namespace by512 {
 
-// Compares lanes i and i ^ by; those with the highest bit of `by` keep the larger.
-template <class V, int by, int bit>
-WEFT_512_INLINE __m512i Exchange(__m512i x) {
-  const __m512i y = V::template Swap<by>(x);
-  return V::MinOrMax(MaskOf(bit), x, y);
-}
+// Not a pragma: what is compiled of the standard library must run on all machines.
+#define WEFT_SORT __attribute__((target("avx512f,bmi2,popcnt")))
+#define WEFT_SORT_INLINE __attribute__((target("avx512f,bmi2,popcnt"), always_inline)) inline
 
-// Sorts each vector whose halves are bitonic with each other.
-template <class V>
-WEFT_512_INLINE __m512i MergeLanes(__m512i x) {
-  if constexpr (V::kLanes == 16) x = Exchange<V, 8, 8>(x);
-  x = Exchange<V, 4, 4>(x);
-  x = Exchange<V, 2, 2>(x);
-  return Exchange<V, 1, 1>(x);
-}
+using Vec = __m512i;
 
-template <class V>
-WEFT_512_INLINE __m512i SortLanes(__m512i x) {
-  x = Exchange<V, 1, 1>(x);
-  x = Exchange<V, 3, 2>(x);
-  x = Exchange<V, 1, 1>(x);
-  x = Exchange<V, 7, 4>(x);
-  x = Exchange<V, 2, 2>(x);
-  x = Exchange<V, 1, 1>(x);
-  if constexpr (V::kLanes == 16) {
-    x = Exchange<V, 15, 8>(x);
-    x = Exchange<V, 4, 4>(x);
-    x = Exchange<V, 2, 2>(x);
-    x = Exchange<V, 1, 1>(x);
-  }
-  return x;
-}
-
-// Sorts `count` vectors as one row.
-template <class V, int count>
-WEFT_512_INLINE void SortVectors(__m512i* v) {
-  if constexpr (count == 1) {
-    v[0] = SortLanes<V>(v[0]);
-  } else {
-    constexpr int half = count / 2;
-    SortVectors<V, half>(v);
-    SortVectors<V, half>(v + half);
-    __m512i backward[half];  // the second half
-#pragma GCC unroll 8
-    for (int i = 0; i < half; ++i) backward[i] = V::template Swap<V::kLanes - 1>(v[count - 1 - i]);
-#pragma GCC unroll 8
-    for (int i = 0; i < half; ++i) {
-      v[half + i] = V::Max(v[i], backward[i]);
-      v[i] = V::Min(v[i], backward[i]);
-    }
-#pragma GCC unroll 8
-    for (int stride = half / 2; stride > 0; stride /= 2) {
-#pragma GCC unroll 8
-      for (int i = 0; i < count; ++i) {
-        if (i & stride) continue;
-        const __m512i x = v[i], y = v[i + stride];
-        v[i] = V::Min(x, y);
-        v[i + stride] = V::Max(x, y);
-      }
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < count; ++i) v[i] = MergeLanes<V>(v[i]);
-  }
-}
-
-// Sorts up to `count` vectors of keys from one place into another.
-template <class V, int count>
-WEFT_512 void SortFew(const typename V::Key* from, typename V::Key* to, int64_t n) {
-  constexpr int kLanes = V::kLanes;
-  __m512i v[count];
-#pragma GCC unroll 8
-  for (int i = 0; i < count; ++i) {
-    v[i] = V::Load(from + i * kLanes, FirstLanes<V>(n - i * kLanes));
-  }
-  SortVectors<V, count>(v);
-#pragma GCC unroll 8
-  for (int i = 0; i < count; ++i) {
-    V::Store(to + i * kLanes, FirstLanes<V>(n - i * kLanes), v[i]);
-  }
-}
-
-// Puts keys below `pivot` first and the others last; gives how many are below.
-template <class V>
-WEFT_512 int64_t Split(const typename V::Key* from, typename V::Key* to, int64_t n,
-                       typename V::Key pivot) {
-  constexpr int kLanes = V::kLanes;
-  const __m512i bound = V::Spread(pivot);
-  int64_t low = 0, high = n;
-  const auto put = [&](int64_t i, uint32_t here) WEFT_512 {
-    const __m512i x = V::Load(from + i, here);
-    const uint32_t less = V::Less(x, bound) & here, others = here & ~less;
-    const int below = __builtin_popcount(less), above = __builtin_popcount(others);
-    V::Store(to + low, here, V::Pack(less, x));  // what is written beyond is written again
-    low += below;
-    high -= above;
-    V::Store(to + high, (1u << above) - 1, V::Pack(others, x));
+// Vectors of unsigned integers of so many bits, whose lanes have the numbers `...`, the last one first.
+#define WEFT_LANES(kBits, kCount, ...)                                                     \
+  struct Lanes##kBits {                                                                    \
+    using Key = uint##kBits##_t;                                                           \
+    static constexpr int kLanes = kCount, kRoom = kCount;                                  \
+    /* The first n lanes; all where n is larger, and none where it is negative. */         \
+    WEFT_SORT_INLINE static uint32_t First(int64_t n) {                                         \
+      return n >= kLanes ? (1u << kLanes) - 1 : n > 0 ? (1u << n) - 1 : 0;                 \
+    }                                                                                      \
+    WEFT_SORT_INLINE static Vec Spread(Key x) { return _mm512_set1_epi##kBits(x); }             \
+    WEFT_SORT_INLINE static Vec Load(const Key* p, int64_t n) {                                 \
+      return _mm512_mask_loadu_epi##kBits(Spread(~Key{0}), First(n), p);                   \
+    }                                                                                      \
+    WEFT_SORT_INLINE static void Store(Key* p, int64_t n, Vec x) {                              \
+      _mm512_mask_storeu_epi##kBits(p, First(n), x);                                       \
+    }                                                                                      \
+    WEFT_SORT_INLINE static Vec Min(Vec x, Vec y) { return _mm512_min_epu##kBits(x, y); }       \
+    WEFT_SORT_INLINE static Vec Max(Vec x, Vec y) { return _mm512_max_epu##kBits(x, y); }       \
+    template <uint32_t mask>                                                               \
+    WEFT_SORT_INLINE static Vec MinOrMax(Vec x, Vec y) {                                        \
+      return _mm512_mask_max_epu##kBits(Min(x, y), mask, x, y);                            \
+    }                                                                                      \
+    /* Lane i of the result is lane i ^ by. */                                             \
+    template <int by>                                                                      \
+    WEFT_SORT_INLINE static Vec Swap(Vec x) {                                                   \
+      const Vec places = _mm512_set_epi##kBits(__VA_ARGS__);                               \
+      return _mm512_permutexvar_epi##kBits(_mm512_xor_si512(places, Spread(by)), x);       \
+    }                                                                                      \
+    /* Puts those of n lanes that are below `bound` from `low` on, the others up to `high`. */ \
+    WEFT_SORT_INLINE static int Part(Vec x, Vec bound, int64_t n, Key* low, Key* high) {        \
+      const uint32_t here = First(n), less = _mm512_cmplt_epu##kBits##_mask(x, bound) & here; \
+      const int above = __builtin_popcount(here & ~less);                                  \
+      Store(low, n, _mm512_maskz_compress_epi##kBits(less, x)); /* beyond it, written again */ \
+      Store(high - above, above, _mm512_maskz_compress_epi##kBits(here & ~less, x));       \
+      return __builtin_popcount(less);                                                     \
+    }                                                                                      \
   };
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) put(i, FirstLanes<V>(kLanes));
-  put(i, FirstLanes<V>(n - i));
-  return low;
-}
 
-// Sorts n keys that lie in `a` into `out`, which is `a` or `b`, with room in both. Where pivots are found
-// badly `depth` times, as in a row made for that, otherwise(a, b, n) sorts and says in which they are.
-template <class V, class Otherwise>
-WEFT_512 void SortKeys(typename V::Key* a, typename V::Key* b, typename V::Key* out, int64_t n,
-                       int depth, const Otherwise& otherwise) {
-  using Key = typename V::Key;
-  constexpr int kLanes = V::kLanes;
-  while (n > 8 * kLanes) {
-    if (depth-- == 0) {
-      const Key* const found = otherwise(a, b, n);
-      for (int64_t i = 0; i < n; ++i) out[i] = found[i];
-      return;
-    }
-    Key some[kLanes];
-    for (int i = 0; i < kLanes; ++i) some[i] = a[(2 * i + 1) * n / (2 * kLanes)];
-    SortFew<V, 1>(some, some, kLanes);
-    const Key pivot = some[kLanes / 2];
-    int64_t low = Split<V>(a, b, n, pivot);
-    if (low == 0) {  // none is smaller than the pivot: what equals it is in place
-      if (pivot == static_cast<Key>(~Key{0})) {
-        for (int64_t i = 0; i < n; ++i) out[i] = pivot;
-        return;
+WEFT_LANES(32, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+WEFT_LANES(64, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+
+#include "quicksort_lanes.h"
+
+#undef WEFT_SORT
+#undef WEFT_SORT_INLINE
+}  // namespace by512
+
+namespace by256 {
+
+using Vec = __m256i;
+
+// For each set of lanes, the numbers of those in it and then of the others.
+struct Orders {
+  uint8_t numbers[256][8] = {};
+  constexpr Orders() {
+    for (int set = 0; set < 256; ++set) {
+      int count = 0;
+      for (int lane = 0; lane < 8; ++lane) {
+        if (set >> lane & 1) numbers[set][count++] = lane;
       }
-      low = Split<V>(a, b, n, pivot + 1);
-      for (int64_t i = 0; i < low; ++i) out[i] = pivot;
-    } else {
-      SortKeys<V>(b, a, out, low, depth, otherwise);
+      for (int lane = 0; lane < 8; ++lane) {
+        if (!(set >> lane & 1)) numbers[set][count++] = lane;
+      }
     }
-    Key* const other = a + low;
-    a = b + low;
-    b = other;
-    out += low;
-    n -= low;
   }
-  if (n <= kLanes) {
-    SortFew<V, 1>(a, out, n);
-  } else if (n <= 2 * kLanes) {
-    SortFew<V, 2>(a, out, n);
-  } else if (n <= 4 * kLanes) {
-    SortFew<V, 4>(a, out, n);
-  } else {
-    SortFew<V, 8>(a, out, n);
-  }
+};
+
+constexpr Orders kOrders;
+
+// Puts chosen 32-bit words of x from `low` on, the others up to `high`; beyond what belongs there both are
+// written again, for which there have to be two vectors between them.
+WEFT_INLINE void PutWords(uint32_t chosen, Vec x, void* low, void* high) {
+  const auto* const order = reinterpret_cast<const __m128i*>(kOrders.numbers[chosen]);
+  const Vec packed = _mm256_permutevar8x32_epi32(x, _mm256_cvtepu8_epi32(_mm_loadl_epi64(order)));
+  _mm256_storeu_si256(static_cast<Vec*>(low), packed);
+  _mm256_storeu_si256(static_cast<Vec*>(high) - 1, packed);
 }
 
-inline bool HasVectors() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("bmi2");
+struct Lanes32 {
+  using Key = uint32_t;
+  static constexpr int kLanes = 8, kRoom = 16;
+  WEFT_INLINE static Vec Spread(Key x) { return _mm256_set1_epi32(x); }
+  WEFT_INLINE static Vec First(int64_t n) {
+    return _mm256_cmpgt_epi32(Spread(n), _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0));
+  }
+  WEFT_INLINE static Vec Load(const Key* p, int64_t n) {
+    if (n >= kLanes) return _mm256_loadu_si256(reinterpret_cast<const Vec*>(p));
+    if (n <= 0) return Spread(~Key{0});
+    const Vec found = _mm256_maskload_epi32(reinterpret_cast<const int*>(p), First(n));
+    return _mm256_blendv_epi8(Spread(~Key{0}), found, First(n));
+  }
+  WEFT_INLINE static void Store(Key* p, int64_t n, Vec x) {
+    if (n >= kLanes) {
+      _mm256_storeu_si256(reinterpret_cast<Vec*>(p), x);
+    } else if (n > 0) {
+      _mm256_maskstore_epi32(reinterpret_cast<int*>(p), First(n), x);
+    }
+  }
+  WEFT_INLINE static Vec Min(Vec x, Vec y) { return _mm256_min_epu32(x, y); }
+  WEFT_INLINE static Vec Max(Vec x, Vec y) { return _mm256_max_epu32(x, y); }
+  template <uint32_t mask>
+  WEFT_INLINE static Vec MinOrMax(Vec x, Vec y) {
+    return _mm256_blend_epi32(Min(x, y), Max(x, y), mask & 255);
+  }
+  template <int by>
+  WEFT_INLINE static Vec Swap(Vec x) {
+    constexpr int turn = by & 3, places = turn | (1 ^ turn) << 2 | (2 ^ turn) << 4 | (3 ^ turn) << 6;
+    const Vec y = turn == 0 ? x : _mm256_shuffle_epi32(x, places);
+    return by < 4 ? y : _mm256_permute2x128_si256(y, y, 1);
+  }
+  WEFT_INLINE static int Part(Vec x, Vec bound, int64_t, Key* low, Key* high) {
+    const Vec others = _mm256_cmpeq_epi32(Max(x, bound), x);
+    const uint32_t less = ~_mm256_movemask_ps(_mm256_castsi256_ps(others)) & 255;
+    PutWords(less, x, low, high);
+    return __builtin_popcount(less);
+  }
+};
+
+// In vectors the highest bits are the other way round, as only signed numbers can be compared.
+struct Lanes64 {
+  using Key = uint64_t;
+  static constexpr int kLanes = 4, kRoom = 8;
+  WEFT_INLINE static Vec Turn(Vec x) { return _mm256_xor_si256(x, _mm256_set1_epi64x(INT64_MIN)); }
+  WEFT_INLINE static Vec Spread(Key x) { return Turn(_mm256_set1_epi64x(x)); }
+  WEFT_INLINE static Vec First(int64_t n) {
+    return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_set_epi64x(3, 2, 1, 0));
+  }
+  WEFT_INLINE static Vec Load(const Key* p, int64_t n) {
+    if (n >= kLanes) return Turn(_mm256_loadu_si256(reinterpret_cast<const Vec*>(p)));
+    if (n <= 0) return Spread(~Key{0});
+    const Vec found = _mm256_maskload_epi64(reinterpret_cast<const long long*>(p), First(n));
+    return _mm256_blendv_epi8(Spread(~Key{0}), Turn(found), First(n));
+  }
+  WEFT_INLINE static void Store(Key* p, int64_t n, Vec x) {
+    if (n >= kLanes) {
+      _mm256_storeu_si256(reinterpret_cast<Vec*>(p), Turn(x));
+    } else if (n > 0) {
+      _mm256_maskstore_epi64(reinterpret_cast<long long*>(p), First(n), Turn(x));
+    }
+  }
+  WEFT_INLINE static Vec Min(Vec x, Vec y) {
+    return _mm256_blendv_epi8(x, y, _mm256_cmpgt_epi64(x, y));
+  }
+  WEFT_INLINE static Vec Max(Vec x, Vec y) {
+    return _mm256_blendv_epi8(y, x, _mm256_cmpgt_epi64(x, y));
+  }
+  template <uint32_t mask>
+  WEFT_INLINE static Vec MinOrMax(Vec x, Vec y) {
+    constexpr int64_t m = mask;
+    const Vec largest = _mm256_set_epi64x(-(m >> 3 & 1), -(m >> 2 & 1), -(m >> 1 & 1), -(m & 1));
+    return _mm256_blendv_epi8(x, y, _mm256_xor_si256(_mm256_cmpgt_epi64(x, y), largest));
+  }
+  template <int by>
+  WEFT_INLINE static Vec Swap(Vec x) {
+    if (by == 1) return _mm256_shuffle_epi32(x, 0x4e);
+    return _mm256_permute4x64_epi64(x, by | (1 ^ by) << 2 | (2 ^ by) << 4 | (3 ^ by) << 6);
+  }
+  WEFT_INLINE static int Part(Vec x, Vec bound, int64_t, Key* low, Key* high) {
+    const Vec below = _mm256_cmpgt_epi64(bound, x);
+    const uint32_t less = _mm256_movemask_ps(_mm256_castsi256_ps(below));
+    PutWords(less, Turn(x), low, high);
+    return __builtin_popcount(less) / 2;
+  }
+};
+
+#define WEFT_SORT
+#define WEFT_SORT_INLINE WEFT_INLINE
+#include "quicksort_lanes.h"
+
+#undef WEFT_SORT
+#undef WEFT_SORT_INLINE
+}  // namespace by256
+
+inline bool HasVectors() { return true; }
+
+inline bool HasWideVectors() {
+  static const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("bmi2");
+  return wide;
 }
 
-// Sorts n keys in `a`, with room for as many in `b`, where the machine has the vectors.
+// Sorts n keys in `a`, with room for as many in `b`.
 template <class Key, class Otherwise>
 void SortByVectors(Key* a, Key* b, int64_t n, const Otherwise& otherwise) {
-  using V = std::conditional_t<sizeof(Key) == 4, Lanes32, Lanes64>;
-  SortKeys<V>(a, b, a, n, 64, otherwise);
+  constexpr bool half = sizeof(Key) == 4;
+  if (HasWideVectors()) {
+    using V = std::conditional_t<half, by512::Lanes32, by512::Lanes64>;
+    return by512::SortKeys<V>(a, b, a, n, 64, otherwise);
+  }
+  using V = std::conditional_t<half, by256::Lanes32, by256::Lanes64>;
+  by256::SortKeys<V>(a, b, a, n, 64, otherwise);
 }
 
 #else
 
 inline bool HasVectors() { return false; }
+inline bool HasWideVectors() { return false; }
 
 template <class Key, class Otherwise>
 void SortByVectors(Key*, Key*, int64_t, const Otherwise&) {}
 
-#endif  // WEFT_AVX512
+#endif  // WEFT_SORTS_VECTORS
 
 }  // namespace
 }  // namespace weft
