@@ -22,9 +22,10 @@ constexpr int64_t kShort = 48;      // rows up to this length are sorted by inse
 constexpr int64_t kLong = 1 << 11;  // from this length on digits have 11 bits, else 8
 constexpr int64_t kHuge = 1 << 17;  // from this length on a row is cut into buckets,
 constexpr int64_t kBucket = 1 << 10;  // of about this length where keys are at random
-constexpr int64_t kPlaced = 1 << 8;   // up to this length keys and their places are sorted by vectors
 
 std::atomic<bool> by_vectors{HasVectors()};
+// Up to this length keys and their places are sorted by vectors.
+const int64_t kPlaced = HasWideVectors() ? 1 << 8 : 1 << 11;
 
 // --- sorting one row ---------------------------------------------------------------------------
 
