@@ -189,7 +189,7 @@ class StagedProgram(NamedTuple):
         plain, consts, tree = found
         shared = [i for i in written if not leaves[i].owned]
         for i in shared:
-            leaves[i].hold(kernel_of(copy_p, {})(leaves[i].value)[0], True)
+            leaves[i].hold(kernel_of(copy_p, {})(leaves[i].value), True)
         fast_tree = None if shared or self.hidden or self.hidden_results else tree
         values = [x.value if type(x) is Ref else x for x in leaves]
         how: Any = {"names": self.argument_names}

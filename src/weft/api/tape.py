@@ -62,7 +62,10 @@ class Program(NamedTuple):
         trace = current.trace
         if isinstance(trace, RuleTrace):
             return trace.process(self.prim, args, self.params)
-        return self.call(*args) if trace.parent is None else self.jaxpr(*args)
+        if trace.parent is not None:
+            return self.jaxpr(*args)
+        out = self.call(*args)
+        return out if type(out) is list else [out]
 
 
 def as_operation(jaxpr: Jaxpr, name: str) -> tuple[Primitive, dict]:

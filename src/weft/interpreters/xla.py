@@ -10,7 +10,7 @@ from jaxlib._jax import Client as Backend
 from weft.core.primitive import Primitive
 from weft.interpreters.defining import unlist_results
 from weft.util import list_public
-from weft.xla.eager import kernel_of
+from weft.xla.eager import as_list, kernel_of
 
 __all__ = ["Backend", "apply_primitive", "canonicalize_dtype_handlers"]
 __dir__ = list_public(__name__)
@@ -22,4 +22,4 @@ canonicalize_dtype_handlers: dict[type, Any] = {np.ndarray: np.asarray}
 
 def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:
     """Compile a primitive as it lowers, and run it: an `impl` for one that has a lowering."""
-    return unlist_results(prim, kernel_of(prim, params)(*args))
+    return unlist_results(prim, as_list(kernel_of(prim, params)(*args)))

@@ -241,7 +241,7 @@ def unary_op(prim: Primitive, name: str = "") -> Callable[[Any], Any]:
     def fun(x: ArrayLike) -> Array:
         try:
             if current.trace is EVAL:  # as it would, for a call of Python more costs a tenth of all
-                return KERNELS[prim](x)[0]
+                return KERNELS[prim](x)
             return current.trace.process(prim, (x,), {})[0]
         except Exception as error:
             trim_traceback(error)
@@ -258,7 +258,7 @@ def binary_op(prim: Primitive, name: str = "") -> Callable[[Any, Any], Any]:
             x, y = match_numbers(x, y)
         try:
             if current.trace is EVAL:
-                return KERNELS[prim](x, y)[0]
+                return KERNELS[prim](x, y)
             return current.trace.process(prim, (x, y), {})[0]
         except ShapeError:
             return bind_spread(prim, x, y)

@@ -54,7 +54,7 @@ from weft.primitives.summing import (
 )
 from weft.pytrees import flatten, unflatten
 from weft.util import check_function, is_below, unzip2
-from weft.xla.eager import new_kernel
+from weft.xla.eager import as_list, new_kernel
 from weft.xla.hlo import i64s
 from weft.xla.lower import lower_jaxpr
 from weft.xla.native import has_kernels
@@ -467,7 +467,7 @@ class HoldsProgram(Primitive):
         kernel = memo.get(key)
         if kernel is None:
             kernel = memo[key] = new_kernel(self, params)
-        return kernel(*args)
+        return as_list(kernel(*args))
 
     def split_as(self, avals: Sequence, outs: list, **params: Any) -> list:
         """The types of results, which are not remembered, split as operands are."""

@@ -17,7 +17,6 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.trace import current
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.circular import FORMULAS, call_function, write_circular, write_power
@@ -135,9 +134,11 @@ def tuned_op(prim: Transcendental) -> Callable:
     """The function of a member with accuracies."""
 
     def fun(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
-        params = {} if accuracy is None else {"accuracy": check_accuracy(prim.name, accuracy)}
-        return current.trace.process(prim, (x,), params)[0]
+        if accuracy is None:
+            return plain(x)
+        return prim.apply(x, accuracy=check_accuracy(prim.name, accuracy))[0]
 
+    plain = unary_op(prim)
     return name_function(fun, prim)
 
 

@@ -1,7 +1,8 @@
 """Running operations one by one: the bottom trace, and the compiled kernel of each primitive.
 
 A kernel is a C++ callable per primitive and parameters; it finds the executable for the types of
-its arguments itself, and comes back here when there is none yet.
+its arguments itself, and comes back here when there is none yet. It gives a list of results, or the
+one that there is, as to make a list takes as long as a call of Python.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ HOT = 16  # how often what is kept was met before
 class Kernels(dict):
     """The kernel of a primitive, and of (primitive, *params): made where there is none yet."""
 
-    def __missing__(self, key: Any) -> Callable[..., list]:
+    def __missing__(self, key: Any) -> Callable[..., Any]:
         prim, *params = key if type(key) is tuple else (key,)
         kernel = self[key] = new_kernel(prim, dict(params))
         return kernel
@@ -58,7 +59,8 @@ class EvalTrace(Trace):
         except TypeError:
             raise unhashable_error(prim.name, params) from None
         try:
-            return kernel(*args)
+            out = kernel(*args)
+            return out if type(out) is list else [out]
         except Exception as error:
             trim_traceback(error)
             raise
@@ -68,22 +70,22 @@ class EvalTrace(Trace):
         return array_from_host(np.array(x, aval.dtype), aval.weak_type)
 
 
-def kernel_of(prim: Primitive, params: dict) -> Callable[..., list]:
+def kernel_of(prim: Primitive, params: dict) -> Callable[..., Any]:
     """The kernel of `prim` with these parameters."""
     return KERNELS[(prim, *params.items()) if params else prim]
 
 
-def new_kernel(prim: Primitive, params: dict) -> Callable[..., list]:
+def new_kernel(prim: Primitive, params: dict) -> Callable[..., Any]:
     """The C++ callable that applies `prim` with these parameters to concrete values."""
     return compile_at_types(prim.name, lambda avals: eqn_jaxpr(prim, params, avals))
 
 
-def compile_program(jaxpr: Jaxpr, name: str) -> Callable[..., list]:
+def compile_program(jaxpr: Jaxpr, name: str) -> Callable[..., Any]:
     """The C++ callable that applies a closed jaxpr to concrete values of its types."""
     return compile_at_types(name, lambda avals: jaxpr)
 
 
-def compile_at_types(name: str, program_at: Callable[[tuple], Jaxpr]) -> Callable[..., list]:
+def compile_at_types(name: str, program_at: Callable[[tuple], Jaxpr]) -> Callable[..., Any]:
     """The C++ callable that runs the closed jaxpr which there is for the types of its arguments."""
     spec = JitSpec(name, keep_unused=True)  # as each argument is used
     kept: dict[tuple, Jaxpr] = {}  # by types, programs that C++ cannot run
@@ -93,12 +95,17 @@ def compile_at_types(name: str, program_at: Callable[[tuple], Jaxpr]) -> Callabl
         jaxpr = kept.get(avals)
         if jaxpr is None:
             jaxpr = program_at(avals)
-        outs, fast = run_program(jaxpr, (), args, spec, list_tree(len(jaxpr.outvars)))
+        outs, fast = run_program(jaxpr, (), args, spec, results_tree(len(jaxpr.outvars)))
         if fast is None:
             kept[avals] = jaxpr
-        return outs, fast, False
+        return outs[0] if len(outs) == 1 else outs, fast, False
 
     return compiled_call(name, miss)
+
+
+def as_list(out: Any) -> list:
+    """The results of a kernel as a list."""
+    return out if type(out) is list else [out]
 
 
 def forget_kernels() -> None:
@@ -107,9 +114,9 @@ def forget_kernels() -> None:
 
 
 @functools.cache
-def list_tree(count: int) -> Any:
-    """The structure of a list of `count` leaves."""
-    return flatten([0] * count)[1]
+def results_tree(count: int) -> Any:
+    """The structure of what a kernel gives of `count` results."""
+    return flatten(0 if count == 1 else [0] * count)[1]
 
 
 EVAL = EvalTrace(None)
