@@ -34,7 +34,7 @@ from weft.primitives.random import (
     rng_bit_generator,
 )
 from weft.xla.array import Array, put, require_alive
-from weft.xla.eager import EVAL
+from weft.xla.eager import EVAL, as_kept
 from weft.xla.typing import ArrayLike, DTypeLike
 
 __all__ = [
@@ -366,4 +366,4 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
             raise OverflowError(f"fold_in: data must be in [0, 2**32); got {data}.")
         if current.trace is not EVAL or data >= 2**31:  # NumPy's numbers take a longer way
             data = np.uint32(data)
-    return fold_in_key(key, data)
+    return fold_in_key(key, as_kept(data))
