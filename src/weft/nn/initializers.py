@@ -50,7 +50,6 @@ def zeros(
     out_sharding: ShardingLike = None,
 ) -> Array:
     """Zeros; the key is not used."""
-    dtype = dtypes.default_float() if dtype is None else dtype
     return jnp.zeros(shape, dtype, out_sharding=out_sharding)
 
 
@@ -61,7 +60,6 @@ def ones(
     out_sharding: ShardingLike = None,
 ) -> Array:
     """Ones; the key is not used."""
-    dtype = dtypes.default_float() if dtype is None else dtype
     return jnp.ones(shape, dtype, out_sharding=out_sharding)
 
 

@@ -25,7 +25,7 @@ from weft.primitives.layout import literal
 from weft.pytrees import flatten, unflatten
 from weft.xla.array import ARRAYS, SMALL
 from weft.xla.building import JitSpec
-from weft.xla.eager import EVAL, MOST
+from weft.xla.eager import EVAL, MOST, as_kept
 from weft.xla.fastpath import compiled_call
 from weft.xla.run import run_program
 
@@ -151,18 +151,23 @@ def copy_results(fun: Callable, args: tuple, kwargs: dict) -> tuple:
 def run_as_one(fun: Callable) -> Callable:
     """A decorator of dynamic slices: an eager call is one program, which takes the places."""
     static = ("slice_sizes", "slice_size", "axis", "keepdims", "allow_negative_indices")
-    kernel, updates = kernel_for(fun, fun.__name__, static), "update" in fun.__name__
+    kernel, at = kernel_for(fun, fun.__name__, static), 1 + ("update" in fun.__name__)
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
         if current.trace is not EVAL or config.check_bounds == "all":
             return fun(*args, **kwargs)
-        given = args
+        given = [*args]
         try:
-            if updates and type(args[1]) in NUMBERS:
-                given = args[0], literal(args[1], typeof(args[0]).dtype), *args[2:]
+            if at == 2 and type(args[1]) in NUMBERS:
+                given[1] = as_kept(literal(args[1], typeof(args[0]).dtype))
             elif type(args[-1]) is list:  # of sizes, which needs a hash
-                given = *args[:-1], tuple(args[-1])
+                given[-1] = tuple(args[-1])
+            place = args[at] if len(args) > at else None
+            if type(place) is int:
+                given[at] = as_kept(place)
+            elif type(place) is tuple and type(place[-1]) is int:
+                given[at] = tuple(map(as_kept, place))
             return kernel(*given, **kwargs)
         except Exception:  # again, for the error of the call as it is
             return fun(*args, **kwargs)
