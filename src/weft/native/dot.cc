@@ -1,4 +1,4 @@
-// Products of batches of matrices: [batch, m, k] or [batch, k, m] with [batch, k, n] or [batch, n, k].
+// Products of matrices, and of batches of them: [m, k] or [k, m] with [k, n] or [n, k], behind [batch] if any.
 
 #define WEFT_LANES "dot_lanes.h"
 #include "widths.h"
@@ -95,18 +95,20 @@ ffi::Error MultiplyAll(ffi::ThreadPool& pool, Dot<T> job) {
 ffi::Error DotAll(ffi::ThreadPool pool, ffi::AnyBuffer left, ffi::AnyBuffer right,
                   ffi::Result<ffi::AnyBuffer> out, bool left_turned, bool right_turned) {
   const auto x = left.dimensions(), y = right.dimensions(), z = out->dimensions();
-  if (x.size() != 3 || y.size() != 3 || z.size() != 3 || x[0] != z[0] || y[0] != z[0] ||
-      x[left_turned ? 2 : 1] != z[1] || y[right_turned ? 1 : 2] != z[2] ||
-      x[left_turned ? 1 : 2] != y[right_turned ? 2 : 1]) {
+  const size_t rank = z.size(), row = rank - 2, column = rank - 1;
+  if (rank < 2 || rank > 3 || x.size() != rank || y.size() != rank || (rank == 3 && x[0] != z[0]) ||
+      (rank == 3 && y[0] != z[0]) || x[left_turned ? column : row] != z[row] ||
+      y[right_turned ? row : column] != z[column] ||
+      x[left_turned ? row : column] != y[right_turned ? column : row]) {
     return ffi::Error::InvalidArgument("weft.dot: sizes do not fit together");
   }
-  const int64_t k = x[left_turned ? 1 : 2];
+  const int64_t k = x[left_turned ? row : column], m = z[row], batch = rank == 3 ? z[0] : 1;
   const auto run = [&](auto zero) {
     using T = decltype(zero);
-    const Dot<T> job{z[0], z[1], z[2], k, static_cast<const T*>(left.untyped_data()),
+    const Dot<T> job{batch, m, z[column], k, static_cast<const T*>(left.untyped_data()),
                      static_cast<const T*>(right.untyped_data()),
                      static_cast<T*>(out->untyped_data()), left_turned ? 1 : k,
-                     left_turned ? z[1] : 1, right_turned};
+                     left_turned ? m : 1, right_turned};
     return MultiplyAll(pool, job);
   };
   switch (left.element_type()) {

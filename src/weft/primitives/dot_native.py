@@ -48,12 +48,13 @@ def lower_native_dot(hlo: Any, lhs: Any, rhs: Any, out: ShapedArray, numbers: An
         x, y, turned = (right, left, right_turned) if m == 1 else (left, right, left_turned)
         if (m * n if turned else k) < FEWEST_LONG or (turned and products > MOST_COLUMNS):
             return None
-        operands = [Expr(hlo, x).reshape(x.aval.shape[1:]).value, Expr(hlo, y).reshape((k,)).value]
+        operands = [Expr(hlo, x).reshape(x.aval.shape[-2:]).value, Expr(hlo, y).reshape((k,)).value]
         made, attributes, name = ShapedArray((m * n,), out.dtype), {"turned": turned}, "weft_matvec"
     elif left_turned and m * k > MOST_TURNED:
         return None
     else:
-        operands, made, name = [left, right], ShapedArray((batch, m, n), out.dtype), "weft_dot"
+        made, name = ShapedArray((*[batch] * bool(lb), m, n), out.dtype), "weft_dot"
+        operands = [left, right]
         attributes = {"left_turned": left_turned, "right_turned": not right_turned}
     (z,) = call_native(hlo, name, operands, [made], attributes)
     return Expr(hlo, z).reshape(out.shape).value
@@ -62,11 +63,11 @@ def lower_native_dot(hlo: Any, lhs: Any, rhs: Any, out: ShapedArray, numbers: An
 def arrange_matrices(
     x: Expr, batch: Sequence[int], summed: Sequence[int], sizes: tuple[int, int]
 ) -> tuple[Any, bool]:
-    """Write x as matrices [batch, free, summed]; or [..., summed, free] if it lies so: (x, so)."""
+    """Write x as [*batch, free, summed]; or [*batch, summed, free] if it lies so: (x, so)."""
     free = [a for a in range(len(x.shape)) if a not in (*batch, *summed)]
     turned = [*batch, *summed, *free] == [*range(len(x.shape))]
-    count = math.prod(x.shape) // math.prod(sizes)
+    count = [math.prod(x.shape) // math.prod(sizes)] * bool(batch)
     if turned:
-        return x.reshape((count, *sizes[::-1])).value, True
+        return x.reshape((*count, *sizes[::-1])).value, True
     x = x.transpose([*batch, *free, *summed])
-    return x.reshape((count, *sizes)).value, False
+    return x.reshape((*count, *sizes)).value, False
