@@ -79,6 +79,7 @@ random.split(KEY,4) random.fold_in(KEY,3) random.randint(KEY,(8,),0,9)
 random.bernoulli(KEY,0.5,(8,)) random.permutation(KEY,V) random.choice(KEY,V,(3,))
 random.categorical(KEY,V) random.key(3) random.PRNGKey(3) random.key_data(KEY)
 """.split()  # noqa: SIM905
+NAMED = {**globals(), "lax": weft.lax, "nn": weft.nn, "random": weft.random}
 
 
 def arrays_in(args):
@@ -115,9 +116,6 @@ def cases():
         used = [n for n in "V I B M S W J P Q N E G KEY".split() if n in code.co_names]  # noqa: SIM905
         fun = eval(f"lambda {', '.join(used)}: {text}", NAMED)
         yield text, text, fun, [[NAMED[n] for n in used]]
-
-
-NAMED = {**globals(), "lax": weft.lax, "nn": weft.nn, "random": weft.random}
 
 
 def first_call(fun, operands):

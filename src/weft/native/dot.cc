@@ -96,8 +96,8 @@ ffi::Error DotAll(ffi::ThreadPool pool, ffi::AnyBuffer left, ffi::AnyBuffer righ
                   ffi::Result<ffi::AnyBuffer> out, bool left_turned, bool right_turned) {
   const auto x = left.dimensions(), y = right.dimensions(), z = out->dimensions();
   const size_t rank = z.size(), row = rank - 2, column = rank - 1;
-  if (rank < 2 || rank > 3 || x.size() != rank || y.size() != rank || (rank == 3 && x[0] != z[0]) ||
-      (rank == 3 && y[0] != z[0]) || x[left_turned ? column : row] != z[row] ||
+  if (rank < 2 || rank > 3 || x.size() != rank || y.size() != rank ||
+      (rank == 3 && (x[0] != z[0] || y[0] != z[0])) || x[left_turned ? column : row] != z[row] ||
       y[right_turned ? row : column] != z[column] ||
       x[left_turned ? row : column] != y[right_turned ? column : row]) {
     return ffi::Error::InvalidArgument("weft.dot: sizes do not fit together");

@@ -145,6 +145,24 @@ bool SortByInsertion(Item* a, int64_t n, int64_t most) {
   return true;
 }
 
+// For each set of lanes of eight words, the numbers of those in it and then of the others.
+struct Orders {
+  uint8_t numbers[256][8] = {};
+  constexpr Orders() {
+    for (int set = 0; set < 256; ++set) {
+      int count = 0;
+      for (int lane = 0; lane < 8; ++lane) {
+        if (set >> lane & 1) numbers[set][count++] = lane;
+      }
+      for (int lane = 0; lane < 8; ++lane) {
+        if (!(set >> lane & 1)) numbers[set][count++] = lane;
+      }
+    }
+  }
+};
+
+constexpr Orders kOrders;
+
 }  // namespace
 }  // namespace weft
 

@@ -95,20 +95,6 @@ void PutAbout(const Item* items, int64_t n, Bounds<Key> bounds, Next<Item>& next
 #if defined(__AVX2__) && !defined(__clang__)
 #define WEFT_PACKS
 
-// For each set of lanes, their numbers.
-struct Lanes {
-  uint8_t numbers[256][8] = {};
-  constexpr Lanes() {
-    for (int set = 0; set < 256; ++set) {
-      for (int lane = 0, count = 0; lane < 8; ++lane) {
-        if (set >> lane & 1) numbers[set][count++] = lane;
-      }
-    }
-  }
-};
-
-constexpr Lanes kLanes;
-
 // The same for keys of 32 or 64 bits by vectors of eight words, which are packed in front of all else:
 // so the items of a block are put in memory of its own first.
 template <class Key>
@@ -136,7 +122,7 @@ __attribute__((target("avx2,popcnt"))) void PackAbout(const Key* items, int64_t 
     const uint32_t sets[3] = {below, ~(below | above) & 255, above};
     for (int part = 0; part < 3; ++part) {
       int64_t numbers;
-      std::memcpy(&numbers, kLanes.numbers[sets[part]], sizeof(numbers));
+      std::memcpy(&numbers, kOrders.numbers[sets[part]], sizeof(numbers));
       const Pair pair = {numbers, 0};
       const Words lanes = (Words)__builtin_ia32_pmovzxbd256((Bytes)pair);
       const Words found = (Words)__builtin_ia32_permvarsi256((Words)x, lanes);

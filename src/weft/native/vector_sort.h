@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "common.h"
+#include "keys.h"
 
 #if defined(__AVX2__) && defined(__GNUC__)
 #define WEFT_SORTS_VECTORS
@@ -89,24 +90,6 @@ namespace by256 {
 
 using Vec = __m256i;
 
-// For each set of lanes, the numbers of those in it and then of the others.
-struct Orders {
-  uint8_t numbers[256][8] = {};
-  constexpr Orders() {
-    for (int set = 0; set < 256; ++set) {
-      int count = 0;
-      for (int lane = 0; lane < 8; ++lane) {
-        if (set >> lane & 1) numbers[set][count++] = lane;
-      }
-      for (int lane = 0; lane < 8; ++lane) {
-        if (!(set >> lane & 1)) numbers[set][count++] = lane;
-      }
-    }
-  }
-};
-
-constexpr Orders kOrders;
-
 // Puts chosen 32-bit words of x from `low` on, the others up to `high`; beyond what belongs there both are
 // written again, for which there have to be two vectors between them.
 WEFT_INLINE void PutWords(uint32_t chosen, Vec x, void* low, void* high) {
@@ -118,7 +101,7 @@ WEFT_INLINE void PutWords(uint32_t chosen, Vec x, void* low, void* high) {
 
 struct Lanes32 {
   using Key = uint32_t;
-  static constexpr int kLanes = 8, kRoom = 16;
+  static constexpr int kLanes = 8, kRoom = 16;  // keys left between `low` and `high`, that Part needs
   WEFT_INLINE static Vec Spread(Key x) { return _mm256_set1_epi32(x); }
   WEFT_INLINE static Vec First(int64_t n) {
     return _mm256_cmpgt_epi32(Spread(n), _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0));

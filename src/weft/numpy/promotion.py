@@ -23,14 +23,12 @@ from weft.mesh.spec import PartitionSpec
 from weft.mesh.typed import entries_of
 from weft.options import config, trace_context
 from weft.primitives import layout
-from weft.primitives.elementwise import convert, ne
+from weft.primitives.elementwise import NUMBERS, convert, ne
 from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcast_in_dim
 from weft.util import as_size
 from weft.xla.array import ARRAYS, put, require_alive
 from weft.xla.typing import Shape
-
-NUMBERS = frozenset(dtypes.NUMBERS)
 
 
 class PromotionPlan(NamedTuple):
