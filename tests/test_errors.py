@@ -27,7 +27,7 @@ from weft.core.jaxpr import Jaxpr
 from weft.core.trace import current
 from weft.options import named_axes, surroundings
 from weft.passes.check import check_jaxpr
-from weft.xla.eager import EVAL
+from weft.run.eager import EVAL
 
 PACKAGE = str(pathlib.Path(weft.__file__).parent)
 HERE = r"test_errors\.py:\d+"

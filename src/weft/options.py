@@ -292,7 +292,7 @@ def read_level(kind: Any, op: str, name: str, level: Any) -> Any:
 
 DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")
 _guards = _jax.guard_lib
-HELD: list[Any] = []  # dicts of arrays that are no user's, as those of numbers of xla/eager.py
+HELD: list[Any] = []  # dicts of arrays that are no user's, as those of numbers of run/eager.py
 
 
 def _guard(flag: str, kind: Any, *fields: str) -> Callable[[str | None], None]:

@@ -39,8 +39,8 @@ from weft.mesh.typed import kind_of_mesh
 from weft.parallel.constraint import constrain
 from weft.primitives.reshard import reshard_p
 from weft.pytrees import broadcast_prefix, flatten, is_none, leaves, unflatten
+from weft.run.eager import EVAL
 from weft.util import list_public
-from weft.xla.eager import EVAL
 
 __all__ = [
     "AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec",

@@ -17,7 +17,7 @@ from weft import grad, jit, lax, make_jaxpr, vmap
 from weft.core.trace import current_trace
 from weft.options import named_axes, surroundings
 from weft.primitives.transcendental import sin_p
-from weft.xla.eager import EVAL, kernel_of
+from weft.run.eager import EVAL, kernel_of
 
 A = np.array([1.0, 2.0, 3.0], np.float32)
 
@@ -509,7 +509,7 @@ def test_what_is_said_of_static_and_strange_arguments():
     )
     with pytest.raises(weft.errors.DtypeError):
         jit(lambda x: x)(Sized())
-    kernel = next(iter(weft.xla.eager.KERNELS.values()), None)
+    kernel = next(iter(weft.run.eager.KERNELS.values()), None)
     if kernel is not None:
         with pytest.raises(TypeError, match="is of this process alone.*Hint: pickle the function"):
             pickle.dumps(kernel)

@@ -17,8 +17,8 @@ from tests.api.compare import counted
 from weft import grad, jit, lax, make_jaxpr, vmap
 from weft.api import programs
 from weft.core.primitive import _TYPES
-from weft.xla.eager import KERNELS
-from weft.xla.fastpath import _CACHE
+from weft.run.eager import KERNELS
+from weft.run.fastpath import _CACHE
 
 A = np.array([1.0, 2.0, 3.0], np.float32)
 

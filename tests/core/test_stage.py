@@ -11,7 +11,7 @@ from weft.core.trace import current_trace
 from weft.errors import TracerArrayConversionError, TracerBoolConversionError, UnexpectedTracerError
 from weft.options import surroundings
 from weft.primitives.elementwise import add, mul
-from weft.xla.eager import EVAL
+from weft.run.eager import EVAL
 
 F8 = ShapedArray((8,), np.float32)
 

@@ -14,7 +14,7 @@ from weft.api.tape import TapeTrace
 from weft.errors import ConcretizationTypeError, DtypeError, JaxRuntimeError
 from weft.numpy.fused import NotForKernel, fused, is_hot, kernel_for, run_of_arrays
 from weft.options import HELD
-from weft.xla.eager import HOT, KEPT, MOST
+from weft.run.eager import HOT, KEPT, MOST
 
 X = np.arange(3, dtype=np.float32)
 

@@ -12,7 +12,7 @@ import weft.numpy as jnp
 from weft import lax
 from weft.errors import DeletedError, DtypeError, ShapeError
 from weft.numpy.planned import OFTEN
-from weft.xla.eager import HOT
+from weft.run.eager import HOT
 
 X = np.arange(8, dtype=np.float32).reshape(2, 4)
 I = np.int32(1)  # noqa: E741

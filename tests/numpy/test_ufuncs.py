@@ -110,7 +110,7 @@ def test_under_transformations():
 
 def test_eager_functions_are_one_program():
     """A function of many operations is compiled as one: nothing else is left in the cache."""
-    from weft.xla import eager
+    from weft.run import eager
 
     before = len(eager.KERNELS)
     jnp.hypot(jnp.ones(11), jnp.ones(11))

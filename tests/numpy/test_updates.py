@@ -10,7 +10,7 @@ import weft
 import weft.numpy as jnp
 from weft.errors import MutationError, NonConcreteBooleanIndexError, ShapeError
 from weft.numpy import updates
-from weft.xla.eager import HOT
+from weft.run.eager import HOT
 
 HOST = np.arange(1, 61, dtype=np.float32).reshape(3, 4, 5)
 PAIR = np.array([1, -2], np.int32)

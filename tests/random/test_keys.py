@@ -383,7 +383,7 @@ def test_fold_in_takes_numbers_of_all_32_bits():
         assert (random.fold_in(WORDS, data) == want).all()
         with weft.enable_x64(True):
             assert (random.fold_in(WORDS, data) == want).all()
-    with mock.patch("weft.xla.fastpath.copy_writable", lambda x: calls.append(x) or x):
+    with mock.patch("weft.run.fastpath.copy_writable", lambda x: calls.append(x) or x):
         random.fold_in(WORDS, 6)
     assert not calls  # NumPy's numbers are copied, which takes 15 us
 

@@ -59,7 +59,7 @@ def test_a_terminal_has_one_line(quick, capsys, monkeypatch):
 def test_tracing_lowering_and_compiling_are_reported_when_asked(monkeypatch):
     told = []
     report = lambda what, work, *args: told.append(what) or work(*args)
-    for module in ("weft.watch.leaks", "weft.xla.building", "weft.xla.compile"):
+    for module in ("weft.watch.leaks", "weft.run.pipeline", "weft.xla.compile"):
         monkeypatch.setattr(sys.modules[module], "run_reporting", report)
 
     def make():

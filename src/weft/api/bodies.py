@@ -32,11 +32,11 @@ from weft.primitives.layout import convert, literal
 from weft.primitives.reshard import lay_as
 from weft.primitives.varying import Varying, axes_of_varying
 from weft.pytrees import PyTreeDef, find_mismatches, flatten, tree_map, unflatten
+from weft.run.eager import EVAL
 from weft.transforms.batch import mapped_aval
 from weft.util import fun_name
 from weft.watch.leaks import stage_function
 from weft.xla.array import put
-from weft.xla.eager import EVAL
 
 
 class StagedBody(NamedTuple):

@@ -28,11 +28,11 @@ from weft.passes.inline import inline_calls
 from weft.primitives.constant import Constant
 from weft.primitives.families import check_parameter
 from weft.pytrees import flatten, tree_map
+from weft.run.pipeline import JitSpec
 from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import linearize
 from weft.util import fun_name
 from weft.watch.leaks import stage_function
-from weft.xla.building import JitSpec
 
 
 def checkpoint(

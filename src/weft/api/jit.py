@@ -1,7 +1,7 @@
 """The public `jit`: from a call with pytrees, static and donated arguments to a program that runs.
 
 A call is split into static and other arguments (arguments.py), staged (programs.py), built and run
-(xla/run.py); the stages as values are stages.py's.
+(run/programs.py); the stages as values are stages.py's.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from weft.options import config, trace_context
 from weft.parallel.constraint import constrain_values
 from weft.passes import find_passes
 from weft.pytrees import flatten
+from weft.run.eager import EVAL, forget_kernels
+from weft.run.fastpath import CompiledCall, compiled_call, forget_executables, is_unhashable_static
+from weft.run.pipeline import JitSpec
 from weft.util import copy_names, find_global_name, fun_name
 from weft.watch.captures import check_captures
 from weft.watch.key_reuse import check_keys
 from weft.xla.array import ArrayImpl
-from weft.xla.building import JitSpec
 from weft.xla.compile import forget_loaded
-from weft.xla.eager import EVAL, forget_kernels
-from weft.xla.fastpath import CompiledCall, compiled_call, forget_executables, is_unhashable_static
 from weft.xla.hlo import PATTERNS
 
 __all__ = ["clear_caches", "jit"]

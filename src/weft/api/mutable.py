@@ -20,8 +20,8 @@ from weft.core.trace import Trace, Tracer, current, pin_type, use, walk_up
 from weft.errors import RefError
 from weft.primitives.refs import free_ref_p, load_ref, new_ref_p, store_ref
 from weft.pytrees import flatten, register_pytree_node, unflatten
+from weft.run.eager import EVAL
 from weft.xla.array import put
-from weft.xla.eager import EVAL
 
 # By class, what gives the type of a value of one's own. Of the second those of which some are
 # mutable: their type has `has_qdd` then.

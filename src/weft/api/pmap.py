@@ -32,12 +32,12 @@ from weft.primitives.families import as_sequence
 from weft.primitives.layout import move_to_front
 from weft.primitives.slicing import index_in_dim
 from weft.pytrees import flatten, unflatten
+from weft.run.eager import EVAL
+from weft.run.pipeline import JitSpec
 from weft.transforms.batch import in_scope, mapped_aval
 from weft.util import fun_name
 from weft.watch.leaks import stage_function
 from weft.xla.array import ArrayImpl
-from weft.xla.building import JitSpec
-from weft.xla.eager import EVAL
 
 __all__ = ["pmap"]
 

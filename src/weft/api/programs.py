@@ -25,15 +25,15 @@ from weft.passes.discharge import discharge_state
 from weft.primitives.layout import copy_p, zeros
 from weft.primitives.refs import load_ref
 from weft.pytrees import PyTreeDef, call_registry, is_tree_node, unflatten
+from weft.run.eager import kernel_of
+from weft.run.pipeline import JitSpec
+from weft.run.programs import place_program, run_program
 from weft.util import Logger, insert_at
 from weft.watch import events
 from weft.watch.leaks import stage_function
 from weft.xla.array import put
-from weft.xla.building import JitSpec
-from weft.xla.eager import kernel_of
 from weft.xla.passed_refs import Written, forget_passed
 from weft.xla.placement import Placement
-from weft.xla.run import place_program, run_program
 
 logger = Logger("weft.trace")
 

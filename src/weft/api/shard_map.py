@@ -30,9 +30,9 @@ from weft.parallel.shard_map import count_parts, inner_aval, shard_map_p, sum_la
 from weft.primitives.families import check_parameter, normalize_axis
 from weft.primitives.varying import axes_of_varying
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, leaves, structure, unflatten
+from weft.run.eager import EVAL
 from weft.util import fun_name
 from weft.xla.array import ArrayImpl
-from weft.xla.eager import EVAL
 
 
 def shard_map(

@@ -34,7 +34,6 @@ from weft.transforms.linearize import select_residuals, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
 from weft.util import merge, partition, select_masked
 from weft.xla.lower import lower_jaxpr
-from weft.xla.run import run_primitive
 
 
 class Holder(Primitive):
@@ -54,7 +53,7 @@ class Holder(Primitive):
         return self.apply(*args, **close_programs(params))
 
     def impl(self, *args, **params):
-        return run_primitive(self, args, params, params[self.program])
+        return current.trace.run_holder(self, args, params, params[self.program])
 
 
 class Call(Holder, SeriesRule):

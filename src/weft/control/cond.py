@@ -36,7 +36,6 @@ from weft.transforms.linearize import SavingRule, saving_jaxpr, split_jaxpr
 from weft.transforms.transpose import backward_jaxpr
 from weft.util import merge, partition, unzip2
 from weft.xla.lower import lower_jaxpr
-from weft.xla.run import run_primitive
 
 # Where a residual comes from: ("operand", i) or ("result", i) of the early program, which has them
 # anyway, or (type, n), the n-th of its type that is made for the purpose in some branch.
@@ -66,7 +65,8 @@ class Cond(Holder, SeriesRule, SavingRule):
     def impl(self, index, *args, branches):
         if config.disable_jit:
             return branches[int(index) if 0 <= index < len(branches) else -1](*args)
-        return run_primitive(self, (index, *args), {"branches": branches}, branches[0])
+        params = {"branches": branches}
+        return current.trace.run_holder(self, (index, *args), params, branches[0])
 
     def lower(self, hlo, index, *args, branches):
         if (at := index.scalar) is not None:  # known: no branch is left

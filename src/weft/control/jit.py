@@ -1,15 +1,15 @@
 """`jit` as a primitive: a program that is compiled as one unit.
 
-The public `jit` is api/jit.py's; what builds and runs programs is xla/building.py and xla/run.py.
+The public `jit` is api/jit.py's; run/pipeline.py builds programs and run/programs.py runs them.
 """
 
 from __future__ import annotations
 
 from weft.control.call import Call
 from weft.core.primitive import Body
+from weft.core.trace import current
 from weft.transforms.linearize import SavingRule, saving_jaxpr
 from weft.xla.lower import lower_call
-from weft.xla.run import run_jaxpr
 
 
 class Jit(Call, SavingRule):
@@ -35,7 +35,7 @@ class Jit(Call, SavingRule):
         return lower_call(hlo, jaxpr, args, name)
 
     def impl(self, *args, jaxpr, name, compiler_options=()):
-        return run_jaxpr(jaxpr, args, name, compiler_options)
+        return current.trace.run_jaxpr(jaxpr, args, name, compiler_options)
 
     def save(self, params, policy):
         early, late, saved = saving_jaxpr(params["jaxpr"], policy)

@@ -1,7 +1,7 @@
 """Interpretation: `Trace`, its values `Tracer`, and where we are, `current`.
 
 A primitive that is bound asks the current trace to process it; a trace acts under its parent. The
-bottom trace, which computes, is installed by xla/eager.py; operators are attached to `Tracer` by
+bottom trace, which computes, is installed by run/eager.py; operators are attached to `Tracer` by
 numpy/methods.py.
 """
 

@@ -25,8 +25,8 @@ from weft.options import config
 from weft.primitives.lapack import register_kernels
 from weft.primitives.layout import zeros
 from weft.pytrees import PyTreeDef
+from weft.run.pipeline import JitSpec, lower_program
 from weft.util import list_public
-from weft.xla.building import JitSpec, lower_program
 from weft.xla.compile import Executable, compile_options, describe_machine
 from weft.xla.diskcache import fingerprint
 from weft.xla.native import load_kernels

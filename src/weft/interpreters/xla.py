@@ -9,8 +9,8 @@ from jaxlib._jax import Client as Backend
 
 from weft.core.primitive import Primitive
 from weft.interpreters.defining import unlist_results
+from weft.run.eager import as_list, kernel_of
 from weft.util import list_public
-from weft.xla.eager import as_list, kernel_of
 
 __all__ = ["Backend", "apply_primitive", "canonicalize_dtype_handlers"]
 __dir__ = list_public(__name__)

@@ -18,8 +18,8 @@ from weft.mesh.spec import PartitionSpec
 from weft.primitives import layout
 from weft.primitives.families import index_tuple
 from weft.primitives.reshard import lay_out
+from weft.run.eager import EVAL
 from weft.xla.array import ARRAYS, put
-from weft.xla.eager import EVAL
 from weft.xla.typing import Array, ArrayLike, DTypeLike, ShardingLike
 
 

@@ -38,8 +38,8 @@ from weft.primitives.bits import bitcast_convert_type
 from weft.primitives.families import as_sequence
 from weft.primitives.layout import full, literal
 from weft.primitives.reduction import reduce_and
+from weft.run.eager import EVAL, as_kept
 from weft.util import name_function
-from weft.xla.eager import EVAL, as_kept
 from weft.xla.typing import Array, ArrayLike
 
 

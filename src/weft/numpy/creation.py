@@ -36,9 +36,9 @@ from weft.primitives import elementwise as ops
 from weft.primitives import layout, slicing, transcendental
 from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcast_in_dim, literal
+from weft.run.eager import EVAL
 from weft.util import SymbolicSize, is_below, max_size, name_function
 from weft.xla.array import ARRAYS, ArrayImpl, array_from_host, host_from_dlpack, put, require_alive
-from weft.xla.eager import EVAL
 from weft.xla.typing import Array, ArrayLike, DeviceLike, DTypeLike, Shape, ShardingLike
 
 # What the docstrings of functions that make arrays end with.

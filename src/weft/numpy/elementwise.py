@@ -23,7 +23,7 @@ from weft.primitives import bits, cumulative, transcendental
 from weft.primitives import elementwise as ops
 from weft.primitives.families import check_integer
 from weft.primitives.layout import full, literal
-from weft.xla.eager import as_kept
+from weft.run.eager import as_kept
 from weft.xla.typing import Array, ArrayLike
 
 

@@ -23,11 +23,11 @@ from weft.core.trace import Tracer, current, eval_context
 from weft.errors import DtypeError, TracerError
 from weft.options import bounds_cell, config, trace_context
 from weft.pytrees import flatten, unflatten
+from weft.run.eager import EVAL, HOT, MOST
+from weft.run.fastpath import compiled_call, is_unhashable_static
+from weft.run.pipeline import JitSpec
+from weft.run.programs import run_program
 from weft.xla.array import SMALL, ArrayImpl, require_alive
-from weft.xla.building import JitSpec
-from weft.xla.eager import EVAL, HOT, MOST
-from weft.xla.fastpath import compiled_call, is_unhashable_static
-from weft.xla.run import run_program
 
 
 class NotForKernel(Exception):

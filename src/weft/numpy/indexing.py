@@ -28,9 +28,9 @@ from weft.primitives.elementwise import min as smaller
 from weft.primitives.elementwise import select as select_where
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, fill_param, gather
 from weft.primitives.layout import broadcast_in_dim, literal
+from weft.run.eager import EVAL
 from weft.util import min_size
 from weft.xla.array import ARRAYS, ArrayImpl, host_view, put, retype_array
-from weft.xla.eager import EVAL
 from weft.xla.typing import Array, ArrayLike
 
 

@@ -45,9 +45,9 @@ from weft.numpy.names import HOMES
 from weft.numpy.promotion import is_arraylike
 from weft.options import x64_cell
 from weft.primitives.varying import axes_of_varying
+from weft.run.eager import EVAL, KEPT
 from weft.util import hide_members, name_function, suggest_name
 from weft.xla.array import ArrayImpl, KeyArray
-from weft.xla.eager import EVAL, KEPT
 from weft.xla.layouts import Format, Layout
 from weft.xla.typing import Array, ArrayLike, DeviceLike, DTypeLike, ShardingLike
 

@@ -23,11 +23,11 @@ from weft.numpy.fused import kernel_for
 from weft.options import config, x64_cell
 from weft.primitives.layout import literal
 from weft.pytrees import flatten, unflatten
+from weft.run.eager import EVAL, MOST, as_kept
+from weft.run.fastpath import compiled_call
+from weft.run.pipeline import JitSpec
+from weft.run.programs import run_program
 from weft.xla.array import ARRAYS, SMALL
-from weft.xla.building import JitSpec
-from weft.xla.eager import EVAL, MOST, as_kept
-from weft.xla.fastpath import compiled_call
-from weft.xla.run import run_program
 
 UNHASHABLE = frozenset((list, np.ndarray))
 OFTEN = 256  # a program takes 12 ms to compile, 0.5 to load, and saves 3 to 25 us a call

@@ -24,8 +24,8 @@ from weft.numpy.index_plans import Key, Sliding, expand_key, plan_index, split_i
 from weft.numpy.promotion import NUMBERS
 from weft.primitives import refs
 from weft.primitives.layout import broadcast_in_dim, convert, literal
+from weft.run.eager import EVAL
 from weft.transforms.batch import batch, bring_to_front
-from weft.xla.eager import EVAL
 
 
 class Places(refs.Whole):

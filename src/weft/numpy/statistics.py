@@ -31,9 +31,9 @@ from weft.primitives import elementwise as ops
 from weft.primitives.layout import literal
 from weft.primitives.reshard import compute_freely
 from weft.primitives.sort import has_native_order, partition_p
+from weft.run.eager import as_kept
 from weft.util import check_option, name_function
 from weft.xla.array import ArrayImpl
-from weft.xla.eager import as_kept
 from weft.xla.native import are_kernels_wanted
 from weft.xla.typing import Array, ArrayLike, Axis, DTypeLike, ShardingLike
 

@@ -23,8 +23,8 @@ from weft.numpy.fused import NotForKernel, kernel_for
 from weft.numpy.promotion import as_operand, kind_of, plan_promotion, promote_operands, refuse_out
 from weft.options import trace_context, x64_cell
 from weft.primitives import elementwise as ops
+from weft.run.eager import EVAL, KEPT
 from weft.util import name_function
-from weft.xla.eager import EVAL, KEPT
 from weft.xla.typing import Array, ArrayLike
 
 

@@ -29,9 +29,9 @@ from weft.options import bounds_cell
 from weft.primitives import dynamic_slicing, layout, slicing
 from weft.primitives.elementwise import convert
 from weft.primitives.reshard import compute_freely
+from weft.run.eager import EVAL, as_kept
 from weft.util import check_option
 from weft.xla.array import ARRAYS, ArrayImpl
-from weft.xla.eager import EVAL, as_kept
 from weft.xla.typing import Array, ArrayLike, ShardingLike
 
 # --- the operations ---------------------------------------------------------------------------

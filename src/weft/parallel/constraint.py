@@ -11,6 +11,7 @@ from typing import Any
 from weft.core.aval import typeof
 from weft.core.primitive import References
 from weft.core.ref import is_ref
+from weft.core.trace import current
 from weft.mesh.mesh import AbstractMesh
 from weft.mesh.sharding import NamedSharding, check_divisible, rank_error
 from weft.mesh.spec import UNCONSTRAINED, PartitionSpec, insert_entry
@@ -18,7 +19,6 @@ from weft.mesh.typed import entries_of
 from weft.primitives.families import LinearPrimitive
 from weft.primitives.reshard import reshard_p
 from weft.xla.array import put
-from weft.xla.eager import kernel_of
 
 OP = "with_sharding_constraint"  # what users call
 
@@ -44,7 +44,7 @@ class ShardingConstraint(LinearPrimitive):
                 entries = [None if e is UNCONSTRAINED else e for e in sharding.spec]
                 sharding = sharding.with_spec(PartitionSpec(*entries))
             return [put(x, sharding, committed=True)]
-        return kernel_of(self, {"sharding": sharding})(x)  # between processes, a program
+        return current.trace.run_compiled(self, [x], {"sharding": sharding})  # between processes
 
     def refers(self, params):
         sharding = params["sharding"]

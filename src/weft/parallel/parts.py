@@ -17,7 +17,7 @@ from weft.core.aval import words_of
 from weft.core.jaxpr import Eqn, Jaxpr, Var, held_jaxprs, variables_in
 from weft.core.ref import is_ref
 from weft.core.stage import StagedTracer, StageTrace, close_jaxpr, run_staged
-from weft.core.trace import Tracer, current, use, walk_up
+from weft.core.trace import Tracer, current, eval_context, walk_up
 from weft.errors import TracerError, describe_need
 from weft.mesh.spec import PartitionSpec
 from weft.options import mesh_in_scope, named_axes
@@ -30,7 +30,6 @@ from weft.primitives.varying import kind_of
 from weft.transforms.batch import BatchTrace
 from weft.util import Scope
 from weft.xla.array import put
-from weft.xla.eager import EVAL
 
 # what Python may ask, apart from the text
 LOOKS = frozenset(("bool()", "index()", "int()", "float()", "complex()", "format()", "item()"))
@@ -84,13 +83,13 @@ class PartsLook:
         jaxpr, _ = dce_jaxpr(close_jaxpr(so_far))
         differs = ("varying", "unreduced") if params["check_vma"] else ("",)
         names = [n for n in params["manual_axes"] if kind_of(x, n) in differs]
-        with use(EVAL), shard_map_p.scope(params):
+        with eval_context(), shard_map_p.scope(params):
             stacked = lambda *xs: [reshape(y, (1, *y.shape)) for y in jaxpr(*xs)]
             program = stage_whole(stacked, jaxpr.in_avals, "shard_map")
         program = share_program(self.programs, program)
         cells = zip((named_axes, mesh_in_scope), self.around, strict=True)
         around = Scope(lambda: [(c.set_local, c.get_local(), value) for c, value in cells])
-        with around, use(EVAL):
+        with around, eval_context():
             (out,) = shard_map_p.apply(
                 *[value_of(c) for _, c in held],
                 *self.args,

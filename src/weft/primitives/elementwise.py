@@ -26,7 +26,6 @@ from weft.primitives.circular import call_function, write_remainder
 from weft.primitives.expr import Expr, lower_integer_pow, write_division
 from weft.primitives.families import KINDS, LinearByElement, show_types, zero_tangents
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, convert, literal
-from weft.xla.eager import EVAL, KERNELS, as_kept
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 NUMBERS = frozenset(dtypes.NUMBERS)
@@ -226,12 +225,12 @@ def match_numbers(x: Any, y: Any) -> tuple[Any, Any]:
     """Where an operand is a Python number, give it the other's dtype; of two, the higher kind."""
     if type(y) in NUMBERS:
         if type(x) not in NUMBERS:
-            y = as_kept(literal(y, typeof(x).dtype))
+            y = literal(y, typeof(x).dtype)
         elif type(x) is not type(y):
             kind = builtins.max(type(x), type(y), key=dtypes.NUMBERS.index)
             x, y = kind(x), kind(y)
     elif type(x) in NUMBERS:
-        x = as_kept(literal(x, typeof(y).dtype))
+        x = literal(x, typeof(y).dtype)
     return x, y
 
 
@@ -240,8 +239,6 @@ def unary_op(prim: Primitive, name: str = "") -> Callable[[Any], Any]:
 
     def fun(x: ArrayLike) -> Array:
         try:
-            if current.trace is EVAL:  # as it would, for a call of Python more costs a tenth of all
-                return KERNELS[prim](x)
             return current.trace.process(prim, (x,), {})[0]
         except Exception as error:
             trim_traceback(error)
@@ -257,8 +254,6 @@ def binary_op(prim: Primitive, name: str = "") -> Callable[[Any, Any], Any]:
         if type(x) in NUMBERS or type(y) in NUMBERS:
             x, y = match_numbers(x, y)
         try:
-            if current.trace is EVAL:
-                return KERNELS[prim](x, y)
             return current.trace.process(prim, (x, y), {})[0]
         except ShapeError:
             return bind_spread(prim, x, y)

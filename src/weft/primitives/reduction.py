@@ -18,7 +18,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Literal, bodies_of
 from weft.core.primitive import Axes, Primitive, Zero, mark_moving, tangents_of
 from weft.core.stage import stage
-from weft.core.trace import Tracer
+from weft.core.trace import Tracer, current
 from weft.errors import DtypeError, PytreeError, ShapeError
 from weft.primitives import families, layout
 from weft.primitives.constant import stage_whole
@@ -54,7 +54,6 @@ from weft.primitives.summing import (
 )
 from weft.pytrees import flatten, unflatten
 from weft.util import check_function, is_below, unzip2
-from weft.xla.eager import as_list, new_kernel
 from weft.xla.hlo import i64s
 from weft.xla.lower import lower_jaxpr
 from weft.xla.native import has_kernels
@@ -461,13 +460,7 @@ class HoldsProgram(Primitive):
     program = "jaxpr"
 
     def impl(self, *args, **params):
-        # the kernel lives and dies with the program, which is new with every call
-        memo = params[self.program].memo
-        key = ("kernel", *[v for k, v in params.items() if k != self.program])
-        kernel = memo.get(key)
-        if kernel is None:
-            kernel = memo[key] = new_kernel(self, params)
-        return as_list(kernel(*args))
+        return current.trace.run_compiled(self, args, params, params[self.program])
 
     def split_as(self, avals: Sequence, outs: list, **params: Any) -> list:
         """The types of results, which are not remembered, split as operands are."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive
-from weft.core.trace import Tracer
+from weft.core.trace import Tracer, current
 from weft.dtypes import is_bool
 from weft.mesh import typed
 from weft.mesh.mesh import AbstractMesh, AxisType, Mesh, get_abstract_mesh, get_mesh, retype_axes
@@ -23,7 +23,6 @@ from weft.mesh.sharding import NamedSharding, check_divisible, terms_of
 from weft.mesh.spec import PartitionSpec, insert_entry
 from weft.primitives.families import LinearPrimitive, along_each_other
 from weft.xla.array import put
-from weft.xla.eager import kernel_of
 
 
 class Reshard(LinearPrimitive):
@@ -53,7 +52,7 @@ class Reshard(LinearPrimitive):
         sharding = find_concrete(dst_sharding, x)
         terms = terms_of(getattr(x, "sharding", None)) | sharding.spec.unreduced
         if terms or not getattr(x, "is_fully_addressable", True):
-            return kernel_of(self, {"dst_sharding": sharding})(x)  # a program
+            return current.trace.run_compiled(self, [x], {"dst_sharding": sharding})
         return [put(x, sharding, committed=True)]
 
     def lower(self, hlo, x, *, dst_sharding, **params):

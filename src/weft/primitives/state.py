@@ -16,28 +16,26 @@ from weft.errors import RefError
 from weft.options import config
 from weft.passes.discharge import holds_state, iter_state, thread_state
 from weft.primitives.refs import load_ref, store_ref
-from weft.xla.building import JitSpec
-from weft.xla.eager import EVAL
-from weft.xla.run import holder_jaxpr, run_program
 
 
 def run_stateful(prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list:
     """Apply a primitive whose programs use references among the operands, or make them."""
     used = {id(args[i]) for i, _ in iter_state(prim, params)}
     refs = [id(x) if id(x) in used else None for x in args]
-    params, order, places = thread_state(prim, params, refs, current.trace is EVAL)
+    concrete = current.trace.parent is None
+    params, order, places = thread_state(prim, params, refs, concrete)
     values = [x if r is None else load_ref(x) for x, r in zip(args, refs, strict=True)]
     given = [values[i] for i in order]
-    own = current.trace is EVAL and not config.disable_jit
+    own = concrete and not config.disable_jit
     if own:
         written = {~p for p in places if p < 0}
         donated = tuple([k for k, i in enumerate(order) if i in written and args[i].owned])
         # one compiled program, which may take over buffers of operands
         params = dict(params)
         options = params.pop("compiler_options", ())
-        program = holder_jaxpr(prim, given, params, next(jaxprs_in_params(params)))
-        spec = JitSpec(str(params.get("name", prim.name)), donated, compiler_options=options)
-        found = run_program(program, (), given, spec)[0]
+        name = str(params.get("name", prim.name))
+        home = next(jaxprs_in_params(params))
+        found = current.trace.run_holder(prim, given, params, home, name, donated, options)
     elif holds_state(params):
         raise RefError(
             f"{prim.name}: the rules of a staged function must not use references from outside; "

@@ -33,8 +33,8 @@ from weft.primitives.random import (
     random_split_p,
     rng_bit_generator,
 )
+from weft.run.eager import EVAL, as_kept
 from weft.xla.array import Array, put, require_alive
-from weft.xla.eager import EVAL, as_kept
 from weft.xla.typing import ArrayLike, DTypeLike
 
 __all__ = [

@@ -17,7 +17,6 @@ import numpy as np
 from weft.core.trace import Trace, Tracer, current, run_once
 from weft.util import EMPTY_CELL, fun_name
 from weft.xla.array import ArrayImpl
-from weft.xla.eager import EVAL
 
 MOST_OBJECTS = 4096  # that a search looks at; what is nested deeper is not found
 # What holds no tracer, or nothing that a function means to refer to.
@@ -32,7 +31,7 @@ def find_closed_over(*roots: Any) -> list[Tracer]:
 
     None at the bottom, where every value is concrete.
     """
-    if current.trace is EVAL:
+    if current.trace.parent is None:
         return []
     found: dict[int, Tracer] = {}
     seen: set[int] = set()

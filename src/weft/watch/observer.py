@@ -1,6 +1,6 @@
 """Checks of programs as they run: NaN, infinity, integers that wrap, random keys used twice.
 
-One hook, which xla/run.py calls; nothing is done while the options for it are off.
+One hook, which run/programs.py calls; nothing is done while the options for it are off.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from weft import grad, lax, shard_map, vmap
 from weft.mesh.mesh import make_mesh
 from weft.mesh.spec import PartitionSpec as P
 from weft.primitives.varying import Varying
-from weft.xla import run
+from weft.run import programs as run
 
 ONE = make_mesh((4,), ("i",), devices=weft.devices()[:4])
 BETWEEN = make_mesh((2, 4), ("a", "i"))

@@ -567,7 +567,7 @@ def test_a_second_call_traces_nothing(monkeypatch):
     outside = on_line(lambda x: f(x), P("x"), P())
     first = outside(X)
     with monkeypatch.context() as patch:  # runs the function again, and compiles nothing
-        patch.setattr("weft.xla.run.lower_program", None)
+        patch.setattr("weft.run.programs.lower_program", None)
         close(outside(X), first)
     assert count == 4
 

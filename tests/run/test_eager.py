@@ -12,7 +12,7 @@ import weft
 import weft.numpy as jnp
 from weft import lax
 from weft.primitives.elementwise import add_p
-from weft.xla import eager
+from weft.run import eager
 
 TWO_DEVICES = """
 import numpy as np, pickle, weft, weft.numpy as jnp

@@ -8,7 +8,7 @@ import pytest
 import weft
 from weft import make_jaxpr
 from weft.core.stage import close_jaxpr
-from weft.xla.building import JitSpec, lower_program
+from weft.run.pipeline import JitSpec, lower_program
 from weft.xla.placement import on_device
 
 A = np.array([1.0, 2.0, 3.0], np.float32)

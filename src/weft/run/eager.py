@@ -8,7 +8,7 @@ one that there is, as to make a list takes as long as a call of Python.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,10 +22,10 @@ from weft.errors import unhashable_error
 from weft.mesh.client import all_devices, clients
 from weft.options import HELD, x64_cell
 from weft.pytrees import flatten
+from weft.run.fastpath import compiled_call
+from weft.run.pipeline import JitSpec
+from weft.run.programs import eqn_jaxpr, holder_jaxpr, run_jaxpr, run_program
 from weft.xla.array import array_from_host, put
-from weft.xla.building import JitSpec
-from weft.xla.fastpath import compiled_call
-from weft.xla.run import eqn_jaxpr, run_program
 
 MOST = 4096  # how many of a kind are kept
 HOT = 16  # how often what is kept was met before
@@ -64,6 +64,44 @@ class EvalTrace(Trace):
         except Exception as error:
             trim_traceback(error)
             raise
+
+    def run_compiled(
+        self, prim: Primitive, args: Sequence[Any], params: dict, home: Jaxpr | None = None
+    ) -> list:
+        """Apply a primitive by its compiled kernel, also if it has an `impl`.
+
+        If the parameters hold a program, `home`, the kernel is cached on it and dies with it.
+        """
+        if home is None:
+            return as_list(kernel_of(prim, params)(*args))
+        key = ("kernel", prim, *[v for v in params.values() if v is not home])
+        kernel = home.memo.get(key)
+        if kernel is None:
+            kernel = home.memo[key] = new_kernel(prim, params)
+        return as_list(kernel(*args))
+
+    def run_jaxpr(
+        self, jaxpr: Jaxpr, args: Sequence[Any], name: str, compiler_options: tuple = ()
+    ) -> list:
+        """Apply a closed jaxpr to concrete values, as one compiled program."""
+        return run_jaxpr(jaxpr, args, name, compiler_options)
+
+    def run_holder(
+        self,
+        prim: Primitive,
+        args: Sequence[Any],
+        params: dict,
+        home: Jaxpr,
+        name: str = "",
+        donated: tuple[int, ...] = (),
+        compiler_options: tuple = (),
+    ) -> list:
+        """Apply a primitive that holds programs to concrete values, as one compiled program.
+
+        The program is cached on `home`, one of the programs that the parameters hold.
+        """
+        program = holder_jaxpr(prim, args, params, home)
+        return run_jaxpr(program, args, name or prim.name, compiler_options, donated)
 
     def make_constant(self, x: Any, aval: ShapedArray) -> Any:
         """A number or NumPy's array as an array of type `aval`, whatever `enable_x64` is."""

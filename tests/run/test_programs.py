@@ -9,9 +9,9 @@ from weft import lax, make_jaxpr
 from weft.core.jaxpr import Jaxpr
 from weft.errors import JaxRuntimeError, UnexpectedTracerError
 from weft.pytrees import flatten
-from weft.xla import run as module
-from weft.xla.building import JitSpec
-from weft.xla.run import find_executable, place_program, run_program
+from weft.run import programs as module
+from weft.run.pipeline import JitSpec
+from weft.run.programs import find_executable, place_program, run_program
 
 A = np.array([1.0, 2.0, 3.0], np.float32)
 SPEC = JitSpec("f")

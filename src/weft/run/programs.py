@@ -16,9 +16,9 @@ from weft.core.primitive import Primitive
 from weft.core.trace import Tracer, leak_message
 from weft.errors import UnexpectedTracerError
 from weft.options import config
+from weft.run.pipeline import JitSpec, LoweredProgram, lower_program
 from weft.watch.observer import find_observer
 from weft.xla.array import ArrayImpl
-from weft.xla.building import JitSpec, LoweredProgram, lower_program
 from weft.xla.compile import Executable, FastPath
 from weft.xla.placement import Placement, on_device, placement_of, shardings_in, wide_sharding
 
@@ -113,19 +113,20 @@ def place_program(
     return found._replace(arguments=tuple([next(rest) if s is None else s for s in places]))
 
 
-def run_jaxpr(jaxpr: Jaxpr, args: Sequence[Any], name: str, compiler_options: tuple = ()) -> list:
+def run_jaxpr(
+    jaxpr: Jaxpr,
+    args: Sequence[Any],
+    name: str,
+    compiler_options: tuple = (),
+    donated: tuple[int, ...] = (),
+) -> list:
     """Apply a closed jaxpr to concrete values, as one compiled program."""
-    spec = jaxpr.memo.get(("spec", name, compiler_options))
+    key = ("spec", name, compiler_options, donated)
+    spec = jaxpr.memo.get(key)
     if spec is None:
-        spec = JitSpec(name, compiler_options=compiler_options)
-        jaxpr.memo["spec", name, compiler_options] = spec
+        spec = jaxpr.memo[key] = JitSpec(name, donated, compiler_options=compiler_options)
     placement = placement_of(args, shardings_in(jaxpr))
     return run_program(jaxpr, (), args, spec, placement=placement)[0]
-
-
-def run_primitive(prim: Primitive, args: Sequence[Any], params: dict, home: Jaxpr) -> list:
-    """Apply a primitive that holds programs to concrete values, as one compiled program."""
-    return run_jaxpr(holder_jaxpr(prim, args, params, home), args, prim.name)
 
 
 def holder_jaxpr(prim: Primitive, args: Sequence[Any], params: dict, home: Jaxpr) -> Jaxpr:
