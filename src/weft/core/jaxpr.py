@@ -65,9 +65,15 @@ Atom = Var | Literal
 
 
 class Eqn:
-    """`outvars = primitive[params] invars`; `source` is where it was written, made text lazily."""
+    """`outvars = primitive[params] invars`; `source` is where it was written, made text lazily.
 
-    __slots__ = ("invars", "outvars", "params", "primitive", "source")
+    `origin` is the equation of the user's program in whose place a pass wrote this one. It is set
+    on such equations only; `origin_of` reads it.
+    """
+
+    __slots__ = ("invars", "origin", "outvars", "params", "primitive", "source")
+
+    origin: Eqn
 
     def __init__(
         self,
@@ -99,8 +105,16 @@ class Eqn:
 
     def replace(self, **changes: Any) -> Eqn:
         """The same equation but for the given fields."""
-        fields = {k: getattr(self, k) for k in self.__slots__}
-        return Eqn(**{**fields, **changes})
+        names = ("primitive", "invars", "params", "outvars", "source")
+        made = Eqn(**{**{k: getattr(self, k) for k in names}, **changes})
+        if hasattr(self, "origin"):
+            made.origin = self.origin
+        return made
+
+
+def origin_of(eqn: Eqn) -> Eqn:
+    """Return the equation of the user's program that an equation was written for."""
+    return getattr(eqn, "origin", eqn)
 
 
 class Jaxpr(Program):

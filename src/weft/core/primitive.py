@@ -31,6 +31,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, final
 
 from weft.core.aval import ShapedArray, typeof
+from weft.core.form import Form
 from weft.core.trace import current, use
 from weft.dtypes import float0
 from weft.errors import DtypeError, MissingRule, unhashable_error
@@ -110,6 +111,7 @@ class Body(NamedTuple):
     label: str = ""  # what it is called in the paths of operations that profiles show
     inlines: bool = False  # whether its equations may stand in place of the one that holds it
     names_flow_in: bool = False  # whether it is printed with the names of what is passed to it
+    on_each_device: bool = False  # whether it is the program of each device of a mesh
 
 
 def split_inputs(body: Body, xs: Sequence[Any]) -> tuple[Sequence, Sequence, Sequence]:
@@ -187,6 +189,8 @@ class Primitive(PrimitiveKind):
     # are "moved" or "placed", in comparisons ("equal", "unequal"), and where a key becomes its
     # words, or words become a key ("same words").
     elements: str = "new"
+    # The family of ways to compute it that platforms choose from; None if there is only one.
+    form: Form | None = None
     # Optional rules: see above.
     impl: ClassVar[Any] = None
     checked: ClassVar[Any] = None
@@ -232,6 +236,7 @@ class Primitive(PrimitiveKind):
         """How results follow operands over a mesh: without a rule, all have to be whole."""
         return Axes([(None,) * a.ndim for a in avals], [(None,) * a.ndim for a in outs])
 
+    @final
     def missing(self, rule: str) -> MissingRule:
         """The error for a rule that this primitive lacks."""
         cls = type(self).__name__

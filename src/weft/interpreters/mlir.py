@@ -38,7 +38,7 @@ from weft.xla.hlo import (
     strip_locations,
 )  # fmt: skip
 from weft.xla.hlo import i64s as dense_int_array
-from weft.xla.lower import lower_call, lower_jaxpr, lower_module
+from weft.xla.lower import lower_call, lower_jaxpr, lower_module, make_physical
 
 __all__ = [
     "AxisContext", "ConstantHandler", "DEVICE_TO_DEVICE_TYPE", "LoweringParameters",
@@ -266,7 +266,8 @@ def lower_jaxpr_to_module(
             vars(prim).pop("lower", None)
             register_lowering(prim, rule)
         given = [i for i, d in enumerate(donated_args) if d]
-        text = lower_module(jaxpr.jaxpr, module_name, donated=given, consts=jaxpr.consts)
+        physical, consts = make_physical(jaxpr.jaxpr, jaxpr.consts)
+        text = lower_module(physical, module_name, donated=given, consts=consts)
     finally:
         for prim, own in before:
             vars(prim).pop("lower", None)

@@ -348,7 +348,7 @@ def select_ranks(x: Any, k: Any) -> tuple[Any, Any]:
     following = ufuncs.minimum(k + 1, x.shape[-1] - 1)
     if x.shape[-1] <= SMALL or k.shape[-1] > MANY:
         ordered = lax.sort(x, -1)
-    elif typeof(x).sharded is None and are_kernels_wanted() and has_native_order(x):
+    elif typeof(x).sharded is None and are_kernels_wanted() and has_native_order(typeof(x)):
         about = concatenate([k, following], -1)
         (ordered,) = partition_p.apply(x, about, axis=x.ndim - 1, places=False)
     else:

@@ -46,7 +46,7 @@ class Pmap(Call):
     impl = Holder.impl
 
     def bodies(self, params):
-        return [Body(params["call_jaxpr"], "call_jaxpr")]  # its operands are elements
+        return [Body(params["call_jaxpr"], "call_jaxpr", on_each_device=True)]  # of elements
 
     def refers(self, params):
         places = lambda: (NamedSharding(mesh_of(params), PartitionSpec()),)

@@ -48,7 +48,7 @@ class ShardMap(Call):
     impl = Holder.impl
 
     def bodies(self, params):
-        return [Body(params["jaxpr"], "jaxpr")]  # its operands are parts
+        return [Body(params["jaxpr"], "jaxpr", on_each_device=True)]  # of parts
 
     def refers(self, params):
         places = lambda: (NamedSharding(params["mesh"], PartitionSpec()),)

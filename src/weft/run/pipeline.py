@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 from weft.core.aval import check_extent, typeof
 from weft.core.jaxpr import Jaxpr
+from weft.cpu.passes import prepare_jaxpr
+from weft.cpu.scope import Target
 from weft.errors import InconclusiveDimensionOperation
 from weft.mesh.client import platform_of
 from weft.mesh.typed import sharding_of
@@ -26,7 +28,7 @@ from weft.watch.progress import run_reporting
 from weft.xla.compile import Executable, compile_text
 from weft.xla.foreign import ForeignExecutable
 from weft.xla.locating import keep_located
-from weft.xla.lower import Module, lower_module
+from weft.xla.lower import Module, lower_module, make_physical
 from weft.xla.native import are_kernels_wanted
 from weft.xla.placement import Placement, explicit_mesh, wide_sharding
 
@@ -150,14 +152,26 @@ def lower_program(
             ]
             parameters = fill(parameters, jaxpr.in_avals)
             results = fill(results or [None] * len(jaxpr.outvars), jaxpr.out_avals)
-    given = spec.name, placement, parameters, results, donated, [*written.values()]
+    prepared, values = make_physical(jaxpr, [*written.values()])
+    prepared = prepare_for_platform(prepared, placement, bool(donated), spec.name)
+    given = spec.name, placement, parameters, results, donated, values
     if config.progress:
-        module = run_reporting(f"lowering {spec.name}", lower_module, jaxpr, *given)
+        module = run_reporting(f"lowering {spec.name}", lower_module, prepared, *given)
     else:
-        module = lower_module(jaxpr, *given)
+        module = lower_module(prepared, *given)
     seconds = time.perf_counter() - start
     events.record_work(events.LOWER, seconds, fun_name=f"jit({spec.name})")
     return LoweredProgram(module, jaxpr, placement, kept, passed, staged)
+
+
+def prepare_for_platform(jaxpr: Jaxpr, placement: Placement, donated: bool, name: str) -> Jaxpr:
+    """Return the program that the compiler of a platform is given in place of `jaxpr`."""
+    platform = placement.platform or platform_of(placement.devices[0])
+    if platform != "cpu":
+        return jaxpr
+    located = config.locate_operations
+    target = Target(are_kernels_wanted(), placement.partitioned, located=located, donated=donated)
+    return prepare_jaxpr(jaxpr, target, name)
 
 
 def is_small(const: Any) -> bool:

@@ -154,6 +154,15 @@ class Module(NamedTuple):
     foreign_calls: Sequence[Any] = ()
 
 
+def make_physical(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, Sequence[Any]]:
+    """Return a program without references and with the words of keys in their place; its consts."""
+    if not has_extended(jaxpr):
+        return jaxpr, consts
+    if has_state(jaxpr):
+        jaxpr = dce_jaxpr(discharge_jaxpr(jaxpr))[0]
+    return physical_jaxpr(jaxpr), [*map(words_of, consts)]
+
+
 NAME_OF, DTYPE_OF = operator.attrgetter("primitive.name"), operator.attrgetter("aval.dtype")
 
 
@@ -166,14 +175,11 @@ def lower_module(
     donated: Sequence[int] = (),
     consts: Sequence[Any] = (),
 ) -> Module:
-    """The module whose main function is a jaxpr, with `consts` written as constants of it.
+    """The module whose main function is a physical jaxpr, with `consts` as constants of it.
 
     `donated` names parameters given away. Over a mesh, `parameters` and `results` are the shardings
     known, None for the others.
     """
-    if has_extended(jaxpr):
-        jaxpr = dce_jaxpr(discharge_jaxpr(jaxpr))[0] if has_state(jaxpr) else jaxpr
-        jaxpr, consts = physical_jaxpr(jaxpr), [*map(words_of, consts)]
     over = placement.devices if placement is not None and placement.partitioned else ()
     builder = LocatingBuilder if config.locate_operations else Builder
     platform = (

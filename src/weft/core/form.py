@@ -1,0 +1,18 @@
+"""`Form`: the fact that a platform may have a quicker way to compute a primitive.
+
+A primitive names a family of ways by its class attribute `form`. Which of them is quickest, and
+when, is decided in the folder of the platform (cpu/), which alone knows what the members mean.
+"""
+
+from __future__ import annotations
+
+import enum
+
+
+class Form(enum.Enum):
+    """The families of ways to compute a primitive that platforms choose from."""
+
+    SORT = "a sort of rows by their first arrays"
+    PARTITION = "a partition of rows about an element"
+    TOP_K = "the largest elements of rows"
+    PLACES = "the places of the elements that are true"

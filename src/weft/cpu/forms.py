@@ -1,0 +1,39 @@
+"""The pass that writes each operation in the way that a CPU computes it quickest.
+
+A module of this folder knows the ways of one family of primitives, by their fact `form`; they are
+listed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.core.form import Form
+from weft.core.jaxpr import Eqn, Jaxpr
+from weft.cpu import sorting
+from weft.cpu.rewriting import Choice, rewrite_program
+from weft.cpu.scope import Scope, Target
+
+FORMS: dict[Form, Choice] = {
+    Form.SORT: sorting.choose_sort,
+    Form.PARTITION: sorting.choose_partition,
+    Form.TOP_K: sorting.choose_top_k,
+    Form.PLACES: sorting.choose_places,
+}
+
+
+def choose_forms(jaxpr: Jaxpr, target: Target) -> Jaxpr:
+    """Return a program of the forms that a CPU computes quickest."""
+    return rewrite_program(jaxpr, choose_form, target, (True,) * len(jaxpr.invars), True)
+
+
+def choose_form(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
+    """Return what computes an equation quicker; None if it is best as it is.
+
+    A lowering that a library has given to a primitive stays in force.
+    """
+    form = eqn.primitive.form
+    if form is None or "lower" in vars(eqn.primitive):
+        return None
+    return FORMS[form](eqn, scope)

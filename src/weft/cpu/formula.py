@@ -1,0 +1,53 @@
+"""Formulas: results written as StableHLO by a function, in place of an operation that XLA has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from weft.core.aval import ShapedArray
+from weft.core.primitive import Primitive
+
+
+class Formula(Primitive):
+    """The results that `write(hlo, *operands, *settings)` writes, which are of the types `outs`.
+
+    It is for what is written in a way that only StableHLO can express, and for long formulas of
+    `Expr`, of which a jaxpr would show every step. It stands only in programs that are about to be
+    lowered for a CPU, so it has no derivative and no batching.
+    """
+
+    name = "formula"
+    multiple_results = True
+
+    def abstract_eval(self, *avals, write, outs, settings):
+        return list(outs)
+
+    def pretty_params(self, params):
+        return {"write": params["write"].__name__, "settings": params["settings"]}
+
+    def lower(self, hlo, *values, write, outs, settings):
+        return write(hlo, *values, *settings)
+
+
+formula_p = Formula()
+
+
+def apply_formula(
+    write: Callable[..., list],
+    operands: Sequence[Any],
+    outs: Sequence[ShapedArray],
+    *settings: Hashable,
+) -> list:
+    """Apply a formula to traced operands.
+
+    Args:
+      write: a function of a module; `write(hlo, *operands, *settings)` gives a list of values.
+      operands: arrays.
+      outs: the types of the results.
+      settings: further arguments of `write`.
+
+    Returns:
+      A list of the results.
+    """
+    return formula_p.apply(*operands, write=write, outs=tuple(outs), settings=settings)

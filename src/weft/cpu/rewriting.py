@@ -1,0 +1,129 @@
+"""The walk of the passes for CPUs: equations replaced by others, also in programs that are held.
+
+What replaces an equation is a function of its operands, written with operations of the language. It
+is staged at the types of the operands and inlined.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from weft.core.aval import ShapedArray
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, memo_jaxpr, origin_of
+from weft.core.trace import eval_context
+from weft.cpu.scope import Scope, Target
+from weft.passes.dce import with_equations
+from weft.passes.inline import rename_atoms
+from weft.primitives.constant import stage_whole
+
+# From an equation and its scope to a function of the operands, which gives the results; or to None,
+# if the equation is to stay.
+Choice: TypeAlias = Callable[[Eqn, Scope], Callable[..., Sequence[Any]] | None]
+
+
+@memo_jaxpr
+def rewrite_program(
+    jaxpr: Jaxpr, choose: Choice, target: Target, given: tuple[bool, ...], alone: bool = False
+) -> Jaxpr:
+    """Replace the equations of a program, and of the programs that it holds and runs.
+
+    Args:
+      jaxpr: a program.
+      choose: says what replaces an equation. It is asked again about what replaces one.
+      target: what the program may use.
+      given: which inputs are arguments of the compiled function that the program is part of.
+      alone: whether the program is compiled by itself.
+
+    Returns:
+      A program with the same inputs and results; `jaxpr` itself if nothing is replaced.
+    """
+    arguments = [v for v, is_given in zip(jaxpr.invars, given, strict=True) if is_given]
+    scope = Scope(target, arguments, alone and len(jaxpr.eqns) == 1)
+    new: dict[Var, Atom] = {}
+    eqns: list[Eqn] = []
+    for old in jaxpr.eqns:
+        eqn = old.replace(invars=rename_atoms(old.invars, new)) if new else old
+        write_equation(eqn, choose, scope, eqns, new)
+    outvars = rename_atoms(jaxpr.outvars, new) if new else jaxpr.outvars
+    if any(a is not b for a, b in zip(outvars, jaxpr.outvars, strict=True)):
+        return jaxpr.replace(outvars=outvars, eqns=eqns)
+    return with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns)
+
+
+def write_equation(
+    eqn: Eqn, choose: Choice, scope: Scope, eqns: list[Eqn], new: dict[Var, Atom]
+) -> None:
+    """Append an equation to `eqns`, or what replaces it.
+
+    `new` is given the results that are now other atoms.
+    """
+    fun = choose(eqn, scope)
+    if fun is None:
+        if not eqn.primitive.memoize_type:
+            eqn = rewrite_bodies(eqn, choose, scope)
+        scope.add(eqn)
+        eqns.append(eqn)
+        return
+    body = stage_replacement(fun, eqn)
+    # results keep their variables, and with them types that are weak or sharded
+    outs = dict(zip(body.outvars, eqn.outvars, strict=True)) if are_computed(body) else {}
+    inner: dict[Var, Atom] = dict(zip(body.invars, eqn.invars, strict=True))
+    for step in body.eqns:
+        outvars = [outs.get(v) or Var(v.aval) for v in step.outvars]
+        invars = rename_atoms(step.invars, inner)
+        inner.update(zip(step.outvars, outvars, strict=True))
+        step = step.replace(invars=invars, outvars=outvars, source=eqn.source)
+        step.origin = origin_of(eqn)
+        write_equation(step, choose, scope, eqns, inner)
+    for v, out in zip(eqn.outvars, rename_atoms(body.outvars, inner), strict=True):
+        if out is not v:
+            new[v] = out
+
+
+def are_computed(body: Jaxpr) -> bool:
+    """Return True if each result of a program is computed in it, and is no other result."""
+    made = {v for eqn in body.eqns for v in eqn.outvars}
+    outs = {v for v in body.outvars if type(v) is not Literal}
+    return len(outs) == len(body.outvars) and made.issuperset(outs)
+
+
+def stage_replacement(fun: Callable[..., Sequence[Any]], eqn: Eqn) -> Jaxpr:
+    """Return the closed jaxpr of what replaces an equation, at plain types of its operands."""
+    avals = [ShapedArray(a.aval.shape, a.aval.dtype) for a in eqn.invars]
+    with eval_context():
+        return stage_whole(lambda *xs: list(fun(*xs)), avals, eqn.primitive.name)
+
+
+def rewrite_bodies(eqn: Eqn, choose: Choice, scope: Scope) -> Eqn:
+    """Return an equation that holds programs, with those that run on arrays rewritten."""
+    new: dict[int, Jaxpr] = {}
+    for body in bodies_of(eqn):
+        if body.jaxpr is None:
+            continue
+        count, target = len(body.jaxpr.invars), scope.target
+        if body.names_flow_in:  # a jitted function, which is compiled as a function
+            given = (True,) * count
+        elif body.runs in ("once", "again", "branch"):
+            given = tuple([scope.is_argument(eqn.invars[i]) for i in body.operands])
+        elif body.runs in ("turns", "test"):
+            given = (False,) * count
+        elif body.on_each_device:
+            given, target = (True,) * count, target._replace(each_device=True)
+        else:  # a reducer of scalars, a function of the host
+            continue
+        changed = rewrite_program(body.jaxpr, choose, target, given)
+        if changed is not body.jaxpr:
+            new[id(body.jaxpr)] = changed
+    if not new:
+        return eqn
+
+    def replace(x: Any) -> Any:
+        if isinstance(x, tuple):
+            made = tuple(map(replace, x))
+            return x if all(map(operator.is_, made, x)) else made
+        return new.get(id(x), x)
+
+    params = {k: replace(x) if isinstance(x, tuple | Jaxpr) else x for k, x in eqn.params.items()}
+    return eqn.replace(params=params)

@@ -1,0 +1,65 @@
+"""What the passes for CPUs know of a program: its target, and where operands come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from weft.core.jaxpr import Atom, Eqn, Literal, Var
+
+
+class Target(NamedTuple):
+    """What a program may use.
+
+    Attributes:
+      native: kernels of our own are built, and wanted.
+      devices: the program runs on more than one device.
+      each_device: the program is written for each device, as the body of a shard_map is; else XLA
+        splits it, which it cannot do with the call of a kernel.
+      located: operations are named, so that a profile can be read by lines. Clusters of several
+        equations are not fused then, since their times could not be told apart.
+      donated: the buffers of some arguments may be reused for results.
+    """
+
+    native: bool
+    devices: bool = False
+    each_device: bool = False
+    located: bool = False
+    donated: bool = False
+
+    @property
+    def kernels(self) -> bool:
+        """Whether kernels of our own may be called."""
+        return self.native and (self.each_device or not self.devices)
+
+
+class Scope:
+    """A program whose equations are being rewritten.
+
+    Attributes:
+      target: what the program may use.
+      alone: the program consists of one equation, and is compiled by itself.
+      arguments: the variables that are arguments of a compiled function. The inputs of a loop's
+        body are no arguments.
+    """
+
+    __slots__ = ("alone", "arguments", "makers", "target")
+
+    def __init__(self, target: Target, arguments: Iterable[Var], alone: bool):
+        self.target = target
+        self.alone = alone
+        self.arguments = frozenset(arguments)
+        self.makers: dict[Var, Eqn] = {}
+
+    def add(self, eqn: Eqn) -> None:
+        """Note an equation of the new program."""
+        for v in eqn.outvars:
+            self.makers[v] = eqn
+
+    def maker(self, atom: Atom) -> Eqn | None:
+        """Return the equation that computes an operand; None for arguments and literals."""
+        return None if type(atom) is Literal else self.makers.get(atom)  # type: ignore[arg-type]
+
+    def is_argument(self, atom: Atom) -> bool:
+        """Return True if an operand is an argument of the compiled function, not computed in it."""
+        return type(atom) is not Literal and atom in self.arguments
