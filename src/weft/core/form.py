@@ -12,6 +12,8 @@ import enum
 class Form(enum.Enum):
     """The families of ways to compute a primitive that platforms choose from."""
 
+    POWER = "a power, by default the square, as products"
+    COMPLEMENT = "one minus a square, as a product"
     SORT = "a sort of rows by their first arrays"
     PARTITION = "a partition of rows about an element"
     TOP_K = "the largest elements of rows"

@@ -189,6 +189,9 @@ class Primitive(PrimitiveKind):
     # are "moved" or "placed", in comparisons ("equal", "unequal"), and where a key becomes its
     # words, or words become a key ("same words").
     elements: str = "new"
+    # Whether each element of the result is computed from the elements at the same place, by
+    # operations on elements and without a loop; scalar operands go with every element.
+    by_element: bool = False
     # The family of ways to compute it that platforms choose from; None if there is only one.
     form: Form | None = None
     # Optional rules: see above.

@@ -11,11 +11,13 @@ from typing import Any
 
 from weft.core.form import Form
 from weft.core.jaxpr import Eqn, Jaxpr
-from weft.cpu import sorting
+from weft.cpu import rounding, sorting
 from weft.cpu.rewriting import Choice, rewrite_program
 from weft.cpu.scope import Scope, Target
 
 FORMS: dict[Form, Choice] = {
+    Form.POWER: rounding.choose_power,
+    Form.COMPLEMENT: rounding.choose_complement,
     Form.SORT: sorting.choose_sort,
     Form.PARTITION: sorting.choose_partition,
     Form.TOP_K: sorting.choose_top_k,

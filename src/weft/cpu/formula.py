@@ -20,13 +20,13 @@ class Formula(Primitive):
     name = "formula"
     multiple_results = True
 
-    def abstract_eval(self, *avals, write, outs, settings):
+    def abstract_eval(self, *avals, write, outs, settings, by_element):
         return list(outs)
 
     def pretty_params(self, params):
         return {"write": params["write"].__name__, "settings": params["settings"]}
 
-    def lower(self, hlo, *values, write, outs, settings):
+    def lower(self, hlo, *values, write, outs, settings, by_element):
         return write(hlo, *values, *settings)
 
 
@@ -38,6 +38,7 @@ def apply_formula(
     operands: Sequence[Any],
     outs: Sequence[ShapedArray],
     *settings: Hashable,
+    by_element: bool = False,
 ) -> list:
     """Apply a formula to traced operands.
 
@@ -46,8 +47,10 @@ def apply_formula(
       operands: arrays.
       outs: the types of the results.
       settings: further arguments of `write`.
+      by_element: whether only operations on elements at the same place are written.
 
     Returns:
       A list of the results.
     """
-    return formula_p.apply(*operands, write=write, outs=tuple(outs), settings=settings)
+    params = dict(write=write, outs=tuple(outs), settings=settings, by_element=by_element)
+    return formula_p.apply(*operands, **params)

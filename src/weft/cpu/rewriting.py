@@ -12,11 +12,13 @@ from typing import Any, TypeAlias
 
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, memo_jaxpr, origin_of
-from weft.core.trace import eval_context
+from weft.core.primitive import Body
+from weft.core.stage import stage
+from weft.core.trace import current, eval_context
 from weft.cpu.scope import Scope, Target
 from weft.passes.dce import with_equations
 from weft.passes.inline import rename_atoms
-from weft.primitives.constant import stage_whole
+from weft.primitives.constant import stage_whole, write_consts
 
 # From an equation and its scope to a function of the operands, which gives the results; or to None,
 # if the equation is to stay.
@@ -96,26 +98,21 @@ def stage_replacement(fun: Callable[..., Sequence[Any]], eqn: Eqn) -> Jaxpr:
         return stage_whole(lambda *xs: list(fun(*xs)), avals, eqn.primitive.name)
 
 
-def rewrite_bodies(eqn: Eqn, choose: Choice, scope: Scope) -> Eqn:
-    """Return an equation that holds programs, with those that run on arrays rewritten."""
-    new: dict[int, Jaxpr] = {}
-    for body in bodies_of(eqn):
-        if body.jaxpr is None:
-            continue
-        count, target = len(body.jaxpr.invars), scope.target
-        if body.names_flow_in:  # a jitted function, which is compiled as a function
-            given = (True,) * count
-        elif body.runs in ("once", "again", "branch"):
-            given = tuple([scope.is_argument(eqn.invars[i]) for i in body.operands])
-        elif body.runs in ("turns", "test"):
-            given = (False,) * count
-        elif body.on_each_device:
-            given, target = (True,) * count, target._replace(each_device=True)
-        else:  # a reducer of scalars, a function of the host
-            continue
-        changed = rewrite_program(body.jaxpr, choose, target, given)
-        if changed is not body.jaxpr:
-            new[id(body.jaxpr)] = changed
+def running_bodies(eqn: Eqn) -> list[Body]:
+    """Return the programs that an equation holds and runs on arrays.
+
+    Reducers of scalars and functions of the host are none.
+    """
+    runs = ("once", "again", "branch", "turns", "test")
+    return [
+        b for b in bodies_of(eqn) if b.jaxpr is not None and (b.runs in runs or b.on_each_device)
+    ]
+
+
+def replace_bodies(eqn: Eqn, rewrite: Callable[[Body], Jaxpr]) -> Eqn:
+    """Return an equation whose running programs are what `rewrite` makes of them."""
+    bodies = running_bodies(eqn)
+    new = {id(b.jaxpr): made for b in bodies if (made := rewrite(b)) is not b.jaxpr}
     if not new:
         return eqn
 
@@ -127,3 +124,58 @@ def rewrite_bodies(eqn: Eqn, choose: Choice, scope: Scope) -> Eqn:
 
     params = {k: replace(x) if isinstance(x, tuple | Jaxpr) else x for k, x in eqn.params.items()}
     return eqn.replace(params=params)
+
+
+def rewrite_bodies(eqn: Eqn, choose: Choice, scope: Scope) -> Eqn:
+    """Return an equation that holds programs, with those that run on arrays rewritten."""
+
+    def rewrite(body: Body) -> Jaxpr:
+        count, target = len(body.jaxpr.invars), scope.target
+        if body.on_each_device:
+            given, target = (True,) * count, target._replace(each_device=True)
+        elif body.names_flow_in:  # a jitted function, which is compiled as a function
+            given = (True,) * count
+        elif body.runs in ("turns", "test"):
+            given = (False,) * count
+        else:
+            given = tuple([scope.is_argument(eqn.invars[i]) for i in body.operands])
+        return rewrite_program(body.jaxpr, choose, target, given)
+
+    return replace_bodies(eqn, rewrite)
+
+
+def restage(
+    jaxpr: Jaxpr,
+    in_avals: Sequence[ShapedArray],
+    start: Callable[..., dict],
+    write: Callable[[Eqn, list], Sequence[Any]],
+    finish: Callable[[dict], list],
+) -> Jaxpr:
+    """Return a closed program in which each equation is written anew, for the place it was in.
+
+    Args:
+      jaxpr: a program.
+      in_avals: the types of the new program's inputs.
+      start: gives the values of the variables that are known at first, from the inputs.
+      write: gives the results of an equation, from the equation and its operands.
+      finish: gives the results of the program, from the values of all variables.
+    """
+
+    def run(*args: Any) -> list:
+        env = start(*args)
+        trace: Any = current.trace
+        for eqn in jaxpr.eqns:
+            current.source, count = eqn.source, len(trace.eqns)
+            values = [a.read() if type(a) is Literal else env[a] for a in eqn.invars]
+            env.update(zip(eqn.outvars, write(eqn, values), strict=True))
+            for made in trace.eqns[count:]:
+                made.origin = origin_of(eqn)
+        return finish(env)
+
+    source = current.source
+    try:
+        with eval_context():
+            made, consts = stage(run, in_avals, jaxpr.name)
+    finally:
+        current.source = source
+    return write_consts(made, consts)

@@ -65,6 +65,7 @@ class BitcastConvertType(Discrete):
     """
 
     name = "bitcast_convert_type"
+    by_element = True  # where the widths are equal
     elements = "chosen"
 
     def abstract_eval(self, x, *, new_dtype):

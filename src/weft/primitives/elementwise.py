@@ -17,6 +17,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.form import Form
 from weft.core.primitive import Linear, Primitive, Zero, not_linear
 from weft.core.source import trim_traceback
 from weft.core.trace import current
@@ -36,6 +37,7 @@ class Elementwise(Primitive):
     """A family: out[i] = f(x[i], y[i], ...); a scalar operand goes with every i.
 
     `op` is the StableHLO operation, or a function (hlo, aval, *values) -> Value that writes it.
+    `operation` is the name of the one StableHLO operation that it is for real numbers; else "".
     derivs[k](t, out, *args) is the tangent of `out` when only argument k moves by t; None where
     the derivative is zero. For a primitive linear in argument k, adjoints[k](ct, *args) is its
     transpose in that argument. `takes` names the dtypes it is for, `result` the dtype of `out`.
@@ -43,6 +45,7 @@ class Elementwise(Primitive):
     j of operand i, None for zero, and the terms of ys[0] below k are known.
     """
 
+    by_element = True
     series: Callable | None = None
     linear = ""  # as in core.primitive.Axes
 
@@ -58,6 +61,7 @@ class Elementwise(Primitive):
     ):
         self.name = name
         self.op = op if callable(op) or "." in op else "stablehlo." + op
+        self.operation = "" if callable(op) else self.op
         self.derivs = derivs
         self.adjoints = adjoints
         self.takes = takes
@@ -407,6 +411,8 @@ def truncate(x: Any) -> Any:
 class IntegerPow(Elementwise):
     """x ** y for an integer y known now. x ** 0 is 1, also where x is 0 or NaN."""
 
+    form = Form.POWER
+
     def checked(self, trace, args, params):
         if params["y"] < 0:
             trace.check_divisor(args[0])
@@ -638,6 +644,7 @@ class SelectN(Primitive):
     """
 
     name = "select_n"
+    by_element = True
     elements = "placed"
 
     def abstract_eval(self, which, *cases):
@@ -761,6 +768,11 @@ mul_p.linear, div_p.linear = "each", "first"
 add_p.series, mul_p.series, div_p.series = sum_term, product_term, quotient_term
 sub_p.series = lambda k, xs, ys: sum_term(k, xs, ys, neg)
 neg_p.series = lambda k, xs, ys: [None if xs[0][k] is None else neg(xs[0][k])]
+
+abs_p.operation, sign_p.operation = "stablehlo.abs", "stablehlo.sign"
+max_p.operation, min_p.operation = "stablehlo.maximum", "stablehlo.minimum"
+div_p.operation = "stablehlo.divide"
+square_p.form, one_minus_square_p.form = Form.POWER, Form.COMPLEMENT
 
 for _prim in (
     *(neg_p, abs_p, sign_p, floor_p, ceil_p, round_p, max_p, min_p, clamp_p),

@@ -220,6 +220,7 @@ def lower_log1p(hlo: Any, aval: ShapedArray, x: Any, **attrs: str) -> Any:
 log1p_p = define_tuned(
     "log1p", lower_log1p, lambda t, y, x: div(t, add(x, 1)), "log(1 + x), exact to rounding near 0."
 )
+log1p_p.operation = "stablehlo.log_plus_one"
 logistic_p = define_tuned(
     "logistic", "logistic", lambda t, y, x: mul(t, mul(y, sub(1, y))), "1 / (1 + exp(-x))."
 )

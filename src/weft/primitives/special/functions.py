@@ -216,6 +216,12 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     return regularized_incomplete_beta_p.apply(match_numbers(a, x)[0], match_numbers(b, x)[0], x)[0]
 
 
+for _prim in (  # computed by loops, whose steps depend on values
+    *(igamma_p, igammac_p, igamma_grad_a_p, random_gamma_grad_p, regularized_incomplete_beta_p),
+    *(polygamma_p, zeta_p),
+):
+    _prim.by_element = False
+
 erf, erfc, erf_inv, lgamma, digamma = map(unary_op, (erf_p, erfc_p, erf_inv_p, lgamma_p, digamma_p))
 bessel_i0e, bessel_i1e = unary_op(bessel_i0e_p), unary_op(bessel_i1e_p)
 polygamma, zeta = binary_op(polygamma_p), binary_op(zeta_p)
