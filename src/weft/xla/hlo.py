@@ -191,6 +191,8 @@ class Builder:
                 return Pattern(text, pick, 1, [(n, outs[0].aval)]), False
         if len(given) < n or '\\"' in text or "%" in "".join(text.split('"')[1::2]):
             return None, False
+        if ' loc("' in text:  # the names of operations in a region are of this place alone
+            return None, False
         places: list[int] = []
         others: set[str] = set()
 
