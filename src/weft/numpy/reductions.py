@@ -191,7 +191,7 @@ def sum_numbers(
     if not axes or mask is not None or not dtypes.is_float(x.dtype) or not is_wide:
         return None
     x = ops.convert(x, dtype)
-    find = lambda counts: reduction.reduce_nansum_p.apply(x, axes=axes, counts=counts)[0]
+    find = lambda counts: reduction.reduce_nansum_p.bind(x, axes=axes, counts=counts)
     wanted = (False, True) if counted else (False,)
     return [keep_axes(find(counts), x.shape, axes, keepdims) for counts in wanted]
 
@@ -281,7 +281,7 @@ def reduce_nan_extremum(prim: Any, reduce: Callable) -> Callable:
         axes = axes_of(op, axis, x.ndim)
         empty = builtins.any(x.shape[i] == 0 for i in axes)
         if dtypes.is_float(x.dtype) and axes and initial is None and mask is None and not empty:
-            y = prim.apply(ops.convert(x, x.dtype), axes=axes, nan="skip")[0]
+            y = prim.bind(ops.convert(x, x.dtype), axes=axes, nan="skip")
             return keep_axes(y, x.shape, axes, keepdims)
         y = reduce(replace_nan(x, prim.identity(x.dtype)), axis, None, keepdims, initial, mask)
         nan = find_nan(x) if initial is None else None

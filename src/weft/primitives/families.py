@@ -62,9 +62,18 @@ class Discrete(Primitive):
 
 
 class OverAxes(Primitive):
-    """A family: an operation along the axes `axes` of its one operand, which are removed."""
+    """A family: an operation along the axes `axes` of its one operand, which are removed.
+
+    The parameter has the axes in ascending order. Rules may rely on it: `bind` sorts axes, the
+    functions of `lax` do, and the type rules of reductions refuse others.
+    """
 
     axes = "axes"  # the parameter that names them
+
+    def bind(self, *args, **params):
+        if self.axes in params:
+            params[self.axes] = sort_axes(params[self.axes], self.name, self.axes)
+        return super().bind(*args, **params)
 
     def label_axes(self, avals, outs, **params):
         rank, gone = avals[0].ndim, params[self.axes]
@@ -206,6 +215,13 @@ def index_tuple(xs: Sequence[Any], op: str = "lax", name: str = "sizes") -> tupl
         raise TypeError(f"{op}: {name} must be integers in a sequence; got {xs!r}.") from None
 
 
+def sort_axes(axes: Sequence[int], op: str, name: str = "axes") -> tuple[int, ...]:
+    """Return axes as a tuple of Python's integers, in ascending order."""
+    if type(axes) is tuple and len(axes) == 1 and type(axes[0]) is int:  # the commonest
+        return axes
+    return tuple(sorted(index_tuple(axes, op, name)))
+
+
 def check_integer(
     op: str, name: str, n: Any, least: float = -math.inf, most: float = 2**63 - 1
 ) -> int:
@@ -332,6 +348,13 @@ def check_axes(op: str, axes: Sequence[int], ndim: int) -> None:
             f"{op}: axes must be distinct and name axes of an array of rank {ndim}; "
             f"got {tuple(axes)}."
         )
+
+
+def check_ascending_axes(op: str, axes: Sequence[int], ndim: int) -> None:
+    """Raise unless `axes` are distinct axes of an array of rank `ndim`, in ascending order."""
+    check_axes(op, axes, ndim)
+    if list(axes) != sorted(axes):
+        raise ShapeError(f"{op}: axes must be in ascending order; got {tuple(axes)}.")
 
 
 def check_shape(op: str, shape: Sequence[int]) -> None:

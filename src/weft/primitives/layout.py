@@ -397,7 +397,7 @@ class ReduceSum(families.LinearPrimitive, families.OverAxes):
     name = "reduce_sum"
 
     def abstract_eval(self, x, *, axes, out_sharding=None):
-        families.check_axes(self.name, axes, x.ndim)
+        families.check_ascending_axes(self.name, axes, x.ndim)
         if dtypes.is_bool(x.dtype):
             raise DtypeError(
                 f"{self.name}: needs numbers; got {x}. Hint: x.astype(int) counts the true ones."
@@ -441,7 +441,7 @@ def reduce_sum(x: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -
     `out_sharding` says how it is split over explicit axes of a mesh; with P(..., unreduced={axis})
     each device keeps a term of a sum over an axis that is split.
     """
-    axes = families.index_tuple(axes, "reduce_sum", "axes")
+    axes = families.sort_axes(axes, "reduce_sum")
     if not axes:
         return reshard.lay_out("reduce_sum", x, out_sharding)
     if out_sharding is None:

@@ -109,7 +109,7 @@ class Reduction(families.ByCombination, families.OverAxes, families.Discrete):
     """
 
     def abstract_eval(self, x, *, axes):
-        families.check_axes(self.name, axes, x.ndim)
+        families.check_ascending_axes(self.name, axes, x.ndim)
         families.check_kind(self.name, self.takes, x)
         return [ShapedArray(families.drop_axes(x.shape, axes), x.dtype, x.weak_type)]
 
@@ -305,7 +305,7 @@ class SumOfNumbers(families.OverAxes):
     name = "reduce_nansum"
 
     def abstract_eval(self, x, *, axes, counts):
-        families.check_axes(self.name, axes, x.ndim)
+        families.check_ascending_axes(self.name, axes, x.ndim)
         families.check_kind(self.name, "float", x)
         return [ShapedArray(families.drop_axes(x.shape, axes), x.dtype, x.weak_type)]
 
@@ -348,7 +348,7 @@ def define_reducer(prim: Reduction) -> Callable[[Any, Sequence[int]], Any]:
     """The function of a reduction, `prim.apply(x, axes=axes)[0]`."""
 
     def fun(operand: ArrayLike, axes: Sequence[int]) -> Array:
-        axes = families.index_tuple(axes, prim.name, "axes")
+        axes = families.sort_axes(axes, prim.name)
         return prim.apply(operand, axes=axes)[0] if axes else operand
 
     return name_function(fun, prim)
@@ -378,7 +378,7 @@ class ArgExtremum(families.OverAxes, families.Discrete):
         self.better = better
 
     def abstract_eval(self, x, *, axes, index_dtype):
-        families.check_axes(self.name, axes, x.ndim)
+        families.check_ascending_axes(self.name, axes, x.ndim)
         if not dtypes.is_integer(index_dtype):
             raise DtypeError(
                 f"{self.name}: index_dtype must be an integer type; got {index_dtype}."
@@ -706,7 +706,7 @@ def reduce(
     if not xs:
         raise PytreeError(f"reduce: there must be at least one operand; got {tree}.")
     inits = starting_values("reduce", xs, init_values, tree)
-    dimensions = families.index_tuple(dimensions, "reduce", "dimensions")
+    dimensions = families.sort_axes(dimensions, "reduce", "dimensions")
     jaxpr = stage_reducer("reduce", computation, [typeof(x) for x in xs], tree)
     monoids = find_monoids(jaxpr)
     if not monoids or len({typeof(x).shape for x in xs}) > 1:

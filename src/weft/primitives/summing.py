@@ -202,7 +202,8 @@ def write_beside(hlo: Any, x: Any, axes: Sequence[int], write: Callable, deeply:
     y = write(Expr(hlo, x).reshape((aval.size // (deep * side), deep, side)).value, (1,))
     if n > deep * side:
         y = write(Expr(hlo, set_apart(hlo, y)).reshape((1, n // (deep * side), side)).value, (1,))
-    return Expr(hlo, write(set_apart(hlo, y), (1,))).reshape(aval.shape[: axes[0]]).value
+    kept = [size for i, size in enumerate(aval.shape) if i not in axes]
+    return Expr(hlo, write(set_apart(hlo, y), (1,))).reshape(kept).value
 
 
 def set_apart(hlo: Any, x: Any) -> Any:

@@ -29,7 +29,7 @@ def largest_real(op: str, x: Any, axis: Any) -> Any:
     """The largest real part along `axis`, a constant; with NaN there it may be any number."""
     y = real_part(x)
     axes = reductions.axes_of(op, axis, y.ndim)
-    top = reduce_max_p.apply(y, axes=axes, nan="any")[0] if axes else y
+    top = reduce_max_p.bind(y, axes=axes, nan="any") if axes else y
     return ops.stop_gradient_p.apply(reductions.keep_axes(top, y.shape, axes, True))[0]
 
 
