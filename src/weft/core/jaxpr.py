@@ -201,7 +201,6 @@ class ClosedJaxpr(Program):
     out_avals = property(lambda self: self.jaxpr.out_avals)
     eqns = property(lambda self: self.jaxpr.eqns)
     effects = property(lambda self: self.jaxpr.effects)
-    literals = property(lambda self: self.consts)  # JAX's older name
 
     def __call__(self, *args: Any) -> list:
         """Apply to values under the current trace; a list of results."""
