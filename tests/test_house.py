@@ -388,6 +388,7 @@ TESTED_IN = {
     "interpreters/test_mlir.py": "extend/lowering.py interpreters/pxla.py",
     "extend/test_core.py": "extend/core/primitives.py",
     "test_api_util.py": "extend/linear_util.py",
+    "api/test_contexts.py": "options/flags.py",
     "core/test_pretty.py": "display/printing.py",
     "interpreters/test_defining.py": "core/interface.py interpreters/xla.py",
     "numpy/test_names.py": "numpy/absent.py",
