@@ -108,6 +108,39 @@ def test_no_import_is_hidden_in_a_function():
     assert not hidden, "\n".join(hidden)
 
 
+# Modules of later folders that a file imports by name, each with the reason.
+IMPORTED_BY_NAME = {
+    # Eager calls of functions of lax are wrapped by what numpy has for that.
+    ("weft.lax", "weft.numpy.planned"),
+    # It is made of indexing and promotion as NumPy has them.
+    ("weft.lax", "weft.numpy.ragged"),
+    # An error looks in them for the name that was meant.
+    *(("weft.util", f"weft.{m}") for m in "lax nn numpy random scipy.special tree".split()),  # noqa: SIM905
+}
+
+
+def named_modules(file: pathlib.Path) -> Iterator[str]:
+    """Yield the modules of the package that a file imports by name, or that its tables name."""
+    text = file.read_text()
+    if "import_module" in text or "import_lazily" in text or "__import__" in text:
+        known = {module_name(f) for f in FILES} - {"weft"}
+        for node in ast.walk(parsed(file)):
+            if isinstance(node, ast.Constant) and node.value in known:
+                yield node.value
+
+
+def test_modules_imported_by_name_are_below():
+    """What `import_module` and tables of lazy names import goes downward, as statements do."""
+    upward = set()
+    for file in FILES:
+        mine = module_name(file)
+        for name in named_modules(file) if mine != "weft" else ():  # which lists all public names
+            if ORDER.index(folder(name)) > ORDER.index(folder(mine)):
+                upward.add((mine, name))
+    wrong = [f"{mine} imports {name} by name, of a later folder" for mine, name in sorted(upward)]
+    assert upward == IMPORTED_BY_NAME, "\n".join(wrong)
+
+
 def count_lines(*folders: str) -> int:
     """Return the number of physical lines of some folders."""
     files = [f for f in FILES if f.relative_to(ROOT).parts[0] in folders]
