@@ -11,6 +11,7 @@ import pytest
 import weft
 from tests.core import toys
 from tests.core.toys import cond, cos, f32, i32, make, sin
+from weft.core.facts import Runs
 from weft.core.jaxpr import bodies_of, held_jaxprs, jaxpr_uses_axis, uses_axis
 from weft.core.primitive import (
     Axis,
@@ -66,7 +67,9 @@ def test_what_a_python_function_does_is_not_known():
             return [Body(None, runs=params["runs"])]
 
     prim = Staged("staged", list)
-    assert uses_axis(prim, {"runs": ""}, "i") and not uses_axis(prim, {"runs": "host"}, "i")
+    assert uses_axis(prim, {"runs": Runs.UNKNOWN}, "i") and not uses_axis(
+        prim, {"runs": Runs.HOST}, "i"
+    )
 
 
 def test_parameters_that_cannot_be_hashed_are_named():

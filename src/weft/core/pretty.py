@@ -1,9 +1,7 @@
 """Jaxprs as text: the typed notation, which `repr` gives.
 
-Layout is a small document algebra after Wadler's "A prettier printer": text, lines that may stay
-spaces, groups kept on one line where they fit. Linear time, on an explicit stack. The last lines
-give the classes of jaxpr.py their `repr`; `pretty_print`, which has options and another notation,
-is in display/printing.py.
+Programs are laid out as documents (util/documents.py). The last lines give the classes of jaxpr.py
+their `repr`; `pretty_print`, which has options and another notation, is in display/printing.py.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 import enum
 import itertools
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,105 +33,7 @@ from weft.core.primitive import Program
 from weft.core.ref import StateEffect
 from weft.core.source import source_location
 from weft.util import fun_name
-
-# --------------------------------------------------------------------------------------------
-# Documents: text, a list of documents, or one of these. `width` is that of the flat form.
-
-
-class Line:
-    """A new line; `flat` where the group around it fits on one line."""
-
-    __slots__ = ("flat", "width")
-
-    def __init__(self, flat: str = " "):
-        self.flat = flat
-        self.width = len(flat)
-
-
-class Nest:
-    """Lines in `content` are indented by `by` more, or, where that is None, begin at its column."""
-
-    __slots__ = ("by", "content", "width")
-
-    def __init__(self, by: int | None, content: Doc):
-        self.by = by
-        self.content = content
-        self.width = flat_width(content)
-
-
-class Group:
-    """Flat if it fits on the rest of the line, else with every one of its own lines broken."""
-
-    __slots__ = ("content", "width")
-
-    def __init__(self, content: Doc):
-        self.content = content
-        self.width = flat_width(content)
-
-
-class Note:
-    """A comment at the end of its line; what holds one is never flat."""
-
-    __slots__ = ("text",)
-    width = math.inf
-
-    def __init__(self, text: str):
-        self.text = text
-
-
-Doc = str | list | Line | Nest | Group | Note
-
-
-def flat_width(doc: Doc) -> float:
-    """The columns a document takes on one line."""
-    if type(doc) is str:
-        return len(doc)
-    if type(doc) is list:
-        return sum(map(flat_width, doc))
-    return doc.width  # type: ignore[union-attr]
-
-
-def render(doc: Doc, width: int) -> str:
-    """Lay a document out on lines of `width` columns."""
-    lines: list[str] = []
-    notes: dict[int, str] = {}  # by line
-    line: list[str] = []
-    column = 0
-    stack: list[tuple[int, bool, Any]] = [(0, False, doc)]
-    while stack:
-        indent, flat, part = stack.pop()
-        kind = type(part)
-        if kind is Line and not flat:
-            lines.append("".join(line))
-            line, column = [" " * indent], indent
-        elif kind is str or kind is Line:
-            text = part if kind is str else part.flat
-            line.append(text)
-            column += len(text)
-        elif kind is list:
-            stack.extend([(indent, flat, d) for d in reversed(part)])
-        elif kind is Group:
-            stack.append((indent, flat or column + part.width <= width, part.content))
-        elif kind is Nest:
-            stack.append((column if part.by is None else indent + part.by, flat, part.content))
-        else:
-            notes[len(lines)] = part.text
-    lines.append("".join(line))
-    edge = min(width, max(map(len, lines)))
-    for i, note in notes.items():
-        lines[i] = f"{lines[i]:<{edge}} # {note}"
-    return "\n".join(lines)
-
-
-def fill_words(texts: Sequence[str]) -> Doc:
-    """Words between spaces, as many to the line as fit."""
-    return [*texts[:1], *[Group([Line(), t]) for t in texts[1:]]]
-
-
-def join_docs(separator: Line, docs: Sequence[Doc]) -> list:
-    """`docs` with a line between each two."""
-    return [x for d in docs for x in (separator, d)][1:]
-
+from weft.util.documents import Doc, Group, Line, Nest, Note, fill_words, join_docs, render
 
 # --------------------------------------------------------------------------------------------
 # Names, literals and parameters.

@@ -32,6 +32,7 @@ from types import FrameType
 from typing import Any, ClassVar, NamedTuple, Self, final
 
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import TAKE_KEYS, Elements, Linearity, Runs
 from weft.core.interface import Interface
 from weft.core.trace import current
 from weft.dtypes import float0
@@ -95,17 +96,15 @@ def programs_in(params: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 class Body(NamedTuple):
     """A program that a primitive holds, in the parameter `key`, and how it runs.
 
-    `runs` is "once", on `operands`, places among those of the primitive, to give its results;
-    "again", likewise, where the same has been computed before; "branch", where the first operand
-    is its place among the bodies; "turns", in a loop: at first on `operands`, then with its first
-    results in place of the inputs `carry`; inputs after those are rows of operands, at `turns`, or
-    while a body that runs as "test" gives True; "host", in Python as the compiled program runs;
-    "", if none of these. `jaxpr` is None for a Python function.
+    `operands` are the places of its inputs among the operands of the primitive. A loop runs at
+    first on these, then with its first results in place of the inputs `carry`; inputs after those
+    are rows of operands, at `turns`, or one more while a body that is a condition gives True.
+    `jaxpr` is None for a Python function.
     """
 
     jaxpr: Any
     key: str = ""
-    runs: str = ""
+    runs: Runs = Runs.UNKNOWN
     operands: Sequence[int] = ()
     carry: range = range(0)
     turns: range | None = None
@@ -141,19 +140,14 @@ class Axes(NamedTuple):
     """Which axes of operands and results run along each other: a label for each axis of each.
 
     What splits an axis of an operand splits those of results with its label; None must be whole.
-    `contracts`: products are summed over other labels. `linear`: "together" in all, in "each", or
-    in the "first", and computed by one operation, for the engine would add up terms between two.
+    `contracts`: products are summed over other labels.
     """
 
     operands: Sequence[Sequence]
     results: Sequence[Sequence]
-    linear: str = ""
+    linear: Linearity = Linearity.NONE
     contracts: bool = False
     hint: str = ""  # the code in an error of what must be whole
-
-
-# Kinds of `Primitive.elements` that may be of operands of a key dtype.
-TAKE_KEYS = frozenset(("moved", "placed", "equal", "unequal", "same words"))
 
 
 class Primitive(Interface):
@@ -164,13 +158,8 @@ class Primitive(Interface):
     memoize_type: ClassVar[bool] = True
     # What the operation does besides computing its results; None for nearly all.
     effect: Effect | None = None
-    # What the elements of results are: "new"; "moved", those of operands, from places that follow
-    # from parameters and indices; "placed", those of operands, whose values may say where; "chosen"
-    # in another way, so that none is NaN where no operand's is; "random", made of keys, the first
-    # operand, which that uses up. Operands may be of a key dtype (passes/physical.py) where they
-    # are "moved" or "placed", in comparisons ("equal", "unequal"), and where a key becomes its
-    # words, or words become a key ("same words").
-    elements: str = "new"
+    # What the elements of results are.
+    elements: Elements = Elements.NEW
     # Optional rules: see above.
     impl: ClassVar[Any] = None
     checked: ClassVar[Any] = None

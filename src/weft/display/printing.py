@@ -11,22 +11,18 @@ from typing import Any
 
 from weft.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, read_vars
 from weft.core.pretty import (
-    Doc,
-    Line,
-    Nest,
     Notation,
     Options,
     Scope,
     Typed,
     are_programs,
     fresh_names,
-    join_docs,
     param_text,
-    render,
     used_results,
 )
 from weft.core.primitive import Program
 from weft.core.ref import StateEffect
+from weft.util.documents import Doc, Line, Nest, join_docs, render
 
 
 class Classic(Notation):

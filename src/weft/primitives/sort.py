@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Elements
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.mesh.plugins import GPUS
@@ -49,7 +50,7 @@ class Sort(Primitive):
     """
 
     name = "sort"
-    elements = "placed"
+    elements = Elements.PLACED
     multiple_results = True
 
     def abstract_eval(self, *avals, dimension, is_stable, num_keys):
@@ -287,7 +288,7 @@ class Partition(Primitive):
     """
 
     name = "partition"
-    elements = "chosen"
+    elements = Elements.CHOSEN
 
     def abstract_eval(self, x, kth, *, axis, places):
         families.check_axes(self.name, (axis,), x.ndim)
@@ -345,7 +346,7 @@ class TopK(families.AlongAxis):
     """
 
     name = "top_k"
-    elements = "chosen"
+    elements = Elements.CHOSEN
     multiple_results = True
 
     def abstract_eval(self, x, *, k, axis):
