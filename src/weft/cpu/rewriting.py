@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from weft.core.aval import ShapedArray
+from weft.core.facts import Runs
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, memo_jaxpr, origin_of
 from weft.core.primitive import Body
 from weft.core.stage import stage
@@ -103,7 +104,7 @@ def running_bodies(eqn: Eqn) -> list[Body]:
 
     Reducers of scalars and functions of the host are none.
     """
-    runs = ("once", "again", "branch", "turns", "test")
+    runs = (Runs.ONCE, Runs.AGAIN, Runs.BRANCH, Runs.LOOP, Runs.CONDITION)
     return [
         b for b in bodies_of(eqn) if b.jaxpr is not None and (b.runs in runs or b.on_each_device)
     ]
@@ -135,7 +136,7 @@ def rewrite_bodies(eqn: Eqn, choose: Choice, scope: Scope) -> Eqn:
             given, target = (True,) * count, target._replace(each_device=True)
         elif body.names_flow_in:  # a jitted function, which is compiled as a function
             given = (True,) * count
-        elif body.runs in ("turns", "test"):
+        elif body.runs in (Runs.LOOP, Runs.CONDITION):
             given = (False,) * count
         else:
             given = tuple([scope.is_argument(eqn.invars[i]) for i in body.operands])

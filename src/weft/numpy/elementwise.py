@@ -279,7 +279,7 @@ mod = remainder
 @fused
 def reciprocal(x: ArrayLike, /) -> Array:
     """1 / x, a float."""
-    return ops.integer_pow(promotion.as_inexact("reciprocal", x), -1)
+    return transcendental.integer_pow(promotion.as_inexact("reciprocal", x), -1)
 
 
 def find_common_divisor(x: Any, y: Any) -> Any:
@@ -357,7 +357,7 @@ def power_by_integer(x: Any, n: int) -> Any:
         x = ops.convert(x, dtypes.default_int())
     if n < 0:
         refuse_negative_power(x, np.asarray(n))
-    return ops.integer_pow(x, n)
+    return transcendental.integer_pow(x, n)
 
 
 @fused(name="pow")

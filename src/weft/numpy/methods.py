@@ -288,6 +288,7 @@ def attach_methods() -> None:
     ShapedArray.sharding = property(sharding_of_type)  # type: ignore[attr-defined]
     NamedSharding._in_types = sharded_of  # type: ignore[attr-defined]
     ShapedArray.memory_space = Space.Device  # type: ignore[attr-defined]
+    ShapedArray.at_least_vspace = ShapedArray.to_tangent  # type: ignore[attr-defined]
     methods_of_types = {  # by the names that types of one's own have (experimental/hijax.py)
         "lo_ty": lambda self: [self],
         "lower_val": lambda self, x: [x],

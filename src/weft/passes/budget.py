@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from weft.core.facts import Runs
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, held_jaxprs, variables_in
 from weft.passes.stages import Stages, count_alive, divide
 
@@ -96,7 +97,8 @@ def estimate_cost(eqn: Eqn) -> float:
     if bodies:
         costs = [sum(map(estimate_cost, b.jaxpr.eqns)) for b in bodies]
         turns = [
-            1 if b.runs != "turns" else TURNS if b.turns is None else len(b.turns) for b in bodies
+            1 if b.runs is not Runs.LOOP else TURNS if b.turns is None else len(b.turns)
+            for b in bodies
         ]
         return sum(c * n for c, n in zip(costs, turns, strict=True))
     ins, outs = [a.aval for a in eqn.invars], [v.aval for v in eqn.outvars]

@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Elements
 from weft.core.primitive import Primitive
 from weft.primitives import elementwise, families
 from weft.primitives.constant import stage_whole
@@ -328,7 +329,7 @@ cummin_p = Cumulative(
     "number",
     "The minimum of x[0] ... x[i] along `axis`.",
 )
-cummax_p.elements = cummin_p.elements = "chosen"
+cummax_p.elements = cummin_p.elements = Elements.CHOSEN
 cumlogsumexp_p = Cumulative(
     "cumlogsumexp",
     logaddexp,

@@ -13,6 +13,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Elements
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.options import config
@@ -45,7 +46,7 @@ class DynamicSlice(families.LinearInFirst):
     """
 
     name = "dynamic_slice"
-    elements = "moved"
+    elements = Elements.MOVED
     label_axes = families.label_along
 
     def abstract_eval(self, x, *starts, slice_sizes):
@@ -98,7 +99,7 @@ class DynamicUpdateSlice(Primitive):
     """
 
     name = "dynamic_update_slice"
-    elements = "placed"
+    elements = Elements.PLACED
     label_axes = families.label_along
 
     def abstract_eval(self, x, update, *starts):

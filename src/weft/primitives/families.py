@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Linearity
 from weft.core.primitive import Axes, Linear, Primitive, Zero
 from weft.core.trace import Tracer
 from weft.errors import DtypeError, ShapeError, TracerError, TracerIntegerConversionError
@@ -47,7 +48,7 @@ class LinearByElement(LinearPrimitive):
     by_element = True
 
     def label_axes(self, avals, outs, **params):
-        return along_each_other(avals, outs, "together")
+        return along_each_other(avals, outs, Linearity.JOINT)
 
     def batch(self, axis, args, dims, **params):
         return self.apply(*args, **params), list(dims)
@@ -78,7 +79,7 @@ class OverAxes(Primitive):
     def label_axes(self, avals, outs, **params):
         rank, gone = avals[0].ndim, params[self.axes]
         kept = tuple(i for i in range(rank) if i not in gone)
-        linear = "together" if isinstance(self, LinearPrimitive) else ""
+        linear = Linearity.JOINT if isinstance(self, LinearPrimitive) else Linearity.NONE
         return Axes([range(rank)], [kept] * len(outs), linear)
 
     def batch(self, axis, args, dims, **params):
@@ -127,7 +128,7 @@ def zero_tangents(outs: Sequence[Any]) -> list:
 
 
 def along_each_other(
-    avals: Sequence, outs: Sequence, linear: str = "", whole: Sequence[int] = ()
+    avals: Sequence, outs: Sequence, linear: Linearity = Linearity.NONE, whole: Sequence[int] = ()
 ) -> Axes:
     """The labels where axis i of each result is axis i of each operand; those in `whole` have none.
 
@@ -146,7 +147,7 @@ def label_along(prim: Primitive, avals: Sequence, outs: Sequence, **params: Any)
 
 def label_together(prim: Primitive, avals: Sequence, outs: Sequence, **params: Any) -> Axes:
     """As `label_along`, for what is linear in all operands together."""
-    return along_each_other(avals, outs, "together")
+    return along_each_other(avals, outs, Linearity.JOINT)
 
 
 def label_reshaped(x: ShapedArray, new_sizes: Sequence[int]) -> Axes:
@@ -173,7 +174,7 @@ def label_reshaped(x: ShapedArray, new_sizes: Sequence[int]) -> Axes:
         whole = next((n for n, k in enumerate(long) if not entries_of(x)[k]), len(long))
         for k in long[whole + 1 :]:
             old[k] = None
-    return Axes([old], [row], "together")
+    return Axes([old], [row], Linearity.JOINT)
 
 
 def label_windows(

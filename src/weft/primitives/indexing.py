@@ -16,6 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Elements
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Axes, Primitive, Zero
 from weft.core.stage import stage
@@ -192,7 +193,7 @@ class Gather(Primitive):
     """
 
     name = "gather"
-    elements = "placed"
+    elements = Elements.PLACED
 
     def abstract_eval(self, x, indices, *, dimension_numbers, slice_sizes, **params):
         dims = dimension_numbers
@@ -562,7 +563,7 @@ def has_one_writer(indices: Any, params: dict) -> bool:
 class ScatterPut(Scatter):
     """Scatter that replaces; linear in x and updates together where no windows overlap."""
 
-    elements = "placed"
+    elements = Elements.PLACED
 
     def jvp(self, primals, tangents, **params):
         x, indices, updates = primals
@@ -659,7 +660,7 @@ class ScatterMul(Scatter):
 class ScatterExtremum(Scatter):
     """Scatter that keeps the smaller or the larger; where several tie, each has an equal share."""
 
-    elements = "chosen"
+    elements = Elements.CHOSEN
 
     def jvp(self, primals, tangents, **params):
         x, indices, updates = primals

@@ -15,6 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof, words_of
+from weft.core.facts import Elements, Linearity
 from weft.core.primitive import Axes, Primitive, Zero
 from weft.core.trace import typed_value
 from weft.dtypes import NUMBERS
@@ -137,7 +138,7 @@ class BroadcastInDim(reshard.Placed, families.LinearPrimitive):
     """
 
     name = "broadcast_in_dim"
-    elements = "moved"
+    elements = Elements.MOVED
 
     def abstract_eval(self, x, *, shape, broadcast_dimensions, sharding):
         dims = broadcast_dimensions
@@ -158,7 +159,7 @@ class BroadcastInDim(reshard.Placed, families.LinearPrimitive):
     def label_axes(self, avals, outs, *, shape, broadcast_dimensions, sharding):
         sizes = zip(avals[0].shape, broadcast_dimensions, strict=True)
         row = [d if n == shape[d] else None for n, d in sizes]
-        return Axes([row], [range(len(shape))], "together")
+        return Axes([row], [range(len(shape))], Linearity.JOINT)
 
     def lower(self, hlo, x, *, shape, broadcast_dimensions, sharding):
         out = ShapedArray(shape, x.aval.dtype)
@@ -264,14 +265,15 @@ class ConvertElementType(families.LinearByElement):
     """
 
     name = "convert_element_type"
-    elements = "chosen"
+    elements = Elements.CHOSEN
 
     def abstract_eval(self, x, *, new_dtype, weak_type, sharding=None):
         return [ShapedArray(x.shape, new_dtype, weak_type)]
 
     def label_axes(self, avals, outs, **params):
         kinds = [dtypes.is_complex(a.dtype) for a in (*avals, *outs) if dtypes.is_inexact(a.dtype)]
-        linear = "together" if kinds in ([False] * 2, [True] * 2, [False, True]) else ""
+        same = kinds in ([False] * 2, [True] * 2, [False, True])
+        linear = Linearity.JOINT if same else Linearity.NONE
         return families.along_each_other(avals, outs, linear)
 
     def lower(self, hlo, x, *, new_dtype, weak_type, sharding=None):
@@ -457,7 +459,7 @@ class Reshape(reshard.Placed, families.LinearPrimitive):
     """
 
     name = "reshape"
-    elements = "moved"
+    elements = Elements.MOVED
 
     def abstract_eval(self, x, *, new_sizes, dimensions, sharding):
         sizes = families.index_tuple(new_sizes, self.name, "new_sizes")
@@ -531,7 +533,7 @@ class Transpose(families.LinearPrimitive):
     """out[i] = x with axis permutation[k] of x as axis k of out. Source: StableHLO, transpose."""
 
     name = "transpose"
-    elements = "moved"
+    elements = Elements.MOVED
 
     def abstract_eval(self, x, *, permutation):
         if sorted(permutation) != list(range(x.ndim)):
@@ -542,7 +544,7 @@ class Transpose(families.LinearPrimitive):
         return [ShapedArray([x.shape[p] for p in permutation], x.dtype, x.weak_type)]
 
     def label_axes(self, avals, outs, *, permutation):
-        return Axes([range(len(permutation))], [permutation], "together")
+        return Axes([range(len(permutation))], [permutation], Linearity.JOINT)
 
     def lower(self, hlo, x, *, permutation):
         out = self.abstract_eval(x.aval, permutation=permutation)
@@ -572,7 +574,7 @@ class Squeeze(families.LinearPrimitive, families.OverAxes):
 
     name = "squeeze"
     axes = "dimensions"
-    elements = "moved"
+    elements = Elements.MOVED
 
     def abstract_eval(self, x, *, dimensions):
         families.check_axes(self.name, dimensions, x.ndim)
@@ -663,7 +665,7 @@ class Rev(families.LinearPrimitive):
     """x with the order of elements along `dimensions` reversed. Source: StableHLO, reverse."""
 
     name = "rev"
-    elements = "moved"
+    elements = Elements.MOVED
     label_axes = families.label_together
 
     def abstract_eval(self, x, *, dimensions):
@@ -696,7 +698,7 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
 class Identity(families.LinearByElement):
     """A family: out = x. A member is told apart by its name and parameters alone."""
 
-    elements = "chosen"
+    elements = Elements.CHOSEN
 
     def abstract_eval(self, x, **params):
         return [x]
@@ -712,7 +714,7 @@ class Copy(Identity):
     """The same values in a buffer of their own."""
 
     name = "copy"
-    elements = "moved"
+    elements = Elements.MOVED
 
 
 copy_p = Copy()
@@ -727,7 +729,7 @@ class RandomWrap(Primitive):
     """The random keys, of `dtype`, that are made of words. Shapes: (..., n) to (...)."""
 
     name = "random_wrap"
-    elements = "same words"
+    elements = Elements.SAME_WORDS
 
     def abstract_eval(self, words, *, dtype):
         if words.dtype != dtype.words_dtype or words.shape[-1:] != (dtype.words,):
@@ -761,7 +763,7 @@ class RandomUnwrap(Primitive):
     """The words that random keys are made of. Shapes: (...) to (..., n)."""
 
     name = "random_unwrap"
-    elements = "same words"
+    elements = Elements.SAME_WORDS
 
     def abstract_eval(self, keys):
         if keys.physical is keys:

@@ -15,6 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray
+from weft.core.facts import Elements
 from weft.core.primitive import Primitive
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import (
@@ -141,7 +142,7 @@ def join_words(high: Expr, low: Expr) -> Expr:
 class FromKeys(LeadingBatch):
     """A family: what is made of keys (..., n); axes before the last are of keys alone."""
 
-    elements = "chosen"
+    elements = Elements.CHOSEN
 
     core_rank = 0
 
@@ -170,7 +171,7 @@ class RandomBits(FromKeys):
     """
 
     name = "random_bits"
-    elements = "random"
+    elements = Elements.RANDOM
 
     def abstract_eval(self, keys, *, bit_width, shape, partitionable):
         check_keys(self.name, keys, (2,))
@@ -205,7 +206,7 @@ class RandomSplit(FromKeys):
     """New keys for each key of Threefry. Shapes: (..., 2) to (..., *shape, 2)."""
 
     name = "random_split"
-    elements = "random"
+    elements = Elements.RANDOM
 
     def abstract_eval(self, keys, *, shape, partitionable):
         check_keys(self.name, keys, (2,))
@@ -263,7 +264,7 @@ class Threefry2x32(Costly):
     Shapes: equal, scalars excepted. Dtypes: uint32. Source: Salmon et al., SC 2011; 20 rounds.
     """
 
-    elements = "chosen"
+    elements = Elements.CHOSEN
     multiple_results = True
 
     def abstract_eval(self, *avals):
@@ -324,7 +325,7 @@ class RngBitGenerator(FromKeys):
     """
 
     name = "rng_bit_generator"
-    elements = "random"
+    elements = Elements.RANDOM
     multiple_results = True
 
     def abstract_eval(self, keys, *, shape, dtype, algorithm):
@@ -396,7 +397,7 @@ class RngUniform(Primitive):
     """
 
     name = "rng_uniform"
-    elements = "chosen"
+    elements = Elements.CHOSEN
 
     def abstract_eval(self, a, b, *, shape):
         if a.dtype != b.dtype or a.shape or b.shape or not dtypes.is_float(a.dtype):

@@ -15,6 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Elements
 from weft.core.jaxpr import Jaxpr, Literal, bodies_of
 from weft.core.primitive import Axes, Primitive, Zero, mark_moving, tangents_of
 from weft.core.stage import stage
@@ -144,7 +145,7 @@ class Extremum(Reduction):
     "any", either, for which XLA has quicker ways, and fuses.
     """
 
-    elements = "chosen"
+    elements = Elements.CHOSEN
 
     def abstract_eval(self, x, *, axes, nan="keep"):
         return super().abstract_eval(x, axes=axes)
@@ -735,7 +736,7 @@ class ReducePrecision(families.LinearByElement):
     """
 
     name = "reduce_precision"
-    elements = "chosen"
+    elements = Elements.CHOSEN
 
     def abstract_eval(self, x, *, exponent_bits, mantissa_bits):
         families.check_kind(self.name, "float", x)

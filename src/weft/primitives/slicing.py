@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Elements
 from weft.core.primitive import Axes
 from weft.errors import IndexingError, ShapeError
 from weft.primitives import families, layout
@@ -48,7 +49,7 @@ class Slice(families.LinearPrimitive):
     """
 
     name = "slice"
-    elements = "moved"
+    elements = Elements.MOVED
     label_axes = families.label_together
 
     def abstract_eval(self, x, *, start_indices, limit_indices, strides):
@@ -163,7 +164,7 @@ class Pad(layout.LinearTogether):
     """
 
     name = "pad"
-    elements = "placed"
+    elements = Elements.PLACED
     label_axes = families.label_together
 
     def abstract_eval(self, x, padding_value, *, padding_config):
@@ -269,7 +270,7 @@ class Concatenate(layout.LinearTogether):
     """
 
     name = "concatenate"
-    elements = "moved"
+    elements = Elements.MOVED
     label_axes = families.label_together
 
     def abstract_eval(self, *avals, dimension):
@@ -336,7 +337,7 @@ class Split(families.AlongAxis, families.LinearPrimitive):
     """Consecutive parts of x along `axis`, of the given sizes, which add up to the axis's."""
 
     name = "split"
-    elements = "moved"
+    elements = Elements.MOVED
     multiple_results = True
     label_axes = families.label_together
 
@@ -371,7 +372,7 @@ class Stack(layout.LinearTogether):
     """The operands along a new axis. Shapes and dtypes: equal."""
 
     name = "stack"
-    elements = "moved"
+    elements = Elements.MOVED
 
     def abstract_eval(self, *avals, axis):
         families.check_equal_dtypes(self.name, *avals)
@@ -417,7 +418,7 @@ class Unstack(families.LinearPrimitive):
     """The elements of x along `axis`, each without it."""
 
     name = "unstack"
-    elements = "moved"
+    elements = Elements.MOVED
     multiple_results = True
 
     def abstract_eval(self, x, *, axis):
@@ -454,7 +455,7 @@ class Tile(families.LinearPrimitive):
     """x repeated reps[k] times along axis k."""
 
     name = "tile"
-    elements = "moved"
+    elements = Elements.MOVED
 
     def abstract_eval(self, x, *, reps):
         if len(reps) != x.ndim or any(r < 0 for r in reps):

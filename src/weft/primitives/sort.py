@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Elements
 from weft.core.form import Form
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
@@ -50,7 +51,7 @@ class Sort(Primitive):
 
     name = "sort"
     form = Form.SORT
-    elements = "placed"
+    elements = Elements.PLACED
     multiple_results = True
 
     def abstract_eval(self, *avals, dimension, is_stable, num_keys):
@@ -231,7 +232,7 @@ class Partition(Primitive):
 
     name = "partition"
     form = Form.PARTITION
-    elements = "chosen"
+    elements = Elements.CHOSEN
 
     def abstract_eval(self, x, kth, *, axis, places):
         families.check_axes(self.name, (axis,), x.ndim)
@@ -292,7 +293,7 @@ class TopK(families.AlongAxis):
 
     name = "top_k"
     form = Form.TOP_K
-    elements = "chosen"
+    elements = Elements.CHOSEN
     multiple_results = True
 
     def abstract_eval(self, x, *, k, axis):

@@ -17,6 +17,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.form import Form
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.circular import FORMULAS, call_function, write_circular, write_power
@@ -29,7 +30,6 @@ from weft.primitives.elementwise import (
     bitwise_and,
     div,
     eq,
-    integer_pow,
     mul,
     name_function,
     neg,
@@ -40,8 +40,9 @@ from weft.primitives.elementwise import (
     sub,
     unary_op,
 )
-from weft.primitives.expr import F64, LARGE, Expr, is_large, polynomial
-from weft.primitives.layout import convert, literal
+from weft.primitives.expr import F64, LARGE, Expr, is_large, lower_integer_pow, polynomial
+from weft.primitives.families import check_integer
+from weft.primitives.layout import convert, literal, zeros
 from weft.primitives.wide import FORMULAS as WIDE_FORMULAS
 from weft.primitives.wide import is_worth, write_log1p
 from weft.xla.typing import Array, ArrayLike
@@ -226,6 +227,54 @@ logistic_p = define_tuned(
 )
 
 # --- powers and roots -----------------------------------------------------------------------
+
+
+class IntegerPow(Elementwise):
+    """x ** y for an integer y known now. x ** 0 is 1, also where x is 0 or NaN."""
+
+    form = Form.POWER
+
+    def checked(self, trace, args, params):
+        if params["y"] < 0:
+            trace.check_divisor(args[0])
+        return trace.apply(self, args, params)
+
+    def abstract_eval(self, x, *, y):
+        if y < 0 and dtypes.is_integer(x.dtype):
+            raise DtypeError(
+                f"integer_pow: a negative power needs a float or complex base; got {x}, power {y}."
+            )
+        return super().abstract_eval(x)
+
+
+integer_pow_p = IntegerPow(
+    "integer_pow",
+    lower_integer_pow,
+    [
+        lambda t, z, x, *, y: (
+            mul(t, zeros(typeof(t)))
+            if y == 0
+            else mul(t, mul(literal(y, typeof(x).dtype), integer_pow(x, y - 1)))
+        )
+    ],
+    doc="x ** y for an integer y known now. x ** 0 is 1, also where x is 0 or NaN.",
+)
+
+
+def integer_pow(x: ArrayLike, y: int) -> Array:
+    """x ** y for a Python integer y."""
+    if y == 1:
+        return x
+    if not hasattr(y, "__index__"):
+        raise DtypeError(
+            f"integer_pow: y must be a Python integer; got {y!r}. Hint: lax.pow(x, y)."
+        )
+    return integer_pow_p.apply(x, y=check_integer("integer_pow", "y", y))[0]
+
+
+def reciprocal(x: ArrayLike) -> Array:
+    """1 / x."""
+    return integer_pow(x, -1)
 
 
 class Pow(Costly):

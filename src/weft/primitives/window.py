@@ -15,6 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Elements
 from weft.core.primitive import Primitive, tangents_of
 from weft.core.stage import stage
 from weft.errors import DtypeError, ShapeError
@@ -291,7 +292,7 @@ class WindowSum(WindowReduction, families.LinearPrimitive):
 class WindowExtremum(WindowReduction):
     """The maximum or minimum of each window; the first of equals has the derivative."""
 
-    elements = "chosen"
+    elements = Elements.CHOSEN
 
     def lower(self, hlo, x, **params):
         size = math.prod(params["window_dimensions"])

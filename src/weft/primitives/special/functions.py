@@ -20,7 +20,6 @@ from weft.primitives.elementwise import (
     binary_op,
     eq,
     gt,
-    integer_pow,
     match_numbers,
     mul,
     neg,
@@ -36,7 +35,7 @@ from weft.primitives.special import bessel as bessel_formulas
 from weft.primitives.special import error as error_formulas
 from weft.primitives.special import gamma as gammas
 from weft.primitives.special.formula import formula
-from weft.primitives.transcendental import exp, log, log1p, pow
+from weft.primitives.transcendental import exp, integer_pow, log, log1p, pow
 from weft.primitives.wide import is_worth
 from weft.xla.typing import Array, ArrayLike
 
