@@ -21,6 +21,9 @@ Only primitives that hold programs have these:
     partial_eval(trace, unknown, args, params) -> outs           do the known part now
     dce(eqn, live)                           -> Eqn or None      what the live results need
     discharge(params, refs, written, verb)   -> params, order, places   see passes/discharge.py
+
+Facts are class attributes of small types, which passes compare in place of names: `cost` says how
+much work the operation does (facts.py).
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, final
 
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost
 from weft.core.trace import current, use
 from weft.dtypes import float0
 from weft.errors import DtypeError, MissingRule, unhashable_error
@@ -176,6 +180,8 @@ class Primitive(PrimitiveKind):
     """An operation. Subclass it and write the rules as methods; instances are bound to values."""
 
     name: ClassVar[str] = "primitive"
+    # A fact (facts.py): the work that the operation does for its results.
+    cost: Cost = Cost.UNKNOWN
     # Whether calls with equal types and params share one type: False where params hold programs.
     memoize_type: ClassVar[bool] = True
     # What the operation does besides computing its results; None for nearly all.

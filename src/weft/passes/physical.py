@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from weft.core.facts import Cost
 from weft.core.jaxpr import (
     Atom,
     ClosedJaxpr,
@@ -35,6 +36,7 @@ class MoveAxisToEnd(Primitive):
     """`x` with axis `axis` last. Source: StableHLO, transpose."""
 
     name = "move_axis_to_end"
+    cost = Cost.FREE
     elements = "moved"
 
     def abstract_eval(self, x, *, axis):
@@ -57,6 +59,7 @@ class CombineWords(Primitive):
     """
 
     name = "combine_words"
+    cost = Cost.REDUCTION
 
     def abstract_eval(self, x, *, axis, elements):
         return [x.update(shape=(*x.shape[:axis], *x.shape[axis + 1 :]))]

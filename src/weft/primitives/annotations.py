@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft.core.facts import Cost
 from weft.primitives.families import LinearByElement, LinearPrimitive
 
 
@@ -14,6 +15,7 @@ class LayoutConstraint(LinearPrimitive):
     """
 
     name = "layout_constraint"
+    cost = Cost.FREE
     elements = "moved"
 
     def abstract_eval(self, x, *, major_to_minor):
@@ -43,6 +45,7 @@ class AttributesOf(LinearByElement):
     """out = x, where what computes x has these frontend attributes in the compiled program."""
 
     name = "xla_metadata_value"
+    cost = Cost.FREE
     elements = "moved"
 
     def abstract_eval(self, x, *, attributes):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost
 from weft.core.primitive import Axes
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import Elementwise, binary_op, no_derivative, unary_op
@@ -65,6 +66,7 @@ class BitcastConvertType(Discrete):
     """
 
     name = "bitcast_convert_type"
+    cost = Cost.FREE
     elements = "chosen"
 
     def abstract_eval(self, x, *, new_dtype):

@@ -13,6 +13,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.options import config
@@ -45,6 +46,7 @@ class DynamicSlice(families.LinearInFirst):
     """
 
     name = "dynamic_slice"
+    cost = Cost.LOOKUP
     elements = "moved"
     label_axes = families.label_along
 
@@ -98,6 +100,7 @@ class DynamicUpdateSlice(Primitive):
     """
 
     name = "dynamic_update_slice"
+    cost = Cost.LOOKUP
     elements = "placed"
     label_axes = families.label_along
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof, words_of
+from weft.core.facts import Cost
 from weft.core.primitive import Axes, Primitive, Zero
 from weft.core.trace import typed_value
 from weft.dtypes import NUMBERS
@@ -137,6 +138,7 @@ class BroadcastInDim(reshard.Placed, families.LinearPrimitive):
     """
 
     name = "broadcast_in_dim"
+    cost = Cost.FREE
     elements = "moved"
 
     def abstract_eval(self, x, *, shape, broadcast_dimensions, sharding):
@@ -264,6 +266,7 @@ class ConvertElementType(families.LinearByElement):
     """
 
     name = "convert_element_type"
+    cost = Cost.CHEAP
     elements = "chosen"
 
     def abstract_eval(self, x, *, new_dtype, weak_type, sharding=None):
@@ -395,6 +398,7 @@ class ReduceSum(families.LinearPrimitive, families.OverAxes):
     """
 
     name = "reduce_sum"
+    cost = Cost.REDUCTION
 
     def abstract_eval(self, x, *, axes, out_sharding=None):
         families.check_axes(self.name, axes, x.ndim)
@@ -457,6 +461,7 @@ class Reshape(reshard.Placed, families.LinearPrimitive):
     """
 
     name = "reshape"
+    cost = Cost.FREE
     elements = "moved"
 
     def abstract_eval(self, x, *, new_sizes, dimensions, sharding):
@@ -531,6 +536,7 @@ class Transpose(families.LinearPrimitive):
     """out[i] = x with axis permutation[k] of x as axis k of out. Source: StableHLO, transpose."""
 
     name = "transpose"
+    cost = Cost.FREE
     elements = "moved"
 
     def abstract_eval(self, x, *, permutation):
@@ -571,6 +577,7 @@ class Squeeze(families.LinearPrimitive, families.OverAxes):
     """x without the axes `dimensions`, all of size 1."""
 
     name = "squeeze"
+    cost = Cost.FREE
     axes = "dimensions"
     elements = "moved"
 
@@ -622,6 +629,7 @@ class Iota(reshard.Placed):
     """
 
     name = "iota"
+    cost = Cost.CHEAP
 
     def abstract_eval(self, *, dtype, shape, dimension, sharding):
         if dtypes.is_bool(dtype):
@@ -663,6 +671,7 @@ class Rev(families.LinearPrimitive):
     """x with the order of elements along `dimensions` reversed. Source: StableHLO, reverse."""
 
     name = "rev"
+    cost = Cost.FREE
     elements = "moved"
     label_axes = families.label_together
 
@@ -696,6 +705,7 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
 class Identity(families.LinearByElement):
     """A family: out = x. A member is told apart by its name and parameters alone."""
 
+    cost = Cost.FREE
     elements = "chosen"
 
     def abstract_eval(self, x, **params):
@@ -727,6 +737,7 @@ class RandomWrap(Primitive):
     """The random keys, of `dtype`, that are made of words. Shapes: (..., n) to (...)."""
 
     name = "random_wrap"
+    cost = Cost.FREE
     elements = "same words"
 
     def abstract_eval(self, words, *, dtype):
@@ -761,6 +772,7 @@ class RandomUnwrap(Primitive):
     """The words that random keys are made of. Shapes: (...) to (..., n)."""
 
     name = "random_unwrap"
+    cost = Cost.FREE
     elements = "same words"
 
     def abstract_eval(self, keys):

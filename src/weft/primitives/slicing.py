@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost
 from weft.core.primitive import Axes
 from weft.errors import IndexingError, ShapeError
 from weft.primitives import families, layout
@@ -48,6 +49,7 @@ class Slice(families.LinearPrimitive):
     """
 
     name = "slice"
+    cost = Cost.FREE
     elements = "moved"
     label_axes = families.label_together
 
@@ -163,6 +165,7 @@ class Pad(layout.LinearTogether):
     """
 
     name = "pad"
+    cost = Cost.JOIN
     elements = "placed"
     label_axes = families.label_together
 
@@ -269,6 +272,7 @@ class Concatenate(layout.LinearTogether):
     """
 
     name = "concatenate"
+    cost = Cost.JOIN
     elements = "moved"
     label_axes = families.label_together
 
@@ -336,6 +340,7 @@ class Split(families.AlongAxis, families.LinearPrimitive):
     """Consecutive parts of x along `axis`, of the given sizes, which add up to the axis's."""
 
     name = "split"
+    cost = Cost.FREE
     elements = "moved"
     multiple_results = True
     label_axes = families.label_together
@@ -371,6 +376,7 @@ class Stack(layout.LinearTogether):
     """The operands along a new axis. Shapes and dtypes: equal."""
 
     name = "stack"
+    cost = Cost.JOIN
     elements = "moved"
 
     def abstract_eval(self, *avals, axis):
@@ -417,6 +423,7 @@ class Unstack(families.LinearPrimitive):
     """The elements of x along `axis`, each without it."""
 
     name = "unstack"
+    cost = Cost.FREE
     elements = "moved"
     multiple_results = True
 
@@ -454,6 +461,7 @@ class Tile(families.LinearPrimitive):
     """x repeated reps[k] times along axis k."""
 
     name = "tile"
+    cost = Cost.JOIN
     elements = "moved"
 
     def abstract_eval(self, x, *, reps):

@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.mesh.plugins import GPUS
@@ -49,6 +50,7 @@ class Sort(Primitive):
     """
 
     name = "sort"
+    cost = Cost.TRANSCENDENTAL
     elements = "placed"
     multiple_results = True
 
@@ -287,6 +289,7 @@ class Partition(Primitive):
     """
 
     name = "partition"
+    cost = Cost.TRANSCENDENTAL
     elements = "chosen"
 
     def abstract_eval(self, x, kth, *, axis, places):
@@ -345,6 +348,7 @@ class TopK(families.AlongAxis):
     """
 
     name = "top_k"
+    cost = Cost.TRANSCENDENTAL
     elements = "chosen"
     multiple_results = True
 
@@ -447,6 +451,7 @@ class FindPlaces(families.AlongAxis):
     """
 
     name = "find_places"
+    cost = Cost.TRANSCENDENTAL
 
     def abstract_eval(self, x, *, size, axis):
         families.check_axes(self.name, (axis,), x.ndim)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost
 from weft.core.jaxpr import Eqn, Jaxpr, memo_jaxpr
 from weft.core.primitive import References, Zero
 from weft.core.source import describe_maker
@@ -124,6 +125,7 @@ class Pvary(LinearByElement):
     """x, as a value that may differ along `axes` of a mesh. Nothing is computed."""
 
     name = "pvary"
+    cost = Cost.FREE
     elements = "placed"
 
     def abstract_eval(self, x, *, axes):
