@@ -16,8 +16,8 @@ from weft.core.jaxpr import Jaxpr
 from weft.errors import InconclusiveDimensionOperation
 from weft.mesh.client import platform_of
 from weft.mesh.typed import sharding_of
+from weft.optimize.passes import run_passes
 from weft.options import config
-from weft.passes import run_passes
 from weft.passes.dce import used_inputs
 from weft.passes.flat import flatten_rows
 from weft.watch import events
