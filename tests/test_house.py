@@ -332,7 +332,7 @@ def overridable_members() -> set[str]:
 
 def test_a_primitive_has_few_members():
     members = overridable_members()
-    assert len(members) <= 22, f"{len(members)} members: {', '.join(sorted(members))}"
+    assert len(members) <= 24, f"{len(members)} members: {', '.join(sorted(members))}"
 
 
 def test_every_primitive_class_is_documented_and_overrides_no_final_method():
@@ -381,7 +381,7 @@ TESTED_IN = {
     "jaxpr/test_writer.py": "display/methods.py",
     "nn/test_attention.py": "nn/scaled.py",
     "numpy/test_refs.py": ("core/ref.py primitives/refs.py primitives/state.py xla/passed_refs.py"),
-    "watch/test_nans.py": "watch/observer.py",
+    "watch/test_nans.py": "run/observer.py",
     "run/test_eager.py": "xla/placement.py",
     # rules of one primitive or family, kept apart from its class
     "control/test_custom.py": "control/checks.py",
@@ -389,9 +389,10 @@ TESTED_IN = {
     "control/test_loop.py": "control/loop_bodies.py",
     "control/test_remat.py": "transforms/recompute.py",
     "control/test_scan.py": "control/scan_bodies.py passes/dependence.py transforms/hoist.py",
-    "passes/test_passes.py": "passes/rewrite.py",
+    "optimize/test_passes.py": "passes/rewrite.py",
     "primitives/test_collective.py": "api/collectives.py primitives/copies.py",
     "primitives/test_elementwise.py": "primitives/families.py",
+    "primitives/test_indexing.py": "primitives/scatter_apply.py",
     "primitives/test_linalg.py": "primitives/matrices.py",
     "primitives/test_cusolver.py": "primitives/lapack.py",
     # primitives of which rows of the conformance suite say all
@@ -541,7 +542,7 @@ ALSO_TESTED_IN = {
         "numpy/promotion.py numpy/updates.py primitives/families.py transforms/batch.py "
         "xla/array.py"
     ),
-    "watch/test_overflow.py": "watch/observer.py",
+    "run/test_overflow.py": "run/observer.py",
     "xla/test_hlo.py": "xla/lower.py",
 }
 

@@ -27,9 +27,9 @@ from weft.core.source import boundary
 from weft.core.trace import Tracer, current
 from weft.errors import DeletedError, JaxRuntimeError, check_hashable
 from weft.mesh.client import devices_of
+from weft.optimize.passes import find_passes
 from weft.options import config, trace_context
 from weft.parallel.constraint import constrain_values
-from weft.passes import find_passes
 from weft.pytrees import flatten
 from weft.run.eager import EVAL, forget_kernels
 from weft.run.fastpath import CompiledCall, compiled_call, forget_executables, is_unhashable_static

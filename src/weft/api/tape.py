@@ -29,10 +29,10 @@ from weft.primitives.constant import stage_whole, write_consts
 from weft.primitives.elementwise import add
 from weft.primitives.replay import WRITTEN
 from weft.run.eager import compile_program, kernel_of
+from weft.run.observer import find_observer
 from weft.transforms.jvp import JVPTracer
 from weft.transforms.linearize import linearize
 from weft.transforms.transpose import backward, backward_jaxpr
-from weft.watch.observer import find_observer
 from weft.xla.array import array_from_host
 
 

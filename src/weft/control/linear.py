@@ -12,7 +12,7 @@ from typing import Any
 from weft.control.call import Holder
 from weft.control.custom import look_into
 from weft.core.aval import typeof
-from weft.core.facts import Runs
+from weft.core.facts import Cost, Runs
 from weft.core.primitive import Body, Linear, Zero, mark_moving
 from weft.options import config
 from weft.passes.dce import dce_jaxpr
@@ -36,6 +36,7 @@ class LinearSolve(Holder):
     """
 
     name = "custom_linear_solve"
+    cost = Cost.LIBRARY
     program = "solve"
 
     def bodies(self, params):

@@ -21,6 +21,9 @@ Only primitives that hold programs have these:
     partial_eval(trace, unknown, args, params) -> outs           do the known part now
     dce(eqn, live)                           -> Eqn or None      what the live results need
     discharge(params, refs, written, verb)   -> params, order, places   see passes/discharge.py
+
+Facts are class attributes of small types, which passes compare in place of names: `cost` says how
+much work the operation does (facts.py).
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from types import FrameType
 from typing import Any, ClassVar, NamedTuple, Self, final
 
 from weft.core.aval import ShapedArray, typeof
-from weft.core.facts import TAKE_KEYS, Elements, Linearity, Runs
+from weft.core.facts import TAKE_KEYS, Cost, Elements, Linearity, Runs
 from weft.core.form import Form
 from weft.core.interface import Interface
 from weft.core.trace import current
@@ -156,6 +159,8 @@ class Primitive(Interface):
     """An operation. Subclass it and write the rules as methods; instances are bound to values."""
 
     name: ClassVar[str] = "primitive"
+    # A fact (facts.py): the work that the operation does for its results.
+    cost: Cost = Cost.UNKNOWN
     # Whether calls with equal types and params share one type: False where params hold programs.
     memoize_type: ClassVar[bool] = True
     # What the operation does besides computing its results; None for nearly all.

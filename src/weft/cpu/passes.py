@@ -10,8 +10,8 @@ from weft.cpu.flattening import flatten_rows
 from weft.cpu.forms import choose_forms
 from weft.cpu.rounding import round_to_bfloat16
 from weft.cpu.scope import Target
+from weft.optimize.passes import write_dump
 from weft.options import config
-from weft.passes import write_dump
 from weft.passes.check import check_jaxpr
 from weft.passes.dce import drop_dead_code
 

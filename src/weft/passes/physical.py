@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft.core.facts import Elements
+from weft.core.facts import Cost, Elements
 from weft.core.jaxpr import (
     Atom,
     ClosedJaxpr,
@@ -37,6 +37,7 @@ class MoveAxisToEnd(Primitive):
 
     name = "move_axis_to_end"
     elements = Elements.MOVED
+    cost = Cost.FREE
 
     def abstract_eval(self, x, *, axis):
         return [x.update(shape=(*x.shape[:axis], *x.shape[axis + 1 :], x.shape[axis]))]
@@ -59,6 +60,7 @@ class CombineWords(Primitive):
     """
 
     name = "combine_words"
+    cost = Cost.REDUCTION
 
     def pretty_params(self, params):
         return {**params, "elements": params["elements"].value}

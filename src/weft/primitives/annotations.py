@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.core.facts import Elements
+from weft.core.facts import Cost, Elements
 from weft.primitives.families import LinearByElement, LinearPrimitive
 
 
@@ -16,6 +16,7 @@ class LayoutConstraint(LinearPrimitive):
 
     name = "layout_constraint"
     elements = Elements.MOVED
+    cost = Cost.FREE
 
     def abstract_eval(self, x, *, major_to_minor):
         return [x]
@@ -45,6 +46,7 @@ class AttributesOf(LinearByElement):
 
     name = "xla_metadata_value"
     elements = Elements.MOVED
+    cost = Cost.FREE
 
     def abstract_eval(self, x, *, attributes):
         return [x]

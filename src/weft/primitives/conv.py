@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost
 from weft.core.primitive import Axes, Linear
 from weft.errors import DtypeError, ShapeError
 from weft.mesh.typed import check_terms, resolve_sharding, typed_as
@@ -138,6 +139,7 @@ class ConvGeneralDilated(dot.Bilinear):
     """
 
     name = "conv_general_dilated"
+    cost = Cost.CONTRACTION
 
     def abstract_eval(self, lhs, rhs, *, preferred_element_type, out_sharding=None, **params):
         if lhs.dtype != rhs.dtype:

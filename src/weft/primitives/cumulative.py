@@ -14,7 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.facts import Elements
+from weft.core.facts import Cost, Elements
 from weft.core.primitive import Primitive
 from weft.primitives import elementwise, families
 from weft.primitives.constant import stage_whole
@@ -40,6 +40,8 @@ class Cumulative(families.ByCombination, families.AlongAxis):
     `combine(x, y)` is *, elementwise, and `identity(dtype)` its identity; `step(xs, ys)` maps two
     pairs (value, tangent) to one. Shapes and dtypes: as x, of `takes`.
     """
+
+    cost = Cost.REDUCTION
 
     def __init__(
         self, name: str, combine: Callable, identity: Callable, step: Any, takes: str, doc: str

@@ -16,6 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost
 from weft.core.primitive import Axes, Linear, Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.mesh.typed import check_terms, resolve_sharding, typed_as
@@ -251,6 +252,7 @@ class DotGeneral(Bilinear):
     """
 
     name = "dot_general"
+    cost = Cost.CONTRACTION
 
     def abstract_eval(self, lhs, rhs, *, dimension_numbers, preferred_element_type, **params):
         (lc, rc), (lb, rb) = dimension_numbers

@@ -13,7 +13,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.facts import Elements
+from weft.core.facts import Cost, Elements
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.options import config
@@ -47,6 +47,7 @@ class DynamicSlice(families.LinearInFirst):
 
     name = "dynamic_slice"
     elements = Elements.MOVED
+    cost = Cost.LOOKUP
     label_axes = families.label_along
 
     def abstract_eval(self, x, *starts, slice_sizes):
@@ -100,6 +101,7 @@ class DynamicUpdateSlice(Primitive):
 
     name = "dynamic_update_slice"
     elements = Elements.PLACED
+    cost = Cost.LOOKUP
     label_axes = families.label_along
 
     def abstract_eval(self, x, update, *starts):

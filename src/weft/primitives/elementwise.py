@@ -17,7 +17,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.facts import Elements, Linearity
+from weft.core.facts import Cost, Elements, Linearity
 from weft.core.form import Form
 from weft.core.primitive import Linear, Primitive, Zero, not_linear
 from weft.core.source import trim_traceback
@@ -25,7 +25,7 @@ from weft.core.trace import current
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives import families, layout
 from weft.primitives.circular import call_function, write_remainder
-from weft.primitives.expr import Expr, write_division
+from weft.primitives.expr import Expr, lower_extremum, lower_sign, write_division
 from weft.primitives.families import KINDS, LinearByElement, show_types, zero_tangents
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, convert, literal
 from weft.xla.typing import Array, ArrayLike, DTypeLike
@@ -47,6 +47,7 @@ class Elementwise(Primitive):
     """
 
     by_element = True
+    cost = Cost.CHEAP
     series: Callable | None = None
     linear = Linearity.NONE
 
@@ -322,6 +323,8 @@ mul_p = Elementwise(
 class Costly(Elementwise):
     """Members that take far longer than a product does, some of which a kernel computes."""
 
+    cost = Cost.TRANSCENDENTAL
+
     def lower(self, hlo, *values, **params):
         called = call_function(hlo, self.name, *values)
         return Elementwise.lower(self, hlo, *values, **params) if called is None else [called]
@@ -360,22 +363,8 @@ rem_p = Elementwise(
     takes="real number",
     doc="The remainder of x / y, with the sign of x.",
 )
+rem_p.cost = Cost.TRANSCENDENTAL  # a loop of the machine's, or some 60 operations
 neg_p = Elementwise("neg", "negate", [lambda t, y, x: neg(t)], [lambda ct, x: neg(ct)], doc="-x.")
-
-
-def lower_extremum(op: str, direction: str) -> Callable:
-    """What writes max or min; complex numbers are ordered by real part, then by imaginary part."""
-
-    def write(hlo: Any, aval: ShapedArray, x: Any, y: Any) -> Any:
-        if not dtypes.is_complex(aval.dtype):
-            return hlo.like(op, x, y)[0]
-        x, y = Expr(hlo, x), Expr(hlo, y)
-        a, b, c, d = (v.part(name) for name in ("real", "imag") for v in (x, y))
-        tie, first = a.compare("EQ", b), a.compare(direction, b)
-        return tie.select(c.compare(direction, d), first).select(x, y).value
-
-    return write
-
 
 _EXTREMUM_DERIVS = (
     lambda t, z, x, y: mul(t, chosen_share(x, y, z)),
@@ -429,18 +418,9 @@ one_minus_square_p = Elementwise(
 )
 sign_p = Elementwise(
     "sign",
-    lambda hlo, aval, x: lower_sign(hlo, aval, x),
+    lower_sign,
     doc="-1, 0 or 1 as x is negative, zero or positive; x/|x| for complex x; NaN for NaN.",
 )
-
-
-def lower_sign(hlo: Any, aval: ShapedArray, x: Any) -> Any:
-    """StableHLO's sign is for signed types; an unsigned number's is 0 or 1."""
-    if dtypes.is_unsigned(aval.dtype):
-        return hlo.convert(hlo.compare("NE", x, hlo.constant(0, aval)), aval.dtype)
-    return hlo.like("sign", x)[0]
-
-
 floor_p = Elementwise("floor", "floor", takes="float", doc="The largest integer <= x.")
 ceil_p = Elementwise("ceil", "ceil", takes="float", doc="The smallest integer >= x.")
 is_finite_p = Elementwise(
@@ -536,6 +516,7 @@ class Conj(LinearByElement):
 
     name = "conj"
     elements = Elements.CHOSEN
+    cost = Cost.CHEAP
 
     def abstract_eval(self, x, *, input_dtype):
         if dtypes.real_dtype(x.dtype) not in (np.float32, np.float64):
@@ -600,6 +581,7 @@ class SelectN(Primitive):
     name = "select_n"
     by_element = True
     elements = Elements.PLACED
+    cost = Cost.CHEAP
 
     def abstract_eval(self, which, *cases):
         if not cases:
@@ -692,6 +674,7 @@ stop_gradient_p = Elementwise(
     "stop_gradient", lambda hlo, aval, x: x, takes="any", doc="x, whose derivative is zero."
 )
 stop_gradient_p.elements = Elements.MOVED
+stop_gradient_p.cost = Cost.FREE
 
 clamp_p = Elementwise(
     "clamp",

@@ -15,7 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof, words_of
-from weft.core.facts import Elements, Linearity
+from weft.core.facts import Cost, Elements, Linearity
 from weft.core.primitive import Axes, Primitive, Zero
 from weft.core.trace import typed_value
 from weft.dtypes import NUMBERS
@@ -139,6 +139,7 @@ class BroadcastInDim(reshard.Placed, families.LinearPrimitive):
 
     name = "broadcast_in_dim"
     elements = Elements.MOVED
+    cost = Cost.FREE
 
     def abstract_eval(self, x, *, shape, broadcast_dimensions, sharding):
         dims = broadcast_dimensions
@@ -266,6 +267,7 @@ class ConvertElementType(families.LinearByElement):
 
     name = "convert_element_type"
     elements = Elements.CHOSEN
+    cost = Cost.CHEAP
 
     def abstract_eval(self, x, *, new_dtype, weak_type, sharding=None):
         return [ShapedArray(x.shape, new_dtype, weak_type)]
@@ -397,6 +399,7 @@ class ReduceSum(families.LinearPrimitive, families.OverAxes):
     """
 
     name = "reduce_sum"
+    cost = Cost.REDUCTION
 
     def abstract_eval(self, x, *, axes, out_sharding=None):
         families.check_ascending_axes(self.name, axes, x.ndim)
@@ -460,6 +463,7 @@ class Reshape(reshard.Placed, families.LinearPrimitive):
 
     name = "reshape"
     elements = Elements.MOVED
+    cost = Cost.FREE
 
     def abstract_eval(self, x, *, new_sizes, dimensions, sharding):
         sizes = families.index_tuple(new_sizes, self.name, "new_sizes")
@@ -534,6 +538,7 @@ class Transpose(families.LinearPrimitive):
 
     name = "transpose"
     elements = Elements.MOVED
+    cost = Cost.FREE
 
     def abstract_eval(self, x, *, permutation):
         if sorted(permutation) != list(range(x.ndim)):
@@ -573,6 +578,7 @@ class Squeeze(families.LinearPrimitive, families.OverAxes):
     """x without the axes `dimensions`, all of size 1."""
 
     name = "squeeze"
+    cost = Cost.FREE
     axes = "dimensions"
     elements = Elements.MOVED
 
@@ -624,6 +630,7 @@ class Iota(reshard.Placed):
     """
 
     name = "iota"
+    cost = Cost.CHEAP
 
     def abstract_eval(self, *, dtype, shape, dimension, sharding):
         if dtypes.is_bool(dtype):
@@ -666,6 +673,7 @@ class Rev(families.LinearPrimitive):
 
     name = "rev"
     elements = Elements.MOVED
+    cost = Cost.FREE
     label_axes = families.label_together
 
     def abstract_eval(self, x, *, dimensions):
@@ -699,6 +707,7 @@ class Identity(families.LinearByElement):
     """A family: out = x. A member is told apart by its name and parameters alone."""
 
     elements = Elements.CHOSEN
+    cost = Cost.FREE
 
     def abstract_eval(self, x, **params):
         return [x]
@@ -730,6 +739,7 @@ class RandomWrap(Primitive):
 
     name = "random_wrap"
     elements = Elements.SAME_WORDS
+    cost = Cost.FREE
 
     def abstract_eval(self, words, *, dtype):
         if words.dtype != dtype.words_dtype or words.shape[-1:] != (dtype.words,):
@@ -764,6 +774,7 @@ class RandomUnwrap(Primitive):
 
     name = "random_unwrap"
     elements = Elements.SAME_WORDS
+    cost = Cost.FREE
 
     def abstract_eval(self, keys):
         if keys.physical is keys:

@@ -15,7 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray
-from weft.core.facts import Elements
+from weft.core.facts import Cost, Elements
 from weft.core.primitive import Primitive
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import (
@@ -143,6 +143,7 @@ class FromKeys(LeadingBatch):
     """A family: what is made of keys (..., n); axes before the last are of keys alone."""
 
     elements = Elements.CHOSEN
+    cost = Cost.TRANSCENDENTAL
 
     core_rank = 0
 
@@ -303,6 +304,7 @@ fast_log1p_p = Elementwise(
 fast_tan_p = Elementwise(
     "tan", "tan", [lambda t, y, x: mul(t, add(1, square(y)))], takes="float", doc="The tangent."
 )
+fast_erf_inv_p.cost = fast_log1p_p.cost = fast_tan_p.cost = Cost.TRANSCENDENTAL
 fast_erf_inv, fast_log1p, fast_tan = map(unary_op, (fast_erf_inv_p, fast_log1p_p, fast_tan_p))
 
 
@@ -398,6 +400,7 @@ class RngUniform(Primitive):
 
     name = "rng_uniform"
     elements = Elements.CHOSEN
+    cost = Cost.TRANSCENDENTAL
 
     def abstract_eval(self, a, b, *, shape):
         if a.dtype != b.dtype or a.shape or b.shape or not dtypes.is_float(a.dtype):

@@ -15,7 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.facts import Elements
+from weft.core.facts import Cost, Elements
 from weft.core.jaxpr import Jaxpr, Literal, bodies_of
 from weft.core.primitive import Axes, Primitive, Zero, mark_moving, tangents_of
 from weft.core.stage import stage
@@ -108,6 +108,8 @@ class Reduction(families.ByCombination, families.OverAxes, families.Discrete):
     `combine` is the elementwise primitive, `identity(dtype)` the result for no elements.
     Dtypes: as `takes` says; the result has x's. Source: StableHLO, reduce.
     """
+
+    cost = Cost.REDUCTION
 
     def abstract_eval(self, x, *, axes):
         families.check_ascending_axes(self.name, axes, x.ndim)
@@ -304,6 +306,7 @@ class SumOfNumbers(families.OverAxes):
     """
 
     name = "reduce_nansum"
+    cost = Cost.REDUCTION
 
     def abstract_eval(self, x, *, axes, counts):
         families.check_ascending_axes(self.name, axes, x.ndim)
@@ -372,6 +375,8 @@ class ArgExtremum(families.OverAxes, families.Discrete):
     A NaN counts as the extremum. Dtypes: real operands; the result is `index_dtype`.
     Errors: where the axis has no elements.
     """
+
+    cost = Cost.REDUCTION
 
     def __init__(self, name: str, extremum: Reduction, better: str):
         self.name = name
@@ -457,6 +462,7 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
 class HoldsProgram(Primitive):
     """A family: a program that a user's function was staged to is a parameter, `program`."""
 
+    cost = Cost.REDUCTION
     memoize_type = False
     program = "jaxpr"
 
@@ -737,6 +743,7 @@ class ReducePrecision(families.LinearByElement):
 
     name = "reduce_precision"
     elements = Elements.CHOSEN
+    cost = Cost.CHEAP
 
     def abstract_eval(self, x, *, exponent_bits, mantissa_bits):
         families.check_kind(self.name, "float", x)

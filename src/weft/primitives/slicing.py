@@ -14,7 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.facts import Elements
+from weft.core.facts import Cost, Elements
 from weft.core.primitive import Axes
 from weft.errors import IndexingError, ShapeError
 from weft.primitives import families, layout
@@ -50,6 +50,7 @@ class Slice(families.LinearPrimitive):
 
     name = "slice"
     elements = Elements.MOVED
+    cost = Cost.FREE
     label_axes = families.label_together
 
     def abstract_eval(self, x, *, start_indices, limit_indices, strides):
@@ -165,6 +166,7 @@ class Pad(layout.LinearTogether):
 
     name = "pad"
     elements = Elements.PLACED
+    cost = Cost.JOIN
     label_axes = families.label_together
 
     def abstract_eval(self, x, padding_value, *, padding_config):
@@ -271,6 +273,7 @@ class Concatenate(layout.LinearTogether):
 
     name = "concatenate"
     elements = Elements.MOVED
+    cost = Cost.JOIN
     label_axes = families.label_together
 
     def abstract_eval(self, *avals, dimension):
@@ -338,6 +341,7 @@ class Split(families.AlongAxis, families.LinearPrimitive):
 
     name = "split"
     elements = Elements.MOVED
+    cost = Cost.FREE
     multiple_results = True
     label_axes = families.label_together
 
@@ -373,6 +377,7 @@ class Stack(layout.LinearTogether):
 
     name = "stack"
     elements = Elements.MOVED
+    cost = Cost.JOIN
 
     def abstract_eval(self, *avals, axis):
         families.check_equal_dtypes(self.name, *avals)
@@ -419,6 +424,7 @@ class Unstack(families.LinearPrimitive):
 
     name = "unstack"
     elements = Elements.MOVED
+    cost = Cost.FREE
     multiple_results = True
 
     def abstract_eval(self, x, *, axis):
@@ -456,6 +462,7 @@ class Tile(families.LinearPrimitive):
 
     name = "tile"
     elements = Elements.MOVED
+    cost = Cost.JOIN
 
     def abstract_eval(self, x, *, reps):
         if len(reps) != x.ndim or any(r < 0 for r in reps):

@@ -14,7 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.facts import Elements
+from weft.core.facts import Cost, Elements
 from weft.core.form import Form
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
@@ -52,6 +52,7 @@ class Sort(Primitive):
     name = "sort"
     form = Form.SORT
     elements = Elements.PLACED
+    cost = Cost.TRANSCENDENTAL
     multiple_results = True
 
     def abstract_eval(self, *avals, dimension, is_stable, num_keys):
@@ -233,6 +234,7 @@ class Partition(Primitive):
     name = "partition"
     form = Form.PARTITION
     elements = Elements.CHOSEN
+    cost = Cost.TRANSCENDENTAL
 
     def abstract_eval(self, x, kth, *, axis, places):
         families.check_axes(self.name, (axis,), x.ndim)
@@ -294,6 +296,7 @@ class TopK(families.AlongAxis):
     name = "top_k"
     form = Form.TOP_K
     elements = Elements.CHOSEN
+    cost = Cost.TRANSCENDENTAL
     multiple_results = True
 
     def abstract_eval(self, x, *, k, axis):
@@ -375,6 +378,7 @@ class FindPlaces(families.AlongAxis):
 
     name = "find_places"
     form = Form.PLACES
+    cost = Cost.TRANSCENDENTAL
 
     def abstract_eval(self, x, *, size, axis):
         families.check_axes(self.name, (axis,), x.ndim)

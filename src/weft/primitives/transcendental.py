@@ -17,6 +17,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost
 from weft.core.form import Form
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
@@ -354,6 +355,7 @@ sqrt_p = define_tuned("sqrt", "sqrt", lambda t, y, x: mul(t, div(0.5, y)), "The 
 rsqrt_p = define_tuned(
     "rsqrt", "rsqrt", lambda t, y, x: mul(t, mul(-0.5, div(y, x))), "1 / sqrt(x)."
 )
+sqrt_p.cost = rsqrt_p.cost = Cost.CHEAP  # machine operations
 cbrt_p = define_tuned(
     "cbrt",
     "cbrt",

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
-from weft.core.facts import Elements, Runs
+from weft.core.facts import Cost, Elements, Runs
 from weft.core.jaxpr import Eqn, Jaxpr, memo_jaxpr
 from weft.core.primitive import References, Zero
 from weft.core.source import describe_maker
@@ -126,6 +126,7 @@ class Pvary(LinearByElement):
 
     name = "pvary"
     elements = Elements.PLACED
+    cost = Cost.FREE
 
     def abstract_eval(self, x, *, axes):
         return [x]

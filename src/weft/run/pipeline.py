@@ -20,8 +20,8 @@ from weft.cpu.scope import Target
 from weft.errors import InconclusiveDimensionOperation
 from weft.mesh.client import platform_of
 from weft.mesh.typed import sharding_of
+from weft.optimize.passes import run_passes
 from weft.options import config
-from weft.passes import run_passes
 from weft.passes.dce import used_inputs
 from weft.passes.inline import rename_atoms
 from weft.util import select_masked

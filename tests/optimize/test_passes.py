@@ -12,8 +12,8 @@ from tests.passes.random_programs import make_program
 from weft import numpy as jnp
 from weft.core.facts import Runs
 from weft.core.jaxpr import bodies_of, subjaxprs
+from weft.optimize.passes import DEFAULT, PASSES, find_passes, run_passes
 from weft.options import config
-from weft.passes import DEFAULT, PASSES, find_passes, run_passes
 from weft.passes.check import check_jaxpr
 from weft.passes.dce import drop_dead_code, used_inputs
 
