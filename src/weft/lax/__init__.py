@@ -4,9 +4,9 @@ Each is defined, with its rules, in the module named here, which is imported whe
 first used.
 """
 
-from importlib import import_module
 from typing import Any
 
+from weft.lax.operations import WRAPPERS
 from weft.util import import_lazily
 
 HOMES = {
@@ -125,8 +125,8 @@ _find, __dir__ = import_lazily(__name__, HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    found, wrap = _find(name), import_module("weft.numpy.planned").WRAPPERS.get(name)
-    if wrap is not None:
+    found = _find(name)
+    if (wrap := WRAPPERS.get(name)) is not None:
         found = globals()[name] = wrap(found)
         found.__module__ = __name__  # where it is a global, for pickle
     return found
