@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from weft.core.aval import ShapedArray
+from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive
 
 
@@ -51,3 +51,15 @@ def apply_formula(
       A list of the results.
     """
     return formula_p.apply(*operands, write=write, outs=tuple(outs), settings=settings)
+
+
+def apply_plainly(prim: Primitive, *operands: Any, **params: Hashable) -> list:
+    """Apply a primitive in the way that its own lowering writes, without a choice of a form."""
+    outs = prim.type_of(tuple(map(typeof, operands)), params)
+    return apply_formula(write_plainly, operands, outs, prim, tuple(params.items()))
+
+
+def write_plainly(hlo: Any, *args: Any) -> list:
+    """Write a primitive by its own lowering."""
+    *values, prim, params = args
+    return prim.lower(hlo, *values, **dict(params))
