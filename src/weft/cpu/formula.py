@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from weft.core.aval import ShapedArray
+from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive
 
 
@@ -54,3 +54,16 @@ def apply_formula(
     """
     params = dict(write=write, outs=tuple(outs), settings=settings, by_element=by_element)
     return formula_p.apply(*operands, **params)
+
+
+def apply_plainly(prim: Primitive, *operands: Any, **params: Hashable) -> list:
+    """Apply a primitive in the way that its own lowering writes, without a choice of a form."""
+    outs = prim.type_of(tuple(map(typeof, operands)), params)
+    settings = prim, tuple(params.items())
+    return apply_formula(write_plainly, operands, outs, *settings, by_element=prim.by_element)
+
+
+def write_plainly(hlo: Any, *args: Any) -> list:
+    """Write a primitive by its own lowering."""
+    *values, prim, params = args
+    return prim.lower(hlo, *values, **dict(params))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from weft.core.aval import ShapedArray
 from weft.core.facts import Runs
@@ -21,9 +21,23 @@ from weft.passes.dce import with_equations
 from weft.passes.inline import rename_atoms
 from weft.primitives.constant import stage_whole, write_consts
 
-# From an equation and its scope to a function of the operands, which gives the results; or to None,
-# if the equation is to stay.
-Choice: TypeAlias = Callable[[Eqn, Scope], Callable[..., Sequence[Any]] | None]
+
+class Reading(NamedTuple):
+    """A replacement that reads other atoms of the program than the operands of the equation.
+
+    Attributes:
+      fun: a function of the atoms, which gives the results.
+      atoms: variables that are computed before the equation, and literals.
+    """
+
+    fun: Callable[..., Sequence[Any]]
+    atoms: Sequence[Atom]
+
+
+# What replaces an equation: a function of its operands, which gives the results, or a `Reading`.
+Replacement: TypeAlias = Callable[..., Sequence[Any]] | Reading
+# From an equation and its scope to what replaces it; to None if the equation is to stay.
+Choice: TypeAlias = Callable[[Eqn, Scope], Replacement | None]
 
 
 @memo_jaxpr
@@ -62,17 +76,18 @@ def write_equation(
 
     `new` is given the results that are now other atoms.
     """
-    fun = choose(eqn, scope)
-    if fun is None:
+    found = choose(eqn, scope)
+    if found is None:
         if not eqn.primitive.memoize_type:
             eqn = rewrite_bodies(eqn, choose, scope)
         scope.add(eqn)
         eqns.append(eqn)
         return
-    body = stage_replacement(fun, eqn)
+    fun, atoms = found if type(found) is Reading else (found, eqn.invars)
+    body = stage_replacement(fun, atoms, eqn.primitive.name)
     # results keep their variables, and with them types that are weak or sharded
     outs = dict(zip(body.outvars, eqn.outvars, strict=True)) if are_computed(body) else {}
-    inner: dict[Var, Atom] = dict(zip(body.invars, eqn.invars, strict=True))
+    inner: dict[Var, Atom] = dict(zip(body.invars, atoms, strict=True))
     for step in body.eqns:
         outvars = [outs.get(v) or Var(v.aval) for v in step.outvars]
         invars = rename_atoms(step.invars, inner)
@@ -92,11 +107,11 @@ def are_computed(body: Jaxpr) -> bool:
     return len(outs) == len(body.outvars) and made.issuperset(outs)
 
 
-def stage_replacement(fun: Callable[..., Sequence[Any]], eqn: Eqn) -> Jaxpr:
-    """Return the closed jaxpr of what replaces an equation, at plain types of its operands."""
-    avals = [ShapedArray(a.aval.shape, a.aval.dtype) for a in eqn.invars]
+def stage_replacement(fun: Callable[..., Sequence[Any]], atoms: Sequence[Atom], name: str) -> Jaxpr:
+    """Return the closed jaxpr of what replaces an equation, at plain types of what it reads."""
+    avals = [ShapedArray(a.aval.shape, a.aval.dtype) for a in atoms]
     with eval_context():
-        return stage_whole(lambda *xs: list(fun(*xs)), avals, eqn.primitive.name)
+        return stage_whole(lambda *xs: list(fun(*xs)), avals, name)
 
 
 def running_bodies(eqn: Eqn) -> list[Body]:

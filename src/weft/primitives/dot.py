@@ -34,7 +34,6 @@ from weft.primitives.reshard import (
     show_spec,
 )
 from weft.primitives.slicing import slice_in_dim
-from weft.primitives.summing import write_inner_products
 from weft.util import inverse_permutation
 from weft.xla.lower import lower_jaxpr
 from weft.xla.typing import Array, ArrayLike, DTypeLike
@@ -312,12 +311,6 @@ class DotGeneral(Bilinear):
         if alone and are_tiny(lhs.aval, rhs.aval, out, numbers):
             add_up = lambda x, y: [add_outer_products(x, y, out, numbers)]
             return lower_jaxpr(hlo, stage_whole(add_up, [lhs.aval, rhs.aval]), [lhs, rhs])
-        (lc, rc), (lb, rb) = numbers
-        order = sorted(lb), sorted(lc)
-        if ([*lb], [*lc]) == ([*rb], [*rc]) == order and len(lb) == out.ndim and made == out.dtype:
-            y = write_inner_products(hlo, lhs, rhs, lc, out)
-            if y is not None:
-                return [y]
         if alone and made == out.dtype:
             y = lower_native_dot(hlo, lhs, rhs, out, numbers)
             if y is not None:

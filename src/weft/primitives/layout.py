@@ -16,6 +16,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof, words_of
 from weft.core.facts import Cost, Elements, Linearity
+from weft.core.form import Form
 from weft.core.primitive import Axes, Primitive, Zero
 from weft.core.trace import typed_value
 from weft.dtypes import NUMBERS
@@ -23,7 +24,6 @@ from weft.errors import DtypeError, ShapeError
 from weft.mesh.typed import check_terms, resolve_sharding, typed_as
 from weft.options import x64_cell
 from weft.primitives import families, reshard
-from weft.primitives.summing import write_sum
 from weft.util import SymbolicSize, inverse_permutation
 from weft.xla.array import array_of_type, put, require_alive
 from weft.xla.hlo import i64s
@@ -400,6 +400,7 @@ class ReduceSum(families.LinearPrimitive, families.OverAxes):
 
     name = "reduce_sum"
     cost = Cost.REDUCTION
+    form = Form.SUM
 
     def abstract_eval(self, x, *, axes, out_sharding=None):
         families.check_ascending_axes(self.name, axes, x.ndim)
@@ -413,8 +414,10 @@ class ReduceSum(families.LinearPrimitive, families.OverAxes):
         return [out]
 
     def lower(self, hlo, x, *, axes, out_sharding=None):
-        (out,) = self.type_of((x.aval,), {"axes": axes})
-        return [write_sum(hlo, x, axes, out)]
+        out = self.type_of((x.aval,), {"axes": axes})
+        cell = ShapedArray((), x.aval.dtype)
+        given = [x, hlo.constant(0, cell)], out, [hlo.scalar_block("add", cell)]
+        return hlo.op("stablehlo.reduce", *given, dimensions=i64s(axes))
 
     def transpose(self, cts, x, *, axes, out_sharding=None):
         kept = tuple(i for i in range(x.aval.ndim) if i not in axes)
