@@ -16,3 +16,4 @@ class Form(enum.Enum):
     PARTITION = "a partition of rows about an element"
     TOP_K = "the largest elements of rows"
     PLACES = "the places of the elements that are true"
+    PRODUCT = "a product of matrices, or of stacks of them"

@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from weft.control.call import Call
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, memo_jaxpr, origin_of
 from weft.core.trace import eval_context
@@ -17,10 +18,30 @@ from weft.cpu.scope import Scope, Target
 from weft.passes.dce import with_equations
 from weft.passes.inline import rename_atoms
 from weft.primitives.constant import stage_whole
+from weft.xla.hlo import Value
+from weft.xla.lower import lower_jaxpr
 
 # From an equation and its scope to a function of the operands, which gives the results; or to None,
 # if the equation is to stay.
 Choice: TypeAlias = Callable[[Eqn, Scope], Callable[..., Sequence[Any]] | None]
+
+
+class PlainCall(Call):
+    """Compute the results of a program of plain types for operands that are split over a mesh.
+
+    It takes the place of an equation whose types say how operands or results are split. Types of
+    what is computed in between would say that it is not split; within this call the compiler
+    decides.
+    """
+
+    name = "plain_call"
+
+    def lower(self, hlo, *values, jaxpr):
+        pairs = zip(values, jaxpr.in_avals, strict=True)
+        return lower_jaxpr(hlo, jaxpr, [Value(v.name, aval, v.scalar) for v, aval in pairs])
+
+
+plain_call_p = PlainCall()
 
 
 @memo_jaxpr
@@ -40,7 +61,7 @@ def rewrite_program(
       A program with the same inputs and results; `jaxpr` itself if nothing is replaced.
     """
     arguments = [v for v, is_given in zip(jaxpr.invars, given, strict=True) if is_given]
-    scope = Scope(target, arguments, alone and len(jaxpr.eqns) == 1)
+    scope = Scope(target, arguments, jaxpr if alone else None)
     new: dict[Var, Atom] = {}
     eqns: list[Eqn] = []
     for old in jaxpr.eqns:
@@ -67,6 +88,13 @@ def write_equation(
         eqns.append(eqn)
         return
     body = stage_replacement(fun, eqn)
+    if any(a.aval.sharded is not None for a in (*eqn.invars, *eqn.outvars)):
+        given = tuple(map(scope.is_argument, eqn.invars))
+        body = rewrite_program(body, choose, scope.target, given)
+        eqn = eqn.replace(primitive=plain_call_p, params={"jaxpr": body})
+        scope.add(eqn)
+        eqns.append(eqn)
+        return
     # results keep their variables, and with them types that are weak or sharded
     outs = dict(zip(body.outvars, eqn.outvars, strict=True)) if are_computed(body) else {}
     inner: dict[Var, Atom] = dict(zip(body.invars, eqn.invars, strict=True))
