@@ -17,3 +17,4 @@ class Form(enum.Enum):
     TOP_K = "the largest elements of rows"
     PLACES = "the places of the elements that are true"
     PRODUCT = "a product of matrices, or of stacks of them"
+    CONVOLUTION = "a convolution"

@@ -11,7 +11,7 @@ from typing import Any
 
 from weft.core.form import Form
 from weft.core.jaxpr import Eqn, Jaxpr
-from weft.cpu import products, sorting
+from weft.cpu import convolutions, products, sorting
 from weft.cpu.rewriting import Choice, rewrite_program
 from weft.cpu.scope import Scope, Target
 
@@ -20,6 +20,7 @@ FORMS: dict[Form, Choice] = {
     Form.PARTITION: sorting.choose_partition,
     Form.TOP_K: sorting.choose_top_k,
     Form.PLACES: sorting.choose_places,
+    Form.CONVOLUTION: convolutions.choose_convolution,
     Form.PRODUCT: products.choose_product,
 }
 

@@ -60,7 +60,7 @@ def choose_product(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | Non
     if are_tiny(lhs, rhs, out, numbers):
         multiply: Callable | None = functools.partial(add_outer_products, out=out, numbers=numbers)
     else:
-        multiply = choose_kernel(lhs, rhs, out, numbers, scope)
+        multiply = choose_product_kernel(lhs, rhs, out, numbers, scope)
     if multiply is None:
         return None
     return lambda x, y: [multiply(*(convert(v, d) for v, d in zip((x, y), kinds, strict=True)))]
@@ -105,7 +105,7 @@ def spread_line(
     return broadcast_in_dim(line, shape, sorted(where))
 
 
-def choose_kernel(
+def choose_product_kernel(
     lhs: ShapedArray, rhs: ShapedArray, out: ShapedArray, numbers: Any, scope: Scope
 ) -> Callable[..., Any] | None:
     """Return what multiplies by a kernel; None where XLA is quicker, as for one large product."""
