@@ -11,7 +11,7 @@ from typing import Any
 
 from weft.core.form import Form
 from weft.core.jaxpr import Eqn, Jaxpr
-from weft.cpu import extrema, rounding, sorting, sums
+from weft.cpu import convolutions, extrema, products, rounding, sorting, sums
 from weft.cpu.rewriting import Choice, rewrite_program
 from weft.cpu.scope import Scope, Target
 
@@ -24,10 +24,12 @@ FORMS: dict[Form, Choice] = {
     Form.PLACES: sorting.choose_places,
     Form.SUM: sums.choose_sum,
     Form.LOGICAL: sums.choose_logical,
-    Form.PRODUCT: extrema.choose_product,
+    Form.REDUCED_PRODUCT: extrema.choose_product,
     Form.SUM_OF_NUMBERS: extrema.choose_sum_of_numbers,
     Form.EXTREMUM: extrema.choose_extremum,
     Form.ARG_EXTREMUM: extrema.choose_arg_extremum,
+    Form.CONVOLUTION: convolutions.choose_convolution,
+    Form.PRODUCT: products.choose_product,
 }
 
 

@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from weft.control.call import Call
 from weft.core.aval import ShapedArray
 from weft.core.facts import Runs
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, memo_jaxpr, origin_of
@@ -20,6 +21,8 @@ from weft.cpu.scope import Scope, Target
 from weft.passes.dce import with_equations
 from weft.passes.inline import rename_atoms
 from weft.primitives.constant import stage_whole, write_consts
+from weft.xla.hlo import Value
+from weft.xla.lower import lower_jaxpr
 
 
 class Reading(NamedTuple):
@@ -40,6 +43,24 @@ Replacement: TypeAlias = Callable[..., Sequence[Any]] | Reading
 Choice: TypeAlias = Callable[[Eqn, Scope], Replacement | None]
 
 
+class PlainCall(Call):
+    """Compute the results of a program of plain types for operands that are split over a mesh.
+
+    It takes the place of an equation whose types say how operands or results are split. Types of
+    what is computed in between would say that it is not split; within this call the compiler
+    decides.
+    """
+
+    name = "plain_call"
+
+    def lower(self, hlo, *values, jaxpr):
+        pairs = zip(values, jaxpr.in_avals, strict=True)
+        return lower_jaxpr(hlo, jaxpr, [Value(v.name, aval, v.scalar) for v, aval in pairs])
+
+
+plain_call_p = PlainCall()
+
+
 @memo_jaxpr
 def rewrite_program(
     jaxpr: Jaxpr, choose: Choice, target: Target, given: tuple[bool, ...], alone: bool = False
@@ -57,7 +78,7 @@ def rewrite_program(
       A program with the same inputs and results; `jaxpr` itself if nothing is replaced.
     """
     arguments = [v for v, is_given in zip(jaxpr.invars, given, strict=True) if is_given]
-    scope = Scope(target, arguments, alone and len(jaxpr.eqns) == 1)
+    scope = Scope(target, arguments, jaxpr if alone else None)
     new: dict[Var, Atom] = {}
     eqns: list[Eqn] = []
     for old in jaxpr.eqns:
@@ -85,6 +106,13 @@ def write_equation(
         return
     fun, atoms = found if type(found) is Reading else (found, eqn.invars)
     body = stage_replacement(fun, atoms, eqn.primitive.name)
+    if any(a.aval.sharded is not None for a in (*atoms, *eqn.outvars)):
+        given = tuple(map(scope.is_argument, atoms))
+        body = rewrite_program(body, choose, scope.target, given)
+        eqn = eqn.replace(invars=list(atoms), primitive=plain_call_p, params={"jaxpr": body})
+        scope.add(eqn)
+        eqns.append(eqn)
+        return
     # results keep their variables, and with them types that are weak or sharded
     outs = dict(zip(body.outvars, eqn.outvars, strict=True)) if are_computed(body) else {}
     inner: dict[Var, Atom] = dict(zip(body.invars, atoms, strict=True))

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from weft.core.jaxpr import Atom, Eqn, Literal, Var
+from weft.core.form import Form
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from weft.passes.alone import MOVES
+
+# XLA gives a program of more than 1000 elements, as it counts, to a second thread. It counts some
+# operations several times.
+MAX_LIGHT_ELEMENTS = 500
+MAX_LIGHT_EQNS = 64  # longer programs are not looked at
 
 
 class Target(NamedTuple):
@@ -39,17 +46,24 @@ class Scope:
     Attributes:
       target: what the program may use.
       alone: the program consists of one equation, and is compiled by itself.
+      program: the program before it is rewritten, if it is compiled by itself; else None.
       arguments: the variables that are arguments of a compiled function. The inputs of a loop's
         body are no arguments.
     """
 
-    __slots__ = ("alone", "arguments", "makers", "target")
+    __slots__ = ("alone", "arguments", "makers", "program", "target")
 
-    def __init__(self, target: Target, arguments: Iterable[Var], alone: bool):
+    def __init__(self, target: Target, arguments: Iterable[Var], program: Jaxpr | None):
         self.target = target
-        self.alone = alone
+        self.program = program
+        self.alone = program is not None and len(program.eqns) == 1
         self.arguments = frozenset(arguments)
         self.makers: dict[Var, Eqn] = {}
+
+    @property
+    def light(self) -> bool:
+        """Whether XLA uses one thread for the program if kernels compute its products."""
+        return self.program is not None and is_light(self.program, self.target)
 
     def add(self, eqn: Eqn) -> None:
         """Note an equation of the new program."""
@@ -63,3 +77,20 @@ class Scope:
     def is_argument(self, atom: Atom) -> bool:
         """Return True if an operand is an argument of the compiled function, not computed in it."""
         return type(atom) is not Literal and atom in self.arguments
+
+
+def is_light(jaxpr: Jaxpr, target: Target) -> bool:
+    """Return True if a program computes little beside products of matrices and moved elements.
+
+    XLA then uses one thread for the program if kernels compute the products. Where operations are
+    named, this is never so, because reports count the operations of XLA's products.
+    """
+    if target.devices or target.located or len(jaxpr.eqns) > MAX_LIGHT_EQNS:
+        return False
+    rest = [eqn for eqn in jaxpr.eqns if eqn.primitive.form is not Form.PRODUCT]
+    if len(rest) == len(jaxpr.eqns):
+        return False
+    rest = [eqn for eqn in rest if eqn.primitive.name not in MOVES]
+    sizes = [v.aval.size for eqn in rest for v in eqn.outvars]
+    plain = all(eqn.primitive.memoize_type for eqn in rest)  # no programs are held
+    return plain and {*map(type, sizes)} <= {int} and sum(sizes) < MAX_LIGHT_ELEMENTS

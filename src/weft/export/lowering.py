@@ -111,7 +111,9 @@ class ModuleWriter:
         def write(*args: Value) -> list[Value]:
             jaxpr = self.jaxpr
             if hlo.platform == "cpu":
-                jaxpr = prepare_jaxpr(jaxpr, Target(native=False, devices=bool(self.devices)))
+                # without kernels of our own: those of XLA last longer
+                target = Target(native=False, devices=bool(self.devices))
+                jaxpr = prepare_jaxpr(jaxpr, target, self.program.spec.name)
             outs = lower_jaxpr(hlo, jaxpr, args, self.consts)
             bools = {
                 i: hlo.constant(False, ShapedArray(x.shape, np.bool_))

@@ -171,7 +171,7 @@ def write_keeping_nan(hlo: Any, combine: Primitive) -> Callable:
 class Product(Reduction):
     """The reduction by multiplication. Its derivative multiplies in pairs, so zeros do no harm."""
 
-    form = Form.PRODUCT
+    form = Form.REDUCED_PRODUCT
 
     def jvp(self, primals, tangents, *, axes):
         (x,), (t,) = primals, tangents
