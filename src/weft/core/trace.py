@@ -140,7 +140,8 @@ def run_once(
                 surroundings.set_local(mark)
                 current.source = None
             if capture is not None:
-                current.scope, current.capture = (), capture
+                current.scope = ()
+                current.capture = capture
             return fun(*args)
         finally:
             trace.live = False

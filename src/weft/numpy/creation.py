@@ -49,7 +49,7 @@ DEVICE = """
         or a NamedSharding. Without one it is whole on all devices of a mesh in scope.
     """
 
-MOST_AXES = 64  # as in NumPy
+MAX_AXES = 64  # as in NumPy
 
 # Up to this many elements a constant is written by the host; beyond, on the device.
 SMALL = 1 << 14
@@ -101,7 +101,7 @@ def array(
         x = ops.convert(x, dtype)
     elif copy and x is object:
         x = layout.copy(x)
-    if ndmin and check_integer("array", "ndmin", ndmin, most=MOST_AXES) > x.ndim:
+    if ndmin and check_integer("array", "ndmin", ndmin, most=MAX_AXES) > x.ndim:
         dims = range(ndmin - x.ndim, ndmin)
         x = broadcast_in_dim(x, (1,) * (ndmin - x.ndim) + x.shape, dims)
     return put_on_device(x, device, out_sharding, "array")

@@ -29,7 +29,7 @@ from weft.util import SymbolicSize
 from weft.xla.array import ARRAYS, put
 from weft.xla.typing import Array, ArrayLike, Axes, DTypeLike, Shape, ShardingLike
 
-MOST_SECTIONS = 2**16  # of an axis that is shorter: each is an array of its own
+MAX_SECTIONS = 2**16  # of an axis with fewer elements: each section is an array of its own
 
 
 # --- what functions of arrays need of their arguments -----------------------------------------
@@ -497,8 +497,8 @@ def cut_array(op: str, ary: Any, where: Any, axis: int, equal: bool = True, leas
                 f"{op}: the number of sections must divide the axis; got {count} for axis {axis} "
                 f"of {x.aval}. Hint: jnp.array_split."
             )
-        if count > MOST_SECTIONS and count > n:
-            raise ShapeError(f"{op}: there must be at most {MOST_SECTIONS} sections; got {count}.")
+        if count > MAX_SECTIONS and count > n:
+            raise ShapeError(f"{op}: there must be at most {MAX_SECTIONS} sections; got {count}.")
         small, larger = divmod(n, count)
         ends = list(itertools.accumulate(small + (i < larger) for i in range(count)))
         spans = list(zip([0, *ends[:-1]], ends, strict=True))

@@ -137,7 +137,9 @@ def batch(
         outs.append(x.value if mine else x)
         out_dims.append(x.dim if mine else None)
     if config.check_tracer_leaks:
-        boxed, results, x = [], [], None
+        boxed = []
+        results = []
+        x = None
         check_leaks(trace, fun)
     return outs, out_dims
 

@@ -18,7 +18,7 @@ from weft.core.trace import Trace, Tracer, current, run_once
 from weft.util import EMPTY_CELL, fun_name
 from weft.xla.array import ArrayImpl
 
-MOST_OBJECTS = 4096  # that a search looks at; what is nested deeper is not found
+MAX_OBJECTS = 4096  # looked at in one search; a tracer nested deeper is not found
 # What holds no tracer, or nothing that a function means to refer to.
 _LEAVES = (
     type(None), bool, int, float, complex, str, bytes, np.ndarray, np.generic, np.dtype, ArrayImpl,
@@ -36,7 +36,7 @@ def find_closed_over(*roots: Any) -> list[Tracer]:
     found: dict[int, Tracer] = {}
     seen: set[int] = set()
     todo = list(roots)
-    while todo and len(seen) < MOST_OBJECTS:
+    while todo and len(seen) < MAX_OBJECTS:
         x = todo.pop()
         if isinstance(x, Tracer):
             if x.is_live():
