@@ -26,7 +26,7 @@ from weft.primitives.expr import Expr, scalar
 from weft.primitives.reshard import compute_freely, sharding_of_cotangent
 from weft.primitives.scatter_native import lower_native_scatter
 from weft.primitives.slicing import stack
-from weft.util import has_symbolic_size, min_size, name_function
+from weft.util import has_symbolic_size, keep_cache, min_size, name_function
 from weft.xla.hlo import bool_text, i64s
 from weft.xla.lower import lower_jaxpr
 from weft.xla.typing import Array, ArrayLike
@@ -755,7 +755,7 @@ scatter_min = define_scatter(scatter_min_p, "the smaller of elements and `update
 scatter_max = define_scatter(scatter_max_p, "the larger of elements and `updates`")
 
 # The programs of scatter_apply by their text, so that equal functions share kernels and types.
-_APPLIED: dict[str, Jaxpr] = {}
+_APPLIED: dict[str, Jaxpr] = keep_cache("functions that scatter applies", {})
 
 
 def scatter_apply(
