@@ -16,6 +16,7 @@ from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.promotion import (
+    PLANS,
     as_array,
     as_operand,
     axes_of,
@@ -216,18 +217,14 @@ def logical_not(x: ArrayLike, /) -> Array:
 # --- choosing -------------------------------------------------------------------------------
 
 
-# (types of the three operands, options) -> what to do with each of them, or None.
-_CHOICES: dict[tuple, tuple] = {}
-
-
 def choose_elements(condition: Any, x: Any, y: Any) -> Any:
     """`where` with its three arguments, as written."""
-    key = (*(getattr(v, "aval", None) or type(v) for v in (condition, x, y)), trace_context())
-    actions = _CHOICES.get(key)
+    kinds = tuple([getattr(v, "aval", None) or type(v) for v in (condition, x, y)])
+    actions = PLANS.get(("where", kinds, trace_context()))  # what is done to each, or None
     if actions is None:
         condition, x, y = (as_operand("where", v) for v in (condition, x, y))
         kinds = tuple(kind_of("where", v) for v in (condition, x, y))
-        actions = _CHOICES[*kinds, trace_context()] = make_choice_actions(*kinds)
+        actions = PLANS["where", kinds, trace_context()] = make_choice_actions(*kinds)
     to_bool, act_x, act_y = actions
     if to_bool is not None:
         condition = to_bool(condition)

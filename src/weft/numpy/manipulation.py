@@ -63,14 +63,11 @@ def read_sizes(op: str, shape: Any) -> tuple[int, ...]:
 
 # --- one array under another shape ------------------------------------------------------------
 
-# (type, new shape) -> the shape with -1 resolved: parsing it costs more than the rest.
-_SHAPES: dict[tuple[ShapedArray, Any], tuple[int, ...]] = {}
-
 
 def resolve_shape(x: ShapedArray, shape: Any) -> tuple[int, ...]:
     """The shape that `shape` asks for, -1 replaced by what is left."""
     try:
-        return _SHAPES[x, shape]
+        return promotion.PLANS[x, shape]  # parsing it costs more than the rest
     except (KeyError, TypeError):
         pass
     out = read_sizes("reshape", shape)
@@ -90,7 +87,7 @@ def resolve_shape(x: ShapedArray, shape: Any) -> tuple[int, ...]:
             f"{out}, of {math.prod(out)}."
         )
     if type(shape) is tuple and all(type(n) is int for n in shape):
-        _SHAPES[x, shape] = out
+        promotion.PLANS[x, shape] = out
     return out
 
 

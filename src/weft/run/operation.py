@@ -35,6 +35,7 @@ from weft.run.pipeline import JitSpec
 from weft.run.programs import run_program
 from weft.run.rules import RuleTrace, as_operation
 from weft.run.scalars import NUMBERS, keep_number
+from weft.util import keep_cache
 from weft.xla.array import ARRAYS, SMALL, ArrayImpl, KeyArray, require_alive
 
 KEPT_CALLS = 4096  # calls of one operation: those given back, constants, programs on tracers
@@ -44,8 +45,6 @@ SEQUENCES = frozenset((list, tuple))
 PYTHON = frozenset(dtypes.NUMBERS)
 # Operands that the program of an operator takes as they are, or the arrays kept of numbers.
 OPERANDS = dict.fromkeys((ArrayImpl, KeyArray, bool, complex, ndarray), ()) | NUMBERS
-# Every operation: `clear_caches` empties what they keep.
-_OPERATIONS: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class NotForKernel(Exception):
@@ -53,6 +52,24 @@ class NotForKernel(Exception):
 
     `__cause__` is the error that says why.
     """
+
+
+class _Operations:
+    """The caches of all operations, as one cache. Each operation holds its part."""
+
+    def __init__(self) -> None:
+        self.every: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def __len__(self) -> int:
+        return sum([op.count_kept() for op in list(self.every)])
+
+    def clear(self) -> None:
+        """Empty the caches of all operations."""
+        for op in list(self.every):
+            op.forget()
+
+
+OPERATIONS = keep_cache("operations", _Operations())
 
 
 class Operation:
@@ -88,7 +105,7 @@ class Operation:
         self.programs: dict[tuple, tuple] = {}  # those that C++ cannot run
         self.traced: dict[tuple, tuple] = {}  # by call: the primitive that a transformation applies
         self.same: set[tuple] = set()  # calls whose result is their first operand
-        _OPERATIONS.add(self)
+        OPERATIONS.every.add(self)
 
     def make_kernel(self) -> Callable:
         """Return the C++ callable. It holds this object, which must not hold it: a cycle."""
@@ -213,6 +230,10 @@ class Operation:
         for kept in (self.programs, self.traced, self.same):
             kept.clear()
 
+    def count_kept(self) -> int:
+        """Return the number of programs and calls that are kept."""
+        return len(self.programs) + len(self.traced) + len(self.same)
+
 
 def is_pure(jaxpr: Jaxpr) -> bool:
     """Return True if a program computes something and has no effects."""
@@ -236,12 +257,6 @@ def describe_argument(x: Any) -> Any:
     return (x.dtype, x.shape) if kind is ndarray else (kind, x)
 
 
-def forget_operations() -> None:
-    """Empty the caches of all operations."""
-    for op in list(_OPERATIONS):
-        op.forget()
-
-
 # --- constants ----------------------------------------------------------------------------------
 
 
@@ -250,11 +265,15 @@ class Constants:
 
     def __init__(self) -> None:
         self.find = functools.lru_cache(KEPT_CALLS, typed=True)(Constant)
-        _OPERATIONS.add(self)
+        OPERATIONS.every.add(self)
 
     def forget(self) -> None:
         """Drop the results."""
         self.find.cache_clear()
+
+    def count_kept(self) -> int:
+        """Return the number of calls that are kept."""
+        return self.find.cache_info().currsize
 
 
 def wrap_constant(fun: Callable) -> Callable:
@@ -279,7 +298,7 @@ def wrap_constant(fun: Callable) -> Callable:
         out = fun(*args, **kwargs)
         if found.is_plain and is_hot(("constant", fun), found):
             found.is_plain = False
-            if all(map(is_small, flatten(out)[0])):
+            if all(map(is_copyable, flatten(out)[0])):
                 copy = functools.partial(copy_results, fun, args, kwargs)
                 found.program = compiled_call(fun.__name__, copy)
         return out
@@ -313,7 +332,7 @@ def is_setting(x: Any) -> bool:
     return x is None or isinstance(x, int | float | str | type | np.dtype | ShapedArray)
 
 
-def is_small(x: Any) -> bool:
+def is_copyable(x: Any) -> bool:
     """Return True for an array that a program may copy, wherever it runs."""
     return type(x) in ARRAYS and x.nbytes <= SMALL and not x.committed
 
@@ -322,7 +341,7 @@ def copy_results(fun: Callable, args: tuple, kwargs: dict) -> tuple:
     """Return the result of a call, as a program's result, and how C++ may run the program."""
     out = fun(*args, **kwargs)
     leaves, tree = flatten(out)
-    if not all(map(is_small, leaves)):  # over the mesh in scope
+    if not all(map(is_copyable, leaves)):  # over the mesh in scope
         return out, None, False
     names = [Var(typeof(x)) for x in leaves]
     spec = JitSpec(fun.__name__)
@@ -407,6 +426,7 @@ def wrap_call(
         try:
             try:
                 if current.trace is EVAL:
+                    given = args
                     if prepares:
                         if (
                             (count and len(args) != count)
@@ -416,21 +436,22 @@ def wrap_call(
                             or (known and not names.issuperset(kwargs))
                         ):
                             return fun(*args, **kwargs)
-                        if args and nums and type(args[-1]) in LISTS:
-                            args = list_static(args, nums)
+                        if nums and args and type(args[-1]) in LISTS:
+                            given = list_static(args, nums)
                         elif same and not kwargs and op.is_same(args):
                             return args[0]
                         if matched and len(args) > 1 and type(args[1]) in PYTHON:
-                            args = (*match_numbers(*args[:2]), *args[2:])
+                            given = (*match_numbers(*args[:2]), *given[2:])
                         for i in numbers:
                             if i < len(args):
-                                x = args[i]
+                                x = given[i]
                                 if arrays := NUMBERS.get(type(x)):
                                     x = arrays[x64_cell.value][x or str(x)]
-                                    args = (*args[:i], x, *args[i + 1 :])
+                                    given = (*given[:i], x, *given[i + 1 :])
                                 elif nums and type(x) in SEQUENCES and x and type(x[-1]) is int:
-                                    args = (*args[:i], tuple(map(keep_number, x)), *args[i + 1 :])
-                    return kernel(*args, **kwargs) if kwargs else kernel(*args)
+                                    x = tuple(map(keep_number, x))
+                                    given = (*given[:i], x, *given[i + 1 :])
+                    return kernel(*given, **kwargs) if kwargs else kernel(*given)
                 if whole and isinstance(current.trace, RuleTrace):
                     return op.call_traced(kernel, args, kwargs)
             except NotForKernel:
@@ -469,7 +490,6 @@ def binary_operation(
     others: tuple | None = None if kernel else ()
     run = kernel or Operation(fun, name or fun.__name__).make_kernel()
 
-    @functools.wraps(fun)
     def call(x: Any, y: Any, **kwargs: Any) -> Any:
         try:
             try:
@@ -492,5 +512,6 @@ def binary_operation(
 
     if not matched:
         call.__code__ = call.__code__.replace(co_posonlyargcount=2)
-    call.kernel = run  # type: ignore[attr-defined]
-    return call
+    public = functools.update_wrapper(call, fun)
+    public.kernel = run  # type: ignore[attr-defined]
+    return public

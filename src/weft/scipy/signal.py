@@ -24,7 +24,7 @@ from weft.primitives.elementwise import complex, convert
 from weft.primitives.families import check_integer, check_parameter
 from weft.primitives.layout import broadcast_to_rank, rev
 from weft.run.operation import operation
-from weft.util import check_option, list_public, name_function
+from weft.util import check_option, list_public, memoize, name_function
 from weft.xla.typing import Array, ArrayLike
 
 __all__ = [
@@ -173,7 +173,7 @@ correlate2d = define_matrix_convolution(
 )
 
 
-@functools.cache
+@memoize
 def fast_length(n: int) -> int:
     """The least number from n on with no prime factors but 2, 3 and 5, fast to transform."""
     while True:

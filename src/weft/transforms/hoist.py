@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.core.trace import Trace, Tracer, current, run_once
+from weft.core.trace import Trace, Tracer, current, is_eager, run_once
 from weft.util import EMPTY_CELL, fun_name
 from weft.xla.array import ArrayImpl
 
@@ -31,7 +31,7 @@ def find_closed_over(*roots: Any) -> list[Tracer]:
 
     None at the bottom, where every value is concrete.
     """
-    if current.trace.parent is None:
+    if is_eager():
         return []
     found: dict[int, Tracer] = {}
     seen: set[int] = set()
