@@ -18,3 +18,6 @@ class Form(enum.Enum):
     PLACES = "the places of the elements that are true"
     PRODUCT = "a product of matrices, or of stacks of them"
     CONVOLUTION = "a convolution"
+    WINDOWS = "a reduction of arrays over windows"
+    WINDOW_EXTREMUM = "the maximum or minimum of each window"
+    SELECT_AND_SCATTER = "numbers added where an operand has the extremum of its window"
