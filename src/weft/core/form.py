@@ -21,3 +21,6 @@ class Form(enum.Enum):
     WINDOWS = "a reduction of arrays over windows"
     WINDOW_EXTREMUM = "the maximum or minimum of each window"
     SELECT_AND_SCATTER = "numbers added where an operand has the extremum of its window"
+    SCATTER = "updates written to, or combined with, elements at indices"
+    SPARSE_PRODUCT = "a product with a matrix of few entries"
+    RESAMPLE = "a product with a matrix of bands"

@@ -11,7 +11,7 @@ from typing import Any
 
 from weft.core.form import Form
 from weft.core.jaxpr import Eqn, Jaxpr
-from weft.cpu import convolutions, products, sorting, windows
+from weft.cpu import convolutions, products, scatters, sorting, sparse, windows
 from weft.cpu.rewriting import Choice, rewrite_program
 from weft.cpu.scope import Scope, Target
 
@@ -22,6 +22,9 @@ FORMS: dict[Form, Choice] = {
     Form.PLACES: sorting.choose_places,
     Form.CONVOLUTION: convolutions.choose_convolution,
     Form.PRODUCT: products.choose_product,
+    Form.SCATTER: scatters.choose_scatter,
+    Form.SPARSE_PRODUCT: sparse.choose_sparse_product,
+    Form.RESAMPLE: sparse.choose_resample,
     Form.SELECT_AND_SCATTER: windows.choose_select_and_scatter,
     Form.WINDOWS: windows.choose_windows,
     Form.WINDOW_EXTREMUM: windows.choose_window_extremum,
