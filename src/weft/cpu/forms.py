@@ -11,15 +11,33 @@ from typing import Any
 
 from weft.core.form import Form
 from weft.core.jaxpr import Eqn, Jaxpr
-from weft.cpu import convolutions, products, scatters, sorting, sparse, windows
+from weft.cpu import (
+    convolutions,
+    extrema,
+    products,
+    rounding,
+    scatters,
+    sorting,
+    sparse,
+    sums,
+    windows,
+)
 from weft.cpu.rewriting import Choice, rewrite_program
 from weft.cpu.scope import Scope, Target
 
 FORMS: dict[Form, Choice] = {
+    Form.POWER: rounding.choose_power,
+    Form.COMPLEMENT: rounding.choose_complement,
     Form.SORT: sorting.choose_sort,
     Form.PARTITION: sorting.choose_partition,
     Form.TOP_K: sorting.choose_top_k,
     Form.PLACES: sorting.choose_places,
+    Form.SUM: sums.choose_sum,
+    Form.LOGICAL: sums.choose_logical,
+    Form.REDUCED_PRODUCT: extrema.choose_product,
+    Form.SUM_OF_NUMBERS: extrema.choose_sum_of_numbers,
+    Form.EXTREMUM: extrema.choose_extremum,
+    Form.ARG_EXTREMUM: extrema.choose_arg_extremum,
     Form.CONVOLUTION: convolutions.choose_convolution,
     Form.PRODUCT: products.choose_product,
     Form.SCATTER: scatters.choose_scatter,

@@ -16,6 +16,7 @@ from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Eqn
 from weft.cpu.calls import call_kernel
 from weft.cpu.scope import Scope
+from weft.cpu.sums import choose_inner_products
 from weft.primitives.dot import CPU_ALGORITHMS, dot_general_p, product_dtypes
 from weft.primitives.elementwise import add, mul
 from weft.primitives.layout import broadcast_in_dim, convert, reshape, transpose
@@ -54,12 +55,14 @@ def choose_product(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | Non
     if made in NARROW_INTEGERS:  # XLA takes ten times as long and more for sums of few bits
         wide = {**eqn.params, "preferred_element_type": INT32, "out_sharding": None}
         return lambda x, y: [convert(dot_general_p.apply(x, y, **wide)[0], out.dtype)]
-    if scope.target.devices or made != out.dtype:
-        return None
     lhs, rhs = (a.update(dtype=d) for a, d in zip((x, y), kinds, strict=True))
-    if are_tiny(lhs, rhs, out, numbers):
-        multiply: Callable | None = functools.partial(add_outer_products, out=out, numbers=numbers)
-    else:
+    alone = made == out.dtype and not scope.target.devices
+    multiply: Callable | None = None
+    if alone and are_tiny(lhs, rhs, out, numbers):
+        multiply = functools.partial(add_outer_products, out=out, numbers=numbers)
+    elif inner := choose_inner_products(eqn, scope):
+        return inner
+    elif alone:
         multiply = choose_product_kernel(lhs, rhs, out, numbers, scope)
     if multiply is None:
         return None

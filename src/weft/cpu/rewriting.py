@@ -8,22 +8,39 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from weft.control.call import Call
 from weft.core.aval import ShapedArray
+from weft.core.facts import Runs
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, memo_jaxpr, origin_of
-from weft.core.trace import eval_context
+from weft.core.primitive import Body
+from weft.core.stage import stage
+from weft.core.trace import current, eval_context
 from weft.cpu.scope import Scope, Target
 from weft.passes.dce import with_equations
 from weft.passes.inline import rename_atoms
-from weft.primitives.constant import stage_whole
+from weft.primitives.constant import stage_whole, write_consts
 from weft.xla.hlo import Value
 from weft.xla.lower import lower_jaxpr
 
-# From an equation and its scope to a function of the operands, which gives the results; or to None,
-# if the equation is to stay.
-Choice: TypeAlias = Callable[[Eqn, Scope], Callable[..., Sequence[Any]] | None]
+
+class Reading(NamedTuple):
+    """A replacement that reads other atoms of the program than the operands of the equation.
+
+    Attributes:
+      fun: a function of the atoms, which gives the results.
+      atoms: variables that are computed before the equation, and literals.
+    """
+
+    fun: Callable[..., Sequence[Any]]
+    atoms: Sequence[Atom]
+
+
+# What replaces an equation: a function of its operands, which gives the results, or a `Reading`.
+Replacement: TypeAlias = Callable[..., Sequence[Any]] | Reading
+# From an equation and its scope to what replaces it; to None if the equation is to stay.
+Choice: TypeAlias = Callable[[Eqn, Scope], Replacement | None]
 
 
 class PlainCall(Call):
@@ -80,24 +97,25 @@ def write_equation(
 
     `new` is given the results that are now other atoms.
     """
-    fun = choose(eqn, scope)
-    if fun is None:
+    found = choose(eqn, scope)
+    if found is None:
         if not eqn.primitive.memoize_type:
             eqn = rewrite_bodies(eqn, choose, scope)
         scope.add(eqn)
         eqns.append(eqn)
         return
-    body = stage_replacement(fun, eqn)
-    if any(a.aval.sharded is not None for a in (*eqn.invars, *eqn.outvars)):
-        given = tuple(map(scope.is_argument, eqn.invars))
+    fun, atoms = found if type(found) is Reading else (found, eqn.invars)
+    body = stage_replacement(fun, atoms, eqn.primitive.name)
+    if any(a.aval.sharded is not None for a in (*atoms, *eqn.outvars)):
+        given = tuple(map(scope.is_argument, atoms))
         body = rewrite_program(body, choose, scope.target, given)
-        eqn = eqn.replace(primitive=plain_call_p, params={"jaxpr": body})
+        eqn = eqn.replace(invars=list(atoms), primitive=plain_call_p, params={"jaxpr": body})
         scope.add(eqn)
         eqns.append(eqn)
         return
     # results keep their variables, and with them types that are weak or sharded
     outs = dict(zip(body.outvars, eqn.outvars, strict=True)) if are_computed(body) else {}
-    inner: dict[Var, Atom] = dict(zip(body.invars, eqn.invars, strict=True))
+    inner: dict[Var, Atom] = dict(zip(body.invars, atoms, strict=True))
     for step in body.eqns:
         outvars = [outs.get(v) or Var(v.aval) for v in step.outvars]
         invars = rename_atoms(step.invars, inner)
@@ -117,33 +135,28 @@ def are_computed(body: Jaxpr) -> bool:
     return len(outs) == len(body.outvars) and made.issuperset(outs)
 
 
-def stage_replacement(fun: Callable[..., Sequence[Any]], eqn: Eqn) -> Jaxpr:
-    """Return the closed jaxpr of what replaces an equation, at plain types of its operands."""
-    avals = [ShapedArray(a.aval.shape, a.aval.dtype) for a in eqn.invars]
+def stage_replacement(fun: Callable[..., Sequence[Any]], atoms: Sequence[Atom], name: str) -> Jaxpr:
+    """Return the closed jaxpr of what replaces an equation, at plain types of what it reads."""
+    avals = [ShapedArray(a.aval.shape, a.aval.dtype) for a in atoms]
     with eval_context():
-        return stage_whole(lambda *xs: list(fun(*xs)), avals, eqn.primitive.name)
+        return stage_whole(lambda *xs: list(fun(*xs)), avals, name)
 
 
-def rewrite_bodies(eqn: Eqn, choose: Choice, scope: Scope) -> Eqn:
-    """Return an equation that holds programs, with those that run on arrays rewritten."""
-    new: dict[int, Jaxpr] = {}
-    for body in bodies_of(eqn):
-        if body.jaxpr is None:
-            continue
-        count, target = len(body.jaxpr.invars), scope.target
-        if body.names_flow_in:  # a jitted function, which is compiled as a function
-            given = (True,) * count
-        elif body.runs in ("once", "again", "branch"):
-            given = tuple([scope.is_argument(eqn.invars[i]) for i in body.operands])
-        elif body.runs in ("turns", "test"):
-            given = (False,) * count
-        elif body.on_each_device:
-            given, target = (True,) * count, target._replace(each_device=True)
-        else:  # a reducer of scalars, a function of the host
-            continue
-        changed = rewrite_program(body.jaxpr, choose, target, given)
-        if changed is not body.jaxpr:
-            new[id(body.jaxpr)] = changed
+def running_bodies(eqn: Eqn) -> list[Body]:
+    """Return the programs that an equation holds and runs on arrays.
+
+    Reducers of scalars and functions of the host are none.
+    """
+    runs = (Runs.ONCE, Runs.AGAIN, Runs.BRANCH, Runs.LOOP, Runs.CONDITION)
+    return [
+        b for b in bodies_of(eqn) if b.jaxpr is not None and (b.runs in runs or b.on_each_device)
+    ]
+
+
+def replace_bodies(eqn: Eqn, rewrite: Callable[[Body], Jaxpr]) -> Eqn:
+    """Return an equation whose running programs are what `rewrite` makes of them."""
+    bodies = running_bodies(eqn)
+    new = {id(b.jaxpr): made for b in bodies if (made := rewrite(b)) is not b.jaxpr}
     if not new:
         return eqn
 
@@ -155,3 +168,58 @@ def rewrite_bodies(eqn: Eqn, choose: Choice, scope: Scope) -> Eqn:
 
     params = {k: replace(x) if isinstance(x, tuple | Jaxpr) else x for k, x in eqn.params.items()}
     return eqn.replace(params=params)
+
+
+def rewrite_bodies(eqn: Eqn, choose: Choice, scope: Scope) -> Eqn:
+    """Return an equation that holds programs, with those that run on arrays rewritten."""
+
+    def rewrite(body: Body) -> Jaxpr:
+        count, target = len(body.jaxpr.invars), scope.target
+        if body.on_each_device:
+            given, target = (True,) * count, target._replace(each_device=True)
+        elif body.names_flow_in:  # a jitted function, which is compiled as a function
+            given = (True,) * count
+        elif body.runs in (Runs.LOOP, Runs.CONDITION):
+            given = (False,) * count
+        else:
+            given = tuple([scope.is_argument(eqn.invars[i]) for i in body.operands])
+        return rewrite_program(body.jaxpr, choose, target, given)
+
+    return replace_bodies(eqn, rewrite)
+
+
+def restage(
+    jaxpr: Jaxpr,
+    in_avals: Sequence[ShapedArray],
+    start: Callable[..., dict],
+    write: Callable[[Eqn, list], Sequence[Any]],
+    finish: Callable[[dict], list],
+) -> Jaxpr:
+    """Return a closed program in which each equation is written anew, for the place it was in.
+
+    Args:
+      jaxpr: a program.
+      in_avals: the types of the new program's inputs.
+      start: gives the values of the variables that are known at first, from the inputs.
+      write: gives the results of an equation, from the equation and its operands.
+      finish: gives the results of the program, from the values of all variables.
+    """
+
+    def run(*args: Any) -> list:
+        env = start(*args)
+        trace: Any = current.trace
+        for eqn in jaxpr.eqns:
+            current.source, count = eqn.source, len(trace.eqns)
+            values = [a.read() if type(a) is Literal else env[a] for a in eqn.invars]
+            env.update(zip(eqn.outvars, write(eqn, values), strict=True))
+            for made in trace.eqns[count:]:
+                made.origin = origin_of(eqn)
+        return finish(env)
+
+    source = current.source
+    try:
+        with eval_context():
+            made, consts = stage(run, in_avals, jaxpr.name)
+    finally:
+        current.source = source
+    return write_consts(made, consts)

@@ -19,8 +19,8 @@ from weft.cpu.scope import Target
 from weft.export.dynamic import DynamicBuilder
 from weft.export.solving import Step, find_scope, plan_sizes
 from weft.mesh.typed import sharding_of
+from weft.optimize.passes import run_passes
 from weft.options import config
-from weft.passes import run_passes
 from weft.passes.dce import used_inputs
 from weft.passes.physical import has_extended, physical_jaxpr
 from weft.util import insert_at, select_masked

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost
 from weft.core.form import Form
 from weft.core.primitive import Axes, Linear
 from weft.errors import DtypeError, ShapeError
@@ -135,6 +136,7 @@ class ConvGeneralDilated(dot.Bilinear):
     """
 
     name = "conv_general_dilated"
+    cost = Cost.CONTRACTION
     form = Form.CONVOLUTION
 
     def abstract_eval(self, lhs, rhs, *, preferred_element_type, out_sharding=None, **params):

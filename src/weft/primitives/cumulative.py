@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost, Elements
 from weft.core.primitive import Primitive
 from weft.primitives import elementwise, families
 from weft.primitives.constant import stage_whole
@@ -39,6 +40,8 @@ class Cumulative(families.ByCombination, families.AlongAxis):
     `combine(x, y)` is *, elementwise, and `identity(dtype)` its identity; `step(xs, ys)` maps two
     pairs (value, tangent) to one. Shapes and dtypes: as x, of `takes`.
     """
+
+    cost = Cost.REDUCTION
 
     def __init__(
         self, name: str, combine: Callable, identity: Callable, step: Any, takes: str, doc: str
@@ -328,7 +331,7 @@ cummin_p = Cumulative(
     "number",
     "The minimum of x[0] ... x[i] along `axis`.",
 )
-cummax_p.elements = cummin_p.elements = "chosen"
+cummax_p.elements = cummin_p.elements = Elements.CHOSEN
 cumlogsumexp_p = Cumulative(
     "cumlogsumexp",
     logaddexp,

@@ -15,6 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost
 from weft.core.form import Form
 from weft.core.primitive import Axes, Linear, Primitive, Zero
 from weft.errors import DtypeError, ShapeError
@@ -30,7 +31,6 @@ from weft.primitives.reshard import (
     sharding_of_cotangent,
     show_spec,
 )
-from weft.primitives.summing import write_inner_products
 from weft.util import inverse_permutation
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
@@ -247,6 +247,7 @@ class DotGeneral(Bilinear):
     """
 
     name = "dot_general"
+    cost = Cost.CONTRACTION
     form = Form.PRODUCT
 
     def abstract_eval(self, lhs, rhs, *, dimension_numbers, preferred_element_type, **params):
@@ -296,12 +297,6 @@ class DotGeneral(Bilinear):
             check_algorithm(hlo.platform, algorithm, precision)
             attrs["algorithm"] = algorithm_text(algorithm, *kinds)
         lhs, rhs = (hlo.convert(x, d) for x, d in zip((lhs, rhs), kinds, strict=True))
-        (lc, rc), (lb, rb) = numbers
-        order = sorted(lb), sorted(lc)
-        if ([*lb], [*lc]) == ([*rb], [*rc]) == order and len(lb) == out.ndim and made == out.dtype:
-            y = write_inner_products(hlo, lhs, rhs, lc, out)
-            if y is not None:
-                return [y]
         (y,) = hlo.op("stablehlo.dot_general", [lhs, rhs], [ShapedArray(out.shape, made)], **attrs)
         return [hlo.convert(y, out.dtype)]
 

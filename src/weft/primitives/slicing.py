@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost, Elements
 from weft.core.primitive import Axes
 from weft.errors import IndexingError, ShapeError
 from weft.primitives import families, layout
@@ -48,7 +49,8 @@ class Slice(families.LinearPrimitive):
     """
 
     name = "slice"
-    elements = "moved"
+    elements = Elements.MOVED
+    cost = Cost.FREE
     label_axes = families.label_together
 
     def abstract_eval(self, x, *, start_indices, limit_indices, strides):
@@ -163,7 +165,8 @@ class Pad(layout.LinearTogether):
     """
 
     name = "pad"
-    elements = "placed"
+    elements = Elements.PLACED
+    cost = Cost.JOIN
     label_axes = families.label_together
 
     def abstract_eval(self, x, padding_value, *, padding_config):
@@ -269,7 +272,8 @@ class Concatenate(layout.LinearTogether):
     """
 
     name = "concatenate"
-    elements = "moved"
+    elements = Elements.MOVED
+    cost = Cost.JOIN
     label_axes = families.label_together
 
     def abstract_eval(self, *avals, dimension):
@@ -336,7 +340,8 @@ class Split(families.AlongAxis, families.LinearPrimitive):
     """Consecutive parts of x along `axis`, of the given sizes, which add up to the axis's."""
 
     name = "split"
-    elements = "moved"
+    elements = Elements.MOVED
+    cost = Cost.FREE
     multiple_results = True
     label_axes = families.label_together
 
@@ -371,7 +376,8 @@ class Stack(layout.LinearTogether):
     """The operands along a new axis. Shapes and dtypes: equal."""
 
     name = "stack"
-    elements = "moved"
+    elements = Elements.MOVED
+    cost = Cost.JOIN
 
     def abstract_eval(self, *avals, axis):
         families.check_equal_dtypes(self.name, *avals)
@@ -417,7 +423,8 @@ class Unstack(families.LinearPrimitive):
     """The elements of x along `axis`, each without it."""
 
     name = "unstack"
-    elements = "moved"
+    elements = Elements.MOVED
+    cost = Cost.FREE
     multiple_results = True
 
     def abstract_eval(self, x, *, axis):
@@ -454,7 +461,8 @@ class Tile(families.LinearPrimitive):
     """x repeated reps[k] times along axis k."""
 
     name = "tile"
-    elements = "moved"
+    elements = Elements.MOVED
+    cost = Cost.JOIN
 
     def abstract_eval(self, x, *, reps):
         if len(reps) != x.ndim or any(r < 0 for r in reps):

@@ -16,6 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost
 from weft.core.form import Form
 from weft.core.primitive import not_linear
 from weft.errors import DtypeError, ShapeError
@@ -37,6 +38,7 @@ class SparseProduct(Bilinear):
     """
 
     form = Form.SPARSE_PRODUCT
+    cost = Cost.REDUCTION
     compute: Callable[..., Any]
 
     def check(self, x: ShapedArray, y: ShapedArray, indices: ShapedArray, *fits: bool) -> None:
@@ -186,6 +188,7 @@ class Resample(Bilinear):
 
     name = "resample"
     form = Form.RESAMPLE
+    cost = Cost.REDUCTION
 
     def abstract_eval(self, x, weights, starts, back, firsts):
         fits = x.ndim == 3 and back.shape[:1] == firsts.shape == x.shape[1:2]

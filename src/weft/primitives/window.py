@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost, Elements
 from weft.core.form import Form
 from weft.core.primitive import Primitive, tangents_of
 from weft.core.stage import stage
@@ -239,6 +240,7 @@ class WindowReduction(families.ByCombination):
     """
 
     form = Form.WINDOWS
+    cost = Cost.REDUCTION
     label_axes = families.label_along
 
     def abstract_eval(self, x, **params):
@@ -282,7 +284,7 @@ class WindowExtremum(WindowReduction):
     """The maximum or minimum of each window; the first of equals has the derivative."""
 
     form = Form.WINDOW_EXTREMUM
-    elements = "chosen"
+    elements = Elements.CHOSEN
 
     def jvp(self, primals, tangents, **params):
         (x,), (t,) = primals, tangents
@@ -322,6 +324,7 @@ class SelectAndGatherAdd(families.LinearInFirst):
 
     name = "select_and_gather_add"
     form = Form.WINDOWS
+    cost = Cost.REDUCTION
     label_axes = families.label_along
 
     def abstract_eval(self, tangents, operand, *, select_prim, **params):
@@ -362,6 +365,7 @@ class SelectAndScatterAdd(families.LinearInFirst):
 
     name = "select_and_scatter_add"
     form = Form.SELECT_AND_SCATTER
+    cost = Cost.REDUCTION
     label_axes = families.label_along
 
     def abstract_eval(self, source, operand, *, select_prim, **params):

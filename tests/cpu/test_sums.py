@@ -10,7 +10,7 @@ import weft
 import weft.numpy as jnp
 from weft import lax
 from weft.core.aval import ShapedArray
-from weft.primitives.summing import split_row
+from weft.cpu.sums import split_row
 from weft.xla.native import are_kernels_wanted
 
 COMPARED = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64"
