@@ -33,3 +33,7 @@ class Form(enum.Enum):
     SCATTER = "updates written to, or combined with, elements at indices"
     SPARSE_PRODUCT = "a product with a matrix of few entries"
     RESAMPLE = "a product with a matrix of bands"
+    FACTORS = "factors of matrices, or solutions, which LAPACK computes and others complete"
+    LU = "the factors L and U of matrices, pivots, and the order of rows"
+    PIVOTS = "the order of rows that pivots stand for"
+    TRIANGULAR_SOLVE = "the solution of triangular systems"

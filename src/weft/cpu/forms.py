@@ -14,6 +14,7 @@ from weft.core.jaxpr import Eqn, Jaxpr
 from weft.cpu import (
     convolutions,
     extrema,
+    matrices,
     products,
     rounding,
     scatters,
@@ -38,6 +39,10 @@ FORMS: dict[Form, Choice] = {
     Form.SUM_OF_NUMBERS: extrema.choose_sum_of_numbers,
     Form.EXTREMUM: extrema.choose_extremum,
     Form.ARG_EXTREMUM: extrema.choose_arg_extremum,
+    Form.FACTORS: matrices.choose_factors,
+    Form.LU: matrices.choose_lu,
+    Form.PIVOTS: matrices.choose_permutation,
+    Form.TRIANGULAR_SOLVE: matrices.choose_triangular_solve,
     Form.CONVOLUTION: convolutions.choose_convolution,
     Form.PRODUCT: products.choose_product,
     Form.SCATTER: scatters.choose_scatter,
