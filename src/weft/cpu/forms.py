@@ -11,7 +11,18 @@ from typing import Any
 
 from weft.core.form import Form
 from weft.core.jaxpr import Eqn, Jaxpr
-from weft.cpu import convolutions, extrema, products, rounding, sorting, sums
+from weft.cpu import (
+    convolutions,
+    extrema,
+    matrices,
+    products,
+    rounding,
+    scatters,
+    sorting,
+    sparse,
+    sums,
+    windows,
+)
 from weft.cpu.rewriting import Choice, rewrite_program
 from weft.cpu.scope import Scope, Target
 
@@ -28,8 +39,18 @@ FORMS: dict[Form, Choice] = {
     Form.SUM_OF_NUMBERS: extrema.choose_sum_of_numbers,
     Form.EXTREMUM: extrema.choose_extremum,
     Form.ARG_EXTREMUM: extrema.choose_arg_extremum,
+    Form.FACTORS: matrices.choose_factors,
+    Form.LU: matrices.choose_lu,
+    Form.PIVOTS: matrices.choose_permutation,
+    Form.TRIANGULAR_SOLVE: matrices.choose_triangular_solve,
     Form.CONVOLUTION: convolutions.choose_convolution,
     Form.PRODUCT: products.choose_product,
+    Form.SCATTER: scatters.choose_scatter,
+    Form.SPARSE_PRODUCT: sparse.choose_sparse_product,
+    Form.RESAMPLE: sparse.choose_resample,
+    Form.SELECT_AND_SCATTER: windows.choose_select_and_scatter,
+    Form.WINDOWS: windows.choose_windows,
+    Form.WINDOW_EXTREMUM: windows.choose_window_extremum,
 }
 
 
