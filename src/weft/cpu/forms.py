@@ -11,7 +11,7 @@ from typing import Any
 
 from weft.core.form import Form
 from weft.core.jaxpr import Eqn, Jaxpr
-from weft.cpu import extrema, sorting, sums
+from weft.cpu import extrema, functions, joins, running, sorting, sums
 from weft.cpu.rewriting import Choice, rewrite_program
 from weft.cpu.scope import Scope, Target
 
@@ -26,11 +26,21 @@ FORMS: dict[Form, Choice] = {
     Form.SUM_OF_NUMBERS: extrema.choose_sum_of_numbers,
     Form.EXTREMUM: extrema.choose_extremum,
     Form.ARG_EXTREMUM: extrema.choose_arg_extremum,
+    Form.FUNCTION: functions.choose_function,
+    Form.ZETA: functions.choose_zeta,
+    Form.QUOTIENT: functions.choose_quotient,
+    Form.REMAINDER: functions.choose_remainder,
+    Form.RUNNING: running.choose_running,
+    Form.JOIN: joins.choose_join,
+    Form.STACK: joins.choose_stack,
+    Form.TILE: joins.choose_tile,
+    Form.FRAME: joins.choose_frame,
 }
 
 
 def choose_forms(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     """Return a program of the forms that a CPU computes quickest."""
+    target = target._replace(functions=functions.count_functions(jaxpr))
     return rewrite_program(jaxpr, choose_form, target, (True,) * len(jaxpr.invars), True)
 
 

@@ -17,6 +17,13 @@ from weft.cpu.scope import Scope, Target
 from weft.passes.dce import with_equations
 from weft.passes.inline import rename_atoms
 from weft.primitives.constant import stage_whole
+from weft.primitives.dynamic_slicing import dynamic_update_slice_p
+from weft.primitives.layout import convert_element_type_p
+from weft.primitives.slicing import pad_p
+
+MAX_MOVES = 64  # equations of a program up to which it is asked whether all of them only move
+# What moves elements, and changes or adds some.
+MOVES = frozenset((pad_p, dynamic_update_slice_p, convert_element_type_p))
 
 
 class Reading(NamedTuple):
@@ -37,6 +44,20 @@ Replacement: TypeAlias = Callable[..., Sequence[Any]] | Reading
 Choice: TypeAlias = Callable[[Eqn, Scope], Replacement | None]
 
 
+class Rewriter(NamedTuple):
+    """A pass that replaces equations: what replaces an equation, and what a program may use."""
+
+    choose: Choice
+    target: Target
+
+    def __repr__(self) -> str:
+        return getattr(self.choose, "__name__", "Rewriter")
+
+    def rewrite(self, jaxpr: Jaxpr) -> Jaxpr:
+        """Return a program whose inputs are computed, after the pass."""
+        return rewrite_program(jaxpr, self.choose, self.target, (False,) * len(jaxpr.invars))
+
+
 @memo_jaxpr
 def rewrite_program(
     jaxpr: Jaxpr, choose: Choice, target: Target, given: tuple[bool, ...], alone: bool = False
@@ -54,7 +75,9 @@ def rewrite_program(
       A program with the same inputs and results; `jaxpr` itself if nothing is replaced.
     """
     arguments = [v for v, is_given in zip(jaxpr.invars, given, strict=True) if is_given]
-    scope = Scope(target, arguments, alone and len(jaxpr.eqns) == 1)
+    rewriter = Rewriter(choose, target)
+    moves = alone and len(jaxpr.eqns) <= MAX_MOVES and all(map(only_moves, jaxpr.eqns))
+    scope = Scope(target, arguments, alone and len(jaxpr.eqns) == 1, moves, rewriter)
     new: dict[Var, Atom] = {}
     eqns: list[Eqn] = []
     for old in jaxpr.eqns:
@@ -64,6 +87,11 @@ def rewrite_program(
     if any(a is not b for a, b in zip(outvars, jaxpr.outvars, strict=True)):
         return jaxpr.replace(outvars=outvars, eqns=eqns)
     return with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns)
+
+
+def only_moves(eqn: Eqn) -> bool:
+    """Return True if an equation only moves, repeats or converts elements."""
+    return eqn.primitive.elements == "moved" or eqn.primitive in MOVES
 
 
 def write_equation(
@@ -117,9 +145,9 @@ def rewrite_bodies(eqn: Eqn, choose: Choice, scope: Scope) -> Eqn:
     for body in bodies_of(eqn):
         if body.jaxpr is None:
             continue
-        count, target = len(body.jaxpr.invars), scope.target
+        count, target, alone = len(body.jaxpr.invars), scope.target, False
         if body.names_flow_in:  # a jitted function, which is compiled as a function
-            given = (True,) * count
+            given, alone = (True,) * count, scope.alone
         elif body.runs in ("once", "again", "branch"):
             given = tuple([scope.is_argument(eqn.invars[i]) for i in body.operands])
         elif body.runs in ("turns", "test"):
@@ -128,7 +156,7 @@ def rewrite_bodies(eqn: Eqn, choose: Choice, scope: Scope) -> Eqn:
             given, target = (True,) * count, target._replace(each_device=True)
         else:  # a reducer of scalars, a function of the host
             continue
-        changed = rewrite_program(body.jaxpr, choose, target, given)
+        changed = rewrite_program(body.jaxpr, choose, target, given, alone)
         if changed is not body.jaxpr:
             new[id(body.jaxpr)] = changed
     if not new:

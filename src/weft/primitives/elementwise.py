@@ -17,12 +17,12 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.form import Form
 from weft.core.primitive import Linear, Primitive, Zero, not_linear
 from weft.core.source import trim_traceback
 from weft.core.trace import current
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives import families, layout
-from weft.primitives.circular import call_function, write_remainder
 from weft.primitives.expr import Expr, lower_integer_pow, write_division
 from weft.primitives.families import KINDS, LinearByElement, show_types, zero_tangents
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, convert, literal
@@ -315,15 +315,15 @@ mul_p = Elementwise(
 
 
 class Costly(Elementwise):
-    """Members that take far longer than a product does, some of which a kernel computes."""
+    """Members that take far longer than a product does."""
 
-    def lower(self, hlo, *values, **params):
-        called = call_function(hlo, self.name, *values)
-        return Elementwise.lower(self, hlo, *values, **params) if called is None else [called]
+    form = Form.FUNCTION
 
 
 class Quotient(Elementwise):
     """x / y; of integers, rounded towards zero. Integer division by zero is -1."""
+
+    form = Form.QUOTIENT
 
     def jvp(self, primals, tangents, **params):
         if Zero in map(type, tangents):
@@ -346,7 +346,7 @@ div_p = Quotient(
 )
 rem_p = Elementwise(
     "rem",
-    write_remainder,
+    write_division("remainder"),
     [
         lambda t, z, x, y: t,
         # rem(x, y) = x - y * trunc(x / y)
@@ -355,6 +355,7 @@ rem_p = Elementwise(
     takes="real number",
     doc="The remainder of x / y, with the sign of x.",
 )
+rem_p.form = Form.REMAINDER
 neg_p = Elementwise("neg", "negate", [lambda t, y, x: neg(t)], [lambda ct, x: neg(ct)], doc="-x.")
 
 
