@@ -54,7 +54,7 @@ def test_a_function_of_a_large_array_is_the_kernel():
         show_prepared(jnp.sin, X),
         """
         { lambda ; a:f32[4097]. let
-            b:f32[4097] = cpu_call[kernel=weft_function name=sin] a
+            b:f32[4097] = cpu_call[name='sin' kernel=weft_function] a
           in (b,) }
         """,
     )
