@@ -6,24 +6,24 @@ listed here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 from weft.core.form import Form
 from weft.core.jaxpr import Eqn, Jaxpr
 from weft.cpu import (
     convolutions,
     extrema,
+    functions,
+    joins,
     matrices,
     products,
     rounding,
+    running,
     scatters,
     sorting,
     sparse,
     sums,
     windows,
 )
-from weft.cpu.rewriting import Choice, rewrite_program
+from weft.cpu.rewriting import Choice, Replacement, rewrite_program
 from weft.cpu.scope import Scope, Target
 
 FORMS: dict[Form, Choice] = {
@@ -51,15 +51,25 @@ FORMS: dict[Form, Choice] = {
     Form.SELECT_AND_SCATTER: windows.choose_select_and_scatter,
     Form.WINDOWS: windows.choose_windows,
     Form.WINDOW_EXTREMUM: windows.choose_window_extremum,
+    Form.FUNCTION: functions.choose_function,
+    Form.ZETA: functions.choose_zeta,
+    Form.QUOTIENT: functions.choose_quotient,
+    Form.REMAINDER: functions.choose_remainder,
+    Form.RUNNING: running.choose_running,
+    Form.JOIN: joins.choose_join,
+    Form.STACK: joins.choose_stack,
+    Form.TILE: joins.choose_tile,
+    Form.FRAME: joins.choose_frame,
 }
 
 
 def choose_forms(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     """Return a program of the forms that a CPU computes quickest."""
+    target = target._replace(functions=functions.count_functions(jaxpr))
     return rewrite_program(jaxpr, choose_form, target, (True,) * len(jaxpr.invars), True)
 
 
-def choose_form(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
+def choose_form(eqn: Eqn, scope: Scope) -> Replacement | None:
     """Return what computes an equation quicker; None if it is best as it is.
 
     A lowering that a library has given to a primitive stays in force.

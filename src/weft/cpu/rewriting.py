@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from weft.control.call import Call
 from weft.core.aval import ShapedArray
-from weft.core.facts import Runs
+from weft.core.facts import Elements, Runs
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, memo_jaxpr, origin_of
 from weft.core.primitive import Body
 from weft.core.stage import stage
@@ -21,8 +21,15 @@ from weft.cpu.scope import Scope, Target
 from weft.passes.dce import with_equations
 from weft.passes.inline import rename_atoms
 from weft.primitives.constant import stage_whole, write_consts
+from weft.primitives.dynamic_slicing import dynamic_update_slice_p
+from weft.primitives.layout import convert_element_type_p
+from weft.primitives.slicing import pad_p
 from weft.xla.hlo import Value
 from weft.xla.lower import lower_jaxpr
+
+MAX_MOVES = 64  # equations of a program up to which it is asked whether all of them only move
+# What moves elements, and changes or adds some.
+MOVES = frozenset((pad_p, dynamic_update_slice_p, convert_element_type_p))
 
 
 class Reading(NamedTuple):
@@ -61,6 +68,20 @@ class PlainCall(Call):
 plain_call_p = PlainCall()
 
 
+class Rewriter(NamedTuple):
+    """A pass that replaces equations: what replaces an equation, and what a program may use."""
+
+    choose: Choice
+    target: Target
+
+    def __repr__(self) -> str:
+        return getattr(self.choose, "__name__", "Rewriter")
+
+    def rewrite(self, jaxpr: Jaxpr) -> Jaxpr:
+        """Return a program whose inputs are computed, after the pass."""
+        return rewrite_program(jaxpr, self.choose, self.target, (False,) * len(jaxpr.invars))
+
+
 @memo_jaxpr
 def rewrite_program(
     jaxpr: Jaxpr, choose: Choice, target: Target, given: tuple[bool, ...], alone: bool = False
@@ -78,7 +99,9 @@ def rewrite_program(
       A program with the same inputs and results; `jaxpr` itself if nothing is replaced.
     """
     arguments = [v for v, is_given in zip(jaxpr.invars, given, strict=True) if is_given]
-    scope = Scope(target, arguments, jaxpr if alone else None)
+    rewriter = Rewriter(choose, target)
+    moves = alone and len(jaxpr.eqns) <= MAX_MOVES and all(map(only_moves, jaxpr.eqns))
+    scope = Scope(target, arguments, jaxpr if alone else None, moves, rewriter)
     new: dict[Var, Atom] = {}
     eqns: list[Eqn] = []
     for old in jaxpr.eqns:
@@ -88,6 +111,11 @@ def rewrite_program(
     if any(a is not b for a, b in zip(outvars, jaxpr.outvars, strict=True)):
         return jaxpr.replace(outvars=outvars, eqns=eqns)
     return with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns)
+
+
+def only_moves(eqn: Eqn) -> bool:
+    """Return True if an equation only moves, repeats or converts elements."""
+    return eqn.primitive.elements is Elements.MOVED or eqn.primitive in MOVES
 
 
 def write_equation(
@@ -174,16 +202,16 @@ def rewrite_bodies(eqn: Eqn, choose: Choice, scope: Scope) -> Eqn:
     """Return an equation that holds programs, with those that run on arrays rewritten."""
 
     def rewrite(body: Body) -> Jaxpr:
-        count, target = len(body.jaxpr.invars), scope.target
+        count, target, alone = len(body.jaxpr.invars), scope.target, False
         if body.on_each_device:
             given, target = (True,) * count, target._replace(each_device=True)
         elif body.names_flow_in:  # a jitted function, which is compiled as a function
-            given = (True,) * count
+            given, alone = (True,) * count, scope.alone
         elif body.runs in (Runs.LOOP, Runs.CONDITION):
             given = (False,) * count
         else:
             given = tuple([scope.is_argument(eqn.invars[i]) for i in body.operands])
-        return rewrite_program(body.jaxpr, choose, target, given)
+        return rewrite_program(body.jaxpr, choose, target, given, alone)
 
     return replace_bodies(eqn, rewrite)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
@@ -26,6 +26,7 @@ class Target(NamedTuple):
       located: operations are named, so that a profile can be read by lines. Clusters of several
         equations are not fused then, since their times could not be told apart.
       donated: the buffers of some arguments may be reused for results.
+      functions: how many equations of the whole program compute functions that have formulas.
     """
 
     native: bool
@@ -33,6 +34,7 @@ class Target(NamedTuple):
     each_device: bool = False
     located: bool = False
     donated: bool = False
+    functions: int = 0
 
     @property
     def kernels(self) -> bool:
@@ -47,15 +49,26 @@ class Scope:
       target: what the program may use.
       alone: the program consists of one equation, and is compiled by itself.
       program: the program before it is rewritten, if it is compiled by itself; else None.
+      moves: the program is compiled by itself, and its few equations only move elements.
       arguments: the variables that are arguments of a compiled function. The inputs of a loop's
         body are no arguments.
+      rewriter: rewrites programs that a formula writes parts by.
     """
 
-    __slots__ = ("alone", "arguments", "makers", "program", "target")
+    __slots__ = ("alone", "arguments", "makers", "moves", "program", "rewriter", "target")
 
-    def __init__(self, target: Target, arguments: Iterable[Var], program: Jaxpr | None):
+    def __init__(
+        self,
+        target: Target,
+        arguments: Iterable[Var],
+        program: Jaxpr | None,
+        moves: bool = False,
+        rewriter: Any = None,
+    ):
         self.target = target
         self.program = program
+        self.moves = moves
+        self.rewriter = rewriter
         self.alone = program is not None and len(program.eqns) == 1
         self.arguments = frozenset(arguments)
         self.makers: dict[Var, Eqn] = {}

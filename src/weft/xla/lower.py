@@ -21,7 +21,6 @@ from weft.options import config
 from weft.passes.alone import JOINS, MOVES, do_little
 from weft.passes.dce import dce_jaxpr
 from weft.passes.discharge import discharge_jaxpr, has_state
-from weft.passes.formulas import count_formulas
 from weft.passes.merge import has_scopes
 from weft.passes.physical import has_extended, physical_jaxpr
 from weft.util import collecting_rarely
@@ -187,7 +186,7 @@ def lower_module(
     few = platform == "cpu" and not over and len(jaxpr.eqns) <= 64
     products = few and "dot_general" in names and not builder.names_all  # explain tells their FLOPs
     brief = products and do_little(jaxpr, {"dot_general"} | MOVES)
-    hlo = builder(over, platform, count_formulas(jaxpr), brief)
+    hlo = builder(over, platform, brief=brief)
     hlo.alone = len(jaxpr.eqns) == 1 and not donated
     if few and names <= MOVES and names & JOINS:
         hlo.cuts, hlo.written = {}, {}  # no pattern tells what a part is cut from

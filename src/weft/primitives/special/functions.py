@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from weft import dtypes
-from weft.core.aval import ShapedArray, typeof
+from weft.core.aval import typeof
+from weft.core.form import Form
 from weft.primitives.elementwise import (
     Costly,
     abs,
@@ -36,7 +37,6 @@ from weft.primitives.special import error as error_formulas
 from weft.primitives.special import gamma as gammas
 from weft.primitives.special.formula import formula
 from weft.primitives.transcendental import exp, integer_pow, log, log1p, pow
-from weft.primitives.wide import is_worth
 from weft.xla.typing import Array, ArrayLike
 
 
@@ -55,17 +55,9 @@ def define_special(name: str, op: str | Callable, doc: str, *derivs: Callable | 
 
 _SLOPE = 2 / math.sqrt(math.pi)
 
-
-def lower_erf(hlo: Any, aval: ShapedArray, x: Any) -> Any:
-    """The engine's, or of large float64 arrays on the CPU a formula."""
-    if is_worth(hlo, aval, "erf"):
-        return formula(error_formulas.write_erf)(hlo, aval, x)
-    return hlo.elementwise("chlo.erf", [x], aval)[0]
-
-
 erf_p = define_special(
     "erf",
-    lower_erf,
+    "chlo.erf",
     "The error function, 2/sqrt(pi) times the integral of exp(-t**2) from 0 to x.",
     lambda t, y, x: mul(t, mul(_SLOPE, exp(neg(square(x))))),
 )
@@ -124,6 +116,7 @@ zeta_p = define_special(
     "x",
     lambda t, z, x, q: mul(t, mul(neg(x), zeta(add(x, literal(1, typeof(x).dtype)), q))),
 )
+polygamma_p.form = zeta_p.form = Form.ZETA
 
 # --- Bessel functions -----------------------------------------------------------------------
 
