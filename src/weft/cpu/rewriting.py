@@ -103,10 +103,14 @@ def rewrite_program(
     moves = alone and len(jaxpr.eqns) <= MAX_MOVES and all(map(only_moves, jaxpr.eqns))
     scope = Scope(target, arguments, jaxpr if alone else None, moves, rewriter)
     new: dict[Var, Atom] = {}
-    eqns: list[Eqn] = []
+    eqns = scope.eqns
     for old in jaxpr.eqns:
         eqn = old.replace(invars=rename_atoms(old.invars, new)) if new else old
-        write_equation(eqn, choose, scope, eqns, new)
+        found = choose(eqn, scope)
+        if found is None and eqn.primitive.memoize_type:  # as most are
+            eqns.append(eqn)
+        else:
+            write_equation(eqn, found, scope, new)
     outvars = rename_atoms(jaxpr.outvars, new) if new else jaxpr.outvars
     if any(a is not b for a, b in zip(outvars, jaxpr.outvars, strict=True)):
         return jaxpr.replace(outvars=outvars, eqns=eqns)
@@ -118,28 +122,24 @@ def only_moves(eqn: Eqn) -> bool:
     return eqn.primitive.elements is Elements.MOVED or eqn.primitive in MOVES
 
 
-def write_equation(
-    eqn: Eqn, choose: Choice, scope: Scope, eqns: list[Eqn], new: dict[Var, Atom]
-) -> None:
-    """Append an equation to `eqns`, or what replaces it.
+def write_equation(eqn: Eqn, found: Replacement | None, scope: Scope, new: dict[Var, Atom]) -> None:
+    """Append an equation to those of the scope, or `found`, which replaces it.
 
     `new` is given the results that are now other atoms.
     """
-    found = choose(eqn, scope)
+    choose = scope.rewriter.choose
     if found is None:
         if not eqn.primitive.memoize_type:
             eqn = rewrite_bodies(eqn, choose, scope)
-        scope.add(eqn)
-        eqns.append(eqn)
+        scope.eqns.append(eqn)
         return
-    fun, atoms = found if type(found) is Reading else (found, eqn.invars)
+    fun, atoms = found if isinstance(found, Reading) else (found, eqn.invars)
     body = stage_replacement(fun, atoms, eqn.primitive.name)
     if any(a.aval.sharded is not None for a in (*atoms, *eqn.outvars)):
         given = tuple(map(scope.is_argument, atoms))
         body = rewrite_program(body, choose, scope.target, given)
         eqn = eqn.replace(invars=list(atoms), primitive=plain_call_p, params={"jaxpr": body})
-        scope.add(eqn)
-        eqns.append(eqn)
+        scope.eqns.append(eqn)
         return
     # results keep their variables, and with them types that are weak or sharded
     outs = dict(zip(body.outvars, eqn.outvars, strict=True)) if are_computed(body) else {}
@@ -150,7 +150,7 @@ def write_equation(
         inner.update(zip(step.outvars, outvars, strict=True))
         step = step.replace(invars=invars, outvars=outvars, source=eqn.source)
         step.origin = origin_of(eqn)
-        write_equation(step, choose, scope, eqns, inner)
+        write_equation(step, choose(step, scope), scope, inner)
     for v, out in zip(eqn.outvars, rename_atoms(body.outvars, inner), strict=True):
         if out is not v:
             new[v] = out

@@ -52,10 +52,13 @@ class Scope:
       moves: the program is compiled by itself, and its few equations only move elements.
       arguments: the variables that are arguments of a compiled function. The inputs of a loop's
         body are no arguments.
+      eqns: the equations of the new program so far.
       rewriter: rewrites programs that a formula writes parts by.
     """
 
-    __slots__ = ("alone", "arguments", "makers", "moves", "program", "rewriter", "target")
+    __slots__ = (
+        "_indexed", "_makers", "alone", "arguments", "eqns", "moves", "program", "rewriter", "target",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -71,21 +74,22 @@ class Scope:
         self.rewriter = rewriter
         self.alone = program is not None and len(program.eqns) == 1
         self.arguments = frozenset(arguments)
-        self.makers: dict[Var, Eqn] = {}
+        self.eqns: list[Eqn] = []
+        self._makers: dict[Any, Eqn] = {}
+        self._indexed = 0
 
     @property
     def light(self) -> bool:
         """Whether XLA uses one thread for the program if kernels compute its products."""
         return self.program is not None and is_light(self.program, self.target)
 
-    def add(self, eqn: Eqn) -> None:
-        """Note an equation of the new program."""
-        for v in eqn.outvars:
-            self.makers[v] = eqn
-
     def maker(self, atom: Atom) -> Eqn | None:
         """Return the equation that computes an operand; None for arguments and literals."""
-        return None if type(atom) is Literal else self.makers.get(atom)  # type: ignore[arg-type]
+        for eqn in self.eqns[self._indexed :]:
+            for v in eqn.outvars:
+                self._makers[v] = eqn
+        self._indexed = len(self.eqns)
+        return None if type(atom) is Literal else self._makers.get(atom)
 
     def is_argument(self, atom: Atom) -> bool:
         """Return True if an operand is an argument of the compiled function, not computed in it."""

@@ -56,7 +56,8 @@ class Pmap(Call):
         return [unmapped_aval(a, axis_size, 0) for a in call_jaxpr.out_avals]
 
     def lower(self, hlo, *args, **params):
-        mesh, around = hlo.around or (mesh_of(params), ())
+        part = hlo.part
+        mesh, around = (mesh_of(params), ()) if part is None else (part.mesh, part.pmaps)
         if around is None:
             raise NotImplementedError(
                 f"pmap: must not be within a shard_map; got one along {params['axis_name']!r}. "

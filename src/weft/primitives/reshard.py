@@ -102,7 +102,7 @@ def write_scattered_sum(hlo: Any, x: Any, out: ShapedArray) -> list | None:
     is only where all axes of the mesh are explicit.
     """
     has, gets = x.aval.sharded, out.sharded
-    if None in (has, gets) or not hlo.devices or hlo.around or has.mesh != gets.mesh:
+    if None in (has, gets) or not hlo.devices or hlo.part or has.mesh != gets.mesh:
         return None
     mesh, terms = has.mesh, has.unreduced - gets.unreduced
     pairs = list(zip(has.entries, gets.entries, strict=True))
