@@ -4,10 +4,12 @@ import ast
 import collections
 import functools
 import importlib
+import inspect
 import pathlib
 import re
 import sys
 import types
+import typing
 from collections.abc import Iterator
 
 import numpy as np
@@ -310,6 +312,46 @@ def test_every_public_name_exists_and_is_documented():
         and not (getattr(x, "__doc__", None) or "").strip()
     ]
     assert not bare, "without a docstring: " + ", ".join(bare)
+
+
+FUNCTIONS_IN = ("weft.lax", "weft.numpy", "weft.nn", "weft.random", "weft.scipy")
+
+
+def public_functions() -> Iterator[tuple[types.ModuleType, str, object]]:
+    """Yield the functions of the modules of FUNCTIONS_IN and of those below them."""
+    for name, module in public_modules().items():
+        if any(f"{name}.".startswith(f"{top}.") for top in FUNCTIONS_IN):
+            for key in module.__all__:
+                x = getattr(module, key)
+                if callable(x) and not isinstance(x, type) and typing.get_origin(x) is None:
+                    yield module, key, x
+
+
+@functools.cache
+def defined_names(place: pathlib.Path) -> frozenset[str]:
+    """Return the names that a search for `def NAME`, `NAME = ` or a row `"NAME": ` finds.
+
+    All at the top level of a file or in a table there. A primitive may be defined in the same row
+    as its function: `sin_p, sin = `.
+    """
+    row = r'^(?:async )?def (\w+)\(|^class (\w+)\b|^(?:\w+_p, )?(\w+)(?:: .*)? = |^    "(\w+)": '
+    found = re.findall(row, place.read_text(), flags=re.MULTILINE)
+    return frozenset(name for names in found for name in names if name)
+
+
+def test_a_search_finds_every_public_function():
+    """It is in the folder of the module that users import, or in the file that made it."""
+    wrong = []
+    for module, name, x in public_functions():
+        made_in = [m.removeprefix("weft.") for m in (module.__name__, inspect.unwrap(x).__module__)]
+        places = [p for m in made_in for p in [ROOT / (m.replace(".", "/") + ".py")] if p.exists()]
+        folder = ROOT / made_in[0].split(".")[0]
+        places += [file for file in FILES if file.is_relative_to(folder)]
+        if not any(name in defined_names(place) for place in places):
+            wrong.append(
+                f'{module.__name__}.{name}: no line `def {name}(`, `{name} = ` or `"{name}": ...`'
+            )
+    assert not wrong, "\n".join(wrong)
 
 
 def all_primitives() -> list:

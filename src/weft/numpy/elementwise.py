@@ -465,7 +465,8 @@ def rad2deg(x: ArrayLike, /) -> Array:
     return ops.mul(x, literal_like(180 / np.pi, x))
 
 
-radians, degrees = deg2rad, rad2deg
+radians = deg2rad
+degrees = rad2deg
 
 
 @operation
@@ -524,7 +525,8 @@ def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return bits.shift_right_arithmetic_p.apply(x, y)[0]
 
 
-bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
+bitwise_left_shift = left_shift
+bitwise_right_shift = right_shift
 
 
 @operation

@@ -331,8 +331,9 @@ def select_by_weight(x: Any, q: Any, weights: Any, nan: Any, skip_nan: bool) -> 
 # which is several times faster than XLA's sort. The kernel that partitions is faster than both.
 
 INT32 = np.dtype(np.int32)
-# Of fewer elements, or for more places than this many, sorting is faster.
-SMALL, MANY = 16, 4
+# Sorting is faster for at most so many elements, and for more places than so many.
+MAX_SORTED = 16
+MAX_PLACES = 4
 
 
 @custom_jvp
@@ -344,7 +345,7 @@ def select_ranks(x: Any, k: Any) -> tuple[Any, Any]:
     has the lowest place.
     """
     following = ufuncs.minimum(k + 1, x.shape[-1] - 1)
-    if x.shape[-1] <= SMALL or k.shape[-1] > MANY:
+    if x.shape[-1] <= MAX_SORTED or k.shape[-1] > MAX_PLACES:
         ordered = lax.sort(x, -1)
     elif typeof(x).sharded is None and are_kernels_wanted() and has_native_order(typeof(x)):
         about = concatenate([k, following], -1)

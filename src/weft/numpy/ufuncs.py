@@ -238,6 +238,12 @@ arctanh = make_unary("arctanh", lax.atanh_p, "The inverse hyperbolic tangent.", 
 # --- other names ----------------------------------------------------------------------------
 
 true_divide = divide
-acos, acosh, asin, asinh = arccos, arccosh, arcsin, arcsinh
-atan, atan2, atanh = arctan, arctan2, arctanh
-invert = bitwise_invert = bitwise_not
+acos = arccos
+acosh = arccosh
+asin = arcsin
+asinh = arcsinh
+atan = arctan
+atan2 = arctan2
+atanh = arctanh
+bitwise_invert = bitwise_not
+invert = bitwise_not

@@ -264,6 +264,8 @@ def define_cumulative(prim: Cumulative) -> Callable[..., Any]:
     return elementwise.name_function(fun, prim)
 
 
-cumsum, cumprod, cummax, cummin, cumlogsumexp = map(
-    define_cumulative, (cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p)
-)
+cumsum = define_cumulative(cumsum_p)
+cumprod = define_cumulative(cumprod_p)
+cummax = define_cumulative(cummax_p)
+cummin = define_cumulative(cummin_p)
+cumlogsumexp = define_cumulative(cumlogsumexp_p)
