@@ -27,7 +27,7 @@ from weft.numpy.promotion import (
 )
 from weft.options import trace_context
 from weft.primitives import elementwise as ops
-from weft.run.operation import binary_operation, operation
+from weft.run.operation import number_operation, operation
 from weft.run.rules import RuleTrace, as_operation
 from weft.util import name_function
 from weft.xla.typing import Array, ArrayLike
@@ -73,7 +73,7 @@ def make_binary(
         PLANS[name, kinds, trace_context()] = out
         return out
 
-    return binary_operation(name_function(fun, name, doc), prim.name)
+    return number_operation(name_function(fun, name, doc), prim.name)
 
 
 def apply_together(name: str, applied: Callable, actions: Any, kinds: Sequence) -> tuple:

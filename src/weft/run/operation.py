@@ -370,7 +370,6 @@ def operation(
     known: int = 0,
     matched: bool = False,
     whole: bool = True,
-    count: int = 0,
     name: str = "",
 ) -> Any:
     """A decorator: an eager call of the function runs as one compiled program.
@@ -392,7 +391,6 @@ def operation(
         of other operands, so that calls with those run as written, as do calls with other keywords
         than the static ones.
       matched: True if a Python number among the first two operands gets the other's dtype.
-      count: the number of arguments of a call that is a program. Other calls run as written.
       name: the name of the programs, by default of the function.
     """
     if fun is None:
@@ -401,58 +399,58 @@ def operation(
         return wrap_constant(fun)
     if arrays is not None:
         static = [*inspect.signature(fun).parameters][arrays:]
-    op = Operation(fun, name or fun.__name__, static, copied=SMALL if arrays is None else -1)
+    copied = SMALL if arrays is None else -1
+    op = Operation(fun, name or fun.__name__, static, copied=copied)
+    if arrays is not None and not op.nums:  # C++ is faster if there are no static arguments
+        op = Operation(fun, name or fun.__name__, copied=copied)
     whole = whole and arrays is None and not known
-    return wrap_call(fun, op, whole, tuple(numbers), known, count, matched)
+    return wrap_call(fun, op, whole, tuple(numbers), known, matched)
 
 
 def wrap_call(
-    fun: Callable,
-    op: Operation,
-    whole: bool,
-    numbers: tuple[int, ...],
-    known: int,
-    count: int,
-    matched: bool,
+    fun: Callable, op: Operation, whole: bool, numbers: tuple[int, ...], known: int, matched: bool
 ) -> Callable:
     """Return the public function that runs as one program where operations compute."""
     kernel, same, nums, names = op.make_kernel(), op.same, op.nums, frozenset(op.names)
     most = known + len(names)
-    prepares = bool(numbers or known or count or (nums and not whole))
-    places = bool(known or (numbers and nums))  # are checked if `check_bounds` is "all"
+    lists = bool(nums) and bool(numbers or not whole)
+    places = bool(known or (numbers and names))  # are checked if `check_bounds` is "all"
+    limited = bool(known or places)
+    plain = not (whole or names)  # a call with keywords runs as written
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             try:
                 if current.trace is EVAL:
-                    given = args
-                    if prepares:
-                        if (
-                            (count and len(args) != count)
-                            or (places and bounds_cell.value == "all")
-                            or (known and not known <= len(args) <= most)
-                            or (known and not ONE_ARRAY.issuperset(map(type, args[:known])))
-                            or (known and not names.issuperset(kwargs))
-                        ):
-                            return fun(*args, **kwargs)
-                        if nums and args and type(args[-1]) in LISTS:
-                            given = list_static(args, nums)
-                        elif same and not kwargs and op.is_same(args):
-                            return args[0]
-                        if matched and len(args) > 1 and type(args[1]) in PYTHON:
-                            given = (*match_numbers(*args[:2]), *given[2:])
+                    given: Sequence = args
+                    if limited and (
+                        (places and bounds_cell.value == "all")
+                        or (known and not known <= len(args) <= most)
+                        or (known and not ONE_ARRAY.issuperset(map(type, args[:known])))
+                        or (known and not names.issuperset(kwargs))
+                    ):
+                        return fun(*args, **kwargs)
+                    if lists and args and type(args[-1]) in LISTS:
+                        given = list_static(args, nums)
+                    elif same and not kwargs and op.is_same(args):
+                        return args[0]
+                    if numbers:
+                        given = [*given]
+                        if matched and len(given) > 1 and type(given[1]) in PYTHON:
+                            given[:2] = match_numbers(*args[:2])
                         for i in numbers:
-                            if i < len(args):
+                            if i < len(given):
                                 x = given[i]
                                 if arrays := NUMBERS.get(type(x)):
-                                    x = arrays[x64_cell.value][x or str(x)]
-                                    given = (*given[:i], x, *given[i + 1 :])
-                                elif nums and type(x) in SEQUENCES and x and type(x[-1]) is int:
-                                    x = tuple(map(keep_number, x))
-                                    given = (*given[:i], x, *given[i + 1 :])
-                    return kernel(*given, **kwargs) if kwargs else kernel(*given)
-                if whole and isinstance(current.trace, RuleTrace):
+                                    given[i] = arrays[x64_cell.value][x or str(x)]
+                                elif places and type(x) in SEQUENCES and x and type(x[-1]) is int:
+                                    given[i] = tuple(map(keep_number, x))
+                    if not kwargs:
+                        return kernel(*given)
+                    if not plain:
+                        return kernel(*given, **kwargs)
+                elif whole and isinstance(current.trace, RuleTrace):
                     return op.call_traced(kernel, args, kwargs)
             except NotForKernel:
                 pass
@@ -478,40 +476,67 @@ def compile_function(fun: Callable, name: str, donated: tuple[int, ...] = ()) ->
     return Operation(fun, name, (), donated).make_kernel()
 
 
-def binary_operation(
-    fun: Callable, name: str = "", kernel: Callable | None = None, matched: bool = False
+ABSENT = object()
+
+
+def number_operation(
+    fun: Callable, name: str = "", matched: bool = False, whole: bool = False
 ) -> Callable:
-    """As `operation`, for a function of two operands of which one is often a Python number.
+    """As `operation`, for a function of two or three operands that are often Python numbers.
 
-    If `kernel` is given, the function is an operator: the kernel computes it for operands that are
-    arrays and numbers, and `fun` deals with the others. With `matched`, a Python number gets the
-    dtype of the other operand, and `fun` takes its operands by keyword, too.
+    The function may have NumPy's keywords `out` and `where`, with which it runs as written. With
+    `matched`, a Python number gets the dtype of the other operand, and operands may be keywords.
     """
-    others: tuple | None = None if kernel else ()
-    run = kernel or Operation(fun, name or fun.__name__).make_kernel()
+    op = Operation(fun, name or fun.__name__)
+    kernel = op.make_kernel()
 
-    def call(x: Any, y: Any, **kwargs: Any) -> Any:
+    def call(x: Any, y: Any, z: Any = ABSENT, *, out: Any = None, where: Any = None) -> Any:
         try:
-            try:
-                if current.trace is EVAL and not kwargs:
+            if out is where is None:
+                if current.trace is EVAL:
                     if matched and (type(y) in PYTHON or type(x) in PYTHON):
                         x, y = match_numbers(x, y)
-                    arrays = OPERANDS.get(type(y), others)
-                    if arrays is not None:
-                        if arrays:
-                            y = arrays[x64_cell.value][y or str(y)]
-                        elif arrays := NUMBERS.get(type(x)):
-                            x = arrays[x64_cell.value][x or str(x)]
-                        return run(x, y)
-            except NotForKernel:
-                pass
-            return fun(x, y, **kwargs) if kwargs else fun(x, y)
+                    if arrays := NUMBERS.get(type(y)):
+                        y = arrays[x64_cell.value][y or str(y)]
+                    elif arrays := NUMBERS.get(type(x)):
+                        x = arrays[x64_cell.value][x or str(x)]
+                    if z is ABSENT:
+                        return kernel(x, y)
+                    if arrays := NUMBERS.get(type(z)):
+                        z = arrays[x64_cell.value][z or str(z)]
+                    return kernel(x, y, z)
+                if whole and isinstance(current.trace, RuleTrace):
+                    return op.call_traced(kernel, (x, y) if z is ABSENT else (x, y, z), {})
+        except NotForKernel:
+            pass
         except Exception as error:
             trim_traceback(error)
             raise
+        given = (x, y) if z is ABSENT else (x, y, z)
+        return fun(*given) if out is where is None else fun(*given, out=out, where=where)
 
     if not matched:
-        call.__code__ = call.__code__.replace(co_posonlyargcount=2)
+        call.__code__ = call.__code__.replace(co_posonlyargcount=3)
     public = functools.update_wrapper(call, fun)
-    public.kernel = run  # type: ignore[attr-defined]
+    public.kernel = kernel  # type: ignore[attr-defined]
     return public
+
+
+def operator_operation(fun: Callable, kernel: Callable) -> Callable:
+    """Return the operator that calls a kernel for operands that it takes, and `fun` for others."""
+
+    @functools.wraps(fun)
+    def call(self: Any, other: Any) -> Any:
+        try:
+            if current.trace is EVAL and (arrays := OPERANDS.get(type(other))) is not None:
+                if arrays:
+                    other = arrays[x64_cell.value][other or str(other)]
+                return kernel(self, other)
+        except NotForKernel:
+            pass
+        except Exception as error:
+            trim_traceback(error)
+            raise
+        return fun(self, other)
+
+    return call
