@@ -12,14 +12,18 @@ from typing import Any
 from weft.core.form import Form
 from weft.core.jaxpr import Eqn, Jaxpr
 from weft.cpu import (
+    attention,
     convolutions,
     extrema,
+    matrices,
+    memory,
     products,
     rounding,
     scatters,
     sorting,
     sparse,
     sums,
+    transforms,
     windows,
 )
 from weft.cpu.rewriting import Choice, rewrite_program
@@ -38,6 +42,13 @@ FORMS: dict[Form, Choice] = {
     Form.SUM_OF_NUMBERS: extrema.choose_sum_of_numbers,
     Form.EXTREMUM: extrema.choose_extremum,
     Form.ARG_EXTREMUM: extrema.choose_arg_extremum,
+    Form.FACTORS: matrices.choose_factors,
+    Form.LU: matrices.choose_lu,
+    Form.PIVOTS: matrices.choose_permutation,
+    Form.TRIANGULAR_SOLVE: matrices.choose_triangular_solve,
+    Form.FFT: transforms.choose_fft,
+    Form.KEEP: memory.choose_keep,
+    Form.ATTENTION: attention.choose_attention,
     Form.CONVOLUTION: convolutions.choose_convolution,
     Form.PRODUCT: products.choose_product,
     Form.SCATTER: scatters.choose_scatter,
