@@ -28,6 +28,7 @@ from weft.primitives.indexing import (
     scatter,
 )
 from weft.primitives.layout import reshape
+from weft.primitives.scatter_apply import _APPLIED, scatter_apply
 from weft.transforms.batch import batch
 from weft.transforms.jvp import jvp
 from weft.transforms.linearize import linearize
@@ -144,7 +145,7 @@ def test_a_number_as_updates():
 
 
 def test_scatter_apply():
-    fun = indexing.scatter_apply
+    fun = scatter_apply
     want = X.copy()
     want[1] *= 4
     out = fun(X, TWICE, lambda z: mul(z, 2.0), TO_ROWS, update_shape=(2, 4))
@@ -162,10 +163,10 @@ def test_scatter_apply():
 
 
 def test_equal_functions_applied_share_a_program():
-    before = len(indexing._APPLIED)
+    before = len(_APPLIED)
     for _ in range(3):
-        indexing.scatter_apply(X, TWICE, lambda z: mul(z, 3.5), TO_ROWS, update_shape=(2, 4))
-    assert len(indexing._APPLIED) == before + 1
+        scatter_apply(X, TWICE, lambda z: mul(z, 3.5), TO_ROWS, update_shape=(2, 4))
+    assert len(_APPLIED) == before + 1
 
 
 def test_overlapping_updates_share_no_gradient():
@@ -267,6 +268,7 @@ import numpy as np, weft
 from weft.primitives import indexing
 from weft.primitives.elementwise import square
 from weft.primitives.layout import full, rev
+from weft.primitives.scatter_apply import scatter_apply
 x = np.array([1, 2], np.float32)
 dims = indexing.ScatterDimensionNumbers((0,), (), ())  # no index at all: one window, at 0
 for name in {names}:
@@ -274,7 +276,7 @@ for name in {names}:
         def fun(x):
             start = np.zeros(0, np.int32)
             if name == "scatter_apply":
-                y = indexing.scatter_apply(x, start, square, dims, update_shape=(2,), mode=mode)
+                y = scatter_apply(x, start, square, dims, update_shape=(2,), mode=mode)
             else:
                 u = full((2,), 0.5, np.dtype("f4"))
                 y = getattr(indexing, name)(x, start, u, dims, mode=mode)

@@ -27,13 +27,16 @@ from weft.core.source import boundary
 from weft.core.trace import Tracer, current
 from weft.errors import DeletedError, JaxRuntimeError, check_hashable
 from weft.mesh.client import devices_of
+from weft.optimize.passes import find_passes
 from weft.options import config, trace_context
 from weft.parallel.constraint import constrain_values
-from weft.passes import find_passes
 from weft.pytrees import flatten
 from weft.run.eager import EVAL, forget_kernels
 from weft.run.fastpath import CompiledCall, compiled_call, forget_executables, is_unhashable_static
+from weft.run.hot import forget_uses
+from weft.run.operation import forget_operations
 from weft.run.pipeline import JitSpec
+from weft.run.scalars import forget_numbers
 from weft.util import copy_names, find_global_name, fun_name
 from weft.watch.captures import check_captures
 from weft.watch.key_reuse import check_keys
@@ -275,6 +278,9 @@ def clear_caches() -> None:
     forget_programs()
     forget_executables()
     forget_kernels()
+    forget_operations()
+    forget_numbers()
+    forget_uses()
     forget_loaded()
     PATTERNS.clear()
     forget_rules()

@@ -21,10 +21,10 @@ from weft.errors import ShapeError
 from weft.mesh.client import default_device
 from weft.options import config
 from weft.pytrees import flatten, unflatten
+from weft.run.observer import find_observer
 from weft.run.pipeline import LoweredProgram, lower_program
 from weft.run.programs import find_executable
 from weft.util import Record, insert_at
-from weft.watch.observer import find_observer
 from weft.xla.compile import Executable, write_hlo
 from weft.xla.hlo import strip_locations
 from weft.xla.layouts import Format, Layout

@@ -17,6 +17,7 @@ from weft.control.carry import Loop, batch_loop, carry_in_front, cut_pieces, jvp
 from weft.control.checks import batch_with_checks, holds_checks
 from weft.control.reversal import INT, SLOTS, ZERO, Sweep
 from weft.core.aval import typeof
+from weft.core.facts import Runs
 from weft.core.jaxpr import Jaxpr, Literal, Var, memo_jaxpr
 from weft.core.primitive import Body, Linear, Zero, mark_linear, mark_moving, tangents_of
 from weft.core.stage import stage_closed
@@ -53,8 +54,8 @@ class While(Loop):
         cond_consts, body_consts, carry = parts
         places = range(len(body_consts), len(body_consts) + len(carry))
         return [
-            Body(body, "body_jaxpr", "turns", (*body_consts, *carry), places),
-            Body(cond, "cond_jaxpr", "test", (*cond_consts, *carry)),
+            Body(body, "body_jaxpr", Runs.LOOP, (*body_consts, *carry), places),
+            Body(cond, "cond_jaxpr", Runs.CONDITION, (*cond_consts, *carry)),
         ]
 
     def abstract_eval(self, *avals, body_jaxpr, cond_jaxpr, **params):

@@ -14,6 +14,7 @@ import numpy as np
 from weft.control import scan_bodies
 from weft.control.carry import Loop, batch_loop, carry_in_front, cut_pieces
 from weft.core.aval import ShapedArray
+from weft.core.facts import Runs
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Body, Linear, Zero, mark_linear, mark_moving
 from weft.core.trace import Tracer, use
@@ -44,7 +45,7 @@ class Scan(Loop, SavingRule):
     def bodies(self, params):
         jaxpr, (n, m), length = params["jaxpr"], count_groups(params), params["length"]
         turns = range(length)[:: -1 if params["reverse"] else 1] if type(length) is int else None
-        return [Body(jaxpr, "jaxpr", "turns", range(len(jaxpr.invars)), range(n, n + m), turns)]
+        return [Body(jaxpr, "jaxpr", Runs.LOOP, range(len(jaxpr.invars)), range(n, n + m), turns)]
 
     def abstract_eval(self, *avals, jaxpr, length, num_carry, **params):
         carry, ys = jaxpr.out_avals[:num_carry], jaxpr.out_avals[num_carry:]

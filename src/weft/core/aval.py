@@ -172,8 +172,6 @@ class ShapedArray(AbstractValue):
             object.__setattr__(self, "_tangent", found)
         return found
 
-    at_least_vspace = to_tangent_aval = to_tangent
-
 
 class HasAval:
     """What can be read off the type of a value: arrays and traced values have these members."""

@@ -12,13 +12,15 @@ import enum
 class Form(enum.Enum):
     """The families of ways to compute a primitive that platforms choose from."""
 
+    POWER = "a power, by default the square, as products"
+    COMPLEMENT = "one minus a square, as a product"
     SORT = "a sort of rows by their first arrays"
     PARTITION = "a partition of rows about an element"
     TOP_K = "the largest elements of rows"
     PLACES = "the places of the elements that are true"
     SUM = "a sum over axes"
     LOGICAL = "a reduction of bits over axes: and, or, xor"
-    PRODUCT = "a product over axes"
+    REDUCED_PRODUCT = "a product over axes"
     SUM_OF_NUMBERS = "a sum over axes that skips NaN, or the number of elements that are not NaN"
     EXTREMUM = "the largest or the smallest element over axes"
     ARG_EXTREMUM = "the index of the largest or the smallest element along an axis"
@@ -31,3 +33,5 @@ class Form(enum.Enum):
     STACK = "arrays along a new axis"
     TILE = "an array repeated along axes"
     FRAME = "an array within a frame of one value"
+    PRODUCT = "a product of matrices, or of stacks of them"
+    CONVOLUTION = "a convolution"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Runs
 from weft.core.primitive import Body, Primitive, Program, programs_in
 from weft.core.ref import AbstractRef, StateEffect
 from weft.core.source import SourceInfo, inner_source
@@ -184,7 +185,7 @@ class Jaxpr(Program):
                     tell = getattr(eqn.primitive.lower, "calls_host", None)  # if a library wrote it
                     found = found or (tell is not None and tell(eqn))
                     for b in bodies_of(eqn):
-                        found = found or (b.jaxpr.calls_host if b.jaxpr else b.runs == "host")
+                        found = found or (b.jaxpr.calls_host if b.jaxpr else b.runs is Runs.HOST)
             self.memo["calls_host"] = found
         return found
 
@@ -215,7 +216,6 @@ class ClosedJaxpr(Program):
     out_avals = property(lambda self: self.jaxpr.out_avals)
     eqns = property(lambda self: self.jaxpr.eqns)
     effects = property(lambda self: self.jaxpr.effects)
-    literals = property(lambda self: self.consts)  # JAX's older name
 
     def __call__(self, *args: Any) -> list:
         """Apply to values under the current trace; a list of results."""
@@ -313,7 +313,7 @@ def uses_axis(prim: Primitive, params: dict[str, Any], name: Any) -> bool:
     if prim.memoize_type or name in found.uses or name in found.binds:
         return name in found.uses
     return any(
-        b.runs != "host" if b.jaxpr is None else jaxpr_uses_axis(b.jaxpr, name)
+        b.runs is not Runs.HOST if b.jaxpr is None else jaxpr_uses_axis(b.jaxpr, name)
         for b in prim.bodies(params)
     )
 

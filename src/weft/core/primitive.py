@@ -21,6 +21,9 @@ Only primitives that hold programs have these:
     partial_eval(trace, unknown, args, params) -> outs           do the known part now
     dce(eqn, live)                           -> Eqn or None      what the live results need
     discharge(params, refs, written, verb)   -> params, order, places   see passes/discharge.py
+
+Facts are class attributes of small types, which passes compare in place of names: `cost` says how
+much work the operation does (facts.py).
 """
 
 from __future__ import annotations
@@ -28,11 +31,14 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple, final
+from types import FrameType
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import TAKE_KEYS, Cost, Elements, Linearity, Runs
 from weft.core.form import Form
-from weft.core.trace import current, use
+from weft.core.interface import Interface
+from weft.core.trace import current
 from weft.dtypes import float0
 from weft.errors import DtypeError, MissingRule, unhashable_error
 
@@ -94,17 +100,15 @@ def programs_in(params: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 class Body(NamedTuple):
     """A program that a primitive holds, in the parameter `key`, and how it runs.
 
-    `runs` is "once", on `operands`, places among those of the primitive, to give its results;
-    "again", likewise, where the same has been computed before; "branch", where the first operand
-    is its place among the bodies; "turns", in a loop: at first on `operands`, then with its first
-    results in place of the inputs `carry`; inputs after those are rows of operands, at `turns`, or
-    while a body that runs as "test" gives True; "host", in Python as the compiled program runs;
-    "", if none of these. `jaxpr` is None for a Python function.
+    `operands` are the places of its inputs among the operands of the primitive. A loop runs at
+    first on these, then with its first results in place of the inputs `carry`; inputs after those
+    are rows of operands, at `turns`, or one more while a body that is a condition gives True.
+    `jaxpr` is None for a Python function.
     """
 
     jaxpr: Any
     key: str = ""
-    runs: str = ""
+    runs: Runs = Runs.UNKNOWN
     operands: Sequence[int] = ()
     carry: range = range(0)
     turns: range | None = None
@@ -141,54 +145,31 @@ class Axes(NamedTuple):
     """Which axes of operands and results run along each other: a label for each axis of each.
 
     What splits an axis of an operand splits those of results with its label; None must be whole.
-    `contracts`: products are summed over other labels. `linear`: "together" in all, in "each", or
-    in the "first", and computed by one operation, for the engine would add up terms between two.
+    `contracts`: products are summed over other labels.
     """
 
     operands: Sequence[Sequence]
     results: Sequence[Sequence]
-    linear: str = ""
+    linear: Linearity = Linearity.NONE
     contracts: bool = False
     hint: str = ""  # the code in an error of what must be whole
 
 
-# Kinds of `Primitive.elements` that may be of operands of a key dtype.
-TAKE_KEYS = frozenset(("moved", "placed", "equal", "unequal", "same words"))
-
-
-class PrimitiveKind:
-    """What libraries ask of a primitive: JAX's names for kinds of which weft has one."""
-
-    multiple_results = False  # whether `bind` returns a list, not the one result
-    call_primitive = map_primitive = False  # what JAX calls so takes functions
-    apply: Any
-
-    def bind(self, *args: Any, **params: Any) -> Any:
-        """The results of `apply`: a list if `multiple_results`, else the one that there is."""
-        outs = self.apply(*args, **params)
-        return outs if self.multiple_results else outs[0]
-
-    def bind_with_trace(self, trace: Any, args: Any, *rest: Any) -> Any:
-        """`bind` under a trace: of operands, their types if they are given, and parameters."""
-        with use(trace):
-            return self.bind(*args, **rest[-1])
-
-
-class Primitive(PrimitiveKind):
+class Primitive(Interface):
     """An operation. Subclass it and write the rules as methods; instances are bound to values."""
 
     name: ClassVar[str] = "primitive"
+    # A fact (facts.py): the work that the operation does for its results.
+    cost: Cost = Cost.UNKNOWN
     # Whether calls with equal types and params share one type: False where params hold programs.
     memoize_type: ClassVar[bool] = True
     # What the operation does besides computing its results; None for nearly all.
     effect: Effect | None = None
-    # What the elements of results are: "new"; "moved", those of operands, from places that follow
-    # from parameters and indices; "placed", those of operands, whose values may say where; "chosen"
-    # in another way, so that none is NaN where no operand's is; "random", made of keys, the first
-    # operand, which that uses up. Operands may be of a key dtype (passes/physical.py) where they
-    # are "moved" or "placed", in comparisons ("equal", "unequal"), and where a key becomes its
-    # words, or words become a key ("same words").
-    elements: str = "new"
+    # What the elements of results are.
+    elements: Elements = Elements.NEW
+    # Whether each element of the result is computed from the elements at the same place, by
+    # operations on elements and without a loop; scalar operands go with every element.
+    by_element: bool = False
     # The family of ways to compute it that platforms choose from; None if there is only one.
     form: Form | None = None
     # Optional rules: see above.
@@ -201,14 +182,16 @@ class Primitive(PrimitiveKind):
     pretty_params: ClassVar[Any] = None
     read_params: ClassVar[Any] = None
 
+    home: str  # the module whose body defined it
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        self = super().__new__(cls)
+        self.home = find_running_module()
+        return self
+
     def apply(self, *args: Any, **params: Any) -> list:
         """Apply the operation to values under the current trace. Always a list."""
         return current.trace.process(self, args, params)
-
-    @final
-    def get_bind_params(self, params: dict) -> tuple[list, dict]:
-        """What an interpreter passes to `bind`: no functions first, and the parameters."""
-        return [], params
 
     @final
     def type_of(self, avals: tuple, params: dict) -> list[ShapedArray]:
@@ -259,11 +242,12 @@ class Primitive(PrimitiveKind):
         raise self.missing("batch")
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        # by the global that holds it, as functions are; one made elsewhere by its fields
-        for module, names in [(m, vars(x)) for m, x in list(sys.modules.items()) if x]:
-            for name, value in list(names.items()):
-                if value is self and module != "__main__":
-                    return read_global, (module, name)
+        # By the global that holds it, as functions are; any other primitive by its fields. What
+        # `__main__` holds is not there in another process.
+        if self.home != "__main__" and self.home in sys.modules:
+            for name, value in list(vars(sys.modules[self.home]).items()):
+                if value is self:
+                    return read_global, (self.home, name)
         return super().__reduce_ex__(protocol)
 
     def __repr__(self) -> str:
@@ -272,8 +256,20 @@ class Primitive(PrimitiveKind):
     __str__ = __repr__
 
 
+def find_running_module() -> str:
+    """Return the name of the module whose body is running, or "" if there is none.
+
+    A primitive that a module's body defines, directly or by a function that it calls, becomes a
+    global of that module.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    return "" if frame is None else frame.f_globals.get("__name__", "")
+
+
 def read_global(module: str, name: str) -> Any:
-    """What a module holds under a name."""
+    """Return the global of a module by its name; the module is imported if necessary."""
     return getattr(importlib.import_module(module), name)
 
 

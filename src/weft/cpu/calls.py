@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from weft.core.aval import ShapedArray
+from weft.core.jaxpr import Atom, Eqn, Var
 from weft.core.primitive import Primitive
 from weft.xla.foreign import Attribute
 from weft.xla.native import call_native
@@ -62,7 +63,24 @@ def call_kernel(
     Returns:
       A list of the results.
     """
+    return cpu_call_p.apply(*operands, **call_params(kernel, outs, attributes, aliases))
+
+
+def kernel_equation(
+    kernel: str, invars: Sequence[Atom], outvars: Sequence[Var], attributes: Mapping[str, Any]
+) -> Eqn:
+    """Return the equation that applies a kernel to atoms."""
+    outs = [ShapedArray(v.aval.shape, v.aval.dtype) for v in outvars]
+    return Eqn(cpu_call_p, invars, call_params(kernel, outs, attributes, {}), outvars)
+
+
+def call_params(
+    kernel: str,
+    outs: Sequence[ShapedArray],
+    attributes: Mapping[str, Any],
+    aliases: Mapping[int, int],
+) -> dict[str, Any]:
+    """Return the parameters of `cpu_call`."""
     given = tuple([(name, Attribute(name, x)) for name, x in attributes.items()])
     shared = tuple(sorted(aliases.items()))
-    params = dict(kernel=kernel, outs=tuple(outs), attributes=given, aliases=shared)
-    return cpu_call_p.apply(*operands, **params)
+    return dict(kernel=kernel, outs=tuple(outs), attributes=given, aliases=shared)

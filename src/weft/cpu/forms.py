@@ -6,23 +6,32 @@ listed here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 from weft.core.form import Form
 from weft.core.jaxpr import Eqn, Jaxpr
-from weft.cpu import extrema, functions, joins, running, sorting, sums
-from weft.cpu.rewriting import Choice, rewrite_program
+from weft.cpu import (
+    convolutions,
+    extrema,
+    functions,
+    joins,
+    products,
+    rounding,
+    running,
+    sorting,
+    sums,
+)
+from weft.cpu.rewriting import Choice, Replacement, rewrite_program
 from weft.cpu.scope import Scope, Target
 
 FORMS: dict[Form, Choice] = {
+    Form.POWER: rounding.choose_power,
+    Form.COMPLEMENT: rounding.choose_complement,
     Form.SORT: sorting.choose_sort,
     Form.PARTITION: sorting.choose_partition,
     Form.TOP_K: sorting.choose_top_k,
     Form.PLACES: sorting.choose_places,
     Form.SUM: sums.choose_sum,
     Form.LOGICAL: sums.choose_logical,
-    Form.PRODUCT: extrema.choose_product,
+    Form.REDUCED_PRODUCT: extrema.choose_product,
     Form.SUM_OF_NUMBERS: extrema.choose_sum_of_numbers,
     Form.EXTREMUM: extrema.choose_extremum,
     Form.ARG_EXTREMUM: extrema.choose_arg_extremum,
@@ -35,6 +44,8 @@ FORMS: dict[Form, Choice] = {
     Form.STACK: joins.choose_stack,
     Form.TILE: joins.choose_tile,
     Form.FRAME: joins.choose_frame,
+    Form.CONVOLUTION: convolutions.choose_convolution,
+    Form.PRODUCT: products.choose_product,
 }
 
 
@@ -44,7 +55,7 @@ def choose_forms(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     return rewrite_program(jaxpr, choose_form, target, (True,) * len(jaxpr.invars), True)
 
 
-def choose_form(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
+def choose_form(eqn: Eqn, scope: Scope) -> Replacement | None:
     """Return what computes an equation quicker; None if it is best as it is.
 
     A lowering that a library has given to a primitive stays in force.

@@ -20,13 +20,13 @@ class Formula(Primitive):
     name = "formula"
     multiple_results = True
 
-    def abstract_eval(self, *avals, write, outs, settings):
+    def abstract_eval(self, *avals, write, outs, settings, by_element):
         return list(outs)
 
     def pretty_params(self, params):
         return {"write": params["write"].__name__, "settings": params["settings"]}
 
-    def lower(self, hlo, *values, write, outs, settings):
+    def lower(self, hlo, *values, write, outs, settings, by_element):
         return write(hlo, *values, *settings)
 
 
@@ -38,6 +38,7 @@ def apply_formula(
     operands: Sequence[Any],
     outs: Sequence[ShapedArray],
     *settings: Hashable,
+    by_element: bool = False,
 ) -> list:
     """Apply a formula to traced operands.
 
@@ -46,17 +47,20 @@ def apply_formula(
       operands: arrays.
       outs: the types of the results.
       settings: further arguments of `write`.
+      by_element: whether only operations on elements at the same place are written.
 
     Returns:
       A list of the results.
     """
-    return formula_p.apply(*operands, write=write, outs=tuple(outs), settings=settings)
+    params = dict(write=write, outs=tuple(outs), settings=settings, by_element=by_element)
+    return formula_p.apply(*operands, **params)
 
 
 def apply_plainly(prim: Primitive, *operands: Any, **params: Hashable) -> list:
     """Apply a primitive in the way that its own lowering writes, without a choice of a form."""
     outs = prim.type_of(tuple(map(typeof, operands)), params)
-    return apply_formula(write_plainly, operands, outs, prim, tuple(params.items()))
+    settings = prim, tuple(params.items())
+    return apply_formula(write_plainly, operands, outs, *settings, by_element=prim.by_element)
 
 
 def write_plainly(hlo: Any, *args: Any) -> list:

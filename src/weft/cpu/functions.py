@@ -270,5 +270,6 @@ def choose_quotient(eqn: Eqn, scope: Scope) -> Found:
 def is_one_number(atom: Atom, scope: Scope) -> bool:
     """Return True if an operand is a scalar, or one that is repeated."""
     maker = scope.maker(atom)
-    repeated = maker is not None and maker.primitive is broadcast_in_dim_p
-    return not atom.aval.shape or (repeated and not maker.invars[0].aval.shape)
+    if maker is not None and maker.primitive is broadcast_in_dim_p:
+        (atom,) = maker.invars
+    return not atom.aval.shape

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from weft.core.jaxpr import Jaxpr
+from weft.cpu.clusters import fuse_clusters
+from weft.cpu.flattening import flatten_rows
 from weft.cpu.forms import choose_forms
+from weft.cpu.rounding import round_to_bfloat16
 from weft.cpu.scope import Target
+from weft.optimize.passes import write_dump
 from weft.options import config
-from weft.passes import write_dump
 from weft.passes.check import check_jaxpr
 from weft.passes.dce import drop_dead_code
 
-
-def drop_unread(jaxpr: Jaxpr, target: Target) -> Jaxpr:
-    """Return a program without equations whose results nothing reads any more."""
-    return drop_dead_code(jaxpr)
-
-
 # Each takes a program and what it may use, and gives one that computes the same.
-PASSES: tuple[Callable[[Jaxpr, Target], Jaxpr], ...] = (choose_forms, drop_unread)
+PASSES: tuple[Callable[[Jaxpr, Target], Jaxpr], ...] = (
+    fuse_clusters,
+    choose_forms,
+    flatten_rows,
+    round_to_bfloat16,
+)
 
 
 def prepare_jaxpr(jaxpr: Jaxpr, target: Target, name: str = "") -> Jaxpr:
@@ -30,11 +32,10 @@ def prepare_jaxpr(jaxpr: Jaxpr, target: Target, name: str = "") -> Jaxpr:
     """
     for run_pass in PASSES:
         changed = run_pass(jaxpr, target)
-        if changed is jaxpr:
-            continue
-        jaxpr = changed
-        if config.enable_checks:
-            check_jaxpr(jaxpr)
-        if config.dump:
-            write_dump(config.dump, jaxpr, name, run_pass.__name__)
+        if changed is not jaxpr:
+            jaxpr = drop_dead_code(changed)  # what the replaced equations were computed from
+            if config.enable_checks:
+                check_jaxpr(jaxpr)
+            if config.dump:
+                write_dump(config.dump, jaxpr, name, run_pass.__name__)
     return jaxpr

@@ -15,7 +15,7 @@ from weft.explain.memory import find_residuals, list_live
 from weft.explain.profiles import profile_calls
 from weft.explain.report import Report
 from weft.explain.subject import Phase, Subject, name_operations, time_call
-from weft.passes import run_passes
+from weft.optimize.passes import run_passes
 from weft.util import list_public
 
 __all__ = ["Report", "compile", "memory"]

@@ -19,8 +19,8 @@ from weft.cpu.scope import Target
 from weft.export.dynamic import DynamicBuilder
 from weft.export.solving import Step, find_scope, plan_sizes
 from weft.mesh.typed import sharding_of
+from weft.optimize.passes import run_passes
 from weft.options import config
-from weft.passes import run_passes
 from weft.passes.dce import used_inputs
 from weft.passes.physical import has_extended, physical_jaxpr
 from weft.util import insert_at, select_masked
@@ -111,7 +111,9 @@ class ModuleWriter:
         def write(*args: Value) -> list[Value]:
             jaxpr = self.jaxpr
             if hlo.platform == "cpu":
-                jaxpr = prepare_jaxpr(jaxpr, Target(native=False, devices=bool(self.devices)))
+                # without kernels of our own: those of XLA last longer
+                target = Target(native=False, devices=bool(self.devices))
+                jaxpr = prepare_jaxpr(jaxpr, target, self.program.spec.name)
             outs = lower_jaxpr(hlo, jaxpr, args, self.consts)
             bools = {
                 i: hlo.constant(False, ShapedArray(x.shape, np.bool_))

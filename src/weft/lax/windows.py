@@ -13,6 +13,7 @@ from typing import Any
 from weft.core.aval import ShapedArray, typeof
 from weft.options import config
 from weft.primitives import indexing
+from weft.primitives import scatter_apply as applying
 from weft.primitives.checks import check_inside
 from weft.primitives.slicing import slice_in_dim
 
@@ -54,7 +55,7 @@ def check_bounds_of(fun: Callable[..., Any]) -> Callable[..., Any]:
 gather = check_bounds_of(indexing.gather)
 scatter = check_bounds_of(indexing.scatter)
 scatter_add = check_bounds_of(indexing.scatter_add)
-scatter_apply = check_bounds_of(indexing.scatter_apply)
+scatter_apply = check_bounds_of(applying.scatter_apply)
 scatter_max = check_bounds_of(indexing.scatter_max)
 scatter_min = check_bounds_of(indexing.scatter_min)
 scatter_mul = check_bounds_of(indexing.scatter_mul)

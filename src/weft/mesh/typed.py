@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Linearity
 from weft.dtypes import is_bool, is_inexact
 from weft.errors import ShardingTypeError
 from weft.mesh.mesh import AbstractMesh, AxisType, Mesh, get_abstract_mesh, get_mesh, retype_axes
@@ -381,12 +382,14 @@ def join_sums(prim: Any, avals: Sequence, labels: Any) -> tuple[frozenset, froze
     return unreduced, NO_NAMES if labels.contracts else reduced - unreduced
 
 
-def fits_terms(linear: str, terms: list[frozenset], mine: frozenset, a: ShapedArray) -> bool:
+def fits_terms(linear: Linearity, terms: list[frozenset], mine: frozenset, a: ShapedArray) -> bool:
     """Whether an operand may stand among others, of which some are terms of a sum."""
     unreduced = NO_NAMES.union(*terms)
-    if linear == "together":
+    if linear is Linearity.JOINT:
         return mine == unreduced
-    if not linear or (linear == "first" and not (terms[0] and is_inexact(a.dtype))):
+    if linear is Linearity.NONE:
+        return False
+    if linear is Linearity.FIRST and not (terms[0] and is_inexact(a.dtype)):
         return False
     if mine:  # one operand alone, where the others are reduced or the same number everywhere
         return mine == unreduced and sum(map(bool, terms)) == 1

@@ -12,6 +12,7 @@ import numpy as np
 
 from weft.api.grad import vjp
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost
 from weft.core.primitive import Primitive, cotangents_of, mark_moving, tangents_of
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import batched_at_front, instantiate, reshape
@@ -36,6 +37,7 @@ class AttentionPart(Primitive):
     Dtypes: float32. Derivatives are those of `plain`.
     """
 
+    cost = Cost.CONTRACTION
     multiple_results = True
     kernel = False
 

@@ -14,9 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import typeof
-from weft.core.trace import current
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.fused import fused
 from weft.numpy.promotion import (
     as_array,
     as_operand,
@@ -38,7 +36,7 @@ from weft.primitives.bits import bitcast_convert_type
 from weft.primitives.families import as_sequence
 from weft.primitives.layout import full, literal
 from weft.primitives.reduction import reduce_and
-from weft.run.eager import EVAL, as_kept
+from weft.run.operation import operation
 from weft.util import name_function
 from weft.xla.typing import Array, ArrayLike
 
@@ -63,14 +61,14 @@ def check_real(op: str, *xs: Any) -> None:
 # --- questions ------------------------------------------------------------------------------
 
 
-@fused
+@operation
 def isnan(x: ArrayLike, /) -> Array:
     """Which elements are NaN."""
     x = as_array(x, "isnan")
     return ops.ne(x, x)
 
 
-@fused
+@operation
 def isinf(x: ArrayLike, /) -> Array:
     """Which elements are infinite, with either sign; of complex numbers, in either part."""
     x = as_array(x, "isinf")
@@ -89,7 +87,7 @@ def make_strong(value: Any, like: Any) -> Any:
     return np.asarray(value, like.dtype)[()]
 
 
-@fused
+@operation
 def isfinite(x: ArrayLike, /) -> Array:
     """Which elements are neither infinite nor NaN; of complex numbers, in both parts."""
     x = as_array(x, "isfinite")
@@ -106,26 +104,26 @@ def is_signed_infinity(op: str, x: Any, out: Any, value: float) -> Any:
     return ops.eq(x, make_strong(value, x)) if dtypes.is_float(x.dtype) else fill_answer(x, False)
 
 
-@fused(static=("out",))
+@operation(static=("out",))
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Which elements are positive infinity."""
     return is_signed_infinity("isposinf", x, out, np.inf)
 
 
-@fused(static=("out",))
+@operation(static=("out",))
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Which elements are negative infinity."""
     return is_signed_infinity("isneginf", x, out, -np.inf)
 
 
-@fused
+@operation
 def isreal(x: ArrayLike) -> Array:
     """Which elements have no imaginary part."""
     x = as_array(x, "isreal")
     return ops.eq(ops.imag(x), 0) if dtypes.is_complex(x.dtype) else fill_answer(x, True)
 
 
-@fused
+@operation
 def iscomplex(x: ArrayLike) -> Array:
     """Which elements have an imaginary part that is not 0."""
     x = as_array(x, "iscomplex")
@@ -180,7 +178,7 @@ def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
     return math.prod(sizes[i] for i in axes_of("size", axis, len(sizes)))
 
 
-@fused
+@operation
 def signbit(x: ArrayLike, /) -> Array:
     """Which elements are negative, -0.0 and negative NaN among them."""
     x = as_array(x, "signbit")
@@ -201,7 +199,7 @@ def make_logical(op: str, prim: Any, doc: str) -> Callable:
         x, y = broadcast_operands(op, is_nonzero(as_operand(op, x)), is_nonzero(as_operand(op, y)))
         return prim.apply(x, y)[0]
 
-    return fused(name_function(fun, op, doc))
+    return operation(name_function(fun, op, doc))
 
 
 logical_and = make_logical("logical_and", ops.and_p, "Where x and y are both not 0.")
@@ -209,7 +207,7 @@ logical_or = make_logical("logical_or", ops.or_p, "Where x or y is not 0.")
 logical_xor = make_logical("logical_xor", ops.xor_p, "Where one of x and y is not 0, but not both.")
 
 
-@fused
+@operation
 def logical_not(x: ArrayLike, /) -> Array:
     """Where x is 0."""
     return ops.bitwise_not(is_nonzero(as_operand("logical_not", x)))
@@ -258,9 +256,7 @@ def make_choice_actions(condition: Any, x: Any, y: Any) -> tuple:
     )
 
 
-choose_compiled = fused(choose_elements, name="where")
-
-
+@operation(numbers=(1, 2), count=3)
 def where(
     condition: ArrayLike,
     x: ArrayLike | None = None,
@@ -282,35 +278,19 @@ def where(
     if x is not None and y is not None:
         if size is not None or fill_value is not None:
             raise ValueError("where: size and fill_value must be left out where x and y are given.")
-        if current.trace is EVAL:
-            try:
-                return choose_compiled.kernel(condition, as_kept(x), as_kept(y))
-            except Exception:  # again, for the error of the call as it is
-                pass
-        return choose_compiled(condition, x, y)
+        return choose_elements(condition, x, y)
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
     raise TypeError("where: there must be both x and y, or neither; got one of them.")
 
 
+@operation(numbers=(1, 2))
 def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """x held between two bounds, either of which may be None: minimum(max, maximum(min, x)).
 
     >>> jnp.clip(jnp.arange(5), 1, 3)
     Array([1, 1, 2, 3, 3], dtype=int32)
     """
-    min, max = as_kept(min), as_kept(max)
-    if current.trace is EVAL:
-        try:
-            return clip_compiled.kernel(arr, min, max)
-        except Exception:  # again, for the error of the call as it is
-            pass
-    return clip_compiled(arr, min, max)
-
-
-@fused(name="clip")
-def clip_compiled(arr: Any, min: Any, max: Any) -> Any:
-    """`clip` as written."""
     x = as_array(arr, "clip")
     bounds = [b if b is None else as_operand("clip", b) for b in (min, max)]
     if any(b is not None and dtypes.is_complex(typeof(b).dtype) for b in (x, *bounds)):
@@ -323,7 +303,7 @@ def clip_compiled(arr: Any, min: Any, max: Any) -> Any:
     return x
 
 
-@fused(static=("copy",))
+@operation(static=("copy",))
 def nan_to_num(
     x: ArrayLike,
     copy: bool = True,
@@ -375,7 +355,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLik
     return select_first(condlist, choicelist, default)
 
 
-@fused
+@operation
 def select_first(conditions: list, choices: list, default: Any) -> Any:
     """`select`, its arguments checked."""
     *choices, out = promote_operands(
@@ -417,14 +397,14 @@ def piecewise(
     out = ops.add(*promote_operands("piecewise", out, full(x.shape, 0, x.dtype)))
     for condition, fun in zip(conditions, funs, strict=True):
         value = ops.convert(as_array(apply(fun)), x.dtype)
-        out = choose_compiled(condition, value, out)
+        out = where(condition, value, out)
     return out
 
 
 # --- whether arrays agree -------------------------------------------------------------------
 
 
-@fused(static=("equal_nan",))
+@operation(static=("equal_nan",))
 def isclose(
     a: ArrayLike,
     b: ArrayLike,
@@ -455,7 +435,7 @@ def reduce_all(x: Any) -> Any:
     return reduce_and(x, tuple(range(x.ndim)))
 
 
-@fused(static=("equal_nan",))
+@operation(static=("equal_nan",))
 def allclose(
     a: ArrayLike,
     b: ArrayLike,
@@ -475,7 +455,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     return is_equal_everywhere(x, y, bool(equal_nan))
 
 
-@fused(static=("equal_nan",))
+@operation(static=("equal_nan",))
 def is_equal_everywhere(x: Any, y: Any, equal_nan: bool) -> Any:
     """Whether arrays of one shape are equal everywhere."""
     x, y = promote_operands("array_equal", x, y)

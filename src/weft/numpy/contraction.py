@@ -16,7 +16,6 @@ from weft.errors import ShapeError
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.typed import resolve_sharding
 from weft.numpy.creation import call_numpy
-from weft.numpy.fused import fused
 from weft.numpy.products import contract, permute_spec
 from weft.numpy.promotion import as_array, refuse_out
 from weft.primitives import elementwise as ops
@@ -26,6 +25,7 @@ from weft.primitives.families import check_parameter
 from weft.primitives.layout import literal, reduce_sum, squeeze, transpose
 from weft.primitives.reduction import reduce_or
 from weft.primitives.reshard import lay_out
+from weft.run.operation import operation
 from weft.xla.typing import DTypeLike, ShardingLike
 
 SYMBOLS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -157,7 +157,7 @@ def check_sizes(names: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> None
                 )
 
 
-@fused(static=("text", "optimize", "precision", "preferred", "out_sharding"), name="einsum")
+@operation(static=("text", "optimize", "precision", "preferred", "out_sharding"), name="einsum")
 def contract_operands(
     text: str, xs: list, optimize: Any, precision: Any, preferred: Any, out_sharding: Any = None
 ) -> Any:

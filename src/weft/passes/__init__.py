@@ -1,113 +1,21 @@
-"""Jaxpr to jaxpr: the passes, and which of them a program goes through before it is lowered.
+"""Passes from jaxpr to jaxpr, and which of them a program goes through before it is lowered.
 
-A pass takes a closed jaxpr and gives one that computes the same; it changes nothing in place, and
-what it made is remembered on the jaxpr it was made of. One that is not in `PASSES` is called where
-it is needed. Transformations by a rule of primitives, as a derivative, are in transforms/.
+A pass takes a closed jaxpr and returns one that computes the same. It changes nothing in place, and
+its result is kept with the jaxpr that it was given.
+
+Here are the files of passes that need core alone. Those that know primitives, and the list of all,
+are in optimize/: the names are imported when they are first used.
 """
 
-import itertools
-import os
-import pathlib
-from collections.abc import Callable
-from typing import Any
+from weft.util import import_lazily
 
-from weft.core.jaxpr import ClosedJaxpr, Jaxpr
-from weft.options import config
-from weft.passes.check import check_jaxpr
-from weft.passes.cse import cse_jaxpr
-from weft.passes.dce import drop_dead_code
-from weft.passes.fold import fold_constants
-from weft.passes.hoist import hoist_invariants
-from weft.passes.merge import merge_equal_programs
-from weft.passes.simplify import simplify_algebra
-from weft.util import list_public
-
-__all__ = [
-    "DEFAULT", "PASSES", "cse_jaxpr", "drop_dead_code", "fold_constants", "hoist_invariants",
-    "merge_equal_programs", "run_passes", "simplify_algebra",
-]  # fmt: skip
-__dir__ = list_public(__name__)
-
-Pass = Callable[[Jaxpr], Jaxpr]
-
-# All of them, in an order in which each has what the ones before it leave.
-PASSES: tuple[Pass, ...] = (
-    fold_constants, simplify_algebra, cse_jaxpr, hoist_invariants, merge_equal_programs,
-    drop_dead_code,
-)  # fmt: skip
-# Those that save more than they cost: see docs/design/014-passes.md.
-DEFAULT: tuple[Pass, ...] = (drop_dead_code,)
-# The same for programs of so many operations, all on scalars, as derivatives of high order are.
-LONG, LENGTH = (simplify_algebra, cse_jaxpr, drop_dead_code), 1000
-
-_files = itertools.count(1)
-
-
-def find_passes(given: Any = None) -> tuple[Pass, ...]:
-    """The passes that a value of `passes` stands for: of `jit`, of the option, or by default.
-
-    It is a sequence of functions and of names of `PASSES`, or one text with names between commas;
-    "all" is all of them, "none" none.
-    """
-    if given is None:
-        given = config.passes
-    if given is None:
-        return DEFAULT
-    if isinstance(given, str):
-        known = {"all": PASSES, "default": DEFAULT, "none": (), "": ()}
-        given = known.get(given, tuple(name.strip() for name in given.split(",")))
-    by_name: dict[Any, Pass] = {p.__name__: p for p in PASSES}
-    found = [by_name.get(p, p) if isinstance(p, str) else p for p in given]
-    for p in found:
-        if not callable(p):
-            raise ValueError(
-                f"passes: must be functions from jaxpr to jaxpr, or names of {', '.join(by_name)}; "
-                f"got {p!r}."
-            )
-    return tuple(found)
-
-
-def run_passes(jaxpr: Any, passes: Any = None, name: str = "") -> Any:
-    """A program after passes, in their order, by default those that `jit` runs.
-
-    Args:
-      jaxpr: a Jaxpr, or one with consts as `make_jaxpr` gives it; the result is the same.
-      passes: functions from Jaxpr to Jaxpr and names of `PASSES`, or "all".
-      name: part of the names of files.
-
-    It is checked after each with `enable_checks`, and written to a numbered file of the folder
-    `config.dump` (WEFT_DUMP). ValueError for names that are unknown.
-
-    >>> from weft.passes import run_passes
-    >>> print(run_passes(weft.make_jaxpr(lambda x: x.T.T * 1.0)(jnp.ones((2, 3))), "all"))
-    { lambda ; a:f32[2,3]. let  in (a,) }
-    """
-    if type(jaxpr) is ClosedJaxpr:
-        return jaxpr.replace(jaxpr=run_passes(jaxpr.jaxpr, passes, name))
-    folder = config.dump
-    if folder:
-        write_dump(folder, jaxpr, name, "traced")
-    if passes is not None or config.passes is not None:
-        chosen = find_passes(passes)
-    else:
-        chosen = LONG if len(jaxpr.eqns) >= LENGTH and has_scalars_alone(jaxpr) else DEFAULT
-    for run_pass in chosen:
-        jaxpr = run_pass(jaxpr)
-        if config.enable_checks:
-            check_jaxpr(jaxpr)
-        if folder:
-            write_dump(folder, jaxpr, name, getattr(run_pass, "__name__", "pass"))
-    return jaxpr
-
-
-def has_scalars_alone(jaxpr: Jaxpr) -> bool:
-    """Whether all results in a program are scalars."""
-    return all(v.aval.shape == () for eqn in jaxpr.eqns for v in eqn.outvars)
-
-
-def write_dump(folder: str, jaxpr: Jaxpr, name: str, step: str) -> None:
-    """Write a program to the next file of a folder."""
-    safe = "".join(c if c.isalnum() or c in "-_" else "_" for c in f"{name}-{step}")
-    os.makedirs(folder, exist_ok=True)
-    path = pathlib.Path(folder, f"{next(_files):04}-{safe}.txt")
-    path.write_text(f"{jaxpr}\n", encoding="utf-8")
+HOMES = {
+    "weft.optimize.fold": "fold_constants",
+    "weft.optimize.passes": "DEFAULT PASSES run_passes",
+    "weft.optimize.simplify": "simplify_algebra",
+    "weft.passes.cse": "cse_jaxpr",
+    "weft.passes.dce": "drop_dead_code",
+    "weft.passes.hoist": "hoist_invariants",
+    "weft.passes.merge": "merge_equal_programs",
+}
+__getattr__, __dir__ = import_lazily(__name__, HOMES)

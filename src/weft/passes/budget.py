@@ -14,24 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from weft.core.facts import LIGHT, Cost, Runs
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, held_jaxprs, variables_in
-from weft.passes.stages import Stages, count_alive, divide
+from weft.passes.stages import Stages, count_alive, divide, find_row_body
 
 # What an element costs, in multiplications within a matrix product: those of one core are 50 to 100
 # in a nanosecond, in which it moves ten bytes, or computes one exponential.
 BYTE = 4.0
 FUNCTION = 40.0
-FUNCTIONS = """
-acos acosh asin asinh atan atan2 atanh cbrt cos cosh digamma erf erf_inv erfc exp exp2 expm1 lgamma
-log log1p logistic pow random_bits sin sinh sort tan tanh threefry2x32
-""".split()  # noqa: SIM905
-SOLVERS = "cholesky eig eigh householder_product lu qr svd triangular_solve".split()  # noqa: SIM905
-# The compiler computes these again of itself, within what reads them, where that saves memory.
-FUSED = """
-abs add and broadcast_in_dim clamp convert_element_type copy div eq ge gt integer_pow iota
-is_finite le lt max min mul name ne neg not one_minus_square or reshape rsqrt select_n sign sqrt
-square squeeze stop_gradient sub transpose xor
-""".split()  # noqa: SIM905
 TURNS = 10  # of a loop of unknown length
 
 # The solver stops this near to the least cost, and after these seconds with the best it has.
@@ -96,21 +86,22 @@ def estimate_cost(eqn: Eqn) -> float:
     if bodies:
         costs = [sum(map(estimate_cost, b.jaxpr.eqns)) for b in bodies]
         turns = [
-            1 if b.runs != "turns" else TURNS if b.turns is None else len(b.turns) for b in bodies
+            1 if b.runs is not Runs.LOOP else TURNS if b.turns is None else len(b.turns)
+            for b in bodies
         ]
         return sum(c * n for c, n in zip(costs, turns, strict=True))
     ins, outs = [a.aval for a in eqn.invars], [v.aval for v in eqn.outvars]
     made = sum(a.size for a in outs)
-    name, params = eqn.primitive.name, eqn.params
+    name, params, kind = eqn.primitive.name, eqn.params, eqn.primitive.cost
     if name == "dot_general":
         contracted = params["dimension_numbers"][0][0]
         work = 2.0 * made * math.prod(ins[0].shape[d] for d in contracted)
     elif name == "conv_general_dilated":
         features = ins[1].shape[params["dimension_numbers"].rhs_spec[0]]
         work = 2.0 * made * ins[1].size / max(features, 1)
-    elif name in SOLVERS:
+    elif kind is Cost.LIBRARY:
         work = 4.0 * max(a.size * max(a.shape, default=1) for a in ins)
-    elif name in FUNCTIONS:
+    elif kind is Cost.TRANSCENDENTAL:
         work = FUNCTION * made
     else:
         work = float(max([made, *[a.size for a in ins]]))
@@ -128,12 +119,12 @@ def list_steps(jaxpr: Jaxpr, stages: Stages, turns: int = 1, at: int = 0) -> Ite
     """The steps of a program that runs `turns` times, of the bodies of scans each by itself."""
     for eqn in jaxpr.eqns:
         stage = stages.places.get(eqn, at)
-        if eqn.primitive.name != "scan":
+        body = find_row_body(eqn)
+        if body is None:
             repeats, reads = may_repeat(eqn), variables_in(eqn.invars)
             cost = turns * estimate_cost(eqn)
             yield Step(reads, eqn.outvars, cost, eqn, turns, repeats, stage)  # type: ignore
             continue
-        (body,) = bodies_of(eqn)
         inner, carry, length = body.jaxpr, body.carry, turns * eqn.params["length"]
         within = stages.turns.get(eqn)  # what its own backward pass reads, turn by turn
         for i, (v, operand) in enumerate(zip(inner.invars, eqn.invars, strict=True)):
@@ -281,7 +272,8 @@ def choose_values(jaxpr: Jaxpr, n_outs: int, budget: Budget, late: Jaxpr | None 
     """
     wanted = jaxpr.outvars[n_outs:]
     problem = Problem(jaxpr, wanted)
-    fused = [s.eqn is None or s.eqn.primitive.name in FUSED for s in problem.steps]
+    # the compiler computes light operations again within what reads them, where that saves memory
+    fused = [s.eqn is None or s.eqn.primitive.cost in LIGHT for s in problem.steps]
     whole = sum(problem.sizes[v] for v in problem.run_solver(None, fused)) if problem.asked else 0
     amount = budget.amount
     limit = amount if isinstance(amount, int) else math.floor(amount * whole)

@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, variables_in
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, variables_in
+from weft.core.primitive import Body
 from weft.passes.dce import has_effects, quiet_jaxpr
 from weft.passes.inline import rename_atoms
 
@@ -30,6 +31,16 @@ class Stages(NamedTuple):
     @property
     def count(self) -> int:
         return 1 + max(self.places.values(), default=0)
+
+
+def find_row_body(eqn: Eqn) -> Body | None:
+    """Return the body of a loop along rows of its operands, as `scan` is; None for other equations.
+
+    `with_consts` tells the loops of weft from a user's, whose parameters nobody knows.
+    """
+    if eqn.primitive.memoize_type or not hasattr(eqn.primitive, "with_consts"):
+        return None
+    return next((body for body in bodies_of(eqn) if body.turns is not None), None)
 
 
 def count_alive(eqns: Sequence[Eqn], mattering: Iterable[Var]) -> list[int]:
@@ -79,7 +90,7 @@ def find_cuts(made: Sequence[int], alive: Sequence[int], most: float) -> list[in
 
 def find_scans(eqns: Sequence[Eqn], late: Jaxpr) -> dict[Eqn, set[Var]]:
     """The scans whose stacked results scans of `late` read turn by turn, with those results."""
-    makers = {v: e for e in eqns if e.primitive.name == "scan" for v in e.outvars}
+    makers = {v: e for e in eqns if find_row_body(e) is not None for v in e.outvars}
     read = {v for e in eqns for v in variables_in(e.invars)} | {*variables_in(late.outvars)}
     found: dict[Eqn, set[Var]] = {}
     for eqn in late.eqns:
@@ -161,7 +172,7 @@ def keep_values(jaxpr: Jaxpr, kept: set[Var]) -> tuple[Jaxpr, Jaxpr, int]:
     for eqn in jaxpr.eqns:
         more = less = eqn
         within: list[Var] = []
-        if eqn.primitive.name == "scan":
+        if find_row_body(eqn) is not None:
             more, less, within = stack_values(eqn, kept)
         chosen = [v for v in eqn.outvars if v in kept]
         early.append(more)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft.core.facts import Cost, Elements
 from weft.primitives.families import LinearByElement, LinearPrimitive
 
 
@@ -14,7 +15,8 @@ class LayoutConstraint(LinearPrimitive):
     """
 
     name = "layout_constraint"
-    elements = "moved"
+    elements = Elements.MOVED
+    cost = Cost.FREE
 
     def abstract_eval(self, x, *, major_to_minor):
         return [x]
@@ -43,7 +45,8 @@ class AttributesOf(LinearByElement):
     """out = x, where what computes x has these frontend attributes in the compiled program."""
 
     name = "xla_metadata_value"
-    elements = "moved"
+    elements = Elements.MOVED
+    cost = Cost.FREE
 
     def abstract_eval(self, x, *, attributes):
         return [x]

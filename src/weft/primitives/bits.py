@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost, Elements
 from weft.core.primitive import Axes
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import Elementwise, binary_op, no_derivative, unary_op
@@ -65,7 +66,9 @@ class BitcastConvertType(Discrete):
     """
 
     name = "bitcast_convert_type"
-    elements = "chosen"
+    by_element = True  # where the widths are equal
+    elements = Elements.CHOSEN
+    cost = Cost.FREE
 
     def abstract_eval(self, x, *, new_dtype):
         odd = [d for d in (x.dtype, new_dtype) if dtypes.is_bool(d) or dtypes.is_complex(d)]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from weft.core.aval import ShapedArray, typeof, words_of
+from weft.core.facts import Cost, Elements
 from weft.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
 from weft.core.primitive import Primitive
 from weft.core.stage import stage
@@ -42,7 +43,8 @@ class Constant(Primitive):
     """The array that `held` holds. Source: StableHLO, constant."""
 
     name = "constant"
-    elements = "chosen"
+    elements = Elements.CHOSEN
+    cost = Cost.FREE
     memoize_type = False
 
     def abstract_eval(self, *, held):

@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost, Elements
 from weft.core.form import Form
 from weft.core.primitive import Primitive
 from weft.primitives import elementwise, families
@@ -37,6 +38,7 @@ class Cumulative(families.ByCombination, families.AlongAxis):
     """
 
     form = Form.RUNNING
+    cost = Cost.REDUCTION
 
     def __init__(
         self, name: str, combine: Callable, identity: Callable, step: Any, takes: str, doc: str
@@ -241,7 +243,7 @@ cummin_p = Cumulative(
     "number",
     "The minimum of x[0] ... x[i] along `axis`.",
 )
-cummax_p.elements = cummin_p.elements = "chosen"
+cummax_p.elements = cummin_p.elements = Elements.CHOSEN
 cumlogsumexp_p = Cumulative(
     "cumlogsumexp",
     logaddexp,

@@ -13,6 +13,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost, Elements
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.options import config
@@ -45,7 +46,8 @@ class DynamicSlice(families.LinearInFirst):
     """
 
     name = "dynamic_slice"
-    elements = "moved"
+    elements = Elements.MOVED
+    cost = Cost.LOOKUP
     label_axes = families.label_along
 
     def abstract_eval(self, x, *starts, slice_sizes):
@@ -98,7 +100,8 @@ class DynamicUpdateSlice(Primitive):
     """
 
     name = "dynamic_update_slice"
-    elements = "placed"
+    elements = Elements.PLACED
+    cost = Cost.LOOKUP
     label_axes = families.label_along
 
     def abstract_eval(self, x, update, *starts):

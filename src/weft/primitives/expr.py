@@ -310,3 +310,24 @@ def lower_integer_pow(hlo: Any, aval: ShapedArray, x: Any, *, y: int) -> Any:
         if n:
             (square_,) = hlo.like("multiply", square_, square_)
     return hlo.like("divide", hlo.constant(1, aval), out)[0] if y < 0 else out
+
+
+def lower_extremum(op: str, direction: str) -> Callable:
+    """Return the lowering of max or min. Complex numbers are ordered by their real parts first."""
+
+    def write(hlo: Any, aval: ShapedArray, x: Any, y: Any) -> Any:
+        if not dtypes.is_complex(aval.dtype):
+            return hlo.like(op, x, y)[0]
+        x, y = Expr(hlo, x), Expr(hlo, y)
+        a, b, c, d = (v.part(name) for name in ("real", "imag") for v in (x, y))
+        tie, first = a.compare("EQ", b), a.compare(direction, b)
+        return tie.select(c.compare(direction, d), first).select(x, y).value
+
+    return write
+
+
+def lower_sign(hlo: Any, aval: ShapedArray, x: Any) -> Any:
+    """Write the sign of a number; that of an unsigned one, which StableHLO refuses, is 0 or 1."""
+    if dtypes.is_unsigned(aval.dtype):
+        return hlo.convert(hlo.compare("NE", x, hlo.constant(0, aval)), aval.dtype)
+    return hlo.like("sign", x)[0]

@@ -12,6 +12,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost
 from weft.errors import DtypeError, ShapeError
 from weft.mesh.plugins import GPUS
 from weft.primitives import matrices
@@ -126,6 +127,7 @@ class LuPivotsToPermutation(Discrete, matrices.MatrixPrimitive):
     """
 
     name = "lu_pivots_to_permutation"
+    cost = Cost.REDUCTION
     core_rank = 1
 
     def abstract_eval(self, pivots, *, permutation_size):

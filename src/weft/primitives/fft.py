@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import complex, conj, gt, mul, sub
@@ -56,6 +57,7 @@ class FFT(LinearPrimitive):
     """
 
     name = "fft"
+    cost = Cost.TRANSCENDENTAL
     label_axes = label_together
 
     def abstract_eval(self, x, *, fft_type, fft_lengths):

@@ -16,9 +16,9 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost, Elements
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Axes, Primitive, Zero
-from weft.core.stage import stage
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives import elementwise, families, layout
 from weft.primitives.constant import stage_whole
@@ -192,7 +192,8 @@ class Gather(Primitive):
     """
 
     name = "gather"
-    elements = "placed"
+    elements = Elements.PLACED
+    cost = Cost.LOOKUP
 
     def abstract_eval(self, x, indices, *, dimension_numbers, slice_sizes, **params):
         dims = dimension_numbers
@@ -411,6 +412,8 @@ class Scatter(Primitive):
     update) -> element. Source: StableHLO, scatter.
     """
 
+    cost = Cost.LOOKUP
+
     def __init__(self, name: str, combine: Primitive | None = None):
         self.name = name
         self.combine = combine
@@ -562,7 +565,7 @@ def has_one_writer(indices: Any, params: dict) -> bool:
 class ScatterPut(Scatter):
     """Scatter that replaces; linear in x and updates together where no windows overlap."""
 
-    elements = "placed"
+    elements = Elements.PLACED
 
     def jvp(self, primals, tangents, **params):
         x, indices, updates = primals
@@ -659,7 +662,7 @@ class ScatterMul(Scatter):
 class ScatterExtremum(Scatter):
     """Scatter that keeps the smaller or the larger; where several tie, each has an equal share."""
 
-    elements = "chosen"
+    elements = Elements.CHOSEN
 
     def jvp(self, primals, tangents, **params):
         x, indices, updates = primals
@@ -753,46 +756,3 @@ scatter_sub = define_scatter(scatter_sub_p, "`updates` subtracted")
 scatter_mul = define_scatter(scatter_mul_p, "elements multiplied by `updates`")
 scatter_min = define_scatter(scatter_min_p, "the smaller of elements and `updates`")
 scatter_max = define_scatter(scatter_max_p, "the larger of elements and `updates`")
-
-# The programs of scatter_apply by their text, so that equal functions share kernels and types.
-_APPLIED: dict[str, Jaxpr] = {}
-
-
-def scatter_apply(
-    operand: ArrayLike,
-    scatter_indices: ArrayLike,
-    func: Callable[[Any], Any],
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    update_shape: Sequence[int] = (),
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Array:
-    """`operand` with `func` applied to each element of the windows, as often as it is in one.
-
-    `update_shape` is what updates would have. Not differentiable.
-    """
-    if not callable(func):
-        raise TypeError(f"scatter_apply: func must be a function; got {func!r}.")
-    update_shape = families.index_tuple(update_shape, "scatter_apply", "update_shape")
-    aval = typeof(operand)
-    cell = ShapedArray((), aval.dtype)
-    program, consts = stage(lambda a, b: [func(a)], [cell, cell])
-    if consts or program.out_avals[0].strong() is not cell:
-        raise DtypeError(
-            "scatter_apply: func must map a scalar to one of its dtype and close over no arrays; "
-            f"got {program.out_avals[0]} for {cell}, closing over {len(consts)} arrays."
-        )
-    program = _APPLIED.setdefault(str(program), program)
-    return scatter_p.apply(
-        operand,
-        scatter_indices,
-        layout.fill(update_shape, 0, aval.dtype),
-        dimension_numbers=read_numbers("scatter_apply", ScatterDimensionNumbers, dimension_numbers),
-        indices_are_sorted=bool(indices_are_sorted),
-        unique_indices=bool(unique_indices),
-        mode=GatherScatterMode.from_any(mode),
-        update_jaxpr=program,
-        update_consts=(),
-    )[0]

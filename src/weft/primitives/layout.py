@@ -15,6 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof, words_of
+from weft.core.facts import Cost, Elements, Linearity
 from weft.core.form import Form
 from weft.core.primitive import Axes, Primitive, Zero
 from weft.core.trace import typed_value
@@ -137,7 +138,8 @@ class BroadcastInDim(reshard.Placed, families.LinearPrimitive):
     """
 
     name = "broadcast_in_dim"
-    elements = "moved"
+    elements = Elements.MOVED
+    cost = Cost.FREE
 
     def abstract_eval(self, x, *, shape, broadcast_dimensions, sharding):
         dims = broadcast_dimensions
@@ -158,7 +160,7 @@ class BroadcastInDim(reshard.Placed, families.LinearPrimitive):
     def label_axes(self, avals, outs, *, shape, broadcast_dimensions, sharding):
         sizes = zip(avals[0].shape, broadcast_dimensions, strict=True)
         row = [d if n == shape[d] else None for n, d in sizes]
-        return Axes([row], [range(len(shape))], "together")
+        return Axes([row], [range(len(shape))], Linearity.JOINT)
 
     def lower(self, hlo, x, *, shape, broadcast_dimensions, sharding):
         out = ShapedArray(shape, x.aval.dtype)
@@ -264,14 +266,16 @@ class ConvertElementType(families.LinearByElement):
     """
 
     name = "convert_element_type"
-    elements = "chosen"
+    elements = Elements.CHOSEN
+    cost = Cost.CHEAP
 
     def abstract_eval(self, x, *, new_dtype, weak_type, sharding=None):
         return [ShapedArray(x.shape, new_dtype, weak_type)]
 
     def label_axes(self, avals, outs, **params):
         kinds = [dtypes.is_complex(a.dtype) for a in (*avals, *outs) if dtypes.is_inexact(a.dtype)]
-        linear = "together" if kinds in ([False] * 2, [True] * 2, [False, True]) else ""
+        same = kinds in ([False] * 2, [True] * 2, [False, True])
+        linear = Linearity.JOINT if same else Linearity.NONE
         return families.along_each_other(avals, outs, linear)
 
     def lower(self, hlo, x, *, new_dtype, weak_type, sharding=None):
@@ -395,10 +399,11 @@ class ReduceSum(families.LinearPrimitive, families.OverAxes):
     """
 
     name = "reduce_sum"
+    cost = Cost.REDUCTION
     form = Form.SUM
 
     def abstract_eval(self, x, *, axes, out_sharding=None):
-        families.check_axes(self.name, axes, x.ndim)
+        families.check_ascending_axes(self.name, axes, x.ndim)
         if dtypes.is_bool(x.dtype):
             raise DtypeError(
                 f"{self.name}: needs numbers; got {x}. Hint: x.astype(int) counts the true ones."
@@ -444,7 +449,7 @@ def reduce_sum(x: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -
     `out_sharding` says how it is split over explicit axes of a mesh; with P(..., unreduced={axis})
     each device keeps a term of a sum over an axis that is split.
     """
-    axes = families.index_tuple(axes, "reduce_sum", "axes")
+    axes = families.sort_axes(axes, "reduce_sum")
     if not axes:
         return reshard.lay_out("reduce_sum", x, out_sharding)
     if out_sharding is None:
@@ -460,7 +465,8 @@ class Reshape(reshard.Placed, families.LinearPrimitive):
     """
 
     name = "reshape"
-    elements = "moved"
+    elements = Elements.MOVED
+    cost = Cost.FREE
 
     def abstract_eval(self, x, *, new_sizes, dimensions, sharding):
         sizes = families.index_tuple(new_sizes, self.name, "new_sizes")
@@ -534,7 +540,8 @@ class Transpose(families.LinearPrimitive):
     """out[i] = x with axis permutation[k] of x as axis k of out. Source: StableHLO, transpose."""
 
     name = "transpose"
-    elements = "moved"
+    elements = Elements.MOVED
+    cost = Cost.FREE
 
     def abstract_eval(self, x, *, permutation):
         if sorted(permutation) != list(range(x.ndim)):
@@ -545,7 +552,7 @@ class Transpose(families.LinearPrimitive):
         return [ShapedArray([x.shape[p] for p in permutation], x.dtype, x.weak_type)]
 
     def label_axes(self, avals, outs, *, permutation):
-        return Axes([range(len(permutation))], [permutation], "together")
+        return Axes([range(len(permutation))], [permutation], Linearity.JOINT)
 
     def lower(self, hlo, x, *, permutation):
         out = self.abstract_eval(x.aval, permutation=permutation)
@@ -574,8 +581,9 @@ class Squeeze(families.LinearPrimitive, families.OverAxes):
     """x without the axes `dimensions`, all of size 1."""
 
     name = "squeeze"
+    cost = Cost.FREE
     axes = "dimensions"
-    elements = "moved"
+    elements = Elements.MOVED
 
     def abstract_eval(self, x, *, dimensions):
         families.check_axes(self.name, dimensions, x.ndim)
@@ -625,6 +633,7 @@ class Iota(reshard.Placed):
     """
 
     name = "iota"
+    cost = Cost.CHEAP
 
     def abstract_eval(self, *, dtype, shape, dimension, sharding):
         if dtypes.is_bool(dtype):
@@ -666,7 +675,8 @@ class Rev(families.LinearPrimitive):
     """x with the order of elements along `dimensions` reversed. Source: StableHLO, reverse."""
 
     name = "rev"
-    elements = "moved"
+    elements = Elements.MOVED
+    cost = Cost.FREE
     label_axes = families.label_together
 
     def abstract_eval(self, x, *, dimensions):
@@ -699,7 +709,8 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
 class Identity(families.LinearByElement):
     """A family: out = x. A member is told apart by its name and parameters alone."""
 
-    elements = "chosen"
+    elements = Elements.CHOSEN
+    cost = Cost.FREE
 
     def abstract_eval(self, x, **params):
         return [x]
@@ -715,7 +726,7 @@ class Copy(Identity):
     """The same values in a buffer of their own."""
 
     name = "copy"
-    elements = "moved"
+    elements = Elements.MOVED
 
 
 copy_p = Copy()
@@ -730,7 +741,8 @@ class RandomWrap(Primitive):
     """The random keys, of `dtype`, that are made of words. Shapes: (..., n) to (...)."""
 
     name = "random_wrap"
-    elements = "same words"
+    elements = Elements.SAME_WORDS
+    cost = Cost.FREE
 
     def abstract_eval(self, words, *, dtype):
         if words.dtype != dtype.words_dtype or words.shape[-1:] != (dtype.words,):
@@ -764,7 +776,8 @@ class RandomUnwrap(Primitive):
     """The words that random keys are made of. Shapes: (...) to (..., n)."""
 
     name = "random_unwrap"
-    elements = "same words"
+    elements = Elements.SAME_WORDS
+    cost = Cost.FREE
 
     def abstract_eval(self, keys):
         if keys.physical is keys:

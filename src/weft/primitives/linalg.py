@@ -12,6 +12,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost
 from weft.core.primitive import Linear, Zero, not_linear
 from weft.errors import DtypeError, ShapeError
 from weft.mesh.plugins import GPUS
@@ -101,6 +102,7 @@ class CholeskyUpdate(matrices.MatrixPrimitive):
     """
 
     name = "cholesky_update"
+    cost = Cost.REDUCTION
 
     def abstract_eval(self, r, w):
         matrices.check_matrix(self.name, r, True, ("float32", "float64"))
@@ -175,6 +177,7 @@ class SymmetricProduct(layout.LeadingBatch):
     """alpha x x^T + beta c. Shapes: x (..., m, n), c (..., m, m). Dtypes: real floats."""
 
     name = "symmetric_product"
+    cost = Cost.CONTRACTION
 
     def abstract_eval(self, x, c, *, alpha, beta):
         check_equal_dtypes(self.name, x, c)
@@ -386,6 +389,7 @@ class TridiagonalSolve(matrices.MatrixPrimitive):
     """
 
     name = "tridiagonal_solve"
+    cost = Cost.REDUCTION
     core_rank = 1
 
     def abstract_eval(self, dl, d, du, b, *, perturb_singular):

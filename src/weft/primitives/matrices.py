@@ -13,6 +13,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost
 from weft.core.primitive import Zero
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.passes.alone import SHORT
@@ -35,6 +36,7 @@ class MatrixPrimitive(layout.LeadingBatch):
     A member writes `write`, its lowering where no operand is empty, and `jvp` where it has one.
     """
 
+    cost = Cost.LIBRARY
     no_derivative = "lax.stop_gradient(x)"  # what to do where there is none
 
     def lower(self, hlo, *values, **params):

@@ -15,6 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray
+from weft.core.facts import Cost, Elements
 from weft.core.primitive import Primitive
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import (
@@ -141,7 +142,8 @@ def join_words(high: Expr, low: Expr) -> Expr:
 class FromKeys(LeadingBatch):
     """A family: what is made of keys (..., n); axes before the last are of keys alone."""
 
-    elements = "chosen"
+    elements = Elements.CHOSEN
+    cost = Cost.TRANSCENDENTAL
 
     core_rank = 0
 
@@ -170,7 +172,7 @@ class RandomBits(FromKeys):
     """
 
     name = "random_bits"
-    elements = "random"
+    elements = Elements.RANDOM
 
     def abstract_eval(self, keys, *, bit_width, shape, partitionable):
         check_keys(self.name, keys, (2,))
@@ -205,7 +207,7 @@ class RandomSplit(FromKeys):
     """New keys for each key of Threefry. Shapes: (..., 2) to (..., *shape, 2)."""
 
     name = "random_split"
-    elements = "random"
+    elements = Elements.RANDOM
 
     def abstract_eval(self, keys, *, shape, partitionable):
         check_keys(self.name, keys, (2,))
@@ -263,7 +265,7 @@ class Threefry2x32(Costly):
     Shapes: equal, scalars excepted. Dtypes: uint32. Source: Salmon et al., SC 2011; 20 rounds.
     """
 
-    elements = "chosen"
+    elements = Elements.CHOSEN
     multiple_results = True
 
     def abstract_eval(self, *avals):
@@ -302,6 +304,7 @@ fast_log1p_p = Elementwise(
 fast_tan_p = Elementwise(
     "tan", "tan", [lambda t, y, x: mul(t, add(1, square(y)))], takes="float", doc="The tangent."
 )
+fast_erf_inv_p.cost = fast_log1p_p.cost = fast_tan_p.cost = Cost.TRANSCENDENTAL
 fast_erf_inv, fast_log1p, fast_tan = map(unary_op, (fast_erf_inv_p, fast_log1p_p, fast_tan_p))
 
 
@@ -324,7 +327,7 @@ class RngBitGenerator(FromKeys):
     """
 
     name = "rng_bit_generator"
-    elements = "random"
+    elements = Elements.RANDOM
     multiple_results = True
 
     def abstract_eval(self, keys, *, shape, dtype, algorithm):
@@ -396,7 +399,8 @@ class RngUniform(Primitive):
     """
 
     name = "rng_uniform"
-    elements = "chosen"
+    elements = Elements.CHOSEN
+    cost = Cost.TRANSCENDENTAL
 
     def abstract_eval(self, a, b, *, shape):
         if a.dtype != b.dtype or a.shape or b.shape or not dtypes.is_float(a.dtype):

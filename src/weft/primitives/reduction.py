@@ -15,6 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost, Elements
 from weft.core.form import Form
 from weft.core.jaxpr import Jaxpr, Literal, bodies_of
 from weft.core.primitive import Axes, Primitive, Zero, mark_moving, tangents_of
@@ -98,10 +99,11 @@ class Reduction(families.ByCombination, families.OverAxes, families.Discrete):
     Dtypes: as `takes` says; the result has x's. Source: StableHLO, reduce.
     """
 
+    cost = Cost.REDUCTION
     form = Form.LOGICAL
 
     def abstract_eval(self, x, *, axes):
-        families.check_axes(self.name, axes, x.ndim)
+        families.check_ascending_axes(self.name, axes, x.ndim)
         families.check_kind(self.name, self.takes, x)
         return [ShapedArray(families.drop_axes(x.shape, axes), x.dtype, x.weak_type)]
 
@@ -127,7 +129,7 @@ class Extremum(Reduction):
     "any", either, for which XLA has quicker ways, and fuses.
     """
 
-    elements = "chosen"
+    elements = Elements.CHOSEN
     form = Form.EXTREMUM
 
     def abstract_eval(self, x, *, axes, nan="keep"):
@@ -169,7 +171,7 @@ def write_keeping_nan(hlo: Any, combine: Primitive) -> Callable:
 class Product(Reduction):
     """The reduction by multiplication. Its derivative multiplies in pairs, so zeros do no harm."""
 
-    form = Form.PRODUCT
+    form = Form.REDUCED_PRODUCT
 
     def jvp(self, primals, tangents, *, axes):
         (x,), (t,) = primals, tangents
@@ -230,10 +232,11 @@ class SumOfNumbers(families.OverAxes):
     """
 
     name = "reduce_nansum"
+    cost = Cost.REDUCTION
     form = Form.SUM_OF_NUMBERS
 
     def abstract_eval(self, x, *, axes, counts):
-        families.check_axes(self.name, axes, x.ndim)
+        families.check_ascending_axes(self.name, axes, x.ndim)
         families.check_kind(self.name, "float", x)
         return [ShapedArray(families.drop_axes(x.shape, axes), x.dtype, x.weak_type)]
 
@@ -268,7 +271,7 @@ def define_reducer(prim: Reduction) -> Callable[[Any, Sequence[int]], Any]:
     """The function of a reduction, `prim.apply(x, axes=axes)[0]`."""
 
     def fun(operand: ArrayLike, axes: Sequence[int]) -> Array:
-        axes = families.index_tuple(axes, prim.name, "axes")
+        axes = families.sort_axes(axes, prim.name)
         return prim.apply(operand, axes=axes)[0] if axes else operand
 
     return name_function(fun, prim)
@@ -292,6 +295,7 @@ class ArgExtremum(families.OverAxes, families.Discrete):
     Errors: where the axis has no elements.
     """
 
+    cost = Cost.REDUCTION
     form = Form.ARG_EXTREMUM
 
     def __init__(self, name: str, extremum: Reduction, better: str):
@@ -300,7 +304,7 @@ class ArgExtremum(families.OverAxes, families.Discrete):
         self.better = better
 
     def abstract_eval(self, x, *, axes, index_dtype):
-        families.check_axes(self.name, axes, x.ndim)
+        families.check_ascending_axes(self.name, axes, x.ndim)
         if not dtypes.is_integer(index_dtype):
             raise DtypeError(
                 f"{self.name}: index_dtype must be an integer type; got {index_dtype}."
@@ -375,6 +379,7 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
 class HoldsProgram(Primitive):
     """A family: a program that a user's function was staged to is a parameter, `program`."""
 
+    cost = Cost.REDUCTION
     memoize_type = False
     program = "jaxpr"
 
@@ -625,7 +630,7 @@ def reduce(
     if not xs:
         raise PytreeError(f"reduce: there must be at least one operand; got {tree}.")
     inits = starting_values("reduce", xs, init_values, tree)
-    dimensions = families.index_tuple(dimensions, "reduce", "dimensions")
+    dimensions = families.sort_axes(dimensions, "reduce", "dimensions")
     jaxpr = stage_reducer("reduce", computation, [typeof(x) for x in xs], tree)
     monoids = find_monoids(jaxpr)
     if not monoids or len({typeof(x).shape for x in xs}) > 1:
@@ -654,7 +659,8 @@ class ReducePrecision(families.LinearByElement):
     """
 
     name = "reduce_precision"
-    elements = "chosen"
+    elements = Elements.CHOSEN
+    cost = Cost.CHEAP
 
     def abstract_eval(self, x, *, exponent_bits, mantissa_bits):
         families.check_kind(self.name, "float", x)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Elements
 from weft.core.primitive import Primitive
 from weft.core.trace import Tracer, current
 from weft.dtypes import is_bool
@@ -36,7 +37,7 @@ class Reshard(LinearPrimitive):
     """
 
     name = "reshard"
-    elements = "placed"
+    elements = Elements.PLACED
 
     def abstract_eval(self, x, *, dst_sharding, free="", src_mesh=None):
         out = typed.typed_for(x, dst_sharding)

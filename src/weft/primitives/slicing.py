@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost, Elements
 from weft.core.form import Form
 from weft.core.primitive import Axes
 from weft.errors import IndexingError, ShapeError
@@ -48,7 +49,8 @@ class Slice(families.LinearPrimitive):
     """
 
     name = "slice"
-    elements = "moved"
+    elements = Elements.MOVED
+    cost = Cost.FREE
     label_axes = families.label_together
 
     def abstract_eval(self, x, *, start_indices, limit_indices, strides):
@@ -160,8 +162,9 @@ class Pad(layout.LinearTogether):
     """
 
     name = "pad"
+    elements = Elements.PLACED
+    cost = Cost.JOIN
     form = Form.FRAME
-    elements = "placed"
     label_axes = families.label_together
 
     def abstract_eval(self, x, padding_value, *, padding_config):
@@ -265,8 +268,9 @@ class Concatenate(layout.LinearTogether):
     """
 
     name = "concatenate"
+    elements = Elements.MOVED
+    cost = Cost.JOIN
     form = Form.JOIN
-    elements = "moved"
     label_axes = families.label_together
 
     def abstract_eval(self, *avals, dimension):
@@ -331,7 +335,8 @@ class Split(families.AlongAxis, families.LinearPrimitive):
     """Consecutive parts of x along `axis`, of the given sizes, which add up to the axis's."""
 
     name = "split"
-    elements = "moved"
+    elements = Elements.MOVED
+    cost = Cost.FREE
     multiple_results = True
     label_axes = families.label_together
 
@@ -366,8 +371,9 @@ class Stack(layout.LinearTogether):
     """The operands along a new axis. Shapes and dtypes: equal."""
 
     name = "stack"
+    elements = Elements.MOVED
+    cost = Cost.JOIN
     form = Form.STACK
-    elements = "moved"
 
     def abstract_eval(self, *avals, axis):
         families.check_equal_dtypes(self.name, *avals)
@@ -408,7 +414,8 @@ class Unstack(families.LinearPrimitive):
     """The elements of x along `axis`, each without it."""
 
     name = "unstack"
-    elements = "moved"
+    elements = Elements.MOVED
+    cost = Cost.FREE
     multiple_results = True
 
     def abstract_eval(self, x, *, axis):
@@ -445,8 +452,9 @@ class Tile(families.LinearPrimitive):
     """x repeated reps[k] times along axis k."""
 
     name = "tile"
+    elements = Elements.MOVED
+    cost = Cost.JOIN
     form = Form.TILE
-    elements = "moved"
 
     def abstract_eval(self, x, *, reps):
         if len(reps) != x.ndim or any(r < 0 for r in reps):

@@ -13,6 +13,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost
 from weft.core.primitive import Linear, Zero, not_linear
 from weft.errors import ShapeError
 from weft.primitives import matrices
@@ -193,6 +194,7 @@ class SmallSolve(matrices.MatrixPrimitive):
     """
 
     name = "small_solve"
+    cost = Cost.REDUCTION
 
     def abstract_eval(self, a, b):
         check_equal_dtypes(self.name, a, b)
@@ -251,6 +253,7 @@ class SmallDet(matrices.MatrixPrimitive):
     """
 
     name = "small_det"
+    cost = Cost.REDUCTION
 
     def abstract_eval(self, a):
         matrices.check_matrix(self.name, a, square=True)

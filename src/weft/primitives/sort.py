@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost, Elements
 from weft.core.form import Form
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
@@ -50,7 +51,8 @@ class Sort(Primitive):
 
     name = "sort"
     form = Form.SORT
-    elements = "placed"
+    elements = Elements.PLACED
+    cost = Cost.TRANSCENDENTAL
     multiple_results = True
 
     def abstract_eval(self, *avals, dimension, is_stable, num_keys):
@@ -231,7 +233,8 @@ class Partition(Primitive):
 
     name = "partition"
     form = Form.PARTITION
-    elements = "chosen"
+    elements = Elements.CHOSEN
+    cost = Cost.TRANSCENDENTAL
 
     def abstract_eval(self, x, kth, *, axis, places):
         families.check_axes(self.name, (axis,), x.ndim)
@@ -292,7 +295,8 @@ class TopK(families.AlongAxis):
 
     name = "top_k"
     form = Form.TOP_K
-    elements = "chosen"
+    elements = Elements.CHOSEN
+    cost = Cost.TRANSCENDENTAL
     multiple_results = True
 
     def abstract_eval(self, x, *, k, axis):
@@ -374,6 +378,7 @@ class FindPlaces(families.AlongAxis):
 
     name = "find_places"
     form = Form.PLACES
+    cost = Cost.TRANSCENDENTAL
 
     def abstract_eval(self, x, *, size, axis):
         families.check_axes(self.name, (axis,), x.ndim)

@@ -16,6 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost
 from weft.core.primitive import not_linear
 from weft.errors import DtypeError, ShapeError
 from weft.primitives import indexing, layout
@@ -39,6 +40,7 @@ class SparseProduct(Bilinear):
     `compute`, the same by gathering and adding, where there is no kernel.
     """
 
+    cost = Cost.REDUCTION
     kernel = ""
     compute: Callable[..., Any]
 
@@ -197,6 +199,7 @@ class Resample(Bilinear):
     """
 
     name = "resample"
+    cost = Cost.REDUCTION
 
     def abstract_eval(self, x, weights, starts, back, firsts):
         fits = x.ndim == 3 and back.shape[:1] == firsts.shape == x.shape[1:2]

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from weft.core.aval import ShapedArray
+from weft.core.facts import Elements
 from weft.core.primitive import Axes, Primitive, Zero
 from weft.errors import DtypeError
 from weft.primitives.families import Discrete, zero_tangents
@@ -96,7 +97,7 @@ class OptimizationBarrier(Primitive):
     """
 
     name = "optimization_barrier"
-    elements = "moved"
+    elements = Elements.MOVED
     multiple_results = True
 
     def abstract_eval(self, *xs):

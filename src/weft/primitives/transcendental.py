@@ -17,6 +17,8 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost
+from weft.core.form import Form
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import (
@@ -28,7 +30,6 @@ from weft.primitives.elementwise import (
     bitwise_and,
     div,
     eq,
-    integer_pow,
     mul,
     name_function,
     neg,
@@ -39,8 +40,9 @@ from weft.primitives.elementwise import (
     sub,
     unary_op,
 )
-from weft.primitives.expr import Expr, polynomial
-from weft.primitives.layout import convert, literal
+from weft.primitives.expr import Expr, lower_integer_pow, polynomial
+from weft.primitives.families import check_integer
+from weft.primitives.layout import convert, literal, zeros
 from weft.xla.typing import Array, ArrayLike
 
 _LN2 = math.log(2)
@@ -209,6 +211,54 @@ logistic_p = define_tuned(
 # --- powers and roots -----------------------------------------------------------------------
 
 
+class IntegerPow(Elementwise):
+    """x ** y for an integer y known now. x ** 0 is 1, also where x is 0 or NaN."""
+
+    form = Form.POWER
+
+    def checked(self, trace, args, params):
+        if params["y"] < 0:
+            trace.check_divisor(args[0])
+        return trace.apply(self, args, params)
+
+    def abstract_eval(self, x, *, y):
+        if y < 0 and dtypes.is_integer(x.dtype):
+            raise DtypeError(
+                f"integer_pow: a negative power needs a float or complex base; got {x}, power {y}."
+            )
+        return super().abstract_eval(x)
+
+
+integer_pow_p = IntegerPow(
+    "integer_pow",
+    lower_integer_pow,
+    [
+        lambda t, z, x, *, y: (
+            mul(t, zeros(typeof(t)))
+            if y == 0
+            else mul(t, mul(literal(y, typeof(x).dtype), integer_pow(x, y - 1)))
+        )
+    ],
+    doc="x ** y for an integer y known now. x ** 0 is 1, also where x is 0 or NaN.",
+)
+
+
+def integer_pow(x: ArrayLike, y: int) -> Array:
+    """x ** y for a Python integer y."""
+    if y == 1:
+        return x
+    if not hasattr(y, "__index__"):
+        raise DtypeError(
+            f"integer_pow: y must be a Python integer; got {y!r}. Hint: lax.pow(x, y)."
+        )
+    return integer_pow_p.apply(x, y=check_integer("integer_pow", "y", y))[0]
+
+
+def reciprocal(x: ArrayLike) -> Array:
+    """1 / x."""
+    return integer_pow(x, -1)
+
+
 class Pow(Costly):
     """x ** y. NaN for a negative real x and a y that is no integer; x ** 0 is 1.
 
@@ -278,6 +328,7 @@ sqrt_p = define_tuned("sqrt", "sqrt", lambda t, y, x: mul(t, div(0.5, y)), "The 
 rsqrt_p = define_tuned(
     "rsqrt", "rsqrt", lambda t, y, x: mul(t, mul(-0.5, div(y, x))), "1 / sqrt(x)."
 )
+sqrt_p.cost = rsqrt_p.cost = Cost.CHEAP  # machine operations
 cbrt_p = define_tuned(
     "cbrt",
     "cbrt",

@@ -15,6 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost, Elements
 from weft.core.primitive import Primitive, tangents_of
 from weft.core.stage import stage
 from weft.errors import DtypeError, ShapeError
@@ -246,6 +247,7 @@ class WindowReduction(families.ByCombination):
     Padding counts as `identity(dtype)`. Dtypes: as `takes`. Source: StableHLO, reduce_window.
     """
 
+    cost = Cost.REDUCTION
     label_axes = families.label_along
 
     def abstract_eval(self, x, **params):
@@ -291,7 +293,7 @@ class WindowSum(WindowReduction, families.LinearPrimitive):
 class WindowExtremum(WindowReduction):
     """The maximum or minimum of each window; the first of equals has the derivative."""
 
-    elements = "chosen"
+    elements = Elements.CHOSEN
 
     def lower(self, hlo, x, **params):
         size = math.prod(params["window_dimensions"])
@@ -345,6 +347,7 @@ class SelectAndGatherAdd(families.LinearInFirst):
     """
 
     name = "select_and_gather_add"
+    cost = Cost.REDUCTION
     label_axes = families.label_along
 
     def abstract_eval(self, tangents, operand, *, select_prim, **params):
@@ -384,6 +387,7 @@ class SelectAndScatterAdd(families.LinearInFirst):
     """
 
     name = "select_and_scatter_add"
+    cost = Cost.REDUCTION
     label_axes = families.label_along
 
     def abstract_eval(self, source, operand, *, select_prim, **params):

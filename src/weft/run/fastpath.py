@@ -1,7 +1,7 @@
 """The C++ call path: a callable that runs a cached executable without entering Python.
 
 On a miss it calls back; what to do then is the caller's (eager.py for one operation, api/jit.py and
-numpy/fused.py for a function).
+operation.py for a public function).
 """
 
 from __future__ import annotations

@@ -11,17 +11,20 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from weft.core.aval import check_extent, typeof
-from weft.core.jaxpr import Jaxpr
+from weft.core.jaxpr import Atom, Jaxpr, Literal, Var
 from weft.cpu.passes import prepare_jaxpr
 from weft.cpu.scope import Target
 from weft.errors import InconclusiveDimensionOperation
 from weft.mesh.client import platform_of
 from weft.mesh.typed import sharding_of
+from weft.optimize.passes import run_passes
 from weft.options import config
-from weft.passes import run_passes
 from weft.passes.dce import used_inputs
-from weft.passes.flat import flatten_rows
+from weft.passes.inline import rename_atoms
+from weft.util import select_masked
 from weft.watch import events
 from weft.watch.key_reuse import hint_reuse
 from weft.watch.progress import run_reporting
@@ -73,13 +76,7 @@ class LoweredProgram(NamedTuple):
         before = [placement.whole] if calls else []  # the number of the run
         given = [*before, *module.parameters], module.results
         free = [s is None for s in given[0]], [s is None for s in given[1]]
-        alone = not placement.partitioned and not placement.platform
-        on_cpu = alone and platform_of(placement.devices[0]) == "cpu"
-        rows = on_cpu and any(v.aval.ndim > 1 for v in jaxpr.outvars)
-        text = flatten_rows(module.text) if rows else module.text
-        if text is not module.text and not are_kernels_wanted():
-            text = module.text
-        loaded, how = compile_text(text, placement, settings, calls, free)
+        loaded, how = compile_text(module.text, placement, settings, calls, free)
         if how == "compiled" and config.hints:
             hint_reuse(staged)
         if module.origins:
@@ -152,7 +149,7 @@ def lower_program(
             ]
             parameters = fill(parameters, jaxpr.in_avals)
             results = fill(results or [None] * len(jaxpr.outvars), jaxpr.out_avals)
-    prepared, values = make_physical(jaxpr, [*written.values()])
+    prepared, values = make_physical(*write_numbers(jaxpr, [*written.values()]))
     prepared = prepare_for_platform(prepared, placement, bool(donated), spec.name)
     given = spec.name, placement, parameters, results, donated, values
     if config.progress:
@@ -162,6 +159,23 @@ def lower_program(
     seconds = time.perf_counter() - start
     events.record_work(events.LOWER, seconds, fun_name=f"jit({spec.name})")
     return LoweredProgram(module, jaxpr, placement, kept, passed, staged)
+
+
+def write_numbers(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, Sequence[Any]]:
+    """Return a program in which consts that are numbers are literals, and the other consts."""
+    new: dict[Var, Atom] = {}
+    for var, const in zip(jaxpr.constvars, consts, strict=True):
+        aval = var.aval
+        if aval.shape == () and aval.physical is aval:
+            new[var] = Literal(np.asarray(const, aval.dtype)[()], aval)
+    if not new:
+        return jaxpr, consts
+    left = [v not in new for v in jaxpr.constvars]
+    eqns = [e.replace(invars=rename_atoms(e.invars, new)) for e in jaxpr.eqns]
+    outvars = rename_atoms(jaxpr.outvars, new)
+    constvars = select_masked(jaxpr.constvars, left)
+    jaxpr = jaxpr.replace(constvars=constvars, eqns=eqns, outvars=outvars)
+    return jaxpr, select_masked(consts, left)
 
 
 def prepare_for_platform(jaxpr: Jaxpr, placement: Placement, donated: bool, name: str) -> Jaxpr:

@@ -16,8 +16,8 @@ from weft.core.primitive import Primitive
 from weft.core.trace import Tracer, leak_message
 from weft.errors import UnexpectedTracerError
 from weft.options import config
+from weft.run.observer import find_observer
 from weft.run.pipeline import JitSpec, LoweredProgram, lower_program
-from weft.watch.observer import find_observer
 from weft.xla.array import ArrayImpl
 from weft.xla.compile import Executable, FastPath
 from weft.xla.placement import Placement, on_device, placement_of, shardings_in, wide_sharding

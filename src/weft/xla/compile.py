@@ -38,7 +38,6 @@ from weft.mesh.mesh import missing_devices_error
 from weft.mesh.plugins import find_cuda_tools
 from weft.mesh.typed import typed_for
 from weft.options import config
-from weft.passes.halves import write_roundings
 from weft.pytrees import call_tree
 from weft.util import Logger
 from weft.watch import events
@@ -80,8 +79,7 @@ def compile_text(
     narrow = "i8>" in text and _BYTES.search(text)
     kind = bool(tiled), not products and "atan" not in text, bool(narrow)
     options = compile_options(placement, flags, *chosen, kind)
-    halves = "xbf16>" in text and platform_of(placement.devices[0]) == "cpu"
-    given = write_roundings(text) if halves else text, placement.devices, options, host_calls
+    given = text, placement.devices, options, host_calls
     if config.progress:
         what = f"compiling {name} ({text.count(chr(10)):,} lines of StableHLO)"
         loaded, how = run_reporting(what, load_or_compile, *given)

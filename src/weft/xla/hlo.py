@@ -177,7 +177,8 @@ class Builder:
         """The pattern of the lines from `start` on, and whether it is for this region alone.
 
         `count` names were given before. There is none where lines hold names of other values than
-        constants, and where operands are the same: nothing tells which of them comes first.
+        constants, where operands are the same, for nothing tells which of them comes first, and
+        where operations in a region are named, by numbers of this module or a scope of this place.
         """
         given = {v.name: i for i, v in enumerate(operands)}
         n, text = len(operands), "\0".join(self.lines[start:])
@@ -189,7 +190,8 @@ class Builder:
                 text = f"%s = {between}({', '.join(['%s'] * n)}){after}"
                 pick = operator.itemgetter(n, *range(n))
                 return Pattern(text, pick, 1, [(n, outs[0].aval)]), False
-        if len(given) < n or '\\"' in text or "%" in "".join(text.split('"')[1::2]):
+        quoted = '\\"' in text or "%" in "".join(text.split('"')[1::2])
+        if len(given) < n or quoted or ' loc("' in text:
             return None, False
         places: list[int] = []
         others: set[str] = set()

@@ -18,16 +18,14 @@ from weft.core.source import SourceInfo, user_frames
 from weft.core.trace import get_traceback
 from weft.mesh.client import platform_of
 from weft.options import config
-from weft.passes.alone import JOINS, KNOWN, MOVES, do_little, plan_calls
+from weft.passes.alone import JOINS, MOVES, do_little
 from weft.passes.dce import dce_jaxpr
 from weft.passes.discharge import discharge_jaxpr, has_state
 from weft.passes.merge import has_scopes
 from weft.passes.physical import has_extended, physical_jaxpr
-from weft.passes.rows import HALVES, plan_rows
 from weft.util import collecting_rarely
 from weft.xla.hlo import TOKEN, Builder, Pattern, Value
 from weft.xla.locating import LocatingBuilder, operation_path
-from weft.xla.native import call_native, has_kernels
 from weft.xla.placement import Placement, explicit_mesh
 
 
@@ -162,7 +160,7 @@ def make_physical(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, Sequence[
     return physical_jaxpr(jaxpr), [*map(words_of, consts)]
 
 
-NAME_OF, DTYPE_OF = operator.attrgetter("primitive.name"), operator.attrgetter("aval.dtype")
+NAME_OF = operator.attrgetter("primitive.name")
 
 
 def lower_module(
@@ -206,13 +204,6 @@ def lower_module(
         ]
         out_attrs = [hlo.placed(s, y.ndim) for s, y in zip(results, jaxpr.out_avals, strict=True)]
     write = lambda *xs: lower_jaxpr(hlo, jaxpr, xs, consts)
-    only = few and names and not (donated or hlo.names_all)
-    half = not HALVES.isdisjoint(map(DTYPE_OF, (*jaxpr.invars, *jaxpr.outvars)))
-    if only and names <= KNOWN and not consts and (calls := plan_calls(jaxpr)) and has_kernels(hlo):
-        write = lambda *xs: call_operations(hlo, jaxpr, calls, xs)
-    elif only and half and (plan := plan_rows(jaxpr, consts)) and has_kernels(hlo):
-        given = lambda xs: [*xs, *[hlo.constant(a.val, a.aval) for a in plan[1]]]
-        write = lambda *xs: call_native(hlo, "weft_rows", given(xs), jaxpr.out_avals, plan[0])
     if jaxpr.calls_host:
         in_avals, attrs = [TOKEN, *in_avals], ["", *attrs]
         write = hlo.threaded(write, False)
@@ -221,21 +212,6 @@ def lower_module(
     text = hlo.module(Builder().unique(f"jit_{name}"))
     calls = tuple(hlo.host_calls)
     return Module(text, calls, parameters, results, hlo.origins, hlo.foreign_calls)
-
-
-def call_operations(hlo: Builder, jaxpr: Jaxpr, calls: Sequence, args: Sequence) -> list[Value]:
-    """Write a program as equations and calls of kernels."""
-    env: dict[Any, Value] = dict(zip(jaxpr.invars, args, strict=True))
-    read = lambda a: hlo.constant(a.val, a.aval) if type(a) is Literal else env[a]
-    for call in calls:
-        values = [*map(read, call.invars)]
-        if type(call) is Eqn:
-            outs = lower_holder(hlo, call, values)
-        else:
-            avals = [v.aval for v in call.outvars]
-            outs = call_native(hlo, call.kernel, values, avals, call.attributes)
-        env |= zip(call.outvars, outs, strict=True)
-    return [*map(read, jaxpr.outvars)]
 
 
 def join_attrs(one: str, other: str) -> str:

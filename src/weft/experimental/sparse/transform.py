@@ -1,7 +1,7 @@
 """`sparsify`: functions of dense arrays, applied to sparse ones.
 
-`SparseTrace` is an interpretation in which values may be sparse arrays; `RULES` says, by the name
-of a primitive, what it does with them. What would give a dense array of sparse operands is refused.
+`SparseTrace` is an interpretation in which values may be sparse arrays; `RULES` says for each
+primitive what it does with them. What would give a dense array of sparse operands is refused.
 Programs within (jit, loops, branches, custom rules) are interpreted in the same way.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +18,9 @@ import numpy as np
 from weft import dtypes, lax
 from weft import numpy as jnp
 from weft.api.functions import check_callable
+from weft.control.cond import cond_p
+from weft.control.loop import while_p
+from weft.control.scan import scan_p
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive, split_inputs
 from weft.core.source import boundary
@@ -24,7 +28,10 @@ from weft.core.trace import Trace, Tracer, current, run_once
 from weft.experimental.sparse import products, shaping
 from weft.experimental.sparse.base import CoordinateArray, JAXSparse
 from weft.experimental.sparse.entries import bcoo_sum_duplicates, bcoo_todense
+from weft.primitives import elementwise as ops
+from weft.primitives import layout
 from weft.primitives.layout import Identity
+from weft.primitives.reduction import reduce_precision_p
 from weft.pytrees import flatten, unflatten
 from weft.xla.typing import Array
 
@@ -80,12 +87,13 @@ class SparseTrace(Trace):
         return x if not mine else x.spvalue if type(x) is SparseTracer else x.repeat(narrow)
 
     def process(self, prim: Primitive, args: Any, params: dict) -> list:
-        narrow = prim.name in ("mul", "div") and any(type(x) is SparseTracer for x in args)
+        rule = RULES.get(prim)
+        narrow = rule in (multiply_rule, divide_rule) and any(type(x) is SparseTracer for x in args)
         try:
             current.trace = self.parent
             values = [self.unbox(x, narrow) for x in args]
             if not any(isinstance(x, JAXSparse) for x in values):
-                if prim.name == "broadcast_in_dim" and math.prod(params["shape"]) > LARGE:
+                if rule is broadcast_rule and math.prod(params["shape"]) > LARGE:
                     return [RepeatedTracer(self, values[0], params)]
                 outs = self.parent.process(prim, values, params)  # type: ignore[union-attr]
             else:
@@ -97,18 +105,18 @@ class SparseTrace(Trace):
 
 def apply_sparse(prim: Primitive, values: list, params: dict) -> list:
     """The results of a primitive of operands of which some are sparse."""
-    if prim.name in LOOPS:
-        return LOOPS[prim.name](prim, values, params)
+    if prim in LOOPS:
+        return LOOPS[prim](prim, values, params)
     if hasattr(prim, "program"):
         return run_sparse(params[prim.program], values)
-    rule = RULES.get(prim.name)
+    rule = RULES.get(prim)
     if rule is None:
         listed = ", ".join(map(repr, (x for x in values if isinstance(x, JAXSparse))))
         raise NotImplementedError(
             f"{prim.name}: has no rule for sparse arrays, most of whose results would not be zero; "
             f"got {listed}. Hint: sparse.todense(x)."
         )
-    if prim.name == "dot_general":
+    if rule is dot_rule:
         found = [x.contract(values, params) for x in values if hasattr(x, "contract")]
         if found and found[0] is not None:
             return [found[0]]
@@ -195,7 +203,7 @@ def todense(arr: Any) -> Array:
 
 # --- rules ------------------------------------------------------------------------------------
 
-RULES: dict[str, Callable] = {}
+RULES: dict[Primitive, Callable] = {}
 
 
 def refuse_dense(name: str, why: str, x: Any) -> NotImplementedError:
@@ -236,11 +244,14 @@ def apply_power(prim: Primitive, x: Any, *more: Any, **params: Any) -> Any:
     return mat.make(prim.apply(mat.data, *([power] if more else []), **params)[0])
 
 
-def apply_extremum(prim: Primitive, x: Any, y: Any) -> Any:
-    """The larger or the smaller of a sparse array and a number, such that 0 stays 0."""
+def apply_extremum(replaces: Callable, prim: Primitive, x: Any, y: Any) -> Any:
+    """Return the larger or the smaller of a sparse array and a number.
+
+    `replaces(number, 0)` is True where zeros would become the number.
+    """
     mat, other = (x, y) if is_sparse(x) else (y, x)
     single = not isinstance(other, Tracer | JAXSparse) and np.ndim(other) == 0
-    if not single or (other > 0 if prim.name == "max" else other < 0):
+    if not single or replaces(other, 0):
         raise refuse_dense(prim.name, "", other)
     mat = merge_duplicates(mat)
     return mat.make(prim.apply(mat.data, jnp.full_like(mat.data, other))[0])
@@ -357,25 +368,42 @@ def pass_params(fun: Callable) -> Callable:
     return lambda prim, x, **params: fun(x, **params)
 
 
-LINEAR = "neg real imag conj copy reduce_precision"
-ELEMENTWISE = """
-abs asin asinh atan atanh cbrt ceil erf erf_inv expm1 floor log1p round sign sin sinh sqrt square
-tan tanh
-"""
-RULES |= dict.fromkeys(LINEAR.split(), apply_linear)
-RULES |= dict.fromkeys(ELEMENTWISE.split(), apply_elementwise)
+broadcast_rule = pass_params(shaping.bcoo_broadcast_in_dim)
+LINEAR = (ops.neg_p, ops.real_p, ops.imag_p, ops.conj_p, layout.copy_p, reduce_precision_p)
+ELEMENTWISE = (
+    *(ops.abs_p, lax.asin_p, lax.asinh_p, lax.atan_p, lax.atanh_p, lax.cbrt_p, ops.ceil_p),
+    *(lax.erf_p, lax.erf_inv_p, lax.expm1_p, ops.floor_p, lax.log1p_p, ops.round_p, ops.sign_p),
+    *(lax.sin_p, lax.sinh_p, lax.sqrt_p, ops.square_p, lax.tan_p, lax.tanh_p),
+)
+RULES |= dict.fromkeys(LINEAR, apply_linear)
+RULES |= dict.fromkeys(ELEMENTWISE, apply_elementwise)
 RULES |= {
-    "add": add_rule, "add_any": add_rule, "sub": subtract_rule, "mul": multiply_rule,
-    "div": divide_rule, "max": apply_extremum, "min": apply_extremum, "pow": apply_power,
-    "integer_pow": apply_power, "convert_element_type": convert_rule,
-    "broadcast_in_dim": pass_params(shaping.bcoo_broadcast_in_dim), "concatenate": join_axis,
-    "conv_general_dilated": conv_rule, "dot_general": dot_rule, "dynamic_slice": slice_rule,
-    "gather": gather_rule, "reduce_sum": sum_axes, "reshape": pass_params(shaping.bcoo_reshape),
-    "rev": pass_params(shaping.bcoo_rev), "slice": pass_params(shaping.bcoo_slice),
-    "split": split_axis, "squeeze": pass_params(shaping.bcoo_squeeze), "stack": stack_axis,
-    "tile": tile_axes, "transpose": pass_params(shaping.bcoo_transpose),
-    "todense": lambda prim, x, **_: bcoo_todense(x),
-}  # fmt: skip
+    ops.add_p: add_rule,
+    ops.sub_p: subtract_rule,
+    ops.mul_p: multiply_rule,
+    ops.div_p: divide_rule,
+    ops.max_p: functools.partial(apply_extremum, operator.gt),
+    ops.min_p: functools.partial(apply_extremum, operator.lt),
+    lax.integer_pow_p: apply_power,
+    lax.pow_p: apply_power,
+    layout.convert_element_type_p: convert_rule,
+    layout.broadcast_in_dim_p: broadcast_rule,
+    layout.reduce_sum_p: sum_axes,
+    layout.reshape_p: pass_params(shaping.bcoo_reshape),
+    layout.rev_p: pass_params(shaping.bcoo_rev),
+    layout.squeeze_p: pass_params(shaping.bcoo_squeeze),
+    layout.transpose_p: pass_params(shaping.bcoo_transpose),
+    lax.concatenate_p: join_axis,
+    lax.slice_p: pass_params(shaping.bcoo_slice),
+    lax.split_p: split_axis,
+    lax.stack_p: stack_axis,
+    lax.tile_p: tile_axes,
+    lax.dynamic_slice_p: slice_rule,
+    lax.gather_p: gather_rule,
+    lax.dot_general_p: dot_rule,
+    lax.conv_general_dilated_p: conv_rule,
+    todense_p: lambda prim, x, **_: bcoo_todense(x),
+}
 
 
 # --- programs within --------------------------------------------------------------------------
@@ -417,4 +445,4 @@ def run_scan(prim: Primitive, values: list, params: dict) -> list:
     return [*carry, *ys]
 
 
-LOOPS = {"cond": run_branches, "while": run_while, "scan": run_scan}
+LOOPS = {cond_p: run_branches, while_p: run_while, scan_p: run_scan}

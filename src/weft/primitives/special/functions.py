@@ -21,7 +21,6 @@ from weft.primitives.elementwise import (
     binary_op,
     eq,
     gt,
-    integer_pow,
     match_numbers,
     mul,
     neg,
@@ -37,7 +36,7 @@ from weft.primitives.special import bessel as bessel_formulas
 from weft.primitives.special import error as error_formulas
 from weft.primitives.special import gamma as gammas
 from weft.primitives.special.formula import formula
-from weft.primitives.transcendental import exp, log, log1p, pow
+from weft.primitives.transcendental import exp, integer_pow, log, log1p, pow
 from weft.xla.typing import Array, ArrayLike
 
 
@@ -208,6 +207,12 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularized incomplete beta function I(x; a, b)."""
     return regularized_incomplete_beta_p.apply(match_numbers(a, x)[0], match_numbers(b, x)[0], x)[0]
 
+
+for _prim in (  # computed by loops, whose steps depend on values
+    *(igamma_p, igammac_p, igamma_grad_a_p, random_gamma_grad_p, regularized_incomplete_beta_p),
+    *(polygamma_p, zeta_p),
+):
+    _prim.by_element = False
 
 erf, erfc, erf_inv, lgamma, digamma = map(unary_op, (erf_p, erfc_p, erf_inv_p, lgamma_p, digamma_p))
 bessel_i0e, bessel_i1e = unary_op(bessel_i0e_p), unary_op(bessel_i1e_p)

@@ -17,10 +17,10 @@ from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import DtypeError
 from weft.numpy import promotion
-from weft.numpy.fused import fused
 from weft.numpy.reductions import widen_dtype
 from weft.primitives.elementwise import convert
 from weft.primitives.layout import full
+from weft.run.operation import operation
 from weft.util import list_public
 
 KINDS = {
@@ -181,7 +181,7 @@ def as_public(op: str, doc: str, fun: Callable, general: Callable, more: Sequenc
         f"{KINDS[op.rpartition('.')[2]]} of {doc}\n\n"
         "Arguments broadcast together; the result is of the float dtype that they promote to.\n"
     )
-    return fused(call, name=op.replace(".", "_"))
+    return operation(call, name=op.replace(".", "_"))
 
 
 def evaluate_inside(inside: Any, fun: Callable, x: Any, instead: float, outside: Any) -> Any:

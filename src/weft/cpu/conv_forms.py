@@ -1,53 +1,54 @@
 """Convolutions written as others, for which XLA:CPU has a fast kernel.
 
-That kernel takes one or two axes, one group, and no zeros between the elements of lhs. All else
-takes two to a hundred times as long in loops over elements. Which primitive it is, is conv.py's.
+That kernel takes one or two axes, one group, and no zeros between the elements of lhs. All other
+convolutions take two to a hundred times as long in loops over elements.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from weft.core.aval import ShapedArray
-from weft.core.primitive import Primitive
 from weft.primitives import slicing
+from weft.primitives.conv import ConvDimensionNumbers, conv_general_dilated_p
 from weft.primitives.dot import dot_general
 from weft.primitives.layout import reduce_sum, reshape, transpose, zeros
 from weft.util import inverse_permutation
 
-# What is written side by side: slices along an axis, convolutions, groups of so many features.
-MOST_SLICES, MOST_PARTS, WIDE_GROUP = 32, 32, 8
+# Up to so many slices along an axis, and convolutions of a group each, are written side by side.
+MAX_SLICES, MAX_PARTS = 32, 32
+MIN_GROUP_FEATURES = 8  # groups of fewer input features are no convolutions of their own
 # Up to so many windows are multiplied, of so many elements in all: more are bound by memory.
-MOST_WINDOWS, MOST_COPIES = 64, 1 << 21
-# From so many on are products of matrices worth their transposes; elements of an image, of images.
-MANY_PRODUCTS, WIDE_IMAGE, MANY_ELEMENTS = 3 << 20, 512, 1 << 20
+MAX_WINDOWS, MAX_COPIES = 64, 1 << 21
+# Products of matrices are worth their transposes from so many multiplications on, or from so many
+# elements of an image, and of all images, on.
+MIN_POINT_WORK, MIN_IMAGE_SIZE, MIN_IMAGES_SIZE = 3 << 20, 512, 1 << 20
 
 SPATIAL = ("window_strides", "padding", "lhs_dilation", "rhs_dilation")
 
 
 def find_form(
-    lhs: ShapedArray, rhs: ShapedArray, out: ShapedArray, params: dict, alone: bool
-) -> Any:
-    """What writes a convolution as others, (prim, x, k, out) -> y; None if it is best as it is.
+    lhs: ShapedArray, rhs: ShapedArray, out: ShapedArray, params: dict, over_mesh: bool
+) -> Callable[..., Any] | None:
+    """Return what writes a convolution as others, (x, k, out) -> y; None if it is best as it is.
 
-    `alone`: on one device. Over a mesh, what is cut and joined would be sent between devices.
+    Over a mesh, parts that are cut and joined would be sent between devices.
     """
     counts = lhs.size, rhs.size, out.size
     if {*map(type, counts)} != {int}:  # symbolic
         return None
     if 0 in counts:  # a sum of nothing; XLA fails on groups of it over a mesh
-        return lambda prim, x, k, out: zeros(out.update(sharded=None))
-    params = {**params, "preferred_element_type": out.dtype, "out_sharding": None}
+        return lambda x, k, out: zeros(out)
     (n, c, *_), (_, i, *window), (_, _, *places) = params["dimension_numbers"]
     sizes = [(out.shape[a], rhs.shape[b]) for a, b in zip(places, window, strict=True)]
     groups = params["feature_group_count"]
     cut = any(n < 0 for pair in params["padding"] for n in pair)
-    if not alone:
+    if over_mesh:
         return functools.partial(cut_edges, params=params) if cut else None
     if params["batch_group_count"] > 1:
         return functools.partial(group_features, params=params)
@@ -55,10 +56,10 @@ def find_form(
     if results < taps:  # as of the derivative in the kernel
         for axis, dilation in enumerate(params["lhs_dilation"]):
             steps = params["window_strides"][axis], params["rhs_dilation"][axis]
-            if dilation > 1 and steps == (1, 1) and dilation <= MOST_SLICES:
+            if dilation > 1 and steps == (1, 1) and dilation <= MAX_SLICES:
                 return functools.partial(split_phases, axis=axis, params=params)
     copies = lhs.shape[n] * results * taps * lhs.shape[c]
-    if groups == 1 and results <= min(taps, MOST_WINDOWS) and copies <= MOST_COPIES:
+    if groups == 1 and results <= min(taps, MAX_WINDOWS) and copies <= MAX_COPIES:
         return functools.partial(multiply_windows, params=params)
     if not sizes:
         return None
@@ -68,16 +69,21 @@ def find_form(
     if cut:
         return functools.partial(cut_edges, params=params)
     few = min(range(len(sizes)), key=lambda a: min(sizes[a]))
-    if len(sizes) > 2 and min(sizes[few]) <= MOST_SLICES:
+    if len(sizes) > 2 and min(sizes[few]) <= MAX_SLICES:
         return functools.partial(fold_axis, axis=few, params=params)
-    if 1 < groups <= MOST_PARTS and rhs.shape[i] >= WIDE_GROUP:
+    if 1 < groups <= MAX_PARTS and rhs.shape[i] >= MIN_GROUP_FEATURES:
         return functools.partial(convolve_groups, params=params)
-    if groups > 1 and math.prod(map(min, sizes)) <= MOST_SLICES:
+    if groups > 1 and math.prod(map(min, sizes)) <= MAX_SLICES:
         return functools.partial(fold_axis, axis=few, params=params)
     return None
 
 
-def group_features(prim: Primitive, x: Any, k: Any, out: ShapedArray, params: dict) -> Any:
+def convolve(x: Any, k: Any, params: dict) -> Any:
+    """Return the convolution with these parameters, which another form may take the place of."""
+    return conv_general_dilated_p.apply(x, k, **params)[0]
+
+
+def group_features(x: Any, k: Any, out: ShapedArray, params: dict) -> Any:
     """Groups of batches as groups of features."""
     n, c, *_ = params["dimension_numbers"].lhs_spec
     groups, shape = params["batch_group_count"], list(x.shape)
@@ -86,10 +92,10 @@ def group_features(prim: Primitive, x: Any, k: Any, out: ShapedArray, params: di
     order = [a for a in range(x.ndim) if a != n]
     order.insert(c, n)
     x = reshape(transpose(x, order), shape)
-    return prim.apply(x, k, **{**params, "feature_group_count": groups, "batch_group_count": 1})[0]
+    return convolve(x, k, {**params, "feature_group_count": groups, "batch_group_count": 1})
 
 
-def multiply_windows(prim: Primitive, x: Any, k: Any, out: ShapedArray, params: dict) -> Any:
+def multiply_windows(x: Any, k: Any, out: ShapedArray, params: dict) -> Any:
     """Few windows of many elements side by side, as one product."""
     (n, c, *space), (_, i, *window), (m, f, *places) = params["dimension_numbers"]
     for axis in range(len(space)):
@@ -112,9 +118,9 @@ def multiply_windows(prim: Primitive, x: Any, k: Any, out: ShapedArray, params: 
 
 
 def are_points(lhs: ShapedArray, rhs: ShapedArray, out: ShapedArray, params: dict) -> bool:
-    """Whether windows are of one element, or results, and features come before an axis of images.
+    """Return True if windows, or results, are of one element, and features precede an image's axis.
 
-    One result is what the kernel is moved by where windows are of one element.
+    The derivative in the kernel has one result where windows are of one element.
     """
     (n, c, *space), (_, _, *window), (_, _, *places) = params["dimension_numbers"]
     once = {*params["lhs_dilation"]} == {1} and not any(map(any, params["padding"]))
@@ -123,13 +129,13 @@ def are_points(lhs: ShapedArray, rhs: ShapedArray, out: ShapedArray, params: dic
         return False
     size = lambda x, axes: [x.shape[a] for a in axes]
     if {*size(rhs, window)} == {1}:
-        return c < max(space) and out.size * lhs.shape[c] >= MANY_PRODUCTS
+        return c < max(space) and out.size * lhs.shape[c] >= MIN_POINT_WORK
     images = {*size(out, places)} == {1} and size(lhs, space) == size(rhs, window)
-    large = math.prod(size(lhs, space)) >= WIDE_IMAGE and lhs.size >= MANY_ELEMENTS
+    large = math.prod(size(lhs, space)) >= MIN_IMAGE_SIZE and lhs.size >= MIN_IMAGES_SIZE
     return images and n < max(space) and large
 
 
-def multiply_points(prim: Primitive, x: Any, k: Any, out: ShapedArray, params: dict) -> Any:
+def multiply_points(x: Any, k: Any, out: ShapedArray, params: dict) -> Any:
     """Windows of one element: a product of matrices."""
     (n, c, *space), (o, i, *window), (m, f, *places) = params["dimension_numbers"]
     to, steps = {n: m, **dict(zip(space, places, strict=True))}, [1] * x.ndim
@@ -142,7 +148,7 @@ def multiply_points(prim: Primitive, x: Any, k: Any, out: ShapedArray, params: d
     return transpose(y, inverse_permutation((f, *(to[a] for a in range(x.ndim) if a != c))))
 
 
-def multiply_images(prim: Primitive, x: Any, k: Any, out: ShapedArray, params: dict) -> Any:
+def multiply_images(x: Any, k: Any, out: ShapedArray, params: dict) -> Any:
     """Windows as large as images: a product of matrices for each image, summed."""
     (n, c, *space), (o, i, *window), (m, f, *places) = params["dimension_numbers"]
     kinds = params["precision"], params["preferred_element_type"]
@@ -151,13 +157,13 @@ def multiply_images(prim: Primitive, x: Any, k: Any, out: ShapedArray, params: d
     return transpose(y, inverse_permutation((f, m, *places)))
 
 
-def cut_edges(prim: Primitive, x: Any, k: Any, out: ShapedArray, params: dict) -> Any:
+def cut_edges(x: Any, k: Any, out: ShapedArray, params: dict) -> Any:
     """Negative padding written out: of (-1, 1) XLA:CPU's kernel makes no padding."""
     params = dict(params)
     for axis, pair in enumerate(params["padding"]):
         if min(pair) < 0:
             x, params = pad_axis(x, axis, params)
-    return prim.apply(x, k, **params)[0]
+    return convolve(x, k, params)
 
 
 def pad_axis(x: Any, axis: int, params: dict) -> tuple[Any, dict]:
@@ -175,12 +181,12 @@ def replace_steps(params: dict, axis: int, **given: Any) -> dict:
     return {**params, **{name: put(name, value) for name, value in given.items()}}
 
 
-def convolve_groups(prim: Primitive, x: Any, k: Any, out: ShapedArray, params: dict) -> Any:
+def convolve_groups(x: Any, k: Any, out: ShapedArray, params: dict) -> Any:
     """Each group of features by itself."""
     (_, c, *_), (o, _, *_), (_, f, *_) = params["dimension_numbers"]
     groups = params["feature_group_count"]
     pairs = zip(cut_axis(x, c, groups), cut_axis(k, o, groups), strict=True)
-    parts = [prim.apply(*pair, **{**params, "feature_group_count": 1})[0] for pair in pairs]
+    parts = [convolve(*pair, {**params, "feature_group_count": 1}) for pair in pairs]
     return slicing.concatenate(parts, f)
 
 
@@ -190,7 +196,7 @@ def cut_axis(x: Any, axis: int, count: int) -> list:
     return [slicing.slice_in_dim(x, j * n, (j + 1) * n, 1, axis) for j in range(count)]
 
 
-def split_phases(prim: Primitive, x: Any, k: Any, out: ShapedArray, axis: int, params: dict) -> Any:
+def split_phases(x: Any, k: Any, out: ShapedArray, axis: int, params: dict) -> Any:
     """The results that are `lhs_dilation` apart along an axis are a convolution without zeros."""
     space, window, place = (spec[axis + 2] for spec in params["dimension_numbers"])
     step, (low, _) = params["lhs_dilation"][axis], params["padding"][axis]
@@ -208,13 +214,13 @@ def split_phases(prim: Primitive, x: Any, k: Any, out: ShapedArray, axis: int, p
         kernel = slicing.slice_in_dim(k, first, None, step, window)
         padding = -start, most + few - 1 - n + start
         changed = replace_steps(params, axis, padding=padding, lhs_dilation=1)
-        parts.append(prim.apply(x, kernel, **changed)[0])
+        parts.append(convolve(x, kernel, changed))
     y = slicing.stack(parts, place + 1)
     y = reshape(y, (*y.shape[:place], most * step, *y.shape[place + 2 :]))
     return slicing.slice_in_dim(y, 0, size, 1, place)
 
 
-def fold_axis(prim: Primitive, x: Any, k: Any, out: ShapedArray, axis: int, params: dict) -> Any:
+def fold_axis(x: Any, k: Any, out: ShapedArray, axis: int, params: dict) -> Any:
     """A convolution whose spatial axis `axis` becomes batches, and what is seen there features."""
     (n, c, *space), (o, i, *window), (m, f, *places) = params["dimension_numbers"]
     kept, groups = [a for a in range(len(space)) if a != axis], params["feature_group_count"]
@@ -235,12 +241,12 @@ def fold_axis(prim: Primitive, x: Any, k: Any, out: ShapedArray, axis: int, para
         x = transpose(slicing.stack(parts, 1), (0, 1, *range(3, rank + 4), 2, rank + 4))
     x = reshape(x, (x.shape[0] * size, *x.shape[2:-3], math.prod(x.shape[-3:])))
     k = reshape(k, (*k.shape[:-3], taps * k.shape[-2], k.shape[-1]))
-    y = convolve_last(prim, x, k, kept, params)
+    y = convolve_last(x, k, kept, params)
     y = reshape(y, (out.shape[m], size, *y.shape[1:]))
     return transpose(y, inverse_permutation((m, places[axis], *(places[a] for a in kept), f)))
 
 
-def convolve_last(prim: Primitive, x: Any, k: Any, axes: Sequence[int], params: dict) -> Any:
+def convolve_last(x: Any, k: Any, axes: Sequence[int], params: dict) -> Any:
     """The convolution over `axes` of x (batch, spatial, features) with k (spatial, in, out)."""
     rank, groups = len(axes), params["feature_group_count"]
     if rank == 0:
@@ -251,6 +257,6 @@ def convolve_last(prim: Primitive, x: Any, k: Any, axes: Sequence[int], params: 
         y = dot_general(x, k, contracted, *kinds)
         return reshape(transpose(y, (1, 0, 2)), (x.shape[0], groups * k.shape[2]))
     images = (0, rank + 1, *range(1, rank + 1))
-    numbers = type(params["dimension_numbers"])(images, (rank + 1, rank, *range(rank)), images)
+    numbers = ConvDimensionNumbers(images, (rank + 1, rank, *range(rank)), images)
     less = {p: tuple(params[p][a] for a in axes) for p in SPATIAL}
-    return prim.apply(x, k, **{**params, **less, "dimension_numbers": numbers})[0]
+    return convolve(x, k, {**params, **less, "dimension_numbers": numbers})

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 import weft
+import weft.numpy as jnp
+from tests.cpu.prepared import KERNELS, NO_KERNELS, OVER_MESH, expect, show_prepared
 from tests.primitives.cases_conv import loops
+from weft import lax
+from weft.cpu import convolutions
 from weft.options import config
-from weft.primitives import conv_native
 from weft.primitives.conv import conv_dimension_numbers, conv_general_dilated
 from weft.xla import native
 
@@ -26,8 +29,8 @@ NATIVE = [  # (lhs, rhs, strides, padding, dilation, numbers): NHWC and HWIO but
 @pytest.mark.parametrize("row", range(len(NATIVE)))
 def test_the_kernel_convolves(row, dtype, monkeypatch, rng):
     lhs, rhs, strides, padding, dilation, numbers = NATIVE[row]
-    for limit in ("PRODUCTS", "USES", "INPUTS", "OUTPUTS"):
-        monkeypatch.setattr(conv_native, f"FEWEST_{limit}", 0)
+    for limit in ("WORK", "USES", "INPUTS", "OUTPUTS"):
+        monkeypatch.setattr(convolutions, f"MIN_{limit}", 0)
     numbers = conv_dimension_numbers(lhs, rhs, numbers or ("NHWC", "HWIO", "NHWC"))
     args = {"window_strides": strides, "padding": padding, "rhs_dilation": dilation}
     f = lambda x, k: conv_general_dilated(x, k, **args, dimension_numbers=numbers)
@@ -60,3 +63,48 @@ def test_what_the_kernel_does_not_convolve():
         assert "weft_conv" not in text(x.astype(np.float16), k.astype(np.float16))
     with config.scope(native=False):
         assert "weft_conv" not in text(x, k)
+
+
+def convolve(x, k, **options):
+    return lax.conv_general_dilated(x, k, (1, 1), "VALID", **options)
+
+
+@pytest.mark.parametrize("target", [NO_KERNELS, OVER_MESH], ids=["no kernels", "over a mesh"])
+def test_features_are_put_last_unless_they_are(target):
+    x, k = jnp.ones((2, 3, 9, 9)), jnp.ones((4, 3, 2, 2))
+    text = show_prepared(convolve, x, k, target=target)
+    assert "lower_features_last" in text and "conv_general_dilated" not in text
+    last = lambda x, k: convolve(x, k, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    text = show_prepared(last, jnp.ones((2, 9, 9, 3)), jnp.ones((2, 2, 3, 4)), target=target)
+    assert "conv_general_dilated" in text and "formula" not in text
+
+
+def test_the_kernel_takes_features_last():
+    x, k = jnp.ones((4, 32, 32, 16)), jnp.ones((3, 3, 16, 16))
+    last = lambda x, k: convolve(x, k, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    expect(
+        show_prepared(last, x, k),
+        """
+        { lambda ; a:f32[4,32,32,16] b:f32[3,3,16,16]. let
+            c:f32[4,30,30,16] = cpu_call[
+              dilation=array([1, 1])
+              is_derivative=False
+              kernel=weft_conv
+              low=array([0, 0])
+              stride=array([1, 1])
+            ] a b
+          in (c,) }
+        """,
+    )
+
+
+def test_complex_arrays_are_convolved_by_three_convolutions():
+    x, k = jnp.ones((2, 3, 9, 9), "complex64"), jnp.ones((4, 3, 2, 2), "complex64")
+    for target in (KERNELS, NO_KERNELS, OVER_MESH):
+        assert show_prepared(convolve, x, k, target=target).count("lower_features_last") == 3
+
+
+def test_nothing_is_convolved_where_there_is_nothing():
+    x, k = jnp.ones((0, 3, 9, 9)), jnp.ones((4, 3, 2, 2))
+    text = show_prepared(convolve, x, k, target=OVER_MESH)
+    assert "conv" not in text and "broadcast_in_dim" in text

@@ -1,7 +1,7 @@
 """Convolutions of one channel by one kernel, written in the operations that a CPU is fast at.
 
 XLA:CPU takes them element by element: ten to two hundred times as long as the sums of products that
-they are. Which convolutions these are, and their rules, is conv.py's.
+they are.
 """
 
 from __future__ import annotations
@@ -12,15 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from weft.control.cond import cond_p
 from weft.core.aval import ShapedArray, typeof
-from weft.core.primitive import Primitive
+from weft.cpu.calls import call_kernel
+from weft.cpu.conv_forms import convolve
+from weft.cpu.scope import Scope
 from weft.primitives import slicing
 from weft.primitives.constant import stage_whole
+from weft.primitives.conv import ConvDimensionNumbers
 from weft.primitives.dot import dot_general
 from weft.primitives.elementwise import add, is_finite, mul
-from weft.primitives.expr import Expr
 from weft.primitives.layout import (
     broadcast_in_dim,
+    convert,
     expand_dims,
     literal,
     reduce_sum,
@@ -28,81 +32,71 @@ from weft.primitives.layout import (
     transpose,
 )
 from weft.util import inverse_permutation
-from weft.xla.lower import lower_jaxpr
-from weft.xla.native import call_native, has_kernels
 
 # Up to so many elements of the kernel, or of the result, are each written as an operation; along
 # one axis blocks are better sooner.
-FEW_TAPS, FEW_TAPS_OF_ONE_AXIS = 64, 12
-FEW_RESULTS, FEW_PRODUCTS = 32, 1 << 22
+MAX_TAPS, MAX_TAPS_OF_ONE_AXIS = 64, 12
+MAX_RESULTS, MAX_PRODUCTS = 32, 1 << 22
 # From so many products on are blocks worth the time that it takes to compile them.
-MANY_PRODUCTS = 1 << 15
+MIN_BLOCK_WORK = 1 << 15
 
 
-def lower_channelwise(
-    hlo: Any, prim: Primitive, lhs: Any, rhs: Any, out: ShapedArray, plain: Callable, params: dict
-) -> list | None:
-    """Write a convolution in which each feature has one kernel; None where `plain` is better.
+def choose_channelwise(
+    x: ShapedArray, k: ShapedArray, out: ShapedArray, params: dict, plain: Callable, scope: Scope
+) -> Callable[..., Any] | None:
+    """Return what computes a convolution in which each feature has one kernel; None for others.
 
-    `plain` writes the convolution itself. A product of blocks also multiplies the zeros beside a
-    kernel; so values that are not finite, of which these would make NaN, go to `plain`.
+    `plain` computes the convolution as others are computed. A product of blocks also multiplies the
+    zeros beside a kernel. Of values that are not finite these would make NaN, so such values go to
+    `plain`.
     """
-    numbers, x, k = params["dimension_numbers"], lhs.aval, rhs.aval
+    numbers = params["dimension_numbers"]
     sizes = [k.shape[a] for a in numbers.rhs_spec]
     groups, taps = params["feature_group_count"], math.prod(sizes[2:])
     results = math.prod(out.shape[a] for a in numbers.out_spec[2:])
-    if (
-        hlo.platform != "cpu"
-        or x.dtype not in (np.float32, np.float64)
-        or out.dtype != x.dtype
-        or len(sizes) == 2
-        or 0 in (x.size, k.size, out.size)
-        or taps == 1
-    ):
+    floats = x.dtype in (np.float32, np.float64) and out.dtype == x.dtype
+    if not floats or len(sizes) == 2 or 0 in (x.size, k.size, out.size) or taps == 1:
         return None
     if params["batch_group_count"] > 1:
         each = x.shape[numbers.lhs_spec[0]] == params["batch_group_count"] == sizes[0]
-        if not each or results > FEW_TAPS:
+        if not each or results > MAX_TAPS:
             return None
-        if len(sizes) <= 4 and max(params["lhs_dilation"]) == 1 and has_kernels(hlo):
-            return [call_each_batch(hlo, lhs, rhs, out, params)]
-        return lower_staged(hlo, convolve_each_batch, lhs, rhs, out, params)
+        if len(sizes) <= 4 and max(params["lhs_dilation"]) == 1 and scope.target.kernels:
+            return lambda x, k: call_each_batch(x, k, out, params)
+        return write_padded(convolve_each_batch, out, params)
     if sizes[:2] != [groups, 1]:
         return None
     one_axis = groups == 1 and len(sizes) == 3
-    if taps <= (FEW_TAPS_OF_ONE_AXIS if one_axis else FEW_TAPS):
-        return lower_staged(hlo, sum_slices, lhs, rhs, out, params)
+    if taps <= (MAX_TAPS_OF_ONE_AXIS if one_axis else MAX_TAPS):
+        return write_padded(sum_slices, out, params)
     steps = (params[p] for p in ("window_strides", "lhs_dilation", "rhs_dilation"))
-    if groups > 1 or any(n > 1 for step in steps for n in step) or results * taps < MANY_PRODUCTS:
+    if groups > 1 or any(n > 1 for step in steps for n in step) or results * taps < MIN_BLOCK_WORK:
         return None
-    if results <= FEW_RESULTS and (results == 1 or results * x.size <= FEW_PRODUCTS):
-        return lower_staged(hlo, convolve_each_result, lhs, rhs, out, params)
-    jaxpr = stage_whole(lambda x, k: [all_finite(x, k)], [x, k])
-    (finite,) = lower_jaxpr(hlo, jaxpr, [lhs, rhs])
+    if results <= MAX_RESULTS and (results == 1 or results * x.size <= MAX_PRODUCTS):
+        return write_padded(convolve_each_result, out, params)
+    blocks = write_padded(multiply_blocks, out, params)
+    branches = [stage_whole(lambda x, k, f=f: [f(x, k)], [x, k]) for f in (plain, blocks)]
 
-    def blocks() -> list:
-        return lower_staged(hlo, multiply_blocks, lhs, rhs, out, {**params, "prim": prim})
+    def choose_by_values(x: Any, k: Any) -> Any:
+        index = convert(are_all_finite(x, k), np.dtype(np.int32))
+        return cond_p.apply(index, x, k, branches=tuple(branches))[0]
 
-    index = hlo.convert(finite, np.dtype(np.int32))
-    return hlo.case(index, [lambda: plain(lhs, rhs, out), blocks], [out])
+    return choose_by_values
 
 
-def lower_staged(
-    hlo: Any, fun: Callable, lhs: Any, rhs: Any, out: ShapedArray, params: dict
-) -> list:
-    """Write what `fun` does, in the layout of the convolution; lhs is padded and dilated before."""
+def write_padded(fun: Callable, out: ShapedArray, params: dict) -> Callable[..., Any]:
+    """Return `fun`, in the layout of the convolution, of an lhs that is padded and dilated."""
     spec = params["dimension_numbers"].lhs_spec
     config = [(0, 0, 0)] * len(spec)
     for axis, pair, d in zip(spec[2:], params["padding"], params["lhs_dilation"], strict=True):
         config[axis] = (*pair, d - 1)
 
-    def convolution(x: Any, k: Any) -> list:
+    def call(x: Any, k: Any) -> Any:
         if any(c != (0, 0, 0) for c in config):
             x = slicing.pad(x, literal(0, x.dtype), config)
-        return [fun(x, k, out.shape, params)]
+        return fun(x, k, out.shape, params)
 
-    jaxpr = stage_whole(convolution, [lhs.aval, rhs.aval])
-    return lower_jaxpr(hlo, jaxpr, [lhs, rhs])
+    return call
 
 
 def canonicalize_layout(fun: Callable) -> Callable:
@@ -118,8 +112,8 @@ def canonicalize_layout(fun: Callable) -> Callable:
     return call
 
 
-def all_finite(x: Any, k: Any) -> Any:
-    """Whether all elements of both are finite; False too if they are so large that sums are not."""
+def are_all_finite(x: Any, k: Any) -> Any:
+    """Return True if all elements are finite; False too if they are so large that sums are not."""
     total, other = (reduce_sum(y, range(typeof(y).ndim)) for y in (x, k))
     return is_finite(add(total, other))
 
@@ -153,25 +147,24 @@ def convolve_each_result(x: Any, k: Any, shape: tuple[int, ...], params: dict) -
     return reshape(slicing.concatenate([expand_dims(y, (1,)) for y in outs], 1), shape)
 
 
-def call_each_batch(hlo: Any, lhs: Any, rhs: Any, out: ShapedArray, params: dict) -> Any:
-    """Write what `convolve_each_batch` does as a call of a kernel, native/depthwise.cc."""
+def call_each_batch(x: Any, k: Any, out: ShapedArray, params: dict) -> Any:
+    """Do what `convolve_each_batch` does by a kernel, native/depthwise.cc."""
     numbers, last = params["dimension_numbers"], params["dimension_numbers"].lhs_spec[0] > 1
-    one = [1] * (4 - lhs.aval.ndim)  # an axis of one element, where there is one axis
+    one = [1] * (4 - x.ndim)  # an axis of one element, where there is one axis
 
     def images(x: Any, c: int, n: int, *space: int) -> Any:
-        y = Expr(hlo, x).transpose((n, *space, c) if last else (n, c, *space))
+        y = transpose(x, (n, *space, c) if last else (n, c, *space))
         at = 1 if last else 2
-        return y.reshape((*y.shape[:at], *one, *y.shape[at:])).value
+        return reshape(y, (*y.shape[:at], *one, *y.shape[at:]))
 
     many = lambda name: np.array([*one, *params[name]], np.int64)
     low = np.array([*(0 for _ in one), *(low for low, _ in params["padding"])], np.int64)
     how = {"steps": many("rhs_dilation"), "dilations": many("window_strides"), "low": low}
     _, c, *taps = (out.shape[a] for a in numbers.out_spec)
-    given = [images(lhs, *numbers.lhs_spec), images(rhs, *numbers.rhs_spec)]
-    aval = ShapedArray((c, *one, *taps), out.dtype)
-    (y,) = call_native(hlo, "weft_depthwise", given, [aval], {"last": last, **how})
-    y = Expr(hlo, y).reshape((1, c, *taps))
-    return y.transpose(inverse_permutation(numbers.out_spec)).value
+    given = [images(x, *numbers.lhs_spec), images(k, *numbers.rhs_spec)]
+    made = ShapedArray((c, *one, *taps), out.dtype)
+    (y,) = call_kernel("weft_depthwise", given, [made], {"last": last, **how})
+    return transpose(reshape(y, (1, c, *taps)), inverse_permutation(numbers.out_spec))
 
 
 def convolve_each_batch(x: Any, k: Any, shape: tuple[int, ...], params: dict) -> Any:
@@ -274,13 +267,10 @@ def split_blocks(x: Any, count: int, b: int) -> Any:
 
 def convolve_blocks(x: Any, k: Any, params: dict) -> Any:
     """The convolution of x (batch, spatial, features) with k (spatial, in, out)."""
-    prim, rank = params["prim"], x.ndim - 2
+    rank = x.ndim - 2
     image = (0, rank + 1, *range(1, rank + 1))
     changed = {
-        "dimension_numbers": type(params["dimension_numbers"])(
-            image, (rank + 1, rank, *range(rank)), image
-        ),
+        "dimension_numbers": ConvDimensionNumbers(image, (rank + 1, rank, *range(rank)), image),
         "padding": ((0, 0),) * rank,
     }
-    kept = {p: v for p, v in params.items() if p != "prim"}
-    return prim.apply(x, k, **{**kept, **changed})[0]
+    return convolve(x, k, {**params, **changed})

@@ -5,6 +5,8 @@ import pytest
 from scipy import signal
 
 import weft
+import weft.numpy as jnp
+from tests.cpu.prepared import NO_KERNELS, show_prepared
 from weft import lax
 from weft.xla.native import load_kernels
 
@@ -208,3 +210,9 @@ def test_what_moves_kernels_of_each_channel(layout, channels, size, given, x64, 
         )
         twice = weft.vmap(lambda ct: pull(k, ct))(np.stack([ct, 2 * ct]))
         np.testing.assert_allclose(twice[1], 2 * want, rtol=1e-3, atol=1e-3)
+
+
+def test_values_decide_between_blocks_and_the_convolution():
+    text = show_prepared(full, jnp.ones(900), jnp.ones(70), target=NO_KERNELS)
+    assert text.count("cond[") == 1 and text.count("lower_features_last") == 1
+    assert "is_finite" in text

@@ -6,8 +6,8 @@ import pytest
 import weft
 from weft import lax
 from weft import numpy as jnp
+from weft.optimize.fold import fold_constants, is_exact_conversion
 from weft.passes.check import check_jaxpr
-from weft.passes.fold import fold_constants, is_exact_conversion
 
 number = np.float32
 

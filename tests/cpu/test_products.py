@@ -7,8 +7,11 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.cpu.prepared import KERNELS, NO_KERNELS, OVER_MESH, expect, show_prepared
+from weft import lax
+from weft.cpu import products as cpu_products
+from weft.cpu.scope import Target
 from weft.options import config
-from weft.primitives import dot_native
 from weft.xla import native
 
 SIZES = [
@@ -28,10 +31,10 @@ LAYOUTS = ["bmk,bkn", "bmk,bnk", "bkm,bkn", "bkm,bnk"]
 
 @pytest.fixture(autouse=True)
 def all_sizes(monkeypatch):
-    monkeypatch.setattr(dot_native, "FEWEST_ROWS", 0)
-    monkeypatch.setattr(dot_native, "FEWEST_COLUMNS", 0)
-    monkeypatch.setattr(dot_native, "FEWEST_PRODUCTS", 0)
-    monkeypatch.setattr(dot_native, "LEAST", 0)
+    monkeypatch.setattr(cpu_products, "MIN_ROWS", 0)
+    monkeypatch.setattr(cpu_products, "MIN_COLUMNS", 0)
+    monkeypatch.setattr(cpu_products, "MIN_STACK_WORK", 0)
+    monkeypatch.setattr(cpu_products, "MIN_WORK", 0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -69,7 +72,7 @@ def test_axes_of_every_order(rng):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("size", [(1, 1), (5, 1), (3, 70), (7, 1000), (600, 9), (1300, 33)])
 def test_the_kernel_multiplies_vectors(size, dtype, monkeypatch, rng):
-    monkeypatch.setattr(dot_native, "FEWEST_LONG", 0)
+    monkeypatch.setattr(cpu_products, "MIN_RUN", 0)
     m, k = size
     with config.scope(enable_x64=True, native=True):
         x, y, v = (rng.normal(size=s).astype(dtype) for s in ((m, k), (k, m), k))
@@ -133,3 +136,59 @@ def test_small_products_wake_no_thread(monkeypatch, dtype, rng):
             (weft.grad(lambda y: layers(x, y))(y), x.T @ (1 - np.tanh(x @ y) ** 2)),
         ]:
             np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+def test_tiny_products_are_sums_of_outer_products():
+    x = jnp.ones((16, 2, 2))
+    for target in (KERNELS, NO_KERNELS):
+        text = show_prepared(jnp.matmul, x, x, target=target)
+        assert "dot_general" not in text
+        assert [text.count(f"= {name} ") for name in ("mul", "add")] == [2, 1]
+    assert "dot_general" in show_prepared(jnp.matmul, x, x, target=OVER_MESH)
+
+
+@pytest.mark.parametrize("target", [KERNELS, NO_KERNELS, OVER_MESH])
+def test_narrow_integers_are_added_up_in_32_bits(target):
+    x = jnp.ones((4, 4), np.int8)
+    expect(
+        show_prepared(jnp.matmul, x, x, target=target),
+        """
+        { lambda ; a:i8[4,4] b:i8[4,4]. let
+            c:i32[4,4] = dot_general[
+              dimension_numbers=(([1], [0]), ([], []))
+              preferred_element_type=int32
+            ] a b
+            d:i8[4,4] = convert_element_type[new_dtype=int8 weak_type=False] c
+          in (d,) }
+        """,
+    )
+
+
+def test_columns_are_passed_to_the_kernel_as_they_are():
+    x, y = jnp.ones((300, 400)), jnp.ones((300, 200))
+    expect(
+        show_prepared(lambda x, y: jnp.einsum("km,kn->mn", x, y), x, y),
+        """
+        { lambda ; a:f32[300,400] b:f32[300,200]. let
+            c:f32[400,200] = cpu_call[
+              kernel=weft_dot
+              left_turned=True
+              right_turned=False
+            ] a b
+          in (c,) }
+        """,
+    )
+
+
+@pytest.mark.parametrize("target", [NO_KERNELS, OVER_MESH], ids=["no kernels", "over a mesh"])
+def test_without_kernels_large_products_stay(target):
+    x = jnp.ones((300, 400))
+    assert "cpu_call" not in show_prepared(lambda x: x @ x.T, x, target=target)
+
+
+def test_reports_count_the_operations_of_small_products(monkeypatch):
+    monkeypatch.undo()
+    x, y = jnp.ones((20, 8)), jnp.ones((8, 8))
+    layer = lambda x, y: lax.tanh(lax.dot(x, y))
+    assert "weft_dot" in show_prepared(layer, x, y)
+    assert "weft_dot" not in show_prepared(layer, x, y, target=Target(native=True, located=True))

@@ -6,9 +6,9 @@ import pytest
 import weft
 from weft import lax
 from weft import numpy as jnp
+from weft.optimize.simplify import simplify_algebra
 from weft.passes.check import check_jaxpr
 from weft.passes.dce import drop_dead_code
-from weft.passes.simplify import simplify_algebra
 
 number = np.float32
 x, i = jnp.ones((2, 3)), jnp.ones((2, 3), jnp.int32)

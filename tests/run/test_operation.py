@@ -1,4 +1,4 @@
-"""Compiled kernels of eager functions: which calls they leave to Python, which errors show."""
+"""Operations: which calls are programs, which run as written, which errors show, what is kept."""
 
 import math
 import operator
@@ -11,16 +11,17 @@ import weft
 import weft.numpy as jnp
 from weft import grad, jit, jvp, lax, vmap
 from weft.api.tape import TapeTrace
-from weft.errors import ConcretizationTypeError, DtypeError, JaxRuntimeError
-from weft.numpy.fused import NotForKernel, fused, is_hot, kernel_for, run_of_arrays
+from weft.errors import ConcretizationTypeError, DtypeError, JaxRuntimeError, ShapeError
 from weft.options import HELD
-from weft.run.eager import HOT, KEPT, MOST
+from weft.run.hot import HOT
+from weft.run.operation import NotForKernel, compile_function, operation
+from weft.run.scalars import NUMBERS
 
 X = np.arange(3, dtype=np.float32)
 
 
 def counted(body, **options):
-    """A fused function of `body`, and the list that grows with each call of it as Python."""
+    """An operation of `body`, and the list that grows with each call of it as Python."""
     calls = []
 
     def function(*args, **kwargs):
@@ -28,7 +29,7 @@ def counted(body, **options):
         return body(*args, **kwargs)
 
     function.__name__ = body.__name__
-    return fused(function, **options), calls
+    return operation(function, **options), calls
 
 
 def test_a_call_runs_as_one_program_and_again_without_python():
@@ -37,7 +38,7 @@ def test_a_call_runs_as_one_program_and_again_without_python():
 
     calls = []
 
-    @fused
+    @operation
     def run(x, y):
         calls.append(type(x).__name__)
         return scale(x, y)
@@ -57,7 +58,7 @@ class Wrapped:
 def test_what_a_kernel_does_not_take_runs_as_written():
     seen = []
 
-    @fused(static=("shape",))
+    @operation(static=("shape",))
     def spread(x, shape=None):
         seen.append((type(x).__name__, shape))
         return lax.broadcast(jnp.asarray(x), tuple(shape or ()))
@@ -71,7 +72,7 @@ def test_what_a_kernel_does_not_take_runs_as_written():
 def test_a_value_that_must_be_known_runs_as_written():
     seen = []
 
-    @fused
+    @operation
     def halve_until_small(x):
         seen.append(type(x).__name__)
         while x > 1:
@@ -83,11 +84,11 @@ def test_a_value_that_must_be_known_runs_as_written():
 
 
 def test_a_kernel_says_that_a_call_is_not_for_it():
-    kernel = kernel_for(lambda x: x * 2, "double")
+    kernel = compile_function(lambda x: x * 2, "double")
     with pytest.raises(NotForKernel, match="'text'") as caught:
         kernel("text")
     assert type(caught.value.__cause__) is DtypeError
-    kernel = kernel_for(lambda x: x if x > 0 else -x, "magnitude")
+    kernel = compile_function(lambda x: x if x > 0 else -x, "magnitude")
     with pytest.raises(NotForKernel, match="needs a concrete value") as caught:
         kernel(1.0)
     assert isinstance(caught.value.__cause__, ConcretizationTypeError)
@@ -101,7 +102,7 @@ class Broken(Exception):
 def test_an_error_of_the_function_is_seen_and_the_function_called_once(error):
     calls = []
 
-    @fused
+    @operation
     def fails(x):
         calls.append(x)
         raise error("inside")
@@ -179,16 +180,6 @@ def test_under_a_transformation_what_asks_for_values_runs_as_written():
     assert [type(args[1]) for args in calls].count(int) == 4
 
 
-def test_what_is_met_often_is_hot_and_little_is_kept():
-    assert [is_hot("test", 3) for _ in range(HOT + 1)] == [False] * (HOT - 1) + [True] * 2
-    for kind in range(600):
-        for call in range(300 if kind == 599 else 1):
-            is_hot(("test", kind), call)
-    met = sys.modules["weft.numpy.fused"]._MET
-    assert len(met) <= 256 and max(map(len, met.values())) <= 256
-    assert not any(is_hot("loop", i) for _ in range(2 * HOT) for i in range(300))
-
-
 OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv, operator.mod, operator.gt]
 OFTEN = range(HOT + 2)
 
@@ -196,8 +187,8 @@ OFTEN = range(HOT + 2)
 @pytest.fixture
 def one_device():
     """No numbers kept from before; skipped where there are several devices."""
-    for kept in (KEPT[int][0].met, *HELD):
-        kept.clear()
+    weft.clear_caches()
+    assert not any(HELD)
     if len(weft.devices()) > 1:
         pytest.skip("numbers are kept for one device")
 
@@ -212,7 +203,7 @@ def test_numbers_that_are_met_often_give_what_they_gave(one_device, dtype, numbe
             for y in found[1:]:
                 assert y.aval == found[0].aval
                 assert np.asarray(y).tobytes() == np.asarray(found[0]).tobytes()
-    kept = KEPT[type(number)][False]
+    kept = NUMBERS[type(number)][False]
     assert ((number or str(number)) in kept) == (abs(number) < 1 << 31)
     assert all(v.aval.weak_type and not v.committed for v in kept.values())
 
@@ -238,17 +229,18 @@ def test_kept_numbers_are_of_their_type_and_of_its_width(one_device):
     assert grad(lambda x: x * 0.1 + 1.0)(2.0) == np.float32(0.1)
 
 
-def test_kept_numbers_are_no_arrays_of_users(one_device):
+def test_kept_numbers_are_no_arrays_of_users(one_device, monkeypatch):
     x = jnp.arange(3.0)
     before = len(weft.live_arrays())
     for i in range(100):
         for _ in OFTEN:
             x * (i + 0.5)
-    assert len(KEPT[float][False]) == 100 and len(weft.live_arrays()) <= before
-    for _ in OFTEN:
-        for i in range(2 * MOST):
-            KEPT[float][False][i + 0.25]
-    assert len(KEPT[float][False]) == len(KEPT[float][False].met) == MOST
+    assert len(NUMBERS[float][False]) == 100 and len(weft.live_arrays()) <= before
+    monkeypatch.setattr("weft.run.scalars.KEPT_NUMBERS", 3)
+    for i in range(5):
+        for _ in OFTEN:
+            x * (i + 0.25)
+    assert len(NUMBERS[float][False]) <= 3
 
 
 def test_a_guard_of_transfers_sees_numbers_that_are_met_often(one_device):
@@ -262,7 +254,7 @@ def test_a_guard_of_transfers_sees_numbers_that_are_met_often(one_device):
             for f in calls * 2:
                 with pytest.raises(JaxRuntimeError, match="Disallowed"):
                     f()
-        assert [f().tolist() for f in calls] == expected and KEPT[float][False]
+        assert [f().tolist() for f in calls] == expected and NUMBERS[float][False]
     try:
         weft.config.update("jax_transfer_guard", "disallow")
         with pytest.raises(JaxRuntimeError, match="Disallowed"):
@@ -304,7 +296,7 @@ def test_under_a_transformation_calls_of_other_kinds_are_other_programs():
 
 
 def test_under_a_transformation_few_programs_are_kept(monkeypatch):
-    monkeypatch.setattr("weft.numpy.fused.MOST", 1)
+    monkeypatch.setattr("weft.run.operation.KEPT_CALLS", 1)
     run, calls = counted(lambda x, axis: lax.sin(jnp.sum(x, axis)), static=("axis",))
     for axis, count in ((0, 1), (0, 1), (1, 2), (0, 3)):
         _, dot = jvp(lambda x, a=axis: run(x, axis=a), (MANY,), (MANY,))
@@ -337,7 +329,7 @@ def test_a_call_of_arrays_is_one_program_and_others_run_as_written():
         calls.append(x)
         return jnp.sum(x + y, axis)
 
-    whole, x = run_of_arrays(total, 2, ("axis",)), jnp.ones((2, 3))
+    whole, x = operation(total, known=2, static=("axis",)), jnp.ones((2, 3))
     for call, made in (
         (lambda: whole(x, x, 0), 1),
         (lambda: whole(x, x, axis=0), 1),
@@ -352,9 +344,10 @@ def test_a_call_of_arrays_is_one_program_and_others_run_as_written():
     with weft.config.scope(check_bounds="all"):
         assert whole(x, x, 0).shape == (3,) and calls[-1] is x
     for _ in range(2):
+        calls.clear()
         with pytest.raises(weft.errors.ShapeError, match="axis"):
             whole(x, x, 2)
-        assert calls[-1] is x  # the error is that of the call as it is
+        assert len(calls) == 1 and calls[0] is not x  # the error of the program is the call's
 
 
 def test_functions_of_arrays_give_what_they_give_of_numpys():
@@ -378,3 +371,99 @@ def test_functions_of_arrays_give_what_they_give_of_numpys():
         for _ in OFTEN:
             with pytest.raises(IndexError, match="index must be in"):
                 jnp.take(x, bad)
+
+
+# --- constants ------------------------------------------------------------------------------
+
+ONE = jnp.asarray(1.0)  # weakly typed
+CONSTANTS = {
+    "linspace": lambda: jnp.linspace(0, 1, 5),
+    "full": lambda: jnp.full((3,), 2.5),
+    "arange": lambda: jnp.arange(1, 6, 2, dtype="int8"),
+    "tril_indices": lambda: jnp.tril_indices(3)[1],
+    "PRNGKey": lambda: weft.random.PRNGKey(3),
+    "key": lambda: weft.random.key(3),
+    "ones_like": lambda: jnp.ones_like(ONE),
+    "full_like": lambda: jnp.full_like(ONE, 2.5),
+    "hanning": lambda: jnp.hanning(4),
+}
+
+
+def call_often(fun):
+    return [fun() for _ in range(HOT + 2)]
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_constants_met_often_are_copies(name):
+    made, seen = CONSTANTS[name], []
+    first, *_, last = call_often(made)
+    sys.setprofile(lambda frame, event, _: event == "call" and seen.append(frame.f_code.co_name))
+    out = made()
+    sys.setprofile(None)
+    assert len(seen) <= 5 and "call" in seen, seen
+    for x in (last, out):
+        assert (x.aval, x.sharding, x.committed) == (first.aval, first.sharding, first.committed)
+        assert (x == first).all() and x is not first
+    out.delete()
+    assert (made() == first).all()
+
+
+def test_constants_differ_by_the_types_and_signs_of_numbers():
+    for one in (1, 1.0, True, np.int8(1), -0.0, 0.0, np.float64(-0.0), 0):
+        for x in call_often(lambda one=one: jnp.full((2,), one)):
+            assert x.dtype == jnp.full((2,), jnp.asarray(one)).dtype
+            assert x.tolist() == [one, one] and (np.signbit(x) == np.signbit(one)).all()
+
+
+def test_constants_of_shapes_differ_by_the_types_of_sizes():
+    for make in (lambda shape: jnp.zeros(shape), lambda shape: jnp.full(shape, 2)):
+        assert {x.shape for x in call_often(lambda make=make: make((2, 3)))} == {(2, 3)}
+        assert {x.shape for x in call_often(lambda make=make: make((1, 0)))} == {(1, 0)}
+        with pytest.raises(TypeError, match=r"integers; got \(2.0, 3.0\)"):
+            make((2.0, 3.0))
+        with pytest.raises(TypeError, match="integers"):
+            make((2, 3.0))
+        assert make((np.int64(2), 3)).shape == (2, 3)
+
+
+def test_constants_like_an_array_lie_as_it_does():
+    x = weft.device_put(jnp.arange(3), weft.devices()[0])
+    for like in (jnp.zeros_like(x), jnp.full_like(x, 7.5)):
+        assert like.committed and like.dtype == np.int32
+    for y in call_often(lambda: jnp.full_like(jnp.arange(3), -1)):
+        assert not y.committed and y.tolist() == [-1, -1, -1]
+    assert jnp.zeros_like(x, shape=np.array([2, 3])).shape == (2, 3)
+    for _ in range(HOT + 2):
+        with pytest.raises(OverflowError, match="full: the fill value must fit int32; got 1"):
+            jnp.full_like(jnp.arange(3), 2**40)
+
+
+def test_constants_follow_options():
+    assert {x.dtype.name for x in call_often(lambda: jnp.arange(3))} == {"int32"}
+    with weft.enable_x64(True):
+        assert {x.dtype.name for x in call_often(lambda: jnp.arange(3))} == {"int64"}
+    with weft.config.scope(default_prng_impl="rbg"):
+        assert {x.shape for x in call_often(lambda: weft.random.PRNGKey(3))} == {(4,)}
+    with weft.config.scope(random_seed_offset=1):
+        moved = call_often(lambda: weft.random.PRNGKey(3))
+    assert all((x == weft.random.PRNGKey(4)).all() for x in moved)
+    assert jnp.arange(3).dtype == np.int32
+    assert (weft.random.PRNGKey(3) == jnp.array([0, 3], "uint32")).all()
+
+
+def test_constants_of_arguments_without_a_hash_or_of_arrays():
+    for x in call_often(lambda: jnp.full([2], jnp.float32(3))):
+        assert x.tolist() == [3, 3]
+    for x in call_often(lambda: jnp.linspace(jnp.arange(2.0), 2, 3)):
+        assert x.tolist() == [[0, 1], [1, 1.5], [2, 2]]
+    for _ in range(HOT + 2):
+        with pytest.raises(ShapeError, match="zeros"):
+            jnp.zeros((-1,))
+
+
+def test_constants_are_staged_and_mapped_as_before():
+    call_often(lambda: jnp.linspace(0, 1, 3))
+    assert len(weft.make_jaxpr(lambda: jnp.linspace(0, 1, 3))().eqns) >= 1
+    out = weft.vmap(lambda x: x * jnp.linspace(0, 1, 3))(jnp.arange(2.0))
+    assert out.tolist() == [[0, 0, 0], [0, 0.5, 1]]
+    assert weft.grad(lambda x: (x * jnp.linspace(0, 1, 3)).sum())(1.0) == 1.5

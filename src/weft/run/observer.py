@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from weft.core.jaxpr import Jaxpr
 from weft.options import config
+from weft.run.overflow import can_overflow, check_overflow
 from weft.watch.key_reuse import follow_keys
 from weft.watch.nans import Watch, check_results
-from weft.watch.overflow import can_overflow, check_overflow
 
 
 class Observer(NamedTuple):

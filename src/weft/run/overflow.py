@@ -15,15 +15,17 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs, memo_jaxpr, subjaxprs
+from weft.core.primitive import Primitive
 from weft.core.source import describe_maker, inner_source
 from weft.core.trace import current
 from weft.options import x64_as
+from weft.primitives.cumulative import cumprod_p, cumsum_p
+from weft.primitives.dot import dot_general_p
+from weft.primitives.elementwise import abs_p, add_p, mul_p, neg_p, sub_p
+from weft.primitives.layout import convert_element_type_p, reduce_sum_p
+from weft.primitives.reduction import reduce_prod_p
+from weft.primitives.transcendental import integer_pow_p
 from weft.watch.nans import follow_bodies
-
-# By name: the operations themselves are in later folders.
-ARITHMETIC = frozenset(
-    ["abs", "add", "cumprod", "cumsum", "dot_general", "integer_pow", "mul", "neg", "sub"]
-) | {"reduce_prod", "reduce_sum"}
 
 
 @memo_jaxpr
@@ -37,10 +39,10 @@ def is_checked(eqn: Eqn) -> bool:
     dtype = getattr(eqn.outvars[0].aval, "dtype", None) if eqn.outvars else None
     if dtype is None or not dtypes.is_integer(dtype) or not dtypes.is_signed(dtype):
         return False
-    if eqn.primitive.name == "convert_element_type":
-        source = eqn.invars[0].aval.dtype
-        return dtypes.is_float(source) or (dtypes.is_integer(source) and dtypes.is_signed(source))
-    return eqn.primitive.name in ARITHMETIC
+    find_exact, source = EXACT.get(eqn.primitive), eqn.invars[0].aval.dtype if eqn.invars else None
+    if find_exact is not truncate_operand:
+        return find_exact is not None
+    return dtypes.is_float(source) or (dtypes.is_integer(source) and dtypes.is_signed(source))
 
 
 def check_overflow(
@@ -81,19 +83,9 @@ def check_overflow(
 
 
 def find_wrapped(eqn: Eqn, operands: Sequence[Any], out: Any) -> str:
-    """The first element that is not what it is in floats, as `2147483648.0 at [1]`; or empty."""
-    got = np.asarray(out)
-    converts = eqn.primitive.name == "convert_element_type"
-    if converts:
-        wide = np.trunc(np.asarray(operands[0]).astype(np.float64))
-    else:
-        params = dict(eqn.params)
-        if params.get("preferred_element_type") is not None:
-            params["preferred_element_type"] = np.dtype(np.float64)
-        with x64_as(True):
-            floats = [np.asarray(x).astype(np.float64) for x in operands]
-            (result,) = eqn.primitive.apply(*floats, **params)
-            wide = np.asarray(result)
+    """Describe the first element that is off, as `2147483648 at [1]`; empty if there is none."""
+    got, find_exact = np.asarray(out), EXACT[eqn.primitive]
+    converts, wide = find_exact is truncate_operand, find_exact(eqn, operands)
     # what wraps is off by a multiple of 2**bits; 64-bit integers are rounded to 53 bits
     half = 2.0 ** (8 * got.dtype.itemsize - 1)
     with np.errstate(invalid="ignore"):
@@ -103,3 +95,28 @@ def find_wrapped(eqn: Eqn, operands: Sequence[Any], out: Any) -> str:
         return ""
     index = tuple(int(i) for i in np.argwhere(off)[0])
     return f"{wide[index]:.0f}" + (f" at [{', '.join(map(str, index))}]" if index else "")
+
+
+def truncate_operand(eqn: Eqn, operands: Sequence[Any]) -> np.ndarray:
+    """Return the exact result of a conversion to integers."""
+    return np.trunc(np.asarray(operands[0]).astype(np.float64))
+
+
+def compute_in_floats(eqn: Eqn, operands: Sequence[Any]) -> np.ndarray:
+    """Return the result that an equation has for the same operands as floats of 64 bits."""
+    params = dict(eqn.params)
+    if params.get("preferred_element_type") is not None:
+        params["preferred_element_type"] = np.dtype(np.float64)
+    with x64_as(True):
+        floats = [np.asarray(x).astype(np.float64) for x in operands]
+        (result,) = eqn.primitive.apply(*floats, **params)
+        return np.asarray(result)
+
+
+SUMS = (add_p, cumsum_p, dot_general_p, reduce_sum_p, sub_p)
+PRODUCTS = (abs_p, cumprod_p, integer_pow_p, mul_p, neg_p, reduce_prod_p)
+# The operations whose results are checked, with what gives the exact ones.
+EXACT: dict[Primitive, Callable[[Eqn, Sequence[Any]], np.ndarray]] = {
+    convert_element_type_p: truncate_operand,
+    **dict.fromkeys((*SUMS, *PRODUCTS), compute_in_floats),
+}

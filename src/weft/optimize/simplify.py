@@ -9,8 +9,12 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, memo_jaxpr
-from weft.passes.fold import is_own
+from weft.core.primitive import Primitive
 from weft.passes.rewrite import rewrite_equations
+from weft.primitives import elementwise as ops
+from weft.primitives import layout
+from weft.primitives.dot import dot_general_p
+from weft.primitives.transcendental import integer_pow_p
 
 Maker = Callable[[Any], Eqn | None]  # the equation that makes a variable, if it is in sight
 # An identity: what an equation may be replaced by, or that its result is an operand.
@@ -28,7 +32,7 @@ def simplify_algebra(jaxpr: Jaxpr) -> Jaxpr:
     maker: Maker = lambda a: makers.get(a) if type(a) is not Literal else None
 
     def rewrite(eqn: Eqn) -> Eqn | Sequence[Atom] | None:
-        find = IDENTITIES.get(eqn.primitive.name) if is_own(eqn) else None
+        find = IDENTITIES.get(eqn.primitive)
         made = None if find is None else find(eqn, maker)
         if made is not None and not isinstance(made, Eqn):
             if made.aval is eqn.outvars[0].aval:
@@ -138,7 +142,7 @@ def find_product(eqn: Eqn, maker: Maker) -> Eqn | None:
     dims = [*zip(contract, batch, strict=True)]
     for side, x in enumerate(operands):
         inner = maker(x)
-        if inner is None or inner.primitive.name != "transpose" or not is_own(inner):
+        if inner is None or IDENTITIES.get(inner.primitive) is not find_transpose:
             continue
         order = inner.params["permutation"]
         summed, mapped = ([order[i] for i in axes] for axes in dims[side])
@@ -151,24 +155,24 @@ def find_product(eqn: Eqn, maker: Maker) -> Eqn | None:
     return eqn.replace(invars=operands, params={**eqn.params, "dimension_numbers": numbers})
 
 
-IDENTITIES: dict[str, Identity] = {
-    "dot_general": find_product,
-    "mul": drop_neutral(1, (0, 1)),
-    "div": drop_neutral(1, (1,)),
-    "sub": drop_neutral(0, (1,)),
-    "add": drop_neutral(0, (0, 1), negative=True),  # 0.0 would turn -0.0 into itself
-    "neg": drop_twice,
-    "not": drop_twice,
-    "conj": drop_twice,
-    "rev": drop_twice,
-    "and": drop_equal(0),
-    "or": drop_equal(0),
-    "max": drop_equal(0),
-    "min": drop_equal(0),
-    "select_n": drop_equal(1),
-    "integer_pow": lambda eqn, maker: eqn.invars[0] if eqn.params["y"] == 1 else None,
-    "transpose": find_transpose,
-    "reshape": find_reshape,
-    "broadcast_in_dim": find_broadcast,
-    "convert_element_type": find_conversion,
+IDENTITIES: dict[Primitive, Identity] = {
+    dot_general_p: find_product,
+    ops.mul_p: drop_neutral(1, (0, 1)),
+    ops.div_p: drop_neutral(1, (1,)),
+    ops.sub_p: drop_neutral(0, (1,)),
+    ops.add_p: drop_neutral(0, (0, 1), negative=True),  # 0.0 would turn -0.0 into itself
+    ops.neg_p: drop_twice,
+    ops.not_p: drop_twice,
+    ops.conj_p: drop_twice,
+    layout.rev_p: drop_twice,
+    ops.and_p: drop_equal(0),
+    ops.or_p: drop_equal(0),
+    ops.max_p: drop_equal(0),
+    ops.min_p: drop_equal(0),
+    ops.select_n_p: drop_equal(1),
+    integer_pow_p: lambda eqn, maker: eqn.invars[0] if eqn.params["y"] == 1 else None,
+    layout.transpose_p: find_transpose,
+    layout.reshape_p: find_reshape,
+    layout.broadcast_in_dim_p: find_broadcast,
+    layout.convert_element_type_p: find_conversion,
 }

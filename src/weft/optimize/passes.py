@@ -1,0 +1,107 @@
+"""Which passes a program goes through before it is lowered, and in which order.
+
+Users import these names from `weft.passes`. Passes that need core alone are in passes/, those that
+know primitives beside this file. A pass that is not in `PASSES` is called where it is needed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+from weft.core.jaxpr import ClosedJaxpr, Jaxpr
+from weft.optimize.fold import fold_constants
+from weft.optimize.simplify import simplify_algebra
+from weft.options import config
+from weft.passes.check import check_jaxpr
+from weft.passes.cse import cse_jaxpr
+from weft.passes.dce import drop_dead_code
+from weft.passes.hoist import hoist_invariants
+from weft.passes.merge import merge_equal_programs
+
+Pass = Callable[[Jaxpr], Jaxpr]
+
+# All of them, in an order in which each has what the ones before it leave.
+PASSES: tuple[Pass, ...] = (
+    fold_constants, simplify_algebra, cse_jaxpr, hoist_invariants, merge_equal_programs,
+    drop_dead_code,
+)  # fmt: skip
+# Those that save more than they cost: see docs/design/014-passes.md.
+DEFAULT: tuple[Pass, ...] = (drop_dead_code,)
+# The same for programs of so many operations, all on scalars, as derivatives of high order are.
+LONG, LENGTH = (simplify_algebra, cse_jaxpr, drop_dead_code), 1000
+
+_files = itertools.count(1)
+
+
+def find_passes(given: Any = None) -> tuple[Pass, ...]:
+    """Return the passes that a value of `passes` stands for; None means the option or the default.
+
+    The value is a sequence of functions and of names of `PASSES`, or one text with names between
+    commas. "all" is all of them, "none" none.
+    """
+    if given is None:
+        given = config.passes
+    if given is None:
+        return DEFAULT
+    if isinstance(given, str):
+        known = {"all": PASSES, "default": DEFAULT, "none": (), "": ()}
+        given = known.get(given, tuple(name.strip() for name in given.split(",")))
+    by_name: dict[Any, Pass] = {p.__name__: p for p in PASSES}
+    found = [by_name.get(p, p) if isinstance(p, str) else p for p in given]
+    for p in found:
+        if not callable(p):
+            raise ValueError(
+                f"passes: must be functions from jaxpr to jaxpr, or names of {', '.join(by_name)}; "
+                f"got {p!r}."
+            )
+    return tuple(found)
+
+
+def run_passes(jaxpr: Any, passes: Any = None, name: str = "") -> Any:
+    """Return a program after passes, in their order; by default those that `jit` runs.
+
+    Args:
+      jaxpr: a Jaxpr, or one with consts as `make_jaxpr` gives it; the result is the same.
+      passes: functions from Jaxpr to Jaxpr and names of `PASSES`, or "all".
+      name: part of the names of files.
+
+    It is checked after each with `enable_checks`, and written to a numbered file of the folder
+    `config.dump` (WEFT_DUMP). ValueError for names that are unknown.
+
+    >>> from weft.passes import run_passes
+    >>> print(run_passes(weft.make_jaxpr(lambda x: x.T.T * 1.0)(jnp.ones((2, 3))), "all"))
+    { lambda ; a:f32[2,3]. let  in (a,) }
+    """
+    if type(jaxpr) is ClosedJaxpr:
+        return jaxpr.replace(jaxpr=run_passes(jaxpr.jaxpr, passes, name))
+    folder = config.dump
+    if folder:
+        write_dump(folder, jaxpr, name, "traced")
+    if passes is not None or config.passes is not None:
+        chosen = find_passes(passes)
+    else:
+        chosen = LONG if len(jaxpr.eqns) >= LENGTH and has_scalars_alone(jaxpr) else DEFAULT
+    for run_pass in chosen:
+        jaxpr = run_pass(jaxpr)
+        if config.enable_checks:
+            check_jaxpr(jaxpr)
+        if folder:
+            write_dump(folder, jaxpr, name, getattr(run_pass, "__name__", "pass"))
+    return jaxpr
+
+
+def has_scalars_alone(jaxpr: Jaxpr) -> bool:
+    """Return True if all results in a program are scalars."""
+    return all(v.aval.shape == () for eqn in jaxpr.eqns for v in eqn.outvars)
+
+
+def write_dump(folder: str, jaxpr: Jaxpr, name: str, step: str) -> None:
+    """Write a program to the next file of a folder."""
+    safe = "".join(c if c.isalnum() or c in "-_" else "_" for c in f"{name}-{step}")
+    os.makedirs(folder, exist_ok=True)
+    path = pathlib.Path(folder, f"{next(_files):04}-{safe}.txt")
+    path.write_text(f"{jaxpr}\n", encoding="utf-8")
