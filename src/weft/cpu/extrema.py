@@ -139,7 +139,7 @@ def choose_arg_extremum(eqn: Eqn, scope: Scope) -> Callable[..., list] | None:
     return lambda x: [prim.find_by_value(x, **params)]
 
 
-def choose_product(eqn: Eqn, scope: Scope) -> Callable[..., list] | None:
+def choose_reduced_product(eqn: Eqn, scope: Scope) -> Callable[..., list] | None:
     """Multiply by the kernel of sums, else in rows side by side."""
     (atom,), axes = eqn.invars, eqn.params["axes"]
     call = call_sum(atom, axes, reduced_type(atom.aval, axes), SumKind.PRODUCT, scope)
