@@ -38,7 +38,7 @@ FORMS: dict[Form, Choice] = {
     Form.PLACES: sorting.choose_places,
     Form.SUM: sums.choose_sum,
     Form.LOGICAL: sums.choose_logical,
-    Form.REDUCED_PRODUCT: extrema.choose_product,
+    Form.REDUCED_PRODUCT: extrema.choose_reduced_product,
     Form.SUM_OF_NUMBERS: extrema.choose_sum_of_numbers,
     Form.EXTREMUM: extrema.choose_extremum,
     Form.ARG_EXTREMUM: extrema.choose_arg_extremum,

@@ -58,6 +58,7 @@ MAX_CALL_BYTES = 1 << 23  # from here on memory for intermediate values takes lo
 PERIODIC = frozenset(("sin", "cos", "tan"))  # formulas of float64 that first look at all elements
 LATE = PERIODIC | {"log", "erf", "pow"}  # whose formulas pay from twice as many elements on
 KNOWN_POWERS = frozenset((0.5, 1, 2, 3))  # which XLA computes by products and roots
+INEXACT = frozenset((logaddexp_p, log1p_p, cosh_p))  # XLA's functions that are less exact
 HALF_FORMULAS = frozenset(circular.FORMULAS)
 LONG = {  # functions that have a formula, by dtype; it is some 60 operations
     F32: HALF_FORMULAS.union(("pow", "rem")),
@@ -138,7 +139,7 @@ def choose_function(eqn: Eqn, scope: Scope) -> Found:
     if eqn.params.get("accuracy") is not None:
         return None
     if type(size) is int and size < LARGE and prim.name not in LOOPS:
-        return choose_exact(eqn)
+        return choose_exact(eqn) if prim in INEXACT else None
     if prim is pow_p and is_known_power(eqn.invars[1], eqn.outvars[0].aval.dtype):
         return None
     found = call_function(eqn, scope)
@@ -182,7 +183,7 @@ def choose_exact(eqn: Eqn) -> Found:
     prim, out = eqn.primitive, eqn.outvars[0].aval
     plain = ShapedArray(out.shape, out.dtype)
     if prim is logaddexp_p:
-        return lambda *xs: [log_of_sum(*[spread(x, plain) for x in xs])]
+        return lambda *xs: [log_of_sum(*[spread_scalar(x, plain) for x in xs])]
     if prim is log1p_p and out.dtype in (F32, F64):
         return lambda x: apply_formula(write_log1p, [x], [plain])
     if prim is cosh_p and out.dtype == F64:
@@ -190,7 +191,7 @@ def choose_exact(eqn: Eqn) -> Found:
     return None
 
 
-def spread(x: Any, out: ShapedArray) -> Any:
+def spread_scalar(x: Any, out: ShapedArray) -> Any:
     """Return a scalar repeated to the shape of a result; an array as it is."""
     if x.shape == out.shape:
         return x
@@ -263,12 +264,13 @@ def choose_quotient(eqn: Eqn, scope: Scope) -> Found:
     op = "remainder" if eqn.primitive is rem_p else "divide"
     plain = ShapedArray(out.shape, out.dtype)
     return lambda *xs: apply_formula(
-        write_int32_division, [spread(x, plain) for x in xs], [plain], op
+        write_int32_division, [spread_scalar(x, plain) for x in xs], [plain], op
     )
 
 
 def is_one_number(atom: Atom, scope: Scope) -> bool:
     """Return True if an operand is a scalar, or one that is repeated."""
     maker = scope.maker(atom)
-    repeated = maker is not None and maker.primitive is broadcast_in_dim_p
-    return not atom.aval.shape or (repeated and not maker.invars[0].aval.shape)
+    if maker is not None and maker.primitive is broadcast_in_dim_p:
+        (atom,) = maker.invars
+    return not atom.aval.shape

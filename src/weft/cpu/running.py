@@ -144,8 +144,8 @@ class RunningLoops:
             return [(Expr(hlo, i) < count).value]
 
         def body(i: Any, *state: Any) -> list:
-            i, *state = (Expr(hlo, v) for v in (i, *state))
-            return [x.value for x in (i + 1, *step(i, *state))]
+            at, *values = (Expr(hlo, v) for v in (i, *state))
+            return [x.value for x in (at + 1, *step(at, *values))]
 
         start = [scalar(hlo, 0).value, *[x.value for x in state]]
         return [Expr(hlo, v) for v in hlo.while_loop(start, going, body)[1:]]

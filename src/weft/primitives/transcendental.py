@@ -204,7 +204,6 @@ log1p_p = define_tuned(
     lambda t, y, x: div(t, add(x, 1)),
     "log(1 + x), exact to rounding near 0.",
 )
-log1p_p.operation = "stablehlo.log_plus_one"
 logistic_p = define_tuned(
     "logistic", "logistic", lambda t, y, x: mul(t, mul(y, sub(1, y))), "1 / (1 + exp(-x))."
 )
