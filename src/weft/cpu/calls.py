@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from weft.core.aval import ShapedArray
+from weft.core.facts import Cost
 from weft.core.jaxpr import Atom, Eqn, Var
 from weft.core.primitive import Primitive
 from weft.xla.foreign import Attribute
@@ -27,6 +28,7 @@ class CpuCall(Primitive):
     """
 
     name = "cpu_call"
+    cost = Cost.LIBRARY
     multiple_results = True
 
     def abstract_eval(self, *avals, kernel, outs, attributes, aliases):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost
 from weft.core.primitive import Primitive
 
 
@@ -18,6 +19,7 @@ class Formula(Primitive):
     """
 
     name = "formula"
+    cost = Cost.TRANSCENDENTAL
     multiple_results = True
 
     def abstract_eval(self, *avals, write, outs, settings, by_element):

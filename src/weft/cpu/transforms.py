@@ -22,6 +22,8 @@ MIN_LENGTH, MAX_LENGTH = 150_000, (1 << 22) - 1
 MIN_ROWS = 128
 CACHE_PERIOD = 1024  # rows of multiples of so many elements meet in the same lines of the caches
 
+INT32, F32 = np.dtype(np.int32), np.dtype(np.float32)
+
 
 def choose_fft(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
     """Transform a long array in rows."""
@@ -52,9 +54,9 @@ def transform_in_rows(x: Any, kind: FftType, rows: int) -> Any:
     y = transpose(reshape(x, (rows, n // rows)), (1, 0))
     (y,) = fft_p.apply(y, fft_type=kind, fft_lengths=(rows,))
     turns = mul(*(broadcasted_iota(np.int32, y.shape, axis) for axis in (0, 1)))
-    turns = sub(turns, mul(convert(gt(turns, n // 2), np.int32), n))  # of n, to the nearer side
+    turns = sub(turns, mul(convert(gt(turns, n // 2), INT32), n))  # of n, to the nearer side
     sign = 2 * np.pi / (-n if kind == FftType.FFT else n)
-    angles = mul(convert(turns, np.float32), literal(sign, np.dtype(np.float32)))
+    angles = mul(convert(turns, F32), literal(sign, F32))
     y = transpose(mul(y, complex(cos(angles), sin(angles))), (1, 0))
     (y,) = fft_p.apply(y, fft_type=kind, fft_lengths=(n // rows,))
     return reshape(transpose(y, (1, 0)), shape)

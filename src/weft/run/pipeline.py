@@ -15,6 +15,7 @@ import numpy as np
 
 from weft.core.aval import check_extent, typeof
 from weft.core.jaxpr import Atom, Jaxpr, Literal, Var
+from weft.cpu.flags import choose_flags
 from weft.cpu.passes import prepare_jaxpr
 from weft.cpu.scope import Target
 from weft.errors import InconclusiveDimensionOperation
@@ -28,7 +29,7 @@ from weft.util import select_masked
 from weft.watch import events
 from weft.watch.key_reuse import hint_reuse
 from weft.watch.progress import run_reporting
-from weft.xla.compile import Executable, compile_text
+from weft.xla.compile import NO_FLAGS, Executable, Flags, compile_text
 from weft.xla.foreign import ForeignExecutable
 from weft.xla.locating import keep_located
 from weft.xla.lower import Module, lower_module, make_physical
@@ -60,6 +61,7 @@ class LoweredProgram(NamedTuple):
     kept: list[bool]  # which arguments it takes
     consts: list  # what is passed before them
     staged: Jaxpr  # as it was before the passes
+    prepared: Jaxpr  # what is lowered: the program that the platform is given in place of `jaxpr`
 
     def compile(self, settings: Sequence[tuple[str, Any]] = ()) -> Executable:
         """The executable. `settings` are XLA flags.
@@ -67,7 +69,7 @@ class LoweredProgram(NamedTuple):
         Over a mesh, the compiler chooses the shardings of parameters and results that have none
         yet; what it chose is read from the executable.
         """
-        module, jaxpr, placement, kept, consts, staged = self
+        module, jaxpr, placement, kept, consts, staged, prepared = self
         passed = consts, None if all(kept) else kept, module.host_calls
         calls = len(module.host_calls)
         make_executable: Callable[..., Executable] = Executable
@@ -76,7 +78,8 @@ class LoweredProgram(NamedTuple):
         before = [placement.whole] if calls else []  # the number of the run
         given = [*before, *module.parameters], module.results
         free = [s is None for s in given[0]], [s is None for s in given[1]]
-        loaded, how = compile_text(module.text, placement, settings, calls, free)
+        flags = flags_for_platform(prepared, placement)
+        loaded, how = compile_text(module.text, placement, settings, calls, free, flags)
         if how == "compiled" and config.hints:
             hint_reuse(staged)
         if module.origins:
@@ -158,7 +161,13 @@ def lower_program(
         module = lower_module(prepared, *given)
     seconds = time.perf_counter() - start
     events.record_work(events.LOWER, seconds, fun_name=f"jit({spec.name})")
-    return LoweredProgram(module, jaxpr, placement, kept, passed, staged)
+    return LoweredProgram(module, jaxpr, placement, kept, passed, staged, prepared)
+
+
+def flags_for_platform(jaxpr: Jaxpr, placement: Placement) -> Flags:
+    """Return the flags that the compiler of a platform is given for a lowered program."""
+    platform = placement.platform or platform_of(placement.devices[0])
+    return choose_flags(jaxpr, placement.partitioned) if platform == "cpu" else NO_FLAGS
 
 
 def write_numbers(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, Sequence[Any]]:
