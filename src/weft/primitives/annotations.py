@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.core.facts import Cost
-from weft.primitives.families import LinearByElement, LinearPrimitive
+from weft.primitives.families import LinearByElement, LinearPrimitive, read_element
 
 
 class LayoutConstraint(LinearPrimitive):
@@ -16,6 +16,7 @@ class LayoutConstraint(LinearPrimitive):
 
     name = "layout_constraint"
     cost = Cost.FREE
+    element = read_element
     elements = "moved"
 
     def abstract_eval(self, x, *, major_to_minor):
@@ -46,6 +47,7 @@ class AttributesOf(LinearByElement):
 
     name = "xla_metadata_value"
     cost = Cost.FREE
+    element = read_element
     elements = "moved"
 
     def abstract_eval(self, x, *, attributes):

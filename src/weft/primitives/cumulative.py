@@ -37,14 +37,14 @@ class Cumulative(families.ByCombination, families.AlongAxis):
     """A family: out[i] = x[0] * ... * x[i] along `axis`, by an associative *.
 
     If `reverse`, the run starts at the end.
-    `combine(x, y)` is *, elementwise, and `identity(dtype)` its identity; `step(xs, ys)` maps two
-    pairs (value, tangent) to one. Shapes and dtypes: as x, of `takes`.
+    `combine` is *, an elementwise primitive, `identity(dtype)` its identity. `step(xs, ys)` maps
+    two pairs (value, tangent) to one. Shapes and dtypes: as x, of `takes`.
     """
 
     cost = Cost.REDUCTION
 
     def __init__(
-        self, name: str, combine: Callable, identity: Callable, step: Any, takes: str, doc: str
+        self, name: str, combine: Primitive, identity: Callable, step: Any, takes: str, doc: str
     ):
         super().__init__(name, combine, identity, takes, doc)
         self.step = step
@@ -74,6 +74,11 @@ class Cumulative(families.ByCombination, families.AlongAxis):
         else:
             x = scan.run(x) if hlo.platform == "cpu" else scan.run_by_shifts(x)
         return [x.reshape(shape).convert(dtype).value]
+
+    def element(self, i, x, *, axis, reverse):
+        read = lambda k: x[(*i[:axis], i[axis] + k if reverse else k, *i[axis + 1 :])]
+        count = x.shape[axis] - i[axis] if reverse else i[axis] + 1
+        return [self.combine_over([count], x.dtype, read)]
 
     def jvp(self, primals, tangents, *, axis, reverse):
         (x,), (t,) = primals, tangents
@@ -153,7 +158,7 @@ class RunningLoops:
     Not by reduce_window, for which XLA:CPU is slow and has a wrong answer (docs/design).
     """
 
-    def __init__(self, hlo: Any, combine: Callable, identity: Any, reverse: bool):
+    def __init__(self, hlo: Any, combine: Primitive, identity: Any, reverse: bool):
         self.hlo = hlo
         self.combine = combine
         self.identity = identity
@@ -232,7 +237,7 @@ class RunningLoops:
 
     def combine_values(self, x: Expr, y: Expr) -> Expr:
         """Write `combine`."""
-        jaxpr = stage_whole(lambda x, y: [self.combine(x, y)], [x.aval, y.aval])
+        jaxpr = stage_whole(self.combine.apply, [x.aval, y.aval])
         return Expr(self.hlo, lower_jaxpr(self.hlo, jaxpr, [x.value, y.value])[0])
 
     def shift(self, x: Expr, distance: int) -> Expr:
@@ -305,11 +310,16 @@ logaddexp_p = elementwise.Costly(
 logaddexp = elementwise.binary_op(logaddexp_p)
 
 cumsum_p = CumulativeSum(
-    "cumsum", elementwise.add, no_addend, None, "number", "out[i] = x[0] + ... + x[i] along `axis`."
+    "cumsum",
+    elementwise.add_p,
+    no_addend,
+    None,
+    "number",
+    "out[i] = x[0] + ... + x[i] along `axis`.",
 )
 cumprod_p = Cumulative(
     "cumprod",
-    elementwise.mul,
+    elementwise.mul_p,
     lambda dtype: 1,
     multiply_pairs,
     "number",
@@ -317,7 +327,7 @@ cumprod_p = Cumulative(
 )
 cummax_p = Cumulative(
     "cummax",
-    elementwise.max,
+    elementwise.max_p,
     lowest_value,
     derive_step(elementwise.max_p),
     "number",
@@ -325,7 +335,7 @@ cummax_p = Cumulative(
 )
 cummin_p = Cumulative(
     "cummin",
-    elementwise.min,
+    elementwise.min_p,
     highest_value,
     derive_step(elementwise.min_p),
     "number",
@@ -334,7 +344,7 @@ cummin_p = Cumulative(
 cummax_p.elements = cummin_p.elements = "chosen"
 cumlogsumexp_p = Cumulative(
     "cumlogsumexp",
-    logaddexp,
+    logaddexp_p,
     lambda dtype: -np.inf,
     derive_step(logaddexp_p),
     "inexact",

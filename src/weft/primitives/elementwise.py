@@ -17,6 +17,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.element import Apply, Select
 from weft.core.facts import Cost
 from weft.core.primitive import Linear, Primitive, Zero, not_linear
 from weft.core.source import trim_traceback
@@ -99,6 +100,9 @@ class Elementwise(Primitive):
         if type(self.op) is str:
             return hlo.elementwise(self.op, values, aval)
         return [self.op(hlo, aval, *values, **params)]
+
+    def element(self, i, *operands, **params):
+        return [Apply(self, tuple([x.at(i) for x in operands]), params)]
 
     def jvp(self, primals, tangents, **params):
         (out,) = self.apply(*primals, **params)
@@ -558,6 +562,7 @@ class Conj(LinearByElement):
 
     name = "conj"
     cost = Cost.CHEAP
+    element = families.apply_to_element
     elements = "chosen"
 
     def abstract_eval(self, x, *, input_dtype):
@@ -661,6 +666,14 @@ class SelectN(Primitive):
             k = hlo.constant(i, which.aval)
             pred = hlo.compare("LE", which, k)
             (out,) = hlo.op("stablehlo.select", [pred, cases[i], out], [aval])
+        return [out]
+
+    def element(self, i, which, *cases):
+        *rest, out = [c.at(i) for c in cases]
+        if dtypes.is_bool(which.dtype):
+            return [Select(which.at(i), out, x) for x in rest] or [out]
+        for k, x in reversed([*enumerate(rest)]):
+            out = Select(which.at(i) <= k, x, out)
         return [out]
 
     def jvp(self, primals, tangents):

@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.element import choose
 from weft.core.facts import Cost
 from weft.core.primitive import Axes
 from weft.errors import IndexingError, ShapeError
@@ -79,6 +80,10 @@ class Slice(families.LinearPrimitive):
         if hlo.cuts is not None and (strides is None or {*strides} <= {1}):
             hlo.cuts[y.name] = x, start_indices
         return [y]
+
+    def element(self, i, x, *, start_indices, limit_indices, strides):
+        steps = strides or (1,) * x.ndim
+        return [x[[k * s + a for k, a, s in zip(i, start_indices, steps, strict=True)]]]
 
     def transpose(self, cts, x, *, start_indices, limit_indices, strides):
         (ct,) = cts
@@ -203,6 +208,12 @@ class Pad(layout.LinearTogether):
             interior_padding=i64s(interior),
         )
 
+    def element(self, i, x, padding_value, *, padding_config):
+        places = [k - low for k, (low, _, _) in zip(i, padding_config, strict=True)]
+        inside = [low == 0 and high <= 0 and not n for low, high, n in padding_config]
+        steps = [None if s else n + 1 for s, (_, _, n) in zip(inside, padding_config, strict=True)]
+        return [families.read_spread(x, places, steps, padding_value[()])]
+
     def transpose(self, cts, x, padding_value, *, padding_config):
         (ct,) = cts
         zero = layout.literal(0, typeof(ct).dtype)
@@ -303,6 +314,14 @@ class Concatenate(layout.LinearTogether):
         )
         return [hlo.convert(y, out.dtype)]
 
+    def element(self, i, *xs, dimension):
+        ends, out = [*itertools.accumulate(x.shape[dimension] for x in xs)], None
+        for x, end in reversed([*zip(xs, ends, strict=True)]):
+            at = i[dimension] - (end - x.shape[dimension])
+            part = x[(*i[:dimension], at, *i[dimension + 1 :])]
+            out = part if out is None else choose(i[dimension] < end, part, out)
+        return [out]
+
     def transpose(self, cts, *xs, dimension):
         (ct,) = cts
         sizes = [typeof(x).shape[dimension] for x in xs]
@@ -359,6 +378,10 @@ class Split(families.AlongAxis, families.LinearPrimitive):
         whole, ends = Expr(hlo, x), itertools.accumulate(sizes)
         return [whole.slice_axis(e - n, e, axis).value for n, e in zip(sizes, ends, strict=True)]
 
+    def element(self, i, x, *, sizes, axis):
+        starts = itertools.accumulate((0, *sizes[:-1]))
+        return [x[[k + start * (a == axis) for a, k in enumerate(i)]] for start in starts]
+
     def transpose(self, cts, x, *, sizes, axis):
         return [concatenate([layout.instantiate(ct) for ct in cts], axis)]
 
@@ -400,6 +423,12 @@ class Stack(layout.LinearTogether):
             y = write_columns(hlo, xs, out)
         return [concatenate_exprs(parts, axis).value if y is None else y]
 
+    def element(self, i, *xs, axis):
+        *parts, out = [x[families.drop_axes(i, (axis,))] for x in xs]
+        for k, part in reversed([*enumerate(parts)]):
+            out = choose(i[axis] <= k, part, out)
+        return [out]
+
     def transpose(self, cts, *xs, axis):
         rows = unstack(cts[0], axis)
         return [row if families.is_linear(x) else None for x, row in zip(xs, rows, strict=True)]
@@ -440,6 +469,9 @@ class Unstack(families.LinearPrimitive):
         whole, row = Expr(hlo, x), families.drop_axes(x.aval.shape, (axis,))
         cuts = [whole.slice_axis(i, i + 1, axis) for i in range(x.aval.shape[axis])]
         return [y.reshape(row).value for y in cuts]
+
+    def element(self, i, x, *, axis):
+        return [x[families.insert_item(i, axis, k)] for k in range(x.shape[axis])]
 
     def transpose(self, cts, x, *, axis):
         return [stack([layout.instantiate(ct) for ct in cts], axis)]
@@ -487,6 +519,10 @@ class Tile(families.LinearPrimitive):
                 return [y]
         dims = range(1, 2 * len(reps), 2)
         return [Expr(hlo, x).broadcast(tiled_shape(x.aval.shape, reps), dims).reshape(shape).value]
+
+    def element(self, i, x, *, reps):
+        axes = zip(i, x.shape, reps, strict=True)
+        return [x[[k if r == 1 else k % n for k, n, r in axes]]]
 
     def transpose(self, cts, x, *, reps):
         wide = layout.reshape(cts[0], tiled_shape(x.aval.shape, reps))

@@ -15,6 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.element import Number
 from weft.core.facts import Cost
 from weft.core.primitive import Primitive, tangents_of
 from weft.core.stage import stage
@@ -258,6 +259,18 @@ class WindowReduction(families.ByCombination):
         cell = ShapedArray((), x.aval.dtype)
         init = hlo.constant(self.identity(cell.dtype), cell)
         return lower_windows(hlo, [x], [init], self.write_body(hlo, cell.dtype), params)
+
+    def element(self, i, x, **params):
+        names = "window_strides", "window_dilation", "padding"
+        axes = [*zip(i, *(params[name] for name in names), strict=True)]
+        other = Number(self.identity(x.dtype), x.dtype)
+
+        def read(*window: Any) -> Any:
+            rows = zip(axes, window, strict=True)
+            places = [k * stride + w * wide - low for (k, stride, wide, (low, _)), w in rows]
+            return families.read_spread(x, places, params["base_dilation"], other)
+
+        return [self.combine_over(params["window_dimensions"], x.dtype, read)]
 
     def write_body(self, hlo: Any, dtype: np.dtype) -> Callable:
         """What writes the combination of two elements."""
