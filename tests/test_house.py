@@ -174,7 +174,7 @@ def test_files_and_functions_are_short():
 
 # Physical lines. A design note that says what was tried instead raises one.
 BUDGETS = {
-    ("core", "transforms"): 4000,
+    ("core", "transforms"): 4450,
     ("control",): 3600,
     ("xla",): 3300,
     ("run",): 1600,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tests.primitives.cases import FLOATS, INTS, NUMBERS, Arg, Case
+from weft.primitives import bits
 from weft.primitives import reduction as red
 from weft.primitives.elementwise import add, mul
 
@@ -109,7 +110,7 @@ CASES = [
     place(red.argmin_p, np.argmin, (3, 4), 1, dtypes=FLOATS + " " + BITS),
     place(red.argmin_p, np.argmin, (70, 2), 0, dtypes=FLOATS + " " + BITS),
     Case(
-        red.reduce_precision_p,
+        bits.reduce_precision_p,
         [Arg((3, 2), values=[[1, 1.5, -2.25], [0, 8, 0.125]])],
         lambda x: x,
         {"exponent_bits": 5, "mantissa_bits": 4},

@@ -11,6 +11,7 @@ one, and every shape at every dtype.
 from __future__ import annotations
 
 import collections
+import functools
 import importlib
 import itertools
 import pkgutil
@@ -24,14 +25,15 @@ import pytest
 
 import weft
 from tests.conftest import ALL
-from tests.primitives.cases import CHECKS, SHAPE, SHORT, Case, all_cases, random_array
+from tests.primitives.cases import CHECKS, SHAPE, SHORT, Case, all_cases, random_array, widened
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.element import Operand, describe_elements, evaluate
 from weft.core.primitive import Axis, Linear, Primitive, Zero
 from weft.core.stage import stage
 from weft.options import config
 from weft.primitives.elementwise import Elementwise
-from weft.primitives.layout import instantiate
+from weft.primitives.layout import convert_element_type_p, instantiate
 from weft.transforms.batch import batch_to_front
 from weft.transforms.jvp import jvp
 from weft.transforms.linearize import linearize
@@ -263,6 +265,92 @@ def check_value(case: Case, dtype: np.dtype, xs: list, outs: list) -> None:
         assert y.dtype == expected_dtype(case, dtype, want), where
         want = want if want.dtype.kind in "iub" else rounded(want, y.dtype)
         assert_close(y, want, case.tol * unit(y.dtype), where)
+    if case.prim.element is not None and len(jaxpr.eqns) == 1:
+        (eqn,) = jaxpr.eqns
+        if eqn.primitive is case.prim and list(eqn.invars) == list(jaxpr.invars):
+            check_elements(case, eqn.params, xs, outs, where)
+
+
+# Primitives without an `element` rule, by the file of their class or by their name, and why.
+NO_ELEMENT = {
+    "control. parallel. export. extend. api. experimental. nn.": "hold programs, or are a user's",
+    "primitives.collective primitives.reshard primitives.refs": "read other devices, or references",
+    "psum_invariant preduced unreduced_psum vary_unreduced_cast_p reduced_vary_cast_p": "devices",
+    "primitives.random": "numbers that nothing foretells",
+    "primitives.sort argmax argmin": "depend on the order of elements",
+    "select_and_gather_add": "depends on the order of elements",
+    "primitives.fft primitives.eigen primitives.factorizations primitives.small": "of whole arrays",
+    "cholesky cholesky_update triangular_solve tridiagonal_solve": "of whole arrays",
+    "primitives.sparse scatter scatter-add scatter-sub scatter-mul scatter-min scatter-max": (
+        "operands say which elements of the result they go to"
+    ),
+    "select_and_scatter_add": "operands say which elements of the result they go to",
+    "reduce reduce_window select_and_scatter": "hold programs",
+    "bitcast_convert_type": "elements are parts of others where widths differ",
+    "random_wrap random_unwrap combine_words": "the words of keys are no operands of theirs",
+    "create_token after_all dce_sink check": "have no values",
+    "constant": "its elements are in a parameter",
+}
+
+
+def test_every_primitive_has_an_element_rule_or_a_reason():
+    listed = [k for keys in NO_ELEMENT for k in keys.split()]
+    wrong = []
+    for prim in all_primitives().values():
+        home = type(prim).__module__.removeprefix("weft.")
+        excused = any(home.startswith(k) if "." in k else prim.name == k for k in listed)
+        if excused == (prim.element is not None) and prim.name not in ALSO_HAVE_ELEMENTS:
+            wrong.append(prim.name)
+    assert not wrong, f"an `element` rule or a reason, and not both: {', '.join(sorted(wrong))}"
+
+
+# Members of families with the rule, in files whose primitives have none.
+ALSO_HAVE_ELEMENTS = "name todense random_clone erf_inv log1p tan".split()  # noqa: SIM905
+
+
+def check_elements(case: Case, params: dict, xs: list, outs: list, where: str) -> None:
+    """The `element` rule, computed in plain Python, at some elements of each result."""
+    avals, arrays = [typeof(x) for x in xs], [widened(np.asarray(x)) for x in xs]
+    rules = describe_elements(case.prim, avals, params)
+    operands = [Operand(k, a) for k, a in enumerate(avals)]
+    for k, (y, (places, expression)) in enumerate(zip(map(np.asarray, outs), rules, strict=True)):
+        every = [*np.ndindex(y.shape)]
+        if len(every) > 8:
+            rows = case.rng("elements").choice(len(every), 6, replace=False)
+            every = [every[i] for i in (0, *rows, -1)]
+        apply = lambda prim, params, args: apply_reference(case, prim, params, args)
+        with np.errstate(all="ignore"):
+            found = [
+                evaluate(expression, arrays, apply, dict(zip(places, at, strict=True)))
+                for at in every
+            ]
+            for at, value in zip(every[-1:], found[-1:], strict=True):  # at numbers, not at places
+                rule = case.prim.element(at, *operands, **params)[k]
+                np.testing.assert_array_equal(evaluate(rule, arrays, apply), value, where)
+            want = np.asarray(found).astype(y.dtype) if not found else np.asarray(found)
+            want = want if want.dtype.kind in "iub" else rounded(want, y.dtype)
+            got, tol = np.array([y[at] for at in every], y.dtype), case.tol * unit(y.dtype)
+            largest = np.abs(y[np.isfinite(y)], dtype=None).max(initial=0) if tol and y.size else 0
+            assert_close(got, want, tol, f"{where}: element of {expression}", tol * float(largest))
+
+
+@functools.cache
+def references() -> dict:
+    """What NumPy computes for primitives of scalars, by the primitive and its parameters."""
+    return {
+        (c.prim, *sorted(c.params.items(), key=str)): c.reference for c in CASES if c.fun is None
+    }
+
+
+def apply_reference(case: Case, prim: Any, params: Any, args: Any) -> Any:
+    """A primitive applied to numbers, by the reference of a row."""
+    args = [np.asarray(x) for x in args]
+    if prim is convert_element_type_p and prim is not case.prim:
+        dtype = params["new_dtype"]
+        return widened(args[0].astype(dtype) if dtype.kind in "iub" else args[0])[()]
+    own = prim is case.prim
+    fun = case.reference if own else references()[prim, *sorted(params.items(), key=str)]
+    return np.asarray(fun(*map(widened, args)))[()]
 
 
 def rounded(want: np.ndarray, dtype: Any) -> np.ndarray:

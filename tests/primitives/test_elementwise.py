@@ -15,7 +15,7 @@ import weft
 from weft import lax
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.options import config
-from weft.primitives import bits, elementwise, layout, transcendental
+from weft.primitives import bits, elementwise, families, layout, transcendental
 from weft.primitives.special import functions as special
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "elementwise.json").read_text())
@@ -130,7 +130,7 @@ ONES = np.ones(3, np.float32)
         ),
         (lambda: layout.iota(bool, 3), DtypeError, r"iota: needs a numeric dtype; got bool\."),
         (
-            lambda: layout.broadcast_shapes((2, 3), (4,)),
+            lambda: families.broadcast_shapes((2, 3), (4,)),
             ShapeError,
             r"broadcast_shapes: sizes of each axis must be equal or 1, counted from the last; "
             r"got \(2, 3\), \(4,\)\.",

@@ -10,7 +10,7 @@ import weft.numpy as jnp
 from weft import lax
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
-from weft.primitives import layout
+from weft.primitives import families, layout
 
 KEY = weft.random.key(0)
 
@@ -104,7 +104,7 @@ def test_fill_values_and_types():
             "size 1 or as in the res",
         ),
         (
-            lambda x: layout.broadcast_shapes((2, 3), (2,)),
+            lambda x: families.broadcast_shapes((2, 3), (2,)),
             ShapeError,
             r"got \(2, 3\), \(2,\). Incomp",
         ),

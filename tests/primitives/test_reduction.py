@@ -9,6 +9,7 @@ import pytest
 import weft
 from weft import grad, jit, jvp, lax, make_jaxpr, vmap
 from weft.errors import DtypeError, PytreeError, ShapeError
+from weft.primitives import bits
 from weft.primitives import reduction as red
 from weft.primitives.elementwise import add, bitwise_xor, max, mul
 from weft.primitives.layout import reduce_sum
@@ -118,8 +119,8 @@ def test_reduce_with_a_mapped_start():
 
 def test_reduce_precision_rounds():
     x = np.array([1.2345, 3.3e38, 1e-30, np.nan], np.float32)
-    np.testing.assert_array_equal(red.reduce_precision(x, 5, 3), [1.25, np.inf, 0, np.nan])
-    assert float(grad(lambda x: red.reduce_precision(x, 5, 3) * 1.2345)(np.float32(2))) == 1.25
+    np.testing.assert_array_equal(bits.reduce_precision(x, 5, 3), [1.25, np.inf, 0, np.nan])
+    assert float(grad(lambda x: bits.reduce_precision(x, 5, 3) * 1.2345)(np.float32(2))) == 1.25
 
 
 @pytest.mark.parametrize("call, error, text", [
@@ -131,8 +132,8 @@ def test_reduce_precision_rounds():
     (lambda: red.argmax(X, 0, np.float32), DtypeError, "index_dtype must be an integer type"),
     (lambda: red.argmin(X * 1j, 0, int), DtypeError, "real dtype"),
     (lambda: red.argmax(X, -1, int), ShapeError, "axes must be distinct"),
-    (lambda: red.reduce_precision(np.int32(1), 3, 3), DtypeError, "float dtype"),
-    (lambda: red.reduce_precision(X, 0, 3), ShapeError, "exponent_bits must be at least 1"),
+    (lambda: bits.reduce_precision(np.int32(1), 3, 3), DtypeError, "float dtype"),
+    (lambda: bits.reduce_precision(X, 0, 3), ShapeError, "exponent_bits must be at least 1"),
     (lambda: red.reduce(X, X, add, (0,)), DtypeError, "an initial value must be a scalar"),
     (lambda: red.reduce((X,), 0.0, add, (0,)), PytreeError, "one initial value for each"),
     (lambda: red.reduce(X, 0.0, lambda a, b: (a, b), (0,)), PytreeError, "must return a tree"),

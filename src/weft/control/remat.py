@@ -21,7 +21,7 @@ from weft.passes.budget import Budget, choose_values
 from weft.passes.dce import dce_jaxpr
 from weft.passes.inline import inline_calls
 from weft.passes.stages import Stages, keep_values, name_residuals, write_stages
-from weft.primitives.layout import Identity
+from weft.primitives.families import Identity
 from weft.transforms.linearize import saving_jaxpr, select_residuals, split_jaxpr
 from weft.util import merge, partition
 from weft.xla.hlo import Builder, Value, i64s

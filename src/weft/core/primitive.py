@@ -7,6 +7,7 @@ The rules, all optional but the first two, have one calling convention (docs/des
     jvp(primals, tangents, **params)         -> outs, tangents   each may be Zero; in, not all are
     transpose(cts, *args, **params)          -> [ct or None]     args: values, Linear where asked
     batch(axis, args, dims, **params)        -> outs, dims       dims: int or None
+    element(i, *operands, **params)          -> [expression]     one element of each result, at i
     impl(*args, **params)                    -> outs             run instead of compile
     checked(trace, args, params)             -> outs             run, and say what may go wrong
     refers(params)                           -> References       named axes, and devices
@@ -22,8 +23,9 @@ Only primitives that hold programs have these:
     dce(eqn, live)                           -> Eqn or None      what the live results need
     discharge(params, refs, written, verb)   -> params, order, places   see passes/discharge.py
 
-Facts are class attributes of small types, which passes compare in place of names: `cost` says how
-much work the operation does (facts.py).
+`element` writes the mathematics of the operation as data (element.py); each operation has it whose
+results can be given element by element. Facts are class attributes of small types, which passes
+compare in place of names: `cost` says how much work the operation does (facts.py).
 """
 
 from __future__ import annotations
@@ -174,6 +176,7 @@ class Primitive(Interface):
     # The family of ways to compute it that platforms choose from; None if there is only one.
     form: Form | None = None
     # Optional rules: see above.
+    element: ClassVar[Any] = None
     impl: ClassVar[Any] = None
     checked: ClassVar[Any] = None
     staged: ClassVar[Any] = None

@@ -21,6 +21,7 @@ from weft.cpu.formula import apply_formula
 from weft.cpu.rewriting import replace_bodies, restage, running_bodies
 from weft.cpu.scope import Scope, Target
 from weft.dtypes import bfloat16
+from weft.primitives.bits import reduce_precision
 from weft.primitives.elementwise import Elementwise, SelectN, add, div, mul, sub
 from weft.primitives.expr import Expr
 from weft.primitives.families import OverAxes
@@ -33,7 +34,6 @@ from weft.primitives.layout import (
     convert,
     literal,
 )
-from weft.primitives.reduction import reduce_precision
 from weft.primitives.slicing import Slice
 
 BF16, F32 = np.dtype(bfloat16), np.dtype(np.float32)

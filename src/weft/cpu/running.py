@@ -152,7 +152,7 @@ class RunningLoops:
 
     def combine_values(self, x: Expr, y: Expr) -> Expr:
         """Write `combine`, in the forms that are quickest on a CPU."""
-        jaxpr = stage_whole(lambda x, y: [self.combine(x, y)], [x.aval, y.aval])
+        jaxpr = stage_whole(self.combine.apply, [x.aval, y.aval])
         jaxpr = self.rewriter.rewrite(jaxpr)
         return Expr(self.hlo, lower_jaxpr(self.hlo, jaxpr, [x.value, y.value])[0])
 

@@ -23,12 +23,13 @@ HOMES = {
     "weft.api.custom_root": ("custom_linear_solve custom_root"),
     "weft.control.linear": ("linear_solve_p"),
     "weft.primitives.layout": (
-        "broadcast broadcast_in_dim broadcast_in_dim_p broadcast_like broadcast_shapes "
+        "broadcast broadcast_in_dim broadcast_in_dim_p broadcast_like "
         "broadcast_to_rank broadcasted_iota collapse convert_element_type "
         "convert_element_type_p copy_p empty expand_dims iota iota_p "
         "reduce_sum reduce_sum_p reshape reshape_p rev rev_p squeeze squeeze_p transpose "
         "transpose_p"
     ),
+    "weft.primitives.families": "broadcast_shapes",
     "weft.primitives.elementwise": (
         "RoundingMethod abs abs_p add add_p and_p bitwise_and bitwise_not bitwise_or "
         "bitwise_xor ceil ceil_p clamp clamp_p complex complex_p conj conj_p div div_p eq eq_p "
@@ -59,8 +60,8 @@ HOMES = {
     ),
     "weft.primitives.reduction": (
         "argmax argmax_p argmin argmin_p reduce reduce_and reduce_and_p reduce_max "
-        "reduce_max_p reduce_min reduce_min_p reduce_or reduce_or_p reduce_p reduce_precision "
-        "reduce_precision_p reduce_prod reduce_prod_p reduce_xor reduce_xor_p"
+        "reduce_max_p reduce_min reduce_min_p reduce_or reduce_or_p reduce_p reduce_prod "
+        "reduce_prod_p reduce_xor reduce_xor_p"
     ),
     "weft.primitives.window": (
         "padtype_to_pads reduce_window reduce_window_max_p reduce_window_min_p "
@@ -88,7 +89,8 @@ HOMES = {
     "weft.primitives.fft": ("FftType fft fft_p"),
     "weft.primitives.bits": (
         "bitcast_convert_type bitcast_convert_type_p clz clz_p mulhi mulhi_p nextafter "
-        "nextafter_p population_count population_count_p shift_left shift_left_p "
+        "nextafter_p population_count population_count_p reduce_precision reduce_precision_p "
+        "shift_left shift_left_p "
         "shift_right_arithmetic shift_right_arithmetic_p shift_right_logical "
         "shift_right_logical_p"
     ),

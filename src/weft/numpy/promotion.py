@@ -22,7 +22,7 @@ from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
 from weft.mesh.typed import entries_of
 from weft.options import config, trace_context
-from weft.primitives import layout
+from weft.primitives import families, layout
 from weft.primitives.elementwise import NUMBERS, convert, ne
 from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcast_in_dim
@@ -174,7 +174,7 @@ def broadcast_avals(
         ) from None
 
 
-cached_broadcast = memoize(layout.broadcast_shapes)
+cached_broadcast = memoize(families.broadcast_shapes)
 
 
 def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from weft.core.element import count_terms, describe_elements
 from weft.core.facts import LIGHT, Cost, Runs
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, held_jaxprs, variables_in
 from weft.passes.stages import Stages, count_alive, divide, find_row_body
@@ -92,13 +93,10 @@ def estimate_cost(eqn: Eqn) -> float:
         return sum(c * n for c, n in zip(costs, turns, strict=True))
     ins, outs = [a.aval for a in eqn.invars], [v.aval for v in eqn.outvars]
     made = sum(a.size for a in outs)
-    name, params, kind = eqn.primitive.name, eqn.params, eqn.primitive.cost
-    if name == "dot_general":
-        contracted = params["dimension_numbers"][0][0]
-        work = 2.0 * made * math.prod(ins[0].shape[d] for d in contracted)
-    elif name == "conv_general_dilated":
-        features = ins[1].shape[params["dimension_numbers"].rhs_spec[0]]
-        work = 2.0 * made * ins[1].size / max(features, 1)
+    kind = eqn.primitive.cost
+    if kind is Cost.CONTRACTION:
+        found = describe_elements(eqn.primitive, ins, eqn.params)
+        work = 2.0 * made * max([count_terms(x) for _, x in found], default=1)
     elif kind is Cost.LIBRARY:
         work = 4.0 * max(a.size * max(a.shape, default=1) for a in ins)
     elif kind is Cost.TRANSCENDENTAL:

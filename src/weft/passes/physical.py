@@ -46,6 +46,9 @@ class MoveAxisToEnd(Primitive):
         row = range(outs[0].ndim)
         return Axes([row], [(*row[:axis], *row[axis + 1 :], axis)])
 
+    def element(self, i, x, *, axis):
+        return [x[(*i[:axis], i[-1], *i[axis:-1])]]
+
     def lower(self, hlo, x, *, axis):
         order = [i for i in range(x.aval.ndim) if i != axis]
         outs = self.abstract_eval(x.aval, axis=axis)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.core.facts import Cost, Elements
-from weft.primitives.families import LinearByElement, LinearPrimitive
+from weft.primitives.families import LinearByElement, LinearPrimitive, read_element
 
 
 class LayoutConstraint(LinearPrimitive):
@@ -17,6 +17,7 @@ class LayoutConstraint(LinearPrimitive):
     name = "layout_constraint"
     elements = Elements.MOVED
     cost = Cost.FREE
+    element = read_element
 
     def abstract_eval(self, x, *, major_to_minor):
         return [x]
@@ -47,6 +48,7 @@ class AttributesOf(LinearByElement):
     name = "xla_metadata_value"
     elements = Elements.MOVED
     cost = Cost.FREE
+    element = read_element
 
     def abstract_eval(self, x, *, attributes):
         return [x]

@@ -1,6 +1,7 @@
 """Operations on the bits of integers, and reinterpretation of bits as another dtype.
 
-Bitwise and, or, xor and not are elementwise.py's; rounding to fewer bits is in reduction.py.
+Here is also `reduce_precision`, which drops bits of floats. Bitwise and, or, xor and not are
+elementwise.py's.
 """
 
 from __future__ import annotations
@@ -11,7 +12,13 @@ from weft.core.facts import Cost, Elements
 from weft.core.primitive import Axes
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import Elementwise, binary_op, no_derivative, unary_op
-from weft.primitives.families import Discrete
+from weft.primitives.families import (
+    Discrete,
+    LinearByElement,
+    apply_to_element,
+    check_integer,
+    check_kind,
+)
 from weft.primitives.layout import move_to_front
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
@@ -114,6 +121,51 @@ bitcast_convert_type_p = BitcastConvertType()
 def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The bits of `operand` read as another dtype; a change of width shows in a last axis."""
     return bitcast_convert_type_p.apply(operand, new_dtype=dtypes.canonicalize(new_dtype))[0]
+
+
+class ReducePrecision(LinearByElement):
+    """x rounded to a float with the given numbers of exponent and mantissa bits.
+
+    The tangent and the cotangent are rounded too. Source: StableHLO, reduce_precision.
+    """
+
+    name = "reduce_precision"
+    cost = Cost.CHEAP
+    element = apply_to_element
+    elements = Elements.CHOSEN
+
+    def abstract_eval(self, x, *, exponent_bits, mantissa_bits):
+        check_kind(self.name, "float", x)
+        if exponent_bits < 1 or mantissa_bits < 0:
+            raise ShapeError(
+                f"{self.name}: exponent_bits must be at least 1 and mantissa_bits at least 0; "
+                f"got {exponent_bits} and {mantissa_bits}."
+            )
+        return [x]
+
+    def lower(self, hlo, x, *, exponent_bits, mantissa_bits):
+        return hlo.op(
+            "stablehlo.reduce_precision",
+            [x],
+            [x.aval],
+            exponent_bits=f"{exponent_bits} : i32",
+            mantissa_bits=f"{mantissa_bits} : i32",
+        )
+
+    def transpose(self, cts, x, **params):
+        return self.apply(cts[0], **params)
+
+
+reduce_precision_p = ReducePrecision()
+
+
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
+    """x rounded to a float of the given numbers of exponent and mantissa bits."""
+    return reduce_precision_p.apply(
+        operand,
+        exponent_bits=check_integer("reduce_precision", "exponent_bits", exponent_bits),
+        mantissa_bits=check_integer("reduce_precision", "mantissa_bits", mantissa_bits),
+    )[0]
 
 
 shift_left = binary_op(shift_left_p)

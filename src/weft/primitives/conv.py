@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.element import Number
 from weft.core.facts import Cost
 from weft.core.form import Form
 from weft.core.primitive import Axes, Linear
@@ -21,7 +22,7 @@ from weft.mesh.typed import check_terms, resolve_sharding, typed_as
 from weft.primitives import dot, layout, reshard
 from weft.primitives.elementwise import eq
 from weft.primitives.expr import Expr
-from weft.primitives.families import check_integer, index_pairs, index_tuple
+from weft.primitives.families import check_integer, index_pairs, index_tuple, read_spread
 from weft.primitives.window import count_places, dilated_size, pad_pairs
 from weft.xla.hlo import bools, i64s, pairs
 from weft.xla.typing import Array, ArrayLike, DTypeLike
@@ -160,6 +161,29 @@ class ConvGeneralDilated(dot.Bilinear):
         if params["batch_group_count"] == 1:
             rows[0][lhs[0]] = rows[2][out[0]] = "batch"
         return Axes(rows[:2], rows[2:], contracts=True)
+
+    def element(self, i, lhs, rhs, *, dimension_numbers, preferred_element_type, **params):
+        lhs_spec, rhs_spec, out_spec = dimension_numbers
+        n, o, *place = [i[a] for a in out_spec]
+        features, batches = params["feature_group_count"], params["batch_group_count"]
+        count, inputs, outs = lhs.shape[lhs_spec[0]], rhs.shape[rhs_spec[1]], rhs.shape[rhs_spec[0]]
+        first = (o // (outs // features) if features > 1 else 0) * inputs
+        n = n + (o // (outs // batches) if batches > 1 else 0) * (count // batches)
+        names = "window_strides", "rhs_dilation", "padding"
+        axes = [*zip(place, *(params[name] for name in names), strict=True)]
+        steps = dict(zip(lhs_spec, (None, None, *params["lhs_dilation"]), strict=True))
+
+        def read(c: Any, *window: Any) -> tuple:
+            rows = zip(axes, window, strict=True)
+            places = [k * stride + w * wide - low for (k, stride, wide, (low, _)), w in rows]
+            at = dict(zip(lhs_spec, (n, c + first, *places), strict=True))
+            to = dict(zip(rhs_spec, (o, c, *window), strict=True))
+            order, zero = range(lhs.ndim), Number(0, lhs.dtype)
+            x = read_spread(lhs, [at[a] for a in order], [steps[a] for a in order], zero)
+            return x, rhs[[to[a] for a in order]]
+
+        sizes = [rhs.shape[a] for a in rhs_spec[1:]]
+        return [dot.add_products(self.name, lhs, rhs, preferred_element_type, sizes, read)]
 
     def lower(self, hlo, lhs, rhs, *, dimension_numbers, **params):
         (out,) = self.type_of(

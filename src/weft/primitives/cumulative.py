@@ -33,15 +33,15 @@ class Cumulative(families.ByCombination, families.AlongAxis):
     """A family: out[i] = x[0] * ... * x[i] along `axis`, by an associative *.
 
     If `reverse`, the run starts at the end.
-    `combine(x, y)` is *, elementwise, and `identity(dtype)` its identity; `step(xs, ys)` maps two
-    pairs (value, tangent) to one. Shapes and dtypes: as x, of `takes`.
+    `combine` is *, an elementwise primitive, `identity(dtype)` its identity. `step(xs, ys)` maps
+    two pairs (value, tangent) to one. Shapes and dtypes: as x, of `takes`.
     """
 
     cost = Cost.REDUCTION
     form = Form.RUNNING
 
     def __init__(
-        self, name: str, combine: Callable, identity: Callable, step: Any, takes: str, doc: str
+        self, name: str, combine: Primitive, identity: Callable, step: Any, takes: str, doc: str
     ):
         super().__init__(name, combine, identity, takes, doc)
         self.step = step
@@ -63,8 +63,13 @@ class Cumulative(families.ByCombination, families.AlongAxis):
 
     def write_pair(self, x: Expr, y: Expr) -> Expr:
         """Write x * y."""
-        jaxpr = stage_whole(lambda x, y: [self.combine(x, y)], [x.aval, y.aval])
+        jaxpr = stage_whole(self.combine.apply, [x.aval, y.aval])
         return x.new(lower_jaxpr(x.hlo, jaxpr, [x.value, y.value])[0])
+
+    def element(self, i, x, *, axis, reverse):
+        read = lambda k: x[(*i[:axis], i[axis] + k if reverse else k, *i[axis + 1 :])]
+        count = x.shape[axis] - i[axis] if reverse else i[axis] + 1
+        return [self.combine_over([count], x.dtype, read)]
 
     def jvp(self, primals, tangents, *, axis, reverse):
         (x,), (t,) = primals, tangents
@@ -217,11 +222,16 @@ logaddexp_p = elementwise.Costly(
 logaddexp = elementwise.binary_op(logaddexp_p)
 
 cumsum_p = CumulativeSum(
-    "cumsum", elementwise.add, no_addend, None, "number", "out[i] = x[0] + ... + x[i] along `axis`."
+    "cumsum",
+    elementwise.add_p,
+    no_addend,
+    None,
+    "number",
+    "out[i] = x[0] + ... + x[i] along `axis`.",
 )
 cumprod_p = Cumulative(
     "cumprod",
-    elementwise.mul,
+    elementwise.mul_p,
     lambda dtype: 1,
     multiply_pairs,
     "number",
@@ -229,7 +239,7 @@ cumprod_p = Cumulative(
 )
 cummax_p = Cumulative(
     "cummax",
-    elementwise.max,
+    elementwise.max_p,
     lowest_value,
     derive_step(elementwise.max_p),
     "number",
@@ -237,7 +247,7 @@ cummax_p = Cumulative(
 )
 cummin_p = Cumulative(
     "cummin",
-    elementwise.min,
+    elementwise.min_p,
     highest_value,
     derive_step(elementwise.min_p),
     "number",
@@ -246,7 +256,7 @@ cummin_p = Cumulative(
 cummax_p.elements = cummin_p.elements = Elements.CHOSEN
 cumlogsumexp_p = Cumulative(
     "cumlogsumexp",
-    logaddexp,
+    logaddexp_p,
     lambda dtype: -np.inf,
     derive_step(logaddexp_p),
     "inexact",

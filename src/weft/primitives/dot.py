@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.element import Apply, Number, Operand, reduce_over, sum_over
 from weft.core.facts import Cost
 from weft.core.form import Form
 from weft.core.primitive import Axes, Linear, Primitive, Zero
@@ -22,7 +23,18 @@ from weft.errors import DtypeError, ShapeError
 from weft.mesh.typed import check_terms, resolve_sharding, typed_as
 from weft.options import config
 from weft.primitives import layout
-from weft.primitives.elementwise import add, bitwise_and, convolve_terms, le, lt, select, sub
+from weft.primitives.elementwise import (
+    add,
+    and_p,
+    bitwise_and,
+    convolve_terms,
+    le,
+    lt,
+    mul_p,
+    or_p,
+    select,
+    sub,
+)
 from weft.primitives.families import check_parameter, index_tuple, shift_axes
 from weft.primitives.reshard import (
     compute_freely,
@@ -209,6 +221,31 @@ def product_dtype(op: str, lhs: ShapedArray, rhs: ShapedArray, preferred: Any) -
     return both, (preferred, both[1])
 
 
+def add_products(
+    op: str, lhs: Operand, rhs: Operand, preferred: Any, sizes: Sequence[int], read: Callable
+) -> Any:
+    """Return, for an `element` rule, the sum of the products of the pairs that `read(*places)` is.
+
+    Products are computed in the dtype of the operands brought together, or in that of the sum where
+    it is wider. On bools, product and sum are and, or.
+    """
+    (dtype, _), (made, _) = product_dtype(op, lhs.aval, rhs.aval, preferred)
+    wide = made if made.itemsize >= dtype.itemsize else dtype
+
+    def convert(x: Any, old: np.dtype, new: np.dtype) -> Any:
+        params = {"new_dtype": new, "weak_type": False}
+        return x if old == new else Apply(layout.convert_element_type_p, (x,), params)
+
+    def multiply(*places: Any) -> Any:
+        pair = zip(read(*places), (lhs, rhs), strict=True)
+        times = and_p if dtypes.is_bool(wide) else mul_p
+        return Apply(times, tuple([convert(v, x.dtype, wide) for v, x in pair]), {})
+
+    if dtypes.is_bool(wide):
+        return reduce_over(or_p, Number(False, wide), sizes, multiply)
+    return convert(sum_over(sizes, wide, multiply), wide, made)
+
+
 # --- dot_general ----------------------------------------------------------------------------
 
 
@@ -284,6 +321,20 @@ class DotGeneral(Bilinear):
             rows.append(row)
         free = [label for row in rows for label in row if type(label[0]) is int]
         return Axes(rows, [[*[("batch", k) for k in range(len(lb))], *free]], contracts=True)
+
+    def element(self, i, lhs, rhs, *, dimension_numbers, preferred_element_type, **params):
+        (lc, rc), (lb, rb) = dimension_numbers
+        free = [a for a in range(lhs.ndim) if a not in (*lc, *lb)]
+        others = [a for a in range(rhs.ndim) if a not in (*rc, *rb)]
+        batch, split = i[: len(lb)], len(lb) + len(free)
+
+        def read(*k: Any) -> tuple:
+            at = dict(zip((*lb, *free, *lc), (*i[:split], *k), strict=True))
+            to = dict(zip((*rb, *others, *rc), (*batch, *i[split:], *k), strict=True))
+            return lhs[[at[a] for a in range(lhs.ndim)]], rhs[[to[a] for a in range(rhs.ndim)]]
+
+        sizes = [lhs.shape[a] for a in lc]
+        return [add_products(self.name, lhs, rhs, preferred_element_type, sizes, read)]
 
     def lower(self, hlo, lhs, rhs, **params):
         (out,) = self.type_of((lhs.aval, rhs.aval), params)

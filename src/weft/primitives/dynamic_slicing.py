@@ -13,6 +13,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.element import Operand, all_hold, choose, larger, smaller
 from weft.core.facts import Cost, Elements
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
@@ -61,6 +62,9 @@ class DynamicSlice(families.LinearInFirst):
         out = [ShapedArray(slice_sizes, x.aval.dtype)]
         sizes = i64s(slice_sizes)
         return hlo.op("stablehlo.dynamic_slice", [x, *starts], out, slice_sizes=sizes)
+
+    def element(self, i, x, *starts, slice_sizes):
+        return [x[[s + k for s, k in zip(clamp_starts(x, starts, slice_sizes), i, strict=True)]]]
 
     def transpose(self, cts, x, *starts, slice_sizes):
         placed = dynamic_update_slice_p.apply(layout.zeros(x.aval), cts[0], *starts)
@@ -115,6 +119,12 @@ class DynamicUpdateSlice(Primitive):
             return [update]
         return hlo.like("dynamic_update_slice", x, update, *starts)
 
+    def element(self, i, x, update, *starts):
+        first = clamp_starts(x, starts, update.shape)
+        index = [k - s for k, s in zip(i, first, strict=True)]
+        inside = [c for k, n in zip(index, update.shape, strict=True) for c in (k >= 0, k < n)]
+        return [choose(all_hold(inside), update[index], x[i])]
+
     def jvp(self, primals, tangents):
         outs = self.apply(*primals)
         moved = tangents[:2]
@@ -162,6 +172,12 @@ class DynamicUpdateSlice(Primitive):
 
 
 dynamic_update_slice_p = DynamicUpdateSlice()
+
+
+def clamp_starts(x: Operand, starts: Sequence[Operand], window: Sequence[int]) -> list[Any]:
+    """Return, for an `element` rule, where a window starts that is moved inside of x."""
+    sizes = zip(starts, x.shape, window, strict=True)
+    return [smaller(larger(s[()], 0), n - m) for s, n, m in sizes]
 
 
 def check_window(op: str, x: ShapedArray, what: str, sizes: Sequence[int]) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.element import Apply, Select
 from weft.core.facts import Cost, Elements, Linearity
 from weft.core.form import Form
 from weft.core.primitive import Linear, Primitive, Zero, not_linear
@@ -102,6 +103,9 @@ class Elementwise(Primitive):
         if type(self.op) is str:
             return hlo.elementwise(self.op, values, aval)
         return [self.op(hlo, aval, *values, **params)]
+
+    def element(self, i, *operands, **params):
+        return [Apply(self, tuple([x.at(i) for x in operands]), params)]
 
     def jvp(self, primals, tangents, **params):
         (out,) = self.apply(*primals, **params)
@@ -516,6 +520,7 @@ class Conj(LinearByElement):
     name = "conj"
     elements = Elements.CHOSEN
     cost = Cost.CHEAP
+    element = families.apply_to_element
 
     def abstract_eval(self, x, *, input_dtype):
         if dtypes.real_dtype(x.dtype) not in (np.float32, np.float64):
@@ -620,6 +625,14 @@ class SelectN(Primitive):
             k = hlo.constant(i, which.aval)
             pred = hlo.compare("LE", which, k)
             (out,) = hlo.op("stablehlo.select", [pred, cases[i], out], [aval])
+        return [out]
+
+    def element(self, i, which, *cases):
+        *rest, out = [c.at(i) for c in cases]
+        if dtypes.is_bool(which.dtype):
+            return [Select(which.at(i), out, x) for x in rest] or [out]
+        for k, x in reversed([*enumerate(rest)]):
+            out = Select(which.at(i) <= k, x, out)
         return [out]
 
     def jvp(self, primals, tangents):

@@ -7,14 +7,27 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.facts import Linearity
+from weft.core.element import (
+    Apply,
+    Expression,
+    IntegerLike,
+    Number,
+    Operand,
+    Read,
+    Reduce,
+    all_hold,
+    choose,
+    is_equal,
+    reduce_over,
+)
+from weft.core.facts import Cost, Elements, Linearity
 from weft.core.primitive import Axes, Linear, Primitive, Zero
 from weft.core.trace import Tracer
 from weft.errors import DtypeError, ShapeError, TracerError, TracerIntegerConversionError
@@ -54,6 +67,25 @@ class LinearByElement(LinearPrimitive):
         return self.apply(*args, **params), list(dims)
 
 
+class Identity(LinearByElement):
+    """A family: out = x. A member is told apart by its name and parameters alone."""
+
+    cost = Cost.FREE
+    elements = Elements.CHOSEN
+
+    def abstract_eval(self, x, **params):
+        return [x]
+
+    def lower(self, hlo, x, **params):
+        return [x]
+
+    def element(self, i, x, **params):
+        return read_element(self, i, x)
+
+    def transpose(self, cts, x, **params):
+        return [cts[0]]
+
+
 class Discrete(Primitive):
     """A family: the results do not move when the operands do a little; the derivative is zero."""
 
@@ -87,6 +119,16 @@ class OverAxes(Primitive):
         axes = params[self.axes] = shift_axes(params[self.axes], d)
         return self.apply(x, **params), [d - sum(a < d for a in axes)]
 
+    def read_over(self, i: Sequence[IntegerLike], axes: Sequence[int], x: Any) -> Callable:
+        """Return, for an `element` rule, the function from places along `axes` to the element."""
+        kept = [a for a in range(x.ndim) if a not in axes]
+
+        def read(*places: IntegerLike) -> Read:
+            at = dict(zip((*kept, *axes), (*i, *places), strict=True))
+            return x[[at[a] for a in range(x.ndim)]]
+
+        return read
+
 
 class AlongAxis(Primitive):
     """A family: an operation along the axis `axis` of its one operand, which stays."""
@@ -110,6 +152,11 @@ class ByCombination(Primitive):
         self.name, self.combine, self.identity, self.takes = name, combine, identity, takes
         if doc:
             self.__doc__ = doc
+
+    def combine_over(self, sizes: Sequence[IntegerLike], dtype: np.dtype, body: Callable) -> Reduce:
+        """Return, for an `element` rule, the values for all places below `sizes`, combined."""
+        combine = None if isinstance(self, LinearPrimitive) else self.combine  # a linear one adds
+        return reduce_over(combine, Number(self.identity(dtype), dtype), sizes, body)
 
 
 class LinearInFirst(Primitive):
@@ -140,6 +187,32 @@ def along_each_other(
     return Axes(rows, [row] * len(outs), linear)
 
 
+def apply_to_element(prim: Primitive, i: Sequence[IntegerLike], x: Operand, **params: Any) -> list:
+    """The method `element` of what is done to each element of one operand."""
+    return [Apply(prim, (x[i],), params)]
+
+
+def read_element(prim: Primitive, i: Sequence[IntegerLike], x: Operand, **params: Any) -> list:
+    """The method `element` of what leaves its operand as it is."""
+    return [x[i]]
+
+
+def read_spread(
+    x: Operand, places: Sequence[IntegerLike], steps: Sequence[int | None], other: Expression
+) -> Any:
+    """Return, for an `element` rule, the element at places along an array that is spread out.
+
+    The elements of x are `steps` apart; `other` is between and outside of them. A step of None
+    stands for an axis along which the place is inside.
+    """
+    index, inside = [], list[Any]()
+    for place, step, n in zip(places, steps, x.shape, strict=True):
+        index.append(place if step is None else place // step)
+        if step is not None:
+            inside += [place >= 0, is_equal(place % step, 0), place // step < n]
+    return choose(all_hold(inside), x[index], other)
+
+
 def label_along(prim: Primitive, avals: Sequence, outs: Sequence, **params: Any) -> Axes:
     """The method `label_axes` where results follow operands axis by axis."""
     return along_each_other(avals, outs)
@@ -150,6 +223,19 @@ def label_together(prim: Primitive, avals: Sequence, outs: Sequence, **params: A
     return along_each_other(avals, outs, Linearity.JOINT)
 
 
+def group_axes(shape: Sequence[int], new_sizes: Sequence[int]) -> Iterator[tuple[range, range]]:
+    """Go over the smallest groups of axes of one size before and after a reshape."""
+    i = j = 0
+    while i < len(shape) or j < len(new_sizes):
+        first, start, have, want = i, j, 1, 1
+        while have != want or (i == first and j == start):
+            if (have <= want and i < len(shape)) or j == len(new_sizes):
+                have, i = have * shape[i], i + 1
+            else:
+                want, j = want * new_sizes[j], j + 1
+        yield range(first, i), range(start, j)
+
+
 def label_reshaped(x: ShapedArray, new_sizes: Sequence[int]) -> Axes:
     """The labels of a reshape, by the smallest groups of axes of one size before and after.
 
@@ -158,23 +244,37 @@ def label_reshaped(x: ShapedArray, new_sizes: Sequence[int]) -> Axes:
     """
     row: list = [None] * len(new_sizes)
     old: list = [*range(x.ndim)]
-    i = j = 0
-    while i < x.ndim or j < len(new_sizes):
-        first, start, have, want = i, j, 1, 1
-        while have != want or (i == first and j == start):
-            if (have <= want and i < x.ndim) or j == len(new_sizes):
-                have, i = have * x.shape[i], i + 1
-            else:
-                want, j = want * new_sizes[j], j + 1
-        for k in range(start, j):
+    for before, after in group_axes(x.shape, new_sizes):
+        for k in after:
             if new_sizes[k] != 1:
-                row[k] = [*range(first, i)]
+                row[k] = [*before]
                 break
-        long = [k for k in range(first, i) if x.shape[k] != 1]
+        long = [k for k in before if x.shape[k] != 1]
         whole = next((n for n, k in enumerate(long) if not entries_of(x)[k]), len(long))
         for k in long[whole + 1 :]:
             old[k] = None
     return Axes([old], [row], Linearity.JOINT)
+
+
+def reshaped_index(
+    i: Sequence[IntegerLike], shape: Sequence[int], new_sizes: Sequence[int]
+) -> list[IntegerLike]:
+    """Return the index before a reshape, where `i` is the one after it.
+
+    In each of the smallest groups of axes of one size, the row-major place is the same.
+    """
+    if 0 in shape:
+        return [0] * len(shape)
+    index: list[IntegerLike] = []
+    for old, new in group_axes(shape, new_sizes):
+        place: IntegerLike = 0
+        for k in new:
+            place = place * new_sizes[k] + i[k]
+        sizes = [shape[k] for k in old]
+        for k, n in enumerate(sizes):
+            along = place // math.prod(sizes[k + 1 :])
+            index.append(along % n if k else along)
+    return index
 
 
 def label_windows(
@@ -301,6 +401,20 @@ def normalize_axis(op: str, axis: Any, ndim: int) -> int:
             f"{op}: an axis of an array of rank {ndim} must be in [{-ndim}, {ndim}); got {axis}."
         )
     return axis % ndim
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The shape that these broadcast to, by NumPy's rule."""
+    shapes = tuple([index_tuple(s, "broadcast_shapes", "shapes") for s in shapes])
+    rank = max(map(len, shapes), default=0)
+    padded = [(1,) * (rank - len(s)) + s for s in shapes]
+    out = tuple(next((n for n in sizes if n != 1), 1) for sizes in zip(*padded, strict=True))
+    if any(n not in (1, m) for s in padded for n, m in zip(s, out, strict=True)):
+        raise ShapeError(  # the last words are JAX's, which tests of libraries look for
+            "broadcast_shapes: sizes of each axis must be equal or 1, counted from the last; "
+            f"got {', '.join(str(tuple(s)) for s in shapes)}. Incompatible shapes for broadcasting."
+        )
+    return out
 
 
 # --- checks ---------------------------------------------------------------------------------

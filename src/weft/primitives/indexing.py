@@ -16,6 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.element import Number, all_hold, choose, larger, smaller
 from weft.core.facts import Cost, Elements
 from weft.core.form import Form
 from weft.core.jaxpr import Jaxpr
@@ -247,6 +248,25 @@ class Gather(Primitive):
         batch_dims = [d for d in range(out.ndim) if d not in dims.offset_dims]
         inside = lower_inside(hlo, indices, moved).broadcast(out.shape, batch_dims)
         return [inside.select(Expr(hlo, found), Expr(hlo, other)).value]
+
+    def element(self, i, x, indices, *, dimension_numbers, slice_sizes, mode, fill_value, **params):
+        dims, clips = dimension_numbers, mode in (_CLIP, _PROMISE)
+        fill = 0 if mode is not _FILL else float(fill_value) if fill_value == "-0.0" else fill_value
+        if not x.size:
+            return [Number(fill, x.dtype)]
+        place = [k for d, k in enumerate(i) if d not in dims.offset_dims]
+        start: list[Any] = [0] * x.ndim
+        inside = []
+        for k, d in enumerate(dims.start_index_map):
+            at, last = indices[(*place, k)], x.shape[d] - slice_sizes[d]
+            inside += [at >= 0, at <= last]
+            start[d] = smaller(larger(at, 0), last) if clips else at
+        for d, k in zip(dims.operand_batching_dims, dims.start_indices_batching_dims, strict=True):
+            start[d] = place[k]
+        windows = window_axes(x.ndim, dims.collapsed_slice_dims, dims.operand_batching_dims)
+        for d, k in zip(windows, dims.offset_dims, strict=True):
+            start[d] = start[d] + i[k]
+        return [x[start] if clips else choose(all_hold(inside), x[start], Number(fill, x.dtype))]
 
     def jvp(self, primals, tangents, **params):
         outs = self.apply(*primals, **params)

@@ -15,6 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof, words_of
+from weft.core.element import Number, sum_over
 from weft.core.facts import Cost, Elements, Linearity
 from weft.core.form import Form
 from weft.core.primitive import Axes, Primitive, Zero
@@ -169,6 +170,10 @@ class BroadcastInDim(reshard.Placed, families.LinearPrimitive):
         dims = i64s(broadcast_dimensions)
         return hlo.op("stablehlo.broadcast_in_dim", [x], [out], broadcast_dimensions=dims)
 
+    def element(self, i, x, *, shape, broadcast_dimensions, sharding):
+        sizes = zip(x.shape, broadcast_dimensions, strict=True)
+        return [x[[i[d] if n == shape[d] else 0 for n, d in sizes]]]
+
     def transpose(self, cts, x, *, shape, broadcast_dimensions, sharding):
         (ct,) = cts
         kept = set(broadcast_dimensions)
@@ -244,20 +249,6 @@ def broadcast_like(x: ArrayLike, like: ArrayLike) -> Array:
     return broadcast_in_dim(x, shape, range(len(shape) - rank, len(shape)))
 
 
-def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape that these broadcast to, by NumPy's rule."""
-    shapes = tuple([families.index_tuple(s, "broadcast_shapes", "shapes") for s in shapes])
-    rank = max(map(len, shapes), default=0)
-    padded = [(1,) * (rank - len(s)) + s for s in shapes]
-    out = tuple(next((n for n in sizes if n != 1), 1) for sizes in zip(*padded, strict=True))
-    if any(n not in (1, m) for s in padded for n, m in zip(s, out, strict=True)):
-        raise ShapeError(  # the last words are JAX's, which tests of libraries look for
-            "broadcast_shapes: sizes of each axis must be equal or 1, counted from the last; "
-            f"got {', '.join(str(tuple(s)) for s in shapes)}. Incompatible shapes for broadcasting."
-        )
-    return out
-
-
 class ConvertElementType(families.LinearByElement):
     """x in another dtype. Complex to real drops the imaginary part; to bool is x != 0.
 
@@ -268,6 +259,7 @@ class ConvertElementType(families.LinearByElement):
     name = "convert_element_type"
     elements = Elements.CHOSEN
     cost = Cost.CHEAP
+    element = families.apply_to_element
 
     def abstract_eval(self, x, *, new_dtype, weak_type, sharding=None):
         return [ShapedArray(x.shape, new_dtype, weak_type)]
@@ -419,6 +411,9 @@ class ReduceSum(families.LinearPrimitive, families.OverAxes):
         given = [x, hlo.constant(0, cell)], out, [hlo.scalar_block("add", cell)]
         return hlo.op("stablehlo.reduce", *given, dimensions=i64s(axes))
 
+    def element(self, i, x, *, axes, **params):
+        return [sum_over([x.shape[a] for a in axes], x.dtype, self.read_over(i, axes, x))]
+
     def transpose(self, cts, x, *, axes, out_sharding=None):
         kept = tuple(i for i in range(x.aval.ndim) if i not in axes)
         out_sharding = reshard.sharding_of_cotangent(x.aval)
@@ -486,6 +481,9 @@ class Reshape(reshard.Placed, families.LinearPrimitive):
         if x.aval.shape == new_sizes:
             return [x]
         return hlo.op("stablehlo.reshape", [x], [ShapedArray(new_sizes, x.aval.dtype)])
+
+    def element(self, i, x, *, new_sizes, **params):
+        return [x[families.reshaped_index(i, x.shape, new_sizes)]]
 
     def transpose(self, cts, x, **params):
         return [reshape(cts[0], x.aval.shape, out_sharding=reshard.sharding_of_cotangent(x.aval))]
@@ -558,6 +556,9 @@ class Transpose(families.LinearPrimitive):
         out = self.abstract_eval(x.aval, permutation=permutation)
         return hlo.op("stablehlo.transpose", [x], out, permutation=i64s(permutation))
 
+    def element(self, i, x, *, permutation):
+        return [x[[i[a] for a in inverse_permutation(permutation)]]]
+
     def transpose(self, cts, x, *, permutation):
         return [transpose(cts[0], inverse_permutation(permutation))]
 
@@ -596,6 +597,9 @@ class Squeeze(families.LinearPrimitive, families.OverAxes):
 
     def lower(self, hlo, x, *, dimensions):
         return hlo.op("stablehlo.reshape", [x], self.abstract_eval(x.aval, dimensions=dimensions))
+
+    def element(self, i, x, *, dimensions):
+        return [self.read_over(i, dimensions, x)(*[0] * len(dimensions))]
 
     def transpose(self, cts, x, *, dimensions):
         return [reshape(cts[0], x.aval.shape, out_sharding=reshard.sharding_of_cotangent(x.aval))]
@@ -646,6 +650,9 @@ class Iota(reshard.Placed):
         out = [ShapedArray(shape, dtype)]
         return hlo.op("stablehlo.iota", [], out, iota_dimension=f"{dimension} : i64")
 
+    def element(self, i, *, dtype, shape, dimension, sharding):
+        return [Number(i[dimension], dtype)]
+
 
 iota_p = Iota()
 
@@ -686,6 +693,10 @@ class Rev(families.LinearPrimitive):
     def lower(self, hlo, x, *, dimensions):
         return hlo.op("stablehlo.reverse", [x], [x.aval], dimensions=i64s(dimensions))
 
+    def element(self, i, x, *, dimensions):
+        axes = enumerate(zip(i, x.shape, strict=True))
+        return [x[[n - 1 - k if a in dimensions else k for a, (k, n) in axes]]]
+
     def transpose(self, cts, x, *, dimensions):
         return [rev(cts[0], dimensions)]
 
@@ -706,23 +717,7 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     )
 
 
-class Identity(families.LinearByElement):
-    """A family: out = x. A member is told apart by its name and parameters alone."""
-
-    elements = Elements.CHOSEN
-    cost = Cost.FREE
-
-    def abstract_eval(self, x, **params):
-        return [x]
-
-    def lower(self, hlo, x, **params):
-        return [x]
-
-    def transpose(self, cts, x, **params):
-        return [cts[0]]
-
-
-class Copy(Identity):
+class Copy(families.Identity):
     """The same values in a buffer of their own."""
 
     name = "copy"

@@ -12,6 +12,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.element import Apply, Number, sum_over
 from weft.core.facts import Cost
 from weft.core.form import Form
 from weft.core.primitive import Linear, Zero, not_linear
@@ -19,7 +20,7 @@ from weft.errors import DtypeError, ShapeError
 from weft.mesh.plugins import GPUS
 from weft.primitives import layout, matrices
 from weft.primitives.dot import Precision, dimension_text, precision_config
-from weft.primitives.elementwise import add, mul
+from weft.primitives.elementwise import add, add_p, mul, mul_p
 from weft.primitives.expr import Expr
 from weft.primitives.families import as_number, check_equal_dtypes, zero_tangents
 from weft.primitives.lapack import LETTERS, call_lapack, char_option
@@ -204,6 +205,13 @@ class SymmetricProduct(layout.LeadingBatch):
         if not parts:
             return [hlo.constant(0, c.aval)]
         return [(parts[0] + parts[1] if len(parts) == 2 else parts[0]).value]
+
+    def element(self, i, x, c, *, alpha, beta):
+        *batch, row, column = i
+        scale = lambda v, k: Apply(mul_p, (Number(k, x.dtype), v), {})
+        pair = lambda k: (x[(*batch, row, k)], x[(*batch, column, k)])
+        product = sum_over([x.shape[-1]], x.dtype, lambda k: Apply(mul_p, pair(k), {}))
+        return [Apply(add_p, (scale(product, alpha), scale(c[i], beta)), {})]
 
     def jvp(self, primals, tangents, *, alpha, beta):
         (y,) = self.apply(*primals, alpha=alpha, beta=beta)

@@ -29,8 +29,8 @@ from weft.primitives.elementwise import (
     unary_op,
 )
 from weft.primitives.expr import Expr, concatenate_exprs, count_along, scalar
-from weft.primitives.families import check_shape, index_tuple
-from weft.primitives.layout import Identity, LeadingBatch, literal
+from weft.primitives.families import Identity, check_shape, index_tuple
+from weft.primitives.layout import LeadingBatch, literal
 from weft.primitives.reshard import lay_out
 from weft.primitives.transcendental import exp
 from weft.util import SymbolicSize, has_symbolic_size
@@ -263,6 +263,7 @@ class Threefry2x32(Costly):
     """
 
     elements = Elements.CHOSEN
+    element = None  # it has two results
     multiple_results = True
 
     def abstract_eval(self, *avals):

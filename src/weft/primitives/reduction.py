@@ -1,7 +1,7 @@
 """Reductions: max, min, prod, and, or, xor, argmax, argmin, and `reduce` for a user's function.
 
 `reduce_sum` is in layout.py, the adjoint of broadcasting; reductions over windows are in window.py,
-running ones in cumulative.py. `reduce_precision` is here too.
+running ones in cumulative.py.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.element import Apply, Number, Select, reduce_over, sum_over
 from weft.core.facts import Cost, Elements
 from weft.core.form import Form
 from weft.core.jaxpr import Jaxpr, Literal, bodies_of
@@ -39,6 +40,7 @@ from weft.primitives.elementwise import (
     mul_p,
     name_function,
     ne,
+    ne_p,
     or_p,
     select,
     xor_p,
@@ -107,6 +109,10 @@ class Reduction(families.ByCombination, families.OverAxes, families.Discrete):
         families.check_kind(self.name, self.takes, x)
         return [ShapedArray(families.drop_axes(x.shape, axes), x.dtype, x.weak_type)]
 
+    def element(self, i, x, *, axes, **params):
+        sizes = [x.shape[a] for a in axes]
+        return [self.combine_over(sizes, x.dtype, self.read_over(i, axes, x))]
+
     def lower(self, hlo, x, *, axes):
         cell = ShapedArray((), x.aval.dtype)
         init = hlo.constant(self.identity(cell.dtype), cell)
@@ -134,6 +140,16 @@ class Extremum(Reduction):
 
     def abstract_eval(self, x, *, axes, nan="keep"):
         return super().abstract_eval(x, axes=axes)
+
+    def element(self, i, x, *, axes, nan="keep"):
+        if nan != "skip" or not dtypes.is_inexact(x.dtype):
+            return super().element(i, x, axes=axes)
+        sizes, read = [x.shape[a] for a in axes], self.read_over(i, axes, x)
+        lost, true = lambda *k: Apply(ne_p, (read(*k),) * 2, {}), np.dtype(bool)
+        least = Number(self.identity(x.dtype), x.dtype)
+        best = self.combine_over(sizes, x.dtype, lambda *k: Select(lost(*k), least, read(*k)))
+        every = reduce_over(and_p, Number(True, true), sizes, lost)
+        return [Select(every, Number(math.nan, x.dtype), best)]
 
     def lower(self, hlo, x, *, axes, nan="keep"):
         if nan == "skip" and dtypes.is_float(x.aval.dtype):
@@ -239,6 +255,12 @@ class SumOfNumbers(families.OverAxes):
         families.check_ascending_axes(self.name, axes, x.ndim)
         families.check_kind(self.name, "float", x)
         return [ShapedArray(families.drop_axes(x.shape, axes), x.dtype, x.weak_type)]
+
+    def element(self, i, x, *, axes, counts):
+        read, (zero, one) = self.read_over(i, axes, x), (Number(k, x.dtype) for k in (0, 1))
+        lost = lambda *k: Apply(ne_p, (read(*k),) * 2, {})
+        term = lambda *k: Select(lost(*k), zero, one if counts else read(*k))
+        return [sum_over([x.shape[a] for a in axes], x.dtype, term)]
 
     def lower(self, hlo, x, *, axes, counts):
         add = lambda x: [self.add(x, axes, counts)]
@@ -650,50 +672,3 @@ def reduce(
             (out,) = monoid.combine.apply(init, out)
         outs.append(out if len(xs) == 1 else convert(out, typeof(x).dtype))  # as reduce_p has it
     return unflatten(tree, outs)
-
-
-# --- rounding -------------------------------------------------------------------------------
-
-
-class ReducePrecision(families.LinearByElement):
-    """x rounded to a float with the given numbers of exponent and mantissa bits.
-
-    The tangent and the cotangent are rounded too. Source: StableHLO, reduce_precision.
-    """
-
-    name = "reduce_precision"
-    elements = Elements.CHOSEN
-    cost = Cost.CHEAP
-
-    def abstract_eval(self, x, *, exponent_bits, mantissa_bits):
-        families.check_kind(self.name, "float", x)
-        if exponent_bits < 1 or mantissa_bits < 0:
-            raise ShapeError(
-                f"{self.name}: exponent_bits must be at least 1 and mantissa_bits at least 0; "
-                f"got {exponent_bits} and {mantissa_bits}."
-            )
-        return [x]
-
-    def lower(self, hlo, x, *, exponent_bits, mantissa_bits):
-        return hlo.op(
-            "stablehlo.reduce_precision",
-            [x],
-            [x.aval],
-            exponent_bits=f"{exponent_bits} : i32",
-            mantissa_bits=f"{mantissa_bits} : i32",
-        )
-
-    def transpose(self, cts, x, **params):
-        return self.apply(cts[0], **params)
-
-
-reduce_precision_p = ReducePrecision()
-
-
-def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
-    """x rounded to a float of the given numbers of exponent and mantissa bits."""
-    return reduce_precision_p.apply(
-        operand,
-        exponent_bits=families.check_integer("reduce_precision", "exponent_bits", exponent_bits),
-        mantissa_bits=families.check_integer("reduce_precision", "mantissa_bits", mantissa_bits),
-    )[0]

@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.element import choose
 from weft.core.facts import Cost, Elements
 from weft.core.form import Form
 from weft.core.primitive import Axes
@@ -76,6 +77,10 @@ class Slice(families.LinearPrimitive):
             {"start_indices": start_indices, "limit_indices": limit_indices, "strides": strides},
         )
         return [lower_slice(hlo, x, start_indices, limit_indices, strides, out)]
+
+    def element(self, i, x, *, start_indices, limit_indices, strides):
+        steps = strides or (1,) * x.ndim
+        return [x[[k * s + a for k, a, s in zip(i, start_indices, steps, strict=True)]]]
 
     def transpose(self, cts, x, *, start_indices, limit_indices, strides):
         (ct,) = cts
@@ -199,6 +204,12 @@ class Pad(layout.LinearTogether):
             interior_padding=i64s(interior),
         )
 
+    def element(self, i, x, padding_value, *, padding_config):
+        places = [k - low for k, (low, _, _) in zip(i, padding_config, strict=True)]
+        inside = [low == 0 and high <= 0 and not n for low, high, n in padding_config]
+        steps = [None if s else n + 1 for s, (_, _, n) in zip(inside, padding_config, strict=True)]
+        return [families.read_spread(x, places, steps, padding_value[()])]
+
     def transpose(self, cts, x, padding_value, *, padding_config):
         (ct,) = cts
         zero = layout.literal(0, typeof(ct).dtype)
@@ -298,6 +309,14 @@ class Concatenate(layout.LinearTogether):
         )
         return [hlo.convert(y, out.dtype)]
 
+    def element(self, i, *xs, dimension):
+        ends, out = [*itertools.accumulate(x.shape[dimension] for x in xs)], None
+        for x, end in reversed([*zip(xs, ends, strict=True)]):
+            at = i[dimension] - (end - x.shape[dimension])
+            part = x[(*i[:dimension], at, *i[dimension + 1 :])]
+            out = part if out is None else choose(i[dimension] < end, part, out)
+        return [out]
+
     def transpose(self, cts, *xs, dimension):
         (ct,) = cts
         sizes = [typeof(x).shape[dimension] for x in xs]
@@ -354,6 +373,10 @@ class Split(families.AlongAxis, families.LinearPrimitive):
         whole, ends = Expr(hlo, x), itertools.accumulate(sizes)
         return [whole.slice_axis(e - n, e, axis).value for n, e in zip(sizes, ends, strict=True)]
 
+    def element(self, i, x, *, sizes, axis):
+        starts = itertools.accumulate((0, *sizes[:-1]))
+        return [x[[k + start * (a == axis) for a, k in enumerate(i)]] for start in starts]
+
     def transpose(self, cts, x, *, sizes, axis):
         return [concatenate([layout.instantiate(ct) for ct in cts], axis)]
 
@@ -390,6 +413,12 @@ class Stack(layout.LinearTogether):
     def lower(self, hlo, *xs, axis):
         row = families.insert_item(xs[0].aval.shape, axis, 1)
         return [concatenate_exprs([Expr(hlo, x).reshape(row) for x in xs], axis).value]
+
+    def element(self, i, *xs, axis):
+        *parts, out = [x[families.drop_axes(i, (axis,))] for x in xs]
+        for k, part in reversed([*enumerate(parts)]):
+            out = choose(i[axis] <= k, part, out)
+        return [out]
 
     def transpose(self, cts, *xs, axis):
         rows = unstack(cts[0], axis)
@@ -432,6 +461,9 @@ class Unstack(families.LinearPrimitive):
         cuts = [whole.slice_axis(i, i + 1, axis) for i in range(x.aval.shape[axis])]
         return [y.reshape(row).value for y in cuts]
 
+    def element(self, i, x, *, axis):
+        return [x[families.insert_item(i, axis, k)] for k in range(x.shape[axis])]
+
     def transpose(self, cts, x, *, axis):
         return [stack([layout.instantiate(ct) for ct in cts], axis)]
 
@@ -473,6 +505,10 @@ class Tile(families.LinearPrimitive):
         shape = [n * r for n, r in zip(x.aval.shape, reps, strict=True)]
         dims = range(1, 2 * len(reps), 2)
         return [Expr(hlo, x).broadcast(tiled_shape(x.aval.shape, reps), dims).reshape(shape).value]
+
+    def element(self, i, x, *, reps):
+        axes = zip(i, x.shape, reps, strict=True)
+        return [x[[k if r == 1 else k % n for k, n, r in axes]]]
 
     def transpose(self, cts, x, *, reps):
         wide = layout.reshape(cts[0], tiled_shape(x.aval.shape, reps))

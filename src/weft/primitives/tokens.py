@@ -110,6 +110,9 @@ class OptimizationBarrier(Primitive):
     def lower(self, hlo, *xs):
         return hlo.op("stablehlo.optimization_barrier", xs, [x.aval for x in xs])
 
+    def element(self, i, *xs):
+        return [x[i] for x in xs]
+
     def jvp(self, primals, tangents):
         outs, moved = self.apply(*primals), [t for t in tangents if not isinstance(t, Zero)]
         dots = iter(self.apply(*moved) if moved else [])

@@ -21,7 +21,7 @@ from weft.mesh.typed import NO_NAMES, Sharded, entries_of
 from weft.options import named_axes
 from weft.primitives.copies import Meeting, Name, all_reduce, axis_names, name_text, replica_groups
 from weft.primitives.elementwise import add_p
-from weft.primitives.families import LinearByElement, check_kind
+from weft.primitives.families import LinearByElement, check_kind, read_element
 from weft.primitives.reshard import lay_as
 
 
@@ -127,6 +127,7 @@ class Pvary(LinearByElement):
     name = "pvary"
     elements = Elements.PLACED
     cost = Cost.FREE
+    element = read_element
 
     def abstract_eval(self, x, *, axes):
         return [x]

@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.element import Number
 from weft.core.facts import Cost, Elements
 from weft.core.form import Form
 from weft.core.primitive import Primitive, tangents_of
@@ -252,6 +253,18 @@ class WindowReduction(families.ByCombination):
         init = hlo.constant(self.identity(cell.dtype), cell)
         combine = lambda a, b: self.combine.lower(hlo, a, b)
         return lower_windows(hlo, [x], [init], combine, params)
+
+    def element(self, i, x, **params):
+        names = "window_strides", "window_dilation", "padding"
+        axes = [*zip(i, *(params[name] for name in names), strict=True)]
+        other = Number(self.identity(x.dtype), x.dtype)
+
+        def read(*window: Any) -> Any:
+            rows = zip(axes, window, strict=True)
+            places = [k * stride + w * wide - low for (k, stride, wide, (low, _)), w in rows]
+            return families.read_spread(x, places, params["base_dilation"], other)
+
+        return [self.combine_over(params["window_dimensions"], x.dtype, read)]
 
     def batch(self, axis, args, dims, **params):
         (x,), (d,) = args, dims

@@ -19,7 +19,7 @@ from weft.core.aval import typeof
 from weft.errors import DtypeError, InconclusiveDimensionOperation, ShapeError
 from weft.numpy.promotion import as_array, check_rank_promotion, shape_of
 from weft.options import config
-from weft.primitives import layout
+from weft.primitives import families, layout
 from weft.primitives.bits import bitcast_convert_type, shift_right_logical
 from weft.primitives.elementwise import add, bitwise_or, max, mul, sub
 from weft.primitives.reshard import compute_freely
@@ -151,7 +151,7 @@ def choose_shape(op: str, shape: Any, *xs: Any, more: str = "the parameters") ->
         if np.broadcast_shapes(given, *shapes) == given:
             return given
     except InconclusiveDimensionOperation:  # of symbolic sizes
-        return layout.broadcast_shapes(*([] if shape is None else [shape_of(op, shape)]), *shapes)
+        return families.broadcast_shapes(*([] if shape is None else [shape_of(op, shape)]), *shapes)
     except ValueError:
         pass
     listed = ", ".join(map(str, shapes))

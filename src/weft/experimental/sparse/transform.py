@@ -30,8 +30,8 @@ from weft.experimental.sparse.base import CoordinateArray, JAXSparse
 from weft.experimental.sparse.entries import bcoo_sum_duplicates, bcoo_todense
 from weft.primitives import elementwise as ops
 from weft.primitives import layout
-from weft.primitives.layout import Identity
-from weft.primitives.reduction import reduce_precision_p
+from weft.primitives.bits import reduce_precision_p
+from weft.primitives.families import Identity
 from weft.pytrees import flatten, unflatten
 from weft.xla.typing import Array
 
