@@ -1,4 +1,4 @@
-"""Sums on the CPU; the kernel's are in tests/xla/test_native.py."""
+"""cpu/sums.py: sums and comparisons; the kernel's are in tests/xla/test_native.py."""
 
 import operator
 import re
@@ -8,6 +8,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.cpu.prepared import NO_KERNELS, expect, show_prepared
 from weft import lax
 from weft.core.aval import ShapedArray
 from weft.cpu.sums import split_row
@@ -15,6 +16,51 @@ from weft.xla.native import are_kernels_wanted
 
 COMPARED = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64"
 COMPARISONS = [getattr(operator, name) for name in ("eq", "ne", "lt", "ge", "gt", "le")]
+
+
+def test_the_sum_of_an_argument_is_the_kernel():
+    x = jnp.ones((100, 600))
+    expect(
+        show_prepared(lambda x: jnp.sum(x, 1), x),
+        """
+        { lambda ; a:f32[100,600]. let
+            b:f32[100,600,1] = reshape[
+              dimensions=None
+              new_sizes=(100, 600, 1)
+              sharding=None
+            ] a
+            c:f32[100,1] = cpu_call[kernel=weft_sum what=0] b
+            d:f32[100] = reshape[dimensions=None new_sizes=(100,) sharding=None] c
+          in (d,) }
+        """,
+    )
+    assert "cpu_call" in show_prepared(lambda x: jnp.sum(x.reshape(200, 300), 0), x)
+    assert "cpu_call" not in show_prepared(lambda x: jnp.sum(x * 2, 1), x)
+    loop = lambda x: lax.fori_loop(0, 3, lambda i, x: x + jnp.sum(x, 1, keepdims=True), x)
+    assert "cpu_call" not in show_prepared(loop, x)
+
+
+def test_the_number_of_larger_elements_reads_what_is_compared():
+    expect(
+        show_prepared(lambda x: jnp.sum(x > 3), jnp.ones(5000)),
+        """
+        { lambda ; a:f32[5000]. let
+            b:f32[1,5000,1] = reshape[
+              dimensions=None
+              new_sizes=(1, 5000, 1)
+              sharding=None
+            ] a
+            c:i32[1,1] = cpu_call[answer='count' direction='GT' kernel=weft_compare] b
+              3.0
+            d:i32[] = reshape[dimensions=None new_sizes=() sharding=None] c
+          in (d,) }
+        """,
+    )
+
+
+def test_a_few_long_rows_are_added_by_a_loop():
+    text = show_prepared(lambda x: jnp.sum(x, 0), jnp.ones((6, 10_000)), target=NO_KERNELS)
+    assert "formula[settings=((0,),) write=write_sum_by_loop]" in text
 
 
 def test_the_sum_of_a_few_long_rows():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -32,7 +32,9 @@ from weft.primitives.layout import convert, reduce_sum
 from weft.primitives.reduction import (
     MAX_EXACT,
     MAX_PAIRS,
+    ArgExtremum,
     Extremum,
+    SumOfNumbers,
     argmax_p,
     lower_reduce,
     reduce_max_p,
@@ -48,7 +50,7 @@ MIN_LANES = 16  # elements behind the axes from which on the kernel has vectors,
 
 def choose_extremum(eqn: Eqn, scope: Scope) -> Replacement | None:
     """Find extrema by the kernel, or in a loop that keeps NaN, which XLA's library loses."""
-    (atom,), prim = eqn.invars, eqn.primitive
+    (atom,), prim = eqn.invars, cast(Extremum, eqn.primitive)
     x, axes, nan = atom.aval, eqn.params["axes"], eqn.params.get("nan", "keep")
     call = functools.partial(call_extremum, axes=axes, largest=prim is reduce_max_p, dtype=x.dtype)
     is_float = dtypes.is_float(x.dtype)
@@ -66,8 +68,8 @@ def choose_extremum(eqn: Eqn, scope: Scope) -> Replacement | None:
         return None
     if not are_near(axes):
         last, first = split_axes(axes)
-        reduce = lambda x, axes: prim.apply(x, axes=axes, nan=nan)
-        return lambda x: reduce(*reduce(x, last), first)
+        reduce = lambda x, axes: prim.apply(x, axes=axes, nan=nan)[0]
+        return lambda x: [reduce(reduce(x, last), first)]
     if nan == "keep" and can_call_extremum(x, axes, scope):
         return call
     out = reduced_type(x, axes)
@@ -127,7 +129,7 @@ def call_extremum(
 
 def choose_arg_extremum(eqn: Eqn, scope: Scope) -> Callable[..., list] | None:
     """Find the index of an extremum by the kernel, or, along many elements, by two reductions."""
-    x, prim, params = eqn.invars[0].aval, eqn.primitive, eqn.params
+    x, prim, params = eqn.invars[0].aval, cast(ArgExtremum, eqn.primitive), eqn.params
     axes, dtype = params["axes"], params["index_dtype"]
     if can_call_extremum(x, axes, scope, short=1):
         largest = prim is argmax_p
@@ -137,7 +139,7 @@ def choose_arg_extremum(eqn: Eqn, scope: Scope) -> Callable[..., list] | None:
     return lambda x: [prim.find_by_value(x, **params)]
 
 
-def choose_product(eqn: Eqn, scope: Scope) -> Callable[..., list] | None:
+def choose_reduced_product(eqn: Eqn, scope: Scope) -> Callable[..., list] | None:
     """Multiply by the kernel of sums, else in rows side by side."""
     (atom,), axes = eqn.invars, eqn.params["axes"]
     call = call_sum(atom, axes, reduced_type(atom.aval, axes), SumKind.PRODUCT, scope)
@@ -147,7 +149,7 @@ def choose_product(eqn: Eqn, scope: Scope) -> Callable[..., list] | None:
 
 def choose_sum_of_numbers(eqn: Eqn, scope: Scope) -> Callable[..., list] | None:
     """Add up what is not NaN, or count it, by the kernel of sums; else by operations."""
-    (atom,), prim = eqn.invars, eqn.primitive
+    (atom,), prim = eqn.invars, cast(SumOfNumbers, eqn.primitive)
     x, axes, counts = atom.aval, eqn.params["axes"], eqn.params["counts"]
     last, first = split_axes(axes)
     if first and is_below(x.size, MAX_EXACT):

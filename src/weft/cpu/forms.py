@@ -6,19 +6,19 @@ listed here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 from weft.core.form import Form
 from weft.core.jaxpr import Eqn, Jaxpr
 from weft.cpu import (
     attention,
     convolutions,
     extrema,
+    functions,
+    joins,
     matrices,
     memory,
     products,
     rounding,
+    running,
     scatters,
     sorting,
     sparse,
@@ -26,7 +26,7 @@ from weft.cpu import (
     transforms,
     windows,
 )
-from weft.cpu.rewriting import Choice, rewrite_program
+from weft.cpu.rewriting import Choice, Replacement, rewrite_program
 from weft.cpu.scope import Scope, Target
 
 FORMS: dict[Form, Choice] = {
@@ -38,7 +38,7 @@ FORMS: dict[Form, Choice] = {
     Form.PLACES: sorting.choose_places,
     Form.SUM: sums.choose_sum,
     Form.LOGICAL: sums.choose_logical,
-    Form.REDUCED_PRODUCT: extrema.choose_product,
+    Form.REDUCED_PRODUCT: extrema.choose_reduced_product,
     Form.SUM_OF_NUMBERS: extrema.choose_sum_of_numbers,
     Form.EXTREMUM: extrema.choose_extremum,
     Form.ARG_EXTREMUM: extrema.choose_arg_extremum,
@@ -57,15 +57,25 @@ FORMS: dict[Form, Choice] = {
     Form.SELECT_AND_SCATTER: windows.choose_select_and_scatter,
     Form.WINDOWS: windows.choose_windows,
     Form.WINDOW_EXTREMUM: windows.choose_window_extremum,
+    Form.FUNCTION: functions.choose_function,
+    Form.ZETA: functions.choose_zeta,
+    Form.QUOTIENT: functions.choose_quotient,
+    Form.REMAINDER: functions.choose_remainder,
+    Form.RUNNING: running.choose_running,
+    Form.JOIN: joins.choose_join,
+    Form.STACK: joins.choose_stack,
+    Form.TILE: joins.choose_tile,
+    Form.FRAME: joins.choose_frame,
 }
 
 
 def choose_forms(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     """Return a program of the forms that a CPU computes quickest."""
+    target = target._replace(functions=functions.count_functions(jaxpr))
     return rewrite_program(jaxpr, choose_form, target, (True,) * len(jaxpr.invars), True)
 
 
-def choose_form(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
+def choose_form(eqn: Eqn, scope: Scope) -> Replacement | None:
     """Return what computes an equation quicker; None if it is best as it is.
 
     A lowering that a library has given to a primitive stays in force.

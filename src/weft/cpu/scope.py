@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
@@ -26,6 +26,7 @@ class Target(NamedTuple):
       located: operations are named, so that a profile can be read by lines. Clusters of several
         equations are not fused then, since their times could not be told apart.
       donated: the buffers of some arguments may be reused for results.
+      functions: how many equations of the whole program compute functions that have formulas.
     """
 
     native: bool
@@ -33,6 +34,7 @@ class Target(NamedTuple):
     each_device: bool = False
     located: bool = False
     donated: bool = False
+    functions: int = 0
 
     @property
     def kernels(self) -> bool:
@@ -47,32 +49,47 @@ class Scope:
       target: what the program may use.
       alone: the program consists of one equation, and is compiled by itself.
       program: the program before it is rewritten, if it is compiled by itself; else None.
+      moves: the program is compiled by itself, and its few equations only move elements.
       arguments: the variables that are arguments of a compiled function. The inputs of a loop's
         body are no arguments.
+      eqns: the equations of the new program so far.
+      rewriter: rewrites programs that a formula writes parts by.
     """
 
-    __slots__ = ("alone", "arguments", "makers", "program", "target")
+    __slots__ = (
+        "_indexed", "_makers", "alone", "arguments", "eqns", "moves", "program", "rewriter", "target",
+    )  # fmt: skip
 
-    def __init__(self, target: Target, arguments: Iterable[Var], program: Jaxpr | None):
+    def __init__(
+        self,
+        target: Target,
+        arguments: Iterable[Var],
+        program: Jaxpr | None,
+        moves: bool = False,
+        rewriter: Any = None,
+    ):
         self.target = target
         self.program = program
+        self.moves = moves
+        self.rewriter = rewriter
         self.alone = program is not None and len(program.eqns) == 1
         self.arguments = frozenset(arguments)
-        self.makers: dict[Var, Eqn] = {}
+        self.eqns: list[Eqn] = []
+        self._makers: dict[Any, Eqn] = {}
+        self._indexed = 0
 
     @property
     def light(self) -> bool:
         """Whether XLA uses one thread for the program if kernels compute its products."""
         return self.program is not None and is_light(self.program, self.target)
 
-    def add(self, eqn: Eqn) -> None:
-        """Note an equation of the new program."""
-        for v in eqn.outvars:
-            self.makers[v] = eqn
-
     def maker(self, atom: Atom) -> Eqn | None:
         """Return the equation that computes an operand; None for arguments and literals."""
-        return None if type(atom) is Literal else self.makers.get(atom)  # type: ignore[arg-type]
+        for eqn in self.eqns[self._indexed :]:
+            for v in eqn.outvars:
+                self._makers[v] = eqn
+        self._indexed = len(self.eqns)
+        return None if type(atom) is Literal else self._makers.get(atom)
 
     def is_argument(self, atom: Atom) -> bool:
         """Return True if an operand is an argument of the compiled function, not computed in it."""

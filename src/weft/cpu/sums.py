@@ -15,8 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.facts import Elements
-from weft.core.form import Form
+from weft.core.facts import LIGHT
 from weft.core.jaxpr import Atom, Eqn, Literal, bodies_of
 from weft.core.primitive import Primitive
 from weft.cpu.calls import call_kernel
@@ -24,7 +23,7 @@ from weft.cpu.formula import apply_formula, apply_plainly, formula_p
 from weft.cpu.rewriting import Reading, Replacement
 from weft.cpu.scope import Scope
 from weft.primitives.dot import product_dtypes
-from weft.primitives.elementwise import Elementwise, eq_p, ge_p, gt_p, le_p, lt_p, ne_p, select_n_p
+from weft.primitives.elementwise import Elementwise, eq_p, ge_p, gt_p, le_p, lt_p, ne_p
 from weft.primitives.expr import Expr
 from weft.primitives.families import drop_axes
 from weft.primitives.layout import (
@@ -38,13 +37,14 @@ from weft.primitives.layout import (
     squeeze_p,
 )
 from weft.primitives.reduction import reduce_and_p, reduce_or_p
-from weft.primitives.tokens import optimization_barrier, optimization_barrier_p
+from weft.primitives.tokens import optimization_barrier
 from weft.primitives.transcendental import exp_p, log_p, logistic_p, rsqrt_p, sqrt_p, tanh_p
 from weft.xla.hlo import i64s
 from weft.xla.native import are_floats
 
 BOOL, INT32, UINT32, F16, F32, F64 = map(np.dtype, ("?", "int32", "uint32", "e", "f", "d"))
 FLOATS = F32, F64
+COMPLEX = np.dtype(np.complex64), np.dtype(np.complex128)
 BYTES = BOOL, np.dtype(np.int8), np.dtype(np.uint8)
 SMALL = (*BYTES, F16, np.dtype(dtypes.bfloat16))
 MIN_SUM_SIZE = 1 << 15  # elements from which on the call of a kernel pays
@@ -54,7 +54,8 @@ MIN_SLOW_LANES = 24576  # from which on YNNPACK goes through rows in 2 to 5 time
 MAX_SHORT_ROW = 8  # elements of a row up to which XLA's loop takes a row at once, and several rows
 MIN_SHORT_ROWS = 256  # the number of rows from which on that shows
 MAX_CHEAP_STEPS = 16  # operations that XLA computes within the loop of a sum of short rows
-DIRECTIONS = {p: p.name.upper() for p in (eq_p, ne_p, lt_p, le_p, gt_p, ge_p)}
+ANSWERS: dict[Primitive, str] = {reduce_or_p: "any", reduce_and_p: "all"}
+DIRECTIONS: dict[Primitive, str] = {p: p.name.upper() for p in (eq_p, ne_p, lt_p, le_p, gt_p, ge_p)}
 COMPARED = frozenset(map(np.dtype, "?bhiqBHIQfd"))  # the dtypes that the kernel compares
 # Functions that XLA:CPU computes with vector instructions within any loop.
 QUICK_FUNCTIONS = frozenset((exp_p, log_p, logistic_p, rsqrt_p, sqrt_p, tanh_p))
@@ -124,10 +125,11 @@ def call_sum(
     wide columns too. It is not quicker for short rows.
     """
     x = atom.aval
-    kinds = (*FLOATS, np.dtype(np.complex64), np.dtype(np.complex128))
-    kinds = kinds[: 4 if kind in (SumKind.ALL, SumKind.PRODUCT) else 2]
+    kinds = {*FLOATS}
+    if kind in (SumKind.ALL, SumKind.PRODUCT):
+        kinds.update(COMPLEX)
     if out.dtype != x.dtype:
-        kinds += SMALL
+        kinds.update(SMALL)
     least = MIN_SUM_SIZE if x.dtype.itemsize > 1 else MIN_BYTE_SUM_SIZE
     if not axes or x.dtype not in kinds or type(x.size) is not int or x.size < least:
         return None
@@ -178,7 +180,7 @@ def add_small(
     if found is None and whole.dtype == INT32:
         found = call_comparison(given, axes, whole, "count", scope)
     if found is not None:
-        fun, atoms = found if type(found) is Reading else (found, [given])
+        fun, atoms = found if isinstance(found, Reading) else (found, [given])
         return Reading(lambda *xs: [convert(y, out.dtype) for y in fun(*xs)], atoms)
     exact = wide and lanes == 1 and x.size >= MIN_SUM_SIZE and not scope.target.devices
     if not exact or not split_row(n, ShapedArray(x.shape, INT32), rows == 1)[1]:
@@ -212,13 +214,7 @@ def are_short(atom: Atom, axes: Sequence[int], scope: Scope) -> bool:
 
 def is_cheap(eqn: Eqn) -> bool:
     """Return True if XLA computes an equation within any loop, as fast as by itself."""
-    prim = eqn.primitive
-    if prim in QUICK_FUNCTIONS or prim in (select_n_p, convert_element_type_p):
-        return True
-    if isinstance(prim, Elementwise):
-        return prim.form is not Form.FUNCTION
-    moves = prim.elements == Elements.MOVED and len(eqn.invars) == 1
-    return moves and prim is not optimization_barrier_p
+    return eqn.primitive.cost in LIGHT or eqn.primitive in QUICK_FUNCTIONS
 
 
 def is_apart(eqn: Eqn) -> bool:
@@ -236,7 +232,7 @@ def is_apart(eqn: Eqn) -> bool:
 def choose_logical(eqn: Eqn, scope: Scope) -> Replacement | None:
     """Answer a comparison by a kernel, which stops early; else combine elements side by side."""
     (atom,), axes, prim = eqn.invars, eqn.params["axes"], eqn.primitive
-    answer = {reduce_or_p: "any", reduce_and_p: "all"}.get(prim)
+    answer = ANSWERS.get(prim)
     out = reduced_type(atom.aval, axes)
     if answer and (found := call_comparison(atom, axes, out, answer, scope)):
         return found
@@ -262,8 +258,8 @@ def call_comparison(
     if direction is None:
         maker, direction = None, "NE"
     given = [Literal(np.False_, ShapedArray((), BOOL)), atom] if maker is None else maker.invars
-    operands = [find_operand(a, scope) for a in given]
-    if any(a is None or a.aval.dtype not in COMPARED for a in operands):
+    operands = [a for a in (find_operand(a, scope) for a in given) if a is not None]
+    if len(operands) < 2 or any(a.aval.dtype not in COMPARED for a in operands):
         return None
     if not any(a.aval.shape for a in operands):
         return None

@@ -24,7 +24,6 @@ from weft.core.source import trim_traceback
 from weft.core.trace import current
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives import families, layout
-from weft.primitives.circular import call_function, write_remainder
 from weft.primitives.expr import Expr, lower_extremum, lower_sign, write_division
 from weft.primitives.families import KINDS, LinearByElement, show_types, zero_tangents
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, convert, literal
@@ -321,17 +320,16 @@ mul_p = Elementwise(
 
 
 class Costly(Elementwise):
-    """Members that take far longer than a product does, some of which a kernel computes."""
+    """Members that take far longer than a product does."""
 
     cost = Cost.TRANSCENDENTAL
-
-    def lower(self, hlo, *values, **params):
-        called = call_function(hlo, self.name, *values)
-        return Elementwise.lower(self, hlo, *values, **params) if called is None else [called]
+    form = Form.FUNCTION
 
 
 class Quotient(Elementwise):
     """x / y; of integers, rounded towards zero. Integer division by zero is -1."""
+
+    form = Form.QUOTIENT
 
     def jvp(self, primals, tangents, **params):
         if Zero in map(type, tangents):
@@ -354,7 +352,7 @@ div_p = Quotient(
 )
 rem_p = Elementwise(
     "rem",
-    write_remainder,
+    write_division("remainder"),
     [
         lambda t, z, x, y: t,
         # rem(x, y) = x - y * trunc(x / y)
@@ -364,6 +362,7 @@ rem_p = Elementwise(
     doc="The remainder of x / y, with the sign of x.",
 )
 rem_p.cost = Cost.TRANSCENDENTAL  # a loop of the machine's, or some 60 operations
+rem_p.form = Form.REMAINDER
 neg_p = Elementwise("neg", "negate", [lambda t, y, x: neg(t)], [lambda ct, x: neg(ct)], doc="-x.")
 
 _EXTREMUM_DERIVS = (

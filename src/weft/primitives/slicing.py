@@ -15,12 +15,12 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.facts import Cost, Elements
+from weft.core.form import Form
 from weft.core.primitive import Axes
 from weft.errors import IndexingError, ShapeError
 from weft.primitives import families, layout
 from weft.primitives.elementwise import select
 from weft.primitives.expr import Expr, concatenate_exprs
-from weft.primitives.joining import write_columns, write_frame, write_join
 from weft.xla.hlo import i64s
 from weft.xla.typing import Array, ArrayLike
 
@@ -75,10 +75,7 @@ class Slice(families.LinearPrimitive):
             (x.aval,),
             {"start_indices": start_indices, "limit_indices": limit_indices, "strides": strides},
         )
-        y = lower_slice(hlo, x, start_indices, limit_indices, strides, out)
-        if hlo.cuts is not None and (strides is None or {*strides} <= {1}):
-            hlo.cuts[y.name] = x, start_indices
-        return [y]
+        return [lower_slice(hlo, x, start_indices, limit_indices, strides, out)]
 
     def transpose(self, cts, x, *, start_indices, limit_indices, strides):
         (ct,) = cts
@@ -167,6 +164,7 @@ class Pad(layout.LinearTogether):
     name = "pad"
     elements = Elements.PLACED
     cost = Cost.JOIN
+    form = Form.FRAME
     label_axes = families.label_together
 
     def abstract_eval(self, x, padding_value, *, padding_config):
@@ -191,8 +189,6 @@ class Pad(layout.LinearTogether):
         out = self.abstract_eval(x.aval, padding_value.aval, padding_config=padding_config)
         if not any(map(any, padding_config)):
             return [x]
-        if (y := write_frame(hlo, x, padding_value, padding_config, out[0])) is not None:
-            return [y]
         low, high, interior = zip(*padding_config, strict=True)
         return hlo.op(
             "stablehlo.pad",
@@ -274,6 +270,7 @@ class Concatenate(layout.LinearTogether):
     name = "concatenate"
     elements = Elements.MOVED
     cost = Cost.JOIN
+    form = Form.JOIN
     label_axes = families.label_together
 
     def abstract_eval(self, *avals, dimension):
@@ -292,8 +289,6 @@ class Concatenate(layout.LinearTogether):
 
     def lower(self, hlo, *xs, dimension):
         (out,) = self.abstract_eval(*[x.aval for x in xs], dimension=dimension)
-        if (y := write_join(hlo, xs, dimension, out)) is not None:
-            return [y]
         # XLA:CPU aborts where elements smaller than a byte do not fill one: join them as bytes
         small = dtypes.itemsize_bits(out.dtype) < 8 and dtypes.is_integer(out.dtype)
         wide = np.dtype(np.int8) if small else out.dtype
@@ -378,6 +373,7 @@ class Stack(layout.LinearTogether):
     name = "stack"
     elements = Elements.MOVED
     cost = Cost.JOIN
+    form = Form.STACK
 
     def abstract_eval(self, *avals, axis):
         families.check_equal_dtypes(self.name, *avals)
@@ -393,12 +389,7 @@ class Stack(layout.LinearTogether):
 
     def lower(self, hlo, *xs, axis):
         row = families.insert_item(xs[0].aval.shape, axis, 1)
-        (out,) = self.abstract_eval(*[x.aval for x in xs], axis=axis)
-        parts = [Expr(hlo, x).reshape(row) for x in xs]
-        y = write_join(hlo, [x.value for x in parts], axis, out)
-        if y is None and axis == len(row) - 1:
-            y = write_columns(hlo, xs, out)
-        return [concatenate_exprs(parts, axis).value if y is None else y]
+        return [concatenate_exprs([Expr(hlo, x).reshape(row) for x in xs], axis).value]
 
     def transpose(self, cts, *xs, axis):
         rows = unstack(cts[0], axis)
@@ -463,6 +454,7 @@ class Tile(families.LinearPrimitive):
     name = "tile"
     elements = Elements.MOVED
     cost = Cost.JOIN
+    form = Form.TILE
 
     def abstract_eval(self, x, *, reps):
         if len(reps) != x.ndim or any(r < 0 for r in reps):
@@ -479,12 +471,6 @@ class Tile(families.LinearPrimitive):
 
     def lower(self, hlo, x, *, reps):
         shape = [n * r for n, r in zip(x.aval.shape, reps, strict=True)]
-        repeated = [i for i, r in enumerate(reps) if r > 1]
-        if len(repeated) == 1 and 0 not in reps:
-            (i,) = repeated
-            out = x.aval.update(shape=shape)
-            if (y := write_join(hlo, [x] * reps[i], i, out)) is not None:
-                return [y]
         dims = range(1, 2 * len(reps), 2)
         return [Expr(hlo, x).broadcast(tiled_shape(x.aval.shape, reps), dims).reshape(shape).value]
 

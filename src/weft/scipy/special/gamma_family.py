@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes, lax
 from weft.core.aval import check_extent, typeof
+from weft.core.form import Form
 from weft.errors import DtypeError
 from weft.numpy.choice import where as select
 from weft.numpy.promotion import as_operand
@@ -332,6 +333,7 @@ def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
 
 
 zeta_one_p = definitions.define_primitive("zeta_one", riemann, [None], "Riemann's zeta function.")
+zeta_one_p.form = Form.ZETA
 
 
 @operation
