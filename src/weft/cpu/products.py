@@ -125,7 +125,7 @@ def choose_product_kernel(
     padded = batch * max(m, 6) * max(n, 16) * k * out.dtype.itemsize // 4  # as tiles compute
     quick = products > MIN_LIGHT_WORK and padded <= MAX_LIGHT_WORK and scope.light
     vector = batch == 1 == min(m, n) and products >= MIN_WORK
-    if not (several or one or vector or quick) or (vector and are_vectors(out, numbers)):
+    if not (several or one or vector or quick):
         return None
     left_turned, right_turned = is_turned(lhs, lb, lc), is_turned(rhs, rb, rc)
     if vector:
@@ -151,17 +151,6 @@ def choose_product_kernel(
         return reshape(z, out.shape)
 
     return multiply
-
-
-def are_vectors(out: ShapedArray, numbers: Any) -> bool:
-    """Return True if a product is a sum of products of elements, along axes that are neighbours.
-
-    Sums are computed by another kernel.
-    """
-    (lc, rc), (lb, rb) = numbers
-    in_order = ([*lb], [*lc]) == ([*rb], [*rc]) == (sorted(lb), sorted(lc))
-    neighbours = lc and lc[-1] - lc[0] == len(lc) - 1
-    return bool(in_order and neighbours and len(lb) == out.ndim)
 
 
 def is_turned(x: ShapedArray, batch: Sequence[int], summed: Sequence[int]) -> bool:

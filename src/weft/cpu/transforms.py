@@ -16,13 +16,12 @@ from weft.primitives.fft import FftType, fft_p
 from weft.primitives.layout import broadcasted_iota, convert, literal, reshape, transpose
 from weft.primitives.transcendental import cos, sin
 
+INT32, FLOAT32 = np.dtype(np.int32), np.dtype(np.float32)
 # Lengths of transforms that rows pay for: from where memory counts, up to where turns of so many
 # places fit into 32 bits.
 MIN_LENGTH, MAX_LENGTH = 150_000, (1 << 22) - 1
 MIN_ROWS = 128
 CACHE_PERIOD = 1024  # rows of multiples of so many elements meet in the same lines of the caches
-
-INT32, F32 = np.dtype(np.int32), np.dtype(np.float32)
 
 
 def choose_fft(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
@@ -53,10 +52,10 @@ def transform_in_rows(x: Any, kind: FftType, rows: int) -> Any:
     shape, n = x.shape, x.size
     y = transpose(reshape(x, (rows, n // rows)), (1, 0))
     (y,) = fft_p.apply(y, fft_type=kind, fft_lengths=(rows,))
-    turns = mul(*(broadcasted_iota(np.int32, y.shape, axis) for axis in (0, 1)))
+    turns = mul(*(broadcasted_iota(INT32, y.shape, axis) for axis in (0, 1)))
     turns = sub(turns, mul(convert(gt(turns, n // 2), INT32), n))  # of n, to the nearer side
     sign = 2 * np.pi / (-n if kind == FftType.FFT else n)
-    angles = mul(convert(turns, F32), literal(sign, F32))
+    angles = mul(convert(turns, FLOAT32), literal(sign, FLOAT32))
     y = transpose(mul(y, complex(cos(angles), sin(angles))), (1, 0))
     (y,) = fft_p.apply(y, fft_type=kind, fft_lengths=(n // rows,))
     return reshape(transpose(y, (1, 0)), shape)
