@@ -222,7 +222,7 @@ def test_hot_indices_are_found_by_one_lookup():
         sys.setprofile(lambda frame, event, _: event == "call" and seen.append(frame.f_code))
         x[key]
         sys.setprofile(None)
-    assert {code.co_name for code in seen} == {"getitem"}
+    assert {code.co_name for code in seen} == {"getitem", "is_eager"}
     for _ in range(HOT + 1):
         assert x.at[9, 1].get(mode="clip") == 9
         with pytest.raises(IndexError):

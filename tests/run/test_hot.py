@@ -1,5 +1,6 @@
 """The rule that says what is hot."""
 
+import weft
 from weft.run import hot
 from weft.run.hot import COUNTED, HOT, is_hot
 
@@ -11,5 +12,6 @@ def test_what_is_used_often_is_hot_and_few_uses_are_counted():
             is_hot(("test", group), key)
     assert len(hot._USES) <= COUNTED and max(map(len, hot._USES.values())) <= COUNTED
     assert not any(is_hot("loop", i) for _ in range(2 * HOT) for i in range(COUNTED + 44))
-    hot.forget_uses()
+    weft.clear_caches()
+    weft.clear_caches()
     assert not hot._USES

@@ -23,7 +23,7 @@ from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs, memo_jaxpr
 from weft.core.primitive import Body, Program, join_varying
 from weft.core.source import inner_source
 from weft.core.stage import close_jaxpr
-from weft.core.trace import Tracer, current
+from weft.core.trace import Tracer, current, is_eager
 from weft.errors import DtypeError, PytreeError, ShapeError, ShardingTypeError
 from weft.mesh.spec import PartitionSpec
 from weft.mesh.typed import NO_NAMES, Sharded, entries_of
@@ -33,7 +33,6 @@ from weft.primitives.layout import convert, literal
 from weft.primitives.reshard import lay_as
 from weft.primitives.varying import Varying, axes_of_varying
 from weft.pytrees import PyTreeDef, find_mismatches, flatten, tree_map, unflatten
-from weft.run.eager import EVAL
 from weft.transforms.batch import mapped_aval
 from weft.util import fun_name
 from weft.watch.leaks import stage_function
@@ -64,7 +63,7 @@ def stage_body(
     key = ("body", op, args_tree, tuple(in_avals), trace_context())
     body = programs.get(key)
     if body is None or not all(map(is_live, body.consts)):
-        if config.explain_cache_misses and not programs and current.trace is EVAL:
+        if config.explain_cache_misses and not programs and is_eager():
             explain_function(fun)
         in_tree = flatten((unflatten(args_tree, range(args_tree.num_leaves)), {}))[1]
         flat = FlatFun(fun, in_tree, op)

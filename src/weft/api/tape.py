@@ -21,7 +21,7 @@ from weft.core.jaxpr import Jaxpr, eval_jaxpr
 from weft.core.primitive import Linear, Primitive, Zero, mark_moving
 from weft.core.source import JVP
 from weft.core.stage import StagedTracer, StageTrace, close_jaxpr, has_tracked_axes, run_staged
-from weft.core.trace import Trace, current, run_once, typed_values
+from weft.core.trace import Trace, current, is_eager, run_once, typed_values
 from weft.errors import TracerError
 from weft.options import config, trace_context, x64_as, x64_cell
 from weft.passes.discharge import holds_state
@@ -394,7 +394,7 @@ class Whole(CompiledRule):
 def can_tape() -> bool:
     """Whether nothing is written down here, and nobody watches single operations."""
     return (
-        (current.trace.parent is None or isinstance(current.trace, RuleTrace))
+        (is_eager() or isinstance(current.trace, RuleTrace))
         and find_observer() is None
         and not config.check_tracer_leaks
         and not has_tracked_axes()

@@ -127,19 +127,15 @@ class While(Loop):
             cond, (*[True] * len(cond_consts), *[not c for c in carry])
         )
         known = partition(body_unknown, body_consts)[0], partition(carry, init)[0]
-        counts = (
-            loop_bodies.find_counter(body, cond, len(body_consts), len(cond_consts)) is not None
-        )
-        if not counts:  # then this run counts the steps, and the later one takes as many
+        counter = loop_bodies.find_counter(body, cond, len(body_consts), len(cond_consts))
+        if counter is None:  # then this run counts the steps, and the later one takes as many
             first = zeros(loop_bodies.COUNT.update(shape=cond.out_avals[0].shape))
-            early, early_cond = (
-                loop_bodies.add_step_counter(early, first.shape),
-                loop_bodies.widen_cond(early_cond, (typeof(first),)),
-            )
+            early = loop_bodies.add_step_counter(early, first.shape)
+            early_cond = loop_bodies.widen_cond(early_cond, (typeof(first),))
             known[1].append(first)
         with use(trace.parent):
             outs = bind_while(early_cond, early, cond_consts, *known, params)
-        if not counts:
+        if counter is None:
             counted = loop_bodies.add_step_counter(body, first.shape)
             args = [outs.pop(), *body_consts, *init, first]
             params = while_params(
@@ -295,10 +291,8 @@ def count_steps_taken(args: Sequence[Any], params: dict) -> Any:
     found = loop_bodies.find_counter(body, cond, len(body_consts), len(cond_consts))
     if found is None:
         first = zeros(loop_bodies.COUNT.update(shape=cond.out_avals[0].shape))
-        body, cond = (
-            loop_bodies.add_step_counter(body, first.shape),
-            loop_bodies.widen_cond(cond, (typeof(first),)),
-        )
+        body = loop_bodies.add_step_counter(body, first.shape)
+        cond = loop_bodies.widen_cond(cond, (typeof(first),))
         params = while_params(cond, body, len(cond_consts), len(body_consts), params)
         live = [False] * len(init) + [True]
         args, params, _ = narrow_while([*args, first], params, live)

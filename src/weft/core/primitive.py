@@ -41,9 +41,10 @@ from weft.core.interface import Interface
 from weft.core.trace import current
 from weft.dtypes import float0
 from weft.errors import DtypeError, MissingRule, unhashable_error
+from weft.util import keep_cache, memoize
 
 # The type rule's memory: (primitive, avals, params) -> avals.
-_TYPES: dict[tuple, list[ShapedArray]] = {}
+_TYPES: dict[tuple, list[ShapedArray]] = keep_cache("types of results", {})
 
 
 class Effect:
@@ -315,11 +316,6 @@ def join_varying(avals: Iterable[ShapedArray]) -> Any:
     return found
 
 
-def forget_types() -> None:
-    """Empty the memory of type rules."""
-    _TYPES.clear()
-
-
 class Zero:
     """A (co)tangent known to be zero, never computed. `aval` is the tangent type."""
 
@@ -362,16 +358,15 @@ def not_linear(op: str, args: Sequence[Any]) -> TypeError:
     )
 
 
-_ZEROS: dict[ShapedArray, Zero] = {}
+@memoize
+def zero_of(aval: ShapedArray) -> Zero:
+    """The zero tangent of a type."""
+    return Zero(aval.to_tangent())
 
 
 def tangent_zero(x: Any) -> Zero:
     """The zero tangent of a value; one object for each type."""
-    aval = typeof(x)
-    found = _ZEROS.get(aval)
-    if found is None:
-        found = _ZEROS[aval] = Zero(aval.to_tangent())
-    return found
+    return zero_of(typeof(x))
 
 
 def mark_moving(dots: Sequence[Any]) -> tuple[bool, ...]:

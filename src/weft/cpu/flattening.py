@@ -67,6 +67,8 @@ def plain_types(avals: Sequence[ShapedArray]) -> list[ShapedArray]:
 
 def find_row_shape(jaxpr: Jaxpr) -> tuple[int, ...] | None:
     """Return the shape of all arrays of a program that is to be flattened; None for others."""
+    if not any(len(v.aval.shape) > 1 and v.aval.shape[-1] < MAX_ROW for v in jaxpr.outvars):
+        return None
     variables = [*jaxpr.invars, *(v for eqn in jaxpr.eqns for v in eqn.outvars)]
     shapes = {v.aval.shape for v in variables} - {()}
     if jaxpr.constvars or not jaxpr.eqns or len(shapes) != 1:

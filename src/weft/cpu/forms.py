@@ -13,11 +13,15 @@ from weft.cpu import (
     extrema,
     functions,
     joins,
+    matrices,
     products,
     rounding,
     running,
+    scatters,
     sorting,
+    sparse,
     sums,
+    windows,
 )
 from weft.cpu.rewriting import Choice, Replacement, rewrite_program
 from weft.cpu.scope import Scope, Target
@@ -35,6 +39,18 @@ FORMS: dict[Form, Choice] = {
     Form.SUM_OF_NUMBERS: extrema.choose_sum_of_numbers,
     Form.EXTREMUM: extrema.choose_extremum,
     Form.ARG_EXTREMUM: extrema.choose_arg_extremum,
+    Form.FACTORS: matrices.choose_factors,
+    Form.LU: matrices.choose_lu,
+    Form.PIVOTS: matrices.choose_permutation,
+    Form.TRIANGULAR_SOLVE: matrices.choose_triangular_solve,
+    Form.CONVOLUTION: convolutions.choose_convolution,
+    Form.PRODUCT: products.choose_product,
+    Form.SCATTER: scatters.choose_scatter,
+    Form.SPARSE_PRODUCT: sparse.choose_sparse_product,
+    Form.RESAMPLE: sparse.choose_resample,
+    Form.SELECT_AND_SCATTER: windows.choose_select_and_scatter,
+    Form.WINDOWS: windows.choose_windows,
+    Form.WINDOW_EXTREMUM: windows.choose_window_extremum,
     Form.FUNCTION: functions.choose_function,
     Form.ZETA: functions.choose_zeta,
     Form.QUOTIENT: functions.choose_quotient,
@@ -44,8 +60,6 @@ FORMS: dict[Form, Choice] = {
     Form.STACK: joins.choose_stack,
     Form.TILE: joins.choose_tile,
     Form.FRAME: joins.choose_frame,
-    Form.CONVOLUTION: convolutions.choose_convolution,
-    Form.PRODUCT: products.choose_product,
 }
 
 

@@ -6,14 +6,13 @@ is staged at the types of the operands and inlined.
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from weft.control.call import Call
 from weft.core.aval import ShapedArray
-from weft.core.facts import Runs
+from weft.core.facts import Elements, Runs
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, memo_jaxpr, origin_of
 from weft.core.primitive import Body
 from weft.core.stage import stage
@@ -22,8 +21,15 @@ from weft.cpu.scope import Scope, Target
 from weft.passes.dce import with_equations
 from weft.passes.inline import rename_atoms
 from weft.primitives.constant import stage_whole, write_consts
+from weft.primitives.dynamic_slicing import dynamic_update_slice_p
+from weft.primitives.layout import convert_element_type_p
+from weft.primitives.slicing import pad_p
 from weft.xla.hlo import Value
 from weft.xla.lower import lower_jaxpr
+
+MAX_MOVES = 64  # equations of a program up to which it is asked whether all of them only move
+# What moves elements, and changes or adds some.
+MOVES = frozenset((pad_p, dynamic_update_slice_p, convert_element_type_p))
 
 
 class Reading(NamedTuple):
@@ -44,21 +50,6 @@ Replacement: TypeAlias = Callable[..., Sequence[Any]] | Reading
 Choice: TypeAlias = Callable[[Eqn, Scope], Replacement | None]
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class Rewriter:
-    """A pass that replaces equations: what replaces an equation, and what a program may use."""
-
-    choose: Choice
-    target: Target
-
-    def __repr__(self) -> str:
-        return getattr(self.choose, "__name__", "Rewriter")
-
-    def rewrite(self, jaxpr: Jaxpr) -> Jaxpr:
-        """Return a program whose inputs are computed, after the pass."""
-        return rewrite_program(jaxpr, self.choose, self.target, (False,) * len(jaxpr.invars))
-
-
 class PlainCall(Call):
     """Compute the results of a program of plain types for operands that are split over a mesh.
 
@@ -75,6 +66,20 @@ class PlainCall(Call):
 
 
 plain_call_p = PlainCall()
+
+
+class Rewriter(NamedTuple):
+    """A pass that replaces equations: what replaces an equation, and what a program may use."""
+
+    choose: Choice
+    target: Target
+
+    def __repr__(self) -> str:
+        return getattr(self.choose, "__name__", "Rewriter")
+
+    def rewrite(self, jaxpr: Jaxpr) -> Jaxpr:
+        """Return a program whose inputs are computed, after the pass."""
+        return rewrite_program(jaxpr, self.choose, self.target, (False,) * len(jaxpr.invars))
 
 
 @memo_jaxpr
@@ -94,32 +99,39 @@ def rewrite_program(
       A program with the same inputs and results; `jaxpr` itself if nothing is replaced.
     """
     arguments = [v for v, is_given in zip(jaxpr.invars, given, strict=True) if is_given]
-    program = jaxpr if alone else None
-    scope = Scope(target, arguments, program, Rewriter(choose, target))
+    rewriter = Rewriter(choose, target)
+    moves = alone and len(jaxpr.eqns) <= MAX_MOVES and all(map(only_moves, jaxpr.eqns))
+    scope = Scope(target, arguments, jaxpr if alone else None, moves, rewriter)
     new: dict[Var, Atom] = {}
-    eqns: list[Eqn] = []
+    eqns = scope.eqns
     for old in jaxpr.eqns:
         eqn = old.replace(invars=rename_atoms(old.invars, new)) if new else old
-        write_equation(eqn, choose, scope, eqns, new)
+        found = choose(eqn, scope)
+        if found is None and eqn.primitive.memoize_type:  # as most are
+            eqns.append(eqn)
+        else:
+            write_equation(eqn, found, scope, new)
     outvars = rename_atoms(jaxpr.outvars, new) if new else jaxpr.outvars
     if any(a is not b for a, b in zip(outvars, jaxpr.outvars, strict=True)):
         return jaxpr.replace(outvars=outvars, eqns=eqns)
     return with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns)
 
 
-def write_equation(
-    eqn: Eqn, choose: Choice, scope: Scope, eqns: list[Eqn], new: dict[Var, Atom]
-) -> None:
-    """Append an equation to `eqns`, or what replaces it.
+def only_moves(eqn: Eqn) -> bool:
+    """Return True if an equation only moves, repeats or converts elements."""
+    return eqn.primitive.elements is Elements.MOVED or eqn.primitive in MOVES
+
+
+def write_equation(eqn: Eqn, found: Replacement | None, scope: Scope, new: dict[Var, Atom]) -> None:
+    """Append an equation to those of the scope, or `found`, which replaces it.
 
     `new` is given the results that are now other atoms.
     """
-    found = choose(eqn, scope)
+    choose = scope.rewriter.choose
     if found is None:
         if not eqn.primitive.memoize_type:
             eqn = rewrite_bodies(eqn, choose, scope)
-        scope.add(eqn)
-        eqns.append(eqn)
+        scope.eqns.append(eqn)
         return
     fun, atoms = found if isinstance(found, Reading) else (found, eqn.invars)
     body = stage_replacement(fun, atoms, eqn.primitive.name)
@@ -127,8 +139,7 @@ def write_equation(
         given = tuple(map(scope.is_argument, atoms))
         body = rewrite_program(body, choose, scope.target, given)
         eqn = eqn.replace(invars=list(atoms), primitive=plain_call_p, params={"jaxpr": body})
-        scope.add(eqn)
-        eqns.append(eqn)
+        scope.eqns.append(eqn)
         return
     # results keep their variables, and with them types that are weak or sharded
     outs = dict(zip(body.outvars, eqn.outvars, strict=True)) if are_computed(body) else {}
@@ -139,7 +150,7 @@ def write_equation(
         inner.update(zip(step.outvars, outvars, strict=True))
         step = step.replace(invars=invars, outvars=outvars, source=eqn.source)
         step.origin = origin_of(eqn)
-        write_equation(step, choose, scope, eqns, inner)
+        write_equation(step, choose(step, scope), scope, inner)
     for v, out in zip(eqn.outvars, rename_atoms(body.outvars, inner), strict=True):
         if out is not v:
             new[v] = out

@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from weft.core.facts import Cost
 from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.passes.alone import MOVES
-from weft.primitives.dynamic_slicing import dynamic_update_slice_p
-from weft.primitives.layout import convert_element_type_p
 
 # XLA gives a program of more than 1000 elements, as it counts, to a second thread. It counts some
 # operations several times.
 MAX_LIGHT_ELEMENTS = 500
 MAX_LIGHT_EQNS = 64  # longer programs are not looked at
-
-CHANGES = frozenset((dynamic_update_slice_p, convert_element_type_p))  # moves that change some
 
 
 class Target(NamedTuple):
@@ -54,51 +49,51 @@ class Scope:
       target: what the program may use.
       alone: the program consists of one equation, and is compiled by itself.
       program: the program before it is rewritten, if it is compiled by itself; else None.
+      moves: the program is compiled by itself, and its few equations only move elements.
       arguments: the variables that are arguments of a compiled function. The inputs of a loop's
         body are no arguments.
+      eqns: the equations of the new program so far.
       rewriter: rewrites programs that a formula writes parts by.
     """
 
-    __slots__ = ("alone", "arguments", "makers", "program", "rewriter", "target")
+    __slots__ = (
+        "_indexed", "_makers", "alone", "arguments", "eqns", "moves", "program", "rewriter", "target",
+    )  # fmt: skip
 
     def __init__(
-        self, target: Target, arguments: Iterable[Var], program: Jaxpr | None, rewriter: Any = None
+        self,
+        target: Target,
+        arguments: Iterable[Var],
+        program: Jaxpr | None,
+        moves: bool = False,
+        rewriter: Any = None,
     ):
         self.target = target
         self.program = program
+        self.moves = moves
         self.rewriter = rewriter
         self.alone = program is not None and len(program.eqns) == 1
         self.arguments = frozenset(arguments)
-        self.makers: dict[Var, Eqn] = {}
+        self.eqns: list[Eqn] = []
+        self._makers: dict[Any, Eqn] = {}
+        self._indexed = 0
 
     @property
     def light(self) -> bool:
         """Whether XLA uses one thread for the program if kernels compute its products."""
         return self.program is not None and is_light(self.program, self.target)
 
-    @property
-    def moves(self) -> bool:
-        """Whether the program is compiled by itself, and its few equations only move elements."""
-        eqns = [] if self.program is None else self.program.eqns
-        return 0 < len(eqns) <= MAX_LIGHT_EQNS and all(map(only_moves, eqns))
-
-    def add(self, eqn: Eqn) -> None:
-        """Note an equation of the new program."""
-        for v in eqn.outvars:
-            self.makers[v] = eqn
-
     def maker(self, atom: Atom) -> Eqn | None:
         """Return the equation that computes an operand; None for arguments and literals."""
-        return None if type(atom) is Literal else self.makers.get(atom)  # type: ignore[arg-type]
+        for eqn in self.eqns[self._indexed :]:
+            for v in eqn.outvars:
+                self._makers[v] = eqn
+        self._indexed = len(self.eqns)
+        return None if type(atom) is Literal else self._makers.get(atom)
 
     def is_argument(self, atom: Atom) -> bool:
         """Return True if an operand is an argument of the compiled function, not computed in it."""
         return type(atom) is not Literal and atom in self.arguments
-
-
-def only_moves(eqn: Eqn) -> bool:
-    """Return True if an equation only moves, repeats, joins or converts elements."""
-    return eqn.primitive.cost in (Cost.FREE, Cost.JOIN) or eqn.primitive in CHANGES
 
 
 def is_light(jaxpr: Jaxpr, target: Target) -> bool:

@@ -30,7 +30,7 @@ from weft.options import config, x64_as
 from weft.pytrees import PyTreeDef, flatten, structure, unflatten
 from weft.transforms.batch import in_scope
 from weft.util import fun_name, list_public
-from weft.xla.hlo import Builder
+from weft.xla.hlo import Builder, Part
 from weft.xla.lower import lower_jaxpr
 
 __all__ = ["custom_partitioning"]
@@ -48,7 +48,7 @@ class CustomPartitioning(Call):
 
     def lower(self, hlo, *args, jaxpr, partitioner):
         mesh = next((m for m in hlo.meshes if isinstance(m, Mesh)), None)
-        if mesh is None or hlo.mesh is not None:  # for one device
+        if mesh is None or hlo.part is not None:  # for one device
             return super().lower(hlo, *args, jaxpr=jaxpr)
         register_partitioner()
         key = f"{_process}-{len(_calls)}"
@@ -137,7 +137,7 @@ class Partitioner:
         with in_scope([Axis(size, name) for name, size in mesh.shape_tuple]):
             jaxpr, consts, _ = stage_body("custom_partitioning", fun, self.in_tree, parts)
         hlo = Builder(tuple(mesh._device_assignment), platform)
-        hlo.mesh, hlo.around = mesh.shape_tuple, (mesh, None)
+        hlo.part = Part(mesh.shape_tuple, mesh)
 
         def write(*xs: Any) -> list:
             held = [hlo.constant(np.asarray(c), typeof(c)) for c in consts]

@@ -110,10 +110,10 @@ class LoweringRuleContext(NamedTuple):
     @property
     def axis_context(self) -> AxisContext:
         """Whether what is written is for one device of a mesh, or for all."""
-        if self.hlo.around is None:
+        part = self.hlo.part
+        if part is None:
             return ShardingContext(len(self.hlo.devices) or 1, tuple(self.hlo.devices) or None)
-        mesh, names = self.hlo.around[0], {name for name, _ in self.hlo.mesh or ()}
-        return SPMDAxisContext(mesh, frozenset(names))
+        return SPMDAxisContext(part.mesh, frozenset(name for name, _ in part.axes))
 
     @property
     def module_context(self) -> LoweringRuleContext:

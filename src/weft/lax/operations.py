@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from weft.run.operation import binary_operation, operation
+from weft.run.operation import number_operation, operation
 
 # Functions by how many arrays they take first; their other arguments are static.
 BY_ARRAYS = (
@@ -42,7 +42,7 @@ WRAPPERS: dict[str, Callable] = {
         for count, names in enumerate(BY_ARRAYS)
         for name in names.split()
     },
-    **dict.fromkeys(BINARY.split(), functools.partial(binary_operation, matched=True)),
+    **dict.fromkeys(BINARY.split(), functools.partial(number_operation, matched=True)),
     **{
         f"dynamic_{name}": operation(static=STATIC, numbers=(1,), whole=False)
         for name in ("index_in_dim", "slice", "slice_in_dim")

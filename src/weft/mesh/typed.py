@@ -7,7 +7,6 @@ and the rest is done here for all (docs/design/021-explicit-axes.md).
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -19,6 +18,7 @@ from weft.errors import ShardingTypeError
 from weft.mesh.mesh import AbstractMesh, AxisType, Mesh, get_abstract_mesh, get_mesh, retype_axes
 from weft.mesh.sharding import NamedSharding, check_divisible, sized_axes, terms_of
 from weft.mesh.spec import PartitionSpec, names_in_spec
+from weft.util import memoize
 
 Names = tuple[Any, ...]
 NO_NAMES: frozenset = frozenset()
@@ -150,7 +150,7 @@ def names_text(names: Sequence[Any]) -> str:
 
 
 # called for each array that is made; few shardings occur
-@functools.lru_cache(maxsize=4096)
+@memoize
 def sharded_of(sharding: Any, ndim: int) -> Sharded | None:
     """What a sharding says in types of values of rank `ndim`: what it does of explicit axes."""
     mesh = getattr(sharding, "mesh", None)
@@ -164,13 +164,13 @@ def sharded_of(sharding: Any, ndim: int) -> Sharded | None:
     return Sharded.of(kind_of_mesh(mesh), entries, spec.unreduced, spec.reduced)
 
 
-@functools.cache
+@memoize
 def kind_of_mesh(mesh: Mesh | AbstractMesh) -> AbstractMesh:
     """The axes of a mesh, without devices or a kind of them."""
     return mesh.abstract_mesh.update(abstract_device=None)
 
 
-@functools.cache
+@memoize
 def make_manual(mesh: Mesh | AbstractMesh, names: tuple) -> AbstractMesh:
     """The axes of a mesh in a program for one device along those of these names."""
     return retype_axes(kind_of_mesh(mesh), names, AxisType.Manual)

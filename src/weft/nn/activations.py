@@ -68,9 +68,10 @@ log_sigmoid = define_activation(
     "log(sigmoid(x)), exact where that is near 0 or 1.",
     floats=True,
 )
-silu = swish = define_activation(
+silu = define_activation(
     "silu", lambda x: x * logistic(x), "x * sigmoid(x); also called swish.", floats=True
 )
+swish = silu
 mish = define_activation(
     "mish", lambda x: x * jnp.tanh(softplus(x)), "x * tanh(softplus(x)).", floats=True
 )
@@ -91,12 +92,13 @@ hard_tanh = define_activation(
 hard_sigmoid = define_activation(
     "hard_sigmoid", lambda x: relu6(x + 3.0) / 6, "relu6(x + 3) / 6.", floats=True
 )
-hard_silu = hard_swish = define_activation(
+hard_silu = define_activation(
     "hard_silu",
     lambda x: x * hard_sigmoid(x),
     "x * hard_sigmoid(x); also called hard swish.",
     floats=True,
 )
+hard_swish = hard_silu
 sparse_plus = define_activation(
     "sparse_plus",
     lambda x: jnp.where(x <= -1, 0.0, jnp.where(x >= 1, x, 0.25 * jnp.square(x + 1.0))),

@@ -5,6 +5,7 @@ Comparisons of one operation are rows of ufuncs.py.
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.promotion import (
+    PLANS,
     as_array,
     as_operand,
     axes_of,
@@ -36,7 +38,7 @@ from weft.primitives.bits import bitcast_convert_type
 from weft.primitives.families import as_sequence
 from weft.primitives.layout import full, literal
 from weft.primitives.reduction import reduce_and
-from weft.run.operation import operation
+from weft.run.operation import number_operation, operation
 from weft.util import name_function
 from weft.xla.typing import Array, ArrayLike
 
@@ -216,18 +218,14 @@ def logical_not(x: ArrayLike, /) -> Array:
 # --- choosing -------------------------------------------------------------------------------
 
 
-# (types of the three operands, options) -> what to do with each of them, or None.
-_CHOICES: dict[tuple, tuple] = {}
-
-
 def choose_elements(condition: Any, x: Any, y: Any) -> Any:
     """`where` with its three arguments, as written."""
-    key = (*(getattr(v, "aval", None) or type(v) for v in (condition, x, y)), trace_context())
-    actions = _CHOICES.get(key)
+    kinds = tuple([getattr(v, "aval", None) or type(v) for v in (condition, x, y)])
+    actions = PLANS.get(("where", kinds, trace_context()))  # what is done to each, or None
     if actions is None:
         condition, x, y = (as_operand("where", v) for v in (condition, x, y))
         kinds = tuple(kind_of("where", v) for v in (condition, x, y))
-        actions = _CHOICES[*kinds, trace_context()] = make_choice_actions(*kinds)
+        actions = PLANS["where", kinds, trace_context()] = make_choice_actions(*kinds)
     to_bool, act_x, act_y = actions
     if to_bool is not None:
         condition = to_bool(condition)
@@ -256,7 +254,9 @@ def make_choice_actions(condition: Any, x: Any, y: Any) -> tuple:
     )
 
 
-@operation(numbers=(1, 2), count=3)
+choose_operands = number_operation(choose_elements, "where", whole=True)
+
+
 def where(
     condition: ArrayLike,
     x: ArrayLike | None = None,
@@ -278,19 +278,24 @@ def where(
     if x is not None and y is not None:
         if size is not None or fill_value is not None:
             raise ValueError("where: size and fill_value must be left out where x and y are given.")
-        return choose_elements(condition, x, y)
+        return choose_operands(condition, x, y)
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
     raise TypeError("where: there must be both x and y, or neither; got one of them.")
 
 
-@operation(numbers=(1, 2))
 def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """x held between two bounds, either of which may be None: minimum(max, maximum(min, x)).
 
     >>> jnp.clip(jnp.arange(5), 1, 3)
     Array([1, 1, 2, 3, 3], dtype=int32)
     """
+    return clip_operands(arr, min, max)
+
+
+@functools.partial(number_operation, name="clip", whole=True)
+def clip_operands(arr: Any, min: Any, max: Any) -> Any:
+    """`clip` as written."""
     x = as_array(arr, "clip")
     bounds = [b if b is None else as_operand("clip", b) for b in (min, max)]
     if any(b is not None and dtypes.is_complex(typeof(b).dtype) for b in (x, *bounds)):
@@ -397,7 +402,7 @@ def piecewise(
     out = ops.add(*promote_operands("piecewise", out, full(x.shape, 0, x.dtype)))
     for condition, fun in zip(conditions, funs, strict=True):
         value = ops.convert(as_array(apply(fun)), x.dtype)
-        out = where(condition, value, out)
+        out = choose_operands(condition, value, out)
     return out
 
 

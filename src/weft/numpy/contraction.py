@@ -5,7 +5,6 @@ Two operands are contracted by one dot_general; for more, opt_einsum finds the o
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,6 +25,7 @@ from weft.primitives.layout import literal, reduce_sum, squeeze, transpose
 from weft.primitives.reduction import reduce_or
 from weft.primitives.reshard import lay_out
 from weft.run.operation import operation
+from weft.util import memoize
 from weft.xla.typing import DTypeLike, ShardingLike
 
 SYMBOLS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -96,7 +96,7 @@ def spell_axes(axes: Sequence[Any]) -> str:
     return "".join("..." if a is Ellipsis else SYMBOLS[a] for a in axes)
 
 
-@functools.lru_cache(maxsize=4096)
+@memoize
 def parse_subscripts(text: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[str, ...], str]:
     """The names of each operand's axes and of the result's; an ellipsis is written out."""
     left, arrow, right = text.partition("->")
@@ -201,7 +201,7 @@ def choose_order(
     return out
 
 
-@functools.lru_cache(maxsize=4096)
+@memoize
 def find_order(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> list:
     """The order opt_einsum finds; "auto" is its optimal one for few operands, else greedy."""
     from opt_einsum import contract_path

@@ -16,7 +16,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import HOST_TYPES, ShapedArray, is_masked, not_array_error, typeof
 from weft.core.source import trim_traceback
-from weft.core.trace import Tracer, current
+from weft.core.trace import Tracer, is_eager
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError, TracerError
 from weft.lax.values import put_like, put_on_device
 from weft.mesh.typed import resolve_sharding
@@ -34,7 +34,6 @@ from weft.primitives import elementwise as ops
 from weft.primitives import layout, slicing, transcendental
 from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcast_in_dim, literal
-from weft.run.eager import EVAL
 from weft.run.operation import operation
 from weft.util import SymbolicSize, is_below, max_size, name_function
 from weft.xla.array import ARRAYS, ArrayImpl, array_from_host, host_from_dlpack, put, require_alive
@@ -49,7 +48,7 @@ DEVICE = """
         or a NamedSharding. Without one it is whole on all devices of a mesh in scope.
     """
 
-MOST_AXES = 64  # as in NumPy
+MAX_AXES = 64  # as in NumPy
 
 # Up to this many elements a constant is written by the host; beyond, on the device.
 SMALL = 1 << 14
@@ -58,7 +57,7 @@ SMALL = 1 << 14
 def is_written_by_host(shape: Sequence[int]) -> bool:
     """Whether a constant of this shape is made by NumPy: now, and small."""
     # of sizes above SMALL, 0 among them, NumPy may refuse the product
-    small = current.trace is EVAL and is_below(math.prod(shape), SMALL + 1)
+    small = is_eager() and is_below(math.prod(shape), SMALL + 1)
     return small and max(shape, default=0) <= SMALL
 
 
@@ -101,7 +100,7 @@ def array(
         x = ops.convert(x, dtype)
     elif copy and x is object:
         x = layout.copy(x)
-    if ndmin and check_integer("array", "ndmin", ndmin, most=MOST_AXES) > x.ndim:
+    if ndmin and check_integer("array", "ndmin", ndmin, most=MAX_AXES) > x.ndim:
         dims = range(ndmin - x.ndim, ndmin)
         x = broadcast_in_dim(x, (1,) * (ndmin - x.ndim) + x.shape, dims)
     return put_on_device(x, device, out_sharding, "array")

@@ -6,6 +6,7 @@ Called eagerly, each runs as one compiled program.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from weft.primitives import bits, cumulative, transcendental
 from weft.primitives import elementwise as ops
 from weft.primitives.families import check_integer
 from weft.primitives.layout import full, literal
-from weft.run.operation import operation
+from weft.run.operation import number_operation, operation
 from weft.xla.typing import Array, ArrayLike
 
 
@@ -357,7 +358,7 @@ def power_by_integer(x: Any, n: int) -> Any:
     return transcendental.integer_pow(x, n)
 
 
-@operation(numbers=(0, 1), name="pow")
+@functools.partial(number_operation, name="pow", whole=True)
 def power_of_operands(x1: Any, x2: Any) -> Any:
     """`power` as written."""
     x, y = promotion.as_operand("power", x1), promotion.as_operand("power", x2)
@@ -465,7 +466,8 @@ def rad2deg(x: ArrayLike, /) -> Array:
     return ops.mul(x, literal_like(180 / np.pi, x))
 
 
-radians, degrees = deg2rad, rad2deg
+radians = deg2rad
+degrees = rad2deg
 
 
 @operation
@@ -524,7 +526,8 @@ def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return bits.shift_right_arithmetic_p.apply(x, y)[0]
 
 
-bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
+bitwise_left_shift = left_shift
+bitwise_right_shift = right_shift
 
 
 @operation

@@ -233,7 +233,7 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
 @operation(arrays=0)
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """The indices of the diagonal of an array with `ndim` axes of size n."""
-    ndim = check_integer("diag_indices", "ndim", ndim, 0, creation.MOST_AXES)
+    ndim = check_integer("diag_indices", "ndim", ndim, 0, creation.MAX_AXES)
     return (creation.arange(check_size("diag_indices", n)),) * ndim
 
 

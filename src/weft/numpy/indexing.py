@@ -16,7 +16,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.ref import AbstractRef
 from weft.core.source import boundary, trim_traceback
-from weft.core.trace import Tracer
+from weft.core.trace import Tracer, is_eager
 from weft.errors import ConcretizationTypeError, DtypeError, IndexingError, ShapeError
 from weft.numpy import index_plans, promotion
 from weft.options import bounds_cell
@@ -27,7 +27,7 @@ from weft.primitives.elementwise import min as smaller
 from weft.primitives.elementwise import select as select_where
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, fill_param, gather
 from weft.primitives.layout import broadcast_in_dim, literal
-from weft.run.eager import KERNELS, is_eager
+from weft.run.eager import KERNELS
 from weft.run.hot import is_hot
 from weft.run.operation import compile_function, operation
 from weft.util import min_size
@@ -272,7 +272,7 @@ def iterate(x: Any) -> Iterator:
     """The elements along the first axis: of a short array at once, by one program."""
     if not x.ndim:
         raise ShapeError(f"iter(): needs an array with an axis; got {x.aval}.")
-    if type(x) in ARRAYS and x.shape[0] <= MOST_UNSTACKED and is_eager():
+    if type(x) in ARRAYS and x.shape[0] <= MOST_UNSTACKED:
         return iter(slicing.unstack(x))
     return (x[i] for i in range(x.shape[0]))
 

@@ -29,7 +29,7 @@ from weft.util import SymbolicSize
 from weft.xla.array import ARRAYS, put
 from weft.xla.typing import Array, ArrayLike, Axes, DTypeLike, Shape, ShardingLike
 
-MOST_SECTIONS = 2**16  # of an axis that is shorter: each is an array of its own
+MAX_SECTIONS = 2**16  # of an axis with fewer elements: each section is an array of its own
 
 
 # --- what functions of arrays need of their arguments -----------------------------------------
@@ -63,14 +63,11 @@ def read_sizes(op: str, shape: Any) -> tuple[int, ...]:
 
 # --- one array under another shape ------------------------------------------------------------
 
-# (type, new shape) -> the shape with -1 resolved: parsing it costs more than the rest.
-_SHAPES: dict[tuple[ShapedArray, Any], tuple[int, ...]] = {}
-
 
 def resolve_shape(x: ShapedArray, shape: Any) -> tuple[int, ...]:
     """The shape that `shape` asks for, -1 replaced by what is left."""
     try:
-        return _SHAPES[x, shape]
+        return promotion.PLANS[x, shape]  # parsing it costs more than the rest
     except (KeyError, TypeError):
         pass
     out = read_sizes("reshape", shape)
@@ -90,7 +87,7 @@ def resolve_shape(x: ShapedArray, shape: Any) -> tuple[int, ...]:
             f"{out}, of {math.prod(out)}."
         )
     if type(shape) is tuple and all(type(n) is int for n in shape):
-        _SHAPES[x, shape] = out
+        promotion.PLANS[x, shape] = out
     return out
 
 
@@ -497,8 +494,8 @@ def cut_array(op: str, ary: Any, where: Any, axis: int, equal: bool = True, leas
                 f"{op}: the number of sections must divide the axis; got {count} for axis {axis} "
                 f"of {x.aval}. Hint: jnp.array_split."
             )
-        if count > MOST_SECTIONS and count > n:
-            raise ShapeError(f"{op}: there must be at most {MOST_SECTIONS} sections; got {count}.")
+        if count > MAX_SECTIONS and count > n:
+            raise ShapeError(f"{op}: there must be at most {MAX_SECTIONS} sections; got {count}.")
         small, larger = divmod(n, count)
         ends = list(itertools.accumulate(small + (i < larger) for i in range(count)))
         spans = list(zip([0, *ends[:-1]], ends, strict=True))

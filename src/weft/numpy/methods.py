@@ -42,7 +42,7 @@ from weft.numpy import (
 from weft.numpy.names import HOMES
 from weft.numpy.promotion import is_arraylike
 from weft.primitives.varying import axes_of_varying
-from weft.run.operation import OPERANDS, binary_operation
+from weft.run.operation import OPERANDS, operator_operation
 from weft.util import hide_members, name_function, suggest_name
 from weft.xla.array import ArrayImpl, KeyArray
 from weft.xla.layouts import Format, Layout
@@ -65,7 +65,7 @@ def make_operator(name: str, fun: Callable[[Any, Any], Any]) -> tuple[Callable, 
     forward.__name__ = forward.__qualname__ = f"__{name}__"
     reflected.__name__ = reflected.__qualname__ = f"__r{name}__"
     kernel = getattr(fun, "kernel", None)  # none of power, which reads integers
-    return binary_operation(forward, kernel=kernel) if kernel else forward, reflected
+    return operator_operation(forward, kernel) if kernel else forward, reflected
 
 
 def apply_to_foreign(name: str, other: Any, apply: Callable[[Any], Any]) -> Any:

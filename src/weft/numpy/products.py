@@ -5,7 +5,6 @@ What einsum's subscripts mean, and in which order it contracts, is in contractio
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -31,7 +30,7 @@ from weft.primitives.dot import PrecisionLike, canonical_precision, dot_general_
 from weft.primitives.layout import broadcast_in_dim, literal, reshape, squeeze, transpose
 from weft.primitives.tokens import keep_p
 from weft.run.operation import operation
-from weft.util import inverse_permutation
+from weft.util import inverse_permutation, memoize
 from weft.xla.typing import Array, ArrayLike, DTypeLike, ShardingLike
 
 STATIC = ("precision", "preferred_element_type", "out_sharding")
@@ -156,7 +155,7 @@ def permute_spec(sharding: NamedSharding, axes: Sequence[int]) -> NamedSharding:
     return sharding.with_spec(sharding.spec.update(partitions=entries))
 
 
-@functools.lru_cache(maxsize=4096)
+@memoize
 def plan_matmul(shape_x: tuple[int, ...], shape_y: tuple[int, ...]) -> tuple | None:
     """For stacks of matrices: axes of size 1 to drop in each, the contracting and the batch axes
     of what is left, and how to permute the product; None where leading axes do not broadcast."""

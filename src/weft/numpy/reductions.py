@@ -300,7 +300,8 @@ min = make_extremum(
     "The smallest element over `axis`; NaN where there is one.",
     reduce_extremum(reduction.reduce_min, ops.min, reduction.highest_value),
 )
-amax, amin = max, min
+amax = max
+amin = min
 minmax = make_extremum(
     "minmax",
     "(smallest, largest): the least and the greatest element over `axis`.",

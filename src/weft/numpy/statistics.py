@@ -5,7 +5,6 @@ Means and variances are in reductions.py, counts and histograms in histograms.py
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -31,7 +30,7 @@ from weft.primitives.layout import literal
 from weft.primitives.reshard import compute_freely
 from weft.primitives.sort import has_native_order, partition_p
 from weft.run.operation import operation
-from weft.util import check_option, name_function
+from weft.util import check_option, memoize, name_function
 from weft.xla.array import ArrayImpl
 from weft.xla.native import are_kernels_wanted
 from weft.xla.typing import Array, ArrayLike, Axis, DTypeLike, ShardingLike
@@ -240,7 +239,7 @@ def find_places_on_host(op: str, method: str, n: int, q: Any, whole: int) -> tup
     return np.asarray(low, np.int32), share
 
 
-@functools.lru_cache(maxsize=1024)  # a program asks for the same few, and NumPy takes 10 us
+@memoize  # a program asks for the same few, and NumPy takes 10 us
 def find_place(op: str, method: str, n: int, q: float, whole: int) -> tuple[Any, Any]:
     """`find_places_on_host` of a Python number, as Python numbers."""
     low, share = find_places_on_host(op, method, n, q, whole)
@@ -332,8 +331,9 @@ def select_by_weight(x: Any, q: Any, weights: Any, nan: Any, skip_nan: bool) -> 
 # which is several times faster than XLA's sort. The kernel that partitions is faster than both.
 
 INT32 = np.dtype(np.int32)
-# Of fewer elements, or for more places than this many, sorting is faster.
-SMALL, MANY = 16, 4
+# Sorting is faster for at most so many elements, and for more places than so many.
+MAX_SORTED = 16
+MAX_PLACES = 4
 
 
 @custom_jvp
@@ -345,7 +345,7 @@ def select_ranks(x: Any, k: Any) -> tuple[Any, Any]:
     has the lowest place.
     """
     following = ufuncs.minimum(k + 1, x.shape[-1] - 1)
-    if x.shape[-1] <= SMALL or k.shape[-1] > MANY:
+    if x.shape[-1] <= MAX_SORTED or k.shape[-1] > MAX_PLACES:
         ordered = lax.sort(x, -1)
     elif typeof(x).sharded is None and are_kernels_wanted() and has_native_order(typeof(x)):
         about = concatenate([k, following], -1)

@@ -19,7 +19,7 @@ from weft import dtypes, lax
 from weft.core.aval import ShapedArray, typeof
 from weft.core.ref import AbstractRef
 from weft.core.source import trim_traceback
-from weft.core.trace import Tracer
+from weft.core.trace import Tracer, is_eager
 from weft.errors import MutationError, ShapeError
 from weft.numpy import elementwise, index_plans, indexing, ufuncs
 from weft.numpy.creation import asarray
@@ -28,7 +28,7 @@ from weft.options import bounds_cell
 from weft.primitives import dynamic_slicing, layout, slicing
 from weft.primitives.elementwise import convert
 from weft.primitives.reshard import compute_freely
-from weft.run.eager import KERNELS, is_eager
+from weft.run.eager import KERNELS
 from weft.run.hot import is_hot
 from weft.run.operation import NotForKernel, compile_function, operation
 from weft.run.scalars import keep_number

@@ -99,7 +99,8 @@ def find_transpose(eqn: Eqn, maker: Maker) -> Eqn | Atom | None:
 
 
 def find_reshape(eqn: Eqn, maker: Maker) -> Eqn | Atom | None:
-    x, plain = eqn.invars[0], {"dimensions": None, "sharding": None}
+    x = eqn.invars[0]
+    plain = {"dimensions": None, "sharding": None}
     if any(eqn.params[k] is not v for k, v in plain.items()):
         return None
     inner = maker(x)
@@ -138,7 +139,8 @@ def find_conversion(eqn: Eqn, maker: Maker) -> Atom | None:
 
 def find_product(eqn: Eqn, maker: Maker) -> Eqn | None:
     """A product of what is transposed as one of that itself, if its other axes keep their order."""
-    (contract, batch), operands = eqn.params["dimension_numbers"], list(eqn.invars)
+    contract, batch = eqn.params["dimension_numbers"]
+    operands = list(eqn.invars)
     dims = [*zip(contract, batch, strict=True)]
     for side, x in enumerate(operands):
         inner = maker(x)
@@ -148,7 +150,8 @@ def find_product(eqn: Eqn, maker: Maker) -> Eqn | None:
         summed, mapped = ([order[i] for i in axes] for axes in dims[side])
         free = [a for a in order if a not in (*summed, *mapped)]
         if free == sorted(free):
-            operands[side], dims[side] = inner.invars[0], (tuple(summed), tuple(mapped))
+            operands[side] = inner.invars[0]
+            dims[side] = (tuple(summed), tuple(mapped))
     if operands == eqn.invars:
         return None
     numbers = tuple(zip(*dims, strict=True))

@@ -37,8 +37,8 @@ class Cumulative(families.ByCombination, families.AlongAxis):
     pairs (value, tangent) to one. Shapes and dtypes: as x, of `takes`.
     """
 
-    form = Form.RUNNING
     cost = Cost.REDUCTION
+    form = Form.RUNNING
 
     def __init__(
         self, name: str, combine: Callable, identity: Callable, step: Any, takes: str, doc: str
@@ -264,6 +264,8 @@ def define_cumulative(prim: Cumulative) -> Callable[..., Any]:
     return elementwise.name_function(fun, prim)
 
 
-cumsum, cumprod, cummax, cummin, cumlogsumexp = map(
-    define_cumulative, (cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p)
-)
+cumsum = define_cumulative(cumsum_p)
+cumprod = define_cumulative(cumprod_p)
+cummax = define_cumulative(cummax_p)
+cummin = define_cumulative(cummin_p)
+cumlogsumexp = define_cumulative(cumlogsumexp_p)

@@ -31,7 +31,7 @@ from weft.primitives.reshard import (
     sharding_of_cotangent,
     show_spec,
 )
-from weft.util import inverse_permutation
+from weft.util import inverse_permutation, memoize
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 # --- precision ------------------------------------------------------------------------------
@@ -369,7 +369,7 @@ def sum_of_products(lhs: Any, rhs: Any, *, dimension_numbers: Any, **params: Any
     return dot_general_p.apply(lhs, rhs, dimension_numbers=numbers, **params)[0]
 
 
-@functools.cache
+@memoize
 def plan_transpose(
     numbers: tuple, left: bool, rank: int, other_rank: int
 ) -> tuple[tuple, bool, tuple[int, ...] | None]:
@@ -397,7 +397,7 @@ def plan_transpose(
     return ((ct_axes, free), (lead, ob)), True, None if same else permutation
 
 
-@functools.cache
+@memoize
 def dimension_text(numbers: tuple) -> str:
     """Dimension numbers as StableHLO writes them."""
     (lc, rc), (lb, rb) = numbers

@@ -361,8 +361,8 @@ rem_p = Elementwise(
     takes="real number",
     doc="The remainder of x / y, with the sign of x.",
 )
-rem_p.form = Form.REMAINDER
 rem_p.cost = Cost.TRANSCENDENTAL  # a loop of the machine's, or some 60 operations
+rem_p.form = Form.REMAINDER
 neg_p = Elementwise("neg", "negate", [lambda t, y, x: neg(t)], [lambda ct, x: neg(ct)], doc="-x.")
 
 _EXTREMUM_DERIVS = (

@@ -17,6 +17,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.facts import Cost, Elements
+from weft.core.form import Form
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Axes, Primitive, Zero
 from weft.errors import DtypeError, MissingRule, ShapeError
@@ -24,7 +25,6 @@ from weft.primitives import elementwise, families, layout
 from weft.primitives.constant import stage_whole
 from weft.primitives.expr import Expr, scalar
 from weft.primitives.reshard import compute_freely, sharding_of_cotangent
-from weft.primitives.scatter_native import lower_native_scatter
 from weft.primitives.slicing import stack
 from weft.util import has_symbolic_size, min_size, name_function
 from weft.xla.hlo import bool_text, i64s
@@ -412,6 +412,7 @@ class Scatter(Primitive):
     update) -> element. Source: StableHLO, scatter.
     """
 
+    form = Form.SCATTER
     cost = Cost.LOOKUP
 
     def __init__(self, name: str, combine: Primitive | None = None):
@@ -459,10 +460,6 @@ class Scatter(Primitive):
             return [self.lower_one(hlo, x, indices, updates, sizes, mapped, mode, program)]
         if mode is _CLIP:
             indices = clamp_indices(hlo, indices, x.aval.shape, sizes, mapped)
-        if program is None or self.combine is not None:
-            written = lower_native_scatter(hlo, self.name, x, indices, updates, dims)
-            if written is not None:
-                return [written]
         if indices.aval.dtype.itemsize < 4:  # XLA compares them with sizes that they may not hold
             indices = hlo.convert(indices, np.dtype(np.int32))
         names = (*dims._fields[:3], "input_batching_dims", "scatter_indices_batching_dims")

@@ -305,7 +305,9 @@ fast_tan_p = Elementwise(
     "tan", "tan", [lambda t, y, x: mul(t, add(1, square(y)))], takes="float", doc="The tangent."
 )
 fast_erf_inv_p.cost = fast_log1p_p.cost = fast_tan_p.cost = Cost.TRANSCENDENTAL
-fast_erf_inv, fast_log1p, fast_tan = map(unary_op, (fast_erf_inv_p, fast_log1p_p, fast_tan_p))
+fast_erf_inv = unary_op(fast_erf_inv_p)
+fast_log1p = unary_op(fast_log1p_p)
+fast_tan = unary_op(fast_tan_p)
 
 
 # --- XLA's generators -----------------------------------------------------------------------

@@ -278,9 +278,12 @@ def define_reducer(prim: Reduction) -> Callable[[Any, Sequence[int]], Any]:
 
 
 REDUCTIONS = (reduce_max_p, reduce_min_p, reduce_prod_p, reduce_and_p, reduce_or_p, reduce_xor_p)
-reduce_max, reduce_min, reduce_prod, reduce_and, reduce_or, reduce_xor = map(
-    define_reducer, REDUCTIONS
-)
+reduce_max = define_reducer(reduce_max_p)
+reduce_min = define_reducer(reduce_min_p)
+reduce_prod = define_reducer(reduce_prod_p)
+reduce_and = define_reducer(reduce_and_p)
+reduce_or = define_reducer(reduce_or_p)
+reduce_xor = define_reducer(reduce_xor_p)
 
 
 # --- the place of an extremum ---------------------------------------------------------------

@@ -7,6 +7,7 @@ distributions are in the other files.
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -30,7 +31,7 @@ from weft.primitives.random import (
     random_split_p,
     rng_bit_generator,
 )
-from weft.run.operation import operation
+from weft.run.operation import number_operation, operation
 from weft.xla.array import Array, put, require_alive
 from weft.xla.typing import ArrayLike, DTypeLike
 
@@ -336,7 +337,7 @@ def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
     )
 
 
-@operation(numbers=(1,), name="fold_in")
+@functools.partial(number_operation, name="fold_in", whole=True)
 def fold_in_key(key: Any, data: Any) -> Any:
     """`fold_in`, its arguments in one form."""
     words = read_one_key("fold_in", key)

@@ -17,12 +17,13 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Primitive
 from weft.core.source import trim_traceback
-from weft.core.trace import Trace, current, install_bottom
+from weft.core.trace import Trace, install_bottom
 from weft.errors import unhashable_error
 from weft.pytrees import flatten
 from weft.run.fastpath import compiled_call
 from weft.run.pipeline import JitSpec
 from weft.run.programs import eqn_jaxpr, holder_jaxpr, run_jaxpr, run_program
+from weft.util import keep_cache
 from weft.xla.array import array_from_host
 
 
@@ -35,7 +36,7 @@ class Kernels(dict):
         return kernel
 
 
-KERNELS = Kernels()
+KERNELS = keep_cache("kernels", Kernels())
 
 
 class EvalTrace(Trace):
@@ -141,11 +142,6 @@ def as_list(out: Any) -> list:
     return out if type(out) is list else [out]
 
 
-def forget_kernels() -> None:
-    """Empty the memory of compiled operations."""
-    KERNELS.clear()
-
-
 @functools.cache
 def results_tree(count: int) -> Any:
     """The structure of what a kernel gives of `count` results."""
@@ -154,8 +150,3 @@ def results_tree(count: int) -> Any:
 
 EVAL = EvalTrace(None)
 install_bottom(EVAL)
-
-
-def is_eager() -> bool:
-    """Return True if operations compute here: no trace is in force but the bottom one."""
-    return current.trace is EVAL

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft.util import keep_cache
+
 # Uses of a call before it gets a program of its own, or a number an array. A program takes 12 ms to
 # compile, or 0.5 ms to load from the disk cache, and saves 3 to 25 us a call.
 HOT = 16
@@ -11,7 +13,7 @@ HOT = 16
 # more keys uses each of them a few times, and shares a program with more operands.
 COUNTED = 256
 
-_USES: dict[Any, dict[Any, int]] = {}
+_USES: dict[Any, dict[Any, int]] = keep_cache("uses", {})
 
 
 def is_hot(group: Any, key: Any) -> bool:
@@ -23,8 +25,3 @@ def is_hot(group: Any, key: Any) -> bool:
         uses.clear()
     count = uses[key] = uses.get(key, 0) + 1
     return count >= HOT
-
-
-def forget_uses() -> None:
-    """Start counting anew."""
-    _USES.clear()

@@ -35,6 +35,7 @@ from weft.run.pipeline import JitSpec
 from weft.run.programs import run_program
 from weft.run.rules import RuleTrace, as_operation
 from weft.run.scalars import NUMBERS, keep_number
+from weft.util import keep_cache
 from weft.xla.array import ARRAYS, SMALL, ArrayImpl, KeyArray, require_alive
 
 KEPT_CALLS = 4096  # calls of one operation: those given back, constants, programs on tracers
@@ -44,8 +45,6 @@ SEQUENCES = frozenset((list, tuple))
 PYTHON = frozenset(dtypes.NUMBERS)
 # Operands that the program of an operator takes as they are, or the arrays kept of numbers.
 OPERANDS = dict.fromkeys((ArrayImpl, KeyArray, bool, complex, ndarray), ()) | NUMBERS
-# Every operation: `clear_caches` empties what they keep.
-_OPERATIONS: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class NotForKernel(Exception):
@@ -53,6 +52,24 @@ class NotForKernel(Exception):
 
     `__cause__` is the error that says why.
     """
+
+
+class _Operations:
+    """The caches of all operations, as one cache. Each operation holds its part."""
+
+    def __init__(self) -> None:
+        self.every: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def __len__(self) -> int:
+        return sum([op.count_kept() for op in list(self.every)])
+
+    def clear(self) -> None:
+        """Empty the caches of all operations."""
+        for op in list(self.every):
+            op.forget()
+
+
+OPERATIONS = keep_cache("operations", _Operations())
 
 
 class Operation:
@@ -88,7 +105,7 @@ class Operation:
         self.programs: dict[tuple, tuple] = {}  # those that C++ cannot run
         self.traced: dict[tuple, tuple] = {}  # by call: the primitive that a transformation applies
         self.same: set[tuple] = set()  # calls whose result is their first operand
-        _OPERATIONS.add(self)
+        OPERATIONS.every.add(self)
 
     def make_kernel(self) -> Callable:
         """Return the C++ callable. It holds this object, which must not hold it: a cycle."""
@@ -213,6 +230,10 @@ class Operation:
         for kept in (self.programs, self.traced, self.same):
             kept.clear()
 
+    def count_kept(self) -> int:
+        """Return the number of programs and calls that are kept."""
+        return len(self.programs) + len(self.traced) + len(self.same)
+
 
 def is_pure(jaxpr: Jaxpr) -> bool:
     """Return True if a program computes something and has no effects."""
@@ -236,12 +257,6 @@ def describe_argument(x: Any) -> Any:
     return (x.dtype, x.shape) if kind is ndarray else (kind, x)
 
 
-def forget_operations() -> None:
-    """Empty the caches of all operations."""
-    for op in list(_OPERATIONS):
-        op.forget()
-
-
 # --- constants ----------------------------------------------------------------------------------
 
 
@@ -250,11 +265,15 @@ class Constants:
 
     def __init__(self) -> None:
         self.find = functools.lru_cache(KEPT_CALLS, typed=True)(Constant)
-        _OPERATIONS.add(self)
+        OPERATIONS.every.add(self)
 
     def forget(self) -> None:
         """Drop the results."""
         self.find.cache_clear()
+
+    def count_kept(self) -> int:
+        """Return the number of calls that are kept."""
+        return self.find.cache_info().currsize
 
 
 def wrap_constant(fun: Callable) -> Callable:
@@ -279,7 +298,7 @@ def wrap_constant(fun: Callable) -> Callable:
         out = fun(*args, **kwargs)
         if found.is_plain and is_hot(("constant", fun), found):
             found.is_plain = False
-            if all(map(is_small, flatten(out)[0])):
+            if all(map(is_copyable, flatten(out)[0])):
                 copy = functools.partial(copy_results, fun, args, kwargs)
                 found.program = compiled_call(fun.__name__, copy)
         return out
@@ -313,7 +332,7 @@ def is_setting(x: Any) -> bool:
     return x is None or isinstance(x, int | float | str | type | np.dtype | ShapedArray)
 
 
-def is_small(x: Any) -> bool:
+def is_copyable(x: Any) -> bool:
     """Return True for an array that a program may copy, wherever it runs."""
     return type(x) in ARRAYS and x.nbytes <= SMALL and not x.committed
 
@@ -322,7 +341,7 @@ def copy_results(fun: Callable, args: tuple, kwargs: dict) -> tuple:
     """Return the result of a call, as a program's result, and how C++ may run the program."""
     out = fun(*args, **kwargs)
     leaves, tree = flatten(out)
-    if not all(map(is_small, leaves)):  # over the mesh in scope
+    if not all(map(is_copyable, leaves)):  # over the mesh in scope
         return out, None, False
     names = [Var(typeof(x)) for x in leaves]
     spec = JitSpec(fun.__name__)
@@ -351,7 +370,6 @@ def operation(
     known: int = 0,
     matched: bool = False,
     whole: bool = True,
-    count: int = 0,
     name: str = "",
 ) -> Any:
     """A decorator: an eager call of the function runs as one compiled program.
@@ -373,7 +391,6 @@ def operation(
         of other operands, so that calls with those run as written, as do calls with other keywords
         than the static ones.
       matched: True if a Python number among the first two operands gets the other's dtype.
-      count: the number of arguments of a call that is a program. Other calls run as written.
       name: the name of the programs, by default of the function.
     """
     if fun is None:
@@ -382,56 +399,58 @@ def operation(
         return wrap_constant(fun)
     if arrays is not None:
         static = [*inspect.signature(fun).parameters][arrays:]
-    op = Operation(fun, name or fun.__name__, static, copied=SMALL if arrays is None else -1)
+    copied = SMALL if arrays is None else -1
+    op = Operation(fun, name or fun.__name__, static, copied=copied)
+    if arrays is not None and not op.nums:  # C++ is faster if there are no static arguments
+        op = Operation(fun, name or fun.__name__, copied=copied)
     whole = whole and arrays is None and not known
-    return wrap_call(fun, op, whole, tuple(numbers), known, count, matched)
+    return wrap_call(fun, op, whole, tuple(numbers), known, matched)
 
 
 def wrap_call(
-    fun: Callable,
-    op: Operation,
-    whole: bool,
-    numbers: tuple[int, ...],
-    known: int,
-    count: int,
-    matched: bool,
+    fun: Callable, op: Operation, whole: bool, numbers: tuple[int, ...], known: int, matched: bool
 ) -> Callable:
     """Return the public function that runs as one program where operations compute."""
     kernel, same, nums, names = op.make_kernel(), op.same, op.nums, frozenset(op.names)
     most = known + len(names)
-    prepares = bool(numbers or known or count or (nums and not whole))
-    places = bool(known or (numbers and nums))  # are checked if `check_bounds` is "all"
+    lists = bool(nums) and bool(numbers or not whole)
+    places = bool(known or (numbers and names))  # are checked if `check_bounds` is "all"
+    limited = bool(known or places)
+    plain = not (whole or names)  # a call with keywords runs as written
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             try:
                 if current.trace is EVAL:
-                    if prepares:
-                        if (
-                            (count and len(args) != count)
-                            or (places and bounds_cell.value == "all")
-                            or (known and not known <= len(args) <= most)
-                            or (known and not ONE_ARRAY.issuperset(map(type, args[:known])))
-                            or (known and not names.issuperset(kwargs))
-                        ):
-                            return fun(*args, **kwargs)
-                        if args and nums and type(args[-1]) in LISTS:
-                            args = list_static(args, nums)
-                        elif same and not kwargs and op.is_same(args):
-                            return args[0]
-                        if matched and len(args) > 1 and type(args[1]) in PYTHON:
-                            args = (*match_numbers(*args[:2]), *args[2:])
+                    given: Sequence = args
+                    if limited and (
+                        (places and bounds_cell.value == "all")
+                        or (known and not known <= len(args) <= most)
+                        or (known and not ONE_ARRAY.issuperset(map(type, args[:known])))
+                        or (known and not names.issuperset(kwargs))
+                    ):
+                        return fun(*args, **kwargs)
+                    if lists and args and type(args[-1]) in LISTS:
+                        given = list_static(args, nums)
+                    elif same and not kwargs and op.is_same(args):
+                        return args[0]
+                    if numbers:
+                        given = [*given]
+                        if matched and len(given) > 1 and type(given[1]) in PYTHON:
+                            given[:2] = match_numbers(*args[:2])
                         for i in numbers:
-                            if i < len(args):
-                                x = args[i]
+                            if i < len(given):
+                                x = given[i]
                                 if arrays := NUMBERS.get(type(x)):
-                                    x = arrays[x64_cell.value][x or str(x)]
-                                    args = (*args[:i], x, *args[i + 1 :])
-                                elif nums and type(x) in SEQUENCES and x and type(x[-1]) is int:
-                                    args = (*args[:i], tuple(map(keep_number, x)), *args[i + 1 :])
-                    return kernel(*args, **kwargs) if kwargs else kernel(*args)
-                if whole and isinstance(current.trace, RuleTrace):
+                                    given[i] = arrays[x64_cell.value][x or str(x)]
+                                elif places and type(x) in SEQUENCES and x and type(x[-1]) is int:
+                                    given[i] = tuple(map(keep_number, x))
+                    if not kwargs:
+                        return kernel(*given)
+                    if not plain:
+                        return kernel(*given, **kwargs)
+                elif whole and isinstance(current.trace, RuleTrace):
                     return op.call_traced(kernel, args, kwargs)
             except NotForKernel:
                 pass
@@ -457,40 +476,67 @@ def compile_function(fun: Callable, name: str, donated: tuple[int, ...] = ()) ->
     return Operation(fun, name, (), donated).make_kernel()
 
 
-def binary_operation(
-    fun: Callable, name: str = "", kernel: Callable | None = None, matched: bool = False
+ABSENT = object()
+
+
+def number_operation(
+    fun: Callable, name: str = "", matched: bool = False, whole: bool = False
 ) -> Callable:
-    """As `operation`, for a function of two operands of which one is often a Python number.
+    """As `operation`, for a function of two or three operands that are often Python numbers.
 
-    If `kernel` is given, the function is an operator: the kernel computes it for operands that are
-    arrays and numbers, and `fun` deals with the others. With `matched`, a Python number gets the
-    dtype of the other operand, and `fun` takes its operands by keyword, too.
+    The function may have NumPy's keywords `out` and `where`, with which it runs as written. With
+    `matched`, a Python number gets the dtype of the other operand, and operands may be keywords.
     """
-    others: tuple | None = None if kernel else ()
-    run = kernel or Operation(fun, name or fun.__name__).make_kernel()
+    op = Operation(fun, name or fun.__name__)
+    kernel = op.make_kernel()
 
-    @functools.wraps(fun)
-    def call(x: Any, y: Any, **kwargs: Any) -> Any:
+    def call(x: Any, y: Any, z: Any = ABSENT, *, out: Any = None, where: Any = None) -> Any:
         try:
-            try:
-                if current.trace is EVAL and not kwargs:
+            if out is where is None:
+                if current.trace is EVAL:
                     if matched and (type(y) in PYTHON or type(x) in PYTHON):
                         x, y = match_numbers(x, y)
-                    arrays = OPERANDS.get(type(y), others)
-                    if arrays is not None:
-                        if arrays:
-                            y = arrays[x64_cell.value][y or str(y)]
-                        elif arrays := NUMBERS.get(type(x)):
-                            x = arrays[x64_cell.value][x or str(x)]
-                        return run(x, y)
-            except NotForKernel:
-                pass
-            return fun(x, y, **kwargs) if kwargs else fun(x, y)
+                    if arrays := NUMBERS.get(type(y)):
+                        y = arrays[x64_cell.value][y or str(y)]
+                    elif arrays := NUMBERS.get(type(x)):
+                        x = arrays[x64_cell.value][x or str(x)]
+                    if z is ABSENT:
+                        return kernel(x, y)
+                    if arrays := NUMBERS.get(type(z)):
+                        z = arrays[x64_cell.value][z or str(z)]
+                    return kernel(x, y, z)
+                if whole and isinstance(current.trace, RuleTrace):
+                    return op.call_traced(kernel, (x, y) if z is ABSENT else (x, y, z), {})
+        except NotForKernel:
+            pass
         except Exception as error:
             trim_traceback(error)
             raise
+        given = (x, y) if z is ABSENT else (x, y, z)
+        return fun(*given) if out is where is None else fun(*given, out=out, where=where)
 
     if not matched:
-        call.__code__ = call.__code__.replace(co_posonlyargcount=2)
-    call.kernel = run  # type: ignore[attr-defined]
+        call.__code__ = call.__code__.replace(co_posonlyargcount=3)
+    public = functools.update_wrapper(call, fun)
+    public.kernel = kernel  # type: ignore[attr-defined]
+    return public
+
+
+def operator_operation(fun: Callable, kernel: Callable) -> Callable:
+    """Return the operator that calls a kernel for operands that it takes, and `fun` for others."""
+
+    @functools.wraps(fun)
+    def call(self: Any, other: Any) -> Any:
+        try:
+            if current.trace is EVAL and (arrays := OPERANDS.get(type(other))) is not None:
+                if arrays:
+                    other = arrays[x64_cell.value][other or str(other)]
+                return kernel(self, other)
+        except NotForKernel:
+            pass
+        except Exception as error:
+            trim_traceback(error)
+            raise
+        return fun(self, other)
+
     return call

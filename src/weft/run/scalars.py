@@ -7,6 +7,7 @@ from typing import Any
 from weft.mesh.client import all_devices, clients
 from weft.options import HELD, x64_cell
 from weft.run.hot import is_hot
+from weft.util import keep_cache
 from weft.xla.array import put
 
 KEPT_NUMBERS = 4096  # arrays of a type of numbers
@@ -24,6 +25,8 @@ class NumberArrays(dict):
     def __init__(self, group: tuple):
         super().__init__()
         self.group = group
+
+    cache_clear = dict.clear  # for those who have the clients made again
 
     def __missing__(self, key: Any) -> Any:
         x = ZEROS.get(key, key)
@@ -44,15 +47,12 @@ NUMBERS = {
     kind: tuple([NumberArrays((kind, wide)) for wide in (False, True)]) for kind in (float, int)
 }
 HELD.extend((*NUMBERS[float], *NUMBERS[int]))
+for _kind, _arrays in NUMBERS.items():
+    keep_cache(f"arrays of {_kind.__name__}", _arrays[False])
+    keep_cache(f"arrays of {_kind.__name__}, 64 bits", _arrays[True])
 
 
 def keep_number(x: Any) -> Any:
     """Return the array of a Python number that is hot; any other operand as it is."""
     arrays = NUMBERS.get(type(x))
     return x if arrays is None else arrays[x64_cell.value][x or str(x)]
-
-
-def forget_numbers() -> None:
-    """Drop the arrays."""
-    for arrays in (*NUMBERS[float], *NUMBERS[int]):
-        arrays.clear()

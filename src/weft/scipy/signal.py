@@ -24,7 +24,7 @@ from weft.primitives.elementwise import complex, convert
 from weft.primitives.families import check_integer, check_parameter
 from weft.primitives.layout import broadcast_to_rank, rev
 from weft.run.operation import operation
-from weft.util import check_option, list_public, name_function
+from weft.util import check_option, list_public, memoize, name_function
 from weft.xla.typing import Array, ArrayLike
 
 __all__ = [
@@ -33,8 +33,8 @@ __all__ = [
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
-# From a kernel of so many elements on are Fourier transforms faster than products of matrices.
-LARGE = 4096
+# Elements of a kernel from which Fourier transforms are faster than products of matrices.
+MIN_FFT = 4096
 
 
 # --- convolution ----------------------------------------------------------------------------
@@ -62,7 +62,7 @@ def convolve_arrays(op: str, a: Any, v: Any, mode: str, method: str, precision: 
     check_option(op, "mode", mode, *MODES)
     check_option(op, "method", method, "auto", "direct", "fft")
     x, k = check_operands(op, a, v)
-    if x.ndim and (method == "fft" or (method == "auto" and min(x.size, k.size) >= LARGE)):
+    if x.ndim and (method == "fft" or (method == "auto" and min(x.size, k.size) >= MIN_FFT)):
         return convolve_by_fft(op, x, k, mode, range(x.ndim))
     shape = x.shape
     x, k, _ = order_operands(op, x, k, mode, range(x.ndim))
@@ -173,7 +173,7 @@ correlate2d = define_matrix_convolution(
 )
 
 
-@functools.cache
+@memoize
 def fast_length(n: int) -> int:
     """The least number from n on with no prime factors but 2, 3 and 5, fast to transform."""
     while True:

@@ -12,7 +12,7 @@ import io
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial, update_wrapper
+from functools import lru_cache, partial, update_wrapper
 from itertools import compress
 from numbers import Number
 from operator import call, index, not_
@@ -20,6 +20,45 @@ from types import CellType
 from typing import Any
 
 EMPTY_CELL = CellType()  # of a closed-over variable without a value; cells with one differ from it
+
+# --- caches -------------------------------------------------------------------------------------
+
+MEMOIZED = 4096  # results of one function that are remembered: those used last
+# By name, everything with a method `clear` that `clear_caches` empties. docs/design/003 has a row
+# for each, with its key.
+CACHES: dict[str, Any] = {}
+_MEMOIZED: list[Any] = []
+
+
+def keep_cache(name: str, cache: Any) -> Any:
+    """Enter a cache among those that `clear_caches` empties, and return it."""
+    CACHES[name] = cache
+    return cache
+
+
+def memoize(fun: Callable) -> Any:
+    """A decorator: remember the results of a pure function of shapes, types and layouts."""
+    kept = lru_cache(MEMOIZED)(fun)
+    _MEMOIZED.append(kept)
+    return kept
+
+
+class _Memoized:
+    """The results of all memoized functions, as one cache."""
+
+    def clear(self) -> None:
+        """Forget the results."""
+        for kept in _MEMOIZED:
+            kept.cache_clear()
+
+    def __len__(self) -> int:
+        return sum([kept.cache_info().currsize for kept in _MEMOIZED])
+
+
+keep_cache("memoized functions", _Memoized())
+
+
+# --- lists --------------------------------------------------------------------------------------
 
 
 def unzip2(pairs: Iterable[tuple[Any, Any]]) -> tuple[list, list]:

@@ -6,6 +6,7 @@ primitive's `lower`; walking a jaxpr is lower.py's.
 
 from __future__ import annotations
 
+import enum
 import functools
 import operator
 import re
@@ -25,6 +26,7 @@ from weft.options import trace_context
 # The type of a token: what a call of the host is given, and gives on where their order matters.
 TOKEN = ShapedArray((), np.dtype(np.int32))
 
+MAX_PATTERNS = 10_000  # of a platform
 PATTERNS: dict[tuple, dict[tuple, Any]] = {}  # by platform and settings
 
 _LOCATION = re.compile(r' loc\("(?:[^"\\]|\\.)*"(?:\(".*":\d+:\d+\))?\)$', re.MULTILINE)
@@ -58,6 +60,35 @@ class Pattern(NamedTuple):
     outs: list[tuple[int, ShapedArray]]  # which of the names are results, and their types
 
 
+class Repeat(enum.Enum):
+    """What is known of the lines of an equation that no pattern is kept of."""
+
+    # They were written once. A pattern is made of several lines when they are written again,
+    # because most programs have few equations twice.
+    ONCE = enum.auto()
+    # They cannot be repeated.
+    NEVER = enum.auto()
+
+
+class Part(NamedTuple):
+    """One device of a mesh, for which a region is written.
+
+    Attributes:
+      axes: names and sizes of the axes of the mesh. The first ones may be known by the names of
+        pmaps.
+      mesh: the mesh.
+      symbol: the name of the mesh in the text.
+      automatic: the axes over which the compiler splits what is written.
+      pmaps: the names of the pmaps along the first axes; None within a shard_map.
+    """
+
+    axes: tuple[tuple[Any, int], ...]
+    mesh: Any = None
+    symbol: str = ""
+    automatic: tuple = ()
+    pmaps: tuple | None = None
+
+
 class FrontendAttributes(str):
     """Attributes of operations, `a = "b", n = "3"`, of which a scope may hold some.
 
@@ -89,22 +120,12 @@ class Builder:
 
     names_all = False  # whether operations outside of named scopes are named too
 
-    def __init__(
-        self, devices: Sequence[Any] = (), platform: str = "cpu", formulas: int = 0,
-        brief: bool = False,
-    ):  # fmt: skip
+    def __init__(self, devices: Sequence[Any] = (), platform: str = "cpu"):
         self.platform = platform
-        self.brief = brief  # whether all but products are few enough operations to wake no thread
-        self.least = 1 << (formulas // 4).bit_length()  # of many, arrays must be so much larger
         self.devices = devices  # of a program over a mesh, in the order of their numbers in it
         self.meshes: dict[Any, str] = {}  # the meshes that the text names
-        # (name, size) of the axes of the mesh, where what is written is for one of its devices
-        self.mesh: tuple[tuple[Any, int], ...] | None = None
-        # there: its symbol, and the axes over which the compiler splits what is written
-        self.automatic: tuple[str, tuple] = ("", ())
-        # there too: the mesh itself, and the names of the pmaps along its first axes, None if it is
-        # that of a shard_map
-        self.around: tuple[Any, tuple | None] | None = None
+        # the device that the region being written is for; None where it is for all devices
+        self.part: Part | None = None
         self.lines: list[str] = []
         self.count = 0
         # constants of the region being written, and patterns of equations that name any
@@ -112,15 +133,9 @@ class Builder:
         self.functions: list[str] = []  # the text of finished private functions
         self.memo: dict[Any, Any] = {}  # what lowering remembers for this module
         # patterns of equations, to repeat in any region, and in any program for one device
-        settings = platform, trace_context(), self.least, brief
-        self.written = {} if devices else PATTERNS.setdefault(settings, {})
-        if len(self.written) > 10_000:
+        self.written = {} if devices else PATTERNS.setdefault((platform, trace_context()), {})
+        if len(self.written) > MAX_PATTERNS:
             self.written.clear()
-        self.choices = 0  # of rules, by more than types and parameters: no pattern repeats them
-        self.looks = 0  # of rules at the line in front: a pattern is for where that converts not
-        # slices by name, as (operand, starts), of a program that moves elements alone; else None
-        self.cuts: dict[str, tuple[Value, Sequence[int]]] | None = None
-        self.alone = False  # whether the program is one equation
         self.names: dict[str, int] = {}  # function names in use
         self.host_calls: list[Callable] = []  # the Python functions that the program calls
         self.foreign_calls: list[Any] = []  # the calls of users' kernels, for errors
@@ -411,7 +426,7 @@ class Builder:
 
         The first device makes it, with all of the operands; within what is written for one, each.
         """
-        each = self.mesh is not None
+        each = self.part is not None
         symbol = self.named(EACH_DEVICE if each else FIRST_DEVICE)
         dims = [", ".join(["{}"] * v.aval.ndim) if each else "" for v in outs]
         listed = ", ".join([f"<{symbol}, [{d}]>" for d in dims])
@@ -475,7 +490,9 @@ class Builder:
 
     def constrain(self, x: Value, aval: ShapedArray, mesh: Any) -> Value:
         """A value split over the explicit axes of a mesh as its type says; over others freely."""
-        symbol, free = self.automatic if self.mesh else (self.named(mesh), mesh.axis_names)
+        symbol, free = self.named(mesh), mesh.axis_names
+        if self.part is not None:
+            symbol, free = self.part.symbol, self.part.automatic
         names, lies, entries = mesh.explicit_axes, aval.sharded, entries_of(aval)
         terms = [n for n in names if lies is not None and n in lies.unreduced]
         is_open = not terms and any(n not in names for n in free)

@@ -28,9 +28,14 @@ def define_function(op: str) -> Callable[[Expr], Expr]:
     return lambda x: x.apply(op)
 
 
-exp, expm1 = map(define_function, ("exponential", "exponential_minus_one"))
-sqrt, sin, cos, floor = map(define_function, ("sqrt", "sine", "cosine", "floor"))
-sign, nearest = map(define_function, ("sign", "round_nearest_even"))
+exp = define_function("exponential")
+expm1 = define_function("exponential_minus_one")
+sqrt = define_function("sqrt")
+sin = define_function("sine")
+cos = define_function("cosine")
+floor = define_function("floor")
+sign = define_function("sign")
+nearest = define_function("round_nearest_even")
 
 
 def log(x: Expr) -> Expr:

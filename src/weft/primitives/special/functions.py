@@ -214,8 +214,16 @@ for _prim in (  # computed by loops, whose steps depend on values
 ):
     _prim.by_element = False
 
-erf, erfc, erf_inv, lgamma, digamma = map(unary_op, (erf_p, erfc_p, erf_inv_p, lgamma_p, digamma_p))
-bessel_i0e, bessel_i1e = unary_op(bessel_i0e_p), unary_op(bessel_i1e_p)
-polygamma, zeta = binary_op(polygamma_p), binary_op(zeta_p)
-igamma, igammac = binary_op(igamma_p), binary_op(igammac_p)
-igamma_grad_a, random_gamma_grad = binary_op(igamma_grad_a_p), binary_op(random_gamma_grad_p)
+erf = unary_op(erf_p)
+erfc = unary_op(erfc_p)
+erf_inv = unary_op(erf_inv_p)
+lgamma = unary_op(lgamma_p)
+digamma = unary_op(digamma_p)
+bessel_i0e = unary_op(bessel_i0e_p)
+bessel_i1e = unary_op(bessel_i1e_p)
+polygamma = binary_op(polygamma_p)
+zeta = binary_op(zeta_p)
+igamma = binary_op(igamma_p)
+igammac = binary_op(igammac_p)
+igamma_grad_a = binary_op(igamma_grad_a_p)
+random_gamma_grad = binary_op(random_gamma_grad_p)

@@ -24,14 +24,18 @@ from weft.run.operation import operation
 from weft.util import list_public
 
 KINDS = {
-    "pdf": "The density", "logpdf": "The log of the density", "pmf": "The probability",
-    "logpmf": "The log of the probability", "cdf": "The probability of a value that is not greater",
+    "pdf": "The density",
+    "logpdf": "The log of the density",
+    "pmf": "The probability",
+    "logpmf": "The log of the probability",
+    "cdf": "The probability of a value that is not greater",
     "logcdf": "The log of the probability of a value that is not greater",
     "sf": "The probability of a greater value",
     "logsf": "The log of the probability of a greater value",
     "ppf": "The value that is not exceeded with a given probability",
-    "isf": "The value that is exceeded with a given probability", "entropy": "The entropy, in nats",
-}  # fmt: skip
+    "isf": "The value that is exceeded with a given probability",
+    "entropy": "The entropy, in nats",
+}
 DEFAULTS = {"loc": 0, "scale": 1}
 
 

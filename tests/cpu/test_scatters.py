@@ -5,8 +5,10 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.cpu.prepared import NO_KERNELS, expect, show_prepared
+from weft import lax
+from weft.cpu import scatters
 from weft.options import config
-from weft.primitives import scatter_native
 from weft.xla import native
 
 HAS_KERNELS = not native.load_kernels()
@@ -22,7 +24,7 @@ WAYS = {
 
 @pytest.fixture(autouse=True)
 def all_sizes(monkeypatch):
-    monkeypatch.setattr(scatter_native, "FEWEST_UPDATES", 0)
+    monkeypatch.setattr(scatters, "MIN_UPDATES", 0)
 
 
 def calls(fun, *args):
@@ -185,3 +187,31 @@ def test_what_is_left_to_xla(rng):
     assert not calls(lambda x: x.at[:, i].add(1), x.reshape(4, 5, 200))
     assert not calls(lambda x: x.at[:, i].add(1), x.reshape(1000, 4).astype(np.float16))
     assert bool(calls(lambda x: x.at[:, i].add(1), x.reshape(1000, 4))) == HAS_KERNELS
+
+
+def test_a_number_is_passed_as_one(monkeypatch):
+    monkeypatch.undo()
+    x, i = jnp.zeros(100, np.int32), jnp.zeros(9000, np.int32)
+    dims = lax.ScatterDimensionNumbers((), (0,), (0,))
+    add = lambda x, i: lax.scatter_add(x, i[:, None], jnp.full(i.shape, 3), dims, mode="clip")
+    expect(
+        show_prepared(add, x, i),
+        """
+        { lambda ; a:i32[100] b:i32[9000]. let
+            c:i32[9000,1] = broadcast_in_dim[
+              broadcast_dimensions=(0,)
+              shape=(9000, 1)
+              sharding=None
+            ] b
+            d:i32[9000,1] = formula[settings=((100,), (1,), (0,)) write=lower_clamped] c
+            e:i32[9000] = reshape[dimensions=None new_sizes=(9000,) sharding=None] d
+            f:i32[100] = cpu_call[
+              aliases={0: 0}
+              axis=0
+              kernel=weft_scatter
+              kind='count'
+            ] a e 3
+          in (f,) }
+        """,
+    )
+    assert show_prepared(add, x, i, target=NO_KERNELS) == str(weft.make_jaxpr(add)(x, i).jaxpr)
