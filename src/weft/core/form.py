@@ -45,3 +45,6 @@ class Form(enum.Enum):
     STACK = "arrays along a new axis"
     TILE = "an array repeated along axes"
     FRAME = "an array within a frame of one value"
+    FFT = "a Fourier transform"
+    KEEP = "values that are to be in memory"
+    ATTENTION = "means of values by weights of queries and keys, and their derivatives"

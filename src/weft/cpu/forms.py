@@ -9,11 +9,13 @@ from __future__ import annotations
 from weft.core.form import Form
 from weft.core.jaxpr import Eqn, Jaxpr
 from weft.cpu import (
+    attention,
     convolutions,
     extrema,
     functions,
     joins,
     matrices,
+    memory,
     products,
     rounding,
     running,
@@ -21,6 +23,7 @@ from weft.cpu import (
     sorting,
     sparse,
     sums,
+    transforms,
     windows,
 )
 from weft.cpu.rewriting import Choice, Replacement, rewrite_program
@@ -43,6 +46,9 @@ FORMS: dict[Form, Choice] = {
     Form.LU: matrices.choose_lu,
     Form.PIVOTS: matrices.choose_permutation,
     Form.TRIANGULAR_SOLVE: matrices.choose_triangular_solve,
+    Form.FFT: transforms.choose_fft,
+    Form.KEEP: memory.choose_keep,
+    Form.ATTENTION: attention.choose_attention,
     Form.CONVOLUTION: convolutions.choose_convolution,
     Form.PRODUCT: products.choose_product,
     Form.SCATTER: scatters.choose_scatter,

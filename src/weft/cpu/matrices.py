@@ -67,7 +67,7 @@ def complete_by_kernels(prim: MatrixPrimitive) -> MatrixPrimitive:
 def choose_factors(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
     """Complete short results of LAPACK by kernels."""
     short = any(is_below(v.aval.size, SHORT + 1) for v in eqn.outvars)
-    if not scope.target.kernels or not short:
+    if not scope.target.kernels or not short or not all(a.aval.size for a in eqn.invars):
         return None
     outs, settings = [v.aval.strong() for v in eqn.outvars], tuple(eqn.params.items())
     return lambda *xs: apply_formula(lower_completed, xs, outs, eqn.primitive, *settings)

@@ -57,7 +57,8 @@ class Scope:
     """
 
     __slots__ = (
-        "_indexed", "_makers", "alone", "arguments", "eqns", "moves", "program", "rewriter", "target",
+        "_indexed", "_makers", "alone", "arguments", "eqns", "moves", "program", "rewriter",
+        "target",
     )  # fmt: skip
 
     def __init__(

@@ -55,15 +55,16 @@ class CustomPartitioning(Call):
         avals = jaxpr.in_avals, jaxpr.out_avals
         x64, platform = config.enable_x64, hlo.platform
         _calls[key] = lambda *shardings: partitioner.split(mesh, platform, avals, x64, *shardings)
-        outs = hlo.op(
-            "stablehlo.custom_call", args, avals[1], call_target_name=f'"{TARGET}"',
-            api_version="2 : i32", backend_config=f'"{key}"',
-        )  # fmt: skip
         rule = partitioner.rule(mesh, *avals)
-        if rule is not None:
-            head, between, types = hlo.lines[-1].rpartition(" : (")
-            hlo.lines[-1] = f"{head} {{sdy.sharding_rule = {rule}}}{between}{types}"
-        return outs
+        return hlo.op(
+            "stablehlo.custom_call",
+            args,
+            avals[1],
+            discardable=None if rule is None else {"sdy.sharding_rule": rule},
+            call_target_name=f'"{TARGET}"',
+            api_version="2 : i32",
+            backend_config=f'"{key}"',
+        )
 
     def rebuild(self, params, jaxpr, arrange=None):
         return jit_p, {"name": params["partitioner"].name, "jaxpr": jaxpr}

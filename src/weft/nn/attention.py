@@ -16,7 +16,7 @@ from weft.api.checkpoint import checkpoint
 from weft.api.devices import default_backend, device_count
 from weft.api.scan import map as map_rows
 from weft.errors import DtypeError, ShapeError
-from weft.nn.attention_native import Attention, find_span
+from weft.nn.attention_parts import Attention, find_span
 from weft.numpy.promotion import as_array
 from weft.primitives.dot import dot_general
 from weft.primitives.families import check_parameter, index_tuple

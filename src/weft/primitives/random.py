@@ -74,10 +74,7 @@ def call_apart(
     function = hlo.memo.get(key)
     if function is None:
         function = hlo.memo[key] = hlo.function(name, [x.aval for x in args], write)
-    made = hlo.call(function, args, outs)
-    mark = '}> {mhlo.frontend_attributes = {inlineable = "false"}} : '
-    hlo.lines[-1] = hlo.lines[-1].replace("}> : ", mark)
-    return made
+    return hlo.call(function, args, outs, {"mhlo.frontend_attributes": '{inlineable = "false"}'})
 
 
 def make_words(hlo: Any, keys: Any, size: int, name: str, counts: Callable) -> list[Expr]:

@@ -10,7 +10,7 @@ import enum
 import functools
 import operator
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -156,17 +156,21 @@ class Builder:
         operands: Sequence[Value],
         out_avals: Sequence[ShapedArray],
         regions: Sequence[Callable[[], None]] = (),
+        discardable: Mapping[str, str] | None = None,
         **attrs: Any,
     ) -> list[Value]:
         """Write one operation; each region is a function that writes its lines.
 
-        `attrs` are attribute texts by name, as in `dimensions="array<i64: 0>"`.
+        `attrs` are attribute texts by name, as in `dimensions="array<i64: 0>"`, which the operation
+        defines; those of `discardable` are of other dialects.
         """
         count = self.count
         outs = [Value(f"%{count + i}", a) for i, a in enumerate(out_avals, 1)]
         self.count = count + len(outs)
         left = ", ".join([v.name for v in outs]) + " = " if outs else ""
         given = " <{" + ", ".join([f"{k} = {v}" for k, v in attrs.items()]) + "}>" if attrs else ""
+        if discardable:
+            given += " {" + ", ".join([f"{k} = {v}" for k, v in discardable.items()]) + "}"
         head = f'{left}"{name}"({", ".join([v.name for v in operands])}){given}'
         types = (
             f" : ({', '.join([v.aval.hlo for v in operands])})"
@@ -377,6 +381,7 @@ class Builder:
         operands: Sequence[Value],
         out_avals: Sequence[ShapedArray],
         backend_config: str = "{}",
+        discardable: Mapping[str, str] | None = None,
         **attrs: Any,
     ) -> list[Value]:
         """Call what is registered under `target`: a handler of the typed FFI, api_version 4."""
@@ -385,6 +390,7 @@ class Builder:
             "stablehlo.custom_call",
             operands,
             out_avals,
+            discardable=discardable,
             call_target_name=quote_text(target),
             **attrs,
         )
@@ -408,29 +414,23 @@ class Builder:
             [self.token, *operands],
             [TOKEN, *out_avals],
             f"{{index = {len(self.host_calls) - 1} : ui64}}",
+            {"sdy.sharding": self.on_host([TOKEN, *out_avals])} if self.devices else None,
             has_side_effect="false" if effect is None else "true",
         )
-        if self.devices:
-            self.attribute(self.on_host([token, *outs]))
         if effect is not None:
             self.token = token
         return outs
 
-    def attribute(self, text: str) -> None:
-        """Give the last operation, which has properties and no regions, one more attribute."""
-        head, _, types = self.lines[-1].rpartition("}> : ")
-        self.lines[-1] = f"{head}}}> {{{text}}} : {types}"
-
-    def on_host(self, outs: Sequence[Value]) -> str:
-        """The attribute of a call of Python with these results, in a program over a mesh.
+    def on_host(self, out_avals: Sequence[ShapedArray]) -> str:
+        """Return the sharding of a call of Python with these results, in a program over a mesh.
 
         The first device makes it, with all of the operands; within what is written for one, each.
         """
         each = self.part is not None
         symbol = self.named(EACH_DEVICE if each else FIRST_DEVICE)
-        dims = [", ".join(["{}"] * v.aval.ndim) if each else "" for v in outs]
+        dims = [", ".join(["{}"] * a.ndim) if each else "" for a in out_avals]
         listed = ", ".join([f"<{symbol}, [{d}]>" for d in dims])
-        return f"sdy.sharding = #sdy.sharding_per_value<[{listed}]>"
+        return f"#sdy.sharding_per_value<[{listed}]>"
 
     def threaded(self, write: Callable, gives: bool = True) -> Callable:
         """`write` with the token before what it takes and, if it `gives`, before what it gives."""
@@ -542,9 +542,15 @@ class Builder:
         self.lines, self.constants, self.count, self.path, self.scoped, self.token = outer
         return name
 
-    def call(self, name: str, operands: Sequence[Value], out_avals: Any) -> list[Value]:
+    def call(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        out_avals: Any,
+        discardable: Mapping[str, str] | None = None,
+    ) -> list[Value]:
         """Call a function of the module."""
-        return self.op("func.call", operands, out_avals, callee="@" + name)
+        return self.op("func.call", operands, out_avals, discardable=discardable, callee="@" + name)
 
     def module(self, name: str) -> str:
         """The whole text."""

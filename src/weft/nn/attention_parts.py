@@ -1,6 +1,6 @@
-"""Attention by a kernel of our own on CPUs: the means, their tangents, and cotangents.
+"""Attention as primitives, for which CPUs have a kernel: the means, their tangents, cotangents.
 
-What the kernel computes is in native/attention.cc; it keeps no weights.
+The calls of the kernel are in cpu/attention.py.
 """
 
 from __future__ import annotations
@@ -8,24 +8,22 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-import numpy as np
-
 from weft.api.grad import vjp
 from weft.core.aval import ShapedArray, typeof
 from weft.core.facts import Cost
+from weft.core.form import Form
 from weft.core.primitive import Primitive, cotangents_of, mark_moving, tangents_of
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import batched_at_front, instantiate, reshape
 from weft.transforms.jvp import jvp
 from weft.util import select_masked
 from weft.xla.lower import lower_jaxpr
-from weft.xla.native import call_native, has_kernels
 
 FAR = 1 << 24  # as many places as all
 
 
 def find_span(causal: bool, window: tuple[int, int] | None) -> tuple[int, int]:
-    """How many keys before a query's place, and after it, count."""
+    """Return how many keys before a query's place, and after it, count."""
     left, right = (FAR, FAR) if window is None else window
     return min(left, FAR), min(right, 0 if causal else FAR)
 
@@ -34,26 +32,21 @@ class AttentionPart(Primitive):
     """A family: axis 0 of all operands and results is a batch; `plain` says the same by operations.
 
     Shapes: q [b, t, n, h], k and v [b, s, n / groups, h]; logs of sums of weights [b, t, n].
-    Dtypes: float32. Derivatives are those of `plain`.
+    Dtypes: float32. Derivatives are those of `plain`. A member says if there is a kernel for it.
     """
 
     cost = Cost.CONTRACTION
+    form = Form.ATTENTION
     multiple_results = True
-    kernel = False
+    has_kernel = False
+    find_span = staticmethod(find_span)
 
     def __init__(self, plain: Callable):
         self.plain = plain
 
     def lower(self, hlo, *xs, **params):
-        avals = tuple(x.aval for x in xs)
-        if not self.kernel or not has_kernels(hlo):
-            return lower_jaxpr(hlo, stage_whole(functools.partial(self.plain, **params), avals), xs)
-        outs, moved = self.type_of(avals, params), params.get("moved", (True, True))
-        given, empty = iter(outs), ShapedArray((0,), outs[0].dtype)
-        made = [next(given) if m else empty for m in moved]
-        left, right = find_span(params["causal"], params["window"])
-        attributes = {"scale": np.float32(params["scale"]), "left": left, "right": right}
-        return select_masked(call_native(hlo, "weft_attention", xs, made, attributes), moved)
+        avals = [x.aval for x in xs]
+        return lower_jaxpr(hlo, stage_whole(functools.partial(self.plain, **params), avals), xs)
 
     def jvp(self, primals, tangents, **params):
         return jvp(functools.partial(self.plain, **params), primals, tangents)
@@ -74,7 +67,7 @@ class Attention(AttentionPart):
     """
 
     name = "attention"
-    kernel = True
+    has_kernel = True
 
     def __init__(self, plain):
         super().__init__(plain)
@@ -117,7 +110,7 @@ class AttentionGrad(AttentionPart):
     """Cotangents of those of q, k and v that are `moved`, given those of attention's results."""
 
     name = "attention_grad"
-    kernel = True
+    has_kernel = True
 
     def abstract_eval(self, q, k, v, *rest, moved, **params):
         return [ShapedArray(x.shape, x.dtype) for x in select_masked((q, k, v), moved)]
