@@ -6,6 +6,7 @@ is staged at the types of the operands and inlined.
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -68,7 +69,8 @@ class PlainCall(Call):
 plain_call_p = PlainCall()
 
 
-class Rewriter(NamedTuple):
+@dataclasses.dataclass(frozen=True, repr=False)
+class Rewriter:
     """A pass that replaces equations: what replaces an equation, and what a program may use."""
 
     choose: Choice
