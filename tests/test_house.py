@@ -114,8 +114,8 @@ def test_no_import_is_hidden_in_a_function():
 
 # Modules of later folders that a file imports by name, each with the reason.
 IMPORTED_BY_NAME = {
-    # Eager calls of functions of lax are wrapped by what numpy has for that.
-    ("weft.lax", "weft.numpy.planned"),
+    # The public module of passes shows those that know primitives, too.
+    *(("weft.passes", f"weft.optimize.{m}") for m in ("fold", "passes", "simplify")),
     # It is made of indexing and promotion as NumPy has them.
     ("weft.lax", "weft.numpy.ragged"),
     # An error looks in them for the name that was meant.
@@ -174,11 +174,11 @@ def test_files_and_functions_are_short():
 
 # Physical lines. A design note that says what was tried instead raises one.
 BUDGETS = {
-    ("core", "transforms"): 4450,
+    ("core", "transforms"): 4500,
     ("control",): 3600,
-    ("xla",): 3300,
+    ("xla",): 3400,
     ("run",): 1600,
-    ("cpu",): 2200,
+    ("cpu",): 4600,
 }
 
 
@@ -367,10 +367,13 @@ def all_primitives() -> list:
 
 
 def overridable_members() -> set[str]:
-    """What a subclass of Primitive may override, read off the class itself."""
+    """The rules and facts that a subclass of Primitive may override, read off the class itself.
+
+    `missing` is neither: it makes the error for a rule that is missing.
+    """
     from weft.core.primitive import Primitive
 
-    plain = {k for k in vars(Primitive) if not k.startswith("__")}
+    plain = {k for k in vars(Primitive) if not k.startswith("__")} - {"missing"}
     return {k for k in plain if not getattr(vars(Primitive)[k], "__final__", False)}
 
 
@@ -382,7 +385,7 @@ def test_a_primitive_has_few_members():
 def test_every_primitive_class_is_documented_and_overrides_no_final_method():
     from weft.core.primitive import Primitive
 
-    final = {k for k in vars(Primitive) if not k.startswith("__")} - overridable_members()
+    final = {k for k, x in vars(Primitive).items() if getattr(x, "__final__", False)}
     for cls in all_primitives():
         assert (cls.__doc__ or "").strip(), f"{cls.__name__} has no docstring"
         own = set(vars(cls)) if cls is not Primitive else set()
@@ -458,6 +461,12 @@ TESTED_IN = {
         "scipy/special/gamma_family.py scipy/special/hypergeometric.py "
         "scipy/special/integrals.py scipy/special/normal.py primitives/special/error.py"
     ),
+    # the passes for CPUs, by the programs that they give
+    "cpu/test_sorting.py": (
+        "core/form.py cpu/calls.py cpu/elements.py cpu/forms.py cpu/formula.py cpu/passes.py "
+        "cpu/rewriting.py cpu/scope.py"
+    ),
+    "passes/test_alone.py": "cpu/clusters.py",
     # modules that show under another name what others define
     "compat/test_finder.py": (
         "compat/absent.py compat/lib.py compat/places.py "
@@ -477,7 +486,6 @@ TESTED_IN = {
     "test_api_util.py": "extend/linear_util.py",
     "api/test_contexts.py": "options/flags.py",
     "core/test_pretty.py": "display/printing.py util/documents.py",
-    "core/test_primitive.py": "core/facts.py",
     "interpreters/test_defining.py": "core/interface.py interpreters/xla.py",
     "numpy/test_names.py": "numpy/absent.py",
     "watch/test_key_reuse.py": "experimental/key_reuse.py",
@@ -667,7 +675,7 @@ def test_no_call_is_run_again_after_any_exception():
 # docs/design/003 has the name, the key and the bound of each.
 CACHES = {
     "weft.api.tape._RULES", "weft.api.tape._WHOLE", "weft.core.primitive._TYPES",
-    "weft.numpy.promotion.PLANS", "weft.primitives.indexing._APPLIED",
+    "weft.numpy.promotion.PLANS", "weft.primitives.scatter_apply._APPLIED",
     "weft.primitives.replay.WRITTEN", "weft.run.eager.KERNELS", "weft.run.fastpath._CACHE",
     "weft.run.hot._USES", "weft.run.operation.OPERATIONS", "weft.run.scalars.NUMBERS",
     "weft.util._MEMOIZED", "weft.xla.compile._LOADED", "weft.xla.hlo.PATTERNS",

@@ -46,7 +46,6 @@ class Elementwise(Primitive):
     j of operand i, None for zero, and the terms of ys[0] below k are known.
     """
 
-    by_element = True
     cost = Cost.CHEAP
     series: Callable | None = None
     linear = Linearity.NONE
@@ -583,7 +582,6 @@ class SelectN(Primitive):
     """
 
     name = "select_n"
-    by_element = True
     elements = Elements.PLACED
     cost = Cost.CHEAP
 

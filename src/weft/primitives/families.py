@@ -58,8 +58,6 @@ class LinearPrimitive(Primitive):
 class LinearByElement(LinearPrimitive):
     """A family: linear, and each element of the result is made of that element of the operand."""
 
-    by_element = True
-
     def label_axes(self, avals, outs, **params):
         return along_each_other(avals, outs, Linearity.JOINT)
 
