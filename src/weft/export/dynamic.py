@@ -65,8 +65,14 @@ class DynamicBuilder(Builder):
         finally:
             self.sizes = outer
 
-    def call(self, name: str, operands: Sequence[Value], out_avals: Any) -> list[Value]:
-        return super().call(name, [*self.sizes.values(), *operands], out_avals)
+    def call(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        out_avals: Any,
+        discardable: Mapping[str, str] | None = None,
+    ) -> list[Value]:
+        return super().call(name, [*self.sizes.values(), *operands], out_avals, discardable)
 
     # -- sizes as values -----------------------------------------------------------------------
 
