@@ -28,7 +28,7 @@ CHOICES = {name: len(NAMES) + 2 + k for k, name in enumerate(NAMES[11:17])}
 SIGNS = {"add": "+", "sub": "+", "mul": "*", "div": "*"}
 PARAMETERS = {("y", 2), ("y", -1), ("rounding_method", 1)}  # of which halves go to even numbers
 DTYPES = {np.dtype(c): n for c, n in zip("?bBifd", (1, 2, 6, 4, 11, 12), strict=True)}  # XLA's
-# Operations that only move elements: those that kernels may do (primitives/joining.py), and others.
+# Operations that only move elements: those that kernels may do (cpu/joins.py), and others.
 JOINS = frozenset(("concatenate", "pad", "stack", "tile"))
 VIEWS: dict[str, Callable] = {  # where a result's elements lie in the operand
     "broadcast_in_dim": lambda x, shape, broadcast_dimensions, sharding: np.broadcast_to(
