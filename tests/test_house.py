@@ -348,6 +348,7 @@ TESTED_IN = {
     "numpy/test_refs.py": ("core/ref.py primitives/refs.py primitives/state.py xla/passed_refs.py"),
     "watch/test_nans.py": "watch/observer.py",
     "run/test_eager.py": "xla/placement.py",
+    "run/test_rules.py": "run/hot.py",
     # rules of one primitive or family, kept apart from its class
     "control/test_custom.py": "control/checks.py",
     "control/test_jit.py": "control/call.py",

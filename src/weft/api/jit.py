@@ -20,7 +20,6 @@ from weft.api.mutable import MUTABLE, OpenCall, open_call
 from weft.api.programs import StagedProgram, forget_programs, is_live, programs_of, stage_program
 from weft.api.shardings import request_shardings
 from weft.api.stages import Lowered, Traced
-from weft.api.tape import forget_rules
 from weft.control.jit import jit_p
 from weft.core.primitive import forget_types
 from weft.core.source import boundary
@@ -34,6 +33,7 @@ from weft.pytrees import flatten
 from weft.run.eager import EVAL, forget_kernels
 from weft.run.fastpath import CompiledCall, compiled_call, forget_executables, is_unhashable_static
 from weft.run.pipeline import JitSpec
+from weft.run.rules import forget_rules
 from weft.util import copy_names, find_global_name, fun_name
 from weft.watch.captures import check_captures
 from weft.watch.key_reuse import check_keys

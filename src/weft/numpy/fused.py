@@ -15,7 +15,6 @@ from numpy import ndarray
 
 from weft.api.arguments import Marked, fix_static
 from weft.api.functions import FlatFun
-from weft.api.tape import RuleTrace, as_operation
 from weft.core.aval import ShapedArray, typeof
 from weft.core.source import trim_traceback
 from weft.core.stage import stage_closed
@@ -27,6 +26,7 @@ from weft.run.eager import EVAL, HOT, MOST
 from weft.run.fastpath import compiled_call, is_unhashable_static
 from weft.run.pipeline import JitSpec
 from weft.run.programs import run_program
+from weft.run.rules import RuleTrace, as_operation
 from weft.xla.array import SMALL, ArrayImpl, require_alive
 
 

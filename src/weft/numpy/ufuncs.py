@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes, lax
-from weft.api.tape import RuleTrace, as_operation
 from weft.core.aval import typeof
 from weft.core.primitive import Primitive
 from weft.core.source import trim_traceback
@@ -24,6 +23,7 @@ from weft.numpy.promotion import as_operand, kind_of, plan_promotion, promote_op
 from weft.options import trace_context, x64_cell
 from weft.primitives import elementwise as ops
 from weft.run.eager import EVAL, KEPT
+from weft.run.rules import RuleTrace, as_operation
 from weft.util import name_function
 from weft.xla.typing import Array, ArrayLike
 
