@@ -10,11 +10,11 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import grad, jit, jvp, lax, vmap
-from weft.api.tape import TapeTrace
 from weft.errors import ConcretizationTypeError, DtypeError, JaxRuntimeError
 from weft.numpy.fused import NotForKernel, fused, is_hot, kernel_for, run_of_arrays
 from weft.options import HELD
 from weft.run.eager import HOT, KEPT, MOST
+from weft.run.tape import TapeTrace
 
 X = np.arange(3, dtype=np.float32)
 

@@ -9,7 +9,7 @@ from weft import jit, jvp, lax, random, vmap
 from weft.core.primitive import Primitive
 from weft.options import config
 from weft.primitives.elementwise import mul
-from weft.run import hot, rules
+from weft.run import hot, rules, tape
 
 W = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 X = np.float32([[0.5, -1.0, 2.0]])
@@ -109,6 +109,8 @@ class Scale(Primitive):
         return [mul(x, 2.0 if config.default_matmul_precision is None else 3.0)], dims
 
     def jvp(self, primals, tangents):
+        if self.asks and not bool(primals[0] > 0):
+            raise ValueError("scale: x must be positive.")
         factor = 2.0 if config.default_matmul_precision is None else 3.0
         return [self.apply(*primals)[0]], [mul(tangents[0], factor)]
 
@@ -132,6 +134,27 @@ def test_a_rule_that_asks_for_values_stays_as_it_is(at_once):
         with pytest.raises(ValueError, match=r"^scale: x must be positive\.$"):
             call(-jnp.ones(2))
     assert rules_of(rules.BatchRule)["scale"].program is None
+    for derive in (weft.grad, lambda f: lambda x: jvp(f, (x,), (1.0,))[1]):
+        slope = derive(lambda x: scale_p.apply(x)[0])
+        for _ in range(3):
+            assert float(slope(jnp.float32(3))) == 2
+            with pytest.raises(ValueError, match=r"^scale: x must be positive\.$"):
+                slope(jnp.float32(-3))
+
+
+def test_of_many_rules_the_newest_are_kept(monkeypatch):
+    weft.clear_caches()
+    monkeypatch.setattr(rules, "MAX_RULES", 3)
+    jvp(lambda x: lax.sin(lax.cos(lax.exp(lax.neg(lax.tanh(x))))), (W,), (W,))
+    assert [*rules_of(rules.JVPRule)] == ["exp", "cos", "sin"]
+    weft.clear_caches()
+    assert not rules.RULES and not rules.WALKS
+
+
+def test_a_trace_uses_rules_in_one_place():
+    """The traces that compile rules do not repeat how a trace treats operands and results."""
+    for kind in (rules.CompiledJVP, rules.CompiledBatch, tape.TapeTrace):
+        assert "apply_rule" in vars(kind) and "process" not in vars(kind)
 
 
 def test_other_types_in_the_mapped_function_are_those_of_the_option(at_once):
