@@ -431,6 +431,7 @@ TESTED_IN = {
     "numpy/test_refs.py": ("core/ref.py primitives/refs.py primitives/state.py xla/passed_refs.py"),
     "watch/test_nans.py": "run/observer.py",
     "run/test_eager.py": "xla/placement.py",
+    "run/test_rules.py": "run/hot.py",
     # rules of one primitive or family, kept apart from its class
     "control/test_custom.py": "control/checks.py",
     "control/test_jit.py": "control/call.py",
@@ -674,9 +675,9 @@ def test_no_call_is_run_again_after_any_exception():
 # Stores at module level that grow as programs run. `clear_caches` empties these, and a row of
 # docs/design/003 has the name, the key and the bound of each.
 CACHES = {
-    "weft.api.tape._RULES", "weft.api.tape._WHOLE", "weft.core.primitive._TYPES",
+    "weft.core.primitive._TYPES",
     "weft.numpy.promotion.PLANS", "weft.primitives.scatter_apply._APPLIED",
-    "weft.primitives.replay.WRITTEN", "weft.run.eager.KERNELS", "weft.run.fastpath._CACHE",
+    "weft.primitives.replay.RULES", "weft.run.rules.WALKS", "weft.run.eager.KERNELS", "weft.run.fastpath._CACHE",
     "weft.run.hot._USES", "weft.run.operation.OPERATIONS", "weft.run.scalars.NUMBERS",
     "weft.util._MEMOIZED", "weft.xla.compile._LOADED", "weft.xla.hlo.PATTERNS",
 }  # fmt: skip
@@ -705,7 +706,7 @@ RUNNING = {
 # Functions that remember results for a small finite domain: dtypes, primitives, devices, classes,
 # options, or nothing at all.
 FINITE = {
-    "weft.api.tape": "make_one", "weft.dtypes": "_upper_bounds promote",
+    "weft.dtypes": "_upper_bounds promote",
     "weft.experimental.custom_partitioning": "register_partitioner",
     "weft.explain.machine": "measure_peaks", "weft.export.modules": "stablehlo",
     "weft.jaxpr.reader": "find_param_names",

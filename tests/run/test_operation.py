@@ -10,12 +10,14 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import grad, jit, jvp, lax, vmap
-from weft.api.tape import TapeTrace
 from weft.errors import ConcretizationTypeError, DtypeError, JaxRuntimeError, ShapeError
+from weft.numpy.fused import NotForKernel
 from weft.options import HELD
+from weft.run.eager import HOT
 from weft.run.hot import HOT
 from weft.run.operation import NotForKernel, compile_function, operation
 from weft.run.scalars import NUMBERS
+from weft.run.tape import TapeTrace
 
 X = np.arange(3, dtype=np.float32)
 

@@ -24,4 +24,9 @@ def is_hot(group: Any, key: Any) -> bool:
     if len(uses) >= COUNTED and key not in uses:
         uses.clear()
     count = uses[key] = uses.get(key, 0) + 1
-    return count >= HOT
+    return is_hot_after(count)
+
+
+def is_hot_after(uses: int) -> bool:
+    """Return True if something that has been used so often is to have its own program."""
+    return uses >= HOT
