@@ -201,9 +201,8 @@ near next nothing other outside over plus proper said same shown slid slowly spr
 together toward truth twice under unbound unchanged up upon verdict whole widely wider
 within without worst
 """.split()  # noqa: SIM905
-# `fused` is a decorator: a function that runs as one kernel.
 VERBS = """
-bring broadcasting embed fed feed flatten fused happen listen need open ring seed string unflatten
+bring broadcasting embed fed feed flatten happen listen need open ring seed string unflatten
 """.split()  # noqa: SIM905
 
 

@@ -1,7 +1,6 @@
-"""How functions of `lax` run eagerly: each is one program, which knows its static arguments.
+"""Functions of `lax` as operations: an eager call is one program, which knows static arguments.
 
-The functions themselves are those of primitives/, which rules call and which never look for a
-program.
+Rules of primitives call the functions in primitives/, which never look for a program.
 """
 
 from __future__ import annotations

@@ -43,12 +43,12 @@ ONE_ARRAY = frozenset((ArrayImpl,))
 LISTS = frozenset((list, ndarray))
 SEQUENCES = frozenset((list, tuple))
 PYTHON = frozenset(dtypes.NUMBERS)
-# Operands that the program of an operator takes as they are, or the arrays kept of numbers.
+# The operands that the program of an operator takes. A number may have an array that is cached.
 OPERANDS = dict.fromkeys((ArrayImpl, KeyArray, bool, complex, ndarray), ()) | NUMBERS
 
 
 class NotForKernel(Exception):
-    """A compiled kernel does not take a call: the function is to be called as it is written.
+    """A compiled kernel does not take a call, which then runs as the function is written.
 
     `__cause__` is the error that says why.
     """
@@ -207,7 +207,7 @@ class Operation:
     def stage_traced(self, args: tuple, kwargs: dict) -> tuple:
         """Return the operation of a call, its parameters, its consts and the tree of its results.
 
-        Return () if the call is to run as written: it has no equations, or effects, or asks for
+        Return () for a call that runs as written: it has no equations, or effects, or asks for
         values.
         """
         key, _ = self.read_call(args, kwargs)
@@ -353,7 +353,7 @@ def copy_results(fun: Callable, args: tuple, kwargs: dict) -> tuple:
 
 
 class Listed(tuple):
-    """A list or NumPy array as a static argument: a tuple, which errors show as it was given."""
+    """A list or NumPy array as a static argument: a tuple that errors print as a list."""
 
     __slots__ = ()
 
@@ -401,7 +401,7 @@ def operation(
         static = [*inspect.signature(fun).parameters][arrays:]
     copied = SMALL if arrays is None else -1
     op = Operation(fun, name or fun.__name__, static, copied=copied)
-    if arrays is not None and not op.nums:  # C++ is faster if there are no static arguments
+    if arrays is not None and not op.nums:  # C++ is faster without static arguments
         op = Operation(fun, name or fun.__name__, copied=copied)
     whole = whole and arrays is None and not known
     return wrap_call(fun, op, whole, tuple(numbers), known, matched)
@@ -500,7 +500,7 @@ ABSENT = object()
 def number_operation(
     fun: Callable, name: str = "", matched: bool = False, whole: bool = False
 ) -> Callable:
-    """As `operation`, for a function of two or three operands that are often Python numbers.
+    """Make an operation of a function of two or three operands that are often Python numbers.
 
     The function may have NumPy's keywords `out` and `where`, with which it runs as written. With
     `matched`, a Python number gets the dtype of the other operand, operands may be keywords, and
@@ -553,7 +553,7 @@ def number_operation(
 def operator_operation(fun: Callable, foreign: Callable) -> Callable:
     """Return an operator: the function of an array and of an operand that it takes.
 
-    `foreign` is called with operands that are no arrays and no numbers.
+    `foreign` is called with any other operand than an array or a number.
     """
     kernel = fun.kernel  # type: ignore[attr-defined]
 
