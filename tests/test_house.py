@@ -238,9 +238,8 @@ near next nothing other outside over plus proper said same shown slid slowly spr
 together toward truth twice under unbound unchanged up upon verdict whole widely wider
 within without worst
 """.split()  # noqa: SIM905
-# `fused` is a decorator: a function that runs as one kernel.
 VERBS = """
-bring broadcasting embed fed feed flatten fused happen listen need open ring seed string unflatten
+bring broadcasting embed fed feed flatten happen listen need open ring seed string unflatten
 """.split()  # noqa: SIM905
 
 
@@ -648,7 +647,7 @@ def test_few_places_ask_whether_operations_compute():
     )
     assert sum(inline.values()) <= 5, inline
     asked = count_matches(r"(?<!def )\bis_eager\(")
-    assert sum(asked.values()) <= 16, asked
+    assert sum(asked.values()) <= 17, asked
 
 
 def test_no_call_is_run_again_after_any_exception():
@@ -677,7 +676,8 @@ def test_no_call_is_run_again_after_any_exception():
 CACHES = {
     "weft.core.primitive._TYPES",
     "weft.numpy.promotion.PLANS", "weft.primitives.scatter_apply._APPLIED",
-    "weft.primitives.replay.RULES", "weft.run.rules.WALKS", "weft.run.eager.KERNELS", "weft.run.fastpath._CACHE",
+    "weft.primitives.replay.RULES", "weft.run.rules.WALKS", "weft.run.eager.KERNELS",
+    "weft.run.fastpath._CACHE",
     "weft.run.hot._USES", "weft.run.operation.OPERATIONS", "weft.run.scalars.NUMBERS",
     "weft.util._MEMOIZED", "weft.xla.compile._LOADED", "weft.xla.hlo.PATTERNS",
 }  # fmt: skip
@@ -794,22 +794,22 @@ def test_each_cache_has_a_row_in_the_design_note():
 
 
 def test_clear_caches_empties_all():
+    own = CACHES - {"weft.run.fastpath._CACHE", "weft.run.scalars.NUMBERS", "weft.util._MEMOIZED"}
+    in_cpp = sys.modules["weft.run.fastpath"]._CACHE.size
+
+    def count_kept() -> dict[str, int]:
+        kept = {name: len(cache) for name, cache in util.CACHES.items()}
+        return {**kept, **{name: len(getattr(*find_in_module(name))) for name in own}}
+
+    weft.clear_caches()
+    before = in_cpp()  # entries of callables that the tests of other files hold
     x = weft.device_put(np.ones(3, np.float32))
     for _ in range(20):
         y = weft.grad(lambda x: (weft.numpy.sin(x) * 2.0).sum())(x + 1.25)[1:]
     weft.vmap(lambda x: weft.jit(lambda x: x * 2)(x) + y.sum())(x.at[0].set(3.0))
-    sizes = lambda: {
-        **{name: len(cache) for name, cache in util.CACHES.items()},
-        "C++": sys.modules["weft.run.fastpath"]._CACHE.size(),
-        **{
-            name: len(getattr(*find_in_module(name)))
-            for name in CACHES - {"weft.run.fastpath._CACHE", "weft.run.scalars.NUMBERS"}
-            if name != "weft.util._MEMOIZED"
-        },
-    }
-    assert sum(sizes().values()) > 20
+    assert sum(count_kept().values()) > 20 and in_cpp() > before
     weft.clear_caches()
-    assert not {name: n for name, n in sizes().items() if n}
+    assert not {name: n for name, n in count_kept().items() if n} and in_cpp() <= before
     assert (x + 1.25).tolist() == [2.25] * 3
 
 

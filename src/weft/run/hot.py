@@ -17,7 +17,7 @@ _USES: dict[Any, dict[Any, int]] = keep_cache("uses", {})
 
 
 def is_hot(group: Any, key: Any) -> bool:
-    """Count a use of `key`, one of the keys of `group`; return True from the `HOT`-th on."""
+    """Count a use of `key` in `group`. Return True if it is the `HOT`-th use or a later one."""
     if len(_USES) >= COUNTED and group not in _USES:
         _USES.clear()
     uses = _USES.setdefault(group, {})

@@ -46,7 +46,7 @@ class BatchTracer(Tracer):
         aval = getattr(value, "aval", None)  # as `typeof`, without a call in most cases
         if type(aval) is not ShapedArray:
             aval = typeof(value)
-        self.aval = _MAPPED.get((aval, dim)) or mapped_aval(aval, dim)
+        self.aval = mapped_aval(aval, dim)
 
     def own_origin(self) -> str:
         mapped = f"mapped by vmap along axis {self.dim} of {typeof(self.value)}"
