@@ -391,6 +391,38 @@ def test_every_primitive_class_is_documented_and_overrides_no_final_method():
         assert not final & own, f"{cls.__name__} overrides {final & own}"
 
 
+def compared_primitives(file: pathlib.Path) -> Iterator[str]:
+    """The comparisons with a primitive that another file defines, or with its name."""
+    own = {t.id for n in parsed(file).body if isinstance(n, ast.Assign) for t in ast.walk(n)
+           if isinstance(t, ast.Name) and isinstance(t.ctx, ast.Store)}  # fmt: skip
+    for node in ast.walk(parsed(file)):
+        if not isinstance(node, ast.Compare):
+            continue
+        sides = [node.left, *node.comparators]
+        texts = [*map(ast.unparse, sides)]
+        if "self" in texts or any(t.startswith("self.") for t in texts):
+            continue  # a class asks which of its members it is
+        names = [
+            x for side in sides for x in ast.walk(side) if isinstance(x, ast.Name | ast.Attribute)
+        ]
+        others = {getattr(x, "attr", None) or getattr(x, "id", "") for x in names} - own
+        is_name = any(t.endswith((".primitive.name", "prim.name")) for t in texts)
+        if is_name or any(n.endswith("_p") for n in others):
+            yield f"{module_name(file)}:{node.lineno} {ast.unparse(node)}"
+
+
+# Files whose tables by name are on their way to cpu/.
+TO_CPU = "alone rows halves flat formulas lower summing".split()  # noqa: SIM905
+
+
+def test_primitives_are_told_apart_by_facts_and_rules():
+    """A pass compares no primitive, and few other files do: a fact or a rule says what matters."""
+    files = [f for f in FILES if f.stem not in TO_CPU]
+    found = [text for file in files for text in compared_primitives(file)]
+    assert not [text for text in found if text.startswith("weft.passes.")]
+    assert len(found) <= 6, "\n".join(found)
+
+
 # --- tests where a reader looks -----------------------------------------------------------------
 
 TESTS = pathlib.Path(__file__).parent
