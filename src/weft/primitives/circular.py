@@ -9,12 +9,13 @@ kernel that is called where there is one takes 0.2 to 0.4, and is exact to 1.7 u
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from weft.core.aval import ShapedArray
+from weft.passes.opcodes import Kind, Operand, Step, encode_program
 from weft.primitives import wide
 from weft.primitives.expr import BF16, F32, F64, LARGE, Expr, is_large, polynomial, write_division
 from weft.primitives.wide import I32, I64, choose_if_any, write_log
@@ -171,6 +172,8 @@ def write_circular(name: str, *operands: Expr) -> Expr:
     return x.compare("EQ", 0).select(x, out) if odd else out  # -0 stays
 
 
+BLOCK = 256  # elements for which a function has one formula
+PIECE = 4096  # elements that are worth a thread
 # of which formulas are loops: they take ten times as long at any size, and 0.8 s to compile
 _LOOPS = ("igamma", "igammac", "zeta", "zeta_single")
 # What native/functions.cc computes, and what of that where it is all of a program, as XLA's loops
@@ -216,5 +219,26 @@ def call_function(hlo: Any, name: str, *operands: Any) -> Any:
         part = BF16 if given else part
     out = aval.update(dtype=part).strong()
     values = [hlo.convert(v, part) for v in operands]
-    (y,) = call_native(hlo, "weft_function", values, [out], {"name": name})
+    program = write_program(name, [bool(v.aval.shape) for v in values], part)
+    (y,) = call_native(hlo, "weft_program", values, [out], {"program": program})
     return hlo.convert(y, aval.dtype)
+
+
+def write_program(name: str, full: Sequence[bool], dtype: np.dtype) -> list[int]:
+    """Return the program of a function, whose operands are arrays where `full` and else scalars.
+
+    bfloat16 is computed in float32.
+    """
+    operands = [Operand(i, Kind.FULL if x else Kind.SCALAR) for i, x in enumerate(full)]
+    name = "power_of" if name == "pow" and not full[0] else name
+    row, piece = BLOCK, 1 if name in _LOOPS else PIECE // BLOCK
+    if dtype != BF16:
+        steps = [Step(name, "out", Kind.FULL, dtype, [x.value for x in operands])]
+    else:
+        convert = "convert_element_type"
+        steps = [Step(convert, ("wide", i), kind, F32, [i]) for i, kind, _ in operands]
+        steps.append(Step(name, "wide", Kind.FULL, F32, [step.value for step in steps]))
+        steps.append(Step(convert, "out", Kind.FULL, BF16, ["wide"]))
+    program = encode_program(operands, steps, row, piece)
+    assert program is not None  # it has few steps
+    return program

@@ -207,7 +207,7 @@ def lower_module(
         write = lambda *xs: call_operations(hlo, jaxpr, calls, xs)
     elif only and half and (plan := plan_rows(jaxpr, consts)) and has_kernels(hlo):
         given = lambda xs: [*xs, *[hlo.constant(a.val, a.aval) for a in plan[1]]]
-        write = lambda *xs: call_native(hlo, "weft_rows", given(xs), jaxpr.out_avals, plan[0])
+        write = lambda *xs: call_native(hlo, "weft_program", given(xs), jaxpr.out_avals, plan[0])
     if jaxpr.calls_host:
         in_avals, attrs = [TOKEN, *in_avals], ["", *attrs]
         write = hlo.threaded(write, False)
