@@ -498,7 +498,7 @@ TESTED_IN = {
         "core/form.py cpu/calls.py cpu/elements.py cpu/forms.py cpu/formula.py cpu/passes.py "
         "cpu/rewriting.py cpu/scope.py"
     ),
-    "passes/test_alone.py": "cpu/clusters.py",
+    "cpu/test_alone.py": "cpu/clusters.py",
     # modules that show under another name what others define
     "compat/test_finder.py": (
         "compat/absent.py compat/lib.py compat/places.py "

@@ -13,10 +13,10 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Eqn
+from weft.cpu.alone import SHORT
 from weft.cpu.calls import call_kernel
 from weft.cpu.formula import apply_formula
 from weft.cpu.scope import Scope
-from weft.passes.alone import SHORT
 from weft.primitives.factorizations import Lu, lu_pivots_to_permutation_p
 from weft.primitives.lapack import KernelCall, call_named
 from weft.primitives.layout import convert
