@@ -4,15 +4,19 @@ import ast
 import collections
 import functools
 import importlib
+import inspect
 import pathlib
+import re
 import sys
 import types
+import typing
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 import weft
+from weft import util
 from weft.numpy.names import HOMES
 from weft.xla import compile as compiling
 
@@ -108,9 +112,46 @@ def test_no_import_is_hidden_in_a_function():
     assert not hidden, "\n".join(hidden)
 
 
+# Modules of later folders that a file imports by name, each with the reason.
+IMPORTED_BY_NAME = {
+    # Eager calls of functions of lax are wrapped by what numpy has for that.
+    ("weft.lax", "weft.numpy.planned"),
+    # It is made of indexing and promotion as NumPy has them.
+    ("weft.lax", "weft.numpy.ragged"),
+    # The public view of the passes: those that know primitives are above them.
+    *(("weft.passes", f"weft.optimize.{m}") for m in "fold passes simplify".split()),  # noqa: SIM905
+    # An error looks in them for the name that was meant.
+    *(("weft.util", f"weft.{m}") for m in "lax nn numpy random scipy.special tree".split()),  # noqa: SIM905
+}
+
+
+def named_modules(file: pathlib.Path) -> Iterator[str]:
+    """Yield the modules of the package that a file imports by name, or that its tables name."""
+    text = file.read_text()
+    if "import_module" in text or "import_lazily" in text or "__import__" in text:
+        known = {module_name(f) for f in FILES} - {"weft"}
+        for node in ast.walk(parsed(file)):
+            if isinstance(node, ast.Constant) and node.value in known:
+                yield node.value
+
+
+def test_modules_imported_by_name_are_below():
+    """What `import_module` and tables of lazy names import goes downward, as statements do."""
+    upward = set()
+    for file in FILES:
+        mine = module_name(file)
+        for name in named_modules(file) if mine != "weft" else ():  # which lists all public names
+            if ORDER.index(folder(name)) > ORDER.index(folder(mine)):
+                upward.add((mine, name))
+    new, gone = upward - IMPORTED_BY_NAME, IMPORTED_BY_NAME - upward
+    wrong = [f"{mine} imports {name} by name, of a later folder" for mine, name in sorted(new)]
+    wrong += [f"{mine} no longer imports {name} by name" for mine, name in sorted(gone)]
+    assert not wrong, "\n".join(wrong)
+
+
 def count_lines(*folders: str) -> int:
-    """Physical lines of some folders, or of everything."""
-    files = [f for f in FILES if not folders or f.relative_to(ROOT).parts[0] in folders]
+    """Return the number of physical lines of some folders."""
+    files = [f for f in FILES if f.relative_to(ROOT).parts[0] in folders]
     return sum(len(f.read_text().splitlines()) for f in files)
 
 
@@ -143,10 +184,10 @@ BUDGETS = {
 }
 
 
-@pytest.mark.parametrize("folders", BUDGETS, ids=lambda f: "+".join(f) or "all")
+@pytest.mark.parametrize("folders", BUDGETS, ids="+".join)
 def test_folders_are_small(folders):
     lines, most = count_lines(*folders), BUDGETS[folders]
-    assert lines <= most, f"{' and '.join(folders) or 'the package'}: {lines} lines, at most {most}"
+    assert lines <= most, f"{' and '.join(folders)}: {lines} lines, at most {most}"
 
 
 def test_every_file_says_what_it_is():
@@ -275,6 +316,46 @@ def test_every_public_name_exists_and_is_documented():
     assert not bare, "without a docstring: " + ", ".join(bare)
 
 
+FUNCTIONS_IN = ("weft.lax", "weft.numpy", "weft.nn", "weft.random", "weft.scipy")
+
+
+def public_functions() -> Iterator[tuple[types.ModuleType, str, object]]:
+    """Yield the functions of the modules of FUNCTIONS_IN and of those below them."""
+    for name, module in public_modules().items():
+        if any(f"{name}.".startswith(f"{top}.") for top in FUNCTIONS_IN):
+            for key in module.__all__:
+                x = getattr(module, key)
+                if callable(x) and not isinstance(x, type) and typing.get_origin(x) is None:
+                    yield module, key, x
+
+
+@functools.cache
+def defined_names(place: pathlib.Path) -> frozenset[str]:
+    """Return the names that a search for `def NAME`, `NAME = ` or a row `"NAME": ` finds.
+
+    All at the top level of a file or in a table there. A primitive may be defined in the same row
+    as its function: `sin_p, sin = `.
+    """
+    row = r'^(?:async )?def (\w+)\(|^class (\w+)\b|^(?:\w+_p, )?(\w+)(?:: .*)? = |^    "(\w+)": '
+    found = re.findall(row, place.read_text(), flags=re.MULTILINE)
+    return frozenset(name for names in found for name in names if name)
+
+
+def test_a_search_finds_every_public_function():
+    """It is in the folder of the module that users import, or in the file that made it."""
+    wrong = []
+    for module, name, x in public_functions():
+        made_in = [m.removeprefix("weft.") for m in (module.__name__, inspect.unwrap(x).__module__)]
+        places = [p for m in made_in for p in [ROOT / (m.replace(".", "/") + ".py")] if p.exists()]
+        folder = ROOT / made_in[0].split(".")[0]
+        places += [file for file in FILES if file.is_relative_to(folder)]
+        if not any(name in defined_names(place) for place in places):
+            wrong.append(
+                f'{module.__name__}.{name}: no line `def {name}(`, `{name} = ` or `"{name}": ...`'
+            )
+    assert not wrong, "\n".join(wrong)
+
+
 def all_primitives() -> list:
     from weft.core.primitive import Primitive
 
@@ -330,13 +411,13 @@ def compared_primitives(file: pathlib.Path) -> Iterator[str]:
             yield f"{module_name(file)}:{node.lineno} {ast.unparse(node)}"
 
 
-# Files whose tables by name are on their way to cpu/.
+# Files whose tables by name are on their way to cpu/, which is a list of patterns of equations.
 TO_CPU = "alone rows halves flat formulas lower summing".split()  # noqa: SIM905
 
 
 def test_primitives_are_told_apart_by_facts_and_rules():
     """A pass compares no primitive, and few other files do: a fact or a rule says what matters."""
-    files = [f for f in FILES if f.stem not in TO_CPU]
+    files = [f for f in FILES if f.stem not in TO_CPU and folder(module_name(f)) != "cpu"]
     found = [text for file in files for text in compared_primitives(file)]
     assert not [text for text in found if text.startswith("weft.passes.")]
     assert len(found) <= 6, "\n".join(found)
@@ -358,6 +439,7 @@ TESTED_IN = {
     "api/test_custom_rules.py": "transforms/check.py",
     "api/test_custom_vmap.py": "control/mapped.py",
     "api/test_jit.py": "api/functions.py run/fastpath.py",
+    "run/test_operation.py": "run/rules.py run/scalars.py",
     "experimental/test_jet.py": "transforms/jet.py",
     "export/test_dynamic.py": "export/solving.py",
     "export/test_exported.py": "export/calling.py export/lowering.py export/modules.py",
@@ -376,7 +458,7 @@ TESTED_IN = {
     "jaxpr/test_reader.py": "jaxpr/older.py jaxpr/syntax.py jaxpr/values.py passes/holes.py",
     "display/test_draw.py": "display/layers.py",
     "jaxpr/test_writer.py": "display/methods.py",
-    "nn/test_attention.py": "nn/scaled.py",
+    "nn/test_attention.py": "nn/scaled.py nn/attention_parts.py",
     "numpy/test_refs.py": ("core/ref.py primitives/refs.py primitives/state.py xla/passed_refs.py"),
     "watch/test_nans.py": "run/observer.py",
     "run/test_eager.py": "xla/placement.py",
@@ -427,7 +509,9 @@ TESTED_IN = {
     "interpreters/test_mlir.py": "extend/lowering.py interpreters/pxla.py",
     "extend/test_core.py": "extend/core/primitives.py",
     "test_api_util.py": "extend/linear_util.py",
-    "interpreters/test_defining.py": "interpreters/xla.py",
+    "api/test_contexts.py": "options/flags.py",
+    "core/test_pretty.py": "display/printing.py util/documents.py",
+    "interpreters/test_defining.py": "core/interface.py interpreters/xla.py",
     "numpy/test_names.py": "numpy/absent.py",
     "watch/test_key_reuse.py": "experimental/key_reuse.py",
     # what runs over devices, by the programs that run there
@@ -565,6 +649,192 @@ def test_what_is_tested_elsewhere_has_no_mirror():
         f"{p}: has a mirror" for p in listed if (TESTS / p.with_name(f"test_{p.name}")).exists()
     ]
     assert not wrong, "\n".join(wrong)
+
+
+# --- mechanisms ---------------------------------------------------------------------------------
+
+
+def count_matches(pattern: str) -> dict[str, int]:
+    """How often a pattern occurs in each module of the package that has it."""
+    found = {module_name(f): len(re.findall(pattern, f.read_text())) for f in FILES}
+    return {name: n for name, n in found.items() if n}
+
+
+def test_an_operation_runs_eagerly_in_three_ways():
+    """As an operation, as a jitted function, and as a primitive or a rule: all others use these."""
+    makers = count_matches(r"(?<!def )\bcompiled_call\(")
+    assert set(makers) == {"weft.run.operation", "weft.api.jit", "weft.run.eager"}, makers
+
+
+def test_few_places_ask_whether_operations_compute():
+    inline = count_matches(
+        r"current\.trace is (?:not )?EVAL|current\.trace\.parent is (?:not )?None"
+    )
+    assert sum(inline.values()) <= 5, inline
+    asked = count_matches(r"(?<!def )\bis_eager\(")
+    assert sum(asked.values()) <= 16, asked
+
+
+def test_no_call_is_run_again_after_any_exception():
+    """Only NotForKernel makes a call run as written."""
+    again = []
+    for file in FILES:
+        if file.relative_to(ROOT).parts[0] in (
+            "run",
+            "api",
+            "lax",
+            "numpy",
+            "random",
+            "scipy",
+            "nn",
+        ):
+            for node in ast.walk(parsed(file)):
+                if isinstance(node, ast.ExceptHandler):
+                    every = node.type is None or "Exception" in ast.unparse(node.type).split(".")
+                    raises = any(isinstance(n, ast.Raise) for n in ast.walk(node))
+                    again += [f"{module_name(file)}:{node.lineno}"] if every and not raises else []
+    assert not again, again
+
+
+# Stores at module level that grow as programs run. `clear_caches` empties these, and a row of
+# docs/design/003 has the name, the key and the bound of each.
+CACHES = {
+    "weft.api.tape._RULES", "weft.api.tape._WHOLE", "weft.core.primitive._TYPES",
+    "weft.numpy.promotion.PLANS", "weft.primitives.indexing._APPLIED",
+    "weft.primitives.replay.WRITTEN", "weft.run.eager.KERNELS", "weft.run.fastpath._CACHE",
+    "weft.run.hot._USES", "weft.run.operation.OPERATIONS", "weft.run.scalars.NUMBERS",
+    "weft.util._MEMOIZED", "weft.xla.compile._LOADED", "weft.xla.hlo.PATTERNS",
+}  # fmt: skip
+# Tables of values that are compared by identity: emptied, equal values would be two objects.
+IDENTITIES = {
+    "weft.core.aval._INTERNED", "weft.core.ref._INTERNED", "weft.mesh.mesh._MESHES",
+}  # fmt: skip
+# Names that users, plugins or modules register, by which programs are read or compiled.
+REGISTERED = {
+    "weft.experimental.custom_partitioning._calls", "weft.export.trees._BY_NAME",
+    "weft.export.trees._BY_TYPE", "weft.extend.backend._caches",
+    "weft.interpreters.mlir._constant_handlers", "weft.mesh.client._process_group",
+    "weft.mesh.plugins._REGISTRIES", "weft.mesh.plugins._WAITING",
+    "weft.parallel.distributed._member",
+    "weft.pytrees._data_fields", "weft.util.CACHES",
+}  # fmt: skip
+# What runs now, and which hints were given: it ends with the run, or with the user's function.
+RUNNING = {
+    "weft.api.cache_misses._firsts", "weft.api.cache_misses._places",
+    "weft.api.cache_misses._traced",
+    "weft.api.mutable._most", "weft.api.mutable._states", "weft.errors._printed",
+    "weft.run.fastpath._CLEARED", "weft.watch.key_reuse._told", "weft.watch.progress._work",
+    "weft.xla.array._looks", "weft.xla.callbacks._FREE", "weft.xla.callbacks._RUNS",
+    "weft.xla.compile._UNFINISHED",
+}  # fmt: skip
+# Functions that remember results for a small finite domain: dtypes, primitives, devices, classes,
+# options, or nothing at all.
+FINITE = {
+    "weft.api.tape": "make_one", "weft.dtypes": "_upper_bounds promote",
+    "weft.experimental.custom_partitioning": "register_partitioner",
+    "weft.explain.machine": "measure_peaks", "weft.export.modules": "stablehlo",
+    "weft.jaxpr.reader": "find_param_names",
+    "weft.jaxpr.values": "import_primitives index_primitives list_classes",
+    "weft.mesh.client": "make_clients client all_devices first_device devices_of device_list",
+    "weft.mesh.plugins": "load_plugin find_cuda_tools", "weft.mesh.sharding": "sharding_on",
+    "weft.numpy.indexing": "fill_access", "weft.numpy.ufunc_objects": "ufunc",
+    "weft.options": "say_once", "weft.primitives.dot": "precision_config",
+    "weft.primitives.indexing": "stage_combiner", "weft.primitives.lapack": "register_once",
+    "weft.primitives.special.formula": "powers", "weft.run.eager": "results_tree",
+    "weft.xla.callbacks": "make_entry mlir_context",
+    "weft.xla.compile": "default_options describe_machine much_memory",
+    "weft.xla.diskcache": "fingerprint open_cache", "weft.xla.native": "load_kernels",
+}  # fmt: skip
+# `util.memoize`, what `Operation` keeps, and a decorator that users call.
+REMEMBERING = {
+    "weft.util": "memoize", "weft.run.operation": "Constants", "weft.extend.linear_util": "cache",
+}  # fmt: skip
+GROWS = {"add", "append", "appendleft", "extend", "insert", "setdefault", "update"}
+
+
+def find_stores(file: pathlib.Path) -> Iterator[str]:
+    """Containers at module level that functions of the module add to."""
+    made: set[str] = set()
+    for node in parsed(file).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            names = node.targets if isinstance(node, ast.Assign) else [node.target]
+            kind = ast.unparse(node.value.func) if isinstance(node.value, ast.Call) else ""
+            is_store = isinstance(node.value, ast.Dict | ast.List | ast.Set) or kind in (
+                "set", "dict", "list", "keep_cache"
+            )  # fmt: skip
+            if is_store or kind.startswith(("weakref.", "collections.")):
+                made |= {ast.unparse(n) for n in names}
+    for fun in ast.walk(parsed(file)):
+        if isinstance(fun, ast.FunctionDef | ast.Lambda):
+            for node in ast.walk(fun):
+                target = None
+                if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+                    target = node.value
+                elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                    target = node.func.value if node.func.attr in GROWS else None
+                while isinstance(target, ast.Attribute):
+                    target = target.value
+                if isinstance(target, ast.Name) and target.id in made:
+                    yield f"{module_name(file)}.{target.id}"
+
+
+def find_remembering(file: pathlib.Path) -> Iterator[tuple[str, str]]:
+    """What remembers results by functools: the module, and the name at its top level."""
+    for node in parsed(file).body:
+        for part in ast.walk(node):
+            if isinstance(part, ast.Attribute | ast.Name) and ast.unparse(part) in (
+                "functools.cache", "functools.lru_cache", "lru_cache"
+            ):  # fmt: skip
+                target = node.targets[0] if isinstance(node, ast.Assign) else node
+                yield module_name(file), getattr(target, "name", None) or target.id
+
+
+def test_stores_that_grow_are_few_and_known():
+    assert len(CACHES) <= 15
+    found = {name for file in FILES for name in find_stores(file)}
+    known = CACHES | IDENTITIES | REGISTERED | RUNNING | {"weft.dtypes._PROMOTED"}
+    assert not found - known, f"a store that grows: list it by its kind. {sorted(found - known)}"
+    listed = {name for name in known if not hasattr(*find_in_module(name))}
+    assert not listed, f"no such store: {listed}"
+
+
+def find_in_module(name: str) -> tuple[types.ModuleType, str]:
+    module, _, own = name.rpartition(".")
+    return importlib.import_module(module), own
+
+
+def test_functions_that_remember_results_have_a_small_domain():
+    found = {pair for file in FILES for pair in find_remembering(file)}
+    known = {(m, n) for t in (FINITE, REMEMBERING) for m, names in t.items() for n in names.split()}
+    assert not found - known, f"use util.memoize, or list it: {sorted(found - known)}"
+    gone = known - found - {("weft.dtypes", "promote")}
+    assert not gone, f"remembers nothing: {sorted(gone)}"
+
+
+def test_each_cache_has_a_row_in_the_design_note():
+    text = (TESTS.parent / "docs/design/003-running.md").read_text()
+    missing = [name for name in CACHES if f"`{name.rpartition('.')[2]}`" not in text]
+    assert not missing, missing
+
+
+def test_clear_caches_empties_all():
+    x = weft.device_put(np.ones(3, np.float32))
+    for _ in range(20):
+        y = weft.grad(lambda x: (weft.numpy.sin(x) * 2.0).sum())(x + 1.25)[1:]
+    weft.vmap(lambda x: weft.jit(lambda x: x * 2)(x) + y.sum())(x.at[0].set(3.0))
+    sizes = lambda: {
+        **{name: len(cache) for name, cache in util.CACHES.items()},
+        "C++": sys.modules["weft.run.fastpath"]._CACHE.size(),
+        **{
+            name: len(getattr(*find_in_module(name)))
+            for name in CACHES - {"weft.run.fastpath._CACHE", "weft.run.scalars.NUMBERS"}
+            if name != "weft.util._MEMOIZED"
+        },
+    }
+    assert sum(sizes().values()) > 20
+    weft.clear_caches()
+    assert not {name: n for name, n in sizes().items() if n}
+    assert (x + 1.25).tolist() == [2.25] * 3
 
 
 # --- the walk -----------------------------------------------------------------------------------

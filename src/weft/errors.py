@@ -208,7 +208,7 @@ def check_hashable(op: str, **params: Any) -> None:
 OWN = __file__.removesuffix("errors.py")
 MAKE_JAXPR = OWN + os.path.join("api", "make_jaxpr.py")  # where tracing is all that is asked for
 HIDDEN_FILES: set[str] = set()
-LONGEST = 72  # characters of source that a hint repeats
+MAX_SOURCE = 72  # characters of source text in a hint
 
 # Python's functions that compare, and weft's; with one argument, and with several.
 CHOICES = {
@@ -438,7 +438,7 @@ def hint_for(op: str, origins: Sequence[Origin], otherwise: str) -> str:
         if isinstance(node, ast.FunctionDef | ast.Lambda):
             break
         code = write(node, inner, outer, text)
-        if code and len(code) > LONGEST:
+        if code and len(code) > MAX_SOURCE:
             code = ""
         if code:
             otherwise = code + "."

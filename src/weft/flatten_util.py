@@ -11,12 +11,12 @@ from typing import Any
 from weft import dtypes
 from weft.core.aval import ShapedArray
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array
 from weft.primitives.elementwise import convert
 from weft.primitives.layout import empty, reshape
 from weft.primitives.slicing import concatenate, split
 from weft.pytrees import PyTreeDef, flatten, unflatten
+from weft.run.operation import operation
 from weft.util import Record, list_public
 
 __all__ = ["ravel_pytree"]
@@ -42,7 +42,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Unravel]:
     return flat, Unravel(tree, avals, ShapedArray(flat.shape, flat.dtype))
 
 
-@fused
+@operation
 def ravel_arrays(arrays: Sequence[Any]) -> Any:
     """Arrays end to end, in the dtype they promote to."""
     if not arrays:
@@ -54,7 +54,7 @@ def ravel_arrays(arrays: Sequence[Any]) -> Any:
     return concatenate(pieces, 0) if len(pieces) > 1 else pieces[0]
 
 
-@fused(static=("avals", "convert_all"))
+@operation(static=("avals", "convert_all"))
 def unravel_arrays(flat: Any, avals: tuple[ShapedArray, ...], convert_all: bool) -> list:
     """The arrays that `ravel_arrays` made a vector of."""
     sizes = [a.size for a in avals]

@@ -19,10 +19,10 @@ from weft import numpy as jnp
 from weft.core.aval import typeof
 from weft.core.source import boundary
 from weft.errors import ShapeError
-from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, axis_of, shape_of
 from weft.primitives.dot import Precision, PrecisionLike
 from weft.primitives.sparse import resample_p
+from weft.run.operation import operation
 from weft.util import list_public
 from weft.xla.native import are_kernels_wanted
 from weft.xla.typing import Array, ArrayLike
@@ -213,7 +213,7 @@ def resize(
     return resample(image, None, None, shape, axes, method, bool(antialias), precision)
 
 
-@fused(static=("shape", "axes"), name="resize")
+@operation(static=("shape", "axes"), name="resize")
 def take_nearest(image: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
     """The image made of the pixels in whose range the middles of the new ones lie."""
     for axis in axes:
@@ -223,7 +223,7 @@ def take_nearest(image: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> A
     return image
 
 
-@fused(static=("shape", "axes", "method", "antialias", "precision"), name="resize")
+@operation(static=("shape", "axes", "method", "antialias", "precision"), name="resize")
 def resample(
     image: Any, scale: Any, translation: Any, shape: tuple[int, ...], axes: tuple[int, ...],
     method: ResizeMethod, antialias: bool, precision: Any,

@@ -15,13 +15,13 @@ from weft.core.source import boundary
 from weft.errors import DtypeError, ShapeError, TracerError
 from weft.numpy import elementwise, reductions
 from weft.numpy.creation import arange, full
-from weft.numpy.fused import fused
 from weft.numpy.grids import index_exp as index
 from weft.numpy.promotion import as_array, broadcast_shapes
 from weft.numpy.updates import At
 from weft.primitives.families import check_integer
 from weft.primitives.reduction import highest_value, lowest_value
 from weft.primitives.reshard import compute_freely
+from weft.run.operation import operation
 from weft.util import list_public, name_function
 from weft.xla.typing import Array, ArrayLike, ShardingLike
 
@@ -102,7 +102,7 @@ def count_segments(op: str, num_segments: Any, ids: Any) -> int:
         ) from None
 
 
-@fused(static=("op", "count", "bucket", "sorted_ids", "unique_ids", "mode"))
+@operation(static=("op", "count", "bucket", "sorted_ids", "unique_ids", "mode"))
 def reduce_segments(
     data: Any, ids: Any, op: str, count: int, bucket: int | None, sorted_ids: bool,
     unique_ids: bool, mode: Any,

@@ -13,7 +13,7 @@ from weft.api.functions import check_callable
 from weft.api.jit import jit
 from weft.api.shard_map import meshes_around, reshard
 from weft.core.aval import typeof
-from weft.core.trace import current
+from weft.core.trace import is_eager
 from weft.mesh.mesh import (
     EMPTY,
     AbstractDevice,
@@ -39,7 +39,6 @@ from weft.mesh.typed import kind_of_mesh
 from weft.parallel.constraint import constrain
 from weft.primitives.reshard import reshard_p
 from weft.pytrees import broadcast_prefix, flatten, is_none, leaves, unflatten
-from weft.run.eager import EVAL
 from weft.util import list_public
 
 __all__ = [
@@ -97,7 +96,7 @@ def run_retyped(
     def retyped(*args: Any, **kwargs: Any) -> Any:
         sharding = kwargs.pop(what, given)
         run = functools.partial(run_between, op, f, names, sharding, kind)
-        return (jit(run) if current.trace is EVAL else run)(*args, **kwargs)
+        return (jit(run) if is_eager() else run)(*args, **kwargs)
 
     return retyped
 

@@ -130,7 +130,7 @@ def test_an_object_that_jitted_its_method_can_die():
 
 
 def test_programs_of_one_function_are_bounded(monkeypatch):
-    monkeypatch.setattr("weft.api.programs.MOST_PROGRAMS", 3)
+    monkeypatch.setattr("weft.api.programs.MAX_PROGRAMS", 3)
     f = lambda x, n: x * n
     for n in range(6):
         jit(f, static_argnums=1).trace(1.0, n)

@@ -6,6 +6,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import lax
+from weft.core.facts import Runs
 from weft.core.jaxpr import Literal, bodies_of, held_jaxprs
 from weft.watch.nans import step_bodies
 
@@ -64,7 +65,7 @@ def test_running_the_bodies_is_running_the_primitive(name):
             pass
         carried = len(bodies[0].carry)
         for i, (x, y) in enumerate(zip(outs, found, strict=True)):
-            stacked = bodies[0].runs == "turns" and i >= carried
+            stacked = bodies[0].runs is Runs.LOOP and i >= carried
             x = x[bodies[0].turns[-1]] if stacked else x
             np.testing.assert_allclose(x, y, rtol=1e-6)
 
@@ -72,4 +73,4 @@ def test_running_the_bodies_is_running_the_primitive(name):
 def test_programs_that_run_on_parts_of_operands_are_held_all_the_same():
     for f in (weft.pmap(jnp.sin), lambda x: lax.reduce(x, 0.0, lambda a, b: a * b + a, (1,))):
         held = [e for e in weft.make_jaxpr(f)(X[None]).jaxpr.eqns if held_jaxprs(e)]
-        assert [body.runs for e in held for body in bodies_of(e)] == [""]
+        assert [body.runs for e in held for body in bodies_of(e)] == [Runs.UNKNOWN]

@@ -28,7 +28,7 @@ from weft.control.remat import name_p, remat_p
 from weft.passes.check import check_jaxpr
 from weft.passes.inline import inline_calls
 from weft.primitives.dot import dot_general_p
-from weft.transforms.recompute import LONGEST_RECIPE, find_recipe
+from weft.transforms.recompute import MAX_RECIPE, find_recipe
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=3).astype(np.float32)
@@ -393,4 +393,4 @@ def test_recipes_of_what_is_cheap_to_compute_again():
         jaxpr = weft.make_jaxpr(lambda x: long(x, n))(X).jaxpr  # noqa: B023
         makers = {v: e for e in jaxpr.eqns for v in e.outvars}
         eqns, _ = find_recipe(jaxpr.outvars[0], makers, {*jaxpr.invars})
-        assert (len(eqns) == 2 * n) is whole and len(eqns) <= LONGEST_RECIPE + 1
+        assert (len(eqns) == 2 * n) is whole and len(eqns) <= MAX_RECIPE + 1

@@ -17,7 +17,8 @@ from tests.core import toys
 from tests.core.toys import cond, f32, i32, jit, make, mul, pjit, reduce_sum, sin
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import DropVar, Eqn, Jaxpr, Literal, Var
-from weft.core.pretty import equation_text, fresh_names, number_text, pretty_print
+from weft.core.pretty import equation_text, fresh_names, number_text
+from weft.display.printing import pretty_print
 
 GOLDEN = Path(__file__).parent / "golden"
 

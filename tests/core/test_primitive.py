@@ -1,6 +1,9 @@
 """What a primitive says of itself, on toy programs: what it holds, and what it refers to."""
 
+import copy
 import pickle
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -8,6 +11,7 @@ import pytest
 import weft
 from tests.core import toys
 from tests.core.toys import cond, cos, f32, i32, make, sin
+from weft.core.facts import Runs
 from weft.core.jaxpr import bodies_of, held_jaxprs, jaxpr_uses_axis, uses_axis
 from weft.core.primitive import (
     Axis,
@@ -18,7 +22,6 @@ from weft.core.primitive import (
     References,
     Zero,
     cotangents_of,
-    forget_types,
     mark_linear,
     mark_moving,
     not_linear,
@@ -26,6 +29,7 @@ from weft.core.primitive import (
     tangents_of,
 )
 from weft.errors import DtypeError, MissingRule
+from weft.util import CACHES
 
 
 class Outer(toys.Holds):
@@ -63,7 +67,9 @@ def test_what_a_python_function_does_is_not_known():
             return [Body(None, runs=params["runs"])]
 
     prim = Staged("staged", list)
-    assert uses_axis(prim, {"runs": ""}, "i") and not uses_axis(prim, {"runs": "host"}, "i")
+    assert uses_axis(prim, {"runs": Runs.UNKNOWN}, "i") and not uses_axis(
+        prim, {"runs": Runs.HOST}, "i"
+    )
 
 
 def test_parameters_that_cannot_be_hashed_are_named():
@@ -96,6 +102,41 @@ class Here(Primitive):
 
 
 LOCAL = [Here()]  # no global holds it
+MODULE = """
+from tests.core.test_primitive import Here
+from weft.core.primitive import Primitive
+class Mine(Primitive):
+    name = "mine"
+def make(cls):
+    return cls()
+direct_p, made_p = Mine(), make(Here)
+held = [Mine()]
+"""
+
+
+def run_module(name, monkeypatch):
+    module = types.ModuleType(name)
+    monkeypatch.setitem(sys.modules, name, module)
+    exec(MODULE, vars(module))
+    return module
+
+
+def test_primitives_of_a_users_module_pickle_by_its_globals(monkeypatch):
+    module = run_module("module_of_a_user", monkeypatch)
+    for prim in (module.direct_p, module.made_p):
+        assert prim.home == "module_of_a_user" and copy.copy(prim) is prim
+        assert pickle.loads(pickle.dumps(prim)) is prim
+    (held,) = module.held
+    again = pickle.loads(pickle.dumps(held))
+    assert again is not held and type(again) is module.Mine
+
+
+def test_primitives_of_a_program_pickle_by_their_fields(monkeypatch):
+    """Another process that loads them has a `__main__` of its own."""
+    module = run_module("__main__", monkeypatch)
+    for prim in (module.direct_p, module.made_p):
+        again = pickle.loads(pickle.dumps(prim))
+        assert again is not prim and type(again) is type(prim)
 
 
 def test_axes_markers_and_types():
@@ -145,6 +186,6 @@ def test_types_are_asked_for_once():
     prim = Counted()
     make(lambda x: prim.apply(prim.apply(x)[0])[0], f32())
     assert asked == [f32()]
-    forget_types()
+    CACHES["types of results"].clear()
     make(lambda x: prim.apply(x)[0], f32())
     assert asked == [f32()] * 2

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from weft.core.aval import ShapedArray
+from weft.core.facts import Runs
 from weft.core.jaxpr import ClosedJaxpr, Jaxpr
 from weft.core.primitive import Body, Primitive
 from weft.core.stage import close_jaxpr, stage
@@ -84,7 +85,7 @@ class Call(Holds):
     def bodies(self, params: dict) -> list[Body]:
         jaxpr = params["jaxpr"]
         operands = range(len(jaxpr.invars))
-        return [Body(jaxpr, "jaxpr", "once", operands, inlines=self.inline, names_flow_in=True)]
+        return [Body(jaxpr, "jaxpr", Runs.ONCE, operands, inlines=self.inline, names_flow_in=True)]
 
 
 class Print(Primitive):

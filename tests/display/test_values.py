@@ -106,7 +106,7 @@ def test_what_is_told_of_an_array(make, told):
 def test_many_values_are_folded_and_large_arrays_are_not_read(monkeypatch):
     x = jnp.zeros((20, 20))
     assert "<details><summary>values" in x._repr_html_()
-    monkeypatch.setattr(values, "MOST_READ", 399)
+    monkeypatch.setattr(values, "MAX_READ", 399)
     assert "<img" not in x._repr_html_() and "mean" not in text_of(x)
 
 
@@ -184,7 +184,7 @@ def test_devices_are_rows_along_the_last_axis():
 
 
 def test_many_devices_are_left_out(monkeypatch):
-    monkeypatch.setattr(values, "MOST_ROWS", 2)
+    monkeypatch.setattr(values, "MAX_ROWS", 2)
     assert len(cells_of(values.devices_html(make_mesh(4)))) == 2
     assert not values.devices_html(make_mesh(5))
     assert len(cells_of(values.devices_html(make_mesh(4, 1)))) == 3

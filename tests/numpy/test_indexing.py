@@ -10,7 +10,8 @@ import weft
 import weft.numpy as jnp
 from tests.numpy.compare import same
 from weft.errors import ShapeError
-from weft.numpy import fused, indexing
+from weft.numpy import indexing
+from weft.run.hot import HOT
 
 HOST = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
 PAIR = np.array([1, -2], np.int32)
@@ -172,13 +173,13 @@ def test_programs_are_short(fun, primitives):
 
 def test_loops_over_numbers_share_one_program(monkeypatch):
     made = []
-    real = indexing.kernel_for
-    monkeypatch.setattr(indexing, "kernel_for", lambda *a: made.append(a) or real(*a))
+    real = indexing.compile_function
+    monkeypatch.setattr(indexing, "compile_function", lambda *a: made.append(a) or real(*a))
     x = jnp.arange(211.0)
     assert [float(x[i]) for i in range(50)] == list(range(50))
     assert all(x[i : i + 3].tolist() == [i, i + 1, i + 2] for i in range(50))
     assert len(made) == 2
-    for _ in range(2 * fused.HOT):  # a hot one gets its own
+    for _ in range(2 * HOT):  # a hot one gets its own
         x[7]
     assert len(made) == 3
 
@@ -203,7 +204,7 @@ def test_indices_that_are_met_often_are_told_apart():
     wide = np.arange(12, dtype=np.float32).reshape(6, 2)
     arrays = [(jnp.asarray(a), a) for a in (wide, wide.astype(np.int8))]
     for x, a in arrays:
-        for _ in range(fused.HOT + 2):
+        for _ in range(HOT + 2):
             for key in keys:
                 np.testing.assert_array_equal(x[key], a[key], f"{key}")
         for key in keys * 2:
@@ -216,13 +217,13 @@ def test_indices_that_are_met_often_are_told_apart():
 def test_hot_indices_are_found_by_one_lookup():
     x, seen = jnp.arange(12.0).reshape(3, 4), []
     for key in [np.s_[2], np.s_[1:3], np.s_[::2], np.s_[0, 1], np.s_[..., None], None]:
-        for _ in range(fused.HOT + 1):
+        for _ in range(HOT + 1):
             x[key]
         sys.setprofile(lambda frame, event, _: event == "call" and seen.append(frame.f_code))
         x[key]
         sys.setprofile(None)
-    assert {code.co_name for code in seen} == {"getitem"}
-    for _ in range(fused.HOT + 1):
+    assert {code.co_name for code in seen} == {"getitem", "is_eager"}
+    for _ in range(HOT + 1):
         assert x.at[9, 1].get(mode="clip") == 9
         with pytest.raises(IndexError):
             x[9, 1]
@@ -234,13 +235,13 @@ def test_an_index_of_arrays_and_numbers_is_read_again_as_it_was():
     keys = [np.s_[i, 1], np.s_[0, i], np.s_[:, i], np.s_[i[0], 2], np.s_[i, i], np.s_[i, ..., 1]]
     keys += [np.s_[i, 2], np.s_[i, -1], np.s_[1:, i, None], np.s_[mask, 1], np.s_[mask, i[:1]]]
     moved = [tuple(jnp.asarray(e) if isinstance(e, np.ndarray) else e for e in k) for k in keys]
-    for _ in range(fused.HOT + 2):
+    for _ in range(HOT + 2):
         for key, own in zip(moved, keys, strict=True):
             np.testing.assert_array_equal(x[key], host[own])
         with pytest.raises(IndexError):
             x[moved[0][0], 3]
     with weft.config.scope(check_bounds=False):
-        for _ in range(fused.HOT + 2):
+        for _ in range(HOT + 2):
             np.testing.assert_array_equal(x[moved[0][0], 3], host[i, 2])
     with pytest.raises(IndexError):
         x[moved[0][0], 3]
@@ -248,7 +249,7 @@ def test_an_index_of_arrays_and_numbers_is_read_again_as_it_was():
     for key in (np.s_[:, 1], moved[0], moved[4]):
         x[key]
         sys.setprofile(lambda frame, event, _: event == "call" and seen.append(frame.f_code))
-        for _ in range(fused.HOT + 1):
+        for _ in range(HOT + 1):
             x[key]
         sys.setprofile(None)
     assert seen[-1].co_name == "split_plain"

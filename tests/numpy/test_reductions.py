@@ -5,7 +5,7 @@ import pytest
 
 import weft.numpy as jnp
 from tests.numpy.compare import agree
-from weft import config, grad, jit, make_jaxpr, vmap
+from weft import config, grad, jit, make_jaxpr, nn, vmap
 from weft.errors import DtypeError, ShapeError
 
 NAN, INF = np.nan, np.inf
@@ -234,3 +234,128 @@ def test_errors(call, error, message):
         call(jnp.ones(3))
     with pytest.raises(error, match=message):
         jit(call)(jnp.ones(3))
+
+
+# --- axes in any order ----------------------------------------------------------------------
+
+ORDERS = [(-1, -2), (2, 0), [-1, 0, 1], (1, 0), -2]
+LARGE = np.random.default_rng(5).normal(size=(24, 50, 36)).astype(np.float32)  # for kernels
+LARGE_HOLES = np.where(LARGE > 1.5, NAN, LARGE).astype(np.float32)
+
+
+def each_order(fun, orders=ORDERS):
+    """The function over each order of axes, once as it is and once compiled."""
+    listed = [tuple(a) if type(a) is list else a for a in orders]
+    run = lambda *xs: [fun(*xs, axis=axis) for axis in orders]
+    return listed, [run, jit(run), lambda *xs: vmap(run, -1, -1)(*[x[..., None] for x in xs])]
+
+
+REDUCED = {
+    **{name: (getattr(jnp, name), getattr(np, name)) for name in [*SUMS, *EXTREMES, *TRUTHS]},
+    **{f"nan{n}": (getattr(jnp, f"nan{n}"), getattr(np, f"nan{n}")) for n in [*SUMS, "max", "min"]},
+    "median": (jnp.median, np.median),
+    "nanmedian": (jnp.nanmedian, np.nanmedian),
+    "quantile": (
+        lambda x, axis: jnp.quantile(x, 0.3, axis=axis),
+        lambda x, axis: np.quantile(x, 0.3, axis=axis),
+    ),
+    "percentile": (
+        lambda x, axis: jnp.percentile(x, jnp.array([30, 90]), axis=axis),
+        lambda x, axis: np.percentile(x, [30, 90], axis=axis),
+    ),
+    "nanquantile": (
+        lambda x, axis: jnp.nanquantile(x, 0.3, axis=axis),
+        lambda x, axis: np.nanquantile(x, 0.3, axis=axis),
+    ),
+    "average": (lambda x, axis: jnp.average(x, axis), lambda x, axis: np.average(x, axis)),
+    "minmax": (
+        lambda x, axis: jnp.stack(jnp.minmax(x, axis)),
+        lambda x, axis: np.stack([x.min(axis), x.max(axis)]),
+    ),
+    "add.reduce": (jnp.add.reduce, np.add.reduce),
+    "maximum.reduce": (jnp.maximum.reduce, np.maximum.reduce),
+    "logical_or.reduce": (
+        lambda x, axis: jnp.logical_or.reduce(x > 4, axis),
+        lambda x, axis: np.logical_or.reduce(x > 4, axis),
+    ),
+    "any of comparisons": (
+        lambda x, axis: jnp.any(x > 3, axis),
+        lambda x, axis: np.any(x > 3, axis),
+    ),
+    "sum of comparisons": (
+        lambda x, axis: (x > 1).sum(axis),
+        lambda x, axis: (x > 1).sum(axis),
+    ),
+    "sum of bytes": (
+        lambda x, axis: (x > 1).astype(np.int8).sum(axis, dtype=np.int8),
+        lambda x, axis: (x > 1).astype(np.int8).sum(axis, dtype=np.int8),
+    ),
+    "max of integers": (
+        lambda x, axis: (x * 99).astype(np.int16).max(axis),
+        lambda x, axis: (x * 99).astype(np.int16).max(axis),
+    ),
+    "vector_norm": (
+        lambda x, axis: jnp.linalg.vector_norm(x, axis=axis),
+        lambda x, axis: np.sqrt((x * x).sum(axis)),
+    ),
+    "logsumexp": (
+        lambda x, axis: nn.logsumexp(x, axis),
+        lambda x, axis: np.log(np.exp(x).sum(axis)),
+    ),
+    "softmax": (
+        lambda x, axis: nn.softmax(x, axis).max(axis),
+        lambda x, axis: np.exp(x.max(axis)) / np.exp(x).sum(axis),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REDUCED)
+def test_axes_in_any_order(name):
+    """Of arrays that kernels take, with the operand given, computed before, and mapped."""
+    fun, reference = REDUCED[name]
+    x = LARGE_HOLES if name.startswith("nan") else LARGE
+    x = np.exp(x / 50) if "prod" in name else x
+    axes, runs = each_order(fun)
+    wide = x.astype(np.float64) if name in (*SUMS, *[f"nan{n}" for n in SUMS]) else x
+    wants = [reference(wide, axis=axis) for axis in axes]
+    for run in runs:
+        for found, want in zip(run(jnp.asarray(x)), wants, strict=True):
+            found = np.asarray(found).reshape(want.shape)
+            np.testing.assert_allclose(found, want, rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize(
+    "name", ["max", "min", "sum", "nanmax", "nanmean", "prod", "median", "var"]
+)
+def test_derivatives_along_axes_in_any_order(name):
+    x = np.exp(LARGE[:6] / 50)
+    pairs = [((-1, -2), (1, 2)), ((2, 0), (0, 2)), ((1, 0), (0, 1)), ((2, 1, 0), None)]
+    slope = lambda axis: grad(lambda x: (getattr(jnp, name)(x, axis=axis) ** 2).sum())
+    for one, other in jit(lambda x: [[slope(axis)(x) for axis in pair] for pair in pairs])(x):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def test_matrix_norms_of_axes_in_any_order():
+    x = LARGE[:, :5]
+    pairs = [(2, 0), (-1, -3), (0, 2), (1, 0)]
+    for ord in ("fro", 1, -1, np.inf, -np.inf, 2, "nuc"):
+        norms = jit(lambda x, p=ord: [jnp.linalg.norm(x, p, axis) for axis in pairs])(x)
+        for found, axis in zip(norms, pairs, strict=True):
+            np.testing.assert_allclose(found, np.linalg.norm(x, ord, axis), rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin", "nanargmax", "nanargmin"])
+def test_places_along_negative_axes(name):
+    axes = [-1, -2, -3, 0, 1, 2, None]
+    for found in (lambda x: [getattr(jnp, name)(x, a) for a in axes], None):
+        found = found or jit(lambda x: [getattr(jnp, name)(x, a) for a in axes])
+        for place, axis in zip(found(LARGE), axes, strict=True):
+            np.testing.assert_array_equal(place, getattr(np, name)(LARGE, axis))
+
+
+def test_weights_of_axes_in_any_order():
+    weights = np.abs(LARGE[:, 0]) + 1
+    for axis, w in [((0, 2), weights), ((2, 0), weights.T), ((-1, -3), weights.T)]:
+        found = jnp.average(LARGE, axis, w)
+        want = np.average(LARGE.astype(float), (0, 2), weights.astype(float))
+        np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-6)

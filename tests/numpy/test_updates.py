@@ -10,7 +10,7 @@ import weft
 import weft.numpy as jnp
 from weft.errors import MutationError, NonConcreteBooleanIndexError, ShapeError
 from weft.numpy import updates
-from weft.run.eager import HOT
+from weft.run.hot import HOT
 
 HOST = np.arange(1, 61, dtype=np.float32).reshape(3, 4, 5)
 PAIR = np.array([1, -2], np.int32)
@@ -317,8 +317,8 @@ def test_modes_at_every_place_and_dtype_of_indices(wrap):
 
 def test_an_update_that_is_met_often_gets_a_program_of_its_own(monkeypatch):
     made = []
-    real = updates.kernel_for
-    monkeypatch.setattr(updates, "kernel_for", lambda *a: made.append(a) or real(*a))
+    real = updates.compile_function
+    monkeypatch.setattr(updates, "compile_function", lambda *a: made.append(a) or real(*a))
     x = jnp.zeros(213)
     for i in (*range(40), *[7] * (2 * HOT)):
         assert int(x.at[i].set(i + 1).argmax()) == i and x.at[i].add(-0.5).sum() == -0.5

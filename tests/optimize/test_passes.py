@@ -10,6 +10,7 @@ import weft.passes
 from tests.core.toys import cos, f32, make, sin
 from tests.passes.random_programs import make_program
 from weft import numpy as jnp
+from weft.core.facts import Runs
 from weft.core.jaxpr import bodies_of, subjaxprs
 from weft.optimize.passes import DEFAULT, PASSES, find_passes, run_passes
 from weft.options import config
@@ -98,10 +99,10 @@ def apply_one_by_one(jaxpr, args):
         ins, bodies = [*map(value, eqn.invars)], bodies_of(eqn)
         if not bodies:
             outs = eqn.primitive.apply(*ins, **eqn.params)
-        elif bodies[0].runs == "branch":
+        elif bodies[0].runs is Runs.BRANCH:
             held = bodies[int(ins[0])]
             outs = apply_one_by_one(held.jaxpr, [ins[i] for i in held.operands])
-        elif bodies[0].runs == "turns":
+        elif bodies[0].runs is Runs.LOOP:
             outs = run_turns(eqn, bodies, ins)
         else:
             outs = apply_one_by_one(bodies[0].jaxpr, [ins[i] for i in bodies[0].operands])

@@ -60,19 +60,6 @@ ARITHMETIC = [
     binary(ew.min_p, lexicographic(np.less, np.minimum), dtypes=ALL),
     unary(ew.square_p, np.square, dtypes=NUMBERS),
     unary(ew.one_minus_square_p, lambda x: 1 - x * x),
-    *[
-        unary(
-            ew.integer_pow_p, lambda x, n=n: x**n, *bounds, params=dict(y=n), label=str(n), **more
-        )
-        for n, bounds, more in [
-            (0, (), dict(dtypes=NUMBERS)),
-            (2, (), dict(dtypes=NUMBERS)),
-            (3, (), dict(dtypes=NUMBERS)),
-            (7, (), dict(tol=8)),
-            (-1, (0.5, 2), {}),
-            (-3, (0.5, 2), dict(tol=8)),
-        ]
-    ],
     unary(ew.sign_p, np.sign, dtypes=REALS, skip=FLAT),
     unary(ew.sign_p, lambda x: x / np.abs(x), dtypes=COMPLEX, skip=FLAT, label="complex"),
     unary(ew.floor_p, np.floor, dtypes=FLOATS),

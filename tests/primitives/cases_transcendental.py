@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.primitives.cases import FLOATS, INEXACT, SHAPE, Arg, Case, binary, unary
+from tests.primitives.cases import FLOATS, INEXACT, NUMBERS, SHAPE, Arg, Case, binary, unary
 from weft.primitives import transcendental as tr
 
 CASES = [
@@ -18,6 +18,19 @@ CASES = [
     unary(tr.sqrt_p, np.sqrt, 0.5, 4),
     unary(tr.rsqrt_p, lambda x: 1 / np.sqrt(x), 0.5, 4),
     unary(tr.cbrt_p, np.cbrt, dtypes=FLOATS, grad_tol=1e-5),
+    *[
+        unary(
+            tr.integer_pow_p, lambda x, n=n: x**n, *bounds, params=dict(y=n), label=str(n), **more
+        )
+        for n, bounds, more in [
+            (0, (), dict(dtypes=NUMBERS)),
+            (2, (), dict(dtypes=NUMBERS)),
+            (3, (), dict(dtypes=NUMBERS)),
+            (7, (), dict(tol=8)),
+            (-1, (0.5, 2), {}),
+            (-3, (0.5, 2), dict(tol=8)),
+        ]
+    ],
     binary(tr.pow_p, np.power, (0.5, 2), (), dtypes=INEXACT, tol=8),
     Case(
         tr.pow_p,

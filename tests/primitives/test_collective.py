@@ -20,7 +20,7 @@ from weft.options import config
 from weft.primitives import collective, copies, varying
 from weft.primitives.varying import Varying
 from weft.transforms.batch import in_scope
-from weft.xla.hlo import Builder, Value
+from weft.xla.hlo import Builder, Part, Value
 from weft.xla.lower import lower_jaxpr
 
 # --- references: stacks of the operands of all copies in, stacks of the results out -------------
@@ -673,7 +673,7 @@ def written(fun, shape=(6, 4), mesh=MESH, dtype=np.float32):
         jaxpr, consts = stage(lambda x: [fun(x)], [aval])
     assert not consts
     hlo = Builder()
-    hlo.mesh = mesh
+    hlo.part = Part(mesh)
     lower_jaxpr(hlo, jaxpr, [Value("%arg0", aval)])
     return "\n".join(hlo.lines)
 
@@ -713,7 +713,7 @@ def test_written_for_devices(text):
 def test_an_axis_that_the_mesh_lacks():
     with pytest.raises(errors.UnboundAxisError, match=r"got 'c', in scope 'a' \(size 2\), 'b'"):
         hlo = Builder()
-        hlo.mesh = MESH
+        hlo.part = Part(MESH)
         copies.device_rows(hlo, "psum", ("c",))
 
 

@@ -178,7 +178,7 @@ NO_ROW = {
     "primitives.random": "numbers that NumPy cannot foretell: tests/random",
     "primitives.refs": "on references, which are no arrays: tests/numpy/test_refs.py",
     "passes.physical": "on the words of keys only: tests/passes/test_physical.py",
-    "nn.attention_native": "a softmax over keys: tests/nn/test_attention_native.py",
+    "nn.attention_parts": "a softmax over keys: tests/cpu/test_attention.py",
     "Member of scipy/special": "tests/scipy/test_special.py, against SciPy and mpmath",
     "all_gather_invariant pvary psum_invariant reshard": DEVICES,
     "all_gather_reduced preduced reduced_vary_cast_p unreduced_psum": DEVICES,

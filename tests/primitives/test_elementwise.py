@@ -94,7 +94,7 @@ ONES = np.ones(3, np.float32)
             r"sin: operands must be of inexact dtype; got i32\[3\]\.",
         ),
         (
-            lambda: elementwise.integer_pow(np.ones(3, np.int32), -1),
+            lambda: transcendental.integer_pow(np.ones(3, np.int32), -1),
             DtypeError,
             r"integer_pow: a negative power needs a float or complex base; got i32\[3\], power -1",
         ),

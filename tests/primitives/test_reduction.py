@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft import grad, jit, jvp, make_jaxpr, vmap
+from weft import grad, jit, jvp, lax, make_jaxpr, vmap
 from weft.errors import DtypeError, PytreeError, ShapeError
 from weft.primitives import bits
 from weft.primitives import reduction as red
@@ -182,3 +182,46 @@ def test_what_reduce_refuses_of_trees():
         ShapeError, match=r"operands must have equal shapes; got f32\[3\], f32\[2\]"
     ):
         red.reduce((X[0], X[:, 0]), (0.0, 0.0), pair, (0,))
+
+
+REDUCERS = {
+    "reduce_sum": (np.sum, np.float32),
+    "reduce_max": (np.max, np.float32),
+    "reduce_min": (np.min, np.int16),
+    "reduce_prod": (np.prod, np.float32),
+    "reduce_and": (np.bitwise_and.reduce, np.int32),
+    "reduce_or": (np.bitwise_or.reduce, np.bool_),
+    "reduce_xor": (np.bitwise_xor.reduce, np.uint8),
+}
+
+
+@pytest.mark.parametrize("name", REDUCERS)
+def test_axes_in_any_order(name):
+    """Programs have them in order, whether the function, `reduce` or the primitive is told them."""
+    reference, dtype = REDUCERS[name]
+    x = np.random.default_rng(0).normal(1, 0.02, size=(30, 40, 30)).astype(dtype)
+    fun, prim = getattr(lax, name), getattr(lax, f"{name}_p")
+    orders = [(2, 1), [1, 0], (2, 0), np.array([2, 0, 1]), (1,)]
+    monoid = next(m for m in red.MONOIDS if m.reduction is prim)
+    combine, start = monoid.combine.bind, np.dtype(dtype).type(monoid.identity(np.dtype(dtype)))
+    ways = [
+        fun,
+        lambda x, axes: prim.bind(x, axes=axes),
+        lambda x, axes: lax.reduce(x, start, combine, axes),
+        lambda x, axes: lax.reduce(x, start, lambda a, b: combine(combine(a, start), b), axes),
+    ]
+    for way in ways:
+        jaxpr = make_jaxpr(lambda x, w=way: w(x, (2, 0)))(x)
+        assert "(2, 0)" not in str(jaxpr) and "(0, 2)" in str(jaxpr)
+        for found, axes in zip(jit(lambda x, w=way: [w(x, a) for a in orders])(x), orders):
+            want = reference(x.astype(float) if dtype is np.float32 else x, axis=tuple(axes))
+            np.testing.assert_allclose(found, want, rtol=1e-3)
+
+
+def test_rules_are_given_axes_in_order():
+    for prim, params in [(lax.reduce_sum_p, {}), (lax.reduce_max_p, {}), (lax.reduce_and_p, {})]:
+        with pytest.raises(ShapeError, match=r"axes must be in ascending order; got \(1, 0\)"):
+            prim.apply(X.astype(int), axes=(1, 0), **params)
+    for fun in (lax.reduce_sum, lax.reduce_max, lax.reduce_prod):
+        with pytest.raises(ShapeError, match=r"must be distinct and name axes .* got \(-1,\)"):
+            fun(X, (-1,))

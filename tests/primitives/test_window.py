@@ -1,6 +1,4 @@
-"""Windows: padding types, shapes, functions, both ways to scatter, a fault of XLA, errors. Rows:
-cases_window.py.
-"""
+"""Windows: padding types, shapes, functions, errors. Rows: cases_window.py."""
 
 from __future__ import annotations
 
@@ -9,13 +7,11 @@ import itertools
 import numpy as np
 import pytest
 
-from weft import config, grad, jit, make_jaxpr, vmap
+from weft import grad, make_jaxpr, vmap
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives import window as win
-from weft.primitives.elementwise import add, ge, ge_p, le_p, max, min, mul
+from weft.primitives.elementwise import add, ge, ge_p, max, min, mul
 from weft.primitives.layout import reduce_sum
-from weft.primitives.slicing import pad
-from weft.xla.native import load_kernels
 
 X = np.arange(16, dtype=np.float32).reshape(4, 4)
 
@@ -49,77 +45,10 @@ def test_dilations_and_padding():
     np.testing.assert_array_equal(got, [[5, 7], [13, 15]])
 
 
-@pytest.mark.parametrize("shape, axis", [((1, 1), 0), ((1, 1), 1), ((1, 2), 0), ((1, 3, 1), 0)])
-def test_sums_over_a_padded_element(shape, axis, as_for_users):
-    """XLA:CPU folds the padding into the windows, and adds wrongly.
-
-    It still does where it is told to use no fusion emitters, which no user does.
-    """
-    x = np.arange(1, np.prod(shape) + 1, dtype=np.float32).reshape(shape)
-    size = [3 if i == axis else 1 for i in range(x.ndim)]
-    for (low, high), edge in itertools.product([(1, 1), (2, 2)], [(2, 0), (0, 2), (1, 1)]):
-        config = [(low, high, 0) if i == axis else (0, 0, 0) for i in range(x.ndim)]
-        edges = [edge if i == axis else (0, 0) for i in range(x.ndim)]
-        fun = lambda x: win.reduce_window_sum(pad(x, 0.0, config), size, None, edges)  # noqa: B023
-        got = jit(fun, compiler_options=as_for_users)(x)
-        wide = np.pad(np.pad(x, [c[:2] for c in config]), edges)
-        want = np.lib.stride_tricks.sliding_window_view(wide, 3, axis).sum(-1)
-        np.testing.assert_array_equal(got, want)
-
-
 def test_pooling_gives_the_first_of_equals_the_derivative():
     ones = np.ones((1, 6), np.float32)
     pull = grad(lambda x: reduce_sum(win.reduce_window_max(x, (1, 3), (1, 3)), (0, 1)))
     np.testing.assert_array_equal(pull(ones), [[1, 0, 0, 1, 0, 0]])
-
-
-@pytest.mark.parametrize("size, strides, padding", [
-    ((2, 2), (2, 2), "VALID"), ((3, 3), (2, 2), "SAME"), ((2, 3), (1, 1), [(1, 0), (-1, 2)]),
-])  # fmt: skip
-def test_both_ways_to_scatter_agree(monkeypatch, size, strides, padding):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(6, 7)).astype(np.float32)
-    y = np.asarray(win.reduce_window_max(x, size, strides, padding))
-    source = rng.normal(size=y.shape).astype(np.float32)
-    scatter = lambda s, x: win.select_and_scatter_add(s, x, ge_p, size, strides, padding)
-    with config.scope(native=False):
-        places = jit(lambda s, x: scatter(s, x))(source, x)
-        monkeypatch.setattr(win, "_FEW", 0)
-        np.testing.assert_allclose(jit(lambda s, x: scatter(s, x))(source, x), places, rtol=1e-6)
-
-
-@pytest.mark.parametrize("x64", [False, True])
-@pytest.mark.parametrize(
-    ("shape", "size", "strides", "padding"),
-    [
-        ((2, 3, 12, 90), (1, 1, 3, 3), (1, 1, 2, 2), ((0, 0), (0, 0), (1, 1), (1, 1))),
-        ((3, 70, 9), (1, 2, 2), (1, 2, 2), ((0, 0), (0, 0), (0, 0))),
-        ((2, 8, 75), (1, 3, 4), (1, 1, 1), ((0, 0), (2, 0), (3, 3))),
-        ((10, 40), (4, 3), (3, 3), ((0, 3), (2, 5))),
-        ((4, 150), (1, 5), (1, 4), ((0, 0), (1, 6))),
-        ((7,), (3,), (1,), ((1, 1),)),
-        ((2, 6), (1, 2), (1, 2), ((0, 0), (-1, 1))),
-        ((2, 5), (1, 7), (1, 1), ((0, 0), (1, 1))),
-    ],
-)
-@pytest.mark.parametrize("compare", [ge_p, le_p])
-def test_a_kernel_selects_as_whole_arrays_do(shape, size, strides, padding, x64, compare, rng):
-    with config.scope(enable_x64=x64):
-        dtype = np.float64 if x64 else np.float32
-        x = rng.integers(-3, 4, shape).astype(dtype)  # of which many are equal
-        x[rng.random(shape) < 0.05] = np.nan
-        x[rng.random(shape) < 0.05] = -np.inf
-        places = win.reduce_window_max(x, size, strides, padding).shape
-        fun = jit(lambda s, x: win.select_and_scatter_add(s, x, compare, size, strides, padding))
-        source = rng.integers(1, 100, places).astype(dtype)
-        got, twice = fun(source, x), vmap(fun, (0, None))(np.stack([source, source]), x)
-        assert ("weft_select_scatter" in fun.lower(source, x).as_text()) != bool(load_kernels())
-        with config.scope(native=False):
-            want = fun(source, x)
-            assert "weft_select_scatter" not in fun.lower(source, x).as_text()
-        assert got.dtype == want.dtype == dtype
-        np.testing.assert_array_equal(got, want)  # sums of few integers
-        np.testing.assert_array_equal(twice[1], want)
 
 
 def test_scatter_by_functions():

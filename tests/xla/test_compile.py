@@ -201,46 +201,22 @@ def test_log_compiles(directory, caplog):
 # --- running ----------------------------------------------------------------------------------
 
 
-def test_which_programs_keep_the_tiles(monkeypatch):
-    kinds, options = [], weft.xla.compile.default_options
-    kept = lambda platform, *kind: (kinds.append(kind), options(platform, *kind))[1]
-    monkeypatch.setattr(weft.xla.compile, "default_options", kept)
-    x = np.linspace(0, 1, 120, dtype=np.float32).reshape(2, 3, 4, 5)
-    last = lambda x: x.transpose(0, 2, 3, 1)
-    programs = {
-        lambda x: x.T: (True, True, False),
-        lambda x: x.reshape(6, 20).T + 1: (True, True, False),
-        lambda x: last(x) * 2 + 1: (True, True, False),
-        lambda x: last(x) * last(x) * 2 + 1: (False, True, False),
-        lambda x: x.swapaxes(1, 2) + 1: (False, True, False),
-        lambda x: x + 1: (False, True, False),
-        lambda x: x[0, 0, :, :4] + x[0, 0, :, :4].T: (False, True, False),
-        lambda x: x.astype(np.uint8) + np.uint8(1): (False, True, True),
-    }
-    for spec, tiled in (("bhqd,bhkd->bhqk", False), ("bqhd,bkhd->bhqk", True)):
-        y = lambda x, s=spec: (jnp.einsum if isinstance(x, weft.Array) else np.einsum)(s, x, x)
-        programs[y] = (tiled, False, False)
-    with weft.config.scope(native=False):  # where products are XLA's
-        for fun in programs:
-            np.testing.assert_allclose(weft.jit(fun).lower(x).compile()(x), fun(x), rtol=1e-6)
-    assert kinds == [*programs.values()]
-    read = weft.jit(lambda x: (x * 1.0).mean())(np.full((64, 64), 255, np.uint8))
-    assert read == 255 and kinds[-1] == (False, True, False)  # integers of 8 bits are only read
-
-
 def test_options_of_each_platform(monkeypatch):
-    engines = weft.xla.compile._jax.CompileOptions().SerializeAsString()
+    defaults = weft.xla.compile._jax.CompileOptions().SerializeAsString()
     default_options = weft.xla.compile.default_options.__wrapped__
-    given, flags = default_options("cpu")
-    assert given.startswith(engines) and weft.xla.compile.SMALL_LOOP[1].encode() in given
-    assert flags == ()
-    tiles = weft.xla.compile.NO_TILES[0].encode()
-    assert tiles in given and tiles not in default_options("cpu", True, False, False)[0]
-    assert default_options("cpu", False, True, False) == (given, (weft.xla.compile.WIDE,))
+    given, flags = default_options("cpu", (("an_option", "a text"),))
+    assert given.startswith(defaults) and b"an_option" in given and b"a text" in given
+    assert flags == () and default_options("cpu") == (defaults, ())
     for tools, flags in (("/cuda", (("xla_gpu_cuda_data_dir", "/cuda"),)), (None, ())):
         monkeypatch.setattr(weft.xla.compile, "find_cuda_tools", lambda tools=tools: tools)
-        assert default_options("cuda") == (engines, flags)
-        assert default_options("tpu") == (engines, ())
+        assert default_options("cuda") == (defaults, flags)
+        assert default_options("tpu") == (defaults, ())
+
+
+def test_flags_of_users_come_after_those_of_the_program(monkeypatch):
+    flags = compiling.Flags(overrides=(("a", 1),))
+    options = compiling.compile_options(here(), [("a", 2)], (), (), flags)
+    assert options.env_option_overrides == [("a", 1), ("a", 2)]
 
 
 def test_integers_of_8_bits_wrap_before_a_reduction(kernels_as_for_users):
@@ -250,8 +226,6 @@ def test_integers_of_8_bits_wrap_before_a_reduction(kernels_as_for_users):
     np.testing.assert_allclose(y[2], (x * np.uint8(3)).mean(1), rtol=1e-6)
     f = weft.jit(lambda x: weft.lax.dot(x + x, -x, preferred_element_type=np.int32))
     np.testing.assert_array_equal(f(x), (x + x).astype(np.int32) @ (-x).astype(np.int32))
-    _, options = compiling.default_options("cpu", False, False, True)
-    assert options[0][1].endswith("INDIVIDUAL_DOT")  # three times as fast as without
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -267,52 +241,6 @@ def test_arc_tangents_in_vectors(dtype, kernels_as_for_users):
         got = weft.jit(lambda x: f(x, jnp.arctan, jnp.sin))(x)
         np.testing.assert_allclose(got, f(x, np.arctan, np.sin), atol=1e-5)
         np.testing.assert_allclose(jnp.arctan(x), np.arctan(x), rtol=1e-6)
-
-
-@pytest.mark.skipif(not compiling.jaxlib_version.startswith("0.10."), reason="one way to compile")
-def test_programs_on_few_elements_compile_fast(monkeypatch):
-    def is_quick(f, *args):
-        text = weft.jit(f).lower(*args).as_text()
-        return compiling.quick_settings(text, here()) == compiling.QUICK
-
-    few, many, key = np.ones((63, 63), np.float32), np.ones(4097, np.float32), weft.random.key(0)
-    assert not is_quick(jnp.exp, few)  # XLA_FLAGS have the last word
-    monkeypatch.setenv("XLA_FLAGS", "")
-    assert all(is_quick(f, few) for f in (jnp.exp, lambda x: x @ x, lambda x: x[:2] + 1))
-    assert is_quick(weft.random.split, key) and not is_quick(weft.random.normal, key)
-    slow = jnp.tan, jnp.arctan, jnp.cbrt, lambda x: x.at[x[0].astype(int)].set(1)
-    assert not any(is_quick(f, few) for f in slow) and not is_quick(jnp.exp, many)
-    assert not is_quick(lambda x: weft.lax.fori_loop(0, 3, lambda i, x: x + i, x), few)
-    text = weft.jit(jnp.exp).lower(few).as_text()
-    found = []
-    monkeypatch.setattr(compiling, "compile_options", lambda *given: found.append(given) or 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        compile_text(text, here(), [("a", "b")])
-    assert found[0][1] == (*compiling.QUICK, ("a", "b"))  # what a user says comes later
-
-
-@pytest.mark.skipif(not compiling.jaxlib_version.startswith("0.10."), reason="one way to compile")
-def test_vectors_that_cores_cannot_share_evenly_run_fast(monkeypatch):
-    monkeypatch.setenv("XLA_FLAGS", "")
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-    found = lambda f, *shape: compiling.quick_settings(
-        weft.jit(f).lower(jnp.ones(shape)).as_text(), here()
-    )
-    assert found(jnp.exp, 5001) == compiling.QUICK[:1]
-    assert found(jnp.exp, 5000) == found(jnp.exp, 99, 101) == ()
-    assert found(lambda x: jnp.roll(x, 8), 5000) == compiling.QUICK[:1]
-    assert found(jnp.diff, 5000) == compiling.QUICK[:1]  # one of 4999
-    assert found(lambda x: jnp.tile(x, 2), 5001) == ()  # slower in the older way
-    assert found(lambda x: jnp.outer(x, x), 5001) == ()  # nor is a matrix quicker
-    assert found(jnp.exp, 30_001, 3) == found(jnp.exp, 5001, 4, 5) == compiling.QUICK[:1]
-    assert found(jnp.exp, 30_000, 3) == found(jnp.exp, 3001, 32) == found(jnp.exp, 5001, 3) == ()
-    assert found(lambda x: x @ x.T[:, :9], 30_001, 3) == ()
-    power = lambda x: x**1.7  # written with shifts, but not of random words
-    assert found(power, 5001) == compiling.QUICK[:1]
-    draw = lambda x: x + weft.random.normal(weft.random.key(0), x.shape)
-    assert found(draw, 5001) == ()
-    monkeypatch.setattr("os.cpu_count", lambda: 3)
-    assert found(jnp.exp, 5000) == compiling.QUICK[:1] != found(jnp.exp, 5001)
 
 
 def test_consts_and_unused_arguments():

@@ -1,5 +1,9 @@
 """Operations named by the equations they compute."""
 
+import re
+
+import pytest
+
 import weft
 from weft import lax
 from weft import numpy as jnp
@@ -75,3 +79,63 @@ def test_texts_with_lines_of_the_user_and_without():
 
 def g_equations(module):
     return [e for held in module.origins for e in held]
+
+
+def multiply_rows(x, y):
+    return lax.reduce(x * y, 1.0, lambda a, b: a * b + a - b, (0,))
+
+
+PROGRAMS = {
+    "gather": weft.grad(lambda x: jnp.sum(x[jnp.array([0, 1, 1])] ** 2)),
+    "scatter": lambda x: x.at[jnp.array([2, 0])].set(1.0, unique_indices=True) * 2,
+    "scatter_apply": lambda x: x.at[jnp.array([0, 0])].apply(jnp.sin),
+    "scatter_one": lambda x: x.at[x[0].astype(int)].apply(jnp.sin),
+    "scan": weft.grad(lambda x: lax.scan(lambda c, r: (jnp.sin(c) * r, c), x[0], x)[1].sum()),
+    "while": lambda x: lax.while_loop(lambda c: c[0] < 9, lambda c: c * 2 + jnp.sin(c), x),
+    "cond": lambda x: lax.cond(x[0] > 0, jnp.sin, lambda x: x[::-1] * 2, x),
+    "sort": lambda x: lax.sort((x, x + 1), num_keys=2),
+    "reduce": lambda x: multiply_rows(x, x),
+    "scanned": lambda x: lax.associative_scan(lambda a, b: a * b + a, x),
+    "pool": weft.grad(lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2,), (1,), "VALID").sum()),
+    "argmax": lambda x: jnp.argmax(x[None] * x[:, None], 1),
+    "median": lambda x: jnp.nanmedian(x) + jnp.nanmax(x),
+    "custom": weft.grad(lambda x: weft.nn.relu(x).sum() + weft.checkpoint(jnp.sin)(x).sum()),
+}
+
+
+@pytest.mark.parametrize("without", [False, True], ids=["kernels", "plain"])
+def test_names_are_those_of_the_program_however_often_it_is_lowered(without):
+    """Texts of equations are kept from program to program; names of operations must not be."""
+    with weft.config.scope(locate_operations=True, native=not without):
+        for program in [*PROGRAMS, *reversed(PROGRAMS), *PROGRAMS]:
+            fun = PROGRAMS[program]
+            module = weft.jit(lambda x, f=fun: (f(x), f(x * 3))).lower(jnp.arange(1.0, 6))
+            module = module._lowered.module
+            named = re.findall(r' loc\("(?:[^"]*/)?(\w+):(\d+)"\)', module.text)
+            assert len(named) > 1
+            for name, number in named:
+                assert module.origins[int(number)][0].primitive.name == name
+
+
+@pytest.mark.parametrize("program", ["gather", "scatter_apply", "reduce", "sort"])
+def test_a_program_is_explained_twice(program):
+    fun = PROGRAMS[program]
+    first, second = (weft.explain(fun, runs=1)(jnp.arange(1.0, 6)) for _ in range(2))
+    lines = [[(str(place), work.flops) for place, work in r.lines] for r in (first, second)]
+    assert sorted(lines[0]) == sorted(lines[1]) != []
+
+
+def test_a_scope_is_that_of_each_operation():
+    """A region's operations have the scope of their place where an equation is written again."""
+
+    def f(x):
+        outs = []
+        for scope in "abc":
+            with weft.named_scope(scope):
+                outs.append(weft.jit(PROGRAMS["gather"])(x))
+        return outs
+
+    text = weft.jit(f).lower(jnp.arange(1.0, 6)).as_text(debug_info=True)
+    scopes = re.findall(r'loc\("jit\(f\)/(\w)/', text)
+    assert scopes == sorted(scopes) and {*scopes} == {*"abc"}
+    assert len({scopes.count(scope) for scope in "abc"}) == 1

@@ -18,11 +18,12 @@ from weft.api.functions import FlatFun, argument_origins, leaf_names
 from weft.api.programs import is_live, programs_of
 from weft.control.cond import join_result_types
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Runs
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs, memo_jaxpr
 from weft.core.primitive import Body, Program, join_varying
 from weft.core.source import inner_source
 from weft.core.stage import close_jaxpr
-from weft.core.trace import Tracer, current
+from weft.core.trace import Tracer, current, is_eager
 from weft.errors import DtypeError, PytreeError, ShapeError, ShardingTypeError
 from weft.mesh.spec import PartitionSpec
 from weft.mesh.typed import NO_NAMES, Sharded, entries_of
@@ -32,7 +33,6 @@ from weft.primitives.layout import convert, literal
 from weft.primitives.reshard import lay_as
 from weft.primitives.varying import Varying, axes_of_varying
 from weft.pytrees import PyTreeDef, find_mismatches, flatten, tree_map, unflatten
-from weft.run.eager import EVAL
 from weft.transforms.batch import mapped_aval
 from weft.util import fun_name
 from weft.watch.leaks import stage_function
@@ -63,7 +63,7 @@ def stage_body(
     key = ("body", op, args_tree, tuple(in_avals), trace_context())
     body = programs.get(key)
     if body is None or not all(map(is_live, body.consts)):
-        if config.explain_cache_misses and not programs and current.trace is EVAL:
+        if config.explain_cache_misses and not programs and is_eager():
             explain_function(fun)
         in_tree = flatten((unflatten(args_tree, range(args_tree.num_leaves)), {}))[1]
         flat = FlatFun(fun, in_tree, op)
@@ -189,7 +189,7 @@ def cast(x: Any, aval: ShapedArray) -> Any:
 
 
 # How programs run that can be made to vary.
-RUNS = ("once", "again", "branch", "turns")
+RUNS = (Runs.ONCE, Runs.AGAIN, Runs.BRANCH, Runs.LOOP)
 
 
 @memo_jaxpr
@@ -241,16 +241,18 @@ def vary_params(eqn: Eqn, avals: list[ShapedArray]) -> tuple[dict, list] | None:
     Also the types that the operands are to have, for one that is carried may have to vary more.
     """
     bodies = eqn.primitive.bodies(eqn.params)
-    if any(b.runs == "test" and b.jaxpr is eqn.params.get(b.key) for b in bodies):
+    if any(b.runs is Runs.CONDITION and b.jaxpr is eqn.params.get(b.key) for b in bodies):
         return vary_while(eqn, bodies, avals)
-    if any(b.runs not in RUNS or (b.runs == "turns" and b.turns is None) for b in bodies):
+    if any(b.runs not in RUNS or (b.runs is Runs.LOOP and b.turns is None) for b in bodies):
         return None
-    (key,), carry, runs = {b.key for b in bodies}, bodies[0].carry, bodies[0].runs
-    if runs == "branch":  # the results vary as the choice does
+    (key,) = {b.key for b in bodies}
+    carry = bodies[0].carry
+    runs = bodies[0].runs
+    if runs is Runs.BRANCH:  # the results vary as the choice does
         avals = [a.update(varying=join_varying((a, avals[0]))) for a in avals]
     while True:
         types = [avals[i] for i in bodies[0].operands]
-        if runs == "turns":
+        if runs is Runs.LOOP:
             types = [*types[: carry.stop], *[mapped_aval(a, 0) for a in types[carry.stop :]]]
         programs = [vary_jaxpr(b.jaxpr, tuple(types)) for b in bodies]
         if None in programs:
@@ -261,7 +263,7 @@ def vary_params(eqn: Eqn, avals: list[ShapedArray]) -> tuple[dict, list] | None:
             break
         for i, aval in zip(carry, more, strict=True):
             avals[bodies[0].operands[i]] = aval
-    if runs == "branch":
+    if runs is Runs.BRANCH:
         outs = join_result_types([p.out_avals for p in programs], avals[0])
     programs = [cast_results(p, (*more, *outs[len(carry) :])) for p in programs]
     one = programs[0] if isinstance(eqn.params[key], Program) else tuple(programs)

@@ -22,7 +22,7 @@ from weft.util import Logger, fun_name
 
 logger = Logger("weft.trace")
 
-MOST_SHOWN = 5  # differences in one line
+MAX_SHOWN = 5  # differences listed in one line
 
 
 class Call(NamedTuple):
@@ -63,31 +63,31 @@ def explain_call(
     log_reason(fun, why)
 
 
-MANY = 30  # traces of one place, from where on it is said
+MIN_TRACES = 30  # traces of functions made in one place, before a hint is logged
 _firsts: weakref.WeakKeyDictionary[types.CodeType, int] = weakref.WeakKeyDictionary()
 _places: weakref.WeakKeyDictionary[types.CodeType, str] = weakref.WeakKeyDictionary()
 
 
 def count_trace(fun: Callable, rest: Callable, call: Call | None, programs: dict) -> None:
     """Log where traces of `fun`, which has these programs, or of functions of its code are many."""
-    if len(programs) == MANY - 1 and call is not None:
+    if len(programs) == MIN_TRACES - 1 and call is not None:
         earlier = [k for k in list(programs) if type(k) is Call]
         say_many_programs(fun, rest, call, earlier)
     code = None if programs else getattr(fun, "__code__", None)
     if code is not None:
         _firsts[code] = count = _firsts.get(code, 0) + 1
-        if MANY - 1 <= count <= MANY:
+        if MIN_TRACES - 1 <= count <= MIN_TRACES:
             say_many_functions(fun, code)
 
 
 def say_many_functions(fun: Callable, code: types.CodeType) -> None:
     """Log that functions of one code are made and traced at one place, again and again."""
     place = source_line(get_traceback())
-    if place and _places.setdefault(code, place) == place and _firsts[code] == MANY:
+    if place and _places.setdefault(code, place) == place and _firsts[code] == MIN_TRACES:
         logger.warning(
             "%d functions %s were jitted and traced at %s, and each was compiled. Hint: jit one, "
             "outside of the loop; config.update('hints', False) silences this.",
-            *(MANY, fun_name(fun), place),
+            *(MIN_TRACES, fun_name(fun), place),
         )
 
 
@@ -97,7 +97,7 @@ def say_many_programs(fun: Callable, rest: Callable, call: Call, earlier: Sequen
     logger.warning(
         "%s was traced for %d kinds of calls, the last at %s: %s "
         "config.update('hints', False) silences this.",
-        *(fun_name(fun), MANY, place, differences(fun, rest, call, earlier)),
+        *(fun_name(fun), MIN_TRACES, place, differences(fun, rest, call, earlier)),
     )
 
 
@@ -148,8 +148,8 @@ def differences(fun: Callable, rest: Callable, call: Call, earlier: Sequence[Cal
     """How a call differs from the earlier one that is most like it, and what may be done."""
     found = [(changes(fun, rest, old, call), i) for i, old in enumerate(earlier)]
     (texts, hint), _ = min(found, key=lambda f: (len(f[0][0]), -f[1]))
-    more = len(texts) - MOST_SHOWN
-    shown = "; ".join([*texts[:MOST_SHOWN], *([f"and {more} more"] if more > 0 else [])])
+    more = len(texts) - MAX_SHOWN
+    shown = "; ".join([*texts[:MAX_SHOWN], *([f"and {more} more"] if more > 0 else [])])
     return f"{shown or 'nothing that is known differs'}.{f' Hint: {hint}' if hint else ''}"
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.api.tape import CompiledRule, RuleTrace, can_tape, find_rule
+from weft.api.tape import CompiledRule, can_tape, find_rule
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, uses_axis
 from weft.core.primitive import Axis, Primitive, Zero, tangents_of
 from weft.core.trace import current
 from weft.options import x64_cell
 from weft.primitives.constant import stage_whole
+from weft.run.rules import RuleTrace
 from weft.transforms.batch import BatchTrace, BatchTracer
 from weft.transforms.jvp import JVPTrace, JVPTracer
 

@@ -1,6 +1,6 @@
 """Options for a while: `with enable_x64(True): ...`, in this thread, until the block ends.
 
-Each is `config.scope` of one option; what the options mean is in options.py.
+Each is `config.scope` of one option; what the options mean is in options/.
 """
 
 from __future__ import annotations

@@ -22,19 +22,17 @@ from weft.api.shardings import request_shardings
 from weft.api.stages import Lowered, Traced
 from weft.api.tape import forget_rules
 from weft.control.jit import jit_p
-from weft.core.primitive import forget_types
 from weft.core.source import boundary
-from weft.core.trace import Tracer, current
+from weft.core.trace import Tracer, is_eager
 from weft.errors import DeletedError, JaxRuntimeError, check_hashable
 from weft.mesh.client import devices_of
 from weft.optimize.passes import find_passes
 from weft.options import config, trace_context
 from weft.parallel.constraint import constrain_values
 from weft.pytrees import flatten
-from weft.run.eager import EVAL, forget_kernels
 from weft.run.fastpath import CompiledCall, compiled_call, forget_executables, is_unhashable_static
 from weft.run.pipeline import JitSpec
-from weft.util import copy_names, find_global_name, fun_name
+from weft.util import CACHES, copy_names, find_global_name, fun_name
 from weft.watch.captures import check_captures
 from weft.watch.key_reuse import check_keys
 from weft.xla.array import ArrayImpl
@@ -81,7 +79,8 @@ class JitFunction:
     @boundary
     def miss(self, *args: Any, **kwargs: Any) -> tuple:
         """A call that the C++ path has no executable for: stage it, then build, run, hand over."""
-        if config.disable_jit or (self.op == "pmap" and current.trace is not EVAL):
+        eager = is_eager()
+        if config.disable_jit or (self.op == "pmap" and not eager):
             return self.fun(*args, **kwargs), None, False
         if MUTABLE and (opened := self.open(args, kwargs)) is not None:
             call, jitted = opened
@@ -90,7 +89,7 @@ class JitFunction:
         spec = program.spec
         if program.stateful:
             check_refs(self.op, self.fun, program.consts, leaves, program.argument_names)
-        if current.trace is not EVAL:
+        if not eager:
             leaves = constrain_values(leaves, spec.in_shardings)
             given = (*program.consts, *leaves)
             if self.inline:
@@ -274,11 +273,11 @@ def clear_caches() -> None:
     """Forget every program and executable that is kept in memory; later calls trace again."""
     forget_programs()
     forget_executables()
-    forget_kernels()
     forget_loaded()
     PATTERNS.clear()
     forget_rules()
-    forget_types()
+    for cache in CACHES.values():
+        cache.clear()
 
 
 def delete_donated(call: Callable) -> Callable:

@@ -16,7 +16,7 @@ import numpy as np
 
 from weft.core.aval import typeof as type_of_array
 from weft.core.stage import is_staged_within
-from weft.core.trace import Trace, Tracer, current, pin_type, use, walk_up
+from weft.core.trace import Trace, Tracer, current, is_eager, pin_type, use, walk_up
 from weft.errors import RefError
 from weft.primitives.refs import free_ref_p, load_ref, new_ref_p, store_ref
 from weft.pytrees import flatten, register_pytree_node, unflatten
@@ -134,7 +134,7 @@ def find_state(x: Any, kind: Any) -> State:
 
 def keep_home(x: Any, kind: Any) -> None:
     """Remember that an object was made here."""
-    if current.trace is not EVAL:
+    if not is_eager():
         keep_state(State(x, kind, current.trace))
 
 

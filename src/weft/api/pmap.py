@@ -21,7 +21,7 @@ from weft.api.vmap import MappedAxes
 from weft.core.aval import typeof
 from weft.core.source import boundary
 from weft.core.stage import close_jaxpr
-from weft.core.trace import current
+from weft.core.trace import is_eager
 from weft.errors import check_hashable
 from weft.mesh.mesh import Mesh
 from weft.mesh.sharding import NamedSharding
@@ -32,7 +32,6 @@ from weft.primitives.families import as_sequence
 from weft.primitives.layout import move_to_front
 from weft.primitives.slicing import index_in_dim
 from weft.pytrees import flatten, unflatten
-from weft.run.eager import EVAL
 from weft.run.pipeline import JitSpec
 from weft.transforms.batch import in_scope, mapped_aval
 from weft.util import fun_name
@@ -105,7 +104,7 @@ class MultiProcessPmap:
         self.sizes: dict[int, tuple[Any, Mesh]] = {}  # by how many devices each process gives
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if current.trace is not EVAL:
+        if not is_eager():
             return self.local(*args, **kwargs)
         mapped = self.mapped
         _, dynamic, fun, kwargs = fix_static(mapped.fun, mapped.static, args, kwargs)

@@ -37,7 +37,7 @@ from weft.xla.placement import Placement
 
 logger = Logger("weft.trace")
 
-MOST_PROGRAMS = 4096  # of one function; then the oldest goes
+MAX_PROGRAMS = 4096  # kept for one function; then the oldest goes
 _listing = threading.RLock()  # other threads must not add programs while all are listed
 
 
@@ -60,7 +60,7 @@ class Programs(dict):
 
     def add(self, key: Any, program: Any) -> Any:
         """Keep a program."""
-        while len(self) >= MOST_PROGRAMS:
+        while len(self) >= MAX_PROGRAMS:
             self.pop(next(iter(self)), None)
         self[key] = program
         return program

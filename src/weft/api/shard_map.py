@@ -17,7 +17,7 @@ from weft.api.shardings import as_sharding, make_prefix
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Literal, Var
 from weft.core.source import boundary, describe_maker
-from weft.core.trace import Tracer, current
+from weft.core.trace import Tracer, is_eager
 from weft.errors import ShapeError, ShardingTypeError
 from weft.mesh.mesh import AbstractMesh, Mesh, get_abstract_mesh, get_mesh, missing_devices_error
 from weft.mesh.sharding import NamedSharding, sized_axes
@@ -30,7 +30,6 @@ from weft.parallel.shard_map import count_parts, inner_aval, shard_map_p, sum_la
 from weft.primitives.families import check_parameter, normalize_axis
 from weft.primitives.varying import axes_of_varying
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, leaves, structure, unflatten
-from weft.run.eager import EVAL
 from weft.util import fun_name
 from weft.xla.array import ArrayImpl
 
@@ -166,7 +165,7 @@ def bind_shard_map(f: Callable, args: tuple, in_specs: Any, out_specs: Any, para
         specs = broadcast_specs("in_specs", in_specs, args, params)
         check_in_specs(f, avals, specs, params)
     inner = part_avals(avals, specs, names, params)
-    if current.trace is EVAL and isinstance(params["mesh"], AbstractMesh):
+    if is_eager() and isinstance(params["mesh"], AbstractMesh):
         raise missing_devices_error("shard_map", params["mesh"])
     if not config.no_tracing and (values := values_at_once(flat)) is not None:
         programs = programs_of(f)

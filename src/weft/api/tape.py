@@ -21,7 +21,7 @@ from weft.core.jaxpr import Jaxpr, eval_jaxpr
 from weft.core.primitive import Linear, Primitive, Zero, mark_moving
 from weft.core.source import JVP
 from weft.core.stage import StagedTracer, StageTrace, close_jaxpr, has_tracked_axes, run_staged
-from weft.core.trace import Trace, current, run_once, typed_values
+from weft.core.trace import Trace, current, is_eager, run_once, typed_values
 from weft.errors import TracerError
 from weft.options import config, trace_context, x64_as, x64_cell
 from weft.passes.discharge import holds_state
@@ -30,6 +30,7 @@ from weft.primitives.elementwise import add
 from weft.primitives.replay import WRITTEN
 from weft.run.eager import compile_program, kernel_of
 from weft.run.observer import find_observer
+from weft.run.rules import RuleTrace, as_operation
 from weft.transforms.jvp import JVPTracer
 from weft.transforms.linearize import linearize
 from weft.transforms.transpose import backward, backward_jaxpr
@@ -66,15 +67,6 @@ class Program(NamedTuple):
             return self.jaxpr(*args)
         out = self.call(*args)
         return out if type(out) is list else [out]
-
-
-def as_operation(jaxpr: Jaxpr, name: str) -> tuple[Primitive, dict]:
-    """The operation and parameters that do what a closed jaxpr does: a call, or its only one."""
-    eqn = jaxpr.eqns[0] if len(jaxpr.eqns) == 1 else None
-    whole = eqn and list(eqn.invars) == jaxpr.invars and list(eqn.outvars) == jaxpr.outvars
-    if eqn and whole and eqn.primitive.impl is None:
-        return eqn.primitive, eqn.params
-    return jit_p, {"name": name, "jaxpr": jaxpr}
 
 
 def make_program(jaxpr: Jaxpr, name: str) -> Program:
@@ -222,12 +214,6 @@ def is_compiled_call(prim: Primitive, params: dict) -> bool:
     """Whether an application is the call of a program that is one unit, and nothing else."""
     plain = isinstance(prim, Jit) and not (params.get("compiler_options") or config.disable_jit)
     return plain and not (params["jaxpr"].effects or holds_state(params))
-
-
-class RuleTrace(Trace):
-    """A family: traces over the bottom, and over each other, whose rules are compiled programs."""
-
-    __slots__ = ()
 
 
 class TapeTrace(RuleTrace):
@@ -408,7 +394,7 @@ class Whole(CompiledRule):
 def can_tape() -> bool:
     """Whether nothing is written down here, and nobody watches single operations."""
     return (
-        (current.trace.parent is None or isinstance(current.trace, RuleTrace))
+        (is_eager() or isinstance(current.trace, RuleTrace))
         and find_observer() is None
         and not config.check_tracer_leaks
         and not has_tracked_axes()

@@ -19,7 +19,7 @@ from weft.api_util import DebugInfo
 from weft.compat.absent import make_absent
 from weft.core.aval import ShapedArray, typeof
 from weft.core.ref import AbstractRef
-from weft.core.trace import current as trace_ctx
+from weft.core.trace import is_eager
 from weft.dtypes import complex_dtype as to_complex_dtype
 from weft.dtypes import inexact_dtype
 from weft.errors import ConcretizationTypeError
@@ -153,4 +153,4 @@ def promote_dtypes_inexact(*args: Any) -> list:
 
 def trace_state_clean() -> bool:
     """Whether no function is being traced."""
-    return trace_ctx.trace.parent is None
+    return is_eager()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.core.facts import Runs
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import (
     Body,
@@ -65,7 +66,7 @@ class Call(Holder, SeriesRule):
 
     def bodies(self, params):
         jaxpr = params[self.program]
-        return [Body(jaxpr, self.program, "once", range(len(jaxpr.invars)))]
+        return [Body(jaxpr, self.program, Runs.ONCE, range(len(jaxpr.invars)))]
 
     def abstract_eval(self, *avals, **params):
         return params[self.program].out_avals

@@ -16,6 +16,7 @@ from weft.control.call import Holder
 from weft.control.checks import batch_with_checks, holds_checks
 from weft.core import primitive
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Runs
 from weft.core.jaxpr import Jaxpr, Literal, UnreadVar, jaxpr_uses_axis, memo_jaxpr, variables_in
 from weft.core.trace import current, use
 from weft.errors import ShapeError
@@ -54,7 +55,7 @@ class Cond(Holder, SeriesRule, SavingRule):
     def bodies(self, params):
         branches = params["branches"]
         operands = range(1, 1 + len(branches[0].invars))
-        return [primitive.Body(b, "branches", "branch", operands) for b in branches]
+        return [primitive.Body(b, "branches", Runs.BRANCH, operands) for b in branches]
 
     def abstract_eval(self, index, *avals, branches):
         if index.shape or index.dtype != np.int32:

@@ -12,6 +12,7 @@ from typing import Any
 from weft import dtypes
 from weft.control.call import Call
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Runs
 from weft.core.jaxpr import Jaxpr, Var
 from weft.core.primitive import Axis, Body, Linear, Primitive, Zero, tangents_of
 from weft.core.source import own_lines
@@ -83,7 +84,7 @@ class CustomCall(Call):
         call = params[self.program]
         if not isinstance(call, Jaxpr):
             return [Body(None)]
-        return [Body(call, self.program, "once", range(len(call.invars)), inlines=True)]
+        return [Body(call, self.program, Runs.ONCE, range(len(call.invars)), inlines=True)]
 
     def impl(self, *args, **params):
         return params[self.program](*args)

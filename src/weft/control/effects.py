@@ -15,6 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray
+from weft.core.facts import Runs
 from weft.core.primitive import Body, Effect, Primitive, Zero
 from weft.errors import MissingRule
 from weft.options import config
@@ -81,7 +82,7 @@ class HostCall(OpaqueCall):
     memoize_type = False
 
     def bodies(self, params):
-        return [Body(None, runs="host")]
+        return [Body(None, runs=Runs.HOST)]
 
     def impl(self, *args, callback, result_avals, **params):
         try:

@@ -6,6 +6,7 @@ The public `jit` is api/jit.py's; run/pipeline.py builds programs and run/progra
 from __future__ import annotations
 
 from weft.control.call import Call
+from weft.core.facts import Runs
 from weft.core.primitive import Body
 from weft.core.trace import current
 from weft.transforms.linearize import SavingRule, saving_jaxpr
@@ -24,7 +25,7 @@ class Jit(Call, SavingRule):
     def bodies(self, params):
         jaxpr, label = params["jaxpr"], f"jit({params['name']})"
         operands = range(len(jaxpr.invars))
-        return [Body(jaxpr, "jaxpr", "once", operands, label=label, names_flow_in=True)]
+        return [Body(jaxpr, "jaxpr", Runs.ONCE, operands, label=label, names_flow_in=True)]
 
     def lower(self, hlo, *args, jaxpr, name, compiler_options=()):
         if compiler_options:

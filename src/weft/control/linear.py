@@ -12,7 +12,7 @@ from typing import Any
 from weft.control.call import Holder
 from weft.control.custom import look_into
 from weft.core.aval import typeof
-from weft.core.facts import Cost
+from weft.core.facts import Cost, Runs
 from weft.core.primitive import Body, Linear, Zero, mark_moving
 from weft.options import config
 from weft.passes.dce import dce_jaxpr
@@ -45,7 +45,7 @@ class LinearSolve(Holder):
             given[key], n = range(n, n + count), n + count
         b = range(n, n + len(params["solve"].invars) - len(given["solve"]))
         return [
-            Body(params[key], key, "once" if key == "solve" else "", (*given[key], *b))
+            Body(params[key], key, Runs.ONCE if key == "solve" else Runs.UNKNOWN, (*given[key], *b))
             for key in ("solve", "matvec", "vecmat", "transpose_solve")
             if params[key] is not None
         ]

@@ -17,6 +17,7 @@ from weft.control.carry import Loop, batch_loop, carry_in_front, cut_pieces, jvp
 from weft.control.checks import batch_with_checks, holds_checks
 from weft.control.reversal import INT, SLOTS, ZERO, Sweep
 from weft.core.aval import typeof
+from weft.core.facts import Runs
 from weft.core.jaxpr import Jaxpr, Literal, Var, memo_jaxpr
 from weft.core.primitive import Body, Linear, Zero, mark_linear, mark_moving, tangents_of
 from weft.core.stage import stage_closed
@@ -53,8 +54,8 @@ class While(Loop):
         cond_consts, body_consts, carry = parts
         places = range(len(body_consts), len(body_consts) + len(carry))
         return [
-            Body(body, "body_jaxpr", "turns", (*body_consts, *carry), places),
-            Body(cond, "cond_jaxpr", "test", (*cond_consts, *carry)),
+            Body(body, "body_jaxpr", Runs.LOOP, (*body_consts, *carry), places),
+            Body(cond, "cond_jaxpr", Runs.CONDITION, (*cond_consts, *carry)),
         ]
 
     def abstract_eval(self, *avals, body_jaxpr, cond_jaxpr, **params):
@@ -126,19 +127,15 @@ class While(Loop):
             cond, (*[True] * len(cond_consts), *[not c for c in carry])
         )
         known = partition(body_unknown, body_consts)[0], partition(carry, init)[0]
-        counts = (
-            loop_bodies.find_counter(body, cond, len(body_consts), len(cond_consts)) is not None
-        )
-        if not counts:  # then this run counts the steps, and the later one takes as many
+        counter = loop_bodies.find_counter(body, cond, len(body_consts), len(cond_consts))
+        if counter is None:  # then this run counts the steps, and the later one takes as many
             first = zeros(loop_bodies.COUNT.update(shape=cond.out_avals[0].shape))
-            early, early_cond = (
-                loop_bodies.add_step_counter(early, first.shape),
-                loop_bodies.widen_cond(early_cond, (typeof(first),)),
-            )
+            early = loop_bodies.add_step_counter(early, first.shape)
+            early_cond = loop_bodies.widen_cond(early_cond, (typeof(first),))
             known[1].append(first)
         with use(trace.parent):
             outs = bind_while(early_cond, early, cond_consts, *known, params)
-        if not counts:
+        if counter is None:
             counted = loop_bodies.add_step_counter(body, first.shape)
             args = [outs.pop(), *body_consts, *init, first]
             params = while_params(
@@ -294,10 +291,8 @@ def count_steps_taken(args: Sequence[Any], params: dict) -> Any:
     found = loop_bodies.find_counter(body, cond, len(body_consts), len(cond_consts))
     if found is None:
         first = zeros(loop_bodies.COUNT.update(shape=cond.out_avals[0].shape))
-        body, cond = (
-            loop_bodies.add_step_counter(body, first.shape),
-            loop_bodies.widen_cond(cond, (typeof(first),)),
-        )
+        body = loop_bodies.add_step_counter(body, first.shape)
+        cond = loop_bodies.widen_cond(cond, (typeof(first),))
         params = while_params(cond, body, len(cond_consts), len(body_consts), params)
         live = [False] * len(init) + [True]
         args, params, _ = narrow_while([*args, first], params, live)

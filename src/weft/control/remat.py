@@ -13,6 +13,7 @@ from weft import dtypes
 from weft.control.call import Call
 from weft.control.jit import Jit
 from weft.core.aval import ShapedArray
+from weft.core.facts import Elements, Runs
 from weft.core.jaxpr import Eqn, Jaxpr, Var, memo_jaxpr
 from weft.core.primitive import Body
 from weft.core.trace import use
@@ -39,7 +40,8 @@ class Checkpoint(Jit):
 
     def bodies(self, params):
         jaxpr, again = params["jaxpr"], params["differentiated"]
-        runs, label = ("again", "rematted_computation") if again else ("once", "checkpoint")
+        runs = Runs.AGAIN if again else Runs.ONCE
+        label = "rematted_computation" if again else "checkpoint"
         operands = range(len(jaxpr.invars))
         return [Body(jaxpr, "jaxpr", runs, operands, label=label, inlines=not again)]
 
@@ -153,7 +155,7 @@ class Name(Identity):
     """
 
     name = "name"
-    elements = "moved"
+    elements = Elements.MOVED
 
     def jvp(self, primals, tangents, **params):
         return self.apply(*primals, **params), list(tangents)

@@ -13,7 +13,9 @@ import numpy as np
 
 from weft.control import scan_bodies
 from weft.control.carry import Loop, batch_loop, carry_in_front, cut_pieces
+from weft.control.scan_bodies import Source
 from weft.core.aval import ShapedArray
+from weft.core.facts import Runs
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Body, Linear, Zero, mark_linear, mark_moving
 from weft.core.trace import Tracer, use
@@ -42,9 +44,11 @@ class Scan(Loop, SavingRule):
     name = "scan"
 
     def bodies(self, params):
-        jaxpr, (n, m), length = params["jaxpr"], count_groups(params), params["length"]
+        jaxpr = params["jaxpr"]
+        length = params["length"]
+        n, m = count_groups(params)
         turns = range(length)[:: -1 if params["reverse"] else 1] if type(length) is int else None
-        return [Body(jaxpr, "jaxpr", "turns", range(len(jaxpr.invars)), range(n, n + m), turns)]
+        return [Body(jaxpr, "jaxpr", Runs.LOOP, range(len(jaxpr.invars)), range(n, n + m), turns)]
 
     def abstract_eval(self, *avals, jaxpr, length, num_carry, **params):
         carry, ys = jaxpr.out_avals[:num_carry], jaxpr.out_avals[num_carry:]
@@ -110,7 +114,7 @@ class Scan(Loop, SavingRule):
             {**params, "reverse": not params["reverse"]},
         )
         totals, others = cut_pieces(outs, (len(sums),))
-        stacks = {"x": steps, "y": others[len(ct_carry) :]}
+        stacks = {Source.X: steps, Source.Y: others[len(ct_carry) :]}
         grads = iter([*find_const_grads(back.products, totals, stacks), *others])
         found = [next(grads) if m else None for m in back.grads_moved]
         return [
@@ -259,9 +263,9 @@ def run_known_part(
         outs = bind_scan(halves.early, consts, carry, xs, params)
     ys = outs[len(carry) :]
     fixed = halves.invariant(*consts)
-    values = {"const": consts, "invariant": fixed, "x": xs, "y": ys}
-    residual_consts = [values[kind][i] for kind, i in halves.late_consts]
-    residual_xs = [values[kind][i] for kind, i in halves.late_xs]
+    values = {Source.CONST: consts, Source.INVARIANT: fixed, Source.X: xs, Source.Y: ys}
+    residual_consts = [values[source][i] for source, i in halves.late_consts]
+    residual_xs = [values[source][i] for source, i in halves.late_xs]
     late_args = [*residual_consts, *held_consts, *held_carry, *residual_xs, *held_xs]
     linear = [False] * len(residual_consts) + [True] * (len(held_consts) + len(held_carry))
     linear += [False] * len(residual_xs) + [True] * len(held_xs)
@@ -278,7 +282,9 @@ def run_known_part(
 
 def write_scan(hlo: Any, operands: tuple[list, list, list], params: dict) -> list:
     """A while loop over chunks of `unroll` steps, and what is left of them in a row."""
-    (consts, carry, xs), jaxpr, length = operands, params["jaxpr"], params["length"]
+    consts, carry, xs = operands
+    jaxpr = params["jaxpr"]
+    length = params["length"]
     chunk = max(1, min(params["unroll"], length)) if type(length) is int else 1
     rest = length % chunk if type(length) is not int or length > chunk else length
     y_avals = [pack_type(a) or a for a in jaxpr.out_avals[len(carry) :]]

@@ -5,6 +5,7 @@ What all loops need is in carry.py. All is remembered on the body that it is mad
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -31,12 +32,21 @@ def carry_to_consts(jaxpr: Jaxpr, num_consts: int, fixed: tuple[bool, ...]) -> J
     )
 
 
+class Source(enum.Enum):
+    """Where a value that a loop takes or makes is found; a place in there goes with it."""
+
+    CONST = enum.auto()  # the consts of the loop
+    X = enum.auto()  # the arrays of which the loop reads a row in each step
+    INVARIANT = enum.auto()  # the results of the program that is run once, before the loop
+    Y = enum.auto()  # the arrays into which the loop stacks its results
+
+
 class Halves(NamedTuple):
     """A body cut in two: `early` is what is known, `late` the rest, which takes residuals.
 
-    `invariant` gives, from the known consts, the residuals that are the same in every step; new
-    ones are further ys of `early`. `late_consts` and `late_xs` say where each residual comes from:
-    "const" and "x", the known operands; "invariant" and "y", the results of these programs.
+    `invariant` computes, from the known consts, the residuals that are the same in every step.
+    Other new residuals are further ys of `early`. `late_consts` and `late_xs` say where each
+    residual comes from.
     """
 
     invariant: Jaxpr
@@ -44,8 +54,8 @@ class Halves(NamedTuple):
     late: Jaxpr
     unknown: tuple[bool, ...]  # inputs of the body
     out_unknown: list[bool]
-    late_consts: list[tuple[str, int]]
-    late_xs: list[tuple[str, int]]
+    late_consts: list[tuple[Source, int]]
+    late_xs: list[tuple[Source, int]]
 
 
 @memo_jaxpr
@@ -59,7 +69,7 @@ def split_body(jaxpr: Jaxpr, num_consts: int, num_carry: int, unknown: tuple[boo
     if len(set(residuals)) == len(residuals):
         residuals, late = recompute_residuals(early, late, residuals, known, num_outs)
     invariant, early, places = place_residuals(early, residuals, known, num_outs)
-    stepwise = [kind in ("x", "y") for kind, _ in places]
+    stepwise = [source in (Source.X, Source.Y) for source, _ in places]
     takes, *held = cut_pieces(
         late.invars, (len(places), num_consts - known[0], num_carry - known[1])
     )
@@ -71,33 +81,32 @@ def split_body(jaxpr: Jaxpr, num_consts: int, num_carry: int, unknown: tuple[boo
 
 def place_residuals(
     early: Jaxpr, residuals: Sequence[Any], known: Sequence[int], num_outs: int
-) -> tuple[Jaxpr, Jaxpr, list[tuple[str, int]]]:
-    """Where each residual comes from, at the least cost, as `Halves` has it.
+) -> tuple[Jaxpr, Jaxpr, list[tuple[Source, int]]]:
+    """Find where each residual comes from at the least cost, as `Halves` has it.
 
     A known const or x is passed as it is, what depends on consts alone is computed once, and what
     is a y anyway is not stacked a second time. `known` counts the inputs of `early` by groups.
     Returned: `invariant`, `early` and the places.
     """
     num_consts, num_carry, _ = known
-    operands: dict[Any, tuple[str, int]] = {}
-    for kind, group in zip(
-        ("const", "", "x"), cut_pieces(early.invars, (num_consts, num_carry)), strict=True
-    ):
-        operands |= {v: (kind, i) for i, v in enumerate(group) if kind}
+    operands: dict[Any, tuple[Source, int]] = {}
+    consts, _, xs = cut_pieces(early.invars, (num_consts, num_carry))
+    operands |= {v: (Source.CONST, i) for i, v in enumerate(consts)}
+    operands |= {v: (Source.X, i) for i, v in enumerate(xs)}
     whole = early.replace(outvars=residuals)
     results = early.outvars[:num_outs]  # the known carry and ys
     fixed: list[Any] = []
-    places: list[tuple[str, int]] = []
+    places: list[tuple[Source, int]] = []
     for var, need in zip(residuals, find_dependences(whole), strict=True):
         if var in operands:
             places.append(operands[var])
         elif need >> num_consts == 0:
-            places.append(("invariant", len(fixed)))
+            places.append((Source.INVARIANT, len(fixed)))
             fixed.append(var)
         else:
             ys = results[num_carry:]
             found = next((i for i, y in enumerate(ys) if y is var), len(ys))
-            places.append(("y", found))
+            places.append((Source.Y, found))
             results += [var] * (found == len(ys))
     pure = [e for e in early.eqns if not has_effects(e)]
     invariant = early.replace(invars=early.invars[:num_consts], outvars=fixed, eqns=pure)
@@ -127,7 +136,7 @@ class Backward(NamedTuple):
     body: Jaxpr
     grads_moved: list[bool]  # which inputs of the linear body have cotangents that are not Zero
     carry_moved: list[bool]  # which of its carried results have
-    products: list[tuple[Eqn, list[tuple[str, int]]] | None]  # for each const that has
+    products: list[tuple[Eqn, list[tuple[Source, int]]] | None]  # for each const that has
 
 
 @memo_jaxpr
@@ -188,7 +197,7 @@ def move_back(
 
 def find_product(
     makers: dict[Var, Eqn], grad: Any, xs: list, ys: list, split: bool
-) -> tuple[Eqn, list[tuple[str, int]]] | None:
+) -> tuple[Eqn, list[tuple[Source, int]]] | None:
     """The equation of a product to sum over all steps at once, and where its operands are; or None.
 
     One product of what is stacked anyway, or small against the result, is faster than a product
@@ -203,4 +212,5 @@ def find_product(
     if not split and 4 * sum(a.aval.size for a in new) > grad.aval.size:
         return None
     ys += new
-    return eqn, [("x", xs.index(a)) if a in xs else ("y", ys.index(a)) for a in eqn.invars]
+    find = lambda a: (Source.X, xs.index(a)) if a in xs else (Source.Y, ys.index(a))
+    return eqn, [find(a) for a in eqn.invars]

@@ -17,7 +17,7 @@ from weft.errors import DtypeError, ShapeError
 from weft.options import x64_cell
 from weft.util import as_size
 
-LARGEST = 2**63 // 16  # elements, of which those of the widest dtype have 16 bytes
+MAX_ELEMENTS = 2**63 // 16  # for any dtype: an element of the widest one has 16 bytes
 
 
 def check_extent(shape: tuple[int, ...], dtype: Any, most: int = 63) -> None:
@@ -108,7 +108,9 @@ class ShapedArray(AbstractValue):
         size = 1
         for d in shape:
             size *= d
-        if type(size) is int and (size >= LARGEST or 0 in shape):  # the engine ends the process
+        if type(size) is int and (
+            size >= MAX_ELEMENTS or 0 in shape
+        ):  # the engine ends the process
             check_extent(shape, dtype)
         set_slot(self, "size", size)
         set_slot(self, "_text", None)
@@ -142,7 +144,8 @@ class ShapedArray(AbstractValue):
         """`float32[3,4]`; with `short_dtypes=True`, `f32[3,4]`."""
         text = self._text if short_dtypes else None
         if text is None:
-            lies, sizes = self.sharded, ",".join(map(str, self.shape))
+            lies = self.sharded
+            sizes = ",".join(map(str, self.shape))
             name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
             kinds = f"{self.varying or ''}{lies or ''}".replace("}{", ", ")
             text = f"{name}[{sizes if lies is None else lies.sized_text(self.shape)}]{kinds}"
@@ -171,8 +174,6 @@ class ShapedArray(AbstractValue):
             found = ShapedArray(self.shape, dtype, weak, self.varying, self.sharded)
             object.__setattr__(self, "_tangent", found)
         return found
-
-    at_least_vspace = to_tangent_aval = to_tangent
 
 
 class HasAval:

@@ -9,6 +9,71 @@ from __future__ import annotations
 import enum
 
 
+class Elements(enum.Enum):
+    """What the elements of a primitive's results are: `Primitive.elements`.
+
+    Operands may be of a key dtype (passes/physical.py) only where the member is in `TAKE_KEYS`.
+    """
+
+    # Computed from the elements of operands.
+    NEW = "new"
+    # Elements of operands, from places that follow from the parameters and the indices.
+    MOVED = "moved"
+    # Elements of operands, from places that may follow from the values of operands.
+    PLACED = "placed"
+    # Elements of operands, or computed so that none is NaN where no operand has a NaN.
+    CHOSEN = "chosen"
+    # Random numbers or keys, made of the keys that are the first operand, which uses these up.
+    RANDOM = "random"
+    # True where two elements are equal; keys are equal if all of their words are.
+    EQUAL = "equal"
+    # True where two elements differ; keys differ if any of their words does.
+    UNEQUAL = "unequal"
+    # The words of keys, or the keys made of words: the same buffer.
+    SAME_WORDS = "same words"
+
+
+TAKE_KEYS = frozenset(
+    (Elements.MOVED, Elements.PLACED, Elements.EQUAL, Elements.UNEQUAL, Elements.SAME_WORDS)
+)
+
+
+class Runs(enum.Enum):
+    """How a program that a primitive holds is run: `Body.runs`."""
+
+    # Once, on the operands; it gives the primitive's results.
+    ONCE = enum.auto()
+    # As ONCE, where the same has been computed before, as in rematerialization.
+    AGAIN = enum.auto()
+    # If the first operand is its place among the primitive's bodies.
+    BRANCH = enum.auto()
+    # Once for each iteration of a loop.
+    LOOP = enum.auto()
+    # Before each iteration: its result says if there is one more.
+    CONDITION = enum.auto()
+    # In Python, while the compiled program runs.
+    HOST = enum.auto()
+    # In another way, or in no way that the primitive tells.
+    UNKNOWN = enum.auto()
+
+
+class Linearity(enum.Enum):
+    """In which operands an operation is linear, if it is one operation of XLA: `Axes.linear`.
+
+    XLA adds up the terms of a sum over devices between two operations, so only a single operation
+    can be applied to terms.
+    """
+
+    # In none.
+    NONE = enum.auto()
+    # In all operands together, as addition.
+    JOINT = enum.auto()
+    # In each operand, the others fixed, as multiplication.
+    EACH = enum.auto()
+    # In the first operand, as division.
+    FIRST = enum.auto()
+
+
 class Cost(enum.Enum):
     """The work that a primitive does for its results, in classes that differ tenfold and more.
 

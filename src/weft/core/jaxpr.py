@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Runs
 from weft.core.primitive import Body, Primitive, Program, programs_in
 from weft.core.ref import AbstractRef, StateEffect
 from weft.core.source import SourceInfo, inner_source
@@ -65,9 +66,15 @@ Atom = Var | Literal
 
 
 class Eqn:
-    """`outvars = primitive[params] invars`; `source` is where it was written, made text lazily."""
+    """`outvars = primitive[params] invars`; `source` is where it was written, made text lazily.
 
-    __slots__ = ("invars", "outvars", "params", "primitive", "source")
+    `origin` is the equation of the user's program in whose place a pass wrote this one. It is set
+    on such equations only; `origin_of` reads it.
+    """
+
+    __slots__ = ("invars", "origin", "outvars", "params", "primitive", "source")
+
+    origin: Eqn
 
     def __init__(
         self,
@@ -99,8 +106,16 @@ class Eqn:
 
     def replace(self, **changes: Any) -> Eqn:
         """The same equation but for the given fields."""
-        fields = {k: getattr(self, k) for k in self.__slots__}
-        return Eqn(**{**fields, **changes})
+        names = ("primitive", "invars", "params", "outvars", "source")
+        made = Eqn(**{**{k: getattr(self, k) for k in names}, **changes})
+        if hasattr(self, "origin"):
+            made.origin = self.origin
+        return made
+
+
+def origin_of(eqn: Eqn) -> Eqn:
+    """Return the equation of the user's program that an equation was written for."""
+    return getattr(eqn, "origin", eqn)
 
 
 class Jaxpr(Program):
@@ -170,7 +185,7 @@ class Jaxpr(Program):
                     tell = getattr(eqn.primitive.lower, "calls_host", None)  # if a library wrote it
                     found = found or (tell is not None and tell(eqn))
                     for b in bodies_of(eqn):
-                        found = found or (b.jaxpr.calls_host if b.jaxpr else b.runs == "host")
+                        found = found or (b.jaxpr.calls_host if b.jaxpr else b.runs is Runs.HOST)
             self.memo["calls_host"] = found
         return found
 
@@ -201,7 +216,6 @@ class ClosedJaxpr(Program):
     out_avals = property(lambda self: self.jaxpr.out_avals)
     eqns = property(lambda self: self.jaxpr.eqns)
     effects = property(lambda self: self.jaxpr.effects)
-    literals = property(lambda self: self.consts)  # JAX's older name
 
     def __call__(self, *args: Any) -> list:
         """Apply to values under the current trace; a list of results."""
@@ -299,7 +313,7 @@ def uses_axis(prim: Primitive, params: dict[str, Any], name: Any) -> bool:
     if prim.memoize_type or name in found.uses or name in found.binds:
         return name in found.uses
     return any(
-        b.runs != "host" if b.jaxpr is None else jaxpr_uses_axis(b.jaxpr, name)
+        b.runs is not Runs.HOST if b.jaxpr is None else jaxpr_uses_axis(b.jaxpr, name)
         for b in prim.bodies(params)
     )
 

@@ -1,8 +1,7 @@
-"""Jaxprs as text: the typed notation, and the classic one of the first years.
+"""Jaxprs as text: the typed notation, which `repr` gives.
 
-Layout is a small document algebra after Wadler's "A prettier printer": text, lines that may stay
-spaces, groups kept on one line where they fit. Linear time, on an explicit stack. The last lines
-give the classes of jaxpr.py their `pretty_print` and `repr`.
+Programs are laid out as documents (util/documents.py). The last lines give the classes of jaxpr.py
+their `repr`; `pretty_print`, which has options and another notation, is in display/printing.py.
 """
 
 from __future__ import annotations
@@ -10,8 +9,7 @@ from __future__ import annotations
 import enum
 import itertools
 import math
-import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,105 +33,7 @@ from weft.core.primitive import Program
 from weft.core.ref import StateEffect
 from weft.core.source import source_location
 from weft.util import fun_name
-
-# --------------------------------------------------------------------------------------------
-# Documents: text, a list of documents, or one of these. `width` is that of the flat form.
-
-
-class Line:
-    """A new line; `flat` where the group around it fits on one line."""
-
-    __slots__ = ("flat", "width")
-
-    def __init__(self, flat: str = " "):
-        self.flat = flat
-        self.width = len(flat)
-
-
-class Nest:
-    """Lines in `content` are indented by `by` more, or, where that is None, begin at its column."""
-
-    __slots__ = ("by", "content", "width")
-
-    def __init__(self, by: int | None, content: Doc):
-        self.by = by
-        self.content = content
-        self.width = flat_width(content)
-
-
-class Group:
-    """Flat if it fits on the rest of the line, else with every one of its own lines broken."""
-
-    __slots__ = ("content", "width")
-
-    def __init__(self, content: Doc):
-        self.content = content
-        self.width = flat_width(content)
-
-
-class Note:
-    """A comment at the end of its line; what holds one is never flat."""
-
-    __slots__ = ("text",)
-    width = math.inf
-
-    def __init__(self, text: str):
-        self.text = text
-
-
-Doc = str | list | Line | Nest | Group | Note
-
-
-def flat_width(doc: Doc) -> float:
-    """The columns a document takes on one line."""
-    if type(doc) is str:
-        return len(doc)
-    if type(doc) is list:
-        return sum(map(flat_width, doc))
-    return doc.width  # type: ignore[union-attr]
-
-
-def render(doc: Doc, width: int) -> str:
-    """Lay a document out on lines of `width` columns."""
-    lines: list[str] = []
-    notes: dict[int, str] = {}  # by line
-    line: list[str] = []
-    column = 0
-    stack: list[tuple[int, bool, Any]] = [(0, False, doc)]
-    while stack:
-        indent, flat, part = stack.pop()
-        kind = type(part)
-        if kind is Line and not flat:
-            lines.append("".join(line))
-            line, column = [" " * indent], indent
-        elif kind is str or kind is Line:
-            text = part if kind is str else part.flat
-            line.append(text)
-            column += len(text)
-        elif kind is list:
-            stack.extend([(indent, flat, d) for d in reversed(part)])
-        elif kind is Group:
-            stack.append((indent, flat or column + part.width <= width, part.content))
-        elif kind is Nest:
-            stack.append((column if part.by is None else indent + part.by, flat, part.content))
-        else:
-            notes[len(lines)] = part.text
-    lines.append("".join(line))
-    edge = min(width, max(map(len, lines)))
-    for i, note in notes.items():
-        lines[i] = f"{lines[i]:<{edge}} # {note}"
-    return "\n".join(lines)
-
-
-def fill_words(texts: Sequence[str]) -> Doc:
-    """Words between spaces, as many to the line as fit."""
-    return [*texts[:1], *[Group([Line(), t]) for t in texts[1:]]]
-
-
-def join_docs(separator: Line, docs: Sequence[Doc]) -> list:
-    """`docs` with a line between each two."""
-    return [x for d in docs for x in (separator, d)][1:]
-
+from weft.util.documents import Doc, Group, Line, Nest, Note, fill_words, join_docs, render
 
 # --------------------------------------------------------------------------------------------
 # Names, literals and parameters.
@@ -216,7 +116,7 @@ def are_programs(x: Any) -> bool:
 
 
 # --------------------------------------------------------------------------------------------
-# The two notations.
+# The notation.
 
 
 class Options(NamedTuple):
@@ -230,7 +130,7 @@ class Options(NamedTuple):
 
 
 class Notation:
-    """What both notations share. An instance prints once."""
+    """What notations share: see display/printing.py for another one. An instance prints once."""
 
     def __init__(self, options: Options = Options()):
         self.options = options
@@ -427,92 +327,21 @@ class Typed(Notation):
         )
 
 
-class Classic(Notation):
-    """`{ lambda  ; a. let b = sin a in (b,) }`, on three lines; names restart in each program."""
-
-    def shown_params(self, eqn: Eqn) -> dict[str, Any]:
-        """In the order of their names. Named axes are `axis_name`, and one alone is its name."""
-        params = dict(super().shown_params(eqn))
-        axes = params.get("axes")
-        if isinstance(axes, tuple) and any(isinstance(a, str) for a in axes):
-            params["axis_name"] = params.pop("axes")
-            if params.get("axis_index_groups") is None:
-                params.pop("axis_index_groups", None)
-        named = params.get("axis_name")
-        if isinstance(named, tuple) and len(named) == 1:
-            (params["axis_name"],) = named
-        return {k: params[k] for k in sorted(params)}
-
-    def program(self, jaxpr: Jaxpr, names: Scope | None = None) -> Doc:
-        names = Scope(fresh_names()) if names is None else names
-        used = read_vars(jaxpr)
-        params = " ".join([names[v] for v in jaxpr.invars])
-        consts = " ".join([names[v] for v in jaxpr.constvars])
-        eqns = join_docs(Line(), [self.equation(e, names, used) for e in jaxpr.eqns])
-        let: Doc = ["let ", Nest(None, eqns)] if eqns else "let"
-        results = " ".join(self.results(jaxpr, names))
-        body = Nest(2, [Line(), let, Line(), "in (", results, self.ending(jaxpr)])
-        return Nest(None, [f"{{ lambda {consts} ; {params}.", body])
-
-    def equation(self, eqn: Eqn, names: Scope, used: Collection[Var]) -> Doc:
-        outs = [names[v] if v in used else "*" for v in eqn.outvars]
-        if "index" in eqn.params and type(eqn.primitive.effect) is StateEffect:
-            return [self.note(eqn), self.access(eqn, names, used, outs)]
-        left = f"{' '.join(outs)} = " if outs else ""
-        args = "".join([f" {self.atom(a, names)}" for a in eqn.invars])
-        docs: list[Doc] = [[f"{k}=", self.param(x)] for k, x in self.shown_params(eqn).items()]
-        params = ["[ ", Nest(None, join_docs(Line(), docs)), " ]"] if docs else []
-        return [self.note(eqn), left, eqn.primitive.name, *params, args]
-
-    def param(self, x: Any) -> Doc:
-        if are_programs(x):
-            programs = [self.program(p.jaxpr) for p in x]
-            return ["( ", Nest(None, join_docs(Line(), programs)), " )"]
-        return self.program(x.jaxpr) if isinstance(x, Program) else param_text(x)
-
-
 # --------------------------------------------------------------------------------------------
-# What users call.
-
-_NOTATIONS: dict[str, type[Notation]] = {"typed": Typed, "classic": Classic}
-_KEYWORD = re.compile(r"\blambda\b|\blet\b|\bin(?= \()")
-_TYPE = re.compile(r"(?<=\w):\w+\[[\d,]*\]")
+# Programs and equations as text.
 
 
-def pretty_print(
-    program: Jaxpr | ClosedJaxpr | Eqn,
-    *,
-    notation: str = "typed",
-    source_info: bool = False,
-    print_shapes: bool = True,
-    custom_pp_eqn_rules: bool = True,
-    name_stack: bool = False,
-    print_effects: bool = False,
-    width: int = 80,
-    use_color: bool = False,
-) -> str:
-    """The text of a jaxpr or of an equation.
-
-    `notation` is "typed", or "classic" for the untyped one of JAX's first years. `source_info` adds
-    the file, line, column and function of each equation, `name_stack` its named scopes.
-    """
-    if notation not in _NOTATIONS:
-        raise ValueError(
-            f"pretty_print: notation must be 'typed' or 'classic'; got {notation!r}. "
-            'Hint: jaxpr.pretty_print(notation="classic")'
-        )
-    options = Options(source_info, print_shapes, print_effects, custom_pp_eqn_rules, name_stack)
-    printer = _NOTATIONS[notation](options)
+def program_text(program: Jaxpr | ClosedJaxpr | Eqn) -> str:
+    """Return the text of a program or of an equation, on lines of 80 columns: its `repr`."""
+    printer = Typed()
     if isinstance(program, Eqn):
-        used = [v for v in program.outvars if type(v) is not DropVar]
-        doc = printer.equation(program, Scope(printer.fresh), used)
-    else:
-        doc = printer.document(program.jaxpr)
-    text = render(doc, width)
-    if use_color:
-        text = _KEYWORD.sub("\x1b[34;1m\\g<0>\x1b[39;22m", text)
-        text = _TYPE.sub("\x1b[35m\\g<0>\x1b[39m", text)
-    return text
+        return render(printer.equation(program, Scope(printer.fresh), used_results(program)), 80)
+    return render(printer.document(program.jaxpr), 80)
+
+
+def used_results(eqn: Eqn) -> list[Var]:
+    """Return the results that an equation printed without its program gives names to."""
+    return [v for v in eqn.outvars if type(v) is not DropVar]
 
 
 def equation_text(jaxpr: Jaxpr, index: int) -> str:
@@ -527,5 +356,4 @@ def equation_text(jaxpr: Jaxpr, index: int) -> str:
 
 # Printing imports jaxpr.py, so it is attached to the classes here.
 for _cls in (Jaxpr, ClosedJaxpr, Eqn):
-    for _name, _method in (("pretty_print", pretty_print), ("__repr__", lambda x: pretty_print(x))):
-        setattr(_cls, _name, _method)
+    _cls.__repr__ = program_text  # type: ignore[assignment]

@@ -33,16 +33,20 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple, final
+from types import FrameType
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 from weft.core.aval import ShapedArray, typeof
-from weft.core.facts import Cost
-from weft.core.trace import current, use
+from weft.core.facts import TAKE_KEYS, Cost, Elements, Linearity, Runs
+from weft.core.form import Form
+from weft.core.interface import Interface
+from weft.core.trace import current
 from weft.dtypes import float0
 from weft.errors import DtypeError, MissingRule, unhashable_error
+from weft.util import keep_cache, memoize
 
 # The type rule's memory: (primitive, avals, params) -> avals.
-_TYPES: dict[tuple, list[ShapedArray]] = {}
+_TYPES: dict[tuple, list[ShapedArray]] = keep_cache("types of results", {})
 
 
 class Effect:
@@ -99,23 +103,22 @@ def programs_in(params: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 class Body(NamedTuple):
     """A program that a primitive holds, in the parameter `key`, and how it runs.
 
-    `runs` is "once", on `operands`, places among those of the primitive, to give its results;
-    "again", likewise, where the same has been computed before; "branch", where the first operand
-    is its place among the bodies; "turns", in a loop: at first on `operands`, then with its first
-    results in place of the inputs `carry`; inputs after those are rows of operands, at `turns`, or
-    while a body that runs as "test" gives True; "host", in Python as the compiled program runs;
-    "", if none of these. `jaxpr` is None for a Python function.
+    `operands` are the places of its inputs among the operands of the primitive. A loop runs at
+    first on these, then with its first results in place of the inputs `carry`; inputs after those
+    are rows of operands, at `turns`, or one more while a body that is a condition gives True.
+    `jaxpr` is None for a Python function.
     """
 
     jaxpr: Any
     key: str = ""
-    runs: str = ""
+    runs: Runs = Runs.UNKNOWN
     operands: Sequence[int] = ()
     carry: range = range(0)
     turns: range | None = None
     label: str = ""  # what it is called in the paths of operations that profiles show
     inlines: bool = False  # whether its equations may stand in place of the one that holds it
     names_flow_in: bool = False  # whether it is printed with the names of what is passed to it
+    on_each_device: bool = False  # whether it is the program of each device of a mesh
 
 
 def split_inputs(body: Body, xs: Sequence[Any]) -> tuple[Sequence, Sequence, Sequence]:
@@ -145,40 +148,17 @@ class Axes(NamedTuple):
     """Which axes of operands and results run along each other: a label for each axis of each.
 
     What splits an axis of an operand splits those of results with its label; None must be whole.
-    `contracts`: products are summed over other labels. `linear`: "together" in all, in "each", or
-    in the "first", and computed by one operation, for the engine would add up terms between two.
+    `contracts`: products are summed over other labels.
     """
 
     operands: Sequence[Sequence]
     results: Sequence[Sequence]
-    linear: str = ""
+    linear: Linearity = Linearity.NONE
     contracts: bool = False
     hint: str = ""  # the code in an error of what must be whole
 
 
-# Kinds of `Primitive.elements` that may be of operands of a key dtype.
-TAKE_KEYS = frozenset(("moved", "placed", "equal", "unequal", "same words"))
-
-
-class PrimitiveKind:
-    """What libraries ask of a primitive: JAX's names for kinds of which weft has one."""
-
-    multiple_results = False  # whether `bind` returns a list, not the one result
-    call_primitive = map_primitive = False  # what JAX calls so takes functions
-    apply: Any
-
-    def bind(self, *args: Any, **params: Any) -> Any:
-        """The results of `apply`: a list if `multiple_results`, else the one that there is."""
-        outs = self.apply(*args, **params)
-        return outs if self.multiple_results else outs[0]
-
-    def bind_with_trace(self, trace: Any, args: Any, *rest: Any) -> Any:
-        """`bind` under a trace: of operands, their types if they are given, and parameters."""
-        with use(trace):
-            return self.bind(*args, **rest[-1])
-
-
-class Primitive(PrimitiveKind):
+class Primitive(Interface):
     """An operation. Subclass it and write the rules as methods; instances are bound to values."""
 
     name: ClassVar[str] = "primitive"
@@ -188,13 +168,13 @@ class Primitive(PrimitiveKind):
     memoize_type: ClassVar[bool] = True
     # What the operation does besides computing its results; None for nearly all.
     effect: Effect | None = None
-    # What the elements of results are: "new"; "moved", those of operands, from places that follow
-    # from parameters and indices; "placed", those of operands, whose values may say where; "chosen"
-    # in another way, so that none is NaN where no operand's is; "random", made of keys, the first
-    # operand, which that uses up. Operands may be of a key dtype (passes/physical.py) where they
-    # are "moved" or "placed", in comparisons ("equal", "unequal"), and where a key becomes its
-    # words, or words become a key ("same words").
-    elements: str = "new"
+    # What the elements of results are.
+    elements: Elements = Elements.NEW
+    # Whether each element of the result is computed from the elements at the same place, by
+    # operations on elements and without a loop; scalar operands go with every element.
+    by_element: bool = False
+    # The family of ways to compute it that platforms choose from; None if there is only one.
+    form: Form | None = None
     # Optional rules: see above.
     element: ClassVar[Any] = None
     impl: ClassVar[Any] = None
@@ -206,14 +186,16 @@ class Primitive(PrimitiveKind):
     pretty_params: ClassVar[Any] = None
     read_params: ClassVar[Any] = None
 
+    home: str  # the module whose body defined it
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        self = super().__new__(cls)
+        self.home = find_running_module()
+        return self
+
     def apply(self, *args: Any, **params: Any) -> list:
         """Apply the operation to values under the current trace. Always a list."""
         return current.trace.process(self, args, params)
-
-    @final
-    def get_bind_params(self, params: dict) -> tuple[list, dict]:
-        """What an interpreter passes to `bind`: no functions first, and the parameters."""
-        return [], params
 
     @final
     def type_of(self, avals: tuple, params: dict) -> list[ShapedArray]:
@@ -241,6 +223,7 @@ class Primitive(PrimitiveKind):
         """How results follow operands over a mesh: without a rule, all have to be whole."""
         return Axes([(None,) * a.ndim for a in avals], [(None,) * a.ndim for a in outs])
 
+    @final
     def missing(self, rule: str) -> MissingRule:
         """The error for a rule that this primitive lacks."""
         cls = type(self).__name__
@@ -263,11 +246,12 @@ class Primitive(PrimitiveKind):
         raise self.missing("batch")
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        # by the global that holds it, as functions are; one made elsewhere by its fields
-        for module, names in [(m, vars(x)) for m, x in list(sys.modules.items()) if x]:
-            for name, value in list(names.items()):
-                if value is self and module != "__main__":
-                    return read_global, (module, name)
+        # By the global that holds it, as functions are; any other primitive by its fields. What
+        # `__main__` holds is not there in another process.
+        if self.home != "__main__" and self.home in sys.modules:
+            for name, value in list(vars(sys.modules[self.home]).items()):
+                if value is self:
+                    return read_global, (self.home, name)
         return super().__reduce_ex__(protocol)
 
     def __repr__(self) -> str:
@@ -276,8 +260,20 @@ class Primitive(PrimitiveKind):
     __str__ = __repr__
 
 
+def find_running_module() -> str:
+    """Return the name of the module whose body is running, or "" if there is none.
+
+    A primitive that a module's body defines, directly or by a function that it calls, becomes a
+    global of that module.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    return "" if frame is None else frame.f_globals.get("__name__", "")
+
+
 def read_global(module: str, name: str) -> Any:
-    """What a module holds under a name."""
+    """Return the global of a module by its name; the module is imported if necessary."""
     return getattr(importlib.import_module(module), name)
 
 
@@ -323,11 +319,6 @@ def join_varying(avals: Iterable[ShapedArray]) -> Any:
     return found
 
 
-def forget_types() -> None:
-    """Empty the memory of type rules."""
-    _TYPES.clear()
-
-
 class Zero:
     """A (co)tangent known to be zero, never computed. `aval` is the tangent type."""
 
@@ -370,16 +361,15 @@ def not_linear(op: str, args: Sequence[Any]) -> TypeError:
     )
 
 
-_ZEROS: dict[ShapedArray, Zero] = {}
+@memoize
+def zero_of(aval: ShapedArray) -> Zero:
+    """The zero tangent of a type."""
+    return Zero(aval.to_tangent())
 
 
 def tangent_zero(x: Any) -> Zero:
     """The zero tangent of a value; one object for each type."""
-    aval = typeof(x)
-    found = _ZEROS.get(aval)
-    if found is None:
-        found = _ZEROS[aval] = Zero(aval.to_tangent())
-    return found
+    return zero_of(typeof(x))
 
 
 def mark_moving(dots: Sequence[Any]) -> tuple[bool, ...]:

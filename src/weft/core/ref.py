@@ -128,7 +128,8 @@ class Ref(HasAval, metaclass=RefKind):
 
     def free(self) -> Any:
         """End it; its last value."""
-        value, self._value = self.value, None
+        value = self.value
+        self._value = None
         return value
 
     def hold(self, value: Any, owned: bool = False) -> None:

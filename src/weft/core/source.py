@@ -21,7 +21,7 @@ from weft.options import config
 from weft.util import copy_names
 
 _KEPT = 2  # of our frames, those nearest to the error
-_LONGEST = 60  # characters of source text shown in a message
+_MAX_SOURCE = 60  # characters of source text in a message
 
 
 class Transform(str):
@@ -100,7 +100,8 @@ class own_lines:
         self.around = source, current.scope, current.capture
         current.source = None
         if type(source) is SourceInfo:
-            current.scope, current.capture = source.scope, scoped_source
+            current.scope = source.scope
+            current.capture = scoped_source
 
     def __exit__(self, *_: Any) -> None:
         current.source, current.scope, current.capture = self.around
@@ -161,7 +162,7 @@ def source_text(source: Any) -> str:
     rows[-1] = rows[-1][:end]
     rows[0] = rows[0][start:]  # columns count bytes
     text = " ".join(b" ".join(rows).decode(errors="replace").split())
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+    return text if len(text) <= _MAX_SOURCE else text[: _MAX_SOURCE - 3] + "..."
 
 
 def describe_maker(source: Any, name: str) -> str:

@@ -98,6 +98,11 @@ def pin_type(x: Any) -> Any:
     return _Current.trace.make_constant(x, typeof(x)) if is_number else x
 
 
+def is_eager() -> bool:
+    """Return True if operations compute here: no trace is in force but the bottom one."""
+    return current.trace.parent is None
+
+
 def current_trace() -> Trace:
     """The trace in force in this thread."""
     return current.trace
@@ -140,7 +145,8 @@ def run_once(
                 surroundings.set_local(mark)
                 current.source = None
             if capture is not None:
-                current.scope, current.capture = (), capture
+                current.scope = ()
+                current.capture = capture
             return fun(*args)
         finally:
             trace.live = False

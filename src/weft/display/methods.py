@@ -1,4 +1,4 @@
-"""Attaches `show`, `_repr_html_`, `structurally_equal` and `debug_info` to jaxprs.
+"""Attaches `pretty_print`, `show`, `_repr_html_`, `structurally_equal` and more to jaxprs.
 
 With what numpy/methods.py attaches to arrays, this is where a module adds members to classes below
 it: whoever holds a jaxpr can look at it, and nothing that makes one has to know how that is done.
@@ -9,8 +9,9 @@ from __future__ import annotations
 import operator
 from typing import NamedTuple
 
-from weft.core.jaxpr import ClosedJaxpr, Jaxpr
+from weft.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
 from weft.display.page import program_html
+from weft.display.printing import pretty_print
 from weft.display.show import require_program, show
 from weft.passes.equal import jaxpr_equal
 
@@ -49,6 +50,7 @@ def debug_info(program: Jaxpr | ClosedJaxpr) -> DebugInfo:
 
 for _cls in (Jaxpr, ClosedJaxpr):
     for _name, _method in (
+        ("pretty_print", pretty_print),
         ("show", show),
         ("_repr_html_", program_html),
         ("structurally_equal", structurally_equal),
@@ -57,3 +59,5 @@ for _cls in (Jaxpr, ClosedJaxpr):
         setattr(_cls, _name, _method)
 for _name in ("constvars", "invars", "outvars"):
     setattr(ClosedJaxpr, _name, property(operator.attrgetter(f"jaxpr.{_name}")))
+ClosedJaxpr.literals = property(operator.attrgetter("consts"))  # type: ignore[attr-defined]
+Eqn.pretty_print = pretty_print  # type: ignore[attr-defined]

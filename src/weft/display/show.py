@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from weft.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
-from weft.core.pretty import Doc, Line, Options, Scope, Typed, join_docs, render
+from weft.core.pretty import Options, Scope, Typed
 from weft.core.primitive import Program
 from weft.core.source import user_frames
 from weft.passes.dce import dce_jaxpr
+from weft.util.documents import Doc, Line, join_docs, render
 
 # What a parameter is where it is not given; None and False too, but for those in _TRUE.
 _DEFAULTS: dict[str, Any] = {

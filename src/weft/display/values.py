@@ -25,10 +25,10 @@ STYLE = """
  text-align:right;background:none}.weft-value td:first-child,.weft-value th:first-child
  {text-align:left}.weft-value th{font-weight:600}
 """
-MOST_READ = 4_000_000  # elements: of larger arrays nothing is copied to the host
-MOST_PIXELS = 96  # of a side of a picture; more elements than that are averaged
-MOST_SHOWN = 200  # elements that are shown unfolded
-MOST_ROWS = 64  # of a table of devices
+MAX_READ = 4_000_000  # elements; nothing of a larger array is copied to the host
+MAX_PIXELS = 96  # on a side of a picture; more elements are averaged
+MAX_SHOWN = 200  # elements of an array that is shown unfolded
+MAX_ROWS = 64  # in a table of devices
 
 
 def wrap_html(*parts: str) -> str:
@@ -62,12 +62,12 @@ def array_html(x: Any) -> str:
     place = escape_html(place_text(x.sharding))
     parts = [f'<div>{head} <span class="k">{bytes_text(x.nbytes)} on {place}</span></div>']
     terms = getattr(getattr(x.sharding, "spec", None), "unreduced", None)
-    if x.is_fully_addressable and 0 < x.size <= MOST_READ and not terms:
+    if x.is_fully_addressable and 0 < x.size <= MAX_READ and not terms:
         values = read_numbers(x)
         if values is not None and values.size > 1:
             parts.append(f"<div>{range_text(values)}</div>")
             parts.append(picture_html(values) if values.ndim == 2 else "")
-    shown = " open" if x.size <= MOST_SHOWN else ""
+    shown = " open" if x.size <= MAX_SHOWN else ""
     text = escape_html(repr(x))
     parts.append(f"<details{shown}><summary>values</summary><pre>{text}</pre></details>")
     if len(x.sharding.device_set) > 1:
@@ -91,7 +91,7 @@ def parts_html(x: Any) -> str:
     """Which part of an array lies on which device."""
     places = sorted(x.sharding.devices_indices_map(x.shape).items(), key=lambda item: item[0].id)
     rows = []
-    for device, index in places[:MOST_ROWS]:
+    for device, index in places[:MAX_ROWS]:
         bounds = [
             ":" if s.start in (0, None) and s.stop in (n, None) else f"{s.start or 0}:{s.stop or n}"
             for s, n in zip(index, x.shape, strict=True)
@@ -145,10 +145,10 @@ def picture_html(values: np.ndarray) -> str:
 
 
 def average_blocks(values: np.ndarray) -> np.ndarray:
-    """A matrix of at most MOST_PIXELS rows and columns, by averages of blocks."""
+    """A matrix of at most MAX_PIXELS rows and columns, by averages of blocks."""
     for axis in (0, 1):
         n = values.shape[axis]
-        starts = np.arange(min(n, MOST_PIXELS)) * n // min(n, MOST_PIXELS)
+        starts = np.arange(min(n, MAX_PIXELS)) * n // min(n, MAX_PIXELS)
         sizes = np.diff([*starts, n])
         values = np.add.reduceat(values, starts, axis) / np.expand_dims(sizes, 1 - axis)
     return values
@@ -189,10 +189,10 @@ def devices_html(mesh: Any) -> str:
         devices, names = mesh.devices, mesh.axis_names
     except ValueError:  # what an abstract mesh says
         return ""
-    if not 0 < devices.size <= MOST_ROWS**2:
+    if not 0 < devices.size <= MAX_ROWS**2:
         return ""
     devices, rows = devices.reshape(devices.shape or (1,)), []  # a mesh may have no axes
-    for index in itertools.islice(np.ndindex(devices.shape[:-1]), MOST_ROWS):
+    for index in itertools.islice(np.ndindex(devices.shape[:-1]), MAX_ROWS):
         label = ", ".join(f"{n}={i}" for n, i in zip(names, index, strict=False))
         rows.append((label, *(f"{d.platform}:{d.id}" for d in devices[index])))
     head = [f"{n}={i}" for n in names[-1:] for i in range(devices.shape[-1])]

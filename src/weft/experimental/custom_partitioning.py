@@ -30,7 +30,7 @@ from weft.options import config, x64_as
 from weft.pytrees import PyTreeDef, flatten, structure, unflatten
 from weft.transforms.batch import in_scope
 from weft.util import fun_name, list_public
-from weft.xla.hlo import Builder
+from weft.xla.hlo import Builder, Part
 from weft.xla.lower import lower_jaxpr
 
 __all__ = ["custom_partitioning"]
@@ -48,22 +48,23 @@ class CustomPartitioning(Call):
 
     def lower(self, hlo, *args, jaxpr, partitioner):
         mesh = next((m for m in hlo.meshes if isinstance(m, Mesh)), None)
-        if mesh is None or hlo.mesh is not None:  # for one device
+        if mesh is None or hlo.part is not None:  # for one device
             return super().lower(hlo, *args, jaxpr=jaxpr)
         register_partitioner()
         key = f"{_process}-{len(_calls)}"
         avals = jaxpr.in_avals, jaxpr.out_avals
         x64, platform = config.enable_x64, hlo.platform
         _calls[key] = lambda *shardings: partitioner.split(mesh, platform, avals, x64, *shardings)
-        outs = hlo.op(
-            "stablehlo.custom_call", args, avals[1], call_target_name=f'"{TARGET}"',
-            api_version="2 : i32", backend_config=f'"{key}"',
-        )  # fmt: skip
         rule = partitioner.rule(mesh, *avals)
-        if rule is not None:
-            head, between, types = hlo.lines[-1].rpartition(" : (")
-            hlo.lines[-1] = f"{head} {{sdy.sharding_rule = {rule}}}{between}{types}"
-        return outs
+        return hlo.op(
+            "stablehlo.custom_call",
+            args,
+            avals[1],
+            discardable=None if rule is None else {"sdy.sharding_rule": rule},
+            call_target_name=f'"{TARGET}"',
+            api_version="2 : i32",
+            backend_config=f'"{key}"',
+        )
 
     def rebuild(self, params, jaxpr, arrange=None):
         return jit_p, {"name": params["partitioner"].name, "jaxpr": jaxpr}
@@ -137,7 +138,7 @@ class Partitioner:
         with in_scope([Axis(size, name) for name, size in mesh.shape_tuple]):
             jaxpr, consts, _ = stage_body("custom_partitioning", fun, self.in_tree, parts)
         hlo = Builder(tuple(mesh._device_assignment), platform)
-        hlo.mesh, hlo.around = mesh.shape_tuple, (mesh, None)
+        hlo.part = Part(mesh.shape_tuple, mesh)
 
         def write(*xs: Any) -> list:
             held = [hlo.constant(np.asarray(c), typeof(c)) for c in consts]

@@ -6,7 +6,6 @@ weft.distributed's.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,7 +22,7 @@ from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
 from weft.parallel.distributed import reached_sync_point
 from weft.pytrees import broadcast_prefix, flatten, flatten_with_path, keystr, unflatten
-from weft.util import list_public
+from weft.util import list_public, memoize
 from weft.xla.array import ArrayImpl, host_view
 
 __all__ = [
@@ -288,7 +287,7 @@ def add_rows(rows: Any) -> Any:
 
 # These live as long as the processes are joined: a jit for each way to combine and each sharding,
 # made once so that the program is compiled once.
-@functools.cache
+@memoize
 def make_process_mesh() -> Mesh:
     """A mesh of the first device of each process, in the order of the processes."""
     first: dict[int, Any] = {}
@@ -297,13 +296,13 @@ def make_process_mesh() -> Mesh:
     return Mesh(np.array([first[rank] for rank in sorted(first)]), ("processes",))
 
 
-@functools.cache
+@memoize
 def compile_combination(combined: Callable) -> Callable:
     """A function of the rows of all processes, whose result each has."""
     return jit(combined, out_shardings=NamedSharding(make_process_mesh(), PartitionSpec()))
 
 
-@functools.cache
+@memoize
 def lay_out(sharding: Any) -> Callable:
     """The identity, whose result lies as `sharding` says."""
     return jit(keep_rows, out_shardings=sharding)

@@ -22,7 +22,7 @@ __all__ = ["Report", "compile", "memory"]
 __dir__ = list_public(__name__)
 
 RUNS = 5
-LONG = 1e-4  # seconds of a kernel whose rate says what the machine can do
+MIN_SECONDS = 1e-4  # for which a kernel must run if its rate is to tell what the machine can do
 
 
 def explain(fun: Callable, *, runs: int = RUNS) -> Callable[..., Report]:
@@ -54,7 +54,9 @@ def explain(fun: Callable, *, runs: int = RUNS) -> Callable[..., Report]:
             profile = profile_calls(subject.call, runs)
         costs = Costs(subject.module, subject.attribution, profile)
         peaks = measure_peaks(subject.platform)
-        best = max([k.flops / k.seconds for k in costs.kernels if k.seconds > LONG], default=0.0)
+        best = max(
+            [k.flops / k.seconds for k in costs.kernels if k.seconds > MIN_SECONDS], default=0.0
+        )
         report.add_costs(costs, peaks._replace(flops=max(peaks.flops, best)))
         report.host_bytes = subject.host_bytes()
         return add_memory(report, subject)

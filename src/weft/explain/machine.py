@@ -13,7 +13,7 @@ from weft.api.jit import jit
 
 _SIDE = 512  # of the matrices multiplied
 _LENGTH = 1 << 22  # of the vectors moved: 16 MiB, more than the caches of a core hold
-_SHORT = 1 << 18
+_ELEMENTS = 1 << 18  # of the array whose exponentials are timed
 
 
 class Peaks(NamedTuple):
@@ -29,7 +29,7 @@ def measure_peaks(platform: str) -> Peaks:
     """Peaks of the default device: of float32 products, of `exp`, and of a copy with a change."""
     square = jnp.ones((_SIDE, _SIDE))
     products = 2 * _SIDE**3 / time_best(jit(lambda x: x @ x), square)
-    functions = _SHORT / time_best(jit(jnp.exp), jnp.ones(_SHORT))
+    functions = _ELEMENTS / time_best(jit(jnp.exp), jnp.ones(_ELEMENTS))
     moved = 8 * _LENGTH / time_best(jit(lambda x: x + 1), jnp.ones(_LENGTH))
     return Peaks(products, functions, moved)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from weft.core.aval import ShapedArray
+from weft.core.facts import Runs
 from weft.core.jaxpr import Eqn, Jaxpr, Var, bodies_of, held_jaxprs, variables_in
 from weft.explain.modules import CompiledModule, shape_bytes
 from weft.explain.origins import NOWHERE, Attribution, Place, find_place, is_backward
@@ -73,7 +74,7 @@ def find_maker(eqn: Eqn, index: int) -> list[Eqn]:
     """The equation that makes a result of another, in what that holds, and those around it."""
     for body in bodies_of(eqn):
         held = body.jaxpr
-        if held is None or body.runs not in ("once", "turns") or index >= len(held.outvars):
+        if held is None or body.runs not in (Runs.ONCE, Runs.LOOP) or index >= len(held.outvars):
             continue
         for inner in held.eqns:
             for i, v in enumerate(inner.outvars):

@@ -14,7 +14,7 @@ from weft.explain.page import write_page
 from weft.explain.subject import Phase
 from weft.explain.tables import Table, bytes_text, count_text, rate_text, seconds_text
 
-MOST_KERNELS = 20
+MAX_KERNELS = 20  # in the table
 
 
 class Report:
@@ -159,10 +159,10 @@ def memory_table(live: Sequence[Live], memory: dict[str, int]) -> Table:
 
 def kernel_table(kernels: Sequence[Kernel], peaks: Peaks | None) -> Table:
     rows = []
-    for k in kernels[:MOST_KERNELS]:
+    for k in kernels[:MAX_KERNELS]:
         cells = [seconds_text(k.seconds), f"{k.runs:.4g}", *rate_cells(k, peaks)]
         rows.append([*cells, k.kind, ", ".join(k.operations), ", ".join(map(str, k.places))])
-    more = len(kernels) - MOST_KERNELS
+    more = len(kernels) - MAX_KERNELS
     heads = ("time", "runs", *RATES, "kind", "made of", "lines")
     if not any(k.seconds for k in kernels):
         rows, heads = [[r[2], r[3], *r[7:]] for r in rows], ("FLOPs", "bytes", *heads[7:])

@@ -24,8 +24,8 @@ from weft.watch import events
 from weft.xla.hlo import Builder
 from weft.xla.locating import LocatingBuilder
 
-MOST_LINES = 10
-MOST_PROGRAMS = 40
+MAX_LINES = 10  # of the script, in the table
+MAX_PROGRAMS = 40  # in the list
 
 
 @jit
@@ -45,7 +45,7 @@ class ScriptReport(Report):
     @property
     def tables(self) -> list[Table]:
         lines = line_table(self.lines, self.wall, self.attributed, self.peaks)
-        note = f"The {MOST_LINES} most expensive; shares are of all the time that the script took."
+        note = f"The {MAX_LINES} most expensive; shares are of all the time that the script took."
         rest = "Python, making programs, operations whose lines are not known"
         rows = [*lines.rows[:-1], [*lines.rows[-1][:-1], rest]] if lines.rows else []
         return [self.programs, lines._replace(note=note, rows=rows)]
@@ -129,7 +129,7 @@ def make_report(
         busy[program_name(module)] += costs.attributed
         report.attributed += costs.attributed
     report.wall, report.peaks = seconds, measure_peaks(default_device().platform)
-    report.lines = sorted(lines.items(), key=lambda x: -x[1].seconds)[:MOST_LINES]
+    report.lines = sorted(lines.items(), key=lambda x: -x[1].seconds)[:MAX_LINES]
     report.programs = program_table(busy, calls, made, reasons, seconds)
     return report
 
@@ -139,7 +139,7 @@ def program_table(busy: dict, calls: dict, made: dict, reasons: dict, seconds: f
     compiled = {n for n, t in made.items() if n and events.COMPILE in t}
     names = sorted({*calls, *compiled}, key=lambda n: (-busy[n], -made[n][events.COMPILE]))
     rows = []
-    for n in names[:MOST_PROGRAMS]:
+    for n in names[:MAX_PROGRAMS]:
         stages = [made[n][k] for k in (events.TRACE, events.LOWER, events.COMPILE)]
         why = "; ".join(f"{r} ({k} times)" if k > 1 else r for r, k in reasons.get(n, {}).items())
         rows.append((seconds_text(busy[n]), str(calls[n]), *map(seconds_text, stages), n, why))

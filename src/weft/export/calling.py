@@ -33,7 +33,7 @@ class CallExported(OpaqueCall):
 
     def lower(self, hlo, *args, exported, result_avals):
         count = len(hlo.devices) or 1
-        if exported.nr_devices > 1 and (exported.nr_devices != count or hlo.mesh is not None):
+        if exported.nr_devices > 1 and (exported.nr_devices != count or hlo.part is not None):
             raise ValueError(
                 f"{exported.fun_name}: an exported program must be called over as many devices as "
                 f"it was exported for, {exported.nr_devices}; got {count}. Hint: put arguments "

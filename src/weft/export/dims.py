@@ -33,7 +33,7 @@ OPERATIONS: dict[str, Callable[[Size, Size], Size]] = {
     "max": lambda a, b: choose_size(a, b, "max"),
     "min": lambda a, b: choose_size(a, b, "min"),
 }
-LARGEST = 2**31 - 1  # of a variable, for sizes are computed as such integers
+MAX_SIZE = 2**31 - 1  # of a symbolic dimension: sizes are computed as 32-bit integers
 _DEPTH = 3  # of constraints that are used one after another to bound an expression
 
 
@@ -466,7 +466,7 @@ def times(a: float, b: float) -> float:
 def bound_factor(factor: Factor, scope: Any, depth: int) -> tuple[float, float]:
     """The bounds of a variable, or of an operation by those of its operands."""
     if isinstance(factor, str):
-        return 1, LARGEST
+        return 1, MAX_SIZE
     kind, a, b = factor
     depth = max(depth - 1, 0)
     (low, high), (least, most) = find_bounds(a, depth), find_bounds(b, depth)

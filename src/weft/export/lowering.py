@@ -14,6 +14,8 @@ import numpy as np
 from weft.api.programs import StagedProgram
 from weft.core.aval import ShapedArray, words_of
 from weft.core.jaxpr import Jaxpr
+from weft.cpu.passes import prepare_jaxpr
+from weft.cpu.scope import Target
 from weft.export.dynamic import DynamicBuilder
 from weft.export.solving import Step, find_scope, plan_sizes
 from weft.mesh.typed import sharding_of
@@ -107,7 +109,12 @@ class ModuleWriter:
         """What the main function computes, on the platform of `hlo`."""
 
         def write(*args: Value) -> list[Value]:
-            outs = lower_jaxpr(hlo, self.jaxpr, args, self.consts)
+            jaxpr = self.jaxpr
+            if hlo.platform == "cpu":
+                # without kernels of our own: those of XLA last longer
+                target = Target(native=False, devices=bool(self.devices))
+                jaxpr = prepare_jaxpr(jaxpr, target, self.program.spec.name)
+            outs = lower_jaxpr(hlo, jaxpr, args, self.consts)
             bools = {
                 i: hlo.constant(False, ShapedArray(x.shape, np.bool_))
                 for i, x in self.program.hidden_results.items()

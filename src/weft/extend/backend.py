@@ -15,6 +15,7 @@ from jaxlib import _jax
 
 from weft.api.devices import default_backend, device_count, devices, process_count, process_index
 from weft.api.jit import clear_caches
+from weft.cpu.flags import DEFAULT as CPU_FLAGS
 from weft.mesh.client import (
     FACTORIES,
     client,
@@ -103,7 +104,9 @@ def get_compile_options(
     `device_assignment` has the numbers of the devices, (replicas, partitions);
     `env_options_overrides` are XLA flags by name. `detailed_logging` changes nothing.
     """
-    defaults, overrides = default_options(platform_of(get_backend(backend).devices()[0]))
+    platform = platform_of(get_backend(backend).devices()[0])
+    extra = CPU_FLAGS.extra if platform == "cpu" else ()
+    defaults, overrides = default_options(platform, extra)
     options = _jax.CompileOptions.ParseFromString(defaults)
     built = options.executable_build_options
     options.num_replicas = built.num_replicas = num_replicas

@@ -38,7 +38,7 @@ from weft.xla.hlo import (
     strip_locations,
 )  # fmt: skip
 from weft.xla.hlo import i64s as dense_int_array
-from weft.xla.lower import lower_call, lower_jaxpr, lower_module
+from weft.xla.lower import lower_call, lower_jaxpr, lower_module, make_physical
 
 __all__ = [
     "AxisContext", "ConstantHandler", "DEVICE_TO_DEVICE_TYPE", "LoweringParameters",
@@ -110,10 +110,10 @@ class LoweringRuleContext(NamedTuple):
     @property
     def axis_context(self) -> AxisContext:
         """Whether what is written is for one device of a mesh, or for all."""
-        if self.hlo.around is None:
+        part = self.hlo.part
+        if part is None:
             return ShardingContext(len(self.hlo.devices) or 1, tuple(self.hlo.devices) or None)
-        mesh, names = self.hlo.around[0], {name for name, _ in self.hlo.mesh or ()}
-        return SPMDAxisContext(mesh, frozenset(names))
+        return SPMDAxisContext(part.mesh, frozenset(name for name, _ in part.axes))
 
     @property
     def module_context(self) -> LoweringRuleContext:
@@ -266,7 +266,8 @@ def lower_jaxpr_to_module(
             vars(prim).pop("lower", None)
             register_lowering(prim, rule)
         given = [i for i, d in enumerate(donated_args) if d]
-        text = lower_module(jaxpr.jaxpr, module_name, donated=given, consts=jaxpr.consts)
+        physical, consts = make_physical(jaxpr.jaxpr, jaxpr.consts)
+        text = lower_module(physical, module_name, donated=given, consts=consts)
     finally:
         for prim, own in before:
             vars(prim).pop("lower", None)

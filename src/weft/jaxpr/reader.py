@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Runs
 from weft.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, UnreadVar, Var
 from weft.core.pretty import Typed, param_text
 from weft.core.primitive import Axis, Body, Primitive
@@ -400,7 +401,7 @@ def fill_param(key: str, said: Sequence[Any]) -> Any:
 def input_types(body: Body, avals: Sequence[ShapedArray]) -> list[ShapedArray]:
     """The types of the inputs of a program that a primitive holds, from those of its operands."""
     types = [avals[i] for i in body.operands]
-    if body.runs != "turns":
+    if body.runs is not Runs.LOOP:
         return types
     n = body.carry.stop
     return [*types[:n], *[a.update(shape=a.shape[1:]) for a in types[n:]]]

@@ -7,10 +7,11 @@ from typing import Any
 
 from weft.core.aval import typeof
 from weft.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal
-from weft.core.pretty import Scope, Typed, number_text, render
+from weft.core.pretty import Scope, Typed, number_text
 from weft.display.show import require_program
 from weft.jaxpr.values import PLAIN, Writer, primitive_text, type_text
 from weft.passes.equal import const_bits
+from weft.util.documents import render
 
 
 class Exact(Typed):

@@ -4,9 +4,9 @@ Each is defined, with its rules, in the module named here, which is imported whe
 first used.
 """
 
-from importlib import import_module
 from typing import Any
 
+from weft.lax.operations import WRAPPERS
 from weft.util import import_lazily
 
 HOMES = {
@@ -32,18 +32,18 @@ HOMES = {
     "weft.primitives.families": "broadcast_shapes",
     "weft.primitives.elementwise": (
         "RoundingMethod abs abs_p add add_p and_p bitwise_and bitwise_not bitwise_or "
-        "bitwise_xor ceil ceil_p clamp clamp_p complex complex_p conj conj_p div div_p eq "
-        "eq_p eq_to_p floor floor_p ge ge_p gt gt_p imag imag_p integer_pow integer_pow_p "
-        "is_finite is_finite_p le le_p le_to_p lt lt_p lt_to_p max max_p min min_p mul mul_p "
-        "ne ne_p neg neg_p not_p one_minus_square one_minus_square_p or_p real real_p "
-        "reciprocal rem rem_p round round_p select select_n select_n_p sign sign_p square "
-        "square_p stop_gradient_p sub sub_p xor_p"
+        "bitwise_xor ceil ceil_p clamp clamp_p complex complex_p conj conj_p div div_p eq eq_p "
+        "eq_to_p floor floor_p ge ge_p gt gt_p imag imag_p is_finite is_finite_p le le_p "
+        "le_to_p lt lt_p lt_to_p max max_p min min_p mul mul_p ne ne_p neg neg_p not_p "
+        "one_minus_square one_minus_square_p or_p real real_p rem rem_p round round_p select "
+        "select_n select_n_p sign sign_p square square_p stop_gradient_p sub sub_p xor_p"
     ),
     "weft.primitives.transcendental": (
-        "AccuracyMode Tolerance acos acos_p acosh acosh_p asin asin_p asinh asinh_p atan "
-        "atan2 atan2_p atan_p atanh atanh_p cbrt cbrt_p cos cos_p cosh cosh_p exp exp2 exp2_p "
-        "exp_p expm1 expm1_p log log1p log1p_p log2 log2_p log_p logistic logistic_p pow "
-        "pow_p rsqrt rsqrt_p sin sin_p sinh sinh_p sqrt sqrt_p tan tan_p tanh tanh_p"
+        "AccuracyMode Tolerance acos acos_p acosh acosh_p asin asin_p asinh asinh_p atan atan2 "
+        "atan2_p atan_p atanh atanh_p cbrt cbrt_p cos cos_p cosh cosh_p exp exp2 exp2_p exp_p "
+        "expm1 expm1_p integer_pow integer_pow_p log log1p log1p_p log2 log2_p log_p logistic "
+        "logistic_p pow pow_p reciprocal rsqrt rsqrt_p sin sin_p sinh sinh_p sqrt sqrt_p tan "
+        "tan_p tanh tanh_p"
     ),
     "weft.primitives.slicing": (
         "concatenate concatenate_p index_in_dim pad pad_p slice slice_in_dim slice_p split "
@@ -127,8 +127,8 @@ _find, __dir__ = import_lazily(__name__, HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    found, wrap = _find(name), import_module("weft.numpy.planned").WRAPPERS.get(name)
-    if wrap is not None:
+    found = _find(name)
+    if (wrap := WRAPPERS.get(name)) is not None:
         found = globals()[name] = wrap(found)
         found.__module__ = __name__  # where it is a global, for pickle
     return found

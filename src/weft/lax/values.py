@@ -10,7 +10,7 @@ import numpy as np
 from weft import dtypes
 from weft.api.devices import device_put
 from weft.core.aval import is_valid_value, typeof
-from weft.core.trace import Tracer, current
+from weft.core.trace import Tracer, is_eager
 from weft.errors import DtypeError
 from weft.mesh.mesh import get_mesh
 from weft.mesh.sharding import NamedSharding
@@ -18,7 +18,6 @@ from weft.mesh.spec import PartitionSpec
 from weft.primitives import layout
 from weft.primitives.families import index_tuple
 from weft.primitives.reshard import lay_out
-from weft.run.eager import EVAL
 from weft.xla.array import ARRAYS, put
 from weft.xla.typing import Array, ArrayLike, DTypeLike, ShardingLike
 
@@ -99,7 +98,7 @@ def put_on_device(x: Any, device: Any, out_sharding: Any = None, op: str = "full
     if out_sharding is not None:
         return lay_out(op, x, out_sharding)
     mesh = get_mesh()
-    if mesh.axis_names and current.trace is EVAL and type(x) in ARRAYS and not x._committed:
+    if mesh.axis_names and is_eager() and type(x) in ARRAYS and not x._committed:
         return put(x, NamedSharding(mesh, PartitionSpec()), committed=True)
     return x
 

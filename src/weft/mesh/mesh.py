@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
-from weft.core.trace import current
+from weft.core.trace import is_eager
 from weft.display.values import mesh_html
 from weft.errors import check_hashable
 from weft.mesh.client import Device, all_devices, find_devices, local_devices_of, more_devices_hint
 from weft.options import config, mesh_in_scope
-from weft.util import Record, Scope, hide_members
+from weft.util import Record, Scope, hide_members, memoize
 
 
 class AxisType(enum.Enum):
@@ -58,7 +58,7 @@ class AbstractDevice(Record):
         return f"AbstractDevice({self})"
 
 
-@functools.cache  # asked for each array that is made; meshes are kept anyway
+@memoize  # asked for each array that is made; meshes are kept anyway
 def list_axes(mesh: BaseMesh, kind: AxisType) -> tuple:
     """The names of the axes of a type."""
     return tuple(n for n, t in zip(mesh.axis_names, mesh.axis_types, strict=True) if t is kind)
@@ -496,7 +496,7 @@ class set_mesh(MeshScope):
                 f"set_mesh: must be given a Mesh or None; got {mesh!r} of type "
                 f"{type(mesh).__name__}. Hint: weft.make_mesh(axis_shapes, axis_names)."
             )
-        if current.trace.parent is not None and not config.disable_jit:
+        if not is_eager() and not config.disable_jit:
             raise ValueError(
                 "set_mesh: must be called outside of traced functions; got a call within one. "
                 "Hint: with set_mesh(mesh): f(x)."

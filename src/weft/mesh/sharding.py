@@ -20,7 +20,7 @@ from weft.errors import ShapeError
 from weft.mesh.client import Device, find_devices, resolve_memory_kind
 from weft.mesh.mesh import AbstractMesh, Mesh, axis_text
 from weft.mesh.spec import UNCONSTRAINED, PartitionSpec, names_in_spec
-from weft.util import hide_members
+from weft.util import hide_members, memoize
 
 HloSharding = _hlo.HloSharding
 REPLICATED = _hlo.OpSharding.Type.REPLICATED
@@ -323,7 +323,7 @@ def placement_error(
 
 
 # called for each array that is read or made
-@functools.lru_cache(maxsize=4096)
+@memoize
 def indices(sharding: _MultiDeviceSharding, shape: tuple[int, ...]) -> tuple[Index, ...]:
     """For each device of a sharding, in order, the part of an array of this shape it holds."""
     sizes = sharding.shard_shape(shape)
@@ -567,7 +567,7 @@ def tiles_of_spec(mesh: Any, spec: PartitionSpec, ndim: int) -> Tiles:
 
 
 # called for each transfer and call; the keys live as long as the shardings, which are kept
-@functools.cache
+@memoize
 def make_hlo_sharding(mesh: Any, spec: PartitionSpec, ndim: int) -> Any:
     """What a sharding over a mesh is to the engine, which numbers devices by place in the mesh."""
     sizes = mesh.shape
@@ -702,7 +702,7 @@ def sharding_of_result(hlo: Any, where: Mesh | Sequence[Any], ndim: int) -> Any:
 
 
 # called for each result of each program; few shardings occur
-@functools.lru_cache(maxsize=4096)
+@memoize
 def spec_of(hlo: Any, mesh: Mesh, ndim: int) -> PartitionSpec | None:
     """The spec that splits arrays of rank `ndim` over a mesh as the engine says, if one does."""
     if hlo.is_replicated() or mesh.size == 1:

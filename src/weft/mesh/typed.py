@@ -7,17 +7,18 @@ and the rest is done here for all (docs/design/021-explicit-axes.md).
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Linearity
 from weft.dtypes import is_bool, is_inexact
 from weft.errors import ShardingTypeError
 from weft.mesh.mesh import AbstractMesh, AxisType, Mesh, get_abstract_mesh, get_mesh, retype_axes
 from weft.mesh.sharding import NamedSharding, check_divisible, sized_axes, terms_of
 from weft.mesh.spec import PartitionSpec, names_in_spec
+from weft.util import memoize
 
 Names = tuple[Any, ...]
 NO_NAMES: frozenset = frozenset()
@@ -149,7 +150,7 @@ def names_text(names: Sequence[Any]) -> str:
 
 
 # called for each array that is made; few shardings occur
-@functools.lru_cache(maxsize=4096)
+@memoize
 def sharded_of(sharding: Any, ndim: int) -> Sharded | None:
     """What a sharding says in types of values of rank `ndim`: what it does of explicit axes."""
     mesh = getattr(sharding, "mesh", None)
@@ -163,13 +164,13 @@ def sharded_of(sharding: Any, ndim: int) -> Sharded | None:
     return Sharded.of(kind_of_mesh(mesh), entries, spec.unreduced, spec.reduced)
 
 
-@functools.cache
+@memoize
 def kind_of_mesh(mesh: Mesh | AbstractMesh) -> AbstractMesh:
     """The axes of a mesh, without devices or a kind of them."""
     return mesh.abstract_mesh.update(abstract_device=None)
 
 
-@functools.cache
+@memoize
 def make_manual(mesh: Mesh | AbstractMesh, names: tuple) -> AbstractMesh:
     """The axes of a mesh in a program for one device along those of these names."""
     return retype_axes(kind_of_mesh(mesh), names, AxisType.Manual)
@@ -381,12 +382,14 @@ def join_sums(prim: Any, avals: Sequence, labels: Any) -> tuple[frozenset, froze
     return unreduced, NO_NAMES if labels.contracts else reduced - unreduced
 
 
-def fits_terms(linear: str, terms: list[frozenset], mine: frozenset, a: ShapedArray) -> bool:
+def fits_terms(linear: Linearity, terms: list[frozenset], mine: frozenset, a: ShapedArray) -> bool:
     """Whether an operand may stand among others, of which some are terms of a sum."""
     unreduced = NO_NAMES.union(*terms)
-    if linear == "together":
+    if linear is Linearity.JOINT:
         return mine == unreduced
-    if not linear or (linear == "first" and not (terms[0] and is_inexact(a.dtype))):
+    if linear is Linearity.NONE:
+        return False
+    if linear is Linearity.FIRST and not (terms[0] and is_inexact(a.dtype)):
         return False
     if mine:  # one operand alone, where the others are reduced or the same number everywhere
         return mine == unreduced and sum(map(bool, terms)) == 1

@@ -13,11 +13,11 @@ from typing import Any
 import weft.numpy as jnp
 from weft import dtypes
 from weft.errors import ShapeError
-from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, as_operand, axis_of
 from weft.primitives.slicing import split
 from weft.primitives.special.functions import gelu_p
 from weft.primitives.transcendental import logistic
+from weft.run.operation import operation
 from weft.scipy.special import elementary
 from weft.util import name_function
 from weft.xla.typing import Array, ArrayLike
@@ -38,7 +38,7 @@ def define_activation(name: str, apply: Callable, doc: str, floats: bool = False
     def fun(x: ArrayLike) -> Array:
         return apply(as_inexact(name, x) if floats else as_array(x, name))
 
-    return fused(name_function(fun, name, doc))
+    return operation(name_function(fun, name, doc))
 
 
 identity = define_activation("identity", lambda x: x, "x as it is.")
@@ -68,9 +68,10 @@ log_sigmoid = define_activation(
     "log(sigmoid(x)), exact where that is near 0 or 1.",
     floats=True,
 )
-silu = swish = define_activation(
+silu = define_activation(
     "silu", lambda x: x * logistic(x), "x * sigmoid(x); also called swish.", floats=True
 )
+swish = silu
 mish = define_activation(
     "mish", lambda x: x * jnp.tanh(softplus(x)), "x * tanh(softplus(x)).", floats=True
 )
@@ -91,12 +92,13 @@ hard_tanh = define_activation(
 hard_sigmoid = define_activation(
     "hard_sigmoid", lambda x: relu6(x + 3.0) / 6, "relu6(x + 3) / 6.", floats=True
 )
-hard_silu = hard_swish = define_activation(
+hard_silu = define_activation(
     "hard_silu",
     lambda x: x * hard_sigmoid(x),
     "x * hard_sigmoid(x); also called hard swish.",
     floats=True,
 )
+hard_swish = hard_silu
 sparse_plus = define_activation(
     "sparse_plus",
     lambda x: jnp.where(x <= -1, 0.0, jnp.where(x >= 1, x, 0.25 * jnp.square(x + 1.0))),
@@ -116,35 +118,35 @@ log1mexp = define_activation(
 # --- with parameters ------------------------------------------------------------------------
 
 
-@fused
+@operation
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     """x where it is at least 0, else negative_slope * x."""
     x = as_inexact("leaky_relu", x)
     return jnp.where(x >= 0, x, as_operand("leaky_relu", negative_slope) * x)
 
 
-@fused
+@operation
 def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """x where it is positive, else alpha * (exp(x) - 1)."""
     x = as_inexact("elu", x)
     return jnp.where(x > 0, x, as_operand("elu", alpha) * jnp.expm1(jnp.where(x > 0, 0, x)))
 
 
-@fused
+@operation
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """x where it is positive, else alpha * (exp(x / alpha) - 1): its derivative is continuous."""
     x, alpha = as_inexact("celu", x), as_operand("celu", alpha)
     return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0, x) / alpha))
 
 
-@fused
+@operation
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """(x + sqrt(x**2 + b)) / 2, a smooth relu."""
     x, b = as_inexact("squareplus", x), as_operand("squareplus", b)
     return 0.5 * (x + jnp.sqrt(x * x + b))
 
 
-@fused(static=("approximate",))
+@operation(static=("approximate",))
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """x times the normal probability of less than x.
 
@@ -158,7 +160,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     return gelu_p.apply(x)[0]
 
 
-@fused(static=("axis",))
+@operation(static=("axis",))
 def glu(x: ArrayLike, axis: int = -1) -> Array:
     """The first half of x along `axis` times the sigmoid of the second (Dauphin et al. 2017)."""
     x = as_inexact("glu", x)

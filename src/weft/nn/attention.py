@@ -16,11 +16,11 @@ from weft.api.checkpoint import checkpoint
 from weft.api.devices import default_backend, device_count
 from weft.api.scan import map as map_rows
 from weft.errors import DtypeError, ShapeError
-from weft.nn.attention_native import Attention, find_span
-from weft.numpy.fused import fused
+from weft.nn.attention_parts import Attention, find_span
 from weft.numpy.promotion import as_array
 from weft.primitives.dot import dot_general
 from weft.primitives.families import check_parameter, index_tuple
+from weft.run.operation import operation
 from weft.scipy.special import logsumexp
 from weft.scipy.special.sums import largest_real
 from weft.xla.native import are_kernels_wanted
@@ -231,7 +231,7 @@ def weigh_values(
 attention_p = Attention(weigh_values)
 
 
-@fused(static=("scale", "causal", "window", "residual"), name=OP)
+@operation(static=("scale", "causal", "window", "residual"), name=OP)
 def attend(
     query: Any, key: Any, value: Any, bias: Any, mask: Any, q_lengths: Any, kv_lengths: Any,
     scale: Any, causal: bool, window: tuple[int, int] | None, residual: bool,

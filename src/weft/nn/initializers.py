@@ -205,22 +205,22 @@ def define_scaled(
     return name_function(named, name, f"{doc}: {kind}; the arguments are `variance_scaling`'s.")
 
 
-glorot_uniform = xavier_uniform = define_scaled(
+glorot_uniform = define_scaled(
     "glorot_uniform", 1.0, "fan_avg", "uniform", "Glorot and Bengio (2010)"
 )
-glorot_normal = xavier_normal = define_scaled(
+xavier_uniform = glorot_uniform
+glorot_normal = define_scaled(
     "glorot_normal", 1.0, "fan_avg", "truncated_normal", "Glorot and Bengio (2010)"
 )
+xavier_normal = glorot_normal
 lecun_uniform = define_scaled("lecun_uniform", 1.0, "fan_in", "uniform", "LeCun et al. (1998)")
 lecun_normal = define_scaled(
     "lecun_normal", 1.0, "fan_in", "truncated_normal", "LeCun et al. (1998)"
 )
-he_uniform = kaiming_uniform = define_scaled(
-    "he_uniform", 2.0, "fan_in", "uniform", "He et al. (2015)"
-)
-he_normal = kaiming_normal = define_scaled(
-    "he_normal", 2.0, "fan_in", "truncated_normal", "He et al. (2015)"
-)
+he_uniform = define_scaled("he_uniform", 2.0, "fan_in", "uniform", "He et al. (2015)")
+kaiming_uniform = he_uniform
+he_normal = define_scaled("he_normal", 2.0, "fan_in", "truncated_normal", "He et al. (2015)")
+kaiming_normal = he_normal
 
 
 def orthogonal(

@@ -11,12 +11,12 @@ import numpy as np
 
 import weft.numpy as jnp
 from weft import dtypes
-from weft.numpy.fused import fused
 from weft.numpy.promotion import as_inexact, as_operand, axis_of
 from weft.numpy.reductions import Axis, check_mask
 from weft.primitives.elementwise import convert
 from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcasted_iota
+from weft.run.operation import operation
 from weft.scipy.special.sums import largest_real, logsumexp
 from weft.util import check_option
 from weft.xla.typing import Array, ArrayLike, DTypeLike
@@ -32,7 +32,7 @@ def exp_shifted(op: str, x: Any, axis: Axis, where: Any) -> tuple[Any, Any, Any]
     return x, jnp.exp(x), mask
 
 
-@fused(static=("axis",))
+@operation(static=("axis",))
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """exp(x) over its sum along `axis`: positive numbers of sum 1, 0 where `where` is False.
 
@@ -44,7 +44,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
     return out if mask is None else jnp.where(mask, out, 0)
 
 
-@fused(static=("axis",))
+@operation(static=("axis",))
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """log(softmax(x)) along `axis`, exact where it is small; -inf where `where` is False."""
     x, powers, mask = exp_shifted("log_softmax", x, axis, where)
@@ -52,7 +52,7 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
     return out if mask is None else jnp.where(mask, out, -jnp.inf)
 
 
-@fused(static=("axis", "keepdims"))
+@operation(static=("axis", "keepdims"))
 def logmeanexp(
     x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False
 ) -> Array:
@@ -67,7 +67,7 @@ def logmeanexp(
     return total - jnp.log(count.astype(total.dtype))
 
 
-@fused(static=("axis", "algorithm"))
+@operation(static=("axis", "algorithm"))
 def standardize(
     x: ArrayLike,
     axis: Axis = -1,
@@ -100,7 +100,7 @@ def standardize(
     return (x - mean) / jnp.sqrt(variance + epsilon)
 
 
-@fused(static=("num_classes", "dtype", "axis"))
+@operation(static=("num_classes", "dtype", "axis"))
 def one_hot(
     x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1
 ) -> Array:

@@ -16,10 +16,10 @@ import weft.numpy as jnp
 from weft import dtypes
 from weft.api.custom_rules import custom_jvp
 from weft.errors import ShapeError
-from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, axis_of
 from weft.primitives.dot import dot_general, read_dimensions
 from weft.primitives.families import as_sequence
+from weft.run.operation import operation
 from weft.util import check_option
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
@@ -61,7 +61,7 @@ def apply_scales(x: Any, scales: Any) -> Any:
     return out.reshape(x.shape)
 
 
-@fused(static=("preferred_element_type",))
+@operation(static=("preferred_element_type",))
 def scaled_matmul(
     lhs: ArrayLike,
     rhs: ArrayLike,

@@ -125,13 +125,13 @@ def array(
 def array_equal(a1: _ArrayLike, a2: _ArrayLike, equal_nan: _builtins.bool = ...) -> _Array: ...
 def array_equiv(a1: _ArrayLike, a2: _ArrayLike) -> _Array: ...
 
-from numpy import array_repr as array_repr
+from weft.numpy.scalars import array_repr as array_repr
 
 def array_split(
     ary: _ArrayLike, indices_or_sections: int | _Sequence[int] | _ArrayLike, axis: int = ...
 ) -> list[_Array]: ...
 
-from numpy import array_str as array_str
+from weft.numpy.scalars import array_str as array_str
 
 def asarray(
     a: _Any,
@@ -199,7 +199,7 @@ def broadcast_to(
 ) -> _Array: ...
 
 from weft.numpy.grids import c_ as c_
-from numpy import can_cast as can_cast
+from weft.numpy.scalars import can_cast as can_cast
 
 def cbrt(x: _ArrayLike, /, *, out: None = ..., where: None = ...) -> _Array: ...
 
@@ -497,7 +497,7 @@ def geomspace(
     axis: int = ...,
 ) -> _Array: ...
 
-from numpy import get_printoptions as get_printoptions
+from weft.numpy.scalars import get_printoptions as get_printoptions
 
 def gradient(
     f: _ArrayLike,
@@ -629,7 +629,7 @@ def isrealobj(x: _Any) -> _builtins.bool: ...
 def isscalar(element: _Any) -> _builtins.bool: ...
 def issubdtype(arg1: _DTypeLike, arg2: _DTypeLike) -> _builtins.bool: ...
 
-from numpy import iterable as iterable
+from weft.numpy.scalars import iterable as iterable
 
 def ix_(*args: _Any) -> tuple[_Array, ...]: ...
 def kaiser(M: int, beta: _ArrayLike) -> _Array: ...
@@ -947,7 +947,7 @@ def positive(x: _ArrayLike, /) -> _Array: ...
 def pow(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array: ...
 def power(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array: ...
 
-from numpy import printoptions as printoptions
+from weft.numpy.scalars import printoptions as printoptions
 
 def prod(
     a: _ArrayLike,
@@ -1035,8 +1035,8 @@ def rot90(m: _ArrayLike, k: int = ..., axes: tuple[int, int] = ...) -> _Array: .
 def round(a: _ArrayLike, decimals: int = ..., out: None = ...) -> _Array: ...
 
 from weft.numpy.grids import s_ as s_
-from numpy import save as save
-from numpy import savez as savez
+from weft.numpy.scalars import save as save
+from weft.numpy.scalars import savez as savez
 
 def searchsorted(
     a: _ArrayLike,
@@ -1050,7 +1050,7 @@ def select(
     condlist: _Sequence[_Any], choicelist: _Sequence[_Any], default: _ArrayLike = ...
 ) -> _Array: ...
 
-from numpy import set_printoptions as set_printoptions
+from weft.numpy.scalars import set_printoptions as set_printoptions
 
 def setdiff1d(
     ar1: _ArrayLike,

@@ -5,7 +5,6 @@ Running sums are in reductions.py; `weft.grad` and others differentiate function
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +14,6 @@ from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.choice import clip, isfinite, literal_like, where
 from weft.numpy.elementwise import mod
-from weft.numpy.fused import fused, run_of_arrays
 from weft.numpy.indexing import PLAIN, getitem_with
 from weft.numpy.manipulation import concatenate, convert_together, moveaxis
 from weft.numpy.promotion import (
@@ -34,6 +32,7 @@ from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcast_in_dim, broadcast_to_rank, reduce_sum, reshape
 from weft.primitives.slicing import slice_in_dim
 from weft.primitives.sort import sort as sort_together
+from weft.run.operation import operation
 from weft.xla.typing import Array, ArrayLike
 
 # --- differences ----------------------------------------------------------------------------
@@ -45,7 +44,7 @@ def split_neighbors(x: Any, axis: int) -> tuple[Any, Any]:
     return slice_in_dim(x, min(1, n), n, 1, axis), slice_in_dim(x, 0, max(n - 1, 0), 1, axis)
 
 
-@fused(static=("n", "axis"))
+@operation(static=("n", "axis"))
 def diff(
     a: ArrayLike,
     n: int = 1,
@@ -81,7 +80,7 @@ def diff(
     return x
 
 
-@fused
+@operation
 def ediff1d(
     ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
 ) -> Array:
@@ -99,7 +98,7 @@ def ediff1d(
     return concatenate(parts) if len(parts) > 1 else parts[0]
 
 
-@fused(static=("axis", "edge_order"))
+@operation(static=("axis", "edge_order"))
 def gradient(
     f: ArrayLike,
     *varargs: ArrayLike | Sequence[ArrayLike],
@@ -180,7 +179,7 @@ def find_end_slope(x0: Any, x1: Any, x2: Any, h0: Any, h1: Any) -> Any:
 # --- integrals and phases -------------------------------------------------------------------
 
 
-@fused(static=("axis",))
+@operation(static=("axis",))
 def trapezoid(
     y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
 ) -> Array:
@@ -204,7 +203,7 @@ def trapezoid(
     return ops.mul(reduce_sum(areas, (areas.ndim - 1,)), literal_like(0.5, areas))
 
 
-@fused(static=("axis",))
+@operation(static=("axis",))
 def unwrap(
     p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * math.pi
 ) -> Array:
@@ -236,7 +235,7 @@ def unwrap(
 # --- tables ---------------------------------------------------------------------------------
 
 
-@fused(static=("left", "right"), name="interp")
+@operation(static=("left", "right"), name="interp")
 def interpolate_table(
     x: Any, xp: Any, fp: Any, left: Any, right: Any, ends: Any, period: Any
 ) -> Any:
@@ -268,7 +267,7 @@ def interpolate_table(
     return y
 
 
-@functools.partial(run_of_arrays, count=3)
+@operation(known=3)
 def interp(
     x: ArrayLike,
     xp: ArrayLike,

@@ -5,6 +5,7 @@ Comparisons of one operation are rows of ufuncs.py.
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -14,10 +15,9 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import typeof
-from weft.core.trace import current
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.fused import fused
 from weft.numpy.promotion import (
+    PLANS,
     as_array,
     as_operand,
     axes_of,
@@ -38,7 +38,7 @@ from weft.primitives.bits import bitcast_convert_type
 from weft.primitives.families import as_sequence
 from weft.primitives.layout import full, literal
 from weft.primitives.reduction import reduce_and
-from weft.run.eager import EVAL, as_kept
+from weft.run.operation import number_operation, operation
 from weft.util import name_function
 from weft.xla.typing import Array, ArrayLike
 
@@ -63,14 +63,14 @@ def check_real(op: str, *xs: Any) -> None:
 # --- questions ------------------------------------------------------------------------------
 
 
-@fused
+@operation
 def isnan(x: ArrayLike, /) -> Array:
     """Which elements are NaN."""
     x = as_array(x, "isnan")
     return ops.ne(x, x)
 
 
-@fused
+@operation
 def isinf(x: ArrayLike, /) -> Array:
     """Which elements are infinite, with either sign; of complex numbers, in either part."""
     x = as_array(x, "isinf")
@@ -89,7 +89,7 @@ def make_strong(value: Any, like: Any) -> Any:
     return np.asarray(value, like.dtype)[()]
 
 
-@fused
+@operation
 def isfinite(x: ArrayLike, /) -> Array:
     """Which elements are neither infinite nor NaN; of complex numbers, in both parts."""
     x = as_array(x, "isfinite")
@@ -106,26 +106,26 @@ def is_signed_infinity(op: str, x: Any, out: Any, value: float) -> Any:
     return ops.eq(x, make_strong(value, x)) if dtypes.is_float(x.dtype) else fill_answer(x, False)
 
 
-@fused(static=("out",))
+@operation(static=("out",))
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Which elements are positive infinity."""
     return is_signed_infinity("isposinf", x, out, np.inf)
 
 
-@fused(static=("out",))
+@operation(static=("out",))
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Which elements are negative infinity."""
     return is_signed_infinity("isneginf", x, out, -np.inf)
 
 
-@fused
+@operation
 def isreal(x: ArrayLike) -> Array:
     """Which elements have no imaginary part."""
     x = as_array(x, "isreal")
     return ops.eq(ops.imag(x), 0) if dtypes.is_complex(x.dtype) else fill_answer(x, True)
 
 
-@fused
+@operation
 def iscomplex(x: ArrayLike) -> Array:
     """Which elements have an imaginary part that is not 0."""
     x = as_array(x, "iscomplex")
@@ -180,7 +180,7 @@ def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
     return math.prod(sizes[i] for i in axes_of("size", axis, len(sizes)))
 
 
-@fused
+@operation
 def signbit(x: ArrayLike, /) -> Array:
     """Which elements are negative, -0.0 and negative NaN among them."""
     x = as_array(x, "signbit")
@@ -201,7 +201,7 @@ def make_logical(op: str, prim: Any, doc: str) -> Callable:
         x, y = broadcast_operands(op, is_nonzero(as_operand(op, x)), is_nonzero(as_operand(op, y)))
         return prim.apply(x, y)[0]
 
-    return fused(name_function(fun, op, doc))
+    return operation(name_function(fun, op, doc))
 
 
 logical_and = make_logical("logical_and", ops.and_p, "Where x and y are both not 0.")
@@ -209,7 +209,7 @@ logical_or = make_logical("logical_or", ops.or_p, "Where x or y is not 0.")
 logical_xor = make_logical("logical_xor", ops.xor_p, "Where one of x and y is not 0, but not both.")
 
 
-@fused
+@operation
 def logical_not(x: ArrayLike, /) -> Array:
     """Where x is 0."""
     return ops.bitwise_not(is_nonzero(as_operand("logical_not", x)))
@@ -218,18 +218,14 @@ def logical_not(x: ArrayLike, /) -> Array:
 # --- choosing -------------------------------------------------------------------------------
 
 
-# (types of the three operands, options) -> what to do with each of them, or None.
-_CHOICES: dict[tuple, tuple] = {}
-
-
 def choose_elements(condition: Any, x: Any, y: Any) -> Any:
     """`where` with its three arguments, as written."""
-    key = (*(getattr(v, "aval", None) or type(v) for v in (condition, x, y)), trace_context())
-    actions = _CHOICES.get(key)
+    kinds = tuple([getattr(v, "aval", None) or type(v) for v in (condition, x, y)])
+    actions = PLANS.get(("where", kinds, trace_context()))  # what is done to each, or None
     if actions is None:
         condition, x, y = (as_operand("where", v) for v in (condition, x, y))
         kinds = tuple(kind_of("where", v) for v in (condition, x, y))
-        actions = _CHOICES[*kinds, trace_context()] = make_choice_actions(*kinds)
+        actions = PLANS["where", kinds, trace_context()] = make_choice_actions(*kinds)
     to_bool, act_x, act_y = actions
     if to_bool is not None:
         condition = to_bool(condition)
@@ -258,7 +254,7 @@ def make_choice_actions(condition: Any, x: Any, y: Any) -> tuple:
     )
 
 
-choose_compiled = fused(choose_elements, name="where")
+choose_operands = number_operation(choose_elements, "where", whole=True)
 
 
 def where(
@@ -282,12 +278,7 @@ def where(
     if x is not None and y is not None:
         if size is not None or fill_value is not None:
             raise ValueError("where: size and fill_value must be left out where x and y are given.")
-        if current.trace is EVAL:
-            try:
-                return choose_compiled.kernel(condition, as_kept(x), as_kept(y))
-            except Exception:  # again, for the error of the call as it is
-                pass
-        return choose_compiled(condition, x, y)
+        return choose_operands(condition, x, y)
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
     raise TypeError("where: there must be both x and y, or neither; got one of them.")
@@ -299,17 +290,11 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
     >>> jnp.clip(jnp.arange(5), 1, 3)
     Array([1, 1, 2, 3, 3], dtype=int32)
     """
-    min, max = as_kept(min), as_kept(max)
-    if current.trace is EVAL:
-        try:
-            return clip_compiled.kernel(arr, min, max)
-        except Exception:  # again, for the error of the call as it is
-            pass
-    return clip_compiled(arr, min, max)
+    return clip_operands(arr, min, max)
 
 
-@fused(name="clip")
-def clip_compiled(arr: Any, min: Any, max: Any) -> Any:
+@functools.partial(number_operation, name="clip", whole=True)
+def clip_operands(arr: Any, min: Any, max: Any) -> Any:
     """`clip` as written."""
     x = as_array(arr, "clip")
     bounds = [b if b is None else as_operand("clip", b) for b in (min, max)]
@@ -323,7 +308,7 @@ def clip_compiled(arr: Any, min: Any, max: Any) -> Any:
     return x
 
 
-@fused(static=("copy",))
+@operation(static=("copy",))
 def nan_to_num(
     x: ArrayLike,
     copy: bool = True,
@@ -375,7 +360,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLik
     return select_first(condlist, choicelist, default)
 
 
-@fused
+@operation
 def select_first(conditions: list, choices: list, default: Any) -> Any:
     """`select`, its arguments checked."""
     *choices, out = promote_operands(
@@ -417,14 +402,14 @@ def piecewise(
     out = ops.add(*promote_operands("piecewise", out, full(x.shape, 0, x.dtype)))
     for condition, fun in zip(conditions, funs, strict=True):
         value = ops.convert(as_array(apply(fun)), x.dtype)
-        out = choose_compiled(condition, value, out)
+        out = choose_operands(condition, value, out)
     return out
 
 
 # --- whether arrays agree -------------------------------------------------------------------
 
 
-@fused(static=("equal_nan",))
+@operation(static=("equal_nan",))
 def isclose(
     a: ArrayLike,
     b: ArrayLike,
@@ -455,7 +440,7 @@ def reduce_all(x: Any) -> Any:
     return reduce_and(x, tuple(range(x.ndim)))
 
 
-@fused(static=("equal_nan",))
+@operation(static=("equal_nan",))
 def allclose(
     a: ArrayLike,
     b: ArrayLike,
@@ -475,7 +460,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     return is_equal_everywhere(x, y, bool(equal_nan))
 
 
-@fused(static=("equal_nan",))
+@operation(static=("equal_nan",))
 def is_equal_everywhere(x: Any, y: Any, equal_nan: bool) -> Any:
     """Whether arrays of one shape are equal everywhere."""
     x, y = promote_operands("array_equal", x, y)

@@ -5,7 +5,6 @@ Two operands are contracted by one dot_general; for more, opt_einsum finds the o
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +15,6 @@ from weft.errors import ShapeError
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.typed import resolve_sharding
 from weft.numpy.creation import call_numpy
-from weft.numpy.fused import fused
 from weft.numpy.products import contract, permute_spec
 from weft.numpy.promotion import as_array, refuse_out
 from weft.primitives import elementwise as ops
@@ -26,6 +24,8 @@ from weft.primitives.families import check_parameter
 from weft.primitives.layout import literal, reduce_sum, squeeze, transpose
 from weft.primitives.reduction import reduce_or
 from weft.primitives.reshard import lay_out
+from weft.run.operation import operation
+from weft.util import memoize
 from weft.xla.typing import DTypeLike, ShardingLike
 
 SYMBOLS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -96,7 +96,7 @@ def spell_axes(axes: Sequence[Any]) -> str:
     return "".join("..." if a is Ellipsis else SYMBOLS[a] for a in axes)
 
 
-@functools.lru_cache(maxsize=4096)
+@memoize
 def parse_subscripts(text: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[str, ...], str]:
     """The names of each operand's axes and of the result's; an ellipsis is written out."""
     left, arrow, right = text.partition("->")
@@ -157,7 +157,7 @@ def check_sizes(names: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> None
                 )
 
 
-@fused(static=("text", "optimize", "precision", "preferred", "out_sharding"), name="einsum")
+@operation(static=("text", "optimize", "precision", "preferred", "out_sharding"), name="einsum")
 def contract_operands(
     text: str, xs: list, optimize: Any, precision: Any, preferred: Any, out_sharding: Any = None
 ) -> Any:
@@ -201,7 +201,7 @@ def choose_order(
     return out
 
 
-@functools.lru_cache(maxsize=4096)
+@memoize
 def find_order(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> list:
     """The order opt_einsum finds; "auto" is its optimal one for few operands, else greedy."""
     from opt_einsum import contract_path

@@ -17,11 +17,10 @@ from weft.errors import DtypeError, ShapeError
 from weft.numpy.choice import check_real
 from weft.numpy.creation import asarray
 from weft.numpy.elementwise import conj
-from weft.numpy.fused import fused
-from weft.numpy.planned import copy_constants
 from weft.numpy.promotion import as_array, as_inexact, promote_operands
 from weft.primitives.dot import PrecisionLike
 from weft.primitives.families import check_integer
+from weft.run.operation import operation
 from weft.util import check_option, name_function
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
@@ -80,7 +79,7 @@ def choose_padding(mode: str, n: int) -> tuple[int, int]:
     return n // 2, (n - 1) // 2
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def convolve(
     a: ArrayLike,
     v: ArrayLike,
@@ -108,7 +107,7 @@ def convolve(
     )
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def correlate(
     a: ArrayLike,
     v: ArrayLike,
@@ -144,7 +143,7 @@ def make_window(write: Callable[[int], np.ndarray], doc: str) -> Callable[[int],
     def fun(M: int) -> Array:
         return asarray(write(check_points_number(fun.__name__, M)), float)
 
-    return copy_constants(name_function(fun, write.__name__, doc))
+    return operation(name_function(fun, write.__name__, doc), arrays=0)
 
 
 def check_points_number(op: str, M: Any) -> int:
@@ -158,7 +157,7 @@ hamming = make_window(np.hamming, "0.54 + 0.46 cos(x) for x from -pi to pi.")
 hanning = make_window(np.hanning, "0.5 + 0.5 cos(x) for x from -pi to pi.")
 
 
-@fused
+@operation
 def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of order 0."""
     x = as_inexact("i0", x)
@@ -167,7 +166,7 @@ def i0(x: ArrayLike) -> Array:
     return lax.mul(lax.exp(size), lax.bessel_i0e(x))
 
 
-@copy_constants
+@operation(arrays=0)
 def kaiser(M: int, beta: ArrayLike) -> Array:
     """The Kaiser window, I0(beta * sqrt(1 - x**2)) / I0(beta) for x from -1 to 1.
 

@@ -16,12 +16,10 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import HOST_TYPES, ShapedArray, is_masked, not_array_error, typeof
 from weft.core.source import trim_traceback
-from weft.core.trace import Tracer, current
+from weft.core.trace import Tracer, is_eager
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError, TracerError
 from weft.lax.values import put_like, put_on_device
 from weft.mesh.typed import resolve_sharding
-from weft.numpy.fused import fused
-from weft.numpy.planned import copy_constants, plan_calls
 from weft.numpy.promotion import (
     NUMBERS,
     as_array,
@@ -36,7 +34,7 @@ from weft.primitives import elementwise as ops
 from weft.primitives import layout, slicing, transcendental
 from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcast_in_dim, literal
-from weft.run.eager import EVAL
+from weft.run.operation import operation
 from weft.util import SymbolicSize, is_below, max_size, name_function
 from weft.xla.array import ARRAYS, ArrayImpl, array_from_host, host_from_dlpack, put, require_alive
 from weft.xla.typing import Array, ArrayLike, DeviceLike, DTypeLike, Shape, ShardingLike
@@ -50,7 +48,7 @@ DEVICE = """
         or a NamedSharding. Without one it is whole on all devices of a mesh in scope.
     """
 
-MOST_AXES = 64  # as in NumPy
+MAX_AXES = 64  # as in NumPy
 
 # Up to this many elements a constant is written by the host; beyond, on the device.
 SMALL = 1 << 14
@@ -59,7 +57,7 @@ SMALL = 1 << 14
 def is_written_by_host(shape: Sequence[int]) -> bool:
     """Whether a constant of this shape is made by NumPy: now, and small."""
     # of sizes above SMALL, 0 among them, NumPy may refuse the product
-    small = current.trace is EVAL and is_below(math.prod(shape), SMALL + 1)
+    small = is_eager() and is_below(math.prod(shape), SMALL + 1)
     return small and max(shape, default=0) <= SMALL
 
 
@@ -102,7 +100,7 @@ def array(
         x = ops.convert(x, dtype)
     elif copy and x is object:
         x = layout.copy(x)
-    if ndmin and check_integer("array", "ndmin", ndmin, most=MOST_AXES) > x.ndim:
+    if ndmin and check_integer("array", "ndmin", ndmin, most=MAX_AXES) > x.ndim:
         dims = range(ndmin - x.ndim, ndmin)
         x = broadcast_in_dim(x, (1,) * (ndmin - x.ndim) + x.shape, dims)
     return put_on_device(x, device, out_sharding, "array")
@@ -234,7 +232,7 @@ def find_list_dtype(types: dict[Any, Any]) -> np.dtype:
     return dtypes.canonicalize(dtypes.result_type(*found))
 
 
-@fused(static=("dtype",))
+@operation(static=("dtype",))
 def stack_nested(x: Any, dtype: np.dtype) -> Any:
     """Nested lists with arrays in them as one array."""
     if not isinstance(x, list | tuple):
@@ -253,13 +251,13 @@ def stack_nested(x: Any, dtype: np.dtype) -> Any:
     return slicing.concatenate([broadcast_in_dim(r, (1, *shape), dims) for r in rows], 0)
 
 
-@plan_calls
+@operation(arrays=1)
 def copy(a: ArrayLike, order: str | None = None) -> Array:
     """The same values in an array of their own."""
     return array(as_operand("copy", a), copy=True, order=order)
 
 
-@plan_calls
+@operation(arrays=1)
 def astype(
     x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: DeviceLike = None
 ) -> Array:
@@ -344,7 +342,7 @@ def is_truncated(value: Any, dtype: np.dtype | None) -> bool:
     return type(value) is float and dtype is not None and dtypes.is_integer(dtype)
 
 
-@fused(static=("shape", "dtype"))
+@operation(static=("shape", "dtype"))
 def fill_array(shape: tuple[int, ...], value: Any, dtype: np.dtype | None) -> Any:
     """A new array of one value, an array that broadcasts to the shape, in `dtype` or its own."""
     if type(value) in NUMBERS and not is_truncated(value, dtype):
@@ -372,19 +370,19 @@ def write_constant(op: str, shape: Any, value: Any, dtype: Any, out_sharding: An
     if out_sharding is not None and value == 0:
         sharding = resolve_sharding(op, out_sharding, len(shape))
         return layout.fill(shape, value, dtype, sharding)
-    if current.trace is not EVAL or out_sharding is not None or not isinstance(dtype, np.dtype):
+    if out_sharding is not None or not isinstance(dtype, np.dtype):
         return layout.full(shape, value, dtype)
-    fill = fill_on_host if is_written_by_host(shape) else fill_constant.kernel
+    fill = fill_on_host if is_written_by_host(shape) else fill_constant
     return fill(shape, value, dtype)
 
 
-@copy_constants
+@operation(arrays=0)
 def fill_on_host(shape: tuple[int, ...], value: int, dtype: np.dtype) -> Any:
     """An array of zeros or ones, by NumPy."""
     return array_from_host(np.full(shape, value, dtype), False)
 
 
-@fused(static=("shape", "value", "dtype"), name="full")
+@operation(static=("shape", "value", "dtype"), name="full")
 def fill_constant(shape: tuple[int, ...], value: int, dtype: np.dtype) -> Any:
     """An array of zeros or ones."""
     return layout.fill(shape, value, dtype)
@@ -409,7 +407,7 @@ def make_constant(name: str, value: int, doc: str) -> Callable:
         x = write_constant(name, shape, value, dtype, out_sharding if device is None else None)
         return put_on_device(x, device, out_sharding, name)
 
-    return copy_constants(name_function(fun, name, doc + DEVICE))
+    return operation(name_function(fun, name, doc + DEVICE), arrays=0)
 
 
 zeros = make_constant(
@@ -425,7 +423,7 @@ ones = make_constant("ones", 1, "An array of ones, float32 unless a dtype is giv
 empty = make_constant("empty", 0, "An array of zeros: there is no memory that was not written to.")
 
 
-@copy_constants
+@operation(arrays=0)
 def full(
     shape: Shape,
     fill_value: ArrayLike,
@@ -472,7 +470,7 @@ def decides_alone(a: Any, dtype: Any, shape: Any, device: Any, out_sharding: Any
     return alone and type(a) is ArrayImpl and not a._committed
 
 
-@copy_constants
+@operation(arrays=0)
 def fill_like(op: str, aval: ShapedArray, value: int | float) -> Any:
     """An array of this type, of one number."""
     dtype = dtypes.canonicalize(aval.dtype)
@@ -564,7 +562,7 @@ def require_number(op: str, x: Any, what: str) -> Any:
     return check_integer(op, what, x)
 
 
-@copy_constants
+@operation(arrays=0)
 def arange(
     start: ArrayLike,
     stop: ArrayLike | None = None,
@@ -651,7 +649,7 @@ def convert_to_python(x: Any, dtype: np.dtype) -> Any:
     return dtypes.scalar_type_of(dtype)(x)
 
 
-@copy_constants
+@operation(arrays=0)
 def linspace(
     start: ArrayLike,
     stop: ArrayLike,
@@ -675,7 +673,7 @@ def linspace(
     return (put_on_device(out[0], device), out[1]) if retstep else put_on_device(out, device)
 
 
-@fused(static=("num", "endpoint", "retstep", "dtype", "axis"), name="linspace")
+@operation(static=("num", "endpoint", "retstep", "dtype", "axis"), name="linspace")
 def space_evenly(
     start: Any, stop: Any, num: int, endpoint: bool, retstep: bool, dtype: Any, axis: int
 ) -> Any:
@@ -733,7 +731,7 @@ def interpolate_ends(start: Any, stop: Any, num: int, parts: int) -> Any:
     return slicing.concatenate([out, broadcast_in_dim(stop, (1, *stop.shape), rest)], 0)
 
 
-@copy_constants
+@operation(arrays=0)
 def logspace(
     start: ArrayLike,
     stop: ArrayLike,
@@ -749,7 +747,7 @@ def logspace(
     return space_logarithms(start, stop, base, num, bool(endpoint), found, axis)
 
 
-@fused(static=("num", "endpoint", "dtype", "axis"), name="logspace")
+@operation(static=("num", "endpoint", "dtype", "axis"), name="logspace")
 def space_logarithms(
     start: Any, stop: Any, base: Any, num: int, endpoint: bool, dtype: Any, axis: int
 ) -> Any:
@@ -760,7 +758,7 @@ def space_logarithms(
     return out if dtype is None else ops.convert(out, dtype)
 
 
-@copy_constants
+@operation(arrays=0)
 def geomspace(
     start: ArrayLike,
     stop: ArrayLike,
@@ -778,7 +776,7 @@ def geomspace(
     return space_ratios(start, stop, num, bool(endpoint), found, axis)
 
 
-@fused(static=("num", "endpoint", "dtype", "axis"), name="geomspace")
+@operation(static=("num", "endpoint", "dtype", "axis"), name="geomspace")
 def space_ratios(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
     """`geomspace`: exp of equal steps between logarithms, times the sign of `start`."""
     start, stop = promote_ends("geomspace", start, stop)

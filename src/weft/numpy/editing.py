@@ -13,7 +13,6 @@ from weft.core.aval import typeof
 from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, IndexingError, ShapeError
 from weft.numpy.creation import asarray
-from weft.numpy.fused import fused
 from weft.numpy.indexing import Access, broadcast_last, check_integer_indices, getitem_with
 from weft.numpy.manipulation import moveaxis, reshape, tile
 from weft.numpy.promotion import as_array, as_operand, axes_of, axis_of, check_axes_number, shape_of
@@ -25,6 +24,7 @@ from weft.primitives.elementwise import convert
 from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
 from weft.primitives.reshard import compute_freely
+from weft.run.operation import operation
 from weft.xla.array import ArrayImpl, host_view
 from weft.xla.typing import Array, ArrayLike, Shape, ShardingLike
 
@@ -102,7 +102,7 @@ def repeat(
     return take_places(a, places, axis)
 
 
-@fused(static=("count", "axis"))
+@operation(static=("count", "axis"))
 def repeat_evenly(a: Any, count: int, axis: int | None) -> Any:
     """Each element along an axis `count` times: a new axis beside it, merged into it."""
     if axis is None:
@@ -115,7 +115,7 @@ def repeat_evenly(a: Any, count: int, axis: int | None) -> Any:
     return lax.reshape(lax.broadcast_in_dim(a, wide, dims), merged)
 
 
-@fused(static=("total",))
+@operation(static=("total",))
 def locate_repeats(counts: Any, total: int) -> Any:
     """The place of the element that stands at each of `total` positions."""
     ends = lax.cumsum(counts)
@@ -123,7 +123,7 @@ def locate_repeats(counts: Any, total: int) -> Any:
     return lax.clamp(literal(0, INT32), i, literal(max(counts.size - 1, 0), INT32))
 
 
-@fused(static=("new_shape",))
+@operation(static=("new_shape",))
 def resize(a: ArrayLike, new_shape: Shape) -> Array:
     """The elements in order, repeated or cut off to fill a new shape."""
     a = as_array(a, "resize")
@@ -177,7 +177,7 @@ def insert(
     return put_in(arr, values, order_insertion(where, n), axis)
 
 
-@fused(static=("axis",))
+@operation(static=("axis",))
 def put_at(x: Any, values: Any, place: Any, axis: int) -> Any:
     """x with values put in along an axis, all before one place: no index for each element."""
     n, count = x.shape[axis], values.shape[axis]
@@ -192,7 +192,7 @@ def put_at(x: Any, values: Any, place: Any, axis: int) -> Any:
     return lax.dynamic_update_slice_in_dim(out, values, place, axis)
 
 
-@fused(static=("axis",))
+@operation(static=("axis",))
 def put_in(x: Any, values: Any, order: Any, axis: int) -> Any:
     """The elements of x and of values along an axis, together in an order."""
     shape = (*x.shape[:axis], order.shape[0] - x.shape[axis], *x.shape[axis + 1 :])
@@ -279,7 +279,7 @@ def delete(
     return take_places(arr, kept, axis)
 
 
-@fused(static=("axis",))
+@operation(static=("axis",))
 def take_out(x: Any, place: Any, axis: int) -> Any:
     """`delete` of one place, an int32: XLA has no vector loop to concatenate two slices."""
     before, behind = (lax.slice_in_dim(x, i, i + x.shape[axis] - 1, 1, axis) for i in (0, 1))

@@ -6,6 +6,7 @@ Called eagerly, each runs as one compiled program.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,12 @@ from weft.core.aval import typeof
 from weft.errors import DtypeError
 from weft.numpy import promotion
 from weft.numpy.choice import check_real, literal_like, signbit
-from weft.numpy.fused import fused
 from weft.numpy.ufuncs import greater
 from weft.primitives import bits, cumulative, transcendental
 from weft.primitives import elementwise as ops
 from weft.primitives.families import check_integer
 from weft.primitives.layout import full, literal
-from weft.run.eager import as_kept
+from weft.run.operation import number_operation, operation
 from weft.xla.typing import Array, ArrayLike
 
 
@@ -54,7 +54,7 @@ def promote_integers(op: str, x: Any, y: Any) -> list:
 # --- signs and parts ------------------------------------------------------------------------
 
 
-@fused
+@operation
 def abs(x: ArrayLike, /) -> Array:
     """|x|; real for complex x."""
     x = promotion.as_array(x, "abs")
@@ -64,7 +64,7 @@ def abs(x: ArrayLike, /) -> Array:
 absolute = abs
 
 
-@fused
+@operation
 def fabs(x: ArrayLike, /) -> Array:
     """|x| of real numbers, as floats."""
     x = promotion.as_inexact("fabs", x)
@@ -77,7 +77,7 @@ def positive(x: ArrayLike, /) -> Array:
     return promotion.as_array(x, "positive")
 
 
-@fused
+@operation
 def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """|x1| with the sign of x2, -0.0 and NaN among them."""
     x, y = promote_reals("copysign", x1, x2)
@@ -85,21 +85,21 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return ops.select(signbit(y), ops.neg(size), size)
 
 
-@fused
+@operation
 def real(val: ArrayLike, /) -> Array:
     """The real part."""
     x = promotion.as_array(val, "real")
     return ops.real(x) if dtypes.is_complex(x.dtype) else x
 
 
-@fused
+@operation
 def imag(val: ArrayLike, /) -> Array:
     """The imaginary part: 0 for real numbers."""
     x = promotion.as_array(val, "imag")
     return ops.imag(x) if dtypes.is_complex(x.dtype) else full(x.shape, 0, x.dtype)
 
 
-@fused
+@operation
 def conj(x: ArrayLike, /) -> Array:
     """The complex conjugate; a real x as it is."""
     x = promotion.as_array(x, "conj")
@@ -109,7 +109,7 @@ def conj(x: ArrayLike, /) -> Array:
 conjugate = conj
 
 
-@fused(static=("deg",))
+@operation(static=("deg",))
 def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The angle of complex numbers in (-pi, pi], or in degrees."""
     x = promotion.as_inexact("angle", z)
@@ -129,13 +129,13 @@ def round_floats(op: str, apply: Any, x: Any) -> Any:
     return apply(x) if dtypes.is_float(x.dtype) else x
 
 
-@fused
+@operation
 def floor(x: ArrayLike, /) -> Array:
     """The largest integer <= x, in x's dtype."""
     return round_floats("floor", ops.floor, x)
 
 
-@fused
+@operation
 def ceil(x: ArrayLike, /) -> Array:
     """The smallest integer >= x, in x's dtype."""
     return round_floats("ceil", ops.ceil, x)
@@ -146,7 +146,7 @@ def round_toward_zero(x: Any) -> Any:
     return ops.select(ops.lt(x, literal_like(0, x)), ops.ceil(x), ops.floor(x))
 
 
-@fused
+@operation
 def trunc(x: ArrayLike, /) -> Array:
     """x rounded towards 0, in x's dtype."""
     return round_floats("trunc", round_toward_zero, x)
@@ -159,13 +159,13 @@ def round_to_even(x: Any) -> Any:
     return ops.round(x, 1)
 
 
-@fused
+@operation
 def rint(x: ArrayLike, /) -> Array:
     """The nearest integer, of two the even one, as a float."""
     return round_to_even(promotion.as_inexact("rint", x))
 
 
-@fused(static=("decimals", "out"))
+@operation(static=("decimals", "out"))
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """a rounded to `decimals` decimal places, ties to the even digit; integers as they are."""
     promotion.refuse_out("round", out)
@@ -203,7 +203,7 @@ around = round
 # --- division -------------------------------------------------------------------------------
 
 
-@fused
+@operation
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The largest integer <= x1 / x2, in the dtype of the operands."""
     x, y = promote_pair("floor_divide", x1, x2)
@@ -219,7 +219,7 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return ops.select(below, ops.sub(quotient, literal_like(1, x)), quotient)
 
 
-@fused
+@operation
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 - x2 * floor(x1 / x2), which has the sign of x2; of integers by 0, 0."""
     x, y = promote_pair("remainder", x1, x2)
@@ -253,7 +253,7 @@ def divmod_floats(x: Any, y: Any) -> tuple[Any, Any]:
     return ops.round(quotient), rest
 
 
-@fused
+@operation
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     """floor_divide(x1, x2) and remainder(x1, x2)."""
     x, y = promote_pair("divmod", x1, x2)
@@ -265,7 +265,7 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     )
 
 
-@fused
+@operation
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder of x1 / x2 with the sign of x1; of integers by 0, 0."""
     x, y = promote_pair("fmod", x1, x2)
@@ -276,10 +276,10 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 mod = remainder
 
 
-@fused
+@operation
 def reciprocal(x: ArrayLike, /) -> Array:
     """1 / x, a float."""
-    return ops.integer_pow(promotion.as_inexact("reciprocal", x), -1)
+    return transcendental.integer_pow(promotion.as_inexact("reciprocal", x), -1)
 
 
 def find_common_divisor(x: Any, y: Any) -> Any:
@@ -301,13 +301,13 @@ def promote_counts(op: str, x: Any, y: Any) -> list:
     return [abs(v) for v in promote_integers(op, x, y)]
 
 
-@fused
+@operation
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor of integers; gcd(0, 0) is 0."""
     return find_common_divisor(*promote_counts("gcd", x1, x2))
 
 
-@fused
+@operation
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple of integers, 0 where one of them is."""
     x, y = promote_counts("lcm", x1, x2)
@@ -330,8 +330,6 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return power_by_integer(x1, x2)
     if isinstance(x2, HOST_INTEGERS):
         refuse_negative_power(x1, np.asarray(x2))
-    if type(x1) is not type(x2):
-        x1, x2 = as_kept(x1), as_kept(x2)
     return power_of_operands(x1, x2)
 
 
@@ -350,17 +348,17 @@ def refuse_negative_power(x: Any, y: np.ndarray) -> None:
             )
 
 
-@fused(static=("n",), name="integer_pow")
+@operation(static=("n",), name="integer_pow")
 def power_by_integer(x: Any, n: int) -> Any:
     """x ** n for a Python integer n."""
     if dtypes.is_bool(x.dtype):
         x = ops.convert(x, dtypes.default_int())
     if n < 0:
         refuse_negative_power(x, np.asarray(n))
-    return ops.integer_pow(x, n)
+    return transcendental.integer_pow(x, n)
 
 
-@fused(name="pow")
+@functools.partial(number_operation, name="pow", whole=True)
 def power_of_operands(x1: Any, x2: Any) -> Any:
     """`power` as written."""
     x, y = promotion.as_operand("power", x1), promotion.as_operand("power", x2)
@@ -395,13 +393,13 @@ def power_by_squaring(x: Any, y: Any) -> Any:
 pow = power
 
 
-@fused
+@operation
 def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x ** y in floats, of integers too."""
     return transcendental.pow(*promote_pair("float_power", x, y, inexact=True))
 
 
-@fused
+@operation
 def log10(x: ArrayLike, /) -> Array:
     """The logarithm to base 10."""
     y = transcendental.log(promotion.as_inexact("log10", x))
@@ -421,13 +419,13 @@ def add_in_logs(x: Any, y: Any) -> Any:
     return ops.complex(ops.real(out), ops.sub(angle, ops.mul(turns, turn)))
 
 
-@fused
+@operation
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """log(exp(x1) + exp(x2)), without overflow."""
     return add_in_logs(*promote_pair("logaddexp", x1, x2, inexact=True))
 
 
-@fused
+@operation
 def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """log2(2 ** x1 + 2 ** x2), without overflow."""
     x, y = promote_pair("logaddexp2", x1, x2, inexact=True)
@@ -435,7 +433,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return ops.div(add_in_logs(ops.mul(x, scale), ops.mul(y, scale)), scale)
 
 
-@fused
+@operation
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """sqrt(x1**2 + x2**2), without overflow."""
     x, y = (ops.abs(v) for v in promote_reals("hypot", x1, x2))
@@ -454,24 +452,25 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 # --- angles and functions of their own ------------------------------------------------------
 
 
-@fused
+@operation
 def deg2rad(x: ArrayLike, /) -> Array:
     """Degrees as radians."""
     x = promotion.as_inexact("deg2rad", x)
     return ops.mul(x, literal_like(np.pi / 180, x))
 
 
-@fused
+@operation
 def rad2deg(x: ArrayLike, /) -> Array:
     """Radians as degrees."""
     x = promotion.as_inexact("rad2deg", x)
     return ops.mul(x, literal_like(180 / np.pi, x))
 
 
-radians, degrees = deg2rad, rad2deg
+radians = deg2rad
+degrees = rad2deg
 
 
-@fused
+@operation
 def sinc(x: ArrayLike, /) -> Array:
     """sin(pi x) / (pi x), which is 1 at 0."""
     x = promotion.as_inexact("sinc", x)
@@ -483,7 +482,7 @@ def sinc(x: ArrayLike, /) -> Array:
     return ops.select(none, series, ops.div(transcendental.sin(safe), safe))
 
 
-@fused
+@operation
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """0 for negative x1, 1 for positive x1, x2 where x1 is 0; NaN where it is NaN."""
     x, y = promote_reals("heaviside", x1, x2)
@@ -491,7 +490,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return ops.select(ops.ne(x, x), x, ops.select(ops.eq(x, literal_like(0, x)), y, step))
 
 
-@fused
+@operation
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The larger of x1 and x2; where one is NaN the other."""
     x, y = promotion.promote_operands(
@@ -500,7 +499,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     return ops.select(ops.bitwise_or(greater(x, y), ops.ne(y, y)), x, y)
 
 
-@fused
+@operation
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The smaller of x1 and x2; where one is NaN the other."""
     x, y = promotion.promote_operands(
@@ -512,13 +511,13 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
 # --- bits -----------------------------------------------------------------------------------
 
 
-@fused
+@operation
 def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x * 2**y: the bits moved up; 0 where y is not below the number of bits."""
     return bits.shift_left_p.apply(*promote_integers("left_shift", x, y))[0]
 
 
-@fused
+@operation
 def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 / 2**x2 rounded down: the bits moved down, the sign kept."""
     x, y = promote_integers("right_shift", x1, x2)
@@ -527,10 +526,11 @@ def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return bits.shift_right_arithmetic_p.apply(x, y)[0]
 
 
-bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
+bitwise_left_shift = left_shift
+bitwise_right_shift = right_shift
 
 
-@fused
+@operation
 def bitwise_count(x: ArrayLike, /) -> Array:
     """The number of bits set in |x|, as uint8."""
     x = promotion.as_array(x, "bitwise_count")
@@ -544,13 +544,13 @@ def bitwise_count(x: ArrayLike, /) -> Array:
 # --- the parts of floats --------------------------------------------------------------------
 
 
-@fused
+@operation
 def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The next number after x towards y."""
     return bits.nextafter_p.apply(*promote_reals("nextafter", x, y))[0]
 
 
-@fused
+@operation
 def spacing(x: ArrayLike, /) -> Array:
     """The distance from x to the next number away from 0, with the sign of x.
 
@@ -574,7 +574,7 @@ def spacing(x: ArrayLike, /) -> Array:
     return gap if x.dtype == np.float16 else ops.select(below, ops.neg(gap), gap)
 
 
-@fused(static=("out",))
+@operation(static=("out",))
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """The fractional and the whole part of x, both with its sign."""
     promotion.refuse_out("modf", out)
@@ -593,7 +593,7 @@ def describe_float(dtype: np.dtype) -> tuple[np.dtype, int, int]:
     return np.dtype(f"int{8 * dtype.itemsize}"), int(limits.nmant), 1 - int(limits.minexp)
 
 
-@fused
+@operation
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """(m, e) with x = m * 2**e and 0.5 <= |m| < 1; 0, inf and NaN are themselves, with e = 0."""
     x = promotion.as_inexact("frexp", x)
@@ -631,7 +631,7 @@ def split_exponent_jvp(primals: Any, tangents: Any) -> Any:
     return (fraction, exponent), slopes
 
 
-@fused
+@operation
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 * 2**x2 for integers x2, exact unless the result is subnormal."""
     x, n = promotion.as_inexact("ldexp", x1), promotion.as_array(x2, "ldexp")

@@ -17,7 +17,6 @@ from weft.core.aval import check_extent
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.choice import literal_like
 from weft.numpy.creation import asarray
-from weft.numpy.fused import fused
 from weft.numpy.manipulation import roll
 from weft.numpy.promotion import as_array, axes_of
 from weft.primitives import slicing
@@ -26,6 +25,7 @@ from weft.primitives.families import as_sequence, check_integer
 from weft.primitives.fft import FftType
 from weft.primitives.fft import fft as transform
 from weft.primitives.layout import convert, literal, rev, transpose
+from weft.run.operation import operation
 from weft.util import check_option, inverse_permutation, list_public, name_function
 from weft.xla.typing import Array, ArrayLike, DeviceLike, DTypeLike
 
@@ -156,7 +156,7 @@ def make_transform(name: str, kind: FftType, doc: str) -> Callable:
     def fun(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
         return transform_axis(name, kind, a, n, axis, norm)
 
-    return fused(name_function(fun, name, doc), static=STATIC)
+    return operation(name_function(fun, name, doc), static=STATIC)
 
 
 fft = make_transform(
@@ -184,7 +184,7 @@ irfft = make_transform(
 )
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The `fft`, which is real, of values of which the second half is the first's conjugate.
 
@@ -195,7 +195,7 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     return transform_axis("hfft", FftType.IRFFT, conj(x), n, axis, OPPOSITE[norm])
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `hfft`: the first n // 2 + 1 elements of the `ifft` of real values."""
     look_up_norm("ihfft", norm, FORWARD)
@@ -216,7 +216,7 @@ def make_transform_of_two(name: str, kind: FftType, doc: str) -> Callable:
             raise ShapeError(f"{name}: axes must be two; got {axes!r}. {hint}")
         return transform_axes(name, kind, a, s, axes, norm)
 
-    return fused(name_function(fun, name, doc), static=STATIC)
+    return operation(name_function(fun, name, doc), static=STATIC)
 
 
 fft2 = make_transform_of_two("fft2", FftType.FFT, "The Fourier transform of two axes.")
@@ -237,7 +237,7 @@ def make_transform_of_many(name: str, kind: FftType, doc: str) -> Callable:
     ) -> Array:
         return transform_axes(name, kind, a, s, axes, norm)
 
-    return fused(name_function(fun, name, doc), static=STATIC)
+    return operation(name_function(fun, name, doc), static=STATIC)
 
 
 fftn = make_transform_of_many(
@@ -325,13 +325,13 @@ def shift_half(op: str, x: Any, axes: Any, sign: int) -> Any:
     return roll(x, shifts, where) if where else x
 
 
-@fused(static=("axes",))
+@operation(static=("axes",))
 def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """x with the element of frequency 0 moved from the front to the middle of axes."""
     return shift_half("fftshift", x, axes, 1)
 
 
-@fused(static=("axes",))
+@operation(static=("axes",))
 def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """The inverse of `fftshift`."""
     return shift_half("ifftshift", x, axes, -1)

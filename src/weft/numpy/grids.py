@@ -17,10 +17,8 @@ from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, IndexingError, ShapeError
 from weft.lax.values import put_on_device
 from weft.numpy import creation
-from weft.numpy.fused import fused
 from weft.numpy.indexing import check_integer_indices, wrap_around
 from weft.numpy.manipulation import concatenate, diagonal, stack
-from weft.numpy.planned import copy_constants
 from weft.numpy.promotion import as_array, check_axes_number, promote_operands, shape_of
 from weft.numpy.searching import nonzero
 from weft.numpy.updates import repeat_vector
@@ -30,6 +28,7 @@ from weft.primitives.cumulative import cumprod
 from weft.primitives.elementwise import add, clamp, convert, div, lt, mul, rem, select
 from weft.primitives.families import check_integer
 from weft.primitives.slicing import pad
+from weft.run.operation import operation
 from weft.util import check_option
 from weft.xla.array import array_from_host, host_view
 from weft.xla.typing import Array, ArrayLike, DeviceLike, DTypeLike, Shape
@@ -63,7 +62,7 @@ def make_offsets(shape: Sequence[int], k: Any) -> tuple[Any, Any]:
     return rows, columns
 
 
-@copy_constants
+@operation(arrays=0)
 def eye(
     N: int,
     M: int | None = None,
@@ -85,19 +84,19 @@ def eye(
     return put_on_device(write_diagonal(shape, k, found), device)
 
 
-@fused(static=("shape", "dtype"), name="eye")
+@operation(static=("shape", "dtype"), name="eye")
 def write_diagonal(shape: tuple[int, int], k: Any, dtype: np.dtype) -> Any:
     """`eye`."""
     return ops.convert(ops.eq(*make_offsets(shape, k)), dtype)
 
 
-@copy_constants
+@operation(arrays=0)
 def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     """The identity matrix of n rows."""
     return eye(n, dtype=dtype)
 
 
-@copy_constants
+@operation(arrays=0)
 def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Ones on and below the k-th diagonal of an N by M matrix, zeros above."""
     found = creation.choose_dtype(dtype, dtypes.default_float, "tri")
@@ -107,13 +106,13 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     return ops.convert(ops.ge(*make_offsets(shape, k)), found)
 
 
-@fused(static=("k",))
+@operation(static=("k",))
 def tril(m: ArrayLike, k: int = 0) -> Array:
     """Matrices with zeros above the k-th diagonal."""
     return make_triangle("tril", ops.ge, m, k)
 
 
-@fused(static=("k",))
+@operation(static=("k",))
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """Matrices with zeros below the k-th diagonal."""
     return make_triangle("triu", ops.le, m, k)
@@ -128,7 +127,7 @@ def make_triangle(op: str, inside: Callable, m: Any, k: int) -> Any:
     return ops.select(mask, x, layout.literal(False, x.dtype))
 
 
-@fused(static=("k",))
+@operation(static=("k",))
 def diag(v: ArrayLike, k: int = 0) -> Array:
     """A matrix with the vector v on its k-th diagonal; or the k-th diagonal of the matrix v."""
     x, k = as_array(v, "diag"), check_integer("diag", "k", k)
@@ -143,14 +142,14 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     return ops.select(ops.eq(*make_offsets(shape, k)), column, layout.literal(False, x.dtype))
 
 
-@fused(static=("k",))
+@operation(static=("k",))
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """A matrix with all elements of v on its k-th diagonal."""
     x = as_array(v, "diagflat")
     return diag(layout.reshape(x, (x.size,)), k)
 
 
-@fused(static=("wrap", "inplace"))
+@operation(static=("wrap", "inplace"))
 def fill_diagonal(
     a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
 ) -> Array:
@@ -193,7 +192,7 @@ def clip_offset(op: str, k: Any, rows: int, columns: int) -> int:
     return min(max(check_integer(op, "k", k, most=math.inf), -rows), columns)
 
 
-@copy_constants
+@operation(arrays=0)
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The rows and columns of the lower triangle of an n by m matrix, up to its k-th diagonal."""
     rows, columns = check_size("tril_indices", n), check_size("tril_indices", m, n)
@@ -202,7 +201,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     )
 
 
-@copy_constants
+@operation(arrays=0)
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The rows and columns of the upper triangle of an n by m matrix, from its k-th diagonal."""
     rows, columns = check_size("triu_indices", n), check_size("triu_indices", m, n)
@@ -231,10 +230,10 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     return triu_indices(n, k, m)
 
 
-@copy_constants
+@operation(arrays=0)
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """The indices of the diagonal of an array with `ndim` axes of size n."""
-    ndim = check_integer("diag_indices", "ndim", ndim, 0, creation.MOST_AXES)
+    ndim = check_integer("diag_indices", "ndim", ndim, 0, creation.MAX_AXES)
     return (creation.arange(check_size("diag_indices", n)),) * ndim
 
 
@@ -303,7 +302,7 @@ def meshgrid(
     ]
 
 
-@copy_constants
+@operation(arrays=0)
 def indices(
     dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False
 ) -> Array:
@@ -341,7 +340,7 @@ def fromfunction(
     return each(*(creation.arange(n, dtype=dtype) for n in sizes))
 
 
-@fused(static=("N", "increasing"))
+@operation(static=("N", "increasing"))
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """Powers of x as the columns of a matrix, N of them, the highest first unless increasing."""
     x = as_array(x, "vander")
@@ -460,7 +459,7 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
     )
 
 
-@fused(static=("shape",))
+@operation(static=("shape",))
 def unravel_array(i: Any, shape: tuple[int, ...]) -> tuple:
     """`unravel_index` for an array."""
     if i.dtype.itemsize < 4:

@@ -23,7 +23,6 @@ from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
 from weft.numpy.calculus import diff
 from weft.numpy.choice import where
 from weft.numpy.creation import call_numpy, linspace
-from weft.numpy.fused import fused
 from weft.numpy.manipulation import convert_together, stack
 from weft.numpy.promotion import as_array, as_operand, promote_operands
 from weft.numpy.reductions import max, min, sum
@@ -35,6 +34,7 @@ from weft.primitives.families import as_sequence, check_integer
 from weft.primitives.indexing import ScatterDimensionNumbers, scatter_add
 from weft.primitives.layout import literal
 from weft.primitives.reshard import compute_freely
+from weft.run.operation import operation
 from weft.xla.array import host_view, put
 from weft.xla.typing import Array, ArrayLike, ShardingLike
 
@@ -106,7 +106,7 @@ def bincount(
     return compute_freely("bincount", out_sharding, count_occurrences, *args)
 
 
-@fused(static=("length",), name="bincount")
+@operation(static=("length",), name="bincount")
 def count_occurrences(x: Any, weights: Any, length: int) -> Any:
     """`bincount` of a known length."""
     dtype = dtypes.default_int()
@@ -181,7 +181,7 @@ def choose_edge_dtype(a: Any) -> np.dtype:
     return dtypes.canonicalize(dtypes.inexact_dtype(a.dtype))
 
 
-@fused(static=("count",), name="histogram_bin_edges")
+@operation(static=("count",), name="histogram_bin_edges")
 def space_edges(a: Any, ends: tuple | None, count: int) -> Any:
     """Edges of bins of one width; of one that is 0, from half below to half above."""
     dtype = choose_edge_dtype(a)
@@ -220,7 +220,7 @@ def is_number(bins: Any) -> bool:
     return not isinstance(bins, str | list | tuple) and np.ndim(bins) == 0
 
 
-@fused(static=("density", "even"), name="histogram")
+@operation(static=("density", "even"), name="histogram")
 def count_in_bins(a: Any, edges: Any, weights: Any, density: bool, even: bool) -> Any:
     """The counts of a histogram, whose bins are of one width if they are `even`."""
     dtype = edges.dtype
@@ -298,7 +298,7 @@ def histogramdd(
     return count_in_cells(sample, tuple(edges), weights, bool(density), even), edges
 
 
-@fused(static=("density", "even"), name="histogramdd")
+@operation(static=("density", "even"), name="histogramdd")
 def count_in_cells(
     sample: Any, edges: tuple, weights: Any, density: bool, even: tuple[bool, ...]
 ) -> Any:

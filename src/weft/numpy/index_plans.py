@@ -23,7 +23,7 @@ from weft.options import config
 from weft.primitives.checks import check_index, check_inside
 from weft.primitives.dynamic_slicing import MOST
 from weft.primitives.families import check_integer
-from weft.util import as_size, max_size, min_size
+from weft.util import as_size, max_size, memoize, min_size
 from weft.xla.array import ArrayImpl
 
 # Entries of a key: an int, None, Ellipsis, a slice as (start, stop, step), the type of an array, a
@@ -351,20 +351,6 @@ class IndexPlan:
         return make_slices(self)
 
 
-# (type, key) -> its plan.
-_PLANS: dict[tuple[ShapedArray, Key], IndexPlan] = {}
-
-
-def plan_index(x: ShapedArray, key: Key) -> IndexPlan:
-    """The plan for a key."""
-    plan = _PLANS.get((x, key))
-    if plan is None:
-        if len(_PLANS) >= 4096:  # numbers in a loop make many
-            _PLANS.clear()
-        plan = _PLANS[x, key] = make_index_plan(x, key)
-    return plan
-
-
 def expand_key(x: ShapedArray, key: Key) -> Key:
     """The key with `...` written out, and slices of everything for the axes not mentioned."""
     used = sum(1 for k in key if k is not None and k is not Ellipsis and type(k) is not ScalarMask)
@@ -381,7 +367,8 @@ def expand_key(x: ShapedArray, key: Key) -> Key:
     return (*key[:at], *[(None, None, None)] * (x.ndim - used), *key[at + 1 :])
 
 
-def make_index_plan(x: ShapedArray, key: Key) -> IndexPlan:
+@memoize
+def plan_index(x: ShapedArray, key: Key) -> IndexPlan:
     """Work out what a key asks for of an array of type `x`."""
     entries: list[Any] = []
     order: list[Any] = []  # the entries and None for each new axis, as written

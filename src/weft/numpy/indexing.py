@@ -7,7 +7,7 @@ in grids.py.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +16,9 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.ref import AbstractRef
 from weft.core.source import boundary, trim_traceback
-from weft.core.trace import Tracer, current
+from weft.core.trace import Tracer, is_eager
 from weft.errors import ConcretizationTypeError, DtypeError, IndexingError, ShapeError
 from weft.numpy import index_plans, promotion
-from weft.numpy.fused import fused, is_hot, kernel_for, run_of_arrays
 from weft.options import bounds_cell
 from weft.primitives import layout, slicing
 from weft.primitives.dynamic_slicing import MOST, index_dtype, slice_clamped, widen_index
@@ -28,7 +27,9 @@ from weft.primitives.elementwise import min as smaller
 from weft.primitives.elementwise import select as select_where
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, fill_param, gather
 from weft.primitives.layout import broadcast_in_dim, literal
-from weft.run.eager import EVAL
+from weft.run.eager import KERNELS
+from weft.run.hot import is_hot
+from weft.run.operation import compile_function, operation
 from weft.util import min_size
 from weft.xla.array import ARRAYS, ArrayImpl, host_view, put, retype_array
 from weft.xla.typing import Array, ArrayLike
@@ -221,10 +222,9 @@ def make_column(c: index_plans.Column, i: Any, batch: tuple[int, ...], dtype: np
 
 # --- x[...] -----------------------------------------------------------------------------------
 
-# The compiled programs of eager reads. Under (type, number), (type, start, stop), with a step, or
-# (type, key, tuple) stand those of an index that is static and hot; under (type, key, how) those
-# of arrays, and under (type, key, ...) the others.
-_KERNELS: dict[tuple, Callable] = {}
+# KERNELS has the compiled programs of eager reads. The keys (type, number), (type, start, stop),
+# the same with a step, and (type, key, tuple) are those of a hot static index, (type, key, how)
+# those of an index with arrays, and (type, key, ...) those of other indices.
 _STATIC = frozenset((int, type(None), type(...)))  # what has a hash, of what is known in an index
 
 
@@ -233,7 +233,7 @@ def getitem(x: Any, index: Any) -> Array:
 
     A number out of bounds raises IndexingError; computed indices are clamped.
     """
-    if type(x) in ARRAYS and current.trace is EVAL:
+    if type(x) in ARRAYS and is_eager():
         kind = type(index)
         name, arrays = None, ()  # type: tuple | None, Sequence
         if kind is int:
@@ -251,9 +251,11 @@ def getitem(x: Any, index: Any) -> Array:
             key, arrays = found
             if not arrays or bounds_cell.value is True:  # a number in the program is not out
                 name = (x.aval, key, PLAIN if arrays else tuple)
-        kernel = None if name is None else _KERNELS.get(name)
+        kernel = None if name is None else KERNELS.get(name)
         try:
-            return read_eagerly(x, index, PLAIN, name) if kernel is None else kernel(x, *arrays)
+            if kernel is None:
+                return read_eagerly(x, index, PLAIN, name)
+            return kernel(x, *arrays) if arrays else kernel(x)
         except Exception as error:
             trim_traceback(error)
             raise
@@ -262,19 +264,22 @@ def getitem(x: Any, index: Any) -> Array:
     return read_traced(x, index, PLAIN)
 
 
+MOST_UNSTACKED = 64  # elements of an array that are made at once to iterate over it
+
+
 @boundary
 def iterate(x: Any) -> Iterator:
     """The elements along the first axis: of a short array at once, by one program."""
     if not x.ndim:
         raise ShapeError(f"iter(): needs an array with an axis; got {x.aval}.")
-    if type(x) in ARRAYS and current.trace is EVAL and x.shape[0] <= 64:
+    if type(x) in ARRAYS and x.shape[0] <= MOST_UNSTACKED:
         return iter(slicing.unstack(x))
     return (x[i] for i in range(x.shape[0]))
 
 
 def getitem_with(x: Any, index: Any, how: Access) -> Any:
     """x[index], read as `how` says."""
-    if type(x) in ARRAYS and current.trace is EVAL:
+    if type(x) in ARRAYS and is_eager():
         return read_eagerly(x, index, how)
     return read_traced(x, index, how)
 
@@ -328,13 +333,13 @@ def read_eagerly(x: Any, index: Any, how: Access, name: tuple | None = None) -> 
     if name != (aval, key, how) or not is_hot(aval, key):
         key, arrays = move_numbers(key, arrays)
     plan = check_plan(aval, key, arrays, how)
-    kernel = _KERNELS.get((aval, key, how))
+    kernel = KERNELS.get((aval, key, how))
     if kernel is None:
 
         def getitem(x: Any, *arrays: Any) -> Any:
             return read(x, plan, arrays, how)
 
-        kernel = _KERNELS[aval, key, how] = kernel_for(getitem, "getitem")
+        kernel = KERNELS[aval, key, how] = compile_function(getitem, "getitem")
     return kernel(x, *arrays)
 
 
@@ -357,20 +362,20 @@ def read_slices_eagerly(
     """A static index now: by a program of its own if hot, else by one that takes the starts."""
     aval = x.aval
     part = plan.slices
-    kernel = _KERNELS.get((aval, key))
+    kernel = KERNELS.get((aval, key))
     if kernel is None and (part.fixed or is_hot(aval, key)):
 
         def getitem(x: Any) -> Any:
             return read_slices(x, plan)
 
-        kernel = _KERNELS[aval, key] = kernel_for(getitem, "getitem")
+        kernel = KERNELS[aval, key] = compile_function(getitem, "getitem")
     if kernel is not None:
-        _KERNELS[name] = kernel
+        KERNELS[name] = kernel
         return kernel(x)
     sizes = part.sizes
     moving = [i for i, (m, n) in enumerate(zip(sizes, aval.shape, strict=True)) if m != n]
     shared = (aval, sizes, part.rev, part.squeezed, plan.new)
-    kernel = _KERNELS.get(shared)
+    kernel = KERNELS.get(shared)
     if kernel is None:
 
         def getitem(x: Any, *starts: Any) -> Any:
@@ -380,7 +385,7 @@ def read_slices_eagerly(
             window = slice_clamped(x, every, sizes)
             return read_slices(window, plan, cut=True)
 
-        kernel = _KERNELS[shared] = kernel_for(getitem, "getitem")
+        kernel = KERNELS[shared] = compile_function(getitem, "getitem")
     return kernel(x, *[part.starts[i] for i in moving])
 
 
@@ -422,7 +427,7 @@ def check_integer_indices(op: str, indices: Any) -> Any:
     return indices
 
 
-@functools.partial(run_of_arrays, count=2, static=TAKE)
+@operation(known=2, static=TAKE)
 def take(
     a: ArrayLike,
     indices: ArrayLike,
@@ -466,8 +471,7 @@ def take(
     kind = None if mode == "wrap" else mode or "fill"
     flags = indices_are_sorted, unique_indices, mode != "clip"
     how = read_keywords(a.aval, kind, fill_value, *flags)._replace(checked=mode is None)
-    reader = read_eagerly if type(a) in ARRAYS and current.trace is EVAL else read_traced
-    return reader(a, (*[slice(None)] * axis, indices), how)
+    return getitem_with(a, (*[slice(None)] * axis, indices), how)
 
 
 def wrap_around(i: Any, size: int) -> Any:
@@ -526,7 +530,7 @@ def plan_along(op: str, x: ShapedArray, i: ShapedArray, axis: int) -> AlongAxis:
     return AlongAxis((*shape, 1), dims, tuple(sizes))
 
 
-@fused(static=("axis", "how"))
+@operation(static=("axis", "how"))
 def take_planned(arr: Any, indices: Any, axis: int, how: Access) -> Any:
     """`take_along_axis` for checked arguments."""
     found = plan_along("take_along_axis", arr.aval, indices.aval, axis)
@@ -535,7 +539,7 @@ def take_planned(arr: Any, indices: Any, axis: int, how: Access) -> Any:
     return gather(arr, i, found.dims, found.sizes, mode=how.mode, fill_value=how.fill_value)
 
 
-@functools.partial(run_of_arrays, count=2, static=("axis", "mode"))
+@operation(known=2, static=("axis", "mode"))
 def take_along_axis(
     arr: ArrayLike,
     indices: ArrayLike,

@@ -17,7 +17,6 @@ from weft.errors import ShapeError
 from weft.numpy import reductions, systems
 from weft.numpy.choice import isnan, where
 from weft.numpy.elementwise import abs, power
-from weft.numpy.fused import fused
 from weft.numpy.grids import eye
 from weft.numpy.manipulation import broadcast_to, expand_dims, matrix_transpose, moveaxis
 from weft.numpy.manipulation import diagonal as diagonal_of
@@ -35,6 +34,7 @@ from weft.primitives.dot import PrecisionLike
 from weft.primitives.families import as_sequence, check_integer, normalize_axis
 from weft.primitives.layout import convert, reshape
 from weft.primitives.matrices import adjoint, check_matrix, swap, to_column
+from weft.run.operation import operation
 from weft.util import check_option, list_public
 from weft.xla.typing import Array, ArrayLike, Axis, DTypeLike
 
@@ -58,7 +58,7 @@ SVDResult = namedtuple("SVDResult", "U S Vh")
 # --- systems --------------------------------------------------------------------------------
 
 
-@fused
+@operation
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """x for which a x = b, for a (..., n, n) and b (n,) or (..., n, k); leading axes broadcast.
 
@@ -70,13 +70,13 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     return systems.solve_operands("solve", a, b)
 
 
-@fused
+@operation
 def inv(a: ArrayLike) -> Array:
     """The inverses of square matrices; inf or NaN where there is none. Prefer `solve`."""
     return systems.invert(systems.check_matrices("inv", a, square=True))
 
 
-@fused(name="lstsq")
+@operation(name="lstsq")
 def lstsq_of_columns(a: Any, b: Any, rcond: Any = None) -> tuple[Any, Any, Any, Any]:
     """`lstsq`, with the residuals of all columns."""
     a, b = promote_operands(
@@ -118,7 +118,7 @@ def lstsq(
     return x, rest, rank, s
 
 
-@fused(static=("hermitian",))
+@operation(static=("hermitian",))
 def pinv(
     a: ArrayLike,
     rtol: ArrayLike | None = None,
@@ -147,7 +147,7 @@ def choose_one(op: str, **named: Any) -> Any:
     return next(iter(given.values()), None)
 
 
-@fused(static=("ind",))
+@operation(static=("ind",))
 def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse for `tensordot` over the first `ind` axes, whose sizes multiply to the others'.
 
@@ -163,7 +163,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     return reshape(inv(reshape(x, (n, n))), (*shape[ind:], *shape[:ind]))
 
 
-@fused(static=("axes",), name="tensorsolve")
+@operation(static=("axes",), name="tensorsolve")
 def tensorsolve_axes(a: Any, b: Any, axes: tuple[int, ...]) -> Any:
     """`tensorsolve`, its axes in one form."""
     x, y = as_array(a, "tensorsolve"), as_array(b, "tensorsolve")
@@ -190,7 +190,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
 # --- determinants, powers, ranks ------------------------------------------------------------
 
 
-@fused
+@operation
 def det(a: ArrayLike) -> Array:
     """The determinants of square matrices; for those of up to four rows, without LAPACK.
 
@@ -201,7 +201,7 @@ def det(a: ArrayLike) -> Array:
     return systems.compute_determinant(x)
 
 
-@fused(static=("method",))
+@operation(static=("method",))
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """The sign and the logarithm of the absolute value of the determinants of square matrices.
 
@@ -214,7 +214,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     return SlogdetResult(*systems.compute_log_determinant(x, method == "qr"))
 
 
-@fused(static=("n",))
+@operation(static=("n",))
 def matrix_power(a: ArrayLike, n: int) -> Array:
     """Square matrices multiplied n times by themselves; for negative n, their inverses."""
     x = as_array(a, "matrix_power")
@@ -234,7 +234,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
         x = matmul(x, x)
 
 
-@fused(static=("hermitian",))
+@operation(static=("hermitian",))
 def matrix_rank(
     M: ArrayLike,
     rtol: ArrayLike | None = None,
@@ -258,7 +258,7 @@ def matrix_rank(
     return sum(systems.find_kept_values(s, rtol), -1)
 
 
-@fused(static=("p",))
+@operation(static=("p",))
 def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
     """The condition numbers of matrices: norm(x, p) * norm(inv(x), p); inf where x is singular.
 
@@ -278,7 +278,7 @@ def cond(x: ArrayLike, p: ArrayLike | None = None) -> Array:
 # --- decompositions -------------------------------------------------------------------------
 
 
-@fused(static=("upper", "symmetrize_input"))
+@operation(static=("upper", "symmetrize_input"))
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """L, lower triangular, with a = L L^H; or with `upper` U, with a = U^H U.
 
@@ -294,7 +294,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     return adjoint(out) if upper else out
 
 
-@fused(static=("mode",))
+@operation(static=("mode",))
 def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """a = Q R with unitary Q and upper triangular R, for a (..., m, n).
 
@@ -316,7 +316,7 @@ def reads_lower(op: str, UPLO: str | None) -> bool:
     return UPLO != "U"
 
 
-@fused(static=("UPLO", "symmetrize_input"))
+@operation(static=("UPLO", "symmetrize_input"))
 def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """The eigenvalues, ascending, and eigenvectors (columns) of Hermitian a (..., n, n).
 
@@ -332,7 +332,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     return EighResult(w, v)
 
 
-@fused(static=("UPLO", "symmetrize_input"))
+@operation(static=("UPLO", "symmetrize_input"))
 def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """The eigenvalues, ascending, of Hermitian matrices: those of `eigh`.
 
@@ -343,7 +343,7 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
     return eigen.eigh(x, lower=lower, symmetrize_input=symmetrize_input)[1]
 
 
-@fused
+@operation
 def eig(a: ArrayLike) -> EigResult:
     """The eigenvalues and right eigenvectors (columns) of a (..., n, n); both are complex.
 
@@ -354,14 +354,14 @@ def eig(a: ArrayLike) -> EigResult:
     return EigResult(*eigen.eig(x, compute_left_eigenvectors=False))
 
 
-@fused
+@operation
 def eigvals(a: ArrayLike) -> Array:
     """The eigenvalues of a (..., n, n), complex, in LAPACK's order."""
     x = systems.check_matrices("eigvals", a, square=True)
     return eigen.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
 
 
-@fused(static=("full_matrices", "compute_uv", "hermitian", "subset_by_index"))
+@operation(static=("full_matrices", "compute_uv", "hermitian", "subset_by_index"))
 def svd(
     a: ArrayLike,
     full_matrices: bool = True,
@@ -390,7 +390,7 @@ def svd(
     return SVDResult(*out) if compute_uv else out
 
 
-@fused
+@operation
 def svdvals(x: ArrayLike, /) -> Array:
     """The singular values of matrices, descending."""
     return eigen.svd(systems.check_matrices("svdvals", x), compute_uv=False)
@@ -410,7 +410,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: PrecisionLike = None) -> Arra
     return multiply_chain(as_sequence("multi_dot", "arrays", arrays), precision)
 
 
-@fused(static=("precision",), name="multi_dot")
+@operation(static=("precision",), name="multi_dot")
 def multiply_chain(arrays: tuple, precision: Any) -> Any:
     """`multi_dot`."""
     xs = [as_array(x, "multi_dot") for x in arrays]
@@ -456,7 +456,7 @@ def find_best_splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
     return splits
 
 
-@fused(static=("axis",))
+@operation(static=("axis",))
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """The cross product of vectors of length 3 along an axis."""
     x, y = as_array(x1, "cross"), as_array(x2, "cross")
@@ -466,7 +466,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     return cross_of(x, y, axis=axis)
 
 
-@fused
+@operation
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """All products of an element of one vector and one of another."""
     x, y = as_array(x1, "outer"), as_array(x2, "outer")
@@ -490,7 +490,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
 # --- norms ----------------------------------------------------------------------------------
 
 
-@fused(static=("ord", "axis", "keepdims"))
+@operation(static=("ord", "axis", "keepdims"))
 def norm(
     x: ArrayLike, ord: int | float | str | None = None, axis: Axis = None, keepdims: bool = False
 ) -> Array:
@@ -517,7 +517,7 @@ def norm(
     return compute_matrix_norms("norm", x, axes, "fro" if ord is None else ord, keepdims)
 
 
-@fused(static=("axis", "keepdims", "ord"))
+@operation(static=("axis", "keepdims", "ord"))
 def vector_norm(
     x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float | str = 2
 ) -> Array:
@@ -527,7 +527,7 @@ def vector_norm(
     return compute_vector_norms("vector_norm", x, axes, 2 if ord is None else ord, keepdims)
 
 
-@fused(static=("keepdims", "ord"))
+@operation(static=("keepdims", "ord"))
 def matrix_norm(
     x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | str = "fro"
 ) -> Array:

@@ -19,17 +19,17 @@ from weft.core.trace import Tracer
 from weft.errors import ShapeError
 from weft.mesh.typed import resolve_sharding
 from weft.numpy import promotion
-from weft.numpy.fused import fused
 from weft.primitives import layout, slicing
 from weft.primitives.dynamic_slicing import dynamic_slice, widen_index
 from weft.primitives.elementwise import add, convert, rem, sub
 from weft.primitives.families import as_sequence, check_integer
 from weft.primitives.reshard import lay_out, lay_out_alike
+from weft.run.operation import operation
 from weft.util import SymbolicSize
 from weft.xla.array import ARRAYS, put
 from weft.xla.typing import Array, ArrayLike, Axes, DTypeLike, Shape, ShardingLike
 
-MOST_SECTIONS = 2**16  # of an axis that is shorter: each is an array of its own
+MAX_SECTIONS = 2**16  # of an axis with fewer elements: each section is an array of its own
 
 
 # --- what functions of arrays need of their arguments -----------------------------------------
@@ -63,14 +63,11 @@ def read_sizes(op: str, shape: Any) -> tuple[int, ...]:
 
 # --- one array under another shape ------------------------------------------------------------
 
-# (type, new shape) -> the shape with -1 resolved: parsing it costs more than the rest.
-_SHAPES: dict[tuple[ShapedArray, Any], tuple[int, ...]] = {}
-
 
 def resolve_shape(x: ShapedArray, shape: Any) -> tuple[int, ...]:
     """The shape that `shape` asks for, -1 replaced by what is left."""
     try:
-        return _SHAPES[x, shape]
+        return promotion.PLANS[x, shape]  # parsing it costs more than the rest
     except (KeyError, TypeError):
         pass
     out = read_sizes("reshape", shape)
@@ -90,11 +87,11 @@ def resolve_shape(x: ShapedArray, shape: Any) -> tuple[int, ...]:
             f"{out}, of {math.prod(out)}."
         )
     if type(shape) is tuple and all(type(n) is int for n in shape):
-        _SHAPES[x, shape] = out
+        promotion.PLANS[x, shape] = out
     return out
 
 
-@fused(static=("shape", "order", "copy", "out_sharding"))
+@operation(static=("shape", "order", "copy", "out_sharding"))
 def reshape(
     a: ArrayLike,
     shape: Shape,
@@ -128,13 +125,13 @@ def reshape(
     return layout.reshape_p.apply(a, new_sizes=sizes, dimensions=None, sharding=sharding)[0]
 
 
-@fused(static=("order", "out_sharding"))
+@operation(static=("order", "out_sharding"))
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike = None) -> Array:
     """All elements along one axis; `out_sharding` is as in `reshape`."""
     return reshape(promotion.as_array(a, "ravel"), (-1,), order, out_sharding=out_sharding)
 
 
-@fused(static=("axes",))
+@operation(static=("axes",))
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """Permute the axes; by default reverse them."""
     a = promotion.as_array(a, "transpose")
@@ -157,7 +154,7 @@ def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
     return transpose(a, axes)
 
 
-@fused
+@operation
 def matrix_transpose(x: ArrayLike, /) -> Array:
     """Swap the last two axes."""
     x = promotion.as_array(x, "matrix_transpose")
@@ -165,7 +162,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     return swapaxes(x, -2, -1)
 
 
-@fused(static=("axis1", "axis2"))
+@operation(static=("axis1", "axis2"))
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """Exchange two axes."""
     a = promotion.as_array(a, "swapaxes")
@@ -175,7 +172,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     return layout.transpose(a, order)
 
 
-@fused(static=("source", "destination"))
+@operation(static=("source", "destination"))
 def moveaxis(a: ArrayLike, source: Axes, destination: Axes) -> Array:
     """Move axes to new positions; the others keep their order."""
     a = promotion.as_array(a, "moveaxis")
@@ -191,7 +188,7 @@ def moveaxis(a: ArrayLike, source: Axes, destination: Axes) -> Array:
     return layout.transpose(a, order)
 
 
-@fused(static=("axis", "start"))
+@operation(static=("axis", "start"))
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """Move one axis back until it stands before position `start`. `moveaxis` is clearer."""
     a = promotion.as_array(a, "rollaxis")
@@ -201,7 +198,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     return moveaxis(a, axis, start - 1 if axis < start else start)
 
 
-@fused(static=("axis",))
+@operation(static=("axis",))
 def squeeze(a: ArrayLike, axis: Axes | None = None) -> Array:
     """Remove axes of size 1: those named, or all."""
     a = promotion.as_array(a, "squeeze")
@@ -214,7 +211,7 @@ def squeeze(a: ArrayLike, axis: Axes | None = None) -> Array:
     return layout.squeeze(a, axes)
 
 
-@fused(static=("axis",))
+@operation(static=("axis",))
 def expand_dims(a: ArrayLike, axis: Axes) -> Array:
     """Insert axes of size 1, at the places they have in the result."""
     if type(a) not in promotion.NUMBERS:
@@ -236,7 +233,7 @@ def atleast_1d(*arys: ArrayLike) -> Any:
     return add_axes("atleast_1d", arys, lambda x: x if x.ndim else layout.expand_dims(x, (0,)))
 
 
-@fused
+@operation
 def atleast_2d(*arys: ArrayLike) -> Any:
     """Add axes in front until there are two."""
     return add_axes(
@@ -244,14 +241,14 @@ def atleast_2d(*arys: ArrayLike) -> Any:
     )
 
 
-@fused
+@operation
 def atleast_3d(*arys: ArrayLike) -> Any:
     """Add axes until there are three: a vector becomes (1, n, 1), a matrix (m, n, 1)."""
     new = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}
     return add_axes("atleast_3d", arys, lambda x: layout.expand_dims(x, new.get(x.ndim, ())))
 
 
-@fused(static=("offset", "axis1", "axis2"))
+@operation(static=("offset", "axis1", "axis2"))
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The diagonal of the matrices along two axes, as the last axis of the result."""
     a = promotion.as_array(a, "diagonal")
@@ -272,7 +269,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 # --- broadcasting -----------------------------------------------------------------------------
 
 
-@fused(static=("shape", "out_sharding"))
+@operation(static=("shape", "out_sharding"))
 def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: ShardingLike = None) -> Array:
     """Repeat an array along new axes in front and along axes of size 1, to `shape`.
 
@@ -294,7 +291,7 @@ def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: ShardingLike =
     return layout.broadcast_in_dim(array, sizes, dims, out_sharding=out_sharding)
 
 
-@fused
+@operation
 def broadcast_arrays(*args: Any) -> list[Array]:
     """Arrays repeated to their common shape, and split over explicit axes of a mesh as a sum is."""
     arrays = [promotion.as_array(x, "broadcast_arrays") for x in args]
@@ -305,7 +302,7 @@ def broadcast_arrays(*args: Any) -> list[Array]:
 # --- joining ----------------------------------------------------------------------------------
 
 
-@fused(static=("axis", "dtype"))
+@operation(static=("axis", "dtype"))
 def concatenate(
     arrays: ArrayLike | Sequence[ArrayLike], axis: int | None = 0, dtype: DTypeLike | None = None
 ) -> Array:
@@ -334,13 +331,13 @@ def join_arrays(op: str, parts: Sequence[Any], axis: int | None, dtype: Any = No
     return slicing.concatenate(convert_together(op, parts, dtype), axis)
 
 
-@fused(static=("axis",))
+@operation(static=("axis",))
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Array:
     """Join arrays along an axis they have: `concatenate` under the array standard's name."""
     return join_arrays("concat", as_arrays("concat", arrays), axis)
 
 
-@fused(static=("axis", "out", "dtype"))
+@operation(static=("axis", "out", "dtype"))
 def stack(
     arrays: ArrayLike | Sequence[ArrayLike],
     axis: int = 0,
@@ -359,20 +356,20 @@ def stack(
     return slicing.stack(convert_together("stack", parts, dtype), axis)
 
 
-@fused(static=("dtype",))
+@operation(static=("dtype",))
 def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Join arrays as rows: along the first axis, vectors standing for one row each."""
     return join_arrays("vstack", [atleast_2d(x) for x in as_arrays("vstack", tup)], 0, dtype)
 
 
-@fused(static=("dtype",))
+@operation(static=("dtype",))
 def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Join arrays side by side: along the second axis, vectors along their only one."""
     parts = [atleast_1d(x) for x in as_arrays("hstack", tup)]
     return join_arrays("hstack", parts, 0 if parts and parts[0].ndim == 1 else 1, dtype)
 
 
-@fused(static=("dtype",))
+@operation(static=("dtype",))
 def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Join arrays in depth: along the third axis; `dtype` is that of the result."""
     parts = as_arrays("dstack", tup)
@@ -381,7 +378,7 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     return join_arrays("dstack", [atleast_3d(x) for x in parts], 2, dtype)
 
 
-@fused
+@operation
 def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
     """Join arrays as columns: vectors stand for one column each."""
     parts = as_arrays("column_stack", tup)
@@ -391,7 +388,7 @@ def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
     return join_arrays("column_stack", columns, 1)
 
 
-@fused
+@operation
 def block(arrays: Any) -> Array:
     """Put an array together from nested lists of blocks, innermost lists along the last axis."""
     depth = block_depth(arrays)
@@ -429,7 +426,7 @@ def join_blocks(x: Any, depth: int, ndim: int) -> Any:
     return join_arrays("block", [join_blocks(y, depth - 1, ndim) for y in x], ndim - depth)
 
 
-@fused(static=("axis",))
+@operation(static=("axis",))
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """Join `values` to the end of an array; with axis=None both are flattened first."""
     return join_arrays(
@@ -477,7 +474,7 @@ def as_static_places(where: Any) -> Any:
     return tuple(where) if type(where) is list else where
 
 
-@fused(static=("op", "where", "axis", "equal", "least"))
+@operation(static=("op", "where", "axis", "equal", "least"))
 def cut_array(op: str, ary: Any, where: Any, axis: int, equal: bool = True, least: int = 1) -> list:
     """The parts along an axis: `where` is how many, or where each but the first starts."""
     x = promotion.as_array(ary, op)
@@ -497,8 +494,8 @@ def cut_array(op: str, ary: Any, where: Any, axis: int, equal: bool = True, leas
                 f"{op}: the number of sections must divide the axis; got {count} for axis {axis} "
                 f"of {x.aval}. Hint: jnp.array_split."
             )
-        if count > MOST_SECTIONS and count > n:
-            raise ShapeError(f"{op}: there must be at most {MOST_SECTIONS} sections; got {count}.")
+        if count > MAX_SECTIONS and count > n:
+            raise ShapeError(f"{op}: there must be at most {MAX_SECTIONS} sections; got {count}.")
         small, larger = divmod(n, count)
         ends = list(itertools.accumulate(small + (i < larger) for i in range(count)))
         spans = list(zip([0, *ends[:-1]], ends, strict=True))
@@ -509,7 +506,7 @@ def cut_array(op: str, ary: Any, where: Any, axis: int, equal: bool = True, leas
     return [slicing.slice_in_dim(x, a, builtins.max(a, b), 1, axis) for a, b in spans]
 
 
-@fused(static=("axis",))
+@operation(static=("axis",))
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The elements along an axis, as a tuple of arrays without it."""
     x = promotion.as_array(x, "unstack")
@@ -520,7 +517,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 # --- repeating, turning -----------------------------------------------------------------------
 
 
-@fused(static=("reps",))
+@operation(static=("reps",))
 def tile(A: ArrayLike, reps: ArrayLike | Sequence[int]) -> Array:
     """Repeat a whole array `reps` times along each axis."""
     A = promotion.as_array(A, "tile")
@@ -530,14 +527,14 @@ def tile(A: ArrayLike, reps: ArrayLike | Sequence[int]) -> Array:
     return slicing.tile(A, (1,) * (rank - len(counts)) + counts)
 
 
-@fused(static=("axis",))
+@operation(static=("axis",))
 def flip(m: ArrayLike, axis: Axes | None = None) -> Array:
     """Reverse the order of elements along axes, by default along all."""
     m = promotion.as_array(m, "flip")
     return layout.rev(m, promotion.axes_of("flip", axis, m.ndim))
 
 
-@fused
+@operation
 def fliplr(m: ArrayLike) -> Array:
     """Reverse the order of columns."""
     m = promotion.as_array(m, "fliplr")
@@ -550,7 +547,7 @@ def flipud(m: ArrayLike) -> Array:
     return flip(m, 0)
 
 
-@fused(static=("k", "axes"))
+@operation(static=("k", "axes"))
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """Turn an array by k quarter turns in the plane of two axes, from the first to the second."""
     m = promotion.as_array(m, "rot90")
@@ -566,7 +563,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     return swapaxes(layout.rev(m, (j if k == 1 else i,)), i, j)
 
 
-@fused(static=("shift", "axis"))
+@operation(static=("shift", "axis"))
 def roll(a: ArrayLike, shift: ArrayLike, axis: Axes | None = None) -> Array:
     """Shift elements along axes; what leaves at the end comes in at the front.
 

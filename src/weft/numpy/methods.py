@@ -16,8 +16,7 @@ import numpy as np
 from weft.api.devices import device_put
 from weft.core.aval import AbstractValue, ShapedArray, not_array_error
 from weft.core.ref import AbstractRef, Ref
-from weft.core.source import trim_traceback
-from weft.core.trace import Tracer, current
+from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError
 from weft.mesh.client import Space
 from weft.mesh.mesh import get_abstract_mesh
@@ -40,49 +39,33 @@ from weft.numpy import (
     updates,
     views,
 )
-from weft.numpy.fused import NotForKernel
 from weft.numpy.names import HOMES
 from weft.numpy.promotion import is_arraylike
-from weft.options import x64_cell
 from weft.primitives.varying import axes_of_varying
-from weft.run.eager import EVAL, KEPT
+from weft.run.operation import OPERANDS, operator_operation
 from weft.util import hide_members, name_function, suggest_name
 from weft.xla.array import ArrayImpl, KeyArray
 from weft.xla.layouts import Format, Layout
 from weft.xla.typing import Array, ArrayLike, DeviceLike, DTypeLike, ShardingLike
 
-# Operands that the compiled kernel of an operator takes as they are, or as arrays that are kept.
-PLAIN = dict.fromkeys((ArrayImpl, KeyArray, bool, complex, np.ndarray), ()) | KEPT
-
 
 def make_operator(name: str, fun: Callable[[Any, Any], Any]) -> tuple[Callable, Callable]:
     """A binary operator and its reflection."""
-    kernel = getattr(fun, "kernel", fun)
-    plain = PLAIN if kernel is not fun else dict.fromkeys(PLAIN, ())  # power reads integers
 
     def forward(self: Array, other: ArrayLike) -> Array:
-        if current.trace is EVAL and (kept := plain.get(type(other))) is not None:
-            try:
-                if kept:
-                    other = kept[x64_cell.value][other or str(other)]
-                return kernel(self, other)
-            except NotForKernel:
-                pass
-            except Exception as error:
-                trim_traceback(error)
-                raise
-        if type(other) in PLAIN or isinstance(other, Tracer) or is_arraylike(other):
+        if type(other) in OPERANDS or isinstance(other, Tracer) or is_arraylike(other):
             return fun(self, other)
         return apply_to_foreign(name, other, lambda array: fun(self, array))
 
     def reflected(self: Array, other: ArrayLike) -> Array:
-        if type(other) in PLAIN or is_arraylike(other):
+        if type(other) in OPERANDS or is_arraylike(other):
             return fun(other, self)
         return apply_to_foreign(name, other, lambda array: fun(array, self))
 
     forward.__name__ = forward.__qualname__ = f"__{name}__"
     reflected.__name__ = reflected.__qualname__ = f"__r{name}__"
-    return forward, reflected
+    kernel = getattr(fun, "kernel", None)  # none of power, which reads integers
+    return operator_operation(forward, kernel) if kernel else forward, reflected
 
 
 def apply_to_foreign(name: str, other: Any, apply: Callable[[Any], Any]) -> Any:
@@ -288,6 +271,7 @@ def attach_methods() -> None:
     ShapedArray.sharding = property(sharding_of_type)  # type: ignore[attr-defined]
     NamedSharding._in_types = sharded_of  # type: ignore[attr-defined]
     ShapedArray.memory_space = Space.Device  # type: ignore[attr-defined]
+    ShapedArray.at_least_vspace = ShapedArray.to_tangent  # type: ignore[attr-defined]
     methods_of_types = {  # by the names that types of one's own have (experimental/hijax.py)
         "lo_ty": lambda self: [self],
         "lower_val": lambda self, x: [x],

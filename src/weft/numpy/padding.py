@@ -14,7 +14,6 @@ from weft.core.trace import Tracer
 from weft.errors import ShapeError, TracerArrayConversionError
 from weft.numpy import elementwise, reductions
 from weft.numpy.creation import asarray
-from weft.numpy.fused import fused
 from weft.numpy.manipulation import moveaxis
 from weft.numpy.promotion import as_array, axis_of
 from weft.numpy.sorting import sort
@@ -22,6 +21,7 @@ from weft.primitives import layout, slicing
 from weft.primitives.dynamic_slicing import dynamic_update_slice
 from weft.primitives.elementwise import add, convert, floor, mul, ne, select, sub
 from weft.primitives.layout import literal
+from weft.run.operation import operation
 from weft.util import as_size
 from weft.xla.typing import Array, ArrayLike
 
@@ -76,7 +76,7 @@ def pad(
     return pad_by_name(array, pad_width, mode, **kwargs)
 
 
-@fused(static=("pad_width", "mode", "reflect_type", "stat_length"))
+@operation(static=("pad_width", "mode", "reflect_type", "stat_length"))
 def pad_by_name(array: Any, pad_width: Any, mode: str, **kwargs: Any) -> Any:
     """`pad` in a mode that has a name."""
     x = as_array(array, "pad")

@@ -13,7 +13,6 @@ from weft.numpy.choice import where
 from weft.numpy.convolution import convolve
 from weft.numpy.creation import arange, zeros
 from weft.numpy.elementwise import conj, real
-from weft.numpy.fused import fused
 from weft.numpy.grids import vander
 from weft.numpy.linalg import eigvals, inv, lstsq
 from weft.numpy.manipulation import concatenate
@@ -25,6 +24,7 @@ from weft.numpy.ufuncs import sqrt
 from weft.primitives import elementwise as ops
 from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
+from weft.run.operation import operation
 from weft.xla.array import host_view
 from weft.xla.typing import Array, ArrayLike
 
@@ -62,7 +62,7 @@ KEEPING = {
 # --- arithmetic -----------------------------------------------------------------------------
 
 
-@fused
+@operation
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials.
 
@@ -75,7 +75,7 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     return ops.add(x, y)
 
 
-@fused
+@operation
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials."""
     x, y = promote_coefficients("polysub", a1, a2)
@@ -108,7 +108,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     return quotient, strip_leading_zeros("polydiv", rest) if trim_leading_zeros else rest
 
 
-@fused(name="polydiv")
+@operation(name="polydiv")
 def divide_vectors(x: Any, y: Any) -> tuple[Any, Any]:
     """`polydiv` of vectors."""
     steps = x.size - y.size + 1
@@ -129,7 +129,7 @@ def divide_vectors(x: Any, y: Any) -> tuple[Any, Any]:
 # --- calculus and values --------------------------------------------------------------------
 
 
-@fused(static=("m",))
+@operation(static=("m",))
 def polyder(p: ArrayLike, m: int = 1) -> Array:
     """The derivative of a polynomial, taken m times, in floats."""
     (p,) = promote_coefficients("polyder", p, inexact=True)
@@ -141,7 +141,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     return p[:n] * ops.convert(factors, p.dtype)
 
 
-@fused(static=("m",))
+@operation(static=("m",))
 def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     """The integral of a polynomial, taken m times, in floats.
 
@@ -161,7 +161,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     return out / ops.convert(np.asarray(factors), p.dtype) if m else p
 
 
-@fused(static=("unroll",))
+@operation(static=("unroll",))
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The value of a polynomial at x, by Horner's rule.
 
@@ -213,7 +213,7 @@ def find_companion_eigenvalues(p: Any) -> Any:
     return eigvals(matrix)
 
 
-@fused(name="eigvals")
+@operation(name="eigvals")
 def find_roots_of_any(p: Any) -> Any:
     """Roots where zeros in front are not known: put behind they are roots 0, shown as NaN."""
     n = max(p.size - 1, 0)
@@ -225,7 +225,7 @@ def find_roots_of_any(p: Any) -> Any:
     return where(arange(n) < n - leading, found, np.nan)
 
 
-@fused(name="poly")
+@operation(name="poly")
 def multiply_roots(zeros_: Any) -> Any:
     """The polynomial with the given roots."""
     n = zeros_.size
@@ -255,7 +255,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
 # --- fits -----------------------------------------------------------------------------------
 
 
-@fused(static=("deg", "rcond", "full", "cov"))
+@operation(static=("deg", "rcond", "full", "cov"))
 def polyfit(
     x: ArrayLike,
     y: ArrayLike,

@@ -5,7 +5,6 @@ What einsum's subscripts mean, and in which order it contracts, is in contractio
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +13,6 @@ from weft import dtypes
 from weft.errors import ShapeError
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.typed import resolve_sharding
-from weft.numpy.fused import fused
 from weft.numpy.manipulation import diagonal
 from weft.numpy.promotion import (
     as_array,
@@ -31,7 +29,8 @@ from weft.primitives import layout, slicing
 from weft.primitives.dot import PrecisionLike, canonical_precision, dot_general_p
 from weft.primitives.layout import broadcast_in_dim, literal, reshape, squeeze, transpose
 from weft.primitives.tokens import keep_p
-from weft.util import inverse_permutation
+from weft.run.operation import operation
+from weft.util import inverse_permutation, memoize
 from weft.xla.typing import Array, ArrayLike, DTypeLike, ShardingLike
 
 STATIC = ("precision", "preferred_element_type", "out_sharding")
@@ -73,7 +72,7 @@ def contract(
     )[0]
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def dot(
     a: ArrayLike,
     b: ArrayLike,
@@ -103,7 +102,7 @@ def dot(
     return contract("dot", x, y, axes, ((), ()), precision, preferred_element_type, sharding)
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def matmul(
     a: ArrayLike,
     b: ArrayLike,
@@ -156,7 +155,7 @@ def permute_spec(sharding: NamedSharding, axes: Sequence[int]) -> NamedSharding:
     return sharding.with_spec(sharding.spec.update(partitions=entries))
 
 
-@functools.lru_cache(maxsize=4096)
+@memoize
 def plan_matmul(shape_x: tuple[int, ...], shape_y: tuple[int, ...]) -> tuple | None:
     """For stacks of matrices: axes of size 1 to drop in each, the contracting and the batch axes
     of what is left, and how to permute the product; None where leading axes do not broadcast."""
@@ -197,7 +196,7 @@ def plan_matmul(shape_x: tuple[int, ...], shape_y: tuple[int, ...]) -> tuple | N
     )
 
 
-@fused(static=("precision", "preferred_element_type"))
+@operation(static=("precision", "preferred_element_type"))
 def vdot(
     a: ArrayLike,
     b: ArrayLike,
@@ -216,7 +215,7 @@ def vdot(
     return contract("vdot", x, y, ((0,), (0,)), ((), ()), precision, preferred_element_type)
 
 
-@fused(static=("precision", "preferred_element_type"))
+@operation(static=("precision", "preferred_element_type"))
 def inner(
     a: ArrayLike,
     b: ArrayLike,
@@ -233,7 +232,7 @@ def inner(
     return contract("inner", x, y, axes, ((), ()), precision, preferred_element_type)
 
 
-@fused(static=("out",))
+@operation(static=("out",))
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """All products of an element of a and one of b: out[i, j] = a[i] * b[j]."""
     refuse_out("outer", out)
@@ -280,7 +279,7 @@ def is_iterable(x: Any) -> bool:
     return hasattr(x, "__iter__") and getattr(x, "ndim", 1) != 0
 
 
-@fused(static=("axes", *STATIC), name="tensordot")
+@operation(static=("axes", *STATIC), name="tensordot")
 def tensordot_axes(
     a: Any,
     b: Any,
@@ -321,7 +320,7 @@ def check_rank(op: str, x: Any, ndim: int) -> Any:
     return x
 
 
-@fused(static=("axis", "precision", "preferred_element_type"))
+@operation(static=("axis", "precision", "preferred_element_type"))
 def vecdot(
     x1: ArrayLike,
     x2: ArrayLike,
@@ -347,14 +346,14 @@ def vecdot(
     return contract("vecdot", x, y, axes, places, precision, preferred_element_type)
 
 
-@fused
+@operation
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Matrices times vectors: out[..., i] = sum over j of x1[..., i, j] * x2[..., j]."""
     x, y = check_rank("matvec", x1, 2), check_rank("matvec", x2, 1)
     return squeeze(matmul(x, layout.expand_dims(y, (y.ndim,))), (-1,))
 
 
-@fused
+@operation
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Vectors times matrices: out[..., j] = sum over i of conj(x1[..., i]) * x2[..., i, j]."""
     x, y = check_rank("vecmat", x1, 1), check_rank("vecmat", x2, 2)
@@ -363,7 +362,7 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return squeeze(matmul(layout.expand_dims(x, (x.ndim - 1,)), y), (-2,))
 
 
-@fused
+@operation
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The Kronecker product: each element of a times the whole of b, side by side."""
     x, y = promote_operands("kron", as_array(a, "kron"), as_array(b, "kron"), shaped=False)
@@ -382,7 +381,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     return reshape(ops.mul(x, y), [i * j for i, j in zip(n, m, strict=True)])
 
 
-@fused(static=("axis1", "axis2", "dtype", "out"))
+@operation(static=("axis1", "axis2", "dtype", "out"))
 def trace(
     a: ArrayLike,
     offset: int = 0,
@@ -414,7 +413,7 @@ def trace(
     return layout.reduce_sum(ops.select(on, x, literal(0, found)), sorted((first, second)))
 
 
-@fused(static=("axisa", "axisb", "axisc", "axis"))
+@operation(static=("axisa", "axisb", "axisc", "axis"))
 def cross(
     a: ArrayLike,
     b: ArrayLike,

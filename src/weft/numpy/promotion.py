@@ -26,7 +26,7 @@ from weft.primitives import families, layout
 from weft.primitives.elementwise import NUMBERS, convert, ne
 from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcast_in_dim
-from weft.util import as_size
+from weft.util import as_size, keep_cache, memoize
 from weft.xla.array import ARRAYS, put, require_alive
 from weft.xla.typing import Shape
 
@@ -43,8 +43,9 @@ class PromotionPlan(NamedTuple):
     actions: tuple[Callable[[Any], Any] | None, ...] | None
 
 
-# (types of operands, how they promote, the options that programs depend on) -> Plan.
-_PLANS: dict[tuple, PromotionPlan] = {}
+# What functions of NumPy do with operands of given types: (function or kind of plan, types, what
+# else it depends on, the options that programs depend on) -> plan.
+PLANS: dict[tuple, Any] = keep_cache("plans of functions", {})
 
 
 def kind_of(op: str, x: Any) -> Any:
@@ -73,9 +74,9 @@ def plan_promotion(
 ) -> PromotionPlan:
     """The plan for operands of these kinds; without `shaped`, their shapes stay as they are."""
     key = (kinds, inexact, shaped, trace_context())
-    plan = _PLANS.get(key)
+    plan = PLANS.get(key)
     if plan is None:
-        plan = _PLANS[key] = make_promotion_plan(op, kinds, inexact, shaped)
+        plan = PLANS[key] = make_promotion_plan(op, kinds, inexact, shaped)
     return plan
 
 
@@ -173,7 +174,7 @@ def broadcast_avals(
         ) from None
 
 
-cached_broadcast = functools.lru_cache(maxsize=4096)(families.broadcast_shapes)
+cached_broadcast = memoize(families.broadcast_shapes)
 
 
 def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:

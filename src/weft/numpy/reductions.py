@@ -17,7 +17,6 @@ from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.choice import literal_like
-from weft.numpy.fused import fused
 from weft.numpy.promotion import (
     as_array,
     as_operand,
@@ -30,6 +29,7 @@ from weft.numpy.promotion import (
 )
 from weft.primitives import cumulative, layout, reduction, slicing, transcendental
 from weft.primitives import elementwise as ops
+from weft.run.operation import operation
 from weft.util import SymbolicSize, name_function
 from weft.xla.typing import Array, ArrayLike, Axis, DTypeLike
 
@@ -44,7 +44,7 @@ STATIC = (
 
 def publish(fun: Callable, name: str, doc: str) -> Callable:
     """A reduction under its public name, compiled when it is called eagerly."""
-    return fused(name_function(fun, name, doc), static=STATIC)
+    return operation(name_function(fun, name, doc), static=STATIC)
 
 
 def take_operand(op: str, a: Any, out: Any) -> Any:
@@ -191,7 +191,7 @@ def sum_numbers(
     if not axes or mask is not None or not dtypes.is_float(x.dtype) or not is_wide:
         return None
     x = ops.convert(x, dtype)
-    find = lambda counts: reduction.reduce_nansum_p.apply(x, axes=axes, counts=counts)[0]
+    find = lambda counts: reduction.reduce_nansum_p.bind(x, axes=axes, counts=counts)
     wanted = (False, True) if counted else (False,)
     return [keep_axes(find(counts), x.shape, axes, keepdims) for counts in wanted]
 
@@ -223,7 +223,7 @@ nansum = make_nan_sum("nansum", sum, 0, "The sum over `axis` of what is not NaN.
 nanprod = make_nan_sum("nanprod", prod, 1, "The product over `axis` of what is not NaN.")
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """The number of elements over `axis` that are not zero."""
     return sum(
@@ -281,7 +281,7 @@ def reduce_nan_extremum(prim: Any, reduce: Callable) -> Callable:
         axes = axes_of(op, axis, x.ndim)
         empty = builtins.any(x.shape[i] == 0 for i in axes)
         if dtypes.is_float(x.dtype) and axes and initial is None and mask is None and not empty:
-            y = prim.apply(ops.convert(x, x.dtype), axes=axes, nan="skip")[0]
+            y = prim.bind(ops.convert(x, x.dtype), axes=axes, nan="skip")
             return keep_axes(y, x.shape, axes, keepdims)
         y = reduce(replace_nan(x, prim.identity(x.dtype)), axis, None, keepdims, initial, mask)
         nan = find_nan(x) if initial is None else None
@@ -300,7 +300,8 @@ min = make_extremum(
     "The smallest element over `axis`; NaN where there is one.",
     reduce_extremum(reduction.reduce_min, ops.min, reduction.highest_value),
 )
-amax, amin = max, min
+amax = max
+amin = min
 minmax = make_extremum(
     "minmax",
     "(smallest, largest): the least and the greatest element over `axis`.",
@@ -318,7 +319,7 @@ nanmin = make_extremum(
 )
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """The largest element over `axis` less the smallest."""
     x = take_operand("ptp", a, out)
@@ -452,7 +453,7 @@ def compute_mean(
     )
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def mean(
     a: ArrayLike,
     axis: Axis = None,
@@ -559,7 +560,7 @@ def combine_masks(x: Any, mask: Any) -> Any:
     return ops.bitwise_and(*operands)
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def nanmean(
     a: ArrayLike,
     axis: Axis = None,
@@ -615,7 +616,7 @@ def broadcast_weights(op: str, x: Any, weights: Any, axes: tuple[int, ...], axis
     return layout.broadcast_in_dim(weights, x.shape, sorted(axes))
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def average(
     a: ArrayLike,
     axis: Axis = None,

@@ -24,8 +24,8 @@ from weft.numpy.index_plans import Key, Sliding, expand_key, plan_index, split_i
 from weft.numpy.promotion import NUMBERS
 from weft.primitives import refs
 from weft.primitives.layout import broadcast_in_dim, convert, literal
-from weft.run.eager import EVAL
 from weft.transforms.batch import batch, bring_to_front
+from weft.xla.array import ARRAYS
 
 
 class Places(refs.Whole):
@@ -169,10 +169,10 @@ def write_ref(op: str, ref: Any, idx: Any, value: Any) -> list:
     if holds_here(ref):
         check_write(ref)
         old = [get(ref, idx)] if op == "swap" else []
-        how = DONATING if ref.owned and current.trace is EVAL else indexing.PLAIN
+        how = DONATING if ref.owned else indexing.PLAIN
         kind = "add" if op == "add" else "set"
         new = updates.update_places(ref.value, idx, kind, value, how, None)
-        ref.hold(new, current.trace is EVAL)
+        ref.hold(new, type(new) in ARRAYS)
         return old
     index, arrays = split_places(aval.inner_aval, idx)
     value = shape_value(op, value, index.shape_of(aval.inner_aval))

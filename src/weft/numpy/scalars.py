@@ -68,13 +68,22 @@ SCALAR_TYPES = {name: found for name in NAMES if (found := make_scalar_type(name
 SCALAR_TYPES |= {alias: SCALAR_TYPES[name] for alias, name in ALIASES.items()}
 globals().update(SCALAR_TYPES)
 
-# NumPy's own, as they are: abstract types for issubdtype, printing, saving.
+# NumPy's own types, as they are: those for issubdtype, and `dtype`.
 FROM_NUMPY = """
-array_repr array_str can_cast character complexfloating dtype flexible floating generic
-get_printoptions inexact integer iterable number object_ printoptions save savez set_printoptions
+character complexfloating dtype flexible floating generic inexact integer number object_
 signedinteger unsignedinteger
 """.split()  # noqa: SIM905
 globals().update({name: getattr(np, name) for name in FROM_NUMPY})
+# NumPy's own functions, as they are.
+array_repr = np.array_repr
+array_str = np.array_str
+can_cast = np.can_cast
+get_printoptions = np.get_printoptions
+iterable = np.iterable
+printoptions = np.printoptions
+save = np.save
+savez = np.savez
+set_printoptions = np.set_printoptions
 ComplexWarning = np.exceptions.ComplexWarning
 
 FROM_DTYPES = ("finfo", "iinfo", "isdtype", "issubdtype", "promote_types", "result_type")
@@ -84,4 +93,8 @@ CONSTANTS = {name: float(getattr(np, name)) for name in ("e", "euler_gamma", "in
 globals().update(CONSTANTS)
 newaxis = None
 
-__all__ = [*SCALAR_TYPES, *FROM_NUMPY, *FROM_DTYPES, *CONSTANTS, "ComplexWarning", "newaxis"]
+__all__ = [
+    *SCALAR_TYPES, *FROM_NUMPY, *FROM_DTYPES, *CONSTANTS, "ComplexWarning", "array_repr",
+    "array_str", "can_cast", "get_printoptions", "iterable", "newaxis", "printoptions", "save",
+    "savez", "set_printoptions",
+]  # fmt: skip

@@ -15,13 +15,13 @@ from weft import dtypes, lax
 from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, ShapeError
 from weft.numpy.creation import asarray
-from weft.numpy.fused import fused
 from weft.numpy.indexing import PLAIN, getitem_with, read_keywords
 from weft.numpy.promotion import as_array, axis_of, check_vector, is_nonzero, refuse_out
 from weft.primitives.elementwise import convert
 from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
 from weft.primitives.sort import find_places
+from weft.run.operation import operation
 from weft.xla.array import host_view, put
 from weft.xla.typing import Array, ArrayLike
 
@@ -69,7 +69,7 @@ def nonzero(
     return find_places_of_size(a, size, tuple([0 if f is None else asarray(f) for f in fill_value]))
 
 
-@fused(static=("size",))
+@operation(static=("size",))
 def find_places_of_size(a: Any, size: int, fill_value: tuple) -> tuple:
     """`nonzero` of a fixed size."""
     flat = find_places(lax.reshape(is_nonzero(a), (a.size,)), size)

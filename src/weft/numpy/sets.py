@@ -5,7 +5,6 @@ How many there are depends on values: eagerly the host finds them, under jit `si
 
 from __future__ import annotations
 
-import functools
 from collections import namedtuple
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +14,6 @@ import numpy as np
 from weft import dtypes, lax
 from weft.errors import ShapeError
 from weft.numpy.creation import asarray
-from weft.numpy.fused import fused, run_of_arrays
 from weft.numpy.indexing import Access, broadcast_last, getitem_with
 from weft.numpy.manipulation import moveaxis
 from weft.numpy.promotion import as_array, axis_of, promote_operands
@@ -24,6 +22,7 @@ from weft.numpy.sorting import search_by_halving
 from weft.primitives import elementwise as ops
 from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
+from weft.run.operation import operation
 from weft.util import name_function
 from weft.xla.array import put
 from weft.xla.typing import Array, ArrayLike
@@ -114,7 +113,7 @@ def find_unique_of_size(
     return values, first, lax.reshape(inverse, shape) if places else None, counts
 
 
-@fused(static=("size", "equal_nan", "with_places"))
+@operation(static=("size", "equal_nan", "with_places"))
 def find_distinct_rows(
     rows: Any, fill: Any, size: int, equal_nan: bool, with_places: bool
 ) -> tuple:
@@ -214,7 +213,7 @@ def flatten_together(op: str, ar1: Any, ar2: Any) -> list:
     return [lax.reshape(x, (x.size,)) for x in (a, b)]
 
 
-@functools.partial(run_of_arrays, count=2, static=("assume_unique", "invert"))
+@operation(known=2, static=("assume_unique", "invert"))
 def isin(
     element: ArrayLike,
     test_elements: ArrayLike,
@@ -234,7 +233,7 @@ def isin(
     return ops.bitwise_not(out) if invert else out
 
 
-@fused
+@operation
 def find_members(a: Any, b: Any) -> Any:
     """Which elements of one vector are in another: search in the sorted other."""
     if not b.size:
@@ -351,7 +350,7 @@ def intersect1d(
     return values, *[ops.convert(i, dtype) for i in find_first_places(order, b, values, where)]
 
 
-@fused
+@operation
 def find_first_places(order: Any, b: Any, values: Any, where: Any) -> tuple[Any, Any]:
     """Where the elements of an intersection are first in its two vectors."""
     n, m = order.size, b.size

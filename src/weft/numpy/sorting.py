@@ -13,7 +13,6 @@ import numpy as np
 from weft import dtypes, lax
 from weft.core.aval import typeof
 from weft.errors import ShapeError
-from weft.numpy.fused import fused
 from weft.numpy.indexing import PLAIN, broadcast_last, getitem_with
 from weft.numpy.manipulation import as_arrays
 from weft.numpy.promotion import as_array, axis_of, check_vector, promote_operands
@@ -22,6 +21,7 @@ from weft.primitives.dynamic_slicing import index_dtype
 from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
 from weft.primitives.sort import partition_p
+from weft.run.operation import operation
 from weft.util import check_option
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
@@ -47,7 +47,7 @@ def flatten_or_check(op: str, a: Any, axis: int | None) -> tuple[Any, int]:
     return x, axis_of(op, axis, x.ndim)
 
 
-@fused(static=("axis", "kind", "order", "stable", "descending"))
+@operation(static=("axis", "kind", "order", "stable", "descending"))
 def sort(
     a: ArrayLike,
     axis: int | None = -1,
@@ -70,7 +70,7 @@ def sort(
     return lax.rev(out, (axis,)) if descending else out
 
 
-@fused(static=("axis", "kind", "order", "stable", "descending", "dtype"))
+@operation(static=("axis", "kind", "order", "stable", "descending", "dtype"))
 def argsort(
     a: ArrayLike,
     axis: int | None = -1,
@@ -98,7 +98,7 @@ def argsort(
     return ops.convert(lax.rev(out, (axis,)) if descending else out, kept)
 
 
-@fused
+@operation
 def sort_complex(a: ArrayLike) -> Array:
     """The elements sorted along the last axis, as complex numbers."""
     out = sort(a, -1)
@@ -122,7 +122,7 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
     return lexsort_arrays(arrays, axis_of("lexsort", axis, arrays[0].ndim))
 
 
-@fused(static=("axis",))
+@operation(static=("axis",))
 def lexsort_arrays(keys: list, axis: int) -> Any:
     """`lexsort` for arrays."""
     places = lax.broadcasted_iota(INT32, keys[0].shape, axis)
@@ -156,7 +156,7 @@ def partition_about(op: str, a: Any, kth: Any, axis: int, places: bool) -> Any:
     return partition_array(x, k % n, axis, places)
 
 
-@fused(static=("kth", "axis", "places"))
+@operation(static=("kth", "axis", "places"))
 def partition_array(x: Any, kth: int, axis: int, places: bool) -> Any:
     """`partition_about` an array, along an axis counted from the front."""
     shape = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
@@ -165,7 +165,7 @@ def partition_array(x: Any, kth: int, axis: int, places: bool) -> Any:
     return out
 
 
-@fused(static=("k", "axis", "mode"))
+@operation(static=("k", "axis", "mode"))
 def top_k(x: ArrayLike, k: int, /, *, axis: int = -1, mode: str = "largest") -> tuple[Array, Array]:
     """The k largest elements along an axis in descending order, and where they are.
 
@@ -208,7 +208,7 @@ def comes_before(x: Any, y: Any, or_equal: bool) -> Any:
 METHODS = ("default", "scan", "scan_unrolled", "sort", "compare_all")
 
 
-@fused(static=("side", "method"))
+@operation(static=("side", "method"))
 def searchsorted(
     a: ArrayLike,
     v: ArrayLike,
@@ -240,7 +240,7 @@ def searchsorted(
     return lax.reduce_sum(ops.convert(before, INT32), (v.ndim,))
 
 
-@fused(static=("side",))
+@operation(static=("side",))
 def search_by_halving(a: Any, v: Any, side: str) -> Any:
     """`searchsorted` by halving the range: of n elements from `first` on, some may be before v."""
     x, y = promote_operands("searchsorted", a, v, shaped=False)
@@ -261,7 +261,7 @@ def search_by_halving(a: Any, v: Any, side: str) -> Any:
     return first
 
 
-@fused(static=("right", "method"))
+@operation(static=("right", "method"))
 def digitize(
     x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
 ) -> Array:

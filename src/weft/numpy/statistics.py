@@ -5,7 +5,6 @@ Means and variances are in reductions.py, counts and histograms in histograms.py
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +19,6 @@ from weft.errors import DtypeError, ShapeError
 from weft.numpy import ufuncs
 from weft.numpy.choice import clip, where
 from weft.numpy.elementwise import abs, ceil, conj, floor, mod, real, rint
-from weft.numpy.fused import fused, run_of_arrays
 from weft.numpy.indexing import take_along_axis
 from weft.numpy.manipulation import broadcast_to, concatenate, convert_together, moveaxis
 from weft.numpy.products import matmul
@@ -31,8 +29,8 @@ from weft.primitives import elementwise as ops
 from weft.primitives.layout import literal
 from weft.primitives.reshard import compute_freely
 from weft.primitives.sort import has_native_order, partition_p
-from weft.run.eager import as_kept
-from weft.util import check_option, name_function
+from weft.run.operation import operation
+from weft.util import check_option, memoize, name_function
 from weft.xla.array import ArrayImpl
 from weft.xla.native import are_kernels_wanted
 from weft.xla.typing import Array, ArrayLike, Axis, DTypeLike, ShardingLike
@@ -115,7 +113,7 @@ def make_quantile(name: str, whole: int, skip_nan: bool, doc: str) -> Callable:
         check_fresh(name, out, overwrite_input)
         return find_quantiles(name, a, q, whole, axis, method, keepdims, weights, skip_nan)
 
-    return run_of_arrays(name_function(fun, name, doc), 2, STATIC)
+    return operation(name_function(fun, name, doc), known=2, static=STATIC)
 
 
 quantile = make_quantile(
@@ -141,7 +139,7 @@ nanpercentile = make_quantile(
 )
 
 
-@functools.partial(run_of_arrays, count=2, static=STATIC)
+@operation(known=2, static=STATIC)
 def percentile(
     a: ArrayLike,
     q: ArrayLike,
@@ -173,7 +171,7 @@ def make_median(name: str, skip_nan: bool, doc: str) -> Callable:
         check_fresh(name, out, overwrite_input)
         return find_quantiles(name, a, 0.5, 1, axis, "linear", keepdims, None, skip_nan)
 
-    return fused(
+    return operation(
         name_function(fun, name, doc), static=("axis", "out", "overwrite_input", "keepdims")
     )
 
@@ -226,7 +224,7 @@ def find_quantiles(
         known = 0 if skip_nan or weights is not None else n
         numbers = q if type(q) in (int, float) else read_quantiles(op, q)
         find = find_place if numbers is q else find_places_on_host
-        q, share = map(as_kept, find(op, method, known, numbers, whole))
+        q, share = find(op, method, known, numbers, whole)
     return compute_quantiles(x, q, share, weights, axes, method, bool(keepdims), skip_nan)
 
 
@@ -241,7 +239,7 @@ def find_places_on_host(op: str, method: str, n: int, q: Any, whole: int) -> tup
     return np.asarray(low, np.int32), share
 
 
-@functools.lru_cache(maxsize=1024)  # a program asks for the same few, and NumPy takes 10 us
+@memoize  # a program asks for the same few, and NumPy takes 10 us
 def find_place(op: str, method: str, n: int, q: float, whole: int) -> tuple[Any, Any]:
     """`find_places_on_host` of a Python number, as Python numbers."""
     low, share = find_places_on_host(op, method, n, q, whole)
@@ -256,7 +254,7 @@ def read_quantiles(op: str, q: Any) -> Any:
     return host.astype(np.float64)
 
 
-@fused(static=("axes", "method", "keepdims", "skip_nan"), name="quantile")
+@operation(static=("axes", "method", "keepdims", "skip_nan"), numbers=(1, 2), name="quantile")
 def compute_quantiles(
     x: Any,
     q: Any,
@@ -333,8 +331,9 @@ def select_by_weight(x: Any, q: Any, weights: Any, nan: Any, skip_nan: bool) -> 
 # which is several times faster than XLA's sort. The kernel that partitions is faster than both.
 
 INT32 = np.dtype(np.int32)
-# Of fewer elements, or for more places than this many, sorting is faster.
-SMALL, MANY = 16, 4
+# Sorting is faster for at most so many elements, and for more places than so many.
+MAX_SORTED = 16
+MAX_PLACES = 4
 
 
 @custom_jvp
@@ -346,9 +345,9 @@ def select_ranks(x: Any, k: Any) -> tuple[Any, Any]:
     has the lowest place.
     """
     following = ufuncs.minimum(k + 1, x.shape[-1] - 1)
-    if x.shape[-1] <= SMALL or k.shape[-1] > MANY:
+    if x.shape[-1] <= MAX_SORTED or k.shape[-1] > MAX_PLACES:
         ordered = lax.sort(x, -1)
-    elif typeof(x).sharded is None and are_kernels_wanted() and has_native_order(x):
+    elif typeof(x).sharded is None and are_kernels_wanted() and has_native_order(typeof(x)):
         about = concatenate([k, following], -1)
         (ordered,) = partition_p.apply(x, about, axis=x.ndim - 1, places=False)
     else:
@@ -427,7 +426,7 @@ def decode_float(key: Any, dtype: np.dtype) -> Any:
 # --- covariances ----------------------------------------------------------------------------
 
 
-@fused(static=("rowvar", "bias", "ddof", "dtype"))
+@operation(static=("rowvar", "bias", "ddof", "dtype"))
 def cov(
     m: ArrayLike,
     y: ArrayLike | None = None,
@@ -495,7 +494,7 @@ def combine_weights(
     return weights, lambda total: total - ddof * sum(weights * worths) / total
 
 
-@fused(static=("rowvar", "dtype"))
+@operation(static=("rowvar", "dtype"))
 def corrcoef(
     x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
 ) -> Array:

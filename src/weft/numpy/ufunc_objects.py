@@ -19,7 +19,6 @@ from weft.api.while_loop import fori_loop
 from weft.errors import ShapeError
 from weft.numpy import choice, creation, functional, reductions, ufuncs
 from weft.numpy.choice import where
-from weft.numpy.fused import fused
 from weft.numpy.manipulation import broadcast_to, concatenate, moveaxis
 from weft.numpy.promotion import as_array, axes_of, axis_of, is_nonzero, refuse_out
 from weft.options import config
@@ -28,6 +27,7 @@ from weft.primitives import elementwise as ops
 from weft.primitives.checks import check_inside
 from weft.primitives.layout import expand_dims, reshape
 from weft.primitives.reduction import reduce as reduce_by
+from weft.run.operation import operation
 from weft.util import fun_name
 
 # By name: functions that do at once what is otherwise done element by element.
@@ -251,7 +251,7 @@ class ufunc(metaclass=UfuncType):
         def outer(x: Any, y: Any) -> Any:
             return self.call(expand_dims(x, tuple(range(x.ndim, x.ndim + y.ndim))), y)
 
-        return fused(outer)
+        return operation(outer)
 
     def reduceat(
         self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None

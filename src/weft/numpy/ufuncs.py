@@ -12,18 +12,23 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes, lax
-from weft.api.tape import RuleTrace, as_operation
 from weft.core.aval import typeof
 from weft.core.primitive import Primitive
-from weft.core.source import trim_traceback
 from weft.core.stage import stage_closed
 from weft.core.trace import Tracer, current
 from weft.errors import DtypeError
-from weft.numpy.fused import NotForKernel, kernel_for
-from weft.numpy.promotion import as_operand, kind_of, plan_promotion, promote_operands, refuse_out
-from weft.options import trace_context, x64_cell
+from weft.numpy.promotion import (
+    PLANS,
+    as_operand,
+    kind_of,
+    plan_promotion,
+    promote_operands,
+    refuse_out,
+)
+from weft.options import trace_context
 from weft.primitives import elementwise as ops
-from weft.run.eager import EVAL, KEPT
+from weft.run.operation import number_operation, operation
+from weft.run.rules import RuleTrace, as_operation
 from weft.util import name_function
 from weft.xla.typing import Array, ArrayLike
 
@@ -42,29 +47,12 @@ def make_binary(
     `bools` is the primitive for truth values and `complexes` what to apply to complex numbers,
     where these differ; `check(name, dtype)` may refuse a dtype.
     """
-    plans: dict[tuple, tuple] = {}  # what to do for two types: promotion's plans for this function
 
     def fun(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
         if out is not None or where is not None:
             refuse_out_and_where(name, out, where)
-        try:
-            if current.trace is EVAL:
-                try:
-                    if kept := KEPT.get(type(y)):
-                        y = kept[x64_cell.value][y or str(y)]
-                    elif kept := KEPT.get(type(x)):
-                        x = kept[x64_cell.value][x or str(x)]
-                    return kernel(x, y)
-                except NotForKernel:
-                    pass
-            return plain(x, y)
-        except Exception as error:
-            trim_traceback(error)
-            raise
-
-    def plain(x: Any, y: Any) -> Any:
         key = (getattr(x, "aval", None) or type(x), getattr(y, "aval", None) or type(y))
-        plan = plans.get((key, trace_context()))
+        plan = PLANS.get((name, key, trace_context()))
         if plan is None:
             x, y = as_operand(name, x), as_operand(name, y)
             plan = remembered(x, y)
@@ -81,12 +69,11 @@ def make_binary(
             applied = bools.apply
         elif complexes is not None and dtypes.is_complex(plan.dtype):
             applied = complexes
-        plans[kinds, trace_context()] = out = apply_together(name, applied, plan.actions, kinds)
+        out = apply_together(name, applied, plan.actions, kinds)
+        PLANS[name, kinds, trace_context()] = out
         return out
 
-    kernel = kernel_for(plain, prim.name)
-    fun.kernel = kernel  # type: ignore[attr-defined]
-    return name_function(fun, name, doc)
+    return number_operation(name_function(fun, name, doc), prim.name)
 
 
 def apply_together(name: str, applied: Callable, actions: Any, kinds: Sequence) -> tuple:
@@ -126,18 +113,6 @@ def make_unary(
     def fun(x: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
         if out is not None or where is not None:
             refuse_out_and_where(name, out, where)
-        try:
-            if current.trace is EVAL:
-                try:
-                    return kernel(x)
-                except NotForKernel:
-                    pass
-            return plain(x)
-        except Exception as error:
-            trim_traceback(error)
-            raise
-
-    def plain(x: Any) -> Any:
         x = as_operand(name, x)
         if inexact:
             (x,) = promote_operands(name, x, inexact=True)
@@ -147,9 +122,7 @@ def make_unary(
             x = ops.convert(x, np.dtype(np.int32))
         return prim.apply(x)[0]
 
-    kernel = kernel_for(plain, prim.name)
-    fun.kernel = kernel  # type: ignore[attr-defined]
-    return name_function(fun, name, doc)
+    return operation(name_function(fun, name, doc), arrays=1, name=prim.name)
 
 
 def refuse_out_and_where(name: str, out: Any, where: Any) -> None:
@@ -265,6 +238,12 @@ arctanh = make_unary("arctanh", lax.atanh_p, "The inverse hyperbolic tangent.", 
 # --- other names ----------------------------------------------------------------------------
 
 true_divide = divide
-acos, acosh, asin, asinh = arccos, arccosh, arcsin, arcsinh
-atan, atan2, atanh = arctan, arctan2, arctanh
-invert = bitwise_invert = bitwise_not
+acos = arccos
+acosh = arccosh
+asin = arcsin
+asinh = arcsinh
+atan = arctan
+atan2 = arctan2
+atanh = arctanh
+bitwise_invert = bitwise_not
+invert = bitwise_not

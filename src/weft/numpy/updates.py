@@ -19,17 +19,19 @@ from weft import dtypes, lax
 from weft.core.aval import ShapedArray, typeof
 from weft.core.ref import AbstractRef
 from weft.core.source import trim_traceback
-from weft.core.trace import Tracer, current
+from weft.core.trace import Tracer, is_eager
 from weft.errors import MutationError, ShapeError
 from weft.numpy import elementwise, index_plans, indexing, ufuncs
 from weft.numpy.creation import asarray
-from weft.numpy.fused import NotForKernel, fused, is_hot, kernel_for
 from weft.numpy.promotion import NUMBERS, as_array, axis_of, promote_operands
 from weft.options import bounds_cell
 from weft.primitives import dynamic_slicing, layout, slicing
 from weft.primitives.elementwise import convert
 from weft.primitives.reshard import compute_freely
-from weft.run.eager import EVAL, as_kept
+from weft.run.eager import KERNELS
+from weft.run.hot import is_hot
+from weft.run.operation import NotForKernel, compile_function, operation
+from weft.run.scalars import keep_number
 from weft.util import check_option
 from weft.xla.array import ARRAYS, ArrayImpl
 from weft.xla.typing import Array, ArrayLike, ShardingLike
@@ -278,8 +280,6 @@ def fits_mask(x: ShapedArray, mask: Any, values: Any) -> bool:
 
 # --- x.at[...] --------------------------------------------------------------------------------
 
-_KERNELS: dict[tuple, Callable] = {}
-
 
 def update_places(
     x: Any, index: Any, op: str, values: Any, how: indexing.Access, func: Callable | None
@@ -290,17 +290,17 @@ def update_places(
     if func is None and op != "divide":
         check_cast(op, x.aval, values)
     own, at = None, ()
-    now = type(x) in ARRAYS and current.trace is EVAL and func is None
+    now = type(x) in ARRAYS and func is None and is_eager()
     if now and how.wrap_negative_indices:
         plain: Any = ((index,), ()) if type(index) is int else index_plans.split_plain(index)
         if plain and (not plain[1] or bounds_cell.value is True):
             key, at = plain
-            own = _KERNELS.get((x.aval, op, key, how if at else how.donates))
+            own = KERNELS.get((x.aval, op, key, how if at else how.donates))
     if type(index) is tuple and len(index) == 1 and not isinstance(index[0], tuple | list):
         (index,) = index
     masked = own is None and fits_mask(x.aval, index, values)
     if now:
-        values = as_kept(values)
+        values = keep_number(values)
         if masked:
             return remember_kernel(
                 ("mask", op), lambda x, mask, v: write_masked(x, op, mask, v, None)
@@ -322,9 +322,9 @@ def update_places(
 
 def remember_kernel(key: tuple, fun: Callable, donates: bool = False) -> Callable:
     """The compiled program remembered under a key, made of `fun` when it is new."""
-    kernel = _KERNELS.get(key)
+    kernel = KERNELS.get(key)
     if kernel is None:
-        kernel = _KERNELS[key] = kernel_for(fun, key[1], (), (0,) if donates else ())
+        kernel = KERNELS[key] = compile_function(fun, key[1], (0,) if donates else ())
     return kernel
 
 
@@ -357,7 +357,7 @@ def update_slice_eagerly(
     """x with a static slice changed now."""
     part = plan.slices
     own = (x.aval, op, key, donates)
-    if own in _KERNELS or part.fixed or is_hot((x.aval, op), own):
+    if own in KERNELS or part.fixed or is_hot((x.aval, op), own):
         return remember_kernel(
             own, lambda x, values: write(x, op, plan, (), values, indexing.PLAIN), donates
         )(x, values)
@@ -606,7 +606,7 @@ def put_along_axis(
     )
 
 
-@fused(static=("axis", "how"))
+@operation(static=("axis", "how"))
 def put_planned(arr: Any, indices: Any, values: Any, axis: int, how: indexing.Access) -> Any:
     """`put_along_axis` for checked arguments, indices having the shape of what is written."""
     found = indexing.plan_along("put_along_axis", arr.aval, indices.aval, axis)
@@ -629,7 +629,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     return place_arrays(arr, mask, layout.reshape(vals, (vals.size,)))
 
 
-@fused
+@operation
 def place_arrays(arr: Any, mask: Any, vals: Any) -> Any:
     """`place` for arrays."""
     flags = layout.reshape(convert(mask, np.dtype(bool)), (arr.size,))

@@ -9,7 +9,6 @@ import numpy as np
 from weft import dtypes
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.choice import literal_like
-from weft.numpy.fused import fused
 from weft.numpy.manipulation import flip, reshape, stack
 from weft.numpy.promotion import as_array, axis_of, is_nonzero
 from weft.primitives import bits
@@ -17,6 +16,7 @@ from weft.primitives import elementwise as ops
 from weft.primitives.bits import bitcast_convert_type
 from weft.primitives.layout import broadcast_in_dim, broadcasted_iota, literal, reduce_sum
 from weft.primitives.slicing import index_in_dim, pad, slice_in_dim
+from weft.run.operation import operation
 from weft.util import check_option
 from weft.xla.array import require_alive
 from weft.xla.typing import Array, ArrayLike, DTypeLike
@@ -29,7 +29,7 @@ def view(x: Array, dtype: DTypeLike | None = None, type: None = None) -> Array:
     return require_alive(x) if dtype is None else view_as(x, dtypes.check_user_dtype(dtype, "view"))
 
 
-@fused(static=("dtype",), name="view")
+@operation(static=("dtype",), name="view")
 def view_as(x: Any, dtype: np.dtype) -> Any:
     """`view`."""
     x = as_array(x, "view")
@@ -69,7 +69,7 @@ def group_items(x: Any, count: int, dtype: np.dtype) -> Any:
     return reshape(x, (*x.shape[:-1], x.shape[-1] // count, count))
 
 
-@fused
+@operation
 def byteswap(x: Array) -> Array:
     """The array with the bytes of each element in reverse order."""
     size = x.dtype.itemsize // (2 if dtypes.is_complex(x.dtype) else 1)
@@ -107,7 +107,7 @@ def pad_end(x: Any, axis: int, count: int) -> Any:
     return pad(x, literal(0, x.dtype), [(0, count if i == axis else 0, 0) for i in range(x.ndim)])
 
 
-@fused(static=("axis", "bitorder"))
+@operation(static=("axis", "bitorder"))
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Whether elements are not zero, as the bits of uint8 numbers; zeros fill the last one.
 
@@ -128,7 +128,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     return reduce_sum(moved, (axis + 1,))
 
 
-@fused(static=("axis", "count", "bitorder"))
+@operation(static=("axis", "count", "bitorder"))
 def unpackbits(
     a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> Array:

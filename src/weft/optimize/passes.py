@@ -32,7 +32,8 @@ PASSES: tuple[Pass, ...] = (
 # Those that save more than they cost: see docs/design/014-passes.md.
 DEFAULT: tuple[Pass, ...] = (drop_dead_code,)
 # The same for programs of so many operations, all on scalars, as derivatives of high order are.
-LONG, LENGTH = (simplify_algebra, cse_jaxpr, drop_dead_code), 1000
+FOR_LONG_PROGRAMS = (simplify_algebra, cse_jaxpr, drop_dead_code)
+MIN_EQUATIONS = 1000  # of a long program
 
 _files = itertools.count(1)
 
@@ -84,7 +85,8 @@ def run_passes(jaxpr: Any, passes: Any = None, name: str = "") -> Any:
     if passes is not None or config.passes is not None:
         chosen = find_passes(passes)
     else:
-        chosen = LONG if len(jaxpr.eqns) >= LENGTH and has_scalars_alone(jaxpr) else DEFAULT
+        is_long = len(jaxpr.eqns) >= MIN_EQUATIONS and has_scalars_alone(jaxpr)
+        chosen = FOR_LONG_PROGRAMS if is_long else DEFAULT
     for run_pass in chosen:
         jaxpr = run_pass(jaxpr)
         if config.enable_checks:

@@ -14,6 +14,7 @@ from weft.passes.rewrite import rewrite_equations
 from weft.primitives import elementwise as ops
 from weft.primitives import layout
 from weft.primitives.dot import dot_general_p
+from weft.primitives.transcendental import integer_pow_p
 
 Maker = Callable[[Any], Eqn | None]  # the equation that makes a variable, if it is in sight
 # An identity: what an equation may be replaced by, or that its result is an operand.
@@ -98,7 +99,8 @@ def find_transpose(eqn: Eqn, maker: Maker) -> Eqn | Atom | None:
 
 
 def find_reshape(eqn: Eqn, maker: Maker) -> Eqn | Atom | None:
-    x, plain = eqn.invars[0], {"dimensions": None, "sharding": None}
+    x = eqn.invars[0]
+    plain = {"dimensions": None, "sharding": None}
     if any(eqn.params[k] is not v for k, v in plain.items()):
         return None
     inner = maker(x)
@@ -137,7 +139,8 @@ def find_conversion(eqn: Eqn, maker: Maker) -> Atom | None:
 
 def find_product(eqn: Eqn, maker: Maker) -> Eqn | None:
     """A product of what is transposed as one of that itself, if its other axes keep their order."""
-    (contract, batch), operands = eqn.params["dimension_numbers"], list(eqn.invars)
+    contract, batch = eqn.params["dimension_numbers"]
+    operands = list(eqn.invars)
     dims = [*zip(contract, batch, strict=True)]
     for side, x in enumerate(operands):
         inner = maker(x)
@@ -147,7 +150,8 @@ def find_product(eqn: Eqn, maker: Maker) -> Eqn | None:
         summed, mapped = ([order[i] for i in axes] for axes in dims[side])
         free = [a for a in order if a not in (*summed, *mapped)]
         if free == sorted(free):
-            operands[side], dims[side] = inner.invars[0], (tuple(summed), tuple(mapped))
+            operands[side] = inner.invars[0]
+            dims[side] = (tuple(summed), tuple(mapped))
     if operands == eqn.invars:
         return None
     numbers = tuple(zip(*dims, strict=True))
@@ -169,7 +173,7 @@ IDENTITIES: dict[Primitive, Identity] = {
     ops.max_p: drop_equal(0),
     ops.min_p: drop_equal(0),
     ops.select_n_p: drop_equal(1),
-    ops.integer_pow_p: lambda eqn, maker: eqn.invars[0] if eqn.params["y"] == 1 else None,
+    integer_pow_p: lambda eqn, maker: eqn.invars[0] if eqn.params["y"] == 1 else None,
     layout.transpose_p: find_transpose,
     layout.reshape_p: find_reshape,
     layout.broadcast_in_dim_p: find_broadcast,

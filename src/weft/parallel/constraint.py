@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.core.aval import typeof
+from weft.core.facts import Elements
 from weft.core.primitive import References
 from weft.core.ref import is_ref
 from weft.core.trace import current
@@ -30,7 +31,7 @@ class ShardingConstraint(LinearPrimitive):
     """
 
     name = "sharding_constraint"
-    elements = "placed"
+    elements = Elements.PLACED
 
     def abstract_eval(self, x, *, sharding):
         if len(getattr(sharding, "spec", ())) > x.ndim:

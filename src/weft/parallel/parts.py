@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from weft.core.aval import words_of
+from weft.core.facts import Runs
 from weft.core.jaxpr import Eqn, Jaxpr, Var, held_jaxprs, variables_in
 from weft.core.ref import is_ref
 from weft.core.stage import StagedTracer, StageTrace, close_jaxpr, run_staged
@@ -128,7 +129,7 @@ def split_calls(eqns: Sequence[Eqn], later: set[Var]) -> tuple[list, list, set[V
         quiet: Eqn | None = eqn
         wait = not later.isdisjoint(variables_in(eqn.invars))
         try:
-            if not wait and any(b.runs == "host" for b in eqn.primitive.bodies(eqn.params)):
+            if not wait and any(b.runs is Runs.HOST for b in eqn.primitive.bodies(eqn.params)):
                 wait = bool(eqn.outvars) and eqn.primitive.effect is not None
                 quiet = eqn if eqn.outvars else None
             elif not wait and any(p.calls_host for p in held_jaxprs(eqn)):

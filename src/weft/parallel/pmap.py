@@ -7,7 +7,6 @@ one's. Pytrees, the axes of arguments and the choice of devices are api/pmap.py'
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -31,6 +30,7 @@ from weft.primitives.layout import move_to_front, reduce_sum, reshape
 from weft.primitives.reduction import argmax
 from weft.transforms.batch import in_scope, unmapped_aval
 from weft.transforms.check import checkify_jaxpr
+from weft.util import memoize
 
 
 class Pmap(Call):
@@ -46,7 +46,7 @@ class Pmap(Call):
     impl = Holder.impl
 
     def bodies(self, params):
-        return [Body(params["call_jaxpr"], "call_jaxpr")]  # its operands are elements
+        return [Body(params["call_jaxpr"], "call_jaxpr", on_each_device=True)]  # of elements
 
     def refers(self, params):
         places = lambda: (NamedSharding(mesh_of(params), PartitionSpec()),)
@@ -56,7 +56,8 @@ class Pmap(Call):
         return [unmapped_aval(a, axis_size, 0) for a in call_jaxpr.out_avals]
 
     def lower(self, hlo, *args, **params):
-        mesh, around = hlo.around or (mesh_of(params), ())
+        part = hlo.part
+        mesh, around = (mesh_of(params), ()) if part is None else (part.mesh, part.pmaps)
         if around is None:
             raise NotImplementedError(
                 f"pmap: must not be within a shard_map; got one along {params['axis_name']!r}. "
@@ -185,7 +186,7 @@ def mesh_of(params: dict) -> Mesh:
 
 
 # asked in each call; meshes are kept anyway
-@functools.cache
+@memoize
 def mesh_for(
     sizes: tuple[int, ...], names: tuple[str, ...], devices: Any, backend: Any, default: Any
 ) -> Mesh:

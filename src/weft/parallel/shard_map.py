@@ -30,7 +30,7 @@ from weft.primitives.reshard import constrain_terms
 from weft.primitives.varying import Varying, apply_casts, axes_of_varying, kind_of, vary_unreduced_p
 from weft.transforms.batch import batch_jaxpr, in_scope
 from weft.util import partition, select_masked
-from weft.xla.hlo import TOKEN
+from weft.xla.hlo import TOKEN, Part
 from weft.xla.lower import lower_jaxpr
 
 
@@ -48,7 +48,7 @@ class ShardMap(Call):
     impl = Holder.impl
 
     def bodies(self, params):
-        return [Body(params["jaxpr"], "jaxpr")]  # its operands are parts
+        return [Body(params["jaxpr"], "jaxpr", on_each_device=True)]  # of parts
 
     def refers(self, params):
         places = lambda: (NamedSharding(params["mesh"], PartitionSpec()),)
@@ -321,12 +321,14 @@ def write_manual(
 def for_part(hlo: Any, mesh: Mesh, axes: tuple | None, automatic: tuple) -> Iterator[None]:
     """What is written is for one device's part; `automatic` is the mesh, and its axes that are."""
     # collectives are written for the mesh, so what was written outside is not to be repeated
-    before = hlo.mesh, hlo.automatic, hlo.around, hlo.written, hlo.memo
+    before = hlo.part, hlo.written, hlo.memo
     known_by = (*(axes or ()), *mesh.axis_names[len(axes or ()) :])
-    hlo.mesh, hlo.automatic = tuple(zip(known_by, mesh.axis_sizes, strict=True)), automatic
-    hlo.around, hlo.written, hlo.memo = (mesh, axes), {}, {}
+    known = tuple(zip(known_by, mesh.axis_sizes, strict=True))
+    hlo.part = Part(known, mesh, automatic[0], automatic[1], axes)
+    hlo.written = {}
+    hlo.memo = {}
     yield
-    hlo.mesh, hlo.automatic, hlo.around, hlo.written, hlo.memo = before
+    hlo.part, hlo.written, hlo.memo = before
 
 
 def fill_spec(inner: ShapedArray, spec: PartitionSpec, manual: tuple) -> PartitionSpec:
@@ -341,8 +343,10 @@ def fill_spec(inner: ShapedArray, spec: PartitionSpec, manual: tuple) -> Partiti
 def find_free_axes(hlo: Any, mesh: Mesh, manual_axes: tuple) -> tuple[str, tuple]:
     """The symbol of a mesh, and its axes that what is written here is not for one device of."""
     symbol = hlo.named(mesh)
-    free = mesh.axis_names if hlo.mesh is None else hlo.automatic[1]
-    taken = [n for n in manual_axes if n not in free or (hlo.mesh and symbol != hlo.automatic[0])]
+    part = hlo.part
+    free = mesh.axis_names if part is None else part.automatic
+    other = part is not None and symbol != part.symbol
+    taken = [n for n in manual_axes if other or n not in free]
     if taken:
         raise ValueError(
             "shard_map: within a shard_map or a pmap one must be over other axes of the same mesh; "

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from weft.core.element import count_terms, describe_elements
-from weft.core.facts import LIGHT, Cost
+from weft.core.facts import LIGHT, Cost, Runs
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, held_jaxprs, variables_in
 from weft.passes.stages import Stages, count_alive, divide, find_row_body
 
@@ -32,7 +32,7 @@ SECONDS = 10.0
 # one is taken.
 STAGES = 16, 12, 8, 6, 4, 3, 2
 STAGED = 0.1
-FEW = 4  # values are read together, at the end of one layer
+MAX_PER_LAYER = 4  # values that are read together, at the end of one layer
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,8 @@ def estimate_cost(eqn: Eqn) -> float:
     if bodies:
         costs = [sum(map(estimate_cost, b.jaxpr.eqns)) for b in bodies]
         turns = [
-            1 if b.runs != "turns" else TURNS if b.turns is None else len(b.turns) for b in bodies
+            1 if b.runs is not Runs.LOOP else TURNS if b.turns is None else len(b.turns)
+            for b in bodies
         ]
         return sum(c * n for c, n in zip(costs, turns, strict=True))
     ins, outs = [a.aval for a in eqn.invars], [v.aval for v in eqn.outvars]
@@ -122,7 +123,9 @@ def list_steps(jaxpr: Jaxpr, stages: Stages, turns: int = 1, at: int = 0) -> Ite
             cost = turns * estimate_cost(eqn)
             yield Step(reads, eqn.outvars, cost, eqn, turns, repeats, stage)  # type: ignore
             continue
-        inner, carry, length = body.jaxpr, body.carry, turns * eqn.params["length"]
+        inner = body.jaxpr
+        carry = body.carry
+        length = turns * eqn.params["length"]
         within = stages.turns.get(eqn)  # what its own backward pass reads, turn by turn
         for i, (v, operand) in enumerate(zip(inner.invars, eqn.invars, strict=True)):
             if i in carry and within is not None:
@@ -275,7 +278,7 @@ def choose_values(jaxpr: Jaxpr, n_outs: int, budget: Budget, late: Jaxpr | None 
     amount = budget.amount
     limit = amount if isinstance(amount, int) else math.floor(amount * whole)
     kept, stages = problem.solve(limit), Stages()
-    several = late is not None and len(problem.wanted) > FEW and 0 < limit < problem.asked
+    several = late is not None and len(problem.wanted) > MAX_PER_LAYER and 0 < limit < problem.asked
     if several and problem.is_possible(kept, limit):
         found = choose_in_stages(problem, problem.cost(kept), jaxpr, n_outs, limit, late)
         problem, kept, stages = found or (problem, kept, stages)
@@ -306,13 +309,15 @@ def choose_in_stages(
     asked = {v for v, _ in single.wanted}
     made = [sum(single.sizes.get(v, 0) for v in e.outvars if v in asked) for e in jaxpr.eqns]
     alive = count_alive(jaxpr.eqns, single.makers)
-    best, least = None, math.inf
+    best = None
+    least = math.inf
     for count in STAGES:
         stages = divide(jaxpr, n_outs, late, made, alive, single.asked / count)
         problem = Problem(jaxpr, jaxpr.outvars[n_outs:], stages)
         kept = problem.run_solver(limit, [s.repeatable for s in problem.steps])
         if problem.is_possible(kept, limit) and problem.cost(kept) < least and stages.count > 1:
-            best, least = (problem, kept, stages), problem.cost(kept)
+            best = (problem, kept, stages)
+            least = problem.cost(kept)
             if least <= cost + STAGED * single.forward:
                 break
     return best

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from weft.core.facts import Runs
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Var, bodies_of, memo_jaxpr, read_vars, variables_in
 from weft.core.primitive import Body, Primitive
 from weft.core.source import nested_source
@@ -26,7 +27,7 @@ def hoist_invariants(jaxpr: Jaxpr) -> Jaxpr:
         eqn = rewrite_held(eqn, hoist_invariants)
         for body in bodies_of(eqn):
             is_whole = body.jaxpr is not None and eqn.params.get(body.key) is body.jaxpr
-            if body.runs == "turns" and is_whole and hasattr(eqn.primitive, "with_consts"):
+            if body.runs is Runs.LOOP and is_whole and hasattr(eqn.primitive, "with_consts"):
                 eqn = hoist_body(eqn, body, eqns)
         eqns.append(eqn)
     return with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns)

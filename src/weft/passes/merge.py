@@ -8,7 +8,7 @@ from weft.passes.equal import jaxpr_equal
 from weft.passes.rewrite import rewrite_equations
 
 Known = dict[tuple, list[Jaxpr]]
-MOST_ALIKE = 256  # programs that differ in parameters and literals alone; then the oldest goes
+MAX_ALIKE = 256  # programs kept that differ only in parameters and literals; the oldest goes
 
 
 @memo_jaxpr
@@ -40,7 +40,7 @@ def find_first(jaxpr: Jaxpr, known: Known) -> Jaxpr:
         if other is jaxpr or jaxpr_equal(other, jaxpr):
             return other
     alike.append(jaxpr)
-    del alike[:-MOST_ALIKE]
+    del alike[:-MAX_ALIKE]
     return jaxpr
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft.core.facts import Cost
+from weft.core.facts import Cost, Elements
 from weft.core.jaxpr import (
     Atom,
     ClosedJaxpr,
@@ -36,8 +36,8 @@ class MoveAxisToEnd(Primitive):
     """`x` with axis `axis` last. Source: StableHLO, transpose."""
 
     name = "move_axis_to_end"
+    elements = Elements.MOVED
     cost = Cost.FREE
-    elements = "moved"
 
     def abstract_eval(self, x, *, axis):
         return [x.update(shape=(*x.shape[:axis], *x.shape[axis + 1 :], x.shape[axis]))]
@@ -56,13 +56,20 @@ class MoveAxisToEnd(Primitive):
 
 
 class CombineWords(Primitive):
-    """Results for each word, along `axis`, as one: of operations whose `elements` are such.
+    """Combine the results for the words of a key, along `axis`, into one result.
 
-    "equal" and "unequal": bools, of all words, of any; others: the same for each word.
+    `elements` says what results these are: bools that hold if all words are equal, or if any
+    differs; all other results are the same for each word.
     """
 
     name = "combine_words"
     cost = Cost.REDUCTION
+
+    def pretty_params(self, params):
+        return {**params, "elements": params["elements"].value}
+
+    def read_params(self, params, avals, out_avals):
+        return {**params, "elements": Elements(params["elements"])}
 
     def abstract_eval(self, x, *, axis, elements):
         return [x.update(shape=(*x.shape[:axis], *x.shape[axis + 1 :]))]
@@ -73,7 +80,7 @@ class CombineWords(Primitive):
 
     def lower(self, hlo, x, *, axis, elements):
         outs = self.abstract_eval(x.aval, axis=axis, elements=elements)
-        if elements not in ("equal", "unequal"):
+        if elements not in (Elements.EQUAL, Elements.UNEQUAL):
             shape = x.aval.shape
             limits = (*shape[:axis], 1, *shape[axis + 1 :])
             first = hlo.op(
@@ -88,14 +95,15 @@ class CombineWords(Primitive):
         scalar = x.aval.update(shape=())
         return hlo.op(
             "stablehlo.reduce",
-            [x, hlo.constant(elements == "equal", scalar)],
+            [x, hlo.constant(elements is Elements.EQUAL, scalar)],
             outs,
-            [hlo.scalar_block("and" if elements == "equal" else "or", scalar)],
+            [hlo.scalar_block("and" if elements is Elements.EQUAL else "or", scalar)],
             dimensions=integers([axis]),
         )
 
 
-move_axis_to_end_p, combine_words_p = MoveAxisToEnd(), CombineWords()
+move_axis_to_end_p = MoveAxisToEnd()
+combine_words_p = CombineWords()
 
 
 @memo_jaxpr
@@ -164,7 +172,7 @@ def physical_param(x: Any) -> Any:
 def apply_to_words(trace: StageTrace, eqn: Eqn, ins: list[Any]) -> list[Atom]:
     """Write down what an equation does to the words of keys; its results."""
     prim = eqn.primitive
-    if prim.elements == "same words":
+    if prim.elements is Elements.SAME_WORDS:
         return ins
     values = [x.val if type(x) is Literal else StagedTracer(trace, x.aval, x) for x in ins]
     dims = [v.aval.ndim if is_extended(v) else None for v in eqn.invars]

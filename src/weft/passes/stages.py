@@ -57,7 +57,8 @@ def count_alive(eqns: Sequence[Eqn], mattering: Iterable[Var]) -> list[int]:
         size = v.aval.nbytes
         change[first + 1 if first < last else 0] += size
         change[last + 1 if first < last else 0] -= size
-    alive, total = [], 0
+    alive = []
+    total = 0
     for x in change:
         total += x
         alive.append(total)
@@ -81,7 +82,8 @@ def find_cuts(made: Sequence[int], alive: Sequence[int], most: float) -> list[in
             window.popleft()
         best.append(best[window[0]] + (alive[p] + 1 if p < len(made) else 0))
         source.append(window[0])
-    cuts, p = [], source[-1]
+    cuts = []
+    p = source[-1]
     while p > 0:
         cuts.append(p)
         p = source[p]
@@ -122,11 +124,14 @@ def divide(
     Each equation of `late` has the stage of the equations that read the same values as it does.
     Equations that only `late` needs, not the first `n_outs` results, are where it needs them.
     """
-    stage, cuts, places = 0, set(find_cuts(made, alive, most)), dict[Eqn, int]()
+    stage = 0
+    cuts = set(find_cuts(made, alive, most))
+    places = dict[Eqn, int]()
     for i, eqn in enumerate(early.eqns):
         stage += i in cuts
         places[eqn] = stage
-    ready, side = dict[Var, int](), []
+    ready = dict[Var, int]()
+    side = []
     needed = {*variables_in(early.outvars[:n_outs])}
     for eqn in reversed(early.eqns):
         if needed.isdisjoint(eqn.outvars) and not has_effects(eqn):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.core.facts import Cost
+from weft.core.facts import Cost, Elements
 from weft.primitives.families import LinearByElement, LinearPrimitive, read_element
 
 
@@ -15,9 +15,9 @@ class LayoutConstraint(LinearPrimitive):
     """
 
     name = "layout_constraint"
+    elements = Elements.MOVED
     cost = Cost.FREE
     element = read_element
-    elements = "moved"
 
     def abstract_eval(self, x, *, major_to_minor):
         return [x]
@@ -46,9 +46,9 @@ class AttributesOf(LinearByElement):
     """out = x, where what computes x has these frontend attributes in the compiled program."""
 
     name = "xla_metadata_value"
+    elements = Elements.MOVED
     cost = Cost.FREE
     element = read_element
-    elements = "moved"
 
     def abstract_eval(self, x, *, attributes):
         return [x]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.facts import Cost
+from weft.core.facts import Cost, Elements
 from weft.core.primitive import Axes
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import Elementwise, binary_op, no_derivative, unary_op
@@ -73,8 +73,9 @@ class BitcastConvertType(Discrete):
     """
 
     name = "bitcast_convert_type"
+    by_element = True  # where the widths are equal
+    elements = Elements.CHOSEN
     cost = Cost.FREE
-    elements = "chosen"
 
     def abstract_eval(self, x, *, new_dtype):
         odd = [d for d in (x.dtype, new_dtype) if dtypes.is_bool(d) or dtypes.is_complex(d)]
@@ -131,7 +132,7 @@ class ReducePrecision(LinearByElement):
     name = "reduce_precision"
     cost = Cost.CHEAP
     element = apply_to_element
-    elements = "chosen"
+    elements = Elements.CHOSEN
 
     def abstract_eval(self, x, *, exponent_bits, mantissa_bits):
         check_kind(self.name, "float", x)
@@ -170,5 +171,7 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
 shift_left = binary_op(shift_left_p)
 shift_right_arithmetic = binary_op(shift_right_arithmetic_p)
 shift_right_logical = binary_op(shift_right_logical_p)
-population_count, clz = unary_op(population_count_p), unary_op(clz_p)
-mulhi, nextafter = binary_op(mulhi_p), binary_op(nextafter_p)
+population_count = unary_op(population_count_p)
+clz = unary_op(clz_p)
+mulhi = binary_op(mulhi_p)
+nextafter = binary_op(nextafter_p)

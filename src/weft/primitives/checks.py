@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import typeof
+from weft.core.facts import Runs
 from weft.core.primitive import Body, Effect, Primitive
 from weft.core.source import source_line, source_text
 from weft.core.trace import Tracer, current
@@ -81,7 +82,7 @@ class Check(Primitive):
     multiple_results = True
 
     def bodies(self, params):
-        return [Body(None, runs="host")] if params["kind"] == "bounds" else []
+        return [Body(None, runs=Runs.HOST)] if params["kind"] == "bounds" else []
 
     def abstract_eval(self, bad, code, *values, **params):
         return []

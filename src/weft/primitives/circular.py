@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from weft.core.aval import ShapedArray
 from weft.primitives import wide
-from weft.primitives.expr import BF16, F32, F64, LARGE, Expr, is_large, polynomial, write_division
+from weft.primitives.expr import F32, F64, Expr, polynomial
 from weft.primitives.wide import I32, I64, choose_if_any, write_log
-from weft.xla.native import call_native, has_kernels
 
 BITS = {F32: I32, F64: I64}
 # of remainders: the least exponent of a divisor, as it is stored, that of a quotient that is too
@@ -116,39 +113,32 @@ def cube_root(x: Expr) -> Expr:
     return (x < 0).select(-y, y)
 
 
-def write_remainder(hlo: Any, aval: ShapedArray, x: Any, y: Any) -> Any:
-    """The remainder of x / y: of large arrays x - y floor(x / y), exact for quotients below 2**28.
+def write_remainder(x: Expr, y: Expr) -> Expr:
+    """Return the remainder of x / y as x - y floor(x / y), exact for quotients below 2**28.
 
-    XLA:CPU calls the C library for each element, in 3 to 9 ms for a million; as it still is where
-    there is any larger quotient. Of float64 multiples of 2**25 y are taken off first, and the limit
-    is 2**50: a product with half of the bits of y is exact.
+    XLA:CPU calls the C library for each element, in 3 to 9 ms for a million; so does this where any
+    quotient is larger. In float64 multiples of 2**25 y are taken off first, and the limit is 2**50:
+    a product with half of the bits of y is exact.
     """
-    plain = lambda: Expr(hlo, write_division("remainder")(hlo, aval, x, y))
-    number = next((key[0] for key, v in hlo.constants.items() if v is y), None)
-    quick = isinstance(number, np.floating) and math.frexp(number)[0] == 0.5  # XLA rounds x / y
-    if quick or not is_large(hlo, aval, F64, times=hlo.least) or hlo.devices:
-        return plain().value
-    if called := call_function(hlo, "rem", x, y):
-        return called
-    integer, (low, high, digits, limit) = BITS[aval.dtype], LIMITS[aval.dtype]
+    integer, (low, high, digits, limit) = BITS[x.dtype], LIMITS[x.dtype]
     sign = np.iinfo(integer).min
-    bits, below = (Expr(hlo, v).bitcast(integer) & ~sign for v in (x, y))
+    bits, below = (v.bitcast(integer) & ~sign for v in (x, y))
     # where the quotient may be too large, or what is left so small that it is flushed to 0
     far = ((bits - below >= high << digits) & (bits < limit << digits)) | (below < low << digits)
     far = far & below.compare("NE", 0)
 
     def near() -> Expr:
-        a, b = (abs(Expr(hlo, v).convert(F64)) for v in (x, y))
+        a, b = (abs(v.convert(F64)) for v in (x, y))
         half, rest = (b.bitcast(I64) & -(1 << 27)).bitcast(F64), a
-        for unit in (1.0,) if aval.dtype == F32 else (2.0**25, 1.0):
+        for unit in (1.0,) if x.dtype == F32 else (2.0**25, 1.0):
             whole = (rest / b * (1 / unit)).apply("floor") * unit
             rest = (rest - whole * half) - whole * (b - half)
         # a / b may have been rounded to a whole number
-        rest = (rest < 0).select(rest + b, rest).convert(aval.dtype).bitcast(integer)
-        signed = rest | (Expr(hlo, x).bitcast(integer) & sign)
-        return (a < b).select(Expr(hlo, x), signed.bitcast(aval.dtype))
+        rest = (rest < 0).select(rest + b, rest).convert(x.dtype).bitcast(integer)
+        signed = rest | (x.bitcast(integer) & sign)
+        return (a < b).select(x, signed.bitcast(x.dtype))
 
-    return choose_if_any(far, aval.dtype, near, plain).value
+    return choose_if_any(far, x.dtype, near, lambda: x.apply("remainder", y))
 
 
 # of a right triangle whose hypotenuse is 1, the other leg
@@ -169,52 +159,3 @@ def write_circular(name: str, *operands: Expr) -> Expr:
     out = out.convert(F32).convert(x.dtype)
     odd = name not in ("cos", "acos", "atan2")
     return x.compare("EQ", 0).select(x, out) if odd else out  # -0 stays
-
-
-# of which formulas are loops: they take ten times as long at any size, and 0.8 s to compile
-_LOOPS = ("igamma", "igammac", "zeta", "zeta_single")
-# What native/functions.cc computes, and what of that where it is all of a program, as XLA's loops
-# take as long; of float16 and bfloat16 in float32, but for WHOLE, which is of larger arrays.
-WHOLE = frozenset("erf_inv erfc exp log logistic logit rsqrt sqrt tanh".split())  # noqa: SIM905
-ALONE = {
-    F32: WHOLE.union(("cosh", "exp2", "expm1", "log1p", "log2")),
-    F64: frozenset(("exp", "log", "logistic")),
-}
-CALLED = {
-    F32: ALONE[F32].union(
-        FORMULAS, ("pow", "rem", "sinh", "asinh", "acosh", "atanh", "logaddexp", "gelu")
-    ),
-    F64: ALONE[F64].union(("sin", "cos", "tan", "pow", "sinh", "cosh", "erf"), _LOOPS),
-}
-# of what is computed before, a formula in the same loop takes as long
-GIVEN = {F32: frozenset(("atan2",)), F64: frozenset(("pow",))}
-_VAST = 1 << 23  # bytes from which on memory for intermediate values takes longer than is saved
-
-
-def call_function(hlo: Any, name: str, *operands: Any) -> Any:
-    """Write a call of the kernel of a function of a large array, or give None.
-
-    It takes a third to two thirds of a formula's time, and XLA none to compile it. What would be
-    a loop is a call at any size.
-    """
-    aval = operands[0 if operands[0].aval.shape else -1].aval
-    part = F32 if aval.dtype.itemsize == 2 else aval.dtype
-    least = 0 if name in _LOOPS else LARGE << 3 * (name in WHOLE)
-    known = name in CALLED.get(part, ()) and (part == aval.dtype or name not in WHOLE)
-    large = type(aval.size) is int and aval.size > least and known
-    if not large or not has_kernels(hlo):
-        return None
-    vast = aval.size * part.itemsize > _VAST and name not in _LOOPS
-    vast = vast or name in ALONE[part]
-    given = all(v.is_argument for v in operands if v.aval.shape)
-    if vast or name in GIVEN[part]:
-        hlo.choices += 1
-        if not (hlo.alone if vast else given):
-            return None
-    if aval.dtype == BF16:  # else the operand is not rounded before
-        hlo.choices += 1
-        part = BF16 if given else part
-    out = aval.update(dtype=part).strong()
-    values = [hlo.convert(v, part) for v in operands]
-    (y,) = call_native(hlo, "weft_function", values, [out], {"name": name})
-    return hlo.convert(y, aval.dtype)

@@ -14,6 +14,7 @@ from typing import Any
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Elements
 from weft.core.primitive import Primitive, References
 from weft.errors import ShapeError
 from weft.options import named_axes
@@ -212,7 +213,7 @@ class AllExtremum(AllReduce):
     the derivative equally. Source: StableHLO, all_reduce.
     """
 
-    elements = "chosen"
+    elements = Elements.CHOSEN
 
     def __init__(self, name: str, reduction: Reduction):
         self.name = name
@@ -271,7 +272,7 @@ class AllGather(Collective, LinearPrimitive):
 
     name = "all_gather"
     axis_params = ("all_gather_dimension",)
-    elements = "placed"
+    elements = Elements.PLACED
 
     def abstract_eval(
         self, x, *, all_gather_dimension, axis_index_groups, axis_name, axis_size, tiled
@@ -473,7 +474,7 @@ class AllToAll(Collective, LinearPrimitive):
 
     name = "all_to_all"
     axis_params = ("split_axis", "concat_axis")
-    elements = "placed"
+    elements = Elements.PLACED
     hidden = ("axis_size",)
 
     def read_params(self, params, avals, out_avals):
@@ -540,7 +541,7 @@ class Ppermute(Collective, LinearPrimitive):
     """
 
     name = "ppermute"
-    elements = "placed"
+    elements = Elements.PLACED
     of_all = True
     label_axes = label_together
 
@@ -581,7 +582,7 @@ class Pbroadcast(Collective, LinearPrimitive):
     """
 
     name = "pbroadcast"
-    elements = "placed"
+    elements = Elements.PLACED
     label_axes = label_together
 
     def abstract_eval(self, x, *, axis_name, source):

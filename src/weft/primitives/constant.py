@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from weft.core.aval import ShapedArray, typeof, words_of
-from weft.core.facts import Cost
+from weft.core.facts import Cost, Elements
 from weft.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
 from weft.core.primitive import Primitive
 from weft.core.stage import stage
@@ -43,8 +43,8 @@ class Constant(Primitive):
     """The array that `held` holds. Source: StableHLO, constant."""
 
     name = "constant"
+    elements = Elements.CHOSEN
     cost = Cost.FREE
-    elements = "chosen"
     memoize_type = False
 
     def abstract_eval(self, *, held):

@@ -7,27 +7,24 @@ Pooling is in window.py; products without a window and the precisions of both ar
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.element import Number
 from weft.core.facts import Cost
+from weft.core.form import Form
 from weft.core.primitive import Axes, Linear
 from weft.errors import DtypeError, ShapeError
 from weft.mesh.typed import check_terms, resolve_sharding, typed_as
 from weft.primitives import dot, layout, reshard
-from weft.primitives.channelwise import lower_channelwise
-from weft.primitives.constant import stage_whole
-from weft.primitives.conv_forms import find_form
-from weft.primitives.conv_native import lower_native_conv
 from weft.primitives.elementwise import eq
 from weft.primitives.expr import Expr
 from weft.primitives.families import check_integer, index_pairs, index_tuple, read_spread
 from weft.primitives.window import count_places, dilated_size, pad_pairs
 from weft.xla.hlo import bools, i64s, pairs
-from weft.xla.lower import lower_jaxpr
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 Padding: TypeAlias = str | Sequence[tuple[int, int]]
@@ -141,6 +138,7 @@ class ConvGeneralDilated(dot.Bilinear):
 
     name = "conv_general_dilated"
     cost = Cost.CONTRACTION
+    form = Form.CONVOLUTION
 
     def abstract_eval(self, lhs, rhs, *, preferred_element_type, out_sharding=None, **params):
         if lhs.dtype != rhs.dtype:
@@ -202,37 +200,13 @@ class ConvGeneralDilated(dot.Bilinear):
             "window_reversal": bools([False] * len(params["padding"])),
             "window_strides": i64s(params["window_strides"]),
         }
-
-        numbers = {"dimension_numbers": dimension_numbers}
-
-        def plain(x, y, aval):
-            if hlo.platform == "cpu":
-                made = lower_native_conv(hlo, x, y, aval, {**numbers, **params})
-                if made is not None:
-                    return [made]
-                form = find_form(x.aval, y.aval, aval, {**numbers, **params}, not hlo.devices)
-                if form is not None:
-                    types = [v.aval.update(sharded=None) for v in (x, y)]
-                    jaxpr = stage_whole(lambda x, k: [form(self, x, k, aval)], types)
-                    return lower_jaxpr(hlo, jaxpr, list(map(type(x), (x.name, y.name), types)))
-                if params["batch_group_count"] == 1:
-                    return [features_last_conv(hlo, x, y, aval, dimension_numbers, attrs)]
-            return hlo.op("stablehlo.convolution", [x, y], [aval], **attrs)
-
-        def product(x, y, aval=out):
-            fast = lower_channelwise(hlo, self, x, y, aval, plain, {**numbers, **params})
-            return (fast or plain(x, y, aval))[0]
-
+        convolve = lambda x, y, out: hlo.op("stablehlo.convolution", [x, y], [out], **attrs)
         if not dtypes.is_complex(lhs.aval.dtype):
-            return [product(lhs, rhs)]
-        # by three products of reals (Gauss), which XLA has fast kernels for:
-        # (a + ib)(c + id) = s - b(c + d) + i(s + a(d - c)) with s = (a + b)c
+            return convolve(lhs, rhs, out)
         a, b, c, d = (Expr(hlo, x).part(name) for x in (lhs, rhs) for name in ("real", "imag"))
         part = out.update(dtype=dtypes.real_dtype(out.dtype))
-        times = lambda x, y: Expr(hlo, product(x.value, y.value, part))
-        s = times(a + b, c)
-        imag = s + times(a, d - c)
-        real = s - times(b, c + d)
+        times = lambda x, y: Expr(hlo, *convolve(x.value, y.value, part))
+        real, imag = multiply_in_parts(times, operator.add, operator.sub, a, b, c, d)
         return [real.make("complex", out, imag).value]
 
     def transpose(self, cts, lhs, rhs, **params):
@@ -377,31 +351,16 @@ def dimensions_text(numbers: ConvDimensionNumbers) -> str:
     return f"#stablehlo.conv<{left}->{names(out, 'b', 'f')}>"
 
 
-def features_last_conv(
-    hlo: Any, lhs: Any, rhs: Any, out: ShapedArray, numbers: ConvDimensionNumbers, attrs: dict
-) -> Any:
-    """A convolution with its axes in the one order that XLA:CPU has a fast kernel for.
+def multiply_in_parts(
+    times: Callable, add: Callable, sub: Callable, a: Any, b: Any, c: Any, d: Any
+) -> tuple[Any, Any]:
+    """Return the parts of (a + ib) (c + id) by three products of reals, for which XLA is quick.
 
-    XLA:CPU brings axes into that order itself, but not within branches and loops, where the
-    convolutions in the derivative of another took 30 times as long.
+    They are s - b (c + d) and s + a (d - c), with s = (a + b) c (Gauss).
     """
-
-    def permuted(x: Any, perm: Sequence[int]) -> Any:
-        if list(perm) == sorted(perm):
-            return x
-        aval = ShapedArray(tuple(x.aval.shape[i] for i in perm), x.aval.dtype)
-        return hlo.op("stablehlo.transpose", [x], [aval], permutation=i64s(perm))[0]
-
-    (n, c, *space), (o, i, *window), (m, f, *places) = numbers
-    order = (m, *places, f)
-    last, rank = len(order) - 1, range(1, len(order) - 1)
-    shape = tuple(out.shape[a] for a in order)
-    ends = (0, last, *rank)
-    best = ConvDimensionNumbers(ends, (last, last - 1, *range(last - 1)), ends)
-    attrs = {**attrs, "dimension_numbers": dimensions_text(best)}
-    operands = [permuted(lhs, (n, *space, c)), permuted(rhs, (*window, i, o))]
-    made = hlo.op("stablehlo.convolution", operands, [ShapedArray(shape, out.dtype)], **attrs)[0]
-    return permuted(made, [order.index(a) for a in range(len(order))])
+    s = times(add(a, b), c)
+    imag = add(s, times(a, sub(d, c)))
+    return sub(s, times(b, add(c, d))), imag
 
 
 # --- derivatives and batching: the axes -----------------------------------------------------

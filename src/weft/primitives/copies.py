@@ -140,7 +140,7 @@ CHANNEL = "#stablehlo.channel_handle<handle = 1, type = 1>"
 
 def device_rows(hlo: Any, op: str, names: Sequence[Name]) -> np.ndarray:
     """The devices that take part in a collective together, one row for each set of them."""
-    mesh = hlo.mesh or ()
+    mesh = hlo.part.axes if hlo.part is not None else ()
     place = {name: i for i, (name, _) in enumerate(mesh)}
     for name in names:
         if name not in place:
@@ -210,7 +210,7 @@ def write_for_device(hlo: Any, write: Callable[[Any], Any]) -> Any:
         (device,) = hlo.op("stablehlo.partition_id", [], [ShapedArray((), U32)])
         return write(device)
 
-    symbol, names = hlo.automatic
+    symbol, names = hlo.part.symbol, hlo.part.automatic
     if not names:
         return number()
     listed = ", ".join(f'"{n}"' for n in names)

@@ -1,7 +1,7 @@
 """Running reductions along an axis: cumsum, cumprod, cummax, cummin, cumlogsumexp.
 
-What is lowered for a CPU is loops that carry a running value; elsewhere log2(n) shifted steps.
-`lax.associative_scan`, for any function, is control/'s.
+They are lowered to log2(n) steps on shifted arrays; CPUs have loops that carry a running value
+(cpu/running.py). `lax.associative_scan`, for any function, is control/'s.
 """
 
 from __future__ import annotations
@@ -14,23 +14,19 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.facts import Cost
+from weft.core.facts import Cost, Elements
+from weft.core.form import Form
 from weft.core.primitive import Primitive
 from weft.primitives import elementwise, families
 from weft.primitives.constant import stage_whole
-from weft.primitives.expr import Expr, scalar
+from weft.primitives.expr import Expr
 from weft.primitives.layout import literal, rev
 from weft.primitives.reduction import highest_value, lowest_value, multiply_pairs
 from weft.primitives.slicing import concatenate, pad, slice_in_dim
 from weft.primitives.transcendental import exp, log1p
-from weft.util import has_symbolic_size, is_below
+from weft.util import is_below
 from weft.xla.lower import lower_jaxpr
-from weft.xla.native import call_native, has_kernels
 from weft.xla.typing import Array, ArrayLike
-
-# What the native kernel computes; cumlogsumexp is quicker in loops that XLA writes for vectors.
-NATIVE = frozenset(("cumsum", "cumprod", "cummax", "cummin"))
-NATIVE_DTYPES = frozenset(map(np.dtype, (np.int32, np.int64, np.float32, np.float64)))
 
 
 class Cumulative(families.ByCombination, families.AlongAxis):
@@ -42,6 +38,7 @@ class Cumulative(families.ByCombination, families.AlongAxis):
     """
 
     cost = Cost.REDUCTION
+    form = Form.RUNNING
 
     def __init__(
         self, name: str, combine: Primitive, identity: Callable, step: Any, takes: str, doc: str
@@ -60,20 +57,14 @@ class Cumulative(families.ByCombination, families.AlongAxis):
         if is_below(n, 2) or x.aval.size == 0:
             return [x]
         rows, lanes = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
-        dtype = x.aval.dtype
-        if dtypes.is_float(dtype) and dtype.itemsize < 4:
-            # XLA:CPU has no such arithmetic, and would convert the whole array at every step
-            x = hlo.convert(x, np.dtype(np.float32))
-        scan = RunningLoops(hlo, self.combine, self.identity(x.aval.dtype), reverse)
-        x = Expr(hlo, x).reshape((rows, n, lanes))
-        complex_sum = self.name == "cumsum" and x.dtype.kind == "c"
-        known = self.name in NATIVE and x.dtype in NATIVE_DTYPES
-        if (known or complex_sum) and has_kernels(hlo):
-            given = {"kind": self.name, "reverse": reverse}
-            x = Expr(hlo, call_native(hlo, "weft_cumulative", [x.value], [x.aval], given)[0])
-        else:
-            x = scan.run(x) if hlo.platform == "cpu" else scan.run_by_shifts(x)
-        return [x.reshape(shape).convert(dtype).value]
+        y = Expr(hlo, hlo.convert(x, running_dtype(x.aval.dtype))).reshape((rows, n, lanes))
+        y = run_by_shifts(y, self.write_pair, self.identity(y.dtype), reverse)
+        return [y.reshape(shape).convert(x.aval.dtype).value]
+
+    def write_pair(self, x: Expr, y: Expr) -> Expr:
+        """Write x * y."""
+        jaxpr = stage_whole(self.combine.apply, [x.aval, y.aval])
+        return x.new(lower_jaxpr(x.hlo, jaxpr, [x.value, y.value])[0])
 
     def element(self, i, x, *, axis, reverse):
         read = lambda k: x[(*i[:axis], i[axis] + k if reverse else k, *i[axis + 1 :])]
@@ -141,114 +132,35 @@ def interleave(x: Any, y: Any, axis: int) -> Any:
 
 # --- lowering -------------------------------------------------------------------------------
 
-_LANES = 16  # elements that a step of a loop works on, where there are as many
-_SHORT = 4  # an axis up to this length is added up in steps of the whole array
-_LONG = 256  # an axis with few lanes is cut into pieces from this length on
 
+def running_dtype(dtype: np.dtype) -> np.dtype:
+    """Return the dtype that a running reduction is computed in: float32 for smaller floats.
 
-def piece_size(n: int) -> int:
-    """How long to cut the pieces of an axis: about sqrt(n), a divisor of n if one is near."""
-    root = math.isqrt(n - 1) + 1
-    return next((size for size in range(root, 3 * root) if n % size == 0), root)
-
-
-class RunningLoops:
-    """Writes the running reduction of an array [rows, n, lanes] along its middle axis.
-
-    Not by reduce_window, for which XLA:CPU is slow and has a wrong answer (docs/design).
+    There are platforms without such arithmetic, which would convert the array at every step.
     """
+    narrow = dtypes.is_float(dtype) and dtype.itemsize < 4
+    return np.dtype(np.float32) if narrow else dtype
 
-    def __init__(self, hlo: Any, combine: Primitive, identity: Any, reverse: bool):
-        self.hlo = hlo
-        self.combine = combine
-        self.identity = identity
-        self.reverse = reverse
 
-    def run(self, x: Expr) -> Expr:
-        """The running reduction: in pieces where the axis is long and little runs beside it."""
-        rows, n, lanes = x.shape
-        if has_symbolic_size(x.shape):
-            return self.run_by_loops(x)
-        if n <= _SHORT:
-            return self.run_by_shifts(x)
-        if n < _LONG or rows * lanes >= _LANES:
-            return self.run_by_loops(x)
-        size = piece_size(n)
-        pieces = -(-n // size)
-        x = self.pad_end(x, pieces * size - n)
-        x = self.run_by_loops(x.reshape((rows * pieces, size, lanes)))
-        last = 0 if self.reverse else size - 1
-        totals = x.slice_axis(last, last + 1, 1).reshape((rows, pieces, lanes))
-        before = self.shift(self.run(totals), 1).reshape((rows * pieces, lanes))
-        x = self.combine_values(before.broadcast(x.shape, (0, 2)), x)
-        start = pieces * size - n if self.reverse else 0
-        return x.reshape((rows, pieces * size, lanes)).slice_axis(start, start + n, 1)
+def run_by_shifts(
+    x: Expr, combine: Callable[[Expr, Expr], Expr], identity: Any, reverse: bool
+) -> Expr:
+    """Write a running reduction along the middle axis in log2(n) steps.
 
-    def run_by_loops(self, x: Expr) -> Expr:
-        """Two loops: over groups of rows, and within one along the axis, carrying the last values.
+    Each step combines the whole array with itself, moved. A reduction over windows would be slow on
+    XLA:CPU, and has a wrong answer there (docs/design).
+    """
+    distance = 1
+    while distance < x.shape[1]:
+        x = combine(shift(x, distance, identity, reverse), x)
+        distance *= 2
+    return x
 
-        The last group may begin before the end of the one before it, and repeats what that did.
-        """
-        hlo = self.hlo
-        rows, n, lanes = x.shape
-        whole = has_symbolic_size(x.shape) or rows * lanes <= _LANES
-        group = rows if whole else -(-_LANES // lanes)
-        block = x.aval.update(shape=(group, 1, lanes))
-        nothing = Expr(hlo, hlo.constant(self.identity, block))
 
-        def run_group(at: Expr, out: Expr, x: Expr) -> list:
-            """One group: a step for each position on the axis."""
-
-            def step(i: Expr, at: Expr, value: Expr, out: Expr, x: Expr) -> list:
-                zero = scalar(hlo, 0)
-                starts = [at, n - 1 - i if self.reverse else i, zero]
-                value = self.combine_values(value, x.slice_at(starts, block.shape))
-                return [at, value, out.update_at(value, starts), x]
-
-            return self.repeat(n, step, [at, nothing, out, x])[2:]
-
-        out = x.like(self.identity)
-        if group == rows:
-            return run_group(scalar(hlo, 0), out, x)[0]
-        each = lambda i, out, x: run_group(i * group, out, x)
-        return self.repeat(-(-rows // group), each, [out, x])[0]
-
-    def repeat(self, count: int, step: Callable, state: Sequence[Expr]) -> list[Expr]:
-        """Write a loop: state = step(i, *state) for i from 0 to count - 1."""
-        hlo = self.hlo
-
-        def going(i: Any, *state: Any) -> list:
-            return [(Expr(hlo, i) < count).value]
-
-        def body(i: Any, *state: Any) -> list:
-            i, *state = (Expr(hlo, v) for v in (i, *state))
-            return [x.value for x in (i + 1, *step(i, *state))]
-
-        start = [scalar(hlo, 0).value, *[x.value for x in state]]
-        return [Expr(hlo, v) for v in hlo.while_loop(start, going, body)[1:]]
-
-    def run_by_shifts(self, x: Expr) -> Expr:
-        """The running reduction in log2(n) steps, each of the whole array with itself, moved."""
-        distance = 1
-        while distance < x.shape[1]:
-            x = self.combine_values(self.shift(x, distance), x)
-            distance *= 2
-        return x
-
-    def combine_values(self, x: Expr, y: Expr) -> Expr:
-        """Write `combine`."""
-        jaxpr = stage_whole(self.combine.apply, [x.aval, y.aval])
-        return Expr(self.hlo, lower_jaxpr(self.hlo, jaxpr, [x.value, y.value])[0])
-
-    def shift(self, x: Expr, distance: int) -> Expr:
-        """Each element `distance` places on, in the direction of the run; identities come in."""
-        low, high = (-distance, distance) if self.reverse else (distance, -distance)
-        return x.pad((0, low, 0), (0, high, 0), self.identity)
-
-    def pad_end(self, x: Expr, count: int) -> Expr:
-        """`count` identities more, where the run ends."""
-        low, high = (count, 0) if self.reverse else (0, count)
-        return x.pad((0, low, 0), (0, high, 0), self.identity)
+def shift(x: Expr, distance: int, identity: Any, reverse: bool) -> Expr:
+    """Move elements `distance` places on, in the direction of the run; identities come in."""
+    low, high = (-distance, distance) if reverse else (distance, -distance)
+    return x.pad((0, low, 0), (0, high, 0), identity)
 
 
 # --- the members ----------------------------------------------------------------------------
@@ -341,7 +253,7 @@ cummin_p = Cumulative(
     "number",
     "The minimum of x[0] ... x[i] along `axis`.",
 )
-cummax_p.elements = cummin_p.elements = "chosen"
+cummax_p.elements = cummin_p.elements = Elements.CHOSEN
 cumlogsumexp_p = Cumulative(
     "cumlogsumexp",
     logaddexp_p,
@@ -362,6 +274,8 @@ def define_cumulative(prim: Cumulative) -> Callable[..., Any]:
     return elementwise.name_function(fun, prim)
 
 
-cumsum, cumprod, cummax, cummin, cumlogsumexp = map(
-    define_cumulative, (cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p)
-)
+cumsum = define_cumulative(cumsum_p)
+cumprod = define_cumulative(cumprod_p)
+cummax = define_cumulative(cummax_p)
+cummin = define_cumulative(cummin_p)
+cumlogsumexp = define_cumulative(cumlogsumexp_p)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,13 +17,12 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.element import Apply, Number, Operand, reduce_over, sum_over
 from weft.core.facts import Cost
+from weft.core.form import Form
 from weft.core.primitive import Axes, Linear, Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.mesh.typed import check_terms, resolve_sharding, typed_as
 from weft.options import config
 from weft.primitives import layout
-from weft.primitives.constant import stage_whole
-from weft.primitives.dot_native import lower_native_dot
 from weft.primitives.elementwise import (
     add,
     and_p,
@@ -32,7 +30,6 @@ from weft.primitives.elementwise import (
     convolve_terms,
     le,
     lt,
-    mul,
     mul_p,
     or_p,
     select,
@@ -46,10 +43,7 @@ from weft.primitives.reshard import (
     sharding_of_cotangent,
     show_spec,
 )
-from weft.primitives.slicing import slice_in_dim
-from weft.primitives.summing import write_inner_products
-from weft.util import inverse_permutation
-from weft.xla.lower import lower_jaxpr
+from weft.util import inverse_permutation, memoize
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 # --- precision ------------------------------------------------------------------------------
@@ -135,7 +129,7 @@ class DotAlgorithmPreset(enum.Enum):
 _BF16, _F32 = np.dtype("bfloat16"), np.dtype("float32")
 _PRESETS = DotAlgorithmPreset.__members__
 # What XLA:CPU computes; other algorithms it would refuse in the middle of compiling.
-_ON_CPU = (
+CPU_ALGORITHMS = (
     _define_algorithm("float16", "float16"),
     *(_define_algorithm("bfloat16", "float32", passes) for passes in (1, 3, 6)),
     _define_algorithm("float32", "float32"),
@@ -291,6 +285,7 @@ class DotGeneral(Bilinear):
 
     name = "dot_general"
     cost = Cost.CONTRACTION
+    form = Form.PRODUCT
 
     def abstract_eval(self, lhs, rhs, *, dimension_numbers, preferred_element_type, **params):
         (lc, rc), (lb, rb) = dimension_numbers
@@ -343,39 +338,16 @@ class DotGeneral(Bilinear):
 
     def lower(self, hlo, lhs, rhs, **params):
         (out,) = self.type_of((lhs.aval, rhs.aval), params)
-        precision = params["precision"]
+        precision, numbers = params["precision"], params["dimension_numbers"]
         attrs = {
-            "dot_dimension_numbers": dimension_text(params["dimension_numbers"]),
+            "dot_dimension_numbers": dimension_text(numbers),
             "precision_config": precision_config(precision),
         }
-        preferred = params["preferred_element_type"]
-        (dtype, _), _ = product_dtype(self.name, lhs.aval, rhs.aval, preferred)
-        kinds, made = (dtype, dtype), out.dtype
-        if dtype.itemsize == 1 and dtypes.is_float(dtype):
-            kinds = lhs.aval.dtype, rhs.aval.dtype  # none of them holds the other
-        algorithm = precision.value if isinstance(precision, DotAlgorithmPreset) else precision
-        if isinstance(algorithm, DotAlgorithm) and dtypes.is_float(dtype):
+        kinds, made, algorithm = product_dtypes(lhs.aval, rhs.aval, out, params)
+        if algorithm is not None:
             check_algorithm(hlo.platform, algorithm, precision)
-            kinds, made = algorithm_dtypes(algorithm, lhs.aval.dtype, rhs.aval.dtype, made)
             attrs["algorithm"] = algorithm_text(algorithm, *kinds)
         lhs, rhs = (hlo.convert(x, d) for x, d in zip((lhs, rhs), kinds, strict=True))
-        numbers = params["dimension_numbers"]
-        alone = hlo.platform == "cpu" and not hlo.devices
-        if alone and are_tiny(lhs.aval, rhs.aval, out, numbers):
-            add_up = lambda x, y: [add_outer_products(x, y, out, numbers)]
-            return lower_jaxpr(hlo, stage_whole(add_up, [lhs.aval, rhs.aval]), [lhs, rhs])
-        (lc, rc), (lb, rb) = numbers
-        order = sorted(lb), sorted(lc)
-        if ([*lb], [*lc]) == ([*rb], [*rc]) == order and len(lb) == out.ndim and made == out.dtype:
-            y = write_inner_products(hlo, lhs, rhs, lc, out)
-            if y is not None:
-                return [y]
-        if alone and made == out.dtype:
-            y = lower_native_dot(hlo, lhs, rhs, out, numbers)
-            if y is not None:
-                return [y]
-        if hlo.platform == "cpu" and made in map(np.dtype, "bBhH"):
-            made = np.dtype(np.int32)  # XLA takes ten times as long and more for sums of few bits
         (y,) = hlo.op("stablehlo.dot_general", [lhs, rhs], [ShapedArray(out.shape, made)], **attrs)
         return [hlo.convert(y, out.dtype)]
 
@@ -436,47 +408,6 @@ class DotGeneral(Bilinear):
 dot_general_p = DotGeneral()
 
 
-def are_tiny(x: ShapedArray, y: ShapedArray, out: ShapedArray, numbers: Any) -> bool:
-    """Whether operands are stacks of matrices so small that XLA:CPU takes 2 to 100 times as long.
-
-    For products of 8 columns and more it does not, nor for vectors.
-    """
-    (lc, rc), (lb, _) = numbers
-    if len(lc) != 1 or not lb or not x.ndim == y.ndim == len(lb) + 2 or type(out.size) is not int:
-        return False
-    *batch, m, n = out.shape
-    if not x.dtype == y.dtype == out.dtype or x.dtype not in (np.float32, np.float64):
-        return False
-    return math.prod(batch) >= 16 and 1 < m <= 64 and 1 < n < 8 and 1 < x.shape[lc[0]] < 8
-
-
-def add_outer_products(x: Any, y: Any, out: ShapedArray, numbers: Any) -> Any:
-    """Products of matrices as sums of a column times a row."""
-    at = len(out.shape) - 2
-    total = None
-    for i in range(x.shape[numbers[0][0][0]]):
-        term = mul(
-            *(
-                spread_line(z, i, axis[0], batch, at + side, out.shape)
-                for side, (z, axis, batch) in enumerate(zip((x, y), *numbers, strict=True))
-            )
-        )
-        total = term if total is None else add(total, term)
-    return total
-
-
-def spread_line(
-    x: Any, i: int, axis: int, batch: Sequence[int], free: int, shape: Sequence[int]
-) -> Any:
-    """Line i along an axis of matrices, at axis `free` of their products."""
-    line = slice_in_dim(x, i, i + 1, 1, axis)
-    kept = [a for a in range(x.ndim) if a != axis]
-    where = [batch.index(a) if a in batch else free for a in kept]
-    order = sorted(range(len(kept)), key=lambda j: where[j])
-    line = layout.transpose(layout.reshape(line, [x.shape[a] for a in kept]), order)
-    return layout.broadcast_in_dim(line, shape, sorted(where))
-
-
 def sum_of_products(lhs: Any, rhs: Any, *, dimension_numbers: Any, **params: Any) -> Any:
     """The sum of the products of the elements of two stacks, along a first axis, without each.
 
@@ -489,7 +420,7 @@ def sum_of_products(lhs: Any, rhs: Any, *, dimension_numbers: Any, **params: Any
     return dot_general_p.apply(lhs, rhs, dimension_numbers=numbers, **params)[0]
 
 
-@functools.cache
+@memoize
 def plan_transpose(
     numbers: tuple, left: bool, rank: int, other_rank: int
 ) -> tuple[tuple, bool, tuple[int, ...] | None]:
@@ -517,7 +448,7 @@ def plan_transpose(
     return ((ct_axes, free), (lead, ob)), True, None if same else permutation
 
 
-@functools.cache
+@memoize
 def dimension_text(numbers: tuple) -> str:
     """Dimension numbers as StableHLO writes them."""
     (lc, rc), (lb, rb) = numbers
@@ -530,9 +461,29 @@ def dimension_text(numbers: tuple) -> str:
     return f"#stablehlo.dot<{', '.join(f'{k} = {list(v)}' for k, v in lists.items() if v)}>"
 
 
+def product_dtypes(
+    lhs: ShapedArray, rhs: ShapedArray, out: ShapedArray, params: dict
+) -> tuple[Sequence[np.dtype], np.dtype, DotAlgorithm | None]:
+    """Return the dtypes in which a product is computed.
+
+    They are those of both operands, that of the result before it is converted to the dtype of
+    `out`, and the algorithm, if one is asked for.
+    """
+    (dtype, _), _ = product_dtype(dot_general_p.name, lhs, rhs, params["preferred_element_type"])
+    kinds: Sequence[np.dtype] = (dtype, dtype)
+    if dtype.itemsize == 1 and dtypes.is_float(dtype):
+        kinds = lhs.dtype, rhs.dtype  # neither of them holds the other
+    precision = params["precision"]
+    algorithm = precision.value if isinstance(precision, DotAlgorithmPreset) else precision
+    if not isinstance(algorithm, DotAlgorithm) or not dtypes.is_float(dtype):
+        return kinds, out.dtype, None
+    kinds, made = algorithm_dtypes(algorithm, lhs.dtype, rhs.dtype, out.dtype)
+    return kinds, made, algorithm
+
+
 def check_algorithm(platform: str, algorithm: DotAlgorithm, name: Any) -> None:
     """Raise ValueError where the platform lacks an algorithm, which compiling would say worse."""
-    if platform == "cpu" and algorithm not in _ON_CPU:
+    if platform == "cpu" and algorithm not in CPU_ALGORITHMS:
         raise ValueError(
             f"dot_general: precision must be an algorithm that the platform has; got {name} on "
             'CPU. Hint: precision="F32_F32_F32"'

@@ -14,7 +14,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.element import Operand, all_hold, choose, larger, smaller
-from weft.core.facts import Cost
+from weft.core.facts import Cost, Elements
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.options import config
@@ -47,8 +47,8 @@ class DynamicSlice(families.LinearInFirst):
     """
 
     name = "dynamic_slice"
+    elements = Elements.MOVED
     cost = Cost.LOOKUP
-    elements = "moved"
     label_axes = families.label_along
 
     def abstract_eval(self, x, *starts, slice_sizes):
@@ -104,8 +104,8 @@ class DynamicUpdateSlice(Primitive):
     """
 
     name = "dynamic_update_slice"
+    elements = Elements.PLACED
     cost = Cost.LOOKUP
-    elements = "placed"
     label_axes = families.label_along
 
     def abstract_eval(self, x, update, *starts):

@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.form import Form
 from weft.core.jaxpr import Eqn
 from weft.errors import MissingRule, ShapeError
 from weft.primitives import elementwise, families, layout
@@ -23,7 +24,6 @@ from weft.primitives.lapack import char_option
 from weft.primitives.matrices import (
     MatrixPrimitive,
     adjoint,
-    call_routine,
     check_matrix,
     conjugate,
     diagonal,
@@ -107,6 +107,7 @@ class Eigh(MatrixPrimitive):
     """
 
     name = "eigh"
+    form = Form.FACTORS
     multiple_results = True
 
     def abstract_eval(self, x, *, subset_by_index, compute_vectors=True, **params):
@@ -122,7 +123,7 @@ class Eigh(MatrixPrimitive):
             "mode": char_option("V" if compute_vectors else "N"),
             "uplo": char_option("L" if lower else "U"),
         }
-        made = call_routine(hlo, "syevd", [x], [x.aval, values], {0: 0}, **options)
+        made = self.call_routine(hlo, "syevd", [x], [x.aval, values], {0: 0}, **options)
         start, stop = subset_by_index or (0, n)
         return [Expr(hlo, y).slice_axis(start, stop).value for y in made[-len(outs) :]]
 
@@ -218,6 +219,7 @@ class Tridiagonal(MatrixPrimitive):
     """
 
     name = "tridiagonal"
+    form = Form.FACTORS
     no_derivative = "lax.linalg.eigh, which has one"
     multiple_results = True
 
@@ -229,7 +231,7 @@ class Tridiagonal(MatrixPrimitive):
 
     def write(self, hlo, outs, x, *, lower):
         uplo = char_option("L" if lower else "U")
-        return call_routine(hlo, "sytrd", [x], outs, {0: 0}, uplo=uplo)
+        return self.call_routine(hlo, "sytrd", [x], outs, {0: 0}, uplo=uplo)
 
 
 tridiagonal_p = Tridiagonal()
@@ -259,6 +261,7 @@ class Eig(MatrixPrimitive):
     """
 
     name = "eig"
+    form = Form.FACTORS
     multiple_results = True
 
     def abstract_eval(self, x, *, compute_left_eigenvectors, compute_right_eigenvectors, **params):
@@ -273,7 +276,7 @@ class Eig(MatrixPrimitive):
         values, real_x = outs[0].strong(), not dtypes.is_complex(x.aval.dtype)
         part = values.update(dtype=dtypes.real_dtype(values.dtype))
         vectors = ShapedArray(x.aval.shape, values.dtype)
-        *w, left, right = call_routine(
+        *w, left, right = self.call_routine(
             hlo,
             "geev",
             [x],
@@ -386,6 +389,7 @@ class Hessenberg(MatrixPrimitive):
     """
 
     name = "hessenberg"
+    form = Form.FACTORS
     multiple_results = True
 
     def abstract_eval(self, x):
@@ -394,7 +398,7 @@ class Hessenberg(MatrixPrimitive):
 
     def write(self, hlo, outs, x):
         bounds = {"low": "1 : i32", "high": f"{x.aval.shape[-1]} : i32"}
-        return call_routine(hlo, "gehrd", [x], outs, {0: 0}, **bounds)
+        return self.call_routine(hlo, "gehrd", [x], outs, {0: 0}, **bounds)
 
 
 hessenberg_p = Hessenberg()
@@ -417,6 +421,7 @@ class Schur(MatrixPrimitive):
     """
 
     name = "schur"
+    form = Form.FACTORS
     no_derivative = "lax.linalg.eig, which has one"
     multiple_results = True
 
@@ -434,7 +439,7 @@ class Schur(MatrixPrimitive):
         count, values = ShapedArray(batch, np.int32), ShapedArray(aval.shape[:-1], aval.dtype)
         results = [aval, aval, *[values] * (1 if dtypes.is_complex(aval.dtype) else 2), count]
         mode = char_option("V" if compute_schur_vectors else "N")
-        ys = call_routine(hlo, "gees", [x], results, {0: 0}, mode=mode, sort=char_option("N"))
+        ys = self.call_routine(hlo, "gees", [x], results, {0: 0}, mode=mode, sort=char_option("N"))
         return ys[: len(outs)]
 
     def dce(self, eqn, live):
@@ -480,6 +485,7 @@ class Svd(MatrixPrimitive):
     """
 
     name = "svd"
+    form = Form.FACTORS
     multiple_results = True
 
     def abstract_eval(self, x, *, full_matrices, compute_uv, subset_by_index, algorithm):
@@ -499,7 +505,7 @@ class Svd(MatrixPrimitive):
         kind = x.aval.dtype
         values = ShapedArray((*batch, k), dtypes.real_dtype(kind))
         vectors = [ShapedArray((*batch, *shape), kind) for shape in ((m, left), (right, n))]
-        _, *found = call_routine(
+        _, *found = self.call_routine(
             hlo,
             "gesvd" if algorithm is SvdAlgorithm.QR else "gesdd",
             [x],

@@ -18,14 +18,14 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.element import Apply, Select
-from weft.core.facts import Cost
+from weft.core.facts import Cost, Elements, Linearity
+from weft.core.form import Form
 from weft.core.primitive import Linear, Primitive, Zero, not_linear
 from weft.core.source import trim_traceback
 from weft.core.trace import current
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives import families, layout
-from weft.primitives.circular import call_function, write_remainder
-from weft.primitives.expr import Expr, lower_extremum, lower_integer_pow, lower_sign, write_division
+from weft.primitives.expr import Expr, lower_extremum, lower_sign, write_division
 from weft.primitives.families import KINDS, LinearByElement, show_types, zero_tangents
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, convert, literal
 from weft.xla.typing import Array, ArrayLike, DTypeLike
@@ -38,6 +38,7 @@ class Elementwise(Primitive):
     """A family: out[i] = f(x[i], y[i], ...); a scalar operand goes with every i.
 
     `op` is the StableHLO operation, or a function (hlo, aval, *values) -> Value that writes it.
+    `operation` is the name of the one StableHLO operation that it is for real numbers; else "".
     derivs[k](t, out, *args) is the tangent of `out` when only argument k moves by t; None where
     the derivative is zero. For a primitive linear in argument k, adjoints[k](ct, *args) is its
     transpose in that argument. `takes` names the dtypes it is for, `result` the dtype of `out`.
@@ -45,9 +46,10 @@ class Elementwise(Primitive):
     j of operand i, None for zero, and the terms of ys[0] below k are known.
     """
 
+    by_element = True
     cost = Cost.CHEAP
     series: Callable | None = None
-    linear = ""  # as in core.primitive.Axes
+    linear = Linearity.NONE
 
     def __init__(
         self,
@@ -61,6 +63,7 @@ class Elementwise(Primitive):
     ):
         self.name = name
         self.op = op if callable(op) or "." in op else "stablehlo." + op
+        self.operation = "" if callable(op) else self.op
         self.derivs = derivs
         self.adjoints = adjoints
         self.takes = takes
@@ -321,17 +324,16 @@ mul_p = Elementwise(
 
 
 class Costly(Elementwise):
-    """Members that take far longer than a product does, some of which a kernel computes."""
+    """Members that take far longer than a product does."""
 
     cost = Cost.TRANSCENDENTAL
-
-    def lower(self, hlo, *values, **params):
-        called = call_function(hlo, self.name, *values)
-        return Elementwise.lower(self, hlo, *values, **params) if called is None else [called]
+    form = Form.FUNCTION
 
 
 class Quotient(Elementwise):
     """x / y; of integers, rounded towards zero. Integer division by zero is -1."""
+
+    form = Form.QUOTIENT
 
     def jvp(self, primals, tangents, **params):
         if Zero in map(type, tangents):
@@ -354,7 +356,7 @@ div_p = Quotient(
 )
 rem_p = Elementwise(
     "rem",
-    write_remainder,
+    write_division("remainder"),
     [
         lambda t, z, x, y: t,
         # rem(x, y) = x - y * trunc(x / y)
@@ -364,6 +366,7 @@ rem_p = Elementwise(
     doc="The remainder of x / y, with the sign of x.",
 )
 rem_p.cost = Cost.TRANSCENDENTAL  # a loop of the machine's, or some 60 operations
+rem_p.form = Form.REMAINDER
 neg_p = Elementwise("neg", "negate", [lambda t, y, x: neg(t)], [lambda ct, x: neg(ct)], doc="-x.")
 
 _EXTREMUM_DERIVS = (
@@ -396,52 +399,6 @@ def chosen_share(x: Any, y: Any, z: Any) -> Any:
 def truncate(x: Any) -> Any:
     """x rounded towards zero."""
     return mul(sign(x), floor(abs(x)))
-
-
-class IntegerPow(Elementwise):
-    """x ** y for an integer y known now. x ** 0 is 1, also where x is 0 or NaN."""
-
-    def checked(self, trace, args, params):
-        if params["y"] < 0:
-            trace.check_divisor(args[0])
-        return trace.apply(self, args, params)
-
-    def abstract_eval(self, x, *, y):
-        if y < 0 and dtypes.is_integer(x.dtype):
-            raise DtypeError(
-                f"integer_pow: a negative power needs a float or complex base; got {x}, power {y}."
-            )
-        return super().abstract_eval(x)
-
-
-integer_pow_p = IntegerPow(
-    "integer_pow",
-    lower_integer_pow,
-    [
-        lambda t, z, x, *, y: (
-            mul(t, layout.zeros(typeof(t)))
-            if y == 0
-            else mul(t, mul(literal(y, typeof(x).dtype), integer_pow(x, y - 1)))
-        )
-    ],
-    doc="x ** y for an integer y known now. x ** 0 is 1, also where x is 0 or NaN.",
-)
-
-
-def integer_pow(x: ArrayLike, y: int) -> Array:
-    """x ** y for a Python integer y."""
-    if y == 1:
-        return x
-    if not hasattr(y, "__index__"):
-        raise DtypeError(
-            f"integer_pow: y must be a Python integer; got {y!r}. Hint: lax.pow(x, y)."
-        )
-    return integer_pow_p.apply(x, y=families.check_integer("integer_pow", "y", y))[0]
-
-
-def reciprocal(x: ArrayLike) -> Array:
-    """1 / x."""
-    return integer_pow(x, -1)
 
 
 square_p = Elementwise(
@@ -561,9 +518,9 @@ class Conj(LinearByElement):
     """The complex conjugate. `input_dtype` says what the operand was, for the transpose."""
 
     name = "conj"
+    elements = Elements.CHOSEN
     cost = Cost.CHEAP
     element = families.apply_to_element
-    elements = "chosen"
 
     def abstract_eval(self, x, *, input_dtype):
         if dtypes.real_dtype(x.dtype) not in (np.float32, np.float64):
@@ -607,7 +564,8 @@ def comparison(name: str, takes: str, doc: str, floats: str = "FLOAT") -> Elemen
 
 eq_p = comparison("eq", "any", "x == y.")
 ne_p = comparison("ne", "any", "x != y.")
-eq_p.elements, ne_p.elements = "equal", "unequal"
+eq_p.elements = Elements.EQUAL
+ne_p.elements = Elements.UNEQUAL
 lt_p = comparison("lt", "real", "x < y.")
 le_p = comparison("le", "real", "x <= y.")
 gt_p = comparison("gt", "real", "x > y.")
@@ -625,8 +583,9 @@ class SelectN(Primitive):
     """
 
     name = "select_n"
+    by_element = True
+    elements = Elements.PLACED
     cost = Cost.CHEAP
-    elements = "placed"
 
     def abstract_eval(self, which, *cases):
         if not cases:
@@ -650,7 +609,7 @@ class SelectN(Primitive):
         return [ShapedArray(shape, cases[0].dtype, weak)]
 
     def label_axes(self, avals, outs, **params):
-        linear = "together" if dtypes.is_bool(avals[0].dtype) else ""
+        linear = Linearity.JOINT if dtypes.is_bool(avals[0].dtype) else Linearity.NONE
         return families.along_each_other(avals, outs, linear)
 
     def lower(self, hlo, which, *cases):
@@ -726,7 +685,7 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
 stop_gradient_p = Elementwise(
     "stop_gradient", lambda hlo, aval, x: x, takes="any", doc="x, whose derivative is zero."
 )
-stop_gradient_p.elements = "moved"
+stop_gradient_p.elements = Elements.MOVED
 stop_gradient_p.cost = Cost.FREE
 
 clamp_p = Elementwise(
@@ -753,17 +712,23 @@ or_p = Elementwise("or", "or", [None, None], takes="bool or integer", doc="x | y
 xor_p = Elementwise("xor", "xor", [None, None], takes="bool or integer", doc="x ^ y, bit by bit.")
 not_p = Elementwise("not", "not", takes="bool or integer", doc="~x, bit by bit.")
 
-add_p.linear = sub_p.linear = neg_p.linear = "together"
-mul_p.linear, div_p.linear = "each", "first"
+add_p.linear = sub_p.linear = neg_p.linear = Linearity.JOINT
+mul_p.linear = Linearity.EACH
+div_p.linear = Linearity.FIRST
 add_p.series, mul_p.series, div_p.series = sum_term, product_term, quotient_term
 sub_p.series = lambda k, xs, ys: sum_term(k, xs, ys, neg)
 neg_p.series = lambda k, xs, ys: [None if xs[0][k] is None else neg(xs[0][k])]
+
+abs_p.operation, sign_p.operation = "stablehlo.abs", "stablehlo.sign"
+max_p.operation, min_p.operation = "stablehlo.maximum", "stablehlo.minimum"
+div_p.operation = "stablehlo.divide"
+square_p.form, one_minus_square_p.form = Form.POWER, Form.COMPLEMENT
 
 for _prim in (
     *(neg_p, abs_p, sign_p, floor_p, ceil_p, round_p, max_p, min_p, clamp_p),
     *(real_p, imag_p, complex_p),
 ):
-    _prim.elements = "chosen"
+    _prim.elements = Elements.CHOSEN
 
 
 def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
@@ -779,14 +744,30 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
         return bind_spread(mul_p, x, y)
 
 
-add, sub, div, rem = map(binary_op, (add_p, sub_p, div_p, rem_p))
-max, min = map(binary_op, (max_p, min_p))
-eq, ne, lt, le, gt, ge = map(binary_op, (eq_p, ne_p, lt_p, le_p, gt_p, ge_p))
+add = binary_op(add_p)
+sub = binary_op(sub_p)
+div = binary_op(div_p)
+rem = binary_op(rem_p)
+max = binary_op(max_p)
+min = binary_op(min_p)
+eq = binary_op(eq_p)
+ne = binary_op(ne_p)
+lt = binary_op(lt_p)
+le = binary_op(le_p)
+gt = binary_op(gt_p)
+ge = binary_op(ge_p)
 bitwise_and = binary_op(and_p, "bitwise_and")
 bitwise_or = binary_op(or_p, "bitwise_or")
 bitwise_xor = binary_op(xor_p, "bitwise_xor")
 bitwise_not = unary_op(not_p, "bitwise_not")
-neg, sign, floor, ceil, abs = map(unary_op, (neg_p, sign_p, floor_p, ceil_p, abs_p))
-square, one_minus_square, is_finite = map(unary_op, (square_p, one_minus_square_p, is_finite_p))
-real, imag = map(unary_op, (real_p, imag_p))
+neg = unary_op(neg_p)
+sign = unary_op(sign_p)
+floor = unary_op(floor_p)
+ceil = unary_op(ceil_p)
+abs = unary_op(abs_p)
+square = unary_op(square_p)
+one_minus_square = unary_op(one_minus_square_p)
+is_finite = unary_op(is_finite_p)
+real = unary_op(real_p)
+imag = unary_op(imag_p)
 complex = binary_op(complex_p)

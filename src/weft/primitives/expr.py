@@ -34,22 +34,22 @@ def write_comparison(direction: str) -> Callable[[Expr, Any], Expr]:
 
 
 def write_quotient(divide: Callable[[Expr, Any], Any]) -> Callable[[Expr, Any], Any]:
-    """The method of `Expr` that divides, and leaves all bits of large quotients as they are.
+    """Return the method of `Expr` that divides, and leaves all bits of large quotients as they are.
 
-    XLA:CPU ends a loop at a quotient that is used twice, and writes it to memory, but none at the
-    operation that follows it here.
+    XLA:CPU ends a loop at a quotient that is used twice, and writes it to memory, but does not end
+    a loop at the operation that follows the quotient here. XLA:GPU takes that operation out.
     """
 
     def method(self: Expr, other: Any) -> Any:
         out = divide(self, other)
-        if type(out) is not Expr or not is_large(out.hlo, out.aval, F64):
+        if type(out) is not Expr or out.dtype not in ALL_BITS or not is_large(out.aval):
             return out
         return out.make("reduce_precision", out.aval, **ALL_BITS[out.dtype])
 
     return method
 
 
-LARGE = 1 << 12  # elements from which on compiling a formula pays
+LARGE = 1 << 12  # elements from which on compiling a formula pays, on CPUs
 BF16, F32, F64 = map(np.dtype, ("bfloat16", "float32", "float64"))
 ALL_BITS = {
     F32: {"exponent_bits": "8 : i32", "mantissa_bits": "23 : i32"},
@@ -57,10 +57,9 @@ ALL_BITS = {
 }
 
 
-def is_large(hlo: Any, aval: ShapedArray, *also: Any, times: int = 1) -> bool:
-    """Whether a formula is what an array of this type takes: of float32, for the CPU."""
-    large = type(aval.size) is int and aval.size >= LARGE * times
-    return large and hlo.platform == "cpu" and aval.dtype in (F32, *also)
+def is_large(aval: ShapedArray) -> bool:
+    """Return True if a formula pays for an array of this type."""
+    return type(aval.size) is int and aval.size >= LARGE
 
 
 class Expr:
@@ -264,7 +263,7 @@ def polynomial(x: Expr, coefficients: Sequence[float]) -> Expr:
 
 
 def write_division(op: str) -> Callable[..., Any]:
-    """The lowering of `divide` or `remainder`, which never divides integers by zero.
+    """Return the lowering of `divide` or `remainder`, which never divides integers by zero.
 
     XLA would divide constants while it compiles, and end the process. x / 0 is -1 and x % 0 is x.
     """
@@ -273,21 +272,30 @@ def write_division(op: str) -> Callable[..., Any]:
         x, y = Expr(hlo, x), Expr(hlo, y)
         if not dtypes.is_integer(aval.dtype):
             return x.apply(op, y).value
-        # one number, by which XLA divides quickly if it is known
-        one = "(tensor<i32>) ->" in "".join(hlo.lines[-1:]) or y.value in hlo.constants.values()
         by_zero = y.compare("EQ", 0)
-        if aval.dtype == np.int32 and is_large(hlo, aval, aval.dtype) and not (hlo.devices or one):
-            hlo.choices += 1
-            # of float64 there are vectors, and the quotient is exact once its fraction is cut off
-            out = (x.convert(F64) / y.convert(F64)).convert(aval.dtype)
-            out = y.compare("EQ", -1).select(-x, out)  # which may wrap
-            out = out if op == "divide" else x - out * y
-        else:
-            out = x.apply(op, by_zero.select(y.like(1), y))
-        every_bit = dtypes.iinfo(aval.dtype).max if not dtypes.is_signed(aval.dtype) else -1
-        return by_zero.select(x.like(every_bit) if op == "divide" else x, out).value
+        out = x.apply(op, by_zero.select(y.like(1), y))
+        return replace_by_zero(op, x, by_zero, out).value
 
     return write
+
+
+def replace_by_zero(op: str, x: Expr, by_zero: Expr, out: Expr) -> Expr:
+    """Return the quotient or remainder of integers, with its value for divisions by zero."""
+    every_bit = dtypes.iinfo(x.dtype).max if not dtypes.is_signed(x.dtype) else -1
+    return by_zero.select(x.like(every_bit) if op == "divide" else x, out)
+
+
+def write_int32_division(hlo: Any, x: Any, y: Any, op: str) -> list:
+    """Write `divide` or `remainder` of int32 by a quotient of float64, for which there are vectors.
+
+    The quotient is exact once its fraction is cut off.
+    """
+    x, y = Expr(hlo, x), Expr(hlo, y)
+    by_zero = y.compare("EQ", 0)
+    out = (x.convert(F64) / y.convert(F64)).convert(x.dtype)
+    out = y.compare("EQ", -1).select(-x, out)  # which may wrap
+    out = out if op == "divide" else x - out * y
+    return [replace_by_zero(op, x, by_zero, out).value]
 
 
 def lower_integer_pow(hlo: Any, aval: ShapedArray, x: Any, *, y: int) -> Any:

@@ -6,6 +6,7 @@ in small.py.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.facts import Cost
+from weft.core.form import Form
 from weft.errors import DtypeError, ShapeError
 from weft.mesh.plugins import GPUS
 from weft.primitives import matrices
@@ -24,7 +26,6 @@ from weft.primitives.layout import full_like
 from weft.primitives.linalg import triangular_solve
 from weft.primitives.slicing import concatenate
 from weft.primitives.small import is_small, write_lu
-from weft.xla.native import call_native, has_kernels
 from weft.xla.typing import Array, ArrayLike
 
 # --- LU -------------------------------------------------------------------------------------
@@ -41,6 +42,7 @@ class Lu(matrices.MatrixPrimitive):
     """
 
     name = "lu"
+    form = Form.LU
     multiple_results = True
 
     def abstract_eval(self, x):
@@ -53,16 +55,17 @@ class Lu(matrices.MatrixPrimitive):
         return [x, pivots, order]
 
     def write(self, hlo, outs, x):
-        out, pivots, order = outs
+        y, swaps = self.write_factors(hlo, outs[:2], x)
+        return [y, swaps, lower_permutation(hlo, swaps, outs[2])]
+
+    def write_factors(self, hlo: Any, outs: Sequence[ShapedArray], x: Any) -> list:
+        """Write the factors and the pivots."""
+        out, pivots = outs
         if is_small(out):
-            y, swaps = write_lu(hlo, x)
-            return [y, swaps, lower_permutation(hlo, swaps, order)]
-        if matrices.are_of_kernels(out) and has_kernels(hlo):
-            return call_native(hlo, "weft_lu", [x], outs, {})
+            return [*write_lu(hlo, x)]
         info = ShapedArray(out.shape[:-2], np.int32)
         y, swaps, _ = matrices.call_kernel(hlo, "getrf", [x], [out, pivots, info], {0: 0})
-        swaps = (Expr(hlo, swaps) - 1).value
-        return [y, swaps, lower_permutation(hlo, swaps, order)]
+        return [y, (Expr(hlo, swaps) - 1).value]
 
     def jvp(self, primals, tangents):
         """With M = L^-1 P dx U^-1: dL = L tril(M, -1), dU = triu(M) U."""
@@ -127,6 +130,7 @@ class LuPivotsToPermutation(Discrete, matrices.MatrixPrimitive):
     """
 
     name = "lu_pivots_to_permutation"
+    form = Form.PIVOTS
     cost = Cost.REDUCTION
     core_rank = 1
 
@@ -151,8 +155,6 @@ def lower_permutation(hlo: Any, pivots: Any, out: ShapedArray) -> Any:
     is gathered or scattered, and the elements of a batch do not wait for each other.
     """
     *batch, k = pivots.aval.shape
-    if matrices.is_short(hlo, out.update(shape=(*out.shape, k))):
-        return call_native(hlo, "weft_permutation", [pivots], [out], {})[0]
     places = count_along(hlo, out, out.ndim - 1)
 
     def step(*state: Any) -> list:
@@ -338,6 +340,7 @@ class Qr(matrices.MatrixPrimitive):
     """
 
     name = "qr"
+    form = Form.FACTORS
     multiple_results = True
 
     def abstract_eval(self, x, *, pivoting, full_matrices, use_magma):
@@ -362,7 +365,7 @@ class Qr(matrices.MatrixPrimitive):
         upper = lower_corner(hlo, y, r.shape[-2], n)
         return [
             lower_product(hlo, lower_corner(hlo, y, m, k), taus),
-            matrices.lower_triangle(hlo, upper, "LE"),
+            self.completion.write_triangle(hlo, upper, "LE"),
             *order,
         ]
 

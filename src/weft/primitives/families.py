@@ -27,7 +27,7 @@ from weft.core.element import (
     is_equal,
     reduce_over,
 )
-from weft.core.facts import Cost
+from weft.core.facts import Cost, Elements, Linearity
 from weft.core.primitive import Axes, Linear, Primitive, Zero
 from weft.core.trace import Tracer
 from weft.errors import DtypeError, ShapeError, TracerError, TracerIntegerConversionError
@@ -58,8 +58,10 @@ class LinearPrimitive(Primitive):
 class LinearByElement(LinearPrimitive):
     """A family: linear, and each element of the result is made of that element of the operand."""
 
+    by_element = True
+
     def label_axes(self, avals, outs, **params):
-        return along_each_other(avals, outs, "together")
+        return along_each_other(avals, outs, Linearity.JOINT)
 
     def batch(self, axis, args, dims, **params):
         return self.apply(*args, **params), list(dims)
@@ -69,7 +71,7 @@ class Identity(LinearByElement):
     """A family: out = x. A member is told apart by its name and parameters alone."""
 
     cost = Cost.FREE
-    elements = "chosen"
+    elements = Elements.CHOSEN
 
     def abstract_eval(self, x, **params):
         return [x]
@@ -93,14 +95,23 @@ class Discrete(Primitive):
 
 
 class OverAxes(Primitive):
-    """A family: an operation along the axes `axes` of its one operand, which are removed."""
+    """A family: an operation along the axes `axes` of its one operand, which are removed.
+
+    The parameter has the axes in ascending order. Rules may rely on it: `bind` sorts axes, the
+    functions of `lax` do, and the type rules of reductions refuse others.
+    """
 
     axes = "axes"  # the parameter that names them
+
+    def bind(self, *args, **params):
+        if self.axes in params:
+            params[self.axes] = sort_axes(params[self.axes], self.name, self.axes)
+        return super().bind(*args, **params)
 
     def label_axes(self, avals, outs, **params):
         rank, gone = avals[0].ndim, params[self.axes]
         kept = tuple(i for i in range(rank) if i not in gone)
-        linear = "together" if isinstance(self, LinearPrimitive) else ""
+        linear = Linearity.JOINT if isinstance(self, LinearPrimitive) else Linearity.NONE
         return Axes([range(rank)], [kept] * len(outs), linear)
 
     def batch(self, axis, args, dims, **params):
@@ -177,7 +188,7 @@ def zero_tangents(outs: Sequence[Any]) -> list:
 
 
 def along_each_other(
-    avals: Sequence, outs: Sequence, linear: str = "", whole: Sequence[int] = ()
+    avals: Sequence, outs: Sequence, linear: Linearity = Linearity.NONE, whole: Sequence[int] = ()
 ) -> Axes:
     """The labels where axis i of each result is axis i of each operand; those in `whole` have none.
 
@@ -222,7 +233,7 @@ def label_along(prim: Primitive, avals: Sequence, outs: Sequence, **params: Any)
 
 def label_together(prim: Primitive, avals: Sequence, outs: Sequence, **params: Any) -> Axes:
     """As `label_along`, for what is linear in all operands together."""
-    return along_each_other(avals, outs, "together")
+    return along_each_other(avals, outs, Linearity.JOINT)
 
 
 def group_axes(shape: Sequence[int], new_sizes: Sequence[int]) -> Iterator[tuple[range, range]]:
@@ -255,7 +266,7 @@ def label_reshaped(x: ShapedArray, new_sizes: Sequence[int]) -> Axes:
         whole = next((n for n, k in enumerate(long) if not entries_of(x)[k]), len(long))
         for k in long[whole + 1 :]:
             old[k] = None
-    return Axes([old], [row], "together")
+    return Axes([old], [row], Linearity.JOINT)
 
 
 def reshaped_index(
@@ -316,6 +327,13 @@ def index_tuple(xs: Sequence[Any], op: str = "lax", name: str = "sizes") -> tupl
         if has_symbolic_size(xs):
             return tuple(map(as_size, xs))
         raise TypeError(f"{op}: {name} must be integers in a sequence; got {xs!r}.") from None
+
+
+def sort_axes(axes: Sequence[int], op: str, name: str = "axes") -> tuple[int, ...]:
+    """Return axes as a tuple of Python's integers, in ascending order."""
+    if type(axes) is tuple and len(axes) == 1 and type(axes[0]) is int:  # the commonest
+        return axes
+    return tuple(sorted(index_tuple(axes, op, name)))
 
 
 def check_integer(
@@ -458,6 +476,13 @@ def check_axes(op: str, axes: Sequence[int], ndim: int) -> None:
             f"{op}: axes must be distinct and name axes of an array of rank {ndim}; "
             f"got {tuple(axes)}."
         )
+
+
+def check_ascending_axes(op: str, axes: Sequence[int], ndim: int) -> None:
+    """Raise unless `axes` are distinct axes of an array of rank `ndim`, in ascending order."""
+    check_axes(op, axes, ndim)
+    if list(axes) != sorted(axes):
+        raise ShapeError(f"{op}: axes must be in ascending order; got {tuple(axes)}.")
 
 
 def check_shape(op: str, shape: Sequence[int]) -> None:

@@ -15,23 +15,12 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.facts import Cost
+from weft.core.form import Form
 from weft.errors import DtypeError, ShapeError
-from weft.primitives.constant import stage_whole
-from weft.primitives.elementwise import complex, conj, gt, mul, sub
+from weft.primitives.elementwise import conj, mul
 from weft.primitives.families import LinearPrimitive, index_tuple, label_together
-from weft.primitives.layout import (
-    broadcast_in_dim,
-    broadcasted_iota,
-    convert,
-    host_constant,
-    literal,
-    move_to_front,
-    reshape,
-    transpose,
-)
-from weft.primitives.transcendental import cos, sin
+from weft.primitives.layout import broadcast_in_dim, convert, host_constant, move_to_front
 from weft.xla.hlo import i64s
-from weft.xla.lower import lower_jaxpr
 from weft.xla.typing import Array, ArrayLike
 
 
@@ -57,6 +46,7 @@ class FFT(LinearPrimitive):
     """
 
     name = "fft"
+    form = Form.FFT
     cost = Cost.TRANSCENDENTAL
     label_axes = label_together
 
@@ -89,10 +79,6 @@ class FFT(LinearPrimitive):
         (out,) = self.type_of((x.aval,), {"fft_type": fft_type, "fft_lengths": fft_lengths})
         if not out.size:
             return [hlo.constant(0, out)]
-        alone = hlo.platform == "cpu" and not hlo.devices
-        if alone and (rows := count_rows(x.aval, fft_type, fft_lengths)):
-            jaxpr = stage_whole(lambda x: [transform_in_rows(x, fft_type, rows)], [x.aval])
-            return lower_jaxpr(hlo, jaxpr, [x])
         kind = f"#stablehlo<fft_type {fft_type.name}>"
         return hlo.op("stablehlo.fft", [x], [out], fft_type=kind, fft_length=i64s(fft_lengths))
 
@@ -117,35 +103,6 @@ class FFT(LinearPrimitive):
         if d >= typeof(x).ndim - len(fft_lengths):
             x, d = move_to_front(x, d), 0
         return self.apply(x, fft_type=fft_type, fft_lengths=fft_lengths), [d]
-
-
-def count_rows(aval: ShapedArray, kind: FftType, lengths: Sequence[int]) -> int:
-    """In how many rows one long transform is best computed; 0 if it is best as it is.
-
-    XLA:CPU spreads transforms over threads, and each goes through memory log(n) times. Rows whose
-    lengths are multiples of 1024 meet in the same lines of the caches.
-    """
-    n = aval.size
-    if kind > FftType.IFFT or aval.dtype != np.complex64 or lengths != (n,):
-        return 0
-    if type(n) is not int or not 150_000 <= n < 1 << 22:
-        return 0
-    rows = next(rows for rows in range(math.isqrt(n), 0, -1) if n % rows == 0)
-    return rows if rows >= 128 and (n // rows) % 1024 else 0
-
-
-def transform_in_rows(x: Any, kind: FftType, rows: int) -> Any:
-    """The transform of x as those of columns, and then of rows (Bailey, 1990, four steps)."""
-    shape, n = x.shape, x.size
-    y = transpose(reshape(x, (rows, n // rows)), (1, 0))
-    (y,) = fft_p.apply(y, fft_type=kind, fft_lengths=(rows,))
-    turns = mul(*(broadcasted_iota(np.int32, y.shape, axis) for axis in (0, 1)))
-    turns = sub(turns, mul(convert(gt(turns, n // 2), np.int32), n))  # of n, to the nearer side
-    sign = 2 * np.pi / (-n if kind == FftType.FFT else n)
-    angles = mul(convert(turns, np.float32), literal(sign, np.dtype(np.float32)))
-    y = transpose(mul(y, complex(cos(angles), sin(angles))), (1, 0))
-    (y,) = fft_p.apply(y, fft_type=kind, fft_lengths=(n // rows,))
-    return reshape(transpose(y, (1, 0)), shape)
 
 
 def scale_last(x: Any, factors: np.ndarray) -> Any:

@@ -17,7 +17,8 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.element import Number, all_hold, choose, larger, smaller
-from weft.core.facts import Cost
+from weft.core.facts import Cost, Elements
+from weft.core.form import Form
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Axes, Primitive, Zero
 from weft.errors import DtypeError, MissingRule, ShapeError
@@ -25,7 +26,6 @@ from weft.primitives import elementwise, families, layout
 from weft.primitives.constant import stage_whole
 from weft.primitives.expr import Expr, scalar
 from weft.primitives.reshard import compute_freely, sharding_of_cotangent
-from weft.primitives.scatter_native import lower_native_scatter
 from weft.primitives.slicing import stack
 from weft.util import has_symbolic_size, min_size, name_function
 from weft.xla.hlo import bool_text, i64s
@@ -193,8 +193,8 @@ class Gather(Primitive):
     """
 
     name = "gather"
+    elements = Elements.PLACED
     cost = Cost.LOOKUP
-    elements = "placed"
 
     def abstract_eval(self, x, indices, *, dimension_numbers, slice_sizes, **params):
         dims = dimension_numbers
@@ -432,6 +432,7 @@ class Scatter(Primitive):
     update) -> element. Source: StableHLO, scatter.
     """
 
+    form = Form.SCATTER
     cost = Cost.LOOKUP
 
     def __init__(self, name: str, combine: Primitive | None = None):
@@ -479,10 +480,6 @@ class Scatter(Primitive):
             return [self.lower_one(hlo, x, indices, updates, sizes, mapped, mode, program)]
         if mode is _CLIP:
             indices = clamp_indices(hlo, indices, x.aval.shape, sizes, mapped)
-        if program is None or self.combine is not None:
-            written = lower_native_scatter(hlo, self.name, x, indices, updates, dims)
-            if written is not None:
-                return [written]
         if indices.aval.dtype.itemsize < 4:  # XLA compares them with sizes that they may not hold
             indices = hlo.convert(indices, np.dtype(np.int32))
         names = (*dims._fields[:3], "input_batching_dims", "scatter_indices_batching_dims")
@@ -585,7 +582,7 @@ def has_one_writer(indices: Any, params: dict) -> bool:
 class ScatterPut(Scatter):
     """Scatter that replaces; linear in x and updates together where no windows overlap."""
 
-    elements = "placed"
+    elements = Elements.PLACED
 
     def jvp(self, primals, tangents, **params):
         x, indices, updates = primals
@@ -688,7 +685,7 @@ class ScatterMul(Scatter):
 class ScatterExtremum(Scatter):
     """Scatter that keeps the smaller or the larger; where several tie, each has an equal share."""
 
-    elements = "chosen"
+    elements = Elements.CHOSEN
 
     def jvp(self, primals, tangents, **params):
         x, indices, updates = primals

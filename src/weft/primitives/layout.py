@@ -16,7 +16,8 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof, words_of
 from weft.core.element import Number, sum_over
-from weft.core.facts import Cost
+from weft.core.facts import Cost, Elements, Linearity
+from weft.core.form import Form
 from weft.core.primitive import Axes, Primitive, Zero
 from weft.core.trace import typed_value
 from weft.dtypes import NUMBERS
@@ -24,7 +25,6 @@ from weft.errors import DtypeError, ShapeError
 from weft.mesh.typed import check_terms, resolve_sharding, typed_as
 from weft.options import x64_cell
 from weft.primitives import families, reshard
-from weft.primitives.summing import write_sum
 from weft.util import SymbolicSize, inverse_permutation
 from weft.xla.array import array_of_type, put, require_alive
 from weft.xla.hlo import i64s
@@ -139,8 +139,8 @@ class BroadcastInDim(reshard.Placed, families.LinearPrimitive):
     """
 
     name = "broadcast_in_dim"
+    elements = Elements.MOVED
     cost = Cost.FREE
-    elements = "moved"
 
     def abstract_eval(self, x, *, shape, broadcast_dimensions, sharding):
         dims = broadcast_dimensions
@@ -161,7 +161,7 @@ class BroadcastInDim(reshard.Placed, families.LinearPrimitive):
     def label_axes(self, avals, outs, *, shape, broadcast_dimensions, sharding):
         sizes = zip(avals[0].shape, broadcast_dimensions, strict=True)
         row = [d if n == shape[d] else None for n, d in sizes]
-        return Axes([row], [range(len(shape))], "together")
+        return Axes([row], [range(len(shape))], Linearity.JOINT)
 
     def lower(self, hlo, x, *, shape, broadcast_dimensions, sharding):
         out = ShapedArray(shape, x.aval.dtype)
@@ -257,16 +257,17 @@ class ConvertElementType(families.LinearByElement):
     """
 
     name = "convert_element_type"
+    elements = Elements.CHOSEN
     cost = Cost.CHEAP
     element = families.apply_to_element
-    elements = "chosen"
 
     def abstract_eval(self, x, *, new_dtype, weak_type, sharding=None):
         return [ShapedArray(x.shape, new_dtype, weak_type)]
 
     def label_axes(self, avals, outs, **params):
         kinds = [dtypes.is_complex(a.dtype) for a in (*avals, *outs) if dtypes.is_inexact(a.dtype)]
-        linear = "together" if kinds in ([False] * 2, [True] * 2, [False, True]) else ""
+        same = kinds in ([False] * 2, [True] * 2, [False, True])
+        linear = Linearity.JOINT if same else Linearity.NONE
         return families.along_each_other(avals, outs, linear)
 
     def lower(self, hlo, x, *, new_dtype, weak_type, sharding=None):
@@ -391,9 +392,10 @@ class ReduceSum(families.LinearPrimitive, families.OverAxes):
 
     name = "reduce_sum"
     cost = Cost.REDUCTION
+    form = Form.SUM
 
     def abstract_eval(self, x, *, axes, out_sharding=None):
-        families.check_axes(self.name, axes, x.ndim)
+        families.check_ascending_axes(self.name, axes, x.ndim)
         if dtypes.is_bool(x.dtype):
             raise DtypeError(
                 f"{self.name}: needs numbers; got {x}. Hint: x.astype(int) counts the true ones."
@@ -404,8 +406,10 @@ class ReduceSum(families.LinearPrimitive, families.OverAxes):
         return [out]
 
     def lower(self, hlo, x, *, axes, out_sharding=None):
-        (out,) = self.type_of((x.aval,), {"axes": axes})
-        return [write_sum(hlo, x, axes, out)]
+        out = self.type_of((x.aval,), {"axes": axes})
+        cell = ShapedArray((), x.aval.dtype)
+        given = [x, hlo.constant(0, cell)], out, [hlo.scalar_block("add", cell)]
+        return hlo.op("stablehlo.reduce", *given, dimensions=i64s(axes))
 
     def element(self, i, x, *, axes, **params):
         return [sum_over([x.shape[a] for a in axes], x.dtype, self.read_over(i, axes, x))]
@@ -440,7 +444,7 @@ def reduce_sum(x: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -
     `out_sharding` says how it is split over explicit axes of a mesh; with P(..., unreduced={axis})
     each device keeps a term of a sum over an axis that is split.
     """
-    axes = families.index_tuple(axes, "reduce_sum", "axes")
+    axes = families.sort_axes(axes, "reduce_sum")
     if not axes:
         return reshard.lay_out("reduce_sum", x, out_sharding)
     if out_sharding is None:
@@ -456,8 +460,8 @@ class Reshape(reshard.Placed, families.LinearPrimitive):
     """
 
     name = "reshape"
+    elements = Elements.MOVED
     cost = Cost.FREE
-    elements = "moved"
 
     def abstract_eval(self, x, *, new_sizes, dimensions, sharding):
         sizes = families.index_tuple(new_sizes, self.name, "new_sizes")
@@ -534,8 +538,8 @@ class Transpose(families.LinearPrimitive):
     """out[i] = x with axis permutation[k] of x as axis k of out. Source: StableHLO, transpose."""
 
     name = "transpose"
+    elements = Elements.MOVED
     cost = Cost.FREE
-    elements = "moved"
 
     def abstract_eval(self, x, *, permutation):
         if sorted(permutation) != list(range(x.ndim)):
@@ -546,7 +550,7 @@ class Transpose(families.LinearPrimitive):
         return [ShapedArray([x.shape[p] for p in permutation], x.dtype, x.weak_type)]
 
     def label_axes(self, avals, outs, *, permutation):
-        return Axes([range(len(permutation))], [permutation], "together")
+        return Axes([range(len(permutation))], [permutation], Linearity.JOINT)
 
     def lower(self, hlo, x, *, permutation):
         out = self.abstract_eval(x.aval, permutation=permutation)
@@ -580,7 +584,7 @@ class Squeeze(families.LinearPrimitive, families.OverAxes):
     name = "squeeze"
     cost = Cost.FREE
     axes = "dimensions"
-    elements = "moved"
+    elements = Elements.MOVED
 
     def abstract_eval(self, x, *, dimensions):
         families.check_axes(self.name, dimensions, x.ndim)
@@ -678,8 +682,8 @@ class Rev(families.LinearPrimitive):
     """x with the order of elements along `dimensions` reversed. Source: StableHLO, reverse."""
 
     name = "rev"
+    elements = Elements.MOVED
     cost = Cost.FREE
-    elements = "moved"
     label_axes = families.label_together
 
     def abstract_eval(self, x, *, dimensions):
@@ -717,7 +721,7 @@ class Copy(families.Identity):
     """The same values in a buffer of their own."""
 
     name = "copy"
-    elements = "moved"
+    elements = Elements.MOVED
 
 
 copy_p = Copy()
@@ -732,8 +736,8 @@ class RandomWrap(Primitive):
     """The random keys, of `dtype`, that are made of words. Shapes: (..., n) to (...)."""
 
     name = "random_wrap"
+    elements = Elements.SAME_WORDS
     cost = Cost.FREE
-    elements = "same words"
 
     def abstract_eval(self, words, *, dtype):
         if words.dtype != dtype.words_dtype or words.shape[-1:] != (dtype.words,):
@@ -767,8 +771,8 @@ class RandomUnwrap(Primitive):
     """The words that random keys are made of. Shapes: (...) to (..., n)."""
 
     name = "random_unwrap"
+    elements = Elements.SAME_WORDS
     cost = Cost.FREE
-    elements = "same words"
 
     def abstract_eval(self, keys):
         if keys.physical is keys:

@@ -14,6 +14,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.element import Apply, Number, sum_over
 from weft.core.facts import Cost
+from weft.core.form import Form
 from weft.core.primitive import Linear, Zero, not_linear
 from weft.errors import DtypeError, ShapeError
 from weft.mesh.plugins import GPUS
@@ -26,9 +27,7 @@ from weft.primitives.lapack import LETTERS, call_lapack, char_option
 from weft.primitives.matrices import swap
 from weft.primitives.slicing import pad
 from weft.primitives.small import is_small, write_cholesky, write_triangular
-from weft.util import is_below
 from weft.xla.hlo import bool_text
-from weft.xla.native import call_native, has_kernels
 from weft.xla.typing import Array, ArrayLike
 
 # --- cholesky -------------------------------------------------------------------------------
@@ -44,6 +43,7 @@ class Cholesky(matrices.MatrixPrimitive):
     """
 
     name = "cholesky"
+    form = Form.FACTORS
 
     def abstract_eval(self, x):
         matrices.check_matrix(self.name, x, square=True)
@@ -55,15 +55,15 @@ class Cholesky(matrices.MatrixPrimitive):
             return [write_cholesky(hlo, x)]
         if hlo.platform not in ("cpu", *GPUS):
             y = hlo.op("stablehlo.cholesky", [x], [out], lower="true")[0]
-            return [matrices.lower_triangle(hlo, y, "GE")]
+            return [self.completion.write_triangle(hlo, y, "GE")]
         if hlo.platform in GPUS:  # a copy of the transpose is less than what U takes longer than L
-            (y,) = matrices.call_routine(hlo, "potrf", [x], [out], {0: 0}, uplo=char_option("L"))
-            return [matrices.lower_triangle(hlo, y, "GE")]
+            (y,) = self.call_routine(hlo, "potrf", [x], [out], {0: 0}, uplo=char_option("L"))
+            return [self.completion.write_triangle(hlo, y, "GE")]
         # The transpose, which costs nothing to pass, is U^H U of the same memory as L.
         x = matrices.lower_swap(hlo, x)
-        (y,) = matrices.call_routine(hlo, "potrf", [x], [out], {0: 0}, uplo=char_option("U"))
+        (y,) = self.call_routine(hlo, "potrf", [x], [out], {0: 0}, uplo=char_option("U"))
         y = matrices.lower_swap(hlo, y)
-        return [matrices.lower_triangle(hlo, y, "GE")]
+        return [self.completion.write_triangle(hlo, y, "GE")]
 
     def jvp(self, primals, tangents):
         (y,) = self.apply(*primals)
@@ -261,6 +261,7 @@ class TriangularSolve(matrices.MatrixPrimitive):
     """
 
     name = "triangular_solve"
+    form = Form.TRIANGULAR_SOLVE
 
     def abstract_eval(self, a, b, *, left_side, **params):
         check_equal_dtypes(self.name, a, b)
@@ -296,11 +297,6 @@ class TriangularSolve(matrices.MatrixPrimitive):
                 transpose_a=f"#stablehlo<transpose {kind if transpose_a else 'NO_TRANSPOSE'}>",
             )
             return y
-        few = is_below(b.aval.shape[-1 if left_side else -2], 65)
-        if few and matrices.are_of_kernels(a.aval) and has_kernels(hlo):
-            how = {"left": left_side, "lower": lower, "transpose": transpose_a}
-            how["unit"] = unit_diagonal
-            return call_native(hlo, "weft_trsm", [a, b], [b.aval], how)[0]
         # Of the transposes, which cost nothing to pass: op(a^T) is on the other side, its other
         # triangle is read.
         a, b = matrices.lower_swap(hlo, a), matrices.lower_swap(hlo, b)
@@ -397,6 +393,7 @@ class TridiagonalSolve(matrices.MatrixPrimitive):
     """
 
     name = "tridiagonal_solve"
+    form = Form.FACTORS
     cost = Cost.REDUCTION
     core_rank = 1
 
@@ -419,7 +416,7 @@ class TridiagonalSolve(matrices.MatrixPrimitive):
         avals = [dl.aval, d.aval, du.aval, out, info]
         aliases = {i: i for i in range(4)}
         *_, x, failed = call_lapack(hlo, "gtsv", [dl, d, du, b], avals, rank, aliases)
-        return matrices.lower_or_nan(hlo, failed, [x])
+        return self.completion.mark_failures(hlo, failed, [x])
 
     def jvp(self, primals, tangents, **params):
         """t dx = db - dt x."""

@@ -16,18 +16,33 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.facts import Cost
 from weft.core.primitive import Zero
 from weft.errors import DtypeError, MissingRule, ShapeError
-from weft.passes.alone import SHORT
 from weft.primitives import layout
 from weft.primitives.dot import Precision, batch_matmul
 from weft.primitives.elementwise import add, complex, conj, eq, ge, imag, mul, neg, select, sub
 from weft.primitives.expr import Expr, count_along
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
-from weft.primitives.lapack import LETTERS, KernelCall, call_lapack, call_named
+from weft.primitives.lapack import LETTERS, call_lapack
 from weft.primitives.slicing import slice_in_dim
-from weft.util import is_below
-from weft.xla.native import call_native, has_kernels
 
 # --- the family -----------------------------------------------------------------------------
+
+
+class Completion:
+    """How the results of LAPACK's routines are completed: by operations of XLA."""
+
+    def write_triangle(self, hlo: Any, x: Any, direction: str) -> Any:
+        """Write x, with zeros unless the row's number is in that relation to the column's."""
+        rows, columns = lower_numbers(hlo, x.aval)
+        return rows.compare(direction, columns).select(Expr(hlo, x), 0).value
+
+    def mark_failures(self, hlo: Any, info: Any, outs: Sequence[Any]) -> list:
+        """Write results of a routine, with NaN for those of a batch where it says that it failed.
+
+        Integers stay as they are: they are counts.
+        """
+        good = Expr(hlo, info).compare("EQ", 0).broadcast
+        mark = lambda y: good(y.aval.shape).select(Expr(hlo, y), NAN[y.aval.dtype.kind]).value
+        return [mark(y) if y.aval.dtype.kind in NAN else y for y in outs]
 
 
 class MatrixPrimitive(layout.LeadingBatch):
@@ -38,6 +53,7 @@ class MatrixPrimitive(layout.LeadingBatch):
 
     cost = Cost.LIBRARY
     no_derivative = "lax.stop_gradient(x)"  # what to do where there is none
+    completion = Completion()
 
     def lower(self, hlo, *values, **params):
         outs = self.type_of(tuple(v.aval for v in values), params)
@@ -47,6 +63,20 @@ class MatrixPrimitive(layout.LeadingBatch):
 
     def write(self, hlo, outs, *values, **params):
         raise self.missing("lower")
+
+    def call_routine(
+        self,
+        hlo: Any,
+        routine: str,
+        operands: Sequence[Any],
+        outs: Sequence[ShapedArray],
+        aliases: dict[int, int] | None = None,
+        **options: str,
+    ) -> list:
+        """Write a call of a LAPACK routine; NaN for the matrices of a batch where it failed."""
+        info = ShapedArray(operands[0].aval.shape[:-2], np.int32)
+        *ys, failed = call_kernel(hlo, routine, operands, [*outs, info], aliases, **options)
+        return self.completion.mark_failures(hlo, failed, ys)
 
     def jvp(self, primals, tangents, **params):
         raise MissingRule(
@@ -65,19 +95,6 @@ def check_matrix(
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
         wanted = "square matrices, of shape (..., n, n)" if square else "matrices (..., m, n)"
         raise ShapeError(f"{op}: the operand must hold {wanted}; got {x}.")
-
-
-def are_of_kernels(x: ShapedArray) -> bool:
-    """Whether kernels of our own take these quicker than LAPACK, one call for each matrix."""
-    return all(is_below(n, 33) for n in x.shape[-2:]) and x.dtype in (np.float32, np.float64)
-
-
-def is_short(hlo: Any, x: ShapedArray) -> bool:
-    """Whether a kernel is to complete factors, which are computed then where they are called.
-
-    Larger ones are worth another thread, for which XLA has to count operations.
-    """
-    return is_below(x.size, SHORT + 1) and has_kernels(hlo)
 
 
 def type_like(like: ShapedArray, shape: Sequence[int], dtype: Any = None) -> ShapedArray:
@@ -238,51 +255,16 @@ def lower_numbers(hlo: Any, out: ShapedArray) -> list[Expr]:
     return [count_along(hlo, number, i) for i in (out.ndim - 2, out.ndim - 1)]
 
 
-def lower_triangle(hlo: Any, x: Any, direction: str) -> Any:
-    """Write x with zeros but where the row's number is in that relation to the column's."""
-    if is_short(hlo, x.aval):
-        *_, m, n = x.aval.shape
-        how = {"rows": m, "columns": n, "upper": direction == "LE"}
-        return call_native(hlo, "weft_triangle", [x], [x.aval], how, {0: 0})[0]
-    rows, columns = lower_numbers(hlo, x.aval)
-    return rows.compare(direction, columns).select(Expr(hlo, x), 0).value
-
-
 def lower_swap(hlo: Any, x: Any) -> Any:
     """Write the transposes of matrices."""
     n = x.aval.ndim
     return Expr(hlo, x).transpose((*range(n - 2), n - 1, n - 2)).value
 
 
-def lower_or_nan(hlo: Any, info: Any, outs: Sequence[Any]) -> list:
-    """Write results of a routine, with NaN for those of a batch where it says that it failed."""
-    if all(is_short(hlo, y.aval) for y in outs):
-        call = lambda y: KernelCall(hlo, [y, info], [y.aval], info.aval.ndim, {0: 0})
-        mark = lambda y: call_named(call(y), "weft_or_nan", {})[0]
-    else:
-        good = Expr(hlo, info).compare("EQ", 0).broadcast
-        mark = lambda y: good(y.aval.shape).select(Expr(hlo, y), NAN[y.aval.dtype.kind]).value
-    return [mark(y) if y.aval.dtype.kind in NAN else y for y in outs]  # not counts
-
-
-def call_routine(
-    hlo: Any,
-    routine: str,
-    operands: Sequence[Any],
-    outs: Sequence[ShapedArray],
-    aliases: dict[int, int] | None = None,
-    **options: str,
-) -> list:
-    """Write a call of a LAPACK routine; NaN for the matrices of a batch where it says it failed."""
-    info = ShapedArray(operands[0].aval.shape[:-2], np.int32)
-    *ys, failed = call_kernel(hlo, routine, operands, [*outs, info], aliases, **options)
-    return lower_or_nan(hlo, failed, ys)
-
-
 def call_kernel(
     hlo: Any, routine: str, operands: Sequence[Any], outs: Any, aliases: Any = None, **options: Any
 ) -> list:
-    """Write the call of a routine of LAPACK on matrices, for their dtype; without a check."""
+    """Write the call of a routine of LAPACK on matrices, for their dtype, without a check."""
     batch = operands[0].aval.ndim - 2
     return call_lapack(hlo, routine, operands, outs, batch, aliases, **options)
 

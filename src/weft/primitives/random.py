@@ -15,7 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray
-from weft.core.facts import Cost
+from weft.core.facts import Cost, Elements
 from weft.core.primitive import Primitive
 from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import (
@@ -74,10 +74,7 @@ def call_apart(
     function = hlo.memo.get(key)
     if function is None:
         function = hlo.memo[key] = hlo.function(name, [x.aval for x in args], write)
-    made = hlo.call(function, args, outs)
-    mark = '}> {mhlo.frontend_attributes = {inlineable = "false"}} : '
-    hlo.lines[-1] = hlo.lines[-1].replace("}> : ", mark)
-    return made
+    return hlo.call(function, args, outs, {"mhlo.frontend_attributes": '{inlineable = "false"}'})
 
 
 def make_words(hlo: Any, keys: Any, size: int, name: str, counts: Callable) -> list[Expr]:
@@ -142,8 +139,8 @@ def join_words(high: Expr, low: Expr) -> Expr:
 class FromKeys(LeadingBatch):
     """A family: what is made of keys (..., n); axes before the last are of keys alone."""
 
+    elements = Elements.CHOSEN
     cost = Cost.TRANSCENDENTAL
-    elements = "chosen"
 
     core_rank = 0
 
@@ -172,7 +169,7 @@ class RandomBits(FromKeys):
     """
 
     name = "random_bits"
-    elements = "random"
+    elements = Elements.RANDOM
 
     def abstract_eval(self, keys, *, bit_width, shape, partitionable):
         check_keys(self.name, keys, (2,))
@@ -207,7 +204,7 @@ class RandomSplit(FromKeys):
     """New keys for each key of Threefry. Shapes: (..., 2) to (..., *shape, 2)."""
 
     name = "random_split"
-    elements = "random"
+    elements = Elements.RANDOM
 
     def abstract_eval(self, keys, *, shape, partitionable):
         check_keys(self.name, keys, (2,))
@@ -265,8 +262,8 @@ class Threefry2x32(Costly):
     Shapes: equal, scalars excepted. Dtypes: uint32. Source: Salmon et al., SC 2011; 20 rounds.
     """
 
+    elements = Elements.CHOSEN
     element = None  # it has two results
-    elements = "chosen"
     multiple_results = True
 
     def abstract_eval(self, *avals):
@@ -306,7 +303,9 @@ fast_tan_p = Elementwise(
     "tan", "tan", [lambda t, y, x: mul(t, add(1, square(y)))], takes="float", doc="The tangent."
 )
 fast_erf_inv_p.cost = fast_log1p_p.cost = fast_tan_p.cost = Cost.TRANSCENDENTAL
-fast_erf_inv, fast_log1p, fast_tan = map(unary_op, (fast_erf_inv_p, fast_log1p_p, fast_tan_p))
+fast_erf_inv = unary_op(fast_erf_inv_p)
+fast_log1p = unary_op(fast_log1p_p)
+fast_tan = unary_op(fast_tan_p)
 
 
 # --- XLA's generators -----------------------------------------------------------------------
@@ -328,7 +327,7 @@ class RngBitGenerator(FromKeys):
     """
 
     name = "rng_bit_generator"
-    elements = "random"
+    elements = Elements.RANDOM
     multiple_results = True
 
     def abstract_eval(self, keys, *, shape, dtype, algorithm):
@@ -400,8 +399,8 @@ class RngUniform(Primitive):
     """
 
     name = "rng_uniform"
+    elements = Elements.CHOSEN
     cost = Cost.TRANSCENDENTAL
-    elements = "chosen"
 
     def abstract_eval(self, a, b, *, shape):
         if a.dtype != b.dtype or a.shape or b.shape or not dtypes.is_float(a.dtype):

@@ -16,7 +16,8 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.element import Apply, Number, Select, reduce_over, sum_over
-from weft.core.facts import Cost
+from weft.core.facts import Cost, Elements
+from weft.core.form import Form
 from weft.core.jaxpr import Jaxpr, Literal, bodies_of
 from weft.core.primitive import Axes, Primitive, Zero, mark_moving, tangents_of
 from weft.core.stage import stage
@@ -29,6 +30,7 @@ from weft.primitives.elementwise import (
     add_p,
     and_p,
     bitwise_not,
+    bitwise_or,
     convert,
     div,
     eq,
@@ -46,25 +48,13 @@ from weft.primitives.elementwise import (
 from weft.primitives.expr import Expr
 from weft.primitives.reshard import lay_out
 from weft.primitives.slicing import concatenate, slice_in_dim
-from weft.primitives.summing import (
-    are_few,
-    are_near,
-    call_comparison,
-    call_reduction,
-    call_sum,
-    sizes_around,
-    write_beside,
-)
 from weft.pytrees import flatten, unflatten
 from weft.util import check_function, is_below, unzip2
 from weft.xla.hlo import i64s
 from weft.xla.lower import lower_jaxpr
-from weft.xla.native import has_kernels
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
-_SHORT = 64  # along fewer elements XLA's loops are as quick
-_LARGE = 1024  # from as many elements on the call of a kernel pays
-_EXACT = 1 << 24  # below which float32 has all integers
+MAX_EXACT = 1 << 24  # the number up to which float32 has all integers
 
 
 def spread_back(y: Any, shape: Sequence[int], axes: Sequence[int]) -> Any:
@@ -112,9 +102,10 @@ class Reduction(families.ByCombination, families.OverAxes, families.Discrete):
     """
 
     cost = Cost.REDUCTION
+    form = Form.LOGICAL
 
     def abstract_eval(self, x, *, axes):
-        families.check_axes(self.name, axes, x.ndim)
+        families.check_ascending_axes(self.name, axes, x.ndim)
         families.check_kind(self.name, self.takes, x)
         return [ShapedArray(families.drop_axes(x.shape, axes), x.dtype, x.weak_type)]
 
@@ -123,18 +114,9 @@ class Reduction(families.ByCombination, families.OverAxes, families.Discrete):
         return [self.combine_over(sizes, x.dtype, self.read_over(i, axes, x))]
 
     def lower(self, hlo, x, *, axes):
-        answer = {"reduce_or": "any", "reduce_and": "all"}.get(self.name)
         cell = ShapedArray((), x.aval.dtype)
-        out = ShapedArray(families.drop_axes(x.aval.shape, axes), cell.dtype)
-        if found := answer and call_comparison(hlo, x, axes, out, answer):
-            return [found]
         init = hlo.constant(self.identity(cell.dtype), cell)
-        combine = lambda a, b: self.combine.lower(hlo, a, b)
-        write = lambda x, axes: lower_reduce(hlo, [x], [init], axes, combine)[0]
-        exact = dtypes.is_bool(cell.dtype) or dtypes.is_integer(cell.dtype)
-        slow = exact or self.name == "reduce_prod"
-        deeply = not dtypes.is_complex(cell.dtype)
-        return [(slow and write_beside(hlo, x, axes, write, deeply)) or write(x, axes)]
+        return lower_reduce(hlo, [x], [init], axes, lambda a, b: self.combine.lower(hlo, a, b))
 
 
 def lower_reduce(
@@ -153,7 +135,8 @@ class Extremum(Reduction):
     "any", either, for which XLA has quicker ways, and fuses.
     """
 
-    elements = "chosen"
+    elements = Elements.CHOSEN
+    form = Form.EXTREMUM
 
     def abstract_eval(self, x, *, axes, nan="keep"):
         return super().abstract_eval(x, axes=axes)
@@ -169,26 +152,10 @@ class Extremum(Reduction):
         return [Select(every, Number(math.nan, x.dtype), best)]
 
     def lower(self, hlo, x, *, axes, nan="keep"):
-        aval = x.aval
-        if nan == "skip" and dtypes.is_float(aval.dtype):
-            if is_long(aval, axes) and can_call_extremum(hlo, aval, axes):
-                return [call_extremum(hlo, x, axes, self is reduce_max_p, aval.dtype, True)]
+        if nan == "skip" and dtypes.is_float(x.aval.dtype):
             skip = lambda x: [self.skip_nan(x, axes)]
-            return lower_jaxpr(hlo, stage_whole(skip, [aval]), [x])
-        if can_call_of_integers(hlo, x, axes):
-            return [call_extremum(hlo, x, axes, self is reduce_max_p, aval.dtype)]
-        on_cpu = hlo.platform == "cpu" and dtypes.is_float(aval.dtype)
-        slow = nan == "keep" or (not hlo.devices and are_few(aval, axes))
-        if not (slow and on_cpu) or is_below(aval.size, _LARGE):
-            return super().lower(hlo, x, axes=axes)
-        if not are_near(axes):  # those at the end first, for which the kernel may be called
-            gap = max(i for i in range(1, len(axes)) if axes[i] > axes[i - 1] + 1)
-            (x,) = self.lower(hlo, x, axes=axes[gap:], nan=nan)
-            return self.lower(hlo, x, axes=axes[:gap], nan=nan)
-        if nan == "keep" and is_long(aval, axes) and can_call_extremum(hlo, aval, axes):
-            return [call_extremum(hlo, x, axes, self is reduce_max_p, aval.dtype)]
-        init = hlo.constant(self.identity(aval.dtype), ShapedArray((), aval.dtype))
-        return lower_reduce(hlo, [x], [init], axes, write_keeping_nan(hlo, self.combine))
+            return lower_jaxpr(hlo, stage_whole(skip, [x.aval]), [x])
+        return super().lower(hlo, x, axes=axes)
 
     def jvp(self, primals, tangents, *, axes, **params):
         (x,), (t,) = primals, tangents
@@ -209,59 +176,18 @@ class Extremum(Reduction):
 
 
 def write_keeping_nan(hlo: Any, combine: Primitive) -> Callable:
-    """What writes the body of a reduction by max or min.
+    """Return a writer of the body of a reduction by max or min, which keeps NaN.
 
-    XLA:CPU gives large ones to a library that loses NaN; this body the library does not know.
+    XLA:CPU gives large reductions to a library that loses NaN; the library does not know this body.
     """
     one = lambda a, b: combine.lower(hlo, a, b)
     return lambda a, b: one(*one(a, b), *one(b, a))
 
 
-def is_long(aval: ShapedArray, axes: Sequence[int]) -> bool:
-    """Whether there is so much to compare that the call of a kernel may pay."""
-    return type(aval.size) is int and math.prod(aval.shape[a] for a in axes) >= _SHORT
-
-
-def can_call_extremum(hlo: Any, aval: ShapedArray, axes: Sequence[int]) -> bool:
-    """Whether the kernel of an extremum is there, and quicker: axes side by side, no few lanes."""
-    _, n, lanes = sizes_around(aval.shape, axes)
-    wide = dtypes.itemsize_bits(aval.dtype) >= (16 if dtypes.is_float(aval.dtype) else 8)
-    near = wide and are_near(axes) and has_kernels(hlo)
-    return near and aval.size >= _LARGE and (lanes >= 16 or (lanes == 1 and n >= _SHORT))
-
-
-def can_call_of_integers(hlo: Any, x: Any, axes: Sequence[int]) -> bool:
-    """Whether the kernel is quicker for an extremum of integers: of rows that a program is given.
-
-    All else XLA compares in the loop that computes it.
-    """
-    aval = x.aval
-    fits = dtypes.is_integer(aval.dtype) and aval.dtype != np.uint32 and is_long(aval, axes)
-    if not fits or sizes_around(aval.shape, axes)[2] != 1 or not can_call_extremum(hlo, aval, axes):
-        return False
-    hlo.choices += 1
-    return x.is_argument
-
-
-def call_extremum(
-    hlo: Any, x: Any, axes: Sequence[int], largest: bool, dtype: np.dtype, skips_nan: bool = False
-) -> Any:
-    """Write a call of the kernel for axes next to each other: the extremum, or as uint32 its place.
-
-    Of floats of 16 bits at least, and, for places, of bool and integers of 8 bits at least.
-    """
-    shape = x.aval.shape
-    out, sizes = ShapedArray(families.drop_axes(shape, axes), dtype), sizes_around(shape, axes)
-    params = {"largest": largest, "skips_nan": skips_nan}
-    return call_reduction(hlo, "weft_extremum", [Expr(hlo, x)], sizes, out, params)
-
-
 class Product(Reduction):
     """The reduction by multiplication. Its derivative multiplies in pairs, so zeros do no harm."""
 
-    def lower(self, hlo, x, *, axes):
-        found = call_sum(hlo, x, axes, *self.type_of((x.aval,), {"axes": axes}), "product")
-        return super().lower(hlo, x, axes=axes) if found is None else [found]
+    form = Form.REDUCED_PRODUCT
 
     def jvp(self, primals, tangents, *, axes):
         (x,), (t,) = primals, tangents
@@ -323,9 +249,10 @@ class SumOfNumbers(families.OverAxes):
 
     name = "reduce_nansum"
     cost = Cost.REDUCTION
+    form = Form.SUM_OF_NUMBERS
 
     def abstract_eval(self, x, *, axes, counts):
-        families.check_axes(self.name, axes, x.ndim)
+        families.check_ascending_axes(self.name, axes, x.ndim)
         families.check_kind(self.name, "float", x)
         return [ShapedArray(families.drop_axes(x.shape, axes), x.dtype, x.weak_type)]
 
@@ -336,16 +263,8 @@ class SumOfNumbers(families.OverAxes):
         return [sum_over([x.shape[a] for a in axes], x.dtype, term)]
 
     def lower(self, hlo, x, *, axes, counts):
-        aval, (out,) = x.aval, self.type_of((x.aval,), {"axes": axes, "counts": counts})
-        gap = max((i for i in range(1, len(axes)) if axes[i] > axes[i - 1] + 1), default=0)
-        if gap and is_below(aval.size, _EXACT):
-            # those at the end first, for which the kernel may be called
-            parts = self.lower(hlo, x, axes=axes[gap:], counts=counts)
-            return layout.reduce_sum_p.lower(hlo, *parts, axes=axes[:gap])
-        found = call_sum(hlo, x, axes, out, "count" if counts else "numbers")
-        if found is not None:
-            return [found]
-        return lower_jaxpr(hlo, stage_whole(lambda x: [self.add(x, axes, counts)], [aval]), [x])
+        add = lambda x: [self.add(x, axes, counts)]
+        return lower_jaxpr(hlo, stage_whole(add, [x.aval]), [x])
 
     def add(self, x: Any, axes: tuple[int, ...], counts: bool) -> Any:
         """The result, as operations."""
@@ -354,7 +273,7 @@ class SumOfNumbers(families.OverAxes):
             return layout.reduce_sum(select(nan, layout.literal(0, aval.dtype), x), axes)
         # XLA adds floats of long rows quicker than integers, and of short ones in twice the time
         each = math.prod(aval.shape[a] for a in axes)
-        few = type(each) is int and 128 <= each < _EXACT and aval.dtype.itemsize >= 4
+        few = type(each) is int and 128 <= each < MAX_EXACT and aval.dtype.itemsize >= 4
         ones = convert(bitwise_not(nan), aval.dtype if few else dtypes.default_int())
         return convert(layout.reduce_sum(ones, axes), aval.dtype)
 
@@ -374,21 +293,24 @@ def define_reducer(prim: Reduction) -> Callable[[Any, Sequence[int]], Any]:
     """The function of a reduction, `prim.apply(x, axes=axes)[0]`."""
 
     def fun(operand: ArrayLike, axes: Sequence[int]) -> Array:
-        axes = families.index_tuple(axes, prim.name, "axes")
+        axes = families.sort_axes(axes, prim.name)
         return prim.apply(operand, axes=axes)[0] if axes else operand
 
     return name_function(fun, prim)
 
 
 REDUCTIONS = (reduce_max_p, reduce_min_p, reduce_prod_p, reduce_and_p, reduce_or_p, reduce_xor_p)
-reduce_max, reduce_min, reduce_prod, reduce_and, reduce_or, reduce_xor = map(
-    define_reducer, REDUCTIONS
-)
+reduce_max = define_reducer(reduce_max_p)
+reduce_min = define_reducer(reduce_min_p)
+reduce_prod = define_reducer(reduce_prod_p)
+reduce_and = define_reducer(reduce_and_p)
+reduce_or = define_reducer(reduce_or_p)
+reduce_xor = define_reducer(reduce_xor_p)
 
 
 # --- the place of an extremum ---------------------------------------------------------------
 
-_PAIRS = 64  # along fewer elements, one reduction over pairs beats two over numbers
+MAX_PAIRS = 64  # up to so many elements, one reduction over pairs beats two over numbers
 
 
 class ArgExtremum(families.OverAxes, families.Discrete):
@@ -399,6 +321,7 @@ class ArgExtremum(families.OverAxes, families.Discrete):
     """
 
     cost = Cost.REDUCTION
+    form = Form.ARG_EXTREMUM
 
     def __init__(self, name: str, extremum: Reduction, better: str):
         self.name = name
@@ -406,7 +329,7 @@ class ArgExtremum(families.OverAxes, families.Discrete):
         self.better = better
 
     def abstract_eval(self, x, *, axes, index_dtype):
-        families.check_axes(self.name, axes, x.ndim)
+        families.check_ascending_axes(self.name, axes, x.ndim)
         if not dtypes.is_integer(index_dtype):
             raise DtypeError(
                 f"{self.name}: index_dtype must be an integer type; got {index_dtype}."
@@ -419,15 +342,12 @@ class ArgExtremum(families.OverAxes, families.Discrete):
         return [ShapedArray(families.drop_axes(x.shape, axes), index_dtype)]
 
     def lower(self, hlo, x, *, axes, index_dtype):
-        aval = x.aval
-        if can_call_extremum(hlo, aval, axes):
-            out = call_extremum(hlo, x, axes, self is argmax_p, np.dtype(np.uint32))
-            return [hlo.convert(out, index_dtype)]
-        index = ShapedArray(aval.shape, np.dtype(np.int32))
+        if not is_below(x.aval.shape[axes[0]], MAX_PAIRS + 1):
+            find = lambda x: [self.find_by_value(x, axes, index_dtype)]
+            return lower_jaxpr(hlo, stage_whole(find, [x.aval]), [x])
+        index = ShapedArray(x.aval.shape, np.dtype(np.int32))
         (place,) = hlo.op("stablehlo.iota", [], [index], iota_dimension=f"{axes[0]} : i64")
-        short = is_below(aval.shape[axes[0]], _PAIRS + 1)
-        out = (self.lower_pairs if short else self.lower_twice)(hlo, x, place, axes)
-        return [hlo.convert(out, index_dtype)]
+        return [hlo.convert(self.lower_pairs(hlo, x, place, axes), index_dtype)]
 
     def lower_pairs(self, hlo: Any, x: Any, place: Any, axes: tuple) -> Any:
         """One reduction over pairs (value, index)."""
@@ -446,16 +366,16 @@ class ArgExtremum(families.OverAxes, families.Discrete):
         ]
         return lower_reduce(hlo, [x, place], inits, axes, better)[1]
 
-    def lower_twice(self, hlo: Any, x: Any, place: Any, axes: tuple) -> Any:
-        """The extremum, then the least index that has it: plain reductions, vectorized."""
-        (best,) = self.extremum.lower(hlo, x, axes=axes)
-        x, place = Expr(hlo, x), Expr(hlo, place)
-        kept = [i for i in range(len(x.shape)) if i not in axes]
-        hit = x.compare("EQ", Expr(hlo, best).broadcast(x.shape, kept))
-        if dtypes.is_inexact(x.dtype):
-            hit = hit | x.compare("NE", x)
-        place = hit.select(place, x.shape[axes[0]] - 1)
-        return reduce_min_p.lower(hlo, place.value, axes=axes)[0]
+    def find_by_value(self, x: Any, axes: tuple[int, ...], index_dtype: np.dtype) -> Any:
+        """Return the least index that has the extremum, by two plain reductions: vectorized."""
+        shape = typeof(x).shape
+        (best,) = self.extremum.apply(x, axes=axes)
+        hit = eq(x, spread_back(best, shape, axes))
+        if dtypes.is_inexact(typeof(x).dtype):
+            hit = bitwise_or(hit, ne(x, x))
+        place = layout.broadcasted_iota(np.dtype(np.int32), shape, axes[0])
+        place = select(hit, place, layout.literal_size(shape[axes[0]] - 1, place))
+        return convert(reduce_min(place, axes), index_dtype)
 
 
 argmax_p = ArgExtremum("argmax", reduce_max_p, "GT")
@@ -735,7 +655,7 @@ def reduce(
     if not xs:
         raise PytreeError(f"reduce: there must be at least one operand; got {tree}.")
     inits = starting_values("reduce", xs, init_values, tree)
-    dimensions = families.index_tuple(dimensions, "reduce", "dimensions")
+    dimensions = families.sort_axes(dimensions, "reduce", "dimensions")
     jaxpr = stage_reducer("reduce", computation, [typeof(x) for x in xs], tree)
     monoids = find_monoids(jaxpr)
     if not monoids or len({typeof(x).shape for x in xs}) > 1:

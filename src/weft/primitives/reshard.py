@@ -5,7 +5,6 @@ Layouts are mesh/typed.py's; the public function, with pytrees and checks, is ap
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Elements
 from weft.core.primitive import Primitive
 from weft.core.trace import Tracer, current
 from weft.dtypes import is_bool
@@ -22,6 +22,7 @@ from weft.mesh.mesh import AbstractMesh, AxisType, Mesh, get_abstract_mesh, get_
 from weft.mesh.sharding import NamedSharding, check_divisible, terms_of
 from weft.mesh.spec import PartitionSpec, insert_entry
 from weft.primitives.families import LinearPrimitive, along_each_other
+from weft.util import memoize
 from weft.xla.array import put
 
 
@@ -36,7 +37,7 @@ class Reshard(LinearPrimitive):
     """
 
     name = "reshard"
-    elements = "placed"
+    elements = Elements.PLACED
 
     def abstract_eval(self, x, *, dst_sharding, free="", src_mesh=None):
         out = typed.typed_for(x, dst_sharding)
@@ -101,7 +102,7 @@ def write_scattered_sum(hlo: Any, x: Any, out: ShapedArray) -> list | None:
     is only where all axes of the mesh are explicit.
     """
     has, gets = x.aval.sharded, out.sharded
-    if None in (has, gets) or not hlo.devices or hlo.around or has.mesh != gets.mesh:
+    if None in (has, gets) or not hlo.devices or hlo.part or has.mesh != gets.mesh:
         return None
     mesh, terms = has.mesh, has.unreduced - gets.unreduced
     pairs = list(zip(has.entries, gets.entries, strict=True))
@@ -272,7 +273,7 @@ def hide_layout(x: Any) -> Any:
     return reshard_p.apply(x, dst_sharding=to, free="result")[0]
 
 
-@functools.cache
+@memoize
 def make_automatic(mesh: AbstractMesh) -> AbstractMesh:
     """The same axes of a mesh, where those that are explicit are automatic."""
     return retype_axes(mesh, mesh.explicit_axes, AxisType.Auto)

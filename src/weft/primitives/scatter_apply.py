@@ -19,10 +19,11 @@ from weft.primitives.indexing import (
     read_numbers,
     scatter_p,
 )
+from weft.util import keep_cache
 from weft.xla.typing import Array, ArrayLike
 
 # The programs of scatter_apply by their text, so that equal functions share kernels and types.
-_APPLIED: dict[str, Jaxpr] = {}
+_APPLIED: dict[str, Jaxpr] = keep_cache("functions that scatter applies", {})
 
 
 def scatter_apply(

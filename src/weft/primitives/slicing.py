@@ -15,14 +15,14 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.element import choose
-from weft.core.facts import Cost
+from weft.core.facts import Cost, Elements
+from weft.core.form import Form
 from weft.core.jaxpr import Literal
 from weft.core.primitive import Axes
 from weft.errors import IndexingError, ShapeError
 from weft.primitives import families, layout
 from weft.primitives.elementwise import select
 from weft.primitives.expr import Expr, concatenate_exprs
-from weft.primitives.joining import write_columns, write_frame, write_join
 from weft.xla.hlo import i64s
 from weft.xla.typing import Array, ArrayLike
 
@@ -51,8 +51,8 @@ class Slice(families.LinearPrimitive):
     """
 
     name = "slice"
+    elements = Elements.MOVED
     cost = Cost.FREE
-    elements = "moved"
     label_axes = families.label_together
 
     def abstract_eval(self, x, *, start_indices, limit_indices, strides):
@@ -77,10 +77,7 @@ class Slice(families.LinearPrimitive):
             (x.aval,),
             {"start_indices": start_indices, "limit_indices": limit_indices, "strides": strides},
         )
-        y = lower_slice(hlo, x, start_indices, limit_indices, strides, out)
-        if hlo.cuts is not None and (strides is None or {*strides} <= {1}):
-            hlo.cuts[y.name] = x, start_indices
-        return [y]
+        return [lower_slice(hlo, x, start_indices, limit_indices, strides, out)]
 
     def element(self, i, x, *, start_indices, limit_indices, strides):
         steps = strides or (1,) * x.ndim
@@ -171,8 +168,9 @@ class Pad(layout.LinearTogether):
     """
 
     name = "pad"
+    elements = Elements.PLACED
     cost = Cost.JOIN
-    elements = "placed"
+    form = Form.FRAME
     label_axes = families.label_together
 
     def abstract_eval(self, x, padding_value, *, padding_config):
@@ -197,8 +195,6 @@ class Pad(layout.LinearTogether):
         out = self.abstract_eval(x.aval, padding_value.aval, padding_config=padding_config)
         if not any(map(any, padding_config)):
             return [x]
-        if (y := write_frame(hlo, x, padding_value, padding_config, out[0])) is not None:
-            return [y]
         low, high, interior = zip(*padding_config, strict=True)
         return hlo.op(
             "stablehlo.pad",
@@ -291,8 +287,9 @@ class Concatenate(layout.LinearTogether):
     """
 
     name = "concatenate"
+    elements = Elements.MOVED
     cost = Cost.JOIN
-    elements = "moved"
+    form = Form.JOIN
     label_axes = families.label_together
 
     def abstract_eval(self, *avals, dimension):
@@ -311,8 +308,6 @@ class Concatenate(layout.LinearTogether):
 
     def lower(self, hlo, *xs, dimension):
         (out,) = self.abstract_eval(*[x.aval for x in xs], dimension=dimension)
-        if (y := write_join(hlo, xs, dimension, out)) is not None:
-            return [y]
         # XLA:CPU aborts where elements smaller than a byte do not fill one: join them as bytes
         small = dtypes.itemsize_bits(out.dtype) < 8 and dtypes.is_integer(out.dtype)
         wide = np.dtype(np.int8) if small else out.dtype
@@ -367,8 +362,8 @@ class Split(families.AlongAxis, families.LinearPrimitive):
     """Consecutive parts of x along `axis`, of the given sizes, which add up to the axis's."""
 
     name = "split"
+    elements = Elements.MOVED
     cost = Cost.FREE
-    elements = "moved"
     multiple_results = True
     label_axes = families.label_together
 
@@ -407,8 +402,9 @@ class Stack(layout.LinearTogether):
     """The operands along a new axis. Shapes and dtypes: equal."""
 
     name = "stack"
+    elements = Elements.MOVED
     cost = Cost.JOIN
-    elements = "moved"
+    form = Form.STACK
 
     def abstract_eval(self, *avals, axis):
         families.check_equal_dtypes(self.name, *avals)
@@ -424,12 +420,7 @@ class Stack(layout.LinearTogether):
 
     def lower(self, hlo, *xs, axis):
         row = families.insert_item(xs[0].aval.shape, axis, 1)
-        (out,) = self.abstract_eval(*[x.aval for x in xs], axis=axis)
-        parts = [Expr(hlo, x).reshape(row) for x in xs]
-        y = write_join(hlo, [x.value for x in parts], axis, out)
-        if y is None and axis == len(row) - 1:
-            y = write_columns(hlo, xs, out)
-        return [concatenate_exprs(parts, axis).value if y is None else y]
+        return [concatenate_exprs([Expr(hlo, x).reshape(row) for x in xs], axis).value]
 
     def element(self, i, *xs, axis):
         *parts, out = [x[families.drop_axes(i, (axis,))] for x in xs]
@@ -460,8 +451,8 @@ class Unstack(families.LinearPrimitive):
     """The elements of x along `axis`, each without it."""
 
     name = "unstack"
+    elements = Elements.MOVED
     cost = Cost.FREE
-    elements = "moved"
     multiple_results = True
 
     def abstract_eval(self, x, *, axis):
@@ -501,8 +492,9 @@ class Tile(families.LinearPrimitive):
     """x repeated reps[k] times along axis k."""
 
     name = "tile"
+    elements = Elements.MOVED
     cost = Cost.JOIN
-    elements = "moved"
+    form = Form.TILE
 
     def abstract_eval(self, x, *, reps):
         if len(reps) != x.ndim or any(r < 0 for r in reps):
@@ -519,12 +511,6 @@ class Tile(families.LinearPrimitive):
 
     def lower(self, hlo, x, *, reps):
         shape = [n * r for n, r in zip(x.aval.shape, reps, strict=True)]
-        repeated = [i for i, r in enumerate(reps) if r > 1]
-        if len(repeated) == 1 and 0 not in reps:
-            (i,) = repeated
-            out = x.aval.update(shape=shape)
-            if (y := write_join(hlo, [x] * reps[i], i, out)) is not None:
-                return [y]
         dims = range(1, 2 * len(reps), 2)
         return [Expr(hlo, x).broadcast(tiled_shape(x.aval.shape, reps), dims).reshape(shape).value]
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.facts import Cost
+from weft.core.facts import Cost, Elements
+from weft.core.form import Form
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.mesh.plugins import GPUS
@@ -22,7 +23,7 @@ from weft.primitives import families, layout
 from weft.primitives.constant import stage_whole
 from weft.primitives.cumulative import cumsum
 from weft.primitives.elementwise import lt, neg, select, sub
-from weft.primitives.expr import Expr, count_along
+from weft.primitives.expr import Expr
 from weft.primitives.indexing import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -31,10 +32,9 @@ from weft.primitives.indexing import (
     scatter_max,
 )
 from weft.primitives.layout import batched_at_front, broadcasted_iota, expand_dims
-from weft.util import has_symbolic_size, is_below, name_function
-from weft.xla.hlo import bool_text, i64s
+from weft.util import is_below, name_function
+from weft.xla.hlo import bool_text
 from weft.xla.lower import lower_jaxpr
-from weft.xla.native import call_native, has_kernels
 from weft.xla.typing import Array, ArrayLike
 
 Operands = TypeVar("Operands")
@@ -50,8 +50,9 @@ class Sort(Primitive):
     """
 
     name = "sort"
+    form = Form.SORT
+    elements = Elements.PLACED
     cost = Cost.TRANSCENDENTAL
-    elements = "placed"
     multiple_results = True
 
     def abstract_eval(self, *avals, dimension, is_stable, num_keys):
@@ -73,22 +74,11 @@ class Sort(Primitive):
     def lower(self, hlo, *xs, dimension, is_stable, num_keys):
         if xs[0].aval.size == 0:
             return list(xs)
-        if has_kernels(hlo) and all(map(has_native_order, xs[:num_keys])):
-            avals = [x.aval for x in xs]
-            return lower_native(hlo, "weft_sort", xs, avals, dimension, {"num_keys": num_keys})
         if hlo.platform in GPUS and len(xs) == 1 and has_float_order(xs[0].aval.dtype):
             return lower_sort(hlo, xs, 1, dimension, is_stable)
         keys = [key for x in xs[:num_keys] for key in lower_keys(hlo, x)]
         if keys == list(xs):  # nothing but integers, which are their own keys
             return lower_sort(hlo, keys, len(keys), dimension, is_stable)
-        bits = dtypes.itemsize_bits(keys[0].aval.dtype)
-        if (
-            hlo.platform == "cpu"
-            and len(keys) == 1
-            and bits <= 32
-            and is_below(xs[0].aval.size, 2**31)
-        ):
-            return lower_packed(hlo, keys[0], xs, dimension)
         return lower_sort(hlo, [*keys, *xs], len(keys), dimension, is_stable)[len(keys) :]
 
     def jvp(self, primals, tangents, *, dimension, is_stable, num_keys):
@@ -177,58 +167,11 @@ def comes_before(*pair: Expr) -> Any:
     return pair[0].hlo.compare("LT", x, y, "TOTALORDER")
 
 
-def has_native_order(x: Any) -> bool:
-    """Whether the native kernel can sort by `x`: not by floats of a byte, or parts of a byte."""
-    dtype = x.aval.dtype
-    if dtypes.itemsize_bits(dtype) < 8 or not is_below(x.aval.size, 2**32):
+def has_native_order(x: ShapedArray) -> bool:
+    """Return True if the kernels can sort by an array: no floats of a byte, no parts of a byte."""
+    if dtypes.itemsize_bits(x.dtype) < 8 or not is_below(x.size, 2**32):
         return False
-    return dtype.itemsize > 1 or not dtypes.is_float(dtype)
-
-
-def lower_native(
-    hlo: Any,
-    kernel: str,
-    xs: Sequence[Any],
-    outs: Sequence[ShapedArray],
-    dimension: int,
-    attributes: dict,
-) -> list:
-    """Write a call of a kernel that goes along the last axis; `outs` are of the axes of `xs`."""
-    order = [*(i for i in range(xs[0].aval.ndim) if i != dimension), dimension]
-    turned = [Expr(hlo, x).transpose(order).value for x in xs]
-    outs = [y.update(shape=tuple(y.shape[i] for i in order)) for y in outs]
-    found = call_native(hlo, kernel, turned, outs, attributes)
-    return [Expr(hlo, y).transpose(np.argsort(order)).value for y in found]
-
-
-def lower_packed(hlo: Any, key: Any, xs: Sequence[Any], dimension: int) -> list:
-    """Write a sort by one key of 32 bits at most: XLA:CPU sorts one array 4 times faster than two.
-
-    A key and its place make one 64-bit integer; what is carried is fetched from the places.
-    """
-    shape, size = key.aval.shape, key.aval.size
-    order = [*(i for i in range(len(shape)) if i != dimension), dimension]
-    key = Expr(hlo, key).transpose(order)
-    turned = key.shape
-    wide = np.dtype(np.int64 if dtypes.is_signed(key.dtype) else np.uint64)
-    place = count_along(hlo, ShapedArray((size,), wide), 0).reshape(turned)
-    packed = key.convert(wide).apply("shift_left", 32) | place
-    (place,) = lower_sort(hlo, [packed.value], 1, len(turned) - 1, False)
-    place = Expr(hlo, place).convert(np.dtype(np.int32)).reshape((size, 1))
-    numbers = "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1"
-    outs = []
-    for x in xs:
-        line = Expr(hlo, x).transpose(order).reshape((size,))
-        y = line.make(
-            "gather",
-            line.aval,
-            place,
-            dimension_numbers=f"#stablehlo.gather<{numbers}>",
-            slice_sizes=i64s([1]),
-            indices_are_sorted="false",
-        )
-        outs.append(y.reshape(turned).transpose(np.argsort(order)).value)
-    return outs
+    return x.dtype.itemsize > 1 or not dtypes.is_float(x.dtype)
 
 
 sort_p = Sort()
@@ -289,8 +232,9 @@ class Partition(Primitive):
     """
 
     name = "partition"
+    form = Form.PARTITION
+    elements = Elements.CHOSEN
     cost = Cost.TRANSCENDENTAL
-    elements = "chosen"
 
     def abstract_eval(self, x, kth, *, axis, places):
         families.check_axes(self.name, (axis,), x.ndim)
@@ -310,14 +254,8 @@ class Partition(Primitive):
         return families.along_each_other(avals, outs, whole=(axis,))
 
     def lower(self, hlo, x, kth, *, axis, places):
-        if x.aval.size and has_kernels(hlo) and has_native_order(x):
-            outs = self.abstract_eval(x.aval, kth.aval, axis=axis, places=places)
-            attributes = {"want_places": places}
-            return lower_native(hlo, "weft_partition", [x, kth], outs, axis, attributes)
-        xs = [x]
-        if places:
-            xs.append(count_along(hlo, x.aval.update(dtype=np.dtype(np.int32)), axis).value)
-        return [sort_p.lower(hlo, *xs, dimension=axis, is_stable=True, num_keys=1)[-1]]
+        by_sort = stage_whole(lambda x: [sort_as_partition(x, axis, places)], [x.aval])
+        return lower_jaxpr(hlo, by_sort, [x])
 
     def jvp(self, primals, tangents, *, axis, places):
         x, kth = primals
@@ -337,6 +275,14 @@ class Partition(Primitive):
 partition_p = Partition()
 
 
+def sort_as_partition(x: Any, axis: int, places: bool) -> Any:
+    """Return what `partition` may give, by a sort: the sorted elements, or their places."""
+    xs = [x]
+    if places:
+        xs.append(broadcasted_iota(np.int32, typeof(x).shape, axis))
+    return sort_p.apply(*xs, dimension=axis, is_stable=True, num_keys=1)[-1]
+
+
 # --- the largest ----------------------------------------------------------------------------
 
 
@@ -348,8 +294,9 @@ class TopK(families.AlongAxis):
     """
 
     name = "top_k"
+    form = Form.TOP_K
+    elements = Elements.CHOSEN
     cost = Cost.TRANSCENDENTAL
-    elements = "chosen"
     multiple_results = True
 
     def abstract_eval(self, x, *, k, axis):
@@ -370,10 +317,7 @@ class TopK(families.AlongAxis):
         if dtypes.itemsize_bits(dtype) < 8:
             x = x.convert(wider_dtype(dtype))
         outs = self.abstract_eval(x.aval, k=k, axis=len(order) - 1)
-        if has_kernels(hlo) and has_native_order(x):
-            outs = lower_native_top_k(hlo, x, outs)
-        else:
-            outs = hlo.op("chlo.top_k", [x.value], outs, k=f"{k} : i64")
+        outs = hlo.op("chlo.top_k", [x.value], outs, k=f"{k} : i64")
         value, place = (Expr(hlo, y).transpose(np.argsort(order)) for y in outs)
         return [value.convert(dtype).value, place.value]
 
@@ -383,24 +327,6 @@ class TopK(families.AlongAxis):
             take_along(*tangents, place, axis),
             *families.zero_tangents([place]),
         ]
-
-
-def lower_native_top_k(hlo: Any, x: Expr, outs: Sequence[ShapedArray]) -> list:
-    """Write a call of the kernel that finds the largest; of many, of the one that sorts."""
-    (*shape, n), k = x.shape, outs[0].shape[-1]
-    if not is_below(n, 8 * k):
-        rows = math.prod(shape)
-        lines = [out.update(shape=(rows, k)) for out in outs]
-        found = call_native(hlo, "weft_top_k", [x.reshape((rows, n)).value], lines, {})
-        return [Expr(hlo, y).reshape(out.shape).value for y, out in zip(found, outs, strict=True)]
-    is_float = dtypes.is_float(x.dtype)
-    key = ~(order_bits(x.bitcast(f"int{x.dtype.itemsize * 8}")) if is_float else x)
-    place = count_along(hlo, key.aval.update(dtype=np.dtype(np.int32)), len(shape))
-    pair = [key.value, place.value]
-    avals = [x.aval for x in pair]
-    found = lower_native(hlo, "weft_sort", pair, avals, len(shape), {"num_keys": 1})
-    key, place = (Expr(hlo, y).slice_axis(0, k) for y in found)
-    return [(order_bits(~key).bitcast(x.dtype) if is_float else ~key).value, place.value]
 
 
 top_k_p = TopK()
@@ -451,6 +377,7 @@ class FindPlaces(families.AlongAxis):
     """
 
     name = "find_places"
+    form = Form.PLACES
     cost = Cost.TRANSCENDENTAL
 
     def abstract_eval(self, x, *, size, axis):
@@ -464,12 +391,8 @@ class FindPlaces(families.AlongAxis):
         x = Expr(hlo, x).transpose(order)
         *shape, n = x.shape
         rows = x.reshape((math.prod(shape), n))
-        out = rows.aval.update(shape=(rows.shape[0], size), dtype=INT32)
-        if has_kernels(hlo) and not has_symbolic_size((*x.shape, size)):
-            (y,) = call_native(hlo, "weft_find_places", [rows.value], [out], {})
-        else:
-            jaxpr = stage_whole(lambda mask: [find_places_by_rank(mask, size)], [rows.aval])
-            (y,) = lower_jaxpr(hlo, jaxpr, [rows.value])
+        jaxpr = stage_whole(lambda mask: [find_places_by_rank(mask, size)], [rows.aval])
+        (y,) = lower_jaxpr(hlo, jaxpr, [rows.value])
         return [Expr(hlo, y).reshape((*shape, size)).transpose(np.argsort(order)).value]
 
     def jvp(self, primals, tangents, **params):

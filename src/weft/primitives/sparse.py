@@ -2,8 +2,8 @@
 `resample`, with bands.
 
 A matrix is given by the values of its entries and their places, which are integers that do not
-move. Each is linear in two operands; the transposes of the three are made of them. On CPUs they
-call kernels (native/sparse.cc). What users know as sparse arrays is experimental/sparse/'s.
+move. Each is linear in two operands; the transposes of the three are made of them. What users know
+as sparse arrays is experimental/sparse/'s.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.facts import Cost
+from weft.core.form import Form
 from weft.core.primitive import not_linear
 from weft.errors import DtypeError, ShapeError
 from weft.primitives import indexing, layout
@@ -28,20 +29,16 @@ from weft.primitives.families import is_linear
 from weft.primitives.layout import batched_at_front, move_to_front, reduce_sum, reshape, transpose
 from weft.primitives.slicing import concatenate, slice_in_dim
 from weft.xla.lower import lower_jaxpr
-from weft.xla.native import are_floats, call_native, has_kernels
-
-KERNEL_DTYPES = frozenset(map(np.dtype, ("i4", "i8", "u4", "u8", "f4", "f8", "c8", "c16")))
 
 
 class SparseProduct(Bilinear):
     """A family: products with a sparse matrix, linear in x and y, with the places of its entries.
 
-    A member has its kernel, `in_order`, the order that the kernel takes its operands in, and
-    `compute`, the same by gathering and adding, where there is no kernel.
+    A member has `compute`, which computes it by gathering and adding.
     """
 
+    form = Form.SPARSE_PRODUCT
     cost = Cost.REDUCTION
-    kernel = ""
     compute: Callable[..., Any]
 
     def check(self, x: ShapedArray, y: ShapedArray, indices: ShapedArray, *fits: bool) -> None:
@@ -57,22 +54,16 @@ class SparseProduct(Bilinear):
                 f"matrices of equal width; got {x}, {y}, {indices}."
             )
 
-    def lower(self, hlo, x, y, *places, **params):
-        (out,) = self.type_of((x.aval, y.aval, *[p.aval for p in places]), params)
-        if out.dtype in KERNEL_DTYPES and has_kernels(hlo):
-            wide = any(p.aval.dtype.itemsize > 4 for p in places)
-            dtype = np.dtype(np.int64 if wide else np.int32)
-            operands = [x, y, *[hlo.convert(p, dtype) for p in places]]
-            given = {"transpose": params["transpose"]} if "transpose" in params else {}
-            return call_native(hlo, self.kernel, operands, [out], given)
+    def lower(self, hlo, *xs, **params):
+        multiply = lambda *xs: [self.compute_widely(*xs, **params)]
+        return lower_jaxpr(hlo, stage_whole(multiply, [x.aval for x in xs]), xs)
 
-        def compute(*xs: Any) -> list:
-            narrow = dtypes.is_float(out.dtype) and out.dtype.itemsize < 4
-            wide = [layout.convert(v, np.dtype(np.float32)) if narrow else v for v in xs[:2]]
-            return [layout.convert(self.compute(*wide, *xs[2:], **params), out.dtype)]
-
-        avals = [v.aval for v in (x, y, *places)]
-        return lower_jaxpr(hlo, stage_whole(compute, avals), [x, y, *places])
+    def compute_widely(self, x: Any, y: Any, *places: Any, **params: Any) -> Any:
+        """Return the product; that of narrow floats is added up in float32."""
+        dtype = typeof(x).dtype
+        narrow = dtypes.is_float(dtype) and dtype.itemsize < 4
+        wide = [layout.convert(v, np.dtype(np.float32)) if narrow else v for v in (x, y)]
+        return layout.convert(self.compute(*wide, *places, **params), dtype)
 
 
 class CooDot(SparseProduct):
@@ -84,7 +75,6 @@ class CooDot(SparseProduct):
     """
 
     name = "coo_dot"
-    kernel = "weft_coo_dot"
 
     def abstract_eval(self, data, dense, indices, *, rows, transpose):
         fits = data.ndim == 1 and dense.ndim == 2 and indices.shape == (*data.shape, 2)
@@ -131,7 +121,6 @@ class CsrDot(SparseProduct):
     """
 
     name = "csr_dot"
-    kernel = "weft_csr_dot"
 
     def abstract_eval(self, data, dense, indices, indptr):
         fits = data.ndim == 1 and dense.ndim == 2 and indices.shape == data.shape
@@ -162,7 +151,6 @@ class CooSample(SparseProduct):
     """
 
     name = "coo_sample"
-    kernel = "weft_coo_sample"
 
     def abstract_eval(self, lhs, rhs, indices):
         fits = lhs.ndim == rhs.ndim == indices.ndim == 2 and lhs.shape[1] == rhs.shape[1]
@@ -199,6 +187,7 @@ class Resample(Bilinear):
     """
 
     name = "resample"
+    form = Form.RESAMPLE
     cost = Cost.REDUCTION
 
     def abstract_eval(self, x, weights, starts, back, firsts):
@@ -209,9 +198,6 @@ class Resample(Bilinear):
 
     def lower(self, hlo, x, weights, starts, *back):
         xs = [x, weights, starts]
-        (out,) = self.type_of(tuple(v.aval for v in (*xs, *back)), {})
-        if are_floats(x.aval, weights.aval, out) and has_kernels(hlo):
-            return call_native(hlo, "weft_resample", xs, [out], {})
         return lower_jaxpr(hlo, stage_whole(add_near_rows, [v.aval for v in xs]), xs)
 
     def transpose(self, cts, x, weights, starts, back, firsts):
@@ -228,7 +214,7 @@ class Resample(Bilinear):
 
 
 def add_near_rows(x: Any, weights: Any, starts: Any) -> list:
-    """What `Resample` gives, by gathering."""
+    """Return the result of `Resample`, by gathering."""
     (rows, n, lanes), (m, k) = typeof(x).shape, typeof(weights).shape
     places = layout.broadcasted_iota(np.dtype(np.int32), (m, k), 1)
     places = reshape(add(layout.broadcast_in_dim(starts, (m, k), (0,)), places), (m * k,))

@@ -11,7 +11,7 @@ from typing import Any
 
 from weft.core.jaxpr import jaxprs_in_params
 from weft.core.primitive import Primitive
-from weft.core.trace import current
+from weft.core.trace import current, is_eager
 from weft.errors import RefError
 from weft.options import config
 from weft.passes.discharge import holds_state, iter_state, thread_state
@@ -22,7 +22,7 @@ def run_stateful(prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -
     """Apply a primitive whose programs use references among the operands, or make them."""
     used = {id(args[i]) for i, _ in iter_state(prim, params)}
     refs = [id(x) if id(x) in used else None for x in args]
-    concrete = current.trace.parent is None
+    concrete = is_eager()
     params, order, places = thread_state(prim, params, refs, concrete)
     values = [x if r is None else load_ref(x) for x, r in zip(args, refs, strict=True)]
     given = [values[i] for i in order]

@@ -18,9 +18,9 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.facts import Cost
+from weft.core.form import Form
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
-from weft.primitives.circular import FORMULAS, call_function, write_circular, write_power
 from weft.primitives.elementwise import (
     Costly,
     Elementwise,
@@ -30,7 +30,6 @@ from weft.primitives.elementwise import (
     bitwise_and,
     div,
     eq,
-    integer_pow,
     mul,
     name_function,
     neg,
@@ -41,10 +40,9 @@ from weft.primitives.elementwise import (
     sub,
     unary_op,
 )
-from weft.primitives.expr import F64, LARGE, Expr, is_large, polynomial
-from weft.primitives.layout import convert, literal
-from weft.primitives.wide import FORMULAS as WIDE_FORMULAS
-from weft.primitives.wide import is_worth, write_log1p
+from weft.primitives.expr import Expr, lower_integer_pow, polynomial
+from weft.primitives.families import check_integer
+from weft.primitives.layout import convert, literal, zeros
 from weft.xla.typing import Array, ArrayLike
 
 _LN2 = math.log(2)
@@ -90,20 +88,9 @@ class Transcendental(Costly):
     """Members of `Elementwise` that may be given an accuracy, kept as a parameter only if given."""
 
     def lower(self, hlo, *values, accuracy=None):
-        x, aval = values[0], values[0 if values[0].aval.shape else -1].aval
-        if accuracy is None and type(aval.size) is int and aval.size < LARGE:
-            return Elementwise.lower(self, hlo, *values)
         if accuracy is None:
-            called = call_function(hlo, self.name, *values)
-            if called is not None:
-                return [called]
-            large = self.name in FORMULAS and is_large(hlo, aval, *HALVES, times=hlo.least)
-            wide = aval.dtype == F64 and self.name in WIDE_FORMULAS
-            wide = wide and is_worth(hlo, aval, self.name)
-            if not large and not wide:
-                return Elementwise.lower(self, hlo, *values)
-            operands = [Expr(hlo, hlo.spread(v, aval)) for v in values]
-            return [write_circular(self.name, *operands).value]
+            return Elementwise.lower(self, hlo, *values)
+        (x,) = values
         attribute = accuracy_attribute(accuracy)
         if callable(self.op):
             return [self.op(hlo, x.aval.strong(), x, result_accuracy=attribute)]
@@ -211,21 +198,65 @@ log2_p = define_tuned(
 )
 
 
-def lower_log1p(hlo: Any, aval: ShapedArray, x: Any, **attrs: str) -> Any:
-    """The engine's, or on the CPU the formula, which is quicker and more exact."""
-    if hlo.platform != "cpu" or aval.dtype not in _EXPONENT or attrs:
-        return Expr(hlo, x).make("log_plus_one", aval, **attrs).value
-    return write_log1p(Expr(hlo, x)).value
-
-
 log1p_p = define_tuned(
-    "log1p", lower_log1p, lambda t, y, x: div(t, add(x, 1)), "log(1 + x), exact to rounding near 0."
+    "log1p",
+    "log_plus_one",
+    lambda t, y, x: div(t, add(x, 1)),
+    "log(1 + x), exact to rounding near 0.",
 )
 logistic_p = define_tuned(
     "logistic", "logistic", lambda t, y, x: mul(t, mul(y, sub(1, y))), "1 / (1 + exp(-x))."
 )
 
 # --- powers and roots -----------------------------------------------------------------------
+
+
+class IntegerPow(Elementwise):
+    """x ** y for an integer y known now. x ** 0 is 1, also where x is 0 or NaN."""
+
+    form = Form.POWER
+
+    def checked(self, trace, args, params):
+        if params["y"] < 0:
+            trace.check_divisor(args[0])
+        return trace.apply(self, args, params)
+
+    def abstract_eval(self, x, *, y):
+        if y < 0 and dtypes.is_integer(x.dtype):
+            raise DtypeError(
+                f"integer_pow: a negative power needs a float or complex base; got {x}, power {y}."
+            )
+        return super().abstract_eval(x)
+
+
+integer_pow_p = IntegerPow(
+    "integer_pow",
+    lower_integer_pow,
+    [
+        lambda t, z, x, *, y: (
+            mul(t, zeros(typeof(t)))
+            if y == 0
+            else mul(t, mul(literal(y, typeof(x).dtype), integer_pow(x, y - 1)))
+        )
+    ],
+    doc="x ** y for an integer y known now. x ** 0 is 1, also where x is 0 or NaN.",
+)
+
+
+def integer_pow(x: ArrayLike, y: int) -> Array:
+    """x ** y for a Python integer y."""
+    if y == 1:
+        return x
+    if not hasattr(y, "__index__"):
+        raise DtypeError(
+            f"integer_pow: y must be a Python integer; got {y!r}. Hint: lax.pow(x, y)."
+        )
+    return integer_pow_p.apply(x, y=check_integer("integer_pow", "y", y))[0]
+
+
+def reciprocal(x: ArrayLike) -> Array:
+    """1 / x."""
+    return integer_pow(x, -1)
 
 
 class Pow(Costly):
@@ -249,15 +280,7 @@ class Pow(Costly):
 
     def lower(self, hlo, x, y):
         y = hlo.convert(y, x.aval.dtype)
-        aval = x.aval if x.aval.shape else y.aval
-        known = abs(y.scalar or 7) in (0.5, 1, 2, 3)  # to XLA
-        large = is_large(hlo, aval, times=hlo.least) or is_worth(hlo, aval, self.name)
-        called = None if known else call_function(hlo, self.name, x, y)
-        if called is not None:
-            return [called]
-        if known or not large:
-            return Elementwise.lower(self, hlo, x, y)
-        return [write_power(*[Expr(hlo, hlo.spread(v, aval)) for v in (x, y)]).value]
+        return Elementwise.lower(self, hlo, x, y)
 
 
 pow_p = Pow(
@@ -335,21 +358,9 @@ atan_p = define_tuned(
     "atan", "chlo.atan", lambda t, y, x: div(t, add(1, square(x))), "The inverse tangent."
 )
 sinh_p = define_tuned("sinh", "chlo.sinh", lambda t, y, x: mul(t, cosh(x)), "The hyperbolic sine.")
-
-
-def lower_cosh(hlo: Any, aval: ShapedArray, x: Any) -> Any:
-    """The engine's, or of float64 on the CPU (e**x + e**-x) / 2 by the square of e**|x / 2|.
-
-    The engine's rounds x - log 2, and is up to 495 units off; of float32, 24, in a tenth less time.
-    """
-    if hlo.platform != "cpu" or aval.dtype != F64:
-        return hlo.elementwise("chlo.cosh", [x], aval)[0]
-    a = -abs(Expr(hlo, x))
-    root = (a * -0.5).apply("exponential")
-    return (root * 0.5 * root + a.apply("exponential") * 0.5).value
-
-
-cosh_p = define_tuned("cosh", lower_cosh, lambda t, y, x: mul(t, sinh(x)), "The hyperbolic cosine.")
+cosh_p = define_tuned(
+    "cosh", "chlo.cosh", lambda t, y, x: mul(t, sinh(x)), "The hyperbolic cosine."
+)
 asinh_p = define_tuned(
     "asinh",
     "chlo.asinh",
@@ -380,9 +391,26 @@ atan2_p = Transcendental(
     doc="The angle of the point (y, x): atan(x / y) in the right quadrant.",
 )
 
-exp, exp2, expm1, log, log2, log1p = map(tuned_op, (exp_p, exp2_p, expm1_p, log_p, log2_p, log1p_p))
-logistic, sqrt, rsqrt, cbrt = map(tuned_op, (logistic_p, sqrt_p, rsqrt_p, cbrt_p))
-sin, cos, tan, tanh = map(tuned_op, (sin_p, cos_p, tan_p, tanh_p))
-asin, acos, atan, sinh, cosh = map(unary_op, (asin_p, acos_p, atan_p, sinh_p, cosh_p))
-asinh, acosh, atanh = map(unary_op, (asinh_p, acosh_p, atanh_p))
+exp = tuned_op(exp_p)
+exp2 = tuned_op(exp2_p)
+expm1 = tuned_op(expm1_p)
+log = tuned_op(log_p)
+log2 = tuned_op(log2_p)
+log1p = tuned_op(log1p_p)
+logistic = tuned_op(logistic_p)
+sqrt = tuned_op(sqrt_p)
+rsqrt = tuned_op(rsqrt_p)
+cbrt = tuned_op(cbrt_p)
+sin = tuned_op(sin_p)
+cos = tuned_op(cos_p)
+tan = tuned_op(tan_p)
+tanh = tuned_op(tanh_p)
+asin = unary_op(asin_p)
+acos = unary_op(acos_p)
+atan = unary_op(atan_p)
+sinh = unary_op(sinh_p)
+cosh = unary_op(cosh_p)
+asinh = unary_op(asinh_p)
+acosh = unary_op(acosh_p)
+atanh = unary_op(atanh_p)
 atan2 = binary_op(atan2_p)

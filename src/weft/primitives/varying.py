@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
-from weft.core.facts import Cost
+from weft.core.facts import Cost, Elements, Runs
 from weft.core.jaxpr import Eqn, Jaxpr, memo_jaxpr
 from weft.core.primitive import References, Zero
 from weft.core.source import describe_maker
@@ -125,9 +125,9 @@ class Pvary(LinearByElement):
     """x, as a value that may differ along `axes` of a mesh. Nothing is computed."""
 
     name = "pvary"
+    elements = Elements.PLACED
     cost = Cost.FREE
     element = read_element
-    elements = "placed"
 
     def abstract_eval(self, x, *, axes):
         return [x]
@@ -155,7 +155,7 @@ class ManualCast(LinearByElement):
     unreduced) and "" (whole, and the cotangent too). `mesh` is that of the type of the result.
     """
 
-    elements = "placed"
+    elements = Elements.PLACED
     old = new = ""
 
     def abstract_eval(self, x, *, axes, mesh):
@@ -191,7 +191,7 @@ class UnreducedPsum(ManualCast, Meeting):
 
     name = "unreduced_psum"
     old = "unreduced"
-    elements = "new"
+    elements = Elements.NEW
 
     def lower(self, hlo, x, **params):
         groups = replica_groups(hlo, self.name, params["axes"], None)
@@ -316,7 +316,7 @@ def list_meetings(jaxpr: Jaxpr) -> tuple[tuple[Eqn, Any], ...]:
             found.append((eqn, (prim, tuple(shapes), tuple(params.items()))))
         for body in () if prim.memoize_type else prim.bodies(params):
             inner = () if body.jaxpr is None else list_meetings(body.jaxpr)
-            once = body.runs in ("once", "again")
+            once = body.runs in (Runs.ONCE, Runs.AGAIN)
             found += inner if once else [(e, object()) for e, _ in inner]
     return tuple(found)
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from weft.core.aval import ShapedArray
-from weft.primitives.expr import F32, F64, Expr, is_large, polynomial
+from weft.primitives.expr import F32, F64, Expr, polynomial
 from weft.xla.hlo import i64s
 
 I32, I64 = map(np.dtype, (np.int32, np.int64))
@@ -250,6 +249,16 @@ def hyperbolic_sine(x: Expr) -> Expr:
     return copy_sign(large.select(e * (math.exp(64) / 2), (e + e / (e + 1)) * 0.5), x)
 
 
+def hyperbolic_cosine(x: Expr) -> Expr:
+    """Return (e**x + e**-x) / 2 by the square of e**|x / 2|.
+
+    XLA's rounds x - log 2, and is up to 495 units off; in float32 up to 24, in a tenth less time.
+    """
+    a = -abs(x)
+    root = (a * -0.5).apply("exponential")
+    return root * 0.5 * root + a.apply("exponential") * 0.5
+
+
 def area_sine(x: Expr) -> Expr:
     """log(|x| + sqrt(x**2 + 1)), by log(1 + y) where x is not large."""
     a = abs(x)
@@ -365,11 +374,3 @@ FORMULAS: dict[str, Callable[..., Expr]] = {
     "atan2": angle_of, "cbrt": third_root,
     "log": write_log_of_all, "sinh": keep_zeros(hyperbolic_sine), "asinh": keep_zeros(area_sine),
 }  # fmt: skip
-PERIODIC = frozenset(("sin", "cos", "tan"))  # which have to look at all elements first
-LATE = PERIODIC | {"log", "erf", "pow"}  # of twice as many elements
-
-
-def is_worth(hlo: Any, aval: ShapedArray, name: str) -> bool:
-    """Whether an array of float64 is so large that the formula of a function is quicker."""
-    large = aval.dtype == F64 and is_large(hlo, aval, F64, times=hlo.least << (name in LATE))
-    return large and not (name in PERIODIC and hlo.devices)

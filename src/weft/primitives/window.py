@@ -7,7 +7,6 @@ shape rules of convolution are conv.py's.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,16 +15,16 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.element import Number
-from weft.core.facts import Cost
+from weft.core.facts import Cost, Elements
+from weft.core.form import Form
 from weft.core.primitive import Primitive, tangents_of
 from weft.core.stage import stage
 from weft.errors import DtypeError, ShapeError
 from weft.primitives import elementwise, families
-from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import select
 from weft.primitives.expr import Expr
 from weft.primitives.families import index_tuple
-from weft.primitives.layout import batched_at_front, broadcast_in_dim, fill, literal
+from weft.primitives.layout import batched_at_front, broadcast_in_dim, literal
 from weft.primitives.reduction import (
     HoldsProgram,
     find_monoid,
@@ -36,14 +35,12 @@ from weft.primitives.reduction import (
     split_halves,
     stage_reducer,
     starting_values,
-    write_keeping_nan,
 )
 from weft.primitives.slicing import pad, padding_mask, slice
 from weft.pytrees import flatten, unflatten
 from weft.util import max_size
 from weft.xla.hlo import i64s, pairs
 from weft.xla.lower import lower_jaxpr
-from weft.xla.native import are_floats, call_native, has_kernels
 
 # --- shapes ---------------------------------------------------------------------------------
 
@@ -138,13 +135,7 @@ def insert_window_axis(params: dict, at: int) -> dict:
 def lower_windows(
     hlo: Any, xs: Sequence[Any], inits: Sequence[Any], combine: Callable, params: dict
 ) -> list:
-    """Write a reduction of several arrays over the same windows; `combine` writes the body.
-
-    XLA:CPU folds a padding that it sees into the windows, and then gives wrong sums where an axis
-    has size 1: a barrier hides what the operands are made of.
-    """
-    if hlo.platform == "cpu":
-        xs = hlo.op("stablehlo.optimization_barrier", xs, [x.aval for x in xs])
+    """Write a reduction of several arrays over the same windows; `combine` writes the body."""
     shape = reduce_window_shape_tuple(xs[0].aval.shape, **params)
     return hlo.op(
         "stablehlo.reduce_window", [*xs, *inits], [ShapedArray(shape, x.aval.dtype) for x in xs],
@@ -193,6 +184,7 @@ class ReduceWindow(HoldsProgram):
     """
 
     name = "reduce_window"
+    form = Form.WINDOWS
     multiple_results = True
 
     def abstract_eval(self, *avals, jaxpr, consts, **params):
@@ -248,6 +240,7 @@ class WindowReduction(families.ByCombination):
     Padding counts as `identity(dtype)`. Dtypes: as `takes`. Source: StableHLO, reduce_window.
     """
 
+    form = Form.WINDOWS
     cost = Cost.REDUCTION
     label_axes = families.label_along
 
@@ -258,7 +251,8 @@ class WindowReduction(families.ByCombination):
     def lower(self, hlo, x, **params):
         cell = ShapedArray((), x.aval.dtype)
         init = hlo.constant(self.identity(cell.dtype), cell)
-        return lower_windows(hlo, [x], [init], self.write_body(hlo, cell.dtype), params)
+        combine = lambda a, b: self.combine.lower(hlo, a, b)
+        return lower_windows(hlo, [x], [init], combine, params)
 
     def element(self, i, x, **params):
         names = "window_strides", "window_dilation", "padding"
@@ -271,10 +265,6 @@ class WindowReduction(families.ByCombination):
             return families.read_spread(x, places, params["base_dilation"], other)
 
         return [self.combine_over(params["window_dimensions"], x.dtype, read)]
-
-    def write_body(self, hlo: Any, dtype: np.dtype) -> Callable:
-        """What writes the combination of two elements."""
-        return lambda a, b: self.combine.lower(hlo, a, b)
 
     def batch(self, axis, args, dims, **params):
         (x,), (d,) = args, dims
@@ -306,22 +296,8 @@ class WindowSum(WindowReduction, families.LinearPrimitive):
 class WindowExtremum(WindowReduction):
     """The maximum or minimum of each window; the first of equals has the derivative."""
 
-    elements = "chosen"
-
-    def lower(self, hlo, x, **params):
-        size = math.prod(params["window_dimensions"])
-        if hlo.platform != "cpu" or not dtypes.is_float(x.aval.dtype) or size > 16:
-            return super().lower(hlo, x, **params)
-        # elementwise, of slices: XLA:CPU makes one loop of it, twice as fast as its own
-        init = self.identity(x.aval.dtype)
-        combine = lambda total, elements: self.combine.apply(*total, *elements)
-        fold = lambda x: fold_windows(combine, [x], [literal(init, x.aval.dtype)], params)
-        return lower_jaxpr(hlo, stage_whole(fold, [x.aval]), [x])
-
-    def write_body(self, hlo, dtype):
-        if hlo.platform == "cpu" and dtypes.is_float(dtype):
-            return write_keeping_nan(hlo, self.combine)
-        return super().write_body(hlo, dtype)
+    form = Form.WINDOW_EXTREMUM
+    elements = Elements.CHOSEN
 
     def jvp(self, primals, tangents, **params):
         (x,), (t,) = primals, tangents
@@ -349,12 +325,7 @@ reduce_window_min_p = WindowExtremum("reduce_window_min", elementwise.min_p, hig
 
 def worst_value(select_prim: Primitive, dtype: np.dtype) -> Any:
     """The value that a selection by ge or le never takes before another."""
-    return lowest_value(dtype) if keeps_largest(select_prim) else highest_value(dtype)
-
-
-def keeps_largest(select_prim: Primitive) -> bool:
-    """Return True if a selection keeps the largest element, False if the smallest: ge, or le."""
-    return select_prim is elementwise.ge_p
+    return lowest_value(dtype) if select_prim is elementwise.ge_p else highest_value(dtype)
 
 
 class SelectAndGatherAdd(families.LinearInFirst):
@@ -365,6 +336,7 @@ class SelectAndGatherAdd(families.LinearInFirst):
     """
 
     name = "select_and_gather_add"
+    form = Form.WINDOWS
     cost = Cost.REDUCTION
     label_axes = families.label_along
 
@@ -405,6 +377,7 @@ class SelectAndScatterAdd(families.LinearInFirst):
     """
 
     name = "select_and_scatter_add"
+    form = Form.SELECT_AND_SCATTER
     cost = Cost.REDUCTION
     label_axes = families.label_along
 
@@ -415,13 +388,6 @@ class SelectAndScatterAdd(families.LinearInFirst):
         return [ShapedArray(operand.shape, source.dtype)]
 
     def lower(self, hlo, source, operand, *, select_prim, **params):
-        if are_planes(source.aval, operand.aval, **params) and has_kernels(hlo):
-            least = not keeps_largest(select_prim)
-            return [call_select_scatter(hlo, source, operand, least, **params)]
-        if hlo.platform == "cpu" and math.prod(params["window_dimensions"]) <= _FEW:
-            avals = [source.aval.strong(), operand.aval.strong()]
-            jaxpr = stage_whole(lambda s, x: [scatter_by_places(s, x, select_prim, params)], avals)
-            return lower_jaxpr(hlo, jaxpr, [source, operand])
         cell = ShapedArray((), operand.aval.dtype)
         return lower_scatter(
             hlo, operand, source, hlo.constant(0, cell),
@@ -438,64 +404,6 @@ class SelectAndScatterAdd(families.LinearInFirst):
         return [*dots, None]
 
     batch = SelectAndGatherAdd.batch
-
-
-_FEW = 32  # up to as many places in a window, adding them one by one is 1.3 to 20 times faster
-
-
-def are_planes(source: ShapedArray, operand: ShapedArray, *, window_dimensions, **_: Any) -> bool:
-    """Whether windows are of the last two axes at most, of several elements along the last one."""
-    *others, _, width = (1, *window_dimensions)
-    return {*others} <= {1} and width > 1 and are_floats(source, operand)
-
-
-def call_select_scatter(
-    hlo: Any, source: Any, operand: Any, least: bool, *, padding, **params: Any
-) -> Any:
-    """Write `select_and_scatter_add` as a call of a kernel, native/pool.cc."""
-    last = lambda values: (1, *values)[-2:]
-
-    def planes(x: Any) -> Any:
-        size = last(x.aval.shape)
-        return Expr(hlo, x).reshape((x.aval.size // math.prod(size), *size))
-
-    names = {"widths": "window_dimensions", "steps": "window_strides"}
-    how = {key: np.array(last(params[name]), np.int64) for key, name in names.items()}
-    how["low"] = np.array((0, *(low for low, _ in padding))[-2:], np.int64)
-    x, given = planes(operand), planes(source)
-    (y,) = call_native(
-        hlo, "weft_select_scatter", [given.value, x.value], [x.aval], {"least": least, **how}
-    )
-    return Expr(hlo, y).reshape(operand.aval.shape).value
-
-
-def scatter_by_places(source: Any, operand: Any, select_prim: Primitive, params: dict) -> Any:
-    """`select_and_scatter_add` by whole arrays, one for each place in a window."""
-    dtype = typeof(operand).dtype
-    ones = (1,) * len(params["padding"])
-    undilated = {"base_dilation": ones, "window_dilation": ones, **params}
-    worst = literal(worst_value(select_prim, dtype), dtype)
-    best, *rest = window_elements(operand, worst, undilated)
-    chosen = fill(typeof(best).shape, 0, np.dtype(np.int32))
-    for k, x in enumerate(rest, 1):
-        (keep,) = select_prim.apply(best, x)
-        best, chosen = select(keep, best, x), select(keep, chosen, k)
-    total = fill(typeof(operand).shape, 0, dtype)
-    for k, place in enumerate(itertools.product(*map(range, params["window_dimensions"]))):
-        rows = zip(
-            place,
-            typeof(operand).shape,
-            typeof(source).shape,
-            params["window_strides"],
-            params["padding"],
-            strict=True,
-        )
-        config = [
-            (i - low, n - (i - low) - dilated_size(m, stride), stride - 1)
-            for i, n, m, stride, (low, _) in rows
-        ]
-        total = elementwise.add(total, pad(select(elementwise.eq(chosen, k), source, 0), 0, config))
-    return total
 
 
 class SelectAndScatter(HoldsProgram):

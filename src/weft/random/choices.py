@@ -12,7 +12,6 @@ import weft.numpy as jnp
 from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, axis_of, shape_of
 from weft.primitives.elementwise import add, clamp, mul, rem, sub
 from weft.primitives.layout import broadcast_to_rank, convert, iota, literal, zeros
@@ -21,6 +20,7 @@ from weft.primitives.sort import sort, top_k
 from weft.random import sampling
 from weft.random.continuous import draw_gumbel
 from weft.random.keys import Words, draw_bits, read_one_key, split_pair
+from weft.run.operation import operation
 from weft.xla.typing import Array, ArrayLike, DTypeLike, Shape, ShardingLike
 
 __all__ = ["categorical", "choice", "permutation", "randint"]
@@ -134,7 +134,7 @@ def draw_order(key: Words, count: int) -> Any:
     return convert(order, dtype)
 
 
-@fused(static=("count", "axis", "independent"), name="permutation")
+@operation(static=("count", "axis", "independent"), name="permutation")
 def permute(
     key: Any, x: Any, count: int | None = None, axis: int = 0, independent: bool = False
 ) -> Any:
@@ -230,7 +230,7 @@ def choice(
     return choose_elements(key, a, p, total, shape, bool(replace), axis, mode)
 
 
-@fused(static=("total", "shape", "replace", "axis", "mode"), name="choice")
+@operation(static=("total", "shape", "replace", "axis", "mode"), name="choice")
 def choose_elements(
     key: Any, a: Any, p: Any, total: int, shape: tuple, replace: bool, axis: int, mode: str | None
 ) -> Any:

@@ -28,7 +28,8 @@ from weft.xla.typing import Array, ArrayLike, DTypeLike, Shape
 
 __all__ = ["binomial", "geometric", "multinomial", "poisson"]
 
-FEW = 10  # expected, below which probabilities are summed
+# The expected count from which a sample is drawn by rejection; below it, probabilities are summed.
+MIN_EXPECTED = 10
 
 
 @sampling.sampler(chances=("p",))
@@ -130,8 +131,8 @@ def poisson(
     shape = sampling.choose_shape("poisson", shape, lam)
     work = dtypes.default_float()
     lam = jnp.broadcast_to(*sampling.convert_params("poisson", work, lam), shape)
-    valid, many = lam >= 0, (lam >= FEW) & jnp.isfinite(lam)
-    small, large = jnp.where(valid & ~many, lam, 0), jnp.where(many, lam, FEW)
+    valid, many = lam >= 0, (lam >= MIN_EXPECTED) & jnp.isfinite(lam)
+    small, large = jnp.where(valid & ~many, lam, 0), jnp.where(many, lam, MIN_EXPECTED)
     first, second = split_pair(key)
     few = count_by_sums(first, jnp.exp(-small), lambda k: small / k)
     flat = draw_until_taken(second, propose_poisson, large.ravel(), done=~many.ravel())
@@ -149,12 +150,12 @@ def draw_binomial(key: Words, n: Any, p: Any, shape: tuple) -> Any:
     turned = p > 0.5
     q = jnp.where(valid, jnp.where(turned, 1 - p, p), 0)
     n = jnp.where(valid, jnp.floor(n), 0)
-    many = n * q >= FEW
+    many = n * q >= MIN_EXPECTED
     first, second = split_pair(key)
     odds = q / (1 - q)
     none = jnp.where(many, 1, jnp.exp(n * jnp.log1p(-q)))
     few = count_by_sums(first, none, lambda k: jnp.maximum(n - k + 1, 0) / k * odds)
-    trials, rate = jnp.where(many, n, 4 * FEW), jnp.where(many, q, 0.5)
+    trials, rate = jnp.where(many, n, 4 * MIN_EXPECTED), jnp.where(many, q, 0.5)
     rows = (trials.ravel(), rate.ravel())
     flat = draw_until_taken(second, propose_binomial, *rows, done=~many.ravel())
     counts = jnp.where(many, flat.reshape(shape), few)

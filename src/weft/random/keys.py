@@ -7,6 +7,7 @@ distributions are in the other files.
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -17,10 +18,7 @@ import numpy as np
 import weft.numpy as jnp
 from weft import dtypes
 from weft.core.aval import is_valid_value, typeof
-from weft.core.trace import current
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.fused import fused
-from weft.numpy.planned import copy_constants
 from weft.numpy.promotion import as_array, shape_of
 from weft.options import config
 from weft.primitives.bits import shift_right_logical
@@ -33,7 +31,7 @@ from weft.primitives.random import (
     random_split_p,
     rng_bit_generator,
 )
-from weft.run.eager import EVAL, as_kept
+from weft.run.operation import number_operation, operation
 from weft.xla.array import Array, put, require_alive
 from weft.xla.typing import ArrayLike, DTypeLike
 
@@ -253,7 +251,7 @@ def seed_key(op: str, seed: Any, dtype: KeyDtype) -> Any:
 # --- what users call -------------------------------------------------------------------------
 
 
-@copy_constants
+@operation(arrays=0)
 def PRNGKey(seed: int | ArrayLike, *, impl: str | KeyDtype | None = None) -> Array:
     """A key from an integer, as raw words: uint32[2], or [4] of the generators other than Threefry.
 
@@ -268,7 +266,7 @@ def PRNGKey(seed: int | ArrayLike, *, impl: str | KeyDtype | None = None) -> Arr
     return seed_key("PRNGKey", seed, find_dtype(impl))
 
 
-@copy_constants
+@operation(arrays=0)
 def key(
     seed: int | ArrayLike, *, impl: str | KeyDtype | None = None, dtype: DTypeLike | None = None
 ) -> Array:
@@ -320,7 +318,7 @@ def clone(key: ArrayLike) -> Array:
     return require_alive(key) if is_typed(key) else words.data
 
 
-@fused(static=("shape",), name="split")
+@operation(static=("shape",), name="split")
 def split_keys(key: Any, shape: tuple[int, ...]) -> Any:
     """`split`, its arguments in one form."""
     words = read_one_key("split", key)
@@ -339,10 +337,11 @@ def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
     )
 
 
-@fused(name="fold_in")
+@functools.partial(number_operation, name="fold_in", whole=True)
 def fold_in_key(key: Any, data: Any) -> Any:
     """`fold_in`, its arguments in one form."""
     words = read_one_key("fold_in", key)
+    data = np.uint32(data) if type(data) is int else data
     aval = typeof(data, "fold_in")
     if not (dtypes.is_integer(aval.dtype) or dtypes.is_bool(aval.dtype)):
         raise DtypeError(f"fold_in: data must be an integer; got {aval}. Hint: int(data).")
@@ -364,6 +363,6 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     if type(data) is int:
         if not 0 <= data < 2**32:
             raise OverflowError(f"fold_in: data must be in [0, 2**32); got {data}.")
-        if current.trace is not EVAL or data >= 2**31:  # NumPy's numbers take a longer way
+        if data >= 2**31:
             data = np.uint32(data)
-    return fold_in_key(key, as_kept(data))
+    return fold_in_key(key, data)

@@ -17,7 +17,6 @@ import weft.numpy as jnp
 from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import DtypeError, InconclusiveDimensionOperation, ShapeError
-from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, check_rank_promotion, shape_of
 from weft.options import config
 from weft.primitives import families, layout
@@ -25,6 +24,7 @@ from weft.primitives.bits import bitcast_convert_type, shift_right_logical
 from weft.primitives.elementwise import add, bitwise_or, max, mul, sub
 from weft.primitives.reshard import compute_freely
 from weft.random.keys import Words, draw_bits, read_one_key
+from weft.run.operation import operation
 
 KNOWN = (int, float, np.generic, np.ndarray)  # values that are looked at without waiting for them
 STATIC = ("shape", "dtype", "mode", "axis", "replace", "independent", "method", "unroll")
@@ -38,7 +38,7 @@ def sampler(
     chances: Sequence[str] = (),
     rising: Sequence[str] = (),
 ) -> Any:
-    """A decorator of functions of a key: each call is one program, as `fused` makes it.
+    """A decorator of functions of a key: each call is one program, see `operation`.
 
     `out_sharding` says how samples are split over explicit axes of a mesh. `static` names
     arguments that are Python values, besides the usual ones. Of numbers and NumPy
@@ -57,7 +57,8 @@ def sampler(
     def draw(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
         return compute_freely(name, out_sharding, fun, *args, **kwargs)
 
-    call = fused(draw, static=["out_sharding", *[n for n in names if n in STATIC or n in static]])
+    fixed = [n for n in names if n in STATIC or n in static]
+    call = operation(draw, static=["out_sharding", *fixed])
     at = names.index("shape")
     checked = [(n, names.index(n), n in chances) for n in (*positive, *chances)]
     ordered = [(n, names.index(n)) for n in rising]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -17,18 +17,14 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr
 from weft.core.primitive import Primitive
 from weft.core.source import trim_traceback
-from weft.core.trace import Trace, current, install_bottom
+from weft.core.trace import Trace, install_bottom
 from weft.errors import unhashable_error
-from weft.mesh.client import all_devices, clients
-from weft.options import HELD, x64_cell
 from weft.pytrees import flatten
 from weft.run.fastpath import compiled_call
 from weft.run.pipeline import JitSpec
 from weft.run.programs import eqn_jaxpr, holder_jaxpr, run_jaxpr, run_program
-from weft.xla.array import array_from_host, put
-
-MOST = 4096  # how many of a kind are kept
-HOT = 16  # how often what is kept was met before
+from weft.util import keep_cache
+from weft.xla.array import array_from_host
 
 
 class Kernels(dict):
@@ -40,7 +36,7 @@ class Kernels(dict):
         return kernel
 
 
-KERNELS = Kernels()
+KERNELS = keep_cache("kernels", Kernels())
 
 
 class EvalTrace(Trace):
@@ -146,11 +142,6 @@ def as_list(out: Any) -> list:
     return out if type(out) is list else [out]
 
 
-def forget_kernels() -> None:
-    """Empty the memory of compiled operations."""
-    KERNELS.clear()
-
-
 @functools.cache
 def results_tree(count: int) -> Any:
     """The structure of what a kernel gives of `count` results."""
@@ -159,33 +150,3 @@ def results_tree(count: int) -> Any:
 
 EVAL = EvalTrace(None)
 install_bottom(EVAL)
-
-
-class Kept(dict):
-    """Arrays of Python numbers that are met often, as operands, where there is one device.
-
-    The engine would make one for each call. That of x is at `x or str(x)`, as -0.0 equals 0.0.
-    """
-
-    met: ClassVar[dict[Any, int]] = {}
-    zeros: ClassVar[dict[Any, Any]] = {"0": 0, "0.0": 0.0, "-0.0": -0.0}
-    cache_clear = dict.clear
-
-    def __missing__(self, name: Any) -> Any:
-        x = self.zeros.get(name, name)
-        if (count := self.met.get(name, 0)) < HOT:
-            if count or len(self.met) < MOST:
-                self.met[name] = count + 1
-        elif abs(x) < 1 << 31 and len((*clients(), *all_devices())) == 2:
-            self[name] = x = put(x)
-        return x
-
-
-KEPT = {kind: (Kept(), Kept()) for kind in (float, int)}  # without 64-bit types, and with them
-HELD.extend((*KEPT[float], *KEPT[int]))
-
-
-def as_kept(x: Any) -> Any:
-    """An operand as it is, or the array that is kept of a number where one is computed with now."""
-    kept = KEPT.get(type(x))
-    return x if not kept or current.trace is not EVAL else kept[x64_cell.value][x or str(x)]

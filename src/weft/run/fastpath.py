@@ -1,7 +1,7 @@
 """The C++ call path: a callable that runs a cached executable without entering Python.
 
 On a miss it calls back; what to do then is the caller's (eager.py for one operation, api/jit.py and
-numpy/fused.py for a function).
+operation.py for a public function).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from jaxlib import _jax
 from numpy import generic, ndarray
 
-from weft.core.trace import current
+from weft.core.trace import is_eager
 from weft.options import config, disable_jit_cell
 from weft.pytrees import call_registry, flatten, unflatten
 from weft.xla.array import HOST, SMALL, ArrayImpl, copy_writable, put
@@ -42,7 +42,7 @@ def compiled_call(
 
     def take(*args: Any, **kwargs: Any) -> tuple:
         __tracebackhide__ = True
-        if fun is None or (current.trace.parent is None and not disable_jit_cell.value):
+        if fun is None or (is_eager() and not disable_jit_cell.value):
             if all_traced and not kwargs and (copies := copy_flat(args)):
                 return on_copies(*copies), None, False
             static = {i % len(args) for i in static_argnums if -len(args) <= i < len(args)}

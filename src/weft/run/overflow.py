@@ -21,9 +21,10 @@ from weft.core.trace import current
 from weft.options import x64_as
 from weft.primitives.cumulative import cumprod_p, cumsum_p
 from weft.primitives.dot import dot_general_p
-from weft.primitives.elementwise import abs_p, add_p, integer_pow_p, mul_p, neg_p, sub_p
+from weft.primitives.elementwise import abs_p, add_p, mul_p, neg_p, sub_p
 from weft.primitives.layout import convert_element_type_p, reduce_sum_p
 from weft.primitives.reduction import reduce_prod_p
+from weft.primitives.transcendental import integer_pow_p
 from weft.watch.nans import follow_bodies
 
 

@@ -11,22 +11,28 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from weft.core.aval import check_extent, typeof
-from weft.core.jaxpr import Jaxpr
+from weft.core.jaxpr import Atom, Jaxpr, Literal, Var
+from weft.cpu.flags import choose_flags
+from weft.cpu.passes import prepare_jaxpr
+from weft.cpu.scope import Target
 from weft.errors import InconclusiveDimensionOperation
 from weft.mesh.client import platform_of
 from weft.mesh.typed import sharding_of
 from weft.optimize.passes import run_passes
 from weft.options import config
 from weft.passes.dce import used_inputs
-from weft.passes.flat import flatten_rows
+from weft.passes.inline import rename_atoms
+from weft.util import select_masked
 from weft.watch import events
 from weft.watch.key_reuse import hint_reuse
 from weft.watch.progress import run_reporting
-from weft.xla.compile import Executable, compile_text
+from weft.xla.compile import NO_FLAGS, Executable, Flags, compile_text
 from weft.xla.foreign import ForeignExecutable
 from weft.xla.locating import keep_located
-from weft.xla.lower import Module, lower_module
+from weft.xla.lower import Module, lower_module, make_physical
 from weft.xla.native import are_kernels_wanted
 from weft.xla.placement import Placement, explicit_mesh, wide_sharding
 
@@ -55,6 +61,7 @@ class LoweredProgram(NamedTuple):
     kept: list[bool]  # which arguments it takes
     consts: list  # what is passed before them
     staged: Jaxpr  # as it was before the passes
+    prepared: Jaxpr  # what is lowered: the program that the platform is given in place of `jaxpr`
 
     def compile(self, settings: Sequence[tuple[str, Any]] = ()) -> Executable:
         """The executable. `settings` are XLA flags.
@@ -62,7 +69,7 @@ class LoweredProgram(NamedTuple):
         Over a mesh, the compiler chooses the shardings of parameters and results that have none
         yet; what it chose is read from the executable.
         """
-        module, jaxpr, placement, kept, consts, staged = self
+        module, jaxpr, placement, kept, consts, staged, prepared = self
         passed = consts, None if all(kept) else kept, module.host_calls
         calls = len(module.host_calls)
         make_executable: Callable[..., Executable] = Executable
@@ -71,13 +78,8 @@ class LoweredProgram(NamedTuple):
         before = [placement.whole] if calls else []  # the number of the run
         given = [*before, *module.parameters], module.results
         free = [s is None for s in given[0]], [s is None for s in given[1]]
-        alone = not placement.partitioned and not placement.platform
-        on_cpu = alone and platform_of(placement.devices[0]) == "cpu"
-        rows = on_cpu and any(v.aval.ndim > 1 for v in jaxpr.outvars)
-        text = flatten_rows(module.text) if rows else module.text
-        if text is not module.text and not are_kernels_wanted():
-            text = module.text
-        loaded, how = compile_text(text, placement, settings, calls, free)
+        flags = flags_for_platform(prepared, placement)
+        loaded, how = compile_text(module.text, placement, settings, calls, free, flags)
         if how == "compiled" and config.hints:
             hint_reuse(staged)
         if module.origins:
@@ -150,14 +152,49 @@ def lower_program(
             ]
             parameters = fill(parameters, jaxpr.in_avals)
             results = fill(results or [None] * len(jaxpr.outvars), jaxpr.out_avals)
-    given = spec.name, placement, parameters, results, donated, [*written.values()]
+    prepared, values = make_physical(*write_numbers(jaxpr, [*written.values()]))
+    prepared = prepare_for_platform(prepared, placement, bool(donated), spec.name)
+    given = spec.name, placement, parameters, results, donated, values
     if config.progress:
-        module = run_reporting(f"lowering {spec.name}", lower_module, jaxpr, *given)
+        module = run_reporting(f"lowering {spec.name}", lower_module, prepared, *given)
     else:
-        module = lower_module(jaxpr, *given)
+        module = lower_module(prepared, *given)
     seconds = time.perf_counter() - start
     events.record_work(events.LOWER, seconds, fun_name=f"jit({spec.name})")
-    return LoweredProgram(module, jaxpr, placement, kept, passed, staged)
+    return LoweredProgram(module, jaxpr, placement, kept, passed, staged, prepared)
+
+
+def flags_for_platform(jaxpr: Jaxpr, placement: Placement) -> Flags:
+    """Return the flags that the compiler of a platform is given for a lowered program."""
+    platform = placement.platform or platform_of(placement.devices[0])
+    return choose_flags(jaxpr, placement.partitioned) if platform == "cpu" else NO_FLAGS
+
+
+def write_numbers(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, Sequence[Any]]:
+    """Return a program in which consts that are numbers are literals, and the other consts."""
+    new: dict[Var, Atom] = {}
+    for var, const in zip(jaxpr.constvars, consts, strict=True):
+        aval = var.aval
+        if aval.shape == () and aval.physical is aval:
+            new[var] = Literal(np.asarray(const, aval.dtype)[()], aval)
+    if not new:
+        return jaxpr, consts
+    left = [v not in new for v in jaxpr.constvars]
+    eqns = [e.replace(invars=rename_atoms(e.invars, new)) for e in jaxpr.eqns]
+    outvars = rename_atoms(jaxpr.outvars, new)
+    constvars = select_masked(jaxpr.constvars, left)
+    jaxpr = jaxpr.replace(constvars=constvars, eqns=eqns, outvars=outvars)
+    return jaxpr, select_masked(consts, left)
+
+
+def prepare_for_platform(jaxpr: Jaxpr, placement: Placement, donated: bool, name: str) -> Jaxpr:
+    """Return the program that the compiler of a platform is given in place of `jaxpr`."""
+    platform = placement.platform or platform_of(placement.devices[0])
+    if platform != "cpu":
+        return jaxpr
+    located = config.locate_operations
+    target = Target(are_kernels_wanted(), placement.partitioned, located=located, donated=donated)
+    return prepare_jaxpr(jaxpr, target, name)
 
 
 def is_small(const: Any) -> bool:

@@ -15,11 +15,11 @@ from weft import dtypes
 from weft import numpy as jnp
 from weft.errors import ShapeError
 from weft.numpy import fft as fourier
-from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, axes_of, axis_of
 from weft.primitives.elementwise import complex, convert
 from weft.primitives.families import as_sequence, check_integer
 from weft.primitives.layout import broadcast_to_rank
+from weft.run.operation import operation
 from weft.util import check_option, list_public, name_function
 from weft.xla.typing import Array, ArrayLike
 
@@ -130,7 +130,7 @@ def define_transform(name: str, doc: str) -> Callable:
         x = as_array(x, name)
         return transform_axes(name, x, type, [n], [axis_of(name, axis, x.ndim)], norm)
 
-    return fused(name_function(fun, name, doc), static=STATIC)
+    return operation(name_function(fun, name, doc), static=STATIC)
 
 
 def define_transforms(name: str, doc: str) -> Callable:
@@ -152,7 +152,7 @@ def define_transforms(name: str, doc: str) -> Callable:
             raise ShapeError(f"{name}: s must have a size for each of axes {axes}; got {tuple(s)}.")
         return transform_axes(name, x, type, [None] * len(axes) if s is None else s, axes, norm)
 
-    return fused(name_function(fun, name, doc), static=STATIC)
+    return operation(name_function(fun, name, doc), static=STATIC)
 
 
 dct = define_transform(

@@ -13,8 +13,8 @@ from weft import dtypes
 from weft import numpy as jnp
 from weft.core.trace import Tracer
 from weft.errors import ShapeError
-from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, promote_operands
+from weft.run.operation import operation
 from weft.scipy.ndimage import sum_weighted
 from weft.util import check_option, list_public
 
@@ -107,7 +107,7 @@ def check_descending(axis: int, p: Any) -> bool:
     return bool(steps[0] < 0)
 
 
-@fused(static=("method",), name="interpolate")
+@operation(static=("method",), name="interpolate")
 def evaluate_points(grid: tuple, values: Any, xi: Any, fill_value: Any, method: str) -> Any:
     """An interpolator at points in any form."""
     if isinstance(xi, tuple | list):

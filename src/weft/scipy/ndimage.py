@@ -10,10 +10,10 @@ from weft import dtypes
 from weft import numpy as jnp
 from weft.core.source import boundary
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact
 from weft.options import config
 from weft.primitives.families import check_integer, check_parameter
+from weft.run.operation import operation
 from weft.util import list_public
 from weft.xla.typing import Array, ArrayLike
 
@@ -94,7 +94,7 @@ def map_coordinates(
     return map_points(x, points, cval, order=int(order), mode=mode)
 
 
-@fused(static=("order", "mode"), name="map_coordinates")
+@operation(static=("order", "mode"), name="map_coordinates")
 def map_points(x: Any, points: list, cval: Any, order: int, mode: str) -> Any:
     """`map_coordinates` of checked arguments."""
     extend = EXTENSIONS[mode]

@@ -18,13 +18,13 @@ from weft.errors import ShapeError
 from weft.numpy import fft as fourier
 from weft.numpy.convolution import MODES, check_operands, choose_padding, slide_kernel
 from weft.numpy.elementwise import conj
-from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, axes_of, axis_of, promote_operands
 from weft.primitives.dot import PrecisionLike
 from weft.primitives.elementwise import complex, convert
 from weft.primitives.families import check_integer, check_parameter
 from weft.primitives.layout import broadcast_to_rank, rev
-from weft.util import check_option, list_public, name_function
+from weft.run.operation import operation
+from weft.util import check_option, list_public, memoize, name_function
 from weft.xla.typing import Array, ArrayLike
 
 __all__ = [
@@ -33,8 +33,8 @@ __all__ = [
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
-# From a kernel of so many elements on are Fourier transforms faster than products of matrices.
-LARGE = 4096
+# Elements of a kernel from which Fourier transforms are faster than products of matrices.
+MIN_FFT = 4096
 
 
 # --- convolution ----------------------------------------------------------------------------
@@ -62,7 +62,7 @@ def convolve_arrays(op: str, a: Any, v: Any, mode: str, method: str, precision: 
     check_option(op, "mode", mode, *MODES)
     check_option(op, "method", method, "auto", "direct", "fft")
     x, k = check_operands(op, a, v)
-    if x.ndim and (method == "fft" or (method == "auto" and min(x.size, k.size) >= LARGE)):
+    if x.ndim and (method == "fft" or (method == "auto" and min(x.size, k.size) >= MIN_FFT)):
         return convolve_by_fft(op, x, k, mode, range(x.ndim))
     shape = x.shape
     x, k, _ = order_operands(op, x, k, mode, range(x.ndim))
@@ -79,7 +79,7 @@ def convolve_arrays(op: str, a: Any, v: Any, mode: str, method: str, precision: 
 STATIC = ("mode", "method", "precision", "boundary", "axes")
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def convolve(
     in1: ArrayLike,
     in2: ArrayLike,
@@ -102,7 +102,7 @@ def convolve(
     return convolve_arrays("convolve", in1, in2, mode, method, precision)
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def correlate(
     in1: ArrayLike,
     in2: ArrayLike,
@@ -150,7 +150,7 @@ def define_matrix_convolution(name: str, correlates: bool, doc: str) -> Callable
         out = slide_kernel(name, x, k, margins, precision)
         return rev(out, (0, 1)) if correlates and swapped else out
 
-    return fused(name_function(fun, name, doc), static=STATIC)
+    return operation(name_function(fun, name, doc), static=STATIC)
 
 
 convolve2d = define_matrix_convolution(
@@ -173,7 +173,7 @@ correlate2d = define_matrix_convolution(
 )
 
 
-@functools.cache
+@memoize
 def fast_length(n: int) -> int:
     """The least number from n on with no prime factors but 2, 3 and 5, fast to transform."""
     while True:
@@ -210,7 +210,7 @@ def convolve_by_fft(op: str, x: Any, k: Any, mode: str, axes: Sequence[int]) -> 
     return convert(out[tuple(slice(a, a + m) for a, m in zip(starts, kept, strict=True))], dtype)
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Any = None) -> Array:
     """The convolution along `axes`, all unless given, by Fourier transforms.
 
@@ -250,7 +250,7 @@ def detrend(
     return detrend_segments(data, check_integer("detrend", "axis", axis), type, breaks)
 
 
-@fused(static=("axis", "type", "breaks"), name="detrend")
+@operation(static=("axis", "type", "breaks"), name="detrend")
 def detrend_segments(data: Any, axis: int, type: str, breaks: tuple[int, ...]) -> Any:
     """`detrend`, its arguments in one form."""
     type = {"l": "linear", "c": "constant"}.get(type, type)
@@ -493,7 +493,7 @@ def spectral_density(
     return list_frequencies(sizes[2], fs, onesided, real_type), jnp.moveaxis(out, -1, axis)
 
 
-@fused(static=("op", "sizes", "how"), name="csd")
+@operation(static=("op", "sizes", "how"), name="csd")
 def average_powers(
     x: Any, y: Any, fs: Any, window: Any, op: str, sizes: tuple[int, int, int], how: tuple
 ) -> Any:
@@ -563,7 +563,7 @@ def stft(
     return list_frequencies(nfft, fs, onesided, real_type), times, out
 
 
-@fused(static=("sizes", "detrend", "onesided"), name="stft")
+@operation(static=("sizes", "detrend", "onesided"), name="stft")
 def transform_signal(
     x: Any, window: Any, sizes: tuple[int, int, int], detrend: Any, onesided: bool
 ) -> Any:
@@ -610,7 +610,7 @@ def istft(
     return times, jnp.moveaxis(out, -1, time - (freq < time))
 
 
-@fused(static=("sizes", "onesided", "boundary"), name="istft")
+@operation(static=("sizes", "onesided", "boundary"), name="istft")
 def restore_signal(
     x: Any, window: Any, sizes: tuple[int, int, int], onesided: bool, boundary: bool
 ) -> Any:

@@ -20,20 +20,15 @@ from weft.options import config, named_axes
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import batched_at_front, zeros
 from weft.primitives.reshard import lay_as
+from weft.util import memoize
 from weft.watch.leaks import check_leaks
 
-_MAPPED: dict[tuple, ShapedArray] = {}
 
-
+@memoize
 def mapped_aval(aval: ShapedArray, dim: int) -> ShapedArray:
     """The type of one element along axis `dim`."""
-    try:
-        return _MAPPED[aval, dim]
-    except KeyError:
-        shape = aval.shape[:dim] + aval.shape[dim + 1 :]
-        lies = aval.sharded and aval.sharded.without_axis(dim)
-        out = _MAPPED[aval, dim] = aval.update(shape=shape, sharded=lies)
-        return out
+    shape = aval.shape[:dim] + aval.shape[dim + 1 :]
+    return aval.update(shape=shape, sharded=aval.sharded and aval.sharded.without_axis(dim))
 
 
 class BatchTracer(Tracer):
@@ -137,7 +132,9 @@ def batch(
         outs.append(x.value if mine else x)
         out_dims.append(x.dim if mine else None)
     if config.check_tracer_leaks:
-        boxed, results, x = [], [], None
+        boxed = []
+        results = []
+        x = None
         check_leaks(trace, fun)
     return outs, out_dims
 

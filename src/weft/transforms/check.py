@@ -15,6 +15,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Elements
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Primitive
 from weft.core.trace import Trace, current, run_once
@@ -65,7 +66,7 @@ class CheckTrace(Trace):
     def apply(self, prim: Primitive, args: Any, params: dict) -> list:
         """The results of a primitive, with a look at them if it may give NaN."""
         outs = current.trace.process(prim, args, params)
-        if prim.elements == "new" and "nan" in self.errors:
+        if prim.elements is Elements.NEW and "nan" in self.errors:
             found = [any_element(ne(y, y)) for y in outs if dtypes.is_inexact(typeof(y).dtype)]
             if found:
                 bad = functools.reduce(bitwise_or, found)

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from weft.core.trace import Trace, Tracer, current, run_once
+from weft.core.trace import Trace, Tracer, current, is_eager, run_once
 from weft.util import EMPTY_CELL, fun_name
 from weft.xla.array import ArrayImpl
 
-MOST_OBJECTS = 4096  # that a search looks at; what is nested deeper is not found
+MAX_OBJECTS = 4096  # looked at in one search; a tracer nested deeper is not found
 # What holds no tracer, or nothing that a function means to refer to.
 _LEAVES = (
     type(None), bool, int, float, complex, str, bytes, np.ndarray, np.generic, np.dtype, ArrayImpl,
@@ -31,12 +31,12 @@ def find_closed_over(*roots: Any) -> list[Tracer]:
 
     None at the bottom, where every value is concrete.
     """
-    if current.trace.parent is None:
+    if is_eager():
         return []
     found: dict[int, Tracer] = {}
     seen: set[int] = set()
     todo = list(roots)
-    while todo and len(seen) < MOST_OBJECTS:
+    while todo and len(seen) < MAX_OBJECTS:
         x = todo.pop()
         if isinstance(x, Tracer):
             if x.is_live():

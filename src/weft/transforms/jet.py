@@ -190,7 +190,8 @@ class JetTrace(Trace):
         try:
             found = self.memo.get(key)
         except TypeError:  # a parameter that cannot be hashed
-            found, key = None, (object(),)
+            found = None
+            key = (object(),)
         if found is None:
             found = self.memo[key] = (self.apply(prim, args, params), args)  # keeps the ids
         if self.deferred:
@@ -294,7 +295,9 @@ def jet_jaxpr(
 
 def interleave_terms(xs: Sequence, moved: Sequence[bool], sizes: Sequence[int], order: int) -> list:
     """Values and then all their terms, as groups of values that are followed by their terms."""
-    values, terms, start = xs[: len(moved)], iter(xs[len(moved) :]), 0
+    values = xs[: len(moved)]
+    terms = iter(xs[len(moved) :])
+    start = 0
     out: list = []
     for size in sizes:
         out += values[start : start + size]

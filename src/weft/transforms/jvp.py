@@ -152,7 +152,9 @@ def jvp(fun: Callable, primals: Any, tangents: Any, kind: type = JVPTrace) -> tu
             outs.append(x)
             dots.append(Zero(typeof(x).to_tangent()))
     if config.check_tracer_leaks:
-        args, results, x = [], [], None
+        args = []
+        results = []
+        x = None
         check_leaks(trace, fun)
     return outs, dots
 

@@ -38,7 +38,7 @@ def recompute_residuals(
         if v not in at_hand:
             eqns, leaves = find_recipe(v, makers, at_hand)
             smaller = sum(u.aval.nbytes for u in leaves) <= v.aval.nbytes
-            fits = len(eqns) <= LONGEST_RECIPE and smaller
+            fits = len(eqns) <= MAX_RECIPE and smaller
             at_hand |= leaves if fits else {v}
             again |= eqns if fits else set()
     if not again:
@@ -59,7 +59,7 @@ def recompute_residuals(
     return left, late.replace(invars=invars, eqns=[*copies, *late.eqns])
 
 
-LONGEST_RECIPE = 8  # equations, so that computing again stays cheap
+MAX_RECIPE = 8  # equations computed again for one residual, so that this stays cheap
 CHEAP = (Elementwise, SelectN, ConvertElementType, BroadcastInDim, Reshape, Squeeze, Slice, Pvary)
 
 
@@ -71,8 +71,9 @@ def is_cheap(eqn: Eqn) -> bool:
 def find_recipe(v: Any, makers: dict[Var, Eqn], at_hand: set) -> tuple[set[Eqn], set]:
     """The cheap equations that make a variable, and what they take that is not at hand."""
     eqns: set[Eqn] = set()
-    leaves, todo = set(), [v]
-    while todo and len(eqns) <= LONGEST_RECIPE:
+    leaves = set()
+    todo = [v]
+    while todo and len(eqns) <= MAX_RECIPE:
         v = todo.pop()
         eqn = makers.get(v)
         if eqn is None or not is_cheap(eqn):

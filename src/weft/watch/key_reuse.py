@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft.core.aval import ShapedArray, words_of
+from weft.core.facts import Elements, Runs
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of, memo_jaxpr, subjaxprs
 from weft.core.primitive import Body, split_inputs
 from weft.core.source import source_line, source_text, user_code
@@ -64,7 +65,7 @@ class Root:
         self.uses: list[Use] = []
 
 
-class Elements(NamedTuple):
+class ElementOrigins(NamedTuple):
     """Where each element of an array comes from: as a code, number of the root and place in it.
 
     -1 is for what comes from no root. `repeated`: broadcast, so that elements may be equal.
@@ -90,13 +91,13 @@ class Elements(NamedTuple):
         return [use for root in self.roots for use in root.uses]
 
 
-def new_elements(shape: Sequence[int]) -> Elements:
+def new_elements(shape: Sequence[int]) -> ElementOrigins:
     """The elements of an array that nothing has used yet."""
     size = int(np.prod(shape))
-    return Elements((Root(size),), np.arange(size, dtype=np.int64).reshape(shape))
+    return ElementOrigins((Root(size),), np.arange(size, dtype=np.int64).reshape(shape))
 
 
-def mark_elements(shape: Sequence[int], when: np.ndarray, uses: list[Use]) -> Elements:
+def mark_elements(shape: Sequence[int], when: np.ndarray, uses: list[Use]) -> ElementOrigins:
     """The elements of a new array, used as given."""
     made = new_elements(shape)
     made.roots[0].when[:] = np.broadcast_to(when, shape).ravel()
@@ -112,11 +113,11 @@ class Origin:
 
     __slots__ = ("made", "make", "new", "value")
 
-    def __init__(self, make: Callable[[], Elements], new: bool = False, value: Any = None):
+    def __init__(self, make: Callable[[], ElementOrigins], new: bool = False, value: Any = None):
         self.make, self.new, self.value = make, new, value
-        self.made: Elements | None = None
+        self.made: ElementOrigins | None = None
 
-    def get(self) -> Elements:
+    def get(self) -> ElementOrigins:
         """The elements."""
         if self.made is None:
             self.made = self.make()
@@ -124,7 +125,7 @@ class Origin:
         return self.made
 
 
-NOWHERE = Elements((), np.full((), -1, np.int64))
+NOWHERE = ElementOrigins((), np.full((), -1, np.int64))
 
 
 def new_origin(aval: ShapedArray) -> Origin:
@@ -159,7 +160,7 @@ class Walk:
         """Use up the keys that an equation uses; the origins of its results."""
         prim = eqn.primitive
         here = (*self.places, eqn.source) if self.inner else self.places
-        if prim.elements == "random":
+        if prim.elements is Elements.RANDOM:
             self.consume(args[0].get(), Use(prim.name, here))
         if not prim.memoize_type:
             outer, self.places = self.places, here
@@ -169,7 +170,7 @@ class Walk:
                 self.places = outer
             if found is not None:
                 return found
-        elif prim.elements == "moved" and any(v.aval.dtype == WORD for v in eqn.outvars):
+        elif prim.elements is Elements.MOVED and any(v.aval.dtype == WORD for v in eqn.outvars):
             found = move_origins(eqn, args)
             if found is not None:
                 return found
@@ -182,13 +183,13 @@ class Walk:
             return None
         body = bodies[0]
         given = [args[i] for i in body.operands]
-        if body.runs == "once":
+        if body.runs is Runs.ONCE:
             return self.run(body.jaxpr, given)
-        if body.runs == "again":
+        if body.runs is Runs.AGAIN:
             return self.repeated(body.jaxpr, given)
-        if body.runs == "branch":
+        if body.runs is Runs.BRANCH:
             return self.either([b.jaxpr for b in bodies], given)
-        if body.runs == "turns":
+        if body.runs is Runs.LOOP:
             return self.loop(bodies, args)
         if len(bodies) == 1 and body.jaxpr is not None and len(body.jaxpr.invars) == len(args):
             self.parts(body.jaxpr, args)
@@ -203,7 +204,7 @@ class Walk:
             if used:
                 self.consume(x.get(), used[0])
 
-    def consume(self, elements: Elements, use: Use) -> None:
+    def consume(self, elements: ElementOrigins, use: Use) -> None:
         """Mark elements as used, which must not be used yet; the last axis is of words of a key."""
         keys = elements.codes.reshape(-1, elements.codes.shape[-1])
         if not elements.repeated and len(keys) > 1:
@@ -287,7 +288,7 @@ class Walk:
         ]
         return [*carry, *stacked]
 
-    def consume_rows(self, x: Elements, row: Elements) -> None:
+    def consume_rows(self, x: ElementOrigins, row: ElementOrigins) -> None:
         """Use in all rows of `x` what the body of a loop used of one."""
         when = row.used()
         for n, use in enumerate(row.uses()):
@@ -307,7 +308,7 @@ def move_origins(eqn: Eqn, args: Sequence[Origin]) -> list[Origin] | None:
     if single or any(not w and x.value is None for w, x in zip(words, args, strict=True)):
         return None
 
-    def place() -> list[Elements]:
+    def place() -> list[ElementOrigins]:
         roots: list[Root] = []
         codes: list[np.ndarray] = []
         operands: list[Any] = []
@@ -329,11 +330,11 @@ def move_origins(eqn: Eqn, args: Sequence[Origin]) -> list[Origin] | None:
         outs = [np.concatenate(codes)[np.asarray(p)] for p in places]
         more = len(given) == 1 and sum(y.size for y in outs) > given[0].codes.size
         repeated = more or any(x.repeated for x in given)
-        return [Elements(*merge_roots(roots, y), repeated) for y in outs]
+        return [ElementOrigins(*merge_roots(roots, y), repeated) for y in outs]
 
-    made: list[Elements] = []
+    made: list[ElementOrigins] = []
 
-    def result(i: int) -> Elements:
+    def result(i: int) -> ElementOrigins:
         made[:] = made or place()
         return made[i]
 
@@ -353,7 +354,7 @@ def merge_roots(roots: list[Root], codes: np.ndarray) -> tuple[tuple[Root, ...],
 def join_origins(origins: Sequence[Origin], used: Sequence[tuple[Any, list[Use]]]) -> Origin:
     """The origin of a value that is one of several, of which `used` says what had used each."""
 
-    def join() -> Elements:
+    def join() -> ElementOrigins:
         first, *others = [x.get() for x in origins]
         if all(x.roots == first.roots and (x.codes == first.codes).all() for x in others):
             return first
@@ -367,7 +368,7 @@ def join_origins(origins: Sequence[Origin], used: Sequence[tuple[Any, list[Use]]
     return Origin(join, new=all(x.new for x in origins))
 
 
-def stack_elements(y: Origin, shape: tuple[int, ...]) -> Elements:
+def stack_elements(y: Origin, shape: tuple[int, ...]) -> ElementOrigins:
     """The elements of a stack whose rows are used as this one is."""
     row = y.get()
     return mark_elements(shape, row.used(), row.uses())
@@ -376,7 +377,7 @@ def stack_elements(y: Origin, shape: tuple[int, ...]) -> Elements:
 @memo_jaxpr
 def concerns_keys(jaxpr: Jaxpr) -> bool:
     """Whether a program uses up keys, or may hand some on."""
-    uses = any(e.primitive.elements == "random" for e in jaxpr.eqns)
+    uses = any(e.primitive.elements is Elements.RANDOM for e in jaxpr.eqns)
     hands_on = any(a.dtype == WORD for a in jaxpr.out_avals)
     return uses or hands_on or any(map(concerns_keys, subjaxprs(jaxpr)))
 
@@ -410,7 +411,7 @@ def origin_of(x: Any) -> Origin:
     if not is_key_words(x):
         return Origin(lambda: NOWHERE, new=True, value=x if isinstance(x, INTEGERS) else None)
 
-    def find() -> Elements:
+    def find() -> ElementOrigins:
         found = x.__dict__.get("_key_elements")
         if found is None:
             found = x._key_elements = new_elements(x.shape)

@@ -22,8 +22,8 @@ from weft.options import config
 from weft.util import fun_name
 from weft.watch.progress import run_reporting
 
-_DEEPEST = 24  # holders of holders that are looked at
-_MOST = 400  # of each
+_MAX_DEPTH = 24  # levels of holders of holders that are looked at
+_MAX_REFERRERS = 400  # objects looked at, at each level
 _ITERATOR: type = type(iter([0]))
 
 
@@ -97,7 +97,7 @@ def describe_holder(x: Any, ours: set[int]) -> str:
     ends: list[str] = []
     level: list[Any] = [x]
     found: list[Any] = []
-    for depth in range(_DEEPEST):
+    for depth in range(_MAX_DEPTH):
         above: list[Any] = []
         ours = ours | {id(level), id(above), id(found)}
         for held in level:
@@ -117,9 +117,9 @@ def describe_holder(x: Any, ours: set[int]) -> str:
                 if id(held) in own or (isinstance(holder, types.CellType) and not text):
                     own.add(id(holder))
                 above.append(holder)
-            if (not found or depth == _DEEPEST - 1) and id(held) not in own:
+            if (not found or depth == _MAX_DEPTH - 1) and id(held) not in own:
                 ends.append(texts[id(held)])
-        level = above[:_MOST]
+        level = above[:_MAX_REFERRERS]
     return next(filter(None, (*named, *ends)), "")
 
 

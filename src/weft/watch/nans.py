@@ -16,6 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import typeof
+from weft.core.facts import Runs
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, bodies_of
 from weft.core.primitive import Body, split_inputs
 from weft.core.source import describe_maker, inner_source
@@ -204,7 +205,7 @@ def follow_bodies(eqn: Eqn, operands: list, look: Callable[..., tuple[list, Any]
     with contextlib.suppress(StopIteration):
         for step in itertools.count():
             jaxpr, args = runs.send(outs)
-            within = f"step {step} of {place}" if bodies[0].runs == "turns" else place
+            within = f"step {step} of {place}" if bodies[0].runs is Runs.LOOP else place
             outs, found = look(jaxpr, args, within)
             if found is not None:
                 break
@@ -219,14 +220,14 @@ def step_bodies(bodies: Sequence[Body], operands: list) -> Generator[Any, Any, N
     if not bodies:
         return
     body, *others = bodies
-    if body.runs == "branch":
+    if body.runs is Runs.BRANCH:
         body = bodies[int(operands[0])]
     args = [operands[i] for i in body.operands]
-    if body.runs in ("once", "again", "branch"):
+    if body.runs in (Runs.ONCE, Runs.AGAIN, Runs.BRANCH):
         yield body.jaxpr, args
-    elif body.runs == "turns":
+    elif body.runs is Runs.LOOP:
         consts, carry, rows = split_inputs(body, args)
-        test = next((b for b in others if b.runs == "test"), None)
+        test = next((b for b in others if b.runs is Runs.CONDITION), None)
         turns = iter(itertools.count() if body.turns is None else body.turns)
         looks = [operands[i] for i in test.operands[: -len(carry)]] if test else []
         while test is None or test.jaxpr(*looks, *carry)[0]:

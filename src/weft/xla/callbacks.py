@@ -19,6 +19,7 @@ from jaxlib import _jax
 
 from weft.errors import JaxRuntimeError
 from weft.options import config
+from weft.util import memoize
 from weft.xla.array import put
 
 
@@ -72,7 +73,7 @@ def make_entry(index: int) -> Callable:
     return call
 
 
-@functools.cache
+@memoize
 def put_run_number(number: int, sharding: Any) -> Any:
     """The number of a run, on a device."""
     return put(np.int32(number), sharding)

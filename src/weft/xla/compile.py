@@ -8,7 +8,6 @@ from __future__ import annotations
 import _thread
 import atexit
 import functools
-import math
 import os
 import re
 import signal
@@ -22,7 +21,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxlib import _jax
-from jaxlib.version import __version__ as jaxlib_version
 
 from weft.core.aval import words_of
 from weft.core.jaxpr import Jaxpr
@@ -38,7 +36,6 @@ from weft.mesh.mesh import missing_devices_error
 from weft.mesh.plugins import find_cuda_tools
 from weft.mesh.typed import typed_for
 from weft.options import config
-from weft.passes.halves import write_roundings
 from weft.pytrees import call_tree
 from weft.util import Logger
 from weft.watch import events
@@ -53,35 +50,42 @@ logger = Logger("weft.compile")
 COLLECTIVES = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter")
 
 
+class Flags(NamedTuple):
+    """Flags of XLA for one program.
+
+    Attributes:
+      overrides: names and values of flags.
+      extra: names and values of the options of a backend, as texts.
+    """
+
+    overrides: tuple[tuple[str, Any], ...] = ()
+    extra: tuple[tuple[str, str], ...] = ()
+
+
+NO_FLAGS = Flags()
+
+
 def compile_text(
     text: str,
     placement: Placement,
     settings: Sequence[tuple[str, Any]] = (),
     host_calls: int = 0,
     chosen: tuple[Sequence[bool], Sequence[bool]] = ((), ()),
+    flags: Flags = NO_FLAGS,
 ) -> tuple[Any, str]:
     """The loaded executable of a module, and where it comes from: the disk cache, if known there.
 
-    `settings` are XLA flags; `host_calls` is how many Python functions it calls, which the
-    executable knows by index alone. Over a mesh, `chosen` says for each parameter and each result
-    whether the compiler may choose its sharding.
+    `settings` are XLA flags of the user's, which win over `flags`. `host_calls` is how many Python
+    functions the program calls, which the executable knows by index alone. Over a mesh, `chosen`
+    says for each parameter and each result whether the compiler may choose its sharding.
     """
     if vars(Executable)["__call__"] is refuse_in_child:
         refuse_in_child()
     start, name = time.perf_counter(), module_name(text)
     if placement.platform:
         raise missing_devices_error(name, placement.whole.mesh)
-    flags = *quick_settings(text, placement), *settings
-    products = "stablehlo.dot_general" in text
-    others = len(_OTHER_OPERATION.findall(text))
-    turns = "<i64: 1, 0>" in text and text.count("%arg") == 2  # one matrix, used once
-    moves = not others or turns or (others <= 2 and _MOVED_LAST.search(text))
-    tiled = _MOVED_BATCH.search(text) if products else moves
-    narrow = "i8>" in text and _BYTES.search(text)
-    kind = bool(tiled), not products and "atan" not in text, bool(narrow)
-    options = compile_options(placement, flags, *chosen, kind)
-    halves = "xbf16>" in text and platform_of(placement.devices[0]) == "cpu"
-    given = write_roundings(text) if halves else text, placement.devices, options, host_calls
+    options = compile_options(placement, settings, *chosen, flags)
+    given = text, placement.devices, options, host_calls
     if config.progress:
         what = f"compiling {name} ({text.count(chr(10)):,} lines of StableHLO)"
         loaded, how = run_reporting(what, load_or_compile, *given)
@@ -99,10 +103,11 @@ def compile_options(
     settings: Sequence[tuple[str, Any]],
     parameters: Sequence[bool],
     results: Sequence[bool],
-    kind: tuple[bool, ...] = (),
+    flags: Flags = NO_FLAGS,
 ) -> Any:
     """The engine's options: the flags set, and the devices of the program."""
-    defaults, overrides = default_options(platform_of(placement.devices[0]), *kind)
+    defaults, overrides = default_options(platform_of(placement.devices[0]), flags.extra)
+    overrides = (*overrides, *flags.overrides)
     options = _jax.CompileOptions.ParseFromString(defaults)
     if config.disable_most_optimizations:
         overrides = (*overrides, *UNOPTIMIZED)
@@ -169,80 +174,26 @@ def forget_loaded() -> None:
     _LOADED.clear()
 
 
-# Options of XLA:CPU alone. It compiles a while loop as one function if a turn touches no more bytes
-# than this; its own limit, 1024, is low for sixty scalars. Far above, matrix products suffer.
-SMALL_LOOP = ("xla_cpu_small_while_loop_byte_threshold", "32768")
-# Its tiles are stored twice, and take loops twice the time, but for transposes: of whole programs,
-# of one matrix, of the last axis with an operation or two, and of operands of products whose batch
-# is not in front, as heads of attention are.
-NO_TILES = ("xla_cpu_disable_tiled_emitter", "true")
-# Vectors of 512 bits: 0.6 of the time of functions, but more of products, and atan is then wrong.
-WIDE = ("xla_cpu_prefer_vector_width", 512)
-# YNNPACK for products by themselves: it saturates integers of 8 bits computed before a sum or one.
-EXACT = ("xla_cpu_experimental_ynn_fusion_type", "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT")
-_BYTES = re.compile(
-    r'"\w*hlo\.(?!constant"|reshape"|broadcast_in_dim"|transpose"|slice").*-> .*i8>'
-)
-_MOVED_BATCH = re.compile(r"batching_dimensions = \[(?:[1-9]|0, [2-9])|<i64: 0, 2, 1, 3>")
-_OTHER_OPERATION = re.compile(r'"\w*hlo\.(?!transpose|reshape|custom_call|constant)')
-_MOVED_LAST = re.compile(r"<i64: (?:(?:\d, ){2}[01]|(?:\d, ){3}[0-2]|(?:\d, ){4}[0-3])>")
-# The older of XLA:CPU's two ways to write a loop takes half the time to compile, and runs as fast
-# on few elements; on many it is slower, as are its scatters, but takes down to a ninth of the time
-# on vectors, and on many rows of few elements, that the cores do not share evenly, and joins pieces
-# once. Later releases have one.
-SHORT, MANY = 32, 1 << 16
-QUICK = ("xla_cpu_use_fusion_emitters", False), ("xla_cpu_parallel_codegen_split_count", 1)
-# What the two round differently, always or at times; the bits of draws are documented.
-_OTHER = re.compile(r"stablehlo\.(while|scatter|tan|cbrt|atan2)\"|chlo\.a?tan\"|complex<|<\?")
-_DRAWN = re.compile(r"shift_right_logical\".*ui\d+>")
-_ROUNDED = re.compile(r"stablehlo\.(log|exp|power)|chlo\.")
-
-
-def quick_settings(text: str, placement: Placement) -> tuple[tuple[str, Any], ...]:
-    """Flags by which programs on at most 4096 elements compile fast, and uneven vectors run so."""
-    if platform_of(placement.devices[0]) != "cpu" or placement.partitioned or _OTHER.search(text):
-        return ()
-    if (_DRAWN.search(text) and _ROUNDED.search(text)) or (
-        QUICK[0][0] in os.environ.get("XLA_FLAGS", "") or not jaxlib_version.startswith("0.10.")
-    ):
-        return ()
-    found = set(re.findall(r"tensor<((?:\d+x)+)", text))
-    shapes = ([*map(int, shape[:-1].split("x"))] for shape in found)
-    large = [shape for shape in shapes if math.prod(shape) > 4096]
-    vectors = {*map(len, large)} == {1}
-    rows = all(math.prod(rest) < SHORT for _, *rest in large) and "dot_general" not in text
-    rows = rows and max(map(math.prod, large), default=0) >= MANY
-    uneven = (vectors or rows) and any(n % (os.cpu_count() or 1) for n, *_ in large)
-    joins = text.count('"stablehlo.concatenate"')
-    pieces = joins == 1 and not re.search(r'"\w*hlo\.(?!slice|concatenate|constant)', text)
-    some = QUICK[:1] if pieces or (uneven and '"stablehlo.reshape"' not in text) else ()
-    return some if large else QUICK
-
-
 # what jax_disable_most_optimizations asks for: a program that compiles fast and runs slowly
 UNOPTIMIZED = ("xla_backend_optimization_level", 0), ("xla_llvm_disable_expensive_passes", True)
 
 
-# per platform and device, of which there are few; used for each program
+# per platform and set of extra options, of which there are few; used for each program
 @functools.cache
-def default_options(platform: str, *kind: bool) -> tuple[bytes, tuple]:
-    """The engine's defaults for a platform, as a CompileOptionsProto, and flags to set beside.
+def default_options(platform: str, extra: tuple[tuple[str, str], ...] = ()) -> tuple[bytes, tuple]:
+    """Return XLA's defaults for a platform, as a CompileOptionsProto, and flags to set beside.
 
     Source: xla/pjrt/proto/compile_options.proto: field 3 of it holds ExecutableBuildOptionsProto,
     whose field 3 is DebugOptions, whose field 500 maps names of options to values.
     """
-    engines = _jax.CompileOptions().SerializeAsString()
-    if platform != "cpu":
-        tools = find_cuda_tools() if platform == "cuda" else None
-        return engines, (("xla_gpu_cuda_data_dir", tools),) if tools else ()
-    tiled, wide, narrow = kind or (False,) * 3  # transposes, no products, integers of 8 bits
-    for name, value in (SMALL_LOOP,) if tiled else (SMALL_LOOP, NO_TILES):
+    defaults = _jax.CompileOptions().SerializeAsString()
+    for name, value in extra:
         given = write_field(1, name.encode()) + write_field(2, value.encode())
         for number in (500, 3, 3):
             given = write_field(number, given)
-        engines += given  # what is repeated is merged
-    wide = wide and WIDE[0] not in os.environ.get("XLA_FLAGS", "")
-    return engines, (*[WIDE] * wide, *[EXACT] * narrow)
+        defaults += given  # what is repeated is merged
+    tools = find_cuda_tools() if platform == "cuda" else None
+    return defaults, (("xla_gpu_cuda_data_dir", tools),) if tools else ()
 
 
 @functools.cache

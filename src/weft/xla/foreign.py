@@ -89,7 +89,7 @@ def write_kernel_call(
     layouts: tuple[Sequence[Sequence[int]], Sequence[Sequence[int]]],
     aliases: Mapping[int, int],
     config: str = "{}",
-    **attrs: str,
+    **attrs: Any,
 ) -> list[Value]:
     """Call a kernel. `layouts` are those of operands and of results, axes from the fastest on.
 

@@ -6,10 +6,11 @@ primitive's `lower`; walking a jaxpr is lower.py's.
 
 from __future__ import annotations
 
+import enum
 import functools
 import operator
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from weft.options import trace_context
 # The type of a token: what a call of the host is given, and gives on where their order matters.
 TOKEN = ShapedArray((), np.dtype(np.int32))
 
+MAX_PATTERNS = 10_000  # of a platform
 PATTERNS: dict[tuple, dict[tuple, Any]] = {}  # by platform and settings
 
 _LOCATION = re.compile(r' loc\("(?:[^"\\]|\\.)*"(?:\(".*":\d+:\d+\))?\)$', re.MULTILINE)
@@ -58,6 +60,35 @@ class Pattern(NamedTuple):
     outs: list[tuple[int, ShapedArray]]  # which of the names are results, and their types
 
 
+class Repeat(enum.Enum):
+    """What is known of the lines of an equation that no pattern is kept of."""
+
+    # They were written once. A pattern is made of several lines when they are written again,
+    # because most programs have few equations twice.
+    ONCE = enum.auto()
+    # They cannot be repeated.
+    NEVER = enum.auto()
+
+
+class Part(NamedTuple):
+    """One device of a mesh, for which a region is written.
+
+    Attributes:
+      axes: names and sizes of the axes of the mesh. The first ones may be known by the names of
+        pmaps.
+      mesh: the mesh.
+      symbol: the name of the mesh in the text.
+      automatic: the axes over which the compiler splits what is written.
+      pmaps: the names of the pmaps along the first axes; None within a shard_map.
+    """
+
+    axes: tuple[tuple[Any, int], ...]
+    mesh: Any = None
+    symbol: str = ""
+    automatic: tuple = ()
+    pmaps: tuple | None = None
+
+
 class FrontendAttributes(str):
     """Attributes of operations, `a = "b", n = "3"`, of which a scope may hold some.
 
@@ -89,22 +120,12 @@ class Builder:
 
     names_all = False  # whether operations outside of named scopes are named too
 
-    def __init__(
-        self, devices: Sequence[Any] = (), platform: str = "cpu", formulas: int = 0,
-        brief: bool = False,
-    ):  # fmt: skip
+    def __init__(self, devices: Sequence[Any] = (), platform: str = "cpu"):
         self.platform = platform
-        self.brief = brief  # whether all but products are few enough operations to wake no thread
-        self.least = 1 << (formulas // 4).bit_length()  # of many, arrays must be so much larger
         self.devices = devices  # of a program over a mesh, in the order of their numbers in it
         self.meshes: dict[Any, str] = {}  # the meshes that the text names
-        # (name, size) of the axes of the mesh, where what is written is for one of its devices
-        self.mesh: tuple[tuple[Any, int], ...] | None = None
-        # there: its symbol, and the axes over which the compiler splits what is written
-        self.automatic: tuple[str, tuple] = ("", ())
-        # there too: the mesh itself, and the names of the pmaps along its first axes, None if it is
-        # that of a shard_map
-        self.around: tuple[Any, tuple | None] | None = None
+        # the device that the region being written is for; None where it is for all devices
+        self.part: Part | None = None
         self.lines: list[str] = []
         self.count = 0
         # constants of the region being written, and patterns of equations that name any
@@ -112,15 +133,9 @@ class Builder:
         self.functions: list[str] = []  # the text of finished private functions
         self.memo: dict[Any, Any] = {}  # what lowering remembers for this module
         # patterns of equations, to repeat in any region, and in any program for one device
-        settings = platform, trace_context(), self.least, brief
-        self.written = {} if devices else PATTERNS.setdefault(settings, {})
-        if len(self.written) > 10_000:
+        self.written = {} if devices else PATTERNS.setdefault((platform, trace_context()), {})
+        if len(self.written) > MAX_PATTERNS:
             self.written.clear()
-        self.choices = 0  # of rules, by more than types and parameters: no pattern repeats them
-        self.looks = 0  # of rules at the line in front: a pattern is for where that converts not
-        # slices by name, as (operand, starts), of a program that moves elements alone; else None
-        self.cuts: dict[str, tuple[Value, Sequence[int]]] | None = None
-        self.alone = False  # whether the program is one equation
         self.names: dict[str, int] = {}  # function names in use
         self.host_calls: list[Callable] = []  # the Python functions that the program calls
         self.foreign_calls: list[Any] = []  # the calls of users' kernels, for errors
@@ -141,17 +156,21 @@ class Builder:
         operands: Sequence[Value],
         out_avals: Sequence[ShapedArray],
         regions: Sequence[Callable[[], None]] = (),
+        discardable: Mapping[str, str] | None = None,
         **attrs: Any,
     ) -> list[Value]:
         """Write one operation; each region is a function that writes its lines.
 
-        `attrs` are attribute texts by name, as in `dimensions="array<i64: 0>"`.
+        `attrs` are attribute texts by name, as in `dimensions="array<i64: 0>"`, which the operation
+        defines; those of `discardable` are of other dialects.
         """
         count = self.count
         outs = [Value(f"%{count + i}", a) for i, a in enumerate(out_avals, 1)]
         self.count = count + len(outs)
         left = ", ".join([v.name for v in outs]) + " = " if outs else ""
         given = " <{" + ", ".join([f"{k} = {v}" for k, v in attrs.items()]) + "}>" if attrs else ""
+        if discardable:
+            given += " {" + ", ".join([f"{k} = {v}" for k, v in discardable.items()]) + "}"
         head = f'{left}"{name}"({", ".join([v.name for v in operands])}){given}'
         types = (
             f" : ({', '.join([v.aval.hlo for v in operands])})"
@@ -177,7 +196,8 @@ class Builder:
         """The pattern of the lines from `start` on, and whether it is for this region alone.
 
         `count` names were given before. There is none where lines hold names of other values than
-        constants, and where operands are the same: nothing tells which of them comes first.
+        constants, where operands are the same, for nothing tells which of them comes first, and
+        where operations in a region are named, by numbers of this module or a scope of this place.
         """
         given = {v.name: i for i, v in enumerate(operands)}
         n, text = len(operands), "\0".join(self.lines[start:])
@@ -189,7 +209,8 @@ class Builder:
                 text = f"%s = {between}({', '.join(['%s'] * n)}){after}"
                 pick = operator.itemgetter(n, *range(n))
                 return Pattern(text, pick, 1, [(n, outs[0].aval)]), False
-        if len(given) < n or '\\"' in text or "%" in "".join(text.split('"')[1::2]):
+        quoted = '\\"' in text or "%" in "".join(text.split('"')[1::2])
+        if len(given) < n or quoted or ' loc("' in text:
             return None, False
         places: list[int] = []
         others: set[str] = set()
@@ -360,6 +381,7 @@ class Builder:
         operands: Sequence[Value],
         out_avals: Sequence[ShapedArray],
         backend_config: str = "{}",
+        discardable: Mapping[str, str] | None = None,
         **attrs: Any,
     ) -> list[Value]:
         """Call what is registered under `target`: a handler of the typed FFI, api_version 4."""
@@ -368,6 +390,7 @@ class Builder:
             "stablehlo.custom_call",
             operands,
             out_avals,
+            discardable=discardable,
             call_target_name=quote_text(target),
             **attrs,
         )
@@ -391,29 +414,23 @@ class Builder:
             [self.token, *operands],
             [TOKEN, *out_avals],
             f"{{index = {len(self.host_calls) - 1} : ui64}}",
+            {"sdy.sharding": self.on_host([TOKEN, *out_avals])} if self.devices else None,
             has_side_effect="false" if effect is None else "true",
         )
-        if self.devices:
-            self.attribute(self.on_host([token, *outs]))
         if effect is not None:
             self.token = token
         return outs
 
-    def attribute(self, text: str) -> None:
-        """Give the last operation, which has properties and no regions, one more attribute."""
-        head, _, types = self.lines[-1].rpartition("}> : ")
-        self.lines[-1] = f"{head}}}> {{{text}}} : {types}"
-
-    def on_host(self, outs: Sequence[Value]) -> str:
-        """The attribute of a call of Python with these results, in a program over a mesh.
+    def on_host(self, out_avals: Sequence[ShapedArray]) -> str:
+        """Return the sharding of a call of Python with these results, in a program over a mesh.
 
         The first device makes it, with all of the operands; within what is written for one, each.
         """
-        each = self.mesh is not None
+        each = self.part is not None
         symbol = self.named(EACH_DEVICE if each else FIRST_DEVICE)
-        dims = [", ".join(["{}"] * v.aval.ndim) if each else "" for v in outs]
+        dims = [", ".join(["{}"] * a.ndim) if each else "" for a in out_avals]
         listed = ", ".join([f"<{symbol}, [{d}]>" for d in dims])
-        return f"sdy.sharding = #sdy.sharding_per_value<[{listed}]>"
+        return f"#sdy.sharding_per_value<[{listed}]>"
 
     def threaded(self, write: Callable, gives: bool = True) -> Callable:
         """`write` with the token before what it takes and, if it `gives`, before what it gives."""
@@ -473,7 +490,9 @@ class Builder:
 
     def constrain(self, x: Value, aval: ShapedArray, mesh: Any) -> Value:
         """A value split over the explicit axes of a mesh as its type says; over others freely."""
-        symbol, free = self.automatic if self.mesh else (self.named(mesh), mesh.axis_names)
+        symbol, free = self.named(mesh), mesh.axis_names
+        if self.part is not None:
+            symbol, free = self.part.symbol, self.part.automatic
         names, lies, entries = mesh.explicit_axes, aval.sharded, entries_of(aval)
         terms = [n for n in names if lies is not None and n in lies.unreduced]
         is_open = not terms and any(n not in names for n in free)
@@ -523,9 +542,15 @@ class Builder:
         self.lines, self.constants, self.count, self.path, self.scoped, self.token = outer
         return name
 
-    def call(self, name: str, operands: Sequence[Value], out_avals: Any) -> list[Value]:
+    def call(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        out_avals: Any,
+        discardable: Mapping[str, str] | None = None,
+    ) -> list[Value]:
         """Call a function of the module."""
-        return self.op("func.call", operands, out_avals, callee="@" + name)
+        return self.op("func.call", operands, out_avals, discardable=discardable, callee="@" + name)
 
     def module(self, name: str) -> str:
         """The whole text."""

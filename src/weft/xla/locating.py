@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from jaxlib import _jax
 
-from weft.core.jaxpr import Eqn, bodies_of
+from weft.core.jaxpr import Eqn, bodies_of, origin_of
 from weft.core.source import path_text, user_code
 from weft.xla.hlo import Builder, FrontendAttributes, quote_text
 
@@ -22,6 +22,7 @@ MARK = re.compile(r' loc\("[^"]*:(\d+)"\)$')
 
 def operation_path(around: str, eqn: Eqn) -> str:
     """The name of an operation in profiles: the scopes it is in, and what it is."""
+    eqn = origin_of(eqn)
     called = next((b.label for b in bodies_of(eqn) if b.label), eqn.primitive.name)
     scope = [name for name in eqn.source_info.scope if type(name) is not FrontendAttributes]
     name = path_text([*scope, called])
@@ -42,6 +43,7 @@ class LocatingBuilder(Builder):
 
     def locate(self, start: int, path: str, eqn: Eqn | None = None) -> None:
         assert eqn is not None
+        eqn = origin_of(eqn)
         inner = set()
         for i in range(start, len(self.lines)):
             found = MARK.search(self.lines[i])

@@ -5,7 +5,6 @@ What is written is hlo.py's; compiling the text is compile.py's.
 
 from __future__ import annotations
 
-import operator
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -18,17 +17,13 @@ from weft.core.source import SourceInfo, user_frames
 from weft.core.trace import get_traceback
 from weft.mesh.client import platform_of
 from weft.options import config
-from weft.passes.alone import JOINS, KNOWN, MOVES, do_little, plan_calls
 from weft.passes.dce import dce_jaxpr
 from weft.passes.discharge import discharge_jaxpr, has_state
-from weft.passes.formulas import count_formulas
 from weft.passes.merge import has_scopes
 from weft.passes.physical import has_extended, physical_jaxpr
-from weft.passes.rows import HALVES, plan_rows
 from weft.util import collecting_rarely
-from weft.xla.hlo import TOKEN, Builder, Pattern, Value
+from weft.xla.hlo import TOKEN, Builder, Pattern, Repeat, Value
 from weft.xla.locating import LocatingBuilder, operation_path
-from weft.xla.native import call_native, has_kernels
 from weft.xla.placement import Placement, explicit_mesh
 
 
@@ -40,23 +35,14 @@ def lower_jaxpr(
     constant = hlo.constant
     for var, const in zip(jaxpr.constvars, consts, strict=True):
         env[var] = constant(np.asarray(const, var.aval.dtype), var.aval)
-    everywhere, here = hlo.written, hlo.constants
     for eqn in jaxpr.eqns:
-        values, names, types = [], [], []
-        for a in eqn.invars:
-            v = constant(a.val, a.aval) if type(a) is Literal else env[a]  # type: ignore[index]
-            values.append(v)
-            names.append(v.name)
-            types.append(v.aval if v.scalar is None else v.name)
-        key = (eqn.primitive, *types, *eqn.params.items())
-        pattern = everywhere.get(key) or here.get(key)
+        values = [
+            constant(a.val, a.aval) if type(a) is Literal else env[a]  # type: ignore[index]
+            for a in eqn.invars
+        ]
         start = len(hlo.lines)
-        if type(pattern) is Pattern:
-            outs = hlo.again(pattern, names)
-        elif not eqn.primitive.memoize_type:
-            outs = lower_holder(hlo, eqn, values)
-        else:
-            outs = lower_first(hlo, eqn, values, key, pattern)
+        write = write_equation if eqn.primitive.memoize_type else lower_holder
+        outs = write(hlo, eqn, values)
         if hlo.devices and (mesh := mesh_of_types(eqn)) is not None:
             rows = zip(outs, eqn.outvars, strict=True)
             outs = [hlo.constrain(y, v.aval, mesh) for y, v in rows]
@@ -82,31 +68,35 @@ def mesh_of_types(eqn: Eqn) -> Any:
     return mesh if mesh is not None and mesh.explicit_axes else None
 
 
-def lower_first(
-    hlo: Builder, eqn: Eqn, values: Sequence[Value], key: tuple, seen: Any
-) -> list[Value]:
-    """Write an equation by its rule, and keep the pattern of the lines for others like it.
+def write_equation(hlo: Builder, eqn: Eqn, values: Sequence[Value]) -> list[Value]:
+    """Write an equation by its rule, or repeat the lines of an equal one for other operands.
 
-    Of several lines, it is looked for when they are written again: most programs have few twice.
+    Lines that name a constant or a function of the module are kept for the region alone.
     """
-    start, count, here, looks = len(hlo.lines), hlo.count, hlo.constants, hlo.looks
-    if type(seen) is list and '"stablehlo.convert"' not in "".join(hlo.lines[-1:]):
-        return hlo.again(seen[0], [v.name for v in values])
-    state = lambda: (len(here), len(hlo.host_calls), len(hlo.foreign_calls), hlo.choices)
-    before = state()
+    # a scalar that is known is told by its name
+    types = [v.aval if v.scalar is None else v.name for v in values]
+    key = (eqn.primitive, *types, *eqn.params.items())
+    found = hlo.written.get(key) or hlo.constants.get(key)
+    if type(found) is Pattern:
+        return hlo.again(found, [v.name for v in values])
+    start, count = len(hlo.lines), hlo.count
+    before = len(hlo.constants), len(hlo.foreign_calls)
     outs = eqn.primitive.lower(hlo, *values, **eqn.params)
+    if found is Repeat.NEVER:
+        return outs
+    local = str in map(type, key)
+    kept: Pattern | Repeat = Repeat.ONCE
     lines = len(hlo.lines) - start
-    alone, pattern = str in map(type, key), None  # the name of a scalar
-    if lines == 1 or (lines and seen == "once"):
-        if state() == before:
-            pattern, local = hlo.read_pattern(start, count, values, outs)
-            alone = alone or local or (pattern is not None and "@" in pattern.text)  # a function
-        if alone:
-            hlo.written.pop(key, None)  # where it is looked for first
-        kept = [pattern] if pattern and hlo.looks > looks else pattern
-        (here if alone else hlo.written)[key] = kept or (seen and "none") or "once"
-    elif not seen:
-        (here if alone else hlo.written)[key] = "once"
+    if lines == 1 or (lines and found is Repeat.ONCE):
+        kept = Repeat.NEVER
+        if before == (len(hlo.constants), len(hlo.foreign_calls)):
+            pattern, names_constants = hlo.read_pattern(start, count, values, outs)
+            if pattern is not None:
+                kept = pattern
+                local = local or names_constants or "@" in pattern.text
+    if local:
+        hlo.written.pop(key, None)  # where it is looked for first
+    (hlo.constants if local else hlo.written)[key] = kept
     return outs
 
 
@@ -154,7 +144,13 @@ class Module(NamedTuple):
     foreign_calls: Sequence[Any] = ()
 
 
-NAME_OF, DTYPE_OF = operator.attrgetter("primitive.name"), operator.attrgetter("aval.dtype")
+def make_physical(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, Sequence[Any]]:
+    """Return a program without references and with the words of keys in their place; its consts."""
+    if not has_extended(jaxpr):
+        return jaxpr, consts
+    if has_state(jaxpr):
+        jaxpr = dce_jaxpr(discharge_jaxpr(jaxpr))[0]
+    return physical_jaxpr(jaxpr), [*map(words_of, consts)]
 
 
 def lower_module(
@@ -166,27 +162,17 @@ def lower_module(
     donated: Sequence[int] = (),
     consts: Sequence[Any] = (),
 ) -> Module:
-    """The module whose main function is a jaxpr, with `consts` written as constants of it.
+    """The module whose main function is a physical jaxpr, with `consts` as constants of it.
 
     `donated` names parameters given away. Over a mesh, `parameters` and `results` are the shardings
     known, None for the others.
     """
-    if has_extended(jaxpr):
-        jaxpr = dce_jaxpr(discharge_jaxpr(jaxpr))[0] if has_state(jaxpr) else jaxpr
-        jaxpr, consts = physical_jaxpr(jaxpr), [*map(words_of, consts)]
     over = placement.devices if placement is not None and placement.partitioned else ()
     builder = LocatingBuilder if config.locate_operations else Builder
     platform = (
         "cpu" if placement is None else placement.platform or platform_of(placement.devices[0])
     )
-    names = {*map(NAME_OF, jaxpr.eqns[:64])}
-    few = platform == "cpu" and not over and len(jaxpr.eqns) <= 64
-    products = few and "dot_general" in names and not builder.names_all  # explain tells their FLOPs
-    brief = products and do_little(jaxpr, {"dot_general"} | MOVES)
-    hlo = builder(over, platform, count_formulas(jaxpr), brief)
-    hlo.alone = len(jaxpr.eqns) == 1 and not donated
-    if few and names <= MOVES and names & JOINS:
-        hlo.cuts, hlo.written = {}, {}  # no pattern tells what a part is cut from
+    hlo = builder(over, platform)
     if over and placement is not None and (mesh := explicit_mesh(placement)) is not None:
         hlo.named(mesh)  # with its devices, which types do not know
     in_avals, attrs, out_attrs = jaxpr.in_avals, [""] * len(jaxpr.invars), list[str]()
@@ -201,13 +187,6 @@ def lower_module(
         ]
         out_attrs = [hlo.placed(s, y.ndim) for s, y in zip(results, jaxpr.out_avals, strict=True)]
     write = lambda *xs: lower_jaxpr(hlo, jaxpr, xs, consts)
-    only = few and names and not (donated or hlo.names_all)
-    half = not HALVES.isdisjoint(map(DTYPE_OF, (*jaxpr.invars, *jaxpr.outvars)))
-    if only and names <= KNOWN and not consts and (calls := plan_calls(jaxpr)) and has_kernels(hlo):
-        write = lambda *xs: call_operations(hlo, jaxpr, calls, xs)
-    elif only and half and (plan := plan_rows(jaxpr, consts)) and has_kernels(hlo):
-        given = lambda xs: [*xs, *[hlo.constant(a.val, a.aval) for a in plan[1]]]
-        write = lambda *xs: call_native(hlo, "weft_rows", given(xs), jaxpr.out_avals, plan[0])
     if jaxpr.calls_host:
         in_avals, attrs = [TOKEN, *in_avals], ["", *attrs]
         write = hlo.threaded(write, False)
@@ -216,21 +195,6 @@ def lower_module(
     text = hlo.module(Builder().unique(f"jit_{name}"))
     calls = tuple(hlo.host_calls)
     return Module(text, calls, parameters, results, hlo.origins, hlo.foreign_calls)
-
-
-def call_operations(hlo: Builder, jaxpr: Jaxpr, calls: Sequence, args: Sequence) -> list[Value]:
-    """Write a program as equations and calls of kernels."""
-    env: dict[Any, Value] = dict(zip(jaxpr.invars, args, strict=True))
-    read = lambda a: hlo.constant(a.val, a.aval) if type(a) is Literal else env[a]
-    for call in calls:
-        values = [*map(read, call.invars)]
-        if type(call) is Eqn:
-            outs = lower_holder(hlo, call, values)
-        else:
-            avals = [v.aval for v in call.outvars]
-            outs = call_native(hlo, call.kernel, values, avals, call.attributes)
-        env |= zip(call.outvars, outs, strict=True)
-    return [*map(read, jaxpr.outvars)]
 
 
 def join_attrs(one: str, other: str) -> str:

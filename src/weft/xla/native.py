@@ -62,7 +62,7 @@ def are_kernels_wanted() -> bool:
 
 def has_kernels(hlo: Builder) -> bool:
     """Whether a program may call them. Over a mesh one is called with a device's part alone."""
-    on_one_device = not hlo.devices or hlo.mesh is not None
+    on_one_device = not hlo.devices or hlo.part is not None
     return hlo.platform == "cpu" and on_one_device and are_kernels_wanted()
 
 

@@ -35,7 +35,7 @@ from weft.primitives.families import Identity
 from weft.pytrees import flatten, unflatten
 from weft.xla.typing import Array
 
-LARGE = 2**16  # from so many elements on, a dense array is repeated only where it has to be
+MAX_REPEATED = 2**16  # elements; a larger dense array is repeated only where it has to be
 
 
 class SparseTracer(Tracer):
@@ -93,7 +93,7 @@ class SparseTrace(Trace):
             current.trace = self.parent
             values = [self.unbox(x, narrow) for x in args]
             if not any(isinstance(x, JAXSparse) for x in values):
-                if rule is broadcast_rule and math.prod(params["shape"]) > LARGE:
+                if rule is broadcast_rule and math.prod(params["shape"]) > MAX_REPEATED:
                     return [RepeatedTracer(self, values[0], params)]
                 outs = self.parent.process(prim, values, params)  # type: ignore[union-attr]
             else:
@@ -384,7 +384,7 @@ RULES |= {
     ops.div_p: divide_rule,
     ops.max_p: functools.partial(apply_extremum, operator.gt),
     ops.min_p: functools.partial(apply_extremum, operator.lt),
-    ops.integer_pow_p: apply_power,
+    lax.integer_pow_p: apply_power,
     lax.pow_p: apply_power,
     layout.convert_element_type_p: convert_rule,
     layout.broadcast_in_dim_p: broadcast_rule,

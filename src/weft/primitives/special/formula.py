@@ -18,7 +18,6 @@ from weft import dtypes
 from weft.core.aval import ShapedArray
 from weft.primitives.expr import Expr, polynomial
 from weft.primitives.special.tables import SIN_PI
-from weft.primitives.transcendental import lower_log1p
 from weft.primitives.wide import write_log, write_log1p
 
 _NO_DOUBLES = ("METAL", "metal", "mps")  # platforms that have no float64
@@ -29,21 +28,24 @@ def define_function(op: str) -> Callable[[Expr], Expr]:
     return lambda x: x.apply(op)
 
 
-exp, expm1 = map(define_function, ("exponential", "exponential_minus_one"))
-sqrt, sin, cos, floor = map(define_function, ("sqrt", "sine", "cosine", "floor"))
-sign, nearest = map(define_function, ("sign", "round_nearest_even"))
+exp = define_function("exponential")
+expm1 = define_function("exponential_minus_one")
+sqrt = define_function("sqrt")
+sin = define_function("sine")
+cos = define_function("cosine")
+floor = define_function("floor")
+sign = define_function("sign")
+nearest = define_function("round_nearest_even")
 
 
 def log(x: Expr) -> Expr:
-    """The logarithm."""
-    wide = x.dtype == np.float64 and x.hlo.platform == "cpu"
-    return write_log(x) if wide else x.apply("log")
+    """Return the logarithm, which is a formula in float64."""
+    return write_log(x) if x.dtype == np.float64 else x.apply("log")
 
 
 def log1p(x: Expr) -> Expr:
-    """log(1 + x)."""
-    exact = x.dtype == np.float64
-    return write_log1p(x) if exact else x.new(lower_log1p(x.hlo, x.aval.strong(), x.value))
+    """Return log(1 + x), for which XLA's is less exact."""
+    return x.apply("log_plus_one") if dtypes.is_complex(x.dtype) else write_log1p(x)
 
 
 def equal(x: Expr, y: Any) -> Expr:

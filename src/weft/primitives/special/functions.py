@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from weft import dtypes
-from weft.core.aval import ShapedArray, typeof
+from weft.core.aval import typeof
+from weft.core.form import Form
 from weft.primitives.elementwise import (
     Costly,
     abs,
@@ -20,7 +21,6 @@ from weft.primitives.elementwise import (
     binary_op,
     eq,
     gt,
-    integer_pow,
     match_numbers,
     mul,
     neg,
@@ -36,8 +36,7 @@ from weft.primitives.special import bessel as bessel_formulas
 from weft.primitives.special import error as error_formulas
 from weft.primitives.special import gamma as gammas
 from weft.primitives.special.formula import formula
-from weft.primitives.transcendental import exp, log, log1p, pow
-from weft.primitives.wide import is_worth
+from weft.primitives.transcendental import exp, integer_pow, log, log1p, pow
 from weft.xla.typing import Array, ArrayLike
 
 
@@ -56,17 +55,9 @@ def define_special(name: str, op: str | Callable, doc: str, *derivs: Callable | 
 
 _SLOPE = 2 / math.sqrt(math.pi)
 
-
-def lower_erf(hlo: Any, aval: ShapedArray, x: Any) -> Any:
-    """The engine's, or of large float64 arrays on the CPU a formula."""
-    if is_worth(hlo, aval, "erf"):
-        return formula(error_formulas.write_erf)(hlo, aval, x)
-    return hlo.elementwise("chlo.erf", [x], aval)[0]
-
-
 erf_p = define_special(
     "erf",
-    lower_erf,
+    "chlo.erf",
     "The error function, 2/sqrt(pi) times the integral of exp(-t**2) from 0 to x.",
     lambda t, y, x: mul(t, mul(_SLOPE, exp(neg(square(x))))),
 )
@@ -125,6 +116,7 @@ zeta_p = define_special(
     "x",
     lambda t, z, x, q: mul(t, mul(neg(x), zeta(add(x, literal(1, typeof(x).dtype)), q))),
 )
+polygamma_p.form = zeta_p.form = Form.ZETA
 
 # --- Bessel functions -----------------------------------------------------------------------
 
@@ -216,8 +208,22 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     return regularized_incomplete_beta_p.apply(match_numbers(a, x)[0], match_numbers(b, x)[0], x)[0]
 
 
-erf, erfc, erf_inv, lgamma, digamma = map(unary_op, (erf_p, erfc_p, erf_inv_p, lgamma_p, digamma_p))
-bessel_i0e, bessel_i1e = unary_op(bessel_i0e_p), unary_op(bessel_i1e_p)
-polygamma, zeta = binary_op(polygamma_p), binary_op(zeta_p)
-igamma, igammac = binary_op(igamma_p), binary_op(igammac_p)
-igamma_grad_a, random_gamma_grad = binary_op(igamma_grad_a_p), binary_op(random_gamma_grad_p)
+for _prim in (  # computed by loops, whose steps depend on values
+    *(igamma_p, igammac_p, igamma_grad_a_p, random_gamma_grad_p, regularized_incomplete_beta_p),
+    *(polygamma_p, zeta_p),
+):
+    _prim.by_element = False
+
+erf = unary_op(erf_p)
+erfc = unary_op(erfc_p)
+erf_inv = unary_op(erf_inv_p)
+lgamma = unary_op(lgamma_p)
+digamma = unary_op(digamma_p)
+bessel_i0e = unary_op(bessel_i0e_p)
+bessel_i1e = unary_op(bessel_i1e_p)
+polygamma = binary_op(polygamma_p)
+zeta = binary_op(zeta_p)
+igamma = binary_op(igamma_p)
+igammac = binary_op(igammac_p)
+igamma_grad_a = binary_op(igamma_grad_a_p)
+random_gamma_grad = binary_op(random_gamma_grad_p)

@@ -6,11 +6,15 @@ are sums of large terms; they are kept as pairs of floats, so that what is expon
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from fractions import Fraction
 from typing import Any
 
-from weft.primitives.circular import call_function
+import numpy as np
+
 from weft.primitives.expr import Expr
 from weft.primitives.special import tables
 from weft.primitives.special.error import erfcx, normal_cdf
@@ -180,17 +184,29 @@ def power(x: Expr, y: Expr) -> Expr:
     return where((x < 0) & is_odd(y), -size, size)
 
 
+# What writes zeta(x, q) in place of the sum below, for x and q of float64.
+_ZETA: ContextVar[Callable[[Expr, Expr], Expr] | None] = ContextVar("zeta", default=None)
+
+
+@contextlib.contextmanager
+def writing_zeta(write: Callable[[Expr, Expr], Expr]) -> Iterator[None]:
+    """Let formulas that are written meanwhile have `write(x, q)` for zeta(x, q) in float64."""
+    token = _ZETA.set(write)
+    try:
+        yield
+    finally:
+        _ZETA.reset(token)
+
+
 def hurwitz(x: Expr, q: Expr) -> Expr:
     """The sum of (k + q)**-x over k = 0, 1, ..., by Euler and Maclaurin's formula from k = 9 on.
 
     Where single precision is asked for, from k = 4 on with half the terms: then it is off by 1e-9.
     For negative q, where x has to be a whole number, terms are added one by one until q is not.
-    In float64 on the CPU this is a kernel, whatever precision is asked for.
     """
-    name = "zeta" if x.eps < 1e-10 else "zeta_single"
-    called = call_function(x.hlo, name, x.value, q.value)
-    if called is not None:
-        return x.new(called)
+    write = _ZETA.get()
+    if write is not None and x.dtype == np.float64:
+        return write(x, q)
     bad = (q <= 0) & (equal(floor(q), q) | ~equal(floor(x), x))
     good = (x > 1) & ~bad & (q < math.inf) & (x < math.inf)
     s, a = where(good, x, 2.0), where(good, q, 1.0)
@@ -223,7 +239,10 @@ def hurwitz(x: Expr, q: Expr) -> Expr:
 
 
 def write_polygamma(m: Expr, x: Expr) -> Expr:
-    """The derivative of order m of digamma: (-1)**(m+1) m! zeta(m + 1, x); NaN for other m."""
+    """Return the derivative of order m of digamma: (-1)**(m+1) m! zeta(m + 1, x).
+
+    NaN if m is no whole number, or negative.
+    """
     good = (m >= 0) & equal(floor(m), m)
     n = where(good, m, 1.0)
     size = positive_gamma(to_pair(n) + 1) * hurwitz(n + 1, x)

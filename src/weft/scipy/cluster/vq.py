@@ -6,8 +6,8 @@ from typing import Any
 
 from weft import numpy as jnp
 from weft.errors import ShapeError
-from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, promote_operands
+from weft.run.operation import operation
 from weft.util import list_public
 from weft.xla.typing import Array, ArrayLike
 
@@ -15,7 +15,7 @@ __all__ = ["vq"]
 __dir__ = list_public(__name__)
 
 
-@fused(static=("check_finite",))
+@operation(static=("check_finite",))
 def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """(codes, distances): for each observation the index of the nearest centre, and how far it is.
 

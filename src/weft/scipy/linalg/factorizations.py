@@ -12,11 +12,11 @@ from weft.api.grad import jvp
 from weft.api.while_loop import fori_loop
 from weft.errors import ShapeError
 from weft.numpy import linalg, systems
-from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, promote_operands
 from weft.primitives import eigen, factorizations, matrices
 from weft.primitives import linalg as triangular
 from weft.primitives.families import index_pairs
+from weft.run.operation import operation
 from weft.scipy.linalg.functions import complex_matrices
 from weft.util import check_option
 from weft.xla.typing import Array, ArrayLike
@@ -42,7 +42,7 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     return linalg.inv(a)
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def solve(
     a: ArrayLike,
     b: ArrayLike,
@@ -70,7 +70,7 @@ def solve(
 TRANSPOSED = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def solve_triangular(
     a: ArrayLike,
     b: ArrayLike,
@@ -106,7 +106,7 @@ def solve_triangular(
 # --- Cholesky -------------------------------------------------------------------------------
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def cholesky(
     a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Array:
@@ -146,7 +146,7 @@ def cho_solve(
     return cho_solve_arrays(c, b, bool(lower))
 
 
-@fused(static=STATIC, name="cho_solve")
+@operation(static=STATIC, name="cho_solve")
 def cho_solve_arrays(c: Any, b: Any, lower: bool) -> Any:
     """`cho_solve`."""
     c, b, vector = systems.check_right_side("cho_solve", c, b, systems.HALF_TOO)
@@ -166,7 +166,7 @@ def solve_factored(op: str, c: Any, lower: bool, b: Any) -> Any:
 # --- LU -------------------------------------------------------------------------------------
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def lu_factor(
     a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, Array]:
@@ -177,7 +177,7 @@ def lu_factor(
     return factors, pivots
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def lu_solve(
     lu_and_piv: tuple[Any, Any],
     b: ArrayLike,
@@ -207,7 +207,7 @@ def lu_solve(
     return x[..., 0] if vector else x
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def lu(
     a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple:
@@ -233,7 +233,7 @@ def lu(
 # --- QR, singular values --------------------------------------------------------------------
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def qr(
     a: ArrayLike,
     overwrite_a: bool = False,
@@ -252,7 +252,7 @@ def qr(
     return out[1:] if mode == "r" else out
 
 
-@fused(static=STATIC, name="qr_multiply")
+@operation(static=STATIC, name="qr_multiply")
 def qr_multiply(
     a: ArrayLike,
     c: ArrayLike,
@@ -285,7 +285,7 @@ def qr_multiply(
     return out.reshape(out.size) if vector and a.ndim == 2 else out, r, *order
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def svd(
     a: ArrayLike,
     full_matrices: bool = True,
@@ -311,7 +311,7 @@ def svd(
 # --- eigenvalues ----------------------------------------------------------------------------
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def eigh(
     a: ArrayLike,
     b: ArrayLike | None = None,
@@ -361,7 +361,7 @@ def eigh(
     return w, triangular.triangular_solve(root, v, transpose_a=True, conjugate_a=True, **solved)
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def eigh_tridiagonal(
     d: ArrayLike,
     e: ArrayLike,
@@ -449,7 +449,7 @@ def tridiagonal_values_tangent(start: int, stop: int, primals: tuple, tangents: 
     return jvp(lambda d, e: tridiagonal_eigh(d, e, (start, stop))[1], primals, tangents)
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     """(T, Z) with a = Z T Z^H, for a (..., n, n): unitary Z, upper triangular T.
 
@@ -462,7 +462,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     return t, z
 
 
-@fused(static=STATIC)
+@operation(static=STATIC)
 def hessenberg(
     a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:

@@ -15,7 +15,6 @@ from weft.api.custom_rules import custom_jvp
 from weft.api.functions import check_callable
 from weft.api.grad import jvp
 from weft.errors import ShapeError
-from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, promote_operands
 from weft.numpy.systems import broadcast_batches, check_matrices, find_epsilon, solve_matrices
 from weft.primitives.eigen import eig, schur, svd
@@ -30,6 +29,7 @@ from weft.primitives.matrices import (
     to_column,
     upper_part,
 )
+from weft.run.operation import operation
 from weft.scipy.linalg.matrices import choose_entries
 from weft.util import check_option
 from weft.xla.typing import Array, ArrayLike
@@ -52,7 +52,7 @@ PADE = {
 }  # fmt: skip
 
 
-@fused(static=("upper_triangular", "max_squarings"))
+@operation(static=("upper_triangular", "max_squarings"))
 def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """The exponentials of A (..., n, n), by Pade's approximation, scaling and squaring.
 
@@ -102,7 +102,7 @@ def square_repeatedly(x: Any, count: Any, most: int) -> Any:
     return lax.scan(step, x, jnp.arange(most, dtype=count.dtype))[0]
 
 
-@fused(static=("method", "compute_expm"))
+@operation(static=("method", "compute_expm"))
 def expm_frechet(
     A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
 ) -> Any:
@@ -166,7 +166,7 @@ def take_entry(x: Any, j: Any) -> Any:
     return jnp.sum(choose_entries(at, x, 0), -2, keepdims=True)
 
 
-@fused(static=("blocksize",))
+@operation(static=("blocksize",))
 def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """The principal square roots, complex, of A (..., n, n); NaN or inf where there are none.
 
@@ -223,7 +223,7 @@ def funm(A: ArrayLike, func: Callable, disp: bool = True) -> Array:
     return f if disp else (f, estimate_error(f, t))
 
 
-@fused
+@operation
 def evaluate_parlett(t: Any, z: Any, values: Any) -> Any:
     """Z F Z^H, where F commutes with triangular T (n, n) and has these values on its diagonal."""
     n = t.shape[0]
@@ -244,7 +244,7 @@ def evaluate_parlett(t: Any, z: Any, values: Any) -> Any:
     return product(z, replace_columns(n, jnp.zeros_like(t), column), adjoint(z))
 
 
-@fused
+@operation
 def estimate_error(f: Any, t: Any) -> Any:
     """How far Parlett's recurrence may be off: the smaller the least gap, the farther."""
     w, eps = jnp.diagonal(t), find_epsilon(t)
@@ -256,7 +256,7 @@ def estimate_error(f: Any, t: Any) -> Any:
     return jnp.where(bad, math.inf, jnp.minimum(1, estimate))
 
 
-@fused(static=("method", "tol"))
+@operation(static=("method", "tol"))
 def solve_sylvester(
     A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8
 ) -> Array:
@@ -329,7 +329,7 @@ def mark_singular(x: Any, sums: Any, tol: float, dtype: Any) -> Any:
     return jnp.where(least > tol, x, math.nan)
 
 
-@fused(static=("check_finite",))
+@operation(static=("check_finite",))
 def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """The complex Schur form (T, Z) from the real one, both (..., n, n).
 
@@ -376,7 +376,7 @@ def rotate_blocks(t: Any, z: Any) -> tuple[Any, Any]:
 # --- the polar decomposition ----------------------------------------------------------------
 
 
-@fused(static=("side", "method", "eps", "max_iterations"))
+@operation(static=("side", "method", "eps", "max_iterations"))
 def polar(
     a: ArrayLike,
     side: str = "right",

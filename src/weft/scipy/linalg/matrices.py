@@ -15,10 +15,10 @@ from weft import dtypes
 from weft import numpy as jnp
 from weft.core.aval import check_extent
 from weft.errors import ShapeError
-from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact, broadcast_shapes
 from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcast_to_rank
+from weft.run.operation import operation
 from weft.util import check_option
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
@@ -60,7 +60,7 @@ def choose_entries(mask: Any, x: Any, y: Any) -> Any:
     return jnp.where(*lifted)
 
 
-@fused
+@operation
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Matrices with constant diagonals: c is the first column, r the first row, by default conj(c).
 
@@ -78,7 +78,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     return join_vectors(c[..., ::-1], r[..., 1:])[..., m - 1 - i + j]
 
 
-@fused
+@operation
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Matrices with constant antidiagonals: c is the first column, r the last row, by default 0.
 
@@ -90,7 +90,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     return join_vectors(c, r[..., 1:])[..., i + j]
 
 
-@fused
+@operation
 def circulant(c: ArrayLike) -> Array:
     """Matrices whose columns are c, each one place further around than the one before."""
     c = check_vectors("circulant", c)
@@ -99,7 +99,7 @@ def circulant(c: ArrayLike) -> Array:
     return c[..., (i - j) % n]
 
 
-@fused
+@operation
 def companion(a: ArrayLike) -> Array:
     """Companion matrices of polynomials a[0] x^n + ... + a[n]: -a[1:] / a[0] above a diagonal."""
     a = as_inexact("companion", check_vectors("companion", a, 2))
@@ -115,7 +115,7 @@ def combine_first_row(row: Any, below: Any) -> Any:
     return choose_entries(i == 0, row[..., None, :], choose_entries(i == j + 1, wide, 0))
 
 
-@fused
+@operation
 def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     """Leslie matrices of populations: births f in the first row, survival s below the diagonal."""
     f, s = check_vectors("leslie", f), check_vectors("leslie", s)
@@ -125,7 +125,7 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     return combine_first_row(f, s)
 
 
-@fused(static=("n", "mode"))
+@operation(static=("n", "mode"))
 def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """Matrices C with C @ v = jnp.convolve(a, v, mode) for vectors v of length n."""
     a, n = check_vectors("convolution_matrix", a), check_integer("convolution_matrix", "n", n, 1)
@@ -138,14 +138,14 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     return choose_entries((k >= 0) & (k < m), a[..., np.clip(k, 0, m - 1)], 0)
 
 
-@fused
+@operation
 def fiedler(a: ArrayLike) -> Array:
     """Symmetric matrices with |a[i] - a[j]| at (i, j)."""
     a = check_vectors("fiedler", a)
     return jnp.abs(a[..., :, None] - a[..., None, :])
 
 
-@fused
+@operation
 def fiedler_companion(a: ArrayLike) -> Array:
     """Pentadiagonal companion matrices of polynomials a[0] x^n + ... + a[n].
 
@@ -164,7 +164,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
     return choose_entries(own, -a[..., np.clip(which, 0, n)], jnp.asarray(one, a.dtype))
 
 
-@fused
+@operation
 def block_diag(*arrs: ArrayLike) -> Array:
     """A matrix with the given ones on its diagonal, zeros elsewhere; vectors are rows.
 

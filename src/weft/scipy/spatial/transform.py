@@ -18,10 +18,10 @@ from weft.core.source import boundary
 from weft.core.trace import Tracer
 from weft.errors import ShapeError
 from weft.lax import linalg
-from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_inexact
 from weft.primitives.layout import broadcast_to_rank
 from weft.pytrees import register_dataclass
+from weft.run.operation import operation
 from weft.util import list_public
 
 __all__ = ["Rotation", "Slerp"]
@@ -53,7 +53,7 @@ def evaluate_series(x: Any, *coefficients: float) -> Any:
     return out
 
 
-@fused
+@operation
 def normalize(q: Any) -> Any:
     """A quaternion of length 1; NaN for 0, which is no rotation."""
     q = as_inexact("Rotation", q)
@@ -66,7 +66,7 @@ def match_ranks(x: Any, y: Any) -> tuple[Any, Any]:
     return broadcast_to_rank(x, rank), broadcast_to_rank(y, rank)
 
 
-@fused
+@operation
 def compose(p: Any, q: Any) -> Any:
     """The rotation q and then p: Hamilton's product."""
     p, q = match_ranks(p, q)
@@ -77,7 +77,7 @@ def compose(p: Any, q: Any) -> Any:
     )
 
 
-@fused(static=("axes", "extrinsic"))
+@operation(static=("axes", "extrinsic"))
 def combine_turns(angles: Any, axes: tuple[int, ...], extrinsic: bool) -> Any:
     """The quaternion of rotations about axes, one after the other; angles along the last axis."""
     half = as_inexact("Rotation.from_euler", angles) / 2
@@ -92,7 +92,7 @@ def combine_turns(angles: Any, axes: tuple[int, ...], extrinsic: bool) -> Any:
     return out
 
 
-@fused(static=("axes", "extrinsic"))
+@operation(static=("axes", "extrinsic"))
 def split_turns(q: Any, axes: tuple[int, int, int], extrinsic: bool) -> Any:
     """The angles of rotations about three axes that make up a rotation.
 
@@ -156,7 +156,7 @@ def check_vectors(op: str, x: Any, *shape: int) -> Any:
 
 def constructor(*static: str) -> Callable[[Callable], staticmethod]:
     """A decorator of functions that make rotations: static methods, each compiled as a whole."""
-    return lambda fun: staticmethod(fused(fun, static=static))
+    return lambda fun: staticmethod(operation(fun, static=static))
 
 
 @register_dataclass
@@ -279,7 +279,7 @@ class Rotation:
             return NotImplemented
         return Rotation(compose(self.quat, other.quat))
 
-    @fused(static=("inverse",))
+    @operation(static=("inverse",))
     def apply(self, vectors: Any, inverse: bool = False) -> Any:
         """Vectors [..., 3] turned, or turned back; their leading axes and the stack's broadcast."""
         v = check_vectors("Rotation.apply", vectors, 3)
@@ -294,7 +294,7 @@ class Rotation:
         m, v = match_ranks(m, v[..., None, :])
         return jnp.sum(m * v, axis=-1)
 
-    @fused(static=("canonical", "scalar_first"))
+    @operation(static=("canonical", "scalar_first"))
     def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Any:
         """The quaternions x, y, z, w, or w, x, y, z; of q and -q `canonical` takes that of w > 0.
 
@@ -310,7 +310,7 @@ class Rotation:
             q = jnp.where(negative[..., None], -q, q)
         return jnp.roll(q, 1, axis=-1) if scalar_first else q
 
-    @fused
+    @operation
     def as_matrix(self) -> Any:
         """The matrices [..., 3, 3] that turn column vectors."""
         x, y, z, w = (self.quat[..., i] for i in range(4))
@@ -321,7 +321,7 @@ class Rotation:
         ]
         return jnp.stack([jnp.stack(row, axis=-1) for row in rows], axis=-2)
 
-    @fused(static=("degrees",))
+    @operation(static=("degrees",))
     def as_rotvec(self, degrees: bool = False) -> Any:
         """Vectors along the axis, as long as the angle, from 0 to pi."""
         v, w = jnp.split(jnp.where(self.quat[..., 3:] < 0, -self.quat, self.quat), [3], axis=-1)
@@ -333,13 +333,13 @@ class Rotation:
         v = v * jnp.where(small, near, 2 * jnp.arctan2(size, w) / size)
         return jnp.rad2deg(v) if degrees else v
 
-    @fused
+    @operation
     def as_mrp(self) -> Any:
         """Modified Rodrigues parameters: the axis, times tan(angle / 4)."""
         q = jnp.where(self.quat[..., 3:] < 0, -self.quat, self.quat)
         return q[..., :3] / (1 + q[..., 3:])
 
-    @fused(static=("seq", "degrees"))
+    @operation(static=("seq", "degrees"))
     def as_euler(self, seq: str, degrees: bool = False) -> Any:
         """Three angles [..., 3] of rotations about axes one after the other, as `from_euler`.
 
@@ -348,19 +348,19 @@ class Rotation:
         angles = split_turns(self.quat, *parse_axes("Rotation.as_euler", seq, (3,)))
         return jnp.rad2deg(angles) if degrees else angles
 
-    @fused
+    @operation
     def inv(self) -> Rotation:
         """The rotation back."""
         signs = jnp.array([-1, -1, -1, 1], self.quat.dtype)
         return Rotation(self.quat * broadcast_to_rank(signs, self.quat.ndim))
 
-    @fused
+    @operation
     def magnitude(self) -> Any:
         """The angle, from 0 to pi."""
         q = self.quat
         return 2 * jnp.arctan2(safe_sqrt(sum_last(q[..., :3] ** 2)), jnp.abs(q[..., 3:]))[..., 0]
 
-    @fused
+    @operation
     def mean(self, weights: Any = None) -> Rotation:
         """The rotation with the least sum of (weighted) squared distances to those of a stack."""
         if self.single:
@@ -416,7 +416,7 @@ class Slerp:
         starts = rotations[:-1]
         return Slerp(times, steps, starts, (starts.inv() * rotations[1:]).as_rotvec())
 
-    @fused(name="slerp")
+    @operation(name="slerp")
     def __call__(self, times: Any) -> Rotation:
         """The rotation at a time, or a stack of those at a vector of times."""
         times = jnp.asarray(times)

@@ -6,12 +6,12 @@ import operator
 from typing import Any
 
 from weft.numpy.choice import where as select
-from weft.numpy.fused import fused
 from weft.numpy.manipulation import stack
 from weft.primitives.expr import Expr
 from weft.primitives.special import bessel as bessel_formulas
 from weft.primitives.special import functions as special
 from weft.primitives.special.formula import choose, equal, exp, repeat, where
+from weft.run.operation import operation
 from weft.scipy.special.definitions import define_function, define_primitive, promote_floats
 from weft.xla.typing import Array, ArrayLike
 
@@ -80,7 +80,7 @@ def jn_derivative(z: Any, *, v: int, n_iter: int) -> Any:
     return -above if v == 0 else 0.5 * (below - above)
 
 
-@fused(static=("v", "n_iter"))
+@operation(static=("v", "n_iter"))
 def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """J_0(z) ... J_v(z), stacked in front, by recurrence from order `n_iter` down.
 

@@ -14,10 +14,10 @@ import numpy as np
 from weft import dtypes
 from weft.api.contexts import enable_x64
 from weft.errors import DtypeError
-from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, as_operand, promote_operands
 from weft.primitives.elementwise import Costly, convert
 from weft.primitives.special.formula import formula
+from weft.run.operation import operation
 from weft.xla.typing import Array
 
 
@@ -96,7 +96,7 @@ def publish(
     call.__module__ = module
     call.__doc__ = doc
     call.__signature__ = signature  # type: ignore[attr-defined]
-    return fused(call, name=name)
+    return operation(call, name=name)
 
 
 def compute_wide(fun: Callable, z: Any) -> Any:

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.numpy.choice import where as pick
-from weft.numpy.fused import fused
 from weft.primitives import transcendental as ops
 from weft.primitives.elementwise import select
 from weft.primitives.expr import Expr
 from weft.primitives.special import formula
+from weft.run.operation import operation
 from weft.scipy.special import definitions
 from weft.xla.typing import Array, ArrayLike
 
@@ -160,14 +160,14 @@ kl_div_p, kl_div = definitions.define_pair(
 )
 
 
-@fused
+@operation
 def entr(x: ArrayLike) -> Array:
     """-x log x, 0 at 0 and -inf for negative x."""
     (x,) = definitions.promote_floats("entr", x)
     return pick(x < 0, -INF, -xlogy_p.apply(x, x)[0])
 
 
-@fused
+@operation
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """p log(p / q) where both are positive, 0 where p is 0 and q is not negative, inf elsewhere."""
     p, q = definitions.promote_floats("rel_entr", p, q)

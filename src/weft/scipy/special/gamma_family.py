@@ -14,10 +14,9 @@ import numpy as np
 
 from weft import dtypes, lax
 from weft.core.aval import check_extent, typeof
+from weft.core.form import Form
 from weft.errors import DtypeError
 from weft.numpy.choice import where as select
-from weft.numpy.fused import fused
-from weft.numpy.planned import copy_constants
 from weft.numpy.promotion import as_operand
 from weft.primitives.expr import Expr
 from weft.primitives.special import gamma as gammas
@@ -39,6 +38,7 @@ from weft.primitives.special.formula import (
     to_pair,
     where,
 )
+from weft.run.operation import operation
 from weft.scipy.special import definitions
 from weft.xla.array import put
 from weft.xla.typing import Array, ArrayLike
@@ -259,7 +259,7 @@ def complex_loggamma(z: Any) -> Any:
 # --- the functions --------------------------------------------------------------------------
 
 
-@fused
+@operation
 def gamma(x: ArrayLike) -> Array:
     """The gamma function, also of complex x; NaN at negative whole numbers, inf at 0.
 
@@ -273,7 +273,7 @@ def gamma(x: ArrayLike) -> Array:
     return gamma_p.apply(x)[0]
 
 
-@fused
+@operation
 def loggamma(x: ArrayLike) -> Array:
     """log gamma(x) on the branch that is real for positive x; NaN for negative real x."""
     (x,) = definitions.promote_floats("loggamma", x, takes_complex=True)
@@ -290,13 +290,13 @@ def check_order(op: str, n: Any) -> Any:
     return n
 
 
-@fused
+@operation
 def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of order n of digamma at x; n are integers >= 0."""
     return lax.polygamma(*definitions.promote_floats("polygamma", check_order("polygamma", n), x))
 
 
-@fused(static=("repetition",))
+@operation(static=("repetition",))
 def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     """How many ways there are to choose k of N things, with `repetition` more than once each."""
     n, k = definitions.promote_floats("comb", N, k)
@@ -306,7 +306,7 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     return select((n == 0) & (k == 0), 1, out)
 
 
-@fused(static=("exact",))
+@operation(static=("exact",))
 def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """n!, as gamma(n + 1) where n is no whole number, 0 for negative n."""
     if exact:
@@ -316,7 +316,7 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     return factorial_p.apply(*definitions.promote_floats("factorial", n))[0]
 
 
-@fused(static=("d",))
+@operation(static=("d",))
 def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
     """The logarithm of the multivariate gamma function of dimension d, an integer known now."""
     try:
@@ -333,9 +333,10 @@ def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
 
 
 zeta_one_p = definitions.define_primitive("zeta_one", riemann, [None], "Riemann's zeta function.")
+zeta_one_p.form = Form.ZETA
 
 
-@fused
+@operation
 def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     """Hurwitz's zeta function, the sum of (k + q)**-x over k = 0, 1, ...; Riemann's without q."""
     if q is not None:
@@ -363,7 +364,7 @@ def bernoulli_numbers(n: int) -> list[float]:
     return out[: n + 1]
 
 
-@copy_constants
+@operation(arrays=0)
 def bernoulli(n: int) -> Array:
     """The Bernoulli numbers B_0 ... B_n, each rounded once.
 

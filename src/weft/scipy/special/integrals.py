@@ -9,7 +9,6 @@ import math
 from fractions import Fraction
 
 from weft.numpy.choice import where as select
-from weft.numpy.fused import fused
 from weft.primitives import transcendental as ops
 from weft.primitives.expr import Expr
 from weft.primitives.special import tables
@@ -32,6 +31,7 @@ from weft.primitives.special.formula import (
     where,
 )
 from weft.primitives.special.gamma import write_digamma
+from weft.run.operation import operation
 from weft.scipy.special.definitions import define_pair, define_primitive, promote_floats
 from weft.xla.typing import Array, ArrayLike
 
@@ -245,7 +245,7 @@ fresnel_c_p = define_primitive(
 )
 
 
-@fused
+@operation
 def sici(x: ArrayLike) -> tuple[Array, Array]:
     """(Si, Ci): the integral of sin(t) / t from 0 to x; Euler's constant, log |x| and the integral
     of (cos(t) - 1) / t added."""
@@ -253,7 +253,7 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
     return sine_p.apply(x)[0], cosine_p.apply(x)[0]
 
 
-@fused
+@operation
 def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     """(S, C): the integrals of sin(pi t**2 / 2) and cos(pi t**2 / 2) from 0 to x."""
     (x,) = promote_floats("fresnel", x, strong=True)

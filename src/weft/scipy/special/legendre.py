@@ -13,12 +13,12 @@ import numpy as np
 
 from weft.errors import ShapeError, TracerError
 from weft.numpy.choice import where
-from weft.numpy.fused import fused
 from weft.numpy.manipulation import broadcast_to, stack
 from weft.numpy.promotion import as_array
 from weft.primitives import elementwise as ops
 from weft.primitives.families import check_integer
 from weft.primitives.transcendental import cos, sin, sqrt
+from weft.run.operation import operation
 from weft.scipy.special.definitions import promote_floats
 from weft.xla.typing import Array, ArrayLike
 
@@ -64,7 +64,7 @@ def check_argument(op: str, z: Any) -> Any:
     return z.reshape(-1)
 
 
-@fused(static=("m", "n", "is_normalized"))
+@operation(static=("m", "n", "is_normalized"))
 def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
     """P[i, j, k], the associated Legendre function of order i <= m and degree j <= n at z[k].
 
@@ -74,7 +74,7 @@ def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
     return stack(recur_degrees(size, z, sqrt((1 - z) * (1 + z)), bool(is_normalized)), 1)
 
 
-@fused(static=("m", "n"))
+@operation(static=("m", "n"))
 def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
     """The associated Legendre functions of orders to m and degrees to n at z, and derivatives.
 
@@ -122,7 +122,7 @@ def sph_harm_y(
     return evaluate_harmonic(n, m, theta, phi, largest_degree(n, n_max))
 
 
-@fused(static=("size",))
+@operation(static=("size",))
 def evaluate_harmonic(n: Any, m: Any, theta: Any, phi: Any, size: int) -> Any:
     """sph_harm_y with all degrees at most `size`."""
     n, m = as_array(n, "sph_harm_y"), as_array(m, "sph_harm_y")

@@ -12,12 +12,12 @@ import numpy as np
 
 from weft import dtypes, lax
 from weft.api.custom_rules import custom_jvp
-from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array
 from weft.primitives import elementwise as ops
 from weft.primitives.expr import Expr
 from weft.primitives.special import error as error_formulas
 from weft.primitives.special.formula import choose, equal, exp, where
+from weft.run.operation import operation
 from weft.scipy.special import definitions
 from weft.xla.typing import Array, ArrayLike
 
@@ -157,7 +157,7 @@ def wofz_complex(z: Any) -> Any:
 wofz_complex.defjvps(lambda t, w, z: t * (2j / _ROOT_PI - 2 * z * w))
 
 
-@fused
+@operation
 def wofz(z: ArrayLike) -> Array:
     """The Faddeeva function exp(-z**2) erfc(-i z), complex."""
     z = as_array(z, "wofz")
@@ -165,14 +165,14 @@ def wofz(z: ArrayLike) -> Array:
     return wofz_complex(ops.convert(z, dtypes.complex_dtype(z.dtype)))
 
 
-@fused
+@operation
 def erfcx(x: ArrayLike) -> Array:
     """exp(x**2) erfc(x), also of complex x."""
     (x,) = definitions.promote_floats("erfcx", x, strong=True, takes_complex=True)
     return wofz_complex(x * 1j) if dtypes.is_complex(x.dtype) else erfcx_p.apply(x)[0]
 
 
-@fused(static=("series_order",))
+@operation(static=("series_order",))
 def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """The logarithm of ndtr(x), exact in both tails.
 

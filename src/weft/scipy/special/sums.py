@@ -9,11 +9,11 @@ from typing import Any
 from weft import dtypes
 from weft.numpy import reductions
 from weft.numpy.choice import where as where_
-from weft.numpy.fused import fused
 from weft.numpy.promotion import as_operand
 from weft.primitives import elementwise as ops
 from weft.primitives import transcendental
 from weft.primitives.reduction import reduce_max_p
+from weft.run.operation import operation
 from weft.scipy.special.definitions import promote_floats
 from weft.xla.typing import Array, ArrayLike
 
@@ -29,11 +29,11 @@ def largest_real(op: str, x: Any, axis: Any) -> Any:
     """The largest real part along `axis`, a constant; with NaN there it may be any number."""
     y = real_part(x)
     axes = reductions.axes_of(op, axis, y.ndim)
-    top = reduce_max_p.apply(y, axes=axes, nan="any")[0] if axes else y
+    top = reduce_max_p.bind(y, axes=axes, nan="any") if axes else y
     return ops.stop_gradient_p.apply(reductions.keep_axes(top, y.shape, axes, True))[0]
 
 
-@fused(static=("axis", "keepdims", "return_sign"))
+@operation(static=("axis", "keepdims", "return_sign"))
 def logsumexp(
     a: ArrayLike,
     axis: int | Sequence[int] | None = None,
@@ -88,14 +88,14 @@ def subtract_largest(op: str, x: Any, axis: Any) -> Any:
     return x - largest_real(op, x, axis).astype(x.dtype)
 
 
-@fused(static=("axis",))
+@operation(static=("axis",))
 def softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """exp(x) / sum(exp(x)) over `axis`, by default over all elements."""
     terms = transcendental.exp(subtract_largest("softmax", x, axis))
     return terms / reductions.sum(terms, axis=axis, keepdims=True)
 
 
-@fused(static=("axis",))
+@operation(static=("axis",))
 def log_softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """log(softmax(x)) over `axis`, by default over all elements; exact where softmax underflows."""
     y = subtract_largest("log_softmax", x, axis)

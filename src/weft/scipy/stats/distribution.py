@@ -17,21 +17,25 @@ from weft import dtypes
 from weft.core.aval import typeof
 from weft.errors import DtypeError
 from weft.numpy import promotion
-from weft.numpy.fused import fused
 from weft.numpy.reductions import widen_dtype
 from weft.primitives.elementwise import convert
 from weft.primitives.layout import full
+from weft.run.operation import operation
 from weft.util import list_public
 
 KINDS = {
-    "pdf": "The density", "logpdf": "The log of the density", "pmf": "The probability",
-    "logpmf": "The log of the probability", "cdf": "The probability of a value that is not greater",
+    "pdf": "The density",
+    "logpdf": "The log of the density",
+    "pmf": "The probability",
+    "logpmf": "The log of the probability",
+    "cdf": "The probability of a value that is not greater",
     "logcdf": "The log of the probability of a value that is not greater",
     "sf": "The probability of a greater value",
     "logsf": "The log of the probability of a greater value",
     "ppf": "The value that is not exceeded with a given probability",
-    "isf": "The value that is exceeded with a given probability", "entropy": "The entropy, in nats",
-}  # fmt: skip
+    "isf": "The value that is exceeded with a given probability",
+    "entropy": "The entropy, in nats",
+}
 DEFAULTS = {"loc": 0, "scale": 1}
 
 
@@ -181,7 +185,7 @@ def as_public(op: str, doc: str, fun: Callable, general: Callable, more: Sequenc
         f"{KINDS[op.rpartition('.')[2]]} of {doc}\n\n"
         "Arguments broadcast together; the result is of the float dtype that they promote to.\n"
     )
-    return fused(call, name=op.replace(".", "_"))
+    return operation(call, name=op.replace(".", "_"))
 
 
 def evaluate_inside(inside: Any, fun: Callable, x: Any, instead: float, outside: Any) -> Any:

@@ -8,16 +8,16 @@ from typing import Any
 import weft.numpy as jnp
 from weft import random
 from weft.errors import ShapeError
-from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array
 from weft.primitives.linalg import cholesky, triangular_solve
 from weft.pytrees import register_pytree_node_class
+from weft.run.operation import operation
 from weft.scipy.special import logsumexp, ndtr
 from weft.scipy.stats.distribution import prepare_operands
 from weft.scipy.stats.kernels import LOG_2PI
 
 
-@fused
+@operation
 def log_mixture(points: Any, centers: Any, weights: Any, covariance: Any) -> Any:
     """The logs of densities at points (d, m) of normal distributions around centers (d, n)."""
     factor = cholesky(covariance)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import weft.numpy as jnp
 from weft import dtypes, lax
-from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array, axis_of
+from weft.run.operation import operation
 from weft.util import check_option
 from weft.xla.typing import Array, ArrayLike
 
@@ -48,7 +48,7 @@ def find_runs(x: Any, axis: int) -> tuple[Any, Any]:
     return place, differs | (place == 0)
 
 
-@fused(static=("axis", "nan_policy", "keepdims"))
+@operation(static=("axis", "nan_policy", "keepdims"))
 def mode(
     a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
 ) -> ModeResult:
@@ -78,7 +78,7 @@ def mode(
     return out
 
 
-@fused(static=("method", "axis", "nan_policy"))
+@operation(static=("method", "axis", "nan_policy"))
 def rankdata(
     a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
 ) -> Array:
@@ -117,7 +117,7 @@ def rankdata(
     return jnp.where(missing, jnp.nan, ranks.astype(dtype))
 
 
-@fused(static=("axis", "ddof", "nan_policy", "keepdims"))
+@operation(static=("axis", "ddof", "nan_policy", "keepdims"))
 def sem(
     a: ArrayLike,
     axis: int | None = 0,

@@ -7,15 +7,15 @@ from typing import Any
 import weft.numpy as jnp
 from weft import dtypes
 from weft.errors import ShapeError
-from weft.numpy.fused import fused
 from weft.numpy.promotion import as_array
 from weft.primitives.elementwise import convert
 from weft.primitives.linalg import cholesky, triangular_solve
+from weft.run.operation import operation
 from weft.scipy.stats.distribution import define_module, is_whole, prepare_operands
 from weft.scipy.stats.kernels import LOG_2PI, log_poisson
 
 
-@fused
+@operation
 def dirichlet_logpdf(x: Any, alpha: Any) -> Any:
     """The log of the density of the Dirichlet distribution.
 
@@ -49,7 +49,7 @@ def dirichlet_logpdf(x: Any, alpha: Any) -> Any:
     return convert(out, plan.dtype, plan.weak)
 
 
-@fused
+@operation
 def dirichlet_pdf(x: Any, alpha: Any) -> Any:
     """The density of the Dirichlet distribution; see `logpdf`."""
     return jnp.exp(dirichlet_logpdf(x, alpha))
@@ -63,7 +63,7 @@ dirichlet = define_module(
 )
 
 
-@fused
+@operation
 def multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
     """The log of the probability of counts x (..., k) in n trials with probabilities p (..., k).
 
@@ -91,7 +91,7 @@ def multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
     return convert(out, plan.dtype, plan.weak)
 
 
-@fused
+@operation
 def multinomial_pmf(x: Any, n: Any, p: Any) -> Any:
     """The probability of counts x (..., k) in n trials with probabilities p; see `logpmf`."""
     return jnp.exp(multinomial_logpmf(x, n, p))
@@ -124,7 +124,7 @@ def log_normal_density(x: Any, factor: Any) -> Any:
     return -0.5 * (squares + n * LOG_2PI) - scale
 
 
-@fused(static=("allow_singular",))
+@operation(static=("allow_singular",))
 def multivariate_normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
     """The log of the density of the multivariate normal distribution.
 
@@ -158,7 +158,7 @@ def multivariate_normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None
     return convert(out, plan.dtype, plan.weak)
 
 
-@fused
+@operation
 def multivariate_normal_pdf(x: Any, mean: Any, cov: Any) -> Any:
     """The density of the multivariate normal distribution; see `logpdf`."""
     return jnp.exp(multivariate_normal_logpdf(x, mean, cov))

@@ -1,0 +1,276 @@
+"""Functions of each element: calls of their kernel, and formulas for large arrays.
+
+XLA:CPU calls the C library for each element of the sine, the power and others, in 3 to 13 ms for a
+million elements. A formula (primitives/circular.py for float32, wide.py for float64) is vectorized
+and takes 0.4 to 0.9 ms, but takes 10 ms to compile. The kernel, in native/functions.cc, takes 0.2
+to 0.4 ms and nothing to compile, but fuses with nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from weft.core.aval import ShapedArray
+from weft.core.form import Form
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, held_jaxprs, memo_jaxpr
+from weft.cpu.calls import call_kernel, cpu_call_p
+from weft.cpu.formula import apply_formula
+from weft.cpu.scope import Scope
+from weft.primitives import circular, wide
+from weft.primitives.cumulative import log_of_sum, logaddexp_p
+from weft.primitives.elementwise import rem_p
+from weft.primitives.expr import BF16, F32, F64, LARGE, Expr, is_large, write_int32_division
+from weft.primitives.layout import broadcast_in_dim_p, convert
+from weft.primitives.special.error import write_erf
+from weft.primitives.special.formula import formula
+from weft.primitives.special.gamma import writing_zeta
+from weft.primitives.transcendental import HALVES, cosh_p, log1p_p, pow_p
+from weft.xla.foreign import Attribute
+
+Found = Callable[..., list] | None
+
+I32 = np.dtype(np.int32)
+# Functions whose formulas are loops. They take ten times the kernel's time at any size, and 0.8 s
+# to compile.
+LOOPS = frozenset(("igamma", "igammac", "zeta", "zeta_single"))
+# What the kernel computes if it is the whole program: XLA's loops take as long otherwise. Of
+# float16 and bfloat16 in float32, except for WHOLE, which is for arrays 8 times as large.
+WHOLE = frozenset("erf_inv erfc exp log logistic logit rsqrt sqrt tanh".split())  # noqa: SIM905
+ALONE = {
+    F32: WHOLE.union(("cosh", "exp2", "expm1", "log1p", "log2")),
+    F64: frozenset(("exp", "log", "logistic")),
+}
+# What the kernel computes.
+CALLED = {
+    F32: ALONE[F32].union(
+        circular.FORMULAS, ("pow", "rem", "sinh", "asinh", "acosh", "atanh", "logaddexp", "gelu")
+    ),
+    F64: ALONE[F64].union(("sin", "cos", "tan", "pow", "sinh", "cosh", "erf"), LOOPS),
+}
+# What it computes of arguments of the program only: a formula takes as long in one loop with what
+# computes its operand.
+GIVEN = {F32: frozenset(("atan2",)), F64: frozenset(("pow",))}
+MAX_CALL_BYTES = 1 << 23  # from here on memory for intermediate values takes longer than is saved
+PERIODIC = frozenset(("sin", "cos", "tan"))  # formulas of float64 that first look at all elements
+LATE = PERIODIC | {"log", "erf", "pow"}  # whose formulas pay from twice as many elements on
+KNOWN_POWERS = frozenset((0.5, 1, 2, 3))  # which XLA computes by products and roots
+INEXACT = frozenset((logaddexp_p, log1p_p, cosh_p))  # XLA's functions that are less exact
+HALF_FORMULAS = frozenset(circular.FORMULAS)
+LONG = {  # functions that have a formula, by dtype; it is some 60 operations
+    F32: HALF_FORMULAS.union(("pow", "rem")),
+    F64: frozenset(wide.FORMULAS).union(("pow", "rem", "erf")),
+    **dict.fromkeys(map(np.dtype, HALVES), HALF_FORMULAS),
+}
+
+
+# --- how many ---------------------------------------------------------------------------------
+
+
+@memo_jaxpr
+def count_functions(jaxpr: Jaxpr) -> int:
+    """Return how many equations of a program, and of those that it holds, may become formulas.
+
+    XLA:CPU compiles a formula in 10 ms. No way of calling one that is written once is any shorter,
+    for it copies what is called. So formulas are for larger arrays where there are many.
+    """
+    count = 0
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.form in (Form.FUNCTION, Form.REMAINDER):
+            count += eqn.primitive.name in LONG.get(eqn.outvars[0].aval.dtype, ())
+        elif not eqn.primitive.memoize_type:  # else it holds nothing
+            count += sum(map(count_functions, held_jaxprs(eqn)))
+    return count
+
+
+def pays(x: ShapedArray, scope: Scope, times: int = 1) -> bool:
+    """Return True if an array is so large that a formula pays, in a program that has many."""
+    return is_large(x) and x.size >= LARGE * times << (scope.target.functions // 4).bit_length()
+
+
+# --- the kernel -------------------------------------------------------------------------------
+
+
+def call_function(eqn: Eqn, scope: Scope) -> Found:
+    """Return the call of the kernel of a function, if it is quicker.
+
+    It takes a third to two thirds of a formula's time, and XLA no time to compile it. What would be
+    a loop is a call at any size.
+    """
+    x, name, operands = eqn.outvars[0].aval, eqn.primitive.name, eqn.invars
+    part = F32 if x.dtype in HALVES else x.dtype
+    least = 0 if name in LOOPS else LARGE << 3 * (name in WHOLE)
+    known = name in CALLED.get(part, ()) and (part == x.dtype or name not in WHOLE)
+    if not known or type(x.size) is not int or x.size <= least or not scope.target.kernels:
+        return None
+    far = x.size * part.itemsize > MAX_CALL_BYTES and name not in LOOPS
+    given = all(scope.is_argument(a) for a in operands if a.aval.shape)
+    if far or name in ALONE[part]:
+        if not scope.alone or scope.target.donated:
+            return None
+    elif name in GIVEN[part] and not given:
+        return None
+    if x.dtype == BF16 and given:  # else the operand would be rounded before
+        part = BF16
+
+    def call(*xs: Any) -> list:
+        xs = tuple([convert(x, part) for x in xs])
+        kernel, attributes = kernel_of(name)
+        (y,) = call_kernel(kernel, xs, [ShapedArray(x.shape, part)], attributes)
+        return [convert(y, x.dtype)]
+
+    return call
+
+
+def kernel_of(name: str) -> tuple[str, dict[str, Any]]:
+    """Return the kernel that computes a function, and its attributes."""
+    return "weft_function", {"name": name}
+
+
+# --- the choices ------------------------------------------------------------------------------
+
+
+def choose_function(eqn: Eqn, scope: Scope) -> Found:
+    """Compute a function by its kernel, or a large array by a formula."""
+    prim, size = eqn.primitive, eqn.outvars[0].aval.size
+    if eqn.params.get("accuracy") is not None:
+        return None
+    if type(size) is int and size < LARGE and prim.name not in LOOPS:
+        return choose_exact(eqn) if prim in INEXACT else None
+    if prim is pow_p and is_known_power(eqn.invars[1], eqn.outvars[0].aval.dtype):
+        return None
+    found = call_function(eqn, scope)
+    return found or choose_formula(eqn, scope) or choose_exact(eqn)
+
+
+def is_known_power(atom: Atom, dtype: np.dtype) -> bool:
+    """Return True if an exponent is a number that XLA computes powers by in another way."""
+    return type(atom) is Literal and atom.aval.dtype == dtype and abs(atom.val) in KNOWN_POWERS
+
+
+def choose_formula(eqn: Eqn, scope: Scope) -> Found:
+    """Return the formula of a function, if it pays for arrays of this size."""
+    out, name = eqn.outvars[0].aval, eqn.primitive.name
+    if name not in LONG.get(out.dtype, ()):
+        return None
+    if out.dtype == F64 and name in PERIODIC and scope.target.devices:
+        return None
+    if not pays(out, scope, 1 << (out.dtype == F64 and name in LATE)):
+        return None
+    plain = ShapedArray(out.shape, out.dtype)
+    return lambda *xs: apply_formula(write_function, xs, [plain], name, plain)
+
+
+def write_function(hlo: Any, *args: Any) -> list:
+    """Write the formula of a function, with operands of the type of the result."""
+    *values, name, out = args
+    values = [hlo.spread(hlo.convert(v, out.dtype), out) for v in values]
+    if name == "erf":
+        return [formula(write_erf)(hlo, out, *values)]
+    operands = [Expr(hlo, v) for v in values]
+    if name == "pow":
+        return [circular.write_power(*operands).value]
+    if name == "rem":
+        return [circular.write_remainder(*operands).value]
+    return [circular.write_circular(name, *operands).value]
+
+
+def choose_exact(eqn: Eqn) -> Found:
+    """Return what is more exact than XLA's function, at any size."""
+    prim, out = eqn.primitive, eqn.outvars[0].aval
+    plain = ShapedArray(out.shape, out.dtype)
+    if prim is logaddexp_p:
+        return lambda *xs: [log_of_sum(*[spread_scalar(x, plain) for x in xs])]
+    if prim is log1p_p and out.dtype in (F32, F64):
+        return lambda x: apply_formula(write_log1p, [x], [plain])
+    if prim is cosh_p and out.dtype == F64:
+        return lambda x: apply_formula(write_cosh, [x], [plain])
+    return None
+
+
+def spread_scalar(x: Any, out: ShapedArray) -> Any:
+    """Return a scalar repeated to the shape of a result; an array as it is."""
+    if x.shape == out.shape:
+        return x
+    return broadcast_in_dim_p.apply(x, shape=out.shape, broadcast_dimensions=(), sharding=None)[0]
+
+
+def write_log1p(hlo: Any, x: Any) -> list:
+    """Write log(1 + x); XLA's is up to 128 units off near -0.4 in float64, and slower."""
+    return [wide.write_log1p(Expr(hlo, x)).value]
+
+
+def write_cosh(hlo: Any, x: Any) -> list:
+    """Write the hyperbolic cosine of float64."""
+    return [wide.hyperbolic_cosine(Expr(hlo, x)).value]
+
+
+def choose_zeta(eqn: Eqn, scope: Scope) -> Found:
+    """Compute zeta by its kernel, also within the formulas of other functions."""
+    prim, out = eqn.primitive, eqn.outvars[0].aval
+    if not scope.target.kernels or type(out.size) is not int or not out.size:
+        return None
+    if found := call_function(eqn, scope):
+        return found
+    plain = ShapedArray(out.shape, out.dtype)
+    return lambda *xs: apply_formula(write_by_zeta, xs, [plain], prim)
+
+
+def write_by_zeta(hlo: Any, *args: Any) -> list:
+    """Write a special function with calls of the kernel for zeta functions in its formula."""
+    *values, prim = args
+    with writing_zeta(write_zeta):
+        return prim.lower(hlo, *values)
+
+
+def write_zeta(x: Expr, q: Expr) -> Expr:
+    """Write a call of the kernel of zeta(x, q), as exact as is wanted."""
+    kernel, attributes = kernel_of("zeta" if x.eps < 1e-10 else "zeta_single")
+    given = tuple([(key, Attribute(key, value)) for key, value in attributes.items()])
+    outs = (ShapedArray(x.shape, x.dtype),)
+    params = dict(kernel=kernel, outs=outs, attributes=given, aliases=())
+    return x.new(cpu_call_p.lower(x.hlo, x.value, q.value, **params)[0])
+
+
+# --- divisions --------------------------------------------------------------------------------
+
+
+def choose_remainder(eqn: Eqn, scope: Scope) -> Found:
+    """Compute the remainder of large arrays by the kernel or a formula."""
+    out, y = eqn.outvars[0].aval, eqn.invars[1]
+    if out.dtype not in (F32, F64):
+        return choose_quotient(eqn, scope)
+    if is_power_of_two(y) or scope.target.devices or not pays(out, scope):
+        return None
+    return call_function(eqn, scope) or choose_formula(eqn, scope)
+
+
+def is_power_of_two(atom: Atom) -> bool:
+    """Return True for a divisor with which XLA rounds a quotient exactly."""
+    return type(atom) is Literal and math.frexp(atom.val)[0] == 0.5
+
+
+def choose_quotient(eqn: Eqn, scope: Scope) -> Found:
+    """Divide large arrays of int32 by vectors of float64.
+
+    XLA divides by one number quickly, if it knows that it is one.
+    """
+    out, y = eqn.outvars[0].aval, eqn.invars[1]
+    if out.dtype != I32 or not is_large(out) or scope.target.devices or is_one_number(y, scope):
+        return None
+    op = "remainder" if eqn.primitive is rem_p else "divide"
+    plain = ShapedArray(out.shape, out.dtype)
+    return lambda *xs: apply_formula(
+        write_int32_division, [spread_scalar(x, plain) for x in xs], [plain], op
+    )
+
+
+def is_one_number(atom: Atom, scope: Scope) -> bool:
+    """Return True if an operand is a scalar, or one that is repeated."""
+    maker = scope.maker(atom)
+    if maker is not None and maker.primitive is broadcast_in_dim_p:
+        (atom,) = maker.invars
+    return not atom.aval.shape

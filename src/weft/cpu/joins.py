@@ -1,0 +1,145 @@
+"""How large arrays are joined, stacked, repeated and framed.
+
+XLA:CPU copies pieces one after the other on one thread, or asks of each element which piece it is
+of. A kernel (native/copy.cc) copies them on all threads. It fuses with nothing, so it is for
+programs that only move elements. The columns of a stack are chosen by their number, for which there
+are vectors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray
+from weft.core.jaxpr import Atom, Eqn
+from weft.cpu.calls import call_kernel
+from weft.cpu.rewriting import Reading, Replacement
+from weft.cpu.scope import Scope
+from weft.primitives.elementwise import eq, select
+from weft.primitives.families import insert_item
+from weft.primitives.layout import broadcast_in_dim, broadcasted_iota, reshape
+from weft.primitives.slicing import slice_p
+
+INT32 = np.dtype(np.int32)
+MIN_COPY_BYTES = 1 << 18  # bytes of a result from which on the call of a kernel pays
+MIN_RUN_BYTES = 2048  # bytes that lie together from which on copies are quicker than loops
+MAX_PARTS = 64  # parts, each of which is an operand
+MAX_COLUMNS = 8  # columns, up to which they are chosen
+MIN_COLUMNS_SIZE = 1 << 15  # elements of a result from which on columns are chosen
+
+
+def can_copy(out: ShapedArray, run: int, scope: Scope) -> bool:
+    """Return True if a kernel is to write a result, in runs of so many elements."""
+    bits = dtypes.itemsize_bits(out.dtype)
+    large = bits >= 8 and out.size * bits >= 8 * MIN_COPY_BYTES and run * bits >= 8 * MIN_RUN_BYTES
+    return large and scope.target.kernels
+
+
+def choose_join(eqn: Eqn, scope: Scope) -> Reading | None:
+    """Join large parts by the kernel; a part that is a slice along the axis is read in place."""
+    out, axis = eqn.outvars[0].aval, eqn.params["dimension"]
+    if not can_join(out, axis, len(eqn.invars), scope):
+        return None
+    sizes = [a.aval.shape[axis] for a in eqn.invars]
+    atoms, starts = zip(*[find_whole(a, axis, scope) for a in eqn.invars], strict=True)
+    return Reading(lambda *xs: [join(xs, starts, sizes, axis, out)], atoms)
+
+
+def can_join(out: ShapedArray, axis: int, count: int, scope: Scope) -> bool:
+    """Return True if the kernel is to join parts."""
+    if not scope.moves or count > MAX_PARTS:
+        return False
+    return can_copy(out, math.prod(out.shape[axis:]), scope)
+
+
+def find_whole(part: Atom, axis: int, scope: Scope) -> tuple[Atom, int]:
+    """Return the array that a part is cut from along an axis, and where; else the part, and 0."""
+    maker = scope.maker(part)
+    if maker is None or maker.primitive is not slice_p:
+        return part, 0
+    (whole,), steps = maker.invars, maker.params["strides"]
+    pairs = zip(whole.aval.shape, part.aval.shape, strict=True)
+    if (steps and {*steps} != {1}) or any(m != n for i, (m, n) in enumerate(pairs) if i != axis):
+        return part, 0
+    return whole, maker.params["start_indices"][axis]
+
+
+def join(
+    xs: Sequence[Any], starts: Sequence[int], sizes: Sequence[int], axis: int, out: ShapedArray
+) -> Any:
+    """Join parts of arrays along an axis by the kernel: `sizes` elements of each from `starts`."""
+    rows, lanes = math.prod(out.shape[:axis]), math.prod(out.shape[axis + 1 :])
+    operands = [reshape(x, (rows, x.shape[axis], lanes)) for x in xs]
+    result = ShapedArray((rows, out.shape[axis], lanes), out.dtype)
+    attributes = {"starts": tuple(starts), "sizes": tuple(sizes)}
+    (y,) = call_kernel("weft_concatenate", operands, [result], attributes)
+    return reshape(y, out.shape)
+
+
+def choose_stack(eqn: Eqn, scope: Scope) -> Callable[..., list] | None:
+    """Stack large arrays by the kernel; few columns that are arguments by their numbers."""
+    out, axis, count = eqn.outvars[0].aval, eqn.params["axis"], len(eqn.invars)
+    if can_join(out, axis, count, scope):
+        row = insert_item(eqn.invars[0].aval.shape, axis, 1)
+        zeros, ones = [0] * count, [1] * count
+        return lambda *xs: [join([reshape(x, row) for x in xs], zeros, ones, axis, out)]
+    few = type(out.size) is int and out.size >= MIN_COLUMNS_SIZE and count <= MAX_COLUMNS
+    if not few or axis != out.ndim - 1 or scope.target.devices:
+        return None
+    # of columns that are computed, XLA would compute all for each column
+    given = all(map(scope.is_argument, eqn.invars))
+    if not given or dtypes.itemsize_bits(out.dtype) < 8:
+        return None
+    return lambda *xs: [choose_columns(xs, out)]
+
+
+def choose_columns(xs: Sequence[Any], out: ShapedArray) -> Any:
+    """Return arrays as the columns of a result."""
+    axis = out.ndim - 1
+    number = broadcasted_iota(INT32, out.shape, axis)
+    *columns, y = (broadcast_in_dim(x, out.shape, range(axis)) for x in xs)
+    for k, column in reversed([*enumerate(columns)]):
+        y = select(eq(number, k), column, y)
+    return y
+
+
+def choose_tile(eqn: Eqn, scope: Scope) -> Callable[..., list] | None:
+    """Repeat a large array along one axis by the kernel."""
+    out, reps = eqn.outvars[0].aval, eqn.params["reps"]
+    repeated = [i for i, r in enumerate(reps) if r > 1]
+    if len(repeated) != 1 or 0 in reps:
+        return None
+    (axis,) = repeated
+    count = reps[axis]
+    if not can_join(out, axis, count, scope):
+        return None
+    size = eqn.invars[0].aval.shape[axis]
+    return lambda x: [join([x] * count, [0] * count, [size] * count, axis, out)]
+
+
+def choose_frame(eqn: Eqn, scope: Scope) -> Replacement | None:
+    """Write a large array within a frame of one value by the kernel."""
+    out, config = eqn.outvars[0].aval, eqn.params["padding_config"]
+    if not scope.moves or not any(map(any, config)):
+        return None
+    if min(map(min, config)) < 0 or any(step for _, _, step in config):
+        return None
+    last = max(i for i, widths in enumerate(config) if any(widths))  # what follows lies together
+    lanes = math.prod(out.shape[last + 1 :])
+    if not can_copy(out, out.shape[last] * lanes, scope):
+        return None
+    low = (*(a for a, _, _ in config[:last]), config[last][0] * lanes)
+    flat = lambda shape: (*shape[:last], shape[last] * lanes)
+
+    def frame(x: Any, fill: Any) -> list:
+        result = ShapedArray(flat(out.shape), out.dtype)
+        operands = [reshape(x, flat(x.shape)), fill]
+        (y,) = call_kernel("weft_pad", operands, [result], {"low": low})
+        return [reshape(y, out.shape)]
+
+    return frame

@@ -1,0 +1,147 @@
+"""Factors of matrices and solutions of triangular systems, as CPUs compute them quickest.
+
+LAPACK computes what is large, one call for a batch. The kernels are in native/linalg.cc.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.aval import ShapedArray
+from weft.core.jaxpr import Eqn
+from weft.cpu.calls import call_kernel
+from weft.cpu.formula import apply_formula
+from weft.cpu.scope import Scope
+from weft.passes.alone import SHORT
+from weft.primitives.factorizations import Lu, lu_pivots_to_permutation_p
+from weft.primitives.lapack import KernelCall, call_named
+from weft.primitives.layout import convert
+from weft.primitives.matrices import NAN, Completion, MatrixPrimitive
+from weft.primitives.small import is_small
+from weft.util import is_below
+from weft.xla.native import call_native
+
+F32 = np.dtype(np.float32)
+# Rows and columns of matrices that the kernels factorize, or solve, quicker than LAPACK does.
+MAX_KERNEL_SIDE = 32
+MAX_SIDES = 64  # right sides of such a system
+
+
+class KernelCompletion(Completion):
+    """Complete results of up to SHORT elements by kernels, which run where they are called.
+
+    Larger ones are worth another thread, for which XLA has to count operations.
+    """
+
+    def write_triangle(self, hlo, x, direction):
+        if not is_below(x.aval.size, SHORT + 1):
+            return super().write_triangle(hlo, x, direction)
+        *_, m, n = x.aval.shape
+        how = {"rows": m, "columns": n, "upper": direction == "LE"}
+        return call_native(hlo, "weft_triangle", [x], [x.aval], how, {0: 0})[0]
+
+    def mark_failures(self, hlo, info, outs):
+        if not all(is_below(y.aval.size, SHORT + 1) for y in outs):
+            return super().mark_failures(hlo, info, outs)
+        call = lambda y: KernelCall(hlo, [y, info], [y.aval], info.aval.ndim, {0: 0})
+        mark = lambda y: call_named(call(y), "weft_or_nan", {})[0]
+        return [mark(y) if y.aval.dtype.kind in NAN else y for y in outs]
+
+
+KERNEL_COMPLETION = KernelCompletion()
+
+
+@functools.cache
+def complete_by_kernels(prim: MatrixPrimitive) -> MatrixPrimitive:
+    """Return a primitive whose lowering completes the results of LAPACK by kernels."""
+    twin = object.__new__(type(prim))  # `copy` would give the primitive itself
+    vars(twin).update(vars(prim), completion=KERNEL_COMPLETION)
+    return twin
+
+
+def choose_factors(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
+    """Complete short results of LAPACK by kernels."""
+    short = any(is_below(v.aval.size, SHORT + 1) for v in eqn.outvars)
+    if not scope.target.kernels or not short or not all(a.aval.size for a in eqn.invars):
+        return None
+    outs, settings = [v.aval.strong() for v in eqn.outvars], tuple(eqn.params.items())
+    return lambda *xs: apply_formula(lower_completed, xs, outs, eqn.primitive, *settings)
+
+
+def lower_completed(hlo: Any, *args: Any) -> list:
+    """Write an operation of LAPACK whose results kernels complete."""
+    values = [x for x in args if not isinstance(x, MatrixPrimitive | tuple)]
+    prim, *settings = args[len(values) :]
+    return complete_by_kernels(prim).lower(hlo, *values, **dict(settings))
+
+
+def are_of_kernels(x: ShapedArray) -> bool:
+    """Return True if kernels factorize these matrices quicker than LAPACK, a call for each."""
+    small = all(is_below(n, MAX_KERNEL_SIDE + 1) for n in x.shape[-2:])
+    return small and x.dtype in (np.float32, np.float64)
+
+
+def choose_lu(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
+    """Factorize by the kernel, else find the order of rows by a kernel."""
+    prim = eqn.primitive
+    assert isinstance(prim, Lu)
+    outs = [v.aval.strong() for v in eqn.outvars]
+    out, pivots, order = outs
+    if not scope.target.kernels or not out.size:
+        return None
+    if are_of_kernels(out) and not is_small(out):
+        return lambda x: call_kernel("weft_lu", [x], outs)
+    if not is_short_order(pivots, order):
+        return None
+
+    def factorize(x: Any) -> list:
+        y, swaps = apply_formula(lower_factors, [x], [out, pivots], prim, out, pivots)
+        size = order.shape[-1]
+        return [y, swaps, *lu_pivots_to_permutation_p.apply(swaps, permutation_size=size)]
+
+    return factorize
+
+
+def lower_factors(hlo: Any, x: Any, prim: Lu, *outs: ShapedArray) -> list:
+    """Write the LU factors of matrices and the pivots."""
+    return prim.write_factors(hlo, outs, x)
+
+
+def is_short_order(pivots: ShapedArray, order: ShapedArray) -> bool:
+    """Return True if so few rows are exchanged that a kernel is quicker."""
+    work = ShapedArray((*order.shape, pivots.shape[-1]), order.dtype)
+    return is_below(work.size, SHORT + 1)
+
+
+def choose_permutation(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
+    """Exchange the rows by the kernel."""
+    pivots, order = eqn.invars[0].aval, eqn.outvars[0].aval.strong()
+    if not scope.target.kernels or not pivots.size or not is_short_order(pivots, order):
+        return None
+    return lambda pivots: call_kernel("weft_permutation", [pivots], [order])
+
+
+def choose_triangular_solve(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
+    """Solve small systems of few right sides by the kernel; half precision in float32."""
+    a, b = (x.aval for x in eqn.invars)
+    params = eqn.params
+    left = params["left_side"]
+    wide = F32 if dtypes.itemsize_bits(b.dtype) == 16 else b.dtype
+    few = is_below(b.shape[-1 if left else -2], MAX_SIDES + 1)
+    taken = few and not is_small(a) and are_of_kernels(a.update(dtype=wide))
+    if not scope.target.kernels or not taken or not a.size or not b.size:
+        return None
+    how = {"left": left, "lower": params["lower"], "transpose": params["transpose_a"]}
+    how["unit"] = params["unit_diagonal"]
+    out = ShapedArray(b.shape, wide)
+
+    def solve(a: Any, b: Any) -> list:
+        (y,) = call_kernel("weft_trsm", [convert(a, wide), convert(b, wide)], [out], how)
+        return [convert(y, eqn.outvars[0].aval.dtype)]
+
+    return solve

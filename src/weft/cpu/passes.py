@@ -1,0 +1,41 @@
+"""The passes that a program goes through before it is lowered for a CPU, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from weft.core.jaxpr import Jaxpr
+from weft.cpu.clusters import fuse_clusters
+from weft.cpu.flattening import flatten_rows
+from weft.cpu.forms import choose_forms
+from weft.cpu.rounding import round_to_bfloat16
+from weft.cpu.scope import Target
+from weft.optimize.passes import write_dump
+from weft.options import config
+from weft.passes.check import check_jaxpr
+from weft.passes.dce import drop_dead_code
+
+# Each takes a program and what it may use, and gives one that computes the same.
+PASSES: tuple[Callable[[Jaxpr, Target], Jaxpr], ...] = (
+    fuse_clusters,
+    choose_forms,
+    flatten_rows,
+    round_to_bfloat16,
+)
+
+
+def prepare_jaxpr(jaxpr: Jaxpr, target: Target, name: str = "") -> Jaxpr:
+    """Return the program that a CPU is given in place of `jaxpr`.
+
+    It is checked after each pass with `enable_checks`, and written to a file of the folder
+    `config.dump` (WEFT_DUMP).
+    """
+    for run_pass in PASSES:
+        changed = run_pass(jaxpr, target)
+        if changed is not jaxpr:
+            jaxpr = drop_dead_code(changed)  # what the replaced equations were computed from
+            if config.enable_checks:
+                check_jaxpr(jaxpr)
+            if config.dump:
+                write_dump(config.dump, jaxpr, name, run_pass.__name__)
+    return jaxpr

@@ -1,0 +1,169 @@
+"""Products of matrices, and of stacks of them, as CPUs compute them quickest.
+
+The kernels are in native/dot.cc.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.core.aval import ShapedArray
+from weft.core.jaxpr import Eqn
+from weft.cpu.calls import call_kernel
+from weft.cpu.scope import Scope
+from weft.cpu.sums import choose_inner_products
+from weft.primitives.dot import CPU_ALGORITHMS, dot_general_p, product_dtypes
+from weft.primitives.elementwise import add, mul
+from weft.primitives.layout import broadcast_in_dim, convert, reshape, transpose
+from weft.primitives.slicing import slice_in_dim
+from weft.xla.native import are_floats
+
+# A stack of products is the kernel's from so many multiplications in all, and products of so many
+# rows and columns. XLA is as quick or quicker for less, and for products of more elements.
+MIN_STACK_WORK, MIN_ROWS, MIN_COLUMNS, MAX_STACK_ELEMENTS = 1 << 21, 8, 32, 1 << 17
+# One product is the kernel's for so many multiplications, and sums of up to so many terms.
+MIN_WORK, MAX_WORK, MAX_TERMS = 1 << 18, 3 << 26, 1 << 10
+# Left factors stored by columns are read a cache line at a time, and have to stay in one cache.
+MAX_TURNED_ELEMENTS = 1 << 18
+# The product of a matrix and a vector is the kernel's for so many elements that follow each other,
+# and of a matrix by columns for up to so many multiplications.
+MIN_RUN, MAX_WORK_BY_COLUMNS = 1 << 9, 1 << 23
+# XLA wakes a thread for a program of more than 1000 elements, and counts the operations of its own
+# products. That takes longer than so many multiplications of float32. It counts nothing of the
+# call of a kernel, which pays from MIN_LIGHT_WORK on.
+MIN_LIGHT_WORK, MAX_LIGHT_WORK = 100, 1 << 18
+# XLA:CPU takes 2 to 100 times as long for stacks of so many small matrices, of up to so many rows,
+# and fewer columns and terms; not for vectors, or for products of 8 columns and more.
+MIN_TINY_STACK, MAX_TINY_ROWS, MAX_TINY_SIDE = 16, 64, 7
+
+INT32 = np.dtype(np.int32)
+NARROW_INTEGERS = frozenset(map(np.dtype, "bBhH"))
+
+
+def choose_product(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
+    """Multiply by sums of outer products, by the kernel, or add up in 32 bits."""
+    x, y = (a.aval for a in eqn.invars)
+    out, numbers = eqn.outvars[0].aval, eqn.params["dimension_numbers"]
+    kinds, made, algorithm = product_dtypes(x, y, out, eqn.params)
+    if algorithm is not None and algorithm not in CPU_ALGORITHMS:
+        return None  # an error, which the lowering raises
+    if made in NARROW_INTEGERS:  # XLA takes ten times as long and more for sums of few bits
+        wide = {**eqn.params, "preferred_element_type": INT32, "out_sharding": None}
+        return lambda x, y: [convert(dot_general_p.apply(x, y, **wide)[0], out.dtype)]
+    lhs, rhs = (a.update(dtype=d) for a, d in zip((x, y), kinds, strict=True))
+    alone = made == out.dtype and not scope.target.devices
+    multiply: Callable | None = None
+    if alone and are_tiny(lhs, rhs, out, numbers):
+        multiply = functools.partial(add_outer_products, out=out, numbers=numbers)
+    elif inner := choose_inner_products(eqn, scope):
+        return inner
+    elif alone:
+        multiply = choose_product_kernel(lhs, rhs, out, numbers, scope)
+    if multiply is None:
+        return None
+    return lambda x, y: [multiply(*(convert(v, d) for v, d in zip((x, y), kinds, strict=True)))]
+
+
+def are_tiny(x: ShapedArray, y: ShapedArray, out: ShapedArray, numbers: Any) -> bool:
+    """Return True if operands are stacks of matrices that are too small for XLA's product."""
+    (lc, rc), (lb, _) = numbers
+    if len(lc) != 1 or not lb or not x.ndim == y.ndim == len(lb) + 2 or type(out.size) is not int:
+        return False
+    *batch, m, n = out.shape
+    if not x.dtype == y.dtype == out.dtype or x.dtype not in (np.float32, np.float64):
+        return False
+    small = 1 < n <= MAX_TINY_SIDE and 1 < x.shape[lc[0]] <= MAX_TINY_SIDE
+    return small and 1 < m <= MAX_TINY_ROWS and math.prod(batch) >= MIN_TINY_STACK
+
+
+def add_outer_products(x: Any, y: Any, out: ShapedArray, numbers: Any) -> Any:
+    """Return products of matrices as sums of a column times a row."""
+    at = len(out.shape) - 2
+    total = None
+    for i in range(x.shape[numbers[0][0][0]]):
+        term = mul(
+            *(
+                spread_line(z, i, axis[0], batch, at + side, out.shape)
+                for side, (z, axis, batch) in enumerate(zip((x, y), *numbers, strict=True))
+            )
+        )
+        total = term if total is None else add(total, term)
+    return total
+
+
+def spread_line(
+    x: Any, i: int, axis: int, batch: Sequence[int], free: int, shape: Sequence[int]
+) -> Any:
+    """Return line i along an axis of matrices, at axis `free` of their products."""
+    line = slice_in_dim(x, i, i + 1, 1, axis)
+    kept = [a for a in range(x.ndim) if a != axis]
+    where = [batch.index(a) if a in batch else free for a in kept]
+    order = sorted(range(len(kept)), key=lambda j: where[j])
+    line = transpose(reshape(line, [x.shape[a] for a in kept]), order)
+    return broadcast_in_dim(line, shape, sorted(where))
+
+
+def choose_product_kernel(
+    lhs: ShapedArray, rhs: ShapedArray, out: ShapedArray, numbers: Any, scope: Scope
+) -> Callable[..., Any] | None:
+    """Return what multiplies by a kernel; None where XLA is quicker, as for one large product."""
+    (lc, rc), (lb, rb) = numbers
+    if not scope.target.kernels or not are_floats(lhs, rhs, out):
+        return None
+    batch, k = (math.prod(lhs.shape[a] for a in axes) for axes in (lb, lc))
+    m, n = (x.size // (batch * k) for x in (lhs, rhs))
+    products = batch * m * n * k
+    wide = m >= MIN_ROWS and min(n, k) >= MIN_COLUMNS and m * n <= MAX_STACK_ELEMENTS
+    several = wide and batch > 1 and products >= MIN_STACK_WORK
+    tall = min(m, n) >= MIN_ROWS and k <= MAX_TERMS
+    one = tall and batch == 1 and MIN_WORK < products <= MAX_WORK
+    padded = batch * max(m, 6) * max(n, 16) * k * out.dtype.itemsize // 4  # as tiles compute
+    quick = products > MIN_LIGHT_WORK and padded <= MAX_LIGHT_WORK and scope.light
+    vector = batch == 1 == min(m, n) and products >= MIN_WORK
+    if not (several or one or vector or quick):
+        return None
+    left_turned, right_turned = is_turned(lhs, lb, lc), is_turned(rhs, rb, rc)
+    if vector:
+        turned = right_turned if m == 1 else left_turned
+        if (m * n if turned else k) < MIN_RUN or (turned and products > MAX_WORK_BY_COLUMNS):
+            return None
+    elif left_turned and m * k > MAX_TURNED_ELEMENTS:
+        return None
+    count = (batch,) if lb else ()
+
+    def multiply(x: Any, y: Any) -> Any:
+        left = arrange_matrices(x, lb, lc, (*count, m, k))
+        right = arrange_matrices(y, rb, rc, (*count, n, k))
+        if vector:
+            a, v = (right, left) if m == 1 else (left, right)
+            operands = [reshape(a, a.shape[-2:]), reshape(v, (k,))]
+            made = ShapedArray((m * n,), out.dtype)
+            (z,) = call_kernel("weft_matvec", operands, [made], {"turned": turned})
+        else:
+            made = ShapedArray((*count, m, n), out.dtype)
+            how = {"left_turned": left_turned, "right_turned": not right_turned}
+            (z,) = call_kernel("weft_dot", [left, right], [made], how)
+        return reshape(z, out.shape)
+
+    return multiply
+
+
+def is_turned(x: ShapedArray, batch: Sequence[int], summed: Sequence[int]) -> bool:
+    """Return True if the axes that are summed come before the free ones, as columns do."""
+    free = [a for a in range(x.ndim) if a not in (*batch, *summed)]
+    return [*batch, *summed, *free] == [*range(x.ndim)]
+
+
+def arrange_matrices(
+    x: Any, batch: Sequence[int], summed: Sequence[int], shape: tuple[int, ...]
+) -> Any:
+    """Return x as [*batch, free, summed], of the given shape; or, if turned, with both swapped."""
+    if is_turned(x.aval, batch, summed):
+        return reshape(x, (*shape[:-2], shape[-1], shape[-2]))
+    free = [a for a in range(x.ndim) if a not in (*batch, *summed)]
+    return reshape(transpose(x, [*batch, *free, *summed]), shape)

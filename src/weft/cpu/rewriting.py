@@ -1,0 +1,255 @@
+"""The walk of the passes for CPUs: equations replaced by others, also in programs that are held.
+
+What replaces an equation is a function of its operands, written with operations of the language. It
+is staged at the types of the operands and inlined.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from weft.control.call import Call
+from weft.core.aval import ShapedArray
+from weft.core.facts import Elements, Runs
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, memo_jaxpr, origin_of
+from weft.core.primitive import Body
+from weft.core.stage import stage
+from weft.core.trace import current, eval_context
+from weft.cpu.scope import Scope, Target
+from weft.passes.dce import with_equations
+from weft.passes.inline import rename_atoms
+from weft.primitives.constant import stage_whole, write_consts
+from weft.primitives.dynamic_slicing import dynamic_update_slice_p
+from weft.primitives.layout import convert_element_type_p
+from weft.primitives.slicing import pad_p
+from weft.xla.hlo import Value
+from weft.xla.lower import lower_jaxpr
+
+MAX_MOVES = 64  # equations of a program up to which it is asked whether all of them only move
+# What moves elements, and changes or adds some.
+MOVES = frozenset((pad_p, dynamic_update_slice_p, convert_element_type_p))
+
+
+class Reading(NamedTuple):
+    """A replacement that reads other atoms of the program than the operands of the equation.
+
+    Attributes:
+      fun: a function of the atoms, which gives the results.
+      atoms: variables that are computed before the equation, and literals.
+    """
+
+    fun: Callable[..., Sequence[Any]]
+    atoms: Sequence[Atom]
+
+
+# What replaces an equation: a function of its operands, which gives the results, or a `Reading`.
+Replacement: TypeAlias = Callable[..., Sequence[Any]] | Reading
+# From an equation and its scope to what replaces it; to None if the equation is to stay.
+Choice: TypeAlias = Callable[[Eqn, Scope], Replacement | None]
+
+
+class PlainCall(Call):
+    """Compute the results of a program of plain types for operands that are split over a mesh.
+
+    It takes the place of an equation whose types say how operands or results are split. Types of
+    what is computed in between would say that it is not split; within this call the compiler
+    decides.
+    """
+
+    name = "plain_call"
+
+    def lower(self, hlo, *values, jaxpr):
+        pairs = zip(values, jaxpr.in_avals, strict=True)
+        return lower_jaxpr(hlo, jaxpr, [Value(v.name, aval, v.scalar) for v, aval in pairs])
+
+
+plain_call_p = PlainCall()
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Rewriter:
+    """A pass that replaces equations: what replaces an equation, and what a program may use."""
+
+    choose: Choice
+    target: Target
+
+    def __repr__(self) -> str:
+        return getattr(self.choose, "__name__", "Rewriter")
+
+    def rewrite(self, jaxpr: Jaxpr) -> Jaxpr:
+        """Return a program whose inputs are computed, after the pass."""
+        return rewrite_program(jaxpr, self.choose, self.target, (False,) * len(jaxpr.invars))
+
+
+@memo_jaxpr
+def rewrite_program(
+    jaxpr: Jaxpr, choose: Choice, target: Target, given: tuple[bool, ...], alone: bool = False
+) -> Jaxpr:
+    """Replace the equations of a program, and of the programs that it holds and runs.
+
+    Args:
+      jaxpr: a program.
+      choose: says what replaces an equation. It is asked again about what replaces one.
+      target: what the program may use.
+      given: which inputs are arguments of the compiled function that the program is part of.
+      alone: whether the program is compiled by itself.
+
+    Returns:
+      A program with the same inputs and results; `jaxpr` itself if nothing is replaced.
+    """
+    arguments = [v for v, is_given in zip(jaxpr.invars, given, strict=True) if is_given]
+    rewriter = Rewriter(choose, target)
+    moves = alone and len(jaxpr.eqns) <= MAX_MOVES and all(map(only_moves, jaxpr.eqns))
+    scope = Scope(target, arguments, jaxpr if alone else None, moves, rewriter)
+    new: dict[Var, Atom] = {}
+    eqns = scope.eqns
+    for old in jaxpr.eqns:
+        eqn = old.replace(invars=rename_atoms(old.invars, new)) if new else old
+        found = choose(eqn, scope)
+        if found is None and eqn.primitive.memoize_type:  # as most are
+            eqns.append(eqn)
+        else:
+            write_equation(eqn, found, scope, new)
+    outvars = rename_atoms(jaxpr.outvars, new) if new else jaxpr.outvars
+    if any(a is not b for a, b in zip(outvars, jaxpr.outvars, strict=True)):
+        return jaxpr.replace(outvars=outvars, eqns=eqns)
+    return with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns)
+
+
+def only_moves(eqn: Eqn) -> bool:
+    """Return True if an equation only moves, repeats or converts elements."""
+    return eqn.primitive.elements is Elements.MOVED or eqn.primitive in MOVES
+
+
+def write_equation(eqn: Eqn, found: Replacement | None, scope: Scope, new: dict[Var, Atom]) -> None:
+    """Append an equation to those of the scope, or `found`, which replaces it.
+
+    `new` is given the results that are now other atoms.
+    """
+    choose = scope.rewriter.choose
+    if found is None:
+        if not eqn.primitive.memoize_type:
+            eqn = rewrite_bodies(eqn, choose, scope)
+        scope.eqns.append(eqn)
+        return
+    fun, atoms = found if isinstance(found, Reading) else (found, eqn.invars)
+    body = stage_replacement(fun, atoms, eqn.primitive.name)
+    if any(a.aval.sharded is not None for a in (*atoms, *eqn.outvars)):
+        given = tuple(map(scope.is_argument, atoms))
+        body = rewrite_program(body, choose, scope.target, given)
+        eqn = eqn.replace(invars=list(atoms), primitive=plain_call_p, params={"jaxpr": body})
+        scope.eqns.append(eqn)
+        return
+    # results keep their variables, and with them types that are weak or sharded
+    outs = dict(zip(body.outvars, eqn.outvars, strict=True)) if are_computed(body) else {}
+    inner: dict[Var, Atom] = dict(zip(body.invars, atoms, strict=True))
+    for step in body.eqns:
+        outvars = [outs.get(v) or Var(v.aval) for v in step.outvars]
+        invars = rename_atoms(step.invars, inner)
+        inner.update(zip(step.outvars, outvars, strict=True))
+        step = step.replace(invars=invars, outvars=outvars, source=eqn.source)
+        step.origin = origin_of(eqn)
+        write_equation(step, choose(step, scope), scope, inner)
+    for v, out in zip(eqn.outvars, rename_atoms(body.outvars, inner), strict=True):
+        if out is not v:
+            new[v] = out
+
+
+def are_computed(body: Jaxpr) -> bool:
+    """Return True if each result of a program is computed in it, and is no other result."""
+    made = {v for eqn in body.eqns for v in eqn.outvars}
+    outs = {v for v in body.outvars if type(v) is not Literal}
+    return len(outs) == len(body.outvars) and made.issuperset(outs)
+
+
+def stage_replacement(fun: Callable[..., Sequence[Any]], atoms: Sequence[Atom], name: str) -> Jaxpr:
+    """Return the closed jaxpr of what replaces an equation, at plain types of what it reads."""
+    avals = [ShapedArray(a.aval.shape, a.aval.dtype) for a in atoms]
+    with eval_context():
+        return stage_whole(lambda *xs: list(fun(*xs)), avals, name)
+
+
+def running_bodies(eqn: Eqn) -> list[Body]:
+    """Return the programs that an equation holds and runs on arrays.
+
+    Reducers of scalars and functions of the host are none.
+    """
+    runs = (Runs.ONCE, Runs.AGAIN, Runs.BRANCH, Runs.LOOP, Runs.CONDITION)
+    return [
+        b for b in bodies_of(eqn) if b.jaxpr is not None and (b.runs in runs or b.on_each_device)
+    ]
+
+
+def replace_bodies(eqn: Eqn, rewrite: Callable[[Body], Jaxpr]) -> Eqn:
+    """Return an equation whose running programs are what `rewrite` makes of them."""
+    bodies = running_bodies(eqn)
+    new = {id(b.jaxpr): made for b in bodies if (made := rewrite(b)) is not b.jaxpr}
+    if not new:
+        return eqn
+
+    def replace(x: Any) -> Any:
+        if isinstance(x, tuple):
+            made = tuple(map(replace, x))
+            return x if all(map(operator.is_, made, x)) else made
+        return new.get(id(x), x)
+
+    params = {k: replace(x) if isinstance(x, tuple | Jaxpr) else x for k, x in eqn.params.items()}
+    return eqn.replace(params=params)
+
+
+def rewrite_bodies(eqn: Eqn, choose: Choice, scope: Scope) -> Eqn:
+    """Return an equation that holds programs, with those that run on arrays rewritten."""
+
+    def rewrite(body: Body) -> Jaxpr:
+        count, target, alone = len(body.jaxpr.invars), scope.target, False
+        if body.on_each_device:
+            given, target = (True,) * count, target._replace(each_device=True)
+        elif body.names_flow_in:  # a jitted function, which is compiled as a function
+            given, alone = (True,) * count, scope.alone
+        elif body.runs in (Runs.LOOP, Runs.CONDITION):
+            given = (False,) * count
+        else:
+            given = tuple([scope.is_argument(eqn.invars[i]) for i in body.operands])
+        return rewrite_program(body.jaxpr, choose, target, given, alone)
+
+    return replace_bodies(eqn, rewrite)
+
+
+def restage(
+    jaxpr: Jaxpr,
+    in_avals: Sequence[ShapedArray],
+    start: Callable[..., dict],
+    write: Callable[[Eqn, list], Sequence[Any]],
+    finish: Callable[[dict], list],
+) -> Jaxpr:
+    """Return a closed program in which each equation is written anew, for the place it was in.
+
+    Args:
+      jaxpr: a program.
+      in_avals: the types of the new program's inputs.
+      start: gives the values of the variables that are known at first, from the inputs.
+      write: gives the results of an equation, from the equation and its operands.
+      finish: gives the results of the program, from the values of all variables.
+    """
+
+    def run(*args: Any) -> list:
+        env = start(*args)
+        trace: Any = current.trace
+        for eqn in jaxpr.eqns:
+            current.source, count = eqn.source, len(trace.eqns)
+            values = [a.read() if type(a) is Literal else env[a] for a in eqn.invars]
+            env.update(zip(eqn.outvars, write(eqn, values), strict=True))
+            for made in trace.eqns[count:]:
+                made.origin = origin_of(eqn)
+        return finish(env)
+
+    source = current.source
+    try:
+        with eval_context():
+            made, consts = stage(run, in_avals, jaxpr.name)
+    finally:
+        current.source = source
+    return write_consts(made, consts)

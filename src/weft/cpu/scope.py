@@ -1,0 +1,114 @@
+"""What the passes for CPUs know of a program: its target, and where operands come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from weft.core.form import Form
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from weft.passes.alone import MOVES
+
+# XLA gives a program of more than 1000 elements, as it counts, to a second thread. It counts some
+# operations several times.
+MAX_LIGHT_ELEMENTS = 500
+MAX_LIGHT_EQNS = 64  # longer programs are not looked at
+
+
+class Target(NamedTuple):
+    """What a program may use.
+
+    Attributes:
+      native: kernels of our own are built, and wanted.
+      devices: the program runs on more than one device.
+      each_device: the program is written for each device, as the body of a shard_map is; else XLA
+        splits it, which it cannot do with the call of a kernel.
+      located: operations are named, so that a profile can be read by lines. Clusters of several
+        equations are not fused then, since their times could not be told apart.
+      donated: the buffers of some arguments may be reused for results.
+      functions: how many equations of the whole program compute functions that have formulas.
+    """
+
+    native: bool
+    devices: bool = False
+    each_device: bool = False
+    located: bool = False
+    donated: bool = False
+    functions: int = 0
+
+    @property
+    def kernels(self) -> bool:
+        """Whether kernels of our own may be called."""
+        return self.native and (self.each_device or not self.devices)
+
+
+class Scope:
+    """A program whose equations are being rewritten.
+
+    Attributes:
+      target: what the program may use.
+      alone: the program consists of one equation, and is compiled by itself.
+      program: the program before it is rewritten, if it is compiled by itself; else None.
+      moves: the program is compiled by itself, and its few equations only move elements.
+      arguments: the variables that are arguments of a compiled function. The inputs of a loop's
+        body are no arguments.
+      eqns: the equations of the new program so far.
+      rewriter: rewrites programs that a formula writes parts by.
+    """
+
+    __slots__ = (
+        "_indexed", "_makers", "alone", "arguments", "eqns", "moves", "program", "rewriter",
+        "target",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        target: Target,
+        arguments: Iterable[Var],
+        program: Jaxpr | None,
+        moves: bool = False,
+        rewriter: Any = None,
+    ):
+        self.target = target
+        self.program = program
+        self.moves = moves
+        self.rewriter = rewriter
+        self.alone = program is not None and len(program.eqns) == 1
+        self.arguments = frozenset(arguments)
+        self.eqns: list[Eqn] = []
+        self._makers: dict[Any, Eqn] = {}
+        self._indexed = 0
+
+    @property
+    def light(self) -> bool:
+        """Whether XLA uses one thread for the program if kernels compute its products."""
+        return self.program is not None and is_light(self.program, self.target)
+
+    def maker(self, atom: Atom) -> Eqn | None:
+        """Return the equation that computes an operand; None for arguments and literals."""
+        for eqn in self.eqns[self._indexed :]:
+            for v in eqn.outvars:
+                self._makers[v] = eqn
+        self._indexed = len(self.eqns)
+        return None if type(atom) is Literal else self._makers.get(atom)
+
+    def is_argument(self, atom: Atom) -> bool:
+        """Return True if an operand is an argument of the compiled function, not computed in it."""
+        return type(atom) is not Literal and atom in self.arguments
+
+
+def is_light(jaxpr: Jaxpr, target: Target) -> bool:
+    """Return True if a program computes little beside products of matrices and moved elements.
+
+    XLA then uses one thread for the program if kernels compute the products. Where operations are
+    named, this is never so, because reports count the operations of XLA's products.
+    """
+    if target.devices or target.located or len(jaxpr.eqns) > MAX_LIGHT_EQNS:
+        return False
+    rest = [eqn for eqn in jaxpr.eqns if eqn.primitive.form is not Form.PRODUCT]
+    if len(rest) == len(jaxpr.eqns):
+        return False
+    rest = [eqn for eqn in rest if eqn.primitive.name not in MOVES]
+    sizes = [v.aval.size for eqn in rest for v in eqn.outvars]
+    plain = all(eqn.primitive.memoize_type for eqn in rest)  # no programs are held
+    return plain and {*map(type, sizes)} <= {int} and sum(sizes) < MAX_LIGHT_ELEMENTS

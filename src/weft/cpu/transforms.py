@@ -1,0 +1,61 @@
+"""Fourier transforms, as CPUs compute them quickest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.core.aval import ShapedArray
+from weft.core.jaxpr import Eqn
+from weft.cpu.scope import Scope
+from weft.primitives.elementwise import complex, gt, mul, sub
+from weft.primitives.fft import FftType, fft_p
+from weft.primitives.layout import broadcasted_iota, convert, literal, reshape, transpose
+from weft.primitives.transcendental import cos, sin
+
+INT32, FLOAT32 = np.dtype(np.int32), np.dtype(np.float32)
+# Lengths of transforms that rows pay for: from where memory counts, up to where turns of so many
+# places fit into 32 bits.
+MIN_LENGTH, MAX_LENGTH = 150_000, (1 << 22) - 1
+MIN_ROWS = 128
+CACHE_PERIOD = 1024  # rows of multiples of so many elements meet in the same lines of the caches
+
+
+def choose_fft(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
+    """Transform a long array in rows."""
+    kind, lengths = eqn.params["fft_type"], eqn.params["fft_lengths"]
+    rows = count_rows(eqn.invars[0].aval, kind, lengths)
+    if scope.target.devices or not rows:
+        return None
+    return lambda x: [transform_in_rows(x, kind, rows)]
+
+
+def count_rows(aval: ShapedArray, kind: FftType, lengths: Sequence[int]) -> int:
+    """Return in how many rows one long transform is best computed; 0 if it is best as it is.
+
+    XLA:CPU spreads transforms over threads, and each goes through memory log(n) times.
+    """
+    n = aval.size
+    if kind > FftType.IFFT or aval.dtype != np.complex64 or lengths != (n,):
+        return 0
+    if type(n) is not int or not MIN_LENGTH <= n <= MAX_LENGTH:
+        return 0
+    rows = next(rows for rows in range(math.isqrt(n), 0, -1) if n % rows == 0)
+    return rows if rows >= MIN_ROWS and (n // rows) % CACHE_PERIOD else 0
+
+
+def transform_in_rows(x: Any, kind: FftType, rows: int) -> Any:
+    """Transform x by transforms of columns, and then of rows (Bailey, 1990, four steps)."""
+    shape, n = x.shape, x.size
+    y = transpose(reshape(x, (rows, n // rows)), (1, 0))
+    (y,) = fft_p.apply(y, fft_type=kind, fft_lengths=(rows,))
+    turns = mul(*(broadcasted_iota(INT32, y.shape, axis) for axis in (0, 1)))
+    turns = sub(turns, mul(convert(gt(turns, n // 2), INT32), n))  # of n, to the nearer side
+    sign = 2 * np.pi / (-n if kind == FftType.FFT else n)
+    angles = mul(convert(turns, FLOAT32), literal(sign, FLOAT32))
+    y = transpose(mul(y, complex(cos(angles), sin(angles))), (1, 0))
+    (y,) = fft_p.apply(y, fft_type=kind, fft_lengths=(n // rows,))
+    return reshape(transpose(y, (1, 0)), shape)

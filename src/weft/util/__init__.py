@@ -1,0 +1,385 @@
+"""Small helpers shared by every layer: lists, names that packages import later, checks of options.
+
+Nothing here knows of arrays, programs or the engine; a helper with one user is in the file of that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import io
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, partial, update_wrapper
+from itertools import compress
+from numbers import Number
+from operator import call, index, not_
+from types import CellType
+from typing import Any
+
+EMPTY_CELL = CellType()  # of a closed-over variable without a value; cells with one differ from it
+
+# --- caches -------------------------------------------------------------------------------------
+
+MEMOIZED = 4096  # results of one function that are remembered: those used last
+# By name, everything with a method `clear` that `clear_caches` empties. docs/design/003 has a row
+# for each, with its key.
+CACHES: dict[str, Any] = {}
+_MEMOIZED: list[Any] = []
+
+
+def keep_cache(name: str, cache: Any) -> Any:
+    """Enter a cache among those that `clear_caches` empties, and return it."""
+    CACHES[name] = cache
+    return cache
+
+
+def memoize(fun: Callable) -> Any:
+    """A decorator: remember the results of a pure function of shapes, types and layouts."""
+    kept = lru_cache(MEMOIZED)(fun)
+    _MEMOIZED.append(kept)
+    return kept
+
+
+class _Memoized:
+    """The results of all memoized functions, as one cache."""
+
+    def clear(self) -> None:
+        """Forget the results."""
+        for kept in _MEMOIZED:
+            kept.cache_clear()
+
+    def __len__(self) -> int:
+        return sum([kept.cache_info().currsize for kept in _MEMOIZED])
+
+
+keep_cache("memoized functions", _Memoized())
+
+
+# --- lists --------------------------------------------------------------------------------------
+
+
+def unzip2(pairs: Iterable[tuple[Any, Any]]) -> tuple[list, list]:
+    """Two lists from a sequence of pairs."""
+    firsts, seconds = [], []
+    for first, second in pairs:
+        firsts.append(first)
+        seconds.append(second)
+    return firsts, seconds
+
+
+def partition(mask: Sequence[bool], xs: Sequence[Any]) -> tuple[list, list]:
+    """The elements of `xs` where `mask` is False, and those where it is True."""
+    return list(compress(xs, map(not_, mask))), list(compress(xs, mask))
+
+
+def merge(mask: Sequence[bool], falses: Iterable[Any], trues: Iterable[Any]) -> list:
+    """The inverse of `partition`."""
+    sources = (iter(falses), iter(trues))
+    return [next(sources[bool(m)]) for m in mask]
+
+
+def select_masked(xs: Sequence[Any], mask: Sequence[bool]) -> list:
+    """The elements of `xs` where `mask` is True."""
+    return [x for x, m in zip(xs, mask, strict=True) if m]
+
+
+def insert_at(xs: Iterable[Any], at: dict[int, Any]) -> list:
+    """`xs` with each value of `at` put at its place in the result; places ascend."""
+    out = list(xs)
+    for i, x in at.items():
+        out.insert(i, x)
+    return out
+
+
+def inverse_permutation(order: Sequence[int]) -> tuple[int, ...]:
+    """The place of each of 0..n-1 in `order`, which holds each of them once."""
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
+
+
+def import_lazily(package: str, homes: dict[str, str]) -> tuple[Callable, Callable]:
+    """`__getattr__` and `__dir__` of a package that imports modules when a name is first used.
+
+    `homes` maps a module to the names that it gives the package, separated by spaces. No names, or
+    the module's own among them, mean the module itself. The names are the package's `__all__`
+    unless it has one.
+    """
+    places: dict[str, str] = {}
+    modules: dict[str, str] = {}
+    for home, names in homes.items():
+        own = home.rpartition(".")[2]
+        for name in names.split() or [own]:
+            is_module = not names or home == f"{package}.{name}"
+            (modules if is_module else places)[name] = home
+    namespace = vars(sys.modules[package])
+    namespace.setdefault("__all__", sorted({*places, *modules}))
+
+    def get(name: str) -> Any:
+        if name in modules:
+            return importlib.import_module(modules[name])
+        if name not in places:
+            refuse_name(package, name)
+        found = namespace[name] = getattr(importlib.import_module(places[name]), name)
+        return found
+
+    return get, list_public(package)
+
+
+# What users of NumPy, PyTorch and older versions look for, and where it is.
+ELSEWHERE = {
+    "randn": "random.normal(key, shape)", "rand": "random.uniform(key, shape)",
+    "seed": "random.key(seed)", "tree_map": "weft.tree.map", "numpy": "np.asarray(x)",
+    "cpu": "weft.device_get(x)", "cuda": "weft.device_put(x, device)", "detach":
+    "lax.stop_gradient(x)", "append": "jnp.append(x, value)", "unsqueeze": "x[None]",
+    "view_as": "x.reshape(y.shape)", "size_": "x.shape", "backward": "weft.grad(loss)(params)",
+}  # fmt: skip
+HOMES = ("weft.lax", "weft.nn", "weft.numpy", "weft.random", "weft.tree", "weft.scipy.special")
+
+
+def suggest_name(name: str, known: Iterable[str], owner: str = "") -> str:
+    """A hint with what was meant by a name that is none of those known, where that can be told."""
+    if name.startswith("_"):
+        return ""
+    if name in ELSEWHERE:
+        return f" Hint: {ELSEWHERE[name]}."
+    for home in HOMES if owner else ():
+        if name in importlib.import_module(home).__all__:
+            return f" Hint: {home}.{name}."
+    close = find_close(name, known)
+    return f" Hint: {owner + '.' if owner else ''}{close}." if close else ""
+
+
+def find_close(name: str, known: Iterable[str]) -> str:
+    """The known name that is most like another one; empty where none is."""
+    return next(
+        iter(importlib.import_module("difflib").get_close_matches(name, known, 1, 0.75)), ""
+    )
+
+
+def refuse_name(module: str, name: str) -> Any:
+    """`__getattr__` of a module: an error that says what was meant by a name that it has not."""
+    hint = suggest_name(name, vars(sys.modules[module])["__all__"], module)
+    raise AttributeError(f"module {module!r} has no attribute {name!r}{hint and '.'}{hint}")
+
+
+def list_public(module: str) -> Callable[[], list[str]]:
+    """`__dir__` of a module: the names of its `__all__`, so that completion offers no helper.
+
+    The module gets its `__getattr__` as well.
+    """
+    if module in sys.modules:
+        vars(sys.modules[module]).setdefault("__getattr__", partial(refuse_name, module))
+    return lambda: sorted(vars(sys.modules[module])["__all__"])
+
+
+def hide_members(cls: Any, names: str) -> None:
+    """Leave members that are for weft alone out of `dir()` of a class's instances."""
+    hidden = frozenset(names.split())
+    cls.__dir__ = lambda self: [n for n in object.__dir__(self) if n not in hidden]
+
+
+def find_global_name(x: Any) -> str | None:
+    """The name of what is a global of its module, for pickle.
+
+    None for others, and where cloudpickle is at work, which takes what is in `__main__` by value.
+    """
+    found: Any = sys.modules.get(getattr(x, "__module__", ""))
+    name = getattr(x, "__qualname__", "")
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is not x:
+        return None
+    frame: Any = sys._getframe() if x.__module__ == "__main__" else None
+    while frame is not None and "cloudpickle" not in frame.f_globals.get("__name__", ""):
+        frame = frame.f_back
+    return name if frame is None else None
+
+
+def name_function(fun: Callable, name: str, doc: str) -> Any:
+    """The function under another name, and documented: one of those that a function makes."""
+    fun.__name__ = fun.__qualname__ = name
+    fun.__doc__ = doc
+    return fun
+
+
+def check_option(op: str, name: str, value: Any, *known: Any) -> None:
+    """Raise ValueError unless an argument is one of the values that it may have.
+
+    >>> check_option("qr", "mode", "f", "full", "r")
+    Traceback (most recent call last):
+    ValueError: qr: mode must be 'full' or 'r'; got 'f'.
+    """
+    try:
+        found = value in known
+    except (ValueError, TypeError):  # an array; one that is traced says itself what to do
+        if hasattr(value, "aval"):
+            raise
+        found = False
+    if not found:
+        *most, last = map(repr, known)
+        raise ValueError(f"{op}: {name} must be {', '.join(most)} or {last}; got {value!r}.")
+
+
+def check_function(op: str, name: str, value: Any) -> None:
+    """Raise unless an argument can be called."""
+    if not callable(value):
+        raise TypeError(f"{op}: {name} must be a function; got {value!r}.")
+
+
+def list_items(op: str, name: str, value: Iterable[Any]) -> list[Any]:
+    """The elements of an argument, which must have some."""
+    try:
+        return list(value)
+    except TypeError:
+        raise TypeError(f"{op}: {name} must be a sequence; got {value!r}.") from None
+
+
+class SymbolicSize:
+    """The base of sizes that are numbers only where an exported program is called (export/)."""
+
+    __slots__ = ()
+
+    def stage(self, trace: Any) -> Any:
+        """The size as a value of a program that is being written."""
+        raise NotImplementedError
+
+    def choose(self, other: Any, kind: str) -> Any:
+        """The larger ("max") or the smaller ("min") of this and another size."""
+        raise NotImplementedError
+
+    def is_below(self, limit: int) -> bool:
+        """Whether it is known to be less than a number."""
+        raise NotImplementedError
+
+
+Number.register(SymbolicSize)
+
+
+def as_size(n: Any) -> Any:
+    """A size as a Python int; a symbolic one as it is."""
+    return n if isinstance(n, SymbolicSize) else index(n)
+
+
+def max_size(a: Any, b: Any) -> Any:
+    """The larger of two sizes."""
+    if isinstance(b, SymbolicSize):
+        a, b = b, a
+    return a.choose(b, "max") if isinstance(a, SymbolicSize) else max(a, b)
+
+
+def min_size(a: Any, b: Any) -> Any:
+    """The smaller of two sizes."""
+    if isinstance(b, SymbolicSize):
+        a, b = b, a
+    return a.choose(b, "min") if isinstance(a, SymbolicSize) else min(a, b)
+
+
+def is_below(n: Any, limit: int) -> bool:
+    """Whether a size is known to be less than a number."""
+    return n < limit if type(n) is int else n.is_below(limit)
+
+
+def has_symbolic_size(xs: Any) -> bool:
+    """Whether a sequence holds a symbolic size."""
+    return isinstance(xs, list | tuple) and any(isinstance(n, SymbolicSize) for n in xs)
+
+
+class Record:
+    """A value made of the fields that `__slots__` names, equal by them; unlike a tuple, a leaf."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def _fields(self) -> tuple:
+        return tuple(getattr(self, name) for name in self.__slots__)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other._fields() == self._fields()
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+    def __repr__(self) -> str:
+        fields = zip(self.__slots__, self._fields(), strict=True)
+        return f"{type(self).__name__}({', '.join(f'{name}={x!r}' for name, x in fields)})"
+
+
+class collecting_rarely:
+    """In such a block garbage is looked for after every 5,000 new objects, in place of 700.
+
+    For where programs are written, whose parts live on: to go through them took a fifth of it.
+    """
+
+    def __enter__(self) -> None:
+        usual = self.usual = gc.get_threshold()
+        if 0 < usual[0] < 5_000:
+            gc.set_threshold(5_000, *usual[1:])
+
+    def __exit__(self, *_: Any) -> None:
+        if self.usual[0] < 5_000:  # another block, in this thread or another, puts back its own
+            gc.set_threshold(*self.usual)
+
+
+class Scope(io.IOBase, contextlib.ContextDecorator):
+    """Settings that hold until a block ends, or in a function: `changes()` says which.
+
+    It gives (function that sets, value before, value within) of each. To end a block is one call
+    of C's, `IOBase.__exit__` of `close`: Ctrl-C comes before, or when all is as it was.
+    """
+
+    closed = True  # nothing is to be done where it is dropped
+
+    def __init__(self, changes: Callable[[], list[tuple[Callable, Any, Any]]]):
+        self.changes = changes
+
+    def __enter__(self) -> None:  # type: ignore[override]
+        changes = self.changes()
+        undo = [partial(change, before) for change, before, _ in changes]
+        if "close" in vars(self):  # it may be entered already
+            undo.append(partial(setattr, self, "close", self.close))
+        close = undo[0] if len(undo) == 1 else partial(deque, map(call, undo), 0)
+        try:
+            self.close = close  # type: ignore[method-assign]
+            for change, _, within in changes:
+                change(within)
+        except BaseException:  # Ctrl-C: there will be no __exit__
+            close()
+            raise
+
+    def _recreate_cm(self) -> Scope:
+        return Scope(self.changes)  # a call of a function that it decorates
+
+
+class Logger:
+    """`logging.getLogger(name)`, fetched when something is logged: importing logging takes 2 ms."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __getattr__(self, method: str) -> Any:
+        try:
+            import logging
+        except OSError:  # no file can be opened any more
+            return lambda *args: None
+        return getattr(logging.getLogger(self.name), method)
+
+
+def fun_name(fun: Any) -> str:
+    """The name a user knows a callable by."""
+    while hasattr(fun, "func") and not hasattr(fun, "__name__"):  # functools.partial
+        fun = fun.func
+    name = getattr(fun, "__name__", None)
+    return name if isinstance(name, str) else type(fun).__name__
+
+
+def copy_names(wrapper: Any, fun: Any) -> Any:
+    """`functools.update_wrapper`, but for methods of a universal function, which are its own.
+
+    Also by an object whose `__name__` is no string.
+    """
+    updated = () if hasattr(fun, "reduceat") else ("__dict__",)
+    try:
+        return update_wrapper(wrapper, fun, updated=updated)
+    except TypeError:
+        return update_wrapper(wrapper, fun, ("__doc__",))

@@ -1,0 +1,160 @@
+"""cpu/flags.py: which flags XLA:CPU compiles a program with, whatever its names are."""
+
+import numpy as np
+import pytest
+from jaxlib.version import __version__ as jaxlib_version
+
+import weft
+import weft.numpy as jnp
+from tests.cpu.prepared import KERNELS, NO_KERNELS
+from weft import lax
+from weft.cpu.flags import (
+    DEFAULT,
+    NO_FUSION,
+    NO_TILES,
+    OLDER_LOOPS,
+    QUICK,
+    SMALL_LOOP,
+    WIDE,
+    choose_flags,
+)
+from weft.cpu.passes import prepare_jaxpr
+from weft.xla.lower import make_physical
+
+older = pytest.mark.skipif(not jaxlib_version.startswith("0.10."), reason="there is one way")
+
+
+def flags_of(fun, *args, target=NO_KERNELS, partitioned=False):
+    closed = weft.make_jaxpr(fun)(*args)
+    jaxpr, _ = make_physical(closed.jaxpr, closed.consts)
+    return choose_flags(prepare_jaxpr(jaxpr, target), partitioned)
+
+
+def kind_of(fun, *args, **kwargs):
+    """Whether XLA has tiles, wide vectors, and products by themselves."""
+    overrides, extra = flags_of(fun, *args, **kwargs)
+    return NO_TILES not in extra, WIDE in overrides, NO_FUSION in overrides
+
+
+X = np.linspace(0, 1, 120, dtype=np.float32).reshape(2, 3, 4, 5)
+last = lambda x: x.transpose(0, 2, 3, 1)
+
+
+@pytest.mark.parametrize(
+    "fun, kind",
+    [
+        (lambda x: x.T, (True, True, False)),
+        (lambda x: x.reshape(6, 20).T + 1, (True, True, False)),
+        (lambda x: last(x) * 2 + 1, (True, True, False)),
+        (lambda x: last(x) * last(x) * 2 + 1, (False, True, False)),
+        (lambda x: x.swapaxes(1, 2) + 1, (False, True, False)),
+        (lambda x: x + 1, (False, True, False)),
+        (lambda x: x[0, 0, :, :4] + x[0, 0, :, :4].T, (False, True, False)),
+        (lambda x: x.astype(np.uint8) + np.uint8(1), (False, True, True)),
+        (lambda x: jnp.einsum("bhqd,bhkd->bhqk", x, x), (False, False, False)),
+        (lambda x: jnp.einsum("bqhd,bkhd->bhqk", x, x), (True, False, False)),
+    ],
+)
+def test_tiles_and_widths(fun, kind):
+    assert kind_of(fun, jnp.array(X)) == kind
+    with weft.config.scope(native=False):  # where products are XLA's
+        compiled = weft.jit(fun).lower(X).compile()
+        np.testing.assert_allclose(compiled(X), fun(jnp.array(X)), rtol=1e-6)
+
+
+def test_integers_of_8_bits_that_are_only_read_may_be_fused():
+    x = jnp.full((64, 64), 255, np.uint8)
+    assert kind_of(lambda x: (x * 1.0).mean(), x) == (False, True, False)
+    assert weft.jit(lambda x: (x * 1.0).mean())(x) == 255
+
+
+def test_a_kernel_of_products_leaves_wide_vectors():
+    x = jnp.ones((256, 256))
+    multiply = lambda x: jnp.tanh(x @ x)
+    assert kind_of(multiply, x, target=NO_KERNELS)[1] is False
+    assert kind_of(multiply, x, target=KERNELS)[1] is True
+
+
+def test_arc_tangents_have_narrow_vectors():
+    x = jnp.ones(16)
+    assert [kind_of(f, x)[1] for f in (jnp.arctan, jnp.tan, jnp.arctanh)] == [False, True, False]
+    assert kind_of(lambda x: jnp.arctan2(x, x), x)[1] is False
+
+
+def test_names_change_nothing():
+    def log_softmax(x):
+        return x - jnp.log(jnp.exp(x).sum(1, keepdims=True))
+
+    def renamed(x):
+        with weft.named_scope("atan part, stablehlo.dot_general, while"):
+            return log_softmax(x)
+
+    renamed.__name__ = "my_dot_general"
+    x = jnp.ones((3333, 3))
+    assert flags_of(log_softmax, x) == flags_of(renamed, x)
+    assert kind_of(renamed, x)[1] is True
+
+
+def test_what_is_known_of_no_program():
+    assert DEFAULT == ((), (SMALL_LOOP, NO_TILES))
+
+
+# --- the older way to write loops ---------------------------------------------------------------
+
+
+def quick_flags(fun, *args, **kwargs):
+    return tuple(f for f in flags_of(fun, *args, **kwargs).overrides if f in QUICK)
+
+
+@pytest.fixture
+def no_flags(monkeypatch):
+    """The environment of users, without flags."""
+    monkeypatch.setenv("XLA_FLAGS", "")
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    return monkeypatch
+
+
+@older
+def test_flags_of_the_environment_have_the_last_word():
+    assert quick_flags(jnp.exp, jnp.ones(3)) == ()  # the tests set them
+
+
+@older
+def test_programs_on_few_elements_compile_fast(no_flags):
+    few, many, key = jnp.ones((63, 63)), jnp.ones(4098), weft.random.key(0)
+    assert all(
+        quick_flags(f, few) == QUICK for f in (jnp.exp, lambda x: x @ x, lambda x: x[:2] + 1)
+    )
+    assert quick_flags(weft.random.split, key) == QUICK
+    assert quick_flags(weft.random.normal, key) == ()
+    slow = [
+        jnp.tan, jnp.arctan, jnp.cbrt,
+        lambda x: x.at[x[0].astype(int)].set(1),
+        lambda x: lax.fori_loop(0, 3, lambda i, x: x + i, x),
+        lambda x: lax.igamma(x, x),
+        lambda x: x * 1j,
+    ]  # fmt: skip
+    assert [quick_flags(f, few) for f in slow] == [()] * len(slow)
+    assert quick_flags(jnp.exp, many) == ()
+    assert quick_flags(jnp.exp, few, partitioned=True) == ()
+
+
+@older
+def test_vectors_that_cores_cannot_share_evenly_run_fast(no_flags):
+    found = lambda f, *shape: quick_flags(f, jnp.ones(shape))
+    some = (OLDER_LOOPS,)
+    assert found(jnp.exp, 5001) == some
+    assert found(jnp.exp, 5000) == found(jnp.exp, 99, 101) == ()
+    assert found(lambda x: jnp.roll(x, 8), 5000) == some
+    assert found(jnp.diff, 5000) == some  # one of 4999
+    assert found(lambda x: jnp.tile(x, 2), 5001) == ()  # slower in the older way
+    assert found(lambda x: jnp.outer(x, x), 5001) == ()  # nor is a matrix quicker
+    assert found(jnp.exp, 30_001, 3) == found(jnp.exp, 5001, 4, 5) == some
+    assert found(jnp.exp, 30_000, 3) == found(jnp.exp, 3001, 32) == found(jnp.exp, 5001, 3) == ()
+    assert found(lambda x: x @ x.T[:, :9], 30_001, 3) == ()
+    power = lambda x: x**1.7  # written with shifts, but not of random words
+    assert found(power, 5001) == some
+    draw = lambda x: x + weft.random.normal(weft.random.key(0), x.shape)
+    assert found(draw, 5001) == ()
+    no_flags.setattr("os.cpu_count", lambda: 3)
+    assert found(jnp.exp, 5000) == some != found(jnp.exp, 5001)

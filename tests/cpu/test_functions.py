@@ -1,0 +1,132 @@
+"""cpu/functions.py: which functions are kernels and formulas; their results are in primitives/."""
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from tests.cpu.prepared import KERNELS, NO_KERNELS, OVER_MESH, expect, show_prepared
+from weft import config, lax
+from weft.cpu.functions import count_functions
+from weft.primitives.expr import LARGE
+from weft.scipy import special
+
+X = jnp.full(LARGE + 1, 0.5)
+
+
+def chain(n):
+    """n sines, one after another."""
+
+    def fun(x):
+        for _ in range(n):
+            x = jnp.sin(x)
+        return x
+
+    return fun
+
+
+def test_programs_that_are_held_count():
+    def fun(x):
+        x = lax.fori_loop(0, 3, lambda i, x: jnp.cos(x), x)
+        inner = weft.jit(jnp.tan)
+        return inner(inner(x)) ** x
+
+    x = jnp.zeros(3)
+    assert count_functions(weft.make_jaxpr(fun)(x).jaxpr) == 4
+    assert count_functions(weft.make_jaxpr(jnp.tanh)(x).jaxpr) == 0
+    assert count_functions(weft.make_jaxpr(jnp.log)(x).jaxpr) == 0
+    with config.scope(enable_x64=True):
+        assert count_functions(weft.make_jaxpr(jnp.log)(jnp.zeros(3)).jaxpr) == 1
+
+
+def test_many_formulas_are_for_larger_arrays():
+    text = lambda n, size: weft.jit(chain(n)).lower(jnp.zeros(size)).as_text()
+    few, many = text(3, LARGE), text(50, LARGE)  # what one remembers is not the other's
+    assert "sine" not in few
+    assert many.count("stablehlo.sine") == 50
+    assert text(3, LARGE) == few
+    assert "sine" not in text(50, LARGE * 16)
+    assert "sine" not in text(200, 1_000_000)
+
+
+def test_a_function_of_a_large_array_is_the_kernel():
+    expect(
+        show_prepared(jnp.sin, X),
+        """
+        { lambda ; a:f32[4097]. let
+            b:f32[4097] = cpu_call[name='sin' kernel=weft_function] a
+          in (b,) }
+        """,
+    )
+
+
+@pytest.mark.parametrize("target", [NO_KERNELS, OVER_MESH], ids=["no kernels", "over a mesh"])
+def test_without_kernels_it_is_a_formula(target):
+    expect(
+        show_prepared(lambda x: jnp.sin(x), X, target=target),
+        """
+        { lambda ; a:f32[4097]. let
+            b:f32[4097] = formula[settings=('sin', f32[4097]) write=write_function] a
+          in (b,) }
+        """,
+    )
+
+
+def test_small_arrays_and_complex_ones_have_neither():
+    for x in (X[:9], X.astype(complex)):
+        for target in (KERNELS, NO_KERNELS):
+            text = show_prepared(lambda x: [jnp.sin(x), x**1.5], x, target=target)
+            assert "formula" not in text and "cpu_call" not in text
+
+
+def test_powers_that_xla_knows_stay():
+    text = show_prepared(lambda x: [lax.pow(x, 2.0), lax.pow(x, 0.5)], X)
+    assert "cpu_call" not in text
+    assert "cpu_call" in show_prepared(lambda x: lax.pow(x, 1.5), X)
+
+
+def test_the_kernel_is_for_a_program_of_one_equation():
+    x = jnp.ones(8 * LARGE + 1)
+    assert "cpu_call" in show_prepared(jnp.exp, x)
+    assert "cpu_call" in show_prepared(lambda x: weft.jit(jnp.exp)(x), x)
+    assert "cpu_call" not in show_prepared(lambda x: jnp.exp(x) + 1, x)
+    assert "cpu_call" not in show_prepared(jnp.exp, x, target=KERNELS._replace(donated=True))
+    loop = lambda x: lax.fori_loop(0, 3, lambda i, x: jnp.exp(x), x)
+    assert "cpu_call" not in show_prepared(loop, x)
+
+
+def test_log1p_is_more_exact_at_any_size():
+    for fun in (jnp.log1p, lambda x: jnp.logaddexp(x, 1.0), lambda x: lax.cumlogsumexp(x)):
+        text = weft.jit(fun).lower(X[:9]).as_text()
+        assert "log_plus_one" not in text and '"stablehlo.log"' in text
+
+
+def test_zeta_is_the_kernel_within_formulas_too():
+    for fun in (lambda x: special.polygamma(2, x), lambda x: special.zeta(x)):
+        text = weft.jit(fun).lower(X[:9]).as_text()
+        assert "weft_function" in text or not KERNELS.native
+        with config.scope(native=False):
+            assert "weft_function" not in weft.jit(fun).lower(X[:9]).as_text()
+
+
+@pytest.mark.parametrize(
+    "fun, wide",
+    [
+        (lambda x, y: lax.div(x, y), True),
+        (lambda x, y: lax.rem(x, y), True),
+        (lambda x, y: lax.div(x, np.int32(7)), False),
+        (lambda x, y: lax.div(x, y[0]), False),
+        (lambda x, y: lax.div(x, jnp.broadcast_to(y[0], x.shape)), False),
+        (lambda x, y: lax.div(x[:9], y[:9]), False),
+        (lambda x, y: lax.div(x.astype("int16"), y.astype("int16")), False),
+    ],
+)
+def test_large_arrays_of_int32_are_divided_by_vectors(fun, wide):
+    x = X.astype(np.int32)
+    assert ("write_int32_division" in show_prepared(fun, x, x)) == wide
+    assert "write_int32_division" not in show_prepared(fun, x, x, target=OVER_MESH)
+
+
+def test_remainders_by_powers_of_two_stay():
+    assert "cpu_call" in show_prepared(lambda x: lax.rem(x, 3.0), X)
+    assert "cpu_call" not in show_prepared(lambda x: lax.rem(x, 4.0), X)

@@ -1,0 +1,194 @@
+"""Products of matrices, and of batches of them, by the kernel, against NumPy; else XLA's own."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from tests.cpu.prepared import KERNELS, NO_KERNELS, OVER_MESH, expect, show_prepared
+from weft import lax
+from weft.cpu import products as cpu_products
+from weft.cpu.scope import Target
+from weft.options import config
+from weft.xla import native
+
+SIZES = [
+    (3, 7, 33, 5),
+    (2, 13, 16, 1),
+    (5, 1, 1, 9),
+    (2, 6, 40, 40),
+    (3, 200, 9, 3),
+    (9, 3, 150, 4),
+    (1, 200, 70, 300),
+    (1, 401, 17, 530),
+    (1, 30, 300, 257),
+    (40, 50, 40, 3),
+]
+LAYOUTS = ["bmk,bkn", "bmk,bnk", "bkm,bkn", "bkm,bnk"]
+
+
+@pytest.fixture(autouse=True)
+def all_sizes(monkeypatch):
+    monkeypatch.setattr(cpu_products, "MIN_ROWS", 0)
+    monkeypatch.setattr(cpu_products, "MIN_COLUMNS", 0)
+    monkeypatch.setattr(cpu_products, "MIN_STACK_WORK", 0)
+    monkeypatch.setattr(cpu_products, "MIN_WORK", 0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", SIZES)
+def test_the_kernel_multiplies(size, dtype, rng):
+    sizes = dict(zip("bmnk", size, strict=True))
+    with config.scope(enable_x64=True, native=True):
+        shapes = [[[sizes[c] for c in s] for s in e.split(",")] for e in LAYOUTS]
+        args = [[rng.normal(size=s).astype(dtype) for s in pair] for pair in shapes]
+
+        @weft.jit
+        def products(args):
+            return [jnp.einsum(e + "->bmn", *a) for e, a in zip(LAYOUTS, args, strict=True)]
+
+        called = products.lower(args).as_text().count("weft_dot")
+        for e, pair, got in zip(LAYOUTS, args, products(args), strict=True):
+            want = np.einsum(e + "->bmn", *(x.astype(np.float64) for x in pair))
+            np.testing.assert_allclose(got, want, atol=1e-4 if dtype == np.float32 else 1e-12)
+    assert called == (0 if native.load_kernels() else 4)
+
+
+def test_axes_of_every_order(rng):
+    """Several axes of each kind, and batches that are not first."""
+    names, sizes = "abmnkl", (2, 3, 5, 34, 4, 7)
+    size = dict(zip(names, sizes, strict=True))
+    with config.scope(native=True):
+        for lhs, rhs in itertools.product(["abmkl", "kbmal", "klabm"], ["ablkn", "anbkl", "klabn"]):
+            x, y = (rng.normal(size=[size[c] for c in s]).astype(np.float32) for s in (lhs, rhs))
+            e = f"{lhs},{rhs}->abmn"
+            np.testing.assert_allclose(
+                weft.jit(jnp.einsum, static_argnums=0)(e, x, y), np.einsum(e, x, y), atol=1e-4
+            )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [(1, 1), (5, 1), (3, 70), (7, 1000), (600, 9), (1300, 33)])
+def test_the_kernel_multiplies_vectors(size, dtype, monkeypatch, rng):
+    monkeypatch.setattr(cpu_products, "MIN_RUN", 0)
+    m, k = size
+    with config.scope(enable_x64=True, native=True):
+        x, y, v = (rng.normal(size=s).astype(dtype) for s in ((m, k), (k, m), k))
+
+        @weft.jit
+        def products(x, y, v):
+            return x @ v, v @ y, v[None] @ x.T, y.T @ v[:, None]
+
+        called = products.lower(x, y, v).as_text().count("weft_matvec")
+        wide = x.astype(np.float64) @ v, v @ y.astype(np.float64)
+        wants = *wide, wide[0][None], wide[1][:, None]
+        for got, want in zip(products(x, y, v), wants, strict=True):
+            np.testing.assert_allclose(got, want, atol=1e-4 if dtype == np.float32 else 1e-12)
+    assert called == (0 if native.load_kernels() else 4)
+
+
+def test_what_the_kernel_does_not_multiply(monkeypatch):
+    monkeypatch.undo()
+    text = lambda x, y: weft.jit(jnp.matmul).lower(x, y).as_text()
+    x = np.ones((8, 64, 64), np.float32)
+    with config.scope(native=True):
+        assert ("weft_dot" in text(x, x)) == (not native.load_kernels())
+        wide = np.ones((100, 200), np.float32)
+        assert ("weft_dot" in text(wide, wide.T)) == (not native.load_kernels())
+        large = np.ones((1100, 1100), np.float32)
+        assert "weft_dot" not in text(large, large)
+        assert "weft_dot" not in text(large[:32], large)  # too much to add up
+        assert "weft_dot" not in text(large[:4], large)
+        assert "weft_matvec" not in text(wide[0, :100], wide)  # too little to do
+        assert "weft_matvec" not in text(np.ones((9000, 100), np.float32), wide[0, :100])
+        assert "weft_dot" not in text(x[:4], x[:4])  # too little to do
+        assert "weft_dot" not in text(x, x[:, :, :8])
+        assert "weft_dot" not in text(x[0, :4, :4], x[0, :4, :4])
+        several = lambda x: weft.lax.scan(lambda y, _: (jnp.tanh(x @ y), None), x, None, 3)[0]
+        assert "weft_dot" not in weft.jit(several).lower(x[0]).as_text()
+        assert "weft_dot" not in weft.jit(lambda x: jnp.tanh(x @ x)).lower(x[0]).as_text()
+        assert "weft_dot" not in text(x.astype(np.float16), x.astype(np.float16))
+        assert "weft_dot" not in text(x[:0], x[:0])
+    with config.scope(native=False):
+        assert "weft_dot" not in text(x, x)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_small_products_wake_no_thread(monkeypatch, dtype, rng):
+    """One product alone, or with little else; the same after programs in which XLA does it."""
+    monkeypatch.undo()
+    with config.scope(enable_x64=True, native=True):
+        x, y = rng.normal(size=(20, 8)).astype(dtype), rng.normal(size=(8, 8)).astype(dtype)
+        layers = weft.jit(lambda x, y: jnp.tanh(x @ y).sum())
+        turned = weft.jit(lambda x, y: (y.T @ x.T).T, donate_argnums=0)
+        loop = weft.jit(lambda x, y: weft.lax.fori_loop(0, 2, lambda _, x: x @ y, x))
+        sizes = {f: f.lower(x, y).as_text().count("weft_dot") for f in (loop, layers, turned, loop)}
+        assert sizes == {loop: 0, **dict.fromkeys((layers, turned), int(not native.load_kernels()))}
+        tolerance = 1e-4 if dtype == np.float32 else 1e-12
+        for got, want in [
+            (layers(x, y), np.tanh(x @ y).sum()),
+            (turned(jnp.asarray(x), y), x @ y),
+            (jnp.asarray(x) @ y, x @ y),
+            (loop(x, y), x @ y @ y),
+            (weft.vmap(jnp.dot, (0, None))(x, y), x @ y),
+            (weft.grad(lambda y: layers(x, y))(y), x.T @ (1 - np.tanh(x @ y) ** 2)),
+        ]:
+            np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+def test_tiny_products_are_sums_of_outer_products():
+    x = jnp.ones((16, 2, 2))
+    for target in (KERNELS, NO_KERNELS):
+        text = show_prepared(jnp.matmul, x, x, target=target)
+        assert "dot_general" not in text
+        assert [text.count(f"= {name} ") for name in ("mul", "add")] == [2, 1]
+    assert "dot_general" in show_prepared(jnp.matmul, x, x, target=OVER_MESH)
+
+
+@pytest.mark.parametrize("target", [KERNELS, NO_KERNELS, OVER_MESH])
+def test_narrow_integers_are_added_up_in_32_bits(target):
+    x = jnp.ones((4, 4), np.int8)
+    expect(
+        show_prepared(jnp.matmul, x, x, target=target),
+        """
+        { lambda ; a:i8[4,4] b:i8[4,4]. let
+            c:i32[4,4] = dot_general[
+              dimension_numbers=(([1], [0]), ([], []))
+              preferred_element_type=int32
+            ] a b
+            d:i8[4,4] = convert_element_type[new_dtype=int8 weak_type=False] c
+          in (d,) }
+        """,
+    )
+
+
+def test_columns_are_passed_to_the_kernel_as_they_are():
+    x, y = jnp.ones((300, 400)), jnp.ones((300, 200))
+    expect(
+        show_prepared(lambda x, y: jnp.einsum("km,kn->mn", x, y), x, y),
+        """
+        { lambda ; a:f32[300,400] b:f32[300,200]. let
+            c:f32[400,200] = cpu_call[
+              kernel=weft_dot
+              left_turned=True
+              right_turned=False
+            ] a b
+          in (c,) }
+        """,
+    )
+
+
+@pytest.mark.parametrize("target", [NO_KERNELS, OVER_MESH], ids=["no kernels", "over a mesh"])
+def test_without_kernels_large_products_stay(target):
+    x = jnp.ones((300, 400))
+    assert "cpu_call" not in show_prepared(lambda x: x @ x.T, x, target=target)
+
+
+def test_reports_count_the_operations_of_small_products(monkeypatch):
+    monkeypatch.undo()
+    x, y = jnp.ones((20, 8)), jnp.ones((8, 8))
+    layer = lambda x, y: lax.tanh(lax.dot(x, y))
+    assert "weft_dot" in show_prepared(layer, x, y)
+    assert "weft_dot" not in show_prepared(layer, x, y, target=Target(native=True, located=True))

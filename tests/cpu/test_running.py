@@ -1,0 +1,45 @@
+"""cpu/running.py: what takes the place of running reductions; results are in primitives/."""
+
+import numpy as np
+import pytest
+
+import weft.numpy as jnp
+from tests.cpu.prepared import NO_KERNELS, expect, show_prepared
+from weft import lax
+
+X = jnp.ones((3, 40))
+
+
+def test_a_running_sum_is_the_kernel_on_three_axes():
+    expect(
+        show_prepared(lambda x: lax.cumsum(x, 1, reverse=True), X),
+        """
+        { lambda ; a:f32[3,40]. let
+            b:f32[3,40,1] = reshape[dimensions=None new_sizes=(3, 40, 1) sharding=None] a
+            c:f32[3,40,1] = cpu_call[kernel=weft_cumulative kind='cumsum' reverse=True] b
+            d:f32[3,40] = reshape[dimensions=None new_sizes=(3, 40) sharding=None] c
+          in (d,) }
+        """,
+    )
+
+
+def test_without_kernels_it_is_loops():
+    text = show_prepared(lambda x: lax.cummax(x, 1), X, target=NO_KERNELS)
+    assert "settings=(cummax, False, choose_form)" in text and "write=write_loops" in text
+
+
+def test_narrow_floats_run_in_float32():
+    text = show_prepared(lambda x: lax.cumprod(x), X.astype(np.float16))
+    assert "f32[1,3,40] = cpu_call" in text
+
+
+@pytest.mark.parametrize("dtype, native", [(np.int16, False), (np.complex64, True)])
+def test_which_sums_the_kernel_computes(dtype, native):
+    text = show_prepared(lambda x: lax.cumsum(x), X.astype(dtype))
+    assert ("cpu_call" in text) == native
+    assert "cpu_call" not in show_prepared(lambda x: lax.cumlogsumexp(x), X)
+
+
+def test_one_element_is_its_own_sum():
+    text = show_prepared(lambda x: lax.cumsum(x), X[:1])
+    assert "cpu_call" not in text and "formula" not in text
