@@ -7,6 +7,7 @@ from weft.core.facts import Cost
 UNKNOWN = {
     "control.": "hold programs, or call the host",
     "parallel.": "talk to devices",
+    "cpu.": "written by passes for a platform, and hold programs or call kernels",
     "primitives.collective primitives.varying primitives.reshard": "talk to devices",
     "api.ffi_call export. extend. experimental.": "of users, or hold programs",
     "primitives.refs primitives.checks primitives.sink": "have effects",

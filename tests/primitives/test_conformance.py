@@ -276,6 +276,7 @@ NO_ELEMENT = {
     "control. parallel. export. extend. api. experimental. nn.": "hold programs, or are a user's",
     "primitives.collective primitives.reshard primitives.refs": "read other devices, or references",
     "psum_invariant preduced unreduced_psum vary_unreduced_cast_p reduced_vary_cast_p": "devices",
+    "cpu.": "written by passes for a platform, and hold programs or call kernels",
     "primitives.random": "numbers that nothing foretells",
     "primitives.sort argmax argmin": "depend on the order of elements",
     "select_and_gather_add": "depends on the order of elements",
