@@ -667,6 +667,7 @@ def test_no_call_is_run_again_after_any_exception():
 # docs/design/003 has the name, the key and the bound of each.
 CACHES = {
     "weft.api.tape._RULES", "weft.api.tape._WHOLE", "weft.core.primitive._TYPES",
+    "weft.cpu.forms.STAGED",
     "weft.numpy.promotion.PLANS", "weft.primitives.indexing._APPLIED",
     "weft.primitives.replay.WRITTEN", "weft.run.eager.KERNELS", "weft.run.fastpath._CACHE",
     "weft.run.hot._USES", "weft.run.operation.OPERATIONS", "weft.run.scalars.NUMBERS",
@@ -697,7 +698,8 @@ RUNNING = {
 # Functions that remember results for a small finite domain: dtypes, primitives, devices, classes,
 # options, or nothing at all.
 FINITE = {
-    "weft.api.tape": "make_one", "weft.dtypes": "_upper_bounds promote",
+    "weft.api.tape": "make_one", "weft.cpu.matrices": "complete_by_kernels",
+    "weft.dtypes": "_upper_bounds promote",
     "weft.experimental.custom_partitioning": "register_partitioner",
     "weft.explain.machine": "measure_peaks", "weft.export.modules": "stablehlo",
     "weft.jaxpr.reader": "find_param_names",
