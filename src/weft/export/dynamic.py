@@ -8,7 +8,7 @@ shapes as values. Sizes are scalars, computed from the variables, which every fu
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,8 +65,14 @@ class DynamicBuilder(Builder):
         finally:
             self.sizes = outer
 
-    def call(self, name: str, operands: Sequence[Value], out_avals: Any) -> list[Value]:
-        return super().call(name, [*self.sizes.values(), *operands], out_avals)
+    def call(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        out_avals: Any,
+        discardable: Mapping[str, str] | None = None,
+    ) -> list[Value]:
+        return super().call(name, [*self.sizes.values(), *operands], out_avals, discardable)
 
     # -- sizes as values -----------------------------------------------------------------------
 
@@ -140,6 +146,7 @@ class DynamicBuilder(Builder):
         operands: Sequence[Value],
         out_avals: Sequence[ShapedArray],
         regions: Sequence[Callable[[], None]] = (),
+        discardable: Mapping[str, str] | None = None,
         **attrs: Any,
     ) -> list[Value]:
         if any(map(is_dynamic, (*out_avals, *[v.aval for v in operands]))):
@@ -153,7 +160,7 @@ class DynamicBuilder(Builder):
                         f"export: {name} must have known sizes along the axes that it works on; "
                         f"got {listed}. Hint: symbolic sizes for the other axes alone."
                     )
-        return super().op(name, operands, out_avals, regions, **attrs)
+        return super().op(name, operands, out_avals, regions, discardable, **attrs)
 
     def take_sizes(self, operands: list, attrs: dict[str, str], *names: str) -> None:
         """Make operands of attributes that hold sizes, some of which may be symbolic."""
