@@ -9,6 +9,7 @@ import weft.numpy as jnp
 from tests.cpu.prepared import KERNELS, NO_KERNELS, OVER_MESH, expect, show_prepared
 from weft import config, export, jit, vmap
 from weft.cpu import windows
+from weft.cpu.forms import STAGED
 from weft.primitives import window as win
 from weft.primitives.elementwise import ge_p, le_p, mul
 from weft.primitives.slicing import pad
@@ -47,6 +48,7 @@ def test_both_ways_to_scatter_agree(monkeypatch, size, strides, padding):
     with config.scope(native=False):
         places = jit(lambda s, x: scatter(s, x))(source, x)
         monkeypatch.setattr(windows, "MAX_SCATTER_PLACES", 0)
+        STAGED.clear()
         by_windows = jit(lambda s, x: scatter(s, x))
         np.testing.assert_allclose(by_windows(source, x), places, rtol=1e-6)
         assert "select_and_scatter" in by_windows.lower(source, x).as_text()

@@ -6,8 +6,10 @@ listed here.
 
 from __future__ import annotations
 
+from typing import Any
+
 from weft.core.form import Form
-from weft.core.jaxpr import Eqn, Jaxpr
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal
 from weft.cpu import (
     attention,
     convolutions,
@@ -26,8 +28,10 @@ from weft.cpu import (
     transforms,
     windows,
 )
-from weft.cpu.rewriting import Choice, Replacement, rewrite_program
+from weft.cpu.rewriting import Choice, Reading, Replacement, rewrite_program, stage_replacement
 from weft.cpu.scope import Scope, Target
+from weft.options import trace_context
+from weft.util import keep_cache
 
 FORMS: dict[Form, Choice] = {
     Form.POWER: rounding.choose_power,
@@ -78,9 +82,51 @@ def choose_forms(jaxpr: Jaxpr, target: Target) -> Jaxpr:
 def choose_form(eqn: Eqn, scope: Scope) -> Replacement | None:
     """Return what computes an equation quicker; None if it is best as it is.
 
-    A lowering that a library has given to a primitive stays in force.
+    A lowering that a library has given to a primitive stays in force. A choice that depends on the
+    types of operands, on literals and parameters, and on which operands are arguments, is made and
+    staged once.
     """
     form = eqn.primitive.form
     if form is None or "lower" in vars(eqn.primitive):
         return None
-    return FORMS[form](eqn, scope)
+    if not eqn.primitive.memoize_type:  # the key would keep the programs that it holds
+        return FORMS[form](eqn, scope)
+    staged = scope.staged
+    if staged is None:
+        staged = scope.staged = find_memo(scope.target)
+    operands = [describe_operand(a, scope) for a in eqn.invars]
+    key = (eqn.primitive, *operands, *eqn.params.items(), scope.alone, scope.moves, scope.light)
+    found = staged.get(key)
+    if found is None:
+        scope.asked = False
+        found = FORMS[form](eqn, scope)
+        if scope.asked or isinstance(found, Reading):
+            return found
+        if found is not None:
+            found = stage_replacement(found, eqn.invars, eqn.primitive.name)
+        staged[key] = STAYS if found is None else found
+    return None if found is STAYS else found
+
+
+STAYS = object()  # in place of what replaces an equation: nothing does
+MAX_STAGED = 10_000  # replacements for a target
+# By target and settings, what replaces equations; by primitive, operands and parameters.
+STAGED: dict[tuple, dict[tuple, Any]] = keep_cache("forms for CPUs", {})
+
+
+def find_memo(target: Target) -> dict[tuple, Any]:
+    """Return the memo of replacements for a target, under the settings that are in force."""
+    # all that counts of the number of functions
+    target = target._replace(functions=target.functions.bit_length())
+    staged = STAGED.setdefault((target, trace_context()), {})
+    if len(staged) > MAX_STAGED:
+        staged.clear()
+    return staged
+
+
+def describe_operand(atom: Atom, scope: Scope) -> tuple:
+    """Return what choices may depend on of an operand, unless they ask how it is computed."""
+    if type(atom) is Literal:
+        x = atom.val
+        return atom.aval, type(x), x or str(x)  # as 0.0 equals -0.0
+    return atom.aval, atom in scope.arguments

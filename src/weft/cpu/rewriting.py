@@ -45,8 +45,9 @@ class Reading(NamedTuple):
     atoms: Sequence[Atom]
 
 
-# What replaces an equation: a function of its operands, which gives the results, or a `Reading`.
-Replacement: TypeAlias = Callable[..., Sequence[Any]] | Reading
+# What replaces an equation: a function of its operands, which gives the results, a closed jaxpr of
+# such a function, or a `Reading`.
+Replacement: TypeAlias = Callable[..., Sequence[Any]] | Jaxpr | Reading
 # From an equation and its scope to what replaces it; to None if the equation is to stay.
 Choice: TypeAlias = Callable[[Eqn, Scope], Replacement | None]
 
@@ -136,7 +137,7 @@ def write_equation(eqn: Eqn, found: Replacement | None, scope: Scope, new: dict[
         scope.eqns.append(eqn)
         return
     fun, atoms = found if isinstance(found, Reading) else (found, eqn.invars)
-    body = stage_replacement(fun, atoms, eqn.primitive.name)
+    body = fun if isinstance(fun, Jaxpr) else stage_replacement(fun, atoms, eqn.primitive.name)
     if any(a.aval.sharded is not None for a in (*atoms, *eqn.outvars)):
         given = tuple(map(scope.is_argument, atoms))
         body = rewrite_program(body, choose, scope.target, given)
@@ -150,7 +151,7 @@ def write_equation(eqn: Eqn, found: Replacement | None, scope: Scope, new: dict[
         outvars = [outs.get(v) or Var(v.aval) for v in step.outvars]
         invars = rename_atoms(step.invars, inner)
         inner.update(zip(step.outvars, outvars, strict=True))
-        step = step.replace(invars=invars, outvars=outvars, source=eqn.source)
+        step = Eqn(step.primitive, invars, step.params, outvars, eqn.source)
         step.origin = origin_of(eqn)
         write_equation(step, choose(step, scope), scope, inner)
     for v, out in zip(eqn.outvars, rename_atoms(body.outvars, inner), strict=True):
@@ -158,6 +159,7 @@ def write_equation(eqn: Eqn, found: Replacement | None, scope: Scope, new: dict[
             new[v] = out
 
 
+@memo_jaxpr
 def are_computed(body: Jaxpr) -> bool:
     """Return True if each result of a program is computed in it, and is no other result."""
     made = {v for eqn in body.eqns for v in eqn.outvars}

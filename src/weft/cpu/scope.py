@@ -54,12 +54,24 @@ class Scope:
         body are no arguments.
       eqns: the equations of the new program so far.
       rewriter: rewrites programs that a formula writes parts by.
+      asked: `maker` has been called, so that a choice depends on how operands are computed.
+      staged: the memo of replacements that programs of this target share; None until it is asked.
     """
 
     __slots__ = (
-        "_indexed", "_makers", "alone", "arguments", "eqns", "moves", "program", "rewriter",
+        "_indexed",
+        "_light",
+        "_makers",
+        "alone",
+        "arguments",
+        "asked",
+        "eqns",
+        "moves",
+        "program",
+        "rewriter",
+        "staged",
         "target",
-    )  # fmt: skip
+    )
 
     def __init__(
         self,
@@ -76,16 +88,22 @@ class Scope:
         self.alone = program is not None and len(program.eqns) == 1
         self.arguments = frozenset(arguments)
         self.eqns: list[Eqn] = []
+        self.asked = False
+        self.staged: dict[tuple, Any] | None = None
         self._makers: dict[Any, Eqn] = {}
         self._indexed = 0
+        self._light: bool | None = None
 
     @property
     def light(self) -> bool:
         """Whether XLA uses one thread for the program if kernels compute its products."""
-        return self.program is not None and is_light(self.program, self.target)
+        if self._light is None:
+            self._light = self.program is not None and is_light(self.program, self.target)
+        return self._light
 
     def maker(self, atom: Atom) -> Eqn | None:
         """Return the equation that computes an operand; None for arguments and literals."""
+        self.asked = True
         for eqn in self.eqns[self._indexed :]:
             for v in eqn.outvars:
                 self._makers[v] = eqn
