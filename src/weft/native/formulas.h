@@ -6,6 +6,9 @@ using I = typename Vector<int64_t, kBytes>::V;
 using F = typename Vector<float, kBytes>::V;
 using J = typename Vector<int32_t, kBytes>::V;
 using H = typename Vector<float, kBytes / 2>::V;
+// Bits whose sums and differences wrap.
+using U = typename Vector<uint64_t, kBytes>::V;
+using W = typename Vector<uint32_t, kBytes>::V;
 
 WEFT_HERE D Abs(D x) { return (D)((I)x & INT64_MAX); }
 WEFT_HERE D CopySign(D x, D y) { return (D)((I)x | ((I)y & INT64_MIN)); }
@@ -32,10 +35,10 @@ WEFT_HERE D Wide(H x) { return __builtin_convertvector(x, D); }
 WEFT_HERE H Narrow(D x) { return __builtin_convertvector(x, H); }
 WEFT_HERE D Quotient(D a, D b) { return a / b; }
 #endif
-WEFT_HERE D Number(I k) { return (D)(k + 0x4338000000000000) - kMagic; }
+WEFT_HERE D Number(I k) { return (D)((U)k + 0x4338000000000000) - kMagic; }
 WEFT_HERE D Near(D x) { return (x + kMagic) - kMagic; }  // below 2**51
 // 2**k of the lowest bits of k + kMagic
-WEFT_HERE D PowerOf2(D k) { return (D)(((I)k << 52) + 0x3FF0000000000000); }
+WEFT_HERE D PowerOf2(D k) { return (D)(((U)k << 52) + 0x3FF0000000000000); }
 
 // By even and odd powers, of which neither waits for the other.
 template <int kCount>
@@ -83,7 +86,7 @@ WEFT_HERE D SineAfter(D x, bool turned, bool far) {
     const I odd = ((I)k & 1) != 0;
     // sin(r + pi / 2) = cos r = sin(pi / 2 - |r|)
     const D part = odd ? kPi / 2 - Abs(r) : r;
-    return (D)((I)SineOf(part) ^ (((I)k & 2) << 62));
+    return (D)((U)SineOf(part) ^ (((U)k & 2) << 62));
   }
   constexpr double kFirst = 0x1.921fb544p+1, kSecond = 0x1.0b4611a626331p-33;
   D n;
@@ -95,7 +98,7 @@ WEFT_HERE D SineAfter(D x, bool turned, bool far) {
     n = k - kMagic;
   }
   r = (x - n * kFirst) - n * kSecond;
-  return (D)((I)SineOf(r) ^ ((I)k << 63));
+  return (D)((U)SineOf(r) ^ ((U)k << 63));
 }
 
 WEFT_HERE D Sine(D x, bool far) { return SineAfter(x, false, far); }
@@ -148,8 +151,8 @@ WEFT_HERE D Log2Of(D s) {
 }
 
 WEFT_HERE D Log2(D x) {  // of x > 0
-  const I e = ((I)x - 0x3FE6A09E667F3BCD) >> 52;
-  const D m = (D)((I)x - (e << 52));
+  const I e = (I)((U)x - 0x3FE6A09E667F3BCD) >> 52;
+  const D m = (D)((U)x - ((U)e << 52));
   return Log2Of(Quotient(m - 1, m + 1)) + Number(e);
 }
 
@@ -231,12 +234,12 @@ WEFT_HERE D CallBeyond(D y, D x, double (*function)(double)) {
   return y;
 }
 
-WEFT_HERE D WideSineAfter(D x, int64_t turned) {
+WEFT_HERE D WideSineAfter(D x, uint64_t turned) {
   const Turns t = SplitTurns(x);
   D more;
   const D sine = SineAt(t, more), cosine = CosineAt(t, more);
-  const I k = (I)t.k + turned;
-  return (D)((I)((k & 1) != 0 ? cosine : sine) ^ ((k & 2) << 62));
+  const U k = (U)t.k + turned;
+  return (D)((U)((k & 1) != 0 ? cosine : sine) ^ ((k & 2) << 62));
 }
 
 WEFT_HERE D WideSine(D x, bool any) {
@@ -305,14 +308,14 @@ WEFT_HERE D WideLog(D x, bool any) {
                              0.14798198605116586};
   const I tiny = (I)x < (int64_t{1} << 52);
   const I bits = any ? tiny ? (I)__builtin_convertvector((I)x, D) : (I)x : (I)x;
-  const I n = (bits - 0x3FE6A09E667F3BCD) >> 52;
-  const D f = (D)(bits - (n << 52)) - 1, s = f / (f + 2);
+  const I n = (I)((U)bits - 0x3FE6A09E667F3BCD) >> 52;
+  const D f = (D)((U)bits - ((U)n << 52)) - 1, s = f / (f + 2);
   const D k = Number(any ? n - (tiny & 1074) : n);
   const D z = s * s, half = f * f * 0.5;
   const D rest = half - (s * (half + z * Polynomial(z, kLog)) + k * 1.9082149292705877e-10);
   const D y = k * 0.6931471803691238 - (rest - f);
   if (!any) return y;
-  return (I)x > 0 ? (x < INFINITY ? y : x) : ((I)x << 1) == 0 ? D{} - INFINITY : D{} + NAN;
+  return (I)x > 0 ? (x < INFINITY ? y : x) : ((U)x << 1) == 0 ? D{} - INFINITY : D{} + NAN;
 }
 
 // The odd and the even part of e**x, of which the other one is the sine or the cosine.
@@ -390,8 +393,8 @@ WEFT_HERE D Log2Parts(D a, bool any, D& less) {
     bits = tiny ? (I)__builtin_convertvector(bits, D) : bits;
   }
   // as m 2**n, m between sqrt(3) / 2 and sqrt(3), near to 1 or to 1.5
-  I e = (bits - 0x3FEBB67AE8584CAA) >> 52;
-  const D m = (D)(bits - (e << 52));
+  I e = (I)((U)bits - 0x3FEBB67AE8584CAA) >> 52;
+  const D m = (D)((U)bits - ((U)e << 52));
   if (any) e += tiny & -1074;
   const I upper = m >= 1.2247448713915890;
   const D base = upper ? D{} + 1.5 : D{} + 1.0;
@@ -616,7 +619,7 @@ WEFT_HERE Packed Halved(J x) { return (Packed)__builtin_convertvector(x, Of32<ui
 WEFT_HERE Bytes Quartered(J x) { return __builtin_convertvector(x, Bytes); }
 #endif
 WEFT_CONVERSION(RoundHalf, F, F, return FromHalfEach::Made(ToHalfEach::Made(x)))
-WEFT_CONVERSION(FromBfloat, Packed, F, return (F)(Widened(x) << 16))
+WEFT_CONVERSION(FromBfloat, Packed, F, return (F)((W)Widened(x) << 16))
 WEFT_CONVERSION(ToBfloat, F, Packed, const J high = (J)RoundBfloat(x) >> 16;
                 return Halved(x == x ? high : high | 0x40))
 WEFT_CONVERSION(FromBool, Bytes, F, return (F)(Widened(x) != 0))

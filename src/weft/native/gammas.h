@@ -129,8 +129,8 @@ WEFT_HERE Two LogTwo(Two x) {
   const I tiny = x.hi < 0x1p-1022;
   const D up = Choose(tiny, Full(0x1p54), Full(1));
   x = {x.hi * up, x.lo * up};
-  const I e = ((I)x.hi - 0x3FE6A09E667F3BCD) >> 52;
-  const D scale = (D)((1023 - e) << 52), exponent = Number(e - (tiny & 54));
+  const I e = (I)((U)x.hi - 0x3FE6A09E667F3BCD) >> 52;
+  const D scale = (D)((U)(1023 - e) << 52), exponent = Number(e - (tiny & 54));
   const Two more = Sum(x.hi * scale - 1, x.lo * scale), top = Join(more.hi, more.lo);
   const Two s = Over(top, Add(top, {Full(2), D{}})), z = Times(s, s);
   Two out{Polynomial(z.hi, kSum), D{}};

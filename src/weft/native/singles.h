@@ -134,7 +134,7 @@ WEFT_HERE F SplitPowers(F x, F& low, J& n) {
   const F k = Fused(x, Of(1.44269502f), Of(0x1.8p23f)), m = k - 0x1.8p23f;
   const F a = Fused(m, Of(-0.693145752f), x), r = Fused(m, Of(-1.42860677e-6f), a);
   low = Fused(m, Of(-1.42860677e-6f), a - r);
-  n = (J)k - 0x4B400000;
+  n = (J)((W)k - 0x4B400000);
   return r;
 }
 // e**r - 1 - r for |r| <= log(2) / 2.
@@ -143,15 +143,15 @@ WEFT_HERE F ExpRest(F r) {
                             0.00833321549f, 0.00139443402f, 0.000199647795f};
   return r * r * Polynomial(r, kExp);
 }
-WEFT_HERE F PowerOf2(J n) { return (F)((n + 127) << 23); }
+WEFT_HERE F PowerOf2(W n) { return (F)((n + 127) << 23); }
 
 // x 2**n of k = n + 0x1.8p23, rounded once.
 WEFT_HERE F Scale(F x, F k) {
 #if defined(__x86_64__) && WEFT_BYTES == 64
   return (F)_mm512_scalef_ps((__m512)x, (__m512)(k - 0x1.8p23f));
 #else
-  const J n = (J)k - 0x4B400000, first = n >> 1;
-  return x * PowerOf2(first) * PowerOf2(n - first);
+  const J n = (J)((W)k - 0x4B400000), first = n >> 1;
+  return x * PowerOf2((W)first) * PowerOf2((W)n - (W)first);
 #endif
 }
 WEFT_HERE F Held(F x, float low, float high) { return x < low ? Of(low) : x > high ? Of(high) : x; }
@@ -173,7 +173,7 @@ WEFT_HERE F ExpM1(F x) {
   const F most = x > 89 ? Of(89) : x, held = most < -18 ? Of(-18) : most;
   F low;
   J n;
-  const F r = SplitPowers(held, low, n), half = PowerOf2(n - 1);  // of which there is one for 128
+  const F r = SplitPowers(held, low, n), half = PowerOf2((W)n - 1);  // of which there is one for 128
   const F y = Fused(half, r, half - 0.5f);
   return Fused(half, ExpRest(r) + low, y) * 2;
 }
@@ -188,7 +188,7 @@ WEFT_HERE F Hyperbolic(F x, bool sine) {
   const F r = SplitPowers(a, low, n), z = r * r;
   const F odd = Fused(r * z, Polynomial(z, kOdd), low), even = z * Polynomial(z, kEven);
   const J under = n < 100 ? n : J{} + 100;
-  const F up = PowerOf2(n - 2), down = PowerOf2(-2 - under), sum = up + down, rest = up - down;
+  const F up = PowerOf2((W)n - 2), down = PowerOf2(-2 - (W)under), sum = up + down, rest = up - down;
   if (!sine) {
     const F falling = down * (1 + (even - (r + odd)));
     return (up + Fused(up, r, Fused(up, even + odd, falling))) * 2;
@@ -216,8 +216,8 @@ WEFT_HERE F Logistic(F x) {
 WEFT_HERE F SplitLog(F v, F& rest, J& n) {
   constexpr float kLog[] = {0.333333313f, -0.250008225f, 0.200012356f, -0.166233018f,
                             0.142015055f, -0.131604999f, 0.127636462f, -0.0763631016f};
-  n = ((J)v - 0x3F3504F3) >> 23;
-  const F f = (F)((J)v - (n << 23)) - 1;
+  n = (J)((W)v - 0x3F3504F3) >> 23;
+  const F f = (F)((W)v - ((W)n << 23)) - 1;
   rest = f * f * Fused(f, Polynomial(f, kLog), Of(-0.5f));
   return f;
 }
@@ -289,8 +289,8 @@ WEFT_HERE F HalfLog(F top, F below, F k) {
 // rounded.
 WEFT_HERE F AreaTangent(F x) {
   const F a = Abs(x), up = 1 + a, down = 1 - a;
-  const J n = ((J)up - (J)down + (1 << 21)) >> 23, near = a > 0.99f;
-  const F power = PowerOf2(n), other = power * down;
+  const J n = (J)((W)up - (W)down + (1 << 21)) >> 23, near = a > 0.99f;
+  const F power = PowerOf2((W)n), other = power * down;
   const F top = near ? up - other : Fused(a, 1 + power, 1 - power);
   const F y = HalfLog(top, near ? up + other : Fused(a, 1 - power, 1 + power), Number(n));
   return CopySign(a < 1 ? y : a == 1 ? Of(INFINITY) : Of(NAN), x);
@@ -299,8 +299,8 @@ WEFT_HERE F AreaTangent(F x) {
 // log(x / (1 - x)), likewise, by the smaller of the two.
 WEFT_HERE F Logit(F x) {
   const F other = 1 - x, low = x < other ? x : other, high = 1 - low;
-  const J n = ((J)high - (J)low + (1 << 21)) >> 23;
-  const F power = PowerOf2(n), top = Fused(-low, power + 1, Of(1));
+  const J n = (J)((W)high - (W)low + (1 << 21)) >> 23;
+  const F power = PowerOf2((W)n), top = Fused(-low, power + 1, Of(1));
   const F y = HalfLog(top, Fused(low, power - 1, Of(1)), Number(n)) * 2;
   return (F)((J)(low > 0 ? y : low == 0 ? Of(INFINITY) : Of(NAN)) ^ ((x < 0.5f) & INT32_MIN));
 }
@@ -378,6 +378,6 @@ WEFT_HERE F Gelu(F x) {
 
 WEFT_HERE F Kept(J mask, F x) { return (F)(mask & (J)x); }
 WEFT_HERE F RoundBfloat(F x) {
-  const F y = (F)(((J)x + 0x7FFF + ((J)x >> 16 & 1)) & -0x10000);
+  const F y = (F)(((W)x + 0x7FFF + ((W)x >> 16 & 1)) & 0xFFFF0000);
   return x == x ? y : x;
 }
