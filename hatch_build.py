@@ -19,7 +19,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 FLAGS = ["-std=c++17", "-O3", "-fPIC", "-w"]
 if platform.machine().lower() in ("x86_64", "amd64"):  # those without it go without the kernels
     FLAGS.append("-mavx2")
-SLOWEST = ("cumulative", "functions", "sort")  # to compile, which go first
+SLOWEST = ("arithmetic", "cumulative", "functions", "sort")  # to compile, which go first
 
 
 def compile_kernels(folder: Path) -> Path:

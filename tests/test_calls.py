@@ -3,13 +3,16 @@
 A function is staged on operands of a few kinds until two calls work, and those with one option
 changed: the other of two flags, another number; and so are the expressions of
 tests/golden/expressions.txt. None of it is run, so it costs little; that the programs are right,
-other tests say. tests/golden/calls.txt has, of each, how many texts there are and a digest.
-`python -m tests.test_calls` writes it anew; with names such as `numpy.pad`, or expressions, it
-prints their texts, to compare with those of before (`git stash`).
+other tests say. tests/golden/calls.txt has a line for each call: the operations of the program, its
+result types and a digest of its text; or the error. `python -m tests.test_calls` writes it anew,
+and `git diff` shows what changed. Where only a digest did, `python -m tests.test_calls NAME`, with
+names such as `numpy.pad` or expressions, prints the texts, to compare with those of before
+(`git stash`).
 """
 
 import collections
 import contextlib
+import difflib
 import functools
 import importlib
 import inspect
@@ -20,6 +23,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import CodeType
+from typing import NamedTuple
 from unittest import mock
 
 import numpy as np
@@ -27,6 +31,9 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from weft.core.jaxpr import Jaxpr, Literal, held_jaxprs
+from weft.core.pretty import Typed, number_text, param_text
+from weft.core.primitive import programs_in
 from weft.experimental.sparse import BCOO, BCSR, COO, CSC, CSR, JAXSparse
 from weft.scipy.spatial.transform import Rotation
 from weft.scipy.stats import gaussian_kde
@@ -95,8 +102,19 @@ OF_DENSITIES = [(K,), (K, V), (K, K), (K, 0.5, 1.5), (K, V[:1], S[:1, :1]), (K, 
 GIVEN = {"size": 3, "length": 5, "num_segments": 4, "total_repeat_length": 6}
 
 
-def stage(fun: Callable, args: tuple, options: dict, lowered: bool = False) -> str:
-    """The program that a call makes, or its error."""
+MAX_WIDTH = 160  # characters of the equations of a program, above which they are only counted
+
+
+class Made(NamedTuple):
+    """A text that a call made: of a program or an error, and in short."""
+
+    text: str
+    summary: str
+    failed: bool = False
+
+
+def stage(fun: Callable, args: tuple, options: dict, lowered: bool = False) -> Made:
+    """Return the program that a call makes, or its error."""
     moved = [i for i, a in enumerate(args) if isinstance(a, weft.Array | TREES)]
 
     def call(*xs: object) -> object:
@@ -110,14 +128,57 @@ def stage(fun: Callable, args: tuple, options: dict, lowered: bool = False) -> s
     given = [args[i] for i in moved]
     try:
         if lowered:
-            return weft.jit(call).lower(*given).as_text()
+            text = weft.jit(call).lower(*given).as_text()
+            return Made(text, count_words(re.findall(r"\b(?:stable|c)hlo\.\w+", text)))
         program, shape = weft.make_jaxpr(call, return_shape=True)(*given)
     except Exception as error:
         own = type(error).__module__.startswith("weft") or ": " in str(error)[:40]
-        return f"{type(error).__name__}: {error if own else ''}"
+        text = f"{type(error).__name__}: {error if own else ''}"
+        return Made(text, " ".join(text.split()), True)
     consts = [np.asarray(c) for c in program.consts if getattr(c, "dtype", V.dtype).kind in "iufc"]
     sums = [f"{c.shape} {np.abs(c).sum():.3g}" for c in consts]
-    return f"{program} {shape} {weft.tree.structure(shape)} {sums}"
+    text = f"{program} {shape} {weft.tree.structure(shape)} {sums}"
+    return Made(text, f"{summarize(program.jaxpr)} -> {' '.join(map(str, program.out_avals))}")
+
+
+def summarize(jaxpr: Jaxpr) -> str:
+    """Return the operations of a program in order, with their parameters, or how many of each."""
+    text = list_equations(jaxpr)
+    return text if len(text) <= MAX_WIDTH else count_words(list_operations(jaxpr))
+
+
+def list_equations(jaxpr: Jaxpr) -> str:
+    """Return the operations of a program in order: `neg; scan[length=3]{add; mul(2.0)}`.
+
+    Each with the numbers among its operands, its parameters and the programs that it holds.
+    """
+    texts = []
+    for eqn in jaxpr.eqns:
+        shown = Typed().shown_params(eqn)
+        programs = {key for key, _ in programs_in(shown)}
+        params = [
+            f"{k}={param_text(x)}" for k, x in shown.items() if k not in programs and x is not None
+        ]
+        inner = "".join(f"{{{list_equations(held)}}}" for held in held_jaxprs(eqn))
+        chosen = f"[{' '.join(params)}]" if params else ""
+        numbers = [number_text(a.val, a.aval.dtype) for a in eqn.invars if type(a) is Literal]
+        taken = f"({' '.join(numbers)})" if numbers else ""
+        texts.append(f"{eqn.primitive.name}{taken}{chosen}{inner}")
+    return "; ".join(texts)
+
+
+def list_operations(jaxpr: Jaxpr) -> Iterator[str]:
+    """Yield the names of the operations of a program, and of those that it holds."""
+    for eqn in jaxpr.eqns:
+        yield eqn.primitive.name
+        for held in held_jaxprs(eqn):
+            yield from list_operations(held)
+
+
+def count_words(words: Iterable[str]) -> str:
+    """Return words in the order of first appearance, with how often each is there: `mul*3 add`."""
+    counts = collections.Counter(words)
+    return " ".join(f"{word}*{n}" if n > 1 else word for word, n in counts.items())
 
 
 def change_options(fun: Callable) -> Iterator[dict]:
@@ -133,9 +194,13 @@ def change_options(fun: Callable) -> Iterator[dict]:
                 yield from ({name: v} for v in others.get(p.default, [3]))
 
 
-def show(args: tuple) -> str:
-    types = [a.aval if isinstance(a, weft.Array) else getattr(a, "__name__", a) for a in args]
-    return f"({', '.join(map(str, types))})"
+def show(x: object) -> str:
+    """Return arguments on one line, with types in place of arrays."""
+    if isinstance(x, tuple | list) and not hasattr(x, "_fields"):
+        texts = ", ".join(map(show, x))
+        return f"({texts})" if isinstance(x, tuple) else f"[{texts}]"
+    text = x.aval if isinstance(x, weft.Array) else getattr(x, "__name__", x)
+    return " ".join(str(text).split())
 
 
 def differentiate(fun: Callable) -> Callable:
@@ -144,8 +209,8 @@ def differentiate(fun: Callable) -> Callable:
     )
 
 
-def texts_of(name: str, fun: Callable) -> Iterator[tuple[str, str]]:
-    """Each call with what comes of it."""
+def texts_of(name: str, fun: Callable) -> Iterator[tuple[str, Made]]:
+    """Yield each call of a function with what comes of it."""
     worked, options, least, most, given = [], [], 0, 9, {}
     with contextlib.suppress(TypeError, ValueError):
         parameters = inspect.signature(fun).parameters
@@ -163,9 +228,9 @@ def texts_of(name: str, fun: Callable) -> Iterator[tuple[str, str]]:
             kinds = [args for args in kinds if isinstance(args[0], cls)]
     for args in kinds:
         if least <= len(args) <= most and len(worked) < (2 if kinds is KINDS else len(kinds)):
-            text = stage(fun, args, given)
-            yield show(args), text
-            if not re.match(r"\w+:", text):
+            made = stage(fun, args, given)
+            yield show(args), made
+            if not made.failed:
                 worked.append(args)
     for args in worked[:1]:
         if all(isinstance(a, weft.Array) and a.dtype == np.float32 for a in args):
@@ -175,8 +240,8 @@ def texts_of(name: str, fun: Callable) -> Iterator[tuple[str, str]]:
                 yield f"{show(args)} lowered", stage(fun, args, given, True)
                 with weft.enable_x64(True):
                     wide = tuple(np.asarray(a, np.float64) for a in args)
-                    text = stage(fun, tuple(map(jnp.asarray, wide)), given, True)
-                yield f"{show(wide)} lowered", text
+                    made = stage(fun, tuple(map(jnp.asarray, wide)), given, True)
+                yield f"{show(wide)} lowered", made
     for changed in options:
         for args in worked[:2]:
             if not set(changed) & set(list(parameters)[: len(args)]):
@@ -214,19 +279,46 @@ def expressions() -> Iterator[tuple[str, Callable]]:
         yield line, functools.partial(call_once, call, tuple(OPERANDS[n] for n in used))
 
 
-def call_once(call: Callable, args: tuple) -> Iterator[tuple[str, str]]:
+def call_once(call: Callable, args: tuple) -> Iterator[tuple[str, Made]]:
     yield "", stage(call, args, {})
 
 
-def describe(name: str, texts: Iterable[tuple[str, str]]) -> str:
-    """A name with how many texts there are, and their digest."""
+def crc_text(text: str) -> str:
+    return f"{zlib.crc32(text.encode()):08x}"
+
+
+def describe(texts: Iterable[tuple[str, Made]]) -> list[str]:
+    """Return a line for each call: what is called, what comes of it in short, and a digest.
+
+    A call that gives the text of the one before has `same` in place of these.
+    """
     unread = mock.patch(
         "weft.errors.find_expression", lambda: None
     )  # it parses this file for hints
+    lines, before = [], None
     with warnings.catch_warnings(), weft.config.scope(hints=False, native=False), unread:
         warnings.simplefilter("ignore")
-        lines = [re.sub(PLACES, "", f"{what}: {text}") for what, text in texts]
-    return f"{len(lines)} {zlib.crc32(chr(10).join(lines).encode()):08x} {name}"
+        for what, made in texts:
+            text = re.sub(PLACES, "", made.text)
+            short = re.sub(PLACES, "", made.summary)
+            if not made.failed or len(short) > MAX_WIDTH:
+                short = f"{short if not made.failed else short[:MAX_WIDTH]}  {crc_text(text)}"
+            lines.append(f"  {what}: {'same' if text == before else short}".rstrip())
+            before = text
+    return lines
+
+
+@functools.cache
+def kept_lines() -> dict[str, list[str]]:
+    """Return the lines of the file, by the names that they are under."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in FILE.read_text().splitlines():
+        if line.startswith("  "):
+            lines.append(line)
+        else:
+            lines = found[line] = []
+    return found
 
 
 def groups() -> dict[str, list[tuple[str, Callable]]]:
@@ -247,16 +339,29 @@ GROUPS = groups()
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_what_calls_make(group):
-    lines = [describe(name, texts()) for name, texts in GROUPS[group]]
-    kept = set(FILE.read_text().splitlines())
-    wrong = [line for line in lines if line not in kept]
+    wrong = []
+    for name, texts in GROUPS[group]:
+        kept, now = kept_lines().get(name, []), describe(texts())
+        changed = [x for x in difflib.ndiff(kept, now) if x[0] in "-+"] if kept != now else []
+        wrong += [name] * bool(changed) + changed
     assert not wrong, "\n".join([*wrong, "If meant: python -m tests.test_calls"])
+
+
+def test_the_file_has_what_there_is():
+    assert {*kept_lines()} == {name for rows in GROUPS.values() for name, _ in rows}
 
 
 if __name__ == "__main__":
     every = [row for rows in GROUPS.values() for row in rows]
     if len(sys.argv) > 1:
-        shown = [f"{name} {what}\n{t}" for name, f in every if name in sys.argv for what, t in f()]
+        shown = [
+            f"{name} {what}\n{made.text}"
+            for name, f in every
+            if name in sys.argv
+            for what, made in f()
+        ]
         print(*shown, sep="\n")
     else:
-        FILE.write_text("".join(f"{describe(name, texts())}\n" for name, texts in every))
+        FILE.write_text(
+            "".join(f"{line}\n" for name, texts in every for line in (name, *describe(texts())))
+        )

@@ -114,8 +114,8 @@ def test_no_import_is_hidden_in_a_function():
 
 # Modules of later folders that a file imports by name, each with the reason.
 IMPORTED_BY_NAME = {
-    # Eager calls of functions of lax are wrapped by what numpy has for that.
-    ("weft.lax", "weft.numpy.planned"),
+    # The public module of passes shows those that know primitives, too.
+    *(("weft.passes", f"weft.optimize.{m}") for m in ("fold", "passes", "simplify")),
     # It is made of indexing and promotion as NumPy has them.
     ("weft.lax", "weft.numpy.ragged"),
     # An error looks in them for the name that was meant.
@@ -174,11 +174,11 @@ def test_files_and_functions_are_short():
 
 # Physical lines. A design note that says what was tried instead raises one.
 BUDGETS = {
-    ("core", "transforms"): 4450,
+    ("core", "transforms"): 4500,
     ("control",): 3600,
-    ("xla",): 3300,
+    ("xla",): 3400,
     ("run",): 1600,
-    ("cpu",): 2200,
+    ("cpu",): 4600,
 }
 
 
@@ -238,9 +238,8 @@ near next nothing other outside over plus proper said same shown slid slowly spr
 together toward truth twice under unbound unchanged up upon verdict whole widely wider
 within without worst
 """.split()  # noqa: SIM905
-# `fused` is a decorator: a function that runs as one kernel.
 VERBS = """
-bring broadcasting embed fed feed flatten fused happen listen need open ring seed string unflatten
+bring broadcasting embed fed feed flatten happen listen need open ring seed string unflatten
 """.split()  # noqa: SIM905
 
 
@@ -367,10 +366,13 @@ def all_primitives() -> list:
 
 
 def overridable_members() -> set[str]:
-    """What a subclass of Primitive may override, read off the class itself."""
+    """The rules and facts that a subclass of Primitive may override, read off the class itself.
+
+    `missing` is neither: it makes the error for a rule that is missing.
+    """
     from weft.core.primitive import Primitive
 
-    plain = {k for k in vars(Primitive) if not k.startswith("__")}
+    plain = {k for k in vars(Primitive) if not k.startswith("__")} - {"missing"}
     return {k for k in plain if not getattr(vars(Primitive)[k], "__final__", False)}
 
 
@@ -382,11 +384,43 @@ def test_a_primitive_has_few_members():
 def test_every_primitive_class_is_documented_and_overrides_no_final_method():
     from weft.core.primitive import Primitive
 
-    final = {k for k in vars(Primitive) if not k.startswith("__")} - overridable_members()
+    final = {k for k, x in vars(Primitive).items() if getattr(x, "__final__", False)}
     for cls in all_primitives():
         assert (cls.__doc__ or "").strip(), f"{cls.__name__} has no docstring"
         own = set(vars(cls)) if cls is not Primitive else set()
         assert not final & own, f"{cls.__name__} overrides {final & own}"
+
+
+def compared_primitives(file: pathlib.Path) -> Iterator[str]:
+    """The comparisons with a primitive that another file defines, or with its name."""
+    own = {t.id for n in parsed(file).body if isinstance(n, ast.Assign) for t in ast.walk(n)
+           if isinstance(t, ast.Name) and isinstance(t.ctx, ast.Store)}  # fmt: skip
+    for node in ast.walk(parsed(file)):
+        if not isinstance(node, ast.Compare):
+            continue
+        sides = [node.left, *node.comparators]
+        texts = [*map(ast.unparse, sides)]
+        if "self" in texts or any(t.startswith("self.") for t in texts):
+            continue  # a class asks which of its members it is
+        names = [
+            x for side in sides for x in ast.walk(side) if isinstance(x, ast.Name | ast.Attribute)
+        ]
+        others = {getattr(x, "attr", None) or getattr(x, "id", "") for x in names} - own
+        is_name = any(t.endswith((".primitive.name", "prim.name")) for t in texts)
+        if is_name or any(n.endswith("_p") for n in others):
+            yield f"{module_name(file)}:{node.lineno} {ast.unparse(node)}"
+
+
+# Files whose tables by name are on their way to cpu/.
+TO_CPU = "alone rows halves flat formulas lower summing".split()  # noqa: SIM905
+
+
+def test_primitives_are_told_apart_by_facts_and_rules():
+    """A pass compares no primitive, and few other files do: a fact or a rule says what matters."""
+    files = [f for f in FILES if f.stem not in TO_CPU]
+    found = [text for file in files for text in compared_primitives(file)]
+    assert not [text for text in found if text.startswith("weft.passes.")]
+    assert len(found) <= 6, "\n".join(found)
 
 
 # --- tests where a reader looks -----------------------------------------------------------------
@@ -428,6 +462,7 @@ TESTED_IN = {
     "numpy/test_refs.py": ("core/ref.py primitives/refs.py primitives/state.py xla/passed_refs.py"),
     "watch/test_nans.py": "run/observer.py",
     "run/test_eager.py": "xla/placement.py",
+    "run/test_rules.py": "run/hot.py",
     # rules of one primitive or family, kept apart from its class
     "control/test_custom.py": "control/checks.py",
     "control/test_jit.py": "control/call.py",
@@ -458,6 +493,12 @@ TESTED_IN = {
         "scipy/special/gamma_family.py scipy/special/hypergeometric.py "
         "scipy/special/integrals.py scipy/special/normal.py primitives/special/error.py"
     ),
+    # the passes for CPUs, by the programs that they give
+    "cpu/test_sorting.py": (
+        "core/form.py cpu/calls.py cpu/elements.py cpu/forms.py cpu/formula.py cpu/passes.py "
+        "cpu/rewriting.py cpu/scope.py"
+    ),
+    "cpu/test_alone.py": "cpu/clusters.py",
     # modules that show under another name what others define
     "compat/test_finder.py": (
         "compat/absent.py compat/lib.py compat/places.py "
@@ -477,7 +518,6 @@ TESTED_IN = {
     "test_api_util.py": "extend/linear_util.py",
     "api/test_contexts.py": "options/flags.py",
     "core/test_pretty.py": "display/printing.py util/documents.py",
-    "core/test_primitive.py": "core/facts.py",
     "interpreters/test_defining.py": "core/interface.py interpreters/xla.py",
     "numpy/test_names.py": "numpy/absent.py",
     "watch/test_key_reuse.py": "experimental/key_reuse.py",
@@ -639,7 +679,7 @@ def test_few_places_ask_whether_operations_compute():
     )
     assert sum(inline.values()) <= 5, inline
     asked = count_matches(r"(?<!def )\bis_eager\(")
-    assert sum(asked.values()) <= 16, asked
+    assert sum(asked.values()) <= 17, asked
 
 
 def test_no_call_is_run_again_after_any_exception():
@@ -666,10 +706,10 @@ def test_no_call_is_run_again_after_any_exception():
 # Stores at module level that grow as programs run. `clear_caches` empties these, and a row of
 # docs/design/003 has the name, the key and the bound of each.
 CACHES = {
-    "weft.api.tape._RULES", "weft.api.tape._WHOLE", "weft.core.primitive._TYPES",
-    "weft.cpu.forms.STAGED",
-    "weft.numpy.promotion.PLANS", "weft.primitives.indexing._APPLIED",
-    "weft.primitives.replay.WRITTEN", "weft.run.eager.KERNELS", "weft.run.fastpath._CACHE",
+    "weft.core.primitive._TYPES", "weft.cpu.forms.STAGED",
+    "weft.numpy.promotion.PLANS", "weft.primitives.scatter_apply._APPLIED",
+    "weft.primitives.replay.RULES", "weft.run.rules.WALKS", "weft.run.eager.KERNELS",
+    "weft.run.fastpath._CACHE",
     "weft.run.hot._USES", "weft.run.operation.OPERATIONS", "weft.run.scalars.NUMBERS",
     "weft.util._MEMOIZED", "weft.xla.compile._LOADED", "weft.xla.hlo.PATTERNS",
 }  # fmt: skip
@@ -698,7 +738,6 @@ RUNNING = {
 # Functions that remember results for a small finite domain: dtypes, primitives, devices, classes,
 # options, or nothing at all.
 FINITE = {
-    "weft.api.tape": "make_one", "weft.cpu.matrices": "complete_by_kernels",
     "weft.dtypes": "_upper_bounds promote",
     "weft.experimental.custom_partitioning": "register_partitioner",
     "weft.explain.machine": "measure_peaks", "weft.export.modules": "stablehlo",
@@ -787,22 +826,22 @@ def test_each_cache_has_a_row_in_the_design_note():
 
 
 def test_clear_caches_empties_all():
+    own = CACHES - {"weft.run.fastpath._CACHE", "weft.run.scalars.NUMBERS", "weft.util._MEMOIZED"}
+    in_cpp = sys.modules["weft.run.fastpath"]._CACHE.size
+
+    def count_kept() -> dict[str, int]:
+        kept = {name: len(cache) for name, cache in util.CACHES.items()}
+        return {**kept, **{name: len(getattr(*find_in_module(name))) for name in own}}
+
+    weft.clear_caches()
+    before = in_cpp()  # entries of callables that the tests of other files hold
     x = weft.device_put(np.ones(3, np.float32))
     for _ in range(20):
         y = weft.grad(lambda x: (weft.numpy.sin(x) * 2.0).sum())(x + 1.25)[1:]
     weft.vmap(lambda x: weft.jit(lambda x: x * 2)(x) + y.sum())(x.at[0].set(3.0))
-    sizes = lambda: {
-        **{name: len(cache) for name, cache in util.CACHES.items()},
-        "C++": sys.modules["weft.run.fastpath"]._CACHE.size(),
-        **{
-            name: len(getattr(*find_in_module(name)))
-            for name in CACHES - {"weft.run.fastpath._CACHE", "weft.run.scalars.NUMBERS"}
-            if name != "weft.util._MEMOIZED"
-        },
-    }
-    assert sum(sizes().values()) > 20
+    assert sum(count_kept().values()) > 20 and in_cpp() > before
     weft.clear_caches()
-    assert not {name: n for name, n in sizes().items() if n}
+    assert not {name: n for name, n in count_kept().items() if n} and in_cpp() <= before
     assert (x + 1.25).tolist() == [2.25] * 3
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from weft.control.remat import name_p
-from weft.primitives.conv import conv_general_dilated_p
-from weft.primitives.dot import dot_general_p
+from weft.core.facts import Cost
+from weft.primitives.dot import Bilinear, dot_general_p
 from weft.util import list_public
 
 __all__ = [
@@ -67,7 +67,7 @@ def nothing_saveable(*_: Any, **__: Any) -> bool:
 
 def dots_saveable(prim: Any, *_: Any, **__: Any) -> bool:
     """Save the results of matrix products and convolutions, which cost much to compute."""
-    return prim in (dot_general_p, conv_general_dilated_p)
+    return isinstance(prim, Bilinear) and prim.cost is Cost.CONTRACTION
 
 
 def dots_with_no_batch_dims_saveable(prim: Any, *_: Any, **params: Any) -> bool:

@@ -54,7 +54,7 @@ def test_a_function_of_a_large_array_is_the_kernel():
         show_prepared(jnp.sin, X),
         """
         { lambda ; a:f32[4097]. let
-            b:f32[4097] = cpu_call[name='sin' kernel=weft_function] a
+            b:f32[4097] = cpu_call[kernel=weft_program program=PROGRAM] a
           in (b,) }
         """,
     )
@@ -104,9 +104,9 @@ def test_log1p_is_more_exact_at_any_size():
 def test_zeta_is_the_kernel_within_formulas_too():
     for fun in (lambda x: special.polygamma(2, x), lambda x: special.zeta(x)):
         text = weft.jit(fun).lower(X[:9]).as_text()
-        assert "weft_function" in text or not KERNELS.native
+        assert "weft_program" in text or not KERNELS.native
         with config.scope(native=False):
-            assert "weft_function" not in weft.jit(fun).lower(X[:9]).as_text()
+            assert "weft_program" not in weft.jit(fun).lower(X[:9]).as_text()
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def run(called, fun, *args):
     """The result of a program that calls the kernel, or does not."""
     with config.scope(native=called):
         compiled = weft.jit(fun)
-        assert ("weft_function" in compiled.lower(*args).as_text()) == called
+        assert ("weft_program" in compiled.lower(*args).as_text()) == called
         return np.asarray(compiled(*args))
 
 
@@ -181,17 +181,18 @@ def test_what_is_called_where_it_is_all_of_a_program(name):
     want = run(True, fun, x)
     twice = lambda x: fun(x) + fun(x * 2)
     np.testing.assert_allclose(run(False, twice, x), want + run(True, fun, x * 2), 1e-6, 1e-6)
-    assert "weft_function" not in weft.jit(fun).lower(x[: 8 * LARGE]).as_text()
+    assert "weft_program" not in weft.jit(fun).lower(x[: 8 * LARGE]).as_text()
     slope = weft.jit(weft.vmap(weft.grad(fun)))
-    assert "weft_function" not in slope.lower(x).as_text()
+    calls = 1 if name == "log" else 0  # of a division
+    assert slope.lower(x).as_text().count("weft_program") == calls
     step = (fun(x + 1e-2) - fun(x - 1e-2)) / 2e-2
     np.testing.assert_allclose(slope(x), step, rtol=1e-2, atol=1e-3)
     rows = x.reshape(-1, 4)
     np.testing.assert_array_equal(run(True, weft.vmap(fun), rows), want.reshape(-1, 4))
     given = weft.jit(fun, donate_argnums=0)
-    assert "weft_function" not in given.lower(x).as_text()
-    half = x.astype(jnp.bfloat16)
-    assert "weft_function" not in weft.jit(fun).lower(half).as_text()
+    assert "weft_program" not in given.lower(x).as_text()
+    half = x.astype(jnp.bfloat16)  # of two results, as one is cpu/rows.py's
+    assert "weft_program" not in weft.jit(lambda x: (fun(x), x)).lower(half).as_text()
     with config.scope(native=False):
         np.testing.assert_allclose(run(False, fun, x), want, rtol=2e-6)
 
@@ -263,7 +264,7 @@ def test_what_calls_the_kernel():
     text = lambda n, of=jnp.sin, dtype=np.float32: (
         weft.jit(of).lower(weft.ShapeDtypeStruct((n,), dtype)).as_text()
     )
-    calls = lambda *args: text(*args).count("weft_function")
+    calls = lambda *args: text(*args).count("weft_program")
     assert calls(LARGE) == 0 and calls(LARGE + 1) == 1
     twice = lambda x: jnp.sin(x) + jnp.arctan(x * 2)
     assert calls(2 * LARGE, twice) == 2 and calls(2 * LARGE, jnp.arctan) == 1
@@ -293,9 +294,9 @@ def test_the_kernel_takes_bfloat16(name):
     number = every.dtype.type(1.7)
     fun = getattr(jnp, name, lambda x: x ** number.astype(x.dtype))
     args = (every, every[::-1]) if name in ("arctan2", "power") else (every,)
-    program = weft.jit(lambda *xs: (fun(*xs), xs[0]))  # of two results, as one is passes/rows.py's
+    program = weft.jit(lambda *xs: (fun(*xs), xs[0]))  # of two results, as one is cpu/rows.py's
     text = program.lower(*args).as_text()
-    assert "weft_function" in text and "stablehlo.convert" not in text
+    assert "weft_program" in text and "stablehlo.convert" not in text
     got = np.asarray(program(*args)[0])
     with np.errstate(all="ignore"):
         want = np.asarray(program(*[x.astype(np.float32) for x in args])[0]).astype(got.dtype)
@@ -308,4 +309,4 @@ def test_the_kernel_takes_bfloat16(name):
 def test_bfloat16_that_is_computed_is_widened_before():
     x = weft.ShapeDtypeStruct((2 * LARGE,), jnp.bfloat16)
     text = weft.jit(lambda x: (jnp.sin(x * 3), x)).lower(x).as_text()
-    assert "weft_function" in text and text.count("stablehlo.convert") == 2
+    assert "weft_program" in text and text.count("stablehlo.convert") == 2

@@ -7,7 +7,7 @@ import weft
 import weft.numpy as jnp
 from weft import grad, jit, make_jaxpr
 from weft.primitives.elementwise import mul_p
-from weft.primitives.replay import WRITTEN, apply_rule
+from weft.primitives.replay import RULES, apply_rule
 
 X = np.linspace(0.1, 0.9, 6, dtype=np.float32).reshape(2, 3)
 
@@ -29,7 +29,7 @@ def test_a_rule_runs_twice_and_the_program_stays(monkeypatch):
     first, *others = texts(lambda x, y: jnp.sum(jnp.tanh(x * y)), X, X)
     assert others == [first] * 3 and len(runs) == 2
     weft.clear_caches()
-    assert not WRITTEN and texts(lambda x, y: jnp.sum(jnp.tanh(x * y)), X, X)[0] == first
+    assert not RULES and texts(lambda x, y: jnp.sum(jnp.tanh(x * y)), X, X)[0] == first
 
 
 def test_operands_that_are_the_same_are_told_apart():
@@ -70,4 +70,4 @@ def test_equations_come_from_the_line_that_is_traced_now():
 
 def test_without_targets_the_rule_runs():
     add = lambda prim, params, xs, ys: [*xs, *ys]
-    assert apply_rule(add, None, {}, [1, 2, 3], 1, None) == [1, 2, 3] and not WRITTEN
+    assert apply_rule(add, None, {}, [1, 2, 3], 1, None) == [1, 2, 3] and not RULES

@@ -29,7 +29,7 @@ BOTH = pytest.mark.parametrize("called", [False, pytest.param(True, marks=needs_
 def run(fun, *operands, called=False):
     with config.scope(enable_x64=True, native=called):
         compiled = weft.jit(fun)
-        assert ("weft_function" in compiled.lower(*operands).as_text()) == called
+        assert ("weft_program" in compiled.lower(*operands).as_text()) == called
         return np.asarray(compiled(*operands))
 
 

@@ -1,4 +1,4 @@
-"""Operations: which calls are programs, which run as written, which errors show, what is kept."""
+"""Operations: the calls that are programs, those that run as written, errors and caches."""
 
 import math
 import operator
@@ -10,12 +10,12 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import grad, jit, jvp, lax, vmap
-from weft.api.tape import TapeTrace
 from weft.errors import ConcretizationTypeError, DtypeError, JaxRuntimeError, ShapeError
 from weft.options import HELD
 from weft.run.hot import HOT
 from weft.run.operation import NotForKernel, compile_function, operation
 from weft.run.scalars import NUMBERS
+from weft.run.tape import TapeTrace
 
 X = np.arange(3, dtype=np.float32)
 
@@ -49,7 +49,7 @@ def test_a_call_runs_as_one_program_and_again_without_python():
 
 
 class Wrapped:
-    """What is an array by a method alone."""
+    """An object that only its method `__jax_array__` makes an array."""
 
     def __jax_array__(self):
         return jnp.asarray(X)
@@ -121,6 +121,63 @@ def test_a_static_argument_with_a_broken_hash_is_not_hidden():
     with pytest.raises(Broken, match="hash"):
         run(X, how=NoHash())
     assert not calls
+
+
+def test_what_users_methods_do_is_done_once():
+    calls = []
+
+    class Counted:
+        def __array__(self, dtype=None, copy=None):
+            calls.append("array")
+            return X
+
+        def __jax_array__(self):
+            calls.append("jax_array")
+            return jnp.asarray(X)
+
+    class Size(int):
+        def __hash__(self):
+            calls.append("hash")
+            raise Broken("hash")
+
+    x = jnp.asarray(X)
+    for call in (
+        lambda: jnp.where(x > 1, x, Counted()),
+        lambda: jnp.clip(Counted(), 0, 1),
+        lambda: jnp.add(x, Counted()),
+        lambda: x.at[0].set(jnp.asarray(Counted())[1]),
+    ):
+        calls.clear()
+        call()
+        assert len(calls) == 1, calls
+    calls.clear()
+    with pytest.raises(Broken, match="hash"):
+        lax.reshape(x, (Size(3),))
+    assert calls.count("hash") == 1
+
+
+def test_an_error_of_a_function_of_lax_is_seen_after_one_staging(monkeypatch):
+    x, calls = jnp.asarray(X), []
+
+    def fails(x, sizes):
+        calls.append(sizes)
+        raise Broken(f"got {sizes}")
+
+    for arrays in (1, 2):
+        calls.clear()
+        with pytest.raises(Broken, match=r"got \[1, 2\]" if arrays == 1 else "got"):
+            operation(fails, arrays=arrays)(x, [1, 2])
+        assert len(calls) == 1
+
+
+def test_operands_by_keyword_and_keywords_of_one_function():
+    x = jnp.asarray(X)
+    assert lax.add(x=x, y=1.0).tolist() == lax.add(y=x, x=1.0).tolist() == [1, 2, 3]
+    assert lax.mul(x, x, out_dtype=np.int32).dtype == np.int32 and lax.mul(x=2, y=x)[1] == 2
+    assert jnp.clip(x, max=1.0).tolist() == jnp.clip(x, None, 1).tolist() == [0, 1, 1]
+    for call in (lambda: jnp.add(x=x, y=x), lambda: jnp.add(x), lambda: lax.add(x)):
+        with pytest.raises(TypeError):
+            call()
 
 
 def test_an_integer_that_does_not_fit_is_named_also_after_a_hit():

@@ -13,12 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft import dtypes
-from weft.api.compiled_rules import CompilingJVP
 from weft.api.functions import FlatFun, avals_of, check_callable, flatten_call
 from weft.api.jit import jit
-from weft.api.tape import Tape, can_tape, make_one, record
 from weft.core.aval import ShapedArray, typeof
-from weft.core.jaxpr import eval_jaxpr
 from weft.core.primitive import Linear, Zero
 from weft.core.ref import AbstractRef
 from weft.core.source import boundary
@@ -40,7 +37,8 @@ from weft.pytrees import (
     register_pytree_node,
     unflatten,
 )
-from weft.transforms.jvp import JVPTrace
+from weft.run.rules import compiles_rules, make_one, open_jvp
+from weft.run.tape import LinearMap, Tape, record
 from weft.transforms.jvp import jvp as jvp_flat
 from weft.transforms.linearize import linearize as linearize_flat
 from weft.transforms.transpose import backward
@@ -58,14 +56,13 @@ class Derivative:
 
     def __init__(
         self,
-        jaxpr: Any,
+        linear: Tape | LinearMap,
         in_avals: Sequence[ShapedArray],
         moved: Sequence[bool],
         out_avals: Sequence[ShapedArray],
         out_moved: Sequence[bool],
     ):
-        # Constvars: residuals; from the moved inputs to the moved outputs. Or a Tape.
-        self.jaxpr = jaxpr
+        self.linear = linear  # from the moved inputs to the moved outputs
         self.in_avals = in_avals
         self.moved = moved
         self.out_avals = out_avals
@@ -75,10 +72,7 @@ class Derivative:
     def push(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list:
         """Tangents of the outputs."""
         given = [instantiate(t) for t, m in zip(tangents, self.moved, strict=True) if m]
-        on_tape, jaxpr = type(self.jaxpr) is Tape, self.jaxpr
-        dots = iter(
-            jaxpr.push(residuals, given) if on_tape else eval_jaxpr(jaxpr, residuals, *given)
-        )
+        dots = iter(self.linear.push(residuals, given))
         return [
             tangent_value(next(dots) if m else Zero(a.to_tangent()))
             for a, m in zip(self.out_avals, self.out_moved, strict=True)
@@ -89,11 +83,7 @@ class Derivative:
         """Cotangents of the inputs."""
         rows = zip(cts, self.out_avals, self.out_moved, strict=True)
         given = [ct if a.sharded is None else lay_as(ct, dual_of(a)) for ct, a, m in rows if m]
-        if type(self.jaxpr) is Tape:
-            grads = iter(self.jaxpr.pull(residuals, given))
-        else:
-            unknown = [Linear(v.aval) for v in self.jaxpr.invars]
-            grads = iter(backward(self.jaxpr, residuals, unknown, given))
+        grads = iter(self.linear.pull(residuals, given))
         return [
             match_type(instantiate(next(grads) if m else Zero(a.to_tangent())), a.to_tangent())
             for a, m in zip(self.in_avals, self.moved, strict=True)
@@ -112,13 +102,14 @@ def linearize_leaves(
             f"an argument of {fun_name(flat.fun)}. Hint: differentiate in other arguments "
             "(argnums), or in the array: lambda x: f(weft.new_ref(x))."
         )
-    if can_tape():
-        outs, tape, residuals, out_moved = record(flat, leaves, moved)
-        found = Derivative(tape, avals, moved, [*map(typeof, outs)], out_moved)
-        return outs, found, residuals
-    outs, jaxpr, residuals, out_moved = linearize_flat(flat, leaves, moved)
+    linear: Tape | LinearMap
+    if compiles_rules():
+        outs, linear, residuals, out_moved = record(flat, leaves, moved)
+    else:
+        outs, jaxpr, residuals, out_moved = linearize_flat(flat, leaves, moved)
+        linear = LinearMap(jaxpr)
     out_avals = [typeof(x) for x in outs]
-    return outs, Derivative(jaxpr, avals, moved, out_avals, out_moved), residuals
+    return outs, Derivative(linear, avals, moved, out_avals, out_moved), residuals
 
 
 class ChosenArguments(NamedTuple):
@@ -209,7 +200,7 @@ def make_value_and_grad(
         outs, derivative, residuals = linearize_leaves(flat, chosen.leaves, chosen.avals)
         check_scalar_output(op, fun, derivative.out_avals, flat.out_tree, holomorphic)
         dtype = derivative.out_avals[0].dtype
-        taped = type(derivative.jaxpr) is Tape
+        taped = type(derivative.linear) is Tape
         one = make_one(dtype, config.default_device) if taped else literal(1, dtype)
         gradient = chosen.unflatten(derivative.pull(residuals, [one]))
         value = flat.result(outs)
@@ -495,8 +486,7 @@ def jvp(
             )
     flat, leaves, avals = flatten_call("jvp", fun, tuple(primals), has_aux=has_aux)
     dots = tangent_leaves("jvp", "tangents", (tuple(tangents), {}), flat.in_tree, avals)
-    kind = CompilingJVP if can_tape() else JVPTrace
-    outs, out_dots = jvp_flat(flat, leaves, dots, kind)
+    outs, out_dots = jvp_flat(flat, leaves, dots, open_jvp())
     value, tangent = flat.result(outs), flat.result([tangent_value(t) for t in out_dots])
     return (value, tangent, flat.aux) if has_aux else (value, tangent)
 

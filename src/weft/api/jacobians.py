@@ -13,9 +13,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.api import grad
-from weft.api.compiled_rules import choose_trace
 from weft.api.functions import check_callable
-from weft.api.tape import can_tape
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Axis, Zero
 from weft.core.source import boundary
@@ -23,6 +21,7 @@ from weft.errors import DtypeError
 from weft.primitives import layout
 from weft.primitives.elementwise import eq, sub
 from weft.primitives.slicing import slice_in_dim
+from weft.run.rules import compiles_rules, open_batch
 from weft.transforms.batch import batch, bring_to_front
 from weft.transforms.jvp import jvp as jvp_flat
 
@@ -49,7 +48,7 @@ def basis(avals: Sequence[ShapedArray]) -> tuple[list, list[tuple[int, int]]]:
 def map_rows(fun: Callable, rows: Sequence[Any]) -> list:
     """The results of a flat function for each row of its arguments, stacked."""
     axis = Axis(sum(typeof(x).shape[0] for x in rows[:1]))
-    outs, dims = batch(fun, rows, [0] * len(rows), axis, choose_trace(axis))
+    outs, dims = batch(fun, rows, [0] * len(rows), axis, open_batch(axis))
     return [bring_to_front(y, d, axis.size) for y, d in zip(outs, dims, strict=True)]
 
 
@@ -118,7 +117,7 @@ def forward_blocks(chosen: grad.ChosenArguments) -> list[list]:
     """The blocks of a Jacobian by forward mode."""
     flat, leaves, avals, _ = chosen
     rows, spans = basis(avals)
-    taped = grad.linearize_leaves(flat, leaves, avals)[1:] if can_tape() else None
+    taped = grad.linearize_leaves(flat, leaves, avals)[1:] if compiles_rules() else None
 
     def push(*tangents: Any) -> list:
         if taped:

@@ -20,7 +20,6 @@ from weft.api.mutable import MUTABLE, OpenCall, open_call
 from weft.api.programs import StagedProgram, forget_programs, is_live, programs_of, stage_program
 from weft.api.shardings import request_shardings
 from weft.api.stages import Lowered, Traced
-from weft.api.tape import forget_rules
 from weft.control.jit import jit_p
 from weft.core.source import boundary
 from weft.core.trace import Tracer, is_eager
@@ -275,7 +274,6 @@ def clear_caches() -> None:
     forget_executables()
     forget_loaded()
     PATTERNS.clear()
-    forget_rules()
     for cache in CACHES.values():
         cache.clear()
 

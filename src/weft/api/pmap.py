@@ -27,7 +27,7 @@ from weft.mesh.mesh import Mesh
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
 from weft.parallel.distributed import is_initialized
-from weft.parallel.pmap import axis_of, mesh_of, xla_pmap_p
+from weft.parallel.pmap import axis_of, find_mesh, xla_pmap_p
 from weft.primitives.families import as_sequence
 from weft.primitives.layout import move_to_front
 from weft.primitives.slicing import index_in_dim
@@ -241,7 +241,6 @@ class MappedFunction:
         structs = map(ShapeDtypeStruct.of, program.in_avals)
         args, kwargs = unflatten(program.in_tree, structs)
         dims = self.mapping(program.fun(), len(args)).read_arguments(args, kwargs).dims
-        (eqn,) = [e for e in program.jaxpr.eqns if e.primitive is xla_pmap_p]
-        mesh = mesh_of(eqn.params)
+        mesh = find_mesh(program.jaxpr)
         split = lambda d: () if d is None else (*[None] * d, mesh.axis_names[0])
         return tuple([NamedSharding(mesh, PartitionSpec(*split(d))) for d in dims]), ()

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft import dtypes
-from weft.api.compiled_rules import choose_trace
 from weft.api.functions import FlatFun, argument_names, avals_of, check_callable
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Axis
@@ -22,6 +21,7 @@ from weft.errors import ShapeError, ShardingTypeError, check_hashable
 from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcast_in_dim, transpose, zeros
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, unflatten
+from weft.run.rules import open_batch
 from weft.transforms.batch import BatchTracer, batch, mapped_aval, unmapped_aval
 from weft.util import fun_name, merge, partition
 
@@ -60,7 +60,7 @@ def vmap(
         leaves, in_tree, dims, size, split = mapped.read_arguments(args, kwargs)
         flat = FlatFun(fun, in_tree, "vmap")
         axis = Axis(size, axis_name, False, spmd_axis_name or split and split.entries[0], split)
-        outs, out_dims = batch(flat, leaves, dims, axis, choose_trace(axis))
+        outs, out_dims = batch(flat, leaves, dims, axis, open_batch(axis))
         return flat.result(mapped.place_results(outs, out_dims, flat.out_tree, size))
 
     return boundary(wrapped, fun)

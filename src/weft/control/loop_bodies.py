@@ -19,7 +19,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
 from weft.core.primitive import Axis
 from weft.passes.dce import dce_jaxpr
-from weft.primitives.accumulate import add_in_place
+from weft.primitives.accumulate import add_in_place, is_sum
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add, add_p, lt, lt_p, select
 from weft.primitives.layout import broadcast, broadcast_in_dim, zeros
@@ -139,7 +139,7 @@ def find_counter(body: Jaxpr, cond: Jaxpr, n_body: int, n_cond: int) -> tuple[in
     before, after = body.invars[n_body + at], body.outvars[at]
     for eqn in body.eqns:
         if after in eqn.outvars:
-            adds = eqn.primitive is add_p and eqn.invars[0] is before
+            adds = is_sum(eqn) and eqn.invars[0] is before
             one = eqn.invars[-1]
             return (at, bound) if adds and type(one) is Literal and one.val == 1 else None
     return None

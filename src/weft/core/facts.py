@@ -84,6 +84,7 @@ class Cost(enum.Enum):
     CHEAP: a few machine operations for each element of the result.
     REDUCTION: a few for each element of the operands, which are combined along axes.
     TRANSCENDENTAL: dozens for each element: a transcendental function, a random number, a sort.
+    ITERATIVE: a loop for each element, whose number of iterations depends on the values.
     CONTRACTION: products, added up along axes.
     LIBRARY: a factorization, which LAPACK computes: the cube of the size of a matrix.
     """
@@ -95,6 +96,7 @@ class Cost(enum.Enum):
     CHEAP = enum.auto()
     REDUCTION = enum.auto()
     TRANSCENDENTAL = enum.auto()
+    ITERATIVE = enum.auto()
     CONTRACTION = enum.auto()
     LIBRARY = enum.auto()
 

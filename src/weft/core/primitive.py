@@ -170,9 +170,6 @@ class Primitive(Interface):
     effect: Effect | None = None
     # What the elements of results are.
     elements: Elements = Elements.NEW
-    # Whether each element of the result is computed from the elements at the same place, by
-    # operations on elements and without a loop; scalar operands go with every element.
-    by_element: bool = False
     # The family of ways to compute it that platforms choose from; None if there is only one.
     form: Form | None = None
     # Optional rules: see above.
@@ -223,7 +220,6 @@ class Primitive(Interface):
         """How results follow operands over a mesh: without a rule, all have to be whole."""
         return Axes([(None,) * a.ndim for a in avals], [(None,) * a.ndim for a in outs])
 
-    @final
     def missing(self, rule: str) -> MissingRule:
         """The error for a rule that this primitive lacks."""
         cls = type(self).__name__

@@ -9,10 +9,10 @@ from __future__ import annotations
 import operator
 
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, memo_jaxpr, variables_in
+from weft.cpu.alone import KNOWN, plan_calls
 from weft.cpu.calls import kernel_equation
+from weft.cpu.rows import HALVES, plan_rows
 from weft.cpu.scope import Target
-from weft.passes.alone import KNOWN, plan_calls
-from weft.passes.rows import HALVES, plan_rows
 
 MAX_EQUATIONS = 64  # of a program that is looked at
 
@@ -43,5 +43,5 @@ def fuse_clusters(jaxpr: Jaxpr, target: Target) -> Jaxpr:
         attributes, numbers = plan
         operands: list[Atom] = [*jaxpr.invars, *numbers]
         outs = variables_in(jaxpr.outvars)
-        return jaxpr.replace(eqns=[kernel_equation("weft_rows", operands, outs, attributes)])
+        return jaxpr.replace(eqns=[kernel_equation("weft_program", operands, outs, attributes)])
     return jaxpr

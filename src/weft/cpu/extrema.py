@@ -43,9 +43,9 @@ from weft.primitives.reduction import (
 from weft.util import is_below
 
 UINT32 = np.dtype(np.uint32)
-MIN_ROW = 64  # elements of a row from which on the kernel is quicker than XLA's loops
-MIN_SIZE = 1024  # elements from which on the call of a kernel pays
-MIN_LANES = 16  # elements behind the axes from which on the kernel has vectors, unless it is one
+MIN_ROW = 64  # elements of a row: for shorter rows, XLA's loops are as quick as the kernel
+MIN_SIZE = 1024  # elements: for fewer, the call of a kernel does not pay
+MIN_LANES = 16  # elements behind the axes: for fewer, but more than one, the kernel has no vectors
 
 
 def choose_extremum(eqn: Eqn, scope: Scope) -> Replacement | None:
@@ -94,7 +94,7 @@ def write_extremum(hlo: Any, x: Any, prim: Extremum, axes: Sequence[int]) -> lis
 def can_call_extremum(x: ShapedArray, axes: Sequence[int], scope: Scope, short: int = 0) -> bool:
     """Return True if the kernel of an extremum is quicker: axes side by side, no few lanes.
 
-    `short` is the number of elements along the axes from which on it is, where lanes are many.
+    `short` is the least number of elements along the axes, if there are many behind them.
     """
     if not axes or type(x.size) is not int or x.size < MIN_SIZE or not scope.target.kernels:
         return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 import numpy as np
 from jaxlib.version import __version__ as jaxlib_version
@@ -16,8 +16,9 @@ from jaxlib.version import __version__ as jaxlib_version
 from weft import dtypes
 from weft.core.facts import Cost, Elements, Runs
 from weft.core.form import Form
-from weft.core.jaxpr import Eqn, Jaxpr, bodies_of
+from weft.core.jaxpr import Eqn, Jaxpr, Var
 from weft.cpu.calls import CpuCall
+from weft.cpu.elements import computes_by_element
 from weft.cpu.formula import Formula
 from weft.cpu.rewriting import running_bodies
 from weft.primitives.dot import DotGeneral
@@ -56,8 +57,6 @@ ROUNDED_DIFFERENTLY = frozenset(
     ("stablehlo.tan", "stablehlo.cbrt", "stablehlo.atan2", "chlo.atan", "chlo.tan")
 )
 BYTES = frozenset(map(np.dtype, (np.int8, np.uint8)))
-# What a program may have beside a transpose, for XLA to use tiles.
-BESIDE_TILES = (CpuCall, Reshape, Squeeze, Transpose)
 ARC_TANGENTS = frozenset(("chlo.atan", "chlo.atanh", "stablehlo.atan2"))
 
 
@@ -68,19 +67,28 @@ def choose_flags(jaxpr: Jaxpr, partitioned: bool) -> Flags:
       jaxpr: the program, after the passes for CPUs.
       partitioned: whether XLA splits it over devices.
     """
-    facts = ProgramFacts(jaxpr)
-    overrides = () if partitioned else choose_quick_flags(facts)
+    facts = ProgramFacts()
+    facts.survey(jaxpr)
     given = os.environ.get("XLA_FLAGS", "")
+    overrides = () if partitioned else choose_quick_flags(facts, given)
     if not facts.multiplies and not facts.has_arc_tangent and WIDE[0] not in given:
         overrides = (*overrides, WIDE)
     if facts.computes_bytes:
         overrides = (*overrides, NO_FUSION)
-    return Flags(overrides, (SMALL_LOOP,) if facts.transposes else (SMALL_LOOP, NO_TILES))
+    if facts.multiplies:
+        tiled = facts.moves_batch
+    else:
+        few = facts.other_count <= MAX_TRANSPOSE_STEPS and not facts.has_large_steps
+        tiled = not facts.other_count or (few and facts.moves_last_axis)
+        tiled = tiled or (facts.transposes_matrix and reads_once(jaxpr))
+    return Flags(overrides, (SMALL_LOOP,) if tiled else (SMALL_LOOP, NO_TILES))
 
 
-def choose_quick_flags(facts: ProgramFacts) -> tuple[tuple[str, object], ...]:
-    """Return the flags by which a program compiles in half the time, if it runs as fast."""
-    given = os.environ.get("XLA_FLAGS", "")
+def choose_quick_flags(facts: ProgramFacts, given: str) -> tuple[tuple[str, object], ...]:
+    """Return the flags by which a program compiles in half the time, if it runs as fast.
+
+    `given` are the flags of the environment, which win.
+    """
     if OLDER_LOOPS[0] in given or not jaxlib_version.startswith("0.10."):
         return ()  # later releases have one way
     if facts.is_rounded_differently or (facts.draws and facts.has_functions):
@@ -92,7 +100,8 @@ def choose_quick_flags(facts: ProgramFacts) -> tuple[tuple[str, object], ...]:
     rows = all(math.prod(rest) < MAX_SHORT_ROW for _, *rest in large) and not facts.multiplies
     rows = rows and max(map(math.prod, large)) >= MIN_ROWS_ELEMENTS
     uneven = (vectors or rows) and any(n % (os.cpu_count() or 1) for n, *_ in large)
-    return (OLDER_LOOPS,) if facts.joins_once or (uneven and not facts.reshapes) else ()
+    joins_once = facts.join_count == 1 and not facts.has_more_than_joins
+    return (OLDER_LOOPS,) if joins_once or (uneven and not facts.reshapes) else ()
 
 
 class ProgramFacts:
@@ -101,121 +110,102 @@ class ProgramFacts:
     Attributes:
       shapes: the shapes of all arrays.
       multiplies: the program has products of matrices that XLA computes.
-      has_arc_tangent: it has an arc tangent that XLA computes.
+      moves_batch: it has products of batches that are not in front, or moves such a batch, as
+        attention does with its heads.
+      moves_last_axis: it has a transpose that moves the last axis of an array of three to five.
+      transposes_matrix: it has a transpose of a matrix.
+      other_count: the number of equations that XLA's tiles are not quicker for.
+      has_large_steps: one of these is more than an operation on elements.
+      has_arc_tangent: the program has an arc tangent that XLA computes.
       computes_bytes: it computes integers of 8 bits, rather than only reading or moving them.
-      transposes: it is a transpose with little beside, or has products of transposed batches. XLA's
-        tiles are quicker for these.
       is_rounded_differently: its results may depend on the way in which XLA writes loops.
       draws: it has random numbers, whose bits are documented.
       has_functions: it has functions such as exp, which the two ways may round differently.
-      joins_once: it is one concatenation, of slices or operands.
+      join_count: the number of its concatenations.
+      has_more_than_joins: it has other equations than these and slices.
       reshapes: it has reshapes, or tiles, which are lowered with one.
     """
 
-    def __init__(self, jaxpr: Jaxpr):
-        eqns = [*iter_equations(jaxpr)]
-        avals = [a.aval for e in eqns for a in (*e.invars, *e.outvars)]
-        avals += [v.aval for v in (*jaxpr.constvars, *jaxpr.invars)]
-        odd = any(dtypes.is_complex(a.dtype) or type(a.size) is not int for a in avals)
-        operations = {e.primitive.operation for e in eqns if isinstance(e.primitive, Elementwise)}
-        others = [e for e in eqns if not isinstance(e.primitive, BESIDE_TILES)]
-        self.shapes = {a.shape for a in avals if a.shape}
-        self.multiplies = any(map(multiplies, eqns))
-        self.has_arc_tangent = not ARC_TANGENTS.isdisjoint(operations)
-        self.computes_bytes = any(map(computes_bytes, eqns))
-        self.is_rounded_differently = (
-            odd or not ROUNDED_DIFFERENTLY.isdisjoint(operations) or any(map(may_loop, eqns))
-        )
-        self.draws = any(map(draws_bits, eqns))
-        self.has_functions = any(map(is_function, eqns))
-        self.reshapes = any(isinstance(e.primitive, Reshape | Squeeze | Tile) for e in eqns)
-        joins = [e for e in eqns if isinstance(e.primitive, Concatenate)]
-        parts = [e for e in eqns if isinstance(e.primitive, Slice)]
-        self.joins_once = len(joins) == 1 and len(joins) + len(parts) == len(eqns)
-        if self.multiplies:
-            self.transposes = any(map(moves_batch, eqns))
-        else:
-            few = len(others) <= MAX_TRANSPOSE_STEPS and all(e.primitive.by_element for e in others)
-            moved = few and any(map(moves_last_axis, eqns))
-            self.transposes = not others or moved or transposes_one_matrix(jaxpr)
+    def __init__(self) -> None:
+        self.shapes: set[tuple[int, ...]] = set()
+        self.multiplies = self.moves_batch = self.moves_last_axis = self.transposes_matrix = False
+        self.has_large_steps = self.has_arc_tangent = self.computes_bytes = False
+        self.is_rounded_differently = self.draws = self.has_functions = False
+        self.has_more_than_joins = self.reshapes = False
+        self.other_count = self.join_count = 0
+
+    def survey(self, jaxpr: Jaxpr) -> None:
+        """Note the facts of a program, and of the programs that it runs on arrays."""
+        self.note_types([*jaxpr.constvars, *jaxpr.invars])
+        for eqn in jaxpr.eqns:
+            prim = eqn.primitive
+            self.note_types(eqn.outvars)
+            if isinstance(prim, Transpose):
+                self.note_transpose(*eqn.params["permutation"])
+            elif isinstance(prim, Reshape | Squeeze | Tile):
+                self.reshapes = True
+            if not isinstance(prim, CpuCall | Reshape | Squeeze | Transpose):
+                self.other_count += 1
+                self.has_large_steps = self.has_large_steps or not computes_by_element(eqn)
+            if isinstance(prim, Concatenate):
+                self.join_count += 1
+            elif not isinstance(prim, Slice):
+                self.has_more_than_joins = True
+            if isinstance(prim, Elementwise):
+                self.note_function(eqn)
+            elif isinstance(prim, Formula):
+                self.has_functions = self.has_functions or eqn.params["by_element"]
+            elif isinstance(prim, DotGeneral):
+                self.multiplies = True
+                _, batches = eqn.params["dimension_numbers"]
+                if any(tuple(b[:2]) not in ((), (0,), (0, 1)) for b in batches):
+                    self.moves_batch = True
+            elif prim.form is Form.SCATTER:
+                self.is_rounded_differently = True
+            elif prim.elements is Elements.RANDOM:
+                self.draws = True
+            elif prim.cost is Cost.UNKNOWN and prim.memoize_type:  # such as an exported program
+                self.multiplies = self.is_rounded_differently = True
+            moved = prim.elements is Elements.MOVED
+            if not moved and eqn.outvars and eqn.outvars[0].aval.dtype in BYTES:
+                self.computes_bytes = True
+            if not prim.memoize_type:
+                for body in running_bodies(eqn):
+                    if body.runs is Runs.LOOP:
+                        self.is_rounded_differently = True
+                    self.survey(body.jaxpr)
+
+    def note_types(self, variables: Sequence[Var]) -> None:
+        """Note the types of variables."""
+        for v in variables:
+            aval = v.aval
+            if aval.shape:
+                self.shapes.add(aval.shape)
+            if dtypes.is_complex(aval.dtype) or type(aval.size) is not int:
+                self.is_rounded_differently = True
+
+    def note_transpose(self, *order: int) -> None:
+        """Note a transpose, by its permutation."""
+        self.transposes_matrix = self.transposes_matrix or order == (1, 0)
+        self.moves_batch = self.moves_batch or order == (0, 2, 1, 3)
+        if 3 <= len(order) <= 5 and order[-1] != len(order) - 1:
+            self.moves_last_axis = True
+
+    def note_function(self, eqn: Eqn) -> None:
+        """Note a function of elements, by the operation of StableHLO that it is."""
+        operation = getattr(eqn.primitive, "operation", "")
+        if operation in ROUNDED_DIFFERENTLY or eqn.primitive.cost is Cost.ITERATIVE:
+            self.is_rounded_differently = True
+        if operation in ARC_TANGENTS:
+            self.has_arc_tangent = True
+        if eqn.primitive.cost is Cost.TRANSCENDENTAL:
+            self.has_functions = True
+        elif operation == "stablehlo.shift_right_logical":  # takes parts of random bits
+            self.draws = self.draws or dtypes.is_unsigned(eqn.outvars[0].aval.dtype)
 
 
-def iter_equations(jaxpr: Jaxpr) -> Iterator[Eqn]:
-    """Yield the equations of a program, and of the programs that it runs on arrays."""
-    for eqn in jaxpr.eqns:
-        yield eqn
-        if not eqn.primitive.memoize_type:
-            for body in running_bodies(eqn):
-                yield from iter_equations(body.jaxpr)
-
-
-def is_opaque(eqn: Eqn) -> bool:
-    """Return True if nothing is known of what an equation is written as: an exported program."""
-    return eqn.primitive.cost is Cost.UNKNOWN and eqn.primitive.memoize_type
-
-
-def multiplies(eqn: Eqn) -> bool:
-    """Return True if XLA computes products of matrices for an equation, or may."""
-    return isinstance(eqn.primitive, DotGeneral) or is_opaque(eqn)
-
-
-def may_loop(eqn: Eqn) -> bool:
-    """Return True if an equation is a loop or a scatter, which the older way is slower for."""
-    prim = eqn.primitive
-    if prim.form is Form.SCATTER or is_opaque(eqn):
-        return True
-    if isinstance(prim, Elementwise):
-        return not prim.by_element
-    return any(body.runs is Runs.LOOP for body in bodies_of(eqn))
-
-
-def computes_bytes(eqn: Eqn) -> bool:
-    """Return True if an equation computes integers of 8 bits."""
-    moved = eqn.primitive.elements is Elements.MOVED
-    return not moved and any(v.aval.dtype in BYTES for v in eqn.outvars)
-
-
-def draws_bits(eqn: Eqn) -> bool:
-    """Return True if an equation draws random bits, or takes parts of them."""
-    prim = eqn.primitive
-    if prim.elements is Elements.RANDOM:
-        return True
-    shifts = isinstance(prim, Elementwise) and prim.operation == "stablehlo.shift_right_logical"
-    return shifts and dtypes.is_unsigned(eqn.outvars[0].aval.dtype)
-
-
-def is_function(eqn: Eqn) -> bool:
-    """Return True if an equation computes a function such as exp of each element."""
-    prim = eqn.primitive
-    by_element = eqn.params["by_element"] if isinstance(prim, Formula) else prim.by_element
-    return by_element and prim.cost is Cost.TRANSCENDENTAL
-
-
-def moves_batch(eqn: Eqn) -> bool:
-    """Return True if a batch is not in front, as heads of attention are, or is moved there."""
-    if isinstance(eqn.primitive, Transpose):
-        return tuple(eqn.params["permutation"]) == (0, 2, 1, 3)
-    if not isinstance(eqn.primitive, DotGeneral):
-        return False
-    _, batches = eqn.params["dimension_numbers"]
-    return any(tuple(b[:2]) not in ((), (0,), (0, 1)) for b in batches)
-
-
-def moves_last_axis(eqn: Eqn) -> bool:
-    """Return True if an equation is a transpose of the last axis of an array of three to five."""
-    if not isinstance(eqn.primitive, Transpose):
-        return False
-    *order, last = eqn.params["permutation"]
-    return 2 <= len(order) <= 4 and last != len(order)
-
-
-def transposes_one_matrix(jaxpr: Jaxpr) -> bool:
-    """Return True if a program has one operand, uses it once, and transposes a matrix."""
+def reads_once(jaxpr: Jaxpr) -> bool:
+    """Return True if a program has one operand, and uses it once."""
     if len(jaxpr.invars) != 1:
         return False
-    reads = [a for e in jaxpr.eqns for a in e.invars if a is jaxpr.invars[0]]
-    turned = any(
-        isinstance(e.primitive, Transpose) and tuple(e.params["permutation"]) == (1, 0)
-        for e in jaxpr.eqns
-    )
-    return turned and len(reads) == 1
+    return [a is jaxpr.invars[0] for e in jaxpr.eqns for a in e.invars].count(True) == 1

@@ -8,6 +8,7 @@ from typing import Any
 from weft.core.aval import ShapedArray, typeof
 from weft.core.facts import Cost
 from weft.core.primitive import Primitive
+from weft.primitives.elementwise import Elementwise
 
 
 class Formula(Primitive):
@@ -62,7 +63,9 @@ def apply_plainly(prim: Primitive, *operands: Any, **params: Hashable) -> list:
     """Apply a primitive in the way that its own lowering writes, without a choice of a form."""
     outs = prim.type_of(tuple(map(typeof, operands)), params)
     settings = prim, tuple(params.items())
-    return apply_formula(write_plainly, operands, outs, *settings, by_element=prim.by_element)
+    return apply_formula(
+        write_plainly, operands, outs, *settings, by_element=isinstance(prim, Elementwise)
+    )
 
 
 def write_plainly(hlo: Any, *args: Any) -> list:

@@ -9,7 +9,7 @@ to 0.4 ms and nothing to compile, but fuses with nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, held_jaxprs, memo_jaxpr
 from weft.cpu.calls import call_kernel, cpu_call_p
 from weft.cpu.formula import apply_formula
+from weft.cpu.opcodes import Kind, Operand, Step, encode_program
 from weft.cpu.scope import Scope
 from weft.primitives import circular, wide
 from weft.primitives.cumulative import log_of_sum, logaddexp_p
@@ -54,6 +55,8 @@ CALLED = {
 # What it computes of arguments of the program only: a formula takes as long in one loop with what
 # computes its operand.
 GIVEN = {F32: frozenset(("atan2",)), F64: frozenset(("pow",))}
+ROW_ELEMENTS = 256  # of an array that the kernel computes at once
+PIECE_ELEMENTS = 4096  # that are worth another thread
 MAX_CALL_BYTES = 1 << 23  # from here on memory for intermediate values takes longer than is saved
 PERIODIC = frozenset(("sin", "cos", "tan"))  # formulas of float64 that first look at all elements
 LATE = PERIODIC | {"log", "erf", "pow"}  # whose formulas pay from twice as many elements on
@@ -118,16 +121,32 @@ def call_function(eqn: Eqn, scope: Scope) -> Found:
 
     def call(*xs: Any) -> list:
         xs = tuple([convert(x, part) for x in xs])
-        kernel, attributes = kernel_of(name)
-        (y,) = call_kernel(kernel, xs, [ShapedArray(x.shape, part)], attributes)
+        program = encode_function(name, [bool(x.shape) for x in xs], part)
+        out = ShapedArray(x.shape, part)
+        (y,) = call_kernel("weft_program", xs, [out], {"program": program})
         return [convert(y, x.dtype)]
 
     return call
 
 
-def kernel_of(name: str) -> tuple[str, dict[str, Any]]:
-    """Return the kernel that computes a function, and its attributes."""
-    return "weft_function", {"name": name}
+def encode_function(name: str, full: Sequence[bool], dtype: np.dtype) -> list[int]:
+    """Return the program of a function, whose operands are arrays where `full` and else scalars.
+
+    bfloat16 is computed in float32.
+    """
+    operands = [Operand(i, Kind.FULL if x else Kind.SCALAR) for i, x in enumerate(full)]
+    name = "power_of" if name == "pow" and not full[0] else name
+    piece = 1 if name in LOOPS else PIECE_ELEMENTS // ROW_ELEMENTS
+    if dtype != BF16:
+        steps = [Step(name, "out", Kind.FULL, dtype, [x.value for x in operands])]
+    else:
+        convert = "convert_element_type"
+        steps = [Step(convert, ("wide", i), kind, F32, [i]) for i, kind, _ in operands]
+        steps.append(Step(name, "wide", Kind.FULL, F32, [step.value for step in steps]))
+        steps.append(Step(convert, "out", Kind.FULL, BF16, ["wide"]))
+    program = encode_program(operands, steps, ROW_ELEMENTS, piece)
+    assert program is not None  # it has few steps
+    return program
 
 
 # --- the choices ------------------------------------------------------------------------------
@@ -228,10 +247,11 @@ def write_by_zeta(hlo: Any, *args: Any) -> list:
 
 def write_zeta(x: Expr, q: Expr) -> Expr:
     """Write a call of the kernel of zeta(x, q), as exact as is wanted."""
-    kernel, attributes = kernel_of("zeta" if x.eps < 1e-10 else "zeta_single")
-    given = tuple([(key, Attribute(key, value)) for key, value in attributes.items()])
+    name = "zeta" if x.eps < 1e-10 else "zeta_single"
+    program = encode_function(name, [True, True], x.dtype)
+    given = (("program", Attribute("program", program)),)
     outs = (ShapedArray(x.shape, x.dtype),)
-    params = dict(kernel=kernel, outs=outs, attributes=given, aliases=())
+    params = dict(kernel="weft_program", outs=outs, attributes=given, aliases=())
     return x.new(cpu_call_p.lower(x.hlo, x.value, q.value, **params)[0])
 
 

@@ -1,7 +1,7 @@
-"""How large arrays are joined, stacked, repeated and framed.
+"""Joins, stacks, repetitions and frames of large arrays.
 
-XLA:CPU copies pieces one after the other on one thread, or asks of each element which piece it is
-of. A kernel (native/copy.cc) copies them on all threads. It fuses with nothing, so it is for
+XLA:CPU copies pieces one after the other on one thread, or asks for each element which piece it is
+in. A kernel (native/copy.cc) copies them on all threads. It fuses with nothing, so it is for
 programs that only move elements. The columns of a stack are chosen by their number, for which there
 are vectors.
 """
@@ -26,18 +26,19 @@ from weft.primitives.layout import broadcast_in_dim, broadcasted_iota, reshape
 from weft.primitives.slicing import slice_p
 
 INT32 = np.dtype(np.int32)
-MIN_COPY_BYTES = 1 << 18  # bytes of a result from which on the call of a kernel pays
-MIN_RUN_BYTES = 2048  # bytes that lie together from which on copies are quicker than loops
-MAX_PARTS = 64  # parts, each of which is an operand
-MAX_COLUMNS = 8  # columns, up to which they are chosen
-MIN_COLUMNS_SIZE = 1 << 15  # elements of a result from which on columns are chosen
+MIN_COPY_BYTES = 1 << 18  # the call of a kernel pays for results of this size, and larger ones
+MIN_RUN_BYTES = 2048  # copies of so many contiguous bytes are quicker than loops
+MAX_PARTS = 64  # each part is an operand
+MAX_COLUMNS = 8  # more columns are not chosen by their numbers
+MIN_COLUMNS_SIZE = 1 << 15  # elements of a result: for smaller ones, choosing columns does not pay
 
 
 def can_copy(out: ShapedArray, run: int, scope: Scope) -> bool:
-    """Return True if a kernel is to write a result, in runs of so many elements."""
+    """Return True if the kernel is quicker for a result, in runs of `run` elements."""
     bits = dtypes.itemsize_bits(out.dtype)
-    large = bits >= 8 and out.size * bits >= 8 * MIN_COPY_BYTES and run * bits >= 8 * MIN_RUN_BYTES
-    return large and scope.target.kernels
+    if not scope.target.kernels or type(out.size) is not int or bits < 8:
+        return False
+    return out.size * bits >= 8 * MIN_COPY_BYTES and run * bits >= 8 * MIN_RUN_BYTES
 
 
 def choose_join(eqn: Eqn, scope: Scope) -> Reading | None:
@@ -51,7 +52,7 @@ def choose_join(eqn: Eqn, scope: Scope) -> Reading | None:
 
 
 def can_join(out: ShapedArray, axis: int, count: int, scope: Scope) -> bool:
-    """Return True if the kernel is to join parts."""
+    """Return True if the kernel is quicker at joining parts."""
     if not scope.moves or count > MAX_PARTS:
         return False
     return can_copy(out, math.prod(out.shape[axis:]), scope)
@@ -129,7 +130,9 @@ def choose_frame(eqn: Eqn, scope: Scope) -> Replacement | None:
         return None
     if min(map(min, config)) < 0 or any(step for _, _, step in config):
         return None
-    last = max(i for i, widths in enumerate(config) if any(widths))  # what follows lies together
+    last = max(
+        i for i, widths in enumerate(config) if any(widths)
+    )  # later axes are contiguous with it
     lanes = math.prod(out.shape[last + 1 :])
     if not can_copy(out, out.shape[last] * lanes, scope):
         return None

@@ -5,7 +5,6 @@ LAPACK computes what is large, one call for a batch. The kernels are in native/l
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,16 +13,16 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Eqn
+from weft.cpu.alone import SHORT
 from weft.cpu.calls import call_kernel
 from weft.cpu.formula import apply_formula
 from weft.cpu.scope import Scope
-from weft.passes.alone import SHORT
 from weft.primitives.factorizations import Lu, lu_pivots_to_permutation_p
 from weft.primitives.lapack import KernelCall, call_named
 from weft.primitives.layout import convert
 from weft.primitives.matrices import NAN, Completion, MatrixPrimitive
 from weft.primitives.small import is_small
-from weft.util import is_below
+from weft.util import is_below, memoize
 from weft.xla.native import call_native
 
 F32 = np.dtype(np.float32)
@@ -56,7 +55,7 @@ class KernelCompletion(Completion):
 KERNEL_COMPLETION = KernelCompletion()
 
 
-@functools.cache
+@memoize
 def complete_by_kernels(prim: MatrixPrimitive) -> MatrixPrimitive:
     """Return a primitive whose lowering completes the results of LAPACK by kernels."""
     twin = object.__new__(type(prim))  # `copy` would give the primitive itself

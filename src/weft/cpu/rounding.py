@@ -242,7 +242,7 @@ def write_rounded(jaxpr: Jaxpr, left: set[Any]) -> Jaxpr:
                 return [exact[eqn.invars[0]]]
             if name in ROUNDED and half:
                 wide = [
-                    widen(x, type(a) is Literal or a in moved or a in exact)
+                    widen_operand(x, type(a) is Literal or a in moved or a in exact)
                     for x, a in zip(values, eqn.invars, strict=True)
                 ]
                 exact[out] = eqn.primitive.apply(*wide)[0]
@@ -264,7 +264,7 @@ def is_in(atom: Atom, variables: Container) -> bool:
     return type(atom) is not Literal and atom in variables
 
 
-def widen(x: Any, as_it_is: bool) -> Any:
+def widen_operand(x: Any, as_it_is: bool) -> Any:
     """Return an operand of bfloat16 in float32; `as_it_is`, else rounded before."""
     if typeof(x).dtype != BF16:
         return x

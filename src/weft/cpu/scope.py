@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
-from weft.passes.alone import MOVES
+from weft.cpu.alone import MOVES
 
 # XLA gives a program of more than 1000 elements, as it counts, to a second thread. It counts some
 # operations several times.

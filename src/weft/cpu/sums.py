@@ -1,7 +1,7 @@
 """Sums over axes, answers to comparisons, inner products, and reductions of long rows.
 
 XLA:CPU has a library for sums of floats (YNNPACK), and loops of its own. Either is slow for some
-shapes, for which there are other forms here, and kernels in native/sum.cc and compare.cc.
+shapes. Here are other forms for these shapes; the kernels are in native/sum.cc and compare.cc.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ FLOATS = F32, F64
 COMPLEX = np.dtype(np.complex64), np.dtype(np.complex128)
 BYTES = BOOL, np.dtype(np.int8), np.dtype(np.uint8)
 SMALL = (*BYTES, F16, np.dtype(dtypes.bfloat16))
-MIN_SUM_SIZE = 1 << 15  # elements from which on the call of a kernel pays
+MIN_SUM_SIZE = 1 << 15  # elements: for fewer, the call of a kernel does not pay
 MIN_BYTE_SUM_SIZE = 1 << 12  # the same, of elements of one byte, and of comparisons
-MIN_STEPS_SIZE = 1 << 18  # elements of one row from which on it pays to reduce it in three steps
-MIN_SLOW_LANES = 24576  # from which on YNNPACK goes through rows in 2 to 5 times the kernel's time
-MAX_SHORT_ROW = 8  # elements of a row up to which XLA's loop takes a row at once, and several rows
-MIN_SHORT_ROWS = 256  # the number of rows from which on that shows
+MIN_STEPS_SIZE = 1 << 18  # elements of one row: shorter rows are not reduced in three steps
+MIN_SLOW_LANES = 24576  # YNNPACK takes 2 to 5 times the kernel's time for rows so long, and longer
+MAX_SHORT_ROW = 8  # elements of a row: XLA's loop takes rows so short at once, and several of them
+MIN_SHORT_ROWS = 256  # rows: for fewer, it does not matter
 MAX_CHEAP_STEPS = 16  # operations that XLA computes within the loop of a sum of short rows
 ANSWERS: dict[Primitive, str] = {reduce_or_p: "any", reduce_and_p: "all"}
 DIRECTIONS: dict[Primitive, str] = {p: p.name.upper() for p in (eq_p, ne_p, lt_p, le_p, gt_p, ge_p)}
@@ -62,7 +62,7 @@ QUICK_FUNCTIONS = frozenset((exp_p, log_p, logistic_p, rsqrt_p, sqrt_p, tanh_p))
 
 
 class SumKind(enum.IntEnum):
-    """What the kernel of sums adds up.
+    """The kinds of sum that the kernel computes.
 
     ALL adds every element, FINITE skips NaN, COUNT counts the elements that are not NaN, PRODUCT
     multiplies along rows.

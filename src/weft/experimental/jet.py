@@ -12,7 +12,6 @@ from typing import Any
 from weft import dtypes
 from weft.api.functions import FlatFun, check_callable
 from weft.api.grad import jvp
-from weft.api.tape import forget_rules
 from weft.core.aval import is_valid_value, typeof
 from weft.core.primitive import Primitive, Zero
 from weft.core.source import boundary
@@ -22,6 +21,7 @@ from weft.numpy.promotion import as_array, as_inexact
 from weft.primitives.elementwise import div, mul
 from weft.primitives.layout import broadcast_in_dim, convert, instantiate, zeros
 from weft.pytrees import flatten, structure, tree_map, unflatten
+from weft.run.rules import forget_rules
 from weft.scipy.special import factorial
 from weft.transforms.jet import JetTrace, JetTracer, fill_terms
 from weft.transforms.jet import jet as flat_jet

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.api.tape import forget_rules
 from weft.core import primitive
 from weft.core.aval import ShapedArray
 from weft.errors import MissingRule
+from weft.run.rules import forget_rules
 
 # How each rule of a primitive is given.
 _GIVEN_BY = {
@@ -133,7 +133,7 @@ class Rules:
         made = self.make_method(prim, rule)
         made.rule = rule
         setattr(prim, self.method, made)
-        forget_rules()  # that tapes made of the rules there were
+        forget_rules()  # what was compiled of the rules there were
 
     def __getitem__(self, prim: primitive.Primitive) -> Callable:
         if prim not in self:

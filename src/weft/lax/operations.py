@@ -1,7 +1,6 @@
-"""How functions of `lax` run eagerly: each is one program, which knows its static arguments.
+"""Functions of `lax` as operations: an eager call is one program, which knows static arguments.
 
-The functions themselves are those of primitives/, which rules call and which never look for a
-program.
+Rules of primitives call the functions in primitives/, which never look for a program.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ BY_ARRAYS = (
 # Functions of two operands. If one is a Python number, it gets the dtype of the other.
 BINARY = (
     "add atan2 bitwise_and bitwise_or bitwise_xor complex div eq ge gt igamma igamma_grad_a "
-    "igammac le lt max min mul mulhi ne nextafter polygamma random_gamma_grad rem shift_left "
+    "igammac le lt max min mulhi ne nextafter polygamma random_gamma_grad rem shift_left "
     "shift_right_arithmetic shift_right_logical sub zeta"
 )
 # Functions of a place, which is an operand; the sizes are static.
@@ -43,6 +42,7 @@ WRAPPERS: dict[str, Callable] = {
         for name in names.split()
     },
     **dict.fromkeys(BINARY.split(), functools.partial(number_operation, matched=True)),
+    "mul": operation(arrays=2, numbers=(0, 1), matched=True),  # which may have `out_dtype`
     **{
         f"dynamic_{name}": operation(static=STATIC, numbers=(1,), whole=False)
         for name in ("index_in_dim", "slice", "slice_in_dim")

@@ -458,57 +458,48 @@ WEFT_HERE D WidePower(D x, D y, bool any) {
 #define WEFT_BETWEEN(x, low, high) ((x > low) & (x < high))
 #define WEFT_CIRCULAR(name, V, least, far, fast, any) \
   WEFT_FUNCTION(name, V, least, WEFT_BETWEEN(x, -far, far), fast, any)
-#define WEFT_WHOLE(name, V, operands, least, of) WEFT_FUNCTION(name##V, V, least, true, of, x)
-#define WEFT_ROW(name, V, operands, least, of) {#name, k##V, operands, Compute<name##V>},
+#define WEFT_WHOLE(name, V, least, of) WEFT_FUNCTION(name##V, V, least, true, of, x)
+#define WEFT_ROW(name, V, ...) {op::k##name, k##V, k##V, Apply<name##V, op::k##name>},
 constexpr ffi::DataType kF = ffi::F32, kD = ffi::F64;
-// Those that need no look at a block before: name, vectors, operands, least, formula.
-#define WEFT_EACH(X)                                                        \
-  X(asin, F, 1, 1e-4, ArcSine(x))                                           \
-  X(acos, F, 1, 0, ArcCosine(x))                                            \
-  X(atan, F, 1, 1e-4, ArcTangent(x))                                        \
-  X(cbrt, F, 1, 1.17549435e-38, CubeRoot(x))                                \
-  X(sinh, F, 1, 1e-4, Hyperbolic(x, true))                                 \
-  X(cosh, F, 1, 0, Hyperbolic(x, false))                                    \
-  X(asinh, F, 1, 1e-4, AreaSine(x))                                         \
-  X(acosh, F, 1, 0, AreaCosine(x))                                          \
-  X(atanh, F, 1, 1e-4, AreaTangent(x))                                      \
-  X(exp2, F, 1, 0, Exp2(x))                                                 \
-  X(expm1, F, 1, 2e-8, ExpM1(x))                                            \
-  X(log2, F, 1, 0, LogTo(x, 1.44269502f, 1.92596303e-8f, 1, 0))             \
-  X(log1p, F, 1, 2e-8, Log1p(x))                                            \
-  X(logaddexp, F, 2, 0, LogAddExp(x, y))                                    \
-  X(gelu, F, 1, 0, Gelu(x))                                                 \
-  X(sqrt, F, 1, 0, Root(x))                                                 \
-  X(rsqrt, F, 1, 0, InverseRoot(x))                                         \
-  X(exp, F, 1, 0, Exp(x))                                                   \
-  X(tanh, F, 1, 1e-4, Tanh(x))                                              \
-  X(logistic, F, 1, 0, Logistic(x))                                         \
-  X(log, F, 1, 0, LogTo(x, 1, 0, 0.693145752f, 1.42860677e-6f))             \
-  X(logit, F, 1, 0, Logit(x))                                               \
-  X(erfc, F, 1, 0, Erfc(x))                                                 \
-  X(erf_inv, F, 1, 0, ErfInverse(x))                                        \
-  X(add, F, 2, 0, x + y)                                                    \
-  X(sub, F, 2, 0, x - y)                                                    \
-  X(mul, F, 2, 0, x * y)                                                    \
-  X(div, F, 2, 0, x / y)                                                    \
-  X(max, F, 2, 0, Larger(x, y))                                             \
-  X(min, F, 2, 0, Smaller(x, y))                                            \
-  X(neg, F, 1, 0, Negative(x))                                              \
-  X(abs, F, 1, 0, Abs(x))                                                   \
-  X(sign, F, 1, 0, Sign(x))                                                 \
-  X(eq, F, 2, 0, (F)(x == y))                                               \
-  X(ne, F, 2, 0, (F)(x != y))                                               \
-  X(lt, F, 2, 0, (F)(x < y))                                                \
-  X(le, F, 2, 0, (F)(x <= y))                                               \
-  X(keep, F, 2, 0, Kept((J)x, y))                                           \
-  X(drop, F, 2, 0, Kept(~(J)x, y))                                          \
-  X(join, F, 2, 0, (F)((J)x | (J)y))                                        \
-  X(bfloat16, F, 1, 0, RoundBfloat(x))                                      \
-  X(sinh, D, 1, 1e-300, WideHyperbolic(x, true))                            \
-  X(cosh, D, 1, 0, WideHyperbolic(x, false))                                \
-  X(exp, D, 1, 0, WideExp(x))                                               \
-  X(logistic, D, 1, 0, WideLogistic(x))                                     \
-  X(erf, D, 1, 2.2250738585072014e-308, ErrorFunction(x))
+// Those that need no look at a block before: opcode, vectors, least, formula.
+#define WEFT_EACH(X)                                                       \
+  X(Asin, F, 1e-4, ArcSine(x))                                             \
+  X(Acos, F, 0, ArcCosine(x))                                              \
+  X(Atan, F, 1e-4, ArcTangent(x))                                          \
+  X(Cbrt, F, 1.17549435e-38, CubeRoot(x))                                  \
+  X(Sinh, F, 1e-4, Hyperbolic(x, true))                                    \
+  X(Cosh, F, 0, Hyperbolic(x, false))                                      \
+  X(Asinh, F, 1e-4, AreaSine(x))                                           \
+  X(Acosh, F, 0, AreaCosine(x))                                            \
+  X(Atanh, F, 1e-4, AreaTangent(x))                                        \
+  X(Exp2, F, 0, Exp2(x))                                                   \
+  X(Expm1, F, 2e-8, ExpM1(x))                                              \
+  X(Log2, F, 0, LogTo(x, 1.44269502f, 1.92596303e-8f, 1, 0))               \
+  X(Log1p, F, 2e-8, Log1p(x))                                              \
+  X(Logaddexp, F, 0, LogAddExp(x, y))                                      \
+  X(Gelu, F, 0, Gelu(x))                                                   \
+  X(Sqrt, F, 0, Root(x))                                                   \
+  X(Rsqrt, F, 0, InverseRoot(x))                                           \
+  X(Exp, F, 0, Exp(x))                                                     \
+  X(Tanh, F, 1e-4, Tanh(x))                                                \
+  X(Logistic, F, 0, Logistic(x))                                           \
+  X(Log, F, 0, LogTo(x, 1, 0, 0.693145752f, 1.42860677e-6f))               \
+  X(Logit, F, 0, Logit(x))                                                 \
+  X(Erfc, F, 0, Erfc(x))                                                   \
+  X(ErfInv, F, 0, ErfInverse(x))                                           \
+  X(MaskEq, F, 0, (F)(x == y))                                             \
+  X(MaskNe, F, 0, (F)(x != y))                                             \
+  X(MaskLt, F, 0, (F)(x < y))                                              \
+  X(MaskLe, F, 0, (F)(x <= y))                                             \
+  X(Keep, F, 0, Kept((J)x, y))                                             \
+  X(Drop, F, 0, Kept(~(J)x, y))                                            \
+  X(Join, F, 0, (F)((J)x | (J)y))                                          \
+  X(RoundBfloat16, F, 0, RoundBfloat(x))                                   \
+  X(Sinh, D, 1e-300, WideHyperbolic(x, true))                              \
+  X(Cosh, D, 0, WideHyperbolic(x, false))                                  \
+  X(Exp, D, 0, WideExp(x))                                                 \
+  X(Logistic, D, 0, WideLogistic(x))                                       \
+  X(Erf, D, 2.2250738585072014e-308, ErrorFunction(x))
 
 WEFT_CIRCULAR(SinF, H, 1e-30, 0x1p20f, Narrow(Sine(Wide(x), false)), Narrow(Sine(Wide(x), true)))
 WEFT_CIRCULAR(CosF, H, 0, 0x1p20f, Narrow(Cosine(Wide(x), false)), Narrow(Cosine(Wide(x), true)))
@@ -521,6 +512,9 @@ WEFT_FUNCTION(PowF, H, 0, WEFT_BETWEEN(x, 1.2e-38f, INFINITY) & WEFT_BETWEEN(y, 
 WEFT_FUNCTION(RemF, F, 0, WEFT_BETWEEN(Abs(y), 1e-30f, INFINITY) & (Abs(x) < Abs(y) * 0x1p22f),
               Remainder(x, y), RemainderEach(x, y))
 WEFT_EACH(WEFT_WHOLE)
+WEFT_WHOLE(Add, F, 0, x + y)
+WEFT_WHOLE(Sub, F, 0, x - y)
+WEFT_WHOLE(Mul, F, 0, x * y)
 
 WEFT_CIRCULAR(SinD, D, 1e-300, kFar, WideSine(x, false), WideSine(x, true))
 WEFT_CIRCULAR(CosD, D, 0, kFar, WideCosine(x, false), WideCosine(x, true))
@@ -552,10 +546,11 @@ WEFT_HERE void Write(const V* x, const V* y, V* out, int64_t n) {
   }
 }
 
-template <class Function, bool kOne = false, class V = typename Function::V>
-WEFT_HERE_CALLED void Compute(const void* xs, const void* ys, void* outs, int64_t count) {
-  const V *x = static_cast<const V*>(xs), *y = static_cast<const V*>(ys);
-  V* const out = static_cast<V*>(outs);
+template <class Function, int64_t kOp, class V = typename Function::V>
+WEFT_HERE_CALLED void Apply(const void* const* xs, void* out, int64_t count) {
+  constexpr bool kOne = kOp == op::kPowerOf;
+  const V *x = static_cast<const V*>(xs[0]), *y = static_cast<const V*>(xs[kOperands[kOp] - 1]);
+  V* const z = static_cast<V*>(out);
   const int64_t n = count * sizeof(x[0][0]) / sizeof(V);
   if constexpr (!std::is_same_v<decltype(Function::Usual(*x, *y)), bool>) {
     auto usual = V{} == V{};
@@ -568,9 +563,9 @@ WEFT_HERE_CALLED void Compute(const void* xs, const void* ys, void* outs, int64_
     int64_t parts[sizeof(V) / 8], all = -1;
     std::memcpy(parts, &usual, sizeof(V));
     for (int64_t part : parts) all &= part;
-    if (all != -1) return Write<Function, false, kOne>(x, y, out, n);
+    if (all != -1) return Write<Function, false, kOne>(x, y, z, n);
   }
-  Write<Function, true, kOne>(x, y, out, n);
+  Write<Function, true, kOne>(x, y, z, n);
 }
 
 // --- rows of programs: of `count` elements, a multiple of 16 ---
@@ -580,22 +575,21 @@ template <class T>
 using Of32 = typename Vector<T, kBytes / 4 * sizeof(T)>::V;  // as many elements
 
 template <class From, class To, class Change>
-WEFT_HERE void ConvertEach(const void* xs, void* outs, int64_t count, Change) {
-  const From* const x = static_cast<const From*>(xs);
-  To* const out = static_cast<To*>(outs);
+WEFT_HERE void ConvertEach(const void* const* xs, void* out, int64_t count, Change) {
+  const From* const x = static_cast<const From*>(xs[0]);
   for (int64_t i = 0; i < count * 4 / kBytes; ++i) {
     From v;
     std::memcpy(&v, x + i, sizeof(v));
     const To y = Change::Made(v);
-    std::memcpy(out + i, &y, sizeof(y));
+    std::memcpy(static_cast<To*>(out) + i, &y, sizeof(y));
   }
 }
 #define WEFT_CONVERSION(name, From, To, ...)                                            \
   struct name##Each {                                                                   \
     static WEFT_HERE_MEMBER To Made(From x) { __VA_ARGS__; }                            \
   };                                                                                    \
-  WEFT_HERE_CALLED void name(const void* x, const void*, void* out, int64_t count) {    \
-    ConvertEach<From, To>(x, out, count, name##Each());                                 \
+  WEFT_HERE_CALLED void name(const void* const* xs, void* out, int64_t count) {         \
+    ConvertEach<From, To>(xs, out, count, name##Each());                                \
   }
 using Bytes = Of32<int8_t>;
 #if defined(__x86_64__) && WEFT_BYTES == 64
@@ -627,34 +621,31 @@ WEFT_CONVERSION(ToBfloat, F, Packed, const J high = (J)RoundBfloat(x) >> 16;
                 return Halved(x == x ? high : high | 0x40))
 WEFT_CONVERSION(FromBool, Bytes, F, return (F)(Widened(x) != 0))
 WEFT_CONVERSION(ToBool, F, Bytes, return Quartered((J)x & 1))
-WEFT_CONVERSION(Keep, F, F, return x)
-WEFT_CONVERSION(ToInteger, F, J,  // cut, or the nearest; NaN to 0
-                const F held = x == x ? (x < -0x1p31f ? Of(-0x1p31f) : x) : F{};
-                return x >= 0x1p31f ? J{} + INT32_MAX : __builtin_convertvector(held, J))
 
 // An operation on arrays of 16 bits by itself.
 template <class Function, class From, class To>
-WEFT_HERE_CALLED void Direct(const void* xs, const void* ys, void* outs, int64_t count) {
-  const Packed *x = static_cast<const Packed*>(xs), *y = static_cast<const Packed*>(ys);
+WEFT_HERE_CALLED void Direct(const void* const* xs, void* out, int64_t count) {
+  const Packed *x = static_cast<const Packed*>(xs[0]), *y = static_cast<const Packed*>(xs[1]);
   for (int64_t i = 0; i < count * 4 / kBytes; ++i) {
     Packed a, b;
     std::memcpy(&a, x + i, sizeof(a));
     std::memcpy(&b, y + i, sizeof(b));
     const Packed z = To::Made(Function::Fast(From::Made(a), From::Made(b)));
-    std::memcpy(static_cast<Packed*>(outs) + i, &z, sizeof(z));
+    std::memcpy(static_cast<Packed*>(out) + i, &z, sizeof(z));
   }
 }
 template <class Function>
-constexpr Kernel kOnHalves = Direct<Function, FromHalfEach, ToHalfEach>;
+constexpr Compute kOnHalves = Direct<Function, FromHalfEach, ToHalfEach>;
 template <class Function>
-constexpr Kernel kOnBfloats = Direct<Function, FromBfloatEach, ToBfloatEach>;
+constexpr Compute kOnBfloats = Direct<Function, FromBfloatEach, ToBfloatEach>;
 
 // An exact operation on the bits of floats of 16 bits, of which NaN are those beyond infinity.
 enum { kNegate, kAbsolute, kLarger, kSmaller };
 template <int kOperation, int16_t kInfinity = 0>
-WEFT_HERE_CALLED void OnBits(const void* xs, const void* ys, void* outs, int64_t count) {
+WEFT_HERE_CALLED void OnBits(const void* const* xs, void* out, int64_t count) {
   using V = typename Vector<int16_t, 32>::V;
-  const V *x = static_cast<const V*>(xs), *y = static_cast<const V*>(ys);
+  constexpr bool kTwo = kOperation == kLarger || kOperation == kSmaller;
+  const V *x = static_cast<const V*>(xs[0]), *y = static_cast<const V*>(xs[kTwo]);
   for (int64_t i = 0; i < count / 16; ++i) {
     V a, b, c;
     std::memcpy(&a, x + i, sizeof(a));
@@ -669,7 +660,7 @@ WEFT_HERE_CALLED void OnBits(const void* xs, const void* ys, void* outs, int64_t
       c = (b & INT16_MAX) > kInfinity ? b : c;
       c = (a & INT16_MAX) > kInfinity ? a : c;
     }
-    std::memcpy(static_cast<V*>(outs) + i, &c, sizeof(c));
+    std::memcpy(static_cast<V*>(out) + i, &c, sizeof(c));
   }
 }
 
@@ -677,9 +668,9 @@ WEFT_HERE_CALLED void OnBits(const void* xs, const void* ys, void* outs, int64_t
 template <bool kSum>
 WEFT_HERE F Joined(F x, F y) { return kSum ? x + y : x > y ? x : y; }
 template <bool kSum>
-WEFT_HERE_CALLED void JoinRow(const void* xs, const void*, void* outs, int64_t count) {
+WEFT_HERE_CALLED void JoinRow(const void* const* xs, void* out, int64_t count) {
   constexpr int64_t kSums = 4, kFloats = kBytes / 4;
-  const F* const x = static_cast<const F*>(xs);
+  const F* const x = static_cast<const F*>(xs[0]);
   F sums[kSums], y;
   std::memcpy(&y, x, sizeof(y));
   for (int64_t k = 0; k < kSums; ++k) sums[k] = kSum ? F{} : y;
@@ -697,57 +688,63 @@ WEFT_HERE_CALLED void JoinRow(const void* xs, const void*, void* outs, int64_t c
   float one = y[0];
   for (int64_t j = 1; j < kFloats; ++j) one = kSum ? one + y[j] : one > y[j] ? one : y[j];
 #endif
-  for (int64_t j = 0; j < 16; ++j) static_cast<float*>(outs)[j] = one;
+  for (int64_t j = 0; j < 16; ++j) static_cast<float*>(out)[j] = one;
 }
-WEFT_HERE_CALLED void Spread(const void* x, const void*, void* outs, int64_t count) {
+WEFT_HERE_CALLED void Spread(const void* const* xs, void* out, int64_t count) {
   F y;
-  for (int64_t j = 0; j < kBytes / 4; ++j) y[j] = *static_cast<const float*>(x);  // with its bits
-  for (int64_t i = 0; i < count * 4 / kBytes; ++i) std::memcpy(static_cast<F*>(outs) + i, &y, sizeof(y));
+  for (int64_t j = 0; j < kBytes / 4; ++j) y[j] = *static_cast<const float*>(xs[0]);  // with its bits
+  for (int64_t i = 0; i < count * 4 / kBytes; ++i) std::memcpy(static_cast<F*>(out) + i, &y, sizeof(y));
 }
 
-constexpr Named kFunctions[] = {
-    {"sin", ffi::F32, 1, Compute<SinF>},
-    {"cos", ffi::F32, 1, Compute<CosF>},
-    {"tan", ffi::F32, 1, Compute<TanF>},
-    {"atan2", ffi::F32, 2, Compute<Atan2F>},
-    {"pow", ffi::F32, 2, Compute<PowF>, 4096, Compute<PowF, true>},
-    {"rem", ffi::F32, 2, Compute<RemF>},
+#define WEFT_BLOCKS(name, V, kernel) {op::k##name, k##V, k##V, kernel, true},
+constexpr Kernel kFunctions[] = {
     WEFT_EACH(WEFT_ROW)
-    {"add", ffi::F16, 2, kOnHalves<addF>},
-    {"add", ffi::BF16, 2, kOnBfloats<addF>},
-    {"sub", ffi::F16, 2, kOnHalves<subF>},
-    {"sub", ffi::BF16, 2, kOnBfloats<subF>},
-    {"mul", ffi::F16, 2, kOnHalves<mulF>},
-    {"mul", ffi::BF16, 2, kOnBfloats<mulF>},
-    {"neg", ffi::F16, 1, OnBits<kNegate>},
-    {"neg", ffi::BF16, 1, OnBits<kNegate>},
-    {"abs", ffi::F16, 1, OnBits<kAbsolute>},
-    {"abs", ffi::BF16, 1, OnBits<kAbsolute>},
-    {"max", ffi::F16, 2, OnBits<kLarger, 0x7C00>},
-    {"max", ffi::BF16, 2, OnBits<kLarger, 0x7F80>},
-    {"min", ffi::F16, 2, OnBits<kSmaller, 0x7C00>},
-    {"min", ffi::BF16, 2, OnBits<kSmaller, 0x7F80>},
-    {"float16", ffi::F32, 1, RoundHalf},
-    {"reduce_sum", ffi::F32, 1, JoinRow<true>},
-    {"reduce_max", ffi::F32, 1, JoinRow<false>},
-    {"spread", ffi::F32, 1, Spread},
-    {"load", ffi::F16, 1, FromHalf},
-    {"load", ffi::BF16, 1, FromBfloat},
-    {"load", ffi::F32, 1, Keep},
-    {"load", ffi::PRED, 1, FromBool},
-    {"store", ffi::F16, 1, ToHalf},
-    {"store", ffi::BF16, 1, ToBfloat},
-    {"store", ffi::F32, 1, Keep},
-    {"store", ffi::PRED, 1, ToBool},
-    {"store", ffi::S32, 1, ToInteger},
-    {"sin", ffi::F64, 1, Compute<SinD>},
-    {"cos", ffi::F64, 1, Compute<CosD>},
-    {"tan", ffi::F64, 1, Compute<TanD>},
-    {"log", ffi::F64, 1, Compute<LogD>},
-    {"pow", ffi::F64, 2, Compute<PowD>, 4096, Compute<PowD, true>},
-    {"igamma", ffi::F64, 2, ComputeGamma<true>, kBlock},
-    {"igammac", ffi::F64, 2, ComputeGamma<false>, kBlock},
-    {"zeta", ffi::F64, 2, Compute<ZetaD>, kBlock},
-    {"zeta_single", ffi::F64, 2, Compute<ZetaSingleD>, kBlock},
-    {nullptr},
+    WEFT_BLOCKS(Sin, F, (Apply<SinF, op::kSin>))
+    WEFT_BLOCKS(Cos, F, (Apply<CosF, op::kCos>))
+    WEFT_BLOCKS(Tan, F, (Apply<TanF, op::kTan>))
+    WEFT_BLOCKS(Atan2, F, (Apply<Atan2F, op::kAtan2>))
+    WEFT_BLOCKS(Pow, F, (Apply<PowF, op::kPow>))
+    WEFT_BLOCKS(PowerOf, F, (Apply<PowF, op::kPowerOf>))
+    WEFT_BLOCKS(Rem, F, (Apply<RemF, op::kRem>))
+    WEFT_BLOCKS(Sin, D, (Apply<SinD, op::kSin>))
+    WEFT_BLOCKS(Cos, D, (Apply<CosD, op::kCos>))
+    WEFT_BLOCKS(Tan, D, (Apply<TanD, op::kTan>))
+    WEFT_BLOCKS(Log, D, (Apply<LogD, op::kLog>))
+    WEFT_BLOCKS(Pow, D, (Apply<PowD, op::kPow>))
+    WEFT_BLOCKS(PowerOf, D, (Apply<PowD, op::kPowerOf>))
+    WEFT_BLOCKS(Igamma, D, ComputeGamma<true>)
+    WEFT_BLOCKS(Igammac, D, ComputeGamma<false>)
+    WEFT_BLOCKS(Zeta, D, (Apply<ZetaD, op::kZeta>))
+    WEFT_BLOCKS(ZetaSingle, D, (Apply<ZetaSingleD, op::kZetaSingle>))
+    WEFT_BLOCKS(ReduceSum, F, JoinRow<true>)
+    WEFT_BLOCKS(ReduceMax, F, JoinRow<false>)
+    WEFT_BLOCKS(Spread, F, Spread)
+    {op::kRoundFloat16, ffi::F32, ffi::F32, RoundHalf},
+    {op::kConvertElementType, ffi::F16, ffi::F32, FromHalf},
+    {op::kConvertElementType, ffi::BF16, ffi::F32, FromBfloat},
+    {op::kConvertElementType, ffi::F32, ffi::F16, ToHalf},
+    {op::kConvertElementType, ffi::F32, ffi::BF16, ToBfloat},
+    {op::kLoadMask, ffi::PRED, ffi::F32, FromBool},
+    {op::kStoreMask, ffi::F32, ffi::PRED, ToBool},
+    {op::kAdd, ffi::F16, ffi::F16, kOnHalves<AddF>},
+    {op::kAdd, ffi::BF16, ffi::BF16, kOnBfloats<AddF>},
+    {op::kSub, ffi::F16, ffi::F16, kOnHalves<SubF>},
+    {op::kSub, ffi::BF16, ffi::BF16, kOnBfloats<SubF>},
+    {op::kMul, ffi::F16, ffi::F16, kOnHalves<MulF>},
+    {op::kMul, ffi::BF16, ffi::BF16, kOnBfloats<MulF>},
+    {op::kNeg, ffi::F16, ffi::F16, OnBits<kNegate>},
+    {op::kNeg, ffi::BF16, ffi::BF16, OnBits<kNegate>},
+    {op::kAbs, ffi::F16, ffi::F16, OnBits<kAbsolute>},
+    {op::kAbs, ffi::BF16, ffi::BF16, OnBits<kAbsolute>},
+    {op::kMax, ffi::F16, ffi::F16, OnBits<kLarger, 0x7C00>},
+    {op::kMax, ffi::BF16, ffi::BF16, OnBits<kLarger, 0x7F80>},
+    {op::kMin, ffi::F16, ffi::F16, OnBits<kSmaller, 0x7C00>},
+    {op::kMin, ffi::BF16, ffi::BF16, OnBits<kSmaller, 0x7F80>},
 };
+
+Kernel FindKernel(int64_t op, ffi::DataType from, ffi::DataType to) {
+  for (const Kernel& kernel : kFunctions) {
+    if (kernel.op == op && kernel.from == from && kernel.to == to) return kernel;
+  }
+  return {};
+}

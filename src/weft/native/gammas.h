@@ -246,6 +246,8 @@ WEFT_HERE_CALLED D SmallUpper(D a, D x) {
   return out - (1 - size) * (a * total);
 }
 
+constexpr int64_t kBlock = 256;  // elements that are put in order at once
+
 enum { kUniform, kSeries, kFraction, kSmall, kWays };
 
 // One of a block's elements, of which a NaN stays; a way, or what it is.
@@ -307,9 +309,11 @@ WEFT_HERE_CALLED void WriteGamma(bool lower, const double* a, const double* x, d
 }
 
 template <bool kLower>
-void ComputeGamma(const void* a, const void* x, void* out, int64_t count) {
-  WriteGamma(kLower, static_cast<const double*>(a), static_cast<const double*>(x),
-             static_cast<double*>(out), count);
+void ComputeGamma(const void* const* xs, void* out, int64_t count) {
+  const double *a = static_cast<const double*>(xs[0]), *x = static_cast<const double*>(xs[1]);
+  for (int64_t i = 0; i < count; i += kBlock) {
+    WriteGamma(kLower, a + i, x + i, static_cast<double*>(out) + i, std::min(kBlock, count - i));
+  }
 }
 
 // --- Hurwitz's zeta function ---

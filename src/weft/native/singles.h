@@ -376,29 +376,7 @@ WEFT_HERE F Gelu(F x) {
 
 // --- what programs of halves are made of, see functions.cc: to a few units ---
 
-WEFT_HERE F Negative(F x) { return (F)((J)x ^ INT32_MIN); }
-WEFT_HERE F Sign(F x) { return (x < 0) | (x > 0) ? CopySign(Of(1), x) : x; }
 WEFT_HERE F Kept(J mask, F x) { return (F)(mask & (J)x); }
-// NaN, if there is one; of zeros of both signs that which is larger, or smaller.
-#if defined(__x86_64__) && WEFT_BYTES == 64
-template <int kWhich>
-WEFT_HERE F Extremum(F x, F y) {
-  const __m512 a = (__m512)x, b = (__m512)y;
-  const __mmask16 nan = _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q);
-  return (F)_mm512_mask_add_ps(_mm512_range_ps(a, b, kWhich), nan, a, b);
-}
-WEFT_HERE F Larger(F x, F y) { return Extremum<5>(x, y); }
-WEFT_HERE F Smaller(F x, F y) { return Extremum<4>(x, y); }
-#else
-WEFT_HERE F Larger(F x, F y) {
-  const F z = (F)((J)(x > y ? x : y) & (J)(y > x ? y : x));
-  return x == x ? (y == y ? z : y) : x;
-}
-WEFT_HERE F Smaller(F x, F y) {
-  const F z = (F)((J)(x < y ? x : y) | (J)(y < x ? y : x));
-  return x == x ? (y == y ? z : y) : x;
-}
-#endif
 WEFT_HERE F RoundBfloat(F x) {
   const F y = (F)(((J)x + 0x7FFF + ((J)x >> 16 & 1)) & -0x10000);
   return x == x ? y : x;

@@ -243,10 +243,11 @@ def getitem(x: Any, index: Any) -> Array:
             bounded = (start is None or type(start) is int) and (stop is None or type(stop) is int)
             if bounded and (step is None or type(step) is int):
                 name = (x.aval, start, stop) if step is None else (x.aval, start, stop, step)
-        elif index is None or kind is tuple and _STATIC.issuperset(map(type, index)):
+        elif kind is ArrayImpl:
+            if bounds_cell.value != "all":
+                name, arrays = (x.aval, (index.aval,), PLAIN), (index,)
+        elif index is None or (kind is tuple and _STATIC.issuperset(map(type, index))):
             name = (x.aval, (None,) if index is None else index, tuple)
-        elif kind is ArrayImpl and bounds_cell.value != "all":
-            name, arrays = (x.aval, (index.aval,), PLAIN), (index,)
         elif kind is tuple and (found := index_plans.split_plain(index)) is not None:
             key, arrays = found
             if not arrays or bounds_cell.value is True:  # a number in the program is not out

@@ -64,8 +64,8 @@ def make_operator(name: str, fun: Callable[[Any, Any], Any]) -> tuple[Callable, 
 
     forward.__name__ = forward.__qualname__ = f"__{name}__"
     reflected.__name__ = reflected.__qualname__ = f"__r{name}__"
-    kernel = getattr(fun, "kernel", None)  # none of power, which reads integers
-    return operator_operation(forward, kernel) if kernel else forward, reflected
+    is_program = hasattr(fun, "kernel")  # unlike power, which reads integers
+    return operator_operation(fun, forward) if is_program else forward, reflected
 
 
 def apply_to_foreign(name: str, other: Any, apply: Callable[[Any], Any]) -> Any:

@@ -170,6 +170,12 @@ def inner_sizes(jaxpr: Jaxpr) -> tuple[int, ...]:
     return found
 
 
+def find_mesh(jaxpr: Jaxpr) -> Mesh:
+    """Return the mesh of the one mapped function that a program holds."""
+    (eqn,) = [e for e in jaxpr.eqns if e.primitive is xla_pmap_p]
+    return mesh_of(eqn.params)
+
+
 def mesh_of(params: dict) -> Mesh:
     """The devices of a pmap, with an axis for it and for each of those within it."""
     sizes = (params["axis_size"], *inner_sizes(params["call_jaxpr"]))

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft.core.facts import Cost
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
 from weft.primitives.dynamic_slicing import dynamic_slice_p, dynamic_update_slice_p
 from weft.primitives.elementwise import add_p
-from weft.primitives.indexing import scatter_add_p
-from weft.primitives.layout import broadcast_in_dim_p
-from weft.primitives.slicing import pad_p
+from weft.primitives.families import Part
 
-SPREADING = {dynamic_update_slice_p, scatter_add_p, pad_p}
-SMALL = 4  # times what is added is the least size of an array that it is added to in place
+MIN_RATIO = 4  # of the sizes of an array and of what is added to it in place
 
 
 @memo_jaxpr
@@ -25,13 +23,18 @@ def add_in_place(jaxpr: Jaxpr) -> Jaxpr:
 
     What takes part in them no longer is dead code.
     """
-    if SPREADING.isdisjoint({eqn.primitive for eqn in jaxpr.eqns}):
+    if not any(hasattr(eqn.primitive, "find_part") for eqn in jaxpr.eqns):
         return jaxpr
     found = Sums(jaxpr)
     eqns: list[Eqn] = []
     for eqn in jaxpr.eqns:
-        eqns += found.write(eqn) if eqn.primitive is add_p else [eqn]
+        eqns += found.write(eqn) if is_sum(eqn) else [eqn]
     return jaxpr.replace(eqns=eqns) if len(eqns) > len(jaxpr.eqns) or found.changed else jaxpr
+
+
+def is_sum(eqn: Eqn | None) -> bool:
+    """Return True if an equation adds two operands."""
+    return eqn is not None and eqn.primitive is add_p
 
 
 class Sums:
@@ -50,7 +53,7 @@ class Sums:
     def find_terms(self, atom: Any) -> list:
         """What an atom is the sum of, where that is used for nothing else."""
         eqn = None if type(atom) is Literal else self.makers.get(atom)
-        if eqn is None or eqn.primitive is not add_p or len(self.uses[atom]) > 1:
+        if not is_sum(eqn) or len(self.uses[atom]) > 1:
             return [atom]
         return [t for a in eqn.invars for t in self.find_terms(a)]
 
@@ -58,7 +61,7 @@ class Sums:
         """An equation that adds, or those that add the parts in place."""
         (out,) = eqn.outvars
         readers = self.uses.get(out, [None])
-        if len(readers) == 1 and readers[0] is not None and readers[0].primitive is add_p:
+        if len(readers) == 1 and is_sum(readers[0]):
             return [eqn]  # a part of another sum
         terms = [t for a in eqn.invars for t in self.find_terms(a)]
         parts = [self.find_update(t, out) for t in terms]
@@ -76,39 +79,34 @@ class Sums:
             (x,) = eqns[-1].outvars
         return [*eqns[:-1], eqns[-1].replace(outvars=[out])]
 
-    def find_update(self, atom: Any, x: Any) -> tuple[Eqn, Any, list] | None:
-        """What puts a small array into zeros of the type of x; that array, and where it starts."""
+    def find_update(self, atom: Any, x: Any) -> tuple[Eqn, Part] | None:
+        """Return the equation that writes a small array into zeros like x, and its part."""
         eqn = None if type(atom) is Literal else self.makers.get(atom)
         if eqn is None or len(self.uses[atom]) > 1 or atom.aval.shape != x.aval.shape:
             return None
-        u, starts = eqn.invars[0], list(eqn.invars[2:])
-        if eqn.primitive is dynamic_update_slice_p and self.is_zeros(u):
-            u = eqn.invars[1]
-        elif eqn.primitive is scatter_add_p and self.is_zeros(u):
-            u, starts = eqn.invars[2], [eqn.invars[1]]
-        elif eqn.primitive is pad_p and type(eqn.invars[1]) is Literal and eqn.invars[1].val == 0:
-            config = eqn.params["padding_config"]
-            if any(low < 0 or high < 0 or interior for low, high, interior in config):
-                return None
-            starts = [Literal(low) for low, _, _ in config]
-        else:
+        find_part = getattr(eqn.primitive, "find_part", None)
+        part = None if find_part is None else find_part(eqn)
+        if part is None or not self.is_zeros(part.background):
             return None
+        u = part.part
         same = u.aval.dtype == x.aval.dtype and u.aval.varying is x.aval.varying
-        small = type(u) is not Literal and SMALL * u.aval.size <= x.aval.size
-        return (eqn, u, starts) if same and small else None
+        small = type(u) is not Literal and MIN_RATIO * u.aval.size <= x.aval.size
+        return (eqn, part) if same and small else None
 
     def is_zeros(self, atom: Any) -> bool:
-        """Whether a variable is an array of zeros."""
-        eqn = None if type(atom) is Literal else self.makers.get(atom)
-        if eqn is None or eqn.primitive is not broadcast_in_dim_p:
+        """Return True if an atom is zero, or an array that repeats a zero."""
+        if type(atom) is Literal:
+            return bool(atom.val == 0)
+        eqn = self.makers.get(atom)
+        if eqn is None or eqn.primitive.cost is not Cost.FREE or not eqn.invars:
             return False
         return type(eqn.invars[0]) is Literal and eqn.invars[0].val == 0
 
 
-def write_update(around: Eqn, x: Any, eqn: Eqn, u: Any, starts: list) -> list[Eqn]:
-    """x with u added where `eqn` puts it into zeros, from the line of `around`."""
-    out = Var(x.aval)
-    if eqn.primitive is scatter_add_p:
+def write_update(around: Eqn, x: Any, eqn: Eqn, part: Part) -> list[Eqn]:
+    """x with a part added where `eqn` writes it into zeros, from the line of `around`."""
+    out, u, starts = Var(x.aval), part.part, part.starts
+    if part.adds:
         return [eqn.replace(invars=[x, *starts, u], outvars=[out], source=around.source)]
     old, new = Var(u.aval), Var(u.aval)
     sizes = {"slice_sizes": u.aval.shape}

@@ -73,7 +73,6 @@ class BitcastConvertType(Discrete):
     """
 
     name = "bitcast_convert_type"
-    by_element = True  # where the widths are equal
     elements = Elements.CHOSEN
     cost = Cost.FREE
 

@@ -166,6 +166,10 @@ class DynamicUpdateSlice(Primitive):
             update_consts=(),
         )
 
+    def find_part(self, eqn: Any) -> families.Part:
+        x, update, *starts = eqn.invars
+        return families.Part(x, update, starts)
+
     def checked(self, trace, args, params):
         check_starts_inside(trace, args[0], args[2:], typeof(args[1]).shape)
         return trace.apply(self, args, params)

@@ -46,7 +46,6 @@ class Elementwise(Primitive):
     j of operand i, None for zero, and the terms of ys[0] below k are known.
     """
 
-    by_element = True
     cost = Cost.CHEAP
     series: Callable | None = None
     linear = Linearity.NONE
@@ -294,6 +293,7 @@ def name_function(fun: Callable, prim: Primitive, name: str = "") -> Callable:
     """`fun` with the name and documentation of a primitive."""
     fun.__name__ = fun.__qualname__ = name or prim.name
     fun.__doc__ = prim.__doc__
+    fun.primitive = prim  # type: ignore[attr-defined]
     fun.__module__ = sys._getframe(2).f_globals["__name__"]  # where it is a global, for pickle
     return fun
 
@@ -583,7 +583,6 @@ class SelectN(Primitive):
     """
 
     name = "select_n"
-    by_element = True
     elements = Elements.PLACED
     cost = Cost.CHEAP
 

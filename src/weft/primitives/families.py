@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,8 +57,6 @@ class LinearPrimitive(Primitive):
 
 class LinearByElement(LinearPrimitive):
     """A family: linear, and each element of the result is made of that element of the operand."""
-
-    by_element = True
 
     def label_axes(self, avals, outs, **params):
         return along_each_other(avals, outs, Linearity.JOINT)
@@ -167,6 +165,19 @@ class LinearInFirst(Primitive):
         if type(tangents[0]) is Zero:
             return outs, zero_tangents(outs)
         return outs, self.apply(tangents[0], *primals[1:], **params)
+
+
+class Part(NamedTuple):
+    """The atoms of an equation that writes a small array into a larger one.
+
+    `find_part`, of a primitive that does so, returns it for an equation, or None. `adds` is True if
+    the equation adds the small array to what it is written into.
+    """
+
+    background: Any
+    part: Any
+    starts: list
+    adds: bool = False
 
 
 def zero_tangents(outs: Sequence[Any]) -> list:

@@ -629,6 +629,12 @@ class ScatterPut(Scatter):
 class ScatterSum(Scatter):
     """Scatter that adds or subtracts: linear in x and updates together."""
 
+    def find_part(self, eqn: Any) -> families.Part | None:
+        x, indices, updates = eqn.invars
+        if self.combine is elementwise.sub_p:
+            return None
+        return families.Part(x, updates, [indices], adds=True)
+
     def jvp(self, primals, tangents, **params):
         outs = self.apply(*primals, **params)
         t, _, update_t = tangents

@@ -663,7 +663,7 @@ def reduce(
         return unflatten(tree, [lay_out("reduce", y, out_sharding) for y in outs])
     outs = []
     for monoid, x, init in zip(monoids, xs, inits, strict=True):
-        if monoid.reduction is layout.reduce_sum_p and out_sharding is not None:
+        if isinstance(monoid.reduction, families.LinearPrimitive) and out_sharding is not None:
             out = layout.reduce_sum(x, dimensions, out_sharding=out_sharding)
         else:
             (out,) = monoid.reduction.apply(x, axes=dimensions)

@@ -15,8 +15,12 @@ from weft.core.stage import StagedTracer, StageTrace
 from weft.core.trace import current
 from weft.dtypes import NUMBERS
 from weft.options import trace_context
+from weft.util import keep_cache, keep_newest
 
-MOST = 10_000  # rules that are remembered; then it starts anew
+MAX_RULES = 10_000  # that are remembered; a program has some hundreds
+
+# What is known of rules at types: here, what they have written, in run/rules.py, their programs.
+RULES: dict[tuple, Any] = keep_cache("rules", {})
 
 
 class Written(NamedTuple):
@@ -29,9 +33,6 @@ class Written(NamedTuple):
     results: Sequence
 
 
-WRITTEN: dict[tuple, Any] = {}  # True: the rule has run once; False: it must be run
-
-
 def apply_rule(
     rule: Callable[..., list], prim: Primitive, params: dict, xs: list, n: int, targets: Any
 ) -> list:
@@ -42,19 +43,18 @@ def apply_rule(
     """
     key = targets and find_key(rule, prim, params, xs, *targets)
     try:
-        found = WRITTEN.get(key) if key else False
+        # True: the rule has run once; False: it must be run
+        found = RULES.get(key) if key else False
     except TypeError:  # parameters without a hash
         found = False
     if type(found) is Written:
         return write_again(found, xs, *targets)
     if found is None:
-        if len(WRITTEN) >= MOST:
-            WRITTEN.clear()
-        WRITTEN[key] = True
+        keep_newest(RULES, key, True, MAX_RULES)
     starts = found and [len(trace.eqns) for trace in targets]
     results = rule(prim, params, xs[:n], xs[n:])
     if starts:
-        WRITTEN[key] = read_written(xs, results, *targets, *starts)
+        RULES[key] = read_written(xs, results, *targets, *starts)
     return results
 
 

@@ -17,6 +17,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.element import choose
 from weft.core.facts import Cost, Elements
 from weft.core.form import Form
+from weft.core.jaxpr import Literal
 from weft.core.primitive import Axes
 from weft.errors import IndexingError, ShapeError
 from weft.primitives import families, layout
@@ -226,6 +227,13 @@ class Pad(layout.LinearTogether):
                 select(padded, ct, layout.fill(shape, 0, typeof(ct).dtype)), range(len(shape))
             )
         return [x_ct, value_ct]
+
+    def find_part(self, eqn: Any) -> families.Part | None:
+        x, value = eqn.invars
+        config = eqn.params["padding_config"]
+        if any(low < 0 or high < 0 or interior for low, high, interior in config):
+            return None
+        return families.Part(value, x, [Literal(low) for low, _, _ in config])
 
     def batch(self, axis, args, dims, *, padding_config):
         (x, value), (d, value_d) = args, dims

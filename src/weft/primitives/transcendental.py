@@ -126,7 +126,7 @@ def tuned_op(prim: Transcendental) -> Callable:
             return plain(x)
         return prim.apply(x, accuracy=check_accuracy(prim.name, accuracy))[0]
 
-    plain = unary_op(prim)
+    plain = fun.plain = unary_op(prim)  # type: ignore[attr-defined]
     return name_function(fun, prim)
 
 

@@ -325,7 +325,12 @@ reduce_window_min_p = WindowExtremum("reduce_window_min", elementwise.min_p, hig
 
 def worst_value(select_prim: Primitive, dtype: np.dtype) -> Any:
     """The value that a selection by ge or le never takes before another."""
-    return lowest_value(dtype) if select_prim is elementwise.ge_p else highest_value(dtype)
+    return lowest_value(dtype) if keeps_largest(select_prim) else highest_value(dtype)
+
+
+def keeps_largest(select_prim: Primitive) -> bool:
+    """Return True if a selection keeps the largest element, False if the smallest: ge, or le."""
+    return select_prim is elementwise.ge_p
 
 
 class SelectAndGatherAdd(families.LinearInFirst):

@@ -17,11 +17,16 @@ _USES: dict[Any, dict[Any, int]] = keep_cache("uses", {})
 
 
 def is_hot(group: Any, key: Any) -> bool:
-    """Count a use of `key`, one of the keys of `group`; return True from the `HOT`-th on."""
+    """Count a use of `key` in `group`. Return True if it is the `HOT`-th use or a later one."""
     if len(_USES) >= COUNTED and group not in _USES:
         _USES.clear()
     uses = _USES.setdefault(group, {})
     if len(uses) >= COUNTED and key not in uses:
         uses.clear()
     count = uses[key] = uses.get(key, 0) + 1
-    return count >= HOT
+    return is_hot_after(count)
+
+
+def is_hot_after(uses: int) -> bool:
+    """Return True if something that has been used so often is to have its own program."""
+    return uses >= HOT

@@ -24,9 +24,9 @@ from weft.core.jaxpr import Jaxpr, Var
 from weft.core.source import trim_traceback
 from weft.core.stage import stage_closed
 from weft.core.trace import Tracer, current, eval_context
-from weft.errors import DtypeError, TracerError
+from weft.errors import DtypeError, ShapeError, TracerError
 from weft.options import bounds_cell, config, trace_context, x64_cell
-from weft.primitives.elementwise import match_numbers
+from weft.primitives.elementwise import bind_spread, match_numbers
 from weft.pytrees import PyTreeDef, flatten, unflatten
 from weft.run.eager import EVAL
 from weft.run.fastpath import compiled_call, is_unhashable_static
@@ -43,12 +43,12 @@ ONE_ARRAY = frozenset((ArrayImpl,))
 LISTS = frozenset((list, ndarray))
 SEQUENCES = frozenset((list, tuple))
 PYTHON = frozenset(dtypes.NUMBERS)
-# Operands that the program of an operator takes as they are, or the arrays kept of numbers.
+# The operands that the program of an operator takes. A number may have an array that is cached.
 OPERANDS = dict.fromkeys((ArrayImpl, KeyArray, bool, complex, ndarray), ()) | NUMBERS
 
 
 class NotForKernel(Exception):
-    """A compiled kernel does not take a call: the function is to be called as it is written.
+    """A compiled kernel does not take a call, which then runs as the function is written.
 
     `__cause__` is the error that says why.
     """
@@ -207,7 +207,7 @@ class Operation:
     def stage_traced(self, args: tuple, kwargs: dict) -> tuple:
         """Return the operation of a call, its parameters, its consts and the tree of its results.
 
-        Return () if the call is to run as written: it has no equations, or effects, or asks for
+        Return () for a call that runs as written: it has no equations, or effects, or asks for
         values.
         """
         key, _ = self.read_call(args, kwargs)
@@ -353,7 +353,7 @@ def copy_results(fun: Callable, args: tuple, kwargs: dict) -> tuple:
 
 
 class Listed(tuple):
-    """A list or NumPy array as a static argument: a tuple, which errors show as it was given."""
+    """A list or NumPy array as a static argument: a tuple that errors print as a list."""
 
     __slots__ = ()
 
@@ -401,7 +401,7 @@ def operation(
         static = [*inspect.signature(fun).parameters][arrays:]
     copied = SMALL if arrays is None else -1
     op = Operation(fun, name or fun.__name__, static, copied=copied)
-    if arrays is not None and not op.nums:  # C++ is faster if there are no static arguments
+    if arrays is not None and not op.nums:  # C++ is faster without static arguments
         op = Operation(fun, name or fun.__name__, copied=copied)
     whole = whole and arrays is None and not known
     return wrap_call(fun, op, whole, tuple(numbers), known, matched)
@@ -415,8 +415,9 @@ def wrap_call(
     most = known + len(names)
     lists = bool(nums) and bool(numbers or not whole)
     places = bool(known or (numbers and names))  # are checked if `check_bounds` is "all"
-    limited = bool(known or places)
     plain = not (whole or names)  # a call with keywords runs as written
+    written = getattr(fun, "plain", fun) if plain else fun  # without a look at keywords
+    prim = getattr(written, "primitive", None) if plain else None
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -424,11 +425,12 @@ def wrap_call(
             try:
                 if current.trace is EVAL:
                     given: Sequence = args
-                    if limited and (
-                        (places and bounds_cell.value == "all")
-                        or (known and not known <= len(args) <= most)
-                        or (known and not ONE_ARRAY.issuperset(map(type, args[:known])))
-                        or (known and not names.issuperset(kwargs))
+                    if places and bounds_cell.value == "all":
+                        return fun(*args, **kwargs)
+                    if known and not (
+                        known <= len(args) <= most
+                        and ONE_ARRAY.issuperset(map(type, args[:known]))
+                        and names.issuperset(kwargs)
                     ):
                         return fun(*args, **kwargs)
                     if lists and args and type(args[-1]) in LISTS:
@@ -436,16 +438,7 @@ def wrap_call(
                     elif same and not kwargs and op.is_same(args):
                         return args[0]
                     if numbers:
-                        given = [*given]
-                        if matched and len(given) > 1 and type(given[1]) in PYTHON:
-                            given[:2] = match_numbers(*args[:2])
-                        for i in numbers:
-                            if i < len(given):
-                                x = given[i]
-                                if arrays := NUMBERS.get(type(x)):
-                                    given[i] = arrays[x64_cell.value][x or str(x)]
-                                elif places and type(x) in SEQUENCES and x and type(x[-1]) is int:
-                                    given[i] = tuple(map(keep_number, x))
+                        given = keep_numbers(given, numbers, matched, places)
                     if not kwargs:
                         return kernel(*given)
                     if not plain:
@@ -457,13 +450,38 @@ def wrap_call(
             except ValueError as error:
                 if not is_unhashable_static(error):
                     raise
-            return fun(*args, **kwargs)
+            if kwargs:
+                return fun(*args, **kwargs)
+            if len(args) != 1:
+                return written(*args)
+            if prim is not None:  # a trace is given the primitive at once
+                return current.trace.process(prim, args, {})[0]
+            return written(args[0])
         except Exception as error:
             trim_traceback(error)
             raise
 
     call.kernel = kernel  # type: ignore[attr-defined]
     return call
+
+
+def keep_numbers(args: Sequence, positions: Sequence[int], matched: bool, places: bool) -> Sequence:
+    """Return the arguments with the arrays of hot Python numbers at some positions.
+
+    With `matched`, a number among the first two gets the dtype of the other. With `places`, the
+    positions may have tuples and lists of integers.
+    """
+    given = [*args]
+    if matched and not PYTHON.isdisjoint(map(type, given[:2])):
+        given[:2] = match_numbers(*given[:2])
+    for i in positions:
+        if i < len(given):
+            x = given[i]
+            if arrays := NUMBERS.get(type(x)):
+                given[i] = arrays[x64_cell.value][x or str(x)]
+            elif places and type(x) in SEQUENCES and x and type(x[-1]) is int:
+                given[i] = tuple(map(keep_number, x))
+    return given
 
 
 def list_static(args: tuple, nums: tuple[int, ...]) -> tuple:
@@ -482,38 +500,48 @@ ABSENT = object()
 def number_operation(
     fun: Callable, name: str = "", matched: bool = False, whole: bool = False
 ) -> Callable:
-    """As `operation`, for a function of two or three operands that are often Python numbers.
+    """Make an operation of a function of two or three operands that are often Python numbers.
 
     The function may have NumPy's keywords `out` and `where`, with which it runs as written. With
-    `matched`, a Python number gets the dtype of the other operand, and operands may be keywords.
+    `matched`, a Python number gets the dtype of the other operand, operands may be keywords, and
+    the function is one primitive, which a trace is given at once.
     """
     op = Operation(fun, name or fun.__name__)
-    kernel = op.make_kernel()
+    kernel, prim = op.make_kernel(), getattr(fun, "primitive", None)
 
     def call(x: Any, y: Any, z: Any = ABSENT, *, out: Any = None, where: Any = None) -> Any:
         try:
-            if out is where is None:
-                if current.trace is EVAL:
+            try:
+                if out is where is None:
                     if matched and (type(y) in PYTHON or type(x) in PYTHON):
                         x, y = match_numbers(x, y)
-                    if arrays := NUMBERS.get(type(y)):
-                        y = arrays[x64_cell.value][y or str(y)]
-                    elif arrays := NUMBERS.get(type(x)):
-                        x = arrays[x64_cell.value][x or str(x)]
-                    if z is ABSENT:
-                        return kernel(x, y)
-                    if arrays := NUMBERS.get(type(z)):
-                        z = arrays[x64_cell.value][z or str(z)]
-                    return kernel(x, y, z)
-                if whole and isinstance(current.trace, RuleTrace):
-                    return op.call_traced(kernel, (x, y) if z is ABSENT else (x, y, z), {})
-        except NotForKernel:
-            pass
+                    if current.trace is EVAL:
+                        if arrays := NUMBERS.get(type(y)):
+                            y = arrays[x64_cell.value][y or str(y)]
+                        elif arrays := NUMBERS.get(type(x)):
+                            x = arrays[x64_cell.value][x or str(x)]
+                        if z is ABSENT:
+                            return kernel(x, y)
+                        if arrays := NUMBERS.get(type(z)):
+                            z = arrays[x64_cell.value][z or str(z)]
+                        return kernel(x, y, z)
+                    if matched and z is ABSENT:
+                        return current.trace.process(prim, (x, y), {})[0]
+                    if whole and isinstance(current.trace, RuleTrace):
+                        return op.call_traced(kernel, (x, y) if z is ABSENT else (x, y, z), {})
+            except NotForKernel:
+                pass
+            except ShapeError:
+                if matched and z is ABSENT:
+                    return bind_spread(prim, x, y)  # type: ignore[arg-type]
+                raise
+            if z is ABSENT and out is where is None:
+                return fun(x, y)
+            given = (x, y) if z is ABSENT else (x, y, z)
+            return fun(*given) if out is where is None else fun(*given, out=out, where=where)
         except Exception as error:
             trim_traceback(error)
             raise
-        given = (x, y) if z is ABSENT else (x, y, z)
-        return fun(*given) if out is where is None else fun(*given, out=out, where=where)
 
     if not matched:
         call.__code__ = call.__code__.replace(co_posonlyargcount=3)
@@ -522,10 +550,14 @@ def number_operation(
     return public
 
 
-def operator_operation(fun: Callable, kernel: Callable) -> Callable:
-    """Return the operator that calls a kernel for operands that it takes, and `fun` for others."""
+def operator_operation(fun: Callable, foreign: Callable) -> Callable:
+    """Return an operator: the function of an array and of an operand that it takes.
 
-    @functools.wraps(fun)
+    `foreign` is called with any other operand than an array or a number.
+    """
+    kernel = fun.kernel  # type: ignore[attr-defined]
+
+    @functools.wraps(foreign)
     def call(self: Any, other: Any) -> Any:
         try:
             if current.trace is EVAL and (arrays := OPERANDS.get(type(other))) is not None:
@@ -537,6 +569,8 @@ def operator_operation(fun: Callable, kernel: Callable) -> Callable:
         except Exception as error:
             trim_traceback(error)
             raise
-        return fun(self, other)
+        if type(other) in OPERANDS or isinstance(other, Tracer):
+            return fun(self, other)
+        return foreign(self, other)
 
     return call

@@ -19,7 +19,7 @@ class NumberArrays(dict):
 
     PJRT would transfer a number at every call, so its array is cached. The key of a number x is
     `x or str(x)`, because 0.0 and -0.0 are equal but need two entries. A number that is not hot is
-    returned as it is.
+    returned unchanged.
     """
 
     def __init__(self, group: tuple):
@@ -53,6 +53,6 @@ for _kind, _arrays in NUMBERS.items():
 
 
 def keep_number(x: Any) -> Any:
-    """Return the array of a Python number that is hot; any other operand as it is."""
+    """Return the array of a hot Python number, and any other operand unchanged."""
     arrays = NUMBERS.get(type(x))
     return x if arrays is None else arrays[x64_cell.value][x or str(x)]

@@ -43,7 +43,10 @@ class BatchTracer(Tracer):
         self.owner = trace
         self.value = value
         self.dim = dim
-        self.aval = mapped_aval(typeof(value), dim)
+        aval = getattr(value, "aval", None)  # as `typeof`, without a call in most cases
+        if type(aval) is not ShapedArray:
+            aval = typeof(value)
+        self.aval = mapped_aval(aval, dim)
 
     def own_origin(self) -> str:
         mapped = f"mapped by vmap along axis {self.dim} of {typeof(self.value)}"
@@ -82,17 +85,26 @@ class BatchTrace(Trace):
             current.trace = self.parent
             if not mapped and (axis.name is None or not uses_axis(prim, params, axis.name)):
                 return self.parent.process(prim, values, params)  # type: ignore[union-attr]
-            outs, out_dims = prim.batch(axis, values, dims, **params)
+            outs, out_dims = self.apply_rule(prim, values, dims, params)
         finally:
             current.trace = self
-        results = [
-            y if d is None else BatchTracer(self, y, d) for y, d in zip(outs, out_dims, strict=True)
-        ]
-        if self.parent.parent is None:  # type: ignore[union-attr]  # nothing is written down
-            for y in results:
-                if type(y) is BatchTracer and y.owner is self:
+        unwritten = self.parent.parent is None  # type: ignore[union-attr]
+        results = []
+        for y, d in zip(outs, out_dims, strict=True):
+            if d is not None:
+                y = BatchTracer(self, y, d)
+                if unwritten:
                     y.source = current.source or current.capture()
+            results.append(y)
         return results
+
+    def apply_rule(self, prim: Primitive, values: list, dims: list, params: dict) -> tuple:
+        """Apply an operation under the parent; return its results and their mapped axes.
+
+        This is the one place where the trace uses a rule: a trace that applies rules in another way
+        overrides it.
+        """
+        return prim.batch(self.axis, values, dims, **params)
 
 
 @contextlib.contextmanager
@@ -111,10 +123,13 @@ def batch(
     args: Sequence[Any],
     dims: Sequence[int | None],
     axis: Axis,
-    kind: type = BatchTrace,
+    trace: BatchTrace | None = None,
 ) -> tuple[list, list[int | None]]:
-    """Results of a flat function mapped over `axis`, and where the mapped axis is in each."""
-    trace = kind(current.trace, axis)
+    """Return the results of a flat function mapped over `axis`, and the mapped axis of each.
+
+    `trace` is a new trace under the current one, if it is to apply rules in a way of its own.
+    """
+    trace = trace or BatchTrace(current.trace, axis)
     boxed = [x if d is None else BatchTracer(trace, x, d) for x, d in zip(args, dims, strict=True)]
     around = named_axes.get_local()
     try:

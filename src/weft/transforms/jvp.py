@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.core.aval import typeof
+from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Primitive, Zero, tangent_zero, tangents_of
 from weft.core.source import JVP, describe_maker
@@ -34,7 +34,8 @@ class JVPTracer(Tracer):
         self.owner = trace
         self.primal = primal
         self.tangent = tangent
-        self.aval = typeof(primal)
+        aval = getattr(primal, "aval", None)  # as `typeof`, without a call in most cases
+        self.aval = aval if type(aval) is ShapedArray else typeof(primal)
 
     def concrete(self, error: type[Exception], op: str, hint: str) -> Any:
         if isinstance(self.primal, Tracer):
@@ -68,57 +69,64 @@ class JVPTrace(Trace):
     def process(self, prim: Primitive, args: Any, params: dict) -> list:
         primals = []
         tangents = []
+        types: list[ShapedArray | None] = []
         moved = False
         for x in args:
             if type(x) is JVPTracer and x.owner is self:
                 primals.append(x.primal)
                 tangents.append(x.tangent)
+                types.append(x.aval)
                 moved = True
             else:
                 primals.append(x)
                 tangents.append(None)
+                types.append(None)
         around = current.source
         try:
             current.trace = self.parent
             if not moved:
                 return self.parent.process(prim, primals, params)  # type: ignore[union-attr]
-            for i, t in enumerate(tangents):
-                if t is None:
-                    tangents[i] = tangent_zero(primals[i])
-            switched = x64_cell.value is not self.x64
-            if switched:
-                avals = [x.aval if isinstance(x, JVPTracer) else typeof(x) for x in args]
-                primals = list(map(typed_value, primals, avals))
-                tangents = [typed_value(t, a.to_tangent()) for t, a in zip(tangents, avals)]
+            if x64_cell.value is not self.x64:
+                primals = [x if a is None else typed_value(x, a) for x, a in zip(primals, types)]
             source = current.source = around or current.capture()  # one for all the rule writes
-            outs, dots = self.apply_rule(prim, primals, tangents, params)
-            if switched:
-                outs, dots = list(map(pin_type, outs)), list(map(pin_type, dots))
-            if self.tracked:
-                dots = [vary_tangent(x, t) for x, t in zip(outs, dots, strict=True)]
+            outs, dots = self.apply_rule(prim, primals, tangents, types, params)
         finally:
             current.trace = self
             current.source = around
-        if len(outs) == 1:
-            (out,), (dot,) = outs, dots
-            results = outs if type(dot) is Zero else [JVPTracer(self, out, dot)]
-        else:
-            results = [
-                x if type(t) is Zero else JVPTracer(self, x, t)
-                for x, t in zip(outs, dots, strict=True)
-            ]
-        if self.parent.parent is None:  # type: ignore[union-attr]  # nothing is written down
-            for x in results:
-                if type(x) is JVPTracer and x.owner is self:
+        unwritten = self.parent.parent is None  # type: ignore[union-attr]
+        results = []
+        for x, t in zip(outs, dots):
+            if type(t) is not Zero:
+                x = JVPTracer(self, x, t)
+                if unwritten:
                     x.source = source
+            results.append(x)
         return results
 
-    def apply_rule(self, prim: Primitive, primals: list, tangents: list, params: dict) -> tuple:
-        """The results of an operation and their tangents."""
+    def apply_rule(
+        self, prim: Primitive, primals: list, tangents: list, types: list, params: dict
+    ) -> tuple:
+        """Apply an operation under the parent; return its results and their tangents, or Zero.
+
+        An operand that does not move has None in `tangents` and in `types`, the types of the
+        others. This is the one place where the trace uses a rule: a trace that applies rules in
+        another way overrides it.
+        """
+        switched = x64_cell.value is not self.x64
+        for i, a in enumerate(types):
+            if a is None:
+                tangents[i] = tangent_zero(primals[i])
+            elif switched:
+                tangents[i] = typed_value(tangents[i], a.to_tangent())
         xs = [*primals, *tangents]
         found = apply_rule(run_jvp, prim, params, xs, len(primals), self.into)
+        if switched:
+            found = list(map(pin_type, found))
         n = len(found) // 2
-        return found[:n], found[n:]
+        outs, tangents = found[:n], found[n:]
+        if self.tracked:
+            tangents = [vary_tangent(x, t) for x, t in zip(outs, tangents, strict=True)]
+        return outs, tangents
 
 
 def run_jvp(prim: Primitive, params: dict, primals: list, tangents: list) -> list:
@@ -135,9 +143,14 @@ def vary_tangent(x: Any, t: Any) -> Any:
     return varying.cast(current.trace, t)
 
 
-def jvp(fun: Callable, primals: Any, tangents: Any, kind: type = JVPTrace) -> tuple[list, list]:
-    """Results of a flat function and their tangents; a tangent may be Zero, in and out."""
-    trace = kind(current.trace)
+def jvp(
+    fun: Callable, primals: Any, tangents: Any, trace: JVPTrace | None = None
+) -> tuple[list, list]:
+    """Return the results of a flat function and their tangents; a tangent may be Zero, in and out.
+
+    `trace` is a new trace under the current one, if it is to apply rules in a way of its own.
+    """
+    trace = trace or JVPTrace(current.trace)
     args = [
         x if type(t) is Zero else JVPTracer(trace, x, t)
         for x, t in zip(primals, tangents, strict=True)

@@ -6,8 +6,9 @@ the others are evaluated first. Making the linear program is linearize.py.
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
@@ -28,20 +29,23 @@ from weft.primitives.varying import add_terms, cast_kinds
 def backward(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequence[Any]) -> list:
     """Cotangents of the arguments of `jaxpr` that are `Linear`, given those of its results.
 
-    `args` holds a value or a Linear for each invar. The answer has a value, a Zero or, where the
-    argument is not Linear, None for each.
+    `args` holds a value or a Linear for each invar; in `cts`, None is zero too. The answer has a
+    value, a Zero or, where the argument is not Linear, None for each.
     """
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, typed_values(consts, jaxpr.constvars)))
     env.update(zip(jaxpr.invars, args, strict=True))
     around = current.source
     try:
         try:
-            todo = evaluate_known(jaxpr.eqns, env)
+            steps = evaluate_known(jaxpr.eqns, env)
             sums: dict[Var, Any] = {}
             for atom, ct in zip(jaxpr.outvars, cts, strict=True):
-                if type(atom) is not Literal and type(env[atom]) is Linear:  # type: ignore[index]
-                    accumulate(sums, atom, ct)
-            pull_cotangents(todo, sums)
+                if ct is None or type(ct) is Zero or type(atom) is Literal:
+                    continue
+                if type(env[atom]) is Linear:  # type: ignore[index]
+                    add_cotangent(sums, atom, lay_as_dual(ct, atom.aval))
+            transpose = functools.partial(transpose_equation, current.trace.targets)
+            pull_cotangents(steps, sums, transpose)
         finally:
             current.source = around
     finally:  # again, as in `run_once`
@@ -52,9 +56,9 @@ def backward(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequ
     ]
 
 
-def evaluate_known(eqns: Sequence[Eqn], env: dict[Var, Any]) -> list[tuple[Eqn, list]]:
-    """Apply the equations that touch nothing linear; give the others, and their operands."""
-    todo = []
+def evaluate_known(eqns: Sequence[Eqn], env: dict[Var, Any]) -> list[tuple]:
+    """Apply the equations that touch nothing linear; return the others as steps of the walk."""
+    steps = []
     for eqn in eqns:
         ins = []
         linear = False
@@ -63,44 +67,76 @@ def evaluate_known(eqns: Sequence[Eqn], env: dict[Var, Any]) -> list[tuple[Eqn, 
             linear = linear or type(x) is Linear
             ins.append(x)
         if linear:
-            todo.append((eqn, ins))
+            steps.append((eqn.invars, eqn.outvars, eqn, ins))
             for v in eqn.outvars:
                 env[v] = Linear(v.aval)
         else:
             current.source = inner_source(eqn.source)
             outs = current.trace.process(eqn.primitive, ins, eqn.params)
             env.update(zip(eqn.outvars, outs, strict=True))
-    return todo
+    return steps
 
 
-def pull_cotangents(todo: Sequence[tuple[Eqn, list]], sums: dict[Var, Any]) -> None:
-    """Transpose the equations, last first. What a rule writes has the source of its equation."""
-    targets = current.trace.targets
-    for eqn, ins in reversed(todo):
-        outvars = eqn.outvars
-        if len(outvars) == 1:
-            ct = sums.pop(outvars[0], None)
+def pull_cotangents(
+    steps: Sequence[tuple], sums: dict, pull: Callable[[tuple, list], Sequence]
+) -> None:
+    """Walk back along `steps`: from the cotangents of results, in `sums`, to those of operands.
+
+    A step begins with the keys of its operands and of its results in `sums`. `pull(step, cts)`
+    returns the cotangents of the operands of a step; None stands for zero in what it is passed,
+    None or Zero in what it returns.
+    """
+    for step in reversed(steps):
+        results = step[1]
+        if len(results) == 1:
+            ct = sums.pop(results[0], None)
             if ct is None:
                 continue
             cts = [ct]
         else:
-            if not any(v in sums for v in outvars):
+            if not any(key in sums for key in results):
                 continue
-            cts = [sums.pop(v) if v in sums else Zero(dual_aval(v.aval)) for v in outvars]
-        current.source = transposed_source(eqn.source)
-        try:
-            xs = [*cts, *ins]
-            outs = apply_rule(run_transpose, eqn.primitive, eqn.params, xs, len(cts), targets)
-        except LinearUsed:
-            raise not_linear(eqn.primitive.name, ins) from None
-        except ShardingTypeError:  # what cannot be done with terms of a sum is done with the sum
-            added = list(map(add_terms, cts))
-            if all(map(operator.is_, added, cts)):
-                raise
-            outs = eqn.primitive.transpose(added, *ins, **eqn.params)
-        for atom, x, ct in zip(eqn.invars, ins, outs, strict=True):
-            if ct is not None and type(x) is Linear:
-                accumulate(sums, atom, ct)
+            cts = [sums.pop(key, None) for key in results]
+        for key, ct in zip(step[0], pull(step, cts), strict=True):
+            if ct is not None and type(ct) is not Zero:  # as `add_cotangent`, without a call
+                before = sums.get(key)
+                sums[key] = ct if before is None else add(before, ct)
+
+
+def add_cotangent(sums: dict, key: Any, ct: Any) -> None:
+    """Add a cotangent to the sum at a key."""
+    before = sums.get(key)
+    sums[key] = ct if before is None else add(before, ct)
+
+
+def transpose_equation(targets: Any, step: tuple, cts: list) -> list:
+    """Apply the transpose rule of an equation. What the rule writes has its source.
+
+    `targets` are those of the current trace.
+    """
+    _, outvars, eqn, ins = step
+    if len(cts) > 1:
+        cts = [Zero(dual_aval(v.aval)) if ct is None else ct for v, ct in zip(outvars, cts)]
+    current.source = transposed_source(eqn.source)
+    try:
+        xs = [*cts, *ins]
+        outs = apply_rule(run_transpose, eqn.primitive, eqn.params, xs, len(cts), targets)
+    except LinearUsed:
+        raise not_linear(eqn.primitive.name, ins) from None
+    except ShardingTypeError:  # what cannot be done with terms of a sum is done with the sum
+        added = list(map(add_terms, cts))
+        if all(map(operator.is_, added, cts)):
+            raise
+        outs = eqn.primitive.transpose(added, *ins, **eqn.params)
+    grads = [*outs]
+    for i, (v, x, ct) in enumerate(zip(eqn.invars, ins, outs, strict=True)):
+        if type(x) is not Linear:
+            grads[i] = None
+        elif ct is None or type(ct) is Zero:
+            continue
+        elif v.aval.sharded is not None or typeof(ct).sharded is not None:
+            grads[i] = lay_as_dual(ct, v.aval)
+    return grads
 
 
 def run_transpose(prim: Primitive, params: dict, cts: list, ins: list) -> list:
@@ -108,14 +144,10 @@ def run_transpose(prim: Primitive, params: dict, cts: list, ins: list) -> list:
     return prim.transpose(cts, *ins, **params)
 
 
-def accumulate(sums: dict[Var, Any], var: Any, ct: Any) -> None:
-    """Add a cotangent to what a variable has."""
-    if type(ct) is not Zero:
-        lies = dual_of(var.aval)
-        if typeof(ct).sharded is not lies:
-            ct = lay_as(cast_kinds(ct, lies), lies)
-        before = sums.get(var)
-        sums[var] = ct if before is None else add(before, ct)
+def lay_as_dual(ct: Any, aval: ShapedArray) -> Any:
+    """A cotangent laid out as those of values of a type are, over a mesh."""
+    lies = dual_of(aval)
+    return ct if typeof(ct).sharded is lies else lay_as(cast_kinds(ct, lies), lies)
 
 
 def dual_aval(aval: ShapedArray) -> ShapedArray:

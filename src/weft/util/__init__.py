@@ -94,6 +94,13 @@ def insert_at(xs: Iterable[Any], at: dict[int, Any]) -> list:
     return out
 
 
+def keep_newest(store: dict, key: Any, value: Any, most: int) -> None:
+    """Put a value into a store of at most so many entries: the oldest goes if it is full."""
+    if len(store) >= most:
+        del store[next(iter(store))]
+    store[key] = value
+
+
 def inverse_permutation(order: Sequence[int]) -> tuple[int, ...]:
     """The place of each of 0..n-1 in `order`, which holds each of them once."""
     return tuple(sorted(range(len(order)), key=order.__getitem__))

@@ -27,8 +27,8 @@ logger = Logger("weft.native")
 FOLDER = Path(__file__).parents[1] / "native"
 KERNELS = (
     "attention compare concatenate conv coo_dot coo_sample csr_dot cumulative depthwise dot "
-    "elementwise extremum find_places function lu matvec or_nan pad partition permutation resample "
-    "rows scatter select_scatter sort sum top_k triangle trsm view"
+    "extremum find_places lu matvec or_nan pad partition permutation program resample scatter "
+    "select_scatter sort sum top_k triangle trsm view"
 )
 HANDLERS = tuple("weft_" + name for name in ("keep", *KERNELS.split()))
 

@@ -115,7 +115,7 @@ def test_incomplete_gamma_with_a_kernel(rng, called, fun, reference, count, comp
     a, x = np.append(a, spread), np.append(x, spread * rng.uniform(0.3, 2, 5000))
     with config.scope(enable_x64=True, native=called):
         program = weft.jit(fun)
-        assert ("weft_function" in program.lower(a, x).as_text()) == called
+        assert ("weft_program" in program.lower(a, x).as_text()) == called
         got, want = np.asarray(program(a, x)), reference(a, x)
         np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-300)
         b, y = a[-5000:], x[-5000:]
@@ -159,7 +159,7 @@ def test_zeta_and_polygamma_with_a_kernel(rng, dtype, units):
             (special.polygamma, 1, lambda q: mpmath.psi(1, q)),
         ]:
             program = weft.jit(fun)
-            assert "weft_function" in program.lower(q, q).as_text()
+            assert "weft_program" in program.lower(q, q).as_text()
             want = np.array([float(exact(mpmath.mpf(float(v)))) for v in q])
             got = np.asarray(program(dtype(order), q)).astype(np.float64)
             assert (abs(got - want) / want).max() < units * np.finfo(dtype).eps

@@ -13,6 +13,7 @@ from typing import Any
 
 from weft import dtypes
 from weft.core.aval import typeof
+from weft.core.facts import Cost
 from weft.core.form import Form
 from weft.primitives.elementwise import (
     Costly,
@@ -208,11 +209,11 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     return regularized_incomplete_beta_p.apply(match_numbers(a, x)[0], match_numbers(b, x)[0], x)[0]
 
 
-for _prim in (  # computed by loops, whose steps depend on values
+for _prim in (
     *(igamma_p, igammac_p, igamma_grad_a_p, random_gamma_grad_p, regularized_incomplete_beta_p),
     *(polygamma_p, zeta_p),
 ):
-    _prim.by_element = False
+    _prim.cost = Cost.ITERATIVE
 
 erf = unary_op(erf_p)
 erfc = unary_op(erfc_p)

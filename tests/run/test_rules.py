@@ -6,10 +6,10 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import jit, jvp, lax, random, vmap
-from weft.api import compiled_rules, tape
 from weft.core.primitive import Primitive
 from weft.options import config
 from weft.primitives.elementwise import mul
+from weft.run import hot, rules, tape
 
 W = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 X = np.float32([[0.5, -1.0, 2.0]])
@@ -18,26 +18,26 @@ X = np.float32([[0.5, -1.0, 2.0]])
 @pytest.fixture
 def at_once(monkeypatch):
     """Rules are programs from their first use on."""
-    monkeypatch.setattr(tape, "USES", 1)
+    monkeypatch.setattr(hot, "HOT_USES", 1)
     weft.clear_caches()
 
 
 def rules_of(kind):
     """The rules there are, by the name of the operation."""
-    return {r.made_of[0].name: r for r in tape._RULES.values() if type(r) is kind}
+    return {r.made_of[0].name: r for r in rules.RULES.values() if type(r) is kind}
 
 
 def test_rules_become_programs_after_some_uses_and_give_the_same():
     weft.clear_caches()
     fun = lambda x: (jnp.sinh(x) * 1.5).sum()
-    for use in range(1, tape.USES + 2):
+    for use in range(1, hot.HOT_USES + 2):
         out, dot = jvp(fun, (X,), (X,))
         np.testing.assert_allclose(out, (np.sinh(X) * 1.5).sum(), rtol=1e-6)
         np.testing.assert_allclose(dot, (np.cosh(X) * X * 1.5).sum(), rtol=1e-6)
-        rules = rules_of(compiled_rules.JVPRule)
-        assert [*rules] == ["sinh", "mul", "reduce_sum"]
-        compiled = [r.program is not None for r in rules.values()]
-        assert compiled == [use >= tape.USES] * 3
+        found = rules_of(rules.JVPRule)
+        assert [*found] == ["sinh", "mul", "reduce_sum"]
+        compiled = [r.program is not None for r in found.values()]
+        assert compiled == [use >= hot.HOT_USES] * 3
 
 
 def test_a_zero_tangent_stays_a_zero(at_once):
@@ -79,15 +79,15 @@ def test_mapped_programs_give_what_they_give_compiled_whole(name, at_once):
         for a, b in zip(weft.tree.leaves(mapped(x)), weft.tree.leaves(expected), strict=True):
             assert a.aval is b.aval
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
-    assert rules_of(compiled_rules.BatchRule) or name == "gradients"  # whose programs hold theirs
+    assert rules_of(rules.BatchRule) or name == "gradients"  # whose programs hold theirs
 
 
 def test_a_rule_of_one_operation_is_no_program_of_its_own(at_once):
     compiled = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tape, "compile_program", lambda *given: compiled.append(given[1]))
+        patch.setattr(rules, "compile_program", lambda *given: compiled.append(given[1]))
         vmap(lambda x, y: lax.mul(x, y))(W, W)
-    assert not compiled and rules_of(compiled_rules.BatchRule)["mul"].program
+    assert not compiled and rules_of(rules.BatchRule)["mul"].program
 
 
 class Scale(Primitive):
@@ -109,6 +109,8 @@ class Scale(Primitive):
         return [mul(x, 2.0 if config.default_matmul_precision is None else 3.0)], dims
 
     def jvp(self, primals, tangents):
+        if self.asks and not bool(primals[0] > 0):
+            raise ValueError("scale: x must be positive.")
         factor = 2.0 if config.default_matmul_precision is None else 3.0
         return [self.apply(*primals)[0]], [mul(tangents[0], factor)]
 
@@ -131,7 +133,28 @@ def test_a_rule_that_asks_for_values_stays_as_it_is(at_once):
         np.testing.assert_array_equal(call(jnp.ones(2)), [2, 2])
         with pytest.raises(ValueError, match=r"^scale: x must be positive\.$"):
             call(-jnp.ones(2))
-    assert rules_of(compiled_rules.BatchRule)["scale"].program is None
+    assert rules_of(rules.BatchRule)["scale"].program is None
+    for derive in (weft.grad, lambda f: lambda x: jvp(f, (x,), (1.0,))[1]):
+        slope = derive(lambda x: scale_p.apply(x)[0])
+        for _ in range(3):
+            assert float(slope(jnp.float32(3))) == 2
+            with pytest.raises(ValueError, match=r"^scale: x must be positive\.$"):
+                slope(jnp.float32(-3))
+
+
+def test_of_many_rules_the_newest_are_kept(monkeypatch):
+    weft.clear_caches()
+    monkeypatch.setattr(rules, "MAX_RULES", 3)
+    jvp(lambda x: lax.sin(lax.cos(lax.exp(lax.neg(lax.tanh(x))))), (W,), (W,))
+    assert [*rules_of(rules.JVPRule)] == ["exp", "cos", "sin"]
+    weft.clear_caches()
+    assert not rules.RULES and not rules.WALKS
+
+
+def test_a_trace_uses_rules_in_one_place():
+    """The traces that compile rules do not repeat how a trace treats operands and results."""
+    for kind in (rules.CompiledJVP, rules.CompiledBatch, tape.TapeTrace):
+        assert "apply_rule" in vars(kind) and "process" not in vars(kind)
 
 
 def test_other_types_in_the_mapped_function_are_those_of_the_option(at_once):
@@ -163,7 +186,7 @@ def test_what_is_watched_has_the_lines_of_this_use(at_once):
     for transform in (vmap, lambda f: lambda x: jvp(f, (x,), (x,))):
         transform(watched(first))(W[:1] + 2)
         line = second.__code__.co_firstlineno
-        with pytest.raises(FloatingPointError, match=rf"test_compiled_rules\.py:{line}\b"):
+        with pytest.raises(FloatingPointError, match=rf"test_rules\.py:{line}\b"):
             transform(watched(second))(W[:1] - 2)
 
 

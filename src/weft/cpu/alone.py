@@ -1,34 +1,37 @@
 """Which programs are a few cheap operations on each element, or moves, that kernels do.
 
 XLA:CPU gives a program on more than 1,000 elements to another thread, which takes longer to wake
-than 100,000 additions take. A kernel, native/elementwise.cc or transpose.cc, runs where it is
+than 100,000 additions take. A kernel, native/programs.cc or transpose.cc, runs where it is
 called. Where moved elements lie, views of NumPy say, of arrays of bytes that nobody reads.
 """
 
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 
+from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from weft.cpu.opcodes import Kind, Operand, Step, encode_program
 from weft.dtypes import itemsize_bits
 from weft.util import is_below
 
-NAMES = (  # in the order of the kernel
+# Primitives whose opcode has their name (cpu/opcodes.py).
+NAMES = (
     *("add", "sub", "mul", "div", "neg", "abs", "sign", "max", "min", "floor", "ceil"),
     *("eq", "ne", "gt", "ge", "lt", "le", "and", "or", "xor", "not", "select_n", "clamp"),
-    *("is_finite", "square", "convert_element_type", "round", "inverse"),
+    *("is_finite", "square", "convert_element_type", "round"),
 )
-CODES = {name: code for code, name in enumerate(NAMES)} | {"integer_pow": NAMES.index("square")}
+COMPARISONS = NAMES[11:17]
+CALCULATED = frozenset((*NAMES, "integer_pow"))
 # What XLA computes otherwise where there is more of it: products and sums in one, numbers first.
 ALONE = {*NAMES[:5], "square", "integer_pow", "convert_element_type"}
-CHOICES = {name: len(NAMES) + 2 + k for k, name in enumerate(NAMES[11:17])}
 SIGNS = {"add": "+", "sub": "+", "mul": "*", "div": "*"}
 PARAMETERS = {("y", 2), ("y", -1), ("rounding_method", 1)}  # of which halves go to even numbers
-DTYPES = {np.dtype(c): n for c, n in zip("?bBifd", (1, 2, 6, 4, 11, 12), strict=True)}  # XLA's
-# Operations that only move elements: those that kernels may do (primitives/joining.py), and others.
+TYPES = frozenset(map(np.dtype, "?bBifd"))
+# Operations that only move elements: those that kernels may do (cpu/joins.py), and others.
 JOINS = frozenset(("concatenate", "pad", "stack", "tile"))
 VIEWS: dict[str, Callable] = {  # where a result's elements lie in the operand
     "broadcast_in_dim": lambda x, shape, broadcast_dimensions, sharding: np.broadcast_to(
@@ -49,11 +52,15 @@ CALLED = {
     *("cholesky", "custom_linear_solve", "eig", "eigh", "hessenberg", "householder_product", "lu"),
     *("geqrf", "ormqr", "qr", "schur", "svd", "triangular_solve", "tridiagonal"),
 }
-KNOWN = CODES.keys() | MOVES | CALLED | {"iota", "stop_gradient"}
+KNOWN = CALCULATED | MOVES | CALLED | {"iota", "stop_gradient"}
 SHORT = 1 << 16  # elements of matrices that it takes a millisecond or two to factorize
 FEWEST, MOST = 1024, 1 << 22  # elements, and bytes of the result, up to where it is as quick
 STEPS, SIDE = 8, 32  # operations of one call, and operands; elements of an axis walked along
-Call = collections.namedtuple("Call", "kernel invars outvars attributes")  # as equations are
+BLOCK = 1024  # elements of intermediate results, which the nearest cache holds
+MAX_ONE_THREAD = 1 << 20  # bytes read and written up to which one thread is as quick as several
+PIECE = 1 << 18  # bytes read and written that are worth a thread
+# A call of a kernel, with fields as equations have them; `steps` is the number of its operations.
+Call = collections.namedtuple("Call", "kernel invars outvars attributes steps")
 
 
 def do_little(jaxpr: Jaxpr, but: set[str]) -> bool:
@@ -84,7 +91,7 @@ def plan_calls(jaxpr: Jaxpr) -> Sequence:
     calls = [call_group(g, views) for g in ([large] if together else [[e] for e in large])]
     small = [call_group([eqn], views) for eqn in rest if eqn not in large]
     for call in calls:
-        out, steps, each = call.outvars[0].aval, len(call.attributes["ops"]), len(calls)
+        out, steps, each = call.outvars[0].aval, call.steps, len(calls)
         width = max(out.dtype.itemsize, 4 * (len(large) > 1))  # XLA's one loop needs no more
         size = out.size * width * (each if each > 1 else max(steps - 1, 1)) ** 2
         if max(steps, len(call.invars)) > STEPS or out.size < FEWEST or size > MOST:
@@ -131,50 +138,66 @@ def call_view(out: Atom, source: Atom, start: int, view: np.ndarray) -> Call | N
         least, most, side = 1 << 15, 1 << 23 if turns else size * (bits == 8), min(side, *sides)
     if bits < 8 or not least <= size <= most or side < SIDE:
         return None
-    return Call("weft_view", [source], [out], {"start": start, "sizes": sizes, "steps": steps})
+    attributes = {"start": start, "sizes": sizes, "steps": steps}
+    return Call("weft_view", [source], [out], attributes, 1)
 
 
 def call_group(eqns: Sequence[Eqn], views: Mapping) -> Call:
     """The call for operations one after the other, of which the last gives the result."""
     makers = {eqn.outvars[0]: eqn for eqn in eqns}
     given: list[tuple[Atom, int]] = []
-    steps: dict[Var, tuple] = {}  # in order; of what they read, steps are ~k
+    steps: dict[Var, Step] = {}  # in order
 
-    def place(a: Atom) -> int:
+    def place(a: Atom) -> Hashable:
+        """Add what makes `a`, and return the name of its value."""
         if type(a) is Literal or a not in makers:
             operand = views[a][:2] if type(a) is Var and a in views else (a, 0)
             given.extend([operand] * (operand not in given))
             return given.index(operand)
         if a not in steps:
-            op, args = operation_of(makers[a], makers)
-            steps[a] = op, [*map(place, args)], DTYPES[a.aval.dtype]
-        return ~[*steps].index(a)
+            name, args = operation_of(makers[a], makers)
+            reads = [*map(place, args)]
+            steps[a] = Step(name, a, Kind.FULL, a.aval.dtype, reads)
+        return a
 
-    place(eqns[-1].outvars[0])
-    operands, starts = zip(*given, strict=True)
-    ops, rows, types = zip(*steps.values(), strict=True)
-    reads = [r if r >= 0 else len(given) + ~r for row in rows for r in row]
-    attributes = {"ops": ops, "reads": reads, "types": types, "starts": starts}
-    return Call("weft_elementwise", operands, eqns[-1].outvars, attributes)
+    out = eqns[-1].outvars[0]
+    place(out)
+    values = [source for source, _ in given]
+    arrays = [v.aval for v in values if v.aval.size != 1]
+    operands = [
+        Operand(i, Kind.SCALAR if source.aval.size == 1 else Kind.FULL, start)
+        for i, (source, start) in enumerate(given)
+    ]
+    split = split_work(out.aval, arrays)
+    attributes = {"program": encode_program(operands, [*steps.values()], *split)}
+    return Call("weft_program", values, eqns[-1].outvars, attributes, len(steps))
 
 
-def operation_of(eqn: Eqn, makers: Mapping) -> tuple[int, Sequence[Atom]]:
+def split_work(out: ShapedArray, arrays: Sequence[ShapedArray]) -> tuple[int, int]:
+    """Return the elements of a block, and the blocks that are worth a thread."""
+    moved = out.size * sum(x.dtype.itemsize for x in (out, *arrays))
+    pieces = -(-moved // PIECE) if moved > MAX_ONE_THREAD else 1
+    return BLOCK, max(1, -(-out.size // (pieces * BLOCK)))
+
+
+def operation_of(eqn: Eqn, makers: Mapping) -> tuple[str, Sequence[Atom]]:
     """What the kernel does for an equation: also choices by a comparison with a number as one."""
     name, args, dtype = eqn.primitive.name, eqn.invars, eqn.outvars[0].aval.dtype
     if name == "div" and (inverse := inverse_of(args[1])):
-        return CODES["mul"], [args[0], inverse]
-    if eqn.params.get("y") == -1:
-        return CODES["inverse"], args
+        return "mul", [args[0], inverse]
+    if name == "integer_pow":
+        return "inverse" if eqn.params["y"] == -1 else "square", args
     if name in ("max", "min") and dtype.kind == "f":
         x, y = args if type(args[1]) is Literal else args[::-1]
         if type(y) is Literal and abs(y.val) > 0:
-            return len(NAMES) + (name == "min"), [x, y]
+            return "at_most" if name == "min" else "at_least", [x, y]
     test = makers.get(args[0]) if name == "select_n" and type(args[0]) is Var else None
-    if test and test.primitive.name in CHOICES and dtype.kind == "f":
-        (x, y), first = test.invars, CHOICES[test.primitive.name]
+    if test and test.primitive.name in COMPARISONS and dtype.kind == "f":
+        x, y = test.invars
         if x.aval.dtype is dtype and not y.aval.shape:
-            return first + 6 * (not args[2].aval.shape), [x, y, *args[1:]]
-    return CODES[name], args
+            how = "choose" if args[2].aval.shape else "replace"
+            return f"{how}_{test.primitive.name}", [x, y, *args[1:]]
+    return name, args
 
 
 def inverse_of(a: Atom) -> Literal | None:
@@ -187,7 +210,7 @@ def inverse_of(a: Atom) -> Literal | None:
 def can_call_beside(eqn: Eqn) -> bool:
     """Whether an operation beside LAPACK's is the kernel's, or one of which XLA counts nothing."""
     out = eqn.outvars[0].aval
-    if eqn.primitive.name not in CODES:
+    if eqn.primitive.name not in CALCULATED:
         return type(out.size) is int
     return can_call(eqn, out.shape) and is_below(out.size, SHORT + 1)
 
@@ -202,12 +225,11 @@ def can_call(eqn: Eqn, shape: tuple) -> bool:
     several = name == "select_n" and (len(args) != 3 or args[0].aval.dtype != bool)
     converts = name == "convert_element_type"
     return (
-        name in CODES
+        name in CALCULATED
         and not (nothing or inverse or integers or several)
         and chosen <= PARAMETERS
         and (out.shape == shape or (converts and not out.shape))
         and {a.aval.shape for a in args} <= {(), out.shape}
-        and out.dtype in DTYPES
-        and {a.aval.dtype for a in args}
-        <= DTYPES.keys() | ({np.dtype(np.int64)} if converts else ())
+        and out.dtype in TYPES
+        and {a.aval.dtype for a in args} <= TYPES.union([np.dtype(np.int64)] if converts else ())
     )

@@ -36,7 +36,7 @@ def draw(dtype, *shape):
 
 
 def is_called(fun, *args):
-    return "weft_rows" in weft.jit(fun).lower(*args).as_text()
+    return "weft_program" in weft.jit(fun).lower(*args).as_text()
 
 
 def assert_rounded(found, want, dtype, units=0.51):

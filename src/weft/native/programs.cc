@@ -1,0 +1,334 @@
+// The interpreter of programs: steps on each element of arrays, or along their rows.
+//
+// cpu/opcodes.py says what a program is and how it is written; opcodes.h has its tables. Kernels
+// compute whole groups of elements, for which slots have room. A row that does not end with a group is
+// read beyond its end if the array goes on, else from a copy; its results are copied from a slot.
+
+#include "programs.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kMostOperands = 4;              // of a step
+// Bounds with which no product overflows: of elements, of elements of a row, of rows of a piece.
+constexpr int64_t kMostCount = int64_t{1} << 40, kMostRow = 1 << 20, kMostPiece = 1 << 30;
+constexpr int64_t kGap = 64;                      // bytes, so that slots are in different cache sets
+constexpr int64_t kMemory = kMaxSlots * (kMaxRow * 4 + kGap);
+
+int64_t RoundUp(int64_t count) { return (count + kGroup - 1) / kGroup * kGroup; }
+
+bool IsShared(Kind kind) { return kind == Kind::kScalar || kind == Kind::kSharedRow; }
+
+// Repeats the last of `count` elements up to the end of a group.
+template <class T>
+void PadAs(char* x, int64_t count) {
+  T last;
+  std::memcpy(&last, x + (count - 1) * sizeof(T), sizeof(T));
+  for (int64_t i = count; i < RoundUp(count); ++i) std::memcpy(x + i * sizeof(T), &last, sizeof(T));
+}
+void PadGroup(char* x, int64_t count, int64_t width) {
+  switch (width) {
+    case 1: return PadAs<uint8_t>(x, count);
+    case 2: return PadAs<uint16_t>(x, count);
+    case 4: return PadAs<uint32_t>(x, count);
+    default: return PadAs<uint64_t>(x, count);
+  }
+}
+
+void CopyGroups(char* to, const char* from, int64_t count, int64_t width) {
+  std::memcpy(to, from, count * width);
+  PadGroup(to, count, width);
+}
+
+// Fills `size` bytes with copies of an element.
+void Fill(char* to, const char* from, int64_t size, int64_t width) {
+  std::memcpy(to, from, width);
+  for (int64_t done = width; done < size; done *= 2) {
+    std::memcpy(to + done, to, std::min(done, size - done));
+  }
+}
+
+struct Operand {
+  const char* at;
+  int64_t width;  // bytes of an element
+  Kind kind;
+  int64_t size;   // elements from `at` on
+  bool copied;    // to its slot wherever a row does not end with a group
+};
+
+struct Step {
+  Kernel kernel;
+  Kind kind;
+  int64_t slot, width, operands;
+  struct {
+    int64_t slot, width, array;  // `array`: the number of an operand, -1 for the result of a step
+  } reads[kMostOperands];
+  bool reduces;
+  bool reads_on;  // it reads arrays beyond the end of a row
+};
+
+// A step of one thread: where its operands are, and its result.
+struct Call {
+  Compute compute;
+  const void* from[kMostOperands];
+  char* to;
+  bool of_one;  // of one element for each row
+};
+
+// An operand of a step that is an array, so that it is elsewhere in each row.
+struct Use {
+  int64_t step, read, array;
+};
+
+class Program {
+ public:
+  // Reads a program, and checks it: no step reads or writes beyond an array or a slot then.
+  bool Read(ffi::Span<const int64_t> code, ffi::RemainingArgs& xs, ffi::AnyBuffer& y);
+  int64_t CountPieces() const { return (rows_ + piece_ - 1) / piece_; }
+  void Run(int64_t piece) const;
+
+ private:
+  // The value that a slot has while a program is read.
+  struct Value {
+    bool known = false;
+    bool kept = false;  // shared by rows, and read by each
+    ffi::DataType type = ffi::PRED;
+    Kind kind = Kind::kFull;
+    int64_t array = -1;
+  };
+  bool AddStep(const int64_t* code);
+  bool FitArrays(ffi::RemainingArgs& xs, ffi::AnyBuffer& y, const int64_t* starts);
+  bool FitSlots();
+  void RunRow(int64_t first, int64_t count, char* memory, Call* calls) const;
+  void CopyEnds(int64_t first, int64_t count, char* memory, Call* calls) const;
+  void RunInParts(const Call& call, int64_t count) const;
+
+  Operand operands_[kMaxSlots];
+  Step steps_[kMaxSteps];
+  Value values_[kMaxSlots];
+  int64_t given_ = 0, count_ = 0, shared_ = 0;  // operands; steps, and those of what rows share
+  int64_t row_ = 0, piece_ = 0, rows_ = 0, total_ = 0, stride_ = 0;
+  Use uses_[kMaxSteps * kMostOperands];
+  int64_t used_ = 0;
+  bool splits_ = true;  // elements are independent of each other: a block may be split
+  bool keeps_ = true;   // slots keep rows, not only what is behind whole groups
+  bool pads_ = false;   // a function chooses a formula for all elements of a row
+  char* out_ = nullptr;
+};
+
+bool Program::Read(ffi::Span<const int64_t> code, ffi::RemainingArgs& xs, ffi::AnyBuffer& y) {
+  const int64_t size = code.size();
+  int64_t next = 3, starts[kMaxSlots];
+  if (size < next) return false;
+  row_ = code[0], piece_ = code[1], given_ = code[2];
+  if (row_ < 1 || row_ > kMostRow || piece_ < 1 || piece_ > kMostPiece || given_ < 0 ||
+      given_ > kMaxSlots || given_ != static_cast<int64_t>(xs.size()) || size < next + 2 * given_) {
+    return false;
+  }
+  for (int64_t k = 0; k < given_; ++k, next += 2) {
+    const auto x = *xs.get<ffi::AnyBuffer>(k);
+    const Kind kind = static_cast<Kind>(code[next]);
+    const int64_t width = ffi::ByteWidth(x.element_type());
+    starts[k] = code[next + 1];
+    if (!IsShared(kind) && kind != Kind::kFull) return false;
+    operands_[k] = {static_cast<const char*>(x.untyped_data()), width, kind, 0, false};
+    values_[k] = {true, false, x.element_type(), kind, k};
+  }
+  while (next < size) {
+    const int64_t op = code[next];
+    if (op < 0 || op >= kOpcodes || size < next + 4 + kOperands[op] || !AddStep(&code[next])) return false;
+    next += 4 + kOperands[op];
+  }
+  return FitArrays(xs, y, starts) && FitSlots();
+}
+
+// Whether a step may read a value: rows have no element for each row, and what is shared no rows.
+bool MayRead(Kind step, int64_t op, Kind value) {
+  if (IsShared(step)) return IsShared(value);
+  if (op == op::kReduceSum || op == op::kReduceMax) return step == Kind::kPerRow && value != Kind::kPerRow;
+  if (op == op::kSpread) return step == Kind::kFull && value == Kind::kPerRow;
+  return step == Kind::kFull ? value != Kind::kPerRow : value == Kind::kPerRow || value == Kind::kScalar;
+}
+
+// Adds a step: its opcode, the kind, dtype and slot of its result, the slots of its operands.
+bool Program::AddStep(const int64_t* code) {
+  const auto is_slot = [](int64_t slot) { return slot >= 0 && slot < kMaxSlots; };
+  const int64_t op = code[0], count = kOperands[op], *const reads = code + 4;
+  const ffi::DataType to = static_cast<ffi::DataType>(code[2]);
+  if (count_ == kMaxSteps || code[1] < 0 || code[1] > static_cast<int64_t>(Kind::kFull)) return false;
+  for (int64_t i = 0; i < count; ++i) {
+    if (!is_slot(reads[i]) || !values_[reads[i]].known) return false;
+  }
+  const ffi::DataType from = values_[reads[count - 1]].type;
+  Step& step = steps_[count_];
+  step.kernel = FindArithmetic(op, from, to);
+  if (!step.kernel.compute) step.kernel = FindFunction(op, from, to);
+  step.kind = static_cast<Kind>(code[1]), step.slot = code[3], step.operands = count;
+  step.width = ffi::ByteWidth(to);
+  step.reduces = op == op::kReduceSum || op == op::kReduceMax;
+  step.reads_on = false;
+  if (!step.kernel.compute || !is_slot(step.slot) || (IsShared(step.kind) && shared_ != count_)) return false;
+  for (int64_t i = 0; i < count; ++i) {
+    Value& x = values_[reads[i]];
+    const int64_t width = ffi::ByteWidth(x.type);
+    const bool in_memory = x.array >= 0 && x.kind == Kind::kFull;
+    if (x.type != (op == op::kSelectN && i == 0 ? ffi::PRED : from)) return false;
+    if (!MayRead(step.kind, op, x.kind) || (reads[i] == step.slot && width != step.width)) return false;
+    step.reads[i] = {reads[i], width, x.array};
+    if (in_memory) uses_[used_++] = {count_, i, x.array};
+    step.reads_on = step.reads_on || (in_memory && !step.kernel.whole);
+    if (in_memory && step.kernel.whole) operands_[x.array].copied = true;
+    x.kept = x.kept || (IsShared(x.kind) && !IsShared(step.kind));
+  }
+  if (values_[step.slot].kept) return false;
+  values_[step.slot] = {true, false, to, step.kind, -1};
+  ++count_;
+  if (IsShared(step.kind)) ++shared_;
+  return true;
+}
+
+// Checks that arrays have the elements that rows are of.
+bool Program::FitArrays(ffi::RemainingArgs& xs, ffi::AnyBuffer& y, const int64_t* starts) {
+  if (count_ == shared_) return false;  // there is no result
+  const Step& last = steps_[count_ - 1];
+  const int64_t results = y.element_count();
+  if (y.element_type() != values_[last.slot].type || results > kMostCount) return false;
+  out_ = static_cast<char*>(y.untyped_data());
+  total_ = last.kind == Kind::kFull ? results : results * row_;
+  rows_ = (total_ + row_ - 1) / row_;
+  bool in_rows = false;
+  for (int64_t s = 0; s < count_; ++s) {
+    in_rows = in_rows || steps_[s].kind == Kind::kPerRow;
+    pads_ = pads_ || (steps_[s].kernel.whole && !steps_[s].reduces);
+  }
+  for (int64_t k = 0; k < given_; ++k) {
+    Operand& x = operands_[k];
+    const int64_t size = xs.get<ffi::AnyBuffer>(k)->element_count();
+    const int64_t wanted = x.kind == Kind::kScalar ? 1 : x.kind == Kind::kFull ? total_ : row_;
+    if (starts[k] < 0 || starts[k] > size || wanted > size - starts[k]) return false;
+    x.at += starts[k] * x.width, x.size = size - starts[k];
+    in_rows = in_rows || x.kind == Kind::kSharedRow;
+  }
+  splits_ = !in_rows && !pads_;
+  return !in_rows || total_ % row_ == 0;
+}
+
+// Checks that there is memory for the slots.
+bool Program::FitSlots() {
+  int64_t width = 1, slots = given_;
+  keeps_ = !splits_ || count_ > 1;
+  for (int64_t k = 0; k < given_; ++k) {
+    width = std::max(width, operands_[k].width), keeps_ = keeps_ || IsShared(operands_[k].kind);
+  }
+  for (int64_t s = 0; s < count_; ++s) {
+    width = std::max(width, steps_[s].width), slots = std::max(slots, steps_[s].slot + 1);
+  }
+  stride_ = (keeps_ ? RoundUp(std::min(row_, total_)) : kGroup) * width + kGap;
+  return slots * stride_ <= kMemory;
+}
+
+// Computes `count` elements, a row or a part of one.
+void Program::RunRow(int64_t first, int64_t count, char* memory, Call* calls) const {
+  const int64_t padded = RoundUp(count);
+  const Step& last = steps_[count_ - 1];
+  Call& end = calls[count_ - 1];
+  const bool is_full = last.kind == Kind::kFull;
+  char* const out = out_ + (is_full ? first : first / row_) * last.width;
+  char* const slot = memory + last.slot * stride_;
+  const bool in_parts = is_full && !last.kernel.whole && count < padded && count > kGroup;
+  end.to = is_full && (in_parts || count == padded) ? out : slot;
+  for (const Use* use = uses_; use < uses_ + used_; ++use) {
+    const Operand& x = operands_[use->array];
+    calls[use->step].from[use->read] = x.at + first * x.width;
+  }
+  if (count < padded && !(in_parts && shared_ + 1 == count_)) CopyEnds(first, count, memory, calls);
+  for (int64_t s = shared_; s < count_ - in_parts; ++s) {
+    Call& call = calls[s];
+    if (count < padded && steps_[s].reduces) {  // elements behind the row do not count
+      float* const x = static_cast<float*>(const_cast<void*>(call.from[0]));
+      std::fill(x + count, x + padded, steps_[s].kernel.op == op::kReduceSum ? 0 : x[0]);
+    }
+    call.compute(call.from, call.to, call.of_one ? kGroup : padded);
+    if (count < padded && pads_ && steps_[s].reads_on) PadGroup(call.to, count, steps_[s].width);
+  }
+  if (in_parts) RunInParts(end, count);
+  if (end.to == slot) std::memcpy(out, slot, (is_full ? count : 1) * last.width);
+}
+
+// Lets steps read copies of operands that end before the last group does, or where elements behind
+// the row would count.
+void Program::CopyEnds(int64_t first, int64_t count, char* memory, Call* calls) const {
+  for (int64_t k = 0; k < given_; ++k) {
+    const Operand& x = operands_[k];
+    if (x.kind != Kind::kFull || !(x.copied || RoundUp(count) > x.size - first)) continue;
+    char* const slot = memory + k * stride_;
+    CopyGroups(slot, x.at + first * x.width, count, x.width);
+    for (const Use* use = uses_; use < uses_ + used_; ++use) {
+      if (use->array == k) calls[use->step].from[use->read] = slot;
+    }
+  }
+}
+
+// Does the last step of a row: all whole groups, and the last elements with some before them again.
+void Program::RunInParts(const Call& call, int64_t count) const {
+  const Step& step = steps_[count_ - 1];
+  const int64_t again = count - kGroup;
+  const void* from[kMostOperands];
+  for (int64_t i = 0; i < step.operands; ++i) {
+    from[i] = static_cast<const char*>(call.from[i]) + again * step.reads[i].width;
+  }
+  call.compute(call.from, call.to, count / kGroup * kGroup);
+  call.compute(from, call.to + again * step.width, kGroup);
+}
+
+void Program::Run(int64_t piece) const {
+  alignas(64) char memory[kMemory];
+  const char* at[kMaxSlots];
+  Call calls[kMaxSteps];
+  const int64_t length = std::min(row_, total_);
+  for (int64_t k = 0; k < given_; ++k) {
+    const Operand& x = operands_[k];
+    char* const slot = memory + k * stride_;
+    at[k] = x.kind == Kind::kSharedRow && row_ % kGroup == 0 ? x.at : slot;
+    if (x.kind == Kind::kScalar) Fill(slot, x.at, RoundUp(length) * x.width, x.width);
+    if (x.kind == Kind::kSharedRow && at[k] == slot) CopyGroups(slot, x.at, row_, x.width);
+  }
+  for (int64_t s = 0; s < count_; ++s) {
+    const Step& step = steps_[s];
+    Call& call = calls[s];
+    call.compute = step.kernel.compute, call.to = memory + step.slot * stride_;
+    call.of_one = step.kind == Kind::kPerRow && !step.reduces;
+    for (int64_t i = 0; i < step.operands; ++i) {
+      const auto& x = step.reads[i];
+      call.from[i] = x.array >= 0 ? at[x.array] : memory + x.slot * stride_;
+    }
+    if (s < shared_) call.compute(call.from, call.to, RoundUp(length));
+  }
+  const int64_t size = piece_ * row_, end = std::min(total_, (piece + 1) * size);
+  for (int64_t first = piece * size; first < end;) {
+    int64_t count = std::min(keeps_ ? row_ : size, end - first);
+    if (splits_ && shared_ + 1 < count_ && count > kGroup) count = count / kGroup * kGroup;
+    RunRow(first, count, memory, calls);
+    first += count;
+  }
+}
+
+ffi::Error RunProgram(ffi::ThreadPool pool, ffi::Span<const int64_t> program, ffi::RemainingArgs xs,
+                      ffi::Result<ffi::AnyBuffer> y) {
+  Program job;
+  if (!job.Read(program, xs, *y)) {
+    return ffi::Error::InvalidArgument("weft.program: there is no such program of these arrays");
+  }
+  ForEach(pool, job.CountPieces(), [&](int64_t piece) { job.Run(piece); });
+  return ffi::Error::Success();
+}
+
+}  // namespace
+}  // namespace weft
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(weft_program, weft::RunProgram,
+                              xla::ffi::Ffi::Bind()
+                                  .Ctx<xla::ffi::ThreadPool>()
+                                  .Attr<xla::ffi::Span<const int64_t>>("program")
+                                  .RemainingArgs()
+                                  .Ret<xla::ffi::AnyBuffer>());

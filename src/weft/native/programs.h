@@ -1,0 +1,30 @@
+// Kernels of programs: see programs.cc.
+
+#ifndef WEFT_NATIVE_PROGRAMS_H_
+#define WEFT_NATIVE_PROGRAMS_H_
+
+#include "opcodes.h"
+#include "tiles.h"
+
+namespace weft {
+
+constexpr int64_t kGroup = 16;  // kernels compute a multiple of so many elements
+
+// Computes `count` elements of a result from elements of operands. The result may replace an operand
+// whose elements are as wide.
+using Compute = void (*)(const void* const* xs, void* out, int64_t count);
+
+struct Kernel {
+  int64_t op;
+  ffi::DataType from, to;  // of the last operand, and of the result
+  Compute compute;  // null: there is no kernel
+  bool whole;  // results depend on all elements of a row, so that it may not be split
+};
+
+// The kernel of an operation in arithmetic.cc, and in functions.cc.
+Kernel FindArithmetic(int64_t op, ffi::DataType from, ffi::DataType to);
+Kernel FindFunction(int64_t op, ffi::DataType from, ffi::DataType to);
+
+}  // namespace weft
+
+#endif  // WEFT_NATIVE_PROGRAMS_H_
