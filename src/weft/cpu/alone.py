@@ -203,8 +203,9 @@ def operation_of(eqn: Eqn, makers: Mapping) -> tuple[str, Sequence[Atom]]:
 def inverse_of(a: Atom) -> Literal | None:
     """One by a number, with which XLA multiplies in place of a division; None where it may not."""
     dtype = a.aval.dtype
-    usual = type(a) is Literal and dtype.kind == "f" and 1e-30 < abs(float(a.val)) < 1e30
-    return Literal(dtype.type(1) / dtype.type(a.val), a.aval) if usual else None
+    if type(a) is not Literal or dtype.kind != "f" or not 1e-30 < abs(float(a.val)) < 1e30:
+        return None
+    return Literal(dtype.type(1) / dtype.type(a.val), a.aval)
 
 
 def can_call_beside(eqn: Eqn) -> bool:

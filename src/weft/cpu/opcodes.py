@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -119,14 +119,16 @@ def encode_program(
     for operand in operands:
         code += int(operand.kind), operand.start
     last_use = {value: i for i, step in enumerate(steps) for value in step.reads}
-    widths = {}  # of results
+    widths: dict[Any, int] = {}  # of results
     free = [*range(len(operands), MAX_SLOTS)]
     for i, (name, made, kind, dtype, values) in enumerate(steps):
         if i == len(early):  # what rows share and read stays in its slot from here on
-            shared = [x.value for x in (*operands, *early) if x.kind in _SHARED]
-            last_use.update(dict.fromkeys(shared, -1))
+            present: list[Any] = [*operands, *early]
+            last_use.update({x.value: -1 for x in present if x.kind in _SHARED})
         code += OPCODES[name], int(kind), DTYPES[dtype], -1
-        place, wider, width = len(code) - 1, [], dtype.itemsize
+        wider: list[int] = []
+        place = len(code) - 1
+        width = dtype.itemsize
         for value in values:
             slot = slots[value]
             code.append(slot)

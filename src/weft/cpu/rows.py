@@ -48,7 +48,7 @@ SCALAR, PER_ROW, SHARED_ROW, FULL = Kind
 class Value(NamedTuple):
     """The result of a step, or an operand: its number, its kind, and the dtype that it fits."""
 
-    index: int
+    number: int
     kind: Kind
     dtype: Any = None
 
@@ -92,7 +92,7 @@ class Plan:
         self.count += 1
         return Value(self.count - 1, kind, dtype)
 
-    def read(self, atom: Any) -> Value | None:
+    def read(self, atom: Any) -> Any:
         """The value of a variable or number, if the kernel takes it."""
         if type(atom) is not Literal:
             return self.env[atom]
@@ -121,7 +121,8 @@ class Plan:
 
     def write(self, eqn: Eqn) -> Value | None:
         """Write an equation; None where the kernel does not do it."""
-        xs, out, name = [*map(self.read, eqn.invars)], eqn.outvars[0], eqn.primitive.name
+        xs: list[Any] = [*map(self.read, eqn.invars)]
+        out, name = eqn.outvars[0], eqn.primitive.name
         avals, full = [a.aval for a in eqn.invars], out.aval.size == self.size
         kinds, dtypes = {x and x.kind for x in xs}, {a.dtype for a in avals}
         masks = BOOL in dtypes and name != "select_n" and name not in ALIKE
@@ -190,11 +191,12 @@ class Plan:
         if y is None or None in given or len(operands) > MAX_SLOTS:
             return None
         y = self.spread(y) if size == self.size else y
-        needed, steps = {y.index}, []
+        needed = {y.number}
+        steps: list[Any] = []
         for made in reversed(self.steps):
-            if made[1].index in needed:
+            if made[1].number in needed:
                 steps.insert(0, made)
-                needed.update(x.index for x in made[2])
+                needed.update(x.number for x in made[2])
         kinds = {self.size // (self.n or 1): PER_ROW, self.size: FULL}
         half = any(x.dtype == F16 for x in given)  # of which some processors have arithmetic
         most = FEW if half and not self.n else STEPS
@@ -209,16 +211,18 @@ class Plan:
         direct = bool(steps) and (names <= BITWISE or (len(steps) == 1 and names <= DIRECT))
         if direct and out in HALVES and {x.dtype for x in operands} == {out}:
             made = [
-                Step(name, z.index, z.kind, out, [x.index for x in xs]) for name, z, xs in steps
+                Step(name, z.number, z.kind, out, [x.number for x in xs]) for name, z, xs in steps
             ]
         else:
             numbers = [(widen_number(number), x._replace(dtype=F32)) for number, x in numbers]
             operands[len(given) :] = [x for _, x in numbers]
-            narrow = [x for x in operands if x.dtype != F32 and x.index in needed]
+            narrow = [x for x in operands if x.dtype != F32 and x.number in needed]
             made = write_steps(steps, narrow, y, out)
-        row, arrays = self.n or BLOCK, [Operand(x.index, x.kind) for x in operands]
+        row, arrays = self.n or BLOCK, [Operand(x.number, x.kind) for x in operands]
         program = encode_program(arrays, made, row, max(1, PIECE // row))
-        return program and ({"program": program}, [number for number, _ in numbers])
+        if program is None:
+            return None
+        return {"program": program}, [number for number, _ in numbers]
 
 
 def widen_number(number: Literal) -> Literal:
@@ -233,14 +237,14 @@ def write_steps(
     steps: Sequence[tuple], narrow: Sequence[Value], y: Value, out: np.dtype
 ) -> list[Step]:
     """Return steps in float32 that give `y` in the dtype `out`, after conversions of `narrow`."""
-    places = {x.index: ("wide", x.index) for x in narrow}
-    place = lambda x: places.get(x.index, x.index)
+    places = {x.number: ("wide", x.number) for x in narrow}
+    place = lambda x: places.get(x.number, x.number)
     load = {BOOL: "load_mask"}
     made = [
-        Step(load.get(x.dtype, "convert_element_type"), place(x), x.kind, F32, [x.index])
+        Step(load.get(x.dtype, "convert_element_type"), place(x), x.kind, F32, [x.number])
         for x in narrow
     ]
-    made += [Step(name, z.index, z.kind, F32, [*map(place, xs)]) for name, z, xs in steps]
+    made += [Step(name, z.number, z.kind, F32, [*map(place, xs)]) for name, z, xs in steps]
     if out != F32 or not steps:
         name = "store_mask" if out == BOOL else "convert_element_type"
         made.append(Step(name, "out", y.kind, out, [place(y)]))
