@@ -179,8 +179,8 @@ BUDGETS = {
     ("core", "transforms"): 4500,
     ("control",): 3600,
     ("xla",): 3400,
-    ("run",): 1600,
-    ("cpu",): 4600,
+    ("run",): 2100,
+    ("cpu",): 4900,
 }
 
 
@@ -441,7 +441,7 @@ TESTED_IN = {
     "api/test_custom_rules.py": "transforms/check.py",
     "api/test_custom_vmap.py": "control/mapped.py",
     "api/test_jit.py": "api/functions.py run/fastpath.py",
-    "run/test_operation.py": "run/rules.py run/scalars.py",
+    "run/test_operation.py": "run/scalars.py",
     "experimental/test_jet.py": "transforms/jet.py",
     "export/test_dynamic.py": "export/solving.py",
     "export/test_exported.py": "export/calling.py export/lowering.py export/modules.py",
@@ -464,7 +464,6 @@ TESTED_IN = {
     "numpy/test_refs.py": ("core/ref.py primitives/refs.py primitives/state.py xla/passed_refs.py"),
     "watch/test_nans.py": "run/observer.py",
     "run/test_eager.py": "xla/placement.py",
-    "run/test_rules.py": "run/hot.py",
     # rules of one primitive or family, kept apart from its class
     "control/test_custom.py": "control/checks.py",
     "control/test_jit.py": "control/call.py",
@@ -868,4 +867,4 @@ def test_a_cold_jit_is_a_short_walk(monkeypatch):
             f(x)
         finally:
             sys.setprofile(None)
-    assert len(seen) <= 125, "\n".join(sorted(map(str, seen)))
+    assert len(seen) <= 155, "\n".join(sorted(map(str, seen)))

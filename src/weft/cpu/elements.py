@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from weft.core.facts import Cost
 from weft.core.jaxpr import Eqn
-from weft.core.primitive import Primitive
 from weft.cpu.formula import Formula
 from weft.primitives.bits import BitcastConvertType
 from weft.primitives.elementwise import Elementwise, SelectN
@@ -19,15 +18,13 @@ def computes_by_element(eqn: Eqn) -> bool:
 
     The shapes of its results are then those of its operands, and no loop is written.
     """
-    if isinstance(eqn.primitive, Formula):
+    prim = eqn.primitive
+    if isinstance(prim, Formula):
         return eqn.params["by_element"]
-    shapes = {a.aval.shape for a in (*eqn.invars, *eqn.outvars)}
-    return is_by_element(eqn.primitive) and len(shapes - {()}) <= 1
-
-
-def is_by_element(prim: Primitive) -> bool:
-    """Return True if a primitive is written as operations on elements at the same place."""
-    return isinstance(prim, FAMILIES) and prim.cost is not Cost.ITERATIVE
+    if not isinstance(prim, FAMILIES) or prim.cost is Cost.ITERATIVE:
+        return False
+    shape = eqn.outvars[0].aval.shape
+    return all(a.aval.shape in ((), shape) for a in eqn.invars)
 
 
 def fills_with_number(eqn: Eqn) -> bool:

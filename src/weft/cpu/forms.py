@@ -94,8 +94,9 @@ def choose_form(eqn: Eqn, scope: Scope) -> Replacement | None:
     staged = scope.staged
     if staged is None:
         staged = scope.staged = find_memo(scope.target)
-    operands = [describe_operand(a, scope) for a in eqn.invars]
-    key = (eqn.primitive, *operands, *eqn.params.items(), scope.alone, scope.moves, scope.light)
+    key = (eqn.primitive, *eqn.params.items(), scope.alone, scope.moves, scope.light)
+    for a in eqn.invars:
+        key += describe_operand(a, scope)
     found = staged.get(key)
     if found is None:
         scope.asked = False

@@ -25,6 +25,7 @@ from weft.primitives.constant import stage_whole, write_consts
 from weft.primitives.dynamic_slicing import dynamic_update_slice_p
 from weft.primitives.layout import convert_element_type_p
 from weft.primitives.slicing import pad_p
+from weft.util import select_masked
 from weft.xla.hlo import Value
 from weft.xla.lower import lower_jaxpr
 
@@ -101,7 +102,7 @@ def rewrite_program(
     Returns:
       A program with the same inputs and results; `jaxpr` itself if nothing is replaced.
     """
-    arguments = [v for v, is_given in zip(jaxpr.invars, given, strict=True) if is_given]
+    arguments = select_masked(jaxpr.invars, given)
     rewriter = Rewriter(choose, target)
     moves = alone and len(jaxpr.eqns) <= MAX_MOVES and all(map(only_moves, jaxpr.eqns))
     scope = Scope(target, arguments, jaxpr if alone else None, moves, rewriter)
@@ -114,9 +115,8 @@ def rewrite_program(
             eqns.append(eqn)
         else:
             write_equation(eqn, found, scope, new)
-    outvars = rename_atoms(jaxpr.outvars, new) if new else jaxpr.outvars
-    if any(a is not b for a, b in zip(outvars, jaxpr.outvars, strict=True)):
-        return jaxpr.replace(outvars=outvars, eqns=eqns)
+    if new:
+        return jaxpr.replace(outvars=rename_atoms(jaxpr.outvars, new), eqns=eqns)
     return with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns)
 
 

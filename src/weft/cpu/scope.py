@@ -123,10 +123,13 @@ def is_light(jaxpr: Jaxpr, target: Target) -> bool:
     """
     if target.devices or target.located or len(jaxpr.eqns) > MAX_LIGHT_EQNS:
         return False
-    rest = [eqn for eqn in jaxpr.eqns if eqn.primitive.form is not Form.PRODUCT]
-    if len(rest) == len(jaxpr.eqns):
-        return False
-    rest = [eqn for eqn in rest if eqn.primitive.name not in MOVES]
-    sizes = [v.aval.size for eqn in rest for v in eqn.outvars]
-    plain = all(eqn.primitive.memoize_type for eqn in rest)  # no programs are held
-    return plain and {*map(type, sizes)} <= {int} and sum(sizes) < MAX_LIGHT_ELEMENTS
+    count, multiplies = 0, False
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.form is Form.PRODUCT:
+            multiplies = True
+        elif eqn.primitive.name not in MOVES:
+            for v in eqn.outvars:
+                if type(v.aval.size) is not int or not eqn.primitive.memoize_type:
+                    return False
+                count += v.aval.size
+    return multiplies and count < MAX_LIGHT_ELEMENTS
