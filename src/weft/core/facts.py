@@ -1,4 +1,4 @@
-"""What a primitive says of itself in one word: enums that traces and passes compare by identity."""
+"""Enums that describe primitives; traces and passes compare their members by identity."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class Elements(enum.Enum):
-    """What the elements of a primitive's results are: `Primitive.elements`.
+    """Kinds of elements of a primitive's results: `Primitive.elements`.
 
     Operands may be of a key dtype (passes/physical.py) only where the member is in `TAKE_KEYS`.
     """
@@ -35,7 +35,7 @@ TAKE_KEYS = frozenset(
 
 
 class Runs(enum.Enum):
-    """How a program that a primitive holds is run: `Body.runs`."""
+    """Ways in which a program that a primitive holds is run: `Body.runs`."""
 
     # Once, on the operands; it gives the primitive's results.
     ONCE = enum.auto()
@@ -54,7 +54,7 @@ class Runs(enum.Enum):
 
 
 class Linearity(enum.Enum):
-    """In which operands an operation is linear, if it is one operation of XLA: `Axes.linear`.
+    """The operands in which an operation is linear, if it is one operation of XLA: `Axes.linear`.
 
     XLA adds up the terms of a sum over devices between two operations, so only a single operation
     can be applied to terms.
