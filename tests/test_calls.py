@@ -1,4 +1,4 @@
-"""What functions for users make of arguments, as programs in text; or what they are told.
+"""The programs that public functions make of arguments, as text; or the errors.
 
 A function is staged on operands of a few kinds until two calls work, and those with one option
 changed: the other of two flags, another number; and so are the expressions of
@@ -288,9 +288,9 @@ def crc_text(text: str) -> str:
 
 
 def describe(texts: Iterable[tuple[str, Made]]) -> list[str]:
-    """Return a line for each call: what is called, what comes of it in short, and a digest.
+    """Return a line for each call: the arguments, the summary of the text, and its digest.
 
-    A call that gives the text of the one before has `same` in place of these.
+    The line says `same` if the text is the text of the call before.
     """
     unread = mock.patch(
         "weft.errors.find_expression", lambda: None
@@ -322,7 +322,7 @@ def kept_lines() -> dict[str, list[str]]:
 
 
 def groups() -> dict[str, list[tuple[str, Callable]]]:
-    """What makes the texts of each name, by the files that define the functions."""
+    """Return the names with the functions that make their texts, by the files that define them."""
     found: dict[str, list] = collections.defaultdict(list)
     for name, fun in functions():
         home = getattr(fun, "__module__", None) or name.rpartition(".")[0]

@@ -136,7 +136,7 @@ def named_modules(file: pathlib.Path) -> Iterator[str]:
 
 
 def test_modules_imported_by_name_are_below():
-    """What `import_module` and tables of lazy names import goes downward, as statements do."""
+    """Imports by `import_module` and by tables of lazy names go downward, as statements do."""
     upward = set()
     for file in FILES:
         mine = module_name(file)

@@ -10,7 +10,7 @@ import enum
 
 
 class Elements(enum.Enum):
-    """What the elements of a primitive's results are: `Primitive.elements`.
+    """Kinds of elements of a primitive's results: `Primitive.elements`.
 
     Operands may be of a key dtype (passes/physical.py) only where the member is in `TAKE_KEYS`.
     """
@@ -39,7 +39,7 @@ TAKE_KEYS = frozenset(
 
 
 class Runs(enum.Enum):
-    """How a program that a primitive holds is run: `Body.runs`."""
+    """Ways in which a program that a primitive holds is run: `Body.runs`."""
 
     # Once, on the operands; it gives the primitive's results.
     ONCE = enum.auto()
@@ -58,7 +58,7 @@ class Runs(enum.Enum):
 
 
 class Linearity(enum.Enum):
-    """In which operands an operation is linear, if it is one operation of XLA: `Axes.linear`.
+    """The operands in which an operation is linear, if it is one operation of XLA: `Axes.linear`.
 
     XLA adds up the terms of a sum over devices between two operations, so only a single operation
     can be applied to terms.

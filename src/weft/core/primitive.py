@@ -183,11 +183,11 @@ class Primitive(Interface):
     pretty_params: ClassVar[Any] = None
     read_params: ClassVar[Any] = None
 
-    home: str  # the module whose body defined it
+    _home: str  # the module whose body defined it
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         self = super().__new__(cls)
-        self.home = find_running_module()
+        self._home = find_running_module()
         return self
 
     def apply(self, *args: Any, **params: Any) -> list:
@@ -244,10 +244,10 @@ class Primitive(Interface):
     def __reduce_ex__(self, protocol: Any) -> Any:
         # By the global that holds it, as functions are; any other primitive by its fields. What
         # `__main__` holds is not there in another process.
-        if self.home != "__main__" and self.home in sys.modules:
-            for name, value in list(vars(sys.modules[self.home]).items()):
+        if self._home != "__main__" and self._home in sys.modules:
+            for name, value in list(vars(sys.modules[self._home]).items()):
                 if value is self:
-                    return read_global, (self.home, name)
+                    return read_global, (self._home, name)
         return super().__reduce_ex__(protocol)
 
     def __repr__(self) -> str:

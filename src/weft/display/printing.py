@@ -1,6 +1,6 @@
 """`pretty_print`: jaxprs and equations as text, with options, in either of two notations.
 
-The typed notation is core/pretty.py's; the classic one is that of JAX's first years.
+The typed notation is in core/pretty.py; the classic notation is from JAX's first years.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The flags of JAX that are no options of weft, with their defaults.
+"""The flags of JAX that weft has no option for, with their defaults.
 
-Most ask for what weft does anyway, or for what it does not need. `config` takes them and gives them
-back. Setting a flag changes nothing, except for the flags of `weft.options.ACTIONS`.
+`config` accepts them, and reading a flag returns the value that was set. Setting a flag changes
+nothing else, except for the flags of `weft.options.ACTIONS`.
 """
 
 from typing import Any

@@ -2,7 +2,7 @@
 
 A small algebra after Wadler's "A prettier printer": a document is text, a list of documents, or a
 `Line`, `Nest`, `Group` or `Note`. Groups stay on one line where they fit. The time is linear, on an
-explicit stack. The `width` of a document is that of its flat form.
+explicit stack. The `width` of a document is the width of its flat form.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Doc = str | list | Line | Nest | Group | Note
 
 
 def flat_width(doc: Doc) -> float:
-    """The columns a document takes on one line."""
+    """Return the number of columns that a document takes on one line."""
     if type(doc) is str:
         return len(doc)
     if type(doc) is list:
@@ -98,10 +98,10 @@ def render(doc: Doc, width: int) -> str:
 
 
 def fill_words(texts: Sequence[str]) -> Doc:
-    """Words between spaces, as many to the line as fit."""
+    """Return a document that fills lines with words."""
     return [*texts[:1], *[Group([Line(), t]) for t in texts[1:]]]
 
 
 def join_docs(separator: Line, docs: Sequence[Doc]) -> list:
-    """`docs` with a line between each two."""
+    """Return the documents with a separator between each two."""
     return [x for d in docs for x in (separator, d)][1:]
