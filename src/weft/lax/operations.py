@@ -48,7 +48,9 @@ WRAPPERS: dict[str, Callable] = {
         for name in ("index_in_dim", "slice", "slice_in_dim")
     },
     **{
-        f"dynamic_update_{name}": operation(static=STATIC, numbers=(2,), matched=True, whole=False)
+        f"dynamic_update_{name}": operation(
+            static=STATIC, numbers=(1, 2), matched=True, whole=False
+        )
         for name in ("index_in_dim", "slice", "slice_in_dim")
     },
     **dict.fromkeys(("empty", "full", "shape_as_value"), operation(arrays=0)),

@@ -500,8 +500,9 @@ def make_writer(name: str, op: str, doc: str) -> Callable:
         wrap_negative_indices: bool = True,
     ) -> Array:
         x, how = self.array, indexing.PLAIN
-        flags = indices_are_sorted, unique_indices, wrap_negative_indices
-        if mode is not None or flags != (False, False, True):
+        plain = mode is None and wrap_negative_indices is True
+        if not plain or indices_are_sorted or unique_indices:
+            flags = indices_are_sorted, unique_indices, wrap_negative_indices
             how = indexing.read_keywords(x.aval, mode, None, *flags)
         if out_sharding is None:
             return update_places(x, self.index, op, values, how, None)

@@ -34,7 +34,7 @@ from weft.run.hot import is_hot
 from weft.run.pipeline import JitSpec
 from weft.run.programs import run_program
 from weft.run.rules import RuleTrace, as_operation
-from weft.run.scalars import NUMBERS, keep_number
+from weft.run.scalars import NUMBERS
 from weft.util import keep_cache
 from weft.xla.array import ARRAYS, SMALL, ArrayImpl, KeyArray, require_alive
 
@@ -413,7 +413,8 @@ def wrap_call(
     """Return the public function that runs as one program where operations compute."""
     kernel, same, nums, names = op.make_kernel(), op.same, op.nums, frozenset(op.names)
     most = known + len(names)
-    lists = bool(nums) and bool(numbers or not whole)
+    lists = bool(nums) and not (whole or known)
+    special = bool(known or numbers or lists)
     places = bool(known or (numbers and names))  # are checked if `check_bounds` is "all"
     plain = not (whole or names)  # a call with keywords runs as written
     written = getattr(fun, "plain", fun) if plain else fun  # without a look at keywords
@@ -425,20 +426,27 @@ def wrap_call(
             try:
                 if current.trace is EVAL:
                     given: Sequence = args
-                    if places and bounds_cell.value == "all":
-                        return fun(*args, **kwargs)
-                    if known and not (
-                        known <= len(args) <= most
-                        and ONE_ARRAY.issuperset(map(type, args[:known]))
-                        and names.issuperset(kwargs)
-                    ):
-                        return fun(*args, **kwargs)
-                    if lists and args and type(args[-1]) in LISTS:
-                        given = list_static(args, nums)
-                    elif same and not kwargs and op.is_same(args):
-                        return args[0]
-                    if numbers:
-                        given = keep_numbers(given, numbers, matched, places)
+                    if special:
+                        if places and bounds_cell.value == "all":
+                            return fun(*args, **kwargs)
+                        if known and not (
+                            known <= len(args) <= most
+                            and ONE_ARRAY.issuperset(map(type, args[:known]))
+                            and names.issuperset(kwargs)
+                        ):
+                            return fun(*args, **kwargs)
+                        if lists and args and type(args[-1]) in LISTS:
+                            given = list_static(args, nums)
+                        elif same and not kwargs and op.is_same(args):
+                            return args[0]
+                        for i in numbers:
+                            if i < len(given):
+                                x = given[i]
+                                if places and type(x) in SEQUENCES and x:
+                                    x = x[-1]
+                                if type(x) in PYTHON:
+                                    given = keep_numbers(given, numbers, matched)
+                                    break
                     if not kwargs:
                         return kernel(*given)
                     if not plain:
@@ -465,28 +473,31 @@ def wrap_call(
     return call
 
 
-def keep_numbers(args: Sequence, positions: Sequence[int], matched: bool, places: bool) -> Sequence:
+def list_static(args: tuple, nums: tuple[int, ...]) -> tuple:
+    """Return the arguments with lists and NumPy arrays at static positions as tuples."""
+    return tuple([Listed(x) if i in nums and type(x) in LISTS else x for i, x in enumerate(args)])
+
+
+def keep_numbers(args: Sequence, positions: Sequence[int], matched: bool) -> list:
     """Return the arguments with the arrays of hot Python numbers at some positions.
 
-    With `matched`, a number among the first two gets the dtype of the other. With `places`, the
-    positions may have tuples and lists of integers.
+    With `matched`, a number among the first two gets the dtype of the other.
     """
     given = [*args]
-    if matched and not PYTHON.isdisjoint(map(type, given[:2])):
+    if matched and len(given) > 1 and (type(given[1]) in PYTHON or type(given[0]) in PYTHON):
         given[:2] = match_numbers(*given[:2])
     for i in positions:
         if i < len(given):
             x = given[i]
             if arrays := NUMBERS.get(type(x)):
                 given[i] = arrays[x64_cell.value][x or str(x)]
-            elif places and type(x) in SEQUENCES and x and type(x[-1]) is int:
-                given[i] = tuple(map(keep_number, x))
+            elif type(x) in SEQUENCES and x and type(x[-1]) is int:
+                kept = NUMBERS[int][x64_cell.value]
+                every = []
+                for n in x:
+                    every.append(kept[n or "0"] if type(n) is int else n)
+                given[i] = tuple(every)
     return given
-
-
-def list_static(args: tuple, nums: tuple[int, ...]) -> tuple:
-    """Return the arguments with lists and NumPy arrays at static positions as tuples."""
-    return tuple([Listed(x) if i in nums and type(x) in LISTS else x for i, x in enumerate(args)])
 
 
 def compile_function(fun: Callable, name: str, donated: tuple[int, ...] = ()) -> Callable:
