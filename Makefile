@@ -2,6 +2,7 @@
 # make example-NAME   run a program of examples/ (examples/README.md lists them)
 # make test   format check, lint, types, doctests and tests: the gate, in ten minutes on two cores
 # make test-all  the same with every case of every table, compiled as for users; hours
+# make test-sanitized  the tests of the kernels in C++, which stop at a fault of memory or arithmetic
 # make docs   the site of the documentation, in build/site/html
 # make bench  compare with JAX and NumPy, side by side; writes docs/benchmarks.md
 # make bench-torch  install PyTorch, 3 GB, for `make bench` to compare with it too
@@ -25,7 +26,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Tests start a hundred processes, which import weft in 0.4 s where its bytecode is kept, else in 0.6.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all test-ecosystem docs bench bench-torch gpu-smoke clean
+.PHONY: demo test test-all test-sanitized test-ecosystem docs bench bench-torch gpu-smoke clean
 
 demo: $(VENV)/.examples
 	$(VENV)/bin/python examples/digits.py
@@ -43,6 +44,27 @@ test: $(VENV)/.test
 
 test-all: export WEFT_TEST_ALL := 1
 test-all: test
+
+# The kernels once more, built by GCC to end the process where they read or write outside of memory of
+# theirs, or compute what C++ leaves open; GCC's libraries have to be in the process before Python is.
+SANITIZED := build/sanitized
+FAULTS := -O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
+KERNEL_TESTS := tests/xla/test_native.py tests/xla/test_kernel_dtypes.py tests/test_image.py \
+	tests/nn/test_attention_native.py $(patsubst %,tests/passes/test_%.py,alone flat halves rows) \
+	$(patsubst %,tests/primitives/test_%.py,channelwise circular conv_native dot_native factorizations \
+	joining scatter_native sort sparse summing wide window)
+
+test-sanitized: $(SANITIZED)/kernels.so
+	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
+		ASAN_OPTIONS=detect_leaks=0 \
+		UBSAN_OPTIONS=print_stacktrace=1 WEFT_KERNELS=$(abspath $(SANITIZED)) \
+		$(VENV)/bin/python -m pytest -q -n $(JOBS) --capture=sys $(KERNEL_TESTS)
+
+$(SANITIZED)/kernels.so: $(VENV)/.test
+	mkdir -p $(SANITIZED)
+	cp src/weft/native/*.cc src/weft/native/*.h $(SANITIZED)
+	CXX=$(CXX) CXXFLAGS="$(FAULTS)" $(VENV)/bin/python -c \
+		"import hatch_build, pathlib; hatch_build.compile_kernels(pathlib.Path('$(SANITIZED)').resolve())"
 
 docs: $(VENV)/.docs
 	$(VENV)/bin/python tools/site/build.py

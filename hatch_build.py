@@ -1,7 +1,8 @@
 """Compiles the kernels in C++ where weft is built, if there is a compiler; else goes without.
 
-`CXX` names the compiler; `WEFT_BUILD_NATIVE=0` leaves the kernels out. The headers are jaxlib's, of
-the oldest release that weft supports: what is compiled with them runs on later ones too.
+`CXX` names the compiler, and `CXXFLAGS` has options for it; `WEFT_BUILD_NATIVE=0` leaves the kernels
+out. The headers are jaxlib's, of the oldest release that weft supports: what is compiled with them
+runs on later ones too.
 """
 
 import importlib.util
@@ -31,7 +32,8 @@ def compile_kernels(folder: Path) -> Path:
     compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
     if not compiler:
         raise OSError("there is no C++ compiler")
-    command = [*shlex.split(compiler), *FLAGS, f"-I{include}"]
+    more = shlex.split(os.environ.get("CXXFLAGS", ""))
+    command = [*shlex.split(compiler), *FLAGS, *more, f"-I{include}"]
     sources = sorted(folder.glob("*.cc"), key=lambda s: (s.stem not in SLOWEST, -s.stat().st_size))
     objects = [source.with_suffix(".o") for source in sources]
 

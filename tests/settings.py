@@ -9,7 +9,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 # The environment must not decide what is tested: weft's defaults do, float32 among them.
-KEPT = {"WEFT_CACHE_DIR", "WEFT_TEST_ALL", "WEFT_TEST_ARGUMENTS", "WEFT_TEST_DEVICES"}
+KEPT = {f"WEFT_{name}" for name in "CACHE_DIR KERNELS TEST_ALL TEST_ARGUMENTS TEST_DEVICES".split()}
 for name in [name for name in os.environ if name.startswith("WEFT_") and name not in KEPT]:
     del os.environ[name]
 

@@ -389,6 +389,16 @@ def itemsize_bits(dtype: Any) -> int:
     return _BITS[named]
 
 
+def whole_byte_dtype(dtype: Any) -> Any:
+    """Return the dtype in which kernels take elements of `dtype`: one of whole bytes.
+
+    Elements of fewer bits, which XLA packs, fit without rounding. A bool takes a byte.
+    """
+    if _BITS.get(dtype, 8) >= 8:
+        return dtype
+    return _F32 if is_float(dtype) else np.dtype(np.int8 if is_signed(dtype) else np.uint8)
+
+
 def _scalar_type(dtype: Any) -> type:
     if isinstance(dtype, type) and (dtype in _ABSTRACT or is_extended(dtype)):
         return dtype

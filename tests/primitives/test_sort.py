@@ -187,3 +187,20 @@ def test_places_of_true_elements(native, n):
 def test_places_are_of_truth_values():
     with pytest.raises(DtypeError, match=r"find_places: the operand must be bool; got f32\[2\]"):
         sort.find_places(np.zeros(2, np.float32), 1)
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_the_order_of_floats_without_a_sign(native):
+    dtype = ml_dtypes.float8_e8m0fnu
+    x = np.array([1, 2, 0.5, 4, np.nan, 2.0**-127, 2.0**127]).astype(dtype)
+    order = [5, 2, 0, 1, 3, 6, 4]
+
+    def run(x):
+        pair = lax.sort((x, x[::-1]), num_keys=1)
+        return jnp.argsort(x), lax.sort(x), pair[1], lax.top_k(x, 3)[1], jnp.argmax(x)
+
+    with config.scope(native=native):
+        found = [np.asarray(y).astype(np.float32) for y in jit(run)(x)]
+    wide = x.astype(np.float32)
+    for got, want in zip(found, (order, wide[order], wide[::-1][order], [4, 6, 3], 4), strict=True):
+        np.testing.assert_array_equal(got, want)

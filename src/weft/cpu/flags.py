@@ -70,7 +70,7 @@ def choose_flags(jaxpr: Jaxpr, partitioned: bool) -> Flags:
     facts = ProgramFacts()
     facts.survey(jaxpr)
     given = os.environ.get("XLA_FLAGS", "")
-    overrides = () if partitioned else choose_quick_flags(facts, given)
+    overrides = choose_quick_flags(facts, partitioned, given)
     if not facts.multiplies and not facts.has_arc_tangent and WIDE[0] not in given:
         overrides = (*overrides, WIDE)
     if facts.computes_bytes:
@@ -84,14 +84,19 @@ def choose_flags(jaxpr: Jaxpr, partitioned: bool) -> Flags:
     return Flags(overrides, (SMALL_LOOP,) if tiled else (SMALL_LOOP, NO_TILES))
 
 
-def choose_quick_flags(facts: ProgramFacts, given: str) -> tuple[tuple[str, object], ...]:
+def choose_quick_flags(
+    facts: ProgramFacts, partitioned: bool, given: str
+) -> tuple[tuple[str, object], ...]:
     """Return the flags by which a program compiles in half the time, if it runs as fast.
 
-    `given` are the flags of the environment, which win.
+    `given` are the flags of the environment, which win, but where they would end the process.
     """
-    if OLDER_LOOPS[0] in given or not jaxlib_version.startswith("0.10."):
+    if not jaxlib_version.startswith("0.10."):
         return ()  # later releases have one way
-    if facts.is_rounded_differently or (facts.draws and facts.has_functions):
+    if facts.has_packed_elements:  # at which the older way ends the process
+        return ((OLDER_LOOPS[0], True),)
+    asked = OLDER_LOOPS[0] in given
+    if asked or partitioned or facts.is_rounded_differently or (facts.draws and facts.has_functions):
         return ()
     large = [s for s in facts.shapes if math.prod(s) > MAX_QUICK_ELEMENTS]
     if not large:
@@ -109,6 +114,7 @@ class ProgramFacts:
 
     Attributes:
       shapes: the shapes of all arrays.
+      has_packed_elements: an array has elements of less than a byte, which XLA packs.
       multiplies: the program has products of matrices that XLA computes.
       moves_batch: it has products of batches that are not in front, or moves such a batch, as
         attention does with its heads.
@@ -131,7 +137,7 @@ class ProgramFacts:
         self.multiplies = self.moves_batch = self.moves_last_axis = self.transposes_matrix = False
         self.has_large_steps = self.has_arc_tangent = self.computes_bytes = False
         self.is_rounded_differently = self.draws = self.has_functions = False
-        self.has_more_than_joins = self.reshapes = False
+        self.has_more_than_joins = self.reshapes = self.has_packed_elements = False
         self.other_count = self.join_count = 0
 
     def survey(self, jaxpr: Jaxpr) -> None:
@@ -181,6 +187,8 @@ class ProgramFacts:
             aval = v.aval
             if aval.shape:
                 self.shapes.add(aval.shape)
+            if dtypes.whole_byte_dtype(aval.dtype) is not aval.dtype:
+                self.has_packed_elements = True
             if dtypes.is_complex(aval.dtype) or type(aval.size) is not int:
                 self.is_rounded_differently = True
 

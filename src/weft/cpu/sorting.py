@@ -28,7 +28,6 @@ from weft.primitives.sort import (
     lower_keys,
     lower_sort,
     sort_as_partition,
-    wider_dtype,
 )
 from weft.util import has_symbolic_size, inverse_permutation, is_below
 from weft.xla.hlo import i64s
@@ -118,8 +117,7 @@ def choose_partition(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | N
 def choose_top_k(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
     """Find the largest by a kernel, in rows."""
     x = eqn.invars[0].aval
-    wide = dtypes.itemsize_bits(x.dtype) < 8
-    dtype = wider_dtype(x.dtype) if wide else x.dtype
+    dtype = dtypes.whole_byte_dtype(x.dtype)
     if not scope.target.kernels or not has_native_order(x.update(dtype=dtype)):
         return None
     return functools.partial(find_largest, dtype=dtype, **eqn.params)

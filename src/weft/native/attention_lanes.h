@@ -3,7 +3,7 @@
 // What is copied to has room for whole tiles; what the rest of that has goes to no result.
 
 using F = Lanes<float>;
-using J = Lanes<int32_t>;
+using UJ = Lanes<uint32_t>;  // sums of bits, which wrap
 constexpr int64_t kRows = kBytes == 64 ? 8 : 4, kPanel = 2 * kLanes<float>;  // of a tile
 constexpr int64_t kStep = kQueries / kLanes<float>;  // from key to key of a block
 
@@ -15,7 +15,7 @@ WEFT_INLINE F Exponential(F x) {
   const F r = m * -1.42860677e-6f + (m * -0.693145752f + held);
   F y = F{} + kExp[7];
   for (int i = 6; i >= 0; --i) y = y * r + kExp[i];
-  return x < -87 ? F{} : (F)((J)y + ((J)k << 23));
+  return x < -87 ? F{} : (F)((UJ)y + ((UJ)k << 23));
 }
 
 // Puts into `to`, or adds to it, sums over i of left[row, i] right[i, column]: whole tiles, `row` and

@@ -39,8 +39,20 @@ enum DataType {
   C128 = XLA_FFI_DataType_C128,
 };
 
-constexpr size_t ByteWidth(DataType dtype) {
+// The bytes of an element; 0 of what has no whole bytes, such as integers of four bits, which XLA packs.
+constexpr size_t ByteWidth(int dtype) {
   switch (dtype) {
+    case PRED:
+    case S8:
+    case U8:
+    case XLA_FFI_DataType_F8E3M4:
+    case XLA_FFI_DataType_F8E4M3:
+    case XLA_FFI_DataType_F8E4M3B11FNUZ:
+    case XLA_FFI_DataType_F8E4M3FN:
+    case XLA_FFI_DataType_F8E4M3FNUZ:
+    case XLA_FFI_DataType_F8E5M2:
+    case XLA_FFI_DataType_F8E5M2FNUZ:
+    case XLA_FFI_DataType_F8E8M0FNU: return 1;
     case S16:
     case U16:
     case F16:
@@ -53,7 +65,7 @@ constexpr size_t ByteWidth(DataType dtype) {
     case F64:
     case C64: return 8;
     case C128: return 16;
-    default: return 1;
+    default: return 0;
   }
 }
 
@@ -119,7 +131,7 @@ class Error {
 
 class AnyBuffer {
  public:
-  static constexpr int kDtype = -1, kRank = -1;  // any
+  static constexpr int kDtype = -1, kRank = -1;  // any, of whole bytes
   explicit AnyBuffer(const XLA_FFI_Buffer* buffer = nullptr) : buffer_(buffer) {}
   DataType element_type() const { return static_cast<DataType>(buffer_->dtype); }
   Span<const int64_t> dimensions() const {
@@ -204,7 +216,7 @@ class Maybe {
 };
 
 inline bool IsOf(const XLA_FFI_Buffer* buffer, int dtype, int rank) {
-  return (dtype < 0 || buffer->dtype == static_cast<XLA_FFI_DataType>(dtype)) &&
+  return (dtype < 0 ? ByteWidth(buffer->dtype) > 0 : buffer->dtype == dtype) &&
          (rank < 0 || buffer->rank == rank);
 }
 

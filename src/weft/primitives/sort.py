@@ -104,10 +104,11 @@ def lower_keys(hlo: Any, x: Any) -> list:
     x = Expr(hlo, x)
     if dtypes.is_complex(x.dtype):
         return [key for p in ("real", "imag") for key in lower_keys(hlo, x.part(p).value)]
-    if dtypes.itemsize_bits(x.dtype) < 8:
-        return lower_keys(hlo, x.convert(wider_dtype(x.dtype)).value)
+    x = x.convert(dtypes.whole_byte_dtype(x.dtype))
     if not dtypes.is_float(x.dtype):
         return [x.value]
+    if float(dtypes.finfo(x.dtype).min) > 0:  # float8_e8m0fnu: bits without a sign, and NaN last
+        return [x.bitcast(np.uint8).value]
     key = order_bits(x.bitcast(f"int{x.dtype.itemsize * 8}"))
     key = x.compare("EQ", 0).select(key.like(0), key)
     highest = key.like(int(dtypes.iinfo(key.dtype).max))
@@ -119,13 +120,6 @@ def order_bits(bits: Expr) -> Expr:
     # Those of positive floats are in order, those of negative ones reversed but for the sign.
     info = dtypes.iinfo(bits.dtype)
     return bits ^ bits.apply("shift_right_arithmetic", info.bits - 1) & int(info.max)
-
-
-def wider_dtype(dtype: np.dtype) -> np.dtype:
-    """A dtype of whole bytes for one of fewer bits."""
-    if dtypes.is_float(dtype):
-        return np.dtype(np.float32)
-    return np.dtype(np.int8 if dtypes.is_signed(dtype) else np.uint8)
 
 
 def lower_sort(hlo: Any, xs: Sequence[Any], num_keys: int, dimension: int, stable: bool) -> list:
@@ -313,9 +307,7 @@ class TopK(families.AlongAxis):
     def lower(self, hlo, x, *, k, axis):
         order = [i for i in range(x.aval.ndim) if i != axis] + [axis]
         dtype = x.aval.dtype
-        x = Expr(hlo, x).transpose(order)
-        if dtypes.itemsize_bits(dtype) < 8:
-            x = x.convert(wider_dtype(dtype))
+        x = Expr(hlo, x).transpose(order).convert(dtypes.whole_byte_dtype(dtype))
         outs = self.abstract_eval(x.aval, k=k, axis=len(order) - 1)
         outs = hlo.op("chlo.top_k", [x.value], outs, k=f"{k} : i64")
         value, place = (Expr(hlo, y).transpose(np.argsort(order)) for y in outs)

@@ -1,13 +1,14 @@
 """The kernels in C++ of weft's own, for CPUs: found where they were built, and called.
 
-They are built when weft is installed, if there is a compiler (hatch_build.py), from native/. What
-they compute is lowered without them where they are missing, or `config.native` is False.
+hatch_build.py builds them in native/ if there is a compiler; WEFT_KERNELS names another folder of
+theirs. Without them, or if `config.native` is False, what they compute is lowered in other ways.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +18,7 @@ import numpy as np
 from jaxlib import _jax
 
 from weft.core.aval import ShapedArray
+from weft.dtypes import whole_byte_dtype
 from weft.errors import JaxRuntimeError
 from weft.options import config
 from weft.util import Logger
@@ -24,7 +26,7 @@ from weft.xla.foreign import new_capsule, write_attribute, write_dictionary, wri
 from weft.xla.hlo import Builder, Value
 
 logger = Logger("weft.native")
-FOLDER = Path(__file__).parents[1] / "native"
+FOLDER = Path(os.environ.get("WEFT_KERNELS") or Path(__file__).parents[1] / "native")
 KERNELS = (
     "attention compare concatenate conv coo_dot coo_sample csr_dot cumulative depthwise dot "
     "extremum find_places lu matvec or_nan pad partition permutation program resample scatter "
@@ -81,11 +83,15 @@ def call_native(
     attributes: Mapping[str, Any],
     aliases: Mapping[int, int] = MappingProxyType({}),
 ) -> list[Value]:
-    """Write the call of a kernel of HANDLERS; arrays are passed row by row.
+    """Write the call of a kernel of HANDLERS; arrays are passed row by row, in whole bytes.
 
-    `aliases` says which result takes the buffer of which operand.
+    `aliases` says which result takes the buffer of which operand. No kernel has to know the
+    elements that XLA packs: they are converted, and so are results of their dtypes.
     """
+    xs = [hlo.convert(v, whole_byte_dtype(v.aval.dtype)) for v in operands]
+    avals = [a.update(dtype=whole_byte_dtype(a.dtype)) for a in out_avals]
     by_rows = lambda avals: [[*reversed(range(a.ndim))] for a in avals]
-    layouts = by_rows([v.aval for v in operands]), by_rows(out_avals)
+    layouts = by_rows([v.aval for v in xs]), by_rows(avals)
     config_text = write_dictionary({k: write_attribute(k, v) for k, v in attributes.items()})
-    return write_kernel_call(hlo, name, operands, out_avals, layouts, aliases, config_text)
+    ys = write_kernel_call(hlo, name, xs, avals, layouts, aliases, config_text)
+    return [hlo.convert(y, a.dtype) for y, a in zip(ys, out_avals, strict=True)]
