@@ -9,7 +9,8 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 # The environment must not decide what is tested: weft's defaults do, float32 among them.
-KEPT = {f"WEFT_{name}" for name in "CACHE_DIR KERNELS TEST_ALL TEST_ARGUMENTS TEST_DEVICES".split()}
+NAMES = ["CACHE_DIR", "KERNELS", "TEST_ALL", "TEST_ARGUMENTS", "TEST_DEVICES"]
+KEPT = {f"WEFT_{name}" for name in NAMES}
 for name in [name for name in os.environ if name.startswith("WEFT_") and name not in KEPT]:
     del os.environ[name]
 

@@ -177,6 +177,7 @@ NO_ROW = {
     "experimental.sparse.*": "on the parts of sparse arrays: tests/experimental/sparse",
     "primitives.random": "numbers that NumPy cannot foretell: tests/random",
     "primitives.refs": "on references, which are no arrays: tests/numpy/test_refs.py",
+    "cpu.*": "ways to compute what other rows ask for: tests/cpu",
     "passes.physical": "on the words of keys only: tests/passes/test_physical.py",
     "nn.attention_parts": "a softmax over keys: tests/cpu/test_attention.py",
     "Member of scipy/special": "tests/scipy/test_special.py, against SciPy and mpmath",

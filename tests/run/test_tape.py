@@ -128,7 +128,7 @@ NESTED = {
 def by_the_second_use(monkeypatch):
     """Rules, and all operations on a tape, are programs from their second use on."""
     weft.clear_caches()
-    monkeypatch.setattr(hot, "HOT_USES", 2)
+    monkeypatch.setattr(hot, "HOT", 2)
 
 
 @pytest.mark.parametrize("name", NESTED)

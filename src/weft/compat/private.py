@@ -19,6 +19,7 @@ from weft.api_util import DebugInfo
 from weft.compat.absent import make_absent
 from weft.core.aval import ShapedArray, typeof
 from weft.core.ref import AbstractRef
+from weft.core.trace import current as trace_ctx  # noqa: F401 - a name of jax._src.core
 from weft.core.trace import is_eager
 from weft.dtypes import complex_dtype as to_complex_dtype
 from weft.dtypes import inexact_dtype

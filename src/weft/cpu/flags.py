@@ -95,8 +95,9 @@ def choose_quick_flags(
         return ()  # later releases have one way
     if facts.has_packed_elements:  # at which the older way ends the process
         return ((OLDER_LOOPS[0], True),)
-    asked = OLDER_LOOPS[0] in given
-    if asked or partitioned or facts.is_rounded_differently or (facts.draws and facts.has_functions):
+    if OLDER_LOOPS[0] in given or partitioned:
+        return ()
+    if facts.is_rounded_differently or (facts.draws and facts.has_functions):
         return ()
     large = [s for s in facts.shapes if math.prod(s) > MAX_QUICK_ELEMENTS]
     if not large:

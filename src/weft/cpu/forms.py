@@ -6,76 +6,69 @@ listed here.
 
 from __future__ import annotations
 
+import functools
+import importlib
 from typing import Any
 
 from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal
-from weft.cpu import (
-    attention,
-    convolutions,
-    extrema,
-    functions,
-    joins,
-    matrices,
-    memory,
-    products,
-    rounding,
-    running,
-    scatters,
-    sorting,
-    sparse,
-    sums,
-    transforms,
-    windows,
-)
+from weft.cpu.functions import count_functions
 from weft.cpu.rewriting import Choice, Reading, Replacement, rewrite_program, stage_replacement
 from weft.cpu.scope import Scope, Target
 from weft.options import trace_context
 from weft.util import keep_cache
 
-FORMS: dict[Form, Choice] = {
-    Form.POWER: rounding.choose_power,
-    Form.COMPLEMENT: rounding.choose_complement,
-    Form.SORT: sorting.choose_sort,
-    Form.PARTITION: sorting.choose_partition,
-    Form.TOP_K: sorting.choose_top_k,
-    Form.PLACES: sorting.choose_places,
-    Form.SUM: sums.choose_sum,
-    Form.LOGICAL: sums.choose_logical,
-    Form.REDUCED_PRODUCT: extrema.choose_reduced_product,
-    Form.SUM_OF_NUMBERS: extrema.choose_sum_of_numbers,
-    Form.EXTREMUM: extrema.choose_extremum,
-    Form.ARG_EXTREMUM: extrema.choose_arg_extremum,
-    Form.FACTORS: matrices.choose_factors,
-    Form.LU: matrices.choose_lu,
-    Form.PIVOTS: matrices.choose_permutation,
-    Form.TRIANGULAR_SOLVE: matrices.choose_triangular_solve,
-    Form.FFT: transforms.choose_fft,
-    Form.KEEP: memory.choose_keep,
-    Form.ATTENTION: attention.choose_attention,
-    Form.CONVOLUTION: convolutions.choose_convolution,
-    Form.PRODUCT: products.choose_product,
-    Form.SCATTER: scatters.choose_scatter,
-    Form.SPARSE_PRODUCT: sparse.choose_sparse_product,
-    Form.RESAMPLE: sparse.choose_resample,
-    Form.SELECT_AND_SCATTER: windows.choose_select_and_scatter,
-    Form.WINDOWS: windows.choose_windows,
-    Form.WINDOW_EXTREMUM: windows.choose_window_extremum,
-    Form.FUNCTION: functions.choose_function,
-    Form.ZETA: functions.choose_zeta,
-    Form.QUOTIENT: functions.choose_quotient,
-    Form.REMAINDER: functions.choose_remainder,
-    Form.RUNNING: running.choose_running,
-    Form.JOIN: joins.choose_join,
-    Form.STACK: joins.choose_stack,
-    Form.TILE: joins.choose_tile,
-    Form.FRAME: joins.choose_frame,
+# The module that knows a form, which is imported when a program has one, and the function in it.
+FORMS = {
+    Form.POWER: "rounding.choose_power",
+    Form.COMPLEMENT: "rounding.choose_complement",
+    Form.SORT: "sorting.choose_sort",
+    Form.PARTITION: "sorting.choose_partition",
+    Form.TOP_K: "sorting.choose_top_k",
+    Form.PLACES: "sorting.choose_places",
+    Form.SUM: "sums.choose_sum",
+    Form.LOGICAL: "sums.choose_logical",
+    Form.REDUCED_PRODUCT: "extrema.choose_reduced_product",
+    Form.SUM_OF_NUMBERS: "extrema.choose_sum_of_numbers",
+    Form.EXTREMUM: "extrema.choose_extremum",
+    Form.ARG_EXTREMUM: "extrema.choose_arg_extremum",
+    Form.FACTORS: "matrices.choose_factors",
+    Form.LU: "matrices.choose_lu",
+    Form.PIVOTS: "matrices.choose_permutation",
+    Form.TRIANGULAR_SOLVE: "matrices.choose_triangular_solve",
+    Form.FFT: "transforms.choose_fft",
+    Form.KEEP: "memory.choose_keep",
+    Form.ATTENTION: "attention.choose_attention",
+    Form.CONVOLUTION: "convolutions.choose_convolution",
+    Form.PRODUCT: "products.choose_product",
+    Form.SCATTER: "scatters.choose_scatter",
+    Form.SPARSE_PRODUCT: "sparse.choose_sparse_product",
+    Form.RESAMPLE: "sparse.choose_resample",
+    Form.SELECT_AND_SCATTER: "windows.choose_select_and_scatter",
+    Form.WINDOWS: "windows.choose_windows",
+    Form.WINDOW_EXTREMUM: "windows.choose_window_extremum",
+    Form.FUNCTION: "functions.choose_function",
+    Form.ZETA: "functions.choose_zeta",
+    Form.QUOTIENT: "functions.choose_quotient",
+    Form.REMAINDER: "functions.choose_remainder",
+    Form.RUNNING: "running.choose_running",
+    Form.JOIN: "joins.choose_join",
+    Form.STACK: "joins.choose_stack",
+    Form.TILE: "joins.choose_tile",
+    Form.FRAME: "joins.choose_frame",
 }
+
+
+@functools.cache
+def find_choice(form: Form) -> Choice:
+    """Return the function that chooses what computes operations of a form."""
+    module, name = FORMS[form].split(".")
+    return getattr(importlib.import_module(f"weft.cpu.{module}"), name)
 
 
 def choose_forms(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     """Return a program of the forms that a CPU computes quickest."""
-    target = target._replace(functions=functions.count_functions(jaxpr))
+    target = target._replace(functions=count_functions(jaxpr))
     return rewrite_program(jaxpr, choose_form, target, (True,) * len(jaxpr.invars), True)
 
 
@@ -90,7 +83,7 @@ def choose_form(eqn: Eqn, scope: Scope) -> Replacement | None:
     if form is None or "lower" in vars(eqn.primitive):
         return None
     if not eqn.primitive.memoize_type:  # the key would keep the programs that it holds
-        return FORMS[form](eqn, scope)
+        return find_choice(form)(eqn, scope)
     staged = scope.staged
     if staged is None:
         staged = scope.staged = find_memo(scope.target)
@@ -100,7 +93,7 @@ def choose_form(eqn: Eqn, scope: Scope) -> Replacement | None:
     found = staged.get(key)
     if found is None:
         scope.asked = False
-        found = FORMS[form](eqn, scope)
+        found = find_choice(form)(eqn, scope)
         if scope.asked or isinstance(found, Reading):
             return found
         if found is not None:

@@ -23,12 +23,7 @@ from weft.primitives.elementwise import bitwise_and, bitwise_not, bitwise_xor
 from weft.primitives.expr import Expr, count_along
 from weft.primitives.layout import broadcasted_iota, convert, reshape, transpose
 from weft.primitives.slicing import slice_in_dim
-from weft.primitives.sort import (
-    has_native_order,
-    lower_keys,
-    lower_sort,
-    sort_as_partition,
-)
+from weft.primitives.sort import has_native_order, lower_keys, lower_sort, sort_as_partition
 from weft.util import has_symbolic_size, inverse_permutation, is_below
 from weft.xla.hlo import i64s
 

@@ -338,7 +338,7 @@ def reduce_beside(
         deep = n // max(side, 1)
     if not side:
         return None
-    shape = x.shape[: axes[0]]
+    shape = reduced_type(x, axes).shape
 
     def reduce(x: Any, *sizes: int) -> Any:
         return apply_plainly(prim, reshape(x, sizes), axes=(1,))[0]

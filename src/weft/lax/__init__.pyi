@@ -755,7 +755,7 @@ from weft.primitives.reduction import reduce_p as reduce_p
 
 def reduce_precision(operand: _ArrayLike, exponent_bits: int, mantissa_bits: int) -> _Array: ...
 
-from weft.primitives.reduction import reduce_precision_p as reduce_precision_p
+from weft.primitives.bits import reduce_precision_p as reduce_precision_p
 
 def reduce_prod(operand: _ArrayLike, axes: _Sequence[int]) -> _Array: ...
 
