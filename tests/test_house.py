@@ -739,7 +739,7 @@ RUNNING = {
 # Functions that remember results for a small finite domain: dtypes, primitives, devices, classes,
 # options, or nothing at all.
 FINITE = {
-    "weft.dtypes": "_upper_bounds promote",
+    "weft.cpu.forms": "find_choice", "weft.dtypes": "_upper_bounds promote",
     "weft.experimental.custom_partitioning": "register_partitioner",
     "weft.explain.machine": "measure_peaks", "weft.export.modules": "stablehlo",
     "weft.jaxpr.reader": "find_param_names",

@@ -115,6 +115,7 @@ _LONG = {short: dtype for dtype, short in _SHORT.items()}
 # float0 has one value, so any bit will do: XLA has no type of size zero.
 _HLO = {dtype: _hlo(dtype.name) for dtype in _KIND_OF} | {float0: "i1"}
 _BITS = {dtype: int(re.sub("_.*|[a-z]", "", dtype.name) or 8) for dtype in _KIND_OF}
+PACKED = frozenset(dtype for dtype, bits in _BITS.items() if bits < 8)  # XLA packs the elements
 _REAL = {_C64: _F32, _C128: _F64}
 _INEXACT = {
     dtype: dtype if python_type in (float, complex) else _F64 if _BITS[dtype] == 64 else _F32
@@ -394,7 +395,7 @@ def whole_byte_dtype(dtype: Any) -> Any:
 
     Elements of fewer bits, which XLA packs, fit without rounding. A bool takes a byte.
     """
-    if _BITS.get(dtype, 8) >= 8:
+    if dtype not in PACKED:
         return dtype
     return _F32 if is_float(dtype) else np.dtype(np.int8 if is_signed(dtype) else np.uint8)
 

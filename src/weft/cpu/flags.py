@@ -188,7 +188,7 @@ class ProgramFacts:
             aval = v.aval
             if aval.shape:
                 self.shapes.add(aval.shape)
-            if dtypes.whole_byte_dtype(aval.dtype) is not aval.dtype:
+            if aval.dtype in dtypes.PACKED:
                 self.has_packed_elements = True
             if dtypes.is_complex(aval.dtype) or type(aval.size) is not int:
                 self.is_rounded_differently = True

@@ -420,6 +420,9 @@ def wrap_call(
     written = getattr(fun, "plain", fun) if plain else fun  # without a look at keywords
     prim = getattr(written, "primitive", None) if plain else None
 
+    def knows(args: tuple, kwargs: dict) -> bool:
+        return ONE_ARRAY.issuperset(map(type, args[:known])) and names.issuperset(kwargs)
+
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -429,24 +432,18 @@ def wrap_call(
                     if special:
                         if places and bounds_cell.value == "all":
                             return fun(*args, **kwargs)
-                        if known and not (
-                            known <= len(args) <= most
-                            and ONE_ARRAY.issuperset(map(type, args[:known]))
-                            and names.issuperset(kwargs)
-                        ):
+                        if known and not (known <= len(args) <= most and knows(args, kwargs)):
                             return fun(*args, **kwargs)
                         if lists and args and type(args[-1]) in LISTS:
                             given = list_static(args, nums)
                         elif same and not kwargs and op.is_same(args):
                             return args[0]
                         for i in numbers:
-                            if i < len(given):
-                                x = given[i]
-                                if places and type(x) in SEQUENCES and x:
-                                    x = x[-1]
-                                if type(x) in PYTHON:
-                                    given = keep_numbers(given, numbers, matched)
-                                    break
+                            if i < len(given) and (
+                                type(given[i]) in PYTHON or (places and ends_in_number(given[i]))
+                            ):
+                                given = keep_numbers(given, numbers, matched)
+                                break
                     if not kwargs:
                         return kernel(*given)
                     if not plain:
@@ -471,6 +468,11 @@ def wrap_call(
 
     call.kernel = kernel  # type: ignore[attr-defined]
     return call
+
+
+def ends_in_number(x: Any) -> bool:
+    """Return True for a sequence whose last element is a number of Python."""
+    return type(x) in SEQUENCES and bool(x) and type(x[-1]) in PYTHON
 
 
 def list_static(args: tuple, nums: tuple[int, ...]) -> tuple:
