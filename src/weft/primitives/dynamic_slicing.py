@@ -218,7 +218,8 @@ def normalize_starts(
     """One index for each axis, in one dtype where only Python numbers differ, none negative."""
     shape = typeof(x).shape
     if hasattr(start_indices, "aval"):
-        start_indices = unstack(start_indices)
+        aval = start_indices.aval
+        start_indices = unstack(start_indices) if aval.shape else aval
     what = "a sequence of an index for each axis of x"
     starts = families.check_parameter(op, "start_indices", start_indices, what, list)
     if len(starts) != len(shape):

@@ -356,7 +356,7 @@ def check_integer(
 def as_sequence(op: str, name: str, x: Any) -> tuple:
     """A sequence as a tuple; a text, a set and a dict are none."""
     if isinstance(x, str | bytes | set | dict) or not np.iterable(x):
-        raise TypeError(f"{op}: {name} must be a sequence; got {x!r}.")
+        raise TypeError(f"{op}: {name} must be a sequence; got {getattr(x, 'aval', x)!r}.")
     return tuple(x)
 
 

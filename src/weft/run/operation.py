@@ -421,7 +421,8 @@ def wrap_call(
     prim = getattr(written, "primitive", None) if plain else None
 
     def knows(args: tuple, kwargs: dict) -> bool:
-        return ONE_ARRAY.issuperset(map(type, args[:known])) and names.issuperset(kwargs)
+        fits = known <= len(args) <= most and ONE_ARRAY.issuperset(map(type, args[:known]))
+        return fits and names.issuperset(kwargs)
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -432,7 +433,7 @@ def wrap_call(
                     if special:
                         if places and bounds_cell.value == "all":
                             return fun(*args, **kwargs)
-                        if known and not (known <= len(args) <= most and knows(args, kwargs)):
+                        if known and not knows(args, kwargs):
                             return fun(*args, **kwargs)
                         if lists and args and type(args[-1]) in LISTS:
                             given = list_static(args, nums)
