@@ -217,10 +217,11 @@ def normalize_starts(
 ) -> list:
     """One index for each axis, in one dtype where only Python numbers differ, none negative."""
     shape = typeof(x).shape
-    if hasattr(start_indices, "aval"):
-        aval = start_indices.aval
-        start_indices = unstack(start_indices) if aval.shape else aval
     what = "a sequence of an index for each axis of x"
+    if hasattr(start_indices, "aval"):
+        if not start_indices.aval.shape:
+            raise TypeError(f"{op}: start_indices must be {what}; got {start_indices.aval}.")
+        start_indices = unstack(start_indices)
     starts = families.check_parameter(op, "start_indices", start_indices, what, list)
     if len(starts) != len(shape):
         raise ShapeError(

@@ -356,7 +356,8 @@ def check_integer(
 def as_sequence(op: str, name: str, x: Any) -> tuple:
     """A sequence as a tuple; a text, a set and a dict are none."""
     if isinstance(x, str | bytes | set | dict) or not np.iterable(x):
-        raise TypeError(f"{op}: {name} must be a sequence; got {getattr(x, 'aval', x)!r}.")
+        shown = getattr(x, "aval", repr(x))
+        raise TypeError(f"{op}: {name} must be a sequence; got {shown}.")
     return tuple(x)
 
 

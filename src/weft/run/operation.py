@@ -412,17 +412,12 @@ def wrap_call(
 ) -> Callable:
     """Return the public function that runs as one program where operations compute."""
     kernel, same, nums, names = op.make_kernel(), op.same, op.nums, frozenset(op.names)
-    most = known + len(names)
     lists = bool(nums) and not (whole or known)
     special = bool(known or numbers or lists)
     places = bool(known or (numbers and names))  # are checked if `check_bounds` is "all"
     plain = not (whole or names)  # a call with keywords runs as written
     written = getattr(fun, "plain", fun) if plain else fun  # without a look at keywords
     prim = getattr(written, "primitive", None) if plain else None
-
-    def knows(args: tuple, kwargs: dict) -> bool:
-        fits = known <= len(args) <= most and ONE_ARRAY.issuperset(map(type, args[:known]))
-        return fits and names.issuperset(kwargs)
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -433,7 +428,7 @@ def wrap_call(
                     if special:
                         if places and bounds_cell.value == "all":
                             return fun(*args, **kwargs)
-                        if known and not knows(args, kwargs):
+                        if known and not starts_with_arrays(args, kwargs, known, names):
                             return fun(*args, **kwargs)
                         if lists and args and type(args[-1]) in LISTS:
                             given = list_static(args, nums)
@@ -469,6 +464,12 @@ def wrap_call(
 
     call.kernel = kernel  # type: ignore[attr-defined]
     return call
+
+
+def starts_with_arrays(args: tuple, kwargs: dict, known: int, names: frozenset) -> bool:
+    """Return True if the first `known` arguments are arrays, and the others are of `names`."""
+    fits = known <= len(args) <= known + len(names)
+    return fits and ONE_ARRAY.issuperset(map(type, args[:known])) and names.issuperset(kwargs)
 
 
 def ends_in_number(x: Any) -> bool:
