@@ -144,8 +144,8 @@ ROWS = {
     "concatenate: stack": Row(
         "float64", lambda d: [d(70_000)] * 3, lambda *xs: jnp.stack(xs), lambda *xs: np.stack(xs)
     ),
-    "elementwise": Row("float32", lambda d: [d(40, 60), d(40, 60)], lambda x, y: (x > y) & (x > 1)),
-    "elementwise: choices": Row(
+    "program": Row("float32", lambda d: [d(40, 60), d(40, 60)], lambda x, y: (x > y) & (x > 1)),
+    "program: choices": Row(
         "int8",
         lambda d: [d(40, 60), d(40, 60)],
         lambda x, y: lax.select(x > y, x, y),
@@ -283,8 +283,10 @@ ROWS = {
     ),
     "dot": Row("float32", lambda d: [d(9, 70, 80), d(9, 80, 60)], lambda x, y: x @ y),
     "matvec": Row("float32", lambda d: [d(600, 900), d(900)], lambda x, y: x @ y),
-    "function": Row("float32", lambda d: [d(200, 500)], lambda x: lax.sin(x), np.sin),
-    "function: of doubles": Row("float64", lambda d: [d(200, 500)], lambda x: lax.cos(x), np.cos),
+    "program: function": Row("float32", lambda d: [d(200, 500)], lambda x: lax.sin(x), np.sin),
+    "program: function of doubles": Row(
+        "float64", lambda d: [d(200, 500)], lambda x: lax.cos(x), np.cos
+    ),
     "lu": Row(
         "float32",
         lambda d: [MATRICES.astype(d(1).dtype)],
@@ -303,7 +305,7 @@ ROWS = {
         lambda x: weft.image.resize(x, (2, 7000, 30), "linear"),
         lambda x: np.ones((2, 7000, 30)),
     ),
-    "rows": Row("bfloat16", lambda d: [d(70, 300)], lambda x: nn.softmax(x), softmax),
+    "program: rows": Row("bfloat16", lambda d: [d(70, 300)], lambda x: nn.softmax(x), softmax),
     "scatter: sums": Row(
         "float32",
         lambda d: [d(3, 4000), d(3, 1 << 13)],
