@@ -1,8 +1,8 @@
 """Compiles the kernels in C++ where weft is built, if there is a compiler; else goes without.
 
-`CXX` names the compiler, and `CXXFLAGS` has options for it; `WEFT_BUILD_NATIVE=0` leaves the kernels
-out. The headers are jaxlib's, of the oldest release that weft supports: what is compiled with them
-runs on later ones too.
+`CXX` names the compiler, `CXXFLAGS` adds options for it, and `WEFT_BUILD_NATIVE=0` leaves the
+kernels out. The headers are jaxlib's, of the oldest release that weft supports: what is compiled
+with them runs on later ones too.
 """
 
 import importlib.util
