@@ -435,9 +435,10 @@ def wrap_call(
                         elif same and not kwargs and op.is_same(args):
                             return args[0]
                         for i in numbers:
-                            if i < len(given) and (
-                                type(given[i]) in PYTHON or (places and ends_in_number(given[i]))
-                            ):
+                            x = given[i] if i < len(given) else None
+                            if places and type(x) in SEQUENCES and x:
+                                x = x[-1]
+                            if type(x) in PYTHON:
                                 given = keep_numbers(given, numbers, matched)
                                 break
                     if not kwargs:
@@ -470,11 +471,6 @@ def starts_with_arrays(args: tuple, kwargs: dict, known: int, names: frozenset) 
     """Return True if the first `known` arguments are arrays, and the others are of `names`."""
     fits = known <= len(args) <= known + len(names)
     return fits and ONE_ARRAY.issuperset(map(type, args[:known])) and names.issuperset(kwargs)
-
-
-def ends_in_number(x: Any) -> bool:
-    """Return True for a sequence whose last element is a number of Python."""
-    return type(x) in SEQUENCES and bool(x) and type(x[-1]) in PYTHON
 
 
 def list_static(args: tuple, nums: tuple[int, ...]) -> tuple:
