@@ -27,7 +27,7 @@ from weft.numpy.promotion import (
 )
 from weft.options import trace_context
 from weft.primitives import elementwise as ops
-from weft.run.operation import number_operation, operation
+from weft.run.operation import number_operation
 from weft.run.rules import RuleTrace, as_operation
 from weft.util import name_function
 from weft.xla.typing import Array, ArrayLike
@@ -122,7 +122,7 @@ def make_unary(
             x = ops.convert(x, np.dtype(np.int32))
         return prim.apply(x)[0]
 
-    return operation(name_function(fun, name, doc), arrays=1, name=prim.name)
+    return number_operation(name_function(fun, name, doc), prim.name)
 
 
 def refuse_out_and_where(name: str, out: Any, where: Any) -> None:

@@ -511,7 +511,7 @@ ABSENT = object()
 def number_operation(
     fun: Callable, name: str = "", matched: bool = False, whole: bool = False
 ) -> Callable:
-    """Make an operation of a function of two or three operands that are often Python numbers.
+    """Make an operation of a function of up to three operands that are often Python numbers.
 
     The function may have NumPy's keywords `out` and `where`, with which it runs as written. With
     `matched`, a Python number gets the dtype of the other operand, operands may be keywords, and
@@ -520,13 +520,17 @@ def number_operation(
     op = Operation(fun, name or fun.__name__)
     kernel, prim = op.make_kernel(), getattr(fun, "primitive", None)
 
-    def call(x: Any, y: Any, z: Any = ABSENT, *, out: Any = None, where: Any = None) -> Any:
+    def call(
+        x: Any, y: Any = ABSENT, z: Any = ABSENT, *, out: Any = None, where: Any = None
+    ) -> Any:
         try:
             try:
                 if out is where is None:
                     if matched and (type(y) in PYTHON or type(x) in PYTHON):
                         x, y = match_numbers(x, y)
                     if current.trace is EVAL:
+                        if y is ABSENT:
+                            return kernel(x)
                         if arrays := NUMBERS.get(type(y)):
                             y = arrays[x64_cell.value][y or str(y)]
                         elif arrays := NUMBERS.get(type(x)):
@@ -536,8 +540,10 @@ def number_operation(
                         if arrays := NUMBERS.get(type(z)):
                             z = arrays[x64_cell.value][z or str(z)]
                         return kernel(x, y, z)
-                    if matched and z is ABSENT:
+                    if matched and y is not ABSENT and z is ABSENT:
                         return current.trace.process(prim, (x, y), {})[0]
+                    if not whole and z is ABSENT:
+                        return fun(x) if y is ABSENT else fun(x, y)
                     if whole and isinstance(current.trace, RuleTrace):
                         return op.call_traced(kernel, (x, y) if z is ABSENT else (x, y, z), {})
             except NotForKernel:
@@ -546,9 +552,7 @@ def number_operation(
                 if matched and z is ABSENT:
                     return bind_spread(prim, x, y)  # type: ignore[arg-type]
                 raise
-            if z is ABSENT and out is where is None:
-                return fun(x, y)
-            given = (x, y) if z is ABSENT else (x, y, z)
+            given = [v for v in (x, y, z) if v is not ABSENT]
             return fun(*given) if out is where is None else fun(*given, out=out, where=where)
         except Exception as error:
             trim_traceback(error)
