@@ -9,7 +9,7 @@ import weft
 from weft import jit, lax
 from weft.api.callbacks import io_callback
 from weft.core.aval import typeof
-from weft.core.primitive import Axis
+from weft.core.primitive import Axis, Primitive
 from weft.core.stage import stage_closed
 from weft.core.trace import current_trace
 from weft.options import named_axes
@@ -148,3 +148,21 @@ def test_tangents_of_integers_are_mapped_by_their_shape():
     run = lambda x, t: weft.jvp(lambda n: (n, 2 * n), (x,), (t,))[1]
     dots = weft.vmap(run)(M.astype(int), zero)
     assert [(d.dtype, d.shape) for d in dots] == [(weft.dtypes.float0, (2, 3))] * 2
+
+
+class Pair(Primitive):
+    """x and x; its batch rule forgets where the second is mapped."""
+
+    name = "pair"
+
+    def abstract_eval(self, x):
+        return [x, x]
+
+    def batch(self, axis, args, dims):
+        return self.apply(*args), dims
+
+
+def test_a_batch_rule_gives_an_axis_for_each_result():
+    message = r"^pair: the batch rule must return a mapped axis, .*; got 1 for 2\.$"
+    with pytest.raises(ValueError, match=message):
+        weft.make_jaxpr(weft.vmap(lambda x: Pair().apply(x)))(A)

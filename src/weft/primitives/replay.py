@@ -19,7 +19,7 @@ from weft.util import keep_cache, keep_newest
 
 MAX_RULES = 10_000  # that are remembered; a program has some hundreds
 
-# What is known of rules at types: here, what they have written, in run/rules.py, their programs.
+# Rules at types: their equations (here), and rules as programs (run/rules.py).
 RULES: dict[tuple, Any] = keep_cache("rules", {})
 
 

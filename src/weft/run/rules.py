@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from weft.control.jit import Jit, jit_p
-from weft.core.aval import typeof
+from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, uses_axis
 from weft.core.primitive import Axis, Primitive, Zero, tangents_of
 from weft.core.stage import StagedTracer, StageTrace, close_jaxpr, has_tracked_axes, run_staged
@@ -32,7 +32,7 @@ from weft.transforms.jvp import JVPTrace
 from weft.transforms.linearize import linearize
 from weft.transforms.transpose import backward_jaxpr
 from weft.util import keep_cache, keep_newest, memoize
-from weft.xla.array import ArrayImpl, array_from_host
+from weft.xla.array import array_from_host
 
 MAX_WALKS = 128  # walks along tapes; each holds up to 256 operations and a program
 WALKS: dict[tuple, Rule] = keep_cache("walks along tapes", {})
@@ -110,7 +110,7 @@ def make_program(jaxpr: Jaxpr, name: str) -> Program:
 class Rule:
     """A rule at given types, `made_of` these, that is one compiled program once it is hot.
 
-    `program` is None before that. `facts` is what is known of the results from writing the program.
+    `program` is None before that. `facts` describe the results; writing the program finds them.
     """
 
     __slots__ = ("at_once", "facts", "made_of", "program", "uses", "wants_values")
@@ -139,11 +139,13 @@ class Rule:
         return self.program
 
 
-def find_rule(kind: type, prim: Primitive, params: dict, avals: tuple, given: tuple) -> Any:
-    """Return the rule of a kind at types if it is a program by this use, else None.
+def apply_compiled(
+    kind: type, prim: Primitive, params: dict, avals: tuple, given: tuple, operands: list
+) -> tuple[list, Any] | None:
+    """Apply the program of a rule at types; return its results and the facts of the rule.
 
-    What holds or runs programs has no rule, except for the call of a compiled program: its rules
-    are kept with that program.
+    Return None if the rule has no program by this use. What holds or runs programs has no rule,
+    except for the call of a compiled program: its rules are kept with that program.
     """
     rules = RULES if prim.memoize_type else getattr(params.get("jaxpr"), "memo", None)
     if rules is None:
@@ -162,7 +164,8 @@ def find_rule(kind: type, prim: Primitive, params: dict, avals: tuple, given: tu
             keep_newest(RULES, key, found, MAX_RULES)
         else:
             rules[key] = found
-    return found if found.program or found.count_use() else None
+    program = found.program or found.count_use()
+    return None if program is None else (program.apply(operands), found.facts)
 
 
 def fill_types(prim: Primitive, primals: list, types: list) -> tuple:
@@ -172,10 +175,11 @@ def fill_types(prim: Primitive, primals: list, types: list) -> tuple:
 
 
 def has_rules(prim: Primitive, params: dict) -> bool:
-    """Return True if rules of an application may be compiled: it neither holds nor runs programs.
+    """Return True if the rules of an application can be compiled.
 
-    Or it is the call of a program that is one unit, and nothing else. While programs are watched
-    there are no new rules, because the lines of equations must be those of this use.
+    The rules of an operation without an `impl` and without an effect can, and the rules of a call
+    of a compiled program. While programs are watched nothing is compiled anew, because the
+    equations must have the lines of this use.
     """
     if config.debug != "off":
         return False
@@ -189,7 +193,7 @@ def has_rules(prim: Primitive, params: dict) -> bool:
 
 
 class JVPRule(Rule):
-    """From operands and the tangents of those that move to results and their tangents.
+    """The jvp of a primitive: operands and tangents to results and their tangents.
 
     `facts` has an entry for each result: its tangent if that is Zero, else None. It is empty if
     all results move.
@@ -220,18 +224,17 @@ class CompiledJVP(JVPTrace, RuleTrace):
     def apply_rule(
         self, prim: Primitive, primals: list, tangents: list, types: list, params: dict
     ) -> tuple:
-        rule = None
+        applied = None
         if x64_cell.value is self.x64:
             avals = given = tuple(types)
             moving = tangents
             if None in given:
                 avals = fill_types(prim, primals, types)
                 moving = [t for t in tangents if t is not None]
-            rule = find_rule(JVPRule, prim, params, avals, given)
-        if rule is None:
+            applied = apply_compiled(JVPRule, prim, params, avals, given, primals + moving)
+        if applied is None:
             return super().apply_rule(prim, primals, tangents, types, params)
-        found = rule.program.apply(primals + moving)
-        zeros = rule.facts
+        found, zeros = applied
         if not zeros:
             n = len(found) // 2
             return found[:n], found[n:]
@@ -248,7 +251,7 @@ def open_jvp() -> JVPTrace | None:
 
 
 class BatchRule(Rule):
-    """From operands, mapped along some axes, to results; `facts` has the mapped axes of those."""
+    """The batch rule of a primitive; `facts` has the mapped axis of each result, or None."""
 
     __slots__ = ()
 
@@ -268,15 +271,15 @@ class CompiledBatch(BatchTrace, RuleTrace):
     __slots__ = ()
 
     def apply_rule(self, prim: Primitive, values: list, dims: list, params: dict) -> tuple:
-        axis, rule = self.axis, None
+        axis, applied = self.axis, None
         if axis.name is None or not uses_axis(prim, params, axis.name):
             avals = []
             for x in values:
-                avals.append(x.aval if type(x) is ArrayImpl else typeof(x, prim.name))
-            rule = find_rule(BatchRule, prim, params, tuple(avals), (axis, *dims))
-        if rule is None:
-            return super().apply_rule(prim, values, dims, params)
-        return rule.program.apply(values), rule.facts
+                aval = getattr(x, "aval", None)  # as `typeof`, without a call in most cases
+                avals.append(aval if type(aval) is ShapedArray else typeof(x, prim.name))
+            given = (axis, *dims)
+            applied = apply_compiled(BatchRule, prim, params, tuple(avals), given, values)
+        return applied or super().apply_rule(prim, values, dims, params)
 
 
 def open_batch(axis: Axis) -> BatchTrace | None:
@@ -285,7 +288,7 @@ def open_batch(axis: Axis) -> BatchTrace | None:
     return CompiledBatch(current.trace, axis) if compiles else None
 
 
-# A tracer shows the class of its trace, and how rules are applied is none of the user's business.
+# A tracer shows the name of the class of its trace; users know these names.
 CompiledJVP.__name__ = JVPTrace.__name__
 CompiledBatch.__name__ = BatchTrace.__name__
 
@@ -294,11 +297,12 @@ CompiledBatch.__name__ = BatchTrace.__name__
 
 
 class LinearizeRule(Rule):
-    """From operands to results and then new residuals.
+    """The linearization of a primitive: operands to results and then new residuals.
 
-    `facts` has the derivative, where each of its residuals is among the operands, the results and
-    the new residuals, and which results move. The rule is compiled at once: one program takes the
-    place of the two or more operations that it is made of, each of which is compiled as well.
+    `facts` has the derivative; where each of its residuals is among the operands, the results and
+    the new residuals; how many results move; and which ones, or () if all move. The rule is
+    compiled at once: one program takes the place of the two or more operations that it is made of,
+    each of which would be compiled as well.
     """
 
     __slots__ = ()
@@ -319,7 +323,8 @@ class LinearizeRule(Rule):
         new = [r for r in residuals if place(r) is None]
         later = {id(r): len(args) + len(outs) + i for i, r in enumerate(new)}
         sources = [later.get(id(r), place(r)) for r in residuals]
-        self.facts = LinearizedRule(linear, prim.name), sources, out_moved
+        marks = () if all(out_moved) else out_moved
+        self.facts = LinearizedRule(linear, prim.name), sources, sum(out_moved), marks
         return write_consts(*early.finish([*outs, *new])), prim.name
 
 
@@ -348,7 +353,7 @@ class LinearizedRule:
         return self.apply([*residuals, *tangents], ())
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
-        """Apply the transpose; None is zero, in the cotangents and in what is returned."""
+        """Apply the transpose; None is zero, both in `cts` and in the result."""
         given = tuple([ct is not None for ct in cts])
         return self.apply([*residuals, *[ct for ct in cts if ct is not None]], given)
 

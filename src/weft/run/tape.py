@@ -1,7 +1,7 @@
-"""Reverse mode of what runs operation by operation: a tape of operations and their derivatives.
+"""Reverse mode of functions that run operation by operation: a tape of derivatives.
 
 Each operation is applied at once, by a compiled rule that also returns its residuals (rules.py),
-and its derivative is noted on the tape. The tape is a linear map like that of
+and its derivative is noted on the tape. The tape is a linear map like the programs of
 transforms/linearize.py, and the same walk of transforms/transpose.py takes cotangents back along
 it. A walk that is hot is one program.
 """
@@ -23,9 +23,9 @@ from weft.run.rules import (
     LinearizeRule,
     Rule,
     RuleTrace,
+    apply_compiled,
     compiles_rules,
     fill_types,
-    find_rule,
 )
 from weft.transforms.jvp import JVPTrace, jvp
 from weft.transforms.linearize import linearize
@@ -47,7 +47,7 @@ class LinearMap(NamedTuple):
         return eval_jaxpr(self.jaxpr, residuals, *tangents)
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
-        """Apply the transpose: from cotangents of the results to those of the operands, or Zero."""
+        """Apply the transpose: take cotangents of the results, return those of operands or Zero."""
         return backward(self.jaxpr, residuals, [Linear(v.aval) for v in self.jaxpr.invars], cts)
 
 
@@ -70,40 +70,41 @@ class TapeTrace(JVPTrace, RuleTrace):
     def apply_rule(
         self, prim: Primitive, primals: list, tangents: list, types: list, params: dict
     ) -> tuple:
-        rule = None
+        applied = None
         if x64_cell.value is self.x64:
             avals = given = tuple(types)
             if None in given:
                 avals = fill_types(prim, primals, types)
                 tangents = [t for t in tangents if t is not None]
-            rule = find_rule(LinearizeRule, prim, params, avals, given)
+            applied = apply_compiled(LinearizeRule, prim, params, avals, given, primals)
         kept = self.residuals
         start = len(kept)
-        if rule is None:
+        if applied is None:
             self.ruled = False
             moved = [a is not None for a in types]
             tangents = [t for t in tangents if t is not None]
             outs, linear, residuals, out_moved = self.linearize(prim, params, primals, moved)
+            count = sum(out_moved)
             kept += residuals
         else:
-            linear, sources, out_moved = rule.facts
-            outs = rule.program.apply(primals)
+            outs, (linear, sources, count, out_moved) = applied
             known = primals + outs  # new residuals come after the results
             for s in sources:
                 kept.append(known[s])
-        slots = range(self.count, self.count + out_moved.count(True))
-        if not slots:
+        first = self.count
+        slots = (first,) if count == 1 else tuple(range(first, first + count))
+        if slots:
+            self.count += count
+            self.steps.append((tuple(tangents), slots, linear, start, len(kept)))
+        else:
             del kept[start:]
-            return outs, [tangent_zero(x) for x, _ in zip(outs, out_moved)]
-        self.count = slots.stop
-        self.steps.append((tuple(tangents), tuple(slots), linear, start, len(kept)))
-        if False not in out_moved:
+        if not out_moved:  # all results move
             return outs, slots
         places = iter(slots)
         return outs, [next(places) if m else tangent_zero(x) for x, m in zip(outs, out_moved)]
 
     def linearize(self, prim: Primitive, params: dict, primals: list, moved: list) -> tuple:
-        """As `linearize`, of one operation; its tangents have types as where the tape began."""
+        """Linearize one operation as it is written; tangents get the types of the tape's begin."""
         inside = x64_cell.value
 
         def bind(*xs: Any) -> list:
@@ -127,11 +128,11 @@ class Tape:
         self.outputs = tuple(outputs)
 
     def push(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list:
-        """Tangents of the outputs that move, from those of the inputs."""
+        """Take tangents of the inputs, and return the tangents of the outputs that move."""
         return self.walk(Tape.push_each, residuals, tangents)
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
-        """Cotangents of the inputs, each a value or Zero, from those of the outputs that move."""
+        """Take cotangents of the outputs that move, and return those of the inputs, or Zero."""
         cts = [None if type(ct) is Zero else ct for ct in cts]
         grads = self.walk(Tape.pull_each, residuals, cts)
         zero = lambda aval: Zero(aval.to_tangent())
@@ -155,7 +156,7 @@ class Tape:
         return way(self, residuals, dots)
 
     def push_each(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list:
-        """As `push`, step by step."""
+        """Push tangents step by step."""
         dots: dict[int, Any] = dict(zip(self.inputs, tangents, strict=True))
         for operands, results, linear, start, stop in self.steps:
             found = linear.push(residuals[start:stop], [dots[s] for s in operands])
@@ -163,7 +164,7 @@ class Tape:
         return [dots[s] for s in self.outputs]
 
     def pull_each(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
-        """As `pull`, step by step; None is zero."""
+        """Pull cotangents step by step; None is zero."""
         sums: dict[int, Any] = {}
         for slot, ct in zip(self.outputs, cts, strict=True):
             if ct is not None:

@@ -90,7 +90,7 @@ class BatchTrace(Trace):
             current.trace = self
         unwritten = self.parent.parent is None  # type: ignore[union-attr]
         results = []
-        for y, d in zip(outs, out_dims, strict=True):
+        for y, d in zip(outs, out_dims):
             if d is not None:
                 y = BatchTracer(self, y, d)
                 if unwritten:
@@ -104,7 +104,13 @@ class BatchTrace(Trace):
         This is the one place where the trace uses a rule: a trace that applies rules in another way
         overrides it.
         """
-        return prim.batch(self.axis, values, dims, **params)
+        outs, out_dims = prim.batch(self.axis, values, dims, **params)
+        if len(outs) != len(out_dims):
+            raise ValueError(
+                f"{prim.name}: the batch rule must return a mapped axis, or None, for each result; "
+                f"got {len(out_dims)} for {len(outs)}."
+            )
+        return outs, out_dims
 
 
 @contextlib.contextmanager

@@ -86,14 +86,14 @@ class JVPTrace(Trace):
             current.trace = self.parent
             if not moved:
                 return self.parent.process(prim, primals, params)  # type: ignore[union-attr]
-            if x64_cell.value is not self.x64:
-                primals = [x if a is None else typed_value(x, a) for x, a in zip(primals, types)]
             source = current.source = around or current.capture()  # one for all the rule writes
             outs, dots = self.apply_rule(prim, primals, tangents, types, params)
         finally:
             current.trace = self
             current.source = around
         unwritten = self.parent.parent is None  # type: ignore[union-attr]
+        if len(outs) == 1 and not unwritten:
+            return outs if type(dots[0]) is Zero else [JVPTracer(self, outs[0], dots[0])]
         results = []
         for x, t in zip(outs, dots):
             if type(t) is not Zero:
@@ -117,6 +117,7 @@ class JVPTrace(Trace):
             if a is None:
                 tangents[i] = tangent_zero(primals[i])
             elif switched:
+                primals[i] = typed_value(primals[i], a)
                 tangents[i] = typed_value(tangents[i], a.to_tangent())
         xs = [*primals, *tangents]
         found = apply_rule(run_jvp, prim, params, xs, len(primals), self.into)

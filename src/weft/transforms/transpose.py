@@ -61,13 +61,18 @@ def evaluate_known(eqns: Sequence[Eqn], env: dict[Var, Any]) -> list[tuple]:
     steps = []
     for eqn in eqns:
         ins = []
+        keys: list[Any] = []
         linear = False
         for atom in eqn.invars:
             x = atom.read() if type(atom) is Literal else env[atom]  # type: ignore[index]
-            linear = linear or type(x) is Linear
             ins.append(x)
+            if type(x) is Linear:
+                linear = True
+                keys.append(atom)
+            else:
+                keys.append(None)
         if linear:
-            steps.append((eqn.invars, eqn.outvars, eqn, ins))
+            steps.append((keys, eqn.outvars, eqn, ins))
             for v in eqn.outvars:
                 env[v] = Linear(v.aval)
         else:
@@ -80,11 +85,11 @@ def evaluate_known(eqns: Sequence[Eqn], env: dict[Var, Any]) -> list[tuple]:
 def pull_cotangents(
     steps: Sequence[tuple], sums: dict, pull: Callable[[tuple, list], Sequence]
 ) -> None:
-    """Walk back along `steps`: from the cotangents of results, in `sums`, to those of operands.
+    """Walk back along `steps` and add the cotangents of operands to `sums`, by key.
 
-    A step begins with the keys of its operands and of its results in `sums`. `pull(step, cts)`
-    returns the cotangents of the operands of a step; None stands for zero in what it is passed,
-    None or Zero in what it returns.
+    A step begins with the keys of its operands, None for one that is not linear, and the keys of
+    its results, whose cotangents are taken out of `sums`. `pull(step, cts)` returns a cotangent for
+    each operand of a step. None is zero in `cts`; None or Zero is zero in the result.
     """
     for step in reversed(steps):
         results = step[1]
@@ -98,7 +103,8 @@ def pull_cotangents(
                 continue
             cts = [sums.pop(key, None) for key in results]
         for key, ct in zip(step[0], pull(step, cts), strict=True):
-            if ct is not None and type(ct) is not Zero:  # as `add_cotangent`, without a call
+            if ct is not None and key is not None and type(ct) is not Zero:
+                # as `add_cotangent`, without a call
                 before = sums.get(key)
                 sums[key] = ct if before is None else add(before, ct)
 
@@ -110,11 +116,11 @@ def add_cotangent(sums: dict, key: Any, ct: Any) -> None:
 
 
 def transpose_equation(targets: Any, step: tuple, cts: list) -> list:
-    """Apply the transpose rule of an equation. What the rule writes has its source.
+    """Apply the transpose rule of an equation; `targets` belong to the current trace.
 
-    `targets` are those of the current trace.
+    The equations that the rule writes have the source of this one.
     """
-    _, outvars, eqn, ins = step
+    keys, outvars, eqn, ins = step
     if len(cts) > 1:
         cts = [Zero(dual_aval(v.aval)) if ct is None else ct for v, ct in zip(outvars, cts)]
     current.source = transposed_source(eqn.source)
@@ -128,15 +134,15 @@ def transpose_equation(targets: Any, step: tuple, cts: list) -> list:
         if all(map(operator.is_, added, cts)):
             raise
         outs = eqn.primitive.transpose(added, *ins, **eqn.params)
-    grads = [*outs]
-    for i, (v, x, ct) in enumerate(zip(eqn.invars, ins, outs, strict=True)):
-        if type(x) is not Linear:
-            grads[i] = None
-        elif ct is None or type(ct) is Zero:
+    for key, ct in zip(keys, outs):
+        if key is None or ct is None or type(ct) is Zero:
             continue
-        elif v.aval.sharded is not None or typeof(ct).sharded is not None:
-            grads[i] = lay_as_dual(ct, v.aval)
-    return grads
+        if key.aval.sharded is not None or typeof(ct).sharded is not None:
+            return [
+                ct if k is None or ct is None else lay_as_dual(ct, k.aval)
+                for k, ct in zip(keys, outs, strict=True)
+            ]
+    return outs
 
 
 def run_transpose(prim: Primitive, params: dict, cts: list, ins: list) -> list:
@@ -145,7 +151,9 @@ def run_transpose(prim: Primitive, params: dict, cts: list, ins: list) -> list:
 
 
 def lay_as_dual(ct: Any, aval: ShapedArray) -> Any:
-    """A cotangent laid out as those of values of a type are, over a mesh."""
+    """Lay a cotangent out over a mesh as the type of its primal asks for."""
+    if type(ct) is Zero:
+        return ct
     lies = dual_of(aval)
     return ct if typeof(ct).sharded is lies else lay_as(cast_kinds(ct, lies), lies)
 
