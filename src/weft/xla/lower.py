@@ -35,14 +35,23 @@ def lower_jaxpr(
     constant = hlo.constant
     for var, const in zip(jaxpr.constvars, consts, strict=True):
         env[var] = constant(np.asarray(const, var.aval.dtype), var.aval)
+    everywhere, here = hlo.written, hlo.constants
     for eqn in jaxpr.eqns:
-        values = [
-            constant(a.val, a.aval) if type(a) is Literal else env[a]  # type: ignore[index]
-            for a in eqn.invars
-        ]
+        values, names, types = [], [], []
+        for a in eqn.invars:
+            v = constant(a.val, a.aval) if type(a) is Literal else env[a]  # type: ignore[index]
+            values.append(v)
+            names.append(v.name)
+            types.append(v.aval if v.scalar is None else v.name)  # the name stands for the number
+        key = (eqn.primitive, *types, *eqn.params.items())
+        found = everywhere.get(key) or here.get(key)
         start = len(hlo.lines)
-        write = write_equation if eqn.primitive.memoize_type else lower_holder
-        outs = write(hlo, eqn, values)
+        if type(found) is Pattern:
+            outs = hlo.again(found, names)
+        elif eqn.primitive.memoize_type:
+            outs = write_equation(hlo, eqn, values, key, found)
+        else:
+            outs = lower_holder(hlo, eqn, values)
         if hlo.devices and (mesh := mesh_of_types(eqn)) is not None:
             rows = zip(outs, eqn.outvars, strict=True)
             outs = [hlo.constrain(y, v.aval, mesh) for y, v in rows]
@@ -68,17 +77,15 @@ def mesh_of_types(eqn: Eqn) -> Any:
     return mesh if mesh is not None and mesh.explicit_axes else None
 
 
-def write_equation(hlo: Builder, eqn: Eqn, values: Sequence[Value]) -> list[Value]:
-    """Write an equation by its rule, or repeat the lines of an equal one for other operands.
+def write_equation(
+    hlo: Builder, eqn: Eqn, values: Sequence[Value], key: tuple, found: Repeat | None
+) -> list[Value]:
+    """Write an equation by its rule, and keep the lines as a pattern for equal equations.
 
-    Lines that name a constant or a function of the module are kept for the region alone.
+    `key` names the primitive, the types and the parameters; `found` says whether an equation with
+    this key was written before. Lines that name a constant or a function of the module are kept
+    for the region only.
     """
-    # a scalar that is known is told by its name
-    types = [v.aval if v.scalar is None else v.name for v in values]
-    key = (eqn.primitive, *types, *eqn.params.items())
-    found = hlo.written.get(key) or hlo.constants.get(key)
-    if type(found) is Pattern:
-        return hlo.again(found, [v.name for v in values])
     start, count = len(hlo.lines), hlo.count
     before = len(hlo.constants), len(hlo.foreign_calls)
     outs = eqn.primitive.lower(hlo, *values, **eqn.params)
