@@ -180,7 +180,7 @@ BUDGETS = {
     ("control",): 3600,
     ("xla",): 3400,
     ("run",): 2100,
-    ("cpu",): 4900,
+    ("cpu",): 5200,
 }
 
 
@@ -413,16 +413,15 @@ def compared_primitives(file: pathlib.Path) -> Iterator[str]:
             yield f"{module_name(file)}:{node.lineno} {ast.unparse(node)}"
 
 
-# Files whose tables by name are on their way to cpu/, which is a list of patterns of equations.
-TO_CPU = "alone rows halves flat formulas lower summing".split()  # noqa: SIM905
-
-
 def test_primitives_are_told_apart_by_facts_and_rules():
     """A pass compares no primitive, and few other files do: a fact or a rule says what matters."""
-    files = [f for f in FILES if f.stem not in TO_CPU and folder(module_name(f)) != "cpu"]
-    found = [text for file in files for text in compared_primitives(file)]
+    found = [text for file in FILES for text in compared_primitives(file)]
     assert not [text for text in found if text.startswith("weft.passes.")]
-    assert len(found) <= 6, "\n".join(found)
+    # how an operand is computed decides in cpu/, and there is no fact for each such operation
+    on_cpu = [text for text in found if text.startswith("weft.cpu.")]
+    assert len(on_cpu) <= 29, "\n".join(on_cpu)
+    others = [text for text in found if text not in on_cpu]
+    assert len(others) <= 6, "\n".join(others)
 
 
 # --- tests where a reader looks -----------------------------------------------------------------
@@ -499,7 +498,7 @@ TESTED_IN = {
         "core/form.py cpu/calls.py cpu/elements.py cpu/forms.py cpu/formula.py cpu/passes.py "
         "cpu/rewriting.py cpu/scope.py"
     ),
-    "cpu/test_alone.py": "cpu/clusters.py",
+    "cpu/test_cheap_programs.py": "cpu/clusters.py",
     # modules that show under another name what others define
     "compat/test_finder.py": (
         "compat/absent.py compat/lib.py compat/places.py "

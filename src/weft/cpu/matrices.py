@@ -13,10 +13,9 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Eqn
-from weft.cpu.alone import SHORT
 from weft.cpu.calls import call_kernel
 from weft.cpu.formula import apply_formula
-from weft.cpu.scope import Scope
+from weft.cpu.scope import MAX_SHORT, Scope
 from weft.primitives.factorizations import Lu, lu_pivots_to_permutation_p
 from weft.primitives.lapack import KernelCall, call_named
 from weft.primitives.layout import convert
@@ -32,20 +31,20 @@ MAX_SIDES = 64  # right sides of such a system
 
 
 class KernelCompletion(Completion):
-    """Complete results of up to SHORT elements by kernels, which run where they are called.
+    """Complete results of up to MAX_SHORT elements by kernels, which run where they are called.
 
     Larger ones are worth another thread, for which XLA has to count operations.
     """
 
     def write_triangle(self, hlo, x, direction):
-        if not is_below(x.aval.size, SHORT + 1):
+        if not is_below(x.aval.size, MAX_SHORT + 1):
             return super().write_triangle(hlo, x, direction)
         *_, m, n = x.aval.shape
         how = {"rows": m, "columns": n, "upper": direction == "LE"}
         return call_native(hlo, "weft_triangle", [x], [x.aval], how, {0: 0})[0]
 
     def mark_failures(self, hlo, info, outs):
-        if not all(is_below(y.aval.size, SHORT + 1) for y in outs):
+        if not all(is_below(y.aval.size, MAX_SHORT + 1) for y in outs):
             return super().mark_failures(hlo, info, outs)
         call = lambda y: KernelCall(hlo, [y, info], [y.aval], info.aval.ndim, {0: 0})
         mark = lambda y: call_named(call(y), "weft_or_nan", {})[0]
@@ -65,7 +64,7 @@ def complete_by_kernels(prim: MatrixPrimitive) -> MatrixPrimitive:
 
 def choose_factors(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
     """Complete short results of LAPACK by kernels."""
-    short = any(is_below(v.aval.size, SHORT + 1) for v in eqn.outvars)
+    short = any(is_below(v.aval.size, MAX_SHORT + 1) for v in eqn.outvars)
     if not scope.target.kernels or not short or not all(a.aval.size for a in eqn.invars):
         return None
     outs, settings = [v.aval.strong() for v in eqn.outvars], tuple(eqn.params.items())
@@ -114,7 +113,7 @@ def lower_factors(hlo: Any, x: Any, prim: Lu, *outs: ShapedArray) -> list:
 def is_short_order(pivots: ShapedArray, order: ShapedArray) -> bool:
     """Return True if so few rows are exchanged that a kernel is quicker."""
     work = ShapedArray((*order.shape, pivots.shape[-1]), order.dtype)
-    return is_below(work.size, SHORT + 1)
+    return is_below(work.size, MAX_SHORT + 1)
 
 
 def choose_permutation(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:

@@ -17,6 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from weft.core.facts import Cost
+from weft.core.form import Form
+from weft.core.primitive import Primitive
 from weft.dtypes import bfloat16
 
 
@@ -31,7 +34,7 @@ class Kind(enum.IntEnum):
 
 SCALAR, PER_ROW, SHARED_ROW, FULL = Kind  # reading a member of an enum takes longer
 _SHARED = SCALAR, SHARED_ROW
-_COMPARISONS = ("eq", "ne", "gt", "ge", "lt", "le")
+COMPARISONS = ("eq", "ne", "gt", "ge", "lt", "le")
 # Names by number of operands. Those that are also primitives compute what the primitive does:
 # `round` to the nearest even number. Others:
 # - inverse: 1 / x.
@@ -55,17 +58,18 @@ _NAMES = {
         *("reduce_sum", "reduce_max", "spread"),
     ),
     2: (
-        *("add", "sub", "mul", "div", "max", "min", "at_least", "at_most", *_COMPARISONS),
+        *("add", "sub", "mul", "div", "max", "min", "at_least", "at_most", *COMPARISONS),
         *("and", "or", "xor", "rem", "atan2", "pow", "power_of", "logaddexp", "igamma", "igammac"),
         *("zeta", "zeta_single", "mask_eq", "mask_ne", "mask_lt", "mask_le", "keep", "drop"),
         "join",
     ),
     3: ("select_n", "clamp"),
-    4: tuple(f"{how}_{test}" for how in ("choose", "replace") for test in _COMPARISONS),
+    4: tuple(f"{how}_{test}" for how in ("choose", "replace") for test in COMPARISONS),
 }
 OPERANDS = {name: count for count, names in _NAMES.items() for name in names}
 OPCODES = {name: code for code, name in enumerate(OPERANDS)}
 REDUCTIONS = frozenset(("reduce_sum", "reduce_max"))
+FLOAT64_ONLY = frozenset(("erf",))  # there is no instruction in float32, and it is no loop
 # The numbers that XLA's foreign function interface has for dtypes.
 DTYPES = {
     np.dtype(dtype): number
@@ -77,6 +81,12 @@ DTYPES = {
 MAX_SLOTS = 16  # operands and intermediate results at one time
 MAX_STEPS = 80
 MAX_ROW = 4096  # elements of a row, of 4 bytes at most, for which there are MAX_SLOTS slots
+
+
+def cheap_instruction(prim: Primitive) -> str | None:
+    """Return the name of the instruction that computes a primitive of a few machine operations."""
+    cheap = prim.cost is Cost.CHEAP and prim.form is not Form.FUNCTION
+    return prim.name if cheap and prim.name in OPCODES else None
 
 
 class Operand(NamedTuple):

@@ -13,25 +13,20 @@ from typing import Any, NamedTuple, TypeAlias
 
 from weft.control.call import Call
 from weft.core.aval import ShapedArray
-from weft.core.facts import Elements, Runs
+from weft.core.facts import Runs
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, memo_jaxpr, origin_of
 from weft.core.primitive import Body
 from weft.core.stage import stage
 from weft.core.trace import current, eval_context
-from weft.cpu.scope import Scope, Target
+from weft.cpu.scope import Scope, Target, only_moves
 from weft.passes.dce import with_equations
 from weft.passes.inline import rename_atoms
 from weft.primitives.constant import stage_whole, write_consts
-from weft.primitives.dynamic_slicing import dynamic_update_slice_p
-from weft.primitives.layout import convert_element_type_p
-from weft.primitives.slicing import pad_p
 from weft.util import select_masked
 from weft.xla.hlo import Value
 from weft.xla.lower import lower_jaxpr
 
 MAX_MOVES = 64  # equations of a program up to which it is asked whether all of them only move
-# What moves elements, and changes or adds some.
-MOVES = frozenset((pad_p, dynamic_update_slice_p, convert_element_type_p))
 
 
 class Reading(NamedTuple):
@@ -118,11 +113,6 @@ def rewrite_program(
     if new:
         return jaxpr.replace(outvars=rename_atoms(jaxpr.outvars, new), eqns=eqns)
     return with_equations(jaxpr, jaxpr.invars, jaxpr.outvars, eqns)
-
-
-def only_moves(eqn: Eqn) -> bool:
-    """Return True if an equation only moves, repeats or converts elements."""
-    return eqn.primitive.elements is Elements.MOVED or eqn.primitive in MOVES
 
 
 def write_equation(eqn: Eqn, found: Replacement | None, scope: Scope, new: dict[Var, Atom]) -> None:

@@ -5,14 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from weft.core.facts import Elements
 from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
-from weft.cpu.alone import MOVES
+from weft.primitives.dynamic_slicing import dynamic_update_slice_p
+from weft.primitives.layout import convert_element_type_p
+from weft.primitives.slicing import pad_p
 
 # XLA gives a program of more than 1000 elements, as it counts, to a second thread. It counts some
 # operations several times.
 MAX_LIGHT_ELEMENTS = 500
 MAX_LIGHT_EQNS = 64  # longer programs are not looked at
+# Elements of results that one thread completes as quickly as several, such as a triangle of a
+# matrix. LAPACK factorizes a matrix of so many elements in a millisecond or two.
+MAX_SHORT = 1 << 16
+# What moves elements, and changes or adds some.
+MOVES = frozenset((pad_p, dynamic_update_slice_p, convert_element_type_p))
+
+
+def only_moves(eqn: Eqn) -> bool:
+    """Return True if an equation only moves, repeats or converts elements."""
+    return eqn.primitive.elements is Elements.MOVED or eqn.primitive in MOVES
 
 
 class Target(NamedTuple):
@@ -127,7 +140,7 @@ def is_light(jaxpr: Jaxpr, target: Target) -> bool:
     for eqn in jaxpr.eqns:
         if eqn.primitive.form is Form.PRODUCT:
             multiplies = True
-        elif eqn.primitive.name not in MOVES:
+        elif not only_moves(eqn):
             for v in eqn.outvars:
                 if type(v.aval.size) is not int or not eqn.primitive.memoize_type:
                     return False

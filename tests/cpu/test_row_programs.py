@@ -77,6 +77,10 @@ UNARY = {
     "softplus": (nn.softplus, lambda x: np.logaddexp(x, 0)),
     "a third": (lambda x: x / 3, lambda x: x / 3),
     "from a number": (lambda x: 1 - x, lambda x: 1 - x),
+    **{name: (getattr(lax, name), getattr(np, name)) for name in ("cbrt", "ceil", "floor", "exp2")},
+    "rint": (jnp.rint, np.rint),
+    "erfc": (lax.erfc, scipy.special.erfc),
+    "sinh": (lax.sinh, np.sinh),
     "widened": (lambda x: x.astype("float32"), lambda x: x),
 }  # fmt: skip
 
