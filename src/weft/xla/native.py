@@ -18,7 +18,7 @@ import numpy as np
 from jaxlib import _jax
 
 from weft.core.aval import ShapedArray
-from weft.dtypes import whole_byte_dtype
+from weft.dtypes import PACKED, whole_byte_dtype
 from weft.errors import JaxRuntimeError
 from weft.options import config
 from weft.util import Logger
@@ -65,17 +65,16 @@ def are_kernels_wanted() -> bool:
         return False
 
 
-def has_kernels(hlo: Builder) -> bool:
-    """Whether a program may call them. Over a mesh one is called with a device's part alone."""
-    on_one_device = not hlo.devices or hlo.part is not None
-    return hlo.platform == "cpu" and on_one_device and are_kernels_wanted()
-
-
 def are_floats(*avals: ShapedArray) -> bool:
     """Whether these are what kernels of products take: all float32, or float64, of known sizes."""
     sizes, kinds = zip(*((a.size, a.dtype) for a in avals), strict=True)
     alike = {*kinds} in ({np.dtype(np.float32)}, {np.dtype(np.float64)})
     return alike and {*map(type, sizes)} == {int} and 0 not in sizes
+
+
+def as_whole_bytes(aval: ShapedArray) -> ShapedArray:
+    """Return the type with the dtype in which a kernel is given elements that XLA packs."""
+    return aval.update(dtype=whole_byte_dtype(aval.dtype))
 
 
 def call_native(
@@ -92,7 +91,7 @@ def call_native(
     elements that XLA packs: they are converted, and so are results of their dtypes.
     """
     xs = [hlo.convert(v, whole_byte_dtype(v.aval.dtype)) for v in operands]
-    avals = [a.update(dtype=whole_byte_dtype(a.dtype)) for a in out_avals]
+    avals = [a if a.dtype not in PACKED else as_whole_bytes(a) for a in out_avals]
     by_rows = lambda avals: [[*reversed(range(a.ndim))] for a in avals]
     layouts = by_rows([v.aval for v in xs]), by_rows(avals)
     config_text = write_dictionary({k: write_attribute(k, v) for k, v in attributes.items()})
