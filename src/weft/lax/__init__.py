@@ -6,7 +6,7 @@ first used.
 
 from typing import Any
 
-from weft.lax.operations import WRAPPERS
+from weft.lax.operations import make_operation
 from weft.util import import_lazily
 
 HOMES = {
@@ -128,7 +128,8 @@ _find, __dir__ = import_lazily(__name__, HOMES)
 
 def __getattr__(name: str) -> Any:
     found = _find(name)
-    if (wrap := WRAPPERS.get(name)) is not None:
-        found = globals()[name] = wrap(found)
-        found.__module__ = __name__  # where it is a global, for pickle
-    return found
+    public = make_operation(name, found)
+    if public is not found:
+        globals()[name] = public
+        public.__module__ = __name__  # where it is a global, for pickle
+    return public
