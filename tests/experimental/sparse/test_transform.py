@@ -1,12 +1,14 @@
 """`sparsify`: what functions of dense arrays give of sparse ones, against that of dense ones."""
 
 import numpy as np
+import pytest
 
 import weft
 import weft.numpy as jnp
 from weft import lax
 from weft.experimental import sparse
 from weft.experimental.sparse import BCOO
+from weft.primitives.elementwise import Elementwise
 
 M = np.array([[0, 1, 0, 2], [3, 0, 0, 0], [0, 0, 4, 5]], np.float32)
 W = np.arange(8, dtype=np.float32).reshape(4, 2)
@@ -65,6 +67,29 @@ def test_functions_of_dense_arrays():
         for x in found:
             np.testing.assert_allclose(x[name], y, rtol=1e-6, err_msg=name)
             assert x[name].dtype == y.dtype
+
+
+def test_what_is_zero_at_zero_stays_sparse():
+    """Of every function of one element: the others would make an array dense."""
+    x, stay = M / 8, []
+    mat = BCOO.fromdense(x)
+    primitives = [getattr(lax, name) for name in dir(lax) if name.endswith("_p")]
+    unary = [p for p in primitives if isinstance(p, Elementwise) and len(p.derivs) == 1]
+    for prim in unary:
+        fun = lambda x, prim=prim: prim.apply(x)[0]
+        try:
+            want = np.asarray(fun(x))
+        except (weft.errors.DtypeError, TypeError):  # not of float32, or with parameters
+            continue
+        if want[0, 0] == 0:
+            found = sparse.sparsify(fun)(mat)
+            assert isinstance(found, BCOO)
+            np.testing.assert_array_equal(found.todense(), want, err_msg=prim.name)
+            stay.append(prim.name)
+        else:
+            with pytest.raises(NotImplementedError, match=prim.name):
+                sparse.sparsify(fun)(mat)
+    assert {"sin", "bessel_i1e", "sqrt", "stop_gradient"} <= {*stay} and len(unary) > len(stay)
 
 
 def test_pytrees_and_other_arguments():

@@ -24,7 +24,7 @@ from weft.control.scan import scan_p
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Primitive, split_inputs
 from weft.core.source import boundary
-from weft.core.trace import Trace, Tracer, current, run_once
+from weft.core.trace import Trace, Tracer, current, eval_context, run_once
 from weft.experimental.sparse import products, shaping
 from weft.experimental.sparse.base import CoordinateArray, JAXSparse
 from weft.experimental.sparse.entries import bcoo_sum_duplicates, bcoo_todense
@@ -33,6 +33,7 @@ from weft.primitives import layout
 from weft.primitives.bits import reduce_precision_p
 from weft.primitives.families import Identity
 from weft.pytrees import flatten, unflatten
+from weft.util import memoize
 from weft.xla.typing import Array
 
 MAX_REPEATED = 2**16  # elements; a larger dense array is repeated only where it has to be
@@ -110,6 +111,12 @@ def apply_sparse(prim: Primitive, values: list, params: dict) -> list:
     if hasattr(prim, "program"):
         return run_sparse(params[prim.program], values)
     rule = RULES.get(prim)
+    if (
+        rule is None
+        and len(values) == 1
+        and keeps_zero(prim, values[0].dtype, tuple(params.items()))
+    ):
+        rule = apply_elementwise
     if rule is None:
         listed = ", ".join(map(repr, (x for x in values if isinstance(x, JAXSparse))))
         raise NotImplementedError(
@@ -224,6 +231,15 @@ def merge_duplicates(mat: CoordinateArray) -> Any:
 def apply_linear(prim: Primitive, mat: Any, **params: Any) -> Any:
     """What is linear in each element: done to each entry."""
     return mat.make(prim.apply(mat.data, **params)[0])
+
+
+@memoize
+def keeps_zero(prim: Primitive, dtype: np.dtype, params: tuple) -> bool:
+    """Return True for a function of one element that is 0 at 0: sparse arrays stay sparse."""
+    if not isinstance(prim, ops.Elementwise) or len(prim.derivs) != 1:
+        return False
+    with eval_context():
+        return prim.apply(np.zeros((), dtype), **dict(params))[0] == 0
 
 
 def apply_elementwise(prim: Primitive, mat: Any, **params: Any) -> Any:
@@ -370,13 +386,7 @@ def pass_params(fun: Callable) -> Callable:
 
 broadcast_rule = pass_params(shaping.bcoo_broadcast_in_dim)
 LINEAR = (ops.neg_p, ops.real_p, ops.imag_p, ops.conj_p, layout.copy_p, reduce_precision_p)
-ELEMENTWISE = (
-    *(ops.abs_p, lax.asin_p, lax.asinh_p, lax.atan_p, lax.atanh_p, lax.cbrt_p, ops.ceil_p),
-    *(lax.erf_p, lax.erf_inv_p, lax.expm1_p, ops.floor_p, lax.log1p_p, ops.round_p, ops.sign_p),
-    *(lax.sin_p, lax.sinh_p, lax.sqrt_p, ops.square_p, lax.tan_p, lax.tanh_p),
-)
 RULES |= dict.fromkeys(LINEAR, apply_linear)
-RULES |= dict.fromkeys(ELEMENTWISE, apply_elementwise)
 RULES |= {
     ops.add_p: add_rule,
     ops.sub_p: subtract_rule,
