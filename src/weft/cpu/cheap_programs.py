@@ -36,6 +36,7 @@ NEUTRAL = frozenset((0, 1, -1))  # numbers with which a sum or a product may be 
 PARAMETERS = {("y", 2), ("y", -1), ("rounding_method", 1)}
 TYPES = frozenset(map(np.dtype, "?bBifd"))
 MIN_ELEMENTS, MAX_BYTES = 1024, 1 << 22  # of a result, between which the kernel is as quick as XLA
+MIN_VIEW = MIN_ELEMENTS // 2  # elements of a view that the kernel copies as quickly
 MAX_ELEMENTS = 1 << 28
 MAX_STEPS = 8  # operations of one call, and operands
 MIN_SIDE = 32  # elements of an axis that the kernel of views walks along
@@ -56,9 +57,11 @@ class Call(NamedTuple):
 def plan_calls(jaxpr: Jaxpr) -> list[Eqn]:
     """Return the calls that compute a program; nothing if XLA is to compile it."""
     eqns, outs = jaxpr.eqns, jaxpr.outvars
-    if not all(map(is_planned, eqns)):
+    calls_library = Cost.LIBRARY in [eqn.primitive.cost for eqn in eqns]
+    large = max([v.aval.size for v in outs], default=0) >= MIN_VIEW
+    if not (calls_library or large) or not all(map(is_planned, eqns)):
         return []
-    if any(eqn.primitive.cost is Cost.LIBRARY for eqn in eqns):
+    if calls_library:
         return plan_beside_library(jaxpr) if outs and all(map(can_stand_beside, eqns)) else []
     sizes = [v.aval.size for v in (*jaxpr.invars, *(v for e in eqns for v in e.outvars))]
     known = outs and all(type(n) is int and n < MAX_ELEMENTS for n in sizes)
@@ -147,7 +150,7 @@ def plan_view(out: Any, view: View) -> Eqn | None:
     sizes, steps = merge_axes(view)
     bits, size, side = itemsize_bits(out.aval.dtype), out.aval.size, sizes[-1]
     sides = [n for n, step in zip(sizes[:-1], steps, strict=False) if abs(step) == 1]
-    least, most = MIN_ELEMENTS // 2, size
+    least, most = MIN_VIEW, size
     if sides and abs(steps[-1]) > 1:
         # at transposes of wide elements XLA is as quick
         pays = bits == 16 or (bits == 32 and min(steps) < 0)

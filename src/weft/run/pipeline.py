@@ -152,7 +152,11 @@ def lower_program(
             ]
             parameters = fill(parameters, jaxpr.in_avals)
             results = fill(results or [None] * len(jaxpr.outvars), jaxpr.out_avals)
-    prepared, values = make_physical(*write_numbers(jaxpr, [*written.values()]))
+    values: Sequence[Any] = [*written.values()]
+    prepared = jaxpr
+    if values:
+        prepared, values = write_numbers(prepared, values)
+    prepared, values = make_physical(prepared, values)
     prepared = prepare_for_platform(prepared, placement, bool(donated), spec.name)
     given = spec.name, placement, parameters, results, donated, values
     if config.progress:
