@@ -1,14 +1,23 @@
 """The bytes of exported programs: what is checked before any of them is used."""
 
+import contextlib
+import dataclasses
 import functools
+import re
 import struct
 
 import numpy as np
 import pytest
 
 import weft
-from weft import export
+import weft.numpy as jnp
+from tests import settings
+from tests.damages import damage_data
+from weft import export, lax, nn, scipy
+from weft.errors import ShapeError
+from weft.experimental import custom_partitioning
 from weft.export import container
+from weft.export.modules import write_artefact
 
 X = np.ones(2, np.float32)
 
@@ -94,3 +103,91 @@ def test_weak_types_and_every_dtype_come_back():
     found = export.export(weft.jit(lambda *xs: xs))(*args, 1.0)
     again = export.deserialize(found.serialize())
     assert again.in_avals == found.in_avals and again.in_avals[-1].weak_type
+
+
+def with_module(old: str, new: str, target: str) -> bytes:
+    """A file whose program has another text, and says that it may call `target`."""
+    found = export.export(weft.jit(lambda x: x.T @ x))(np.eye(3, dtype=np.float32))
+    text = found.mlir_module()
+    assert old in text
+    found = dataclasses.replace(
+        found,
+        mlir_module_serialized=write_artefact(text.replace(old, new)),
+        disabled_safety_checks=(export.DisabledSafetyCheck.custom_call(target),),
+    )
+    return bytes(found.serialize())
+
+
+PRIVATE = ["weft_scatter", "xla_ffi_python_cpu_callback", "xla_buffer_python_cpu_callback"]
+PRIVATE += ["xla_ffi_partitioned_python_cpu_callback", "xla_python_gpu_callback"]
+PRIVATE += ["InspectSharding", "CustomSPMDPartitioning", custom_partitioning.TARGET]
+
+
+@pytest.mark.parametrize("target", PRIVATE)
+def test_what_is_of_this_process_is_not_called_by_files(target):
+    """The engine would call it with what the file says: a number, an address, sizes."""
+    given = "{api_version = 4 : i32, backend_config = {index = 7 : ui64}}"
+    custom = f"stablehlo.custom_call @{target}(%arg0) {given}"
+    data = with_module("stablehlo.transpose %arg0, dims = [1, 0]", custom, target)
+    with pytest.raises(ValueError, match=rf"^deserialize: a program must not call .*'{target}'\.$"):
+        export.deserialize(data)
+
+
+def test_custom_calls_of_files_are_declared():
+    custom = "stablehlo.custom_call @memcpy(%arg0)"
+    old = "stablehlo.transpose %arg0, dims = [1, 0]"
+    with pytest.raises(ValueError, match=r"^deserialize: .* must call what later .* 'memcpy'"):
+        export.deserialize(with_module(old, custom, "another"))
+    found = export.deserialize(with_module(old, custom, "memcpy"))
+    with pytest.raises(NotImplementedError, match="must be registered for the platform; .*memcpy"):
+        found.call(np.eye(3, dtype=np.float32))
+
+
+def test_no_export_calls_a_kernel_of_weft():
+    """Programs of which each, compiled here, calls kernels."""
+    programs = [
+        (jnp.sort, X), (jnp.cumsum, X), (lambda x: jnp.zeros(9).at[x].add(1.0), np.arange(3)),
+        (lambda x: lax.top_k(x, 2), X), (jnp.linalg.det, np.eye(3, dtype=np.float32)),
+        (lambda x: lax.reduce_window(x, 0.0, lax.add, (2,), (1,), "VALID"), X),
+        (lambda x: nn.dot_product_attention(x, x, x), np.ones((1, 4, 2, 8), np.float32)),
+        (jnp.sum, np.ones((40, 40), np.float32)), (scipy.special.gammaln, X),
+    ]  # fmt: skip
+    for f, x in programs:
+        text = export.export(weft.jit(f))(x).mlir_module()
+        assert not re.search(r"@(weft_|xla_\w*python)", text), f
+
+
+def test_damages_of_the_header_are_errors_of_ours():
+    """With checksums that are right: an error, or a program that is called or refuses to be."""
+    (b,) = export.symbolic_shape("b", constraints=["b >= 2"])
+    f = weft.jit(lambda p, x, k: {"y": p["w"] @ x, "z": (x.sum(), x[:2] * k)})
+    args = {"w": np.ones((2, 3), np.float32)}, np.ones((3, 4), np.float32), np.int32(3)
+    found = export.export(f)(args[0], weft.ShapeDtypeStruct((3, b), np.float32), args[2])
+    data = found.serialize(vjp_order=1)
+    header, modules = container.unpack_container("deserialize", "", container.MAGIC, data)
+    refused = (ValueError, TypeError, weft.errors.JaxRuntimeError)
+    for seed in range(3000 if settings.ALL else 100):
+        damaged = damage_data(header, seed)
+        data = container.pack_container(container.MAGIC, damaged, [modules])
+        try:
+            again = export.deserialize(data)
+        except ValueError:
+            continue
+        with contextlib.suppress(*refused):
+            again.call(*args)
+
+
+def test_expressions_of_sizes_are_bounded():
+    bad = ["a^1000000000", "(a+b)^9999", "9^9^9^9", "((a^64)^64)^64", "a^b", "2^-1", "9" * 9999]
+    bad += [
+        "*".join(f"(a{i} + 1)" for i in range(40)),
+        "mod(" * 20 + "a" + "".join(f", b{i})" for i in range(20)),
+    ]
+    bad += ["-" * 9999 + "a", "(" * 300 + "a" + ")" * 300, "+".join(["a"] * 999), "a*" * 70 + "a"]
+    for text in bad:
+        with pytest.raises(ValueError, match="^symbolic"):
+            export.symbolic_shape(text)
+        with pytest.raises(ValueError, match="^symbolic|^SymbolicScope"):
+            export.SymbolicScope([f"{text} >= 1"])
+    with pytest.raises(ShapeError, match=r"a power must be a number from 0 to 64; got a\^65"):
+        export.symbolic_shape("a")[0] ** 65

@@ -1,5 +1,7 @@
 """`save` and `load`: arrays bit for bit, checks of what is read, and nothing that is executed."""
 
+import contextlib
+import hashlib
 import io
 import json
 import zipfile
@@ -10,6 +12,11 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests import settings
+from tests.damages import damage_bytes, damage_data
+from weft import lax
+from weft.core.jaxpr import ClosedJaxpr
+from weft.errors import HoleError
 from weft.jaxpr import load, parse, save, structural_hash, structurally_equal
 
 NAN = np.array([np.nan, -0.0, np.inf], np.float32)
@@ -98,12 +105,73 @@ def test_files_are_checked():
     evil = {"arrays/0.npy": pickled.getvalue()}
     with pytest.raises(ValueError, match="arrays/0.npy must be as it was written"):
         load(rewrite(file, **evil))
-    manifest["sha256"] = {}
-    with pytest.raises(ValueError, match="allow_pickle=False"):
+    digest = hashlib.sha256(evil["arrays/0.npy"]).hexdigest()
+    manifest["sha256"]["arrays/0.npy"] = digest
+    with pytest.raises(ValueError, match=r"an array must have its type, f32\[3\]; got .* object"):
         load(rewrite(file, **evil, **{"manifest.json": json.dumps(manifest)}))
     half = io.BytesIO(file.getvalue()[: len(file.getvalue()) // 2])
     with pytest.raises(ValueError, match="must be a file that"):
         load(half)
+
+
+def test_every_entry_has_a_digest_and_none_is_inflated():
+    """Nothing is read that the manifest does not list; no entry is longer than the file."""
+    file = written(weft.make_jaxpr(lambda x: x + np.arange(3.0))(1.0))
+    with zipfile.ZipFile(file) as archive:
+        manifest = json.loads(archive.read("manifest.json"))
+    for bad in ({}, {"program.txt": manifest["sha256"]["program.txt"]}):
+        changed = json.dumps({**manifest, "sha256": bad})
+        with pytest.raises(ValueError, match="^load: the manifest must have a digest of each"):
+            load(rewrite(file, **{"manifest.json": changed}))
+    with pytest.raises(ValueError, match="a digest of each entry .* got 2 digests for 3 ent"):
+        load(rewrite(file, more=b"1"))
+    bomb = io.BytesIO(file.getvalue())
+    with zipfile.ZipFile(bomb, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("zeros", bytes(1 << 20))
+    with pytest.raises(ValueError, match=r"^load: entries must be stored .* got 10\d+ bytes in"):
+        load(bomb)
+    data = file.getvalue()  # one entry under two names
+    twice = io.BytesIO(data)
+    with zipfile.ZipFile(twice, "a") as archive:
+        info = archive.getinfo("program.txt")
+        copied = zipfile.ZipInfo("again")
+        for name in ("CRC", "compress_size", "file_size", "header_offset"):
+            setattr(copied, name, getattr(info, name))
+        archive.filelist += [copied] * 20
+        archive.NameToInfo["again"] = copied
+        archive._didModify = True
+    with pytest.raises(ValueError, match="^load: "):
+        load(twice)
+
+
+def test_damages_are_errors_of_ours():
+    """Of the bytes of a file, of its manifest with digests that are right, and of texts."""
+    program = weft.make_jaxpr(compute)(np.ones(3, np.float32))
+    file = written(program)
+    with zipfile.ZipFile(file) as archive:
+        manifest = json.loads(archive.read("manifest.json"))
+        text = archive.read("program.txt")
+    for seed in range(1000 if settings.ALL else 40):
+        changed = damage_bytes(text, seed)
+        digest = {"program.txt": hashlib.sha256(changed).hexdigest()}
+        whole = {**manifest, "sha256": {**manifest["sha256"], **digest}}
+        damages = [
+            io.BytesIO(damage_bytes(file.getvalue(), seed)),
+            rewrite(file, **{"manifest.json": json.dumps(damage_data(manifest, seed))}),
+            rewrite(file, **{"program.txt": changed, "manifest.json": json.dumps(whole)}),
+        ]
+        for damaged in damages:
+            with contextlib.suppress(ValueError):  # nothing else, and it comes to an end
+                assert isinstance(load(damaged), ClosedJaxpr)
+        for words in (str(program), weft.jaxpr.unparse(program)):
+            with contextlib.suppress(ValueError, HoleError):
+                parse(damage_bytes(words.encode(), seed).decode(errors="replace"))
+
+
+def compute(x):
+    step = lambda c, y: (jnp.sin(c * y), lax.cond(c.sum() > 0, lambda: 1.0, lambda: 2.0))
+    f = lambda x: lax.scan(step, x, np.arange(12, dtype=np.float32).reshape(4, 3))[0].sum()
+    return weft.grad(f)(x) + lax.sort(x) @ np.ones((3, 3), np.float32)
 
 
 def test_a_program_without_its_consts_is_not_saved():

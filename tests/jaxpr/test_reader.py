@@ -465,3 +465,64 @@ def test_far_places_are_shown_from_nearby():
     shown, mark = str(info.value).splitlines()[2:]
     assert shown == "  " + (row + "c:f32[3] = sine a in (c,) }")[place - 60 : place + 40]
     assert (info.value.line, info.value.column, mark) == (2, place, " " * 61 + "^")
+
+
+@pytest.mark.parametrize("target", ["weft_scatter", "xla_ffi_python_cpu_callback"])
+def test_what_is_of_this_process_is_not_called_by_texts(target):
+    given = "attributes=(('kind', 'x'),) custom_call_api_version=4 input_layouts=((0,),) "
+    given += "output_layouts=((0,),) input_output_aliases=() legacy_backend_config=None "
+    line = "{{ lambda ; a:f32[4]. let b:f32[1] = {} a in (b,) }}"
+    call = line.format(f"ffi_call[{given} result_avals=(f32[1],) target_name='{target}']")
+    with pytest.raises(ParseError, match=f"ffi_call: a text must not call .* call of '{target}'"):
+        parse(call)
+    kernel = f"cpu_call[kernel='{target}' outs=(f32[1],) attributes=() aliases=()]"
+    with pytest.raises(ParseError, match="cpu_call: must stand in programs of this process only"):
+        parse(line.format(kernel))
+
+
+def test_foreign_calls_read_back():
+    struct = weft.ShapeDtypeStruct
+    results = struct((2, 2), np.float32), struct((), np.int32)
+    call = weft.ffi.ffi_call("lapack_spotrf_ffi", results)
+    program = weft.make_jaxpr(lambda x: call(x, uplo=np.uint8(76)))(np.eye(2, dtype=np.float32))
+    again = parse(unparse(program))
+    assert structurally_equal(again, program)
+    np.testing.assert_array_equal(again(np.eye(2, dtype=np.float32))[0], np.eye(2))
+
+
+def test_texts_do_not_write_operations_of_their_own():
+    """What is written into programs as it is must be attributes, and nothing after them."""
+    attack = "}>} : () -> ()\\n stablehlo.custom_call @weft_scatter() {a = {"
+    body = "jaxpr={ lambda ; c:f32[4]. let d:f32[4] = sin c in (d,) } version=0"
+    for call in (
+        f"composite[attributes=(('\"k\"', '{attack}'),) name='f' {body}]",
+        f"composite[attributes=(('{attack}', '1'),) name='f' {body}]",
+        f"xla_metadata_value[attributes='{attack}']",
+    ):
+        with pytest.raises(ParseError, match="attributes must be a dictionary of MLIR; got "):
+            parse(f"{{ lambda ; a:f32[4]. let b:f32[4] = {call} a in (b,) }}")
+    name = 'q\\"\\n x'
+    call = f"composite[attributes=(('\"k\"', '3 : i64'),) name='{name}' {body}]"
+    named = parse(f"{{ lambda ; a:f32[4]. let b:f32[4] = {call} a in (b,) }}")
+    text = weft.jit(lambda x: named(x)).lower(np.ones(4, np.float32)).as_text()
+    assert 'name = "q\\22\\0A x", composite_attributes = {"k" = 3 : i64}' in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{ lambda ; a:f32[" + "1" * 40 + "x]. let in (a,) }",
+        "{ lambda ; a:f32[" + "1@x," * 40 + "x]. let in (a,) }",
+        "{ lambda ; . let " + "a:f32[1] " * 3000 + " in () }",
+        "{ lambda ; . let a = sin[" + "x=(b " * 3000 + "] in () }",
+        "{ lambda ; . let a = sin[" + "x=b-c " * 3000 + "] in () }",
+        "{ lambda ; a:f32[" + "9" * 5000 + "]. let in (a,) }",
+        "{ lambda ; . let in (" + "9" * 5000 + ",) }",
+        "{ lambda ; . let a = f[x=" + "(" * 9999 + ")" * 9999 + "] in () }",
+        "{ lambda ; . let a = f[x=" + "{ lambda ; . let a = f[x=" * 999,
+        "{ lambda ; . let a:f32[] = sin[x={(1, {lambda})}] 1.0 in () }",
+    ],
+)  # fmt: skip
+def test_no_text_takes_long_to_be_refused(text):
+    with pytest.raises(ParseError, match="^parse: "):
+        parse(text)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ import weft
 from tests.parallel.member import model, model_loss
 from weft.errors import JaxRuntimeError
 from weft.mesh import client
-from weft.parallel import distributed
+from weft.parallel import clusters, coordinator, distributed
 from weft.parallel.coordinator import await_calls
 from weft.parallel.distributed import call_coordinator
 
@@ -176,7 +177,7 @@ def test_training_over_processes_is_training_in_one():
     )
     assert alone.returncode == 0, alone.stderr
     want = json.loads(alone.stdout)
-    with Running(2, "train") as running:
+    with Running(2, "train", WEFT_COORDINATOR_SECRET="ours") as running:
         results = running.results()
     for found in results:
         np.testing.assert_allclose(found["loss"], want["loss"], rtol=1e-5)
@@ -318,7 +319,7 @@ def test_strangers_on_the_port_stop_nobody():
     """A scan of ports says nothing, or something else, and may stay for as long as it likes."""
     with socket.create_server(("127.0.0.1", 0)) as server, contextlib.ExitStack() as strangers:
         address = server.getsockname()
-        for said in (b"", b"GET / HTTP/1.1\r\n", b"7 2\n", b""):
+        for said in (b"", b"GET / HTTP/1.1\r\n", b"7 2\n", b"1 2\n", b"\xff\xfe 2\n", b""):
             stranger = strangers.enter_context(socket.create_connection(address))
             stranger.sendall(said)
         answers = [""] * 2
@@ -335,6 +336,103 @@ def test_strangers_on_the_port_stop_nobody():
             thread.join()
         assert time.monotonic() - start < 4
     socket.create_server(address).close()  # the port is free at once
+
+
+def call_with(secrets, size=2, seconds=20, server_secret=b"one"):
+    """What the coordinator says, and the processes that call it, each with a secret."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = "{}:{}".format(*server.getsockname())
+        answers = [""] * len(secrets)
+
+        def call(rank):
+            answers[rank] = call_coordinator(address, rank, size, seconds, secrets[rank])
+
+        threads = [threading.Thread(target=call, args=(rank,)) for rank in range(len(secrets))]
+        for thread in threads:
+            thread.start()
+        said = await_calls(server, size, seconds, server_secret)
+        for thread in threads:
+            thread.join()
+    return said, answers
+
+
+def test_a_secret_is_needed_to_join():
+    assert call_with([b"one", b"one"]) == ("", ["", ""])
+    for other in (b"", b"two"):
+        said, answers = call_with([b"one", other], seconds=1)
+        assert said == "no call from process 1 in 1 s, and 1 calls with another secret"
+        assert answers == [said, coordinator.OTHER_SECRET]
+        said, answers = call_with([other], size=1, seconds=1, server_secret=b"one")
+        assert answers == [coordinator.OTHER_SECRET]
+
+
+@pytest.mark.parametrize("greeting", [b"", b"\xff\xfe\n", b"weft 1 x\n", b"\0" * 5000])
+def test_a_stranger_in_the_coordinators_place(greeting):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def pretend():
+            with contextlib.suppress(OSError):
+                while True:
+                    with server.accept()[0] as call:
+                        call.sendall(greeting)
+
+        thread = threading.Thread(target=pretend, daemon=True)
+        thread.start()
+        said = call_coordinator("{}:{}".format(*server.getsockname()), 1, 2, 0.1)
+        server.shutdown(socket.SHUT_RDWR)
+    assert said.startswith("no answer of it to process 1 in 0.1 s (")
+
+
+def test_a_call_is_for_one_greeting():
+    """A stranger who heard it cannot send it again."""
+    heard = []
+    for _ in range(2):
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            call = coordinator.Call(types.SimpleNamespace(accept=lambda end=ours: (end,)), b"one")
+            if heard:
+                theirs.sendall(heard[0])
+                with pytest.raises(ValueError, match="another secret"):
+                    call.read()
+                continue
+            given = theirs, 1, 2, b"one", 5
+            thread = threading.Thread(target=coordinator.exchange_lines, args=given)
+            thread.start()
+            heard.append(ours.recv(256, socket.MSG_PEEK))
+            assert call.read() == (1, 2)
+            call.answer("")
+            thread.join()
+
+
+def test_where_the_secret_is(tmp_path):
+    file = tmp_path / "secret"
+    file.write_text("a b\n")
+    file.chmod(0o600)
+    assert clusters.read_secret({}) == b""
+    assert clusters.read_secret({"WEFT_COORDINATOR_SECRET": "a b"}) == b"a b"
+    by_file = {"WEFT_COORDINATOR_SECRET_FILE": str(file)}
+    assert clusters.read_secret(by_file) == b"a b"
+    with pytest.raises(ValueError, match="the secret must be given once; got "):
+        clusters.read_secret({**by_file, "WEFT_COORDINATOR_SECRET": "a"})
+    with pytest.raises(ValueError, match="the secret must not be empty"):
+        clusters.read_secret({"WEFT_COORDINATOR_SECRET": " "})
+    file.chmod(0o640)
+    with pytest.raises(ValueError, match=r"must be its owner's alone; got mode 640 of .*chmod 600"):
+        clusters.read_secret(by_file)
+
+
+def test_a_local_coordinator_is_not_called_from_outside():
+    port = free_port()
+    serving = distributed.start_coordinator(f"localhost:{port}", "", 2, 5, 5, 5)
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+        other = socket.gethostbyname(socket.gethostname())
+        if not other.startswith("127."):
+            with pytest.raises(OSError, match=""):
+                socket.create_connection((other, port), timeout=1)
+    finally:
+        serving.kill()
+        serving.communicate()
 
 
 def test_the_wait_for_calls_ends():

@@ -24,7 +24,13 @@ from weft.primitives.layout import batched_at_front, move_to_front
 from weft.pytrees import PyTreeDef, flatten, unflatten
 from weft.transforms.batch import unmapped_aval
 from weft.util import check_option, merge, partition
-from weft.xla.foreign import Attribute, ForeignCall, write_dictionary, write_kernel_call
+from weft.xla.foreign import (
+    Attribute,
+    ForeignCall,
+    refuse_private_target,
+    write_dictionary,
+    write_kernel_call,
+)
 from weft.xla.hlo import quote_text
 
 
@@ -119,6 +125,14 @@ class FfiCall(OpaqueCall):
 
     def pretty_params(self, params):
         return {**params, "has_side_effect": self.effect is not None}
+
+    def read_params(self, params, avals, out_avals):
+        refuse_private_target("ffi_call: a text", params["target_name"])
+        given = {k: v for k, v in params.items() if k != "has_side_effect"}
+        return {
+            **given,
+            "attributes": tuple([(k, Attribute(k, v)) for k, v in params["attributes"]]),
+        }
 
 
 def check_registered(target: str, platform: str) -> None:

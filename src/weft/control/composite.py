@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from weft.control.call import Call
 from weft.control.jit import jit_p
+from weft.primitives.annotations import MlirAttributes, join_attributes
+from weft.xla.hlo import quote_text
 from weft.xla.lower import lower_jaxpr
 
 
-class Composite(Call):
+class Composite(MlirAttributes, Call):
     """Call `jaxpr`, or what the compiler has in its place under `name`, `version`, `attributes`.
 
-    `attributes` are pairs of a name and a text. Transformed, it is a call of a program without that
-    name: what is known by the name is the operation itself. Source: StableHLO, composite.
+    Transformed, it calls a program without that name. Source: StableHLO, composite.
     """
 
     name = "composite"
     dce = None  # type: ignore[assignment]
 
     def bodies(self, params):
-        (body,) = super().bodies(params)
-        return [body._replace(label=params["name"])]
+        return [body._replace(label=params["name"]) for body in super().bodies(params)]
 
     def rebuild(self, params, jaxpr, arrange=None):
         return jit_p, {"jaxpr": jaxpr, "name": params["name"]}
@@ -38,8 +38,8 @@ class Composite(Call):
             "stablehlo.composite",
             args,
             jaxpr.out_avals,
-            name=f'"{name}"',
-            composite_attributes=f"{{{', '.join(f'{k} = {text}' for k, text in attributes)}}}",
+            name=quote_text(name),
+            composite_attributes=join_attributes(attributes),
             decomposition=f"@{function}",
             version=f"{version} : i32",
         )

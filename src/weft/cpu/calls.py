@@ -38,6 +38,12 @@ class CpuCall(Primitive):
         shown = {"kernel": params["kernel"], **dict(params["attributes"])}
         return {**shown, "aliases": dict(params["aliases"])} if params["aliases"] else shown
 
+    def read_params(self, params, avals, out_avals):
+        raise ValueError(
+            "cpu_call: must stand in programs of this process only, which are about to be lowered; "
+            f"got a text with a call of {params.get('kernel')!r}."
+        )
+
     def lower(self, hlo, *values, kernel, outs, attributes, aliases):
         given = {name: attribute.value for name, attribute in attributes}
         return call_native(hlo, kernel, values, outs, given, dict(aliases))

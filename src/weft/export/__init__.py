@@ -13,13 +13,8 @@ from weft.export.container import (
     minimum_supported_calling_convention_version,
     minimum_supported_serialization_version,
 )
-from weft.export.exported import (
-    DisabledSafetyCheck,
-    Exported,
-    default_export_platform,
-    deserialize,
-    export,
-)
+from weft.export.exported import Exported, default_export_platform, deserialize, export
+from weft.export.modules import DisabledSafetyCheck
 from weft.export.specs import (
     SymbolicScope,
     is_symbolic_dim,

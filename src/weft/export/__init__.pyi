@@ -4,12 +4,12 @@ from collections.abc import Callable as _Callable
 from collections.abc import Sequence as _Sequence
 from typing import Any as _Any
 from weft.export.dims import Size as _Size
-from weft.export.exported import DisabledSafetyCheck as _DisabledSafetyCheck
 from weft.export.exported import Exported as _Exported
+from weft.export.modules import DisabledSafetyCheck as _DisabledSafetyCheck
 from weft.export.specs import SymbolicScope as _SymbolicScope
 from weft.export.trees import Cls as _Cls
 
-from weft.export.exported import DisabledSafetyCheck as DisabledSafetyCheck
+from weft.export.modules import DisabledSafetyCheck as DisabledSafetyCheck
 from weft.export.exported import Exported as Exported
 from weft.export.specs import SymbolicScope as SymbolicScope
 

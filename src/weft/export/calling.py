@@ -15,6 +15,7 @@ from weft.export.dynamic import INT, DynamicBuilder
 from weft.export.modules import call_module, find_custom_calls, refine_module
 from weft.primitives.layout import move_to_front
 from weft.util import merge, partition
+from weft.xla.foreign import refuse_private_target
 from weft.xla.hlo import Builder, PlaceholderMesh, Value
 
 
@@ -44,6 +45,7 @@ class CallExported(OpaqueCall):
         if exported.uses_global_constants and not isinstance(hlo, DynamicBuilder):
             module, leading = refine_module(module, leading, [v.aval for v in args]), []
         for target in find_custom_calls(module):
+            refuse_private_target(exported.fun_name, target)
             check_registered(target, hlo.platform)
         shardings = [exported._in_named_shardings[i] for i in exported.module_kept_var_idx]
         args = constrain_lowered(hlo, args, shardings)

@@ -21,9 +21,15 @@ from typing import Any
 
 from weft.core.aval import ShapedArray
 from weft.dtypes import float0, short_name
-from weft.errors import PytreeError
-from weft.export.modules import read_artefact
-from weft.export.solving import find_scope
+from weft.export.dims import Dim
+from weft.export.modules import (
+    PLATFORMS,
+    DisabledSafetyCheck,
+    check_custom_calls,
+    main_types,
+    read_artefact,
+)
+from weft.export.solving import find_scope, plan_sizes
 from weft.export.specs import SymbolicScope, read_sizes
 from weft.export.trees import read_tree, write_tree
 from weft.jaxpr.values import read_dtype
@@ -86,7 +92,7 @@ def unpack_container(op: str, writer: str, magic: bytes, blob: Any) -> tuple[Any
     try:
         (size,) = struct.unpack_from("<Q", payload)
         return json.loads(payload[8 : 8 + size]), payload[8 + size :]
-    except (ValueError, struct.error) as error:
+    except (ValueError, struct.error, RecursionError) as error:
         raise ValueError(f"{op}: the header must describe programs; got {error!r}.") from error
 
 
@@ -159,9 +165,13 @@ def read_container(blob: bytes | bytearray) -> list[dict[str, Any]]:
         for fields in header:
             module = rest[start : start + fields["module"]]
             start += fields["module"]
-            read_artefact(module)
-            found.append(read_fields(fields) | {"mlir_module_serialized": module})
-    except (ValueError, PytreeError):
+            read = read_fields(fields)
+            allowed = {*map(DisabledSafetyCheck.is_custom_call, read["disabled_safety_checks"])}
+            found_module = read_artefact(module)
+            check_custom_calls("deserialize: a program", found_module, allowed)
+            check_main(found_module, read)
+            found.append(read | {"mlir_module_serialized": module})
+    except ValueError:
         raise
     except Exception as error:
         raise ValueError(
@@ -181,20 +191,71 @@ def read_fields(given: dict[str, Any]) -> dict[str, Any]:
         )
     read = functools.partial(read_aval, SymbolicScope(given["constraints"]))
     shardings = {k: tuple(map(read_sharding, given[f"{k}_shardings"])) for k in ("in", "out")}
-    return {
+    avals = {
+        k: tuple([typed_as(read(a), s) for a, s in zip(given[f"{k}_avals"], found, strict=True)])
+        for k, found in shardings.items()
+    }
+    fields = {
         "fun_name": str(given["fun_name"]),
         "in_tree": read_tree(given["in_tree"]),
         "out_tree": read_tree(given["out_tree"]),
-        "in_avals": tuple(map(typed_as, map(read, given["in_avals"]), shardings["in"])),
-        "out_avals": tuple(map(typed_as, map(read, given["out_avals"]), shardings["out"])),
+        "in_avals": avals["in"],
+        "out_avals": avals["out"],
         "_in_named_shardings": shardings["in"],
         "_out_named_shardings": shardings["out"],
         "nr_devices": int(given["nr_devices"]),
         "platforms": tuple(map(str, given["platforms"])),
         "ordered_effects": tuple(given["ordered_effects"]),
         "unordered_effects": tuple(given["unordered_effects"]),
-        "disabled_safety_checks": tuple(map(str, given["disabled_safety_checks"])),
+        "disabled_safety_checks": tuple(
+            [DisabledSafetyCheck(str(check)) for check in given["disabled_safety_checks"]]
+        ),
         "calling_convention_version": version,
         "module_kept_var_idx": tuple(map(int, given["module_kept_var_idx"])),
         "uses_global_constants": bool(given["uses_global_constants"]),
     }
+    check_fields(fields)
+    check_variables(fields)
+    return fields
+
+
+def check_fields(fields: dict[str, Any]) -> None:
+    """Raise where the fields of a program do not fit each other."""
+    ins, outs, kept = (fields[k] for k in ("in_avals", "out_avals", "module_kept_var_idx"))
+    leaves = fields["in_tree"].num_leaves, fields["out_tree"].num_leaves
+    fits = leaves == (len(ins), len(outs)) and set(kept) <= set(range(len(ins)))
+    fits = fits and fields["in_tree"].num_nodes > 2 and 0 < fields["nr_devices"] < 1 << 31
+    if not fits or not set(fields["platforms"]) <= set(PLATFORMS) or not fields["platforms"]:
+        raise ValueError(
+            "deserialize: the parts of a program must fit each other; got structures of "
+            f"{leaves[0]} and {leaves[1]} leaves for {len(ins)} arguments and {len(outs)} results, "
+            f"of which the module takes {[*kept]}, on {fields['nr_devices']} devices, for "
+            f"{fields['platforms']}."
+        )
+
+
+def check_variables(fields: dict[str, Any]) -> None:
+    """Raise where a size does not follow from those of the arguments."""
+    known = {step.name for step in plan_sizes("deserialize", fields["in_avals"])}
+    sizes = [n for a in fields["out_avals"] for n in a.shape if isinstance(n, Dim)]
+    unknown = {name for n in sizes for name in n.variables()} - known
+    if unknown:
+        raise ValueError(
+            "deserialize: the sizes of results must follow from those of arguments; got "
+            f"{', '.join(sorted(unknown))}."
+        )
+
+
+def check_main(module: Any, fields: dict[str, Any]) -> None:
+    """Raise where the main function of a module does not have the types that the header says."""
+    ins = [fields["in_avals"][i] for i in fields["module_kept_var_idx"]]
+    held = [a.update(dtype=bool) if a.dtype == float0 else a for a in fields["out_avals"]]
+    wanted = [a.hlo for a in ins], [a.hlo for a in held]
+    if len(fields["platforms"]) > 1:
+        wanted[0].insert(0, "tensor<i32>")
+    got = main_types(module)
+    if got != wanted:
+        raise ValueError(
+            "deserialize: the main function of a module must have the types of the program, "
+            f"{wanted[0]} and {wanted[1]}; got {got and got[0]} and {got and got[1]}."
+        )

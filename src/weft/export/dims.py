@@ -18,7 +18,7 @@ import numpy as np
 import weft.numpy as jnp
 from weft.core.aval import ShapedArray, python_scalar_aval
 from weft.core.primitive import Primitive
-from weft.errors import InconclusiveDimensionOperation
+from weft.errors import InconclusiveDimensionOperation, ShapeError
 from weft.util import SymbolicSize
 
 # A factor is a variable, by name, or an operation with its two operands; a monomial is a product of
@@ -34,6 +34,13 @@ OPERATIONS: dict[str, Callable[[Size, Size], Size]] = {
     "min": lambda a, b: choose_size(a, b, "min"),
 }
 MAX_SIZE = 2**31 - 1  # of a symbolic dimension: sizes are computed as 32-bit integers
+# Bounds of one expression, so that no text takes long to read: the factors, those of operands
+# among them; how often operands are in operands; powers of a term; bits of numbers. Expressions in
+# programs are far smaller.
+MAX_FACTORS, MAX_NESTING, MAX_DEGREE, MAX_BITS = 500, 32, 64, 64
+# Of one scope, the expressions whose bounds are found with the help of constraints. Those after
+# them have the bounds that follow from the variables.
+MAX_BOUNDS = 3_000
 _DEPTH = 3  # of constraints that are used one after another to bound an expression
 
 
@@ -64,9 +71,10 @@ class Dim(SymbolicSize):
     is a scalar array wherever it is computed with.
     """
 
-    __slots__ = ("_hash", "scope", "terms")
+    __slots__ = ("_hash", "extent", "nesting", "scope", "terms")
 
     def __init__(self, terms: Mapping[Monomial, int], scope: Any):
+        self.extent, self.nesting = measure_terms(terms)
         self.terms = dict(sorted(terms.items(), key=lambda t: order_monomial(t[0])))
         self.scope = scope
         self._hash = hash(tuple(self.terms.items()))
@@ -123,10 +131,7 @@ class Dim(SymbolicSize):
         return self * other
 
     def __pow__(self, power: int) -> Any:
-        found: Any = 1
-        for _ in range(operator.index(power)):
-            found = self * found
-        return found
+        return raise_size(self, power)
 
     def __neg__(self) -> Any:
         return self * -1
@@ -330,6 +335,41 @@ def multiply_sizes(a: Size, b: Size) -> Size:
     return make_size(terms, pick_scope(a, b))
 
 
+def raise_size(a: Size, power: Any) -> Size:
+    """a**power."""
+    if isinstance(power, Dim) or not 0 <= operator.index(power) <= MAX_DEGREE:
+        raise ShapeError(
+            f"symbolic sizes: a power must be a number from 0 to {MAX_DEGREE}; got {a}^{power}."
+        )
+    found: Size = 1
+    for _ in range(power):
+        found = multiply_sizes(a, found)
+    return found
+
+
+def measure_terms(terms: Mapping[Monomial, int]) -> tuple[int, int]:
+    """The number of factors of an expression, and how often operands are in operands.
+
+    Raises where there are too many.
+    """
+    extent, nesting, degree = len(terms), 0, 0
+    for monomial in terms:
+        degree = max(degree, sum([n for _, n in monomial]))
+        for factor, _ in monomial:
+            operands = () if isinstance(factor, str) else factor[1:]
+            held = [x for x in operands if isinstance(x, Dim)]
+            extent += 1 + sum([x.extent for x in held])
+            nesting = max([nesting, *[1 + x.nesting for x in held]])
+    bits = max([count.bit_length() for count in terms.values()], default=0)
+    if extent > MAX_FACTORS or nesting > MAX_NESTING or degree > MAX_DEGREE or bits > MAX_BITS:
+        raise ShapeError(
+            f"symbolic sizes: an expression must have at most {MAX_FACTORS} factors, of degree "
+            f"{MAX_DEGREE}, nested {MAX_NESTING} times, and numbers of {MAX_BITS} bits; got "
+            f"{extent} factors, of degree {degree}, nested {nesting} times, numbers of {bits} bits."
+        )
+    return extent, nesting
+
+
 def pick_scope(*sizes: Size) -> Any:
     """The scope of the symbolic ones."""
     return next(x.scope for x in sizes if isinstance(x, Dim))
@@ -393,6 +433,8 @@ def find_bounds(x: Size, depth: int = _DEPTH) -> tuple[float, float]:
     key = (x, depth)
     found = x.scope.bounds.get(key)
     if found is None:
+        if len(x.scope.bounds) > MAX_BOUNDS:
+            depth = 0
         x.scope.bounds[key] = -math.inf, math.inf
         low, high = 0.0, 0.0
         for monomial, count in x.terms.items():
@@ -417,7 +459,9 @@ def put_factor(x: Dim, factor: Factor, value: Size) -> Size:
     total: Size = 0
     for monomial, count in x.terms.items():
         rest = make_size({tuple([t for t in monomial if t[0] != factor]): count}, x.scope)
-        total = add_sizes(total, rest * value ** dict(monomial).get(factor, 0), 1, x.scope)
+        total = add_sizes(
+            total, rest * raise_size(value, dict(monomial).get(factor, 0)), 1, x.scope
+        )
     return total
 
 

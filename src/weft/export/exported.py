@@ -23,56 +23,19 @@ from weft.export import container
 from weft.export.calling import call_exported_p
 from weft.export.dims import evaluate_size
 from weft.export.lowering import lower_exported
-from weft.export.modules import find_custom_calls, read_artefact, write_artefact
+from weft.export.modules import (
+    PLATFORMS,
+    DisabledSafetyCheck,
+    check_custom_calls,
+    read_artefact,
+    write_artefact,
+)
 from weft.export.solving import find_scope, solve_sizes
 from weft.mesh.client import default_device, platform_of
 from weft.mesh.sharding import NamedSharding
 from weft.primitives.layout import random_unwrap_p, random_wrap_p, zeros
 from weft.pytrees import PyTreeDef, flatten, structure, unflatten
-from weft.util import Record, insert_at
-
-PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
-
-# Custom calls that later releases of jaxlib keep, by how their names begin.
-STABLE_CALLS = ("lapack_", "cusolver_", "hipsolver_", "cublas_", "hipblas_", "tridiagonal_")
-STABLE_TARGETS = frozenset((
-    "cu_threefry2x32_ffi", "cu_lu_pivots_to_permutation", "hip_threefry2x32_ffi",
-    "hip_lu_pivots_to_permutation", "Eigh", "Qr", "ProductOfElementaryHouseholderReflectors",
-    "LuDecomposition", "ApproxTopK", "TopK", "mhlo.topk", "mhlo.erf", "mhlo.tan", "chlo.top_k",
-))  # fmt: skip
-
-
-class DisabledSafetyCheck(Record):
-    """A check of `export` or of a call that is to be left out, for `export(disabled_checks=)`.
-
-    `custom_call(target)` lets the module call what nobody promises to keep; `platform()` lets the
-    program be called on a platform that it was not exported for.
-    """
-
-    __slots__ = ("_impl",)
-
-    def __init__(self, _impl: str):
-        self._impl = _impl
-
-    @classmethod
-    def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
-        """Let the module call `target_name`, which has to be registered where it runs."""
-        return cls(f"custom_call:{target_name}")
-
-    @classmethod
-    def platform(cls) -> DisabledSafetyCheck:
-        """Let the program be called on other platforms than those it was exported for."""
-        return cls("platform")
-
-    def is_custom_call(self) -> str | None:
-        """The target that may be called; None if this is another check."""
-        kind, _, target = self._impl.partition(":")
-        return target if kind == "custom_call" else None
-
-    def __repr__(self) -> str:
-        return self._impl
-
-    __str__ = __repr__
+from weft.util import insert_at
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, slots=True, weakref_slot=True)
@@ -377,7 +340,8 @@ def export_program(
         )
     lowered = lower_exported(program, placement, platforms)
     artefact = write_artefact(lowered.text)
-    check_custom_calls(name, artefact, disabled)
+    allowed = {check.is_custom_call() for check in disabled}
+    check_custom_calls(f"export: {name}", read_artefact(artefact), allowed)
     ins, outs = lowered.shardings
     return Exported(
         name, program.in_tree, tuple(program.in_avals), program.out_tree, tuple(program.out_avals),
@@ -385,18 +349,6 @@ def export_program(
         len(platforms) > 1 or find_scope(program.in_avals) is not None,
         lambda exported: export_derivative(exported, program), disabled,
     )  # fmt: skip
-
-
-def check_custom_calls(name: str, artefact: bytes, disabled: Sequence[DisabledSafetyCheck]) -> None:
-    """Raise where a module calls what other releases may not have."""
-    allowed = {check.is_custom_call() for check in disabled} | STABLE_TARGETS
-    for target in find_custom_calls(read_artefact(artefact)):
-        if target not in allowed and not target.startswith(STABLE_CALLS):
-            raise ValueError(
-                f"export: {name} must call what later releases of jaxlib keep; got a custom call "
-                f"of {target!r}. Hint: export(..., disabled_checks=["
-                f"DisabledSafetyCheck.custom_call({target!r})]), and register it where it runs."
-            )
 
 
 def export_derivative(exported: Exported, program: StagedProgram) -> Exported:
@@ -456,9 +408,8 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     """
     found: Exported | None = None
     for fields in reversed(container.read_container(blob)):
-        checks = tuple(map(DisabledSafetyCheck, fields.pop("disabled_safety_checks")))
         rest = found if found is None else functools.partial(give_derivative, found)
-        found = Exported(**fields, disabled_safety_checks=checks, _get_vjp=rest)
+        found = Exported(**fields, _get_vjp=rest)
     assert found is not None
     return found
 

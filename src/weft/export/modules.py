@@ -8,16 +8,20 @@ from __future__ import annotations
 import functools
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from jaxlib import _jax
 
 from weft.core.aval import ShapedArray
+from weft.util import Record
 from weft.xla.callbacks import mlir_context, parse_module
+from weft.xla.foreign import refuse_private_target
 from weft.xla.hlo import Builder, PlaceholderMesh, Value
 
 ARTEFACT = b"ML\xefR\rStableHLO_v"  # how a portable artefact begins
+
+PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 _MESH = re.compile(r"<@([\w.$]+), ")  # where a sharding names its mesh
 
@@ -26,6 +30,47 @@ MARKERS = frozenset((
     "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement",
     "shape_assertion", "stablehlo.dynamic_approx_top_k", "xla.sdy.FuncResultSharding",
 ))  # fmt: skip
+
+# Custom calls that later releases of jaxlib keep, by how their names begin.
+STABLE_CALLS = ("lapack_", "cusolver_", "hipsolver_", "cublas_", "hipblas_", "tridiagonal_")
+STABLE_TARGETS = frozenset((
+    "cu_threefry2x32_ffi", "cu_lu_pivots_to_permutation", "hip_threefry2x32_ffi",
+    "hip_lu_pivots_to_permutation", "Eigh", "Qr", "ProductOfElementaryHouseholderReflectors",
+    "LuDecomposition", "ApproxTopK", "TopK", "mhlo.topk", "mhlo.erf", "mhlo.tan", "chlo.top_k",
+))  # fmt: skip
+
+
+class DisabledSafetyCheck(Record):
+    """A check of `export` or of a call that is to be left out, for `export(disabled_checks=)`.
+
+    `custom_call(target)` lets the module call what nobody promises to keep; `platform()` lets the
+    program be called on a platform that it was not exported for.
+    """
+
+    __slots__ = ("_impl",)
+
+    def __init__(self, _impl: str):
+        self._impl = _impl
+
+    @classmethod
+    def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
+        """Let the module call `target_name`, which has to be registered where it runs."""
+        return cls(f"custom_call:{target_name}")
+
+    @classmethod
+    def platform(cls) -> DisabledSafetyCheck:
+        """Let the program be called on other platforms than those it was exported for."""
+        return cls("platform")
+
+    def is_custom_call(self) -> str | None:
+        """The target that may be called; None if this is another check."""
+        kind, _, target = self._impl.partition(":")
+        return target if kind == "custom_call" else None
+
+    def __repr__(self) -> str:
+        return self._impl
+
+    __str__ = __repr__
 
 
 @functools.cache
@@ -118,6 +163,21 @@ def find_custom_calls(module: Any) -> list[str]:
     return [target for target in found if target not in MARKERS]
 
 
+def check_custom_calls(op: str, module: Any, allowed: Collection[str | None]) -> None:
+    """Raise where a module calls what other releases may not have, or what is this process's own.
+
+    `allowed` are further targets that it may call.
+    """
+    for target in find_custom_calls(module):
+        refuse_private_target(op, target)
+        if target not in STABLE_TARGETS | allowed and not target.startswith(STABLE_CALLS):
+            raise ValueError(
+                f"{op} must call what later releases of jaxlib keep; got a custom call of "
+                f"{target!r}. Hint: export(..., disabled_checks=[DisabledSafetyCheck."
+                f"custom_call({target!r})]), and register it where it runs."
+            )
+
+
 def module_bytes(module: Any) -> bytes:
     """A module as MLIR's bytecode."""
     file = io.BytesIO()
@@ -172,6 +232,17 @@ def refine_module(module: Any, leading: Sequence[int], avals: Sequence[ShapedArr
 def functions_of(module: Any) -> list[Any]:
     """The functions of a module."""
     return [op.operation for op in module.body.operations if op.operation.name == "func.func"]
+
+
+def main_types(module: Any) -> tuple[list[str], list[str]] | None:
+    """Return the types that the main function of a module takes and gives; None without one."""
+    from jaxlib.mlir import ir
+
+    for function in functions_of(module):
+        if function.attributes["sym_name"].value == "main":
+            types = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+            return [*map(str, types.inputs)], [*map(str, types.results)]
+    return None
 
 
 def rename_symbols(module: Any, names: dict[str, str]) -> None:

@@ -11,11 +11,11 @@ from weft.api.functions import struct_like
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.core.aval import is_valid_value, typeof
 from weft.errors import ShapeError
-from weft.export.dims import OPERATIONS, Dim, Factor, Size, find_bounds
+from weft.export.dims import OPERATIONS, Dim, Factor, Size, find_bounds, raise_size
 from weft.pytrees import broadcast_prefix, flatten, is_none, unflatten
 
 _BINARY = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: operator.pow,
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: raise_size,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
 }  # fmt: skip
 _SIGNS = {ast.GtE: ">=", ast.LtE: "<=", ast.Eq: "=="}
@@ -112,7 +112,7 @@ def parse_expression(what: str, text: str) -> ast.expr:
     """The syntax tree of an expression, which is Python's but for `^`, a power."""
     try:
         return ast.parse(text.replace("^", "**").strip(), mode="eval").body
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ValueError(
             f"{what} must be sizes such as 'b, 2*n, floordiv(b, 4)'; got {text!r} ({error})."
         ) from None
@@ -120,7 +120,17 @@ def parse_expression(what: str, text: str) -> ast.expr:
 
 def read_size(node: ast.AST, scope: SymbolicScope, text: str) -> Size:
     """The size that an expression stands for; nothing is looked up or called but operations."""
-    read = lambda x: read_size(x, scope, text)
+    try:
+        return read_node(node, scope, text)
+    except RecursionError:
+        raise ValueError(
+            f"symbolic_shape: a size must be of fewer operations; got {len(text)} characters."
+        ) from None
+
+
+def read_node(node: ast.AST, scope: SymbolicScope, text: str) -> Size:
+    """The size of a part of an expression; see `read_size`."""
+    read = lambda x: read_node(x, scope, text)
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return node.value
     if isinstance(node, ast.Name) and node.id != "_":

@@ -7,9 +7,11 @@ format, the types of the arrays, and a digest of each entry.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
+import math
 import os
 import zipfile
 from typing import Any
@@ -75,30 +77,66 @@ def load(path: Any, *, names: dict[str, Any] | None = None) -> ClosedJaxpr:
     `names` are as for `parse`. Raises ValueError for a file that is damaged, of another format or
     of a later version; ParseError for a text that has been changed and does not read.
     """
-    file = os.fspath(path) if isinstance(path, str | os.PathLike) else path
-    try:
-        with zipfile.ZipFile(file) as archive:
-            entries = {name: archive.read(name) for name in archive.namelist()}
-        manifest = json.loads(entries["manifest.json"])
-        assert manifest["format"] == _NAME
-    except (zipfile.BadZipFile, KeyError, ValueError, AssertionError) as error:
-        raise ValueError(
-            f"load: must be a file that weft.jaxpr.save wrote; got {path} ({error})."
-        ) from error
-    if manifest["version"] > VERSION:
-        raise ValueError(
-            f"load: the version of the format must be at most {VERSION}; got "
-            f"{manifest['version']}. Hint: a later version of weft."
-        )
-    for name, digest in manifest["sha256"].items():
-        if hashlib.sha256(entries.get(name, b"")).hexdigest() != digest:
-            raise ValueError(f"load: {name} must be as it was written; got other bytes.")
+    with contextlib.ExitStack() as stack:
+        file = path
+        if isinstance(path, str | os.PathLike):
+            file = stack.enter_context(open(path, "rb"))
+        try:
+            return read_program(file, names or {})
+        except ValueError:
+            raise
+        except Exception as error:  # of zipfile, json and others, where a file is damaged
+            raise ValueError(
+                f"load: must be a file that weft.jaxpr.save wrote; got {path} "
+                f"({type(error).__name__}: {error})."
+            ) from error
+
+
+def read_program(file: Any, names: dict[str, Any]) -> ClosedJaxpr:
+    """Read the program in a binary file."""
+    manifest, entries = read_archive(file)
     arrays = [
         read_array(entries[f"arrays/{i}.npy"], kind) for i, kind in enumerate(manifest["arrays"])
     ]
     n = manifest["consts"]
     text = syntax.Text(entries["program.txt"].decode())
-    return parse_document(text, arrays[:n], None, names or {}, arrays[n:])
+    return parse_document(text, arrays[:n], None, names, arrays[n:])
+
+
+def read_archive(file: Any) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Read the manifest of a file, and the entries that it lists, all checked.
+
+    Nothing is inflated: entries are stored as they are, so that they are no longer than the file.
+    """
+    with zipfile.ZipFile(file) as archive:
+        infos = archive.infolist()
+        stored = all(info.compress_type == zipfile.ZIP_STORED for info in infos)
+        if not stored or sum(info.file_size for info in infos) > archive.start_dir:
+            raise ValueError(
+                "load: entries must be stored one after another, without compression; got "
+                f"{sum(info.file_size for info in infos)} bytes in {archive.start_dir}."
+            )
+        manifest = json.loads(archive.read("manifest.json"))
+        if manifest["format"] != _NAME:
+            raise ValueError(f"load: the format must be {_NAME!r}; got {manifest['format']!r}.")
+        if manifest["version"] > VERSION:
+            raise ValueError(
+                f"load: the version of the format must be at most {VERSION}; got "
+                f"{manifest['version']}. Hint: a later version of weft."
+            )
+        digests = manifest["sha256"]
+        needed = ["program.txt", *[f"arrays/{i}.npy" for i in range(len(manifest["arrays"]))]]
+        names = sorted([info.filename for info in infos])
+        if sorted(digests) != sorted(needed) or names != sorted([*needed, "manifest.json"]):
+            raise ValueError(
+                "load: the manifest must have a digest of each entry that the file has; got "
+                f"{len(digests)} digests for {len(names) - 1} entries, of {len(needed)} needed."
+            )
+        entries = {name: archive.read(name) for name in needed}
+    for name, data in entries.items():
+        if hashlib.sha256(data).hexdigest() != digests[name]:
+            raise ValueError(f"load: {name} must be as it was written; got other bytes.")
+    return manifest, entries
 
 
 def npy_bytes(x: Any) -> bytes:
@@ -115,17 +153,23 @@ def npy_bytes(x: Any) -> bytes:
 
 def read_array(data: bytes, kind: str) -> Any:
     """The array of an .npy file, of the type that is written so."""
-    values = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
     text = syntax.Text(kind)
     found = text.type()
     if found is None:
         raise ParseError(f"load: the type of an array must be such as f32[3]; got {kind!r}.")
     aval = read_type(found, text)
     held = aval.physical
-    if values.dtype != held.dtype:
-        values = values.view(held.dtype)
-    if values.shape != held.shape:
-        raise ValueError(f"load: an array must have its type, {aval}; got shape {values.shape}.")
+    file = io.BytesIO(data)
+    np.lib.format.read_magic(file)
+    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file)
+    width, rest = held.dtype.itemsize, data[file.tell() :]
+    fits = shape == held.shape and (dtype == held.dtype or dtype == np.dtype(f"u{width}"))
+    if not fits or by_columns or len(rest) != width * math.prod(shape):
+        raise ValueError(
+            f"load: an array must have its type, {aval}; got {len(rest)} bytes of "
+            f"{dtype}{[*shape]}."
+        )
+    values = np.frombuffer(rest, held.dtype).reshape(shape)
     with config.scope(enable_x64=config.enable_x64 or held.dtype in dtypes.WIDE):
         array = array_of_type(aval, put(values))
         return convert(array, aval.dtype, True) if aval.weak_type else array

@@ -7,10 +7,11 @@ the types of the operands.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from weft.core.aval import ShapedArray, typeof
@@ -77,16 +78,22 @@ def parse_document(
     arrays: list | None = None,
 ) -> ClosedJaxpr:
     """As `parse`; `arrays` are those that the text refers to by number."""
-    tree = text.document()
-    reader = Reader(text, names, arrays)
-    for name, program in tree.shared.items():
-        reader.shared[name] = reader.program(program, name=name)
+    with check_rules(text):
+        tree = text.document()
+        reader = Reader(text, names, arrays)
+        for name, program in tree.shared.items():
+            reader.shared[name] = reader.program(program, name=name)
     top = tree.program
+
+    def make(given: list[Any], consts: Sequence[Any]) -> ClosedJaxpr:
+        with check_rules(text):
+            return close(reader.program(top, given), consts)
+
     untyped = [b for b in (*top.consts, *top.params) if b.type is None]
     if not untyped or len(untyped) < len(top.consts) + len(top.params):
         given = [*(map(type_of, consts) if consts else [None] * len(top.consts))]
         given += [None] * len(top.params) if in_avals is None else map(type_of, in_avals)
-        return close(reader.program(top, given), consts)
+        return make(given, consts)
     values = list(consts)
 
     def read(avals: Sequence[Any]) -> ClosedJaxpr:
@@ -95,9 +102,21 @@ def parse_document(
                 "parse: a text without types must be given a value for each constvar; got "
                 f"{len(values)} for {len(top.consts)}. Hint: weft.jaxpr.parse(text, consts=[...])."
             )
-        return close(reader.program(top, list(map(type_of, [*values, *avals]))), values)
+        return make([type_of(x) for x in (*values, *avals)], values)
 
     return Untyped(len(top.params), read) if in_avals is None else read(in_avals)
+
+
+@contextlib.contextmanager
+def check_rules(text: syntax.Text) -> Iterator[None]:
+    """Raise ParseError for an error of a rule that was given what no program prints."""
+    try:
+        yield
+    except (ParseError, HoleError):
+        raise
+    except Exception as error:
+        must = f"a text must say a program that can be; got {name_error(error)}"
+        raise text.error(must) from error
 
 
 def type_of(x: Any) -> ShapedArray:
@@ -181,6 +200,8 @@ class Reader:
         self.names = names
         self.values = Values(text, names, arrays)
         self.shared: dict[str, Jaxpr] = {}
+        self.weak_unsaid = "~" not in text.text  # the text does not say which types are weak
+        self.draws_samples = "random_bits[" in text.text
 
     def program(
         self, tree: syntax.Program, avals: Sequence[ShapedArray] | None = None, name: str = ""
@@ -193,8 +214,9 @@ class Reader:
                 f"{len(avals)}", tree.pos,
             )  # fmt: skip
         env: dict[str, Var] = {}
+        weak = self.find_weak(tree) if avals is None or None in avals else {}
         given = [
-            self.guess_type(tree, b) if a is None else a
+            weak.get(b.name) if a is None else a
             for b, a in zip(binders, avals or [None] * len(binders), strict=True)
         ]
         inputs = [self.define(env, b, a) for b, a in zip(binders, given, strict=True)]
@@ -205,15 +227,21 @@ class Reader:
         n = len(tree.consts)
         return Jaxpr(inputs[:n], inputs[n:], outs, eqns, name=name)
 
-    def guess_type(self, tree: syntax.Program, binder: syntax.Binder) -> ShapedArray | None:
-        """The type of a parameter that must be weak, as only such are so converted."""
-        for e in tree.eqns if binder.type is not None else ():
-            if e.primitive == "convert_element_type" and "weak_type" in e.params and e.outs[0].type:
-                (x,), (made,), to_weak = e.args, e.outs, e.params["weak_type"][0] is True
-                same = to_weak or made.type.dtype == binder.type.dtype
-                if same and type(x.value) is syntax.Word and x.value.text == binder.name:
-                    return read_type(binder.type, self.text).update(weak_type=True)
-        return None
+    def find_weak(self, tree: syntax.Program) -> dict[str, ShapedArray]:
+        """The types of parameters that must be weak, as only such are converted so, by name."""
+        types = {b.name: b.type for b in (*tree.consts, *tree.params) if b.type is not None}
+        found = {}
+        for e in tree.eqns:
+            if e.primitive != "convert_element_type" or "weak_type" not in e.params:
+                continue
+            if len(e.args) != 1 or len(e.outs) != 1 or type(e.args[0].value) is not syntax.Word:
+                continue
+            name, made = e.args[0].value.text, e.outs[0].type
+            if made is None or name not in types or name in found:
+                continue
+            if e.params["weak_type"][0] is True or made.dtype == types[name].dtype:
+                found[name] = read_type(types[name], self.text).update(weak_type=True)
+        return found
 
     def define(self, env: dict[str, Var], binder: syntax.Binder, aval: Any) -> Var:
         """The variable that a binder makes, of the type that it says, or else of `aval`."""
@@ -238,11 +266,6 @@ class Reader:
         if binder.name not in ("_", "*"):
             env[binder.name] = var
         return var
-
-    @property
-    def weak_unsaid(self) -> bool:
-        """Whether the text does not say which types are weak: no type in it is written with a ~."""
-        return "~" not in self.text.text
 
     def operand(self, atom: syntax.Atom, env: dict[str, Var]) -> Atom:
         if type(atom.value) is syntax.Word:
@@ -289,7 +312,7 @@ class Reader:
         given = self.names.get(tree.primitive)
         if isinstance(given, Primitive):
             return [given]
-        found = find_primitives(tree.primitive, "random_bits[" in self.text.text)
+        found = find_primitives(tree.primitive, self.draws_samples)
         if not found:
             close = difflib.get_close_matches(tree.primitive, list(index_primitives()), 1)
             raise self.text.error(
@@ -310,9 +333,15 @@ class Reader:
             shown = {k: self.param(x, k) for k, (x, _) in tree.params.items()}
         self.type_programs(tree, prim, avals, shown)
         typed = all(s is not None for s in said)
-        params = (
-            prim.read_params(shown, avals, said if typed else []) if prim.read_params else shown
-        )
+        params = shown
+        if prim.read_params:
+            try:
+                params = prim.read_params(shown, avals, said if typed else [])
+            except Exception as error:
+                raise self.text.error(
+                    f"parameters of {prim} must be such as it prints; got {name_error(error)}",
+                    tree.pos,
+                ) from error
         known, taken = find_param_names(type(prim))
         for k in set(params) - taken if taken is not None else ():
             if params[k] is None:
@@ -362,7 +391,7 @@ class Reader:
             more = f" without {', '.join(missing)}" if missing else ""
             raise self.text.error(
                 f"operands and parameters must pass the type rule of {prim}; "
-                f"got {type(error).__name__}{more}: {str(error).rstrip('.')}", tree.pos,
+                f"got {name_error(error)}{more}", tree.pos,
             ) from error  # fmt: skip
 
     # --- programs without types ---
@@ -386,6 +415,11 @@ class Reader:
                         raise self.text.error(f"{prim} must be written with types", tree.pos)
                     typed[id(t)] = self.program(t, [a.strong() for a in input_types(body, avals)])
         shown.update(replace_programs(shown, lambda t: typed[id(t)]))
+
+
+def name_error(error: Exception) -> str:
+    """Return an error of a rule as part of the text of another."""
+    return f"{type(error).__name__}: {str(error).rstrip('.')}"
 
 
 def fill_param(key: str, said: Sequence[Any]) -> Any:

@@ -7,6 +7,7 @@ the text it begins, so that any later error can point there.
 from __future__ import annotations
 
 import ast
+import bisect
 import re
 from typing import Any, NamedTuple
 
@@ -18,7 +19,8 @@ _STRINGS = frozenset(("axis_name", "fmt", "impl", "name", "vmap_method"))
 _SPACE = re.compile(r"(?:\s|(?:(?<=\s)|^)#[^\n]*)*", re.MULTILINE)
 _COLOR = re.compile(r"\x1b\[[\d;]*m")
 # `8@x`, `8@(x,y)`: a size, and the axes of a mesh that it is split over
-_SIZES = r"(?:\d+(?:@(?:\w+|\([\w,]+\)))?,?)*"
+_AXIS = r"\d+(?:@(?:\w+|\([\w,]+\)))?"
+_SIZES = rf"(?:{_AXIS}(?:,{_AXIS})*,?)?"
 _KINDS = r"(?:\{[URV]:[^}\s]*(?:, [URV]:[^}\s]*)*\})?"
 _ARRAY = rf"[a-z]\w*(?:<\w+>)?\[{_SIZES}\]{_KINDS}"
 _TYPE = rf"~?(?:Ref\{{{_ARRAY}\}}|{_ARRAY})"
@@ -27,13 +29,16 @@ _SIZE = re.compile(r"(\d+)(?:@(?:(\w+)|\(([\w,]+)\)))?")
 _KIND = re.compile(r"([URV]):(?:\(([^)]*)\)|([^,}]+))")
 _BINDER = re.compile(rf"(\w+|\*)(?::(?={_TYPE}))?")
 _NAME = r"(?!(?:inf|nan|True|False)\b)[A-Za-z_]\w*"
-_TYPED_OUTS = re.compile(rf"(?:{_NAME}:{_TYPE}\s+)+=\s")
+_TYPED_RUN = re.compile(rf"(?:{_NAME}:{_TYPE}\s+)+")
+_EQUALS = re.compile(r"=\s")
 _OUTS = re.compile(rf"(?:(?:{_NAME}|\*)[ ]+)+=\s")
 # A read or a write of a reference: `a:f32[] <- r[i]`, `r[i] <- a`, `r[i] += a`, and a swap.
 _PLACE = rf"{_NAME}\[[^\]=]*\]"
 _ACCESS = re.compile(rf"(?:(?:{_NAME}|\*)(?::{_TYPE})?(?:,\s+{_PLACE})?|{_PLACE})\s+(?:<-|\+=)\s")
 _PRIMITIVE = re.compile(r"[A-Za-z_][\w.\-]*(?:@\w+)?")
 _KEY = re.compile(r"([A-Za-z_]\w*)=")
+_FIRST_KEY = re.compile(r"\s*[A-Za-z_]\w*=")
+_BRACKET = re.compile(r"[\[\]]")
 _FOLLOWS = re.compile(r"\s*\]|\s+[A-Za-z_]\w*=|\s*\n")
 _DIGITS = r"(?:inf|nan|\d+(?:\.\d*)?(?:e[+-]?\d+)?)"
 _NUMBER = re.compile(
@@ -161,6 +166,9 @@ class Text:
     def __init__(self, text: str):
         self.text = _COLOR.sub("", text)
         self.pos = 0
+        self.lines = [0, *[found.end() for found in re.finditer("\n", self.text)]]
+        self.closing: dict[int, bool] = {}  # by where a line begins: whether it ends parameters
+        self.run_end = 0  # up to here there are typed names, and no "=" after them
 
     def error(self, must: str, pos: int | None = None, hint: str = "") -> ParseError:
         """The error at a position, by default here."""
@@ -194,11 +202,25 @@ class Text:
         if not self.accept(token):
             raise self.error(f"{where} must have {token!r} here")
 
-    def column(self, pos: int) -> int:
-        return pos - (self.text.rfind("\n", 0, pos) + 1)
+    def line_start(self, pos: int) -> int:
+        """Return where the line of a position begins."""
+        return self.lines[bisect.bisect_right(self.lines, pos) - 1]
 
-    def starts_line(self, pos: int) -> bool:
-        return not self.text[pos - self.column(pos) : pos].strip()
+    def column(self, pos: int) -> int:
+        return pos - self.line_start(pos)
+
+    def has_typed_outs(self, pos: int) -> bool:
+        """Return True where names with types and an equals sign are next.
+
+        Each run of names is read once, although every operand asks.
+        """
+        if pos < self.run_end:
+            return False
+        found = _TYPED_RUN.match(self.text, pos)
+        if found is None or _EQUALS.match(self.text, found.end()):
+            return found is not None
+        self.run_end = found.end()
+        return False
 
     # --- programs ---
 
@@ -297,7 +319,7 @@ class Text:
         if _ACCESS.match(self.text, pos):
             return self.access(pos)
         outs: list[Binder] = []
-        if _TYPED_OUTS.match(self.text, pos) or _OUTS.match(self.text, pos):
+        if self.has_typed_outs(pos) or _OUTS.match(self.text, pos):
             while not self.accept("="):
                 outs.append(self.binder())
             self.skip()
@@ -360,15 +382,14 @@ class Text:
 
     def ends_equation(self, begin: int) -> bool:
         """Whether what is next is no operand of the equation that begins at `begin`."""
-        line = self.text.find("\n", self.pos)
-        pos = self.skip()
+        before, pos = self.pos, self.skip()
         if pos >= len(self.text) or self.text[pos] in ";}":
             return True
         if re.compile(r"in\b").match(self.text, pos):
             return True
-        if -1 < line < pos and self.starts_line(pos) and self.column(pos) <= self.column(begin):
+        if self.line_start(pos) > before and self.column(pos) <= self.column(begin):
             return True
-        if _TYPED_OUTS.match(self.text, pos):
+        if self.has_typed_outs(pos):
             return True
         name = _PRIMITIVE.match(self.text, pos)
         return bool(name and self.text.startswith("[", name.end()))
@@ -425,20 +446,30 @@ class Text:
 
     def end_of_free_text(self, start: int) -> int:
         """Where a parameter ends that is no expression: with its line, or where the next begins."""
+        opening = self.line_start(start)
         line = self.text.find("\n", start)
         line = len(self.text) if line == -1 else line
-        opening = self.text.rfind("\n", 0, start) + 1
-        if _KEY.match(self.text[opening:start].lstrip()) and not _closes(self.text[start:line]):
+        if _FIRST_KEY.match(self.text, opening, start) and not self.closes(opening, line):
             return line  # on a line of its own
         depth = 0
         for i in range(start, line):
             c = self.text[i]
             if depth <= 0 and (c == "]" or (c == " " and _KEY.match(self.text, i + 1))):
-                return i if c == "]" and self.text[i - 1] != " " else len(self.text[:i].rstrip())
+                return start + len(self.text[start:i].rstrip())
             depth += (c in "([{") - (c in ")]}")
-        if _closes(self.text[start:line]):
+        if self.closes(start, line):
             raise self.error("a parameter must end with its line, or before ']'", start)
         return line
+
+    def closes(self, start: int, end: int) -> bool:
+        """Return True if the list of parameters ends on a line: with a bracket not opened on it."""
+        if start not in self.closing:
+            depth, least = 0, 0
+            for bracket in _BRACKET.findall(self.text, start, end):
+                depth += 1 if bracket == "[" else -1
+                least = min(least, depth)
+            self.closing[start] = least < 0
+        return self.closing[start]
 
     def value(self) -> Any:
         """An expression."""
@@ -505,16 +536,6 @@ class Text:
         if self.accept(",") or self.skip() > before or self.text.startswith(closing, self.pos):
             return
         raise _NotAnExpression
-
-
-def _closes(text: str) -> bool:
-    """Whether the list of parameters ends on this line: with a bracket that is not opened on it."""
-    depth = 0
-    for c in text:
-        depth += (c == "[") - (c == "]")
-        if depth < 0:
-            return True
-    return False
 
 
 def read_number(text: str) -> int | float | complex:

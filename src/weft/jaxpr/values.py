@@ -42,6 +42,7 @@ from weft.primitives.refs import WHOLE, Whole
 from weft.primitives.varying import Varying
 from weft.random.keys import IMPLS, KeyDtype
 from weft.util import fun_name
+from weft.xla.foreign import Attribute
 
 # Parameters that hold Python functions: a bare name there is of one, and the text does not hold it.
 _FUNCTIONS = frozenset(("bwd", "callback", "fun", "fwd", "jvp", "policy", "rule"))
@@ -350,6 +351,8 @@ class Writer:
         """What is no number and no container."""
         if isinstance(x, Held):
             return self.array_text(x.value)
+        if isinstance(x, Attribute):
+            return self.text(x.value)
         if isinstance(x, Mesh) and not x.empty:
             ids = tuple(int(i) for i in x.device_ids.ravel())
             return f"{str(x)[:-1]}, device_ids={ids})"

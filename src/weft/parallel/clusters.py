@@ -5,6 +5,7 @@ Each detector reads the environment alone. What is done with the answer is distr
 
 from __future__ import annotations
 
+import os
 import re
 import zlib
 from collections.abc import Callable, Mapping
@@ -69,6 +70,33 @@ def read_variables(environ: Environment) -> Place:
         read_number(known, "PROCESS_ID"),
         read_numbers(known, "LOCAL_DEVICE_IDS"),
     )
+
+
+def read_secret(environ: Environment) -> bytes:
+    """The secret that processes need to join; empty where none is set.
+
+    It is in WEFT_COORDINATOR_SECRET, or in the file that WEFT_COORDINATOR_SECRET_FILE names, which
+    must be one that only its owner may read or write.
+    """
+    op = "distributed.initialize"
+    text, path = (environ.get(f"WEFT_COORDINATOR_SECRET{more}") for more in ("", "_FILE"))
+    if text is not None and path is not None:
+        raise ValueError(
+            f"{op}: the secret must be given once; got WEFT_COORDINATOR_SECRET and "
+            "WEFT_COORDINATOR_SECRET_FILE."
+        )
+    if path is not None:
+        with open(path) as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if mode & 0o077:
+                raise ValueError(
+                    f"{op}: the file of the secret must be its owner's alone; got mode "
+                    f"{mode & 0o777:o} of {path}. Hint: chmod 600 {path}."
+                )
+            text = file.read()
+    if text is not None and not text.strip():
+        raise ValueError(f"{op}: the secret must not be empty; got {path or 'an empty variable'}.")
+    return (text or "").strip().encode()
 
 
 def slurm(environ: Environment) -> Place | None:

@@ -3,9 +3,20 @@
 So the death of any of them, the first too, is seen by those that live: a connection that breaks
 would end them at once, without a word of which. It first waits until all processes have called, as
 the engine, where one does not come, ends the others. It imports jaxlib alone.
+
+A call has three lines, each of ASCII. The coordinator greets with a number that it has not used
+before; the process says its rank, how many processes there are, and a number of its own; the
+coordinator says what is wrong, if anything. The last two end with a digest (HMAC with SHA-256) of
+both numbers and the line, with the secret that all processes share: so nothing that a stranger
+sends is taken for a call, and no stranger for the coordinator. Without a secret, its place is
+empty, and only chance callers are kept out.
 """
 
 import contextlib
+import hashlib
+import hmac
+import re
+import secrets
 import selectors
 import socket
 import struct
@@ -34,15 +45,77 @@ def listen(bind: str, port: str) -> tuple[socket.socket, str]:
     raise error or OSError("no address")
 
 
-def await_calls(server: socket.socket, size: int, seconds: float) -> str:
+GREETING = re.compile("weft 1 ([0-9a-f]{32})\n")
+CALL = re.compile("([0-9]{1,9}) ([0-9]{1,9}) ([0-9a-f]{32}) ([0-9a-f]{64})\n")
+ANSWER = re.compile("([0-9a-f]{64}) ([ -~]*)\n")
+OTHER_SECRET = "the secret of this process must be that of process 0"
+
+
+def sign_line(secret: bytes, *parts: object) -> str:
+    """Return the digest of what two processes said, which only those who have the secret know."""
+    return hmac.new(secret, " ".join(map(str, parts)).encode(), hashlib.sha256).hexdigest()
+
+
+def exchange_lines(call: socket.socket, rank: int, size: int, secret: bytes, seconds: float) -> str:
+    """Call the coordinator over a connection, and return what is wrong; ValueError for others.
+
+    The greeting comes at once, the answer when all have called, within some seconds.
+    """
+    lines = call.makefile("r", encoding="ascii", errors="replace", newline="\n")
+    greeting = GREETING.fullmatch(lines.readline(64))
+    if greeting is None:
+        raise ValueError("it does not greet as the coordinator of weft does")
+    mine = secrets.token_hex(16)
+    said = sign_line(secret, "call", greeting[1], mine, rank, size)
+    call.sendall(f"{rank} {size} {mine} {said}\n".encode())
+    call.settimeout(seconds)
+    answer = ANSWER.fullmatch(lines.readline(1024))
+    if answer is None:
+        raise ValueError("it hung up")
+    wanted = sign_line(secret, "answer", greeting[1], mine, answer[2])
+    return answer[2] if hmac.compare_digest(answer[1], wanted) else OTHER_SECRET
+
+
+class Call:
+    """A connection to the coordinator, which may be a stranger's until it has been read."""
+
+    def __init__(self, server: socket.socket, secret: bytes):
+        self.secret = secret
+        self.socket = server.accept()[0]
+        self.socket.settimeout(5)
+        self.mine, self.theirs = secrets.token_hex(16), ""
+        with contextlib.suppress(OSError):  # it is gone
+            self.socket.sendall(f"weft 1 {self.mine}\n".encode())
+
+    def read(self) -> tuple[int, int]:
+        """Return the rank, and how many processes there are; ValueError for what is no call."""
+        # what is sent at once comes at once
+        found = CALL.fullmatch(self.socket.recv(256).decode("ascii"))
+        if found is None:
+            raise ValueError("no call")
+        rank, size, self.theirs, said = int(found[1]), int(found[2]), found[3], found[4]
+        wanted = sign_line(self.secret, "call", self.mine, self.theirs, rank, size)
+        if not hmac.compare_digest(said, wanted):
+            self.answer(OTHER_SECRET)
+            raise ValueError("another secret")
+        return rank, size
+
+    def answer(self, wrong: str) -> None:
+        """Say what is wrong, or nothing."""
+        said = sign_line(self.secret, "answer", self.mine, self.theirs, wrong)
+        with contextlib.suppress(OSError):  # it is gone, as will be told
+            self.socket.sendall(f"{said} {wrong}\n".encode())
+
+
+def await_calls(server: socket.socket, size: int, seconds: float, secret: bytes = b"") -> str:
     """Wait for the calls of all processes, and answer them: with nothing, or with what is wrong.
 
     Who else calls, or says nothing, is left waiting: it may be a scan of ports.
     """
     end = time.monotonic() + seconds
-    calls: dict[int, socket.socket] = {}
-    others: list[socket.socket] = []  # who has not said yet who it is, the first that called first
-    wrong = ""
+    calls: dict[int, Call] = {}
+    others: list[Call] = []  # who has not said yet who it is, the first that called first
+    wrong, refused = "", 0
     selector = selectors.DefaultSelector()
     selector.register(server, selectors.EVENT_READ)
     while len(calls) < size and not wrong:
@@ -50,55 +123,62 @@ def await_calls(server: socket.socket, size: int, seconds: float) -> str:
         if time.monotonic() > end:
             missing = ", ".join(str(r) for r in range(size) if r not in calls)
             wrong = f"no call from process {missing} in {seconds:g} s"
+            if refused:
+                wrong += f", and {refused} calls with another secret"
         for found, _ in ready:
-            call: Any = found.fileobj
-            if call is server:
+            if found.fileobj is server:
                 try:
-                    others.append(server.accept()[0])
-                    others[-1].settimeout(5)
-                    selector.register(others[-1], selectors.EVENT_READ)
+                    others.append(Call(server, secret))
+                    selector.register(others[-1].socket, selectors.EVENT_READ, others[-1])
                 except OSError:  # too many that say nothing, perhaps
                     if others:
                         hang_up(others.pop(0), selector)
                 continue
+            call: Any = found.data
+            if call not in others:  # hung up on, in this round
+                continue
             others.remove(call)
-            try:  # what is sent at once comes at once
-                rank, its_size = map(int, call.recv(64).split())
+            try:
+                rank, its_size = call.read()
                 if its_size == size and not 0 <= rank < size:
-                    raise ValueError
+                    raise ValueError("no such process")
             except (OSError, ValueError):  # none of ours
+                refused += bool(call.theirs)
                 hang_up(call, selector)
                 continue
-            selector.unregister(call)
+            selector.unregister(call.socket)
             if its_size != size:
                 wrong = f"num_processes={its_size} in process {rank}, {size} in process 0"
             if rank in calls:
                 wrong = f"two processes with process_id={rank}"
-                call.sendall(f"{wrong}\n".encode())
+                call.answer(wrong)
             calls.setdefault(rank, call)
     for call in others:
         hang_up(call, selector)
     selector.close()
     for call in calls.values():
-        with contextlib.suppress(OSError):  # it is gone, as will be told
-            call.sendall(f"{wrong}\n".encode())
-            call.recv(1)  # it hangs up first: so the port is free at once
-            call.close()
+        call.answer(wrong)
+        with contextlib.suppress(OSError):
+            call.socket.recv(1)  # it hangs up first: so the port is free at once
+            call.socket.close()
     return wrong
 
 
-def hang_up(call: socket.socket, selector: selectors.BaseSelector) -> None:
-    """End the call of a stranger at once, so that the port is free."""
-    selector.unregister(call)
-    call.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    call.close()
+def hang_up(call: Call, selector: selectors.BaseSelector) -> None:
+    """End the call of a stranger, at once if it has no answer, so that the port is free."""
+    selector.unregister(call.socket)
+    if not call.theirs:  # others are to read the answer
+        call.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    call.socket.close()
 
 
 def serve(port: str, bind: str, size: int, heartbeat: int, register: int, leave: int) -> None:
     """Serve until the standard input closes: process 0 has ended, or says that all have left.
 
-    Times are in seconds. What is printed is for process 0.
+    Times are in seconds. The first line of the standard input is the secret, in hexadecimal digits.
+    What is printed is for process 0.
     """
+    secret = bytes.fromhex(sys.stdin.readline().strip())
     try:
         server, address = listen(bind, port)
     except OSError as error:
@@ -106,7 +186,7 @@ def serve(port: str, bind: str, size: int, heartbeat: int, register: int, leave:
         return
     print("listening", flush=True)
     with server:
-        if await_calls(server, size, register):
+        if await_calls(server, size, register, secret):
             return
     service = _jax.get_distributed_runtime_service(
         address,

@@ -24,10 +24,13 @@ from jaxlib import _jax
 from weft.errors import JaxRuntimeError, ProcessFailureError
 from weft.mesh.client import ProcessGroup, all_devices, has_clients, set_process_group
 from weft.parallel import coordinator
-from weft.parallel.clusters import Place, detect_cluster, read_variables
+from weft.parallel.clusters import Place, detect_cluster, read_secret, read_variables
 from weft.util import Logger
 
 logger = Logger("weft.distributed")
+
+# Where the coordinator listens if its address is one that no other machine can call.
+LOOPBACK = {"localhost": "127.0.0.1", "127.0.0.1": "127.0.0.1", "[::1]": "[::1]"}
 
 ALIVE, GONE, LEFT = "weft/alive/", "weft/gone/", "weft/left/"
 
@@ -69,9 +72,12 @@ def initialize(
     WEFT_COORDINATOR_ADDRESS, WEFT_NUM_PROCESSES, WEFT_PROCESS_ID and WEFT_LOCAL_DEVICE_IDS (or JAX_
     and the same), or from what started the processes: Slurm, Open MPI, MPICH, a TPU pod.
 
+    WEFT_COORDINATOR_SECRET, or a file that only its owner may read, named by
+    WEFT_COORDINATOR_SECRET_FILE, is a secret that all processes must have to join.
+
     Args:
       coordinator_address: that of process 0, as `host:port`; `coordinator_bind_address` is where it
-        listens, by default all its addresses.
+        listens, by default all its addresses, and the loopback if the host is "localhost".
       num_processes, process_id: how many there are, and the number of this one.
       local_device_ids: the accelerators that it uses, by default all.
       cluster_detection_method: the name of what started the processes, or "deactivate".
@@ -118,11 +124,11 @@ def join_processes(member: Member, bind: str, times: tuple[int, int, int]) -> No
             "distributed.initialize: must be called before devices are used; got a call after they "
             "were. Hint: call it first thing after `import weft`."
         )
-    watch, size = member.watch, member.size
+    watch, size, secret = member.watch, member.size, read_secret(os.environ)
     if member.rank == 0:
-        member.serving = start_coordinator(watch.address, bind, size, *times)
+        member.serving = start_coordinator(watch.address, bind, size, *times, secret)
     try:
-        member.client = watch.client = connect(watch.address, member.rank, size, *times)
+        member.client = watch.client = connect(watch.address, member.rank, size, *times, secret)
         watch.begin(times[0])
     except RuntimeError:
         if member.serving is not None:
@@ -210,10 +216,12 @@ def check_place(place: Place) -> tuple[str, int, int]:
 
 
 def start_coordinator(
-    address: str, bind: str, size: int, start: int, heartbeat: int, leave: int
+    address: str, bind: str, size: int, start: int, heartbeat: int, leave: int, secret: bytes = b""
 ) -> subprocess.Popen:
     """The process that keeps the list of processes, which process 0 starts."""
-    port = address.rpartition(":")[2]
+    host, _, port = address.rpartition(":")
+    if not bind and host in LOOPBACK:
+        bind = f"{LOOPBACK[host]}:{port}"
     times = [str(int(t)) for t in (engine_timeout(heartbeat), start, leave)]
     serving = subprocess.Popen(
         [sys.executable, "-P", coordinator.__file__, port, bind, str(size), *times],
@@ -221,11 +229,15 @@ def start_coordinator(
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,  # or who waits for the end of our output waits for it
     )
-    assert serving.stdout is not None
+    assert serving.stdin is not None and serving.stdout is not None
+    with contextlib.suppress(OSError):  # it ended, as is said below
+        serving.stdin.write(f"{secret.hex()}\n".encode())  # arguments are seen by all who look
+        serving.stdin.flush()
     said = serving.stdout.readline().decode().strip()
     if said != "listening":
         serving.wait()
-        serving.stdin.close()  # type: ignore[union-attr]
+        with contextlib.suppress(OSError):
+            serving.stdin.close()
         serving.stdout.close()
         raise RuntimeError(
             f"distributed.initialize: the coordinator must be able to listen on "
@@ -240,9 +252,11 @@ def engine_timeout(heartbeat: float) -> int:
     return int(2 * heartbeat + 30)
 
 
-def connect(address: str, rank: int, size: int, start: int, heartbeat: int, leave: int) -> Any:
+def connect(
+    address: str, rank: int, size: int, start: int, heartbeat: int, leave: int, secret: bytes
+) -> Any:
     """The engine's connection to the coordinator, made when all processes are there."""
-    wrong = call_coordinator(address, rank, size, start)
+    wrong = call_coordinator(address, rank, size, start, secret)
     try:
         if wrong:
             raise JaxRuntimeError(wrong)
@@ -260,19 +274,18 @@ def connect(address: str, rank: int, size: int, start: int, heartbeat: int, leav
     return client
 
 
-def call_coordinator(address: str, rank: int, size: int, seconds: float) -> str:
+def call_coordinator(
+    address: str, rank: int, size: int, seconds: float, secret: bytes = b""
+) -> str:
     """Call the coordinator, and wait until all have; what went wrong, else nothing."""
     host, _, port = address.rpartition(":")
     end = time.monotonic() + seconds
     while True:
         try:
             with socket.create_connection((host.strip("[]"), int(port)), timeout=5) as call:
-                call.sendall(f"{rank} {size}\n".encode())
-                call.settimeout(seconds + 5)
-                answer = call.makefile().readline()
-                if answer:
-                    return answer.strip()
-                why = "it hung up"
+                return coordinator.exchange_lines(call, rank, size, secret, seconds + 5)
+        except ValueError as error:
+            why = str(error)
         except OSError as error:
             why = f"{type(error).__name__}: {error}"
         if time.monotonic() > end:
@@ -338,7 +351,7 @@ class Watch(threading.Thread):
         end = time.monotonic() + timeout
         self.client.key_value_set(f"{LEFT}{self.rank}", "", True)
         while not (self.over.is_set() or self.failed.wait(min(self.period / 5, 0.2))):
-            left = {int(key.rpartition("/")[2]) for key, _ in self.client.key_value_dir_get(LEFT)}
+            left = read_ranks(self.client.key_value_dir_get(LEFT)).keys()
             if len(left) == self.size:
                 break
             if time.monotonic() > end:
@@ -355,7 +368,7 @@ class Watch(threading.Thread):
             try:
                 self.sign()
                 found = self.client.key_value_dir_get(GONE)
-                self.gone = {int(key.rpartition("/")[2]): why for key, why in found}
+                self.gone = read_ranks(found)
                 if not self.gone:
                     self.look()
             except JaxRuntimeError as error:
@@ -420,6 +433,12 @@ class Watch(threading.Thread):
             with contextlib.suppress(Exception):
                 stream.flush()
         os._exit(1)
+
+
+def read_ranks(found: Sequence[tuple[str, str]]) -> dict[int, str]:
+    """Return what is written under ranks; other keys are not ours."""
+    ranks = [(key.rpartition("/")[2], text) for key, text in found]
+    return {int(rank): text for rank, text in ranks if re.fullmatch("[0-9]{1,9}", rank)}
 
 
 def raise_in_main_thread(error: Exception, raised: threading.Event) -> None:

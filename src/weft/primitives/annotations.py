@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from weft.core.facts import Cost, Elements
 from weft.primitives.families import LinearByElement, LinearPrimitive, read_element
+from weft.xla.callbacks import mlir_context
 
 
 class LayoutConstraint(LinearPrimitive):
@@ -42,7 +44,36 @@ class LayoutConstraint(LinearPrimitive):
         return self.apply(*args, major_to_minor=order), [d]
 
 
-class AttributesOf(LinearByElement):
+class MlirAttributes:
+    """A family: primitives whose `attributes` are MLIR's text, which goes into programs as it is.
+
+    Attributes that come from a text of a jaxpr are checked: they could else close the dictionary,
+    and go on with operations of their own.
+    """
+
+    name: ClassVar[str]
+
+    def read_params(self, params, avals, out_avals):
+        from jaxlib.mlir import ir  # as in xla/callbacks.py
+
+        text = join_attributes(params["attributes"])
+        try:
+            found = ir.Attribute.parse(text, mlir_context())
+        except ir.MLIRError:  # its message is of places in the text
+            found = None
+        if not isinstance(found, ir.DictAttr):
+            raise ValueError(f"{self.name}: attributes must be a dictionary of MLIR; got {text!r}.")
+        return params
+
+
+def join_attributes(attributes: str | Sequence[tuple[str, str]]) -> str:
+    """Return the dictionary of attributes, given as one text or as pairs of texts."""
+    if not isinstance(attributes, str):
+        attributes = ", ".join([f"{key} = {text}" for key, text in attributes])
+    return f"{{{attributes}}}"
+
+
+class AttributesOf(MlirAttributes, LinearByElement):
     """out = x, where what computes x has these frontend attributes in the compiled program."""
 
     name = "xla_metadata_value"

@@ -7,6 +7,7 @@ in the same way.
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -25,6 +26,11 @@ ATTRIBUTE_DTYPES = frozenset(
     + [np.dtype(np.float32), np.dtype(np.float64)]
 )
 
+# The targets that only a process itself may write into its programs: the kernels of native/, and
+# functions of this process, which the engine finds by a number, an address or a key.
+_PRIVATE_TARGET = re.compile(
+    r"weft_|xla_\w*python|InspectSharding|CustomSPMDPartitioning|WeftCustomPartitioning"
+)
 
 _make_capsule = ctypes.pythonapi.PyCapsule_New
 _make_capsule.restype = ctypes.py_object
@@ -34,6 +40,15 @@ _make_capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
 def new_capsule(pointer: Any) -> Any:
     """A pointer to a handler, as the engine takes it."""
     return _make_capsule(pointer, b"xla._CUSTOM_CALL_TARGET", None)
+
+
+def refuse_private_target(op: str, target: str) -> None:
+    """Raise where what a file or a text says names a target that is this process's own."""
+    if _PRIVATE_TARGET.match(target):
+        raise ValueError(
+            f"{op} must not call kernels of weft nor Python functions, which only programs of this "
+            f"process may; got a call of {target!r}."
+        )
 
 
 class ForeignCall(NamedTuple):
