@@ -255,7 +255,10 @@ def interpolate_table(
     share = where(
         none, literal_like(0, width), ops.sub(x, x0) / where(none, literal_like(1, width), width)
     )
-    y = f0 + share * ops.sub(f1, f0)
+    rise = ops.sub(f1, f0)
+    # at a point, and between equal infinities, nothing is added: 0 * inf and inf - inf are NaN
+    level = ((share == 0) | (f0 == f1)) & ~ops.is_finite(abs(rise))
+    y = f0 + share * where(level, literal_like(0, rise), rise)
     if period is not None:
         return y
     for side, value, outside, edge in (

@@ -294,25 +294,29 @@ def find_common_divisor(x: Any, y: Any) -> Any:
 
 
 def promote_counts(op: str, x: Any, y: Any) -> list:
-    """Two operands as arrays of one integer dtype, in absolute value."""
+    """Return two operands in absolute value, unsigned, and the type that they had."""
     x, y = promotion.as_operand(op, x), promotion.as_operand(op, y)
     if all(dtypes.is_bool(typeof(v).dtype) for v in (x, y)):
         raise DtypeError(f"{op}: operands must be integers; got {typeof(x)}, {typeof(y)}.")
-    return [abs(v) for v in promote_integers(op, x, y)]
+    x, y = promote_integers(op, x, y)
+    # the least integer has no absolute value in its own dtype
+    unsigned = dtypes.from_short_name(f"u{dtypes.itemsize_bits(x.dtype)}")
+    return [ops.convert(abs(v), unsigned) for v in (x, y)] + [x.aval]
 
 
 @operation
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor of integers; gcd(0, 0) is 0."""
-    return find_common_divisor(*promote_counts("gcd", x1, x2))
+    x, y, aval = promote_counts("gcd", x1, x2)
+    return ops.convert(find_common_divisor(x, y), aval.dtype, aval.weak_type)
 
 
 @operation
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple of integers, 0 where one of them is."""
-    x, y = promote_counts("lcm", x1, x2)
+    x, y, aval = promote_counts("lcm", x1, x2)
     divisor = replace_zero(find_common_divisor(x, y))
-    return ops.mul(x, ops.div(y, divisor))
+    return ops.convert(ops.mul(x, ops.div(y, divisor)), aval.dtype, aval.weak_type)
 
 
 # --- powers and logarithms ------------------------------------------------------------------
@@ -321,7 +325,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 ** x2. A Python int x2 multiplies; of integers, x2 must not be negative.
 
-    Of integers that are computed, a negative power is not looked for, and gives 0.
+    Integers wrap around, as products of theirs do. A negative power that is computed gives 0.
 
     >>> jnp.power(jnp.array([1.0, 2.0]), -1)
     Array([1. , 0.5], dtype=float32)
@@ -380,14 +384,16 @@ def power_of_operands(x1: Any, x2: Any) -> Any:
 
 
 def power_by_squaring(x: Any, y: Any) -> Any:
-    """x ** y of integers, by the six lowest bits of y: more would overflow, but for |x| < 2."""
+    """Return x ** y of integers modulo 2 ** bits, by all bits of y; 0 for a negative y."""
+    zero, signed = literal_like(0, y), not dtypes.is_unsigned(y.dtype)
     out = literal_like(1, x)
-    for i in range(6):
-        bit = ops.ne(ops.bitwise_and(y, literal_like(1 << i, y)), literal_like(0, y))
+    bits = dtypes.itemsize_bits(y.dtype) - signed
+    for i in range(bits):
+        bit = ops.ne(ops.bitwise_and(y, literal_like(1 << i, y)), zero)
         out = ops.select(bit, ops.mul(x, out), out)
-        if i < 5:
+        if i < bits - 1:
             x = ops.mul(x, x)
-    return out
+    return ops.select(ops.lt(y, zero), literal_like(0, out), out) if signed else out
 
 
 pow = power

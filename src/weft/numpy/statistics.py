@@ -305,7 +305,7 @@ def interpolate_ranks(x: Any, low: Any, share: Any) -> Any:
     wide = np.promote_types(x.dtype, np.float32)
     share = lax.broadcast_to_rank(ops.convert(share, wide), x.ndim)
     here, following = ops.convert(here, wide), ops.convert(following, wide)
-    following = where(share == 0, here, following)  # of an infinity nothing is no number
+    following = where(share == 0, 0, following)  # 0 * inf would be NaN
     between_ = here * (1 - share) + following * share
     return ops.convert(where(share != share, share, between_), x.dtype)
 
@@ -454,9 +454,11 @@ def cov(
         found = dtypes.canonicalize(dtypes.inexact_dtype(dtypes.result_type(*tables)))
     else:
         found = dtypes.check_user_dtype(dtype, "cov")
-    tables = [lax.reshape(v, (1, v.size)) if v.ndim < 2 else v for v in tables]
+    tables = convert_together("cov", tables, found)
     tables = [
-        v if rowvar or v.shape[0] == 1 else v.T for v in convert_together("cov", tables, found)
+        lax.reshape(v, (1, v.size)) if v.ndim < 2 else v if rowvar or kept else v.T
+        # a row `y` is one variable either way, as NumPy has it
+        for v, kept in zip(tables, (False, tables[-1].shape[:1] == (1,)))
     ]
     if len({v.shape[1] for v in tables}) > 1:
         got = ", ".join(str(v.aval) for v in tables)
