@@ -7,6 +7,7 @@ Called eagerly, each runs as one compiled program.
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -480,12 +481,48 @@ degrees = rad2deg
 def sinc(x: ArrayLike, /) -> Array:
     """sin(pi x) / (pi x), which is 1 at 0."""
     x = promotion.as_inexact("sinc", x)
-    t = ops.mul(x, literal_like(np.pi, x))
-    none = ops.eq(t, literal_like(0, t))
-    safe = ops.select(none, literal_like(1, t), t)
-    # at 0 the series, whose derivatives are those of sinc up to the third
-    series = ops.sub(literal_like(1, t), ops.div(ops.square(t), literal_like(6, t)))
-    return ops.select(none, series, ops.div(transcendental.sin(safe), safe))
+    if dtypes.is_float(x.dtype) and x.dtype.itemsize < 4:  # pi x has too few bits
+        return ops.convert(sinc(ops.convert(x, np.dtype(np.float32))), x.dtype)
+    return sinc_derivative(0, ops.mul(x, literal_like(np.pi, x)))
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
+def sinc_derivative(n: int, t: Any) -> Any:
+    """Return the derivative of order n of sin(t) / t, the integral of u**n cos(t u + n pi / 2).
+
+    The integral is over u from 0 to 1. Its power series is for small t, where the terms of the
+    recurrence by parts cancel.
+    """
+    least = 1 + n / 2 if n else 0
+    small = ops.le(ops.abs(t), literal_like(least, ops.abs(t)))
+    far = ops.select(small, literal_like(least or 1, t), t)
+    sine = transcendental.sin(far)
+    waves = (sine, transcendental.cos(far)) if n else (sine,)  # sin(t + k pi / 2): k = 0, 1, ...
+    out = ops.div(sine, far)
+    for k in range(1, n + 1):
+        wave = waves[k % 2] if k % 4 < 2 else ops.neg(waves[k % 2])
+        out = ops.div(ops.sub(wave, ops.mul(literal_like(k, t), out)), far)
+    near = ops.select(small, t, literal_like(0, t))
+    square, series = ops.square(near), literal_like(0, t)
+    for c in reversed(sinc_series(n, least, float(dtypes.finfo(t.dtype).eps))):
+        series = ops.add(literal_like(c, t), ops.mul(series, square))
+    return ops.select(small, ops.mul(series, near) if n % 2 else series, out)
+
+
+def sinc_series(n: int, reach: float, eps: float) -> list[float]:
+    """Return coefficients of t**0, t**2, ... (of t**1, t**3, ... for odd n) up to |t| = reach."""
+    out: list[float] = []
+    while not out or math.fabs(out[-1]) * reach ** (2 * len(out)) > eps / 8:
+        k = 2 * len(out) + n % 2
+        sign = (-1) ** (len(out) + (n + 1) // 2)
+        out.append(sign / (math.factorial(k) * (k + n + 1)))
+    return out
+
+
+@sinc_derivative.defjvp
+def sinc_derivative_jvp(n: int, primals: tuple, tangents: tuple) -> tuple:
+    """The next derivative."""
+    return sinc_derivative(n, *primals), ops.mul(sinc_derivative(n + 1, *primals), *tangents)
 
 
 @operation
