@@ -6,7 +6,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from tests.cpu.prepared import NO_KERNELS, OVER_MESH, expect, show_prepared
-from weft import lax
+from weft import lax, nn
 
 X = jnp.ones((32, 100))
 
@@ -28,18 +28,24 @@ def test_rows_are_compared_by_the_kernel():
     )
 
 
-@pytest.mark.parametrize("target", [NO_KERNELS, OVER_MESH], ids=["no kernels", "over a mesh"])
-def test_without_kernels_large_floats_keep_nan_in_a_loop(target):
+def test_without_kernels_large_floats_keep_nan_in_a_loop():
     expect(
-        show_prepared(lambda x: jnp.min(x, 1), X, target=target),
+        show_prepared(lambda x: jnp.min(x, 1), X, target=NO_KERNELS),
         """
         { lambda ; a:f32[32,100]. let
             b:f32[32] = formula[settings=(reduce_min, (1,)) write=write_extremum] a
           in (b,) }
         """,
     )
-    small = show_prepared(lambda x: jnp.min(x, 1), X[:2], target=target)
+    small = show_prepared(lambda x: jnp.min(x, 1), X[:2], target=NO_KERNELS)
     assert "formula" not in small and "cpu_call" not in small
+
+
+@pytest.mark.parametrize("rows", [2, 32])
+def test_over_a_mesh_floats_of_any_number_are_compared_as_integers(rows):
+    text = show_prepared(lambda x: jnp.min(x, 1), X[:rows], target=OVER_MESH)
+    assert "formula[settings=(reduce_min, (1,)) write=write_over_devices]" in text
+    assert "formula" not in show_prepared(lambda x: nn.softmax(x), X, target=OVER_MESH)
 
 
 def test_axes_apart_are_reduced_one_after_the_other():

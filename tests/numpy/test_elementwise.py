@@ -1,6 +1,8 @@
 """Elementwise functions of several operations against NumPy: rounding, powers, bits, frexp."""
 
 import functools
+import math
+import operator
 
 import numpy as np
 import pytest
@@ -169,6 +171,70 @@ def test_powers_with_truth_values_are_not_weak():
     assert (x**0).tolist() == [1, 1]
     with pytest.raises(DtypeError, match="integers must not be raised to negative powers"):
         x**-1
+
+
+# functions of two integers -> those of Python; divisors, powers and shifts are positive
+ANY_PAIR = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "gcd": math.gcd,
+    "lcm": math.lcm,
+    "maximum": max,
+    "minimum": min,
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+    "greater": operator.gt,
+}
+BY_POSITIVE = {
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "fmod": lambda x, y: int(math.copysign(1, x)) * (abs(x) % y),
+    "power": lambda x, y: pow(x, y, 2**64),
+    "left_shift": lambda x, y: x << min(y, 64),
+    "right_shift": lambda x, y: x >> min(y, 64),
+}
+OF_ONE = {
+    "abs": abs,
+    "negative": operator.neg,
+    "square": lambda x: x * x,
+    "invert": operator.inv,
+    "bitwise_count": lambda x: abs(x).bit_count(),
+    "sign": lambda x: (x > 0) - (x < 0),
+    "positive": operator.pos,
+    "trunc": math.trunc,
+}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
+def test_integers_at_the_extremes_of_their_dtype(dtype):
+    """Results are those of Python's integers, modulo 2 ** bits."""
+    info = np.iinfo(dtype)
+    numbers = [info.min, info.min + 1, info.min // 2, info.max, info.max - 1, info.max // 3]
+    numbers = sorted({*numbers, 0, 1, 2, 3, 6, 31, 64, *([-1, -2, -3, -64] if info.min else [])})
+    pairs = [(x, y) for x in numbers for y in numbers]
+    below = [(x, y) for x, y in pairs if y > 0]
+    with weft.enable_x64(info.bits == 64):
+        array = lambda rows: [np.array(v, dtype) for v in zip(*rows, strict=True)]
+        tables = (OF_ONE, [(x,) for x in numbers]), (ANY_PAIR, pairs), (BY_POSITIVE, below)
+        got = jit(
+            lambda *columns: [
+                {name: getattr(jnp, name)(*xs) for name in functions}
+                for (functions, _), xs in zip(tables, columns, strict=True)
+            ]
+        )(*[array(rows) for _, rows in tables])
+    for (functions, rows), outs in zip(tables, got, strict=True):
+        for name, function in functions.items():
+            out = np.asarray(outs[name])
+            want = [int(function(*row)) % 2**64 for row in rows]
+            want = np.array(want, np.uint64).astype(out.dtype)
+            np.testing.assert_array_equal(out, want, err_msg=name)
+
+
+def test_a_negative_power_of_integers_that_is_computed_is_zero():
+    power = jit(jnp.power)
+    np.testing.assert_array_equal(power(jnp.array([0, 1, -1, 3]), jnp.array([-1, -3, -2, -5])), 0)
 
 
 def test_gcd_and_lcm_take_truth_values_with_integers():

@@ -4,7 +4,7 @@ import pytest
 import weft
 import weft.export
 import weft.numpy as jnp
-from weft import grad, make_jaxpr, vmap
+from weft import enable_x64, grad, make_jaxpr, vmap
 from weft.errors import DtypeError, ShapeError
 from weft.numpy import products
 
@@ -135,6 +135,18 @@ def test_trace(offset, rng):
     got = jnp.trace(y, offset, axis1=-1, axis2=1)
     assert got.dtype == np.int32
     np.testing.assert_array_equal(got, np.trace(y, offset, -1, 1))
+
+
+def test_trace_adds_in_the_dtype_of_sum():
+    for x64 in (False, True):
+        with enable_x64(x64):
+            for dtype in ("uint8", "uint32", "int8", "int32", "bool", "float16"):
+                x = jnp.full((2, 2), 1, dtype)
+                assert jnp.trace(x).dtype == jnp.sum(x).dtype
+    with enable_x64():
+        x = np.full((2, 2), 2**63 - 1, np.uint64)
+        assert jnp.trace(x).dtype == np.uint64 and int(jnp.trace(x)) == 2**64 - 2
+    assert jnp.trace(jnp.diag(jnp.float16([60000, 60000, -60000]))) == 60000
 
 
 @pytest.mark.parametrize("sizes", [(3, 3), (2, 3), (3, 2), (2, 2)])

@@ -5,8 +5,9 @@ import pytest
 
 import weft.numpy as jnp
 from tests.numpy.compare import agree
-from weft import config, grad, jit, make_jaxpr, nn, vmap
+from weft import config, dtypes, grad, jit, make_jaxpr, nn, vmap
 from weft.errors import DtypeError, ShapeError
+from weft.scipy import special
 
 NAN, INF = np.nan, np.inf
 X = np.array([[[0.5, -2.0, 3.5], [1.5, 0.0, -0.5]]] * 2, np.float32) * [[[1]], [[-1.5]]]
@@ -359,3 +360,74 @@ def test_weights_of_axes_in_any_order():
         found = jnp.average(LARGE, axis, w)
         want = np.average(LARGE.astype(float), (0, 2), weights.astype(float))
         np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-6)
+
+
+ORDERS = [None, 1, 2, 3, -1, -2, 0.5, np.inf, -np.inf]
+OF_VECTORS = {
+    "std": jnp.std,
+    "nanstd": jnp.nanstd,
+    "mean": jnp.mean,
+    "average": lambda x: jnp.average(x, weights=jnp.abs(x)),
+    "corrcoef": lambda x: jnp.corrcoef(x, jnp.sin(x)),
+    "trapezoid": jnp.trapezoid,
+    "trapezoid of places": lambda x: jnp.trapezoid(jnp.sin(x), x),
+    "gradient": lambda x: jnp.gradient(x, jnp.sort(x)),
+    "sinc": lambda x: jnp.sinc(x / 64),
+    "logsumexp": special.logsumexp,
+    "weighted logsumexp": lambda x: special.logsumexp(x / 64, b=jnp.abs(x)),
+    "logmeanexp": nn.logmeanexp,
+    "log_softmax": nn.log_softmax,
+    "standardize": nn.standardize,
+    "standardize, stable": lambda x: nn.standardize(x, algorithm="stable"),
+    "squareplus": nn.squareplus,
+    **{f"norm {o}": lambda x, o=o: jnp.linalg.norm(x, o) for o in ORDERS},
+    "slope of the norm": grad(jnp.linalg.norm),
+    "slope of std": grad(jnp.std),
+}
+OF_MATRICES = {
+    **{f"norm {o}": lambda x, o=o: jnp.linalg.norm(x, o) for o in (None, "fro", 1, -1, np.inf)},
+    "cov": lambda x: jnp.cov(x / 16),
+    "trace": lambda x: jnp.trace(x),
+}
+OF_MANY = {
+    "logsumexp": nn.logsumexp,
+    "logmeanexp": nn.logmeanexp,
+    "log_softmax": lambda x: nn.log_softmax(x)[:2],
+    "softmax": lambda x: special.softmax(x)[:2],
+    "norm": jnp.linalg.norm,
+    "std": jnp.std,
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sixteen_bits_hold_results_whose_squares_and_sums_they_do_not(dtype):
+    """Results are those in float32, rounded."""
+    info = dtypes.finfo(dtype)
+    large = min(float(info.max) / 4, 1e18)
+    row = np.array([1, 0.75, -0.5, 0.25, 0.875, -1])
+    operands = [
+        (OF_VECTORS, 300 * row),
+        (
+            {name: OF_VECTORS[name] for name in ("std", "nanstd", "norm None", "norm 2")},
+            large * row,
+        ),
+        (OF_MATRICES, 3000 * np.outer(row[:3], row[:3])),
+        (OF_MANY, np.ones(70000)),
+    ]
+    run = jit(
+        lambda *xs: [
+            {name: fun(x) for name, fun in functions.items()}
+            for (functions, _), x in zip(operands, xs, strict=True)
+        ]
+    )
+    xs = [x.astype(dtype) for _, x in operands]
+    got, want = run(*xs), run(*[x.astype(np.float32) for x in xs])
+    for outs, wanted in zip(got, want, strict=True):
+        for name, out in outs.items():
+            assert out.dtype == dtype, name
+            w = np.asarray(wanted[name]).astype(dtype).astype(np.float32)
+            assert np.isfinite(w).all(), name
+            atol = 2 * float(info.eps) * np.abs(w).max()
+            np.testing.assert_allclose(
+                np.float32(out), w, rtol=3 * float(info.eps), atol=atol, err_msg=name
+            )

@@ -24,6 +24,44 @@ def test_methods(method):
     np.testing.assert_allclose(got, np.quantile(X[0], 0.3, axis=1, method=method), rtol=1e-5)
 
 
+def place_by_hand(x, share):
+    """Return the linear quantile of numbers without NaN, where 0 * inf is 0."""
+    x, at = sorted(x), share * (len(x) - 1)
+    low = int(at)
+    if at == low or x[low] == x[low + 1]:
+        return x[low]
+    return x[low] * (1 - at + low) + x[low + 1] * (at - low)
+
+
+def test_infinities():
+    """An infinity counts only where it is a neighbour; between two opposite ones is no number."""
+    inf = np.inf
+    rows = [[1, inf, inf], [-inf, -inf, 1], [-inf, 1, inf], [inf, inf, inf], [-inf, inf, inf]]
+    rows = np.float32([r + [last] for r in rows for last in (2, -inf, inf)])
+    shares = np.float32([0, 0.25, 0.375, 0.5, 0.75, 1])
+    holes = np.insert(rows, 1, np.nan, 1)
+    for x in (rows[:, :3], rows):
+        want = [[place_by_hand(r.tolist(), float(q)) for r in x] for q in shares]
+        results = jit(
+            lambda x, holes, q: (
+                [jnp.quantile(x, q, 1), jnp.percentile(x, 100 * shares.astype(float), 1)],
+                [jnp.nanquantile(holes, q, 1), jnp.nanpercentile(holes, 100 * q, 1)],
+                [jnp.median(x, 1), jnp.nanmedian(holes, 1)],
+            )
+        )(x, holes[:, : x.shape[1] + 1], shares)
+        for got in (*results[0], *results[1]):
+            np.testing.assert_allclose(got, want, rtol=1e-5)
+        for got in results[2]:
+            np.testing.assert_array_equal(got, want[3])
+    assert jnp.median(jnp.array([1, inf, inf])) == inf
+    # by rank, where rows are long
+    long = jnp.where(jnp.arange(101) % 2 == 0, inf, jnp.arange(101.0))
+    assert jnp.median(long) == inf and jnp.quantile(long, 0.1) == 21
+    ends = jnp.array([0.0, 1.0, 1.0, 2.0]), jnp.array([inf, inf, 3.0, -inf])
+    got = jnp.interp(jnp.array([0.0, 0.5, 1.0, 1.5, 2.0]), *ends)
+    np.testing.assert_array_equal(got, [inf, inf, 3, -inf, -inf])
+
+
 @pytest.mark.sample(one_in=2)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("keepdims", [False, True])
@@ -136,6 +174,7 @@ def test_covariances():
     ):  # fmt: skip
         agree("cov", m, **kwargs)
     agree("cov", m.T, rowvar=False)
+    agree("cov", m[:1], rowvar=False, ddof=0)  # one observation of many variables
     agree("cov", m[0])
     agree("cov", m[0], m[1])
     agree("cov", m + 1j * m[::-1])

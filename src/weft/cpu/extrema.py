@@ -34,6 +34,7 @@ from weft.primitives.reduction import (
     MAX_PAIRS,
     ArgExtremum,
     Extremum,
+    Reduction,
     SumOfNumbers,
     argmax_p,
     lower_reduce,
@@ -58,6 +59,9 @@ def choose_extremum(eqn: Eqn, scope: Scope) -> Replacement | None:
         if can_call_extremum(x, axes, scope):
             return functools.partial(call, skips_nan=True)
         return lambda x: [prim.skip_nan(x, axes)]
+    if is_float and nan == "keep" and scope.target.devices and not scope.target.each_device:
+        out = reduced_type(x, axes)
+        return lambda x: apply_formula(write_over_devices, [x], [out], prim, axes)
     if can_call_of_integers(atom, axes, scope):
         return call
     slow = nan == "keep" or (not scope.target.devices and are_few(x, axes))
@@ -89,6 +93,12 @@ def write_extremum(hlo: Any, x: Any, prim: Extremum, axes: Sequence[int]) -> lis
     """Write an extremum over axes that is NaN where an element is."""
     init = hlo.constant(prim.identity(x.aval.dtype), ShapedArray((), x.aval.dtype))
     return lower_reduce(hlo, [x], [init], axes, write_keeping_nan(hlo, prim.combine))
+
+
+def write_over_devices(hlo: Any, x: Any, prim: Extremum, axes: Sequence[int]) -> list:
+    """Write an extremum over axes that XLA may split over devices; NaN where an element is."""
+    reduce = lambda x: Reduction.lower(prim, hlo, x, axes=axes)[0]
+    return [prim.lower_by_order(hlo, x, reduce)]
 
 
 def can_call_extremum(x: ShapedArray, axes: Sequence[int], scope: Scope, short: int = 0) -> bool:

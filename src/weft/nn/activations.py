@@ -13,7 +13,8 @@ from typing import Any
 import weft.numpy as jnp
 from weft import dtypes
 from weft.errors import ShapeError
-from weft.numpy.promotion import as_array, as_inexact, as_operand, axis_of
+from weft.numpy.promotion import as_array, as_inexact, as_operand, axis_of, promote_operands
+from weft.numpy.reductions import compute_widely
 from weft.primitives.slicing import split
 from weft.primitives.special.functions import gelu_p
 from weft.primitives.transcendental import logistic
@@ -142,8 +143,8 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 @operation
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """(x + sqrt(x**2 + b)) / 2, a smooth relu."""
-    x, b = as_inexact("squareplus", x), as_operand("squareplus", b)
-    return 0.5 * (x + jnp.sqrt(x * x + b))
+    x, b = promote_operands("squareplus", as_inexact("squareplus", x), b, inexact=True)
+    return compute_widely(lambda x, b: 0.5 * (x + jnp.sqrt(x * x + b)), x, as_array(b))
 
 
 @operation(static=("approximate",))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 import weft.numpy as jnp
 from weft import dtypes
 from weft.numpy.promotion import as_inexact, as_operand, axis_of
-from weft.numpy.reductions import Axis, check_mask
+from weft.numpy.reductions import Axis, check_mask, compute_widely, widen_dtype
 from weft.primitives.elementwise import convert
 from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcasted_iota
@@ -22,14 +23,24 @@ from weft.util import check_option
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 
-def exp_shifted(op: str, x: Any, axis: Axis, where: Any) -> tuple[Any, Any, Any]:
-    """x less its greatest element along `axis`, the exponentials, and the mask or None."""
+def shift_and_mask(op: str, x: Any, axis: Axis, where: Any, fun: Callable, masked: float) -> Any:
+    """Apply `fun` to x less its greatest element along `axis`; `masked` stands where `where` fails.
+
+    It is computed in float32 where x has 16 bits or fewer, in which a sum of many is not finite.
+    """
     x = as_inexact(op, x)
     mask = None if where is None else check_mask(op, where)
     if mask is not None:
         x = jnp.where(mask, x, -jnp.inf)
-    x = x - convert(largest_real(op, x, axis), x.dtype, x.weak_type)
-    return x, jnp.exp(x), mask
+    shift = lambda x: x - convert(largest_real(op, x, axis), x.dtype, x.weak_type)
+    out = compute_widely(lambda x: fun(shift(x)), x)
+    return out if mask is None else jnp.where(mask, out, masked)
+
+
+def divide_by_sum(x: Any, axis: Axis) -> Any:
+    """Return exp(x) over its sum along `axis`."""
+    powers = jnp.exp(x)
+    return powers / jnp.sum(powers, axis, keepdims=True)
 
 
 @operation(static=("axis",))
@@ -39,17 +50,14 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
     >>> print(nn.softmax(jnp.array([0.0, 0.0, -jnp.inf])))
     [0.5 0.5 0. ]
     """
-    _, powers, mask = exp_shifted("softmax", x, axis, where)
-    out = powers / jnp.sum(powers, axis, keepdims=True)
-    return out if mask is None else jnp.where(mask, out, 0)
+    return shift_and_mask("softmax", x, axis, where, lambda x: divide_by_sum(x, axis), 0)
 
 
 @operation(static=("axis",))
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """log(softmax(x)) along `axis`, exact where it is small; -inf where `where` is False."""
-    x, powers, mask = exp_shifted("log_softmax", x, axis, where)
-    out = x - jnp.log(jnp.sum(powers, axis, keepdims=True))
-    return out if mask is None else jnp.where(mask, out, -jnp.inf)
+    take_log = lambda x: x - jnp.log(jnp.sum(jnp.exp(x), axis, keepdims=True))
+    return shift_and_mask("log_softmax", x, axis, where, take_log, -jnp.inf)
 
 
 @operation(static=("axis", "keepdims"))
@@ -61,10 +69,14 @@ def logmeanexp(
     Without overflow; `keepdims` keeps the axes, with size 1.
     """
     x = as_inexact("logmeanexp", x)
-    total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
     counted = jnp.broadcast_to(True if where is None else where, x.shape)
     count = jnp.sum(counted, axis, keepdims=keepdims)
-    return total - jnp.log(count.astype(total.dtype))
+
+    def divide(x: Any) -> Any:
+        total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
+        return total - jnp.log(count.astype(total.dtype))
+
+    return compute_widely(divide, x)
 
 
 @operation(static=("axis", "algorithm"))
@@ -88,6 +100,9 @@ def standardize(
     """
     check_option("standardize", "algorithm", algorithm, "fast", "stable")
     x = as_inexact("standardize", x)
+    given = [jnp.asarray(v) for v in (mean, variance) if v is not None]
+    result = jnp.result_type(x, *given)  # squares may be more than 16 bits hold
+    x = convert(x, widen_dtype(x.dtype), x.weak_type)
     if mean is None:
         mean = jnp.mean(x, axis, keepdims=True, where=where)
     if variance is None and algorithm == "fast":
@@ -97,7 +112,8 @@ def standardize(
     elif variance is None:
         variance = jnp.mean(jnp.square(x - mean), axis, keepdims=True, where=where)
     variance, epsilon = jnp.asarray(variance), as_operand("standardize", epsilon)
-    return (x - mean) / jnp.sqrt(variance + epsilon)
+    out = (x - mean) / jnp.sqrt(variance + epsilon)
+    return out if out.dtype == result else convert(out, result)
 
 
 @operation(static=("num_classes", "dtype", "axis"))

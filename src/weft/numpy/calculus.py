@@ -24,6 +24,7 @@ from weft.numpy.promotion import (
     axis_of,
     promote_operands,
 )
+from weft.numpy.reductions import compute_widely
 from weft.numpy.sorting import search_by_halving
 from weft.numpy.ufuncs import maximum
 from weft.primitives import elementwise as ops
@@ -129,7 +130,8 @@ def gradient(
                 f"gradient: needs at least {order + 1} elements along an axis; "
                 f"got {x.aval} for axis {i}."
             )
-        out.append(find_slope(x, i, as_array(spacing), order))
+        h = ops.convert(as_array(spacing), x.dtype)
+        out.append(compute_widely(lambda x, h, i=i: find_slope(x, i, h, order), x, h))
     return out[0] if len(out) == 1 and (axis is not None or x.ndim == 1) else out
 
 
@@ -141,7 +143,7 @@ def find_slope(x: Any, axis: int, spacing: Any, order: int) -> Any:
             f"gradient: places must be a vector as long as the axis, {n}; got {spacing.aval}."
         )
     regular = not spacing.ndim
-    h = ops.convert(spacing, x.dtype)
+    h = spacing
     h = broadcast_in_dim(h, (n - 1,), ()) if regular else ops.sub(*split_neighbors(h, 0))
 
     def at(*places: int) -> list:
@@ -189,13 +191,22 @@ def trapezoid(
     Array(2., dtype=float32)
     """
     if x is None:
-        y, dx = moveaxis(as_inexact("trapezoid", y), axis, -1), as_array(dx)
+        y, dx = as_inexact("trapezoid", y), as_array(dx)
+        y, dx = promote_operands("trapezoid", y, dx, shaped=False)
+        return compute_widely(lambda y, dx: add_trapezoids(y, None, dx, axis), y, dx)
+    y, x = promote_operands("trapezoid", as_array(y), as_array(x), inexact=True, shaped=False)
+    return compute_widely(lambda y, x: add_trapezoids(y, x, None, axis), y, x)
+
+
+def add_trapezoids(y: Any, x: Any, dx: Any, axis: int) -> Any:
+    """Integrate arrays of one dtype."""
+    if x is None:
+        y = moveaxis(y, axis, -1)
         if not dx.ndim and y.shape[-1] > 1:  # all samples, less half of the ends: one sum
             total = reduce_sum(y, (y.ndim - 1,))
             half = ops.mul(ops.add(y[..., 0], y[..., -1]), literal_like(0.5, y))
             return where(isfinite(total), ops.sub(total, half), total) * dx
     else:
-        y, x = promote_operands("trapezoid", as_array(y), as_array(x), inexact=True, shaped=False)
         dx = diff(x) if x.ndim == 1 else moveaxis(diff(x, axis=axis), axis, -1)
         y = moveaxis(y, axis, -1)
         dx = broadcast_to_rank(dx, y.ndim) if x.ndim == 1 else dx
@@ -255,7 +266,10 @@ def interpolate_table(
     share = where(
         none, literal_like(0, width), ops.sub(x, x0) / where(none, literal_like(1, width), width)
     )
-    y = f0 + share * ops.sub(f1, f0)
+    rise = ops.sub(f1, f0)
+    # at a point, and between equal infinities, nothing is added: 0 * inf and inf - inf are NaN
+    level = ((share == 0) | (f0 == f1)) & ~ops.is_finite(abs(rise))
+    y = f0 + share * where(level, literal_like(0, rise), rise)
     if period is not None:
         return y
     for side, value, outside, edge in (

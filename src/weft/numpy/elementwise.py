@@ -7,6 +7,7 @@ Called eagerly, each runs as one compiled program.
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -294,25 +295,29 @@ def find_common_divisor(x: Any, y: Any) -> Any:
 
 
 def promote_counts(op: str, x: Any, y: Any) -> list:
-    """Two operands as arrays of one integer dtype, in absolute value."""
+    """Return two operands in absolute value, unsigned, and the type that they had."""
     x, y = promotion.as_operand(op, x), promotion.as_operand(op, y)
     if all(dtypes.is_bool(typeof(v).dtype) for v in (x, y)):
         raise DtypeError(f"{op}: operands must be integers; got {typeof(x)}, {typeof(y)}.")
-    return [abs(v) for v in promote_integers(op, x, y)]
+    x, y = promote_integers(op, x, y)
+    # the least integer has no absolute value in its own dtype
+    unsigned = dtypes.from_short_name(f"u{dtypes.itemsize_bits(x.dtype)}")
+    return [ops.convert(abs(v), unsigned) for v in (x, y)] + [x.aval]
 
 
 @operation
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor of integers; gcd(0, 0) is 0."""
-    return find_common_divisor(*promote_counts("gcd", x1, x2))
+    x, y, aval = promote_counts("gcd", x1, x2)
+    return ops.convert(find_common_divisor(x, y), aval.dtype, aval.weak_type)
 
 
 @operation
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple of integers, 0 where one of them is."""
-    x, y = promote_counts("lcm", x1, x2)
+    x, y, aval = promote_counts("lcm", x1, x2)
     divisor = replace_zero(find_common_divisor(x, y))
-    return ops.mul(x, ops.div(y, divisor))
+    return ops.convert(ops.mul(x, ops.div(y, divisor)), aval.dtype, aval.weak_type)
 
 
 # --- powers and logarithms ------------------------------------------------------------------
@@ -321,7 +326,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 ** x2. A Python int x2 multiplies; of integers, x2 must not be negative.
 
-    Of integers that are computed, a negative power is not looked for, and gives 0.
+    Integers wrap around, as products of theirs do. A negative power that is computed gives 0.
 
     >>> jnp.power(jnp.array([1.0, 2.0]), -1)
     Array([1. , 0.5], dtype=float32)
@@ -380,14 +385,16 @@ def power_of_operands(x1: Any, x2: Any) -> Any:
 
 
 def power_by_squaring(x: Any, y: Any) -> Any:
-    """x ** y of integers, by the six lowest bits of y: more would overflow, but for |x| < 2."""
+    """Return x ** y of integers modulo 2 ** bits, by all bits of y; 0 for a negative y."""
+    zero, signed = literal_like(0, y), not dtypes.is_unsigned(y.dtype)
     out = literal_like(1, x)
-    for i in range(6):
-        bit = ops.ne(ops.bitwise_and(y, literal_like(1 << i, y)), literal_like(0, y))
+    bits = dtypes.itemsize_bits(y.dtype) - signed
+    for i in range(bits):
+        bit = ops.ne(ops.bitwise_and(y, literal_like(1 << i, y)), zero)
         out = ops.select(bit, ops.mul(x, out), out)
-        if i < 5:
+        if i < bits - 1:
             x = ops.mul(x, x)
-    return out
+    return ops.select(ops.lt(y, zero), literal_like(0, out), out) if signed else out
 
 
 pow = power
@@ -474,12 +481,48 @@ degrees = rad2deg
 def sinc(x: ArrayLike, /) -> Array:
     """sin(pi x) / (pi x), which is 1 at 0."""
     x = promotion.as_inexact("sinc", x)
-    t = ops.mul(x, literal_like(np.pi, x))
-    none = ops.eq(t, literal_like(0, t))
-    safe = ops.select(none, literal_like(1, t), t)
-    # at 0 the series, whose derivatives are those of sinc up to the third
-    series = ops.sub(literal_like(1, t), ops.div(ops.square(t), literal_like(6, t)))
-    return ops.select(none, series, ops.div(transcendental.sin(safe), safe))
+    if dtypes.is_float(x.dtype) and x.dtype.itemsize < 4:  # pi x has too few bits
+        return ops.convert(sinc(ops.convert(x, np.dtype(np.float32))), x.dtype)
+    return sinc_derivative(0, ops.mul(x, literal_like(np.pi, x)))
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
+def sinc_derivative(n: int, t: Any) -> Any:
+    """Return the derivative of order n of sin(t) / t, the integral of u**n cos(t u + n pi / 2).
+
+    The integral is over u from 0 to 1. Its power series is for small t, where the terms of the
+    recurrence by parts cancel.
+    """
+    least = 1 + n / 2 if n else 0
+    small = ops.le(ops.abs(t), literal_like(least, ops.abs(t)))
+    far = ops.select(small, literal_like(least or 1, t), t)
+    sine = transcendental.sin(far)
+    waves = (sine, transcendental.cos(far)) if n else (sine,)  # sin(t + k pi / 2): k = 0, 1, ...
+    out = ops.div(sine, far)
+    for k in range(1, n + 1):
+        wave = waves[k % 2] if k % 4 < 2 else ops.neg(waves[k % 2])
+        out = ops.div(ops.sub(wave, ops.mul(literal_like(k, t), out)), far)
+    near = ops.select(small, t, literal_like(0, t))
+    square, series = ops.square(near), literal_like(0, t)
+    for c in reversed(sinc_series(n, least, float(dtypes.finfo(t.dtype).eps))):
+        series = ops.add(literal_like(c, t), ops.mul(series, square))
+    return ops.select(small, ops.mul(series, near) if n % 2 else series, out)
+
+
+def sinc_series(n: int, reach: float, eps: float) -> list[float]:
+    """Return coefficients of t**0, t**2, ... (of t**1, t**3, ... for odd n) up to |t| = reach."""
+    out: list[float] = []
+    while not out or math.fabs(out[-1]) * reach ** (2 * len(out)) > eps / 8:
+        k = 2 * len(out) + n % 2
+        sign = (-1) ** (len(out) + (n + 1) // 2)
+        out.append(sign / (math.factorial(k) * (k + n + 1)))
+    return out
+
+
+@sinc_derivative.defjvp
+def sinc_derivative_jvp(n: int, primals: tuple, tangents: tuple) -> tuple:
+    """The next derivative."""
+    return sinc_derivative(n, *primals), ops.mul(sinc_derivative(n + 1, *primals), *tangents)
 
 
 @operation

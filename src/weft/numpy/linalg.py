@@ -25,7 +25,7 @@ from weft.numpy.products import matmul, tensordot, vecdot
 from weft.numpy.products import outer as outer_of
 from weft.numpy.products import trace as trace_of
 from weft.numpy.promotion import as_array, as_inexact, axes_of, promote_operands
-from weft.numpy.reductions import any, square_size, sum
+from weft.numpy.reductions import any, compute_widely, square_size, sum
 from weft.numpy.sorting import sort
 from weft.numpy.ufuncs import sqrt
 from weft.primitives import eigen, factorizations
@@ -543,6 +543,11 @@ def compute_vector_norms(op: str, x: Any, axes: tuple[int, ...], ord: Any, keepd
     """Norms over axes."""
     if isinstance(ord, str):
         raise ValueError(f"{op}: ord must be a number for vectors; got {ord!r}. Hint: jnp.inf.")
+    return compute_widely(lambda x: sum_powers(x, axes, ord, keepdims), x)
+
+
+def sum_powers(x: Any, axes: tuple[int, ...], ord: Any, keepdims: bool) -> Any:
+    """Compute norms over axes in the dtype of x."""
     if ord == 2:
         return sqrt(sum(square_size(x), axes, keepdims=keepdims))
     if ord == math.inf:
@@ -563,7 +568,7 @@ def compute_matrix_norms(op: str, x: Any, axes: tuple[int, ...], ord: Any, keepd
     row, column = axes
     if ord in (1, -1, math.inf, -math.inf):
         summed, chosen = (column, row) if math.isinf(ord) else (row, column)
-        sums = sum(abs(x), summed, keepdims=True)
+        sums = compute_vector_norms(op, x, (summed,), 1, True)
         out = (
             reductions.max(sums, chosen, keepdims=True, initial=0)
             if ord > 0

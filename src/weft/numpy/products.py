@@ -13,6 +13,7 @@ from weft import dtypes
 from weft.errors import ShapeError
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.typed import resolve_sharding
+from weft.numpy import reductions
 from weft.numpy.manipulation import diagonal
 from weft.numpy.promotion import (
     as_array,
@@ -396,21 +397,13 @@ def trace(
     first, second = axis_of("trace", axis1, x.ndim), axis_of("trace", axis2, x.ndim)
     if first == second:
         raise ShapeError(f"trace: axis1 and axis2 must differ; got {axis1} and {axis2}.")
-    if dtype is not None:
-        found = dtypes.check_user_dtype(dtype, "trace")
-    elif dtypes.is_bool(x.dtype) or dtypes.is_integer(x.dtype):
-        found = dtypes.promote_types(x.dtype, dtypes.default_int())
-    else:
-        found = x.dtype
     if type(offset) is int:
-        x = ops.convert(diagonal(x, offset, first, second), found)
-        return layout.reduce_sum(x, (x.ndim - 1,))
+        return reductions.sum(diagonal(x, offset, first, second), -1, dtype)
     count = dtypes.default_int()
     rows = layout.broadcasted_iota(count, x.shape, first)
     columns = layout.broadcasted_iota(count, x.shape, second)
     on = ops.eq(ops.add(rows, ops.convert(offset, count)), columns)
-    x = ops.convert(x, found)
-    return layout.reduce_sum(ops.select(on, x, literal(0, found)), sorted((first, second)))
+    return reductions.sum(ops.select(on, x, literal(0, x.dtype)), sorted((first, second)), dtype)
 
 
 @operation(static=("axisa", "axisb", "axisc", "axis"))

@@ -92,6 +92,18 @@ def widen_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.float32) if dtypes.is_float(dtype) and dtype.itemsize < 4 else dtype
 
 
+def compute_widely(fun: Callable, *xs: Any) -> Any:
+    """Return `fun(*xs)` of floats, computed in float32 where they have 16 bits or fewer.
+
+    A square or a sum that the dtype of the operands cannot hold may lead to a result that it can.
+    """
+    dtype = typeof(xs[0]).dtype
+    wide = widen_dtype(dtype)
+    if wide == dtype:
+        return fun(*xs)
+    return ops.convert(fun(*[ops.convert(x, wide) for x in xs]), dtype)
+
+
 def choose_sum_dtype(op: str, x: Any, dtype: Any, promote_integers: bool) -> np.dtype:
     """The dtype of a sum or product of x."""
     if dtype is not None:
@@ -499,8 +511,8 @@ def compute_variance(
         center = compute_mean(op, x, axes, True, mask)
     x = ops.sub(*broadcast_operands(op, x, ops.convert(as_array(center, op), computed)))
     out = compute_mean(op, square_size(x), axes, keepdims, mask, ddof, counts)
-    out = ops.convert(out, dtypes.real_dtype(result))
-    return transcendental.sqrt(out) if op.endswith("std") else out
+    out = transcendental.sqrt(out) if op.endswith("std") else out
+    return ops.convert(out, dtypes.real_dtype(result))
 
 
 def square_size(x: Any) -> Any:
@@ -637,9 +649,11 @@ def average(
     w = as_array(weights, "average")
     x, w = promote_operands("average", x, w, inexact=True, shaped=False)
     w = broadcast_weights("average", x, w, axes, axis)
-    total = sum(w, axes, keepdims=keepdims)
-    out = ops.div(sum(ops.mul(x, w), axes, keepdims=keepdims), total)
-    return (out, total) if returned else out
+    wide = widen_dtype(x.dtype)
+    total = sum(w, axes, wide, keepdims=keepdims)
+    out = ops.mul(ops.convert(x, wide), ops.convert(w, wide))
+    out = ops.convert(ops.div(sum(out, axes, keepdims=keepdims), total), x.dtype)
+    return (out, ops.convert(total, x.dtype)) if returned else out
 
 
 # --- running sums and products --------------------------------------------------------------

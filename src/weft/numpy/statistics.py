@@ -23,7 +23,15 @@ from weft.numpy.indexing import take_along_axis
 from weft.numpy.manipulation import broadcast_to, concatenate, convert_together, moveaxis
 from weft.numpy.products import matmul
 from weft.numpy.promotion import as_array, as_inexact, axes_of, refuse_out
-from weft.numpy.reductions import all, any, argmax, average, broadcast_weights, sum
+from weft.numpy.reductions import (
+    all,
+    any,
+    argmax,
+    average,
+    broadcast_weights,
+    sum,
+    widen_dtype,
+)  # fmt: skip
 from weft.numpy.reductions import min as least
 from weft.primitives import elementwise as ops
 from weft.primitives.layout import literal
@@ -305,7 +313,7 @@ def interpolate_ranks(x: Any, low: Any, share: Any) -> Any:
     wide = np.promote_types(x.dtype, np.float32)
     share = lax.broadcast_to_rank(ops.convert(share, wide), x.ndim)
     here, following = ops.convert(here, wide), ops.convert(following, wide)
-    following = where(share == 0, here, following)  # of an infinity nothing is no number
+    following = where(share == 0, 0, following)  # 0 * inf would be NaN
     between_ = here * (1 - share) + following * share
     return ops.convert(where(share != share, share, between_), x.dtype)
 
@@ -450,13 +458,12 @@ def cov(
     if max([v.ndim for v in tables], default=3) > 2:
         got = ", ".join(str(v.aval) for v in tables)
         raise ShapeError(f"cov: operands must have 2 axes at most; got {got}.")
-    if dtype is None:
-        found = dtypes.canonicalize(dtypes.inexact_dtype(dtypes.result_type(*tables)))
-    else:
-        found = dtypes.check_user_dtype(dtype, "cov")
-    tables = [lax.reshape(v, (1, v.size)) if v.ndim < 2 else v for v in tables]
+    found = choose_table_dtype("cov", tables, dtype)
+    tables = convert_together("cov", tables, widen_dtype(found))
     tables = [
-        v if rowvar or v.shape[0] == 1 else v.T for v in convert_together("cov", tables, found)
+        lax.reshape(v, (1, v.size)) if v.ndim < 2 else v if rowvar or kept else v.T
+        # a row `y` is one variable either way, as NumPy has it
+        for v, kept in zip(tables, (False, tables[-1].shape[:1] == (1,)))
     ]
     if len({v.shape[1] for v in tables}) > 1:
         got = ", ".join(str(v.aval) for v in tables)
@@ -464,7 +471,7 @@ def cov(
     x = concatenate(tables) if len(tables) > 1 else tables[0]
     n = x.shape[1]
     if not x.shape[0]:
-        return lax.reshape(x, (0, 0))
+        return ops.convert(lax.reshape(x, (0, 0)), found)
     ddof = (0 if bias else 1) if ddof is None else as_array(ddof, "cov")
     weights, divisor = combine_weights(n, fweights, aweights, ddof)
     center, total = average(x, 1, weights, True)
@@ -473,6 +480,13 @@ def cov(
     right = x if weights is None else x * weights
     products = matmul(x, conj(right).T)
     return convert_together("cov", [(products / divisor).squeeze()], found)[0]
+
+
+def choose_table_dtype(op: str, tables: list, dtype: Any) -> np.dtype:
+    """Return the dtype of covariances of `tables`."""
+    if dtype is not None:
+        return dtypes.check_user_dtype(dtype, op)
+    return dtypes.canonicalize(dtypes.inexact_dtype(dtypes.result_type(*tables)))
 
 
 def combine_weights(
@@ -499,7 +513,14 @@ def corrcoef(
     x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
 ) -> Array:
     """The correlations of variables, in [-1, 1]: their covariances over standard deviations."""
-    c = cov(x, y, rowvar, dtype=dtype)
+    tables = [as_array(v, "corrcoef") for v in (x, y) if v is not None]
+    found = choose_table_dtype("corrcoef", tables, dtype)
+    c = cov(x, y, rowvar, dtype=widen_dtype(found))
+    return ops.convert(divide_by_deviations(c), found)
+
+
+def divide_by_deviations(c: Any) -> Any:
+    """Return correlations of covariances."""
     if not c.ndim:
         return c / c
     deviation = ufuncs.sqrt(real(c.diagonal()))

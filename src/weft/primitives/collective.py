@@ -221,6 +221,11 @@ class AllExtremum(AllReduce):
         self.combine = reduction.combine
 
     def lower(self, hlo, x, *, axes, axis_index_groups):
+        if dtypes.is_float(x.aval.dtype):
+            reduce = lambda x: AllReduce.lower(
+                self, hlo, x, axes=axes, axis_index_groups=axis_index_groups
+            )
+            return [self.reduction.lower_by_order(hlo, x, lambda x: reduce(x)[0])]
         if not dtypes.is_complex(x.aval.dtype):
             return super().lower(hlo, x, axes=axes, axis_index_groups=axis_index_groups)
         # the engine reduces no complex numbers this way

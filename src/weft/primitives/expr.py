@@ -312,6 +312,16 @@ def lower_integer_pow(hlo: Any, aval: ShapedArray, x: Any, *, y: int) -> Any:
     return hlo.like("divide", hlo.constant(1, aval), out)[0] if y < 0 else out
 
 
+def order_bits(bits: Expr) -> Expr:
+    """Convert the bits of floats, as signed integers, to integers in totalOrder, and back.
+
+    The bits of positive floats are in order; those of negative floats are reversed, except for the
+    sign.
+    """
+    info = dtypes.iinfo(bits.dtype)
+    return bits ^ bits.apply("shift_right_arithmetic", info.bits - 1) & int(info.max)
+
+
 def lower_extremum(op: str, direction: str) -> Callable:
     """Return the lowering of max or min. Complex numbers are ordered by their real parts first."""
 

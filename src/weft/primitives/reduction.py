@@ -45,7 +45,7 @@ from weft.primitives.elementwise import (
     select,
     xor_p,
 )
-from weft.primitives.expr import Expr
+from weft.primitives.expr import Expr, order_bits
 from weft.primitives.reshard import lay_out
 from weft.primitives.slicing import concatenate, slice_in_dim
 from weft.pytrees import flatten, unflatten
@@ -156,6 +156,20 @@ class Extremum(Reduction):
             skip = lambda x: [self.skip_nan(x, axes)]
             return lower_jaxpr(hlo, stage_whole(skip, [x.aval]), [x])
         return super().lower(hlo, x, axes=axes)
+
+    def lower_by_order(self, hlo: Any, x: Any, reduce: Callable[[Any], Any]) -> Any:
+        """Write the extremum of floats by way of integers in their order, which `reduce` takes.
+
+        The libraries that reduce over several devices lose NaN. Here NaN is the integer that the
+        reduction keeps.
+        """
+        x = Expr(hlo, x)
+        wide = x if x.dtype.itemsize > 1 else x.convert(np.dtype(np.float32))
+        key = order_bits(wide.bitcast(f"int{8 * wide.dtype.itemsize}"))
+        info = dtypes.iinfo(key.dtype)
+        last = key.like(int(info.max if self.combine is max_p else info.min))
+        key = Expr(hlo, reduce(wide.compare("NE", wide).select(last, key).value))
+        return order_bits(key).bitcast(wide.dtype).convert(x.dtype).value
 
     def jvp(self, primals, tangents, *, axes, **params):
         (x,), (t,) = primals, tangents

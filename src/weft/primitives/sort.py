@@ -23,7 +23,7 @@ from weft.primitives import families, layout
 from weft.primitives.constant import stage_whole
 from weft.primitives.cumulative import cumsum
 from weft.primitives.elementwise import lt, neg, select, sub
-from weft.primitives.expr import Expr
+from weft.primitives.expr import Expr, order_bits
 from weft.primitives.indexing import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -113,13 +113,6 @@ def lower_keys(hlo: Any, x: Any) -> list:
     key = x.compare("EQ", 0).select(key.like(0), key)
     highest = key.like(int(dtypes.iinfo(key.dtype).max))
     return [x.compare("NE", x).select(highest, key).value]
-
-
-def order_bits(bits: Expr) -> Expr:
-    """The bits of floats, as signed integers, to integers in IEEE 754's totalOrder, and back."""
-    # Those of positive floats are in order, those of negative ones reversed but for the sign.
-    info = dtypes.iinfo(bits.dtype)
-    return bits ^ bits.apply("shift_right_arithmetic", info.bits - 1) & int(info.max)
 
 
 def lower_sort(hlo: Any, xs: Sequence[Any], num_keys: int, dimension: int, stable: bool) -> list:

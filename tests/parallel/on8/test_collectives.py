@@ -18,11 +18,12 @@ from tests.primitives.test_collective import (
     rows,
     stack_of,
 )
-from weft import grad, lax, shard_map, vmap
+from weft import grad, lax, nn, shard_map, vmap
 from weft.mesh.mesh import make_mesh
 from weft.mesh.spec import PartitionSpec as P
 from weft.primitives.varying import Varying
 from weft.run import programs as run
+from weft.sharding import AxisType, NamedSharding
 
 ONE = make_mesh((4,), ("i",), devices=weft.devices()[:4])
 BETWEEN = make_mesh((2, 4), ("a", "i"))
@@ -286,3 +287,42 @@ def test_gradients_of_what_branches_and_loops_share_are_summed_after_them():
 
     total = shard_map(fun, mesh=ONE, in_specs=P("i"), out_specs=P())(x)
     np.testing.assert_allclose(total, sum(n * w ** (n - 1) for n in (3, 3, 2, 3)), rtol=1e-6)
+
+
+EXTREMES = {
+    "max": lambda x: jnp.max(x),
+    "min": lambda x: jnp.min(x),
+    "ptp": lambda x: jnp.ptp(x),
+    "rows": lambda x: (jnp.max(x, 1), jnp.min(x, 1)),
+    "columns": lambda x: (jnp.max(x, 0), jnp.min(x, 0)),
+    "reduce": lambda x: lax.reduce(x, jnp.array(-jnp.inf, x.dtype), lax.max, (0, 1)),
+    "argmax": lambda x: jnp.argmax(x, 0),
+    "nanmax": lambda x: jnp.nanmax(x, 0),
+    "softmax": lambda x: nn.softmax(x),
+    "gradient": lambda x: grad(lambda x: jnp.max(x).astype(np.float32))(x),
+}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind"), [("float32", AxisType.Explicit), ("bfloat16", AxisType.Auto)]
+)
+def test_extremes_over_a_mesh_keep_nan(dtype, kind):
+    """XLA's reductions between devices lose NaN."""
+    mesh = make_mesh((2,), ("i",), kind, devices=weft.devices()[:2])
+    x = np.arange(16.0).reshape(4, 4) - 7
+    x[0], x[1, 3], x[2, 0] = 0, np.nan, -0.0
+    x = x.astype(dtype)
+    fun = weft.jit(lambda x: {name: f(x) for name, f in EXTREMES.items()})
+    want = fun(x)
+    assert np.isnan(want["max"]) and np.isnan(want["min"])
+    for spec in (P("i"), P(None, "i")):
+        got = fun(weft.device_put(x, NamedSharding(mesh, spec)))
+        for name in EXTREMES:
+            for g, w in zip(weft.tree.leaves(got[name]), weft.tree.leaves(want[name]), strict=True):
+                g, w = (np.asarray(v, np.float32) for v in (g, w))
+                np.testing.assert_allclose(g, w, rtol=1e-2, err_msg=name)
+    both = shard_map(
+        lambda x: (lax.pmax(x, "i"), lax.pmin(x, "i")), mesh=mesh, in_specs=P("i"), out_specs=P()
+    )
+    for g, reduce in zip(weft.jit(both)(x), (np.maximum, np.minimum), strict=True):
+        np.testing.assert_array_equal(np.float32(g), np.float32(reduce(x[:2], x[2:])))

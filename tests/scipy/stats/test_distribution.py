@@ -134,6 +134,19 @@ def sweep(name, dtype, rtol):
         agree(got, want, 4 * rtol, 4 * rtol, f"{name}.{fun}")
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_results_have_the_shape_that_all_arguments_broadcast_to(name):
+    for fun in functions(name):
+        function = getattr(getattr(stats, name), fun)
+        count = len(inspect.signature(function).parameters)
+        for i in range(count):
+            args = [0.5] * count
+            args[i] = jnp.full((1, 4), 0.5)
+            assert weft.eval_shape(function, *args).shape == (1, 4), (fun, i)
+            args[i - 1] = jnp.full((3, 1), 0.5)
+            assert weft.eval_shape(function, *args).shape == ((3, 4) if count > 1 else (3, 1))
+
+
 @pytest.mark.sample(one_in=2)  # each in one dtype: compiling takes seconds
 @pytest.mark.parametrize("dtype, rtol", [(np.float32, 4e-6), (np.float64, 2e-13)])
 @pytest.mark.parametrize("name", CASES)

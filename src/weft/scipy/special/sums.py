@@ -9,7 +9,7 @@ from typing import Any
 from weft import dtypes
 from weft.numpy import reductions
 from weft.numpy.choice import where as where_
-from weft.numpy.promotion import as_operand
+from weft.numpy.promotion import as_inexact, as_operand
 from weft.primitives import elementwise as ops
 from weft.primitives import transcendental
 from weft.primitives.reduction import reduce_max_p
@@ -57,6 +57,11 @@ def logsumexp(
     else:
         x, weight = promote_floats("logsumexp", a, as_operand("logsumexp", b), strong=True,
                            takes_complex=True)  # fmt: skip
+    dtype = x.dtype
+    # in 16 bits a sum of many is not finite, though its logarithm is
+    x, weight = (
+        v if v is None else ops.convert(v, reductions.widen_dtype(dtype)) for v in (x, weight)
+    )
     if where is not None:  # what is left out has no exponential to overflow
         x = where_(reductions.check_mask("logsumexp", where), x, -INF)
     # what weighs nothing does not decide the scale
@@ -79,6 +84,8 @@ def logsumexp(
     if not keepdims:
         axes = tuple(range(x.ndim)) if axis is None else axis
         out, sign = (v if v is None else v.squeeze(axes) for v in (out, sign))
+    if dtypes.is_float(dtype):
+        out, sign = (v if v is None else ops.convert(v, dtype) for v in (out, sign))
     return (out, sign) if return_sign else out
 
 
@@ -91,12 +98,20 @@ def subtract_largest(op: str, x: Any, axis: Any) -> Any:
 @operation(static=("axis",))
 def softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """exp(x) / sum(exp(x)) over `axis`, by default over all elements."""
-    terms = transcendental.exp(subtract_largest("softmax", x, axis))
-    return terms / reductions.sum(terms, axis=axis, keepdims=True)
+
+    def divide(x: Any) -> Any:
+        terms = transcendental.exp(subtract_largest("softmax", x, axis))
+        return terms / reductions.sum(terms, axis=axis, keepdims=True)
+
+    return reductions.compute_widely(divide, as_inexact("softmax", x))
 
 
 @operation(static=("axis",))
 def log_softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """log(softmax(x)) over `axis`, by default over all elements; exact where softmax underflows."""
-    y = subtract_largest("log_softmax", x, axis)
-    return y - transcendental.log(reductions.sum(transcendental.exp(y), axis=axis, keepdims=True))
+
+    def subtract(x: Any) -> Any:
+        y, sum = subtract_largest("log_softmax", x, axis), reductions.sum
+        return y - transcendental.log(sum(transcendental.exp(y), axis=axis, keepdims=True))
+
+    return reductions.compute_widely(subtract, as_inexact("log_softmax", x))

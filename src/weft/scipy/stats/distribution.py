@@ -177,7 +177,9 @@ def as_public(op: str, doc: str, fun: Callable, general: Callable, more: Sequenc
                 xs[i] = promotion.as_array(x, op)
             elif i < count - len(more):  # a parameter; loc and scale stay as they are written
                 xs[i] = full((), x, widen_dtype(plan.dtype))
-        return convert(general(*xs), plan.dtype, plan.weak)
+        out = convert(general(*xs), plan.dtype, plan.weak)
+        shape = jnp.broadcast_shapes(*[typeof(x).shape for x in xs])
+        return out if out.shape == shape else jnp.broadcast_to(out, shape)
 
     call.__module__ = fun.__module__
     call.__signature__ = signature  # type: ignore[attr-defined]
