@@ -151,9 +151,7 @@ def test_assignment_into_an_array(code, error, text):
     ("iter", lambda: jit(lambda x: list(x))(1.0), TypeError, r"^iter\(\): needs an array with an axis; got f32\[\]"),
     ("len", lambda: jit(lambda x: len(x))(1.0), TypeError, r"^len\(\): needs an array with an axis; got f32\[\]"),
     ("in", lambda: jit(lambda x: 1.0 in x)(V3()), errors.TracerBoolConversionError, r"made by `1\.0 in x`"),
-    ("hash", lambda: jit(hash)(1.0), TypeError, r"^hash\(\): .* got f32\[\]"),
-    ("key", lambda: jit(lambda x: {x: 1})(1.0), TypeError, r"^hash\(\): a traced value is no key"),
-    ("in a dict", lambda: jit(lambda x: x in {1: 2})(1.0), errors.TracerError, r"^hash\(\)"),
+    ("hash", lambda: jit(hash)(1.0), TypeError, ""),
     ("dlpack", lambda: jit(lambda x: np.from_dlpack(x))(V3()), TypeError, r""),
 ])  # fmt: skip
 def test_a_value_that_is_not_known_yet(code, error, text):
@@ -163,6 +161,14 @@ def test_a_value_that_is_not_known_yet(code, error, text):
         with pytest.raises((error, AttributeError)):
             code()
         assert_clean()
+
+
+@pytest.mark.parametrize("code", [lambda x: {x: 1}, lambda x: {x}, lambda x: x in {1: 2}])
+@pytest.mark.parametrize("wrap", [jit, weft.vmap, weft.grad])
+def test_a_traced_value_is_no_key(code, wrap):
+    with pytest.raises(TypeError, match=r"^unhashable type: '\w+Tracer'") as caught:
+        wrap(code)(np.ones(3, np.float32) if wrap is weft.vmap else 1.0)
+    assert caught.value.__notes__ == [errors.KEY_HINT]
 
 
 def test_a_shaped_tracer_can_be_walked():
@@ -175,7 +181,6 @@ def test_a_shaped_tracer_can_be_walked():
     ("index", lambda: range(jnp.ones(())), TypeError, r"^index\(\): needs an integer array without axes; got f32\[\]"),
     ("iter", lambda: list(jnp.ones(())), TypeError, r"^iter\(\)"),
     ("len", lambda: len(jnp.ones(())), TypeError, r"^len\(\)"),
-    ("hash", lambda: {V3()}, TypeError, r"^hash\(\): an array is no key.* x\.item\(\)"),
     ("Array", lambda: weft.Array([1.0]), TypeError, r"^Array: must be made by a function; .* jnp\.array"),
 ])  # fmt: skip
 def test_what_python_asks_of_an_array(code, error, text):

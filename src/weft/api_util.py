@@ -13,10 +13,10 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.api.structures import broadcast_to_structure
 from weft.core.aval import ShapedArray, typeof
 from weft.display.methods import DebugInfo
-from weft.pytrees import broadcast_prefix, flatten, unflatten
-from weft.pytrees import leaves as leaves_of
+from weft.pytrees import flatten, is_none, structure, unflatten
 from weft.util import fun_name, list_public, merge
 
 __all__ = [
@@ -206,8 +206,8 @@ def flatten_axes(
     name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False
 ) -> list:
     """The leaves of a prefix of a tree, each as often as the tree has leaves below it."""
-    full = treedef.unflatten([object()] * treedef.num_leaves)
-    return broadcast_prefix(axis_tree, full, is_leaf=lambda x: x is None)
+    names = ("axis_tree", "treedef")
+    return broadcast_to_structure(axis_tree, treedef, is_none, op=name, names=names)
 
 
 def rebase_donate_argnums(
@@ -221,11 +221,11 @@ def donation_vector(
     donate_argnums: Sequence[int], donate_argnames: Sequence[str], in_tree: Any, kws: bool = True
 ) -> tuple[bool, ...]:
     """Which leaves of `(args, kwargs)` are of donated arguments; of `args` alone without `kws`."""
-    filled = unflatten(in_tree, range(in_tree.num_leaves))
-    args, kwargs = filled if kws else (filled, {})
-    given = [(i in donate_argnums, x) for i, x in enumerate(args)]
-    named = [(name in donate_argnames, kwargs[name]) for name in sorted(kwargs)]
-    return tuple(donated for donated, x in (*given, *named) for _ in leaves_of(x))
+    args, kwargs = in_tree.children() if kws else (in_tree, structure({}))
+    marks = [i in donate_argnums for i in range(len(args.children()))]
+    marks += [name in donate_argnames for name in kwargs.node_data()[1]]
+    parts = zip(marks, [*args.children(), *kwargs.children()], strict=True)
+    return tuple(donated for donated, part in parts for _ in range(part.num_leaves))
 
 
 def safe_zip(*xs: Any) -> list[tuple]:

@@ -271,6 +271,23 @@ def chain_rows(rows: Sequence[TracebackType], inner: TracebackType | None) -> Tr
     return inner
 
 
+KEY_HINT = (
+    "Hint: a traced value is no key, for its value is not known. Use what is known, as x.shape, or "
+    "mark the argument static in jit (static_argnums, static_argnames)."
+)
+
+
+def add_key_hint(error: BaseException) -> None:
+    """Add a note to Python's own error for a traced value as a key: `__hash__` can say nothing.
+
+    It must be None, or `collections.abc.Hashable` would take arrays for keys.
+    """
+    if type(error) is TypeError and KEY_HINT not in getattr(error, "__notes__", ()):
+        text = str(error)
+        if text.startswith("unhashable type: '") and text.endswith("Tracer'"):
+            error.add_note(KEY_HINT)
+
+
 def filter_traceback(error: BaseException, how: str) -> None:
     """Do with weft's frames in a traceback as a value of `config.traceback_filtering` says.
 

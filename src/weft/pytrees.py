@@ -585,7 +585,7 @@ class Mismatch(NamedTuple):
 
 def find_mismatches(treedef1: PyTreeDef, treedef2: PyTreeDef) -> Iterator[Mismatch]:
     """Every place where two treedefs differ; nothing if they are equal."""
-    return _mismatches(treedef1, treedef2, _open_treedef, _open_treedef, (), False)
+    return _mismatches(treedef1, treedef2, open_treedef, open_treedef, (), False)
 
 
 def prefix_error(
@@ -596,11 +596,12 @@ def prefix_error(
     full_name: str,
     kind: re.Match | None = None,
 ) -> PytreeError | None:
-    """The error to raise if a treedef is no prefix of a tree: the first place where it is not.
+    """The error for a treedef that is no prefix of a tree or a treedef: where it is not first.
 
     `kind` is the engine's name for the fault, such as "Dict key mismatch", which programs look for.
     """
-    first = next(_mismatches(prefix, full_tree, _open_treedef, _open_tree, (), True), None)
+    open_full = open_treedef if type(full_tree) is PyTreeDef else _open_tree
+    first = next(_mismatches(prefix, full_tree, open_treedef, open_full, (), True), None)
     if first is None:
         return None
     hint = ""
@@ -707,7 +708,7 @@ def _open_tree(tree: Any) -> _Node | None:
     return _Node(type(tree), None if aux is type(tree) else aux, keys, children)
 
 
-def _open_treedef(treedef: PyTreeDef) -> _Node | None:
+def open_treedef(treedef: PyTreeDef) -> _Node | None:
     data = treedef.node_data()
     if data is None:
         return None

@@ -1,5 +1,6 @@
 """Options for a while: each holds in its block, in its thread, and is restored after a failure."""
 
+import copy
 import logging
 import pickle
 import sys
@@ -238,10 +239,16 @@ def test_programs_made_with_x64_run_without_and_the_other_way_round():
     )
 
 
-def test_a_pickled_number_of_64_bits_is_read_without_x64():
+def test_a_pickled_array_of_64_bits_is_read_without_x64():
     with weft.enable_x64():
-        data = pickle.dumps(jnp.float64(1 / 3))
-    assert float(pickle.loads(data)) == 1 / 3
+        x = jnp.arange(3) / 3 + 2**40
+        data = pickle.dumps((x, x.astype(int), x * 1j))
+        assert [y.dtype for y in pickle.loads(data)] == [np.float64, np.int64, np.complex128]
+    floats, ints, complexes = pickle.loads(data)  # as any value of NumPy's is
+    assert [y.dtype for y in (floats, ints, complexes)] == [np.float32, np.int32, np.complex64]
+    np.testing.assert_array_equal(floats, np.asarray(x, np.float32))
+    np.testing.assert_array_equal(ints, np.asarray(x, np.int64).astype(np.int32))
+    assert copy.copy(x).dtype == copy.deepcopy(x).dtype == np.float64
 
 
 def test_custom_vmap_rules_run_with_the_x64_of_the_call():

@@ -3,8 +3,9 @@ import gc
 import numpy as np
 import pytest
 
+import weft
 import weft.numpy as jnp
-from weft import grad, jit, make_jaxpr, vmap
+from weft import grad, jit, lax, make_jaxpr, vmap
 from weft.core.aval import ShapedArray
 from weft.core.stage import stage
 from weft.core.trace import current_trace
@@ -133,3 +134,41 @@ def test_closed_over_tracers_become_operands():
     text = str(make_jaxpr(outer)(3.0))
     assert "] a 2.0" in text
     assert float(grad(outer)(3.0)) == 2.0
+
+
+BIG = 2**31
+OVERFLOWS = {
+    "jit": lambda n: weft.jit(lambda: n)(),
+    "jit of a pytree": lambda n: weft.jit(lambda x: {"a": (x, n)})(1.0),
+    "cond": lambda n: lax.cond(True, lambda: n, lambda: 0),
+    "switch": lambda n: lax.switch(0, [lambda: 0, lambda: n]),
+    "scan": lambda n: lax.scan(lambda c, x: (c, n), 0, None, length=3),
+    "scan, carried": lambda n: lax.scan(lambda c, x: (n, None), 0, None, length=3),
+    "scan, at first": lambda n: lax.scan(lambda c, x: (c, None), n, None, length=3),
+    "while": lambda n: lax.while_loop(lambda c: c == 0, lambda c: n, 0),
+    "while, at first": lambda n: lax.while_loop(lambda c: c == 0, lambda c: c, n),
+    "fori": lambda n: lax.fori_loop(0, 3, lambda i, c: n, 0),
+    "map": lambda n: lax.map(lambda x: n, jnp.ones(3)),
+    "vmap": lambda n: weft.vmap(lambda x: n)(jnp.ones(3)),
+    "checkpoint": lambda n: weft.checkpoint(lambda: n)(),
+    "make_jaxpr": lambda n: weft.make_jaxpr(lambda: n)(),
+    "eval_shape": lambda n: weft.eval_shape(lambda: n),
+    "argument": lambda n: weft.jit(lambda x: x)(n),
+    "asarray": lambda n: weft.jit(lambda: jnp.asarray(n))(),
+}
+
+
+@pytest.mark.parametrize("name", OVERFLOWS)
+def test_a_python_integer_that_does_not_fit(name):
+    for n in (BIG, -BIG - 1):
+        with pytest.raises(OverflowError, match=f"must fit int32; got {n}"):
+            OVERFLOWS[name](n)
+    OVERFLOWS[name](-BIG)
+    OVERFLOWS[name](BIG - 1)
+
+
+def test_a_python_integer_that_fits_64_bits():
+    with weft.enable_x64():
+        assert weft.jit(lambda: (BIG, -BIG - 1))() == (BIG, -BIG - 1)
+        with pytest.raises(OverflowError, match="must fit int64"):
+            weft.jit(lambda: 2**63)()

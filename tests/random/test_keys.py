@@ -237,7 +237,7 @@ NUMBERS = [
     (lambda: bool(KEY), TypeError, "random keys are not numbers"),
     (lambda: KEYS.tolist(), TypeError, "random keys are not numbers"),
     (lambda: KEYS.__dlpack__(), TypeError, "random keys are not numbers"),
-    (lambda: hash(KEY), TypeError, r"hash\(\): an array is no key"),
+    (lambda: hash(KEY), TypeError, "unhashable type: .*KeyArray"),
     (lambda: len(KEY), ShapeError, r"len\(\): needs an array with an axis; got key<fry>\[\]"),
     (lambda: weft.jit(lambda k: k * 2)(KEY), TypeError, "promote only with themselves"),
     (lambda: weft.vmap(lambda k: k * k)(LINE), DtypeError, "operands must be numbers"),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from weft.api.functions import as_tuple
 from weft.core.aval import is_valid_value
 from weft.primitives.families import check_parameter
-from weft.pytrees import PyTreeDef, flatten, unflatten
+from weft.pytrees import PyTreeDef
 from weft.util import fun_name
 
 
@@ -100,11 +100,14 @@ def find_donated(donate: Marked, static: Marked, count: int, in_tree: PyTreeDef)
     """
     if not donate.nums and not donate.names:
         return ()
-    args, kwargs = unflatten(in_tree, range(in_tree.num_leaves))
+    args, kwargs = in_tree.children()
     given = [i for i in range(count) if i not in static.positions(count)]
     nums = donate.positions(count)
-    chosen = [x for i, x in zip(given, args, strict=True) if i in nums]
-    return tuple(flatten((chosen, [x for k, x in kwargs.items() if k in donate.names]))[0])
+    chosen = [i in nums for i in given]
+    chosen += [k in donate.names for k in kwargs.node_data()[1]]
+    parts = zip(chosen, [*args.children(), *kwargs.children()], strict=True)
+    marks = [donated for donated, part in parts for _ in range(part.num_leaves)]
+    return tuple([i for i, donated in enumerate(marks) if donated])
 
 
 # --- static arguments that cannot be hashed -------------------------------------------------------

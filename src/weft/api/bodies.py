@@ -16,6 +16,7 @@ from weft import dtypes
 from weft.api.cache_misses import explain_function
 from weft.api.functions import FlatFun, argument_origins, leaf_names
 from weft.api.programs import is_live, programs_of
+from weft.api.structures import call_structure, hide_leaves
 from weft.control.cond import join_result_types
 from weft.core.aval import ShapedArray, typeof
 from weft.core.facts import Runs
@@ -32,7 +33,7 @@ from weft.primitives.constant import stage_whole
 from weft.primitives.layout import convert, literal
 from weft.primitives.reshard import lay_as
 from weft.primitives.varying import Varying, axes_of_varying
-from weft.pytrees import PyTreeDef, find_mismatches, flatten, tree_map, unflatten
+from weft.pytrees import PyTreeDef, find_mismatches, tree_map
 from weft.transforms.batch import mapped_aval
 from weft.util import fun_name
 from weft.watch.leaks import stage_function
@@ -45,6 +46,7 @@ class StagedBody(NamedTuple):
     jaxpr: Jaxpr
     consts: list
     out_tree: PyTreeDef
+    hides: bool = False  # results of float0, which are nodes of `out_tree`
 
     @property
     def out_avals(self) -> list[ShapedArray]:
@@ -65,13 +67,14 @@ def stage_body(
     if body is None or not all(map(is_live, body.consts)):
         if config.explain_cache_misses and not programs and is_eager():
             explain_function(fun)
-        in_tree = flatten((unflatten(args_tree, range(args_tree.num_leaves)), {}))[1]
-        flat = FlatFun(fun, in_tree, op)
+        in_tree = call_structure(args_tree)
+        flat = FlatFun(fun, in_tree, op, float0={})
         names = functools.partial(argument_origins, fun, in_tree, op)
         jaxpr, consts = stage_function(flat, in_avals, fun_name(fun), names)
         # a NumPy array is taken as it is now
         consts = [put(c) if isinstance(c, np.ndarray) else c for c in consts]
-        body = StagedBody(close_jaxpr(jaxpr), consts, flat.out_tree)
+        tree = hide_leaves(flat.out_tree, flat.hidden) if flat.hidden else flat.out_tree
+        body = StagedBody(close_jaxpr(jaxpr), consts, tree, bool(flat.hidden))
         body = body if op not in LOOPS else enter_loop(op, body)
         if not any(isinstance(c, Tracer) for c in consts):
             programs.add(key, body)
@@ -89,7 +92,7 @@ def enter_loop(op: str, body: StagedBody) -> StagedBody:
     if avals == jaxpr.in_avals:
         return body
     jaxpr = stage_whole(jaxpr, avals, jaxpr.name)
-    return StagedBody(jaxpr, cast_values(body.consts, avals[:n]), body.out_tree)
+    return body._replace(jaxpr=jaxpr, consts=cast_values(body.consts, avals[:n]))
 
 
 def types_in_loop(op: str, avals: Sequence[ShapedArray]) -> list[ShapedArray]:

@@ -21,6 +21,7 @@ from weft.api.bodies import (
     vary_jaxpr,
 )
 from weft.api.functions import avals_of, check_callable, leaf_names
+from weft.api.structures import call_structure, has_float0, hide_float0
 from weft.control.cond import cond_p, join_result_types, take_inputs
 from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.jaxpr import Jaxpr
@@ -175,7 +176,9 @@ def bind_choice(
     if config.disable_jit and is_concrete(index):
         return funs[int(index)](*make_arrays(operands))
     leaves, tree = flatten(operands)
-    avals = avals_of(op, leaves, flatten((operands, {}))[1], funs[0])
+    if has_float0(leaves):
+        leaves, tree = flatten(hide_float0(operands))
+    avals = avals_of(op, leaves, call_structure(tree), funs[0])
     order = range(len(funs))  # of a cond the function for True comes first, and runs first in JAX
     staged = {
         i: stage_body(op, funs[i], tree, avals) for i in (order[::-1] if op == "cond" else order)

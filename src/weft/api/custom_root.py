@@ -14,6 +14,7 @@ from weft import dtypes
 from weft.api.bodies import StagedBody, cast_values, stage_body
 from weft.api.custom_rules import custom_jvp
 from weft.api.functions import avals_of, check_callable, leaf_names
+from weft.api.structures import tuple_structure
 from weft.control.linear import linear_solve_p
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, eval_jaxpr
@@ -101,7 +102,7 @@ def stage_solver(
 ) -> StagedBody:
     """A solver of custom_linear_solve, staged as a function of the right-hand side."""
     op = "custom_linear_solve"
-    args_tree = structure((unflatten(tree, range(tree.num_leaves)),))
+    args_tree = tuple_structure(tree)
     body = stage_pure(op, name, functools.partial(solver, system), args_tree, avals)
     x_tree = solution_tree(op, name, body.out_tree, has_aux)
     check_like(op, name, x_tree, body.out_avals[: x_tree.num_leaves], tree, avals)

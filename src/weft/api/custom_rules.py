@@ -16,6 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.api.functions import FlatFun, as_tuple, avals_of, check_callable, value_error
+from weft.api.structures import cut_structure, leaf_paths
 from weft.control.custom import custom_jvp_p, custom_vjp_p
 from weft.core.aval import ShapedArray, is_valid_value, typeof
 from weft.core.primitive import Zero
@@ -544,8 +545,7 @@ class _Call:
 
     def output_path(self, i: int) -> str:
         """The place of an output leaf, for errors; empty where the output is one array."""
-        paths = flatten_with_path(unflatten(self.out_tree, range(self.out_tree.num_leaves)))[0]  # type: ignore
-        name = keystr(paths[i][0])
+        name = keystr(leaf_paths(self.out_tree)[i])
         return f" at output{name}" if name else ""
 
     def check_bwd(self, grads: Any) -> list:
@@ -570,14 +570,13 @@ class _Call:
         if given == tree:
             return [(x, 1) for x in leaves]
         leaves, given = flatten(ct, lambda x: x is None)
-        try:
-            below = given.flatten_up_to(unflatten(tree, range(tree.num_leaves)))
-        except (TypeError, ValueError):
+        below = cut_structure(given, tree)
+        if below is None:
             raise PytreeError(
                 f"custom_vjp: bwd of {self.name} must return a cotangent of the argument's "
                 f"structure; got {flatten(ct)[1]} for argument {position}, which is {tree}."
-            ) from None
-        return [(x, flatten(b)[1].num_leaves) for x, b in zip(leaves, below, strict=True)]
+            )
+        return [(x, b.num_leaves) for x, b in zip(leaves, below, strict=True)]
 
     def check_ct(self, ct: Any, aval: ShapedArray, position: int) -> Any:
         """A cotangent whose type fits its argument's."""

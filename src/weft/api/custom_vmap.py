@@ -65,7 +65,7 @@ class custom_vmap(RuledFunction):
         args = self._positional(args, kwargs)
         leaves, args_tree = flatten(args)
         avals = avals_of("custom_vmap", leaves, flatten((args, {}))[1], self.fun)
-        call, consts, out_tree = stage_body("custom_vmap", self.fun, args_tree, avals)
+        call, consts, out_tree, _ = stage_body("custom_vmap", self.fun, args_tree, avals)
         tracers = find_closed_over(self.vmap_rule)
         n = len(consts)
         rule = FlatRule(

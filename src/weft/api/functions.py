@@ -13,6 +13,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.api.shape_struct import ShapeDtypeStruct
+from weft.api.structures import leaf_paths
 from weft.core.aval import ShapedArray, is_masked, is_valid_value, typeof
 from weft.core.ref import AbstractRef, is_ref
 from weft.core.stage import StagedTracer
@@ -215,11 +216,10 @@ def describe_program(fun: Callable, flat: FlatFun) -> tuple:
 
 def argument_names(fun: Callable, in_tree: PyTreeDef) -> list[str]:
     """A name for each leaf of (args, kwargs), by the function's parameters: `params['w'][0]`."""
-    placeholder = unflatten(in_tree, range(in_tree.num_leaves))
-    args, kwargs = placeholder
-    bound = parameter_names(fun, len(args))
+    args_tree, _ = in_tree.children()
+    bound = parameter_names(fun, len(args_tree.children()))
     names = []
-    for path, _ in flatten_with_path((args, kwargs))[0]:
+    for path in leaf_paths(in_tree):
         which, position, *rest = path
         if which.idx == 0:
             names.append(bound[position.idx] + keystr(tuple(rest)))
@@ -230,8 +230,7 @@ def argument_names(fun: Callable, in_tree: PyTreeDef) -> list[str]:
 
 def leaf_names(root: str, tree: PyTreeDef) -> list[str]:
     """A name for each leaf of a pytree: `carry['w'][0]`."""
-    placeholder = unflatten(tree, range(tree.num_leaves))
-    return [root + keystr(path) for path, _ in flatten_with_path(placeholder)[0]]
+    return [root + keystr(path) for path in leaf_paths(tree)]
 
 
 def parameter_names(fun: Callable, count: int) -> list[str]:

@@ -15,6 +15,7 @@ import numpy as np
 from weft import dtypes
 from weft.api.functions import FlatFun, avals_of, check_callable, flatten_call
 from weft.api.jit import jit
+from weft.api.structures import leaf_paths
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Linear, Zero
 from weft.core.ref import AbstractRef
@@ -232,7 +233,7 @@ def check_inputs(
             problem = "inputs must be floating-point or complex"
         else:
             continue
-        path = flatten_with_path(unflatten(tree, range(tree.num_leaves))[0])[0][i][0]
+        path = leaf_paths(tree)[i][1:]
         nums = chosen.argnums
         which = nums if isinstance(nums, int) else nums[path[0].idx]
         where = f"argument {which}{keystr(tuple(path[1:]))} of {fun_name(fun)}"
@@ -249,7 +250,7 @@ def check_scalar_output(
         hint = "has_aux=True for a pair (loss, more), or jacrev."
         if not avals:
             hint = "return loss."
-        kind = type(unflatten(tree, range(len(avals)))).__name__
+        kind = (tree.node_data() or (type(None),))[0].__name__
         got = "None" if kind == "NoneType" else f"a {kind} of {len(avals)} arrays"
         raise TypeError(
             f"{op}: the function must return one scalar; got {got} from {name}. Hint: {hint}"

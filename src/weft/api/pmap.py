@@ -117,7 +117,8 @@ class MultiProcessPmap:
         ]
         dynamic, kwargs = unflatten(tree, whole)
         result = fix_static(call, mapped.static, args, {}).fun(*dynamic, **kwargs)
-        (outs, out_tree), wanted = flatten(result), mapping.out_axes_of(result)
+        outs, out_tree = flatten(result)
+        wanted = mapping.out_axes_of(out_tree)
         specs = [PartitionSpec() if d is None else split(d % y.ndim) for y, d in zip(outs, wanted)]
         return unflatten(
             out_tree,
@@ -224,7 +225,7 @@ class MappedFunction:
         outs = xla_pmap_p.apply(
             *consts, *leaves, call_jaxpr=close_jaxpr(jaxpr), mapped_invars=mapped, **params
         )
-        wanted = mapping.out_axes_of(unflatten(flat.out_tree, [object()] * len(outs)))
+        wanted = mapping.out_axes_of(flat.out_tree)
         outs = [index_in_dim(y, 0, 0, False) if w is None else y for y, w in zip(outs, wanted)]
         out_dims = [None if w is None else 0 for w in wanted]
         return flat.result(mapping.place_results(outs, out_dims, flat.out_tree, size))

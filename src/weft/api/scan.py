@@ -11,6 +11,7 @@ from typing import Any
 
 from weft.api import bodies
 from weft.api.functions import avals_of, check_callable, leaf_names
+from weft.api.structures import has_float0, hide_float0, stack_float0
 from weft.control.jit import jit_p
 from weft.control.scan import bind_scan
 from weft.core.aval import ShapedArray, typeof
@@ -64,6 +65,10 @@ def scan(
     check_callable("scan", f)
     carry, carry_tree = flatten(init)
     xs_leaves, xs_tree = flatten(xs)
+    if has_float0([*carry, *xs_leaves]):
+        length = next((x.shape[0] for x in xs_leaves), length)
+        init, xs = hide_float0(init), hide_float0(xs, 1)
+        (carry, carry_tree), (xs_leaves, xs_tree) = flatten(init), flatten(xs)
     avals = avals_of("scan", [*carry, *xs_leaves], structure(((init, xs), {})), f)
     avals = bodies.types_in_loop("scan", avals)
     xs_leaves = bodies.cast_values(xs_leaves, avals[len(carry) :])
@@ -72,7 +77,7 @@ def scan(
     if config.disable_jit and length:
         return scan_in_python(f, init, xs, length, reverse)
     x_avals = [mapped_aval(a, 0) for a in x_avals]
-    body, avals, y_tree = stage_scan(f, structure((init, xs)), carry_tree, avals, x_avals)
+    body, avals, y_tree = stage_scan(f, structure((init, xs)), carry_tree, avals, x_avals, length)
     params = {
         "length": length,
         "reverse": bool(reverse),
@@ -84,7 +89,12 @@ def scan(
 
 
 def stage_scan(
-    f: Callable, args_tree: PyTreeDef, carry_tree: PyTreeDef, avals: list, x_avals: list
+    f: Callable,
+    args_tree: PyTreeDef,
+    carry_tree: PyTreeDef,
+    avals: list,
+    x_avals: list,
+    length: int,
 ) -> tuple[bodies.StagedBody, list[ShapedArray], PyTreeDef]:
     """The body, staged; the types that the carry starts with; the structure of y.
 
@@ -99,7 +109,7 @@ def stage_scan(
             break
         avals = promoted
     bodies.check_carry("scan", f, (carry_tree, avals), (out_carry_tree, body.out_avals[:n]))
-    return body, avals, y_tree
+    return body, avals, stack_float0(y_tree, length) if body.hides else y_tree
 
 
 def scan_length(op: str, avals: Sequence[ShapedArray], tree: PyTreeDef, length: int | None) -> int:
@@ -192,17 +202,21 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     """
     check_callable("map", f)
     leaves, tree = flatten(xs)
+    length = None
+    if has_float0(leaves):
+        length, xs = leaves[0].shape[0], hide_float0(xs, 1)
+        leaves, tree = flatten(xs)
     args_tree = structure(((xs,), {}))
     avals = bodies.types_in_loop("map", avals_of("map", leaves, args_tree, f))
     leaves = bodies.cast_values(leaves, avals)
-    length = scan_length("map", avals, tree, None)
+    length = scan_length("map", avals, tree, length)
     size = None if batch_size is None else check_integer("map", "batch_size", batch_size, 1)
     if config.disable_jit and length:
         ys = [f(index_leaves(xs, i)) for i in range(length)]
         return tree_map(lambda *parts: stack(parts), *ys)
-    jaxpr, consts, out_tree = bodies.stage_body(
-        "map", f, structure((xs,)), [mapped_aval(a, 0) for a in avals]
-    )
+    body = bodies.stage_body("map", f, structure((xs,)), [mapped_aval(a, 0) for a in avals])
+    jaxpr, consts = body.jaxpr, body.consts
+    out_tree = stack_float0(body.out_tree, length) if body.hides else body.out_tree
     if size is None:
         ys = scan_without_carry(jaxpr, consts, leaves, length)
         return unflatten(out_tree, ys)

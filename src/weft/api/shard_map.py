@@ -14,6 +14,7 @@ from weft.api.bodies import stage_body
 from weft.api.functions import FlatFun, argument_origins, avals_of, check_callable, leaf_names
 from weft.api.programs import programs_of
 from weft.api.shardings import as_sharding, make_prefix
+from weft.api.structures import broadcast_to_structure
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Literal, Var
 from weft.core.source import boundary, describe_maker
@@ -124,9 +125,9 @@ def smap(
             f"got {in_axes!r}. Hint: in_axes=0."
         )
 
-    def make_specs(what: str, axes: Any, full: Any, avals: Sequence[ShapedArray]) -> Any:
+    def make_specs(what: str, axes: Any, full: PyTreeDef, avals: Sequence[ShapedArray]) -> Any:
         names = (what, "the arguments" if what == "in_axes" else "the result")
-        found = broadcast_prefix(axes, full, is_none, op="smap", names=names)
+        found = broadcast_to_structure(axes, full, is_none, op="smap", names=names)
         pairs = zip(found, avals, strict=True)
         specs = [
             PartitionSpec()
@@ -144,7 +145,7 @@ def smap(
         flat, tree = flatten((args, {}))
         specs = None
         if in_axes is not Infer:
-            specs = make_specs("in_axes", in_axes, args, avals_of("smap", flat, tree, f))
+            specs = make_specs("in_axes", in_axes, structure(args), avals_of("smap", flat, tree, f))
         of_results = functools.partial(make_specs, "out_axes", out_axes)
         return bind_shard_map(f, args, specs, of_results, params)
 
@@ -154,7 +155,7 @@ def smap(
 def bind_shard_map(f: Callable, args: tuple, in_specs: Any, out_specs: Any, params: dict) -> Any:
     """Stage a function at the types of the parts of its arguments, and bind the primitive.
 
-    `out_specs` may be a function that gives them, of the result's pytree and types.
+    `out_specs` may be a function that gives them, of the result's structure and types.
     """
     flat, tree = flatten((args, {}))
     avals = avals_of("shard_map", flat, tree, f)
@@ -162,7 +163,7 @@ def bind_shard_map(f: Callable, args: tuple, in_specs: Any, out_specs: Any, para
     if in_specs is None:
         specs = infer_specs(f, avals, params)
     else:
-        specs = broadcast_specs("in_specs", in_specs, args, params)
+        specs = broadcast_specs("in_specs", in_specs, structure(args), params)
         check_in_specs(f, avals, specs, params)
     inner = part_avals(avals, specs, names, params)
     if is_eager() and isinstance(params["mesh"], AbstractMesh):
@@ -176,11 +177,10 @@ def bind_shard_map(f: Callable, args: tuple, in_specs: Any, out_specs: Any, para
         jaxpr, out_tree = share_program(programs, jaxpr), fun.out_tree
     else:
         with shard_map_p.scope(params):
-            jaxpr, consts, out_tree = stage_body("shard_map", f, structure(args), inner)
-    placeholder = unflatten(out_tree, range(out_tree.num_leaves))
+            jaxpr, consts, out_tree, _ = stage_body("shard_map", f, structure(args), inner)
     if callable(out_specs):
-        out_specs = out_specs(placeholder, jaxpr.out_avals)
-    of_results = broadcast_specs("out_specs", out_specs, placeholder, params)
+        out_specs = out_specs(out_tree, jaxpr.out_avals)
+    of_results = broadcast_specs("out_specs", out_specs, out_tree, params)
     if params["check_vma"] and any(s.unreduced for s in of_results):
         with shard_map_p.scope(params):
             jaxpr = sum_later(jaxpr, tuple(tuple(sorted(s.unreduced)) for s in of_results))
@@ -254,14 +254,14 @@ def manual_axes(mesh: Mesh, axis_names: Any) -> tuple:
     return tuple(n for n in free if not names or n in names)
 
 
-def broadcast_specs(what: str, specs: Any, full: Any, params: dict) -> list:
+def broadcast_specs(what: str, specs: Any, full: PyTreeDef, params: dict) -> list:
     """The spec of each leaf of a pytree, of which `specs` is a prefix."""
-    if isinstance(specs, list) and isinstance(full, tuple):
+    if isinstance(specs, list) and full.node_data() == (tuple, None):
         specs = tuple(specs)
     mesh, manual = params["mesh"], params["manual_axes"]
     is_spec = lambda x: x is None or isinstance(x, PartitionSpec)
     whole = "the arguments" if what == "in_specs" else "the result"
-    found = broadcast_prefix(specs, full, is_spec, op="shard_map", names=(what, whole))
+    found = broadcast_to_structure(specs, full, is_spec, op="shard_map", names=(what, whole))
     for spec in found:
         if not isinstance(spec, PartitionSpec):
             raise TypeError(

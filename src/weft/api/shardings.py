@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from weft.api.functions import argument_origins, leaf_names
 from weft.api.programs import StagedProgram
+from weft.api.structures import broadcast_to_structure
 from weft.core.aval import ShapedArray, typeof
 from weft.mesh.client import Device
 from weft.mesh.mesh import AbstractMesh, Mesh, get_mesh
@@ -56,7 +57,7 @@ class RequestedShardings(NamedTuple):
 
     def of_arguments(self, fun: Callable, in_tree: PyTreeDef, avals: Sequence) -> tuple:
         """Those of all arguments, flat; () for none."""
-        tree = flatten(unflatten(in_tree, range(in_tree.num_leaves))[0])[1]
+        tree = in_tree.children()[0]
         count = tree.num_leaves  # of positional arguments
         names: Callable = lambda: argument_origins(fun, in_tree)[:count]
         ins = self.fit("in_shardings", self.arguments, tree, avals[:count], names)
@@ -97,10 +98,9 @@ class RequestedShardings(NamedTuple):
         leaves, treedef = prefix
         if all(x is None for x in leaves) and treedef.num_leaves <= 1:
             return ()
-        full = unflatten(tree, range(tree.num_leaves))
         given = unflatten(treedef, leaves)
         names_of = (what, "the values")
-        spread = broadcast_prefix(given, full, is_none, op=self.op, names=names_of)
+        spread = broadcast_to_structure(given, tree, is_none, op=self.op, names=names_of)
         found = [as_sharding(self.op, what, x) for x in spread]
         for sharding, aval, name in zip(found, avals, names(), strict=True):
             if sharding is not None and sharding.num_devices > 1:

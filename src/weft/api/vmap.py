@@ -13,6 +13,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.api.functions import FlatFun, argument_names, avals_of, check_callable
+from weft.api.structures import broadcast_to_structure
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Axis
 from weft.core.source import boundary
@@ -219,15 +220,15 @@ class MappedAxes:
         self, outs: Sequence[Any], out_dims: Sequence[int | None], tree: PyTreeDef, size: int
     ) -> list:
         """The results, with the mapped axis where `out_axes` says."""
-        # of placeholders: the axes of `outs` are not yet where a user's class may look for them
-        wanted = self.out_axes_of(unflatten(tree, [object()] * len(outs)))
+        wanted = self.out_axes_of(tree)
         return [
             self.place_result(y, d, w, size) for y, d, w in zip(outs, out_dims, wanted, strict=True)
         ]
 
-    def out_axes_of(self, result: Any) -> list:
-        """The axis that `out_axes` says for each leaf of a result."""
-        return self.broadcast_axes(self.out_axes, result, "out_axes", "result")
+    def out_axes_of(self, tree: PyTreeDef) -> list:
+        """Return the axis that `out_axes` says for each leaf of a result of this structure."""
+        names = ("out_axes", "result")
+        return broadcast_to_structure(self.out_axes, tree, is_none, op=self.op, names=names)
 
     def broadcast_axes(self, prefix: Any, tree: Any, prefix_name: str, name: str) -> list:
         """The axis of each leaf, from a pytree prefix of axes in which None is a leaf."""

@@ -16,6 +16,7 @@ from weft import dtypes
 from weft.api import bodies
 from weft.api.functions import avals_of, check_callable
 from weft.api.scan import steps_per_turn
+from weft.api.structures import has_float0, hide_float0
 from weft.control.loop import bind_while
 from weft.control.loop_bodies import COUNT, TRUTH, add_step_counter
 from weft.control.scan import bind_scan
@@ -94,6 +95,9 @@ def bind_loop(
 ) -> Any:
     """`while_loop` with its arguments checked: stage both functions and bind the primitive."""
     init, tree = flatten(init_val)
+    if has_float0(init):
+        init_val = hide_float0(init_val)
+        init, tree = flatten(init_val)
     avals = avals_of("while_loop", init, structure(((init_val,), {})), body_fun)
     avals = bodies.types_in_loop("while_loop", avals)
     body, avals = stage_carry("while_loop", body_fun, (init_val,), tree, avals)
@@ -225,6 +229,9 @@ def fori_loop(
         except TracerError:  # bounds that vmap or grad of a traced function does not know
             pass
     init, tree = flatten(init_val)
+    if has_float0(init):
+        init_val = hide_float0(init_val)
+        init, tree = flatten(init_val)
     args = (lower, init_val)
     avals = avals_of("fori_loop", [lower, *init], structure((args, {})), body_fun)
     avals = bodies.types_in_loop("fori_loop", avals[1:])

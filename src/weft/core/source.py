@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from jaxlib import _jax
 
 from weft.core.trace import current, get_traceback
-from weft.errors import filter_traceback, is_own_file, is_own_row, list_rows
+from weft.errors import add_key_hint, filter_traceback, is_own_file, is_own_row, list_rows
 from weft.options import config
 from weft.util import copy_names
 
@@ -173,6 +173,7 @@ def describe_maker(source: Any, name: str) -> str:
 
 def trim_traceback(error: BaseException) -> None:
     """Leave the user's frames in a traceback and, of ours, only the last few before the error."""
+    add_key_hint(error)
     if config.traceback_filtering != "auto":
         return filter_traceback(error, config.traceback_filtering)
     rows = list_rows(error.__traceback__)

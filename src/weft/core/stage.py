@@ -136,6 +136,8 @@ class StageTrace(Trace):
     def finish(self, outs: Sequence[Any], close: bool = True) -> tuple[Jaxpr, list]:
         """The program with the given results, and its consts; the trace is over."""
         outvars = [self.atom(x) for x in outs]
+        if int in map(type, outs):
+            check_fit(outvars, self.name)
         self.live = not close
         constvars = [var for var, _ in self.consts.values()]
         consts = typed_values([value for _, value in self.consts.values()], constvars)
@@ -174,6 +176,19 @@ class StageTrace(Trace):
             if any(v is var for v in eqn.outvars):
                 return describe_maker(eqn.source, eqn.primitive.name)
         return ""
+
+
+def check_fit(atoms: Sequence[Atom], name: str) -> None:
+    """Raise where a Python integer among the results of a program does not fit its type."""
+    for a in atoms:
+        if type(a) is Literal and type(a.val) is int:
+            try:
+                a.aval.dtype.type(a.val)
+            except OverflowError:
+                raise OverflowError(
+                    f"{name or 'jit'}: integers among the results must fit {a.aval.dtype}; got "
+                    f"{a.val}. Hint: jnp.uint32(x), jnp.float32(x), or weft.enable_x64(True)."
+                ) from None
 
 
 def is_staged_within(home: Trace) -> bool:

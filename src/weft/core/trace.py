@@ -291,12 +291,7 @@ class Tracer(HasAval):
             )
         return (self[i] for i in range(self.aval.shape[0]))  # type: ignore[index]
 
-    def __hash__(self) -> int:
-        raise errors.TracerError(
-            f"hash(): a traced value is no key, for its value is not known; got {self.aval} "
-            f"{self.origin()}. Hint: use what is known, as x.shape, or mark the argument static "
-            "in jit (static_argnums, static_argnames)."
-        )
+    __hash__ = None  # type: ignore[assignment]  # as `==` compares elements
 
     def __format__(self, spec: str) -> str:
         if not spec:

@@ -115,6 +115,11 @@ def array_from_host(host: np.ndarray, weak_type: bool) -> Any:
         raise refuse_dtype(aval, error) from None
 
 
+def array_from_pickle(host: np.ndarray, weak_type: bool) -> Any:
+    """Return a pickled array, of 32 bits where `enable_x64` does not allow 64."""
+    return array_from_host(host.astype(dtypes.canonicalize(host.dtype), copy=False), weak_type)
+
+
 def host_from_dlpack(x: Any) -> np.ndarray:
     """What another library holds, as NumPy sees it; also of dtypes that np.from_dlpack refuses."""
     imported = _jax.dlpack_managed_tensor_to_buffer(
@@ -385,7 +390,7 @@ class Array(HasAval, Members, metaclass=_ArrayMeta):
             )
 
     def __reduce__(self) -> tuple:
-        return array_from_host, (np.array(host_view(self)), self.weak_type)
+        return array_from_pickle, (np.array(host_view(self)), self.weak_type)
 
     # -- as Python sees it
 
@@ -417,11 +422,7 @@ class Array(HasAval, Members, metaclass=_ArrayMeta):
             raise ShapeError(f"iter(): needs an array with an axis; got {self.aval}.")
         return (self[i] for i in range(self.aval.shape[0]))
 
-    def __hash__(self) -> int:
-        raise TypeError(
-            f"hash(): an array is no key, for `==` compares its elements; got {self.aval}. "
-            "Hint: x.item() for one number, x.tobytes() for many, id(x) for the object."
-        )
+    __hash__ = None  # type: ignore[assignment]  # as `==` compares elements
 
     __repr__ = array_repr
     _repr_html_ = array_html
