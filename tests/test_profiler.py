@@ -50,6 +50,15 @@ def test_files(taken):
     assert (taken / "perfetto_trace.json.gz").stat().st_size > 0
 
 
+def test_profile_data_reads_a_profile(taken):
+    (file,) = taken.glob("*.xplane.pb")
+    planes = list(profiler.ProfileData.from_file(str(file)).planes)
+    assert all(isinstance(plane, profiler.ProfilePlane) for plane in planes)
+    events = [e for plane in planes for line in plane.lines for e in line.events]
+    assert "my batch" in {e.name for e in events}
+    assert all(isinstance(e, profiler.ProfileEvent) for e in events[:3])
+
+
 def test_annotations_are_in_the_trace(taken):
     events = json.loads(gzip.decompress((taken / "perfetto_trace.json.gz").read_bytes()))
     found = {e["name"]: e.get("args", {}) for e in events["traceEvents"] if "name" in e}

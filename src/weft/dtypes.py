@@ -406,7 +406,7 @@ def _scalar_type(dtype: Any) -> type:
     return find_dtype(dtype, "issubdtype").type
 
 
-def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
+def issubdtype(a: DTypeLike, b: DTypeLike) -> bool:
     """Whether the first dtype or scalar type is at or below the second.
 
     As `np.issubdtype`, except that the types of ml_dtypes have their place among NumPy's
@@ -415,9 +415,9 @@ def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
     >>> issubdtype(bfloat16, np.floating)
     True
     """
-    if is_extended(arg1) and is_extended(arg2) and not isinstance(arg2, type):
-        return arg1 == arg2
-    lower, upper = _scalar_type(arg1), _scalar_type(arg2)
+    if is_extended(a) and is_extended(b) and not isinstance(b, type):
+        return a == b
+    lower, upper = _scalar_type(a), _scalar_type(b)
     return lower is upper or issubclass(_ABOVE.get(lower, lower), upper)
 
 

@@ -17,19 +17,23 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from jaxlib import _profiler
+from jaxlib import _profile_data, _profiler
 
 from weft.api.functions import check_callable
 from weft.mesh.client import client
 from weft.util import fun_name, list_public
 
 __all__ = [
-    "ProfileOptions", "StepTraceAnnotation", "TraceAnnotation", "annotate_function",
-    "device_memory_profile", "register_subprocess", "save_device_memory_profile", "start_server",
-    "start_trace", "stop_server", "stop_trace", "trace",
+    "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "StepTraceAnnotation",
+    "TraceAnnotation", "annotate_function", "device_memory_profile", "register_subprocess",
+    "save_device_memory_profile", "start_server", "start_trace", "stop_server", "stop_trace",
+    "trace",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
+# What reads a written profile: ProfileData.from_file(path).planes, their lines, and their events.
+ProfileData = _profile_data.ProfileData
+ProfileEvent, ProfilePlane = _profile_data.ProfileEvent, _profile_data.ProfilePlane
 ProfileOptions = _profiler.ProfileOptions
 PERFETTO_PORT = 9001  # the one that ui.perfetto.dev allows pages to fetch from
 

@@ -18,6 +18,7 @@ from typing import Any
 from weft.compat.finder import Finder
 from weft.compat.traces import install_traces
 from weft.core.aval import ShapedArray
+from weft.errors import MissingRule
 from weft.options import config
 from weft.util import list_public
 
@@ -30,7 +31,8 @@ def install() -> None:
 
     What JAX does by default is then the default: random numbers as under
     `config.threefry_partitionable`, and no check of bounds, unless the environment says otherwise;
-    and types of values print with the dtypes' full names.
+    types of values print with the dtypes' full names; and the error for a missing rule is of the
+    class NotImplementedError itself, with which JAX's tutorials compare its class.
     Calling it again does nothing. Raises ImportError where JAX itself is imported already.
     """
     if any(isinstance(finder, Finder) for finder in sys.meta_path):
@@ -45,6 +47,7 @@ def install() -> None:
     config.update("threefry_partitionable", True)  # `import jax` reads the environment
     config.update("check_bounds", False)
     config.update("wrap_callback_errors", True)
+    MissingRule.__new__ = lambda cls, *args: NotImplementedError(*args)  # type: ignore[assignment]
     ShapedArray.__str__ = show_type  # type: ignore[method-assign]
     install_traces()
 

@@ -7,6 +7,7 @@ from; to call one is an error that says why.
 
 from __future__ import annotations
 
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -30,6 +31,13 @@ ABSENT = {
     "jax.extend.ifrt_programs": (_OUT, "jax.jit"),
     "jax.extend.pallas": (_OUT, "operations of lax, which XLA fuses"),
     "jax.interpreters.pxla": (_OUT, "jax.sharding"),
+    "jax._src.clusters": (_OUT, "the arguments of jax.distributed.initialize"),
+    "jax._src.cudnn": (_OUT, "jax.nn.dot_product_attention"),
+    "jax._src.earray": (_OUT, "jax.Array"),
+    "jax._src.lib.gpu_triton": (_OUT, "operations of lax, which XLA fuses"),
+    "jax._src.lib.triton": (_OUT, "operations of lax, which XLA fuses"),
+    "jax._src.pallas": (_OUT, "operations of lax, which XLA fuses"),
+    "jax._src.pretty_printer": (_OUT, "str(jaxpr)"),
     "jax.tools": (_OUT, "jax.jit(f).lower(x).as_text()"),
 }
 
@@ -64,10 +72,23 @@ def find_reason(name: str, table: dict = ABSENT) -> tuple[str, str] | None:
 def explain_absence(name: str, text: str = "") -> str:
     """The message of the error for a name that is not here; `text` is what weft says of it."""
     state, instead = find_reason(name) or find_reason(name, MISSING) or ("", "")
+    asking = find_asking_module()
     if state:
-        return f"{name}: {state}. Hint: use {instead}."
+        return f"{name}: {state}{asking and f'; {asking} asks for it'}. Hint: use {instead}."
     hint = text.partition("Hint: ")[2] or "see docs/coming-from-jax.md for what weft has of JAX."
-    return f"{name}: must be a name that weft has; got one that it has not. Hint: {hint}"
+    got = f"got one that it has not{asking and f', in {asking}'}"
+    return f"{name}: must be a name that weft has; {got}. Hint: {hint}"
+
+
+def find_asking_module() -> str:
+    """Return the name of the module of a library that asks for a name, "" if it is the program."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if not name.startswith(("weft.compat", "importlib", "_frozen_importlib")):
+            return "" if name == "__main__" else name
+        frame = frame.f_back
+    return ""
 
 
 class _Absent(type):

@@ -19,11 +19,12 @@ from typing import Any
 
 import weft
 from weft.compat.absent import AbsentModule, explain_absence, find_reason
-from weft.compat.places import VIEWS
+from weft.compat.places import SHARED, VIEWS
 from weft.compat.version import __version__
 from weft.options import config
 
 _ABSENT: Any = object()
+PRIVATE = "jax._src."
 _IMPORT_FROM = dis.opmap["IMPORT_FROM"]
 
 
@@ -43,7 +44,8 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         homes = find_homes(spec.name)
         if not homes:
             return AbsentModule(spec.name)
-        if len(homes) > 1 and homes[0] != spec.name.replace("jax", "weft", 1):
+        own = homes[0] == spec.name.replace("jax", "weft", 1)
+        if spec.name.startswith(PRIVATE) or (len(homes) > 1 and not own):
             return ModuleType(spec.name)
         module = importlib.import_module(homes[0])
         spec.loader_state = [module.__spec__]
@@ -88,6 +90,8 @@ def find_homes(name: str) -> list[str]:
     """The modules of weft that a module of JAX shows; none if it is not here."""
     if name in VIEWS:
         return VIEWS[name].split()
+    if name.startswith(PRIVATE):
+        return find_homes(name.replace(PRIVATE, "jax.", 1))
     home = name.replace("jax", "weft", 1)
     if home.split(".")[1] not in weft.__all__:
         return []
@@ -106,17 +110,18 @@ def read_view(homes: list[str]) -> dict[str, Any]:
         "__all__": [n for n in public if not n.startswith("__")],
         "__dir__": lambda: sorted([*public, *(f"__{n}__" for n in ("doc", "name", "version"))]),
         "__doc__": first.__doc__,
-        "__file__": first.__file__,
+        "__file__": getattr(first, "__file__", None),
     }
 
 
 def make_getattr(module: ModuleType, name: str, homes: list[str]) -> Callable[[str], Any]:
     """`__getattr__` of a module under JAX's name: names, modules, or an error with advice."""
     own = vars(module).get("__getattr__")
+    searched = [*homes, *SHARED.split()] if name.startswith(PRIVATE) else homes
 
     def get(attribute: str) -> Any:
         full, text, found = f"{name}.{attribute}", "", _ABSENT
-        for home in homes:
+        for home in searched:
             try:
                 if home != module.__name__:
                     found = getattr(importlib.import_module(home), attribute)
@@ -134,7 +139,7 @@ def make_getattr(module: ModuleType, name: str, homes: list[str]) -> Callable[[s
                 return found
         if attribute.startswith("__"):
             raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
-        if full in VIEWS or find_reason(full):
+        if find_homes(full) or find_reason(full):
             return importlib.import_module(full)
         # `from jax.x import y` replaces an AttributeError by an error without advice
         caller = sys._getframe(1)

@@ -1,15 +1,12 @@
-"""The few names of `jax._src` that libraries import and which are nowhere in JAX's public modules.
+"""Names of `jax._src` that libraries import and which are nowhere in JAX's public modules.
 
-Each is here for a library: brainstate (the current trace, contexts of equations), chex (fake
-devices), equinox and quax (tokens, literals), flax (extended dtypes, the registry of pytrees),
-jaxquantum (inexact operands), lineax (stop_gradient_p), orbax (the process's place among several),
-PennyLane (what is concrete), s2fft (complex operands), saiunit (sizes), TensorFlow Probability
-(classes that are arrays).
+`tests/golden/library_names.txt` says which library uses a name. Names of one private module with
+many such names are in files of their own: dtypes.py, promotion.py, typing.py, util.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,24 +14,28 @@ import numpy as np
 from weft.api.callbacks import effects_barrier as wait_for_tokens
 from weft.api_util import DebugInfo
 from weft.compat.absent import make_absent
+from weft.compat.typing import DimSize, Shape  # noqa: F401 - names of jax._src.core
 from weft.core.aval import ShapedArray, typeof
 from weft.core.ref import AbstractRef
+from weft.core.stage import StageTrace
 from weft.core.trace import current as trace_ctx  # noqa: F401 - a name of jax._src.core
 from weft.core.trace import is_eager
-from weft.dtypes import complex_dtype as to_complex_dtype
-from weft.dtypes import inexact_dtype
 from weft.errors import ConcretizationTypeError
+from weft.experimental.hijax import control_flow_allowed_effects
 from weft.extend.core import concrete_or_error
 from weft.extend.core.primitives import CallPrimitive
-from weft.lax import stop_gradient_p
+from weft.interpreters.mlir import core_call_lowering
+from weft.lax import add_p, stop_gradient_p
 from weft.mesh.client import _process_group
-from weft.numpy import asarray, result_type
-from weft.pytrees import is_tree_node, prefix_error, structure
-from weft.util import list_public
+from weft.numpy.methods import ManualAxisType
+from weft.numpy.promotion import shape_of
+from weft.pytrees import is_tree_node, prefix_error, structure, tree_map
+from weft.sharding import AxisType, NamedSharding, PartitionSpec, get_abstract_mesh, get_mesh
+from weft.util import SymbolicSize, list_public
 
 __all__ = [
-    "AbstractRef", "CallPrimitive", "DebugInfo", "TypedNdArray", "promote_dtypes_complex",
-    "global_state", "stop_gradient_p", "to_complex_dtype", "trace_state_clean", "wait_for_tokens",
+    "AbstractRef", "CallPrimitive", "DebugInfo", "ManualAxisType", "TypedNdArray", "global_state",
+    "stop_gradient_p", "trace_state_clean", "wait_for_tokens",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
@@ -60,23 +61,20 @@ def physical_aval(aval: ShapedArray) -> ShapedArray:
     return aval.physical
 
 
-def supports_inf(dtype: Any) -> bool:
-    """Whether a dtype has infinities."""
-    return bool(np.isinf(np.asarray(np.inf).astype(dtype)))
-
-
-DType = np.dtype
-
 pytype_aval_mappings: dict[type, Any] = {np.ndarray: typeof}
 
 
-class ExtendedDType:
-    """A dtype whose elements are stored as those of another: random keys have one."""
-
+# Of primitives and traces: a sum of cotangents is `add`, and a program is staged by one trace.
+add_any_p = add_p
+_call_lowering = core_call_lowering
+DynamicJaxprTrace = StageTrace
+custom_staging_rules: dict[Any, Any] = {}
+remat_allowed_effects = control_flow_allowed_effects
+global_result_handlers: dict[type, Any] = {}  # how to make results of types of one's own: of none
 
 JaxException = Exception
 Out = Any
-UNSPECIFIED = None  # for `jit`, no sharding
+UNSPECIFIED, UnspecifiedValue = None, type(None)  # for `jit`, no sharding
 
 
 make_iota, to_elt = map(make_absent, ("batching.make_iota", "batching.to_elt"))
@@ -84,11 +82,6 @@ make_iota, to_elt = map(make_absent, ("batching.make_iota", "batching.to_elt"))
 
 class JaxprEqnContext:
     """The settings under which an equation was made, of which weft keeps none."""
-
-
-def is_constant_dim(d: Any) -> bool:
-    """Whether a size is a number, and not symbolic."""
-    return isinstance(d, int)
 
 
 class _Registry:
@@ -133,11 +126,6 @@ class _State:
 global_state = _State()
 
 
-def promote_dtypes_complex(*args: Any) -> list:
-    """The arguments as arrays of the complex dtype that they promote to."""
-    return [asarray(x, result_type(*args, 0j)) for x in args]
-
-
 def is_concrete(x: Any) -> bool:
     """Whether the value of an array, which may be traced, is known to Python."""
     try:
@@ -147,11 +135,82 @@ def is_concrete(x: Any) -> bool:
     return True
 
 
-def promote_dtypes_inexact(*args: Any) -> list:
-    """The arguments as arrays of the inexact dtype that they promote to."""
-    return [asarray(x, inexact_dtype(result_type(*args))) for x in args]
-
-
 def trace_state_clean() -> bool:
     """Whether no function is being traced."""
     return is_eager()
+
+
+def full_lower(x: Any) -> Any:
+    """Return a value as it is: there are no levels of tracers."""
+    return x
+
+
+get_referent = full_lower
+
+
+def is_vmappable(x: Any) -> bool:
+    """Return True if `vmap` maps over values of a class of one's own; there are none such."""
+    return False
+
+
+def is_dim(v: Any) -> bool:
+    """Return True if a value can be the size of an axis, symbolic or not."""
+    return isinstance(v, int | np.integer | SymbolicSize)
+
+
+def is_constant_dim(d: Any) -> bool:
+    """Return True if a size is a number, and not symbolic."""
+    return isinstance(d, int)
+
+
+def is_constant_shape(s: Sequence[Any]) -> bool:
+    """Return True if all sizes of a shape are numbers, and not symbolic."""
+    return all(map(is_constant_dim, s))
+
+
+def canonicalize_shape(shape: Sequence[Any], context: str = "shape") -> tuple:
+    """Return a shape as a tuple of sizes."""
+    return shape_of(context, shape)
+
+
+def canonicalize_sharding(sharding: Any, api_name: str = "sharding", **options: Any) -> Any:
+    """Return a sharding; a spec becomes one over the mesh in scope."""
+    is_spec = isinstance(sharding, PartitionSpec)
+    return NamedSharding(get_abstract_mesh(), sharding) if is_spec else sharding
+
+
+def _any_axis_explicit(mesh: Any) -> bool:
+    return any(kind == AxisType.Explicit for kind in mesh.axis_types)
+
+
+def get_concrete_mesh() -> Any:
+    """Return the mesh of devices in scope, an empty one without one."""
+    return get_mesh()
+
+
+class _ThreadResources:
+    """The mesh in scope, as `thread_resources.env.physical_mesh`."""
+
+    @property
+    def env(self) -> _ThreadResources:
+        """The object itself."""
+        return self
+
+    @property
+    def physical_mesh(self) -> Any:
+        """The mesh of devices in scope, an empty one without one."""
+        return get_mesh()
+
+
+thread_resources = _ThreadResources()
+
+
+def check_close(xs: Any, ys: Any, atol: Any = None, rtol: Any = None, err_msg: str = "") -> None:
+    """Assert that the leaves of two trees are close, as `jax.test_util` compares derivatives."""
+    tree_map(
+        lambda x, y: np.testing.assert_allclose(
+            np.asarray(x), np.asarray(y), rtol=rtol or 1e-6, atol=atol or 1e-6, err_msg=err_msg
+        ),
+        xs,
+        ys,
+    )

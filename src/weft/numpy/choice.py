@@ -32,6 +32,7 @@ from weft.numpy.promotion import (
     refuse_out,
 )
 from weft.numpy.searching import nonzero
+from weft.numpy.ufuncs import refuse_out_and_where
 from weft.options import trace_context
 from weft.primitives import elementwise as ops
 from weft.primitives.bits import bitcast_convert_type
@@ -197,7 +198,9 @@ def signbit(x: ArrayLike, /) -> Array:
 def make_logical(op: str, prim: Any, doc: str) -> Callable:
     """A function of two truth values."""
 
-    def fun(x: ArrayLike, y: ArrayLike, /) -> Array:
+    def fun(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
+        if out is not None or where is not None:
+            refuse_out_and_where(op, out, where)
         x, y = broadcast_operands(op, is_nonzero(as_operand(op, x)), is_nonzero(as_operand(op, y)))
         return prim.apply(x, y)[0]
 

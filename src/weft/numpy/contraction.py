@@ -14,9 +14,8 @@ from weft import dtypes
 from weft.errors import ShapeError
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.typed import resolve_sharding
-from weft.numpy.creation import call_numpy
 from weft.numpy.products import contract, permute_spec
-from weft.numpy.promotion import as_array, refuse_out
+from weft.numpy.promotion import as_array, call_numpy, refuse_out
 from weft.primitives import elementwise as ops
 from weft.primitives import layout
 from weft.primitives.dot import PrecisionLike

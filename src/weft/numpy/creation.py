@@ -17,7 +17,7 @@ from weft import dtypes
 from weft.core.aval import HOST_TYPES, ShapedArray, is_masked, not_array_error, typeof
 from weft.core.source import trim_traceback
 from weft.core.trace import Tracer, is_eager
-from weft.errors import ConcretizationTypeError, DtypeError, ShapeError, TracerError
+from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
 from weft.lax.values import put_like, put_on_device
 from weft.mesh.typed import resolve_sharding
 from weft.numpy.promotion import (
@@ -49,6 +49,7 @@ DEVICE = """
     """
 
 MAX_AXES = 64  # as in NumPy
+ALIGNMENT = 64  # bytes; XLA:CPU copies what is aligned to less
 
 # Up to this many elements a constant is written by the host; beyond, on the device.
 SMALL = 1 << 14
@@ -143,10 +144,10 @@ def parse_value(x: Any, dtype: np.dtype | None) -> Any:
     if is_masked(x):
         typeof(x, "array")  # raises
     if hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray):
-        return from_dlpack(x)
-    if x is None or isinstance(x, str | bytes):
+        return from_dlpack(x, copy=True)
+    if x is None or (isinstance(x, str | bytes) and dtype is None):
         raise not_array_error("array", x)
-    if not hasattr(x, "__array__"):
+    if not hasattr(x, "__array__") and not isinstance(x, str | bytes):
         with contextlib.suppress(TypeError):
             x = memoryview(x)
     return put(check_numbers(np.asarray(x), x, dtype))
@@ -155,6 +156,8 @@ def parse_value(x: Any, dtype: np.dtype | None) -> Any:
 def convert_on_host(x: Any, dtype: np.dtype) -> np.ndarray:
     """A NumPy array or a number in `dtype`: a Python integer that does not fit is refused."""
     if isinstance(x, np.ndarray | np.generic):
+        if x.dtype.kind in "SU":
+            return read_texts(x, dtype)
         if not dtypes.valid_dtype(x.dtype):
             raise not_array_error("array", x)
         return np.asarray(x).astype(dtype, copy=False)
@@ -173,8 +176,18 @@ def read_numbers(x: Any, dtype: np.dtype) -> np.ndarray:
         raise ShapeError(f"array: elements of a list must have one shape; got {x!r:.60}.") from None
 
 
+def read_texts(x: Any, dtype: np.dtype) -> np.ndarray:
+    """Read a NumPy array of texts as numbers of `dtype`."""
+    try:
+        return x.astype(dtype if dtype.kind != "V" else np.float64).astype(dtype)
+    except (ValueError, OverflowError) as error:
+        raise type(error)(f"array: texts must be numbers of {dtype}; got {x!r:.60}.") from None
+
+
 def check_numbers(host: np.ndarray, x: Any, dtype: np.dtype | None) -> np.ndarray:
     """A NumPy array made of x, if its elements are numbers."""
+    if dtype is not None and host.dtype.kind in "SU":
+        return read_texts(host, dtype)
     if not dtypes.valid_dtype(host.dtype):
         raise DtypeError(
             f"array: elements must be numbers; got {x!r:.60} of type {type(x).__name__}."
@@ -189,7 +202,7 @@ def parse_list(x: Sequence, dtype: np.dtype | None) -> Any:
     if any(issubclass(t, (*ARRAYS, Tracer)) or hasattr(t, "__jax_array__") for t in types):
         return stack_nested(x, find_list_dtype(types) if dtype is None else dtype)
     for kind in types:
-        if kind is type(None) or issubclass(kind, str | bytes):
+        if kind is type(None) or (issubclass(kind, str | bytes) and dtype is None):
             raise DtypeError(
                 f"array: elements must be numbers; got a {kind.__name__} in {x!r:.60}."
             )
@@ -270,7 +283,23 @@ def astype(
 
 
 def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = None) -> Array:
-    """An array of what another library holds, by way of DLPack."""
+    """Return an array of what another library holds, by way of DLPack.
+
+    The elements are shared if the memory allows it: it must be the host's, contiguous and aligned
+    to 64 bytes, of a dtype that is not converted. Writing to shared elements changes the array.
+
+    Args:
+      x: an object with `__dlpack__`.
+      device: a Device or a Sharding to put the array on.
+      copy: True to copy in any case, False for an error where the elements cannot be shared.
+
+    Raises:
+      ValueError: if `copy` is False and the elements cannot be shared.
+      DtypeError: if `x` has no `__dlpack__`, or holds no numbers.
+
+    >>> jnp.from_dlpack(np.arange(3, dtype=np.float32))
+    Array([0., 1., 2.], dtype=float32)
+    """
     if type(x) in ARRAYS or isinstance(x, Tracer):
         return array(x, copy=bool(copy), device=device)
     if not hasattr(x, "__dlpack__"):
@@ -282,56 +311,26 @@ def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = Non
             host = host_from_dlpack(x)
         except Exception:
             raise DtypeError(f"from_dlpack: {str(error).rstrip('.')}.") from None
-    return put_on_device(put(check_numbers(host, x, None)), device)
+    host = check_numbers(host, x, None)
+    if copy:
+        return put_on_device(put(host), device)
+    obstacle = find_obstacle(host)
+    if copy is False and obstacle:
+        raise ValueError(
+            f"from_dlpack: memory must be contiguous, aligned to {ALIGNMENT} bytes and of a dtype "
+            f"that is not converted to be shared; got {obstacle}. Hint: copy=None."
+        )
+    return put_on_device(put(host) if obstacle else array_from_host(host, False), device)
 
 
-def call_numpy(op: str, fun: Callable, *args: Any, **kwargs: Any) -> Any:
-    """A function of NumPy, whose errors do not say the function's name, called for `op`."""
-    try:
-        return fun(*args, **kwargs)
-    except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, TracerError):
-            raise
-        raise type(error)(
-            f"{op}: arguments must be as NumPy's function takes them; got {error}"
-        ) from None
-
-
-def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
-    """An array of the bytes of a buffer, copied."""
-    dtype = np.dtype(dtypes.check_user_dtype(dtype, "frombuffer"))
-    return put(call_numpy("frombuffer", np.frombuffer, buffer, dtype, count, offset))
-
-
-def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
-    """An array of the numbers in a text."""
-    dtype = np.dtype(dtypes.check_user_dtype(dtype, "fromstring"))
-    return put(call_numpy("fromstring", np.fromstring, string, dtype, count, sep=sep))
-
-
-def fromfile(*args: Any, **kwargs: Any) -> Array:
-    """Not available: reading a file is no pure function. Hint: jnp.asarray(np.fromfile(...))."""
-    raise NotImplementedError(
-        "fromfile: must be NumPy's, for functions here are pure. "
-        "Hint: jnp.asarray(np.fromfile(...))."
-    )
-
-
-def fromiter(*args: Any, **kwargs: Any) -> Array:
-    """Not available: an iterator is used up. Hint: jnp.asarray(np.fromiter(...))."""
-    raise NotImplementedError(
-        "fromiter: must be NumPy's, for functions here are pure. "
-        "Hint: jnp.asarray(np.fromiter(...))."
-    )
-
-
-def load(file: Any, *args: Any, **kwargs: Any) -> Any:
-    """The array, or dict of arrays, in a .npy or .npz file.
-
-    `args` and `kwargs` are those of numpy.load.
-    """
-    out = np.load(file, *args, **kwargs)
-    return array(out) if isinstance(out, np.ndarray) else out
+def find_obstacle(host: np.ndarray) -> str:
+    """Return why an array cannot take over the memory of a NumPy array, or "" if it can."""
+    if dtypes.canonicalize(host.dtype) != host.dtype:
+        return f"{host.dtype}, which needs enable_x64"
+    if not host.flags.c_contiguous:
+        return f"strides {host.strides}"
+    rest = host.ctypes.data % ALIGNMENT
+    return f"an address {rest} bytes after a multiple" if rest else ""
 
 
 # --- of constants ---------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from weft.core.aval import typeof
 from weft.errors import DtypeError
 from weft.numpy import promotion
 from weft.numpy.choice import check_real, literal_like, signbit
-from weft.numpy.ufuncs import greater
+from weft.numpy.ufuncs import greater, refuse_out_and_where
 from weft.primitives import bits, cumulative, transcendental
 from weft.primitives import elementwise as ops
 from weft.primitives.families import check_integer
@@ -148,7 +148,7 @@ def round_toward_zero(x: Any) -> Any:
 
 
 @operation
-def trunc(x: ArrayLike, /) -> Array:
+def trunc(x: ArrayLike) -> Array:
     """x rounded towards 0, in x's dtype."""
     return round_floats("trunc", round_toward_zero, x)
 
@@ -427,14 +427,16 @@ def add_in_logs(x: Any, y: Any) -> Any:
 
 
 @operation
-def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def logaddexp(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
     """log(exp(x1) + exp(x2)), without overflow."""
+    refuse_out_and_where("logaddexp", out, where)
     return add_in_logs(*promote_pair("logaddexp", x1, x2, inexact=True))
 
 
 @operation
-def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def logaddexp2(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
     """log2(2 ** x1 + 2 ** x2), without overflow."""
+    refuse_out_and_where("logaddexp2", out, where)
     x, y = promote_pair("logaddexp2", x1, x2, inexact=True)
     scale = literal_like(np.log(2), x)
     return ops.div(add_in_logs(ops.mul(x, scale), ops.mul(y, scale)), scale)

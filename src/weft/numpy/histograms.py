@@ -22,9 +22,9 @@ from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, DtypeError, ShapeError
 from weft.numpy.calculus import diff
 from weft.numpy.choice import where
-from weft.numpy.creation import call_numpy, linspace
+from weft.numpy.creation import linspace
 from weft.numpy.manipulation import convert_together, stack
-from weft.numpy.promotion import as_array, as_operand, promote_operands
+from weft.numpy.promotion import as_array, as_operand, call_numpy, promote_operands
 from weft.numpy.reductions import max, min, sum
 from weft.numpy.sorting import search_by_halving
 from weft.numpy.ufuncs import maximum

@@ -277,6 +277,7 @@ def attach_methods() -> None:
         "lower_val": lambda self, x: [x],
         "raise_val": lambda self, x: x,
         "normalize": lambda self: self.strong(),
+        "strip_weak_type": lambda self: self.strong(),
         "to_tangent_aval": lambda self: self.to_tangent(),
     }
     for name, method in methods_of_types.items():

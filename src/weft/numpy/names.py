@@ -15,9 +15,8 @@ HOMES = {
     "weft.numpy.contraction": "einsum einsum_path",
     "weft.numpy.convolution": "bartlett blackman convolve correlate hamming hanning i0 kaiser",
     "weft.numpy.creation": (
-        "arange array asarray astype copy empty empty_like from_dlpack frombuffer fromfile "
-        "fromiter fromstring full full_like geomspace linspace load logspace ones ones_like zeros "
-        "zeros_like"
+        "arange array asarray astype copy empty empty_like from_dlpack full full_like geomspace "
+        "linspace logspace ones ones_like zeros zeros_like"
     ),
     "weft.numpy.editing": "delete insert repeat resize trim_zeros",
     "weft.numpy.elementwise": (
@@ -28,6 +27,7 @@ HOMES = {
         "rint round sinc spacing trunc"
     ),
     "weft.numpy.fft": "",
+    "weft.numpy.files": "frombuffer fromfile fromiter fromstring load save savez",
     "weft.numpy.functional": "apply_along_axis apply_over_axes vectorize",
     "weft.numpy.grids": (
         "c_ diag diag_indices diag_indices_from diagflat eye fill_diagonal fromfunction identity "

@@ -330,3 +330,15 @@ def shape_of(op: str, shape: Any) -> tuple[int, ...]:
     if any(n < 0 for n in out):
         raise ShapeError(f"{op}: sizes must not be negative; got {out}.")
     return out
+
+
+def call_numpy(op: str, fun: Callable, *args: Any, **kwargs: Any) -> Any:
+    """A function of NumPy, whose errors do not say the function's name, called for `op`."""
+    try:
+        return fun(*args, **kwargs)
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, TracerError):
+            raise
+        raise type(error)(
+            f"{op}: arguments must be as NumPy's function takes them; got {error}"
+        ) from None

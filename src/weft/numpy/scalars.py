@@ -81,8 +81,6 @@ can_cast = np.can_cast
 get_printoptions = np.get_printoptions
 iterable = np.iterable
 printoptions = np.printoptions
-save = np.save
-savez = np.savez
 set_printoptions = np.set_printoptions
 ComplexWarning = np.exceptions.ComplexWarning
 
@@ -95,6 +93,6 @@ newaxis = None
 
 __all__ = [
     *SCALAR_TYPES, *FROM_NUMPY, *FROM_DTYPES, *CONSTANTS, "ComplexWarning", "array_repr",
-    "array_str", "can_cast", "get_printoptions", "iterable", "newaxis", "printoptions", "save",
-    "savez", "set_printoptions",
+    "array_str", "can_cast", "get_printoptions", "iterable", "newaxis", "printoptions",
+    "set_printoptions",
 ]  # fmt: skip

@@ -386,14 +386,14 @@ class Config:
 
     config_with_absl = parse_flags_with_absl
 
-    def update(self, name: str, value: Any) -> None:
+    def update(self, name: str, val: Any) -> None:
         """Set an option for all threads."""
         accepted = self._find_accepted(name)
         if accepted:
-            ACTIONS.get(accepted, lambda value: say_once(accepted))(value)
-            self._accepted[accepted] = value
+            ACTIONS.get(accepted, lambda val: say_once(accepted))(val)
+            self._accepted[accepted] = val
             return
-        for cell, checked in self._changes({name: value}):
+        for cell, checked in self._changes({name: val}):
             cell.set_global(checked)
 
     def _changes(self, settings: dict[str, Any]) -> list[tuple[Any, Any]]:

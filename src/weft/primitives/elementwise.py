@@ -28,6 +28,7 @@ from weft.primitives import families, layout
 from weft.primitives.expr import Expr, lower_extremum, lower_sign, write_division
 from weft.primitives.families import KINDS, LinearByElement, show_types, zero_tangents
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, convert, literal
+from weft.util import name_parameters
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 NUMBERS = frozenset(dtypes.NUMBERS)
@@ -255,8 +256,11 @@ def unary_op(prim: Primitive, name: str = "") -> Callable[[Any], Any]:
     return name_function(fun, prim, name)
 
 
-def binary_op(prim: Primitive, name: str = "") -> Callable[[Any, Any], Any]:
-    """The function of a two-operand primitive; a Python number takes the other operand's dtype."""
+def binary_op(prim: Primitive, name: str = "", operands: str = "x y") -> Callable[[Any, Any], Any]:
+    """Make the function of a two-operand primitive, whose parameters are named `operands`.
+
+    A Python number takes the other operand's dtype.
+    """
 
     def fun(x: ArrayLike, y: ArrayLike) -> Array:
         if type(x) in NUMBERS or type(y) in NUMBERS:
@@ -269,7 +273,7 @@ def binary_op(prim: Primitive, name: str = "") -> Callable[[Any, Any], Any]:
             trim_traceback(error)
             raise
 
-    return name_function(fun, prim, name)
+    return name_function(name_parameters(fun, operands.split()), prim, name)
 
 
 def bind_spread(prim: Primitive, x: Any, y: Any) -> Any:

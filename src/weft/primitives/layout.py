@@ -241,12 +241,12 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     return expand_dims(x, range(more))
 
 
-def broadcast_like(x: ArrayLike, like: ArrayLike) -> Array:
-    """`x` repeated to the shape of `like`, by NumPy's rule."""
-    shape, rank = typeof(like).shape, typeof(x).ndim
-    if typeof(x).shape == shape:
-        return x
-    return broadcast_in_dim(x, shape, range(len(shape) - rank, len(shape)))
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
+    """Repeat `arr` to the shape of `like_arr`, by NumPy's rule."""
+    shape, rank = typeof(like_arr).shape, typeof(arr).ndim
+    if typeof(arr).shape == shape:
+        return arr
+    return broadcast_in_dim(arr, shape, range(len(shape) - rank, len(shape)))
 
 
 class ConvertElementType(families.LinearByElement):
@@ -438,7 +438,7 @@ class ReduceSum(families.LinearPrimitive, families.OverAxes):
 reduce_sum_p = ReduceSum()
 
 
-def reduce_sum(x: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
     """The sum over `axes`, which are removed.
 
     `out_sharding` says how it is split over explicit axes of a mesh; with P(..., unreduced={axis})
@@ -446,11 +446,12 @@ def reduce_sum(x: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -
     """
     axes = families.sort_axes(axes, "reduce_sum")
     if not axes:
-        return reshard.lay_out("reduce_sum", x, out_sharding)
+        return reshard.lay_out("reduce_sum", operand, out_sharding)
     if out_sharding is None:
-        return reduce_sum_p.apply(x, axes=axes)[0]
-    sharding = resolve_sharding("reduce_sum", out_sharding, typeof(x).ndim - len(axes), x)
-    return reduce_sum_p.apply(x, axes=axes, out_sharding=sharding)[0]
+        return reduce_sum_p.apply(operand, axes=axes)[0]
+    rank = typeof(operand).ndim - len(axes)
+    sharding = resolve_sharding("reduce_sum", out_sharding, rank, operand)
+    return reduce_sum_p.apply(operand, axes=axes, out_sharding=sharding)[0]
 
 
 class Reshape(reshard.Placed, families.LinearPrimitive):

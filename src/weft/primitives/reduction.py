@@ -625,6 +625,22 @@ def find_monoids(jaxpr: Jaxpr) -> list[Monoid]:
     return found
 
 
+def starting_value(x: Any, dtype: np.dtype) -> Any:
+    """Return an initial value of a reduction in `dtype` if it is a Python number.
+
+    A float is an integer's initial value where it changes nothing or loses nothing: an infinity is
+    the end of the dtype's range, 0.0 and 1.0 are 0 and 1.
+    """
+    if type(x) not in dtypes.NUMBERS:
+        return x
+    if type(x) is float and not dtypes.is_inexact(dtype):
+        if math.isinf(x):
+            return layout.literal(_extreme_value(dtype, 1 if x > 0 else -1), dtype)
+        if x in (0.0, 1.0):
+            return layout.literal(dtypes.scalar_type_of(dtype)(x), dtype)
+    return layout.literal(x, dtype)
+
+
 def starting_values(op: str, xs: Sequence[Any], init_values: Any, tree: Any) -> list:
     """The scalars that start a reduction of `xs`, of their dtypes."""
     inits, init_tree = flatten(init_values)
@@ -633,10 +649,7 @@ def starting_values(op: str, xs: Sequence[Any], init_values: Any, tree: Any) -> 
             f"{op}: there must be one initial value for each operand, in a like tree; "
             f"got {init_tree} for {tree}."
         )
-    inits = [
-        layout.literal(i, typeof(x).dtype) if type(i) in dtypes.NUMBERS else i
-        for i, x in zip(inits, xs, strict=True)
-    ]
+    inits = [starting_value(i, typeof(x).dtype) for i, x in zip(inits, xs, strict=True)]
     for x, i in zip(xs, inits, strict=True):
         if typeof(i).shape or typeof(i).dtype != typeof(x).dtype:
             raise DtypeError(

@@ -35,7 +35,7 @@ from weft.run.pipeline import JitSpec
 from weft.run.programs import run_program
 from weft.run.rules import RuleTrace, as_operation
 from weft.run.scalars import NUMBERS
-from weft.util import keep_cache
+from weft.util import keep_cache, name_parameters
 from weft.xla.array import ARRAYS, SMALL, ArrayImpl, KeyArray, require_alive
 
 KEPT_CALLS = 4096  # calls of one operation: those given back, constants, programs on tracers
@@ -558,7 +558,9 @@ def number_operation(
             trim_traceback(error)
             raise
 
-    if not matched:
+    if matched:
+        name_parameters(call, fun.__code__.co_varnames[:2])
+    else:
         call.__code__ = call.__code__.replace(co_posonlyargcount=3)
     public = functools.update_wrapper(call, fun)
     public.kernel = kernel  # type: ignore[attr-defined]

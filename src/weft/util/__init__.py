@@ -372,6 +372,14 @@ class Logger:
         return getattr(logging.getLogger(self.name), method)
 
 
+def name_parameters(fun: Callable, names: Sequence[str]) -> Callable:
+    """Rename the first parameters of a function, by which callers may give them, and return it."""
+    code, renamed = fun.__code__, dict(zip(fun.__code__.co_varnames, names, strict=False))
+    fun.__code__ = code.replace(co_varnames=(*names, *code.co_varnames[len(names) :]))
+    fun.__annotations__ = {renamed.get(k, k): x for k, x in fun.__annotations__.items()}
+    return fun
+
+
 def fun_name(fun: Any) -> str:
     """The name a user knows a callable by."""
     while hasattr(fun, "func") and not hasattr(fun, "__name__"):  # functools.partial

@@ -1,0 +1,121 @@
+"""Arrays in files, buffers and texts: `load`, `save`, `frombuffer` and the like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from weft import dtypes
+from weft.numpy.creation import array
+from weft.numpy.promotion import call_numpy
+from weft.xla.array import put
+from weft.xla.typing import Array, ArrayLike, DTypeLike
+
+# The types of ml_dtypes by name.
+EXTENDED = {name: kind for name, kind in vars(ml_dtypes).items() if isinstance(kind, type)}
+
+
+def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
+    """An array of the bytes of a buffer, copied."""
+    dtype = np.dtype(dtypes.check_user_dtype(dtype, "frombuffer"))
+    return put(call_numpy("frombuffer", np.frombuffer, buffer, dtype, count, offset))
+
+
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
+    """An array of the numbers in a text."""
+    dtype = np.dtype(dtypes.check_user_dtype(dtype, "fromstring"))
+    return put(call_numpy("fromstring", np.fromstring, string, dtype, count, sep=sep))
+
+
+def fromfile(*args: Any, **kwargs: Any) -> Array:
+    """Not available: reading a file is no pure function. Hint: jnp.asarray(np.fromfile(...))."""
+    raise NotImplementedError(
+        "fromfile: must be NumPy's, for functions here are pure. "
+        "Hint: jnp.asarray(np.fromfile(...))."
+    )
+
+
+def fromiter(*args: Any, **kwargs: Any) -> Array:
+    """Not available: an iterator is used up. Hint: jnp.asarray(np.fromiter(...))."""
+    raise NotImplementedError(
+        "fromiter: must be NumPy's, for functions here are pure. "
+        "Hint: jnp.asarray(np.fromiter(...))."
+    )
+
+
+def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
+    """Save an array in a .npy file, as `numpy.save` does.
+
+    Args:
+      file: a path, to which .npy is added if it is not there, or a file open for writing.
+      arr: an array of any dtype.
+      allow_pickle: as in `numpy.save`; there is nothing to pickle in an array of numbers.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> jnp.save(file, jnp.ones(2, jnp.bfloat16))
+    >>> _ = file.seek(0)
+    >>> jnp.load(file)
+    Array([1, 1], dtype=bfloat16)
+    """
+    np.save(file, name_dtype(np.asanyarray(arr)), allow_pickle)
+
+
+def savez(file: Any, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayLike) -> None:
+    """Save arrays in a .npz file, as `numpy.savez` does.
+
+    Args:
+      file: a path, to which .npz is added if it is not there, or a file open for writing.
+      args: arrays, which are named arr_0, arr_1, ...
+      allow_pickle: as in `numpy.savez`.
+      kwds: arrays by their names.
+    """
+    arrays = [name_dtype(np.asanyarray(x)) for x in args]
+    named = {name: name_dtype(np.asanyarray(x)) for name, x in kwds.items()}
+    if not allow_pickle:  # a parameter since NumPy 2.0
+        named["allow_pickle"] = False  # type: ignore[assignment]
+    np.savez(file, *arrays, **named)
+
+
+def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return the array in a .npy file, or a mapping of the NumPy arrays in a .npz file.
+
+    Args:
+      file: a path, or a file open for reading.
+      args: positional arguments of `numpy.load`.
+      kwargs: keywords of `numpy.load`.
+    """
+    out = np.load(file, *args, **kwargs)
+    if isinstance(out, np.lib.npyio.NpzFile):
+        out.__class__ = Archive
+    return array(find_named_dtype(out)) if isinstance(out, np.ndarray) else out
+
+
+class Archive(np.lib.npyio.NpzFile):
+    """The arrays of a .npz file by name, in the dtypes in which they were saved."""
+
+    def __getitem__(self, key: str) -> Any:
+        return find_named_dtype(super().__getitem__(key))
+
+
+def name_dtype(x: np.ndarray) -> np.ndarray:
+    """Return an array in a dtype that a .npy file can describe.
+
+    NumPy describes the dtypes of ml_dtypes by their size alone. That is enough for bfloat16, which
+    other programs read and write so; any other is written as the one field of a record.
+    """
+    dtype = x.dtype
+    if dtype.type is not EXTENDED.get(dtype.name) or dtype == dtypes.bfloat16:
+        return x
+    return x.view([(dtype.name, f"V{dtype.itemsize}")])
+
+
+def find_named_dtype(x: Any) -> Any:
+    """Return an array of a file in the dtype that `name_dtype` has described."""
+    dtype = getattr(x, "dtype", None)
+    if dtype == np.dtype("V2"):
+        return x.view(dtypes.bfloat16)
+    names = getattr(dtype, "names", None) or ("",)
+    return x.view(EXTENDED[names[0]]) if len(names) == 1 and names[0] in EXTENDED else x
