@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import weft.numpy as jnp
-from weft import jit, make_jaxpr
+from tests.settings import ALL
+from weft import config, jit, jvp, make_jaxpr
 
 
 def draw(rng, *shape):
@@ -34,6 +35,54 @@ def test_einsum(subscripts, rng):
     assert got.shape == expected.shape
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(jit(lambda *a: jnp.einsum(subscripts, *a))(*xs), got, rtol=1e-5)
+
+
+def draw_einsum(rng):
+    """Random subscripts of up to four operands, with repeated axes, ellipses and axes of size 1."""
+    sizes = {name: int(rng.integers(1, 4)) for name in "abcde"}
+    batch = rng.integers(1, 3, rng.integers(0, 3))
+    terms, xs = [], []
+    for _ in range(rng.integers(1, 5)):
+        names = [*rng.choice([*sizes], rng.integers(0, 4))]
+        shape = [sizes[n] for n in names]
+        if len({*names}) == len(names) and rng.random() < 0.2:
+            shape = [1 if rng.random() < 0.3 else n for n in shape]
+        at = rng.integers(0, len(names) + 1)
+        more = batch[rng.integers(0, len(batch) + 1) :] if rng.random() < 0.5 else None
+        if more is not None:
+            names[at:at] = ["..."]
+            shape[at:at] = [1 if rng.random() < 0.2 else n for n in more]
+        terms.append("".join(names))
+        xs.append(rng.standard_normal(shape))
+    text = ",".join(terms)
+    if rng.random() < 0.6:
+        known = [*dict.fromkeys(text.replace(".", "").replace(",", ""))]
+        kept = [*rng.permutation(known)][: rng.integers(0, len(known) + 1)]
+        dots = ["..."] if "..." in text else []
+        text += "->" + "".join([*dots, *kept] if rng.random() < 0.5 else [*kept, *dots])
+    return text, xs
+
+
+@pytest.mark.parametrize("seed", range(50 if ALL else 2))
+def test_random_einsums(seed):
+    """Of forty each, in one program and in eager calls, their derivative along the operands too."""
+    rng = np.random.default_rng(seed)
+    cases = [draw_einsum(rng) for _ in range(40)]
+    wants = [np.einsum(text, *xs) for text, xs in cases]
+
+    def run(*operands):
+        return [jnp.einsum(text, *xs) for (text, _), xs in zip(cases, operands, strict=True)]
+
+    operands = [xs for _, xs in cases]
+    with config.scope(enable_x64=True):
+        outs, dots = jit(lambda *xs: jvp(run, xs, xs))(*operands)
+        for (text, xs), want, out, dot in zip(cases, wants, outs, dots, strict=True):
+            assert out.shape == want.shape, text
+            np.testing.assert_allclose(out, want, rtol=1e-9, atol=1e-9, err_msg=text)
+            # each operand moves by itself: a product of n operands grows by n times its value
+            np.testing.assert_allclose(dot, len(xs) * want, rtol=1e-9, atol=1e-9, err_msg=text)
+        for text, xs in cases[:4]:
+            np.testing.assert_allclose(jnp.einsum(text, *xs), np.einsum(text, *xs), rtol=1e-9)
 
 
 def test_einsum_broadcasts_axes_of_size_one(rng):
