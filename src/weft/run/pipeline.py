@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from weft.core.aval import check_extent, typeof
+from weft.core.aval import ShapedArray, check_extent, typeof
 from weft.core.jaxpr import Atom, Jaxpr, Literal, Var
 from weft.cpu.flags import choose_flags
 from weft.cpu.passes import prepare_jaxpr
@@ -143,15 +143,10 @@ def lower_program(
         places = zip(placement.arguments, kept, strict=True)
         parameters = [*map(wide_sharding, passed), *[s for s, k in places if k]]
         mesh = explicit_mesh(placement)
-        if mesh is not None:  # along explicit axes nothing is left to the compiler
-            whole = mesh.are_all_axes_explicit
-            says = lambda a: whole or (a.sharded is not None and a.sharded.unreduced)
-            fill = lambda given, avals: [
-                sharding_of(a, mesh) if s is None and says(a) else s
-                for s, a in zip(given, avals, strict=True)
-            ]
-            parameters = fill(parameters, jaxpr.in_avals)
-            results = fill(results or [None] * len(jaxpr.outvars), jaxpr.out_avals)
+        if mesh is not None:
+            parameters = add_explicit_shardings(parameters, jaxpr.in_avals, mesh)
+            results = results or [None] * len(jaxpr.outvars)
+            results = add_explicit_shardings(results, jaxpr.out_avals, mesh)
     values: Sequence[Any] = [*written.values()]
     prepared = jaxpr
     if values:
@@ -166,6 +161,22 @@ def lower_program(
     seconds = time.perf_counter() - start
     events.record_work(events.LOWER, seconds, fun_name=f"jit({spec.name})")
     return LoweredProgram(module, jaxpr, placement, kept, passed, staged, prepared)
+
+
+def add_explicit_shardings(
+    shardings: Sequence[Any], avals: Sequence[ShapedArray], mesh: Any
+) -> list[Any]:
+    """Return shardings with those of types in the place of None.
+
+    Along explicit axes nothing is left to the compiler.
+    """
+    whole = mesh.are_all_axes_explicit
+    return [
+        sharding_of(a, mesh)
+        if s is None and (whole or (a.sharded is not None and a.sharded.unreduced))
+        else s
+        for s, a in zip(shardings, avals, strict=True)
+    ]
 
 
 def flags_for_platform(jaxpr: Jaxpr, placement: Placement) -> Flags:
