@@ -855,3 +855,30 @@ def test_frames_of_weft_are_hidden_from_pytest_and_ipython(jitted):
     own = [f for f, _ in traceback.walk_tb(info.tb) if errors.is_own_file(f.f_code.co_filename)]
     assert own and all(f.f_locals.get("__tracebackhide__") for f in own)
     assert not [f for f in own if "/xla/" in f.f_code.co_filename]
+
+
+def test_messages_of_large_trees_are_bounded():
+    """Of errors of ours, whatever they print; the start and the hint are there."""
+    big, text = [1.0] * 20_000, "f" * 20_000
+    mistakes = [
+        lambda: weft.tree.unflatten(weft.tree.structure(big), [1]),
+        lambda: weft.vjp(jnp.sin, 1.0)[1](big),
+        lambda: weft.jvp(jnp.sin, (1.0,), (big,)),
+        lambda: weft.vmap(jnp.sin, in_axes=(big,))(1.0),
+        lambda: jnp.reshape(jnp.ones(3), [1] * 20_000 + [2]),
+        lambda: weft.checkpoint(jnp.sin)(text),
+        lambda: jnp.ones(3, text),
+        lambda: jnp.einsum("i" * 20_000, jnp.ones(3)),
+    ]
+    for mistake in mistakes:
+        with pytest.raises(
+            (TypeError, ValueError), match=r" \.\.\. \(\d+ characters\) \.\.\. "
+        ) as e:
+            mistake()
+        assert len(str(e.value)) < 4100
+    with pytest.raises(RuntimeError, match=f"^{text}$"):  # of the user's own
+        jit(lambda: raise_error(text))()
+
+
+def raise_error(text):
+    raise RuntimeError(text)

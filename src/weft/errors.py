@@ -35,11 +35,22 @@ __all__ = [
 __dir__ = list_public(__name__)
 
 
+MAX_MESSAGE = 4000  # characters of an error, which may print a tree of a million leaves
+
+
+def shorten_text(text: Any) -> Any:
+    """Return an argument of an error, without the middle of a long text."""
+    if type(text) is not str or len(text) <= MAX_MESSAGE:
+        return text
+    part = MAX_MESSAGE // 2 - 20
+    return f"{text[:part]} ... ({len(text) - 2 * part} characters) ... {text[-part:]}"
+
+
 class HidingError(Exception):
     """An error of weft's, whose frames of weft pytest and IPython leave out."""
 
     def __init__(self, *args: Any):
-        super().__init__(*args)
+        super().__init__(*map(shorten_text, args))
         frame: Any = sys._getframe(1)
         while frame is not None and is_own_file(frame.f_code.co_filename):
             frame.f_locals["__tracebackhide__"] = True

@@ -18,7 +18,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Axis
 from weft.core.source import boundary
 from weft.core.trace import current, use
-from weft.errors import ShapeError, ShardingTypeError, check_hashable
+from weft.errors import ShapeError, ShardingTypeError, check_hashable, shorten_text
 from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcast_in_dim, transpose, zeros
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, unflatten
@@ -191,9 +191,8 @@ class MappedAxes:
         for axes, name in ((self.in_axes, "in_axes"), (out_axes, "out_axes")):
             bad = [a for a in flatten(axes, is_none)[0] if not is_axis(a)]
             if bad:
-                raise TypeError(
-                    f"{op}: {name} must hold ints and None; got {bad[0]!r} in {axes!r}."
-                )
+                got = shorten_text(f"{bad[0]!r} in {axes!r}")
+                raise TypeError(f"{op}: {name} must hold ints and None; got {got}.")
 
     def read_arguments(self, args: tuple, kwargs: dict) -> MappedArguments:
         """What a call maps, along which axes."""

@@ -16,7 +16,14 @@ from typing import Any, NamedTuple
 from jaxlib import _jax
 
 from weft.core.trace import current, get_traceback
-from weft.errors import add_key_hint, filter_traceback, is_own_file, is_own_row, list_rows
+from weft.errors import (
+    add_key_hint,
+    filter_traceback,
+    is_own_file,
+    is_own_row,
+    list_rows,
+    shorten_text,
+)
 from weft.options import config
 from weft.util import copy_names
 
@@ -171,9 +178,22 @@ def describe_maker(source: Any, name: str) -> str:
     return f"made by {f'`{text}`' if text else name}{' at ' + place if place else ''}"
 
 
+def shorten_message(error: BaseException) -> None:
+    """Leave out the middle of a message of ours that prints a large tree or a long text."""
+    short = tuple(map(shorten_text, error.args))
+    if short != error.args:
+        rows = list_rows(error.__traceback__)
+        if rows and is_own_row(rows[-1]):
+            error.args = short
+
+
 def trim_traceback(error: BaseException) -> None:
-    """Leave the user's frames in a traceback and, of ours, only the last few before the error."""
+    """Leave the user's frames in a traceback and, of ours, only the last few before the error.
+
+    A long message of ours is shortened.
+    """
     add_key_hint(error)
+    shorten_message(error)
     if config.traceback_filtering != "auto":
         return filter_traceback(error, config.traceback_filtering)
     rows = list_rows(error.__traceback__)

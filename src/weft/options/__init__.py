@@ -255,24 +255,40 @@ def say_once(name: str) -> None:
     logger.debug("weft: the setting %s changes nothing here.", name)
 
 
-_FALSE = ("0", "false", "off", "no", "")
+# What the environment and flags may say of a bool, in any case; an empty variable is False.
+_BOOLS = {
+    **dict.fromkeys(("1", "true", "on", "yes", "t", "y"), True),
+    **dict.fromkeys(("0", "false", "off", "no", "f", "n", ""), False),
+}
 
 
 def read_variable(option: Option) -> Any:
     """What the environment says of an option: by WEFT_NAME or JAX_NAME, or its default."""
     for prefix in ("WEFT_", "JAX_"):
-        text = os.environ.get(prefix + option.name.upper())
+        variable = prefix + option.name.upper()
+        text = os.environ.get(variable)
         if text is not None:
-            return _read_text(option, text)
+            return _read_text(option, text, variable)
     return option.default
 
 
-def _read_text(option: Option, text: str) -> Any:
+def _read_text(option: Option, text: str, said_by: str) -> Any:
+    """The value of an option that a variable or a flag gives as text."""
     if option.choices is not None and text in option.choices:
         return text
     if isinstance(option.default, bool):
-        return text.lower() not in _FALSE
-    return type(option.default)(text) if isinstance(option.default, int | float) else text
+        if text.lower() in _BOOLS:
+            return _BOOLS[text.lower()]
+        more = [repr(c) for c in option.choices or () if isinstance(c, str)]
+        must = ", ".join(["1 or true", *more]) + ", or 0 or false"
+    elif isinstance(option.default, int | float):
+        kind = type(option.default)
+        with contextlib.suppress(ValueError):
+            return kind(text)
+        must = "an integer" if kind is int else "a number"
+    else:
+        return text
+    raise ValueError(f"config: {said_by} must be {must}; got {text!r}.")
 
 
 def _bare(name: str) -> str:
@@ -379,7 +395,8 @@ class Config:
             if not i or arg[:1] != "-" or positive[:4] != "jax_" or option is None:
                 left.append(arg)
             else:
-                self.update(option.name, _read_text(option, text) if given else flag == positive)
+                value = _read_text(option, text, f"--{flag}") if given else flag == positive
+                self.update(option.name, value)
         sys.argv[:] = left
         if absl_flags := sys.modules.get("absl.flags"):
             absl_flags.FLAGS(left[:1])
