@@ -269,6 +269,20 @@ def default_int() -> np.dtype:
     return _CANONICAL[config.enable_x64][int]
 
 
+def wrap_int(x: int, dtype: np.dtype, op: str) -> int:
+    """Return a Python integer modulo the range of an integer dtype, as arrays are converted.
+
+    Raises OverflowError if neither that dtype nor the default integer dtype holds it.
+    """
+    for holder in (dtype, default_int()):
+        limits = iinfo(holder)
+        if limits.min <= x <= limits.max:
+            span = 1 << iinfo(dtype).bits
+            low = int(iinfo(dtype).min)
+            return (x - low) % span + low
+    raise OverflowError(f"{op}: an integer must fit {dtype}; got {x}.")
+
+
 def default_float() -> np.dtype:
     """The dtype of a Python float: float32, or float64 with enable_x64."""
     return _CANONICAL[config.enable_x64][float]

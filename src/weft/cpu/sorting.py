@@ -19,6 +19,7 @@ from weft.cpu.calls import call_kernel
 from weft.cpu.formula import apply_formula
 from weft.cpu.scope import Scope
 from weft.primitives.bits import bitcast_convert_type_p, shift_right_arithmetic
+from weft.primitives.dynamic_slicing import MOST
 from weft.primitives.elementwise import bitwise_and, bitwise_not, bitwise_xor
 from weft.primitives.expr import Expr, count_along
 from weft.primitives.layout import broadcasted_iota, convert, reshape, transpose
@@ -169,7 +170,7 @@ def order_words(bits: Any) -> Any:
 def choose_places(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
     """Find the places of true elements by the kernel, in rows."""
     x, size, axis = eqn.invars[0].aval, eqn.params["size"], eqn.params["axis"]
-    if not scope.target.kernels or has_symbolic_size((*x.shape, size)):
+    if not scope.target.kernels or has_symbolic_size((*x.shape, size)) or x.shape[axis] > MOST:
         return None
 
     def find(x: Any) -> list:

@@ -25,7 +25,8 @@ from weft.numpy.updates import repeat_vector
 from weft.primitives import elementwise as ops
 from weft.primitives import layout
 from weft.primitives.cumulative import cumprod
-from weft.primitives.elementwise import add, clamp, convert, div, lt, mul, rem, select
+from weft.primitives.dynamic_slicing import widen_index
+from weft.primitives.elementwise import add, clamp, convert, div, gt, lt, mul, ne, rem, select, sub
 from weft.primitives.families import check_integer
 from weft.primitives.slicing import pad
 from weft.run.operation import operation
@@ -462,19 +463,26 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
 @operation(static=("shape",))
 def unravel_array(i: Any, shape: tuple[int, ...]) -> tuple:
     """`unravel_index` for an array."""
-    if i.dtype.itemsize < 4:
-        i = convert(i, np.dtype(np.int32))
-    size = layout.literal(math.prod(shape), i.dtype)
-    zero = layout.literal(0, i.dtype)
-    if dtypes.is_signed(i.dtype):
-        i = select(lt(i, zero), add(i, size), i)
-    i = clamp(zero, i, layout.literal(max(math.prod(shape) - 1, 0), i.dtype))
+    i, dtype = widen_index(i, i.dtype, max([n for n in shape if type(n) is int], default=0))
+    number = lambda n: layout.literal(n, dtype)
     out = []
     for n in reversed(shape):
-        m = layout.literal(max(n, 1), i.dtype)
-        out.append(rem(i, m))
-        i = div(i, m)
-    return tuple(reversed(out))
+        m = number(max(n, 1))
+        left = rem(i, m)
+        if dtypes.is_signed(dtype):  # rounded down, so that no number of all elements is needed
+            below = lt(left, number(0))
+            left = select(below, add(left, m), left)
+            i = sub(div(i, m), convert(below, dtype, typeof(i).weak_type))
+        else:
+            i = div(i, m)
+        out.append(left)
+    if not dtypes.is_signed(dtype):
+        i = convert(ne(i, number(0)), np.dtype(np.int32))
+    # now 0 inside, -1 where it counts from the end; others are out of bounds
+    low, high = (compare(i, layout.literal(n, i.dtype)) for compare, n in ((lt, -1), (gt, 0)))
+    ends = zip(out, reversed(shape), strict=True)
+    found = [select(low, number(0), select(high, number(max(n - 1, 0)), x)) for x, n in ends]
+    return tuple(reversed(found))
 
 
 def ravel_multi_index(
@@ -499,13 +507,19 @@ def ravel_multi_index(
     check_option(op, "order", order, "C", "F")
     modes = (mode,) * len(sizes) if isinstance(mode, str) else tuple(mode)
     kept = dtypes.default_int() if dtype is None else dtypes.check_user_dtype(dtype, op)
+    count = math.prod(sizes)
+    if type(count) is int and count - 1 > dtypes.iinfo(kept).max:
+        raise ValueError(
+            f"{op}: dtype must hold the number of each element; got {kept} for dims {sizes}. "
+            "Hint: dtype='int64', with config.update('enable_x64', True)."
+        )
     arrays = [as_array(check_integer_indices(op, i)) for i in multi_index]
     arrays = [bring_inside(op, i, n, m) for i, n, m in zip(arrays, sizes, modes, strict=True)]
     total = creation.asarray(0, kept)
     steps = range(len(sizes)) if order == "C" else reversed(range(len(sizes)))
-    for k in steps:
+    for count, k in enumerate(steps):
         total, i = promote_operands(op, total, convert(arrays[k], kept))
-        total = add(mul(total, layout.literal(sizes[k], kept)), i)
+        total = add(mul(total, layout.literal(sizes[k], kept)), i) if count else i
     return total
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from weft import dtypes, errors
 from weft.core.aval import ShapedArray, typeof
 from weft.core.trace import Tracer
+from weft.numpy.creation import asarray
 from weft.numpy.promotion import broadcast_shapes
 from weft.options import config
 from weft.primitives.checks import check_index, check_inside
@@ -180,7 +181,10 @@ def convert_to_index(item: Any) -> Any:
     if kind is ArrayImpl or isinstance(item, Tracer | np.ndarray | bool | np.bool_):
         return item
     if isinstance(item, list | tuple):  # within a tuple, as in x[[0, 1], [1, 2]]
-        found = np.asarray(item) if len(item) else np.zeros(0, np.int32)
+        try:
+            found = np.asarray(item) if len(item) else np.zeros(0, np.int32)
+        except errors.TracerError:
+            return asarray(item)
         if found.dtype != object:
             return found
     if hasattr(item, "__jax_array__"):
@@ -203,11 +207,17 @@ def add_array(item: Any, key: list, arrays: list) -> None:
         if aval.ndim == 0:
             key.append(int(item))
             return
-        if item.dtype != aval.dtype:  # narrowed; what does not fit is out of bounds, and stays so
-            limits = np.iinfo(aval.dtype)
-            item = np.clip(item, limits.min, limits.max).astype(aval.dtype)
+        item = narrow_indices(item, aval.dtype)
     key.append(aval)
     arrays.append(item)
+
+
+def narrow_indices(i: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return indices in an integer dtype. If it cannot hold one, that stays out of bounds."""
+    if i.dtype == dtype:
+        return i
+    limits = np.iinfo(dtype)
+    return np.clip(i, limits.min, limits.max).astype(dtype)
 
 
 def add_mask(x: ShapedArray, items: list, at: int, key: list, arrays: list) -> None:
@@ -352,7 +362,10 @@ class IndexPlan:
 
 
 def expand_key(x: ShapedArray, key: Key) -> Key:
-    """The key with `...` written out, and slices of everything for the axes not mentioned."""
+    """Return the key with `...` and the axes not mentioned written out as slices of everything.
+
+    An `...` for no axes stays: NumPy takes arrays on its two sides to be apart.
+    """
     used = sum(1 for k in key if k is not None and k is not Ellipsis and type(k) is not ScalarMask)
     if used > x.ndim:
         raise errors.IndexingError(
@@ -363,6 +376,8 @@ def expand_key(x: ShapedArray, key: Key) -> Key:
         raise errors.IndexingError(
             f"x[...]: at most one `...` may stand in an index; got {len(dots)}."
         )
+    if dots and used == x.ndim:
+        return key
     at = dots[0] if dots else len(key)
     return (*key[:at], *[(None, None, None)] * (x.ndim - used), *key[at + 1 :])
 
@@ -371,14 +386,14 @@ def expand_key(x: ShapedArray, key: Key) -> Key:
 def plan_index(x: ShapedArray, key: Key) -> IndexPlan:
     """Work out what a key asks for of an array of type `x`."""
     entries: list[Any] = []
-    order: list[Any] = []  # the entries and None for each new axis, as written
+    order: list[Any] = []  # as written: the entries, None for each new axis, `...` for no axes
     grown: list[int] = []
     sizes = list(x.shape)
     count = 0
     for k in expand_key(x, key):
         axis = len(entries)
-        if k is None:
-            order.append(None)
+        if k is None or k is Ellipsis:
+            order.append(k)
             continue
         if type(k) is ScalarMask:
             sizes.insert(axis, 1)
@@ -586,7 +601,8 @@ def make_windows(plan: IndexPlan) -> Windows:
             dims = tuple(range(end - len(e.shape), end))
             columns.append(Column(e.axis, e.size, e.array, dims))
         elif type(e) is Place:
-            columns.append(Column(e.axis, e.size, None, (), e.index))
+            start = clip_place(e.index, e.size)
+            columns.append(Column(e.axis, e.size, None, (), start))
         elif type(e) is Slide:
             along = (place[e.axis],) if e.axis in place else ()
             columns.append(Column(e.axis, e.size, e.array, along, 0, e.step * bool(along)))
@@ -599,6 +615,11 @@ def make_windows(plan: IndexPlan) -> Windows:
     collapsed = tuple(a for a in axes if a not in windows)
     sizes = tuple(windows.get(a, 1) for a in axes)
     return Windows(tuple(columns), tuple(batch), tuple(offset_dims), collapsed, sizes, tuple(shape))
+
+
+def clip_place(i: int, size: Any) -> int:
+    """Return a position on an axis. If it is out of bounds, it is moved next to the axis."""
+    return i if type(size) is not int else min(max(i, -1), size)
 
 
 # --- bounds -----------------------------------------------------------------------------------
@@ -620,7 +641,7 @@ def check_lookup(x: ShapedArray, e: Lookup, index: Any, wrap: bool = True) -> No
     One that is traced is checked when the program runs.
     """
     option = config.check_bounds
-    if option == "all" or (option and isinstance(index, int)):
+    if option == "all" or (option and isinstance(index, int | np.integer)):
         check_inside(bounds_text(x, e), index, -e.size if wrap else 0, e.size)
 
 

@@ -29,7 +29,7 @@ from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, 
 from weft.primitives.layout import broadcast_in_dim, literal
 from weft.run.eager import KERNELS
 from weft.run.hot import is_hot
-from weft.run.operation import compile_function, operation
+from weft.run.operation import NotForKernel, compile_function, operation
 from weft.util import min_size
 from weft.xla.array import ARRAYS, ArrayImpl, host_view, put, retype_array
 from weft.xla.typing import Array, ArrayLike
@@ -155,6 +155,8 @@ def slice_dynamically(
     for s in plan.slides:
         starts[s.axis] = wrap_positions(arrays[s.array], s.size, how.wrap_negative_indices)
         sizes[s.axis] = s.count
+    if len({typeof(i).dtype for i in starts if type(i) is not int}) > 1:  # int32 and int64
+        starts = [convert_index(i, np.dtype(np.int64)) for i in starts]
     return slice_clamped(x, starts, sizes)
 
 
@@ -164,7 +166,7 @@ def slice_dynamically(
 def wrap_positions(i: Any, size: int, wrap: bool) -> Any:
     """Indices into an axis as int32 or int64; negative ones count from its end if `wrap`."""
     if isinstance(i, int):
-        return i + size if wrap and i < 0 else i
+        return index_plans.clip_place(i + size if wrap and i < 0 else i, size)
     if isinstance(i, np.ndarray):
         wide = np.where(i < 0, i + np.int64(size), i) if wrap else i
         return wide.astype(index_dtype(i.dtype, size))
@@ -257,6 +259,8 @@ def getitem(x: Any, index: Any) -> Array:
             if kernel is None:
                 return read_eagerly(x, index, PLAIN, name)
             return kernel(x, *arrays) if arrays else kernel(x)
+        except NotForKernel:  # a number that no array of indices holds
+            pass
         except Exception as error:
             trim_traceback(error)
             raise
@@ -281,7 +285,10 @@ def iterate(x: Any) -> Iterator:
 def getitem_with(x: Any, index: Any, how: Access) -> Any:
     """x[index], read as `how` says."""
     if type(x) in ARRAYS and is_eager():
-        return read_eagerly(x, index, how)
+        try:
+            return read_eagerly(x, index, how)
+        except NotForKernel:  # a number that no array of indices holds
+            pass
     return read_traced(x, index, how)
 
 
@@ -423,8 +430,11 @@ def read_masked(x: Any, index: Any) -> Any:
 def check_integer_indices(op: str, indices: Any) -> Any:
     """The indices of a function, of an integer dtype."""
     indices = promotion.as_operand(op, indices)
-    if not dtypes.is_integer(typeof(indices).dtype):
-        raise DtypeError(f"{op}: indices must be integers; got {typeof(indices)}.")
+    aval = typeof(indices)
+    if not dtypes.is_integer(aval.dtype):
+        raise DtypeError(f"{op}: indices must be integers; got {aval}.")
+    if isinstance(indices, np.ndarray):
+        return index_plans.narrow_indices(indices, aval.dtype)
     return indices
 
 

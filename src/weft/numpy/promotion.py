@@ -115,11 +115,22 @@ def check_int_range(x: int, op: str = "array") -> int:
     return int(x)
 
 
-def wrap_number(x: Any, dtype: np.dtype) -> Any:
+def wrap_number(x: Any, dtype: np.dtype, op: str = "array") -> Any:
     """A Python number as a NumPy scalar of `dtype`; an integer too large wraps, as in arrays."""
     if type(x) is int:
-        x = np.asarray(check_int_range(x), dtypes.default_int())
-    return np.asarray(x).astype(dtype)[()]
+        x = dtypes.wrap_int(x, dtype, op) if dtypes.is_integer(dtype) else float(x)
+        x = np.asarray(x, dtype if dtypes.is_integer(dtype) else None)
+    with np.errstate(over="ignore"):  # 1e300 is infinite as a float32
+        return np.asarray(x).astype(dtype)[()]
+
+
+def cast_operand(op: str, x: Any, dtype: np.dtype) -> Any:
+    """An operand in a dtype, which may be of a lower kind: 1.5 as an integer is 1."""
+    if type(x) is complex and not dtypes.is_complex(dtype):
+        x = x.real
+    if type(x) in NUMBERS and (type(x) is not float or dtypes.is_inexact(dtype)):
+        return wrap_number(x, dtype, op)
+    return convert(as_array(x, op), dtype)
 
 
 def choose_array_action(

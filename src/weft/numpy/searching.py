@@ -12,11 +12,20 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes, lax
+from weft.core.aval import typeof
 from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, ShapeError
-from weft.numpy.creation import asarray
 from weft.numpy.indexing import PLAIN, getitem_with, read_keywords
-from weft.numpy.promotion import as_array, axis_of, check_vector, is_nonzero, refuse_out
+from weft.numpy.promotion import (
+    as_array,
+    as_operand,
+    axis_of,
+    cast_operand,
+    check_vector,
+    is_nonzero,
+    promote_operands,
+    refuse_out,
+)
 from weft.primitives.elementwise import convert
 from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
@@ -24,8 +33,6 @@ from weft.primitives.sort import find_places
 from weft.run.operation import operation
 from weft.xla.array import host_view, put
 from weft.xla.typing import Array, ArrayLike
-
-INT32 = np.dtype(np.int32)
 
 
 def require_concrete(op: str, x: Any, what: str) -> np.ndarray:
@@ -59,30 +66,34 @@ def nonzero(
         found = np.nonzero(require_concrete("nonzero", a, "places"))
         return tuple([put(i.astype(dtypes.default_int())) for i in found])
     if not isinstance(fill_value, tuple):
-        fill_value = (fill_value,) * a.ndim
+        fill_value = (0 if fill_value is None else fill_value,) * a.ndim
     if len(fill_value) != a.ndim:
         raise ShapeError(
             f"nonzero: fill_value must be one value, or one for each axis; got {len(fill_value)} "
             f"for {a.aval}."
         )
-    size = check_integer("nonzero", "size", size, 0)
-    return find_places_of_size(a, size, tuple([0 if f is None else asarray(f) for f in fill_value]))
+    fill_value = tuple([as_operand("nonzero", f) for f in fill_value])
+    for f in fill_value:
+        if typeof(f).ndim:
+            raise ShapeError(
+                f"nonzero: fill_value must be a scalar, or a tuple of them; got {typeof(f)}."
+            )
+    return find_places_of_size(a, check_integer("nonzero", "size", size, 0), fill_value)
 
 
 @operation(static=("size",))
 def find_places_of_size(a: Any, size: int, fill_value: tuple) -> tuple:
-    """`nonzero` of a fixed size."""
+    """`nonzero` of a fixed size, in a dtype that holds places and fill values."""
     flat = find_places(lax.reshape(is_nonzero(a), (a.size,)), size)
-    found = lax.lt(flat, literal(a.size, INT32))
-    dtype = dtypes.default_int()
+    found = lax.lt(flat, literal(a.size, flat.dtype))
     out = []
     for axis, fill in enumerate(fill_value):
         stride = max(math.prod(a.shape[axis + 1 :]), 1)
-        i = flat if stride == 1 else lax.div(flat, literal(stride, INT32))
+        i = flat if stride == 1 else lax.div(flat, literal(stride, flat.dtype))
         if axis:
-            i = lax.rem(i, literal(max(a.shape[axis], 1), INT32))
-        other = lax.broadcast_in_dim(convert(asarray(fill), dtype), (size,), ())
-        out.append(lax.select(found, convert(i, dtype), other))
+            i = lax.rem(i, literal(max(a.shape[axis], 1), flat.dtype))
+        i, other = promote_operands("nonzero", convert(i, dtypes.default_int()), fill)
+        out.append(lax.select(found, i, other))
     return tuple(out)
 
 
@@ -104,7 +115,8 @@ def argwhere(
     if not a.ndim:
         (found,) = nonzero(lax.expand_dims(a, (0,)), size=size, fill_value=fill_value)
         return lax.full((found.size, 0), 0, found.dtype)
-    return lax.stack(nonzero(a, size=size, fill_value=fill_value), 1)
+    found = nonzero(a, size=size, fill_value=fill_value)
+    return lax.stack(promote_operands("argwhere", *found), 1)
 
 
 def compress(
@@ -141,7 +153,10 @@ def compress(
         mask[: condition.size] = require_concrete("compress", condition, "elements") != 0
         return getitem_with(a, (*whole, mask), PLAIN)
     (found,) = nonzero(condition, size=size, fill_value=n)
-    return getitem_with(a, (*whole, found), read_keywords(a.aval, "fill", fill_value))
+    values = getitem_with(a, (*whole, found), read_keywords(a.aval, "clip"))
+    there = lax.lt(found, literal(n, found.dtype))
+    where = lax.broadcast_in_dim(there, values.shape, (axis,))
+    return lax.select(where, values, cast_operand("compress", fill_value, a.dtype))
 
 
 def extract(

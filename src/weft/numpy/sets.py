@@ -13,10 +13,9 @@ import numpy as np
 
 from weft import dtypes, lax
 from weft.errors import ShapeError
-from weft.numpy.creation import asarray
 from weft.numpy.indexing import Access, broadcast_last, getitem_with
 from weft.numpy.manipulation import moveaxis
-from weft.numpy.promotion import as_array, axis_of, promote_operands
+from weft.numpy.promotion import as_array, as_operand, axis_of, cast_operand, promote_operands
 from weft.numpy.searching import find_places_of_size, require_concrete
 from weft.numpy.sorting import search_by_halving
 from weft.primitives import elementwise as ops
@@ -102,9 +101,9 @@ def find_unique_of_size(
         raise ShapeError(
             f"unique: of no elements, a size above 0 needs a fill_value; got {x.aval}, size {size}."
         )
-    fill = None if fill_value is None else asarray(fill_value)
+    fill = None if fill_value is None else cast_operand("unique", fill_value, x.dtype)
     if not rows.size:
-        value = ops.convert(literal(False, x.dtype) if fill is None else fill, x.dtype)
+        value = literal(False, x.dtype) if fill is None else fill
         values = lax.broadcast_in_dim(value, (size, *rows.shape[1:]), ())
         none = lax.full((size,), 0, dtypes.default_int())
         return values, none, lax.full(shape, 0, dtypes.default_int()), none
@@ -120,14 +119,14 @@ def find_distinct_rows(
     """Distinct rows, where first, inverse, counts: of sorted rows, those unlike the one before."""
     n = rows.shape[0]
     ordered, order, mark = sort_rows(rows, equal_nan, with_places)
-    (bounds,) = find_places_of_size(mark, size + 1, (asarray(n),))
+    (bounds,) = find_places_of_size(mark, size + 1, (n,))
     bounds = ops.convert(bounds, INT32)
     starts, ends = (lax.slice_in_dim(bounds, i, size + i) for i in (0, 1))
     there = ops.lt(starts, literal(n, INT32))
     shown = ops.select(there, starts, lax.full((size,), 0, INT32))
     values = getitem_with(ordered, shown, INSIDE)
     if fill is not None:
-        other = broadcast_last(ops.convert(fill, values.dtype), values.shape)
+        other = broadcast_last(fill, values.shape)
         values = ops.select(lax.broadcast_in_dim(there, values.shape, (0,)), values, other)
     dtype = dtypes.default_int()
     counts = ops.convert(ops.sub(ends, starts), dtype)
@@ -254,18 +253,20 @@ def union1d(
 
 
 def keep_elements(vector: Any, keep: Any, size: int | None, fill: Any, op: str) -> tuple[Any, Any]:
-    """The elements that a mask keeps, and their places: all, or `size` of them."""
+    """The elements that a mask keeps, and their places: all, or `size` of them.
+
+    Then they are of a dtype that holds the fill value.
+    """
     size = None if size is None else check_integer(op, "size", size, 0)
     if size is None:
         mask = require_concrete(op, keep, "elements") != 0
         where = np.flatnonzero(mask).astype(np.int32)
         return getitem_with(vector, put(mask), INSIDE), put(where)
-    (where,) = find_places_of_size(keep, size, (asarray(vector.size),))
+    (where,) = find_places_of_size(keep, size, (vector.size,))
     where = ops.convert(where, INT32)
     there = ops.lt(where, literal(vector.size, INT32))
     safe = ops.select(there, where, lax.full((size,), 0, INT32))
-    values = getitem_with(vector, safe, INSIDE)
-    fill = broadcast_last(ops.convert(fill, vector.dtype), (size,))
+    values, fill = promote_operands(op, getitem_with(vector, safe, INSIDE), fill)
     return ops.select(there, values, fill), where
 
 
@@ -279,7 +280,7 @@ def setdiff1d(
 ) -> Array:
     """The elements of the first that are not in the second.
 
-    `size` and `fill_value` are as in `unique`, but that the fill value is 0 by default.
+    `size` and `fill_value` are as in `unique`, except that the fill value is 0 by default.
     """
     a, b = flatten_together("setdiff1d", ar1, ar2)
     if not a.size:
@@ -288,7 +289,7 @@ def setdiff1d(
     if not assume_unique:
         a, order, mark = sort_rows(a, True)
         keep = ops.bitwise_and(getitem_with(keep, order, INSIDE), mark)
-    fill = asarray(0 if fill_value is None else fill_value)
+    fill = cast_operand("setdiff1d", 0 if fill_value is None else fill_value, a.dtype)
     return keep_elements(a, keep, size, fill, "setdiff1d")[0]
 
 
@@ -300,24 +301,34 @@ def setxor1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The elements of one but not of both, sorted; `size` and `fill_value` are as in `unique`."""
+    """The elements of one but not of both, sorted; `size` and `fill_value` are as in `unique`,
+    except that the result has a dtype that holds the fill value."""
     a, b = flatten_together("setxor1d", ar1, ar2)
     only = [ops.bitwise_not(find_members(a, b)), ops.bitwise_not(find_members(b, a))]
     both, keep = lax.concatenate([a, b], 0), lax.concatenate(only, 0)
     if not both.size:
-        return both if not size else lax.full((size,), 0, both.dtype)
+        return both if not size else fill_vector("setxor1d", both, size, fill_value)
     both, order, mark = sort_rows(both, True)
     keep = ops.bitwise_and(getitem_with(keep, order, INSIDE), mark)
-    fill = find_smallest_kept(both, keep, fill_value)
+    fill = find_smallest_kept(both, keep, fill_value, "setxor1d")
     return keep_elements(both, keep, size, fill, "setxor1d")[0]
 
 
-def find_smallest_kept(ordered: Any, keep: Any, fill_value: Any) -> Any:
-    """The fill value, by default the first element of a sorted vector that a mask keeps."""
+def fill_vector(op: str, like: Any, size: int, fill_value: Any) -> Any:
+    """A vector of the fill value, by default 0, in a dtype that also holds what `like` holds."""
+    none, fill = promote_operands(op, like, 0 if fill_value is None else as_operand(op, fill_value))
+    return lax.full((size,), fill, none.dtype)
+
+
+def find_smallest_kept(ordered: Any, keep: Any, fill_value: Any, op: str) -> Any:
+    """The fill value, by default the first element of a sorted vector that a mask keeps, or 0."""
     if fill_value is not None:
-        return asarray(fill_value)
-    (where,) = find_places_of_size(keep, 1, (asarray(0),))
-    return getitem_with(ordered, getitem_with(where, 0, INSIDE), INSIDE)
+        return as_operand(op, fill_value)
+    n = ordered.size
+    (where,) = find_places_of_size(keep, 1, (n,))
+    place = getitem_with(where, 0, INSIDE)
+    first = getitem_with(ordered, place, INSIDE)
+    return ops.select(ops.lt(place, literal(n, place.dtype)), first, literal(0, first.dtype))
 
 
 def intersect1d(
@@ -329,20 +340,21 @@ def intersect1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The elements that are in both, distinct and sorted; `size` as in unique.
+    """The elements that are in both, distinct and sorted.
 
     With `return_indices` also where each is first in the two flattened arrays; what is padded has
-    the size of the array as its index. `size` and `fill_value` are as in `unique`.
+    the size of the array as its index. `size` and `fill_value` are as in `unique`, except that the
+    result has a dtype that holds the fill value.
     """
     a, b = flatten_together("intersect1d", ar1, ar2)
     if not a.size or not b.size:
         none = lax.full((size or 0,), 0, dtypes.default_int())
-        empty = lax.full((size or 0,), 0, a.dtype)
+        empty = fill_vector("intersect1d", a, size or 0, fill_value if size else None)
         return (empty, none, none) if return_indices else empty
     inside = find_members(a, b)
     ordered, order, mark = sort_rows(a, True)
     keep = ops.bitwise_and(getitem_with(inside, order, INSIDE), mark)
-    fill = find_smallest_kept(ordered, keep, fill_value)
+    fill = find_smallest_kept(ordered, keep, fill_value, "intersect1d")
     values, where = keep_elements(ordered, keep, size, fill, "intersect1d")
     if not return_indices:
         return values

@@ -23,7 +23,7 @@ from weft.core.trace import Tracer, is_eager
 from weft.errors import MutationError, ShapeError
 from weft.numpy import elementwise, index_plans, indexing, ufuncs
 from weft.numpy.creation import asarray
-from weft.numpy.promotion import NUMBERS, as_array, axis_of, promote_operands
+from weft.numpy.promotion import NUMBERS, as_array, axis_of, cast_operand, promote_operands
 from weft.options import bounds_cell
 from weft.primitives import dynamic_slicing, layout, slicing
 from weft.primitives.elementwise import convert
@@ -93,11 +93,8 @@ def broadcast_values(op: str, values: Any, shape: Sequence[int]) -> Any:
 def convert_values(x: Any, values: Any, shape: Sequence[int]) -> Any:
     """Values as an array of the dtype of `x`; scalars are broadcast to `shape`."""
     (_, v) = promote_operands("set", x, values, shaped=False)
-    if type(v) is float and dtypes.is_integer(x.dtype):
-        v = convert(v, x.dtype)  # 1.5 into integers is 1; one too large, the largest
-    elif type(v) in NUMBERS:
-        real = isinstance(v, complex) and not dtypes.is_complex(x.dtype)
-        v = np.asarray(v.real if real else v).astype(x.dtype)[()]
+    if type(v) in NUMBERS:
+        v = cast_operand("set", v, x.dtype)
     else:
         v = convert(v, x.dtype, x.aval.weak_type)
     return layout.broadcast_in_dim(v, shape, range(len(shape) - typeof(v).ndim, len(shape)))
@@ -301,11 +298,11 @@ def update_places(
     masked = own is None and fits_mask(x.aval, index, values)
     if now:
         values = keep_number(values)
-        if masked:
-            return remember_kernel(
-                ("mask", op), lambda x, mask, v: write_masked(x, op, mask, v, None)
-            )(x, index, values)
         try:
+            if masked:
+                return remember_kernel(
+                    ("mask", op), lambda x, mask, v: write_masked(x, op, mask, v, None)
+                )(x, index, values)
             if own is not None:
                 return own(x, values, *at) if at else own(x, values)
             return update_eagerly(x, index, op, values, how)

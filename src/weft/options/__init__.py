@@ -75,7 +75,12 @@ OPTIONS = (
     Option(
         "check_bounds",
         True,
-        "Raise where a number is out of bounds as an index; 'all': also where computed ones are.",
+        "True: a Python integer, a NumPy integer or a NumPy array without axes that is out of "
+        "bounds raises, in x[i], x.at[i] without a mode, take and put without a mode, and r[i] of "
+        "a reference. Elements of lists and arrays, and traced integers, do not raise: reads take "
+        "the nearest element (`take` gives its fill value), and writes are dropped (`put` moves "
+        "them inside). 'all': these raise too, and so do starts in lax.dynamic_slice and "
+        "lax.dynamic_update_slice. False: integers are treated as elements of arrays are.",
         (False, True, "all"),
         traced=True,
     ),

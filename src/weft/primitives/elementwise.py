@@ -581,7 +581,9 @@ le_to_p = comparison("le_to", "real", "x <= y in the total order of floats.", "T
 
 
 class SelectN(Primitive):
-    """out[i] = cases[which[i]][i]; `which` is bool for two cases, int32 for any number.
+    """out[i] = cases[which[i]][i]; `which` is bool for two cases, an integer for any number.
+
+    An integer below 0 is the first case, and one that is too large the last.
 
     Shapes: cases are equal in shape; `which` too, or a scalar, as may be a case.
     """
@@ -598,8 +600,8 @@ class SelectN(Primitive):
                 raise DtypeError(
                     f"select_n: a bool `which` chooses between two cases; got {len(cases)}."
                 )
-        elif which.dtype != np.int32:
-            raise DtypeError(f"select_n: `which` must be bool or int32; got {which}.")
+        elif not dtypes.is_integer(which.dtype):
+            raise DtypeError(f"select_n: `which` must be bool or of integers; got {which}.")
         shape = next((c.shape for c in cases if c.shape), which.shape)
         if any(a.shape not in ((), shape) for a in (which, *cases)):
             raise ShapeError(
@@ -680,7 +682,10 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
 
 
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
-    """Elementwise `on_true if pred else on_false`. Both are computed; only one's gradient flows."""
+    """Elementwise `on_true if pred else on_false`. Both are computed; only one's gradient flows.
+
+    An integer `pred` is true from 1 on.
+    """
     on_true, on_false = match_numbers(on_true, on_false)
     return select_n_p.apply(pred, on_false, on_true)[0]
 

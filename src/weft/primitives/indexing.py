@@ -346,14 +346,19 @@ def default_fill(dtype: np.dtype) -> Any:
 
 
 def fill_param(value: Any, dtype: np.dtype) -> Any:
-    """A fill value as a parameter: a Python number, and -0.0, which equals 0.0, as text."""
-    if value is None:
+    """Return a fill value as a parameter: a Python number; -0.0, which equals 0.0, as text.
+
+    An integer wraps, as in arrays. NaN for integers is what they have by default.
+    """
+    if value is None or (value != value and dtypes.is_integer(dtype)):
         return default_fill(dtype)
     number = value
     if not isinstance(value, dtypes.NUMBERS):
         number = families.check_parameter(
             "gather", "fill_value", value, "a number", lambda x: np.asarray(x).astype(dtype).item()
         )
+    if type(number) is int and dtypes.is_integer(dtype):
+        return dtypes.wrap_int(number, dtype, "gather")
     if number != number and not isinstance(number, complex):
         return math.nan  # one object: NaN is not equal to itself
     return "-0.0" if str(number) == "-0.0" else number

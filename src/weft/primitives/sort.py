@@ -22,6 +22,7 @@ from weft.mesh.plugins import GPUS
 from weft.primitives import families, layout
 from weft.primitives.constant import stage_whole
 from weft.primitives.cumulative import cumsum
+from weft.primitives.dynamic_slicing import index_dtype
 from weft.primitives.elementwise import lt, neg, select, sub
 from weft.primitives.expr import Expr, order_bits
 from weft.primitives.indexing import (
@@ -31,7 +32,7 @@ from weft.primitives.indexing import (
     gather,
     scatter_max,
 )
-from weft.primitives.layout import batched_at_front, broadcasted_iota, expand_dims
+from weft.primitives.layout import batched_at_front, broadcasted_iota, expand_dims, iota_p
 from weft.util import is_below, name_function
 from weft.xla.hlo import bool_text
 from weft.xla.lower import lower_jaxpr
@@ -356,7 +357,7 @@ approx_min_k = define_approximate("approx_min_k", "smallest", True)
 class FindPlaces(families.AlongAxis):
     """The places of the first `size` true elements along `axis`, ascending; then its length.
 
-    The last is given where no more are found. The result is int32.
+    The last is given where no more are found. The result is int32, or int64 where that is needed.
 
     Dtypes: bool.
     """
@@ -369,7 +370,8 @@ class FindPlaces(families.AlongAxis):
         families.check_axes(self.name, (axis,), x.ndim)
         if not dtypes.is_bool(x.dtype):
             raise DtypeError(f"{self.name}: the operand must be bool; got {x}.")
-        return [x.update(shape=(*x.shape[:axis], size, *x.shape[axis + 1 :]), dtype=INT32)]
+        shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
+        return [x.update(shape=shape, dtype=index_dtype(INT32, x.shape[axis]))]
 
     def lower(self, hlo, x, *, size, axis):
         order = [i for i in range(x.aval.ndim) if i != axis] + [axis]
@@ -391,20 +393,25 @@ def find_places_by_rank(mask: Any, size: int) -> Any:
     All places are written, for a choice in each turn that nobody can foresee takes longer.
     """
     rows, n = typeof(mask).shape
-    mask = layout.convert(mask, INT32)
+    dtype = index_dtype(INT32, n)
+    mask = layout.convert(mask, dtype)
     number = layout.reduce_sum(mask, (1,))
     found = scatter_max(
-        layout.fill((rows, size), 0, INT32),
+        layout.fill((rows, size), 0, dtype),
         expand_dims(sub(cumsum(mask, 1), mask), (2,)),
-        broadcasted_iota(INT32, (rows, n), 1),
+        count_columns(dtype, (rows, n)),
         ScatterDimensionNumbers((), (1,), (1,), (0,), (0,)),
         mode=GatherScatterMode.ONE_HOT,
     )
     there = lt(
-        broadcasted_iota(INT32, (rows, size), 1),
-        layout.broadcast_in_dim(number, (rows, size), (0,)),
+        count_columns(dtype, (rows, size)), layout.broadcast_in_dim(number, (rows, size), (0,))
     )
-    return select(there, found, layout.fill((rows, size), n, INT32))
+    return select(there, found, layout.fill((rows, size), n, dtype))
+
+
+def count_columns(dtype: np.dtype, shape: tuple[int, int]) -> Any:
+    """The number of the column at each place, in a dtype that may have 64 bits in any case."""
+    return iota_p.apply(dtype=dtype, shape=shape, dimension=1, sharding=None)[0]
 
 
 find_places_p = FindPlaces()
