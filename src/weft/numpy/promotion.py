@@ -119,7 +119,7 @@ def wrap_number(x: Any, dtype: np.dtype) -> Any:
     """A Python number as a NumPy scalar of `dtype`; an integer too large wraps, as in arrays."""
     if type(x) is int:
         x = np.asarray(check_int_range(x), dtypes.default_int())
-    return np.asarray(x).astype(dtype)[()]
+    return dtypes.cast_on_host(np.asarray(x), dtype)[()]
 
 
 def choose_array_action(

@@ -97,7 +97,7 @@ def convert_values(x: Any, values: Any, shape: Sequence[int]) -> Any:
         v = convert(v, x.dtype)  # 1.5 into integers is 1; one too large, the largest
     elif type(v) in NUMBERS:
         real = isinstance(v, complex) and not dtypes.is_complex(x.dtype)
-        v = np.asarray(v.real if real else v).astype(x.dtype)[()]
+        v = dtypes.cast_on_host(np.asarray(v.real if real else v), x.dtype)[()]
     else:
         v = convert(v, x.dtype, x.aval.weak_type)
     return layout.broadcast_in_dim(v, shape, range(len(shape) - typeof(v).ndim, len(shape)))
