@@ -396,6 +396,18 @@ def tangent_dtype(dtype: Any) -> np.dtype:
     return dtype if is_inexact(dtype) else float0
 
 
+def cast_on_host(x: Any, dtype: np.dtype) -> np.ndarray:
+    """Return numbers, or a host array, as an array of `dtype`.
+
+    A float that `dtype` cannot hold becomes infinite, as in a compiled program. NumPy's warning of
+    it would be raised by whatever happens to convert on the host.
+    """
+    if type(x) is np.ndarray and x.dtype == dtype:
+        return x
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(x, dtype)
+
+
 def itemsize_bits(dtype: Any) -> int:
     """Bits in one element, packed: 4 for int4, 8 for bool, 64 for complex64."""
     named = find_dtype(dtype, "itemsize_bits")

@@ -6,7 +6,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from tests.cpu.prepared import KERNELS, NO_KERNELS, OVER_MESH, expect, show_prepared
-from weft import config, lax
+from weft import config, jit, lax, nn
 from weft.cpu.functions import count_functions
 from weft.primitives.expr import LARGE
 from weft.scipy import special
@@ -133,3 +133,32 @@ def test_large_arrays_of_int32_are_divided_by_vectors(fun, wide):
 def test_remainders_by_powers_of_two_stay():
     assert "cpu_call" in show_prepared(lambda x: lax.rem(x, 3.0), X)
     assert "cpu_call" not in show_prepared(lambda x: lax.rem(x, 4.0), X)
+
+
+NAN_FROM_NUMBERS = {
+    "a NaN times": lambda x: x * jnp.nan,
+    "a NaN added": lambda x: x + np.float32(jnp.nan).astype(x.dtype),
+    "the larger one": lambda x: jnp.maximum(x, jnp.nan),
+    "infinities": lambda x: x + jnp.inf - jnp.inf,
+    "zero by zero": lambda x: x * 0 / 0,
+    "a logarithm": lambda x: x + jnp.log(-1.0),
+    "in a loop": lambda x: lax.fori_loop(0, 2, lambda i, c: jnp.exp(c * jnp.nan), x),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_an_exponential_of_a_known_nan_is_nan(as_for_users, dtype):
+    """LLVM folds XLA's code of it to an uninitialized number, another one at each call."""
+    x = jnp.array([0.1, 0.5, 1.5], dtype)
+    for name, fun in NAN_FROM_NUMBERS.items():
+        make = jit(lambda x, f=fun: [jnp.exp(f(x)), jnp.sinh(f(x)), jnp.cosh(f(x))])
+        assert np.isnan(np.float32(make(x))).all(), name
+    make = jit(lambda x: [nn.softmax(x * jnp.nan), nn.logsumexp(x * jnp.nan)[None]])
+    assert np.isnan(np.float32(jnp.concatenate(make(x)))).all()
+
+
+def test_only_numbers_that_may_become_nan_are_guarded_against():
+    guarded = lambda f: "write_keeping_nan" in show_prepared(f, jnp.ones(8))
+    assert guarded(lambda x: jnp.exp(x * jnp.nan)) and guarded(lambda x: jnp.exp(x - jnp.inf))
+    assert not guarded(lambda x: jnp.exp(jnp.where(x > 0, x, -jnp.inf)))
+    assert not guarded(lambda x: jnp.exp(2 * x / 3) + jnp.log(x))

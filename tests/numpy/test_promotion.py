@@ -1,12 +1,13 @@
 """Promotion: dtypes and weak types of results, broadcasting, options, axis and shape arguments."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
 
 import weft.numpy as jnp
-from weft import config, eval_shape, jit, make_jaxpr
+from weft import config, eval_shape, jit, lax, make_jaxpr
 from weft.errors import ShapeError, TypePromotionError
 from weft.numpy.promotion import axes_of, broadcast_shapes, is_arraylike, shape_of
 
@@ -127,3 +128,31 @@ def test_arguments_are_as_few_and_as_large_as_they_may():
     for x in (1, 1.5, True, 1j, np.float32(1), np.ones(2), m, m.aval):
         assert is_arraylike(x) == (x is not m.aval)
     assert not any(map(is_arraylike, ([1], (1,), None, "a")))
+
+
+def use_everywhere(x, n):
+    """Results of the functions that take a number beside an array, and the number itself."""
+    made = [jnp.full(3, n, x.dtype), jnp.full_like(x, n), jnp.array(n, x.dtype)]
+    made += [
+        jnp.asarray([n, 1], x.dtype),
+        jnp.asarray(n).astype(x.dtype),
+        lax.full((2,), n, x.dtype),
+    ]
+    chosen = [jnp.where(x == 1, n, x), jnp.clip(x, n, n), jnp.select([x == 1], [x], n)]
+    written = [x.at[0].set(n), x.at[0].add(n), x.at[5].get(mode="fill", fill_value=n)]
+    edited = [jnp.pad(x, 1, constant_values=n), jnp.append(x, n), jnp.max(x, initial=n)]
+    computed = [x + n, n - x, x * n, n / x, x**n, x // n, x % n, x < n, jnp.hypot(x, n)]
+    loop = lax.fori_loop(0, 2, lambda i, c: (c * n).astype(c.dtype), x)
+    return made, chosen, written, edited, computed, loop
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of a float64 written to float16
+@pytest.mark.parametrize("number", [1e300, np.float64(-1e300), math.inf, math.nan])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_numbers_that_a_dtype_cannot_hold_are_infinite_without_a_warning(dtype, number):
+    x = jnp.ones(3, dtype)
+    want = np.float32(math.inf * np.sign(number)) if number == number else np.float32(math.nan)
+    made, chosen, *_ = jit(lambda x: use_everywhere(x, number))(x)
+    eager = [x * number, jnp.full(1, number, dtype), jnp.where(x == 1, number, x)]
+    for y in (*made, *chosen[:2], *eager, x.at[0].set(number)):
+        np.testing.assert_array_equal(np.float32(y).ravel()[0], want)

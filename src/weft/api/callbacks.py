@@ -211,6 +211,6 @@ def check_result(op: str, where: str, x: Any, aval: ShapedArray) -> np.ndarray:
             f"which is {aval.strong()}."
         )
     try:
-        return np.asarray(x, aval.dtype)
+        return dtypes.cast_on_host(x, aval.dtype)
     except OverflowError:
         raise OverflowError(f"{op}: {where} must fit {aval.dtype}; got {x}.") from None

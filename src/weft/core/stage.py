@@ -19,7 +19,7 @@ from weft.core.primitive import Linear, LinearUsed, Primitive
 from weft.core.ref import AbstractRef, Ref, is_ref
 from weft.core.source import describe_maker, scoped_source
 from weft.core.trace import Trace, Tracer, current, get_traceback, run_once, typed_values
-from weft.dtypes import NUMBERS
+from weft.dtypes import NUMBERS, cast_on_host
 from weft.errors import Origin, RefError
 from weft.options import config, named_axes
 from weft.util import SymbolicSize, collecting_rarely
@@ -119,7 +119,7 @@ class StageTrace(Trace):
             return Literal(x)
         if isinstance(x, np.generic) or (type(x) is np.ndarray and x.ndim == 0):
             aval = typeof(x)
-            return Literal(aval.dtype.type(x), aval)
+            return Literal(cast_on_host(np.asarray(x), aval.dtype)[()], aval)
         if type(x) is StagedTracer and x.owner is self:
             return x.variable
         found = self.consts.get(id(x))

@@ -12,7 +12,7 @@ from typing import Any
 
 from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal
-from weft.cpu.functions import count_functions
+from weft.cpu.functions import count_functions, may_fold_nan
 from weft.cpu.rewriting import Choice, Reading, Replacement, rewrite_program, stage_replacement
 from weft.cpu.scope import Scope, Target
 from weft.options import trace_context
@@ -68,7 +68,7 @@ def find_choice(form: Form) -> Choice:
 
 def choose_forms(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     """Return a program of the forms that a CPU computes quickest."""
-    target = target._replace(functions=count_functions(jaxpr))
+    target = target._replace(functions=count_functions(jaxpr), folds_nan=may_fold_nan(jaxpr))
     return rewrite_program(jaxpr, choose_form, target, (True,) * len(jaxpr.invars), True)
 
 

@@ -14,9 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from weft import dtypes
 from weft.core.aval import ShapedArray
+from weft.core.facts import Elements
 from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, held_jaxprs, memo_jaxpr
+from weft.core.primitive import Primitive
 from weft.cpu.calls import call_kernel, cpu_call_p
 from weft.cpu.formula import apply_formula
 from weft.cpu.opcodes import Kind, Operand, Step, encode_program
@@ -29,7 +32,7 @@ from weft.primitives.layout import broadcast_in_dim_p, convert
 from weft.primitives.special.error import write_erf
 from weft.primitives.special.formula import formula
 from weft.primitives.special.gamma import writing_zeta
-from weft.primitives.transcendental import HALVES, cosh_p, log1p_p, pow_p
+from weft.primitives.transcendental import HALVES, cosh_p, exp_p, log1p_p, pow_p, sinh_p
 from weft.xla.foreign import Attribute
 
 Found = Callable[..., list] | None
@@ -62,6 +65,10 @@ PERIODIC = frozenset(("sin", "cos", "tan"))  # formulas of float64 that first lo
 LATE = PERIODIC | {"log", "erf", "pow"}  # whose formulas pay from twice as many elements on
 KNOWN_POWERS = frozenset((0.5, 1, 2, 3))  # which XLA computes by products and roots
 INEXACT = frozenset((logaddexp_p, log1p_p, cosh_p))  # XLA's functions that are less exact
+# XLA's code of these converts the operand to an integer, which LLVM leaves undefined for a NaN that
+# it knows.
+UNSAFE = frozenset((exp_p, sinh_p, cosh_p))
+INF = math.inf
 HALF_FORMULAS = frozenset(circular.FORMULAS)
 LONG = {  # functions that have a formula, by dtype; it is some 60 operations
     F32: HALF_FORMULAS.union(("pow", "rem")),
@@ -92,6 +99,31 @@ def count_functions(jaxpr: Jaxpr) -> int:
 def pays(x: ShapedArray, scope: Scope, times: int = 1) -> bool:
     """Return True if an array is so large that a formula pays, in a program that has many."""
     return is_large(x) and x.size >= LARGE * times << (scope.target.functions // 4).bit_length()
+
+
+@memo_jaxpr
+def may_fold_nan(jaxpr: Jaxpr) -> bool:
+    """Return True if numbers in a program, or in one that it holds, may show that a value is NaN.
+
+    That is so for a NaN, for an infinity except where elements are only chosen, for a division by
+    0, and for a function of numbers.
+    """
+    for eqn in jaxpr.eqns:
+        prim, numbers = eqn.primitive, [a.val for a in eqn.invars if type(a) is Literal]
+        if numbers and dtypes.is_float(eqn.invars[-1].aval.dtype):
+            only = len(numbers) == len(eqn.invars) and prim.form is Form.FUNCTION
+            if only or (prim.form is Form.QUOTIENT and numbers[-1] == 0):
+                return True
+            if any(x != x or (abs(x) == INF and not is_choice(prim)) for x in numbers):
+                return True
+        if not prim.memoize_type and any(map(may_fold_nan, held_jaxprs(eqn))):
+            return True
+    return False
+
+
+def is_choice(prim: Primitive) -> bool:
+    """Return True if elements of the result are elements of operands."""
+    return prim.elements is not Elements.NEW
 
 
 # --- the kernel -------------------------------------------------------------------------------
@@ -158,11 +190,11 @@ def choose_function(eqn: Eqn, scope: Scope) -> Found:
     if eqn.params.get("accuracy") is not None:
         return None
     if type(size) is int and size < LARGE and prim.name not in LOOPS:
-        return choose_exact(eqn) if prim in INEXACT else None
+        return choose_exact(eqn, scope) if prim in INEXACT or prim in UNSAFE else None
     if prim is pow_p and is_known_power(eqn.invars[1], eqn.outvars[0].aval.dtype):
         return None
     found = call_function(eqn, scope)
-    return found or choose_formula(eqn, scope) or choose_exact(eqn)
+    return found or choose_formula(eqn, scope) or choose_exact(eqn, scope)
 
 
 def is_known_power(atom: Atom, dtype: np.dtype) -> bool:
@@ -197,7 +229,7 @@ def write_function(hlo: Any, *args: Any) -> list:
     return [circular.write_circular(name, *operands).value]
 
 
-def choose_exact(eqn: Eqn) -> Found:
+def choose_exact(eqn: Eqn, scope: Scope) -> Found:
     """Return what is more exact than XLA's function, at any size."""
     prim, out = eqn.primitive, eqn.outvars[0].aval
     plain = ShapedArray(out.shape, out.dtype)
@@ -207,6 +239,8 @@ def choose_exact(eqn: Eqn) -> Found:
         return lambda x: apply_formula(write_log1p, [x], [plain])
     if prim is cosh_p and out.dtype == F64:
         return lambda x: apply_formula(write_cosh, [x], [plain])
+    if prim in UNSAFE and scope.target.folds_nan and dtypes.is_float(out.dtype):
+        return lambda x: apply_formula(write_keeping_nan, [x], [plain], prim)
     return None
 
 
@@ -220,6 +254,13 @@ def spread_scalar(x: Any, out: ShapedArray) -> Any:
 def write_log1p(hlo: Any, x: Any) -> list:
     """Write log(1 + x); XLA's is up to 128 units off near -0.4 in float64, and slower."""
     return [wide.write_log1p(Expr(hlo, x)).value]
+
+
+def write_keeping_nan(hlo: Any, x: Any, prim: Primitive) -> list:
+    """Write a function whose NaN LLVM cannot fold: the exponential of it would be uninitialized."""
+    (y,) = prim.lower(hlo, x)
+    x = Expr(hlo, x)
+    return [x.compare("NE", x).select(x, Expr(hlo, y)).value]
 
 
 def write_cosh(hlo: Any, x: Any) -> list:

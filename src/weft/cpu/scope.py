@@ -39,6 +39,7 @@ class Target(NamedTuple):
       located: operations are named, so that a profile can be read by lines. Clusters of several
         equations are not fused then, since their times could not be told apart.
       donated: the buffers of some arguments may be reused for results.
+      folds_nan: XLA may find out, from numbers in the program, that an element is NaN.
       functions: how many equations of the whole program compute functions that have formulas.
     """
 
@@ -47,6 +48,7 @@ class Target(NamedTuple):
     each_device: bool = False
     located: bool = False
     donated: bool = False
+    folds_nan: bool = False
     functions: int = 0
 
     @property

@@ -160,14 +160,14 @@ def convert_on_host(x: Any, dtype: np.dtype) -> np.ndarray:
             return read_texts(x, dtype)
         if not dtypes.valid_dtype(x.dtype):
             raise not_array_error("array", x)
-        return np.asarray(x).astype(dtype, copy=False)
+        return dtypes.cast_on_host(np.asarray(x), dtype)
     return read_numbers(x, dtype)
 
 
 def read_numbers(x: Any, dtype: np.dtype) -> np.ndarray:
     """Python's numbers, in lists or not, as a NumPy array of `dtype`."""
     try:
-        return np.asarray(x, dtype)
+        return dtypes.cast_on_host(x, dtype)
     except OverflowError:
         raise OverflowError(f"array: integers must fit {dtype}; got {x!r:.60}.") from None
     except (ValueError, TypeError) as error:
@@ -192,7 +192,7 @@ def check_numbers(host: np.ndarray, x: Any, dtype: np.dtype | None) -> np.ndarra
         raise DtypeError(
             f"array: elements must be numbers; got {x!r:.60} of type {type(x).__name__}."
         )
-    return host if dtype is None else host.astype(dtype, copy=False)
+    return host if dtype is None else dtypes.cast_on_host(host, dtype)
 
 
 def parse_list(x: Sequence, dtype: np.dtype | None) -> Any:
@@ -629,7 +629,7 @@ def count_up(size: int, start: Any, step: Any, dtype: np.dtype) -> Any:
     if is_written_by_host((size,)) and dtype.kind in "iuf":
         host = np.arange(size, dtype=dtype)
         if step is not None or start != 0:
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"):
                 host = host if step is None else np.asarray(step).astype(dtype) * host
                 host = host + np.asarray(start).astype(dtype)
         return array_from_host(host, False)

@@ -120,8 +120,7 @@ def wrap_number(x: Any, dtype: np.dtype, op: str = "array") -> Any:
     if type(x) is int:
         x = dtypes.wrap_int(x, dtype, op) if dtypes.is_integer(dtype) else float(x)
         x = np.asarray(x, dtype if dtypes.is_integer(dtype) else None)
-    with np.errstate(over="ignore"):  # 1e300 is infinite as a float32
-        return np.asarray(x).astype(dtype)[()]
+    return dtypes.cast_on_host(np.asarray(x), dtype)[()]
 
 
 def cast_operand(op: str, x: Any, dtype: np.dtype) -> Any:

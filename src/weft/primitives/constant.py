@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from weft.core.aval import ShapedArray, typeof, words_of
 from weft.core.facts import Cost, Elements
 from weft.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
 from weft.core.primitive import Primitive
 from weft.core.stage import stage
 from weft.core.trace import Tracer
-from weft.dtypes import WIDE
+from weft.dtypes import WIDE, cast_on_host
 from weft.errors import UnexpectedTracerError
 from weft.passes.holes import Hole
 from weft.xla.array import put
@@ -58,7 +56,7 @@ class Constant(Primitive):
     def lower(self, hlo, *, held):
         value = words_of(held.value)
         aval = typeof(value)
-        return [hlo.constant(np.asarray(value, aval.dtype), aval)]
+        return [hlo.constant(cast_on_host(value, aval.dtype), aval)]
 
     def read_params(self, params, avals, out_avals):
         held = params["held"]

@@ -65,7 +65,7 @@ def convert_literal(x: Any, dtype: np.dtype, kind: type | None) -> Any:
             return convert(x.__jax_array__(), dtype)  # type: ignore[attr-defined]
         if np.asarray(x).dtype.kind in "USOmM":
             raise DtypeError(f"literal: a number must be one; got {x!r}.")
-        return typed_value(np.asarray(x).astype(dtype)[()], ShapedArray((), dtype))
+        return typed_value(dtypes.cast_on_host(np.asarray(x), dtype)[()], ShapedArray((), dtype))
     if rank > _RANK[dtypes.scalar_type_of(dtype)]:
         raise DtypeError(
             f"literal: a number must be of the dtype's kind; got {x!r} for {dtype.name}."
@@ -79,12 +79,14 @@ def convert_literal(x: Any, dtype: np.dtype, kind: type | None) -> Any:
             )
     if kind is not None:
         return kind(x)
-    return typed_value(dtype.type(x), ShapedArray((), dtype, dtype in _LITERAL_TYPES[True]))
+    return typed_value(
+        dtypes.cast_on_host(x, dtype)[()], ShapedArray((), dtype, dtype in _LITERAL_TYPES[True])
+    )
 
 
 def host_constant(x: np.ndarray, dtype: np.dtype) -> Any:
     """A NumPy array in `dtype`: 64-bit too where `enable_x64` is off."""
-    return typed_value(x.astype(dtype), ShapedArray(x.shape, dtype))
+    return typed_value(dtypes.cast_on_host(x, dtype), ShapedArray(x.shape, dtype))
 
 
 def literal_size(n: Any, like: Any) -> Any:
@@ -331,7 +333,9 @@ def fill(shape: Sequence[int], fill_value: Any, dtype: Any = None, sharding: Any
         raise DtypeError(f"full: the fill value must be real for {dtype}; got {fill_value!r}.")
     if type(fill_value) in NUMBERS and dtype is not None:
         try:
-            fill_value = typed_value(dtype.type(fill_value), ShapedArray((), dtype))
+            fill_value = typed_value(
+                dtypes.cast_on_host(fill_value, dtype)[()], ShapedArray((), dtype)
+            )
         except (OverflowError, ValueError) as error:
             said = f"full: the fill value must fit {dtype}; got {fill_value}."
             raise type(error)(said) from None

@@ -11,8 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from weft import dtypes
 from weft.core.aval import ShapedArray, check_extent, typeof
 from weft.core.jaxpr import Atom, Jaxpr, Literal, Var
 from weft.cpu.flags import choose_flags
@@ -191,7 +190,7 @@ def write_numbers(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, Sequence[
     for var, const in zip(jaxpr.constvars, consts, strict=True):
         aval = var.aval
         if aval.shape == () and aval.physical is aval:
-            new[var] = Literal(np.asarray(const, aval.dtype)[()], aval)
+            new[var] = Literal(dtypes.cast_on_host(const, aval.dtype)[()], aval)
     if not new:
         return jaxpr, consts
     left = [v not in new for v in jaxpr.constvars]

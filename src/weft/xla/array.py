@@ -59,7 +59,7 @@ def put(x: Any, sharding: Any = None, committed: bool = False) -> Any:
     aval = typeof(x)
     sharding = sharding or sharding_on(default_device())
     try:
-        host = np.asarray(x, aval.dtype, order="C")
+        host = np.asarray(dtypes.cast_on_host(x, aval.dtype), order="C")
     except (OverflowError, TypeError) as error:  # also a ShapeDtypeStruct
         raise type(error)(f"array: a number must fit {aval.dtype}; got {x!r}.") from None
     if aval.dtype == dtypes.float0:

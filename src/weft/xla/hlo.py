@@ -609,7 +609,7 @@ def scalar_text(x: Any, dtype: np.dtype) -> str:
     if dtypes.is_float(dtype):
         if type(x) is float and x == int_or_none(x) and abs(x) < 256 and str(x) != "-0.0":
             return f"{x!r}"
-        value = np.asarray(x).astype(dtype)
+        value = dtypes.cast_on_host(x, dtype)
         if dtypes.itemsize_bits(dtype) % 8 or value.dtype.itemsize not in _SIZES:
             return repr(float(value))
         bits = int(value.reshape(1).view(_SIZES[value.dtype.itemsize])[0])
@@ -629,7 +629,7 @@ def int_or_none(x: float) -> int | None:
 
 def array_text(x: np.ndarray, dtype: np.dtype) -> str:
     """An array in MLIR's notation: raw bytes as hexadecimal, or element by element."""
-    x = np.ascontiguousarray(x.astype(dtype, copy=False))
+    x = np.ascontiguousarray(dtypes.cast_on_host(x, dtype))
     if x.size == 0:
         return ""
     if (x == x.flat[0]).all():

@@ -9,12 +9,11 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from weft.core.aval import words_of
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs
 from weft.core.source import SourceInfo, user_frames
 from weft.core.trace import get_traceback
+from weft.dtypes import cast_on_host
 from weft.mesh.client import platform_of
 from weft.options import config
 from weft.passes.dce import dce_jaxpr
@@ -34,7 +33,7 @@ def lower_jaxpr(
     env = dict(zip(jaxpr.invars, args, strict=True))
     constant = hlo.constant
     for var, const in zip(jaxpr.constvars, consts, strict=True):
-        env[var] = constant(np.asarray(const, var.aval.dtype), var.aval)
+        env[var] = constant(cast_on_host(const, var.aval.dtype), var.aval)
     everywhere, here = hlo.written, hlo.constants
     for eqn in jaxpr.eqns:
         values, names, types = [], [], []
