@@ -25,7 +25,9 @@ def test_every_name_is_there_and_the_short_ones_are_the_long_ones():
         assert module.__all__ == sorted(module.__all__)
         assert all(hasattr(module, name) for name in module.__all__)
     for name in set(tree.__all__) - {"static", "summary"}:
-        assert getattr(tree, name) is getattr(tree_util, f"tree_{name}")
+        short, long = getattr(tree, name), getattr(tree_util, f"tree_{name}")
+        assert short.__code__ is long.__code__
+        assert (short.__name__, long.__name__) == (name, f"tree_{name}")
 
 
 def test_map_with_path():

@@ -243,8 +243,8 @@ from weft.api.jacobians import hessian as hessian
 
 def host_count(backend: str | None = ...) -> int: ...
 def host_id(backend: str | None = ...) -> int: ...
-def host_ids(backend: str | None = ...) -> list[int]: ...
 
+from weft.api.devices import host_ids as host_ids
 from weft import image as image
 from weft import interpreters as interpreters
 from weft.api.jacobians import jacfwd as jacfwd

@@ -10,24 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from weft import tree_util
 from weft.core.aval import typeof
 from weft.display.values import bytes_text, table_html, wrap_html
 from weft.dtypes import short_name
+from weft.pytrees import flatten, flatten_with_path, leaves, structure, unflatten
 from weft.tree_util import keystr
-from weft.tree_util import tree_all as all
-from weft.tree_util import tree_broadcast as broadcast
-from weft.tree_util import tree_flatten as flatten
-from weft.tree_util import tree_flatten_with_path as flatten_with_path
-from weft.tree_util import tree_leaves as leaves
-from weft.tree_util import tree_leaves_with_path as leaves_with_path
-from weft.tree_util import tree_map as map
-from weft.tree_util import tree_map_with_path as map_with_path
-from weft.tree_util import tree_reduce as reduce
-from weft.tree_util import tree_reduce_associative as reduce_associative
-from weft.tree_util import tree_structure as structure
-from weft.tree_util import tree_transpose as transpose
-from weft.tree_util import tree_unflatten as unflatten
-from weft.util import list_public
+from weft.util import alias, list_public
 
 __all__ = [
     "all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map",
@@ -35,6 +24,15 @@ __all__ = [
     "transpose", "unflatten",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
+
+all = alias(tree_util.tree_all, "all")
+broadcast = alias(tree_util.tree_broadcast, "broadcast")
+leaves_with_path = alias(tree_util.tree_leaves_with_path, "leaves_with_path")
+map = alias(tree_util.tree_map, "map")
+map_with_path = alias(tree_util.tree_map_with_path, "map_with_path")
+reduce = alias(tree_util.tree_reduce, "reduce")
+reduce_associative = alias(tree_util.tree_reduce_associative, "reduce_associative")
+transpose = alias(tree_util.tree_transpose, "transpose")
 
 
 def static(**kwargs: Any) -> Any:

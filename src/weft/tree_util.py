@@ -14,6 +14,7 @@ from typing import Any
 
 from jaxlib._jax import pytree
 
+from weft import pytrees
 from weft.errors import PytreeError
 from weft.pytrees import (
     DictKey,
@@ -40,12 +41,7 @@ from weft.pytrees import (
     register_static,
     tree_map,
 )
-from weft.pytrees import flatten as tree_flatten
-from weft.pytrees import flatten_with_path as tree_flatten_with_path
-from weft.pytrees import leaves as tree_leaves
-from weft.pytrees import structure as tree_structure
-from weft.pytrees import unflatten as tree_unflatten
-from weft.util import check_function, list_items, list_public
+from weft.util import alias, check_function, list_items, list_public
 
 __all__ = [
     "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyEntry", "KeyPath", "Partial", "PyTreeDef",
@@ -58,6 +54,12 @@ __all__ = [
     "tree_transpose", "tree_unflatten", "treedef_children", "treedef_is_leaf", "treedef_tuple",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
+
+tree_flatten = alias(pytrees.flatten, "tree_flatten")
+tree_flatten_with_path = alias(pytrees.flatten_with_path, "tree_flatten_with_path")
+tree_leaves = alias(pytrees.leaves, "tree_leaves")
+tree_structure = alias(pytrees.structure, "tree_structure")
+tree_unflatten = alias(pytrees.unflatten, "tree_unflatten")
 
 
 class _Unset:

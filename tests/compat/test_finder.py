@@ -49,7 +49,7 @@ from jax._src.scipy.special import gammaln
 from jax._src.sharding_impls import UNSPECIFIED
 from jax.extend.core import CallPrimitive
 assert jnp is jax.numpy is sys.modules["jax.numpy"] is weft.numpy and jax.Array is weft.Array
-assert weft.numpy.__spec__.name == weft.numpy.__name__ == "weft.numpy"
+assert (weft.numpy.__spec__.name, weft.numpy.__name__) == ("weft.numpy", "jax.numpy")
 assert grad is weft.grad and jax.jit is weft.jit and norm is weft.scipy.stats.norm
 assert core is weft.core and core.DropVar is jex.core.DropVar is weft.extend.core.DropVar
 assert not jax.lib.xla_bridge._backends and "weft.explain.script" not in sys.modules

@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 
+import weft
 import weft.numpy as jnp
 from weft.numpy.names import HOMES
 
@@ -67,3 +68,12 @@ def test_every_hint_is_for_a_name_that_is_missing():
 
     names = [n for names in INSTEAD for n in names.split()]
     assert len(names) == len(set(names)) and not set(names) & set(dir(jnp))
+
+
+def test_functions_have_their_public_names():
+    """Also those that are another one under a second name, such as `absolute`."""
+    for module in (weft, jnp, jnp.linalg, jnp.fft, weft.lax, weft.tree, weft.tree_util):
+        for name in module.__all__:
+            found = getattr(module, name)
+            if inspect.isfunction(found):
+                assert found.__name__ == found.__qualname__ == name

@@ -31,7 +31,7 @@ from weft.pytrees import flatten, tree_map
 from weft.run.pipeline import JitSpec
 from weft.transforms.jvp import jvp_jaxpr
 from weft.transforms.linearize import linearize
-from weft.util import fun_name
+from weft.util import alias, fun_name
 from weft.watch.leaks import stage_function
 
 
@@ -199,7 +199,7 @@ class MemoryPlan:
         return "\n".join(lines)
 
 
-remat = checkpoint
+remat = alias(checkpoint, "remat")
 
 
 def checkpoint_name(x: Any, name: str) -> Any:

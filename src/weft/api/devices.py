@@ -29,6 +29,7 @@ from weft.options import HELD
 from weft.parallel.constraint import constrain
 from weft.parallel.moving import can_move_parts, move_parts
 from weft.primitives.layout import copy
+from weft.util import alias
 from weft.xla.array import ARRAYS, ArrayImpl, host_view, put
 from weft.xla.layouts import Format
 
@@ -82,7 +83,9 @@ def process_count(backend: str | None = None) -> int:
     return len({d.process_index for d in devices(backend)})
 
 
-host_count, host_id, host_ids = process_count, process_index, process_indices  # JAX's older names
+# JAX's older names
+host_count, host_id = alias(process_count, "host_count"), alias(process_index, "host_id")
+host_ids = alias(process_indices, "host_ids")
 
 
 def default_backend() -> str:

@@ -24,6 +24,7 @@ from weft.primitives.slicing import slice_in_dim
 from weft.run.rules import compiles_rules, open_batch
 from weft.transforms.batch import batch, bring_to_front
 from weft.transforms.jvp import jvp as jvp_flat
+from weft.util import alias
 
 
 def basis(avals: Sequence[ShapedArray]) -> tuple[list, list[tuple[int, int]]]:
@@ -164,7 +165,7 @@ def reverse_blocks(chosen: grad.ChosenArguments, holomorphic: bool) -> list[list
     ]
 
 
-jacobian = jacrev
+jacobian = alias(jacrev, "jacobian")
 
 
 def hessian(

@@ -57,6 +57,8 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         homes = find_homes(spec.name)
         if spec.loader_state is not None:
             (module.__spec__,) = spec.loader_state
+            if homes[0] == spec.name.replace("jax", "weft", 1):
+                module.__name__ = spec.name  # which array_api_compat compares
         elif homes:
             if spec.name == "jax":  # programs set JAX_ENABLE_X64 and the like before they import
                 config.read_environment()
@@ -123,8 +125,9 @@ def make_getattr(module: ModuleType, name: str, homes: list[str]) -> Callable[[s
         full, text, found = f"{name}.{attribute}", "", _ABSENT
         for home in searched:
             try:
-                if home != module.__name__:
-                    found = getattr(importlib.import_module(home), attribute)
+                at = importlib.import_module(home)
+                if at is not module:
+                    found = getattr(at, attribute)
                 elif own:
                     found = own(attribute)
             except AttributeError as error:
@@ -132,7 +135,7 @@ def make_getattr(module: ModuleType, name: str, homes: list[str]) -> Callable[[s
             if isinstance(found, ModuleType):
                 if find_homes(full):
                     return importlib.import_module(full)
-                if found.__name__ == full.replace("jax", "weft", 1):
+                if found.__spec__ and found.__spec__.name == full.replace("jax", "weft", 1):
                     found = _ABSENT  # weft's own: programs ask hasattr(jax, "api")
             if found is not _ABSENT:
                 vars(module)[attribute] = found

@@ -3,8 +3,9 @@
     register_lowering(prim, rule)        rule(ctx, *values, **params) -> the values of the results
     register_lowering(prim, lower_fun(fun, multiple_results=False))
 
-There are no MLIR bindings: a value is a typed name, a type or attribute its text, and a rule writes
-operations with `ctx.hlo`, a Builder: `ctx.hlo.op("stablehlo.sine", [x], ctx.avals_out)`.
+A value is a typed name, a type or attribute its text, and a rule writes operations with `ctx.hlo`,
+a Builder: `ctx.hlo.op("stablehlo.sine", [x], ctx.avals_out)`. A rule may be written with MLIR's
+Python bindings instead (bindings.py); then values, types and attributes are the bindings' own.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from weft.core.jaxpr import Eqn, Jaxpr
 from weft.core.primitive import Effect, Primitive
 from weft.experimental.hijax import control_flow_allowed_effects
 from weft.export.modules import module_bytes
+from weft.interpreters import bindings
 from weft.mesh.mesh import Mesh
 from weft.primitives.constant import stage_whole
 from weft.util import list_public
@@ -33,11 +35,11 @@ from weft.xla.hlo import (
     Builder,
     Value,
     array_text,
+    i64s,
     quote_text,
     scalar_text,
     strip_locations,
 )  # fmt: skip
-from weft.xla.hlo import i64s as dense_int_array
 from weft.xla.lower import lower_call, lower_jaxpr, lower_module, make_physical
 
 __all__ = [
@@ -153,11 +155,34 @@ class _Lowering:
         avals = tuple(v.aval for v in values)
         ctx = LoweringRuleContext(hlo, self.prim, avals, self.prim.type_of(avals, params))
         around, _here.ctx = _here.ctx, ctx
+        lines, constants = len(hlo.lines), len(hlo.constants)
         try:
             out = rule(ctx, *values, **params)
+        except Exception as error:
+            if not bindings.uses_bindings():
+                raise
+            del hlo.lines[lines:]
+            for key in [*hlo.constants][constants:]:
+                del hlo.constants[key]
+            return self.run_with_bindings(rule, ctx, values, params, error)
         finally:
             _here.ctx = around
         return [out] if isinstance(out, Value) else list(out)
+
+    def run_with_bindings(
+        self,
+        rule: LoweringRule,
+        ctx: LoweringRuleContext,
+        values: Sequence[Value],
+        params: dict,
+        error: Exception,
+    ) -> list[Value]:
+        """Run a rule that is no rule for text, as its error has shown, on values of MLIR."""
+        bridge = bindings.Bridge(ctx.hlo, self.prim, ctx.avals_in, ctx.avals_out)
+        try:
+            return bindings.run_rule(rule, bridge, values, params)
+        except bindings.WritesText:
+            raise error from None
 
     def calls_host(self, eqn: Eqn) -> bool:
         """Whether what a rule writes for an equation calls Python functions."""
@@ -200,7 +225,13 @@ def lower_fun(fun: Callable, multiple_results: bool = True) -> LoweringRule:
         return stage_whole(flat, avals)
 
     def rule(ctx: LoweringRuleContext, *values: Value, **params: Any) -> list[Value]:
-        return lower_jaxpr(ctx.hlo, stage_at(ctx.avals_in, params), values)
+        jaxpr = stage_at(ctx.avals_in, params)
+        bridge = bindings.current_bridge()
+        if bridge is None:
+            return lower_jaxpr(ctx.hlo, jaxpr, values)
+        hlo = bridge.builder
+        name = hlo.function("lowered", jaxpr.in_avals, lambda *xs: lower_jaxpr(hlo, jaxpr, xs))
+        return bridge.call_text(name, values, jaxpr.out_avals)
 
     rule.stage_at = stage_at  # type: ignore[attr-defined]
     return rule
@@ -291,23 +322,49 @@ def module_to_bytecode(module: Any) -> bytes:
 ir_type_handlers: dict[type, Callable[[Any], str]] = {ShapedArray: operator.attrgetter("hlo")}
 
 
-def aval_to_ir_type(aval: ShapedArray) -> str:
-    """The text of a type: `tensor<3xf32>`."""
-    return ir_type_handlers[type(aval)](aval)
+def as_type(text: str) -> Any:
+    """Return a type as its text, or as the bindings' own in a rule that uses them."""
+    bridge = bindings.current_bridge()
+    return text if bridge is None else bridge.parse_type(text)
 
 
-def aval_to_ir_types(aval: ShapedArray) -> tuple[str, ...]:
-    """The texts of the types that stand for an aval: one."""
-    return (aval_to_ir_type(aval),)
+def as_attribute(text: str) -> Any:
+    """Return an attribute as its text, or as the bindings' own in a rule that uses them."""
+    bridge = bindings.current_bridge()
+    return text if bridge is None else bridge.parse_attribute(text)
 
 
-def dtype_to_ir_type(dtype: Any) -> str:
-    """The text of an element type: `f32`."""
+def aval_to_ir_type(ctx: Any, aval: ShapedArray | None = None) -> Any:
+    """Return the type `tensor<3xf32>` of an aval, given after a rule's context or alone."""
+    given = ctx if aval is None else aval
+    return as_type(ir_type_handlers[type(given)](given))
+
+
+def aval_to_ir_types(ctx: Any, aval: ShapedArray | None = None) -> tuple:
+    """Return the types that stand for an aval: one."""
+    return (aval_to_ir_type(ctx, aval),)
+
+
+def dtype_text(dtype: Any) -> str:
+    """Return the text of an element type: `f32`."""
     return ShapedArray((), np.dtype(dtype)).hlo.removeprefix("tensor<").removesuffix(">")
 
 
-def ir_constant(value: Any, aval: ShapedArray | None = None) -> Value:
-    """Write a constant where the rule that is running writes."""
+def dtype_to_ir_type(dtype: Any) -> Any:
+    """Return the element type of a dtype: `f32`."""
+    return as_type(dtype_text(dtype))
+
+
+def ir_constant(val: Any, aval: ShapedArray | None = None, *, const_lowering: Any = None) -> Any:
+    """Write a constant where the rule that is running writes.
+
+    `const_lowering` is taken so that calls carry over from JAX.
+    """
+    value, bridge = val, bindings.current_bridge()
+    if bridge is not None and type(value) not in _constant_handlers:
+        array = np.asarray(value, None if aval is None else aval.dtype)
+        of = ShapedArray(array.shape, array.dtype) if aval is None else aval
+        return bridge.write_constant(f"dense<{array_text(array, array.dtype)}> : {of.hlo}")
     if _here.ctx is None:
         raise RuntimeError(
             "ir_constant: must be called in a lowering rule, for it writes where the rule does; "
@@ -356,25 +413,30 @@ def register_constant_handler(type_: type, handler_fun: ConstantHandler) -> None
     _constant_handlers[type_] = handler_fun
 
 
-def ir_constants(value: Any, aval: ShapedArray | None = None, **options: Any) -> tuple[Value, ...]:
+def ir_constants(val: Any, aval: ShapedArray | None = None, **options: Any) -> tuple[Value, ...]:
     """Write a constant as `ir_constant` does, and give the values that stand for it: one."""
-    return (ir_constant(value, aval),)
+    return (ir_constant(val, aval),)
 
 
-def ir_attribute(val: Any) -> str:
-    """The text of an attribute that holds a Python value.
+def ir_attribute(val: Any) -> Any:
+    """Return an attribute that holds a Python value.
 
     >>> ir_attribute({"axes": [0, 1], "late": True})
     '{axes = [0 : i64, 1 : i64], late = true}'
     """
+    return as_attribute(attribute_text(val))
+
+
+def attribute_text(val: Any) -> str:
+    """Return the text of an attribute that holds a Python value."""
     if isinstance(val, str | bytes):
         return quote_text(val.decode() if isinstance(val, bytes) else val)
     if isinstance(val, list | tuple):
-        return f"[{', '.join(map(ir_attribute, val))}]"
+        return f"[{', '.join(map(attribute_text, val))}]"
     if isinstance(val, dict):
-        return "{" + ", ".join(f"{k} = {ir_attribute(v)}" for k, v in val.items()) + "}"
+        return "{" + ", ".join(f"{k} = {attribute_text(v)}" for k, v in val.items()) + "}"
     if isinstance(val, np.dtype | type):
-        return dtype_to_ir_type(val)
+        return dtype_text(val)
     if isinstance(val, bool | np.bool_):
         return str(bool(val)).lower()
     if isinstance(val, int | float):
@@ -386,19 +448,19 @@ def ir_attribute(val: Any) -> str:
         )
     array = np.asarray(val)
     if not array.ndim:
-        return f"{scalar_text(array[()], array.dtype)} : {dtype_to_ir_type(array.dtype)}"
-    kind = f"tensor<{'x'.join(map(str, array.shape))}x{dtype_to_ir_type(array.dtype)}>"
+        return f"{scalar_text(array[()], array.dtype)} : {dtype_text(array.dtype)}"
+    kind = f"tensor<{'x'.join(map(str, array.shape))}x{dtype_text(array.dtype)}>"
     return f"dense<{array_text(array, array.dtype)}> : {kind}"
 
 
 def shape_tensor(ctx: LoweringRuleContext, sizes: Sequence[int]) -> Value:
     """Write a shape as an array of 32-bit integers."""
-    return ctx.hlo.constant(np.array(sizes, np.int32), ShapedArray((len(sizes),), np.int32))
+    return ir_constant(np.array(sizes, np.int32), ShapedArray((len(sizes),), np.int32))
 
 
 def flatten_ir_values(xs: Sequence[Any]) -> list[Value]:
     """Values, of which some come in sequences, one by one."""
-    return [v for x in xs for v in ([x] if isinstance(x, Value | str) else x)]
+    return [v for x in xs for v in (x if isinstance(x, list | tuple) else [x])]
 
 
 flatten_ir_types = flatten_ir_values
@@ -407,25 +469,31 @@ flatten_ir_types = flatten_ir_values
 def unflatten_ir_values_like_types(xs: Sequence[Value], ys: Sequence[Any]) -> list[Any]:
     """The inverse of `flatten_ir_values`: `ys` has a type, or a sequence of them, for each."""
     rest = iter(xs)
-    return [next(rest) if isinstance(y, str) else [next(rest) for _ in y] for y in ys]
+    return [[next(rest) for _ in y] if isinstance(y, list | tuple) else next(rest) for y in ys]
 
 
-def token_type() -> str:
-    """The text of the type of tokens."""
-    return TOKEN.hlo
+def dense_int_array(xs: Sequence[int]) -> Any:
+    """Return an array attribute of 64-bit integers."""
+    return as_attribute(i64s(xs))
 
 
-def i32_attr(i: int) -> str:
-    """The text of a 32-bit integer attribute."""
-    return f"{int(i)} : i32"
+def token_type() -> Any:
+    """Return the type of tokens."""
+    return as_type(TOKEN.hlo)
 
 
-def i64_attr(i: int) -> str:
-    """The text of a 64-bit integer attribute."""
-    return f"{int(i)} : i64"
+def i32_attr(i: int) -> Any:
+    """Return a 32-bit integer attribute."""
+    return as_attribute(f"{int(i)} : i32")
 
 
-def dense_int_elements(xs: Any) -> str:
-    """The text of a tensor attribute of 64-bit integers."""
+def i64_attr(i: int) -> Any:
+    """Return a 64-bit integer attribute."""
+    return as_attribute(f"{int(i)} : i64")
+
+
+def dense_int_elements(xs: Any) -> Any:
+    """Return a tensor attribute of 64-bit integers."""
     values = np.asarray(xs, np.int64)
-    return f"dense<{array_text(values, values.dtype)}> : {ShapedArray(values.shape, np.int64).hlo}"
+    kind = ShapedArray(values.shape, np.int64).hlo
+    return as_attribute(f"dense<{array_text(values, values.dtype)}> : {kind}")

@@ -361,7 +361,7 @@ class Writer:
             return f"NamedSharding(mesh={self.text(x.mesh)}, spec={x.spec}{kind})"
         if isinstance(x, AbstractMesh | Budget | PartitionSpec | Hole | Primitive):
             return repr(x)
-        if type(x).__module__ == checkpoint_policies.__name__:
+        if type(x).__module__ == "weft.checkpoint_policies":
             return repr(x)
         if hasattr(x, "frames"):  # where something was written, which only this process knows
             return "None"

@@ -25,6 +25,7 @@ from weft.primitives import elementwise as ops
 from weft.primitives.families import check_integer
 from weft.primitives.layout import full, literal
 from weft.run.operation import number_operation, operation
+from weft.util import alias
 from weft.xla.typing import Array, ArrayLike
 
 
@@ -62,7 +63,7 @@ def abs(x: ArrayLike, /) -> Array:
     return x if dtypes.is_bool(x.dtype) or dtypes.is_unsigned(x.dtype) else ops.abs(x)
 
 
-absolute = abs
+absolute = alias(abs, "absolute")
 
 
 @operation
@@ -107,7 +108,7 @@ def conj(x: ArrayLike, /) -> Array:
     return ops.conj(x) if dtypes.is_complex(x.dtype) else x
 
 
-conjugate = conj
+conjugate = alias(conj, "conjugate")
 
 
 @operation(static=("deg",))
@@ -199,7 +200,7 @@ def python_round(x: Array, ndigits: int | None = None) -> Array:
     return ops.convert(round(x), dtypes.default_int())
 
 
-around = round
+around = alias(round, "around")
 
 # --- division -------------------------------------------------------------------------------
 
@@ -274,7 +275,7 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return ops.rem(x, replace_zero(y))
 
 
-mod = remainder
+mod = alias(remainder, "mod")
 
 
 @operation
@@ -397,7 +398,7 @@ def power_by_squaring(x: Any, y: Any) -> Any:
     return ops.select(ops.lt(y, zero), literal_like(0, out), out) if signed else out
 
 
-pow = power
+pow = alias(power, "pow")
 
 
 @operation
@@ -475,8 +476,8 @@ def rad2deg(x: ArrayLike, /) -> Array:
     return ops.mul(x, literal_like(180 / np.pi, x))
 
 
-radians = deg2rad
-degrees = rad2deg
+radians = alias(deg2rad, "radians")
+degrees = alias(rad2deg, "degrees")
 
 
 @operation
@@ -571,8 +572,8 @@ def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return bits.shift_right_arithmetic_p.apply(x, y)[0]
 
 
-bitwise_left_shift = left_shift
-bitwise_right_shift = right_shift
+bitwise_left_shift = alias(left_shift, "bitwise_left_shift")
+bitwise_right_shift = alias(right_shift, "bitwise_right_shift")
 
 
 @operation

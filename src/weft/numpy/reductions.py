@@ -30,7 +30,7 @@ from weft.numpy.promotion import (
 from weft.primitives import cumulative, layout, reduction, slicing, transcendental
 from weft.primitives import elementwise as ops
 from weft.run.operation import operation
-from weft.util import SymbolicSize, name_function
+from weft.util import SymbolicSize, alias, name_function
 from weft.xla.typing import Array, ArrayLike, Axis, DTypeLike
 
 STATIC = (
@@ -312,8 +312,8 @@ min = make_extremum(
     "The smallest element over `axis`; NaN where there is one.",
     reduce_extremum(reduction.reduce_min, ops.min, reduction.highest_value),
 )
-amax = max
-amin = min
+amax = alias(max, "amax")
+amin = alias(min, "amin")
 minmax = make_extremum(
     "minmax",
     "(smallest, largest): the least and the greatest element over `axis`.",

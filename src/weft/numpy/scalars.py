@@ -12,6 +12,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.numpy.creation import asarray
+from weft.util import alias, name_parameters
 from weft.xla.typing import Array
 
 
@@ -84,8 +85,9 @@ printoptions = np.printoptions
 set_printoptions = np.set_printoptions
 ComplexWarning = np.exceptions.ComplexWarning
 
-FROM_DTYPES = ("finfo", "iinfo", "isdtype", "issubdtype", "promote_types", "result_type")
+FROM_DTYPES = ("finfo", "iinfo", "isdtype", "promote_types", "result_type")
 globals().update({name: getattr(dtypes, name) for name in FROM_DTYPES})
+issubdtype = name_parameters(alias(dtypes.issubdtype, "issubdtype"), ("arg1", "arg2"))
 
 CONSTANTS = {name: float(getattr(np, name)) for name in ("e", "euler_gamma", "inf", "nan", "pi")}
 globals().update(CONSTANTS)
@@ -93,6 +95,6 @@ newaxis = None
 
 __all__ = [
     *SCALAR_TYPES, *FROM_NUMPY, *FROM_DTYPES, *CONSTANTS, "ComplexWarning", "array_repr",
-    "array_str", "can_cast", "get_printoptions", "iterable", "newaxis", "printoptions",
+    "array_str", "can_cast", "get_printoptions", "issubdtype", "iterable", "newaxis", "printoptions",
     "set_printoptions",
 ]  # fmt: skip

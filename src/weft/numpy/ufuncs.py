@@ -29,7 +29,7 @@ from weft.options import trace_context
 from weft.primitives import elementwise as ops
 from weft.run.operation import number_operation
 from weft.run.rules import RuleTrace, as_operation
-from weft.util import name_function
+from weft.util import alias, name_function
 from weft.xla.typing import Array, ArrayLike
 
 
@@ -237,13 +237,13 @@ arctanh = make_unary("arctanh", lax.atanh_p, "The inverse hyperbolic tangent.", 
 
 # --- other names ----------------------------------------------------------------------------
 
-true_divide = divide
-acos = arccos
-acosh = arccosh
-asin = arcsin
-asinh = arcsinh
-atan = arctan
-atan2 = arctan2
-atanh = arctanh
-bitwise_invert = bitwise_not
-invert = bitwise_not
+true_divide = alias(divide, "true_divide")
+acos = alias(arccos, "acos")
+acosh = alias(arccosh, "acosh")
+asin = alias(arcsin, "asin")
+asinh = alias(arcsinh, "asinh")
+atan = alias(arctan, "atan")
+atan2 = alias(arctan2, "atan2")
+atanh = alias(arctanh, "atanh")
+bitwise_invert = alias(bitwise_not, "bitwise_invert")
+invert = alias(bitwise_not, "invert")

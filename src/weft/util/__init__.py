@@ -16,9 +16,10 @@ from functools import lru_cache, partial, update_wrapper
 from itertools import compress
 from numbers import Number
 from operator import call, index, not_
-from types import CellType
-from typing import Any
+from types import CellType, FunctionType
+from typing import Any, TypeVar
 
+F = TypeVar("F", bound=Callable)
 EMPTY_CELL = CellType()  # of a closed-over variable without a value; cells with one differ from it
 
 # --- caches -------------------------------------------------------------------------------------
@@ -209,6 +210,17 @@ def name_function(fun: Callable, name: str, doc: str) -> Any:
     fun.__name__ = fun.__qualname__ = name
     fun.__doc__ = doc
     return fun
+
+
+def alias(fun: F, name: str) -> F:
+    """Return a copy of a function under another name, a global of the module that asks for it."""
+    of: Any = fun
+    copy: Any = FunctionType(of.__code__, of.__globals__, name, of.__defaults__, of.__closure__)
+    copy.__kwdefaults__, copy.__doc__ = of.__kwdefaults__, of.__doc__
+    vars(copy).update(vars(fun))
+    copy.__annotations__, copy.__qualname__ = dict(of.__annotations__), name
+    copy.__module__ = sys._getframe(1).f_globals["__name__"]
+    return copy
 
 
 def check_option(op: str, name: str, value: Any, *known: Any) -> None:

@@ -1,0 +1,77 @@
+"""Parameters of public functions have the names and places that they have in JAX.
+
+tests/golden/parameters.json has JAX's (tools/make_parameters.py). A keyword that JAX takes is taken
+here, and what may be given by position is at the same place; DIFFERENT says why one differs.
+"""
+
+import importlib
+import inspect
+import json
+from pathlib import Path
+
+import pytest
+
+FILE = Path(__file__).parent / "golden" / "parameters.json"
+DIFFERENT = {
+    "experimental.jet.unzip2": ("no keyword xys", "a helper that is public by accident"),
+    "experimental.ode.optimal_step_size": (
+        "no keyword mean_error_ratio, no keyword safety, safety is not by position, "
+        "no keyword ifactor, ifactor is not by position, no keyword dfactor, "
+        "dfactor is not by position, no keyword order, order is not by position",
+        "a helper that is public by accident",
+    ),
+    "export.export": ("no keyword _override_lowering_rules", "private"),
+    "ref.swap": ("no keyword _function_name, _function_name is not by position", "private"),
+    "vmap": ("no keyword sum_match, sum_match is not by position", "is about sums over devices"),
+}
+
+
+def resolve(name):
+    """The function of weft under a name of JAX; None where there is none (test_coverage.py)."""
+    module, _, key = name.replace("jax", "weft", 1).rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), key)
+    except (ImportError, AttributeError):
+        return None
+
+
+def compare(text, function):
+    """Say what of JAX's parameters a function does not take; "" if it takes all."""
+    try:
+        mine = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return ""
+    kinds = {p.kind.name for p in mine.values()}
+    named = {k: p for k, p in mine.items() if p.kind.name not in ("POSITIONAL_ONLY",)}
+    places = [k for k, p in mine.items() if p.kind.name.startswith("POSITIONAL")]
+    wrong, place = [], 0
+    for parameter in text.split():
+        name = parameter.strip("*/!=")
+        if parameter.startswith("*"):
+            continue
+        if "/" not in parameter and name not in named and "VAR_KEYWORD" not in kinds:
+            wrong.append(f"no keyword {name}")
+        if "!" in parameter:
+            continue
+        there = places[place] if place < len(places) else None
+        place += 1
+        if there is None and "VAR_POSITIONAL" not in kinds:
+            wrong.append(f"{name} is not by position")
+        elif there is not None and "/" not in parameter and name in places and there != name:
+            wrong.append(f"{there} in the place of {name}")
+    return ", ".join(dict.fromkeys(wrong))
+
+
+JAX = json.loads(FILE.read_text())
+MODULES = sorted({name.rpartition(".")[0] for name in JAX})
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_parameters_are_those_of_jax(module):
+    wrong = {}
+    for name, text in JAX.items():
+        function = resolve(name) if name.rpartition(".")[0] == module else None
+        if function is not None and (found := compare(text, function)):
+            wrong[name.removeprefix("jax.")] = found
+    expected = {k: v[0] for k, v in DIFFERENT.items() if f"jax.{k}".rpartition(".")[0] == module}
+    assert wrong == expected
