@@ -29,14 +29,15 @@ BOOL, I32, F16, F32, F64 = map(np.dtype, ("bool", "int32", "float16", "float32",
 TOOLS = Path(__file__).parents[2] / "tools"
 
 
-@pytest.mark.parametrize("tool", ["make_opcodes"])
-def test_headers_are_what_the_tools_write(tool):
+@pytest.mark.parametrize(
+    "tool, name", [("make_opcodes", "opcodes.h"), ("make_formulas", "derived.h")]
+)
+def test_headers_are_what_the_tools_write(tool, name):
     write = f"import {tool} as tool, sys; sys.stdout.write(tool.write_header())"
     made = subprocess.run(
         [sys.executable, "-c", write], cwd=TOOLS, capture_output=True, text=True, check=True
     )
-    header = native.FOLDER / {"make_opcodes": "opcodes.h"}[tool]
-    assert header.read_text() == made.stdout, f"run python tools/{tool}.py"
+    assert (native.FOLDER / name).read_text() == made.stdout, f"run python tools/{tool}.py"
 
 
 def write_softmax(row):

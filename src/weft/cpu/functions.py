@@ -265,7 +265,7 @@ def write_keeping_nan(hlo: Any, x: Any, prim: Primitive) -> list:
 
 def write_cosh(hlo: Any, x: Any) -> list:
     """Write the hyperbolic cosine of float64."""
-    return [wide.hyperbolic_cosine(Expr(hlo, x)).value]
+    return [wide.hyperbolic(False)(Expr(hlo, x)).value]
 
 
 def choose_zeta(eqn: Eqn, scope: Scope) -> Found:

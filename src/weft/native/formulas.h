@@ -37,6 +37,28 @@ WEFT_HERE D Quotient(D a, D b) { return a / b; }
 #endif
 WEFT_HERE D Number(I k) { return (D)((U)k + 0x4338000000000000) - kMagic; }
 WEFT_HERE D Near(D x) { return (x + kMagic) - kMagic; }  // below 2**51
+WEFT_HERE D Nearest(D x) {
+#if defined(__x86_64__) && WEFT_BYTES == 64
+  return (D)_mm512_roundscale_pd((__m512d)x, _MM_FROUND_TO_NEAREST_INT);
+#elif defined(__x86_64__) && WEFT_BYTES == 32
+  return (D)_mm256_round_pd((__m256d)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#else
+  for (int i = 0; i < kBytes / 8; ++i) x[i] = std::nearbyint(x[i]);
+  return x;
+#endif
+}
+WEFT_HERE I Whole(D x) { return (I)((U)(x + kMagic) - 0x4338000000000000); }  // likewise
+WEFT_HERE D Full(double x) { return D{} + x; }
+WEFT_HERE D FullRoot(D x) {
+#if defined(__x86_64__) && WEFT_BYTES == 64
+  return (D)_mm512_sqrt_pd((__m512d)x);
+#elif defined(__x86_64__) && WEFT_BYTES == 32
+  return (D)_mm256_sqrt_pd((__m256d)x);
+#else
+  for (int i = 0; i < kBytes / 8; ++i) x[i] = std::sqrt(x[i]);
+  return x;
+#endif
+}
 // 2**k of the lowest bits of k + kMagic
 WEFT_HERE D PowerOf2(D k) { return (D)(((U)k << 52) + 0x3FF0000000000000); }
 
@@ -50,181 +72,10 @@ WEFT_HERE D Polynomial(D x, const double (&c)[kCount]) {
   return even + x * odd;
 }
 
-// --- circular functions of float32 ---
-
-// r and k of x = r + k pi / 2, by whole turns taken off of the product of x with each part of
-// 1 / (2 pi), which is exact: Payne and Hanek's reduction.
-WEFT_HERE_CALLED void Reduce(D x, D& r, D& k) {
-  constexpr double kParts[] = {0.15915494225919247,    8.327028684640414e-10,
-                               5.69002511952534e-19,   6.317065083361892e-27,
-                               5.595982707708916e-36,  6.551007954373285e-45};
-  D turns[5], sum{}, rest{};
-  for (int i = 0; i < 5; ++i) {
-    const D t = x * kParts[i];
-    turns[i] = Abs(t) < 0x1p51 ? t - Near(t) : t - t;  // of infinity NaN
-    if (i > 0) rest += turns[i];
-  }
-  sum = turns[0] + rest;
-  k = sum * 4 + kMagic;
-  r = ((turns[0] - (k - kMagic) * 0.25) + rest + x * kParts[5]) * (2 * kPi);
-}
-
-WEFT_HERE D SineOf(D r) {
-  constexpr double kSine[] = {-0.16666666663878466, 0.0083333327683050712,
-                              -0.00019841086452511645, 2.7536455324321069e-06,
-                              -2.4079999741638779e-08};
-  const D z = r * r;
-  return r + r * z * Polynomial(z, kSine);
-}
-
-// The sine of x, or of x + pi / 2, as that of an angle up to pi / 2, and its sign.
-WEFT_HERE D SineAfter(D x, bool turned, bool far) {
-  D k, r;
-  if (far) {
-    Reduce(x, r, k);
-    if (turned) k += 1.0;
-    const I odd = ((I)k & 1) != 0;
-    // sin(r + pi / 2) = cos r = sin(pi / 2 - |r|)
-    const D part = odd ? kPi / 2 - Abs(r) : r;
-    return (D)((U)SineOf(part) ^ (((U)k & 2) << 62));
-  }
-  constexpr double kFirst = 0x1.921fb544p+1, kSecond = 0x1.0b4611a626331p-33;
-  D n;
-  if (turned) {
-    k = (x * (1 / kPi) + 0.5) + kMagic;
-    n = (k - kMagic) - 0.5;
-  } else {
-    k = x * (1 / kPi) + kMagic;
-    n = k - kMagic;
-  }
-  r = (x - n * kFirst) - n * kSecond;
-  return (D)((U)SineOf(r) ^ ((U)k << 63));
-}
-
-WEFT_HERE D Sine(D x, bool far) { return SineAfter(x, false, far); }
-WEFT_HERE D Cosine(D x, bool far) { return SineAfter(x, true, far); }
-
-WEFT_HERE D Tangent(D x) {
-  constexpr double kAbove[] = {1.0000000000182503, -0.11135673956026519, 0.0010748300703641667};
-  constexpr double kBelow[] = {1, -0.44469007142300859, 0.015971502046276603};
-  D k, r;
-  Reduce(x, r, k);
-  const D z = r * r, top = r * Polynomial(z, kAbove), below = Polynomial(z, kBelow);
-  const I odd = ((I)k & 1) != 0;
-  return (odd ? -below : top) / (odd ? top : below);
-}
-
-// --- angles of float32 ---
-
-WEFT_HERE D AngleOf(D t) {
-  constexpr double kAngle[] = {-0.333333332988677,  0.199999913424741,  -0.142853521288634,
-                               0.111051339539788,   -0.0903946604820640, 0.0742750313090291,
-                               -0.0578314807122139, 0.0386392696068696, -0.0195234180464221,
-                               0.00632959465485889, -0.000960571870189740};
-  const D z = t * t;
-  return t + t * z * Polynomial(z, kAngle);
-}
-
-WEFT_HERE D Angle(D y, D x, bool any) {
-  const D a = Abs(y), b = Abs(x), low = Least(a, b);
-  D high = Largest(a, b);
-  if (any) high = high < 1e300 ? high : D{} + 1e300;
-  D t = Quotient(low, high);
-  if (any) t = a == b ? D{} + 1.0 : t;  // infinities have a ratio too
-  if (any) t = high == 0 ? D{} : t;
-  D angle = AngleOf(t);
-  angle = a > b ? kPi / 2 - angle : angle;
-  angle = (I)x < 0 ? kPi - angle : angle;
-  angle = (D)((I)angle ^ ((I)y & INT64_MIN));
-  if (any) angle = x == x ? (y == y ? angle : y) : x;
-  return angle;
-}
-
-// --- powers of float32 ---
-
-// log2 of ((1 + s) / (1 - s)), |s| up to 0.2.
-WEFT_HERE D Log2Of(D s) {
-  constexpr double kLog[] = {2.8853900817779272, 0.96179669392432954, 0.57707801724859842,
-                             0.41219840167784738, 0.32061641511412348, 0.26144335271104391,
-                             0.24292716541903794};
-  return s * Polynomial(s * s, kLog);
-}
-
-WEFT_HERE D Log2(D x) {  // of x > 0
-  const I e = (I)((U)x - 0x3FE6A09E667F3BCD) >> 52;
-  const D m = (D)((U)x - ((U)e << 52));
-  return Log2Of(Quotient(m - 1, m + 1)) + Number(e);
-}
-
-WEFT_HERE D Exp2(D x) {  // for |x| < 1000
-  constexpr double kExp[] = {0.99999999995956179, 0.69314718055683244, 0.24022651213498092,
-                             0.055504109063258665, 0.009618025613318034, 0.0013333478473685416,
-                             0.00015469729214118296, 1.5303700711365693e-05};
-  const D k = x + kMagic, r = x - (k - kMagic);
-  return Polynomial(r, kExp) * PowerOf2(k);
-}
-
-WEFT_HERE D Power(D x, D y, bool any) {
-  const D a = Abs(x);
-  D log = Log2(a);
-  if (any) {
-    log = a == 0 ? D{} - INFINITY : a == INFINITY ? a : log;
-    log = x == x ? log : x;
-  }
-  D p = y * log;
-  if (any) p = p > 900 ? D{} + 900.0 : p < -900 ? D{} - 900.0 : p;
-  D z = Exp2(p);
-  if (!any) return z;
-  const I even = Abs(y) >= 0x1p24, whole = even | (Near(y) == y);
-  const I odd = whole & ~even & (Near(y * 0.5) != y * 0.5);
-  z = (odd & ((I)x < 0)) != 0 ? -z : z;
-  z = (whole | (x >= 0) | (x == -INFINITY) | (x != x)) != 0 ? z : D{} + NAN;
-  z = y == y ? z : y;
-  return ((y == 0) | (x == 1) | ((x == -1) & (Abs(y) == INFINITY))) != 0 ? D{} + 1.0 : z;
-}
-
 // --- functions of float64, as in fdlibm (Sun Microsystems, 1993) -------------------------------
 
 // From here on multiples of the parts of pi / 2 are rounded.
 constexpr double kFar = 0x1p19 * kPi / 2;
-
-// r, its rounding error and k of x = r + k pi / 2, k as the lowest bits of k + kMagic.
-struct Turns {
-  D r, low, z, k;
-};
-
-WEFT_HERE Turns SplitTurns(D x) {
-  const D k = x * (2 / kPi) + kMagic, n = k - kMagic;
-  const D first = n * 1.57079632673412561417e00, second = n * 6.07710050630396597660e-11;
-  const D third = n * 2.02226624871116645580e-21, last = n * 8.47842766036889956997e-32;
-  const D a = x - first, b = a - second, c = b - third;
-  const D rest = ((a - b) - second) + ((b - c) - third) - last, r = c + rest;
-  return {r, (c - r) + rest, r * r, k};
-}
-
-// sin(r + low) and its rounding error.
-WEFT_HERE D SineAt(const Turns& t, D& more) {
-  constexpr double kSine[] = {8.33333333332248946124e-03, -1.98412698298579493134e-04,
-                              2.75573137070700676789e-06, -2.50507602534068634195e-08,
-                              1.58969099521155010221e-10};
-  const D cube = t.z * t.r;
-  const D less = (t.z * (t.low * 0.5 - cube * Polynomial(t.z, kSine)) - t.low) +
-                 cube * 1.66666666666666324348e-01;
-  const D y = t.r - less;
-  more = (t.r - y) - less;
-  return y;
-}
-
-WEFT_HERE D CosineAt(const Turns& t, D& more) {
-  constexpr double kCosine[] = {4.16666666666666019037e-02,  -1.38888888888741095749e-03,
-                                2.48015872894767294178e-05,  -2.75573143513906633035e-07,
-                                2.08757232129817482790e-09,  -1.13596475577881948265e-11};
-  const D half = t.z * 0.5, w = 1 - half;
-  const D rest = ((1 - w) - half) + (t.z * t.z * Polynomial(t.z, kCosine) - t.r * t.low);
-  const D y = w + rest;
-  more = (w - y) + rest;
-  return y;
-}
 
 // The C library's function of elements that are beyond.
 WEFT_HERE D CallBeyond(D y, D x, double (*function)(double)) {
@@ -232,38 +83,6 @@ WEFT_HERE D CallBeyond(D y, D x, double (*function)(double)) {
     if (!(std::fabs(x[i]) < kFar)) y[i] = function(x[i]);
   }
   return y;
-}
-
-WEFT_HERE D WideSineAfter(D x, uint64_t turned) {
-  const Turns t = SplitTurns(x);
-  D more;
-  const D sine = SineAt(t, more), cosine = CosineAt(t, more);
-  const U k = (U)t.k + turned;
-  return (D)((U)((k & 1) != 0 ? cosine : sine) ^ ((k & 2) << 62));
-}
-
-WEFT_HERE D WideSine(D x, bool any) {
-  const D y = WideSineAfter(x, 0);
-  return any ? CallBeyond(y, x, std::sin) : y;
-}
-
-WEFT_HERE D WideCosine(D x, bool any) {
-  const D y = WideSineAfter(x, 1);
-  return any ? CallBeyond(y, x, std::cos) : y;
-}
-
-WEFT_HERE D WideTangent(D x, bool any) {
-  const Turns t = SplitTurns(x);
-  D more, less;
-  const D sine = SineAt(t, more), cosine = CosineAt(t, less);
-  const I odd = ((I)t.k & 1) != 0;
-  const D top = odd ? -cosine : sine, below = odd ? sine : cosine;
-  const D up = odd ? -less : more, down = odd ? more : less;
-  const D inverse = Inverse(below);
-  D y = top * inverse;
-  // what is left over of the quotient, and both roundings
-  y = y + ((top - y * below) + (up - y * down)) * inverse;
-  return any ? CallBeyond(y, x, std::tan) : y;
 }
 
 // x 2**n, |n| up to 1100.
@@ -301,71 +120,7 @@ WEFT_HERE D WideLogistic(D x) {
   return (x < 0 ? e : D{} + 1.0) / (1 + e);
 }
 
-// 2 artanh(f / (2 + f)) + n log 2 of x = (1 + f) 2**n.
-WEFT_HERE D WideLog(D x, bool any) {
-  constexpr double kLog[] = {0.6666666666666735,  0.3999999999940942, 0.2857142874366239,
-                             0.22222198432149784, 0.1818357216161805, 0.15313837699209373,
-                             0.14798198605116586};
-  const I tiny = (I)x < (int64_t{1} << 52);
-  const I bits = any ? tiny ? (I)__builtin_convertvector((I)x, D) : (I)x : (I)x;
-  const I n = (I)((U)bits - 0x3FE6A09E667F3BCD) >> 52;
-  const D f = (D)((U)bits - ((U)n << 52)) - 1, s = f / (f + 2);
-  const D k = Number(any ? n - (tiny & 1074) : n);
-  const D z = s * s, half = f * f * 0.5;
-  const D rest = half - (s * (half + z * Polynomial(z, kLog)) + k * 1.9082149292705877e-10);
-  const D y = k * 0.6931471803691238 - (rest - f);
-  if (!any) return y;
-  return (I)x > 0 ? (x < INFINITY ? y : x) : ((U)x << 1) == 0 ? D{} - INFINITY : D{} + NAN;
-}
-
-// The odd and the even part of e**x, of which the other one is the sine or the cosine.
-WEFT_HERE D WideHyperbolic(D x, bool sine) {
-  constexpr double kOdd[] = {0.16666666666666666, 0.0083333333333333332, 0.0001984126984126992,
-                             2.7557319223812314e-06, 2.5052108568688623e-08, 1.6058944542067707e-10,
-                             7.6738358619581805e-13};
-  constexpr double kEven[] = {0.041666666666666664, 0.0013888888888888913, 2.4801587301481921e-05,
-                              2.7557319390121999e-07, 2.087663861207881e-09,
-                              1.1509609797482649e-11};
-  D a = Abs(x);
-  a = a < 710.9 ? a : a == a ? D{} + 710.9 : a;
-  // x = r + low + k log 2, of which the first part of log 2 has 32 bits; r is above -log(2) / 4, or
-  // a small difference would be taken of large ones
-  const D k = (a * 1.4426950408889634 - 0.25) + kMagic, n = k - kMagic;
-  const D t = a - n * 6.93147180369123816490e-01, less = n * 1.90821492927058770002e-10;
-  const D r = t - less, low = (t - r) - less, z = r * r;
-  const D odd = r + (z * r * Polynomial(z, kOdd) + low);
-  const D even = z * 0.5 + (z * z * Polynomial(z, kEven) + low * r);
-  // halves of 2**k and 2**-k, of which the second may be none
-  const D up = PowerOf2(k - 2), under = n < 100 ? n : D{} + 100.0;
-  const D down = PowerOf2((kMagic - 2) - under), sum = up + down, difference = up - down;
-  if (!sine) return (sum + (sum * even + difference * odd)) * 2;
-  // half of the least numbers would be taken for 0
-  return CopySign(a < 1e-9 ? a : (difference + (difference * even + sum * odd)) * 2, x);
-}
-
-// Up to 0.84375 as x + x p / q in x**2, else 1 - e**(-x**2) w p(w), w = 1 / (1 + x / 2).
-WEFT_HERE D ErrorFunction(D x) {
-  constexpr double kAbove[] = {1.28379167095512558561e-01, -3.25042107247001499370e-01,
-                               -2.84817495755985104766e-02, -5.77027029648944159157e-03,
-                               -2.37630166566501626084e-05};
-  constexpr double kBelow[] = {1.0, 3.97917223959155352819e-01, 6.50222499887672944485e-02,
-                               5.08130628187576562776e-03, 1.32494738004321644526e-04,
-                               -3.96022827877536812320e-06};
-  constexpr double kTail[] = {0.49504790332795579,   0.66130321836031969,   0.54818295637709868,
-                              0.16125293532571763,   -0.15919801351856436,  -0.1168500713527517,
-                              0.088858445694603883,  0.069153502826113017,  -0.081143421456569886,
-                              -0.02698312626910401,  0.081139956125324,     -0.019655714832747667,
-                              -0.065271324184945814, 0.064342724350497052,  0.025307344556201136,
-                              -0.073915236545198354};
-  const D a = Abs(x), held = Least(a, D{} + 6.0), s = held * held;
-  const I near = a < 0.84375;
-  const D top = near ? Polynomial(s, kAbove) : D{} + 1.0;
-  const D quotient = top / (near ? Polynomial(s, kBelow) : held * 0.5 + 1);
-  const D far = 1 - WideExp(-s) * (quotient * Polynomial(quotient - 0.4766483516483517, kTail));
-  const D all = held * 1.1283791670955126;  // of tiny ones, whose part by itself is flushed to zero
-  const D y = held < 1e-290 ? all : near ? held + held * quotient : far;
-  return x == x ? CopySign(y, x) : x;
-}
+#include "derived.h"
 
 // The rounding error of a product.
 WEFT_HERE D ProductError(D x, D y, D product) {
@@ -498,20 +253,21 @@ constexpr ffi::DataType kF = ffi::F32, kD = ffi::F64;
   X(Drop, F, 0, Kept(~(J)x, y))                                            \
   X(Join, F, 0, (F)((J)x | (J)y))                                          \
   X(RoundBfloat16, F, 0, RoundBfloat(x))                                   \
-  X(Sinh, D, 1e-300, WideHyperbolic(x, true))                              \
-  X(Cosh, D, 0, WideHyperbolic(x, false))                                  \
+  X(Sinh, D, 1e-300, HyperbolicSine(x))                              \
+  X(Cosh, D, 0, HyperbolicCosine(x))                                  \
   X(Exp, D, 0, WideExp(x))                                                 \
   X(Logistic, D, 0, WideLogistic(x))                                       \
   X(Erf, D, 2.2250738585072014e-308, ErrorFunction(x))
 
-WEFT_CIRCULAR(SinF, H, 1e-30, 0x1p20f, Narrow(Sine(Wide(x), false)), Narrow(Sine(Wide(x), true)))
-WEFT_CIRCULAR(CosF, H, 0, 0x1p20f, Narrow(Cosine(Wide(x), false)), Narrow(Cosine(Wide(x), true)))
-WEFT_CIRCULAR(TanF, F, 1e-4, 0x1p16f, TangentNear(x), TangentFar(x))
+WEFT_CIRCULAR(SinF, H, 1e-30, 0x1p20f, Narrow(SineNear(Wide(x))), Narrow(SineFar(Wide(x))))
+WEFT_CIRCULAR(CosF, H, 0, 0x1p20f, Narrow(CosineNear(Wide(x))),
+              Narrow(CosineFar(Wide(x))))
+WEFT_CIRCULAR(TanF, F, 1e-4, 0x1p16f, TangentNear(x), TangentOfAny(x))
 WEFT_FUNCTION(Atan2F, H, 0,
               (x * x > 1e-36f) & (y * y > 1e-36f) & (x * x < 1e36f) & (y * y < 1e36f),
-              Narrow(Angle(Wide(x), Wide(y), false)), Narrow(Angle(Wide(x), Wide(y), true)))
+              Narrow(AngleUsual(Wide(x), Wide(y))), Narrow(Angle(Wide(x), Wide(y))))
 WEFT_FUNCTION(PowF, H, 0, WEFT_BETWEEN(x, 1.2e-38f, INFINITY) & WEFT_BETWEEN(y, -7.9f, 7.9f),
-              Narrow(Power(Wide(x), Wide(y), false)), Narrow(Power(Wide(x), Wide(y), true)))
+              Narrow(PowerUsual(Wide(x), Wide(y))), Narrow(Power(Wide(x), Wide(y))))
 WEFT_FUNCTION(RemF, F, 0, WEFT_BETWEEN(Abs(y), 1e-30f, INFINITY) & (Abs(x) < Abs(y) * 0x1p22f),
               Remainder(x, y), RemainderEach(x, y))
 WEFT_EACH(WEFT_WHOLE)
@@ -519,10 +275,12 @@ WEFT_WHOLE(Add, F, 0, x + y)
 WEFT_WHOLE(Sub, F, 0, x - y)
 WEFT_WHOLE(Mul, F, 0, x * y)
 
-WEFT_CIRCULAR(SinD, D, 1e-300, kFar, WideSine(x, false), WideSine(x, true))
-WEFT_CIRCULAR(CosD, D, 0, kFar, WideCosine(x, false), WideCosine(x, true))
-WEFT_CIRCULAR(TanD, D, 1e-300, kFar, WideTangent(x, false), WideTangent(x, true))
-WEFT_FUNCTION(LogD, D, 0, WEFT_BETWEEN(x, 2.3e-308, INFINITY), WideLog(x, false), WideLog(x, true))
+WEFT_CIRCULAR(SinD, D, 1e-300, kFar, SineUsual(x), CallBeyond(SineUsual(x), x, std::sin))
+WEFT_CIRCULAR(CosD, D, 0, kFar, CosineUsual(x),
+              CallBeyond(CosineUsual(x), x, std::cos))
+WEFT_CIRCULAR(TanD, D, 1e-300, kFar, TangentUsual(x),
+              CallBeyond(TangentUsual(x), x, std::tan))
+WEFT_FUNCTION(LogD, D, 0, WEFT_BETWEEN(x, 2.3e-308, INFINITY), LogUsual(x), LogAny(x))
 WEFT_FUNCTION(PowD, D, 0,
               WEFT_BETWEEN(x, 2.3e-308, INFINITY) & WEFT_BETWEEN(y, -1e30, 1e30) & (x != 1) &
                   (y != 0),

@@ -78,18 +78,7 @@ struct Two {
   D hi, lo;
 };
 
-WEFT_HERE D Full(double x) { return D{} + x; }
 WEFT_HERE D Choose(I condition, D x, D y) { return condition ? x : y; }
-WEFT_HERE D FullRoot(D x) {
-#if defined(__x86_64__) && WEFT_BYTES == 64
-  return (D)_mm512_sqrt_pd((__m512d)x);
-#elif defined(__x86_64__) && WEFT_BYTES == 32
-  return (D)_mm256_sqrt_pd((__m256d)x);
-#else
-  for (int i = 0; i < kBytes / 8; ++i) x[i] = std::sqrt(x[i]);
-  return x;
-#endif
-}
 WEFT_HERE bool Some(I condition) {
   int64_t any = 0;
   for (int i = 0; i < kBytes / 8; ++i) any |= condition[i];
@@ -336,7 +325,7 @@ struct PowerD {
   WEFT_HERE_MEMBER D operator()(D x, D y) const { return WidePower(x, y, false); }
 };
 struct PowerOfF {
-  WEFT_HERE_MEMBER D operator()(D x, D y) const { return Power(x, y, false); }
+  WEFT_HERE_MEMBER D operator()(D x, D y) const { return PowerUsual(x, y); }
 };
 WEFT_HERE_CALLED D ZetaUsual(D s, D q) { return ZetaOf<9, 10>(s, q, PowerD()); }
 // To 1e-9, as single precision wants it.

@@ -119,10 +119,10 @@ WEFT_HERE F TangentNear(F x) {
 }
 
 // Of any x, in halves.
-WEFT_HERE_CALLED F TangentFar(F x) {
+WEFT_HERE_CALLED F TangentOfAny(F x) {
   H halves[2];
   std::memcpy(halves, &x, sizeof(F));
-  for (H& half : halves) half = Narrow(Tangent(Wide(half)));
+  for (H& half : halves) half = Narrow(TangentFar(Wide(half)));
   std::memcpy(&x, halves, sizeof(F));
   return x;
 }

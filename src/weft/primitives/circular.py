@@ -14,8 +14,8 @@ from collections.abc import Callable
 import numpy as np
 
 from weft.primitives import wide
-from weft.primitives.expr import F32, F64, Expr, polynomial
-from weft.primitives.wide import I32, I64, choose_if_any, write_log
+from weft.primitives.expr import F32, F64, Expr
+from weft.primitives.wide import I32, I64, choose_if_any
 
 BITS = {F32: I32, F64: I64}
 # of remainders: the least exponent of a divisor, as it is stored, that of a quotient that is too
@@ -28,10 +28,25 @@ _TURN = (
     *(0.15915494225919247, 8.327028684640414e-10, 5.69002511952534e-19),
     *(6.317065083361892e-27, 5.595982707708916e-36, 6.551007954373285e-45),
 )
-# Fits at Chebyshev's nodes, in x**2: sin(x) = x + x**3 p, cos(x) = 1 - x**2 / 2 + x**4 p for x up
-# to pi / 4, atan(x) = x + x**3 p up to 1; each to 1e-9 of the result.
-_SIN = (-0.166666666638356, 0.00833333186677624, -0.000198400823650868, 2.72493520493614e-06)
-_COS = (0.0416666666643044, -0.00138888876652974, 2.48005966873925e-05, -2.73004757666554e-07)
+# pi in two parts, of which the first has so few bits that multiples of it are exact
+_PI = 3.14159265160560607910, 1.98418714791870343106e-09
+# Fits of the relative error, in x**2: sin(x) = x + x**3 p for x up to pi / 2, tan(x) = x p / q up
+# to pi / 4, atan(x) = x + x**3 p up to 1, log2((1 + x) / (1 - x)) = x p up to 0.2; in x: 2**x = p
+# up to 1/2. Each is off by 1e-9 of the result or less.
+_SIN = (
+    *(-0.16666666663878466, 0.0083333327683050712, -0.00019841086452511645),
+    *(2.7536455324321069e-06, -2.4079999741638779e-08),
+)
+_TAN = 1.0000000000182503, -0.11135673956026519, 0.0010748300703641667
+_TAN_BELOW = 1.0, -0.44469007142300859, 0.015971502046276603
+_LOG2 = (
+    *(2.8853900817779272, 0.96179669392432954, 0.57707801724859842, 0.41219840167784738),
+    *(0.32061641511412348, 0.26144335271104391, 0.24292716541903794),
+)
+_EXP2 = (
+    *(0.99999999995956179, 0.69314718055683244, 0.24022651213498092, 0.055504109063258665),
+    *(0.009618025613318034, 0.0013333478473685416, 0.00015469729214118296, 1.5303700711365693e-05),
+)
 _ATAN = (
     *(-0.333333332988677, 0.199999913424741, -0.142853521288634, 0.111051339539788),
     *(-0.0903946604820640, 0.0742750313090291, -0.0578314807122139, 0.0386392696068696),
@@ -39,66 +54,118 @@ _ATAN = (
 )
 
 
+def find_logarithm(x: Expr) -> Expr:
+    """log2(x) of x > 0 in float64, to 1e-9."""
+    bits = x.bitcast(I64)
+    n = (bits - 0x3FE6A09E667F3BCD).apply("shift_right_arithmetic", 52)
+    m = (bits - n.apply("shift_left", 52)).bitcast(F64)
+    s = (m - 1) / (m + 1)
+    return s * (s * s).polynomial(_LOG2) + n.convert(I32).convert(F64)
+
+
+def single_power(a: Expr, y: Expr, usual: bool = False) -> Expr:
+    """a**y of a >= 0 as float32, in float64; `usual` if a is positive and finite, and y small."""
+    log = find_logarithm(a)
+    if not usual:
+        log = a.compare("EQ", 0).select(a.like(-math.inf), (a < math.inf).select(log, a))
+    p = y * log
+    if not usual:
+        p = (p > 900).select(p.like(900), (p < -900).select(p.like(-900), p))
+    n = p.apply("round_nearest_even")
+    return (p - n).polynomial(_EXP2) * wide.power_of_two(n)
+
+
+def finish_power(out: Expr, x: Expr, y: Expr) -> Expr:
+    """x**y, where |x|**y is given: its sign, NaN, and where it is 1."""
+    half, whole = y * 0.5, y.apply("round_nearest_even").compare("EQ", y)
+    odd = whole & half.apply("round_nearest_even").compare("NE", half)
+    out = ((x.bitcast(BITS[x.dtype]) < 0) & odd).select(-out, out)
+    out = (whole | (x >= 0) | x.compare("EQ", -math.inf) | x.compare("NE", x)).select(out, math.nan)
+    out = y.compare("EQ", y).select(out, y)
+    root = x.compare("EQ", -1) & abs(y).compare("EQ", math.inf)
+    return (y.compare("EQ", 0) | x.compare("EQ", 1) | root).select(x.like(1), out)
+
+
 def write_power(x: Expr, y: Expr) -> Expr:
-    """x**y, of float32 as exp(y log |x|) of float64, but for signs and where that is 0 inf."""
-    infinite, odd = abs(y).compare("EQ", math.inf), y * 0.5
-    whole = y.apply("floor").compare("EQ", y)
-    odd = whole & odd.apply("floor").compare("NE", odd)
+    """x**y; of float32 by logarithms of float64."""
     if x.dtype == F64:
         out = wide.power(abs(x), y)
     else:
-        out = (write_log(abs(x).convert(F64)) * y.convert(F64)).apply("exponential").convert(F32)
-    out = ((x.bitcast(BITS[x.dtype]) < 0) & odd).select(-out, out)
-    out = (whole | (x >= 0) | (x <= -math.inf)).select(out, math.nan)
-    one = y.compare("EQ", 0) | x.compare("EQ", 1) | (infinite & x.compare("EQ", -1))
-    return one.select(x.like(1), out)
+        out = single_power(abs(x).convert(F64), y.convert(F64)).convert(F32)
+    return finish_power(out, x, y)
 
 
-def find_quadrant(x: Expr) -> tuple[Expr, Expr, Expr]:
-    """(sin r, cos r, k) of x = r + k pi / 2, |r| <= pi / 4: Payne and Hanek's reduction.
+def find_quadrant(x: Expr) -> tuple[Expr, Expr]:
+    """(r, k) of x = r + k pi / 2, |r| <= pi / 4: Payne and Hanek's reduction.
 
     Whole turns are taken off of each product of x with a part of 1 / (2 pi), which is exact.
     """
     *parts, last = _TURN
     turns = [t - t.apply("round_nearest_even") for t in (x * part for part in parts)]
-    k = (sum(turns[1:], turns[0]) * 4).apply("round_nearest_even")
-    r = (sum(turns[1:], turns[0] - k * 0.25) + x * last) * math.tau
+    rest = sum(turns[2:], turns[1])
+    k = ((turns[0] + rest) * 4).apply("round_nearest_even")
+    return ((turns[0] - k * 0.25) + rest + x * last) * math.tau, k.convert(I32)
+
+
+def half_turn_sine(r: Expr) -> Expr:
+    """sin(r) of |r| <= pi / 2."""
     z = r * r
-    cosine = 1 - z * 0.5 + z * z * polynomial(z, _COS)
-    return r + r * z * polynomial(z, _SIN), cosine, k.convert(I32)
+    return r + r * z * z.polynomial(_SIN)
 
 
 def circular(turned: int) -> Callable[[Expr], Expr]:
     """The sine, or that of x and `turned` quarters of a turn."""
 
     def write(x: Expr) -> Expr:
-        sine, cosine, k = find_quadrant(x)
+        r, k = find_quadrant(x)
         k = k + turned if turned else k
-        out = (k & 1).compare("NE", 0).select(cosine, sine)
+        # sin(r + pi / 2) = cos r = sin(pi / 2 - |r|)
+        out = half_turn_sine((k & 1).compare("NE", 0).select(math.pi / 2 - abs(r), r))
         return (k & 2).compare("NE", 0).select(-out, out)
+
+    return write
+
+
+def circular_near(turned: int) -> Callable[[Expr], Expr]:
+    """The same of |x| < 2**20, by multiples of pi."""
+
+    def write(x: Expr) -> Expr:
+        k = (x * (1 / math.pi) + turned * 0.5).apply("round_nearest_even")
+        n = k - turned * 0.5
+        out = half_turn_sine((x - n * _PI[0]) - n * _PI[1])
+        sign = k.convert(I32).convert(I64).apply("shift_left", 63)
+        return (out.bitcast(I64) ^ sign).bitcast(F64)
 
     return write
 
 
 def tangent(x: Expr) -> Expr:
     """sin / cos, or of odd quarters -cos / sin."""
-    sine, cosine, k = find_quadrant(x)
+    r, k = find_quadrant(x)
+    z = r * r
+    top, below = r * z.polynomial(_TAN), z.polynomial(_TAN_BELOW)
     odd = (k & 1).compare("NE", 0)
-    return odd.select(-cosine, sine) / odd.select(sine, cosine)
+    return odd.select(-below, top) / odd.select(top, below)
 
 
-def find_angle(y: Expr, x: Expr) -> Expr:
-    """atan(y / x) in the quadrant of the point (x, y), x and y of either sign."""
+def find_angle(y: Expr, x: Expr, usual: bool = False) -> Expr:
+    """atan(y / x) in the quadrant of the point (x, y), x and y of either sign.
+
+    Points are `usual` if neither part is 0 or infinite.
+    """
     a, b = abs(y), abs(x)
     low, high = a.apply("minimum", b), a.apply("maximum", b)
-    t = low.compare("EQ", high).select(low.like(1), low / high)  # infinities have a ratio too
-    t = high.compare("EQ", 0).select(high, t)
+    if usual:
+        t = low.ratio(high)
+    else:
+        t = low.ratio(high.apply("minimum", 1e300))
+        t = a.compare("EQ", b).select(a.like(1), t)  # infinities have a ratio too
+        t = high.compare("EQ", 0).select(high, t)
     z = t * t
-    angle = t + t * z * polynomial(z, _ATAN)
+    angle = t + t * z * z.polynomial(_ATAN)
     angle = (a > b).select(math.pi / 2 - angle, angle)
-    angle = (x.bitcast(I64) < 0).select(math.pi - angle, angle)
-    angle = (y.bitcast(I64) < 0).select(-angle, angle)
-    return x.compare("EQ", x).select(angle, x)  # a NaN in y is still there
+    angle = wide.copy_sign((x.bitcast(I64) < 0).select(math.pi - angle, angle), y)
+    return angle if usual else x.compare("EQ", x).select(y.compare("EQ", y).select(angle, y), x)
 
 
 def cube_root(x: Expr) -> Expr:

@@ -21,7 +21,7 @@ def write_operator(op: str, swapped: bool = False) -> Callable[[Expr, Any], Any]
     """The method of `Expr` that writes an operation of two operands."""
 
     def method(self: Expr, other: Any) -> Any:
-        if type(other) is not Expr and not isinstance(other, Number):
+        if type(other) is not type(self) and not isinstance(other, Number):
             return NotImplemented
         return self.like(other).apply(op, self) if swapped else self.apply(op, other)
 
@@ -42,7 +42,7 @@ def write_quotient(divide: Callable[[Expr, Any], Any]) -> Callable[[Expr, Any], 
 
     def method(self: Expr, other: Any) -> Any:
         out = divide(self, other)
-        if type(out) is not Expr or out.dtype not in ALL_BITS or not is_large(out.aval):
+        if out is NotImplemented or out.dtype not in ALL_BITS or not is_large(out.aval):
             return out
         return out.make("reduce_precision", out.aval, **ALL_BITS[out.dtype])
 
@@ -93,11 +93,11 @@ class Expr:
 
     def new(self, value: Any) -> Expr:
         """Another value of the program, of which as many digits are wanted."""
-        return Expr(self.hlo, value, self.eps)
+        return type(self)(self.hlo, value, self.eps)
 
     def exact(self) -> Expr:
         """This value, with all the digits wanted that its dtype can hold."""
-        return Expr(self.hlo, self.value, float(self.finfo.eps))
+        return type(self)(self.hlo, self.value, float(self.finfo.eps))
 
     def like(self, x: Any) -> Expr:
         """`x`, a number or an Expr; a number in this shape and dtype."""
@@ -160,6 +160,21 @@ class Expr:
         if not dtypes.is_complex(self.dtype):
             return self
         return self.part("real").make("complex", self.aval, -self.part("imag"))
+
+    def inverse(self) -> Expr:
+        """1 / x, to a unit."""
+        return 1 / self
+
+    def ratio(self, other: Expr) -> Expr:
+        """x / y, where some 40 bits of it are enough."""
+        return self / other
+
+    def polynomial(self, coefficients: Sequence[float]) -> Expr:
+        """The sum of coefficients[k] x**k, by Horner's rule."""
+        out = self.like(coefficients[-1])
+        for c in reversed(coefficients[:-1]):
+            out = out * self + c
+        return out
 
     # --- shapes ---
 
@@ -252,14 +267,6 @@ def concatenate_exprs(parts: Sequence[Expr], axis: int) -> Expr:
     shape[axis] = sum(x.shape[axis] for x in parts)
     out = first.aval.update(shape=tuple(shape))
     return first.make("concatenate", out, *rest, dimension=f"{axis % len(shape)} : i64")
-
-
-def polynomial(x: Expr, coefficients: Sequence[float]) -> Expr:
-    """The sum of c[k] x**k, by Horner's rule."""
-    out = x.like(coefficients[-1])
-    for c in reversed(coefficients[:-1]):
-        out = out * x + c
-    return out
 
 
 def write_division(op: str) -> Callable[..., Any]:

@@ -40,7 +40,7 @@ from weft.primitives.elementwise import (
     sub,
     unary_op,
 )
-from weft.primitives.expr import Expr, lower_integer_pow, polynomial
+from weft.primitives.expr import Expr, lower_integer_pow
 from weft.primitives.families import check_integer
 from weft.primitives.layout import convert, literal, zeros
 from weft.xla.typing import Array, ArrayLike
@@ -157,7 +157,7 @@ def lower_exp2(hlo: Any, aval: ShapedArray, x: Any, **attrs: str) -> Any:
     if attrs or bits.itemsize > 4:
         out = ((held - whole) * _LN2).make("exponential", aval, **attrs)
     else:
-        out = polynomial(held - whole, _EXP2)
+        out = (held - whole).polynomial(_EXP2)
     whole = whole.convert(bits)
     half = whole.apply("shift_right_arithmetic", 1)
     for part in (half, whole - half):

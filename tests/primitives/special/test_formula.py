@@ -139,7 +139,7 @@ def test_functions_of_one_operand():
             f.where(f.is_odd(whole), x.like(1.0), x.like(0.0)),
             f.log1p(abs(x)),
             f.log1p(x.like(-0.4)),
-            f.polynomial(x, (1.0, -2.0, 0.5)),
+            x.polynomial((1.0, -2.0, 0.5)),
             f.minimum(x, 1.0) + f.maximum(x, 2.0),
             f.choose(x, (x > 1, x.like(5.0)), (x > 3, 7.0)),
         ]

@@ -10,6 +10,7 @@ import math
 
 from weft.primitives.expr import Expr
 from weft.primitives.special import formula, tables
+from weft.primitives.wide import copy_sign
 
 
 def exp_square(x: Expr, factor: float) -> Expr:
@@ -17,7 +18,7 @@ def exp_square(x: Expr, factor: float) -> Expr:
     high, low = formula.split_bits(x)
     out = formula.exp(high * high * factor)
     rest = (x + high) * low * factor  # small; a product of two exp the compiler would make one
-    more = out * (rest * formula.polynomial(rest, (1, 1 / 2, 1 / 6, 1 / 24)))
+    more = out * (rest * rest.polynomial((1, 1 / 2, 1 / 6, 1 / 24)))
     return out + formula.where(out < math.inf, more, 0.0)
 
 
@@ -38,7 +39,8 @@ def bound_square(x: Expr) -> Expr:
     return formula.where(x > 100, 100.0, x)
 
 
-# erf(x) = x + x p / q up to 0.84375, in x**2 (fdlibm)
+# erf(x) = x + x p / q up to 0.84375, in x**2 (fdlibm); else 1 - e**(-x**2) w p(w - middle), where
+# w = 1 / (1 + x / 2)
 _ERF = (
     *(1.28379167095512558561e-01, -3.25042107247001499370e-01, -2.84817495755985104766e-02),
     *(-5.77027029648944159157e-03, -2.37630166566501626084e-05),
@@ -47,14 +49,27 @@ _ERF_BELOW = (
     *(1.0, 3.97917223959155352819e-01, 6.50222499887672944485e-02, 5.08130628187576562776e-03),
     *(1.32494738004321644526e-04, -3.96022827877536812320e-06),
 )
+_ERF_MIDDLE = 0.4766483516483517
+_ERF_TAIL = (
+    *(0.49504790332795579, 0.66130321836031969, 0.54818295637709868, 0.16125293532571763),
+    *(-0.15919801351856436, -0.1168500713527517, 0.088858445694603883, 0.069153502826113017),
+    *(-0.081143421456569886, -0.02698312626910401, 0.081139956125324, -0.019655714832747667),
+    *(-0.065271324184945814, 0.064342724350497052, 0.025307344556201136, -0.073915236545198354),
+)
 
 
 def write_erf(x: Expr) -> Expr:
     """The error function of float64, within a unit."""
-    y, z = abs(x), formula.minimum(x * x, 1.0)
-    near = x + x * (formula.polynomial(z, _ERF) / formula.polynomial(z, _ERF_BELOW))
-    far = 1 - exp_square(bound_square(y), -1.0) * erfcx(y)
-    return formula.where(y < 0.84375, near, formula.sign(x) * far)
+    a = abs(x)
+    held = formula.minimum(a, 6.0)
+    s, near = held * held, a < 0.84375
+    top = near.select(s.polynomial(_ERF), 1.0)
+    ratio = top / near.select(s.polynomial(_ERF_BELOW), held * 0.5 + 1)
+    far = 1 - formula.exp(-s) * (ratio * (ratio - _ERF_MIDDLE).polynomial(_ERF_TAIL))
+    out = near.select(held + held * ratio, far)
+    # of the least numbers, the part that is added would be taken for 0
+    out = (held < 1e-290).select(held * 1.1283791670955126, out)
+    return x.compare("EQ", x).select(copy_sign(out, x), x)
 
 
 def write_erfc(x: Expr) -> Expr:

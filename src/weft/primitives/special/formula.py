@@ -16,7 +16,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray
-from weft.primitives.expr import Expr, polynomial
+from weft.primitives.expr import Expr
 from weft.primitives.special.tables import SIN_PI
 from weft.primitives.wide import write_log, write_log1p
 
@@ -132,7 +132,7 @@ def series(x: Expr, table: tuple[float, float, tuple[float, ...]]) -> Expr:
     low, high, coefficients = table
     held = x.like(low).make("clamp", x.aval, x, x.like(high))
     t = (held - (low + high) / 2) * (2 / (high - low))
-    return polynomial(t, powers(coefficients, x.eps))
+    return t.polynomial(powers(coefficients, x.eps))
 
 
 # --- loops ----------------------------------------------------------------------------------
@@ -314,7 +314,7 @@ def log_pair(x: Any) -> Pair:
     top = renormalize(*exact_sum(m.hi - 1, m.lo))
     s = top / (top + 2)
     squared = s * s
-    out = to_pair(polynomial(squared.hi, [1 / (2 * k + 1) for k in range(6, 16)]))
+    out = to_pair(squared.hi.polynomial([1 / (2 * k + 1) for k in range(6, 16)]))
     for k in range(5, 0, -1):
         out = out * squared + Fraction(1, 2 * k + 1)
     out = (out * squared) * s + s

@@ -33,7 +33,6 @@ from weft.primitives.special.formula import (
     log1p,
     log_pair,
     maximum,
-    polynomial,
     repeat,
     series,
     sign,
@@ -68,7 +67,7 @@ def is_whole(x: Expr) -> Expr:
 
 def log_gamma_far(x: Pair) -> Pair:
     """log gamma(x) for x >= 10, by Stirling's series."""
-    correction = polynomial(1 / (x.hi * x.hi), _STIRLING) / x.hi
+    correction = (1 / (x.hi * x.hi)).polynomial(_STIRLING) / x.hi
     return (x - 0.5) * log_pair(x) - x + _HALF_LOG_2PI + correction
 
 
@@ -130,7 +129,7 @@ def log_gamma(x: Expr) -> Expr:
     log_y = log(y)
     inverse = 1 / y
     far = (y - 0.5) * (log_y - 1) + (float(_HALF_LOG_2PI) - 0.5)
-    far = far + polynomial(inverse * inverse, _STIRLING) * inverse
+    far = far + (inverse * inverse).polynomial(_STIRLING) * inverse
     base = where(y < 8, near, far)
     up = where(small, base - log_y, base)
     ratio = y * math.pi / abs(sin_pi(y))
@@ -155,7 +154,7 @@ def write_digamma(x: Expr) -> Expr:
     first = (y - zero) * series(y, tables.DIGAMMA_1)
     first = first - float(_PSI_ZERO - Fraction(zero)) * _PSI_SLOPE
     inverse = 1 / (y * y)
-    far = log(y) - 0.5 / y - polynomial(inverse, _PSI_SERIES) * inverse
+    far = log(y) - 0.5 / y - inverse.polynomial(_PSI_SERIES) * inverse
     up = choose(
         far, (y < 8, series(y, tables.DIGAMMA_3)), (y < 4, series(y, tables.DIGAMMA_2)),
         (y < 2, first),
@@ -260,7 +259,7 @@ def inverse_beta_parts(a: Expr, b: Expr) -> tuple[Pair, Pair]:
     # Stirling's series of gamma(a + b) / gamma(b) for a vast b, where en - eb would cancel
     small, large = where(a < b, a, b), where(a < b, b, a)
     r = where(is_vast(a, b), small / large, 0.0)
-    rest = small * r * polynomial(r, (-1 / 2, 1 / 3, -1 / 4, 1 / 5)) - r / 2
+    rest = small * r * r.polynomial((-1 / 2, 1 / 3, -1 / 4, 1 / 5)) - r / 2
     vast = log_pair(to_pair(small) + large) * small + rest - where(a < b, ea, eb)
     exponent = where(is_vast(a, b), vast, (en - ea) - eb)
     return exponent, where(is_vast(a, b), where(a < b, da, db), da * db / dn)
@@ -388,7 +387,7 @@ def temme_tail(a: Expr, x: Expr) -> tuple[Expr, Expr]:
     eta = where(above, eta, -eta)
     total = x.like(0.0)
     for row in reversed(_TEMME if is_doubled(x) else _TEMME_SINGLE):
-        total = total / a + polynomial(eta, row)
+        total = total / a + eta.polynomial(row)
     correction = total / sqrt(a * (2 * math.pi))
     half = erfcx(sqrt(size)) * 0.5
     return above, exp_pair(-deviance) * where(above, half + correction, half - correction)
