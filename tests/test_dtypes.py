@@ -99,6 +99,13 @@ def test_dtypes_that_no_array_has_are_refused():
     for make in (lambda t: jnp.zeros(3, t), lambda t: jnp.asarray([1.0, 2.0, 3.0], t)):
         with pytest.raises(DtypeError, match=r"must be of .* that XLA has arrays of; got f6.*\."):
             make("float6_e2m3fn").astype("float32")  # jaxlib 0.12 has arrays, and no programs
+    for name in ("int1", "uint1"):  # StableHLO's i1 is bool
+        if hasattr(ml_dtypes, name):
+            x = jnp.asarray(np.array([0, 1, 0]).astype(getattr(ml_dtypes, name)))
+            for use in (lambda x: x + x, lambda x: x.astype("int8"), lambda x: x[0]):
+                for run in (use, weft.jit(use)):
+                    with pytest.raises(DtypeError, match=r"of dtypes that XLA has arrays of; got"):
+                        run(x)
 
 
 @pytest.mark.parametrize("x64", [False, True])

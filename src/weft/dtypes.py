@@ -84,8 +84,11 @@ def _short(name: str) -> str:
 
 
 def _hlo(name: str) -> str:
-    """float8_e4m3fn -> f8E4M3FN, complex64 -> complex<f32>, uint8 -> ui8, bool -> i1."""
-    fixed = {"bool": "i1", "complex64": "complex<f32>", "complex128": "complex<f64>"}
+    """float8_e4m3fn -> f8E4M3FN, complex64 -> complex<f32>, uint8 -> ui8, bool -> i1.
+
+    StableHLO has no integers of one bit: their name is one that `compile_now` refuses.
+    """
+    fixed = {"bool": "i1", "int1": "si1", "complex64": "complex<f32>", "complex128": "complex<f64>"}
     if name in fixed:
         return fixed[name]
     if name.startswith("uint"):

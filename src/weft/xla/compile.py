@@ -217,7 +217,7 @@ def module_name(text: str) -> str:
 
 def compile_now(text: str, devices: Any, options: Any, *entries: list) -> Any:
     """Compile a module."""
-    if found := re.search(r"f6E\w+(?=>)", text):  # for some of which the engine ends the process
+    if found := re.search(r"(f6E\w+|[su]i1)(?=>)", text):  # XLA ends the process for some of these
         rule = "must be of dtypes that XLA has arrays of"
         raise DtypeError(f"{module_name(text)}: {rule}; got {found[0]}.")
     try:
