@@ -39,6 +39,7 @@ from weft.xla.native import are_floats
 MAX_SLICES_OF_WINDOW = 16
 # Up to so many places in a window, adding them one by one is 1.3 to 20 times faster.
 MAX_SCATTER_PLACES = 32
+MAX_PLANE = 2**31  # elements of the last two axes, whose places the kernel counts in 32 bits
 
 
 def choose_windows(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
@@ -99,7 +100,8 @@ def choose_select_and_scatter(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[
 def are_planes(source: ShapedArray, operand: ShapedArray, windows: Sequence[int]) -> bool:
     """Return True if windows are of the last two axes, of several elements along the last one."""
     *others, _, width = (1, *windows)
-    return {*others} <= {1} and width > 1 and are_floats(source, operand)
+    known = {*others} <= {1} and width > 1 and are_floats(source, operand)
+    return known and math.prod(operand.shape[-2:]) < MAX_PLANE
 
 
 def call_select_scatter(

@@ -54,7 +54,7 @@ ffi::Error Spread(ffi::ThreadPool& pool, const Attention& job, int64_t count, in
       work(job, i, room.get());
     }
   });
-  return done ? ffi::Error::Success() : OutOfMemory("weft.attention");
+  return done ? ffi::Error::Success() : OutOfMemory();
 }
 
 ffi::Error PullBack(ffi::ThreadPool& pool, Attention job, int64_t lines) {
@@ -66,7 +66,7 @@ ffi::Error PullBack(ffi::ThreadPool& pool, Attention job, int64_t lines) {
                            job.wide + 2 * job.deep * kQueries;
   const bool cut = job.dq && job.parts > 1;
   const auto room = Allocate<float>(cut ? job.parts * job.count : 1);
-  if (!room) return OutOfMemory("weft.attention");
+  if (!room) return OutOfMemory();
   float* const dq = job.dq;
   if (cut) job.dq = room.get();
   const auto error = Spread(pool, job, lines * job.parts, 1 + kWorth / each, size, WEFT_PICK(Pull));
@@ -81,8 +81,9 @@ ffi::Error PullBack(ffi::ThreadPool& pool, Attention job, int64_t lines) {
 // that are empty are not wanted.
 ffi::Error Run(ffi::ThreadPool pool, Floats q, Floats k, Floats v, ffi::RemainingArgs more,
                ffi::RemainingRets results, float scale, int64_t left, int64_t right) {
-  const auto x = q.dimensions(), y = k.dimensions();
-  bool fits = x[0] == y[0] && x[3] == y[3] && y == v.dimensions() && y[2] && x[2] % y[2] == 0;
+  Size batch, queries, keys, heads, kept, width;
+  bool fits = Fits(q, batch, queries, heads, width) && Fits(k, batch, keys, kept, width) &&
+              Fits(v, batch, keys, kept, width) && kept && heads % kept == 0;
   const auto operand = [&](size_t i, size_t count) {
     auto found = more.get<ffi::Buffer<ffi::F32>>(i);
     fits = fits && found && found->element_count() == count;
@@ -94,9 +95,11 @@ ffi::Error Run(ffi::ThreadPool pool, Floats q, Floats k, Floats v, ffi::Remainin
     fits = fits && found && (!size || size == count);
     return fits && size ? (*found)->typed_data() : nullptr;
   };
-  const size_t count = q.element_count(), rows = x[0] * x[1] * x[2], pairs = k.element_count();
+  const size_t count = q.element_count(), pairs = k.element_count();
+  const size_t rows = fits ? batch * queries * heads : 0;
   Attention job{q.typed_data(), k.typed_data(), v.typed_data()};
   const bool forward = more.empty();
+  fits = fits && (forward || more.size() == 4) && results.size() == (forward ? 2 : 3);
   if (forward) {
     job.out = result(0, count), job.logs = result(1, rows);
   } else {
@@ -104,11 +107,21 @@ ffi::Error Run(ffi::ThreadPool pool, Floats q, Floats k, Floats v, ffi::Remainin
     job.ct = operand(2, count), job.ct_logs = operand(3, rows);
     job.dq = result(0, count), job.dk = result(1, pairs), job.dv = result(2, pairs);
   }
-  if (!fits || !pairs || !count) return ffi::Error::InvalidArgument("weft.attention: sizes do not fit");
-  const int64_t panel = LaneBytes() / 2, lines = x[0] * y[2];
-  job.scale = scale, job.left = left, job.right = right, job.count = count;
-  job.heads = x[2], job.queries = x[1], job.keys = y[1], job.groups = x[2] / y[2], job.size = x[3];
-  job.blocks = (job.queries * job.groups + kQueries - 1) / kQueries, job.wide = Whole(x[3], panel);
+  if (!fits || !pairs || !count) {
+    return ffi::Error::InvalidArgument(
+        "operands must be q [batch, queries, heads, size], k and v [batch, keys, heads / groups, size], "
+        "not empty, and results means like q and logs [batch, queries, heads], or none; or these and "
+        "their cotangents operands too, and results cotangents of q, k and v, or none");
+  }
+  if (forward && !(job.out && job.logs)) {
+    return ffi::Error::InvalidArgument("means and logs must be results");
+  }
+  const int64_t panel = LaneBytes() / 2, lines = batch * kept;
+  // A query may be before all keys, and behind them all: there a span ends anyway.
+  const auto end = [=](int64_t span) { return std::clamp<int64_t>(span, -queries - keys, queries + keys); };
+  job.scale = scale, job.left = end(left), job.right = end(right), job.count = count;
+  job.heads = heads, job.queries = queries, job.keys = keys, job.groups = heads / kept, job.size = width;
+  job.blocks = (job.queries * job.groups + kQueries - 1) / kQueries, job.wide = Whole(width, panel);
   job.tall = std::min(kQueries, Whole(job.queries * job.groups, panel));
   job.deep = std::min(kKeys, Whole(job.keys, 8));
   if (!forward) return PullBack(pool, job, lines);

@@ -113,6 +113,15 @@ void* AllocateBytes(size_t size) {
 
 namespace ffi {
 
+bool HasFewElements(const XLA_FFI_Buffer* buffer) {
+  int64_t count = 1;
+  for (int64_t i = 0; i < buffer->rank; ++i) {
+    const int64_t size = buffer->dims[i];
+    if (size && __builtin_mul_overflow(count, size, &count)) return false;
+  }
+  return count <= kMostElements;
+}
+
 const XLA_FFI_Buffer* Call::NextBuffer(void** all, int64_t size, int64_t& next, int dtype,
                                        int rank) {
   static XLA_FFI_Buffer none{};
@@ -120,7 +129,10 @@ const XLA_FFI_Buffer* Call::NextBuffer(void** all, int64_t size, int64_t& next, 
   if (i < size && IsOf(static_cast<XLA_FFI_Buffer*>(all[i]), dtype, rank)) {
     return static_cast<XLA_FFI_Buffer*>(all[i]);
   }
-  missing = all == frame->args.args ? "an operand" : "a result";
+  if (missing == kNothing) {
+    missing = all == frame->args.args ? kOperand : kResult, number = i;
+    this->dtype = dtype, this->rank = rank;
+  }
   return &none;
 }
 
@@ -137,28 +149,133 @@ const void* Call::NextAttribute(XLA_FFI_AttrType type, XLA_FFI_DataType dtype) {
         static_cast<const XLA_FFI_Array*>(found)->dtype != dtype) break;
     return found;
   }
-  missing = name.data();
+  if (missing == kNothing) {
+    missing = kAttribute, number = attributes - 1;
+    this->type = type, this->dtype = dtype;
+  }
   return nullptr;
 }
 
-const char* Call::FindFault() const {
-  if (missing) return missing;
-  if (args != frame->args.size) return "the number of operands";
-  if (rets != frame->rets.size) return "the number of results";
-  return attributes == frame->attrs.size ? nullptr : "the number of attributes";
+// --- errors ------------------------------------------------------------------------------------
+
+namespace {
+
+const char* NameOf(int dtype) {
+  switch (dtype) {
+    case PRED: return "bool";
+    case S8: return "i8";
+    case S16: return "i16";
+    case S32: return "i32";
+    case S64: return "i64";
+    case U8: return "u8";
+    case U16: return "u16";
+    case U32: return "u32";
+    case U64: return "u64";
+    case F16: return "f16";
+    case BF16: return "bf16";
+    case F32: return "f32";
+    case F64: return "f64";
+    case C64: return "c64";
+    case C128: return "c128";
+    default: return ByteWidth(dtype) ? "f8" : "packed";  // which of them does not matter to a kernel
+  }
 }
 
-XLA_FFI_Error* MakeError(const XLA_FFI_CallFrame* frame, const Error& error) {
-  const std::string message = (error.of() ? std::string(error.of()) + ": " : "") + error.message();
-  XLA_FFI_Error_Create_Args args{XLA_FFI_Error_Create_Args_STRUCT_SIZE, nullptr, message.c_str(),
-                                 static_cast<XLA_FFI_Error_Code>(error.errc())};
+// Numbers one after another, the first of them where there are many.
+template <class T>
+std::string WriteAll(const T* numbers, int64_t count) {
+  constexpr int64_t kMost = 32;
+  std::string text;
+  for (int64_t i = 0; i < std::min(count, kMost); ++i) {
+    text += (i ? "," : "") + std::to_string(numbers[i]);
+  }
+  return "[" + text + (count > kMost ? ",...]" : "]");
+}
+
+std::string WriteNumbers(int dtype, const void* numbers, int64_t count) {
+  switch (dtype) {
+    case PRED: return WriteAll(static_cast<const bool*>(numbers), count);
+    case S32: return WriteAll(static_cast<const int32_t*>(numbers), count);
+    case S64: return WriteAll(static_cast<const int64_t*>(numbers), count);
+    case F32: return WriteAll(static_cast<const float*>(numbers), count);
+    case F64: return WriteAll(static_cast<const double*>(numbers), count);
+    default: return std::to_string(count) + " of " + NameOf(dtype);
+  }
+}
+
+std::string WriteAttribute(XLA_FFI_AttrType type, const void* attribute) {
+  if (type == XLA_FFI_AttrType_STRING) {
+    const auto& text = *static_cast<const XLA_FFI_ByteSpan*>(attribute);
+    return '"' + std::string(text.ptr, text.len) + '"';
+  }
+  if (type == XLA_FFI_AttrType_ARRAY) {
+    const auto& array = *static_cast<const XLA_FFI_Array*>(attribute);
+    return WriteNumbers(array.dtype, array.data, array.size);
+  }
+  if (type != XLA_FFI_AttrType_SCALAR) return "a dictionary";
+  const auto& scalar = *static_cast<const XLA_FFI_Scalar*>(attribute);
+  const std::string text = WriteNumbers(scalar.dtype, scalar.value, 1);
+  return text[0] == '[' ? text.substr(1, text.size() - 2) : text;
+}
+
+std::string WriteBuffers(void** all, int64_t count) {
+  std::string text;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto& x = *static_cast<const XLA_FFI_Buffer*>(all[i]);
+    text += (i ? ", " : "") + (NameOf(x.dtype) + WriteAll(x.dims, x.rank));
+  }
+  return count ? text : "nothing";
+}
+
+// The operands, results and attributes of a call, such as "f32[3,4] -> f32[3] with axis=1".
+std::string WriteCall(const XLA_FFI_CallFrame& frame) {
+  std::string text = WriteBuffers(frame.args.args, frame.args.size) + " -> " +
+                     WriteBuffers(frame.rets.rets, frame.rets.size);
+  for (int64_t i = 0; i < frame.attrs.size; ++i) {
+    const XLA_FFI_ByteSpan& name = *frame.attrs.names[i];
+    text += (i ? ", " : " with ") + std::string(name.ptr, name.len) + "=" +
+            WriteAttribute(frame.attrs.types[i], frame.attrs.attrs[i]);
+  }
+  return text;
+}
+
+XLA_FFI_Error* NewError(const XLA_FFI_CallFrame* frame, ErrorCode code, const std::string& text) {
+  XLA_FFI_Error_Create_Args args{XLA_FFI_Error_Create_Args_STRUCT_SIZE, nullptr, text.c_str(),
+                                 static_cast<XLA_FFI_Error_Code>(code)};
   return frame->api->XLA_FFI_Error_Create(&args);
+}
+
+}  // namespace
+
+XLA_FFI_Error* MakeError(const XLA_FFI_CallFrame* frame, const char* name, const Error& error) {
+  return NewError(frame, error.errc(),
+                  std::string(name) + ": " + error.message() + "; got " + WriteCall(*frame));
+}
+
+XLA_FFI_Error* Call::MakeError(const char* name) const {
+  std::string wanted = std::to_string(args) + " operands, " + std::to_string(rets) +
+                       " results and " + std::to_string(attributes) + " attributes must be given";
+  if (missing == kAttribute) {
+    const char* const kind = type == XLA_FFI_AttrType_STRING  ? "a text"
+                             : type == XLA_FFI_AttrType_ARRAY ? "an array of "
+                                                              : "a number of dtype ";
+    wanted = binding.names[number] + (" must be " + std::string(kind)) +
+             (type == XLA_FFI_AttrType_STRING ? "" : NameOf(dtype));
+  } else if (missing != kNothing) {
+    wanted = (missing == kOperand ? "operand " : "result ") + std::to_string(number) + " must be " +
+             (dtype < 0 ? "an array whose elements have whole bytes"
+                        : std::string("an array of ") + NameOf(dtype)) +
+             (rank < 0 ? "" : " with " + std::to_string(rank) + " axes");
+  } else if (frame->stage != XLA_FFI_ExecutionStage_EXECUTE) {
+    wanted = "the call must be executed";
+  }
+  return ffi::MakeError(frame, name, Error::InvalidArgument(wanted.c_str()));
 }
 
 XLA_FFI_Error* Answer(XLA_FFI_CallFrame* frame) {
 #ifdef __AVX2__
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
-    return MakeError(frame, Error(ErrorCode::kUnimplemented, "the processor has no AVX2"));
+    return NewError(frame, ErrorCode::kUnimplemented, "the processor has no AVX2");
   }
 #endif
   XLA_FFI_Metadata* const metadata =

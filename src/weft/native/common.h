@@ -9,12 +9,10 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "ffi.h"
+#include "checks.h"
 
 // For what would take the compiler long in each place that it is called from.
 #define WEFT_WIDE __attribute__((noinline))
-
-#define WEFT_INLINE __attribute__((always_inline)) inline
 
 // For loops too short for vectors, which the compiler would make of them; what they call is WEFT_INLINE.
 #if defined(__GNUC__) && !defined(__clang__)
@@ -82,8 +80,8 @@ Memory<T> Allocate(int64_t count) {
   return Memory<T>(AllocateBytes(count * sizeof(T)));
 }
 
-inline ffi::Error OutOfMemory(const char* name) {
-  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "no memory for intermediate values", name);
+inline ffi::Error OutOfMemory() {
+  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "must find memory for intermediate values");
 }
 
 }  // namespace weft

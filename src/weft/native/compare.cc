@@ -216,18 +216,21 @@ ffi::Error Compare(ffi::ThreadPool pool, std::string_view direction_name, std::s
                    ffi::AnyBuffer x, ffi::AnyBuffer y, ffi::Result<ffi::AnyBuffer> out) {
   const int64_t direction = FindName(direction_name, {"EQ", "NE", "LT", "GE", "GT", "LE"});
   const int64_t what = FindName(answer, {"any", "all", "count"});
-  const auto fits = [](ffi::AnyBuffer a, ffi::AnyBuffer b) {
-    const auto dims = a.dimensions();
-    return dims.size() == 3 && (b.dimensions().size() == 0 || b.dimensions() == dims);
-  };
-  const bool counts = what == kCount;
-  if (!(fits(x, y) || fits(y, x)) || x.element_type() != y.element_type() || direction > kLe ||
-      what > kCount || out->element_type() != (counts ? ffi::S32 : ffi::PRED)) {
+  Size rows, n, lanes;
+  const bool fits = Fits(x) ? Fits(y, rows, n, lanes)
+                            : Fits(x, rows, n, lanes) && (Fits(y) || Fits(y, rows, n, lanes));
+  if (!fits || !Fits(*out, rows, lanes) || !AreAlike(x, y) ||
+      out->element_type() != (what == kCount ? ffi::S32 : ffi::PRED)) {
     return ffi::Error::InvalidArgument(
-        "weft.compare: must be two of [rows, n, lanes], or one and a scalar, of one dtype");
+        "operands must be [rows, n, lanes], or one of them a number, of one dtype, and the result "
+        "[rows, lanes] of bool, or of i32 for a count");
+  }
+  if (direction > kLe || what > kCount) {
+    return ffi::Error::InvalidArgument(
+        "direction must be EQ, NE, LT, GE, GT or LE, and answer any, all or count");
   }
   uint8_t* const to = static_cast<uint8_t*>(out->untyped_data());
-  std::memset(to, what == kAll, out->size_bytes());
+  std::fill_n(to, out->size_bytes(), what == kAll);
   const Results results{static_cast<What>(what), false, to,
                         static_cast<int32_t*>(out->untyped_data())};
   const auto choose = [&](auto whole, auto zero) {
@@ -245,7 +248,7 @@ ffi::Error Compare(ffi::ThreadPool pool, std::string_view direction_name, std::s
     case ffi::U16: return choose(int16_t{0}, uint16_t{0});
     case ffi::U32: return choose(int32_t{0}, uint32_t{0});
     case ffi::U64: return choose(int64_t{0}, uint64_t{0});
-    default: return ffi::Error::InvalidArgument("weft.compare: no such dtype");
+    default: return ffi::Error::InvalidArgument("operands must be bool, integers, f32 or f64");
   }
 }
 

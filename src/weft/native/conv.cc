@@ -70,8 +70,8 @@ WEFT_INLINE void ConvolveUnit(const Forward<T>& job, int64_t index) {
         const bool inside = row >= 0 && row < s.rows;
         for (int64_t j = 0; j < s.taps[1]; j += step, at += kPixels) {
           const int64_t column = left + j * s.dilation[1];
-          const int64_t seen_at = ((image * s.rows + row) * s.columns + column) * s.features;
-          *at = inside && column >= 0 && column < s.columns ? job.x + seen_at : job.zeros;
+          *at = inside && column >= 0 && column < s.columns
+                    ? job.x + ((image * s.rows + row) * s.columns + column) * s.features : job.zeros;
         }
       }
     }
@@ -124,8 +124,8 @@ WEFT_INLINE bool DifferentiatePiece(const Derivative<T>& job, int64_t index) {
   const bool padded = features % kLanes != 0;  // and then copied to where vectors may be read
   const int64_t full = (features + kLanes - 1) / kLanes * kLanes;
   const int64_t width = padded ? full : s.out_features;
-  const int64_t in_row = s.out_columns * (s.features * s.stride[1] + full);
-  const int64_t chunk = std::max<int64_t>(1, kChunk / in_row);
+  const int64_t in_row = s.out_columns * (s.features * std::min(s.stride[1], s.columns) + full);
+  const int64_t chunk = std::max<int64_t>(1, kChunk / std::max<int64_t>(1, in_row));
   const auto segments = Allocate<Segment<T>>(chunk);
   const auto room = Allocate<T>(padded ? chunk * s.out_columns * width : 1);
   if (!segments || !room) return false;
@@ -153,7 +153,7 @@ WEFT_INLINE bool DifferentiatePiece(const Derivative<T>& job, int64_t index) {
         int64_t count = 0;
         for (int64_t i = start; i < stop; ++i) {
           const int64_t row = s.At(0, i % s.out_rows, tap / s.taps[1]);
-          if (row < 0 || row >= s.rows) continue;
+          if (row < 0 || row >= s.rows || left == right) continue;
           const int64_t at = ((i / s.out_rows * s.rows + row) * s.columns + column) * s.features;
           const T* const from = ct + ((i - start) * s.out_columns + left) * width + f;
           segments[count++] = {job.x + at, from, right - left};
@@ -189,7 +189,7 @@ ffi::Error Convolve(ffi::ThreadPool& pool, const Sizes& s, const void* x, const 
   const Panels panels(s.out_features, bytes / sizeof(T));
   const int64_t wide = panels.wide;
   const auto packed = Allocate<T>(panels.count * depth * wide), zeros = Allocate<T>(depth);
-  if (!packed || !zeros) return OutOfMemory("weft.conv");
+  if (!packed || !zeros) return OutOfMemory();
   std::memset(zeros.get(), 0, depth * sizeof(T));
   const int64_t unit = std::min(kUnit, kTable / (taps * kPixels) * kPixels);
   const Forward<T> job{s, static_cast<const T*>(x), zeros.get(), packed.get(),
@@ -216,13 +216,13 @@ ffi::Error Differentiate(ffi::ThreadPool& pool, const Sizes& s, const void* x, c
   const int64_t panels = s.out_features * sizeof(T) / (kVectors * bytes);
   const int64_t parts = std::max<int64_t>(1, std::min(panels, kPieces / pieces));
   const auto sums = Allocate<T>(pieces * size);
-  if (!sums) return OutOfMemory("weft.conv");
+  if (!sums) return OutOfMemory();
   std::atomic<bool> done{true};
   const Derivative<T> job{s, static_cast<const T*>(x), static_cast<const T*>(ct), sums.get(),
                           pieces, parts, &done};
   const auto run = RunWith<Derivative<T>>(bytes);
   ForEach(pool, pieces * parts, [&](int64_t index) { run(job, index); });
-  if (!done) return OutOfMemory("weft.conv");
+  if (!done) return OutOfMemory();
   T* const to = static_cast<T*>(out);
   ForEach(pool, (size + kPiece - 1) / kPiece, [&](int64_t part) {
     const int64_t first = part * kPiece, last = std::min(size, first + kPiece);
@@ -240,19 +240,29 @@ using Numbers = ffi::Span<const int64_t>;
 ffi::Error Conv(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer other,
                 ffi::Result<ffi::AnyBuffer> out, Numbers stride, Numbers dilation, Numbers low,
                 bool is_derivative) {
-  const auto in = x.dimensions(), results = is_derivative ? other.dimensions() : out->dimensions();
-  const auto kernel = is_derivative ? out->dimensions() : other.dimensions();
-  if (in.size() != 4 || results.size() != 4 || kernel.size() != 4 || in[0] != results[0] ||
-      in[3] != kernel[2] || results[3] != kernel[3] || stride.size() != 2 ||
-      dilation.size() != 2 || low.size() != 2 || kernel[0] * kernel[1] * kPixels > kTable) {
-    return ffi::Error::InvalidArgument("weft.conv: sizes do not fit together");
+  const ffi::AnyBuffer kernel = is_derivative ? *out : other, results = is_derivative ? other : *out;
+  Size batch, features, out_features, in[2], taps[2], places[2];
+  if (!Fits(x, batch, in[0], in[1], features) || !Fits(kernel, taps[0], taps[1], features, out_features) ||
+      !Fits(results, batch, places[0], places[1], out_features) || !AreAlike(x, other, *out) ||
+      taps[0] * taps[1] == 0 || taps[0] * taps[1] * kPixels > kTable) {
+    return ffi::Error::InvalidArgument(
+        "x, the kernel and results must be [batch, rows, columns, features], [taps, taps, features, "
+        "features] with 1 to 682 taps, and [batch, rows, columns, features], of one dtype");
   }
-  const Sizes sizes{in[0], in[1], in[2], in[3], results[1], results[2], results[3],
-                    {kernel[0], kernel[1]}, {stride[0], stride[1]}, {dilation[0], dilation[1]},
+  bool fits = stride.size() == 2 && dilation.size() == 2 && low.size() == 2;
+  for (size_t k = 0; fits && k < 2; ++k) {
+    fits = AreWindows(places[k], stride[k], taps[k], dilation[k], low[k]);
+  }
+  if (!fits) {
+    return ffi::Error::InvalidArgument("stride, dilation and low must be of windows of two axes");
+  }
+  if (out->element_count() == 0) return ffi::Error::Success();
+  const Sizes sizes{batch, in[0], in[1], features, places[0], places[1], out_features,
+                    {taps[0], taps[1]}, {stride[0], stride[1]}, {dilation[0], dilation[1]},
                     {low[0], low[1]}};
   const bool wide = x.element_type() == ffi::F64;
   if (!wide && x.element_type() != ffi::F32) {
-    return ffi::Error::InvalidArgument("weft.conv: no such dtype");
+    return ffi::Error::InvalidArgument("operands must be f32 or f64");
   }
   const auto run = is_derivative ? (wide ? Differentiate<double> : Differentiate<float>)
                                  : (wide ? Convolve<double> : Convolve<float>);

@@ -44,25 +44,26 @@ void Join(ffi::ThreadPool& pool, const std::vector<Part>& parts, char* to, int64
 ffi::Error Concatenate(ffi::ThreadPool pool, ffi::Span<const int64_t> starts,
                        ffi::Span<const int64_t> sizes, ffi::RemainingArgs xs,
                        ffi::Result<ffi::AnyBuffer> out) {
-  const auto dims = out->dimensions();
-  bool fits = dims.size() == 3 && starts.size() == xs.size() && sizes.size() == xs.size();
-  const int64_t lane = fits ? ffi::ByteWidth(out->element_type()) * dims[2] : 0;
+  Size rows, n, lanes;
+  bool fits = Fits(*out, rows, n, lanes) && starts.size() == xs.size() && sizes.size() == xs.size();
+  const int64_t lane = ffi::ByteWidth(out->element_type()) * lanes;
   std::vector<Part> parts;
-  int64_t n = 0;
+  int64_t total = 0;
   for (size_t i = 0; fits && i < xs.size(); ++i) {
     const auto x = xs.get<ffi::AnyBuffer>(i);
-    fits = x && x->element_type() == out->element_type() && x->dimensions().size() == 3 &&
-           x->dimensions()[0] == dims[0] && x->dimensions()[2] == dims[2] && starts[i] >= 0 &&
-           sizes[i] >= 0 && starts[i] + sizes[i] <= x->dimensions()[1];
+    Size given;
+    fits = x && AreAlike(*x, *out) && Fits(*x, rows, given, lanes) && sizes[i] >= 0 &&
+           starts[i] >= 0 && starts[i] <= given && sizes[i] <= given - starts[i];
     if (!fits) break;
     const char* const from = static_cast<const char*>(x->untyped_data()) + starts[i] * lane;
-    parts.push_back({from, x->dimensions()[1] * lane, sizes[i] * lane});
-    n += sizes[i];
+    parts.push_back({from, given * lane, sizes[i] * lane});
+    total += sizes[i];
   }
-  if (!fits || n != dims[1]) {
-    return ffi::Error::InvalidArgument("weft.concatenate: must be parts of [rows, n, lanes]");
+  if (!fits || total != n) {
+    return ffi::Error::InvalidArgument(
+        "the result must be [rows, n, lanes], of parts [rows, size, lanes] of the operands");
   }
-  Join(pool, parts, static_cast<char*>(out->untyped_data()), dims[0], n * lane);
+  Join(pool, parts, static_cast<char*>(out->untyped_data()), rows, n * lane);
   return ffi::Error::Success();
 }
 
@@ -71,10 +72,15 @@ ffi::Error Pad(ffi::ThreadPool pool, ffi::Span<const int64_t> low, ffi::AnyBuffe
                ffi::AnyBuffer fill, ffi::Result<ffi::AnyBuffer> out) {
   const auto inner = x.dimensions(), outer = out->dimensions();
   const size_t rank = outer.size();
-  bool fits = rank > 0 && inner.size() == rank && low.size() == rank &&
-              fill.element_type() == x.element_type() && out->element_type() == x.element_type();
-  for (size_t i = 0; fits && i < rank; ++i) fits = low[i] >= 0 && low[i] + inner[i] <= outer[i];
-  if (!fits) return ffi::Error::InvalidArgument("weft.pad: must be a frame around the operand");
+  bool fits = rank > 0 && inner.size() == rank && low.size() == rank && Fits(fill) &&
+              AreAlike(x, fill, *out);
+  for (size_t i = 0; fits && i < rank; ++i) {
+    fits = 0 <= low[i] && inner[i] <= outer[i] && low[i] <= outer[i] - inner[i];
+  }
+  if (!fits) {
+    return ffi::Error::InvalidArgument(
+        "the operand must lie in the result from `low` on, and be followed by a number of its dtype");
+  }
   const int64_t bytes = ffi::ByteWidth(x.element_type());
   const char* const from = static_cast<const char*>(x.untyped_data());
   const char* const value = static_cast<const char*>(fill.untyped_data());

@@ -296,19 +296,21 @@ Ways FindWays(std::string_view kind, ffi::DataType dtype) {
 
 ffi::Error Cumulative(ffi::ThreadPool pool, std::string_view kind, bool reverse, ffi::AnyBuffer x,
                       ffi::Result<ffi::AnyBuffer> y) {
-  const auto dims = x.dimensions();
-  if (dims.size() != 3) {
-    return ffi::Error::InvalidArgument("weft.cumulative: must be of [rows, n, lanes]");
+  Size rows, n, lanes;
+  if (!Fits(x, rows, n, lanes) || !Fits(*y, rows, n, lanes) || !AreAlike(x, *y)) {
+    return ffi::Error::InvalidArgument("the operand must be [rows, n, lanes], and the result alike");
   }
   ffi::DataType dtype = x.element_type();
-  int64_t lanes = dims[2];
   if (kind == "cumsum" && (dtype == ffi::C64 || dtype == ffi::C128)) {  // those of the parts
     dtype = dtype == ffi::C64 ? ffi::F32 : ffi::F64;
-    lanes *= 2;
+    lanes = 2 * lanes;
   }
   const Ways ways = FindWays(kind, dtype);
-  if (!ways.size) return ffi::Error::InvalidArgument("weft.cumulative: no such kind, or dtype");
-  return RunAll(pool, ways, {x.untyped_data(), y->untyped_data(), dims[0], dims[1], lanes, reverse});
+  if (!ways.size) {
+    return ffi::Error::InvalidArgument(
+        "kind must be cumsum, cumprod, cummax or cummin, of i32, i64, f32 or f64 (cumsum: or complex)");
+  }
+  return RunAll(pool, ways, {x.untyped_data(), y->untyped_data(), rows, n, lanes, reverse});
 }
 
 }  // namespace

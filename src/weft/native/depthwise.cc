@@ -44,7 +44,7 @@ ffi::Error Sum(ffi::ThreadPool& pool, const DepthwiseJob& job, T* out) {
   // of the shape alone, so that sums are the same for any number of threads
   const int64_t parts = std::max<int64_t>(1, std::min<int64_t>(job.images, 16 / groups));
   const auto sums = Allocate<double>(groups * parts * taps * lanes);
-  if (!sums) return OutOfMemory("weft.depthwise");
+  if (!sums) return OutOfMemory();
   ForEach(pool, groups * parts, [&](int64_t piece) {
     const int64_t group = piece / parts, part = piece % parts;
     double* const to = sums.get() + piece * taps * lanes;
@@ -69,24 +69,34 @@ ffi::Error Sum(ffi::ThreadPool& pool, const DepthwiseJob& job, T* out) {
 ffi::Error Depthwise(ffi::ThreadPool pool, bool last, ffi::Span<const int64_t> steps,
                      ffi::Span<const int64_t> dilations, ffi::Span<const int64_t> low,
                      ffi::AnyBuffer x, ffi::AnyBuffer y, ffi::Result<ffi::AnyBuffer> out) {
-  const auto images = x.dimensions(), results = y.dimensions(), kernels = out->dimensions();
-  const size_t space = last ? 1 : 2, channels = last ? 3 : 1;
-  if (images.size() != 4 || results.size() != 4 || kernels.size() != 3 || steps.size() != 2 ||
-      dilations.size() != 2 || low.size() != 2 || steps[0] < 1 || steps[1] < 1 ||
-      images[0] != results[0] || images[channels] != results[channels] ||
-      images[channels] != kernels[0] || x.element_type() != y.element_type()) {
-    return ffi::Error::InvalidArgument("weft.depthwise: must be images, results and kernels");
+  Size count, channels, sizes[2], results[2], taps[2];
+  const auto are_images = [&](const ffi::AnyBuffer& x, Size* sizes) {
+    return last ? Fits(x, count, sizes[0], sizes[1], channels)
+                : Fits(x, count, channels, sizes[0], sizes[1]);
+  };
+  if (!are_images(x, sizes) || !are_images(y, results) || !Fits(*out, channels, taps[0], taps[1]) ||
+      !AreAlike(x, y, *out)) {
+    return ffi::Error::InvalidArgument(
+        "operands must be [n, c, rows, columns], or [n, rows, columns, c] if `last`, and the result [c, "
+        "taps, taps], of one dtype");
+  }
+  bool fits = steps.size() == 2 && dilations.size() == 2 && low.size() == 2;
+  for (size_t k = 0; fits && k < 2; ++k) {
+    fits = AreWindows(results[k], steps[k], taps[k], dilations[k], low[k]);
+  }
+  if (!fits) {
+    return ffi::Error::InvalidArgument("steps, dilations and low must be of windows of two axes");
   }
   const auto axis = [&](size_t k) {
-    return Axis{images[space + k], results[space + k], kernels[1 + k], steps[k], dilations[k], low[k]};
+    return Axis{sizes[k], results[k], taps[k], steps[k], dilations[k], low[k]};
   };
-  const DepthwiseJob job{x.untyped_data(), y.untyped_data(), images[0], images[channels],
+  const DepthwiseJob job{x.untyped_data(), y.untyped_data(), count, channels,
                          axis(0), axis(1), last};
   if (!out->element_count()) return ffi::Error::Success();
   switch (x.element_type()) {
     case ffi::F32: return Sum(pool, job, static_cast<float*>(out->untyped_data()));
     case ffi::F64: return Sum(pool, job, static_cast<double*>(out->untyped_data()));
-    default: return ffi::Error::InvalidArgument("weft.depthwise: no such dtype");
+    default: return ffi::Error::InvalidArgument("operands must be f32 or f64");
   }
 }
 

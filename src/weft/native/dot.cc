@@ -94,27 +94,29 @@ ffi::Error MultiplyAll(ffi::ThreadPool& pool, Dot<T> job) {
 
 ffi::Error DotAll(ffi::ThreadPool pool, ffi::AnyBuffer left, ffi::AnyBuffer right,
                   ffi::Result<ffi::AnyBuffer> out, bool left_turned, bool right_turned) {
-  const auto x = left.dimensions(), y = right.dimensions(), z = out->dimensions();
-  const size_t rank = z.size(), row = rank - 2, column = rank - 1;
-  if (rank < 2 || rank > 3 || x.size() != rank || y.size() != rank ||
-      (rank == 3 && (x[0] != z[0] || y[0] != z[0])) || x[left_turned ? column : row] != z[row] ||
-      y[right_turned ? row : column] != z[column] ||
-      x[left_turned ? row : column] != y[right_turned ? column : row]) {
-    return ffi::Error::InvalidArgument("weft.dot: sizes do not fit together");
+  Leading leading;
+  Size m, n, k;
+  if (!Fits(*out, leading, m, n) || !AreAlike(left, right, *out) ||
+      !(left_turned ? Fits(left, leading, k, m) : Fits(left, leading, m, k)) ||
+      !(right_turned ? Fits(right, leading, n, k) : Fits(right, leading, k, n)) || k == 0) {
+    return ffi::Error::InvalidArgument(
+        "operands must be [.., m, k], or [.., k, m] if `left_turned`, and [.., k, n], or [.., n, k] if "
+        "`right_turned`, with k above 0, and the result [.., m, n], of one dtype");
   }
-  const int64_t k = x[left_turned ? row : column], m = z[row], batch = rank == 3 ? z[0] : 1;
+  if (out->element_count() == 0) return ffi::Error::Success();
+  const int64_t batch = leading.count();
   const auto run = [&](auto zero) {
     using T = decltype(zero);
-    const Dot<T> job{batch, m, z[column], k, static_cast<const T*>(left.untyped_data()),
+    const Dot<T> job{batch, m, n, k, static_cast<const T*>(left.untyped_data()),
                      static_cast<const T*>(right.untyped_data()),
-                     static_cast<T*>(out->untyped_data()), left_turned ? 1 : k,
-                     left_turned ? m : 1, right_turned};
+                     static_cast<T*>(out->untyped_data()), left_turned ? 1 : int64_t{k},
+                     left_turned ? int64_t{m} : 1, right_turned};
     return MultiplyAll(pool, job);
   };
   switch (left.element_type()) {
     case ffi::F32: return run(float{});
     case ffi::F64: return run(double{});
-    default: return ffi::Error::InvalidArgument("weft.dot: no such dtype");
+    default: return ffi::Error::InvalidArgument("operands must be f32 or f64");
   }
 }
 

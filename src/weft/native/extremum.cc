@@ -311,14 +311,23 @@ ffi::Error FindFloats(ffi::ThreadPool& pool, bool largest, bool skips, ffi::AnyB
                : Find<T>(pool, Floats<T, false>(largest), x, out);
 }
 
+bool IsFloat(ffi::DataType dtype) {
+  return dtype == ffi::F16 || dtype == ffi::BF16 || dtype == ffi::F32 || dtype == ffi::F64;
+}
+
 // Gives values where the result has the operand's dtype, else places; NaN may be skipped for values.
 // Of integers, values are of rows alone; of uint32 there are but places, which are uint32 themselves.
 ffi::Error Extremum(ffi::ThreadPool pool, bool largest, bool skips, ffi::AnyBuffer x,
                     ffi::Result<ffi::AnyBuffer> out) {
-  if (x.dimensions().size() != 3) {
-    return ffi::Error::InvalidArgument("weft.extremum: must be of [rows, n, lanes]");
+  Size rows, n, lanes;
+  const bool values = AreAlike(x, *out), is_float = IsFloat(x.element_type());
+  if (!Fits(x, rows, n, lanes) || !Fits(*out, rows, lanes) || n < 1 || n > UINT32_MAX ||
+      !(values ? is_float || lanes == 1 || x.element_type() == ffi::U32
+               : out->element_type() == ffi::U32)) {
+    return ffi::Error::InvalidArgument(
+        "the operand must be [rows, n, lanes] with n from 1 to 2**32 - 1, and the result [rows, lanes] of "
+        "its dtype, of integers in one lane, or of u32");
   }
-  const bool values = out->element_type() == x.element_type();
   const auto halves = [&](int16_t infinity) {
     const int16_t mask = largest ? 0 : -1, nan = skips ? INT16_MIN : INT16_MAX;
     const Halves kind{mask, infinity, !values, nan};
@@ -344,7 +353,7 @@ ffi::Error Extremum(ffi::ThreadPool pool, bool largest, bool skips, ffi::AnyBuff
     case ffi::S16: return integers(int16_t{0}, true);
     case ffi::S32: return integers(int32_t{0}, true);
     case ffi::S64: return integers(int64_t{0}, true);
-    default: return ffi::Error::InvalidArgument("weft.extremum: no such dtype");
+    default: return ffi::Error::InvalidArgument("the operand must be bool, integers or floats");
   }
 }
 

@@ -12,12 +12,9 @@
 namespace weft {
 namespace {
 
-// Calls work(NaN, the result, which x is copied to) by dtype.
+// Calls work(NaN, the result, which x is copied to) by dtype. The result is like x, and not empty.
 template <class Work>
 ffi::Error InPlace(const ffi::AnyBuffer& x, ffi::AnyBuffer& out, const Work& work) {
-  if (out.element_type() != x.element_type() || out.element_count() != x.element_count()) {
-    return ffi::Error::InvalidArgument("weft.factors: the result must be like the operand");
-  }
   void* const to = out.untyped_data();
   if (to != x.untyped_data()) std::memcpy(to, x.untyped_data(), x.size_bytes());
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -30,13 +27,21 @@ ffi::Error InPlace(const ffi::AnyBuffer& x, ffi::AnyBuffer& out, const Work& wor
     case ffi::F64: return run(double{kNan});
     case ffi::C64: return run(std::pair<float, float>(kNan, kNan));
     case ffi::C128: return run(std::pair<double, double>(kNan, kNan));
-    default: return ffi::Error::InvalidArgument("weft.factors: no such dtype");
+    default: return ffi::Error::InvalidArgument("the operand must be f32, f64 or complex");
   }
 }
 
 // x, with NaN in those of its equal parts for which a routine does not say 0.
 ffi::Error OrNan(ffi::AnyBuffer x, ffi::Buffer<ffi::S32> info, ffi::Result<ffi::AnyBuffer> out) {
-  const int64_t count = info.element_count(), size = count ? x.element_count() / count : 0;
+  const auto dims = x.dimensions(), parts = info.dimensions();
+  bool fits = AreAlike(x, *out) && dims == out->dimensions() && parts.size() <= dims.size();
+  for (size_t i = 0; fits && i < parts.size(); ++i) fits = parts[i] == dims[i];
+  if (!fits) {
+    return ffi::Error::InvalidArgument(
+        "operands must be [.., ..] and one i32 for each part of it, [..], and the result like the former");
+  }
+  if (x.element_count() == 0) return ffi::Error::Success();
+  const int64_t count = info.element_count(), size = x.element_count() / count;
   return InPlace(x, *out, [&](auto nan, auto* to) {
     for (int64_t i = 0; i < count; ++i, to += size) {
       if (info.typed_data()[i]) std::fill(to, to + size, nan);
@@ -47,7 +52,14 @@ ffi::Error OrNan(ffi::AnyBuffer x, ffi::Buffer<ffi::S32> info, ffi::Result<ffi::
 // Matrices of so many columns with zeros before the diagonal or after it, as they lie in memory.
 ffi::Error Triangle(int64_t rows, int64_t columns, bool upper, ffi::AnyBuffer x,
                     ffi::Result<ffi::AnyBuffer> out) {
-  if (rows < 1 || columns < 1) return ffi::Error::InvalidArgument("weft.triangle: must be matrices");
+  Leading leading;
+  const auto are_matrices = [&](const ffi::AnyBuffer& x) {
+    return Fits(x, leading, Size(rows), Size(columns));
+  };
+  if (!are_matrices(x) || !are_matrices(*out) || !AreAlike(x, *out)) {
+    return ffi::Error::InvalidArgument("the operand must be [.., rows, columns], and the result like it");
+  }
+  if (x.element_count() == 0) return ffi::Error::Success();
   const int64_t lines = x.element_count() / columns;
   return InPlace(x, *out, [&](auto nan, auto* to) {
     for (int64_t line = 0; line < lines; ++line, to += columns) {
@@ -61,14 +73,18 @@ ffi::Error Triangle(int64_t rows, int64_t columns, bool upper, ffi::AnyBuffer x,
 
 // The order that exchanging elements i and pivots[i] of 0, 1, ..., one i after another, gives.
 ffi::Error Permutation(ffi::Buffer<ffi::S32> pivots, ffi::Result<ffi::Buffer<ffi::S32>> out) {
-  const auto dims = out->dimensions();
-  const int64_t size = dims.empty() ? 0 : dims.back(), count = size ? out->element_count() / size : 0;
-  const int64_t steps = count ? pivots.element_count() / count : 0;
+  Leading leading;
+  Size size, steps;
+  if (!Fits(pivots, leading, steps) || !Fits(*out, leading, size) || size > INT32_MAX) {
+    return ffi::Error::InvalidArgument(
+        "the operand must be [.., pivots], and the result [.., size] with size less than 2**31");
+  }
+  const int64_t count = leading.count();
   const int32_t* pivot = pivots.typed_data();
   int32_t* order = out->typed_data();
   for (int64_t i = 0; i < count; ++i, pivot += steps, order += size) {
     for (int64_t k = 0; k < size; ++k) order[k] = static_cast<int32_t>(k);
-    for (int64_t k = 0; k < std::min(steps, size); ++k) {
+    for (int64_t k = 0; k < std::min<int64_t>(steps, size); ++k) {
       if (pivot[k] >= 0 && pivot[k] < size) std::swap(order[k], order[pivot[k]]);
     }
   }

@@ -102,29 +102,25 @@ enum class ErrorCode {
   kInvalidArgument = XLA_FFI_Error_Code_INVALID_ARGUMENT,
   kResourceExhausted = XLA_FFI_Error_Code_RESOURCE_EXHAUSTED,
   kUnimplemented = XLA_FFI_Error_Code_UNIMPLEMENTED,
-  kInternal = XLA_FFI_Error_Code_INTERNAL,
 };
 
-// What a kernel returns holds texts that stay, and no string, which each of its ends would have to free.
+// What a kernel returns: nothing, or what must hold, to which the name of the handler and what it was
+// given are added. The text stays, and is no string, which each of its ends would have to free.
 class Error {
  public:
   Error() = default;
-  Error(ErrorCode code, const char* message, const char* of = nullptr)
-      : code_(code), message_(message), of_(of) {}
+  Error(ErrorCode code, const char* message) : code_(code), message_(message) {}
   static Error Success() { return Error(); }
   static Error InvalidArgument(const char* message) {
     return Error(ErrorCode::kInvalidArgument, message);
   }
-  static Error Internal(const char* message) { return Error(ErrorCode::kInternal, message); }
   bool success() const { return code_ == ErrorCode::kOk; }
   ErrorCode errc() const { return code_; }
   const char* message() const { return message_; }
-  const char* of() const { return of_; }  // what the message is about, if that is not in it
 
  private:
   ErrorCode code_ = ErrorCode::kOk;
   const char* message_ = "";
-  const char* of_ = nullptr;
 };
 
 // --- operands and results ----------------------------------------------------------------------
@@ -215,9 +211,18 @@ class Maybe {
   T value_;
 };
 
+// More elements than memory holds. Axes of size 0 do not count, so that no product of a buffer's sizes
+// is more, in any order.
+constexpr int64_t kMostElements = int64_t{1} << 48;
+
+bool HasFewElements(const XLA_FFI_Buffer* buffer);
+
 inline bool IsOf(const XLA_FFI_Buffer* buffer, int dtype, int rank) {
-  return (dtype < 0 ? ByteWidth(buffer->dtype) > 0 : buffer->dtype == dtype) &&
-         (rank < 0 || buffer->rank == rank);
+  if (dtype < 0 ? ByteWidth(buffer->dtype) == 0 : buffer->dtype != dtype) return false;
+  if (rank >= 0 && buffer->rank != rank) return false;
+  int64_t bits = 0;  // three sizes of 16 bits are few without products, which take longer
+  for (int64_t i = 0; i < buffer->rank; ++i) bits |= buffer->dims[i];
+  return (buffer->rank <= 3 && bits >> 16 == 0) || HasFewElements(buffer);
 }
 
 // Those that are left, of which the first is number `begin`.
@@ -280,12 +285,13 @@ class ThreadPool {
     if (IsError(api_->XLA_FFI_ThreadPool_Schedule(&args))) task(data);
   }
 
+  // At least 1.
   int64_t num_threads() const {
     int64_t count = 0;
     XLA_FFI_ThreadPool_NumThreads_Args args{XLA_FFI_ThreadPool_NumThreads_Args_STRUCT_SIZE, nullptr,
                                             ctx_, &count};
-    IsError(api_->XLA_FFI_ThreadPool_NumThreads(&args));  // there are none then
-    return count;
+    IsError(api_->XLA_FFI_ThreadPool_NumThreads(&args));  // there are none then, but for this one
+    return count > 1 ? count : 1;
   }
 
  private:
@@ -328,13 +334,21 @@ struct Call {
   XLA_FFI_CallFrame* frame;
   Binding binding;
   int64_t args = 0, rets = 0, attributes = 0;
-  const char* missing = nullptr;  // what was not there, or not of its type
+  // What was not there, or not of its type: an operand, a result or an attribute, and its number.
+  enum { kNothing, kOperand, kResult, kAttribute } missing = kNothing;
+  int64_t number = 0;
+  int type = 0, dtype = 0, rank = 0;  // which it must be of
 
   const XLA_FFI_Buffer* NextBuffer(void** all, int64_t size, int64_t& next, int dtype, int rank);
   // The next attribute, if it is of this type, and if a scalar or an array of this dtype.
   const void* NextAttribute(XLA_FFI_AttrType type, XLA_FFI_DataType dtype);
-  // What is wrong with the call, once parameters are made; null if nothing is.
-  const char* FindFault() const;
+  // Returns true if parameters were made of all that is there, to execute the handler.
+  bool IsWhole() const {
+    return missing == kNothing && args == frame->args.size && rets == frame->rets.size &&
+           attributes == frame->attrs.size && frame->stage == XLA_FFI_ExecutionStage_EXECUTE;
+  }
+  // The error of a call of which that is not true.
+  XLA_FFI_Error* MakeError(const char* name) const;
 };
 
 template <class T>
@@ -420,7 +434,8 @@ struct Take<RemainingRets> {
   }
 };
 
-XLA_FFI_Error* MakeError(const XLA_FFI_CallFrame* frame, const Error& error);
+// An error of the handler of a name: what must hold, and what it was given.
+XLA_FFI_Error* MakeError(const XLA_FFI_CallFrame* frame, const char* name, const Error& error);
 
 // Whether the engine asks for what a handler is, which it does when that is made known.
 inline bool IsQuestion(const XLA_FFI_CallFrame* frame) {
@@ -436,13 +451,10 @@ __attribute__((cold)) XLA_FFI_Error* Handle(XLA_FFI_CallFrame* frame,
                                             const Binding& binding, const char* name) {
   if (IsQuestion(frame)) return Answer(frame);
   Call call{frame, binding};
-  if (frame->stage != XLA_FFI_ExecutionStage_EXECUTE) call.missing = "the stage";
   std::tuple<std::decay_t<Parameters>...> taken{Take<std::decay_t<Parameters>>::From(call)...};
-  if (const char* const fault = call.FindFault()) {
-    return MakeError(frame, Error(ErrorCode::kInvalidArgument, fault, name));
-  }
+  if (!call.IsWhole()) return call.MakeError(name);
   const Error error = std::apply(function, taken);
-  return error.success() ? nullptr : MakeError(frame, error);
+  return error.success() ? nullptr : MakeError(frame, name, error);
 }
 
 }  // namespace ffi

@@ -96,12 +96,9 @@ void ForEachGroup(ffi::ThreadPool& pool, void (*run)(const Job&, int64_t), const
 }
 
 template <class T>
-ffi::Error FactorAll(ffi::ThreadPool& pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out,
-                     int32_t* pivots, int32_t* order) {
-  const auto dims = x.dimensions();
-  const int64_t m = dims[dims.size() - 2], n = dims[dims.size() - 1], k = std::min(m, n);
-  if (m * n == 0) return ffi::Error::Success();
-  const int64_t count = x.element_count() / (m * n);
+ffi::Error FactorAll(ffi::ThreadPool& pool, int64_t count, int64_t m, int64_t n, ffi::AnyBuffer x,
+                     ffi::Result<ffi::AnyBuffer> out, int32_t* pivots, int32_t* order) {
+  const int64_t k = std::min(m, n);
   const int64_t together = std::max<int64_t>(1, kPiece / (m * n * k));
   const T* const from = static_cast<const T*>(x.untyped_data());
   T* const to = static_cast<T*>(out->untyped_data());
@@ -122,12 +119,19 @@ ffi::Error FactorAll(ffi::ThreadPool& pool, ffi::AnyBuffer x, ffi::Result<ffi::A
 
 ffi::Error Lu(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out,
               ffi::Result<ffi::Buffer<ffi::S32>> pivots, ffi::Result<ffi::Buffer<ffi::S32>> order) {
-  if (x.dimensions().size() < 2) return ffi::Error::InvalidArgument("weft.lu: must be matrices");
+  Leading leading;
+  Size m, n;
+  if (!Fits(x, leading, m, n) || !Fits(*out, leading, m, n) || m < 1 || n < 1 || !AreAlike(x, *out) ||
+      !Fits(*pivots, leading, Size(std::min<int64_t>(m, n))) || !Fits(*order, leading, m)) {
+    return ffi::Error::InvalidArgument(
+        "the operand must be [.., m, n], not empty, and results like it, [.., min(m, n)] and [.., m]");
+  }
+  const int64_t count = leading.count();
   int32_t *const p = pivots->typed_data(), *const o = order->typed_data();
   switch (x.element_type()) {
-    case ffi::F32: return FactorAll<float>(pool, x, out, p, o);
-    case ffi::F64: return FactorAll<double>(pool, x, out, p, o);
-    default: return ffi::Error::InvalidArgument("weft.lu: no such dtype");
+    case ffi::F32: return FactorAll<float>(pool, count, m, n, x, out, p, o);
+    case ffi::F64: return FactorAll<double>(pool, count, m, n, x, out, p, o);
+    default: return ffi::Error::InvalidArgument("the operand must be f32 or f64");
   }
 }
 
@@ -194,24 +198,26 @@ void SolveAll(ffi::ThreadPool& pool, System system, int64_t count, ffi::AnyBuffe
 // x for which op(a) x = b, or x op(a) = b where it is not `left`.
 ffi::Error Trsm(ffi::ThreadPool pool, bool left, bool lower, bool transpose, bool unit,
                 ffi::AnyBuffer a, ffi::AnyBuffer b, ffi::Result<ffi::AnyBuffer> out) {
-  const auto dims = b.dimensions();
-  const int64_t rank = dims.size();
-  if (rank < 2 || a.dimensions().size() != dims.size()) {
-    return ffi::Error::InvalidArgument("weft.trsm: must be matrices");
+  Leading leading;
+  Size equations, sides;
+  const auto is_side = [&](const ffi::AnyBuffer& x) {
+    return left ? Fits(x, leading, equations, sides) : Fits(x, leading, sides, equations);
+  };
+  if (!Fits(a, leading, equations, equations) || !is_side(b) || !is_side(*out) || !AreAlike(a, b, *out) ||
+      equations > kMost || sides > kColumns) {
+    return ffi::Error::InvalidArgument(
+        "operands must be [.., n, n] with n up to 32, and [.., n, k], or [.., k, n] if not `left`, with k "
+        "up to 64, of one dtype, and the result like the latter");
   }
-  const int64_t n = a.dimensions().back(), k = dims[left ? rank - 1 : rank - 2];
-  if (n > kMost || k > kColumns || dims[left ? rank - 2 : rank - 1] != n) {
-    return ffi::Error::InvalidArgument("weft.trsm: must be small matrices");
-  }
+  const int64_t n = equations, k = sides, count = leading.count();
   if (n * k == 0) return ffi::Error::Success();
   const bool swapped = transpose == left;  // the right side's system is that of the transposes
   const System system{n, k, swapped ? 1 : n, swapped ? n : 1, left ? k : 1, left ? 1 : n,
                       lower != swapped, unit};
-  const int64_t count = b.element_count() / (n * k);
   switch (b.element_type()) {
     case ffi::F32: SolveAll<float>(pool, system, count, a, b, out); break;
     case ffi::F64: SolveAll<double>(pool, system, count, a, b, out); break;
-    default: return ffi::Error::InvalidArgument("weft.trsm: no such dtype");
+    default: return ffi::Error::InvalidArgument("operands must be f32 or f64");
   }
   return ffi::Error::Success();
 }

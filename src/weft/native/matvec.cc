@@ -83,25 +83,28 @@ WEFT_INLINE void Product<T>::Run(int64_t part) const {
 
 ffi::Error Multiply(ffi::ThreadPool pool, ffi::AnyBuffer matrix, ffi::AnyBuffer vector,
                     ffi::Result<ffi::AnyBuffer> out, bool turned) {
-  const auto x = matrix.dimensions(), y = vector.dimensions(), z = out->dimensions();
-  if (x.size() != 2 || y.size() != 1 || z.size() != 1 || x[turned] != z[0] || x[!turned] != y[0] || y[0] == 0) {
-    return ffi::Error::InvalidArgument("weft.matvec: sizes do not fit together");
+  Size m, k;
+  if (!Fits(*out, m) || !Fits(vector, k) || k == 0 || !AreAlike(matrix, vector, *out) ||
+      !(turned ? Fits(matrix, k, m) : Fits(matrix, m, k))) {
+    return ffi::Error::InvalidArgument(
+        "operands must be [m, k], or [k, m] if `turned`, and [k] with k above 0, and the result [m], of "
+        "one dtype");
   }
   const auto run = [&](auto zero) {
     using T = decltype(zero);
     static const auto part = RunWith<Product<T>>(VectorBytes());
-    const int64_t columns = std::clamp<int64_t>(z[0] / 512 * 64, 256, kColumns);
-    const int64_t rows = turned ? columns : std::max<int64_t>(4, kPiece / y[0] / 4 * 4);
-    const Product<T> job{z[0], y[0], static_cast<const T*>(matrix.untyped_data()),
+    const int64_t columns = std::clamp<int64_t>(m / 512 * 64, 256, kColumns);
+    const int64_t rows = turned ? columns : std::max<int64_t>(4, kPiece / k / 4 * 4);
+    const Product<T> job{m, k, static_cast<const T*>(matrix.untyped_data()),
                          static_cast<const T*>(vector.untyped_data()),
                          static_cast<T*>(out->untyped_data()), turned, rows};
-    ForEach(pool, (z[0] + rows - 1) / rows, [&](int64_t i) { part(job, i); });
+    ForEach(pool, (m + rows - 1) / rows, [&](int64_t i) { part(job, i); });
     return ffi::Error::Success();
   };
   switch (matrix.element_type()) {
     case ffi::F32: return run(float{});
     case ffi::F64: return run(double{});
-    default: return ffi::Error::InvalidArgument("weft.matvec: no such dtype");
+    default: return ffi::Error::InvalidArgument("operands must be f32 or f64");
   }
 }
 

@@ -309,13 +309,18 @@ ffi::Error Partition(ffi::ThreadPool pool, bool want_places, ffi::AnyBuffer x,
                      ffi::Buffer<ffi::S32> kth, ffi::Result<ffi::AnyBuffer> result) {
   const auto partition =
       VisitKind(x.element_type(), [](auto kind) { return &PartitionRow<decltype(kind)>; });
-  if (partition == nullptr || x.dimensions().size() == 0 || kth.dimensions().size() == 0) {
-    return ffi::Error::InvalidArgument("weft.partition: must be of an array with an order");
+  Leading leading;
+  Size length, places;
+  if (partition == nullptr || !Fits(x, leading, length) || !Fits(kth, leading, places) ||
+      !Fits(*result, leading, length) || length >= int64_t{1} << 31 ||
+      !(want_places ? result->element_type() == ffi::S32 : AreAlike(x, *result))) {
+    return ffi::Error::InvalidArgument(
+        "operands must be [.., n] with an order and n less than 2**31, and [.., places], and the result "
+        "like the former, or of i32 if it is for places");
   }
-  if (x.element_count() == 0) return ffi::Error::Success();
-  const int64_t n = x.dimensions().back(), m = kth.dimensions().back();
-  const int64_t rows = x.element_count() / n, size = x.size_bytes() / x.element_count();
-  if (n >= int64_t{1} << 31) return ffi::Error::InvalidArgument("weft.partition: too long an axis");
+  const int64_t n = length, m = places, rows = leading.count();
+  const int64_t size = ffi::ByteWidth(x.element_type());
+  if (n == 0 || rows == 0) return ffi::Error::Success();
   const int64_t together = std::max<int64_t>(1, kPiece / n);  // rows of one piece of work
   const int64_t threads = std::max<int64_t>(1, pool.num_threads() / rows);
   std::atomic<bool> failed{false};
@@ -333,7 +338,7 @@ ffi::Error Partition(ffi::ThreadPool pool, bool want_places, ffi::AnyBuffer x,
       if (!partition(pool, threads, in, n, {chosen.get(), end}, want_places, out)) failed = true;
     }
   });
-  return failed ? OutOfMemory("partition") : ffi::Error::Success();
+  return failed ? OutOfMemory() : ffi::Error::Success();
 }
 
 }  // namespace

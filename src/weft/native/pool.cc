@@ -37,12 +37,16 @@ int64_t FindInEdge(const PoolJob& job, const T* x, int64_t row, int64_t column) 
   const T worst = (kLeast ? 1 : -1) * std::numeric_limits<T>::infinity();
   T best = worst;
   int64_t at = -1;
-  for (int64_t a = 0; a < job.rows.width; ++a) {
-    for (int64_t b = 0; b < job.columns.width; ++b) {
+  // Of the padding one row and one column beside the elements are enough: more change nothing.
+  const int64_t top = std::max<int64_t>(0, -row - 1), left = std::max<int64_t>(0, -column - 1);
+  const int64_t bottom = std::min(job.rows.width, job.rows.size - row + 1);
+  const int64_t right = std::min(job.columns.width, job.columns.size - column + 1);
+  for (int64_t a = top; a < bottom; ++a) {
+    for (int64_t b = left; b < right; ++b) {
       const int64_t i = row + a, j = column + b;
       const bool inside = i >= 0 && i < job.rows.size && j >= 0 && j < job.columns.size;
       const T value = inside ? x[i * job.columns.size + j] : worst;
-      if ((a || b) && Keeps<T, kLeast>(best, value)) continue;
+      if ((a > top || b > left) && Keeps<T, kLeast>(best, value)) continue;
       best = value;
       at = inside ? i * job.columns.size + j : -1;
     }
@@ -113,7 +117,8 @@ ffi::Error AddAll(ffi::ThreadPool& pool, const PoolJob& job, int64_t planes, con
                   const ffi::AnyBuffer& x, ffi::AnyBuffer& out) {
   const int64_t size = job.rows.size * job.columns.size;
   const int64_t windows = job.rows.windows * job.columns.windows;
-  const int64_t work = size + windows * job.rows.width * job.columns.width;
+  const double work = size + 1.0 * windows * std::min(job.rows.width, job.rows.size) *
+                                 std::min(job.columns.width, job.columns.size);
   const int64_t together = std::max<int64_t>(1, kPiece / work);
   const T *const s = source.typed_data<T>(), *const from = x.typed_data<T>();
   T* const to = out.typed_data<T>();
@@ -130,21 +135,28 @@ ffi::Error AddAll(ffi::ThreadPool& pool, const PoolJob& job, int64_t planes, con
 ffi::Error SelectScatter(ffi::ThreadPool pool, bool least, ffi::Span<const int64_t> widths,
                          ffi::Span<const int64_t> steps, ffi::Span<const int64_t> low,
                          ffi::AnyBuffer source, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) {
-  const auto sizes = x.dimensions(), windows = source.dimensions();
-  if (sizes.size() != 3 || windows.size() != 3 || sizes[0] != windows[0] || widths.size() != 2 ||
-      steps.size() != 2 || low.size() != 2 || widths[0] < 1 || widths[1] < 1 || steps[0] < 1 ||
-      steps[1] < 1 || source.element_type() != x.element_type()) {
-    return ffi::Error::InvalidArgument("weft.select_scatter: must be planes and their windows");
+  Size planes, sizes[2], windows[2];
+  if (!Fits(x, planes, sizes[0], sizes[1]) || !Fits(source, planes, windows[0], windows[1]) ||
+      !Fits(*out, planes, sizes[0], sizes[1]) || !AreAlike(x, source, *out) ||
+      sizes[0] * sizes[1] > INT32_MAX) {
+    return ffi::Error::InvalidArgument(
+        "operands must be [planes, windows, windows] and [planes, rows, columns] with less than 2**31 "
+        "elements of a plane, and the result like the latter");
   }
+  bool fits = widths.size() == 2 && steps.size() == 2 && low.size() == 2;
+  for (size_t k = 0; fits && k < 2; ++k) {
+    fits = widths[k] > 0 && AreWindows(windows[k], steps[k], widths[k], 1, low[k]);
+  }
+  if (!fits) return ffi::Error::InvalidArgument("widths, steps and low must be of windows of two axes");
   const auto axis = [&](size_t k) {
-    return Axis{sizes[1 + k], windows[1 + k], widths[k], steps[k], low[k]};
+    return Axis{sizes[k], windows[k], widths[k], steps[k], low[k]};
   };
   const PoolJob job{axis(0), axis(1), least};
   if (!x.element_count()) return ffi::Error::Success();
   switch (x.element_type()) {
-    case ffi::F32: return AddAll<float>(pool, job, sizes[0], source, x, *out);
-    case ffi::F64: return AddAll<double>(pool, job, sizes[0], source, x, *out);
-    default: return ffi::Error::InvalidArgument("weft.select_scatter: no such dtype");
+    case ffi::F32: return AddAll<float>(pool, job, planes, source, x, *out);
+    case ffi::F64: return AddAll<double>(pool, job, planes, source, x, *out);
+    default: return ffi::Error::InvalidArgument("operands must be f32 or f64");
   }
 }
 

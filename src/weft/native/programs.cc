@@ -126,7 +126,9 @@ bool Program::Read(ffi::Span<const int64_t> code, ffi::RemainingArgs& xs, ffi::A
     return false;
   }
   for (int64_t k = 0; k < given_; ++k, next += 2) {
-    const auto x = *xs.get<ffi::AnyBuffer>(k);
+    const auto given = xs.get<ffi::AnyBuffer>(k);
+    if (!given) return false;  // it has no whole bytes
+    const auto x = *given;
     const Kind kind = static_cast<Kind>(code[next]);
     const int64_t width = ffi::ByteWidth(x.element_type());
     starts[k] = code[next + 1];
@@ -317,7 +319,7 @@ ffi::Error RunProgram(ffi::ThreadPool pool, ffi::Span<const int64_t> program, ff
                       ffi::Result<ffi::AnyBuffer> y) {
   Program job;
   if (!job.Read(program, xs, *y)) {
-    return ffi::Error::InvalidArgument("weft.program: there is no such program of these arrays");
+    return ffi::Error::InvalidArgument("the program must be one for such operands and such a result");
   }
   ForEach(pool, job.CountPieces(), [&](int64_t piece) { job.Run(piece); });
   return ffi::Error::Success();

@@ -32,9 +32,9 @@ namespace {
 template <class T>
 ffi::Error ResampleAll(ffi::ThreadPool& pool, ResampleJob<T> job, const int32_t* starts) {
   const auto room = Allocate<int32_t>(job.m);
-  if (!room) return OutOfMemory("weft.resample");
+  if (!room) return OutOfMemory();
   for (int64_t i = 0; i < job.m; ++i) {
-    room[i] = std::clamp<int32_t>(starts[i], 0, static_cast<int32_t>(job.n - job.taps));
+    room[i] = std::clamp<int64_t>(starts[i], 0, job.n - job.taps);
   }
   job.starts = room.get();
   const int64_t together = LaneBytes() / sizeof(T), products = job.m * job.lanes * job.taps;
@@ -50,7 +50,7 @@ ffi::Error ResampleAll(ffi::ThreadPool& pool, ResampleJob<T> job, const int32_t*
       const int64_t end = memory ? std::min(groups, (piece + 1) * each) : 0;
       for (int64_t group = piece * each; group < end; ++group) run(job, group, memory.get());
     });
-    return refused ? OutOfMemory("weft.resample") : ffi::Error::Success();
+    return refused ? OutOfMemory() : ffi::Error::Success();
   }
   const auto run = WEFT_PICK(ResampleRow<T>);
   const int64_t each = std::max<int64_t>(1, kPiece / (job.lanes * job.taps));
@@ -81,14 +81,17 @@ ffi::Error ResampleFloats(ffi::ThreadPool& pool, ffi::AnyBuffer x, ffi::AnyBuffe
 
 ffi::Error Resample(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer weights,
                     ffi::Buffer<ffi::S32> starts, ffi::Result<ffi::AnyBuffer> y) {
-  const auto dims = x.dimensions(), shape = weights.dimensions();
-  if (dims.size() != 3 || shape.size() != 2 || shape[1] < 1 || shape[1] > dims[1]) {
-    return ffi::Error::InvalidArgument("weft.resample: must be of [rows, n, lanes] and [m, k <= n]");
+  Size rows, n, m, lanes, taps;
+  if (!Fits(x, rows, n, lanes) || !Fits(weights, m, taps) || !Fits(starts, m) ||
+      !Fits(*y, rows, m, lanes) || taps < 1 || taps > n || !AreAlike(x, weights, *y)) {
+    return ffi::Error::InvalidArgument(
+        "operands must be [rows, n, lanes], [m, taps] with taps from 1 to n, and [m], and the result "
+        "[rows, m, lanes], of one dtype");
   }
   switch (x.element_type()) {
     case ffi::F32: return ResampleFloats<float>(pool, x, weights, starts.typed_data(), y);
     case ffi::F64: return ResampleFloats<double>(pool, x, weights, starts.typed_data(), y);
-    default: return ffi::Error::InvalidArgument("weft.resample: no such dtype");
+    default: return ffi::Error::InvalidArgument("operands must be f32 or f64");
   }
 }
 

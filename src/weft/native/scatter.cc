@@ -3,7 +3,6 @@
 //
 // Updates are combined in the order of their indices, as by XLA, so results are the same bits.
 
-#include <limits>
 #include <string_view>
 
 #include "common.h"
@@ -90,18 +89,24 @@ WEFT_SCALAR void WriteRow(void* row, const void* updates, const void* indices, i
   }
 }
 
+ffi::Error NoSuchScatter() {
+  return ffi::Error::InvalidArgument(
+      "kind must be scatter, scatter-add, scatter-sub, scatter-mul, scatter-max or scatter-min of 32 or "
+      "64 bits with indices of i32 or i64, or count of integers of one axis, with these indices or of u8");
+}
+
 // Indices are [count], of all rows, or [rows, count]. `out` holds x already, mostly: it is its buffer.
-ffi::Error WriteAll(ffi::ThreadPool& pool, Write write, int64_t axis, ffi::AnyBuffer& x,
-                    ffi::AnyBuffer& indices, ffi::AnyBuffer& updates,
+ffi::Error WriteAll(ffi::ThreadPool& pool, Write write, int64_t rows, int64_t n, int64_t lanes,
+                    ffi::AnyBuffer& x, ffi::AnyBuffer& indices, ffi::AnyBuffer& updates,
                     ffi::Result<ffi::AnyBuffer>& out) {
-  if (!write) return ffi::Error::InvalidArgument("weft.scatter: no such kind, or dtype");
-  const auto dims = x.dimensions();
-  const int64_t n = dims[axis], count = indices.dimensions().back();
-  int64_t rows = 1, lanes = 1;
-  for (int64_t i = 0; i < axis; ++i) rows *= dims[i];
-  for (size_t i = axis + 1; i < dims.size(); ++i) lanes *= dims[i];
-  if (updates.element_count() != static_cast<size_t>(rows * count * lanes)) {
-    return ffi::Error::InvalidArgument("weft.scatter: updates must be [rows, count, lanes]");
+  if (!write) return NoSuchScatter();
+  Size given;
+  const bool fits = Fits(indices, given) || Fits(indices, Size(rows), given);
+  const int64_t count = given;
+  if (!fits || !(Exact(rows * lanes) * count).Is(updates.element_count())) {
+    return ffi::Error::InvalidArgument(
+        "indices must be [count] or [rows, count], and there must be rows * count * lanes updates, of "
+        "the rows before the axis and the lanes behind it");
   }
   const int64_t width = ffi::ByteWidth(x.element_type()), size = n * lanes * width;
   const int64_t stride = indices.dimensions().size() == 2
@@ -117,7 +122,7 @@ ffi::Error WriteAll(ffi::ThreadPool& pool, Write write, int64_t axis, ffi::AnyBu
       const bool many = lanes == 1 && stride == 0 && row + kTogether <= last;
       const int64_t rows_now = many ? kTogether : 1;
       char* const y = to + row * size;
-      if (to != before) std::memcpy(y, before + row * size, rows_now * size);
+      if (to != before && size) std::memcpy(y, before + row * size, rows_now * size);
       write(y, from + row * count * lanes * width, at + row * stride, count, n, lanes, many);
       row += rows_now;
     }
@@ -146,13 +151,13 @@ ffi::Error AddApart(ffi::ThreadPool& pool, ffi::AnyBuffer& x, ffi::AnyBuffer& in
   const int64_t n = x.element_count(), count = indices.element_count(), width = n + 1;
   const bool each = updates.element_count() != 1;
   if (each && static_cast<int64_t>(updates.element_count()) != count) {
-    return ffi::Error::InvalidArgument("weft.scatter: updates must be one, or one for each index");
+    return ffi::Error::InvalidArgument("updates must be one, or one for each index");
   }
   const int64_t copies = n <= kFewPlaces ? kCopies : 1;
   const int64_t worth = count / std::max(kPiece, 2 * width * copies);
   const int64_t parts = std::clamp<int64_t>(worth, 1, pool.num_threads());
   const auto sums = Allocate<T>(parts * copies * width);
-  if (!sums) return OutOfMemory("scatter");
+  if (!sums) return OutOfMemory();
   const T* const before = static_cast<const T*>(x.untyped_data());
   const T* const from = static_cast<const T*>(updates.untyped_data());
   const I* const at = static_cast<const I*>(indices.untyped_data());
@@ -184,7 +189,7 @@ ffi::Error OfCounts(ffi::ThreadPool& pool, ffi::AnyBuffer& x, ffi::AnyBuffer& in
     case ffi::U8: return AddApart<T, uint8_t>(pool, x, indices, updates, out);
     case ffi::S32: return AddApart<T, int32_t>(pool, x, indices, updates, out);
     case ffi::S64: return AddApart<T, int64_t>(pool, x, indices, updates, out);
-    default: return ffi::Error::InvalidArgument("weft.scatter: no such indices");
+    default: return NoSuchScatter();
   }
 }
 
@@ -228,16 +233,26 @@ Write FindWrite(std::string_view kind, ffi::DataType x, ffi::DataType indices) {
 
 ffi::Error Scatter(ffi::ThreadPool pool, std::string_view kind, int64_t axis, ffi::AnyBuffer x,
                    ffi::AnyBuffer indices, ffi::AnyBuffer updates, ffi::Result<ffi::AnyBuffer> out) {
-  if (axis < 0 || axis >= static_cast<int64_t>(x.dimensions().size())) {
-    return ffi::Error::InvalidArgument("weft.scatter: axis must be one of x");
+  if (axis < 0 || axis >= static_cast<int64_t>(x.dimensions().size()) || !AreAlike(x, updates, *out) ||
+      x.dimensions() != out->dimensions()) {
+    return ffi::Error::InvalidArgument(
+        "axis must be one of the operand, the result like it, and updates of its dtype");
   }
-  if (kind == "count") {
-    const int64_t bits = 8 * ffi::ByteWidth(x.element_type());
-    if (bits == 32) return OfCounts<uint32_t>(pool, x, indices, updates, out);
-    if (bits == 64) return OfCounts<uint64_t>(pool, x, indices, updates, out);
+  const auto dims = x.dimensions();
+  int64_t rows = 1, lanes = 1;
+  for (int64_t i = 0; i < axis; ++i) rows *= dims[i];
+  for (size_t i = axis + 1; i < dims.size(); ++i) lanes *= dims[i];
+  if (kind == "count" && rows == 1 && lanes == 1) {
+    switch (x.element_type()) {
+      case ffi::S32:
+      case ffi::U32: return OfCounts<uint32_t>(pool, x, indices, updates, out);
+      case ffi::S64:
+      case ffi::U64: return OfCounts<uint64_t>(pool, x, indices, updates, out);
+      default: return NoSuchScatter();
+    }
   }
   const Write write = FindWrite(kind, x.element_type(), indices.element_type());
-  return WriteAll(pool, write, axis, x, indices, updates, out);
+  return WriteAll(pool, write, rows, dims[axis], lanes, x, indices, updates, out);
 }
 
 // --- places -----------------------------------------------------------------------------------
@@ -286,17 +301,18 @@ void FindPart(const uint8_t* mask, int64_t first, int64_t last, int32_t* out, in
 
 ffi::Error FindPlaces(ffi::ThreadPool pool, ffi::Buffer<ffi::PRED> mask,
                       ffi::ResultBuffer<ffi::S32> out) {
-  const auto dims = mask.dimensions();
-  if (dims.size() != 2 || dims[1] > std::numeric_limits<int32_t>::max()) {
-    return ffi::Error::InvalidArgument("weft.find_places: must be of [rows, n]");
+  Size lines, length, room;
+  if (!Fits(mask, lines, length) || !Fits(*out, lines, room) || length > INT32_MAX) {
+    return ffi::Error::InvalidArgument(
+        "the operand must be [rows, n] with n less than 2**31, and the result [rows, size]");
   }
-  const int64_t rows = dims[0], n = dims[1], size = out->dimensions()[1];
+  const int64_t rows = lines, n = length, size = room;
   const uint8_t* const from = reinterpret_cast<const uint8_t*>(mask.typed_data());
   int32_t* const to = out->typed_data();
   const int64_t parts = std::max<int64_t>(1, n / kShare);
   const int64_t together = std::max<int64_t>(1, kShare / std::max<int64_t>(1, n));
   const auto totals = Allocate<int64_t>(rows * parts);
-  if (!totals) return OutOfMemory("find_places");
+  if (!totals) return OutOfMemory();
   auto bound = [&](int64_t part) { return n * part / parts; };
   if (parts > 1) {
     ForEach(pool, rows * parts, [&](int64_t piece) {

@@ -400,28 +400,36 @@ struct Operand {
 
 ffi::Error Sort(ffi::ThreadPool pool, int64_t num_keys, ffi::RemainingArgs args,
                 ffi::RemainingRets rets) {
+  const int64_t count = args.size();
+  if (num_keys < 1 || num_keys > count || rets.size() != args.size()) {
+    return ffi::Error::InvalidArgument(
+        "there must be as many results as operands, and from 1 to as many keys");
+  }
   std::vector<Operand> operands;
-  int64_t n = 0, rows = 0, room = 0;
-  for (size_t i = 0; i < args.size(); ++i) {
-    auto x = args.get<ffi::AnyBuffer>(i);
+  Leading leading;
+  Size length;
+  int64_t room = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto x = args.get<ffi::AnyBuffer>(i);
     auto y = rets.get<ffi::AnyBuffer>(i);
-    if (!x.has_value() || !y.has_value() || x->dimensions().size() == 0) {
-      return ffi::Error::InvalidArgument("weft.sort: operands must be arrays");
+    if (!x || !y || !AreAlike(*x, **y) || !Fits(*x, leading, length) || !Fits(**y, leading, length)) {
+      return ffi::Error::InvalidArgument(
+          "operands must have one shape, of an axis at least, and each result must be like its operand");
     }
-    const auto dims = x->dimensions();
-    n = dims.back();
-    if (n == 0 || x->element_count() == 0) return ffi::Error::Success();
-    rows = x->element_count() / n;
     const Sorter* sorter = FindSorter(x->element_type());
-    if (static_cast<int64_t>(i) < num_keys) {
-      if (sorter == nullptr) return ffi::Error::InvalidArgument("weft.sort: no order of a dtype");
+    if (i < num_keys) {
+      if (sorter == nullptr) return ffi::Error::InvalidArgument("keys must have an order");
       room = std::max(room, sorter->room);
     }
     operands.push_back({static_cast<const char*>(x->untyped_data()),
                         static_cast<char*>((*y)->untyped_data()),
-                        static_cast<int64_t>(x->size_bytes() / x->element_count()), sorter});
+                        static_cast<int64_t>(ffi::ByteWidth(x->element_type())), sorter});
   }
-  if (n >= int64_t{1} << 32) return ffi::Error::InvalidArgument("weft.sort: the axis is too long");
+  const int64_t n = length, rows = leading.count();
+  if (n >= int64_t{1} << 32) {
+    return ffi::Error::InvalidArgument("the last axis must be shorter than 2**32");
+  }
+  if (n == 0 || rows == 0) return ffi::Error::Success();
 
   const bool pairs = operands.size() == 2 && num_keys == 1 && operands[1].size == 4 &&
                      operands[0].sorter == &kSorter<Unsigned<uint32_t>>;
@@ -457,7 +465,7 @@ ffi::Error Sort(ffi::ThreadPool pool, int64_t num_keys, ffi::RemainingArgs args,
       if (failed || !sort(r, memory.get())) failed = true;
     }
   });
-  return failed ? OutOfMemory("sort") : ffi::Error::Success();
+  return failed ? OutOfMemory() : ffi::Error::Success();
 }
 
 }  // namespace

@@ -246,7 +246,7 @@ ffi::Error RunIndices(ffi::ThreadPool& pool, bool transpose, ffi::AnyBuffer& x, 
   switch (indices.element_type()) {
     case ffi::S32: return Op<T, int32_t>::Run(pool, transpose, x, y, indices, rest...);
     case ffi::S64: return Op<T, int64_t>::Run(pool, transpose, x, y, indices, rest...);
-    default: return ffi::Error::InvalidArgument("weft.sparse: indices must be int32 or int64");
+    default: return ffi::Error::InvalidArgument("indices must be i32 or i64");
   }
 }
 
@@ -262,26 +262,46 @@ ffi::Error RunDtype(ffi::ThreadPool& pool, bool transpose, ffi::AnyBuffer& x, Ar
     case ffi::F64: return RunIndices<Op, double>(pool, transpose, x, rest...);
     case ffi::C64: return RunIndices<Op, Complex<float>>(pool, transpose, x, rest...);
     case ffi::C128: return RunIndices<Op, Complex<double>>(pool, transpose, x, rest...);
-    default: return ffi::Error::InvalidArgument("weft.sparse: no such dtype");
+    default: return ffi::Error::InvalidArgument("operands must be of 32 or 64 bits, or complex");
   }
 }
 
 ffi::Error CooDot(ffi::ThreadPool pool, bool transpose, ffi::AnyBuffer data, ffi::AnyBuffer dense,
                   ffi::AnyBuffer indices, ffi::Result<ffi::AnyBuffer> out) {
+  Size entries, rows, cols, lanes;
+  if (!Fits(data, entries) || !Fits(dense, cols, lanes) || !Fits(indices, entries, Size(2)) ||
+      !Fits(*out, rows, lanes) || !AreAlike(data, dense, *out)) {
+    return ffi::Error::InvalidArgument(
+        "operands must be [entries], [cols, lanes] and [entries, 2], and the result [rows, lanes], of one "
+        "dtype");
+  }
   ffi::AnyBuffer* none = nullptr;
   return RunDtype<MultiplyCoordinates>(pool, transpose, data, dense, indices, none, out);
 }
 
 ffi::Error CsrDot(ffi::ThreadPool pool, ffi::AnyBuffer data, ffi::AnyBuffer dense,
                   ffi::AnyBuffer indices, ffi::AnyBuffer starts, ffi::Result<ffi::AnyBuffer> out) {
+  Size entries, rows, cols, lanes;
+  if (!Fits(data, entries) || !Fits(dense, cols, lanes) || !Fits(indices, entries) ||
+      !Fits(*out, rows, lanes) || !Fits(starts, Size(rows + 1)) || !AreAlike(data, dense, *out) ||
+      !AreAlike(indices, starts)) {
+    return ffi::Error::InvalidArgument(
+        "operands must be [entries], [cols, lanes], [entries] and [rows + 1], and the result [rows, "
+        "lanes]; data of one dtype, and indices of one");
+  }
   ffi::AnyBuffer* at = &starts;
-  if (starts.element_type() != indices.element_type())
-    return ffi::Error::InvalidArgument("weft.csr_dot: indices and indptr must have one dtype");
   return RunDtype<MultiplyRows>(pool, false, data, dense, indices, at, out);
 }
 
 ffi::Error CooSample(ffi::ThreadPool pool, ffi::AnyBuffer lhs, ffi::AnyBuffer rhs,
                      ffi::AnyBuffer indices, ffi::Result<ffi::AnyBuffer> out) {
+  Size entries, rows, cols, lanes;
+  if (!Fits(lhs, rows, lanes) || !Fits(rhs, cols, lanes) || !Fits(indices, entries, Size(2)) ||
+      !Fits(*out, entries) || !AreAlike(lhs, rhs, *out)) {
+    return ffi::Error::InvalidArgument(
+        "operands must be [rows, lanes], [cols, lanes] and [entries, 2], and the result [entries], of one "
+        "dtype");
+  }
   ffi::AnyBuffer* none = nullptr;
   return RunDtype<Sample>(pool, false, lhs, rhs, indices, none, out);
 }

@@ -317,7 +317,7 @@ WEFT_WIDE int32_t AddRowOfBytes(const T* from, int64_t n) {
 template <class T>
 ffi::Error SumBytes(ffi::ThreadPool& pool, const T* from, int32_t* to, int64_t rows, int64_t n,
                     int64_t lanes) {
-  std::memset(to, 0, rows * lanes * sizeof(int32_t));
+  std::fill_n(to, rows * lanes, 0);
   const int64_t size = n * lanes, width = std::min(lanes, kSide);
   const int64_t together = std::max<int64_t>(1, kBytes / std::max<int64_t>(1, size));
   const int64_t blocks = (lanes + kSide - 1) / kSide, step = std::max<int64_t>(1, kBytes / width);
@@ -352,36 +352,49 @@ ffi::Error Sum(ffi::ThreadPool pool, int64_t what, ffi::AnyBuffer x, ffi::Remain
                ffi::Result<ffi::AnyBuffer> out) {
   const auto y = rest.get<ffi::AnyBuffer>(0);
   const auto dims = x.dimensions();
-  if (dims.size() != 3 || (what == 3 && dims.back() != 1) || (y && !(y->dimensions() == dims))) {
-    return ffi::Error::InvalidArgument("weft.sum: must be of [rows, n, lanes], or two of those");
+  const ffi::DataType dtype = x.element_type(), sum = out->element_type();
+  Size rows, n, lanes;
+  if (!Fits(x, rows, n, lanes) || !Fits(*out, rows, lanes) || rest.size() != (y ? 1 : 0) ||
+      (y && !(AreAlike(x, *y) && Fits(*y, rows, n, lanes)))) {
+    return ffi::Error::InvalidArgument(
+        "one operand, or two alike, must be [rows, n, lanes], and the result [rows, lanes]");
+  }
+  const bool is_float = dtype == ffi::F32 || dtype == ffi::F64;
+  const bool is_complex = dtype == ffi::C64 || dtype == ffi::C128;
+  const bool is_half = dtype == ffi::F16 || dtype == ffi::BF16;
+  const bool is_product = what == 3 && lanes == 1;
+  const bool fits = is_float || is_complex ? sum == dtype
+                    : is_half              ? sum == ffi::F32
+                                           : sum == ffi::S32 || sum == ffi::U32;
+  const bool knows = is_float ? (0 <= what && what <= 2) || is_product
+                              : what == 0 || (is_complex && is_product);
+  if (!fits || !knows || (y && (what || !is_float))) {
+    return ffi::Error::InvalidArgument(
+        "`what` must be 0, 1 or 2, or 3 for one lane (complex: 0 or 3, others: 0) and the result of the "
+        "dtype of floats, else of f32, or of 32 bits for bytes; of two operands there are sums of floats");
   }
   const void* const other = y ? y->untyped_data() : nullptr;
   const auto bytes = [&](auto zero) {
     using T = decltype(zero);
-    if (what || y || ffi::ByteWidth(out->element_type()) != 4) {
-      return ffi::Error::InvalidArgument("weft.sum: of bytes must give sums of 32 bits");
-    }
     return SumBytes(pool, static_cast<const T*>(x.untyped_data()),
-                    static_cast<int32_t*>(out->untyped_data()), dims[0], dims[1], dims[2]);
+                    static_cast<int32_t*>(out->untyped_data()), rows, n, lanes);
   };
-  switch (x.element_type()) {
+  switch (dtype) {
     case ffi::F32: return SumFloats<float>(pool, what, x, other, out);
     case ffi::F64: return SumFloats<double>(pool, what, x, other, out);
     case ffi::C64: return SumComplex<float>(pool, what, x, out);
     case ffi::C128: return SumComplex<double>(pool, what, x, out);
     case ffi::F16:
     case ffi::BF16: {
-      if (what || y || out->element_type() != ffi::F32) break;
       const auto* const halves = static_cast<const uint16_t*>(x.untyped_data());
-      return SumAll(pool, Halves<float>{{}, halves, x.element_type() == ffi::BF16},
+      return SumAll(pool, Halves<float>{{}, halves, dtype == ffi::BF16},
                     static_cast<float*>(out->untyped_data()), dims);
     }
     case ffi::S8: return bytes(int8_t{0});
     case ffi::PRED:
     case ffi::U8: return bytes(uint8_t{0});
-    default: break;
+    default: return ffi::Error::InvalidArgument("operands must be floats, complex, bool, i8 or u8");
   }
-  return ffi::Error::InvalidArgument("weft.sum: no such dtype");
 }
 
 }  // namespace

@@ -112,7 +112,7 @@ ffi::Error FindAll(ffi::ThreadPool& pool, decltype(&Find<Kind::kSigned, S>) find
       }
     }
   });
-  return failed ? OutOfMemory("top_k") : ffi::Error::Success();
+  return failed ? OutOfMemory() : ffi::Error::Success();
 }
 
 template <Kind kKind>
@@ -128,10 +128,16 @@ ffi::Error FindOfSize(ffi::ThreadPool& pool, ffi::AnyBuffer x, ffi::Result<ffi::
 
 ffi::Error TopK(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> values,
                 ffi::Result<ffi::BufferR2<ffi::S32>> places) {
-  if (x.dimensions().size() != 2 || x.dimensions()[1] >= int64_t{1} << 31) {
-    return ffi::Error::InvalidArgument("weft.top_k: must be of [rows, n]");
+  Size rows, n, k;
+  if (!Fits(x, rows, n) || !Fits(*values, rows, k) || !Fits(*places, rows, k) || k > n ||
+      n >= int64_t{1} << 31 || !AreAlike(x, *values)) {
+    return ffi::Error::InvalidArgument(
+        "the operand must be [rows, n] with n less than 2**31, and results [rows, k] with k at most n, "
+        "of the operand's dtype and of i32");
   }
   switch (x.element_type()) {
+    case ffi::C64:
+    case ffi::C128: return ffi::Error::InvalidArgument("the operand must have an order");
     case ffi::PRED:
     case ffi::U8:
     case ffi::U16:

@@ -165,18 +165,21 @@ void CopyRows(ffi::ThreadPool& pool, const T* from, T* to, Axis last, const std:
 ffi::Error View(ffi::ThreadPool pool, int64_t start, ffi::Span<const int64_t> sizes,
                 ffi::Span<const int64_t> steps, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> out) {
   const size_t rank = sizes.size();
-  bool fits = rank > 0 && steps.size() == rank && x.element_type() == out->element_type();
+  const int64_t given = x.element_count(), total = out->element_count();
+  bool fits = rank > 0 && steps.size() == rank && AreAlike(x, *out);
   std::vector<Axis> rest;  // the last one first
-  int64_t total = 1, least = start, most = start, in = start, at = 0;
+  Exact count = 1, least = start, most = start;
+  int64_t in = start, at = 0;
   for (size_t k = rank; fits && k-- > 0;) {
-    fits = sizes[k] > 0;
-    rest.push_back({sizes[k], steps[k], total});
-    (steps[k] < 0 ? least : most) += (sizes[k] - 1) * steps[k];
-    total *= sizes[k];
+    rest.push_back({sizes[k], steps[k], count.value()});
+    Exact& end = steps[k] < 0 ? least : most;
+    end = end + Exact(sizes[k] - 1) * steps[k];
+    count = count * sizes[k];
+    fits = sizes[k] > 0 && count.IsIn(1, total);
   }
-  if (!fits || total != static_cast<int64_t>(out->element_count()) || least < 0 ||
-      most >= static_cast<int64_t>(x.element_count())) {
-    return ffi::Error::InvalidArgument("weft.view: must be of elements of the operand");
+  if (!fits || !count.Is(total) || !least.IsIn(0, given - 1) || !most.IsIn(0, given - 1)) {
+    return ffi::Error::InvalidArgument(
+        "the result must be elements of the operand, as many as the sizes are of");
   }
   const auto is_side = [](const Axis& axis) { return axis.in == 1 || axis.in == -1; };
   const Axis last = rest.front();
@@ -205,7 +208,7 @@ ffi::Error View(ffi::ThreadPool pool, int64_t start, ffi::Span<const int64_t> si
     case 4: return turn(int32_t{0});
     case 8: return turn(int64_t{0});
     case 16: return turn(std::array<int64_t, 2>{});
-    default: return ffi::Error::InvalidArgument("weft.view: no such dtype");
+    default: return ffi::Error::InvalidArgument("elements must have whole bytes");
   }
 }
 
