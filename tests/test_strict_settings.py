@@ -27,6 +27,7 @@ from weft.scipy.spatial.transform import Rotation, Slerp
 
 STRICT = {"numpy_rank_promotion": "raise", "numpy_dtype_promotion": "strict"}
 KEY = random.key(0)
+HOST = np.arange(4, dtype=np.float32)
 F32, C64, BF16 = np.dtype("float32"), np.dtype("complex64"), np.dtype(jnp.bfloat16)
 
 
@@ -293,6 +294,24 @@ def test_whatever_runs_by_default_runs_under_both_settings(rank, dtype):
                     failed.append(f"{name} ({inspect.getsource(call).strip()}): {error}")
     assert ran > 500
     assert not failed, "\n".join(failed)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: jnp.arange(5), lambda x: jnp.arange(1.0, 2, 0.5), lambda x: jnp.zeros(3),
+    lambda x: jnp.full((2, 2), 7), lambda x: jnp.eye(3), lambda x: jnp.tri(3), lambda x: x[x > x],
+    lambda x: jnp.nonzero(x), lambda x: jnp.unique(x), lambda x: jnp.histogram(x, 3),
+    lambda x: weft.jit(lambda x: x + np.arange(4))(x), lambda x: weft.grad(jnp.sum)(x),
+    lambda x: weft.lax.scan(lambda c, x: (c + HOST, x), x, x)[0],
+])  # fmt: skip
+def test_what_the_library_makes_passes_the_guard_of_transfers(f):
+    x = jnp.ones(4)
+    with weft.transfer_guard("disallow"):
+        f(x)
+        with pytest.raises(weft.errors.JaxRuntimeError, match="Disallowed host-to-device"):
+            x + HOST
+    with weft.transfer_guard("disallow_explicit"):
+        with pytest.raises(weft.errors.JaxRuntimeError, match="Disallowed host-to-device"):
+            jnp.arange(5)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.uint8, C64], ids=str)

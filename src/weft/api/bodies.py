@@ -36,7 +36,7 @@ from weft.pytrees import PyTreeDef, find_mismatches, flatten, tree_map, unflatte
 from weft.transforms.batch import mapped_aval
 from weft.util import fun_name
 from weft.watch.leaks import stage_function
-from weft.xla.array import put
+from weft.xla.array import put, put_own
 
 
 class StagedBody(NamedTuple):
@@ -70,7 +70,7 @@ def stage_body(
         names = functools.partial(argument_origins, fun, in_tree, op)
         jaxpr, consts = stage_function(flat, in_avals, fun_name(fun), names)
         # a NumPy array is taken as it is now
-        consts = [put(c) if isinstance(c, np.ndarray) else c for c in consts]
+        consts = [put_own(c) if isinstance(c, np.ndarray) else c for c in consts]
         body = StagedBody(close_jaxpr(jaxpr), consts, flat.out_tree)
         body = body if op not in LOOPS else enter_loop(op, body)
         if not any(isinstance(c, Tracer) for c in consts):
