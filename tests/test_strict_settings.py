@@ -6,6 +6,7 @@ must still raise. Functions are traced, never compiled.
 
 import importlib
 import inspect
+import re
 import warnings
 
 import numpy as np
@@ -13,8 +14,12 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests import test_calls
 from weft import config, dtypes, eval_shape, image, nn, random
-from weft.experimental import rnn
+from weft.example_libraries import stax
+from weft.experimental import rnn, sparse
+from weft.experimental.ode import odeint
+from weft.experimental.sparse.linalg import lobpcg_standard
 from weft.scipy import fft, integrate, linalg, ndimage, signal, special, stats
 from weft.scipy.interpolate import RegularGridInterpolator
 from weft.scipy.sparse.linalg import bicgstab, cg, gmres
@@ -22,6 +27,7 @@ from weft.scipy.spatial.transform import Rotation, Slerp
 
 STRICT = {"numpy_rank_promotion": "raise", "numpy_dtype_promotion": "strict"}
 KEY = random.key(0)
+HOST = np.arange(4, dtype=np.float32)
 F32, C64, BF16 = np.dtype("float32"), np.dtype("complex64"), np.dtype(jnp.bfloat16)
 
 
@@ -101,10 +107,51 @@ def run_lstm(key, x):
     (rotate, [of((3, 4)), of((3, 3)), of((3,))]),
     (lambda t: Slerp.init(np.arange(3.0), Rotation.from_quat(np.eye(3, 4)))(t).as_quat(), [V]),
     (run_lstm, [KEY, of((4, 4, 4))]),
+    (lambda x, i: jnp.add.reduceat(x, i, axis=1), [M, IV]),
+    (lambda x, y: jnp.multiply.outer(x, y), [M, V]),
+    (lambda x, i: jnp.cov(x, fweights=i), [M, IV]),
+    (lambda x, i, w: jnp.cov(x, fweights=i, aweights=w), [M, IV, V]),
+    (lambda x: linalg.hessenberg(x, calc_q=True), [T]),
+    (lambda d, e: linalg.eigh_tridiagonal(d, e[1:], eigvals_only=True), [V, V]),
+    (lambda i, x: special.sph_harm_y(i, i, x, x, n_max=3), [IV, V]),
+    (lambda x: special.lpmn(2, 2, x), [V]),
+    (lambda i, n, p: [stats.multinomial.logpmf(i, n, p), stats.multinomial.pmf(i, 6, p)],
+     [IV, of((), np.int32), V]),
+    (lambda x: lobpcg_standard(x, x[:, :1]), [M]),
+    (lambda x, w: stats.gaussian_kde(x, weights=w).resample(KEY, (3,)), [M, V]),
+    (lambda x: stats.gaussian_kde(x[0])(x[1]), [M]),
+    (lambda x: odeint(lambda y, t: -y * t, x, x, mxstep=3), [V]),
+    (lambda x: stax.Dense(4)[1]((x, x[0]), x), [M]),
 ])  # fmt: skip
 def test_no_function_raises_from_inside(f, args):
     with config.scope(**STRICT):
         eval_shape(f, *args)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: x.sum(0), lambda x: x[0], lambda x: x[None], lambda x: x[1:, ::2], lambda x: x @ x,
+    lambda x: x @ jnp.ones((3, 2)), lambda x: x * x, lambda x: x.reshape(9), lambda x: x.T + x,
+    lambda x: x[jnp.int32(1)], lambda x: x * jnp.ones((1, 3)), lambda x: x.todense(),
+    lambda x: [sparse.bcoo_concatenate([x, x], dimension=d) for d in (0, 1)],
+    lambda x: sparse.bcoo_rev(x, (0,)), lambda x: sparse.bcoo_extract(x, jnp.ones((3, 3))),
+    lambda x: sparse.bcoo_update_layout(x, n_batch=1, on_inefficient=None),
+    lambda x: sparse.bcoo_dot_general(
+        x, x.todense(), dimension_numbers=(((1,), (0,)), ((), ())),
+        preferred_element_type=np.float16),
+])  # fmt: skip
+def test_sparse_arrays(f):
+    with config.scope(**STRICT):
+        eval_shape(f, sparse.BCOO.fromdense(np.eye(3, dtype=np.float32), nse=3))
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: sparse.bcoo_reduce_sum(x, axes=(0, 2)), lambda x: x[:1, 1:], lambda x: x[0] @ x[1],
+    lambda x: x.reshape(1, 2, 9), lambda x: x * x, lambda x: x.sum_duplicates(nse=3),
+    lambda x: sparse.bcoo_dot_general(x, x, dimension_numbers=(((2,), (1,)), ((0,), (0,)))),
+])  # fmt: skip
+def test_sparse_arrays_in_batches(f):
+    with config.scope(**STRICT):
+        eval_shape(f, sparse.BCOO.fromdense(np.ones((2, 3, 3), np.float32), n_batch=1))
 
 
 @pytest.mark.parametrize("f", [
@@ -186,6 +233,44 @@ def public_functions():
                 yield f"{name}.{n}", value
 
 
+OURS = re.compile(r"\b(?:bool|[iufc]\d+|bf16)\b(\[[\d,]*\])?")
+# In these calls the operands differ in dtype or rank by how the call is written.
+MIXED = re.compile(r"^numpy\.(piecewise|interp)$|0j|standardize|nan_to_num")
+
+
+def names_operands(text, args):
+    """Return True if an error names no other types than those of the caller's operands."""
+    avals = [x.aval for x in weft.tree.leaves(args) if hasattr(x, "aval")]
+    avals += [weft.typeof(x) for x in weft.tree.leaves(args) if type(x) in (int, float)]
+    known = {str(a) for a in avals} | {str(a).partition("[")[0] for a in avals}
+    return {m.group() for m in OURS.finditer(text.partition("got")[2].partition(". ")[0])} <= known
+
+
+@pytest.mark.sample(one_in=20)
+@pytest.mark.parametrize("group", test_calls.GROUPS)
+def test_calls_that_run_by_default_run_under_both_settings(group, monkeypatch):
+    """The calls of test_calls.py, sparse arrays and expressions among them."""
+    wrong, stage = [], test_calls.stage
+
+    def stage_twice(fun, args, options, lowered=False):
+        made = stage(fun, args, options, lowered)
+        if not (made.failed or lowered):
+            with config.scope(**STRICT):
+                strict = stage(fun, args, options)
+            if strict.failed and not names_operands(strict.text, args):
+                wrong.append(f"{name} {test_calls.show(args)} {options}: {strict.text}")
+        return made
+
+    monkeypatch.setattr(test_calls, "stage", stage_twice)
+    monkeypatch.setattr("weft.errors.find_expression", lambda: None)
+    with warnings.catch_warnings(), config.scope(hints=False, native=False):
+        warnings.simplefilter("ignore")
+        for name, texts in test_calls.GROUPS[group]:
+            if not MIXED.search(name):
+                assert [*texts()]
+    assert not wrong, "\n".join(wrong)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 @pytest.mark.parametrize("rank", [1, 2, 3])
@@ -209,6 +294,24 @@ def test_whatever_runs_by_default_runs_under_both_settings(rank, dtype):
                     failed.append(f"{name} ({inspect.getsource(call).strip()}): {error}")
     assert ran > 500
     assert not failed, "\n".join(failed)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: jnp.arange(5), lambda x: jnp.arange(1.0, 2, 0.5), lambda x: jnp.zeros(3),
+    lambda x: jnp.full((2, 2), 7), lambda x: jnp.eye(3), lambda x: jnp.tri(3), lambda x: x[x > x],
+    lambda x: jnp.nonzero(x), lambda x: jnp.unique(x), lambda x: jnp.histogram(x, 3),
+    lambda x: weft.jit(lambda x: x + np.arange(4))(x), lambda x: weft.grad(jnp.sum)(x),
+    lambda x: weft.lax.scan(lambda c, x: (c + HOST, x), x, x)[0],
+])  # fmt: skip
+def test_what_the_library_makes_passes_the_guard_of_transfers(f):
+    x = jnp.ones(4)
+    with weft.transfer_guard("disallow"):
+        f(x)
+        with pytest.raises(weft.errors.JaxRuntimeError, match="Disallowed host-to-device"):
+            x + HOST
+    with weft.transfer_guard("disallow_explicit"):
+        with pytest.raises(weft.errors.JaxRuntimeError, match="Disallowed host-to-device"):
+            jnp.arange(5)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.uint8, C64], ids=str)

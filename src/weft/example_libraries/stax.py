@@ -56,7 +56,8 @@ def Dense(out_dim: int, W_init: Initializer = glorot(), b_init: Initializer = ra
 
     def apply(params: tuple, inputs: Any, **kwargs: Any) -> Any:
         W, b = params
-        return jnp.dot(inputs, W) + b
+        out = jnp.dot(inputs, W)
+        return out + jnp.expand_dims(b, range(out.ndim - 1))
 
     return init, apply
 

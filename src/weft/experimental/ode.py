@@ -289,13 +289,14 @@ class Equation:
         def advance(state: tuple, target: Any) -> tuple[tuple, Any]:
             def going(carry: tuple) -> Any:
                 count, (_, t, h, *_) = carry
-                return (t < target) & (count < mxstep) & (t + h > t)
+                return (t < target) & (count < most) & (t + h > t)
 
             def attempt(carry: tuple) -> tuple:
                 count, state = carry
                 return count + 1, self.attempt(fun, state, last)
 
-            count = jnp.zeros((), np.float32 if np.isinf(mxstep) else np.int32)
+            most = jnp.array(mxstep, np.float32 if np.isinf(mxstep) else np.int32)
+            count = jnp.zeros_like(most)
             _, state = lax.while_loop(going, attempt, (count, state))
             return state, jnp.where(state[1] >= target, interpolate_step(state, target), np.nan)
 

@@ -31,7 +31,7 @@ from weft.run.eager import KERNELS
 from weft.run.hot import is_hot
 from weft.run.operation import NotForKernel, compile_function, operation
 from weft.util import min_size
-from weft.xla.array import ARRAYS, ArrayImpl, host_view, put, retype_array
+from weft.xla.array import ARRAYS, ArrayImpl, host_view, put_own, retype_array
 from weft.xla.typing import Array, ArrayLike
 
 
@@ -420,7 +420,7 @@ def read_masked(x: Any, index: Any) -> Any:
         found = host_view(x)[tuple(entries)]
     except (IndexError, TypeError):  # the other way has better words for it
         return None
-    out = put(found, x._sharding, x._committed)
+    out = put_own(found, x._sharding, x._committed)
     return retype_array(out, out.aval.update(weak_type=True)) if x.weak_type else out
 
 

@@ -473,11 +473,11 @@ def cov(
     if not x.shape[0]:
         return ops.convert(lax.reshape(x, (0, 0)), found)
     ddof = (0 if bias else 1) if ddof is None else as_array(ddof, "cov")
-    weights, divisor = combine_weights(n, fweights, aweights, ddof)
+    weights, divisor = combine_weights(x, fweights, aweights, ddof)
     center, total = average(x, 1, weights, True)
     divisor = (n - ddof if n else math.nan) if weights is None else divisor(total[0])
     x = x - center[:, None]
-    right = x if weights is None else x * weights
+    right = x if weights is None else x * weights[None]
     products = matmul(x, conj(right).T)
     return convert_together("cov", [(products / divisor).squeeze()], found)[0]
 
@@ -490,19 +490,22 @@ def choose_table_dtype(op: str, tables: list, dtype: Any) -> np.dtype:
 
 
 def combine_weights(
-    n: int, fweights: Any, aweights: Any, ddof: float
+    x: Any, fweights: Any, aweights: Any, ddof: float
 ) -> tuple[Any, Callable | None]:
     """The weights of observations, or None, and what their total says to divide by."""
+    n = x.shape[1]
     counts, worths = (None if w is None else as_array(w, "cov") for w in (fweights, aweights))
     for name, w in (("fweights", counts), ("aweights", worths)):
         if w is not None and w.shape != (n,):
             raise ShapeError(f"cov: {name} must be a vector of length {n}; got {w.aval}.")
     if counts is not None and not dtypes.is_integer(counts.dtype):
         raise DtypeError(f"cov: fweights must be integers; got {counts.aval}.")
+    if counts is not None:  # integers by their meaning, whatever the others are
+        counts = ops.convert(abs(counts), (x if worths is None else worths).dtype)
     if worths is None:
-        return (None, None) if counts is None else (abs(counts), lambda total: total - ddof)
+        return counts, None if counts is None else lambda total: total - ddof
     worths = abs(worths)
-    weights = worths if counts is None else worths * abs(counts)
+    weights = worths if counts is None else worths * counts
     if ddof == 0:
         return weights, lambda total: total
     return weights, lambda total: total - ddof * sum(weights * worths) / total

@@ -249,7 +249,8 @@ class ufunc(metaclass=UfuncType):
         """`outer` as one compiled program."""
 
         def outer(x: Any, y: Any) -> Any:
-            return self.call(expand_dims(x, tuple(range(x.ndim, x.ndim + y.ndim))), y)
+            behind, before = range(x.ndim, x.ndim + y.ndim), range(x.ndim)
+            return self.call(expand_dims(x, tuple(behind)), expand_dims(y, tuple(before)))
 
         return operation(outer)
 
@@ -275,7 +276,7 @@ class ufunc(metaclass=UfuncType):
             concatenate([starts[1:], creation.full(1, n, starts.dtype)]), starts + 1
         )
         place = creation.arange(n)[:, None]
-        inside = (place >= starts) & (place < ends)
+        inside = (place >= starts[None]) & (place < ends[None])
         inside = reshape(inside, (*inside.shape, *[1] * (rows.ndim - 1)))
         spread = broadcast_to(rows[:, None], (n, starts.size, *rows.shape[1:]))
         inside = broadcast_to(inside, spread.shape)

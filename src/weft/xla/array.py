@@ -102,6 +102,32 @@ def copy_writable(x: Any) -> Any:
     return put(x) if x.nbytes > SMALL and is_valid_value(x) else np.array(x, order="C")
 
 
+def is_refused_by_guard(error: Exception) -> bool:
+    """Return True if a guard of transfers refused one that did not pass as explicit."""
+    explicit = _jax.guard_lib.thread_local_state().explicit_device_put
+    return not explicit and "Disallowed host-to-device" in str(error)
+
+
+def move_explicitly(move: Callable[..., Any], *args: Any) -> Any:
+    """Call what moves a value of this library's own to a device: no guard is about such."""
+    state = _jax.guard_lib.thread_local_state()
+    state.explicit_device_put = True
+    try:
+        return move(*args)
+    finally:
+        state.explicit_device_put = False
+
+
+def put_own(x: Any, sharding: Any = None, committed: bool = False) -> Any:
+    """`put` for what this library made: a result found on the host, a constant of a program."""
+    try:
+        return put(x, sharding, committed)
+    except JaxRuntimeError as error:
+        if is_refused_by_guard(error):
+            return move_explicitly(put, x, sharding, committed)
+        raise
+
+
 def array_from_host(host: np.ndarray, weak_type: bool) -> Any:
     """An array that takes over the memory of `host`, which nobody else may write to."""
     aval = ShapedArray(host.shape, host.dtype, weak_type)
@@ -112,6 +138,8 @@ def array_from_host(host: np.ndarray, weak_type: bool) -> Any:
                 return _jax.batched_device_put(aval, sharding, [host], [sharding.device], False)
         return _jax.batched_device_put(aval, sharding, [host], [sharding.device], False)
     except JaxRuntimeError as error:
+        if is_refused_by_guard(error):
+            return move_explicitly(array_from_host, host, weak_type)
         raise refuse_dtype(aval, error) from None
 
 

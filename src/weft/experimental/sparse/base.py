@@ -305,12 +305,18 @@ def padding_indices(shape: Sequence[int], dtype: Any) -> np.ndarray:
     return np.array(shape, dtype).reshape(len(shape))
 
 
+def lay_along_last(vector: Any, ndim: int) -> Any:
+    """Return a vector as an array of `ndim` axes, so that it goes with the last axis of others."""
+    return vector.reshape(*[1] * (ndim - 1), vector.shape[0])
+
+
 def mark_valid(indices: Any, shape: Sequence[int]) -> Any:
     """Which indices [..., nse, n_sparse] are those of elements, and not of padding."""
     dtype = dtypes.canonicalize(np.promote_types(indices.dtype, np.int32))
     limits = np.minimum(np.array(shape, np.int64).reshape(len(shape)), np.iinfo(dtype).max)
     indices = indices.astype(dtype)
-    return jnp.all((indices >= 0) & (indices < limits.astype(dtype)), axis=-1)
+    limits = lay_along_last(limits.astype(dtype), indices.ndim)
+    return jnp.all((indices >= 0) & (indices < limits), axis=-1)
 
 
 def require_count(op: str, count: Any) -> int:

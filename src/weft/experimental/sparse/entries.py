@@ -358,7 +358,7 @@ def split_batch(mat: CoordinateArray) -> Any:
     size, *rest = mat.sparse_shape
 
     def split(data: Any, indices: Any) -> tuple[Any, Any]:
-        mine = indices[:, 0] == lax.iota(indices.dtype, size)[:, None]
+        mine = indices[None, :, 0] == lax.iota(indices.dtype, size)[:, None]
         places = jnp.where(mine[..., None], indices[:, 1:], padding_indices(rest, indices.dtype))
         return mask_data(mine, jnp.broadcast_to(data, (size, *data.shape))), places
 

@@ -148,7 +148,7 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Any,
         values, vectors = jnp.linalg.eigh((inner + inner.conj().T) / 2)
         return values[::-1][:k], vectors[:, ::-1][:, :k]
 
-    residual = lambda x, theta: multiply(x) - x * theta
+    residual = lambda x, theta: multiply(x) - x * theta[None]
 
     def goes_on(state: tuple) -> Any:
         step, theta, _, _, r = state

@@ -30,6 +30,7 @@ from weft.experimental.sparse.base import (
 )
 from weft.experimental.sparse.shaping import bcoo_broadcast_in_dim
 from weft.numpy.promotion import as_array
+from weft.options import config
 from weft.primitives.sparse import coo_dot, coo_sample
 
 DimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
@@ -111,9 +112,10 @@ def bcoo_dot_general(
             preferred_element_type=preferred_element_type,
         )
     wanted = preferred_element_type
-    made = jnp.promote_types(lhs.dtype, rhs.dtype) if wanted is None else np.dtype(wanted)
-    made = dtypes.canonicalize(made)
-    work = jnp.promote_types(jnp.promote_types(lhs.dtype, rhs.dtype), made)
+    common = jnp.promote_types(lhs.dtype, rhs.dtype)
+    made = dtypes.canonicalize(common if wanted is None else np.dtype(wanted))
+    with config.scope(numpy_dtype_promotion="standard"):  # that of the result is asked for
+        work = jnp.promote_types(common, made)
     work = np.dtype(np.int32) if dtypes.is_bool(work) else work
     lhs, rhs = (convert_elements(x, work) for x in (lhs, rhs))
     if all(kinds):

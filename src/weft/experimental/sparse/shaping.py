@@ -18,6 +18,7 @@ from weft.api.vmap import vmap
 from weft.errors import ShapeError
 from weft.experimental.sparse.base import (
     CoordinateArray,
+    lay_along_last,
     mark_valid,
     normalize_axes,
     padding_indices,
@@ -193,7 +194,8 @@ def bcoo_concatenate(operands: Sequence[CoordinateArray], *, dimension: int) -> 
             offset = np.zeros(m.n_sparse, index)
             offset[axis - n] = start
             valid = mark_valid(indices, m.sparse_shape)
-            indices = jnp.where(valid[..., None], indices + offset, padding_indices(inner, index))
+            moved = indices + lay_along_last(offset, indices.ndim)
+            indices = jnp.where(valid[..., None], moved, padding_indices(inner, index))
         elif axis < n:
             missing = max(x.nse for x in mats) - m.nse
             data = pad_axis(data, n, 0, missing, 0)
@@ -320,7 +322,8 @@ def bcoo_rev(operand: CoordinateArray, dimensions: Sequence[int]) -> Any:
     inner = [a - mat.n_batch for a in axes if a in sparse_axes(mat)]
     if inner:
         sizes = padding_indices(mat.sparse_shape, indices.dtype)
-        turned = np.isin(np.arange(mat.n_sparse), inner) & True
+        sizes = lay_along_last(sizes, indices.ndim)
+        turned = lay_along_last(np.isin(np.arange(mat.n_sparse), inner), indices.ndim)
         valid = mark_valid(indices, mat.sparse_shape)[..., None]
         indices = jnp.where(turned & valid, sizes - 1 - indices, indices)
     return mat.make(data, indices, mat.shape, unique_indices=mat.unique_indices)
@@ -348,9 +351,10 @@ def cut(mat: CoordinateArray, starts: Sequence[Any], sizes: Sequence[int], steps
     if mat.n_sparse:
         begin = jnp.stack([jnp.asarray(starts[a], dtype) for a in sparse_axes(mat)])
         valid = mark_valid(indices, mat.sparse_shape)
-        indices = indices - begin
+        indices = indices - lay_along_last(begin, indices.ndim)
         if steps is not None:
             step = np.array([steps[a] for a in sparse_axes(mat)], dtype)
+            step = lay_along_last(step, indices.ndim)
             valid &= jnp.all(indices % step == 0, axis=-1)
             indices = indices // step
         valid &= mark_valid(indices, inner)

@@ -429,7 +429,7 @@ def tridiagonal_values(d: Any, e: Any, start: int, stop: int) -> Any:
             pivot, count = state
             pivot = d[i] - x - square[i] / pivot
             pivot = jnp.where(jnp.abs(pivot) < tiny, -tiny, pivot)
-            return pivot, count + (pivot < 0)
+            return pivot, count + (pivot < 0).astype(count.dtype)
 
         return fori_loop(0, n, step, (jnp.ones_like(x), jnp.zeros_like(numbers)))[1]
 
@@ -479,4 +479,5 @@ def hessenberg(
     )
     edges = [(0, 0)] * (x.ndim - 2) + [(1, 0), (1, 0)]
     inner = jnp.pad(inner, edges)
-    return h, jnp.where((jnp.arange(n) == 0) & (jnp.arange(n) == 0)[:, None], 1, inner)
+    first = jnp.arange(n) == 0
+    return h, jnp.where(first[None] & first[:, None], 1, inner)

@@ -28,7 +28,7 @@ def recur_degrees(size: int, z: Any, sine: Any, normalized: bool) -> list:
     by_order = lambda x: np.asarray(x, z.dtype).reshape(-1, *[1] * z.ndim)
     orders = by_order(range(size + 1))
     diagonal = z * 0 + (math.sqrt(1 / (4 * math.pi)) if normalized else 1.0)
-    out = [where(orders == 0, diagonal, z * 0)]
+    out = [where(orders == 0, diagonal[None], z[None] * 0)]
     for n in range(1, size + 1):
         m, first, back = np.arange(n), np.zeros(size + 1), np.zeros(size + 1)
         if normalized:
@@ -38,10 +38,10 @@ def recur_degrees(size: int, z: Any, sine: Any, normalized: bool) -> list:
         else:
             first[:n], back[:n] = (2 * n - 1) / (n - m), (n + m - 1) / (2 * n - 1)
             factor = 2 * n - 1.0
-        last = out[-1] * z
+        last = out[-1] * z[None]
         last = last - by_order(back) * out[-2] if n > 1 else last
         diagonal = diagonal * sine * -factor
-        out.append(where(orders == n, diagonal, by_order(first) * last))
+        out.append(where(orders == n, diagonal[None], by_order(first) * last))
     return out
 
 
@@ -83,8 +83,9 @@ def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
     size, z = check_orders("lpmn", m, n), check_argument("lpmn", z)
     values = recur_degrees(size, z, sqrt((1 - z) * (1 + z)), False)
     table, before = stack(values, 1), stack([values[0] * 0, *values[:-1]], 1)
-    degree = np.arange(size + 1, dtype=z.dtype)[:, None]
-    order = degree[:, None]
+    degree = np.arange(size + 1, dtype=z.dtype)[None, :, None]
+    order = np.arange(size + 1, dtype=z.dtype)[:, None, None]
+    z = z[None, None]
     slopes = (degree * z * table - (degree + order) * before) / ((z - 1) * (z + 1))
     return table, where(degree >= order, slopes, z * 0)
 
@@ -133,9 +134,9 @@ def evaluate_harmonic(n: Any, m: Any, theta: Any, phi: Any, size: int) -> Any:
     # |sin|: Legendre functions are of cos(theta), and even in theta, as SciPy's
     values = recur_degrees(size, cos(theta), ops.abs(sin(theta)), True)
     out = theta * 0
-    mine = order == np.arange(size + 1).reshape(-1, *[1] * order.ndim)
+    mine = order[None] == np.arange(size + 1).reshape(-1, *[1] * order.ndim)
     for degree, value in enumerate(values):
-        out = where(n == degree, where(mine, value, theta * 0).sum(0), out)
+        out = where(n == degree, where(mine, value, theta[None] * 0).sum(0), out)
     out = where((m < 0) & (order % 2 == 1), -out, out)
-    angle = m * phi
+    angle = ops.convert(m, phi.dtype) * phi
     return ops.complex(out * cos(angle), out * sin(angle))

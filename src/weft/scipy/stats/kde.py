@@ -26,7 +26,7 @@ def log_mixture(points: Any, centers: Any, weights: Any, covariance: Any) -> Any
     )
     squares = jnp.sum(jnp.square(points[:, :, None] - centers[:, None, :]), 0)
     scale = jnp.sum(jnp.log(jnp.diagonal(factor))) + 0.5 * len(factor) * LOG_2PI
-    return logsumexp(jnp.log(weights) - 0.5 * squares, axis=1) - scale
+    return logsumexp(jnp.log(weights)[None] - 0.5 * squares, axis=1) - scale
 
 
 @register_pytree_node_class
@@ -69,8 +69,8 @@ class gaussian_kde:
         self.weights = w / jnp.sum(w)
         squares = jnp.sum(jnp.square(self.weights))
         self.neff = 1 / squares
-        center = data - jnp.sum(self.weights * data, 1, keepdims=True)
-        spread = jnp.matmul(self.weights * center, center.T) / (1 - squares)
+        center = data - jnp.sum(self.weights[None] * data, 1, keepdims=True)
+        spread = jnp.matmul(self.weights[None] * center, center.T) / (1 - squares)
         self.covariance = spread * jnp.square(self.factor(bw_method))
         root = cholesky(self.covariance)
         half = triangular_solve(root, jnp.eye(self.d, dtype=data.dtype), left_side=True, lower=True)

@@ -8,6 +8,7 @@ import weft.numpy as jnp
 from weft import dtypes
 from weft.errors import ShapeError
 from weft.numpy.promotion import as_array
+from weft.options import config
 from weft.primitives.elementwise import convert
 from weft.primitives.linalg import cholesky, triangular_solve
 from weft.run.operation import operation
@@ -75,7 +76,8 @@ def multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
     0.5
     """
     args = [as_array(v, "multinomial.logpmf") for v in (x, n, p)]
-    (x, n, p), plan = prepare_operands("multinomial.logpmf", args, shaped=False)
+    with config.scope(numpy_dtype_promotion="standard"):  # counts are integers
+        (x, n, p), plan = prepare_operands("multinomial.logpmf", args, shaped=False)
     if not x.ndim or not p.ndim or x.shape[-1] != p.shape[-1]:
         raise ShapeError(
             "multinomial.logpmf: x and p must have last axes of equal size; "
