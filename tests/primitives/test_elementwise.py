@@ -32,6 +32,9 @@ BETTER = {
     ("digamma", -1): lambda x: x == 0,
     ("lgamma", 0): lambda x: x == 0,
     ("digamma", 0): lambda x: x == np.inf,  # 0 in the limit
+    # 0 at infinity, where JAX's is infinity over infinity
+    ("atan2", 0): lambda x, y: np.isinf(x) ^ np.isinf(y),
+    ("atan2", 1): lambda x, y: np.isinf(x) ^ np.isinf(y),
     ("pow", 0): lambda x, y: (x == 0) & (y == 0),  # x**0 is 1 wherever x is
     ("pow", 1): lambda x, y: (x == 0) & (y == 0),  # 0, as in y > 0; not continuous there
 }
@@ -249,3 +252,40 @@ def test_integer_constants_divided_by_zero_while_xla_folds_them():
         every = kind(-1) if kind is np.int32 else kind(255)
         assert found[0].tolist() == [every, every, 2]
         assert found[1].tolist() == [a[0], a[1], 1]
+
+
+FAR = np.float32([-80, -50, -20, -17, -10, -1, -1e-3, 0, 1e-3, 1, 10, 17, 20, 50, 80])
+TINY, HUGE = np.float32(1e-25), np.float32(1e25)
+# function -> its derivative in float64, where the plain formula would cancel or overflow
+SLOPES = {
+    "expm1": (lax.expm1, np.exp),
+    "logistic": (lax.logistic, lambda x: 1 / (2 + np.exp(x) + np.exp(-x))),
+    "tanh": (lambda x: lax.tanh(x / 2), lambda x: 0.5 / np.cosh(x / 2) ** 2),
+    "elu": (weft.nn.elu, lambda x: np.exp(np.minimum(x, 0))),
+    "silu": (weft.nn.silu, lambda x: (1 + np.exp(-x) * (1 + x)) / (1 + np.exp(-x)) ** 2),
+    "atan2": (lambda x: lax.atan2(x * TINY, TINY), lambda x: 1 / (1 + x * x)),
+    "atan2 of x": (lambda x: lax.atan2(HUGE, x * HUGE), lambda x: -1 / (1 + x * x)),
+}
+
+
+def test_derivatives_that_float32_holds_do_not_vanish():
+    """Forward, in reverse, and the second ones, against formulas in float64."""
+    slopes = weft.jit(
+        lambda x: {
+            name: [
+                weft.vmap(weft.grad(fun))(x),
+                weft.vmap(weft.jacfwd(fun))(x),
+                weft.vmap(weft.grad(weft.grad(fun)))(x),
+            ]
+            for name, (fun, _) in SLOPES.items()
+        }
+    )(FAR)
+    for name, (reverse, forward, second) in slopes.items():
+        slope, x = SLOPES[name][1], FAR.astype(np.float64)
+        np.testing.assert_allclose(reverse, slope(x), rtol=1e-5, err_msg=name)
+        np.testing.assert_allclose(forward, slope(x), rtol=1e-5, err_msg=name)
+        if name not in ("elu", "silu", "atan2", "atan2 of x"):
+            h = 1e-4
+            want = (slope(x + h) - slope(x - h)) / (2 * h)
+            np.testing.assert_allclose(second, want, rtol=1e-4, atol=1e-9, err_msg=name)
+    assert weft.grad(lax.atan2)(TINY, TINY) == np.float32(0.5 / np.float64(TINY))

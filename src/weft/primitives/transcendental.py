@@ -24,12 +24,14 @@ from weft.errors import DtypeError, ShapeError
 from weft.primitives.elementwise import (
     Costly,
     Elementwise,
+    abs,
     add,
     binary_op,
     bind_spread,
     bitwise_and,
     div,
     eq,
+    ge,
     mul,
     name_function,
     neg,
@@ -178,7 +180,7 @@ _EXPONENT = {
 expm1_p = define_tuned(
     "expm1",
     "exponential_minus_one",
-    lambda t, y, x: mul(t, add(y, 1)),
+    lambda t, y, x: mul(t, exp(x)),  # not y + 1, which for x < -17 is 0 in float32
     "exp(x) - 1, exact to rounding near 0.",
 )
 log_p = define_tuned("log", "log", lambda t, y, x: div(t, x), "The natural logarithm.")
@@ -205,7 +207,28 @@ log1p_p = define_tuned(
     "log(1 + x), exact to rounding near 0.",
 )
 logistic_p = define_tuned(
-    "logistic", "logistic", lambda t, y, x: mul(t, mul(y, sub(1, y))), "1 / (1 + exp(-x))."
+    "logistic", "logistic", lambda t, y, x: mul(t, logistic_slope(x)), "1 / (1 + exp(-x))."
+)
+
+
+def lower_logistic_slope(hlo: Any, aval: ShapedArray, x: Any) -> Any:
+    """e / (1 + e)**2 of e = exp(-|x|), where y (1 - y) would cancel; of complex numbers that."""
+    x = Expr(hlo, x)
+    if dtypes.is_complex(aval.dtype):
+        y = x.apply("logistic")
+        return (y * (1 - y)).value
+    power = (-x.apply("abs")).apply("exponential")
+    share = x.like(1) / (power + 1)
+    return (power * share * share).value
+
+
+logistic_slope_p = Costly(
+    "logistic_slope",
+    lower_logistic_slope,
+    # its logarithm has the derivative 1 - 2 logistic(x)
+    [lambda t, y, x: neg(mul(t, mul(y, tanh(mul(0.5, x)))))],
+    takes="inexact",
+    doc="The derivative of logistic(x): exp(-x) / (1 + exp(-x))**2.",
 )
 
 # --- powers and roots -----------------------------------------------------------------------
@@ -343,7 +366,11 @@ sin_p = define_tuned("sin", "sine", lambda t, y, x: mul(t, cos(x)), "The sine.")
 cos_p = define_tuned("cos", "cosine", lambda t, y, x: neg(mul(t, sin(x))), "The cosine.")
 tan_p = define_tuned("tan", "tan", lambda t, y, x: mul(t, add(1, square(y))), "The tangent.")
 tanh_p = define_tuned(
-    "tanh", "tanh", lambda t, y, x: mul(t, one_minus_square(y)), "The hyperbolic tangent."
+    "tanh",
+    "tanh",
+    # not 1 - y**2, which for |x| > 9 is 0 in float32
+    lambda t, y, x: mul(t, mul(4, logistic_slope(mul(2, x)))),
+    "The hyperbolic tangent.",
 )
 asin_p = define_tuned(
     "asin", "chlo.asin", lambda t, y, x: mul(t, rsqrt(one_minus_square(x))), "The inverse sine."
@@ -380,12 +407,24 @@ atanh_p = define_tuned(
     lambda t, y, x: div(t, one_minus_square(x)),
     "The inverse hyperbolic tangent.",
 )
+
+
+def divide_by_squares(y: Any, x: Any) -> Any:
+    """y / (x**2 + y**2), without squares, which may overflow or vanish where this does not."""
+    if dtypes.is_complex(typeof(x).dtype):
+        return div(y, add(square(x), square(y)))
+    steep = ge(abs(y), abs(x))
+    large, small = select(steep, y, x), select(steep, x, y)
+    ratio = div(small, large)
+    return div(select(steep, literal(1, typeof(x).dtype), ratio), add(large, mul(small, ratio)))
+
+
 atan2_p = Transcendental(
     "atan2",
     "atan2",
     [
-        lambda t, z, x, y: mul(t, div(y, add(square(x), square(y)))),
-        lambda t, z, x, y: neg(mul(t, div(x, add(square(x), square(y))))),
+        lambda t, z, x, y: mul(t, divide_by_squares(y, x)),
+        lambda t, z, x, y: neg(mul(t, divide_by_squares(x, y))),
     ],
     takes="inexact",
     doc="The angle of the point (y, x): atan(x / y) in the right quadrant.",
@@ -398,6 +437,7 @@ log = tuned_op(log_p)
 log2 = tuned_op(log2_p)
 log1p = tuned_op(log1p_p)
 logistic = tuned_op(logistic_p)
+logistic_slope = unary_op(logistic_slope_p)
 sqrt = tuned_op(sqrt_p)
 rsqrt = tuned_op(rsqrt_p)
 cbrt = tuned_op(cbrt_p)
