@@ -170,3 +170,38 @@ def test_a_trace_of_a_library():
         np.testing.assert_allclose(f(X), 2 * np.sin(X)[1:], rtol=1e-6)
     np.testing.assert_allclose(grad(lambda x: count(x).sum())(X), [0, *2 * np.cos(X)[1:]], 1e-6)
     assert names[0] == ["sin", "mul", "split"] and all(n == names[0] for n in names)
+
+
+def nest(wrap, f=lambda x: x + 1, count=100):
+    for _ in range(count):
+        f = wrap(f)
+    return f
+
+
+NESTED = {
+    "jit": weft.jit,
+    "checkpoint": weft.checkpoint,
+    "jit of more": lambda f: weft.jit(lambda x: f(x) * 1.0),
+    "scan": lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=1)[0],
+    "fori": lambda f: lambda x: lax.fori_loop(0, 1, lambda i, c: f(c), x),
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_a_hundred_functions_within_one_another(name):
+    f = nest(NESTED[name])
+    assert f(jnp.float32(1)) == 2
+    assert weft.jit(weft.grad(f))(1.0) == 1
+
+
+def test_an_endless_recursion_ends():
+    @weft.jit
+    def f(x):
+        return f(x)
+
+    def g(x):
+        return weft.jit(lambda x: g(x))(x)
+
+    for endless in (f, g):
+        with pytest.raises(RecursionError, match="^jit: "):
+            endless(1.0)

@@ -1,6 +1,7 @@
 """References: eagerly; in every transformation, against carried values; errors."""
 
 import copy
+import functools
 import itertools
 import pickle
 import random as pyrandom
@@ -13,6 +14,7 @@ import weft.numpy as jnp
 from weft import lax, ref
 from weft.core.ref import AbstractRef
 from weft.errors import DeletedError, DtypeError, IndexingError, RefError, ShapeError
+from weft.jaxpr import parse
 from weft.primitives import refs
 
 # --- as values --------------------------------------------------------------------------------
@@ -318,6 +320,232 @@ def test_cotangents_are_written_by_custom_rules(wrap):
     cts += [cts[-1] * np.cos(xs[1])]
     cts += [cts[-1] * np.cos(xs[0])]
     np.testing.assert_allclose([gradient, r[...]], [cts[-1], sum(cts)], 1e-5)
+
+
+# --- parts of references ----------------------------------------------------------------------
+
+
+def random_index(rng, shape):
+    """An index of NumPy's for which it gives a view, which is not empty."""
+    entries = []
+    for n in shape[: rng.randint(1, len(shape))]:
+        i = rng.randrange(n)
+        choices = [i, i - n, slice(i, None), slice(None, i + 1), slice(None, None, 2)]
+        entries.append(rng.choice([*choices, slice(None, None, -1), slice(i, None, -1)]))
+    more = rng.random()
+    if more < 0.2:
+        return (Ellipsis, entries[0]) if entries[0] in (0, -1) or shape[-1] == shape[0] else ...
+    return (*entries, None) if more < 0.4 else entries[0] if len(entries) == 1 else tuple(entries)
+
+
+def take_view(part, index):
+    """An element of an array of NumPy's is a view too, with an Ellipsis."""
+    entries = index if type(index) is tuple else (index,)
+    return part[entries if Ellipsis in entries else (*entries, Ellipsis)]
+
+
+def random_parts(seed):
+    """What is done to parts: how, to which part of which part, by which factor, and where."""
+    rng = pyrandom.Random(seed)
+    ops = []
+    for _ in range(3):
+        part, chain = np.zeros((3, 4, 2)), []
+        while part.ndim and len(chain) < 2:
+            chain.append(random_index(rng, part.shape))
+            part = take_view(part, chain[-1])
+        last = Ellipsis
+        if part.ndim:
+            rows = np.array([rng.randrange(len(part)) for _ in range(2)])
+            last = rng.choice([..., random_index(rng, part.shape), rows])
+        ops.append((rng.choice("sam"), chain, last, rng.randint(1, 4) / 2, rng.choice([*WAYS])))
+    return ops
+
+
+def use_part(part, v, kind, last, factor):
+    """Write to part of an array of NumPy's, or of a reference: linear in both."""
+    if kind == "s":
+        part[last] = v * factor
+    elif kind == "a":
+        part[last] = part[last] + v * factor
+    else:
+        part[last] *= factor
+
+
+def run_once(loop):
+    return lambda r, v, take, use: loop(lambda: use(take(r), v))
+
+
+WAYS = {
+    "here": lambda r, v, take, use: use(take(r), v),
+    "jit of the reference": lambda r, v, take, use: weft.jit(lambda r, v: use(take(r), v))(r, v),
+    "jit of the part": lambda r, v, take, use: weft.jit(use)(take(r), v),
+    "jit that closes over it": lambda r, v, take, use: weft.jit(lambda: use(take(r), v))(),
+    "checkpoint": lambda r, v, take, use: weft.checkpoint(use)(take(r), v),
+    "cond": lambda r, v, take, use: lax.cond(v == v, use, lambda p, v: None, take(r), v),
+    "switch": run_once(lambda run: lax.switch(1, [lambda: None, run])),
+    "scan": run_once(lambda run: lax.scan(lambda c, _: (c, run()), 0, None, length=1)),
+    "fori": run_once(lambda run: lax.fori_loop(0, 1, lambda i, c: run(), None)),
+    "while": run_once(lambda run: lax.while_loop(lambda i: i < 1, lambda i: (run(), i + 1)[1], 0)),
+}
+
+
+def run_parts(ops, x, v):
+    """The array after what is done to its parts, through a reference."""
+    r = weft.new_ref(x)
+    for kind, chain, last, factor, way in ops:
+        take = lambda r, chain=chain: functools.reduce(lambda part, i: part.at[i], chain, r)
+        use = lambda p, v, how=(kind, last, factor): use_part(p, v, *how)
+        WAYS[way](r, v, take, use)
+    return r[...]
+
+
+def run_parts_in_numpy(ops, x, v):
+    """The same through views of NumPy's."""
+    x = x.copy()
+    for kind, chain, last, factor, _ in ops:
+        use_part(functools.reduce(take_view, chain, x), v, kind, last, factor)
+    return x
+
+
+def compare_parts(seed):
+    ops, rng = random_parts(seed), np.random.default_rng(seed)
+    x, dx, ct = rng.normal(size=(3, 3, 4, 2)).astype(np.float32)
+    v, dv = np.float32(1.5), np.float32(-0.5)
+    want, moved = run_parts_in_numpy(ops, x, v), run_parts_in_numpy(ops, dx, dv)
+    f = functools.partial(run_parts, ops)
+    close = functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5, err_msg=f"{ops}")
+    close(f(jnp.asarray(x), v), want)
+    close(weft.jit(f)(x, v), want)
+    pushed = weft.jit(lambda *xs: weft.jvp(f, xs[:2], xs[2:]))(x, v, dx, dv)
+    close(pushed[0], want)
+    close(pushed[1], moved)
+    for pull in (
+        lambda x, v: weft.vjp(f, x, v)[1](ct),
+        lambda x, v: weft.vjp(weft.jit(f), x, v)[1](ct),
+    ):
+        gx, gv = pull(x, v) if seed % 2 else weft.jit(pull)(x, v)
+        close(np.vdot(gx, dx) + gv * dv, np.vdot(ct, moved), rtol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_parts(seed):
+    compare_parts(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 200))
+def test_random_parts_of_many(seed):
+    compare_parts(seed)
+
+
+def test_parts():
+    r = weft.new_ref(jnp.arange(12.0).reshape(3, 4))
+    part = r.at[1:].at[0]
+    assert (part.shape, part.dtype, part.ndim, part.size, len(part)) == ((4,), np.float32, 1, 4, 4)
+    assert str(weft.typeof(part)) == "Ref{f32[4]}" and isinstance(part, weft.Ref)
+    assert repr(part).endswith(".at[1:,:][0,:]")
+    assert ref.swap(part, 0, 9.0) == 4.0
+    ref.addupdate(part, jnp.array([1, 1]), 1.0)  # an element that is named twice
+    ref.addupdate(r.at[jnp.array([2, 2])], ..., 1.0)
+    ref.set(part.at[2:], ..., jnp.zeros(2))
+    want = [[0, 1, 2, 3], [9, 7, 0, 0], [10, 11, 12, 13]]
+    np.testing.assert_array_equal(r[...], want)
+    np.testing.assert_array_equal(ref.get(part), want[1])
+    np.testing.assert_array_equal(weft.jit(lambda i: r.at[i][1:])(2), want[2][1:])
+
+
+def test_parts_as_they_are_printed_and_read():
+    def f(r, i, x):
+        r.at[1].at[1:3][i] += x
+        ref.addupdate(r.at[0:2], i, 1.0)
+        return ref.swap(r.at[i].at[None], 0, 1.0)
+
+    r = weft.new_ref(jnp.zeros((3, 4)))
+    program = weft.make_jaxpr(f)(r, 1, jnp.float32(2.0))
+    assert "a[1,:][1:3][b]" in str(program) and "a[0:2,:][b,:] +=" in str(program)
+    read = parse(str(program))
+    assert str(read) == str(program)
+    np.testing.assert_array_equal(read(r, 1, jnp.float32(2.0))[0], [1, 1, 3, 1])
+
+
+PARTS_MISUSED = {
+    "vmap": lambda r: weft.vmap(lambda v: v[...])(r.at[0]),
+    "scan": lambda r: lax.scan(lambda c, v: (c, v[...]), 0, r.at[0]),
+    "freeze": lambda r: weft.freeze(r.at[0]),
+    "free_ref": lambda r: weft.free_ref(r.at[0]),
+    "jit": lambda r: weft.jit(lambda a, b: None)(r.at[0], r.at[1]),
+    "jit beside it": lambda r: weft.jit(lambda a, b: None)(r, r.at[1]),
+    "result": lambda r: weft.jit(lambda r: r.at[0])(r),
+}
+
+
+@pytest.mark.parametrize("name", PARTS_MISUSED)
+def test_parts_misused(name):
+    with pytest.raises(RefError):
+        PARTS_MISUSED[name](weft.new_ref(jnp.zeros((3, 3))))
+
+
+# --- kinds and types --------------------------------------------------------------------------
+
+
+NO_GRAD = {
+    "as it is": lambda f: f,
+    "jit": weft.jit,
+    "checkpoint": weft.checkpoint,
+    "scan": lambda f: lambda x, r: lax.scan(lambda c, _: (f(c, r), None), x, None, length=1)[0],
+    "cond": lambda f: lambda x, r: lax.cond(True, lambda: f(x, r), lambda: x),
+    "custom_jvp": lambda f: lambda x, r: f(weft.nn.relu(x), r),
+}
+
+
+@pytest.mark.parametrize("name", NO_GRAD)
+@pytest.mark.parametrize("outer", [lambda f: f, weft.jit], ids=["eager", "jit"])
+def test_what_is_written_to_a_reference_without_derivatives(name, outer):
+    """Differentiated functions write values to it, and go on as if they had not."""
+
+    def f(x, r):
+        r[...] += x * 2
+        r.at[0][...] = r[0] * 1.0
+        return x**2 + 0 * r[...]
+
+    r = weft.new_ref(jnp.zeros(2), kind="no_grad_no_remat")
+    x = jnp.array([1.0, 3.0])
+    total = lambda x, r: NO_GRAD[name](f)(x, r).sum()
+    np.testing.assert_array_equal(outer(weft.grad(total))(x, r), 2 * x)
+    np.testing.assert_array_equal(r[...], 2 * x)  # written once, where remat runs twice, too
+    closed = outer(weft.grad(lambda x: total(x, r)))
+    np.testing.assert_array_equal(closed(x), 2 * x)
+    tangent = outer(lambda x: weft.jvp(lambda x: total(x, r), (x,), (x,))[1])(x)
+    assert tangent == 20.0
+    np.testing.assert_array_equal(r[...], 6 * x)
+
+    def within(x):
+        own = weft.new_ref(x, kind="no_grad_no_remat")
+        own[...] = own[...] * x
+        return (own[...] + x).sum()
+
+    np.testing.assert_array_equal(outer(weft.grad(within))(x), 1.0)
+
+
+def test_types_of_references():
+    struct = weft.ShapeDtypeStruct((3,), np.float32, is_ref=True)
+    plain = struct.update(is_ref=False)
+    assert struct.is_ref and struct != plain and not plain.is_ref
+    assert repr(struct) == "ShapeDtypeStruct(shape=(3,), dtype=float32, is_ref=True)"
+
+    def f(r):
+        r[0] = 1.0
+        return r[...] * 2
+
+    assert str(weft.make_jaxpr(f)(struct).in_avals[0]) == "Ref{f32[3]}"
+    assert weft.eval_shape(f, struct) == plain
+    r = weft.new_ref(jnp.zeros(3))
+    compiled = weft.jit(f).lower(struct).compile()
+    np.testing.assert_array_equal(compiled(r), [2, 0, 0])
+    np.testing.assert_array_equal(r[...], [1, 0, 0])
+    assert weft.typeof(r).sharding == weft.typeof(r[...]).sharding
+    assert r.unsafe_buffer_pointer() == r[...].unsafe_buffer_pointer()
+    assert not r.committed and r.format == r[...].format and r.sharding == r[...].sharding
 
 
 # --- against carried values -------------------------------------------------------------------

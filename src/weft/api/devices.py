@@ -26,7 +26,7 @@ from weft.mesh.sharding import (
 )
 from weft.mesh.spec import PartitionSpec
 from weft.options import HELD
-from weft.parallel.constraint import constrain
+from weft.parallel.constraint import constrain, put_traced
 from weft.parallel.moving import can_move_parts, move_parts
 from weft.primitives.layout import copy
 from weft.util import alias
@@ -184,9 +184,7 @@ def _resolve_target(x: Any, device: Any) -> Any:
 
 def _put_leaf(x: Any, sharding: Any) -> Any:
     if isinstance(x, Tracer):
-        if sharding is None or type(sharding) is SingleDeviceSharding:
-            return copy(x)
-        return constrain(x, sharding)
+        return copy(x) if sharding is None else put_traced(x, sharding)
     if sharding is None:
         return put(x)
     if terms_of(sharding):

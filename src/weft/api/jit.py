@@ -40,6 +40,17 @@ from weft.xla.hlo import PATTERNS
 
 __all__ = ["clear_caches", "jit"]
 
+DEEPEST = 150  # each takes 40 KB of the stack, of which there are 8 MB
+
+
+class _Nesting(threading.local):
+    """How many jitted functions run Python within one another in this thread."""
+
+    depth = 0
+
+
+nesting = _Nesting()
+
 
 def reduce_jitted(call: Any) -> Any:
     """How a jitted function is pickled: as the global that it is, else as function and options."""
@@ -78,28 +89,37 @@ class JitFunction:
     @boundary
     def miss(self, *args: Any, **kwargs: Any) -> tuple:
         """A call that the C++ path has no executable for: stage it, then build, run, hand over."""
-        eager = is_eager()
-        if config.disable_jit or (self.op == "pmap" and not eager):
-            return self.fun(*args, **kwargs), None, False
-        if MUTABLE and (opened := self.open(args, kwargs)) is not None:
-            call, jitted = opened
-            return call.finish(jitted.make_callable()(*call.args)), None, False
-        program, leaves = self.find_program(args, kwargs)
-        spec = program.spec
-        if program.stateful:
-            check_refs(self.op, self.fun, program.consts, leaves, program.argument_names)
-        if not eager:
-            leaves = constrain_values(leaves, spec.in_shardings)
-            given = (*program.consts, *leaves)
-            if self.inline:
-                outs = program.jaxpr(*given)
-            else:
-                outs = jit_p.apply(*given, name=spec.name, jaxpr=program.jaxpr, **self.options)
-            return program.result(constrain_values(outs, spec.out_shardings)), None, False
-        if spec.in_shardings and not program.stateful:
-            self.shardings.check_bound(leaves, spec.in_shardings)
-        outs, fast = program.run(leaves)
-        return program.result(outs), fast, False
+        nesting.depth += 1
+        try:
+            if nesting.depth > DEEPEST:
+                raise RecursionError(
+                    f"{self.op}: functions must be within one another {DEEPEST} deep at most; got "
+                    f"more at {fun_name(self.fun)}. Hint: a recursion must end while it is traced."
+                )
+            eager = is_eager()
+            if config.disable_jit or (self.op == "pmap" and not eager):
+                return self.fun(*args, **kwargs), None, False
+            if MUTABLE and (opened := self.open(args, kwargs)) is not None:
+                call, jitted = opened
+                return call.finish(jitted.make_callable()(*call.args)), None, False
+            program, leaves = self.find_program(args, kwargs)
+            spec = program.spec
+            if program.stateful:
+                check_refs(self.op, self.fun, program.consts, leaves, program.argument_names)
+            if not eager:
+                leaves = constrain_values(leaves, spec.in_shardings)
+                given = (*program.consts, *leaves)
+                if self.inline:
+                    outs = program.jaxpr(*given)
+                else:
+                    outs = jit_p.apply(*given, name=spec.name, jaxpr=program.jaxpr, **self.options)
+                return program.result(constrain_values(outs, spec.out_shardings)), None, False
+            if spec.in_shardings and not program.stateful:
+                self.shardings.check_bound(leaves, spec.in_shardings)
+            outs, fast = program.run(leaves)
+            return program.result(outs), fast, False
+        finally:
+            nesting.depth -= 1
 
     def open(self, args: tuple, kwargs: dict) -> tuple[OpenCall, JitFunction] | None:
         """A call that mutable objects are passed to, as one of arrays; None without objects."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.ref import AbstractRef
 from weft.primitives.families import as_sequence
 from weft.util import Record, as_size
 
@@ -16,16 +17,23 @@ from weft.util import Record, as_size
 class ShapeDtypeStruct(Record):
     """The shape and dtype of an array, taken for it by `eval_shape`, `make_jaxpr` and `lower`.
 
-    `sharding` is kept for `lower`; `weak_type` says that the dtype is a Python number's.
+    `sharding` is kept for `lower`; `weak_type` says that the dtype is a Python number's. With
+    `is_ref=True` it stands for a reference to such an array.
 
     >>> ShapeDtypeStruct((3, 4), np.float32)
     ShapeDtypeStruct(shape=(3, 4), dtype=float32)
     """
 
-    __slots__ = ("dtype", "shape", "sharding", "weak_type")
+    __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
 
     def __init__(
-        self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False
+        self,
+        shape: Sequence[int],
+        dtype: Any,
+        *,
+        sharding: Any = None,
+        weak_type: bool = False,
+        is_ref: bool = False,
     ):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be given; got None.")
@@ -33,12 +41,14 @@ class ShapeDtypeStruct(Record):
         self.dtype = dtypes.find_dtype(dtype, "ShapeDtypeStruct")
         self.sharding = sharding
         self.weak_type = weak_type
+        self.is_ref = is_ref
 
     @classmethod
-    def of(cls, aval: ShapedArray) -> ShapeDtypeStruct:
+    def of(cls, aval: ShapedArray | AbstractRef) -> ShapeDtypeStruct:
         """The struct of a type."""
         lies = aval.sharded and aval.sharded.named
-        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=lies)
+        is_ref = isinstance(aval, AbstractRef)
+        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=lies, is_ref=is_ref)
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
@@ -46,11 +56,12 @@ class ShapeDtypeStruct(Record):
         return cls.of(typeof(x)).update(sharding=getattr(x, "sharding", None))
 
     @property
-    def aval(self) -> ShapedArray:
+    def aval(self) -> ShapedArray | AbstractRef:
         """The type, as traced functions see it."""
         dtype = dtypes.canonicalize(self.dtype)
         shape = tuple(map(as_size, self.shape))  # 1.0 is equal to a size that is known already
-        return ShapedArray(shape, dtype, self.weak_type, sharding=self.sharding)
+        aval = ShapedArray(shape, dtype, self.weak_type, sharding=self.sharding)
+        return AbstractRef(aval) if self.is_ref else aval
 
     @property
     def ndim(self) -> int:
@@ -75,4 +86,5 @@ class ShapeDtypeStruct(Record):
     def __repr__(self) -> str:
         extra = f", sharding={self.sharding}" if self.sharding is not None else ""
         extra += ", weak_type=True" if self.weak_type else ""
+        extra += ", is_ref=True" if self.is_ref else ""
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{extra})"

@@ -15,45 +15,52 @@ from weft.errors import DeletedError, RefError
 
 
 class AbstractRef(AbstractValue):
-    """The type of a reference: that of the array, `inner_aval`. Interned; prints `Ref{f32[3]}`."""
+    """The type of a reference: that of the array, `inner_aval`. Interned; prints `Ref{f32[3]}`.
+
+    With `kind="no_grad_no_remat"`, what is written to the reference is not differentiated.
+    """
 
     __slots__ = (
-        "__weakref__", "dtype", "inner_aval", "ndim", "physical", "shape", "sharded",
+        "__weakref__", "dtype", "inner_aval", "kind", "ndim", "physical", "shape", "sharded",
         "size", "varying", "weak_type",
     )  # fmt: skip
     inner_aval: ShapedArray
+    kind: str | None
     physical: ShapedArray
     getitem: ClassVar[Any]  # numpy/methods.py gives what tracers of this type do
     setitem: ClassVar[Any]
+    part: ClassVar[Any]  # `x.at[index]`
 
     def __new__(
         cls, inner_aval: ShapedArray, memory_space: Any = None, kind: Any = None
     ) -> AbstractRef:
-        found = _INTERNED.get(inner_aval)
+        found = _INTERNED.get((inner_aval, kind))
         if found is None:
             found = object.__new__(cls)
             found.inner_aval = inner_aval
+            found.kind = kind
             found.physical = inner_aval.physical  # not itself: programs with one are not physical
             for name in ("dtype", "ndim", "shape", "sharded", "size", "varying", "weak_type"):
                 setattr(found, name, getattr(inner_aval, name))
-            found = _INTERNED.setdefault(inner_aval, found)
+            found = _INTERNED.setdefault((inner_aval, kind), found)
         return found
 
     def __reduce__(self) -> tuple:
-        return AbstractRef, (self.inner_aval,)
+        return AbstractRef, (self.inner_aval, None, self.kind)
 
     def update(self, **changes: Any) -> AbstractRef:
         """The type of references to arrays of the same type but for the given fields."""
         inner = changes.pop("inner_aval", self.inner_aval)
-        return AbstractRef(inner.update(**changes))
+        kind = changes.pop("kind", self.kind)
+        return AbstractRef(inner.update(**changes), kind=kind)
 
     def strong(self) -> AbstractRef:
         """The same type, not weak."""
-        return AbstractRef(self.inner_aval.strong())
+        return AbstractRef(self.inner_aval.strong(), kind=self.kind)
 
     def to_tangent(self) -> AbstractRef:
         """The type of a reference to a tangent."""
-        return AbstractRef(self.inner_aval.to_tangent())
+        return AbstractRef(self.inner_aval.to_tangent(), kind=self.kind)
 
     def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
         """`Ref{float32[3,4]}`; with `short_dtypes=True`, `Ref{f32[3,4]}`."""
@@ -65,7 +72,7 @@ class AbstractRef(AbstractValue):
         return self.str_short(True)
 
 
-_INTERNED: dict[ShapedArray, AbstractRef] = {}
+_INTERNED: dict[tuple[ShapedArray, str | None], AbstractRef] = {}
 
 
 class StateEffect(Effect):
@@ -101,9 +108,9 @@ class Ref(HasAval, metaclass=RefKind):
     trace: Trace  # where it was made, under which its value has a meaning
     owned: bool  # whether nobody else holds the array
 
-    def __init__(self, value: Any, aval: ShapedArray | None = None):
+    def __init__(self, value: Any, kind: str | None = None):
         self._value = value
-        self.aval = AbstractRef(typeof(value) if aval is None else aval)
+        self.aval = AbstractRef(typeof(value), kind=kind)
         self.trace = current.trace
         self.owned = False
 
@@ -116,11 +123,6 @@ class Ref(HasAval, metaclass=RefKind):
                 "Hint: read it before freeze, which gives its last value."
             )
         return self._value
-
-    @property
-    def sharding(self) -> Any:
-        """How the array lies on devices."""
-        return self.value.sharding
 
     def is_deleted(self) -> bool:
         """Whether it was freed."""
@@ -141,7 +143,7 @@ class Ref(HasAval, metaclass=RefKind):
 
     def __reduce__(self) -> tuple:
         self.owned = False  # a copy shares the array
-        return Ref, (self.value,)
+        return Ref, (self.value, self.aval.kind)
 
     def __bool__(self) -> bool:
         raise TypeError(f"bool(): needs a value; got a {self.aval}. Hint: r[...].")

@@ -18,6 +18,7 @@ from jaxlib import _jax
 from weft import errors
 from weft.core.aval import HasAval, ShapedArray, keeps_type, typeof
 from weft.options import config, surroundings
+from weft.util import DEEP, allow_frames
 
 get_traceback = _jax.Traceback.get_traceback
 
@@ -58,6 +59,7 @@ class _Current(threading.local):
     trace: Any = None
     source: Any = None
     scope: tuple[str, ...] = ()
+    depth: int = 0  # how many traced functions run within one another
     capture: Any = staticmethod(get_traceback)
 
 
@@ -134,11 +136,14 @@ def run_once(
     What is in force is as before then, and Ctrl-C may come at any instruction: in the first
     `finally` it is the second that puts it back. What runs inside need not care.
     """
-    before = current.trace, current.source, current.scope, current.capture
+    before = current.trace, current.source, current.scope, current.capture, current.depth
     around = surroundings.get_local() if mark else None
     try:
         try:
             current.trace = trace
+            current.depth = depth = before[-1] + 1
+            if depth == DEEP:
+                allow_frames()
             if name:
                 current.scope = (*current.scope, name)
             if mark:
@@ -150,11 +155,11 @@ def run_once(
             return fun(*args)
         finally:
             trace.live = False
-            current.trace, current.source, current.scope, current.capture = before
+            current.trace, current.source, current.scope, current.capture, current.depth = before
             if mark:
                 surroundings.set_local(around)
     finally:
-        current.trace, current.source, current.scope, current.capture = before
+        current.trace, current.source, current.scope, current.capture, current.depth = before
         if mark:
             surroundings.set_local(around)
 

@@ -33,7 +33,7 @@ _TYPED_RUN = re.compile(rf"(?:{_NAME}:{_TYPE}\s+)+")
 _EQUALS = re.compile(r"=\s")
 _OUTS = re.compile(rf"(?:(?:{_NAME}|\*)[ ]+)+=\s")
 # A read or a write of a reference: `a:f32[] <- r[i]`, `r[i] <- a`, `r[i] += a`, and a swap.
-_PLACE = rf"{_NAME}\[[^\]=]*\]"
+_PLACE = rf"{_NAME}(?:\[[^\]=]*\])+"
 _ACCESS = re.compile(rf"(?:(?:{_NAME}|\*)(?::{_TYPE})?(?:,\s+{_PLACE})?|{_PLACE})\s+(?:<-|\+=)\s")
 _PRIMITIVE = re.compile(r"[A-Za-z_][\w.\-]*(?:@\w+)?")
 _KEY = re.compile(r"([A-Za-z_]\w*)=")
@@ -128,14 +128,17 @@ class Window(NamedTuple):
 
 
 class Index(NamedTuple):
-    """What of a reference is read or written: slices as triples, arrays as atoms or windows."""
+    """What of a reference is read or written: `r[1:3][0]` has two steps, of entries.
 
-    entries: tuple
+    Slices are triples, arrays are atoms or windows.
+    """
+
+    steps: list[tuple]
 
     @property
     def arrays(self) -> list[Atom]:
         """The arrays among the entries."""
-        found = [e.start if type(e) is Window else e for e in self.entries]
+        found = [e.start if type(e) is Window else e for step in self.steps for e in step]
         return [e for e in found if type(e) is Atom]
 
 
@@ -357,10 +360,17 @@ class Text:
         operands = [ref, *values, *Index(index).arrays]
         return Equation(outs, name, {"index": (Index(index), pos)}, operands, pos)
 
-    def place(self) -> tuple[Atom, tuple]:
-        """`r[0,a,1:3,...]`: a reference, and the entries of an index."""
+    def place(self) -> tuple[Atom, list[tuple]]:
+        """`r[0,a,1:3,...]`: a reference, and the entries of an index in it, and of one in that."""
         ref = self.atom()
         self.expect("[", "a reference")
+        steps = [self.entries()]
+        while self.accept("["):
+            steps.append(self.entries())
+        return ref, steps
+
+    def entries(self) -> tuple:
+        """The entries of an index, up to the bracket that closes it."""
         entries: list[Any] = []
         while not self.accept("]"):
             self.skip()
@@ -378,7 +388,7 @@ class Text:
                 else:
                     entries.append(atom if type(atom.value) is Word else atom.value)
             self.accept(",")
-        return ref, tuple(entries)
+        return tuple(entries)
 
     def ends_equation(self, begin: int) -> bool:
         """Whether what is next is no operand of the equation that begins at `begin`."""

@@ -34,7 +34,7 @@ from weft.mesh.sharding import NamedSharding, SingleDeviceSharding
 from weft.mesh.spec import UNCONSTRAINED, PartitionSpec
 from weft.mesh.typed import Sharded, kind_of_mesh
 from weft.numpy.index_plans import Sliding
-from weft.numpy.refs import Places
+from weft.numpy.refs import Nested, Places
 from weft.passes.budget import Budget
 from weft.passes.holes import Hole
 from weft.primitives.constant import Held
@@ -153,13 +153,19 @@ def read_type(kind: syntax.Type, text: syntax.Text) -> Any:
 def read_index(index: syntax.Index, arrays: Sequence[ShapedArray]) -> Whole:
     """The index of a reference, given the types of the arrays in it."""
     given = iter(arrays)
-    key: list[Any] = []
-    for e in index.entries:
-        aval = next(given) if type(e) in (syntax.Atom, syntax.Window) else None
-        key.append(Sliding(e.count, e.step) if type(e) is syntax.Window else aval or e)
-    while key and key[-1] == (None, None, None):
-        key.pop()
-    return WHOLE if key == [Ellipsis] else Places(tuple(key))
+    found: list[Whole] = []
+    for step in index.steps:
+        key: list[Any] = []
+        for e in step:
+            aval = next(given) if type(e) in (syntax.Atom, syntax.Window) else None
+            key.append(Sliding(e.count, e.step) if type(e) is syntax.Window else aval or e)
+        while key and key[-1] == (None, None, None):
+            key.pop()
+        found.append(WHOLE if key == [Ellipsis] else Places(tuple(key)))
+    if len(found) == 1:
+        return found[0]
+    counts = [len(syntax.Index([step]).arrays) for step in index.steps]
+    return Nested(tuple(found), tuple(counts))
 
 
 def read_literal(value: Any, aval: ShapedArray | None) -> tuple[Any, ShapedArray]:

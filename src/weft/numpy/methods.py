@@ -286,8 +286,17 @@ def attach_methods() -> None:
     ShapedArray.manual_axis_type = property(ManualAxisType.of)  # type: ignore[attr-defined]
     AbstractRef.getitem = lambda self, ref, index: refs.get(ref, index)  # of tracers
     AbstractRef.setitem = lambda self, ref, index, value: refs.set(ref, index, value)
+    AbstractRef.sharding = property(lambda self: self.inner_aval.sharding)
+    AbstractRef.part = lambda self, ref, index: refs.view_part(ref, index)
+    Ref.at = property(updates.At)  # type: ignore[attr-defined]
     Ref.__getitem__, Ref.__setitem__ = refs.get, refs.set  # type: ignore[attr-defined]
-    Ref.addupdate = refs.add_to_index  # type: ignore[attr-defined]
+    of_references = {
+        "addupdate": refs.add_to_index, "committed": property(refs.is_committed),
+        "format": property(refs.format_in), "sharding": property(refs.sharding_in),
+        "unsafe_buffer_pointer": refs.find_buffer,
+    }  # fmt: skip
+    for name, member in of_references.items():
+        setattr(Ref, name, member)
     ArrayImpl.__iter__ = KeyArray.__iter__ = indexing.iterate  # a tracer's knows where it was made
 
 

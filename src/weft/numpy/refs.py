@@ -7,11 +7,12 @@ that a reference holds is read as any array is (indexing.py), and replaced by a 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from weft import dtypes
-from weft.core.aval import ShapedArray, typeof
+from weft.core.aval import HasAval, ShapedArray, typeof
 from weft.core.primitive import Axis
 from weft.core.ref import AbstractRef, Ref, check_write, is_ref
 from weft.core.source import boundary
@@ -23,12 +24,30 @@ from weft.numpy.creation import asarray
 from weft.numpy.index_plans import Key, Sliding, expand_key, plan_index, split_index, static_key
 from weft.numpy.promotion import NUMBERS
 from weft.primitives import refs
-from weft.primitives.layout import broadcast_in_dim, convert, literal
+from weft.primitives.elementwise import stop_gradient_p
+from weft.primitives.layout import broadcast_in_dim, convert, literal, zeros
+from weft.pytrees import register_pytree_node
 from weft.transforms.batch import batch, bring_to_front
 from weft.xla.array import ARRAYS
 
 
-class Places(refs.Whole):
+class Part(refs.Whole):
+    """An index of some of the elements of an array."""
+
+    __slots__ = ()
+
+    def batch(self, prim: refs.StateOperation, axis: Axis, args: Sequence, dims: Sequence) -> tuple:
+        ref, *operands = args
+        whole = refs.load_ref(ref)
+        apply = lambda *xs: flatten_pair(prim.run_on_value(*xs, index=self))
+        outs, out_dims = batch(apply, [whole, *operands], dims, axis)
+        if prim.effect.writes:  # type: ignore[attr-defined]
+            new = bring_to_front(outs.pop(), out_dims.pop(), axis.size)
+            refs.store_ref(ref, refs.place_axis(new, dims[0]))
+        return outs, out_dims
+
+
+class Places(Part):
     """An index of NumPy's: its key (index_plans.py), of which the arrays are operands."""
 
     __slots__ = ("key",)
@@ -60,15 +79,57 @@ class Places(refs.Whole):
         given = iter(names)
         return ",".join([entry_text(e, given) for e in expand_key(aval, self.key)])
 
-    def batch(self, prim: refs.StateOperation, axis: Axis, args: Sequence, dims: Sequence) -> tuple:
-        ref, *operands = args
-        whole = refs.load_ref(ref)
-        apply = lambda *xs: flatten_pair(prim.run_on_value(*xs, index=self))
-        outs, out_dims = batch(apply, [whole, *operands], dims, axis)
-        if prim.effect.writes:  # type: ignore[attr-defined]
-            new = bring_to_front(outs.pop(), out_dims.pop(), axis.size)
-            refs.store_ref(ref, refs.place_axis(new, dims[0]))
-        return outs, out_dims
+
+class Nested(Part):
+    """An index of part of a part: `r[1:3][0]`. Each step takes so many of the arrays."""
+
+    __slots__ = ("counts", "steps")
+
+    def __init__(self, steps: tuple[refs.Whole, ...], counts: tuple[int, ...]):
+        self.steps = steps
+        self.counts = counts
+
+    def __eq__(self, other: Any) -> bool:
+        return type(other) is Nested and self.steps == other.steps
+
+    def __hash__(self) -> int:
+        return hash(self.steps)
+
+    def __reduce__(self) -> tuple:
+        return Nested, (self.steps, self.counts)
+
+    def shape_of(self, aval: ShapedArray) -> tuple[int, ...]:
+        for step in self.steps:
+            aval = ShapedArray(step.shape_of(aval), aval.dtype)
+        return aval.shape
+
+    def split_arrays(self, arrays: Sequence[Any]) -> list[Sequence[Any]]:
+        """Return the arrays of each step."""
+        ends = list(itertools.accumulate(self.counts))
+        return [arrays[end - n : end] for end, n in zip(ends, self.counts, strict=True)]
+
+    def read(self, x: Any, arrays: Sequence[Any]) -> Any:
+        for step, own in zip(self.steps, self.split_arrays(arrays), strict=True):
+            x = step.read(x, own)
+        return x
+
+    def write(self, x: Any, value: Any, arrays: Sequence[Any], adds: bool) -> Any:
+        given = self.split_arrays(arrays)
+        parts = [x]
+        for step, own in zip(self.steps[:-1], given[:-1], strict=True):
+            parts.append(step.read(parts[-1], own))
+        if adds:  # to zeros, so that an element that is named twice is added to twice
+            parts[1:] = [zeros(typeof(part)) for part in parts[1:]]
+        for part, step, own in reversed([*zip(parts, self.steps, given, strict=True)]):
+            value = step.write(part, value, own, adds)
+        return value
+
+    def text(self, aval: ShapedArray, names: Sequence[str]) -> str:
+        texts = []
+        for step, own in zip(self.steps, self.split_arrays(names), strict=True):
+            texts.append(step.text(aval, own))
+            aval = ShapedArray(step.shape_of(aval), aval.dtype)
+        return "][".join(texts)
 
 
 def flatten_pair(pair: tuple[list, Any]) -> list:
@@ -91,6 +152,98 @@ def entry_text(entry: Any, names: Iterator[str]) -> str:
         span = (entry.count - 1) * entry.step + 1
         return f"{name}:{name}+{span}" + (f":{entry.step}" if entry.step > 1 else "")
     return next(names)
+
+
+# --- parts of references ----------------------------------------------------------------------
+
+
+class RefView(HasAval):
+    """Part of a reference, to be read and written as a reference is: what `r.at[index]` gives.
+
+    What is written to it is written to the reference. It may be passed to functions that are
+    transformed, where it counts as the reference: `jit(f)(r.at[1])`.
+
+    >>> r = weft.new_ref(jnp.zeros((2, 2)))
+    >>> row = r.at[1]
+    >>> row[0] += 3.0
+    >>> print(row[...], r[...].tolist())
+    [3. 0.] [[0.0, 0.0], [3.0, 0.0]]
+    """
+
+    __slots__ = ("arrays", "aval", "index", "ref")
+
+    ref: Any
+    index: refs.Whole
+    arrays: Sequence[Any]
+
+    def __init__(self, ref: Any, index: refs.Whole, arrays: Sequence[Any]):
+        self.ref = ref
+        self.index = index
+        self.arrays = arrays
+        inner = ref.aval.inner_aval
+        part = ShapedArray(index.shape_of(inner), inner.dtype, inner.weak_type)
+        self.aval = AbstractRef(part, kind=ref.aval.kind)
+
+    @property
+    def at(self) -> Any:
+        """Parts of the part: `v.at[index]`."""
+        return updates.At(self)
+
+    def __getitem__(self, index: Any) -> Any:
+        return get(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        set(self, index, value)
+
+    def __repr__(self) -> str:
+        names = [f"<{typeof(x)}>" for x in self.arrays]
+        return f"{self.ref!r}.at[{self.index.text(self.ref.aval.inner_aval, names)}]"
+
+
+def view_part(ref: Any, index: Any) -> Any:
+    """Return the part of a reference, or of a part of one, at an index: `ref.at[index]`."""
+    found, arrays = split_places(ref.aval.inner_aval, index)
+    return RefView(*join_index(ref, found, arrays))
+
+
+def join_index(
+    ref: Any, index: refs.Whole, arrays: Sequence[Any]
+) -> tuple[Any, refs.Whole, Sequence[Any]]:
+    """Return the reference itself, with the index in it, where `ref` may be part of one."""
+    if type(ref) is not RefView:
+        return ref, index, arrays
+    arrays = [*ref.arrays, *arrays]
+    if index is refs.WHOLE:
+        return ref.ref, ref.index, arrays
+    if ref.index is refs.WHOLE:
+        return ref.ref, index, arrays
+    outer = ref.index
+    steps, counts = (outer.steps, outer.counts) if type(outer) is Nested else ((outer,), ())
+    counts = counts or (len(ref.arrays),)
+    return ref.ref, Nested((*steps, index), (*counts, len(arrays) - sum(counts))), arrays
+
+
+def flatten_view(view: RefView) -> tuple:
+    """Return the reference and the arrays of the index, and what is static of a part."""
+    return (view.ref, *view.arrays), (view.index, view.ref.aval.shape)
+
+
+def unflatten_view(static: tuple, children: Sequence[Any]) -> Any:
+    """Return a part of a reference, which is not mapped."""
+    index, shape = static
+    ref, *arrays = children
+    if not is_ref(ref):
+        return (ref, *arrays)  # types or names, in the structure of a call
+    if ref.aval.shape != shape:
+        raise RefError(
+            "vmap: part of a reference must not be mapped or split; got one of a reference of "
+            f"shape {shape}, of which {ref.aval} is given. Hint: pass the reference, or close over "
+            "the part."
+        )
+    return RefView(ref, index, arrays)
+
+
+register_pytree_node(RefView, flatten_view, unflatten_view)
 
 
 # --- one operation ----------------------------------------------------------------------------
@@ -134,6 +287,13 @@ def cast_value(op: str, aval: AbstractRef, value: Any) -> Any:
     return literal(value, inner.dtype) if type(value) in NUMBERS else convert(value, inner.dtype)
 
 
+def stop_in_ref(value: Any, kind: str | None) -> Any:
+    """Return a value to be held by a reference: not differentiated where its kind says so."""
+    if kind is None or not isinstance(value, Tracer):
+        return value
+    return stop_gradient_p.apply(value)[0] if dtypes.is_inexact(value.dtype) else value
+
+
 def shape_value(op: str, value: Any, shape: tuple[int, ...]) -> Any:
     """What is to be written, broadcast to the shape of what it replaces."""
     if typeof(value).shape == shape:
@@ -157,7 +317,7 @@ def get(ref: Any, idx: Any = None) -> Any:
         found = value if idx is Ellipsis else indexing.getitem(value, idx)
         ref.owned = ref.owned and found is not value
         return found
-    index, arrays = split_places(aval.inner_aval, idx)
+    ref, index, arrays = join_index(ref, *split_places(aval.inner_aval, idx))
     return refs.get_p.apply(ref, *arrays, index=index)[0]
 
 
@@ -165,7 +325,7 @@ def write_ref(op: str, ref: Any, idx: Any, value: Any) -> list:
     """Write to a reference, by the operation that is "set", "add" or "swap"; what that gives."""
     aval = require_ref(op, ref)
     idx = Ellipsis if idx is None else idx
-    value = cast_value(op, aval, value)
+    value = stop_in_ref(cast_value(op, aval, value), aval.kind)
     if holds_here(ref):
         check_write(ref)
         old = [get(ref, idx)] if op == "swap" else []
@@ -176,6 +336,7 @@ def write_ref(op: str, ref: Any, idx: Any, value: Any) -> list:
         return old
     index, arrays = split_places(aval.inner_aval, idx)
     value = shape_value(op, value, index.shape_of(aval.inner_aval))
+    ref, index, arrays = join_index(ref, index, arrays)
     prim = refs.addupdate_p if op == "add" else refs.swap_p
     return prim.apply(ref, value, *arrays, index=index)
 
@@ -222,6 +383,26 @@ def add_to_index(self: Ref, x: Any, idx: Any = ...) -> None:
     addupdate(self, idx, x)
 
 
+def sharding_in(self: Ref) -> Any:
+    """How the array that the reference holds lies on devices."""
+    return self.value.sharding
+
+
+def format_in(self: Ref) -> Any:
+    """How the array that the reference holds lies on devices and in memory."""
+    return self.value.format
+
+
+def is_committed(self: Ref) -> bool:
+    """Return True if the array that the reference holds is bound to its devices."""
+    return self.value.committed
+
+
+def find_buffer(self: Ref) -> int:
+    """Return the address of the array that the reference holds, until it is written."""
+    return self.value.unsafe_buffer_pointer()
+
+
 # --- from making to freeing -------------------------------------------------------------------
 
 
@@ -231,7 +412,8 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
 
     `r[i]` reads, `r[i] = v` and `r[i] += v` write. It goes through every transformation, as an
     argument, closed over, or made within; it must not be returned. The array that it was made of
-    stays as it is. `memory_space` and `kind` are taken for JAX's sake, and change nothing.
+    stays as it is. With `kind="no_grad_no_remat"` what is written is not differentiated, so that
+    functions that are may write to a reference from outside. `memory_space` changes nothing.
 
     >>> r = new_ref(jnp.arange(3))
     >>> r[1] += 10
@@ -245,6 +427,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     typeof(init_val, "new_ref")
     if type(current.trace) is not StageTrace and not isinstance(init_val, Tracer):
         init_val = asarray(init_val)
+    init_val = stop_in_ref(init_val, kind)
     return refs.new_ref_p.apply(init_val, kind=kind, memory_space=memory_space)[0]
 
 
@@ -294,6 +477,8 @@ def free_ref(ref: Any) -> None:
 def end_ref(op: str, ref: Any, prim: Any) -> list:
     """Bind what ends a reference, where it was made."""
     aval = require_ref(op, ref)
+    if type(ref) is RefView:
+        raise RefError(f"{op}: needs a whole reference; got part of one, {ref!r}. Hint: v[...].")
     if holds_here(ref) and ref.trace is current.trace:
         return [ref.free()]
     trace = current.trace

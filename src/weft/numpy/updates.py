@@ -386,7 +386,10 @@ def refuse_setitem(x: Any, index: Any, value: Any) -> None:
 
 
 class At:
-    """What `x.at` gives: x.at[index] names places of x, to be read or written in a changed copy."""
+    """What `x.at` gives: x.at[index] names places of x, to be read or written in a changed copy.
+
+    Of a reference they are read and written in place.
+    """
 
     __slots__ = ("array",)
 
@@ -394,6 +397,8 @@ class At:
         self.array = array
 
     def __getitem__(self, index: Any) -> Places:
+        if type(self.array.aval) is AbstractRef:
+            return self.array.aval.part(self.array, index)
         return Places(self.array, index)
 
     def __repr__(self) -> str:

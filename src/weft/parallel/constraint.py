@@ -10,14 +10,15 @@ from typing import Any
 
 from weft.core.aval import typeof
 from weft.core.facts import Elements
-from weft.core.primitive import References
+from weft.core.primitive import Axis, References
 from weft.core.ref import is_ref
-from weft.core.trace import current
+from weft.core.trace import Tracer, current
 from weft.mesh.mesh import AbstractMesh
-from weft.mesh.sharding import NamedSharding, check_divisible, rank_error
+from weft.mesh.sharding import NamedSharding, SingleDeviceSharding, check_divisible, rank_error
 from weft.mesh.spec import UNCONSTRAINED, PartitionSpec, insert_entry
 from weft.mesh.typed import entries_of
 from weft.primitives.families import LinearPrimitive
+from weft.primitives.layout import copy
 from weft.primitives.reshard import reshard_p
 from weft.xla.array import put
 
@@ -33,26 +34,27 @@ class ShardingConstraint(LinearPrimitive):
     name = "sharding_constraint"
     elements = Elements.PLACED
 
-    def abstract_eval(self, x, *, sharding):
+    def abstract_eval(self, x, *, sharding, **params):
         if len(getattr(sharding, "spec", ())) > x.ndim:
             raise rank_error(OP, sharding.spec, x.ndim, f"the operand {x}")
         return [x]
 
-    def impl(self, x, *, sharding):
+    def impl(self, x, *, sharding, **params):
         check_divisible(OP, sharding, x.shape, f"the operand {typeof(x)}")
         if getattr(x, "is_fully_addressable", True):
             if UNCONSTRAINED in getattr(sharding, "spec", ()):  # whole: nothing else is planned
                 entries = [None if e is UNCONSTRAINED else e for e in sharding.spec]
                 sharding = sharding.with_spec(PartitionSpec(*entries))
             return [put(x, sharding, committed=True)]
-        return current.trace.run_compiled(self, [x], {"sharding": sharding})  # between processes
+        params = {"sharding": sharding}
+        return current.trace.run_compiled(sharding_constraint_p, [x], params)  # between processes
 
     def refers(self, params):
         sharding = params["sharding"]
         known = not isinstance(getattr(sharding, "mesh", None), AbstractMesh)
         return References(places=lambda: (sharding.whole,) if known else ())
 
-    def lower(self, hlo, x, *, sharding):
+    def lower(self, hlo, x, *, sharding, **params):
         if not isinstance(sharding, NamedSharding):
             return [x]
         text = sharding.sdy(x.aval.ndim, hlo.named(sharding.mesh))
@@ -62,15 +64,64 @@ class ShardingConstraint(LinearPrimitive):
         return self.apply(cts[0], sharding=sharding)
 
     def batch(self, axis, args, dims, *, sharding):
-        (d,) = dims
-        if isinstance(sharding, NamedSharding):
-            entry = UNCONSTRAINED if axis.spmd is None else axis.spmd  # left to the compiler
-            sharding = sharding.with_spec(insert_entry(sharding.spec, d, entry))
-        return self.apply(*args, sharding=sharding), [d]
+        return self.apply(*args, sharding=place_mapped(sharding, axis, *dims)), list(dims)
+
+
+def place_mapped(sharding: Any, axis: Axis, dim: int) -> Any:
+    """Return the sharding of a value that is mapped along its axis `dim`."""
+    if not isinstance(sharding, NamedSharding):
+        return sharding
+    entry = UNCONSTRAINED if axis.spmd is None else axis.spmd  # left to the compiler
+    return sharding.with_spec(insert_entry(sharding.spec, dim, entry))
 
 
 sharding_constraint_p = ShardingConstraint()
-device_put_p = sharding_constraint_p  # what programs have for device_put to a sharding
+
+
+class DevicePut(ShardingConstraint):
+    """out = x, with the sharding `sharding`, which may be of one device: another than that of x.
+
+    `src` is the sharding of x, to which cotangents go back; None if it is not known. It is for
+    operations that are computed one by one: a program runs where its operands are.
+    """
+
+    name = "device_put"
+
+    def refers(self, params):
+        one = isinstance(params["sharding"], SingleDeviceSharding)
+        return References() if one else super().refers(params)
+
+    def transpose(self, cts, x, *, sharding, src):
+        return self.apply(cts[0], sharding=src, src=sharding) if src else list(cts)
+
+    def batch(self, axis, args, dims, *, sharding, src):
+        sharding = place_mapped(sharding, axis, *dims)
+        return self.apply(*args, sharding=sharding, src=src), list(dims)
+
+
+device_put_p = DevicePut()
+
+
+def find_source(x: Any) -> Any:
+    """Return the sharding of the array that a traced value is of, where there is one already.
+
+    Of a mapped value, which has fewer axes, it is known only on one device.
+    """
+    mapped = False
+    while isinstance(x, Tracer) and hasattr(x, "inner"):
+        mapped = mapped or hasattr(x, "dim")
+        x = x.inner
+    source = getattr(x, "_sharding", None)
+    return source if not mapped or isinstance(source, SingleDeviceSharding) else None
+
+
+def put_traced(x: Any, sharding: Any) -> Any:
+    """A traced value with a sharding: moved to it if it is computed at once."""
+    named = isinstance(sharding, NamedSharding)
+    source = None if named and sharding.mesh.explicit_axes else find_source(x)
+    if source is not None:
+        return device_put_p.apply(x, sharding=sharding, src=source)[0]
+    return constrain(x, sharding) if named else copy(x)
 
 
 def constrain_values(xs: list, shardings: Sequence[Any]) -> list:

@@ -213,10 +213,10 @@ class NewRef(MakeRef):
     name = "new_ref"
 
     def abstract_eval(self, x, *, kind, memory_space):
-        return [AbstractRef(x)]
+        return [AbstractRef(x, kind=kind)]
 
     def impl(self, x, *, kind, memory_space):
-        return [Ref(x)]
+        return [Ref(x, kind)]
 
     def apply(self, x, **params):
         staging = type(current.trace) is StageTrace

@@ -324,6 +324,19 @@ class Record:
         return f"{type(self).__name__}({', '.join(f'{name}={x!r}' for name, x in fields)})"
 
 
+DEEP = 40  # traced functions within one another
+
+
+def allow_frames() -> None:
+    """Raise Python's limit of 1000 frames to what 100 functions and their derivatives need.
+
+    Each takes 12 frames while it is traced, and passes over the program need as many later, so that
+    the limit stays.
+    """
+    if sys.getrecursionlimit() < 2500:
+        sys.setrecursionlimit(2500)
+
+
 class collecting_rarely:
     """In such a block garbage is looked for after every 5,000 new objects, in place of 700.
 
