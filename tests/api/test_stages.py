@@ -184,3 +184,19 @@ def test_module_as_hlo():
     lowered = jit(lambda x: x + 1).lower(np.float32(1))
     assert "ENTRY" in lowered.compiler_ir("hlo").as_hlo_text()
     assert lowered.compiler_ir() == lowered.compiler_ir("stablehlo") == lowered.as_text()
+
+
+def test_costs_of_kernels_are_those_of_what_they_replace():
+    x, v = jnp.ones((64, 64)), jnp.ones(5000)
+    programs = [
+        (lambda a: a @ a, x, 2 * 64**3),
+        (weft.grad(lambda a: jnp.sum(jnp.tanh(a @ a))), x, 6 * 64**3),
+        (lambda a: a.sum(0), x, 63 * 64),
+        (jnp.sort, v, 5000),
+        (lambda a: weft.lax.fori_loop(0, 5, lambda i, c: c @ c, a), x, 2 * 64**3),
+    ]
+    for fun, arg, least in programs:
+        lowered = weft.jit(fun).lower(arg)
+        for stage in (lowered, lowered.compile()):
+            costs = stage.cost_analysis()
+            assert least <= costs["flops"] < 60 * least and costs["bytes accessed"] >= arg.nbytes

@@ -31,6 +31,8 @@ from weft.xla.layouts import Format, Layout
 from weft.xla.locating import write_places
 from weft.xla.placement import Placement
 
+KERNEL = '"weft_'  # how the targets of weft's kernels begin in the text of a program
+
 __all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
 
 CompilerOptions = dict[str, Any]
@@ -166,13 +168,17 @@ class Lowered(_Stage):
         return write_hlo(self.as_text()) if dialect == "hlo" else self.as_text(dialect)
 
     def cost_analysis(self) -> dict:
-        """The engine's estimate of floating-point operations and bytes, of the program as written.
+        """Return XLA's estimate of floating-point operations and bytes, of the program as written.
 
-        That of the compiled program, which the compiler has changed, is `.compile()`'s.
+        What weft's kernels compute is counted as the operations that they replace. The estimate of
+        the compiled program, which the compiler has changed, is `.compile()`'s.
         """
-        placement = self._placement
+        placement, lowered = self._placement, self
+        if KERNEL in self._lowered.module.text:
+            with config.scope(native=False):
+                lowered = Traced(self._program, placement).lower()
         client = (default_device() if placement.platform else placement.devices[0]).client
-        return _jax.hlo_module_cost_analysis(client, self.compiler_ir("hlo").get_hlo_module())
+        return _jax.hlo_module_cost_analysis(client, lowered.compiler_ir("hlo").get_hlo_module())
 
     def compile(self, compiler_options: dict | None = None) -> Compiled:
         """Compile for the devices of the arguments, else the mesh in scope or the default device.
@@ -241,7 +247,13 @@ class Compiled(_Stage):
         return self._run.loaded.get_hlo_text()
 
     def cost_analysis(self) -> dict:
-        """The engine's estimate of floating-point operations and bytes."""
+        """Return XLA's estimate of floating-point operations and bytes.
+
+        Of a program that calls weft's kernels, of which XLA knows nothing, it is the estimate of
+        the program as written, in which the operations stand that the kernels replace.
+        """
+        if KERNEL in self.as_text():
+            return Traced(self._program, self._placement).lower().cost_analysis()
         return dict(self._run.loaded.cost_analysis())
 
     def memory_analysis(self) -> Any:

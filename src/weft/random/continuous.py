@@ -97,7 +97,18 @@ def draw_normal(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 @sampler
 def normal(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Numbers of the standard normal distribution; complex ones have variance 1 in all.
+    """Sample from the standard normal distribution.
+
+    Complex samples have unit variance, 1/2 in each part. The numbers of a key depend on the option
+    `threefry_partitionable`; see `random.key`.
+
+    Args:
+      key: a random key.
+      shape: the shape of the result.
+      dtype: a float or complex dtype, by default float32, with enable_x64 float64.
+
+    Returns:
+      An array of the shape and dtype.
 
     >>> print(random.normal(random.PRNGKey(0), (3,)))
     [ 1.8160863  -0.48262316  0.33988908]

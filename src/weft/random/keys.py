@@ -270,7 +270,20 @@ def PRNGKey(seed: int | ArrayLike, *, impl: str | KeyDtype | None = None) -> Arr
 def key(
     seed: int | ArrayLike, *, impl: str | KeyDtype | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """A key from an integer, of shape () and a dtype that says what it is: no numbers by mistake.
+    """Return a key made from an integer, which every sampler takes.
+
+    It has shape () and a dtype that says what it is, so that no number is computed of it by mistake.
+
+    One seed gives other numbers in a program that says `import weft` than in one that says
+    `import jax` and runs by `python -m weft`. The option `threefry_partitionable` says how bits are
+    counted: it is False for `import weft`, and True for `import jax`, as in JAX since 0.5. Set it,
+    or WEFT_THREEFRY_PARTITIONABLE=1 in the environment, for the numbers of today's JAX.
+
+    Args:
+      seed: an integer.
+      impl: the generator by name, such as "threefry2x32", or the dtype of its keys. Without it,
+        the one that the option `default_prng_impl` names.
+      dtype: the dtype of the key, in place of `impl`.
 
     >>> random.key(42).dtype
     key<fry>
