@@ -72,7 +72,7 @@ def single_power(a: Expr, y: Expr, usual: bool = False) -> Expr:
     if not usual:
         p = (p > 900).select(p.like(900), (p < -900).select(p.like(-900), p))
     n = p.apply("round_nearest_even")
-    return (p - n).polynomial(_EXP2) * wide.power_of_two(n)
+    return (p - n).polynomial(_EXP2) * n.power_of_two()
 
 
 def finish_power(out: Expr, x: Expr, y: Expr) -> Expr:
