@@ -34,8 +34,9 @@ BOOL, I32, I64 = (np.dtype(t) for t in ("bool", "int32", "int64"))
 VECTORS = {F64: "D", I64: "I", I32: "I", BOOL: "I"}
 MAX_INLINE = 60  # characters of an expression that is written where it is used
 
-# Operations in C++, of operands {0}, {1}, ... of vectors of float64. XLA's `convert` to float64 is
-# exact; here integers of 32 bits, which are kept in 64, are converted by a sum.
+# Operations in C++, of operands {0}, {1}, ... of vectors of float64. Where the first operand of a
+# minimum or a maximum is NaN, the result is the second one, so a formula has to choose NaN itself.
+# Integers of 32 bits are kept in 64, and are not cut to 32.
 DOUBLES = {
     "add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}", "divide": "{0} / {1}",
     "minimum": "Least({0}, {1})", "maximum": "Largest({0}, {1})", "negate": "-{0}",
