@@ -188,7 +188,8 @@ def write_number(node: Node, pattern: str) -> str:
     """Return a constant as an operand of a pattern: most take a scalar, calls take a vector."""
     value = node.constant
     if node.aval.dtype != F64:
-        return str(int(value)) if abs(value) < 1 << 31 else f"INT64_C({int(value)})"
+        large = "INT64_MIN" if value == -(1 << 63) else f"INT64_C({value})"
+        return str(value) if abs(value) < 1 << 31 else large
     text = repr(float(value))
     if not math.isfinite(value):
         text = ("-" if value < 0 else "") + ("NAN" if value != value else "INFINITY")

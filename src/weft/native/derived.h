@@ -178,8 +178,7 @@ WEFT_HERE D AngleUsual(D y, D x) {
   const D t3 = t2 * t2;
   const D t4 = t2 + ((t2 * t3) * Polynomial(t3, kTable3));
   const D t5 = (t0 > t1) ? (1.5707963267948966 - t4) : t4;
-  const I t6 = ((I)((((I)x) < 0) ? (3.141592653589793 - t5) : t5)) | (((I)y) &
-      INT64_C(-9223372036854775808));
+  const I t6 = ((I)((((I)x) < 0) ? (3.141592653589793 - t5) : t5)) | (((I)y) & INT64_MIN);
   return (D)t6;
 }
 
@@ -192,8 +191,7 @@ WEFT_HERE D Angle(D y, D x) {
   const D t5 = t4 * t4;
   const D t6 = t4 + ((t4 * t5) * Polynomial(t5, kTable3));
   const D t7 = (t0 > t1) ? (1.5707963267948966 - t6) : t6;
-  const I t8 = ((I)((((I)x) < 0) ? (3.141592653589793 - t7) : t7)) | (((I)y) &
-      INT64_C(-9223372036854775808));
+  const I t8 = ((I)((((I)x) < 0) ? (3.141592653589793 - t7) : t7)) | (((I)y) & INT64_MIN);
   return (x == x) ? ((y == y) ? ((D)t8) : y) : x;
 }
 
@@ -316,8 +314,7 @@ WEFT_HERE D HyperbolicSine(D x) {
   const D t11 = (t7 - t9) - t8;
   const D t12 = (t10 * 0.5) + (((t10 * t10) * Polynomial(t10, kTable9)) + (t11 * t9));
   const D t13 = (t3 + t5) * (t9 + (((t10 * t9) * Polynomial(t10, kTable8)) + t11));
-  const I t14 = ((I)((t1 < 1e-09) ? t1 : ((t6 + ((t6 * t12) + t13)) * 2.0))) | (((I)x) &
-      INT64_C(-9223372036854775808));
+  const I t14 = ((I)((t1 < 1e-09) ? t1 : ((t6 + ((t6 * t12) + t13)) * 2.0))) | (((I)x) & INT64_MIN);
   return (D)t14;
 }
 
@@ -348,8 +345,7 @@ WEFT_HERE D ErrorFunction(D x) {
       0.5) + 1.0));
   const D t5 = WideExp(-t3) * (t4 * Polynomial(t4 - 0.4766483516483517, kTable12));
   const D t6 = (t1 < 1e-290) ? (t1 * 1.1283791670955126) : (t2 ? (t1 + (t1 * t4)) : (1.0 - t5));
-  const D t7 = (x == x) ? ((D)(((I)t6) | (((I)x) & INT64_C(-9223372036854775808)))) : x;
-  return t7;
+  return (x == x) ? ((D)(((I)t6) | (((I)x) & INT64_MIN))) : x;
 }
 
 WEFT_HERE D Exponential(D r, D low) {
