@@ -20,7 +20,7 @@ import numpy as np
 from weft.core.aval import ShapedArray
 from weft.primitives import circular, wide
 from weft.primitives.expr import F64, Expr
-from weft.primitives.special import error
+from weft.primitives.special import error, gamma
 
 HEADER = Path(__file__).parents[1] / "src/weft/native/derived.h"
 TEXT = """\
@@ -34,20 +34,22 @@ BOOL, I32, I64 = (np.dtype(t) for t in ("bool", "int32", "int64"))
 VECTORS = {F64: "D", I64: "I", I32: "I", BOOL: "I"}
 MAX_INLINE = 60  # characters of an expression that is written where it is used
 
-# Operations in C++, of operands {0}, {1}, ... of vectors of float64. XLA's `convert` to float64 is
-# exact; here integers of 32 bits, which are kept in 64, are converted by a sum.
+# Operations in C++, of operands {0}, {1}, ... of vectors of float64. Where the first operand of a
+# minimum or a maximum is NaN, the result is the second one, so a formula has to choose NaN itself.
+# Integers of 32 bits are kept in 64, and are not cut to 32.
 DOUBLES = {
     "add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}", "divide": "{0} / {1}",
     "minimum": "Least({0}, {1})", "maximum": "Largest({0}, {1})", "negate": "-{0}",
+    "exponential_minus_one": "EachExpm1({0})", "power": "WidePowerUsual({0}, {1})",
     "abs": "Abs({0})", "sqrt": "FullRoot({0})", "exponential": "WideExp({0})",
     "round_nearest_even": "Nearest({0})", "select": "{0} ? {1} : {2}",
 }  # fmt: skip
 # Of integers, whose sums and differences wrap, and of truth values, which have all bits or none.
 INTEGERS = {
-    "add": "(I)((U){0} + {1})", "subtract": "(I)((U){0} - {1})", "and": "{0} & {1}",
+    "add": "(I)({0} + {1})", "subtract": "(I)({0} - {1})", "and": "{0} & {1}",
     "or": "{0} | {1}", "xor": "{0} ^ {1}", "not": "~{0}", "select": "{0} ? {1} : {2}",
-    "shift_left": "(I)((U){0} << {1})", "shift_right_arithmetic": "{0} >> {1}",
-    "shift_right_logical": "(I)((U){0} >> {1})",
+    "shift_left": "(I)({0} << {1})", "shift_right_arithmetic": "{0} >> {1}",
+    "shift_right_logical": "(I)({0} >> {1})",
 }  # fmt: skip
 CONVERSIONS = {
     (F64, I32): "Whole({0})", (I32, F64): "Number({0})", (I64, I32): "{0}", (I32, I64): "{0}",
@@ -65,6 +67,15 @@ class Node:
 
 class Lanes(Expr):
     """An `Expr` of the lanes of a vector."""
+
+    def scale(self, n: Expr) -> Expr:
+        """x 2**n of a whole number, rounded once."""
+        return self.new(Node(self.aval, "Scale({0}, {1})", self.value, n.value))
+
+    def product_error(self, other: Any, product: Expr) -> Expr:
+        """The rounding error of a product, by a product and a sum that are rounded once."""
+        operands = self.value, self.like(other).value, product.value
+        return self.new(Node(self.aval, "ProductError({0}, {1}, {2})", *operands))
 
     def inverse(self) -> Expr:
         """1 / x, to a unit, of an x that is neither vast nor tiny."""
@@ -106,6 +117,9 @@ class Writer:
             return self.like("minimum", *self.like("maximum", x, low), high)
         else:
             pattern = (DOUBLES if out.dtype == F64 else INTEGERS)[name]
+            if pattern.startswith("(I)("):  # of bits without a sign
+                for i in [i for i, x in enumerate(operands) if x.constant is None]:
+                    pattern = pattern.replace(f"{{{i}}}", f"(U){{{i}}}")
         return [Node(out, pattern, *operands)]
 
     def like(self, name: str, *operands: Node) -> list[Node]:
@@ -125,12 +139,18 @@ class Writer:
 
 
 class Function(NamedTuple):
-    """A function of C++: the formula, and the names of its operands."""
+    """A function of C++: the formula, the names of its operands, and the digits that it is for.
+
+    It is inlined, except if it is `called`.
+    """
 
     formula: Callable[..., Expr]
     operands: str = "x"
+    eps: float = 2.0**-52
+    called: bool = False
 
 
+raise_single = lambda x, y: circular.single_power(x, y, usual=True)
 FUNCTIONS = {
     "SineNear": Function(circular.circular_near(0)),
     "CosineNear": Function(circular.circular_near(1)),
@@ -149,6 +169,16 @@ FUNCTIONS = {
     "HyperbolicSine": Function(wide.hyperbolic(True)),
     "HyperbolicCosine": Function(wide.hyperbolic(False)),
     "ErrorFunction": Function(error.write_erf),
+    "Exponential": Function(wide.exponential, "r low"),
+    "WidePowerUsual": Function(lambda x, y: wide.power(x, y, usual=True), "x y"),
+    "WidePower": Function(lambda x, y: circular.finish_power(wide.power(abs(x), y), x, y), "x y"),
+    "Density": Function(gamma.gamma_density, "a x", called=True),
+    "TemmeTail": Function(lambda a, x: gamma.temme_tail(a, x)[1], "a x", called=True),
+    "SmallUpper": Function(gamma.small_upper, "a x", called=True),
+    "ZetaUsual": Function(lambda s, q: gamma.hurwitz_sum(s, q, s.like(0)), "s q", called=True),
+    "ZetaSingle": Function(
+        lambda s, q: gamma.hurwitz_sum(s, q, s.like(0), raise_single), "s q", 2.0**-23, called=True
+    ),
     "LogUsual": Function(lambda x: wide.write_log(x, usual=True)),
     "LogAny": Function(wide.write_log_of_all),
 }
@@ -158,7 +188,8 @@ def write_number(node: Node, pattern: str) -> str:
     """Return a constant as an operand of a pattern: most take a scalar, calls take a vector."""
     value = node.constant
     if node.aval.dtype != F64:
-        return str(int(value)) if abs(value) < 1 << 31 else f"INT64_C({int(value)})"
+        large = "INT64_MIN" if value == -(1 << 63) else f"INT64_C({value})"
+        return str(value) if abs(value) < 1 << 31 else large
     text = repr(float(value))
     if not math.isfinite(value):
         text = ("-" if value < 0 else "") + ("NAN" if value != value else "INFINITY")
@@ -174,7 +205,7 @@ def write_function(name: str, function: Function, writer: Writer) -> str:
     """Return the text of a function in C++."""
     operands = function.operands.split()
     nodes = [Node(ShapedArray((), F64), operand) for operand in operands]
-    result = function.formula(*[Lanes(writer, node, 2.0**-52) for node in nodes]).value
+    result = function.formula(*[Lanes(writer, node, function.eps) for node in nodes]).value
     uses: dict[Node, int] = {}
 
     def count(node: Node) -> None:
@@ -202,7 +233,8 @@ def write_function(name: str, function: Function, writer: Writer) -> str:
 
     last = write(result, "return({0})")
     lines.append(f"return {last};")
-    head = f"WEFT_HERE D {name}({', '.join('D ' + x for x in operands)}) {{"
+    kind = "WEFT_HERE_CALLED" if function.called else "WEFT_HERE"
+    head = f"{kind} D {name}({', '.join('D ' + x for x in operands)}) {{"
     wrap = lambda line: textwrap.fill(
         line, 100, initial_indent="  ", subsequent_indent="      ", break_long_words=False
     )

@@ -12,6 +12,8 @@ from weft.primitives.expr import LARGE
 from weft.scipy import special
 
 X = jnp.full(LARGE + 1, 0.5)
+TWO = ("atan2", "pow")  # functions of two operands
+LEAST_EQUAL = 0.7  # of results of a formula in C++ and in StableHLO
 
 
 def chain(n):
@@ -37,6 +39,27 @@ def test_programs_that_are_held_count():
     assert count_functions(weft.make_jaxpr(jnp.log)(x).jaxpr) == 0
     with config.scope(enable_x64=True):
         assert count_functions(weft.make_jaxpr(jnp.log)(jnp.zeros(3)).jaxpr) == 1
+
+
+@pytest.mark.skipif(not KERNELS.native, reason="the kernels are not built")
+@pytest.mark.parametrize(
+    "name", ["sin", "cos", "tan", "log", "sinh", "cosh", "erf", "atan2", "pow"]
+)
+def test_kernels_compute_what_formulas_do(name):
+    """Kernels that tools/make_formulas.py writes round as XLA does, but for fused operations."""
+    rng, fun = np.random.default_rng(0), getattr(lax, name)
+    dtypes = [np.float64, np.float32] if name in ("sin", "cos", "pow") else [np.float64]
+    for dtype in [np.float32] if name == "atan2" else dtypes:
+        xs = [rng.uniform(0.1, 5, 9 * LARGE).astype(dtype) for _ in range(1 + (name in TWO))]
+        with config.scope(enable_x64=True):
+            compiled = weft.jit(fun)
+            assert "weft_program" in compiled.lower(*xs).as_text()
+            called = np.asarray(compiled(*xs))
+            with config.scope(native=False):
+                assert "weft_program" not in compiled.lower(*xs).as_text()
+                written = np.asarray(compiled(*xs))
+        np.testing.assert_array_max_ulp(called, written, 1)
+        assert (called == written).mean() > LEAST_EQUAL
 
 
 def test_many_formulas_are_for_larger_arrays():

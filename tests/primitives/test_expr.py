@@ -1,5 +1,7 @@
 """What `Expr` writes is what its operators say in NumPy."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -31,11 +33,31 @@ def test_arithmetic(formula):
     np.testing.assert_allclose(run(formula, X, Y), formula(X, Y), rtol=1e-6)
 
 
+def test_products_and_powers_of_two_are_exact():
+    rng = np.random.RandomState(0)
+    with weft.enable_x64(True):
+        for dtype in (np.float32, np.float64):
+            x, y = (rng.uniform(-9, 9, 40).astype(dtype) for _ in range(2))
+            error = run(lambda x, y: x.product_error(y, x * y), x, y)
+            third = run(lambda x: x.product_error(0.1, x * 0.1), x.astype(np.float64))
+            for a, b, e, t in zip(x, y, error, third, strict=True):
+                assert Fraction(float(a)) * Fraction(float(b)) - Fraction(float(a * b)) == float(e)
+                assert Fraction(float(a)) * Fraction(0.1) - Fraction(float(a) * 0.1) == float(t)
+        n = np.array([-1022.0, -3, 0, 1023])
+        np.testing.assert_array_equal(run(lambda n: n.power_of_two(), n), 2.0**n)
+        x, n = np.array([1.5, 0.75, 3, 1.25]), np.array([-1000.0, 1024, -7, 5])
+        np.testing.assert_array_equal(
+            run(lambda x, n: x.scale(n), x, n), np.ldexp(x, n.astype(int))
+        )
+
+
 def test_comparisons_choose():
     got = run(lambda x, y: ((x < y) & ~(x <= 0) | (y >= 8)).select(x, y), X, Y)
     np.testing.assert_array_equal(got, np.where((X < Y) & ~(X <= 0) | (Y >= 8), X, Y))
     got = run(lambda x: (x > 0).select(x, 0), X)
     np.testing.assert_array_equal(got, np.maximum(X, 0))
+    got = run(lambda x: x.clamp(-1, 2), X)
+    np.testing.assert_array_equal(got, np.clip(X, -1, 2))
 
 
 def test_shapes():

@@ -36,7 +36,6 @@ WEFT_HERE H Narrow(D x) { return __builtin_convertvector(x, H); }
 WEFT_HERE D Quotient(D a, D b) { return a / b; }
 #endif
 WEFT_HERE D Number(I k) { return (D)((U)k + 0x4338000000000000) - kMagic; }
-WEFT_HERE D Near(D x) { return (x + kMagic) - kMagic; }  // below 2**51
 WEFT_HERE D Nearest(D x) {
 #if defined(__x86_64__) && WEFT_BYTES == 64
   return (D)_mm512_roundscale_pd((__m512d)x, _MM_FROUND_TO_NEAREST_INT);
@@ -47,7 +46,8 @@ WEFT_HERE D Nearest(D x) {
   return x;
 #endif
 }
-WEFT_HERE I Whole(D x) { return (I)((U)(x + kMagic) - 0x4338000000000000); }  // likewise
+// A whole number up to 2**51, as an integer.
+WEFT_HERE I Whole(D x) { return (I)((U)(x + kMagic) - 0x4338000000000000); }
 WEFT_HERE D Full(double x) { return D{} + x; }
 WEFT_HERE D FullRoot(D x) {
 #if defined(__x86_64__) && WEFT_BYTES == 64
@@ -59,8 +59,7 @@ WEFT_HERE D FullRoot(D x) {
   return x;
 #endif
 }
-// 2**k of the lowest bits of k + kMagic
-WEFT_HERE D PowerOf2(D k) { return (D)(((U)k << 52) + 0x3FF0000000000000); }
+WEFT_HERE D PowerOf2(D k) { return (D)(((U)Whole(k) + 1023) << 52); }
 
 // By even and odd powers, of which neither waits for the other.
 template <int kCount>
@@ -90,37 +89,10 @@ WEFT_HERE D Scale(D x, D n) {
 #if defined(__x86_64__) && WEFT_BYTES == 64
   return (D)_mm512_scalef_pd((__m512d)x, (__m512d)n);
 #else
-  const D half = Near(n * 0.5);
-  return x * PowerOf2(half + kMagic) * PowerOf2((n - half) + kMagic);
+  const D half = Nearest(n * 0.5);
+  return x * PowerOf2(half) * PowerOf2(n - half);
 #endif
 }
-
-// e**(r + low) for |r| <= log(2) / 2.
-WEFT_HERE D Exponential(D r, D low) {
-  constexpr double kExp[] = {0.16666666666666666,    0.041666666666651357,
-                             0.0083333333333321311,  0.0013888888905880625,
-                             0.00019841269854465205, 2.4801536390522092e-05,
-                             2.7557279870628042e-06, 2.7613805845237328e-07,
-                             2.5095647978523832e-08};
-  const D z = r * r;
-  const D sum = 1 + r, rest = (1 - sum) + r;
-  return sum + (rest + (z * 0.5 + (z * r * Polynomial(r, kExp) + (low + low * r))));
-}
-
-// By x = r + n log 2, of which the first part has 32 bits.
-WEFT_HERE D WideExp(D x) {
-  const D held = x < -746 ? D{} - 746.0 : x > 710 ? D{} + 710.0 : x;
-  const D n = Near(held * 1.4426950408889634), t = held - n * 6.93147180369123816490e-01;
-  const D less = n * 1.90821492927058770002e-10, r = t - less;
-  return Scale(Exponential(r, (t - r) - less), n);
-}
-
-WEFT_HERE D WideLogistic(D x) {
-  const D e = WideExp(-Abs(x));
-  return (x < 0 ? e : D{} + 1.0) / (1 + e);
-}
-
-#include "derived.h"
 
 // The rounding error of a product.
 WEFT_HERE D ProductError(D x, D y, D product) {
@@ -135,67 +107,26 @@ WEFT_HERE D ProductError(D x, D y, D product) {
 #endif
 }
 
-// log2(a) of a positive number as a sum of two.
-WEFT_HERE D Log2Parts(D a, bool any, D& less) {
-  constexpr double kLog[] = {5.99999999999994648725e-01, 4.28571428578550184252e-01,
-                             3.33333329818377432918e-01, 2.72728123808534006489e-01,
-                             2.30660745775561754067e-01, 2.06975017800338417784e-01};
-  constexpr double kThirds = 9.61796693925975554329e-01;  // 2 / (3 log 2), and what it lacks
-  constexpr double kMore = 5.0577616648125906e-17;
-  I bits = (I)a, tiny{};
-  if (any) {
-    tiny = bits < (int64_t{1} << 52);
-    bits = tiny ? (I)__builtin_convertvector(bits, D) : bits;
-  }
-  // as m 2**n, m between sqrt(3) / 2 and sqrt(3), near to 1 or to 1.5
-  I e = (I)((U)bits - 0x3FEBB67AE8584CAA) >> 52;
-  const D m = (D)((U)bits - ((U)e << 52));
-  if (any) e += tiny & -1074;
-  const I upper = m >= 1.2247448713915890;
-  const D base = upper ? D{} + 1.5 : D{} + 1.0;
-  const D log_high = upper ? D{} + 5.84962487220764160156e-01 : D{};
-  const D log_low = upper ? D{} + 1.35003920212974897128e-08 : D{};
-  // s = (m - base) / (m + base), 3 + s**2 + ..., and their product, each with a second part
-  const D top = m - base, below = m + base, below_low = m - (below - base);
-  const D v = 1 / below, s = top * v, product = s * below;
-  const D s_low = v * (((top - product) - ProductError(s, below, product)) - s * below_low);
-  const D z = s * s;
-  const D r = z * z * Polynomial(z, kLog) + (ProductError(s, s, z) + 2 * s * s_low);
-  const D sum = 3 + z, sum_low = r - ((sum - 3) - z);
-  const D u = s * sum, w = ProductError(s, sum, u) + (s_low * sum + s * sum_low);
-  const D high = u + w, low = w - (high - u);
-  const D part = high * kThirds;
-  const D rest = ProductError(high, D{} + kThirds, part) + (high * kMore + low * kThirds + log_low);
-  const D whole = Number(e) + log_high, out = whole + part;
-  less = (part - (out - whole)) + rest;
-  return out;
+WEFT_HERE D WideExp(D x);
+// The C library's.
+WEFT_HERE D EachExpm1(D x) {
+  for (int i = 0; i < kBytes / 8; ++i) x[i] = std::expm1(x[i]);
+  return x;
 }
 
-WEFT_HERE D WidePower(D x, D y, bool any) {
-  const D a = Abs(x);
-  D low, high = Log2Parts(a, any, low), held = y;
-  if (any) held = y > 1e30 ? D{} + 1e30 : y < -1e30 ? D{} - 1e30 : y;
-  const D p = held * high;
-  low = ProductError(held, high, p) + held * low;
-  high = p > 1030 ? D{} + 1030.0 : p < -1080 ? D{} - 1080.0 : p;
-  low = high != p ? D{} : low;
-  const D n = Near(high), rest = high - n, u = rest * 0.69314718055994531;
-  const D v = ProductError(rest, D{} + 0.69314718055994531, u) +
-              (rest * 2.3190468138462996e-17 + low * 0.69314718055994531);
-  const D r = u + v;
-  D z = Scale(Exponential(r, v - (r - u)), n);
-  if (!any) return z;
-  const I zero = (I)a == 0, up = y > 0;
-  z = (zero | (a == INFINITY)) != 0 ? ((zero ^ up) != 0 ? D{} + INFINITY : D{}) : z;
-  z = ((a == a) & (y == y)) != 0 ? z : D{} + NAN;
-  D floor, half_floor;
-  for (int i = 0; i < kBytes / 8; ++i) {
-    floor[i] = std::floor(y[i]), half_floor[i] = std::floor(y[i] / 2);
-  }
-  const I whole = floor == y, odd = whole & ((half_floor + half_floor) != y);
-  z = (odd & ((I)x < 0)) != 0 ? -z : z;
-  z = (whole | (x >= 0) | (x == -INFINITY)) != 0 ? z : D{} + NAN;
-  return ((y == 0) | (x == 1) | ((x == -1) & (Abs(y) == INFINITY))) != 0 ? D{} + 1.0 : z;
+#include "derived.h"
+
+// By x = r + n log 2, of which the first part has 32 bits.
+WEFT_HERE D WideExp(D x) {
+  const D held = x < -746 ? D{} - 746.0 : x > 710 ? D{} + 710.0 : x;
+  const D n = Nearest(held * 1.4426950408889634), t = held - n * 6.93147180369123816490e-01;
+  const D less = n * 1.90821492927058770002e-10, r = t - less;
+  return Scale(Exponential(r, (t - r) - less), n);
+}
+
+WEFT_HERE D WideLogistic(D x) {
+  const D e = WideExp(-Abs(x));
+  return (x < 0 ? e : D{} + 1.0) / (1 + e);
 }
 
 #include "gammas.h"
@@ -284,7 +215,7 @@ WEFT_FUNCTION(LogD, D, 0, WEFT_BETWEEN(x, 2.3e-308, INFINITY), LogUsual(x), LogA
 WEFT_FUNCTION(PowD, D, 0,
               WEFT_BETWEEN(x, 2.3e-308, INFINITY) & WEFT_BETWEEN(y, -1e30, 1e30) & (x != 1) &
                   (y != 0),
-              WidePower(x, y, false), WidePower(x, y, true))
+              WidePowerUsual(x, y), WidePower(x, y))
 WEFT_FUNCTION(ZetaD, D, 0, WEFT_BETWEEN(x, 1, 1e6) & WEFT_BETWEEN(y, 1e-300, 1e300),
               ZetaUsual(x, y), ZetaEach(x, y))
 WEFT_FUNCTION(ZetaSingleD, D, 0, WEFT_BETWEEN(x, 1, 40) & WEFT_BETWEEN(y, 0x1p-20, 0x1p20),

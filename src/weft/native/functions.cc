@@ -2,8 +2,8 @@
 // and what programs on 16-bit floats consist of beside arithmetic.
 //
 // Functions of float32, in singles.h, are computed in float32, to 1.5 units; the others in float64, and
-// rounded once. A block of elements that are not all usual, as where one is a huge angle, is
-// computed in another way.
+// rounded once. tools/make_formulas.py writes most of the latter from Python, into derived.h. A block of
+// elements that are not all usual, as where one is a huge angle, is computed in another way.
 
 #include <cmath>
 #include <type_traits>

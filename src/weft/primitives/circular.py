@@ -72,7 +72,7 @@ def single_power(a: Expr, y: Expr, usual: bool = False) -> Expr:
     if not usual:
         p = (p > 900).select(p.like(900), (p < -900).select(p.like(-900), p))
     n = p.apply("round_nearest_even")
-    return (p - n).polynomial(_EXP2) * wide.power_of_two(n)
+    return (p - n).polynomial(_EXP2) * n.power_of_two()
 
 
 def finish_power(out: Expr, x: Expr, y: Expr) -> Expr:
@@ -151,7 +151,7 @@ def tangent(x: Expr) -> Expr:
 def find_angle(y: Expr, x: Expr, usual: bool = False) -> Expr:
     """atan(y / x) in the quadrant of the point (x, y), x and y of either sign.
 
-    Points are `usual` if neither part is 0 or infinite.
+    Points are `usual` if one part at least is not 0, and one is finite.
     """
     a, b = abs(y), abs(x)
     low, high = a.apply("minimum", b), a.apply("maximum", b)
@@ -212,8 +212,9 @@ def write_remainder(x: Expr, y: Expr) -> Expr:
 find_leg: Callable[[Expr], Expr] = lambda x: ((1 - x) * (1 + x)).apply("sqrt")
 FORMULAS: dict[str, Callable[..., Expr]] = {
     "sin": circular(0), "cos": circular(1), "tan": tangent,
-    "asin": lambda x: find_angle(x, find_leg(x)), "acos": lambda x: find_angle(find_leg(x), x),
-    "atan": lambda x: find_angle(x, x.like(1)), "atan2": find_angle, "cbrt": cube_root,
+    "asin": lambda x: find_angle(x, find_leg(x), usual=True),
+    "acos": lambda x: find_angle(find_leg(x), x, usual=True),
+    "atan": lambda x: find_angle(x, x.like(1), usual=True), "atan2": find_angle, "cbrt": cube_root,
 }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ of the language and has no derivative: the primitives whose `lower` uses it have
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from numbers import Number
 from typing import Any
 
@@ -50,11 +51,19 @@ def write_quotient(divide: Callable[[Expr, Any], Any]) -> Callable[[Expr, Any], 
 
 
 LARGE = 1 << 12  # elements from which on compiling a formula pays, on CPUs
+I32, I64 = map(np.dtype, (np.int32, np.int64))
 BF16, F32, F64 = map(np.dtype, ("bfloat16", "float32", "float64"))
 ALL_BITS = {
     F32: {"exponent_bits": "8 : i32", "mantissa_bits": "23 : i32"},
     F64: {"exponent_bits": "11 : i32", "mantissa_bits": "52 : i32"},
 }
+
+
+def split_number(x: float) -> tuple[float, float]:
+    """x as a sum of two floats of half as many bits."""
+    bits = np.array(x, np.float64).view(np.uint64) & np.uint64(0xFFFFFFFFF8000000)
+    high = float(bits.view(np.float64))
+    return high, float(Fraction(x) - Fraction(high))
 
 
 def is_large(aval: ShapedArray) -> bool:
@@ -160,6 +169,32 @@ class Expr:
         if not dtypes.is_complex(self.dtype):
             return self
         return self.part("real").make("complex", self.aval, -self.part("imag"))
+
+    def clamp(self, low: float, high: float) -> Expr:
+        """x, or the nearer end of an interval that does not contain it."""
+        return self.like(low).make("clamp", self.aval, self, self.like(high))
+
+    def power_of_two(self) -> Expr:
+        """2**n of a whole number in float64, from -1022 to 1023."""
+        bits = self.convert(I32).convert(I64) + 1023
+        return bits.apply("shift_left", 52).bitcast(F64)
+
+    def scale(self, n: Expr) -> Expr:
+        """x 2**n of a whole number in float64, up to 2000 in size."""
+        half = (n * 0.5).apply("round_nearest_even")
+        return self * half.power_of_two() * (n - half).power_of_two()
+
+    def split_bits(self) -> tuple[Expr, Expr]:
+        """x as a sum of two floats of half as many bits, by bits: no compiler can spoil that."""
+        bits, mask = (I64, -(1 << 27)) if self.dtype == F64 else (I32, -(1 << 12))
+        high = (self.bitcast(bits) & mask).bitcast(self.dtype)
+        return high, self - high
+
+    def product_error(self, other: Any, product: Expr) -> Expr:
+        """The rounding error of a product with an Expr or a number (Dekker 1971)."""
+        parts = other.split_bits() if isinstance(other, Expr) else split_number(other)
+        (a, b), (c, d) = self.split_bits(), parts
+        return ((a * c - product) + a * d + b * c) + b * d
 
     def inverse(self) -> Expr:
         """1 / x, to a unit."""

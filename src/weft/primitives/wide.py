@@ -1,7 +1,8 @@
 """Elementary functions of float64 on the CPU, as formulas.
 
-XLA:CPU calls the C library for each element; a formula is vectorized, and within a unit or two. The
-polynomials, and how they are put together, are those of fdlibm (Sun Microsystems, 1993).
+XLA:CPU calls the C library for each element; a formula is vectorized, and within a unit or two.
+tools/make_formulas.py makes kernels of some, so run it after a change. The polynomials, and how
+they are put together, are those of fdlibm (Sun Microsystems, 1993).
 """
 
 from __future__ import annotations
@@ -57,21 +58,23 @@ _LOG = (
     *(0.6666666666666735, 0.3999999999940942, 0.2857142874366239, 0.22222198432149784),
     *(0.1818357216161805, 0.15313837699209373, 0.14798198605116586),
 )
-# of log2: (2/3 of the powers of s), 2 / (3 log 2) and its parts, of exp: those of x - t
+# of log2: (2/3 of the powers of s), 2 / (3 log 2), log2 of 1.5 and log 2 in parts; e**x = 1 + x +
+# x**2 / 2 + x**3 p in x up to log(2) / 2
 _LOG2 = (
     *(5.99999999999994648725e-01, 4.28571428578550184252e-01, 3.33333329818377432918e-01),
     *(2.72728123808534006489e-01, 2.30660745775561754067e-01, 2.06975017800338417784e-01),
 )
-_THIRDS = 9.61796693925975554329e-01, 9.61796700954437255859e-01, -7.02846165095275826516e-09
-_BASE = 1.5, 5.84962487220764160156e-01, 1.35003920212974897128e-08  # log2 of 1.5 in parts
+_THIRDS = 9.61796693925975554329e-01, 5.0577616648125906e-17
+_BASE = 1.5, 5.84962487220764160156e-01, 1.35003920212974897128e-08
+_LN2 = 0.69314718055994531, 2.3190468138462996e-17
 _EXP = (
-    *(1.66666666666666019037e-01, -2.77777777770155933842e-03, 6.61375632143793436117e-05),
-    *(-1.65339022054652515390e-06, 4.13813679705723846039e-08),
+    *(0.16666666666666666, 0.041666666666651357, 0.0083333333333321311, 0.0013888888905880625),
+    *(0.00019841269854465205, 2.4801536390522092e-05, 2.7557279870628042e-06),
+    *(2.7613805845237328e-07, 2.5095647978523832e-08),
 )
-_LN2 = 6.93147180559945286227e-01, 6.93147182464599609375e-01, -1.90465429995776804525e-09
 # log 2 in a part of 32 bits, and the rest; in x**2 up to 0.52: sinh(x) = x + x**3 p,
 # cosh(x) = 1 + x**2 / 2 + x**4 p
-_LOG_2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+_LN2_PARTS = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _SINH = (
     *(0.16666666666666666, 0.0083333333333333332, 0.0001984126984126992, 2.7557319223812314e-06),
     *(2.5052108568688623e-08, 1.6058944542067707e-10, 7.6738358619581805e-13),
@@ -224,8 +227,8 @@ def write_log(x: Expr, usual: bool = False) -> Expr:
     f = (bits - n.apply("shift_left", 52)).bitcast(F64) - 1
     s, n = f / (f + 2), n.convert(I32).convert(F64)
     z, half = s * s, f * f * 0.5
-    rest = half - (s * (half + z * z.polynomial(_LOG)) + n * 1.9082149292705877e-10)
-    out = n * 0.6931471803691238 - (rest - f)
+    rest = half - (s * (half + z * z.polynomial(_LOG)) + n * _LN2_PARTS[1])
+    out = n * _LN2_PARTS[0] - (rest - f)
     if usual:
         return out
     end = bits.apply("shift_left", 1).compare("EQ", 0).select(x.like(-math.inf), math.nan)
@@ -256,11 +259,6 @@ def write_log_of_all(x: Expr) -> Expr:
     return tiny.select(out - 1074 * math.log(2), out)
 
 
-def power_of_two(n: Expr) -> Expr:
-    """2**n of a whole number, from -1022 to 1023."""
-    return (n.convert(I32).convert(I64) + 1023).apply("shift_left", 52).bitcast(F64)
-
-
 def hyperbolic(sine: bool) -> Callable[[Expr], Expr]:
     """The odd or the even part of e**x, each by both parts of e**r, x = r + n log 2.
 
@@ -272,13 +270,13 @@ def hyperbolic(sine: bool) -> Callable[[Expr], Expr]:
         a = (a > 710.9).select(a.like(710.9), a)
         # r is above -log(2) / 4, or a small difference would be taken of large numbers
         n = (a * 1.4426950408889634 - 0.25).apply("round_nearest_even")
-        t, less = a - n * _LOG_2[0], n * _LOG_2[1]
+        t, less = a - n * _LN2_PARTS[0], n * _LN2_PARTS[1]
         r = t - less
         low, z = (t - r) - less, r * r
         odd = r + (z * r * z.polynomial(_SINH) + low)
         even = z * 0.5 + (z * z * z.polynomial(_COSH) + low * r)
         # halves of 2**n and 2**-n, of which the second may be none
-        up, down = power_of_two(n - 2), power_of_two(-2 - n.apply("minimum", 100))
+        up, down = (n - 2).power_of_two(), (-2 - n.apply("minimum", 100)).power_of_two()
         total, difference = up + down, up - down
         if not sine:
             return (total + (total * even + difference * odd)) * 2
@@ -298,67 +296,69 @@ def area_sine(x: Expr) -> Expr:
     return copy_sign(large.select(write_log(a) + math.log(2), near), x)
 
 
-def cut_bits(x: Expr) -> Expr:
-    """x without the lower half of its bits."""
-    return (x.bitcast(I64) & -(1 << 32)).bitcast(F64)
-
-
-def log2_parts(a: Expr) -> tuple[Expr, Expr]:
-    """log2(a) of a positive number as a sum, of which the first has 21 bits."""
+def log2_parts(a: Expr, usual: bool) -> tuple[Expr, Expr]:
+    """log2(a) of a positive number as a sum of two."""
     bits = a.bitcast(I64)
-    tiny = bits < 1 << 52
-    bits = tiny.select(bits.convert(F64).bitcast(I64), bits)
+    if not usual:
+        tiny = bits < 1 << 52
+        bits = tiny.select(bits.convert(F64).bitcast(I64), bits)
     # as m 2**n, m between sqrt(3) / 2 and sqrt(3), near to 1 or to 1.5
     n = (bits - 0x3FEBB67AE8584CAA).apply("shift_right_arithmetic", 52)
     m = (bits - n.apply("shift_left", 52)).bitcast(F64)
+    n = (n if usual else tiny.select(n - 1074, n)).convert(I32).convert(F64)
     upper = m >= math.sqrt(1.5)
-    n = (n - tiny.convert(I64) * 1074).convert(F64)
     base, log_high, log_low = (upper.select(m.like(v), v == 1.5) for v in _BASE)
-    u, v = m - base, 1 / (m + base)
-    s = u * v
-    s_high = cut_bits(s)
-    t_high = cut_bits(m + base)
-    s_low = v * ((u - s_high * t_high) - s_high * (m - (t_high - base)))
-    z, square = s * s, s_high * s_high
-    r = z * z * z.polynomial(_LOG2) + s_low * (s_high + s)
-    t_high = cut_bits(square + r + 3)
-    t_low = r - ((t_high - 3) - square)
-    u, v = s_high * t_high, s_low * t_high + t_low * s
-    high = cut_bits(u + v)
-    low = v - (high - u)
-    whole, first, second = _THIRDS
-    z_high, z_low = high * first, high * second + low * whole + log_low
-    out = cut_bits(((z_high + z_low) + log_high) + n)
-    return out, z_low - (((out - n) - log_high) - z_high)
+    # s = (m - base) / (m + base), 3 + s**2 + ..., and their product, each with a second part
+    top, below = m - base, m + base
+    v = 1 / below
+    s = top * v
+    product = s * below
+    rest = ((top - product) - s.product_error(below, product)) - s * (m - (below - base))
+    s_low, z = v * rest, s * s
+    r = z * z * z.polynomial(_LOG2) + (s.product_error(s, z) + 2 * s * s_low)
+    whole = z + 3
+    low = r + ((3 - whole) + z)
+    u = s * whole
+    w = s.product_error(whole, u) + (s_low * whole + s * low)
+    high = u + w
+    low = w - (high - u)
+    part = high * _THIRDS[0]
+    rest = high.product_error(_THIRDS[0], part)
+    rest = rest + (high * _THIRDS[1] + low * _THIRDS[0] + log_low)
+    whole = n + log_high
+    out = whole + part
+    return out, (part - (out - whole)) + rest
 
 
-def power(a: Expr, y: Expr) -> Expr:
-    """a**y of a >= 0, where neither is 1 and y not 0: 2**(y log2(a))."""
-    high, low = log2_parts(a)
-    held = y.like(-1e30).make("clamp", y.aval, y, y.like(1e30))
-    top = cut_bits(held)
-    low, high = (held - top) * high + held * low, top * high
-    z = low + high
-    held = z.like(-1080).make("clamp", z.aval, z, z.like(1030.0))
-    n = held.apply("round_nearest_even")
-    beyond = z.compare("NE", held)
-    low, rest = beyond.select(low.like(0), low), beyond.select(held, high) - n
-    t = cut_bits(low + rest)
-    both, first, second = _LN2
-    u, v = t * first, (low - (t - rest)) * both + t * second
-    z = u + v
-    w = v - (z - u)
-    square = z * z
-    t = z - square * square.polynomial(_EXP)
-    out = 1 - (((z * t) / (t - 2) - (w + z * w)) - z)
-    n = n.convert(I64)
-    half = n.apply("shift_right_arithmetic", 1)
-    for part in (half, n - half):
-        out = out * (part + 1023).apply("shift_left", 52).bitcast(F64)
+def exponential(r: Expr, low: Expr) -> Expr:
+    """e**(r + low) for |r| <= log(2) / 2."""
+    z, near = r * r, 1 + r
+    rest = (1 - near) + r
+    return near + (rest + (z * 0.5 + (z * r * r.polynomial(_EXP) + (low + low * r))))
+
+
+def power(a: Expr, y: Expr, usual: bool = False) -> Expr:
+    """a**y of a >= 0, where neither is 1 and y not 0: 2**(y log2(a)).
+
+    Operands are `usual` if a is positive, finite and normal, and |y| below 1e30.
+    """
+    high, low = log2_parts(a, usual)
+    y = y if usual else y.clamp(-1e30, 1e30)
+    p = y * high
+    low = y.product_error(high, p) + y * low
+    high = p.clamp(-1080, 1030)
+    low = high.compare("NE", p).select(low.like(0), low)
+    n = high.apply("round_nearest_even")
+    rest = high - n
+    u = rest * _LN2[0]
+    v = rest.product_error(_LN2[0], u) + (rest * _LN2[1] + low * _LN2[0])
+    r = u + v
+    out = exponential(r, v - (r - u)).scale(n)
+    if usual:
+        return out
     zero = a.bitcast(I64).compare("EQ", 0)
-    out = (zero | a.compare("EQ", math.inf)).select(
-        (zero ^ (y > 0)).select(a.like(math.inf), 0), out
-    )
+    end = (zero ^ (y > 0)).select(a.like(math.inf), 0)
+    out = (zero | a.compare("EQ", math.inf)).select(end, out)
     return (a.compare("EQ", a) & y.compare("EQ", y)).select(out, math.nan)
 
 

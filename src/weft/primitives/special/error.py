@@ -15,7 +15,7 @@ from weft.primitives.wide import copy_sign
 
 def exp_square(x: Expr, factor: float) -> Expr:
     """exp(factor x**2), factor 1, -1 or -1/2, without rounding the square."""
-    high, low = formula.split_bits(x)
+    high, low = x.split_bits()
     out = formula.exp(high * high * factor)
     rest = (x + high) * low * factor  # small; a product of two exp the compiler would make one
     more = out * (rest * rest.polynomial((1, 1 / 2, 1 / 6, 1 / 24)))

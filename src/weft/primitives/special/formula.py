@@ -130,8 +130,7 @@ def series(x: Expr, table: tuple[float, float, tuple[float, ...]]) -> Expr:
     As many terms are summed as the dtype that is wanted can tell.
     """
     low, high, coefficients = table
-    held = x.like(low).make("clamp", x.aval, x, x.like(high))
-    t = (held - (low + high) / 2) * (2 / (high - low))
+    t = (x.clamp(low, high) - (low + high) / 2) * (2 / (high - low))
     return t.polynomial(powers(coefficients, x.eps))
 
 
@@ -268,24 +267,13 @@ def exact_sum(x: Any, y: Any) -> tuple[Any, Any]:
     return hi, (x - (hi - part)) + (y - part)
 
 
-def split_bits(x: Any) -> tuple[Any, Any]:
-    """x as a sum of two floats of half as many bits, cut by bits: no compiler can spoil that."""
-    if not isinstance(x, Expr):
-        top = np.array(x, np.float64).view(np.uint64) & np.uint64(0xFFFFFFFFF8000000)
-        high = float(top.view(np.float64))
-        return high, float(Fraction(x) - Fraction(high))
-    bits, mask = (np.int64, -(1 << 27)) if x.dtype == np.float64 else (np.int32, -(1 << 12))
-    high = (x.bitcast(bits) & mask).bitcast(x.dtype)
-    return high, x - high
-
-
 def exact_product(x: Any, y: Any) -> tuple[Any, Any]:
-    """x * y and its rounding error (Dekker 1971)."""
+    """x * y and its rounding error."""
     hi = x * y
     if not is_doubled(x, y):
         return hi, 0.0
-    (a, b), (c, d) = split_bits(x), split_bits(y)
-    return hi, ((a * c - hi) + a * d + b * c) + b * d
+    x, y = (x, y) if isinstance(x, Expr) else (y, x)
+    return hi, x.product_error(y, hi)
 
 
 def exp_pair(x: Pair) -> Expr:

@@ -139,10 +139,10 @@ def log_gamma(x: Expr) -> Expr:
     return choose(where(x < 0, down, up), (whole | equal(y, math.inf), inf))
 
 
-def log_gamma_1p(a: Expr) -> Expr:
-    """log gamma(1 + a) for a in [0, 1], relatively exact at 0."""
+def log_gamma_slope(a: Expr) -> Expr:
+    """log gamma(1 + a) / (a (a - 1)) for a in [0, 1]."""
     x = a + 1
-    return a * (a - 1) * where(a < 0.5, series(x, tables.LGAMMA_1), series(x, tables.LGAMMA_2))
+    return where(a < 0.5, series(x, tables.LGAMMA_1), series(x, tables.LGAMMA_2))
 
 
 def write_digamma(x: Expr) -> Expr:
@@ -197,10 +197,29 @@ def writing_zeta(write: Callable[[Expr, Expr], Expr]) -> Iterator[None]:
         _ZETA.reset(token)
 
 
-def hurwitz(x: Expr, q: Expr) -> Expr:
-    """The sum of (k + q)**-x over k = 0, 1, ..., by Euler and Maclaurin's formula from k = 9 on.
+def hurwitz_sum(s: Expr, a: Expr, total: Expr, raise_to: Callable = power) -> Expr:
+    """`total` and (k + a)**-s over k = 0, 1, ... of positive a and s > 1; the powers are positive.
 
-    Where single precision is asked for, from k = 4 on with half the terms: then it is off by 1e-9.
+    By Euler and Maclaurin's formula from k = 9 on. Where single precision is asked for, from k = 4
+    on with half the terms: then it is off by 1e-9.
+    """
+    first, terms = (9, 10) if s.eps < 1e-10 else (4, 5)
+    for _ in range(first):
+        total = total + raise_to(a, -s)
+        a = a + 1
+    last = raise_to(a, -s)
+    tail = last * (a / (s - 1) + 0.5)
+    inverse = 1 / a
+    term = last * s * inverse
+    for k, factor in enumerate(_EULER_MACLAURIN[:terms], 1):
+        tail = tail + term * factor
+        term = term * ((s + (2 * k - 1)) * inverse) * ((s + 2 * k) * inverse)
+    return total + tail
+
+
+def hurwitz(x: Expr, q: Expr) -> Expr:
+    """The sum of (k + q)**-x over k = 0, 1, ...
+
     For negative q, where x has to be a whole number, terms are added one by one until q is not.
     """
     write = _ZETA.get()
@@ -215,20 +234,10 @@ def hurwitz(x: Expr, q: Expr) -> Expr:
         return [following < 0, total + power(a, -s), following]
 
     total, a = repeat(step, [x.like(0.0), a], a < 0)
-    first, terms = (9, 10) if x.eps < 1e-10 else (4, 5)
-    for _ in range(first):
-        total = total + power(a, -s)
-        a = a + 1
-    last = power(a, -s)
-    tail = last * (a / (s - 1) + 0.5)
-    inverse = 1 / a
-    term = last * s * inverse
-    for k, factor in enumerate(_EULER_MACLAURIN[:terms], 1):
-        tail = tail + term * factor
-        term = term * ((s + (2 * k - 1)) * inverse) * ((s + 2 * k) * inverse)
+    total = hurwitz_sum(s, a, total)
     at_inf = where(q > 1, 0.0, where(q < 1, math.inf, x.like(1.0)))
     return choose(
-        total + tail,
+        total,
         (equal(q, math.inf), 0.0),
         (equal(x, math.inf), at_inf),
         (bad, where(equal(floor(q), q), x.like(math.inf), math.nan)),
@@ -383,11 +392,12 @@ def temme_tail(a: Expr, x: Expr) -> tuple[Expr, Expr]:
         deviance = to_pair(x - a - a * log1p((x - a) / a))
     size = maximum(deviance.value, 0.0)
     above = x >= a
-    eta = sqrt(2 * size / a)
+    inverse = 1 / a
+    eta = sqrt(2 * size * inverse)
     eta = where(above, eta, -eta)
     total = x.like(0.0)
     for row in reversed(_TEMME if is_doubled(x) else _TEMME_SINGLE):
-        total = total / a + eta.polynomial(row)
+        total = total * inverse + eta.polynomial(row)
     correction = total / sqrt(a * (2 * math.pi))
     half = erfcx(sqrt(size)) * 0.5
     return above, exp_pair(-deviance) * where(above, half + correction, half - correction)
@@ -399,8 +409,10 @@ def small_upper(a: Expr, x: Expr) -> Expr:
     for n in range(1, 20):
         power = power * x * (-1 / n)
         total = total + power / (a + n)
-    exponent = a * log(x) - log_gamma_1p(a)
-    return -expm1(exponent) - exp(exponent) * (a * total)
+    # of the least a, a product of it with log gamma(1 + a) / a would be taken for 0
+    exponent = a * (log_pair(x) + (1 - a) * log_gamma_slope(a)).value
+    size = expm1(exponent)
+    return -size - (1 + size) * (a * total)
 
 
 def fix_ends(out: Expr, a: Expr, x: Expr, at_low: float, at_high: float) -> Expr:
