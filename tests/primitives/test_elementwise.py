@@ -202,7 +202,7 @@ def test_functions_spread_axes_of_size_one():
     [
         (lambda x: elementwise.select_n_p.apply(x > 0), ShapeError, "at least one case; got none"),
         (lambda x: lax.select_n(x > 0, x, x, x), DtypeError, "chooses between two cases; got 3"),
-        (lambda x: lax.select_n(x, x, x), DtypeError, r"must be bool or int32; got f32\[3\]"),
+        (lambda x: lax.select_n(x, x, x), DtypeError, r"must be bool or of integers; got f32\[3\]"),
         (
             lambda x: lax.select_n(x[:2] > 0, x, x),
             ShapeError,

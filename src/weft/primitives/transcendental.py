@@ -206,8 +206,24 @@ log1p_p = define_tuned(
     lambda t, y, x: div(t, add(x, 1)),
     "log(1 + x), exact to rounding near 0.",
 )
+# Elements of arrays whose derivatives of the logistic function and the hyperbolic tangent are exact
+# where the result is 1. They need the operand. For larger arrays they are computed of the result,
+# which gradients of networks keep anyway: of six layers of tanh, (1024, 256), gradients would take
+# 1.7 times the temporary memory, and of an LSTM 1.3 times.
+MAX_EXACT_SLOPE = 1024
+
+
+def has_exact_slope(x: Any) -> bool:
+    """Return True if a derivative may keep the operand of a function besides the result."""
+    size = typeof(x).size
+    return type(size) is int and size <= MAX_EXACT_SLOPE
+
+
 logistic_p = define_tuned(
-    "logistic", "logistic", lambda t, y, x: mul(t, logistic_slope(x)), "1 / (1 + exp(-x))."
+    "logistic",
+    "logistic",
+    lambda t, y, x: mul(t, logistic_slope(x) if has_exact_slope(x) else mul(y, sub(1, y))),
+    "1 / (1 + exp(-x)).",
 )
 
 
@@ -368,8 +384,7 @@ tan_p = define_tuned("tan", "tan", lambda t, y, x: mul(t, add(1, square(y))), "T
 tanh_p = define_tuned(
     "tanh",
     "tanh",
-    # not 1 - y**2, which for |x| > 9 is 0 in float32
-    lambda t, y, x: mul(t, mul(4, logistic_slope(mul(2, x)))),
+    lambda t, y, x: mul(t, tanh_slope(x) if has_exact_slope(x) else one_minus_square(y)),
     "The hyperbolic tangent.",
 )
 asin_p = define_tuned(
@@ -409,8 +424,13 @@ atanh_p = define_tuned(
 )
 
 
+def tanh_slope(x: Any) -> Any:
+    """Return the derivative of tanh(x); 1 - tanh(x)**2 is 0 in float32 for |x| > 9."""
+    return mul(4, logistic_slope(mul(2, x)))
+
+
 def divide_by_squares(y: Any, x: Any) -> Any:
-    """y / (x**2 + y**2), without squares, which may overflow or vanish where this does not."""
+    """Return y / (x**2 + y**2), without squares, which may overflow or vanish where this does not."""
     if dtypes.is_complex(typeof(x).dtype):
         return div(y, add(square(x), square(y)))
     steep = ge(abs(y), abs(x))
@@ -438,6 +458,7 @@ log2 = tuned_op(log2_p)
 log1p = tuned_op(log1p_p)
 logistic = tuned_op(logistic_p)
 logistic_slope = unary_op(logistic_slope_p)
+
 sqrt = tuned_op(sqrt_p)
 rsqrt = tuned_op(rsqrt_p)
 cbrt = tuned_op(cbrt_p)
