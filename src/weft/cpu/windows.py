@@ -64,16 +64,13 @@ def choose_windows(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | Non
 def spread_elements(xs: Sequence[Any], inits: Sequence[Any], params: dict) -> tuple:
     """Pad operands as the windows are to see them, if these spread their elements.
 
-    XLA:CPU forgets the dilation of an axis of at least 4,096 elements in all, if windows have size
-    1 along it.
+    XLA:CPU forgets the dilation of 4,096 elements and more where windows have size 1.
     """
     ones = (1,) * len(params["padding"])
     if params["base_dilation"] == ones:
         return xs, params
-    edges = [
-        (low, high, base - 1)
-        for (low, high), base in zip(params["padding"], params["base_dilation"], strict=True)
-    ]
+    spreads = zip(params["padding"], params["base_dilation"], strict=True)
+    edges = [(low, high, base - 1) for (low, high), base in spreads]
     padded = [pad(x, init, edges) for x, init in zip(xs, inits, strict=True)]
     return padded, {**params, "padding": ((0, 0),) * len(ones), "base_dilation": ones}
 
@@ -86,11 +83,11 @@ def choose_window_extremum(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any
         return choose_windows(eqn, scope)
     init = literal(prim.identity(x.dtype), x.dtype)
     if math.prod(params["window_dimensions"]) > MAX_SLICES_OF_WINDOW:
-        outs = [v.aval for v in eqn.outvars]
 
         def reduce(x: Any) -> list:
             spread, settings = spread_elements([x], [init], params)
-            return apply_formula(lower_window_extremum, spread, outs, prim, *settings.items())
+            outs, rest = [v.aval for v in eqn.outvars], (prim, *settings.items())
+            return apply_formula(lower_window_extremum, spread, outs, *rest)
 
         return reduce
     combine = lambda total, elements: prim.combine.apply(*total, *elements)
