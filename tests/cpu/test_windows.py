@@ -7,7 +7,7 @@ import pytest
 
 import weft.numpy as jnp
 from tests.cpu.prepared import KERNELS, NO_KERNELS, OVER_MESH, expect, show_prepared
-from weft import config, export, jit, vmap
+from weft import config, export, jit, lax, vmap
 from weft.cpu import windows
 from weft.cpu.forms import STAGED
 from weft.primitives import window as win
@@ -122,3 +122,20 @@ def test_few_floats_are_compared_as_slices(size, slices):
     assert ("lower_window_extremum" in text) == (not slices)
     text = show_prepared(fun, jnp.ones(40, np.int32))
     assert "optimization_barrier" in text and "reduce_window_max" in text
+
+
+def test_windows_of_size_one_along_spread_elements():
+    """XLA:CPU forgets the dilation where there are thousands of elements."""
+    x = np.arange(4096.0, dtype=np.float32).reshape(64, 64) + 1
+    spread = np.zeros((64, 127), np.float32)
+    spread[:, ::2] = x
+    window = {"window_strides": (2, 1), "padding": "VALID", "base_dilation": (1, 2)}
+    add, largest = jit(
+        lambda x: (
+            lax.reduce_window(x, 0.0, lax.add, (2, 1), **window),
+            lax.reduce_window(x, -1.0, lambda x, y: lax.max(x, y), (20, 1), **window),
+        )
+    )(x)
+    np.testing.assert_array_equal(add, spread[::2] + spread[1::2])
+    want = [np.where(np.arange(127) % 2, -1, spread[i : i + 20].max(0)) for i in range(0, 45, 2)]
+    np.testing.assert_array_equal(largest, want)

@@ -152,3 +152,29 @@ def test_samples_have_the_shape_that_is_asked_for():
     ]:
         draw = lambda key, name=name: getattr(random, name)(key, shape=(2, 3, 4))
         assert weft.eval_shape(draw, random.PRNGKey(0)).shape == (2, 3, 4), name
+
+
+TAILS = [(5.5, 1e6), (3, 3.5), (30, np.inf), (-np.inf, -8), (-4, -3.5), (2, 4), (-2, 2)]
+
+
+def test_truncated_normal_has_the_distribution_of_far_tails():
+    low, high = np.float32(TAILS).T
+    drawn = np.asarray(random.truncated_normal(KEY, low, high, (5000, len(TAILS))), np.float64)
+    for x, (a, b) in zip(drawn.T, TAILS, strict=True):
+        assert ((a < x) & (x < b)).all()
+        assert stats.kstest(stats.truncnorm.cdf(x, a, b), "uniform").pvalue > 1e-4, (a, b)
+    slope = weft.grad(lambda a: random.truncated_normal(KEY, a, 1e6))(5.5)
+    assert 0.5 < slope < 1
+
+
+def test_uniform_is_below_its_upper_bound():
+    bounds = [(1e6, 1e6 + 1), (1.0, 1.0000002), (-1.0, 1.0), (5.0, 5.0), (2.0, 1.0)]
+    fixed = weft.jit(
+        lambda key: [random.uniform(key, (20000,), minval=a, maxval=b) for a, b in bounds]
+    )(KEY)
+    low, high = np.float32(bounds).T[:, :, None]
+    for rows in (np.array(fixed), random.uniform(KEY, (5, 20000), None, low, high)):
+        rows = np.asarray(rows)
+        assert (rows >= low).all() and (rows[:3] < high[:3]).all() and (rows[3] == low[3]).all()
+    half = random.uniform(KEY, (2000,), "bfloat16", jnp.bfloat16(1), jnp.bfloat16(2))
+    assert half.max() < 2

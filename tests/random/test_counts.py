@@ -41,6 +41,26 @@ def test_counts(name):
         assert stats.chisquare(found, expected, sum_check=False).pvalue > 1e-4, each
 
 
+def check_moments(name, drawn, mean, variance):
+    """The mean and the variance of each row are within five of their standard errors."""
+    drawn, n = np.asarray(drawn, np.float64), drawn.shape[-1]
+    off = (drawn.mean(-1) - mean) / np.sqrt(variance / n)
+    spread = (drawn.var(-1) / variance - 1) * np.sqrt(n / 2)
+    assert (np.abs(off) < 5).all() and (np.abs(spread) < 5).all(), (name, off, spread)
+
+
+def test_moments_of_large_counts():
+    """Up to 1e9, where float32 has neither the counts nor the logarithms of their factorials."""
+    n = np.float32([1e4, 1e6, 1e9, 1e9, 1e9])
+    p = np.float32([0.02, 0.5, 0.3, 0.97, 5e-9])
+    trials, chance = n.astype(np.float64), p.astype(np.float64)
+    drawn = random.binomial(KEY, n[:, None], p[:, None], (5, 100000))
+    check_moments("binomial", drawn, trials * chance, trials * chance * (1 - chance))
+    lam = np.float32([20, 1e3, 1e5, 1e7, 1e9])
+    drawn = random.poisson(KEY, lam[:, None], (5, 100000))
+    check_moments("poisson", drawn, lam.astype(np.float64), lam.astype(np.float64))
+
+
 def test_multinomial():
     """In one call: of any number, and where some or all results but one have no chance."""
     n = jnp.array([[20.0], [3.0], [0.0]])

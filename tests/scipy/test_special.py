@@ -10,6 +10,7 @@ import weft
 import weft.numpy as jnp
 from tests.conftest import ALL
 from tests.scipy import special_accuracy
+from weft import grad, jacfwd, jit
 from weft.errors import DtypeError, ShapeError
 from weft.scipy import special
 
@@ -495,3 +496,27 @@ def test_confluent_functions_of_large_arguments():
 def test_logit_takes_one_logarithm():
     text = weft.jit(special.logit).lower(np.full(8, 0.5, np.float32)).as_text()
     assert text.count('"stablehlo.log') == 1 and text.count('"stablehlo.divide"') == 2
+
+
+# function, the point of a removable singularity, the derivatives of even orders there
+SINGULARITIES = {
+    "sinc": (jnp.sinc, 0.0, [-(np.pi**2) / 3, np.pi**4 / 5, -(np.pi**6) / 7]),
+    "slope of Si": (grad(lambda x: special.sici(x)[0]), 0.0, [-1 / 3, 1 / 5]),
+    "i0": (special.i0, 0.0, [1 / 2, 3 / 8]),
+    "slope of i1": (grad(special.i1), 0.0, [3 / 8, 5 / 16]),
+    "spence": (special.spence, 1.0, [1 / 2, 3 / 2]),
+}
+
+
+def test_derivatives_at_removable_singularities():
+    def differentiate(fun, point, count):
+        out = []
+        for _ in range(count):
+            fun = jacfwd(grad(fun))
+            out.append(fun(point))
+        return out
+
+    rows = SINGULARITIES.items()
+    found = jit(lambda: {k: differentiate(f, x, len(want)) for k, (f, x, want) in rows})()
+    for name, (_, _, want) in rows:
+        np.testing.assert_allclose(found[name], want, rtol=2e-4, err_msg=name)

@@ -97,8 +97,7 @@ def write_extremum(hlo: Any, x: Any, prim: Extremum, axes: Sequence[int]) -> lis
 
 def write_over_devices(hlo: Any, x: Any, prim: Extremum, axes: Sequence[int]) -> list:
     """Write an extremum over axes that XLA may split over devices; NaN where an element is."""
-    reduce = lambda x: Reduction.lower(prim, hlo, x, axes=axes)[0]
-    return [prim.lower_by_order(hlo, x, reduce)]
+    return [prim.lower_by_order(hlo, x, lambda x: Reduction.lower(prim, hlo, x, axes=axes)[0])]
 
 
 def can_call_extremum(x: ShapedArray, axes: Sequence[int], scope: Scope, short: int = 0) -> bool:

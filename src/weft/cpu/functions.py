@@ -65,10 +65,8 @@ PERIODIC = frozenset(("sin", "cos", "tan"))  # formulas of float64 that first lo
 LATE = PERIODIC | {"log", "erf", "pow"}  # whose formulas pay from twice as many elements on
 KNOWN_POWERS = frozenset((0.5, 1, 2, 3))  # which XLA computes by products and roots
 INEXACT = frozenset((logaddexp_p, log1p_p, cosh_p))  # XLA's functions that are less exact
-# XLA's code of these converts the operand to an integer, which LLVM leaves undefined for a NaN that
-# it knows.
+# XLA's code of these converts to integers, which LLVM leaves undefined for a NaN that it knows.
 UNSAFE = frozenset((exp_p, sinh_p, cosh_p))
-INF = math.inf
 HALF_FORMULAS = frozenset(circular.FORMULAS)
 LONG = {  # functions that have a formula, by dtype; it is some 60 operations
     F32: HALF_FORMULAS.union(("pow", "rem")),
@@ -114,16 +112,12 @@ def may_fold_nan(jaxpr: Jaxpr) -> bool:
             only = len(numbers) == len(eqn.invars) and prim.form is Form.FUNCTION
             if only or (prim.form is Form.QUOTIENT and numbers[-1] == 0):
                 return True
-            if any(x != x or (abs(x) == INF and not is_choice(prim)) for x in numbers):
+            new = prim.elements is Elements.NEW
+            if any(x != x or (new and abs(x) == math.inf) for x in numbers):
                 return True
         if not prim.memoize_type and any(map(may_fold_nan, held_jaxprs(eqn))):
             return True
     return False
-
-
-def is_choice(prim: Primitive) -> bool:
-    """Return True if elements of the result are elements of operands."""
-    return prim.elements is not Elements.NEW
 
 
 # --- the kernel -------------------------------------------------------------------------------
@@ -258,8 +252,7 @@ def write_log1p(hlo: Any, x: Any) -> list:
 
 def write_keeping_nan(hlo: Any, x: Any, prim: Primitive) -> list:
     """Write a function whose NaN LLVM cannot fold: the exponential of it would be uninitialized."""
-    (y,) = prim.lower(hlo, x)
-    x = Expr(hlo, x)
+    (y,), x = prim.lower(hlo, x), Expr(hlo, x)
     return [x.compare("NE", x).select(x, Expr(hlo, y)).value]
 
 

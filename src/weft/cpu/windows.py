@@ -54,10 +54,26 @@ def choose_windows(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | Non
         return None
 
     def reduce(*xs: Any) -> list:
-        apart = optimization_barrier_p.apply(*xs[:count])
-        return eqn.primitive.apply(*apart, *xs[count:], **eqn.params)
+        inits = xs[count:] or [literal(eqn.primitive.identity(x.dtype), x.dtype) for x in xs]
+        spread, params = spread_elements(xs[:count], inits, eqn.params)
+        apart = optimization_barrier_p.apply(*spread)
+        return eqn.primitive.apply(*apart, *xs[count:], **params)
 
     return reduce
+
+
+def spread_elements(xs: Sequence[Any], inits: Sequence[Any], params: dict) -> tuple:
+    """Pad operands as the windows are to see them, if these spread their elements.
+
+    XLA:CPU forgets the dilation of 4,096 elements and more where windows have size 1.
+    """
+    ones = (1,) * len(params["padding"])
+    if params["base_dilation"] == ones:
+        return xs, params
+    spreads = zip(params["padding"], params["base_dilation"], strict=True)
+    edges = [(low, high, base - 1) for (low, high), base in spreads]
+    padded = [pad(x, init, edges) for x, init in zip(xs, inits, strict=True)]
+    return padded, {**params, "padding": ((0, 0),) * len(ones), "base_dilation": ones}
 
 
 def choose_window_extremum(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
@@ -66,10 +82,15 @@ def choose_window_extremum(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any
     assert isinstance(prim, WindowExtremum)
     if not dtypes.is_float(x.dtype):
         return choose_windows(eqn, scope)
-    if math.prod(params["window_dimensions"]) > MAX_SLICES_OF_WINDOW:
-        outs, settings = [v.aval for v in eqn.outvars], tuple(params.items())
-        return lambda x: apply_formula(lower_window_extremum, [x], outs, prim, *settings)
     init = literal(prim.identity(x.dtype), x.dtype)
+    if math.prod(params["window_dimensions"]) > MAX_SLICES_OF_WINDOW:
+
+        def reduce(x: Any) -> list:
+            spread, settings = spread_elements([x], [init], params)
+            outs, rest = [v.aval for v in eqn.outvars], (prim, *settings.items())
+            return apply_formula(lower_window_extremum, spread, outs, *rest)
+
+        return reduce
     combine = lambda total, elements: prim.combine.apply(*total, *elements)
     return lambda x: fold_windows(combine, [x], [init], params)
 

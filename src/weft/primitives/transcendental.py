@@ -222,29 +222,30 @@ def has_exact_slope(x: Any) -> bool:
 logistic_p = define_tuned(
     "logistic",
     "logistic",
-    lambda t, y, x: mul(t, logistic_slope(x) if has_exact_slope(x) else mul(y, sub(1, y))),
+    lambda t, y, x: mul(
+        t, mul(0.25, tanh_slope(mul(0.5, x))) if has_exact_slope(x) else mul(y, sub(1, y))
+    ),
     "1 / (1 + exp(-x)).",
 )
 
 
-def lower_logistic_slope(hlo: Any, aval: ShapedArray, x: Any) -> Any:
-    """e / (1 + e)**2 of e = exp(-|x|), where y (1 - y) would cancel; of complex numbers that."""
+def lower_tanh_slope(hlo: Any, aval: ShapedArray, x: Any) -> Any:
+    """Write 4 e / (1 + e)**2 of e = exp(-2 |x|), where 1 - y**2 would cancel; of complex x that."""
     x = Expr(hlo, x)
     if dtypes.is_complex(aval.dtype):
-        y = x.apply("logistic")
-        return (y * (1 - y)).value
-    power = (-x.apply("abs")).apply("exponential")
-    share = x.like(1) / (power + 1)
+        y = x.apply("tanh")
+        return (1 - y * y).value
+    power = (x.apply("abs") * -2).apply("exponential")
+    share = x.like(2) / (power + 1)
     return (power * share * share).value
 
 
-logistic_slope_p = Costly(
-    "logistic_slope",
-    lower_logistic_slope,
-    # its logarithm has the derivative 1 - 2 logistic(x)
-    [lambda t, y, x: neg(mul(t, mul(y, tanh(mul(0.5, x)))))],
+tanh_slope_p = Costly(
+    "tanh_slope",
+    lower_tanh_slope,
+    [lambda t, y, x: mul(t, mul(-2, mul(y, tanh(x))))],
     takes="inexact",
-    doc="The derivative of logistic(x): exp(-x) / (1 + exp(-x))**2.",
+    doc="The derivative of tanh(x), 1 / cosh(x)**2; 1 - tanh(x)**2 is 0 in float32 for |x| > 9.",
 )
 
 # --- powers and roots -----------------------------------------------------------------------
@@ -424,11 +425,6 @@ atanh_p = define_tuned(
 )
 
 
-def tanh_slope(x: Any) -> Any:
-    """Return the derivative of tanh(x); 1 - tanh(x)**2 is 0 in float32 for |x| > 9."""
-    return mul(4, logistic_slope(mul(2, x)))
-
-
 def divide_by_squares(y: Any, x: Any) -> Any:
     """Return y / (x**2 + y**2), without squares, which may overflow or vanish where this does not."""
     if dtypes.is_complex(typeof(x).dtype):
@@ -457,7 +453,6 @@ log = tuned_op(log_p)
 log2 = tuned_op(log2_p)
 log1p = tuned_op(log1p_p)
 logistic = tuned_op(logistic_p)
-logistic_slope = unary_op(logistic_slope_p)
 
 sqrt = tuned_op(sqrt_p)
 rsqrt = tuned_op(rsqrt_p)
@@ -466,6 +461,7 @@ sin = tuned_op(sin_p)
 cos = tuned_op(cos_p)
 tan = tuned_op(tan_p)
 tanh = tuned_op(tanh_p)
+tanh_slope = unary_op(tanh_slope_p)
 asin = unary_op(asin_p)
 acos = unary_op(acos_p)
 atan = unary_op(atan_p)

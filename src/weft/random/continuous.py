@@ -9,6 +9,7 @@ import numpy as np
 
 import weft.numpy as jnp
 from weft import dtypes, lax
+from weft.api.cond import cond
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.promotion import shape_of
 from weft.primitives.layout import literal
@@ -23,6 +24,7 @@ from weft.random.sampling import (
     read_arguments,
     require_count,
     sampler,
+    step_towards,
 )
 from weft.util import check_option
 from weft.xla.typing import Array, ArrayLike, DTypeLike, Shape
@@ -68,9 +70,7 @@ def uniform(
 
 def next_above(x: float, dtype: np.dtype) -> float:
     """The float after x, upwards."""
-    return float(
-        np.nextafter(np.asarray(x, dtype), np.asarray(highest_float(dtype), dtype), dtype=dtype)
-    )
+    return float(step_towards(x, highest_float(dtype), dtype))
 
 
 def highest_float(dtype: np.dtype) -> float:
@@ -141,14 +141,59 @@ def truncated_normal(
 ) -> Array:
     """Numbers of the standard normal distribution, of those in (lower, upper)."""
     op = "truncated_normal"
+    bounds = [x for x in (lower, upper) if isinstance(x, int | float)]
+    near = len(bounds) == 2 and bounds[0] < FAR and bounds[1] > -FAR
     key, dtype, shape, lower, upper = read_arguments(op, key, dtype, shape, lower, upper)
+    right, left = (lower >= FAR, upper <= -FAR)
+    far = right | left
+    a, b = (lower, upper) if near else (jnp.where(far, -1, lower), jnp.where(far, 1, upper))
     root = literal(math.sqrt(2), dtype)
-    a, b = lax.erf(lax.div(lower, root)), lax.erf(lax.div(upper, root))
+    a, b = lax.erf(lax.div(a, root)), lax.erf(lax.div(b, root))
     out = lax.mul(root, fast_erf_inv(draw_uniform(op, key, shape, dtype, a, b)))
+    if not near:
+        tail = lambda: draw_tail(key, shape, dtype, left, lower, upper)
+        out = jnp.where(far, cond(jnp.any(far), tail, lambda: out), out)
     # rounding must not take it to the bounds, or past them
     least = lax.nextafter(lax.stop_gradient(lower), literal(highest_float(dtype), dtype))
     most = lax.nextafter(lax.stop_gradient(upper), literal(-highest_float(dtype), dtype))
     return jnp.minimum(jnp.maximum(out, least), most)
+
+
+FAR = 3  # from which on float32 has few numbers between erf(x) and 1
+
+
+def draw_tail(
+    key: Words, shape: tuple[int, ...], dtype: np.dtype, left: Any, lower: Any, upper: Any
+) -> Any:
+    """Draw normal numbers in (lower, upper), of one sign and FAR from 0; other bounds give some.
+
+    The logarithm of the probability of a number beyond x falls from `lower` on as -e, where e is
+    exponential. Newton's method finds x of it: the slope is the inverse of Mills' ratio.
+    """
+    wide = np.promote_types(dtype, np.float32)
+    u, lower, upper = (
+        x.astype(wide) for x in (draw_uniform("truncated_normal", key, shape, dtype), lower, upper)
+    )
+    a = jnp.maximum(jnp.where(left, -upper, lower), FAR)
+    b = jnp.maximum(jnp.where(left, -lower, upper), FAR)
+
+    def fall(x: Any) -> Any:
+        return (x - a) * ((x + a) / 2) + jnp.log(mills_ratio(a) / mills_ratio(x))
+
+    whole = fall(jnp.minimum(b, 2 * a + 20))  # beyond, exp(-whole) is 0
+    e = -jnp.log1p(u * jnp.expm1(-whole))
+    x = jnp.sqrt(a * a + 2 * e)
+    for _ in range(4):
+        x = x - (fall(x) - e) * mills_ratio(x)
+    return jnp.where(left, -x, x).astype(dtype)
+
+
+def mills_ratio(x: Any) -> Any:
+    """The normal probability of more than x over the density, x >= FAR: Laplace's fraction."""
+    below = x
+    for k in range(12 if x.dtype.itemsize < 8 else 48, 0, -1):
+        below = x + k / below
+    return 1 / below
 
 
 def draw_exponential(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 import weft.numpy as jnp
 from weft import dtypes
+from weft.api.contexts import enable_x64
 from weft.api.while_loop import while_loop
 from weft.core.aval import typeof
 from weft.errors import ShapeError
@@ -82,15 +83,30 @@ def log_factorial(k: Any) -> Any:
 
 
 def draw_hat(key: Words, shape: tuple, dtype: np.dtype) -> tuple[Any, Any, Any]:
-    """Uniform numbers in [-1/2, 1/2), how far those are from the ends, and others in [0, 1)."""
+    """Draw numbers of [-1/2, 1/2) and others of [0, 1), as float64: (u, 1/2 - |u|, v)."""
     first, second = split_pair(key)
-    u = sampling.draw_uniform("random", first, shape, dtype) - 0.5
-    return u, 0.5 - jnp.abs(u), sampling.draw_uniform("random", second, shape, dtype)
+    u, v = (
+        sampling.draw_uniform("random", k, shape, dtype).astype(np.float64) for k in (first, second)
+    )
+    return u - 0.5, 0.5 - jnp.abs(u - 0.5), v
 
 
-def propose_poisson(key: Words, lam: Any) -> tuple[Any, Any]:
+def draw_many(key: Words, propose: Callable, xs: Sequence[Any], done: Any) -> Any:
+    """Draw large counts by rejection, as float64.
+
+    The logarithm of the probability of a count is the difference of numbers as large as the count
+    is, so float32 has it only for small ones.
+    """
+    dtype = xs[0].dtype
+    with enable_x64(True):
+        wide = [x.astype(np.float64).ravel() for x in xs]
+        draw = lambda key, *xs: propose(key, dtype, *xs)
+        return draw_until_taken(key, draw, *wide, done=done.ravel()).reshape(xs[0].shape)
+
+
+def propose_poisson(key: Words, dtype: np.dtype, lam: Any) -> tuple[Any, Any]:
     """Counts, and whether algorithm PTRS takes them, of lam >= 10."""
-    u, us, v = draw_hat(key, lam.shape, lam.dtype)
+    u, us, v = draw_hat(key, lam.shape, dtype)
     b = 0.931 + 2.53 * jnp.sqrt(lam)
     a = -0.059 + 0.02483 * b
     k = jnp.floor((2 * a / us + b) * u + lam + 0.43)
@@ -101,9 +117,9 @@ def propose_poisson(key: Words, lam: Any) -> tuple[Any, Any]:
     return k, inside & (quick | (height <= mass))
 
 
-def propose_binomial(key: Words, n: Any, p: Any) -> tuple[Any, Any]:
+def propose_binomial(key: Words, dtype: np.dtype, n: Any, p: Any) -> tuple[Any, Any]:
     """Counts, and whether algorithm BTRS takes them, of n p >= 10, p <= 1/2."""
-    u, us, v = draw_hat(key, n.shape, n.dtype)
+    u, us, v = draw_hat(key, n.shape, dtype)
     root = jnp.sqrt(n * p * (1 - p))
     b = 1.15 + 2.53 * root
     a = -0.0873 + 0.0248 * b + 0.01 * p
@@ -135,9 +151,11 @@ def poisson(
     small, large = jnp.where(valid & ~many, lam, 0), jnp.where(many, lam, MIN_EXPECTED)
     first, second = split_pair(key)
     few = count_by_sums(first, jnp.exp(-small), lambda k: small / k)
-    flat = draw_until_taken(second, propose_poisson, large.ravel(), done=~many.ravel())
-    counts = jnp.where(many, flat.reshape(shape), few)
-    return jnp.where(valid, jnp.where(lam == jnp.inf, lam, counts), -1).astype(dtype)
+    counts = draw_many(second, propose_poisson, [large], ~many)
+    with enable_x64(True):
+        counts = jnp.where(many, counts, few.astype(np.float64))
+        found = jnp.where(valid, jnp.where(lam == jnp.inf, jnp.inf, counts), -1)
+        return found.astype(dtype)
 
 
 def draw_binomial(key: Words, n: Any, p: Any, shape: tuple) -> Any:
@@ -156,9 +174,8 @@ def draw_binomial(key: Words, n: Any, p: Any, shape: tuple) -> Any:
     none = jnp.where(many, 1, jnp.exp(n * jnp.log1p(-q)))
     few = count_by_sums(first, none, lambda k: jnp.maximum(n - k + 1, 0) / k * odds)
     trials, rate = jnp.where(many, n, 4 * MIN_EXPECTED), jnp.where(many, q, 0.5)
-    rows = (trials.ravel(), rate.ravel())
-    flat = draw_until_taken(second, propose_binomial, *rows, done=~many.ravel())
-    counts = jnp.where(many, flat.reshape(shape), few)
+    counts = draw_many(second, propose_binomial, [trials, rate], ~many).astype(n.dtype)
+    counts = jnp.where(many, counts, few)
     return jnp.where(valid, jnp.where(turned, n - counts, counts), jnp.nan)
 
 

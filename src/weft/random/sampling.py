@@ -20,8 +20,18 @@ from weft.errors import DtypeError, InconclusiveDimensionOperation, ShapeError
 from weft.numpy.promotion import as_array, check_rank_promotion, shape_of
 from weft.options import config
 from weft.primitives import families, layout
-from weft.primitives.bits import bitcast_convert_type, shift_right_logical
-from weft.primitives.elementwise import add, bitwise_or, max, mul, sub
+from weft.primitives.bits import bitcast_convert_type, nextafter, shift_right_logical
+from weft.primitives.elementwise import (
+    add,
+    bitwise_or,
+    lt,
+    max,
+    min,
+    mul,
+    select,
+    stop_gradient_p,
+    sub,
+)
 from weft.primitives.reshard import compute_freely
 from weft.random.keys import Words, draw_bits, read_one_key
 from weft.run.operation import operation
@@ -200,12 +210,22 @@ def draw_uniform(
     x = sub(bitcast_convert_type(bitwise_or(fraction, layout.literal(int(one), held)), dtype), 1.0)
     if fixed:
         if (low, high) != (0.0, 1.0):
-            span = layout.literal(float(np.subtract(dtype.type(high), dtype.type(low))), dtype)
+            span = layout.literal(float(dtypes.cast_on_host(high - low, dtype)), dtype)
             x = max(layout.literal(low, dtype), add(mul(x, span), layout.literal(low, dtype)))
+        last = np.subtract(1, 2.0**-info.nmant, dtype=np.float64) * float(high - low) + low
+        if low < high <= float(dtype.type(last)):
+            x = min(x, layout.literal(float(step_towards(high, low, dtype)), dtype))
         return layout.reshape(then(x), shape)
     if not shape:  # one draw, which bounds of any shape may scale
         shape = choose_shape(op, None, low, high)
         x = layout.broadcast_in_dim(x, shape, ())
     choose_shape(op, shape, low, high, more="minval and maxval")
     low, high = broadcast_bounds(op, shape, dtype, low, high)
-    return then(max(low, add(mul(x, sub(high, low)), low)))
+    start, end = (stop_gradient_p.apply(v)[0] for v in (low, high))
+    last = select(lt(start, end), nextafter(end, start), start)  # a sum may be rounded to `high`
+    return then(max(low, min(add(mul(x, sub(high, low)), low), last)))
+
+
+def step_towards(x: float, y: float, dtype: np.dtype) -> Any:
+    """Return the float of `dtype` next to x on the way to y."""
+    return np.nextafter(np.asarray(x, dtype), np.asarray(y, dtype), dtype=dtype)

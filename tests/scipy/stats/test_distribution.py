@@ -405,3 +405,31 @@ def test_slopes_of_probabilities_are_densities_at_zero_too():
         pairs = jit(lambda: [both(*law) for law in laws])()
     for (law, args), (slope, density) in zip(laws, pairs, strict=True):
         np.testing.assert_allclose(slope, density, rtol=1e-9, err_msg=f"{law.__name__} {args}")
+
+
+# (function, arguments, the argument at an edge of the support, the one-sided derivatives there)
+EDGES = [
+    ("gamma.pdf", (0.0, 2.0), 0, 1, -2), ("gamma.pdf", (0.0, 1.0), 0, -1, 1),
+    ("gamma.pdf", (0.0, 3.0), 0, 0, 1), ("chi2.pdf", (0.0, 4.0), 0, 0.25, -0.25),
+    ("beta.pdf", (0.0, 2.0, 3.0), 0, 12, -48), ("beta.pdf", (1.0, 2.0, 2.0), 0, -6, -12),
+    ("beta.pdf", (0.0, 1.0, 2.0), 0, -2, 0), ("binom.pmf", (1, 5, 0.0), 2, 5, -40),
+    ("binom.pmf", (0, 5, 0.0), 2, -5, 20), ("binom.pmf", (4, 5, 1.0), 2, -5, -40),
+    ("binom.pmf", (5, 5, 1.0), 2, 5, 20), ("binom.pmf", (3, 5, 0.0), 2, 0, 0),
+    ("binom.pmf", (1, 1000, 0.0), 2, 1000, -1998000), ("poisson.pmf", (1, 0.0), 1, 1, -2),
+    ("poisson.pmf", (0, 0.0), 1, -1, 1), ("nbinom.pmf", (1, 3.0, 1.0), 2, -3, -18),
+    ("nbinom.pmf", (0, 3.0, 1.0), 2, 3, 6), ("geom.pmf", (2, 1.0), 1, -1, -2),
+    ("bernoulli.pmf", (1, 0.0), 1, 1, 0), ("expon.pdf", (0.0,), 0, -1, 1),
+    ("pareto.pdf", (1.0, 2.0), 0, -6, 24), ("uniform.pdf", (0.0,), 0, 0, 0),
+]  # fmt: skip
+
+
+def test_densities_have_one_sided_derivatives_at_the_edge_of_the_support():
+    def differentiate(name, args, i):
+        distribution, fun = name.split(".")
+        density = getattr(getattr(stats, distribution), fun)
+        at = lambda x: density(*args[:i], x, *args[i + 1 :])
+        return grad(at)(args[i]), grad(grad(at))(args[i])
+
+    found = jit(lambda: [differentiate(*row[:3]) for row in EDGES])()
+    for row, (first, second) in zip(EDGES, found, strict=True):
+        np.testing.assert_allclose((first, second), row[3:], rtol=1e-3, err_msg=str(row))

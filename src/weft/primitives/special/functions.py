@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from weft import dtypes
 from weft.core.aval import typeof
 from weft.core.facts import Cost
 from weft.core.form import Form
@@ -20,8 +19,9 @@ from weft.primitives.elementwise import (
     abs,
     add,
     binary_op,
+    div,
     eq,
-    gt,
+    lt,
     match_numbers,
     mul,
     neg,
@@ -39,11 +39,6 @@ from weft.primitives.special import gamma as gammas
 from weft.primitives.special.formula import formula
 from weft.primitives.transcendental import exp, integer_pow, log, log1p, pow
 from weft.xla.typing import Array, ArrayLike
-
-
-def epsilon(x: Any) -> float:
-    """The spacing of floats at 1 in the dtype of x."""
-    return float(dtypes.finfo(typeof(x).dtype).eps)
 
 
 def define_special(name: str, op: str | Callable, doc: str, *derivs: Callable | str) -> Costly:
@@ -122,12 +117,20 @@ polygamma_p.form = zeta_p.form = Form.ZETA
 # --- Bessel functions -----------------------------------------------------------------------
 
 
+def divide_i1(x: Any, y: Any, scale: Any = 1.0) -> Any:
+    """y / x of y = scale i1(x); below 1 by its power series, which has all derivatives at 0."""
+    small = lt(abs(x), 1)
+    zero, one = (literal(v, typeof(x).dtype) for v in (0, 1))
+    square, series = mul(0.25, integer_pow(select(small, x, zero), 2)), zero
+    for k in reversed(range(11)):
+        series = add(0.5 / (math.factorial(k) * math.factorial(k + 1)), mul(series, square))
+    return select(small, mul(series, scale), div(y, select(small, one, x)))
+
+
 def bessel_i1e_slope(x: Any, y: Any) -> Any:
     """i0e(x) - i1e(x) (sign(x) + 1/x), which is 1/2 at 0."""
-    away = gt(abs(x), epsilon(x))
-    safe = select(away, x, epsilon(x))
-    slope = sub(bessel_i0e(safe), mul(y, add(sign(safe), integer_pow(safe, -1))))
-    return select(away, slope, 0.5)
+    side = sign(x)  # 0 at 0: there derivatives are those of i1
+    return sub(sub(bessel_i0e(x), mul(y, side)), divide_i1(x, y, exp(neg(mul(side, x)))))
 
 
 bessel_i0e_p = define_special(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from weft.numpy.choice import where as select
 from weft.numpy.manipulation import stack
 from weft.primitives.expr import Expr
 from weft.primitives.special import bessel as bessel_formulas
@@ -31,7 +30,7 @@ i0_p = define_primitive(
 i1_p = define_primitive(
     "bessel_i1",
     lambda x: undo_scaling(bessel_formulas.i1e(x), x),
-    [lambda t, y, x: t * select(x == 0, 0.5, i0_p.apply(x)[0] - y / select(x == 0, 1, x))],
+    [lambda t, y, x: t * (i0_p.apply(x)[0] - special.divide_i1(x, y))],
     "The modified Bessel function of order 1.",
 )
 i0 = define_function("i0", lambda x: i0_p.apply(x)[0], "The modified Bessel function of order 0.")

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 from weft.numpy.choice import where as select
+from weft.numpy.elementwise import sinc_derivative
 from weft.primitives import transcendental as ops
 from weft.primitives.expr import Expr
 from weft.primitives.special import tables
@@ -207,26 +209,26 @@ expn_p, expn = define_pair(
     "The integral of exp(-x t) / t**n from 1 to infinity, for whole n >= 0 and x >= 0.",
     strong=True,
 )
+
+
+def spence_slope(x: Any) -> Any:
+    """log(x) / (1 - x); near 1 by its power series, which has all derivatives there."""
+    near = abs(x - 1) < 0.25
+    small, series = select(near, 1 - x, 0), 0.0 * x
+    for k in range(36, 0, -1):
+        series = 1 / k + series * small
+    return select(near, -series, ops.log(x) / select(near, 1, 1 - x))
+
+
 spence_p, spence = define_pair(
     "spence",
     dilogarithm,
-    # at 1 the series, whose derivatives are those of the quotient up to the second
-    [
-        lambda t, y, x: (
-            t
-            * select(
-                x == 1, -1 + (x - 1) / 2 - (x - 1) ** 2 / 3, ops.log(x) / select(x == 1, 1, 1 - x)
-            )
-        )
-    ],
+    [lambda t, y, x: t * spence_slope(x)],
     "The integral of log(t) / (1 - t) from 1 to x, the dilogarithm of 1 - x; NaN for x < 0.",
     strong=True,
 )
 sine_p = define_primitive(
-    "sine_integral",
-    sine_integral,
-    [lambda t, y, x: t * select(x == 0, 1, ops.sin(x) / select(x == 0, 1, x))],
-    "Si(x).",
+    "sine_integral", sine_integral, [lambda t, y, x: t * sinc_derivative(0, x)], "Si(x)."
 )
 cosine_p = define_primitive(
     "cosine_integral", cosine_integral, [lambda t, y, x: t * ops.cos(x) / x], "Ci(x)."

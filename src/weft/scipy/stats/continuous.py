@@ -15,6 +15,7 @@ from weft.scipy.stats.kernels import (
     log_beta_density,
     log_of_part,
     log_poisson,
+    replace_edge,
 )
 
 INF = jnp.inf
@@ -213,10 +214,22 @@ wrapcauchy = define_distribution(
 # --- gamma and beta ---------------------------------------------------------------------------
 
 
+def gamma_density(x: Any, a: Any) -> Any:
+    edge = lambda c, x: x ** (a - 1) * jnp.exp(c + 1 - x)
+    return replace_edge(x == 0, lambda x: log_poisson(a - 1, x), x, 1, edge)
+
+
+def beta_density(x: Any, a: Any, b: Any) -> Any:
+    edge = lambda c, x: x ** (a - 1) * (1 - x) ** (b - 1) * jnp.exp(c + (a + b - 2) * LOG_2)
+    at_edge = (x == 0) | (x == 1)
+    return replace_edge(at_edge, lambda x: log_beta_density(x, a, b), x, 0.5, edge)
+
+
 gamma = define_distribution(
     "gamma",
     "the gamma distribution: density x**(a - 1) exp(-x) / gamma(a) for x >= 0.",
     proper=lambda a: a > 0,
+    pdf=lambda x, a: evaluate_inside((x >= 0) & (x < INF), lambda x: gamma_density(x, a), x, 1, 0),
     logpdf=lambda x, a: evaluate_inside(
         (x >= 0) & (x < INF), lambda x: log_poisson(a - 1, x), x, 1, -INF
     ),
@@ -233,6 +246,7 @@ gamma = define_distribution(
 chi2 = define_distribution(
     "chi2",
     "the chi-squared distribution: that of 2 y where y has a gamma distribution with a = df / 2.",
+    pdf=lambda x, df: gamma.pdf(x, df / 2, scale=2),
     logpdf=lambda x, df: gamma.logpdf(x, df / 2, scale=2),
     cdf=lambda x, df: gamma.cdf(x, df / 2, scale=2),
     logcdf=lambda x, df: gamma.logcdf(x, df / 2, scale=2),
@@ -262,6 +276,9 @@ beta = define_distribution(
     "beta",
     "the beta distribution: density x**(a - 1) (1 - x)**(b - 1) / beta(a, b) for 0 <= x <= 1.",
     proper=lambda a, b: (a > 0) & (b > 0),
+    pdf=lambda x, a, b: evaluate_inside(
+        (x >= 0) & (x <= 1), lambda x: beta_density(x, a, b), x, 0.5, 0
+    ),
     logpdf=lambda x, a, b: evaluate_inside(
         (x >= 0) & (x <= 1), lambda x: log_beta_density(x, a, b), x, 0.5, -INF
     ),

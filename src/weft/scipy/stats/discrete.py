@@ -12,9 +12,16 @@ from weft.scipy.stats.distribution import (
     evaluate_quantile,
     is_whole,
 )
-from weft.scipy.stats.kernels import log_beta_density, log_binomial, log_poisson
+from weft.scipy.stats.kernels import (
+    LOG_2,
+    log_beta_density,
+    log_binomial,
+    log_poisson,
+    replace_edge,
+)
 
 INF = jnp.inf
+MAX_LOG = 80  # of a number of float32: larger ones count as often as 0 to a high power does
 
 
 def choose_outcome(k: Any, one: Any, none: Any, other: Any) -> Any:
@@ -37,11 +44,22 @@ bernoulli = define_distribution(
     ppf=lambda q, p: evaluate_quantile(lambda q: jnp.where(q > 1 - p, 1, 0), q),
 )
 
+
+def binom_density(k: Any, n: Any, p: Any) -> Any:
+    rest = jnp.maximum(n - k, 0)
+    edge = lambda c, p: p**k * (1 - p) ** rest * jnp.exp(jnp.minimum(c + n * LOG_2, MAX_LOG))
+    at_edge = (p == 0) | (p == 1)
+    return replace_edge(at_edge, lambda p: log_binomial(k, n, p), p, 0.5, edge)
+
+
 binom = define_distribution(
     "binom",
     "the binomial distribution: probability of k successes in n trials, each with probability p.",
     proper=lambda n, p: (n >= 0) & is_whole(n) & (p >= 0) & (p <= 1),
     takes=["loc"],
+    pmf=lambda k, n, p: evaluate_inside(
+        (k >= 0) & (k <= n) & is_whole(k), lambda k: binom_density(k, n, p), k, 0, 0
+    ),
     logpmf=lambda k, n, p: evaluate_inside(
         (k >= 0) & (k <= n) & is_whole(k), lambda k: log_binomial(k, n, p), k, 0, -INF
     ),
@@ -68,13 +86,16 @@ betabinom = define_distribution(
 )
 
 
-def nbinom_logpmf(k: Any, n: Any, p: Any) -> Any:
-    def log(k: Any) -> Any:
-        trials = n + k
-        ends = log_poisson(k, trials * (1 - p), counts=True) + log_poisson(n - 1, trials * p)
-        return ends - log_poisson(trials - 1, trials) + jnp.log(p)
+def log_nbinom(k: Any, n: Any, p: Any) -> Any:
+    trials = n + k
+    ends = log_poisson(k, trials * (1 - p), counts=True) + log_poisson(n - 1, trials * p)
+    return ends - log_poisson(trials - 1, trials) + jnp.log(p)
 
-    return evaluate_inside((k >= 0) & is_whole(k), log, k, 0, -INF)
+
+def nbinom_density(k: Any, n: Any, p: Any) -> Any:
+    scale = lambda c: jnp.exp(jnp.minimum(c + (n + k) * LOG_2, MAX_LOG))
+    edge = lambda c, p: p**n * (1 - p) ** k * scale(c)
+    return replace_edge(p == 1, lambda p: log_nbinom(k, n, p), p, 0.5, edge)
 
 
 nbinom = define_distribution(
@@ -82,7 +103,12 @@ nbinom = define_distribution(
     "the negative binomial distribution: k failures before the n-th success of probability p.",
     proper=lambda n, p: (n > 0) & (p > 0) & (p <= 1),
     takes=["loc"],
-    logpmf=nbinom_logpmf,
+    pmf=lambda k, n, p: evaluate_inside(
+        (k >= 0) & is_whole(k), lambda k: nbinom_density(k, n, p), k, 0, 0
+    ),
+    logpmf=lambda k, n, p: evaluate_inside(
+        (k >= 0) & is_whole(k), lambda k: log_nbinom(k, n, p), k, 0, -INF
+    ),
 )
 
 
@@ -124,11 +150,19 @@ def poisson_entropy(mu: Any) -> Any:
     return jnp.where(large, many, summed)
 
 
+def poisson_density(k: Any, mu: Any) -> Any:
+    edge = lambda c, mu: mu**k * jnp.exp(c + 1 - mu)
+    return replace_edge(mu == 0, lambda mu: log_poisson(k, mu, counts=True), mu, 1, edge)
+
+
 poisson = define_distribution(
     "poisson",
     "the Poisson distribution: probability mu**k exp(-mu) / k! of k = 0, 1, ...",
     proper=lambda mu: mu >= 0,
     takes=["loc"],
+    pmf=lambda k, mu: evaluate_inside(
+        (k >= 0) & is_whole(k), lambda k: poisson_density(k, mu), k, 0, 0
+    ),
     logpmf=lambda k, mu: evaluate_inside(
         (k >= 0) & is_whole(k), lambda k: log_poisson(k, mu, counts=True), k, 0, -INF
     ),

@@ -6,6 +6,7 @@ What lies between them and users, location, scale and promotion, is distribution
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import weft.numpy as jnp
@@ -62,6 +63,17 @@ def log_poisson(a: Any, x: Any, counts: bool = False) -> Any:
     saddle = -(series / high + deviance(high, safe)) - 0.5 * (LOG_2PI + jnp.log(high))
     at_zero = jnp.where(a == 0, -x, jnp.where(a > 0, -jnp.inf, jnp.inf))
     return jnp.where(positive, jnp.where(big, saddle, direct), at_zero)
+
+
+def replace_edge(at_edge: Any, log: Callable, x: Any, inner: float, edge: Callable) -> Any:
+    """exp(log(x)); at the edge of the support by powers, which have derivatives there.
+
+    `edge(c, x)` is the density from the logarithm at `inner`, where the other x are held there.
+    """
+    c = log(jnp.where(at_edge, inner, x))
+    return jnp.where(
+        at_edge, edge(jnp.where(at_edge, c, 0), jnp.where(at_edge, x, inner)), jnp.exp(c)
+    )
 
 
 def log_factorial(k: Any) -> Any:
