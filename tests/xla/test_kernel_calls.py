@@ -218,9 +218,7 @@ CALLS = {
     "matvec": Call("F[m,k] F[k] -> F[m]", given(turned=False), DEPTH),
     "matvec: turned": Call("F[k,m] F[k] -> F[m]", given(turned=True), DEPTH),
     "or_nan": Call(
-        " | ".join(
-            f"N[*b{x}] i32[*b] -> N[*b{x}]" for x in ("", ",m", ",m,n", ",l,m,n", ",k,l,m,n")
-        )
+        "N[*b] i32[*b] -> N[*b] | N[*b,n] i32[*b] -> N[*b,n] | N[*b,m,n] i32[*b] -> N[*b,m,n]"
     ),
     "pad": Call(
         "A[y,x] A[] -> A[i,j]",
@@ -603,6 +601,20 @@ def test_handlers_answer_exactly_the_calls_that_fit(name):
         make_call(name, damage_attributes(rng, damage_attributes(rng, given)))
         make_call(name, share_buffers(given))
     assert answered > 3
+
+
+@pytest.mark.parametrize("name", [n for n in CALLS if not n.startswith("program")])
+def test_numbers_at_the_end_of_their_range(name):
+    """Each number of the attributes of a call in turn is each of EXTREME."""
+    rng, call = np.random.default_rng(1), CALLS[name]
+    given = next(g for g in (draw_call(rng, call) for _ in range(1000)) if is_answered(call, g))
+    for key, value in given.attributes.items():
+        for k in range(np.size(value) if np.asarray(value).dtype == np.int64 else 0):
+            for number in EXTREME:
+                changed = np.array(value)
+                changed[k if changed.ndim else ()] = number
+                changed = changed if changed.ndim else int(changed)
+                make_call(name, given._replace(attributes={**given.attributes, key: changed}))
 
 
 def draw_program(rng: np.random.Generator) -> Given:
