@@ -28,7 +28,19 @@ from tests.xla.frames import (
     numpy_dtype,
 )
 from weft import dtypes
-from weft.cpu.opcodes import FULL, PER_ROW, Operand, Step, encode_program
+from weft.cpu.opcodes import DTYPES as CODED
+from weft.cpu.opcodes import (
+    FULL,
+    OPCODES,
+    OPERANDS,
+    PER_ROW,
+    SCALAR,
+    SHARED_ROW,
+    Operand,
+    Step,
+    encode_program,
+)
+from weft.dtypes import short_name
 from weft.errors import JaxRuntimeError
 from weft.xla import native
 
@@ -206,9 +218,7 @@ CALLS = {
     "matvec": Call("F[m,k] F[k] -> F[m]", given(turned=False), DEPTH),
     "matvec: turned": Call("F[k,m] F[k] -> F[m]", given(turned=True), DEPTH),
     "or_nan": Call(
-        " | ".join(
-            f"N[*b{x}] i32[*b] -> N[*b{x}]" for x in ("", ",m", ",m,n", ",l,m,n", ",k,l,m,n")
-        )
+        "N[*b] i32[*b] -> N[*b] | N[*b,n] i32[*b] -> N[*b,n] | N[*b,m,n] i32[*b] -> N[*b,m,n]"
     ),
     "pad": Call(
         "A[y,x] A[] -> A[i,j]",
@@ -591,6 +601,59 @@ def test_handlers_answer_exactly_the_calls_that_fit(name):
         make_call(name, damage_attributes(rng, damage_attributes(rng, given)))
         make_call(name, share_buffers(given))
     assert answered > 3
+
+
+@pytest.mark.parametrize("name", [n for n in CALLS if not n.startswith("program")])
+def test_numbers_at_the_end_of_their_range(name):
+    """Each number of the attributes of a call in turn is each of EXTREME."""
+    rng, call = np.random.default_rng(1), CALLS[name]
+    given = next(g for g in (draw_call(rng, call) for _ in range(1000)) if is_answered(call, g))
+    for key, value in given.attributes.items():
+        for k in range(np.size(value) if np.asarray(value).dtype == np.int64 else 0):
+            for number in EXTREME:
+                changed = np.array(value)
+                changed[k if changed.ndim else ()] = number
+                changed = changed if changed.ndim else int(changed)
+                make_call(name, given._replace(attributes={**given.attributes, key: changed}))
+
+
+def draw_program(rng: np.random.Generator) -> Given:
+    """Draw a program of steps that often fit together, and arrays that often are large enough."""
+    pick = lambda values: values[rng.integers(len(values))]
+    row, rows = pick([1, 3, 16, 17, 40, 256]), int(rng.integers(1, 6))
+    numbers = {short_name(dtype): number for dtype, number in CODED.items()}
+    operands, code, slots = [], [row, pick([1, 2, 9]), int(rng.integers(1, 4))], {}
+    for k in range(code[2]):
+        kind, start = pick([FULL, FULL, FULL, SHARED_ROW, SCALAR]), int(rng.integers(0, 3))
+        size = {SCALAR: 1, SHARED_ROW: row}.get(kind, row * rows) + start - (rng.integers(30) == 0)
+        slots[k] = kind, pick(["f32"] * 20 + [*numbers])
+        operands.append(draw_buffer(rng, slots[k][1], (max(0, size),)))
+        code += int(kind), start
+    for _ in range(rng.integers(1, 5)):
+        name, slot = (
+            pick([*OPERANDS, *["add", "exp", "reduce_sum", "spread"] * 20]),
+            pick([*range(16)]),
+        )
+        dtype = slots[pick([*slots])][1]
+        alike = [i for i in slots if slots[i][1] == dtype]
+        reads = [pick(alike) for _ in range(OPERANDS[name])]
+        if name == "convert_element_type":
+            dtype = pick([*numbers])
+        elif name in ("eq", "ne", "gt", "ge", "lt", "le", "is_finite"):
+            dtype = "bool"
+        of_rows = name.startswith("reduce") or {slots[i][0] for i in reads} == {PER_ROW}
+        kind = pick([FULL, PER_ROW] + [PER_ROW if of_rows and name != "spread" else FULL] * 20)
+        code += OPCODES[name], int(kind), numbers[dtype], slot, *reads
+        slots[slot] = kind, dtype
+    kind, dtype = slots[slot]
+    out = make_buffer(dtype, (rows if kind == PER_ROW else row * rows,))
+    return Given(operands, [out], {"program": np.array(code, np.int64)})
+
+
+def test_programs_of_steps_at_random():
+    rng = np.random.default_rng(1)
+    answered = [make_call("program", draw_program(rng)) for _ in range(100_000 if ALL else 400)]
+    assert 0.1 < np.mean(answered) < 0.9
 
 
 def test_kept_arrays_are_copied_to_buffers_of_their_own():

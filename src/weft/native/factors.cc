@@ -33,12 +33,12 @@ ffi::Error InPlace(const ffi::AnyBuffer& x, ffi::AnyBuffer& out, const Work& wor
 
 // x, with NaN in those of its equal parts for which a routine does not say 0.
 ffi::Error OrNan(ffi::AnyBuffer x, ffi::Buffer<ffi::S32> info, ffi::Result<ffi::AnyBuffer> out) {
-  const auto dims = x.dimensions(), parts = info.dimensions();
-  bool fits = AreAlike(x, *out) && dims == out->dimensions() && parts.size() <= dims.size();
-  for (size_t i = 0; fits && i < parts.size(); ++i) fits = parts[i] == dims[i];
-  if (!fits) {
+  Leading leading;
+  Size m, n;
+  if (!Fits(info, leading) || !AreAlike(x, *out) || x.dimensions() != out->dimensions() ||
+      !(Fits(x, leading) || Fits(x, leading, n) || Fits(x, leading, m, n))) {
     return ffi::Error::InvalidArgument(
-        "operands must be [.., ..] and one i32 for each part of it, [..], and the result like the former");
+        "operands must be [.., m, n], [.., n] or [..], and [..] of i32, and the result like the former");
   }
   if (x.element_count() == 0) return ffi::Error::Success();
   const int64_t count = info.element_count(), size = x.element_count() / count;

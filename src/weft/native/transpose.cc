@@ -173,7 +173,7 @@ ffi::Error View(ffi::ThreadPool pool, int64_t start, ffi::Span<const int64_t> si
   for (size_t k = rank; fits && k-- > 0;) {
     rest.push_back({sizes[k], steps[k], count.value()});
     Exact& end = steps[k] < 0 ? least : most;
-    end = end + Exact(sizes[k] - 1) * steps[k];
+    end = end + (Exact(sizes[k]) + -1) * steps[k];
     count = count * sizes[k];
     fits = sizes[k] > 0 && count.IsIn(1, total);
   }
