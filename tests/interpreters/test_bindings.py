@@ -61,7 +61,9 @@ def test_helpers_give_values_types_and_attributes_of_the_bindings():
     x = jnp.arange(3.0)
     got = weft.jit(lambda x: prim.bind(x, k=3.0) - prim.bind(x, k=5.0))(x)
     np.testing.assert_array_equal(got, [-2.0] * 3)
-    np.testing.assert_allclose(weft.jit(lambda x: prim.bind(x, k=2.0))(x), 2 * np.sin(x) + 3, rtol=1e-6)
+    np.testing.assert_allclose(
+        weft.jit(lambda x: prim.bind(x, k=2.0))(x), 2 * np.sin(x) + 3, rtol=1e-6
+    )
 
 
 def test_regions_and_several_results():
