@@ -502,7 +502,9 @@ TESTED_IN = {
     "cpu/test_alone.py": "cpu/clusters.py",
     # modules that show under another name what others define
     "compat/test_places.py": "compat/dialects.py",
-    "compat/test_private.py": "compat/dtypes.py compat/promotion.py compat/typing.py compat/util.py",
+    "compat/test_private.py": (
+        "compat/dtypes.py compat/promotion.py compat/typing.py compat/util.py"
+    ),
     "compat/test_finder.py": (
         "compat/absent.py compat/lib.py compat/pytest.py compat/serialization.py compat/version.py"
     ),
