@@ -23,6 +23,7 @@ from weft.numpy.promotion import (
     axes_of,
     axis_of,
     promote_operands,
+    strengthen,
 )
 from weft.numpy.sorting import search_by_halving
 from weft.numpy.ufuncs import maximum
@@ -110,7 +111,8 @@ def gradient(
     `varargs` is the distance between samples, or one for each axis, or for an axis the places of
     its samples. At the ends differences are one-sided, of order 1 or 2 as `edge_order` says.
     """
-    x = as_inexact("gradient", f)
+    places = [as_array(v) for v in varargs]
+    x, *places = promote_operands("gradient", as_array(f), *places, inexact=True, shaped=False)
     axes = axes_of("gradient", axis, x.ndim)
     order = 1 if edge_order is None else edge_order
     if order not in (1, 2):
@@ -120,7 +122,7 @@ def gradient(
             "gradient: distances must be none, one, or one for each axis; "
             f"got {len(varargs)} for {len(axes)} axes."
         )
-    given = list(varargs) or [1.0]
+    given = places or [1.0]
     spacings = given * len(axes) if len(given) == 1 else given
     out = []
     for i, spacing in zip(axes, spacings, strict=True):
@@ -189,13 +191,14 @@ def trapezoid(
     Array(2., dtype=float32)
     """
     if x is None:
-        y, dx = moveaxis(as_inexact("trapezoid", y), axis, -1), as_array(dx)
+        y, dx = moveaxis(strengthen(as_inexact("trapezoid", y)), axis, -1), as_array(dx)
         if not dx.ndim and y.shape[-1] > 1:  # all samples, less half of the ends: one sum
             total = reduce_sum(y, (y.ndim - 1,))
             half = ops.mul(ops.add(y[..., 0], y[..., -1]), literal_like(0.5, y))
             return where(isfinite(total), ops.sub(total, half), total) * dx
     else:
         y, x = promote_operands("trapezoid", as_array(y), as_array(x), inexact=True, shaped=False)
+        y, x = strengthen(y), strengthen(x)
         dx = diff(x) if x.ndim == 1 else moveaxis(diff(x, axis=axis), axis, -1)
         y = moveaxis(y, axis, -1)
         dx = broadcast_to_rank(dx, y.ndim) if x.ndim == 1 else dx

@@ -30,6 +30,7 @@ from weft.numpy.promotion import (
     plan_promotion,
     promote_operands,
     refuse_out,
+    strengthen,
 )
 from weft.numpy.searching import nonzero
 from weft.numpy.ufuncs import refuse_out_and_where
@@ -187,6 +188,7 @@ def signbit(x: ArrayLike, /) -> Array:
     x = as_array(x, "signbit")
     check_real("signbit", x)
     if not dtypes.is_float(x.dtype):
+        x = strengthen(x)
         return ops.lt(x, literal_like(0, x)) if dtypes.is_signed(x.dtype) else fill_answer(x, False)
     bits = np.dtype(f"int{8 * x.dtype.itemsize}")
     return ops.lt(bitcast_convert_type(x, bits), literal(0, bits))
@@ -326,7 +328,7 @@ def nan_to_num(
         return ops.complex(*parts)
     if not dtypes.is_float(x.dtype):
         return x
-    limits = dtypes.finfo(x.dtype)
+    x, limits = strengthen(x), dtypes.finfo(x.dtype)
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf
     x = replace_where(x, ops.ne(x, x), nan)
@@ -470,7 +472,7 @@ def is_equal_everywhere(x: Any, y: Any, equal_nan: bool) -> Any:
     equal = ops.eq(x, y)
     if equal_nan:
         equal = ops.bitwise_or(equal, ops.bitwise_and(ops.ne(x, x), ops.ne(y, y)))
-    return reduce_all(equal)
+    return strengthen(reduce_all(equal))
 
 
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
