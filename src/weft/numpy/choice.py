@@ -31,6 +31,7 @@ from weft.numpy.promotion import (
     promote_operands,
     refuse_out,
     strengthen,
+    strengthen_array,
 )
 from weft.numpy.searching import nonzero
 from weft.numpy.ufuncs import refuse_out_and_where
@@ -124,14 +125,18 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
 def isreal(x: ArrayLike) -> Array:
     """Which elements have no imaginary part."""
     x = as_array(x, "isreal")
-    return ops.eq(ops.imag(x), 0) if dtypes.is_complex(x.dtype) else fill_answer(x, True)
+    return (
+        strengthen(ops.eq(ops.imag(x), 0)) if dtypes.is_complex(x.dtype) else fill_answer(x, True)
+    )
 
 
 @operation
 def iscomplex(x: ArrayLike) -> Array:
     """Which elements have an imaginary part that is not 0."""
     x = as_array(x, "iscomplex")
-    return ops.ne(ops.imag(x), 0) if dtypes.is_complex(x.dtype) else fill_answer(x, False)
+    return (
+        strengthen(ops.ne(ops.imag(x), 0)) if dtypes.is_complex(x.dtype) else fill_answer(x, False)
+    )
 
 
 def iscomplexobj(x: Any) -> bool:
@@ -204,7 +209,7 @@ def make_logical(op: str, prim: Any, doc: str) -> Callable:
         if out is not None or where is not None:
             refuse_out_and_where(op, out, where)
         x, y = broadcast_operands(op, is_nonzero(as_operand(op, x)), is_nonzero(as_operand(op, y)))
-        return prim.apply(x, y)[0]
+        return strengthen_array(prim.apply(x, y)[0])
 
     return operation(name_function(fun, op, doc))
 
@@ -217,7 +222,7 @@ logical_xor = make_logical("logical_xor", ops.xor_p, "Where one of x and y is no
 @operation
 def logical_not(x: ArrayLike, /) -> Array:
     """Where x is 0."""
-    return ops.bitwise_not(is_nonzero(as_operand("logical_not", x)))
+    return strengthen_array(ops.bitwise_not(is_nonzero(as_operand("logical_not", x))))
 
 
 # --- choosing -------------------------------------------------------------------------------

@@ -305,7 +305,7 @@ def promote_counts(op: str, x: Any, y: Any) -> list:
     x, y = promotion.as_operand(op, x), promotion.as_operand(op, y)
     if all(dtypes.is_bool(typeof(v).dtype) for v in (x, y)):
         raise DtypeError(f"{op}: operands must be integers; got {typeof(x)}, {typeof(y)}.")
-    return [abs(promotion.strengthen(v)) for v in promote_integers(op, x, y)]
+    return [abs(promotion.strengthen_array(v)) for v in promote_integers(op, x, y)]
 
 
 @operation
@@ -382,8 +382,8 @@ def power_of_operands(x1: Any, x2: Any) -> Any:
         return transcendental.pow(*promotion.promote_operands("power", x, y))
     out = power_by_squaring(*promote_pair("power", x, y))
     if any(dtypes.is_bool(typeof(v).dtype) for v in (x, y)):
-        return ops.convert(out, typeof(out).dtype)  # a number to a truth value is not weak
-    return out
+        return promotion.strengthen(out)  # a number to a truth value is not weak
+    return promotion.strengthen_array(out)
 
 
 def power_by_squaring(x: Any, y: Any) -> Any:
@@ -445,7 +445,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None
 @operation
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """sqrt(x1**2 + x2**2), without overflow."""
-    x, y = (ops.abs(promotion.strengthen(v)) for v in promote_reals("hypot", x1, x2))
+    x, y = (ops.abs(promotion.strengthen_array(v)) for v in promote_reals("hypot", x1, x2))
     infinite = ops.bitwise_or(
         ops.eq(x, literal_like(np.inf, x)), ops.eq(y, literal_like(np.inf, y))
     )
@@ -464,14 +464,14 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 @operation
 def deg2rad(x: ArrayLike, /) -> Array:
     """Degrees as radians."""
-    x = promotion.strengthen(promotion.as_inexact("deg2rad", x))
+    x = promotion.strengthen_array(promotion.as_inexact("deg2rad", x))
     return ops.mul(x, literal_like(np.pi / 180, x))
 
 
 @operation
 def rad2deg(x: ArrayLike, /) -> Array:
     """Radians as degrees."""
-    x = promotion.strengthen(promotion.as_inexact("rad2deg", x))
+    x = promotion.strengthen_array(promotion.as_inexact("rad2deg", x))
     return ops.mul(x, literal_like(180 / np.pi, x))
 
 
@@ -482,7 +482,7 @@ degrees = alias(rad2deg, "degrees")
 @operation
 def sinc(x: ArrayLike, /) -> Array:
     """sin(pi x) / (pi x), which is 1 at 0."""
-    x = promotion.strengthen(promotion.as_inexact("sinc", x))
+    x = promotion.strengthen_array(promotion.as_inexact("sinc", x))
     t = ops.mul(x, literal_like(np.pi, x))
     none = ops.eq(t, literal_like(0, t))
     safe = ops.select(none, literal_like(1, t), t)
@@ -494,7 +494,7 @@ def sinc(x: ArrayLike, /) -> Array:
 @operation
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """0 for negative x1, 1 for positive x1, x2 where x1 is 0; NaN where it is NaN."""
-    x, y = map(promotion.strengthen, promote_reals("heaviside", x1, x2))
+    x, y = map(promotion.strengthen_array, promote_reals("heaviside", x1, x2))
     step = ops.select(ops.lt(x, literal_like(0, x)), literal_like(0, x), literal_like(1, x))
     return ops.select(ops.ne(x, x), x, ops.select(ops.eq(x, literal_like(0, x)), y, step))
 

@@ -252,6 +252,11 @@ def strengthen(x: Any) -> Any:
     return convert(x, typeof(x).dtype)
 
 
+def strengthen_array(x: Any) -> Any:
+    """As `strengthen`, except for scalars: a weak one is a Python number, and stays weak."""
+    return strengthen(x) if typeof(x).shape else x
+
+
 def is_nonzero(x: Any) -> Any:
     """x != 0, as a truth value."""
     dtype = typeof(x).dtype
