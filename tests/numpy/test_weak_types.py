@@ -72,3 +72,14 @@ def test_types_of_results_of_mixed_operands():
     assert {name: len(kinds) for name, kinds in wrong.items()} == {
         name: count for name, (count, _) in DIFFERENT.items()
     }
+
+
+def test_weak_arrays_of_32_bits_keep_their_dtype_with_enable_x64():
+    """Alone or together; an operand of another type decides, as it does without."""
+    with weft.config.scope(enable_x64=True):
+        f, i = (weft.ShapeDtypeStruct((3,), d, weak_type=True) for d in (np.float32, np.int32))
+        for fun in (jnp.sin, jnp.sqrt, jnp.reciprocal, jnp.fabs, lambda x: jnp.add(x, x)):
+            assert weft.eval_shape(fun, f).dtype == np.float32
+        assert weft.eval_shape(jnp.sin, i).dtype == np.float32
+        assert jnp.sin(2).dtype == jnp.rint(np.int8(1)).dtype == np.float64
+        assert jnp.floor_divide(True, True).dtype == jnp.power(True, True).dtype == np.int32

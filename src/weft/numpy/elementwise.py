@@ -35,7 +35,7 @@ def promote_pair(op: str, x: Any, y: Any, inexact: bool = False) -> list:
     if x.aval.weak_type != y.aval.weak_type:  # one was a number
         x, y = promotion.strengthen(x), promotion.strengthen(y)
     if dtypes.is_bool(x.dtype):
-        x, y = (ops.convert(v, dtypes.default_int()) for v in (x, y))
+        x, y = (ops.convert(v, np.dtype(np.int32)) for v in (x, y))
     return [x, y]
 
 
@@ -168,8 +168,9 @@ def round_to_even(x: Any) -> Any:
 def rint(x: ArrayLike, /) -> Array:
     """The nearest integer, of two the even one, as a float."""
     x = promotion.as_array(x, "rint")
-    strong = x if dtypes.is_inexact(x.dtype) else promotion.strengthen(x)
-    return round_to_even(promotion.as_inexact("rint", strong))
+    if not dtypes.is_inexact(x.dtype):
+        x = ops.convert(x, dtypes.default_float())
+    return round_to_even(x)
 
 
 @operation(static=("decimals", "out"))

@@ -83,11 +83,12 @@ def plan_promotion(
 def make_promotion_plan(op: str, kinds: tuple, inexact: bool, shaped: bool) -> PromotionPlan:
     """Work out a plan."""
     avals = [typeof(k(0)) if isinstance(k, type) else k for k in kinds]
-    dtype, weak = dtypes.promote(tuple((a.dtype, a.weak_type) for a in avals), op)
+    types = tuple((a.dtype, a.weak_type) for a in avals)
+    # a weak dtype yields to others; alone it stays, with enable_x64 a 32-bit one too
+    dtype, weak = types[0] if len(set(types)) == 1 else dtypes.promote(types, op)
     if inexact and not dtypes.is_inexact(dtype):
         weak = weak and not dtypes.is_bool(dtype)  # True is a number that is not weak
-        dtype = dtypes.default_float() if weak else dtypes.inexact_dtype(dtype, op)
-        dtype = dtypes.canonicalize(dtype)
+        dtype = dtypes.canonicalize(dtypes.inexact_dtype(dtype, op))
     shape = broadcast_avals(op, avals) if shaped else ()
     typed = not weak and all(isinstance(k, type) for k in kinds)  # no array makes it strong
     actions = tuple(
