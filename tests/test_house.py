@@ -500,9 +500,12 @@ TESTED_IN = {
     ),
     "cpu/test_cheap_programs.py": "cpu/clusters.py",
     # modules that show under another name what others define
+    "compat/test_places.py": "compat/dialects.py",
+    "compat/test_private.py": (
+        "compat/dtypes.py compat/promotion.py compat/typing.py compat/util.py"
+    ),
     "compat/test_finder.py": (
-        "compat/absent.py compat/lib.py compat/places.py "
-        "compat/private.py compat/pytest.py compat/serialization.py compat/version.py"
+        "compat/absent.py compat/lib.py compat/pytest.py compat/serialization.py compat/version.py"
     ),
     "example_libraries/test_optimizers.py": "experimental/optimizers.py",
     "example_libraries/test_stax.py": "experimental/stax.py",

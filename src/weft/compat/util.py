@@ -9,7 +9,7 @@ from typing import Any
 
 from weft.api_util import safe_map, safe_zip
 from weft.numpy.promotion import axes_of, axis_of
-from weft.util import fun_name, list_public, merge, partition, unzip2
+from weft.util import fun_name, list_public, memoize, merge, partition, unzip2
 
 __all__ = [
     "HashableFunction", "HashablePartial", "cache", "canonicalize_axis",
@@ -20,17 +20,15 @@ __all__ = [
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 
-memoize = functools.cache
-
 
 def cache(max_size: int | None = 4096, *options: Any, **more: Any) -> Callable:
     """Return a decorator that remembers the results of a function."""
-    return functools.lru_cache(max_size)
+    return memoize
 
 
 def weakref_lru_cache(call: Callable, maxsize: int | None = 2048, **options: Any) -> Callable:
     """Remember the results of a function; here the first argument is held too."""
-    return functools.lru_cache(maxsize)(call)
+    return memoize(call)
 
 
 class HashablePartial:

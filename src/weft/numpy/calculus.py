@@ -23,6 +23,7 @@ from weft.numpy.promotion import (
     axes_of,
     axis_of,
     promote_operands,
+    strengthen,
 )
 from weft.numpy.reductions import compute_widely
 from weft.numpy.sorting import search_by_halving
@@ -111,7 +112,8 @@ def gradient(
     `varargs` is the distance between samples, or one for each axis, or for an axis the places of
     its samples. At the ends differences are one-sided, of order 1 or 2 as `edge_order` says.
     """
-    x = as_inexact("gradient", f)
+    places = [as_array(v) for v in varargs]
+    x, *places = promote_operands("gradient", as_array(f), *places, inexact=True, shaped=False)
     axes = axes_of("gradient", axis, x.ndim)
     order = 1 if edge_order is None else edge_order
     if order not in (1, 2):
@@ -121,7 +123,7 @@ def gradient(
             "gradient: distances must be none, one, or one for each axis; "
             f"got {len(varargs)} for {len(axes)} axes."
         )
-    given = list(varargs) or [1.0]
+    given = places or [1.0]
     spacings = given * len(axes) if len(given) == 1 else given
     out = []
     for i, spacing in zip(axes, spacings, strict=True):
@@ -191,10 +193,11 @@ def trapezoid(
     Array(2., dtype=float32)
     """
     if x is None:
-        y, dx = as_inexact("trapezoid", y), as_array(dx)
+        y, dx = strengthen(as_inexact("trapezoid", y)), as_array(dx)
         y, dx = promote_operands("trapezoid", y, dx, shaped=False)
         return compute_widely(lambda y, dx: add_trapezoids(y, None, dx, axis), y, dx)
     y, x = promote_operands("trapezoid", as_array(y), as_array(x), inexact=True, shaped=False)
+    y, x = strengthen(y), strengthen(x)
     return compute_widely(lambda y, x: add_trapezoids(y, x, None, axis), y, x)
 
 

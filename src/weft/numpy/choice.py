@@ -30,6 +30,8 @@ from weft.numpy.promotion import (
     plan_promotion,
     promote_operands,
     refuse_out,
+    strengthen,
+    strengthen_array,
 )
 from weft.numpy.searching import nonzero
 from weft.numpy.ufuncs import refuse_out_and_where
@@ -123,14 +125,18 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
 def isreal(x: ArrayLike) -> Array:
     """Which elements have no imaginary part."""
     x = as_array(x, "isreal")
-    return ops.eq(ops.imag(x), 0) if dtypes.is_complex(x.dtype) else fill_answer(x, True)
+    return (
+        strengthen(ops.eq(ops.imag(x), 0)) if dtypes.is_complex(x.dtype) else fill_answer(x, True)
+    )
 
 
 @operation
 def iscomplex(x: ArrayLike) -> Array:
     """Which elements have an imaginary part that is not 0."""
     x = as_array(x, "iscomplex")
-    return ops.ne(ops.imag(x), 0) if dtypes.is_complex(x.dtype) else fill_answer(x, False)
+    return (
+        strengthen(ops.ne(ops.imag(x), 0)) if dtypes.is_complex(x.dtype) else fill_answer(x, False)
+    )
 
 
 def iscomplexobj(x: Any) -> bool:
@@ -187,6 +193,7 @@ def signbit(x: ArrayLike, /) -> Array:
     x = as_array(x, "signbit")
     check_real("signbit", x)
     if not dtypes.is_float(x.dtype):
+        x = strengthen(x)
         return ops.lt(x, literal_like(0, x)) if dtypes.is_signed(x.dtype) else fill_answer(x, False)
     bits = np.dtype(f"int{8 * x.dtype.itemsize}")
     return ops.lt(bitcast_convert_type(x, bits), literal(0, bits))
@@ -202,7 +209,7 @@ def make_logical(op: str, prim: Any, doc: str) -> Callable:
         if out is not None or where is not None:
             refuse_out_and_where(op, out, where)
         x, y = broadcast_operands(op, is_nonzero(as_operand(op, x)), is_nonzero(as_operand(op, y)))
-        return prim.apply(x, y)[0]
+        return strengthen_array(prim.apply(x, y)[0])
 
     return operation(name_function(fun, op, doc))
 
@@ -215,7 +222,7 @@ logical_xor = make_logical("logical_xor", ops.xor_p, "Where one of x and y is no
 @operation
 def logical_not(x: ArrayLike, /) -> Array:
     """Where x is 0."""
-    return ops.bitwise_not(is_nonzero(as_operand("logical_not", x)))
+    return strengthen_array(ops.bitwise_not(is_nonzero(as_operand("logical_not", x))))
 
 
 # --- choosing -------------------------------------------------------------------------------
@@ -326,7 +333,7 @@ def nan_to_num(
         return ops.complex(*parts)
     if not dtypes.is_float(x.dtype):
         return x
-    limits = dtypes.finfo(x.dtype)
+    x, limits = strengthen(x), dtypes.finfo(x.dtype)
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf
     x = replace_where(x, ops.ne(x, x), nan)
@@ -470,7 +477,7 @@ def is_equal_everywhere(x: Any, y: Any, equal_nan: bool) -> Any:
     equal = ops.eq(x, y)
     if equal_nan:
         equal = ops.bitwise_or(equal, ops.bitwise_and(ops.ne(x, x), ops.ne(y, y)))
-    return reduce_all(equal)
+    return strengthen(reduce_all(equal))
 
 
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:

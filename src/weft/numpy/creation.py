@@ -538,7 +538,7 @@ def full_like(
         return fill_like("full_like", a.aval, fill_value)
     shape, dtype, weak = find_shape_and_dtype("full_like", a, dtype, shape)
     x = fill_array(shape, as_operand("full_like", fill_value), dtype)
-    x = ops.convert(x, dtype, True) if weak else x
+    x = ops.convert(x, dtype, True) if weak and np.ndim(fill_value) == 0 else x
     like = a if np.ndim(fill_value) == 0 else fill_value  # what is broadcast stays where it is
     return put_like(x, like, device, out_sharding, "full_like")
 

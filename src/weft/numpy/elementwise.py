@@ -33,8 +33,10 @@ def promote_pair(op: str, x: Any, y: Any, inexact: bool = False) -> list:
     """Two operands as arrays of one dtype and shape, scalars apart; truth values as integers."""
     x, y = promotion.as_operand(op, x), promotion.as_operand(op, y)
     x, y = (promotion.as_array(v) for v in promotion.promote_operands(op, x, y, inexact=inexact))
+    if x.aval.weak_type != y.aval.weak_type:  # one was a number
+        x, y = promotion.strengthen(x), promotion.strengthen(y)
     if dtypes.is_bool(x.dtype):
-        x, y = (ops.convert(v, dtypes.default_int()) for v in (x, y))
+        x, y = (ops.convert(v, np.dtype(np.int32)) for v in (x, y))
     return [x, y]
 
 
@@ -98,7 +100,9 @@ def real(val: ArrayLike, /) -> Array:
 def imag(val: ArrayLike, /) -> Array:
     """The imaginary part: 0 for real numbers."""
     x = promotion.as_array(val, "imag")
-    return ops.imag(x) if dtypes.is_complex(x.dtype) else full(x.shape, 0, x.dtype)
+    if dtypes.is_complex(x.dtype):
+        return ops.imag(x)
+    return ops.convert(full(x.shape, 0, x.dtype), x.dtype, x.aval.weak_type)
 
 
 @operation
@@ -164,7 +168,10 @@ def round_to_even(x: Any) -> Any:
 @operation
 def rint(x: ArrayLike, /) -> Array:
     """The nearest integer, of two the even one, as a float."""
-    return round_to_even(promotion.as_inexact("rint", x))
+    x = promotion.as_array(x, "rint")
+    if not dtypes.is_inexact(x.dtype):
+        x = ops.convert(x, dtypes.default_float())
+    return round_to_even(x)
 
 
 @operation(static=("decimals", "out"))
@@ -300,7 +307,7 @@ def promote_counts(op: str, x: Any, y: Any) -> list:
     x, y = promotion.as_operand(op, x), promotion.as_operand(op, y)
     if all(dtypes.is_bool(typeof(v).dtype) for v in (x, y)):
         raise DtypeError(f"{op}: operands must be integers; got {typeof(x)}, {typeof(y)}.")
-    x, y = promote_integers(op, x, y)
+    x, y = map(promotion.strengthen_array, promote_integers(op, x, y))
     # the least integer has no absolute value in its own dtype
     unsigned = dtypes.from_short_name(f"u{dtypes.itemsize_bits(x.dtype)}")
     return [ops.convert(abs(v), unsigned) for v in (x, y)] + [x.aval]
@@ -381,8 +388,8 @@ def power_of_operands(x1: Any, x2: Any) -> Any:
         return transcendental.pow(*promotion.promote_operands("power", x, y))
     out = power_by_squaring(*promote_pair("power", x, y))
     if any(dtypes.is_bool(typeof(v).dtype) for v in (x, y)):
-        return ops.convert(out, typeof(out).dtype)  # a number to a truth value is not weak
-    return out
+        return promotion.strengthen(out)  # a number to a truth value is not weak
+    return promotion.strengthen_array(out)
 
 
 def power_by_squaring(x: Any, y: Any) -> Any:
@@ -446,7 +453,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None
 @operation
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """sqrt(x1**2 + x2**2), without overflow."""
-    x, y = (ops.abs(v) for v in promote_reals("hypot", x1, x2))
+    x, y = (ops.abs(promotion.strengthen_array(v)) for v in promote_reals("hypot", x1, x2))
     infinite = ops.bitwise_or(
         ops.eq(x, literal_like(np.inf, x)), ops.eq(y, literal_like(np.inf, y))
     )
@@ -465,14 +472,14 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 @operation
 def deg2rad(x: ArrayLike, /) -> Array:
     """Degrees as radians."""
-    x = promotion.as_inexact("deg2rad", x)
+    x = promotion.strengthen_array(promotion.as_inexact("deg2rad", x))
     return ops.mul(x, literal_like(np.pi / 180, x))
 
 
 @operation
 def rad2deg(x: ArrayLike, /) -> Array:
     """Radians as degrees."""
-    x = promotion.as_inexact("rad2deg", x)
+    x = promotion.strengthen_array(promotion.as_inexact("rad2deg", x))
     return ops.mul(x, literal_like(180 / np.pi, x))
 
 
@@ -483,7 +490,7 @@ degrees = alias(rad2deg, "degrees")
 @operation
 def sinc(x: ArrayLike, /) -> Array:
     """sin(pi x) / (pi x), which is 1 at 0."""
-    x = promotion.as_inexact("sinc", x)
+    x = promotion.strengthen_array(promotion.as_inexact("sinc", x))
     if dtypes.is_float(x.dtype) and x.dtype.itemsize < 4:  # pi x has too few bits
         return ops.convert(sinc(ops.convert(x, np.dtype(np.float32))), x.dtype)
     return sinc_derivative(0, ops.mul(x, literal_like(np.pi, x)))
@@ -531,7 +538,7 @@ def sinc_derivative_jvp(n: int, primals: tuple, tangents: tuple) -> tuple:
 @operation
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """0 for negative x1, 1 for positive x1, x2 where x1 is 0; NaN where it is NaN."""
-    x, y = promote_reals("heaviside", x1, x2)
+    x, y = map(promotion.strengthen_array, promote_reals("heaviside", x1, x2))
     step = ops.select(ops.lt(x, literal_like(0, x)), literal_like(0, x), literal_like(1, x))
     return ops.select(ops.ne(x, x), x, ops.select(ops.eq(x, literal_like(0, x)), y, step))
 

@@ -83,13 +83,16 @@ def plan_promotion(
 def make_promotion_plan(op: str, kinds: tuple, inexact: bool, shaped: bool) -> PromotionPlan:
     """Work out a plan."""
     avals = [typeof(k(0)) if isinstance(k, type) else k for k in kinds]
-    dtype, weak = dtypes.promote(tuple((a.dtype, a.weak_type) for a in avals), op)
+    types = tuple((a.dtype, a.weak_type) for a in avals)
+    # a weak dtype yields to others; alone it stays, with enable_x64 a 32-bit one too
+    dtype, weak = types[0] if len(set(types)) == 1 else dtypes.promote(types, op)
     if inexact and not dtypes.is_inexact(dtype):
-        dtype = dtypes.default_float() if weak else dtypes.inexact_dtype(dtype, op)
-        dtype = dtypes.canonicalize(dtype)
+        weak = weak and not dtypes.is_bool(dtype)  # True is a number that is not weak
+        dtype = dtypes.canonicalize(dtypes.inexact_dtype(dtype, op))
     shape = broadcast_avals(op, avals) if shaped else ()
+    typed = not weak and all(isinstance(k, type) for k in kinds)  # no array makes it strong
     actions = tuple(
-        choose_number_action(k, dtype)
+        (functools.partial(wrap_number, dtype=dtype) if typed else choose_number_action(k, dtype))
         if isinstance(k, type)
         else choose_array_action(k, dtype, weak, shape if shaped else k.shape, avals)
         for k in kinds
@@ -253,6 +256,16 @@ def as_array(x: Any, op: str = "array") -> Any:
 def as_inexact(op: str, x: Any) -> Any:
     """An operand as an array of floats or complex numbers."""
     return promote_operands(op, as_array(x, op), inexact=True)[0]
+
+
+def strengthen(x: Any) -> Any:
+    """A value as an array whose dtype does not yield to that of other operands."""
+    return convert(x, typeof(x).dtype)
+
+
+def strengthen_array(x: Any) -> Any:
+    """As `strengthen`, except for scalars: a weak one is a Python number, and stays weak."""
+    return strengthen(x) if typeof(x).shape else x
 
 
 def is_nonzero(x: Any) -> Any:

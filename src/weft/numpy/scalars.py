@@ -95,6 +95,6 @@ newaxis = None
 
 __all__ = [
     *SCALAR_TYPES, *FROM_NUMPY, *FROM_DTYPES, *CONSTANTS, "ComplexWarning", "array_repr",
-    "array_str", "can_cast", "get_printoptions", "issubdtype", "iterable", "newaxis", "printoptions",
-    "set_printoptions",
+    "array_str", "can_cast", "get_printoptions", "issubdtype", "iterable", "newaxis",
+    "printoptions", "set_printoptions",
 ]  # fmt: skip

@@ -15,7 +15,14 @@ from weft import dtypes, lax
 from weft.errors import ShapeError
 from weft.numpy.indexing import Access, broadcast_last, getitem_with
 from weft.numpy.manipulation import moveaxis
-from weft.numpy.promotion import as_array, as_operand, axis_of, cast_operand, promote_operands
+from weft.numpy.promotion import (
+    as_array,
+    as_operand,
+    axis_of,
+    cast_operand,
+    promote_operands,
+    strengthen,
+)
 from weft.numpy.searching import find_places_of_size, require_concrete
 from weft.numpy.sorting import search_by_halving
 from weft.primitives import elementwise as ops
@@ -228,7 +235,7 @@ def isin(
     """
     x = as_array(element, "isin")
     a, b = flatten_together("isin", x, test_elements)
-    out = lax.reshape(find_members(a, b), x.shape)
+    out = strengthen(lax.reshape(find_members(a, b), x.shape))
     return ops.bitwise_not(out) if invert else out
 
 

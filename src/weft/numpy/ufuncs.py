@@ -24,6 +24,7 @@ from weft.numpy.promotion import (
     plan_promotion,
     promote_operands,
     refuse_out,
+    strengthen,
 )
 from weft.options import trace_context
 from weft.primitives import elementwise as ops
@@ -104,10 +105,12 @@ def make_unary(
     inexact: bool = False,
     check: Callable[[str, Any], None] | None = None,
     counts: bool = False,
+    strong: bool = False,
 ) -> Callable[[Any], Any]:
     """A function of one operand; with `inexact`, integers become floats first.
 
-    With `counts`, truth values become integers; `check(name, dtype)` may refuse a dtype.
+    With `counts`, truth values become integers, with `strong`, the result is never weakly typed;
+    `check(name, dtype)` may refuse a dtype.
     """
 
     def fun(x: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
@@ -116,6 +119,8 @@ def make_unary(
         x = as_operand(name, x)
         if inexact:
             (x,) = promote_operands(name, x, inexact=True)
+        if strong:
+            x = strengthen(x)
         if check is not None:
             check(name, typeof(x).dtype)
         if counts and dtypes.is_bool(typeof(x).dtype):
@@ -219,7 +224,7 @@ exp = make_unary("exp", lax.exp_p, "e ** x.", True)
 exp2 = make_unary("exp2", lax.exp2_p, "2 ** x.", True)
 expm1 = make_unary("expm1", lax.expm1_p, "exp(x) - 1, exact to rounding near 0.", True)
 log = make_unary("log", lax.log_p, "The natural logarithm; NaN for a negative real x.", True)
-log2 = make_unary("log2", lax.log2_p, "The logarithm to base 2.", True)
+log2 = make_unary("log2", lax.log2_p, "The logarithm to base 2.", True, strong=True)
 log1p = make_unary("log1p", lax.log1p_p, "log(1 + x), exact to rounding near 0.", True)
 sin = make_unary("sin", lax.sin_p, "The sine of x in radians.", True)
 cos = make_unary("cos", lax.cos_p, "The cosine of x in radians.", True)

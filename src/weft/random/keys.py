@@ -272,7 +272,7 @@ def key(
 ) -> Array:
     """Return a key made from an integer, which every sampler takes.
 
-    It has shape () and a dtype that says what it is, so that no number is computed of it by mistake.
+    It has shape () and a dtype of its own, so that no number is computed of it by mistake.
 
     One seed gives other numbers in a program that says `import weft` than in one that says
     `import jax` and runs by `python -m weft`. The option `threefry_partitionable` says how bits are
