@@ -183,7 +183,7 @@ WEFT_HERE D Power(D x, D y, bool any) {
   return ((y == 0) | (x == 1) | ((x == -1) & (Abs(y) == INFINITY))) != 0 ? D{} + 1.0 : z;
 }
 
-// --- functions of float64, as in fdlibm (Sun Microsystems, 1993) -------------------------------
+// --- functions of float64, as in fdlibm (Sun Microsystems, 1993; see NOTICE) -------------------
 
 // From here on multiples of the parts of pi / 2 are rounded.
 constexpr double kFar = 0x1p19 * kPi / 2;

@@ -1,7 +1,8 @@
 """Elementary functions of float64 on the CPU, as formulas.
 
 XLA:CPU calls the C library for each element; a formula is vectorized, and within a unit or two. The
-polynomials, and how they are put together, are those of fdlibm (Sun Microsystems, 1993).
+polynomials, and how they are put together, are those of fdlibm (Sun Microsystems, 1993), whose
+notice is in NOTICE.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def bound_square(x: Expr) -> Expr:
     return formula.where(x > 100, 100.0, x)
 
 
-# erf(x) = x + x p / q up to 0.84375, in x**2 (fdlibm)
+# erf(x) = x + x p / q up to 0.84375, in x**2 (fdlibm; see NOTICE)
 _ERF = (
     *(1.28379167095512558561e-01, -3.25042107247001499370e-01, -2.84817495755985104766e-02),
     *(-5.77027029648944159157e-03, -2.37630166566501626084e-05),
