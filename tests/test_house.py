@@ -190,6 +190,15 @@ def test_folders_are_small(folders):
     assert lines <= most, f"{' and '.join(folders)}: {lines} lines, at most {most}"
 
 
+def test_formulas_of_others_have_their_notice():
+    top = ROOT.parents[1]
+    notice = (top / "NOTICE").read_text()
+    assert '"NOTICE"' in (top / "pyproject.toml").read_text()
+    for file in ROOT.rglob("*"):
+        if file.suffix in (".py", ".h", ".cc") and "fdlibm" in file.read_text():
+            assert str(file.relative_to(top)) in notice
+
+
 def test_every_file_says_what_it_is():
     wrong = []
     for file in FILES:

@@ -179,15 +179,14 @@ def test_damages_of_the_header_are_errors_of_ours():
 
 def test_expressions_of_sizes_are_bounded():
     bad = ["a^1000000000", "(a+b)^9999", "9^9^9^9", "((a^64)^64)^64", "a^b", "2^-1", "9" * 9999]
-    bad += [
-        "*".join(f"(a{i} + 1)" for i in range(40)),
-        "mod(" * 20 + "a" + "".join(f", b{i})" for i in range(20)),
-    ]
-    bad += ["-" * 9999 + "a", "(" * 300 + "a" + ")" * 300, "+".join(["a"] * 999), "a*" * 70 + "a"]
+    bad += ["*".join(f"(a{i} + 1)" for i in range(40)), "+".join(["a"] * 999), "a*" * 70 + "a"]
+    bad += ["-" * 9999 + "a", "(" * 300 + "a" + ")" * 300]
     for text in bad:
         with pytest.raises(ValueError, match="^symbolic"):
             export.symbolic_shape(text)
         with pytest.raises(ValueError, match="^symbolic|^SymbolicScope"):
             export.SymbolicScope([f"{text} >= 1"])
+    with pytest.raises(ShapeError, match="must have at most 500 factors"):
+        export.symbolic_shape("mod(" * 20 + "a" + "".join(f", b{i})" for i in range(20)))
     with pytest.raises(ShapeError, match=r"a power must be a number from 0 to 64; got a\^65"):
         export.symbolic_shape("a")[0] ** 65

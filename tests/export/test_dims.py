@@ -158,3 +158,10 @@ def test_arithmetic_is_that_of_the_numbers():
     for convert in (int, float, operator.index, np.asarray):
         with pytest.raises(InconclusiveDimensionOperation, match="got the symbolic size"):
             convert(n * m)
+
+
+def test_a_remainder_is_below_its_divisor():
+    b, n = export.symbolic_shape("b, n")
+    for size, least in (((b + 13) % b, b), ((b * n + 1) % n, n), ((3 * b + n) % b, b)):
+        assert size >= 0 and size < least and not size < 0
+    assert (b + 13) // b >= 1

@@ -101,6 +101,15 @@ PROGRAMS = {
                    weft.random.bernoulli(weft.random.key(1), 0.5, x.shape)],
         ("b, 4",), [((3, 4),), ((2, 4),)],
     ),
+    "padding": (
+        lambda x: [jnp.pad(x, (2 * x.shape[0], 1)), jnp.pad(x, x.shape[0]),
+                   jnp.pad(x, (x.shape[0], 2), constant_values=3.0),
+                   lax.pad(x, 0.0, [(0, 1, x.shape[0])]),
+                   *[jnp.pad(x, (2, 1), mode=m) for m in ("edge", "reflect", "symmetric", "wrap")],
+                   jnp.zeros((x.shape[0] + 13) % x.shape[0]), jnp.split(x, [2]), jnp.median(x),
+                   jnp.tile(x, x.shape[0]), jnp.percentile(x, jnp.array([3.0, 30.0]))],
+        ("n + 3",), [((5,),), ((4,),)],
+    ),
     "gradient": (
         lambda w, x: weft.grad(lambda w: jnp.tanh(attend(x @ w)).mean())(w),
         ("3, 4", "b, n, 3"), [((3, 4), (2, 4, 3))],
@@ -144,6 +153,47 @@ def test_an_artefact_with_its_derivative_and_constraints():
         np.testing.assert_allclose(*grads, rtol=1e-5)
     with pytest.raises(ShapeError, match="where k = 3, b = 1: b >= 2 does not hold"):
         found.call(w, i, x[:1])
+
+
+def count_rows(x):
+    return x * x, jnp.arange(x.shape[0])
+
+
+DIFFERENTIATED = [
+    lambda x: x[1:] * x[:-1], lambda x: x[: x.shape[0] // 2], lambda x: jnp.roll(x, 1) * x,
+    lambda x: x[-1] ** 2, lambda x: x[::2] ** 3, lambda x: jnp.pad(x, (2 * x.shape[0], 1)) ** 2,
+    lambda x: jnp.pad(x, (2, 1), mode="reflect") ** 2, lambda x: x.at[1:].set(0.0) * x,
+    lambda x: lax.dynamic_slice_in_dim(x, 1, x.shape[0] - 1) ** 2, lambda x: jnp.median(x) * x,
+    lambda x: jnp.concatenate([x, x * x]), lambda x: jnp.sort(x) * x, lambda x: jnp.diff(x) ** 2,
+]  # fmt: skip
+
+
+def test_derivatives_of_each_with_symbolic_sizes():
+    """Of programs that take, shift and pad elements; of one derivative more for all together."""
+    f = jit_all(DIFFERENTIATED)
+    (x,) = arrays((5,))
+    found = export.deserialize(export.export(f)(*sized("n + 2")).serialize(vjp_order=2))
+    total = lambda call: lambda x: sum(jnp.sum(jnp.sin(y)) for y in weft.tree.leaves(call(x)))
+    for order in (1, 2):
+        got, want = total(found.call), total(f)
+        for _ in range(order):
+            got, want = [weft.grad(lambda x, g=g: jnp.sum(g(x) ** 2)) for g in (got, want)]
+        np.testing.assert_allclose(got(x), want(x), rtol=1e-3, atol=1e-3)
+
+
+def jit_all(functions):
+    return weft.jit(lambda x: [f(x) for f in functions])
+
+
+def test_integers_of_symbolic_sizes_have_no_cotangents():
+    """Their float0 cotangents have the symbolic size that the program was exported for."""
+    (x,) = arrays((5,))
+    found = export.deserialize(
+        export.export(weft.jit(count_rows))(*sized("n")).serialize(vjp_order=1)
+    )
+    np.testing.assert_allclose(weft.grad(lambda x: found.call(x)[0].sum())(x), 2 * x)
+    (y,) = found.vjp().call(x, x, np.zeros(5, weft.float0))
+    np.testing.assert_allclose(y, 2 * x * x)
 
 
 def test_a_program_called_in_another_with_symbolic_shapes():

@@ -18,9 +18,11 @@ from weft.api.cache_misses import Call, count_trace, explain_call
 from weft.api.functions import avals_of, check_callable, check_refs
 from weft.api.mutable import MUTABLE, OpenCall, open_call
 from weft.api.programs import StagedProgram, forget_programs, is_live, programs_of, stage_program
+from weft.api.shape_struct import ShapeDtypeStruct
 from weft.api.shardings import request_shardings
 from weft.api.stages import Lowered, Traced
 from weft.control.jit import jit_p
+from weft.core.aval import ShapedArray
 from weft.core.source import boundary
 from weft.core.trace import Tracer, is_eager
 from weft.errors import DeletedError, JaxRuntimeError, check_hashable
@@ -186,12 +188,13 @@ class JitFunction:
 
     @boundary
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
-        """Stage at the types of these arguments (arrays or ShapeDtypeStructs)."""
+        """Stage at the types of these arguments: arrays, ShapeDtypeStructs or avals."""
         if MUTABLE and (opened := self.open(args, kwargs)) is not None:
             return opened[1].trace(*opened[0].args)
         program, leaves = self.find_program(args, kwargs, structs=True)
         if config.debug_key_reuse:
             check_keys(program.jaxpr)
+        leaves = [ShapeDtypeStruct.of(x) if isinstance(x, ShapedArray) else x for x in leaves]
         return Traced(program, program.place(leaves))
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:

@@ -159,6 +159,8 @@ class Lowered(_Stage):
             return write_places(located.text, located.origins, self._program.spec.name)
         if dialect in (None, "stablehlo"):
             return strip_locations(self._lowered.module.text)
+        if dialect == "hlo" and debug_info:
+            return write_hlo(self.as_text(debug_info=True)).get_hlo_module().to_string()
         if dialect == "hlo":
             return self.compiler_ir(dialect).as_hlo_text()
         raise ValueError(f"as_text: dialect must be 'stablehlo' or 'hlo'; got {dialect!r}.")
@@ -259,6 +261,14 @@ class Compiled(_Stage):
     def memory_analysis(self) -> Any:
         """Bytes of arguments, results, temporaries and code."""
         return self._run.loaded.get_compiled_memory_stats()
+
+    @property
+    def out_info(self) -> Any:
+        """A ShapeDtypeStruct for each result, with its sharding."""
+        pairs = zip(self._program.out_avals, flatten(self.output_shardings)[0], strict=True)
+        return unflatten(
+            self.out_tree, [ShapeDtypeStruct.of(a).update(sharding=s) for a, s in pairs]
+        )
 
     @property
     def input_shardings(self) -> tuple:

@@ -15,6 +15,7 @@ from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal
 from weft.cpu.functions import count_functions, may_fold_nan
 from weft.cpu.rewriting import Choice, Reading, Replacement, rewrite_program, stage_replacement
 from weft.cpu.scope import Scope, Target
+from weft.errors import InconclusiveDimensionOperation
 from weft.options import trace_context
 from weft.util import keep_cache
 
@@ -93,11 +94,14 @@ def choose_form(eqn: Eqn, scope: Scope) -> Replacement | None:
     found = staged.get(key)
     if found is None:
         scope.asked = False
-        found = find_choice(form)(eqn, scope)
-        if scope.asked or isinstance(found, Reading):
-            return found
-        if found is not None:
-            found = stage_replacement(found, eqn.invars, eqn.primitive.name)
+        try:
+            found = find_choice(form)(eqn, scope)
+            if scope.asked or isinstance(found, Reading):
+                return found
+            if found is not None:
+                found = stage_replacement(found, eqn.invars, eqn.primitive.name)
+        except InconclusiveDimensionOperation:  # it depends on a symbolic size
+            found = None
         staged[key] = STAYS if found is None else found
     return None if found is STAYS else found
 

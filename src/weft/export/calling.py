@@ -12,6 +12,7 @@ from weft.core.aval import typeof
 from weft.core.primitive import join_varying
 from weft.core.stage import stage_closed
 from weft.export.dynamic import INT, DynamicBuilder
+from weft.export.lapack_calls import check_lapack_calls
 from weft.export.modules import call_module, find_custom_calls, refine_module
 from weft.primitives.layout import move_to_front
 from weft.util import merge, partition
@@ -44,6 +45,7 @@ class CallExported(OpaqueCall):
         leading = [] if index is None else [index]
         if exported.uses_global_constants and not isinstance(hlo, DynamicBuilder):
             module, leading = refine_module(module, leading, [v.aval for v in args]), []
+        check_lapack_calls(exported.fun_name, module)
         for target in find_custom_calls(module):
             refuse_private_target(exported.fun_name, target)
             check_registered(target, hlo.platform)

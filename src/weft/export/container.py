@@ -22,6 +22,7 @@ from typing import Any
 from weft.core.aval import ShapedArray
 from weft.dtypes import float0, short_name
 from weft.export.dims import Dim
+from weft.export.lapack_calls import check_lapack_calls
 from weft.export.modules import (
     PLATFORMS,
     DisabledSafetyCheck,
@@ -169,6 +170,7 @@ def read_container(blob: bytes | bytearray) -> list[dict[str, Any]]:
             allowed = {*map(DisabledSafetyCheck.is_custom_call, read["disabled_safety_checks"])}
             found_module = read_artefact(module)
             check_custom_calls("deserialize: a program", found_module, allowed)
+            check_lapack_calls("deserialize: a program", found_module)
             check_main(found_module, read)
             found.append(read | {"mlir_module_serialized": module})
     except ValueError:

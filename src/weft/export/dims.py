@@ -40,7 +40,7 @@ MAX_SIZE = 2**31 - 1  # of a symbolic dimension: sizes are computed as 32-bit in
 MAX_FACTORS, MAX_NESTING, MAX_DEGREE, MAX_BITS = 500, 32, 64, 64
 # Of one scope, the expressions whose bounds are found with the help of constraints. Those after
 # them have the bounds that follow from the variables.
-MAX_BOUNDS = 3_000
+MAX_BOUNDS = 1_500
 _DEPTH = 3  # of constraints that are used one after another to bound an expression
 
 

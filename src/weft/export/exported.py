@@ -18,7 +18,7 @@ from weft.api.jit import jit
 from weft.api.programs import StagedProgram
 from weft.api.shape_struct import ShapeDtypeStruct
 from weft.core.aval import ShapedArray, typeof
-from weft.errors import ShapeError
+from weft.errors import ShapeError, is_own_file
 from weft.export import container
 from weft.export.calling import call_exported_p
 from weft.export.dims import evaluate_size
@@ -35,7 +35,7 @@ from weft.mesh.client import default_device, platform_of
 from weft.mesh.sharding import NamedSharding
 from weft.primitives.layout import random_unwrap_p, random_wrap_p, zeros
 from weft.pytrees import PyTreeDef, flatten, structure, unflatten
-from weft.util import insert_at
+from weft.util import insert_at, unzip2
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, slots=True, weakref_slot=True)
@@ -191,10 +191,9 @@ class Exported:
 
     def _types_of_results(self, leaves: Sequence[Any]) -> Sequence[ShapedArray]:
         """The types of the results for flat arguments, None for those of float0."""
-        avals = [
-            want if x is None else typeof(x) for x, want in zip(leaves, self.in_avals, strict=True)
-        ]
-        sizes = solve_sizes(self.fun_name, self.in_avals, avals)
+        pairs = zip(self.in_avals, leaves, strict=True)
+        seen = [(want, typeof(x)) for want, x in pairs if x is not None]  # float0 tells nothing
+        sizes = solve_sizes(self.fun_name, *unzip2(seen))
         shape_of = lambda a: tuple([evaluate_size(n, sizes) for n in a.shape])
         return [a.update(shape=shape_of(a)) for a in self.out_avals] if sizes else self.out_avals
 
@@ -219,14 +218,7 @@ class Exported:
                 ]
             )
 
-        def push(*_: Any) -> Any:
-            raise NotImplementedError(
-                f"{self.fun_name}: an exported program must be differentiated in reverse mode; got "
-                "jvp. Hint: weft.grad, weft.vjp, weft.jacrev."
-            )
-
         apply.defvjp(lambda *leaves: (apply(*leaves), leaves), pull)
-        apply.defjvp(push)
         apply.__name__ = self.fun_name
         return jit(apply)
 
@@ -291,8 +283,8 @@ def export(
     (`symbolic_shape`).
 
     Args:
-      fun_jit: a function that `jit` has made. It must not call Python (`pure_callback`), nor take
-        references.
+      fun_jit: a function that `jit` has made, or one of weft's own, such as `jnp.sin`. It must not
+        call Python (`pure_callback`), nor take references.
       platforms: "cpu", "cuda", "rocm", "tpu"; all are in the one module. None: the default
         device's.
       disabled_checks: see `DisabledSafetyCheck`.
@@ -303,6 +295,8 @@ def export(
     >>> weft.export.deserialize(exported.serialize()).call(np.float32([0, 0]))
     Array([0., 0.], dtype=float32)
     """
+    if is_own_file(getattr(getattr(fun_jit, "__code__", None), "co_filename", "")):
+        fun_jit = jit(fun_jit)  # jnp.sin
     if not callable(getattr(fun_jit, "trace", None)):
         raise ValueError(
             f"export: needs a function that jit has made; got {fun_jit!r}. Hint: "

@@ -252,6 +252,8 @@ def rename_symbols(module: Any, names: dict[str, str]) -> None:
     context = mlir_context()
 
     def visit(op: Any) -> Any:
+        if op.name == "stablehlo.constant":  # names nothing; jaxlib cannot read complex elements
+            return ir.WalkResult.ADVANCE
         for entry in list(op.attributes):
             name, value = (entry.name, entry.attr) if hasattr(entry, "attr") else (entry, None)
             value = op.attributes[name] if value is None else value

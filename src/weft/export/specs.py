@@ -81,7 +81,7 @@ class SymbolicScope:
                 kind, a, b = factor
                 value = Dim({((factor, 1),): 1}, self)
                 found: list = []
-                if kind == "floordiv" and isinstance(b, int) and b > 0:
+                if kind == "floordiv" and find_bounds(b, 0)[0] > 0:
                     found = [a - b * value, b * value - a + (b - 1)]
                 elif kind in ("max", "min"):
                     sign = 1 if kind == "max" else -1

@@ -71,7 +71,7 @@ WEFT_HERE D Polynomial(D x, const double (&c)[kCount]) {
   return even + x * odd;
 }
 
-// --- functions of float64, as in fdlibm (Sun Microsystems, 1993) -------------------------------
+// --- functions of float64, as in fdlibm (Sun Microsystems, 1993; see NOTICE) -------------------
 
 // From here on multiples of the parts of pi / 2 are rounded.
 constexpr double kFar = 0x1p19 * kPi / 2;

@@ -25,7 +25,7 @@ from weft.primitives.elementwise import add, convert, rem, sub
 from weft.primitives.families import as_sequence, check_integer
 from weft.primitives.reshard import lay_out, lay_out_alike
 from weft.run.operation import operation
-from weft.util import SymbolicSize
+from weft.util import SymbolicSize, max_size, min_size
 from weft.xla.array import ARRAYS, put
 from weft.xla.typing import Array, ArrayLike, Axes, DTypeLike, Shape, ShardingLike
 
@@ -474,6 +474,13 @@ def as_static_places(where: Any) -> Any:
     return tuple(where) if type(where) is list else where
 
 
+def find_cut(place: Any, size: Any) -> Any:
+    """A place along an axis, perhaps counted from its end, within the axis."""
+    if type(size) is int:
+        return builtins.slice(place, None).indices(size)[0]
+    return max_size(size + place, 0) if place < 0 else min_size(place, size)
+
+
 @operation(static=("op", "where", "axis", "equal", "least"))
 def cut_array(op: str, ary: Any, where: Any, axis: int, equal: bool = True, least: int = 1) -> list:
     """The parts along an axis: `where` is how many, or where each but the first starts."""
@@ -484,9 +491,7 @@ def cut_array(op: str, ary: Any, where: Any, axis: int, equal: bool = True, leas
     if isinstance(where, list | tuple) or (not isinstance(where, int) and np.ndim(where) == 1):
         cuts = [check_integer(op, "an index", i) for i in where]
         starts = [0, *cuts]
-        spans = [
-            builtins.slice(a, b).indices(n)[:2] for a, b in zip(starts, [*cuts, n], strict=True)
-        ]
+        spans = [(find_cut(a, n), find_cut(b, n)) for a, b in zip(starts, [*cuts, n], strict=True)]
     else:
         count = check_integer(op, "the number of sections", where, most=math.inf)
         if count <= 0 or (equal and n % count):

@@ -21,8 +21,9 @@ from weft.primitives import layout, slicing
 from weft.primitives.dynamic_slicing import dynamic_update_slice
 from weft.primitives.elementwise import add, convert, floor, mul, ne, select, sub
 from weft.primitives.layout import literal
+from weft.pytrees import flatten, unflatten
 from weft.run.operation import operation
-from weft.util import as_size
+from weft.util import SymbolicSize, as_size
 from weft.xla.typing import Array, ArrayLike
 
 Widths = tuple[tuple[int, int], ...]
@@ -116,9 +117,14 @@ def read_widths(given: Any, ndim: int) -> Widths:
         given = rows
     if isinstance(given, Tracer):
         given = given.concrete(TracerArrayConversionError, "pad", "a tuple of numbers is static.")
+    leaves, tree = flatten(given)
+    symbolic = any(isinstance(n, SymbolicSize) for n in leaves)
     try:
-        numbers = np.broadcast_to(np.asarray(given), (ndim, 2)).tolist()
-        out = tuple([(as_size(a), as_size(b)) for a, b in numbers])
+        # NumPy makes no array of symbolic sizes, so it is given their places
+        rows = unflatten(tree, range(len(leaves))) if symbolic else given
+        pairs = np.broadcast_to(np.asarray(rows), (ndim, 2)).tolist()
+        sizes = [[as_size(leaves[n] if symbolic else n) for n in pair] for pair in pairs]
+        out = tuple([(before, after) for before, after in sizes])
     except (TypeError, ValueError):
         raise ShapeError(
             "pad: pad_width must be a whole number, a pair, or a pair for each axis; "
@@ -223,15 +229,32 @@ def pad_by_elements(x: Any, widths: Widths, mode: str, odd: bool = False) -> Any
     out = slicing.pad(x, literal(False, x.dtype), [(*pair, 0) for pair in widths])
     for axis, (before, after) in enumerate(widths):
         n = x.shape[axis]
-        where = np.pad(np.arange(n), (before, after), mode)  # type: ignore[call-overload]
-        for at, part in ((0, where[:before]), (before + n, where[before + n :])):
+        size = find_enough(n, before, after, mode)
+        where = np.pad(np.arange(size), (before, after), mode)  # type: ignore[call-overload]
+        ends = ((0, where[:before]), (before + n, where[before + size :]))
+        for (at, part), far in zip(ends, (mode == "wrap", mode != "wrap"), strict=True):
             for first, count, step in find_runs(part):
-                run = take_run(x, axis, first, count, step)
+                run = take_run(x, axis, first + (n - size) * far, count, step)
                 run = pad_by_elements(run, (*widths[:axis], *[(0, 0)] * (x.ndim - axis)), mode)
                 starts = [0] * axis, [at], [low for low, _ in widths[axis + 1 :]]
                 out = dynamic_update_slice(out, run, [*itertools.chain(*starts)])
                 at += count
     return out
+
+
+def find_enough(size: Any, before: int, after: int, mode: str) -> int:
+    """The size of an axis; for a symbolic one, as many elements as the padding is made of.
+
+    These are the first elements or, from the size on, the last.
+    """
+    if not isinstance(size, SymbolicSize):
+        return size
+    needed = 1 if mode == "edge" else max(before, after) + (mode == "reflect")
+    if not size >= needed:
+        raise ShapeError(
+            f"pad: mode {mode!r} must find {needed} elements on a symbolic axis; got {size}."
+        )
+    return needed
 
 
 def find_runs(where: np.ndarray) -> list[tuple[int, int, int]]:

@@ -229,7 +229,7 @@ def find_quantiles(
         q = as_inexact(op, q) / whole
         share = None
     else:
-        known = 0 if skip_nan or weights is not None else n
+        known = 0 if skip_nan or weights is not None or type(n) is not int else n
         numbers = q if type(q) in (int, float) else read_quantiles(op, q)
         find = find_place if numbers is q else find_places_on_host
         q, share = find(op, method, known, numbers, whole)
@@ -353,7 +353,9 @@ def select_ranks(x: Any, k: Any) -> tuple[Any, Any]:
     has the lowest place.
     """
     following = ufuncs.minimum(k + 1, x.shape[-1] - 1)
-    if x.shape[-1] <= MAX_SORTED or k.shape[-1] > MAX_PLACES:
+    n, places = x.shape[-1], k.shape[-1]
+    # a symbolic number may be of few, and a sort is right for all
+    if type(n) is not int or n <= MAX_SORTED or type(places) is not int or places > MAX_PLACES:
         ordered = lax.sort(x, -1)
     elif typeof(x).sharded is None and are_kernels_wanted() and has_native_order(typeof(x)):
         about = concatenate([k, following], -1)

@@ -71,9 +71,8 @@ def initialize(
     To be called by each process, before devices are used. What is not given is taken from
     WEFT_COORDINATOR_ADDRESS, WEFT_NUM_PROCESSES, WEFT_PROCESS_ID and WEFT_LOCAL_DEVICE_IDS (or JAX_
     and the same), or from what started the processes: Slurm, Open MPI, MPICH, a TPU pod.
-
-    WEFT_COORDINATOR_SECRET, or a file that only its owner may read, named by
-    WEFT_COORDINATOR_SECRET_FILE, is a secret that all processes must have to join.
+    WEFT_COORDINATOR_SECRET, or a file of mode 600 that WEFT_COORDINATOR_SECRET_FILE names, holds a
+    secret that all processes must have to join.
 
     Args:
       coordinator_address: that of process 0, as `host:port`; `coordinator_bind_address` is where it
@@ -109,15 +108,14 @@ def initialize(
     watch = Watch(None, rank, size, heartbeat_timeout_seconds, address)
     member = Member(None, rank, size, shutdown_timeout_seconds, watch)
     if size > 1:
-        bind = coordinator_bind_address or os.environ.get("WEFT_COORDINATOR_BIND_ADDRESS", "")
-        join_processes(member, bind, times)
+        join_processes(member, coordinator_bind_address, times)
         group = (member.client, rank, size, place.local_devices, partition, watch.name_lost)
         set_process_group(ProcessGroup(*group))
         atexit.register(leave_at_exit)
     _member.append(member)
 
 
-def join_processes(member: Member, bind: str, times: tuple[int, int, int]) -> None:
+def join_processes(member: Member, bind: str | None, times: tuple[int, int, int]) -> None:
     """Connect to the coordinator, which process 0 starts first, and begin to watch."""
     if has_clients():
         raise RuntimeError(
@@ -126,6 +124,7 @@ def join_processes(member: Member, bind: str, times: tuple[int, int, int]) -> No
         )
     watch, size, secret = member.watch, member.size, read_secret(os.environ)
     if member.rank == 0:
+        bind = bind or os.environ.get("WEFT_COORDINATOR_BIND_ADDRESS", "")
         member.serving = start_coordinator(watch.address, bind, size, *times, secret)
     try:
         member.client = watch.client = connect(watch.address, member.rank, size, *times, secret)

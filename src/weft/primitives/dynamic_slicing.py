@@ -239,20 +239,25 @@ def normalize_starts(
         for i, n, wrap in zip(starts, shape, allow_negative, strict=True)
     ]
     found = [typeof(i).dtype for i in starts if type(i) is not int]
-    if any(n > MOST for n in shape) and all(map(dtypes.is_integer, found)):
+    if any(is_long(n) for n in shape) and all(map(dtypes.is_integer, found)):
         found = [np.dtype(np.int64)]
         starts = [i if type(i) is int else convert(i, found[0]) for i in starts]
     return [layout.literal(i, found[0]) if type(i) is int and found else i for i in starts]
 
 
+def is_long(size: Any) -> bool:
+    """Return True for a size that an int32 does not hold; symbolic sizes are computed as such."""
+    return type(size) is int and size > MOST
+
+
 def index_dtype(dtype: np.dtype, size: int) -> np.dtype:
     """int32 or int64: what indices of a dtype into an axis of `size` are computed in."""
-    return np.dtype(np.int64 if dtype.itemsize == 8 or size > MOST else np.int32)
+    return np.dtype(np.int64 if dtype.itemsize == 8 or is_long(size) else np.int32)
 
 
 def widen_index(i: Any, dtype: np.dtype, size: int) -> tuple[Any, np.dtype]:
     """An index of a dtype, and its dtype, in one that holds `size` + i."""
-    if dtype.itemsize < 4 or size > MOST:
+    if dtype.itemsize < 4 or is_long(size):
         dtype = index_dtype(dtype, size)
         i = convert(i, dtype)
     return i, dtype

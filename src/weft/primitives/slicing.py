@@ -23,6 +23,7 @@ from weft.errors import IndexingError, ShapeError
 from weft.primitives import families, layout
 from weft.primitives.elementwise import select
 from weft.primitives.expr import Expr, concatenate_exprs
+from weft.util import max_size
 from weft.xla.hlo import i64s
 from weft.xla.typing import Array, ArrayLike
 
@@ -182,7 +183,7 @@ class Pad(layout.LinearTogether):
             )
         shape = []
         for n, (low, high, interior) in zip(x.shape, padding_config, strict=True):
-            size = low + high + n + max(n - 1, 0) * interior
+            size = low + high + n + (max_size(n - 1, 0) * interior if interior else 0)
             if interior < 0 or size < 0:
                 raise ShapeError(
                     f"{self.name}: interior padding and the sizes that result must be >= 0; "

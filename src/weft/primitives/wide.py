@@ -2,7 +2,7 @@
 
 XLA:CPU calls the C library for each element; a formula is vectorized, and within a unit or two.
 tools/make_formulas.py makes kernels of some, so run it after a change. The polynomials, and how
-they are put together, are those of fdlibm (Sun Microsystems, 1993).
+they are put together, are those of fdlibm (Sun Microsystems, 1993; see NOTICE).
 """
 
 from __future__ import annotations

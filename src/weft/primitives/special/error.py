@@ -39,7 +39,7 @@ def bound_square(x: Expr) -> Expr:
     return formula.where(x > 100, 100.0, x)
 
 
-# erf(x) = x + x p / q up to 0.84375, in x**2 (fdlibm); else 1 - e**(-x**2) w p(w - middle), where
+# erf(x) = x + x p / q up to 0.84375, in x**2 (fdlibm; see NOTICE); else 1 - e**(-x**2) w p(w - middle), where
 # w = 1 / (1 + x / 2)
 _ERF = (
     *(1.28379167095512558561e-01, -3.25042107247001499370e-01, -2.84817495755985104766e-02),
