@@ -720,9 +720,7 @@ def make_running_from(name: str, running: Callable, start: int, doc: str) -> Cal
         if axis is None and x.ndim != 1:
             raise ShapeError(f"{name}: axis must be given unless x has one axis; got {x.aval}.")
         axis = axis_of(name, 0 if axis is None else axis, x.ndim)
-        if name == "cumulative_sum":
-            dtype = choose_sum_dtype(name, x, dtype, promote_integers=True)
-        y = running(x, axis, dtype)
+        y = running(x, axis, choose_sum_dtype(name, x, dtype, promote_integers=True))
         if not include_initial:
             return y
         first = layout.full([1 if i == axis else n for i, n in enumerate(y.shape)], start, y.dtype)
@@ -744,5 +742,8 @@ cumulative_prod = make_running_from(
     "cumulative_prod",
     cumprod,
     1,
-    "As cumprod, by the array API: `axis` may be left out for one axis only; may start from 1.",
+    """As cumprod, by the array API: `axis` may be left out for one axis only; may start from 1.
+
+    Small integers are multiplied in the default integer dtype, as `prod` multiplies them.
+    """,
 )

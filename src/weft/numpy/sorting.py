@@ -232,12 +232,12 @@ def searchsorted(
     if sorter is not None:
         a = getitem_with(a, as_array(sorter, "searchsorted"), PLAIN)
     if method != "compare_all":
-        return search_by_halving(a, v, side)
+        return ops.convert(search_by_halving(a, v, side), dtypes.default_int())
     x, y = promote_operands("searchsorted", a, v, shaped=False)
     shape = (*v.shape, a.size)
     y = lax.broadcast_in_dim(y, shape, range(v.ndim))
     before = comes_before(broadcast_last(x, shape), y, side == "right")
-    return lax.reduce_sum(ops.convert(before, INT32), (v.ndim,))
+    return lax.reduce_sum(ops.convert(before, dtypes.default_int()), (v.ndim,))
 
 
 @operation(static=("side",))
@@ -273,7 +273,7 @@ def digitize(
     x, bins = as_array(x, "digitize"), as_array(bins, "digitize")
     check_vector("digitize", "bins", bins)
     if not bins.size:
-        return lax.full(x.shape, 0, INT32)
+        return lax.full(x.shape, 0, dtypes.default_int())
     method = method or "scan"
     side = "left" if right else "right"
     n = bins.size

@@ -102,15 +102,14 @@ def copy_writable(x: Any) -> Any:
     return put(x) if x.nbytes > SMALL and is_valid_value(x) else np.array(x, order="C")
 
 
-def is_refused_by_guard(error: Exception) -> bool:
-    """Return True if a guard of transfers refused one that did not pass as explicit."""
-    explicit = _jax.guard_lib.thread_local_state().explicit_device_put
-    return not explicit and "Disallowed host-to-device" in str(error)
+def move_own(error: Exception, move: Callable[..., Any], *args: Any) -> Any:
+    """Move what this library made again, if a guard of transfers refused it; else raise the error.
 
-
-def move_explicitly(move: Callable[..., Any], *args: Any) -> Any:
-    """Call what moves a value of this library's own to a device: no guard is about such."""
+    Guards are about what users move without saying so, so that now it counts as said.
+    """
     state = _jax.guard_lib.thread_local_state()
+    if state.explicit_device_put or "Disallowed host-to-device" not in str(error):
+        raise error from None
     state.explicit_device_put = True
     try:
         return move(*args)
@@ -123,9 +122,7 @@ def put_own(x: Any, sharding: Any = None, committed: bool = False) -> Any:
     try:
         return put(x, sharding, committed)
     except JaxRuntimeError as error:
-        if is_refused_by_guard(error):
-            return move_explicitly(put, x, sharding, committed)
-        raise
+        return move_own(error, put, x, sharding, committed)
 
 
 def array_from_host(host: np.ndarray, weak_type: bool) -> Any:
@@ -138,9 +135,7 @@ def array_from_host(host: np.ndarray, weak_type: bool) -> Any:
                 return _jax.batched_device_put(aval, sharding, [host], [sharding.device], False)
         return _jax.batched_device_put(aval, sharding, [host], [sharding.device], False)
     except JaxRuntimeError as error:
-        if is_refused_by_guard(error):
-            return move_explicitly(array_from_host, host, weak_type)
-        raise refuse_dtype(aval, error) from None
+        return move_own(refuse_dtype(aval, error), array_from_host, host, weak_type)
 
 
 def array_from_pickle(host: np.ndarray, weak_type: bool) -> Any:

@@ -39,8 +39,8 @@ def bound_square(x: Expr) -> Expr:
     return formula.where(x > 100, 100.0, x)
 
 
-# erf(x) = x + x p / q up to 0.84375, in x**2 (fdlibm; see NOTICE); else 1 - e**(-x**2) w p(w - middle), where
-# w = 1 / (1 + x / 2)
+# erf(x) = x + x p / q up to 0.84375, in x**2 (fdlibm; see NOTICE). Beyond, it is
+# 1 - e**(-x**2) w p(w - middle) with w = 1 / (1 + x / 2).
 _ERF = (
     *(1.28379167095512558561e-01, -3.25042107247001499370e-01, -2.84817495755985104766e-02),
     *(-5.77027029648944159157e-03, -2.37630166566501626084e-05),
