@@ -9,6 +9,8 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.mesh.mesh import get_abstract_mesh
+from weft.mesh.typed import sharding_of
 from weft.primitives.families import as_sequence
 from weft.util import Record, as_size
 
@@ -38,6 +40,8 @@ class ShapeDtypeStruct(Record):
     def of(cls, aval: ShapedArray) -> ShapeDtypeStruct:
         """The struct of a type."""
         lies = aval.sharded and aval.sharded.named
+        if lies is None and get_abstract_mesh().explicit_axes:
+            lies = sharding_of(aval, get_abstract_mesh())
         return cls(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=lies)
 
     @classmethod

@@ -257,18 +257,6 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
     return array(as_operand("copy", a), copy=True, order=order)
 
 
-@operation(arrays=1)
-def astype(
-    x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: DeviceLike = None
-) -> Array:
-    """x in another dtype; complex to real drops the imaginary part."""
-    x = as_array(x, "astype")
-    found = choose_dtype(dtype, dtypes.default_float, "astype")
-    if x.dtype == found and not x.aval.weak_type:
-        return put_on_device(layout.copy(x) if copy else x, device)
-    return put_on_device(ops.convert(x, found), device)
-
-
 def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = None) -> Array:
     """An array of what another library holds, by way of DLPack."""
     if type(x) in ARRAYS or isinstance(x, Tracer):
@@ -300,13 +288,15 @@ def call_numpy(op: str, fun: Callable, *args: Any, **kwargs: Any) -> Any:
 def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
     """An array of the bytes of a buffer, copied."""
     dtype = np.dtype(dtypes.check_user_dtype(dtype, "frombuffer"))
-    return put(call_numpy("frombuffer", np.frombuffer, buffer, dtype, count, offset))
+    host = call_numpy("frombuffer", np.frombuffer, buffer, dtype, count, offset)
+    return put_on_device(put(host), None)
 
 
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
     """An array of the numbers in a text."""
     dtype = np.dtype(dtypes.check_user_dtype(dtype, "fromstring"))
-    return put(call_numpy("fromstring", np.fromstring, string, dtype, count, sep=sep))
+    host = call_numpy("fromstring", np.fromstring, string, dtype, count, sep=sep)
+    return put_on_device(put(host), None)
 
 
 def fromfile(*args: Any, **kwargs: Any) -> Array:
@@ -448,7 +438,7 @@ def full(
         x = array_from_host(np.full(shape, host), weak)
     else:
         x = fill_array(shape, fill_value, dtype)
-    return put_on_device(x, device, out_sharding, "full")
+    return put_on_device(x, device, out_sharding, "full", strong=True)
 
 
 def find_shape_and_dtype(op: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, Any, bool]:
