@@ -19,6 +19,7 @@ from weft.mesh.typed import with_every_entry
 from weft.primitives import layout
 from weft.primitives.families import index_tuple
 from weft.primitives.reshard import lay_out
+from weft.primitives.varying import pvary
 from weft.xla.array import ARRAYS, put
 from weft.xla.typing import Array, ArrayLike, DTypeLike, ShardingLike
 
@@ -117,6 +118,8 @@ def put_like(
     """
     if device is not None or out_sharding is not None:
         return put_on_device(x, device, out_sharding, op, strong=True)
+    if isinstance(like, Tracer) and like.aval.varying is not None:
+        x = pvary(x, like.aval.varying.names)
     alike = x.shape == getattr(like, "shape", None)
     if type(like) in ARRAYS and like._committed:
         alike = alike or type(like._sharding) is SingleDeviceSharding

@@ -1,4 +1,4 @@
-"""Programs over a mesh lie as in JAX 0.10.2, whose answers are in tests/golden/layouts.json."""
+"""Programs over a mesh lie as in JAX 0.10.2; layout_programs.py and layout_types.py have them."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from tests.parallel import layout_programs
+from tests.parallel import layout_programs, layout_types
 from weft import P, lax
 from weft.sharding import AxisType, ManualAxisType, Mesh, NamedSharding
 
@@ -39,7 +39,7 @@ EXCUSED = {name for names in OTHERWISE.values() for name in names}
 ANSWERED = [name for name in PROGRAMS if GOLDEN[name] != "error" and name not in EXCUSED]
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=5)
 @pytest.mark.parametrize("name", ANSWERED)
 def test_results_lie_as_in_jax(name):
     with weft.config.scope(threefry_partitionable=True, hints=False):
@@ -47,8 +47,32 @@ def test_results_lie_as_in_jax(name):
     assert got == GOLDEN[name]
 
 
+TYPES = json.loads(layout_types.GOLDEN.read_text())
+TYPED = layout_types.programs(weft)
+TYPED_OTHERWISE = {
+    "split as either operand, where JAX has the result of a product along both whole": [
+        "einsumb _x",
+        "einsumb y,y",
+    ],
+    "varying as the condition, for devices may take either branch": [
+        "condx within Explicit",
+        "condx within Auto",
+    ],
+}
+EXCUSED_TYPES = {name for names in TYPED_OTHERWISE.values() for name in names}
+
+
+@pytest.mark.sample(one_in=5)
+@pytest.mark.parametrize(
+    "name", [n for n in TYPED if TYPES[n] != "error" and n not in EXCUSED_TYPES]
+)
+def test_types_are_those_of_jax(name):
+    assert TYPED[name]() == TYPES[name]
+
+
 def test_each_program_has_an_answer():
     assert PROGRAMS.keys() == GOLDEN.keys() and PROGRAMS.keys() >= EXCUSED
+    assert TYPED.keys() == TYPES.keys() and TYPED.keys() >= EXCUSED_TYPES
 
 
 MESHES = layout_programs.meshes(weft)
