@@ -38,14 +38,15 @@ from weft.mesh.spec import PartitionSpec
 from weft.mesh.typed import kind_of_mesh
 from weft.parallel.constraint import constrain
 from weft.primitives.reshard import reshard_p
+from weft.primitives.varying import ManualAxisType
 from weft.pytrees import broadcast_prefix, flatten, is_none, leaves, unflatten
 from weft.util import list_public
 
 __all__ = [
-    "AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec",
-    "Sharding", "SingleDeviceSharding", "auto_axes", "explicit_axes", "get_abstract_mesh",
-    "get_mesh", "make_single_device_sharding", "reshard", "set_mesh", "use_abstract_mesh",
-    "use_mesh",
+    "AbstractDevice", "AbstractMesh", "AxisType", "ManualAxisType", "Mesh", "NamedSharding",
+    "PartitionSpec", "Sharding", "SingleDeviceSharding", "auto_axes", "explicit_axes",
+    "get_abstract_mesh", "get_mesh", "make_single_device_sharding", "reshard", "set_mesh",
+    "use_abstract_mesh", "use_mesh",
 ]  # fmt: skip
 __dir__ = list_public(__name__)
 

@@ -1,6 +1,9 @@
 """Layouts in types: what each operation makes of them, as text, over a mesh without devices."""
 
 import copy
+import itertools
+import math
+import operator
 import pickle
 
 import numpy as np
@@ -96,7 +99,7 @@ def test_types_of_results(text):
 
 
 REFUSED = {
-    "reshape: axis 0 of the result must be divisible by 4": lambda x: x.reshape(2, 4, 4),
+    "reshape: axis 0 must not be split over a mesh here": lambda x: x.reshape(2, 4, 4),
     "the axis that is summed over is split in both operands": lambda x: x @ x.T,
     "sort: axis 0 must not be split": lambda x: jnp.sort(x, 0),
     "cumsum: axis 1 must not be split": lambda x: jnp.cumsum(x, 1),
@@ -120,12 +123,69 @@ def test_what_is_ambiguous_is_refused(text):
     assert text in str(error.value) and "got" in str(error.value)
 
 
+ENTRIES = (None, "X", "Y", ("X", "Y"), ("Y", "X"))
+SHAPES = {
+    (64,): [(8, 8), (4, 16), (2, 32), (1, 64), (4, 2, 8), (2, 4, 8), (4, 16, 1), (1, 8, 8)],
+    (8, 8): [(64,), (4, 2, 8), (8, 4, 2), (2, 4, 8), (8, 1, 8), (4, 16), (32, 2), (4, 2, 4, 2)],
+    (4, 2, 8): [(64,), (8, 8), (4, 16), (4, 2, 4, 2), (2, 2, 2, 8), (32, 2), (1, 8, 8)],
+    (6, 8): [(48,), (2, 3, 8), (3, 2, 8), (2, 24), (3, 16), (12, 4)],
+}
+
+
+def list_specs(shape):
+    """Every spec over the mesh that splits an array of this shape evenly, with all entries."""
+    for spec in itertools.product(ENTRIES, repeat=len(shape)):
+        names = [name for entry in map(names_of, spec) for name in entry]
+        counts = [math.prod(MESH.shape[name] for name in names_of(entry)) for entry in spec]
+        if len({*names}) == len(names) and not any(map(operator.mod, shape, counts)):
+            yield spec
+
+
+def names_of(entry):
+    return () if entry is None else entry if isinstance(entry, tuple) else (entry,)
+
+
+def parts_of(shape, spec):
+    """For each device the numbers of the elements that it holds, in its order."""
+    held = []
+    for place in itertools.product(*map(range, MESH.axis_sizes)):
+        part = np.arange(math.prod(shape)).reshape(shape)
+        for axis, entry in enumerate(spec):
+            for name in names_of(entry):
+                pieces = np.split(part, MESH.shape[name], axis)
+                part = pieces[place[MESH.axis_names.index(name)]]
+        held.append(part.ravel().tolist())
+    return held
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_reshape_splits_what_stays_on_its_device(shape):
+    """Every way to split, merge and regroup axes, from every layout."""
+    for sizes, spec in itertools.product(SHAPES[shape], list_specs(shape)):
+        held = parts_of(shape, spec)
+        kept = [s for s in list_specs(sizes) if parts_of(sizes, s) == held]
+        split = [i for i, entry in enumerate(spec) if entry and shape[i] > 1]
+        try:
+            with weft.sharding.use_abstract_mesh(MESH):
+                fun = lambda x, sizes=sizes: lax.reshape(x, sizes)
+                got = (*weft.eval_shape(fun, struct(*spec, shape=shape)).sharding.spec,)
+        except ShardingTypeError:
+            assert not kept
+        else:  # axes that are all split become one that is, as JAX has it
+            merged = len(sizes) == 1 and split == [*range(len(split))]
+            assert got in kept or merged, (shape, spec, sizes, got)
+
+
 def test_derivatives_lie_as_their_values():
     w = struct(None, "Y", shape=(4, 6))
     x = struct("X", None)
     loss = lambda x, w: jnp.tanh(x @ w).sum()
     assert result(weft.grad(loss, (0, 1)), x, w) == "f32[8@X,4], f32[4,6@Y]"
     assert result(lambda x: weft.jvp(jnp.sin, (x,), (x,)), XY) == "f32[8@X,4@Y], f32[8@X,4@Y]"
+    across = lambda x: weft.jvp(jnp.sin, (to(x, "X"),), (to(x, None, "X"),))
+    assert result(across, XY) == "f32[8@X,4], f32[8@X,4]"  # tangents lie as their primals
+    along = lambda x, w: weft.linearize(lambda w: x @ w, w)[1](to(w, "X"))
+    assert result(along, x, w) == "f32[8@X,6@Y]"
     reduced = struct(shape=(4, 6), reduced={"X"})
     assert result(weft.grad(lambda w, x: (x @ w).sum()), reduced, x) == "f32[4,6]{U:X}"
 

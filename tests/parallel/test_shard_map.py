@@ -13,6 +13,7 @@ from weft.errors import ShardingTypeError
 from weft.sharding import (
     AbstractMesh,
     AxisType,
+    ManualAxisType,
     NamedSharding,
     get_abstract_mesh,
     reshard,
@@ -107,7 +108,7 @@ def test_the_mesh_in_scope_says_what_is_manual():
         ((manual, manual), P(None, None), {"X", "Y"}),
     ]
     kinds = struct("X", unreduced={"Y"}).aval.manual_axis_type
-    assert kinds == (set(), set(), set()) and kinds.varying == set()  # outside
+    assert kinds == ManualAxisType() and kinds.varying == set()  # outside
 
 
 CASTS = {

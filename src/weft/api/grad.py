@@ -449,6 +449,8 @@ def tangent_leaves(
                 f"for {aval}. Hint: weft.new_ref(t)."
             )
         if got.shape == want.shape and got.dtype == want.dtype:
+            if got.sharded is not want.sharded and kind == "tangents":
+                x = lay_as(x, want.sharded)
             out.append(Zero(want) if want.dtype == dtypes.float0 else require_alive(x))
             continue
         if want.dtype == dtypes.float0 and kind == "cotangents" and got.shape == want.shape:

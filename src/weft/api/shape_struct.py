@@ -10,6 +10,8 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.ref import AbstractRef
+from weft.mesh.mesh import get_abstract_mesh
+from weft.mesh.typed import sharding_of
 from weft.primitives.families import as_sequence
 from weft.util import Record, as_size
 
@@ -44,9 +46,11 @@ class ShapeDtypeStruct(Record):
         self.is_ref = is_ref
 
     @classmethod
-    def of(cls, aval: ShapedArray | AbstractRef) -> ShapeDtypeStruct:
-        """The struct of a type."""
+    def of(cls, aval: Any) -> ShapeDtypeStruct:
+        """Return the struct of a type, of an array or of a reference."""
         lies = aval.sharded and aval.sharded.named
+        if lies is None and get_abstract_mesh().explicit_axes:
+            lies = sharding_of(aval, get_abstract_mesh())
         is_ref = isinstance(aval, AbstractRef)
         return cls(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=lies, is_ref=is_ref)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from operator import not_
 from typing import Any
 
 from weft.api.bodies import stage_body
@@ -20,7 +21,14 @@ from weft.core.jaxpr import Jaxpr, Literal, Var
 from weft.core.source import boundary, describe_maker
 from weft.core.trace import Tracer, is_eager
 from weft.errors import ShapeError, ShardingTypeError
-from weft.mesh.mesh import AbstractMesh, Mesh, get_abstract_mesh, get_mesh, missing_devices_error
+from weft.mesh.mesh import (
+    AbstractMesh,
+    Mesh,
+    get_abstract_mesh,
+    get_entered_mesh,
+    get_mesh,
+    missing_devices_error,
+)
 from weft.mesh.sharding import NamedSharding, sized_axes
 from weft.mesh.spec import PartitionSpec, names_in_spec
 from weft.mesh.typed import NO_NAMES
@@ -31,8 +39,8 @@ from weft.parallel.shard_map import count_parts, inner_aval, shard_map_p, sum_la
 from weft.primitives.families import check_parameter, normalize_axis
 from weft.primitives.varying import axes_of_varying
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, leaves, structure, unflatten
-from weft.util import fun_name
-from weft.xla.array import ArrayImpl
+from weft.util import fun_name, merge, partition, select_masked
+from weft.xla.array import ArrayImpl, put
 
 
 def shard_map(
@@ -56,7 +64,8 @@ def shard_map(
     Args:
       f: takes and returns pytrees of arrays. Without it, `shard_map(...)` is a decorator.
       in_specs: a pytree prefix of the arguments, of `PartitionSpec`s: `P("x", None)` gives each
-        device its rows, `P()` all of it. A size must be a multiple of the axis that splits it. Over
+        device its rows, `P()` all of it. A size must be a multiple of the axis that splits it. None
+        in place of a spec passes an argument as it is, which then need not be an array. Over
         explicit axes it may be left out: types say it. What they split must be split so here.
       out_specs: how the results of the devices form one: `P("x")` puts them one after another,
         `P()` says that all have the same.
@@ -158,18 +167,23 @@ def bind_shard_map(f: Callable, args: tuple, in_specs: Any, out_specs: Any, para
     `out_specs` may be a function that gives them, of the result's structure and types.
     """
     flat, tree = flatten((args, {}))
+    programs = programs_of(f)
+    if in_specs is not None:
+        specs = broadcast_specs("in_specs", in_specs, structure(args), params)
+        if None in specs:
+            passed = [s is None for s in specs]
+            specs = select_masked(specs, list(map(not_, passed)))
+            f, flat, tree = close_over(f, flat, tree, passed)
     avals = avals_of("shard_map", flat, tree, f)
     names = functools.partial(argument_origins, f, tree)
     if in_specs is None:
         specs = infer_specs(f, avals, params)
     else:
-        specs = broadcast_specs("in_specs", in_specs, structure(args), params)
         check_in_specs(f, avals, specs, params)
     inner = part_avals(avals, specs, names, params)
     if is_eager() and isinstance(params["mesh"], AbstractMesh):
         raise missing_devices_error("shard_map", params["mesh"])
     if not config.no_tracing and (values := values_at_once(flat)) is not None:
-        programs = programs_of(f)
         fun = FlatFun(f, tree, "shard_map")
         look = PartsLook(values, specs, params, programs)
         with shard_map_p.scope(params):
@@ -177,7 +191,8 @@ def bind_shard_map(f: Callable, args: tuple, in_specs: Any, out_specs: Any, para
         jaxpr, out_tree = share_program(programs, jaxpr), fun.out_tree
     else:
         with shard_map_p.scope(params):
-            jaxpr, consts, out_tree, _ = stage_body("shard_map", f, structure(args), inner)
+            args_tree = tree.children()[0]
+            jaxpr, consts, out_tree, _ = stage_body("shard_map", f, args_tree, inner)
     if callable(out_specs):
         out_specs = out_specs(out_tree, jaxpr.out_avals)
     of_results = broadcast_specs("out_specs", out_specs, out_tree, params)
@@ -194,11 +209,35 @@ def bind_shard_map(f: Callable, args: tuple, in_specs: Any, out_specs: Any, para
     return unflatten(out_tree, outs)
 
 
+def close_over(
+    f: Callable, flat: Sequence[Any], tree: PyTreeDef, passed: Sequence[bool]
+) -> tuple[Callable, list, PyTreeDef]:
+    """Return a function of the leaves that are not `passed` as they are, those leaves, their tree.
+
+    `flat` and `tree` are the arguments of `f` and no keywords.
+    """
+    split, objects = partition(passed, flat)
+
+    @functools.wraps(f)
+    def closed(*split: Any) -> Any:
+        args, _ = unflatten(tree, merge(passed, split, objects))
+        return f(*args)
+
+    closed.__dict__.pop("__wrapped__")  # its parameters are others
+    return closed, split, flatten((tuple(split), {}))[1]
+
+
 def show_spec(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
-    """An array that was computed at once with the spec as given: the engine drops ending Nones."""
+    """An array that was computed at once with the spec as given: the engine drops ending Nones.
+
+    A program over several meshes may have left it in other parts.
+    """
     if type(x) is not ArrayImpl or getattr(x.sharding, "spec", None) == spec:
         return x
-    return x._rewrap_with_aval_and_sharding(x.aval, NamedSharding(mesh, spec))
+    sharding = NamedSharding(mesh, spec)
+    if not spec.unreduced and not x.sharding.is_equivalent_to(sharding, x.ndim):
+        return put(x, sharding, committed=True)
+    return x._rewrap_with_aval_and_sharding(x.aval, sharding)
 
 
 def mesh_for(mesh: Any, args: Any) -> Any:
@@ -218,7 +257,7 @@ def mesh_for(mesh: Any, args: Any) -> Any:
 
 def meshes_around(args: Any) -> Iterator[Any]:
     """The meshes in scope, and those of arguments."""
-    yield from (m for m in (get_mesh(), get_abstract_mesh()) if not m.empty)
+    yield from (m for m in (get_mesh(), get_abstract_mesh(), get_entered_mesh()) if not m.empty)
     for x in leaves(args):
         of_type = getattr(getattr(x, "aval", None), "sharded", None)
         found = (getattr(s, "mesh", None) for s in (getattr(x, "sharding", None), of_type))
@@ -263,6 +302,8 @@ def broadcast_specs(what: str, specs: Any, full: PyTreeDef, params: dict) -> lis
     whole = "the arguments" if what == "in_specs" else "the result"
     found = broadcast_to_structure(specs, full, is_spec, op="shard_map", names=(what, whole))
     for spec in found:
+        if spec is None and what == "in_specs":
+            continue
         if not isinstance(spec, PartitionSpec):
             raise TypeError(
                 f"shard_map: {what} must hold a PartitionSpec for each array; got {spec!r} of type "
@@ -292,7 +333,7 @@ def infer_specs(f: Callable, avals: Sequence[ShapedArray], params: dict) -> list
     """The specs of arguments that their types say, over explicit axes."""
     mesh, manual = params["mesh"], params["manual_axes"]
     open_axes = [n for n in manual if n not in mesh.explicit_axes]
-    if open_axes:
+    if open_axes and avals:
         raise TypeError(
             "shard_map: in_specs must be given where types do not say how arguments lie, along "
             f"axes that are not explicit; got none for {fun_name(f)} over {open_axes[0]!r} of "
@@ -489,7 +530,8 @@ def constrain_tree(op: str, what: str, x: Any, shardings: Any) -> Any:
     made = constrain_values(flat, places)
     if op == "with_sharding_constraint":
         for x, y, s in zip(flat, made, places, strict=True):
-            if isinstance(x, Tracer) and typeof(x).sharded is not typeof(y).sharded:
+            explicit = isinstance(s, NamedSharding) and s.mesh.explicit_axes
+            if explicit and isinstance(x, Tracer) and typeof(x).sharded is not typeof(y).sharded:
                 raise ShardingTypeError(
                     f"{op}: along explicit axes of a mesh a value must lie so already; got "
                     f"{typeof(x)} for {s.spec}. Hint: weft.reshard(x, {s.spec})."

@@ -13,7 +13,7 @@ from weft.api.programs import StagedProgram
 from weft.api.structures import broadcast_to_structure
 from weft.core.aval import ShapedArray, typeof
 from weft.mesh.client import Device
-from weft.mesh.mesh import AbstractMesh, Mesh, get_mesh
+from weft.mesh.mesh import AbstractMesh, Mesh, get_entered_mesh, get_mesh
 from weft.mesh.sharding import NamedSharding, Sharding, check_divisible, sharding_on
 from weft.mesh.spec import PartitionSpec
 from weft.mesh.typed import mesh_around, typed_as
@@ -139,7 +139,11 @@ def as_sharding(op: str, what: str, x: Any, value: Any = None) -> Any:
     if isinstance(x, Format):
         x = x.sharding
     if isinstance(x, NamedSharding) and isinstance(x.mesh, AbstractMesh):
-        meshes = get_mesh(), getattr(getattr(value, "sharding", None), "mesh", None)
+        meshes = (
+            get_mesh(),
+            get_entered_mesh(),
+            getattr(getattr(value, "sharding", None), "mesh", None),
+        )
         found = next((m for m in meshes if isinstance(m, Mesh) and m.shape == x.mesh.shape), None)
         return x if found is None else NamedSharding(found, x.spec, memory_kind=x.memory_kind)
     if not isinstance(x, PartitionSpec):

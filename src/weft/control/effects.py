@@ -20,6 +20,7 @@ from weft.core.primitive import Body, Effect, Primitive, Zero
 from weft.errors import MissingRule
 from weft.options import config
 from weft.passes.holes import Hole
+from weft.primitives.copies import call_host
 from weft.primitives.layout import batched_at_front, expand_dims, move_to_front
 from weft.transforms.batch import unmapped_aval
 from weft.xla.array import put
@@ -93,9 +94,9 @@ class HostCall(OpaqueCall):
             raise
         return [put(y) for y in outs]
 
-    def lower(self, hlo, *args, callback, result_avals, **params):
+    def lower(self, hlo, *args, callback, result_avals, partitioned=False, **params):
         function = functools.partial(callback, result_avals)
-        return hlo.host_call(function, args, result_avals, self.effect)
+        return call_host(hlo, self, function, args, result_avals, partitioned)
 
     def batch(self, axis, args, dims, *, callback, result_avals, **params):
         """The callback is called for each element, in one call from the program."""
@@ -242,8 +243,7 @@ class DebugPrint(DebugCallback):
 
     def read_params(self, params, avals, out_avals):
         callback = params.get("callback") or Hole("function", "callback", fmt=params["fmt"])
-        partitioned = params["partitioned"]
-        return {"callback": callback, "result_avals": (), "partitioned": partitioned}
+        return {"callback": callback, "result_avals": (), "partitioned": params["partitioned"]}
 
 
 pure_callback_p = PureCallback()

@@ -54,7 +54,8 @@ class ShapedArray(AbstractValue):
     mesh the values may differ; None: they do not. `sharded` says how the value is split over the
     explicit axes of a mesh; None: it is whole. Both are opaque here (primitives/varying.py,
     mesh/typed.py). Interned: equal types are the same object. Prints as in jaxprs, `f32[8@x,4]`.
-    `sharding` is JAX's way to give `sharded`; the last two parameters are taken and change nothing.
+    `sharding` and `manual_axis_type` are JAX's ways to give `sharded` and `varying`; `memory_space`
+    is taken and changes nothing.
     """
 
     __slots__ = (
@@ -79,8 +80,11 @@ class ShapedArray(AbstractValue):
         sharded: Any = None, *,
         sharding: Any = None, manual_axis_type: Any = None, memory_space: Any = None,
     ) -> ShapedArray:  # fmt: skip
-        if sharding is not None:
-            sharded = getattr(sharding, "_in_types", lambda ndim: None)(len(shape))
+        if sharding is not manual_axis_type:  # not both None
+            if sharding is not None:
+                sharded = getattr(sharding, "_in_types", lambda ndim: None)(len(shape))
+            if manual_axis_type is not None:
+                varying = manual_axis_type._in_types()
         try:
             return _INTERNED[shape, dtype, weak_type, varying, sharded]
         except (KeyError, TypeError):

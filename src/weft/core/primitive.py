@@ -148,6 +148,7 @@ class Axes(NamedTuple):
     """Which axes of operands and results run along each other: a label for each axis of each.
 
     What splits an axis of an operand splits those of results with its label; None must be whole.
+    A result may have a list of pairs of a label and a slice of the mesh axes that split it.
     `contracts`: products are summed over other labels.
     """
 

@@ -48,13 +48,14 @@ def choose_windows(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | Non
     XLA:CPU folds a padding that it sees into the windows, and then gives wrong sums where an axis
     has size 1. A barrier hides what computes the operands.
     """
+    prim: Any = eqn.primitive
     count = len(eqn.invars) // 2 if eqn.primitive.multiple_results else len(eqn.invars)
     makers = map(scope.maker, eqn.invars[:count])
     if all(m is not None and m.primitive is optimization_barrier_p for m in makers):
         return None
 
     def reduce(*xs: Any) -> list:
-        inits = xs[count:] or [literal(eqn.primitive.identity(x.dtype), x.dtype) for x in xs]
+        inits = xs[count:] or [literal(prim.identity(x.dtype), x.dtype) for x in xs]
         spread, params = spread_elements(xs[:count], inits, eqn.params)
         apart = optimization_barrier_p.apply(*spread)
         return eqn.primitive.apply(*apart, *xs[count:], **params)

@@ -70,8 +70,9 @@ def callback(
 
     Under `grad` it gets the primal values, once; under `vmap` it is called for each element. The
     call may be repeated or left out where a program is transformed: see `io_callback` for one that
-    matters. Calls with `ordered` are made in the order they are written in; `partitioned` changes
-    nothing.
+    matters. Calls with `ordered` are made in the order they are written in. In a program over a
+    mesh `partitioned` has each device call with its parts of the values, in place of one device
+    with all of them; ordered calls are not affected.
 
     `callback(ordered=True)(fun, *args)` is another way to write it.
 

@@ -172,7 +172,10 @@ def is_collective(instruction: Instruction) -> bool:
     return instruction.opcode.removesuffix("-start") in COLLECTIVES
 
 
+HOST_CALLS = ("xla_ffi_python", "xla_ffi_partitioned_python")
+
+
 def is_host_call(instruction: Instruction) -> bool:
-    return instruction.target.startswith("xla_ffi_python") or instruction.opcode in (
+    return instruction.target.startswith(HOST_CALLS) or instruction.opcode in (
         "infeed", "outfeed", "send", "recv",
     )  # fmt: skip

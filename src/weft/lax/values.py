@@ -13,11 +13,13 @@ from weft.core.aval import is_valid_value, typeof
 from weft.core.trace import Tracer, is_eager
 from weft.errors import DtypeError
 from weft.mesh.mesh import get_mesh
-from weft.mesh.sharding import NamedSharding
+from weft.mesh.sharding import NamedSharding, SingleDeviceSharding
 from weft.mesh.spec import PartitionSpec
+from weft.mesh.typed import with_every_entry
 from weft.primitives import layout
 from weft.primitives.families import index_tuple
 from weft.primitives.reshard import lay_out
+from weft.primitives.varying import pvary
 from weft.xla.array import ARRAYS, put
 from weft.xla.typing import Array, ArrayLike, DTypeLike, ShardingLike
 
@@ -61,14 +63,14 @@ def full(
 ) -> Array:
     """An array of `shape` filled with a number or a scalar; its own dtype where none is given.
 
-    `sharding`, or a device, says where it lies. A random key filled with a number is one whose
-    words are that number.
+    `sharding`, or a device, says where it lies; the array then has a dtype of its own, also for a
+    Python number. A random key filled with a number is one whose words are that number.
 
     >>> lax.full((2, 2), 7)
     Array([[7, 7],
            [7, 7]], dtype=int32, weak_type=True)
     """
-    return put_on_device(layout.full(shape, fill_value, dtype), sharding)
+    return put_on_device(layout.full(shape, fill_value, dtype), sharding, strong=True)
 
 
 def full_like(
@@ -83,10 +85,13 @@ def full_like(
     return put_like(filled, x, sharding)
 
 
-def put_on_device(x: Any, device: Any, out_sharding: Any = None, op: str = "full") -> Any:
+def put_on_device(
+    x: Any, device: Any, out_sharding: Any = None, op: str = "full", strong: bool = False
+) -> Any:
     """A new array on `device`, or over a sharding, if one is given.
 
-    Otherwise it is whole on all devices of the mesh in scope.
+    Otherwise it is whole on all devices of the mesh in scope. Where it is put on a device its type
+    is not weak if it is to be `strong`.
     """
     if device is not None:
         if out_sharding is not None:
@@ -94,22 +99,31 @@ def put_on_device(x: Any, device: Any, out_sharding: Any = None, op: str = "full
                 f"{op}: device and out_sharding must not both be given; got {device}, "
                 f"{out_sharding}. Hint: out_sharding alone."
             )
-        return device_put(x, device)
+        return device_put(layout.convert(x, x.dtype) if strong else x, device)
     if out_sharding is not None:
         return lay_out(op, x, out_sharding)
     mesh = get_mesh()
-    if mesh.axis_names and is_eager() and type(x) in ARRAYS and not x._committed:
-        return put(x, NamedSharding(mesh, PartitionSpec()), committed=True)
+    if not mesh.empty and is_eager() and type(x) in ARRAYS and not x._committed:
+        whole = with_every_entry(NamedSharding(mesh, PartitionSpec()), x.ndim)
+        return put(x, whole, committed=True)
     return x
 
 
 def put_like(
     x: Any, like: Any, device: Any = None, out_sharding: Any = None, op: str = "full_like"
 ) -> Any:
-    """A new array where it is said to be, else as `like` lies on a mesh if its shape is that."""
-    if device is None and out_sharding is None and x.shape == getattr(like, "shape", None):
-        if type(like) in ARRAYS and like._committed:
-            device = like._sharding
-        elif hasattr(like, "aval") and like.aval.sharded is not None:
-            out_sharding = like.aval.sharded.named
-    return put_on_device(x, device, out_sharding, op)
+    """A new array where it is said to be, else on the device of `like`, which is bound to it.
+
+    Over a mesh it lies as `like` if its shape is that.
+    """
+    if device is not None or out_sharding is not None:
+        return put_on_device(x, device, out_sharding, op, strong=True)
+    if isinstance(like, Tracer) and like.aval.varying is not None:
+        x = pvary(x, like.aval.varying.names)
+    alike = x.shape == getattr(like, "shape", None)
+    if type(like) in ARRAYS and like._committed:
+        alike = alike or type(like._sharding) is SingleDeviceSharding
+        return put_on_device(x, like._sharding if alike else None)
+    if alike and hasattr(like, "aval") and like.aval.sharded is not None:
+        out_sharding = like.aval.sharded.named
+    return put_on_device(x, None, out_sharding, op)

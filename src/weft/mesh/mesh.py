@@ -120,8 +120,8 @@ class BaseMesh:
         return f"sdy.mesh {symbol} = <[{axes}]{order}>"
 
     def _axes_text(self) -> str:
-        axes = [f"{n!r}: {size}" for n, size in self.shape_tuple] or ["()"]
-        return f"{', '.join(axes)}, axis_types={self.axis_types}"
+        axes = ", ".join(f"{n!r}: {size}" for n, size in self.shape_tuple)
+        return f"{axes}, axis_types={self.axis_types}"
 
 
 def axis_text(name: Any) -> str:
@@ -215,7 +215,7 @@ class AbstractMesh(BaseMesh):
 
     def __repr__(self) -> str:
         device = f", {self.abstract_device}" if self.abstract_device else ""
-        return f"AbstractMesh({self._axes_text()}{device})"
+        return f"AbstractMesh({'' if self.axis_names else '()'}{self._axes_text()}{device})"
 
 
 def _make_abstract_mesh(sizes: tuple, names: tuple, types: tuple, device: Any) -> AbstractMesh:
@@ -234,7 +234,8 @@ class Mesh(BaseMesh):
     """Devices in a grid whose axes have names, for shardings and `shard_map` to refer to.
 
     `devices` is an array of devices, `axis_names` a name for each of its axes. Equal meshes are one
-    object. `with mesh:` does what `with set_mesh(mesh):` does.
+    object. A mesh of no devices, as `Mesh(numpy.empty((), object), ())`, means that there is none.
+    Within `with mesh:` a `PartitionSpec` alone is over the mesh; `set_mesh` puts values on it too.
 
     >>> first = make_mesh((1,), ("x",)).devices
     >>> Mesh(first, "x")
@@ -248,6 +249,8 @@ class Mesh(BaseMesh):
         axis_types: tuple[AxisType, ...] | AxisType | None = None,
     ) -> Mesh:
         grid = make_grid(devices)
+        if grid.ndim == 0 and grid[()] is None:
+            return EMPTY
         names = (axis_names,) if isinstance(axis_names, str) else axis_names
         names = check_axis_names("Mesh", names, grid.ndim, f"devices of shape {grid.shape}")
         types = expand_axis_types("Mesh", axis_types, names)
@@ -330,7 +333,7 @@ class Mesh(BaseMesh):
         return Mesh(**{**{n: getattr(self, n) for n in names}, **changes})
 
     def __enter__(self) -> Mesh:
-        scope = MeshScope(self)
+        scope = MeshScope(get_mesh(), get_abstract_mesh(), self)
         scope.__enter__()
         _entered.__dict__.setdefault("scopes", []).append(scope)
         return self
@@ -343,11 +346,13 @@ class Mesh(BaseMesh):
         return _unpickle_mesh, (platform, self.device_ids, self.axis_names, self.axis_types)
 
     def __repr__(self) -> str:
-        types = f", axis_types={self.axis_types}" if self.devices.size else ""
-        return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}{types})"
+        if self.empty:
+            return "Mesh(axis_sizes=(), axis_names=())"
+        sizes, names, types = self.axis_sizes, self.axis_names, self.axis_types
+        return f"Mesh(axis_sizes={sizes}, axis_names={names}, axis_types={types})"
 
     def __str__(self) -> str:
-        return f"Mesh({self._axes_text() if self.devices.size else ''})"
+        return "Mesh()" if self.empty else f"Mesh({self._axes_text()})"
 
 
 hide_members(BaseMesh, "sdy")
@@ -470,11 +475,20 @@ EMPTY.axis_sizes = ()
 
 
 class MeshScope(Scope):
-    """A context manager: a mesh is in scope for this thread until the block ends."""
+    """A context manager: a mesh is in scope for this thread until the block ends.
 
-    def __init__(self, concrete: Mesh | AbstractMesh, abstract: AbstractMesh | None = None):
+    `entered` is the mesh of `with mesh:`, by default that of the scope around.
+    """
+
+    def __init__(
+        self,
+        concrete: Mesh | AbstractMesh,
+        abstract: AbstractMesh | None = None,
+        entered: Mesh | None = None,
+    ):
         is_abstract = isinstance(concrete, AbstractMesh)
-        value = (EMPTY if is_abstract else concrete, abstract or concrete.abstract_mesh)
+        abstract = concrete.abstract_mesh if abstract is None else abstract
+        value = EMPTY if is_abstract else concrete, abstract, entered or get_entered_mesh()
         cell = mesh_in_scope
         super().__init__(lambda: [(cell.set_local, cell.get_local(), value)])
 
@@ -556,3 +570,9 @@ def get_abstract_mesh() -> AbstractMesh:
     """
     value = mesh_in_scope.value
     return EMPTY_ABSTRACT if value is None else value[1]
+
+
+def get_entered_mesh() -> Mesh:
+    """Return the mesh of the innermost `with mesh:`, which specs are over and values not."""
+    value = mesh_in_scope.value
+    return EMPTY if value is None else value[2]

@@ -289,7 +289,8 @@ def terms_of(sharding: Any) -> frozenset:
 
 def is_abstract(sharding: Any) -> bool:
     """Whether a sharding is over a mesh that has no devices."""
-    return isinstance(getattr(sharding, "mesh", None), AbstractMesh)
+    mesh = getattr(sharding, "mesh", None)
+    return mesh is not None and not getattr(mesh, "_device_assignment", None)
 
 
 def mesh_or_devices(sharding: Any) -> Any:
@@ -409,18 +410,18 @@ class NamedSharding(_MultiDeviceSharding):
     ) -> None:
         check_spec(mesh, spec)
         kind = memory_kind
-        if isinstance(mesh, Mesh):
+        if isinstance(mesh, Mesh) and not mesh.empty:
             device = mesh._device_assignment[0]
             kind = resolve_memory_kind("NamedSharding", device, memory_kind)
             super().__init__(mesh._internal_device_list, HloSharding.replicate(), kind)
         self.__dict__.update(mesh=mesh, memory_kind=kind, _tiled={})
         self.__dict__["spec"] = spec
         self._made[mesh, spec, memory_kind] = self
-        if isinstance(mesh, Mesh) and kind == device.default_memory().kind:
+        if isinstance(mesh, Mesh) and not mesh.empty and kind == device.default_memory().kind:
             self._made[mesh, spec, None] = self._made[mesh, spec, kind] = self
 
     def _concrete_mesh(self) -> Mesh:
-        if isinstance(self.mesh, AbstractMesh):
+        if isinstance(self.mesh, AbstractMesh) or self.mesh.empty:
             raise ValueError(
                 f"NamedSharding: the mesh must have devices for this; got {self.mesh}. "
                 "Hint: weft.make_mesh(axis_shapes, axis_names)."
@@ -519,8 +520,6 @@ def check_spec(mesh: Any, spec: Any) -> None:
             f"NamedSharding: mesh must be a Mesh; got {mesh!r} of type {type(mesh).__name__}. "
             "Hint: weft.make_mesh(axis_shapes, axis_names)."
         )
-    if isinstance(mesh, Mesh) and mesh.empty:
-        raise ValueError("NamedSharding: mesh must have devices; got the empty Mesh().")
     if not isinstance(spec, PartitionSpec):
         inner = ", ".join(map(repr, spec)) if isinstance(spec, tuple | list) else repr(spec)
         raise TypeError(

@@ -15,7 +15,15 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.facts import Linearity
 from weft.dtypes import is_bool, is_inexact
 from weft.errors import ShardingTypeError
-from weft.mesh.mesh import AbstractMesh, AxisType, Mesh, get_abstract_mesh, get_mesh, retype_axes
+from weft.mesh.mesh import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    get_abstract_mesh,
+    get_entered_mesh,
+    get_mesh,
+    retype_axes,
+)
 from weft.mesh.sharding import NamedSharding, check_divisible, sized_axes, terms_of
 from weft.mesh.spec import PartitionSpec, names_in_spec
 from weft.util import memoize
@@ -202,8 +210,16 @@ def typed_as(aval: ShapedArray, sharding: Any) -> ShapedArray:
 
 def sharding_of(aval: Any, mesh: Mesh | AbstractMesh) -> NamedSharding:
     """The sharding over the devices of a mesh that the type of a value says."""
-    spec = PartitionSpec() if aval.sharded is None else aval.sharded.spec
+    spec = PartitionSpec(*[None] * aval.ndim) if aval.sharded is None else aval.sharded.spec
     return NamedSharding(mesh, spec)
+
+
+def with_every_entry(sharding: NamedSharding, ndim: int) -> NamedSharding:
+    """Return a sharding over explicit axes with an entry for each axis, as types have it."""
+    spec, missing = sharding.spec, ndim - len(sharding.spec)
+    if missing <= 0 or not sharding.mesh.explicit_axes:
+        return sharding
+    return sharding.with_spec(spec.update(partitions=(*spec, *[None] * missing)))
 
 
 def check_terms(op: str, out: ShapedArray, *summed: tuple[ShapedArray, Sequence[int]]) -> None:
@@ -249,6 +265,7 @@ def mesh_around(*like: Any) -> Any:
     mesh: Any = get_mesh()
     if mesh.empty or kind_of_mesh(mesh) is not kind_of_mesh(get_abstract_mesh()):
         mesh = get_abstract_mesh()
+    mesh = get_entered_mesh() if mesh.empty else mesh
     for x in like if mesh.empty else ():
         lies = typeof(x).sharded if hasattr(x, "aval") else None
         if lies is not None:
@@ -275,20 +292,23 @@ def resolve_sharding(op: str, sharding: Any, ndim: int, *like: Any) -> NamedShar
         raise ShardingTypeError(
             f"{op}: out_sharding must be a spec or a NamedSharding; got {sharding!r}. Hint: P('x')."
         )
-    explicit, spec = sharding.mesh.explicit_axes, sharding.spec
-    for name in (*names_in_spec(spec), *spec.unreduced, *spec.reduced):
-        if name not in explicit:
-            raise ShardingTypeError(
-                f"{op}: out_sharding must name explicit axes of the mesh; got {name!r} in {spec} "
-                f"of {sharding.mesh}. Hint: make_mesh(..., axis_types=AxisType.Explicit), or "
-                "with_sharding_constraint for axes that are automatic."
-            )
+    mesh, spec = sharding.mesh, sharding.spec
+    # within a shard_map kinds along its axes are in types too, and rules give back what types say
+    kinds = (*spec.unreduced, *spec.reduced)
+    unknown = [n for n in names_in_spec(spec) if n not in mesh.explicit_axes]
+    unknown += [n for n in kinds if n in mesh.auto_axes]
+    if unknown:
+        raise ShardingTypeError(
+            f"{op}: out_sharding must name explicit axes of the mesh; got {unknown[0]!r} in {spec} "
+            f"of {mesh}. Hint: make_mesh(..., axis_types=AxisType.Explicit), or "
+            "with_sharding_constraint for axes that are automatic."
+        )
     if len(spec) > ndim:
         raise ShardingTypeError(
             f"{op}: out_sharding must have no more entries than the result has axes; got {spec} "
             f"for rank {ndim}."
         )
-    return sharding
+    return with_every_entry(sharding, ndim)
 
 
 # --- results of operations ----------------------------------------------------------------------
@@ -322,7 +342,7 @@ def split_results(prim: Any, avals: Sequence, outs: list, params: dict) -> list:
     typed = []
     for out, row in zip(outs, labels.results, strict=True):
         entries = [
-            sum([found.get(x, ()) for x in label], ())  # of axes that were merged
+            sum([found.get(x, ())[names] for x, names in label], ())
             if type(label) is list
             else found.get(label, ())
             for label in row

@@ -270,18 +270,6 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
     return array(as_operand("copy", a), copy=True, order=order)
 
 
-@operation(arrays=1)
-def astype(
-    x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: DeviceLike = None
-) -> Array:
-    """x in another dtype; complex to real drops the imaginary part."""
-    x = as_array(x, "astype")
-    found = choose_dtype(dtype, dtypes.default_float, "astype")
-    if x.dtype == found and not x.aval.weak_type:
-        return put_on_device(layout.copy(x) if copy else x, device)
-    return put_on_device(ops.convert(x, found), device)
-
-
 def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = None) -> Array:
     """Return an array of what another library holds, by way of DLPack.
 
@@ -447,7 +435,7 @@ def full(
         x = array_from_host(np.full(shape, host), weak)
     else:
         x = fill_array(shape, fill_value, dtype)
-    return put_on_device(x, device, out_sharding, "full")
+    return put_on_device(x, device, out_sharding, "full", strong=True)
 
 
 def find_shape_and_dtype(op: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, Any, bool]:

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from weft import dtypes
+from weft.lax.values import put_on_device
 from weft.numpy.creation import array
 from weft.numpy.promotion import call_numpy
 from weft.xla.array import put
@@ -20,13 +21,15 @@ EXTENDED = {name: kind for name, kind in vars(ml_dtypes).items() if isinstance(k
 def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
     """An array of the bytes of a buffer, copied."""
     dtype = np.dtype(dtypes.check_user_dtype(dtype, "frombuffer"))
-    return put(call_numpy("frombuffer", np.frombuffer, buffer, dtype, count, offset))
+    host = call_numpy("frombuffer", np.frombuffer, buffer, dtype, count, offset)
+    return put_on_device(put(host), None)
 
 
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
     """An array of the numbers in a text."""
     dtype = np.dtype(dtypes.check_user_dtype(dtype, "fromstring"))
-    return put(call_numpy("fromstring", np.fromstring, string, dtype, count, sep=sep))
+    host = call_numpy("fromstring", np.fromstring, string, dtype, count, sep=sep)
+    return put_on_device(put(host), None)
 
 
 def fromfile(*args: Any, **kwargs: Any) -> Array:

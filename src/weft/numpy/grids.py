@@ -103,7 +103,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     found = creation.choose_dtype(dtype, dtypes.default_float, "tri")
     shape = (check_size("tri", N), check_size("tri", M, check_size("tri", N)))
     if type(k) is int and abs(k) < 2**31 and creation.is_written_by_host(shape):
-        return array_from_host(np.tri(*shape, k, found), False)
+        return put_on_device(array_from_host(np.tri(*shape, k, found), False), None)
     return ops.convert(ops.ge(*make_offsets(shape, k)), found)
 
 

@@ -114,8 +114,12 @@ def reshape(
     if order == "F":
         axes = tuple(range(a.ndim))[::-1]
         back = tuple(range(len(sizes)))[::-1]
-        a = layout.reshape(layout.transpose(a, axes), sizes[::-1])
-        return lay_out("reshape", layout.transpose(a, back), out_sharding)
+        sharding = resolve_sharding("reshape", out_sharding, len(sizes), a)
+        if sharding is not None:
+            spec = sharding.spec
+            sharding = sharding.with_spec(spec.update(partitions=spec.partitions[::-1]))
+        a = layout.reshape(layout.transpose(a, axes), sizes[::-1], out_sharding=sharding)
+        return layout.transpose(a, back)
     if order != "C":
         error = NotImplementedError if order in ("A", "K") else ValueError
         raise error(f'reshape: order must be "C" or "F"; got {order!r}.')

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from weft.numpy import (
 )
 from weft.numpy.names import HOMES
 from weft.numpy.promotion import is_arraylike
-from weft.primitives.varying import axes_of_varying
+from weft.primitives.varying import ManualAxisType, axes_of_varying
 from weft.run.operation import OPERANDS, operator_operation
 from weft.util import hide_members, name_function, suggest_name
 from weft.xla.array import ArrayImpl, KeyArray
@@ -130,8 +130,8 @@ def transpose_array(self: Any, *axes: Any) -> Array:
 def cast_array(self: Any, dtype: DTypeLike, copy: bool = False, device: DeviceLike = None) -> Array:
     """The array in another dtype; complex to real drops the imaginary part."""
     if device is None and copy is False:
-        return creation.astype(self, dtype)
-    return creation.astype(self, dtype, copy=copy, device=device)
+        return views.cast(self, dtype)
+    return views.astype(self, dtype, copy=copy, device=device)
 
 
 def refuse_flat(self: Any) -> Any:
@@ -184,24 +184,6 @@ PROPERTIES = {
     "itemsize": itemsize, "mT": manipulation.matrix_transpose, "nbytes": nbytes,
     "real": elementwise.real,
 }  # fmt: skip
-
-
-class ManualAxisType(NamedTuple):
-    """What a value is along the axes that the program around is for one device of.
-
-    Along those in `varying` it may differ between devices; see `lax.pcast` for the others.
-    """
-
-    varying: frozenset = frozenset()
-    unreduced: frozenset = frozenset()
-    reduced: frozenset = frozenset()
-
-    @classmethod
-    def of(cls, aval: ShapedArray) -> ManualAxisType:
-        """That of values of a type."""
-        lies = aval.sharded
-        kinds = (lies.unreduced, lies.reduced) if lies is not None else ()
-        return cls(aval.vma, *(k & {*lies.mesh.manual_axes} for k in kinds))
 
 
 def sharding_of_type(aval: ShapedArray) -> NamedSharding:
@@ -284,6 +266,7 @@ def attach_methods() -> None:
         setattr(AbstractValue, name, method)
     ShapedArray.vma = property(lambda self: frozenset(axes_of_varying(self.varying)))
     ShapedArray.manual_axis_type = property(ManualAxisType.of)  # type: ignore[attr-defined]
+    ShapedArray.mat = ShapedArray.manual_axis_type  # type: ignore[attr-defined]
     AbstractRef.getitem = lambda self, ref, index: refs.get(ref, index)  # of tracers
     AbstractRef.setitem = lambda self, ref, index, value: refs.set(ref, index, value)
     AbstractRef.sharding = property(lambda self: self.inner_aval.sharding)

@@ -15,7 +15,7 @@ HOMES = {
     "weft.numpy.contraction": "einsum einsum_path",
     "weft.numpy.convolution": "bartlett blackman convolve correlate hamming hanning i0 kaiser",
     "weft.numpy.creation": (
-        "arange array asarray astype copy empty empty_like from_dlpack full full_like geomspace "
+        "arange array asarray copy empty empty_like from_dlpack full full_like geomspace "
         "linspace logspace ones ones_like zeros zeros_like"
     ),
     "weft.numpy.editing": "delete insert repeat resize trim_zeros",
@@ -76,5 +76,5 @@ HOMES = {
         "true_divide"
     ),
     "weft.numpy.updates": "place put put_along_axis",
-    "weft.numpy.views": "packbits unpackbits",
+    "weft.numpy.views": "astype packbits unpackbits",
 }

@@ -17,7 +17,7 @@ from weft.api.make_jaxpr import eval_shape
 from weft.api.scan import scan
 from weft.api.while_loop import fori_loop
 from weft.errors import ShapeError
-from weft.numpy import choice, creation, functional, reductions, ufuncs
+from weft.numpy import choice, creation, functional, reductions, ufuncs, views
 from weft.numpy.choice import where
 from weft.numpy.manipulation import broadcast_to, concatenate, moveaxis
 from weft.numpy.promotion import as_array, axes_of, axis_of, is_nonzero, refuse_out
@@ -137,7 +137,7 @@ class ufunc(metaclass=UfuncType):
         if (direct := REDUCE.get(self.name)) is not None:
             if self.name in ("add", "multiply"):
                 return direct(x, axes, dtype, None, keepdims, initial, where)
-            x = x if dtype is None else creation.astype(x, dtype)
+            x = x if dtype is None else views.astype(x, dtype)
             if self.name in ("maximum", "minimum"):
                 return direct(x, axes, None, keepdims, initial, where)
             y = direct(x, axes, None, keepdims, where=where)
@@ -157,7 +157,7 @@ class ufunc(metaclass=UfuncType):
     def converted(self, x: Any, dtype: Any) -> Any:
         """x in the dtype that the function gives."""
         if dtype is not None:
-            return creation.astype(x, dtype)
+            return views.astype(x, dtype)
         if self.name.startswith("logical"):
             return is_nonzero(x)
         one = eval_shape(lambda: reshape(x, (x.size,))[0]) if x.size else None
@@ -201,7 +201,7 @@ class ufunc(metaclass=UfuncType):
             x, axis = reshape(x, (x.size,)), 0
         axis = axis_of(op, axis, x.ndim)
         if (direct := ACCUMULATE.get(self.name)) is not None:
-            return direct(x if dtype is None else creation.astype(x, dtype), axis)
+            return direct(x if dtype is None else views.astype(x, dtype), axis)
         x = moveaxis(self.converted(x, dtype), axis, 0)
         if not x.size:
             return moveaxis(x, 0, axis)

@@ -1,4 +1,4 @@
-"""The bits of an array read otherwise: `view`, `byteswap`, `packbits` and `unpackbits`."""
+"""Arrays in another dtype: `astype`; and the same bits, `view`, `byteswap`, `packbits`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 
 from weft import dtypes
 from weft.errors import DtypeError, ShapeError
+from weft.lax.values import put_on_device
+from weft.numpy import creation
 from weft.numpy.choice import literal_like
 from weft.numpy.manipulation import flip, reshape, stack
 from weft.numpy.promotion import as_array, axis_of, is_nonzero
@@ -15,11 +17,30 @@ from weft.primitives import bits
 from weft.primitives import elementwise as ops
 from weft.primitives.bits import bitcast_convert_type
 from weft.primitives.layout import broadcast_in_dim, broadcasted_iota, literal, reduce_sum
+from weft.primitives.layout import copy as copy_array
 from weft.primitives.slicing import index_in_dim, pad, slice_in_dim
 from weft.run.operation import operation
 from weft.util import check_option
 from weft.xla.array import require_alive
-from weft.xla.typing import Array, ArrayLike, DTypeLike
+from weft.xla.typing import Array, ArrayLike, DeviceLike, DTypeLike
+
+
+def astype(
+    x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: DeviceLike = None
+) -> Array:
+    """x in another dtype; complex to real drops the imaginary part."""
+    made = cast(x, dtype, copy)
+    return made if device is None else put_on_device(made, device)
+
+
+@operation(arrays=1, name="astype")
+def cast(x: ArrayLike, dtype: DTypeLike, copy: bool = False) -> Array:
+    """Return x in another dtype, where it lies."""
+    x = as_array(x, "astype")
+    found = creation.choose_dtype(dtype, dtypes.default_float, "astype")
+    if x.dtype == found and not x.aval.weak_type:
+        return copy_array(x) if copy else x
+    return ops.convert(x, found)
 
 
 def view(x: Array, dtype: DTypeLike | None = None, type: None = None) -> Array:

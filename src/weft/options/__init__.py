@@ -459,7 +459,7 @@ surroundings = _jax.config.Config(
     "surroundings", None, include_in_jit_key=True, include_in_trace_context=False
 )
 named_axes = make_cell("named_axes", (), True)
-mesh_in_scope = make_cell("mesh_in_scope", None, True)  # (Mesh, AbstractMesh), or None
+mesh_in_scope = make_cell("mesh_in_scope", None, True)  # see MeshScope; None for none
 
 
 def x64_as(value: bool) -> contextlib.AbstractContextManager[None]:

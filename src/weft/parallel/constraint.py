@@ -13,13 +13,18 @@ from weft.core.facts import Elements
 from weft.core.primitive import Axis, References
 from weft.core.ref import is_ref
 from weft.core.trace import Tracer, current
-from weft.mesh.mesh import AbstractMesh
-from weft.mesh.sharding import NamedSharding, SingleDeviceSharding, check_divisible, rank_error
+from weft.mesh.sharding import (
+    NamedSharding,
+    SingleDeviceSharding,
+    check_divisible,
+    is_abstract,
+    rank_error,
+)
 from weft.mesh.spec import UNCONSTRAINED, PartitionSpec, insert_entry
 from weft.mesh.typed import entries_of
 from weft.primitives.families import LinearPrimitive
 from weft.primitives.layout import copy
-from weft.primitives.reshard import reshard_p
+from weft.primitives.reshard import hide_layout, reshard_p
 from weft.xla.array import put
 
 OP = "with_sharding_constraint"  # what users call
@@ -51,8 +56,7 @@ class ShardingConstraint(LinearPrimitive):
 
     def refers(self, params):
         sharding = params["sharding"]
-        known = not isinstance(getattr(sharding, "mesh", None), AbstractMesh)
-        return References(places=lambda: (sharding.whole,) if known else ())
+        return References(places=lambda: () if is_abstract(sharding) else (sharding.whole,))
 
     def lower(self, hlo, x, *, sharding, **params):
         if not isinstance(sharding, NamedSharding):
@@ -139,6 +143,7 @@ def constrain_values(xs: list, shardings: Sequence[Any]) -> list:
 def constrain(x: Any, sharding: Any) -> Any:
     """A value with a sharding: over explicit axes of a mesh, of a type that says so."""
     if not (isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes):
+        x = hide_layout(x) if isinstance(x, Tracer) else x  # it is over explicit axes of a mesh
         return sharding_constraint_p.apply(x, sharding=sharding)[0]
     if UNCONSTRAINED in sharding.spec:  # along an explicit axis, as it is
         aval = typeof(x)

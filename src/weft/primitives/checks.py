@@ -19,6 +19,7 @@ from weft.core.primitive import Body, Effect, Primitive
 from weft.core.source import source_line, source_text
 from weft.core.trace import Tracer, current
 from weft.errors import IndexingError
+from weft.primitives.copies import call_host
 from weft.primitives.elementwise import bitwise_or, ge, lt
 from weft.primitives.indexing import index_take
 from weft.primitives.layout import batched_at_front, literal, reshape
@@ -98,7 +99,7 @@ class Check(Primitive):
             return []
         if kind == "bounds":
             run = functools.partial(self.impl, failures=failures, debug=False, kind=kind)
-            return hlo.host_call(run, [bad, code, *values], [], self.effect)
+            return call_host(hlo, self, run, [bad, code, *values])
         raise ValueError(
             "checkify.check: a check in a compiled function must be made a value; got the check "
             f"{failures[0].text!r} at {source_line(failures[0].source) or 'an unknown line'}. "

@@ -647,10 +647,8 @@ class AxisIndex(Discrete):
         return [ShapedArray((), copies.INT)]
 
     def lower(self, hlo, *, axis_name, tracked):
-        rows = copies.device_rows(hlo, self.name, (axis_name,))
-        stride = int(rows[0, 1] - rows[0, 0]) if rows.shape[1] > 1 else 1
-        index = lambda row: row.apply("remainder", rows.shape[1]).convert(copies.INT).value
-        return [copies.write_for_device(hlo, lambda device: index(Expr(hlo, device) / stride))]
+        place = lambda device: copies.index_along(hlo, self.name, axis_name, device).value
+        return [copies.write_for_device(hlo, place)]
 
     def batch(self, axis, args, dims, *, axis_name, tracked):
         return [layout.iota(copies.INT, axis.size)], [0]

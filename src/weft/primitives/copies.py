@@ -5,6 +5,7 @@ The operations are in collective.py.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from weft.primitives.expr import Expr
 from weft.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from weft.primitives.layout import reshape, transpose, zeros
 from weft.primitives.slicing import concatenate, slice_in_dim
+from weft.xla.hlo import TOKEN
 
 INT = np.dtype(np.int32)
 U32 = np.dtype(np.uint32)
@@ -210,17 +212,108 @@ def write_for_device(hlo: Any, write: Callable[[Any], Any]) -> Any:
         (device,) = hlo.op("stablehlo.partition_id", [], [ShapedArray((), U32)])
         return write(device)
 
-    symbol, names = hlo.part.symbol, hlo.part.automatic
-    if not names:
+    if not hlo.part.automatic:
         return number()
-    listed = ", ".join(f'"{n}"' for n in names)
-    (out,) = hlo.op(
-        "sdy.manual_computation", [], [ShapedArray((), INT)],
-        [lambda: hlo.op("sdy.return", [number()], [])], in_shardings="#sdy.sharding_per_value<[]>",
-        out_shardings=f"#sdy.sharding_per_value<[<{symbol}, []>]>",
-        manual_axes=f"#sdy<manual_axes{{{listed}}}>",
+    return write_alone(hlo, [], ShapedArray((), INT), number)
+
+
+def write_alone(hlo: Any, xs: Sequence[Any], out: ShapedArray, write: Callable) -> Any:
+    """Write what each device makes by itself, also along axes that the compiler splits over.
+
+    Within a program for one device along other axes. `write` gets all of each value in `xs`, and
+    its result, of type `out`, is the same on all of these devices.
+    """
+    part = hlo.part
+    whole = lambda ndim: f"<{part.symbol}, [{', '.join(['{}'] * ndim)}]>"
+
+    def body() -> None:
+        ys = [hlo.value(x.aval) for x in xs]
+        if ys:
+            hlo.lines.append(f"^bb0({', '.join(f'{y.name}: {y.aval.hlo}' for y in ys)}):")
+        hlo.part = part._replace(automatic=())
+        hlo.op("sdy.return", [write(*ys)], [])
+        hlo.part = part
+
+    names = ", ".join(f'"{n}"' for n in part.automatic)
+    (made,) = hlo.op(
+        "sdy.manual_computation", xs, [out], [body],
+        in_shardings=f"#sdy.sharding_per_value<[{', '.join([whole(x.aval.ndim) for x in xs])}]>",
+        out_shardings=f"#sdy.sharding_per_value<[{whole(out.ndim)}]>",
+        manual_axes=f"#sdy<manual_axes{{{names}}}>",
     )  # fmt: skip
-    return out
+    return made
+
+
+def call_host(
+    hlo: Any,
+    prim: Any,
+    function: Callable,
+    operands: Sequence[Any],
+    out_avals: Sequence = (),
+    partitioned: bool = False,
+) -> list:
+    """Write a call of a Python function for the primitive `prim`; see `Builder.host_call`.
+
+    Where the compiler splits over some axes, the first device along these makes it. A call that is
+    `partitioned` is made by each device, with its parts of the operands.
+    """
+    part, op, effect = hlo.part, prim.name, prim.effect
+    if partitioned and hlo.devices and part is None and not effect.ordered:
+        return call_on_parts(hlo, function, operands)
+    if effect is None or part is None or not part.automatic:
+        return hlo.host_call(function, operands, out_avals, effect)
+    if out_avals:
+        raise NotImplementedError(
+            f"{op}: must have no results within a shard_map over some axes of a mesh alone; got "
+            f"results where the compiler splits over {name_text(part.automatic)}. Hint: shard_map "
+            "over all axes, or pure_callback."
+        )
+
+    def call(token: Any, *values: Any) -> Any:
+        hlo.token = token
+        (device,) = hlo.op("stablehlo.partition_id", [], [ShapedArray((), U32)])
+        places = [index_along(hlo, op, n, device) for n in part.automatic]
+        total = functools.reduce(lambda a, b: a + b, places).value
+        first = hlo.compare("EQ", total, hlo.constant(0, total.aval))
+        make = lambda: hlo.host_call(function, values, [], effect)
+        branch = Expr(hlo, first).convert(INT).value
+        hlo.case(branch, [list, make], [], ordered=True)
+        return hlo.token
+
+    hlo.token = write_alone(hlo, [hlo.token, *operands], TOKEN, call)
+    return []
+
+
+def call_on_parts(hlo: Any, function: Callable, operands: Sequence[Any]) -> list:
+    """Write a call that each device makes with its parts of the operands.
+
+    The partitioner of XLA knows it by its name, and asks for layouts and no results.
+    """
+
+    def call(*args: Any) -> None:
+        function(*args)
+
+    hlo.host_calls.append(call)
+    operands = [hlo.token, *operands]
+    orders = [[*range(v.aval.ndim)[::-1]] for v in operands]
+    texts = [f"dense<{order or ''}> : tensor<{len(order)}xindex>" for order in orders]
+    return hlo.custom_call(
+        hlo.host_target("partitioned_"),
+        operands,
+        [],
+        f"{{index = {len(hlo.host_calls) - 1} : ui64}}",
+        {"sdy.sharding": hlo.on_host([TOKEN])},
+        has_side_effect="true",
+        operand_layouts=f"[{', '.join(texts)}]",
+        result_layouts="[]",
+    )
+
+
+def index_along(hlo: Any, op: str, name: Name, device: Any) -> Expr:
+    """Return the place of a device along an axis, of its number."""
+    rows = device_rows(hlo, op, (name,))
+    stride = int(rows[0, 1] - rows[0, 0]) if rows.shape[1] > 1 else 1
+    return (Expr(hlo, device) / stride).apply("remainder", rows.shape[1]).convert(INT)
 
 
 def own_index(hlo: Any, rows: np.ndarray) -> Any:

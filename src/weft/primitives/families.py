@@ -248,23 +248,60 @@ def group_axes(shape: Sequence[int], new_sizes: Sequence[int]) -> Iterator[tuple
 
 
 def label_reshaped(x: ShapedArray, new_sizes: Sequence[int]) -> Axes:
-    """The labels of a reshape, by the smallest groups of axes of one size before and after.
+    """Return the labels of a reshape, by the smallest groups of axes of one size before and after.
 
-    What splits the axes of a group before, in their order, splits the first axis of more than one
-    element after. Those behind one that is whole must be whole, or every device had to send parts.
+    The axes of a group that are split must be whole if no result keeps the elements of each device.
     """
     row: list = [None] * len(new_sizes)
     old: list = [*range(x.ndim)]
     for before, after in group_axes(x.shape, new_sizes):
-        for k in after:
-            if new_sizes[k] != 1:
-                row[k] = [*before]
-                break
-        long = [k for k in before if x.shape[k] != 1]
-        whole = next((n for n, k in enumerate(long) if not entries_of(x)[k]), len(long))
-        for k in long[whole + 1 :]:
+        long = [k for k in after if new_sizes[k] != 1]
+        found = place_names(x, before, [new_sizes[k] for k in long])
+        for k, label in zip(long, found or (), strict=found is not None):
+            row[k] = label
+        for k in before if found is None else ():
             old[k] = None
-    return Axes([old], [row], Linearity.JOINT)
+    hint = f"lax.reshape(x, {tuple(new_sizes)}, out_sharding=P(...))"
+    return Axes([old], [row], Linearity.JOINT, hint=hint)
+
+
+def place_names(x: ShapedArray, axes: range, sizes: Sequence[int]) -> list | None:
+    """Return the labels of axes of these sizes, into which a reshape makes the axes `axes` of `x`.
+
+    In row-major order an axis of `x` is one digit for each mesh axis that splits it and one for the
+    part of a device. The digits of mesh axes must begin the axis of the result that they are in, so
+    that nothing is sent. Axes that become a single one may each be split, as JAX has it.
+
+    Returns:
+      For each size, pairs of an axis of `x` and the slice of its mesh axes that split the result.
+      None if the digits do not fit, or if an axis that is split stands behind one that is whole.
+    """
+    entries = entries_of(x)
+    split = [k for k in axes if entries[k]]
+    if not split or not sizes:
+        return [[] for _ in sizes]
+    if len(sizes) == 1:
+        long = [k for k in axes if x.shape[k] != 1 or entries[k]]
+        return [[(k, slice(None)) for k in split]] if long[: len(split)] == split else None
+    labels: list[list] = [[] for _ in sizes]
+    mesh = x.sharded.mesh.shape
+    place, room, fresh = 0, sizes[0], True  # the axis to fill, what is left of it, no part in it
+    for k in range(axes.start, split[-1] + 1):
+        digits = [(mesh[name], slice(n, n + 1)) for n, name in enumerate(entries[k])]
+        rest = x.shape[k] // math.prod(size for size, _ in digits)
+        for size, names in (*digits, (rest, None)):
+            while size > 1 or names is not None:
+                if room == 1 and place + 1 < len(sizes):
+                    place, room, fresh = place + 1, sizes[place + 1], True
+                if names is None and size % room == 0:
+                    size, room = size // room, 1
+                elif room % size or not (fresh or names is None):
+                    return None
+                else:
+                    room, fresh = room // size, names is not None
+                    labels[place] += [] if names is None else [(k, names)]
+                    break
+    return labels
 
 
 def reshaped_index(

@@ -50,7 +50,8 @@ class Reshard(LinearPrimitive):
     def impl(self, x, *, dst_sharding, free="", src_mesh=None):
         if dst_sharding.mesh.empty:
             return [x]  # of a type that lies over no mesh
-        sharding = find_concrete(dst_sharding, x)
+        sharding = typed.with_every_entry(find_concrete(dst_sharding, x), typeof(x).ndim)
+        sharding = keep_automatic(sharding, x) if src_mesh is not None or free else sharding
         terms = terms_of(getattr(x, "sharding", None)) | sharding.spec.unreduced
         if terms or not getattr(x, "is_fully_addressable", True):
             return current.trace.run_compiled(self, [x], {"dst_sharding": sharding})
@@ -261,6 +262,19 @@ def find_concrete(sharding: NamedSharding, x: Any) -> NamedSharding:
     if mesh is None:
         return sharding
     return sharding.update(mesh=mesh.update(axis_types=sharding.mesh.axis_types))
+
+
+def keep_automatic(sharding: NamedSharding, x: Any) -> NamedSharding:
+    """Return a sharding under which an array stays split over the axes that are automatic in it."""
+    now = getattr(x, "sharding", None)
+    auto = sharding.mesh.auto_axes
+    if not (auto and isinstance(now, NamedSharding) and now.mesh.shape == sharding.mesh.shape):
+        return sharding
+    spec = sharding.spec
+    taken = {n for i in range(len(spec)) for n in spec.axes(i)}
+    kept = lambda i: [n for n in now.spec.axes(i) if n in auto and n not in taken]
+    entries = [(*spec.axes(i), *kept(i)) for i in range(typeof(x).ndim)]
+    return sharding.with_spec(spec.update(partitions=entries))
 
 
 def hide_layout(x: Any) -> Any:

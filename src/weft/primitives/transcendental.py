@@ -426,7 +426,7 @@ atanh_p = define_tuned(
 
 
 def divide_by_squares(y: Any, x: Any) -> Any:
-    """Return y / (x**2 + y**2), without squares, which may overflow or vanish where this does not."""
+    """Return y / (x**2 + y**2) without squares, which overflow or vanish where this does not."""
     if dtypes.is_complex(typeof(x).dtype):
         return div(y, add(square(x), square(y)))
     steep = ge(abs(y), abs(x))

@@ -23,6 +23,7 @@ from weft.primitives.copies import Meeting, Name, all_reduce, axis_names, name_t
 from weft.primitives.elementwise import add_p
 from weft.primitives.families import LinearByElement, check_kind, read_element
 from weft.primitives.reshard import lay_as
+from weft.util import Record
 
 
 class Varying:
@@ -79,10 +80,45 @@ class Varying:
         return Varying.of, (self.names,)
 
 
+class ManualAxisType(Record):
+    """The kinds of a value along the axes of a mesh that the program around is for one device of.
+
+    Along the axes in `varying` the value may differ between devices; `lax.pcast` says what
+    `unreduced` and `reduced` mean. `typeof(x).mat` has that of a value.
+
+    >>> ManualAxisType(varying={"x"}).varying
+    frozenset({'x'})
+    """
+
+    __slots__ = ("varying", "unreduced", "reduced")
+
+    def __init__(
+        self,
+        varying: Iterable[Name] = NO_NAMES,
+        unreduced: Iterable[Name] = NO_NAMES,
+        reduced: Iterable[Name] = NO_NAMES,
+    ):
+        self.varying = frozenset(varying)
+        self.unreduced = frozenset(unreduced)
+        self.reduced = frozenset(reduced)
+
+    @classmethod
+    def of(cls, aval: ShapedArray) -> ManualAxisType:
+        """Return that of values of a type."""
+        lies, varying = aval.sharded, axes_of_varying(aval.varying)
+        if lies is None:
+            return cls(varying)
+        manual = frozenset(lies.mesh.manual_axes)
+        return cls(varying, lies.unreduced & manual, lies.reduced & manual)
+
+    def _in_types(self) -> Varying | None:
+        return Varying.of(self.varying)
+
+
 def order_by_scope(names: Iterable[Name]) -> tuple[Name, ...]:
-    """Each name once, in the order of the axes in scope."""
-    scope = [axis.name for axis in named_axes.value]
-    place = {name: i for i, name in enumerate(scope)}
+    """Return each name once, in the order of the mesh, then of the axes in scope."""
+    scope = [*get_abstract_mesh().axis_names, *(axis.name for axis in named_axes.value)]
+    place = {name: i for i, name in enumerate(dict.fromkeys(scope))}
     return tuple(sorted(dict.fromkeys(names), key=lambda n: place.get(n, len(scope))))
 
 

@@ -19,6 +19,7 @@ import weft.numpy as jnp
 from weft import dtypes
 from weft.core.aval import is_valid_value, typeof
 from weft.errors import DtypeError, ShapeError
+from weft.lax.values import put_on_device
 from weft.numpy.promotion import as_array, shape_of
 from weft.options import config
 from weft.primitives.bits import shift_right_logical
@@ -263,7 +264,7 @@ def PRNGKey(seed: int | ArrayLike, *, impl: str | KeyDtype | None = None) -> Arr
     """
     if config.enable_custom_prng:
         return key(seed, impl=impl)
-    return seed_key("PRNGKey", seed, find_dtype(impl))
+    return put_on_device(seed_key("PRNGKey", seed, find_dtype(impl)), None)
 
 
 @operation(arrays=0)
@@ -289,7 +290,8 @@ def key(
     key<fry>
     """
     dtype = find_dtype(impl if dtype is None else dtype)
-    return random_wrap_p.apply(seed_key("key", seed, dtype), dtype=dtype)[0]
+    words = seed_key("key", seed, dtype)
+    return put_on_device(random_wrap_p.apply(words, dtype=dtype)[0], None)
 
 
 def key_dtype(impl_spec: Any = None) -> KeyDtype:

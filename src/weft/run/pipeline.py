@@ -19,7 +19,8 @@ from weft.cpu.passes import prepare_jaxpr
 from weft.cpu.scope import Target
 from weft.errors import InconclusiveDimensionOperation
 from weft.mesh.client import platform_of
-from weft.mesh.typed import sharding_of
+from weft.mesh.sharding import NamedSharding
+from weft.mesh.typed import sharding_of, with_every_entry
 from weft.optimize.passes import run_passes
 from weft.options import config
 from weft.passes.dce import used_inputs
@@ -90,17 +91,45 @@ class LoweredProgram(NamedTuple):
         taken = loaded.get_parameter_shardings() or whole * len(given[0])
         made = loaded.get_output_shardings() or whole * len(jaxpr.outvars)
 
-        def choose(given: Sequence[Any], found: Sequence[Any], avals: Sequence[Any]) -> list:
+        def choose(
+            given: Sequence[Any], found: Sequence[Any], avals: Sequence[Any], like: Sequence = ()
+        ) -> list:
             return [
-                placement.whole.of_engine(got, aval.physical.ndim) if s is None else s
+                name_sharding(got, aval.physical.ndim, placement.whole, like) if s is None else s
                 for s, got, aval in zip(given, found, avals, strict=True)
             ]
 
+        bound = [(s, a) for s, a in zip(module.parameters, jaxpr.in_avals, strict=True) if s]
         shardings = (
             choose(module.parameters, taken[len(before) :], jaxpr.in_avals),
-            choose(module.results, made[: len(jaxpr.outvars)], jaxpr.out_avals),
+            choose(module.results, made[: len(jaxpr.outvars)], jaxpr.out_avals, bound),
         )
         return make_executable(loaded, jaxpr, placement, *passed, shardings)
+
+
+def name_sharding(got: Any, ndim: int, whole: Any, like: Sequence[tuple[Any, Any]]) -> Any:
+    """Return a sharding that says what the compiler chose for a value of rank `ndim`.
+
+    It is one of those in `like`, pairs of the sharding and the type of an operand, if one says the
+    same: so its spec has the length that a user gave it. Over explicit axes of a mesh it has an
+    entry for each axis. `whole` is the sharding of a value that all devices of the program have.
+    """
+    named = whole.of_engine(got, ndim)
+    if not isinstance(named, NamedSharding):
+        return named
+    if named.mesh.explicit_axes:
+        return with_every_entry(named, ndim)
+    kind = lambda s: (getattr(s, "mesh", None), s.memory_kind)
+    for s, aval in like:
+        if aval.physical.ndim == ndim and kind(s) == kind(named) and says_the_same(s, named):
+            return s
+    return named
+
+
+def says_the_same(sharding: NamedSharding, other: NamedSharding) -> bool:
+    """Return True if specs over one mesh differ in entries of None at their ends alone."""
+    ndim = max(len(sharding.spec), len(other.spec))
+    return all(sharding.spec.axes(i) == other.spec.axes(i) for i in range(ndim))
 
 
 def lower_program(

@@ -59,12 +59,13 @@ def end_run(number: int) -> None:
 
 @functools.cache
 def make_entry(index: int) -> Callable:
-    """What the engine calls for the function `index` of whatever program is running."""
+    """What XLA calls for function `index` of a running program; one with no results gives None."""
 
     def call(number: np.ndarray, *args: np.ndarray) -> tuple:
         run = _RUNS[int(number)]
         try:
-            return (number, *run.functions[index](*args))  # type: ignore[union-attr]
+            outs = run.functions[index](*args)  # type: ignore[union-attr]
+            return () if outs is None else (number, *outs)
         except BaseException as error:
             if run is not None and run.error is None:
                 run.error = error

@@ -40,6 +40,7 @@ from weft.pytrees import call_tree
 from weft.util import Logger
 from weft.watch import events
 from weft.watch.progress import run_reporting
+from weft.xla import shards
 from weft.xla.array import array_of_type, put, put_own
 from weft.xla.callbacks import execute_with_callbacks, make_entry, parse_module
 from weft.xla.diskcache import cache_key, disk_cache, fingerprint
@@ -401,7 +402,8 @@ class Executable:
         """Run it on what lies where it takes it."""
         if self.host_calls:
             given = self.host_calls, buffers, self.handlers, self.placement.whole
-            return execute_with_callbacks(self.loaded, *given)
+            outs = execute_with_callbacks(self.loaded, *given)
+            return [shards.share_result(y, self.placement.whole) for y in outs]
         if not self.waits:
             return self.loaded.execute_sharded(buffers).consume_with_handlers(self.handlers)
         _jax.batched_block_until_ready(buffers)

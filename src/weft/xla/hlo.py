@@ -410,7 +410,7 @@ class Builder:
         """
         self.host_calls.append(function)
         token, *outs = self.custom_call(
-            f"xla_ffi_python_{'gpu' if self.platform in GPUS else self.platform}_callback",
+            self.host_target(),
             [self.token, *operands],
             [TOKEN, *out_avals],
             f"{{index = {len(self.host_calls) - 1} : ui64}}",
@@ -420,6 +420,11 @@ class Builder:
         if effect is not None:
             self.token = token
         return outs
+
+    def host_target(self, kind: str = "") -> str:
+        """Return XLA's name for a call of a Python function; `kind` is a part of it."""
+        platform = "gpu" if self.platform in GPUS else self.platform
+        return f"xla_ffi_{kind}python_{platform}_callback"
 
     def on_host(self, out_avals: Sequence[ShapedArray]) -> str:
         """Return the sharding of a call of Python with these results, in a program over a mesh.

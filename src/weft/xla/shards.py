@@ -13,7 +13,7 @@ import numpy as np
 from jaxlib import _jax
 
 from weft.core.aval import ShapedArray
-from weft.mesh.sharding import Index, SingleDeviceSharding
+from weft.mesh.sharding import GSPMDSharding, Index, SingleDeviceSharding
 from weft.mesh.typed import check_readable, check_writable, typed_for
 
 ArrayImpl: Any = _jax.ArrayImpl
@@ -67,6 +67,21 @@ def shards_of(x: Any, everywhere: bool = False) -> list[Shard]:
         elif everywhere:
             found.append(Shard(device, index, replicas[key], None))
     return found
+
+
+def share_result(x: Any, whole: Any) -> Any:
+    """Return a result that only one device has, which made a call of Python, with sharding `whole`.
+
+    Others are returned as they are. The host copies it: in the program the other devices would wait
+    for a call that fails.
+    """
+    sharding = x._sharding
+    alone = type(sharding) is GSPMDSharding and sharding._hlo.is_maximal()
+    if not alone or not sharding.is_fully_addressable:
+        return x
+    owner = SingleDeviceSharding(sharding._device_assignment[0], memory_kind=sharding.memory_kind)
+    part = ArrayImpl(x.aval, owner, x._arrays[:1], committed=True, _skip_checks=True)
+    return make_from_host(x.aval, whole, read_buffer(part))
 
 
 # --- reading --------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from weft.mesh.mesh import (
     use_abstract_mesh,
     use_mesh,
 )
+from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
 
 P = PartitionSpec
@@ -103,8 +104,8 @@ def test_axes_of_an_abstract_mesh():
 
 def test_the_mesh_in_scope():
     assert get_mesh().empty and get_abstract_mesh().empty
-    with MESH as entered:
-        assert entered is MESH is get_mesh()
+    with use_mesh(MESH):
+        assert get_mesh() is MESH
         with set_mesh(Mesh(D[:2], "q")) as none:
             assert none is None and get_mesh().axis_names == ("q",)
             assert get_abstract_mesh() is get_mesh().abstract_mesh
@@ -130,10 +131,25 @@ def test_a_mesh_in_scope_is_part_of_what_a_function_is_traced_for():
     f = weft.jit(lambda x: traced.append(get_abstract_mesh().axis_names) or x + 1)
     f(1.0)
     for _ in range(2):
-        with MESH:
+        with use_mesh(MESH):
             f(1.0)
     f(1.0)
     assert traced == [(), ("x", "y")]
+    g = weft.jit(lambda x: weft.lax.with_sharding_constraint(x, P("x")))
+    for mesh in (MESH, Mesh(D, "x")):
+        with mesh:
+            assert g(np.zeros(8)).sharding == NamedSharding(mesh, P("x"))
+
+
+def test_a_mesh_that_is_entered_is_that_of_specs_and_binds_no_array():
+    with MESH as entered:
+        assert entered is MESH and get_mesh().empty and get_abstract_mesh().empty
+        for y in (np.zeros(8) + weft.numpy.ones(8), weft.jit(lambda x: x + 1)(np.zeros(8))):
+            assert y.sharding.num_devices == 1 and not y.committed
+        assert weft.device_put(np.zeros(8), P("x")).sharding == NamedSharding(MESH, P("x"))
+        with set_mesh(Mesh(D, "q")), MESH:
+            assert weft.numpy.zeros(8).sharding.mesh.axis_names == ("q",)
+            assert weft.device_put(np.zeros(8), P("q")).sharding.spec == P("q")
 
 
 @pytest.mark.parametrize(

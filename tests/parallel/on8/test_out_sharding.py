@@ -214,7 +214,7 @@ def test_terms_of_a_sum_have_no_numbers_to_show():
 
 def test_new_arrays_are_on_the_mesh_in_scope():
     for y in (jnp.arange(8), jnp.zeros(3), jnp.asarray(A), jnp.array(2.0), jnp.eye(2)):
-        assert y.sharding == NamedSharding(MESH, P()) and y.committed
+        assert y.sharding == NamedSharding(MESH, P(*[None] * y.ndim)) and y.committed
     assert weft.device_put(A).sharding.num_devices == 1
 
 
