@@ -44,7 +44,7 @@ class ShapeDtypeStruct(Record):
         self.is_ref = is_ref
 
     @classmethod
-    def of(cls, aval: ShapedArray | AbstractRef) -> ShapeDtypeStruct:
+    def of(cls, aval: Any) -> ShapeDtypeStruct:
         """The struct of a type."""
         lies = aval.sharded and aval.sharded.named
         is_ref = isinstance(aval, AbstractRef)

@@ -41,15 +41,15 @@ def uses_references(params: dict[str, Any]) -> bool:
 
 def run_stateful(prim: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list:
     """Apply a primitive whose programs use references among the operands, or make them."""
+    concrete = is_eager()  # where programs take no references, not even those that no line uses
     body = next(iter(prim.bodies(params)))
     if is_given(prim, body):
         return current.trace.process(prim, args, params)
-    if body.runs is Runs.ONCE and not is_eager() and gives_references(body.jaxpr):
+    if body.runs is Runs.ONCE and not concrete and gives_references(body.jaxpr):
         return body.jaxpr(*args)
-    if not is_eager() and not holds_state(params):
+    if not concrete and not holds_state(params):
         return current.trace.process(prim, args, params)
     used = {id(args[i]) for i, _ in iter_state(prim, params)}
-    concrete = is_eager()  # where programs take no references, not even those that no line uses
     refs = [id(x) if id(x) in used or (concrete and is_ref(x)) else None for x in args]
     params, order, places = thread_state(prim, params, refs, concrete)
     values = [x if r is None else load_ref(x) for x, r in zip(args, refs, strict=True)]

@@ -34,13 +34,13 @@ def find_closed_over(*roots: Any) -> list[Tracer]:
     """
     if is_eager():
         return []
-    found: dict[int, Tracer] = {}
+    found: dict[int, Any] = {}
     seen: set[int] = set()
     todo = list(roots)
     while todo and len(seen) < MAX_OBJECTS:
-        x = todo.pop()
+        x: Any = todo.pop()
         if type(x) is Ref or isinstance(x, Tracer):
-            if type(x) is Ref or x.is_live():
+            if type(x) is Ref or x.is_live():  # type: ignore[union-attr]
                 found[id(x)] = x
         elif not isinstance(x, _LEAVES) and id(x) not in seen:
             seen.add(id(x))
