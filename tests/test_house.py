@@ -550,7 +550,7 @@ TESTED_IN = {
 ALSO_TESTED_IN = {
     "api/test_arguments.py": "api/functions.py",
     "api/test_cache_misses.py": "api/bodies.py api/jit.py",
-    "api/test_callbacks.py": "control/effects.py",
+    "api/test_callbacks.py": "primitives/effects.py",
     "api/test_checkpoint.py": "control/remat.py",
     "api/test_composite.py": "xla/hlo.py",
     "api/test_custom_rules.py": "control/custom.py",
@@ -587,7 +587,7 @@ ALSO_TESTED_IN = {
         "interpreters/batching.py interpreters/partial_eval.py run/eager.py"
     ),
     "jaxpr/test_reader.py": (
-        "control/effects.py errors.py primitives/collective.py primitives/constant.py"
+        "primitives/effects.py errors.py primitives/collective.py primitives/constant.py"
     ),
     "mesh/test_plugins.py": "mesh/client.py",
     "numpy/test_indexing.py": "numpy/index_plans.py",

@@ -262,6 +262,84 @@ def test_custom_vmap_rules_run_with_the_x64_of_the_call():
     assert weft.vmap(weft.jit(g))(np.ones(2, np.float32)).dtype == np.float64
 
 
+# --- every context, made ahead, nested, used again and as a decorator ----------------------------
+
+CONTEXTS = {  # a value, and one that differs from it and may be the default
+    "check_tracer_leaks": (True, False),
+    "debug_infs": (True, False),
+    "debug_key_reuse": (True, False),
+    "debug_nans": (True, False),
+    "default_device": (weft.devices()[0], None),
+    "default_matmul_precision": ("float32", "bfloat16"),
+    "default_prng_impl": ("rbg", "threefry2x32"),
+    "disable_jit": (True, False),
+    "enable_checks": (True, False),
+    "enable_custom_prng": (True, False),
+    "enable_x64": (True, False),
+    "explain_cache_misses": (True, False),
+    "legacy_prng_key": ("error", "allow"),
+    "log_compiles": (True, False),
+    "no_execution": (True, False),
+    "no_tracing": (True, False),
+    "numpy_dtype_promotion": ("strict", "standard"),
+    "numpy_rank_promotion": ("raise", "allow"),
+    "threefry_partitionable": (True, False),
+}
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_a_context_made_ahead_nested_used_again_and_as_a_decorator(name):
+    make, (on, off) = getattr(weft, name), CONTEXTS[name]
+    read = lambda: getattr(weft.config, name)
+    before, ahead = read(), make(on)
+    decorated, undecorated = make(on)(lambda: read()), make(off)(lambda: (read(), decorated()))
+    for _ in range(2):
+        with ahead:
+            assert read() == on
+            with make(off):
+                assert (read(), decorated()) == (off, on)
+                with ahead, ahead:  # within itself
+                    assert read() == on
+                assert read() == off
+            assert (read(), undecorated(), read()) == (on, (off, on), on)
+        assert (read(), decorated(), read()) == (before, on, before)
+    with pytest.raises(KeyError), ahead:
+        raise KeyError
+    assert read() == before
+    seen = []
+    with ahead:  # is of this thread alone
+        thread = threading.Thread(target=lambda: seen.extend([read(), decorated(), read()]))
+        thread.start()
+        thread.join()
+    assert seen == [before, on, before]
+
+
+def find_nan(f, *args):
+    try:
+        f(*args)
+    except FloatingPointError:
+        return True
+    return False
+
+
+def test_nans_are_looked_for_by_the_innermost_context():
+    log, x, logs = weft.jit(jnp.log), jnp.float32(-1), weft.vmap(jnp.log)
+    looks = [
+        lambda: find_nan(log, x), lambda: find_nan(jnp.log, x), lambda: find_nan(logs, x[None]),
+        lambda: find_nan(weft.grad(lambda x: jnp.sqrt(x) * 0.0), 0.0),
+    ]  # fmt: skip
+    on, off = weft.debug_nans(True), weft.debug_nans(False)
+    for look in looks:
+        assert not look()  # and is compiled
+        for _ in range(2):
+            with off:
+                assert (look(), on(look)(), look()) == (False, True, False)
+                with on:
+                    assert (look(), off(look)(), look()) == (True, False, True)
+                assert not look()
+        assert off(on(look))() and not on(off(look))() and not look()
+
+
 # --- options by the names that users of JAX write -------------------------------------------------
 
 

@@ -183,3 +183,82 @@ def test_a_method_and_a_copy():
 
 plain = custom_vmap(jnp.sin)
 plain.__module__, plain.__qualname__ = __name__, "plain"
+
+
+# --- derivatives of mapped calls --------------------------------------------------------------
+
+
+def cosine(log):
+    """sin, but cos where it is mapped; what the rule is told goes to `log`."""
+    f = custom_vmap(jnp.sin)
+
+    @f.def_vmap
+    def rule(size, batched, x):
+        log.append(batched[0])
+        return jnp.cos(x), batched[0]
+
+    return f
+
+
+MAPPED_TANGENTS = {  # how, and what is mapped along with its tangent
+    "both": (lambda f, x: vmap(lambda x, t: weft.jvp(f, (x,), (t,)))(x, x), [True]),
+    "tangents": (
+        lambda f, x: vmap(lambda t: weft.jvp(f, (x,), (t,)), out_axes=(None, 0))(jnp.stack([x, x])),
+        [False],
+    ),
+    "values": (lambda f, x: vmap(lambda x: weft.jvp(f, (x,), (jnp.float32(2),)))(x), [False]),
+    "jacfwd": (lambda f, x: weft.jacfwd(f)(x), [False]),
+    "jacfwd of jit": (lambda f, x: weft.jacfwd(weft.jit(f))(x), [False]),
+    "jit of jacfwd": (lambda f, x: weft.jit(weft.jacfwd(f))(x), [False]),
+    "linearize": (lambda f, x: vmap(weft.linearize(f, x)[1])(jnp.stack([x, x])), [False]),
+    "jacfwd of vmap": (lambda f, x: weft.jacfwd(vmap(f))(x), [True]),
+    "jvp of vmap": (lambda f, x: weft.jvp(vmap(f), (x,), (x,)), [True]),
+}
+
+
+@pytest.mark.parametrize("name", MAPPED_TANGENTS)
+def test_derivatives_of_calls_that_are_mapped(name):
+    """They are those of the rule, which is told what is mapped along with its tangent."""
+    transformed, told = MAPPED_TANGENTS[name]
+    x, log = jnp.array([0.3, 0.7, 1.1]), []
+    found, want = transformed(cosine(log), x), transformed(jnp.cos, x)
+    assert log == told
+    for y, z in zip(weft.tree.leaves(found), weft.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(y, z, rtol=1e-6)
+
+
+def test_reverse_mode_is_that_of_the_function():
+    """Cotangents are mapped, and not the call."""
+    x, log = jnp.array([0.3, 0.7, 1.1]), []
+    f = cosine(log)
+    np.testing.assert_allclose(weft.jacrev(f)(x), weft.jacrev(jnp.sin)(x), rtol=1e-6)
+    np.testing.assert_allclose(weft.grad(lambda x: f(x).sum())(x), jnp.cos(x), rtol=1e-6)
+    assert not log
+
+
+def test_a_call_beside_what_is_mapped():
+    log = []
+    f = cosine(log)
+    np.testing.assert_allclose(vmap(lambda x: f(0.5) + x)(jnp.zeros(2)), jnp.sin(0.5))
+    assert not log
+
+
+def test_a_function_that_closes_over_an_array():
+    table = jnp.arange(3.0)
+    f = custom_vmap(lambda x: x + table)
+    f.def_vmap(lambda size, batched, x: (x[:, None] + table * 10, True))
+    for run in (lambda f: f, weft.jit):
+        np.testing.assert_array_equal(run(f)(1.0), table + 1)
+        np.testing.assert_array_equal(run(vmap(f))(jnp.ones(2)), jnp.stack([table * 10 + 1] * 2))
+
+
+def test_a_custom_jvp_function_with_a_batching_rule():
+    f = weft.custom_jvp(lambda x: x * 2)
+    g = custom_vmap(f)
+    g.defjvp(lambda primals, tangents: (primals[0] * 2, tangents[0] * 7))
+    g.def_vmap(lambda size, batched, x: (f(x) * 10, batched[0]))
+    assert weft.grad(g)(1.0) == 7 and weft.jvp(g, (1.0,), (1.0,)) == (2, 7)
+    x = jnp.ones(3)
+    np.testing.assert_array_equal(vmap(g)(x), 20)
+    np.testing.assert_array_equal(vmap(lambda x, t: weft.jvp(g, (x,), (t,)))(x, x)[1], 70)
+    np.testing.assert_array_equal(weft.jvp(vmap(g), (x,), (x,))[1], 70)

@@ -7,12 +7,12 @@ import weft
 import weft.numpy as jnp
 from tests.interpreters.test_defining import X, defined
 from weft import lax, make_jaxpr
-from weft.control.effects import DebugEffect, IOEffect
 from weft.core import ShapedArray
 from weft.extend import lowering
 from weft.extend import mlir as mlir_module
 from weft.extend.core import Primitive
 from weft.interpreters import mlir, pxla
+from weft.primitives.effects import DebugEffect, IOEffect
 
 
 def test_names_of_mlir():

@@ -1,6 +1,6 @@
 """Python functions called from compiled programs: `pure_callback`, `io_callback`.
 
-The primitives and their rules are control/effects.py's; calls for debugging are in
+The primitives and their rules are primitives/effects.py's; calls for debugging are in
 debug/printing.py.
 """
 
@@ -13,8 +13,13 @@ import numpy as np
 
 from weft import dtypes
 from weft.api.functions import avals_of, check_callable, struct_like
-from weft.control.effects import VMAP_METHODS, io_callback_p, ordered_io_callback_p, pure_callback_p
 from weft.core.aval import ShapedArray, is_valid_value, typeof
+from weft.primitives.effects import (
+    VMAP_METHODS,
+    io_callback_p,
+    ordered_io_callback_p,
+    pure_callback_p,
+)
 from weft.primitives.layout import random_unwrap_p
 from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, unflatten
 from weft.util import check_option, fun_name

@@ -12,13 +12,13 @@ from jaxlib import _jax
 
 from weft.api.callbacks import result_types
 from weft.api.functions import avals_of
-from weft.control.effects import VMAP_METHODS, OpaqueCall, map_operands
 from weft.control.scan import bind_scan
 from weft.core.aval import ShapedArray, typeof
 from weft.core.primitive import Effect
 from weft.core.stage import stage_closed
 from weft.errors import ShapeError
 from weft.mesh.plugins import GPUS
+from weft.primitives.effects import VMAP_METHODS, OpaqueCall, map_operands
 from weft.primitives.lapack import register_kernels
 from weft.primitives.layout import batched_at_front, move_to_front
 from weft.pytrees import PyTreeDef, flatten, unflatten

@@ -144,7 +144,7 @@ def smap(
             else PartitionSpec(*[None] * normalize_axis("smap", a, aval.ndim), axis_name)
             for a, aval in pairs
         ]
-        return unflatten(structure(full), specs)
+        return unflatten(full, specs)
 
     @functools.wraps(f)
     @boundary

@@ -24,9 +24,8 @@ from weft.core.stage import StageTrace
 from weft.core.trace import current, use
 from weft.options import config
 from weft.passes.dce import dce_jaxpr
-from weft.passes.discharge import holds_state
 from weft.primitives.constant import close_programs
-from weft.primitives.state import run_stateful
+from weft.primitives.state import run_stateful, uses_references
 from weft.transforms.batch import batch_jaxpr
 from weft.transforms.check import checkify_jaxpr
 from weft.transforms.jet import SeriesRule
@@ -46,7 +45,7 @@ class Holder(Primitive):
 
     def apply(self, *args, **params):
         trace = current.trace
-        if type(trace) is not StageTrace and holds_state(params):
+        if type(trace) is not StageTrace and uses_references(params):
             return run_stateful(self, args, params)
         return trace.process(self, args, params)
 

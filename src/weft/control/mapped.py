@@ -13,11 +13,12 @@ from typing import Any
 from weft.control.call import Call
 from weft.control.custom import look_into
 from weft.core.aval import typeof
-from weft.core.primitive import Zero, mark_moving, tangents_of
+from weft.core.primitive import Axis, Zero, mark_moving, tangents_of
 from weft.core.source import own_lines
 from weft.core.trace import Tracer, current
 from weft.passes.dce import dce_jaxpr
-from weft.primitives.layout import batched_at_front, instantiate
+from weft.primitives.layout import batched_at_front, instantiate, move_to_front
+from weft.transforms.batch import batch
 from weft.transforms.check import skip_checks
 from weft.transforms.jvp import jvp, jvp_jaxpr
 from weft.transforms.transpose import backward
@@ -56,7 +57,7 @@ class CustomVmap(Call):
 
     def partial_eval(self, trace, unknown, args, params):
         # What is known of a derivative is the call it is of, under the same rule; the rest is
-        # linear, and mapped as what it is made of.
+        # linear, and mapped by the derivative of that rule.
         primal = dict(params["primal"] or ())
         n = len(primal["call"].invars) if primal else 0
         if not primal or any(unknown[:n]):
@@ -66,8 +67,11 @@ class CustomVmap(Call):
             outs = self.apply(*args[:n], **primal)
         finally:
             current.trace = trace
-        moved = [i >= len(outs) for i in range(len(params["call"].outvars))]
-        return [*outs, *dce_jaxpr(params["call"], moved)[0](*args)]
+        count = len(outs)
+        moved = [i >= count for i in range(len(params["call"].outvars))]
+        late = {"call": dce_jaxpr(params["call"], moved)[0], "primal": None}
+        rule = TangentRule(params["rule"], count)
+        return [*outs, *trace.later.process(self, args, {**late, "rule": rule})]
 
     def transpose(self, cts, *args, call, **params):
         return backward(call, (), args, cts)
@@ -92,6 +96,20 @@ class CustomVmap(Call):
 
 
 @dataclass(frozen=True)
+class TangentRule:
+    """The batching rule of the tangents alone, which a derivative gives after `count` values."""
+
+    rule: Any
+    count: int
+
+    __name__ = "tangents_of_rule"
+
+    def __call__(self, size: int, in_batched: Sequence[bool], *operands: Any) -> tuple:
+        outs, batched = self.rule(size, in_batched, *operands)
+        return outs[self.count :], batched[self.count :]
+
+
+@dataclass(frozen=True)
 class JVPRule:
     """The batching rule of the derivative of a call: the derivative of its batching rule."""
 
@@ -105,10 +123,16 @@ class JVPRule:
         n = len(self.moved)
         given = iter(range(n, len(operands)))
         places = [next(given) if m else None for m in self.moved]
-        batched = [
-            b or (k is not None and in_batched[k])
-            for b, k in zip(in_batched[:n], places, strict=True)
-        ]
+        pairs = [*zip(in_batched[:n], places, strict=True)]
+        both = any(b and (k is None or in_batched[k]) for b, k in pairs)
+        if True in in_batched and not both:
+            # No operand is mapped along with its tangent: elements of the unmapped derivative.
+            each = lambda *xs: self(size, [False] * len(xs), *xs)[0]
+            dims = [0 if b else None for b in in_batched]
+            outs, out_dims = batch(each, operands, dims, Axis(size))
+            fronts = [y if d is None else move_to_front(y, d) for y, d in zip(outs, out_dims)]
+            return fronts, [d is not None for d in out_dims]
+        batched = [b or (k is not None and in_batched[k]) for b, k in pairs]
 
         def fitting(i: int, like: int) -> Any:
             """Operand i, repeated along the axis where a value or its tangent is mapped."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from weft.core.aval import AbstractValue, HasAval, ShapedArray, typeof
 from weft.core.primitive import Effect
-from weft.core.trace import Trace, Tracer, current, walk_up
+from weft.core.trace import Trace, Tracer, current, pin_type, walk_up
 from weft.errors import DeletedError, RefError
 
 
@@ -139,7 +139,7 @@ class Ref(HasAval, metaclass=RefKind):
         check_write(self)
         if isinstance(value, Tracer) and value.owner not in walk_up(self.trace):
             raise write_error(self.aval, value.owner)
-        self._value, self.owned = value, owned
+        self._value, self.owned = pin_type(value), owned
 
     def __reduce__(self) -> tuple:
         self.owned = False  # a copy shares the array

@@ -1,13 +1,13 @@
 """Looking into programs while they run: `weft.debug.print`, `callback`, `log`, `breakpoint`.
 
 What these call is printing.py and prompt.py, and layout.py for where arrays lie; the effects are
-control/effects.py's.
+primitives/effects.py's.
 """
 
-from weft.control.effects import DebugEffect, OrderedDebugEffect
 from weft.debug.layout import inspect_array_sharding, visualize_array_sharding, visualize_sharding
 from weft.debug.printing import callback, log, print
 from weft.debug.prompt import breakpoint
+from weft.primitives.effects import DebugEffect, OrderedDebugEffect
 from weft.util import list_public
 
 __all__ = [

@@ -6,8 +6,8 @@ from typing import Any as _Any
 from typing import TextIO as _TextIO
 from weft.debug.layout import Color as _Color
 
-from weft.control.effects import DebugEffect as DebugEffect
-from weft.control.effects import OrderedDebugEffect as OrderedDebugEffect
+from weft.primitives.effects import DebugEffect as DebugEffect
+from weft.primitives.effects import OrderedDebugEffect as OrderedDebugEffect
 
 def breakpoint(
     *,

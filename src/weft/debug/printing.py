@@ -14,8 +14,8 @@ from typing import Any
 
 from weft.api.callbacks import pass_words
 from weft.api.functions import check_callable
-from weft.control import effects
 from weft.core.aval import ShapedArray, is_valid_value
+from weft.primitives import effects
 from weft.pytrees import PyTreeDef, flatten, unflatten
 from weft.util import Logger, fun_name, insert_at, name_function
 from weft.xla.array import put

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any, NamedTuple, TextIO
 
-from weft.control.effects import debug_callback_p, ordered_debug_callback_p
 from weft.core.source import is_own_file
 from weft.core.trace import Tracer
 from weft.debug.printing import bind_call
+from weft.primitives.effects import debug_callback_p, ordered_debug_callback_p
 from weft.pytrees import tree_map
 from weft.util import check_option
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.api.ffi_call import check_registered
-from weft.control.effects import OpaqueCall
 from weft.control.scan import bind_scan
 from weft.core.aval import typeof
 from weft.core.primitive import join_varying
@@ -14,6 +13,7 @@ from weft.core.stage import stage_closed
 from weft.export.dynamic import INT, DynamicBuilder
 from weft.export.lapack_calls import check_lapack_calls
 from weft.export.modules import call_module, find_custom_calls, refine_module
+from weft.primitives.effects import OpaqueCall
 from weft.primitives.layout import move_to_front
 from weft.util import merge, partition
 from weft.xla.foreign import refuse_private_target

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from weft.control.effects import IOEffect
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn, Jaxpr
 from weft.core.primitive import Effect, Primitive
@@ -26,6 +25,7 @@ from weft.export.modules import module_bytes
 from weft.interpreters import bindings
 from weft.mesh.mesh import Mesh
 from weft.primitives.constant import stage_whole
+from weft.primitives.effects import IOEffect
 from weft.util import list_public
 from weft.xla.callbacks import mlir_context as make_ir_context
 from weft.xla.callbacks import parse_module

@@ -202,7 +202,12 @@ def thread_state(
     """
     names = {r: i for i, r in reversed([*enumerate(refs)]) if r is not None}
     same = tuple([None if r is None else names[r] for r in refs])
-    home = next(jaxprs_in_params(params))
+    home = next(jaxprs_in_params(params), None)
+    if home is None:
+        raise RefError(
+            f"{prim}: a function with rules of its own, in a loop that is differentiated, must not "
+            "use references outside of its bwd; got one. Hint: pass r[...] as an argument."
+        )
     key = ("discharge", prim, tuple(params.items()), same, lowers)
     found = home.memo.get(key)
     if found is None:

@@ -19,7 +19,7 @@ from weft.errors import DtypeError, RefError, ShapeError
 from weft.passes.discharge import ENDED
 from weft.primitives.constant import stage_whole
 from weft.primitives.elementwise import add
-from weft.primitives.layout import batched_at_front, instantiate, transpose, zeros
+from weft.primitives.layout import batched_at_front, convert, instantiate, transpose, zeros
 from weft.primitives.reshard import lay_as
 
 
@@ -36,7 +36,12 @@ class Whole:
 
     def write(self, x: Any, value: Any, arrays: Sequence[Any], adds: bool) -> Any:
         """An array with a value written, or added, where this index says."""
-        return add(x, value) if adds else lay_as(value, typeof(x).sharded)
+        if adds:
+            return add(x, value)
+        inner = typeof(x)
+        if typeof(value).weak_type is not inner.weak_type:  # the reference keeps its type
+            value = convert(value, inner.dtype, inner.weak_type)
+        return lay_as(value, inner.sharded)
 
     def text(self, aval: ShapedArray, names: Sequence[str]) -> str:
         """How it is printed, for an array of a type, with the names of its own arrays."""

@@ -17,6 +17,7 @@ from weft.control.jit import Jit, jit_p
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, uses_axis
 from weft.core.primitive import Axis, Primitive, Zero, tangents_of
+from weft.core.ref import AbstractRef
 from weft.core.stage import StagedTracer, StageTrace, close_jaxpr, has_tracked_axes, run_staged
 from weft.core.trace import Trace, current, is_eager, typed_values
 from weft.errors import TracerError
@@ -186,7 +187,9 @@ def has_rules(prim: Primitive, params: dict) -> bool:
     if prim.memoize_type:
         return prim.impl is None and prim.effect is None
     plain = isinstance(prim, Jit) and not (params.get("compiler_options") or config.disable_jit)
-    return plain and not (params["jaxpr"].effects or holds_state(params))
+    if not plain or params["jaxpr"].effects or holds_state(params):
+        return False
+    return AbstractRef not in map(type, params["jaxpr"].in_avals)  # for a rule of its own to write
 
 
 # --- forward mode -------------------------------------------------------------------------------

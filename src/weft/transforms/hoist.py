@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.core.ref import Ref
 from weft.core.trace import Trace, Tracer, current, is_eager, run_once
 from weft.util import EMPTY_CELL, fun_name
 from weft.xla.array import ArrayImpl
@@ -27,19 +28,19 @@ _LEAVES = (
 
 
 def find_closed_over(*roots: Any) -> list[Tracer]:
-    """The live tracers that functions refer to: in closures, defaults, bound objects, containers.
+    """The live tracers and the references in closures, defaults, bound objects, containers.
 
     None at the bottom, where every value is concrete.
     """
     if is_eager():
         return []
-    found: dict[int, Tracer] = {}
+    found: dict[int, Any] = {}
     seen: set[int] = set()
     todo = list(roots)
     while todo and len(seen) < MAX_OBJECTS:
-        x = todo.pop()
-        if isinstance(x, Tracer):
-            if x.is_live():
+        x: Any = todo.pop()
+        if type(x) is Ref or isinstance(x, Tracer):
+            if type(x) is Ref or x.is_live():  # type: ignore[union-attr]
                 found[id(x)] = x
         elif not isinstance(x, _LEAVES) and id(x) not in seen:
             seen.add(id(x))
@@ -51,7 +52,8 @@ def find_parts(x: Any) -> Iterable[Any]:
     """What an object refers to."""
     if isinstance(x, types.FunctionType):
         cells = [c.cell_contents for c in x.__closure__ or () if c != EMPTY_CELL]
-        return [*cells, *(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
+        refs = [r for r in map(x.__globals__.get, x.__code__.co_names) if type(r) is Ref]
+        return [*cells, *refs, *(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
     if isinstance(x, types.MethodType):
         return [x.__self__, x.__func__]
     if isinstance(x, functools.partial):
@@ -88,10 +90,7 @@ class Substitution(Trace):
 
 
 class Hoisted:
-    """A flat function that takes what it closed over first; it gives lists, nested or not.
-
-    >>> Hoisted(fun, tracers)(*values, *args)  # doctest: +SKIP
-    """
+    """A flat function that takes what it closed over first; it gives lists, nested or not."""
 
     __slots__ = ("__name__", "fun", "tracers")
 

@@ -3,7 +3,7 @@
 The engine knows a callback by its index in the program alone; the number that the program passes
 says which run of it that is. So an executable holds no Python function, may be kept on disk, and a
 function lives as long as the `Executable` that names it. Primitives with callbacks are
-control/effects.py's.
+primitives/effects.py's.
 """
 
 from __future__ import annotations

@@ -22,7 +22,6 @@ from weft.options import config
 from weft.passes.holes import Hole
 from weft.primitives.copies import call_host
 from weft.primitives.layout import batched_at_front, expand_dims, move_to_front
-from weft.transforms.batch import unmapped_aval
 from weft.xla.array import put
 from weft.xla.callbacks import wrap_error
 
@@ -77,6 +76,12 @@ class OpaqueCall(Primitive):
         return self.apply(*primals, **params), [Zero(a.to_tangent()) for a in avals]
 
 
+def stack_type(aval: ShapedArray, size: int) -> ShapedArray:
+    """Return the type of a stack of `size` values of a type."""
+    sharded = aval.sharded and aval.sharded.with_axis(0)
+    return aval.update(shape=(size, *aval.shape), sharded=sharded)
+
+
 class HostCall(OpaqueCall):
     """A family: the results of the Python function `callback`, of types `result_avals`."""
 
@@ -103,7 +108,7 @@ class HostCall(OpaqueCall):
         outs = self.apply(
             *args,
             callback=MappedCallback(callback, axis.size, tuple(dims)),
-            result_avals=tuple([unmapped_aval(a, axis.size, 0) for a in result_avals]),
+            result_avals=tuple([stack_type(a, axis.size) for a in result_avals]),
             **params,
         )
         return outs, [0] * len(outs)
@@ -179,7 +184,7 @@ class PureCallback(HostCall):
         mapped = map_operands(self.name, params["vmap_method"], axis, args, dims)
         if mapped is None:
             return super().batch(axis, args, dims, **params)
-        avals = tuple([unmapped_aval(a, axis.size, 0) for a in params["result_avals"]])
+        avals = tuple([stack_type(a, axis.size) for a in params["result_avals"]])
         outs = self.apply(*mapped, **{**params, "result_avals": avals})
         return outs, [0] * len(outs)
 

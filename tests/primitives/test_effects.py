@@ -9,10 +9,10 @@ import weft
 import weft.numpy as jnp
 from weft import lax
 from weft.api.callbacks import io_callback, pure_callback
-from weft.control.effects import OrderedIOEffect
 from weft.errors import JaxRuntimeError, MissingRule
 from weft.passes.check import check_jaxpr
 from weft.passes.dce import dce_jaxpr, quiet_jaxpr
+from weft.primitives.effects import OrderedIOEffect
 
 X = np.float32([0, 1, 2])
 SCALAR = weft.ShapeDtypeStruct((), np.float32)
