@@ -52,11 +52,11 @@ def choose_windows(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | Non
     if all(m is not None and m.primitive is optimization_barrier_p for m in makers):
         return None
 
-    def reduce(*xs: Any) -> list:
-        inits = xs[count:] or [literal(eqn.primitive.identity(x.dtype), x.dtype) for x in xs]
+    def reduce(*xs: Any, prim: Any = eqn.primitive) -> list:
+        inits = xs[count:] or [literal(prim.identity(x.dtype), x.dtype) for x in xs]
         spread, params = spread_elements(xs[:count], inits, eqn.params)
         apart = optimization_barrier_p.apply(*spread)
-        return eqn.primitive.apply(*apart, *xs[count:], **params)
+        return prim.apply(*apart, *xs[count:], **params)
 
     return reduce
 
