@@ -58,7 +58,7 @@ def choose_windows(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | Non
         inits = xs[count:] or [literal(prim.identity(x.dtype), x.dtype) for x in xs]
         spread, params = spread_elements(xs[:count], inits, eqn.params)
         apart = optimization_barrier_p.apply(*spread)
-        return eqn.primitive.apply(*apart, *xs[count:], **params)
+        return prim.apply(*apart, *xs[count:], **params)
 
     return reduce
 

@@ -17,11 +17,11 @@ class bernoulli:
 
 class beta:
     @staticmethod
-    def logpdf(
+    def pdf(
         x: _ArrayLike, a: _ArrayLike, b: _ArrayLike, loc: _ArrayLike = ..., scale: _ArrayLike = ...
     ) -> _Array: ...
     @staticmethod
-    def pdf(
+    def logpdf(
         x: _ArrayLike, a: _ArrayLike, b: _ArrayLike, loc: _ArrayLike = ..., scale: _ArrayLike = ...
     ) -> _Array: ...
     @staticmethod
@@ -53,9 +53,9 @@ class betabinom:
 
 class binom:
     @staticmethod
-    def logpmf(k: _ArrayLike, n: _ArrayLike, p: _ArrayLike, loc: _ArrayLike = ...) -> _Array: ...
-    @staticmethod
     def pmf(k: _ArrayLike, n: _ArrayLike, p: _ArrayLike, loc: _ArrayLike = ...) -> _Array: ...
+    @staticmethod
+    def logpmf(k: _ArrayLike, n: _ArrayLike, p: _ArrayLike, loc: _ArrayLike = ...) -> _Array: ...
 
 class cauchy:
     @staticmethod
@@ -77,11 +77,11 @@ class cauchy:
 
 class chi2:
     @staticmethod
-    def logpdf(
+    def pdf(
         x: _ArrayLike, df: _ArrayLike, loc: _ArrayLike = ..., scale: _ArrayLike = ...
     ) -> _Array: ...
     @staticmethod
-    def pdf(
+    def logpdf(
         x: _ArrayLike, df: _ArrayLike, loc: _ArrayLike = ..., scale: _ArrayLike = ...
     ) -> _Array: ...
     @staticmethod
@@ -125,11 +125,11 @@ class expon:
 
 class gamma:
     @staticmethod
-    def logpdf(
+    def pdf(
         x: _ArrayLike, a: _ArrayLike, loc: _ArrayLike = ..., scale: _ArrayLike = ...
     ) -> _Array: ...
     @staticmethod
-    def pdf(
+    def logpdf(
         x: _ArrayLike, a: _ArrayLike, loc: _ArrayLike = ..., scale: _ArrayLike = ...
     ) -> _Array: ...
     @staticmethod
@@ -237,9 +237,9 @@ class multivariate_normal:
 
 class nbinom:
     @staticmethod
-    def logpmf(k: _ArrayLike, n: _ArrayLike, p: _ArrayLike, loc: _ArrayLike = ...) -> _Array: ...
-    @staticmethod
     def pmf(k: _ArrayLike, n: _ArrayLike, p: _ArrayLike, loc: _ArrayLike = ...) -> _Array: ...
+    @staticmethod
+    def logpmf(k: _ArrayLike, n: _ArrayLike, p: _ArrayLike, loc: _ArrayLike = ...) -> _Array: ...
 
 class norm:
     @staticmethod
@@ -291,9 +291,9 @@ class pareto:
 
 class poisson:
     @staticmethod
-    def logpmf(k: _ArrayLike, mu: _ArrayLike, loc: _ArrayLike = ...) -> _Array: ...
-    @staticmethod
     def pmf(k: _ArrayLike, mu: _ArrayLike, loc: _ArrayLike = ...) -> _Array: ...
+    @staticmethod
+    def logpmf(k: _ArrayLike, mu: _ArrayLike, loc: _ArrayLike = ...) -> _Array: ...
     @staticmethod
     def cdf(k: _ArrayLike, mu: _ArrayLike, loc: _ArrayLike = ...) -> _Array: ...
     @staticmethod
