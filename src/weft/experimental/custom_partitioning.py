@@ -136,7 +136,7 @@ class Partitioner:
     def write(self, mesh: Mesh, platform: str, fun: Callable, parts: list[ShapedArray]) -> str:
         """The module of what one device computes; the axes of the mesh are in scope."""
         with in_scope([Axis(size, name) for name, size in mesh.shape_tuple]):
-            jaxpr, consts, _ = stage_body("custom_partitioning", fun, self.in_tree, parts)
+            jaxpr, consts, *_ = stage_body("custom_partitioning", fun, self.in_tree, parts)
         hlo = Builder(tuple(mesh._device_assignment), platform)
         hlo.part = Part(mesh.shape_tuple, mesh)
 
@@ -233,7 +233,7 @@ class custom_partitioning:
         leaves, tree = flatten((given, {}))
         avals = avals_of(fun_name(self.fun), leaves, tree, self.fun)
         in_tree: PyTreeDef = structure(given)
-        jaxpr, consts, out_tree = stage_body("custom_partitioning", fun, in_tree, avals)
+        jaxpr, consts, out_tree, _ = stage_body("custom_partitioning", fun, in_tree, avals)
         if consts:
             raise TypeError(
                 f"{fun_name(self.fun)}: must take all arrays that it uses as arguments; got "
