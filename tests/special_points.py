@@ -514,7 +514,11 @@ def find_public() -> dict[str, Callable]:
         if isinstance(getattr(stats, name), ModuleType):
             spaces[f"scipy.stats.{name}"] = getattr(stats, name)
     found = {f"{s}.{n}": getattr(module, n) for s, module in spaces.items() for n in module.__all__}
-    return {n: x for n, x in found.items() if callable(x) and not isinstance(x, type)}
+    return {
+        n: getattr(x, "alias_of", x)
+        for n, x in found.items()
+        if callable(x) and not isinstance(x, type)
+    }
 
 
 def find_placed() -> list[str]:

@@ -10,7 +10,7 @@ UNKNOWN = {
     "cpu.": "written by passes for a platform, and hold programs or call kernels",
     "primitives.collective primitives.varying primitives.reshard": "talk to devices",
     "api.ffi_call export. extend. experimental.": "of users, or hold programs",
-    "primitives.refs primitives.checks primitives.sink": "have effects",
+    "primitives.refs primitives.checks primitives.sink primitives.effects": "have effects",
     "create_token after_all": "have no values",
     "optimization_barrier keep": "keep the compiler from computing operands again",
 }

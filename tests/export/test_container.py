@@ -179,7 +179,7 @@ def test_damages_of_the_header_are_errors_of_ours():
 
 def test_expressions_of_sizes_are_bounded():
     bad = ["a^1000000000", "(a+b)^9999", "9^9^9^9", "((a^64)^64)^64", "a^b", "2^-1", "9" * 9999]
-    bad += ["*".join(f"(a{i} + 1)" for i in range(40)), "+".join(["a"] * 999), "a*" * 70 + "a"]
+    bad += ["*".join(f"(a{i} + 1)" for i in range(40)), "+".join(["a"] * 9999), "a*" * 70 + "a"]
     bad += ["-" * 9999 + "a", "(" * 300 + "a" + ")" * 300]
     for text in bad:
         with pytest.raises(ValueError, match="^symbolic"):

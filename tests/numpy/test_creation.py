@@ -128,12 +128,13 @@ def test_dlpack_shares_memory_or_says_why_not(dtype):
     memory = np.zeros(256, np.int8)
     start = -memory.ctypes.data % 64
     aligned = memory[start : start + 8 * size].view(dtype)
-    for options in ({}, {"copy": None}, {"copy": False}):
+    x = jnp.from_dlpack(aligned, copy=False)
+    assert x.unsafe_buffer_pointer() == aligned.ctypes.data and x.dtype == dtype
+    for options in ({}, {"copy": None}, {"copy": True}):
+        aligned[:] = 0
         x = jnp.from_dlpack(aligned, **options)
-        assert x.unsafe_buffer_pointer() == aligned.ctypes.data and x.dtype == dtype
-    x = jnp.from_dlpack(aligned, copy=True)
-    aligned[:] = 1
-    assert x.unsafe_buffer_pointer() != aligned.ctypes.data and not x.any()
+        aligned[:] = 1
+        assert x.unsafe_buffer_pointer() != aligned.ctypes.data and not x.any()
     for host, why in ((aligned[1:], "an address"), (aligned.reshape(2, 4).T, "strides")):
         with pytest.raises(ValueError, match=f"from_dlpack: memory must be.* got {why}"):
             jnp.from_dlpack(host, copy=False)

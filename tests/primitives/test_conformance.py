@@ -176,6 +176,7 @@ NO_ROW = {
     "extend.core.primitives": HOLD_PROGRAMS,
     "experimental.sparse.*": "on the parts of sparse arrays: tests/experimental/sparse",
     "primitives.random": "numbers that NumPy cannot foretell: tests/random",
+    "primitives.effects": "call the host: tests/primitives/test_effects.py",
     "primitives.refs": "on references, which are no arrays: tests/numpy/test_refs.py",
     "cpu.*": "ways to compute what other rows ask for: tests/cpu",
     "passes.physical": "on the words of keys only: tests/passes/test_physical.py",
@@ -291,6 +292,7 @@ NO_ELEMENT = {
     "bitcast_convert_type": "elements are parts of others where widths differ",
     "random_wrap random_unwrap combine_words": "the words of keys are no operands of theirs",
     "create_token after_all dce_sink check": "have no values",
+    "primitives.effects": "call the host",
     "constant": "its elements are in a parameter",
 }
 

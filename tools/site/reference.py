@@ -67,13 +67,20 @@ def public_names(module: types.ModuleType) -> list[str]:
 
 @functools.cache
 def find_homes() -> dict[int, str]:
-    """The full name under which each function, class and primitive is described, by its id."""
+    """The full name under which each function, class and primitive is described, by its id.
+
+    That of an alias is where its function is described.
+    """
     homes: dict[int, str] = {}
+    aliases: dict[int, int] = {}
     for name, module in public_modules().items():
         for key in public_names(module):
             x = getattr(module, key)
             if not isinstance(x, bool | int | float | str | tuple | frozenset | None):
                 homes.setdefault(id(x), f"{name}.{key}")
+                if inspect.isfunction(x) and hasattr(x, "alias_of"):
+                    aliases[id(x)] = id(x.alias_of)
+    homes |= {alias: homes[of] for alias, of in aliases.items() if of in homes}
     return homes
 
 

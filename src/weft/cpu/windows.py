@@ -26,6 +26,7 @@ from weft.primitives.slicing import pad
 from weft.primitives.tokens import optimization_barrier_p
 from weft.primitives.window import (
     WindowExtremum,
+    WindowSum,
     dilated_size,
     fold_windows,
     lower_windows,
@@ -55,10 +56,11 @@ def choose_windows(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | Non
         return None
 
     def reduce(*xs: Any) -> list:
-        inits = xs[count:] or [literal(prim.identity(x.dtype), x.dtype) for x in xs]
-        spread, params = spread_elements(xs[:count], inits, eqn.params)
-        apart = optimization_barrier_p.apply(*spread)
-        return prim.apply(*apart, *xs[count:], **params)
+        given, params = xs[:count], eqn.params
+        if xs[count:] or isinstance(prim, WindowSum | WindowExtremum):
+            inits = xs[count:] or [literal(prim.identity(x.dtype), x.dtype) for x in xs]
+            given, params = spread_elements(given, inits, params)
+        return prim.apply(*optimization_barrier_p.apply(*given), *xs[count:], **params)
 
     return reduce
 

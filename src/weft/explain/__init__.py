@@ -73,7 +73,7 @@ def memory(fun: Callable) -> Callable[..., Report]:
     >>> f = weft.grad(lambda w, x: jnp.sum(jnp.tanh(x @ w)))
     >>> report = weft.explain.memory(f)(jnp.ones((3, 4)), jnp.ones((5, 3)))
     >>> [(str(r.aval), r.source) for r in report.residuals if not r.is_argument]
-    [('f32[5,4]', 'one_minus_square')]
+    [('f32[5,4]', 'tanh_slope')]
     """
 
     def explained(*args: Any, **kwargs: Any) -> Report:

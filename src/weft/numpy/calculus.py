@@ -23,7 +23,7 @@ from weft.numpy.promotion import (
     axes_of,
     axis_of,
     promote_operands,
-    strengthen,
+    drop_weak_type,
 )
 from weft.numpy.reductions import compute_widely
 from weft.numpy.sorting import search_by_halving
@@ -193,11 +193,11 @@ def trapezoid(
     Array(2., dtype=float32)
     """
     if x is None:
-        y, dx = strengthen(as_inexact("trapezoid", y)), as_array(dx)
+        y, dx = drop_weak_type(as_inexact("trapezoid", y)), as_array(dx)
         y, dx = promote_operands("trapezoid", y, dx, shaped=False)
         return compute_widely(lambda y, dx: add_trapezoids(y, None, dx, axis), y, dx)
     y, x = promote_operands("trapezoid", as_array(y), as_array(x), inexact=True, shaped=False)
-    y, x = strengthen(y), strengthen(x)
+    y, x = drop_weak_type(y), drop_weak_type(x)
     return compute_widely(lambda y, x: add_trapezoids(y, x, None, axis), y, x)
 
 

@@ -30,7 +30,7 @@ from weft.numpy.promotion import (
     plan_promotion,
     promote_operands,
     refuse_out,
-    strengthen,
+    drop_weak_type,
     strengthen_array,
 )
 from weft.numpy.searching import nonzero
@@ -126,7 +126,7 @@ def isreal(x: ArrayLike) -> Array:
     """Which elements have no imaginary part."""
     x = as_array(x, "isreal")
     return (
-        strengthen(ops.eq(ops.imag(x), 0)) if dtypes.is_complex(x.dtype) else fill_answer(x, True)
+        drop_weak_type(ops.eq(ops.imag(x), 0)) if dtypes.is_complex(x.dtype) else fill_answer(x, True)
     )
 
 
@@ -135,7 +135,7 @@ def iscomplex(x: ArrayLike) -> Array:
     """Which elements have an imaginary part that is not 0."""
     x = as_array(x, "iscomplex")
     return (
-        strengthen(ops.ne(ops.imag(x), 0)) if dtypes.is_complex(x.dtype) else fill_answer(x, False)
+        drop_weak_type(ops.ne(ops.imag(x), 0)) if dtypes.is_complex(x.dtype) else fill_answer(x, False)
     )
 
 
@@ -193,7 +193,7 @@ def signbit(x: ArrayLike, /) -> Array:
     x = as_array(x, "signbit")
     check_real("signbit", x)
     if not dtypes.is_float(x.dtype):
-        x = strengthen(x)
+        x = drop_weak_type(x)
         return ops.lt(x, literal_like(0, x)) if dtypes.is_signed(x.dtype) else fill_answer(x, False)
     bits = np.dtype(f"int{8 * x.dtype.itemsize}")
     return ops.lt(bitcast_convert_type(x, bits), literal(0, bits))
@@ -333,7 +333,7 @@ def nan_to_num(
         return ops.complex(*parts)
     if not dtypes.is_float(x.dtype):
         return x
-    x, limits = strengthen(x), dtypes.finfo(x.dtype)
+    x, limits = drop_weak_type(x), dtypes.finfo(x.dtype)
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf
     x = replace_where(x, ops.ne(x, x), nan)
@@ -477,7 +477,7 @@ def is_equal_everywhere(x: Any, y: Any, equal_nan: bool) -> Any:
     equal = ops.eq(x, y)
     if equal_nan:
         equal = ops.bitwise_or(equal, ops.bitwise_and(ops.ne(x, x), ops.ne(y, y)))
-    return strengthen(reduce_all(equal))
+    return drop_weak_type(reduce_all(equal))
 
 
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:

@@ -273,13 +273,14 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
 def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = None) -> Array:
     """Return an array of what another library holds, by way of DLPack.
 
-    The elements are shared if the memory allows it: it must be the host's, contiguous and aligned
-    to 64 bytes, of a dtype that is not converted. Writing to shared elements changes the array.
+    The elements are copied, so that writing to them does not change the array. With `copy=False`
+    they are shared. Their memory must be the host's then, contiguous and aligned to 64 bytes, of a
+    dtype that is not converted, and must not be written to.
 
     Args:
       x: an object with `__dlpack__`.
       device: a Device or a Sharding to put the array on.
-      copy: True to copy in any case, False for an error where the elements cannot be shared.
+      copy: False to share the elements; None and True to copy them.
 
     Raises:
       ValueError: if `copy` is False and the elements cannot be shared.
@@ -300,15 +301,15 @@ def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = Non
         except Exception:
             raise DtypeError(f"from_dlpack: {str(error).rstrip('.')}.") from None
     host = check_numbers(host, x, None)
-    if copy:
+    if copy is not False:
         return put_on_device(put(host), device)
     obstacle = find_obstacle(host)
-    if copy is False and obstacle:
+    if obstacle:
         raise ValueError(
             f"from_dlpack: memory must be contiguous, aligned to {ALIGNMENT} bytes and of a dtype "
             f"that is not converted to be shared; got {obstacle}. Hint: copy=None."
         )
-    return put_on_device(put(host) if obstacle else array_from_host(host, False), device)
+    return put_on_device(array_from_host(host, False), device)
 
 
 def find_obstacle(host: np.ndarray) -> str:

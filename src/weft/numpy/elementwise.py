@@ -34,7 +34,7 @@ def promote_pair(op: str, x: Any, y: Any, inexact: bool = False) -> list:
     x, y = promotion.as_operand(op, x), promotion.as_operand(op, y)
     x, y = (promotion.as_array(v) for v in promotion.promote_operands(op, x, y, inexact=inexact))
     if x.aval.weak_type != y.aval.weak_type:  # one was a number
-        x, y = promotion.strengthen(x), promotion.strengthen(y)
+        x, y = promotion.drop_weak_type(x), promotion.drop_weak_type(y)
     if dtypes.is_bool(x.dtype):
         x, y = (ops.convert(v, np.dtype(np.int32)) for v in (x, y))
     return [x, y]
@@ -303,29 +303,30 @@ def find_common_divisor(x: Any, y: Any) -> Any:
 
 
 def promote_counts(op: str, x: Any, y: Any) -> list:
-    """Return two operands in absolute value, unsigned, and the type that they had."""
+    """Return two operands in absolute value, unsigned, and the dtype and weak type of results."""
     x, y = promotion.as_operand(op, x), promotion.as_operand(op, y)
     if all(dtypes.is_bool(typeof(v).dtype) for v in (x, y)):
         raise DtypeError(f"{op}: operands must be integers; got {typeof(x)}, {typeof(y)}.")
     x, y = map(promotion.strengthen_array, promote_integers(op, x, y))
     # the least integer has no absolute value in its own dtype
     unsigned = dtypes.from_short_name(f"u{dtypes.itemsize_bits(x.dtype)}")
-    return [ops.convert(abs(v), unsigned) for v in (x, y)] + [x.aval]
+    weak = x.aval.weak_type and y.aval.weak_type
+    return [ops.convert(abs(v), unsigned) for v in (x, y)] + [x.dtype, weak]
 
 
 @operation
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor of integers; gcd(0, 0) is 0."""
-    x, y, aval = promote_counts("gcd", x1, x2)
-    return ops.convert(find_common_divisor(x, y), aval.dtype, aval.weak_type)
+    x, y, dtype, weak = promote_counts("gcd", x1, x2)
+    return ops.convert(find_common_divisor(x, y), dtype, weak)
 
 
 @operation
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple of integers, 0 where one of them is."""
-    x, y, aval = promote_counts("lcm", x1, x2)
+    x, y, dtype, weak = promote_counts("lcm", x1, x2)
     divisor = replace_zero(find_common_divisor(x, y))
-    return ops.convert(ops.mul(x, ops.div(y, divisor)), aval.dtype, aval.weak_type)
+    return ops.convert(ops.mul(x, ops.div(y, divisor)), dtype, weak)
 
 
 # --- powers and logarithms ------------------------------------------------------------------
@@ -388,7 +389,7 @@ def power_of_operands(x1: Any, x2: Any) -> Any:
         return transcendental.pow(*promotion.promote_operands("power", x, y))
     out = power_by_squaring(*promote_pair("power", x, y))
     if any(dtypes.is_bool(typeof(v).dtype) for v in (x, y)):
-        return promotion.strengthen(out)  # a number to a truth value is not weak
+        return promotion.drop_weak_type(out)  # a number to a truth value is not weak
     return promotion.strengthen_array(out)
 
 

@@ -19,7 +19,7 @@ from weft.lax.values import put_on_device
 from weft.numpy import creation
 from weft.numpy.indexing import check_integer_indices, wrap_around
 from weft.numpy.manipulation import concatenate, diagonal, stack
-from weft.numpy.promotion import as_array, check_axes_number, promote_operands, shape_of, strengthen
+from weft.numpy.promotion import as_array, check_axes_number, promote_operands, shape_of, drop_weak_type
 from weft.numpy.searching import nonzero
 from weft.numpy.updates import repeat_vector
 from weft.primitives import elementwise as ops
@@ -146,7 +146,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 @operation(static=("k",))
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """A matrix with all elements of v on its k-th diagonal."""
-    x = strengthen(as_array(v, "diagflat"))
+    x = drop_weak_type(as_array(v, "diagflat"))
     return diag(layout.reshape(x, (x.size,)), k)
 
 

@@ -17,7 +17,7 @@ from weft.numpy.grids import vander
 from weft.numpy.linalg import eigvals, inv, lstsq
 from weft.numpy.manipulation import concatenate
 from weft.numpy.products import matmul
-from weft.numpy.promotion import as_array, as_inexact, promote_operands, strengthen
+from weft.numpy.promotion import as_array, as_inexact, promote_operands, drop_weak_type
 from weft.numpy.reductions import sum
 from weft.numpy.sorting import argsort
 from weft.numpy.ufuncs import sqrt
@@ -174,7 +174,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     p, x = as_array(p, "polyval"), as_array(x, "polyval")
     if not p.ndim:
         raise ShapeError(f"polyval: p must be a vector of coefficients; got {p.aval}.")
-    p, x = map(strengthen, promote_operands("polyval", p, x, shaped=False))
+    p, x = map(drop_weak_type, promote_operands("polyval", p, x, shaped=False))
     if dtypes.is_bool(p.dtype):
         return ops.convert(polyval(*(ops.convert(v, np.int32) for v in (p, x))), p.dtype)
     start = x * 0 + (p[0] if p.shape[0] else 0)

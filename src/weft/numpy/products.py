@@ -23,7 +23,7 @@ from weft.numpy.promotion import (
     plan_promotion,
     promote_operands,
     refuse_out,
-    strengthen,
+    drop_weak_type,
 )
 from weft.numpy.ufuncs import multiply
 from weft.primitives import elementwise as ops
@@ -420,7 +420,7 @@ def cross(
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = promote_operands("cross", as_array(a, "cross"), as_array(b, "cross"), shaped=False)
-    x, y = strengthen(x), strengthen(y)
+    x, y = drop_weak_type(x), drop_weak_type(y)
     x = move_to_end(x, axis_of("cross", axisa, x.ndim))
     y = move_to_end(y, axis_of("cross", axisb, y.ndim))
     if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):

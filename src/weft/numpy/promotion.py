@@ -258,14 +258,14 @@ def as_inexact(op: str, x: Any) -> Any:
     return promote_operands(op, as_array(x, op), inexact=True)[0]
 
 
-def strengthen(x: Any) -> Any:
+def drop_weak_type(x: Any) -> Any:
     """A value as an array whose dtype does not yield to that of other operands."""
     return convert(x, typeof(x).dtype)
 
 
 def strengthen_array(x: Any) -> Any:
-    """As `strengthen`, except for scalars: a weak one is a Python number, and stays weak."""
-    return strengthen(x) if typeof(x).shape else x
+    """As `drop_weak_type`, except for scalars: a weak one is a Python number, and stays weak."""
+    return drop_weak_type(x) if typeof(x).shape else x
 
 
 def is_nonzero(x: Any) -> Any:

@@ -21,7 +21,7 @@ from weft.numpy.promotion import (
     axis_of,
     cast_operand,
     promote_operands,
-    strengthen,
+    drop_weak_type,
 )
 from weft.numpy.searching import find_places_of_size, require_concrete
 from weft.numpy.sorting import search_by_halving
@@ -235,7 +235,7 @@ def isin(
     """
     x = as_array(element, "isin")
     a, b = flatten_together("isin", x, test_elements)
-    out = strengthen(lax.reshape(find_members(a, b), x.shape))
+    out = drop_weak_type(lax.reshape(find_members(a, b), x.shape))
     return ops.bitwise_not(out) if invert else out
 
 

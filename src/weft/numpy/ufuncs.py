@@ -24,7 +24,7 @@ from weft.numpy.promotion import (
     plan_promotion,
     promote_operands,
     refuse_out,
-    strengthen,
+    drop_weak_type,
 )
 from weft.options import trace_context
 from weft.primitives import elementwise as ops
@@ -120,7 +120,7 @@ def make_unary(
         if inexact:
             (x,) = promote_operands(name, x, inexact=True)
         if strong:
-            x = strengthen(x)
+            x = drop_weak_type(x)
         if check is not None:
             check(name, typeof(x).dtype)
         if counts and dtypes.is_bool(typeof(x).dtype):

@@ -213,11 +213,14 @@ def name_function(fun: Callable, name: str, doc: str) -> Any:
 
 
 def alias(fun: F, name: str) -> F:
-    """Return a copy of a function under another name, a global of the module that asks for it."""
+    """Return a copy of a function under another name, a global of the module that asks for it.
+
+    `alias_of` is the function.
+    """
     of: Any = fun
     copy: Any = FunctionType(of.__code__, of.__globals__, name, of.__defaults__, of.__closure__)
     copy.__kwdefaults__, copy.__doc__ = of.__kwdefaults__, of.__doc__
-    vars(copy).update(vars(fun))
+    vars(copy).update(vars(fun), alias_of=getattr(fun, "alias_of", fun))
     copy.__annotations__, copy.__qualname__ = dict(of.__annotations__), name
     copy.__module__ = sys._getframe(1).f_globals["__name__"]
     return copy
