@@ -176,11 +176,11 @@ def test_files_and_functions_are_short():
 
 # Physical lines. A design note that says what was tried instead raises one.
 BUDGETS = {
-    ("core", "transforms"): 4500,
-    ("control",): 3600,
+    ("core", "transforms"): 4550,
+    ("control",): 3400,
     ("xla",): 3400,
-    ("run",): 2100,
-    ("cpu",): 5200,
+    ("run",): 2150,
+    ("cpu",): 5350,
 }
 
 
@@ -763,7 +763,7 @@ FINITE = {
     "weft.primitives.special.formula": "powers", "weft.run.eager": "results_tree",
     "weft.xla.callbacks": "make_entry mlir_context",
     "weft.xla.compile": "default_options describe_machine much_memory",
-    "weft.xla.diskcache": "fingerprint open_cache", "weft.xla.native": "load_kernels",
+    "weft.xla.diskcache": "fingerprint open_cache", "weft.cpu.kernels": "load_kernels",
 }  # fmt: skip
 # `util.memoize`, what `Operation` keeps, and a decorator that users call.
 REMEMBERING = {

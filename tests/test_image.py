@@ -5,9 +5,9 @@ import weft
 import weft.numpy as jnp
 from tests.docstrings import check_examples
 from weft import grad, image, jacfwd, jit, value_and_grad, vmap
+from weft.cpu.kernels import load_kernels
 from weft.errors import DtypeError, ShapeError
 from weft.image import ResizeMethod, resize, scale_and_translate
-from weft.xla.native import load_kernels
 
 KERNELS = {
     "linear": lambda x: np.maximum(0, 1 - x),

@@ -18,13 +18,13 @@ from weft import lax
 from weft import numpy as jnp
 from weft.core.aval import typeof
 from weft.core.source import boundary
+from weft.cpu.kernels import are_kernels_wanted
 from weft.errors import ShapeError
 from weft.numpy.promotion import as_array, as_inexact, axis_of, shape_of
 from weft.primitives.dot import Precision, PrecisionLike
 from weft.primitives.sparse import resample_p
 from weft.run.operation import operation
 from weft.util import list_public
-from weft.xla.native import are_kernels_wanted
 from weft.xla.typing import Array, ArrayLike
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]

@@ -3,7 +3,7 @@
 import numpy as np
 
 import weft
-from weft.xla import native
+from weft.cpu import kernels
 
 
 def test_the_text_names_versions_devices_and_kernels(capsys):
@@ -11,7 +11,7 @@ def test_the_text_names_versions_devices_and_kernels(capsys):
     assert f"numpy:   {np.__version__}\n" in text
     assert f"weft:    {weft.__version__}\n" in text
     assert f"{weft.device_count()} x cpu" in text
-    assert text.endswith("kernels in C++: " + (native.load_kernels() or "in use"))
+    assert text.endswith("kernels in C++: " + (kernels.load_kernels() or "in use"))
     assert weft.print_environment_info() is None
     assert capsys.readouterr().out == text + "\n"
     with weft.config.scope(native=False):

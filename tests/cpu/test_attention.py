@@ -5,8 +5,8 @@ import pytest
 
 import weft.numpy as jnp
 from weft import config, grad, jit, jvp, nn, vjp, vmap
+from weft.cpu.kernels import load_kernels
 from weft.tree_util import tree_leaves
-from weft.xla.native import load_kernels
 
 pytestmark = pytest.mark.skipif(bool(load_kernels()), reason="the kernels are not built")
 

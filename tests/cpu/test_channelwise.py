@@ -8,7 +8,7 @@ import weft
 import weft.numpy as jnp
 from tests.cpu.prepared import NO_KERNELS, show_prepared
 from weft import lax
-from weft.xla.native import load_kernels
+from weft.cpu.kernels import load_kernels
 
 # (what is convolved, the kernel, what the program is made of)
 WAYS = {

@@ -6,8 +6,8 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import config, lax, nn
+from weft.cpu.kernels import load_kernels
 from weft.cpu.opcodes import cheap_instruction
-from weft.xla.native import load_kernels
 
 pytestmark = pytest.mark.skipif(bool(load_kernels()), reason="there are no kernels")
 

@@ -10,10 +10,9 @@ import weft.numpy as jnp
 from tests.cpu.prepared import KERNELS, NO_KERNELS, OVER_MESH, expect, show_prepared
 from tests.primitives.cases_conv import loops
 from weft import lax
-from weft.cpu import convolutions
+from weft.cpu import convolutions, kernels
 from weft.options import config
 from weft.primitives.conv import conv_dimension_numbers, conv_general_dilated
-from weft.xla import native
 
 NATIVE = [  # (lhs, rhs, strides, padding, dilation, numbers): NHWC and HWIO but for some
     ((2, 9, 11, 5), (3, 3, 5, 9), (1, 1), ((1, 1), (1, 1)), (1, 1), None),
@@ -47,7 +46,7 @@ def test_the_kernel_convolves(row, dtype, monkeypatch, rng):
     step = rng.normal(size=rhs)  # <ct, conv(x, step)> = <slope, step>
     moved = np.vdot(ct, loops(x.astype(np.float64), step, **args, **options))
     close(np.vdot(slope, step), moved, atol=1e-3 if dtype == np.float32 else 1e-11)
-    assert called >= (0 if native.load_kernels() else 2)
+    assert called >= (0 if kernels.load_kernels() else 2)
 
 
 def test_what_the_kernel_does_not_convolve():
@@ -56,7 +55,7 @@ def test_what_the_kernel_does_not_convolve():
     text = lambda *args, **options: weft.jit(functools.partial(f, **options)).lower(*args).as_text()
     x, k = np.ones((4, 16, 32, 32), np.float32), np.ones((16, 16, 3, 3), np.float32)
     with config.scope(native=True):
-        assert ("weft_conv" in text(x, k)) == (not native.load_kernels())
+        assert ("weft_conv" in text(x, k)) == (not kernels.load_kernels())
         assert "weft_conv" not in text(x[:1, :, :15, :15], k)  # too little to do
         assert "weft_conv" not in text(x, k[:, :1], feature_group_count=16)
         assert "weft_conv" not in text(x, k, lhs_dilation=(2, 1))

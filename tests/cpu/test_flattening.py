@@ -6,7 +6,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import grad, jit, vmap
-from weft.xla.native import load_kernels
+from weft.cpu.kernels import load_kernels
 
 kernels = pytest.mark.skipif(bool(load_kernels()), reason="the kernels are not built")
 X = np.random.default_rng(0).standard_normal((1000, 6)).astype(np.float32)

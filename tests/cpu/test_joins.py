@@ -7,7 +7,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import jit
-from weft.xla.native import load_kernels
+from weft.cpu.kernels import load_kernels
 
 pytestmark = pytest.mark.skipif(bool(load_kernels()), reason="there are no kernels")
 DTYPES = [bool, np.uint8, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, np.int32, np.complex64]

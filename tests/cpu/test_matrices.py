@@ -1,4 +1,4 @@
-"""cpu/matrices.py: which factorizations are kernels; values: xla/test_native.py and primitives/."""
+"""cpu/matrices.py: which factorizations are kernels; values are in test_kernels.py, primitives/."""
 
 import numpy as np
 import pytest

@@ -10,6 +10,7 @@ import pytest
 
 import weft
 from weft import ffi
+from weft.cpu import kernels
 from weft.cpu.opcodes import (
     DTYPES,
     MAX_SLOTS,
@@ -21,9 +22,8 @@ from weft.cpu.opcodes import (
     format_program,
 )
 from weft.errors import JaxRuntimeError
-from weft.xla import native
 
-needs_kernels = pytest.mark.skipif(bool(native.load_kernels()), reason="the kernels are not built")
+needs_kernels = pytest.mark.skipif(bool(kernels.load_kernels()), reason="the kernels are not built")
 SCALAR, PER_ROW, SHARED_ROW, FULL = Kind
 BOOL, I32, F16, F32, F64 = map(np.dtype, ("bool", "int32", "float16", "float32", "float64"))
 TOOLS = Path(__file__).parents[2] / "tools"
@@ -37,7 +37,7 @@ def test_headers_are_what_the_tools_write(tool, name):
     made = subprocess.run(
         [sys.executable, "-c", write], cwd=TOOLS, capture_output=True, text=True, check=True
     )
-    assert (native.FOLDER / name).read_text() == made.stdout, f"run python tools/{tool}.py"
+    assert (kernels.FOLDER / name).read_text() == made.stdout, f"run python tools/{tool}.py"
 
 
 def write_softmax(row):

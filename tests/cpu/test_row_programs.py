@@ -11,7 +11,7 @@ import scipy.special
 import weft
 import weft.numpy as jnp
 from weft import config, lax, nn
-from weft.xla.native import load_kernels
+from weft.cpu.kernels import load_kernels
 
 pytestmark = pytest.mark.skipif(bool(load_kernels()), reason="there are no kernels")
 

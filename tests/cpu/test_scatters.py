@@ -7,11 +7,10 @@ import weft
 import weft.numpy as jnp
 from tests.cpu.prepared import NO_KERNELS, expect, show_prepared
 from weft import lax
-from weft.cpu import scatters
+from weft.cpu import kernels, scatters
 from weft.options import config
-from weft.xla import native
 
-HAS_KERNELS = not native.load_kernels()
+HAS_KERNELS = not kernels.load_kernels()
 WAYS = {
     "set": None,
     "add": np.add,

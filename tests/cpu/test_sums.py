@@ -1,4 +1,4 @@
-"""cpu/sums.py: sums and comparisons; the kernel's are in tests/xla/test_native.py."""
+"""cpu/sums.py: sums and comparisons; the kernel's are in tests/cpu/test_kernels.py."""
 
 import operator
 import re
@@ -11,8 +11,8 @@ import weft.numpy as jnp
 from tests.cpu.prepared import NO_KERNELS, expect, show_prepared
 from weft import lax
 from weft.core.aval import ShapedArray
+from weft.cpu.kernels import are_kernels_wanted
 from weft.cpu.sums import split_row
-from weft.xla.native import are_kernels_wanted
 
 COMPARED = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64"
 COMPARISONS = [getattr(operator, name) for name in ("eq", "ne", "lt", "ge", "gt", "le")]

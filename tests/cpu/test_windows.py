@@ -10,10 +10,10 @@ from tests.cpu.prepared import KERNELS, NO_KERNELS, OVER_MESH, expect, show_prep
 from weft import config, export, jit, lax, vmap
 from weft.cpu import windows
 from weft.cpu.forms import STAGED
+from weft.cpu.kernels import load_kernels
 from weft.primitives import window as win
 from weft.primitives.elementwise import ge_p, le_p, mul
 from weft.primitives.slicing import pad
-from weft.xla.native import load_kernels
 
 
 @pytest.mark.parametrize("shape, axis", [((1, 1), 0), ((1, 1), 1), ((1, 2), 0), ((1, 3, 1), 0)])

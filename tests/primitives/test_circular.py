@@ -7,15 +7,15 @@ import scipy.special
 import weft
 import weft.numpy as jnp
 from weft import config, lax, nn
+from weft.cpu import kernels
 from weft.primitives.expr import LARGE
 from weft.scipy import special
-from weft.xla import native
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, -0.5, 2, -2]
 # nearest to a multiple of pi / 2, and the largest
 FAR = [16367173 * 2.0**72, 3.4028235e38, -1e10, 1e-37, np.pi, np.pi / 2, -355.0]
 
-needs_kernels = pytest.mark.skipif(bool(native.load_kernels()), reason="the kernels are not built")
+needs_kernels = pytest.mark.skipif(bool(kernels.load_kernels()), reason="the kernels are not built")
 BOTH = pytest.mark.parametrize("called", [False, pytest.param(True, marks=needs_kernels)])
 
 

@@ -28,6 +28,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Literal
 from weft.core.primitive import Axis, Linear, Zero
 from weft.core.stage import stage
+from weft.cpu import kernels
 from weft.mesh.typed import Sharded
 from weft.options import config
 from weft.primitives.varying import Varying
@@ -36,7 +37,6 @@ from weft.transforms.batch import batch
 from weft.transforms.jvp import jvp
 from weft.transforms.linearize import linearize
 from weft.transforms.transpose import backward
-from weft.xla import native
 from weft.xla.hlo import Builder
 from weft.xla.lower import lower_jaxpr
 
@@ -251,14 +251,14 @@ KEPT = {name: read_blocks(FOLDER / f"{name}.txt") for name in FAMILIES}
 )
 def test_what_rules_write(case, monkeypatch):
     """Where a digest alone differs: `git stash` tells what was written before, see above."""
-    monkeypatch.setattr(native, "load_kernels", lambda: "")
+    monkeypatch.setattr(kernels, "load_kernels", lambda: "")
     monkeypatch.setattr("weft.xla.hlo.PATTERNS", {})  # those of programs that call kernels
     kept = next(rows[case.id] for rows in KEPT.values() if case.id in rows)
     assert describe(case) == kept, "if meant: python -m tests.primitives.test_rules"
 
 
 if __name__ == "__main__":
-    native.load_kernels = lambda: ""
+    kernels.load_kernels = lambda: ""
     every = [c for cases in FAMILIES.values() for c in cases]
     if len(sys.argv) > 1:
         shown = [text for c in every if c.id in sys.argv for text in texts_of(c)]

@@ -8,8 +8,8 @@ import scipy.special
 import weft
 import weft.numpy as jnp
 from weft import config, lax, nn
+from weft.cpu import kernels
 from weft.primitives.expr import LARGE
-from weft.xla import native
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, -0.5, 2, -2, 1e-8, 1e-300, -3e-308]
 TINY = [5e-324, -1e-310, 2.2e-308]  # the engine takes them for 0
@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:(invalid value|divide by zero|overflow|underflow)"),
 ]
 
-needs_kernels = pytest.mark.skipif(bool(native.load_kernels()), reason="the kernels are not built")
+needs_kernels = pytest.mark.skipif(bool(kernels.load_kernels()), reason="the kernels are not built")
 BOTH = pytest.mark.parametrize("called", [False, pytest.param(True, marks=needs_kernels)])
 
 
@@ -81,7 +81,7 @@ def test_functions_of_one_operand(name, units, parts):
     x = np.concatenate(parts).astype(np.float64)
     fun, exact = getattr(jnp, name), getattr(np, name)(x.astype(np.longdouble))
     assert_near(run(fun, x), exact, units)
-    if name in ("sin", "cos", "tan", "log") and not native.load_kernels():
+    if name in ("sin", "cos", "tan", "log") and not kernels.load_kernels():
         assert_near(run(fun, np.resize(x, x.size + 9 * LARGE), called=True)[: x.size], exact, units)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from jaxlib.version import __version__ as jaxlib_version
 
 from weft.api.devices import devices, process_count
+from weft.cpu.kernels import load_kernels
 from weft.options import config
-from weft.xla.native import load_kernels
 
 
 def print_environment_info(return_string: bool = False) -> str | None:

@@ -10,8 +10,8 @@ from weft.core.aval import ShapedArray
 from weft.core.facts import Cost
 from weft.core.jaxpr import Atom, Eqn, Var
 from weft.core.primitive import Primitive
+from weft.cpu.kernels import call_native
 from weft.xla.foreign import Attribute
-from weft.xla.native import call_native
 
 
 class CpuCall(Primitive):

@@ -19,13 +19,13 @@ from weft.cpu.calls import call_kernel
 from weft.cpu.channelwise import choose_channelwise
 from weft.cpu.conv_forms import are_points, convolve, find_form
 from weft.cpu.formula import apply_formula
+from weft.cpu.kernels import are_floats
 from weft.cpu.scope import Scope
 from weft.primitives.conv import ConvDimensionNumbers, conv_general_dilated_p, multiply_in_parts
 from weft.primitives.elementwise import add, complex, imag, real, sub
 from weft.primitives.expr import Expr
 from weft.primitives.layout import transpose
 from weft.util import inverse_permutation
-from weft.xla.native import are_floats
 
 MAX_TAPS_HELD = 400  # the kernel holds the places of so many
 # Below these XLA's own is as quick or quicker: products in all, sums of as many terms for each

@@ -15,6 +15,7 @@ from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Eqn
 from weft.cpu.calls import call_kernel
 from weft.cpu.formula import apply_formula
+from weft.cpu.kernels import call_native
 from weft.cpu.scope import MAX_SHORT, Scope
 from weft.primitives.factorizations import Lu, lu_pivots_to_permutation_p
 from weft.primitives.lapack import KernelCall, call_named
@@ -22,7 +23,6 @@ from weft.primitives.layout import convert
 from weft.primitives.matrices import NAN, Completion, MatrixPrimitive
 from weft.primitives.small import is_small
 from weft.util import is_below, memoize
-from weft.xla.native import call_native
 
 F32 = np.dtype(np.float32)
 # Rows and columns of matrices that the kernels factorize, or solve, quicker than LAPACK does.

@@ -15,13 +15,13 @@ import numpy as np
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Eqn
 from weft.cpu.calls import call_kernel
+from weft.cpu.kernels import are_floats
 from weft.cpu.scope import Scope
 from weft.cpu.sums import choose_inner_products
 from weft.primitives.dot import CPU_ALGORITHMS, dot_general_p, product_dtypes
 from weft.primitives.elementwise import add, mul
 from weft.primitives.layout import broadcast_in_dim, convert, reshape, transpose
 from weft.primitives.slicing import slice_in_dim
-from weft.xla.native import are_floats
 
 # A stack of products is the kernel's from so many multiplications in all, and products of so many
 # rows and columns. XLA is as quick or quicker for less, and for products of more elements.

@@ -9,10 +9,10 @@ import numpy as np
 
 from weft.core.jaxpr import Eqn
 from weft.cpu.calls import call_kernel
+from weft.cpu.kernels import are_floats
 from weft.cpu.scope import Scope
 from weft.primitives.layout import convert
 from weft.primitives.sparse import SparseProduct, add_near_rows
-from weft.xla.native import are_floats
 
 KERNEL_DTYPES = frozenset(map(np.dtype, ("i4", "i8", "u4", "u8", "f4", "f8", "c8", "c16")))
 

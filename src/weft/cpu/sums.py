@@ -20,6 +20,7 @@ from weft.core.jaxpr import Atom, Eqn, Literal, bodies_of
 from weft.core.primitive import Primitive
 from weft.cpu.calls import call_kernel
 from weft.cpu.formula import apply_formula, apply_plainly, formula_p
+from weft.cpu.kernels import are_floats
 from weft.cpu.rewriting import Reading, Replacement
 from weft.cpu.scope import Scope
 from weft.primitives.dot import product_dtypes
@@ -40,7 +41,6 @@ from weft.primitives.reduction import reduce_and_p, reduce_or_p
 from weft.primitives.tokens import optimization_barrier
 from weft.primitives.transcendental import exp_p, log_p, logistic_p, rsqrt_p, sqrt_p, tanh_p
 from weft.xla.hlo import i64s
-from weft.xla.native import are_floats
 
 BOOL, INT32, UINT32, F16, F32, F64 = map(np.dtype, ("?", "int32", "uint32", "e", "f", "d"))
 FLOATS = F32, F64

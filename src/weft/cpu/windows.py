@@ -18,6 +18,7 @@ from weft.core.jaxpr import Eqn
 from weft.core.primitive import Primitive
 from weft.cpu.calls import call_kernel
 from weft.cpu.formula import apply_formula
+from weft.cpu.kernels import are_floats
 from weft.cpu.scope import Scope
 from weft.primitives.elementwise import add, eq, le_p, select
 from weft.primitives.layout import fill, literal, reshape
@@ -33,7 +34,6 @@ from weft.primitives.window import (
     window_elements,
     worst_value,
 )
-from weft.xla.native import are_floats
 
 # Up to so many elements of a window are combined as slices: XLA:CPU makes one loop of these, twice
 # as fast as its own.

@@ -16,6 +16,7 @@ from weft.api.programs import StagedProgram
 from weft.api.stages import Compiled
 from weft.core.aval import typeof
 from weft.core.jaxpr import Jaxpr, Var
+from weft.cpu.kernels import load_kernels
 from weft.export.container import pack_container, read_aval, unpack_container, write_aval
 from weft.export.specs import SymbolicScope
 from weft.jaxpr.files import npy_bytes, read_array
@@ -29,7 +30,6 @@ from weft.run.pipeline import JitSpec, lower_program
 from weft.util import list_public
 from weft.xla.compile import Executable, compile_options, describe_machine
 from weft.xla.diskcache import fingerprint
-from weft.xla.native import load_kernels
 from weft.xla.placement import on_device
 
 __all__ = ["deserialize_and_load", "serialize"]

@@ -15,6 +15,7 @@ from weft import dtypes
 from weft.api.checkpoint import checkpoint
 from weft.api.devices import default_backend, device_count
 from weft.api.scan import map as map_rows
+from weft.cpu.kernels import are_kernels_wanted
 from weft.errors import DtypeError, ShapeError
 from weft.nn.attention_parts import Attention, find_span
 from weft.numpy.promotion import as_array
@@ -23,7 +24,6 @@ from weft.primitives.families import check_parameter, index_tuple
 from weft.run.operation import operation
 from weft.scipy.special import logsumexp
 from weft.scipy.special.sums import largest_real
-from weft.xla.native import are_kernels_wanted
 from weft.xla.typing import Array, ArrayLike
 
 OP = "dot_product_attention"

@@ -22,8 +22,8 @@ from weft.numpy.promotion import (
     as_operand,
     axes_of,
     axis_of,
-    promote_operands,
     drop_weak_type,
+    promote_operands,
 )
 from weft.numpy.reductions import compute_widely
 from weft.numpy.sorting import search_by_halving

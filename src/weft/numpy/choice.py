@@ -25,12 +25,12 @@ from weft.numpy.promotion import (
     broadcast_operands,
     choose_array_action,
     choose_number_action,
+    drop_weak_type,
     is_nonzero,
     kind_of,
     plan_promotion,
     promote_operands,
     refuse_out,
-    drop_weak_type,
     strengthen_array,
 )
 from weft.numpy.searching import nonzero
@@ -126,7 +126,9 @@ def isreal(x: ArrayLike) -> Array:
     """Which elements have no imaginary part."""
     x = as_array(x, "isreal")
     return (
-        drop_weak_type(ops.eq(ops.imag(x), 0)) if dtypes.is_complex(x.dtype) else fill_answer(x, True)
+        drop_weak_type(ops.eq(ops.imag(x), 0))
+        if dtypes.is_complex(x.dtype)
+        else fill_answer(x, True)
     )
 
 
@@ -135,7 +137,9 @@ def iscomplex(x: ArrayLike) -> Array:
     """Which elements have an imaginary part that is not 0."""
     x = as_array(x, "iscomplex")
     return (
-        drop_weak_type(ops.ne(ops.imag(x), 0)) if dtypes.is_complex(x.dtype) else fill_answer(x, False)
+        drop_weak_type(ops.ne(ops.imag(x), 0))
+        if dtypes.is_complex(x.dtype)
+        else fill_answer(x, False)
     )
 
 

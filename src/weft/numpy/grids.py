@@ -19,7 +19,13 @@ from weft.lax.values import put_on_device
 from weft.numpy import creation
 from weft.numpy.indexing import check_integer_indices, wrap_around
 from weft.numpy.manipulation import concatenate, diagonal, stack
-from weft.numpy.promotion import as_array, check_axes_number, promote_operands, shape_of, drop_weak_type
+from weft.numpy.promotion import (
+    as_array,
+    check_axes_number,
+    drop_weak_type,
+    promote_operands,
+    shape_of,
+)
 from weft.numpy.searching import nonzero
 from weft.numpy.updates import repeat_vector
 from weft.primitives import elementwise as ops

@@ -17,7 +17,7 @@ from weft.numpy.grids import vander
 from weft.numpy.linalg import eigvals, inv, lstsq
 from weft.numpy.manipulation import concatenate
 from weft.numpy.products import matmul
-from weft.numpy.promotion import as_array, as_inexact, promote_operands, drop_weak_type
+from weft.numpy.promotion import as_array, as_inexact, drop_weak_type, promote_operands
 from weft.numpy.reductions import sum
 from weft.numpy.sorting import argsort
 from weft.numpy.ufuncs import sqrt

@@ -19,11 +19,11 @@ from weft.numpy.promotion import (
     as_array,
     axis_of,
     broadcast_shapes,
+    drop_weak_type,
     kind_of,
     plan_promotion,
     promote_operands,
     refuse_out,
-    drop_weak_type,
 )
 from weft.numpy.ufuncs import multiply
 from weft.primitives import elementwise as ops

@@ -20,8 +20,8 @@ from weft.numpy.promotion import (
     as_operand,
     axis_of,
     cast_operand,
-    promote_operands,
     drop_weak_type,
+    promote_operands,
 )
 from weft.numpy.searching import find_places_of_size, require_concrete
 from weft.numpy.sorting import search_by_halving

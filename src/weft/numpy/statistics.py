@@ -15,6 +15,7 @@ from weft import dtypes, lax
 from weft.api.custom_rules import custom_jvp
 from weft.core.aval import typeof
 from weft.core.trace import Tracer
+from weft.cpu.kernels import are_kernels_wanted
 from weft.errors import DtypeError, ShapeError
 from weft.numpy import ufuncs
 from weft.numpy.choice import clip, where
@@ -40,7 +41,6 @@ from weft.primitives.sort import has_native_order, partition_p
 from weft.run.operation import operation
 from weft.util import check_option, memoize, name_function
 from weft.xla.array import ArrayImpl
-from weft.xla.native import are_kernels_wanted
 from weft.xla.typing import Array, ArrayLike, Axis, DTypeLike, ShardingLike
 
 # --- quantiles ------------------------------------------------------------------------------

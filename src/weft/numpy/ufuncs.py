@@ -20,11 +20,11 @@ from weft.errors import DtypeError
 from weft.numpy.promotion import (
     PLANS,
     as_operand,
+    drop_weak_type,
     kind_of,
     plan_promotion,
     promote_operands,
     refuse_out,
-    drop_weak_type,
 )
 from weft.options import trace_context
 from weft.primitives import elementwise as ops

@@ -15,6 +15,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, check_extent, typeof
 from weft.core.jaxpr import Atom, Jaxpr, Literal, Var
 from weft.cpu.flags import choose_flags
+from weft.cpu.kernels import are_kernels_wanted
 from weft.cpu.passes import prepare_jaxpr
 from weft.cpu.scope import Target
 from weft.errors import InconclusiveDimensionOperation
@@ -33,7 +34,6 @@ from weft.xla.compile import NO_FLAGS, Executable, Flags, compile_text
 from weft.xla.foreign import ForeignExecutable
 from weft.xla.locating import keep_located
 from weft.xla.lower import Module, lower_module, make_physical
-from weft.xla.native import are_kernels_wanted
 from weft.xla.placement import Placement, explicit_mesh, wide_sharding
 
 SMALL = 4096  # bytes of a const that is written into the text

@@ -26,7 +26,6 @@ from weft.sharding import (
     SingleDeviceSharding,
     auto_axes,
     explicit_axes,
-    get_mesh,
     make_single_device_sharding,
     reshard,
 )

@@ -6,11 +6,11 @@ import pytest
 import scipy.special
 
 import weft
+from weft.cpu import kernels
 from weft.options import config
 from weft.primitives.special import functions as special
-from weft.xla import native
 
-needs_kernels = pytest.mark.skipif(bool(native.load_kernels()), reason="the kernels are not built")
+needs_kernels = pytest.mark.skipif(bool(kernels.load_kernels()), reason="the kernels are not built")
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -17,8 +17,7 @@ import pytest
 
 import weft
 import weft.ffi
-from tests.settings import ALL
-from tests.xla.frames import (
+from tests.cpu.frames import (
     DTYPES,
     PACKED,
     Buffer,
@@ -27,7 +26,9 @@ from tests.xla.frames import (
     make_buffer,
     numpy_dtype,
 )
+from tests.settings import ALL
 from weft import dtypes
+from weft.cpu import kernels
 from weft.cpu.opcodes import DTYPES as CODED
 from weft.cpu.opcodes import (
     FULL,
@@ -42,9 +43,8 @@ from weft.cpu.opcodes import (
 )
 from weft.dtypes import short_name
 from weft.errors import JaxRuntimeError
-from weft.xla import native
 
-pytestmark = pytest.mark.skipif(bool(native.load_kernels()), reason="the kernels are not built")
+pytestmark = pytest.mark.skipif(bool(kernels.load_kernels()), reason="the kernels are not built")
 
 HANDLES = load_handlers()
 F32 = np.dtype(np.float32)
@@ -581,7 +581,7 @@ def share_buffers(given: Given) -> Given:
 
 
 def test_every_handler_has_a_row():
-    assert {*map(handler_of, CALLS)} == {*native.HANDLERS}
+    assert {*map(handler_of, CALLS)} == {*kernels.HANDLERS}
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -19,13 +19,13 @@ from jaxlib import _jax
 import weft
 import weft.numpy as jnp
 from weft import lax
+from weft.cpu import kernels
 from weft.primitives.reduction import reduce_nansum_p
 from weft.primitives.sort import partition_p
-from weft.xla import native
 from weft.xla.foreign import new_capsule
 from weft.xla.hlo import PATTERNS
 
-needs_kernels = pytest.mark.skipif(bool(native.load_kernels()), reason="the kernels are not built")
+needs_kernels = pytest.mark.skipif(bool(kernels.load_kernels()), reason="the kernels are not built")
 
 INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 INEXACT = ["float16", "float32", "float64", "complex64", "complex128", ml_dtypes.bfloat16]
@@ -67,12 +67,12 @@ def assert_same_bits(found, expected):
 @pytest.fixture(params=["vectors", "digits"])
 def way(request):
     """Sorts in each of the kernel's ways, where it has both."""
-    kernels = ctypes.CDLL(str(next(native.FOLDER.glob("kernels.*"))))
-    kernels.weft_sort_by_vectors.restype = ctypes.c_bool
-    if not kernels.weft_sort_by_vectors(request.param == "vectors") and request.param == "vectors":
+    library = ctypes.CDLL(str(next(kernels.FOLDER.glob("kernels.*"))))
+    library.weft_sort_by_vectors.restype = ctypes.c_bool
+    if not library.weft_sort_by_vectors(request.param == "vectors") and request.param == "vectors":
         pytest.skip("the machine has no vectors")
     yield
-    kernels.weft_sort_by_vectors(True)
+    library.weft_sort_by_vectors(True)
 
 
 @needs_kernels
@@ -372,7 +372,7 @@ def test_a_processor_without_what_the_kernels_need(tmp_path, monkeypatch, caplog
     compiler = shutil.which("c++") or shutil.which("g++")
     if not compiler or platform.machine() != "x86_64":
         pytest.skip("there is no compiler, or no such processor")
-    sources = [str(native.FOLDER / f"{name}.cc") for name in ("common", "keep")]
+    sources = [str(kernels.FOLDER / f"{name}.cc") for name in ("common", "keep")]
     flags = ["-std=c++17", "-mavx2", "-fPIC", "-shared", "-w", f"-I{weft.ffi.include_dir()}"]
     lacks = "-D__builtin_cpu_supports(x)=0"
     made = str(tmp_path / "kernels.so")
@@ -380,8 +380,8 @@ def test_a_processor_without_what_the_kernels_need(tmp_path, monkeypatch, caplog
     keep = new_capsule(ctypes.CDLL(made).weft_keep)
     with pytest.raises(weft.errors.JaxRuntimeError, match="the processor has no AVX2"):
         _jax.register_custom_call_target("keep_of_another_processor", keep, "Host", 1)
-    monkeypatch.setattr(native, "FOLDER", tmp_path)
-    assert "the processor has no AVX2" in native.load_kernels.__wrapped__()
+    monkeypatch.setattr(kernels, "FOLDER", tmp_path)
+    assert "the processor has no AVX2" in kernels.load_kernels.__wrapped__()
     assert not caplog.records  # there is nothing to mend
 
 
@@ -766,16 +766,16 @@ def test_under_transformations():
 
 def test_without_them(monkeypatch, tmp_path, caplog):
     assert weft.config.native
-    monkeypatch.setattr(native, "FOLDER", tmp_path)
+    monkeypatch.setattr(kernels, "FOLDER", tmp_path)
     for fill, said in [
         (lambda: None, "not built: there was no C++ compiler"),
         (lambda: (tmp_path / "kernels.so").write_bytes(b"no library"), "not usable: "),
     ]:
         fill()
-        native.load_kernels.cache_clear()
+        kernels.load_kernels.cache_clear()
         PATTERNS.clear()  # texts written with the kernels, which do not go within a process else
         try:
-            assert [native.load_kernels().startswith(said) for _ in range(2)] == [True] * 2
+            assert [kernels.load_kernels().startswith(said) for _ in range(2)] == [True] * 2
             told = [r.getMessage() for r in caplog.records]
             assert len(told) == said.startswith("not usable")
             assert all(" must be the kernels of this version of weft; got " in t for t in told)
@@ -783,5 +783,5 @@ def test_without_them(monkeypatch, tmp_path, caplog):
             text = weft.jit(fresh).lower(np.zeros(3, np.float32)).as_text()
             assert "stablehlo.sort" in text and "weft_" not in text
         finally:
-            native.load_kernels.cache_clear()
+            kernels.load_kernels.cache_clear()
             PATTERNS.clear()

@@ -14,13 +14,13 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import dtypes, lax, nn, random
+from weft.cpu import kernels
 from weft.errors import JaxRuntimeError
 from weft.primitives import sparse
 from weft.primitives.sort import find_places, partition_p
 from weft.primitives.tokens import keep_p
-from weft.xla import native
 
-pytestmark = pytest.mark.skipif(bool(native.load_kernels()), reason="the kernels are not built")
+pytestmark = pytest.mark.skipif(bool(kernels.load_kernels()), reason="the kernels are not built")
 
 NARROW = "int2 uint2 int4 uint4 float4_e2m1fn"  # which XLA packs
 BYTES = """
@@ -337,7 +337,7 @@ del ROWS["rounds"]
 
 
 def test_every_kernel_has_a_row_and_every_dtype_a_column():
-    assert {name.partition(":")[0] for name in ROWS} == {*native.KERNELS.split(), "keep"}
+    assert {name.partition(":")[0] for name in ROWS} == {*kernels.KERNELS.split(), "keep"}
     listed = {d.name for d in DTYPES} | LACKING
     assert {d.name for d in dtypes._KIND_OF} <= listed
 

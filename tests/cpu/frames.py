@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft import dtypes
-from weft.xla import native
+from weft.cpu import kernels
 
 DTYPES = dict(  # numbers of XLA's dtypes
     bool=1, i8=2, i16=3, i32=4, i64=5, u8=6, u16=7, u32=8, u64=9, f16=10, f32=11, f64=12, c64=15,
@@ -176,10 +176,10 @@ class Machine:
 
 def load_handlers() -> dict[str, Any]:
     """Return the handlers by name; none where the kernels are not built."""
-    if native.load_kernels():
+    if kernels.load_kernels():
         return {}
-    library = ctypes.CDLL(str(min(native.FOLDER.glob("kernels.*"))))
-    handlers = {name: getattr(library, name) for name in native.HANDLERS}
+    library = ctypes.CDLL(str(min(kernels.FOLDER.glob("kernels.*"))))
+    handlers = {name: getattr(library, name) for name in kernels.HANDLERS}
     for handler in handlers.values():
         handler.restype = c_void_p
     return handlers
