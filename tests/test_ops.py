@@ -112,10 +112,35 @@ def test_index_functions():
         (lambda d: ops.segment_sum(d, IDS[:3], -1), ValueError, "must be at least 0; got -1"),
         (lambda d: ops.segment_sum(d, IDS[:3], bucket_size=0), ValueError, "bucket_size must be"),
         (lambda d: ops.segment_sum(d, IDS[:3], mode="wrap"), ValueError, "mode"),
-        (lambda d: grad(lambda d: ops.segment_prod(d, IDS[:3])[0])(d), weft.errors.MissingRule,
-         "Hint: unique_indices=True"),
     ],
 )  # fmt: skip
 def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call(np.ones(3, np.float32))
+
+
+@pytest.mark.parametrize("rest", [(), (2,)])
+@pytest.mark.parametrize("zeros", [(), (1,), (1, 2), (0, 4, 5)])
+def test_derivatives_of_products_of_segments(zeros, rest):
+    """To the second order, where rows are zero too, against products one by one."""
+    ids = np.array([2, 0, 0, 5, 2, 2])
+    x = np.random.default_rng(0).standard_normal((6, *rest))
+    x[list(zeros)] = 0
+
+    def one_by_one(x):
+        found = [jnp.ones(rest, x.dtype)] * 3
+        for k, i in enumerate(ids):
+            if i < 3:
+                found[i] = found[i] * x[k]
+        return jnp.stack(found)
+
+    losses = [
+        lambda x, f=f: jnp.sum(f(x) ** 2 + f(x))
+        for f in (lambda x: ops.segment_prod(x, ids, 3), one_by_one)
+    ]
+    with weft.enable_x64(True):
+        for derivative in (weft.grad, weft.hessian, lambda f: weft.jacfwd(weft.jit(f))):
+            found, want = (derivative(f)(x) for f in losses)
+            np.testing.assert_allclose(found, want, atol=1e-12)
+        mapped = weft.vmap(weft.grad(losses[0]))(np.stack([x, 2 * x]))
+        np.testing.assert_allclose(mapped[1], weft.grad(losses[1])(2 * x), atol=1e-12)

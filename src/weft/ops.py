@@ -5,18 +5,23 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from weft import dtypes
+from weft.api.custom_rules import custom_jvp
+from weft.api.scan import associative_scan
 from weft.core.source import boundary
 from weft.errors import DtypeError, ShapeError, TracerError
-from weft.numpy import elementwise, reductions
+from weft.numpy import choice, elementwise, reductions
 from weft.numpy.creation import arange, full
 from weft.numpy.grids import index_exp as index
+from weft.numpy.manipulation import broadcast_to, concatenate, roll
 from weft.numpy.promotion import as_array, broadcast_shapes
+from weft.numpy.sorting import argsort
 from weft.numpy.updates import At
 from weft.primitives.families import check_integer
 from weft.primitives.reduction import highest_value, lowest_value
@@ -108,6 +113,15 @@ def reduce_segments(
     unique_ids: bool, mode: Any,
 ) -> Any:  # fmt: skip
     """A segment reduction of checked arguments."""
+    how = op, count, bucket, sorted_ids, unique_ids, mode
+    if op == "segment_prod" and dtypes.is_inexact(data.dtype) and not unique_ids:
+        return multiply_segments(data, ids, how)
+    return gather_rows(data, ids, how)
+
+
+def gather_rows(data: Any, ids: Any, settings: tuple) -> Any:
+    """Return the reduction of the rows of each segment."""
+    op, count, bucket, sorted_ids, unique_ids, mode = settings
     method, reduce, identity = REDUCTIONS[op]
     how = {
         "mode": mode,
@@ -123,6 +137,54 @@ def reduce_segments(
     empty = full(shape, identity(data.dtype), data.dtype)
     out = getattr(At(empty)[place], method)(data, **how)
     return out if bucket is None else reduce(out, axis=0).astype(data.dtype)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(2,))
+def multiply_segments(data: Any, ids: Any, settings: tuple) -> Any:
+    """Return the product of the rows of each segment."""
+    return gather_rows(data, ids, settings)
+
+
+@multiply_segments.defjvp
+def multiply_segments_jvp(settings: tuple, primals: tuple, tangents: tuple) -> tuple:
+    """Add up the tangent of each row times the other rows of its segment."""
+    data, ids = primals
+    _, count, bucket, sorted_ids, unique_ids, mode = settings
+    moved = tangents[0] * multiply_others(data, ids, count, mode)
+    added = gather_rows(moved, ids, ("segment_sum", count, bucket, sorted_ids, unique_ids, mode))
+    return multiply_segments(data, ids, settings), added
+
+
+def multiply_others(data: Any, ids: Any, count: int, mode: Any) -> Any:
+    """Return, for each row, the product of the other rows of its segment.
+
+    It is the product of the rows before it and of those after it, in the order of their segments.
+    Nothing is divided, so it is exact where rows are zero, and so are its derivatives.
+    """
+    if mode == "clip":
+        ids = choice.clip(ids, 0, count - 1)
+    shape, rest = ids.shape, data.shape[1:]
+    rows = broadcast_to(data, (*ids.shape, *rest)).reshape(ids.size, *rest)
+    order = argsort(ids.reshape(-1))
+    ids, rows = ids.reshape(-1)[order], rows[order]
+    change = ids[1:] != ids[:-1]
+    edge = full((min(1, ids.size),), True)
+    spread = (slice(None), *[None] * len(rest))
+
+    def combine(before: tuple, after: tuple) -> tuple:
+        (x, starts), (y, starts_anew) = before, after
+        return choice.where(starts_anew, y, x * y), starts | starts_anew
+
+    def multiply_along(starts: Any, neighbours: Any, reverse: bool) -> Any:
+        starts = broadcast_to(starts[spread], rows.shape)
+        factors = choice.where(starts, 1, neighbours).astype(rows.dtype)
+        return associative_scan(combine, (factors, starts), reverse=reverse)[0]
+
+    first, last = concatenate([edge, change]), concatenate([change, edge])
+    products = multiply_along(first, roll(rows, 1, 0), False)
+    products = products * multiply_along(last, roll(rows, -1, 0), True)
+    others = At(full(rows.shape, 0, rows.dtype))[order].set(products)
+    return others.reshape(*shape, *rest)
 
 
 segment_sum = define_segment_reduction(
