@@ -113,6 +113,17 @@ inline bool AreWindows(int64_t count, int64_t step, int64_t taps, int64_t dilati
          (Exact(count) * step + Exact(taps) * dilation).IsIn(0, int64_t{1} << 61);
 }
 
+// Returns true if that is so for both axes of planes, and the attributes have a number for each.
+inline bool AreWindowsOfPlanes(const Size (&counts)[2], ffi::Span<const int64_t> steps,
+                               const Size (&taps)[2], ffi::Span<const int64_t> dilations,
+                               ffi::Span<const int64_t> low) {
+  bool fits = steps.size() == 2 && dilations.size() == 2 && low.size() == 2;
+  for (size_t k = 0; fits && k < 2; ++k) {
+    fits = AreWindows(counts[k], steps[k], taps[k], dilations[k], low[k]);
+  }
+  return fits;
+}
+
 }  // namespace weft
 
 #endif  // WEFT_NATIVE_CHECKS_H_

@@ -249,11 +249,7 @@ ffi::Error Conv(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer other,
         "x, the kernel and results must be [batch, rows, columns, features], [taps, taps, features, "
         "features] with 1 to 682 taps, and [batch, rows, columns, features], of one dtype");
   }
-  bool fits = stride.size() == 2 && dilation.size() == 2 && low.size() == 2;
-  for (size_t k = 0; fits && k < 2; ++k) {
-    fits = AreWindows(places[k], stride[k], taps[k], dilation[k], low[k]);
-  }
-  if (!fits) {
+  if (!AreWindowsOfPlanes(places, stride, taps, dilation, low)) {
     return ffi::Error::InvalidArgument("stride, dilation and low must be of windows of two axes");
   }
   if (out->element_count() == 0) return ffi::Error::Success();

@@ -80,11 +80,7 @@ ffi::Error Depthwise(ffi::ThreadPool pool, bool last, ffi::Span<const int64_t> s
         "operands must be [n, c, rows, columns], or [n, rows, columns, c] if `last`, and the result [c, "
         "taps, taps], of one dtype");
   }
-  bool fits = steps.size() == 2 && dilations.size() == 2 && low.size() == 2;
-  for (size_t k = 0; fits && k < 2; ++k) {
-    fits = AreWindows(results[k], steps[k], taps[k], dilations[k], low[k]);
-  }
-  if (!fits) {
+  if (!AreWindowsOfPlanes(results, steps, taps, dilations, low)) {
     return ffi::Error::InvalidArgument("steps, dilations and low must be of windows of two axes");
   }
   const auto axis = [&](size_t k) {
