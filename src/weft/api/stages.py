@@ -141,6 +141,12 @@ class Traced(_Stage):
         return Lowered(program, placement, lowered)
 
 
+def lower_without_kernels(program: StagedProgram, placement: Placement) -> Lowered:
+    """Lower a program to the operations that weft's kernels replace."""
+    with config.scope(native=False):
+        return Traced(program, placement).lower()
+
+
 class Lowered(_Stage):
     """A program in StableHLO: `.as_text()`, `.compile()`."""
 
@@ -177,8 +183,7 @@ class Lowered(_Stage):
         """
         placement, lowered = self._placement, self
         if KERNEL in self._lowered.module.text:
-            with config.scope(native=False):
-                lowered = Traced(self._program, placement).lower()
+            lowered = lower_without_kernels(self._program, placement)
         client = (default_device() if placement.platform else placement.devices[0]).client
         return _jax.hlo_module_cost_analysis(client, lowered.compiler_ir("hlo").get_hlo_module())
 
@@ -255,7 +260,7 @@ class Compiled(_Stage):
         the program as written, in which the operations stand that the kernels replace.
         """
         if KERNEL in self.as_text():
-            return Traced(self._program, self._placement).lower().cost_analysis()
+            return lower_without_kernels(self._program, self._placement).cost_analysis()
         return dict(self._run.loaded.cost_analysis())
 
     def memory_analysis(self) -> Any:
