@@ -56,7 +56,7 @@ class custom_vmap(RuledFunction):
         return vmap_rule
 
     def __getattr__(self, name: str) -> Any:
-        """What the function brings, such as the `defjvp` of a `custom_jvp` function."""
+        """Return an attribute of the function, such as the `defjvp` of a `custom_jvp` function."""
         if name == "fun" or name.startswith("__"):
             raise AttributeError(f"custom_vmap: has no attribute {name!r}.")
         return getattr(self.fun, name)

@@ -42,11 +42,11 @@ from weft.xla.hlo import PATTERNS
 
 __all__ = ["clear_caches", "jit"]
 
-DEEPEST = 150  # each takes 40 KB of the stack, of which there are 8 MB
+DEEPEST = 150  # each takes 40 KB of the stack, which has 8 MB
 
 
 class _Nesting(threading.local):
-    """How many jitted functions run Python within one another in this thread."""
+    """The number of jitted functions of this thread that are being traced within one another."""
 
     depth = 0
 

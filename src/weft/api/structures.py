@@ -1,4 +1,4 @@
-"""Pytrees known by their structure alone: no object of a user's class is made to look into one.
+"""Pytrees known only by their structure: no object of a user's class is made to look into one.
 
 A class may do anything with its leaves when it is made, such as ask for their shape, so that a tree
 of placeholders cannot always be built.

@@ -55,7 +55,7 @@ class Call(NamedTuple):
 
 
 def plan_calls(jaxpr: Jaxpr) -> list[Eqn]:
-    """Return the calls that compute a program; nothing if XLA is to compile it."""
+    """Return the calls that compute a program; an empty list if XLA compiles it."""
     eqns, outs = jaxpr.eqns, jaxpr.outvars
     calls_library = Cost.LIBRARY in [eqn.primitive.cost for eqn in eqns]
     large = max([v.aval.size for v in outs], default=0) >= MIN_VIEW
@@ -80,7 +80,7 @@ def plan_calls(jaxpr: Jaxpr) -> list[Eqn]:
     if groups is None:
         return []
     calls = [plan_group(group, views) for group in groups]
-    # XLA writes one loop for all operations, whose width is that of the results
+    # XLA writes one loop for all operations; it needs no more room than the results
     several = sum(map(len, groups)) > 1
     planned = [move for move in moves if move is not None]
     if len(planned) < len(moves) or not all(is_quicker(c, len(calls), several) for c in calls):
@@ -106,7 +106,7 @@ def is_computed_by_kernel(eqn: Eqn) -> bool:
 def group_equations(
     eqns: Sequence[Eqn], outs: Sequence[Atom], views: Mapping[Any, View]
 ) -> list[list[Eqn]] | None:
-    """Return equations on arrays in groups, each of which is one call; None if XLA is to do them.
+    """Return equations on arrays in groups, one group a call; None if XLA compiles them.
 
     All equations are one group if the last one gives all results that are no views.
     """
@@ -163,7 +163,7 @@ def plan_view(out: Any, view: View) -> Eqn | None:
 
 
 def plan_group(eqns: Sequence[Eqn], views: Mapping[Any, View]) -> Call:
-    """Return the call that computes equations, of which the last gives the result."""
+    """Return the call that computes equations. The last equation gives the result."""
     makers = {eqn.outvars[0]: eqn for eqn in eqns}
     operands: list[tuple[Atom, int]] = []
     steps: dict[Var, Step] = {}  # in order
@@ -204,7 +204,7 @@ def split_work(out: ShapedArray, arrays: Sequence[ShapedArray]) -> tuple[int, in
 
 
 def select_instruction(eqn: Eqn, makers: Mapping[Any, Eqn]) -> tuple[str, Sequence[Atom]]:
-    """Return the kernel's instruction for an equation, and what it reads.
+    """Return the kernel's instruction for an equation, and the operands that it reads.
 
     A choice by a comparison with a scalar is one instruction.
     """
@@ -238,7 +238,7 @@ def inverse_of(a: Atom) -> Literal | None:
 def can_call(eqn: Eqn, shape: tuple) -> bool:
     """Return True if the kernel computes an equation, and XLA would do the same work.
 
-    `shape` is that of the results of the program. Scalars may be converted, too.
+    `shape` is the shape of the program's results. Scalars may be converted, too.
     """
     prim, args, out = eqn.primitive, eqn.invars, eqn.outvars[0].aval
     if not is_computed_by_kernel(eqn):

@@ -76,7 +76,7 @@ class PlannedStep(NamedTuple):
 
 
 def plan_rows(jaxpr: Jaxpr) -> Eqn | None:
-    """Return the call of the kernel that computes a program; None if XLA is to compile it."""
+    """Return the call of the kernel that computes a program; None if XLA compiles it."""
     avals = [*jaxpr.in_avals, *jaxpr.out_avals]
     if len(jaxpr.outvars) != 1 or not all(type(a.size) is int for a in avals):
         return None
@@ -169,7 +169,7 @@ class RowPlan:
         return out
 
     def spread(self, x: Value) -> Value:
-        """Return a value of each row on all elements of the row; other values as they are."""
+        """Repeat a value of each row on all elements of the row; return other values unchanged."""
         return self.step("spread", x, full=True, dtype=x.dtype) if x.kind == PER_ROW else x
 
     def round(self, x: Value, dtype: np.dtype) -> Value:
@@ -205,7 +205,7 @@ class RowPlan:
         return self.compute(eqn, xs, full)
 
     def keeps_rows(self, eqn: Eqn, kind: Kind) -> bool:
-        """Return True if the elements of a view are those of its operand, or repeated along rows.
+        """Return True if a view has its operand's elements in order, or repeats them along rows.
 
         The kernel then reads the operand in the place of the view.
         """

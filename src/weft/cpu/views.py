@@ -43,7 +43,7 @@ def row_major_steps(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def view_whole(atom: Atom) -> View:
-    """Return the view of all elements of an array, as they are."""
+    """Return the view of all elements of an array in their own order."""
     sizes = atom.aval.shape
     return View(atom, 0, sizes, row_major_steps(sizes))
 
@@ -93,7 +93,7 @@ def compose(x: View, places: Sequence[Place], element: Any, sizes: tuple[int, ..
 
 
 def read_affine(index: Any) -> dict[Place | None, int] | None:
-    """Return the factors of places, and the constant as that of None; None for other functions."""
+    """Return the factor of each place, and the constant under None; None if it is not affine."""
     if type(index) is int:
         return {None: index}
     if type(index) is Place:

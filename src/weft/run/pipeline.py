@@ -127,7 +127,7 @@ def name_sharding(got: Any, ndim: int, whole: Any, like: Sequence[tuple[Any, Any
 
 
 def says_the_same(sharding: NamedSharding, other: NamedSharding) -> bool:
-    """Return True if specs over one mesh differ in entries of None at their ends alone."""
+    """Return True if specs over one mesh differ only in entries of None at their ends."""
     ndim = max(len(sharding.spec), len(other.spec))
     return all(sharding.spec.axes(i) == other.spec.axes(i) for i in range(ndim))
 
