@@ -430,6 +430,51 @@ def test_functions_of_arrays_give_what_they_give_of_numpys():
                 jnp.take(x, bad)
 
 
+def returns_its_operand(fun):
+    """Return True if the program of a function of one array has results and no equation."""
+    try:
+        jaxpr = weft.make_jaxpr(fun)(jnp.ones((2, 2))).jaxpr
+    except Exception:
+        return False
+    outs = jaxpr.outvars
+    return bool(outs) and not jaxpr.eqns and all(v in jaxpr.invars for v in outs)
+
+
+def test_a_result_may_be_a_number_that_no_operand_decides():
+    both = operation(lambda x: (2.0, x), name="both")
+    for x in (X, jnp.asarray(X), 3.0):
+        for _ in range(2):
+            two, same = both(x)
+            assert two == 2.0 and isinstance(two, weft.Array) and isinstance(same, weft.Array)
+            np.testing.assert_array_equal(same, x)
+
+
+SETTINGS = {
+    "astype": lambda x: jnp.astype(x, np.float32),
+    "astype by name": lambda x: jnp.astype(x, "float32"),
+    "reshape": lambda x: jnp.reshape(x, (2, 2)),
+    "transpose": lambda x: jnp.transpose(x, (0, 1)),
+    "swapaxes": lambda x: jnp.swapaxes(x, 1, 1),
+    "moveaxis": lambda x: jnp.moveaxis(x, 0, 0),
+    "broadcast_to": lambda x: jnp.broadcast_to(x, (2, 2)),
+    "flip": lambda x: jnp.flip(x, ()),
+    "sum": lambda x: jnp.sum(x, axis=()),
+}
+
+
+def test_an_operand_that_is_the_result_is_an_array_of_ours():
+    """A NumPy array or a number is never given back as it is, where the program does nothing."""
+    functions = {name: getattr(jnp, name) for name in jnp.__all__}
+    functions = {n: f for n, f in functions.items() if callable(f) and returns_its_operand(f)}
+    assert {"squeeze", "atleast_1d", "broadcast_arrays"} <= {*functions}
+    for name, fun in (functions | SETTINGS).items():
+        for x in (np.ones((2, 2), np.float32), np.ones((2, 2))):
+            for _ in range(3):
+                for out in weft.tree.leaves(fun(x)):
+                    assert isinstance(out, weft.Array), name
+                    np.testing.assert_array_equal(out, x)
+
+
 # --- constants ------------------------------------------------------------------------------
 
 ONE = jnp.asarray(1.0)  # weakly typed

@@ -20,7 +20,7 @@ from numpy import ndarray
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.jaxpr import Jaxpr, Var
+from weft.core.jaxpr import Jaxpr, Literal, Var
 from weft.core.source import trim_traceback
 from weft.core.stage import stage_closed
 from weft.core.trace import Tracer, current, eval_context
@@ -119,9 +119,10 @@ class Operation:
         program = self.programs.get(key) or self.stage_call(key[0], key[1], args, kwargs)
         jaxpr, consts, out_tree = program
         given = dict(zip(jaxpr.invars, (*consts, *leaves))) if not jaxpr.eqns else {}
-        if given and all([v in given and v.aval.nbytes > self.copied for v in jaxpr.outvars]):  # noqa: C419
+        outs = [None if type(v) is Literal else given.get(v) for v in jaxpr.outvars]
+        if outs and all([type(x) in ARRAYS and x.nbytes > self.copied for x in outs]):  # noqa: C419
             self.programs[key] = program  # copies of large arrays would cost more than coming here
-            outs = [require_alive(given[v]) for v in jaxpr.outvars]
+            outs = [*map(require_alive, outs)]
             out = unflatten(out_tree, outs)
             if args and out is args[0] and not kwargs and len(self.same) < KEPT_CALLS:
                 self.same.add((out.aval, args[1:], x64_cell.value))
