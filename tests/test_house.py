@@ -477,7 +477,7 @@ TESTED_IN = {
     "control/test_jit.py": "control/call.py",
     "control/test_loop.py": "control/loop_bodies.py",
     "control/test_remat.py": "transforms/recompute.py",
-    "control/test_scan.py": "control/scan_bodies.py passes/dependence.py transforms/hoist.py",
+    "control/test_scan.py": "control/scan_bodies.py passes/dependence.py api/closures.py",
     "optimize/test_passes.py": "passes/rewrite.py",
     "primitives/test_collective.py": "api/collectives.py primitives/copies.py",
     "primitives/test_elementwise.py": "primitives/families.py",
