@@ -176,7 +176,7 @@ def test_files_and_functions_are_short():
 
 # Physical lines. A design note that says what was tried instead raises one.
 BUDGETS = {
-    ("core", "transforms"): 4550,
+    ("core", "transforms"): 4400,
     ("control",): 3400,
     ("xla",): 3400,
     ("run",): 2150,
@@ -691,7 +691,7 @@ def test_few_places_ask_whether_operations_compute():
     )
     assert sum(inline.values()) <= 5, inline
     asked = count_matches(r"(?<!def )\bis_eager\(")
-    assert sum(asked.values()) <= 17, asked
+    assert sum(asked.values()) <= 12, asked  # docs/design/003 says why
 
 
 def test_no_call_is_run_again_after_any_exception():
@@ -878,4 +878,4 @@ def test_a_cold_jit_is_a_short_walk(monkeypatch):
             f(x)
         finally:
             sys.setprofile(None)
-    assert len(seen) <= 160, "\n".join(sorted(map(str, seen)))
+    assert len(seen) <= 120, "\n".join(sorted(map(str, seen)))
