@@ -27,6 +27,7 @@ class Trace:
     """One interpretation of primitives. `parent` is the one that its rules act under."""
 
     __slots__ = ("__weakref__", "depth", "live", "parent")
+    depth: int  # how many traced functions run within one another: see `run_once`
     targets: Any = None  # where rules write under it: see primitives/replay.py
     known: Any = ()  # ids of the tracers it has values for: see api/closures.py
     compiles_rules = False  # whether rules of transformations over it are compiled programs
@@ -149,7 +150,6 @@ def run_once(
     try:
         try:
             current.trace = trace
-            # how many traced functions run within one another
             trace.depth = depth = getattr(before[0], "depth", 0) + 1
             if depth == DEEP:
                 allow_frames()
