@@ -101,18 +101,18 @@ class Survey(NamedTuple):
 def survey_program(jaxpr: Jaxpr) -> Survey:
     """Return the facts of a program, from one walk along its equations."""
     functions, folds_nan, multiplies, has_half = 0, False, False, False
-    made = set()
     for eqn in jaxpr.eqns:
-        prim, form = eqn.primitive, eqn.primitive.form
-        if form is Form.FUNCTION or form is Form.REMAINDER:
+        prim = eqn.primitive
+        form = prim.form
+        if form is None:
+            pass  # as most are
+        elif form is Form.FUNCTION or form is Form.REMAINDER:
             functions += prim.name in LONG.get(eqn.outvars[0].aval.dtype, ())
         elif form is Form.PRODUCT:
             multiplies = True
-        for v in eqn.outvars:
-            made.add(v.aval)
         for a in eqn.invars:
             if type(a) is Literal and not folds_nan:
-                x = a.val  # most numbers are finite, and added or multiplied
+                x = a.val  # most are finite, and added or multiplied
                 if form is not None or type(x) not in NUMBERS or not -math.inf < x < math.inf:
                     folds_nan = shows_nan(eqn)
         if not prim.memoize_type:  # else it holds nothing
@@ -121,6 +121,7 @@ def survey_program(jaxpr: Jaxpr) -> Survey:
                 folds_nan = folds_nan or held.folds_nan
                 multiplies = multiplies or held.multiplies
                 has_half = has_half or held.has_half
+    made = {v.aval for eqn in jaxpr.eqns for v in eqn.outvars}
     has_half = has_half or any(aval.dtype == BF16 for aval in made)
     return Survey(functions, folds_nan, multiplies, has_half)
 
