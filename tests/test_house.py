@@ -176,7 +176,7 @@ def test_files_and_functions_are_short():
 
 # Physical lines. A design note that says what was tried instead raises one.
 BUDGETS = {
-    ("core", "transforms"): 4550,
+    ("core", "transforms"): 4400,
     ("control",): 3400,
     ("xla",): 3400,
     ("run",): 2150,
@@ -477,7 +477,7 @@ TESTED_IN = {
     "control/test_jit.py": "control/call.py",
     "control/test_loop.py": "control/loop_bodies.py",
     "control/test_remat.py": "transforms/recompute.py",
-    "control/test_scan.py": "control/scan_bodies.py passes/dependence.py transforms/hoist.py",
+    "control/test_scan.py": "control/scan_bodies.py passes/dependence.py api/closures.py",
     "optimize/test_passes.py": "passes/rewrite.py",
     "primitives/test_collective.py": "api/collectives.py primitives/copies.py",
     "primitives/test_elementwise.py": "primitives/families.py",
@@ -691,7 +691,7 @@ def test_few_places_ask_whether_operations_compute():
     )
     assert sum(inline.values()) <= 5, inline
     asked = count_matches(r"(?<!def )\bis_eager\(")
-    assert sum(asked.values()) <= 17, asked
+    assert sum(asked.values()) <= 12, asked  # docs/design/003 says why
 
 
 def test_no_call_is_run_again_after_any_exception():
@@ -878,4 +878,4 @@ def test_a_cold_jit_is_a_short_walk(monkeypatch):
             f(x)
         finally:
             sys.setprofile(None)
-    assert len(seen) <= 160, "\n".join(sorted(map(str, seen)))
+    assert len(seen) <= 120, "\n".join(sorted(map(str, seen)))

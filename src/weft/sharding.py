@@ -13,7 +13,6 @@ from weft.api.functions import check_callable
 from weft.api.jit import jit
 from weft.api.shard_map import meshes_around, reshard
 from weft.core.aval import typeof
-from weft.core.trace import is_eager
 from weft.mesh.mesh import (
     EMPTY,
     AbstractDevice,
@@ -97,7 +96,7 @@ def run_retyped(
     def retyped(*args: Any, **kwargs: Any) -> Any:
         sharding = kwargs.pop(what, given)
         run = functools.partial(run_between, op, f, names, sharding, kind)
-        return (jit(run) if is_eager() else run)(*args, **kwargs)
+        return jit(run, inline=True)(*args, **kwargs)
 
     return retyped
 

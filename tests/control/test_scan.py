@@ -9,11 +9,11 @@ import pytest
 import weft
 import weft.numpy as jnp
 from weft import grad, jit, jvp, lax, linearize, make_jaxpr, tree, vjp, vmap
+from weft.api.closures import find_closed_over
 from weft.control.scan import scan_p
 from weft.extend.core import subjaxprs
 from weft.passes.dce import dce_jaxpr
 from weft.passes.dependence import find_dependences
-from weft.transforms.hoist import find_closed_over
 from weft.transforms.linearize import linearize as linearize_flat
 
 RNG = np.random.default_rng(0)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import weft.numpy as jnp
+from tests.core.evaluation import evaluate
 from weft import lax, make_jaxpr
 from weft.core.aval import ShapedArray
 from weft.core.element import (
@@ -19,7 +20,6 @@ from weft.core.element import (
     choose,
     count_terms,
     describe_elements,
-    evaluate,
     is_equal,
     larger,
     smaller,

@@ -7,7 +7,7 @@ import weft
 import weft.numpy as jnp
 from tests.cpu.prepared import KERNELS, NO_KERNELS, OVER_MESH, expect, show_prepared
 from weft import config, jit, lax, nn
-from weft.cpu.functions import count_functions
+from weft.cpu.functions import survey_program
 from weft.primitives.expr import LARGE
 from weft.scipy import special
 
@@ -34,11 +34,35 @@ def test_programs_that_are_held_count():
         return inner(inner(x)) ** x
 
     x = jnp.zeros(3)
-    assert count_functions(weft.make_jaxpr(fun)(x).jaxpr) == 4
-    assert count_functions(weft.make_jaxpr(jnp.tanh)(x).jaxpr) == 0
-    assert count_functions(weft.make_jaxpr(jnp.log)(x).jaxpr) == 0
+    assert survey_program(weft.make_jaxpr(fun)(x).jaxpr).functions == 4
+    assert survey_program(weft.make_jaxpr(jnp.tanh)(x).jaxpr).functions == 0
+    assert survey_program(weft.make_jaxpr(jnp.log)(x).jaxpr).functions == 0
     with config.scope(enable_x64=True):
-        assert count_functions(weft.make_jaxpr(jnp.log)(jnp.zeros(3)).jaxpr) == 1
+        assert survey_program(weft.make_jaxpr(jnp.log)(jnp.zeros(3)).jaxpr).functions == 1
+
+
+SURVEYED = [
+    (lambda x: jnp.sin(x) * x, {}),
+    (lambda x: x + 2.0, {}),
+    (lambda x: x / 0.0, {"folds_nan"}),
+    (lambda x: x / 2.0, {}),
+    (lambda x: x * np.inf, {"folds_nan"}),
+    (lambda x: jnp.maximum(x, -np.inf), {}),
+    (lambda x: jnp.maximum(x, np.nan), {"folds_nan"}),
+    (lambda x: x * lax.exp(1.0), {"folds_nan"}),
+    (lambda x: jnp.dot(x, x), {"multiplies"}),
+    (lambda x: x.astype(jnp.bfloat16).sum(), {"has_half"}),
+]
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["", "held"])
+@pytest.mark.parametrize("row", range(len(SURVEYED)))
+def test_survey_of_a_program_and_of_those_that_it_holds(row, held):
+    fun, wanted = SURVEYED[row]
+    within = lambda x: lax.cond(x[0] > 0, fun, fun, x)
+    found = survey_program(weft.make_jaxpr(within if held else fun)(jnp.zeros(3)).jaxpr)
+    facts = ("folds_nan", "multiplies", "has_half")
+    assert {name for name in facts if getattr(found, name)} == {*wanted}
 
 
 @pytest.mark.skipif(not KERNELS.native, reason="the kernels are not built")

@@ -237,6 +237,21 @@ def test_a_negative_power_of_integers_that_is_computed_is_zero():
     np.testing.assert_array_equal(power(jnp.array([0, 1, -1, 3]), jnp.array([-1, -3, -2, -5])), 0)
 
 
+@pytest.mark.parametrize("kind", ["bool", "int8", "uint8", "uint16", "int32"])
+def test_powers_take_as_many_steps_as_the_exponent_has_bits(kind):
+    """All bits of the exponent count, its sign too, and no more: the results are as Python's."""
+    dtype = np.dtype(kind)
+    least, most = (0, 1) if kind == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    exponents = np.array([least, 0, 1, most // 2, most], dtype)
+    base = np.array([3, -5, 7, 9, -11], np.int32)
+    jaxpr = weft.make_jaxpr(jnp.power)(base, exponents).jaxpr
+    steps = 1 if kind == "bool" else 8 * dtype.itemsize - (dtype.kind == "i")
+    assert [eqn.primitive.name for eqn in jaxpr.eqns].count("and") == steps
+    want = [0 if n < 0 else pow(int(x), int(n), 1 << 32) for x, n in zip(base, exponents)]
+    found = jnp.power(base, jnp.asarray(exponents))  # negative ones are computed as 0
+    np.testing.assert_array_equal(found, np.array(want, np.uint32).astype(found.dtype))
+
+
 def test_gcd_and_lcm_take_truth_values_with_integers():
     x = jnp.array([True, False])
     assert jnp.lcm(x, 2).tolist() == [2, 0]

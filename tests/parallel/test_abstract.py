@@ -93,7 +93,8 @@ def test_an_exported_program():
     assert again.nr_devices == 8 and str(again.out_avals[0]) == "f32[8@X,6@Y]"
 
 
-def test_a_shard_map_called_at_once():
-    f = weft.shard_map(total, mesh=AUTO, in_specs=P("X"), out_specs=P())
+@pytest.mark.parametrize("way", [lambda f: f, grad, weft.vmap], ids=["call", "grad", "vmap"])
+def test_a_shard_map_called_at_once(way):
+    parts = weft.shard_map(total, mesh=AUTO, in_specs=P("X"), out_specs=P())
     with pytest.raises(ValueError, match="shard_map: needs devices to be compiled for"):
-        f(np.ones((8, 4), np.float32))
+        way(lambda x: parts(x).sum())(np.ones((2, 8, 4) if way is weft.vmap else (8, 4)))

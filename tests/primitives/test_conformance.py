@@ -25,10 +25,11 @@ import pytest
 
 import weft
 from tests.conftest import ALL
+from tests.core.evaluation import evaluate
 from tests.primitives.cases import CHECKS, SHAPE, SHORT, Case, all_cases, random_array, widened
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.element import Operand, describe_elements, evaluate
+from weft.core.element import Operand, describe_elements
 from weft.core.primitive import Axis, Linear, Primitive, Zero
 from weft.core.stage import stage
 from weft.options import config

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft import dtypes
+from weft.api.closures import find_closed_over, substitute
 from weft.api.custom_rules import custom_vjp
 from weft.api.functions import FlatFun, check_callable, flatten_call
 from weft.control.custom import custom_linear_p
@@ -21,7 +22,6 @@ from weft.core.trace import Tracer
 from weft.errors import PytreeError, ShapeError
 from weft.primitives.layout import convert, zeros
 from weft.pytrees import Partial, PyTreeDef, flatten, unflatten
-from weft.transforms.hoist import find_closed_over, substitute
 from weft.util import fun_name, insert_at, merge, partition
 from weft.watch.leaks import stage_function
 

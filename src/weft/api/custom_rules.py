@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.api.closures import Hoisted, find_closed_over, substitute
 from weft.api.functions import FlatFun, as_tuple, avals_of, check_callable, value_error
 from weft.api.structures import cut_structure, leaf_paths
 from weft.control.custom import custom_jvp_p, custom_vjp_p
@@ -28,7 +29,6 @@ from weft.primitives.elementwise import add, stop_gradient_p
 from weft.primitives.layout import convert, copy, zeros
 from weft.primitives.varying import psum_invariant_p
 from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, tree_map, unflatten
-from weft.transforms.hoist import Hoisted, find_closed_over, substitute
 from weft.util import Record, copy_names, find_global_name, fun_name
 from weft.xla.array import ArrayImpl, require_alive
 

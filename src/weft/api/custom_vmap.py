@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.api.bodies import stage_body
+from weft.api.closures import find_closed_over, substitute
 from weft.api.custom_rules import RuledFunction
 from weft.api.functions import avals_of, check_callable, leaf_names, value_error
 from weft.api.scan import map as sequential_map
@@ -24,7 +25,6 @@ from weft.primitives.constant import Held
 from weft.primitives.layout import convert
 from weft.pytrees import PyTreeDef, flatten, tree_map, unflatten
 from weft.transforms.batch import unmapped_aval
-from weft.transforms.hoist import find_closed_over, substitute
 from weft.util import fun_name, merge, partition
 
 

@@ -23,7 +23,7 @@ from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, unflatte
 from weft.transforms.batch import BatchTracer
 from weft.transforms.jvp import JVPTracer
 from weft.util import fun_name, insert_at
-from weft.xla.array import ArrayImpl, require_alive
+from weft.xla.array import ARRAYS, ArrayImpl, deleted_error
 
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 # Types that are values beyond doubt; the rest are looked at.
@@ -159,9 +159,11 @@ def avals_of(
     if structs:
         leaves = [x if is_valid_value(x) or is_masked(x) else struct_like(x) for x in leaves]
     try:
-        if not structs:  # else types are enough, which a deleted array has
-            leaves = list(map(require_alive, leaves))
-        avals = [x.aval if type(x) is ArrayImpl else typeof(x) for x in leaves]
+        avals = []
+        for x in leaves:
+            if type(x) in ARRAYS and not structs and x.is_deleted():
+                raise deleted_error(x)  # with `structs`, types are enough
+            avals.append(x.aval if type(x) is ArrayImpl else typeof(x))
         if AbstractRef in map(type, avals):
             check_refs(op, fun, (), leaves, lambda: argument_names(fun, tree))
         return avals

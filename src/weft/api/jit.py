@@ -24,7 +24,7 @@ from weft.api.stages import Lowered, Traced
 from weft.control.jit import jit_p
 from weft.core.aval import ShapedArray
 from weft.core.source import boundary
-from weft.core.trace import Tracer, is_eager
+from weft.core.trace import Tracer, current
 from weft.errors import DeletedError, JaxRuntimeError, check_hashable
 from weft.mesh.client import devices_of
 from weft.optimize.passes import find_passes
@@ -86,7 +86,7 @@ class JitFunction:
         self.options = {"compiler_options": flags} if flags else {}
 
     def __reduce__(self) -> tuple:
-        return JitFunction, tuple(getattr(self, f.name) for f in dataclasses.fields(self))
+        return type(self), tuple(getattr(self, f.name) for f in dataclasses.fields(self))
 
     @boundary
     def miss(self, *args: Any, **kwargs: Any) -> tuple:
@@ -98,30 +98,37 @@ class JitFunction:
                     f"{self.op}: functions must be within one another {DEEPEST} deep at most; got "
                     f"more at {fun_name(self.fun)}. Hint: a recursion must end while it is traced."
                 )
-            eager = is_eager()
-            if config.disable_jit or (self.op == "pmap" and not eager):
+            if config.disable_jit:
                 return self.fun(*args, **kwargs), None, False
             if MUTABLE and (opened := self.open(args, kwargs)) is not None:
                 call, jitted = opened
                 return call.finish(jitted.make_callable()(*call.args)), None, False
-            program, leaves = self.find_program(args, kwargs)
-            spec = program.spec
-            if program.stateful:
-                check_refs(self.op, self.fun, program.consts, leaves, program.argument_names)
-            if not eager:
-                leaves = constrain_values(leaves, spec.in_shardings)
-                given = (*program.consts, *leaves)
-                if self.inline:
-                    outs = program.jaxpr(*given)
-                else:
-                    outs = jit_p.apply(*given, name=spec.name, jaxpr=program.jaxpr, **self.options)
-                return program.result(constrain_values(outs, spec.out_shardings)), None, False
-            if spec.in_shardings and not program.stateful:
-                self.shardings.check_bound(leaves, spec.in_shardings)
-            outs, fast = program.run(leaves)
-            return program.result(outs), fast, False
+            return *current.trace.call_jitted(self, args, kwargs), False
         finally:
             nesting.depth -= 1
+
+    def run_call(self, args: tuple, kwargs: dict) -> tuple:
+        """The result of a call where operations compute, and how C++ may run the next one."""
+        program, leaves = self.find_program(args, kwargs)
+        if program.stateful:
+            check_refs(self.op, self.fun, program.consts, leaves, program.argument_names)
+        elif program.spec.in_shardings:
+            self.shardings.check_bound(leaves, program.spec.in_shardings)
+        outs, fast = program.run(leaves)
+        return program.result(outs), fast
+
+    def bind_call(self, args: tuple, kwargs: dict) -> Any:
+        """The result of a call under any other trace: a call of the program, or its operations."""
+        program, leaves = self.find_program(args, kwargs)
+        spec = program.spec
+        if program.stateful:
+            check_refs(self.op, self.fun, program.consts, leaves, program.argument_names)
+        given = (*program.consts, *constrain_values(leaves, spec.in_shardings))
+        if self.inline:
+            outs = program.jaxpr(*given)
+        else:
+            outs = jit_p.apply(*given, name=spec.name, jaxpr=program.jaxpr, **self.options)
+        return program.result(constrain_values(outs, spec.out_shardings))
 
     def open(self, args: tuple, kwargs: dict) -> tuple[OpenCall, JitFunction] | None:
         """A call that mutable objects are passed to, as one of arrays; None without objects."""
@@ -144,10 +151,14 @@ class JitFunction:
 
         With `structs`, what has a shape and a dtype is taken as an array.
         """
-        static, dynamic, fun, named = fix_static(self.fun, self.static, args, kwargs)
+        static, dynamic, fun, named = (), args, self.fun, kwargs
+        if any(self.static):
+            static, dynamic, fun, named = fix_static(fun, self.static, args, kwargs)
         leaves, in_tree = flatten((dynamic, named))
         avals = avals_of(self.op, leaves, in_tree, fun, structs)
-        donated = find_donated(self.donate, self.static, len(args), in_tree)
+        donated: tuple[int, ...] = ()
+        if any(self.donate):
+            donated = find_donated(self.donate, self.static, len(args), in_tree)
         options = self.spec, self.shardings
         key: Call | None = Call(in_tree, tuple(avals), static, donated, options, trace_context())
         try:
@@ -182,7 +193,7 @@ class JitFunction:
                 self.programs.add(key, program)
         if config.debug_globals:
             check_captures(self.spec.name, self.fun, program.jaxpr.memo)
-        return program, program.select_visible(leaves)
+        return program, program.select_visible(leaves) if program.hidden else leaves
 
     # -- the attributes of the jitted function -------------------------------------------------
 

@@ -171,6 +171,13 @@ class Anonymous:
         return f"<axis {self.number}>"
 
 
+class JittedMap(JitFunction):
+    """A jitted function that binds a primitive of its own where it is traced."""
+
+    def bind_call(self, args: tuple, kwargs: dict) -> Any:
+        return self.fun(*args, **kwargs)
+
+
 @dataclasses.dataclass(eq=False)
 class MappedFunction:
     """A function mapped over devices: binding the primitive, and the shardings of its arguments."""
@@ -193,7 +200,7 @@ class MappedFunction:
     def make_callable(self) -> Any:
         """The function as users call it: jitted, each argument on the devices it is mapped to."""
         call, spec = boundary(self.bind, self.fun), JitSpec(self.params["name"])
-        return JitFunction(
+        return JittedMap(
             call, spec, self.static, self.donate, op="pmap", shardings=self
         ).make_callable()
 

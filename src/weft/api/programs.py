@@ -149,7 +149,7 @@ class StagedProgram(NamedTuple):
 
     def select_visible(self, leaves: list) -> list:
         """The arguments that the jaxpr takes."""
-        return drop_positions(leaves, self.hidden) if self.hidden else leaves
+        return drop_positions(leaves, self.hidden)
 
     def argument_names(self) -> list[str]:
         """Where each argument that the jaxpr takes comes from, for errors."""
@@ -221,7 +221,7 @@ class StagedProgram(NamedTuple):
 
 def drop_positions(xs: Sequence[Any], positions: dict[int, Any]) -> list:
     """A list without the entries at some positions."""
-    return [x for i, x in enumerate(xs) if i not in positions] if positions else list(xs)
+    return [x for i, x in enumerate(xs) if i not in positions]
 
 
 def stage_program(
@@ -240,7 +240,8 @@ def stage_program(
     hidden = {i: zeros(a) for i, a in enumerate(avals) if a.dtype == dtypes.float0}
     flat = FlatFun(fun, in_tree, op, float0=hidden)
     names = lambda: drop_positions(argument_origins(fun, in_tree, op), hidden)
-    jaxpr, consts = stage_function(flat, drop_positions(avals, hidden), spec.name, names)
+    given = drop_positions(avals, hidden) if hidden else avals
+    jaxpr, consts = stage_function(flat, given, spec.name, names)
     # a NumPy array is taken as it is now
     consts = [put_own(c) if isinstance(c, np.ndarray) else c for c in consts]
     seconds = time.perf_counter() - start
@@ -248,7 +249,7 @@ def stage_program(
     if config.log_compiles:
         types = ", ".join(map(str, avals))
         logger.warning("traced %s for (%s) in %.1f ms", spec.name, types, seconds * 1e3)
-    closed = close_jaxpr(jaxpr)
+    closed = close_jaxpr(jaxpr) if consts else jaxpr
     if donated:
         gone = [i - sum(h < i for h in hidden) for i in donated if i not in hidden]
         spec = spec._replace(donated=tuple(gone))

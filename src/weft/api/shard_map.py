@@ -19,16 +19,9 @@ from weft.api.structures import broadcast_to_structure
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, Literal, Var
 from weft.core.source import boundary, describe_maker
-from weft.core.trace import Tracer, is_eager
+from weft.core.trace import Tracer
 from weft.errors import ShapeError, ShardingTypeError
-from weft.mesh.mesh import (
-    AbstractMesh,
-    Mesh,
-    get_abstract_mesh,
-    get_entered_mesh,
-    get_mesh,
-    missing_devices_error,
-)
+from weft.mesh.mesh import AbstractMesh, Mesh, get_abstract_mesh, get_entered_mesh, get_mesh
 from weft.mesh.sharding import NamedSharding, sized_axes
 from weft.mesh.spec import PartitionSpec, names_in_spec
 from weft.mesh.typed import NO_NAMES
@@ -181,8 +174,6 @@ def bind_shard_map(f: Callable, args: tuple, in_specs: Any, out_specs: Any, para
     else:
         check_in_specs(f, avals, specs, params)
     inner = part_avals(avals, specs, names, params)
-    if is_eager() and isinstance(params["mesh"], AbstractMesh):
-        raise missing_devices_error("shard_map", params["mesh"])
     if not config.no_tracing and (values := values_at_once(flat)) is not None:
         fun = FlatFun(f, tree, "shard_map")
         look = PartsLook(values, specs, params, programs)

@@ -21,7 +21,6 @@ from weft.errors import ShapeError
 from weft.mesh.client import default_device
 from weft.options import config
 from weft.pytrees import flatten, unflatten
-from weft.run.observer import find_observer
 from weft.run.pipeline import LoweredProgram, lower_program
 from weft.run.programs import find_executable
 from weft.util import Record, insert_at
@@ -243,7 +242,7 @@ class Compiled(_Stage):
         leaves = program.select_visible(leaves)
         if program.stateful:
             return program.result(program.run(leaves)[0])
-        if find_observer() is None:
+        if config.debug == "off":
             return program.result(self._run(*leaves))
         return program.result(program.run(leaves, self._placement)[0])
 

@@ -135,9 +135,7 @@ def is_concrete(x: Any) -> bool:
     return True
 
 
-def trace_state_clean() -> bool:
-    """Whether no function is being traced."""
-    return is_eager()
+trace_state_clean = is_eager
 
 
 def full_lower(x: Any) -> Any:

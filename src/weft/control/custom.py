@@ -1,7 +1,7 @@
 """Functions that bring their own derivative: `custom_jvp_call`, `custom_vjp_call`.
 
 Ordinary primitives whose parameters are flat functions, Python or IR. Pytrees, checks and the
-decorators are in api/custom_rules.py; what the functions close over, in transforms/hoist.py.
+decorators are in api/custom_rules.py; what the functions close over, in api/closures.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Expressions for one element of a result, in terms of elements of operands.
 
 The `element` rule of a primitive returns them, one for each result: the mathematics of its
-docstring as data. `evaluate` computes an expression in plain Python; passes may walk along it.
+docstring as data. Passes walk along it; tests/core/evaluation.py computes it in plain Python.
 
 Integers in expressions are exact and have no dtype: an index is a tuple of Python's integers or of
 `Place`, and operators on a `Place` make an `Integer`. Values have a dtype: an element that is read,
@@ -12,7 +12,6 @@ a comparison of integers, or a value of dtype bool, a condition.
 from __future__ import annotations
 
 import enum
-import itertools
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -333,55 +332,3 @@ def count_terms(expression: Any) -> int:
     """Count the values that are combined for one element, where that is the same for all."""
     sizes = [n for node in walk(expression) if type(node) is Reduce for n in node.sizes]
     return math.prod([n for n in sizes if type(n) is int])
-
-
-def evaluate(
-    expression: Any,
-    arrays: Sequence[np.ndarray],
-    apply: Callable[[Any, Mapping[str, Any], Sequence[Any]], Any],
-    places: Mapping[Place, int] | None = None,
-) -> Any:
-    """Compute an expression in plain Python.
-
-    Args:
-      expression: an expression, or an int, which is itself.
-      arrays: the operands.
-      apply: computes `apply(primitive, params, args)` of scalars.
-      places: the numbers that places stand for.
-
-    An index out of the bounds of its operand is an error.
-    """
-    known = places or {}
-    find = lambda x: evaluate(x, arrays, apply, known)
-    match expression:
-        case Place():
-            return known[expression]
-        case Integer():
-            left, right = find(expression.left), find(expression.right)
-            return expression.operator.value[1](_exactly(left), _exactly(right))
-        case Read():
-            x, index = arrays[expression.operand], [_exactly(find(i)) for i in expression.index]
-            if len(index) != x.ndim or not all(0 <= i < n for i, n in zip(index, x.shape)):
-                raise IndexError(f"{expression}: must be inside of {x.shape}; got {index}.")
-            return x[tuple(index)]
-        case Number():
-            return expression.dtype.type(find(expression.value))
-        case Apply():
-            args = [find(x) for x in expression.args]
-            return apply(expression.primitive, expression.params, args)
-        case Select():
-            return find(expression.yes if find(expression.condition) else expression.no)
-        case Reduce():
-            total = find(expression.start)
-            for at in itertools.product(*[range(_exactly(find(n))) for n in expression.sizes]):
-                inner = {**known, **dict(zip(expression.places, at, strict=True))}
-                x = evaluate(expression.body, arrays, apply, inner)
-                adds = expression.combine is None
-                total = np.add(total, x) if adds else apply(expression.combine, {}, [total, x])
-            return total
-    return expression
-
-
-def _exactly(x: Any) -> Any:
-    """A value as an integer without bounds; truth values as they are."""
-    return x if isinstance(x, bool | int) else bool(x) if np.asarray(x).dtype == bool else int(x)

@@ -277,7 +277,9 @@ def read_global(module: str, name: str) -> Any:
 def vary_results(prim: Primitive, avals: tuple, params: dict) -> list[ShapedArray]:
     """The result types by the type rule; over a mesh they vary, and are split, as operands are."""
     outs = prim.abstract_eval(*avals, **params)
+    varies = False
     for a in (*avals, *outs):
+        varies = varies or a.varying is not None
         if a.dtype == float0:
             raise DtypeError(
                 f"{prim.name}: must not be given float0, the dtype of tangents of integers, with "
@@ -292,7 +294,7 @@ def vary_results(prim: Primitive, avals: tuple, params: dict) -> list[ShapedArra
             raise DtypeError(
                 f"{prim.name}: operands must be numbers, not {kind}; got {listed}.{hint}"
             )
-    varying = join_varying(avals)
+    varying = join_varying(avals) if varies else None
     if type(prim).refers is not Primitive.refers:
         found = prim.refers(params)
         if found.adds is not None:

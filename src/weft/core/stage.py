@@ -64,7 +64,8 @@ class StageTrace(Trace):
         self.arg_names: Sequence[str] | Callable[[], Sequence[str]] = ()
         self.consts: dict[int, tuple[Var, Any]] = {}  # id of the value -> its var, and the value
         self.look: Any = None  # what gives Python the values that it asks for (parallel/parts.py)
-        self.tracked = has_tracked_axes()  # whether types say what varies over a mesh
+        # whether types say what varies over a mesh
+        self.tracked = has_tracked_axes() if named_axes.value else False
 
     @property
     def targets(self) -> Any:
@@ -135,12 +136,17 @@ class StageTrace(Trace):
 
     def finish(self, outs: Sequence[Any], close: bool = True) -> tuple[Jaxpr, list]:
         """The program with the given results, and its consts; the trace is over."""
-        outvars = [self.atom(x) for x in outs]
+        outvars = [
+            x.variable if type(x) is StagedTracer and x.owner is self else self.atom(x)
+            for x in outs
+        ]
         if int in map(type, outs):
             check_fit(outvars, self.name)
         self.live = not close
         constvars = [var for var, _ in self.consts.values()]
-        consts = typed_values([value for _, value in self.consts.values()], constvars)
+        consts = [value for _, value in self.consts.values()]
+        if consts:
+            consts = typed_values(consts, constvars)
         jaxpr = Jaxpr(constvars, self.args, outvars, self.eqns, name=self.name)
         if AbstractRef in map(type, jaxpr.out_avals):
             var: Any = next(v for v in outvars if is_ref(v))

@@ -26,9 +26,11 @@ get_traceback = _jax.Traceback.get_traceback
 class Trace:
     """One interpretation of primitives. `parent` is the one that its rules act under."""
 
-    __slots__ = ("__weakref__", "live", "parent")
+    __slots__ = ("__weakref__", "depth", "live", "parent")
+    depth: int  # how many traced functions run within one another: see `run_once`
     targets: Any = None  # where rules write under it: see primitives/replay.py
-    known: Any = ()  # ids of the tracers it has values for: see transforms/hoist.py
+    known: Any = ()  # ids of the tracers it has values for: see api/closures.py
+    compiles_rules = False  # whether rules of transformations over it are compiled programs
 
     def __init__(self, parent: Trace | None = None):
         self.parent: Trace | None = parent or current.trace
@@ -45,6 +47,14 @@ class Trace:
             outs = self.process_primitive(prim, args, params)  # type: ignore[attr-defined]
         return list(outs) if prim.multiple_results else [outs]
 
+    def apply_program(self, program: Any, args: list) -> list:
+        """The results of a program of run/rules.py, which is one unit where operations compute."""
+        return program.jaxpr(*args)
+
+    def call_jitted(self, function: Any, args: tuple, kwargs: dict) -> tuple:
+        """The result of a call of a jitted function, and how C++ may run the next: it may not."""
+        return function.bind_call(args, kwargs), None
+
 
 class _Current(threading.local):
     """Where we are: `current.trace`. A thread starts at the bottom, which is a class attribute.
@@ -59,7 +69,6 @@ class _Current(threading.local):
     trace: Any = None
     source: Any = None
     scope: tuple[str, ...] = ()
-    depth: int = 0  # how many traced functions run within one another
     capture: Any = staticmethod(get_traceback)
 
 
@@ -136,12 +145,12 @@ def run_once(
     What is in force is as before then, and Ctrl-C may come at any instruction: in the first
     `finally` it is the second that puts it back. What runs inside need not care.
     """
-    before = current.trace, current.source, current.scope, current.capture, current.depth
+    before = current.trace, current.source, current.scope, current.capture
     around = surroundings.get_local() if mark else None
     try:
         try:
             current.trace = trace
-            current.depth = depth = before[-1] + 1
+            trace.depth = depth = getattr(before[0], "depth", 0) + 1
             if depth == DEEP:
                 allow_frames()
             if name:
@@ -155,11 +164,11 @@ def run_once(
             return fun(*args)
         finally:
             trace.live = False
-            current.trace, current.source, current.scope, current.capture, current.depth = before
+            current.trace, current.source, current.scope, current.capture = before
             if mark:
                 surroundings.set_local(around)
     finally:
-        current.trace, current.source, current.scope, current.capture, current.depth = before
+        current.trace, current.source, current.scope, current.capture = before
         if mark:
             surroundings.set_local(around)
 

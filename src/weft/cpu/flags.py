@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
 
 import numpy as np
 from jaxlib.version import __version__ as jaxlib_version
@@ -16,7 +15,7 @@ from jaxlib.version import __version__ as jaxlib_version
 from weft import dtypes
 from weft.core.facts import Cost, Elements, Runs
 from weft.core.form import Form
-from weft.core.jaxpr import Eqn, Jaxpr, Var
+from weft.core.jaxpr import Eqn, Jaxpr
 from weft.cpu.calls import CpuCall
 from weft.cpu.elements import computes_by_element
 from weft.cpu.formula import Formula
@@ -57,6 +56,7 @@ ROUNDED_DIFFERENTLY = frozenset(
     ("stablehlo.tan", "stablehlo.cbrt", "stablehlo.atan2", "chlo.atan", "chlo.tan")
 )
 BYTES = frozenset(map(np.dtype, (np.int8, np.uint8)))
+COMPLEX = frozenset(map(np.dtype, (np.complex64, np.complex128)))
 ARC_TANGENTS = frozenset(("chlo.atan", "chlo.atanh", "stablehlo.atan2"))
 
 
@@ -78,8 +78,8 @@ def choose_flags(jaxpr: Jaxpr, partitioned: bool) -> Flags:
     if facts.multiplies:
         tiled = facts.moves_batch
     else:
-        few = facts.other_count <= MAX_TRANSPOSE_STEPS and not facts.has_large_steps
-        tiled = not facts.other_count or (few and facts.moves_last_axis)
+        few = facts.moves_last_axis and len(facts.others) <= MAX_TRANSPOSE_STEPS
+        tiled = not facts.others or (few and all(map(computes_by_element, facts.others)))
         tiled = tiled or (facts.transposes_matrix and reads_once(jaxpr))
     return Flags(overrides, (SMALL_LOOP,) if tiled else (SMALL_LOOP, NO_TILES))
 
@@ -121,8 +121,7 @@ class ProgramFacts:
         attention does with its heads.
       moves_last_axis: it has a transpose that moves the last axis of an array of three to five.
       transposes_matrix: it has a transpose of a matrix.
-      other_count: the number of equations that XLA's tiles are not quicker for.
-      has_large_steps: one of these is more than an operation on elements.
+      others: the equations that XLA's tiles are not quicker for.
       has_arc_tangent: the program has an arc tangent that XLA computes.
       computes_bytes: it computes integers of 8 bits, rather than only reading or moving them.
       is_rounded_differently: its results may depend on the way in which XLA writes loops.
@@ -136,24 +135,24 @@ class ProgramFacts:
     def __init__(self) -> None:
         self.shapes: set[tuple[int, ...]] = set()
         self.multiplies = self.moves_batch = self.moves_last_axis = self.transposes_matrix = False
-        self.has_large_steps = self.has_arc_tangent = self.computes_bytes = False
+        self.has_arc_tangent = self.computes_bytes = False
         self.is_rounded_differently = self.draws = self.has_functions = False
         self.has_more_than_joins = self.reshapes = self.has_packed_elements = False
-        self.other_count = self.join_count = 0
+        self.others: list[Eqn] = []
+        self.join_count = 0
 
     def survey(self, jaxpr: Jaxpr) -> None:
         """Note the facts of a program, and of the programs that it runs on arrays."""
-        self.note_types([*jaxpr.constvars, *jaxpr.invars])
+        variables = [*jaxpr.constvars, *jaxpr.invars]
         for eqn in jaxpr.eqns:
             prim = eqn.primitive
-            self.note_types(eqn.outvars)
+            variables += eqn.outvars
             if isinstance(prim, Transpose):
                 self.note_transpose(*eqn.params["permutation"])
             elif isinstance(prim, Reshape | Squeeze | Tile):
                 self.reshapes = True
             if not isinstance(prim, CpuCall | Reshape | Squeeze | Transpose):
-                self.other_count += 1
-                self.has_large_steps = self.has_large_steps or not computes_by_element(eqn)
+                self.others.append(eqn)
             if isinstance(prim, Concatenate):
                 self.join_count += 1
             elif not isinstance(prim, Slice):
@@ -181,16 +180,12 @@ class ProgramFacts:
                     if body.runs is Runs.LOOP:
                         self.is_rounded_differently = True
                     self.survey(body.jaxpr)
-
-    def note_types(self, variables: Sequence[Var]) -> None:
-        """Note the types of variables."""
-        for v in variables:
-            aval = v.aval
+        for aval in {v.aval for v in variables}:
             if aval.shape:
                 self.shapes.add(aval.shape)
             if aval.dtype in dtypes.PACKED:
                 self.has_packed_elements = True
-            if dtypes.is_complex(aval.dtype) or type(aval.size) is not int:
+            if aval.dtype in COMPLEX or type(aval.size) is not int:
                 self.is_rounded_differently = True
 
     def note_transpose(self, *order: int) -> None:

@@ -33,7 +33,9 @@ def flatten_rows(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     compute an element of the elements at the same place. Results are passed through a kernel that
     does nothing, because XLA moves any reshape into its loops, but not past the call of a kernel.
     """
-    shape = find_row_shape(jaxpr) if target.kernels and not target.devices else None
+    has_rows = any(len(v.aval.shape) > 1 and v.aval.shape[-1] < MAX_ROW for v in jaxpr.outvars)
+    possible = has_rows and target.kernels and not target.devices
+    shape = find_row_shape(jaxpr) if possible else None
     if shape is None:
         return jaxpr
     size = math.prod(shape)
@@ -67,8 +69,6 @@ def plain_types(avals: Sequence[ShapedArray]) -> list[ShapedArray]:
 
 def find_row_shape(jaxpr: Jaxpr) -> tuple[int, ...] | None:
     """Return the shape of all arrays of a program that is to be flattened; None for others."""
-    if not any(len(v.aval.shape) > 1 and v.aval.shape[-1] < MAX_ROW for v in jaxpr.outvars):
-        return None
     variables = [*jaxpr.invars, *(v for eqn in jaxpr.eqns for v in eqn.outvars)]
     shapes = {v.aval.shape for v in variables} - {()}
     if jaxpr.constvars or not jaxpr.eqns or len(shapes) != 1:

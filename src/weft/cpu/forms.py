@@ -11,8 +11,8 @@ import importlib
 from typing import Any
 
 from weft.core.form import Form
-from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal
-from weft.cpu.functions import count_functions, may_fold_nan
+from weft.core.jaxpr import Eqn, Jaxpr, Literal
+from weft.cpu.functions import survey_program
 from weft.cpu.rewriting import Choice, Reading, Replacement, rewrite_program, stage_replacement
 from weft.cpu.scope import Scope, Target
 from weft.errors import InconclusiveDimensionOperation
@@ -69,7 +69,10 @@ def find_choice(form: Form) -> Choice:
 
 def choose_forms(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     """Return a program of the forms that a CPU computes quickest."""
-    target = target._replace(functions=count_functions(jaxpr), folds_nan=may_fold_nan(jaxpr))
+    found = survey_program(jaxpr)
+    target = target._replace(
+        functions=found.functions, folds_nan=found.folds_nan, multiplies=found.multiplies
+    )
     return rewrite_program(jaxpr, choose_form, target, (True,) * len(jaxpr.invars), True)
 
 
@@ -90,7 +93,10 @@ def choose_form(eqn: Eqn, scope: Scope) -> Replacement | None:
         staged = scope.staged = find_memo(scope.target)
     key = (eqn.primitive, *eqn.params.items(), scope.alone, scope.moves, scope.light)
     for a in eqn.invars:
-        key += describe_operand(a, scope)
+        if type(a) is Literal:
+            key += a.aval, type(a.val), a.val or str(a.val)  # as 0.0 equals -0.0
+        else:
+            key += a.aval, a in scope.arguments
     found = staged.get(key)
     if found is None:
         scope.asked = False
@@ -115,16 +121,8 @@ STAGED: dict[tuple, dict[tuple, Any]] = keep_cache("forms for CPUs", {})
 def find_memo(target: Target) -> dict[tuple, Any]:
     """Return the memo of replacements for a target, under the settings that are in force."""
     # all that counts of the number of functions
-    target = target._replace(functions=target.functions.bit_length())
+    target = target._replace(functions=target.functions.bit_length(), multiplies=False)
     staged = STAGED.setdefault((target, trace_context()), {})
     if len(staged) > MAX_STAGED:
         staged.clear()
     return staged
-
-
-def describe_operand(atom: Atom, scope: Scope) -> tuple:
-    """Return what choices may depend on of an operand, unless they ask how it is computed."""
-    if type(atom) is Literal:
-        x = atom.val
-        return atom.aval, type(x), x or str(x)  # as 0.0 equals -0.0
-    return atom.aval, atom in scope.arguments

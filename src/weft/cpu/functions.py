@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from weft.primitives.special.gamma import writing_zeta
 from weft.primitives.transcendental import HALVES, cosh_p, exp_p, log1p_p, pow_p, sinh_p
 from weft.xla.foreign import Attribute
 
+NUMBERS = frozenset((float, int))
 Found = Callable[..., list] | None
 
 I32 = np.dtype(np.int32)
@@ -75,49 +76,76 @@ LONG = {  # functions that have a formula, by dtype; it is some 60 operations
 }
 
 
-# --- how many ---------------------------------------------------------------------------------
+# --- a whole program --------------------------------------------------------------------------
+
+
+class Survey(NamedTuple):
+    """What choices depend on of a whole program and the programs that it holds.
+
+    Attributes:
+      functions: how many equations may become formulas. XLA:CPU compiles a formula in 10 ms, and
+        copies one that is written once and called. So formulas are for larger arrays where there
+        are many.
+      folds_nan: numbers may show that a value is NaN.
+      multiplies: there is a product of matrices.
+      has_half: a result is of bfloat16.
+    """
+
+    functions: int
+    folds_nan: bool
+    multiplies: bool
+    has_half: bool
 
 
 @memo_jaxpr
-def count_functions(jaxpr: Jaxpr) -> int:
-    """Return how many equations of a program, and of those that it holds, may become formulas.
-
-    XLA:CPU compiles a formula in 10 ms. No way of calling one that is written once is any shorter,
-    for it copies what is called. So formulas are for larger arrays where there are many.
-    """
-    count = 0
+def survey_program(jaxpr: Jaxpr) -> Survey:
+    """Return the facts of a program, from one walk along its equations."""
+    functions, folds_nan, multiplies, has_half = 0, False, False, False
     for eqn in jaxpr.eqns:
-        if eqn.primitive.form in (Form.FUNCTION, Form.REMAINDER):
-            count += eqn.primitive.name in LONG.get(eqn.outvars[0].aval.dtype, ())
-        elif not eqn.primitive.memoize_type:  # else it holds nothing
-            count += sum(map(count_functions, held_jaxprs(eqn)))
-    return count
+        prim = eqn.primitive
+        form = prim.form
+        if form is None:
+            pass  # as most are
+        elif form is Form.FUNCTION or form is Form.REMAINDER:
+            functions += prim.name in LONG.get(eqn.outvars[0].aval.dtype, ())
+        elif form is Form.PRODUCT:
+            multiplies = True
+        for a in eqn.invars:
+            if type(a) is Literal and not folds_nan:
+                x = a.val  # most are finite, and added or multiplied
+                if form is not None or type(x) not in NUMBERS or not -math.inf < x < math.inf:
+                    folds_nan = shows_nan(eqn)
+        if not prim.memoize_type:  # else it holds nothing
+            for held in map(survey_program, held_jaxprs(eqn)):
+                functions += held.functions
+                folds_nan = folds_nan or held.folds_nan
+                multiplies = multiplies or held.multiplies
+                has_half = has_half or held.has_half
+    made = {v.aval for eqn in jaxpr.eqns for v in eqn.outvars}
+    has_half = has_half or any(aval.dtype == BF16 for aval in made)
+    return Survey(functions, folds_nan, multiplies, has_half)
+
+
+def shows_nan(eqn: Eqn) -> bool:
+    """Return True if numbers among the operands of an equation may show that a value is NaN.
+
+    That is so for a NaN, for an infinity except where elements are only chosen, for a division by
+    0, and for a function of numbers.
+    """
+    prim, numbers = eqn.primitive, [a.val for a in eqn.invars if type(a) is Literal]
+    if not dtypes.is_float(eqn.invars[-1].aval.dtype):
+        return False
+    if len(numbers) == len(eqn.invars) and prim.form is Form.FUNCTION:
+        return True
+    if prim.form is Form.QUOTIENT and numbers[-1] == 0:
+        return True
+    new = prim.elements is Elements.NEW
+    return any(x != x or (new and abs(x) == math.inf) for x in numbers)
 
 
 def pays(x: ShapedArray, scope: Scope, times: int = 1) -> bool:
     """Return True if an array is so large that a formula pays, in a program that has many."""
     return is_large(x) and x.size >= LARGE * times << (scope.target.functions // 4).bit_length()
-
-
-@memo_jaxpr
-def may_fold_nan(jaxpr: Jaxpr) -> bool:
-    """Return True if numbers in a program, or in one that it holds, may show that a value is NaN.
-
-    That is so for a NaN, for an infinity except where elements are only chosen, for a division by
-    0, and for a function of numbers.
-    """
-    for eqn in jaxpr.eqns:
-        prim, numbers = eqn.primitive, [a.val for a in eqn.invars if type(a) is Literal]
-        if numbers and dtypes.is_float(eqn.invars[-1].aval.dtype):
-            only = len(numbers) == len(eqn.invars) and prim.form is Form.FUNCTION
-            if only or (prim.form is Form.QUOTIENT and numbers[-1] == 0):
-                return True
-            new = prim.elements is Elements.NEW
-            if any(x != x or (new and abs(x) == math.inf) for x in numbers):
-                return True
-        if not prim.memoize_type and any(map(may_fold_nan, held_jaxprs(eqn))):
-            return True
-    return False
 
 
 # --- the kernel -------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ is staged at the types of the operands and inlined.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -22,7 +23,6 @@ from weft.cpu.scope import Scope, Target, only_moves
 from weft.passes.dce import with_equations
 from weft.passes.inline import rename_atoms
 from weft.primitives.constant import stage_whole, write_consts
-from weft.util import select_masked
 from weft.xla.hlo import Value
 from weft.xla.lower import lower_jaxpr
 
@@ -97,7 +97,7 @@ def rewrite_program(
     Returns:
       A program with the same inputs and results; `jaxpr` itself if nothing is replaced.
     """
-    arguments = select_masked(jaxpr.invars, given)
+    arguments = itertools.compress(jaxpr.invars, given)
     rewriter = Rewriter(choose, target)
     moves = alone and len(jaxpr.eqns) <= MAX_MOVES and all(map(only_moves, jaxpr.eqns))
     scope = Scope(target, arguments, jaxpr if alone else None, moves, rewriter)

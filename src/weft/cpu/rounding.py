@@ -18,6 +18,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, memo_jaxpr, variables_in
 from weft.core.primitive import Body
 from weft.cpu.formula import apply_formula
+from weft.cpu.functions import survey_program
 from weft.cpu.rewriting import replace_bodies, restage, running_bodies
 from weft.cpu.scope import Scope, Target
 from weft.dtypes import bfloat16
@@ -91,24 +92,10 @@ def round_to_bfloat16(jaxpr: Jaxpr, target: Target) -> Jaxpr:
 
     Programs with more than MAX_ROUNDINGS of these stay as they are.
     """
-    if not computes_half(jaxpr):
+    if not survey_program(jaxpr).has_half:
         return jaxpr
     made = round_program(jaxpr)
     return made if 0 < count_roundings(made) <= MAX_ROUNDINGS else jaxpr
-
-
-@memo_jaxpr
-def computes_half(jaxpr: Jaxpr) -> bool:
-    """Return True if a program, or one that it runs, has results of bfloat16."""
-    for eqn in jaxpr.eqns:
-        for v in eqn.outvars:
-            if v.aval.dtype == BF16:
-                return True
-        if not eqn.primitive.memoize_type and any(
-            computes_half(body.jaxpr) for body in running_bodies(eqn)
-        ):
-            return True
-    return False
 
 
 @memo_jaxpr

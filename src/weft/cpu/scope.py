@@ -41,6 +41,7 @@ class Target(NamedTuple):
       donated: the buffers of some arguments may be reused for results.
       folds_nan: XLA may find out, from numbers in the program, that an element is NaN.
       functions: how many equations of the whole program compute functions that have formulas.
+      multiplies: the whole program has a product of matrices.
     """
 
     native: bool
@@ -50,6 +51,7 @@ class Target(NamedTuple):
     donated: bool = False
     folds_nan: bool = False
     functions: int = 0
+    multiplies: bool = False
 
     @property
     def kernels(self) -> bool:
@@ -65,6 +67,8 @@ class Scope:
       alone: the program consists of one equation, and is compiled by itself.
       program: the program before it is rewritten, if it is compiled by itself; else None.
       moves: the program is compiled by itself, and its few equations only move elements.
+      light: the program is compiled by itself, and XLA uses one thread for it if kernels compute
+        its products.
       arguments: the variables that are arguments of a compiled function. The inputs of a loop's
         body are no arguments.
       eqns: the equations of the new program so far.
@@ -75,12 +79,12 @@ class Scope:
 
     __slots__ = (
         "_indexed",
-        "_light",
         "_makers",
         "alone",
         "arguments",
         "asked",
         "eqns",
+        "light",
         "moves",
         "program",
         "rewriter",
@@ -101,20 +105,13 @@ class Scope:
         self.moves = moves
         self.rewriter = rewriter
         self.alone = program is not None and len(program.eqns) == 1
+        self.light = target.multiplies and program is not None and is_light(program, target)
         self.arguments = frozenset(arguments)
         self.eqns: list[Eqn] = []
         self.asked = False
         self.staged: dict[tuple, Any] | None = None
         self._makers: dict[Any, Eqn] = {}
         self._indexed = 0
-        self._light: bool | None = None
-
-    @property
-    def light(self) -> bool:
-        """Whether XLA uses one thread for the program if kernels compute its products."""
-        if self._light is None:
-            self._light = self.program is not None and is_light(self.program, self.target)
-        return self._light
 
     def maker(self, atom: Atom) -> Eqn | None:
         """Return the equation that computes an operand; None for arguments and literals."""

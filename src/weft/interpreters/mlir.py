@@ -24,6 +24,7 @@ from weft.experimental.hijax import control_flow_allowed_effects
 from weft.export.modules import module_bytes
 from weft.interpreters import bindings
 from weft.mesh.mesh import Mesh
+from weft.passes.physical import has_extended
 from weft.primitives.constant import stage_whole
 from weft.primitives.effects import IOEffect
 from weft.util import list_public
@@ -297,7 +298,9 @@ def lower_jaxpr_to_module(
             vars(prim).pop("lower", None)
             register_lowering(prim, rule)
         given = [i for i, d in enumerate(donated_args) if d]
-        physical, consts = make_physical(jaxpr.jaxpr, jaxpr.consts)
+        physical, consts = jaxpr.jaxpr, jaxpr.consts
+        if has_extended(physical):
+            physical, consts = make_physical(physical, consts)
         text = lower_module(physical, module_name, donated=given, consts=consts)
     finally:
         for prim, own in before:

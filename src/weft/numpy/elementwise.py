@@ -387,17 +387,25 @@ def power_of_operands(x1: Any, x2: Any) -> Any:
         )  # y stays: 0 ** 0 has a derivative
     if inexact:
         return transcendental.pow(*promotion.promote_operands("power", x, y))
-    out = power_by_squaring(*promote_pair("power", x, y))
+    dtype = typeof(y).dtype  # in which the exponent has the bits that it has in any wider one
+    out = power_by_squaring(*promote_pair("power", x, y), count_value_bits(dtype))
     if any(dtypes.is_bool(typeof(v).dtype) for v in (x, y)):
         return promotion.drop_weak_type(out)  # a number to a truth value is not weak
     return promotion.strengthen_array(out)
 
 
-def power_by_squaring(x: Any, y: Any) -> Any:
-    """Return x ** y of integers modulo 2 ** bits, by all bits of y; 0 for a negative y."""
+def count_value_bits(dtype: Any) -> int:
+    """Return how many bits of the integers of a dtype, or of bools, are not the sign."""
+    if dtypes.is_bool(dtype):
+        return 1
+    return dtypes.itemsize_bits(dtype) - dtypes.is_signed(dtype)
+
+
+def power_by_squaring(x: Any, y: Any, bits: int) -> Any:
+    """Return x ** y modulo 2 to the bits of x, by the lowest `bits` of y; 0 for a negative y."""
     zero, signed = literal_like(0, y), not dtypes.is_unsigned(y.dtype)
     out = literal_like(1, x)
-    bits = dtypes.itemsize_bits(y.dtype) - signed
+    bits = min(bits, dtypes.itemsize_bits(y.dtype) - signed)
     for i in range(bits):
         bit = ops.ne(ops.bitwise_and(y, literal_like(1 << i, y)), zero)
         out = ops.select(bit, ops.mul(x, out), out)

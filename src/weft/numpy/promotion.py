@@ -81,7 +81,11 @@ def plan_promotion(
 
 
 def make_promotion_plan(op: str, kinds: tuple, inexact: bool, shaped: bool) -> PromotionPlan:
-    """Work out a plan."""
+    """Work out a plan; operands of one type stay as they are."""
+    first = kinds[0]
+    is_one_type = type(first) is ShapedArray and kinds.count(first) == len(kinds)
+    if is_one_type and (not inexact or dtypes.is_inexact(first.dtype)):
+        return PromotionPlan(first.dtype, first.weak_type, first.shape if shaped else (), None)
     avals = [typeof(k(0)) if isinstance(k, type) else k for k in kinds]
     types = tuple((a.dtype, a.weak_type) for a in avals)
     # a weak dtype yields to others; alone it stays, with enable_x64 a 32-bit one too

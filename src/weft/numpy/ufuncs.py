@@ -6,6 +6,7 @@ promotion.py.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,7 +24,6 @@ from weft.numpy.promotion import (
     drop_weak_type,
     kind_of,
     plan_promotion,
-    promote_operands,
     refuse_out,
 )
 from weft.options import trace_context
@@ -58,19 +58,24 @@ def make_binary(
             x, y = as_operand(name, x), as_operand(name, y)
             plan = remembered(x, y)
         applied, act_x, act_y = plan
-        return applied(x if act_x is None else act_x(x), y if act_y is None else act_y(y))[0]
+        x, y = x if act_x is None else act_x(x), y if act_y is None else act_y(y)
+        if applied is None:
+            return current.trace.process(prim, (x, y), {})[0]
+        return applied(x, y)[0]
 
     def remembered(x: Any, y: Any) -> tuple:
         kinds = (kind_of(name, x), kind_of(name, y))
         plan = plan_promotion(name, kinds, inexact)
         if check is not None:
             check(name, plan.dtype)
-        applied = prim.apply
+        applied: Callable | None = None  # for `prim` itself
         if bools is not None and dtypes.is_bool(plan.dtype):
             applied = bools.apply
         elif complexes is not None and dtypes.is_complex(plan.dtype):
             applied = complexes
-        out = apply_together(name, applied, plan.actions, kinds)
+        out = applied, None, None
+        if plan.actions is not None:
+            out = apply_together(name, applied or prim.apply, plan.actions, kinds)
         PLANS[name, kinds, trace_context()] = out
         return out
 
@@ -83,8 +88,8 @@ def apply_together(name: str, applied: Callable, actions: Any, kinds: Sequence) 
     Arrays are brought to one type and operated on as one call under a transformation: there each
     operation more costs as much again.
     """
-    if not actions or not all([getattr(k, "sharded", k) is None for k in kinds]):  # noqa: C419
-        return applied, *(actions or (None, None))
+    if not all([getattr(k, "sharded", k) is None for k in kinds]):  # noqa: C419
+        return applied, *actions
     act_x, act_y = actions
     program: list[Any] = []
 
@@ -116,16 +121,23 @@ def make_unary(
     def fun(x: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
         if out is not None or where is not None:
             refuse_out_and_where(name, out, where)
-        x = as_operand(name, x)
-        if inexact:
-            (x,) = promote_operands(name, x, inexact=True)
-        if strong:
-            x = drop_weak_type(x)
-        if check is not None:
-            check(name, typeof(x).dtype)
-        if counts and dtypes.is_bool(typeof(x).dtype):
-            x = ops.convert(x, np.dtype(np.int32))
-        return prim.apply(x)[0]
+        key = (name, getattr(x, "aval", None) or type(x), trace_context())
+        steps = PLANS.get(key)
+        if steps is None:
+            x = as_operand(name, x)
+            kind, steps = kind_of(name, x), ()
+            if inexact:
+                steps = plan_promotion(name, (kind,), True).actions or ()
+            if strong:
+                steps = (*filter(None, steps), drop_weak_type)
+            if check is not None:
+                check(name, typeof(x).dtype)
+            if counts and dtypes.is_bool(typeof(x).dtype):
+                steps = (functools.partial(ops.convert, dtype=np.dtype(np.int32)),)
+            PLANS[name, kind, trace_context()] = steps
+        for step in steps:
+            x = step(x)
+        return current.trace.process(prim, (x,), {})[0]
 
     return number_operation(name_function(fun, name, doc), prim.name)
 

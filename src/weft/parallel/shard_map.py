@@ -18,7 +18,16 @@ from weft.control.call import Call, Holder
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Axis, Body, References
-from weft.mesh.mesh import AxisType, Mesh, MeshScope, retype_axes
+from weft.mesh.mesh import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    MeshScope,
+    get_mesh,
+    has_same_grid,
+    missing_devices_error,
+    retype_axes,
+)
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec, insert_entry, names_in_spec
 from weft.mesh.typed import NO_NAMES, Sharded, entries_of, kind_of_mesh
@@ -45,7 +54,12 @@ class ShardMap(Call):
 
     name = "shard_map"
     checked = None  # type: ignore[assignment]
-    impl = Holder.impl
+
+    def impl(self, *args, **params):
+        mesh = params["mesh"]
+        if isinstance(mesh, AbstractMesh) and not has_same_grid(get_mesh(), mesh):
+            raise missing_devices_error(self.name, mesh)
+        return Holder.impl(self, *args, **params)
 
     def bodies(self, params):
         return [Body(params["jaxpr"], "jaxpr", on_each_device=True)]  # of parts

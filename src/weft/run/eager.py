@@ -43,6 +43,7 @@ class EvalTrace(Trace):
     """Computes. The parent of every other trace, at the end."""
 
     __slots__ = ()
+    compiles_rules = True
 
     def process(self, prim: Primitive, args: Any, params: dict) -> list:
         if prim.impl is not None:
@@ -60,6 +61,13 @@ class EvalTrace(Trace):
         except Exception as error:
             trim_traceback(error)
             raise
+
+    def apply_program(self, program: Any, args: list) -> list:
+        out = program.call(*args)
+        return out if type(out) is list else [out]
+
+    def call_jitted(self, function: Any, args: tuple, kwargs: dict) -> tuple:
+        return function.run_call(args, kwargs)
 
     def run_compiled(
         self, prim: Primitive, args: Sequence[Any], params: dict, home: Jaxpr | None = None
@@ -149,4 +157,5 @@ def results_tree(count: int) -> Any:
 
 
 EVAL = EvalTrace(None)
+EVAL.depth = 0
 install_bottom(EVAL)

@@ -24,7 +24,7 @@ def is_hot(group: Any, key: Any) -> bool:
     if len(uses) >= COUNTED and key not in uses:
         uses.clear()
     count = uses[key] = uses.get(key, 0) + 1
-    return is_hot_after(count)
+    return count >= HOT
 
 
 def is_hot_after(uses: int) -> bool:

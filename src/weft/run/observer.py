@@ -46,12 +46,10 @@ class Observer(NamedTuple):
         return outs
 
 
-def find_observer() -> Observer | None:
-    """What programs are to be checked for; None, as nearly always, for nothing."""
+def make_observer() -> Observer:
+    """Return what programs are to be checked for, if the option `debug` is not "off"."""
     nans, infs, keys = config.debug_nans, config.debug_infs, config.debug_key_reuse
     overflow = config.debug_overflow
-    if not (nans or infs or keys or overflow or config.debug_globals):
-        return None
     # where infinities may be carried along, one that is must not hide a NaN
     watches = [Watch(nans, False), Watch(False, infs)] if infs == "made" else [Watch(nans, infs)]
     return Observer([w for w in watches if any(w)], keys, overflow)

@@ -26,11 +26,12 @@ from weft.optimize.passes import run_passes
 from weft.options import config
 from weft.passes.dce import used_inputs
 from weft.passes.inline import rename_atoms
+from weft.passes.physical import has_extended
 from weft.util import select_masked
 from weft.watch import events
 from weft.watch.key_reuse import hint_reuse
 from weft.watch.progress import run_reporting
-from weft.xla.compile import NO_FLAGS, Executable, Flags, compile_text
+from weft.xla.compile import NO_FLAGS, Executable, compile_text
 from weft.xla.foreign import ForeignExecutable
 from weft.xla.locating import keep_located
 from weft.xla.lower import Module, lower_module, make_physical
@@ -78,7 +79,8 @@ class LoweredProgram(NamedTuple):
         before = [placement.whole] if calls else []  # the number of the run
         given = [*before, *module.parameters], module.results
         free = [s is None for s in given[0]], [s is None for s in given[1]]
-        flags = flags_for_platform(prepared, placement)
+        platform = placement.platform or platform_of(placement.devices[0])
+        flags = choose_flags(prepared, placement.partitioned) if platform == "cpu" else NO_FLAGS
         loaded, how = compile_text(module.text, placement, settings, calls, free, flags)
         if how == "compiled" and config.hints:
             hint_reuse(staged)
@@ -179,7 +181,8 @@ def lower_program(
     prepared = jaxpr
     if values:
         prepared, values = write_numbers(prepared, values)
-    prepared, values = make_physical(prepared, values)
+    if has_extended(prepared):
+        prepared, values = make_physical(prepared, values)
     prepared = prepare_for_platform(prepared, placement, bool(donated), spec.name)
     given = spec.name, placement, parameters, results, donated, values
     if config.progress:
@@ -205,12 +208,6 @@ def add_explicit_shardings(
         else s
         for s, a in zip(shardings, avals, strict=True)
     ]
-
-
-def flags_for_platform(jaxpr: Jaxpr, placement: Placement) -> Flags:
-    """Return the flags that the compiler of a platform is given for a lowered program."""
-    platform = placement.platform or platform_of(placement.devices[0])
-    return choose_flags(jaxpr, placement.partitioned) if platform == "cpu" else NO_FLAGS
 
 
 def write_numbers(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, Sequence[Any]]:

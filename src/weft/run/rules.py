@@ -19,7 +19,7 @@ from weft.core.jaxpr import Jaxpr, uses_axis
 from weft.core.primitive import Axis, Primitive, Zero, tangents_of
 from weft.core.ref import AbstractRef
 from weft.core.stage import StagedTracer, StageTrace, close_jaxpr, has_tracked_axes, run_staged
-from weft.core.trace import Trace, current, is_eager, typed_values
+from weft.core.trace import Trace, current, typed_values
 from weft.errors import TracerError
 from weft.options import config, trace_context, x64_cell
 from weft.passes.discharge import holds_state
@@ -27,7 +27,6 @@ from weft.primitives.constant import stage_whole, write_consts
 from weft.primitives.replay import MAX_RULES, RULES
 from weft.run.eager import compile_program, kernel_of
 from weft.run.hot import is_hot_after
-from weft.run.observer import find_observer
 from weft.transforms.batch import BatchTrace
 from weft.transforms.jvp import JVPTrace
 from weft.transforms.linearize import linearize
@@ -55,13 +54,17 @@ class RuleTrace(Trace):
     """A family: traces over the bottom, and over each other, whose rules are compiled programs."""
 
     __slots__ = ()
+    compiles_rules = True
+
+    def apply_program(self, program: Program, args: list) -> list:
+        return self.process(program.prim, args, program.params)
 
 
 def compiles_rules() -> bool:
     """Return True if operations are computed one by one here, and nobody watches them."""
     return (
-        (is_eager() or isinstance(current.trace, RuleTrace))
-        and find_observer() is None
+        current.trace.compiles_rules
+        and config.debug == "off"
         and not config.check_tracer_leaks
         and not has_tracked_axes()
     )
@@ -71,22 +74,15 @@ def compiles_rules() -> bool:
 
 
 class Program(NamedTuple):
-    """A closed jaxpr that is applied as one unit: eagerly by `call`, otherwise as an operation."""
+    """A closed jaxpr that traces apply as one unit: by `call`, or as an operation.
+
+    While a program is staged, the jaxpr is inlined.
+    """
 
     jaxpr: Jaxpr
     call: Callable[..., list]
     prim: Primitive
     params: dict
-
-    def apply(self, args: list) -> list:
-        """The results under the current trace. While a program is staged, the jaxpr is inlined."""
-        trace = current.trace
-        if trace.parent is None:
-            out = self.call(*args)
-            return out if type(out) is list else [out]
-        if isinstance(trace, RuleTrace):
-            return trace.process(self.prim, args, self.params)
-        return self.jaxpr(*args)
 
 
 def as_operation(jaxpr: Jaxpr, name: str) -> tuple[Primitive, dict]:
@@ -166,7 +162,9 @@ def apply_compiled(
         else:
             rules[key] = found
     program = found.program or found.count_use()
-    return None if program is None else (program.apply(operands), found.facts)
+    if program is None:
+        return None
+    return current.trace.apply_program(program, operands), found.facts
 
 
 def fill_types(prim: Primitive, primals: list, types: list) -> tuple:
@@ -375,5 +373,5 @@ class LinearizedRule:
         program, moved = found
         if x64_cell.value is not self.x64:
             values = typed_values(values, program.jaxpr.invars)
-        outs = iter(program.apply(values))
+        outs = iter(current.trace.apply_program(program, values))
         return [next(outs) if m else None for m in moved]

@@ -151,7 +151,7 @@ class Tape:
                 keep_newest(WALKS, key, found, MAX_WALKS)
             program = found.program or found.count_use()
             if program is not None:
-                outs = iter(program.apply(values))
+                outs = iter(current.trace.apply_program(program, values))
                 return [next(outs) if m else None for m in found.facts]
         return way(self, residuals, dots)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from weft.core.aval import ShapedArray, words_of
 from weft.core.facts import Elements, Runs
-from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of, memo_jaxpr, subjaxprs
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of, held_jaxprs, memo_jaxpr
 from weft.core.primitive import Body, split_inputs
 from weft.core.source import source_line, source_text, user_code
 from weft.core.trace import current, eval_context, get_traceback
@@ -377,9 +377,13 @@ def stack_elements(y: Origin, shape: tuple[int, ...]) -> ElementOrigins:
 @memo_jaxpr
 def concerns_keys(jaxpr: Jaxpr) -> bool:
     """Whether a program uses up keys, or may hand some on."""
-    uses = any(e.primitive.elements is Elements.RANDOM for e in jaxpr.eqns)
-    hands_on = any(a.dtype == WORD for a in jaxpr.out_avals)
-    return uses or hands_on or any(map(concerns_keys, subjaxprs(jaxpr)))
+    for eqn in jaxpr.eqns:
+        prim = eqn.primitive
+        if prim.elements is Elements.RANDOM:
+            return True
+        if not prim.memoize_type and any(map(concerns_keys, held_jaxprs(eqn))):
+            return True
+    return any(a.dtype == WORD for a in jaxpr.out_avals)
 
 
 def reuse_error(first: Use, again: Use, how: str = "") -> KeyReuseError:

@@ -519,7 +519,7 @@ class KeyArray(HasAval):
 
 
 # The classes of concrete arrays.
-ARRAYS = (ArrayImpl, KeyArray)
+ARRAYS: tuple[Any, ...] = (ArrayImpl, KeyArray)
 
 
 def _guard_deleted(name: str, doc: str) -> Callable[..., Any]:

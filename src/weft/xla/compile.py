@@ -390,7 +390,12 @@ class Executable:
         places = self.in_shardings or [self.placement.whole] * len(every)
         buffers = [put(x, s) for x, s in zip(every, places, strict=True)]
         try:
-            outs = self.execute(buffers)
+            if self.host_calls:
+                outs = self.run_with_callbacks(buffers)
+            elif self.waits:
+                outs = self.run_to_end(buffers)
+            else:
+                outs = self.loaded.execute_sharded(buffers).consume_with_handlers(self.handlers)
         except (JaxRuntimeError, ValueError) as error:
             lost = name_lost_processes(error)
             if lost is None:
@@ -398,14 +403,14 @@ class Executable:
             raise lost from error
         return [*map(array_of_type, self.out_avals, outs)] if self.makes_keys else outs
 
-    def execute(self, buffers: list) -> list:
-        """Run it on what lies where it takes it."""
-        if self.host_calls:
-            given = self.host_calls, buffers, self.handlers, self.placement.whole
-            outs = execute_with_callbacks(self.loaded, *given)
-            return [shards.share_result(y, self.placement.whole) for y in outs]
-        if not self.waits:
-            return self.loaded.execute_sharded(buffers).consume_with_handlers(self.handlers)
+    def run_with_callbacks(self, buffers: list) -> list:
+        """Run a program that calls Python."""
+        given = self.host_calls, buffers, self.handlers, self.placement.whole
+        outs = execute_with_callbacks(self.loaded, *given)
+        return [shards.share_result(y, self.placement.whole) for y in outs]
+
+    def run_to_end(self, buffers: list) -> list:
+        """Run a program, and return when it has ended."""
         _jax.batched_block_until_ready(buffers)
         results = self.loaded.execute_sharded(buffers, with_tokens=True)
         done = results.consume_token()

@@ -539,9 +539,10 @@ class Builder:
         args = [Value(f"%arg{i}", a) for i, a in enumerate(in_avals)]
         outs = list(write(*args))
         self.op("func.return", outs, [])
-        given, made = attrs[0] or [""] * len(args), attrs[1] or [""] * len(outs)
-        listed = ", ".join([f"{v.name}: {typed_text(v, a)}" for v, a in zip(args, given)])
-        types = ", ".join([typed_text(v, a) for v, a in zip(outs, made)])
+        given = [f" {{{a}}}" if a else "" for a in attrs[0]] or [""] * len(args)
+        made = [f" {{{a}}}" if a else "" for a in attrs[1]] or [""] * len(outs)
+        listed = ", ".join([f"{v.name}: {v.aval.hlo}{a}" for v, a in zip(args, given)])
+        types = ", ".join([f"{v.aval.hlo}{a}" for v, a in zip(outs, made)])
         head = f"func.func {visibility} @{name}({listed}) -> ({types}) {{"
         self.functions.append("\n".join([head, *self.lines, "}"]))
         self.lines, self.constants, self.count, self.path, self.scoped, self.token = outer
@@ -566,11 +567,6 @@ class Builder:
         count = len(self.devices) or 1
         counts = f"mhlo.num_partitions = {count} : i32, mhlo.num_replicas = 1 : i32"
         return f"module @{name} attributes {{{counts}}} {{\n{body}\n}}\n"
-
-
-def typed_text(x: Value, attrs: str) -> str:
-    """The type of a parameter or result, with its attributes."""
-    return f"{x.aval.hlo} {{{attrs}}}" if attrs else x.aval.hlo
 
 
 def strip_locations(text: str) -> str:

@@ -19,7 +19,7 @@ from weft.options import config
 from weft.passes.dce import dce_jaxpr
 from weft.passes.discharge import discharge_jaxpr, has_state
 from weft.passes.merge import has_scopes
-from weft.passes.physical import has_extended, physical_jaxpr
+from weft.passes.physical import physical_jaxpr
 from weft.util import collecting_rarely
 from weft.xla.hlo import TOKEN, Builder, Pattern, Repeat, Value
 from weft.xla.locating import LocatingBuilder, operation_path
@@ -151,9 +151,10 @@ class Module(NamedTuple):
 
 
 def make_physical(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, Sequence[Any]]:
-    """Return a program without references and with the words of keys in their place; its consts."""
-    if not has_extended(jaxpr):
-        return jaxpr, consts
+    """Return a program that `has_extended`, without references and with words in place of keys.
+
+    Its consts are returned, too.
+    """
     if has_state(jaxpr):
         jaxpr = dce_jaxpr(discharge_jaxpr(jaxpr))[0]
     return physical_jaxpr(jaxpr), [*map(words_of, consts)]
@@ -198,7 +199,8 @@ def lower_module(
         write = hlo.threaded(write, False)
     with collecting_rarely():
         hlo.function("main", in_avals, write, "public", (attrs, out_attrs), f"jit({name})")
-    text = hlo.module(Builder().unique(f"jit_{name}"))
+    hlo.names.clear()  # which are those of functions
+    text = hlo.module(hlo.unique(f"jit_{name}"))
     calls = tuple(hlo.host_calls)
     return Module(text, calls, parameters, results, hlo.origins, hlo.foreign_calls)
 
