@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
 from typing import Any
 
+from weft import dtypes
+from weft.core.facts import Elements
 from weft.core.form import Form
-from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal
-from weft.cpu.functions import count_functions, may_fold_nan
+from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, held_jaxprs, memo_jaxpr
 from weft.cpu.rewriting import Choice, Reading, Replacement, rewrite_program, stage_replacement
 from weft.cpu.scope import Scope, Target
 from weft.errors import InconclusiveDimensionOperation
 from weft.options import trace_context
+from weft.primitives.elementwise import Elementwise
 from weft.util import keep_cache
 
 # The module that knows a form, which is imported when a program has one, and the function in it.
@@ -49,6 +52,9 @@ FORMS = {
     Form.WINDOWS: "windows.choose_windows",
     Form.WINDOW_EXTREMUM: "windows.choose_window_extremum",
     Form.FUNCTION: "functions.choose_function",
+    Form.EXPONENTIAL: "functions.choose_exponential",
+    Form.POWER_OF_VALUES: "functions.choose_power_of_values",
+    Form.LOG_OF_SUM: "functions.choose_log_of_sum",
     Form.ZETA: "functions.choose_zeta",
     Form.QUOTIENT: "functions.choose_quotient",
     Form.REMAINDER: "functions.choose_remainder",
@@ -58,6 +64,10 @@ FORMS = {
     Form.TILE: "joins.choose_tile",
     Form.FRAME: "joins.choose_frame",
 }
+
+
+# The forms of functions of each element that take far longer than a product.
+FUNCTIONS = (Form.FUNCTION, Form.EXPONENTIAL, Form.POWER_OF_VALUES, Form.LOG_OF_SUM)
 
 
 @functools.cache
@@ -128,3 +138,42 @@ def describe_operand(atom: Atom, scope: Scope) -> tuple:
         x = atom.val
         return atom.aval, type(x), x or str(x)  # as 0.0 equals -0.0
     return atom.aval, atom in scope.arguments
+
+
+@memo_jaxpr
+def count_functions(jaxpr: Jaxpr) -> int:
+    """Return how many equations of a program, and of those that it holds, may become formulas.
+
+    XLA:CPU compiles a formula in 10 ms. No way of calling one that is written once is any shorter,
+    for it copies what is called. So formulas are for larger arrays where there are many.
+    """
+    count = 0
+    for eqn in jaxpr.eqns:
+        prim = eqn.primitive
+        if prim.form is not None and isinstance(prim, Elementwise) and prim.formulas:
+            formula = prim.formulas.get(eqn.outvars[0].aval.dtype)
+            count += formula is not None and formula.least > 0
+        elif not prim.memoize_type:  # else it holds nothing
+            count += sum(map(count_functions, held_jaxprs(eqn)))
+    return count
+
+
+@memo_jaxpr
+def may_fold_nan(jaxpr: Jaxpr) -> bool:
+    """Return True if numbers in a program, or in one that it holds, may show that a value is NaN.
+
+    That is so for a NaN, for an infinity except where elements are only chosen, for a division by
+    0, and for a function of numbers.
+    """
+    for eqn in jaxpr.eqns:
+        prim, numbers = eqn.primitive, [a.val for a in eqn.invars if type(a) is Literal]
+        if numbers and dtypes.is_float(eqn.invars[-1].aval.dtype):
+            only = len(numbers) == len(eqn.invars) and prim.form in FUNCTIONS
+            if only or (prim.form is Form.QUOTIENT and numbers[-1] == 0):
+                return True
+            new = prim.elements is Elements.NEW
+            if any(x != x or (new and abs(x) == math.inf) for x in numbers):
+                return True
+        if not prim.memoize_type and any(map(may_fold_nan, held_jaxprs(eqn))):
+            return True
+    return False
