@@ -1,17 +1,21 @@
-"""Write native/opcodes.h: the opcodes of programs, in C++, from cpu/opcodes.py.
+"""Write native/opcodes.h: the opcodes of programs, in C++.
 
-Run it when an opcode is added: `python tools/make_opcodes.py`. tests/passes/test_opcodes.py fails
-while the file is not the one that this program writes.
+They are those of cpu/opcodes.py, and those that primitives have by their fact `kernel`. Run it when
+one is added: `python tools/make_opcodes.py`. tests/cpu/test_opcodes.py fails while the file is not
+the one that this program writes.
 """
 
 import textwrap
 from pathlib import Path
 
-from weft.cpu.opcodes import DTYPES, MAX_ROW, MAX_SLOTS, MAX_STEPS, OPERANDS, Kind
+import weft.scipy.special.elementary  # noqa: F401  # it defines primitives, too
+from weft.cpu.opcodes import DTYPES, MAX_ROW, MAX_SLOTS, MAX_STEPS, Instruction, Kind, Own, code_of
+from weft.jaxpr.values import index_primitives
+from weft.primitives.elementwise import Elementwise
 
 HEADER = Path(__file__).parents[1] / "src/weft/native/opcodes.h"
 TEXT = """\
-// Written by tools/make_opcodes.py from cpu/opcodes.py, which says what the opcodes compute.
+// Written by tools/make_opcodes.py from cpu/opcodes.py and the facts of primitives.
 
 #ifndef WEFT_NATIVE_OPCODES_H_
 #define WEFT_NATIVE_OPCODES_H_
@@ -59,16 +63,29 @@ def wrap(items: list[str]) -> str:
     return textwrap.fill(text, 100, initial_indent="  ", subsequent_indent="  ")
 
 
+def list_instructions() -> dict[str, tuple[Instruction, int]]:
+    """Return all instructions and their numbers of operands, by name, in the order of codes."""
+    primitives = [p for named in index_primitives().values() for p in named.values()]
+    given = {p for p in primitives if isinstance(p, Elementwise) and p.kernel is not None}
+    found = {x.name.lower(): (x, x.value[1]) for x in Own}
+    found |= {p.name: (p, len(p.derivs)) for p in given}
+    rows = sorted(found.items(), key=lambda row: code_of(row[1][0]))
+    codes = [code_of(x) for _, (x, _) in rows]
+    assert codes == [*range(len(Own) + len(given))], f"codes must be 0, 1, ...; got {codes}"
+    return dict(rows)
+
+
 def write_header() -> str:
     """Return the text of the header."""
+    found = list_instructions()
     checks = [
         f"static_assert(ffi::{INTERFACE[dtype.name]} == {number});"
         for dtype, number in DTYPES.items()
     ]
     return TEXT.format(
-        codes=wrap([constant(name) for name in OPERANDS]),
-        count=len(OPERANDS),
-        operands=wrap([str(count) for count in OPERANDS.values()]),
+        codes=wrap([*map(constant, found)]),
+        count=len(found),
+        operands=wrap([str(count) for _, count in found.values()]),
         kinds=", ".join(constant(kind.name) for kind in Kind),
         slots=MAX_SLOTS,
         steps=MAX_STEPS,

@@ -7,7 +7,7 @@ import weft
 import weft.numpy as jnp
 from tests.cpu.prepared import KERNELS, NO_KERNELS, OVER_MESH, expect, show_prepared
 from weft import config, jit, lax, nn
-from weft.cpu.functions import survey_program
+from weft.cpu.survey import survey_program
 from weft.primitives.expr import LARGE
 from weft.scipy import special
 
@@ -116,7 +116,7 @@ def test_without_kernels_it_is_a_formula(target):
         show_prepared(lambda x: jnp.sin(x), X, target=target),
         """
         { lambda ; a:f32[4097]. let
-            b:f32[4097] = formula[settings=('sin', f32[4097]) write=write_function] a
+            b:f32[4097] = formula[settings=(sin, f32[4097]) write=write_function] a
           in (b,) }
         """,
     )

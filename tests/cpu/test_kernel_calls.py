@@ -26,21 +26,12 @@ from tests.cpu.frames import (
     make_buffer,
     numpy_dtype,
 )
+from tests.cpu.instructions import NAMED, OPCODES, OPERANDS
 from tests.settings import ALL
 from weft import dtypes
 from weft.cpu import kernels
 from weft.cpu.opcodes import DTYPES as CODED
-from weft.cpu.opcodes import (
-    FULL,
-    OPCODES,
-    OPERANDS,
-    PER_ROW,
-    SCALAR,
-    SHARED_ROW,
-    Operand,
-    Step,
-    encode_program,
-)
+from weft.cpu.opcodes import FULL, PER_ROW, SCALAR, SHARED_ROW, Operand, Step, encode_program
 from weft.dtypes import short_name
 from weft.errors import JaxRuntimeError
 
@@ -133,7 +124,7 @@ def is_frame(s: Names, a: Names) -> bool:
 def add_program(kind: Any, name: str, count: int) -> list[int]:
     reads = ["x", "y"][:count]
     operands = [Operand(x, FULL) for x in reads]
-    return encode_program(operands, [Step(name, "z", kind, F32, reads)], 16, 4)
+    return encode_program(operands, [Step(NAMED[name], "z", kind, F32, reads)], 16, 4)
 
 
 Q, KV = "f32[b,t,h,d]", "f32[b,s,k,d]"

@@ -9,18 +9,10 @@ import numpy as np
 import pytest
 
 import weft
+from tests.cpu.instructions import NAMED, OPCODES, format_program
 from weft import ffi
 from weft.cpu import kernels
-from weft.cpu.opcodes import (
-    DTYPES,
-    MAX_SLOTS,
-    OPCODES,
-    Kind,
-    Operand,
-    Step,
-    encode_program,
-    format_program,
-)
+from weft.cpu.opcodes import DTYPES, MAX_SLOTS, Kind, Operand, Step, encode_program
 from weft.errors import JaxRuntimeError
 
 needs_kernels = pytest.mark.skipif(bool(kernels.load_kernels()), reason="the kernels are not built")
@@ -40,19 +32,23 @@ def test_headers_are_what_the_tools_write(tool, name):
     assert (kernels.FOLDER / name).read_text() == made.stdout, f"run python tools/{tool}.py"
 
 
+def step(name, *fields):
+    return Step(NAMED[name], *fields)
+
+
 def write_softmax(row):
     operands = [Operand("x", FULL), Operand("one", SCALAR)]
     steps = [
-        Step("convert_element_type", "wide", FULL, F32, ["x"]),
-        Step("reduce_max", "most", PER_ROW, F32, ["wide"]),
-        Step("spread", "all", FULL, F32, ["most"]),
-        Step("sub", "less", FULL, F32, ["wide", "all"]),
-        Step("exp", "e", FULL, F32, ["less"]),
-        Step("reduce_sum", "sum", PER_ROW, F32, ["e"]),
-        Step("div", "inverse", PER_ROW, F32, ["one", "sum"]),
-        Step("spread", "factor", FULL, F32, ["inverse"]),
-        Step("mul", "y", FULL, F32, ["e", "factor"]),
-        Step("convert_element_type", "out", FULL, F16, ["y"]),
+        step("convert_element_type", "wide", FULL, F32, ["x"]),
+        step("reduce_max", "most", PER_ROW, F32, ["wide"]),
+        step("spread", "all", FULL, F32, ["most"]),
+        step("sub", "less", FULL, F32, ["wide", "all"]),
+        step("exp", "e", FULL, F32, ["less"]),
+        step("reduce_sum", "sum", PER_ROW, F32, ["e"]),
+        step("div", "inverse", PER_ROW, F32, ["one", "sum"]),
+        step("spread", "factor", FULL, F32, ["inverse"]),
+        step("mul", "y", FULL, F32, ["e", "factor"]),
+        step("convert_element_type", "out", FULL, F16, ["y"]),
     ]
     return encode_program(operands, steps, row, 4)
 
@@ -80,9 +76,9 @@ rows of 100 elements, 4 for a thread
 def test_what_rows_share_is_computed_first():
     operands = [Operand("x", FULL, 5), Operand("g", SHARED_ROW)]
     steps = [
-        Step("convert_element_type", "wide", FULL, F32, ["x"]),
-        Step("convert_element_type", "factor", SHARED_ROW, F32, ["g"]),
-        Step("mul", "y", FULL, F32, ["wide", "factor"]),
+        step("convert_element_type", "wide", FULL, F32, ["x"]),
+        step("convert_element_type", "factor", SHARED_ROW, F32, ["g"]),
+        step("mul", "y", FULL, F32, ["wide", "factor"]),
     ]
     assert (
         format_program(encode_program(operands, steps, 64, 2))
@@ -98,11 +94,11 @@ rows of 64 elements, 2 for a thread
 
 def test_programs_of_too_many_values():
     operands = [Operand(i, FULL) for i in range(MAX_SLOTS)]
-    step = Step("add", "y", FULL, F32, [0, 1])
-    assert encode_program(operands, [step], 16, 1) is None
-    assert encode_program(operands[:-1], [step], 16, 1) is not None
-    assert encode_program([*operands, Operand("more", FULL)], [step], 16, 1) is None
-    chain = [Step("neg", i + 1, FULL, F32, [i]) for i in range(81)]
+    add = step("add", "y", FULL, F32, [0, 1])
+    assert encode_program(operands, [add], 16, 1) is None
+    assert encode_program(operands[:-1], [add], 16, 1) is not None
+    assert encode_program([*operands, Operand("more", FULL)], [add], 16, 1) is None
+    chain = [step("neg", i + 1, FULL, F32, [i]) for i in range(81)]
     assert encode_program(operands[:1], chain[:80], 16, 1) is not None
     assert encode_program(operands[:1], chain, 16, 1) is None
 
@@ -129,10 +125,10 @@ def test_operands_of_each_kind():
         g, number = x[:row] + 1, np.float32(2)
         operands = [Operand("x", FULL, 3), Operand("g", SHARED_ROW), Operand("n", SCALAR)]
         steps = [
-            Step("mul", "gg", SHARED_ROW, F32, ["g", "n"]),
-            Step("mul", "y", FULL, F32, ["x", "gg"]),
-            Step("lt", "small", FULL, BOOL, ["y", "n"]),
-            Step("select_n", "z", FULL, F32, ["small", "y", "x"]),
+            step("mul", "gg", SHARED_ROW, F32, ["g", "n"]),
+            step("mul", "y", FULL, F32, ["x", "gg"]),
+            step("lt", "small", FULL, BOOL, ["y", "n"]),
+            step("select_n", "z", FULL, F32, ["small", "y", "x"]),
         ]
         code = encode_program(operands, steps, row, 2)
         z = run_program(code, weft.ShapeDtypeStruct((rows, row), F32), x, g, number)
@@ -157,7 +153,7 @@ PLACES = {
 
 
 def write_comparison():
-    steps = [Step("mul", "y", FULL, F32, ["x", "n"]), Step("lt", "z", FULL, BOOL, ["n", "y"])]
+    steps = [step("mul", "y", FULL, F32, ["x", "n"]), step("lt", "z", FULL, BOOL, ["n", "y"])]
     return encode_program([Operand("x", FULL, 2), Operand("n", SCALAR)], steps, 16, 1)
 
 
@@ -184,17 +180,17 @@ def test_what_is_no_program():
 @pytest.mark.parametrize(
     "steps",
     [
-        [Step("exp", "y", PER_ROW, F32, ["x"])],
-        [Step("reduce_sum", "s", FULL, F32, ["x"])],
-        [Step("reduce_sum", "s", PER_ROW, F32, ["x"]), Step("add", "y", FULL, F32, ["x", "s"])],
-        [Step("add", "s", PER_ROW, F32, ["g", "g"]), Step("spread", "y", FULL, F32, ["s"])],
-        [Step("spread", "y", FULL, F32, ["x"])],
-        [Step("neg", "s", SHARED_ROW, F32, ["x"]), Step("add", "y", FULL, F32, ["x", "s"])],
-        [Step("neg", "s", SHARED_ROW, F32, ["g"])],
-        [Step("select_n", "y", FULL, F32, ["x", "x", "x"])],
-        [Step("clamp", "y", FULL, F32, ["i", "x", "x"])],
-        [Step("convert_element_type", "y", FULL, np.dtype(np.int64), ["x"])],
-        [Step("floor", "y", FULL, I32, ["i"])],
+        [step("exp", "y", PER_ROW, F32, ["x"])],
+        [step("reduce_sum", "s", FULL, F32, ["x"])],
+        [step("reduce_sum", "s", PER_ROW, F32, ["x"]), step("add", "y", FULL, F32, ["x", "s"])],
+        [step("add", "s", PER_ROW, F32, ["g", "g"]), step("spread", "y", FULL, F32, ["s"])],
+        [step("spread", "y", FULL, F32, ["x"])],
+        [step("neg", "s", SHARED_ROW, F32, ["x"]), step("add", "y", FULL, F32, ["x", "s"])],
+        [step("neg", "s", SHARED_ROW, F32, ["g"])],
+        [step("select_n", "y", FULL, F32, ["x", "x", "x"])],
+        [step("clamp", "y", FULL, F32, ["i", "x", "x"])],
+        [step("convert_element_type", "y", FULL, np.dtype(np.int64), ["x"])],
+        [step("floor", "y", FULL, I32, ["i"])],
         [],
     ],
 )  # fmt: skip
@@ -212,9 +208,9 @@ def test_results_take_no_slot_that_is_read_later():
     x, g = np.ones((3, 16), F32), np.ones(16, F32)
     out = weft.ShapeDtypeStruct(x.shape, F32)
     head = [16, 1, 2, FULL, 0, SHARED_ROW, 0]
-    step = lambda name, slot, *reads: [OPCODES[name], FULL, DTYPES[F32], slot, *reads]
-    run_program([*head, *step("add", 0, 0, 1)], out, x, g)
-    for steps in (step("add", 1, 0, 1), [*step("add", 2, 0, 1), *step("neg", 1, 2)]):
+    code = lambda name, slot, *reads: [OPCODES[name], FULL, DTYPES[F32], slot, *reads]
+    run_program([*head, *code("add", 0, 0, 1)], out, x, g)
+    for steps in (code("add", 1, 0, 1), [*code("add", 2, 0, 1), *code("neg", 1, 2)]):
         with pytest.raises(JaxRuntimeError, match="the program must be one for"):
             run_program([*head, *steps], out, x, g).block_until_ready()
     wider = [OPCODES["convert_element_type"], FULL, DTYPES[F64], 0, 0]  # over what is read

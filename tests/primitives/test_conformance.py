@@ -182,6 +182,8 @@ NO_ROW = {
     "cpu.*": "ways to compute what other rows ask for: tests/cpu",
     "passes.physical": "on the words of keys only: tests/passes/test_physical.py",
     "nn.attention_parts": "a softmax over keys: tests/cpu/test_attention.py",
+    "numpy.ranks": "elements in order: tests/numpy/test_statistics.py",
+    "image": "an image at another size: tests/test_image.py",
     "Member of scipy/special": "tests/scipy/test_special.py, against SciPy and mpmath",
     "all_gather_invariant pvary psum_invariant reshard": DEVICES,
     "all_gather_reduced preduced reduced_vary_cast_p unreduced_psum": DEVICES,

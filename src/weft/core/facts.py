@@ -23,6 +23,8 @@ class Elements(enum.Enum):
     PLACED = "placed"
     # Elements of operands, or computed so that none is NaN where no operand has a NaN.
     CHOSEN = "chosen"
+    # The elements of the operand in another dtype.
+    CONVERTED = "converted"
     # Random numbers or keys, made of the keys that are the first operand, which uses these up.
     RANDOM = "random"
     # True where two elements are equal; keys are equal if all of their words are.
@@ -80,7 +82,8 @@ class Cost(enum.Enum):
     UNKNOWN: not known beforehand. The primitive holds programs, has an effect or talks to devices.
     FREE: none. Each result is one operand under other indices, or as it is: a view of it.
     JOIN: elements of operands are put side by side, at places that follow from parameters.
-    LOOKUP: elements of operands are moved from or to places that other operands say.
+    PART: one part of an operand is read or written, at a place that scalars say.
+    LOOKUP: elements of operands are moved from or to places that arrays of indices say.
     CHEAP: a few machine operations for each element of the result.
     REDUCTION: a few for each element of the operands, which are combined along axes.
     TRANSCENDENTAL: dozens for each element: a transcendental function, a random number, a sort.
@@ -92,6 +95,7 @@ class Cost(enum.Enum):
     UNKNOWN = enum.auto()
     FREE = enum.auto()
     JOIN = enum.auto()
+    PART = enum.auto()
     LOOKUP = enum.auto()
     CHEAP = enum.auto()
     REDUCTION = enum.auto()

@@ -12,24 +12,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft.core.aval import ShapedArray
-from weft.core.facts import Cost
+from weft.core.facts import Cost, Elements, Linearity
 from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from weft.cpu.calls import kernel_equation
-from weft.cpu.opcodes import COMPARISONS, Kind, Operand, Step, cheap_instruction, encode_program
-from weft.cpu.scope import MAX_SHORT, only_moves
+from weft.cpu.elements import chooses_by_element, find_direction, only_moves
+from weft.cpu.opcodes import Kind, Operand, Own, Step, cheap_instruction, encode_program
+from weft.cpu.scope import MAX_SHORT
 from weft.cpu.views import View, find_views, merge_axes, view_whole
 from weft.dtypes import itemsize_bits
-from weft.primitives.layout import ConvertElementType
+from weft.primitives.elementwise import Elementwise, mul_p, square_p
 from weft.util import is_below
 
-# Operations that XLA compiles differently where there are several: it fuses a product and a sum,
-# and moves constants to the front.
-FUSED_BY_XLA = frozenset(
-    ("add", "sub", "mul", "div", "neg", "square", "integer_pow", "convert_element_type")
-)
-SIGNS = {"add": "+", "sub": "+", "mul": "*", "div": "*"}
 EXACT_SIGNS = ("", "?", "+", "*", "+*")  # sequences of operations that XLA does not fuse
+# The instructions of operations of StableHLO whose second operand is neither zero nor NaN.
+WITH_NUMBER = {"stablehlo.maximum": Own.AT_LEAST, "stablehlo.minimum": Own.AT_MOST}
 NEUTRAL = frozenset((0, 1, -1))  # numbers with which a sum or a product may be left out
 # Parameters with which the kernel computes an operation: squares and reciprocals, and rounding of
 # numbers between two integers to the even one.
@@ -122,8 +119,7 @@ def group_equations(
 
 def are_exact(eqns: Sequence[Eqn], arrays: Sequence[Eqn], views: Mapping[Any, View]) -> bool:
     """Return True if the kernel computes equations, and XLA would fuse no product and sum."""
-    shape, names = arrays[-1].outvars[0].aval.shape, [e.primitive.name for e in arrays]
-    signs = "".join(SIGNS.get(name, "?") for name in names if name in FUSED_BY_XLA)
+    shape, signs = arrays[-1].outvars[0].aval.shape, "".join(map(find_sign, arrays))
     used = [(e, views[a]) for e in eqns for a in e.invars if type(a) is Var and a in views]
     near = all(
         view.sizes == e.outvars[0].aval.shape and view.is_contiguous
@@ -131,6 +127,21 @@ def are_exact(eqns: Sequence[Eqn], arrays: Sequence[Eqn], views: Mapping[Any, Vi
         if view.source.aval.shape
     )
     return near and signs in EXACT_SIGNS and all(can_call(e, shape) for e in eqns)
+
+
+def find_sign(eqn: Eqn) -> str:
+    """Return the sign of an equation that XLA compiles differently beside others; "" for others.
+
+    XLA fuses a product and a sum, and moves constants to the front. The sign is "+" for a sum or a
+    difference, "*" for a product or a quotient, else "?".
+    """
+    prim = eqn.primitive
+    if prim.elements is Elements.CONVERTED or prim.form is Form.POWER:
+        return "?"
+    linear = prim.linear if isinstance(prim, Elementwise) else Linearity.NONE
+    if linear is Linearity.JOINT:
+        return "+" if len(eqn.invars) > 1 else "?"
+    return "" if linear is Linearity.NONE else "*"
 
 
 def is_quicker(call: Call, calls: int, several: bool) -> bool:
@@ -177,9 +188,9 @@ def plan_group(eqns: Sequence[Eqn], views: Mapping[Any, View]) -> Call:
                 operands.append(operand)
             return operands.index(operand)
         if a not in steps:
-            name, args = select_instruction(makers[a], makers)
+            instruction, args = select_instruction(makers[a], makers)
             reads = [*map(place, args)]
-            steps[a] = Step(name, a, Kind.FULL, a.aval.dtype, reads)
+            steps[a] = Step(instruction, a, Kind.FULL, a.aval.dtype, reads)
         return a
 
     out = eqns[-1].outvars[0]
@@ -203,28 +214,33 @@ def split_work(out: ShapedArray, arrays: Sequence[ShapedArray]) -> tuple[int, in
 # --- instructions -------------------------------------------------------------------------------
 
 
-def select_instruction(eqn: Eqn, makers: Mapping[Any, Eqn]) -> tuple[str, Sequence[Atom]]:
+def select_instruction(
+    eqn: Eqn, makers: Mapping[Any, Eqn]
+) -> tuple[Own | Elementwise, Sequence[Atom]]:
     """Return the kernel's instruction for an equation, and the operands that it reads.
 
     A choice by a comparison with a scalar is one instruction.
     """
     prim, args, dtype = eqn.primitive, eqn.invars, eqn.outvars[0].aval.dtype
     if prim.form is Form.QUOTIENT and (inverse := inverse_of(args[1])):
-        return "mul", [args[0], inverse]
+        return mul_p, [args[0], inverse]
     if prim.form is Form.POWER:
-        return "inverse" if eqn.params.get("y") == -1 else "square", args
-    name = prim.name
-    if name in ("max", "min") and dtype.kind == "f":
+        return Own.INVERSE if eqn.params.get("y") == -1 else square_p, args
+    found = cheap_instruction(prim)
+    assert found is not None
+    with_number = WITH_NUMBER.get(getattr(prim, "operation", ""))
+    if with_number and dtype.kind == "f":
         x, y = args if type(args[1]) is Literal else args[::-1]
         if type(y) is Literal and abs(y.val) > 0:
-            return "at_most" if name == "min" else "at_least", [x, y]
-    test = makers.get(args[0]) if name == "select_n" and type(args[0]) is Var else None
-    if test and test.primitive.name in COMPARISONS and dtype.kind == "f":
+            return with_number, [x, y]
+    test = makers.get(args[0]) if chooses_by_element(prim) and type(args[0]) is Var else None
+    direction = find_direction(test)
+    if test and direction and dtype.kind == "f":
         x, y = test.invars
         if x.aval.dtype is dtype and not y.aval.shape:
-            how = "choose" if args[2].aval.shape else "replace"
-            return f"{how}_{test.primitive.name}", [x, y, *args[1:]]
-    return name, args
+            how = "CHOOSE" if args[2].aval.shape else "REPLACE"
+            return Own[f"{how}_{direction}"], [x, y, *args[1:]]
+    return found, args
 
 
 def inverse_of(a: Atom) -> Literal | None:
@@ -245,17 +261,17 @@ def can_call(eqn: Eqn, shape: tuple) -> bool:
         return False
     chosen = {(k, v) for k, v in eqn.params.items() if k in ("y", "rounding_method")}
     numbers = {a.val for a in args if type(a) is Literal}
-    sums_or_products = prim.name in ("add", "sub", "mul")
+    quotient = prim.form is Form.QUOTIENT
+    sums_or_products = find_sign(eqn) in ("+", "*") and not quotient
     if not chosen <= PARAMETERS or (sums_or_products and numbers & NEUTRAL):
         return False
-    quotient = prim.form is Form.QUOTIENT
     if quotient and not args[-1].aval.shape and not inverse_of(args[-1]):
         return False
     if (quotient or eqn.params.get("y") == -1) and out.dtype.kind != "f":
         return False
-    if prim.name == "select_n" and (len(args) != 3 or args[0].aval.dtype != bool):
+    if chooses_by_element(prim) and (len(args) != 3 or args[0].aval.dtype != bool):
         return False
-    converts = isinstance(prim, ConvertElementType)
+    converts = prim.elements is Elements.CONVERTED
     read = TYPES.union([np.dtype(np.int64)] if converts else ())
     return (
         (out.shape == shape or (converts and not out.shape))
@@ -274,9 +290,8 @@ def can_stand_beside(eqn: Eqn) -> bool:
     The kernel computes the equation, or it only moves elements or calls LAPACK.
     """
     out = eqn.outvars[0].aval
-    if isinstance(eqn.primitive, ConvertElementType) or (
-        is_computed_by_kernel(eqn) and not only_moves(eqn)
-    ):
+    converts = eqn.primitive.elements is Elements.CONVERTED
+    if converts or (is_computed_by_kernel(eqn) and not only_moves(eqn)):
         return can_call(eqn, out.shape) and is_below(out.size, MAX_SHORT + 1)
     return type(out.size) is int
 

@@ -1,14 +1,14 @@
-"""Which equations compute each element of their result from the elements at the same place."""
+"""Questions about the elements of equations, answered by facts of their primitives."""
 
 from __future__ import annotations
 
-from weft.core.facts import Cost
+from weft.core.facts import Cost, Elements
 from weft.core.jaxpr import Eqn
+from weft.core.primitive import Primitive
 from weft.cpu.formula import Formula
 from weft.primitives.bits import BitcastConvertType
-from weft.primitives.elementwise import Elementwise, SelectN
+from weft.primitives.elementwise import Comparison, Elementwise, SelectN
 from weft.primitives.families import LinearByElement
-from weft.primitives.layout import BroadcastInDim
 
 FAMILIES = (BitcastConvertType, Elementwise, LinearByElement, SelectN)
 
@@ -27,6 +27,27 @@ def computes_by_element(eqn: Eqn) -> bool:
     return all(a.aval.shape in ((), shape) for a in eqn.invars)
 
 
+def only_moves(eqn: Eqn) -> bool:
+    """Return True if an equation only moves, repeats, joins or converts elements."""
+    prim = eqn.primitive
+    moves = prim.elements in (Elements.MOVED, Elements.CONVERTED)
+    return moves or prim.cost in (Cost.JOIN, Cost.PART)
+
+
 def fills_with_number(eqn: Eqn) -> bool:
     """Return True if an equation gives an array of one number, which is its operand."""
-    return isinstance(eqn.primitive, BroadcastInDim) and not eqn.invars[0].aval.shape
+    prim = eqn.primitive
+    moves = prim.elements is Elements.MOVED and prim.cost is Cost.FREE and len(eqn.invars) == 1
+    return moves and not eqn.invars[0].aval.shape and bool(eqn.outvars[0].aval.shape)
+
+
+def chooses_by_element(prim: Primitive) -> bool:
+    """Return True if a primitive chooses elements of operands by the elements of the first one."""
+    return prim.elements is Elements.PLACED and prim.cost is Cost.CHEAP
+
+
+def find_direction(eqn: Eqn | None) -> str:
+    """Return how an equation compares numbers, such as "LE"; "" for others, or if there is none."""
+    if eqn is None or not isinstance(eqn.primitive, Comparison) or eqn.primitive.is_total:
+        return ""
+    return eqn.primitive.direction

@@ -36,9 +36,7 @@ from weft.primitives.reduction import (
     Extremum,
     Reduction,
     SumOfNumbers,
-    argmax_p,
     lower_reduce,
-    reduce_max_p,
     write_keeping_nan,
 )
 from weft.util import is_below
@@ -53,7 +51,7 @@ def choose_extremum(eqn: Eqn, scope: Scope) -> Replacement | None:
     """Find extrema by the kernel, or in a loop that keeps NaN, which XLA's library loses."""
     (atom,), prim = eqn.invars, cast(Extremum, eqn.primitive)
     x, axes, nan = atom.aval, eqn.params["axes"], eqn.params.get("nan", "keep")
-    call = functools.partial(call_extremum, axes=axes, largest=prim is reduce_max_p, dtype=x.dtype)
+    call = functools.partial(call_extremum, axes=axes, largest=prim.largest, dtype=x.dtype)
     is_float = dtypes.is_float(x.dtype)
     if is_float and nan == "skip":
         if can_call_extremum(x, axes, scope):
@@ -141,8 +139,7 @@ def choose_arg_extremum(eqn: Eqn, scope: Scope) -> Callable[..., list] | None:
     x, prim, params = eqn.invars[0].aval, cast(ArgExtremum, eqn.primitive), eqn.params
     axes, dtype = params["axes"], params["index_dtype"]
     if can_call_extremum(x, axes, scope, short=1):
-        largest = prim is argmax_p
-        return lambda x: [convert(y, dtype) for y in call_extremum(x, axes, largest, UINT32)]
+        return lambda x: [convert(y, dtype) for y in call_extremum(x, axes, prim.largest, UINT32)]
     if is_below(x.shape[axes[0]], MAX_PAIRS + 1):
         return None
     return lambda x: [prim.find_by_value(x, **params)]

@@ -12,9 +12,9 @@ from typing import Any
 
 from weft.core.form import Form
 from weft.core.jaxpr import Eqn, Jaxpr, Literal
-from weft.cpu.functions import survey_program
 from weft.cpu.rewriting import Choice, Reading, Replacement, rewrite_program, stage_replacement
 from weft.cpu.scope import Scope, Target
+from weft.cpu.survey import survey_program
 from weft.errors import InconclusiveDimensionOperation
 from weft.options import trace_context
 from weft.util import keep_cache
@@ -27,6 +27,7 @@ FORMS = {
     Form.PARTITION: "sorting.choose_partition",
     Form.TOP_K: "sorting.choose_top_k",
     Form.PLACES: "sorting.choose_places",
+    Form.RANKS: "sorting.choose_ranks",
     Form.SUM: "sums.choose_sum",
     Form.LOGICAL: "sums.choose_logical",
     Form.REDUCED_PRODUCT: "extrema.choose_reduced_product",
@@ -45,10 +46,14 @@ FORMS = {
     Form.SCATTER: "scatters.choose_scatter",
     Form.SPARSE_PRODUCT: "sparse.choose_sparse_product",
     Form.RESAMPLE: "sparse.choose_resample",
+    Form.RESIZE: "sparse.choose_resize",
     Form.SELECT_AND_SCATTER: "windows.choose_select_and_scatter",
     Form.WINDOWS: "windows.choose_windows",
     Form.WINDOW_EXTREMUM: "windows.choose_window_extremum",
     Form.FUNCTION: "functions.choose_function",
+    Form.EXPONENTIAL: "functions.choose_exponential",
+    Form.POWER_OF_VALUES: "functions.choose_power_of_values",
+    Form.LOG_OF_SUM: "functions.choose_log_of_sum",
     Form.ZETA: "functions.choose_zeta",
     Form.QUOTIENT: "functions.choose_quotient",
     Form.REMAINDER: "functions.choose_remainder",

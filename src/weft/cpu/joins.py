@@ -20,10 +20,10 @@ from weft.core.jaxpr import Atom, Eqn
 from weft.cpu.calls import call_kernel
 from weft.cpu.rewriting import Reading, Replacement
 from weft.cpu.scope import Scope
+from weft.cpu.views import find_views, row_major_steps, view_whole
 from weft.primitives.elementwise import eq, select
 from weft.primitives.families import insert_item
 from weft.primitives.layout import broadcast_in_dim, broadcasted_iota, reshape
-from weft.primitives.slicing import slice_p
 
 INT32 = np.dtype(np.int32)
 MIN_COPY_BYTES = 1 << 18  # the call of a kernel pays for results of this size, and larger ones
@@ -61,13 +61,17 @@ def can_join(out: ShapedArray, axis: int, count: int, scope: Scope) -> bool:
 def find_whole(part: Atom, axis: int, scope: Scope) -> tuple[Atom, int]:
     """Return the array that a part is cut from along an axis, and where; else the part, and 0."""
     maker = scope.maker(part)
-    if maker is None or maker.primitive is not slice_p:
+    if maker is None or len(maker.invars) != 1:
         return part, 0
-    (whole,), steps = maker.invars, maker.params["strides"]
-    pairs = zip(whole.aval.shape, part.aval.shape, strict=True)
-    if (steps and {*steps} != {1}) or any(m != n for i, (m, n) in enumerate(pairs) if i != axis):
+    (whole,) = maker.invars
+    views = find_views(maker, {whole: view_whole(whole)})
+    if views is None:
         return part, 0
-    return whole, maker.params["start_indices"][axis]
+    view, shape = views[maker.outvars.index(part)], whole.aval.shape
+    steps, others = row_major_steps(shape), [*range(axis), *range(axis + 1, len(shape))]
+    if view.steps != steps or any(view.sizes[i] != shape[i] for i in others):
+        return part, 0
+    return whole, view.start // steps[axis]
 
 
 def join(

@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from weft.core.facts import Cost
-from weft.core.form import Form
+from weft.core.facts import Elements
 from weft.core.primitive import Primitive
+from weft.cpu.elements import chooses_by_element
 from weft.dtypes import bfloat16
+from weft.primitives.elementwise import Elementwise
+from weft.primitives.kernels import Called
 
 
 class Kind(enum.IntEnum):
@@ -34,42 +36,57 @@ class Kind(enum.IntEnum):
 
 SCALAR, PER_ROW, SHARED_ROW, FULL = Kind  # reading a member of an enum takes longer
 _SHARED = SCALAR, SHARED_ROW
-COMPARISONS = ("eq", "ne", "gt", "ge", "lt", "le")
-# Names by number of operands. Those that are also primitives compute what the primitive does:
-# `round` to the nearest even number. Others:
-# - inverse: 1 / x.
-# - at_least, at_most: the maximum and the minimum where one of two is neither zero nor NaN.
-# - choose_lt(x, y, no, yes) and so on: yes where x < y, else no; y is a scalar. In replace_lt and
-#   so on `yes` is a scalar too.
-# - power_of: x**y of a scalar x. zeta_single: zeta to the digits of float32.
-# Those of programs on 16-bit floats, which compute in float32:
-# - load_mask: bool as a mask, a float32 of all bits or none; store_mask: back.
-# - mask_eq(x, y) and so on: a comparison as a mask. keep, drop: x & mask, x & ~mask, where the mask
-#   is the first operand; join: x | y.
-# - round_float16, round_bfloat16: a float32 rounded to fewer digits.
-# - reduce_sum, reduce_max: of a row; spread: one element for each row on all of the row.
-_NAMES = {
-    1: (
-        *("abs", "sign", "neg", "not", "floor", "ceil", "round", "is_finite", "square", "inverse"),
-        *("convert_element_type", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh"),
-        *("asinh", "acosh", "atanh", "exp", "exp2", "expm1", "log", "log2", "log1p", "logistic"),
-        *("logit", "tanh", "cbrt", "sqrt", "rsqrt", "erf", "erfc", "erf_inv", "gelu"),
-        *("load_mask", "store_mask", "round_float16", "round_bfloat16"),
-        *("reduce_sum", "reduce_max", "spread"),
-    ),
-    2: (
-        *("add", "sub", "mul", "div", "max", "min", "at_least", "at_most", *COMPARISONS),
-        *("and", "or", "xor", "rem", "atan2", "pow", "power_of", "logaddexp", "igamma", "igammac"),
-        *("zeta", "zeta_single", "mask_eq", "mask_ne", "mask_lt", "mask_le", "keep", "drop"),
-        "join",
-    ),
-    3: ("select_n", "clamp"),
-    4: tuple(f"{how}_{test}" for how in ("choose", "replace") for test in COMPARISONS),
-}
-OPERANDS = {name: count for count, names in _NAMES.items() for name in names}
-OPCODES = {name: code for code, name in enumerate(OPERANDS)}
-REDUCTIONS = frozenset(("reduce_sum", "reduce_max"))
-FLOAT64_ONLY = frozenset(("erf",))  # there is no instruction in float32, and it is no loop
+
+
+class Own(enum.Enum):
+    """The instructions that are no elementwise primitive: their code, and number of operands.
+
+    An elementwise primitive has its code by the fact `kernel`, and rounds to the even number.
+
+    - INVERSE: 1 / x.
+    - AT_LEAST, AT_MOST: the maximum and the minimum if one of two is neither zero nor NaN.
+    - CHOOSE_LT(x, y, no, yes) and so on: yes where x < y, else no; y is a scalar. In REPLACE_LT and
+      so on, `yes` is a scalar too.
+    - POWER_OF: x**y of a scalar x. ZETA_SINGLE: zeta to the digits of float32.
+    - REDUCE_SUM, REDUCE_MAX: of a row. SPREAD: one element for each row on all of the row.
+
+    Those of programs on 16-bit floats, which compute in float32:
+
+    - LOAD_MASK: bool as a mask, a float32 of all bits or none. STORE_MASK: back.
+    - MASK_EQ(x, y) and so on: a comparison as a mask. KEEP, DROP: x & mask, x & ~mask; the mask is
+      the first operand. JOIN: x | y.
+    - ROUND_FLOAT16, ROUND_BFLOAT16: a float32 rounded to fewer digits.
+    """
+
+    INVERSE = 9, 1
+    CONVERT_ELEMENT_TYPE = 10, 1
+    LOAD_MASK = 38, 1
+    STORE_MASK = 39, 1
+    ROUND_FLOAT16 = 40, 1
+    ROUND_BFLOAT16 = 41, 1
+    REDUCE_SUM = 42, 1
+    REDUCE_MAX = 43, 1
+    SPREAD = 44, 1
+    AT_LEAST = 51, 2
+    AT_MOST = 52, 2
+    POWER_OF = 65, 2
+    ZETA_SINGLE = 70, 2
+    MASK_EQ = 71, 2
+    MASK_NE = 72, 2
+    MASK_LT = 73, 2
+    MASK_LE = 74, 2
+    KEEP = 75, 2
+    DROP = 76, 2
+    JOIN = 77, 2
+    SELECT_N = 78, 3
+    CHOOSE_EQ, CHOOSE_NE, CHOOSE_GT = (80, 4), (81, 4), (82, 4)
+    CHOOSE_GE, CHOOSE_LT, CHOOSE_LE = (83, 4), (84, 4), (85, 4)
+    REPLACE_EQ, REPLACE_NE, REPLACE_GT = (86, 4), (87, 4), (88, 4)
+    REPLACE_GE, REPLACE_LT, REPLACE_LE = (89, 4), (90, 4), (91, 4)
+
+
+# What a step computes: an instruction of the kernel's own, or a primitive.
+Instruction: TypeAlias = Own | Elementwise
 # The numbers that XLA's foreign function interface has for dtypes.
 DTYPES = {
     np.dtype(dtype): number
@@ -83,10 +100,28 @@ MAX_STEPS = 80
 MAX_ROW = 4096  # elements of a row, of 4 bytes at most, for which there are MAX_SLOTS slots
 
 
-def cheap_instruction(prim: Primitive) -> str | None:
-    """Return the name of the instruction that computes a primitive of a few machine operations."""
-    cheap = prim.cost is Cost.CHEAP and prim.form is not Form.FUNCTION
-    return prim.name if cheap and prim.name in OPCODES else None
+def find_instruction(prim: Primitive) -> Instruction | None:
+    """Return the instruction that computes a primitive on each element; None if there is none."""
+    if isinstance(prim, Elementwise):
+        return None if prim.kernel is None else prim
+    if prim.elements is Elements.CONVERTED:
+        return Own.CONVERT_ELEMENT_TYPE
+    return Own.SELECT_N if chooses_by_element(prim) else None
+
+
+def cheap_instruction(prim: Primitive) -> Instruction | None:
+    """Return the instruction of a primitive of a few machine operations; None for others."""
+    found = find_instruction(prim)
+    kernel = getattr(found, "kernel", None)
+    return found if kernel is None or kernel.float32 is Called.STEP else None
+
+
+def code_of(instruction: Instruction) -> int:
+    """Return the number of an instruction in native/opcodes.h."""
+    if isinstance(instruction, Own):
+        return instruction.value[0]
+    assert instruction.kernel is not None
+    return instruction.kernel.code
 
 
 class Operand(NamedTuple):
@@ -98,9 +133,9 @@ class Operand(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step: the operation, and the name, kind and dtype of its result."""
+    """A step: the instruction, and the name, kind and dtype of its result."""
 
-    name: str
+    instruction: Instruction
     value: Hashable
     kind: Kind
     dtype: np.dtype
@@ -131,11 +166,11 @@ def encode_program(
     last_use = {value: i for i, step in enumerate(steps) for value in step.reads}
     widths: dict[Any, int] = {}  # of results
     free = [*range(len(operands), MAX_SLOTS)]
-    for i, (name, made, kind, dtype, values) in enumerate(steps):
+    for i, (instruction, made, kind, dtype, values) in enumerate(steps):
         if i == len(early):  # what rows share and read stays in its slot from here on
             present: list[Any] = [*operands, *early]
             last_use.update({x.value: -1 for x in present if x.kind in _SHARED})
-        code += OPCODES[name], int(kind), DTYPES[dtype], -1
+        code += code_of(instruction), int(kind), DTYPES[dtype], -1
         wider: list[int] = []
         place = len(code) - 1
         width = dtype.itemsize
@@ -152,22 +187,3 @@ def encode_program(
         free += wider
         widths[made] = width
     return code
-
-
-def format_program(code: Sequence[int]) -> str:
-    """Return the text of a program that `encode_program` wrote, one step on each line."""
-    kind_names = [kind.name.lower() for kind in Kind]
-    names, dtypes = [*OPCODES], {number: dtype for dtype, number in DTYPES.items()}
-    row, piece, given = code[:3]
-    lines = [f"rows of {row} elements, {piece} for a thread"]
-    for slot in range(given):
-        kind, start = code[3 + 2 * slot : 5 + 2 * slot]
-        lines.append(f"{slot}: {kind_names[kind]}" + f" from element {start}" * (start > 0))
-    rest = [*code[3 + 2 * given :]]
-    while rest:
-        name = names[rest[0]]
-        (_, kind, dtype, slot), reads = rest[:4], rest[4 : 4 + OPERANDS[name]]
-        operands = ", ".join(map(str, reads))
-        lines.append(f"{slot} = {name}({operands}): {kind_names[kind]} {dtypes[dtype].name}")
-        rest = rest[4 + len(reads) :]
-    return "\n".join(lines)

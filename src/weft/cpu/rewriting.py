@@ -19,7 +19,8 @@ from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bodies_of, memo_jaxp
 from weft.core.primitive import Body
 from weft.core.stage import stage
 from weft.core.trace import current, eval_context
-from weft.cpu.scope import Scope, Target, only_moves
+from weft.cpu.elements import only_moves
+from weft.cpu.scope import Scope, Target
 from weft.passes.dce import with_equations
 from weft.passes.inline import rename_atoms
 from weft.primitives.constant import stage_whole, write_consts
@@ -89,7 +90,8 @@ def rewrite_program(
 
     Args:
       jaxpr: a program.
-      choose: says what replaces an equation. It is asked again about what replaces one.
+      choose: says what replaces an equation. It is asked again about what replaces one, except
+        for the same operation.
       target: what the program may use.
       given: which inputs are arguments of the compiled function that the program is part of.
       alone: whether the program is compiled by itself.
@@ -143,10 +145,21 @@ def write_equation(eqn: Eqn, found: Replacement | None, scope: Scope, new: dict[
         inner.update(zip(step.outvars, outvars, strict=True))
         step = Eqn(step.primitive, invars, step.params, outvars, eqn.source)
         step.origin = origin_of(eqn)
-        write_equation(step, choose(step, scope), scope, inner)
+        write_equation(step, None if repeats(step, eqn) else choose(step, scope), scope, inner)
     for v, out in zip(eqn.outvars, rename_atoms(body.outvars, inner), strict=True):
         if out is not v:
             new[v] = out
+
+
+def repeats(step: Eqn, eqn: Eqn) -> bool:
+    """Return True if a step of what replaces an equation is the same operation on other operands.
+
+    It stays, as it would be replaced without end.
+    """
+    if step.primitive is not eqn.primitive or step.params != eqn.params:
+        return False
+    types = ([(a.aval.shape, a.aval.dtype) for a in e.invars] for e in (step, eqn))
+    return next(types) == next(types)
 
 
 @memo_jaxpr

@@ -15,26 +15,20 @@ from typing import Any
 import numpy as np
 
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Elements
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, memo_jaxpr, variables_in
 from weft.core.primitive import Body
+from weft.cpu.elements import chooses_by_element
 from weft.cpu.formula import apply_formula
-from weft.cpu.functions import survey_program
 from weft.cpu.rewriting import replace_bodies, restage, running_bodies
 from weft.cpu.scope import Scope, Target
+from weft.cpu.survey import survey_program
 from weft.dtypes import bfloat16
 from weft.primitives.bits import reduce_precision
-from weft.primitives.elementwise import Elementwise, SelectN, add, div, mul, sub
+from weft.primitives.elementwise import Elementwise, add, div, mul, sub
 from weft.primitives.expr import Expr
 from weft.primitives.families import OverAxes
-from weft.primitives.layout import (
-    BroadcastInDim,
-    ConvertElementType,
-    Reshape,
-    Squeeze,
-    Transpose,
-    convert,
-    literal,
-)
+from weft.primitives.layout import BroadcastInDim, Reshape, Squeeze, Transpose, convert, literal
 from weft.primitives.slicing import Slice
 
 BF16, F32 = np.dtype(bfloat16), np.dtype(np.float32)
@@ -161,9 +155,9 @@ def makes_large(eqn: Eqn) -> bool:
 def find_operation(eqn: Eqn) -> str:
     """Return the StableHLO operation that an equation is, of those that matter here; else ""."""
     prim = eqn.primitive
-    if isinstance(prim, ConvertElementType):
+    if prim.elements is Elements.CONVERTED:
         return "convert"
-    if isinstance(prim, SelectN):
+    if chooses_by_element(prim):
         return "select" if len(eqn.invars) == 3 else ""
     plain = isinstance(prim, Elementwise) and not eqn.params
     return prim.operation.removeprefix("stablehlo.") if plain else ""  # type: ignore[attr-defined]

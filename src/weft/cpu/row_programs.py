@@ -14,26 +14,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft.core.aval import ShapedArray
-from weft.core.facts import Cost
+from weft.core.facts import Cost, Elements
 from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, variables_in
 from weft.cpu.calls import kernel_equation
 from weft.cpu.cheap_programs import BLOCK, MIN_ELEMENTS
+from weft.cpu.elements import chooses_by_element, find_direction
 from weft.cpu.opcodes import (
-    COMPARISONS,
-    FLOAT64_ONLY,
     MAX_ROW,
     MAX_SLOTS,
-    OPCODES,
-    REDUCTIONS,
+    Instruction,
     Kind,
     Operand,
+    Own,
     Step,
     encode_program,
+    find_instruction,
 )
 from weft.cpu.views import find_views, merge_axes, view_whole
 from weft.dtypes import bfloat16
-from weft.primitives.layout import ConvertElementType
+from weft.primitives import elementwise as ops
+from weft.primitives.reduction import Extremum
 
 BOOL, INT, F32, F16, BF16 = map(np.dtype, (bool, np.int32, np.float32, np.float16, bfloat16))
 HALVES = frozenset((F16, BF16))
@@ -41,8 +42,8 @@ FLOATS = HALVES | {F32}
 TYPES = FLOATS | {BOOL, INT}
 # Instructions that give a mask, and whether their operands change places.
 MASKS = {
-    "eq": ("mask_eq", False), "ne": ("mask_ne", False), "lt": ("mask_lt", False),
-    "le": ("mask_le", False), "gt": ("mask_lt", True), "ge": ("mask_le", True),
+    "EQ": (Own.MASK_EQ, False), "NE": (Own.MASK_NE, False), "LT": (Own.MASK_LT, False),
+    "LE": (Own.MASK_LE, False), "GT": (Own.MASK_LT, True), "GE": (Own.MASK_LE, True),
 }  # fmt: skip
 REDUCING = (Form.SUM, Form.EXTREMUM)
 MIN_ROW = 64  # elements of a row
@@ -50,9 +51,11 @@ MAX_STEPS = 48
 MAX_FLOAT16_STEPS = 6  # for each element; XLA uses the processor's arithmetic of float16
 PIECE_ELEMENTS = 1 << 14  # elements that are worth a thread
 # Instructions whose results need no rounding. XLA is quicker at programs of these only.
-EXACT = frozenset(("abs", "round_bfloat16", "max", "min"))
+EXACT = frozenset((ops.abs_p, Own.ROUND_BFLOAT16, ops.max_p, ops.min_p))
 # Instructions on 16-bit floats: those on bits, which may follow each other, and others.
-BITWISE, DIRECT = frozenset(("abs", "neg", "max", "min")), frozenset(("add", "sub", "mul"))
+BITWISE = frozenset((ops.abs_p, ops.neg_p, ops.max_p, ops.min_p))
+DIRECT = frozenset((ops.add_p, ops.sub_p, ops.mul_p))
+ROUNDING = {F16: Own.ROUND_FLOAT16, BF16: Own.ROUND_BFLOAT16}
 SCALAR, PER_ROW, SHARED_ROW, FULL = Kind
 
 
@@ -70,7 +73,7 @@ class Value(NamedTuple):
 class PlannedStep(NamedTuple):
     """A step in float32: the instruction, the result, and the values that it reads."""
 
-    name: str
+    instruction: Instruction
     out: Value
     reads: tuple[Value, ...]
 
@@ -82,7 +85,7 @@ def plan_rows(jaxpr: Jaxpr) -> Eqn | None:
         return None
     if not all(a.dtype in TYPES for a in avals) or not all(map(is_known, jaxpr.eqns)):
         return None
-    if all(is_view(eqn) or eqn.primitive.name in COMPARISONS for eqn in jaxpr.eqns):
+    if all(is_view(eqn) or find_direction(eqn) for eqn in jaxpr.eqns):
         return None
     sizes = [a.size for a in avals]
     plan = RowPlan(jaxpr, max(sizes))
@@ -103,10 +106,12 @@ def is_known(eqn: Eqn) -> bool:
     """Return True if the kernel may have instructions for an equation."""
     prim = eqn.primitive
     if prim.form in REDUCING:
-        return prim.name in REDUCTIONS
+        return not isinstance(prim, Extremum) or prim.largest
     if is_view(eqn) or prim.form is Form.POWER:
         return True
-    return prim.name in OPCODES.keys() - FLOAT64_ONLY and prim.cost is not Cost.ITERATIVE
+    found = find_instruction(prim)
+    kernel = getattr(found, "kernel", None)
+    return found is not None and (kernel is None or kernel.float32 is not None)
 
 
 class RowPlan:
@@ -159,24 +164,25 @@ class RowPlan:
 
     # --- steps ------------------------------------------------------------------------------
 
-    def step(self, name: str, *reads: Value, full: bool, dtype: Any = None) -> Value:
+    def step(self, instruction: Instruction, *reads: Value, full: bool, dtype: Any = None) -> Value:
         """Append a step and return its result, which has all elements if `full`."""
         kind = FULL if full else max(PER_ROW, *[x.kind for x in reads])
-        if kind >= SHARED_ROW and name != "spread":
+        if kind >= SHARED_ROW and instruction is not Own.SPREAD:
             reads = tuple([self.spread(x) for x in reads])
-        out = self.new_value(PER_ROW if name in REDUCTIONS else kind, dtype)
-        self.steps.append(PlannedStep(name, out, reads))
+        reduces = instruction in (Own.REDUCE_SUM, Own.REDUCE_MAX)
+        out = self.new_value(PER_ROW if reduces else kind, dtype)
+        self.steps.append(PlannedStep(instruction, out, reads))
         return out
 
     def spread(self, x: Value) -> Value:
         """Repeat a value of each row on all elements of the row; return other values unchanged."""
-        return self.step("spread", x, full=True, dtype=x.dtype) if x.kind == PER_ROW else x
+        return self.step(Own.SPREAD, x, full=True, dtype=x.dtype) if x.kind == PER_ROW else x
 
     def round(self, x: Value, dtype: np.dtype) -> Value:
         """Return a value rounded to a 16-bit dtype; for other dtypes the value itself."""
         if x.dtype == dtype or dtype not in HALVES:
             return x
-        return self.step("round_" + dtype.name, x, full=x.kind == FULL, dtype=dtype)
+        return self.step(ROUNDING[dtype], x, full=x.kind == FULL, dtype=dtype)
 
     # --- equations --------------------------------------------------------------------------
 
@@ -193,9 +199,9 @@ class RowPlan:
             return None
         if is_view(eqn):
             return xs[0] if self.keeps_rows(eqn, xs[0].kind) else None
-        if BOOL in dtypes and prim.name != "select_n":
+        if BOOL in dtypes and not chooses_by_element(prim):
             return None
-        if isinstance(prim, ConvertElementType):
+        if prim.elements is Elements.CONVERTED:
             return self.convert(eqn, xs[0])
         if prim.form in REDUCING:
             return self.reduce(eqn, xs[0])
@@ -239,49 +245,52 @@ class RowPlan:
         keeps_nan = eqn.primitive.form is Form.EXTREMUM and eqn.params.get("nan") != "any"
         if not along_rows or aval.size != self.size or keeps_nan:
             return None
-        return self.step(eqn.primitive.name, self.spread(x), full=True)
+        sums = eqn.primitive.form is Form.SUM
+        return self.step(Own.REDUCE_SUM if sums else Own.REDUCE_MAX, self.spread(x), full=True)
 
     def compute(self, eqn: Eqn, xs: list[Value], full: bool) -> Value | None:
         """Write an operation on each element."""
         prim = eqn.primitive
-        name, step = prim.name, lambda name, *xs: self.step(name, *xs, full=full)
+        step = lambda instruction, *xs: self.step(instruction, *xs, full=full)
+        operation, direction = getattr(prim, "operation", ""), find_direction(eqn)
+        is_finite = operation == "stablehlo.is_finite"
         if prim.form is Form.POWER:
             return self.raise_to_power(eqn.params.get("y", 2), xs[0], full)
-        if name in MASKS or name == "is_finite":
+        if direction or is_finite:
             xs = [self.round(x, a.aval.dtype) for x, a in zip(xs, eqn.invars, strict=True)]
-            if name == "is_finite":
-                return step("mask_lt", step("abs", *xs), self.read_number(math.inf))
-            test, exchanged = MASKS[name]
+            if is_finite:
+                return step(Own.MASK_LT, step(ops.abs_p, *xs), self.read_number(math.inf))
+            test, exchanged = MASKS[direction]
             return step(test, *(xs[::-1] if exchanged else xs))
-        if name == "select_n":
+        if chooses_by_element(prim):
             return self.choose(eqn, xs, full)
-        if name == "clamp":
+        if operation == "stablehlo.clamp":
             least, x, most = xs
-            return step("min", step("max", x, least), most)
+            return step(ops.min_p, step(ops.max_p, x, least), most)
         if prim.form is Form.QUOTIENT and full and xs[1].kind == PER_ROW:  # one division a row
-            inverse = self.step("div", self.read_number(1.0), xs[1], full=False)
-            return step("mul", xs[0], inverse)
-        return step(name, *xs)
+            inverse = self.step(ops.div_p, self.read_number(1.0), xs[1], full=False)
+            return step(ops.mul_p, xs[0], inverse)
+        return step(find_instruction(prim), *xs)
 
     def raise_to_power(self, power: int, x: Value, full: bool) -> Value | None:
         """Write the square, the cube or the reciprocal of each element."""
         if power == -1:
-            return self.step("div", self.read_number(1.0), x, full=full)
+            return self.step(ops.div_p, self.read_number(1.0), x, full=full)
         if power not in (2, 3):
             return None
-        square = self.step("mul", x, x, full=full)
-        return square if power == 2 else self.step("mul", x, square, full=full)
+        square = self.step(ops.mul_p, x, x, full=full)
+        return square if power == 2 else self.step(ops.mul_p, x, square, full=full)
 
     def choose(self, eqn: Eqn, xs: list[Value], full: bool) -> Value | None:
         """Write a choice between two values by a mask; relu as a maximum."""
         which, no, *yes = xs
         if len(yes) != 1 or eqn.invars[0].aval.dtype != BOOL:
             return None
-        step = lambda name, *xs: self.step(name, *xs, full=full)
+        step = lambda instruction, *xs: self.step(instruction, *xs, full=full)
         zero = type(eqn.invars[2]) is Literal and str(float(eqn.invars[2].val)) == "0.0"
-        if zero and self.steps and self.steps[-1] == ("mask_le", which, (no, *yes)):
-            return step("max", no, *yes)
-        return step("join", step("drop", which, no), step("keep", which, *yes))
+        if zero and self.steps and self.steps[-1] == (Own.MASK_LE, which, (no, *yes)):
+            return step(ops.max_p, no, *yes)
+        return step(Own.JOIN, step(Own.DROP, which, no), step(Own.KEEP, which, *yes))
 
     # --- the call ---------------------------------------------------------------------------
 
@@ -302,8 +311,8 @@ class RowPlan:
         operands = [*given, *[x for _, x in numbers]]
         if is_direct(steps, operands, out.dtype):
             made = [
-                Step(name, z.number, z.kind, out.dtype, [x.number for x in xs])
-                for name, z, xs in steps
+                Step(instruction, z.number, z.kind, out.dtype, [x.number for x in xs])
+                for instruction, z, xs in steps
             ]
         else:
             numbers = [(widen_number(number), x._replace(dtype=F32)) for number, x in numbers]
@@ -337,18 +346,18 @@ class RowPlan:
         many = by_element and any(x.dtype == F16 for x in given)
         if len(steps) > (MAX_FLOAT16_STEPS if many else MAX_STEPS):
             return False
-        names = {step.name for step in steps}
+        instructions = {step.instruction for step in steps}
         same_dtype = {x.dtype for x in given} == {dtype} and (steps or dtype == BF16)
-        one = len(steps) == 1 and "round_bfloat16" not in names
-        exact = same_dtype and names <= EXACT and not one
+        one = len(steps) == 1 and Own.ROUND_BFLOAT16 not in instructions
+        exact = same_dtype and instructions <= EXACT and not one
         # XLA makes choices and other exact operations on 16 bits
-        return not (by_element and ("join" in names or exact))
+        return not (by_element and (Own.JOIN in instructions or exact))
 
 
 def is_direct(steps: Sequence[PlannedStep], operands: Sequence[Value], dtype: np.dtype) -> bool:
     """Return True if the kernel has the steps in a 16-bit dtype, which all operands have."""
-    names = {step.name for step in steps}
-    known = names <= BITWISE or (len(steps) == 1 and names <= DIRECT)
+    instructions = {step.instruction for step in steps}
+    known = instructions <= BITWISE or (len(steps) == 1 and instructions <= DIRECT)
     return bool(steps) and known and dtype in HALVES and {x.dtype for x in operands} == {dtype}
 
 
@@ -368,11 +377,11 @@ def write_wide_steps(
     name_of = lambda x: names.get(x.number, x.number)
     made = []
     for x in narrow:
-        load = "load_mask" if x.dtype == BOOL else "convert_element_type"
+        load = Own.LOAD_MASK if x.dtype == BOOL else Own.CONVERT_ELEMENT_TYPE
         made.append(Step(load, name_of(x), x.kind, F32, [x.number]))
-    for name, z, reads in steps:
-        made.append(Step(name, z.number, z.kind, F32, [*map(name_of, reads)]))
+    for instruction, z, reads in steps:
+        made.append(Step(instruction, z.number, z.kind, F32, [*map(name_of, reads)]))
     if out != F32 or not steps:
-        store = "store_mask" if out == BOOL else "convert_element_type"
+        store = Own.STORE_MASK if out == BOOL else Own.CONVERT_ELEMENT_TYPE
         made.append(Step(store, "out", y.kind, out, [name_of(y)]))
     return made

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from weft import dtypes
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Eqn
 from weft.cpu.calls import call_kernel
@@ -16,24 +15,12 @@ from weft.cpu.formula import apply_formula
 from weft.cpu.rewriting import Rewriter
 from weft.cpu.scope import Scope
 from weft.primitives.constant import stage_whole
-from weft.primitives.cumulative import (
-    Cumulative,
-    cummax_p,
-    cummin_p,
-    cumprod_p,
-    cumsum_p,
-    run_by_shifts,
-    running_dtype,
-    shift,
-)
+from weft.primitives.cumulative import Cumulative, run_by_shifts, running_dtype, shift
 from weft.primitives.expr import Expr, scalar
 from weft.primitives.layout import convert, reshape
 from weft.util import has_symbolic_size, is_below
 from weft.xla.lower import lower_jaxpr
 
-# What the kernel computes; cumlogsumexp is quicker in loops that XLA writes with vectors.
-CALLED = frozenset((cumsum_p, cumprod_p, cummax_p, cummin_p))
-CALLED_DTYPES = frozenset(map(np.dtype, (np.int32, np.int64, np.float32, np.float64)))
 BLOCK_SIZE = 16  # elements that a step of a loop works on, where there are as many
 MAX_SHIFTED_AXIS = 4  # an axis up to this length is combined in steps of the whole array
 MIN_CUT_AXIS = 256  # an axis with few elements beside it is cut into pieces from this length on
@@ -41,7 +28,7 @@ MIN_CUT_AXIS = 256  # an axis with few elements beside it is cut into pieces fro
 
 def choose_running(eqn: Eqn, scope: Scope) -> Callable[..., list] | None:
     """Run along an axis by the kernel, or in loops that carry a running value."""
-    x, prim, params = eqn.invars[0].aval, eqn.primitive, eqn.params
+    x, prim, params = eqn.invars[0].aval, cast(Cumulative, eqn.primitive), eqn.params
     axis, reverse = params["axis"], params["reverse"]
     n, wide = x.shape[axis], running_dtype(x.dtype)
     if is_below(n, 2) or (type(x.size) is int and not x.size):
@@ -49,9 +36,7 @@ def choose_running(eqn: Eqn, scope: Scope) -> Callable[..., list] | None:
     if wide != x.dtype:
         return lambda y: [convert(prim.apply(convert(y, wide), **params)[0], x.dtype)]
     row = ShapedArray((math.prod(x.shape[:axis]), n, math.prod(x.shape[axis + 1 :])), x.dtype)
-    known = prim in CALLED and x.dtype in CALLED_DTYPES
-    known = known or (prim is cumsum_p and dtypes.is_complex(x.dtype))
-    if known and scope.target.kernels:
+    if x.dtype in prim.called and scope.target.kernels:
         given = {"kind": prim.name, "reverse": reverse}
         run = lambda y: call_kernel("weft_cumulative", [y], [row], given)
     else:

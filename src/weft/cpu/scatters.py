@@ -10,13 +10,13 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Elements
 from weft.core.jaxpr import Atom, Eqn, Literal
 from weft.cpu.calls import call_kernel
 from weft.cpu.formula import apply_formula
 from weft.cpu.scope import Scope
-from weft.primitives.elementwise import add_p, max_p, min_p
 from weft.primitives.indexing import GatherScatterMode, Scatter, clamp_indices, window_sizes
-from weft.primitives.layout import broadcast_in_dim_p, convert, literal, reshape
+from weft.primitives.layout import convert, literal, reshape
 from weft.util import has_symbolic_size
 
 KERNEL_DTYPES = frozenset(map(np.dtype, ("i4", "i8", "u4", "u8", "f4", "f8")))
@@ -40,7 +40,7 @@ def choose_scatter(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | Non
     by_function = params["update_jaxpr"] is not None and prim.combine is None
     if not scope.target.kernels or by_function or x.dtype not in KERNEL_DTYPES:
         return None
-    if dtypes.is_unsigned(x.dtype) and prim.combine in (max_p, min_p):
+    if dtypes.is_unsigned(x.dtype) and prim.elements is Elements.CHOSEN:
         return None  # the kernel compares signed numbers
     dims = params["dimension_numbers"]
     mapped = dims.scatter_dims_to_operand_dims
@@ -50,7 +50,7 @@ def choose_scatter(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | Non
         return None
     (d,), batched = mapped, bool(dims.operand_batching_dims)
     rows, lanes = math.prod(x.shape[:d]), math.prod(x.shape[d + 1 :])
-    counted = rows == lanes == 1 and prim.combine is add_p and dtypes.is_integer(x.dtype)
+    counted = rows == lanes == 1 and prim.adds and dtypes.is_integer(x.dtype)
     if not (rows > 1 or counted) or lanes > MAX_LANES:
         return None
     if updates.size < max(MIN_UPDATES, x.size // (1 if counted else MAX_ELEMENTS_PER_UPDATE)):
@@ -86,10 +86,7 @@ def are_rows(x: ShapedArray, indices: ShapedArray, updates: ShapedArray, dims: A
 
 def find_number(atom: Atom, scope: Scope) -> Any:
     """Return the number that all elements of an operand are, if it is known; else None."""
-    maker = scope.maker(atom)
-    if maker is None or maker.primitive is not broadcast_in_dim_p:
-        return None
-    source = maker.invars[0]
+    source = scope.find_repeated(atom)
     return source.val if type(source) is Literal else None
 
 

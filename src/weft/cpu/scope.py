@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from weft.core.facts import Elements
 from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
-from weft.primitives.dynamic_slicing import dynamic_update_slice_p
-from weft.primitives.layout import convert_element_type_p
-from weft.primitives.slicing import pad_p
+from weft.cpu.elements import fills_with_number, only_moves
 
 # XLA gives a program of more than 1000 elements, as it counts, to a second thread. It counts some
 # operations several times.
@@ -19,13 +16,6 @@ MAX_LIGHT_EQNS = 64  # longer programs are not looked at
 # Elements of results that one thread completes as quickly as several, such as a triangle of a
 # matrix. LAPACK factorizes a matrix of so many elements in a millisecond or two.
 MAX_SHORT = 1 << 16
-# What moves elements, and changes or adds some.
-MOVES = frozenset((pad_p, dynamic_update_slice_p, convert_element_type_p))
-
-
-def only_moves(eqn: Eqn) -> bool:
-    """Return True if an equation only moves, repeats or converts elements."""
-    return eqn.primitive.elements is Elements.MOVED or eqn.primitive in MOVES
 
 
 class Target(NamedTuple):
@@ -121,6 +111,11 @@ class Scope:
                 self._makers[v] = eqn
         self._indexed = len(self.eqns)
         return None if type(atom) is Literal else self._makers.get(atom)
+
+    def find_repeated(self, atom: Atom) -> Atom:
+        """Return the number that an operand repeats; the operand if it repeats none."""
+        maker = self.maker(atom)
+        return maker.invars[0] if maker is not None and fills_with_number(maker) else atom
 
     def is_argument(self, atom: Atom) -> bool:
         """Return True if an operand is an argument of the compiled function, not computed in it."""

@@ -9,37 +9,30 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
-from weft.core.facts import LIGHT
+from weft.core.facts import LIGHT, Elements
 from weft.core.jaxpr import Atom, Eqn, Literal, bodies_of
 from weft.core.primitive import Primitive
 from weft.cpu.calls import call_kernel
-from weft.cpu.formula import apply_formula, apply_plainly, formula_p
+from weft.cpu.elements import find_direction
+from weft.cpu.formula import Formula, apply_formula, apply_plainly
 from weft.cpu.kernels import are_floats
 from weft.cpu.rewriting import Reading, Replacement
 from weft.cpu.scope import Scope
+from weft.cpu.views import find_views, view_whole
 from weft.primitives.dot import product_dtypes
-from weft.primitives.elementwise import Elementwise, eq_p, ge_p, gt_p, le_p, lt_p, ne_p
+from weft.primitives.elementwise import Elementwise
 from weft.primitives.expr import Expr
 from weft.primitives.families import drop_axes
-from weft.primitives.layout import (
-    broadcast_in_dim_p,
-    convert,
-    convert_element_type_p,
-    reduce_sum,
-    reduce_sum_p,
-    reshape,
-    reshape_p,
-    squeeze_p,
-)
-from weft.primitives.reduction import reduce_and_p, reduce_or_p
+from weft.primitives.kernels import Called
+from weft.primitives.layout import convert, reduce_sum, reshape
+from weft.primitives.reduction import Reduction
 from weft.primitives.tokens import optimization_barrier
-from weft.primitives.transcendental import exp_p, log_p, logistic_p, rsqrt_p, sqrt_p, tanh_p
 from weft.xla.hlo import i64s
 
 BOOL, INT32, UINT32, F16, F32, F64 = map(np.dtype, ("?", "int32", "uint32", "e", "f", "d"))
@@ -54,11 +47,7 @@ MIN_SLOW_LANES = 24576  # YNNPACK takes 2 to 5 times the kernel's time for rows 
 MAX_SHORT_ROW = 8  # elements of a row: XLA's loop takes rows so short at once, and several of them
 MIN_SHORT_ROWS = 256  # rows: for fewer, it does not matter
 MAX_CHEAP_STEPS = 16  # operations that XLA computes within the loop of a sum of short rows
-ANSWERS: dict[Primitive, str] = {reduce_or_p: "any", reduce_and_p: "all"}
-DIRECTIONS: dict[Primitive, str] = {p: p.name.upper() for p in (eq_p, ne_p, lt_p, le_p, gt_p, ge_p)}
 COMPARED = frozenset(map(np.dtype, "?bhiqBHIQfd"))  # the dtypes that the kernel compares
-# Functions that XLA:CPU computes with vector instructions within any loop.
-QUICK_FUNCTIONS = frozenset((exp_p, log_p, logistic_p, rsqrt_p, sqrt_p, tanh_p))
 
 
 class SumKind(enum.IntEnum):
@@ -96,7 +85,7 @@ def choose_sum(eqn: Eqn, scope: Scope) -> Replacement | None:
             return lambda x: [reshape(reduce_sum(reshape(x, row), range(len(row))), out.shape)]
     if x.dtype.kind not in "iuc":
         return None
-    return reduce_beside(atom, axes, reduce_sum_p, False, scope)
+    return reduce_beside(atom, axes, eqn.primitive, False, scope)
 
 
 def reduced_type(x: ShapedArray, axes: Sequence[int]) -> ShapedArray:
@@ -149,8 +138,10 @@ def call_sum(
 def is_given(atom: Atom, scope: Scope) -> bool:
     """Return True if an operand is an argument of the program, or one under another shape."""
     maker = scope.maker(atom)
-    if maker is not None and maker.primitive in (reshape_p, squeeze_p):
-        (atom,) = maker.invars
+    if maker is not None and len(maker.invars) == 1 and maker.invars[0].aval.size == atom.aval.size:
+        views = find_views(maker, {maker.invars[0]: view_whole(maker.invars[0])})
+        if views and views[0].is_contiguous:
+            (atom,) = maker.invars
     return scope.is_argument(atom)
 
 
@@ -160,7 +151,7 @@ def add_small(
     """Return the sum of the 8 or 16 bits that an operand was converted from, rounded once."""
     x, maker = atom.aval, scope.maker(atom)
     wide = x.dtype in FLOATS
-    if maker is None or maker.primitive is not convert_element_type_p:
+    if maker is None or maker.primitive.elements is not Elements.CONVERTED:
         return None
     if not (wide or x.dtype in (INT32, UINT32)) or x.size < MIN_BYTE_SUM_SIZE:
         return None
@@ -213,15 +204,21 @@ def are_short(atom: Atom, axes: Sequence[int], scope: Scope) -> bool:
 
 
 def is_cheap(eqn: Eqn) -> bool:
-    """Return True if XLA computes an equation within any loop, as fast as by itself."""
-    return eqn.primitive.cost in LIGHT or eqn.primitive in QUICK_FUNCTIONS
+    """Return True if XLA computes an equation within any loop, as fast as by itself.
+
+    That is so, too, of functions that are an operation of XLA's, which it vectorizes.
+    """
+    prim = eqn.primitive
+    kernel, operation = getattr(prim, "kernel", None), getattr(prim, "operation", "")
+    vectorized = kernel is not None and kernel.float32 is Called.ALONE_LARGE and operation
+    return prim.cost in LIGHT or bool(vectorized)
 
 
 def is_apart(eqn: Eqn) -> bool:
     """Return True if XLA computes an equation in a loop of its own, not within another."""
     if any(body.names_flow_in for body in bodies_of(eqn)):  # a function, which XLA inlines
         return False
-    if eqn.primitive is formula_p:
+    if isinstance(eqn.primitive, Formula):
         return all(a.aval.shape != eqn.outvars[0].aval.shape for a in eqn.invars)
     return not isinstance(eqn.primitive, Elementwise)
 
@@ -231,10 +228,9 @@ def is_apart(eqn: Eqn) -> bool:
 
 def choose_logical(eqn: Eqn, scope: Scope) -> Replacement | None:
     """Answer a comparison by a kernel, which stops early; else combine elements side by side."""
-    (atom,), axes, prim = eqn.invars, eqn.params["axes"], eqn.primitive
-    answer = ANSWERS.get(prim)
+    (atom,), axes, prim = eqn.invars, eqn.params["axes"], cast(Reduction, eqn.primitive)
     out = reduced_type(atom.aval, axes)
-    if answer and (found := call_comparison(atom, axes, out, answer, scope)):
+    if prim.answer and (found := call_comparison(atom, axes, out, prim.answer, scope)):
         return found
     return reduce_beside(atom, axes, prim, True, scope)
 
@@ -254,24 +250,21 @@ def call_comparison(
     if not are_near(axes) or (n < 128 if lanes == 1 else lanes < 64) or not scope.target.kernels:
         return None
     maker = scope.maker(atom)
-    direction = maker and DIRECTIONS.get(maker.primitive)
-    if direction is None:
-        maker, direction = None, "NE"
-    given = [Literal(np.False_, ShapedArray((), BOOL)), atom] if maker is None else maker.invars
+    direction = find_direction(maker)
+    false = Literal(np.False_, ShapedArray((), BOOL))
+    given = maker.invars if maker and direction else [false, atom]
     operands = [a for a in (find_operand(a, scope) for a in given) if a is not None]
     if len(operands) < 2 or any(a.aval.dtype not in COMPARED for a in operands):
         return None
     if not any(a.aval.shape for a in operands):
         return None
-    attributes = {"direction": direction, "answer": answer}
+    attributes = {"direction": direction or "NE", "answer": answer}
     return Reading(lambda *xs: call_reduction("weft_compare", xs, sizes, out, attributes), operands)
 
 
 def find_operand(atom: Atom, scope: Scope) -> Atom | None:
     """Return an operand of a comparison that its kernel can read: an argument or one number."""
-    maker = scope.maker(atom)
-    if maker is not None and maker.primitive is broadcast_in_dim_p:
-        atom = maker.invars[0] if not maker.invars[0].aval.shape else atom
+    atom = scope.find_repeated(atom)
     return atom if not atom.aval.shape or scope.is_argument(atom) else None
 
 

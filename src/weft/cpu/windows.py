@@ -15,16 +15,15 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.jaxpr import Eqn
-from weft.core.primitive import Primitive
 from weft.cpu.calls import call_kernel
 from weft.cpu.formula import apply_formula
 from weft.cpu.kernels import are_floats
 from weft.cpu.scope import Scope
-from weft.primitives.elementwise import add, eq, le_p, select
+from weft.primitives.elementwise import Comparison, add, eq, select
 from weft.primitives.layout import fill, literal, reshape
 from weft.primitives.reduction import write_keeping_nan
 from weft.primitives.slicing import pad
-from weft.primitives.tokens import optimization_barrier_p
+from weft.primitives.tokens import optimization_barrier
 from weft.primitives.window import (
     WindowExtremum,
     WindowSum,
@@ -51,16 +50,13 @@ def choose_windows(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | Non
     """
     prim: Any = eqn.primitive
     count = len(eqn.invars) // 2 if eqn.primitive.multiple_results else len(eqn.invars)
-    makers = map(scope.maker, eqn.invars[:count])
-    if all(m is not None and m.primitive is optimization_barrier_p for m in makers):
-        return None
 
     def reduce(*xs: Any) -> list:
         given, params = xs[:count], eqn.params
         if xs[count:] or isinstance(prim, WindowSum | WindowExtremum):
             inits = xs[count:] or [literal(prim.identity(x.dtype), x.dtype) for x in xs]
             given, params = spread_elements(given, inits, params)
-        return prim.apply(*optimization_barrier_p.apply(*given), *xs[count:], **params)
+        return prim.apply(*optimization_barrier([*given]), *xs[count:], **params)
 
     return reduce
 
@@ -114,7 +110,7 @@ def choose_select_and_scatter(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[
     params = dict(eqn.params)
     select_prim = params.pop("select_prim")
     if scope.target.kernels and are_planes(source, operand, params["window_dimensions"]):
-        how = {**params, "least": select_prim is le_p}
+        how = {**params, "least": select_prim.direction == "LE"}
         return lambda source, x: [call_select_scatter(source, x, **how)]
     if math.prod(params["window_dimensions"]) > MAX_SCATTER_PLACES:
         return None
@@ -146,7 +142,7 @@ def call_select_scatter(
     return reshape(y, operand.shape)
 
 
-def scatter_by_places(source: Any, operand: Any, select_prim: Primitive, params: dict) -> Any:
+def scatter_by_places(source: Any, operand: Any, select_prim: Comparison, params: dict) -> Any:
     """Add each element of `source` by whole arrays, one for each place in a window."""
     dtype = typeof(operand).dtype
     ones = (1,) * len(params["padding"])

@@ -1,4 +1,4 @@
-// Written by tools/make_opcodes.py from cpu/opcodes.py, which says what the opcodes compute.
+// Written by tools/make_opcodes.py from cpu/opcodes.py and the facts of primitives.
 
 #ifndef WEFT_NATIVE_OPCODES_H_
 #define WEFT_NATIVE_OPCODES_H_

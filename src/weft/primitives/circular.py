@@ -14,9 +14,11 @@ from collections.abc import Callable
 import numpy as np
 
 from weft.primitives import wide
-from weft.primitives.expr import F32, F64, Expr
+from weft.primitives.expr import BF16, F32, F64, Expr
+from weft.primitives.kernels import ElementFormula
 from weft.primitives.wide import I32, I64, choose_if_any
 
+HALVES = np.dtype(np.float16), BF16
 BITS = {F32: I32, F64: I64}
 # of remainders: the least exponent of a divisor, as it is stored, that of a quotient that is too
 # large, bits of the mantissa, the exponent of infinity
@@ -210,20 +212,55 @@ def write_remainder(x: Expr, y: Expr) -> Expr:
 
 # of a right triangle whose hypotenuse is 1, the other leg
 find_leg: Callable[[Expr], Expr] = lambda x: ((1 - x) * (1 + x)).apply("sqrt")
-FORMULAS: dict[str, Callable[..., Expr]] = {
-    "sin": circular(0), "cos": circular(1), "tan": tangent,
-    "asin": lambda x: find_angle(x, find_leg(x), usual=True),
-    "acos": lambda x: find_angle(find_leg(x), x, usual=True),
-    "atan": lambda x: find_angle(x, x.like(1), usual=True), "atan2": find_angle, "cbrt": cube_root,
-}  # fmt: skip
 
 
-def write_circular(name: str, *operands: Expr) -> Expr:
-    """Write the formula of a function of floats of 64 bits, 32, or half as many."""
-    x = operands[0]
-    if x.dtype == F64:
-        return wide.FORMULAS[name](*operands)
-    out = FORMULAS[name](*[v.convert(F32).convert(F64) for v in operands])
-    out = out.convert(F32).convert(x.dtype)
-    odd = name not in ("cos", "acos", "atan2")
-    return x.compare("EQ", 0).select(x, out) if odd else out  # -0 stays
+def round_doubles(formula: Callable[..., Expr], keeps_zero: bool) -> Callable[..., Expr]:
+    """Return a formula for float32, and for half as many bits, of one that computes in float64."""
+
+    def write(*operands: Expr) -> Expr:
+        x = operands[0]
+        out = formula(*[v.convert(F32).convert(F64) for v in operands])
+        out = out.convert(F32).convert(x.dtype)
+        return x.compare("EQ", 0).select(x, out) if keeps_zero else out  # -0 stays
+
+    return write
+
+
+def list_formulas(
+    single: Callable[..., Expr],
+    double: Callable[..., Expr],
+    keeps_zero: bool = True,
+    library: str = "",
+) -> dict[np.dtype, ElementFormula]:
+    """Return the formulas of a function by dtype.
+
+    Args:
+      single: computes float32, in float64.
+      double: computes float64.
+      keeps_zero: whether `single` is to give -0 for -0.
+      library: the operation that computes arguments too large for `double`, if there are any.
+    """
+    rounded = ElementFormula(round_doubles(single, keeps_zero))
+    exact = ElementFormula(double)
+    if library:
+        exact = ElementFormula(wide.call_library_beyond(library, double), least=2, looks=True)
+    return {**dict.fromkeys((*HALVES, F32), rounded), F64: exact}
+
+
+SINE = list_formulas(circular(0), wide.keep_zeros(wide.sine_after(0)), library="sine")
+COSINE = list_formulas(circular(1), wide.sine_after(1), False, library="cosine")
+TANGENT = list_formulas(tangent, wide.keep_zeros(wide.sine_ratio), library="tan")
+ARC_SINE = list_formulas(
+    lambda x: find_angle(x, find_leg(x), usual=True), wide.keep_zeros(wide.arc_sine)
+)
+ARC_COSINE = list_formulas(
+    lambda x: find_angle(find_leg(x), x, usual=True), wide.arc_cosine, keeps_zero=False
+)
+ARC_TANGENT = list_formulas(
+    lambda x: find_angle(x, x.like(1), usual=True),
+    wide.keep_zeros(lambda x: wide.angle_of(x, x.like(1), scaled=False)),
+)
+ANGLE = list_formulas(find_angle, wide.angle_of, keeps_zero=False)
+CUBE_ROOT = list_formulas(cube_root, wide.third_root)
+POWER = {F32: ElementFormula(write_power), F64: ElementFormula(write_power, least=2)}
+REMAINDER = dict.fromkeys((F32, F64), ElementFormula(write_remainder, looks=True))

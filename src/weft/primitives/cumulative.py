@@ -20,6 +20,7 @@ from weft.core.primitive import Primitive
 from weft.primitives import elementwise, families
 from weft.primitives.constant import stage_whole
 from weft.primitives.expr import Expr
+from weft.primitives.kernels import Called, Kernel
 from weft.primitives.layout import literal, rev
 from weft.primitives.reduction import highest_value, lowest_value, multiply_pairs
 from weft.primitives.slicing import concatenate, pad, slice_in_dim
@@ -39,6 +40,8 @@ class Cumulative(families.ByCombination, families.AlongAxis):
 
     cost = Cost.REDUCTION
     form = Form.RUNNING
+    # The dtypes that our kernel computes; cumlogsumexp is quicker in vectorized loops of XLA's.
+    called: frozenset[np.dtype] = frozenset()
 
     def __init__(
         self, name: str, combine: Primitive, identity: Callable, step: Any, takes: str, doc: str
@@ -219,6 +222,7 @@ logaddexp_p = elementwise.Costly(
     takes="inexact",
     doc="log(exp(x) + exp(y)), exact where exp overflows; infinities of one sign give themselves.",
 )
+logaddexp_p.form, logaddexp_p.kernel = Form.LOG_OF_SUM, Kernel(66, Called.ANYWHERE)
 logaddexp = elementwise.binary_op(logaddexp_p)
 
 cumsum_p = CumulativeSum(
@@ -254,6 +258,10 @@ cummin_p = Cumulative(
     "The minimum of x[0] ... x[i] along `axis`.",
 )
 cummax_p.elements = cummin_p.elements = Elements.CHOSEN
+cumprod_p.called = cummax_p.called = cummin_p.called = frozenset(
+    map(np.dtype, ("i4", "i8", "f4", "f8"))
+)
+cumsum_p.called = cumprod_p.called | {*map(np.dtype, ("c8", "c16"))}
 cumlogsumexp_p = Cumulative(
     "cumlogsumexp",
     logaddexp_p,

@@ -48,7 +48,7 @@ class DynamicSlice(families.LinearInFirst):
 
     name = "dynamic_slice"
     elements = Elements.MOVED
-    cost = Cost.LOOKUP
+    cost = Cost.PART
     label_axes = families.label_along
 
     def abstract_eval(self, x, *starts, slice_sizes):
@@ -105,7 +105,7 @@ class DynamicUpdateSlice(Primitive):
 
     name = "dynamic_update_slice"
     elements = Elements.PLACED
-    cost = Cost.LOOKUP
+    cost = Cost.PART
     label_axes = families.label_along
 
     def abstract_eval(self, x, update, *starts):

@@ -10,7 +10,8 @@ from __future__ import annotations
 import builtins
 import enum
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,10 @@ from weft.core.primitive import Linear, Primitive, Zero, not_linear
 from weft.core.source import trim_traceback
 from weft.core.trace import current
 from weft.errors import DtypeError, MissingRule, ShapeError
-from weft.primitives import families, layout
+from weft.primitives import circular, families, layout
 from weft.primitives.expr import Expr, lower_extremum, lower_sign, write_division
 from weft.primitives.families import KINDS, LinearByElement, show_types, zero_tangents
+from weft.primitives.kernels import Called, ElementFormula, Kernel
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, convert, literal
 from weft.util import name_parameters
 from weft.xla.typing import Array, ArrayLike, DTypeLike
@@ -45,11 +47,15 @@ class Elementwise(Primitive):
     transpose in that argument. `takes` names the dtypes it is for, `result` the dtype of `out`.
     series(k, xs, ys) is term k of the result's power series, if a member gives it: xs[i][j] is term
     j of operand i, None for zero, and the terms of ys[0] below k are known.
+    `kernel` says which of our kernels computes it, and when; None if there is none. `formulas` has
+    by dtype what may take the place of a compiler's own function.
     """
 
     cost = Cost.CHEAP
     series: Callable | None = None
     linear = Linearity.NONE
+    kernel: Kernel | None = None
+    formulas: Mapping[np.dtype, ElementFormula] = MappingProxyType({})
 
     def __init__(
         self,
@@ -371,6 +377,7 @@ rem_p = Elementwise(
 )
 rem_p.cost = Cost.TRANSCENDENTAL  # a loop of the machine's, or some 60 operations
 rem_p.form = Form.REMAINDER
+rem_p.kernel, rem_p.formulas = Kernel(62, Called.ANYWHERE), circular.REMAINDER
 neg_p = Elementwise("neg", "negate", [lambda t, y, x: neg(t)], [lambda ct, x: neg(ct)], doc="-x.")
 
 _EXTREMUM_DERIVS = (
@@ -553,31 +560,33 @@ def conj(x: ArrayLike) -> Array:
 # --- comparison and choice ------------------------------------------------------------------
 
 
-def comparison(name: str, takes: str, doc: str, floats: str = "FLOAT") -> Elementwise:
-    """A comparison, whose derivative is zero."""
-    direction = name[:2].upper()
-    return Elementwise(
-        name,
-        lambda hlo, aval, x, y: hlo.compare(direction, x, y, floats),
-        [None, None],
-        takes=takes,
-        result=to_bool,
-        doc=doc,
-    )
+class Comparison(Elementwise):
+    """A family: comparisons, whose derivative is zero.
+
+    `direction` is the name in StableHLO, such as "LE". Floats are in the order of numbers, or, if
+    it `is_total`, in the order that sorting needs.
+    """
+
+    def __init__(self, name: str, takes: str, doc: str, is_total: bool = False):
+        self.direction, self.is_total = name[:2].upper(), is_total
+        write = lambda hlo, aval, x, y: hlo.compare(
+            self.direction, x, y, "TOTALORDER" if is_total else "FLOAT"
+        )
+        super().__init__(name, write, [None, None], takes=takes, result=to_bool, doc=doc)
 
 
-eq_p = comparison("eq", "any", "x == y.")
-ne_p = comparison("ne", "any", "x != y.")
+eq_p = Comparison("eq", "any", "x == y.")
+ne_p = Comparison("ne", "any", "x != y.")
 eq_p.elements = Elements.EQUAL
 ne_p.elements = Elements.UNEQUAL
-lt_p = comparison("lt", "real", "x < y.")
-le_p = comparison("le", "real", "x <= y.")
-gt_p = comparison("gt", "real", "x > y.")
-ge_p = comparison("ge", "real", "x >= y.")
+lt_p = Comparison("lt", "real", "x < y.")
+le_p = Comparison("le", "real", "x <= y.")
+gt_p = Comparison("gt", "real", "x > y.")
+ge_p = Comparison("ge", "real", "x >= y.")
 # The order that sorting needs: total, with -0 before 0 and NaN of either sign at the ends.
-eq_to_p = comparison("eq_to", "real", "x == y in the total order of floats.", "TOTALORDER")
-lt_to_p = comparison("lt_to", "real", "x < y in the total order of floats.", "TOTALORDER")
-le_to_p = comparison("le_to", "real", "x <= y in the total order of floats.", "TOTALORDER")
+eq_to_p = Comparison("eq_to", "real", "x == y in the total order of floats.", is_total=True)
+lt_to_p = Comparison("lt_to", "real", "x < y in the total order of floats.", is_total=True)
+le_to_p = Comparison("le_to", "real", "x <= y in the total order of floats.", is_total=True)
 
 
 class SelectN(Primitive):
@@ -737,6 +746,14 @@ for _prim in (
     *(real_p, imag_p, complex_p),
 ):
     _prim.elements = Elements.CHOSEN
+
+# The kernel of programs has an instruction for each of these.
+for _code, _prim in {
+    0: abs_p, 1: sign_p, 2: neg_p, 3: not_p, 4: floor_p, 5: ceil_p, 6: round_p, 7: is_finite_p,
+    8: square_p, 45: add_p, 46: sub_p, 47: mul_p, 48: div_p, 49: max_p, 50: min_p, 53: eq_p,
+    54: ne_p, 55: gt_p, 56: ge_p, 57: lt_p, 58: le_p, 59: and_p, 60: or_p, 61: xor_p, 79: clamp_p,
+}.items():  # fmt: skip
+    _prim.kernel = Kernel(_code, Called.STEP, Called.STEP)
 
 
 def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:

@@ -439,6 +439,7 @@ class Scatter(Primitive):
 
     form = Form.SCATTER
     cost = Cost.LOOKUP
+    adds = False  # updates are added
 
     def __init__(self, name: str, combine: Primitive | None = None):
         self.name = name
@@ -634,9 +635,13 @@ class ScatterPut(Scatter):
 class ScatterSum(Scatter):
     """Scatter that adds or subtracts: linear in x and updates together."""
 
+    @property
+    def adds(self) -> bool:  # type: ignore[override]
+        return self.combine is elementwise.add_p
+
     def find_part(self, eqn: Any) -> families.Part | None:
         x, indices, updates = eqn.invars
-        if self.combine is elementwise.sub_p:
+        if not self.adds:
             return None
         return families.Part(x, updates, [indices], adds=True)
 
@@ -654,7 +659,7 @@ class ScatterSum(Scatter):
             update_ct = gather_windows(
                 ct, indices, updates.aval, params, mode=params["mode"], fill_value=0
             )
-            if self.combine is elementwise.sub_p:
+            if not self.adds:
                 update_ct = elementwise.neg(update_ct)
         return [ct if families.is_linear(x) else None, None, update_ct]
 

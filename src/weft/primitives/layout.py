@@ -259,7 +259,7 @@ class ConvertElementType(families.LinearByElement):
     """
 
     name = "convert_element_type"
-    elements = Elements.CHOSEN
+    elements = Elements.CONVERTED
     cost = Cost.CHEAP
     element = families.apply_to_element
 

@@ -103,6 +103,7 @@ class Reduction(families.ByCombination, families.OverAxes, families.Discrete):
 
     cost = Cost.REDUCTION
     form = Form.LOGICAL
+    answer = ""  # of truth values: "any" or "all" of them are true
 
     def abstract_eval(self, x, *, axes):
         families.check_ascending_axes(self.name, axes, x.ndim)
@@ -138,6 +139,11 @@ class Extremum(Reduction):
     elements = Elements.CHOSEN
     form = Form.EXTREMUM
 
+    @property
+    def largest(self) -> bool:
+        """Whether it is the maximum, not the minimum."""
+        return self.combine is max_p
+
     def abstract_eval(self, x, *, axes, nan="keep"):
         return super().abstract_eval(x, axes=axes)
 
@@ -167,7 +173,7 @@ class Extremum(Reduction):
         wide = x if x.dtype.itemsize > 1 else x.convert(np.dtype(np.float32))
         key = order_bits(wide.bitcast(f"int{8 * wide.dtype.itemsize}"))
         info = dtypes.iinfo(key.dtype)
-        last = key.like(int(info.max if self.combine is max_p else info.min))
+        last = key.like(int(info.max if self.largest else info.min))
         key = Expr(hlo, reduce(wide.compare("NE", wide).select(last, key).value))
         return order_bits(key).bitcast(wide.dtype).convert(x.dtype).value
 
@@ -253,6 +259,7 @@ reduce_prod_p = Product("reduce_prod", mul_p, lambda dtype: 1, "number")
 reduce_and_p = Reduction("reduce_and", and_p, all_ones, "bool or integer")
 reduce_or_p = Reduction("reduce_or", or_p, lambda dtype: 0, "bool or integer")
 reduce_xor_p = Reduction("reduce_xor", xor_p, lambda dtype: 0, "bool or integer")
+reduce_and_p.answer, reduce_or_p.answer = "all", "any"
 
 
 class SumOfNumbers(families.OverAxes):
@@ -337,10 +344,11 @@ class ArgExtremum(families.OverAxes, families.Discrete):
     cost = Cost.REDUCTION
     form = Form.ARG_EXTREMUM
 
-    def __init__(self, name: str, extremum: Reduction, better: str):
+    def __init__(self, name: str, extremum: Extremum, better: str):
         self.name = name
         self.extremum = extremum
         self.better = better
+        self.largest = extremum.largest
 
     def abstract_eval(self, x, *, axes, index_dtype):
         families.check_ascending_axes(self.name, axes, x.ndim)

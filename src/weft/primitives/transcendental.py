@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import ml_dtypes
@@ -21,6 +22,7 @@ from weft.core.facts import Cost
 from weft.core.form import Form
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
+from weft.primitives import circular, wide
 from weft.primitives.elementwise import (
     Costly,
     Elementwise,
@@ -44,10 +46,13 @@ from weft.primitives.elementwise import (
 )
 from weft.primitives.expr import Expr, lower_integer_pow
 from weft.primitives.families import check_integer
+from weft.primitives.kernels import Called, ElementFormula, Kernel
 from weft.primitives.layout import convert, literal, zeros
 from weft.xla.typing import Array, ArrayLike
 
 _LN2 = math.log(2)
+ANYWHERE, ALONE, ALONE_LARGE = Called.ANYWHERE, Called.ALONE, Called.ALONE_LARGE
+NO_FORMULAS: Mapping[np.dtype, ElementFormula] = MappingProxyType({})
 HALVES = np.float16, ml_dtypes.bfloat16
 
 
@@ -104,10 +109,18 @@ class Transcendental(Costly):
 
 
 def define_tuned(
-    name: str, op: str | Callable, deriv: Callable, doc: str, takes: str = "inexact"
+    name: str,
+    op: str | Callable,
+    deriv: Callable,
+    doc: str,
+    kernel: Kernel,
+    formulas: Mapping[np.dtype, ElementFormula] = NO_FORMULAS,
+    takes: str = "inexact",
 ) -> Transcendental:
-    """A member of one operand."""
-    return Transcendental(name, op, [deriv], takes=takes, doc=doc)
+    """Return a member of one operand."""
+    prim = Transcendental(name, op, [deriv], takes=takes, doc=doc)
+    prim.kernel, prim.formulas = kernel, formulas
+    return prim
 
 
 def check_accuracy(op: str, accuracy: Any) -> Any:
@@ -134,12 +147,16 @@ def tuned_op(prim: Transcendental) -> Callable:
 
 # --- exponentials and logarithms ------------------------------------------------------------
 
-exp_p = define_tuned("exp", "exponential", lambda t, y, x: mul(t, y), "e ** x.")
+exp_p = define_tuned(
+    "exp", "exponential", lambda t, y, x: mul(t, y), "e ** x.", Kernel(22, ALONE_LARGE, ALONE_LARGE)
+)
+exp_p.form = Form.EXPONENTIAL
 exp2_p = define_tuned(
     "exp2",
     lambda hlo, aval, x, **attrs: lower_exp2(hlo, aval, x, **attrs),
     lambda t, y, x: mul(t, mul(_LN2, y)),
     "2 ** x; exact where x is a whole number.",
+    Kernel(23, ALONE),
 )
 
 
@@ -182,8 +199,16 @@ expm1_p = define_tuned(
     "exponential_minus_one",
     lambda t, y, x: mul(t, exp(x)),  # not y + 1, which for x < -17 is 0 in float32
     "exp(x) - 1, exact to rounding near 0.",
+    Kernel(24, ALONE),
 )
-log_p = define_tuned("log", "log", lambda t, y, x: div(t, x), "The natural logarithm.")
+log_p = define_tuned(
+    "log",
+    "log",
+    lambda t, y, x: div(t, x),
+    "The natural logarithm.",
+    Kernel(25, ALONE_LARGE, ALONE_LARGE),
+    wide.LOGARITHM,
+)
 
 
 def lower_log2(hlo: Any, aval: ShapedArray, x: Any, **attrs: str) -> Any:
@@ -196,7 +221,11 @@ def lower_log2(hlo: Any, aval: ShapedArray, x: Any, **attrs: str) -> Any:
 
 
 log2_p = define_tuned(
-    "log2", lower_log2, lambda t, y, x: div(t, mul(_LN2, x)), "The logarithm to base 2."
+    "log2",
+    lower_log2,
+    lambda t, y, x: div(t, mul(_LN2, x)),
+    "The logarithm to base 2.",
+    Kernel(26, ALONE),
 )
 
 
@@ -205,6 +234,8 @@ log1p_p = define_tuned(
     "log_plus_one",
     lambda t, y, x: div(t, add(x, 1)),
     "log(1 + x), exact to rounding near 0.",
+    Kernel(27, ALONE),
+    wide.LOGARITHM_NEAR_ONE,
 )
 # Elements of arrays whose derivatives of the logistic function and the hyperbolic tangent are exact
 # where the result is 1. They need the operand. For larger arrays they are computed of the result,
@@ -226,6 +257,7 @@ logistic_p = define_tuned(
         t, mul(0.25, tanh_slope(mul(0.5, x))) if has_exact_slope(x) else mul(y, sub(1, y))
     ),
     "1 / (1 + exp(-x)).",
+    Kernel(28, ALONE_LARGE, ALONE_LARGE),
 )
 
 
@@ -306,6 +338,10 @@ class Pow(Costly):
     0 ** 0 is 0; those in y are 0 where x is 0 and y is not negative.
     """
 
+    form = Form.POWER_OF_VALUES
+    kernel = Kernel(64, ANYWHERE, Called.ON_ARGUMENTS)
+    formulas = circular.POWER
+
     def abstract_eval(self, x, y):
         if not dtypes.is_integer(y.dtype):
             return Elementwise.abstract_eval(self, x, y)
@@ -364,9 +400,15 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
         return bind_spread(pow_p, x, y)
 
 
-sqrt_p = define_tuned("sqrt", "sqrt", lambda t, y, x: mul(t, div(0.5, y)), "The square root.")
+sqrt_p = define_tuned(
+    "sqrt", "sqrt", lambda t, y, x: mul(t, div(0.5, y)), "The square root.", Kernel(32, ALONE_LARGE)
+)
 rsqrt_p = define_tuned(
-    "rsqrt", "rsqrt", lambda t, y, x: mul(t, mul(-0.5, div(y, x))), "1 / sqrt(x)."
+    "rsqrt",
+    "rsqrt",
+    lambda t, y, x: mul(t, mul(-0.5, div(y, x))),
+    "1 / sqrt(x).",
+    Kernel(33, ALONE_LARGE),
 )
 sqrt_p.cost = rsqrt_p.cost = Cost.CHEAP  # machine operations
 cbrt_p = define_tuned(
@@ -374,41 +416,92 @@ cbrt_p = define_tuned(
     "cbrt",
     lambda t, y, x: mul(t, mul(1 / 3, integer_pow(y, -2))),
     "The real cube root.",
+    Kernel(31, ANYWHERE),
+    circular.CUBE_ROOT,
     takes="float",
 )
 
 # --- trigonometric and hyperbolic -----------------------------------------------------------
 
-sin_p = define_tuned("sin", "sine", lambda t, y, x: mul(t, cos(x)), "The sine.")
-cos_p = define_tuned("cos", "cosine", lambda t, y, x: neg(mul(t, sin(x))), "The cosine.")
-tan_p = define_tuned("tan", "tan", lambda t, y, x: mul(t, add(1, square(y))), "The tangent.")
+sin_p = define_tuned(
+    "sin",
+    "sine",
+    lambda t, y, x: mul(t, cos(x)),
+    "The sine.",
+    Kernel(11, ANYWHERE, ANYWHERE),
+    circular.SINE,
+)
+cos_p = define_tuned(
+    "cos",
+    "cosine",
+    lambda t, y, x: neg(mul(t, sin(x))),
+    "The cosine.",
+    Kernel(12, ANYWHERE, ANYWHERE),
+    circular.COSINE,
+)
+tan_p = define_tuned(
+    "tan",
+    "tan",
+    lambda t, y, x: mul(t, add(1, square(y))),
+    "The tangent.",
+    Kernel(13, ANYWHERE, ANYWHERE),
+    circular.TANGENT,
+)
 tanh_p = define_tuned(
     "tanh",
     "tanh",
     lambda t, y, x: mul(t, tanh_slope(x) if has_exact_slope(x) else one_minus_square(y)),
     "The hyperbolic tangent.",
+    Kernel(30, ALONE_LARGE),
 )
 asin_p = define_tuned(
-    "asin", "chlo.asin", lambda t, y, x: mul(t, rsqrt(one_minus_square(x))), "The inverse sine."
+    "asin",
+    "chlo.asin",
+    lambda t, y, x: mul(t, rsqrt(one_minus_square(x))),
+    "The inverse sine.",
+    Kernel(14, ANYWHERE),
+    circular.ARC_SINE,
 )
 acos_p = define_tuned(
     "acos",
     "chlo.acos",
     lambda t, y, x: neg(mul(t, rsqrt(one_minus_square(x)))),
     "The inverse cosine.",
+    Kernel(15, ANYWHERE),
+    circular.ARC_COSINE,
 )
 atan_p = define_tuned(
-    "atan", "chlo.atan", lambda t, y, x: div(t, add(1, square(x))), "The inverse tangent."
+    "atan",
+    "chlo.atan",
+    lambda t, y, x: div(t, add(1, square(x))),
+    "The inverse tangent.",
+    Kernel(16, ANYWHERE),
+    circular.ARC_TANGENT,
 )
-sinh_p = define_tuned("sinh", "chlo.sinh", lambda t, y, x: mul(t, cosh(x)), "The hyperbolic sine.")
+sinh_p = define_tuned(
+    "sinh",
+    "chlo.sinh",
+    lambda t, y, x: mul(t, cosh(x)),
+    "The hyperbolic sine.",
+    Kernel(17, ANYWHERE, ANYWHERE),
+    wide.HYPERBOLIC_SINE,
+)
 cosh_p = define_tuned(
-    "cosh", "chlo.cosh", lambda t, y, x: mul(t, sinh(x)), "The hyperbolic cosine."
+    "cosh",
+    "chlo.cosh",
+    lambda t, y, x: mul(t, sinh(x)),
+    "The hyperbolic cosine.",
+    Kernel(18, ALONE, ANYWHERE),
+    wide.HYPERBOLIC_COSINE,
 )
+sinh_p.form = cosh_p.form = Form.EXPONENTIAL
 asinh_p = define_tuned(
     "asinh",
     "chlo.asinh",
     lambda t, y, x: mul(t, rsqrt(add(square(x), 1))),
     "The inverse hyperbolic sine.",
+    Kernel(19, ANYWHERE),
+    wide.AREA_SINE,
 )
 acosh_p = define_tuned(
     "acosh",
@@ -416,12 +509,14 @@ acosh_p = define_tuned(
     # two roots, not that of x**2 - 1: the product has the branch cuts of acosh
     lambda t, y, x: mul(t, mul(rsqrt(sub(x, 1)), rsqrt(add(x, 1)))),
     "The inverse hyperbolic cosine; NaN for a real x below 1.",
+    Kernel(20, ANYWHERE),
 )
 atanh_p = define_tuned(
     "atanh",
     "chlo.atanh",
     lambda t, y, x: div(t, one_minus_square(x)),
     "The inverse hyperbolic tangent.",
+    Kernel(21, ANYWHERE),
 )
 
 
@@ -445,6 +540,7 @@ atan2_p = Transcendental(
     takes="inexact",
     doc="The angle of the point (y, x): atan(x / y) in the right quadrant.",
 )
+atan2_p.kernel, atan2_p.formulas = Kernel(63, Called.ON_ARGUMENTS), circular.ANGLE
 
 exp = tuned_op(exp_p)
 exp2 = tuned_op(exp2_p)

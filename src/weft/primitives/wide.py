@@ -14,6 +14,7 @@ import numpy as np
 
 from weft.core.aval import ShapedArray
 from weft.primitives.expr import F32, F64, Expr
+from weft.primitives.kernels import ElementFormula
 from weft.xla.hlo import i64s
 
 I32, I64 = map(np.dtype, (np.int32, np.int64))
@@ -394,12 +395,8 @@ def call_library_beyond(op: str, formula: Callable[[Expr], Expr]) -> Callable[[E
     return write
 
 
-FORMULAS: dict[str, Callable[..., Expr]] = {
-    "sin": call_library_beyond("sine", keep_zeros(sine_after(0))),
-    "cos": call_library_beyond("cosine", sine_after(1)),
-    "tan": call_library_beyond("tan", keep_zeros(sine_ratio)),
-    "asin": keep_zeros(arc_sine), "acos": arc_cosine,
-    "atan": keep_zeros(lambda x: angle_of(x, x.like(1), scaled=False)),
-    "atan2": angle_of, "cbrt": third_root,
-    "log": write_log_of_all, "sinh": keep_zeros(hyperbolic(True)), "asinh": keep_zeros(area_sine),
-}  # fmt: skip
+LOGARITHM = {F64: ElementFormula(write_log_of_all, least=2)}
+LOGARITHM_NEAR_ONE = dict.fromkeys((F32, F64), ElementFormula(write_log1p, least=0))
+HYPERBOLIC_SINE = {F64: ElementFormula(keep_zeros(hyperbolic(True)))}
+HYPERBOLIC_COSINE = {F64: ElementFormula(hyperbolic(False), least=0)}
+AREA_SINE = {F64: ElementFormula(keep_zeros(area_sine))}

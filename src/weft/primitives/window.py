@@ -21,7 +21,7 @@ from weft.core.primitive import Primitive, tangents_of
 from weft.core.stage import stage
 from weft.errors import DtypeError, ShapeError
 from weft.primitives import elementwise, families
-from weft.primitives.elementwise import select
+from weft.primitives.elementwise import Comparison, select
 from weft.primitives.expr import Expr
 from weft.primitives.families import index_tuple
 from weft.primitives.layout import batched_at_front, broadcast_in_dim, literal
@@ -323,9 +323,9 @@ reduce_window_min_p = WindowExtremum("reduce_window_min", elementwise.min_p, hig
 # --- one element of each window -------------------------------------------------------------
 
 
-def worst_value(select_prim: Primitive, dtype: np.dtype) -> Any:
-    """The value that a selection by ge or le never takes before another."""
-    return lowest_value(dtype) if select_prim is elementwise.ge_p else highest_value(dtype)
+def worst_value(select_prim: Comparison, dtype: np.dtype) -> Any:
+    """Return the value that a selection by ge or le never takes before another."""
+    return lowest_value(dtype) if select_prim.direction == "GE" else highest_value(dtype)
 
 
 class SelectAndGatherAdd(families.LinearInFirst):

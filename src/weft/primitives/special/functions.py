@@ -32,6 +32,8 @@ from weft.primitives.elementwise import (
     sub,
     unary_op,
 )
+from weft.primitives.expr import F64, Expr
+from weft.primitives.kernels import Called, ElementFormula, Kernel
 from weft.primitives.layout import literal
 from weft.primitives.special import bessel as bessel_formulas
 from weft.primitives.special import error as error_formulas
@@ -84,6 +86,18 @@ erf_inv_p = define_special(
     lambda t, y, x: mul(t, mul(1 / _SLOPE, exp(square(y)))),
 )
 
+ANYWHERE, ALONE_LARGE = Called.ANYWHERE, Called.ALONE_LARGE
+erf_p.kernel, gelu_p.kernel = Kernel(34, float64=ANYWHERE), Kernel(37, ANYWHERE)
+erfc_p.kernel, erf_inv_p.kernel = Kernel(35, ALONE_LARGE), Kernel(36, ALONE_LARGE)
+
+
+def write_double_erf(x: Expr) -> Expr:
+    """Write the error function of float64."""
+    return x.new(formula(error_formulas.write_erf)(x.hlo, x.aval, x.value))
+
+
+erf_p.formulas = {F64: ElementFormula(write_double_erf, least=2)}
+
 # --- gamma, digamma, zeta -------------------------------------------------------------------
 
 lgamma_p = define_special(
@@ -113,6 +127,7 @@ zeta_p = define_special(
     lambda t, z, x, q: mul(t, mul(neg(x), zeta(add(x, literal(1, typeof(x).dtype)), q))),
 )
 polygamma_p.form = zeta_p.form = Form.ZETA
+zeta_p.kernel = Kernel(69, float64=ANYWHERE)
 
 # --- Bessel functions -----------------------------------------------------------------------
 
@@ -173,6 +188,7 @@ igammac_p = define_special(
     lambda t, z, a, x: neg(mul(t, igamma_grad_a(a, x))),
     lambda t, z, a, x: neg(mul(t, igamma_slope(a, x))),
 )
+igamma_p.kernel, igammac_p.kernel = (Kernel(code, float64=ANYWHERE) for code in (67, 68))
 igamma_grad_a_p = define_special(
     "igamma_grad_a", formula(gammas.gamma_derivative), "The derivative of P(a, x) in a.", "a", "x"
 )

@@ -13,6 +13,7 @@ from weft.numpy.choice import where as pick
 from weft.primitives import transcendental as ops
 from weft.primitives.elementwise import select
 from weft.primitives.expr import Expr
+from weft.primitives.kernels import Called, Kernel
 from weft.primitives.special import formula
 from weft.run.operation import operation
 from weft.scipy.special import definitions
@@ -77,6 +78,7 @@ logit_p, logit = definitions.define_pair(
     wide=False,
     takes="inexact",
 )
+logit_p.kernel = Kernel(29, Called.ALONE_LARGE)
 
 
 def power_derivative(z: Any, x: Any, lmbda: Any, log: Callable) -> Any:

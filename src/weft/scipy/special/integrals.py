@@ -17,8 +17,8 @@ from weft.primitives.special import tables
 from weft.primitives.special.formula import (
     add_parts,
     choose,
-    cos,
     cos_pi,
+    cosine,
     equal,
     exact_product,
     exp,
@@ -28,8 +28,8 @@ from weft.primitives.special.formula import (
     repeat,
     series,
     sign,
-    sin,
     sin_pi,
+    sine,
     where,
 )
 from weft.primitives.special.gamma import write_digamma
@@ -145,7 +145,7 @@ def sine_integral(x: Expr) -> Expr:
     y = abs(x)
     f, g = sine_parts(y)
     z = where(y < math.inf, y, 4.0)
-    far = where(y < math.inf, math.pi / 2 - (f * cos(z) + g * sin(z)), math.pi / 2)
+    far = where(y < math.inf, math.pi / 2 - (f * cosine(z) + g * sine(z)), math.pi / 2)
     return where(y < 4, x * series(x * x, tables.SI), sign(x) * far)
 
 
@@ -154,7 +154,7 @@ def cosine_integral(x: Expr) -> Expr:
     y = abs(x)
     f, g = sine_parts(y)
     z = where(y < math.inf, y, 4.0)
-    far = where(y < math.inf, f * sin(z) - g * cos(z), 0.0)
+    far = where(y < math.inf, f * sine(z) - g * cosine(z), 0.0)
     t = x * x
     near = (log(y) + _EULER) - t * series(t, tables.CIN)
     return choose(far, (y < 4, near), (equal(x, -math.inf), math.nan))

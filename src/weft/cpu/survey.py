@@ -1,0 +1,82 @@
+"""The facts of a whole program that choices depend on, from one walk along its equations."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from weft import dtypes
+from weft.core.facts import Elements
+from weft.core.form import Form
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, held_jaxprs, memo_jaxpr
+from weft.primitives.elementwise import Elementwise
+from weft.primitives.expr import BF16
+
+NUMBERS = frozenset((float, int))
+# The forms of functions of each element that take far longer than a product.
+FUNCTIONS = (Form.FUNCTION, Form.EXPONENTIAL, Form.POWER_OF_VALUES, Form.LOG_OF_SUM)
+
+
+class Survey(NamedTuple):
+    """What choices depend on of a whole program and the programs that it holds.
+
+    Attributes:
+      functions: how many equations may become formulas. XLA:CPU compiles a formula in 10 ms, and
+        copies one that is written once and called. So formulas are for larger arrays where there
+        are many.
+      folds_nan: numbers may show that a value is NaN.
+      multiplies: there is a product of matrices.
+      has_half: a result is of bfloat16.
+    """
+
+    functions: int
+    folds_nan: bool
+    multiplies: bool
+    has_half: bool
+
+
+@memo_jaxpr
+def survey_program(jaxpr: Jaxpr) -> Survey:
+    """Return the facts of a program."""
+    functions, folds_nan, multiplies, has_half = 0, False, False, False
+    for eqn in jaxpr.eqns:
+        prim = eqn.primitive
+        form = prim.form
+        if form is None:
+            pass  # as most are
+        elif form is Form.PRODUCT:
+            multiplies = True
+        elif isinstance(prim, Elementwise) and prim.formulas:
+            formula = prim.formulas.get(eqn.outvars[0].aval.dtype)
+            functions += formula is not None and formula.least > 0
+        for a in eqn.invars:
+            if type(a) is Literal and not folds_nan:
+                x = a.val  # most are finite, and added or multiplied
+                if form is not None or type(x) not in NUMBERS or not -math.inf < x < math.inf:
+                    folds_nan = shows_nan(eqn)
+        if not prim.memoize_type:  # else it holds nothing
+            for held in map(survey_program, held_jaxprs(eqn)):
+                functions += held.functions
+                folds_nan = folds_nan or held.folds_nan
+                multiplies = multiplies or held.multiplies
+                has_half = has_half or held.has_half
+    made = {v.aval for eqn in jaxpr.eqns for v in eqn.outvars}
+    has_half = has_half or any(aval.dtype == BF16 for aval in made)
+    return Survey(functions, folds_nan, multiplies, has_half)
+
+
+def shows_nan(eqn: Eqn) -> bool:
+    """Return True if numbers among the operands of an equation may show that a value is NaN.
+
+    That is so for a NaN, for an infinity except where elements are only chosen, for a division by
+    0, and for a function of numbers.
+    """
+    prim, numbers = eqn.primitive, [a.val for a in eqn.invars if type(a) is Literal]
+    if not dtypes.is_float(eqn.invars[-1].aval.dtype):
+        return False
+    if len(numbers) == len(eqn.invars) and prim.form in FUNCTIONS:
+        return True
+    if prim.form is Form.QUOTIENT and numbers[-1] == 0:
+        return True
+    new = prim.elements is Elements.NEW
+    return any(x != x or (new and abs(x) == math.inf) for x in numbers)
