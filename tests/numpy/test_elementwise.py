@@ -274,3 +274,18 @@ def test_spacing_down_to_subnormals(dtype):
     got = np.asarray(jnp.spacing(x))
     assert got.dtype == dtype
     np.testing.assert_array_equal(got, np.array([*want, largest], dtype))
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_extrema_of_complex_numbers_keep_nan(name):
+    parts = [0.0, 1.0, np.nan, np.inf]
+    x = np.array([complex(a, b) for a in parts for b in parts], np.complex64)
+    y = x[:, None]
+    with np.errstate(invalid="ignore"):
+        want = getattr(np, name)(x, y)
+    got = np.asarray(getattr(jnp, name)(x, y))
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    kept = ~np.isnan(want)
+    np.testing.assert_array_equal(got[kept], want[kept])
+    reduced = getattr(jnp, name[:3])(x)
+    assert np.isnan(reduced)

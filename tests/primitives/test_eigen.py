@@ -7,6 +7,7 @@ import scipy.linalg
 import weft
 from tests.primitives.matrix_helpers import close, random, t, unitary
 from weft import lax
+from weft import numpy as jnp
 from weft.errors import ShapeError
 from weft.passes.check import check_jaxpr
 from weft.passes.dce import dce_jaxpr
@@ -84,23 +85,74 @@ def test_svd(dtype, shape, algorithm):
         close(got, want)
 
 
-def test_derivatives_of_equal_values():
-    """Of values they are right; vectors have none."""
+def eigh_invariants(xp, a, p, c):
+    """What depends on equal eigenvalues together, and on all of their space; p are equal there."""
+    w, v = xp.linalg.eigh(a)
+    space = xp.real((v * p) @ xp.conj(v.T) * c).sum()
+    return xp.stack([xp.exp(w).sum(), (p * w**2).sum(), space])
+
+
+def svd_invariants(xp, a, p, c):
+    """As `eigh_invariants`; U V^H also depends on how U turns against V."""
+    u, s, vh = xp.linalg.svd(a)
+    u, vh = u * p, vh[: p.size]
+    space = xp.real(u @ xp.conj(u.T) * c[:, : p.size]).sum()
+    return xp.stack([xp.sin(s).sum(), (p * s).sum(), space, xp.real(u @ vh * c).sum()])
+
+
+def with_values(values, shape, draw):
+    """Matrices of a shape with these eigenvalues or singular values: diagonal, and not."""
+    d = np.zeros(shape)
+    np.fill_diagonal(d, values)
+    u, v = (np.linalg.qr(draw(n, n))[0] for n in shape)
+    return [d.astype(u.dtype), u @ d @ t(u if shape[0] == shape[1] else v)]
+
+
+SPECTRA = ([1, 1, 1], [1, 2, 2], [2, 2, 3], [0, 0, 2], [-1, -1, 2])
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.complex128], ids=["f32", "c128"])
+@pytest.mark.parametrize("fun", [eigh_invariants, svd_invariants])
+def test_derivatives_where_values_are_equal(fun, kind):
+    rng, hermitian = np.random.default_rng(0), fun is eigh_invariants
+    real = lambda *s: rng.normal(size=s)
+    draw = real if kind is np.float32 else lambda *s: real(*s) + 1j * real(*s)
+    spectra = SPECTRA if hermitian else [s[::-1] for s in SPECTRA[:3]]
+    shape = (3, 3) if hermitian else (3, 4)
+    a = np.stack([x for s in spectra for x in with_values(s, shape, draw)])
+    p = np.repeat([[1.0 + 2 * (v == s[-1]) for v in s] for s in spectra], 2, 0)
+    move, c = draw(*a.shape), draw(*a.shape)
+    if hermitian:
+        move, c = move + t(move), c + t(c)
+    near = lambda h: np.stack([fun(np, *xs) for xs in zip(a + h * move, p, c, strict=True)])
+    want = (near(1e-6) - near(-1e-6)) / 2e-6
+    with weft.enable_x64(kind is not np.float32):
+        a, move, c = (x.astype(kind) for x in (a, move, c))
+        xs = [a, move, p.astype(kind(0).real.dtype), c]
+        push = lambda a, m, p, c: weft.jvp(lambda a: fun(jnp, a, p, c), (a,), (m,))[1]
+        pull = weft.jacrev(lambda a, p, c: fun(jnp, a, p, c))
+        got = weft.jit(weft.vmap(push))(*xs)
+        slopes = np.asarray(weft.jit(weft.vmap(pull))(xs[0], *xs[2:]))
+    near = {"rtol": 1e-3, "atol": 1e-3} if kind is np.float32 else {"rtol": 1e-5, "atol": 1e-7}
+    np.testing.assert_allclose(got, want, **near)
+    np.testing.assert_allclose((slopes * move[:, None]).real.sum((-2, -1)), want, **near)
+
+
+def test_vectors_of_equal_values_do_not_turn():
     eye = np.eye(3, dtype=np.float32)
-    values = weft.grad(lambda x: linalg.eigh(x)[1].sum())(eye)
-    np.testing.assert_allclose(values, eye)
-    jac = np.asarray(weft.jacfwd(lambda x: linalg.eigh(x)[0])(eye))
-    assert not np.isfinite(jac).all()
-    np.testing.assert_allclose(weft.grad(lambda x: linalg.svd(x)[1].sum())(eye), eye)
+    assert not np.any(weft.jacfwd(lambda x: linalg.eigh(x)[0])(eye))
     for part in (0, 2):  # U and V^H
-        turned = weft.jacfwd(lambda x: linalg.svd(x)[part])(eye)  # noqa: B023
-        assert not np.isfinite(turned).all()
+        turned = np.asarray(weft.jacfwd(lambda x: linalg.svd(x)[part])(eye))  # noqa: B023
+        assert np.isfinite(turned).all()
     dw = weft.grad(
         lambda x: linalg.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[
             0
         ].real.sum()
     )(eye)
     np.testing.assert_allclose(dw, eye, atol=1e-6)
+    # values that are apart have second derivatives, whatever others are equal
+    curved = weft.hessian(lambda x: linalg.eigh(x)[1][2])(np.diag([1, 1, 3]).astype(np.float32))
+    np.testing.assert_allclose(curved[2, 0, 2, 0], 0.25, rtol=1e-5)
 
 
 def test_deprecated_names():

@@ -200,7 +200,7 @@ def assemble_local(local: Any, sharding: Any, shape: tuple[int, ...] | None) -> 
             out.append(slice(start, start + high - low))
         return tuple(out)
 
-    host = host_view(local) if type(local) is ArrayImpl else np.asarray(local, aval.dtype)
+    host = host_view(local) if type(local) is ArrayImpl else dtypes.cast_on_host(local, aval.dtype)
     full = ShapedArray(shape, aval.dtype)
     if type(sharding) is SingleDeviceSharding:
         return put(host, sharding, committed=True)
@@ -217,7 +217,7 @@ def make_array(aval: ShapedArray, sharding: Any, held: dict[Bounds, Any]) -> Any
         return array_of_type(aval, make_array(aval.physical, sharding, words))
     if type(sharding) is SingleDeviceSharding:
         (whole,) = held.values()
-        return put(np.asarray(whole, aval.dtype), sharding, committed=True)
+        return put(dtypes.cast_on_host(whole, aval.dtype), sharding, committed=True)
     return make_from_pieces(aval, sharding, held)
 
 

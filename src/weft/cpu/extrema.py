@@ -53,11 +53,14 @@ def choose_extremum(eqn: Eqn, scope: Scope) -> Replacement | None:
     x, axes, nan = atom.aval, eqn.params["axes"], eqn.params.get("nan", "keep")
     call = functools.partial(call_extremum, axes=axes, largest=prim.largest, dtype=x.dtype)
     is_float = dtypes.is_float(x.dtype)
+    over_devices = scope.target.devices and not scope.target.each_device
+    if dtypes.is_complex(x.dtype) and over_devices:
+        return lambda x: [prim.reduce_parts(x, axes)]
     if is_float and nan == "skip":
         if can_call_extremum(x, axes, scope):
             return functools.partial(call, skips_nan=True)
         return lambda x: [prim.skip_nan(x, axes)]
-    if is_float and nan == "keep" and scope.target.devices and not scope.target.each_device:
+    if is_float and nan == "keep" and over_devices:
         out = reduced_type(x, axes)
         return lambda x: apply_formula(write_over_devices, [x], [out], prim, axes)
     if can_call_of_integers(atom, axes, scope):

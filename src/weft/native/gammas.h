@@ -116,21 +116,13 @@ void ComputeGamma(const void* const* xs, void* out, int64_t count) {
 
 // --- Hurwitz's zeta function ---
 
-// Of an element that is not usual: by the C library, else as `hurwitz_sum` does.
-WEFT_HERE_CALLED double ZetaAny(double s, double q) {
+// The sum of (q + k)**-s of positive q: powers by the C library, else as `hurwitz_sum` does.
+WEFT_HERE_CALLED double ZetaSum(double s, double q) {
   // Bernoulli's numbers over (2k)!
   constexpr double kEuler[] = {0.08333333333333333, -0.001388888888888889, 3.306878306878307e-05,
       -8.267195767195768e-07, 2.08767569878681e-08, -5.284190138687493e-10, 1.3382536530684679e-11,
       -3.3896802963225827e-13, 8.586062056277845e-15, -2.174868698558062e-16};
-  if (q != q || s != s) return q != q ? q : s;
-  if (s < 1) return NAN;
-  if (s == 1) return INFINITY;
-  if (q <= 0 && std::floor(q) == q) return INFINITY;
-  if (q <= 0 && std::floor(s) != s) return NAN;
-  if (s == INFINITY) return q > 1 ? 0 : q < 1 ? INFINITY : 1;
-  if (q == INFINITY) return 0;
   double total = 0;
-  for (int n = 0; n < 10000 && q < 0; ++n, q += 1) total += std::pow(q, -s);
   for (int k = 0; k < 9; ++k, q += 1) total += std::pow(q, -s);
   const double last = std::pow(q, -s), inverse = 1 / q;
   double tail = last * (q / (s - 1) + 0.5), term = last * s * inverse;
@@ -139,6 +131,21 @@ WEFT_HERE_CALLED double ZetaAny(double s, double q) {
     term = term * ((s + (2 * k - 1)) * inverse) * ((s + 2 * k) * inverse);
   }
   return total + tail;
+}
+
+// Of an element that is not usual.
+WEFT_HERE_CALLED double ZetaAny(double s, double q) {
+  if (q != q || s != s) return q != q ? q : s;
+  if (s < 1) return NAN;
+  if (s == 1) return INFINITY;
+  if (q <= 0 && std::floor(q) == q) return INFINITY;
+  if (q <= 0 && std::floor(s) != s) return NAN;
+  if (s == INFINITY) return q > 1 ? 0 : q < 1 ? INFINITY : 1;
+  if (q == INFINITY) return 0;
+  if (q > 0) return ZetaSum(s, q);
+  // the terms below 0 are those of two sums from 0 on, as in `hurwitz`
+  const double below = std::floor(q), added = ZetaSum(s, below + 1 - q) - ZetaSum(s, 1 - q);
+  return ZetaSum(s, q - below) + (std::fmod(s, 2) == 0 ? added : -added);
 }
 
 // Each element, of which only those take long that are not in the range of `WidePower`.

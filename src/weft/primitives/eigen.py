@@ -32,13 +32,12 @@ from weft.primitives.matrices import (
     pair_elements,
     product,
     scale_columns,
-    scale_rows,
     slice_columns,
     slice_rows,
     symmetrize,
     type_like,
 )
-from weft.primitives.reduction import argmax
+from weft.primitives.reduction import argmax, reduce_max
 from weft.primitives.slicing import concatenate, slice_in_dim
 from weft.xla.typing import Array, ArrayLike
 
@@ -85,12 +84,36 @@ def check_choice(op: str, choice: Any, kind: type, *known: Any) -> None:
         )
 
 
+# Values of a decomposition that differ by less, in units of eps times the largest, are equal.
+# LAPACK tells equal ones apart by 5 to 30 such units (3 to 200 rows, all four dtypes).
+EQUAL_UNITS = 32
+
+
 def invert_where(x: Any, kept: Any) -> Any:
     """1 / x where `kept`, else 0; safe to differentiate where x is 0 there."""
     one = layout.full_like(x, 1)
     return elementwise.select(
         kept, elementwise.div(one, elementwise.select(kept, x, one)), layout.full_like(x, 0)
     )
+
+
+def bound_rounding(w: Any) -> Any:
+    """The size up to which numbers (..., n, n) made of the values w (..., n) are rounding alone."""
+    size = elementwise.abs(w)
+    shape = (*typeof(w).shape, typeof(w).shape[-1])
+    largest = reduce_max(size, (typeof(w).ndim - 1,))
+    unit = EQUAL_UNITS * float(dtypes.finfo(typeof(size).dtype).eps)
+    return layout.broadcast_in_dim(elementwise.mul(largest, unit), shape, range(len(shape) - 2))
+
+
+def invert_gaps(w: Any) -> Any:
+    """1 / (w[j] - w[i]), and 0 where the two values are equal, as on the diagonal.
+
+    Vectors of equal values may turn into each other by any angle. What depends only on the space
+    that they span does not move with that angle, so any finite number gives its derivative.
+    """
+    gap = elementwise.sub(*pair_elements(w))
+    return invert_where(gap, elementwise.gt(elementwise.abs(gap), bound_rounding(w)))
 
 
 # --- Hermitian ------------------------------------------------------------------------------
@@ -102,8 +125,8 @@ class Eigh(MatrixPrimitive):
     Shapes: x (..., n, n), V (..., n, k), w (..., k): k = n, or the eigenvalues `subset_by_index`
     [start, stop) only. Reads the `lower` triangle of x, or the upper one. NaN where it does not
     converge. Where V is not used, `dce` leaves it out of the results, by `compute_vectors` False.
-    Derivatives are those in the space of Hermitian matrices; those of eigenvectors of equal
-    eigenvalues are inf or NaN. Source: LAPACK syevd; derivative: Giles (2008), section 3.1.
+    Derivatives are those in the space of Hermitian matrices. Eigenvectors of equal eigenvalues do
+    not turn into each other. Source: LAPACK syevd; derivative: Giles (2008), section 3.1.
     """
 
     name = "eigh"
@@ -131,16 +154,13 @@ class Eigh(MatrixPrimitive):
         return eqn if live[0] else leave_out(eqn, live, compute_vectors=False)
 
     def jvp(self, primals, tangents, *, subset_by_index, compute_vectors=True, **params):
-        """With M = V^H dx V: dw = diag(M), dV = V (M / (w[j] - w[i])), 0 on the diagonal."""
+        """With M = V^H dx V: dw = diag(M), dV = V (M / (w[j] - w[i])), 0 for equal values."""
         (x,), (t,) = primals, tangents
         v, w = self.apply(x, subset_by_index=None, **params)
         inner = product(adjoint(v), t, v)
         dw = diagonal(inner)
-        gap = elementwise.sub(*pair_elements(w))
-        gap = elementwise.select(
-            mask_diagonal(typeof(gap).shape), layout.full_like(gap, np.inf), gap
-        )
-        dv = product(v, elementwise.div(inner, layout.convert(gap, typeof(inner).dtype)))
+        turn = layout.convert(invert_gaps(w), typeof(inner).dtype)
+        dv = product(v, elementwise.mul(inner, turn))
         dw = elementwise.real(dw) if dtypes.is_complex(typeof(dw).dtype) else dw
         outs, dots = [v, w], [dv, dw]
         if subset_by_index is not None:
@@ -326,9 +346,7 @@ def solve_general(a: Any, b: Any) -> Any:
 
 def vector_tangent(v: Any, w: Any, inner: Any) -> Any:
     """How eigenvectors of x move where `inner` is V^-1 dx V: of norm 1, largest component real."""
-    gap = elementwise.sub(*pair_elements(w))
-    apart = elementwise.bitwise_not(mask_diagonal(typeof(gap).shape))
-    dv = product(v, elementwise.mul(inner, invert_where(gap, apart)))
+    dv = product(v, elementwise.mul(inner, invert_gaps(w)))
     axis = typeof(v).ndim - 2
     length = layout.reduce_sum(elementwise.real(elementwise.mul(conjugate(v), dv)), (axis,))
     place = argmax(elementwise.abs(v), axis, np.int32)
@@ -479,9 +497,9 @@ class Svd(MatrixPrimitive):
 
     Shapes: x (..., m, n), s (..., k), U (..., m, k), V^H (..., k, n) for k = min(m, n); with
     `full_matrices` U is (..., m, m) and V^H (..., n, n); with `subset_by_index` [start, stop) only
-    those values. NaN where it does not converge. Vectors of equal singular values have no
-    derivatives (inf or NaN), and the columns that `full_matrices` adds move as the others demand.
-    Source: LAPACK gesdd, gesvd; derivative: Giles (2008), section 3.2.
+    those values. NaN where it does not converge. Vectors of equal singular values turn into each
+    other only as far as U V^H demands, and the columns that `full_matrices` adds move as the others
+    demand. Source: LAPACK gesdd, gesvd; derivative: Giles (2008), section 3.2.
     """
 
     name = "svd"
@@ -549,16 +567,18 @@ def singular_tangents(s: Any, u: Any, vh: Any, t: Any) -> list:
     right, left = product(t, v), product(adjoint(t), u)
     inner = product(adjoint(u), right)
     ds = diagonal(elementwise.real(inner) if dtypes.is_complex(kind) else inner)
-    # s[j]^2 - s[i]^2 as a product, which does not cancel; 0 where two are equal, whose vectors may
-    # turn into each other by any angle: NaN, since no finite turn is right for all that they make
-    gap = elementwise.mul(elementwise.sub(*pair_elements(s)), elementwise.add(*pair_elements(s)))
-    gap = elementwise.select(mask_diagonal(typeof(gap).shape), layout.full_like(gap, np.inf), gap)
-    turn = layout.convert(elementwise.div(layout.full_like(gap, 1), gap), kind)
-    scale = layout.convert(s, kind)
+    # U and V turn by the sum of two parts, and by their difference: the first part is common to
+    # both, and unknown where two values are equal; the second is how U turns against V
+    other, total = adjoint(inner), elementwise.add(*pair_elements(s))
+    apart = elementwise.bitwise_and(
+        elementwise.gt(total, bound_rounding(s)),
+        elementwise.bitwise_not(mask_diagonal(typeof(total).shape)),
+    )
+    turn, against = (layout.convert(x, kind) for x in (invert_gaps(s), invert_where(total, apart)))
+    common = elementwise.mul(elementwise.mul(elementwise.add(inner, other), 0.5), turn)
+    differ = elementwise.mul(elementwise.mul(elementwise.sub(inner, other), 0.5), against)
+    in_u, in_v = elementwise.add(common, differ), elementwise.sub(common, differ)
     inverse = layout.convert(invert_where(s, elementwise.ne(s, layout.full_like(s, 0))), kind)
-    by_columns, by_rows = scale_columns(inner, scale), scale_rows(scale, inner)
-    in_u = elementwise.mul(turn, elementwise.add(by_columns, adjoint(by_columns)))
-    in_v = elementwise.mul(turn, elementwise.add(by_rows, adjoint(by_rows)))
     if dtypes.is_complex(kind):  # the phase that both may turn by is given to U
         in_u = elementwise.add(in_u, scale_columns(imaginary_diagonal(inner), inverse))
     du, dv = product(u, in_u), product(v, in_v)

@@ -373,7 +373,10 @@ def lower_extremum(op: str, direction: str) -> Callable:
         x, y = Expr(hlo, x), Expr(hlo, y)
         a, b, c, d = (v.part(name) for name in ("real", "imag") for v in (x, y))
         tie, first = a.compare("EQ", b), a.compare(direction, b)
-        return tie.select(c.compare(direction, d), first).select(x, y).value
+        found = tie.select(c.compare(direction, d), first).select(x, y)
+        for v in (y, x):  # NaN in either part is the result, that of x before that of y
+            found = v.compare("NE", v).select(v, found)
+        return found.value
 
     return write
 

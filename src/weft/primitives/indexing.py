@@ -354,9 +354,8 @@ def fill_param(value: Any, dtype: np.dtype) -> Any:
         return default_fill(dtype)
     number = value
     if not isinstance(value, dtypes.NUMBERS):
-        number = families.check_parameter(
-            "gather", "fill_value", value, "a number", lambda x: np.asarray(x).astype(dtype).item()
-        )
+        read = lambda x: dtypes.cast_on_host(x, dtype).item()
+        number = families.check_parameter("gather", "fill_value", value, "a number", read)
     if type(number) is int and dtypes.is_integer(dtype):
         return dtypes.wrap_int(number, dtype, "gather")
     if number != number and not isinstance(number, complex):

@@ -34,6 +34,7 @@ from weft.primitives.elementwise import (
     convert,
     div,
     eq,
+    imag,
     max_p,
     min_p,
     mul,
@@ -42,9 +43,11 @@ from weft.primitives.elementwise import (
     ne,
     ne_p,
     or_p,
+    real,
     select,
     xor_p,
 )
+from weft.primitives.elementwise import complex as join_parts
 from weft.primitives.expr import Expr, order_bits
 from weft.primitives.reshard import lay_out
 from weft.primitives.slicing import concatenate, slice_in_dim
@@ -176,6 +179,21 @@ class Extremum(Reduction):
         last = key.like(int(info.max if self.largest else info.min))
         key = Expr(hlo, reduce(wide.compare("NE", wide).select(last, key).value))
         return order_bits(key).bitcast(wide.dtype).convert(x.dtype).value
+
+    def reduce_parts(self, x: Any, axes: tuple[int, ...]) -> Any:
+        """The extremum of complex numbers by reductions of floats, as operations.
+
+        XLA combines what several devices have found by its own functions, which take no complex
+        numbers.
+        """
+        parts, shape = (real(x), imag(x)), typeof(x).shape
+        (best,) = self.apply(parts[0], axes=axes)
+        least = layout.literal(self.identity(typeof(best).dtype), typeof(best).dtype)
+        tied = select(eq(parts[0], spread_back(best, shape, axes)), parts[1], least)
+        (second,) = self.apply(tied, axes=axes)
+        lost = reduce_or(ne(x, x), axes)
+        best, second = (select(lost, layout.full_like(y, math.nan), y) for y in (best, second))
+        return join_parts(best, second)
 
     def jvp(self, primals, tangents, *, axes, **params):
         (x,), (t,) = primals, tangents

@@ -17,7 +17,7 @@ from numpy import generic, ndarray
 from weft.core.trace import is_eager
 from weft.options import config, disable_jit_cell
 from weft.pytrees import call_registry, flatten, unflatten
-from weft.xla.array import ARRAYS, HOST, SMALL, ArrayImpl, copy_writable, put
+from weft.xla.array import ARRAYS, HOST, SMALL, WIDE_FLOATS, ArrayImpl, copy_writable, put
 
 _PLAIN = frozenset(ARRAYS)
 _FLAT = frozenset((ArrayImpl, int, float))  # what is no pytree, and needs no copy
@@ -83,9 +83,10 @@ def copy_flat(args: Sequence[Any]) -> list | None:
     copied, every = False, []
     for x in args:
         if type(x) is ndarray:
-            copied, x = True, x.copy() if x.nbytes <= SMALL else copy_writable(x)
+            small = x.nbytes <= SMALL and x.dtype not in WIDE_FLOATS
+            copied, x = True, x.copy() if small else copy_writable(x)
         elif isinstance(x, generic | bool):
-            copied = True
+            copied, x = True, copy_writable(x)
         elif type(x) not in _FLAT:
             return None
         every.append(x)

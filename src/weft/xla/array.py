@@ -25,7 +25,7 @@ from weft.mesh.client import default_device
 from weft.mesh.sharding import SingleDeviceSharding, sharding_on, terms_of
 from weft.mesh.spec import PartitionSpec
 from weft.mesh.typed import typed_for
-from weft.options import x64_as
+from weft.options import x64_as, x64_cell
 from weft.pytrees import register_call_node
 from weft.util import hide_members
 from weft.xla import shards
@@ -36,6 +36,7 @@ ArrayImpl: Any = _jax.ArrayImpl
 # What the engine reads in place, or cannot tell from such: to it a Python bool is NumPy's.
 HOST = (np.ndarray, np.generic, bool)
 SMALL = 1 << 14  # bytes
+WIDE_FLOATS = frozenset(filter(dtypes.is_inexact, dtypes.WIDE))
 
 
 # --- making, moving -------------------------------------------------------------------------
@@ -93,7 +94,15 @@ def move_array(x: Any, sharding: Any) -> Any:
 
 
 def copy_writable(x: Any) -> Any:
-    """`x`, or a copy where its memory is NumPy's and can be written to."""
+    """`x`, or a copy where its memory is NumPy's and can be written to.
+
+    Floats of 64 bits are cast to what arrays have: C++ would let NumPy cast them, and an overflow
+    ends the process where warnings are errors.
+    """
+    if not isinstance(x, HOST) or type(x) is bool:
+        return x
+    if x.dtype in WIDE_FLOATS and not x64_cell.value:
+        return dtypes.cast_on_host(x, dtypes.canonicalize(x.dtype))
     if not isinstance(x, np.ndarray):
         return x
     if type(x) is not np.ndarray and is_masked(x):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
+from weft import dtypes
 from weft.core.aval import ShapedArray
 from weft.mesh.sharding import GSPMDSharding, Index, SingleDeviceSharding
 from weft.mesh.typed import check_readable, check_writable, typed_for
@@ -199,7 +200,7 @@ def make_from_pieces(aval: ShapedArray, sharding: Any, held: dict[Bounds, Any]) 
     for key, x in held.items():
         if type(x) is not ArrayImpl:
             copied = np.array if shared else np.asarray
-            held[key] = copied(x, aval.dtype, order="C")
+            held[key] = copied(dtypes.cast_on_host(x, aval.dtype), order="C")
     return make_from_parts(aval, sharding, [held[key] for key in wanted], copied=not shared)
 
 

@@ -130,6 +130,72 @@ def test_complex_derivatives():
         close(jit(grad(loss(mine)))(b), jit(grad(loss(exact)))(b), 1e-4)
 
 
+FORMS = {
+    "function": lambda m: lambda x: m @ x,
+    "jitted": lambda m: jit(lambda x: jnp.matmul(m, x)),
+    "matrix": lambda m: m,
+    "solve": lambda m: lambda x: jnp.linalg.solve(jnp.linalg.inv(m), x),
+    "iteration": lambda m: (
+        lambda x: weft.lax.fori_loop(
+            0, 3, lambda i, y: y + 0.2 * (x - jnp.diag(1 / jnp.diag(m)) @ y), 0 * x
+        )
+    ),
+}
+
+
+@pytest.mark.sample(one_in=2)
+@pytest.mark.parametrize(
+    "name, form, dtype",
+    [
+        ("cg", "function", np.complex64),
+        ("bicgstab", "matrix", np.complex64),
+        ("bicgstab", "jitted", np.float32),
+        ("gmres", "solve", np.complex64),
+        ("bicgstab", "iteration", np.float32),
+        ("gmres", "function", np.float32),
+    ],
+)
+def test_derivatives_with_a_preconditioner(name, form, dtype):
+    """Few steps: they reach the solution of the transposed system by the transpose of M alone."""
+    a, b = problem(name, dtype)
+    a = a if name == "cg" else a + np.triu(np.full_like(a, 4), 1)  # far from its transpose
+    m = np.linalg.inv(a)
+    few = {"maxiter": 40 if form == "iteration" else 3, "tol": 1e-6, "atol": 1e-6}
+    few |= {"restart": 2} if name == "gmres" else {}
+    dot = lambda x: jnp.real(jnp.vdot(np.arange(1, N + 1).astype(dtype), jnp.sin(x)))
+    # cg wants A to stay Hermitian, where it moves
+    whole = (lambda a: (a + a.conj().T) / 2) if name == "cg" else lambda a: a
+
+    def loss(a, b, m):
+        A = whole(a)
+        return dot(SOLVERS[name](lambda x: A @ x, b, M=FORMS[form](m), **few)[0])
+
+    args = (a, b, m.astype(dtype))
+    pulled = jit(grad(loss, (0, 1, 2)))(*args)
+    want = jit(grad(lambda a, b: dot(jnp.linalg.solve(whole(a), b)), (0, 1)))(a, b)
+    for got, wanted in zip(pulled, (*want, 0 * a), strict=True):
+        close(got, wanted, 2e-4)
+    moves = [np.cos(np.arange(x.size)).reshape(x.shape).astype(dtype) for x in args]
+    pushed = jit(lambda *xs: weft.jvp(loss, xs, tuple(moves))[1])(*args)
+    inner = sum(np.sum(np.asarray(g) * d).real for g, d in zip(want, moves, strict=False))
+    close(pushed, inner, 2e-4)
+
+
+def test_derivatives_of_mapped_trees_with_a_preconditioner():
+    a, b = problem("gmres")
+    flat = lambda t: jnp.concatenate([t["x"].ravel(), t["y"][None]])
+    tree = lambda v: {"x": v[:-1].reshape(5, 1), "y": v[-1]}
+    m = np.linalg.inv(a)
+
+    def loss(b):
+        times = lambda a: lambda t: tree(a @ flat(t))
+        return jnp.sum(flat(gmres(times(a), tree(b), M=times(m), maxiter=2, **TIGHT)[0]) ** 2)
+
+    found = jit(vmap(grad(loss)))(jnp.stack([b, 2 * b]))
+    want = vmap(grad(lambda b: jnp.sum(jnp.linalg.solve(a, b) ** 2)))(jnp.stack([b, 2 * b]))
+    close(found, want, 2e-4)
+
+
 def test_dtypes():
     a, b = problem("cg")
     ints = np.arange(N)

@@ -220,7 +220,8 @@ def hurwitz_sum(s: Expr, a: Expr, total: Expr, raise_to: Callable = power) -> Ex
 def hurwitz(x: Expr, q: Expr) -> Expr:
     """The sum of (k + q)**-x over k = 0, 1, ...
 
-    For negative q, where x has to be a whole number, terms are added one by one until q is not.
+    For negative q, where x has to be a whole number, the terms below 0 are the difference of two
+    such sums.
     """
     write = _ZETA.get()
     if write is not None and x.dtype == np.float64:
@@ -228,13 +229,15 @@ def hurwitz(x: Expr, q: Expr) -> Expr:
     bad = (q <= 0) & (equal(floor(q), q) | ~equal(floor(x), x))
     good = (x > 1) & ~bad & (q < math.inf) & (x < math.inf)
     s, a = where(good, x, 2.0), where(good, q, 1.0)
+    below, zero, negative = floor(a), x.like(0.0), a < 0
 
-    def step(n: Expr, total: Expr, a: Expr) -> list:
-        following = a + 1
-        return [following < 0, total + power(a, -s), following]
+    def add_below(n: Expr, total: Expr) -> list:
+        first, rest = below + 1 - a, where(negative, 1 - a, 1.0)
+        added = hurwitz_sum(s, where(negative, first, 1.0), zero) - hurwitz_sum(s, rest, zero)
+        return [n < 0, where(is_odd(s), -added, added)]
 
-    total, a = repeat(step, [x.like(0.0), a], a < 0)
-    total = hurwitz_sum(s, a, total)
+    (total,) = repeat(add_below, [zero], negative)  # a loop, so that it costs only where it is due
+    total = hurwitz_sum(s, where(negative, a - below, a), total)
     at_inf = where(q > 1, 0.0, where(q < 1, math.inf, x.like(1.0)))
     return choose(
         total,

@@ -13,10 +13,11 @@ from typing import Any
 from weft import dtypes
 from weft import numpy as jnp
 from weft.api.custom_root import custom_linear_solve
+from weft.api.grad import linear_transpose
 from weft.api.make_jaxpr import eval_shape
 from weft.api.while_loop import while_loop
 from weft.core.source import boundary
-from weft.errors import DtypeError, PytreeError, ShapeError
+from weft.errors import DtypeError, MissingRule, PytreeError, ShapeError
 from weft.lax import linalg
 from weft.numpy.promotion import as_array, as_inexact, as_operand, is_arraylike
 from weft.primitives.dot import Precision
@@ -217,22 +218,34 @@ def orthogonalize(w: Vector, basis: Vector, k: Any) -> tuple[Vector, Any]:
 # --- systems ----------------------------------------------------------------------------------
 
 
-def split_operator(op: str, name: str, A: Any) -> tuple[Callable, Callable]:
-    """A linear map given as a function, a matrix or an object with `@`; and its transpose.
-
-    A function stands for its transpose too: of a preconditioner that will do.
-    """
+def as_function(op: str, name: str, A: Any) -> Callable:
+    """A linear map that is a function, a matrix, an object with `@`, or None for the identity."""
     if A is None:
-        return (lambda x: x,) * 2
+        return lambda x: x
     if callable(A):
-        return A, A
+        return A
     if hasattr(A, "__matmul__") and not is_arraylike(A):
-        return (lambda x: A @ x,) * 2
+        return lambda x: A @ x
     matrix = as_array(A, op)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ShapeError(f"{op}: {name} must be a function or a square matrix; got {matrix.aval}.")
-    times = functools.partial(jnp.matmul, precision=Precision.HIGHEST)
-    return functools.partial(times, matrix), functools.partial(times, matrix.T)
+    return functools.partial(jnp.matmul, matrix, precision=Precision.HIGHEST)
+
+
+def transpose_preconditioner(M: Callable, b: Any) -> Callable:
+    """The transpose of M, a linear function of pytrees like b.
+
+    An inner iteration has no transpose, and serves as it is: a preconditioner decides how soon a
+    system is solved, not for what.
+    """
+
+    def transposed(y: Any) -> Any:
+        try:
+            return linear_transpose(M, b)(y)[0]
+        except (MissingRule, TypeError):
+            return M(y)
+
+    return transposed
 
 
 def check_structure(op: str, what: str, tree: Any, x: Any, b: Any) -> None:
@@ -249,12 +262,12 @@ def check_structure(op: str, what: str, tree: Any, x: Any, b: Any) -> None:
 
 def prepare_system(
     op: str, A: Any, b: Any, x0: Any, M: Any
-) -> tuple[Callable, list, list, Any, tuple[Callable, Callable]]:
-    """A and b of one dtype, the first guess, the structure, the preconditioner and its transpose.
+) -> tuple[Callable, list, list, Any, Callable]:
+    """A and b of one dtype, the first guess, the structure and the preconditioner.
 
     The guess is a list of leaves, and so is b.
     """
-    matvec, _ = split_operator(op, "A", A)
+    matvec = as_function(op, "A", A)
     leaves, tree = flatten(b)
     leaves = [as_inexact(op, x) for x in leaves]
     product = eval_shape(matvec, unflatten(tree, leaves))
@@ -273,14 +286,14 @@ def prepare_system(
             if dtypes.is_complex(x.dtype) and not dtypes.is_complex(y.dtype):
                 raise DtypeError(f"{op}: x0 must be real as b is; got {x.aval}, {y.aval}.")
         start = [x.astype(y.dtype) for x, y in zip(guess, leaves, strict=True)]
-    return matvec, leaves, start, tree, split_operator(op, "M", M)
+    return matvec, leaves, start, tree, as_function(op, "M", M)
 
 
 def solve_system(
     op: str, iterate: Callable, args: tuple, tol: Any, atol: Any, maxiter: Any, hermitian: bool
 ) -> tuple[Any, Any]:
     """The solution of a system by an iteration; and 0, or the steps where it did not converge."""
-    matvec, b, start, tree, preconditioners = prepare_system(op, *args)
+    matvec, b, start, tree, M = prepare_system(op, *args)
     tol, atol = as_array(tol, op), as_array(atol, op)
     maxiter = 10 * sum(x.size for x in b) if maxiter is None else as_operand(op, maxiter)
 
@@ -295,13 +308,13 @@ def solve_system(
 
         return solve
 
-    forward, backward = preconditioners
     symmetric = hermitian and not any(dtypes.is_complex(x.dtype) for x in b)
+    transposed = M if symmetric else transpose_preconditioner(M, unflatten(tree, b))
     return custom_linear_solve(
         matvec,
         unflatten(tree, b),
-        solver(forward, start),
-        solver(backward, [jnp.zeros_like(x) for x in start]),
+        solver(M, start),
+        solver(transposed, [jnp.zeros_like(x) for x in start]),
         symmetric=symmetric,
         has_aux=True,
     )
@@ -340,7 +353,8 @@ cg = define_solver(
       x0: where to start; zeros if None.
       tol, atol: stop when norm(b - A x) <= max(tol * norm(b), atol).
       maxiter: how many steps at most; ten times the number of elements if None.
-      M: a preconditioner, close to the inverse of A; as A, a function or a matrix.
+      M: a preconditioner, close to the inverse of A; as A, a function or a matrix. The solution
+        does not depend on it, and has no derivative in what it closes over.
 
     Returns:
       x, like b; and info: 0, or where it did not converge the number of steps, but at least 1.
@@ -357,7 +371,7 @@ bicgstab = define_solver(
     """(x, info): A x = b by the stabilized biconjugate gradient method, for any regular A.
 
     Arguments, results and derivatives are those of `cg`. Reverse mode solves with the transpose of
-    A; a preconditioner that is a function serves for both.
+    A, preconditioned by the transpose of M.
 
     >>> x, info = bicgstab(jnp.array([[4.0, 1.0], [-2.0, 3.0]]), jnp.array([6.0, 4.0]))
     >>> print(x.round(4), info)

@@ -231,16 +231,47 @@ def stirling_series(z: Any) -> Any:
     return (z - 0.5) * lax.log(z) - z + 0.5 * math.log(2 * math.pi) + total * inverse
 
 
+# (-1)**k zeta(k) / k for k = 2, 3, ...: the powers of w in log gamma(1 + w) from w**2 on
+_ZETA_POWERS = (
+    0.8224670334241132, -0.40068563438653143, 0.27058080842778454, -0.20738555102867398,
+    0.1695571769974082, -0.1440498967688461, 0.12550966952474304, -0.11133426586956469,
+    0.1000994575127818, -0.09095401714582904, 0.083353840546109, -0.0769325164113522,
+    0.07143294629536133, -0.06666870588242046, 0.06250095514121304, -0.058823978658684585,
+    0.055555767627403614, -0.05263167937961666, 0.05000004769810169, -0.047619070330142226,
+    0.04545455629320467, -0.04347826605304026, 0.04166666915034121, -0.04000000119214014,
+)  # fmt: skip
+_EULER = 0.5772156649015329
+_ZETA_REACH = 0.2  # of |w|: then the first power that is left out is below 1e-18
+
+
+def loggamma_by_powers(w: Any) -> Any:
+    """log gamma(1 + w) near its zero."""
+    total = w * 0
+    for c in reversed(_ZETA_POWERS):
+        total = total * w + c
+    return (total * w - _EULER) * w
+
+
 def complex_sin_pi(z: Any) -> Any:
-    """sin(pi z), its argument reduced first."""
-    x, y = lax.real(z), lax.imag(z)
-    turns = 2 * lax.round(x * 0.5)
-    return lax.sin(lax.complex(x - turns, y) * math.pi)
+    """sin(pi z) by the distance of z from a whole number, so that it is exact near its zeros."""
+    x, y = lax.real(z), lax.imag(z) * math.pi
+    whole = lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
+    rest = (x - whole) * math.pi
+    # by parts: XLA's sine of complex numbers loses the digits of a small imaginary part
+    sine = lax.complex(lax.sin(rest) * lax.cosh(y), lax.cos(rest) * lax.sinh(y))
+    odd = whole - 2 * lax.floor(whole * 0.5)
+    return lax.select(odd == 0, sine, -sine)
 
 
 def complex_loggamma(z: Any) -> Any:
-    """The principal branch of log gamma (Hare 1997): Stirling's formula, shifted or reflected."""
+    """The principal branch of log gamma (Hare 1997): Stirling's formula, shifted or reflected.
+
+    Near its zeros 1 and 2 by powers; NaN at its poles.
+    """
     x, y = lax.real(z), lax.imag(z)
+    pole = (x <= 0) & (y == 0) & (lax.floor(x) == x)
+    z = lax.select(pole, z * 0 + 3, z)
+    near = [lax.abs(z - k) < _ZETA_REACH for k in (1, 2)]
     far = (x > 9) | (lax.abs(y) > 9)
     left = (x < 0.1) & ~far
     u = lax.select(left, 1 - z, z)
@@ -248,12 +279,16 @@ def complex_loggamma(z: Any) -> Any:
     logs = lax.log(shift)
     for k in range(1, 9):
         logs = logs + lax.log(shift + k)
-    near = stirling_series(shift + 9) - logs
-    right = lax.select(far, stirling_series(lax.select(far, u, u * 0 + 10)), near)
+    shifted = stirling_series(shift + 9) - logs
+    right = lax.select(far, stirling_series(lax.select(far, u, u * 0 + 10)), shifted)
     sine = complex_sin_pi(lax.select(left, z, z * 0 + 0.5))
     turn = lax.select(y < 0, x * 0 - 1, x * 0 + 1) * (2 * math.pi) * lax.floor(0.5 * x + 0.25)
     reflected = lax.complex(x * 0 + math.log(math.pi), turn) - lax.log(sine) - right
-    return lax.select(left, reflected, right)
+    w = lax.select(near[0], z - 1, lax.select(near[1], z - 2, z * 0))
+    powers = loggamma_by_powers(w)
+    out = lax.select(left, reflected, right)
+    out = lax.select(near[0], powers, lax.select(near[1], powers + lax.log1p(w), out))
+    return lax.select(pole, z * math.nan, out)
 
 
 # --- the functions --------------------------------------------------------------------------
@@ -261,7 +296,9 @@ def complex_loggamma(z: Any) -> Any:
 
 @operation
 def gamma(x: ArrayLike) -> Array:
-    """The gamma function, also of complex x; NaN at negative whole numbers, inf at 0.
+    """The gamma function, also of complex x; NaN at negative whole numbers, inf at a real 0.
+
+    At the complex 0, from which it grows in every direction, it is NaN.
 
     >>> from weft.scipy import special
     >>> special.gamma(5.0)

@@ -40,18 +40,20 @@ def kummer(a: Expr, b: Expr, x: Expr, moved: str = "") -> Expr:
     """1F1(a; b; x), or its derivative in `moved`, a or b."""
     whole = (a <= 0) & is_whole(a)
     pole = (b <= 0) & is_whole(b) & ~((whole & (b <= a)) if not moved else equal(b, math.nan))
-    negative = (x < 0) & ~whole
+    # a polynomial keeps its terms, but not in the derivative in a, which is none
+    negative = (x < 0) if moved == "a" else (x < 0) & ~whole
     sb = where(pole, 1.0, b)
     first, size = where(negative, sb - a, a), where(negative, -x, x)
     ends = (first <= 0) & is_whole(first)
+    if moved:  # the asymptotic series below is that of the value alone
+        _, sa, sb_ = kummer_series(first, sb, size, equal(size, size))
+        by_a, by_b = where(negative, -sa, sa), where(negative, sa + sb_, sb_)
+        out = where(negative, exp(x), 1.0) * (by_a if moved == "a" else by_b)
+        return where(pole, math.nan, out)
     far = (abs(size) > 100) & ~ends & ((a * a + sb * sb) < 400)
     held = where(far, 1.0, size)
-    s, sa, sb_ = kummer_series(first, sb, held, equal(held, held))
+    s, *_ = kummer_series(first, sb, held, equal(held, held))
     scale = where(negative, exp(where(far, -1.0, x)), 1.0)
-    if moved == "a":
-        return where(pole, math.nan, scale * where(negative, -sa, sa))
-    if moved == "b":
-        return where(pole, math.nan, scale * where(negative, sa + sb_, sb_))
     out = where(far, kummer_far(a, sb, where(far, x, 200.0)), scale * s)
     return choose(out, (pole, math.inf))
 
@@ -160,7 +162,8 @@ hyp1f1_p, hyp1f1 = define_pair(
     """Kummer's function 1F1(a; b; x), the sum of (a)_n x**n / ((b)_n n!).
 
     The sum ends where a is a whole number <= 0; for a whole b <= 0 it is inf unless it ends before.
-    Differentiable in all three, once in a and b.
+    Differentiable in all three, once in a and b; those derivatives are NaN where their series
+    overflow, from |x| of some 700 on.
     """,
     strong=True,
 )
