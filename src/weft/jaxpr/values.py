@@ -49,6 +49,8 @@ _FUNCTIONS = frozenset(("bwd", "callback", "fun", "fwd", "jvp", "policy", "rule"
 # The types of numbers without one in print; Python's numbers, which are weak.
 PLAIN = X32
 _PACKAGES = (weft.primitives, weft.control, weft.parallel)
+# Modules of further primitives, which are imported where a text names one that is not known yet.
+_OTHERS = ("api.ffi_call", "nn", "scipy.special", "experimental.sparse")
 
 
 @functools.cache
@@ -85,6 +87,10 @@ def find_primitives(name: str, samples: bool = False) -> list[Primitive]:
     """
     name, _, key = name.partition("@")
     found = index_primitives().get(name) or collect_primitives("").get(name, {})
+    if not found:
+        for module in _OTHERS:
+            importlib.import_module(f"weft.{module}")
+        found = collect_primitives("").get(name, {})
     keys = sorted(found, key=lambda k: k.startswith("fast_") != samples)
     distinct = {id(found[k]): found[k] for k in keys if not key or k == key}
     return list(distinct.values())
