@@ -1,6 +1,7 @@
 """Options for a while: each holds in its block, in its thread, and is restored after a failure."""
 
 import copy
+import functools
 import logging
 import pickle
 import sys
@@ -265,6 +266,7 @@ def test_custom_vmap_rules_run_with_the_x64_of_the_call():
 # --- every context, made ahead, nested, used again and as a decorator ----------------------------
 
 CONTEXTS = {  # a value, and one that differs from it and may be the default
+    "array_garbage_collection_guard": ("log", "allow"),
     "check_tracer_leaks": (True, False),
     "debug_infs": (True, False),
     "debug_key_reuse": (True, False),
@@ -284,13 +286,31 @@ CONTEXTS = {  # a value, and one that differs from it and may be the default
     "numpy_dtype_promotion": ("strict", "standard"),
     "numpy_rank_promotion": ("raise", "allow"),
     "threefry_partitionable": (True, False),
+    "transfer_guard": ("disallow", "allow"),
+    "transfer_guard_device_to_device": ("disallow", "allow"),
+    "transfer_guard_device_to_host": ("disallow", "allow"),
+    "transfer_guard_host_to_device": ("disallow", "allow"),
+    "user": ("test", "train"),
 }
+USER = weft.make_user_context("train")
+
+
+def read_context(name):
+    """The value of an option or of a guard of jaxlib's in this thread."""
+    if name == "user":
+        return USER.value
+    if "guard" not in name:
+        return getattr(weft.config, name)
+    field = name.removeprefix("transfer_guard_").replace("transfer_guard", "host_to_device")
+    field = field.replace("array_garbage_collection_guard", "garbage_collect_array")
+    level = getattr(guard_lib.thread_local_state(), field)
+    return level and level.name.lower()
 
 
 @pytest.mark.parametrize("name", CONTEXTS)
 def test_a_context_made_ahead_nested_used_again_and_as_a_decorator(name):
-    make, (on, off) = getattr(weft, name), CONTEXTS[name]
-    read = lambda: getattr(weft.config, name)
+    make, (on, off) = USER if name == "user" else getattr(weft, name), CONTEXTS[name]
+    read = functools.partial(read_context, name)
     before, ahead = read(), make(on)
     decorated, undecorated = make(on)(lambda: read()), make(off)(lambda: (read(), decorated()))
     for _ in range(2):
@@ -306,6 +326,16 @@ def test_a_context_made_ahead_nested_used_again_and_as_a_decorator(name):
     with pytest.raises(KeyError), ahead:
         raise KeyError
     assert read() == before
+
+    def steps():
+        with ahead:
+            yield read()
+        yield read()
+
+    rounds = steps()
+    assert [next(rounds), read(), next(rounds), read()] == [on, on, before, before]
+    rounds = steps()
+    assert (next(rounds), rounds.close(), read()) == (on, None, before)  # never resumed
     seen = []
     with ahead:  # is of this thread alone
         thread = threading.Thread(target=lambda: seen.extend([read(), decorated(), read()]))

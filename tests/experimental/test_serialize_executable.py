@@ -1,5 +1,6 @@
 """Executables as bytes: what comes back, in this process and in another, and what is refused."""
 
+import contextlib
 import os
 import pickle
 import subprocess
@@ -10,6 +11,8 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests import settings
+from tests.damages import damage_bytes, damage_data
 from weft.experimental import serialize_executable
 from weft.export import container
 
@@ -74,3 +77,20 @@ def test_what_is_refused():
     other = container.pack_container(serialize_executable.MAGIC, header, [rest])
     with pytest.raises(ValueError, match="^deserialize_and_load: the machine must be as the one"):
         load(other, *trees)
+
+
+def test_damages_are_errors_of_ours():
+    """Of any byte, and of the header with a checksum that is right: an error, or a program.
+
+    The machine code itself is not damaged: its author is trusted, as docs/security.md says.
+    """
+    data, *trees = serialize_executable.serialize(compile_program())
+    header, rest = container.unpack_container("", "", serialize_executable.MAGIC, data)
+    for seed in range(300 if settings.ALL else 40):
+        packed = [damage_data(header, seed)]
+        damaged = container.pack_container(serialize_executable.MAGIC, *packed, [rest])
+        for blob in (damage_bytes(data, seed), damaged):
+            with contextlib.suppress(ValueError):
+                found = serialize_executable.deserialize_and_load(blob, *trees)
+                with contextlib.suppress(weft.errors.JaxRuntimeError):
+                    found(X, 3)

@@ -11,6 +11,7 @@ import weft.numpy as jnp
 from weft import export, lax, scipy
 from weft.export import lapack_calls
 from weft.export.modules import read_artefact, write_artefact
+from weft.primitives import lapack_shapes
 
 LAPACK = {
     "potrf": jnp.linalg.cholesky, "getrf": lax.linalg.lu, "geqrf": jnp.linalg.qr,
@@ -50,8 +51,8 @@ def test_calls_of_lapack_must_fit(routine, dtype):
     for target, op in calls:
         shapes = [tuple(t.shape) for t in lapack_calls.types_of(op)]
         count, options = len(op.operands), lapack_calls.read_options(op)
-        pattern = lapack_calls.find_pattern(target, options)
-        assert lapack_calls.fit_shapes(pattern, count, shapes, options)
+        pattern = lapack_shapes.find_pattern(target, options)
+        assert lapack_shapes.fit_shapes(pattern, count, shapes, options)
         for i, shape in enumerate(shapes):
             for axis, n in enumerate(shape):
                 for size in (n - 1, n + 1):
@@ -59,7 +60,7 @@ def test_calls_of_lapack_must_fit(routine, dtype):
                         continue  # fewer reflections are as good
                     bad = [*shapes]
                     bad[i] = (*shape[:axis], size, *shape[axis + 1 :])
-                    assert not lapack_calls.fit_shapes(pattern, count, bad, options)
+                    assert not lapack_shapes.fit_shapes(pattern, count, bad, options)
 
 
 def test_a_file_with_a_call_that_does_not_fit():

@@ -1,6 +1,9 @@
 """`parse`: programs read back, the documents' and every primitive's; holes; errors that point."""
 
+import functools
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import ml_dtypes
@@ -13,7 +16,7 @@ from tests.primitives import cases
 from weft import lax
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr, Literal
-from weft.errors import HoleError, ParseError
+from weft.errors import HoleError, ParseError, ShapeError
 from weft.experimental import checkify
 from weft.jaxpr import parse, structurally_equal, unparse
 
@@ -467,7 +470,7 @@ def test_far_places_are_shown_from_nearby():
     assert (info.value.line, info.value.column, mark) == (2, place, " " * 61 + "^")
 
 
-@pytest.mark.parametrize("target", ["weft_scatter", "xla_ffi_python_cpu_callback"])
+@pytest.mark.parametrize("target", ["weft_scatter", "xla_ffi_python_cpu_callback", "dce_sink"])
 def test_what_is_of_this_process_is_not_called_by_texts(target):
     given = "attributes=(('kind', 'x'),) custom_call_api_version=4 input_layouts=((0,),) "
     given += "output_layouts=((0,),) input_output_aliases=() legacy_backend_config=None "
@@ -488,6 +491,32 @@ def test_foreign_calls_read_back():
     again = parse(unparse(program))
     assert structurally_equal(again, program)
     np.testing.assert_array_equal(again(np.eye(2, dtype=np.float32))[0], np.eye(2))
+
+
+def test_calls_of_lapack_in_texts_must_fit():
+    """jaxlib's kernels write results of any size: here one of 1 x 1 was given 400 x 400 numbers."""
+    given = "attributes=(('uplo', 76:u8[]),) custom_call_api_version=4 vmap_method='expand_dims' "
+    given += "legacy_backend_config=None target_name='lapack_spotrf_ffi' "
+    text = (
+        "{{ lambda ; a:f32[400,400]. let b:f32[{n},{n}] c:i32[] = ffi_call[{given}"
+        "result_avals=(f32[{n},{n}], i32[]) input_layouts=({order},) output_layouts=({order}, ()) "
+        "input_output_aliases=({alias})] a in (b, c) }}"
+    )
+    make = functools.partial(text.format, given=given, order=(0, 1), alias="")
+    x = np.eye(400, dtype=np.float32)
+    np.testing.assert_array_equal(parse(make(n=400))(x)[0], x)
+    with pytest.raises(ShapeError, match="^ffi_call: LAPACK must be called with shapes that fit; "):
+        parse(make(n=1))(x)
+    for wrong in ({"n": 1, "alias": "(0, 0),"}, {"n": 400, "order": (0, 7)}):
+        with pytest.raises(ParseError, match="parameters of ffi_call must be such as it prints"):
+            parse(make(**wrong))
+
+
+def test_a_process_that_has_imported_little_reads_every_primitive():
+    code = "import weft.jaxpr.values as values\n"
+    code += "for name in ('ffi_call', 'attention', 'log_ndtr', 'todense'):\n"
+    code += "    assert values.find_primitives(name), name"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_texts_do_not_write_operations_of_their_own():

@@ -1,6 +1,8 @@
 """Arrays in files, buffers and texts."""
 
+import contextlib
 import io
+import itertools
 import zipfile
 
 import ml_dtypes
@@ -8,6 +10,8 @@ import numpy as np
 import pytest
 
 import weft.numpy as jnp
+from tests import settings
+from tests.damages import damage_bytes
 from tests.docstrings import check_examples
 from weft import dtypes
 from weft.numpy import files
@@ -78,3 +82,16 @@ def test_texts_of_numbers_are_read_where_a_dtype_is_given(make):
             make(given, dtype=int)
     with pytest.raises(TypeError, match="got a str"):
         make("7")
+
+
+def test_damages_are_errors_of_ours():
+    files = [io.BytesIO() for _ in range(4)]
+    jnp.save(files[0], jnp.ones((3, 4), jnp.bfloat16))
+    jnp.save(files[1], np.arange(5))
+    jnp.savez(files[2], a=jnp.ones((3, 4), jnp.int4), b=np.arange(5))
+    np.savez_compressed(files[3], a=np.arange(50))
+    for file, seed in itertools.product(files, range(300 if settings.ALL else 40)):
+        with contextlib.suppress(ValueError):  # nothing else
+            found = jnp.load(io.BytesIO(damage_bytes(file.getvalue(), seed)))
+            for name in getattr(found, "files", ()):
+                found[name]

@@ -497,6 +497,39 @@ def test_random_parts_of_many(seed):
     compare_parts(seed)
 
 
+DTYPES = [
+    "bool", "int4", "uint2", "int8", "uint32", "bfloat16", "float16", "float8_e4m3fn", "complex64",
+    "key",
+]  # fmt: skip
+
+
+def exchange(part, v):
+    """Write to the first element of a part, and what was there to the last."""
+    part[-1] = ref.swap(part, 0, v)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_parts_of_every_dtype(dtype):
+    """Passed in every way, and mapped, against views of NumPy's."""
+    words = np.arange(24, dtype=np.uint32).reshape(2, 6, 2)
+    make, read = weft.random.wrap_key_data, weft.random.key_data
+    if dtype != "key":
+        words = (words[..., 0] % 7 / 2).astype(jnp.dtype(dtype))
+        make = read = jnp.asarray
+    take = lambda part: part.at[1:].at[:4].at[::-3]
+    want, v = words.copy(), words[:, 5].copy()
+    for x, new in zip(want, v, strict=True):
+        part = x[1:][:4][::-3]
+        part[-1], part[0] = part[0].copy(), new
+    for way in WAYS.values():
+        r = weft.new_ref(make(words[0]))
+        way(r, make(v[0]), take, exchange)
+        np.testing.assert_array_equal(read(weft.freeze(r)), want[0])
+    rows = {"rows": weft.new_ref(make(words))}
+    weft.jit(weft.vmap(lambda d, v: exchange(take(d["rows"]), v)))(rows, make(v))
+    np.testing.assert_array_equal(read(rows["rows"][...]), want)
+
+
 def test_parts():
     r = weft.new_ref(jnp.arange(12.0).reshape(3, 4))
     part = r.at[1:].at[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from jaxlib import _jax
 
 from weft.api.callbacks import result_types
@@ -20,6 +21,7 @@ from weft.errors import ShapeError
 from weft.mesh.plugins import GPUS
 from weft.primitives.effects import VMAP_METHODS, OpaqueCall, map_operands
 from weft.primitives.lapack import register_kernels
+from weft.primitives.lapack_shapes import PREFIXES, fit_call
 from weft.primitives.layout import batched_at_front, move_to_front
 from weft.pytrees import PyTreeDef, flatten, unflatten
 from weft.transforms.batch import unmapped_aval
@@ -60,7 +62,9 @@ class FfiCall(OpaqueCall):
         target, outs = params["target_name"], params["result_avals"]
         attributes, version = params["attributes"], params["custom_call_api_version"]
         check_registered(target, hlo.platform)
-        hlo.foreign_calls.append(ForeignCall(target, [v.aval for v in args], outs, attributes))
+        call = ForeignCall(target, [v.aval for v in args], outs, attributes)
+        check_lapack_call(call)
+        hlo.foreign_calls.append(call)
         config = write_dictionary({k: x.text for k, x in attributes})
         if version < 4:
             config = quote_text(params["legacy_backend_config"] or "")
@@ -128,11 +132,44 @@ class FfiCall(OpaqueCall):
 
     def read_params(self, params, avals, out_avals):
         refuse_private_target("ffi_call: a text", params["target_name"])
+        read_layouts("input_layouts", params["input_layouts"], avals)
+        read_layouts("output_layouts", params["output_layouts"], params["result_avals"])
+        check_aliases(params["input_output_aliases"], avals, params["result_avals"])
         given = {k: v for k, v in params.items() if k != "has_side_effect"}
         return {
             **given,
             "attributes": tuple([(k, Attribute(k, v)) for k, v in params["attributes"]]),
         }
+
+
+def check_lapack_call(call: ForeignCall) -> None:
+    """Raise where a kernel of LAPACK would be called with shapes that it does not compare."""
+    if not call.target.startswith(PREFIXES):
+        return
+    shapes = [[a.shape for a in avals] for avals in (call.in_avals, call.out_avals)]
+    numbers = {k: x.value for k, x in call.attributes}
+    integers = {k: int(x) for k, x in numbers.items() if isinstance(x, int | np.bool_ | np.integer)}
+    if not fit_call(call.target, *shapes, integers):
+        raise ShapeError(f"ffi_call: LAPACK must be called with shapes that fit; got {call}.")
+
+
+def check_aliases(
+    aliases: Sequence[tuple[int, int]],
+    avals: Sequence[ShapedArray],
+    out_avals: Sequence[ShapedArray],
+) -> None:
+    """Raise where a result cannot take the buffer of the argument that is named for it."""
+    for i, o in aliases:
+        if not 0 <= i < len(avals) or not 0 <= o < len(out_avals):
+            raise ValueError(
+                "ffi_call: input_output_aliases must name arguments and results by number; got "
+                f"{i}: {o} for {len(avals)} and {len(out_avals)}."
+            )
+        if avals[i].update(weak_type=False, varying=None) is not out_avals[o]:
+            raise ShapeError(
+                "ffi_call: an argument must have the type of the result that takes its buffer; "
+                f"got {avals[i]} and {out_avals[o]} for {i}: {o}."
+            )
 
 
 def check_registered(target: str, platform: str) -> None:
@@ -141,7 +178,7 @@ def check_registered(target: str, platform: str) -> None:
         return  # its plugin keeps its own list
     if target in _jax.custom_call_targets("Host" if platform == "cpu" else platform):
         return
-    if platform == "cpu" and target.startswith(("lapack_", "tridiagonal_")):
+    if platform == "cpu" and target.startswith(PREFIXES):
         register_kernels()
         return
     raise NotImplementedError(
@@ -248,18 +285,7 @@ class ForeignFunction:
                 "ffi_call: attributes must be left out with custom_call_api_version below 4; got "
                 f"{', '.join(attributes)}. Hint: legacy_backend_config='...'."
             )
-        out_avals = params["result_avals"]
-        for i, o in self.aliases:
-            if not 0 <= i < len(avals) or not 0 <= o < len(out_avals):
-                raise ValueError(
-                    "ffi_call: input_output_aliases must name arguments and results by number; got "
-                    f"{i}: {o} for {len(avals)} and {len(out_avals)}."
-                )
-            if avals[i].update(weak_type=False, varying=None) is not out_avals[o]:
-                raise ShapeError(
-                    "ffi_call: an argument must have the type of the result that takes its buffer; "
-                    f"got {avals[i]} and {out_avals[o]} for {i}: {o}."
-                )
+        check_aliases(self.aliases, avals, params["result_avals"])
         outs = self.prim.apply(
             *leaves,
             **params,

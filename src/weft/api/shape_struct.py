@@ -10,23 +10,37 @@ import numpy as np
 from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.ref import AbstractRef
+from weft.errors import ShardingTypeError
 from weft.mesh.mesh import get_abstract_mesh
-from weft.mesh.typed import sharding_of
+from weft.mesh.sharding import NamedSharding, Sharding
+from weft.mesh.spec import PartitionSpec
+from weft.mesh.typed import Sharded, kind_of_mesh, mesh_around, sharding_of
 from weft.primitives.families import as_sequence
+from weft.primitives.varying import ManualAxisType
 from weft.util import Record, as_size
+from weft.xla.layouts import Format
 
 
 class ShapeDtypeStruct(Record):
     """The shape and dtype of an array, taken for it by `eval_shape`, `make_jaxpr` and `lower`.
 
-    `sharding` is kept for `lower`; `weak_type` says that the dtype is a Python number's. With
-    `is_ref=True` it stands for a reference to such an array.
+    Args:
+      shape: the sizes of the axes.
+      dtype: the type of the elements.
+      sharding: where `lower` is to place the array: a sharding, a `PartitionSpec` over the mesh in
+        scope, or a `Format`.
+      weak_type: whether the dtype is that of a Python number.
+      manual_axis_type: the kind of the array along the manual axes of a mesh, for structs that are
+        made within `shard_map`.
+      is_ref: whether it stands for a reference to such an array.
 
     >>> ShapeDtypeStruct((3, 4), np.float32)
     ShapeDtypeStruct(shape=(3, 4), dtype=float32)
     """
 
-    __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
+    __slots__ = (
+        "dtype", "is_ref", "layout", "manual_axis_type", "shape", "sharding", "weak_type",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -35,14 +49,22 @@ class ShapeDtypeStruct(Record):
         *,
         sharding: Any = None,
         weak_type: bool = False,
+        manual_axis_type: ManualAxisType | None = None,
         is_ref: bool = False,
     ):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be given; got None.")
+        if not isinstance(manual_axis_type, ManualAxisType | None):
+            raise TypeError(
+                "ShapeDtypeStruct: manual_axis_type must be a weft.sharding.ManualAxisType; got "
+                f"{manual_axis_type!r}."
+            )
         self.shape = as_sequence("ShapeDtypeStruct", "shape", shape)
         self.dtype = dtypes.find_dtype(dtype, "ShapeDtypeStruct")
-        self.sharding = sharding
+        self.layout = sharding.layout if isinstance(sharding, Format) else None
+        self.sharding = read_sharding(sharding)
         self.weak_type = weak_type
+        self.manual_axis_type = manual_axis_type
         self.is_ref = is_ref
 
     @classmethod
@@ -51,8 +73,15 @@ class ShapeDtypeStruct(Record):
         lies = aval.sharded and aval.sharded.named
         if lies is None and get_abstract_mesh().explicit_axes:
             lies = sharding_of(aval, get_abstract_mesh())
-        is_ref = isinstance(aval, AbstractRef)
-        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=lies, is_ref=is_ref)
+        kinds = ManualAxisType.of(aval)
+        return cls(
+            aval.shape,
+            aval.dtype,
+            weak_type=aval.weak_type,
+            sharding=lies,
+            manual_axis_type=kinds if any(kinds._fields()) else None,
+            is_ref=isinstance(aval, AbstractRef),
+        )
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
@@ -64,8 +93,20 @@ class ShapeDtypeStruct(Record):
         """The type, as traced functions see it."""
         dtype = dtypes.canonicalize(self.dtype)
         shape = tuple(map(as_size, self.shape))  # 1.0 is equal to a size that is known already
-        aval = ShapedArray(shape, dtype, self.weak_type, sharding=self.sharding)
+        kinds = self.manual_axis_type
+        aval = ShapedArray(
+            shape, dtype, self.weak_type, sharding=self.sharding, manual_axis_type=kinds
+        )
+        if kinds is not None and (kinds.unreduced or kinds.reduced):
+            mesh = kind_of_mesh(get_abstract_mesh())
+            entries = aval.sharded.entries if aval.sharded is not None else [()] * len(shape)
+            aval = aval.update(sharded=Sharded.of(mesh, entries, kinds.unreduced, kinds.reduced))
         return AbstractRef(aval) if self.is_ref else aval
+
+    @property
+    def format(self) -> Format:
+        """The layout in memory, if a `Format` gave one, and the sharding."""
+        return Format(self.layout, self.sharding)
 
     @property
     def ndim(self) -> int:
@@ -79,7 +120,8 @@ class ShapeDtypeStruct(Record):
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """The same but for the given fields."""
-        fields = {k: getattr(self, k) for k in self.__slots__}
+        fields = {k: getattr(self, k) for k in self.__slots__ if k != "layout"}
+        fields["sharding"] = self.sharding if self.layout is None else self.format
         return ShapeDtypeStruct(**{**fields, **changes})
 
     def __len__(self) -> int:
@@ -90,5 +132,26 @@ class ShapeDtypeStruct(Record):
     def __repr__(self) -> str:
         extra = f", sharding={self.sharding}" if self.sharding is not None else ""
         extra += ", weak_type=True" if self.weak_type else ""
+        extra += f", manual_axis_type={kinds}" if (kinds := self.manual_axis_type) else ""
         extra += ", is_ref=True" if self.is_ref else ""
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{extra})"
+
+
+def read_sharding(sharding: Any) -> Any:
+    """Return the sharding that an argument says; a spec is over the mesh in scope."""
+    if isinstance(sharding, Format):
+        sharding = sharding.sharding
+    if isinstance(sharding, PartitionSpec):
+        mesh = mesh_around()
+        if mesh.empty:
+            raise ShardingTypeError(
+                "ShapeDtypeStruct: sharding must be a sharding where no mesh is in scope; got "
+                f"{sharding}. Hint: NamedSharding(mesh, {sharding}), or weft.set_mesh(mesh)."
+            )
+        return NamedSharding(mesh, sharding)
+    if not isinstance(sharding, Sharding | None):
+        raise ShardingTypeError(
+            "ShapeDtypeStruct: sharding must be a sharding, a spec or a Format; got "
+            f"{sharding!r}. Hint: NamedSharding(mesh, P('x'))."
+        )
+    return sharding

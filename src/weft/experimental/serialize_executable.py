@@ -30,7 +30,7 @@ from weft.run.pipeline import JitSpec, lower_program
 from weft.util import list_public
 from weft.xla.compile import Executable, compile_options, describe_machine
 from weft.xla.diskcache import fingerprint
-from weft.xla.placement import on_device
+from weft.xla.placement import Placement, on_device
 
 __all__ = ["deserialize_and_load", "serialize"]
 __dir__ = list_public(__name__)
@@ -121,11 +121,32 @@ def deserialize_and_load(
     device = devices_of(platform, f"{op}: backend")[0] if platform else default_device()
     if execution_devices is not None:
         (device,) = execution_devices
+    try:
+        check_machine(op, given, device)
+        placement = on_device(device, execution_devices is not None)
+        return load_compiled(given, rest, (in_tree, out_tree), placement)
+    except ValueError:
+        raise
+    except Exception as error:
+        raise ValueError(
+            f"{op}: must be bytes that serialize gave; got a header that does not describe what "
+            f"follows it ({error!r})."
+        ) from error
+
+
+def check_machine(op: str, given: dict[str, Any], device: Any) -> None:
+    """Raise where a program was compiled for another kind of machine."""
     if platform_of(device) != given["platform"] or machine_digest(device) != given["machine"]:
         raise ValueError(
             f"{op}: the machine must be as the one that {given['name']} was compiled on "
             f"({given['platform']}), with the same jaxlib; got {device}. Hint: weft.export."
         )
+
+
+def load_compiled(
+    given: dict[str, Any], rest: bytes, trees: tuple, placement: Placement
+) -> Compiled:
+    """Return the compiled program that a header and the bytes after it describe."""
     if given["platform"] == "cpu":  # an executable may call them
         register_kernels()
         load_kernels()
@@ -133,7 +154,7 @@ def deserialize_and_load(
     for size in given["sizes"]:
         pieces.append(rest[start : start + size])
         start += size
-    placement = on_device(device, execution_devices is not None)
+    (device,) = placement.devices
     settings = [(key, value) for key, value in given["options"]]
     options = compile_options(placement, settings, (), ())
     loaded = device.client.deserialize_executable(pieces[0], device_list(device), options)
@@ -141,16 +162,28 @@ def deserialize_and_load(
     in_avals, out_avals = (
         [read_aval(scope, a) for a in given[k]] for k in ("in_avals", "out_avals")
     )
-    hidden = dict.fromkeys(given["hidden"])
     consts = [
         read_array(data, kind) for data, kind in zip(pieces[1:], given["consts"], strict=True)
     ]
+    hidden = dict.fromkeys(given["hidden"])
+    hidden_results = {i: zeros(read_aval(scope, a)) for i, a in given["hidden_results"]}
     taken = [a for i, a in enumerate(in_avals) if i not in hidden]
+    kept, donated = given["kept"], tuple(given["donated"])
+    passed = range(len(taken))
+    counts = len(consts) + len(passed if kept is None else kept), len(out_avals)
+    compiled = len(loaded.get_parameter_layouts()), len(loaded.get_output_layouts())
+    leaves = len(in_avals), len(out_avals) + len(hidden_results)
+    inside = {*(kept or ()), *donated} <= {*passed} and {*hidden} <= {*range(len(in_avals))}
+    if counts != compiled or leaves != tuple([tree.num_leaves for tree in trees]) or not inside:
+        raise ValueError(
+            "deserialize_and_load: the parts of a program must fit each other; got "
+            f"{counts[0]} operands and {counts[1]} results for a program of {compiled[0]} and "
+            f"{compiled[1]}, in structures of {leaves[0]} and {leaves[1]} leaves."
+        )
     jaxpr = Jaxpr((), [*map(Var, taken)], [*map(Var, out_avals)], ())
-    run = Executable(loaded, jaxpr, placement, consts, given["kept"])
+    run = Executable(loaded, jaxpr, placement, consts, kept)
     program = LoadedProgram(
-        lambda: run, in_tree, in_avals, tuple(given["donated"]), hidden, jaxpr, jaxpr, (), out_tree,
-        {i: zeros(read_aval(scope, a)) for i, a in given["hidden_results"]},
-        JitSpec(given["name"]),
+        lambda: run, trees[0], in_avals, donated, hidden, jaxpr, jaxpr, (), trees[1],
+        hidden_results, JitSpec(str(given["name"])),
     )  # fmt: skip
     return Compiled(program, run)

@@ -22,6 +22,7 @@ import numpy as np
 import weft.control
 import weft.parallel
 import weft.primitives
+import weft.scipy.special
 from weft import checkpoint_policies, dtypes
 from weft.core.aval import X32, ShapedArray, typeof
 from weft.core.primitive import Effect, Primitive, Program
@@ -49,14 +50,30 @@ _FUNCTIONS = frozenset(("bwd", "callback", "fun", "fwd", "jvp", "policy", "rule"
 # The types of numbers without one in print; Python's numbers, which are weak.
 PLAIN = X32
 _PACKAGES = (weft.primitives, weft.control, weft.parallel)
+# Modules of further primitives, which are imported where a text names one that is not known yet;
+# so are those of weft.scipy.special.
+_OTHERS = ("weft.api.ffi_call", "weft.nn.attention", "weft.experimental.sparse.transform")
 
 
 @functools.cache
 def import_primitives() -> None:
-    """Import the modules that define primitives."""
+    """Import the modules that define the primitives of most programs."""
     for package in _PACKAGES:
-        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            importlib.import_module(module.name)
+        import_modules(package)
+
+
+@functools.cache
+def import_other_primitives() -> None:
+    """Import the modules that define all other primitives."""
+    for name in _OTHERS:
+        importlib.import_module(name)
+    import_modules(weft.scipy.special)
+
+
+def import_modules(package: Any) -> None:
+    """Import the modules of a package."""
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
 
 
 @functools.cache
@@ -85,6 +102,9 @@ def find_primitives(name: str, samples: bool = False) -> list[Primitive]:
     """
     name, _, key = name.partition("@")
     found = index_primitives().get(name) or collect_primitives("").get(name, {})
+    if not found:
+        import_other_primitives()
+        found = collect_primitives("").get(name, {})
     keys = sorted(found, key=lambda k: k.startswith("fast_") != samples)
     distinct = {id(found[k]): found[k] for k in keys if not key or k == key}
     return list(distinct.values())

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Iterator
 from typing import Any
 
 import ml_dtypes
@@ -14,6 +19,9 @@ from weft.numpy.promotion import call_numpy
 from weft.xla.array import put
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
+# What NumPy's reader raises for damaged bytes beside ValueError. A RuntimeError is of an archive
+# that is encrypted, or compressed in an unknown way.
+DAMAGES = (MemoryError, RuntimeError, tokenize.TokenError, zipfile.BadZipFile, zlib.error)
 # The types of ml_dtypes by name.
 EXTENDED = {name: kind for name, kind in vars(ml_dtypes).items() if isinstance(kind, type)}
 
@@ -89,8 +97,13 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
       file: a path, or a file open for reading.
       args: positional arguments of `numpy.load`.
       kwargs: keywords of `numpy.load`.
+
+    Raises:
+      ValueError: if the bytes are damaged.
+      EOFError: if no bytes are left in the file.
     """
-    out = np.load(file, *args, **kwargs)
+    with refuse_damage():
+        out = np.load(file, *args, **kwargs)
     if isinstance(out, np.lib.npyio.NpzFile):
         out.__class__ = Archive
     return array(find_named_dtype(out)) if isinstance(out, np.ndarray) else out
@@ -100,7 +113,19 @@ class Archive(np.lib.npyio.NpzFile):
     """The arrays of a .npz file by name, in the dtypes in which they were saved."""
 
     def __getitem__(self, key: str) -> Any:
-        return find_named_dtype(super().__getitem__(key))
+        with refuse_damage():
+            return find_named_dtype(super().__getitem__(key))
+
+
+@contextlib.contextmanager
+def refuse_damage() -> Iterator[None]:
+    """Raise ValueError in place of what NumPy's reader raises for damaged bytes."""
+    try:
+        yield
+    except DAMAGES as error:
+        raise ValueError(
+            f"load: must be a file that save or savez wrote; got {type(error).__name__}: {error}."
+        ) from error
 
 
 def name_dtype(x: np.ndarray) -> np.ndarray:

@@ -444,7 +444,8 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Any:
     """
     if not hasattr(ty, "shape") or getattr(getattr(ty, "dtype", None), "kind", "O") in "OSU":
         raise TypeError(f"empty_ref: ty must have a shape and a dtype of numbers; got {ty!r}.")
-    aval = ShapedArray(ty.shape, ty.dtype)
+    kinds = getattr(ty, "manual_axis_type", None)
+    aval = ShapedArray(ty.shape, ty.dtype, manual_axis_type=kinds)
     return refs.empty_ref_p.apply(memory_space=memory_space, ty=aval)[0]
 
 

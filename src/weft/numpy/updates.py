@@ -180,7 +180,8 @@ def replace_strided(x: Any, new: Any, part: index_plans.Slices) -> Any:
         for a, b, s, n in zip(part.starts, part.limits, steps, x.shape, strict=True)
     )
     rest = slicing.padding_mask(typeof(new), config)
-    return lax.select(rest, x, slicing.pad(new, layout.literal(False, x.dtype), config))
+    between = layout.zeros(typeof(x).update(shape=()))  # is not selected
+    return lax.select(rest, x, slicing.pad(new, between, config))
 
 
 def write_windows(

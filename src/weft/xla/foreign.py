@@ -29,7 +29,7 @@ ATTRIBUTE_DTYPES = frozenset(
 # The targets that only a process itself may write into its programs: the kernels of native/, and
 # functions of this process, which the engine finds by a number, an address or a key.
 _PRIVATE_TARGET = re.compile(
-    r"weft_|xla_\w*python|InspectSharding|CustomSPMDPartitioning|WeftCustomPartitioning"
+    r"weft_|xla_\w*python|InspectSharding|CustomSPMDPartitioning|WeftCustomPartitioning|dce_sink"
 )
 
 _make_capsule = ctypes.pythonapi.PyCapsule_New
