@@ -260,8 +260,9 @@ def divmod_floats(x: Any, y: Any) -> tuple[Any, Any]:
     quotient = ops.div(ops.select(ops.eq(y, zero), x, ops.sub(x, rest)), y)
     below = ops.bitwise_and(ops.ne(rest, zero), ops.ne(ops.sign(y), ops.sign(rest)))
     rest = ops.select(below, ops.add(rest, y), rest)
-    quotient = ops.select(below, ops.sub(quotient, literal_like(1, x)), quotient)
-    return ops.round(quotient), rest
+    quotient = ops.round(ops.select(below, ops.sub(quotient, literal_like(1, x)), quotient))
+    none = ops.mul(ops.div(x, y), zero)  # a quotient of 0 has the sign that x / y has
+    return ops.select(ops.eq(quotient, zero), none, quotient), rest
 
 
 @operation
