@@ -5,7 +5,10 @@ import inspect
 import numpy as np
 import pytest
 
+import weft
 import weft.numpy as jnp
+from tests.numpy import keyword_calls
+from tests.numpy.evaluation import differ, evaluate_numpy, evaluate_weft
 
 M = np.array([[3.5, 1, 2, 4], [2.25, 5, 4.5, 1.5], [7, 6, 0, 2.75]], np.float32)
 # ruff: noqa: E741, SIM905
@@ -142,3 +145,75 @@ def test_each_keyword_against_numpy(name, fun, ours):
         except Exception as error:
             wrong.append(f"{kwargs}: {type(error).__name__}: {' '.join(str(error).split())[:200]}")
     assert not wrong, "\n".join(wrong)
+
+
+# --- calls written out ------------------------------------------------------------------------
+
+NUMPY, SCIPY = (text.strip().split("\n") for text in (keyword_calls.NUMPY, keyword_calls.SCIPY))
+KINDS = {"float64": NUMPY + SCIPY, "float32": NUMPY, "int64": NUMPY, "complex128": NUMPY}
+# Functions with other dtypes than NumPy's, and calls that are refused, or differ, all as in JAX.
+OTHER_DTYPES = """
+np.argpartition V.argpartition np.bincount np.convolve np.correlate np.histogram np.percentile
+np.poly np.linalg.eigvals np.linalg.lstsq sp.stats.rankdata sp.linalg.invpascal sp.linalg.pascal
+sp.linalg.sqrtm sp.cluster.vq
+"""
+OTHER = """
+np.histogramdd((V np.logspace(0
+"""
+REFUSED = {
+    "int64": "np.round M.round",
+    "complex128": """
+        np.argm np.nanargm np.clip np.histogram np.interp np.median np.nanmedian M.argm M.clip
+        np.var(M,axis=(0,1),dtype="float64")
+    """,
+}
+CHUNK = 25
+
+
+def make_arrays(dtype):
+    """The operands of the calls."""
+    rng = np.random.default_rng(0)
+    draw = lambda *shape: rng.integers(0, 7, shape) + 0.0
+    found = {"M": draw(3, 4), "N": draw(3, 4) + 1, "P": draw(2, 3, 4), "V": draw(4) + 1}
+    found |= {"W": draw(4) + 2, "L": draw(32)}
+    if np.dtype(dtype).kind not in "iu":
+        found = {name: x + 0.3 * rng.uniform(size=x.shape) for name, x in found.items()}
+    if np.dtype(dtype).kind == "c":
+        found = {name: x + 1j * draw(*x.shape) for name, x in found.items()}
+    found["S"] = found["M"] @ found["M"].conj().T + 9 * np.eye(3)
+    found = {name: x.astype(dtype) for name, x in found.items()}
+    found |= {"I": rng.integers(0, 4, (3, 4)), "J": np.array([1, 0, 2, 1])}
+    return found | {"B": draw(3, 4) > 2, "C": np.array([True, False, True, False])}
+
+
+def compare_calls(dtype, texts):
+    """Return what is wrong with calls of operands of a dtype."""
+    arrays = make_arrays(dtype)
+    apart = (OTHER + REFUSED.get(dtype, "")).split()
+    texts = [text for text in texts if not text.replace(" ", "").startswith(tuple(apart))]
+    wanted = evaluate_numpy(texts, arrays)
+    with weft.config.scope(enable_x64=True):
+        found = evaluate_weft(wanted, arrays)
+    single = dtype == "float32"
+    near = {"float32": 2e-4, "complex64": 2e-4}
+    near |= dict.fromkeys(["float64", "complex128"], 2e-4 if single else 1e-9)
+    wrong = {
+        text: differ(found[text], want, near, not text.startswith(tuple(OTHER_DTYPES.split())))
+        for text, want in wanted.items()
+    }
+    return {text: why for text, why in wrong.items() if why}
+
+
+CHUNKS = [
+    pytest.param(dtype, texts[k : k + CHUNK], id=f"{dtype}-{k}")
+    for dtype, texts in KINDS.items()
+    for k in range(0, len(texts), CHUNK)
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.sample(one_in=20)
+@pytest.mark.parametrize(("dtype", "texts"), CHUNKS)
+def test_calls_against_numpy_and_scipy(dtype, texts):
+    wrong = compare_calls(dtype, texts)
+    assert not wrong, "\n".join(map(str, wrong.items()))

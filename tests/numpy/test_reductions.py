@@ -226,6 +226,8 @@ def test_programs_are_as_short_as_can_be():
         (lambda x: jnp.max(x, where=x > 0), ValueError, "initial must be given"),
         (lambda x: jnp.max(x, initial=x), ShapeError, "initial must be a scalar"),
         (lambda x: jnp.var(x, ddof=1, correction=1), ValueError, "one of ddof and correction"),
+        (lambda x: jnp.var(x * 1j, dtype=float), DtypeError, "var: dtype must be complex.*got f32"),
+        (lambda x: jnp.nanstd(x * 1j, dtype=float), DtypeError, "nanstd: dtype must be complex"),
         (lambda x: jnp.average(x[None], weights=x), ShapeError, "average: weights must have"),
         (lambda x: jnp.cumsum(x, axis=3), ShapeError, "cumsum: axis must name"),
     ],

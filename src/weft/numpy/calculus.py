@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft import dtypes
-from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.choice import clip, isfinite, literal_like, where
 from weft.numpy.elementwise import mod
 from weft.numpy.indexing import PLAIN, getitem_with
-from weft.numpy.manipulation import concatenate, convert_together, moveaxis
+from weft.numpy.manipulation import concatenate, moveaxis
 from weft.numpy.promotion import (
     as_array,
     as_inexact,
@@ -114,6 +113,8 @@ def gradient(
     """
     places = [as_array(v) for v in varargs]
     x, *places = promote_operands("gradient", as_array(f), *places, inexact=True, shaped=False)
+    if not places:
+        x, *places = promote_operands("gradient", x, as_array(1.0), shaped=False)
     axes = axes_of("gradient", axis, x.ndim)
     order = 1 if edge_order is None else edge_order
     if order not in (1, 2):
@@ -123,8 +124,7 @@ def gradient(
             "gradient: distances must be none, one, or one for each axis; "
             f"got {len(varargs)} for {len(axes)} axes."
         )
-    given = places or [1.0]
-    spacings = given * len(axes) if len(given) == 1 else given
+    spacings = places * len(axes) if len(places) == 1 else places
     out = []
     for i, spacing in zip(axes, spacings, strict=True):
         if x.shape[i] <= order:
@@ -132,8 +132,7 @@ def gradient(
                 f"gradient: needs at least {order + 1} elements along an axis; "
                 f"got {x.aval} for axis {i}."
             )
-        h = ops.convert(as_array(spacing), x.dtype)
-        out.append(compute_widely(lambda x, h, i=i: find_slope(x, i, h, order), x, h))
+        out.append(compute_widely(lambda x, h, i=i: find_slope(x, i, h, order), x, spacing))
     return out[0] if len(out) == 1 and (axis is not None or x.ndim == 1) else out
 
 
@@ -253,7 +252,7 @@ def unwrap(
 def interpolate_table(
     x: Any, xp: Any, fp: Any, left: Any, right: Any, ends: Any, period: Any
 ) -> Any:
-    """`interp` of arrays; the values at the `split_neighbors` are numbers there, or None."""
+    """`interp` of arrays; `ends` has the values on both sides, None for the nearest point's."""
     if period is not None:
         period = abs(ops.convert(as_array(period), x.dtype))
         x, xp = mod(x, period), mod(xp, period)
@@ -313,8 +312,13 @@ def interp(
     x, xp = promote_operands("interp", as_array(x, "interp"), xp, inexact=True, shaped=False)
     if dtypes.is_complex(x.dtype):
         raise DtypeError(f"interp: x and xp must be real; got {x.aval}, {xp.aval}.")
-    dtype = dtypes.result_type(typeof(x).dtype, dtypes.inexact_dtype(fp.dtype))
-    (fp,) = convert_together("interp", [fp], dtype)
+    fp = as_inexact("interp", fp)
+    types = [(dtypes.real_dtype(v.dtype), v.aval.weak_type) for v in (x, fp)]
+    dtype, weak = dtypes.promote(tuple(types), "interp")
+    x, xp = ops.convert(x, dtype, weak), ops.convert(xp, dtype, weak)
+    fp = ops.convert(
+        fp, dtypes.complex_dtype(dtype) if dtypes.is_complex(fp.dtype) else dtype, weak
+    )
     names = [side if isinstance(side, str) else None for side in (left, right)]
     values = tuple(None if isinstance(side, str) else side for side in (left, right))
     return interpolate_table(x, xp, fp, *names, values, period)

@@ -47,8 +47,11 @@ from weft.xla.typing import Array, ArrayLike
 
 
 def literal_like(value: Any, like: Any) -> Any:
-    """A Python number as a literal of the dtype of `like`."""
-    return literal(value, like.dtype)
+    """Return a Python number as a literal of the dtype of `like`, weak where `like` is weak."""
+    found = literal(value, like.dtype)
+    if isinstance(found, np.generic) and typeof(like).weak_type:  # of another than Python's types
+        return ops.convert(found, like.dtype, True)
+    return found
 
 
 def fill_answer(x: Any, value: bool) -> Any:

@@ -118,9 +118,11 @@ conjugate = alias(conj, "conjugate")
 @operation(static=("deg",))
 def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The angle of complex numbers in (-pi, pi], or in degrees."""
-    x = promotion.as_inexact("angle", z)
+    x = promotion.as_array(z, "angle")
+    if not dtypes.is_inexact(x.dtype):
+        x = ops.convert(x, dtypes.default_float())
     is_complex = dtypes.is_complex(x.dtype)
-    re, im = (ops.real(x), ops.imag(x)) if is_complex else (x, full(x.shape, 0, x.dtype))
+    re, im = (ops.real(x), ops.imag(x)) if is_complex else (x, literal_like(0, x))
     out = transcendental.atan2(im, re)
     return ops.mul(out, literal_like(180 / np.pi, out)) if deg else out
 
@@ -258,8 +260,9 @@ def divmod_floats(x: Any, y: Any) -> tuple[Any, Any]:
     quotient = ops.div(ops.select(ops.eq(y, zero), x, ops.sub(x, rest)), y)
     below = ops.bitwise_and(ops.ne(rest, zero), ops.ne(ops.sign(y), ops.sign(rest)))
     rest = ops.select(below, ops.add(rest, y), rest)
-    quotient = ops.select(below, ops.sub(quotient, literal_like(1, x)), quotient)
-    return ops.round(quotient), rest
+    quotient = ops.round(ops.select(below, ops.sub(quotient, literal_like(1, x)), quotient))
+    none = ops.mul(ops.div(x, y), zero)  # a quotient of 0 has the sign that x / y has
+    return ops.select(ops.eq(quotient, zero), none, quotient), rest
 
 
 @operation
@@ -426,11 +429,11 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
 @operation
 def log10(x: ArrayLike, /) -> Array:
     """The logarithm to base 10."""
-    y = transcendental.log(promotion.as_inexact("log10", x))
+    y = transcendental.log(promotion.drop_weak_type(promotion.as_inexact("log10", x)))
     if dtypes.is_complex(y.dtype):  # part by part: 0 times infinity is no number
         y, z = ops.real(y), ops.imag(y)
-        return ops.complex(*(ops.mul(v, literal_like(1 / np.log(10), v)) for v in (y, z)))
-    return ops.mul(y, literal_like(1 / np.log(10), y))
+        return ops.complex(*(ops.mul(v, literal_like(1 / math.log(10), v)) for v in (y, z)))
+    return ops.mul(y, literal_like(1 / math.log(10), y))
 
 
 def add_in_logs(x: Any, y: Any) -> Any:
@@ -454,8 +457,9 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None 
 def logaddexp2(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
     """log2(2 ** x1 + 2 ** x2), without overflow."""
     refuse_out_and_where("logaddexp2", out, where)
-    x, y = promote_pair("logaddexp2", x1, x2, inexact=True)
-    scale = literal_like(np.log(2), x)
+    pair = promote_pair("logaddexp2", x1, x2, inexact=True)
+    x, y = map(promotion.strengthen_array, pair)
+    scale = literal_like(math.log(2), x)
     return ops.div(add_in_logs(ops.mul(x, scale), ops.mul(y, scale)), scale)
 
 
@@ -547,7 +551,8 @@ def sinc_derivative_jvp(n: int, primals: tuple, tangents: tuple) -> tuple:
 @operation
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """0 for negative x1, 1 for positive x1, x2 where x1 is 0; NaN where it is NaN."""
-    x, y = map(promotion.strengthen_array, promote_reals("heaviside", x1, x2))
+    x, y = promote_reals("heaviside", x1, x2)
+    x = promotion.strengthen_array(x)
     step = ops.select(ops.lt(x, literal_like(0, x)), literal_like(0, x), literal_like(1, x))
     return ops.select(ops.ne(x, x), x, ops.select(ops.eq(x, literal_like(0, x)), y, step))
 

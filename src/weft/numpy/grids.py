@@ -17,6 +17,7 @@ from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, IndexingError, ShapeError
 from weft.lax.values import put_on_device
 from weft.numpy import creation
+from weft.numpy.choice import literal_like
 from weft.numpy.indexing import check_integer_indices, wrap_around
 from weft.numpy.manipulation import concatenate, diagonal, stack
 from weft.numpy.promotion import (
@@ -131,7 +132,7 @@ def make_triangle(op: str, inside: Callable, m: Any, k: int) -> Any:
     check_axes_number(op, x, 2)
     mask = inside(*make_offsets(x.shape[-2:], k))
     mask = layout.broadcast_in_dim(mask, x.shape, (x.ndim - 2, x.ndim - 1))
-    return ops.select(mask, x, layout.literal(False, x.dtype))
+    return ops.select(mask, x, literal_like(False, x))
 
 
 @operation(static=("k",))
@@ -143,10 +144,10 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     if x.ndim != 1:
         raise ShapeError(f"diag: needs a vector or a matrix; got {x.aval}.")
     size = x.shape[0] + abs(k)
-    column = pad(x, layout.literal(False, x.dtype), [(max(0, -k), max(0, k), 0)])
+    column = pad(x, literal_like(False, x), [(max(0, -k), max(0, k), 0)])
     shape = (size, size)
     column = layout.broadcast_in_dim(column, shape, (0,))
-    return ops.select(ops.eq(*make_offsets(shape, k)), column, layout.literal(False, x.dtype))
+    return ops.select(ops.eq(*make_offsets(shape, k)), column, literal_like(False, x))
 
 
 @operation(static=("k",))

@@ -242,19 +242,24 @@ def matrix_rank(
     hermitian: bool = False,
     tol: ArrayLike | None = None,
 ) -> Array:
-    """How many singular values are above `rtol` times the largest, by default eps * max(m, n).
+    """Count the singular values that are above `rtol` times the largest, or above `tol`.
 
-    `tol` is another name of `rtol`. `hermitian` uses eigenvalues. A vector or a number has rank 1,
-    or 0 if all of it is 0.
+    Args:
+      M: a matrix, or a stack of them. A vector or a number has rank 1, or 0 if all of it is 0.
+      rtol: the share of the largest singular value, eps * max(m, n) by default.
+      hermitian: use eigenvalues in place of singular values.
+      tol: the least size of a singular value, in place of `rtol`.
     """
     x = as_inexact("matrix_rank", M)
-    rtol = choose_one("matrix_rank", rtol=rtol, tol=tol)
+    choose_one("matrix_rank", rtol=rtol, tol=tol)
     if x.ndim < 2:
         return sum(any(x != 0))
     check_matrix("matrix_rank", x.aval, hermitian)
+    s = -sort(-abs(eigvalsh(x))) if hermitian else svdvals(x)
+    if tol is not None:
+        return sum(s > expand_dims(as_array(tol, "matrix_rank"), -1), -1)
     if rtol is None:
         rtol = builtins.max(*x.shape[-2:]) * systems.find_epsilon(x)
-    s = -sort(-abs(eigvalsh(x))) if hermitian else svdvals(x)
     return sum(systems.find_kept_values(s, rtol), -1)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from weft import dtypes, lax
 from weft.core.trace import Tracer
 from weft.errors import ConcretizationTypeError, ShapeError
-from weft.numpy.choice import where
+from weft.numpy.choice import literal_like, where
 from weft.numpy.convolution import convolve
 from weft.numpy.creation import arange, zeros
 from weft.numpy.elementwise import conj, real
@@ -123,7 +123,9 @@ def divide_vectors(x: Any, y: Any) -> tuple[Any, Any]:
         return concatenate([rest[1:], rest[:1] * 0]), factor
 
     rest, quotient = lax.scan(step, x, None, length=steps)
-    return quotient, concatenate([zeros(steps, x.dtype), rest[: y.size - 1]])
+    return drop_weak_type(quotient), lax.pad(
+        rest[: y.size - 1], literal_like(0, rest), [(steps, 0, 0)]
+    )
 
 
 # --- calculus and values --------------------------------------------------------------------
@@ -147,12 +149,15 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
 
     `k` are the constants, first that of the first integral; a single one stands for all.
     """
-    (p,) = promote_coefficients("polyint", p, inexact=True)
     m = check_integer("polyint", "m", m, 0)
-    k = as_array(0 if k is None else k, "polyint")
-    if k.shape not in ((), (1,), (m,)):
-        raise ShapeError(f"polyint: k must be a number, or a vector of {m}; got {k.aval}.")
-    k = ops.convert(k, p.dtype)
+    if k is None:
+        (p,) = promote_coefficients("polyint", p, inexact=True)
+        k = zeros((), p.dtype)
+    else:
+        k = as_array(k, "polyint")
+        if k.shape not in ((), (1,), (m,)):
+            raise ShapeError(f"polyint: k must be a number, or a vector of {m}; got {k.aval}.")
+        p, k = promote_coefficients("polyint", p, k, inexact=True)
     k = lax.broadcast_in_dim(k, (m,), range(k.ndim)) if k.shape != (m,) else k
     powers = np.arange(p.size + m - 1, -1, -1.0)  # of the result
     below = np.concatenate([np.full(p.size, m), np.arange(m, 0, -1) - 1]).astype(int)

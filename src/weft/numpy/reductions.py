@@ -497,6 +497,11 @@ def compute_variance(
     """The variance, or standard deviation for std and nanstd; of what is not NaN if it `skips`."""
     axes = axes_of(op, axis, x.ndim)
     computed, result = choose_mean_dtypes(op, x, dtype)
+    if dtypes.is_complex(x.dtype) and not dtypes.is_complex(computed):
+        raise DtypeError(
+            f"{op}: dtype must be complex, as the operand is; got {dtypes.short_name(computed)} "
+            f"for {x.aval}. Hint: jnp.{op}(x), which is real."
+        )
     counts = numbers = None
     if skips:
         numbers = sum_numbers(x, computed, axes, True, mask)

@@ -20,7 +20,7 @@ from weft.numpy.elementwise import abs, ceil, conj, floor, mod, real, rint
 from weft.numpy.indexing import take_along_axis
 from weft.numpy.manipulation import broadcast_to, concatenate, convert_together, moveaxis
 from weft.numpy.products import matmul
-from weft.numpy.promotion import as_array, as_inexact, axes_of, refuse_out
+from weft.numpy.promotion import as_array, as_inexact, axes_of, promote_operands, refuse_out
 from weft.numpy.ranks import select_ranks
 from weft.numpy.reductions import (
     all,
@@ -381,7 +381,7 @@ def choose_table_dtype(op: str, tables: list, dtype: Any) -> np.dtype:
     """Return the dtype of covariances of `tables`."""
     if dtype is not None:
         return dtypes.check_user_dtype(dtype, op)
-    return dtypes.canonicalize(dtypes.inexact_dtype(dtypes.result_type(*tables)))
+    return promote_operands(op, *tables, inexact=True, shaped=False)[0].dtype
 
 
 def combine_weights(

@@ -92,20 +92,48 @@ def accuracy_attribute(accuracy: Tolerance | AccuracyMode) -> str:
 
 
 class Transcendental(Costly):
-    """Members of `Elementwise` that may be given an accuracy, kept as a parameter only if given."""
+    """Members of `Elementwise` that may be given an accuracy, kept as a parameter only if given.
+
+    `signs` says for the parts of a complex result whether their signs are those of the operand's
+    real and imaginary part (1), the opposite ones (-1), or others (0).
+    """
+
+    signs: tuple[int, int] = (0, 0)
 
     def lower(self, hlo, *values, accuracy=None):
         if accuracy is None:
-            return Elementwise.lower(self, hlo, *values)
-        (x,) = values
-        attribute = accuracy_attribute(accuracy)
-        if callable(self.op):
-            return [self.op(hlo, x.aval.strong(), x, result_accuracy=attribute)]
-        return hlo.op(self.op, [x], [x.aval], result_accuracy=attribute)
+            outs = Elementwise.lower(self, hlo, *values)
+        else:
+            (x,) = values
+            attribute = accuracy_attribute(accuracy)
+            if callable(self.op):
+                outs = [self.op(hlo, x.aval.strong(), x, result_accuracy=attribute)]
+            else:
+                outs = hlo.op(self.op, [x], [x.aval], result_accuracy=attribute)
+        if self.signs == (0, 0) or not dtypes.is_complex(outs[0].aval.dtype):
+            return outs
+        return [copy_signs(Expr(hlo, outs[0]), Expr(hlo, values[0]), self.signs).value]
 
     def jvp(self, primals, tangents, accuracy=None):
         outs, dots = Elementwise.jvp(self, primals, tangents)
         return (outs if accuracy is None else self.apply(*primals, accuracy=accuracy)), dots
+
+
+def copy_signs(y: Expr, x: Expr, signs: tuple[int, int]) -> Expr:
+    """Give the parts of y the signs of those of x, or the opposite ones.
+
+    On a branch cut a zero's sign says on which side x is. XLA's formulas lose it.
+    """
+    parts = []
+    for name, sign in zip(("real", "imag"), signs, strict=True):
+        part, like = y.part(name), x.part(name)
+        if sign:
+            bits = like.bitcast(np.int64 if like.dtype == np.float64 else np.int32)
+            negative = bits < 0 if sign > 0 else bits >= 0
+            size = part.apply("abs")
+            part = negative.select(-size, size)
+        parts.append(part)
+    return parts[0].make("complex", y.aval, parts[1])
 
 
 def define_tuned(
@@ -541,6 +569,10 @@ atan2_p = Transcendental(
     doc="The angle of the point (y, x): atan(x / y) in the right quadrant.",
 )
 atan2_p.kernel, atan2_p.formulas = Kernel(63, Called.ON_ARGUMENTS), circular.ANGLE
+
+sqrt_p.signs = acosh_p.signs = (0, 1)
+acos_p.signs = rsqrt_p.signs = (0, -1)
+asin_p.signs = atan_p.signs = asinh_p.signs = atanh_p.signs = (1, 1)
 
 exp = tuned_op(exp_p)
 exp2 = tuned_op(exp2_p)
