@@ -4,10 +4,3 @@ From top to bottom: program.py takes a staged program; expand.py brings it to fe
 operations; writer.py (with emit.py, control.py, reductions.py, scalars.py) makes loop nests of
 them, the nodes of nodes.py; memory.py plans the arena; source.py and printer.py write C.
 """
-
-from weft.export.c.compiler import CFunction
-from weft.export.c.program import CProgram, Report, to_c
-from weft.util import list_public
-
-__all__ = ["CFunction", "CProgram", "Report", "to_c"]
-__dir__ = list_public(__name__)

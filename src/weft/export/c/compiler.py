@@ -19,7 +19,8 @@ import numpy as np
 from weft.core.aval import words_of
 from weft.errors import DtypeError, ShapeError
 from weft.export.c.kinds import CTYPES
-from weft.export.c.source import ALIGNMENT, Parameter, Source
+from weft.export.c.memory import ALIGNMENT
+from weft.export.c.source import Parameter, Source
 from weft.pytrees import PyTreeDef, flatten, unflatten
 
 COMPILERS = ("gcc", "clang", "cc", "zig")

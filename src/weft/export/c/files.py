@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pathlib
 
-from weft.export.c.source import ALIGNMENT, Source
+from weft.export.c.memory import ALIGNMENT
+from weft.export.c.source import Source
 
 HEADER = """\
 /* {name}: written by weft.

@@ -17,7 +17,7 @@ from weft.export.c.hoist import hoist
 from weft.export.c.index import Index
 from weft.export.c.kinds import KINDS, PARTS, Kind, list_elements
 from weft.export.c.matrices import MATRICES
-from weft.export.c.memory import ALIGNMENT, drop_unused, list_used, plan_arena
+from weft.export.c.memory import drop_unused, list_used, plan_arena
 from weft.export.c.nodes import Buffer, For, Let, Role, Statement, blocks_in
 from weft.export.c.printer import print_block, print_function
 from weft.export.c.reductions import REDUCTIONS
@@ -226,6 +226,3 @@ def count_operations(block: Sequence[Statement], times: int = 1) -> int:
         for inner in blocks_in(statement):
             total += count_operations(inner, more)
     return total
-
-
-__all__ = ["ALIGNMENT", "OPERATIONS", "Parameter", "Source", "write_prototype", "write_source"]
