@@ -495,6 +495,13 @@ TESTED_IN = {
     "api/test_jit.py": "api/functions.py run/fastpath.py",
     "run/test_operation.py": "run/scalars.py",
     "experimental/test_jet.py": "transforms/jet.py",
+    "export/c/test_expand.py": (  # every operation of the suite is a program in C there
+        "export/c/control.py export/c/helpers.py export/c/kinds.py export/c/matrices.py "
+        "export/c/reductions.py export/c/scalars.py export/c/sorting.py"
+    ),
+    "export/c/test_files.py": "export/c/source.py",
+    "export/c/test_memory.py": "export/c/nodes.py",
+    "export/c/test_writer.py": "export/c/emit.py export/c/hoist.py export/c/printer.py",
     "export/test_dynamic.py": "export/solving.py",
     "export/test_exported.py": "export/calling.py export/lowering.py export/modules.py",
     "test_typing.py": "xla/members.py xla/typing.py",

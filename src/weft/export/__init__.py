@@ -1,12 +1,14 @@
-"""Compiled programs that outlive their process: `export`, `Exported`, `serialize`, `deserialize`.
+"""Programs that outlive their process: `export`, `Exported`, `deserialize`; and as C: `to_c`.
 
     exported = export.export(weft.jit(f))(x)
     open("f.weft", "wb").write(exported.serialize())
     y = export.deserialize(open("f.weft", "rb").read()).call(x)
 
-docs/export.md is the guide; docs/design/017-export.md says what is in a file, and why.
+docs/export.md is the guide; docs/design/017-export.md says what is in a file, and why. `to_c(f)(x)`
+writes a source in C: docs/programs-in-c.md.
 """
 
+from weft.export.c.program import CProgram, to_c
 from weft.export.container import (
     maximum_supported_calling_convention_version,
     maximum_supported_serialization_version,
@@ -26,11 +28,11 @@ from weft.export.trees import register_namedtuple_serialization, register_pytree
 from weft.util import list_public
 
 __all__ = [
-    "DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform", "deserialize",
-    "export", "is_symbolic_dim", "maximum_supported_calling_convention_version",
+    "CProgram", "DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform",
+    "deserialize", "export", "is_symbolic_dim", "maximum_supported_calling_convention_version",
     "maximum_supported_serialization_version", "minimum_supported_calling_convention_version",
     "minimum_supported_serialization_version", "register_namedtuple_serialization",
     "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_dim_bounds",
-    "symbolic_shape",
+    "symbolic_shape", "to_c",
 ]  # fmt: skip
 __dir__ = list_public(__name__)

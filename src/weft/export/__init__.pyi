@@ -3,12 +3,14 @@
 from collections.abc import Callable as _Callable
 from collections.abc import Sequence as _Sequence
 from typing import Any as _Any
+from weft.export.c.program import CProgram as _CProgram
 from weft.export.dims import Size as _Size
 from weft.export.exported import Exported as _Exported
 from weft.export.modules import DisabledSafetyCheck as _DisabledSafetyCheck
 from weft.export.specs import SymbolicScope as _SymbolicScope
 from weft.export.trees import Cls as _Cls
 
+from weft.export.c.program import CProgram as CProgram
 from weft.export.modules import DisabledSafetyCheck as DisabledSafetyCheck
 from weft.export.exported import Exported as Exported
 from weft.export.specs import SymbolicScope as SymbolicScope
@@ -59,3 +61,4 @@ def symbolic_shape(
     scope: _SymbolicScope | None = ...,
     like: _Sequence[int | None] | None = ...,
 ) -> tuple[_Size, ...]: ...
+def to_c(fun: _Callable[..., _Any], *, name: str | None = ...) -> _Callable[..., _CProgram]: ...

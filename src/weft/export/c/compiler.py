@@ -1,0 +1,132 @@
+"""Compiling a source in C with a compiler of the system, and calling it from Python."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.core.aval import words_of
+from weft.errors import DtypeError, ShapeError
+from weft.export.c.kinds import CTYPES
+from weft.export.c.memory import ALIGNMENT
+from weft.export.c.source import Parameter, Source
+from weft.pytrees import PyTreeDef, flatten, unflatten
+
+COMPILERS = ("gcc", "clang", "cc", "zig")
+WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-pedantic")
+FLAGS = ("-std=c99", "-O3")
+
+
+def find_compiler(given: str | None = None) -> list[str]:
+    """Return the command of a compiler of C: one that is named, or the first that there is.
+
+    Raises RuntimeError if there is none.
+    """
+    for name in (given,) if given else COMPILERS:
+        words = shlex.split(name)
+        if shutil.which(words[0]):
+            return [*words, "cc"] if words == ["zig"] else words
+    if not given and importlib.util.find_spec("ziglang") is not None:
+        return [sys.executable, "-m", "ziglang", "cc"]
+    raise RuntimeError(
+        f"build: a compiler of C must be installed; got none of {given or ', '.join(COMPILERS)} on "
+        "PATH. Hint: apt-get install gcc, or pip install ziglang."
+    )
+
+
+def run_compiler(command: Sequence[str]) -> None:
+    """Run a compiler; RuntimeError with what it says if it fails."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(
+            f"build: the compiler must accept the source; got exit status {done.returncode} from "
+            f"{shlex.join(command)}:\n{done.stderr[:4000]}"
+        )
+
+
+def compile_library(
+    source: Source, header: str, compiler: str | None, flags: Sequence[str]
+) -> pathlib.Path:
+    """Compile a source to a shared library in a new folder; the path of the library."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="weft-c-"))
+    (folder / f"{source.name}.c").write_text(source.text)
+    (folder / f"{source.name}.h").write_text(header)
+    library = folder / f"{source.name}.so"
+    run_compiler(
+        [*find_compiler(compiler), *FLAGS, *flags, "-shared", "-fPIC", "-o", str(library),
+         str(folder / f"{source.name}.c"), "-lm"]
+    )  # fmt: skip
+    return library
+
+
+class CFunction:
+    """A compiled program, which is called as the function in Python is.
+
+    Results are NumPy arrays in the pytree of the function's results. Each call has an arena of its
+    own, so threads may call it at the same time.
+    """
+
+    def __init__(
+        self, source: Source, library: pathlib.Path, trees: tuple[PyTreeDef, PyTreeDef],
+        select: Callable[[list], list], restore: Callable[[list], Any],
+    ):  # fmt: skip
+        self.source, self.library = source, library
+        self.in_tree, self.out_tree = trees
+        self._select, self._restore = select, restore
+        self._call: Any = getattr(ctypes.CDLL(str(library)), source.name)
+        self._call.restype = None
+        self._call.argtypes = [
+            CTYPES[p.kind.name] if p.by_value else ctypes.c_void_p for p in source.parameters
+        ] + [ctypes.c_void_p] * (len(source.results) + 1)
+        weakref.finalize(self, shutil.rmtree, library.parent, True)
+
+    def __repr__(self) -> str:
+        return f"CFunction({self.source.name}: {self.library})"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the program with arguments of the structure and types it was written for."""
+        leaves, tree = flatten((args, kwargs))
+        if tree != self.in_tree:
+            raise TypeError(
+                f"{self.source.name}: a program in C must be called with the structure it was "
+                f"written for, {self.in_tree}; got {tree}."
+            )
+        given, kept = [], []
+        for x, p in zip(self._select(leaves), self.source.parameters, strict=True):
+            array = self.read_argument(x, p)
+            kept.append(array)
+            given.append(array[()].item() if p.by_value else array.ctypes.data)
+        outs = [np.empty(r.aval.shape, r.aval.dtype) for r in self.source.results]
+        work = np.empty(self.source.workspace + ALIGNMENT, np.uint8)
+        start = work.ctypes.data + -work.ctypes.data % ALIGNMENT
+        self._call(*given, *[y.ctypes.data for y in outs], start)
+        return unflatten(self.out_tree, self._restore(outs))
+
+    def read_argument(self, x: Any, p: Parameter) -> np.ndarray:
+        """Return an argument as the program takes it."""
+        x = words_of(x)
+        array = np.asarray(x)
+        if array.dtype != p.aval.dtype and type(x) in (bool, int, float, complex):
+            array = array.astype(p.aval.dtype)
+        if array.dtype != p.aval.dtype:
+            raise DtypeError(
+                f"{self.source.name}: argument {p.path} must be of dtype {p.aval.dtype}; got "
+                f"{array.dtype}."
+            )
+        if array.shape != p.aval.shape:
+            raise ShapeError(
+                f"{self.source.name}: argument {p.path} must be of shape {p.aval.shape}; got "
+                f"{array.shape}."
+            )
+        return np.ascontiguousarray(array).reshape(array.shape)

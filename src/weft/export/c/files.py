@@ -1,0 +1,222 @@
+"""The files that go with a source: its header, a program that calls it, and how it is built."""
+
+from __future__ import annotations
+
+import pathlib
+
+from weft.export.c.memory import ALIGNMENT
+from weft.export.c.source import Source
+
+HEADER = """\
+/* {name}: written by weft.
+
+{documents}
+
+   No argument may overlap a result or the workspace. `workspace` is at least {upper}_WORKSPACE
+   bytes, aligned to {alignment} bytes, with any contents; threads need one each. */
+
+#ifndef {upper}_H
+#define {upper}_H
+
+#include <stdbool.h>
+#include <stdint.h>
+{complex}
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+#define {upper}_WORKSPACE {workspace}
+
+{prototype};
+
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+COMPLEX = """
+#ifndef WEFT_COMPLEX
+#define WEFT_COMPLEX
+#ifdef __cplusplus
+#include <complex>
+typedef std::complex<float> weft_complex64;
+typedef std::complex<double> weft_complex128;
+#else
+#include <complex.h>
+typedef float complex weft_complex64;
+typedef double complex weft_complex128;
+#endif
+#endif
+"""
+MAIN = """\
+/* Calls {name} once, with arguments of ones. */
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "{name}.h"
+
+static union {{
+  unsigned char bytes[{upper}_WORKSPACE + 1];
+  double aligned;
+  long double most;
+}} workspace;
+
+{arrays}
+
+int main(void) {{
+{fills}
+  {name}({call}workspace.bytes);
+{prints}
+  return EXIT_SUCCESS;
+}}
+"""
+CMAKE = """\
+cmake_minimum_required(VERSION 3.10)
+project({name} C)
+
+set(CMAKE_C_STANDARD 99)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+add_library({name} STATIC {name}.c)
+target_include_directories({name} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
+find_library(MATH_LIBRARY m)
+if(MATH_LIBRARY)
+  target_link_libraries({name} PUBLIC ${{MATH_LIBRARY}})
+endif()
+
+add_executable({name}_main main.c)
+target_link_libraries({name}_main {name})
+"""
+CPP = """\
+// A call of {name} from C++.
+#include <vector>
+
+#include "{name}.h"
+
+struct {camel} {{
+{fields}
+  std::vector<double> workspace = std::vector<double>({upper}_WORKSPACE / sizeof(double) + 2);
+
+  void operator()({parameters}) {{
+    {name}({arguments}workspace.data());
+  }}
+}};
+"""
+RUST = """\
+// A call of {name} from Rust. Link with the library that CMakeLists.txt builds.
+use core::ffi::c_void;
+
+pub const WORKSPACE: usize = {workspace};
+
+extern "C" {{
+    pub fn {name}(
+{parameters}        workspace: *mut c_void,
+    );
+}}
+"""
+RUST_TYPES = {
+    "b": "bool", "bf16": "u16", "f16": "u16", "c64": "[f32; 2]", "c128": "[f64; 2]",
+}  # fmt: skip
+
+
+def write_header(source: Source) -> str:
+    """Return the header of a source."""
+    lines = [f"   {p.name}: {p.shape_text}, the argument {p.path}" for p in source.parameters]
+    lines += [f"   {r.name}: {r.shape_text}, the result {r.path}" for r in source.results]
+    every = (*source.parameters, *source.results)
+    return HEADER.format(
+        name=source.name,
+        upper=source.name.upper(),
+        documents="\n".join(lines),
+        alignment=ALIGNMENT,
+        complex=COMPLEX if any(p.kind.letter == "c" for p in every) else "",
+        workspace=source.workspace,
+        prototype=name_complex(source.prototype),
+    )
+
+
+def name_complex(text: str) -> str:
+    """Return declarations with the names of complex types that C and C++ share."""
+    text = text.replace("float complex", "weft_complex64")
+    return text.replace("double complex", "weft_complex128")
+
+
+def write_main(source: Source) -> str:
+    """Return a program that calls the function once."""
+    arrays, fills, call, prints = [], [], [], []
+    for p in source.parameters:
+        size = max(p.aval.size, 1)
+        if p.by_value:
+            call.append("1")
+            continue
+        arrays.append(f"static {p.kind.stored} {p.name}[{size}];")
+        one = {"bf16": "0x3f80", "f16": "0x3c00"}.get(p.kind.name, "1")
+        fills.append(f"  for (int i = 0; i < {size}; ++i) {p.name}[i] = {one};")
+        call.append(p.name)
+    for r in source.results:
+        arrays.append(f"static {r.kind.stored} {r.name}[{max(r.aval.size, 1)}];")
+        call.append(r.name)
+        first = f"(double){'creal' * (r.kind.letter == 'c')}({r.name}[0])"
+        prints.append(f'  printf("{r.name}[0] = %g\\n", {first});')
+    complex_header = "#include <complex.h>\n" * any("complex" in a for a in arrays)
+    return complex_header + MAIN.format(
+        name=source.name,
+        upper=source.name.upper(),
+        arrays="\n".join(arrays),
+        fills="\n".join(fills),
+        call="".join(f"{name}, " for name in call),
+        prints="\n".join(prints),
+    )
+
+
+def write_cpp(source: Source) -> str:
+    """Return a class of C++ that calls the function."""
+    listed = [name_complex(p.declare()) for p in source.parameters]
+    listed += [name_complex(r.declare(True)) for r in source.results]
+    names = [p.name for p in (*source.parameters, *source.results)]
+    sizes = [
+        f"  static constexpr int {p.name}_size = {p.aval.size};"
+        for p in (*source.parameters, *source.results)
+        if not p.by_value
+    ]
+    return CPP.format(
+        name=source.name,
+        upper=source.name.upper(),
+        camel="".join(w.capitalize() for w in source.name.split("_")) + "Program",
+        fields="\n".join(sizes),
+        parameters=", ".join(listed),
+        arguments="".join(f"{n}, " for n in names),
+    )
+
+
+def write_rust(source: Source) -> str:
+    """Return declarations of Rust that call the function."""
+    rows = []
+    for p in source.parameters:
+        element = RUST_TYPES.get(p.kind.name, p.kind.name)
+        kind = element if p.by_value else f"*const {element}"
+        rows.append(f"        {p.name}: {kind}, // {p.shape_text}\n")
+    for r in source.results:
+        element = RUST_TYPES.get(r.kind.name, r.kind.name)
+        rows.append(f"        {r.name}: *mut {element}, // {r.shape_text}\n")
+    return RUST.format(name=source.name, workspace=source.workspace, parameters="".join(rows))
+
+
+def write_files(source: Source, header: str, folder: pathlib.Path) -> pathlib.Path:
+    """Write all files of a program to a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {
+        f"{source.name}.c": source.text,
+        f"{source.name}.h": header,
+        "main.c": write_main(source),
+        "CMakeLists.txt": CMAKE.format(name=source.name),
+        f"{source.name}.hpp": write_cpp(source),
+        f"{source.name}.rs": write_rust(source),
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return folder

@@ -1,0 +1,127 @@
+"""The arena: where each buffer of a program is in it, so that it is small.
+
+Two buffers may share memory if no statement lies between uses of both. A buffer that is used before
+a loop and in it is in use until the loop ends.
+"""
+
+from __future__ import annotations
+
+import collections
+import re
+from collections.abc import Sequence
+
+from weft.export.c.nodes import (
+    Assign,
+    Buffer,
+    For,
+    If,
+    Let,
+    Role,
+    Statement,
+    Switch,
+    While,
+    blocks_in,
+    buffers_in,
+    walk_statements,
+)
+from weft.export.c.printer import print_block
+
+ALIGNMENT = 16  # bytes, as vectors of most processors want it
+NAME = re.compile(r"\b[ti]\d+\b")
+
+
+def drop_unused(block: list[Statement], extra: str = "") -> None:
+    """Take out variables that nothing reads, and blocks that have nothing in them."""
+    while True:
+        counts = collections.Counter(NAME.findall("\n".join([*print_block(block), extra])))
+        assigned = collections.Counter(
+            s.name for s in walk_statements(block) if isinstance(s, Assign)
+        )
+        unread = {
+            s.name
+            for s in walk_statements(block)
+            if isinstance(s, Let) and counts[s.name] == 1 + assigned[s.name]
+        }
+        if not prune(block, unread):
+            return
+
+
+def prune(block: list[Statement], unread: set[str]) -> bool:
+    """Take out statements that make variables of a set; True if there were any."""
+    changed, kept = False, list[Statement]()
+    for statement in block:
+        for inner in blocks_in(statement):
+            changed = prune(inner, unread) or changed
+        gone = isinstance(statement, Let | Assign) and statement.name in unread
+        empty = isinstance(statement, For | If | Switch) and not any(blocks_in(statement))
+        if gone or empty:
+            changed = True
+        else:
+            kept.append(statement)
+    block[:] = kept
+    return changed
+
+
+class Lives:
+    """The first and the last statement during which each buffer holds something, by number.
+
+    A buffer that is used both in a loop and outside of it holds something throughout the loop.
+    """
+
+    def __init__(self, block: Sequence[Statement]):
+        self.count = 0
+        self.uses: dict[Buffer, list[int]] = {}
+        self.loops: list[tuple[int, int, set[Buffer]]] = []
+        self.visit(block)
+        self.first = {b: min(places) for b, places in self.uses.items()}
+        self.last = {b: max(places) for b, places in self.uses.items()}
+        for start, stop, used in self.loops:
+            for b in used:
+                if not all(start <= place <= stop for place in self.uses[b]):
+                    self.first[b] = min(self.first[b], start)
+                    self.last[b] = max(self.last[b], stop)
+
+    def visit(self, block: Sequence[Statement]) -> set[Buffer]:
+        """Number statements; the buffers of the arena that they use."""
+        every: set[Buffer] = set()
+        for statement in block:
+            self.count += 1
+            start = self.count
+            used = {b for b in buffers_in(statement) if b.role is Role.WORK}
+            for buffer in used:
+                self.uses.setdefault(buffer, []).append(start)
+            for inner in blocks_in(statement):
+                used |= self.visit(inner)
+            if isinstance(statement, For | While):
+                self.count += 1
+                self.loops.append((start, self.count, used))
+            every |= used
+        return every
+
+
+def plan_arena(block: Sequence[Statement]) -> int:
+    """Give each buffer of the arena its offset; the size of the arena in bytes."""
+    lives = Lives(block)
+    placed: list[Buffer] = []
+    size = 0
+    for buffer in sorted(lives.first, key=lambda b: (-b.bytes, lives.first[b])):
+        start, stop = lives.first[buffer], lives.last[buffer]
+        busy = sorted(
+            (b.offset, b.offset + b.bytes)
+            for b in placed
+            if lives.first[b] <= stop and start <= lives.last[b]
+        )
+        offset = 0
+        for low, high in busy:
+            if offset + buffer.bytes <= low:
+                break
+            offset = max(offset, -(-high // ALIGNMENT) * ALIGNMENT)
+        buffer.offset = offset
+        placed.append(buffer)
+        size = max(size, offset + buffer.bytes)
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def list_used(block: Sequence[Statement]) -> list[Buffer]:
+    """Return the buffers that statements use, each once."""
+    return list(dict.fromkeys(b for s in walk_statements(block) for b in buffers_in(s)))

@@ -1,0 +1,200 @@
+"""`to_c` and `CProgram`: a function of arrays as a program in C that needs libc and libm only."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.api.functions import argument_names, check_callable, leaf_names
+from weft.api.jit import jit
+from weft.api.programs import StagedProgram
+from weft.core.aval import ShapedArray, words_of
+from weft.core.jaxpr import Jaxpr
+from weft.core.stage import stage
+from weft.export.c.compiler import CFunction, compile_library
+from weft.export.c.expand import expand
+from weft.export.c.files import write_files, write_header
+from weft.export.c.names import make_identifier, make_identifiers
+from weft.export.c.source import Parameter, Source, write_source
+from weft.optimize.passes import run_passes
+from weft.optimize.simplify import simplify_algebra
+from weft.passes.cse import cse_jaxpr
+from weft.passes.dce import drop_dead_code
+from weft.passes.hoist import hoist_invariants
+from weft.primitives.constant import write_consts
+from weft.util import insert_at
+from weft.xla.lower import make_physical
+
+BEFORE = (simplify_algebra, cse_jaxpr, hoist_invariants, drop_dead_code)
+AFTER = (cse_jaxpr, drop_dead_code)
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """The sizes of a program in C.
+
+    Attributes:
+      source_bytes: the size of the source.
+      constant_bytes: the arrays that are part of the program.
+      workspace_bytes: the memory that a caller passes for intermediate results.
+      operations: about how many operations on numbers a call does; those in a `while` count once.
+    """
+
+    source_bytes: int
+    constant_bytes: int
+    workspace_bytes: int
+    operations: int
+
+    def __str__(self) -> str:
+        return (
+            f"source {self.source_bytes} bytes, constants {self.constant_bytes} bytes, workspace "
+            f"{self.workspace_bytes} bytes, about {self.operations} operations a call"
+        )
+
+
+class CProgram:
+    """A program in C99, which `to_c` writes.
+
+    The source has one function. It calls libc and libm only, allocates nothing and changes nothing
+    but what it is passed, so threads may call it at the same time.
+
+    Attributes:
+      name: the name of the function.
+      source: the text of the source.
+      header: the text of its header, with the shapes of arguments and results, and the size of the
+        memory that a caller passes.
+    """
+
+    def __init__(self, source: Source, program: StagedProgram):
+        self._source, self._program = source, program
+        self.name: str = source.name
+        self.source: str = source.text
+        self.header: str = write_header(source)
+
+    def __repr__(self) -> str:
+        listed = [f"{p.name}: {p.aval}" for p in self._source.parameters]
+        results = [f"{r.name}: {r.aval}" for r in self._source.results]
+        return f"CProgram({self.name}: ({', '.join(listed)}) -> ({', '.join(results)}))"
+
+    def report(self) -> Report:
+        """Return the sizes of the program: of the source, of its constants and of its memory."""
+        s = self._source
+        return Report(len(s.text), s.constants, s.workspace, s.operations)
+
+    def save(self, folder: str | pathlib.Path) -> pathlib.Path:
+        """Write the source, its header, an example of a call and what builds it to a folder.
+
+        Args:
+          folder: the path of the folder; it is made if it is not there.
+
+        Returns:
+          The folder's path. It has `NAME.c`, `NAME.h`, `main.c` (a program that calls the function
+          once), `CMakeLists.txt`, `NAME.hpp` (a call from C++) and `NAME.rs` (a call from Rust).
+        """
+        return write_files(self._source, self.header, pathlib.Path(folder))
+
+    def build(self, compiler: str | None = None, flags: Sequence[str] = ()) -> CFunction:
+        """Compile the program, and return a function that calls it.
+
+        Args:
+          compiler: the command of a compiler; None takes gcc, clang, cc or zig, the first on PATH,
+            or `ziglang`, if it is installed.
+          flags: more flags, after `-std=c99 -O3`. `-ffast-math` or `-march=native` makes programs
+            faster, and changes how results are rounded.
+
+        Returns:
+          A function that takes the arguments of the function in Python, and gives the same pytree
+          with NumPy arrays. Static arguments are part of the program, and are not passed.
+
+        Raises:
+          RuntimeError: there is no compiler, or it does not accept the source or the flags.
+
+        >>> triple = weft.export.to_c(lambda x: 3 * x)(np.float32([1, 2])).build()
+        >>> triple(np.float32([5, 6]))
+        array([15., 18.], dtype=float32)
+        """
+        library = compile_library(self._source, self.header, compiler, flags)
+        program = self._program
+        restore = lambda outs: insert_at(outs, program.hidden_results)
+        trees = program.in_tree, program.out_tree
+        return CFunction(self._source, library, trees, program.select_visible, restore)
+
+
+def to_c(fun: Callable, *, name: str | None = None) -> Callable[..., CProgram]:
+    """Return a function that takes types of arguments, and gives `fun` at these as a C program.
+
+    The program computes what `jit(fun)` does, without Python and XLA: derivatives, loops, random
+    numbers and steps of optimizers are exported as anything else is. Results agree up to rounding,
+    as sums may be added up in another order.
+
+    Args:
+      fun: a function of arrays, which may be jitted. It must not call Python (`pure_callback`), use
+        several devices, or take references.
+      name: the name of the function in C; by default that of `fun`.
+
+    Returns:
+      A function of arguments, arrays or `ShapeDtypeStruct`s, that gives a `CProgram`.
+
+    Raises:
+      NotImplementedError: an operation cannot be computed by C; the message names its line.
+
+    >>> def step(params, x):
+    ...     return {"w": params["w"] - 0.1 * x, "loss": jnp.sum(params["w"] * x)}
+    >>> program = weft.export.to_c(step)({"w": np.float32([1, 2])}, np.float32([3, 4]))
+    >>> program
+    CProgram(step: (params_w: f32[2], x: f32[2]) -> (result_loss: f32[], result_w: f32[2]))
+    >>> print(program.report())  # doctest: +ELLIPSIS
+    source ... bytes, constants 0 bytes, workspace 0 bytes, about ... operations a call
+    """
+    check_callable("to_c", fun, True)
+    jitted = fun if callable(getattr(fun, "trace", None)) else jit(fun)
+
+    @functools.wraps(fun)
+    def of_types(*args: Any, **kwargs: Any) -> CProgram:
+        program = jitted.trace(*args, **kwargs)._program
+        return CProgram(write_program(program, name or program.spec.name), program)
+
+    del of_types.__wrapped__
+    return of_types
+
+
+def write_program(program: StagedProgram, name: str) -> Source:
+    """Return the source of a staged program."""
+    if program.stateful:
+        raise ValueError(
+            f"to_c: {program.spec.name} must be a program of arrays; got a reference. Hint: pass "
+            "r[...], and return its new value."
+        )
+    jaxpr, given = prepare(program)
+    if any(a.physical is not a for a in program.jaxpr.out_avals):
+        raise ValueError(
+            f"to_c: results of {program.spec.name} must be arrays of numbers; got random keys. "
+            "Hint: return random.key_data(key)."
+        )
+    paths = program.select_visible(argument_names(program.fun(), program.in_tree))
+    taken = [make_identifier(name)]
+    names = make_identifiers(paths, taken)
+    hidden = program.hidden_results
+    outs = [p for k, p in enumerate(leaf_names("result", program.out_tree)) if k not in hidden]
+    results = make_identifiers(outs, [*taken, *names])
+    parameters = [
+        Parameter(n, p, a, not a.shape and Parameter(n, p, a).kind.by_value)
+        for n, p, a in zip(names, paths, given, strict=True)
+    ]
+    listed = [Parameter(n, p, a) for n, p, a in zip(results, outs, jaxpr.out_avals, strict=True)]
+    return write_source(jaxpr, taken[0], parameters, listed)
+
+
+def prepare(program: StagedProgram) -> tuple[Jaxpr, Sequence[ShapedArray]]:
+    """Return the expanded program, and the types of its arguments."""
+    jaxpr, consts = make_physical(program.jaxpr, program.consts)
+    jaxpr = run_passes(jaxpr, BEFORE)
+    held = [np.asarray(words_of(c)) for c in consts]
+    avals = [a.strong() for a in jaxpr.in_avals[len(consts) :]]
+    expanded = write_consts(*stage(lambda *xs: expand(jaxpr, [*held, *xs]), avals))
+    return run_passes(expanded, AFTER), avals

@@ -1,0 +1,228 @@
+"""The source and the header of a program in C: an expanded program, planned and printed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.core.aval import ShapedArray
+from weft.core.jaxpr import Jaxpr
+from weft.export.c.control import CONTROL
+from weft.export.c.emit import Array, Scalar
+from weft.export.c.helpers import list_helpers
+from weft.export.c.hoist import hoist
+from weft.export.c.index import Index
+from weft.export.c.kinds import KINDS, PARTS, Kind, list_elements
+from weft.export.c.matrices import MATRICES
+from weft.export.c.memory import drop_unused, list_used, plan_arena
+from weft.export.c.nodes import Buffer, For, Let, Role, Statement, blocks_in
+from weft.export.c.printer import print_block, print_function
+from weft.export.c.reductions import REDUCTIONS
+from weft.export.c.sorting import SORTING
+from weft.export.c.writer import Writer, is_same_place
+
+OPERATIONS: Mapping[str, Any] = {**CONTROL, **REDUCTIONS, **SORTING, **MATRICES}
+INCLUDES = ("complex", "math", "stdbool", "stddef", "stdint", "string")
+NUMBERS_PER_LINE = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    """An argument or a result of the function in C.
+
+    Attributes:
+      name: its name.
+      path: what it is in Python.
+      aval: its type.
+      by_value: whether it is passed by value.
+    """
+
+    name: str
+    path: str
+    aval: ShapedArray
+    by_value: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        """How C holds its elements."""
+        return KINDS[self.aval.dtype]
+
+    @property
+    def shape_text(self) -> str:
+        """Its type as a comment says it: `float [3][4]`."""
+        sizes = "".join(f"[{n}]" for n in self.aval.shape)
+        half = f", {self.kind.dtype} as its bits" if self.kind.is_half else ""
+        return f"{self.kind.stored} {sizes}".strip() + half
+
+    def declare(self, is_result: bool = False) -> str:
+        """Return its declaration."""
+        if self.by_value:
+            return f"{self.kind.stored} {self.name}"
+        return f"{'' if is_result else 'const '}{self.kind.stored} *{self.name}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A program in C.
+
+    Attributes:
+      name: the name of its function.
+      text: the source.
+      parameters: the arguments.
+      results: the results.
+      workspace: the size of the arena in bytes.
+      constants: the size of the arrays that are part of the program in bytes.
+      operations: an estimate of the operations on numbers of one call.
+    """
+
+    name: str
+    text: str
+    parameters: Sequence[Parameter]
+    results: Sequence[Parameter]
+    workspace: int
+    constants: int
+    operations: int
+
+    @property
+    def prototype(self) -> str:
+        """Return the declaration of the function, without a semicolon."""
+        return write_prototype(self.name, self.parameters, self.results)
+
+
+def write_prototype(
+    name: str, parameters: Sequence[Parameter], results: Sequence[Parameter]
+) -> str:
+    """Return the declaration of the function of a program."""
+    listed = [p.declare() for p in parameters] + [r.declare(True) for r in results]
+    listed.append("void *workspace")
+    lines, line = [], f"void {name}("
+    for k, text in enumerate(listed):
+        text += ")" if k == len(listed) - 1 else ", "
+        if len(line) + len(text.strip()) > 98:
+            lines.append(line.rstrip())
+            line = "    "
+        line += text
+    return "\n".join([*lines, line])
+
+
+def write_source(
+    jaxpr: Jaxpr, name: str, parameters: Sequence[Parameter], results: Sequence[Parameter]
+) -> Source:
+    """Write an expanded program as C."""
+    w = Writer(OPERATIONS)
+    args = []
+    for p in parameters:
+        if p.by_value:
+            args.append(Scalar(p.name, p.kind))
+            continue
+        buffer = w.new_buffer(p.kind, p.aval.size, Role.ARGUMENT, p.name)
+        whole = Array(buffer, Index(), p.aval.shape)
+        args.append(whole if p.aval.shape else Scalar(w.load(buffer, Index()), p.kind))
+    targets = [
+        Array(w.new_buffer(r.kind, r.aval.size, Role.RESULT, r.name), Index(), r.aval.shape)
+        for r in results
+    ]
+    outs = w.write_program(jaxpr, args, targets)
+    for value, to in zip(outs, targets, strict=True):
+        if not is_same_place(value, to):
+            w.fill(to, value)
+    drop_unused(w.block)
+    hoist(w.block)
+    workspace = plan_arena(w.block)
+    text, constants = print_program(w, name, parameters, results)
+    return Source(name, text, parameters, results, workspace, constants, count_operations(w.block))
+
+
+def print_program(
+    w: Writer, name: str, parameters: Sequence[Parameter], results: Sequence[Parameter]
+) -> tuple[str, int]:
+    """Return the text of a program, and the size of its constants in bytes."""
+    used = list_used(w.block)
+    constants = [b for b in used if b.role is Role.CONSTANT]
+    body = print_block(w.block)
+    inner = [declare_buffer(b) for b in used if b.role is Role.WORK and b.size]
+    empty = [b for b in used if b.role is Role.WORK and not b.size]
+    inner += [f"  {b.kind.stored} *const {b.name} = NULL;" for b in empty]
+    head = ["  unsigned char *const work = workspace;"] if inner and len(inner) > len(empty) else []
+    if not head:
+        head = ["  (void)workspace;"]
+    told = "\n".join(body)
+    unread = [p.name for p in [*parameters, *results] if not mentions(told, p.name)]
+    head += [f"  (void){n};" for n in unread]
+    functions = print_functions(w, told)
+    main = "\n".join([write_prototype(name, parameters, results) + " {", *head, *inner, *body, "}"])
+    tables = [print_constant(b) for b in constants]
+    helpers = list_helpers("\n".join([*functions, main]))
+    includes = "\n".join(f"#include <{h}.h>" for h in INCLUDES)
+    parts = [f'#include "{name}.h"\n\n{includes}', *[h.strip() for h in helpers], *tables]
+    text = "\n\n".join([*parts, *functions, main]) + "\n"
+    return text, sum(b.bytes for b in constants)
+
+
+def mentions(text: str, name: str) -> bool:
+    """Return True if a name is a word of a text."""
+    at = text.find(name)
+    while at >= 0:
+        before, after = text[at - 1 : at], text[at + len(name) : at + len(name) + 1]
+        if not (before.isalnum() or before == "_" or after.isalnum() or after == "_"):
+            return True
+        at = text.find(name, at + 1)
+    return False
+
+
+def print_functions(w: Writer, body: str) -> list[str]:
+    """Return the functions that a program calls, each after those that it calls."""
+    texts = {f.name: print_function(f) for f in w.functions.values()}
+    for function in w.functions.values():
+        drop_unused(function.block, function.result)
+        texts[function.name] = print_function(function)
+    texts |= dict(w.texts.values())
+    order: dict[str, str] = {}
+
+    def visit(text: str) -> None:
+        for name, function in texts.items():
+            if name not in order and mentions(text, name):
+                visit(function.replace(f"{name}(", "("))
+                order[name] = function
+
+    visit(body)
+    return list(order.values())
+
+
+def declare_buffer(b: Buffer) -> str:
+    """Return the declaration of memory in the arena."""
+    return f"  {b.kind.stored} *const {b.name} = ({b.kind.stored} *)(void *)(work + {b.offset});"
+
+
+def print_constant(b: Buffer) -> str:
+    """Return the definition of a constant array."""
+    assert b.value is not None
+    texts = list_elements(np.asarray(b.value), b.kind) or ["0"]
+    rows = [
+        ", ".join(texts[k : k + NUMBERS_PER_LINE]) for k in range(0, len(texts), NUMBERS_PER_LINE)
+    ]
+    inner = "{\n  " + ",\n  ".join(rows) + "}"
+    if b.kind.letter != "c":
+        return f"static const {b.kind.stored} {b.name}[{len(texts)}] = {inner};"
+    part = PARTS[b.kind.name].stored
+    return (
+        f"static const union {{ {part} parts[{len(texts)}]; {b.kind.stored} all[{max(b.size, 1)}]; "
+        f"}} {b.name}_ = {{{inner}}};\n#define {b.name} ({b.name}_.all)"
+    )
+
+
+def count_operations(block: Sequence[Statement], times: int = 1) -> int:
+    """Return about how many operations on numbers statements do; a `while` counts once."""
+    total = 0
+    for statement in block:
+        if isinstance(statement, Let) and statement.pattern != "{0}":
+            total += times
+        more = times
+        if isinstance(statement, For) and statement.count.isdecimal():
+            more *= int(statement.count)
+        for inner in blocks_in(statement):
+            total += count_operations(inner, more)
+    return total
