@@ -7,7 +7,7 @@ import weft
 import weft.numpy as jnp
 from tests.cpu.prepared import KERNELS, NO_KERNELS, OVER_MESH, expect, show_prepared
 from weft import config, jit, lax, nn
-from weft.cpu.functions import count_functions
+from weft.cpu.counting import count_functions
 from weft.primitives.expr import LARGE
 from weft.scipy import special
 
