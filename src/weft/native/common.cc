@@ -7,10 +7,17 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
+#ifdef __linux__
 #include <sched.h>
 #include <sys/mman.h>
+#endif
+#ifdef _WIN32
+#include <malloc.h>
+#include <windows.h>
+#endif
 
 namespace weft {
 namespace {
@@ -19,6 +26,8 @@ namespace {
 int FindProcessor() {
 #ifdef __linux__
   return sched_getcpu();
+#elif defined(_WIN32)
+  return static_cast<int>(GetCurrentProcessorNumber());
 #else
   return -1;
 #endif
@@ -64,7 +73,7 @@ void ForEach(ffi::ThreadPool& pool, int64_t count, void (*work)(const void*, int
     pool.Schedule([shared, take, from, h] {
       // Woken where all processors are busy, it may have taken the caller's, which would wait for it
       // until all is done, and some time more in which the engine looks for other work.
-      if (from >= 0 && FindProcessor() == from) sched_yield();
+      if (from >= 0 && FindProcessor() == from) std::this_thread::yield();
       {
         std::lock_guard<std::mutex> lock(shared->mutex);
         if (shared->closed) return;  // what `data` is may be gone
@@ -99,6 +108,9 @@ void Copy(char* to, const char* from, int64_t size) {
 }
 
 void* AllocateBytes(size_t size) {
+#ifdef _WIN32
+  return _aligned_malloc(size, 64);
+#else
   constexpr size_t kPage = size_t{1} << 21;
   if (size < 2 * kPage) return std::aligned_alloc(64, (size + 63) / 64 * 64);
   const size_t pages = (size + kPage - 1) / kPage * kPage;
@@ -107,6 +119,15 @@ void* AllocateBytes(size_t size) {
   if (memory) madvise(memory, pages, MADV_HUGEPAGE);
 #endif
   return memory;
+#endif
+}
+
+void FreeBytes(void* memory) {
+#ifdef _WIN32
+  _aligned_free(memory);
+#else
+  std::free(memory);
+#endif
 }
 
 // --- calls -------------------------------------------------------------------------------------
