@@ -513,6 +513,7 @@ TESTED_IN = {
     "display/test_draw.py": "display/layers.py",
     "jaxpr/test_writer.py": "display/methods.py",
     "nn/test_attention.py": "nn/scaled.py nn/attention_parts.py",
+    "numpy/test_statistics.py": "numpy/ranks.py",
     "numpy/test_refs.py": ("core/ref.py primitives/refs.py primitives/state.py xla/passed_refs.py"),
     "watch/test_nans.py": "run/observer.py",
     "run/test_eager.py": "xla/placement.py",

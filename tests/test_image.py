@@ -108,6 +108,20 @@ def test_pixels_of_large_images_are_made_of_those_near_them(method, antialias, r
             close(found[0][0], want, 1e-5)
 
 
+def test_large_images_are_staged_alike_on_every_platform(rng):
+    x = rng.normal(size=(500, 700))
+    fun, texts = lambda x: resize(x, (500, 300), "linear"), set()
+    with weft.enable_x64(True):
+        for native in (False, True):
+            with weft.config.scope(native=native):
+                texts.add(str(weft.make_jaxpr(fun)(x)))
+        traced, want = jit(fun).trace(x), jit(fun)(x)
+    assert len(texts) == 1 and "resize_axis" in texts.pop()
+    compiled = traced.lower().compile()  # outside of the scope that it was staged in
+    with weft.enable_x64(True):
+        np.testing.assert_array_equal(compiled(x), want)
+
+
 def test_bicubic_is_pytorchs():
     # torch.nn.functional.interpolate(mode="bicubic", align_corners=False) of 0..5 to 4
     x = np.arange(6.0, dtype=np.float32)

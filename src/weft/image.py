@@ -14,17 +14,24 @@ from typing import Any
 
 import numpy as np
 
-from weft import lax
+from weft import dtypes, lax
 from weft import numpy as jnp
-from weft.core.aval import typeof
+from weft.api.contexts import enable_x64
+from weft.api.grad import linear_transpose
+from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost, Linearity
+from weft.core.form import Form
 from weft.core.source import boundary
-from weft.cpu.kernels import are_kernels_wanted
 from weft.errors import ShapeError
 from weft.numpy.promotion import as_array, as_inexact, axis_of, shape_of
+from weft.primitives import families
+from weft.primitives.constant import stage_whole
 from weft.primitives.dot import Precision, PrecisionLike
+from weft.primitives.layout import batched_at_front
 from weft.primitives.sparse import resample_p
 from weft.run.operation import operation
 from weft.util import list_public
+from weft.xla.lower import lower_jaxpr
 from weft.xla.typing import Array, ArrayLike
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
@@ -235,29 +242,45 @@ def resample(
     image = as_inexact("resize", image)
     dtype = np.promote_types(jnp.finfo(image.dtype).dtype, np.float32)
     for i in sorted(range(len(axes)), key=lambda i: shape[axes[i]] / image.shape[axes[i]]):
-        step = image.shape[axes[i]] / max(shape[axes[i]], 1) if scale is None else None
-        found = step and resample_near(image, axes[i], shape[axes[i]], step, method, antialias)
-        if found is not None:
-            image = found
-            continue
-        windows = choose_windows(image.shape[axes[i]], shape[axes[i]], step, method, antialias)
-        wide = jnp.array(step, dtype) if scale is None else 1 / scale.astype(dtype)[i]
-        start = wide.dtype.type(0) if scale is None else -translation.astype(dtype)[i] * wide
-        image = resample_axis(image, axes[i], windows, wide, start, method, antialias, precision)
-        image = lax.slice_in_dim(image, 0, shape[axes[i]], axis=axes[i])
+        sizes, how = (image.shape[axes[i]], shape[axes[i]]), (method, antialias, precision)
+        if scale is not None:
+            wide = 1 / scale.astype(dtype)[i]
+            start = -translation.astype(dtype)[i] * wide
+            windows = choose_windows(*sizes, None, method, antialias)
+            image = resample_axis(image, axes[i], sizes[1], windows, wide, start, *how)
+        elif has_narrow_bands(image, *sizes, method, antialias):
+            params = dict(zip(("method", "antialias", "precision"), how, strict=True))
+            (image,) = resize_axis_p.apply(
+                image, axis=axes[i], sizes=sizes, adjoint=False, **params
+            )
+        else:
+            image = resample_to_size(image, axes[i], *sizes, *how)
     return image
 
 
-def resample_axis(
-    image: Any, axis: int, windows: tuple, step: Any, start: Any, method: ResizeMethod,
-    antialias: bool, precision: Any,
+def resample_to_size(
+    image: Any, axis: int, source: int, target: int, method: ResizeMethod, antialias: bool,
+    precision: Any,
 ) -> Any:  # fmt: skip
-    """The image with an axis resampled to all pixels of the windows' blocks.
+    """Return the image with an axis at another size."""
+    dtype = np.promote_types(jnp.finfo(image.dtype).dtype, np.float32)
+    step = source / max(target, 1)
+    windows, wide = choose_windows(source, target, step, method, antialias), jnp.array(step, dtype)
+    start = wide.dtype.type(0)
+    return resample_axis(image, axis, target, windows, wide, start, method, antialias, precision)
+
+
+def resample_axis(
+    image: Any, axis: int, target: int, windows: tuple, step: Any, start: Any,
+    method: ResizeMethod, antialias: bool, precision: Any,
+) -> Any:  # fmt: skip
+    """Return the image with an axis resampled, block by block of the windows.
 
     Output pixel i stands for the input from start + i * step to start + (i + 1) * step.
     """
-    (size, width, starts), count = windows, len(windows[2])
-    source, n = image.shape[axis], image.ndim
+    size, width, starts = windows
+    source = image.shape[axis]
+    count, n = len(starts), image.ndim
     before, behind = [*range(axis)], [*range(axis + 1, n)]
     here = start + (jnp.arange(count * size, dtype=step.dtype) + 0.5) * step - 0.5
     pixels = starts[:, None] + np.arange(width)
@@ -271,25 +294,99 @@ def resample_axis(
         image, [*before, n, n + 1, *behind], weights, [n, n + 1, n + 2],
         [*before, n, n + 2, *behind], precision=precision,
     )  # fmt: skip
-    return out.reshape(*(out.shape[i] for i in before), count * size, *out.shape[axis + 2 :])
+    out = out.reshape(*(out.shape[i] for i in before), count * size, *out.shape[axis + 2 :])
+    return lax.slice_in_dim(out, 0, target, axis=axis)
 
 
-def resample_near(
-    image: Any, axis: int, target: int, step: float, method: ResizeMethod, antialias: bool
-) -> Any:
-    """The image with an axis resampled by a kernel of our own; None where that gains nothing."""
-    shape, reach = image.shape, find_reach(step, method, antialias)
-    source, taps = shape[axis], math.ceil(2 * reach)
+def has_narrow_bands(
+    image: Any, source: int, target: int, method: ResizeMethod, antialias: bool
+) -> bool:
+    """Return True if a large image is resampled by a matrix of few numbers beside zeros."""
+    reach = find_reach(source / max(target, 1), method, antialias)
     few = image.size * target <= 2 * DENSE * source or 4 * reach >= min(source, target)
-    alone = typeof(image).sharded is None and are_kernels_wanted() and image.dtype.itemsize >= 4
-    if few or not alone or repeats_edges(method, antialias):
-        return None
+    plain = typeof(image).sharded is None and image.dtype.itemsize >= 4
+    return not few and plain and not repeats_edges(method, antialias)
+
+
+class ResizeAxis(families.LinearPrimitive):
+    """An image with an axis resampled from the first to the second of two `sizes`.
+
+    If it is the `adjoint`, the transpose of that. Shapes: any, one of the sizes along `axis`.
+    Dtypes: float32, float64, or complex.
+    """
+
+    name = "resize_axis"
+    form = Form.RESIZE
+    cost = Cost.CONTRACTION
+
+    def abstract_eval(self, image, *, axis, sizes, adjoint, **how):
+        shape = families.insert_item(
+            families.drop_axes(image.shape, (axis,)), axis, sizes[not adjoint]
+        )
+        return [ShapedArray(shape, image.dtype)]
+
+    def label_axes(self, avals, outs, *, axis, **params):
+        return families.along_each_other(avals, outs, Linearity.JOINT, whole=(axis,))
+
+    def lower(self, hlo, image, **params):
+        program = stage_whole(lambda x: [self.resize_by_windows(x, **params)], [image.aval])
+        return lower_jaxpr(hlo, program, [image])
+
+    def transpose(self, cts, image, *, adjoint, **params):
+        return self.apply(cts[0], adjoint=not adjoint, **params)
+
+    def batch(self, mapped, args, dims, *, axis, **params):
+        image = batched_at_front(args[0], dims[0], mapped.size)
+        return self.apply(image, axis=axis + 1, **params), [0]
+
+    def resize_by_windows(
+        self, image: Any, *, axis: int, sizes: tuple, adjoint: bool, **how: Any
+    ) -> Any:
+        """Return the result by products with blocks of the matrix."""
+        resize = lambda x: resample_to_size(x, axis, *sizes, **how)
+        shape = (*image.shape[:axis], sizes[0], *image.shape[axis + 1 :])
+        with enable_x64(is_double(image)):
+            if not adjoint:
+                return resize(image)
+            return linear_transpose(resize, ShapedArray(shape, image.dtype))(image)[0]
+
+    def resize_by_bands(
+        self, image: Any, *, axis: int, sizes: tuple, adjoint: bool, **how: Any
+    ) -> Any:
+        """Return the result by the numbers beside zeros, for platforms that have a kernel."""
+        shape = image.shape
+        with enable_x64(is_double(image)):
+            weights, starts, back, firsts = make_bands(
+                *sizes, image.dtype, how["method"], how["antialias"]
+            )
+        if adjoint:
+            weights, starts, back, firsts = back, firsts, weights, starts
+        x = image.reshape(math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
+        (out,) = resample_p.apply(x, weights, starts, back, firsts)
+        return out.reshape(*shape[:axis], sizes[not adjoint], *shape[axis + 1 :])
+
+
+resize_axis_p = ResizeAxis()
+
+
+def is_double(image: Any) -> bool:
+    """Return True if an image needs numbers of float64, also where it is lowered later."""
+    return dtypes.real_dtype(image.dtype) == np.float64
+
+
+def make_bands(
+    source: int, target: int, dtype: np.dtype, method: ResizeMethod, antialias: bool
+) -> tuple[Any, np.ndarray, Any, np.ndarray]:
+    """Return the numbers beside zeros of each row and their starts; those of the transpose, too."""
+    step = source / max(target, 1)
+    reach = find_reach(step, method, antialias)
+    taps = math.ceil(2 * reach)
     here = (np.arange(target) + 0.5) * step - 0.5
     starts = np.clip(np.floor(here - reach).astype(np.int32) + 1, 0, source - taps)
     # relative to the first of them, which rounds less
-    middles = jnp.asarray((here - starts)[:, None], image.dtype)
-    near, step = np.arange(taps)[None], image.dtype.type(step)
-    weights = make_weights(middles, near, source, step, method, antialias)[..., 0]
+    middles = jnp.asarray((here - starts)[:, None], dtype)
+    near = np.arange(taps)[None]
+    weights = make_weights(middles, near, source, dtype.type(step), method, antialias)[..., 0]
     # of the transpose: which output pixels each input pixel takes part in
     inputs = np.arange(source)
     firsts = np.searchsorted(starts + taps, inputs, "right")
@@ -299,9 +396,7 @@ def resample_near(
     tap = inputs[:, None] - starts[outputs]
     there = (tap >= 0) & (tap < taps)
     back = jnp.where(there, weights[outputs, np.where(there, tap, 0)], 0)
-    x = image.reshape(math.prod(shape[:axis]), source, math.prod(shape[axis + 1 :]))
-    out = resample_p.apply(x, weights, starts, back, firsts)[0]
-    return out.reshape(*shape[:axis], target, *shape[axis + 1 :])
+    return weights, starts, back, firsts
 
 
 @boundary

@@ -5,7 +5,7 @@ import pytest
 
 import weft.numpy as jnp
 from tests.numpy.compare import agree
-from weft import ShapeDtypeStruct, config, enable_x64, export, grad, jit, vmap
+from weft import ShapeDtypeStruct, config, enable_x64, export, grad, jit, make_jaxpr, vmap
 from weft.errors import DtypeError, ShapeError
 from weft.numpy.statistics import METHODS, select_ranks
 
@@ -91,6 +91,26 @@ def test_selection_is_what_sorting_gives(dtype, n, native):
         assert got.dtype == x.dtype
         want = np.take_along_axis(ordered, np.minimum(k + shift, n - 1), -1)
         np.testing.assert_array_equal(np.asarray(got).astype(np.float32), want)
+
+
+def test_medians_are_staged_alike_on_every_platform():
+    x, texts = jnp.asarray(X[0], np.float32), set()
+    for native in (False, True):
+        with config.scope(native=native):
+            texts.add(str(make_jaxpr(lambda x: jnp.median(x, 1))(x)))
+    assert len(texts) == 1 and "select_ranks" in texts.pop()
+    exported = export.export(jit(lambda x: jnp.median(x, 1)), platforms=["cpu", "tpu"])(x)
+    assert "sort" not in exported.mlir_module()  # which is slower, if no kernel partitions
+    np.testing.assert_allclose(exported.call(x), np.median(X[0], 1), rtol=1e-6)
+
+
+def test_a_program_is_lowered_outside_of_the_scope_it_was_staged_in():
+    x = RNG.standard_normal((3, 40))
+    with config.scope(enable_x64=True):
+        traced = jit(lambda x: jnp.median(x, 1)).trace(x)
+    compiled = traced.lower().compile()
+    with config.scope(enable_x64=True):
+        np.testing.assert_array_equal(compiled(x), np.median(x, 1))
 
 
 def test_medians_of_any_number_of_rows():

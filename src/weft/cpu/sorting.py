@@ -182,3 +182,11 @@ def choose_places(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None
         return [transpose(reshape(y, (*shape, size)), inverse_permutation(order))]
 
     return find
+
+
+def choose_ranks(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
+    """Find elements by their ranks by the kernel that partitions, else as other platforms do."""
+    prim: Any = eqn.primitive
+    x, k = (a.aval for a in eqn.invars)
+    partitions = scope.target.kernels and has_native_order(x) and not prim.sorts(x, k)
+    return prim.select_by_partition if partitions else prim.select_anywhere

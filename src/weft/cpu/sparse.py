@@ -42,3 +42,10 @@ def choose_resample(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | No
         return lambda x, weights, starts, *_: add_near_rows(x, weights, starts)
     made = [out.strong()]
     return lambda x, weights, starts, *_: call_kernel("weft_resample", [x, weights, starts], made)
+
+
+def choose_resize(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
+    """Resample an image by bands, for which there is a kernel, else as other platforms do."""
+    prim: Any = eqn.primitive
+    resize = prim.resize_by_bands if scope.target.kernels else prim.resize_by_windows
+    return lambda image: [resize(image, **eqn.params)]

@@ -12,10 +12,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes, lax
-from weft.api.custom_rules import custom_jvp
-from weft.core.aval import typeof
 from weft.core.trace import Tracer
-from weft.cpu.kernels import are_kernels_wanted
 from weft.errors import DtypeError, ShapeError
 from weft.numpy import ufuncs
 from weft.numpy.choice import clip, where
@@ -24,20 +21,17 @@ from weft.numpy.indexing import take_along_axis
 from weft.numpy.manipulation import broadcast_to, concatenate, convert_together, moveaxis
 from weft.numpy.products import matmul
 from weft.numpy.promotion import as_array, as_inexact, axes_of, refuse_out
+from weft.numpy.ranks import select_ranks
 from weft.numpy.reductions import (
     all,
     any,
-    argmax,
     average,
     broadcast_weights,
     sum,
     widen_dtype,
 )  # fmt: skip
-from weft.numpy.reductions import min as least
 from weft.primitives import elementwise as ops
-from weft.primitives.layout import literal
 from weft.primitives.reshard import compute_freely
-from weft.primitives.sort import has_native_order, partition_p
 from weft.run.operation import operation
 from weft.util import check_option, memoize, name_function
 from weft.xla.array import ArrayImpl
@@ -330,107 +324,6 @@ def select_by_weight(x: Any, q: Any, weights: Any, nan: Any, skip_nan: bool) -> 
     before = (reached[..., None, :] < enough) | (reached[..., None, :] == 0)
     place = clip(sum(before, -1), 0, x.shape[-1] - 1)
     return take_along_axis(x, place, -1)
-
-
-# --- elements by rank -------------------------------------------------------------------------
-
-# The bits of a float, read as an integer, are in the order of floats; from the highest bit down,
-# that of the k-th smallest is known by counting the elements below a number: one pass for each bit,
-# which is several times faster than XLA's sort. The kernel that partitions is faster than both.
-
-INT32 = np.dtype(np.int32)
-# Sorting is faster for at most so many elements, and for more places than so many.
-MAX_SORTED = 16
-MAX_PLACES = 4
-
-
-@custom_jvp
-def select_ranks(x: Any, k: Any) -> tuple[Any, Any]:
-    """The elements of floats x at places k, counted from 0, in ascending order, and the next ones.
-
-    x: [..., n]; k: int32[..., m], places below n, NaN counting as largest. After the last place
-    the next element is the last one. Gradients go to the elements found: the first of equal ones
-    has the lowest place.
-    """
-    following = ufuncs.minimum(k + 1, x.shape[-1] - 1)
-    n, places = x.shape[-1], k.shape[-1]
-    # a symbolic number may be of few, and a sort is right for all
-    if type(n) is not int or n <= MAX_SORTED or type(places) is not int or places > MAX_PLACES:
-        ordered = lax.sort(x, -1)
-    elif typeof(x).sharded is None and are_kernels_wanted() and has_native_order(typeof(x)):
-        about = concatenate([k, following], -1)
-        (ordered,) = partition_p.apply(x, about, axis=x.ndim - 1, places=False)
-    else:
-        return select_ranks_by_bits(x, k)
-    return take_along_axis(ordered, k, -1), take_along_axis(ordered, following, -1)
-
-
-def select_ranks_by_bits(x: Any, k: Any) -> tuple[Any, Any]:
-    """`select_ranks`, bit by bit."""
-    if x.dtype.itemsize < 2:
-        return tuple(
-            ops.convert(y, x.dtype) for y in select_ranks_by_bits(ops.convert(x, np.float32), k)
-        )
-    keys = lax.expand_dims(encode_floats(x), (x.ndim - 1,))
-    word, width = keys.dtype, 8 * x.dtype.itemsize
-    low = np.iinfo(word).min
-
-    def count(before: Any) -> Any:
-        return lax.reduce_sum(ops.convert(before, INT32), (before.ndim - 1,))
-
-    def next_bit(i: Any, found: Any) -> Any:
-        bit = lax.shift_left_p.apply(literal(1, word), ops.convert(width - 1 - i, word))[0]
-        tried = found + bit
-        return where(count(keys < lax.expand_dims(tried, (x.ndim,))) <= k, tried, found)
-
-    start = ops.add(ops.convert(k * 0, word), literal(low, word))
-    found = lax.fori_loop(0, width, next_bit, start)
-    each = lax.expand_dims(found, (x.ndim,))
-    above = least(where(keys > each, keys, np.iinfo(word).max), -1)
-    through = count(keys <= each)
-    following = where((through > k + 1) | (through == x.shape[-1]), found, above)
-    return decode_float(found, x.dtype), decode_float(following, x.dtype)
-
-
-@select_ranks.defjvp
-def differentiate_ranks(primals: tuple, tangents: tuple) -> tuple:
-    """The tangents of the elements found."""
-    x, k = primals
-    out = select_ranks(x, k)
-    places = (
-        locate_rank(x, out[0], k),
-        locate_rank(x, out[1], ufuncs.minimum(k + 1, x.shape[-1] - 1)),
-    )
-    return out, tuple(take_along_axis(tangents[0], p, -1) for p in places)
-
-
-def locate_rank(x: Any, value: Any, k: Any) -> Any:
-    """Where the element of rank k is, whose value is known: equal ones are in order of place."""
-    x, value = lax.expand_dims(x, (x.ndim - 1,)), lax.expand_dims(value, (x.ndim,))
-    hit = ops.convert(x == value, INT32)
-    rank = k - lax.reduce_sum(ops.convert(x < value, INT32), (x.ndim - 1,))
-    seen = lax.cumsum(hit, x.ndim - 1)
-    return argmax((hit == 1) & (seen == lax.expand_dims(rank + 1, (x.ndim - 1,))), -1)
-
-
-def encode_floats(x: Any) -> Any:
-    """Integers in the order of floats, NaN last."""
-    width = 8 * x.dtype.itemsize
-    word = np.dtype(f"int{width}")
-    highest = np.iinfo(word).max
-    pattern = lax.bitcast_convert_type(x + literal(0, x.dtype), word)  # -0.0 + 0.0 is 0.0
-    return where(x != x, highest, flip_negative(pattern, word))
-
-
-def flip_negative(pattern: Any, word: np.dtype) -> Any:
-    """Between the bits of floats and integers in their order: the others of negative ones flip."""
-    sign = lax.shift_right_arithmetic_p.apply(pattern, pattern * 0 + (8 * word.itemsize - 1))[0]
-    return pattern ^ (sign & literal(np.iinfo(word).max, word))
-
-
-def decode_float(key: Any, dtype: np.dtype) -> Any:
-    """The float of a key."""
-    return lax.bitcast_convert_type(flip_negative(key, key.dtype), dtype)
 
 
 # --- covariances ----------------------------------------------------------------------------

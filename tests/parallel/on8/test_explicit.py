@@ -284,3 +284,12 @@ def test_an_array_bound_to_one_device_is_refused_over_a_mesh_in_scope():
                 f(x)
         np.testing.assert_array_equal(-weft.device_put(x, P("X")), -np.ones(4))
         assert len(jnp.sin(jnp.asarray(np.ones(4))).devices()) == 4
+
+
+def test_medians_of_rows_that_are_split():
+    x = rng.normal(size=(8, 40)).astype(np.float32)  # so many that no sort finds them
+    y = jit(lambda x: jnp.median(x, 1))(over(x, "X", None))
+    np.testing.assert_array_equal(y, np.median(x, 1))
+    assert y.sharding.spec == P("X")
+    ct = jit(grad(lambda x: jnp.median(x, 1).sum()))(over(x, "X", None))
+    np.testing.assert_array_equal(ct.sum(1), np.ones(8))
