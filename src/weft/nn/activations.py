@@ -12,6 +12,7 @@ from typing import Any
 
 import weft.numpy as jnp
 from weft import dtypes
+from weft.api.custom_rules import custom_jvp
 from weft.errors import ShapeError
 from weft.numpy.promotion import as_array, as_inexact, as_operand, axis_of, promote_operands
 from weft.numpy.reductions import compute_widely
@@ -76,9 +77,23 @@ swish = silu
 mish = define_activation(
     "mish", lambda x: x * jnp.tanh(softplus(x)), "x * tanh(softplus(x)).", floats=True
 )
-soft_sign = define_activation(
-    "soft_sign", lambda x: x / (jnp.abs(x) + 1).astype(x.dtype), "x / (1 + |x|).", floats=True
-)
+
+
+@custom_jvp
+def divide_by_size(x: Any) -> Any:
+    """x / (1 + |x|), whose derivative by the rule of quotients would cancel."""
+    return x / (jnp.abs(x) + 1).astype(x.dtype)
+
+
+@divide_by_size.defjvp
+def differentiate_by_size(primals: tuple, tangents: tuple) -> tuple:
+    """The derivative is 1 / (1 + |x|)**2."""
+    (x,), (t,) = primals, tangents
+    share = 1 / (jnp.abs(x) + 1).astype(x.dtype)
+    return divide_by_size(x), t * share * share
+
+
+soft_sign = define_activation("soft_sign", divide_by_size, "x / (1 + |x|).", floats=True)
 selu = define_activation(
     "selu",
     lambda x: 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717),
@@ -102,7 +117,9 @@ hard_silu = define_activation(
 hard_swish = hard_silu
 sparse_plus = define_activation(
     "sparse_plus",
-    lambda x: jnp.where(x <= -1, 0.0, jnp.where(x >= 1, x, 0.25 * jnp.square(x + 1.0))),
+    lambda x: jnp.where(
+        x <= -1, 0.0, jnp.where(x >= 1, x, 0.25 * jnp.square(jnp.where(x >= 1, 0, x) + 1.0))
+    ),
     "0 for x <= -1, x for x >= 1, and (x + 1)**2 / 4 between them.",
     floats=True,
 )
@@ -144,7 +161,18 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """(x + sqrt(x**2 + b)) / 2, a smooth relu."""
     x, b = promote_operands("squareplus", as_inexact("squareplus", x), b, inexact=True)
-    return compute_widely(lambda x, b: 0.5 * (x + jnp.sqrt(x * x + b)), x, as_array(b))
+    return compute_widely(add_root, x, as_array(b))
+
+
+def add_root(x: Any, b: Any) -> Any:
+    """(x + r) / 2 for r = sqrt(x**2 + b), or b / (r - x) / 2 where the sum would cancel."""
+    far = jnp.abs(x) >= 1  # there x is taken out of the root, as its square may overflow
+    outer, inner = jnp.where(far, x, 1), jnp.where(far, 0, x)
+    root = jnp.where(
+        far, jnp.abs(outer) * jnp.sqrt(1 + b / jnp.square(outer)), jnp.sqrt(jnp.square(inner) + b)
+    )
+    below = jnp.where(x < 0, x, -1)
+    return jnp.where(x < 0, 0.5 * b / (root - below), 0.5 * (x + root))
 
 
 @operation(static=("approximate",))
@@ -156,8 +184,9 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """
     x = as_inexact("gelu", x)
     if approximate:
-        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
-        return 0.5 * x * (1 + jnp.tanh(inner))
+        # 1 + tanh(u), which cancels, is 2 logistic(2 u); beyond 40 it is 0 or 2 in every dtype
+        near = jnp.clip(x, -40, 40)
+        return x * logistic(2 * math.sqrt(2 / math.pi) * (near + 0.044715 * near**3))
     return gelu_p.apply(x)[0]
 
 

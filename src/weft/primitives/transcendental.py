@@ -34,6 +34,7 @@ from weft.primitives.elementwise import (
     div,
     eq,
     ge,
+    gt,
     mul,
     name_function,
     neg,
@@ -526,11 +527,24 @@ sinh_p.form = cosh_p.form = Form.EXPONENTIAL
 asinh_p = define_tuned(
     "asinh",
     "chlo.asinh",
-    lambda t, y, x: mul(t, rsqrt(add(square(x), 1))),
+    lambda t, y, x: mul(t, asinh_slope(x)),
     "The inverse hyperbolic sine.",
     Kernel(19, ANYWHERE),
     wide.AREA_SINE,
 )
+
+
+def asinh_slope(x: Any) -> Any:
+    """1 / sqrt(1 + x**2), and 1 / |x| where the square overflows, in float16 from 256 on."""
+    aval = typeof(x)
+    if dtypes.is_complex(aval.dtype):
+        return rsqrt(add(square(x), 1))
+    size, one = abs(x), literal(1, aval.dtype)
+    far = gt(size, 0.5 * float(dtypes.finfo(aval.dtype).max) ** 0.5)
+    near = rsqrt(add(square(select(far, one, x)), 1))
+    return select(far, div(one, select(far, size, one)), near)
+
+
 acosh_p = define_tuned(
     "acosh",
     "chlo.acosh",

@@ -21,6 +21,7 @@ from weft.primitives.elementwise import (
     binary_op,
     div,
     eq,
+    gt,
     lt,
     match_numbers,
     mul,
@@ -39,7 +40,7 @@ from weft.primitives.special import bessel as bessel_formulas
 from weft.primitives.special import error as error_formulas
 from weft.primitives.special import gamma as gammas
 from weft.primitives.special.formula import formula
-from weft.primitives.transcendental import exp, integer_pow, log, log1p, pow
+from weft.primitives.transcendental import exp, integer_pow, log, log1p, pow, sqrt
 from weft.xla.typing import Array, ArrayLike
 
 
@@ -142,17 +143,49 @@ def divide_i1(x: Any, y: Any, scale: Any = 1.0) -> Any:
     return select(small, mul(series, scale), div(y, select(small, one, x)))
 
 
+def list_bessel_gaps(count: int) -> list[float]:
+    """The coefficients of |x|**-k, k = 1, 2, ..., in (i0e(x) - |i1e(x)|) sqrt(2 pi |x|)."""
+    terms, found = [1.0, 1.0], []  # of both functions (DLMF 10.40.1)
+    for k in range(1, count + 1):
+        odd = (2 * k - 1) ** 2
+        terms = [-a * (4 * order - odd) / (8 * k) for order, a in enumerate(terms)]
+        found.append(terms[0] - terms[1])
+    return found
+
+
+_BESSEL_GAPS = list_bessel_gaps(12)
+_BESSEL_FAR = 30  # from here on the series is exact in float64, and the difference cancels
+
+
+def bessel_gap(x: Any, y0: Any, y1: Any) -> Any:
+    """y0 - |y1| of y0 = i0e(x) and y1 = i1e(x), without cancellation for a large x."""
+    size, one = abs(x), literal(1, typeof(x).dtype)
+    far = gt(size, _BESSEL_FAR)
+    inverse, total = div(one, select(far, size, one)), mul(x, 0)
+    for c in reversed(_BESSEL_GAPS):
+        total = mul(add(total, c), inverse)
+    series = mul(total, sqrt(mul(inverse, 0.5 / math.pi)))
+    return select(far, series, sub(y0, mul(sign(x), y1)))
+
+
 def bessel_i1e_slope(x: Any, y: Any) -> Any:
     """i0e(x) - i1e(x) (sign(x) + 1/x), which is 1/2 at 0."""
     side = sign(x)  # 0 at 0: there derivatives are those of i1
-    return sub(sub(bessel_i0e(x), mul(y, side)), divide_i1(x, y, exp(neg(mul(side, x)))))
+    return sub(bessel_gap(x, bessel_i0e(x), y), divide_i1(x, y, exp(neg(mul(side, x)))))
+
+
+def bessel_i0e_slope(x: Any, y: Any) -> Any:
+    """i1e(x) - sign(x) i0e(x)."""
+    near = sub(bessel_i1e(x), mul(sign(x), y))
+    gap = bessel_gap(x, y, bessel_i1e(x))
+    return select(gt(abs(x), _BESSEL_FAR), neg(mul(sign(x), gap)), near)
 
 
 bessel_i0e_p = define_special(
     "bessel_i0e",
     formula(bessel_formulas.i0e, wide=False),
     "exp(-|x|) times the modified Bessel function of order 0.",
-    lambda t, y, x: mul(t, sub(bessel_i1e(x), mul(sign(x), y))),
+    lambda t, y, x: mul(t, bessel_i0e_slope(x, y)),
 )
 bessel_i1e_p = define_special(
     "bessel_i1e",

@@ -163,20 +163,38 @@ def riemann(x: Expr) -> Expr:
     return choose(up, (low, scale * sin_pi(x * 0.5) * up), (equal(x, 1), math.inf))
 
 
+psi_gap_p = definitions.define_primitive(
+    "psi_gap",
+    lambda a, b: gammas.write_digamma(a) - gammas.write_digamma(a + b),
+    [
+        lambda t, y, a, b: t * (lax.polygamma(one_like(a), a) - lax.polygamma(one_like(a), a + b)),
+        lambda t, y, a, b: -t * lax.polygamma(one_like(a), a + b),
+    ],
+    "psi(a) - psi(a + b), which cancels for a small b: in float64 for all dtypes.",
+)
+
+
+def one_like(x: Any) -> Any:
+    """1 in the dtype of x."""
+    return lax.full_like(x, 1)
+
+
+def psi_gap(a: Any, b: Any) -> Any:
+    """psi(a) - psi(a + b)."""
+    return psi_gap_p.apply(a, b)[0]
+
+
 beta_p, beta = definitions.define_pair(
     "beta",
     beta_value,
-    [
-        lambda t, y, a, b: t * y * (psi(a) - psi(a + b)),
-        lambda t, y, a, b: t * y * (psi(b) - psi(a + b)),
-    ],
+    [lambda t, y, a, b: t * y * psi_gap(a, b), lambda t, y, a, b: t * y * psi_gap(b, a)],
     "gamma(a) gamma(b) / gamma(a + b).",
     strong=True,
 )
 betaln_p, betaln = definitions.define_pair(
     "betaln",
     lambda a, b: signed_log_beta(a, b)[1].value,
-    [lambda t, y, a, b: t * (psi(a) - psi(a + b)), lambda t, y, a, b: t * (psi(b) - psi(a + b))],
+    [lambda t, y, a, b: t * psi_gap(a, b), lambda t, y, a, b: t * psi_gap(b, a)],
     "log |beta(a, b)|, without cancellation for large a or b.",
 )
 gamma_p = definitions.define_primitive(
@@ -188,7 +206,7 @@ gammasgn_p = definitions.define_primitive(
 poch_p, poch = definitions.define_pair(
     "poch",
     pochhammer,
-    [lambda t, y, z, m: t * y * (psi(z + m) - psi(z)), lambda t, y, z, m: t * y * psi(z + m)],
+    [lambda t, y, z, m: -t * y * psi_gap(z, m), lambda t, y, z, m: t * y * psi(z + m)],
     "gamma(z + m) / gamma(z), the rising factorial.",
     strong=True,
 )

@@ -12,6 +12,7 @@ import numpy as np
 
 from weft import dtypes, lax
 from weft.api.custom_rules import custom_jvp
+from weft.numpy.choice import where as pick
 from weft.numpy.promotion import as_array
 from weft.primitives import elementwise as ops
 from weft.primitives.expr import Expr
@@ -24,10 +25,41 @@ from weft.xla.typing import Array, ArrayLike
 _ROOT_PI = math.sqrt(math.pi)
 _ROOT_2PI = math.sqrt(2 * math.pi)
 
+
+def tail_series(x: Any, sign: int) -> Any:
+    """The sum of (2n - 1)!! (sign / (2 x**2))**n over n = 1, 2, ..., for x beyond `tail_start`.
+
+    Asymptotic: 2 x dawsn(x) - 1 for the sign 1, sqrt(pi) x erfcx(x) - 1 for -1 (DLMF 7.12.1). Each
+    of them cancels as it is written.
+    """
+    square, total = 0.5 * sign / (x * x), x * 0
+    for n in reversed(range(1, 25)):
+        total = (2 * n - 1) * square * (1 + total)
+    return total
+
+
+def tail_start(x: Any) -> float:
+    """Where `tail_series` is as exact as the dtype."""
+    return 7.0 if x.dtype == np.float64 else 4.0
+
+
+def erfcx_slope(x: Any, y: Any) -> Any:
+    """2 x y - 2 / sqrt(pi) of y = erfcx(x)."""
+    far = x > tail_start(x)
+    tail = tail_series(pick(far, x, 10), -1) * (2 / _ROOT_PI)
+    return pick(far, tail, 2 * x * y - 2 / _ROOT_PI)
+
+
+def dawsn_slope(x: Any, y: Any) -> Any:
+    """1 - 2 x y of y = dawsn(x)."""
+    far = abs(x) > tail_start(x)
+    return pick(far, -tail_series(pick(far, x, 10), 1), 1 - 2 * x * y)
+
+
 erfcx_p = definitions.define_primitive(
     "erfcx",
     error_formulas.scaled_erfc,
-    [lambda t, y, x: t * (2 * x * y - 2 / _ROOT_PI)],
+    [lambda t, y, x: t * erfcx_slope(x, y)],
     "exp(x**2) erfc(x).",
     wide=False,
 )
@@ -66,7 +98,7 @@ log_ndtr_p = definitions.define_primitive(
 dawsn_p, dawsn = definitions.define_pair(
     "dawsn",
     error_formulas.dawson,
-    [lambda t, y, x: t * (1 - 2 * x * y)],
+    [lambda t, y, x: t * dawsn_slope(x, y)],
     "Dawson's integral: exp(-x**2) times the integral of exp(t**2) from 0 to x.",
     wide=False,
     strong=True,

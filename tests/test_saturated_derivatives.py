@@ -1,0 +1,103 @@
+"""Derivatives of float32 functions where their values hardly move, against mpmath.
+
+A formula made of the value, such as 1 - y**2, is 0 there, though the dtype holds the derivative. A
+square overflows long before the derivative is 0.
+"""
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+import weft.numpy as jnp
+from weft import grad, nn, vmap
+from weft.scipy import special
+
+SIZES = [1e-30, 1e-10, 1e-3, 0.5, 1.5, 4, 7, 10, 15, 20, 30, 60, 85, 1e3, 1e5, 1e10, 1e15, 1e25]
+BOTH = [*SIZES, *[-v for v in SIZES]]
+UP_TO = lambda end, points=BOTH: [v for v in points if abs(v) <= end]
+INSIDE = [s * v for v in (1e-30, 0.1, 0.7, 0.99, 1 - 2**-20) for s in (1, -1)]
+C = mp.sqrt(2 / mp.pi)
+
+
+def sigmoid(x):
+    return 1 / (1 + mp.exp(-x))
+
+
+def softplus(x):
+    return mp.log1p(mp.exp(x)) if x < 0 else x + mp.log1p(mp.exp(-x))
+
+
+def elu(x):
+    return x if x > 0 else mp.expm1(x)
+
+
+# name: the function, the same in mpmath, points
+ROWS = {
+    "arcsinh": (jnp.arcsinh, mp.asinh, BOTH),
+    "arccosh": (jnp.arccosh, mp.acosh, [v for v in SIZES if v > 1]),
+    "arctan": (jnp.arctan, mp.atan, UP_TO(1e15)),
+    "arctanh": (jnp.arctanh, mp.atanh, INSIDE),
+    "arcsin": (jnp.arcsin, mp.asin, INSIDE),
+    "expm1": (jnp.expm1, mp.expm1, UP_TO(85)),
+    "tanh": (jnp.tanh, mp.tanh, UP_TO(30)),
+    "log1p": (jnp.log1p, mp.log1p, [*SIZES, *INSIDE]),
+    "logaddexp": (lambda x: jnp.logaddexp(x, 1.0), lambda x: softplus(x - 1) + 1, BOTH),
+    "hypot": (lambda x: jnp.hypot(x, 2.0), lambda x: mp.hypot(x, 2), BOTH),
+    "hypot of large numbers": (
+        lambda x: jnp.hypot(x, 1e30), lambda x: mp.hypot(x, mp.mpf(float(np.float32(1e30)))), SIZES
+    ),
+    "arctan2": (lambda x: jnp.arctan2(x, 2.0), lambda x: mp.atan2(x, 2), UP_TO(1e15)),
+    "sigmoid": (nn.sigmoid, sigmoid, UP_TO(85)),
+    "softplus": (nn.softplus, softplus, BOTH),
+    "log_sigmoid": (nn.log_sigmoid, lambda x: -softplus(-x), BOTH),
+    "silu": (nn.silu, lambda x: x * sigmoid(x), BOTH),
+    "mish": (nn.mish, lambda x: x * mp.tanh(softplus(x)), BOTH),
+    "gelu": (
+        nn.gelu,
+        lambda x: x * sigmoid(2 * C * (x + mp.mpf(0.044715) * x**3)),
+        UP_TO(9) + SIZES,
+    ),
+    "exact gelu": (
+        lambda x: nn.gelu(x, approximate=False), lambda x: x * mp.ncdf(x), UP_TO(10) + SIZES
+    ),
+    "soft_sign": (nn.soft_sign, lambda x: x / (1 + abs(x)), BOTH),
+    "squareplus": (nn.squareplus, lambda x: (x + mp.sqrt(x * x + 4)) / 2, BOTH),
+    "elu": (nn.elu, elu, BOTH),
+    "celu": (nn.celu, elu, BOTH),
+    "sparse_plus": (nn.sparse_plus, lambda x: max(x, 0), [v for v in SIZES if v > 1]),
+    "erf": (special.erf, mp.erf, UP_TO(7)),
+    "erfc": (special.erfc, mp.erfc, UP_TO(7)),
+    "ndtr": (special.ndtr, mp.ncdf, UP_TO(10)),
+    "log_ndtr": (special.log_ndtr, lambda x: mp.log(mp.ncdf(x)), UP_TO(10)),
+    "erfcx": (
+        special.erfcx, lambda x: mp.exp(x * x) * mp.erfc(x), [v for v in UP_TO(1e3) if v > -5]
+    ),
+    "dawsn": (
+        special.dawsn,
+        lambda x: C * mp.pi / 2 / mp.sqrt(2) * mp.exp(-x * x) * mp.erfi(x),
+        [v for v in UP_TO(60) if v != 1.5],
+    ),
+    "i0e": (special.i0e, lambda x: mp.besseli(0, x) * mp.exp(-abs(x)), UP_TO(1e3)),
+    "i1e": (special.i1e, lambda x: mp.besseli(1, x) * mp.exp(-abs(x)), UP_TO(1e3)),
+    "betaln": (
+        lambda x: special.betaln(x, 2.0), lambda x: -mp.log(x * (x + 1)), UP_TO(1e5, SIZES)
+    ),
+    "gammaln": (special.gammaln, mp.loggamma, SIZES[1:]),
+    "logit": (special.logit, lambda x: mp.log(x / (1 - x)), [v for v in INSIDE if v > 0]),
+}  # fmt: skip
+
+
+@pytest.mark.sample(one_in=3)
+@pytest.mark.parametrize("name", ROWS)
+def test_derivatives_where_values_saturate(name):
+    fun, exact, points = ROWS[name]
+    xs = np.array(points, np.float32)
+    got = np.asarray(vmap(grad(fun))(xs)).astype(float)
+    want = []
+    with mp.workdps(150):
+        for x in map(float, xs):
+            step = mp.mpf(x) * mp.mpf(10) ** -25
+            want.append(float((exact(x + step) - exact(x - step)) / (2 * step)))
+    want = np.array(want)
+    normal = (np.abs(want) > 2 * np.finfo(np.float32).tiny) & np.isfinite(np.float32(want))
+    np.testing.assert_allclose(got[normal], want[normal], rtol=1e-5)
