@@ -146,10 +146,10 @@ def check_lapack_call(call: ForeignCall) -> None:
     """Raise where a kernel of LAPACK would be called with shapes that it does not compare."""
     if not call.target.startswith(PREFIXES):
         return
-    shapes = [[a.shape for a in avals] for avals in (call.in_avals, call.out_avals)]
+    taken, given = ([a.shape for a in avals] for avals in (call.in_avals, call.out_avals))
     numbers = {k: x.value for k, x in call.attributes}
     integers = {k: int(x) for k, x in numbers.items() if isinstance(x, int | np.bool_ | np.integer)}
-    if not fit_call(call.target, *shapes, integers):
+    if not fit_call(call.target, taken, given, integers):
         raise ShapeError(f"ffi_call: LAPACK must be called with shapes that fit; got {call}.")
 
 

@@ -195,8 +195,8 @@ def check_refs(
 def struct_like(x: Any) -> Any:
     """The type of an object that has a shape and a dtype; else the object."""
     if hasattr(x, "shape") and hasattr(x, "dtype"):
-        more = {k: getattr(x, k, v) for k, v in (("weak_type", False), ("manual_axis_type", None))}
-        return ShapeDtypeStruct(x.shape, x.dtype, **more)
+        weak, kinds = getattr(x, "weak_type", False), getattr(x, "manual_axis_type", None)
+        return ShapeDtypeStruct(x.shape, x.dtype, weak_type=weak, manual_axis_type=kinds)
     return x
 
 

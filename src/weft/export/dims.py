@@ -450,8 +450,26 @@ def find_bounds(x: Size, depth: int = _DEPTH) -> tuple[float, float]:
                 ends = [find_bounds(put_factor(x, factor, y), depth - 1) for y in factor[1:]]
                 low = max(low, min(ends[0][0], ends[1][0]))
                 high = min(high, max(ends[0][1], ends[1][1]))
+            elif factor[0] == "floordiv" and type(factor[2]) is int and factor[2] > 0:
+                least, most = bound_without_quotient(x, factor, depth - 1)
+                low, high = max(low, least), min(high, most)
         found = x.scope.bounds[key] = low, high
     return found
+
+
+def bound_without_quotient(x: Dim, factor: Factor, depth: int) -> tuple[float, float]:
+    """The bounds of `x` = rest + c * (a // n), from those of n * rest + c * a.
+
+    n * (a // n) is a without a remainder, which is from 0 to n - 1.
+    """
+    _, a, n = factor
+    count = x.terms.get(((factor, 1),), 0)
+    rest = make_size({m: c for m, c in x.terms.items() if m != ((factor, 1),)}, x.scope)
+    if not count or (isinstance(rest, Dim) and factor in rest.factors()):
+        return -math.inf, math.inf
+    low, high = find_bounds(add_sizes(multiply_sizes(rest, n), a, count), depth)
+    least, most = low - max(count, 0) * (n - 1), high - min(count, 0) * (n - 1)
+    return -divide_ends(-least, n), divide_ends(most, n)
 
 
 def put_factor(x: Dim, factor: Factor, value: Size) -> Size:

@@ -52,7 +52,7 @@ PLAIN = X32
 _PACKAGES = (weft.primitives, weft.control, weft.parallel)
 # Modules of further primitives, which are imported where a text names one that is not known yet;
 # so are those of weft.scipy.special.
-_OTHERS = ("weft.api.ffi_call", "weft.nn.attention", "weft.experimental.sparse.transform")
+_OTHERS = ("weft.api.ffi_call", "weft.nn.attention")
 
 
 @functools.cache

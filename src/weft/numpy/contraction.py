@@ -28,6 +28,7 @@ from weft.util import memoize
 from weft.xla.typing import DTypeLike, ShardingLike
 
 SYMBOLS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+TYPICAL = 128  # the size that a symbolic axis counts for where an order is looked for
 
 
 def einsum(
@@ -188,7 +189,8 @@ def choose_order(
     if isinstance(optimize, tuple):
         path = [p for p in optimize if p != ("einsum_path",)]
     else:
-        path = find_order(f"{','.join(names)}->{result}", shapes, optimize)
+        known = tuple([tuple([n if type(n) is int else TYPICAL for n in s]) for s in shapes])
+        path = find_order(f"{','.join(names)}->{result}", known, optimize)
     out = []
     for step in path:  # a step of more than two, two at a time
         while len(step) > 2:

@@ -604,9 +604,16 @@ def count_symbolic(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     """`arange` of integers of which some are symbolic sizes."""
     start, stop = (0, start) if stop is None else (start, stop)
     step = 1 if step is None else step
-    if not isinstance(step, int) or step == 0:
-        raise TypeError(f"arange: the step of symbolic sizes must be an integer; got {step!r}.")
-    found = dtypes.default_int() if dtype is None else dtypes.check_user_dtype(dtype, "arange")
+    given = [int(x) if isinstance(x, float) and x == x // 1 else x for x in (start, stop, step)]
+    if not isinstance(given[2], int) or step == 0 or any(isinstance(x, float) for x in given):
+        raise TypeError(
+            "arange: the start and step of symbolic sizes must be integers, the step not 0; got "
+            f"{start!r} and {step!r}."
+        )
+    of_floats = any(isinstance(x, float) for x in (start, stop, step))
+    found = dtypes.default_float() if of_floats else dtypes.default_int()
+    found = found if dtype is None else dtypes.check_user_dtype(dtype, "arange")
+    start, stop, step = given
     size = max_size((stop - start + step - (1 if step > 0 else -1)) // step, 0)
     x = layout.broadcasted_iota(found, (size,), 0)
     x = x if step == 1 else ops.mul(x, literal(step, found))

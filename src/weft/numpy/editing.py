@@ -25,6 +25,7 @@ from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
 from weft.primitives.reshard import compute_freely
 from weft.run.operation import operation
+from weft.util import SymbolicSize
 from weft.xla.array import ArrayImpl, host_view
 from weft.xla.typing import Array, ArrayLike, Shape, ShardingLike
 
@@ -68,7 +69,8 @@ def repeat(
         how = {"axis": axis, "total_repeat_length": total_repeat_length}
         return compute_freely("repeat", out_sharding, repeat, a, repeats, **how)
     a = as_array(a, "repeat")
-    if type(repeats) is int and repeats >= 0 and total_repeat_length is None:
+    is_size = type(repeats) is int or isinstance(repeats, SymbolicSize)
+    if is_size and repeats >= 0 and total_repeat_length is None:
         return repeat_evenly(a, repeats, axis)
     if axis is None:
         a, axis = lax.reshape(a, (a.size,)), 0

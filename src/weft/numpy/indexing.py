@@ -21,7 +21,7 @@ from weft.errors import ConcretizationTypeError, DtypeError, IndexingError, Shap
 from weft.numpy import index_plans, promotion
 from weft.options import bounds_cell
 from weft.primitives import layout, slicing
-from weft.primitives.dynamic_slicing import MOST, index_dtype, slice_clamped, widen_index
+from weft.primitives.dynamic_slicing import index_dtype, is_long, slice_clamped, widen_index
 from weft.primitives.elementwise import add, clamp, convert, lt, mul, rem
 from weft.primitives.elementwise import min as smaller
 from weft.primitives.elementwise import select as select_where
@@ -31,7 +31,7 @@ from weft.run.eager import KERNELS
 from weft.run.hot import is_hot
 from weft.run.operation import NotForKernel, compile_function, operation
 from weft.util import min_size
-from weft.xla.array import ARRAYS, ArrayImpl, host_view, put_own, retype_array
+from weft.xla.array import ARRAYS, ArrayImpl, host_view, put, retype_array
 from weft.xla.typing import Array, ArrayLike
 
 
@@ -191,7 +191,7 @@ def make_index_vectors(windows: index_plans.Windows, arrays: Sequence[Any], wrap
         if c.array is not None:
             found[c.array] = wrap_positions(arrays[c.array], c.size, wrap)
     wide = any(typeof(i).dtype.itemsize == 8 for i in found.values() if not isinstance(i, int))
-    wide = wide or any(c.size > MOST for c in windows.columns)
+    wide = wide or any(is_long(c.size) for c in windows.columns)
     dtype = np.dtype(np.int64 if wide else np.int32)
     columns = [
         make_column(c, convert_index(found.get(c.array), dtype), windows.batch, dtype)
@@ -420,7 +420,7 @@ def read_masked(x: Any, index: Any) -> Any:
         found = host_view(x)[tuple(entries)]
     except (IndexError, TypeError):  # the other way has better words for it
         return None
-    out = put_own(found, x._sharding, x._committed)
+    out = put(found, x._sharding, x._committed)
     return retype_array(out, out.aval.update(weak_type=True)) if x.weak_type else out
 
 

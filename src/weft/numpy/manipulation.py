@@ -505,8 +505,8 @@ def cut_array(op: str, ary: Any, where: Any, axis: int, equal: bool = True, leas
             )
         if count > MAX_SECTIONS and count > n:
             raise ShapeError(f"{op}: there must be at most {MAX_SECTIONS} sections; got {count}.")
-        small, larger = divmod(n, count)
-        ends = list(itertools.accumulate(small + (i < larger) for i in range(count)))
+        sizes = [(n + count - 1 - i) // count for i in range(count - 1)]  # the first are larger
+        ends = [*itertools.accumulate(sizes), n]
         spans = list(zip([0, *ends[:-1]], ends, strict=True))
     if all(a <= b for a, b in spans) and all(
         s[1] == t[0] for s, t in zip(spans, spans[1:], strict=False)
@@ -586,7 +586,8 @@ def roll(a: ArrayLike, shift: ArrayLike, axis: Axes | None = None) -> Array:
     if isinstance(shift, list | tuple):
         shifts = list(shift)
     else:
-        shifts = [shift] if np.ndim(shift) == 0 else list(unstack(shift))
+        single = isinstance(shift, SymbolicSize) or np.ndim(shift) == 0
+        shifts = [shift] if single else list(unstack(shift))
     if len(shifts) == 1:
         shifts *= len(axes)
     axes = axes * len(shifts) if len(axes) == 1 else axes
@@ -612,8 +613,9 @@ def roll_axis(a: Any, shift: Any, axis: int) -> Any:
         starts: list[Any] = [0] * a.ndim
         starts[axis] = sub(size, rem(add(rem(shift, size), size), size))
         return dynamic_slice(slicing.concatenate([a, a], axis), starts, a.shape)
-    k = check_integer("roll", "shift", shift, most=math.inf)
-    if not isinstance(n, SymbolicSize) or k < 0 or not k <= n:
+    is_size = isinstance(shift, SymbolicSize)
+    k = shift if is_size else check_integer("roll", "shift", shift, most=math.inf)
+    if is_size or not isinstance(n, SymbolicSize) or k < 0 or not k <= n:
         k = k % n
     if k == 0:
         return a

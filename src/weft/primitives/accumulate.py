@@ -13,6 +13,7 @@ from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, memo_jaxpr
 from weft.primitives.dynamic_slicing import dynamic_slice_p, dynamic_update_slice_p
 from weft.primitives.elementwise import add_p
 from weft.primitives.families import Part
+from weft.util import has_symbolic_size
 
 MIN_RATIO = 4  # of the sizes of an array and of what is added to it in place
 
@@ -90,7 +91,9 @@ class Sums:
             return None
         u = part.part
         same = u.aval.dtype == x.aval.dtype and u.aval.varying is x.aval.varying
-        small = type(u) is not Literal and MIN_RATIO * u.aval.size <= x.aval.size
+        sizes = [u.aval.size, x.aval.size]
+        known = type(u) is not Literal and not has_symbolic_size(sizes)
+        small = known and MIN_RATIO * sizes[0] <= sizes[1]
         return (eqn, part) if same and small else None
 
     def is_zeros(self, atom: Any) -> bool:
