@@ -192,9 +192,13 @@ def infer_argnums_and_argnames(
 
 
 def argnums_partial(
-    f: WrappedFun, dyn_argnums: int | Sequence[int], args: Sequence[Any], **options: Any
+    f: WrappedFun,
+    dyn_argnums: int | Sequence[int],
+    args: Sequence[Any],
+    require_static_args_hashable: bool = True,
+    **options: Any,
 ) -> tuple[WrappedFun, list]:
-    """`f` as a function of some of its arguments, and those; the others are as given."""
+    """Return `f` as a function of some of its arguments, and those; the others are as given."""
     dynamic = {dyn_argnums} if isinstance(dyn_argnums, int) else {*dyn_argnums}
     mask = [i in {n % len(args) for n in dynamic} for i in range(len(args))]
     fixed = [x for x, m in zip(args, mask, strict=True) if not m]

@@ -48,6 +48,9 @@ from jax._src.numpy.util import promote_dtypes_complex, promote_dtypes_inexact
 from jax._src.scipy.special import gammaln
 from jax._src.sharding_impls import UNSPECIFIED
 from jax.extend.core import CallPrimitive
+from jax.extend.mlir import ir
+from jax.extend.mlir.dialects import func, stablehlo
+import jax._src.lib.mlir.dialects.arith, jax.extend.mlir.ir
 assert jnp is jax.numpy is sys.modules["jax.numpy"] is weft.numpy and jax.Array is weft.Array
 assert (weft.numpy.__spec__.name, weft.numpy.__name__) == ("weft.numpy", "jax.numpy")
 assert grad is weft.grad and jax.jit is weft.jit and norm is weft.scipy.stats.norm
@@ -55,6 +58,7 @@ assert core is weft.core and core.DropVar is jex.core.DropVar is weft.extend.cor
 assert not jax.lib.xla_bridge._backends and "weft.explain.script" not in sys.modules
 assert jax.lib.xla_bridge.get_backend().platform == jax.default_backend()
 assert dtypes.float0 is jax.dtypes.float0
+assert func.func and stablehlo.AddOp and ir.Context is jax.extend.mlir.ir.Context
 assert scan is lax.scan and trace_ctx.trace is not None and is_constant_dim(3)
 known = []
 jax.jit(jax.grad(lambda x: known.append(core.is_concrete(x)) or x))(1.0)

@@ -60,9 +60,9 @@ class SymbolicZero(Record):
         self.aval = aval
 
     @staticmethod
-    def from_primal_value(x: Any) -> SymbolicZero:
-        """The zero tangent of a value."""
-        return SymbolicZero(typeof(x).to_tangent())
+    def from_primal_value(val: Any) -> SymbolicZero:
+        """Return the zero tangent of a value."""
+        return SymbolicZero(typeof(val).to_tangent())
 
     def __getattr__(self, name: str) -> Any:
         if name in ("shape", "dtype", "ndim", "size", "weak_type"):
@@ -83,10 +83,10 @@ class CustomVJPPrimal(Record):
         self.perturbed = perturbed
 
 
-def zero_from_primal(x: Any, symbolic_zeros: bool = False) -> Any:
-    """The zero tangents of a pytree: arrays of zeros, or with `symbolic_zeros` SymbolicZeros."""
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """Return a pytree's zero tangents: arrays of zeros, or with `symbolic_zeros` SymbolicZeros."""
     zero = SymbolicZero.from_primal_value
-    return tree_map(zero if symbolic_zeros else lambda leaf: zeros(zero(leaf).aval), x)
+    return tree_map(zero if symbolic_zeros else lambda leaf: zeros(zero(leaf).aval), val)
 
 
 def custom_vjp_primal_tree_values(tree: Any) -> Any:

@@ -92,15 +92,23 @@ def find_homes(name: str) -> list[str]:
     """The modules of weft that a module of JAX shows; none if it is not here."""
     if name in VIEWS:
         return VIEWS[name].split()
+    parent, _, last = name.rpartition(".")
+    packages = [home for home in VIEWS.get(parent, "").split() if home.startswith("jaxlib.")]
+    within = [f"{home}.{last}" for home in packages if is_module(f"{home}.{last}")]
+    if within:  # jax.extend.mlir.dialects.func
+        return within
     if name.startswith(PRIVATE):
         return find_homes(name.replace(PRIVATE, "jax.", 1))
     home = name.replace("jax", "weft", 1)
-    if home.split(".")[1] not in weft.__all__:
-        return []
+    return [home] if home.split(".")[1] in weft.__all__ and is_module(home) else []
+
+
+def is_module(name: str) -> bool:
+    """Return True if a module is imported, or can be."""
     try:
-        return [home] if home in sys.modules or importlib.util.find_spec(home) else []
+        return name in sys.modules or importlib.util.find_spec(name) is not None
     except ModuleNotFoundError:
-        return []
+        return False
 
 
 def read_view(homes: list[str]) -> dict[str, Any]:

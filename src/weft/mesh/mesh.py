@@ -190,15 +190,21 @@ class AbstractMesh(BaseMesh):
         """Itself."""
         return self
 
-    def update(self, **changes: Any) -> AbstractMesh:
-        """The same mesh but for `axis_sizes`, `axis_names`, `axis_types` or `abstract_device`."""
-        names = ("axis_sizes", "axis_names", "axis_types", "abstract_device")
-        return AbstractMesh(**{**{n: getattr(self, n) for n in names}, **changes})
+    def update(
+        self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None, **device: Any
+    ) -> AbstractMesh:
+        """Return the mesh with other fields, or another `abstract_device`; None changes nothing."""
+        return AbstractMesh(
+            self.axis_sizes if axis_sizes is None else axis_sizes,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+            **{"abstract_device": self.abstract_device, **device},
+        )
 
-    def update_axis_types(self, types: Mapping[Any, AxisType]) -> AbstractMesh:
-        """The same mesh with other types for the axes named."""
+    def update_axis_types(self, name_to_type: Mapping[Any, AxisType]) -> AbstractMesh:
+        """Return the mesh with other types for the axes named."""
         every = zip(self.axis_names, self.axis_types, strict=True)
-        return self.update(axis_types=tuple(types.get(n, t) for n, t in every))
+        return self.update(axis_types=tuple(name_to_type.get(n, t) for n, t in every))
 
     def _refused(self) -> Any:
         raise ValueError(
@@ -327,10 +333,13 @@ class Mesh(BaseMesh):
         kind = AbstractDevice(device.device_kind, cores, device.platform)
         return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types, abstract_device=kind)
 
-    def update(self, **changes: Any) -> Mesh:
-        """The same mesh but for `devices`, `axis_names` or `axis_types`."""
-        names = ("devices", "axis_names", "axis_types")
-        return Mesh(**{**{n: getattr(self, n) for n in names}, **changes})
+    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
+        """Return the mesh with other fields; those that are None stay."""
+        return Mesh(
+            self.devices if devices is None else devices,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+        )
 
     def __enter__(self) -> Mesh:
         scope = MeshScope(get_mesh(), get_abstract_mesh(), self)

@@ -131,7 +131,7 @@ class SingleDeviceSharding(_jax.SingleDeviceSharding):
         """The same for this process's devices."""
         return self.devices_indices_map(global_shape) if self.is_fully_addressable else {}
 
-    def check_compatible_aval(self, shape: tuple[int, ...]) -> None:
+    def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
         """Accept any shape."""
 
     def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -254,9 +254,9 @@ class _MultiDeviceSharding(_jax.GSPMDSharding):
         counts, _ = self._tiles(len(shape))
         return tuple(n // count for n, count in zip(shape, counts, strict=True))
 
-    def check_compatible_aval(self, shape: Sequence[int]) -> None:
+    def check_compatible_aval(self, aval_shape: Sequence[int]) -> None:
         """Raise where an array of this shape has too few axes for the sharding."""
-        self._tiles(len(shape))
+        self._tiles(len(aval_shape))
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
         """Whether both put the same parts of an array of rank `ndim` on the same devices."""

@@ -80,19 +80,23 @@ class PartitionSpec:
         known = isinstance(other, tuple)
         return self.update(partitions=(*other, *self)) if known else NotImplemented
 
-    def index(self, entry: Any) -> int:
-        """The first array axis with this entry."""
-        return self.partitions.index(normalize_entry(entry))
+    def index(self, value: Any) -> int:
+        """Return the first array axis with this entry."""
+        return self.partitions.index(normalize_entry(value))
 
-    def count(self, entry: Any) -> int:
-        """The number of array axes with this entry."""
-        return self.partitions.count(normalize_entry(entry))
+    def count(self, value: Any) -> int:
+        """Return the number of array axes with this entry."""
+        return self.partitions.count(normalize_entry(value))
 
-    def update(self, **changes: Any) -> PartitionSpec:
-        """The same spec but for `partitions`, `unreduced` or `reduced`."""
-        partitions = changes.pop("partitions", self.partitions)
-        fields = {"unreduced": self.unreduced, "reduced": self.reduced, **changes}
-        return PartitionSpec(*partitions, **fields)
+    def update(
+        self, partitions: Any = None, unreduced: Any = None, reduced: Any = None
+    ) -> PartitionSpec:
+        """Return the spec with other fields; those that are None stay."""
+        return PartitionSpec(
+            *(self.partitions if partitions is None else partitions),
+            unreduced=self.unreduced if unreduced is None else unreduced,
+            reduced=self.reduced if reduced is None else reduced,
+        )
 
     def axes(self, i: int) -> tuple:
         """The mesh axes that array axis `i` is split over, outermost first."""

@@ -306,18 +306,18 @@ def as_size(n: Any) -> Any:
     return n if isinstance(n, SymbolicSize) else index(n)
 
 
-def max_size(a: Any, b: Any) -> Any:
-    """The larger of two sizes."""
-    if isinstance(b, SymbolicSize):
-        a, b = b, a
-    return a.choose(b, "max") if isinstance(a, SymbolicSize) else max(a, b)
+def max_size(d1: Any, d2: Any) -> Any:
+    """Return the larger of two sizes."""
+    if isinstance(d2, SymbolicSize):
+        d1, d2 = d2, d1
+    return d1.choose(d2, "max") if isinstance(d1, SymbolicSize) else max(d1, d2)
 
 
-def min_size(a: Any, b: Any) -> Any:
-    """The smaller of two sizes."""
-    if isinstance(b, SymbolicSize):
-        a, b = b, a
-    return a.choose(b, "min") if isinstance(a, SymbolicSize) else min(a, b)
+def min_size(d1: Any, d2: Any) -> Any:
+    """Return the smaller of two sizes."""
+    if isinstance(d2, SymbolicSize):
+        d1, d2 = d2, d1
+    return d1.choose(d2, "min") if isinstance(d1, SymbolicSize) else min(d1, d2)
 
 
 def is_below(n: Any, limit: int) -> bool:
