@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import pathlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from weft.export.c.expand import expand
 from weft.export.c.files import write_files, write_header
 from weft.export.c.names import make_identifier, make_identifiers
 from weft.export.c.source import Parameter, Source, write_source
+from weft.export.c.wasm import WasmFunction, compile_wasm
+from weft.export.c.web import write_web
 from weft.optimize.passes import run_passes
 from weft.optimize.simplify import simplify_algebra
 from weft.passes.cse import cse_jaxpr
@@ -98,12 +100,24 @@ class CProgram:
         """
         return write_files(self._source, self.header, pathlib.Path(folder))
 
-    def build(self, compiler: str | None = None, flags: Sequence[str] = ()) -> CFunction:
+    @overload
+    def build(
+        self, target: None = None, *, compiler: str | None = None, flags: Sequence[str] = ()
+    ) -> CFunction: ...
+
+    @overload
+    def build(self, target: Literal["wasm32"], *, flags: Sequence[str] = ()) -> WasmFunction: ...
+
+    def build(
+        self, target: str | None = None, *, compiler: str | None = None, flags: Sequence[str] = ()
+    ) -> CFunction | WasmFunction:
         """Compile the program, and return a function that calls it.
 
         Args:
-          compiler: the command of a compiler; None takes gcc, clang, cc or zig, the first on PATH,
-            or `ziglang`, if it is installed.
+          target: None compiles for this machine, "wasm32" to WebAssembly, by zig. The latter is
+            called by wasmtime (`pip install weft[c]`).
+          compiler: the command of a compiler for this machine; None takes gcc, clang,
+            cc or zig, the first on PATH, or `ziglang`, if it is installed.
           flags: more flags, after `-std=c99 -O3`. `-ffast-math` or `-march=native` makes programs
             faster, and changes how results are rounded.
 
@@ -113,16 +127,39 @@ class CProgram:
 
         Raises:
           RuntimeError: there is no compiler, or it does not accept the source or the flags.
+          ValueError: there is no such target.
 
         >>> triple = weft.export.to_c(lambda x: 3 * x)(np.float32([1, 2])).build()
         >>> triple(np.float32([5, 6]))
         array([15., 18.], dtype=float32)
         """
-        library = compile_library(self._source, self.header, compiler, flags)
         program = self._program
         restore = lambda outs: insert_at(outs, program.hidden_results)
-        trees = program.in_tree, program.out_tree
-        return CFunction(self._source, library, trees, program.select_visible, restore)
+        how = (program.in_tree, program.out_tree), program.select_visible, restore
+        if target == "wasm32":
+            return WasmFunction(self._source, compile_wasm(self._source, self.header, flags), *how)
+        if target is not None:
+            raise ValueError(
+                f"build: target must be None, for this machine, or 'wasm32'; got {target!r}."
+            )
+        library = compile_library(self._source, self.header, compiler, flags)
+        return CFunction(self._source, library, *how)
+
+    def to_web(self, folder: str | pathlib.Path) -> pathlib.Path:
+        """Write the program as WebAssembly, JavaScript that calls it, and a page.
+
+        Args:
+          folder: the path of the folder; it is made if it is not there.
+
+        Returns:
+          The folder's path. It has `model.wasm`, `model.js` (a module with `load()`, which gives a
+          function of typed arrays and numbers), and `index.html`, which calls it once.
+
+        Raises:
+          RuntimeError: zig is not installed.
+        """
+        module = compile_wasm(self._source, self.header)
+        return write_web(self._source, module, pathlib.Path(folder))
 
 
 def to_c(fun: Callable, *, name: str | None = None) -> Callable[..., CProgram]:
