@@ -151,7 +151,8 @@ class CFunction(Calling):
         self._call.restype = None
         self._call.argtypes = [
             CTYPES[p.kind.name] if p.by_value else ctypes.c_void_p for p in source.parameters
-        ] + [ctypes.c_void_p] * (len(source.results) + 1)
+        ] + [ctypes.c_void_p] * (len(source.results) + 1 + (source.weights is not None))
+        self._weights = align_bytes(source.weights or b"")
         weakref.finalize(self, shutil.rmtree, library.parent, True)
 
     def run(self, given: Sequence[Any], outs: Sequence[np.ndarray]) -> None:
@@ -159,4 +160,14 @@ class CFunction(Calling):
         work = np.empty(self.source.workspace + ALIGNMENT, np.uint8)
         start = work.ctypes.data + -work.ctypes.data % ALIGNMENT
         values = [x.ctypes.data if isinstance(x, np.ndarray) else x for x in given]
-        self._call(*values, *[y.ctypes.data for y in outs], start)
+        values += [y.ctypes.data for y in outs]
+        values += [] if self.source.weights is None else [self._weights.ctypes.data]
+        self._call(*values, start)
+
+
+def align_bytes(data: bytes) -> np.ndarray:
+    """Return bytes at an address that is aligned as the arrays in them have to be."""
+    memory = np.zeros(len(data) + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    memory[start : start + len(data)] = np.frombuffer(data, np.uint8)
+    return memory[start : start + len(data)]

@@ -96,7 +96,8 @@ class CProgram:
 
         Returns:
           The folder's path. It has `NAME.c`, `NAME.h`, `main.c` (a program that calls the function
-          once), `CMakeLists.txt`, `NAME.hpp` (a call from C++) and `NAME.rs` (a call from Rust).
+          once), `CMakeLists.txt`, `NAME.hpp` (a call from C++), `NAME.rs` (a call from Rust), and
+          `NAME.weights` where weights are in a file.
         """
         return write_files(self._source, self.header, pathlib.Path(folder))
 
@@ -162,7 +163,9 @@ class CProgram:
         return write_web(self._source, module, pathlib.Path(folder))
 
 
-def to_c(fun: Callable, *, name: str | None = None) -> Callable[..., CProgram]:
+def to_c(
+    fun: Callable, *, name: str | None = None, weights: Literal["source", "file"] = "source"
+) -> Callable[..., CProgram]:
     """Return a function that takes types of arguments, and gives `fun` at these as a C program.
 
     The program computes what `jit(fun)` does, without Python and XLA: derivatives, loops, random
@@ -173,6 +176,8 @@ def to_c(fun: Callable, *, name: str | None = None) -> Callable[..., CProgram]:
       fun: a function of arrays, which may be jitted. It must not call Python (`pure_callback`), use
         several devices, or take references.
       name: the name of the function in C; by default that of `fun`.
+      weights: where the arrays are that `fun` closes over: in the "source", as `static const`
+        arrays, or in a "file" beside it, whose bytes a caller reads or maps, and passes.
 
     Returns:
       A function of arguments, arrays or `ShapeDtypeStruct`s, that gives a `CProgram`.
@@ -189,19 +194,22 @@ def to_c(fun: Callable, *, name: str | None = None) -> Callable[..., CProgram]:
     source ... bytes, constants 0 bytes, workspace 0 bytes, about ... operations a call
     """
     check_callable("to_c", fun, True)
+    if weights not in ("source", "file"):
+        raise ValueError(f"to_c: weights must be 'source' or 'file'; got {weights!r}.")
     jitted = fun if callable(getattr(fun, "trace", None)) else jit(fun)
 
     @functools.wraps(fun)
     def of_types(*args: Any, **kwargs: Any) -> CProgram:
         program = jitted.trace(*args, **kwargs)._program
-        return CProgram(write_program(program, name or program.spec.name), program)
+        apart = weights == "file"
+        return CProgram(write_program(program, name or program.spec.name, apart), program)
 
     del of_types.__wrapped__
     return of_types
 
 
-def write_program(program: StagedProgram, name: str) -> Source:
-    """Return the source of a staged program."""
+def write_program(program: StagedProgram, name: str, apart: bool = False) -> Source:
+    """Return the source of a staged program, with its constants `apart` or in it."""
     if program.stateful:
         raise ValueError(
             f"to_c: {program.spec.name} must be a program of arrays; got a reference. Hint: pass "
@@ -224,7 +232,7 @@ def write_program(program: StagedProgram, name: str) -> Source:
         for n, p, a in zip(names, paths, given, strict=True)
     ]
     listed = [Parameter(n, p, a) for n, p, a in zip(results, outs, jaxpr.out_avals, strict=True)]
-    return write_source(jaxpr, taken[0], parameters, listed)
+    return write_source(jaxpr, taken[0], parameters, listed, apart)
 
 
 def prepare(program: StagedProgram) -> tuple[Jaxpr, Sequence[ShapedArray]]:

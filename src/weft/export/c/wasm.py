@@ -44,6 +44,11 @@ def find_zig() -> list[str]:
 
 def compile_wasm(source: Source, header: str, flags: Sequence[str] = ()) -> bytes:
     """Compile a source to a module of WebAssembly; its bytes."""
+    if source.weights is not None:
+        raise ValueError(
+            f"{source.name}: weights must be in the source of a program for WebAssembly; got a "
+            "file. Hint: to_c(f, weights='source')."
+        )
     with tempfile.TemporaryDirectory(prefix="weft-c-") as name:
         folder = pathlib.Path(name)
         (folder / f"{source.name}.c").write_text(source.text)
