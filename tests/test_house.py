@@ -501,6 +501,7 @@ TESTED_IN = {
     ),
     "export/c/test_files.py": "export/c/source.py",
     "export/c/test_memory.py": "export/c/nodes.py",
+    "export/c/test_wasm.py": "export/c/web.py",
     "export/c/test_writer.py": "export/c/emit.py export/c/hoist.py export/c/printer.py",
     "export/test_dynamic.py": "export/solving.py",
     "export/test_exported.py": "export/calling.py export/lowering.py export/modules.py",

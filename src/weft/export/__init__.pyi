@@ -3,6 +3,7 @@
 from collections.abc import Callable as _Callable
 from collections.abc import Sequence as _Sequence
 from typing import Any as _Any
+from typing import Literal as _Literal
 from weft.export.c.program import CProgram as _CProgram
 from weft.export.dims import Size as _Size
 from weft.export.exported import Exported as _Exported
@@ -61,4 +62,6 @@ def symbolic_shape(
     scope: _SymbolicScope | None = ...,
     like: _Sequence[int | None] | None = ...,
 ) -> tuple[_Size, ...]: ...
-def to_c(fun: _Callable[..., _Any], *, name: str | None = ...) -> _Callable[..., _CProgram]: ...
+def to_c(
+    fun: _Callable[..., _Any], *, name: str | None = ..., weights: _Literal["source", "file"] = ...
+) -> _Callable[..., _CProgram]: ...

@@ -41,13 +41,13 @@ def test_rows_without_a_form_are_known():
     refused = [row for row in rows() if row.why]
     assert {row.case.prim.name for row in refused} <= set(NOT_IN_C)
     for row in refused:
-        assert re.match(r"to_c: .*; got lapack_[a-z]+_ffi .*at cases_\w+\.py:\d+", row.why)
+        assert re.match(r"to_c: .*; got lapack_[a-z0-9]+_ffi .*at cases_\w+\.py:\d+", row.why)
 
 
 def test_rows_agree_with_numpy():
-    """A sixth of the rows, others in turn for each dtype; `--all` runs all at every dtype."""
+    """One row in twelve; `--all` runs all rows at every dtype."""
     have = [row for row in rows() if not row.why]
-    chosen = have if ALL else have[::6]
+    chosen = have if ALL else have[::12]
     wrong = list(itertools.chain.from_iterable(map(run_rows, group_rows(chosen))))
     assert not wrong, "\n".join(wrong)
 

@@ -53,3 +53,27 @@ def test_cpp(folder):
         pytest.skip("needs g++")
     made = ["g++", *warnings, "-c", str(folder / "use.cpp"), "-o", out]
     subprocess.run(made, check=True)
+
+
+def test_weights_in_a_file(tmp_path):
+    table, more = np.linspace(0, 1, 30, dtype=np.float32), np.arange(3, dtype=np.int8)
+
+    def fun(i):
+        return jnp.asarray(table)[i] + jnp.asarray(more)[i % 3], jnp.asarray(table)
+
+    program = export.to_c(fun, name="lookup", weights="file")(np.int32(1))
+    assert "static const" not in program.source
+    assert re.search(r"#define LOOKUP_WEIGHTS \d+\n", program.header)
+    got, want = program.build(flags=["-O1", *WARNINGS, "-Werror"])(np.int32(5)), fun(np.int32(5))
+    np.testing.assert_allclose(got[0], want[0])
+    np.testing.assert_array_equal(got[1], table)
+    folder = program.save(tmp_path)
+    files = [str(folder / "main.c"), str(folder / "lookup.c")]
+    command = [*find_compiler(), "-std=c99", *WARNINGS, "-Werror", *files, "-o", "main", "-lm"]
+    subprocess.run(command, check=True, cwd=folder)
+    told = subprocess.run(["./main"], check=True, capture_output=True, text=True, cwd=folder)
+    assert f"result_0[0] = {1 + table[1]:g}" in told.stdout
+    with pytest.raises(ValueError, match="weights must be in the source of a program for WebAs"):
+        program.build("wasm32")
+    with pytest.raises(ValueError, match="to_c: weights must be 'source' or 'file'; got 'disk'"):
+        export.to_c(fun, weights="disk")

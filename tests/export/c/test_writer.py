@@ -25,7 +25,7 @@ def count_loops(program):
 
 def check(fun, *args):
     program = write(fun, *args)
-    got, want = program.build()(*args), fun(*args)
+    got, want = program.build(flags=["-O1"])(*args), weft.jit(fun)(*args)
     weft.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-6, atol=1e-6), got, want)
     return program
 
@@ -110,7 +110,7 @@ def test_results_that_are_arguments_constants_or_equal():
     check(lambda x: (x, x, 3.0, jnp.asarray(table), x.T, x.sum(), x.sum()), X)
 
 
-SEEDS = range(400 if ALL else 8)
+SEEDS = range(400 if ALL else 6)
 
 
 @pytest.mark.parametrize("first", SEEDS[::20] if ALL else SEEDS[:1])

@@ -70,29 +70,28 @@ def compile_library(
     return library
 
 
-class CFunction:
-    """A compiled program, which is called as the function in Python is.
+class Calling:
+    """The calls of a compiled program: pytrees in and out, with checks of their types.
 
-    Results are NumPy arrays in the pytree of the function's results. Each call has an arena of its
-    own, so threads may call it at the same time.
+    Attributes:
+      source: the program.
+      in_tree: the structure of `(args, kwargs)`.
+      out_tree: the structure of the result.
     """
 
     def __init__(
-        self, source: Source, library: pathlib.Path, trees: tuple[PyTreeDef, PyTreeDef],
-        select: Callable[[list], list], restore: Callable[[list], Any],
-    ):  # fmt: skip
-        self.source, self.library = source, library
+        self,
+        source: Source,
+        trees: tuple[PyTreeDef, PyTreeDef],
+        select: Callable[[list], list],
+        restore: Callable[[list], Any],
+    ):
+        self.source = source
         self.in_tree, self.out_tree = trees
         self._select, self._restore = select, restore
-        self._call: Any = getattr(ctypes.CDLL(str(library)), source.name)
-        self._call.restype = None
-        self._call.argtypes = [
-            CTYPES[p.kind.name] if p.by_value else ctypes.c_void_p for p in source.parameters
-        ] + [ctypes.c_void_p] * (len(source.results) + 1)
-        weakref.finalize(self, shutil.rmtree, library.parent, True)
 
     def __repr__(self) -> str:
-        return f"CFunction({self.source.name}: {self.library})"
+        return f"{type(self).__name__}({self.source.name})"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the program with arguments of the structure and types it was written for."""
@@ -102,16 +101,17 @@ class CFunction:
                 f"{self.source.name}: a program in C must be called with the structure it was "
                 f"written for, {self.in_tree}; got {tree}."
             )
-        given, kept = [], []
+        given = []
         for x, p in zip(self._select(leaves), self.source.parameters, strict=True):
             array = self.read_argument(x, p)
-            kept.append(array)
-            given.append(array[()].item() if p.by_value else array.ctypes.data)
+            given.append(array[()].item() if p.by_value else array)
         outs = [np.empty(r.aval.shape, r.aval.dtype) for r in self.source.results]
-        work = np.empty(self.source.workspace + ALIGNMENT, np.uint8)
-        start = work.ctypes.data + -work.ctypes.data % ALIGNMENT
-        self._call(*given, *[y.ctypes.data for y in outs], start)
+        self.run(given, outs)
         return unflatten(self.out_tree, self._restore(outs))
+
+    def run(self, given: Sequence[Any], outs: Sequence[np.ndarray]) -> None:
+        """Call the function on arrays and numbers, and fill results."""
+        raise NotImplementedError
 
     def read_argument(self, x: Any, p: Parameter) -> np.ndarray:
         """Return an argument as the program takes it."""
@@ -130,3 +130,44 @@ class CFunction:
                 f"{array.shape}."
             )
         return np.ascontiguousarray(array).reshape(array.shape)
+
+
+class CFunction(Calling):
+    """A compiled program, which is called as the function in Python is.
+
+    Results are NumPy arrays in the pytree of the function's results. Each call has an arena of its
+    own, so threads may call it at the same time.
+
+    Attributes:
+      library: the path of the shared library.
+    """
+
+    def __init__(
+        self, source: Source, library: pathlib.Path, trees: Any, select: Any, restore: Any
+    ):
+        super().__init__(source, trees, select, restore)
+        self.library = library
+        self._call: Any = getattr(ctypes.CDLL(str(library)), source.name)
+        self._call.restype = None
+        self._call.argtypes = [
+            CTYPES[p.kind.name] if p.by_value else ctypes.c_void_p for p in source.parameters
+        ] + [ctypes.c_void_p] * (len(source.results) + 1 + (source.weights is not None))
+        self._weights = align_bytes(source.weights or b"")
+        weakref.finalize(self, shutil.rmtree, library.parent, True)
+
+    def run(self, given: Sequence[Any], outs: Sequence[np.ndarray]) -> None:
+        """Call the function on arrays and numbers, and fill results."""
+        work = np.empty(self.source.workspace + ALIGNMENT, np.uint8)
+        start = work.ctypes.data + -work.ctypes.data % ALIGNMENT
+        values = [x.ctypes.data if isinstance(x, np.ndarray) else x for x in given]
+        values += [y.ctypes.data for y in outs]
+        values += [] if self.source.weights is None else [self._weights.ctypes.data]
+        self._call(*values, start)
+
+
+def align_bytes(data: bytes) -> np.ndarray:
+    """Return bytes at an address that is aligned as the arrays in them have to be."""
+    memory = np.zeros(len(data) + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    memory[start : start + len(data)] = np.frombuffer(data, np.uint8)
+    return memory[start : start + len(data)]

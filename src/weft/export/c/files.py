@@ -12,6 +12,7 @@ HEADER = """\
 
 {documents}
 
+{weights}\
    No argument may overlap a result or the workspace. `workspace` is at least {upper}_WORKSPACE
    bytes, aligned to {alignment} bytes, with any contents; threads need one each. */
 
@@ -26,7 +27,7 @@ extern "C" {{
 #endif
 
 #define {upper}_WORKSPACE {workspace}
-
+{size}
 {prototype};
 
 #ifdef __cplusplus
@@ -49,6 +50,18 @@ typedef double complex weft_complex128;
 #endif
 #endif
 """
+WEIGHTS = """\
+   `weights` are the bytes of {name}.weights, aligned to 16 bytes, read or mapped to memory.
+
+"""
+READ_WEIGHTS = """\
+  FILE *const file = fopen("{name}.weights", "rb");
+  if (!file || fread(weights.bytes, 1, {upper}_WEIGHTS, file) != {upper}_WEIGHTS) {{
+    fprintf(stderr, "{name}.weights cannot be read\\n");
+    return EXIT_FAILURE;
+  }}
+  fclose(file);
+"""
 MAIN = """\
 /* Calls {name} once, with arguments of ones. */
 
@@ -58,15 +71,15 @@ MAIN = """\
 #include "{name}.h"
 
 static union {{
-  unsigned char bytes[{upper}_WORKSPACE + 1];
+  unsigned char bytes[{size}];
   double aligned;
   long double most;
-}} workspace;
+}} workspace{weights};
 
 {arrays}
 
 int main(void) {{
-{fills}
+{read}{fills}
   {name}({call}workspace.bytes);
 {prints}
   return EXIT_SUCCESS;
@@ -135,6 +148,10 @@ def write_header(source: Source) -> str:
         alignment=ALIGNMENT,
         complex=COMPLEX if any(p.kind.letter == "c" for p in every) else "",
         workspace=source.workspace,
+        weights="" if source.weights is None else WEIGHTS.format(name=source.name),
+        size=f"#define {source.name.upper()}_WEIGHTS {len(source.weights)}\n"
+        if source.weights is not None
+        else "",
         prototype=name_complex(source.prototype),
     )
 
@@ -162,12 +179,18 @@ def write_main(source: Source) -> str:
         call.append(r.name)
         first = f"(double){'creal' * (r.kind.letter == 'c')}({r.name}[0])"
         prints.append(f'  printf("{r.name}[0] = %g\\n", {first});')
+    call += [] if source.weights is None else ["weights.bytes"]
     complex_header = "#include <complex.h>\n" * any("complex" in a for a in arrays)
     return complex_header + MAIN.format(
         name=source.name,
         upper=source.name.upper(),
         arrays="\n".join(arrays),
+        weights="" if source.weights is None else ", weights",
+        read=READ_WEIGHTS.format(name=source.name, upper=source.name.upper())
+        if source.weights is not None
+        else "",
         fills="\n".join(fills),
+        size=max(source.workspace, len(source.weights or b""), 1),
         call="".join(f"{name}, " for name in call),
         prints="\n".join(prints),
     )
@@ -178,6 +201,9 @@ def write_cpp(source: Source) -> str:
     listed = [name_complex(p.declare()) for p in source.parameters]
     listed += [name_complex(r.declare(True)) for r in source.results]
     names = [p.name for p in (*source.parameters, *source.results)]
+    if source.weights is not None:
+        listed.append("const void *weights")
+        names.append("weights")
     sizes = [
         f"  static constexpr int {p.name}_size = {p.aval.size};"
         for p in (*source.parameters, *source.results)
@@ -203,6 +229,8 @@ def write_rust(source: Source) -> str:
     for r in source.results:
         element = RUST_TYPES.get(r.kind.name, r.kind.name)
         rows.append(f"        {r.name}: *mut {element}, // {r.shape_text}\n")
+    if source.weights is not None:
+        rows.append("        weights: *const c_void,\n")
     return RUST.format(name=source.name, workspace=source.workspace, parameters="".join(rows))
 
 
@@ -219,4 +247,6 @@ def write_files(source: Source, header: str, folder: pathlib.Path) -> pathlib.Pa
     }
     for name, text in files.items():
         (folder / name).write_text(text)
+    if source.weights is not None:
+        (folder / f"{source.name}.weights").write_bytes(source.weights)
     return folder

@@ -12,7 +12,7 @@ RESERVED = frozenset(
     int long register restrict return short signed sizeof static struct switch typedef union
     unsigned
     void volatile while bool true false complex I NAN INFINITY HUGE_VAL main work workspace weights
-    class namespace template new delete this operator public private fn let mut ref type use impl
+    file class namespace template new delete this operator public private fn let mut ref type use impl
     match move pub self super trait memcpy memset j0 j1 jn y0 y1 yn gamma index remainder
     size_t ptrdiff_t""".split()  # noqa: SIM905
 )

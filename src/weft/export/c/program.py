@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import pathlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from weft.export.c.expand import expand
 from weft.export.c.files import write_files, write_header
 from weft.export.c.names import make_identifier, make_identifiers
 from weft.export.c.source import Parameter, Source, write_source
+from weft.export.c.wasm import WasmFunction, compile_wasm
+from weft.export.c.web import write_web
 from weft.optimize.passes import run_passes
 from weft.optimize.simplify import simplify_algebra
 from weft.passes.cse import cse_jaxpr
@@ -94,16 +96,29 @@ class CProgram:
 
         Returns:
           The folder's path. It has `NAME.c`, `NAME.h`, `main.c` (a program that calls the function
-          once), `CMakeLists.txt`, `NAME.hpp` (a call from C++) and `NAME.rs` (a call from Rust).
+          once), `CMakeLists.txt`, `NAME.hpp` (a call from C++), `NAME.rs` (a call from Rust), and
+          `NAME.weights` where weights are in a file.
         """
         return write_files(self._source, self.header, pathlib.Path(folder))
 
-    def build(self, compiler: str | None = None, flags: Sequence[str] = ()) -> CFunction:
+    @overload
+    def build(
+        self, target: None = None, *, compiler: str | None = None, flags: Sequence[str] = ()
+    ) -> CFunction: ...
+
+    @overload
+    def build(self, target: Literal["wasm32"], *, flags: Sequence[str] = ()) -> WasmFunction: ...
+
+    def build(
+        self, target: str | None = None, *, compiler: str | None = None, flags: Sequence[str] = ()
+    ) -> CFunction | WasmFunction:
         """Compile the program, and return a function that calls it.
 
         Args:
-          compiler: the command of a compiler; None takes gcc, clang, cc or zig, the first on PATH,
-            or `ziglang`, if it is installed.
+          target: None compiles for this machine, "wasm32" to WebAssembly, by zig. The latter is
+            called by wasmtime (`pip install weft[c]`).
+          compiler: the command of a compiler for this machine; None takes gcc, clang,
+            cc or zig, the first on PATH, or `ziglang`, if it is installed.
           flags: more flags, after `-std=c99 -O3`. `-ffast-math` or `-march=native` makes programs
             faster, and changes how results are rounded.
 
@@ -113,19 +128,44 @@ class CProgram:
 
         Raises:
           RuntimeError: there is no compiler, or it does not accept the source or the flags.
+          ValueError: there is no such target.
 
         >>> triple = weft.export.to_c(lambda x: 3 * x)(np.float32([1, 2])).build()
         >>> triple(np.float32([5, 6]))
         array([15., 18.], dtype=float32)
         """
-        library = compile_library(self._source, self.header, compiler, flags)
         program = self._program
         restore = lambda outs: insert_at(outs, program.hidden_results)
-        trees = program.in_tree, program.out_tree
-        return CFunction(self._source, library, trees, program.select_visible, restore)
+        how = (program.in_tree, program.out_tree), program.select_visible, restore
+        if target == "wasm32":
+            return WasmFunction(self._source, compile_wasm(self._source, self.header, flags), *how)
+        if target is not None:
+            raise ValueError(
+                f"build: target must be None, for this machine, or 'wasm32'; got {target!r}."
+            )
+        library = compile_library(self._source, self.header, compiler, flags)
+        return CFunction(self._source, library, *how)
+
+    def to_web(self, folder: str | pathlib.Path) -> pathlib.Path:
+        """Write the program as WebAssembly, JavaScript that calls it, and a page.
+
+        Args:
+          folder: the path of the folder; it is made if it is not there.
+
+        Returns:
+          The folder's path. It has `model.wasm`, `model.js` (a module with `load()`, which gives a
+          function of typed arrays and numbers), and `index.html`, which calls it once.
+
+        Raises:
+          RuntimeError: zig is not installed.
+        """
+        module = compile_wasm(self._source, self.header)
+        return write_web(self._source, module, pathlib.Path(folder))
 
 
-def to_c(fun: Callable, *, name: str | None = None) -> Callable[..., CProgram]:
+def to_c(
+    fun: Callable, *, name: str | None = None, weights: Literal["source", "file"] = "source"
+) -> Callable[..., CProgram]:
     """Return a function that takes types of arguments, and gives `fun` at these as a C program.
 
     The program computes what `jit(fun)` does, without Python and XLA: derivatives, loops, random
@@ -136,6 +176,8 @@ def to_c(fun: Callable, *, name: str | None = None) -> Callable[..., CProgram]:
       fun: a function of arrays, which may be jitted. It must not call Python (`pure_callback`), use
         several devices, or take references.
       name: the name of the function in C; by default that of `fun`.
+      weights: where the arrays are that `fun` closes over: in the "source", as `static const`
+        arrays, or in a "file" beside it, whose bytes a caller reads or maps, and passes.
 
     Returns:
       A function of arguments, arrays or `ShapeDtypeStruct`s, that gives a `CProgram`.
@@ -152,19 +194,22 @@ def to_c(fun: Callable, *, name: str | None = None) -> Callable[..., CProgram]:
     source ... bytes, constants 0 bytes, workspace 0 bytes, about ... operations a call
     """
     check_callable("to_c", fun, True)
+    if weights not in ("source", "file"):
+        raise ValueError(f"to_c: weights must be 'source' or 'file'; got {weights!r}.")
     jitted = fun if callable(getattr(fun, "trace", None)) else jit(fun)
 
     @functools.wraps(fun)
     def of_types(*args: Any, **kwargs: Any) -> CProgram:
         program = jitted.trace(*args, **kwargs)._program
-        return CProgram(write_program(program, name or program.spec.name), program)
+        apart = weights == "file"
+        return CProgram(write_program(program, name or program.spec.name, apart), program)
 
     del of_types.__wrapped__
     return of_types
 
 
-def write_program(program: StagedProgram, name: str) -> Source:
-    """Return the source of a staged program."""
+def write_program(program: StagedProgram, name: str, apart: bool = False) -> Source:
+    """Return the source of a staged program, with its constants `apart` or in it."""
     if program.stateful:
         raise ValueError(
             f"to_c: {program.spec.name} must be a program of arrays; got a reference. Hint: pass "
@@ -187,7 +232,7 @@ def write_program(program: StagedProgram, name: str) -> Source:
         for n, p, a in zip(names, paths, given, strict=True)
     ]
     listed = [Parameter(n, p, a) for n, p, a in zip(results, outs, jaxpr.out_avals, strict=True)]
-    return write_source(jaxpr, taken[0], parameters, listed)
+    return write_source(jaxpr, taken[0], parameters, listed, apart)
 
 
 def prepare(program: StagedProgram) -> tuple[Jaxpr, Sequence[ShapedArray]]:

@@ -17,7 +17,7 @@ from weft.export.c.hoist import hoist
 from weft.export.c.index import Index
 from weft.export.c.kinds import KINDS, PARTS, Kind, list_elements
 from weft.export.c.matrices import MATRICES
-from weft.export.c.memory import drop_unused, list_used, plan_arena
+from weft.export.c.memory import ALIGNMENT, drop_unused, list_used, plan_arena
 from weft.export.c.nodes import Buffer, For, Let, Role, Statement, blocks_in
 from weft.export.c.printer import print_block, print_function
 from weft.export.c.reductions import REDUCTIONS
@@ -76,6 +76,7 @@ class Source:
       workspace: the size of the arena in bytes.
       constants: the size of the arrays that are part of the program in bytes.
       operations: an estimate of the operations on numbers of one call.
+      weights: the constants as the bytes of a file; None where they are part of the text.
     """
 
     name: str
@@ -85,18 +86,20 @@ class Source:
     workspace: int
     constants: int
     operations: int
+    weights: bytes | None = None
 
     @property
     def prototype(self) -> str:
         """Return the declaration of the function, without a semicolon."""
-        return write_prototype(self.name, self.parameters, self.results)
+        return write_prototype(self.name, self.parameters, self.results, self.weights is not None)
 
 
 def write_prototype(
-    name: str, parameters: Sequence[Parameter], results: Sequence[Parameter]
+    name: str, parameters: Sequence[Parameter], results: Sequence[Parameter], weights: bool
 ) -> str:
     """Return the declaration of the function of a program."""
     listed = [p.declare() for p in parameters] + [r.declare(True) for r in results]
+    listed += ["const void *weights"] if weights else []
     listed.append("void *workspace")
     lines, line = [], f"void {name}("
     for k, text in enumerate(listed):
@@ -109,9 +112,13 @@ def write_prototype(
 
 
 def write_source(
-    jaxpr: Jaxpr, name: str, parameters: Sequence[Parameter], results: Sequence[Parameter]
+    jaxpr: Jaxpr,
+    name: str,
+    parameters: Sequence[Parameter],
+    results: Sequence[Parameter],
+    apart: bool = False,
 ) -> Source:
-    """Write an expanded program as C."""
+    """Write an expanded program as C; its constants `apart`, as the bytes of a file, or in it."""
     w = Writer(OPERATIONS)
     args = []
     for p in parameters:
@@ -132,34 +139,57 @@ def write_source(
     drop_unused(w.block)
     hoist(w.block)
     workspace = plan_arena(w.block)
-    text, constants = print_program(w, name, parameters, results)
-    return Source(name, text, parameters, results, workspace, constants, count_operations(w.block))
+    constants = [b for b in list_used(w.block) if b.role is Role.CONSTANT]
+    weights = pack_weights(constants) if apart and constants else None
+    head = (name, parameters, results, weights is not None)
+    text = print_program(w, write_prototype(*head), [*parameters, *results], constants, weights)
+    size = sum(b.bytes for b in constants)
+    count = count_operations(w.block)
+    return Source(
+        name, f'#include "{name}.h"\n\n{text}', parameters, results, workspace, size, count, weights
+    )
+
+
+def pack_weights(constants: Sequence[Buffer]) -> bytes:
+    """Give constants their places in a file; the bytes of the file."""
+    data = bytearray()
+    for b in constants:
+        data += bytes(-len(data) % ALIGNMENT)
+        b.offset = len(data)
+        data += np.ascontiguousarray(b.value).tobytes()
+    return bytes(data)
 
 
 def print_program(
-    w: Writer, name: str, parameters: Sequence[Parameter], results: Sequence[Parameter]
-) -> tuple[str, int]:
-    """Return the text of a program, and the size of its constants in bytes."""
+    w: Writer,
+    prototype: str,
+    parameters: Sequence[Parameter],
+    constants: Sequence[Buffer],
+    weights: bytes | None,
+) -> str:
+    """Return the text of a program; its constants are in it, or in `weights`."""
     used = list_used(w.block)
-    constants = [b for b in used if b.role is Role.CONSTANT]
     body = print_block(w.block)
     inner = [declare_buffer(b) for b in used if b.role is Role.WORK and b.size]
-    empty = [b for b in used if b.role is Role.WORK and not b.size]
-    inner += [f"  {b.kind.stored} *const {b.name} = NULL;" for b in empty]
-    head = ["  unsigned char *const work = workspace;"] if inner and len(inner) > len(empty) else []
-    if not head:
-        head = ["  (void)workspace;"]
+    head = ["  unsigned char *const work = workspace;" if inner else "  (void)workspace;"]
+    inner += [
+        f"  {b.kind.stored} *const {b.name} = NULL;"
+        for b in used
+        if b.role is Role.WORK and not b.size
+    ]
+    tables = []
+    if weights is None:
+        tables = [print_constant(b) for b in constants]
+    else:
+        head.append("  const unsigned char *const file = weights;")
+        inner += [declare_weights(b) for b in constants]
     told = "\n".join(body)
-    unread = [p.name for p in [*parameters, *results] if not mentions(told, p.name)]
-    head += [f"  (void){n};" for n in unread]
+    head += [f"  (void){p.name};" for p in parameters if not mentions(told, p.name)]
     functions = print_functions(w, told)
-    main = "\n".join([write_prototype(name, parameters, results) + " {", *head, *inner, *body, "}"])
-    tables = [print_constant(b) for b in constants]
-    helpers = list_helpers("\n".join([*functions, main]))
+    main = "\n".join([prototype + " {", *head, *inner, *body, "}"])
+    helpers = list_helpers("\n".join([*functions, main, *tables]))
     includes = "\n".join(f"#include <{h}.h>" for h in INCLUDES)
-    parts = [f'#include "{name}.h"\n\n{includes}', *[h.strip() for h in helpers], *tables]
-    text = "\n\n".join([*parts, *functions, main]) + "\n"
-    return text, sum(b.bytes for b in constants)
+    return "\n\n".join([includes, *[h.strip() for h in helpers], *tables, *functions, main]) + "\n"
 
 
 def mentions(text: str, name: str) -> bool:
@@ -195,6 +225,12 @@ def print_functions(w: Writer, body: str) -> list[str]:
 def declare_buffer(b: Buffer) -> str:
     """Return the declaration of memory in the arena."""
     return f"  {b.kind.stored} *const {b.name} = ({b.kind.stored} *)(void *)(work + {b.offset});"
+
+
+def declare_weights(b: Buffer) -> str:
+    """Return the declaration of a constant in the file of weights."""
+    kind = b.kind.stored
+    return f"  const {kind} *const {b.name} = (const {kind} *)(const void *)(file + {b.offset});"
 
 
 def print_constant(b: Buffer) -> str:
