@@ -17,9 +17,8 @@ from numpy import generic, ndarray
 from weft.core.trace import is_eager
 from weft.options import config, disable_jit_cell
 from weft.pytrees import call_registry, flatten, unflatten
-from weft.xla.array import ARRAYS, HOST, SMALL, WIDE_FLOATS, ArrayImpl, copy_writable, put
+from weft.xla.array import HOST, SMALL, WIDE_FLOATS, ArrayImpl, copy_writable, put
 
-_PLAIN = frozenset(ARRAYS)
 _FLAT = frozenset((ArrayImpl, int, float))  # what is no pytree, and needs no copy
 _CACHE = _jax.PjitFunctionCache()
 _CLEARED: list = []  # grows as it is cleared, but for executables of calls that are gone
@@ -43,8 +42,12 @@ def compiled_call(
 
     def take(*args: Any, **kwargs: Any) -> tuple:
         __tracebackhide__ = True
-        plain = not kwargs and _PLAIN.issuperset(map(type, args))  # nothing is NumPy's
-        if not plain and (fun is None or (is_eager() and not disable_jit_cell.value)):
+        other = bool(kwargs)  # than arrays is among the arguments
+        for x in args:
+            if type(x) is not ArrayImpl:
+                other = True
+                break
+        if other and (fun is None or (is_eager() and not disable_jit_cell.value)):
             if all_traced and not kwargs and (copies := copy_flat(args)):
                 return on_copies(*copies), None, False
             static = {i % len(args) for i in static_argnums if -len(args) <= i < len(args)}
