@@ -24,7 +24,7 @@ from weft.numpy.promotion import (
     drop_weak_type,
     promote_operands,
 )
-from weft.numpy.reductions import compute_widely
+from weft.numpy.reductions import compute_widely, widen_dtype
 from weft.numpy.sorting import search_by_halving
 from weft.numpy.ufuncs import maximum
 from weft.primitives import elementwise as ops
@@ -321,4 +321,8 @@ def interp(
     )
     names = [side if isinstance(side, str) else None for side in (left, right)]
     values = tuple(None if isinstance(side, str) else side for side in (left, right))
-    return interpolate_table(x, xp, fp, *names, values, period)
+    wide = widen_dtype(dtype)  # as differences of two finite numbers may be infinite
+    if wide == dtype:
+        return interpolate_table(x, xp, fp, *names, values, period)
+    x, xp, fp = (ops.convert(v, wide) for v in (x, xp, fp))
+    return ops.convert(interpolate_table(x, xp, fp, *names, values, period), dtype)

@@ -25,7 +25,7 @@ from weft.numpy.choice import where
 from weft.numpy.creation import linspace
 from weft.numpy.manipulation import convert_together, stack
 from weft.numpy.promotion import as_array, as_operand, call_numpy, promote_operands
-from weft.numpy.reductions import max, min, sum
+from weft.numpy.reductions import compute_widely, max, min, sum
 from weft.numpy.sorting import search_by_halving
 from weft.numpy.ufuncs import maximum
 from weft.primitives import elementwise as ops
@@ -234,7 +234,7 @@ def count_in_bins(a: Any, edges: Any, weights: Any, density: bool, even: bool) -
     counts = ops.convert(sum_at(index, weights, edges.size, exact)[1:], dtype)
     if not density:
         return counts
-    return counts / (sum(counts) * diff(edges))
+    return compute_widely(lambda counts, edges: counts / sum(counts) / diff(edges), counts, edges)
 
 
 def find_bin(x: Any, edges: Any, even: bool) -> Any:
