@@ -77,7 +77,8 @@ PROGRAMS = {
                    jnp.arange(0.0, x.shape[0]), jnp.linspace(0, 1, x.shape[0]), x[1::2], x[::-3],
                    nn.one_hot(jnp.argsort(x), x.shape[0]), jnp.take(x, jnp.array([0, -1])),
                    jnp.einsum("i,ij,j->", x, jnp.outer(x, x), x), jnp.append(x, 1.0),
-                   jnp.split(x, [1, x.shape[0] - 1]), jnp.geomspace(1.0, 2.0, x.shape[0])],
+                   jnp.split(x, [1, x.shape[0] - 1]), jnp.geomspace(1.0, 2.0, x.shape[0]),
+                   weft.jacrev(lambda x: x * x.sum())(x), weft.hessian(lambda x: (x**3).sum())(x)],
         ("n + 2",), [((5,),), ((4,),), ((8,),)],
     ),
     "reductions": (

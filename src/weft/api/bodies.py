@@ -37,7 +37,7 @@ from weft.pytrees import PyTreeDef, find_mismatches, tree_map
 from weft.transforms.batch import mapped_aval
 from weft.util import fun_name
 from weft.watch.leaks import stage_function
-from weft.xla.array import put, put_own
+from weft.xla.array import put
 
 
 class StagedBody(NamedTuple):
@@ -72,7 +72,7 @@ def stage_body(
         names = functools.partial(argument_origins, fun, in_tree, op)
         jaxpr, consts = stage_function(flat, in_avals, fun_name(fun), names)
         # a NumPy array is taken as it is now
-        consts = [put_own(c) if isinstance(c, np.ndarray) else c for c in consts]
+        consts = [put(c) if isinstance(c, np.ndarray) else c for c in consts]
         tree = hide_leaves(flat.out_tree, flat.hidden) if flat.hidden else flat.out_tree
         body = StagedBody(close_jaxpr(jaxpr), consts, tree, bool(flat.hidden))
         body = body if op not in LOOPS else enter_loop(op, body)

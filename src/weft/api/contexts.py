@@ -214,9 +214,10 @@ def transfer_guard(new_val: str) -> AbstractContextManager[None]:
 
     'allow'; 'log' each; 'disallow', which raises JaxRuntimeError. These are about transfers that
     happen by themselves, as where a NumPy array or a Python number meets an array. They are not
-    about `device_put` and `device_get`, nor about arrays that a function makes of no array, such as
-    `jnp.arange(5)`, nor about constants of a program; 'log_explicit' and 'disallow_explicit' are
-    about all. What is on the CPU is on the host too, and read without a transfer.
+    about `device_put` and `device_get`, nor about what weft itself makes: the constants of a
+    formula or of a program, results that are found on the host, arrays such as `jnp.arange(5)`.
+    'log_explicit' and 'disallow_explicit' are about all. What is on the CPU is on the host too, and
+    read without a transfer.
 
     >>> x = jnp.ones(2)
     >>> with transfer_guard("disallow"):

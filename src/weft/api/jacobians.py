@@ -24,7 +24,9 @@ from weft.primitives.slicing import slice_in_dim
 from weft.run.rules import compiles_rules, open_batch
 from weft.transforms.batch import batch, bring_to_front
 from weft.transforms.jvp import jvp as jvp_flat
-from weft.util import alias
+from weft.util import alias, is_below
+
+MAX_HELD = 1025  # elements of an identity matrix, below which a program holds it
 
 
 def basis(avals: Sequence[ShapedArray]) -> tuple[list, list[tuple[int, int]]]:
@@ -33,11 +35,11 @@ def basis(avals: Sequence[ShapedArray]) -> tuple[list, list[tuple[int, int]]]:
     out, spans, start = [], [], 0
     for a in avals:
         columns = (total, a.size)  # of the identity matrix, from `start` on
-        if total * a.size <= 1024:
+        if is_below(total * a.size, MAX_HELD):
             part = layout.host_constant(np.eye(*columns, -start), a.dtype)
         else:  # computed, or a program would hold and read it
             rows, places = (layout.broadcasted_iota(np.int32, columns, axis) for axis in (0, 1))
-            part = eq(sub(rows, layout.literal(start, rows.dtype)), places)
+            part = eq(sub(rows, layout.literal_size(start, rows)), places)
             part = layout.convert(part, a.dtype)
         part = layout.reshape(part, (total, *a.shape))
         out.append(layout.convert(part, a.dtype, True) if a.weak_type else part)

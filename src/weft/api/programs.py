@@ -31,7 +31,7 @@ from weft.run.programs import place_program, run_program
 from weft.util import LiveObjects, Logger, insert_at, keep_newest
 from weft.watch import events
 from weft.watch.leaks import stage_function
-from weft.xla.array import put_own
+from weft.xla.array import put
 from weft.xla.passed_refs import Written, forget_passed
 from weft.xla.placement import Placement
 
@@ -236,7 +236,7 @@ def stage_program(
     given = drop_positions(avals, hidden) if hidden else avals
     jaxpr, consts = stage_function(flat, given, spec.name, names)
     # a NumPy array is taken as it is now
-    consts = [put_own(c) if isinstance(c, np.ndarray) else c for c in consts]
+    consts = [put(c) if isinstance(c, np.ndarray) else c for c in consts]
     seconds = time.perf_counter() - start
     events.record_work(events.TRACE, seconds, fun_name=spec.name)
     if config.log_compiles:

@@ -35,7 +35,7 @@ from weft.primitives.indexing import ScatterDimensionNumbers, scatter_add
 from weft.primitives.layout import literal
 from weft.primitives.reshard import compute_freely
 from weft.run.operation import operation
-from weft.xla.array import host_view, put_own
+from weft.xla.array import host_view, put
 from weft.xla.typing import Array, ArrayLike, ShardingLike
 
 INT32 = np.dtype(np.int32)
@@ -136,15 +136,13 @@ def histogram_bin_edges(
     if isinstance(bins, str):
         values = require_values(op, a, "jnp.histogram(..., bins=n) makes n bins.")
         host = call_numpy(op, np.histogram_bin_edges, values, bins, range, weights)
-        return put_own(host.astype(choose_edge_dtype(a)))
+        return put(host.astype(choose_edge_dtype(a)))
     edges, count = read_bins(op, bins)
     if edges is not None:
         return convert_together(op, [edges], choose_edge_dtype(a))[0]
     ends = read_range(op, range)
     if ends is not None and all(isinstance(end, int | float) for end in ends) and ends[0] < ends[1]:
-        return put_own(
-            np.linspace(*ends, count + 1).astype(choose_edge_dtype(a))
-        )  # exact to rounding
+        return put(np.linspace(*ends, count + 1).astype(choose_edge_dtype(a)))  # exact to rounding
     return space_edges(a, ends, count)
 
 

@@ -31,7 +31,7 @@ from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
 from weft.primitives.sort import find_places
 from weft.run.operation import operation
-from weft.xla.array import host_view, put_own
+from weft.xla.array import host_view, put
 from weft.xla.typing import Array, ArrayLike
 
 
@@ -64,7 +64,7 @@ def nonzero(
         )
     if size is None:
         found = np.nonzero(require_concrete("nonzero", a, "places"))
-        return tuple([put_own(i.astype(dtypes.default_int())) for i in found])
+        return tuple([put(i.astype(dtypes.default_int())) for i in found])
     if not isinstance(fill_value, tuple):
         fill_value = (0 if fill_value is None else fill_value,) * a.ndim
     if len(fill_value) != a.ndim:

@@ -30,7 +30,7 @@ from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
 from weft.run.operation import operation
 from weft.util import name_function
-from weft.xla.array import put_own
+from weft.xla.array import put
 from weft.xla.typing import Array, ArrayLike
 
 INT32 = np.dtype(np.int32)
@@ -83,12 +83,12 @@ def find_unique_now(x: Any, axis: int | None, equal_nan: bool, *asked: bool) -> 
         axis = axis_of("unique", axis, x.ndim)
     found = np.unique(values, *asked, axis=axis, equal_nan=equal_nan)
     if not any(asked):
-        return put_own(found), None, None, None
+        return put(found), None, None, None
     rest = iter(found[1:])
-    places = [put_own(next(rest).astype(dtypes.default_int())) if a else None for a in asked]
+    places = [put(next(rest).astype(dtypes.default_int())) if a else None for a in asked]
     if places[1] is not None:
         places[1] = lax.reshape(places[1], x.shape if axis is None else (x.shape[axis],))
-    return put_own(found[0]), *places
+    return put(found[0]), *places
 
 
 def find_unique_of_size(
@@ -268,7 +268,7 @@ def keep_elements(vector: Any, keep: Any, size: int | None, fill: Any, op: str) 
     if size is None:
         mask = require_concrete(op, keep, "elements") != 0
         where = np.flatnonzero(mask).astype(np.int32)
-        return getitem_with(vector, put_own(mask), INSIDE), put_own(where)
+        return getitem_with(vector, put(mask), INSIDE), put(where)
     (where,) = find_places_of_size(keep, size, (vector.size,))
     where = ops.convert(where, INT32)
     there = ops.lt(where, literal(vector.size, INT32))

@@ -30,7 +30,7 @@ from weft.primitives.layout import reshape
 from weft.primitives.varying import kind_of
 from weft.transforms.batch import BatchTrace
 from weft.util import Scope
-from weft.xla.array import put, put_own
+from weft.xla.array import put
 
 # what Python may ask, apart from the text
 LOOKS = frozenset(("bool()", "index()", "int()", "float()", "complex()", "format()", "item()"))
@@ -172,4 +172,4 @@ def stage_looking(fun: Callable, avals: Sequence, name: str, names: Any, look: A
     finally:
         trace.look = None
     jaxpr, consts = trace.finish(outs)
-    return close_jaxpr(jaxpr), [put_own(c) if isinstance(c, np.ndarray) else c for c in consts]
+    return close_jaxpr(jaxpr), [put(c) if isinstance(c, np.ndarray) else c for c in consts]

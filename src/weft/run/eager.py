@@ -19,6 +19,7 @@ from weft.core.primitive import Primitive
 from weft.core.source import trim_traceback
 from weft.core.trace import Trace, install_bottom
 from weft.errors import unhashable_error
+from weft.mesh.transfers import is_own_transfer, move_explicitly
 from weft.pytrees import flatten
 from weft.run.fastpath import compiled_call
 from weft.run.pipeline import JitSpec
@@ -59,6 +60,8 @@ class EvalTrace(Trace):
             out = kernel(*args)
             return out if type(out) is list else [out]
         except Exception as error:
+            if is_own_transfer(error, args):
+                return as_list(move_explicitly(kernel, *args))
             trim_traceback(error)
             raise
 

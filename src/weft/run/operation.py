@@ -24,6 +24,7 @@ from weft.core.source import trim_traceback
 from weft.core.stage import stage_closed
 from weft.core.trace import Tracer, current, eval_context
 from weft.errors import DtypeError, ShapeError, TracerError
+from weft.mesh.transfers import is_own_transfer, move_explicitly
 from weft.options import bounds_cell, config, trace_context, x64_cell
 from weft.primitives.elementwise import bind_spread, match_numbers
 from weft.pytrees import PyTreeDef, flatten, unflatten
@@ -460,6 +461,8 @@ def wrap_call(
                 return current.trace.process(prim, args, {})[0]
             return written(args[0])
         except Exception as error:
+            if is_own_transfer(error, (args, kwargs)):
+                return move_explicitly(call, *args, **kwargs)
             trim_traceback(error)
             raise
 
@@ -555,6 +558,8 @@ def number_operation(
             given = [v for v in (x, y, z) if v is not ABSENT]
             return fun(*given) if out is where is None else fun(*given, out=out, where=where)
         except Exception as error:
+            if is_own_transfer(error, (x, y, z)):
+                return move_explicitly(call, x, y, z, out=out, where=where)
             trim_traceback(error)
             raise
 
@@ -584,6 +589,8 @@ def operator_operation(fun: Callable, foreign: Callable) -> Callable:
         except NotForKernel:
             pass
         except Exception as error:
+            if is_own_transfer(error, other):
+                return move_explicitly(call, self, other)
             trim_traceback(error)
             raise
         if type(other) in OPERANDS or isinstance(other, Tracer):

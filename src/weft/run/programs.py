@@ -14,7 +14,8 @@ from weft.core.aval import typeof
 from weft.core.jaxpr import Eqn, Jaxpr, Var
 from weft.core.primitive import Primitive
 from weft.core.trace import Tracer, leak_message
-from weft.errors import UnexpectedTracerError
+from weft.errors import JaxRuntimeError, UnexpectedTracerError
+from weft.mesh.transfers import is_own_transfer, move_explicitly
 from weft.options import config
 from weft.run.observer import make_observer
 from weft.run.pipeline import JitSpec, LoweredProgram, lower_program
@@ -55,7 +56,12 @@ def run_program(
         placement = place_program(jaxpr, consts, args, spec, names)
     if config.debug == "off":  # as nearly always
         run = find_executable(jaxpr, consts, spec, placement)
-        outs = run(*args)
+        try:
+            outs = run(*args)
+        except JaxRuntimeError as error:
+            if not is_own_transfer(error, args):
+                raise
+            outs = move_explicitly(run, *args)
         return outs, None if out_tree is None else run.fastpath(out_tree, len(args))
     # donated buffers could not be read again
     run = find_executable(jaxpr, consts, spec._replace(donated=()), placement)

@@ -24,6 +24,7 @@ from weft.errors import DeletedError, DtypeError, JaxRuntimeError, ShapeError
 from weft.mesh.client import default_device
 from weft.mesh.sharding import SingleDeviceSharding, sharding_on, terms_of
 from weft.mesh.spec import PartitionSpec
+from weft.mesh.transfers import is_own_transfer, move_explicitly
 from weft.mesh.typed import typed_for
 from weft.options import x64_as, x64_cell
 from weft.pytrees import register_call_node
@@ -65,14 +66,16 @@ def put(x: Any, sharding: Any = None, committed: bool = False) -> Any:
         raise type(error)(f"array: a number must fit {aval.dtype}; got {x!r}.") from None
     if aval.dtype == dtypes.float0:
         return host
-    if type(sharding) is not SingleDeviceSharding:
-        return shards.make_from_host(aval, sharding, host)
     try:
+        if type(sharding) is not SingleDeviceSharding:
+            return shards.make_from_host(aval, sharding, host)
         now, devices = shards.COPY_NOW, [sharding.device]
         return _jax.batched_device_put(
             aval, sharding, [host], devices, committed, host_buffer_semantics=now
         )
     except JaxRuntimeError as error:
+        if is_own_transfer(error, (x, host)):
+            return move_explicitly(put, x, sharding, committed)
         raise refuse_dtype(aval, error) from None
 
 
@@ -111,29 +114,6 @@ def copy_writable(x: Any) -> Any:
     return put(x) if x.nbytes > SMALL and is_valid_value(x) else np.array(x, order="C")
 
 
-def move_own(error: Exception, move: Callable[..., Any], *args: Any) -> Any:
-    """Move what this library made again, if a guard of transfers refused it; else raise the error.
-
-    Guards are about what users move without saying so, so that now it counts as said.
-    """
-    state = _jax.guard_lib.thread_local_state()
-    if state.explicit_device_put or "Disallowed host-to-device" not in str(error):
-        raise error from None
-    state.explicit_device_put = True
-    try:
-        return move(*args)
-    finally:
-        state.explicit_device_put = False
-
-
-def put_own(x: Any, sharding: Any = None, committed: bool = False) -> Any:
-    """`put` for what this library made: a result found on the host, a constant of a program."""
-    try:
-        return put(x, sharding, committed)
-    except JaxRuntimeError as error:
-        return move_own(error, put, x, sharding, committed)
-
-
 def array_from_host(host: np.ndarray, weak_type: bool) -> Any:
     """An array that takes over the memory of `host`, which nobody else may write to."""
     aval = ShapedArray(host.shape, host.dtype, weak_type)
@@ -144,7 +124,9 @@ def array_from_host(host: np.ndarray, weak_type: bool) -> Any:
                 return _jax.batched_device_put(aval, sharding, [host], [sharding.device], False)
         return _jax.batched_device_put(aval, sharding, [host], [sharding.device], False)
     except JaxRuntimeError as error:
-        return move_own(refuse_dtype(aval, error), array_from_host, host, weak_type)
+        if is_own_transfer(error, ()):
+            return move_explicitly(array_from_host, host, weak_type)
+        raise refuse_dtype(aval, error) from None
 
 
 def array_from_pickle(host: np.ndarray, weak_type: bool) -> Any:

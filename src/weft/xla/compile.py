@@ -41,7 +41,7 @@ from weft.util import Logger
 from weft.watch import events
 from weft.watch.progress import run_reporting
 from weft.xla import shards
-from weft.xla.array import array_of_type, put, put_own
+from weft.xla.array import array_of_type, put
 from weft.xla.callbacks import execute_with_callbacks, make_entry, parse_module
 from weft.xla.diskcache import cache_key, disk_cache, fingerprint
 from weft.xla.placement import Placement
@@ -370,7 +370,7 @@ class Executable:
         self.in_shardings = shardings and shardings[0]
         self.out_shardings = shardings[1] if shardings else [whole] * len(self.out_avals)
         places = self.in_shardings or [whole] * len(consts)
-        self.consts = [put_own(words_of(c), s) for c, s in zip(consts, places, strict=False)]
+        self.consts = [put(words_of(c), s) for c, s in zip(consts, places, strict=False)]
         self.handlers = [
             _jax.array_result_handler(a, s, placement.committed, *_SKIP_CHECKS)
             for a, s in zip(self.buffer_avals, self.out_shardings, strict=True)
