@@ -286,8 +286,8 @@ def eval_jaxpr(jaxpr, consts, *args):
     list(map(write, jaxpr.constvars, consts))
     for eqn in jaxpr.eqns:
         invals = list(map(read, eqn.invars))
-        subfuns, bind_params = eqn.primitive.get_bind_params(eqn.params)
-        outvals = eqn.primitive.bind(*subfuns, *invals, **bind_params)
+        bind_params = eqn.primitive.get_bind_params(eqn.params)
+        outvals = eqn.primitive.bind(*invals, **bind_params)
         if not eqn.primitive.multiple_results:
             outvals = [outvals]
         list(map(write, eqn.outvars, outvals))

@@ -28,6 +28,6 @@ class Interface:
             return self.bind(*args, **rest[-1])
 
     @final
-    def get_bind_params(self, params: dict) -> tuple[list, dict]:
-        """Return what an interpreter passes to `bind`: no functions, and the parameters."""
-        return [], params
+    def get_bind_params(self, params: dict) -> dict:
+        """Return what an interpreter passes to `bind` by name: the parameters of an equation."""
+        return dict(params)
