@@ -32,7 +32,7 @@ from weft.primitives.layout import broadcast_in_dim_p, convert
 from weft.primitives.special.error import write_erf
 from weft.primitives.special.formula import formula
 from weft.primitives.special.gamma import writing_zeta
-from weft.primitives.transcendental import HALVES, cosh_p, exp_p, log1p_p, pow_p, sinh_p
+from weft.primitives.transcendental import HALVES, cbrt_p, cosh_p, exp_p, log1p_p, pow_p, sinh_p
 from weft.xla.foreign import Attribute
 
 Found = Callable[..., list] | None
@@ -64,7 +64,8 @@ MAX_CALL_BYTES = 1 << 23  # from here on memory for intermediate values takes lo
 PERIODIC = frozenset(("sin", "cos", "tan"))  # formulas of float64 that first look at all elements
 LATE = PERIODIC | {"log", "erf", "pow"}  # whose formulas pay from twice as many elements on
 KNOWN_POWERS = frozenset((0.5, 1, 2, 3))  # which XLA computes by products and roots
-INEXACT = frozenset((logaddexp_p, log1p_p, cosh_p))  # XLA's functions that are less exact
+# XLA's functions that are less exact
+INEXACT = frozenset((logaddexp_p, log1p_p, cosh_p, sinh_p, cbrt_p))
 # XLA's code of these converts to integers, which LLVM leaves undefined for a NaN that it knows.
 UNSAFE = frozenset((exp_p, sinh_p, cosh_p))
 HALF_FORMULAS = frozenset(circular.FORMULAS)
@@ -231,8 +232,8 @@ def choose_exact(eqn: Eqn, scope: Scope) -> Found:
         return lambda *xs: [log_of_sum(*[spread_scalar(x, plain) for x in xs])]
     if prim is log1p_p and out.dtype in (F32, F64):
         return lambda x: apply_formula(write_log1p, [x], [plain])
-    if prim is cosh_p and out.dtype == F64:
-        return lambda x: apply_formula(write_cosh, [x], [plain])
+    if prim in (cosh_p, sinh_p, cbrt_p) and out.dtype == F64:
+        return lambda x: apply_formula(write_exact, [x], [plain], prim.name)
     if prim in UNSAFE and scope.target.folds_nan and dtypes.is_float(out.dtype):
         return lambda x: apply_formula(write_keeping_nan, [x], [plain], prim)
     return None
@@ -256,9 +257,10 @@ def write_keeping_nan(hlo: Any, x: Any, prim: Primitive) -> list:
     return [x.compare("NE", x).select(x, Expr(hlo, y)).value]
 
 
-def write_cosh(hlo: Any, x: Any) -> list:
-    """Write the hyperbolic cosine of float64."""
-    return [wide.hyperbolic(False)(Expr(hlo, x)).value]
+def write_exact(hlo: Any, x: Any, name: str) -> list:
+    """Write a function of float64; XLA's hyperbolic ones are up to 495 units off, its root 96."""
+    write = wide.hyperbolic(False) if name == "cosh" else wide.FORMULAS[name]
+    return [write(Expr(hlo, x)).value]
 
 
 def choose_zeta(eqn: Eqn, scope: Scope) -> Found:

@@ -21,6 +21,7 @@ from weft.core.facts import Cost
 from weft.core.form import Form
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
+from weft.primitives import complex_formulas
 from weft.primitives.elementwise import (
     Costly,
     Elementwise,
@@ -96,6 +97,9 @@ class Transcendental(Costly):
     signs: tuple[int, int] = (0, 0)
 
     def lower(self, hlo, *values, accuracy=None):
+        of_parts = complex_formulas.FORMULAS.get(self.name)
+        if accuracy is None and of_parts and dtypes.is_complex(values[0].aval.dtype):
+            return [of_parts(Expr(hlo, values[0])).value]
         if accuracy is None:
             outs = Elementwise.lower(self, hlo, *values)
         else:
