@@ -231,6 +231,7 @@ def list_formulas(
     double: Callable[..., Expr],
     keeps_zero: bool = True,
     library: str = "",
+    least: int = 1,
 ) -> dict[np.dtype, ElementFormula]:
     """Return the formulas of a function by dtype.
 
@@ -239,9 +240,10 @@ def list_formulas(
       double: computes float64.
       keeps_zero: whether `single` is to give -0 for -0.
       library: the operation that computes arguments too large for `double`, if there are any.
+      least: the elements that `double` pays for, as in `ElementFormula`.
     """
     rounded = ElementFormula(round_doubles(single, keeps_zero))
-    exact = ElementFormula(double)
+    exact = ElementFormula(double, least)
     if library:
         exact = ElementFormula(wide.call_library_beyond(library, double), least=2, looks=True)
     return {**dict.fromkeys((*HALVES, F32), rounded), F64: exact}
@@ -261,6 +263,6 @@ ARC_TANGENT = list_formulas(
     wide.keep_zeros(lambda x: wide.angle_of(x, x.like(1), scaled=False)),
 )
 ANGLE = list_formulas(find_angle, wide.angle_of, keeps_zero=False)
-CUBE_ROOT = list_formulas(cube_root, wide.third_root)
+CUBE_ROOT = list_formulas(cube_root, wide.third_root, least=0)
 POWER = {F32: ElementFormula(write_power), F64: ElementFormula(write_power, least=2)}
 REMAINDER = dict.fromkeys((F32, F64), ElementFormula(write_remainder, looks=True))

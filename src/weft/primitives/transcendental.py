@@ -22,7 +22,7 @@ from weft.core.facts import Cost
 from weft.core.form import Form
 from weft.dtypes import NUMBERS
 from weft.errors import DtypeError, ShapeError
-from weft.primitives import circular, wide
+from weft.primitives import circular, complex_formulas, wide
 from weft.primitives.elementwise import (
     Costly,
     Elementwise,
@@ -96,12 +96,16 @@ class Transcendental(Costly):
     """Members of `Elementwise` that may be given an accuracy, kept as a parameter only if given.
 
     `signs` says for the parts of a complex result whether their signs are those of the operand's
-    real and imaginary part (1), the opposite ones (-1), or others (0).
+    real and imaginary part (1), the opposite ones (-1), or others (0). `of_parts` writes the
+    function of a complex number by real functions of its parts, where that is more exact.
     """
 
     signs: tuple[int, int] = (0, 0)
+    of_parts: Callable[[Expr], Expr] | None = None
 
     def lower(self, hlo, *values, accuracy=None):
+        if accuracy is None and self.of_parts and dtypes.is_complex(values[0].aval.dtype):
+            return [self.of_parts(Expr(hlo, values[0])).value]
         if accuracy is None:
             outs = Elementwise.lower(self, hlo, *values)
         else:
@@ -584,6 +588,10 @@ atan2_p = Transcendental(
 )
 atan2_p.kernel, atan2_p.formulas = Kernel(63, Called.ON_ARGUMENTS), circular.ANGLE
 
+sin_p.of_parts, sinh_p.of_parts = complex_formulas.SINES
+cos_p.of_parts, cosh_p.of_parts = complex_formulas.COSINES
+tan_p.of_parts, tanh_p.of_parts = complex_formulas.TANGENTS
+expm1_p.of_parts = complex_formulas.write_expm1
 sqrt_p.signs = acosh_p.signs = (0, 1)
 acos_p.signs = rsqrt_p.signs = (0, -1)
 asin_p.signs = atan_p.signs = asinh_p.signs = atanh_p.signs = (1, 1)

@@ -397,6 +397,6 @@ def call_library_beyond(op: str, formula: Callable[[Expr], Expr]) -> Callable[[E
 
 LOGARITHM = {F64: ElementFormula(write_log_of_all, least=2)}
 LOGARITHM_NEAR_ONE = dict.fromkeys((F32, F64), ElementFormula(write_log1p, least=0))
-HYPERBOLIC_SINE = {F64: ElementFormula(keep_zeros(hyperbolic(True)))}
+HYPERBOLIC_SINE = {F64: ElementFormula(keep_zeros(hyperbolic(True)), least=0)}
 HYPERBOLIC_COSINE = {F64: ElementFormula(hyperbolic(False), least=0)}
 AREA_SINE = {F64: ElementFormula(keep_zeros(area_sine))}

@@ -1,0 +1,94 @@
+"""Functions of complex numbers by real functions of their parts, exact near zeros as well.
+
+XLA's formulas subtract exponentials that are nearly equal: of sin(1e-9j) nothing would be left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from weft.primitives.expr import Expr
+
+# The largest argument of an exponential whose square is finite, by the dtype of the parts.
+MAX_EXPONENT = {np.dtype(np.float32): 40.0, np.dtype(np.float64): 350.0}
+
+
+def split_hyperbolic(x: Expr) -> tuple[Expr, Expr, Expr]:
+    """Return the hyperbolic sine and cosine of x up to MAX_EXPONENT, and exp of the rest of it."""
+    size = x.apply("abs")
+    held = size.apply("minimum", MAX_EXPONENT[x.dtype])
+    growth = held.apply("exponential_minus_one")
+    power = growth + 1
+    sine = (growth + growth / power) * 0.5
+    above = (size > held).select((size - held).apply("exponential"), 1.0 + 0.0 * size)
+    return (x < 0).select(-sine, sine), (power + 1 / power) * 0.5, above
+
+
+def scale(part: Expr, *factors: Expr) -> Expr:
+    """Return the product of a part and factors, which may be infinite where the part is 0."""
+    out = part
+    for factor in factors:
+        out = out * factor
+    return part.compare("EQ", 0.0).select(part, out)
+
+
+def join(z: Expr, real: Expr, imag: Expr) -> Expr:
+    """Return the complex number of two parts."""
+    return real.make("complex", z.aval, imag)
+
+
+def write_sine(z: Expr) -> Expr:
+    """Write sin x cosh y + i cos x sinh y."""
+    x, y = z.part("real"), z.part("imag")
+    sinh, cosh, above = split_hyperbolic(y)
+    real = scale(x.apply("sine"), cosh, above)
+    return join(z, real, scale(sinh, x.apply("cosine"), above))
+
+
+def write_cosine(z: Expr) -> Expr:
+    """Write cos x cosh y - i sin x sinh y."""
+    x, y = z.part("real"), z.part("imag")
+    sinh, cosh, above = split_hyperbolic(y)
+    imag = scale(scale(x.apply("sine"), sinh), above)
+    return join(z, scale(x.apply("cosine"), cosh, above), -imag)
+
+
+def write_tangent(z: Expr) -> Expr:
+    """Write (sin x cos x + i sinh y cosh y) / (cos x**2 + sinh y**2)."""
+    x, y = z.part("real"), z.part("imag")
+    sinh, cosh, above = split_hyperbolic(y)
+    sine, cosine = x.apply("sine"), x.apply("cosine")
+    below = cosine * cosine + sinh * sinh
+    real = sine * cosine / below / above / above
+    return join(z, real, sinh * cosh / below)
+
+
+def turn(write: Callable[[Expr], Expr]) -> Callable[[Expr], Expr]:
+    """Return the formula of the hyperbolic function h(z) = -i f(i z) of a sine or a tangent f."""
+
+    def write_turned(z: Expr) -> Expr:
+        out = write(join(z, -z.part("imag"), z.part("real")))
+        return join(z, out.part("imag"), -out.part("real"))
+
+    return write_turned
+
+
+def write_hyperbolic_cosine(z: Expr) -> Expr:
+    """Write cos(i z)."""
+    return write_cosine(join(z, -z.part("imag"), z.part("real")))
+
+
+def write_expm1(z: Expr) -> Expr:
+    """Write expm1(x) cos y - 2 sin(y / 2)**2 + i exp(x) sin y."""
+    x, y = z.part("real"), z.part("imag")
+    half = (y * 0.5).apply("sine")
+    real = x.apply("exponential_minus_one") * y.apply("cosine") - half * half * 2
+    return join(z, real, scale(y.apply("sine"), x.apply("exponential")))
+
+
+# Each is a circular function and the hyperbolic one.
+SINES = write_sine, turn(write_sine)
+COSINES = write_cosine, write_hyperbolic_cosine
+TANGENTS = write_tangent, turn(write_tangent)

@@ -1,0 +1,50 @@
+"""Functions of complex numbers near zeros, poles and the largest numbers, against mpmath.
+
+tests/numpy/test_elementary_accuracy.py compares them over their whole domains.
+"""
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+import weft
+from weft import lax
+
+PI = np.pi
+POINTS = [
+    1e-9j, 1e-300 + 1e-9j, -1e-9 + 3j, PI + 1e-8j, PI / 2 + 1e-7j, 2j * PI, 1e-9 + 2j * PI, 1 - 20j,
+    0.5 + 600j, 600 + 0.5j, -1e-200 + 1000j, 1000 - 1e-200j, -30 - 2j, 340 + 1j, 1 + 360j,
+]  # fmt: skip
+NAMES = ["sin", "cos", "tan", "sinh", "cosh", "tanh", "expm1"]
+
+
+@pytest.fixture(scope="module")
+def found():
+    """The values and derivatives of all functions, of one program."""
+
+    def program(z):
+        slope = lambda f: weft.vmap(weft.grad(f, holomorphic=True))(z)
+        return {n: (getattr(lax, n)(z), slope(getattr(lax, n))) for n in NAMES}
+
+    with weft.config.scope(enable_x64=True):
+        return weft.jit(program)(np.array(POINTS))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_and_derivatives(name, found):
+    exact = getattr(mp, name)
+    with mp.workprec(300):
+        for z, got, slope in zip(POINTS, *map(np.asarray, found[name]), strict=True):
+            want = exact(mp.mpc(z))
+            if abs(want) < 1e300:
+                assert abs(mp.mpc(complex(got)) - want) <= 1e-15 * abs(want), z
+            want = mp.diff(exact, mp.mpc(z)) if abs(z) < 100 else None
+            if want is not None:
+                assert abs(mp.mpc(complex(slope)) - want) <= 1e-13 * max(abs(want), 1e-3), z
+
+
+def test_parts_that_are_zero_stay_zero():
+    z = np.array([800j, -800j], np.complex64)
+    assert np.array_equal(lax.sin(z), [complex(0, np.inf), complex(0, -np.inf)])
+    assert np.array_equal(np.imag(lax.cosh(np.array([800, 0], np.complex64))), [0, 0])
+    assert np.array_equal(lax.tanh(np.array([800, -800], np.complex64)), [1, -1])
