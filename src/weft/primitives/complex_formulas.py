@@ -23,15 +23,13 @@ def split_hyperbolic(x: Expr) -> tuple[Expr, Expr, Expr]:
     power = growth + 1
     sine = (growth + growth / power) * 0.5
     above = (size > held).select((size - held).apply("exponential"), 1.0 + 0.0 * size)
-    return (x < 0).select(-sine, sine), (power + 1 / power) * 0.5, above
+    sine = x.compare("EQ", 0.0).select(x, (x < 0).select(-sine, sine))  # with the sign of a zero
+    return sine, (power + 1 / power) * 0.5, above
 
 
-def scale(part: Expr, *factors: Expr) -> Expr:
-    """Return the product of a part and factors, which may be infinite where the part is 0."""
-    out = part
-    for factor in factors:
-        out = out * factor
-    return part.compare("EQ", 0.0).select(part, out)
+def scale(part: Expr, factor: Expr) -> Expr:
+    """Return the product of a part and a positive factor, which may be infinite where it is 0."""
+    return part.compare("EQ", 0.0).select(part, part * factor)
 
 
 def join(z: Expr, real: Expr, imag: Expr) -> Expr:
@@ -43,16 +41,16 @@ def write_sine(z: Expr) -> Expr:
     """Write sin x cosh y + i cos x sinh y."""
     x, y = z.part("real"), z.part("imag")
     sinh, cosh, above = split_hyperbolic(y)
-    real = scale(x.apply("sine"), cosh, above)
-    return join(z, real, scale(sinh, x.apply("cosine"), above))
+    real = scale(x.apply("sine") * cosh, above)
+    return join(z, real, scale(x.apply("cosine") * sinh, above))
 
 
 def write_cosine(z: Expr) -> Expr:
     """Write cos x cosh y - i sin x sinh y."""
     x, y = z.part("real"), z.part("imag")
     sinh, cosh, above = split_hyperbolic(y)
-    imag = scale(scale(x.apply("sine"), sinh), above)
-    return join(z, scale(x.apply("cosine"), cosh, above), -imag)
+    imag = scale(x.apply("sine") * sinh, above)
+    return join(z, scale(x.apply("cosine") * cosh, above), -imag)
 
 
 def write_tangent(z: Expr) -> Expr:
