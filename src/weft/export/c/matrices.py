@@ -60,8 +60,8 @@ static void NAME(ptrdiff_t m, ptrdiff_t n, bool left, bool lower, int trans, boo
       for (ptrdiff_t q = 0; q < r; ++q) {
         const ptrdiff_t k = forward ? q : size - 1 - q;
         const bool plain = (trans == 0) == left;
-        T v = plain ? a[i * size + k] : a[k * size + i];
-        if (trans == 2) v = CONJ(v);
+        const T u = plain ? a[i * size + k] : a[k * size + i];
+        const T v = trans == 2 ? CONJ(u) : u;
         s -= v * (left ? b[k * n + c] : b[c * n + k]);
       }
       if (!unit) s /= trans == 2 ? CONJ(a[i * size + i]) : a[i * size + i];
