@@ -496,7 +496,7 @@ TESTED_IN = {
     "run/test_operation.py": "run/scalars.py",
     "experimental/test_jet.py": "transforms/jet.py",
     "export/c/test_expand.py": (  # every operation of the suite is a program in C there
-        "export/c/control.py export/c/helpers.py export/c/kinds.py export/c/matrices.py "
+        "export/c/control.py export/c/helpers.py export/c/kinds.py "
         "export/c/reductions.py export/c/scalars.py export/c/sorting.py"
     ),
     "export/c/test_files.py": "export/c/source.py",

@@ -42,6 +42,15 @@ def test_a_chain_is_part_of_the_reduction_that_reads_it():
     assert program.report().workspace_bytes == 0
 
 
+def test_a_chain_may_be_long():
+    def f(x):
+        for k in range(300):
+            x = jnp.sin(x) + k % 3
+        return x
+
+    check(f, X)
+
+
 def test_what_is_read_twice_is_in_memory():
     program = check(lambda x: (y := jnp.sin(x)) + y[::-1], X)
     assert program.source.count("sinf(") == 1

@@ -103,6 +103,7 @@ class Lazy(NamedTuple):
       kind: the kind of the elements.
       computes: whether it does more than read an element at another index.
       buffers: the buffers that elements are read from.
+      depth: how many values that are computed where they are read are in a row here.
     """
 
     places: Sequence[Place]
@@ -112,6 +113,7 @@ class Lazy(NamedTuple):
     kind: Kind
     computes: bool
     buffers: frozenset[Buffer]
+    depth: int = 1
 
 
 class Function(NamedTuple):

@@ -60,8 +60,8 @@ static void NAME(ptrdiff_t m, ptrdiff_t n, bool left, bool lower, int trans, boo
       for (ptrdiff_t q = 0; q < r; ++q) {
         const ptrdiff_t k = forward ? q : size - 1 - q;
         const bool plain = (trans == 0) == left;
-        T v = plain ? a[i * size + k] : a[k * size + i];
-        if (trans == 2) v = CONJ(v);
+        const T u = plain ? a[i * size + k] : a[k * size + i];
+        const T v = trans == 2 ? CONJ(u) : u;
         s -= v * (left ? b[k * n + c] : b[c * n + k]);
       }
       if (!unit) s /= trans == 2 ? CONJ(a[i * size + i]) : a[i * size + i];
@@ -192,6 +192,80 @@ static void NAME(ptrdiff_t n, bool lower, T *a, T *v, T *values, int32_t *info) 
       const T x = v[k * n + i];
       v[k * n + i] = v[k * n + best];
       v[k * n + best] = x;
+    }
+  }
+}"""
+GESDD = """\
+static void NAME(ptrdiff_t m, ptrdiff_t n, T *a, T *values, T *u, T *vt, int32_t *info) {
+  /* Rotations of pairs of columns of b, the matrix or its transpose, which is tall. */
+  const bool tall = m >= n;
+  const ptrdiff_t rows = tall ? m : n, count = tall ? n : m;
+  const ptrdiff_t bi = tall ? n : 1, bj = tall ? 1 : n, vi = tall ? 1 : count;
+  const ptrdiff_t vj = tall ? count : 1, oi = tall ? count : 1, oj = tall ? 1 : rows;
+  T *const v = tall ? vt : u, *const out = tall ? u : vt;
+  bool again = true;
+  *info = 0;
+  for (ptrdiff_t i = 0; i < count; ++i)
+    for (ptrdiff_t j = 0; j < count; ++j) v[i * vi + j * vj] = i == j ? 1 : 0;
+  for (int sweep = 0; again && sweep < 60; ++sweep) {
+    again = false;
+    for (ptrdiff_t p = 0; p < count; ++p) {
+      for (ptrdiff_t q = p + 1; q < count; ++q) {
+        T alpha = 0, beta = 0, gamma = 0;
+        for (ptrdiff_t i = 0; i < rows; ++i) {
+          const T x = a[i * bi + p * bj], y = a[i * bi + q * bj];
+          alpha += x * x;
+          beta += y * y;
+          gamma += x * y;
+        }
+        if (alpha < beta) again = true;
+        else if (!(ABS(gamma) > EPS * SQRT(alpha) * SQRT(beta)) || gamma == 0) continue;
+        else again = true;
+        T c = 0, s = 1;
+        if (gamma != 0) {
+          const T zeta = (beta - alpha) / (2 * gamma);
+          const T t = (zeta < 0 ? -1 : 1) / (ABS(zeta) + SQRT(1 + zeta * zeta));
+          c = 1 / SQRT(1 + t * t);
+          s = t * c;
+        }
+        if (alpha < beta && gamma != 0) {
+          const T swap = c;
+          c = s;
+          s = -swap;
+        }
+        for (ptrdiff_t i = 0; i < rows; ++i) {
+          const T x = a[i * bi + p * bj], y = a[i * bi + q * bj];
+          a[i * bi + p * bj] = c * x - s * y;
+          a[i * bi + q * bj] = s * x + c * y;
+        }
+        for (ptrdiff_t i = 0; i < count; ++i) {
+          const T x = v[i * vi + p * vj], y = v[i * vi + q * vj];
+          v[i * vi + p * vj] = c * x - s * y;
+          v[i * vi + q * vj] = s * x + c * y;
+        }
+      }
+    }
+  }
+  for (ptrdiff_t j = 0; j < count; ++j) {
+    T size = 0;
+    for (ptrdiff_t i = 0; i < rows; ++i) size = HYPOT(size, a[i * bi + j * bj]);
+    values[j] = size;
+    for (ptrdiff_t i = 0; i < rows; ++i)
+      out[i * oi + j * oj] = size > 0 ? a[i * bi + j * bj] / size : 0;
+    for (ptrdiff_t e = 0; !(size > EPS * values[0]) && e < rows; ++e) {
+      /* A column of length zero: any unit vector that is orthogonal to those before it. */
+      T rest = 0;
+      for (ptrdiff_t i = 0; i < rows; ++i) out[i * oi + j * oj] = i == e ? 1 : 0;
+      for (int twice = 0; twice < 2; ++twice) {
+        for (ptrdiff_t k = 0; k < j; ++k) {
+          T dot = 0;
+          for (ptrdiff_t i = 0; i < rows; ++i) dot += out[i * oi + j * oj] * out[i * oi + k * oj];
+          for (ptrdiff_t i = 0; i < rows; ++i) out[i * oi + j * oj] -= dot * out[i * oi + k * oj];
+        }
+      }
+      for (ptrdiff_t i = 0; i < rows; ++i) rest = HYPOT(rest, out[i * oi + j * oj]);
+      for (ptrdiff_t i = 0; rest > 0 && i < rows; ++i) out[i * oi + j * oj] /= rest;
+      if (rest * rest * (T)rows > (T)0.5) break;
     }
   }
 }"""
@@ -365,6 +439,26 @@ def write_syevd(w: Writer, eqn: Eqn) -> list[Any]:
     return [*outs[:2], as_value(w, outs[2])]
 
 
+def write_gesdd(w: Writer, eqn: Eqn) -> list[Any]:
+    """Write singular values and vectors of real matrices, by rotations of pairs of columns."""
+    c = RoutineCall(w, eqn, (2, 1, 2, 2, 0))
+    a = w.copy_value(w.find(eqn.invars[0]))
+    m, n = a.shape[-2:]
+    k, batch = min(m, n), a.shape[:-2]
+    shapes = [(*batch, m, k), (*batch, k, n)]
+    if a.kind.letter == "c":
+        raise NotInC("singular vectors of complex matrices")
+    if c.is_letter("mode", "A") and m != n:
+        raise NotInC("all vectors of a matrix that is not square")
+    values, *vectors, info = (w.choose_target(eqn, v) for v in eqn.outvars[1:])
+    used = [
+        x if x.shape == shape else w.new_array(a.kind, shape)
+        for x, shape in zip(vectors, shapes, strict=True)
+    ]
+    c.call(find_routine(w, a.kind, "gesdd", GESDD), [m, n], [a, values, *used, info])
+    return [a, values, *vectors, as_value(w, info)]
+
+
 def write_fft(w: Writer, eqn: Eqn) -> list[Any]:
     """Write Fourier transforms along the last axes."""
     attrs, (var,) = dict(eqn.params["attrs"]), eqn.outvars
@@ -432,5 +526,6 @@ MATRICES = {
     **by_letter("potrf", write_potrf), **by_letter("trsm", write_trsm),
     **by_letter("getrf", write_getrf), **by_letter("geqrf", write_geqrf),
     **by_letter("orgqr", write_orgqr, "ungqr"), **by_letter("ormqr", write_ormqr, "unmqr"),
-    **by_letter("syevd", write_syevd, "heevd"), "fft": write_fft,
+    **by_letter("syevd", write_syevd, "heevd"), **by_letter("gesdd", write_gesdd),
+    "fft": write_fft,
 }  # fmt: skip

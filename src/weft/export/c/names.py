@@ -8,13 +8,11 @@ from collections.abc import Sequence
 # Names that C or the libraries of a source give another meaning.
 RESERVED = frozenset(
     """auto break case char const continue default do double else enum extern float for goto if
-    inline
-    int long register restrict return short signed sizeof static struct switch typedef union
-    unsigned
-    void volatile while bool true false complex I NAN INFINITY HUGE_VAL main work workspace weights
-    file class namespace template new delete this operator public private fn let mut ref type use impl
-    match move pub self super trait memcpy memset j0 j1 jn y0 y1 yn gamma index remainder
-    size_t ptrdiff_t""".split()  # noqa: SIM905
+    inline int long register restrict return short signed sizeof static struct switch
+    typedef union unsigned void volatile while bool true false complex I NAN INFINITY
+    HUGE_VAL main work workspace weights file class namespace template new delete this
+    operator public private fn let mut ref type use impl match move pub self super trait
+    memcpy memset j0 j1 jn y0 y1 yn gamma index remainder size_t ptrdiff_t""".split()  # noqa: SIM905
 )
 MATH = re.compile(r"^c?(a?(sin|cos|tan)h?2?|exp2?|expm1|log(1p|2|10|b)?|pow|sqrt|cbrt|fabs|abs|arg|"
                   r"floor|ceil|round|trunc|fmod|erfc?|hypot|ldexp|nextafter|real|imag|proj|conj|"

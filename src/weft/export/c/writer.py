@@ -25,6 +25,7 @@ from weft.export.c.nodes import Copy, For, Statement, Store, loads_in, walk_stat
 from weft.primitives.constant import Constant
 from weft.primitives.cumulative import Cumulative
 
+MAX_DEPTH = 64  # of values in a row that are computed where they are read: each is a call in Python
 MIN_TERMS = 8  # of sums that are computed a row at a time
 
 
@@ -154,13 +155,14 @@ class Writer(Emitter):
         computes = not isinstance(expression, Read | Number)
         computes = computes or any(isinstance(x, Lazy) and x.computes for x in operands)
         buffers = frozenset().union(*[x.buffers for x in operands])
-        value = Lazy(places, expression, operands, shape, kind, computes, buffers)
+        depth = 1 + max([x.depth for x in operands if isinstance(x, Lazy)], default=0)
+        value = Lazy(places, expression, operands, shape, kind, computes, buffers, depth)
         return self.write_array(value, var) if self.must_be_written(var, value) else value
 
     def must_be_written(self, var: Any, value: Lazy) -> bool:
         """Return True if a result has to be in memory now."""
         frame = self.frame
-        if var in frame.targets:
+        if var in frame.targets or value.depth >= MAX_DEPTH:
             return True
         if not value.computes or var not in frame.last:
             return False
