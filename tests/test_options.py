@@ -1,5 +1,8 @@
-"""What the environment and flags may say of options."""
+"""Options: values from the environment and from flags, and the page that lists them."""
 
+import importlib.util
+import pathlib
+import re
 import sys
 
 import pytest
@@ -7,6 +10,7 @@ import pytest
 from weft.options import OPTIONS, config, read_variable
 from weft.options.flags import FLAGS
 
+ROOT = pathlib.Path(__file__).parents[1]
 BOOLS = [o for o in OPTIONS if isinstance(o.default, bool)]
 NUMBERS = [o for o in OPTIONS if isinstance(o.default, int) and o not in BOOLS]
 
@@ -46,3 +50,37 @@ def test_numbers_flags_and_words(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["x", "--jax_enable_x64=maybe"])
     with pytest.raises(ValueError, match="^config: --jax_enable_x64 must be 1 or true, or 0 or"):
         config.parse_flags_with_absl()
+
+
+def load_tool():
+    """Load tools/make_options.py, whose folder is no package."""
+    spec = importlib.util.spec_from_file_location(
+        "make_options", ROOT / "tools" / "make_options.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_options_is_as_written_from_them():
+    tool = load_tool()
+    assert tool.PAGE.read_text() == tool.write_page(), "run tools/make_options.py"
+
+
+def test_the_page_names_every_variable_that_the_package_reads():
+    tool = load_tool()
+    told = {
+        name for rows in tool.VARIABLES.values() for names in rows for name in names.split(", ")
+    }
+    options = {f"WEFT_{option.name.upper()}" for option in OPTIONS}
+    assert not told & options
+    read, named = set(), set()
+    for file in [*(ROOT / "src" / "weft").rglob("*.py"), ROOT / "hatch_build.py"]:
+        text = file.read_text()
+        named |= set(re.findall(r"\bWEFT_[A-Z0-9_]*[A-Z0-9]\b", text))
+        read |= set(re.findall(r"environ(?:\.get|\.setdefault)?[\[(]\s*\"([A-Z_]+)\"", text))
+    patterns = {"WEFT_NAME"}  # of a docstring
+    assert named - patterns <= told | options
+    clusters = {name for name in read if name.split("_")[0] in ("SLURM", "OMPI", "PMIX", "PMI")}
+    assert read <= told | options | tool.READ_ONLY | clusters | {"TPU_WORKER_HOSTNAMES"}
+    assert {name for name in told if name[:5] == "WEFT_"} <= named | {"WEFT_COORDINATOR_PORT"}

@@ -15,9 +15,7 @@ def test_lines_in_outputs_are_those_of_the_programs(page):
     for name, body in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", text, re.S):
         compile(body, name, "exec")
         programs[name] = ["", f"# {name}", *body.split("\n")]
-    outputs = re.findall(
-        r"```text\n\$ python (?:-m weft --explain )?(\w+\.py)\n(.+?)```", text, re.S
-    )
+    outputs = re.findall(r"```text\n\$ (?:python|weft explain) (\w+\.py)\n(.+?)```", text, re.S)
     assert len(outputs) >= 2 and all(program in programs for program, _ in outputs)
     rows = re.findall(r"(\w+\.py):(\d+)(?: {2,}(\S.*))?", "".join(body for _, body in outputs))
     assert len(rows) > 5

@@ -1,43 +1,132 @@
-"""Run a program that says `import jax` on weft: `python -m weft script.py args`.
+"""The command `weft`, also `python -m weft`: run programs that say `import jax` on weft, and tools.
 
-Also `python -m weft -m module args` and `python -m weft -c code args`, as with `python` itself.
-With `--explain` first, what the program cost is printed when it ends: docs/explain.md.
+`weft explain` and `weft cache` are the programs `weft.explain` and `weft.cache`, which this file
+runs without importing them.
 """
 
+import difflib
+import importlib.util
 import os
 import runpy
 import sys
 import types
 
+import weft
 from weft.compat import install
 
-USAGE = "usage: python -m weft [--explain] (script.py | -m module | -c code) [args]"
+HELP = """\
+usage: weft (script.py | -m module | -c code) [args]
+       weft (explain | cache | env) [args]
+
+Run a program that says `import jax` on weft:
+  weft script.py [args]   a file; ./cache runs a file that has the name of a tool
+  weft -m module [args]   a module, such as: weft -m pytest tests
+  weft -c code [args]     a line of Python
+
+Tools:
+  weft explain script.py [args]      run a program, and report the time that each line took
+                                     (also: -m module, -c code); see docs/explain.md
+  weft cache [show | clear] [--path] show or clear the compiled programs on disk; see docs/cache.md
+  weft env                           print versions, devices, kernels and settings for a bug report
+
+  -h, --help     print this text
+  -V, --version  print the version
+
+docs/options.md lists the environment variables and the options."""
+TOOLS = {"cache": "weft.cache", "explain": "weft.explain"}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line `argv`; return its exit status, 2 for a command line that is wrong."""
+    args = sys.argv[1:] if argv is None else argv
+    first, rest = (args[0], args[1:]) if args else ("", [])
+    if first in TOOLS or first == "--explain":
+        sys.argv = [f"weft {first}", *rest]
+        module = TOOLS[first.removeprefix("--")]
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    elif first == "env" and not rest:
+        weft.print_environment_info()
+    elif first in ("-V", "--version"):
+        print(f"weft {weft.__version__}")
+    elif first in ("-h", "--help"):
+        print(HELP)
+    elif not args:
+        print(HELP, file=sys.stderr)
+        return 2
+    else:
+        run_program(args)
+    return 0
 
 
 def run_program(args: list[str]) -> None:
-    """Run what the arguments name as `__main__`, with `jax` meaning weft."""
-    flag, rest = (args[0], args[1:]) if args else ("--help", [])
-    if flag in ("-h", "--help") or (flag in ("-m", "-c") and not rest):
-        raise SystemExit(USAGE)
+    """Run what the arguments name as `__main__`, with `jax` meaning weft.
+
+    Raises SystemExit with one line of text if the arguments name nothing that can be run.
+    """
+    flag, rest = args[0], args[1:]
+    if flag in ("-m", "-c"):
+        if not rest:
+            refuse(f"{flag} must be followed by {'a module' if flag == '-m' else 'code'}")
+        set_first_path(os.getcwd() if flag == "-m" else "")
+        install()
+        if flag == "-m":
+            check_module(rest[0])
+            sys.argv = rest
+            runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+        else:
+            sys.argv = ["-c", *rest[1:]]
+            main = sys.modules["__main__"] = types.ModuleType("__main__")
+            exec(compile(rest[0], "<string>", "exec"), vars(main))
+        return
+    path = os.path.abspath(flag)
+    check_script(flag)
     install()
-    if flag == "-m":
-        sys.argv = rest
-        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
-    elif flag == "-c":
-        sys.argv = ["-c", *rest[1:]]
-        main = sys.modules["__main__"] = types.ModuleType("__main__")
-        exec(compile(rest[0], "<string>", "exec"), vars(main))
-    else:
-        sys.argv = args
-        sys.path[0] = os.path.dirname(os.path.abspath(flag))
-        runpy.run_path(os.path.abspath(flag), run_name="__main__")
+    sys.argv = args
+    set_first_path(os.path.dirname(path))
+    runpy.run_path(path, run_name="__main__")
+
+
+def set_first_path(folder: str) -> None:
+    """Have imports look first where Python itself would have them look for this program."""
+    if not sys.flags.safe_path:
+        sys.path[0] = folder
+
+
+def check_script(name: str) -> None:
+    """Refuse a script that is not there, with the name that may have been meant."""
+    if os.path.exists(name):
+        return
+    if name[:1] == "-":
+        refuse(f"the first argument must be a script, -m, -c or a tool; got {name!r}")
+    folder = os.path.dirname(name)
+    try:
+        files = [os.path.join(folder, f) for f in os.listdir(folder or ".") if f.endswith(".py")]
+    except OSError:
+        files = []
+    meant = difflib.get_close_matches(name, [*files, *TOOLS, "env"], 1)
+    refuse(f"there must be a file {name!r}; got none", meant)
+
+
+def check_module(name: str) -> None:
+    """Refuse a module that is not there. An error within a package that is there is the user's."""
+    try:
+        found = importlib.util.find_spec(name)
+    except ModuleNotFoundError as error:
+        if not error.name or not f"{name}.".startswith(f"{error.name}."):
+            raise
+        found = None
+    except ValueError:  # such as an empty name
+        found = None
+    if found is None:
+        refuse(f"there must be a module {name!r}; got none on sys.path")
+
+
+def refuse(why: str, meant: list[str] | None = None) -> None:
+    """End the process with status 2 and one line that says why."""
+    hint = f" Hint: {meant[0]}." if meant else " Hint: weft --help."
+    print(f"weft: {why}.{hint}", file=sys.stderr)
+    raise SystemExit(2)
 
 
 if __name__ == "__main__":
-    arguments = sys.argv[1:]
-    if arguments[:1] == ["--explain"] and arguments[1:]:
-        from weft.explain.script import explain_program  # other programs do without it
-
-        explain_program(lambda: run_program(arguments[1:]), " ".join(arguments[1:]))
-    else:
-        run_program([] if arguments == ["--explain"] else arguments)
+    sys.exit(main())

@@ -174,4 +174,3 @@ def test_pytest_runs_on_weft(run, tmp_path, way):
 def test_switch_says_when_it_is_too_late(run):
     code = "import weft.compat, sys; sys.modules['jax'] = sys; weft.compat.install()"
     assert "must be called before the first `import jax`" in run("-c", code, status=1)
-    assert "usage: python -m weft" in run("-m", "weft", status=1)

@@ -24,7 +24,7 @@ def test_a_script_is_explained_when_it_ends(tmp_path):
     file = tmp_path / "script.py"
     file.write_text(SCRIPT)
     run = subprocess.run(
-        [sys.executable, "-m", "weft", "--explain", str(file)],
+        [sys.executable, "-m", "weft", "explain", str(file)],
         env={**os.environ, "XLA_FLAGS": ""},
         capture_output=True,
         text=True,

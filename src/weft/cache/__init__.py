@@ -1,6 +1,6 @@
 """The cache of compiled programs on disk: its directory, its statistics, clearing it.
 
-`python -m weft.cache` does the same in a terminal. The cache itself is `weft/xla/diskcache.py`.
+`weft cache` does the same in a terminal. The cache itself is `weft/xla/diskcache.py`.
 """
 
 from weft.options import config

@@ -1,4 +1,4 @@
-"""`python -m weft.cache`: show what the cache on disk holds, or clear it.
+"""`weft cache`, also `python -m weft.cache`: show what the cache on disk holds, or clear it.
 
 The figures come from `weft.cache`; only their printing is here.
 """
@@ -15,7 +15,7 @@ __all__ = ["main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv`; return its exit status, 1 for the path of no cache."""
     parser = argparse.ArgumentParser(
-        prog="python -m weft.cache",
+        prog="weft cache",
         description="Show or clear the compiled programs that weft keeps on disk.",
         epilog="WEFT_CACHE_DIR moves the cache or turns it off; WEFT_CACHE_MAX_BYTES bounds it.",
     )

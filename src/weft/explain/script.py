@@ -1,4 +1,4 @@
-"""A whole program explained: `python -m weft --explain script.py`."""
+"""A whole program explained: `weft explain script.py`."""
 
 from __future__ import annotations
 

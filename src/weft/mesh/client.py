@@ -9,7 +9,6 @@ from __future__ import annotations
 import copyreg
 import enum
 import functools
-import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple, cast
 from jaxlib import _jax
 
 from weft.mesh.plugins import GPUS, find_plugins, has_hardware, install_hint, make_plugin_client
+from weft.mesh.threads import count_threads, limit_threads
 from weft.options import HELD, config
 from weft.util import Logger
 
@@ -191,6 +191,7 @@ def choose_platforms(names: Sequence[str]) -> list[str]:
 
 def make_cpu_client() -> Any:
     """A client of as many CPU devices as the options say."""
+    limit_threads()
     count = config.num_cpu_devices
     options: dict[str, Any] = {"asynchronous": config.cpu_enable_async_dispatch}
     if count is not None and count >= 0:
@@ -207,11 +208,7 @@ def make_cpu_client() -> Any:
 
 def has_few_threads(devices: int) -> bool:
     """Whether the engine has fewer than two threads for each of so many CPU devices."""
-    given = os.environ.get("NPROC", "")  # what the engine takes the number of cores from
-    if given.isdigit():
-        return int(given) < 2 * devices
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return (cores or 1) < 2 * devices
+    return count_threads() < 2 * devices
 
 
 def make_cpu_collectives(group: ProcessGroup) -> Any:

@@ -180,6 +180,13 @@ OPTIONS = (
         "What carries values between the CPUs of several processes.",
         ("gloo", "mpi", "none", None),
     ),
+    Option(
+        "num_threads",
+        -1,
+        "Number of threads of XLA's pool on CPUs, which the kernels use too, and of BLAS; -1: as "
+        "many as the process may have processors, or their time. Set it before the first device is "
+        "used.",
+    ),
     Option("num_cpu_devices", -1, "Number of CPU devices; -1 leaves it to XLA_FLAGS."),
     Option(
         "cpu_enable_async_dispatch", True, "Have calls on the CPU return before results are there."

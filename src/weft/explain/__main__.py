@@ -1,0 +1,12 @@
+"""`weft explain script.py`, also `python -m weft.explain`: run a program, and report its costs."""
+
+import sys
+
+from weft.__main__ import refuse, run_program
+from weft.explain.script import explain_program
+
+if __name__ == "__main__":
+    arguments = sys.argv[1:]
+    if not arguments or arguments[0] in ("-h", "--help"):
+        refuse("explain must be followed by script.py, -m module or -c code")
+    explain_program(lambda: run_program(arguments), " ".join(arguments))
