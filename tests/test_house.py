@@ -837,6 +837,13 @@ def test_each_cache_has_a_row_in_the_design_note():
     assert not missing, missing
 
 
+def test_each_store_says_how_threads_share_it():
+    text = (TESTS.parent / "docs/design/003-running.md").read_text()
+    threads = text.split("## Threads")[1].split("## ")[0]
+    stores = {name.rpartition(".")[2] for name in CACHES | IDENTITIES | REGISTERED | RUNNING}
+    assert not {name for name in stores if f"`{name}`" not in threads}
+
+
 def test_clear_caches_empties_all():
     own = CACHES - {"weft.run.fastpath._CACHE", "weft.run.scalars.NUMBERS", "weft.util._MEMOIZED"}
     in_cpp = sys.modules["weft.run.fastpath"]._CACHE.size

@@ -143,12 +143,12 @@ def keep_state(state: State) -> None:
     if len(_states) >= _most[0]:
         for key, old in list(_states.items()):
             if not old.home.live:
-                del _states[key]
+                _states.pop(key, None)  # another thread may have removed it
             elif old.home is EVAL and is_unshared(old.refs or ()):
                 arrays = list(map(load_ref, old.refs or ()))
                 old.refs = None
                 old.kind.update_from_loval(old.known, old.x, *arrays)
-                del _states[key]
+                _states.pop(key, None)  # another thread may have removed it
         _most[0] = max(64, 2 * len(_states))
     _states[id(state.x)] = state
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 import types
 import weakref
@@ -29,7 +28,7 @@ from weft.pytrees import PyTreeDef, call_registry, is_tree_node, unflatten
 from weft.run.eager import kernel_of
 from weft.run.pipeline import JitSpec
 from weft.run.programs import place_program, run_program
-from weft.util import Logger, insert_at
+from weft.util import LiveObjects, Logger, insert_at, keep_newest
 from weft.watch import events
 from weft.watch.leaks import stage_function
 from weft.xla.array import put_own
@@ -39,7 +38,6 @@ from weft.xla.placement import Placement
 logger = Logger("weft.trace")
 
 MAX_PROGRAMS = 4096  # kept for one function; then the oldest goes
-_listing = threading.RLock()  # other threads must not add programs while all are listed
 
 
 class Programs(dict):
@@ -48,22 +46,19 @@ class Programs(dict):
     __slots__ = ("__weakref__", "owner", "running")
     __hash__ = object.__hash__  # type: ignore[assignment]
     __eq__ = object.__eq__
-    every: ClassVar[weakref.WeakSet[Programs]] = weakref.WeakSet()
+    every: ClassVar[LiveObjects] = LiveObjects()
 
     def __init__(self, owner: Callable | None = None):
         self.owner = None if owner is None else weakref.ref(owner)
         self.running: set[tuple] = set()  # the calls whose programs are being staged, by thread
-        with _listing:
-            Programs.every.add(self)
+        Programs.every.add(self)
 
     def __reduce__(self) -> tuple:
         return dict, ()
 
     def add(self, key: Any, program: Any) -> Any:
         """Keep a program."""
-        while len(self) >= MAX_PROGRAMS:
-            self.pop(next(iter(self)), None)
-        self[key] = program
+        keep_newest(self, key, program, MAX_PROGRAMS)
         return program
 
 
@@ -91,9 +86,7 @@ def programs_of(fun: Callable) -> Programs:
 
 def forget_programs() -> None:
     """Empty the programs of every function."""
-    with _listing:
-        every = list(Programs.every)
-    for programs in every:
+    for programs in Programs.every.list_all():
         programs.clear()
 
 

@@ -38,6 +38,7 @@ __dir__ = list_public(__name__)
 
 TARGET = "WeftCustomPartitioning"
 _calls: dict[str, Callable] = {}  # by the key in the text, what splits a call
+_numbers = itertools.count()
 _process = uuid.uuid4().hex  # in each key, so that no other process's executable is taken
 
 
@@ -51,7 +52,7 @@ class CustomPartitioning(Call):
         if mesh is None or hlo.part is not None:  # for one device
             return super().lower(hlo, *args, jaxpr=jaxpr)
         register_partitioner()
-        key = f"{_process}-{len(_calls)}"
+        key = f"{_process}-{next(_numbers)}"
         avals = jaxpr.in_avals, jaxpr.out_avals
         x64, platform = config.enable_x64, hlo.platform
         _calls[key] = lambda *shardings: partitioner.split(mesh, platform, avals, x64, *shardings)

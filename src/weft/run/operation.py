@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import weakref
 from collections.abc import Callable, Sequence
 from math import copysign
 from typing import Any
@@ -35,7 +34,7 @@ from weft.run.pipeline import JitSpec
 from weft.run.programs import run_program
 from weft.run.rules import RuleTrace, as_operation
 from weft.run.scalars import NUMBERS
-from weft.util import keep_cache, name_parameters
+from weft.util import LiveObjects, keep_cache, name_parameters
 from weft.xla.array import ARRAYS, SMALL, ArrayImpl, KeyArray, require_alive
 
 KEPT_CALLS = 4096  # calls of one operation: those given back, constants, programs on tracers
@@ -58,14 +57,14 @@ class _Operations:
     """The caches of all operations, as one cache. Each operation holds its part."""
 
     def __init__(self) -> None:
-        self.every: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.every = LiveObjects()
 
     def __len__(self) -> int:
-        return sum([op.count_kept() for op in list(self.every)])
+        return sum([op.count_kept() for op in self.every.list_all()])
 
     def clear(self) -> None:
         """Empty the caches of all operations."""
-        for op in list(self.every):
+        for op in self.every.list_all():
             op.forget()
 
 

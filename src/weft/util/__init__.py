@@ -10,6 +10,8 @@ import gc
 import importlib
 import io
 import sys
+import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial, update_wrapper
@@ -97,9 +99,29 @@ def insert_at(xs: Iterable[Any], at: dict[int, Any]) -> list:
 
 def keep_newest(store: dict, key: Any, value: Any, most: int) -> None:
     """Put a value into a store of at most so many entries: the oldest goes if it is full."""
-    if len(store) >= most:
-        del store[next(iter(store))]
+    while len(store) >= most:
+        # Another thread may add an entry while this one looks for the oldest, or remove that.
+        with contextlib.suppress(RuntimeError, StopIteration):
+            store.pop(next(iter(store)), None)
     store[key] = value
+
+
+class LiveObjects:
+    """Objects that are listed as long as they live. Threads may add some while others list them."""
+
+    def __init__(self) -> None:
+        self._objects: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._lock = threading.RLock()  # a collection of garbage in between may run code of users
+
+    def add(self, x: Any) -> None:
+        """Enter an object."""
+        with self._lock:
+            self._objects.add(x)
+
+    def list_all(self) -> list[Any]:
+        """Return the objects that live."""
+        with self._lock:
+            return [*self._objects]
 
 
 def inverse_permutation(order: Sequence[int]) -> tuple[int, ...]:
