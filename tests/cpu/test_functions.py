@@ -7,7 +7,6 @@ import weft
 import weft.numpy as jnp
 from tests.cpu.prepared import KERNELS, NO_KERNELS, OVER_MESH, expect, show_prepared
 from weft import config, jit, lax, nn
-from weft.cpu.functions import count_functions
 from weft.primitives.expr import LARGE
 from weft.scipy import special
 
@@ -25,20 +24,6 @@ def chain(n):
         return x
 
     return fun
-
-
-def test_programs_that_are_held_count():
-    def fun(x):
-        x = lax.fori_loop(0, 3, lambda i, x: jnp.cos(x), x)
-        inner = weft.jit(jnp.tan)
-        return inner(inner(x)) ** x
-
-    x = jnp.zeros(3)
-    assert count_functions(weft.make_jaxpr(fun)(x).jaxpr) == 4
-    assert count_functions(weft.make_jaxpr(jnp.tanh)(x).jaxpr) == 0
-    assert count_functions(weft.make_jaxpr(jnp.log)(x).jaxpr) == 0
-    with config.scope(enable_x64=True):
-        assert count_functions(weft.make_jaxpr(jnp.log)(jnp.zeros(3)).jaxpr) == 1
 
 
 @pytest.mark.skipif(not KERNELS.native, reason="the kernels are not built")

@@ -12,7 +12,7 @@ from typing import Any
 
 from weft.core.form import Form
 from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal
-from weft.cpu.functions import count_functions, may_fold_nan
+from weft.cpu.counting import count_functions, may_fold_nan
 from weft.cpu.rewriting import Choice, Reading, Replacement, rewrite_program, stage_replacement
 from weft.cpu.scope import Scope, Target
 from weft.errors import InconclusiveDimensionOperation

@@ -16,11 +16,10 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray
-from weft.core.facts import Elements
-from weft.core.form import Form
-from weft.core.jaxpr import Atom, Eqn, Jaxpr, Literal, held_jaxprs, memo_jaxpr
+from weft.core.jaxpr import Atom, Eqn, Literal
 from weft.core.primitive import Primitive
 from weft.cpu.calls import call_kernel, cpu_call_p
+from weft.cpu.counting import LONG
 from weft.cpu.formula import apply_formula
 from weft.cpu.opcodes import Kind, Operand, Step, encode_program
 from weft.cpu.scope import Scope
@@ -67,57 +66,11 @@ KNOWN_POWERS = frozenset((0.5, 1, 2, 3))  # which XLA computes by products and r
 INEXACT = frozenset((logaddexp_p, log1p_p, cosh_p))  # XLA's functions that are less exact
 # XLA's code of these converts to integers, which LLVM leaves undefined for a NaN that it knows.
 UNSAFE = frozenset((exp_p, sinh_p, cosh_p))
-HALF_FORMULAS = frozenset(circular.FORMULAS)
-LONG = {  # functions that have a formula, by dtype; it is some 60 operations
-    F32: HALF_FORMULAS.union(("pow", "rem")),
-    F64: frozenset(wide.FORMULAS).union(("pow", "rem", "erf")),
-    **dict.fromkeys(map(np.dtype, HALVES), HALF_FORMULAS),
-}
-
-
-# --- how many ---------------------------------------------------------------------------------
-
-
-@memo_jaxpr
-def count_functions(jaxpr: Jaxpr) -> int:
-    """Return how many equations of a program, and of those that it holds, may become formulas.
-
-    XLA:CPU compiles a formula in 10 ms. No way of calling one that is written once is any shorter,
-    for it copies what is called. So formulas are for larger arrays where there are many.
-    """
-    count = 0
-    for eqn in jaxpr.eqns:
-        if eqn.primitive.form in (Form.FUNCTION, Form.REMAINDER):
-            count += eqn.primitive.name in LONG.get(eqn.outvars[0].aval.dtype, ())
-        elif not eqn.primitive.memoize_type:  # else it holds nothing
-            count += sum(map(count_functions, held_jaxprs(eqn)))
-    return count
 
 
 def pays(x: ShapedArray, scope: Scope, times: int = 1) -> bool:
     """Return True if an array is so large that a formula pays, in a program that has many."""
     return is_large(x) and x.size >= LARGE * times << (scope.target.functions // 4).bit_length()
-
-
-@memo_jaxpr
-def may_fold_nan(jaxpr: Jaxpr) -> bool:
-    """Return True if numbers in a program, or in one that it holds, may show that a value is NaN.
-
-    That is so for a NaN, for an infinity except where elements are only chosen, for a division by
-    0, and for a function of numbers.
-    """
-    for eqn in jaxpr.eqns:
-        prim, numbers = eqn.primitive, [a.val for a in eqn.invars if type(a) is Literal]
-        if numbers and dtypes.is_float(eqn.invars[-1].aval.dtype):
-            only = len(numbers) == len(eqn.invars) and prim.form is Form.FUNCTION
-            if only or (prim.form is Form.QUOTIENT and numbers[-1] == 0):
-                return True
-            new = prim.elements is Elements.NEW
-            if any(x != x or (new and abs(x) == math.inf) for x in numbers):
-                return True
-        if not prim.memoize_type and any(map(may_fold_nan, held_jaxprs(eqn))):
-            return True
-    return False
 
 
 # --- the kernel -------------------------------------------------------------------------------
