@@ -1,4 +1,4 @@
-# make demo   train a digit classifier (environment made on first use)
+# make demo   train a digit classifier, with the weft of python3 if it has one, else in .venv
 # make example-NAME   run a program of examples/ (examples/README.md lists them)
 # make test   format check, lint, types, doctests and tests: the gate, in ten minutes on two cores
 # make test-all  the same with every case of every table, compiled as for users; hours
@@ -8,10 +8,13 @@
 # make bench-torch  install PyTorch, 3 GB, for `make bench` to compare with it too
 # make test-ecosystem  a sample of the tests of libraries written for JAX, here and on JAX (ARGS=--all)
 # make gpu-smoke   check and time everything on a GPU, if there is one
+# make wheels   a wheel for each platform, into dist/ (ARGS=manylinux_2_17_x86_64 for one of them)
+# make try-wheel   install the wheel of this machine without a compiler, and test it
+# make release   all that a release has to pass: tests, wheels, the site, one version
 # make clean  remove everything these make
 
-SUPPORTED := import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
-PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+SUPPORTED := import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c '$(SUPPORTED)' 2>/dev/null && { echo $$p; break; }; done)
 JOBS ?= 2
 
@@ -27,9 +30,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-all test-sanitized test-ecosystem docs bench bench-torch gpu-smoke clean
+.PHONY: wheels try-wheel release
 
-demo: $(VENV)/.examples
-	$(VENV)/bin/python examples/digits.py
+demo:
+	@if "$(PYTHON)" -c 'import matplotlib, sklearn, weft' 2>/dev/null; \
+		then "$(PYTHON)" examples/digits.py; \
+		else $(MAKE) --no-print-directory $(VENV)/.examples && $(VENV)/bin/python examples/digits.py; fi
 
 # any program of examples/ (README there): make example-vae ARGS='--epochs 5'
 example-%: $(VENV)/.examples
@@ -85,28 +91,46 @@ gpu-smoke: $(VENV)/.test
 		"jax-cuda13-plugin[with-cuda]==$$($(VENV)/bin/python -c 'import jaxlib; print(jaxlib.__version__)')"; fi
 	$(VENV)/bin/python bench/gpu_smoke.py $(ARGS)
 
+wheels: $(VENV)/.wheels
+	$(VENV)/bin/python tools/make_wheels.py $(ARGS)
+
+WHEEL = $(firstword $(wildcard dist/weft-*-py3-none-manylinux_*_$(shell uname -m).whl))
+
+try-wheel: $(VENV)/.test
+	@test -n "$(WHEEL)" || { echo "make: no wheel of this machine in dist/; make wheels" >&2; exit 1; }
+	$(VENV)/bin/python tools/try_wheel.py $(WHEEL) -n $(JOBS) tests/cpu tests/test_tiny.py tests/test_command.py
+
+release: $(VENV)/.test
+	$(VENV)/bin/python tools/check_release.py --clean
+	rm -rf dist
+	$(MAKE) test
+	$(MAKE) wheels
+	$(MAKE) try-wheel
+	$(MAKE) docs
+
 clean:
-	rm -rf $(VENV) $(VENV)-* .cache build examples/out .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-* .cache build dist examples/out .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests examples bench -name __pycache__ -prune -exec rm -rf {} +
 
 # One environment, filled by extras as a target needs them; a stamp says that an extra is in.
 $(VENV)/.made:
-	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 to 3.13 found; set PYTHON=/path/to/python" >&2; exit 1; }
-	@"$(PYTHON)" -c '$(SUPPORTED)' || { echo "make: $(PYTHON) is no Python 3.11 to 3.13 with venv" >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 to 3.14 found; set PYTHON=/path/to/python" >&2; exit 1; }
+	@"$(PYTHON)" -c '$(SUPPORTED)' || { echo "make: $(PYTHON) is no Python 3.11 to 3.14 with venv" >&2; exit 1; }
 	rm -rf $(VENV)
 	"$(PYTHON)" -m venv $(VENV)
 	@touch $@
 
-# What builds weft and its kernels, and what it needs to run: an environment of pip's own for building
-# would hold a second jaxlib. What is imported is compiled then.
+# The tools that build weft and its kernels, and the packages that it needs to run. An environment of
+# pip's own for building would hold a second jaxlib. Byte code is compiled at the first import.
 REQUIRED = hatchling editables $(shell $(VENV)/bin/python -c 'import tomllib; \
 	print(*map(repr, tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]))')
 
 NATIVE := hatch_build.py $(wildcard src/weft/native/*.cc src/weft/native/*.h)
 
 $(VENV)/.%: pyproject.toml $(NATIVE) | $(VENV)/.made
-	$(VENV)/bin/python -m pip install -q --no-compile $(REQUIRED)
-	$(VENV)/bin/python -m pip install -q --no-compile --no-build-isolation --editable '.[$*]'
+	$(VENV)/bin/python -m pip install --no-compile $(REQUIRED)
+	$(VENV)/bin/python hatch_build.py
+	$(VENV)/bin/python -m pip install --no-compile --no-build-isolation --editable '.[$*]'
 	@touch $@
 
 # JAX lives apart, beside a weft on the same jaxlib: the two must not share an environment.

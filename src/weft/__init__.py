@@ -71,6 +71,6 @@ HOMES = {
     "weft.xla.array": "Array",
     "weft.xla.shards": "Shard",
 }
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __weft__ = True
 __getattr__, __dir__ = import_lazily(__name__, HOMES)

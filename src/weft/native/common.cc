@@ -7,10 +7,44 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
+#ifdef __linux__
 #include <sched.h>
 #include <sys/mman.h>
+#endif
+#ifdef _WIN32
+#include <malloc.h>
+#include <windows.h>
+#endif
+
+// __builtin_cpu_supports reads this table. The run-time library that Zig links has the table and
+// leaves it empty, so that no kernel would run. Its layout is part of the ABI of libgcc and LLVM.
+#if defined(__clang__) && defined(__x86_64__) && !defined(__APPLE__)
+#include <cpuid.h>
+
+extern "C" {
+__attribute__((visibility("hidden"))) struct {
+  unsigned vendor, type, subtype, features[1];
+} __cpu_model = {};
+__attribute__((visibility("hidden"))) unsigned __cpu_features2[4] = {};
+
+__attribute__((constructor)) static void FillProcessorTable() {
+  unsigned eax, ebx, ecx, edx;
+  if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx)) return;
+  const bool fma = ecx >> 12 & 1, popcnt = ecx >> 23 & 1, saves = ecx >> 27 & 1, avx = ecx >> 28 & 1;
+  unsigned kept = 0, high = 0;  // the registers that the system keeps for a thread
+  if (saves) __asm__("xgetbv" : "=a"(kept), "=d"(high) : "c"(0));
+  if (!avx || (kept & 6) != 6 || !__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return;
+  const unsigned wide = (kept & 0xE6) == 0xE6 ? ebx : 0;
+  const auto put = [](bool found, int bit) { __cpu_model.features[0] |= unsigned{found} << bit; };
+  put(popcnt, 2), put(avx, 9), put(ebx >> 5 & 1, 10), put(fma, 14);  // AVX2 is bit 10
+  put(wide >> 16 & 1, 15), put(ebx >> 3 & 1, 16), put(ebx >> 8 & 1, 17);  // AVX-512F, BMI, BMI2
+  put(wide >> 31 & 1, 20), put(wide >> 30 & 1, 21), put(wide >> 17 & 1, 22);  // VL, BW, DQ
+}
+}
+#endif
 
 namespace weft {
 namespace {
@@ -19,6 +53,8 @@ namespace {
 int FindProcessor() {
 #ifdef __linux__
   return sched_getcpu();
+#elif defined(_WIN32)
+  return static_cast<int>(GetCurrentProcessorNumber());
 #else
   return -1;
 #endif
@@ -64,7 +100,7 @@ void ForEach(ffi::ThreadPool& pool, int64_t count, void (*work)(const void*, int
     pool.Schedule([shared, take, from, h] {
       // Woken where all processors are busy, it may have taken the caller's, which would wait for it
       // until all is done, and some time more in which the engine looks for other work.
-      if (from >= 0 && FindProcessor() == from) sched_yield();
+      if (from >= 0 && FindProcessor() == from) std::this_thread::yield();
       {
         std::lock_guard<std::mutex> lock(shared->mutex);
         if (shared->closed) return;  // what `data` is may be gone
@@ -99,6 +135,9 @@ void Copy(char* to, const char* from, int64_t size) {
 }
 
 void* AllocateBytes(size_t size) {
+#ifdef _WIN32
+  return _aligned_malloc(size, 64);
+#else
   constexpr size_t kPage = size_t{1} << 21;
   if (size < 2 * kPage) return std::aligned_alloc(64, (size + 63) / 64 * 64);
   const size_t pages = (size + kPage - 1) / kPage * kPage;
@@ -107,6 +146,15 @@ void* AllocateBytes(size_t size) {
   if (memory) madvise(memory, pages, MADV_HUGEPAGE);
 #endif
   return memory;
+#endif
+}
+
+void FreeBytes(void* memory) {
+#ifdef _WIN32
+  _aligned_free(memory);
+#else
+  std::free(memory);
+#endif
 }
 
 // --- calls -------------------------------------------------------------------------------------

@@ -56,13 +56,18 @@ void ForEachLane(ffi::ThreadPool& pool, int64_t rows, int64_t n, int64_t lanes, 
 // Copies bytes. The C library's memcpy takes up to twice the time for what the caches hold.
 void Copy(char* to, const char* from, int64_t size);
 
-// Memory of its own; null where there is none.
+// Uninitialized, from the beginning of a line of the caches; much of it is asked for in large pages,
+// which are quicker to get, and to write at random. Null where there is none.
+void* AllocateBytes(size_t size);
+void FreeBytes(void* memory);
+
+// Memory of AllocateBytes, which it frees.
 template <class T>
 class Memory {
  public:
   explicit Memory(void* at) : at_(static_cast<T*>(at)) {}
   Memory(const Memory&) = delete;
-  ~Memory() { std::free(at_); }
+  ~Memory() { FreeBytes(at_); }
   explicit operator bool() const { return at_ != nullptr; }
   T* get() const { return at_; }
   T& operator[](int64_t i) const { return at_[i]; }
@@ -70,10 +75,6 @@ class Memory {
  private:
   T* const at_;
 };
-
-// Uninitialized, from the beginning of a line of the caches; much of it is asked for in large pages,
-// which are quicker to get, and to write at random.
-void* AllocateBytes(size_t size);
 
 template <class T>
 Memory<T> Allocate(int64_t count) {

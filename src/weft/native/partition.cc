@@ -7,6 +7,10 @@
 #include "common.h"
 #include "keys.h"
 
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
 namespace weft {
 namespace {
 
@@ -92,7 +96,7 @@ void PutAbout(const Item* items, int64_t n, Bounds<Key> bounds, Next<Item>& next
   next = {low, between, high};
 }
 
-#if defined(__AVX2__) && !defined(__clang__)
+#ifdef __AVX2__
 #define WEFT_PACKS
 
 // The same for keys of 32 or 64 bits by vectors of eight words, which are packed in front of all else:
@@ -102,12 +106,8 @@ __attribute__((target("avx2,popcnt"))) void PackAbout(const Key* items, int64_t 
                                                       Next<Key>& next) {
   constexpr int kWords = sizeof(Key) / 4;
   typedef Key Keys __attribute__((vector_size(32)));
-  typedef int32_t Words __attribute__((vector_size(32)));
-  typedef float Floats __attribute__((vector_size(32)));
-  typedef char Bytes __attribute__((vector_size(16)));
-  typedef int64_t Pair __attribute__((vector_size(16)));
   const auto find = [](auto mask) -> uint32_t {  // the words in which it is true
-    return __builtin_ia32_movmskps256((Floats)mask);
+    return _mm256_movemask_ps((__m256)mask);
   };
   using Signed = std::make_signed_t<Key>;
   typedef Signed Numbers __attribute__((vector_size(32)));  // whose comparisons are instructions
@@ -123,9 +123,8 @@ __attribute__((target("avx2,popcnt"))) void PackAbout(const Key* items, int64_t 
     for (int part = 0; part < 3; ++part) {
       int64_t numbers;
       std::memcpy(&numbers, kOrders.numbers[sets[part]], sizeof(numbers));
-      const Pair pair = {numbers, 0};
-      const Words lanes = (Words)__builtin_ia32_pmovzxbd256((Bytes)pair);
-      const Words found = (Words)__builtin_ia32_permvarsi256((Words)x, lanes);
+      const __m256i lanes = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(numbers));
+      const __m256i found = _mm256_permutevar8x32_epi32((__m256i)x, lanes);
       std::memcpy(packed[part] + counts[part], &found, sizeof(found));
       counts[part] += __builtin_popcount(sets[part]) / kWords;
     }

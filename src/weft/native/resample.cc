@@ -45,7 +45,7 @@ ffi::Error ResampleAll(ffi::ThreadPool& pool, ResampleJob<T> job, const int32_t*
     std::atomic<bool> refused{false};
     ForEach(pool, (groups + each - 1) / each, [&](int64_t piece) {
       const int64_t size = std::max<int64_t>(job.n * job.lanes, LaneBytes()) * LaneBytes();
-      const Memory<char> memory(std::aligned_alloc(64, (size + 63) / 64 * 64));
+      const auto memory = Allocate<char>(size);
       if (!memory) refused = true;
       const int64_t end = memory ? std::min(groups, (piece + 1) * each) : 0;
       for (int64_t group = piece * each; group < end; ++group) run(job, group, memory.get());

@@ -15,7 +15,7 @@ using Mask = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
 
 namespace {
 
-#if defined(__AVX2__) && defined(__GNUC__) && !defined(__clang__)
+#ifdef __AVX2__
 // The bytes of vectors.
 int LaneBytes() {
   static const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
@@ -27,23 +27,36 @@ int LaneBytes() {
 // What is the same for a width that the processor has.
 #define WEFT_PICK(...) (LaneBytes() == 64 ? w64::__VA_ARGS__ : w32::__VA_ARGS__)
 
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma"))), \
+                             apply_to = function)
+#else
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")
+#endif
 namespace w64 {
 constexpr int kBytes = 64;
 #include "lanes.h"
 #include WEFT_LANES
 }  // namespace w64
+#ifdef __clang__
+#pragma clang attribute pop
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
 #pragma GCC pop_options
-
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
+#endif
 namespace w32 {
 constexpr int kBytes = 32;
 #include "lanes.h"
 #include WEFT_LANES
 }  // namespace w32
+#ifdef __clang__
+#pragma clang attribute pop
+#else
 #pragma GCC pop_options
+#endif
 #else
 int LaneBytes() { return 16; }
 }  // namespace

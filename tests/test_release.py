@@ -1,0 +1,44 @@
+"""The sources are those of a release, and the tables of platforms fit each other."""
+
+import importlib.util
+import pathlib
+import re
+import sys
+
+import pytest
+
+from weft.cpu.kernels import HANDLERS
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+
+def load_tool(name):
+    """Load a file of tools/, whose folder is no package."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_version_changelog_and_citation_agree():
+    assert not load_tool("check_release").list_problems()
+
+
+def test_a_wheel_is_checked(tmp_path):
+    """A wheel that lacks its kernels, its notices or a symbol, or is too large, is found."""
+    pytest.importorskip("hatchling")
+    sys.modules.pop("hatch_build", None)
+    tool = load_tool("make_wheels")
+    assert tool.read_handlers() == [*HANDLERS]
+    assert tool.MAGIC.keys() == {re.match(r"[a-z]+", p)[0] for p in tool.PLATFORMS}
+    names = b"\0".join(h.encode() for h in HANDLERS) + b"\0"
+    assert not tool.check_library(b"MZ" + names, "win_amd64")
+    assert tool.check_library(b"\x7fELF" + names, "win_amd64") == ["it must begin with b'MZ'."]
+    assert tool.check_library(b"MZ" + names.replace(b"weft_sum", b"weft_sun"), "win_amd64") == [
+        "the library must export weft_sum."
+    ]
+    wheel = tmp_path / "weft-0-py3-none-win_amd64.whl"
+    with tool.zipfile.ZipFile(wheel, "w") as file:
+        file.writestr("weft/__init__.py", bytes(5_000_000))
+    wrong = " ".join(tool.check_wheel(wheel, "win_amd64"))
+    assert "at most 4000000 bytes" in wrong and "kernels.dll" in wrong and "licence" in wrong
