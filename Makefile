@@ -13,8 +13,8 @@
 # make release   all that a release has to pass: tests, wheels, the site, one version
 # make clean  remove everything these make
 
-SUPPORTED := import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
-PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+SUPPORTED := import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c '$(SUPPORTED)' 2>/dev/null && { echo $$p; break; }; done)
 JOBS ?= 2
 
@@ -114,8 +114,8 @@ clean:
 
 # One environment, filled by extras as a target needs them; a stamp says that an extra is in.
 $(VENV)/.made:
-	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 to 3.13 found; set PYTHON=/path/to/python" >&2; exit 1; }
-	@"$(PYTHON)" -c '$(SUPPORTED)' || { echo "make: $(PYTHON) is no Python 3.11 to 3.13 with venv" >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 to 3.14 found; set PYTHON=/path/to/python" >&2; exit 1; }
+	@"$(PYTHON)" -c '$(SUPPORTED)' || { echo "make: $(PYTHON) is no Python 3.11 to 3.14 with venv" >&2; exit 1; }
 	rm -rf $(VENV)
 	"$(PYTHON)" -m venv $(VENV)
 	@touch $@

@@ -14,6 +14,7 @@ import hashlib
 import importlib.util
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -99,9 +100,8 @@ def compile_kernels(folder: Path, mode: str | None = None, into: Path | None = N
     started = time.monotonic()
     sources = sorted(folder.glob("*.cc"), key=lambda s: (s.stem not in SLOWEST, -s.stat().st_size))
     include = find_headers()
-    headers = [*sorted(folder.glob("*.h")), include / "xla" / "ffi" / "api" / "c_api.h"]
     version = subprocess.run([*build.compiler, "--version"], capture_output=True).stdout
-    shared = version + b"".join(path.read_bytes() for path in headers)
+    shared = version + (include / "xla" / "ffi" / "api" / "c_api.h").read_bytes()
     objects = choose_objects(build, shared, mode, sources)
     missing = [s for s, (made, _) in objects.items() if not made.exists()]
     report(f"compiling {len(missing)} of {len(sources)} files of kernels for {build.platform} with "
@@ -140,9 +140,22 @@ def choose_objects(build: Build, shared: bytes, mode: str, sources: list[Path]) 
         level = "-O1" if mode == "quick" and source.stem in SLOWEST else "-O3"
         options = [*build.options, level, *more]
         command = "\0".join([*build.compiler, *options]).encode()
-        digest = hashlib.sha256(command + shared + source.read_bytes()).hexdigest()[:24]
+        files = list_files(source)
+        content = b"".join(path.read_bytes() for path in files)
+        digest = hashlib.sha256(command + shared + content).hexdigest()[:24]
         objects[source] = OBJECTS / f"{source.stem}-{digest}.o", options
     return objects
+
+
+def list_files(source: Path) -> list[Path]:
+    """Return a source and the headers beside it that it names, directly or by another header."""
+    found = [source]
+    for path in found:
+        for name in re.findall(r'"(\w+\.h)"', path.read_text()):
+            header = source.parent / name
+            if header not in found and header.exists():
+                found.append(header)
+    return found
 
 
 def drop_unused(used: set[Path]) -> None:

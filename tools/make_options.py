@@ -115,14 +115,14 @@ def write_page() -> str:
         lines += [f"| `{name}` | {escape(doc)} |" for name, doc in rows.items()]
     lines += [
         "",
-        "Slurm, Open MPI, MPICH, Kubernetes and TPU pods describe a group of processes by variables",
-        "of their own, which `distributed.initialize` reads.",
+        "Slurm, Open MPI, MPICH, Kubernetes and TPU pods describe a group of processes by",
+        "variables of their own, which `distributed.initialize` reads.",
         "",
         "## Flags of JAX without a meaning here",
         "",
-        f"`weft.config` accepts {len(FLAGS)} more flags of JAX, so that programs that set them run.",
-        "Some of them do what they do in JAX (transfer guards, the level of log lines). The others are",
-        "kept and change nothing, which the logger `weft.config` says at the level DEBUG.",
+        f"`weft.config` accepts {len(FLAGS)} more flags of JAX, so that programs that set them",
+        "run. Some of them do what they do in JAX (transfer guards, the level of log lines). The",
+        "others are kept and change nothing, as the logger `weft.config` says at the level DEBUG.",
     ]
     return "\n".join(lines) + "\n"
 

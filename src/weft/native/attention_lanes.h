@@ -30,7 +30,9 @@ WEFT_WIDE void Multiply(const float* left, int64_t row, int64_t step, const floa
       float* const out = to + first * stride + column;
       for (int64_t r = 0; add && r < kRows; ++r) std::memcpy(sums[r], out + r * stride, 2 * kBytes);
       for (int64_t i = 0; i < depth; ++i, x += step, y += width) {
-        const F a = Load<F>(y), b = Load<F>(y + kLanes<float>);
+        F a, b;
+        std::memcpy(&a, y, kBytes);
+        std::memcpy(&b, y + kLanes<float>, kBytes);
         for (int64_t r = 0; r < kRows; ++r) {
           sums[r][0] += x[r * row] * a;
           sums[r][1] += x[r * row] * b;

@@ -19,6 +19,33 @@
 #include <windows.h>
 #endif
 
+// __builtin_cpu_supports reads this table. The run-time library that Zig links has the table and
+// leaves it empty, so that no kernel would run. Its layout is part of the ABI of libgcc and LLVM.
+#if defined(__clang__) && defined(__x86_64__) && !defined(__APPLE__)
+#include <cpuid.h>
+
+extern "C" {
+__attribute__((visibility("hidden"))) struct {
+  unsigned vendor, type, subtype, features[1];
+} __cpu_model = {};
+__attribute__((visibility("hidden"))) unsigned __cpu_features2[4] = {};
+
+__attribute__((constructor)) static void FillProcessorTable() {
+  unsigned eax, ebx, ecx, edx;
+  if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx)) return;
+  const bool fma = ecx >> 12 & 1, popcnt = ecx >> 23 & 1, saves = ecx >> 27 & 1, avx = ecx >> 28 & 1;
+  unsigned kept = 0, high = 0;  // the registers that the system keeps for a thread
+  if (saves) __asm__("xgetbv" : "=a"(kept), "=d"(high) : "c"(0));
+  if (!avx || (kept & 6) != 6 || !__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return;
+  const unsigned wide = (kept & 0xE6) == 0xE6 ? ebx : 0;
+  const auto put = [](bool found, int bit) { __cpu_model.features[0] |= unsigned{found} << bit; };
+  put(popcnt, 2), put(avx, 9), put(ebx >> 5 & 1, 10), put(fma, 14);  // AVX2 is bit 10
+  put(wide >> 16 & 1, 15), put(ebx >> 3 & 1, 16), put(ebx >> 8 & 1, 17);  // AVX-512F, BMI, BMI2
+  put(wide >> 31 & 1, 20), put(wide >> 30 & 1, 21), put(wide >> 17 & 1, 22);  // VL, BW, DQ
+}
+}
+#endif
+
 namespace weft {
 namespace {
 

@@ -399,6 +399,8 @@ class Executable:
         except (JaxRuntimeError, ValueError) as error:
             lost = name_lost_processes(error)
             if lost is None:
+                if "RESOURCE_EXHAUSTED" in str(error):
+                    error.add_note(describe_memory(self.out_avals, args))
                 raise
             raise lost from error
         return [*map(array_of_type, self.out_avals, outs)] if self.makes_keys else outs
@@ -452,6 +454,19 @@ class Executable:
             [None] * total,
             self.consts,
         )
+
+
+def describe_memory(out_avals: Sequence[Any], args: Sequence[Any]) -> str:
+    """Return the line that says for which arrays a program found no memory."""
+    given = [a.aval for a in args if hasattr(a, "aval")]
+    sizes = [(a, a.nbytes / 2**30) for a in (*out_avals, *given)]
+    largest = ", ".join(f"{a} ({n:.3g} GiB)" for a, n in sorted(sizes, key=lambda s: -s[1])[:3])
+    total = sum(n for _, n in sizes)
+    return (
+        "weft: operands, results and intermediate values must fit the memory of a device; got "
+        f"operands and results of {total:.3g} GiB, the largest of them {largest}. Hint: smaller "
+        "batches, lax.map over parts of the data, or weft.checkpoint around what a gradient keeps."
+    )
 
 
 @functools.cache

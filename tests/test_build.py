@@ -1,0 +1,84 @@
+"""The kernels are compiled once, and again only if something they are made from has changed."""
+
+import ctypes
+import shutil
+
+import pytest
+
+pytest.importorskip("hatchling")
+
+import hatch_build
+
+pytestmark = pytest.mark.skipif(
+    not (shutil.which("c++") or shutil.which("g++")), reason="there is no compiler"
+)
+
+
+@pytest.fixture
+def sources(tmp_path, monkeypatch):
+    """A folder of two small sources, and a place for objects."""
+    monkeypatch.setattr(hatch_build, "OBJECTS", tmp_path / "objects")
+    for name in ("CXX", "CXXFLAGS", "WEFT_BUILD"):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "native"
+    folder.mkdir()
+    (folder / "number.h").write_text("constexpr int kNumber = 7;\n")
+    (folder / "sort.cc").write_text(
+        '#include "number.h"\nextern "C" int number() { return kNumber; }\n'
+    )
+    (folder / "other.cc").write_text('extern "C" int other() { return __OPTIMIZE__; }\n')
+    return folder
+
+
+def count_compiled(capfd):
+    """Return how many files the last build compiled, as it says."""
+    said = capfd.readouterr().err
+    (line,) = [line for line in said.splitlines() if "compiling" in line]
+    return int(line.split("compiling ")[1].split()[0])
+
+
+def test_a_build_compiles_what_has_changed(sources, capfd):
+    library = hatch_build.compile_kernels(sources)
+    assert library.parent == sources and count_compiled(capfd) == 2
+    assert ctypes.CDLL(str(library)).number() == 7
+    hatch_build.compile_kernels(sources)
+    assert count_compiled(capfd) == 0
+    (sources / "other.cc").write_text('extern "C" int other() { return 9; }\n')
+    hatch_build.compile_kernels(sources)
+    assert count_compiled(capfd) == 1
+    (sources / "number.h").write_text("constexpr int kNumber = 8;\n")
+    elsewhere = sources.parent / "elsewhere"
+    elsewhere.mkdir()
+    moved = hatch_build.compile_kernels(sources, into=elsewhere)
+    assert count_compiled(capfd) == 1 and moved.parent == elsewhere  # the one that names it
+    assert ctypes.CDLL(str(moved)).number() == 8
+    assert not list(sources.glob("*.o")) and not list(sources.glob("*.new"))
+
+
+def test_a_quick_build_optimizes_the_largest_files_less(sources, capfd):
+    build = hatch_build.choose_build("")
+    levels = lambda mode: {
+        source.stem: [option for option in options if option.startswith("-O")]
+        for source, (_, options) in hatch_build.choose_objects(
+            build, b"", mode, sorted(sources.glob("*.cc"))
+        ).items()
+    }
+    assert levels("") == {"sort": ["-O3"], "other": ["-O3"]}
+    assert levels("quick") == {"sort": ["-O1"], "other": ["-O3"]}
+
+
+def test_a_build_that_nobody_knows_is_an_error(sources):
+    with pytest.raises(
+        ValueError, match=r"^WEFT_BUILD must be one of quick, none, manylinux_\w+, .*"
+    ):
+        hatch_build.compile_kernels(sources, "fast")
+
+
+def test_old_objects_go(sources):
+    hatch_build.compile_kernels(sources)
+    old = hatch_build.OBJECTS / "sort-old.o"
+    old.write_bytes(b"")
+    long_ago = old.stat().st_mtime - (hatch_build.MAX_DAYS + 1) * 86_400
+    hatch_build.os.utime(old, (long_ago, long_ago))
+    hatch_build.compile_kernels(sources)
+    assert not old.exists() and len(list(hatch_build.OBJECTS.glob("*.o"))) == 2
