@@ -12,6 +12,7 @@ import numpy as np
 
 mp.mp.dps = 50
 RANDOM = np.random.RandomState(0)
+MORE = np.random.RandomState(1)  # of its own, so that other points stay where they are
 HALF = mp.mpf(1) / 2
 
 
@@ -22,6 +23,11 @@ def line(low, high, n=60):
 def scale(low, high, n=60):
     """Numbers whose logarithm to base 10 is spread from low to high."""
     return 10.0 ** RANDOM.uniform(low, high, n)
+
+
+def dense(low, high, n=300):
+    """Points where the error changes quickly: its largest value needs many of them."""
+    return MORE.uniform(low, high, n)
 
 
 def both(*parts):
@@ -77,9 +83,12 @@ CASES = {
     "entr": (lambda x: -x * mp.log(x), both(line(0, 3), scale(-20, 5))),
     "erf": (mp.erf, both(line(-5, 5), scale(-20, 0))),
     "erfc": (mp.erfc, both(line(-5, 5), line(5, 9.2))),
-    "erfcinv": (lambda p: mp.erfinv(1 - p), both(line(0.02, 1.98), scale(-20, -1))),
+    "erfcinv": (
+        lambda p: mp.erfinv(1 - p),
+        both(line(0.02, 1.98), scale(-20, -1), dense(0.1, 1.9)),
+    ),
     "erfcx": (lambda x: mp.exp(x * x) * mp.erfc(x), both(line(-5, 5), scale(-5, 3))),
-    "erfinv": (mp.erfinv, both(line(-1, 1), scale(-20, -1), 1 - scale(-7, -1))),
+    "erfinv": (mp.erfinv, both(line(-1, 1), scale(-20, -1), 1 - scale(-7, -1), dense(-1, 1))),
     "exp1": (mp.e1, both(line(0, 5), scale(-10, 1.9))),
     "expi": (mp.ei, both(line(-5, 5), line(0.35, 0.4), scale(-10, 1.9))),
     "expit": (lambda x: 1 / (1 + mp.exp(-x)), line(-80, 80)),
@@ -102,13 +111,16 @@ CASES = {
         lambda x: mp.log(normal(x)) if x < 5 else mp.log1p(-normal(-x)),
         both(line(-6, 6), -scale(0, 4)),
     ),
-    "logit": (lambda p: mp.log(p / (1 - p)), both(line(0, 1), line(0.49, 0.51), scale(-20, -1))),
+    "logit": (
+        lambda p: mp.log(p / (1 - p)),
+        both(line(0, 1), line(0.49, 0.51), scale(-20, -1), dense(0, 1)),
+    ),
     "multigammaln": (
         lambda a: mp.log(mp.pi) * 1.5 + mp.fsum(mp.loggamma(a - k * HALF) for k in range(3)),
         line(3, 50),
     ),
     "ndtr": (normal, both(line(-6, 6), line(-13, -6))),
-    "ndtri": (quantile, both(line(0, 1), scale(-20, -1))),
+    "ndtri": (quantile, both(line(0, 1), scale(-20, -1), dense(0, 1))),
     "owens_t": (owen, line(-4, 4), line(-3, 3)),
     "poch": (mp.rf, both(line(-5, 5, 30), line(0, 20, 30)), both(line(-3, 3, 30), line(0, 9, 30))),
     "polygamma": (lambda m, x: mp.psi(int(m), x), np.floor(line(0, 6)), scale(-2, 3)),

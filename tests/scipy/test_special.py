@@ -14,25 +14,13 @@ from weft import grad, jacfwd, jit
 from weft.errors import DtypeError, ShapeError
 from weft.scipy import special
 
-# Units in the last place: 3 in float32 and 5 in float64, but where terms cancel.
-LOOSE = {
-    ("bessel_jn", "float64"): 100,
-    ("betainc", "float64"): 32,
-    ("expn", "float64"): 32,
-    ("gammainc", "float64"): 20,
-    ("gammaincc", "float64"): 32,
-    ("gammaln", "float64"): 8,
-    ("hyp1f1", "float64"): 64,
-    ("hyp2f1", "float64"): 1000,
-    ("sici.1", "float64"): 500,
-}
-
 
 @pytest.mark.parametrize("dtype", special_accuracy.DTYPES)
 @pytest.mark.parametrize("name", special_accuracy.GOLDEN)
-def test_accuracy(name, dtype):
-    worst = special_accuracy.units(name, dtype).max()
-    assert worst <= LOOSE.get((name, dtype), 3 if dtype == "float32" else 5)
+def test_accuracy_is_as_documented(name, dtype):
+    bound = special_accuracy.documented()[name][dtype]
+    # another processor, or version of XLA, may round a step in another way
+    assert special_accuracy.units(name, dtype).max() <= 1.2 * bound + 1
 
 
 def test_the_documented_table_is_that_of_the_golden_functions():
