@@ -167,7 +167,7 @@ where the libraries are installed (`programs/requirements.txt`). What is known o
 | exponax | 0.2.0 | five equations in time, Jacobians of a step | runs | not run on JAX |
 | folx | 0.2.30 | Laplacians, forward and sparse | runs | not run on JAX |
 | gmmx | 0.7 | a mixture fitted by expectation and maximization | runs | not run on JAX |
-| jaxkd | 0.1.2 | nearest neighbours by a tree | runs | not run on JAX |
+| jaxkd | 0.1.2 | nearest neighbours by a tree | runs | yes |
 | pytreeclass | 0.11.1 | classes that are trees, changed at places | runs | not run on JAX |
 | qujax | 1.1.0 | a circuit, its energy and derivatives | runs | not run on JAX |
 
