@@ -169,7 +169,7 @@ where the libraries are installed (`programs/requirements.txt`). What is known o
 | gmmx | 0.7 | a mixture fitted by expectation and maximization | runs | not run on JAX |
 | jaxkd | 0.1.2 | nearest neighbours by a tree | runs | yes |
 | pytreeclass | 0.11.1 | classes that are trees, changed at places | runs | not run on JAX |
-| qujax | 1.1.0 | a circuit, its energy and derivatives | runs | not run on JAX |
+| qujax | 1.1.0 | a circuit, its energy and derivatives | runs | yes |
 
 Not counted, since they have not been run on JAX: cola-ml 0.0.7 (plum finds `add` of operators
 ambiguous), rax 0.4.0's `approx_t12n` (asks for `jax.util`) and jaxga 0.0.2 (`static_argnames` of a
