@@ -80,6 +80,7 @@ OURS = {
     "orbax-checkpoint": 1,
     "treescope": 1,
     "examples": 6,
+    "programs": 1,  # those whose libraries are installed: tests/ecosystem/programs
 }
 ALL = [*OF_LIBRARIES, *(Suite(library, sample=n) for library, n in OURS.items())]
 
@@ -151,6 +152,28 @@ weft's own ([random.md](random.md)):
   DeepXDE 1.15
 - arrays: quax, quadax, matfree, interpax, jaxlie, jaxwt 0.1.1, einshape 1.0, jax-dataclasses 1.6.3,
   PyTensor 2.38 (`mode="JAX"`), signax, simple-pytree, traceax
+
+Programs of `tests/ecosystem/programs`, one of each of further libraries as their first pages show
+them. `tests/ecosystem/test_programs.py` compares their numbers with those of JAX, line by line,
+where the libraries are installed (`programs/requirements.txt`). What is known of them:
+
+| library | version | program | here | numbers as on JAX |
+|---|---|---|---|---|
+| jax-tqdm | 0.4.0 | progress bars in scan and fori_loop | runs | yes |
+| sparsejac | 0.2.0 | sparse Jacobians, forward and reverse | runs | yes |
+| paramax | 0.0.5 | constrained parameters, their derivatives | runs | yes |
+| sympy2jax | 0.0.8 | expressions of SymPy, trained | runs | yes |
+| dm-pix | 0.4.5 | pictures changed and compared, derivatives | runs | not run on JAX |
+| exponax | 0.2.0 | five equations in time, Jacobians of a step | runs | not run on JAX |
+| folx | 0.2.30 | Laplacians, forward and sparse | runs | not run on JAX |
+| gmmx | 0.7 | a mixture fitted by expectation and maximization | runs | not run on JAX |
+| jaxkd | 0.1.2 | nearest neighbours by a tree | runs | yes |
+| pytreeclass | 0.11.1 | classes that are trees, changed at places | runs | not run on JAX |
+| qujax | 1.1.0 | a circuit, its energy and derivatives | runs | yes |
+
+Not counted, since they have not been run on JAX: cola-ml 0.0.7 (plum finds `add` of operators
+ambiguous), rax 0.4.0's `approx_t12n` (asks for `jax.util`) and jaxga 0.0.2 (`static_argnames` of a
+name that is no argument) end with these errors here.
 
 What does not run, and why:
 
@@ -354,7 +377,8 @@ def make_page(sampled: bool) -> tuple[str, bool]:
         found = compare(suite)
         if not found["ran"]:
             continue
-        version = "" if suite.library == "examples" else importlib.metadata.version(suite.library)
+        plain = suite.library in ("examples", "programs")
+        version = "" if plain else importlib.metadata.version(suite.library)
         both = found["good"][1] - len(found["failed"])
         share = both / max(found["good"][1], 1)
         new = [test for test, error in found["failed"].items() if not find_reason(test, error)]
