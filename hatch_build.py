@@ -2,7 +2,7 @@
 
 `CXX` names the compiler and `CXXFLAGS` adds options. `WEFT_BUILD` says how:
 
-- `quick`: the files that take a compiler longest with -O1, for developers;
+- `quick`: with -O1, for developers: the kernels run slower;
 - `none`: no kernels, which makes a wheel for every platform;
 - a platform of PLATFORMS: kernels for that platform, by the Clang of the package `ziglang`.
 
@@ -137,7 +137,7 @@ def choose_objects(build: Build, shared: bytes, mode: str, sources: list[Path]) 
     more = shlex.split(os.environ.get("CXXFLAGS", ""))
     objects = {}
     for source in sources:
-        level = "-O1" if mode == "quick" and source.stem in SLOWEST else "-O3"
+        level = "-O1" if mode == "quick" else "-O3"
         options = [*build.options, level, *more]
         command = "\0".join([*build.compiler, *options]).encode()
         files = list_files(source)

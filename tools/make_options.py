@@ -53,7 +53,7 @@ VARIABLES: dict[str, dict[str, str]] = {
         "sets it for the processes that a script starts."
     },
     "Building from source": {
-        "WEFT_BUILD": "`quick`: compile the largest kernels without optimizing them much; `none`: "
+        "WEFT_BUILD": "`quick`: compile the kernels with -O1, in less time; `none`: "
         "leave the kernels out; or the platform of a wheel (`make wheels`).",
         "CXX": "The compiler of C++. Default: `c++` or `g++`.",
         "CXXFLAGS": "Further options of the compiler.",
