@@ -119,7 +119,7 @@ class Operation:
         program = self.programs.get(key) or self.stage_call(key[0], key[1], args, kwargs)
         jaxpr, consts, out_tree = program
         given = dict(zip(jaxpr.invars, (*consts, *leaves))) if not jaxpr.eqns else {}
-        outs = [None if type(v) is Literal else given.get(v) for v in jaxpr.outvars]
+        outs: list[Any] = [None if type(v) is Literal else given.get(v) for v in jaxpr.outvars]
         if outs and all([type(x) in ARRAYS and x.nbytes > self.copied for x in outs]):  # noqa: C419
             self.programs[key] = program  # copies of large arrays would cost more than coming here
             outs = [*map(require_alive, outs)]
