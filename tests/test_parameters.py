@@ -49,7 +49,7 @@ def resolve(name):
     except (ImportError, AttributeError, TypeError, ValueError):
         return None
     static = classmethod | staticmethod
-    if is_class and not isinstance(inspect.getattr_static(home, key), static):
+    if is_class and not isinstance(inspect.getattr_static(home, key, None), static):
         del mine[next(iter(mine))]
     return mine
 

@@ -119,7 +119,11 @@ class gaussian_kde:
         """The density at points (d, m) or, of one dimension, (m,): an array (m,)."""
         return jnp.exp(self.logpdf(points))
 
-    __call__ = pdf = evaluate
+    __call__ = evaluate
+
+    def pdf(self, x: Any) -> Any:
+        """The density at points (d, m) or, of one dimension, (m,): an array (m,)."""
+        return self.evaluate(x)
 
     def logpdf(self, x: Any) -> Any:
         """The log of the density at points (d, m) or, of one dimension, (m,): an array (m,)."""
