@@ -52,11 +52,6 @@ ROWS = {
     "log_sigmoid": (nn.log_sigmoid, lambda x: -softplus(-x), BOTH),
     "silu": (nn.silu, lambda x: x * sigmoid(x), BOTH),
     "mish": (nn.mish, lambda x: x * mp.tanh(softplus(x)), BOTH),
-    "gelu": (
-        nn.gelu,
-        lambda x: x * sigmoid(2 * C * (x + mp.mpf(0.044715) * x**3)),
-        UP_TO(9) + SIZES,
-    ),
     "exact gelu": (
         lambda x: nn.gelu(x, approximate=False), lambda x: x * mp.ncdf(x), UP_TO(10) + SIZES
     ),
