@@ -33,7 +33,10 @@ def flatten_rows(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     compute an element of the elements at the same place. Results are passed through a kernel that
     does nothing, because XLA moves any reshape into its loops, but not past the call of a kernel.
     """
-    has_rows = any(len(v.aval.shape) > 1 and v.aval.shape[-1] < MAX_ROW for v in jaxpr.outvars)
+    # a slice, as an array without rows has no such axis; a symbolic size answers no comparison
+    has_rows = any(
+        type(n) is int and n < MAX_ROW for v in jaxpr.outvars for n in v.aval.shape[1:][-1:]
+    )
     possible = has_rows and target.kernels and not target.devices
     shape = find_row_shape(jaxpr) if possible else None
     if shape is None:

@@ -104,12 +104,13 @@ def copy_writable(x: Any) -> Any:
     """
     if not isinstance(x, HOST) or type(x) is bool:
         return x
+    is_array = isinstance(x, np.ndarray)
+    if is_array and type(x) is not np.ndarray and is_masked(x):
+        typeof(x)  # raises: NumPy's copy would be without the mask
     if x.dtype in WIDE_FLOATS and not x64_cell.value:
         return dtypes.cast_on_host(x, dtypes.canonicalize(x.dtype))
-    if not isinstance(x, np.ndarray):
+    if not is_array:
         return x
-    if type(x) is not np.ndarray and is_masked(x):
-        typeof(x)  # raises: NumPy's copy would be without the mask
     # an Array costs more to make than a small copy, and a second copy less than a large one
     return put(x) if x.nbytes > SMALL and is_valid_value(x) else np.array(x, order="C")
 
