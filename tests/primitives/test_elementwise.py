@@ -28,6 +28,8 @@ BETTER = {
     ("div", 1): lambda x, y: (np.isinf(x) & (np.abs(y) == np.float32(1e30))) | (y == 0),
     # JAX's has the other sign to the left of the branch cut, and a value where acosh is NaN
     ("acosh", 0): lambda x: np.signbit(x.real),
+    # on the side of the branch cut of a real part -0, as the C library and NumPy have it
+    ("asinh", -1): lambda x: (x.real == 0) & np.signbit(x.real),
     # -inf at 0 and inf at -0, as SciPy has it
     ("digamma", -1): lambda x: x == 0,
     ("lgamma", 0): lambda x: x == 0,

@@ -143,9 +143,11 @@ WEFT_HERE_CALLED double ZetaAny(double s, double q) {
   if (s == INFINITY) return q > 1 ? 0 : q < 1 ? INFINITY : 1;
   if (q == INFINITY) return 0;
   if (q > 0) return ZetaSum(s, q);
-  // the terms below 0 are those of two sums from 0 on, as in `hurwitz`
-  const double below = std::floor(q), added = ZetaSum(s, below + 1 - q) - ZetaSum(s, 1 - q);
-  return ZetaSum(s, q - below) + (std::fmod(s, 2) == 0 ? added : -added);
+  // the terms below 0 are those of two sums from 0 on; they are added as `hurwitz` does
+  const double below = std::floor(q), from = q - below, to = below + 1 - q;
+  const double rest = ZetaSum(s, 1 - q);
+  if (std::fmod(s, 2) == 0) return ZetaSum(s, from) + ZetaSum(s, to) - rest;
+  return (from == to ? 0 : ZetaSum(s, from) - ZetaSum(s, to)) + rest;
 }
 
 // Each element, of which only those take long that are not in the range of `WidePower`.

@@ -159,9 +159,9 @@ _BESSEL_FAR = 30  # from here on the series is exact in float64, and the differe
 
 def bessel_gap(x: Any, y0: Any, y1: Any) -> Any:
     """y0 - |y1| of y0 = i0e(x) and y1 = i1e(x), without cancellation for a large x."""
-    size, one = abs(x), literal(1, typeof(x).dtype)
+    size, (total, one) = abs(x), (literal(v, typeof(x).dtype) for v in (0, 1))
     far = gt(size, _BESSEL_FAR)
-    inverse, total = div(one, select(far, size, one)), mul(x, 0)
+    inverse = div(one, select(far, size, one))
     for c in reversed(_BESSEL_GAPS):
         total = mul(add(total, c), inverse)
     series = mul(total, sqrt(mul(inverse, 0.5 / math.pi)))

@@ -221,7 +221,7 @@ def hurwitz(x: Expr, q: Expr) -> Expr:
     """The sum of (k + q)**-x over k = 0, 1, ...
 
     For negative q, where x has to be a whole number, the terms below 0 are the difference of two
-    such sums.
+    such sums. The large terms on both sides of 0 are added first: those of odd x cancel each other.
     """
     write = _ZETA.get()
     if write is not None and x.dtype == np.float64:
@@ -230,14 +230,19 @@ def hurwitz(x: Expr, q: Expr) -> Expr:
     good = (x > 1) & ~bad & (q < math.inf) & (x < math.inf)
     s, a = where(good, x, 2.0), where(good, q, 1.0)
     below, zero, negative = floor(a), x.like(0.0), a < 0
+    from_0, to_0 = where(negative, a - below, a), where(negative, below + 1 - a, 1.0)
+    odd = is_odd(s)
 
-    def add_below(n: Expr, total: Expr) -> list:
-        first, rest = below + 1 - a, where(negative, 1 - a, 1.0)
-        added = hurwitz_sum(s, where(negative, first, 1.0), zero) - hurwitz_sum(s, rest, zero)
-        return [n < 0, where(is_odd(s), -added, added)]
+    def sum_below(n: Expr, mirrored: Expr, rest: Expr) -> list:
+        mirrored = hurwitz_sum(s, to_0, zero)
+        rest = hurwitz_sum(s, where(negative, 1 - a, 1.0), zero)
+        return [n < 0, where(odd, -mirrored, mirrored), where(odd, rest, -rest)]
 
-    (total,) = repeat(add_below, [zero], negative)  # a loop, so that it costs only where it is due
-    total = hurwitz_sum(s, where(negative, a - below, a), total)
+    # a loop, so that it costs only where it is due
+    mirrored, rest = repeat(sum_below, [zero, zero], negative)
+    total = hurwitz_sum(s, from_0, zero) + mirrored
+    # halfway between two whole numbers the terms of odd powers cancel, however large they are
+    total = where(negative & odd & equal(from_0, to_0), 0.0, total) + rest
     at_inf = where(q > 1, 0.0, where(q < 1, math.inf, x.like(1.0)))
     return choose(
         total,

@@ -306,7 +306,7 @@ def complex_loggamma(z: Any) -> Any:
     powers = loggamma_by_powers(w)
     out = lax.select(left, reflected, right)
     out = lax.select(near[0], powers, lax.select(near[1], powers + lax.log1p(w), out))
-    return lax.select(pole, z * math.nan, out)
+    return lax.select(pole, z * 0 + math.nan, out)  # z * nan would have the derivative NaN anywhere
 
 
 # --- the functions --------------------------------------------------------------------------
