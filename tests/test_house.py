@@ -560,7 +560,7 @@ TESTED_IN = {
         "cpu/rewriting.py cpu/scope.py"
     ),
     "cpu/test_cheap_programs.py": "cpu/clusters.py",
-    "cpu/test_functions.py": "cpu/survey.py primitives/kernels.py",
+    "cpu/test_functions.py": "cpu/survey.py cpu/zetas.py primitives/kernels.py",
     # modules that show under another name what others define
     "compat/test_places.py": "compat/dialects.py",
     "compat/test_private.py": (

@@ -54,7 +54,7 @@ FORMS = {
     Form.EXPONENTIAL: "functions.choose_exponential",
     Form.POWER_OF_VALUES: "functions.choose_power_of_values",
     Form.LOG_OF_SUM: "functions.choose_log_of_sum",
-    Form.ZETA: "functions.choose_zeta",
+    Form.ZETA: "zetas.choose_zeta",
     Form.QUOTIENT: "functions.choose_quotient",
     Form.REMAINDER: "functions.choose_remainder",
     Form.RUNNING: "running.choose_running",

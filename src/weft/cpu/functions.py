@@ -22,7 +22,6 @@ from weft.core.jaxpr import Eqn, Literal
 from weft.core.primitive import Primitive
 from weft.cpu.calls import call_kernel
 from weft.cpu.formula import apply_formula
-from weft.cpu.kernels import call_native
 from weft.cpu.opcodes import Instruction, Kind, Operand, Own, Step, encode_program
 from weft.cpu.scope import Scope
 from weft.primitives.cumulative import log_of_sum
@@ -30,8 +29,6 @@ from weft.primitives.elementwise import Elementwise
 from weft.primitives.expr import BF16, F32, F64, LARGE, Expr, is_large, write_int32_division
 from weft.primitives.kernels import Called
 from weft.primitives.layout import broadcast_in_dim, convert
-from weft.primitives.special.functions import zeta_p
-from weft.primitives.special.gamma import writing_zeta
 from weft.primitives.transcendental import HALVES
 
 NUMBERS = frozenset((float, int))
@@ -177,33 +174,6 @@ def write_keeping_nan(hlo: Any, x: Any, prim: Primitive) -> list:
     """Write a function whose NaN LLVM cannot fold: the exponential of it would be uninitialized."""
     (y,), x = prim.lower(hlo, x), Expr(hlo, x)
     return [x.compare("NE", x).select(x, Expr(hlo, y)).value]
-
-
-def choose_zeta(eqn: Eqn, scope: Scope) -> Found:
-    """Compute zeta by its kernel, also within the formulas of other functions."""
-    prim, out = eqn.primitive, eqn.outvars[0].aval
-    if not scope.target.kernels or type(out.size) is not int or not out.size:
-        return None
-    if found := call_function(eqn, scope):
-        return found
-    plain = ShapedArray(out.shape, out.dtype)
-    return lambda *xs: apply_formula(write_by_zeta, xs, [plain], prim)
-
-
-def write_by_zeta(hlo: Any, *args: Any) -> list:
-    """Write a special function with calls of the kernel for zeta functions in its formula."""
-    *values, prim = args
-    with writing_zeta(write_zeta):
-        return prim.lower(hlo, *values)
-
-
-def write_zeta(x: Expr, q: Expr) -> Expr:
-    """Write a call of the kernel of zeta(x, q), as exact as is wanted."""
-    instruction = zeta_p if x.eps < 1e-10 else Own.ZETA_SINGLE
-    program = encode_function(instruction, [True, True], x.dtype, is_loop=True)
-    out = ShapedArray(x.shape, x.dtype)
-    given = {"program": program}
-    return x.new(call_native(x.hlo, "weft_program", [x.value, q.value], [out], given)[0])
 
 
 # --- divisions --------------------------------------------------------------------------------
