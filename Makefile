@@ -1,6 +1,6 @@
 # make demo   train a digit classifier, with the weft of python3 if it has one, else in .venv
 # make example-NAME   run a program of examples/ (examples/README.md lists them)
-# make test   format check, lint, types, doctests and tests: the gate, in ten minutes on two cores
+# make test   format check, lint, types, doctests and tests: the gate, 15 minutes on two cores, 25 the first time
 # make test-all  the same with every case of every table, compiled as for users; hours
 # make test-sanitized  the tests of the kernels in C++, which stop at a fault of memory or arithmetic
 # make docs   the site of the documentation, in build/site/html
