@@ -31,7 +31,6 @@ from weft.primitives.kernels import Called
 from weft.primitives.layout import broadcast_in_dim, convert
 from weft.primitives.transcendental import HALVES
 
-NUMBERS = frozenset((float, int))
 Found = Callable[..., list] | None
 
 I32 = np.dtype(np.int32)

@@ -28,6 +28,15 @@ static inline ptrdiff_t weft_min(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : 
 static inline ptrdiff_t weft_max(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }""",
 }
 
+# The complex number of two parts, which keeps infinite and NaN parts as they are.
+JOINED = """
+static inline T weft_N(P re, P im) {
+  union { P part[2]; T z; } both;
+  both.part[0] = re;
+  both.part[1] = im;
+  return both.z;
+}"""
+
 # Functions of one kind, by what is between "weft_" and the kind.
 TYPED = {
     "max": """
@@ -139,20 +148,6 @@ static inline T weft_erf_inv_N(T x) {
     y -= y < 0 ? -step : step;
   }
   return (T)y;
-}""",
-    "c64": """
-static inline float complex weft_c64(float re, float im) {
-  union { float part[2]; float complex z; } both;
-  both.part[0] = re;
-  both.part[1] = im;
-  return both.z;
-}""",
-    "c128": """
-static inline double complex weft_c128(double re, double im) {
-  union { double part[2]; double complex z; } both;
-  both.part[0] = re;
-  both.part[1] = im;
-  return both.z;
 }""",
     "size": """
 static inline P weft_size_N(T z) { return fabsF(crealF(z)) + fabsF(cimagF(z)); }""",
@@ -285,7 +280,7 @@ def find_helper(name: str) -> str:
         return found
     parts = name.split("_")
     if parts[-1] in ("c64", "c128") and len(parts) == 2:
-        return TYPED[parts[-1]]
+        return fill_template(JOINED, BY_NAME[parts[-1]])
     if parts[1] == "round":
         return ROUNDED.format(parts[2])
     if parts[1] == "bits":
@@ -325,7 +320,6 @@ def list_helpers(text: str, own: Callable[[str], bool] = lambda name: False) -> 
                 body = find_helper(name)
                 visit(body.replace(f"{name}(", "("))
                 order[name] = body
-        return
 
     visit(text)
     return list(order.values())
