@@ -28,7 +28,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 ORDER = """
 util errors options pytrees dtypes core passes display mesh watch xla primitives transforms control
 parallel optimize cpu run api lax numpy random scipy nn top jaxpr export example_libraries debug
-experimental interpreters extend cache explain compat
+experimental sparsity interpreters extend cache explain compat
 """.split()  # noqa: SIM905
 
 # Inside a function these may be imported: heavy, and needed by few programs.

@@ -20,7 +20,7 @@ MODULES = """
 ad ad_checkpoint api_util cache checkpoint_policies core custom_batching custom_derivatives
 debug distributed dlpack errors example_libraries experimental explain export extend ffi
 flatten_util image interpreters jaxpr lax memory monitoring nn numpy ops passes profiler
-random ref scipy sharding stages test_util tree tree_util typing
+random ref scipy sharding sparsity stages test_util tree tree_util typing
 """
 HOMES = {
     **{f"weft.{name}": "" for name in MODULES.split()},
@@ -68,6 +68,7 @@ HOMES = {
     "weft.numpy.index_plans": "ds",
     "weft.numpy.refs": "empty_ref free_ref freeze new_ref",
     "weft.options": "config",
+    "weft.sparsity.derivatives": "sparse_hessian sparse_jacobian",
     "weft.xla.array": "Array",
     "weft.xla.shards": "Shard",
 }

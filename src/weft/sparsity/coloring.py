@@ -1,0 +1,260 @@
+"""Colorings: groups of columns or rows of a sparse matrix that one product can compute together.
+
+A matrix is given by its pattern, a boolean matrix of scipy.sparse. Colors are integers from 0.
+Source: A. H. Gebremedhin, F. Manne, A. Pothen, "What color is your Jacobian? Graph coloring for
+computing derivatives", SIAM Review 47 (2005).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+Matrix = scipy.sparse.csr_array
+
+
+class Coloring(NamedTuple):
+    """A plan for computing all entries of a matrix from few products with vectors.
+
+    `columns[j]` is the color of column j: a product with a vector from the right adds up the
+    columns of one color. `rows[i]` is the color of row i, for products with vectors from the left.
+    Columns and rows of color -1 are in no product. Entry k of the pattern is at `places[k]` of the
+    product of color `colors[k]`, from the left where `from_left[k]`.
+    """
+
+    columns: np.ndarray
+    rows: np.ndarray
+    from_left: np.ndarray
+    colors: np.ndarray
+    places: np.ndarray
+
+    @property
+    def column_count(self) -> int:
+        """The number of products with vectors from the right."""
+        return int(self.columns.max(initial=-1)) + 1
+
+    @property
+    def row_count(self) -> int:
+        """The number of products with vectors from the left."""
+        return int(self.rows.max(initial=-1)) + 1
+
+
+def color_columns(pattern: Matrix) -> np.ndarray:
+    """Return a color for each column such that no row has two entries of one color.
+
+    Columns without entries get the color -1.
+
+    >>> color_columns(scipy.sparse.csr_array(np.eye(3, dtype=bool)))
+    array([0, 0, 0])
+    """
+    by_column = scipy.sparse.csc_array(pattern)
+    color = lambda order: color_greedily(pattern.shape[0], by_column, order)
+    return choose_order(pattern, longest_row(pattern), color)
+
+
+def color_greedily(
+    count: int, by_column: scipy.sparse.csc_array, order: Sequence[int]
+) -> np.ndarray:
+    """Give each column, in an order, the first color that no column has with an entry in its rows.
+
+    `count` is the number of rows. The colors in a row are the bits of an integer.
+    """
+    used = [0] * count
+    starts, rows = by_column.indptr.tolist(), by_column.indices.tolist()
+    colors = [-1] * (len(starts) - 1)
+    for j in order:
+        own = rows[starts[j] : starts[j + 1]]
+        taken = 0
+        for i in own:
+            taken |= used[i]
+        free = ~taken & (taken + 1)  # the lowest bit that is not set
+        for i in own:
+            used[i] |= free
+        if own:
+            colors[j] = free.bit_length() - 1
+    return np.array(colors, int)
+
+
+def color_stars(pattern: Matrix) -> np.ndarray:
+    """Return a star coloring of the columns of a symmetric matrix.
+
+    Columns with an entry in each other's row differ, and each path over four columns has three
+    colors. Then each entry is alone of its color in its row or in its column.
+    """
+    starts, columns = pattern.indptr.tolist(), pattern.indices.tolist()
+    near = [columns[a:b] for a, b in itertools.pairwise(starts)]
+    empty = [not row for row in near]
+    near = [[w for w in row if w != v] for v, row in enumerate(near)]
+    return choose_order(pattern, 0, lambda order: color_stars_greedily(near, empty, order))
+
+
+def color_stars_greedily(
+    near: Sequence[Sequence[int]], empty: Sequence[bool], order: Sequence[int]
+) -> np.ndarray:
+    """Give each column, in an order, the first color that a star coloring allows.
+
+    `near` lists the other columns with an entry in the row of a column; a column without any entry
+    is `empty`.
+    """
+    colors = [-1] * len(near)
+    # The number of columns of a color that are near a column.
+    counts: list[dict[int, int]] = [{-1: 0} for _ in near]
+    for v in order:
+        if empty[v]:
+            continue
+        taken = 0
+        for w in near[v]:
+            color = colors[w]
+            taken |= 1 << color if color >= 0 else 0
+            # A path x, w, v, w' with w and w' of one color, or y, x, w, v with y and w of one.
+            any_color = color < 0 or counts[v][color] > 1
+            for x in near[w]:
+                if x != v and colors[x] >= 0 and (any_color or counts[x][color] > 1):
+                    taken |= 1 << colors[x]
+        found = colors[v] = (~taken & (taken + 1)).bit_length() - 1
+        for w in near[v]:
+            counts[w][found] = counts[w].get(found, 0) + 1
+    return np.array(colors, int)
+
+
+def choose_order(pattern: Matrix, least: int, color: Callable[[Any], np.ndarray]) -> np.ndarray:
+    """Return the coloring with the fewest colors of those by different orders of the columns.
+
+    The orders are the given one, and by falling number of entries. `least` colors are enough.
+    """
+    counts = np.bincount(pattern.indices, minlength=pattern.shape[1])
+    best = None
+    for order in (range(len(counts)), np.argsort(-counts, kind="stable").tolist()):
+        colors = color(order)
+        if best is None or colors.max(initial=-1) < best.max(initial=-1):
+            best = colors
+        if best.max(initial=-1) < least:
+            break
+    assert best is not None
+    return best
+
+
+# --- plans ----------------------------------------------------------------------------------------
+
+
+def plan_columns(pattern: Matrix) -> Coloring:
+    """Return the plan that computes a matrix from products with vectors from the right."""
+    pattern = Matrix(pattern)
+    columns = color_columns(pattern)
+    colors = columns[pattern.indices]
+    none = np.full(pattern.shape[0], -1)
+    return Coloring(columns, none, np.zeros(len(colors), bool), colors, list_rows(pattern))
+
+
+def plan_rows(pattern: Matrix) -> Coloring:
+    """Return the plan that computes a matrix from products with vectors from the left."""
+    rows = color_columns(Matrix(pattern.T))
+    colors = rows[list_rows(pattern)]
+    none = np.full(pattern.shape[1], -1)
+    return Coloring(none, rows, np.ones(len(colors), bool), colors, pattern.indices)
+
+
+def plan_both(pattern: Matrix, most: float = np.inf) -> Coloring | None:
+    """Return a plan that computes the fullest rows, or columns, apart from the rest.
+
+    Of a matrix in the form of an arrow, the full row is a product from the left, and all else two
+    products from the right. Chosen are the rows, then the columns, of more entries than a bound,
+    for bounds that are powers of two. The plan with the fewest products is taken.
+
+    Args:
+      pattern: the pattern.
+      most: plans of as many products are not looked for.
+
+    Returns:
+      The plan, or None if there is none of fewer than `most` products.
+    """
+    best = None
+    for turned in (False, True):
+        matrix = Matrix(pattern.T) if turned else pattern
+        longest = int(np.diff(matrix.indptr).max(initial=0))
+        for bound in [1 << k for k in range(longest.bit_length()) if 1 << k < longest]:
+            rest, apart = split_rows(matrix, bound)
+            # Entries of a row, or of a column from the left, need a product each.
+            if longest_row(rest) + longest_row(Matrix(apart.T)) < most:
+                found = plan_split(matrix, rest, apart)
+                if count_products(found) < most:
+                    best, most = turn(found, matrix) if turned else found, count_products(found)
+    return best
+
+
+def count_products(plan: Coloring) -> int:
+    """Return the number of products that a plan needs."""
+    return plan.column_count + plan.row_count
+
+
+def longest_row(pattern: Matrix) -> int:
+    """Return the number of entries of the fullest row."""
+    return int(np.diff(pattern.indptr).max(initial=0))
+
+
+def split_rows(pattern: Matrix, bound: int) -> tuple[Matrix, Matrix]:
+    """Return the pattern without the rows of more than `bound` entries, and these rows."""
+    full = np.diff(pattern.indptr) > bound
+    kept = []
+    for chosen in (~full, full):
+        kept.append(Matrix(scipy.sparse.diags_array(chosen, dtype=bool) @ pattern))
+        kept[-1].eliminate_zeros()
+    return kept[0], kept[1]
+
+
+def plan_split(pattern: Matrix, rest: Matrix, apart: Matrix) -> Coloring:
+    """Return the plan that computes the rows of `rest` from the right, those of `apart` from the
+    left."""
+    columns, rows = color_columns(rest), color_columns(Matrix(apart.T))
+    of = list_rows(pattern)
+    from_left = (np.diff(apart.indptr) > 0)[of]
+    colors = np.where(from_left, rows[of], columns[pattern.indices])
+    places = np.where(from_left, pattern.indices, of)
+    return Coloring(columns, rows, from_left, colors, places)
+
+
+def turn(plan: Coloring, pattern: Matrix) -> Coloring:
+    """Return the plan for the transpose of the pattern that a plan is for."""
+    order = np.lexsort((list_rows(pattern), pattern.indices))
+    from_left, colors, places = ~plan.from_left[order], plan.colors[order], plan.places[order]
+    return Coloring(plan.rows, plan.columns, from_left, colors, places)
+
+
+def plan_symmetric(pattern: Matrix) -> Coloring:
+    """Return the plan for a symmetric matrix, in which an entry is read at (i, j) or at (j, i)."""
+    pattern = Matrix(pattern)
+    columns = color_stars(pattern)
+    of = list_rows(pattern)
+    # An entry can be read in its own row if no other column of its color has an entry there.
+    keys = of * (columns.max(initial=-1) + 1) + columns[pattern.indices]
+    alone = np.bincount(keys)[keys] == 1
+    colors = np.where(alone, columns[pattern.indices], columns[of])
+    places = np.where(alone, of, pattern.indices)
+    none = np.full(pattern.shape[0], -1)
+    return Coloring(columns, none, np.zeros(len(of), bool), colors, places)
+
+
+def list_rows(pattern: Matrix) -> np.ndarray:
+    """Return the row of each entry."""
+    return np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
+
+
+def plan(pattern: Matrix, mode: str) -> Coloring:
+    """Return the plan of a mode; "auto" takes the one with the fewest products.
+
+    Products from the left hold on to values of the whole program, so that on equal terms those
+    from the right are taken.
+    """
+    if mode == "reverse":
+        return plan_rows(pattern)
+    best = plan_columns(pattern)
+    if mode == "forward":
+        return best
+    if mode == "auto" and longest_row(Matrix(pattern.T)) < count_products(best):
+        best = min(best, plan_rows(pattern), key=count_products)
+    most = np.inf if mode == "both" else count_products(best)
+    return plan_both(pattern, most) or best

@@ -1,0 +1,358 @@
+"""`sparse_jacobian` and `sparse_hessian`: derivatives that are computed entry by entry.
+
+The pattern follows from the program of the tangents (dependence.py), a coloring of it says which
+columns or rows one product computes together (coloring.py), and the products are Jacobian-vector
+and vector-Jacobian products, mapped over the colors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse
+
+from weft import dtypes
+from weft import numpy as jnp
+from weft.api import grad, jacobians
+from weft.api.functions import FlatFun, check_callable
+from weft.api.jit import jit
+from weft.api.make_jaxpr import eval_shape
+from weft.core.aval import ShapedArray, typeof
+from weft.core.source import boundary
+from weft.core.stage import stage
+from weft.core.trace import Tracer, ensure_compile_time_eval
+from weft.errors import DtypeError, ShapeError
+from weft.experimental.sparse.bcoo import BCOO
+from weft.experimental.sparse.bcsr import BCSR
+from weft.passes.dce import dce_jaxpr
+from weft.primitives.layout import instantiate
+from weft.sparsity import coloring
+from weft.sparsity.dependence import State, follow, know
+from weft.sparsity.pattern import Pattern, read_pattern, tidy
+from weft.transforms.jvp import jvp
+from weft.util import fun_name
+
+MODES = ("auto", "forward", "reverse", "both")
+FORMATS = ("bcoo", "bcsr")
+
+
+class SparseDerivative:
+    """A function that computes a sparse derivative: what `sparse_jacobian` returns.
+
+    It takes the arguments of the function. The first call with arguments of some types finds the
+    pattern, and compiles; later ones compute the values only.
+    """
+
+    def __init__(
+        self, op: str, fun: Callable, argnums: Any, has_aux: bool, find_plan: Callable, format: str
+    ):
+        check_callable(op, fun, wraps=True)
+        grad.check_argnums(op, argnums)
+        check_choice(op, "format", format, FORMATS)
+        self.__wrapped__ = fun
+        self._op = op
+        self._argnums = argnums
+        self._has_aux = has_aux
+        self._find_plan = find_plan
+        self._format = format
+        self._compiled = jit(self._compute)
+        self.__name__ = fun_name(fun)
+
+    @boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._compiled(*args, **kwargs)
+
+    def pattern(self, *args: Any, **kwargs: Any) -> Pattern:
+        """Return the `Pattern` for arguments of these types. No values are computed.
+
+        Args:
+          args: the arguments of the function: arrays, or `ShapeDtypeStruct`s of them.
+          kwargs: the keyword arguments of the function.
+        """
+        found: list[Pattern] = []
+
+        def look(*args: Any, **kwargs: Any) -> None:
+            chosen = self._choose(args, kwargs)
+            found.append(Pattern(*self._find_plan(chosen.flat, chosen.avals)))
+
+        eval_shape(look, *args, **kwargs)
+        return found[0]
+
+    def _choose(self, args: tuple, kwargs: dict) -> grad.ChosenArguments:
+        fun = self.__wrapped__
+        chosen = grad.choose_arguments(self._op, fun, self._argnums, args, kwargs, self._has_aux)
+        for a in chosen.avals:
+            if not dtypes.is_float(a.dtype):
+                raise DtypeError(
+                    f"{self._op}: inputs must be real and floating-point; got {a} as an input of "
+                    f"{fun_name(fun)}. Hint: x.astype(float), or other argnums."
+                )
+        return chosen
+
+    def _compute(self, *args: Any, **kwargs: Any) -> Any:
+        chosen = self._choose(args, kwargs)
+        flat = chosen.flat
+        matrix, plan = self._find_plan(flat, chosen.avals)
+        outs, derivative, residuals = grad.linearize_leaves(flat, chosen.leaves, chosen.avals)
+        out_avals = [typeof(x) for x in outs]
+        data = compute_entries(plan, derivative, residuals, chosen.avals, out_avals)
+        rows = split_blocks(matrix, data, chosen.avals, out_avals)
+        if self._format == "bcsr":
+            rows = [[compress(self._op, block) for block in row] for row in rows]
+        result = flat.result([chosen.unflatten(row) for row in rows])
+        return (result, flat.aux) if self._has_aux else result
+
+    def __repr__(self) -> str:
+        return f"<{self._op} of {fun_name(self.__wrapped__)}>"
+
+
+def sparse_jacobian(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    *,
+    mode: Literal["auto", "forward", "reverse", "both"] = "auto",
+    format: Literal["bcoo", "bcsr"] = "bcoo",
+    pattern: Any = None,
+) -> SparseDerivative:
+    """Return the function that computes the Jacobian of `fun` as a sparse array.
+
+    It is for functions each of whose results depends on few inputs: a discretized equation, the
+    residuals of a fit, a power grid. `jacfwd` computes such a matrix with as many products as it
+    has columns; here columns that share no row are computed by one product.
+
+    Which entries may be other than zero follows from the program of `fun` and the shapes of its
+    arguments, never from their values, so that no entry is missed. Arrays that `fun` closes over,
+    such as indices and masks, count as part of the program.
+
+    Args:
+      fun: a function of arrays, or of pytrees of arrays; `jit` must be able to trace it.
+      argnums: the positional arguments to differentiate in; an int, or a sequence of ints.
+      has_aux: whether `fun` returns a pair of a result and auxiliary data.
+      mode: "forward" computes by columns with Jacobian-vector products, "reverse" by rows with
+        vector-Jacobian products, "both" takes each for a part of the matrix, as for the form of an
+        arrow. "auto" takes what needs the fewest products.
+      format: "bcoo", for any shapes; "bcsr", for one vector as a function of one vector.
+      pattern: the entries to compute, if they are known: a `Pattern`, a matrix of scipy.sparse, a
+        BCOO or an array, whose shape is (elements of the results, elements of the inputs). All
+        other entries are taken to be zero.
+
+    Returns:
+      A function of the arguments of `fun`. For a result of shape S and an input of shape T it
+      returns a BCOO of shape S + T with its indices in order; pytrees nest as for `jacfwd`, with
+      `has_aux` in a pair with the auxiliary data. Its method `pattern(*args)` returns the pattern.
+
+    Raises:
+      DtypeError: an input or a result is not of a real floating-point dtype.
+      ShapeError: a given pattern does not have the shape of the Jacobian.
+
+    >>> f = lambda x: x[1:] ** 2 - x[:-1]
+    >>> jac = weft.sparse_jacobian(f)
+    >>> jac(jnp.array([1.0, 2.0, 3.0]))
+    BCOO(float32[2, 3], nse=4)
+    >>> jac(jnp.array([1.0, 2.0, 3.0])).todense()
+    Array([[-1.,  4.,  0.],
+           [ 0., -1.,  6.]], dtype=float32)
+    >>> jac.pattern(jnp.ones(1000))
+    Pattern((999, 1000), nnz=1998, products=(2, 0))
+    """
+    check_choice("sparse_jacobian", "mode", mode, MODES)
+
+    def find_plan(flat: FlatFun, avals: Sequence[ShapedArray]) -> tuple:
+        matrix = find_pattern(flat, avals, pattern)
+        return matrix, coloring.plan(matrix, mode)
+
+    return SparseDerivative("sparse_jacobian", fun, argnums, has_aux, find_plan, format)
+
+
+def sparse_hessian(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    *,
+    format: Literal["bcoo", "bcsr"] = "bcoo",
+    pattern: Any = None,
+) -> SparseDerivative:
+    """Return the function that computes the Hessian of a scalar function as a sparse array.
+
+    Each product is a Hessian-vector product, forward over reverse mode. As the matrix is symmetric,
+    an entry may be computed at its place or at the transposed one, which takes fewer products than
+    `sparse_jacobian` of the gradient: two for the form of an arrow of any size.
+
+    Args:
+      fun: a function of arrays, or pytrees of arrays, that returns a real scalar.
+      argnums: the positional arguments to differentiate in; an int, or a sequence of ints.
+      has_aux: whether `fun` returns a pair of the scalar and auxiliary data.
+      format: "bcoo", for any shapes; "bcsr", for one vector.
+      pattern: the entries to compute, if they are known, as for `sparse_jacobian`; it must be
+        symmetric.
+
+    Returns:
+      A function of the arguments of `fun`. For an input of shape T it returns a BCOO of shape
+      T + T; pytrees nest as for `hessian`. Its method `pattern(*args)` returns the pattern.
+
+    Raises:
+      DtypeError: an input is not of a real floating-point dtype.
+      ShapeError: `fun` does not return a scalar, or a given pattern has another shape.
+
+    >>> f = lambda x: jnp.sum((x[1:] - x[:-1] ** 2) ** 2)
+    >>> weft.sparse_hessian(f)(jnp.array([1.0, 2.0, 3.0])).todense()
+    Array([[ 4., -4.,  0.],
+           [-4., 38., -8.],
+           [ 0., -8.,  2.]], dtype=float32)
+    >>> weft.sparse_hessian(f).pattern(jnp.ones(1000))
+    Pattern((1000, 1000), nnz=2998, products=(3, 0))
+    """
+    check_callable("sparse_hessian", fun, wraps=True)
+    gradient = grad.grad(fun, argnums, has_aux)
+
+    def find_plan(flat: FlatFun, avals: Sequence[ShapedArray]) -> tuple:
+        matrix = find_pattern(flat, avals, pattern)
+        # An entry other than zero is in the pattern at both of its places.
+        both = tidy(matrix.multiply(matrix.T))
+        return both, coloring.plan_symmetric(both)
+
+    return SparseDerivative("sparse_hessian", gradient, argnums, has_aux, find_plan, format)
+
+
+def check_choice(op: str, name: str, given: Any, choices: Sequence[str]) -> None:
+    """Raise unless a parameter is one of some strings."""
+    if given not in choices:
+        listed = ", ".join(map(repr, choices))
+        raise ValueError(f"{op}: {name} must be one of {listed}; got {given!r}.")
+
+
+# --- patterns -------------------------------------------------------------------------------------
+
+
+def find_pattern(
+    flat: FlatFun, avals: Sequence[ShapedArray], given: Any = None
+) -> scipy.sparse.csr_array:
+    """Return the pattern of the Jacobian of a flat function: which tangents depend on which.
+
+    If a pattern is given, it is checked and returned.
+    """
+    count = len(avals)
+
+    def push(*both: Any) -> list:
+        outs, dots = jvp(flat, both[:count], both[count:])
+        out_avals = [typeof(x) for x in outs]
+        check_results(flat, out_avals)
+        return [instantiate(t) for t in dots]
+
+    jaxpr, consts = stage(push, [*avals, *[a.to_tangent() for a in avals]])
+    jaxpr, _ = dce_jaxpr(jaxpr)
+    total = sum(a.size for a in avals)
+    if given is not None:
+        rows = sum(v.aval.size for v in jaxpr.outvars)
+        return read_pattern(flat.op, given, (rows, total))
+    known = [
+        State(v.aval) if isinstance(c, Tracer) else know(v.aval, c)
+        for v, c in zip(jaxpr.constvars, consts, strict=True)
+    ]
+    tangents, start = [], 0
+    for a in avals:
+        eye = scipy.sparse.eye_array(a.size, total, k=start, dtype=bool, format="csr")
+        tangents.append(State(a, eye))
+        start += a.size
+    with ensure_compile_time_eval():
+        outs = follow(jaxpr, known, [*map(State, avals), *tangents])
+    empty = lambda a: scipy.sparse.csr_array((a.size, total), dtype=bool)
+    parts = [empty(s.aval) if s.depends is None else s.depends for s in outs]
+    return tidy(scipy.sparse.vstack(parts) if parts else scipy.sparse.csr_array((0, total)))
+
+
+def check_results(flat: FlatFun, out_avals: Sequence[ShapedArray]) -> None:
+    """Raise unless all results are real and floating-point."""
+    for a in out_avals:
+        if not dtypes.is_float(a.dtype):
+            raise DtypeError(f"{flat.op}: results must be real and floating-point; got {a}.")
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def compute_entries(
+    plan: coloring.Coloring,
+    derivative: grad.Derivative,
+    residuals: Sequence[Any],
+    avals: Sequence[ShapedArray],
+    out_avals: Sequence[ShapedArray],
+) -> Any:
+    """Return the entries of a matrix in the order of its pattern, in the results' widest dtype."""
+    push = lambda *tangents: derivative.push(residuals, tangents)
+    pull = lambda *cts: derivative.pull(residuals, cts)
+    found = []
+    sides = (
+        (~plan.from_left, plan.columns, plan.column_count, avals, push),
+        (plan.from_left, plan.rows, plan.row_count, out_avals, pull),
+    )
+    for chosen, colors, count, into, product in sides:
+        if count:
+            outs = jacobians.map_rows(product, make_seeds(colors, count, into))
+            table = jnp.concatenate([jnp.reshape(y, (count, -1)) for y in outs], axis=1)
+            at = plan.colors[chosen], plan.places[chosen]
+            found.append((np.flatnonzero(chosen), table.at[at].get(mode="promise_in_bounds")))
+    if not found:
+        return jnp.zeros(0, jnp.result_type(*[a.dtype for a in out_avals] or [float]))
+    order = np.argsort(np.concatenate([places for places, _ in found]), kind="stable")
+    data = jnp.concatenate([x for _, x in found])
+    return data if len(found) == 1 else data[order]
+
+
+def make_seeds(colors: np.ndarray, count: int, avals: Sequence[ShapedArray]) -> list:
+    """Return, for each of some types and each color, the sum of the basis vectors of the color."""
+    seeds, start = [], 0
+    for a in avals:
+        own = colors[start : start + a.size].astype(np.int32).reshape(a.shape)
+        numbers = np.arange(count, dtype=np.int32).reshape(count, *[1] * a.ndim)
+        seeds.append((jnp.asarray(own) == numbers).astype(a.dtype))
+        start += a.size
+    return seeds
+
+
+def split_blocks(
+    matrix: scipy.sparse.csr_array,
+    data: Any,
+    avals: Sequence[ShapedArray],
+    out_avals: Sequence[ShapedArray],
+) -> list[list[BCOO]]:
+    """Return the blocks of a matrix: for each result one for each input."""
+    rows, columns = coloring.list_rows(matrix), matrix.indices
+    blocks, top = [], 0
+    for out in out_avals:
+        row, left = [], 0
+        for a in avals:
+            inside = (rows >= top) & (rows < top + out.size)
+            inside &= (columns >= left) & (columns < left + a.size)
+            at = [
+                *np.unravel_index(rows[inside] - top, out.shape or (1,))[: out.ndim],
+                *np.unravel_index(columns[inside] - left, a.shape or (1,))[: a.ndim],
+            ]
+            count = int(np.count_nonzero(inside))
+            indices = np.stack(at, axis=1) if at else np.zeros((count, 0))
+            values = data if count == len(rows) else data[np.flatnonzero(inside)]
+            row.append(
+                BCOO(
+                    (values.astype(out.dtype), indices.astype(np.int32)),
+                    shape=(*out.shape, *a.shape),
+                    indices_sorted=True,
+                    unique_indices=True,
+                )
+            )
+            left += a.size
+        blocks.append(row)
+        top += out.size
+    return blocks
+
+
+def compress(op: str, block: BCOO) -> BCSR:
+    """Return a matrix by rows."""
+    if block.ndim != 2:
+        raise ShapeError(
+            f'{op}: with format="bcsr" the result and the input must be vectors; got a derivative '
+            f'of shape {block.shape}. Hint: format="bcoo".'
+        )
+    return BCSR.from_bcoo(block)

@@ -1,0 +1,150 @@
+"""Sparse Jacobians and Hessians against dense ones, of pytrees, under transformations."""
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import config
+from weft.errors import DtypeError, ShapeError
+from weft.experimental import sparse
+
+
+def differences(x):
+    return x[1:] ** 2 - jnp.sin(x[:-1])
+
+
+def arrow(x):
+    return jnp.concatenate([jnp.sum(x**2)[None], x[1:] * x[0] + x[1:] ** 3])
+
+
+def rosenbrock(x):
+    return jnp.sum((x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+
+X = jnp.arange(1.0, 7.0)
+
+
+@pytest.mark.parametrize("mode", ["auto", "forward", "reverse", "both"])
+@pytest.mark.parametrize("fun", [differences, arrow], ids=["differences", "arrow"])
+def test_modes(fun, mode):
+    found = weft.sparse_jacobian(fun, mode=mode)(X)
+    np.testing.assert_allclose(found.todense(), weft.jacfwd(fun)(X), rtol=1e-6)
+    assert found.indices_sorted and found.unique_indices
+
+
+def test_pytrees_of_arrays_of_several_axes():
+    def fun(params, scale):
+        return {"a": params["w"] * scale, "b": jnp.sum(params["w"]) + params["v"][0]}
+
+    params = {"w": jnp.arange(3.0), "v": jnp.ones((2, 2))}
+    found = weft.sparse_jacobian(fun, (0, 1))(params, 2.0)
+    want = weft.jacfwd(fun, (0, 1))(params, 2.0)
+    is_leaf = lambda x: isinstance(x, sparse.BCOO)
+    dense = weft.tree.map(lambda x: x.todense(), found, is_leaf=is_leaf)
+    assert weft.tree.structure(dense) == weft.tree.structure(want)
+    for x, y in zip(weft.tree.leaves(dense), weft.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(x, y)
+
+
+def test_hessians():
+    hess = weft.sparse_hessian(rosenbrock)
+    for _ in range(2):
+        np.testing.assert_allclose(hess(X).todense(), weft.hessian(rosenbrock)(X), rtol=1e-5)
+    assert hess.pattern(X).products == (3, 0)
+    two = lambda x, y: jnp.sum(x[1:] * x[:-1] * y**2)
+    found, want = weft.sparse_hessian(two, (0, 1))(X, 3.0), weft.hessian(two, (0, 1))(X, 3.0)
+    for i in range(2):
+        for j in range(2):
+            np.testing.assert_allclose(found[i][j].todense(), want[i][j])
+
+
+def test_auxiliary_data_and_keywords():
+    fun = lambda x, *, power: (x**power, {"sum": jnp.sum(x)})
+    found, aux = weft.sparse_jacobian(fun, has_aux=True)(X, power=2.0)
+    np.testing.assert_allclose(found.todense(), np.diag(2 * np.asarray(X)))
+    assert aux["sum"] == 21.0
+    hess, aux = weft.sparse_hessian(lambda x: (jnp.sum(x**3), x[0]), has_aux=True)(X)
+    np.testing.assert_allclose(hess.todense(), np.diag(6 * np.asarray(X)))
+    assert aux == 1.0
+
+
+def test_under_transformations():
+    jac = weft.sparse_jacobian(differences)
+    want = weft.jacfwd(differences)(X)
+    np.testing.assert_allclose(weft.jit(jac)(X).todense(), want, rtol=1e-6)
+    pair = jnp.stack([X, 2 * X])
+    mapped = weft.vmap(jac)(pair)
+    for k in range(2):
+        np.testing.assert_allclose(
+            mapped.todense()[k], weft.jacfwd(differences)(pair[k]), rtol=1e-6
+        )
+    loss = lambda x: jnp.sum(jac(x).data ** 2)
+    dense = lambda x: jnp.sum(weft.jacfwd(differences)(x) ** 2)
+    np.testing.assert_allclose(weft.grad(loss)(X), weft.grad(dense)(X), rtol=1e-5)
+
+
+def test_the_pattern_is_found_once():
+    traced = []
+
+    def fun(x):
+        traced.append(None)
+        return x**2
+
+    jac = weft.sparse_jacobian(fun)
+    jac(X)
+    count = len(traced)
+    jac(2 * X)
+    assert len(traced) == count
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_dtypes(dtype):
+    with config.scope(enable_x64=True):
+        x = jnp.asarray(X, dtype)
+        found = weft.sparse_jacobian(lambda x: x * x)(x)
+        assert found.dtype == x.dtype
+        np.testing.assert_array_equal(found.todense().astype(float), np.diag(2 * np.arange(1.0, 7)))
+
+
+def test_empty_and_scalar():
+    assert weft.sparse_jacobian(lambda x: x)(jnp.zeros(0)).shape == (0, 0)
+    assert weft.sparse_jacobian(lambda x: jnp.ones(3) + 0 * x[:3])(X).shape == (3, 6)
+    constant = weft.sparse_jacobian(lambda x: jnp.ones(3))(X)
+    assert constant.nse == 0 and constant.shape == (3, 6)
+    scalar = weft.sparse_jacobian(lambda x: x**2)(3.0)
+    assert scalar.shape == () and scalar.todense() == 6.0
+
+
+def test_rows():
+    found = weft.sparse_jacobian(differences, format="bcsr")(X)
+    assert isinstance(found, sparse.BCSR)
+    np.testing.assert_allclose(found.todense(), weft.jacfwd(differences)(X), rtol=1e-6)
+    with pytest.raises(ShapeError, match=r'format="bcsr" the result and the input must be vectors'):
+        weft.sparse_jacobian(lambda x: x, format="bcsr")(jnp.ones((2, 2)))
+
+
+def test_a_step_of_newton():
+    n = 50
+    fun = lambda u: jnp.pad(u, 1)[2:] - 2 * u + jnp.pad(u, 1)[:-2] + jnp.exp(u) / (n + 1) ** 2
+    jac = weft.sparse_jacobian(fun, format="bcsr")
+    u = jnp.zeros(n)
+    for _ in range(4):
+        m = jac(u)
+        u = u - sparse.linalg.spsolve(m.data, m.indices, m.indptr, fun(u))
+    assert float(jnp.max(jnp.abs(fun(u)))) < 1e-6
+
+
+def test_refused():
+    with pytest.raises(DtypeError, match=r"inputs must be real and floating-point; got i32\[3\]"):
+        weft.sparse_jacobian(lambda x: x)(jnp.arange(3))
+    with pytest.raises(DtypeError, match=r"results must be real and floating-point; got i32\[6\]"):
+        weft.sparse_jacobian(lambda x: x.astype(int))(X)
+    with pytest.raises(ValueError, match="mode must be one of 'auto'"):
+        weft.sparse_jacobian(differences, mode="fast")
+    with pytest.raises(ValueError, match="format must be one of 'bcoo'"):
+        weft.sparse_hessian(rosenbrock, format="csr")
+    with pytest.raises(TypeError, match="sparse_jacobian: "):
+        weft.sparse_jacobian(3)
+    with pytest.raises(ShapeError, match="scalar"):
+        weft.sparse_hessian(differences)(X)
