@@ -11,7 +11,9 @@ _Ts = TypeVarTuple("_Ts")
 _U = TypeVar("_U")
 _X = TypeVar("_X")
 _Y = TypeVar("_Y")
+from collections.abc import Callable as _Callable
 from collections.abc import Callable, Sequence
+from collections.abc import Sequence as _Sequence
 from typing import Any as _Any
 from typing import (
     Any,
@@ -24,10 +26,12 @@ from typing import (
     TypeVarTuple,
     overload,
 )
+from typing import Literal as _Literal
 from weft.api.stages import Lowered, Traced
 from weft.core.jaxpr import ClosedJaxpr
 from weft.mesh.mesh import Mesh
 from weft.numpy.index_plans import Slice as _Slice
+from weft.sparsity.derivatives import SparseDerivative as _SparseDerivative
 from weft.xla.array import Array as _Array
 from weft.xla.typing import ArrayLike as _ArrayLike
 
@@ -382,6 +386,26 @@ def shard_map(
 from weft import sharding as sharding
 from weft.api.shard_map import smap as smap
 from weft.api.contexts import softmax_custom_jvp as softmax_custom_jvp
+
+def sparse_hessian(
+    fun: _Callable[..., _Any],
+    argnums: int | _Sequence[int] = ...,
+    has_aux: bool = ...,
+    *,
+    format: _Literal["bcoo", "bcsr"] = ...,
+    pattern: _Any = ...,
+) -> _SparseDerivative: ...
+def sparse_jacobian(
+    fun: _Callable[..., _Any],
+    argnums: int | _Sequence[int] = ...,
+    has_aux: bool = ...,
+    *,
+    mode: _Literal["auto", "forward", "reverse", "both"] = ...,
+    format: _Literal["bcoo", "bcsr"] = ...,
+    pattern: _Any = ...,
+) -> _SparseDerivative: ...
+
+from weft import sparsity as sparsity
 from weft import stages as stages
 from weft import test_util as test_util
 from weft.api.contexts import thread_guard as thread_guard

@@ -29,8 +29,8 @@ SOURCE = BUILD / "source"
 # The lists of pages, in their order. A page of docs/ that no list names is a how-to page.
 TUTORIALS = "tour tutorials/digits tutorials/transformer tutorials/hmc tutorials/gp "
 TUTORIALS += "reading-a-program slow-step large-step"
-HOW_TO = "coming-from-jax debugging cache random distributed references sparse explain security "
-HOW_TO += "options versions"
+HOW_TO = "coming-from-jax debugging cache random distributed references sparse "
+HOW_TO += "sparse-derivatives explain security options versions"
 NOTES = "errors jaxpr special derivatives coverage ecosystem"
 ELSEWHERE = "benchmarks index"
 

@@ -19,11 +19,12 @@ import scipy.sparse
 
 from weft.core.aval import ShapedArray
 from weft.core.element import describe_elements
-from weft.core.facts import Cost, Elements, Runs
+from weft.core.facts import Elements, Runs
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, bodies_of
-from weft.core.primitive import Body, Linear, split_inputs
+from weft.core.primitive import Body, split_inputs
 from weft.core.stage import stage
-from weft.primitives.layout import LeadingBatch, zeros
+from weft.primitives.indexing import Scatter, gather_windows
+from weft.primitives.layout import LeadingBatch
 from weft.sparsity.reads import Source, find_reads
 
 Matrix = scipy.sparse.csr_array
@@ -98,7 +99,7 @@ def follow_equation(eqn: Eqn, ins: Sequence[State]) -> list[State]:
     prim = eqn.primitive
     if prim.element is not None:
         return follow_elements(eqn, ins)
-    if prim.cost is Cost.LOOKUP and len(ins) == 3:
+    if isinstance(prim, Scatter):
         return follow_scatter(eqn, ins)
     return follow_batches(eqn, ins)
 
@@ -157,31 +158,28 @@ def compose(local: Sequence[Matrix | None], ins: Sequence[State]) -> Matrix | No
 def follow_scatter(eqn: Eqn, ins: Sequence[State]) -> list[State]:
     """Follow an operation that writes updates into an array, at indices.
 
-    Its transpose in the updates is an operation that reads the same elements, which has an
-    `element` rule.
+    An update goes where a gather with the same indices reads, which has an `element` rule.
     """
     x, indices, updates = ins
-    local: list[Matrix | None] = [None, None, None]
     identity = scipy.sparse.eye_array(x.aval.size, dtype=bool, format="csr")
-    ct, (at, changed) = State(x.aval, identity), (indices.aval, updates.aval)
 
-    def transposed(ct: Any, at: Any) -> list:
-        args = (zeros(x.aval), at, Linear(changed))
-        return [eqn.primitive.transpose([ct], *args, **eqn.params)[2]]
+    def read_back(whole: Any, at: Any) -> list:
+        mode = eqn.params["mode"]
+        return [gather_windows(whole, at, updates.aval, eqn.params, mode=mode, fill_value=0)]
 
-    jaxpr, consts = stage(transposed, [x.aval, at])
+    jaxpr, consts = stage(read_back, [x.aval, indices.aval])
     known = [know(v.aval, c) for v, c in zip(jaxpr.constvars, consts, strict=True)]
-    (out,) = follow(jaxpr, known, [ct, State(at, None, indices.compute)])
-    if out.depends is not None:
-        local[2] = scipy.sparse.csr_array(out.depends.T)
+    at = State(indices.aval, None, indices.compute)
+    (out,) = follow(jaxpr, known, [State(x.aval, identity), at])
+    shape = updates.aval.size, x.aval.size
+    places = scipy.sparse.csr_array(shape, dtype=bool) if out.depends is None else out.depends
     stays = identity
     if eqn.primitive.elements is Elements.PLACED and indices.compute is not None:
         written = np.zeros(x.aval.size, bool)
-        if out.depends is not None:
-            written[out.depends.indices] = True
+        written[places.indices] = True
         stays = scipy.sparse.csr_array(scipy.sparse.diags_array(~written, dtype=bool))
         stays.eliminate_zeros()
-    local[0] = stays
+    local = [stays, None, scipy.sparse.csr_array(places.T)]
     return [State(eqn.outvars[0].aval, compose(local, ins))]
 
 
