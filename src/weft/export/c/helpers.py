@@ -26,6 +26,8 @@ static inline ptrdiff_t weft_floor(ptrdiff_t a, ptrdiff_t b) {
 static inline ptrdiff_t weft_min(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }""",
     "weft_max": """
 static inline ptrdiff_t weft_max(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }""",
+    "weft_align": """
+static inline ptrdiff_t weft_align(ptrdiff_t bytes) { return (bytes + 15) / 16 * 16; }""",
 }
 
 # The complex number of two parts, which keeps infinite and NaN parts as they are.

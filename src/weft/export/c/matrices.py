@@ -18,8 +18,10 @@ from weft.export.c.helpers import suffix_of
 from weft.export.c.index import Index, index_number
 from weft.export.c.kinds import KINDS, PARTS, Kind
 from weft.export.c.nodes import Call
+from weft.export.c.sizes import write_size
 from weft.export.c.sorting import point_at
 from weft.export.c.writer import Writer
+from weft.export.dims import Size
 
 # T is the dtype, P that of its real part; CONJ, REAL and ABS are as complex numbers have them.
 POTRF = """\
@@ -349,12 +351,12 @@ class RoutineCall:
             for x in arrays:
                 inner = len(x.shape) - len(self.batch)
                 rows.append(point_at(x, [*index, *[index_number(0)] * inner]))
-            self.w.write(Call(name, [*map(write_size, sizes), *rows]))
+            self.w.write(Call(name, [*map(write_option, sizes), *rows]))
 
 
-def write_size(x: Any) -> str:
+def write_option(x: Any) -> str:
     """Return a size or an option as an argument."""
-    return str(x).lower() if isinstance(x, bool) else str(x)
+    return str(x).lower() if isinstance(x, bool) else write_size(x)
 
 
 def write_potrf(w: Writer, eqn: Eqn) -> list[Any]:
@@ -486,7 +488,7 @@ def write_fft(w: Writer, eqn: Eqn) -> list[Any]:
 
 
 def transform_axis(
-    w: Writer, x: Array, out: Array, axis: int, length: int, kind: Kind, inverse: bool, half: bool
+    w: Writer, x: Array, out: Array, axis: int, length: Size, kind: Kind, inverse: bool, half: bool
 ) -> None:
     """Write the transform of the rows along one axis."""
     row, image, spare = (w.new_array(kind, (length,)) for _ in range(3))
@@ -507,11 +509,14 @@ def transform_axis(
             )
             w.write_element(row, [index_number(0)], w.convert(real, part, kind))
         sign = "1" if inverse else "-1"
-        w.write(Call(name, [str(length), "1", sign, row.pointer, image.pointer, spare.pointer]))
+        divisor = length if type(length) is int else f"({part.computed})({write_size(length)})"
+        w.write(
+            Call(name, [write_size(length), "1", sign, row.pointer, image.pointer, spare.pointer])
+        )
         with w.loop(out.shape[axis]) as k:
             item = w.read(image, [k])
             if inverse:
-                item = w.let(kind.computed, f"{{0}} / {length}", [item])
+                item = w.let(kind.computed, f"{{0}} / {divisor}", [item])
             w.write_element(out, at(k), w.convert(item, kind, out.kind))
 
 
