@@ -249,8 +249,12 @@ def write_program(program: StagedProgram, name: str, apart: bool = False) -> Sou
 def prepare(program: StagedProgram) -> tuple[Jaxpr, Sequence[ShapedArray]]:
     """Return the expanded program, and the types of its arguments."""
     jaxpr, consts = make_physical(program.jaxpr, program.consts)
+    return prepare_jaxpr(jaxpr, [np.asarray(words_of(c)) for c in consts])
+
+
+def prepare_jaxpr(jaxpr: Jaxpr, held: Sequence[Any]) -> tuple[Jaxpr, Sequence[ShapedArray]]:
+    """Return an expanded program without the arguments that are `held`, and their types."""
     jaxpr = run_passes(jaxpr, BEFORE)
-    held = [np.asarray(words_of(c)) for c in consts]
-    avals = [a.strong() for a in jaxpr.in_avals[len(consts) :]]
+    avals = [a.strong() for a in jaxpr.in_avals[len(held) :]]
     expanded = write_consts(*stage(lambda *xs: expand(jaxpr, [*held, *xs]), avals))
     return run_passes(expanded, AFTER), avals
