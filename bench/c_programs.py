@@ -245,16 +245,15 @@ def main():
         library = build_by_hand(folder)
         for name, (fun, args) in make_programs().items():
             graded, rows, first = weft.value_and_grad(fun), {}, {}
+            want = weft.jit(graded)(*args)
             for way, passes in (("XLA", None), ("jit by C", [export.compile_in_c])):
-                jitted = weft.jit(graded, passes=passes)
+                jitted = weft.jit(lambda *xs, f=graded: f(*xs), passes=passes)
                 start = time.perf_counter()
                 found = weft.block_until_ready(jitted(*args))
                 first[way] = time.perf_counter() - start
-                rows[way] = lambda j=jitted: weft.block_until_ready(j(*args))
-                want = found if way == "XLA" else want  # noqa: F821
-                weft.tree.map(
-                    lambda a, b: np.testing.assert_allclose(a, b, 1e-2, 1e-4), found, want
-                )
+                rows[way] = lambda j=jitted, xs=args: weft.block_until_ready(j(*xs))
+                compare = lambda a, b: np.testing.assert_allclose(a, b, 1e-2, 1e-4)
+                weft.tree.map(compare, found, want)
             rows["C alone"] = prepare_alone(graded, args)
             if hasattr(library, name):
                 rows["by hand"] = time_hand(library, name, args, want)

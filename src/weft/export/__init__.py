@@ -30,7 +30,8 @@ from weft.util import list_public
 
 __all__ = [
     "CProgram", "DisabledSafetyCheck", "Exported", "SymbolicScope", "compile_in_c",
-    "default_export_platform", "deserialize", "export", "is_symbolic_dim", "maximum_supported_calling_convention_version",
+    "default_export_platform", "deserialize", "export", "is_symbolic_dim",
+    "maximum_supported_calling_convention_version",
     "maximum_supported_serialization_version", "minimum_supported_calling_convention_version",
     "minimum_supported_serialization_version", "register_namedtuple_serialization",
     "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_dim_bounds",

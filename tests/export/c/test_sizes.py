@@ -13,6 +13,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.export.c.sanitized import run_sanitized
 from tests.export.c.test_wasm import needs_zig
 from weft import export, lax
 from weft.errors import ShapeError
@@ -72,6 +73,13 @@ def test_calls_with_any_sizes(program):
         call(params, x[:, :2], key)
     with pytest.raises(ShapeError, match=r"argument params must be of shape \(k, 3\); got \(3, 2"):
         call(params[:, :2], x, key)
+
+
+def test_memory_is_as_large_as_it_has_to_be():
+    sizes = ((2, 1), (3, 5))
+    calls = [(export.to_c(model, name=f"model_{n}")(*specify()), draw(n, k)) for n, k in sizes]
+    for (_, args), got in zip(calls, run_sanitized(calls), strict=True):
+        same(got, weft.tree.leaves(model(*args)))
 
 
 def test_the_function_refuses_wrong_sizes(program):

@@ -151,6 +151,7 @@ static void NAME(ptrdiff_t n, bool lower, T *a, T *v, T *values, int32_t *info) 
       if (j < i && !lower) a[i * n + j] = a[j * n + i];
     }
   }
+  const int power = NORMALIZE(n * n, a);
   for (int sweep = 0; sweep < 60; ++sweep) {
     T off = 0, all = 0;
     for (ptrdiff_t i = 0; i < n; ++i)
@@ -182,7 +183,7 @@ static void NAME(ptrdiff_t n, bool lower, T *a, T *v, T *values, int32_t *info) 
       }
     }
   }
-  for (ptrdiff_t i = 0; i < n; ++i) values[i] = a[i * n + i];
+  for (ptrdiff_t i = 0; i < n; ++i) values[i] = LDEXP(a[i * n + i], power);
   for (ptrdiff_t i = 0; i < n; ++i) {
     ptrdiff_t best = i;
     for (ptrdiff_t j = i + 1; j < n; ++j)
@@ -205,6 +206,7 @@ static void NAME(ptrdiff_t m, ptrdiff_t n, T *a, T *values, T *u, T *vt, int32_t
   const ptrdiff_t bi = tall ? n : 1, bj = tall ? 1 : n, vi = tall ? 1 : count;
   const ptrdiff_t vj = tall ? count : 1, oi = tall ? count : 1, oj = tall ? 1 : rows;
   T *const v = tall ? vt : u, *const out = tall ? u : vt;
+  const int power = NORMALIZE(m * n, a);
   bool again = true;
   *info = 0;
   for (ptrdiff_t i = 0; i < count; ++i)
@@ -270,6 +272,7 @@ static void NAME(ptrdiff_t m, ptrdiff_t n, T *a, T *values, T *u, T *vt, int32_t
       if (rest * rest * (T)rows > (T)0.5) break;
     }
   }
+  for (ptrdiff_t j = 0; j < count; ++j) values[j] = LDEXP(values[j], power);
 }"""
 FFT = """\
 static void NAME(ptrdiff_t n, ptrdiff_t step, P sign, const T *x, T *y, T *spare) {
@@ -308,7 +311,8 @@ def fill_routine(text: str, kind: Kind, name: str) -> str:
     text = re.sub(r"\bABS\(", f"{'c' * is_complex}{'' if is_complex else 'f'}abs{f}(", text)
     size = f"weft_size_{kind.name}(" if is_complex else f"fabs{f}("
     text = re.sub(r"\bSIZE\(", size, text)
-    text = re.sub(r"\b(SQRT|HYPOT)\(", lambda m: f"{m[1].lower()}{f}(", text)
+    text = re.sub(r"\bNORMALIZE\(", f"weft_normalize_{kind.name}(", text)
+    text = re.sub(r"\b(SQRT|HYPOT|LDEXP)\(", lambda m: f"{m[1].lower()}{f}(", text)
     text = re.sub(r"\bMAKE\(", f"weft_{kind.name}(", text)
     text = text.replace("EPS", "1e-7f" if part == "float" else "1e-15")
     words = {"NAME": name, "T": kind.computed, "P": part}
