@@ -1,4 +1,4 @@
-"""Programs with symbolic shapes: exported once, most called with two sizes, against the function.
+"""Programs with symbolic shapes: exported once, as StableHLO and as C, against the function.
 
 Groups of operations are one program each, for a compilation costs more than they do.
 """
@@ -11,6 +11,7 @@ import weft.numpy as jnp
 from tests import settings
 from weft import export, lax, nn
 from weft.errors import InconclusiveDimensionOperation, ShapeError
+from weft.export.c.compiler import WARNINGS
 
 
 def arrays(*shapes):
@@ -132,14 +133,17 @@ PROGRAMS = {
 def test_programs(name):
     f, texts, calls = PROGRAMS[name]
     constraints = ["n >= 2"] if name == "gradient" else ["b >= 2"] if name == "slices" else ()
-    found = export.export(weft.jit(f))(*sized(*texts, constraints=constraints))
+    specs = sized(*texts, constraints=constraints)
+    found = export.export(weft.jit(f))(*specs)
+    written = export.to_c(f, name="f")(*specs).build(flags=["-O0", *WARNINGS, "-Werror"])
     for shapes in calls:
         xs = arrays(*shapes)
-        got, want = found.call(*xs), f(*map(jnp.asarray, xs))
-        assert weft.tree.structure(got) == weft.tree.structure(want)
-        for a, b in zip(weft.tree.leaves(got), weft.tree.leaves(want), strict=True):
-            assert a.dtype == b.dtype
-            np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+        want = f(*map(jnp.asarray, xs))
+        for got in (found.call(*xs), written(*xs)):
+            assert weft.tree.structure(got) == weft.tree.structure(want)
+            for a, b in zip(weft.tree.leaves(got), weft.tree.leaves(want), strict=True):
+                assert a.dtype == b.dtype
+                np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
 
 
 def test_an_artefact_with_its_derivative_and_constraints():

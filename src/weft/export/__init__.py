@@ -8,6 +8,7 @@ docs/export.md is the guide; docs/design/017-export.md says what is in a file, a
 writes a source in C: docs/programs-in-c.md.
 """
 
+from weft.export.c.calls import compile_in_c
 from weft.export.c.program import CProgram, to_c
 from weft.export.container import (
     maximum_supported_calling_convention_version,
@@ -28,8 +29,9 @@ from weft.export.trees import register_namedtuple_serialization, register_pytree
 from weft.util import list_public
 
 __all__ = [
-    "CProgram", "DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform",
-    "deserialize", "export", "is_symbolic_dim", "maximum_supported_calling_convention_version",
+    "CProgram", "DisabledSafetyCheck", "Exported", "SymbolicScope", "compile_in_c",
+    "default_export_platform", "deserialize", "export", "is_symbolic_dim",
+    "maximum_supported_calling_convention_version",
     "maximum_supported_serialization_version", "minimum_supported_calling_convention_version",
     "minimum_supported_serialization_version", "register_namedtuple_serialization",
     "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_dim_bounds",

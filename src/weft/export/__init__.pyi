@@ -4,6 +4,7 @@ from collections.abc import Callable as _Callable
 from collections.abc import Sequence as _Sequence
 from typing import Any as _Any
 from typing import Literal as _Literal
+from weft.core.jaxpr import Jaxpr as _Jaxpr
 from weft.export.c.program import CProgram as _CProgram
 from weft.export.dims import Size as _Size
 from weft.export.exported import Exported as _Exported
@@ -16,6 +17,7 @@ from weft.export.modules import DisabledSafetyCheck as DisabledSafetyCheck
 from weft.export.exported import Exported as Exported
 from weft.export.specs import SymbolicScope as SymbolicScope
 
+def compile_in_c(jaxpr: _Jaxpr) -> _Jaxpr: ...
 def default_export_platform() -> str: ...
 def deserialize(blob: bytes | bytearray) -> _Exported: ...
 def export(

@@ -17,6 +17,7 @@ import numpy as np
 
 import weft.numpy as jnp
 from weft.core.aval import ShapedArray, python_scalar_aval
+from weft.core.element import Number
 from weft.core.primitive import Primitive
 from weft.errors import InconclusiveDimensionOperation, ShapeError
 from weft.util import SymbolicSize
@@ -54,6 +55,9 @@ class DimAsValue(Primitive):
 
     def impl(self, *, dim):
         return [dim.__index__()]
+
+    def element(self, i, *, dim):
+        return [Number(dim, python_scalar_aval(0).dtype)]
 
     def lower(self, hlo, *, dim):
         (aval,) = self.abstract_eval(dim=dim)

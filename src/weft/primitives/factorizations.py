@@ -26,6 +26,7 @@ from weft.primitives.layout import full_like
 from weft.primitives.linalg import triangular_solve
 from weft.primitives.slicing import concatenate
 from weft.primitives.small import is_small, write_lu
+from weft.util import has_symbolic_size
 from weft.xla.typing import Array, ArrayLike
 
 # --- LU -------------------------------------------------------------------------------------
@@ -166,7 +167,7 @@ def lower_permutation(hlo: Any, pivots: Any, out: ShapedArray) -> Any:
     def going(i: Any, *_: Any) -> list:
         return [(Expr(hlo, i) >= 0).value]
 
-    if k > UNROLLED:
+    if has_symbolic_size((k,)) or k > UNROLLED:
         if hlo.platform in GPUS:  # where each step of a loop takes 16 us
             kernel = "lu_pivots_to_permutation"
             return call_lapack(hlo, kernel, [pivots], [out], len(batch))[0]

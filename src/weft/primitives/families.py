@@ -240,11 +240,18 @@ def group_axes(shape: Sequence[int], new_sizes: Sequence[int]) -> Iterator[tuple
     while i < len(shape) or j < len(new_sizes):
         first, start, have, want = i, j, 1, 1
         while have != want or (i == first and j == start):
-            if (have <= want and i < len(shape)) or j == len(new_sizes):
+            if (i < len(shape) and is_at_most(have, want)) or j == len(new_sizes):
                 have, i = have * shape[i], i + 1
             else:
                 want, j = want * new_sizes[j], j + 1
         yield range(first, i), range(start, j)
+
+
+def is_at_most(have: Any, want: Any) -> bool:
+    """Return True if a size is at most another one. Of symbolic ones a multiple is larger."""
+    if want != 0 and any(isinstance(n, SymbolicSize) for n in (have, want)):
+        return have % want != 0
+    return have <= want
 
 
 def label_reshaped(x: ShapedArray, new_sizes: Sequence[int]) -> Axes:

@@ -208,7 +208,10 @@ class Pad(layout.LinearTogether):
 
     def element(self, i, x, padding_value, *, padding_config):
         places = [k - low for k, (low, _, _) in zip(i, padding_config, strict=True)]
-        inside = [low == 0 and high <= 0 and not n for low, high, n in padding_config]
+        inside = [
+            low == 0 and type(high) is int and high <= 0 and not n
+            for low, high, n in padding_config
+        ]
         steps = [None if s else n + 1 for s, (_, _, n) in zip(inside, padding_config, strict=True)]
         return [families.read_spread(x, places, steps, padding_value[()])]
 

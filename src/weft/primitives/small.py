@@ -22,13 +22,17 @@ from weft.primitives.expr import Expr, concatenate_exprs
 from weft.primitives.families import check_equal_dtypes
 from weft.primitives.layout import broadcasted_iota, convert, full_like, reduce_sum
 from weft.primitives.slicing import concatenate
+from weft.util import has_symbolic_size
 
 LIMIT = 4  # the largest number of rows or columns that is written out
 
 
 def is_small(x: ShapedArray) -> bool:
-    """Whether operations on matrices of this type are written out."""
-    return max(x.shape[-2:]) <= LIMIT
+    """Return True if operations on matrices of this type are written out."""
+    rows, columns = x.shape[-2:]
+    if has_symbolic_size((rows, columns)):
+        return all(n <= LIMIT if type(n) is int else n.is_below(LIMIT + 1) for n in (rows, columns))
+    return max(rows, columns) <= LIMIT
 
 
 # --- elements -------------------------------------------------------------------------------

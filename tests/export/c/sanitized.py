@@ -3,6 +3,7 @@
 Each call is in a process of its own, on memory of exactly the sizes that a header says.
 """
 
+import math
 import pathlib
 import subprocess
 import tempfile
@@ -11,6 +12,8 @@ import numpy as np
 
 from weft.export.c.compiler import find_compiler
 from weft.export.c.kinds import list_elements
+from weft.export.dims import evaluate_size
+from weft.export.solving import solve_sizes
 from weft.pytrees import flatten
 
 FLAGS = ("-std=c99", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -31,8 +34,9 @@ static void call_{n}(void) {{
 
 def write_call(n, program, leaves):
     """A function of C that calls a program, and writes the bytes of its results."""
-    source = program._source
-    declarations, arguments, writes, frees = [], [], [], []
+    source, known = program._source, find_sizes(program, leaves)
+    declarations, writes, frees = [], [], []
+    arguments = [str(known[name]) for name in source.limits.names]
     for k, (p, x) in enumerate(zip(source.parameters, leaves, strict=True)):
         texts = list_elements(np.asarray(x, p.aval.dtype), p.kind)
         if p.by_value:
@@ -48,7 +52,7 @@ def write_call(n, program, leaves):
         arguments.append(f"a{k}")
         frees.append(f"  free(a{k});")
     for k, r in enumerate(source.results):
-        size = r.aval.size * np.dtype(r.aval.dtype).itemsize
+        size = evaluate_size(r.aval.size, known) * np.dtype(r.aval.dtype).itemsize
         declarations += [
             f"  {r.kind.stored} *r{k} = malloc({size} + !{size});",
             f"  if (!r{k}) abort();",
@@ -61,9 +65,20 @@ def write_call(n, program, leaves):
         name=source.name,
         declarations="\n".join(declarations),
         arguments="".join(f"{a}, " for a in arguments),
-        work=source.workspace,
+        work=evaluate_size(source.workspace, known),
         writes="\n".join(writes),
         frees="\n".join(frees),
+    )
+
+
+def find_sizes(program, leaves):
+    """The symbolic sizes of a call."""
+    source = program._source
+    wanted = [p.aval for p in source.parameters]
+    return solve_sizes(
+        source.name,
+        wanted,
+        [a.update(shape=np.shape(x)) for a, x in zip(wanted, leaves, strict=True)],
     )
 
 
@@ -81,7 +96,10 @@ def run_sanitized(calls, flags=WARNINGS):
             files.append(str(path / f"{program.name}.c"))
         heads = [f"#include <{h}.h>" for h in ("math", "stdio", "stdlib", "string")]
         main = "\n".join(f"  call_{n}();" for n in range(len(calls)))
-        sizes = ", ".join(str(program.report().workspace_bytes) for program, _ in calls)
+        sizes = ", ".join(
+            str(evaluate_size(p.report().workspace_bytes, find_sizes(p, flatten((args, {}))[0])))
+            for p, args in calls
+        )
         heads.append(f"static const size_t sizes[] = {{{sizes}}};")
         text = "\n".join([*includes, *heads, "", *bodies, f"int main(void) {{\n{main}\n}}\n"])
         (path / "main_.c").write_text(text)
@@ -97,11 +115,12 @@ def run_sanitized(calls, flags=WARNINGS):
 def split_results(calls, data):
     """The results that calls wrote, in order."""
     found, at = [], 0
-    for program, _ in calls:
-        outs = []
+    for program, args in calls:
+        outs, known = [], find_sizes(program, flatten((args, {}))[0])
         for r in program._source.results:
-            size = r.aval.size * np.dtype(r.aval.dtype).itemsize
-            outs.append(np.frombuffer(data[at : at + size], r.aval.dtype).reshape(r.aval.shape))
+            shape = [evaluate_size(n, known) for n in r.aval.shape]
+            size = math.prod(shape) * np.dtype(r.aval.dtype).itemsize
+            outs.append(np.frombuffer(data[at : at + size], r.aval.dtype).reshape(shape))
             at += size
         found.append(outs)
     assert at == len(data)

@@ -65,6 +65,17 @@ def test_eigenvalues(found):
     is_orthonormal(vectors)
 
 
+def test_matrices_whose_squares_are_out_of_range():
+    x = make_matrices(4, 3)[0].astype(np.float32)
+    symmetric = x[:3] + x[:3].T
+    fun = lambda x, y: (jnp.linalg.svd(x, compute_uv=False), jnp.linalg.eigh(y)[0])
+    call = export.to_c(fun)(x, symmetric).build(flags=["-O1"])
+    want = np.linalg.svd(x, compute_uv=False), np.linalg.eigvalsh(symmetric)
+    for scale in (np.float32(2.0**-90), np.float32(2.0**90)):
+        for a, b in zip(call(x * scale, symmetric * scale), want, strict=True):
+            np.testing.assert_allclose(a / scale, b, 1e-5, 1e-6)
+
+
 def test_other_factors(found):
     x, q, r = found["qr"]
     np.testing.assert_allclose(q @ r, x, atol=1e-12)

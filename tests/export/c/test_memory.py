@@ -6,7 +6,7 @@ import pytest
 from tests.random_programs import draw_program
 from weft import enable_x64, export
 from weft import numpy as jnp
-from weft.export.c.index import Index
+from weft.export.c.index import Index, index_number
 from weft.export.c.kinds import KINDS
 from weft.export.c.memory import Lives, drop_unused, plan_arena
 from weft.export.c.nodes import Assign, Buffer, For, Let, Load, Role, Store
@@ -32,26 +32,26 @@ def overlap(a, b):
 
 def test_memory_is_shared_in_turn():
     a, b, c = map(make_buffer, "abc")
-    size = plan_arena([write(a), read(a), write(b), read(b), write(c), read(b), read(c)])
-    assert a.offset == 0 and size == 32
+    arena = plan_arena([write(a), read(a), write(b), read(b), write(c), read(b), read(c)])
+    assert a.offset == 0 and arena == (32, [])
     assert not overlap(b, c)
 
 
 def test_what_is_used_before_a_loop_and_in_it_is_in_use_in_all_of_it():
     a, b = map(make_buffer, "ab")
-    plan_arena([write(a), For("i1", "3", [read(a), write(b), read(b)])])
+    plan_arena([write(a), For("i1", index_number(3), [read(a), write(b), read(b)])])
     assert not overlap(a, b)
 
 
 def test_what_a_loop_fills_is_in_use_in_all_of_it():
     a, b = map(make_buffer, "ab")
-    plan_arena([For("i1", "3", [write(a), read(a), write(b)]), read(b)])
+    plan_arena([For("i1", index_number(3), [write(a), read(a), write(b)]), read(b)])
     assert not overlap(a, b)
 
 
 def test_what_is_used_in_one_iteration_shares_memory():
     a, b = map(make_buffer, "ab")
-    plan_arena([For("i1", "3", [write(a), read(a), write(b), read(b)])])
+    plan_arena([For("i1", index_number(3), [write(a), read(a), write(b), read(b)])])
     assert a.offset == b.offset
 
 
@@ -59,7 +59,8 @@ def test_variables_that_nothing_reads_go():
     a = make_buffer("a")
     kept = Let("t2", "float", "1", [])
     unread = Let("t4", "float", "0", [], mutable=True)
-    block = [kept, read(a), For("i3", "2", [Let("t5", "float", "t2 + 1", []), Assign("t4", "t5")]),
+    inner = [Let("t5", "float", "t2 + 1", []), Assign("t4", "t5")]
+    block = [kept, read(a), For("i3", index_number(2), inner),
              unread, Store(a, Index(), "t2")]  # fmt: skip
     drop_unused(block)
     assert [type(s) for s in block] == [Let, Store]
@@ -76,5 +77,5 @@ def test_random_programs_have_arenas_that_fit(seed):
 
 def test_lives_of_a_loop():
     a = make_buffer("a")
-    lives = Lives([write(a), For("i1", "3", [read(a)])])
+    lives = Lives([write(a), For("i1", index_number(3), [read(a)])])
     assert (lives.first[a], lives.last[a]) == (1, 4)

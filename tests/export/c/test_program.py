@@ -189,6 +189,3 @@ def test_errors():
         export.to_c(lambda x: ref[...] + x)(np.ones(3, np.float32))
     with pytest.raises(ValueError, match="must be arrays of numbers; got random keys"):
         export.to_c(random.key)(0)
-    size = export.symbolic_shape("n")
-    with pytest.raises(NotImplementedError, match=r"to_c: .*f32\[n\]"):
-        export.to_c(jnp.sin)(weft.ShapeDtypeStruct(size, np.float32))

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from weft.errors import DtypeError, ShapeError
 from weft.export.c.kinds import CTYPES
 from weft.export.c.memory import ALIGNMENT
 from weft.export.c.source import Parameter, Source
+from weft.export.dims import evaluate_size
+from weft.export.solving import solve_sizes
 from weft.pytrees import PyTreeDef, flatten, unflatten
 
 COMPILERS = ("gcc", "clang", "cc", "zig")
@@ -105,13 +107,28 @@ class Calling:
         for x, p in zip(self._select(leaves), self.source.parameters, strict=True):
             array = self.read_argument(x, p)
             given.append(array[()].item() if p.by_value else array)
-        outs = [np.empty(r.aval.shape, r.aval.dtype) for r in self.source.results]
-        self.run(given, outs)
+        sizes = self.find_sizes(given)
+        outs = [
+            np.empty([evaluate_size(n, sizes) for n in r.aval.shape], r.aval.dtype)
+            for r in self.source.results
+        ]
+        self.run([sizes[n] for n in self.source.limits.names], given, outs)
         return unflatten(self.out_tree, self._restore(outs))
 
-    def run(self, given: Sequence[Any], outs: Sequence[np.ndarray]) -> None:
-        """Call the function on arrays and numbers, and fill results."""
+    def run(self, sizes: Sequence[int], given: Sequence[Any], outs: Sequence[np.ndarray]) -> None:
+        """Call the function with symbolic sizes, on arrays and numbers, and fill results."""
         raise NotImplementedError
+
+    def find_sizes(self, given: Sequence[Any]) -> Mapping[str, int]:
+        """Return the symbolic sizes, for arguments whose shapes have them."""
+        if not self.source.limits.names:
+            return {}
+        wanted = [p.aval for p in self.source.parameters]
+        found = [
+            a if p.by_value else a.update(shape=x.shape)
+            for a, x, p in zip(wanted, given, self.source.parameters, strict=True)
+        ]
+        return solve_sizes(self.source.name, wanted, found)
 
     def read_argument(self, x: Any, p: Parameter) -> np.ndarray:
         """Return an argument as the program takes it."""
@@ -124,12 +141,19 @@ class Calling:
                 f"{self.source.name}: argument {p.path} must be of dtype {p.aval.dtype}; got "
                 f"{array.dtype}."
             )
-        if array.shape != p.aval.shape:
+        if not fits_shape(array.shape, p.aval.shape):
             raise ShapeError(
                 f"{self.source.name}: argument {p.path} must be of shape {p.aval.shape}; got "
                 f"{array.shape}."
             )
         return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def fits_shape(shape: Sequence[int], wanted: Sequence[Any]) -> bool:
+    """Return True if a shape has as many axes as wanted, and the sizes that are numbers."""
+    return len(shape) == len(wanted) and all(
+        n == size for n, size in zip(shape, wanted, strict=True) if type(size) is int
+    )
 
 
 class CFunction(Calling):
@@ -147,22 +171,31 @@ class CFunction(Calling):
     ):
         super().__init__(source, trees, select, restore)
         self.library = library
-        self._call: Any = getattr(ctypes.CDLL(str(library)), source.name)
-        self._call.restype = None
-        self._call.argtypes = [
-            CTYPES[p.kind.name] if p.by_value else ctypes.c_void_p for p in source.parameters
-        ] + [ctypes.c_void_p] * (len(source.results) + 1 + (source.weights is not None))
+        loaded = ctypes.CDLL(str(library))
+        count = len(source.sizes)
+        self._call: Any = getattr(loaded, source.name)
+        self._call.restype = ctypes.c_int if count else None
+        self._measure: Any = getattr(loaded, f"{source.name}_workspace") if count else None
+        if count:
+            self._measure.restype = ctypes.c_size_t
+            self._measure.argtypes = [ctypes.c_ssize_t] * count
+        self._call.argtypes = (
+            [ctypes.c_ssize_t] * count
+            + [CTYPES[p.kind.name] if p.by_value else ctypes.c_void_p for p in source.parameters]
+            + [ctypes.c_void_p] * (len(source.results) + 1 + (source.weights is not None))
+        )
         self._weights = align_bytes(source.weights or b"")
         weakref.finalize(self, shutil.rmtree, library.parent, True)
 
-    def run(self, given: Sequence[Any], outs: Sequence[np.ndarray]) -> None:
-        """Call the function on arrays and numbers, and fill results."""
-        work = np.empty(self.source.workspace + ALIGNMENT, np.uint8)
+    def run(self, sizes: Sequence[int], given: Sequence[Any], outs: Sequence[np.ndarray]) -> None:
+        """Call the function with symbolic sizes, on arrays and numbers, and fill results."""
+        size = self._measure(*sizes) if sizes else self.source.workspace
+        work = np.empty(size + ALIGNMENT, np.uint8)
         start = work.ctypes.data + -work.ctypes.data % ALIGNMENT
         values = [x.ctypes.data if isinstance(x, np.ndarray) else x for x in given]
         values += [y.ctypes.data for y in outs]
         values += [] if self.source.weights is None else [self._weights.ctypes.data]
-        self._call(*values, start)
+        self._call(*sizes, *values, start)
 
 
 def align_bytes(data: bytes) -> np.ndarray:

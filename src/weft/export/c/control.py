@@ -5,6 +5,7 @@ What a loop carries is in variables and in buffers that each iteration changes i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,8 +35,7 @@ def write_for(w: Writer, eqn: Eqn) -> list[Any]:
 
 def row_at(y: Array, i: Index) -> Array:
     """Return the memory of row `i` of an array."""
-    size = y.size // y.shape[0] if y.shape[0] else 0
-    return Array(y.buffer, y.offset.add(i, size), y.shape[1:])
+    return Array(y.buffer, y.offset.add(i, math.prod(y.shape[1:])), y.shape[1:])
 
 
 def write_while(w: Writer, eqn: Eqn) -> list[Any]:

@@ -49,6 +49,7 @@ from weft.export.c.nodes import (
     walk_statements,
 )
 from weft.export.c.scalars import ScalarWriter, find_pattern
+from weft.export.dims import Dim, Size
 from weft.xla.hlo import Value
 
 MAX_INLINE = 4  # statements of a function of scalars that is written where it is called
@@ -60,7 +61,7 @@ class Array(NamedTuple):
 
     buffer: Buffer
     offset: Index
-    shape: tuple[int, ...]
+    shape: tuple[Size, ...]
 
     @property
     def kind(self) -> Kind:
@@ -68,7 +69,7 @@ class Array(NamedTuple):
         return self.buffer.kind
 
     @property
-    def size(self) -> int:
+    def size(self) -> Size:
         """The number of elements."""
         return math.prod(self.shape)
 
@@ -126,7 +127,7 @@ class Function(NamedTuple):
     ctype: str
 
 
-def row_major(index: Sequence[Index], shape: Sequence[int]) -> Index:
+def row_major(index: Sequence[Index], shape: Sequence[Size]) -> Index:
     """Return the place of an element among those of an array."""
     total = Index()
     for k, i in enumerate(index):
@@ -169,19 +170,19 @@ class Emitter:
             self.block = around
 
     @contextlib.contextmanager
-    def loop(self, count: int | Index, reverse: bool = False) -> Iterator[Index]:
+    def loop(self, count: Size | Index, reverse: bool = False) -> Iterator[Index]:
         """Write the body of a loop; gives its variable."""
         if count == 1:
             yield index_number(0)
             return
         name, body = self.new_name("i"), list[Statement]()
-        high = count - 1 if isinstance(count, int) else count.high - 1
-        self.block.append(For(name, str(count), body, reverse))
+        count = count if isinstance(count, Index) else index_number(count)
+        self.block.append(For(name, count, body, reverse))
         with self.within(body):
-            yield index_term(name, 0, max(high, 0))
+            yield index_term(name, 0, count.high - 1)
 
     @contextlib.contextmanager
-    def loops(self, sizes: Sequence[int]) -> Iterator[list[Index]]:
+    def loops(self, sizes: Sequence[Size]) -> Iterator[list[Index]]:
         """Write the body of nested loops over the places of an array; gives their variables."""
         with contextlib.ExitStack() as stack:
             yield [stack.enter_context(self.loop(n)) for n in sizes]
@@ -221,13 +222,13 @@ class Emitter:
             for key in [k for k in known if name in k[1] or name in k[2]]:
                 del known[key]
 
-    def new_buffer(self, kind: Kind, size: int, role: Role = Role.WORK, name: str = "") -> Buffer:
+    def new_buffer(self, kind: Kind, size: Size, role: Role = Role.WORK, name: str = "") -> Buffer:
         """Return new memory."""
         buffer = Buffer(name or self.new_name("b"), kind, size, role)
         self.buffers.append(buffer)
         return buffer
 
-    def new_array(self, kind: Kind, shape: Sequence[int]) -> Array:
+    def new_array(self, kind: Kind, shape: Sequence[Size]) -> Array:
         """Return a new array in the arena."""
         return Array(self.new_buffer(kind, math.prod(shape)), Index(), tuple(shape))
 
@@ -282,7 +283,7 @@ class Emitter:
 
     def index(self, e: Any, operands: Sequence[Any], env: Mapping[Place, Index]) -> Index:
         """Return an integer of an expression."""
-        if isinstance(e, int):
+        if isinstance(e, int | Dim):
             return index_number(e)
         if isinstance(e, Place):
             return env[e]
@@ -291,7 +292,7 @@ class Emitter:
             if e.operator is not Operator.AND:
                 return combine_indices(e.operator, left, right)
         if isinstance(e, Number):
-            if isinstance(e.value, Expression):
+            if isinstance(e.value, Expression | Dim):
                 return self.index(e.value, operands, env)
             return index_number(int(e.value))
         kind = kind_of(e, operands)
@@ -324,7 +325,7 @@ class Emitter:
                 at = [self.index(i, operands, env) for i in e.index]
                 return self.read(operands[e.operand], at)
             case Number():
-                if not isinstance(e.value, Expression):
+                if not isinstance(e.value, Expression | Dim):
                     return write_number(e.value, kind)
                 at = self.index(e.value, operands, env)
                 if at.number is not None:
@@ -378,8 +379,9 @@ class Emitter:
             inner = dict(env)
             for place, size in zip(e.places, e.sizes, strict=True):
                 count = self.index(size, operands, inner)
-                number = count.number
-                inner[place] = stack.enter_context(self.loop(count if number is None else number))
+                inner[place] = stack.enter_context(
+                    self.loop(count if count.size is None else count.size)
+                )
             x = self.value(e.body, operands, inner, kind)
             if e.combine is None:
                 out = self.add(wide, total, x)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from weft import dtypes
-from weft.core.aval import ShapedArray, typeof
+from weft.core.aval import ShapedArray, python_scalar_aval, typeof
 from weft.core.element import Apply
 from weft.core.facts import Cost, Runs
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, Var, bodies_of, last_uses
@@ -24,6 +24,9 @@ from weft.core.source import inner_source, source_location
 from weft.core.stage import stage, stage_closed
 from weft.core.trace import current
 from weft.export.c.kinds import has_kind
+from weft.export.dims import Dim, Size, dim_as_value_p
+from weft.export.solving import find_scope
+from weft.export.specs import read_sizes
 from weft.primitives import indexing, slicing
 from weft.primitives.constant import Constant, write_consts
 from weft.primitives.dynamic_slicing import DynamicUpdateSlice, dynamic_slice_p
@@ -37,6 +40,8 @@ from weft.primitives.layout import (
     transpose_p,
 )
 from weft.xla.hlo import Builder, Value
+
+SIZES = re.compile(r"(?:array<i64: |dense<\[)([^>]*)")  # attributes that may have symbolic sizes
 
 
 class NotInC(Exception):
@@ -99,10 +104,20 @@ class Region(NamedTuple):
     write: Callable[..., Sequence[Value]]
 
 
-def read_numbers(text: Any) -> tuple[int, ...]:
+def read_numbers(text: Any) -> tuple[Size, ...]:
     """Return the integers of an attribute, without the widths in its type."""
+    if isinstance(text, tuple):
+        return text
     text = re.sub(r"array<i\d+:?|: i\d+$|: tensor<.*>$", "", str(text))
     return tuple(map(int, re.findall(r"-?\d+", text)))
+
+
+def read_symbolic(text: Any, scope: Any) -> Any:
+    """Return an attribute; as sizes if there are symbolic ones in it."""
+    found = SIZES.match(str(text))
+    if found is None or not re.search("[A-Za-z]", found[1]):
+        return text
+    return tuple(read_sizes(found[1].replace("[", "").replace("]", ""), scope))
 
 
 def read_dims(text: str) -> dict[str, tuple[int, ...]]:
@@ -134,6 +149,8 @@ class Recorder(Builder):
 
     def constant(self, value: Any, aval: ShapedArray) -> Value:
         """Return a constant."""
+        if isinstance(value, Dim):
+            return self.spread(self.convert(self.size_value(value), aval.dtype), aval)
         array = np.asarray(dtypes.cast_on_host(value, aval.dtype))
         if array.ndim == 0:
             out = self.hold(array[()])
@@ -142,6 +159,18 @@ class Recorder(Builder):
             out.scalar = value if not isinstance(value, np.ndarray) else value[()]
             return out
         return self.hold(array)
+
+    def size_value(self, size: Dim) -> Value:
+        """Return a symbolic size as a scalar."""
+        return self.hold(dim_as_value_p.apply(dim=size)[0])
+
+    def shape_value(self, sizes: Sequence[Size]) -> Value:
+        """Return sizes as a vector."""
+        aval = python_scalar_aval(0)
+        parts = [
+            self.size_value(n) if isinstance(n, Dim) else self.constant(n, aval) for n in sizes
+        ]
+        return self.hold(slicing.concatenate([reshape(x, (1,)) for x in self.find(parts)], 0))
 
     def spread(self, x: Value, aval: ShapedArray) -> Value:
         """Return a scalar broadcast to a shape."""
@@ -163,6 +192,9 @@ class Recorder(Builder):
         """Record an operation."""
         xs = self.find(operands)
         name = name.removeprefix("stablehlo.")
+        scope = find_scope([*out_avals, *[v.aval for v in operands]])
+        if scope is not None:
+            attrs = {k: read_symbolic(text, scope) for k, text in attrs.items()}
         move = MOVES.get(name)
         if move is not None:
             return [self.hold(move(xs, out_avals[0], attrs))]
@@ -390,7 +422,7 @@ def expand_equation(eqn: Eqn, ins: Sequence[Any]) -> list:
     """Return the results of an equation, by few kinds of operations."""
     prim, params = eqn.primitive, eqn.params
     for v in (*eqn.invars, *eqn.outvars):
-        if not has_kind(v.aval.dtype) or any(type(n) is not int for n in v.aval.shape):
+        if not has_kind(v.aval.dtype):
             raise NotInC(str(v.aval))
     if prim.effect is not None:
         raise NotInC("an effect")
@@ -426,6 +458,10 @@ def expand_loop(eqn: Eqn, bodies: Sequence[Any], ins: Sequence[Any]) -> list:
         trips = len(body.turns), body.turns.step < 0
         return apply_opaque("for", args, outs, [program], counts=counts, trips=trips)
     condition = next((b for b in bodies if b.runs is Runs.CONDITION), None)
+    if condition is None and isinstance(eqn.params.get("length"), Dim):
+        counts = body.carry.start, len(body.carry)
+        trips = eqn.params["length"], eqn.params["reverse"]
+        return apply_opaque("for", args, outs, [program], counts=counts, trips=trips)
     if condition is None:
         raise NotInC("a loop of unknown length")
     given = [ins[k] for k in condition.operands[: -len(body.carry) or None]]

@@ -6,6 +6,7 @@ import pathlib
 
 from weft.export.c.memory import ALIGNMENT
 from weft.export.c.source import Source
+from weft.export.dims import evaluate_size
 
 HEADER = """\
 /* {name}: written by weft.
@@ -13,20 +14,21 @@ HEADER = """\
 {documents}
 
 {weights}\
-   No argument may overlap a result or the workspace. `workspace` is at least {upper}_WORKSPACE
+   No argument may overlap a result or the workspace. `workspace` is at least {wanted}
    bytes, aligned to {alignment} bytes, with any contents; threads need one each. */
 
 #ifndef {upper}_H
 #define {upper}_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 {complex}
 #ifdef __cplusplus
 extern "C" {{
 #endif
 
-#define {upper}_WORKSPACE {workspace}
+{workspace}
 {size}
 {prototype};
 
@@ -52,6 +54,13 @@ typedef double complex weft_complex128;
 """
 WEIGHTS = """\
    `weights` are the bytes of {name}.weights, aligned to 16 bytes, read or mapped to memory.
+
+"""
+SIZES = """\
+   {name} returns 0. Sizes must be such that
+     {limits},
+   and small enough for memory. Otherwise {name} does nothing and returns 1, and
+   {name}_workspace returns SIZE_MAX.
 
 """
 READ_WEIGHTS = """\
@@ -80,7 +89,7 @@ static union {{
 
 int main(void) {{
 {read}{fills}
-  {name}({call}workspace.bytes);
+  {run}
 {prints}
   return EXIT_SUCCESS;
 }}
@@ -112,10 +121,10 @@ CPP = """\
 
 struct {camel} {{
 {fields}
-  std::vector<double> workspace = std::vector<double>({upper}_WORKSPACE / sizeof(double) + 2);
+  std::vector<double> workspace{workspace};
 
-  void operator()({parameters}) {{
-    {name}({arguments}workspace.data());
+  {kind} operator()({parameters}) {{
+{resize}    {returns}{name}({arguments}workspace.data());
   }}
 }};
 """
@@ -123,12 +132,10 @@ RUST = """\
 // A call of {name} from Rust. Link with the library that CMakeLists.txt builds.
 use core::ffi::c_void;
 
-pub const WORKSPACE: usize = {workspace};
-
-extern "C" {{
-    pub fn {name}(
+{constant}extern "C" {{
+{measure}    pub fn {name}(
 {parameters}        workspace: *mut c_void,
-    );
+    ){returns};
 }}
 """
 RUST_TYPES = {
@@ -141,15 +148,23 @@ def write_header(source: Source) -> str:
     lines = [f"   {p.name}: {p.shape_text}, the argument {p.path}" for p in source.parameters]
     lines += [f"   {r.name}: {r.shape_text}, the result {r.path}" for r in source.results]
     every = (*source.parameters, *source.results)
+    upper, given = source.name.upper(), ", ".join(source.sizes)
+    notes = "" if source.weights is None else WEIGHTS.format(name=source.name)
+    if source.sizes:
+        limits = source.limits.text.replace(" && ", ",\n     ")
+        notes += SIZES.format(name=source.name, limits=limits)
     return HEADER.format(
         name=source.name,
-        upper=source.name.upper(),
+        upper=upper,
         documents="\n".join(lines),
         alignment=ALIGNMENT,
         complex=COMPLEX if any(p.kind.letter == "c" for p in every) else "",
-        workspace=source.workspace,
-        weights="" if source.weights is None else WEIGHTS.format(name=source.name),
-        size=f"#define {source.name.upper()}_WEIGHTS {len(source.weights)}\n"
+        wanted=f"{source.name}_workspace({given})" if given else f"{upper}_WORKSPACE",
+        workspace=f"{source.measure};"
+        if given
+        else f"#define {upper}_WORKSPACE {source.workspace}",
+        weights=notes,
+        size=f"#define {upper}_WEIGHTS {len(source.weights)}\n"
         if source.weights is not None
         else "",
         prototype=name_complex(source.prototype),
@@ -163,10 +178,12 @@ def name_complex(text: str) -> str:
 
 
 def write_main(source: Source) -> str:
-    """Return a program that calls the function once."""
-    arrays, fills, call, prints = [], [], [], []
+    """Return a program that calls the function once, with small sizes where they are symbolic."""
+    sizes = source.limits.find_sample()
+    arrays, fills, prints = [], [], []
+    call = [str(n) for n in sizes.values()]
     for p in source.parameters:
-        size = max(p.aval.size, 1)
+        size = max(evaluate_size(p.aval.size, sizes), 1)
         if p.by_value:
             call.append("1")
             continue
@@ -175,11 +192,13 @@ def write_main(source: Source) -> str:
         fills.append(f"  for (int i = 0; i < {size}; ++i) {p.name}[i] = {one};")
         call.append(p.name)
     for r in source.results:
-        arrays.append(f"static {r.kind.stored} {r.name}[{max(r.aval.size, 1)}];")
+        size = max(evaluate_size(r.aval.size, sizes), 1)
+        arrays.append(f"static {r.kind.stored} {r.name}[{size}];")
         call.append(r.name)
         first = f"(double){'creal' * (r.kind.letter == 'c')}({r.name}[0])"
         prints.append(f'  printf("{r.name}[0] = %g\\n", {first});')
     call += [] if source.weights is None else ["weights.bytes"]
+    run = f"{source.name}({', '.join([*call, 'workspace.bytes'])})"
     complex_header = "#include <complex.h>\n" * any("complex" in a for a in arrays)
     return complex_header + MAIN.format(
         name=source.name,
@@ -190,30 +209,45 @@ def write_main(source: Source) -> str:
         if source.weights is not None
         else "",
         fills="\n".join(fills),
-        size=max(source.workspace, len(source.weights or b""), 1),
-        call="".join(f"{name}, " for name in call),
+        size=max(evaluate_size(source.workspace, sizes), len(source.weights or b""), 1),
+        run=f"if ({run}) return EXIT_FAILURE;" if sizes else f"{run};",
         prints="\n".join(prints),
     )
 
 
 def write_cpp(source: Source) -> str:
     """Return a class of C++ that calls the function."""
-    listed = [name_complex(p.declare()) for p in source.parameters]
+    listed = [f"ptrdiff_t {n}" for n in source.sizes]
+    listed += [name_complex(p.declare()) for p in source.parameters]
     listed += [name_complex(r.declare(True)) for r in source.results]
-    names = [p.name for p in (*source.parameters, *source.results)]
+    names = [*source.sizes, *[p.name for p in (*source.parameters, *source.results)]]
     if source.weights is not None:
         listed.append("const void *weights")
         names.append("weights")
-    sizes = [
+    fields = [
         f"  static constexpr int {p.name}_size = {p.aval.size};"
         for p in (*source.parameters, *source.results)
-        if not p.by_value
+        if not p.by_value and type(p.aval.size) is int
     ]
+    resize, known = (
+        "",
+        f" = std::vector<double>({source.name.upper()}_WORKSPACE / sizeof(double) + 2)",
+    )
+    if source.sizes:
+        known = ""
+        resize = (
+            f"    const size_t bytes = {source.name}_workspace({', '.join(source.sizes)});\n"
+            "    if (bytes == SIZE_MAX) return 1;\n"
+            "    workspace.resize(bytes / sizeof(double) + 2);\n"
+        )
     return CPP.format(
         name=source.name,
-        upper=source.name.upper(),
         camel="".join(w.capitalize() for w in source.name.split("_")) + "Program",
-        fields="\n".join(sizes),
+        fields="\n".join(fields),
+        workspace=known,
+        resize=resize,
+        kind="int" if source.sizes else "void",
+        returns="return " * bool(source.sizes),
         parameters=", ".join(listed),
         arguments="".join(f"{n}, " for n in names),
     )
@@ -221,7 +255,7 @@ def write_cpp(source: Source) -> str:
 
 def write_rust(source: Source) -> str:
     """Return declarations of Rust that call the function."""
-    rows = []
+    rows = [f"        {n}: isize,\n" for n in source.sizes]
     for p in source.parameters:
         element = RUST_TYPES.get(p.kind.name, p.kind.name)
         kind = element if p.by_value else f"*const {element}"
@@ -231,7 +265,17 @@ def write_rust(source: Source) -> str:
         rows.append(f"        {r.name}: *mut {element}, // {r.shape_text}\n")
     if source.weights is not None:
         rows.append("        weights: *const c_void,\n")
-    return RUST.format(name=source.name, workspace=source.workspace, parameters="".join(rows))
+    constant, measure = f"pub const WORKSPACE: usize = {source.workspace};\n\n", ""
+    if source.sizes:
+        taken = ", ".join(f"{n}: isize" for n in source.sizes)
+        constant, measure = "", f"    pub fn {source.name}_workspace({taken}) -> usize;\n"
+    return RUST.format(
+        name=source.name,
+        constant=constant,
+        measure=measure,
+        parameters="".join(rows),
+        returns=" -> i32" * bool(source.sizes),
+    )
 
 
 def write_files(source: Source, header: str, folder: pathlib.Path) -> pathlib.Path:

@@ -26,6 +26,8 @@ static inline ptrdiff_t weft_floor(ptrdiff_t a, ptrdiff_t b) {
 static inline ptrdiff_t weft_min(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }""",
     "weft_max": """
 static inline ptrdiff_t weft_max(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }""",
+    "weft_align": """
+static inline ptrdiff_t weft_align(ptrdiff_t bytes) { return (bytes + 15) / 16 * 16; }""",
 }
 
 # The complex number of two parts, which keeps infinite and NaN parts as they are.
@@ -43,6 +45,16 @@ TYPED = {
 static inline T weft_max_N(T a, T b) { return a > b || a != a ? a : b; }""",
     "min": """
 static inline T weft_min_N(T a, T b) { return a < b || a != a ? a : b; }""",
+    "normalize": """
+static inline int weft_normalize_N(ptrdiff_t n, T *a) {
+  /* Scales numbers such that the largest is about 1, so that squares are in range; the power. */
+  T largest = 0;
+  int power = 0;
+  for (ptrdiff_t k = 0; k < n; ++k) largest = fabsF(a[k]) > largest ? fabsF(a[k]) : largest;
+  if (largest > 0 && isfinite(largest)) (void)frexpF(largest, &power);
+  for (ptrdiff_t k = 0; power && k < n; ++k) a[k] = ldexpF(a[k], -power);
+  return power;
+}""",
     "sign": """
 static inline T weft_sign_N(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x; }""",
     "rem": """

@@ -17,6 +17,7 @@ from weft.export.c.nodes import (
     blocks_in,
     walk_statements,
 )
+from weft.export.c.sizes import is_at_least
 
 NAME = re.compile(r"\b[ti]\d+\b")
 
@@ -52,7 +53,7 @@ def hoist(block: list[Statement]) -> None:
     for statement in block:
         for inner in blocks_in(statement):
             hoist(inner)
-        if isinstance(statement, For) and statement.count.isdecimal() and statement.count != "0":
+        if isinstance(statement, For) and is_at_least(statement.count.low, 1):
             out += split_loop(statement)
         out.append(statement)
     block[:] = out

@@ -18,8 +18,10 @@ from weft.export.c.helpers import suffix_of
 from weft.export.c.index import Index, index_number
 from weft.export.c.kinds import KINDS, PARTS, Kind
 from weft.export.c.nodes import Call
+from weft.export.c.sizes import write_size
 from weft.export.c.sorting import point_at
 from weft.export.c.writer import Writer
+from weft.export.dims import Size
 
 # T is the dtype, P that of its real part; CONJ, REAL and ABS are as complex numbers have them.
 POTRF = """\
@@ -149,6 +151,7 @@ static void NAME(ptrdiff_t n, bool lower, T *a, T *v, T *values, int32_t *info) 
       if (j < i && !lower) a[i * n + j] = a[j * n + i];
     }
   }
+  const int power = NORMALIZE(n * n, a);
   for (int sweep = 0; sweep < 60; ++sweep) {
     T off = 0, all = 0;
     for (ptrdiff_t i = 0; i < n; ++i)
@@ -180,7 +183,7 @@ static void NAME(ptrdiff_t n, bool lower, T *a, T *v, T *values, int32_t *info) 
       }
     }
   }
-  for (ptrdiff_t i = 0; i < n; ++i) values[i] = a[i * n + i];
+  for (ptrdiff_t i = 0; i < n; ++i) values[i] = LDEXP(a[i * n + i], power);
   for (ptrdiff_t i = 0; i < n; ++i) {
     ptrdiff_t best = i;
     for (ptrdiff_t j = i + 1; j < n; ++j)
@@ -203,6 +206,7 @@ static void NAME(ptrdiff_t m, ptrdiff_t n, T *a, T *values, T *u, T *vt, int32_t
   const ptrdiff_t bi = tall ? n : 1, bj = tall ? 1 : n, vi = tall ? 1 : count;
   const ptrdiff_t vj = tall ? count : 1, oi = tall ? count : 1, oj = tall ? 1 : rows;
   T *const v = tall ? vt : u, *const out = tall ? u : vt;
+  const int power = NORMALIZE(m * n, a);
   bool again = true;
   *info = 0;
   for (ptrdiff_t i = 0; i < count; ++i)
@@ -268,6 +272,7 @@ static void NAME(ptrdiff_t m, ptrdiff_t n, T *a, T *values, T *u, T *vt, int32_t
       if (rest * rest * (T)rows > (T)0.5) break;
     }
   }
+  for (ptrdiff_t j = 0; j < count; ++j) values[j] = LDEXP(values[j], power);
 }"""
 FFT = """\
 static void NAME(ptrdiff_t n, ptrdiff_t step, P sign, const T *x, T *y, T *spare) {
@@ -306,7 +311,8 @@ def fill_routine(text: str, kind: Kind, name: str) -> str:
     text = re.sub(r"\bABS\(", f"{'c' * is_complex}{'' if is_complex else 'f'}abs{f}(", text)
     size = f"weft_size_{kind.name}(" if is_complex else f"fabs{f}("
     text = re.sub(r"\bSIZE\(", size, text)
-    text = re.sub(r"\b(SQRT|HYPOT)\(", lambda m: f"{m[1].lower()}{f}(", text)
+    text = re.sub(r"\bNORMALIZE\(", f"weft_normalize_{kind.name}(", text)
+    text = re.sub(r"\b(SQRT|HYPOT|LDEXP)\(", lambda m: f"{m[1].lower()}{f}(", text)
     text = re.sub(r"\bMAKE\(", f"weft_{kind.name}(", text)
     text = text.replace("EPS", "1e-7f" if part == "float" else "1e-15")
     words = {"NAME": name, "T": kind.computed, "P": part}
@@ -349,12 +355,12 @@ class RoutineCall:
             for x in arrays:
                 inner = len(x.shape) - len(self.batch)
                 rows.append(point_at(x, [*index, *[index_number(0)] * inner]))
-            self.w.write(Call(name, [*map(write_size, sizes), *rows]))
+            self.w.write(Call(name, [*map(write_option, sizes), *rows]))
 
 
-def write_size(x: Any) -> str:
+def write_option(x: Any) -> str:
     """Return a size or an option as an argument."""
-    return str(x).lower() if isinstance(x, bool) else str(x)
+    return str(x).lower() if isinstance(x, bool) else write_size(x)
 
 
 def write_potrf(w: Writer, eqn: Eqn) -> list[Any]:
@@ -486,7 +492,7 @@ def write_fft(w: Writer, eqn: Eqn) -> list[Any]:
 
 
 def transform_axis(
-    w: Writer, x: Array, out: Array, axis: int, length: int, kind: Kind, inverse: bool, half: bool
+    w: Writer, x: Array, out: Array, axis: int, length: Size, kind: Kind, inverse: bool, half: bool
 ) -> None:
     """Write the transform of the rows along one axis."""
     row, image, spare = (w.new_array(kind, (length,)) for _ in range(3))
@@ -507,11 +513,14 @@ def transform_axis(
             )
             w.write_element(row, [index_number(0)], w.convert(real, part, kind))
         sign = "1" if inverse else "-1"
-        w.write(Call(name, [str(length), "1", sign, row.pointer, image.pointer, spare.pointer]))
+        divisor = length if type(length) is int else f"({part.computed})({write_size(length)})"
+        w.write(
+            Call(name, [write_size(length), "1", sign, row.pointer, image.pointer, spare.pointer])
+        )
         with w.loop(out.shape[axis]) as k:
             item = w.read(image, [k])
             if inverse:
-                item = w.let(kind.computed, f"{{0}} / {length}", [item])
+                item = w.let(kind.computed, f"{{0}} / {divisor}", [item])
             w.write_element(out, at(k), w.convert(item, kind, out.kind))
 
 

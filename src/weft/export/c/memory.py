@@ -1,7 +1,8 @@
 """The arena: where each buffer of a program is in it, so that it is small.
 
 Two buffers may share memory if no statement lies between uses of both. A buffer that is used before
-a loop and in it is in use until the loop ends.
+a loop and in it is in use until the loop ends. Buffers of symbolic sizes come after the others: in
+slots, each as large as the largest buffer in it, one after another.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import collections
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from weft.export.c.nodes import (
     Assign,
@@ -25,6 +27,8 @@ from weft.export.c.nodes import (
     walk_statements,
 )
 from weft.export.c.printer import print_block
+from weft.export.c.sizes import find_typical, is_at_least
+from weft.export.dims import Size
 
 ALIGNMENT = 16  # bytes, as vectors of most processors want it
 NAME = re.compile(r"\b[ti]\d+\b")
@@ -81,6 +85,10 @@ class Lives:
                     self.first[b] = min(self.first[b], start)
                     self.last[b] = max(self.last[b], stop)
 
+    def overlap(self, a: Buffer, b: Buffer) -> bool:
+        """Return True if two buffers hold something at the same time."""
+        return self.first[a] <= self.last[b] and self.first[b] <= self.last[a]
+
     def visit(self, block: Sequence[Statement]) -> set[Buffer]:
         """Number statements; the buffers of the arena that they use."""
         every: set[Buffer] = set()
@@ -99,18 +107,50 @@ class Lives:
         return every
 
 
-def plan_arena(block: Sequence[Statement]) -> int:
-    """Give each buffer of the arena its offset; the size of the arena in bytes."""
+class Arena(NamedTuple):
+    """The memory of a program: the bytes of its buffers of known sizes, and of each slot."""
+
+    fixed: int
+    slots: Sequence[Size]
+
+    @property
+    def bytes(self) -> Size:
+        """The size in bytes, with what slots lose by alignment."""
+        return sum(self.slots, self.fixed + (ALIGNMENT - 1) * len(self.slots))
+
+
+def plan_arena(block: Sequence[Statement]) -> Arena:
+    """Give each buffer of the arena its place."""
     lives = Lives(block)
+    known = [b for b in lives.first if type(b.bytes) is int]
+    symbolic = [b for b in lives.first if type(b.bytes) is not int]
+    return Arena(place_known(known, lives), place_symbolic(symbolic, lives))
+
+
+def place_symbolic(buffers: Sequence[Buffer], lives: Lives) -> list[Size]:
+    """Give each buffer of a symbolic size its slot; the sizes of the slots."""
+    sizes: list[Size] = []
+    tenants: list[list[Buffer]] = []
+    for buffer in sorted(buffers, key=lambda b: (-find_typical(b.bytes), lives.first[b])):
+        for k, held in enumerate(tenants):
+            free = not any(lives.overlap(buffer, b) for b in held)
+            if free and is_at_least(sizes[k], buffer.bytes):
+                break
+        else:
+            k = len(sizes)
+            sizes.append(buffer.bytes)
+            tenants.append([])
+        tenants[k].append(buffer)
+        buffer.slot = k + 1
+    return sizes
+
+
+def place_known(buffers: Sequence[Buffer], lives: Lives) -> int:
+    """Give each buffer of a known size its offset; the bytes of all."""
     placed: list[Buffer] = []
     size = 0
-    for buffer in sorted(lives.first, key=lambda b: (-b.bytes, lives.first[b])):
-        start, stop = lives.first[buffer], lives.last[buffer]
-        busy = sorted(
-            (b.offset, b.offset + b.bytes)
-            for b in placed
-            if lives.first[b] <= stop and start <= lives.last[b]
-        )
+    for buffer in sorted(buffers, key=lambda b: (-b.bytes, lives.first[b])):
+        busy = sorted((b.offset, b.offset + b.bytes) for b in placed if lives.overlap(buffer, b))
         offset = 0
         for low, high in busy:
             if offset + buffer.bytes <= low:

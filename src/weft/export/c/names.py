@@ -17,7 +17,7 @@ RESERVED = frozenset(
 MATH = re.compile(r"^c?(a?(sin|cos|tan)h?2?|exp2?|expm1|log(1p|2|10|b)?|pow|sqrt|cbrt|fabs|abs|arg|"
                   r"floor|ceil|round|trunc|fmod|erfc?|hypot|ldexp|nextafter|real|imag|proj|conj|"
                   r"copysign|nearbyint|isfinite|lgamma|tgamma)f?$")  # fmt: skip
-INTERNAL = re.compile(r"^([tibcx]\d+|weft_.*|apply_.*|_.*)$")
+INTERNAL = re.compile(r"^([tibcxs]\d+|weft_.*|apply_.*|_.*)$")
 
 
 def make_identifier(text: str) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 
 from weft.export.c.index import Index
 from weft.export.c.kinds import Kind
+from weft.export.dims import Size
 
 
 class Role(enum.Enum):
@@ -36,20 +37,22 @@ class Buffer:
       size: how many there are.
       role: whose it is.
       value: the elements of a constant.
-      offset: where it begins in the arena, in bytes.
+      offset: where it begins in the arena, in bytes, if its size is a number.
+      slot: otherwise the number of the part of the arena that it is in, from 1 on.
     """
 
     name: str
     kind: Kind
-    size: int
+    size: Size
     role: Role
     value: np.ndarray | None = None
     offset: int = 0
+    slot: int = 0
 
     @property
-    def bytes(self) -> int:
+    def bytes(self) -> Size:
         """The size in bytes."""
-        return self.size * self.kind.bits // 8
+        return self.size * (self.kind.bits // 8)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +107,7 @@ class For:
     """A loop of a variable from 0 up to a number; backwards from its end where `reverse`."""
 
     name: str
-    count: str
+    count: Index
     body: list[Statement]
     reverse: bool = False
 
@@ -149,7 +152,7 @@ class Copy:
 
     to: Pointer
     source: Pointer
-    bytes: int
+    bytes: Size
 
 
 Statement = Let | Assign | Store | For | If | Switch | While | Call | Copy

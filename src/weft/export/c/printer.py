@@ -21,6 +21,7 @@ from weft.export.c.nodes import (
     Switch,
     While,
 )
+from weft.export.c.sizes import write_bytes
 
 
 def print_atom(atom: Any) -> str:
@@ -58,7 +59,7 @@ def print_statement(statement: Statement) -> list[str]:
             return [f"{statement.function}({', '.join(map(print_atom, statement.args))});"]
         case Copy():
             to, source = print_atom(statement.to), print_atom(statement.source)
-            return [f"memcpy({to}, {source}, {statement.bytes});"]
+            return [f"memcpy({to}, {source}, {write_bytes(statement.bytes)});"]
         case For():
             i = statement.name
             head = f"for (ptrdiff_t {i} = 0; {i} < {statement.count}; ++{i}) {{"

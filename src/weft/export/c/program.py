@@ -20,7 +20,8 @@ from weft.export.c.compiler import CFunction, compile_library
 from weft.export.c.expand import expand
 from weft.export.c.files import write_files, write_header
 from weft.export.c.names import make_identifier, make_identifiers
-from weft.export.c.source import Parameter, Source, write_source
+from weft.export.c.sizes import Limits, list_variables
+from weft.export.c.source import Parameter, Signature, Source, write_source
 from weft.export.c.wasm import WasmFunction, compile_wasm
 from weft.export.c.web import write_web
 from weft.optimize.passes import run_passes
@@ -43,13 +44,15 @@ class Report:
     Attributes:
       source_bytes: the size of the source.
       constant_bytes: the arrays that are part of the program.
-      workspace_bytes: the memory that a caller passes for intermediate results.
-      operations: about how many operations on numbers a call does; those in a `while` count once.
+      workspace_bytes: the memory that a caller passes for intermediate results; symbolic where
+        sizes are.
+      operations: about how many operations on numbers a call does; those in a `while` count once,
+        and symbolic sizes as 64.
     """
 
     source_bytes: int
     constant_bytes: int
-    workspace_bytes: int
+    workspace_bytes: Any
     operations: int
 
     def __str__(self) -> str:
@@ -180,7 +183,8 @@ def to_c(
         arrays, or in a "file" beside it, whose bytes a caller reads or maps, and passes.
 
     Returns:
-      A function of arguments, arrays or `ShapeDtypeStruct`s, that gives a `CProgram`.
+      A function of arguments, arrays or `ShapeDtypeStruct`s, that gives a `CProgram`. Symbolic
+      sizes of `ShapeDtypeStruct`s become arguments of the function in C.
 
     Raises:
       NotImplementedError: an operation cannot be computed by C; the message names its line.
@@ -222,9 +226,15 @@ def write_program(program: StagedProgram, name: str, apart: bool = False) -> Sou
             "Hint: return random.key_data(key)."
         )
     paths = program.select_visible(argument_names(program.fun(), program.in_tree))
-    taken = [make_identifier(name)]
-    names = make_identifiers(paths, taken)
     hidden = program.hidden_results
+    variables = list_variables([*given, *jaxpr.out_avals])
+    taken = [make_identifier(name), *map(make_identifier, variables)]
+    if len(set(taken)) < len(taken):
+        raise ValueError(
+            f"to_c: sizes must have names that are different in C; got {', '.join(variables)} in "
+            f"{taken[0]}."
+        )
+    names = make_identifiers(paths, taken)
     outs = [p for k, p in enumerate(leaf_names("result", program.out_tree)) if k not in hidden]
     results = make_identifiers(outs, [*taken, *names])
     parameters = [
@@ -232,14 +242,19 @@ def write_program(program: StagedProgram, name: str, apart: bool = False) -> Sou
         for n, p, a in zip(names, paths, given, strict=True)
     ]
     listed = [Parameter(n, p, a) for n, p, a in zip(results, outs, jaxpr.out_avals, strict=True)]
-    return write_source(jaxpr, taken[0], parameters, listed, apart)
+    limits = Limits(variables, [*given, *jaxpr.out_avals])
+    return write_source(jaxpr, Signature(taken[0], parameters, listed, limits), apart)
 
 
 def prepare(program: StagedProgram) -> tuple[Jaxpr, Sequence[ShapedArray]]:
     """Return the expanded program, and the types of its arguments."""
     jaxpr, consts = make_physical(program.jaxpr, program.consts)
+    return prepare_jaxpr(jaxpr, [np.asarray(words_of(c)) for c in consts])
+
+
+def prepare_jaxpr(jaxpr: Jaxpr, held: Sequence[Any]) -> tuple[Jaxpr, Sequence[ShapedArray]]:
+    """Return an expanded program without the arguments that are `held`, and their types."""
     jaxpr = run_passes(jaxpr, BEFORE)
-    held = [np.asarray(words_of(c)) for c in consts]
-    avals = [a.strong() for a in jaxpr.in_avals[len(consts) :]]
+    avals = [a.strong() for a in jaxpr.in_avals[len(held) :]]
     expanded = write_consts(*stage(lambda *xs: expand(jaxpr, [*held, *xs]), avals))
     return run_passes(expanded, AFTER), avals

@@ -238,7 +238,7 @@ def write_bits(w: Writer, eqn: Eqn) -> list[Any]:
     (var,) = eqn.outvars
     to = w.choose_target(eqn, var)
     if to.size:
-        w.write(Copy(to.pointer, x.pointer, to.size * to.kind.bits // 8))
+        w.write(Copy(to.pointer, x.pointer, to.size * (to.kind.bits // 8)))
     if not var.aval.shape:
         return [w.as_scalar(to)]
     return [to]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from weft.core.jaxpr import Eqn, Jaxpr
-from weft.export.c.emit import Array, Scalar
+from weft.export.c.emit import Array, Scalar, row_major
 from weft.export.c.expand import read_numbers
 from weft.export.c.index import index_number
 from weft.export.c.kinds import KINDS, Kind
 from weft.export.c.memory import drop_unused
 from weft.export.c.nodes import Call, Pointer, Statement
 from weft.export.c.printer import print_block
+from weft.export.c.sizes import write_size
 from weft.export.c.writer import Writer
 
 I32 = KINDS[np.dtype(np.int32)]
@@ -115,23 +117,20 @@ def write_sort(w: Writer, eqn: Eqn) -> list[Any]:
     shape = xs[0].shape
     count = shape[axis]
     order, spare = w.new_array(I32, (count,)), w.new_array(I32, (count,))
-    step = int(np.prod(shape[axis + 1 :], dtype=np.int64))
+    step = math.prod(shape[axis + 1 :])
     with w.loops([n for k, n in enumerate(shape) if k != axis]) as index:
         at = [*index[:axis], index_number(0), *index[axis:]]
         rows: list[Any] = []
         for x, y in zip(xs, outs, strict=True):
             rows += [point_at(x, at), point_at(y, at)]
-        sizes: Sequence[Any] = [str(count), str(step)]
+        sizes: Sequence[Any] = [write_size(count), write_size(step)]
         w.write(Call(name, [*sizes, *rows, order.pointer, spare.pointer]))
     return list(outs)
 
 
 def point_at(x: Array, index: Sequence[Any]) -> Pointer:
     """Return the address of an element of an array."""
-    total = x.offset
-    for k, i in enumerate(index):
-        total = total.add(i, int(np.prod(x.shape[k + 1 :], dtype=np.int64)))
-    return Pointer(x.buffer, total)
+    return Pointer(x.buffer, x.offset.add(row_major(index, x.shape)))
 
 
 def write_top_k(w: Writer, eqn: Eqn) -> list[Any]:
@@ -157,7 +156,7 @@ def write_top_k(w: Writer, eqn: Eqn) -> list[Any]:
     with w.loops(x.shape[:-1]) as index:
         at = [*index, index_number(0)]
         rows = [point_at(x, at), point_at(values, at), point_at(places, at)]
-        w.write(Call(name, [str(x.shape[-1]), str(count), *rows]))
+        w.write(Call(name, [write_size(x.shape[-1]), write_size(count), *rows]))
     return [values, places]
 
 

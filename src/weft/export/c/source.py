@@ -17,16 +17,29 @@ from weft.export.c.hoist import hoist
 from weft.export.c.index import Index
 from weft.export.c.kinds import KINDS, PARTS, Kind, list_elements
 from weft.export.c.matrices import MATRICES
-from weft.export.c.memory import ALIGNMENT, drop_unused, list_used, plan_arena
-from weft.export.c.nodes import Buffer, For, Let, Role, Statement, blocks_in
+from weft.export.c.memory import ALIGNMENT, Arena, drop_unused, list_used, plan_arena
+from weft.export.c.names import make_identifier
+from weft.export.c.nodes import Buffer, For, Let, Role, Statement, blocks_in, walk_statements
 from weft.export.c.printer import print_block, print_function
 from weft.export.c.reductions import REDUCTIONS
+from weft.export.c.sizes import DOUBLE, Limits, find_typical, write_bytes, write_size
 from weft.export.c.sorting import SORTING
 from weft.export.c.writer import Writer, is_same_place
+from weft.export.dims import Dim, Size
 
 OPERATIONS: Mapping[str, Any] = {**CONTROL, **REDUCTIONS, **SORTING, **MATRICES}
 INCLUDES = ("complex", "math", "stdbool", "stddef", "stdint", "string")
 NUMBERS_PER_LINE = 8
+MEASURE = """\
+{declaration} {{
+  if (!({limits})) return SIZE_MAX;
+  const double extents[] = {{
+    {extents}}};
+  for (size_t k = 0; k < sizeof extents / sizeof extents[0]; ++k) {{
+    if (extents[k] > (double)(PTRDIFF_MAX / 2)) return SIZE_MAX;
+  }}
+  return {bytes};
+}}"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +66,7 @@ class Parameter:
     @property
     def shape_text(self) -> str:
         """Its type as a comment says it: `float [3][4]`."""
-        sizes = "".join(f"[{n}]" for n in self.aval.shape)
+        sizes = "".join(f"[{write_size(n)}]" for n in self.aval.shape)
         half = f", {self.kind.dtype} as its bits" if self.kind.is_half else ""
         return f"{self.kind.stored} {sizes}".strip() + half
 
@@ -65,25 +78,62 @@ class Parameter:
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class Signature:
+    """The function in C, as a caller sees it.
+
+    Attributes:
+      name: its name.
+      parameters: the arguments.
+      results: the results.
+      limits: the variables of symbolic sizes, which come before the arguments, and their limits.
+    """
+
+    name: str
+    parameters: Sequence[Parameter]
+    results: Sequence[Parameter]
+    limits: Limits
+
+    @property
+    def sizes(self) -> list[str]:
+        """The names in C of the variables of symbolic sizes."""
+        return list(map(make_identifier, self.limits.names))
+
+    @property
+    def measure(self) -> str:
+        """Return the declaration of the function that gives the size of the arena."""
+        return f"size_t {self.name}_workspace({', '.join(f'ptrdiff_t {n}' for n in self.sizes)})"
+
+    def declare(self, weights: bool) -> str:
+        """Return the declaration of the function, without a semicolon."""
+        listed = [f"ptrdiff_t {n}" for n in self.sizes]
+        listed += [p.declare() for p in self.parameters]
+        listed += [r.declare(True) for r in self.results]
+        listed += ["const void *weights"] if weights else []
+        listed.append("void *workspace")
+        lines, line = [], f"{'int' if self.sizes else 'void'} {self.name}("
+        for k, text in enumerate(listed):
+            text += ")" if k == len(listed) - 1 else ", "
+            if len(line) + len(text.strip()) > 98:
+                lines.append(line.rstrip())
+                line = "    "
+            line += text
+        return "\n".join([*lines, line])
+
+
+@dataclasses.dataclass(frozen=True)
+class Source(Signature):
     """A program in C.
 
     Attributes:
-      name: the name of its function.
       text: the source.
-      parameters: the arguments.
-      results: the results.
-      workspace: the size of the arena in bytes.
+      workspace: the size of the arena in bytes, symbolic where sizes are.
       constants: the size of the arrays that are part of the program in bytes.
       operations: an estimate of the operations on numbers of one call.
       weights: the constants as the bytes of a file; None where they are part of the text.
     """
 
-    name: str
     text: str
-    parameters: Sequence[Parameter]
-    results: Sequence[Parameter]
-    workspace: int
+    workspace: Size
     constants: int
     operations: int
     weights: bytes | None = None
@@ -91,37 +141,14 @@ class Source:
     @property
     def prototype(self) -> str:
         """Return the declaration of the function, without a semicolon."""
-        return write_prototype(self.name, self.parameters, self.results, self.weights is not None)
+        return self.declare(self.weights is not None)
 
 
-def write_prototype(
-    name: str, parameters: Sequence[Parameter], results: Sequence[Parameter], weights: bool
-) -> str:
-    """Return the declaration of the function of a program."""
-    listed = [p.declare() for p in parameters] + [r.declare(True) for r in results]
-    listed += ["const void *weights"] if weights else []
-    listed.append("void *workspace")
-    lines, line = [], f"void {name}("
-    for k, text in enumerate(listed):
-        text += ")" if k == len(listed) - 1 else ", "
-        if len(line) + len(text.strip()) > 98:
-            lines.append(line.rstrip())
-            line = "    "
-        line += text
-    return "\n".join([*lines, line])
-
-
-def write_source(
-    jaxpr: Jaxpr,
-    name: str,
-    parameters: Sequence[Parameter],
-    results: Sequence[Parameter],
-    apart: bool = False,
-) -> Source:
+def write_source(jaxpr: Jaxpr, signature: Signature, apart: bool = False) -> Source:
     """Write an expanded program as C; its constants `apart`, as the bytes of a file, or in it."""
     w = Writer(OPERATIONS)
     args = []
-    for p in parameters:
+    for p in signature.parameters:
         if p.by_value:
             args.append(Scalar(p.name, p.kind))
             continue
@@ -130,7 +157,7 @@ def write_source(
         args.append(whole if p.aval.shape else Scalar(w.load(buffer, Index()), p.kind))
     targets = [
         Array(w.new_buffer(r.kind, r.aval.size, Role.RESULT, r.name), Index(), r.aval.shape)
-        for r in results
+        for r in signature.results
     ]
     outs = w.write_program(jaxpr, args, targets)
     for value, to in zip(outs, targets, strict=True):
@@ -138,15 +165,17 @@ def write_source(
             w.fill(to, value)
     drop_unused(w.block)
     hoist(w.block)
-    workspace = plan_arena(w.block)
+    arena = plan_arena(w.block)
     constants = [b for b in list_used(w.block) if b.role is Role.CONSTANT]
     weights = pack_weights(constants) if apart and constants else None
-    head = (name, parameters, results, weights is not None)
-    text = print_program(w, write_prototype(*head), [*parameters, *results], constants, weights)
-    size = sum(b.bytes for b in constants)
-    count = count_operations(w.block)
+    text = print_program(w, signature, arena, constants, weights)
     return Source(
-        name, f'#include "{name}.h"\n\n{text}', parameters, results, workspace, size, count, weights
+        **vars(signature),
+        text=f'#include "{signature.name}.h"\n\n{text}',
+        workspace=arena.bytes,
+        constants=sum(b.bytes for b in constants),
+        operations=count_operations(w.block),
+        weights=weights,
     )
 
 
@@ -162,34 +191,57 @@ def pack_weights(constants: Sequence[Buffer]) -> bytes:
 
 def print_program(
     w: Writer,
-    prototype: str,
-    parameters: Sequence[Parameter],
+    signature: Signature,
+    arena: Arena,
     constants: Sequence[Buffer],
     weights: bytes | None,
 ) -> str:
     """Return the text of a program; its constants are in it, or in `weights`."""
     used = list_used(w.block)
-    body = print_block(w.block)
-    inner = [declare_buffer(b) for b in used if b.role is Role.WORK and b.size]
-    head = ["  unsigned char *const work = workspace;" if inner else "  (void)workspace;"]
-    inner += [
-        f"  {b.kind.stored} *const {b.name} = NULL;"
-        for b in used
-        if b.role is Role.WORK and not b.size
-    ]
+    inner = list_slots(arena) if any(b.slot for b in used) else []
+    inner += [declare_buffer(b) for b in used if b.role is Role.WORK]
     tables = []
+    head = ["  unsigned char *const work = workspace;" if arena.bytes else "  (void)workspace;"]
     if weights is None:
         tables = [print_constant(b) for b in constants]
     else:
         head.append("  const unsigned char *const file = weights;")
         inner += [declare_weights(b) for b in constants]
+    body = print_block(w.block)
     told = "\n".join(body)
-    head += [f"  (void){p.name};" for p in parameters if not mentions(told, p.name)]
+    every = [*signature.parameters, *signature.results]
+    head += [f"  (void){p.name};" for p in every if not mentions(told, p.name)]
     functions = print_functions(w, told)
+    if signature.sizes:
+        functions.append(print_measure(signature, list_extents(w.block), arena))
+        test = f"{signature.name}_workspace({', '.join(signature.sizes)}) == SIZE_MAX"
+        head.insert(0, f"  if ({test}) return 1;")
+        body.append("  return 0;")
+    prototype = signature.declare(weights is not None)
     main = "\n".join([prototype + " {", *head, *inner, *body, "}"])
     helpers = list_helpers("\n".join([*functions, main, *tables]))
     includes = "\n".join(f"#include <{h}.h>" for h in INCLUDES)
     return "\n\n".join([includes, *[h.strip() for h in helpers], *tables, *functions, main]) + "\n"
+
+
+def print_measure(signature: Signature, extents: Sequence[Size], arena: Arena) -> str:
+    """Return the function that gives the size of the arena, and SIZE_MAX for wrong sizes.
+
+    Sizes are wrong where they are not those that the program is written for, and where an array or
+    the arena would be larger than memory can be.
+    """
+    limits = signature.limits.text.replace(" && ", "\n      && ")
+    rows = ",\n    ".join(write_size(n, DOUBLE) for n in dict.fromkeys([*extents, arena.bytes]))
+    return MEASURE.format(
+        declaration=signature.measure, limits=limits, extents=rows, bytes=write_bytes(arena.bytes)
+    )
+
+
+def list_extents(block: Sequence[Statement]) -> list[Size]:
+    """Return the symbolic sizes of arrays, in bytes, and of loops."""
+    found = [b.bytes for b in list_used(block)]
+    found += [s.count.high for s in walk_statements(block) if isinstance(s, For)]
+    return [n for n in found if isinstance(n, Dim)]
 
 
 def mentions(text: str, name: str) -> bool:
@@ -222,9 +274,20 @@ def print_functions(w: Writer, body: str) -> list[str]:
     return list(order.values())
 
 
+def list_slots(arena: Arena) -> list[str]:
+    """Return the declarations of the parts of the arena for buffers of symbolic sizes."""
+    lines = [f"  unsigned char *const s1 = work + {arena.fixed};"]
+    for k, size in enumerate(arena.slots[:-1], 1):
+        at = f"s{k} + weft_align({write_size(size)})"
+        lines.append(f"  unsigned char *const s{k + 1} = {at};")
+    return lines
+
+
 def declare_buffer(b: Buffer) -> str:
-    """Return the declaration of memory in the arena."""
-    return f"  {b.kind.stored} *const {b.name} = ({b.kind.stored} *)(void *)(work + {b.offset});"
+    """Return the declaration of memory in the arena; there is none for arrays without elements."""
+    place = f"s{b.slot}" if b.slot else f"work + {b.offset}"
+    place = f"({b.kind.stored} *)(void *)({place})" if b.slot or b.size else "NULL"
+    return f"  {b.kind.stored} *const {b.name} = {place};"
 
 
 def declare_weights(b: Buffer) -> str:
@@ -251,14 +314,17 @@ def print_constant(b: Buffer) -> str:
 
 
 def count_operations(block: Sequence[Statement], times: int = 1) -> int:
-    """Return about how many operations on numbers statements do; a `while` counts once."""
+    """Return about how many operations on numbers statements do; a `while` counts once.
+
+    Variables of sizes count as 64.
+    """
     total = 0
     for statement in block:
         if isinstance(statement, Let) and statement.pattern != "{0}":
             total += times
         more = times
-        if isinstance(statement, For) and statement.count.isdecimal():
-            more *= int(statement.count)
+        if isinstance(statement, For) and statement.count.size is not None:
+            more *= find_typical(statement.count.size)
         for inner in blocks_in(statement):
             total += count_operations(inner, more)
     return total

@@ -54,7 +54,8 @@ def compile_wasm(source: Source, header: str, flags: Sequence[str] = ()) -> byte
         (folder / f"{source.name}.c").write_text(source.text)
         (folder / f"{source.name}.h").write_text(header)
         out = folder / "model.wasm"
-        exports = [f"-Wl,--export={source.name}", "-Wl,--export=__heap_base"]
+        names = [source.name, "__heap_base"] + [f"{source.name}_workspace"] * bool(source.sizes)
+        exports = [f"-Wl,--export={name}" for name in names]
         run_compiler(
             [*find_zig(), *FLAGS, *flags, *exports, "-o", str(out),
              str(folder / f"{source.name}.c"), "-lm"]
@@ -87,8 +88,8 @@ class WasmFunction(Calling):
         if "_initialize" in self._exports:
             self._exports["_initialize"](self._store)
 
-    def run(self, given: Sequence[Any], outs: Sequence[np.ndarray]) -> None:
-        """Call the function on arrays and numbers, and fill results."""
+    def run(self, sizes: Sequence[int], given: Sequence[Any], outs: Sequence[np.ndarray]) -> None:
+        """Call the function with symbolic sizes, on arrays and numbers, and fill results."""
         store, memory = self._store, self._exports["memory"]
         at = self._exports["__heap_base"].value(store)
         places = []
@@ -98,10 +99,13 @@ class WasmFunction(Calling):
             places.append(at)
             at += 0 if p.by_value else x.nbytes
         at += -at % ALIGNMENT
-        more = at + self.source.workspace - memory.data_len(store)
+        size = self.source.workspace
+        if sizes:
+            size = self._exports[f"{self.source.name}_workspace"](store, *sizes) % (1 << 32)
+        more = at + size - memory.data_len(store)
         if more > 0:
             memory.grow(store, -(-more // PAGE))
-        values: list[Any] = []
+        values: list[Any] = [*sizes]
         for p, x, place in zip(self.source.parameters, given, places, strict=False):
             if p.by_value:
                 values.append(as_number(x, p.kind.bits))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import pathlib
+from collections.abc import Sequence
 
 from weft.export.c.memory import ALIGNMENT
+from weft.export.c.sizes import JAVASCRIPT, write_size
 from weft.export.c.source import Parameter, Source
 
 # Typed arrays of JavaScript by the names of kinds. Complex numbers are pairs.
@@ -22,23 +24,23 @@ SCRIPT = """\
 //   import {{ load }} from "./model.js";
 //   const call = await load();
 //   const {{ {first} }} = call({{ {listed} }});
-
+{sizes_note}
 export const parameters = {parameters};
 export const results = {results};
 const arrays = {{ {arrays} }};
 const alignment = {alignment};
-const workspace = {workspace};
+const sizes = [{sizes}];
 
 const align = (at) => Math.ceil(at / alignment) * alignment;
 
 // Give each array a place in memory after `start`; the places, and where the workspace begins.
-function place(start) {{
+function place(start, given) {{
   let at = align(start);
   const places = new Map();
   for (const p of [...parameters, ...results]) {{
     if (p.byValue) continue;
     places.set(p.name, at);
-    at = align(at + p.size * arrays[p.array].BYTES_PER_ELEMENT);
+    at = align(at + p.size(given) * arrays[p.array].BYTES_PER_ELEMENT);
   }}
   return [places, at];
 }}
@@ -47,20 +49,28 @@ function place(start) {{
 export function bind(instance) {{
   const {{ memory, __heap_base, _initialize }} = instance.exports;
   if (_initialize) _initialize();
-  const [places, end] = place(__heap_base.value);
-  const missing = end + workspace - memory.buffer.byteLength;
-  if (missing > 0) memory.grow(Math.ceil(missing / 65536));
-  const view = (p) => new arrays[p.array](memory.buffer, places.get(p.name), p.size);
   return (given) => {{
-    const values = parameters.map((p) => {{
+    for (const name of [...sizes, ...parameters.map((p) => p.name)])
+      if (given[name] === undefined) throw new TypeError(`{name}: needs the argument ${{name}}`);
+    const values = sizes.map((name) => given[name]);
+    const workspace = {workspace};
+    if (workspace < 0) throw new RangeError(`{name}: sizes must fit; got ${{values}}`);
+    const [places, end] = place(__heap_base.value, given);
+    const missing = end + workspace - memory.buffer.byteLength;
+    if (missing > 0) memory.grow(Math.ceil(missing / 65536));
+    const view = (p) => new arrays[p.array](memory.buffer, places.get(p.name), p.size(given));
+    for (const p of parameters) {{
       const x = given[p.name];
-      if (x === undefined) throw new TypeError(`{name}: needs the argument ${{p.name}}`);
-      if (p.byValue) return p.array.startsWith("Big") ? BigInt(x) : Number(x);
-      if (x.length !== p.size)
-        throw new RangeError(`{name}: ${{p.name}} needs ${{p.size}} elements; got ${{x.length}}`);
+      if (p.byValue) {{
+        values.push(p.array.startsWith("Big") ? BigInt(x) : Number(x));
+        continue;
+      }}
+      const size = p.size(given);
+      if (x.length !== size)
+        throw new RangeError(`{name}: ${{p.name}} needs ${{size}} elements; got ${{x.length}}`);
       view(p).set(x);
-      return places.get(p.name);
-    }});
+      values.push(places.get(p.name));
+    }}
     instance.exports.{name}(...values, ...results.map((r) => places.get(r.name)), end);
     return Object.fromEntries(results.map((r) => [r.name, view(r).slice()]));
   }};
@@ -85,48 +95,64 @@ import {{ load, parameters }} from "./model.js";
 
 const one = (p) => (p.array.startsWith("Big") ? 1n : 1);
 const call = await load();
-const given = Object.fromEntries(
-  parameters.map((p) => [p.name, p.byValue ? one(p) : Array(p.size).fill(one(p))]));
+const given = {sample};
+for (const p of parameters) given[p.name] = p.byValue ? one(p) : Array(p.size(given)).fill(one(p));
 const lines = Object.entries(call(given)).map(([name, x]) => `${{name}}: ${{x.join(" ")}}`);
 document.getElementById("results").textContent = lines.join("\\n");
 </script>
 """
 
 
-def describe_parameter(p: Parameter) -> dict:
-    """Return what the script says of an argument or a result."""
+def describe_parameter(p: Parameter, variables: str) -> str:
+    """Return what the script says of an argument or a result, as an object of JavaScript."""
     pairs = 2 if p.kind.letter == "c" else 1
-    return {
-        "name": p.name,
-        "array": ARRAYS[p.kind.name],
-        "shape": list(p.aval.shape),
-        "size": p.aval.size * pairs,
-        "byValue": p.by_value,
+    shape = ", ".join(write_size(n, JAVASCRIPT) for n in p.aval.shape)
+    size = write_size(p.aval.size * pairs, JAVASCRIPT)
+    fields = {
+        "name": json.dumps(p.name),
+        "array": json.dumps(ARRAYS[p.kind.name]),
+        "shape": f"({variables}) => [{shape}]",
+        "size": f"({variables}) => {size}",
+        "byValue": json.dumps(p.by_value),
     }
+    return f"{{ {', '.join(f'{k}: {v}' for k, v in fields.items())} }}"
 
 
-def write_list(parameters: list[dict]) -> str:
+def write_list(parameters: Sequence[Parameter], variables: str) -> str:
     """Return descriptions as an array of JavaScript, one on each line."""
-    return "[\n" + "".join(f"  {json.dumps(p)},\n" for p in parameters) + "]"
+    rows = [f"  {describe_parameter(p, variables)},\n" for p in parameters]
+    return f"[\n{''.join(rows)}]"
+
+
+def write_script(source: Source) -> str:
+    """Return the module of JavaScript."""
+    every = [*source.parameters, *source.results]
+    sizes = ", ".join(source.sizes)
+    variables = f"{{ {sizes} }}" if sizes else ""
+    note = ""
+    if sizes:
+        note = f"//\n// {sizes} are sizes: `shape` and `size` of arrays are functions of them.\n"
+    measured = f"instance.exports.{source.name}_workspace(...values)"
+    return SCRIPT.format(
+        name=source.name,
+        first=", ".join(r.name for r in source.results),
+        listed=", ".join([*source.sizes, *[p.name for p in source.parameters]]),
+        sizes_note=note,
+        parameters=write_list(source.parameters, variables),
+        results=write_list(source.results, variables),
+        arrays=", ".join(sorted({ARRAYS[p.kind.name] for p in every})),
+        alignment=ALIGNMENT,
+        sizes=", ".join(json.dumps(n) for n in source.sizes),
+        workspace=measured if sizes else source.workspace,
+    )
 
 
 def write_web(source: Source, module: bytes, folder: pathlib.Path) -> pathlib.Path:
     """Write the module, the script and the page to a folder."""
-    parameters = [describe_parameter(p) for p in source.parameters]
-    results = [describe_parameter(r) for r in source.results]
-    used = sorted({p["array"] for p in (*parameters, *results)})
-    script = SCRIPT.format(
-        name=source.name,
-        first=", ".join(r["name"] for r in results),
-        listed=", ".join(p["name"] for p in parameters),
-        parameters=write_list(parameters),
-        results=write_list(results),
-        arrays=", ".join(used),
-        alignment=ALIGNMENT,
-        workspace=source.workspace,
-    )
+    sample = source.limits.find_sample().values()
+    given = dict(zip(source.sizes, sample, strict=True))
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "model.wasm").write_bytes(module)
-    (folder / "model.js").write_text(script)
-    (folder / "index.html").write_text(PAGE.format(name=source.name))
+    (folder / "model.js").write_text(write_script(source))
+    (folder / "index.html").write_text(PAGE.format(name=source.name, sample=json.dumps(given)))
     return folder

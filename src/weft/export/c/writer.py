@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.core.aval import words_of
-from weft.core.element import Number, Read, Reduce, count_terms, describe_elements, walk
+from weft.core.aval import ShapedArray, words_of
+from weft.core.element import Expression, Number, Read, Reduce, describe_elements, walk
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, variables_in
 from weft.export.c.emit import Array, Emitter, Lazy, Scalar, reads_elsewhere
 from weft.export.c.expand import NotInC, refuse
 from weft.export.c.index import Index
 from weft.export.c.kinds import KINDS, write_number
 from weft.export.c.nodes import Copy, For, Statement, Store, loads_in, walk_statements
+from weft.export.c.sizes import find_typical
+from weft.export.dims import Size
 from weft.primitives.constant import Constant
 from weft.primitives.cumulative import Cumulative
 
@@ -147,7 +149,7 @@ class Writer(Emitter):
             x = self.find(a)
             if isinstance(x, Lazy) and x.computes:
                 reads = sum(isinstance(e, Read) and e.operand == n for e in walk(expression))
-                if reads > 1 or var.aval.size * count_terms(expression) > a.aval.size:
+                if reads > 1 or count_terms(expression, var.aval) > find_typical(a.aval.size):
                     x = self.settle(a)
             operands.append(x)
         if not shape:
@@ -194,7 +196,7 @@ class Writer(Emitter):
 
     # --- arrays ---
 
-    def new_array(self, kind: Any, shape: Sequence[int]) -> Array:
+    def new_array(self, kind: Any, shape: Sequence[Size]) -> Array:
         """Return a new array, which the program being written owns."""
         found = super().new_array(kind, shape)
         self.frame.owned.add(found.buffer)
@@ -238,7 +240,7 @@ class Writer(Emitter):
         """Write the elements of a value into memory that it is not read from at other places."""
         if isinstance(value, Array) and value.shape == to.shape:
             if value != to and to.size:
-                size = to.size * to.kind.bits // 8
+                size = to.size * (to.kind.bits // 8)
                 self.write(Copy(to.pointer, value.pointer, size))
             return
         with self.loops(to.shape) as index:
@@ -253,7 +255,7 @@ class Writer(Emitter):
         loops = [s for s in walk_statements(block) if isinstance(s, For)]
         inner = {s.name for s in loops[len([n for n in value.shape if n != 1]) :]}
         for load in [x for s in walk_statements(block) for x in loads_in(s)]:
-            steps = {t.text: abs(k) for t, k in load.index.terms.items()}
+            steps = {t.text: abs(find_typical(k)) for t, k in load.index.terms.items()}
             along = last is not None and steps.get(last.text) == 1
             if along and any(steps.get(name, 0) > 1 for name in inner):
                 return True
@@ -318,11 +320,18 @@ class Writer(Emitter):
     def row(self, x: Array, i: Index) -> Any:
         """Return row `i` of an array along its first axis."""
         shape = x.shape[1:]
-        size = x.size // x.shape[0] if x.shape[0] else 0
-        at = x.offset.add(i, size)
+        at = x.offset.add(i, math.prod(shape))
         if not shape:
             return Scalar(self.load(x.buffer, at), x.kind)
         return Array(x.buffer, at, shape)
+
+
+def count_terms(expression: Any, aval: ShapedArray) -> int:
+    """Return about how many values are combined for all elements of a result."""
+    sizes = [n for e in walk(expression) if type(e) is Reduce for n in e.sizes]
+    return find_typical(
+        math.prod([aval.size, *[n for n in sizes if not isinstance(n, Expression)]])
+    )
 
 
 def is_long_sum(value: Lazy) -> bool:
@@ -330,9 +339,10 @@ def is_long_sum(value: Lazy) -> bool:
     e = value.expression
     if not isinstance(e, Reduce) or e.combine is not None or value.kind.is_half:
         return False
-    if not all(type(n) is int for n in e.sizes) or not value.shape or value.shape[-1] < 4:
+    if any(isinstance(n, Expression) for n in e.sizes) or not value.shape:
         return False
-    return math.prod([int(str(n)) for n in e.sizes]) >= MIN_TERMS
+    terms = math.prod([find_typical(n) for n in e.sizes])
+    return terms >= MIN_TERMS and find_typical(value.shape[-1]) >= 4
 
 
 def is_same_place(value: Any, to: Array) -> bool:

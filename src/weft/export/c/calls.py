@@ -1,0 +1,144 @@
+"""`compile_in_c`: a pass of `jit` that puts a call of a compiled program in C in a program's place.
+
+The call is one of XLA's FFI, so arrays, devices and the fast path are those of any jitted function.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import pathlib
+import tempfile
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from jaxlib import _jax
+
+from weft.api.ffi_call import ffi_call
+from weft.api.shape_struct import ShapeDtypeStruct
+from weft.core.jaxpr import Jaxpr
+from weft.core.stage import stage_closed
+from weft.export.c.compiler import FLAGS, find_compiler, run_compiler
+from weft.export.c.files import write_header
+from weft.export.c.names import make_identifier
+from weft.export.c.program import prepare_jaxpr
+from weft.export.c.sizes import Limits
+from weft.export.c.source import Parameter, Signature, Source, write_source
+from weft.ffi import include_dir, pycapsule, register_ffi_target
+from weft.options import config
+from weft.xla.diskcache import cache_key, disk_cache, fingerprint
+
+# Code for this machine. Sums keep their order and products are not fused with sums, as in `to_c`.
+MORE_FLAGS = ("-march=native", "-fno-math-errno", "-ffp-contract=off", "-shared", "-fPIC")
+HANDLER = """\
+#include <xla/ffi/api/c_api.h>
+
+XLA_FFI_Error *weft_handle(XLA_FFI_CallFrame *frame);
+
+XLA_FFI_Error *weft_handle(XLA_FFI_CallFrame *frame) {{
+  XLA_FFI_Extension_Base *const asked = frame->extension_start;
+  if (asked && asked->type == XLA_FFI_Extension_Metadata) {{
+    XLA_FFI_Metadata *const told = ((XLA_FFI_Metadata_Extension *)asked)->metadata;
+    told->api_version.major_version = XLA_FFI_API_MAJOR;
+    told->api_version.minor_version = XLA_FFI_API_MINOR;
+    return NULL;
+  }}
+  {name}({arguments});
+  return NULL;
+}}
+"""
+_loading = threading.Lock()  # a target is registered once
+
+
+def compile_in_c(jaxpr: Jaxpr) -> Jaxpr:
+    """Return a program that calls the program compiled from C, as a pass of `jit`.
+
+    It is for small arrays on the CPU, where XLA's time for each operation and each step of a loop
+    is longer than the computation: loops of a few numbers, filters, equations of motion. The
+    source is what `to_c` writes. The compiler of the system compiles it once; the library is kept
+    in the disk cache. Large products and convolutions are slower than XLA's.
+
+    Args:
+      jaxpr: a program of arrays, whose sizes are numbers.
+
+    Returns:
+      A program of the same arguments and results, whose only operation is an `ffi_call`.
+
+    Raises:
+      NotImplementedError: an operation cannot be computed by C; the message names its line.
+      RuntimeError: there is no compiler of C.
+
+    >>> step = weft.jit(lambda x: x * x + 1, passes=[weft.export.compile_in_c])
+    >>> step(np.float32([2, 3]))
+    Array([ 5., 10.], dtype=float32)
+    """
+    if any(a.physical is not a for a in (*jaxpr.in_avals, *jaxpr.out_avals)):
+        raise NotImplementedError(
+            "compile_in_c: a program must take and give arrays of numbers; got random keys. Hint: "
+            "random.key_data(key), and random.wrap_key_data within."
+        )
+    source = write_call(jaxpr)
+    target = load_target(source)
+    outs = [ShapeDtypeStruct(a.shape, a.dtype) for a in jaxpr.out_avals]
+    work = [ShapeDtypeStruct((source.workspace,), "uint8")] * bool(source.workspace)
+    call = ffi_call(target, [*outs, *work], vmap_method="sequential")
+    called, consts = stage_closed(lambda *xs: call(*xs)[: len(outs)], jaxpr.in_avals)
+    assert not consts
+    return called
+
+
+def write_call(jaxpr: Jaxpr) -> Source:
+    """Return the source of a closed program, whose arguments and results have numbers for names."""
+    expanded, given = prepare_jaxpr(jaxpr, ())
+    parameters = [
+        Parameter(f"a{n}", f"argument {n}", a, not a.shape and Parameter("", "", a).kind.by_value)
+        for n, a in enumerate(given)
+    ]
+    results = [Parameter(f"y{n}_", f"result {n}", a) for n, a in enumerate(expanded.out_avals)]
+    name = make_identifier(f"{jaxpr.name or 'program'}_in_c")
+    return write_source(expanded, Signature(name, parameters, results, Limits([], ())))
+
+
+def write_handler(source: Source) -> str:
+    """Return the function that XLA calls, which calls the program."""
+    listed = []
+    for n, p in enumerate(source.parameters):
+        data = f"((XLA_FFI_Buffer *)frame->args.args[{n}])->data"
+        listed.append(f"*(const {p.kind.stored} *){data}" if p.by_value else data)
+    count = len(source.results) + bool(source.workspace)
+    listed += [f"((XLA_FFI_Buffer *)frame->rets.rets[{n}])->data" for n in range(count)]
+    listed += ["NULL"] * (not source.workspace)
+    return HANDLER.format(name=source.name, arguments=",\n      ".join(listed))
+
+
+def load_target(source: Source) -> str:
+    """Compile a program, or take it from the disk cache, and register it; the target's name."""
+    text = f"{source.text}\n{write_handler(source)}"
+    command = [*find_compiler(), *FLAGS, *MORE_FLAGS]
+    key = cache_key(text, *command, fingerprint())
+    target = f"{source.name}_{key}"
+    with _loading:
+        if target not in _jax.custom_call_targets("Host"):
+            disk = disk_cache(config.compilation_cache_dir)
+            library = disk.get(key)
+            if library is None:
+                library = compile_call(source, text, command)
+                disk.put(key, library)
+            with tempfile.NamedTemporaryFile(suffix=".so") as file:
+                file.write(library)
+                file.flush()
+                loaded = ctypes.CDLL(file.name)  # which is never unloaded
+            register_ffi_target(target, pycapsule(loaded.weft_handle))
+    return target
+
+
+def compile_call(source: Source, text: str, command: Sequence[str]) -> bytes:
+    """Compile a program and its handler; the bytes of the library."""
+    with tempfile.TemporaryDirectory(prefix="weft-c-") as name:
+        folder = pathlib.Path(name)
+        (folder / f"{source.name}.c").write_text(text)
+        (folder / f"{source.name}.h").write_text(write_header(source))
+        out = folder / "call.so"
+        files: list[Any] = [f"-I{include_dir()}", "-o", out, folder / f"{source.name}.c", "-lm"]
+        run_compiler([*command, *map(str, files)])
+        return out.read_bytes()
