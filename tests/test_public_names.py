@@ -11,11 +11,18 @@ import weft.numpy as jnp
 
 LATE = (
     "contraction",
+    "numpy.editing",
+    "numpy.elementwise",
     "grids",
+    "numpy.indexing",
+    "numpy.manipulation",
     "padding",
+    "numpy.reductions",
+    "numpy.refs",
     "sets",
     "conv",
     "window",
+    "api.while_loop",
     "extend",
     "interpreters",
     "scipy",

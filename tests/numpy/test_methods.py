@@ -12,6 +12,7 @@ import weft
 import weft.numpy as jnp
 from weft import grad, jit, vmap
 from weft.errors import DtypeError
+from weft.util import LazyMember
 
 X = np.array([[1.5, -2.0, 3.0], [0.5, 4.0, -1.0]], np.float32)
 N = np.array([7, -3, 2], np.int32)
@@ -249,3 +250,19 @@ def test_asking_for_an_attribute_does_not_look_for_what_was_meant(monkeypatch, u
 
     use(probe)(jnp.ones(3))
     assert not looked
+
+
+def test_a_lazy_member_is_made_once_and_takes_its_own_place():
+    class Owner:
+        pass
+
+    class Derived(Owner):
+        pass
+
+    made = []
+    member = lambda: made.append(1) or property(lambda self: 3)
+    LazyMember(member, "three", [Owner])
+    assert Derived().three == 3 and Owner().three == 3 and made == [1]
+    assert type(vars(Owner)["three"]) is property and "three" not in vars(Derived)
+    LazyMember(lambda: len, "__len__", [Owner])
+    assert Owner.__len__ is len and "__len__" in dir(Owner)

@@ -40,7 +40,7 @@ def load_kernels() -> str:
     """Make the kernels known to the engine; "" if they are, else the reason why they are not."""
     found = sorted(FOLDER.glob("kernels.*"))
     if not found:
-        return "not built: there was no C++ compiler when weft was installed"
+        return "not built: there was no C++ compiler, or the wheel of weft has no kernels"
     try:
         library = ctypes.CDLL(str(found[0]))
         for name in HANDLERS:

@@ -34,6 +34,7 @@ from weft.numpy.promotion import (
     strengthen_array,
 )
 from weft.numpy.searching import nonzero
+from weft.numpy.ufunc_methods import attach_ufunc_methods
 from weft.numpy.ufuncs import refuse_out_and_where
 from weft.options import trace_context
 from weft.primitives import elementwise as ops
@@ -495,3 +496,6 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     except ShapeError:
         return full((), False, np.dtype(bool))
     return is_equal_everywhere(x, y, False)
+
+
+attach_ufunc_methods(globals())

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from weft import dtypes
+from weft import dtypes, lax
 from weft.api.custom_rules import custom_jvp
-from weft.api.while_loop import while_loop
 from weft.core.aval import typeof
 from weft.errors import DtypeError
 from weft.numpy import promotion
 from weft.numpy.choice import check_real, literal_like, signbit
+from weft.numpy.ufunc_methods import attach_ufunc_methods
 from weft.numpy.ufuncs import greater, refuse_out_and_where
 from weft.primitives import bits, cumulative, transcendental
 from weft.primitives import elementwise as ops
@@ -302,7 +302,7 @@ def find_common_divisor(x: Any, y: Any) -> Any:
         done = ops.eq(y, literal_like(0, y))
         return ops.select(done, x, y), ops.select(done, y, ops.rem(x, replace_zero(y)))
 
-    return while_loop(lambda pair: (pair[1] != 0).any(), step, step((x, y)))[0]
+    return lax.while_loop(lambda pair: (pair[1] != 0).any(), step, step((x, y)))[0]
 
 
 def promote_counts(op: str, x: Any, y: Any) -> list:
@@ -716,3 +716,6 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         power = bits.shift_left_p.apply(field, full(field.shape, mantissa, word))[0]
         x = ops.mul(x, bits.bitcast_convert_type(power, x.dtype))
     return x
+
+
+attach_ufunc_methods(globals())

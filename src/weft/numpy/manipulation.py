@@ -621,3 +621,20 @@ def roll_axis(a: Any, shift: Any, axis: int) -> Any:
         return a
     tail = slicing.slice_in_dim(a, n - k, n, 1, axis)
     return slicing.concatenate([tail, slicing.slice_in_dim(a, 0, n - k, 1, axis)], axis)
+
+
+def reshape_array(
+    self: Any, *shape: Any, order: str = "C", out_sharding: ShardingLike = None
+) -> Array:
+    """The same elements under another shape: x.reshape(2, 3) or x.reshape((2, 3))."""
+    sizes = shape[0] if len(shape) == 1 else shape
+    if order == "C" and out_sharding is None:
+        return reshape(self, sizes)
+    return reshape(self, sizes, order, out_sharding=out_sharding)
+
+
+def transpose_array(self: Any, *axes: Any) -> Array:
+    """Permute the axes: x.transpose(1, 0), x.transpose((1, 0)); without axes, reverse them."""
+    if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], list | tuple)):
+        return transpose(self, axes[0])
+    return transpose(self, axes or None)

@@ -1,19 +1,18 @@
-"""Operators and methods of arrays and tracers, and those of universal functions (`jnp.add.reduce`).
+"""Operators and methods of arrays and tracers.
 
 Each method of an array is a function of this package under the name it has as a method; both
-classes get it here, once. What the methods of universal functions do is ufunc_objects.py, imported
-when one is called.
+classes get it here, once. The module of a function is imported when a method of it is first used,
+because few programs use most of them.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from weft.api.devices import device_put
 from weft.core.aval import AbstractValue, ShapedArray, not_array_error
 from weft.core.ref import AbstractRef, Ref
 from weft.core.trace import Tracer
@@ -23,49 +22,39 @@ from weft.mesh.mesh import get_abstract_mesh
 from weft.mesh.sharding import NamedSharding
 from weft.mesh.spec import PartitionSpec
 from weft.mesh.typed import sharded_of
-from weft.numpy import (
-    choice,
-    creation,
-    editing,
-    elementwise,
-    indexing,
-    manipulation,
-    products,
-    reductions,
-    refs,
-    searching,
-    sorting,
-    ufuncs,
-    updates,
-    views,
-)
-from weft.numpy.names import HOMES
+from weft.numpy import ufuncs
 from weft.numpy.promotion import is_arraylike
 from weft.primitives.varying import ManualAxisType, axes_of_varying
 from weft.run.operation import OPERANDS, operator_operation
-from weft.util import hide_members, name_function, suggest_name
+from weft.util import LazyMember, hide_members, name_function, suggest_name
 from weft.xla.array import ArrayImpl, KeyArray
 from weft.xla.layouts import Format, Layout
-from weft.xla.typing import Array, ArrayLike, DeviceLike, DTypeLike, ShardingLike
+from weft.xla.typing import Array, ArrayLike
 
 
-def make_operator(name: str, fun: Callable[[Any, Any], Any]) -> tuple[Callable, Callable]:
-    """A binary operator and its reflection."""
+def make_operator(name: str, fun: Callable[[Any, Any], Any]) -> Callable:
+    """Return a binary operator."""
 
     def forward(self: Array, other: ArrayLike) -> Array:
         if type(other) in OPERANDS or isinstance(other, Tracer) or is_arraylike(other):
             return fun(self, other)
         return apply_to_foreign(name, other, lambda array: fun(self, array))
 
+    forward.__name__ = forward.__qualname__ = f"__{name}__"
+    is_program = hasattr(fun, "kernel")  # unlike power, which reads integers
+    return operator_operation(fun, forward) if is_program else forward
+
+
+def make_reflected(name: str, fun: Callable[[Any, Any], Any]) -> Callable:
+    """Return the reflection of a binary operator, whose array is the second operand."""
+
     def reflected(self: Array, other: ArrayLike) -> Array:
         if type(other) in OPERANDS or is_arraylike(other):
             return fun(other, self)
         return apply_to_foreign(name, other, lambda array: fun(array, self))
 
-    forward.__name__ = forward.__qualname__ = f"__{name}__"
     reflected.__name__ = reflected.__qualname__ = f"__r{name}__"
-    is_program = hasattr(fun, "kernel")  # unlike power, which reads integers
-    return operator_operation(fun, forward) if is_program else forward, reflected
+    return reflected
 
 
 def apply_to_foreign(name: str, other: Any, apply: Callable[[Any], Any]) -> Any:
@@ -80,27 +69,19 @@ def apply_to_foreign(name: str, other: Any, apply: Callable[[Any], Any]) -> Any:
     return NotImplemented
 
 
-BINARY = {
+# Functions that most programs use, and the places of others, which are found when first used.
+BINARY: dict[str, Any] = {
     "add": ufuncs.add, "sub": ufuncs.subtract, "mul": ufuncs.multiply,
-    "truediv": ufuncs.true_divide, "floordiv": elementwise.floor_divide,
-    "mod": elementwise.remainder, "divmod": elementwise.divmod, "lshift": elementwise.left_shift,
-    "rshift": elementwise.right_shift, "pow": elementwise.power, "matmul": products.matmul,
+    "truediv": ufuncs.true_divide, "floordiv": "elementwise.floor_divide",
+    "mod": "elementwise.remainder", "divmod": "elementwise.divmod",
+    "lshift": "elementwise.left_shift", "rshift": "elementwise.right_shift",
+    "pow": "elementwise.power", "matmul": "products.matmul",
     "and": ufuncs.bitwise_and, "or": ufuncs.bitwise_or, "xor": ufuncs.bitwise_xor,
 }  # fmt: skip
 COMPARISONS = {
     "eq": ufuncs.equal, "ne": ufuncs.not_equal, "lt": ufuncs.less, "le": ufuncs.less_equal,
     "gt": ufuncs.greater, "ge": ufuncs.greater_equal,
 }  # fmt: skip
-
-
-def reshape_array(
-    self: Any, *shape: Any, order: str = "C", out_sharding: ShardingLike = None
-) -> Array:
-    """The same elements under another shape: x.reshape(2, 3) or x.reshape((2, 3))."""
-    sizes = shape[0] if len(shape) == 1 else shape
-    if order == "C" and out_sharding is None:
-        return manipulation.reshape(self, sizes)
-    return manipulation.reshape(self, sizes, order, out_sharding=out_sharding)
 
 
 def itemsize(self: Any) -> int:
@@ -113,37 +94,9 @@ def nbytes(self: Any) -> int:
     return self.aval.nbytes
 
 
-def compress_array(
-    self: Any, condition: ArrayLike, axis: int | None = None, **kwargs: Any
-) -> Array:
-    """The slices along an axis where a vector of conditions holds."""
-    return searching.compress(condition, self, axis, **kwargs)
-
-
-def transpose_array(self: Any, *axes: Any) -> Array:
-    """Permute the axes: x.transpose(1, 0), x.transpose((1, 0)); without axes, reverse them."""
-    if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], list | tuple)):
-        return manipulation.transpose(self, axes[0])
-    return manipulation.transpose(self, axes or None)
-
-
-def cast_array(self: Any, dtype: DTypeLike, copy: bool = False, device: DeviceLike = None) -> Array:
-    """The array in another dtype; complex to real drops the imaginary part."""
-    if device is None and copy is False:
-        return views.cast(self, dtype)
-    return views.astype(self, dtype, copy=copy, device=device)
-
-
 def refuse_flat(self: Any) -> Any:
     """Not available: an iterator over a buffer that can be written to."""
     raise NotImplementedError("flat: must be an array, for arrays do not change. Hint: x.ravel().")
-
-
-def to_device(self: Any, device: DeviceLike, *, stream: Any = None) -> Array:
-    """The array on another device."""
-    if stream is not None:
-        raise NotImplementedError("to_device: stream must be None; the engine orders transfers.")
-    return device_put(self, device)
 
 
 def format_of(self: Any) -> Format:
@@ -163,27 +116,67 @@ def array_namespace(self: Any, *, api_version: str | None = None) -> Any:
 
 # Methods that are the function of the same name of a module.
 SAME_NAME = {
-    reductions: "all any argmax argmin cumprod cumsum max mean min prod ptp std sum var",
-    manipulation: "diagonal ravel squeeze swapaxes",
-    sorting: "argpartition argsort searchsorted sort", indexing: "choose take",
-    elementwise: "conj conjugate round", products: "dot trace", choice: "clip", creation: "copy",
-    editing: "repeat", searching: "nonzero", views: "byteswap view",
+    "reductions": "all any argmax argmin cumprod cumsum max mean min prod ptp std sum var",
+    "manipulation": "diagonal ravel squeeze swapaxes",
+    "sorting": "argpartition argsort searchsorted sort", "indexing": "choose take",
+    "elementwise": "conj conjugate round", "products": "dot trace", "choice": "clip",
+    "creation": "copy", "editing": "repeat", "searching": "nonzero",
+    "views": "byteswap view",
 }  # fmt: skip
-METHODS = {
+# Members that have another name than their function, or are no function of another module.
+METHODS: dict[str, Any] = {
     "__array_namespace__": array_namespace,
-    "__contains__": lambda self, item: bool(reductions.any(ufuncs.equal(self, item))),
-    "__copy__": creation.copy, "__deepcopy__": lambda self, memo: creation.copy(self),
-    "__round__": elementwise.python_round, "__abs__": elementwise.abs, "__invert__": ufuncs.invert,
-    "__neg__": ufuncs.negative, "__pos__": elementwise.positive, "__getitem__": indexing.getitem,
-    "__setitem__": updates.refuse_setitem, "astype": cast_array, "compress": compress_array,
-    "flatten": manipulation.ravel, "reshape": reshape_array, "to_device": to_device,
-    "transpose": transpose_array,
+    "__contains__": lambda self, item: bool(ufuncs.equal(self, item).any()),
+    "__copy__": "creation.copy", "__deepcopy__": lambda self, memo: self.copy(),
+    "__round__": "elementwise.python_round", "__abs__": "elementwise.abs",
+    "__invert__": ufuncs.invert, "__neg__": ufuncs.negative, "__pos__": "elementwise.positive",
+    "__getitem__": "indexing.getitem", "__setitem__": "updates.refuse_setitem",
+    "flatten": "manipulation.ravel",
 }  # fmt: skip
-PROPERTIES = {
-    "T": manipulation.transpose, "at": updates.At, "flat": refuse_flat, "imag": elementwise.imag,
-    "itemsize": itemsize, "mT": manipulation.matrix_transpose, "nbytes": nbytes,
-    "real": elementwise.real,
+# Functions that are methods alone, and get their names as such.
+ONLY_METHODS = {
+    "astype": "views.cast_array", "compress": "searching.compress_array",
+    "reshape": "manipulation.reshape_array", "to_device": "views.to_device",
+    "transpose": "manipulation.transpose_array",
 }  # fmt: skip
+PROPERTIES: dict[str, Any] = {
+    "T": "manipulation.transpose", "at": "updates.At", "flat": refuse_flat,
+    "imag": "elementwise.imag", "itemsize": itemsize, "mT": "manipulation.matrix_transpose",
+    "nbytes": nbytes, "real": "elementwise.real",
+}  # fmt: skip
+# Members of references and of their types: a function, and what makes a member of it.
+OF_REFS = {
+    "__getitem__": ("refs.get", None), "__setitem__": ("refs.set", None),
+    "addupdate": ("refs.add_to_index", None), "at": ("updates.At", property),
+    "committed": ("refs.is_committed", property), "format": ("refs.format_in", property),
+    "sharding": ("refs.sharding_in", property), "unsafe_buffer_pointer": ("refs.find_buffer", None),
+}  # fmt: skip
+OF_REF_TYPES = {  # which pass the reference
+    "getitem": ("refs.get", staticmethod), "setitem": ("refs.set", staticmethod),
+    "part": ("refs.view_part", staticmethod),
+}  # fmt: skip
+
+
+def find_function(place: str) -> Any:
+    """Return the function at `module.name`, the module one of this package."""
+    module, _, name = place.partition(".")
+    return getattr(importlib.import_module(f"weft.numpy.{module}"), name)
+
+
+def rename_method(name: str, fun: Callable) -> Callable:
+    """Return a function under the name that it has as a method."""
+    return name_function(fun, name, fun.__doc__)
+
+
+def attach(classes: Sequence[Any], name: str, fun: Any, wrap: Callable | None = None) -> None:
+    """Give classes a member: a function, or the one at a place, which is found when first used."""
+    wrap = wrap or (lambda fun: fun)
+    if isinstance(fun, str):
+        LazyMember(lambda: wrap(find_function(fun)), name, classes)
+        return
+    member = wrap(fun)
+    for cls in classes:
+        setattr(cls, name, member)
 
 
 def sharding_of_type(aval: ShapedArray) -> NamedSharding:
@@ -230,19 +223,22 @@ def refuse_attribute(x: Any, name: str) -> Any:
 
 def attach_methods() -> None:
     """Give the classes of arrays their operators and methods."""
-    members: dict[str, Any] = {}
+    classes = (ArrayImpl, KeyArray, Tracer)
+    for name, fun in {**BINARY, **COMPARISONS}.items():
+        attach(classes, f"__{name}__", fun, functools.partial(make_operator, name))
     for name, fun in BINARY.items():
-        members[f"__{name}__"], members[f"__r{name}__"] = make_operator(name, fun)
-    for name, fun in COMPARISONS.items():
-        members[f"__{name}__"], _ = make_operator(name, fun)
+        attach(classes, f"__r{name}__", fun, functools.partial(make_reflected, name))
     for module, names in SAME_NAME.items():
-        members.update({name: getattr(module, name) for name in names.split()})
+        for name in names.split():
+            attach(classes, name, f"{module}.{name}")
     for name, fun in METHODS.items():
-        members[name] = fun if fun.__module__ != __name__ else name_function(fun, name, fun.__doc__)
-    members.update({name: property(fun) for name, fun in PROPERTIES.items()})
-    for cls in (ArrayImpl, KeyArray, Tracer):
-        for name, member in members.items():
-            setattr(cls, name, member)
+        is_own = getattr(fun, "__module__", "") == __name__
+        attach(classes, name, rename_method(name, fun) if is_own else fun)
+    for name, place in ONLY_METHODS.items():
+        attach(classes, name, place, functools.partial(rename_method, name))
+    for name, fun in PROPERTIES.items():
+        attach(classes, name, fun, property)
+    for cls in classes:
         cls.__getattr__ = refuse_attribute  # type: ignore[union-attr]
     ArrayImpl.format = property(format_of)
     for name in OF_VALUES.split():
@@ -267,49 +263,12 @@ def attach_methods() -> None:
     ShapedArray.vma = property(lambda self: frozenset(axes_of_varying(self.varying)))
     ShapedArray.manual_axis_type = property(ManualAxisType.of)  # type: ignore[attr-defined]
     ShapedArray.mat = ShapedArray.manual_axis_type  # type: ignore[attr-defined]
-    AbstractRef.getitem = lambda self, ref, index: refs.get(ref, index)  # of tracers
-    AbstractRef.setitem = lambda self, ref, index, value: refs.set(ref, index, value)
     AbstractRef.sharding = property(lambda self: self.inner_aval.sharding)
-    AbstractRef.part = lambda self, ref, index: refs.view_part(ref, index)
-    Ref.at = property(updates.At)  # type: ignore[attr-defined]
-    Ref.__getitem__, Ref.__setitem__ = refs.get, refs.set  # type: ignore[attr-defined]
-    of_references = {
-        "addupdate": refs.add_to_index, "committed": property(refs.is_committed),
-        "format": property(refs.format_in), "sharding": property(refs.sharding_in),
-        "unsafe_buffer_pointer": refs.find_buffer,
-    }  # fmt: skip
-    for name, member in of_references.items():
-        setattr(Ref, name, member)
-    ArrayImpl.__iter__ = KeyArray.__iter__ = indexing.iterate  # a tracer's knows where it was made
-
-
-# --- of universal functions -------------------------------------------------------------------
-
-UFUNC_METHODS = ("reduce", "accumulate", "at", "outer", "reduceat")
-
-
-def make_ufunc_method(method: str, *made_of: Any) -> Callable:
-    """A method of a universal function, which is made when it is called."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return getattr(sys.modules["weft.numpy"].ufunc.named(*made_of), method)(*args, **kwargs)
-
-    call.__name__ = call.__qualname__ = method
-    return call
-
-
-def attach_ufunc_methods() -> None:
-    """Give the functions that are universal functions in NumPy their attributes and methods."""
-    for module in (ufuncs, elementwise, choice):
-        for name in HOMES[module.__name__].split():
-            like, fun = getattr(np, name, None), getattr(module, name)
-            if type(like) is np.ufunc and fun.__name__ == name:
-                about = {"nin": like.nin, "nout": like.nout, "identity": like.identity}
-                vars(fun).update(about, nargs=like.nin)
-                vars(fun).update(
-                    {m: make_ufunc_method(m, fun, *about.values()) for m in UFUNC_METHODS}
-                )
+    for cls, members in ((Ref, OF_REFS), (AbstractRef, OF_REF_TYPES)):
+        for name, (place, wrap) in members.items():
+            attach([cls], name, place, wrap)
+    # A tracer's knows where it was made.
+    attach([ArrayImpl, KeyArray], "__iter__", "indexing.iterate")
 
 
 attach_methods()
-attach_ufunc_methods()

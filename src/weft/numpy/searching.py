@@ -167,3 +167,10 @@ def extract(
     condition, arr = as_array(condition, "extract"), as_array(arr, "extract")
     flat = lax.reshape(condition, (condition.size,))
     return compress(flat, arr, size=size, fill_value=fill_value)
+
+
+def compress_array(
+    self: Any, condition: ArrayLike, axis: int | None = None, **kwargs: Any
+) -> Array:
+    """The slices along an axis where a vector of conditions holds."""
+    return compress(condition, self, axis, **kwargs)

@@ -26,6 +26,7 @@ from weft.numpy.promotion import (
     plan_promotion,
     refuse_out,
 )
+from weft.numpy.ufunc_methods import attach_ufunc_methods
 from weft.options import trace_context
 from weft.primitives import elementwise as ops
 from weft.run.operation import number_operation
@@ -264,3 +265,6 @@ atan2 = alias(arctan2, "atan2")
 atanh = alias(arctanh, "atanh")
 bitwise_invert = alias(bitwise_not, "bitwise_invert")
 invert = alias(bitwise_not, "invert")
+
+
+attach_ufunc_methods(globals())

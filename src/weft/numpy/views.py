@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
+from weft.api.devices import device_put
 from weft.errors import DtypeError, ShapeError
 from weft.lax.values import put_on_device
 from weft.numpy import creation
@@ -173,3 +174,17 @@ def unpackbits(
         return out
     kept = max(count if count >= 0 else n + count, 0)
     return pad_end(out, axis, kept - n) if kept > n else slice_in_dim(out, 0, kept, 1, axis)
+
+
+def cast_array(self: Any, dtype: DTypeLike, copy: bool = False, device: DeviceLike = None) -> Array:
+    """The array in another dtype; complex to real drops the imaginary part."""
+    if device is None and copy is False:
+        return cast(self, dtype)
+    return astype(self, dtype, copy=copy, device=device)
+
+
+def to_device(self: Any, device: DeviceLike, *, stream: Any = None) -> Array:
+    """The array on another device."""
+    if stream is not None:
+        raise NotImplementedError("to_device: stream must be None; the engine orders transfers.")
+    return device_put(self, device)

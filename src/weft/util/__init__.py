@@ -204,6 +204,24 @@ def list_public(module: str) -> Callable[[], list[str]]:
     return lambda: sorted(vars(sys.modules[module])["__all__"])
 
 
+class LazyMember:
+    """A member of classes that is made when it is first read, and then takes its own place."""
+
+    __slots__ = ("classes", "make", "name")
+
+    def __init__(self, make: Callable[[], Any], name: str, classes: Sequence[Any]) -> None:
+        self.make, self.name, self.classes = make, name, classes
+        for cls in classes:
+            setattr(cls, name, self)
+
+    def __get__(self, x: Any, cls: Any = None) -> Any:
+        member = self.make()
+        for owner in self.classes:
+            if vars(owner).get(self.name) is self:
+                setattr(owner, self.name, member)
+        return getattr(cls if x is None else x, self.name)
+
+
 def hide_members(cls: Any, names: str) -> None:
     """Leave members that are for weft alone out of `dir()` of a class's instances."""
     hidden = frozenset(names.split())
