@@ -51,6 +51,7 @@ def add_dense(p, op):
         return lax.reduce_window(x, -jnp.inf, lax.max, window, window, "VALID")
 
     op("fuse_5000", lambda a: a * a + a * 2.0, floats(p, 5000, 5000))
+    op("large_results", lambda a: (a + 1.5, a * 2.0, a - 3.0), floats(p, 4096, 4096))
     op("matmul_1024", lambda a: a @ a, floats(p, 1024, 1024))
     op("matmul_batch", lambda a: a @ a, floats(p, 64, 128, 128))
     op("matvec_2000", lambda a, b: a @ b, square, floats(p, 2000))

@@ -57,6 +57,7 @@ def add_operations(suite):
         np.add.at(np.zeros(100_000, np.float32), i, u)
 
     op("fuse_5000", lambda a: a * a + a * 2.0, (5000, 5000))
+    op("large_results", lambda a: (a + 1.5, a * 2.0, a - 3.0), (4096, 4096))
     op("matmul_1024", lambda a: a @ a, (1024, 1024))
     op("matmul_batch", lambda a: a @ a, (64, 128, 128))
     op("matvec_2000", lambda a, b: a @ b, square, (2000,))

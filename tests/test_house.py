@@ -812,6 +812,7 @@ FINITE = {
     "weft.explain.machine": "measure_peaks", "weft.export.modules": "stablehlo",
     "weft.jaxpr.reader": "find_param_names",
     "weft.jaxpr.values": "import_primitives import_other_primitives index_primitives list_classes",
+    "weft.mesh.blocks": "load_library",
     "weft.mesh.client": "make_clients client all_devices first_device devices_of device_list",
     "weft.mesh.plugins": "load_plugin find_cuda_tools", "weft.mesh.sharding": "sharding_on",
     "weft.numpy.indexing": "fill_access", "weft.numpy.ufunc_objects": "ufunc",

@@ -374,7 +374,7 @@ def test_a_processor_without_what_the_kernels_need(tmp_path, monkeypatch, caplog
         pytest.skip("there is no compiler, or no such processor")
     if not (kernels.FOLDER / "keep.cc").exists():
         pytest.skip("the sources are not here, as in a wheel")
-    sources = [str(kernels.FOLDER / f"{name}.cc") for name in ("common", "keep")]
+    sources = [str(kernels.FOLDER / f"{name}.cc") for name in ("blocks", "common", "keep")]
     flags = ["-std=c++17", "-mavx2", "-fPIC", "-shared", "-w", f"-I{weft.ffi.include_dir()}"]
     lacks = "-D__builtin_cpu_supports(x)=0"
     made = str(tmp_path / "kernels.so")

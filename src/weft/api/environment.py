@@ -14,7 +14,8 @@ import opt_einsum
 from jaxlib.version import __version__ as jaxlib_version
 
 from weft.api.devices import devices, process_count
-from weft.cpu.kernels import FOLDER, load_kernels
+from weft.cpu.kernels import load_kernels
+from weft.mesh.blocks import FOLDER, choose_limit, load_library
 from weft.mesh.threads import count_processors, count_threads
 from weft.options import OPTIONS, config
 from weft.xla.diskcache import cpu_features, disk_cache
@@ -73,6 +74,8 @@ def list_facts() -> Iterator[tuple[str, str]]:
     yield "instructions", list_instructions()
     yield "threads", f"{count_threads()} of {count_processors()} processors that may be used"
     yield "kernels", describe_kernels()
+    limit = choose_limit() if load_library() else 0
+    yield "memory kept", f"at most {limit / 2**20:.0f} MiB of arrays that died"
     cache = disk_cache(config.compilation_cache_dir).stats()
     size = f"{cache.entries} programs, {cache.bytes / 2**20:.1f} MiB"
     yield "cache", f"off: {cache.problem}" if cache.problem else f"{cache.directory}, {size}"

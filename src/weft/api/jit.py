@@ -26,6 +26,7 @@ from weft.core.aval import ShapedArray
 from weft.core.source import boundary
 from weft.core.trace import Tracer, current
 from weft.errors import DeletedError, JaxRuntimeError, check_hashable
+from weft.mesh.blocks import free_kept_blocks
 from weft.mesh.client import devices_of
 from weft.optimize.passes import find_passes
 from weft.options import config, trace_context
@@ -303,13 +304,17 @@ def jit(
 
 
 def clear_caches() -> None:
-    """Forget every program and executable that is kept in memory; later calls trace again."""
+    """Forget every program and executable that is kept in memory; later calls trace again.
+
+    The memory of arrays that died, which is kept for next results, goes back to the system.
+    """
     forget_programs()
     forget_executables()
     forget_loaded()
     PATTERNS.clear()
     for cache in CACHES.values():
         cache.clear()
+    free_kept_blocks()
 
 
 def delete_donated(call: Callable) -> Callable:

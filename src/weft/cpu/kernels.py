@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -20,13 +18,13 @@ from jaxlib import _jax
 from weft.core.aval import ShapedArray
 from weft.dtypes import PACKED, whole_byte_dtype
 from weft.errors import JaxRuntimeError
+from weft.mesh.blocks import FOLDER, find_library
 from weft.options import config
 from weft.util import Logger
 from weft.xla.foreign import new_capsule, write_attribute, write_dictionary, write_kernel_call
 from weft.xla.hlo import Builder, Value
 
 logger = Logger("weft.native")
-FOLDER = Path(os.environ.get("WEFT_KERNELS") or Path(__file__).parents[1] / "native")
 KERNELS = (
     "attention compare concatenate conv coo_dot coo_sample csr_dot cumulative depthwise dot "
     "extremum find_places lu matvec or_nan pad partition permutation program resample scatter "
@@ -38,11 +36,11 @@ HANDLERS = tuple("weft_" + name for name in ("keep", *KERNELS.split()))
 @functools.cache
 def load_kernels() -> str:
     """Make the kernels known to the engine; "" if they are, else the reason why they are not."""
-    found = sorted(FOLDER.glob("kernels.*"))
-    if not found:
+    found = find_library(FOLDER)
+    if found is None:
         return "not built: there was no C++ compiler, or the wheel of weft has no kernels"
     try:
-        library = ctypes.CDLL(str(found[0]))
+        library = ctypes.CDLL(str(found))
         for name in HANDLERS:
             capsule = new_capsule(getattr(library, name))
             _jax.register_custom_call_target(name, capsule, "Host", 1)
@@ -51,7 +49,7 @@ def load_kernels() -> str:
         level(
             "native: %s must be the kernels of this version of weft; got %s. Hint: pip install "
             "--force-reinstall --no-deps weft; config.update('native', False) silences this.",
-            *(found[0], error),
+            *(found, error),
         )
         return f"not usable: {error}"
     return ""

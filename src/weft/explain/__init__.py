@@ -15,6 +15,7 @@ from weft.explain.memory import find_residuals, list_live
 from weft.explain.profiles import profile_calls
 from weft.explain.report import Report
 from weft.explain.subject import Phase, Subject, name_operations, time_call
+from weft.mesh.blocks import count_kept_bytes
 from weft.optimize.passes import run_passes
 from weft.util import list_public
 
@@ -120,6 +121,7 @@ def add_memory(report: Report, subject: Subject) -> Report:
         "arguments": stats.argument_size_in_bytes,
         "results": stats.output_size_in_bytes - stats.alias_size_in_bytes,
         "temporaries": stats.temp_size_in_bytes,
+        "kept": count_kept_bytes(),
     }
     return report
 

@@ -29,7 +29,8 @@ class Report:
       wall, attributed: seconds of a run under the profiler, and of these in known instructions.
       peaks: what this machine can do in a second: `flops`, `transcendentals`, `bytes`.
       residuals: arrays kept from the forward to the backward pass.
-      live: arrays in memory at the peak; `memory` has the totals in bytes.
+      live: arrays in memory at the peak; `memory` has the totals in bytes. Its "kept" is memory of
+        arrays that died, in this process, which is kept for next results (config.kept_memory).
     """
 
     def __init__(self, name: str, phases: Sequence[Phase] = ()):

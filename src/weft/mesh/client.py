@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, cast
 
 from jaxlib import _jax
 
+from weft.mesh.blocks import keep_blocks
 from weft.mesh.plugins import GPUS, find_plugins, has_hardware, install_hint, make_plugin_client
 from weft.mesh.threads import count_threads, limit_threads
 from weft.options import HELD, config
@@ -192,6 +193,7 @@ def choose_platforms(names: Sequence[str]) -> list[str]:
 def make_cpu_client() -> Any:
     """A client of as many CPU devices as the options say."""
     limit_threads()
+    keep_blocks()
     count = config.num_cpu_devices
     options: dict[str, Any] = {"asynchronous": config.cpu_enable_async_dispatch}
     if count is not None and count >= 0:

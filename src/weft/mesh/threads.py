@@ -64,22 +64,33 @@ def read_quota(
 
     The least limit of the group and those that it is in counts. None where there is no limit.
     """
+    limits = [n for folder in list_group_folders("cpu", root, own) for n in read_limit(folder)]
+    return max(1, min(limits)) if limits else None
+
+
+def list_group_folders(
+    kind: str, root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
+) -> list[Path]:
+    """Return the folders of the groups of this process that limit `kind`, such as "memory".
+
+    They are those of the group that the process is in and of all groups around it.
+    """
     try:
         lines = own.read_text().splitlines()
     except OSError:
-        return None
-    limits = []
+        return []
+    found: list[Path] = []
     for line in lines:
         _, kinds, path = line.split(":", 2)
-        if kinds and "cpu" not in kinds.split(","):
+        if kinds and kind not in kinds.split(","):
             continue
-        top = root / "cpu" if kinds else root
+        top = root / kind if kinds else root
         group = top / path.lstrip("/")
         for folder in (group, *group.parents):
             if folder == root.parent:
                 break
-            limits += read_limit(folder)
-    return max(1, min(limits)) if limits else None
+            found.append(folder)
+    return found
 
 
 def read_limit(folder: Path) -> list[int]:

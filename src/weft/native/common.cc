@@ -12,10 +12,8 @@
 
 #ifdef __linux__
 #include <sched.h>
-#include <sys/mman.h>
 #endif
 #ifdef _WIN32
-#include <malloc.h>
 #include <windows.h>
 #endif
 
@@ -132,29 +130,6 @@ void Copy(char* to, const char* from, int64_t size) {
     }
   }
   std::memcpy(to + i, from + i, size - i);
-}
-
-void* AllocateBytes(size_t size) {
-#ifdef _WIN32
-  return _aligned_malloc(size, 64);
-#else
-  constexpr size_t kPage = size_t{1} << 21;
-  if (size < 2 * kPage) return std::aligned_alloc(64, (size + 63) / 64 * 64);
-  const size_t pages = (size + kPage - 1) / kPage * kPage;
-  void* const memory = std::aligned_alloc(kPage, pages);
-#ifdef MADV_HUGEPAGE
-  if (memory) madvise(memory, pages, MADV_HUGEPAGE);
-#endif
-  return memory;
-#endif
-}
-
-void FreeBytes(void* memory) {
-#ifdef _WIN32
-  _aligned_free(memory);
-#else
-  std::free(memory);
-#endif
 }
 
 // --- calls -------------------------------------------------------------------------------------

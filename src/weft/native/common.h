@@ -56,8 +56,8 @@ void ForEachLane(ffi::ThreadPool& pool, int64_t rows, int64_t n, int64_t lanes, 
 // Copies bytes. The C library's memcpy takes up to twice the time for what the caches hold.
 void Copy(char* to, const char* from, int64_t size);
 
-// Uninitialized, from the beginning of a line of the caches; much of it is asked for in large pages,
-// which are quicker to get, and to write at random. Null where there is none.
+// Uninitialized, from the beginning of a line of the caches. Where blocks are kept (blocks.cc), much of it
+// is in huge pages, which are quicker to get, and to write at random. Null where there is none.
 void* AllocateBytes(size_t size);
 void FreeBytes(void* memory);
 

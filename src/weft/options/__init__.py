@@ -187,6 +187,14 @@ OPTIONS = (
         "many as the process may have processors, or their time. Set it before the first device is "
         "used.",
     ),
+    Option(
+        "kept_memory",
+        -1,
+        "Number of bytes of arrays on CPUs that died which are kept for the next results, on Linux "
+        "with the kernels in C++; 0: none, -1: up to an eighth of the memory that the process may "
+        "use. Memory without a use in 10 s goes back to the system, and so does all of it by "
+        "weft.clear_caches(). Set it before the first device is used.",
+    ),
     Option("num_cpu_devices", -1, "Number of CPU devices; -1 leaves it to XLA_FLAGS."),
     Option(
         "cpu_enable_async_dispatch", True, "Have calls on the CPU return before results are there."
