@@ -81,6 +81,7 @@ VIEWS = {
     "jax._src.named_sharding": "weft.sharding",
     "jax._src.nn": "weft.nn",
     "jax._src.nn.functions": "weft.nn",
+    "jax._src.nn.initializers": "weft.nn.initializers weft.compat.initializers",
     "jax._src.numpy.array_constructors": "weft.numpy",
     "jax._src.numpy.array_creation": "weft.numpy",
     "jax._src.numpy.array_methods": "weft.compat.promotion weft.numpy",
