@@ -69,6 +69,8 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             for name, x in [*vars(module).items()]:  # those that weft itself has imported
                 if isinstance(x, ModuleType) and find_homes(f"{spec.name}.{name}"):
                     importlib.import_module(f"{spec.name}.{name}")
+        if spec.name == "jax":
+            importlib.import_module("jax.version")  # which libraries look for in sys.modules
         if hasattr(module, "__all__"):
             module.__class__ = PublicModule
 
