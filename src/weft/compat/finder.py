@@ -70,7 +70,8 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 if isinstance(x, ModuleType) and find_homes(f"{spec.name}.{name}"):
                     importlib.import_module(f"{spec.name}.{name}")
         if spec.name == "jax":
-            importlib.import_module("jax.version")  # which libraries look for in sys.modules
+            for name in ("core", "version"):  # which libraries look for in sys.modules
+                importlib.import_module(f"jax.{name}")
         if hasattr(module, "__all__"):
             module.__class__ = PublicModule
 
