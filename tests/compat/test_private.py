@@ -5,7 +5,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from weft.compat import dtypes, initializers, private, promotion, util
+from weft.compat import dtypes, private, promotion, util
 from weft.compat import typing as types
 
 x = jnp.ones(3)
@@ -81,13 +81,3 @@ def test_names_of_the_core():
     private.check_close({"a": 1.0}, {"a": x[0]})
     with pytest.raises(AssertionError):
         private.check_close(1.0, 2.0)
-
-
-def test_complex_draws_have_variance_one():
-    many = initializers._complex_uniform(weft.random.key(0), (4000,), np.complex64)
-    cut = initializers._complex_truncated_normal(weft.random.key(1), 2, (4000,), np.complex64)
-    assert np.max(np.abs(many)) < 2**0.5 and np.max(np.abs(cut)) < 2
-    # the part beyond 2 has the probability exp(-4), and the mean square 5 there
-    want = (1 - 5 * np.exp(-4)) / (1 - np.exp(-4))
-    np.testing.assert_allclose(np.mean(np.abs(many) ** 2), 1, rtol=0.05)
-    np.testing.assert_allclose(np.mean(np.abs(cut) ** 2), want, rtol=0.05)
