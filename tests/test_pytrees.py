@@ -112,9 +112,9 @@ CASES = [
     ),
     (
         defaultdict(list, b=1, a=2),
-        [1, 2],
-        "PyTreeDef(CustomNode(defaultdict[(<class 'list'>, ('b', 'a'))], [*, *]))",
-        ["['b']", "['a']"],
+        [2, 1],
+        "PyTreeDef(CustomNode(defaultdict[(<class 'list'>, ('a', 'b'))], [*, *]))",
+        ["['a']", "['b']"],
     ),
     (Layer([1]), [1], "PyTreeDef(CustomNode(Layer[('dense',)], [[*]]))", [".weights[0]"]),
     ([Color("red"), 1], [1], "PyTreeDef([CustomNode(Color[red], []), *])", ["[1]"]),
@@ -170,6 +170,7 @@ def test_defaultdict_keeps_its_factory_and_dict_sorts_its_keys():
         ({"a": 1}, {"b": 1}, False),
         (OrderedDict(a=1, b=2), OrderedDict(b=1, a=2), False),
         (defaultdict(int, a=1), defaultdict(list, a=1), False),
+        (defaultdict(int, b=1, a=2), defaultdict(int, a=1, b=2), True),
         (Point(1, 2), (1, 2), False),
         (None, (), False),
         (Pair(1, 2, "n"), Pair(3, 4, "n"), True),
@@ -687,6 +688,8 @@ def test_dict_keys_that_do_not_sort():
         flatten({1: 2, "a": 3})
     with fails(PytreeError, text.format("[1]['z']")):
         flatten_with_path([0, {"z": {1: 2, "a": 3}}])
+    with fails(PytreeError, text.format("[0]")):
+        flatten([defaultdict(int, {1: 2, "a": 3})])
     with fails(PytreeError, text.format("the root")):
         tree_map(lambda x, y: x, {"a": 1}, {1: 2, "a": 3})
     assert leaves(OrderedDict([(1, 2), ("a", 3)])) == [2, 3]

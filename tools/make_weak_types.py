@@ -81,7 +81,8 @@ def list_functions() -> dict[str, object]:
         for name in dir(getattr(jax, home)):
             function = getattr(getattr(jax, home), name)
             own = getattr(function, "__module__", None) or "jax"
-            plain = callable(function) and not isinstance(function, type) and own[:3] == "jax"
+            plain = not isinstance(function, type) or hasattr(function, "dtype")
+            plain = plain and callable(function) and own[:3] == "jax"
             if plain and name[0] != "_" and name[-2:] != "_p" and name not in LEFT_OUT.split():
                 found[f"{home}.{name}"] = function
     return found

@@ -162,7 +162,7 @@ def _flatten_error(tree: Any, error: Exception, is_leaf: Any = None) -> Exceptio
             "pytree: a tree must be finite, and nest less deep than the recursion limit; "
             f"got {_with_article(type(tree))} that holds itself or nests deeper."
         )
-    if str(error).startswith("Comparator raised"):
+    if str(error).startswith(("Comparator raised", "'<' not supported")):
         found = next(_unsortable(tree, ()), None)
         if found is not None:
             path, keys = found
@@ -178,8 +178,9 @@ def _unsortable(tree: Any, path: KeyPath) -> Iterator[tuple[KeyPath, list[Any]]]
     """The dicts in `tree` whose keys do not sort."""
     try:
         node = _open_tree(tree)
-    except ValueError:
-        yield path, list(tree)
+    except (ValueError, TypeError):
+        if isinstance(tree, dict):
+            yield path, list(tree)
         return
     if node is not None:
         for key, child in zip(node.keys, node.children):
@@ -472,27 +473,23 @@ def _require_init_fields(
 
 
 def _register_builtins() -> None:
-    """OrderedDict and defaultdict; jaxlib knows list, tuple, dict, namedtuple and None."""
+    """Register OrderedDict and defaultdict; jaxlib knows list, tuple, dict, namedtuple and None."""
     ordered, default = collections.OrderedDict, collections.defaultdict
-
-    def keyed(d: dict) -> list[tuple[KeyEntry, Any]]:
-        return [(DictKey(key), value) for key, value in d.items()]
-
     _register(
         "register_pytree_node",
         ordered,
         "register_node",
         lambda d: (tuple(d.values()), tuple(d)),
         lambda keys, values: ordered(zip(keys, values)),
-        lambda d: (keyed(d), tuple(d)),
+        lambda d: ([*zip(map(DictKey, d), d.values())], tuple(d)),
     )
     _register(
         "register_pytree_node",
         default,
         "register_node",
-        lambda d: (tuple(d.values()), (d.default_factory, tuple(d))),
+        lambda d: ([*map(d.get, keys := sorted(d))], (d.default_factory, tuple(keys))),
         lambda aux, values: default(aux[0], zip(aux[1], values)),
-        lambda d: (keyed(d), (d.default_factory, tuple(d))),
+        lambda d: ([(DictKey(k), d[k]) for k in sorted(d)], (d.default_factory, tuple(sorted(d)))),
     )
 
 

@@ -33,6 +33,7 @@ def run(tmp_path):
 MODULES = """
 import importlib.metadata, sys, threading
 import jax, weft
+assert {"jax.core", "jax.version"} <= sys.modules.keys()
 import jax.numpy as jnp
 import jax.experimental.pallas.tpu as pltpu
 import jax.extend as jex, jax.extend.linear_util, jax.lib.xla_bridge
@@ -58,6 +59,8 @@ assert core is weft.core and core.DropVar is jex.core.DropVar is weft.extend.cor
 assert not jax.lib.xla_bridge._backends and "weft.explain.script" not in sys.modules
 assert jax.lib.xla_bridge.get_backend().platform == jax.default_backend()
 assert dtypes.float0 is jax.dtypes.float0
+names = {n: m for m in (jax, jnp, lax, random, jax.tree) for n in m.__all__ if n not in vars(m)}
+assert not names, names  # libraries copy `vars(jax.numpy)`, whose names are imported lazily
 assert func.func and stablehlo.AddOp and ir.Context is jax.extend.mlir.ir.Context
 assert scan is lax.scan and trace_ctx.trace is not None and is_constant_dim(3)
 known = []

@@ -70,7 +70,7 @@ def test_names_of_the_core():
     assert isinstance(x, types.SupportsSize) and not isinstance(3, types.SupportsNdim)
     assert private.full_lower(x) is x and not private.is_vmappable(x)
     assert private.is_dim(3) and not private.is_dim("x") and private.is_constant_shape((1, 2))
-    assert private.canonicalize_shape([1, 2]) == (1, 2)
+    assert private.canonicalize_shape([1, 2]) == (1, 2) and private._dtype(2.0) == np.float32
     assert private.thread_resources.env.physical_mesh.empty and private.get_concrete_mesh().empty
     mesh = weft.make_mesh((1,), ("x",))
     assert private._any_axis_explicit(mesh)

@@ -56,7 +56,7 @@ def test_partition_and_lexsort():
     keys = [jnp.array([1, 0, 1]), jnp.array([2, 1, 1])]
     same_values(jnp.lexsort(keys), np.lexsort([np.asarray(k) for k in keys]))
     same_values(jnp.lexsort(jnp.stack(keys)), np.lexsort([np.asarray(k) for k in keys]))
-    assert int(jnp.lexsort((1, 2))) == 0
+    assert int(jnp.lexsort((1, 2))) == int(jnp.lexsort((1, 2), axis=0)) == 0
 
 
 @pytest.mark.parametrize("axis", [0, -1])
@@ -83,6 +83,8 @@ def test_sort_errors():
         jnp.sort([2, 1])
     with pytest.raises(TypeError, match="at least one key"):
         jnp.lexsort([])
+    with pytest.raises(TypeError, match="lexsort: axis must be"):
+        jnp.lexsort((1, 2), axis=0.5)
 
 
 @pytest.mark.parametrize("method", ["scan", "scan_unrolled", "sort", "compare_all"])

@@ -23,6 +23,7 @@ HOMES = {"numpy": jnp, "lax": weft.lax}
 # Rows with other results than JAX's, with 32-bit and with 64-bit types, and the reason.
 KEEPS = "a lone weak array keeps its dtype"
 DIFFERENT = {
+    "numpy.broadcast_shapes": (1, 1, "a size is an integer"),
     "lax.dot": (2, 2, "a weak operand yields to the other one"),
     "numpy.angle": (1, 1, "a Python float alone is weak, as in other functions"),
     "numpy.cumulative_prod": (1, 2, "small integers are multiplied in the default dtype"),
@@ -31,13 +32,28 @@ DIFFERENT = {
     "numpy.isreal": (2, 2, "truth values of constants are not weak"),
     "numpy.median": (0, 2, KEEPS),
     "numpy.nanmedian": (0, 2, KEEPS),
-    "numpy.polyint": (0, 2, "a constant that is not given decides nothing"),
+    "numpy.polyint": (0, 3, "a constant that is not given decides nothing"),
     "numpy.pow": (0, 1, "a number beside truth values is of the default dtype"),
     "numpy.power": (0, 1, "a number beside truth values is of the default dtype"),
     "numpy.searchsorted": (0, 6, "indices have the default dtype"),
 }
 # What JAX takes and weft refuses.
+AXIS = "an axis, a size or a dtype is no share of one"
 REFUSED = {
+    **dict.fromkeys(
+        [f"numpy.{name}" for name in "bartlett blackman hamming hanning".split()],
+        (1, 1, "the length of a window is an integer"),
+    ),
+    "numpy.kaiser": (2, 2, "the length of a window is an integer"),
+    "numpy.float6_e2m3fn": (3, 3, "XLA has no arrays of six bits on CPUs"),
+    "numpy.float6_e3m2fn": (3, 3, "XLA has no arrays of six bits on CPUs"),
+    "numpy.insert": (1, 1, "a place must be within the array, as in NumPy"),
+    "numpy.roots": (3, 3, "coefficients 0 in front have to be known"),
+    "lax.broadcast_shapes": (2, 2, "a shape is a sequence"),
+    "lax.dynamic_index_in_dim": (1, 1, AXIS),
+    "lax.full_like": (1, 1, AXIS),
+    "lax.index_in_dim": (1, 1, AXIS),
+    "lax.reshape": (2, 2, "a shape has as many elements as the array"),
     "lax.cumlogsumexp": (2, 3, "exponentials of integers are no integers"),
     "numpy.roll": (4, 5, "a shift is an integer"),
     "numpy.select": (5, 6, "conditions are truth values"),
@@ -65,11 +81,13 @@ TAKEN = {
     **dict.fromkeys(
         [f"numpy.{name}" for name in "polyadd polydiv polymul polysub".split()], (8, 8, NUMBER)
     ),
-    "numpy.polyder": (3, 3, NUMBER),
-    "numpy.polyint": (3, 3, NUMBER),
+    "numpy.polyder": (4, 4, NUMBER),
+    "numpy.polyint": (4, 4, NUMBER),
     "numpy.dot": (1, 1, BESIDE),
     "numpy.quantile": (7, 6, "shares of integers are floats"),
     "numpy.nanquantile": (7, 6, "shares of integers are floats"),
+    "lax.collapse": (1, 1, "a range of no axes makes one, and may start behind all"),
+    "numpy.isin": (7, 7, "whether elements are unique only saves work"),
     "numpy.vander": (1, 1, "truth values are multiplied as integers, as in NumPy"),
 }
 # fmt: on

@@ -25,6 +25,7 @@ from weft.options import config
 
 _ABSENT: Any = object()
 PRIVATE = "jax._src."
+_NAMESPACE = vars(ModuleType)["__dict__"]
 _IMPORT_FROM = dis.opmap["IMPORT_FROM"]
 
 
@@ -68,11 +69,30 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             for name, x in [*vars(module).items()]:  # those that weft itself has imported
                 if isinstance(x, ModuleType) and find_homes(f"{spec.name}.{name}"):
                     importlib.import_module(f"{spec.name}.{name}")
+        if spec.name == "jax":
+            for name in ("core", "version"):  # which libraries look for in sys.modules
+                importlib.import_module(f"jax.{name}")
+        if hasattr(module, "__all__"):
+            module.__class__ = PublicModule
 
     def find_distributions(self, context: Any) -> Iterator[importlib.metadata.Distribution]:
         """The distribution that `importlib.metadata.version("jax")` asks for."""
         if context.name in (None, "jax"):
             yield JaxDistribution()
+
+
+class PublicModule(ModuleType):
+    """A module whose `__dict__` holds all its public names.
+
+    Libraries copy or wrap `vars(jax.numpy)`. Names that are imported when they are first used are
+    not there until then, so all of them are imported when a program asks for the dictionary.
+    """
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        for name in self.__all__:
+            getattr(self, name, None)
+        return _NAMESPACE.__get__(self)
 
 
 class JaxDistribution(importlib.metadata.Distribution):
@@ -146,7 +166,7 @@ def make_getattr(module: ModuleType, name: str, homes: list[str]) -> Callable[[s
                 if found.__spec__ and found.__spec__.name == full.replace("jax", "weft", 1):
                     found = _ABSENT  # weft's own: programs ask hasattr(jax, "api")
             if found is not _ABSENT:
-                vars(module)[attribute] = found
+                setattr(module, attribute, found)
                 return found
         if attribute.startswith("__"):
             raise AttributeError(f"module {name!r} has no attribute {attribute!r}")

@@ -14,6 +14,7 @@ import numpy as np
 from weft.api.callbacks import effects_barrier as wait_for_tokens
 from weft.api_util import DebugInfo
 from weft.compat.absent import make_absent
+from weft.compat.dtypes import dtype as _dtype_of
 from weft.compat.typing import DimSize, Shape  # noqa: F401 - names of jax._src.core
 from weft.core.aval import ShapedArray, typeof
 from weft.core.ref import AbstractRef
@@ -144,6 +145,11 @@ def full_lower(x: Any) -> Any:
 
 
 get_referent = full_lower
+
+
+def _dtype(x: Any) -> np.dtype:
+    """Return the dtype that an array or a number has under the current settings."""
+    return _dtype_of(x, canonicalize=True)
 
 
 def is_vmappable(x: Any) -> bool:

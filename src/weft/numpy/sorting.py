@@ -118,6 +118,7 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
         listed = ", ".join(str(k.aval) for k in arrays)
         raise ShapeError(f"lexsort: keys must have equal shapes; got {listed}.")
     if not arrays[0].ndim:
+        check_integer("lexsort", "axis", axis)
         return ops.convert(lax.full((), 0, INT32), dtypes.default_int())
     return lexsort_arrays(arrays, axis_of("lexsort", axis, arrays[0].ndim))
 

@@ -190,7 +190,7 @@ def find_close(name: str, known: Iterable[str]) -> str:
 
 def refuse_name(module: str, name: str) -> Any:
     """`__getattr__` of a module: an error that says what was meant by a name that it has not."""
-    hint = suggest_name(name, vars(sys.modules[module])["__all__"], module)
+    hint = suggest_name(name, sys.modules[module].__all__, module)
     raise AttributeError(f"module {module!r} has no attribute {name!r}{hint and '.'}{hint}")
 
 
@@ -201,7 +201,7 @@ def list_public(module: str) -> Callable[[], list[str]]:
     """
     if module in sys.modules:
         vars(sys.modules[module]).setdefault("__getattr__", partial(refuse_name, module))
-    return lambda: sorted(vars(sys.modules[module])["__all__"])
+    return lambda: sorted(sys.modules[module].__all__)
 
 
 class LazyMember:

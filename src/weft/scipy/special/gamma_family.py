@@ -375,7 +375,7 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
 def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
     """The logarithm of the multivariate gamma function of dimension d, an integer known now."""
     try:
-        d = operator.index(d)
+        d = int(d) if isinstance(d, float) and d.is_integer() else operator.index(d)
     except TypeError:
         raise TypeError(f"multigammaln: d must be a Python integer; got {d!r}.") from None
     if d > 2**16:  # a term each
