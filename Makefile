@@ -3,6 +3,7 @@
 # make test   format check, lint, types, doctests and tests: the gate, 15 minutes on two cores, 25 the first time
 # make test-all  the same with every case of every table, compiled as for users; hours
 # make test-sanitized  the tests of the kernels in C++, which stop at a fault of memory or arithmetic
+# make test-onnx  programs as ONNX models: every row of the suite, run by onnxruntime
 # make docs   the site of the documentation, in build/site/html
 # make bench  compare with JAX and NumPy, side by side; writes docs/benchmarks.md
 # make bench-torch  install PyTorch, 3 GB, for `make bench` to compare with it too
@@ -30,7 +31,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-all test-sanitized test-ecosystem docs bench bench-torch gpu-smoke clean
-.PHONY: wheels try-wheel release
+.PHONY: test-onnx wheels try-wheel release
 
 demo:
 	@if "$(PYTHON)" -c 'import matplotlib, sklearn, weft' 2>/dev/null; \
@@ -84,6 +85,10 @@ bench-torch: | $(VENV)/.made
 
 test-ecosystem: $(VENV)-ecosystem/.made
 	$(VENV)-ecosystem/bin/python tools/run_ecosystem.py $(ARGS)
+
+test-onnx: $(VENV)/.test
+	$(VENV)/bin/python -m pip install -q onnx onnxruntime
+	$(VENV)/bin/python -m pytest -q --all tests/export/onnx tests/examples/test_onnx_import.py
 
 # The plugin is of jaxlib's version; without a GPU there is nothing to install, or to check.
 gpu-smoke: $(VENV)/.test

@@ -497,10 +497,15 @@ TESTED_IN = {
     "run/test_operation.py": "run/scalars.py",
     "experimental/test_jet.py": "transforms/jet.py",
     "export/c/test_expand.py": (  # every operation of the suite is a program in C there
-        "export/c/control.py export/c/helpers.py export/c/kinds.py "
+        "export/recorder.py export/c/control.py export/c/helpers.py export/c/kinds.py "
         "export/c/reductions.py export/c/scalars.py export/c/sorting.py"
     ),
     "export/c/test_files.py": "export/c/source.py",
+    "export/onnx/test_operations.py": (  # every operation of the suite is a model there
+        "export/onnx/elementwise.py export/onnx/kinds.py export/onnx/places.py "
+        "export/onnx/products.py export/onnx/windows.py"
+    ),
+    "export/onnx/test_program.py": "export/onnx/graph.py export/onnx/writer.py",
     "export/c/test_memory.py": "export/c/nodes.py",
     "export/c/test_wasm.py": "export/c/web.py",
     "export/c/test_writer.py": "export/c/emit.py export/c/hoist.py export/c/printer.py",

@@ -570,3 +570,19 @@ def test_what_is_refused_word_by_word(code, said):
     with pytest.raises((TypeError, RecursionError)) as info:
         code()
     assert str(info.value) == said
+
+
+def test_a_transformed_jitted_function_is_not_jitted():
+    """What a jitted function offers is of that function: its program is not the one around it."""
+    f = jit(lambda x: jnp.sum(x))
+    f.note = "kept"
+    transformed = [
+        weft.vmap(f), weft.grad(f), weft.value_and_grad(f), weft.jacfwd(f), weft.jacrev(f),
+        weft.hessian(f), weft.checkpoint(f), weft.named_call(f), weft.custom_gradient(f),
+    ]  # fmt: skip
+    for g in transformed:
+        assert not any(hasattr(g, name) for name in ("trace", "lower", "eval_shape"))
+        assert g.note == "kept"
+    again = jit(weft.vmap(f))
+    assert again.trace(np.ones((2, 3), np.float32)).jaxpr.out_avals[0].shape == (2,)
+    assert jit(f).lower(np.float32([1, 2])).compile()(np.float32([1, 2])) == 3

@@ -23,6 +23,7 @@ from weft.primitives.dot import DotDimensionNumbers, dot_general, read_dimension
 from weft.primitives.elementwise import mul
 from weft.primitives.layout import broadcast_in_dim, convert, full, reshape
 from weft.pytrees import flatten, unflatten
+from weft.util import wraps
 from weft.xla.hlo import attribute_text, quote_text
 from weft.xla.typing import Array, ArrayLike, DTypeLike
 
@@ -86,7 +87,7 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
 def _bind_attributes(fun: Callable, attributes: dict) -> Callable:
     """A function of the arguments alone; unlike a partial, it keeps what it was staged to."""
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def given(*args: Any) -> Any:
         return fun(*args, **attributes)
 

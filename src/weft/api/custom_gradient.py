@@ -5,7 +5,6 @@ They are built on the `custom_vjp` of api/custom_rules.py.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,7 +21,7 @@ from weft.core.trace import Tracer
 from weft.errors import PytreeError, ShapeError
 from weft.primitives.layout import convert, zeros
 from weft.pytrees import Partial, PyTreeDef, flatten, unflatten
-from weft.util import fun_name, insert_at, merge, partition
+from weft.util import fun_name, insert_at, merge, partition, wraps
 from weft.watch.leaks import stage_function
 
 
@@ -51,7 +50,7 @@ def custom_gradient(fun: Callable) -> Callable:
             )
         return pair[0], pair[1]
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def value(*args: Any) -> Any:
         return value_and_rule(args)[0]
 
@@ -109,7 +108,7 @@ def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list]:
     moving = [isinstance(x, Tracer) and dtypes.is_inexact(x.dtype) for x in consts]
     fixed, hoisted = partition(moving, consts)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def converted(*args_and_consts: Any) -> Any:
         n = len(args_and_consts) - len(hoisted)
         given, tree = flatten((args_and_consts[: max(n, 0)], {}))

@@ -6,7 +6,6 @@ Jacobians are in api/jacobians.py.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -43,7 +42,7 @@ from weft.run.tape import LinearMap, Tape, record
 from weft.transforms.jvp import jvp as jvp_flat
 from weft.transforms.linearize import linearize as linearize_flat
 from weft.transforms.transpose import backward
-from weft.util import fun_name
+from weft.util import fun_name, wraps
 from weft.watch.leaks import stage_function
 from weft.xla.array import require_alive
 
@@ -301,7 +300,7 @@ def grad(
     """
     with_value = make_value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         value, gradient = with_value(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient

@@ -7,14 +7,13 @@ core/source.py's; while no scope is open nothing is kept or written.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 from weft.api.functions import check_callable
 from weft.core.source import SourceInfo, scoped_source
 from weft.core.trace import current
-from weft.util import Scope, fun_name
+from weft.util import Scope, fun_name, wraps
 
 
 def named_scope(name: str) -> Scope:
@@ -64,4 +63,4 @@ def named_call(fun: Callable, *, name: str | None = None) -> Callable[..., Any]:
     relu
     """
     check_callable("named_call", fun, wraps=True)
-    return functools.wraps(fun)(named_scope(fun_name(fun) if name is None else name)(fun))
+    return wraps(fun)(named_scope(fun_name(fun) if name is None else name)(fun))

@@ -32,7 +32,7 @@ from weft.parallel.shard_map import count_parts, inner_aval, shard_map_p, sum_la
 from weft.primitives.families import check_parameter, normalize_axis
 from weft.primitives.varying import axes_of_varying
 from weft.pytrees import PyTreeDef, broadcast_prefix, flatten, is_none, leaves, structure, unflatten
-from weft.util import fun_name, merge, partition, select_masked
+from weft.util import fun_name, merge, partition, select_masked, wraps
 from weft.xla.array import ArrayImpl, put
 
 
@@ -82,7 +82,7 @@ def shard_map(
         return functools.partial(shard_map, **settings)
     check_callable("shard_map", f, wraps=True)
 
-    @functools.wraps(f)
+    @wraps(f)
     @boundary
     def on_devices(*args: Any) -> Any:
         used = mesh_for(mesh, args)
@@ -139,7 +139,7 @@ def smap(
         ]
         return unflatten(full, specs)
 
-    @functools.wraps(f)
+    @wraps(f)
     @boundary
     def on_slices(*args: Any) -> Any:
         mesh = mesh_for(None, args)
@@ -209,7 +209,7 @@ def close_over(
     """
     split, objects = partition(passed, flat)
 
-    @functools.wraps(f)
+    @wraps(f)
     def closed(*split: Any) -> Any:
         args, _ = unflatten(tree, merge(passed, split, objects))
         return f(*args)

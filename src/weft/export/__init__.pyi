@@ -9,12 +9,14 @@ from weft.export.c.program import CProgram as _CProgram
 from weft.export.dims import Size as _Size
 from weft.export.exported import Exported as _Exported
 from weft.export.modules import DisabledSafetyCheck as _DisabledSafetyCheck
+from weft.export.onnx.program import OnnxProgram as _OnnxProgram
 from weft.export.specs import SymbolicScope as _SymbolicScope
 from weft.export.trees import Cls as _Cls
 
 from weft.export.c.program import CProgram as CProgram
 from weft.export.modules import DisabledSafetyCheck as DisabledSafetyCheck
 from weft.export.exported import Exported as Exported
+from weft.export.onnx.program import OnnxProgram as OnnxProgram
 from weft.export.specs import SymbolicScope as SymbolicScope
 
 def compile_in_c(jaxpr: _Jaxpr) -> _Jaxpr: ...
@@ -67,3 +69,4 @@ def symbolic_shape(
 def to_c(
     fun: _Callable[..., _Any], *, name: str | None = ..., weights: _Literal["source", "file"] = ...
 ) -> _Callable[..., _CProgram]: ...
+def to_onnx(fun: _Callable[..., _Any]) -> _Callable[..., _OnnxProgram]: ...

@@ -456,13 +456,28 @@ def fun_name(fun: Any) -> str:
     return name if isinstance(name, str) else type(fun).__name__
 
 
-def copy_names(wrapper: Any, fun: Any) -> Any:
-    """`functools.update_wrapper`, but for methods of a universal function, which are its own.
+# What a jitted function offers: it says nothing of a function that calls the jitted one.
+JITTED = ("trace", "lower", "eval_shape", "clear_cache", "_clear_cache")
 
-    Also by an object whose `__name__` is no string.
+
+def copy_names(wrapper: Any, fun: Any) -> Any:
+    """Give a wrapper the names and attributes of `fun`, as `functools.update_wrapper` does.
+
+    Methods of a universal function and of a jitted function are their own, so a wrapper does not
+    have them. An object whose `__name__` is no string has its documentation copied only.
     """
     updated = () if hasattr(fun, "reduceat") else ("__dict__",)
     try:
-        return update_wrapper(wrapper, fun, updated=updated)
+        update_wrapper(wrapper, fun, updated=updated)
     except TypeError:
-        return update_wrapper(wrapper, fun, ("__doc__",))
+        update_wrapper(wrapper, fun, ("__doc__",))
+    held = getattr(wrapper, "__dict__", {})
+    if "clear_cache" in held:
+        for name in JITTED:
+            held.pop(name, None)
+    return wrapper
+
+
+def wraps(fun: Any) -> Callable[[Any], Any]:
+    """Return a decorator that gives a wrapper the names and attributes of `fun`."""
+    return lambda wrapper: copy_names(wrapper, fun)

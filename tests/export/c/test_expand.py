@@ -14,8 +14,9 @@ from tests.export.c.rows import find_reason, group_rows, list_rows, run_rows
 from tests.settings import ALL
 from weft import export, lax
 from weft.core.facts import Elements
-from weft.export.c.expand import opaque_p, primitives_in, read_dims, read_numbers
+from weft.export.c.expand import opaque_p, primitives_in
 from weft.export.c.program import prepare
+from weft.export.recorder import read_dims, read_numbers
 
 DOCS = pathlib.Path(__file__).parents[3] / "docs/programs-in-c.md"
 

@@ -1,7 +1,7 @@
 """From a program to one of few operations: those with an `element` rule, and opaque ones.
 
-A primitive without an `element` rule is what its `lower` writes. `Recorder` is a Builder that keeps
-the operations of StableHLO as equations instead of text: an operation on each element as
+A primitive without an `element` rule is what its `lower` writes. `PrimitiveRecorder` is a Builder
+that keeps the operations of StableHLO as equations instead of text: an operation on each element as
 `Written`, one that moves elements as the primitive with that rule, any other one as `Opaque`.
 Calls are inlined; loops and branches become opaque operations that hold programs.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from weft.core.stage import stage, stage_closed
 from weft.core.trace import current
 from weft.export.c.kinds import has_kind
 from weft.export.dims import Dim, Size, dim_as_value_p
+from weft.export.recorder import Recorder, Region, read_dims, read_numbers
 from weft.export.solving import find_scope
 from weft.export.specs import read_sizes
 from weft.primitives import indexing, slicing
@@ -39,7 +40,7 @@ from weft.primitives.layout import (
     rev_p,
     transpose_p,
 )
-from weft.xla.hlo import Builder, Value
+from weft.xla.hlo import Value
 
 SIZES = re.compile(r"(?:array<i64: |dense<\[)([^>]*)")  # attributes that may have symbolic sizes
 
@@ -97,21 +98,6 @@ def apply_opaque(
     )
 
 
-class Region(NamedTuple):
-    """A block of operations, not written yet."""
-
-    avals: Sequence[ShapedArray]
-    write: Callable[..., Sequence[Value]]
-
-
-def read_numbers(text: Any) -> tuple[Size, ...]:
-    """Return the integers of an attribute, without the widths in its type."""
-    if isinstance(text, tuple):
-        return text
-    text = re.sub(r"array<i\d+:?|: i\d+$|: tensor<.*>$", "", str(text))
-    return tuple(map(int, re.findall(r"-?\d+", text)))
-
-
 def read_symbolic(text: Any, scope: Any) -> Any:
     """Return an attribute; as sizes if there are symbolic ones in it."""
     found = SIZES.match(str(text))
@@ -120,20 +106,12 @@ def read_symbolic(text: Any, scope: Any) -> Any:
     return tuple(read_sizes(found[1].replace("[", "").replace("]", ""), scope))
 
 
-def read_dims(text: str) -> dict[str, tuple[int, ...]]:
-    """Return the lists of dimension numbers of a gather or a scatter, by name."""
-    found = {k: read_numbers(v) for k, v in re.findall(r"(\w+) = (\[[^]]*\]|\d+)", text)}
-    return {k: v for k, v in found.items() if v}
-
-
-class Recorder(Builder):
+class PrimitiveRecorder(Recorder):
     """Keeps what lowerings write as equations of the program that is being staged."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.written = {}  # no pattern of text fits
         self.tracers: dict[str, Any] = {}
-        self.bodies: dict[str, Callable] = {}
 
     # --- values ---
 
@@ -222,14 +200,6 @@ class Recorder(Builder):
         """Record an operation on each element."""
         return self.op(name, operands, [aval])
 
-    def scalar_block(self, name, aval):
-        """Return a region of one operation on two scalars."""
-        return self.block([aval, aval], lambda x, y: self.like(name, x, y))
-
-    def block(self, avals, write):
-        """Return a region."""
-        return Region(avals, write)
-
     def write_region(self, region: Any, xs: Sequence[Any]) -> list:
         """Record the operations of a region on arrays; the results."""
         around, self.constants = self.constants, {}
@@ -281,19 +251,6 @@ class Recorder(Builder):
             start += len(xs)
         args = [*self.find([index]), *every]
         return list(map(self.hold, apply_opaque("switch", args, out_avals, closed)))
-
-    def function(self, name, in_avals, write, visibility="private", attrs=((), ()), path=""):
-        """Remember a function; each call of it is inlined."""
-        name = self.unique(name)
-        self.bodies[name] = write
-        return name
-
-    def call(self, name, operands, out_avals, discardable=None):
-        """Record what a function does."""
-        around, self.constants = self.constants, {}
-        outs = list(self.bodies[name](*operands))
-        self.constants = around
-        return outs
 
     def host_call(self, function, operands, out_avals, effect=None):
         """Refuse a call of Python."""
@@ -440,7 +397,7 @@ def expand_equation(eqn: Eqn, ins: Sequence[Any]) -> list:
             return apply_opaque("switch", ins, [v.aval for v in eqn.outvars], branches)
         if body.runs is Runs.LOOP:
             return expand_loop(eqn, bodies, ins)
-    hlo = Recorder()
+    hlo = PrimitiveRecorder()
     try:
         outs = prim.lower(hlo, *map(hlo.hold, ins), **params)
     except NotImplementedError as error:

@@ -13,7 +13,7 @@ import numpy as np
 
 from weft.core.jaxpr import Eqn
 from weft.export.c.emit import Array
-from weft.export.c.expand import NotInC, read_numbers
+from weft.export.c.expand import NotInC
 from weft.export.c.helpers import suffix_of
 from weft.export.c.index import Index, index_number
 from weft.export.c.kinds import KINDS, PARTS, Kind
@@ -22,6 +22,7 @@ from weft.export.c.sizes import write_size
 from weft.export.c.sorting import point_at
 from weft.export.c.writer import Writer
 from weft.export.dims import Size
+from weft.export.recorder import read_numbers
 
 # T is the dtype, P that of its real part; CONJ, REAL and ABS are as complex numbers have them.
 POTRF = """\

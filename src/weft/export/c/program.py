@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
@@ -30,7 +29,7 @@ from weft.passes.cse import cse_jaxpr
 from weft.passes.dce import drop_dead_code
 from weft.passes.hoist import hoist_invariants
 from weft.primitives.constant import write_consts
-from weft.util import insert_at
+from weft.util import insert_at, wraps
 from weft.xla.lower import make_physical
 
 BEFORE = (simplify_algebra, cse_jaxpr, hoist_invariants, drop_dead_code)
@@ -202,7 +201,7 @@ def to_c(
         raise ValueError(f"to_c: weights must be 'source' or 'file'; got {weights!r}.")
     jitted = fun if callable(getattr(fun, "trace", None)) else jit(fun)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def of_types(*args: Any, **kwargs: Any) -> CProgram:
         program = jitted.trace(*args, **kwargs)._program
         apart = weights == "file"

@@ -9,11 +9,11 @@ from typing import Any
 from weft.core.element import Operator
 from weft.core.jaxpr import Eqn
 from weft.export.c.emit import Scalar, index_of, row_major
-from weft.export.c.expand import read_dims, read_numbers
 from weft.export.c.index import Index, choose_extremum, compare_indices, index_number, index_term
 from weft.export.c.kinds import KINDS
 from weft.export.c.nodes import Copy
 from weft.export.c.writer import Writer
+from weft.export.recorder import read_dims, read_numbers
 
 
 def start_totals(w: Writer, names: Sequence[str], kinds: Sequence[Any]) -> list[Scalar]:

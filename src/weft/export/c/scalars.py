@@ -15,10 +15,11 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray
-from weft.export.c.expand import COLLECTIVE, NotInC, read_numbers
+from weft.export.c.expand import COLLECTIVE, NotInC
 from weft.export.c.helpers import suffix_of
 from weft.export.c.kinds import KINDS, Kind, write_number
 from weft.export.c.nodes import Assign, Let, Statement, Switch, While
+from weft.export.recorder import read_numbers
 from weft.xla.hlo import Builder, Value
 
 FLOATS = {

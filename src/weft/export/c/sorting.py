@@ -10,7 +10,6 @@ import numpy as np
 
 from weft.core.jaxpr import Eqn, Jaxpr
 from weft.export.c.emit import Array, Scalar, row_major
-from weft.export.c.expand import read_numbers
 from weft.export.c.index import index_number
 from weft.export.c.kinds import KINDS, Kind
 from weft.export.c.memory import drop_unused
@@ -18,6 +17,7 @@ from weft.export.c.nodes import Call, Pointer, Statement
 from weft.export.c.printer import print_block
 from weft.export.c.sizes import write_size
 from weft.export.c.writer import Writer
+from weft.export.recorder import read_numbers
 
 I32 = KINDS[np.dtype(np.int32)]
 SORT = """\
