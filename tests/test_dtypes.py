@@ -12,7 +12,7 @@ import pytest
 
 import weft
 import weft.numpy as jnp
-from weft import dtypes
+from weft import dtypes, lax
 from weft.errors import DtypeError, TypePromotionError
 from weft.options import config
 
@@ -114,7 +114,7 @@ def test_canonicalize_every_spelling(name, x64):
     d = dtype(name)
     want = d if x64 else dtype(WIDE.get(name, name))
     with config.scope(enable_x64=x64):
-        for spelling in (d, d.type, name, np.zeros(2, d), d.newbyteorder("=")):
+        for spelling in (d, d.type, name, d.newbyteorder("=")):
             assert dtypes.canonicalize(spelling) is want
             assert dtypes.canonicalize_dtype(spelling) == want
 
@@ -495,9 +495,26 @@ def test_nothing_warns_on_the_common_paths():
         dtypes.canonicalize(np.float64)
 
 
-def test_an_array_is_no_dtype():
+ASK_FOR_A_DTYPE = {
+    "zeros": lambda dtype: jnp.zeros(3, dtype=dtype),
+    "full": lambda dtype: lax.full((3,), 1, dtype),
+    "full_like": lambda dtype: lax.full_like(jnp.ones(3), 1, dtype),
+    "broadcasted_iota": lambda dtype: lax.iota(dtype, 3),
+    "argmin": lambda dtype: lax.argmin(jnp.ones(3), 0, dtype),
+    "convert_element_type": lambda dtype: lax.convert_element_type(jnp.ones(3), dtype),
+    "bitcast_convert_type": lambda dtype: lax.bitcast_convert_type(jnp.ones(3), dtype),
+    "dot_general": lambda dtype: lax.dot(jnp.ones(3), jnp.ones(3), preferred_element_type=dtype),
+}
+
+
+@pytest.mark.parametrize("name", ASK_FOR_A_DTYPE)
+def test_an_array_is_no_dtype_for_any_function(name):
     for x, got in ((np.ones(2, np.int8), "ndarray"), (jnp.ones(2, np.int8), r"i8\[2\]")):
-        with pytest.raises(DtypeError, match=f"^zeros: dtype must be .* got {got}. Hint: x.dtype"):
-            jnp.zeros(3, dtype=x)
+        match = f"^{name}: dtype must be .* got {got}. Hint: x.dtype"
+        with pytest.raises(DtypeError, match=match):
+            ASK_FOR_A_DTYPE[name](x)
+
+
+def test_what_has_a_dtype_and_is_no_array_is_one():
     for kind in (np.float16(1), weft.ShapeDtypeStruct((2,), np.float16), jnp.float16):
         assert jnp.zeros(3, dtype=kind).dtype == np.float16

@@ -209,6 +209,7 @@ def canonicalize(dtype: Any, where: str = "dtype") -> np.dtype:
 
 
 def _look_up(table: dict[Any, np.dtype], dtype: Any, where: str) -> np.dtype:
+    refuse_array(dtype, where)
     named = find_dtype(dtype, where)
     if named not in table and not is_extended(named):
         raise DtypeError(
@@ -216,6 +217,13 @@ def _look_up(table: dict[Any, np.dtype], dtype: Any, where: str) -> np.dtype:
             f"got {named}."
         )
     return table.get(named, named)
+
+
+def refuse_array(dtype: Any, where: str) -> None:
+    """Raise an error if an array stands where a dtype is asked for."""
+    if hasattr(dtype, "__array__") and not isinstance(dtype, type | np.generic):
+        got = getattr(dtype, "aval", type(dtype).__name__)
+        raise DtypeError(f"{where}: dtype must be a dtype, not an array; got {got}. Hint: x.dtype")
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype:
@@ -237,9 +245,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dty
 
 def check_user_dtype(dtype: Any, where: str) -> np.dtype:
     """The canonical dtype for one that a user gave to `where`; warns if that narrows it."""
-    if hasattr(dtype, "__array__") and not isinstance(dtype, type | np.generic):
-        got = getattr(dtype, "aval", type(dtype).__name__)
-        raise DtypeError(f"{where}: dtype must be a dtype, not an array; got {got}. Hint: x.dtype")
+    refuse_array(dtype, where)
     try:
         canonical = canonicalize(dtype, where)
     except DtypeError as error:

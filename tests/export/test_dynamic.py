@@ -146,6 +146,57 @@ def test_programs(name):
                 np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
 
 
+# Functions of a vector of a symbolic size, which hold for all sizes from one on.
+OF_A_VECTOR = {
+    "strided": lambda x: [
+        x[1::2], x[::2], x[1::3], x[::-2], x[-1::-1], x[1:], x[:-1], x[::2] + x[::2],
+    ],
+    "strided updates": lambda x: [x.at[::2].set(0.0), x.at[1::2].add(1.0), x.at[1::3].mul(x[1::3])],
+    "gradients": lambda x: [
+        weft.grad(lambda x: jnp.sum(x[1::2] ** 2))(x), weft.grad(lambda x: jnp.sum(x[::3] ** 2))(x),
+    ],
+    "sizes": lambda x: [
+        jnp.nonzero(x, size=x.shape[0])[0], jnp.unique(x, size=x.shape[0]),
+    ],
+    "running": lambda x: [
+        jnp.cumsum(x.astype(int)), jnp.cumprod(x.astype(int)), lax.cummax(x.astype(int)),
+        lax.cumlogsumexp(x), lax.cumsum(x.astype(int), reverse=True),
+    ],
+    "calculus": lambda x: [
+        jnp.diff(x), jnp.trapezoid(x), jnp.interp(x, jnp.sort(x), x), jnp.ediff1d(x),
+    ],
+    "made": lambda x: [
+        jnp.arange(x.shape[0]), jnp.arange(1, x.shape[0]), jnp.arange(0, x.shape[0], 2),
+        jnp.eye(x.shape[0]), jnp.repeat(x, 2), jnp.roll(x, 1), jnp.insert(x, 0, 1.0),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_A_VECTOR)
+def test_functions_of_a_vector_of_a_symbolic_size(name):
+    f, data = OF_A_VECTOR[name], np.array([3, 0, 1, 2, 0, 7, 5], np.float32)
+    found = export.export(weft.jit(f))(*sized("n"))
+    for n in (7, 2, 1):
+        got, want = found.call(data[:n]), weft.jit(f)(data[:n])
+        for a, b in zip(got, want, strict=True):
+            assert (a.shape, a.dtype) == (b.shape, b.dtype)
+            np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+NEED_TWO = {
+    "linspace": lambda x: jnp.linspace(0.0, 1.0, x.shape[0]),
+    "logspace": lambda x: jnp.logspace(0.0, 1.0, x.shape[0]),
+    "gradient": lambda x: jnp.gradient(x),
+    "associative_scan": lambda x: lax.associative_scan(jnp.add, x),
+}
+
+
+@pytest.mark.parametrize("name", NEED_TWO)
+def test_functions_that_need_two_elements_say_by_which_constraint(name):
+    with pytest.raises(InconclusiveDimensionOperation, match=r"constraints=\('n >= 2',\)"):
+        export.export(weft.jit(NEED_TWO[name]))(*sized("n"))
+
+
 def test_an_artefact_with_its_derivative_and_constraints():
     f = weft.jit(lambda w, i, x: (jnp.tanh(x @ w)[i].sum(), x.shape[0]))
     scope = export.SymbolicScope(["b >= 2"])

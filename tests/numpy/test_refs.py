@@ -930,6 +930,70 @@ def test_a_forward_rule_with_a_reference_from_outside():
     assert count[...] == 4
 
 
+def in_scan(f):
+    return lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=3)[0]
+
+
+WRAPS = {  # a program around a function, and how often it calls it
+    "scan": (in_scan, 3),
+    "while": (lambda f: lambda x: lax.while_loop(
+        lambda c: c[0] < 3, lambda c: (c[0] + 1, f(c[1])), (0, x)
+    )[1], 3),
+    "cond": (lambda f: lambda x: lax.cond(x > 0, f, jnp.cos, x), 1),
+    "jit": (lambda f: weft.jit(in_scan(weft.jit(f))), 3),
+    "checkpoint": (lambda f: in_scan(weft.checkpoint(f)), 3),
+    "branch": (lambda f: in_scan(lambda x: lax.cond(x > 0, f, jnp.cos, x)), 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_each_function_of_a_custom_vjp_writes_a_reference_in_a_loop_that_is_differentiated(wrap):
+    calls, forwards, backwards = (weft.new_ref(0.0) for _ in range(3))
+
+    def count(r, y):
+        r[...] += 1.0
+        return y
+
+    f = weft.custom_vjp(lambda x: count(calls, jnp.sin(x)))
+    f.defvjp(
+        lambda x: count(forwards, (jnp.sin(x), x)),
+        lambda x, ct: count(backwards, (ct * jnp.cos(x),)),
+    )
+    around, times = WRAPS[wrap]
+    want, x = 1.0, 1.0
+    for _ in range(times):
+        want, x = want * np.cos(x), np.sin(x)
+    assert around(f)(1.0) == pytest.approx(x)
+    assert (calls[...], forwards[...], backwards[...]) == (times, 0, 0)
+    for grad in (weft.grad(around(f)), weft.jit(weft.grad(around(f)))):
+        assert grad(1.0) == pytest.approx(want)
+    assert (calls[...], forwards[...], backwards[...]) == (times, 2 * times, 2 * times)
+
+
+def test_rules_that_share_a_reference_in_a_loop_that_is_differentiated():
+    r = weft.new_ref(0.0)
+    count = lambda y: (weft.ref.addupdate(r, ..., 1.0), y)[1]
+    f = weft.custom_vjp(lambda x: count(x * 2))
+    f.defvjp(lambda x: (count(x * 2), None), lambda _, ct: (ct * 2,))
+    with pytest.raises(RefError, match="a loop or a branch that is differentiated; got <lambda>"):
+        weft.grad(in_scan(f))(1.0)
+    f = weft.custom_vjp(lambda x: x * 2)
+    f.defvjp(lambda x: (count(x * 2), None), lambda _, ct: (count(ct * 2),))
+    with pytest.raises(RefError, match="in a loop that is differentiated, must not use references"):
+        weft.grad(in_scan(f))(1.0)
+
+
+def test_a_result_beside_a_reference_that_a_function_writes_may_be_unused():
+    r = weft.new_ref(0.0)
+    count = lambda y: (weft.ref.addupdate(r, ..., 1.0), y)[1]
+    f = weft.custom_vjp(lambda x: count((x * 2, x * 3)))
+    f.defvjp(lambda x: ((x * 2, x * 3), None), lambda _, cts: (cts[0] * 2 + cts[1] * 3,))
+    assert weft.grad(in_scan(lambda x: f(x)[1]))(1.0) == 27 and r[...] == 0
+    assert in_scan(lambda x: f(x)[1])(1.0) == 27 and r[...] == 3
+    f.defvjp(f.fwd, f.bwd, optimize_remat=True)
+    assert weft.grad(in_scan(weft.checkpoint(lambda x: f(x)[1])))(1.0) == 27 and r[...] == 3
+
+
 def test_operations_on_what_is_no_reference_or_does_not_fit():
     r, x = AbstractRef(weft.typeof(jnp.zeros((2, 3)))), weft.typeof(jnp.zeros((2, 3)))
     y, n = weft.typeof(jnp.zeros(3)), weft.typeof(jnp.zeros((2, 3), int))

@@ -48,7 +48,7 @@ def make_array_from_callback(
     op = "make_array_from_callback"
     shape = index_tuple(shape, op, "shape")
     sharding = check_sharding(op, sharding, shape, "the array")
-    kind = None if dtype is None else dtypes.canonicalize(dtype)
+    kind = None if dtype is None else dtypes.canonicalize(dtype, op)
     held: dict[Bounds, Any] = {}
     for index in sharding.addressable_devices_indices_map(shape).values():
         key = bounds(index, shape)

@@ -386,7 +386,10 @@ class _Call:
         """
         owner, nondiff = self.owner, list(self.nondiff.values())
         consts = find_closed_over(owner.fun, nondiff)
-        self.closed = find_closed_over(owner.jvp, owner.fwd, owner.bwd, nondiff)
+        self.closed = find_closed_over(owner.bwd, nondiff)
+        self.count_bwd = len(self.closed)
+        seen = {*map(id, self.closed)}
+        self.closed += [x for x in find_closed_over(owner.jvp, owner.fwd) if id(x) not in seen]
         params = {
             "name": self.name,
             "call_jaxpr": Hoisted(self.call, consts) if consts else self.call,
@@ -428,8 +431,11 @@ class _Call:
             return substitute(rule, self.closed, primals[:n], primals[n:])
 
     def fwd(self, primals: Sequence, perturbed: Sequence[bool]) -> tuple[list, list, Callable]:
-        """Results, residuals and the pullback by the rules of reverse mode."""
-        n = len(self.closed)
+        """Results, residuals and the pullback by the rules of reverse mode.
+
+        Of the values that rules close over, residuals are those that bwd uses.
+        """
+        n, k = len(self.closed), self.count_bwd
         trees: list = []
 
         def rule(*leaves: Any) -> tuple[list, list]:
@@ -451,13 +457,14 @@ class _Call:
                 return self.check_bwd(grads)
 
             with x64_as(self.x64):
-                grads = substitute(back, self.closed, held[:n], held[n:])
-            return [*[Zero(typeof(x).to_tangent()) for x in held[:n]], *grads]
+                grads = substitute(back, self.closed[:k], held[:k], held[k:])
+            return [*still, *grads]
 
         closed = list(primals[:n])
+        still = [Zero(typeof(x).to_tangent()) for x in closed]
         with x64_as(self.x64):
             outs, residuals = substitute(rule, self.closed, closed, primals[n:])
-        return outs, [*closed, *residuals], pull
+        return outs, [*closed[:k], *residuals], pull
 
     def show_cts(self, cts: Sequence) -> list:
         """Cotangents of the results as bwd takes them: arrays, also where they are numbers."""

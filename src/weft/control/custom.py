@@ -74,7 +74,9 @@ class CustomCall(Call):
     """A family: call the flat function `call_jaxpr`, whose derivative the other params give.
 
     The first `num_consts` operands are values that the function closed over, hoisted by the call or
-    when it was staged; the derivative rules do not see them.
+    when it was staged; the derivative rules do not see them. Where references are discharged, the
+    last `num_held` of these operands are the values of references that the function writes, and so
+    are its last results. A rule does not write them, so that they stay as they are.
     """
 
     program = "call_jaxpr"
@@ -101,28 +103,41 @@ class CustomCall(Call):
         return [*consts, *args], {**params, "call_jaxpr": close_jaxpr(jaxpr), "num_consts": count}
 
     def discharge(self, params, refs, written, verb):
-        if any(r is not None for r in refs):
-            raise NotImplementedError(
-                f"{self.name}: a function with a derivative of its own must not touch references "
-                f"in a program that is transformed; got {params['name']}. Hint: pass it r[...]; "
-                "only bwd of a custom_vjp function may write to one."
+        n = params["num_consts"]
+        if any(r is not None for r in refs[n:]):
+            raise RefError(
+                f"{self.name}: the rules of a function must not use references that the function "
+                f"uses as well, in a loop or a branch that is differentiated; got {params['name']}."
+                " Hint: pass it r[...], and return what is to be written."
             )
-        return super().discharge(params, refs, written, verb)
+        call = verb(params["call_jaxpr"], range(len(refs)), written)
+        held = num_held(params)
+        kept = [i for i in range(n - held) if i not in written]
+        order = [*kept, *range(n - held, n), *written, *range(n, len(refs))]
+        call = call.replace(invars=[call.invars[i] for i in order])
+        if written:
+            params = {**params, "num_held": held + len(written)}
+        count = len(call.outvars) - len(written)
+        places = [*range(count), *[~i for i in written]]
+        return {**params, "call_jaxpr": call}, order, places
 
     def transpose(self, cts, *args, call_jaxpr, **params):
         return backward(call_jaxpr, (), args, cts)
 
     def dce(self, eqn, live):
+        own = len(live) - num_held(eqn.params)
+        live = [*live[:own], *[True] * (len(live) - own)]  # what is held leaves as it came
         if all(live):
             return eqn
         params = dict(eqn.params)
         params["call_jaxpr"], _ = dce_jaxpr(params["call_jaxpr"], live)
+        outvars, live = select_masked(eqn.outvars, live), live[:own]
         if params["jvp"] is not None:
             rule = params["jvp"]
             params["jvp"] = lambda *given: tuple(select_masked(xs, live) for xs in rule(*given))
         if "fwd" in params:
             params["fwd"] = keep_live_fwd(params["fwd"], live)
-        return eqn.replace(params=params, outvars=select_masked(eqn.outvars, live))
+        return eqn.replace(params=params, outvars=outvars)
 
     def checked(self, trace, args, params):
         outs = look_into(trace, params["call_jaxpr"], args)
@@ -154,6 +169,11 @@ class CustomCall(Call):
                 f"differentiated; got a closed-over {closed}. Hint: pass it as an argument, "
                 "of those that are not in nondiff_argnums."
             )
+
+
+def num_held(params: dict) -> int:
+    """Return the number of references whose values a call takes and gives."""
+    return params.get("num_held", 0)
 
 
 def keep_live_fwd(fwd: Callable, live: Sequence[bool]) -> Callable:
@@ -195,8 +215,10 @@ class CustomJVP(CustomCall):
         self.check_consts(primals, tangents, params)
         n = params["num_consts"]
         dots = tangents[n:] if params["symbolic_zeros"] else [*map(instantiate, tangents[n:])]
+        held = slice(n - num_held(params), n)
         with own_lines():
-            return params["jvp"](primals[n:], dots)
+            outs, dots = params["jvp"](primals[n:], dots)
+        return [*outs, *primals[held]], [*dots, *tangents[held]]
 
     def batch(self, axis, args, dims, **params):
         params["jvp"] = batch_jvp_rule(params["jvp"], axis, dims[params["num_consts"] :])
@@ -252,7 +274,7 @@ class CustomVJP(CustomCall):
         if params["jvp"] is not None:
             residuals = [*residuals, *primals[n:]]
             rule = select_pushforward(params["jvp"], count, moves)
-        dots = iter(
+        moved = iter(
             custom_linear_p.apply(
                 *residuals,
                 *[t for t, m in zip(tangents[n:], moves, strict=True) if m],
@@ -264,7 +286,9 @@ class CustomVJP(CustomCall):
                 symbolic_zeros=params["symbolic_zeros"],
             )
         )
-        return outs, [Zero(a) if a.dtype == dtypes.float0 else next(dots) for a in out_avals]
+        dots = [Zero(a) if a.dtype == dtypes.float0 else next(moved) for a in out_avals]
+        held = slice(n - num_held(params), n)
+        return [*outs, *primals[held]], [*dots, *tangents[held]]
 
     def batch(self, axis, args, dims, **params):
         outs = self.apply(*args, **self.batch_params(axis, dims, params))
@@ -481,11 +505,12 @@ def forward_for_remat(
     def flat(*xs: Any) -> list:
         outs, residuals, pull = params["fwd"](xs[n:], moves)
         found[:] = len(outs), pull
-        return [*outs, *residuals]
+        return [*outs, *xs[n - held : n], *residuals]
 
+    held = num_held(params)
     both = remat_opt_p.apply(*primals, fwd_jaxpr=flat, num_fwd_consts=0, **params)
     count, pull = found
-    return both[:count], both[count:], pull
+    return both[:count], both[count + held :], pull
 
 
 def add_tangents(s: Any, t: Any) -> Any:

@@ -320,6 +320,16 @@ class Reversal(Holder):
     name = "reversal"
     program = "pull_jaxpr"
 
+    def bodies(self, params):
+        advance, pull = params["advance_jaxpr"], params["pull_jaxpr"]
+        n = 1 + params["advance_nconsts"]
+        m = n + params["pull_nconsts"]
+        states = range(m, m + len(advance.out_avals))
+        return [
+            Body(pull, "pull_jaxpr", operands=range(n, n + len(pull.invars))),
+            Body(advance, "advance_jaxpr", operands=(*range(1, n), *states)),
+        ]
+
     def abstract_eval(self, *avals, pull_jaxpr, **params):
         return pull_jaxpr.out_avals
 
@@ -370,6 +380,22 @@ class Reversal(Holder):
 
     def transpose(self, cts, *args, **params):
         return backward(sweep_jaxpr(**params), (), args, cts)
+
+    def discharge(self, params, refs, written, verb):
+        n = 1 + params["advance_nconsts"]
+        m = n + params["pull_nconsts"]
+        pull = verb(params["pull_jaxpr"], range(n, len(refs)), written)
+        outs, last = cut_pieces(pull.outvars, (len(params["pull_jaxpr"].outvars),))
+        ys = len(refs) - len(outs)
+        consts = [i for i in range(n, m) if i not in written]
+        order = [*consts, *range(m, ys), *written, *range(ys, len(refs))]
+        invars = [pull.invars[i - n] for i in order]
+        params = {
+            **params,
+            "pull_jaxpr": pull.replace(invars=invars, outvars=[*last, *outs]),
+            "pull_nconsts": len(consts),
+        }
+        return params, [*range(n), *order], [*[~i for i in written], *range(len(outs))]
 
     def dce(self, eqn, live):
         advance, pull = eqn.params["advance_jaxpr"], eqn.params["pull_jaxpr"]

@@ -185,9 +185,10 @@ class Dim(SymbolicSize):
             return NotImplemented
         found = find_order(self, other if isinstance(other, Dim) else int(other), sign)
         if found is None:
+            least = other + 1 if sign in ("<=", ">") else other
             raise InconclusiveDimensionOperation(
                 f"comparison: must have the same answer for all sizes; got {self} {sign} {other}"
-                f"{self.scope.describe()}. Hint: constraints=('{self} {sign[0]}= ...',) of "
+                f"{self.scope.describe()}. Hint: constraints=('{self} >= {least}',) of "
                 "symbolic_shape, or weft.core.max_dim and min_dim in place of max and min."
             )
         return found

@@ -73,9 +73,9 @@ def diff(
         for p in (as_array(p, "diff") for p in (prepend, x, append) if p is not None)
     ]
     x = concatenate(parts, axis) if len(parts) > 1 else x
-    if n >= x.shape[axis]:
-        return slice_in_dim(x, 0, 0, 1, axis)
     for _ in range(n):
+        if x.shape[axis] == 0:
+            break
         later, earlier = split_neighbors(x, axis)
         x = ops.ne(later, earlier) if dtypes.is_bool(x.dtype) else ops.sub(later, earlier)
     return x
@@ -204,7 +204,7 @@ def add_trapezoids(y: Any, x: Any, dx: Any, axis: int) -> Any:
     """Integrate arrays of one dtype."""
     if x is None:
         y = moveaxis(y, axis, -1)
-        if not dx.ndim and y.shape[-1] > 1:  # all samples, less half of the ends: one sum
+        if not dx.ndim and y.shape[-1] not in (0, 1):  # all samples, less half of the ends: one sum
             total = reduce_sum(y, (y.ndim - 1,))
             half = ops.mul(ops.add(y[..., 0], y[..., -1]), literal_like(0.5, y))
             return where(isfinite(total), ops.sub(total, half), total) * dx
@@ -259,8 +259,8 @@ def interpolate_table(
         xp, fp = sort_together((xp, fp), 0, num_keys=1)
         xp = concatenate([xp[-1:] - period, xp, xp[:1] + period])
         fp = concatenate([fp[-1:], fp, fp[:1]])
-    last = xp.shape[0] - 1
-    i = clip(search_by_halving(xp, x, "right"), min(1, last), last)
+    last = xp.shape[0] - 1  # 0 where there is one point, and then i is 0 as well
+    i = clip(search_by_halving(xp, x, "right"), 1, last)
     x0, f0 = (getitem_with(v, maximum(i - 1, 0), PLAIN) for v in (xp, fp))
     x1, f1 = (getitem_with(v, i, PLAIN) for v in (xp, fp))
     width = ops.sub(x1, x0)

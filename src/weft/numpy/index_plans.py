@@ -511,8 +511,19 @@ class Slices(NamedTuple):
         """The shape of the slice."""
         steps = self.steps or (1,) * len(self.starts)
         return tuple(
-            -(-(b - a) // s) for a, b, s in zip(self.starts, self.limits, steps, strict=True)
+            (b - a + s - 1) // s for a, b, s in zip(self.starts, self.limits, steps, strict=True)
         )
+
+
+def find_limit(low: Any, span: Span) -> Any:
+    """Return where a slice that is not empty ends, if it begins at `low`.
+
+    One of a symbolic size that goes to the end of the axis ends there, which holds for all sizes.
+    """
+    step = abs(span.step)
+    if type(span.count) is not int and (span.size - low + step - 1) // step == span.count:
+        return span.size
+    return low + (span.count - 1) * step + 1
 
 
 def make_slices(plan: IndexPlan) -> Slices:
@@ -523,7 +534,7 @@ def make_slices(plan: IndexPlan) -> Slices:
         if type(e) is Span:
             low = e.start if e.step > 0 else e.start + (e.count - 1) * e.step
             starts.append(0 if e.count == 0 else low)
-            limits.append(0 if e.count == 0 else low + (e.count - 1) * abs(e.step) + 1)
+            limits.append(0 if e.count == 0 else find_limit(low, e))
             steps.append(abs(e.step))
             if e.step < 0:
                 rev.append(e.axis)

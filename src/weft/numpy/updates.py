@@ -174,11 +174,7 @@ def slice_at(x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
 
 def replace_strided(x: Any, new: Any, part: index_plans.Slices) -> Any:
     """`x` with a strided slice replaced by `new`."""
-    steps = part.steps or ()
-    config = tuple(
-        (a, n - b, s - 1)
-        for a, b, s, n in zip(part.starts, part.limits, steps, x.shape, strict=True)
-    )
+    config = tuple(map(slicing.pad_around, x.shape, part.starts, part.sizes, part.steps or ()))
     rest = slicing.padding_mask(typeof(new), config)
     between = layout.zeros(typeof(x).update(shape=()))  # is not selected
     return lax.select(rest, x, slicing.pad(new, between, config))

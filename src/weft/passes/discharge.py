@@ -206,7 +206,7 @@ def thread_state(
     if home is None:
         raise RefError(
             f"{prim}: a function with rules of its own, in a loop that is differentiated, must not "
-            "use references outside of its bwd; got one. Hint: pass r[...] as an argument."
+            "use references in both fwd and bwd; got one. Hint: return r[...] as a residual."
         )
     key = ("discharge", prim, tuple(params.items()), same, lowers)
     found = home.memo.get(key)

@@ -119,7 +119,9 @@ bitcast_convert_type_p = BitcastConvertType()
 
 def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The bits of `operand` read as another dtype; a change of width shows in a last axis."""
-    return bitcast_convert_type_p.apply(operand, new_dtype=dtypes.canonicalize(new_dtype))[0]
+    return bitcast_convert_type_p.apply(
+        operand, new_dtype=dtypes.canonicalize(new_dtype, "bitcast_convert_type")
+    )[0]
 
 
 class ReducePrecision(LinearByElement):

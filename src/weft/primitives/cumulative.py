@@ -145,6 +145,9 @@ def running_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.float32) if narrow else dtype
 
 
+LARGEST_SIZE = 2**31  # of an axis; what an index in int32 can name
+
+
 def run_by_shifts(
     x: Expr, combine: Callable[[Expr, Expr], Expr], identity: Any, reverse: bool
 ) -> Expr:
@@ -154,7 +157,8 @@ def run_by_shifts(
     XLA:CPU, and has a wrong answer there (docs/design).
     """
     distance = 1
-    while distance < x.shape[1]:
+    # A size may be symbolic: then there are steps for all sizes, which change nothing beyond it.
+    while distance < LARGEST_SIZE and not is_below(x.shape[1], distance + 1):
         x = combine(shift(x, distance, identity, reverse), x)
         distance *= 2
     return x

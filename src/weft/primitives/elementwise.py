@@ -761,7 +761,7 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
     if type(x) in NUMBERS or type(y) in NUMBERS:
         x, y = match_numbers(x, y)
     if out_dtype is not None:
-        dtype = dtypes.canonicalize(out_dtype)
+        dtype = dtypes.canonicalize(out_dtype, "mul")
         x, y = convert(x, dtype), convert(y, dtype)
     try:
         return current.trace.process(mul_p, (x, y), {})[0]

@@ -311,7 +311,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """
     if new_dtype is None:
         raise DtypeError("convert_element_type: a dtype must be given; got None.")
-    dtype = dtypes.canonicalize(new_dtype)
+    dtype = dtypes.canonicalize(new_dtype, "convert_element_type")
     if dtypes.is_complex(typeof(operand).dtype) and not dtypes.is_complex(dtype):
         text = f"convert_element_type: {dtype.name} has no place for the imaginary part."
         warnings.warn(text, np.exceptions.ComplexWarning, stacklevel=2)
@@ -320,7 +320,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 
 def full(shape: Sequence[int], fill_value: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     """An array of `shape` filled with a number or a scalar; its own dtype where none is given."""
-    dtype = None if dtype is None else dtypes.canonicalize(dtype)
+    dtype = None if dtype is None else dtypes.canonicalize(dtype, "full")
     return fill(families.index_tuple(shape, "full", "shape"), fill_value, dtype)
 
 
@@ -359,7 +359,7 @@ def full_like(
     if dtype is None and getattr(like, "weak_type", False):
         fill_value = convert(fill_value, like.dtype, True)
     elif dtype is not None or not hasattr(x, "aval"):
-        dtype = dtypes.canonicalize(like.dtype if dtype is None else dtype)
+        dtype = dtypes.canonicalize(like.dtype if dtype is None else dtype, "full_like")
     else:
         dtype = like.dtype
     shape = like.shape if shape is None else families.index_tuple(shape, "full_like", "shape")
@@ -670,7 +670,7 @@ def broadcasted_iota(
     sharding = resolve_sharding("broadcasted_iota", out_sharding, len(shape))
     terms = sharding is not None and sharding.spec.unreduced
     x = iota_p.apply(
-        dtype=dtypes.canonicalize(dtype),
+        dtype=dtypes.canonicalize(dtype, "broadcasted_iota"),
         shape=shape,
         dimension=families.check_integer("broadcasted_iota", "dimension", dimension),
         sharding=None if terms else sharding,

@@ -443,7 +443,7 @@ def rng_bit_generator(
     key, bits = rng_bit_generator_p.apply(
         key,
         shape=index_tuple(shape, "rng_bit_generator", "shape"),
-        dtype=dtypes.canonicalize(dtype),
+        dtype=dtypes.canonicalize(dtype, "rng_bit_generator"),
         algorithm=RandomAlgorithm(algorithm),
     )
     return key, lay_out("rng_bit_generator", bits, out_sharding)

@@ -424,7 +424,7 @@ argmin_p = ArgExtremum("argmin", reduce_min_p, "LT")
 
 def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """The index of the maximum along `axis`, which is removed; of a NaN where there is one."""
-    dtype = dtypes.canonicalize(index_dtype)
+    dtype = dtypes.canonicalize(index_dtype, "argmax")
     return argmax_p.apply(
         operand, axes=(families.check_integer("argmax", "axis", axis),), index_dtype=dtype
     )[0]
@@ -432,7 +432,7 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
 
 def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """The index of the minimum along `axis`, which is removed; of a NaN where there is one."""
-    dtype = dtypes.canonicalize(index_dtype)
+    dtype = dtypes.canonicalize(index_dtype, "argmin")
     return argmin_p.apply(
         operand, axes=(families.check_integer("argmin", "axis", axis),), index_dtype=dtype
     )[0]

@@ -44,6 +44,15 @@ def lower_slice(hlo: Any, x: Any, starts: Any, limits: Any, strides: Any, out: S
     )[0]
 
 
+def pad_around(size: Any, start: Any, count: Any, step: int) -> tuple:
+    """Return the padding that puts a slice of `count` elements back into an axis of this size.
+
+    The count may be symbolic, and 0.
+    """
+    covered = count + max_size(count - 1, 0) * (step - 1)
+    return start, size - start - covered, step - 1
+
+
 class Slice(families.LinearPrimitive):
     """out[i] = x[start_indices + i * strides], up to limit_indices. strides None is all ones.
 
@@ -70,7 +79,7 @@ class Slice(families.LinearPrimitive):
                 f"stride > 0; got start_indices {start_indices}, limit_indices {limit_indices}, "
                 f"strides {strides} for {x}."
             )
-        shape = [-((a - b) // s) for (a, b, _), s in zip(bounds, steps, strict=True)]
+        shape = [(b - a + s - 1) // s for (a, b, _), s in zip(bounds, steps, strict=True)]
         return [ShapedArray(shape, x.dtype, x.weak_type)]
 
     def lower(self, hlo, x, *, start_indices, limit_indices, strides):
@@ -86,13 +95,8 @@ class Slice(families.LinearPrimitive):
 
     def transpose(self, cts, x, *, start_indices, limit_indices, strides):
         (ct,) = cts
-        config = []
-        for k, (m, n, a) in enumerate(
-            zip(typeof(ct).shape, x.aval.shape, start_indices, strict=True)
-        ):
-            step = 1 if strides is None else strides[k]
-            end = a + (m - 1) * step + 1 if m else a
-            config.append((a, n - end, step - 1))
+        steps = strides or (1,) * len(start_indices)
+        config = [*map(pad_around, x.aval.shape, start_indices, typeof(ct).shape, steps)]
         return [pad(ct, layout.literal(0, x.aval.dtype), config)]
 
     def batch(self, axis, args, dims, *, start_indices, limit_indices, strides):
