@@ -262,6 +262,55 @@ EXISTING = [
         [(0,), (1,)]),
     Row("scipy.stats.nbinom.pmf 0", lambda p: stats.nbinom.pmf(0, 2, p), lambda p: p * p,
         [(1,), (0.5,)]),
+    # edges of the support
+    Row("scipy.stats.poisson.pmf 2", lambda m: stats.poisson.pmf(2, m),
+        lambda m: m * m * mp.exp(-m) / 2, [(0,)]),
+    Row("scipy.stats.poisson.pmf 1", lambda m: stats.poisson.pmf(1, m), lambda m: m * mp.exp(-m),
+        [(0,)]),
+    Row("scipy.stats.binom.pmf 1", lambda p: stats.binom.pmf(1, 5, p),
+        lambda p: 5 * p * (1 - p) ** 4, [(0,), (1,)]),
+    Row("scipy.stats.binom.pmf 4", lambda p: stats.binom.pmf(4, 5, p),
+        lambda p: 5 * p**4 * (1 - p), [(0,), (1,)]),
+    Row("scipy.stats.nbinom.pmf 1", lambda p: stats.nbinom.pmf(1, 2, p),
+        lambda p: 2 * p * p * (1 - p), [(1,)]),
+    *[Row(f"scipy.stats.multinomial.pmf {k}",
+          lambda *p, k=k: stats.multinomial.pmf(jnp.array(k), sum(k), jnp.stack(p)),
+          lambda *p, k=k: mp.factorial(sum(k)) * mp.fprod(q**n / mp.factorial(n)
+                                                          for q, n in zip(p, k, strict=True)),
+          [(0, 0.25, 0.75), (0, 0, 1), (0.5, 0, 0.5)]) for k in ((0, 1, 2), (1, 1, 2), (2, 0, 1))],
+    *[Row(f"scipy.stats.dirichlet.pdf {a}",
+          lambda *x, a=a: stats.dirichlet.pdf(jnp.stack(x), jnp.array(a)),
+          lambda *x, a=a: mp.gamma(sum(a)) * mp.fprod(y ** (b - 1) / mp.gamma(b)
+                                                      for y, b in zip(x, a, strict=True)),
+          [(0, 0.25, 0.75), (0.5, 0, 0.5)]) for a in ((1.0, 2.0, 3.0), (2.0, 1.0, 4.0))],
+    Row("scipy.stats.dirichlet.logpdf", lambda *x: stats.dirichlet.logpdf(jnp.stack(x),
+        jnp.array([1.0, 2.0])), lambda x, y: mp.log(2 * y), [(0, 1), (0.25, 0.75)]),
+    *[Row(f"scipy.stats.gamma.{n} {a}", lambda x, a=a, n=n: getattr(stats.gamma, n)(x, a),
+          lambda x, a=a, f=f: f(mp.gammainc(a, 0, x, regularized=True)), [(0,), (1,)])
+      for a in (1.0, 2.0) for n, f in (("cdf", lambda p: p), ("sf", lambda p: 1 - p),
+                                       ("logsf", lambda p: mp.log(1 - p)))],
+    Row("scipy.stats.chi2.cdf 2", lambda x: stats.chi2.cdf(x, 2.0), lambda x: 1 - mp.exp(-x / 2),
+        [(0,), (1,)]),
+    *[Row(f"scipy.stats.beta.{n} {a} {b}",
+          lambda x, a=a, b=b, n=n: getattr(stats.beta, n)(x, a, b),
+          lambda x, a=a, b=b, f=f: f(1 - (1 - x) ** b if a == 1 else x**a), points)
+      for n, a, b, f, points in (
+          ("cdf", 1.0, 3.0, lambda p: p, [(0,), (1,)]),
+          ("sf", 3.0, 1.0, lambda p: 1 - p, [(0,), (1,)]),
+          ("logsf", 1.0, 3.0, lambda p: mp.log(1 - p), [(0,)]),
+          ("logcdf", 3.0, 1.0, mp.log, [(1,)]))],
+    *[Row(f"scipy.stats.beta.pdf {a} {b}", lambda x, a=a, b=b: stats.beta.pdf(x, a, b),
+          lambda x, a=a, b=b: x ** (a - 1) * (1 - x) ** (b - 1) / mp.beta(a, b), [(0,), (1,)])
+      for a, b in ((2, 2), (1, 3), (3, 1))],
+    *[Row(f"scipy.stats.truncnorm.{n} {a} {b}",
+          lambda x, a=a, b=b, n=n: getattr(stats.truncnorm, n)(x, a, b),
+          lambda x, a=a, b=b, f=f: f((phi(x) - phi(a)) / (phi(b) - phi(a))), points)
+      for n, f, points in (
+          ("cdf", lambda p: p, [(-1,), (2,), (0.5,)]), ("sf", lambda p: 1 - p, [(-1,), (2,)]),
+          ("logcdf", mp.log, [(2,)]), ("logsf", lambda p: mp.log(1 - p), [(-1,)]))
+      for a, b in ((-1, 2),)],
+    Row("scipy.stats.truncnorm.cdf 3 5", lambda x: stats.truncnorm.cdf(x, 3.0, 5.0),
+        lambda x: (phi(x) - phi(3)) / (phi(5) - phi(3)), [(3,), (5,)]),
     Row("scipy.stats.t.logpdf", lambda x: stats.t.logpdf(x, 2.0),
         lambda x: -1.5 * mp.log(1 + x * x / 2), [(0,), (1,)]),
     Row("scipy.stats.vonmises.logpdf", lambda x: stats.vonmises.logpdf(x, 1.0), mp.cos,
@@ -289,7 +338,6 @@ ZERO, ZEROS = [[0]], [[0, 0], [0, 0]]
 NONE3 = [[0] * 3] * 3
 CORNER = "a corner: "
 EDGE = "the edge of the support: from within"
-NOTHING = "0 where the probability is 0, as exp of a log that is -inf"
 
 CHOSEN = [
     Choice("numpy.abs", jnp.abs, (0,), [1], ZERO, CORNER + "the derivative from the right"),
@@ -393,21 +441,15 @@ CHOSEN = [
     Choice("scipy.special.factorial", special.factorial, (-2,), [0], ZERO, "0 where it is 0"),
     Choice("scipy.stats.sem", vector(stats.sem), (1, 1, 1), [NAN] * 3, None, "a cone, as std"),
     Choice("scipy.stats.uniform.pdf", stats.uniform.pdf, (0,), [0], ZERO, EDGE),
-    Choice("scipy.stats.uniform.cdf", stats.uniform.cdf, (0,), [0.5], ZERO, EDGE + ", a tie"),
+    Choice("scipy.stats.uniform.cdf", stats.uniform.cdf, (0,), [1], ZERO, EDGE),
     Choice("scipy.stats.expon.pdf", stats.expon.pdf, (0,), [-1], [[1]], EDGE),
     Choice("scipy.stats.expon.cdf", stats.expon.cdf, (0,), [1], [[-1]], EDGE),
     Choice("scipy.stats.pareto.pdf", lambda x: stats.pareto.pdf(x, 2.0), (1,), [-6], [[24]], EDGE),
     Choice("scipy.stats.gamma.pdf", lambda x: stats.gamma.pdf(x, 1.0), (0,), [-1], [[1]], EDGE),
     Choice("scipy.stats.chi2.pdf", lambda x: stats.chi2.pdf(x, 2.0), (0,), [-0.25], [[0.125]],
            EDGE),
-    Choice("scipy.stats.beta.pdf", lambda x: stats.beta.pdf(x, 2.0, 2.0), (0,), [0], ZERO, NOTHING),
     Choice("scipy.stats.truncnorm.pdf", lambda x: stats.truncnorm.pdf(x, -1.0, 1.0), (-1,),
            [0.3544377], ZERO, EDGE),
-    Choice("scipy.stats.truncnorm.cdf", lambda x: stats.truncnorm.cdf(x, -1.0, 1.0), (-1,), [0],
-           ZERO, NOTHING),
-    Choice("scipy.stats.poisson.pmf", lambda m: stats.poisson.pmf(1, m), (0,), [0], ZERO, NOTHING),
-    Choice("scipy.stats.binom.pmf", lambda p: stats.binom.pmf(1, 5, p), (0,), [0], ZERO, NOTHING),
-    Choice("scipy.stats.nbinom.pmf", lambda p: stats.nbinom.pmf(1, 2, p), (1,), [0], ZERO, NOTHING),
     Choice("scipy.stats.laplace.pdf", stats.laplace.pdf, (0,), [-0.5], None,
            CORNER + "the derivative from the right"),
     Choice("scipy.stats.gennorm.logpdf", stats.gennorm.logpdf, (0, 1), [0, 0.4227843], None,
@@ -493,14 +535,14 @@ ELSEWHERE = {
         "numpy.linalg": "eig lstsq qr tensorinv tensorsolve",
         "scipy.special": """betaln erfcinv erfcx loggamma multigammaln ndtri sph_harm_y
             wofz zeta""",
-        "scipy.stats": """bernoulli.logpmf beta.cdf,logcdf,logpdf,logsf,sf betabinom.logpmf,pmf
-            binom.logpmf cauchy.isf,logcdf,logpdf,logsf,pdf,ppf,sf chi2.cdf,logcdf,logpdf,logsf,sf
-            dirichlet.logpdf,pdf expon.logcdf,logpdf,logsf,ppf,sf gamma.cdf,logcdf,logsf,sf
+        "scipy.stats": """bernoulli.logpmf beta.logpdf betabinom.logpmf,pmf
+            binom.logpmf cauchy.isf,logcdf,logpdf,logsf,pdf,ppf,sf chi2.logcdf,logpdf,logsf,sf
+            expon.logcdf,logpdf,logsf,ppf,sf gamma.logcdf
             gennorm.pdf geom.logpmf gumbel_l.cdf,logcdf,logpdf,logsf,pdf,ppf,sf
             gumbel_r.cdf,logcdf,logpdf,logsf,pdf,ppf,sf laplace.cdf,logpdf
-            logistic.isf,logpdf,pdf,ppf,sf multinomial.logpmf,pmf multivariate_normal.pdf
+            logistic.isf,logpdf,pdf,ppf,sf multinomial.logpmf multivariate_normal.pdf
             nbinom.logpmf norm.isf,logcdf,logsf,pdf,ppf,sf pareto.cdf,logcdf,logpdf,logsf,ppf,sf
-            poisson.entropy,logpmf t.pdf truncnorm.logcdf,logpdf,logsf,sf uniform.logpdf
+            poisson.entropy,logpmf t.pdf truncnorm.logpdf uniform.logpdf
             vonmises.pdf wrapcauchy.logpdf,pdf""",
         "nn": "dot_product_attention",
     },

@@ -433,3 +433,16 @@ def test_sixteen_bits_hold_results_whose_squares_and_sums_they_do_not(dtype):
             np.testing.assert_allclose(
                 np.float32(out), w, rtol=3 * float(info.eps), atol=atol, err_msg=name
             )
+
+
+@pytest.mark.parametrize("name", ["int32", "uint32"])
+def test_variances_of_large_integers_that_are_near_each_other(name):
+    limits = np.iinfo(name)
+    host = np.stack([np.arange(20) % 7 + limits.min, limits.max - np.arange(20) % 5, np.arange(20)])
+    host = host.astype(name)
+    for fun, exact in ((jnp.var, np.var), (jnp.std, np.std), (jnp.nanvar, np.nanvar)):
+        np.testing.assert_allclose(fun(host, axis=1), exact(host, axis=1), rtol=1e-6)
+    np.testing.assert_allclose(jnp.var(host), np.var(host.astype(float)), rtol=1e-6)
+    mask = np.arange(20) > 4
+    found = jnp.var(host, axis=1, keepdims=True, where=mask)
+    np.testing.assert_allclose(found, np.var(host[:, mask], axis=1, keepdims=True), rtol=1e-6)

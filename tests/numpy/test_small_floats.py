@@ -69,6 +69,10 @@ ROWS = {
     "log_ndtr": (special.log_ndtr, scipy.special.log_ndtr, -abs(SOME)),
     "cauchy": (stats.cauchy.logpdf, scipy.stats.cauchy.logpdf, SOME),
     "t": (lambda x: stats.t.logpdf(x, 3.0), lambda x: scipy.stats.t.logpdf(x, 3), SOME),
+    "cross": (
+        lambda x: jnp.cross(x, x + jnp.float16(1)), lambda x: np.cross(x, x + 1),
+        np.array([[300, 200, 1], [-8, 250, 40]], np.float16),
+    ),
     "sem": (stats.sem, lambda x: np.std(x, ddof=1) / x.size**0.5, SOME),
     "fft": (lambda x: jnp.abs(jnp.fft.fft(x)), lambda x: np.abs(np.fft.fft(x)), SOME),
     "detrend": (signal.detrend, scipy.signal.detrend, SOME),

@@ -6,7 +6,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from tests.numpy.compare import same_values
-from weft.errors import ShapeError
+from weft.errors import DtypeError, ShapeError
 
 HOST = np.array([[3, 1, 2, 1], [0, -5, 7, 7], [2, 2, 2, -1]], np.float32)
 NAN = np.array([3, np.nan, -np.inf, 1, np.inf, -0.0, np.nan, 0.0], np.float32)
@@ -70,6 +70,17 @@ def test_top_k(axis):
     same_values(np.take_along_axis(HOST, np.asarray(places), axis), values)
     with pytest.raises(ValueError, match="top_k: mode must be 'largest' or 'smallest'; got 'best'"):
         jnp.top_k(jnp.asarray(HOST), 1, mode="best")
+
+
+@pytest.mark.parametrize("method", ["scan", "compare_all"])
+def test_positions_that_integers_cannot_hold(method):
+    many, one = weft.ShapeDtypeStruct((2**31,), np.int8), weft.ShapeDtypeStruct((3,), np.int8)
+    for fun, order in ((jnp.searchsorted, (many, one)), (jnp.digitize, (one, many))):
+        call = lambda *xs, fun=fun: fun(*xs, method=method)
+        with pytest.raises(DtypeError, match=r"a position must fit int32.*got i8\[2147483648\]"):
+            weft.eval_shape(call, *order)
+        with weft.enable_x64():
+            assert weft.eval_shape(call, *order).dtype == np.int64
 
 
 def test_sort_errors():

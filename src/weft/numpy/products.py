@@ -421,6 +421,9 @@ def cross(
         axisa = axisb = axisc = axis
     x, y = promote_operands("cross", as_array(a, "cross"), as_array(b, "cross"), shaped=False)
     x, y = drop_weak_type(x), drop_weak_type(y)
+    narrow = x.dtype
+    if dtypes.is_float(narrow):  # products of 16 bits overflow, or cancel with few digits left
+        x, y = (ops.convert(v, reductions.widen_dtype(narrow)) for v in (x, y))
     x = move_to_end(x, axis_of("cross", axisa, x.ndim))
     y = move_to_end(y, axis_of("cross", axisb, y.ndim))
     if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
@@ -429,7 +432,7 @@ def cross(
     xs, ys = (split_components(v, lead) for v in (x, y))
     flat = ops.sub(ops.mul(xs[0], ys[1]), ops.mul(xs[1], ys[0]))
     if len(xs) == len(ys) == 2:
-        return flat
+        return ops.convert(flat, narrow)
     zero = literal(0, x.dtype)
     x2, y2 = (v[2] if len(v) == 3 else None for v in (xs, ys))
 
@@ -442,7 +445,9 @@ def cross(
         return ops.neg(right) if left is None else ops.sub(left, right)
 
     parts = [minor(xs[1], y2, x2, ys[1]), minor(x2, ys[0], xs[0], y2), flat]
-    out = slicing.stack(parts, 0)  # which takes less time than along a short last axis
+    out = ops.convert(
+        slicing.stack(parts, 0), narrow
+    )  # which takes less time than along a short last axis
     order = [*range(1, out.ndim)]
     order.insert(axis_of("cross", axisc, out.ndim), 0)
     return transpose(out, order)

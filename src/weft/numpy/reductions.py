@@ -497,6 +497,8 @@ def compute_variance(
     """The variance, or standard deviation for std and nanstd; of what is not NaN if it `skips`."""
     axes = axes_of(op, axis, x.ndim)
     computed, result = choose_mean_dtypes(op, x, dtype)
+    if center is None and dtypes.is_integer(x.dtype):
+        x = subtract_least(x, axes, computed)
     if dtypes.is_complex(x.dtype) and not dtypes.is_complex(computed):
         raise DtypeError(
             f"{op}: dtype must be complex, as the operand is; got {dtypes.short_name(computed)} "
@@ -518,6 +520,20 @@ def compute_variance(
     out = compute_mean(op, square_size(x), axes, keepdims, mask, ddof, counts)
     out = transcendental.sqrt(out) if op.endswith("std") else out
     return ops.convert(out, dtypes.real_dtype(result))
+
+
+def subtract_least(x: Any, axes: Sequence[int], computed: np.dtype) -> Any:
+    """Integers less the least along axes, unsigned, where the dtype `computed` would round them.
+
+    A variance is the same, and numbers that are near each other stay apart.
+    """
+    digits = int(dtypes.finfo(dtypes.real_dtype(computed)).nmant)
+    if dtypes.itemsize_bits(x.dtype) <= digits + 1 or not axes:
+        return x
+    unsigned = np.dtype(f"uint{dtypes.itemsize_bits(x.dtype)}")
+    least = keep_axes(reduction.reduce_min(x, axes), x.shape, axes, True)
+    y, least = ops.convert(x, unsigned), ops.convert(least, unsigned)  # modulo 2**bits
+    return ops.sub(*broadcast_operands("var", y, least))
 
 
 def square_size(x: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 
 from weft import dtypes, lax
 from weft.core.aval import typeof
-from weft.errors import ShapeError
+from weft.errors import DtypeError, ShapeError
 from weft.numpy.indexing import PLAIN, broadcast_last, getitem_with
 from weft.numpy.manipulation import as_arrays
 from weft.numpy.promotion import as_array, axis_of, check_vector, promote_operands
@@ -206,6 +206,16 @@ def comes_before(x: Any, y: Any, or_equal: bool) -> Any:
     return ops.bitwise_or(ops.lt(x, y), last)
 
 
+def check_positions(op: str, a: Any) -> None:
+    """Refuse a vector whose end has a position that integers cannot hold."""
+    most = int(np.iinfo(dtypes.default_int()).max)
+    if isinstance(a.size, int) and a.size > most:
+        raise DtypeError(
+            f"{op}: a position must fit {dtypes.default_int()}, so a vector at most {most} "
+            f"elements; got {a.aval}. Hint: config.update('enable_x64', True)."
+        )
+
+
 METHODS = ("default", "scan", "scan_unrolled", "sort", "compare_all")
 
 
@@ -230,6 +240,7 @@ def searchsorted(
     check_option("searchsorted", "method", method, *METHODS)
     a, v = as_array(a, "searchsorted"), as_array(v, "searchsorted")
     check_vector("searchsorted", "a", a)
+    check_positions("searchsorted", a)
     if sorter is not None:
         a = getitem_with(a, as_array(sorter, "searchsorted"), PLAIN)
     if method != "compare_all":
@@ -273,6 +284,7 @@ def digitize(
     """
     x, bins = as_array(x, "digitize"), as_array(bins, "digitize")
     check_vector("digitize", "bins", bins)
+    check_positions("digitize", bins)
     if not bins.size:
         return lax.full(x.shape, 0, dtypes.default_int())
     method = method or "scan"

@@ -90,7 +90,7 @@ uniform = define_distribution(
     "uniform",
     "the uniform distribution: density 1 for 0 <= x <= 1.",
     logpdf=lambda x: evaluate_inside((x >= 0) & (x <= 1), jnp.zeros_like, x, 0, -INF),
-    cdf=lambda x: jnp.clip(x, 0, 1),
+    cdf=lambda x: jnp.where(x < 0, 0, jnp.where(x > 1, 1, x)),
     ppf=lambda q: evaluate_quantile(lambda q: q, q),
 )
 
@@ -233,13 +233,13 @@ gamma = define_distribution(
     logpdf=lambda x, a: evaluate_inside(
         (x >= 0) & (x < INF), lambda x: log_poisson(a - 1, x), x, 1, -INF
     ),
-    cdf=lambda x, a: evaluate_inside(x > 0, lambda x: special.gammainc(a, x), x, 1, 0),
+    cdf=lambda x, a: evaluate_inside(x >= 0, lambda x: special.gammainc(a, x), x, 1, 0),
     logcdf=lambda x, a: evaluate_inside(
         x > 0, lambda x: log_of_part(special.gammainc(a, x), special.gammaincc(a, x)), x, 1, -INF
     ),
-    sf=lambda x, a: evaluate_inside(x > 0, lambda x: special.gammaincc(a, x), x, 1, 1),
+    sf=lambda x, a: evaluate_inside(x >= 0, lambda x: special.gammaincc(a, x), x, 1, 1),
     logsf=lambda x, a: evaluate_inside(
-        x > 0, lambda x: log_of_part(special.gammaincc(a, x), special.gammainc(a, x)), x, 1, 0
+        x >= 0, lambda x: log_of_part(special.gammaincc(a, x), special.gammainc(a, x)), x, 1, 0
     ),
 )
 
@@ -263,11 +263,17 @@ def beta_probability(above: bool, log: bool) -> Callable:
         swapped = jnp.where(upper, b, a), jnp.where(upper, a, b)
         p = special.betainc(*swapped, jnp.where(upper, 1 - x, x))
         exact = upper if above else ~upper
-        return jnp.where(exact, jnp.log(p), jnp.log1p(-p)) if log else jnp.where(exact, p, 1 - p)
+        if not log:
+            return jnp.where(exact, p, 1 - p)
+        small, large = jnp.where(exact, p, 1), jnp.where(exact, 0, p)  # else infinite derivatives
+        return jnp.where(exact, jnp.log(small), jnp.log1p(-large))
 
     def fun(x: Any, a: Any, b: Any) -> Any:
         beyond = jnp.where((x > 0) != above, *((0, -INF) if log else (1, 0)))
-        return evaluate_inside((x > 0) & (x < 1), lambda x: from_tail(x, a, b), x, 0.5, beyond)
+        inside = (x >= 0) & (x <= 1)
+        if log:  # not where the log is -inf
+            inside = inside & (x != (1 if above else 0))
+        return evaluate_inside(inside, lambda x: from_tail(x, a, b), x, 0.5, beyond)
 
     return fun
 
@@ -283,7 +289,7 @@ beta = define_distribution(
         (x >= 0) & (x <= 1), lambda x: log_beta_density(x, a, b), x, 0.5, -INF
     ),
     cdf=lambda x, a, b: evaluate_inside(
-        (x > 0) & (x < 1), lambda x: special.betainc(a, b, x), x, 0.5, jnp.where(x > 0, 1, 0)
+        (x >= 0) & (x <= 1), lambda x: special.betainc(a, b, x), x, 0.5, jnp.where(x > 0, 1, 0)
     ),
     logcdf=beta_probability(above=False, log=True),
     sf=beta_probability(above=True, log=False),
@@ -318,10 +324,27 @@ def log_normal_share(part: tuple, rest: tuple, a: Any, b: Any) -> Any:
     return jnp.where(most, jnp.log1p(-jnp.exp(others)), direct)
 
 
+def edge_share(x: Any, edge: Any, a: Any, b: Any) -> Any:
+    """The share of [a, b] that [edge, x] has, negative for x < edge; for x at the edge itself.
+
+    It is 0, and has the derivatives that the log of a share has not.
+    """
+    at_edge = (x == edge) & (jnp.abs(edge) < INF)
+    x, edge = jnp.where(at_edge, x, 1), jnp.where(at_edge, edge, 1)
+    side = jnp.where(edge > 0, -1, 1)  # the tail that the edge is in
+    log = special.log_ndtr(side * edge)
+    grown = jnp.expm1(special.log_ndtr(side * x) - log)
+    return jnp.where(at_edge, side * jnp.exp(log - log_normal_mass(a, b)) * grown, 0)
+
+
 def truncnorm_logcdf(x: Any, a: Any, b: Any) -> Any:
     log = lambda x: log_normal_share((a, x), (x, b), a, b)
-    beyond = jnp.where(x >= b, 0, -INF)
+    beyond = jnp.where(x >= b, jnp.log1p(edge_share(x, b, a, b)), -INF)
     return evaluate_inside((x > a) & (x < b), log, x, jnp.clip(0, a, b), beyond)
+
+
+def truncnorm_cdf(x: Any, a: Any, b: Any) -> Any:
+    return jnp.exp(truncnorm_logcdf(x, a, b)) + edge_share(x, a, a, b)
 
 
 truncnorm = define_distribution(
@@ -331,6 +354,8 @@ truncnorm = define_distribution(
     logpdf=lambda x, a, b: evaluate_inside(
         (x >= a) & (x <= b), lambda x: -0.5 * (x * x + LOG_2PI) - log_normal_mass(a, b), x, 0, -INF
     ),
+    cdf=truncnorm_cdf,
     logcdf=truncnorm_logcdf,
+    sf=lambda x, a, b: truncnorm_cdf(-x, -b, -a),
     logsf=lambda x, a, b: truncnorm_logcdf(-x, -b, -a),
 )

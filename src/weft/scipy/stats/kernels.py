@@ -76,6 +76,18 @@ def replace_edge(at_edge: Any, log: Callable, x: Any, inner: float, edge: Callab
     )
 
 
+def split_edges(a: Any, total: Any, x: Any, counts: bool = False) -> tuple[Any, Any]:
+    """Return the log of a factor of `log_poisson(a, total * x)`, and the other factor, a power.
+
+    The power is x**a where x is 0, so that the product has derivatives there; elsewhere it is 1,
+    and the log is all.
+    """
+    edge = x == 0
+    log = log_poisson(a, total * jnp.where(edge, 0.5, x), counts)
+    log = log + jnp.where(edge, a * LOG_2 + total * (0.5 - x), 0)
+    return log, jnp.where(edge, jnp.where(edge, x, 1) ** a, 1)
+
+
 def log_factorial(k: Any) -> Any:
     """log k! for k = 0, 1, ... 9; a few selections, where gammaln is a hundred operations."""
     out = 0.0 * k

@@ -13,7 +13,33 @@ from weft.primitives.elementwise import convert
 from weft.primitives.linalg import cholesky, triangular_solve
 from weft.run.operation import operation
 from weft.scipy.stats.distribution import define_module, is_whole, prepare_operands
-from weft.scipy.stats.kernels import LOG_2PI, log_poisson
+from weft.scipy.stats.kernels import LOG_2PI, log_poisson, split_edges
+
+
+def compute_dirichlet(op: str, x: Any, alpha: Any) -> Any:
+    """Compute the density of the Dirichlet distribution, or its log, as the name `op` says."""
+    (x, alpha), plan = prepare_operands(op, [as_array(x), as_array(alpha)], shaped=False)
+    if alpha.ndim != 1 or x.ndim < 1 or x.shape[0] not in (alpha.size, alpha.size - 1):
+        raise ShapeError(
+            f"{op}: alpha must be of shape (k,), and x of (k, ...) or (k - 1, ...); "
+            f"got {x.aval}, {alpha.aval}."
+        )
+    if x.shape[0] < alpha.size:
+        x = jnp.concatenate([x, 1 - jnp.sum(x, 0, keepdims=True)], 0)
+    tolerance = max(1e-6, float(dtypes.finfo(plan.dtype).eps))
+    inside = jnp.all(x >= 0, 0) & (jnp.abs(jnp.sum(x, 0) - 1) <= tolerance)
+    x = jnp.where(inside, x, 0.5)
+    alpha = jnp.broadcast_to(alpha.reshape(-1, *[1] * (x.ndim - 1)), x.shape)
+    total = jnp.sum(alpha, 0)
+    constant = (alpha.shape[0] - 1) * jnp.log(total) - log_poisson(total - 1, total)
+    constant = constant + total * (jnp.sum(x, 0) - 1)
+    if op == "dirichlet.pdf":
+        log, powers = split_edges(alpha - 1, total, x)
+        out, outside = jnp.exp(jnp.sum(log, 0) + constant) * jnp.prod(powers, 0), 0
+    else:
+        out, outside = jnp.sum(log_poisson(alpha - 1, total * x), 0) + constant, -jnp.inf
+    out = jnp.where(jnp.all(alpha > 0, 0), jnp.where(inside, out, outside), jnp.nan)
+    return convert(out, plan.dtype, plan.weak)
 
 
 @operation
@@ -22,38 +48,20 @@ def dirichlet_logpdf(x: Any, alpha: Any) -> Any:
 
     x (k, ...) holds points of the simplex along its first axis, of which the last part may be left
     out, (k - 1, ...); alpha is (k,). The result is of the shape of the other axes: -inf where x is
-    not inside of the simplex (its sum may be off by 1e-6, or the spacing of the dtype), NaN where
+    not in the simplex (its sum may be off by 1e-6, or the spacing of the dtype), NaN where
     an alpha is not positive.
 
     >>> from weft.scipy.stats import dirichlet
     >>> print(dirichlet.logpdf(jnp.array([0.25, 0.75]), jnp.array([1.0, 1.0])))
     0.0
     """
-    (x, alpha), plan = prepare_operands(
-        "dirichlet.logpdf", [as_array(x), as_array(alpha)], shaped=False
-    )
-    if alpha.ndim != 1 or x.ndim < 1 or x.shape[0] not in (alpha.size, alpha.size - 1):
-        raise ShapeError(
-            "dirichlet.logpdf: alpha must be of shape (k,), and x of (k, ...) or (k - 1, ...); "
-            f"got {x.aval}, {alpha.aval}."
-        )
-    if x.shape[0] < alpha.size:
-        x = jnp.concatenate([x, 1 - jnp.sum(x, 0, keepdims=True)], 0)
-    tolerance = max(1e-6, float(dtypes.finfo(plan.dtype).eps))
-    inside = jnp.all(x > 0, 0) & (jnp.abs(jnp.sum(x, 0) - 1) <= tolerance)
-    x = jnp.where(inside, x, 0.5)
-    alpha = jnp.broadcast_to(alpha.reshape(-1, *[1] * (x.ndim - 1)), x.shape)
-    total = jnp.sum(alpha, 0)
-    out = jnp.sum(log_poisson(alpha - 1, total * x), 0)
-    out = out - log_poisson(total - 1, total) + (alpha.shape[0] - 1) * jnp.log(total)
-    out = jnp.where(jnp.all(alpha > 0, 0), jnp.where(inside, out, -jnp.inf), jnp.nan)
-    return convert(out, plan.dtype, plan.weak)
+    return compute_dirichlet("dirichlet.logpdf", x, alpha)
 
 
 @operation
 def dirichlet_pdf(x: Any, alpha: Any) -> Any:
     """The density of the Dirichlet distribution; see `logpdf`."""
-    return jnp.exp(dirichlet_logpdf(x, alpha))
+    return compute_dirichlet("dirichlet.pdf", x, alpha)
 
 
 dirichlet = define_module(
@@ -62,6 +70,31 @@ dirichlet = define_module(
     logpdf=dirichlet_logpdf,
     pdf=dirichlet_pdf,
 )
+
+
+def compute_multinomial(op: str, x: Any, n: Any, p: Any) -> Any:
+    """Compute the probability of the multinomial distribution, or its log, as `op` says."""
+    args = [as_array(v, op) for v in (x, n, p)]
+    with config.scope(numpy_dtype_promotion="standard"):  # counts are integers
+        (x, n, p), plan = prepare_operands(op, args, shaped=False)
+    if not x.ndim or not p.ndim or x.shape[-1] != p.shape[-1]:
+        raise ShapeError(
+            f"{op}: x and p must have last axes of equal size; got {x.aval}, {p.aval}."
+        )
+    n = jnp.broadcast_to(n, jnp.broadcast_shapes(n.shape, x.shape[:-1], p.shape[:-1]))
+    x, p, trials = jnp.broadcast_arrays(x, p, n[..., None])
+    possible = jnp.all((x >= 0) & is_whole(x), -1) & (jnp.sum(x, -1) == n)
+    counts = jnp.where(possible[..., None], x, 0)
+    constant = n * (jnp.sum(p, -1) - 1) - log_poisson(n, n, counts=True)
+    if op == "multinomial.pmf":
+        log, powers = split_edges(counts, trials, p, counts=True)
+        out, impossible = jnp.exp(jnp.sum(log, -1) + constant) * jnp.prod(powers, -1), 0
+    else:
+        out = jnp.sum(log_poisson(counts, trials * p, counts=True), -1) + constant
+        impossible = -jnp.inf
+    proper = (n >= 0) & jnp.all((p >= 0) & (p <= 1), -1)
+    out = jnp.where(proper, jnp.where(possible, out, impossible), jnp.nan)
+    return convert(out, plan.dtype, plan.weak)
 
 
 @operation
@@ -75,28 +108,13 @@ def multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
     >>> print(multinomial.pmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5])))
     0.5
     """
-    args = [as_array(v, "multinomial.logpmf") for v in (x, n, p)]
-    with config.scope(numpy_dtype_promotion="standard"):  # counts are integers
-        (x, n, p), plan = prepare_operands("multinomial.logpmf", args, shaped=False)
-    if not x.ndim or not p.ndim or x.shape[-1] != p.shape[-1]:
-        raise ShapeError(
-            "multinomial.logpmf: x and p must have last axes of equal size; "
-            f"got {x.aval}, {p.aval}."
-        )
-    n = jnp.broadcast_to(n, jnp.broadcast_shapes(n.shape, x.shape[:-1], p.shape[:-1]))
-    x, p, trials = jnp.broadcast_arrays(x, p, n[..., None])
-    possible = jnp.all((x >= 0) & is_whole(x), -1) & (jnp.sum(x, -1) == n)
-    out = jnp.sum(log_poisson(jnp.where(possible[..., None], x, 0), trials * p, counts=True), -1)
-    out = out - log_poisson(n, n, counts=True) + n * (jnp.sum(p, -1) - 1)
-    proper = (n >= 0) & jnp.all((p >= 0) & (p <= 1), -1)
-    out = jnp.where(proper, jnp.where(possible, out, -jnp.inf), jnp.nan)
-    return convert(out, plan.dtype, plan.weak)
+    return compute_multinomial("multinomial.logpmf", x, n, p)
 
 
 @operation
 def multinomial_pmf(x: Any, n: Any, p: Any) -> Any:
     """The probability of counts x (..., k) in n trials with probabilities p; see `logpmf`."""
-    return jnp.exp(multinomial_logpmf(x, n, p))
+    return compute_multinomial("multinomial.pmf", x, n, p)
 
 
 multinomial = define_module(
