@@ -116,8 +116,8 @@ def test_no_import_is_hidden_in_a_function():
 IMPORTED_BY_NAME = {
     # The public module of passes shows those that know primitives, too.
     *(("weft.passes", f"weft.optimize.{m}") for m in ("fold", "passes", "simplify")),
-    # It is made of indexing and promotion as NumPy has them.
-    ("weft.lax", "weft.numpy.ragged"),
+    # They are made of indexing, promotion and broadcasting as NumPy has them.
+    *(("weft.lax", f"weft.numpy.{m}") for m in ("horner", "ragged")),
     # The public view of the passes: those that know primitives are above them.
     *(("weft.passes", f"weft.optimize.{m}") for m in "fold passes simplify".split()),  # noqa: SIM905
     # An error looks in them for the name that was meant.

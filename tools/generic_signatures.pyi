@@ -17,6 +17,7 @@ from typing import (
     overload,
 )
 
+from weft.api.jit import Inline
 from weft.api.stages import Lowered, Traced
 from weft.core.jaxpr import ClosedJaxpr
 from weft.mesh.mesh import Mesh
@@ -58,7 +59,7 @@ class weft:
         keep_unused: bool = ...,
         device: Any = ...,
         backend: str | None = ...,
-        inline: bool = ...,
+        inline: bool | Inline = ...,
         compiler_options: dict[str, Any] | None = ...,
         in_shardings: Any = ...,
         out_shardings: Any = ...,
@@ -75,7 +76,7 @@ class weft:
         keep_unused: bool = ...,
         device: Any = ...,
         backend: str | None = ...,
-        inline: bool = ...,
+        inline: bool | Inline = ...,
         compiler_options: dict[str, Any] | None = ...,
         in_shardings: Any = ...,
         out_shardings: Any = ...,
@@ -246,10 +247,15 @@ class weft:
         fun: Callable[..., _R], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = ...
     ) -> tuple[_R, _R]: ...
     def vjp(
-        fun: Callable[..., _R], *primals: Any, has_aux: bool = ..., reduce_axes: Any = ...
+        fun: Callable[..., _R],
+        *primals: Any,
+        has_aux: bool = ...,
+        reduce_axes: Any = ...,
+        saveable_args: Any = ...,
+        in_nzs: Any = ...,
     ) -> tuple[_R, Callable[..., Any]]: ...
     def linearize(
-        fun: Callable[..., _R], *primals: Any, has_aux: bool = ...
+        fun: Callable[..., _R], *primals: Any, has_aux: bool = ..., in_nzs: Any = ...
     ) -> tuple[_R, Callable[..., _R]]: ...
     def named_call(fun: Callable[_P, _R], *, name: str | None = ...) -> Callable[_P, _R]: ...
     def custom_gradient(fun: Callable[_P, tuple[_R, Any]]) -> Callable[_P, _R]: ...

@@ -50,7 +50,7 @@ HOMES = {
     "weft.api.environment": "print_environment_info",
     "weft.api.grad": "fwd_and_bwd grad jvp linear_transpose linearize value_and_grad vjp",
     "weft.api.jacobians": "hessian jacfwd jacobian jacrev",
-    "weft.api.jit": "clear_caches jit",
+    "weft.api.jit": "Inline clear_caches jit",
     "weft.api.make_jaxpr": "eval_shape make_jaxpr",
     "weft.api.named_scope": "named_call named_scope",
     "weft.api.pmap": "pmap",

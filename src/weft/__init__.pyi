@@ -49,6 +49,7 @@ class _Jitted(Protocol[_P, _R_co]):
 
 from weft.xla.array import Array as Array
 from weft.mesh.client import Device as Device
+from weft.api.jit import Inline as Inline
 from weft.mesh.sharding import NamedSharding as NamedSharding
 from weft.mesh.spec import P as P
 from weft.core.ref import Ref as Ref
@@ -153,7 +154,7 @@ def ds(start: _Any, size: _Any = ..., stride: int | None = ...) -> _Slice | slic
 from weft import dtypes as dtypes
 from weft.api.callbacks import effects_barrier as effects_barrier
 
-def empty_ref(ty: _Any, memory_space: _Any = ...) -> _Any: ...
+def empty_ref(ty: _Any, memory_space: _Any = ..., pin: bool = ...) -> _Any: ...
 
 from weft.api.contexts import enable_checks as enable_checks
 from weft.api.contexts import enable_custom_prng as enable_custom_prng
@@ -270,7 +271,7 @@ def jit(
     keep_unused: bool = ...,
     device: Any = ...,
     backend: str | None = ...,
-    inline: bool = ...,
+    inline: bool | Inline = ...,
     compiler_options: dict[str, Any] | None = ...,
     in_shardings: Any = ...,
     out_shardings: Any = ...,
@@ -287,7 +288,7 @@ def jit(
     keep_unused: bool = ...,
     device: Any = ...,
     backend: str | None = ...,
-    inline: bool = ...,
+    inline: bool | Inline = ...,
     compiler_options: dict[str, Any] | None = ...,
     in_shardings: Any = ...,
     out_shardings: Any = ...,
@@ -302,7 +303,7 @@ from weft.api.contexts import legacy_prng_key as legacy_prng_key
 from weft.api.grad import linear_transpose as linear_transpose
 
 def linearize(
-    fun: Callable[..., _R], *primals: Any, has_aux: bool = ...
+    fun: Callable[..., _R], *primals: Any, has_aux: bool = ..., in_nzs: Any = ...
 ) -> tuple[_R, Callable[..., _R]]: ...
 
 from weft.api.devices import live_arrays as live_arrays
@@ -331,7 +332,9 @@ def named_call(fun: Callable[_P, _R], *, name: str | None = ...) -> Callable[_P,
 
 from weft.api.named_scope import named_scope as named_scope
 
-def new_ref(init_val: _Any, *, memory_space: _Any = ..., kind: str | None = ...) -> _Any: ...
+def new_ref(
+    init_val: _Any, *, memory_space: _Any = ..., kind: str | None = ..., pin: bool = ...
+) -> _Any: ...
 
 from weft import nn as nn
 from weft.api.contexts import no_execution as no_execution
@@ -475,7 +478,12 @@ def value_and_grad(
     reduce_axes: Sequence[Any] = ...,
 ) -> Callable[_P, tuple[_R, Any]]: ...
 def vjp(
-    fun: Callable[..., _R], *primals: Any, has_aux: bool = ..., reduce_axes: Any = ...
+    fun: Callable[..., _R],
+    *primals: Any,
+    has_aux: bool = ...,
+    reduce_axes: Any = ...,
+    saveable_args: Any = ...,
+    in_nzs: Any = ...,
 ) -> tuple[_R, Callable[..., Any]]: ...
 def vmap(
     fun: Callable[_P, _R],

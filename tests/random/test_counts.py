@@ -25,11 +25,16 @@ LAWS = {  # name: (what SciPy calls it, arguments of which each is a column)
 }
 
 
-@pytest.mark.parametrize("name", LAWS)
-def test_counts(name):
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [*((name, {}) for name in LAWS), ("poisson", {"method": "approximate"})],
+    ids=[*LAWS, "poisson-approximate"],
+)
+def test_counts(name, more):
     law, args = LAWS[name]
     args = np.array(args, np.float32)
-    drawn = np.asarray(getattr(random, name)(KEY, *args, shape=(N, args.shape[1]))).astype(int)
+    shape = (N, args.shape[1])
+    drawn = np.asarray(getattr(random, name)(KEY, *args, shape=shape, **more)).astype(int)
     for x, each in zip(drawn.T, args.astype(float).T, strict=True):
         found = np.bincount(x, minlength=x.max() + 2)
         expected = law.pmf(np.arange(len(found)), *each) * N

@@ -23,12 +23,26 @@ LAWS = [
     ("f", (3.0, 5.0), {}, stats.f(3, 5)),
     ("t", (3.0,), {}, stats.t(3)),
     ("generalized_normal", (3.0,), {}, stats.gennorm(3)),
+    ("gamma", (0.3,), {"method": "approximate"}, stats.gamma(0.3)),
+    ("gamma", (20.0,), {"method": "approximate"}, stats.gamma(20)),
+    ("loggamma", (0.5,), {"method": "approximate"}, stats.loggamma(0.5)),
+    ("beta", (0.5, 2.0), {"method": "approximate"}, stats.beta(0.5, 2)),
+    ("chisquare", (3.0,), {"method": "approximate"}, stats.chi2(3)),
 ]
 
 
 @pytest.mark.parametrize(("name", "args", "more", "law"), LAWS, ids=range(len(LAWS)))
 def test_distributions(name, args, more, law):
     check_law(name, args, more, law)
+
+
+def test_approximate_samples_at_the_edges_and_their_slope():
+    draw = lambda a, shape=None: random.gamma(KEY, jnp.array(a), shape, method="approximate")
+    np.testing.assert_array_equal(draw([0.0, INF, -1.0, np.nan]), [0, INF, np.nan, np.nan])
+    slope = weft.grad(lambda a: draw(a, (N,)).mean())(0.3)
+    np.testing.assert_allclose(slope, 1, rtol=0.05)
+    with pytest.raises(ValueError, match="method must be 'exact' or 'approximate'; got 'quick'"):
+        random.gamma(KEY, 1.0, method="quick")
 
 
 def test_means_move_with_their_parameters():

@@ -83,6 +83,48 @@ class CustomVJPPrimal(Record):
         self.perturbed = perturbed
 
 
+class GradAccum:
+    """What adds up the cotangents of a value of type `aval`: `accum(x)` adds, `freeze()` gives."""
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    def accum(self, x: Any) -> None:
+        """Add a cotangent."""
+        raise NotImplementedError(f"{type(self).__name__}: must define accum.")
+
+    def freeze(self) -> Any:
+        """Return the sum; a `Zero` if nothing was added."""
+        return Zero(self.aval)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.aval})"
+
+
+class NullAccum(GradAccum):
+    """An accumulator of cotangents that nobody asks for."""
+
+    def accum(self, x: Any) -> None:
+        """Forget a cotangent."""
+
+
+class ValAccum(GradAccum):
+    """An accumulator that holds the sum; `val` is None before the first cotangent."""
+
+    def __init__(self, aval: ShapedArray, val: Any = None):
+        super().__init__(aval)
+        self.val = val
+
+    def accum(self, x: Any) -> None:
+        """Add a cotangent."""
+        if type(x) not in (Zero, SymbolicZero):
+            self.val = x if self.val is None else add(self.val, x)
+
+    def freeze(self) -> Any:
+        """Return the sum; a `Zero` if nothing was added."""
+        return Zero(self.aval) if self.val is None else self.val
+
+
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     """Return a pytree's zero tangents: arrays of zeros, or with `symbolic_zeros` SymbolicZeros."""
     zero = SymbolicZero.from_primal_value
@@ -174,6 +216,7 @@ class _CustomFunction(RuledFunction):
     symbolic_zeros = False
     vjp_symbolic_zeros = False
     optimize_remat = False
+    accumulates = False  # whether bwd adds to accumulators in place of returning cotangents
     _missing: tuple[str, str]  # what a call needs, and the call that sets it
 
     def __init__(
@@ -228,7 +271,7 @@ class _CustomFunction(RuledFunction):
         """
         check_callable("defvjp", fwd)
         check_callable("defvjp", bwd)
-        self.fwd, self.bwd = fwd, bwd
+        self.fwd, self.bwd, self.accumulates = fwd, bwd, False
         self.vjp_symbolic_zeros, self.optimize_remat = symbolic_zeros, optimize_remat
 
     @boundary
@@ -340,6 +383,60 @@ class custom_vjp(_CustomFunction):
     """
 
     _missing = ("pullback", "defvjp(fwd, bwd)")
+
+    def defremat(self, fwd: Callable, rem: Callable, bwd: Callable) -> None:
+        """Set rules of reverse mode that save little: what bwd needs is computed when it is needed.
+
+        Args:
+          fwd: takes the function's arguments and returns `(output, saved)`.
+          rem: takes `(saved, *args)` and returns `(output, residuals)`; called by the pullback.
+          bwd: takes `(*nondiff_args, residuals, ct)`, as in `defvjp`.
+
+        >>> from weft import grad
+        >>> f = custom_vjp(jnp.sin)
+        >>> f.defremat(
+        ...     lambda x: (jnp.sin(x), ()),
+        ...     lambda saved, x: (jnp.sin(x), jnp.cos(x)),
+        ...     lambda cos, ct: (cos * ct,))
+        >>> print(grad(f)(0.0))
+        1.0
+        """
+        for rule in (fwd, rem, bwd):
+            check_callable("defremat", rule)
+        nondiff = len(self.nondiff_argnums)
+
+        def save(*args: Any) -> tuple:
+            out, saved = fwd(*args)
+            fixed = {i % len(args) for i in self.nondiff_argnums}
+            return out, (saved, [None if i in fixed else x for i, x in enumerate(args)])
+
+        def pull(*given: Any) -> tuple:
+            (saved, args), ct = given[nondiff:]
+            static = iter(given[:nondiff])
+            fixed = {i % len(args) for i in self.nondiff_argnums}
+            whole = [next(static) if i in fixed else x for i, x in enumerate(args)]
+            return bwd(*given[:nondiff], rem(saved, *whole)[1], ct)
+
+        self.defvjp(save, pull)
+
+    def defvjp_with_accums(
+        self,
+        fwd: Callable,
+        bwd: Callable,
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """Set the rules of reverse mode; bwd adds cotangents to accumulators of the arguments.
+
+        Args:
+          fwd: as in `defvjp`.
+          bwd: takes `(*nondiff_args, residuals, ct, *accums)`, where `accums` has a pytree for each
+            other argument with a `ValAccum` for each leaf, whose `accum(x)` adds x to its
+            cotangent. What it returns is ignored.
+          symbolic_zeros, optimize_remat: as in `defvjp`.
+        """
+        self.defvjp(fwd, bwd, symbolic_zeros, optimize_remat)
+        self.accumulates = True
 
 
 def name_like(fun: Callable, like: Callable) -> Callable:
@@ -453,7 +550,14 @@ class _Call:
             def back(*leaves: Any) -> list:
                 residuals = unflatten(res_tree, leaves)
                 ct = unflatten(ct_tree, self.show_cts(cts))
-                grads = self.owner.bwd(*self.nondiff.values(), residuals, ct)  # type: ignore[misc]
+                accums: list[ValAccum] = []
+                given = (*self.nondiff.values(), residuals, ct)
+                if self.owner.accumulates:
+                    accums = [ValAccum(a.to_tangent()) for a in self.in_avals]
+                    given += tuple(unflatten(self.in_tree, accums)[0])
+                grads = self.owner.bwd(*given)  # type: ignore[misc]
+                if self.owner.accumulates:
+                    grads = unflatten(self.in_tree, [x.val for x in accums])[0]
                 return self.check_bwd(grads)
 
             with x64_as(self.x64):

@@ -91,10 +91,18 @@ class Derivative:
 
 
 def linearize_leaves(
-    flat: FlatFun, leaves: Sequence[Any], avals: Sequence[ShapedArray]
+    flat: FlatFun, leaves: Sequence[Any], avals: Sequence[ShapedArray], in_nzs: Any = None
 ) -> tuple[list, Derivative, list]:
-    """(outputs, derivative, residuals) of a flat function at values of the given types."""
+    """(outputs, derivative, residuals) of a flat function at values of the given types.
+
+    `in_nzs` says which arguments have tangents that are not zero: bools, a pytree prefix of them.
+    """
     moved = [dtypes.is_inexact(a.dtype) for a in avals]
+    if in_nzs is not None:
+        args = unflatten(flat.in_tree, leaves)[0]
+        prefix = tuple(in_nzs) if isinstance(in_nzs, list) else in_nzs
+        marks = broadcast_prefix(prefix, args, op=flat.op, names=("in_nzs", "primals"))
+        moved = [m and bool(mark) for m, mark in zip(moved, marks, strict=True)]
     if AbstractRef in map(type, avals):
         aval: Any = next(a for a in avals if hasattr(a, "inner_aval"))
         raise RefError(
@@ -309,19 +317,41 @@ def grad(
 
 
 @boundary
-def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Any = ()) -> tuple:
+def vjp(
+    fun: Callable,
+    *primals: Any,
+    has_aux: bool = False,
+    reduce_axes: Any = (),
+    saveable_args: Any = True,
+    in_nzs: Any = None,
+) -> tuple:
     """`(outputs, f_vjp)`: the value, and the function from cotangents of it to those of `primals`.
 
-    `f_vjp(ct)` returns a tuple with one entry for each of `primals`. It is a pytree, whose leaves
-    are the residuals. With `has_aux`, gives `(outputs, f_vjp, aux)`. `reduce_axes` is ignored.
+    Args:
+      fun: a function of pytrees of arrays.
+      primals: the arguments at which it is differentiated.
+      has_aux: `fun` returns `(outputs, aux)`, of which only the outputs are differentiated.
+      reduce_axes: is ignored.
+      saveable_args: bools, a pytree prefix of `primals`. What f_vjp needs of an argument that is
+        False is not held by it: the caller passes it by `f_vjp.with_args(*primals)`.
+      in_nzs: bools, a pytree prefix of `primals`: False for arguments that are constants here,
+        whose cotangents are zeros.
+
+    Returns:
+      `(outputs, f_vjp)`, or `(outputs, f_vjp, aux)`. `f_vjp(ct)` returns a tuple with one entry for
+      each of `primals`. It is a pytree, whose leaves are the residuals.
 
     >>> y, f_vjp = vjp(lambda x: x * x, 3.0)
     >>> f_vjp(1.0)
     (Array(6., dtype=float32, weak_type=True),)
     """
     flat, leaves, avals = flatten_call("vjp", fun, primals, has_aux=has_aux)
-    outs, derivative, residuals = linearize_leaves(flat, leaves, avals)
+    outs, derivative, residuals = linearize_leaves(flat, leaves, avals, in_nzs)
     out_tree = flat.out_tree
+    unsaved: dict[int, int] = {}
+    if saveable_args is not True:
+        unsaved = find_unsaved(saveable_args, primals, leaves, residuals)
+        residuals = [None if i in unsaved else x for i, x in enumerate(residuals)]
 
     def pullback(residuals: Sequence[Any], *cts: Any) -> tuple:
         if len(cts) != 1:
@@ -330,17 +360,44 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Any = 
                 "vjp: the pullback takes one argument, of the structure of the output of "
                 f"{fun_name(fun)}; got {len(cts)}.{hint}"
             )
+        if unsaved and any(residuals[i] is None for i in unsaved):
+            raise ValueError(
+                "vjp: the pullback needs arguments that saveable_args had it not save; got none. "
+                f"Hint: f_vjp.with_args(*primals)(ct), with the arguments of {fun_name(fun)}."
+            )
         given = tangent_leaves("vjp", "cotangents", cts[0], out_tree, derivative.out_avals)
         return unflatten(flat.in_tree, derivative.pull(residuals, given))[0]
 
     pullback.__name__ = f"vjp({fun_name(fun)})"
     f_vjp = Pullback(pullback, residuals)
+    pullback.unsaved = unsaved  # type: ignore[attr-defined]
     value = flat.result(outs)
     return (value, f_vjp, flat.aux) if has_aux else (value, f_vjp)
 
 
+def find_unsaved(
+    saveable: Any, primals: tuple, leaves: Sequence[Any], residuals: Sequence[Any]
+) -> dict[int, int]:
+    """Return which residuals are arguments that are not to be saved, and which leaf each is."""
+    marks = broadcast_prefix(saveable, primals, op="vjp", names=("saveable_args", "primals"))
+    named = {id(x): i for i, (x, mark) in enumerate(zip(leaves, marks, strict=True)) if not mark}
+    return {i: named[id(x)] for i, x in enumerate(residuals) if id(x) in named}
+
+
 class Pullback(Partial):
     """What `vjp` gives: the function from cotangents of outputs to those of `primals`, a pytree."""
+
+    def with_args(self, *primals: Any) -> Pullback:
+        """The pullback with those arguments that `vjp(..., saveable_args=)` had it not hold.
+
+        >>> _, f_vjp = vjp(lambda x, y: x * y, 3.0, 2.0, saveable_args=False)
+        >>> f_vjp.with_args(3.0, 2.0)(1.0)
+        (Array(2., dtype=float32, weak_type=True), Array(3., dtype=float32, weak_type=True))
+        """
+        (residuals,), leaves = self.args, flatten(primals)[0]
+        unsaved: dict[int, int] = self.func.unsaved  # type: ignore[attr-defined]
+        given = [leaves[unsaved[i]] if i in unsaved else x for i, x in enumerate(residuals)]
+        return Pullback(self.func, given)
 
     def with_refs(self, *refs: Any) -> Callable[..., tuple]:
         """The pullback, which adds cotangents to references in place of returning them.
@@ -499,18 +556,19 @@ def tangent_value(t: Any) -> Any:
 
 
 @boundary
-def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
+def linearize(fun: Callable, *primals: Any, has_aux: bool = False, in_nzs: Any = None) -> tuple:
     """`(outputs, f_jvp)`: the value, and the derivative at `primals` as a linear function.
 
     The work that does not depend on the tangents is done once. `f_jvp` is a pytree, whose leaves
-    are what that work left. With `has_aux`, gives `(outputs, f_jvp, aux)`.
+    are what that work left. With `has_aux`, gives `(outputs, f_jvp, aux)`. `in_nzs`, bools and a
+    pytree prefix of `primals`, is False for arguments whose tangents count as zero.
 
     >>> y, f_jvp = linearize(lambda x: x * x, 3.0)
     >>> f_jvp(2.0)
     Array(12., dtype=float32, weak_type=True)
     """
     flat, leaves, avals = flatten_call("linearize", fun, primals, has_aux=has_aux)
-    outs, derivative, residuals = linearize_leaves(flat, leaves, avals)
+    outs, derivative, residuals = linearize_leaves(flat, leaves, avals, in_nzs)
     out_tree = flat.out_tree
 
     def pushforward(residuals: Sequence[Any], *tangents: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copyreg
 import dataclasses
+import enum
 import functools
 import threading
 from collections.abc import Callable, Sequence
@@ -242,6 +243,20 @@ class JitFunction:
         return call
 
 
+class Inline(enum.Enum):
+    """When a jitted function becomes part of the program that calls it: the argument of `jit`.
+
+    JAX_EARLY: while the program is traced. JAX_LATE, XLA_EARLY, XLA_LATE and AUTO: the jaxpr has a
+    call; weft's compiler inlines it before XLA compiles the program.
+    """
+
+    JAX_EARLY = "jax_early"
+    JAX_LATE = "jax_late"
+    XLA_EARLY = "xla_early"
+    XLA_LATE = "xla_late"
+    AUTO = "auto"
+
+
 def jit(
     fun: Callable | None = None,
     *,
@@ -252,7 +267,7 @@ def jit(
     keep_unused: bool = False,
     device: Any = None,
     backend: str | None = None,
-    inline: bool = False,
+    inline: bool | Inline = False,
     compiler_options: dict[str, Any] | None = None,
     in_shardings: Any = None,
     out_shardings: Any = None,
@@ -271,7 +286,7 @@ def jit(
         not be used afterwards.
       keep_unused: pass arguments to the compiled program even where it does not use them.
       device: where to run, instead of where the arguments are.
-      inline: in a traced function, write the operations there, not a call.
+      inline: True or Inline.JAX_EARLY: a traced function has the operations. Else it has a call.
       compiler_options: XLA flags for it and its derivatives; no other jitted function may call it.
       in_shardings: the shardings of the positional arguments: a pytree prefix of them, of
         shardings, or specs over the mesh that `set_mesh` put into scope. None leaves it to the
@@ -300,7 +315,8 @@ def jit(
     how = {"device": device, "passes": None if passes is None else find_passes(passes)}
     spec = JitSpec(fun_name(fun), (), keep_unused, settings, **how)
     shardings = request_shardings("jit", in_shardings, out_shardings)
-    return JitFunction(fun, spec, static, donate, "jit", shardings, inline).make_callable()
+    early = inline is Inline.JAX_EARLY if isinstance(inline, Inline) else bool(inline)
+    return JitFunction(fun, spec, static, donate, "jit", shardings, early).make_callable()
 
 
 def clear_caches() -> None:

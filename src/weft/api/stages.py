@@ -14,7 +14,7 @@ from jaxlib import _jax
 from weft.api.functions import avals_of
 from weft.api.programs import Giving, StagedProgram
 from weft.api.shape_struct import ShapeDtypeStruct
-from weft.core.aval import HasAval, ShapedArray
+from weft.core.aval import HasAval, ShapedArray, typeof
 from weft.core.jaxpr import ClosedJaxpr
 from weft.core.trace import Tracer
 from weft.errors import ShapeError
@@ -120,6 +120,53 @@ class Traced(_Stage):
     def out_avals(self) -> Any:
         """The types of the results."""
         return unflatten(self.out_tree, self._program.out_avals)
+
+    def closure_convert(self) -> tuple[list, Callable]:
+        """`(consts, fun)`: the arrays that the function closes over, and it with them as argument.
+
+        `fun(consts, *args, **kwargs)` gives the results of the program that was traced.
+
+        >>> c = jnp.arange(2.0)
+        >>> consts, fun = weft.jit(lambda x: x * c).trace(1.0).closure_convert()
+        >>> fun([c + 1], 2.0)
+        Array([2., 4.], dtype=float32)
+        """
+        program = self._program
+
+        def converted(consts: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+            leaves, tree = flatten((args, kwargs))
+            if tree != self.in_tree or len(consts) != len(program.consts):
+                raise TypeError(
+                    f"{self.fun_name}: must be called with {len(program.consts)} consts and "
+                    f"arguments of the structure {self.in_tree}; got {len(consts)} and {tree}."
+                )
+            outs = program.jaxpr(*consts, *program.select_visible(leaves))
+            return unflatten(self.out_tree, insert_at(outs, program.hidden_results))
+
+        converted.__name__ = self.fun_name
+        return list(program.consts), converted
+
+    def with_consts_as_arg(self) -> tuple[list, Traced]:
+        """`(consts, traced)`: as `closure_convert`, with the function traced at these types."""
+        consts, fun = self.closure_convert()
+        program, n = self._program, len(consts)
+        spec, move = program.spec, lambda places: {i + n: x for i, x in places.items()}
+        spec = spec._replace(
+            donated=tuple(i + n for i in spec.donated),
+            in_shardings=(*[None] * n, *spec.in_shardings) if spec.in_shardings else (),
+        )
+        args, kwargs = self.in_avals
+        traced = program._replace(
+            fun=lambda: fun,
+            in_tree=flatten(((consts, *args), kwargs))[1],
+            in_avals=[*map(typeof, consts), *program.in_avals],
+            donated=tuple(i + n for i in program.donated),
+            hidden=move(program.hidden),
+            open_jaxpr=program.jaxpr,
+            consts=(),
+            spec=spec,
+        )
+        return consts, Traced(traced, self._placement)
 
     @property
     def lojax(self) -> Traced:

@@ -159,6 +159,12 @@ class Jaxpr(Program):
         return self
 
     consts: Any = property(lambda self: [])
+    num_consts = property(lambda self: len(self.jaxpr.constvars))
+    all_invars = property(lambda self: [*self.jaxpr.constvars, *self.jaxpr.invars])
+
+    def with_consts(self, consts: Sequence[Any]) -> ClosedJaxpr:
+        """The program with these values of its constvars."""
+        return ClosedJaxpr(self.jaxpr, consts)
 
     @property
     def effects(self) -> frozenset:
@@ -214,6 +220,9 @@ class ClosedJaxpr(Program):
 
     in_avals = property(lambda self: self.jaxpr.in_avals)
     out_avals = property(lambda self: self.jaxpr.out_avals)
+    num_consts = Jaxpr.num_consts
+    all_invars = Jaxpr.all_invars
+    with_consts: Any = Jaxpr.with_consts
     eqns = property(lambda self: self.jaxpr.eqns)
     effects = property(lambda self: self.jaxpr.effects)
 

@@ -90,6 +90,7 @@ class Program:
     __slots__ = ()
 
     jaxpr: Any
+    is_high = False  # whether it computes with types other than arrays
 
 
 def programs_in(params: dict[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from weft.api.custom_rules import custom_jvp, custom_vjp
+from weft.api.custom_rules import GradAccum, NullAccum, ValAccum, custom_jvp, custom_vjp
 from weft.api.custom_vmap import custom_vmap
 from weft.api.mutable import MUTABLE, TYPES, apply_on_objects, cur_qdd, typeof
 from weft.core.aval import AbstractValue, ShapedArray
@@ -24,8 +24,9 @@ from weft.pytrees import register_pytree_node, tree_map
 from weft.util import list_public
 
 __all__ = [
-    "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiType",
-    "MutableHiType", "ShapedArray", "VJPHiPrimitive", "Zero", "aval_method", "aval_property",
+    "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "GradAccum", "HiPrim",
+    "HiPrimitive", "HiType", "MutableHiType", "NullAccum", "ShapedArray", "VJPHiPrimitive",
+    "ValAccum", "Zero", "aval_method", "aval_property",
     "control_flow_allowed_effects", "cur_qdd", "instantiate_zeros", "is_undefined_primal",
     "register_hitype",
 ]  # fmt: skip
@@ -226,6 +227,9 @@ class VJPHiPrimitive:
         if dim is None:
             return out, tree_map(lambda y: False, out)
         return tree_map(lambda y: moveaxis(y, dim, 0), out), tree_map(lambda y: True, out)
+
+
+HiPrim = VJPHiPrimitive  # its name in JAX 0.12
 
 
 class HiPrimitive:

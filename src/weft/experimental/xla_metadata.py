@@ -14,7 +14,9 @@ from weft.pytrees import tree_map
 from weft.util import fun_name, list_public
 from weft.xla.hlo import FrontendAttributes
 
-__all__ = ["set_xla_metadata", "xla_metadata_call"]
+__all__ = [
+    "fuse_limit", "must_fuse_call", "set_xla_metadata", "xla_metadata_call", "xla_metadata_call2",
+]  # fmt: skip
 __dir__ = list_public(__name__)
 
 
@@ -62,3 +64,34 @@ def xla_metadata_call(f: Callable | None = None, **kwargs: Any) -> Callable:
     if f is None:
         return functools.partial(xla_metadata_call, **kwargs)
     return set_xla_metadata(jit(f), **kwargs)
+
+
+def xla_metadata_call2(
+    f: Callable | None = None,
+    /,
+    metadata: dict[str, Any] | None = None,
+    *,
+    ad_metadata: Any = "same",
+) -> Callable:
+    """As `xla_metadata_call`, with the attributes as a dict; a decorator without a function.
+
+    Args:
+      f: the function.
+      metadata: the attributes by name.
+      ad_metadata: those of derivatives: "same", the only choice here.
+    """
+    if ad_metadata != "same":
+        raise ValueError(f"xla_metadata_call2: ad_metadata must be 'same'; got {ad_metadata!r}.")
+    if f is None:
+        return functools.partial(xla_metadata_call2, metadata=metadata)
+    return xla_metadata_call(f, **(metadata or {}))
+
+
+def must_fuse_call(identifier: str) -> Callable[[Callable], Callable]:
+    """A decorator of functions whose operations XLA is to fuse: attribute MUST_FUSE=identifier."""
+    return functools.partial(xla_metadata_call, MUST_FUSE=identifier)
+
+
+def fuse_limit() -> Any:
+    """A context, and a decorator, of operations that XLA is not to fuse: attribute FUSE_LIMIT."""
+    return set_xla_metadata(FUSE_LIMIT="true")

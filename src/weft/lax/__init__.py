@@ -111,6 +111,7 @@ HOMES = {
         "after_all after_all_p create_token create_token_p optimization_barrier "
         "optimization_barrier_p"
     ),
+    "weft.numpy.horner": ("polynomial"),
     "weft.numpy.ragged": ("ragged_all_to_all"),
     "weft.control.loop": ("while_p"),
     "weft.api.while_loop": ("fori_loop while_loop"),

@@ -22,7 +22,7 @@ from weft.display.values import mesh_html
 from weft.errors import check_hashable
 from weft.mesh.client import Device, all_devices, find_devices, local_devices_of, more_devices_hint
 from weft.options import config, mesh_in_scope
-from weft.util import Record, Scope, hide_members, memoize
+from weft.util import JAXLIB, Record, Scope, hide_members, memoize
 
 
 class AxisType(enum.Enum):
@@ -106,6 +106,11 @@ class BaseMesh:
         for kind in AxisType
     )
 
+    @property
+    def are_all_axes_explicit_or_manual(self) -> bool:
+        """Whether no axis is Auto."""
+        return AxisType.Auto not in self.axis_types
+
     def sdy(self, symbol: str = "@mesh", devices: Sequence[Any] = ()) -> str:
         """The declaration of the mesh in a program for `devices`, by default its own in order.
 
@@ -150,13 +155,18 @@ _entered = threading.local()  # the scopes of `with mesh:` that a thread is in
 _MESHES: dict[tuple, Any] = {}
 
 
+# The type of the axes of an abstract mesh that is given none.
+ABSTRACT_TYPE = AxisType.Explicit if JAXLIB >= (0, 12) else AxisType.Auto
+
+
 class AbstractMesh(BaseMesh):
     """A mesh of no particular devices: `axis_sizes`, `axis_names` and `axis_types`.
 
-    `abstract_device` says what kind of device it is for.
+    Without `axis_types`, axes are Auto, and Explicit under jaxlib 0.12, as in the JAX that belongs
+    to it. `abstract_device` says what kind of device it is for.
 
-    >>> AbstractMesh((4, 2), ("x", "y"))
-    AbstractMesh('x': 4, 'y': 2, axis_types=(Auto, Auto))
+    >>> AbstractMesh((4, 2), ("x", "y"), (AxisType.Explicit, AxisType.Auto))
+    AbstractMesh('x': 4, 'y': 2, axis_types=(Explicit, Auto))
     """
 
     def __new__(
@@ -173,7 +183,8 @@ class AbstractMesh(BaseMesh):
             said = f"must be integers in a sequence; got {axis_sizes!r}."
             raise TypeError(f"AbstractMesh: axis_sizes {said}") from None
         names = check_axis_names("AbstractMesh", axis_names, len(sizes), f"axis_sizes {sizes}")
-        types = expand_axis_types("AbstractMesh", axis_types, names)
+        types = ABSTRACT_TYPE if axis_types is None else axis_types
+        types = expand_axis_types("AbstractMesh", types, names)
         key = (cls, sizes, names, types, abstract_device)
         found = _MESHES.get(key)
         if found is None:
@@ -431,19 +442,22 @@ def check_distinct_devices(grid: np.ndarray) -> None:
 
 
 def make_mesh(
-    axis_shapes: Sequence[int],
-    axis_names: str | Sequence[Any],
+    axis_shapes: Sequence[int] = (),
+    axis_names: str | Sequence[Any] = (),
     axis_types: tuple[AxisType, ...] | AxisType | None = None,
     *,
     devices: Sequence[Any] | None = None,
+    axis_sizes: Sequence[int] | None = None,
 ) -> Mesh:
     """A mesh of the first devices (or of `devices`), with sizes `axis_shapes` and names of axes.
 
-    Axes are of type Explicit unless `axis_types` says otherwise.
+    Axes are of type Explicit unless `axis_types` says otherwise. `axis_sizes` is another name of
+    `axis_shapes`.
 
     >>> make_mesh((1,), ("x",))
     Mesh(axis_sizes=(1,), axis_names=('x',), axis_types=(Explicit,))
     """
+    axis_shapes = axis_shapes if axis_sizes is None else axis_sizes
     if isinstance(axis_shapes, int):
         axis_shapes = (axis_shapes,)
     try:

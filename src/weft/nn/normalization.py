@@ -17,10 +17,11 @@ from weft.numpy.reductions import Axis, check_mask, compute_widely, widen_dtype
 from weft.primitives.elementwise import convert
 from weft.primitives.families import check_integer
 from weft.primitives.layout import broadcasted_iota
+from weft.primitives.reshard import lay_out
 from weft.run.operation import operation
 from weft.scipy.special.sums import largest_real, logsumexp
 from weft.util import check_option
-from weft.xla.typing import Array, ArrayLike, DTypeLike
+from weft.xla.typing import Array, ArrayLike, DTypeLike, ShardingLike
 
 
 def shift_and_mask(op: str, x: Any, axis: Axis, where: Any, fun: Callable, masked: float) -> Any:
@@ -116,13 +117,19 @@ def standardize(
     return out if out.dtype == result else convert(out, result)
 
 
-@operation(static=("num_classes", "dtype", "axis"))
+@operation(static=("num_classes", "dtype", "axis", "out_sharding"))
 def one_hot(
-    x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1
+    x: ArrayLike,
+    num_classes: int,
+    *,
+    dtype: DTypeLike | None = None,
+    axis: int = -1,
+    out_sharding: ShardingLike = None,
 ) -> Array:
     """For each index in x, zeros with a 1 at the index, along a new axis of size `num_classes`.
 
     An index that is not in [0, num_classes) gives zeros alone. The dtype is the default float.
+    `out_sharding` says how the result is split over explicit axes of a mesh.
 
     >>> print(nn.one_hot(jnp.array([0, 2]), 3))
     [[1. 0. 0.]
@@ -136,4 +143,4 @@ def one_hot(
     axis = axis_of("one_hot", axis, x.ndim + 1)
     shape = (*x.shape[:axis], count, *x.shape[axis:])
     places = broadcasted_iota(x.dtype, shape, axis)
-    return (jnp.expand_dims(x, axis) == places).astype(dtype)
+    return lay_out("one_hot", (jnp.expand_dims(x, axis) == places).astype(dtype), out_sharding)

@@ -19,7 +19,7 @@ from weft.lax.values import put_on_device
 from weft.numpy import creation
 from weft.numpy.choice import literal_like
 from weft.numpy.indexing import check_integer_indices, wrap_around
-from weft.numpy.manipulation import concatenate, diagonal, stack
+from weft.numpy.manipulation import GROUP, concatenate, diagonal, stack
 from weft.numpy.promotion import (
     as_array,
     check_axes_number,
@@ -278,15 +278,16 @@ def mask_indices(
 
 def meshgrid(
     *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
-) -> list[Array]:
+) -> Sequence[Array]:
     """Coordinates of a grid from coordinates along each axis: for each axis an array of all places.
 
     With `sparse`, each array has size 1 along the other axes. With indexing "xy" the first two axes
-    change places.
+    change places. A list, and under jaxlib 0.12 a tuple, as in the JAX that belongs to it.
 
-    >>> jnp.meshgrid(jnp.arange(2), jnp.arange(3), indexing="ij", sparse=True)
-    [Array([[0],
-           [1]], dtype=int32), Array([[0, 1, 2]], dtype=int32)]
+    >>> x, y = jnp.meshgrid(jnp.arange(2), jnp.arange(3), indexing="ij", sparse=True)
+    >>> x, y
+    (Array([[0],
+           [1]], dtype=int32), Array([[0, 1, 2]], dtype=int32))
     """
     xs = [as_array(x, "meshgrid") for x in xi]
     if not copy:
@@ -302,12 +303,12 @@ def meshgrid(
     sizes = [0] * len(xs)
     for x, axis in zip(xs, axes, strict=True):
         sizes[axis] = x.shape[0]
-    return [
+    return GROUP(
         layout.broadcast_in_dim(
             x, [n if not sparse or i == axis else 1 for i, n in enumerate(sizes)], (axis,)
         )
         for x, axis in zip(xs, axes, strict=True)
-    ]
+    )
 
 
 @operation(arrays=0)

@@ -25,10 +25,12 @@ from weft.primitives.elementwise import add, convert, rem, sub
 from weft.primitives.families import as_sequence, check_integer
 from weft.primitives.reshard import lay_out, lay_out_alike
 from weft.run.operation import operation
-from weft.util import SymbolicSize, max_size, min_size
+from weft.util import JAXLIB, SymbolicSize, max_size, min_size
 from weft.xla.array import ARRAYS, put
 from weft.xla.typing import Array, ArrayLike, Axes, DTypeLike, Shape, ShardingLike
 
+# What holds the results of functions with a result for each argument: as in the JAX of this jaxlib.
+GROUP: type = tuple if JAXLIB >= (0, 12) else list
 MAX_SECTIONS = 2**16  # of an axis with fewer elements: each section is an array of its own
 
 
@@ -225,11 +227,9 @@ def expand_dims(a: ArrayLike, axis: Axes) -> Array:
 
 
 def add_axes(op: str, arys: Sequence[Any], grow: Callable[[Any], Any]) -> Any:
-    """Each array with axes added by `grow`: one result for one array, else a list."""
-    if not arys:
-        return []
+    """Each array with axes added by `grow`: one result for one array, else a `GROUP`."""
     out = [grow(promotion.as_array(x, op)) for x in arys]
-    return out[0] if len(arys) == 1 else out
+    return out[0] if len(arys) == 1 else GROUP(out)
 
 
 def atleast_1d(*arys: ArrayLike) -> Any:
@@ -296,11 +296,15 @@ def broadcast_to(array: ArrayLike, shape: Shape, *, out_sharding: ShardingLike =
 
 
 @operation
-def broadcast_arrays(*args: Any) -> list[Array]:
-    """Arrays repeated to their common shape, and split over explicit axes of a mesh as a sum is."""
+def broadcast_arrays(*args: Any) -> Sequence[Array]:
+    """Arrays repeated to their common shape, and split over explicit axes of a mesh as a sum is.
+
+    A list, and under jaxlib 0.12 a tuple, as in the JAX that belongs to it.
+    """
     arrays = [promotion.as_array(x, "broadcast_arrays") for x in args]
     shape = promotion.broadcast_shapes(*[x.shape for x in arrays])
-    return lay_out_alike("broadcast_arrays", [broadcast_to(x, shape) for x in arrays])
+    wide = lay_out_alike("broadcast_arrays", [broadcast_to(x, shape) for x in arrays])
+    return GROUP(wide)
 
 
 # --- joining ----------------------------------------------------------------------------------

@@ -407,13 +407,16 @@ def find_buffer(self: Ref) -> int:
 
 
 @boundary
-def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Any:
+def new_ref(
+    init_val: Any, *, memory_space: Any = None, kind: str | None = None, pin: bool = False
+) -> Any:
     """A reference to an array that a program may change in place, which holds `init_val` first.
 
     `r[i]` reads, `r[i] = v` and `r[i] += v` write. It goes through every transformation, as an
     argument, closed over, or made within; it must not be returned. The array that it was made of
     stays as it is. With `kind="no_grad_no_remat"` what is written is not differentiated, so that
-    functions that are may write to a reference from outside. `memory_space` changes nothing.
+    functions that are may write to a reference from outside. `memory_space` and
+    `pin`, which are of other devices, change nothing.
 
     >>> r = new_ref(jnp.arange(3))
     >>> r[1] += 10
@@ -432,10 +435,10 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
 
 
 @boundary
-def empty_ref(ty: Any, memory_space: Any = None) -> Any:
+def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Any:
     """A reference to an array of the shape and dtype of `ty`, which is yet to be written.
 
-    It holds zeros, in JAX nothing in particular.
+    It holds zeros, in JAX nothing in particular. `pin` is as in `new_ref`.
 
     >>> r = empty_ref(weft.ShapeDtypeStruct((2,), np.float32))
     >>> r[...] = 1.0

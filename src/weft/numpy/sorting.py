@@ -13,7 +13,7 @@ import numpy as np
 from weft import dtypes, lax
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.indexing import PLAIN, broadcast_last, getitem_with
+from weft.numpy.indexing import PLAIN, broadcast_last, getitem_with, take_along_axis
 from weft.numpy.manipulation import as_arrays
 from weft.numpy.promotion import as_array, axis_of, check_vector, promote_operands
 from weft.primitives import elementwise as ops
@@ -105,8 +105,12 @@ def sort_complex(a: ArrayLike) -> Array:
     return ops.convert(out, dtypes.complex_dtype(dtypes.inexact_dtype(out.dtype)))
 
 
-def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
+def lexsort(
+    keys: ArrayLike | Sequence[ArrayLike], axis: int = -1, *, batch_size: int = 16
+) -> Array:
     """The indices that sort by several keys: by the last, ties by the one before it, and so on.
+
+    One sort compares `batch_size` keys; of more keys, the last ones are sorted after the others.
 
     >>> jnp.lexsort((jnp.array([1, 0, 1]), jnp.array([2, 1, 1])))
     Array([1, 2, 0], dtype=int32)
@@ -120,7 +124,15 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
     if not arrays[0].ndim:
         check_integer("lexsort", "axis", axis)
         return ops.convert(lax.full((), 0, INT32), dtypes.default_int())
-    return lexsort_arrays(arrays, axis_of("lexsort", axis, arrays[0].ndim))
+    axis = axis_of("lexsort", axis, arrays[0].ndim)
+    size = check_integer("lexsort", "batch_size", batch_size, 1)
+    if len(arrays) <= size:
+        return lexsort_arrays(arrays, axis)
+    places = lexsort_arrays(arrays[:size], axis)
+    for i in range(size, len(arrays), size):
+        batch = [take_along_axis(k, places, axis) for k in arrays[i : i + size]]
+        places = take_along_axis(places, lexsort_arrays(batch, axis), axis)
+    return places
 
 
 @operation(static=("axis",))
@@ -167,11 +179,13 @@ def partition_array(x: Any, kth: int, axis: int, places: bool) -> Any:
 
 
 @operation(static=("k", "axis", "mode"))
-def top_k(x: ArrayLike, k: int, /, *, axis: int = -1, mode: str = "largest") -> tuple[Array, Array]:
+def top_k(
+    x: ArrayLike, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True
+) -> tuple[Array, Array]:
     """The k largest elements along an axis in descending order, and where they are.
 
     With mode "smallest" the smallest ones in ascending order. Of equal ones the first comes first;
-    NaN counts as largest.
+    NaN counts as largest. They are in order also where `sorted` does not ask for it.
 
     >>> jnp.top_k(jnp.array([3, 1, 4, 1]), 2)
     (Array([4, 3], dtype=int32), Array([2, 0], dtype=int32))

@@ -319,8 +319,13 @@ top_k_p = TopK()
 approx_top_k_p = top_k_p  # approximate ones are exact here
 
 
-def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
-    """The k largest elements along an axis, descending, and their indices."""
+def top_k(
+    operand: ArrayLike, k: int, *, axis: int = -1, is_stable: bool = True
+) -> tuple[Array, Array]:
+    """The k largest elements along an axis, descending, and their indices.
+
+    Of equal elements the first comes first, also where `is_stable` does not ask for it.
+    """
     axis = families.normalize_axis("top_k", axis, typeof(operand).ndim)
     value, place = top_k_p.apply(operand, k=families.check_integer("top_k", "k", k), axis=axis)
     return value, place

@@ -9,6 +9,8 @@ from weft.xla.typing import ArrayLike as _ArrayLike
 from weft.xla.typing import Shape as _Shape
 from weft.xla.typing import ShardingLike as _ShardingLike
 
+from weft.random.keys import Key as Key
+
 def PRNGKey(seed: int | _ArrayLike, *, impl: str | _KeyDtype | None = ...) -> _Array: ...
 def ball(
     key: _ArrayLike,
@@ -34,6 +36,7 @@ def beta(
     shape: _Shape | None = ...,
     dtype: _DTypeLike | None = ...,
     *,
+    method: str = ...,
     out_sharding: _Any = ...,
 ) -> _Array: ...
 def binomial(
@@ -75,6 +78,7 @@ def chisquare(
     shape: _Shape | None = ...,
     dtype: _DTypeLike | None = ...,
     *,
+    method: str = ...,
     out_sharding: _Any = ...,
 ) -> _Array: ...
 def choice(
@@ -127,6 +131,7 @@ def gamma(
     shape: _Shape | None = ...,
     dtype: _DTypeLike | None = ...,
     *,
+    method: str = ...,
     out_sharding: _Any = ...,
 ) -> _Array: ...
 def generalized_normal(
@@ -172,6 +177,7 @@ def loggamma(
     shape: _Shape | None = ...,
     dtype: _DTypeLike | None = ...,
     *,
+    method: str = ...,
     out_sharding: _Any = ...,
 ) -> _Array: ...
 def logistic(
@@ -254,6 +260,7 @@ def poisson(
     shape: _Shape | None = ...,
     dtype: _DTypeLike | None = ...,
     *,
+    method: str = ...,
     out_sharding: _Any = ...,
 ) -> _Array: ...
 def rademacher(

@@ -12,14 +12,17 @@ import weft.numpy as jnp
 from weft import dtypes
 from weft.api.custom_rules import custom_jvp
 from weft.errors import ShapeError
+from weft.numpy.horner import polynomial
 from weft.numpy.promotion import shape_of
 from weft.primitives.elementwise import div, mul
 from weft.primitives.layout import literal
 from weft.primitives.special.functions import random_gamma_grad
+from weft.primitives.transcendental import rsqrt
 from weft.random.continuous import draw_exponential, draw_normal, draw_signs, smallest_normal
 from weft.random.keys import Words, read_one_key, split_pair
 from weft.random.rejection import draw_until_taken
 from weft.random.sampling import (
+    check_method,
     choose_float_dtype,
     choose_shape,
     convert_params,
@@ -98,39 +101,107 @@ def draw_log_gamma_jvp(impl: Any, shape: tuple, primals: tuple, tangents: tuple)
     return logs, mul(slope, jnp.broadcast_to(t, shape))
 
 
-def sample_log_gamma(key: Words, a: Any, shape: tuple) -> Any:
+# Of the cube root of a gamma sample over its shape parameter c: the coefficients, in 1 / (2 c), of
+# the powers of x / sqrt(2 c), where x is normal. They are those of JAX 0.12, so that samples agree.
+CUBE_ROOT = (
+    (1.0, -0.22373679280281067, -0.015139039605855942),
+    (0.4713940918445587, 0.02607082948088646, -0.008986007422208786),
+    (0.00013480280176736414, 0.011281860060989857, 0.022776789963245392),
+    (-0.008553069084882736, -0.011537609621882439, -0.01323292963206768),
+    (0.0031255800276994705, 0.005169653799384832, -0.006950356066226959),
+    (-0.0008426812128163874, 0.00253000995144248, 0.0010604379931464791),
+    (9.780498658074066e-05, -0.001450116978958249, 0.0015653260052204132),
+)
+RAISED = 4  # a gamma sample of a is one of a + 4 times powers of four uniform numbers
+
+
+def approximate_log_gamma(key: Words, a: Any, shape: tuple) -> Any:
+    """Return logs of approximate gamma samples of a, broadcast to a shape, without rejection.
+
+    A polynomial in a normal number gives the cube root of a sample of a + 4. Each step from a + k
+    + 1 down to a + k multiplies by u**(1 / (a + k)) of a uniform u. Differentiable in a.
+    """
+    dtype = a.dtype
+    work = np.dtype(np.float32) if dtypes.itemsize_bits(dtype) < 32 else dtype
+    a = jnp.broadcast_to(a, shape).astype(work)
+    first, second = split_pair(key)
+    raised = a + RAISED
+    double = 2 * raised
+    x = draw_normal(first, shape, work) * rsqrt(double)
+    root = polynomial(x, [polynomial(1 / double, row) for row in CUBE_ROOT])
+    root = jnp.maximum(root, literal(smallest_normal(work), work))
+    logs = jnp.log(raised) + 3 * jnp.log(root)
+    steps = jnp.arange(RAISED, dtype=work).reshape(-1, *[1] * len(shape))
+    lower = draw_exponential(second, (RAISED, *shape), work)
+    logs = logs + jnp.sum(-lower / (a[None] + steps), 0)
+    return jnp.where(a >= 0, jnp.where(a == jnp.inf, a, logs), literal(np.nan, work)).astype(dtype)
+
+
+def sample_log_gamma(key: Words, a: Any, shape: tuple, method: str = "exact") -> Any:
     """Logs of gamma samples."""
     if not math.prod(shape):
         return jnp.zeros(shape, a.dtype)
+    if method == "approximate":
+        return approximate_log_gamma(key, a, shape)
     return draw_log_gamma(key.dtype, (key.data, a), shape)
 
 
-def draw_gamma(key: Words, a: Any, shape: tuple) -> tuple[Any, Any]:
+def draw_gamma(key: Words, a: Any, shape: tuple, method: str = "exact") -> tuple[Any, Any]:
     """Gamma samples, and 1 in place of those that are their parameter but for rounding."""
     huge = is_huge(a)
-    logs = jnp.where(huge, 0, sample_log_gamma(key, a, shape))
+    logs = jnp.where(huge, 0, sample_log_gamma(key, a, shape, method))
     return jnp.where(huge, a, jnp.exp(logs)), jnp.exp(logs)
 
 
 @sampler(positive=("a",))
 def loggamma(
-    key: ArrayLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
+    key: ArrayLike,
+    a: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    method: str = "exact",
 ) -> Array:
-    """Logs of numbers of the gamma distribution: of small `a` they are exact where `gamma` is 0."""
+    """Logs of numbers of the gamma distribution: of small `a` they are exact where `gamma` is 0.
+
+    `method`: as of `gamma`.
+    """
+    check_method("loggamma", method)
     key, dtype, shape, a = read_arguments("loggamma", key, dtype, shape, a)
-    return sample_log_gamma(key, a, shape)
+    return sample_log_gamma(key, a, shape, method)
 
 
 @sampler(positive=("a",))
 def gamma(
-    key: ArrayLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
+    key: ArrayLike,
+    a: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    method: str = "exact",
 ) -> Array:
     """Numbers of the gamma distribution of shape parameter a and scale 1.
 
     Differentiable in `a`, at a fixed quantile.
+
+    Args:
+      key: a random key.
+      a: the shape parameter, which must not be negative; broadcasts to `shape`.
+      shape: the shape of the result, by default that of `a`.
+      dtype: a float dtype, by default float32, with enable_x64 float64.
+      method: "exact" draws by rejection; "approximate" by a fixed number of operations, from a
+        distribution whose quantiles are right to about 1e-3.
+
+    Returns:
+      An array of the given shape and dtype.
+
+    >>> x = random.gamma(random.PRNGKey(0), 2.0, (1000,), method="approximate")
+    >>> print(jnp.round(x.mean(), 1))
+    2.0
     """
+    check_method("gamma", method)
     key, dtype, shape, a = read_arguments("gamma", key, dtype, shape, a)
-    return draw_gamma(key, a, shape)[0]
+    return draw_gamma(key, a, shape, method)[0]
 
 
 @sampler(positive=("a", "b"))
@@ -140,11 +211,17 @@ def beta(
     b: ArrayLike,
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
+    *,
+    method: str = "exact",
 ) -> Array:
-    """Numbers in [0, 1] of the beta distribution, of density x**(a-1) (1-x)**(b-1) / B(a, b)."""
+    """Numbers in [0, 1] of the beta distribution, of density x**(a-1) (1-x)**(b-1) / B(a, b).
+
+    `method`: as of `gamma`.
+    """
+    check_method("beta", method)
     key, dtype, shape, a, b = read_arguments("beta", key, dtype, shape, a, b)
     first, second = split_pair(key)
-    logs = sample_log_gamma(first, a, shape), sample_log_gamma(second, b, shape)
+    logs = (sample_log_gamma(first, a, shape, method), sample_log_gamma(second, b, shape, method))
     log_x, log_y = (jnp.minimum(x, dtypes.finfo(dtype).max) for x in logs)
     most = jnp.maximum(log_x, log_y)
     x, y = jnp.exp(log_x - most), jnp.exp(log_y - most)
@@ -171,11 +248,20 @@ def dirichlet(
 
 @sampler(positive=("df",))
 def chisquare(
-    key: ArrayLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
+    key: ArrayLike,
+    df: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    method: str = "exact",
 ) -> Array:
-    """Sums of squares of `df` standard normal numbers."""
+    """Sums of squares of `df` standard normal numbers.
+
+    `method`: as of `gamma`.
+    """
+    check_method("chisquare", method)
     key, dtype, shape, df = read_arguments("chisquare", key, dtype, shape, df)
-    return 2 * draw_gamma(key, df / 2, shape)[0]
+    return 2 * draw_gamma(key, df / 2, shape, method)[0]
 
 
 @sampler(positive=("dfnum", "dfden"))

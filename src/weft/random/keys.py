@@ -11,7 +11,7 @@ import functools
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, NewType
 
 import numpy as np
 
@@ -37,9 +37,12 @@ from weft.xla.array import Array, put, require_alive
 from weft.xla.typing import ArrayLike, DTypeLike
 
 __all__ = [
-    "PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split",
+    "Key", "PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split",
     "wrap_key_data",
 ]  # fmt: skip
+
+
+Key = NewType("Key", Array)  # in annotations: an array of random keys
 
 
 class Generator(NamedTuple):

@@ -35,6 +35,7 @@ from weft.primitives.elementwise import (
 from weft.primitives.reshard import compute_freely
 from weft.random.keys import Words, draw_bits, read_one_key
 from weft.run.operation import operation
+from weft.util import check_option
 
 KNOWN = (int, float, np.generic, np.ndarray)  # values that are looked at without waiting for them
 STATIC = ("shape", "dtype", "mode", "axis", "replace", "independent", "method", "unroll")
@@ -111,6 +112,11 @@ def check_range(op: str, name: str, value: Any, chance: bool) -> None:
         got = f"{values[bad][0]} in {typeof(value)}" if values.ndim else value
         must = "must be in [0, 1], a probability" if chance else "must not be negative"
         raise ValueError(f"{op}: {name} {must}; got {got}.")
+
+
+def check_method(op: str, method: Any) -> None:
+    """Raise unless a sampler has a method."""
+    check_option(op, "method", method, "exact", "approximate")
 
 
 def require_count(op: str, name: str, n: Any) -> int:

@@ -21,8 +21,13 @@ from operator import call, index, not_
 from types import CellType, FunctionType
 from typing import Any, TypeVar
 
+from jaxlib.version import __version__ as jaxlib_version
+
 F = TypeVar("F", bound=Callable)
 EMPTY_CELL = CellType()  # of a closed-over variable without a value; cells with one differ from it
+
+# The first two numbers of jaxlib's version. What JAX does differently with it, weft does too.
+JAXLIB = tuple(map(int, jaxlib_version.split(".")[:2]))
 
 # --- caches -------------------------------------------------------------------------------------
 
