@@ -256,6 +256,7 @@ def write_members() -> str:
     lines = ["class Members:"]
     lines += [f"    def {name}(self) -> {result(kind)}: ..." for name, kind in ENGINE.items()]
     for name in sorted(set(dir(ArrayImpl)) - inherited - set(dir(object)) | COMPARISONS):
+        getattr(ArrayImpl, name)  # members that are made when they are first read take their places
         member = inspect.getattr_static(ArrayImpl, name)
         fun = member.fget if isinstance(member, property) else member
         if name in ("__getattr__", *ENGINE):

@@ -27,6 +27,7 @@ from typing import (
     overload,
 )
 from typing import Literal as _Literal
+from weft.api.jit import Inline
 from weft.api.stages import Lowered, Traced
 from weft.core.jaxpr import ClosedJaxpr
 from weft.mesh.mesh import Mesh

@@ -28,6 +28,7 @@ from typing import (
 )
 from weft.api.collectives import AxisIndexGroups as _AxisIndexGroups
 from weft.api.collectives import AxisName as _AxisName
+from weft.api.jit import Inline
 from weft.api.stages import Lowered, Traced
 from weft.core.jaxpr import ClosedJaxpr
 from weft.dtypes import DTypeLike as _DTypeLike
