@@ -199,7 +199,7 @@ def add_small_linalg(p, op):
 
 
 def add_sparse(p, op):
-    """Products of a sparse matrix [100,000, 100,000] of 10 entries a row and a dense array."""
+    """Products of a sparse matrix [100,000, 100,000] of 10 entries a row, and a sparse Jacobian."""
     n, sparse = 100_000, p.__getattr__("experimental.sparse")
 
     def by_rows():
@@ -214,6 +214,22 @@ def add_sparse(p, op):
     for name, make in (("bcsr", by_rows), ("bcoo", by_entry)):
         op(f"sparse_{name}_vector", lambda a, x: a @ x, make, floats(p, n))
         op(f"sparse_{name}_matrix", lambda a, x: a @ x, make, floats(p, n, 32))
+
+    def bratu(u):
+        """Residuals of Bratu's equation on a square grid."""
+        around = p.jnp.pad(u.reshape(50, 50), 1)
+        inner = around[1:-1, 1:-1]
+        sides = around[2:, 1:-1] + around[:-2, 1:-1] + around[1:-1, 2:] + around[1:-1, :-2]
+        return (sides - 4 * inner + p.jnp.exp(inner)).reshape(-1)
+
+    # JAX has no Jacobian that is sparse by itself: the dense one is what its users compute.
+    derivative = getattr(p.jax, "sparse_jacobian", p.jax.jacfwd)(bratu)
+
+    def entries(u):
+        found = derivative(u)
+        return getattr(found, "data", found)
+
+    op("sparse_jacobian", entries, floats(p, 2500))
 
 
 def add_control(p, op):

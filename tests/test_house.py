@@ -573,7 +573,7 @@ TESTED_IN = {
         "compat/dtypes.py compat/promotion.py compat/typing.py compat/util.py"
     ),
     "compat/test_finder.py": (
-        "compat/absent.py compat/lib.py compat/pytest.py compat/serialization.py compat/version.py"
+        "compat/absent.py compat/lib.py compat/pytest.py compat/serialization.py"
     ),
     "example_libraries/test_optimizers.py": "experimental/optimizers.py",
     "example_libraries/test_stax.py": "experimental/stax.py",

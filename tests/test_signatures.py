@@ -37,9 +37,10 @@ def describe(name: str, thing: object) -> Iterator[str]:
     if any(p.default is not p.empty for p in bare):
         text = str(signature.replace(parameters=bare, return_annotation=signature.empty))
         yield name + re.sub(r" at 0x\w+|(?<=<function )\S*?(?=\w+>)", "", text)
-    for key, method in vars(thing).items() if isinstance(thing, type) else ():
-        if inspect.isfunction(method) and not key.startswith("_"):
-            yield from describe(f"{name}.{key}", method)
+    for key in list(vars(thing)) if isinstance(thing, type) else ():
+        getattr(thing, key)  # a member that is made when it is first read takes its place
+        if inspect.isfunction(vars(thing)[key]) and not key.startswith("_"):
+            yield from describe(f"{name}.{key}", vars(thing)[key])
 
 
 def list_signatures() -> list[str]:

@@ -79,6 +79,10 @@ def xla_metadata_call2(
       f: the function.
       metadata: the attributes by name.
       ad_metadata: those of derivatives: "same", the only choice here.
+
+    >>> f = xla_metadata_call2(jnp.sin, {"schedule": "late"})
+    >>> 'schedule = "late"' in weft.jit(f).lower(1.0).as_text()
+    True
     """
     if ad_metadata != "same":
         raise ValueError(f"xla_metadata_call2: ad_metadata must be 'same'; got {ad_metadata!r}.")
@@ -88,10 +92,29 @@ def xla_metadata_call2(
 
 
 def must_fuse_call(identifier: str) -> Callable[[Callable], Callable]:
-    """A decorator of functions whose operations XLA is to fuse: attribute MUST_FUSE=identifier."""
+    """Return a decorator of functions whose operations XLA is to fuse.
+
+    The operations have the attribute `MUST_FUSE`.
+
+    Args:
+      identifier: the value of the attribute, the same for all that belongs to one fusion.
+
+    >>> f = must_fuse_call("step")(lambda x: jnp.sin(x) + 1)
+    >>> 'MUST_FUSE = "step"' in weft.jit(f).lower(1.0).as_text()
+    True
+    """
     return functools.partial(xla_metadata_call, MUST_FUSE=identifier)
 
 
 def fuse_limit() -> Any:
-    """A context, and a decorator, of operations that XLA is not to fuse: attribute FUSE_LIMIT."""
+    """Return a context, and a decorator, of operations that XLA is not to fuse with others.
+
+    The operations have the attribute `FUSE_LIMIT`.
+
+    >>> def f(x):
+    ...     with fuse_limit():
+    ...         return jnp.sin(x)
+    >>> 'FUSE_LIMIT = "true"' in weft.jit(f).lower(1.0).as_text()
+    True
+    """
     return set_xla_metadata(FUSE_LIMIT="true")
