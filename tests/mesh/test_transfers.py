@@ -7,6 +7,7 @@ import weft
 import weft.numpy as jnp
 from weft import lax
 from weft.errors import JaxRuntimeError
+from weft.scipy import signal
 
 HOST = np.arange(4, dtype=np.float32)
 
@@ -41,6 +42,7 @@ OWN = {
     "constants in rules": lambda x: weft.grad(lambda x: (jnp.sinc(x) ** 3).sum())(x),
     "loops": lambda x: lax.linalg.qdwh(jnp.diag(x + x)),
     "results from the host": lambda x: jnp.unique(x[x > x]),
+    "a number that equals a length": lambda x: signal.stft(x, nperseg=4, axis=-1),
 }
 
 

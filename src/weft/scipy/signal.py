@@ -546,10 +546,10 @@ def stft(
     next. `boundary` says how x is extended by half a segment: "zeros", "constant", "even", "odd",
     or None for not at all; `padded`, whether zeros then make the last segment whole.
     """
-    x, axis = prepare_signal("stft", x, axis)
+    x, along = prepare_signal("stft", x, axis)
     onesided = check_onesided("stft", return_onesided, x)
     sizes = segment_sizes("stft", window, nperseg, noverlap, nfft, x.shape[-1])
-    n, step, nfft = sizes
+    n, step, length = sizes
     real_type = dtypes.real_dtype(x.dtype)
     taper = make_window("stft", window, n, real_type)
     check_option("stft", "boundary", boundary, None, *EXTENSIONS)
@@ -559,8 +559,8 @@ def stft(
         x = fourier.cut_or_pad(x, (x.ndim - 1,), (x.shape[-1] + -(x.shape[-1] - n) % step % n,))
     times = np.arange(n / 2, x.shape[-1] - n / 2 + 1, step) - (n / 2 if boundary else 0)
     times = jnp.asarray(times, real_type) / convert(as_array(fs), real_type)
-    out = jnp.moveaxis(transform_signal(x, taper, sizes, detrend, onesided), -1, axis)
-    return list_frequencies(nfft, fs, onesided, real_type), times, out
+    out = jnp.moveaxis(transform_signal(x, taper, sizes, detrend, onesided), -1, along)
+    return list_frequencies(length, fs, onesided, real_type), times, out
 
 
 @operation(static=("sizes", "detrend", "onesided"), name="stft")
