@@ -156,8 +156,8 @@ def lstsq(
 
     Returns:
       A tuple (x, residuals, rank, s). x has the shape (n,) or (n, k). residuals (1,) or (k,) are
-      the sums of squares of `a @ x - b`, one for each column. rank is an int32 scalar. s (min(m,
-      n),) holds the singular values of `a`, in descending order.
+      the sums of squares of `a @ x - b`, one for each column. rank is a scalar of the default
+      integer dtype. s (min(m, n),) holds the singular values of `a`, in descending order.
 
     Raises:
       ShapeError: if the operands do not have these shapes.
