@@ -1,4 +1,4 @@
-"""Einstein summation: what the subscripts say, the order to contract in, and each contraction.
+"""Einstein summation: the subscripts, the order of contractions, and each contraction.
 
 Two operands are contracted by one dot_general; for more, opt_einsum finds the order.
 """
@@ -42,15 +42,49 @@ def einsum(
     _dot_general: Callable | None = None,
     out_sharding: ShardingLike = None,
 ) -> Any:
-    """Sum products of elements of the operands, as the subscripts name axes: numpy.einsum.
+    """Compute Einstein sums: sums of products of elements, with axes that are named by letters.
 
-    An axis that the result does not name is summed over. Three operands and more are contracted
-    pair by pair, in the order opt_einsum finds; `optimize` may name another way, or give the path.
-    `precision`, `preferred_element_type` and `out_sharding`, which is for the result, are as in
-    `dot`; `_dot_general` has no effect.
+    Most products of arrays can be written this way: products of matrices, traces, transposes,
+    batched and outer products. An axis that the result does not name is summed over. A letter that
+    one operand names twice takes a diagonal. Two operands are contracted by one product of
+    matrices; more than two are contracted in pairs, in the order that opt_einsum finds.
 
-    >>> jnp.einsum("ij,jk->ik", jnp.ones((2, 3)), jnp.ones((3, 4))).shape
-    (2, 4)
+    Args:
+      subscripts: a string such as "ij,jk->ik": the letters of each operand's axes, and the letters
+        of the result after "->". "..." stands for any number of leading axes, which broadcast.
+        Without "->", the result has the letters that occur once, in alphabetical order.
+        Alternatively, the operands and lists of axis numbers from 0 to 51 in turn: `einsum(x, [0,
+        1], y, [1, 2], [0, 2])`. Static under `jit`.
+      operands: arrays of any numeric dtype. Axes with the same letter must have the same size, or
+        size 1.
+      out: must be None.
+      optimize: the order of contraction of three or more operands: "auto", another name of
+        opt_einsum's optimizers ("optimal", "greedy", ...), True or False, or a list of pairs of
+        positions, as `einsum_path` returns it. Static under `jit`.
+      precision: the precision of the products, as in `dot`; None is the default precision.
+      preferred_element_type: the dtype to accumulate in, and of the result. None stands for the
+        promoted dtype of the operands.
+      out_sharding: the sharding of the result over explicit axes of a mesh, as in `dot`. None
+        derives it from the operands.
+      _dot_general: has no effect; it is accepted for programs that were written for JAX.
+
+    Returns:
+      An array with the axes that the result names.
+
+    Raises:
+      ValueError: if the subscripts do not fit the number or the ranks of the operands, or if the
+        result names an axis that no operand has.
+      ShapeError: if axes with the same letter differ in size.
+      TypeError: if a list of axis numbers is missing or wrong.
+
+    >>> x, y = jnp.ones((2, 3)), jnp.ones((3, 4))
+    >>> jnp.einsum("ij,jk->ik", x, y).shape, jnp.einsum(x, [0, 1], y, [1, 2], [2, 0]).shape
+    ((2, 4), (4, 2))
+    >>> a = jnp.arange(9).reshape(3, 3)
+    >>> print(jnp.einsum("ii", a), jnp.einsum("ii->i", a), jnp.einsum("ij->j", a))
+    12 [0 4 8] [ 9 12 15]
+    >>> jnp.einsum("...ij,...j->...i", jnp.ones((5, 2, 3)), jnp.ones(3)).shape
+    (5, 2)
     """
     refuse_out("einsum", out)
     text, xs = normalize_subscripts("einsum", subscripts, operands)
@@ -65,7 +99,32 @@ def einsum(
 def einsum_path(
     subscripts: Any, /, *operands: Any, optimize: bool | str | Sequence[Any] = "auto"
 ) -> tuple[list, Any]:
-    """The order einsum contracts its operands in, and a description of what that costs."""
+    """Find the order of the contractions of `einsum`, and describe its cost.
+
+    Nothing is computed; only the shapes of the operands are used. The order serves as the argument
+    `optimize` of `einsum`.
+
+    Args:
+      subscripts: the subscripts, as in `einsum`.
+      operands: arrays, as in `einsum`.
+      optimize: the optimizer of opt_einsum, as in `einsum`; "auto" finds the best order for few
+        operands.
+
+    Returns:
+      A pair (path, information). path is a list of tuples: the positions of the operands to
+      contract at each step, where the result of a step is put at the end. information prints as a
+      table of the cost. NumPy's path begins with the string "einsum_path"; this one does not.
+
+    Raises:
+      ValueError: if the subscripts do not fit the operands.
+
+    >>> a, b, c = jnp.ones((2, 300)), jnp.ones((300, 4)), jnp.ones((4, 5))
+    >>> path, information = jnp.einsum_path("ij,jk,kl->il", a, b, c)
+    >>> path
+    [(0, 1), (0, 1)]
+    >>> jnp.einsum("ij,jk,kl->il", a, b, c, optimize=path).shape
+    (2, 5)
+    """
     from opt_einsum import contract_path
 
     text, xs = normalize_subscripts("einsum_path", subscripts, operands)
@@ -74,7 +133,7 @@ def einsum_path(
 
 
 def normalize_subscripts(op: str, subscripts: Any, operands: Sequence[Any]) -> tuple[str, list]:
-    """Subscripts as a string, whether given so or as lists of axes between the operands."""
+    """Return subscripts as a string, from a string or from lists of axes between the operands."""
     if isinstance(subscripts, str):
         return subscripts.replace(" ", ""), list(operands)
     parts = [subscripts, *operands]
@@ -92,13 +151,13 @@ def normalize_subscripts(op: str, subscripts: Any, operands: Sequence[Any]) -> t
 
 
 def spell_axes(axes: Sequence[Any]) -> str:
-    """A list of axis numbers as letters."""
+    """Spell a list of axis numbers as letters."""
     return "".join("..." if a is Ellipsis else SYMBOLS[a] for a in axes)
 
 
 @memoize
 def parse_subscripts(text: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[str, ...], str]:
-    """The names of each operand's axes and of the result's; an ellipsis is written out."""
+    """Return the names of each operand's axes and of the result's; an ellipsis is written out."""
     left, arrow, right = text.partition("->")
     terms = left.split(",")
     if len(terms) != len(shapes):
@@ -144,7 +203,7 @@ def check_result(result: str, names: Sequence[str], text: str) -> None:
 
 
 def check_sizes(names: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> None:
-    """Raise unless axes of one name are of one size, or of size 1."""
+    """Raise unless axes with the same name have the same size, or size 1."""
     sizes: dict[str, int] = {}
     for name, shape in zip(names, shapes, strict=True):
         for s, n in zip(name, shape, strict=True):
@@ -161,7 +220,7 @@ def check_sizes(names: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> None
 def contract_operands(
     text: str, xs: list, optimize: Any, precision: Any, preferred: Any, out_sharding: Any = None
 ) -> Any:
-    """einsum, its arguments in one form."""
+    """Compute `einsum` of arguments in one form."""
     xs = [as_array(x, "einsum") for x in xs]
     shapes = tuple([x.shape for x in xs])
     names, result = parse_subscripts(text, shapes)
@@ -183,7 +242,7 @@ def contract_operands(
 def choose_order(
     names: tuple[str, ...], result: str, shapes: tuple[tuple[int, ...], ...], optimize: Any
 ) -> Sequence[tuple[int, ...]]:
-    """Which terms to contract, step by step; the result of each goes to the end."""
+    """Choose the terms to contract, step by step; the result of each step goes to the end."""
     if len(names) <= 2:
         return [tuple(range(len(names)))]
     if isinstance(optimize, tuple):
@@ -204,7 +263,7 @@ def choose_order(
 
 @memoize
 def find_order(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> list:
-    """The order opt_einsum finds; "auto" is its optimal one for few operands, else greedy."""
+    """Return the order that opt_einsum finds. "auto" is optimal for few operands, else greedy."""
     from opt_einsum import contract_path
 
     return contract_path(text, *shapes, shapes=True, optimize=optimize)[0]
@@ -218,9 +277,9 @@ def contract_terms(
     preferred: Any,
     sharding: NamedSharding | None,
 ) -> tuple[str, Any]:
-    """One or two named operands as one, with the axes that are wanted afterwards.
+    """Contract one or two named operands to a term with the axes that are wanted afterwards.
 
-    `sharding` is that of the result; where there is none, operands say how it is split.
+    `sharding` is the sharding of the result. If it is None, the operands determine the sharding.
     """
     terms = [take_diagonals(n, x) for n, x in terms]
     if len(terms) == 1:
@@ -247,24 +306,24 @@ def contract_terms(
 
 
 def drop_repeated(a: str, x: Any, b: str, y: Any) -> tuple[str, Any]:
-    """x without the axes of size 1 that are longer in y: they would only be repeated."""
+    """Drop the axes of x of size 1 that are longer in y, as they would only be repeated."""
     axes = [i for i, s in enumerate(a) if s in b and x.shape[i] == 1 and y.shape[b.index(s)] != 1]
     return "".join(s for i, s in enumerate(a) if i not in axes), squeeze(x, axes)
 
 
 def sum_unwanted(name: str, x: Any, wanted: set) -> tuple[str, Any]:
-    """x, summed over the axes that nothing wants."""
+    """Sum x over the axes that are not wanted."""
     axes = [i for i, s in enumerate(name) if s not in wanted]
     return "".join(s for s in name if s in wanted), sum_axes(x, axes)
 
 
 def sum_axes(x: Any, axes: Sequence[int]) -> Any:
-    """x, summed over axes; the sum of truth values is whether any is true."""
+    """Sum x over axes; a sum of truth values is True if any is true."""
     return (reduce_or if dtypes.is_bool(x.dtype) else reduce_sum)(x, axes)
 
 
 def take_diagonals(name: str, x: Any) -> tuple[str, Any]:
-    """x with its diagonal for each name that it has twice."""
+    """Take a diagonal of x for each name that it has twice."""
     for s in name:
         while name.count(s) > 1:
             i, j = name.index(s), name.rindex(s)

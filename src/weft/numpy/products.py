@@ -1,6 +1,6 @@
 """Products that contract axes: dot, matmul, tensordot and others, each one dot_general.
 
-What einsum's subscripts mean, and in which order it contracts, is in contraction.py.
+The subscripts of einsum, and the order of its contractions, are in contraction.py.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def contract(
 ) -> Any:
     """Sum products over contracting axes: batch axes first, then x's others, then y's.
 
-    The result is in the promoted dtype unless `preferred` says another, and split as operands are
-    unless `sharding` says.
+    The result is in the promoted dtype unless `preferred` says another, and is sharded as the
+    operands are unless `sharding` says another sharding.
     """
     if preferred is None:
         preferred = plan_promotion(op, (kind_of(op, x), kind_of(op, y)), shaped=False).dtype
@@ -83,17 +83,41 @@ def dot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """The product of vectors and matrices: a's last axis with b's last but one (or only) axis.
+    """Return the dot product of vectors, or the product of matrices.
+
+    The sum runs over the last axis of `a` and the second-to-last axis of `b`, or its only axis. For
+    arrays of three or more axes, every pair of the other axes is combined, where `matmul` has
+    batches. A scalar multiplies all elements.
 
     Args:
-      precision: how exactly to multiply, a `lax.Precision` or its name; None is the default.
-      preferred_element_type: the dtype to add in and of the result; None is that of the operands.
-      out_sharding: how the result is split over explicit axes of a mesh: a spec over the mesh in
-        scope, or a NamedSharding. It has to be given where the axis that is summed over is split
-        in both operands; with P(..., unreduced={axis}) each device keeps a term of the sum.
+      a: an array (..., n), or a scalar, of any numeric dtype.
+      b: an array (..., n, k), a vector (n,), or a scalar. The operands are promoted to one dtype.
+      precision: how exactly to multiply on hardware with a choice: a `lax.Precision`, its name
+        ("default", "high", "highest"), the name of a `lax.DotAlgorithmPreset`, or a pair of
+        precisions, for each operand. None is the default precision. On CPUs, all are full
+        precision. Static under `jit`, as are the next two.
+      preferred_element_type: the dtype to accumulate in, and of the result. None stands for the
+        promoted dtype of the operands.
+      out_sharding: the sharding of the result over explicit axes of a mesh: a spec over the mesh in
+        scope, or a NamedSharding. It has to be given if the axis that is summed over is sharded in
+        both operands; with P(..., unreduced={axis}), each device keeps a term of the sum. None
+        derives the sharding from the operands.
+
+    Returns:
+      An array of the shape `a.shape[:-1] + b.shape[:-2] + b.shape[-1:]`, or `a.shape[:-1]` if `b`
+      is a vector.
+
+    Raises:
+      ShapeError: if the axes that are summed over differ in size.
+      ValueError: if `precision` is not one of these.
 
     >>> jnp.dot(jnp.arange(3), jnp.arange(3))
     Array(5, dtype=int32)
+    >>> jnp.dot(jnp.ones((2, 3)), jnp.ones((5, 3, 4))).shape
+    (2, 5, 4)
+    >>> x = jnp.full(3, 100, jnp.int8)
+    >>> print(jnp.dot(x, x, preferred_element_type=jnp.int32))
+    30000
     """
     x, y = as_array(a, "dot"), as_array(b, "dot")
     axes: Any = ((), ())
@@ -113,12 +137,34 @@ def matmul(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """The matrix product `a @ b`, for each place along leading axes, which broadcast.
+    """Return the matrix product `a @ b`, for batches of matrices too.
 
-    `precision`, `preferred_element_type` and `out_sharding` are as in `dot`.
+    The last two axes are matrices; the axes before them are a batch, and broadcast. A vector is a
+    row on the left and a column on the right; its added axis is not in the result.
 
+    Args:
+      a: matrices (..., m, n) or a vector (n,), of any numeric dtype.
+      b: matrices (..., n, k) or a vector (n,). The operands are promoted to one dtype.
+      precision: the precision of the products, as in `dot`; None is the default precision. Static
+        under `jit`, as are the next two.
+      preferred_element_type: the dtype to accumulate in, and of the result. None stands for the
+        promoted dtype of the operands.
+      out_sharding: the sharding of the result over explicit axes of a mesh, as in `dot`. None
+        derives it from the operands.
+
+    Returns:
+      The products (..., m, k), without the axis of each operand that is a vector.
+
+    Raises:
+      ShapeError: if an operand is a scalar, if the axes that are summed over differ in size, or if
+        the leading axes do not broadcast.
+
+    >>> print(jnp.array([[1, 2], [3, 4]]) @ jnp.array([1, 1]))
+    [3 7]
     >>> (jnp.ones((5, 2, 3)) @ jnp.ones((3, 4))).shape
     (5, 2, 4)
+    >>> jnp.matmul(jnp.ones((5, 1, 2, 3)), jnp.ones((7, 3, 4))).shape
+    (5, 7, 2, 4)
     """
     x, y = as_array(a, "matmul"), as_array(b, "matmul")
     nx, ny = x.ndim, y.ndim
@@ -152,15 +198,18 @@ def matmul_batched(x: Any, y: Any, precision: Any, preferred: Any, sharding: Any
 
 
 def permute_spec(sharding: NamedSharding, axes: Sequence[int]) -> NamedSharding:
-    """The sharding of values whose axis k is axis axes[k] of those that `sharding` is of."""
+    """Return the sharding of values if their axis k is axis axes[k] of the values of `sharding`."""
     entries = [sharding.spec.axes(i) for i in axes]
     return sharding.with_spec(sharding.spec.update(partitions=entries))
 
 
 @memoize
 def plan_matmul(shape_x: tuple[int, ...], shape_y: tuple[int, ...]) -> tuple | None:
-    """For stacks of matrices: axes of size 1 to drop in each, the contracting and the batch axes
-    of what is left, and how to permute the product; None where leading axes do not broadcast."""
+    """Plan the product of stacks of matrices; None if leading axes do not broadcast.
+
+    The plan has the axes of size 1 to drop in each operand, the contracting and the batch axes of
+    the rest, and the permutation of the product.
+    """
     rank_x, rank_y = len(shape_x), len(shape_y)
     rows, columns = min(rank_x, 2) - 1, min(rank_y, 2) - 1  # how many axes of a matrix stay
     nx, ny = max(rank_x - 2, 0), max(rank_y - 2, 0)
@@ -206,9 +255,27 @@ def vdot(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The sum of conj(a) * b over all elements.
+    """Return the dot product of two flattened arrays, with the first one conjugated.
 
-    `precision` and `preferred_element_type` are as in `dot`.
+    The result is the sum of `conj(a) * b` over all elements. It is the inner product of complex
+    vectors.
+
+    Args:
+      a: an array of any numeric dtype.
+      b: an array with the same number of elements, of any shape.
+      precision: the precision of the products, as in `dot`; None is the default precision. Static
+        under `jit`, as is the next.
+      preferred_element_type: the dtype to accumulate in, and of the result. None stands for the
+        promoted dtype of the operands.
+
+    Returns:
+      A scalar.
+
+    Raises:
+      ShapeError: if the numbers of elements differ.
+
+    >>> print(jnp.vdot(jnp.array([1 + 2j, 3j]), jnp.array([1., 2.])))
+    (1-8j)
     """
     x, y = as_array(a, "vdot"), as_array(b, "vdot")
     if dtypes.is_complex(x.dtype):
@@ -225,9 +292,26 @@ def inner(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The sum of products over the last axes of a and b.
+    """Return the sum of products over the last axes of two arrays.
 
-    `precision` and `preferred_element_type` are as in `dot`.
+    For matrices the result is `a @ b.T`. No operand is conjugated, unlike in `vdot` and `vecdot`.
+
+    Args:
+      a: an array (..., n), or a scalar, of any numeric dtype.
+      b: an array (..., n), or a scalar. A scalar multiplies all elements of the other operand.
+      precision: the precision of the products, as in `dot`; None is the default precision. Static
+        under `jit`, as is the next.
+      preferred_element_type: the dtype to accumulate in, and of the result. None stands for the
+        promoted dtype of the operands.
+
+    Returns:
+      An array of the shape `a.shape[:-1] + b.shape[:-1]`.
+
+    Raises:
+      ShapeError: if the last axes differ in size.
+
+    >>> jnp.inner(jnp.ones((2, 3)), jnp.ones((4, 3))).shape
+    (2, 4)
     """
     x, y = as_array(a, "inner"), as_array(b, "inner")
     axes: Any = ((x.ndim - 1,), (y.ndim - 1,)) if x.ndim and y.ndim else ((), ())
@@ -236,7 +320,23 @@ def inner(
 
 @operation(static=("out",))
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
-    """All products of an element of a and one of b: out[i, j] = a[i] * b[j]."""
+    """Return all products of an element of one array and one of another: `out[i, j] = a[i] * b[j]`.
+
+    Args:
+      a: an array of any numeric dtype, which is flattened to m elements.
+      b: an array, which is flattened to n elements.
+      out: must be None.
+
+    Returns:
+      The products (m, n), in the promoted dtype.
+
+    Raises:
+      NotImplementedError: if `out` is given.
+
+    >>> print(jnp.outer(jnp.array([1, 2]), jnp.array([3, 4, 5])))
+    [[ 3  4  5]
+     [ 6  8 10]]
+    """
     refuse_out("outer", out)
     x, y = promote_operands("outer", as_array(a, "outer"), as_array(b, "outer"), shaped=False)
     shape = (x.size, y.size)
@@ -253,12 +353,31 @@ def tensordot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """The sum of products over a's last `axes` axes and b's first, or over two lists of axes.
+    """Return the sum of products over several axes of two arrays.
 
-    `precision`, `preferred_element_type` and `out_sharding` are as in `dot`.
+    Args:
+      a: an array of any numeric dtype.
+      b: an array. The operands are promoted to one dtype.
+      axes: the axes to sum over. An int n takes the last n axes of `a` and the first n axes of `b`,
+        in the same order; 0 gives all products. A pair of sequences, or of ints, names the axes of
+        `a` and the axes of `b`. Static under `jit`, as are the next three.
+      precision: the precision of the products, as in `dot`; None is the default precision.
+      preferred_element_type: the dtype to accumulate in, and of the result. None stands for the
+        promoted dtype of the operands.
+      out_sharding: the sharding of the result over explicit axes of a mesh, as in `dot`. None
+        derives it from the operands.
+
+    Returns:
+      An array with the other axes of `a`, then the other axes of `b`.
+
+    Raises:
+      ShapeError: if the axes differ in size, or if there are fewer axes than `axes`.
+      TypeError: if `axes` is not an int or two sequences of equal length.
 
     >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=1).shape
     (2, 4)
+    >>> jnp.tensordot(jnp.ones((2, 3, 4)), jnp.ones((4, 3, 5)), axes=((1, 2), (1, 0))).shape
+    (2, 5)
     """
     if not isinstance(axes, int):
         try:
@@ -290,7 +409,7 @@ def tensordot_axes(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """`tensordot`, its axes in one form."""
+    """Compute `tensordot` with its axes in one form."""
     x, y = as_array(a, "tensordot"), as_array(b, "tensordot")
     if isinstance(axes, int):
         if not 0 <= axes <= min(x.ndim, y.ndim):
@@ -310,12 +429,12 @@ def tensordot_axes(
 
 
 def move_to_end(x: Any, axis: int) -> Any:
-    """x with an axis moved to the end."""
+    """Move an axis of x to the end."""
     return transpose(x, [*(i for i in range(x.ndim) if i != axis), axis])
 
 
 def check_rank(op: str, x: Any, ndim: int) -> Any:
-    """An operand that must have at least so many axes."""
+    """Return an operand that must have at least `ndim` axes."""
     x = as_array(x, op)
     if x.ndim < ndim:
         raise ShapeError(f"{op}: operands must have rank {ndim} or more; got {x.aval}.")
@@ -332,9 +451,30 @@ def vecdot(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The sum of conj(x1) * x2 along `axis`; the other axes broadcast.
+    """Return dot products of vectors along an axis, with the first operand conjugated.
 
-    `precision` and `preferred_element_type` are as in `dot`.
+    The result is the sum of `conj(x1) * x2` along the axis; the other axes are a batch, and
+    broadcast.
+
+    Args:
+      x1: vectors of any numeric dtype, with n elements along `axis`.
+      x2: vectors of the same length.
+      axis: the axis of the vectors, in both operands. Static under `jit`, as are the next two.
+      precision: the precision of the products, as in `dot`; None is the default precision.
+      preferred_element_type: the dtype to accumulate in, and of the result. None stands for the
+        promoted dtype of the operands.
+
+    Returns:
+      The products, of the broadcast shape without the axis.
+
+    Raises:
+      ShapeError: if an operand is a scalar, if the vectors differ in length, or if the other axes
+        do not broadcast.
+
+    >>> print(jnp.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10])))
+    [21 43]
+    >>> print(jnp.vecdot(jnp.array([1j, 2]), jnp.array([1j, 2])))
+    (5+0j)
     """
     x, y = check_rank("vecdot", x1, 1), check_rank("vecdot", x2, 1)
     i, j = axis_of("vecdot", axis, x.ndim), axis_of("vecdot", axis, y.ndim)
@@ -350,14 +490,50 @@ def vecdot(
 
 @operation
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Matrices times vectors: out[..., i] = sum over j of x1[..., i, j] * x2[..., j]."""
+    """Multiply matrices with vectors.
+
+    Element `out[..., i]` is the sum over j of `x1[..., i, j] * x2[..., j]`. Unlike in `matmul`, the
+    second operand may be a batch of vectors.
+
+    Args:
+      x1: matrices (..., m, n) of any numeric dtype.
+      x2: vectors (..., n). The leading axes broadcast.
+
+    Returns:
+      The products (..., m), in the promoted dtype.
+
+    Raises:
+      ShapeError: if the operands have too few axes, or if their sizes do not fit.
+
+    >>> jnp.matvec(jnp.ones((5, 2, 3)), jnp.ones((5, 3))).shape
+    (5, 2)
+    """
     x, y = check_rank("matvec", x1, 2), check_rank("matvec", x2, 1)
     return squeeze(matmul(x, layout.expand_dims(y, (y.ndim,))), (-1,))
 
 
 @operation
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Vectors times matrices: out[..., j] = sum over i of conj(x1[..., i]) * x2[..., i, j]."""
+    """Multiply vectors, conjugated, with matrices.
+
+    Element `out[..., j]` is the sum over i of `conj(x1[..., i]) * x2[..., i, j]`. Unlike in
+    `matmul`, the first operand may be a batch of vectors.
+
+    Args:
+      x1: vectors (..., m) of any numeric dtype.
+      x2: matrices (..., m, n). The leading axes broadcast.
+
+    Returns:
+      The products (..., n), in the promoted dtype.
+
+    Raises:
+      ShapeError: if the operands have too few axes, or if their sizes do not fit.
+
+    >>> jnp.vecmat(jnp.ones((5, 2)), jnp.ones((2, 3))).shape
+    (5, 3)
+    >>> print(jnp.vecmat(jnp.array([1j, 2]), jnp.ones((2, 1))))
+    [2.-1.j]
+    """
     x, y = check_rank("vecmat", x1, 1), check_rank("vecmat", x2, 2)
     if dtypes.is_complex(x.dtype):
         x = ops.conj(x)
@@ -366,7 +542,21 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @operation
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
-    """The Kronecker product: each element of a times the whole of b, side by side."""
+    """Return the Kronecker product: blocks that are `b` multiplied by each element of `a`.
+
+    Args:
+      a: an array of any numeric dtype.
+      b: an array. The operand with fewer axes gets leading axes of size 1.
+
+    Returns:
+      An array, in the promoted dtype. Its size along each axis is the product of the two sizes.
+
+    >>> print(jnp.kron(jnp.array([1, 10]), jnp.array([1, 2, 3])))
+    [ 1  2  3 10 20 30]
+    >>> print(jnp.kron(jnp.eye(2, dtype=int), jnp.array([[1, 2]])))
+    [[1 2 0 0]
+     [0 0 1 2]]
+    """
     x, y = promote_operands("kron", as_array(a, "kron"), as_array(b, "kron"), shaped=False)
     ndim = max(x.ndim, y.ndim)
     n, m = ((1,) * (ndim - v.ndim) + v.shape for v in (x, y))
@@ -392,7 +582,29 @@ def trace(
     dtype: DTypeLike | None = None,
     out: None = None,
 ) -> Array:
-    """The sum along a diagonal of the matrices in two axes, the main one or `offset` above it."""
+    """Return the sums of diagonals of matrices in two axes.
+
+    Args:
+      a: an array of at least two axes, of any numeric dtype.
+      offset: the number of columns from the main diagonal to the right; negative to the left. It
+        may be traced.
+      axis1: the axis of the rows. Static under `jit`, as are the next two.
+      axis2: the axis of the columns.
+      dtype: the dtype of the sums. None stands for the dtype that `jnp.sum` returns for `a`.
+      out: must be None.
+
+    Returns:
+      The sums, of the shape of `a` without the two axes.
+
+    Raises:
+      ShapeError: if the axes are equal, or if `a` lacks one of them.
+
+    >>> a = jnp.arange(9).reshape(3, 3)
+    >>> print(jnp.trace(a), jnp.trace(a, offset=1))
+    12 6
+    >>> jnp.trace(jnp.ones((2, 2, 5))).shape
+    (5,)
+    """
     refuse_out("trace", out)
     x = as_array(a, "trace")
     first, second = axis_of("trace", axis1, x.ndim), axis_of("trace", axis2, x.ndim)
@@ -416,7 +628,31 @@ def cross(
     axisc: int = -1,
     axis: int | None = None,
 ) -> Array:
-    """The cross product of vectors of length 2 or 3 along an axis; of two of length 2, a number."""
+    """Return cross products of vectors of length 2 or 3.
+
+    The third component of a vector of length 2 is 0. For two vectors of length 2, only the third
+    component of the product is returned, as a number; NumPy has deprecated this form.
+
+    Args:
+      a: vectors of any numeric dtype.
+      b: vectors. The other axes broadcast with the axes of `a`.
+      axisa: the axis of the components in `a`. Static under `jit`, as are the next three.
+      axisb: the axis of the components in `b`.
+      axisc: the axis of the components in the result. It has no effect where the products are
+        numbers.
+      axis: if not None, the axis of the components in all three, instead of the arguments before.
+
+    Returns:
+      The products, in the promoted dtype: vectors of length 3, or numbers.
+
+    Raises:
+      ShapeError: if the vectors do not have length 2 or 3.
+
+    >>> print(jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0])))
+    [0 0 1]
+    >>> print(jnp.cross(jnp.array([1, 2]), jnp.array([3, 4])))
+    -2
+    """
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = promote_operands("cross", as_array(a, "cross"), as_array(b, "cross"), shaped=False)
@@ -454,7 +690,7 @@ def cross(
 
 
 def split_components(x: Any, lead: Sequence[int]) -> list:
-    """The components along the last axis, each broadcast to `lead`."""
+    """Split the components along the last axis, each broadcast to `lead`."""
     rank = len(lead)
     parts = [slicing.index_in_dim(x, i, -1, keepdims=False) for i in range(x.shape[-1])]
     return [broadcast_in_dim(p, lead, range(rank - p.ndim, rank)) for p in parts]

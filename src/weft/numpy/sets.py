@@ -1,6 +1,6 @@
 """Distinct elements, and vectors as sets of them.
 
-How many there are depends on values: eagerly the host finds them, under jit `size` fixes it.
+Their number depends on values: eagerly the host finds them, under jit `size` fixes the number.
 """
 
 from __future__ import annotations
@@ -53,13 +53,46 @@ def unique(
     fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Any:
-    """The distinct elements, sorted; with `axis`, the distinct slices along it.
+    """Return the distinct elements of an array, sorted; with `axis`, the distinct slices.
 
-    With `size` there are that many: the smallest, or all, then `fill_value` (by default the
-    smallest) with count 0. Needed under jit.
+    The number of distinct elements depends on the values, so a compiled program needs `size`.
 
-    >>> jnp.unique(jnp.array([3, 1, 1]), size=3, fill_value=0)
+    Args:
+      ar: an array of any shape and dtype.
+      return_index: if True, also return the index of the first occurrence of each element.
+      return_inverse: if True, also return the indices into the result that rebuild the array.
+      return_counts: if True, also return how often each element occurs. Elements that pad have the
+        count 0.
+      axis: the axis along which slices are compared, as for the rows of a table. None flattens the
+        array.
+      equal_nan: if True, all NaN count as one element, else each is distinct.
+      size: the number of results. If there are more distinct elements, the largest are left out; if
+        there are fewer, `fill_value` follows them. None returns all, which needs concrete values,
+        so `size` is required under `jit`.
+      fill_value: the value that pads the result, converted to the dtype of `ar`. None stands for
+        the smallest element.
+      sorted: accepted, without effect: the result is always sorted.
+
+    Returns:
+      The distinct elements (k,), in ascending order, or an array with k slices along `axis`. If
+      flags are set, a tuple: the elements, then, where they are wanted, the indices (k,), the
+      inverse in the shape of `ar`, or (n,) with `axis`, and the counts (k,), all of the default
+      integer dtype. The inverse of an element that is left out is k or more.
+
+    Raises:
+      ConcretizationTypeError: if `size` is None and an operand is traced.
+      ShapeError: if the array lacks the axis, if `size` is negative, or if an empty array is padded
+        without a `fill_value`.
+
+    >>> x = jnp.array([3, 1, 1])
+    >>> values, inverse, counts = jnp.unique(x, return_inverse=True, return_counts=True)
+    >>> print(values, inverse, counts)
+    [1 3] [1 0 0] [2 1]
+    >>> jnp.unique(x, size=3, fill_value=0)
     Array([1, 3, 0], dtype=int32)
+    >>> print(jnp.unique(jnp.array([[3, 1], [3, 1], [0, 2]]), axis=0))
+    [[0 2]
+     [3 1]]
     """
     x = as_array(ar, "unique")
     asked = (True, return_index, return_inverse, return_counts)
@@ -74,9 +107,9 @@ def unique(
 
 
 def find_unique_now(x: Any, axis: int | None, equal_nan: bool, *asked: bool) -> tuple:
-    """Distinct elements, and those of where first, inverse and counts that are wanted.
+    """Find distinct elements, and the first indices, inverse and counts that are wanted.
 
-    The host finds them: without places, which take a sort of indices, several times faster.
+    The host finds them: without indices, which need a sort of indices, several times faster.
     """
     values = require_concrete("unique", x, "elements")
     if axis is not None:
@@ -94,9 +127,9 @@ def find_unique_now(x: Any, axis: int | None, equal_nan: bool, *asked: bool) -> 
 def find_unique_of_size(
     x: Any, axis: int | None, equal_nan: bool, size: int, fill_value: Any, places: bool
 ) -> tuple:
-    """Distinct elements, where first, inverse and counts, as many as `size`.
+    """Find distinct elements, first indices, inverse and counts, `size` of them.
 
-    Unless `places` are wanted, where first and inverse are None: elements alone sort faster.
+    Unless `places` are wanted, first indices and inverse are None: only elements sort faster.
     """
     if axis is None:
         rows, shape = lax.reshape(x, (x.size,)), x.shape
@@ -123,7 +156,7 @@ def find_unique_of_size(
 def find_distinct_rows(
     rows: Any, fill: Any, size: int, equal_nan: bool, with_places: bool
 ) -> tuple:
-    """Distinct rows, where first, inverse, counts: of sorted rows, those unlike the one before."""
+    """Find distinct rows, first indices, inverse and counts: sorted rows unlike the one before."""
     n = rows.shape[0]
     ordered, order, mark = sort_rows(rows, equal_nan, with_places)
     (bounds,) = find_places_of_size(mark, size + 1, (n,))
@@ -149,7 +182,7 @@ def find_distinct_rows(
 
 
 def sort_rows(rows: Any, equal_nan: bool, with_places: bool = True) -> tuple[Any, Any, Any]:
-    """Rows in lexicographic order, where each was, and which differ from the one before."""
+    """Sort rows in lexicographic order; return rows, indices, and a mask of distinct rows."""
     n = rows.shape[0]
     flat = lax.reshape(rows, (n, rows.size // n))
     columns = list(lax.unstack(flat, 1))
@@ -171,11 +204,10 @@ def sort_rows(rows: Any, equal_nan: bool, with_places: bool = True) -> tuple[Any
 UniqueAll = namedtuple("UniqueAll", "values indices inverse_indices counts")
 UniqueCounts = namedtuple("UniqueCounts", "values counts")
 UniqueInverse = namedtuple("UniqueInverse", "values inverse_indices")
-SIZE = "`size` and `fill_value` are as in `unique`."
 
 
 def make_unique(name: str, result: Callable, asked: Sequence[str], doc: str) -> Callable:
-    """A function of the array API: `unique` with the flags `asked`, as a `result`."""
+    """Return a function of the array API: `unique` with the flags `asked`, as a `result`."""
 
     def fun(
         x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
@@ -183,30 +215,122 @@ def make_unique(name: str, result: Callable, asked: Sequence[str], doc: str) -> 
         flags = dict.fromkeys(asked, True)
         return result(*unique(x, equal_nan=False, size=size, fill_value=fill_value, **flags))
 
-    return name_function(fun, name, f"{doc}; {SIZE}")
+    return name_function(fun, name, doc)
 
 
 unique_all = make_unique(
     "unique_all",
     UniqueAll,
     ("return_index", "return_inverse", "return_counts"),
-    "(elements, where each is first, which of them each element is, counts)",
+    """Return the distinct elements with indices, inverse and counts.
+
+    This is a part of `unique` in the array API standard, where each NaN is distinct.
+
+    Args:
+      x: an array of any shape and dtype.
+      size: the number of results. If there are more distinct elements, the largest are left out; if
+        there are fewer, `fill_value` follows them. None returns all, which needs concrete values,
+        so `size` is required under `jit`.
+      fill_value: the value that pads the result, converted to the dtype of `x`. None stands for the
+        smallest element.
+
+    Returns:
+      A named tuple: values (k,), in ascending order; indices (k,), the first occurrence of each
+      element in the flattened array; inverse_indices, of the shape of `x`, which rebuild it from
+      the values; counts (k,).
+
+    Raises:
+      ConcretizationTypeError: if `size` is None and an operand is traced.
+      ShapeError: if an empty array is padded without a `fill_value`.
+
+    >>> values, indices, inverse, counts = jnp.unique_all(jnp.array([3, 1, 1]))
+    >>> print(values, indices, inverse, counts)
+    [1 3] [1 0] [1 0 0] [2 1]
+    """,
 )
 unique_counts = make_unique(
-    "unique_counts", UniqueCounts, ("return_counts",), "(elements, how often each occurs)"
+    "unique_counts",
+    UniqueCounts,
+    ("return_counts",),
+    """Return the distinct elements, and how often each occurs.
+
+    This is a part of `unique` in the array API standard, where each NaN is distinct.
+
+    Args:
+      x: an array of any shape and dtype.
+      size: the number of results. If there are more distinct elements, the largest are left out; if
+        there are fewer, `fill_value` follows them. None returns all, which needs concrete values,
+        so `size` is required under `jit`.
+      fill_value: the value that pads the result, converted to the dtype of `x`. None stands for the
+        smallest element.
+
+    Returns:
+      A named tuple: values (k,), in ascending order, and counts (k,).
+
+    Raises:
+      ConcretizationTypeError: if `size` is None and an operand is traced.
+      ShapeError: if an empty array is padded without a `fill_value`.
+
+    >>> values, counts = jnp.unique_counts(jnp.array([3, 1, 1]))
+    >>> print(values, counts)
+    [1 3] [2 1]
+    """,
 )
 unique_inverse = make_unique(
     "unique_inverse",
     UniqueInverse,
     ("return_inverse",),
-    "(elements, which of them each element is)",
+    """Return the distinct elements, and the indices that rebuild the array from them.
+
+    This is a part of `unique` in the array API standard, where each NaN is distinct.
+
+    Args:
+      x: an array of any shape and dtype.
+      size: the number of results. If there are more distinct elements, the largest are left out; if
+        there are fewer, `fill_value` follows them. None returns all, which needs concrete values,
+        so `size` is required under `jit`.
+      fill_value: the value that pads the result, converted to the dtype of `x`. None stands for the
+        smallest element.
+
+    Returns:
+      A named tuple: values (k,), in ascending order, and inverse_indices, of the shape of `x`.
+
+    Raises:
+      ConcretizationTypeError: if `size` is None and an operand is traced.
+      ShapeError: if an empty array is padded without a `fill_value`.
+
+    >>> values, inverse = jnp.unique_inverse(jnp.array([3, 1, 1]))
+    >>> print(values, values[inverse])
+    [1 3] [3 1 1]
+    """,
 )
 
 
 def unique_values(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """The distinct elements, sorted; `size` and `fill_value` are as in `unique`."""
+    """Return the distinct elements in ascending order.
+
+    This is a part of `unique` in the array API standard, where each NaN is distinct.
+
+    Args:
+      x: an array of any shape and dtype.
+      size: the number of results. If there are more distinct elements, the largest are left out; if
+        there are fewer, `fill_value` follows them. None returns all, which needs concrete values,
+        so `size` is required under `jit`.
+      fill_value: the value that pads the result, converted to the dtype of `x`. None stands for the
+        smallest element.
+
+    Returns:
+      The elements (k,), in the dtype of `x`.
+
+    Raises:
+      ConcretizationTypeError: if `size` is None and an operand is traced.
+      ShapeError: if an empty array is padded without a `fill_value`.
+
+    >>> print(jnp.unique_values(jnp.array([3, 1, 1])))
+    [1 3]
+    """
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
@@ -214,7 +338,7 @@ def unique_values(
 
 
 def flatten_together(op: str, ar1: Any, ar2: Any) -> list:
-    """Two arrays flattened, in their common dtype."""
+    """Flatten two arrays, in their common dtype."""
     a, b = promote_operands(op, as_array(ar1, op), as_array(ar2, op), shaped=False)
     return [lax.reshape(x, (x.size,)) for x in (a, b)]
 
@@ -228,10 +352,24 @@ def isin(
     *,
     method: str = "auto",
 ) -> Array:
-    """Which elements are among the test elements.
+    """Return True for the elements that are among the test elements.
+
+    NaN is not equal to any element. The test elements are sorted and searched.
 
     Args:
-      method: accepted for JAX's programs; the elements are always sorted and searched.
+      element: an array of any shape and dtype.
+      test_elements: an array of any shape, which is flattened. The operands are promoted to one
+        dtype.
+      assume_unique: accepted, without effect.
+      invert: if True, return the opposite. Static under `jit`.
+      method: accepted for programs that were written for JAX, without effect.
+
+    Returns:
+      Booleans of the shape of `element`.
+
+    >>> x = jnp.array([1, 2, 3])
+    >>> print(jnp.isin(x, jnp.array([2, 5])), jnp.isin(x, jnp.array([2, 5]), invert=True))
+    [False  True False] [ True False  True]
     """
     x = as_array(element, "isin")
     a, b = flatten_together("isin", x, test_elements)
@@ -241,7 +379,7 @@ def isin(
 
 @operation
 def find_members(a: Any, b: Any) -> Any:
-    """Which elements of one vector are in another: search in the sorted other."""
+    """Return which elements of one vector are in another: search in the sorted other."""
     if not b.size:
         return lax.full(a.shape, False, BOOL)
     b = lax.sort(b, 0)
@@ -254,15 +392,34 @@ def find_members(a: Any, b: Any) -> Any:
 def union1d(
     ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """The elements of either, distinct, sorted; `size` and `fill_value` are as in `unique`."""
+    """Return the distinct elements of two arrays, sorted.
+
+    Args:
+      ar1: an array of any shape and dtype, which is flattened.
+      ar2: an array, which is flattened. The operands are promoted to one dtype.
+      size: the number of results, padded with `fill_value` or cut. None returns all, which needs
+        concrete values, so `size` is required under `jit`.
+      fill_value: the value that pads the result, converted to its dtype. None stands for the
+        smallest element.
+
+    Returns:
+      The elements (k,), in ascending order and the promoted dtype.
+
+    Raises:
+      ConcretizationTypeError: if `size` is None and an operand is traced.
+
+    >>> a, b = jnp.array([1, 2]), jnp.array([2, 3])
+    >>> print(jnp.union1d(a, b), jnp.union1d(a, b, size=5, fill_value=0))
+    [1 2 3] [1 2 3 0 0]
+    """
     both = lax.concatenate(flatten_together("union1d", ar1, ar2), 0)
     return unique(both, size=size, fill_value=fill_value)
 
 
 def keep_elements(vector: Any, keep: Any, size: int | None, fill: Any, op: str) -> tuple[Any, Any]:
-    """The elements that a mask keeps, and their places: all, or `size` of them.
+    """Return the elements that a mask keeps, and their indices: all, or `size` of them.
 
-    Then they are of a dtype that holds the fill value.
+    With `size`, the elements have a dtype that holds the fill value.
     """
     size = None if size is None else check_integer(op, "size", size, 0)
     if size is None:
@@ -285,9 +442,26 @@ def setdiff1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The elements of the first that are not in the second.
+    """Return the elements of the first array that are not in the second.
 
-    `size` and `fill_value` are as in `unique`, except that the fill value is 0 by default.
+    Args:
+      ar1: an array of any shape and dtype, which is flattened.
+      ar2: an array, which is flattened. The operands are promoted to one dtype.
+      assume_unique: if True, the elements of `ar1` keep their order, and repeated ones stay. If
+        False, the result is sorted and distinct.
+      size: the number of results, padded with `fill_value` or cut. None returns all, which needs
+        concrete values, so `size` is required under `jit`.
+      fill_value: the value that pads the result, converted to its dtype. None stands for 0.
+
+    Returns:
+      The elements (k,), in the promoted dtype.
+
+    Raises:
+      ConcretizationTypeError: if `size` is None and an operand is traced.
+
+    >>> a, b = jnp.array([3, 1, 2, 1]), jnp.array([2, 5])
+    >>> print(jnp.setdiff1d(a, b), jnp.setdiff1d(a, b, size=4, fill_value=-1))
+    [1 3] [ 1  3 -1 -1]
     """
     a, b = flatten_together("setdiff1d", ar1, ar2)
     if not a.size:
@@ -308,8 +482,28 @@ def setxor1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The elements of one but not of both, sorted; `size` and `fill_value` are as in `unique`,
-    except that the result has a dtype that holds the fill value."""
+    """Return the elements that are in one of two arrays but not in both, sorted.
+
+    Args:
+      ar1: an array of any shape and dtype, which is flattened.
+      ar2: an array, which is flattened. The operands are promoted to one dtype.
+      assume_unique: accepted, without effect. The results of NumPy are wrong for repeated elements
+        if it is True.
+      size: the number of results, padded with `fill_value` or cut. None returns all, which needs
+        concrete values, so `size` is required under `jit`.
+      fill_value: the value that pads the result. The result has a dtype that holds it. None stands
+        for the smallest element of the result, or 0 if it has none.
+
+    Returns:
+      The distinct elements (k,), in ascending order and the promoted dtype.
+
+    Raises:
+      ConcretizationTypeError: if `size` is None and an operand is traced.
+
+    >>> a, b = jnp.array([1, 2, 3]), jnp.array([2, 5])
+    >>> print(jnp.setxor1d(a, b), jnp.setxor1d(a, b, size=5, fill_value=0))
+    [1 3 5] [1 3 5 0 0]
+    """
     a, b = flatten_together("setxor1d", ar1, ar2)
     only = [ops.bitwise_not(find_members(a, b)), ops.bitwise_not(find_members(b, a))]
     both, keep = lax.concatenate([a, b], 0), lax.concatenate(only, 0)
@@ -322,13 +516,13 @@ def setxor1d(
 
 
 def fill_vector(op: str, like: Any, size: int, fill_value: Any) -> Any:
-    """A vector of the fill value, by default 0, in a dtype that also holds what `like` holds."""
+    """Return a vector of the fill value, by default 0, in a dtype that also holds `like`."""
     none, fill = promote_operands(op, like, 0 if fill_value is None else as_operand(op, fill_value))
     return lax.full((size,), fill, none.dtype)
 
 
 def find_smallest_kept(ordered: Any, keep: Any, fill_value: Any, op: str) -> Any:
-    """The fill value, by default the first element of a sorted vector that a mask keeps, or 0."""
+    """Return the fill value, by default the first element that a mask keeps, or 0."""
     if fill_value is not None:
         return as_operand(op, fill_value)
     n = ordered.size
@@ -347,11 +541,33 @@ def intersect1d(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The elements that are in both, distinct and sorted.
+    """Return the distinct elements that are in both of two arrays, sorted.
 
-    With `return_indices` also where each is first in the two flattened arrays; what is padded has
-    the size of the array as its index. `size` and `fill_value` are as in `unique`, except that the
-    result has a dtype that holds the fill value.
+    Args:
+      ar1: an array of any shape and dtype, which is flattened.
+      ar2: an array, which is flattened. The operands are promoted to one dtype.
+      assume_unique: accepted, without effect.
+      return_indices: if True, also return the index of the first occurrence of each element in the
+        two flattened arrays. For an element that pads, it is the size of the array.
+      size: the number of results, padded with `fill_value` or cut. None returns all, which needs
+        concrete values, so `size` is required under `jit`.
+      fill_value: the value that pads the result. The result has a dtype that holds it. None stands
+        for the smallest element of the result, or 0 if it has none.
+
+    Returns:
+      The elements (k,), in ascending order and the promoted dtype. If `return_indices` is True, a
+      tuple (elements, indices in `ar1`, indices in `ar2`), where the indices (k,) have the default
+      integer dtype.
+
+    Raises:
+      ConcretizationTypeError: if `size` is None and an operand is traced.
+
+    >>> a, b = jnp.array([1, 2, 3]), jnp.array([3, 2])
+    >>> print(jnp.intersect1d(a, b), jnp.intersect1d(a, b, size=4, fill_value=-1))
+    [2 3] [ 2  3 -1 -1]
+    >>> values, i, j = jnp.intersect1d(a, b, return_indices=True)
+    >>> print(values, a[i], b[j])
+    [2 3] [2 3] [2 3]
     """
     a, b = flatten_together("intersect1d", ar1, ar2)
     if not a.size or not b.size:
@@ -371,7 +587,7 @@ def intersect1d(
 
 @operation
 def find_first_places(order: Any, b: Any, values: Any, where: Any) -> tuple[Any, Any]:
-    """Where the elements of an intersection are first in its two vectors."""
+    """Return the first indices of the elements of an intersection in its two vectors."""
     n, m = order.size, b.size
     there = ops.lt(where, literal(n, INT32))
     first = getitem_with(order, where, INSIDE)

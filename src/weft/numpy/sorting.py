@@ -1,6 +1,6 @@
-"""Order by value: sorting, and finding places in what is sorted.
+"""Order by value: sorting, and finding positions in sorted vectors.
 
-Finding elements that satisfy a condition is searching.py's, distinct elements are sets.py's.
+The search for elements that satisfy a condition is in searching.py, distinct elements in sets.py.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ INT32 = np.dtype(np.int32)
 
 
 def refuse_kind(op: str, kind: Any, order: Any) -> None:
-    """Refuse NumPy's keywords for which there is no choice here."""
+    """Refuse the keywords of NumPy that offer no choice here."""
     if kind is not None:
         raise TypeError(f"{op}: kind must be None; got {kind!r}. Hint: stable=True.")
     if order is not None:
@@ -40,7 +40,7 @@ def refuse_kind(op: str, kind: Any, order: Any) -> None:
 
 
 def flatten_or_check(op: str, a: Any, axis: int | None) -> tuple[Any, int]:
-    """The array to sort and the axis; None flattens."""
+    """Return the array to sort and the axis; None flattens."""
     x = as_array(a, op)
     if axis is None:
         return lax.reshape(x, (x.size,)), 0
@@ -57,12 +57,33 @@ def sort(
     stable: bool = True,
     descending: bool = False,
 ) -> Array:
-    """A sorted copy along an axis, by default the last; None sorts the flattened array.
+    """Return a sorted copy of an array.
 
-    NaN is larger than all numbers; complex numbers go by real part, then imaginary part.
+    NaN is larger than all numbers, so it comes last in ascending order and first in descending
+    order. Complex numbers are ordered by the real part, then by the imaginary part. The derivative
+    follows each element to its new position.
+
+    Args:
+      a: an array of any dtype with at least one axis; a scalar needs axis=None.
+      axis: the axis to sort along. None sorts the flattened array. Static under `jit`, as are the
+        others.
+      kind: must be None. There is one algorithm; `stable` replaces NumPy's names of them.
+      order: must be None, as arrays have no fields.
+      stable: if True, equal elements keep their order, which only `argsort` and derivatives show.
+      descending: if True, sort in descending order. NumPy has no such argument.
+
+    Returns:
+      An array of the shape and dtype of `a`; a vector if `axis` is None.
+
+    Raises:
+      ShapeError: if the array lacks this axis.
+      TypeError: if `kind` or `order` is given.
 
     >>> jnp.sort(jnp.array([3, 1, 2]), descending=True)
     Array([3, 2, 1], dtype=int32)
+    >>> print(jnp.sort(jnp.array([[3, 1], [2, 0]]), axis=0), jnp.sort(jnp.array([3., jnp.nan, 1.])))
+    [[2 0]
+     [3 1]] [ 1.  3. nan]
     """
     refuse_kind("sort", kind, order)
     x, axis = flatten_or_check("sort", a, axis)
@@ -81,12 +102,31 @@ def argsort(
     descending: bool = False,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """The indices that sort an array along an axis: take_along_axis(a, argsort(a)) is sort(a).
+    """Return the indices that sort an array: `take_along_axis(a, argsort(a), -1)` is `sort(a)`.
 
-    Equal elements keep their order, also in descending order.
+    Equal elements keep their order, in descending order too, where the reversed result of NumPy
+    does not. The indices have no derivative.
 
     Args:
-      dtype: the integer dtype of the indices; None is the default one.
+      a: an array of any dtype with at least one axis; a scalar needs axis=None.
+      axis: the axis to sort along. None sorts the flattened array. Static under `jit`, as are the
+        others.
+      kind: must be None. There is one algorithm; `stable` replaces NumPy's names of them.
+      order: must be None, as arrays have no fields.
+      stable: if True, equal elements keep their order.
+      descending: if True, sort in descending order. NumPy has no such argument.
+      dtype: the integer dtype of the indices; None stands for the default integer dtype.
+
+    Returns:
+      Indices of the shape of `a`; a vector if `axis` is None.
+
+    Raises:
+      ShapeError: if the array lacks this axis.
+      TypeError: if `kind` or `order` is given.
+
+    >>> x = jnp.array([3, 1, 2, 1])
+    >>> print(jnp.argsort(x), jnp.argsort(x, descending=True))
+    [1 3 2 0] [0 2 1 3]
     """
     refuse_kind("argsort", kind, order)
     x, axis = flatten_or_check("argsort", a, axis)
@@ -100,7 +140,22 @@ def argsort(
 
 @operation
 def sort_complex(a: ArrayLike) -> Array:
-    """The elements sorted along the last axis, as complex numbers."""
+    """Return the elements as complex numbers, sorted along the last axis.
+
+    The order is by the real part, then by the imaginary part.
+
+    Args:
+      a: an array of any dtype with at least one axis.
+
+    Returns:
+      An array of the shape of `a` and a complex dtype.
+
+    Raises:
+      ShapeError: if `a` is a scalar.
+
+    >>> jnp.sort_complex(jnp.array([3, 1]))
+    Array([1.+0.j, 3.+0.j], dtype=complex64)
+    """
     out = sort(a, -1)
     return ops.convert(out, dtypes.complex_dtype(dtypes.inexact_dtype(out.dtype)))
 
@@ -108,9 +163,23 @@ def sort_complex(a: ArrayLike) -> Array:
 def lexsort(
     keys: ArrayLike | Sequence[ArrayLike], axis: int = -1, *, batch_size: int = 16
 ) -> Array:
-    """The indices that sort by several keys: by the last, ties by the one before it, and so on.
+    """Return the indices that sort by several keys, as the rows of a table are sorted by columns.
 
-    One sort compares `batch_size` keys; of more keys, the last ones are sorted after the others.
+    The last key counts first. Ties are ordered by the key before it, and so on; equal rows keep
+    their order.
+
+    Args:
+      keys: arrays of equal shape, of any dtypes, or one array with the keys along its first axis.
+      axis: the axis to sort along. Static under `jit`.
+      batch_size: the number of keys that one sort compares, at least 1. If there are more, the keys
+        are sorted in batches, the last keys after the others. The result is the same.
+
+    Returns:
+      Indices of the shape of a key, of the default integer dtype.
+
+    Raises:
+      ShapeError: if the keys differ in shape, or lack the axis.
+      TypeError: if `keys` is empty.
 
     >>> jnp.lexsort((jnp.array([1, 0, 1]), jnp.array([2, 1, 1])))
     Array([1, 2, 0], dtype=int32)
@@ -137,30 +206,66 @@ def lexsort(
 
 @operation(static=("axis",))
 def lexsort_arrays(keys: list, axis: int) -> Any:
-    """`lexsort` for arrays."""
+    """Compute `lexsort` of arrays."""
     places = lax.broadcasted_iota(INT32, keys[0].shape, axis)
     *_, out = lax.sort((*reversed(keys), places), axis, num_keys=len(keys))
     return ops.convert(out, dtypes.default_int())
 
 
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """The elements along an axis, the k-th smallest in its place, smaller ones before it.
+    """Reorder elements so that the k-th smallest is in its place, with the smaller ones before it.
 
-    The others are in no particular order. NaN is larger than all numbers.
+    The other elements are in no particular order. NaN is larger than all numbers. This is for a
+    median, or for some of the smallest elements, where a sort does more than is needed.
 
-    >>> jnp.partition(jnp.array([3, 1, 2]), 1)[1]
-    Array(2, dtype=int32)
+    Args:
+      a: an array of any dtype with at least one axis.
+      kth: the position, from 0; a negative one is counted from the end. It is an int, where NumPy
+        takes several positions too. Static under `jit`, as is `axis`.
+      axis: the axis to reorder along.
+
+    Returns:
+      An array of the shape and dtype of `a`.
+
+    Raises:
+      ShapeError: if `kth` is out of range, or if the array lacks this axis.
+      TypeError: if `kth` is not an integer.
+
+    >>> x = jnp.partition(jnp.array([3, 1, 2, 0, 4]), 2)
+    >>> print(x[2], jnp.sort(x[:2]))
+    2 [0 1]
     """
     return partition_about("partition", a, kth, axis, False)
 
 
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """The indices that bring the k-th smallest element to its place, smaller ones before it."""
+    """Return the indices that reorder elements as `partition` does.
+
+    The k-th index is the position of the k-th smallest element, and the indices of smaller elements
+    come before it. The indices have no derivative.
+
+    Args:
+      a: an array of any dtype with at least one axis.
+      kth: the position, from 0; a negative one is counted from the end. Static under `jit`, as is
+        `axis`.
+      axis: the axis to reorder along.
+
+    Returns:
+      Indices of the shape of `a`, int32.
+
+    Raises:
+      ShapeError: if `kth` is out of range, or if the array lacks this axis.
+      TypeError: if `kth` is not an integer.
+
+    >>> i = jnp.argpartition(jnp.array([30, 10, 20, 0]), 1)
+    >>> print(i[1], i[0])
+    1 3
+    """
     return partition_about("argpartition", a, kth, axis, True)
 
 
 def partition_about(op: str, a: Any, kth: Any, axis: int, places: bool) -> Any:
-    """`partition` or, for `places`, `argpartition`."""
+    """Compute `partition` or, for `places`, `argpartition`."""
     x = as_array(a, op)
     axis = axis_of(op, axis, x.ndim)
     n, k = x.shape[axis], check_integer(op, "kth", kth)
@@ -171,7 +276,7 @@ def partition_about(op: str, a: Any, kth: Any, axis: int, places: bool) -> Any:
 
 @operation(static=("kth", "axis", "places"))
 def partition_array(x: Any, kth: int, axis: int, places: bool) -> Any:
-    """`partition_about` an array, along an axis counted from the front."""
+    """Compute `partition_about` of an array, along an axis counted from the front."""
     shape = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
     about = lax.full(shape, kth, INT32)
     (out,) = partition_p.apply(x, about, axis=axis, places=places)
@@ -182,13 +287,31 @@ def partition_array(x: Any, kth: int, axis: int, places: bool) -> Any:
 def top_k(
     x: ArrayLike, k: int, /, *, axis: int = -1, mode: str = "largest", sorted: bool = True
 ) -> tuple[Array, Array]:
-    """The k largest elements along an axis in descending order, and where they are.
+    """Return the k largest elements along an axis, and their indices.
 
-    With mode "smallest" the smallest ones in ascending order. Of equal ones the first comes first;
-    NaN counts as largest. They are in order also where `sorted` does not ask for it.
+    The values are in descending order. With mode "smallest", they are the smallest elements in
+    ascending order. Of equal elements, the first comes first. NaN counts as the largest.
+
+    Args:
+      x: an array of a real dtype with at least one axis.
+      k: the number of elements, from 0 to the size of the axis. Static under `jit`, as are `axis`
+        and `mode`.
+      axis: the axis to select along.
+      mode: "largest" or "smallest".
+      sorted: accepted, without effect: the results are always in order.
+
+    Returns:
+      A pair (values, indices), both with size k along the axis. The indices have the default
+      integer dtype.
+
+    Raises:
+      ShapeError: if `k` is larger than the size of the axis.
+      ValueError: if `mode` is not one of these.
 
     >>> jnp.top_k(jnp.array([3, 1, 4, 1]), 2)
     (Array([4, 3], dtype=int32), Array([2, 0], dtype=int32))
+    >>> jnp.top_k(jnp.array([3, 1, 4, 1]), 2, mode="smallest")
+    (Array([1, 1], dtype=int32), Array([1, 3], dtype=int32))
     """
     x = as_array(x, "top_k")
     axis = axis_of("top_k", axis, x.ndim)
@@ -206,7 +329,7 @@ def top_k(
 
 
 def comes_before(x: Any, y: Any, or_equal: bool) -> Any:
-    """Whether x sorts before y, or at the same place: NaN last, complex by real then imaginary."""
+    """Return True where x sorts before y, or is equal: NaN last, complex numbers by part."""
     if or_equal:  # XLA takes half the time for it as for x <= y or y is NaN
         return ops.bitwise_not(comes_before(y, x, False))
     if dtypes.is_complex(typeof(x).dtype):
@@ -242,13 +365,33 @@ def searchsorted(
     *,
     method: str = "scan",
 ) -> Array:
-    """Where to insert `v` into the sorted vector `a` so that it stays sorted.
+    """Find the positions in a sorted vector where inserted values keep it sorted.
 
-    `side` says whether before ("left") or after ("right") equal elements; `sorter` are the indices
-    that sort `a`. `method="compare_all"` compares all pairs, the others halve the range in turn.
+    NaN is larger than all numbers. Complex numbers are ordered by the real part, then by the
+    imaginary part.
+
+    Args:
+      a: a vector (n,) in ascending order, of any dtype. Another order is not detected.
+      v: the values, an array of any shape. The operands are promoted to one dtype.
+      side: "left" for the position before equal elements, "right" for the position after them.
+        Static under `jit`.
+      sorter: the indices (n,) that sort `a`, as `argsort` returns them, if `a` is not sorted.
+      method: "compare_all" compares each value with all elements, which suits short vectors on
+        accelerators. "scan", "scan_unrolled", "sort" and "default" search by halving. Static under
+        `jit`.
+
+    Returns:
+      Positions from 0 to n, of the shape of `v` and the default integer dtype.
+
+    Raises:
+      ShapeError: if `a` is not a vector.
+      ValueError: if `side` or `method` is not one of these.
 
     >>> jnp.searchsorted(jnp.array([1, 3, 5]), jnp.array([3, 4]), side="right")
     Array([2, 2], dtype=int32)
+    >>> a = jnp.array([5, 1, 3])
+    >>> print(jnp.searchsorted(a, 3, sorter=jnp.argsort(a)))
+    1
     """
     check_option("searchsorted", "side", side, "left", "right")
     check_option("searchsorted", "method", method, *METHODS)
@@ -268,7 +411,7 @@ def searchsorted(
 
 @operation(static=("side",))
 def search_by_halving(a: Any, v: Any, side: str) -> Any:
-    """`searchsorted` by halving the range: of n elements from `first` on, some may be before v."""
+    """Compute `searchsorted` by halving the range: n elements from `first` on may be before v."""
     x, y = promote_operands("searchsorted", a, v, shaped=False)
     n, dtype = a.size, index_dtype(INT32, a.size)
     first = lax.full(v.shape, 0, dtype)
@@ -291,10 +434,27 @@ def search_by_halving(a: Any, v: Any, side: str) -> Any:
 def digitize(
     x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
 ) -> Array:
-    """The number of the bin that each element falls into; `bins` rise or fall.
+    """Return the number of the bin that each element falls into.
 
-    Bin i reaches from bins[i - 1] up to, but without, bins[i]; with `right` it includes bins[i]
-    instead of bins[i - 1]. `method` is as in `searchsorted`.
+    For ascending `bins`, bin i is the range bins[i - 1] <= x < bins[i]; numbers below all edges get
+    0, numbers above all get n.
+
+    Args:
+      x: an array of any shape and dtype.
+      bins: the edges of the bins, a vector (n,) in ascending or descending order.
+      right: if True, a bin includes its upper edge instead of its lower one: bins[i - 1] < x <=
+        bins[i]. Static under `jit`.
+      method: the method of `searchsorted`; None stands for "scan". Static under `jit`.
+
+    Returns:
+      Numbers from 0 to n, of the shape of `x` and the default integer dtype.
+
+    Raises:
+      ShapeError: if `bins` is not a vector.
+
+    >>> x, bins = jnp.array([0.5, 1., 2.5]), jnp.array([0., 1., 2.])
+    >>> print(jnp.digitize(x, bins), jnp.digitize(x, bins, right=True), jnp.digitize(x, bins[::-1]))
+    [1 2 3] [1 1 3] [2 1 0]
     """
     x, bins = as_array(x, "digitize"), as_array(bins, "digitize")
     check_vector("digitize", "bins", bins)

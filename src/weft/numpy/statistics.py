@@ -41,31 +41,31 @@ from weft.xla.typing import Array, ArrayLike, Axis, DTypeLike, ShardingLike
 
 
 class ArrayFunctions:
-    """NumPy's names of what places are computed with, for arrays."""
+    """NumPy's names of the functions that compute places, for arrays."""
 
     floor, ceil, rint, clip, mod = map(staticmethod, (floor, ceil, rint, clip, mod))
     where, float64 = staticmethod(where), None
 
 
 def place_by_plotting(low: float, high: float) -> Callable:
-    """Where quantile q of n elements is, by Hyndman and Fan: plotting positions low and high."""
+    """Return the rule of Hyndman and Fan with plotting positions low and high."""
     return lambda xp, n, q: n * q + (low + q * (1 - low - high) - 1)
 
 
 def find_linear_place(xp: Any, n: Any, q: Any) -> Any:
-    """Where quantile q of n elements is: 0 is the first, 1 the last."""
+    """Return the place of quantile q of n elements: 0 is the first, 1 the last."""
     return (n - 1) * q
 
 
 def find_nearest_even(xp: Any, n: Any, q: Any) -> Any:
-    """The observation nearest to nq; of two, that of even number, counted from 1."""
+    """Return the place of the observation nearest to nq; of two, the even one, counted from 1."""
     h = n * q - 1.5
     down = (h == xp.floor(h)) & (xp.mod(xp.floor(h), 2) == 1)
     return xp.where(down, h, xp.floor(h) + 1)
 
 
 def find_averaged_place(xp: Any, n: Any, q: Any) -> Any:
-    """The first observation that at least nq are not above; between two if just nq are."""
+    """Return the place of the first observation with nq elements up to it, or between two such."""
     h = n * q - 1
     return xp.where(h == xp.floor(h), h + 0.5, xp.ceil(h))
 
@@ -92,14 +92,14 @@ STATIC = "axis", "out", "overwrite_input", "method", "keepdims"
 
 
 def find_places(xp: Any, method: str, n: Any, q: Any) -> tuple[Any, Any]:
-    """The place before quantile q of n elements, and the share of the way to the next one."""
+    """Return the place before quantile q of n elements, and the share of the way to the next."""
     h = xp.clip(METHODS[method](xp, n, q), 0, n - 1)
     low = xp.floor(h)
     return low, h - low
 
 
 def make_quantile(name: str, whole: int, skip_nan: bool, doc: str) -> Callable:
-    """A function of quantiles q, `whole` being all of the elements."""
+    """Return a function of quantiles q, where `whole` stands for all of the elements."""
 
     def fun(
         a: ArrayLike,
@@ -122,22 +122,138 @@ quantile = make_quantile(
     "quantile",
     1,
     False,
-    """The value that the share q of the elements over `axis` does not exceed; NaN where one is.
+    """Return quantiles: values that the share `q` of the elements does not exceed.
 
-    `method` is any of numpy.quantile's; `weights`, of a's shape or along the one axis, need
-    "inverted_cdf". The axes of q come first in the result. Numbers q are exact; arrays q have the
-    accuracy of their dtype, and beyond [0, 1] give the first or last element.
-    It takes a few passes over the data where others sort: on a CPU 1e6 elements take 10 ms.
+    The elements of the ranks are selected in a few passes over the data, instead of a sort: on a
+    CPU, one million elements take about 10 ms.
 
-    >>> jnp.quantile(jnp.array([3.0, 1.0, 2.0, 4.0]), 0.25)
+    The derivative with respect to `a` goes to the two elements that a quantile is between; of equal
+    elements, one receives it. The derivative with respect to `q` is the slope between these two.
+
+    Args:
+      a: an array of a real dtype with at least one element over `axis`. Integers and booleans are
+        converted to floats.
+      q: the shares of the elements, in [0, 1]: a scalar or an array of any shape. Numbers and NumPy
+        arrays are known when the program is written, and checked. A weft array may be traced; it
+        has the accuracy of its dtype, and values out of range give the first or last element.
+      axis: one axis or several; None takes all axes. Static under `jit`, as are the next four.
+      out: must be None.
+      overwrite_input: must be False.
+      method: the rule for a quantile between two elements, as in `numpy.quantile`: "linear"
+        interpolates, "lower", "higher", "nearest" and "midpoint" choose; "inverted_cdf",
+        "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen",
+        "weibull", "median_unbiased" and "normal_unbiased" are the other definitions of Hyndman and
+        Fan.
+      keepdims: if True, the reduced axes stay, with size 1.
+      weights: the weights of the elements, of the shape of `a`, or a vector along the one axis.
+        They need the method "inverted_cdf".
+
+    Returns:
+      The quantiles, of the shape `q.shape` followed by the shape of `a` without the reduced axes.
+      The dtype is the dtype of `a`, or the default float dtype for integers. If one of the elements
+      is NaN, the result is NaN.
+
+    Raises:
+      ValueError: if a number `q` is out of range, or if `method` is not one of these.
+      DtypeError: if `a` is complex, or if `q` is not real.
+      ShapeError: if `a` has no elements over `axis`.
+      NotImplementedError: if `weights` are used with another method, or if `overwrite_input` is
+        True.
+
+    >>> x = jnp.array([3.0, 1.0, 2.0, 4.0])
+    >>> jnp.quantile(x, 0.25)
     Array(1.75, dtype=float32)
+    >>> print(jnp.quantile(x, jnp.array([0.25, 0.5])), jnp.quantile(x, 0.25, method="lower"))
+    [1.75 2.5 ] 1.0
+    >>> w = jnp.array([1., 1., 5., 1.])
+    >>> print(jnp.quantile(x, 0.5, weights=w, method="inverted_cdf"))
+    2.0
     """,
 )
 nanquantile = make_quantile(
-    "nanquantile", 1, True, "As quantile, of what is not NaN; NaN where all is."
+    "nanquantile",
+    1,
+    True,
+    """Return quantiles of the elements that are not NaN.
+
+    Derivatives and accuracy are as in `quantile`.
+
+    Args:
+      a: an array of a real dtype with at least one element over `axis`. Integers and booleans are
+        converted to floats.
+      q: the shares of the elements, in [0, 1]: a scalar or an array of any shape. Numbers and NumPy
+        arrays are known when the program is written, and checked. A weft array may be traced; it
+        has the accuracy of its dtype, and values out of range give the first or last element.
+      axis: one axis or several; None takes all axes. Static under `jit`, as are the next four.
+      out: must be None.
+      overwrite_input: must be False.
+      method: the rule for a quantile between two elements, as in `numpy.quantile`: "linear"
+        interpolates, "lower", "higher", "nearest" and "midpoint" choose; "inverted_cdf",
+        "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen",
+        "weibull", "median_unbiased" and "normal_unbiased" are the other definitions of Hyndman and
+        Fan.
+      keepdims: if True, the reduced axes stay, with size 1.
+      weights: the weights of the elements, of the shape of `a`, or a vector along the one axis.
+        They need the method "inverted_cdf".
+
+    Returns:
+      The quantiles, of the shape `q.shape` followed by the shape of `a` without the reduced axes.
+      The dtype is the dtype of `a`, or the default float dtype for integers. If all the elements
+      are NaN, the result is NaN.
+
+    Raises:
+      ValueError: if a number `q` is out of range, or if `method` is not one of these.
+      DtypeError: if `a` is complex, or if `q` is not real.
+      ShapeError: if `a` has no elements over `axis`.
+      NotImplementedError: if `weights` are used with another method, or if `overwrite_input` is
+        True.
+
+    >>> print(jnp.nanquantile(jnp.array([3.0, 1.0, jnp.nan, 4.0]), 0.5))
+    3.0
+    """,
 )
 nanpercentile = make_quantile(
-    "nanpercentile", 100, True, "As percentile, of what is not NaN; NaN where all is."
+    "nanpercentile",
+    100,
+    True,
+    """Return percentiles of the elements that are not NaN.
+
+    Derivatives and accuracy are as in `quantile`.
+
+    Args:
+      a: an array of a real dtype with at least one element over `axis`. Integers and booleans are
+        converted to floats.
+      q: the percentages of the elements, in [0, 100]: a scalar or an array of any shape. Numbers
+        and NumPy arrays are known when the program is written, and checked. A weft array may be
+        traced; it has the accuracy of its dtype, and values out of range give the first or last
+        element.
+      axis: one axis or several; None takes all axes. Static under `jit`, as are the next four.
+      out: must be None.
+      overwrite_input: must be False.
+      method: the rule for a quantile between two elements, as in `numpy.quantile`: "linear"
+        interpolates, "lower", "higher", "nearest" and "midpoint" choose; "inverted_cdf",
+        "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen",
+        "weibull", "median_unbiased" and "normal_unbiased" are the other definitions of Hyndman and
+        Fan.
+      keepdims: if True, the reduced axes stay, with size 1.
+      weights: the weights of the elements, of the shape of `a`, or a vector along the one axis.
+        They need the method "inverted_cdf".
+
+    Returns:
+      The percentiles, of the shape `q.shape` followed by the shape of `a` without the reduced axes.
+      The dtype is the dtype of `a`, or the default float dtype for integers. If all the elements
+      are NaN, the result is NaN.
+
+    Raises:
+      ValueError: if a number `q` is out of range, or if `method` is not one of these.
+      DtypeError: if `a` is complex, or if `q` is not real.
+      ShapeError: if `a` has no elements over `axis`.
+      NotImplementedError: if `weights` are used with another method, or if `overwrite_input` is
+        True.
+
+    >>> print(jnp.nanpercentile(jnp.array([3.0, 1.0, jnp.nan, 4.0]), 50))
+    3.0
+    """,
 )
 
 
@@ -154,14 +270,53 @@ def percentile(
     weights: ArrayLike | None = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """As quantile, with q in percent, split over explicit axes of a mesh as `out_sharding` says."""
+    """Return percentiles: quantiles with `q` in percent.
+
+    Derivatives and accuracy are as in `quantile`.
+
+    Args:
+      a: an array of a real dtype with at least one element over `axis`. Integers and booleans are
+        converted to floats.
+      q: the percentages of the elements, in [0, 100]: a scalar or an array of any shape. Numbers
+        and NumPy arrays are known when the program is written, and checked. A weft array may be
+        traced; it has the accuracy of its dtype, and values out of range give the first or last
+        element.
+      axis: one axis or several; None takes all axes. Static under `jit`, as are the next four.
+      out: must be None.
+      overwrite_input: must be False.
+      method: the rule for a quantile between two elements, as in `numpy.quantile`: "linear"
+        interpolates, "lower", "higher", "nearest" and "midpoint" choose; "inverted_cdf",
+        "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen",
+        "weibull", "median_unbiased" and "normal_unbiased" are the other definitions of Hyndman and
+        Fan.
+      keepdims: if True, the reduced axes stay, with size 1.
+      weights: the weights of the elements, of the shape of `a`, or a vector along the one axis.
+        They need the method "inverted_cdf".
+      out_sharding: the sharding of the result over explicit axes of a mesh. None derives it from
+        the operands. Static under `jit`.
+
+    Returns:
+      The percentiles, of the shape `q.shape` followed by the shape of `a` without the reduced axes.
+      The dtype is the dtype of `a`, or the default float dtype for integers. If one of the elements
+      is NaN, the result is NaN.
+
+    Raises:
+      ValueError: if a number `q` is out of range, or if `method` is not one of these.
+      DtypeError: if `a` is complex, or if `q` is not real.
+      ShapeError: if `a` has no elements over `axis`.
+      NotImplementedError: if `weights` are used with another method, or if `overwrite_input` is
+        True.
+
+    >>> print(jnp.percentile(jnp.array([3.0, 1.0, 2.0, 4.0]), 25))
+    1.75
+    """
     check_fresh("percentile", out, overwrite_input)
     find = lambda a, q, w: find_quantiles("percentile", a, q, 100, axis, method, keepdims, w, False)
     return compute_freely("percentile", out_sharding, find, a, q, weights)
 
 
 def make_median(name: str, skip_nan: bool, doc: str) -> Callable:
-    """`median` or `nanmedian`."""
+    """Return `median` or `nanmedian`."""
 
     def fun(
         a: ArrayLike,
@@ -179,9 +334,63 @@ def make_median(name: str, skip_nan: bool, doc: str) -> Callable:
 
 
 median = make_median(
-    "median", False, "The middle element over `axis`, or the mean of the two; NaN where one is."
+    "median",
+    False,
+    """Return medians: the middle element in ascending order, or the mean of the middle two.
+
+    The derivative goes to the middle element, or half of it to each of the middle two. Of equal
+    elements, one receives it.
+
+    Args:
+      a: an array of a real dtype with at least one element over `axis`. Integers and booleans are
+        converted to floats.
+      axis: one axis or several; None takes all axes. Static under `jit`, as are the next three.
+      out: must be None.
+      overwrite_input: must be False.
+      keepdims: if True, the reduced axes stay, with size 1.
+
+    Returns:
+      The medians, of the shape of `a` without the reduced axes. The dtype is the dtype of `a`, or
+      the default float dtype for integers. If one of the elements is NaN, the result is NaN.
+
+    Raises:
+      DtypeError: if `a` is complex.
+      ShapeError: if `a` has no elements over `axis`.
+      NotImplementedError: if `overwrite_input` is True.
+
+    >>> x = jnp.array([[3., 1.], [4., 2.]])
+    >>> print(jnp.median(x), jnp.median(x, axis=0))
+    2.5 [3.5 1.5]
+    >>> print(weft.grad(jnp.median)(jnp.array([1., 2., 2., 5.])))
+    [0.  0.5 0.5 0. ]
+    """,
 )
-nanmedian = make_median("nanmedian", True, "As median, of what is not NaN; NaN where all is.")
+nanmedian = make_median(
+    "nanmedian",
+    True,
+    """Return medians of the elements that are not NaN.
+
+    Args:
+      a: an array of a real dtype with at least one element over `axis`. Integers and booleans are
+        converted to floats.
+      axis: one axis or several; None takes all axes. Static under `jit`, as are the next three.
+      out: must be None.
+      overwrite_input: must be False.
+      keepdims: if True, the reduced axes stay, with size 1.
+
+    Returns:
+      The medians, of the shape of `a` without the reduced axes. The dtype is the dtype of `a`, or
+      the default float dtype for integers. If all the elements are NaN, the result is NaN.
+
+    Raises:
+      DtypeError: if `a` is complex.
+      ShapeError: if `a` has no elements over `axis`.
+      NotImplementedError: if `overwrite_input` is True.
+
+    >>> print(jnp.nanmedian(jnp.array([3.0, 1.0, jnp.nan])))
+    2.0
+    """,
+)
 
 
 def check_fresh(op: str, out: Any, overwrite_input: bool) -> None:
@@ -204,7 +413,7 @@ def find_quantiles(
     weights: Any,
     skip_nan: bool,
 ) -> Any:
-    """What all quantiles do: places are found by the host where q and the number are known."""
+    """Compute quantiles; the host finds the places if q and the number of elements are known."""
     check_option(op, "method", method, *METHODS)
     x = as_array(a, op)
     if dtypes.is_complex(x.dtype):
@@ -231,7 +440,7 @@ def find_quantiles(
 
 
 def find_places_on_host(op: str, method: str, n: int, q: Any, whole: int) -> tuple[Any, Any]:
-    """`find_places` where all is known; q alone where the number of elements is not, and n is 0."""
+    """Compute `find_places` of known values; only q if the number is unknown, and n is 0."""
     share = q / whole
     if not np.all((share >= 0) & (share <= 1)):
         raise ValueError(f"{op}: q must be in [0, {whole}]; got {q}.")
@@ -243,13 +452,13 @@ def find_places_on_host(op: str, method: str, n: int, q: Any, whole: int) -> tup
 
 @memoize  # a program asks for the same few, and NumPy takes 10 us
 def find_place(op: str, method: str, n: int, q: float, whole: int) -> tuple[Any, Any]:
-    """`find_places_on_host` of a Python number, as Python numbers."""
+    """Compute `find_places_on_host` of a Python number, as Python numbers."""
     low, share = find_places_on_host(op, method, n, q, whole)
     return (low, None) if share is None else (int(low), float(share))
 
 
 def read_quantiles(op: str, q: Any) -> Any:
-    """q as NumPy reads it, if that is numbers."""
+    """Read q as NumPy does, and check that it is numbers."""
     host = np.asarray(q)
     if host.dtype == bool or not np.issubdtype(host.dtype, np.number) or np.iscomplexobj(host):
         raise DtypeError(f"{op}: q must be real numbers; got {q!r:.60}.")
@@ -267,7 +476,7 @@ def compute_quantiles(
     keepdims: bool,
     skip_nan: bool,
 ) -> Any:
-    """Quantiles of an array over axes; with `share`, q is the place before each of them."""
+    """Compute quantiles over axes; with `share`, q is the place before each quantile."""
     (x,) = convert_together("quantile", [x], dtypes.canonicalize(dtypes.inexact_dtype(x.dtype)))
     shape = x.shape
     x = flatten_axes(x, axes)
@@ -293,7 +502,7 @@ def compute_quantiles(
 
 
 def flatten_axes(x: Any, axes: tuple[int, ...]) -> Any:
-    """The elements over `axes` as the last axis."""
+    """Move the elements over `axes` to one last axis."""
     others = [i for i in range(x.ndim) if i not in axes]
     kept = [x.shape[i] for i in others]
     moved = lax.transpose(x, (*others, *axes))
@@ -301,7 +510,7 @@ def flatten_axes(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def interpolate_ranks(x: Any, low: Any, share: Any) -> Any:
-    """The value at a place among sorted elements, and a share of the way to the next one."""
+    """Return the values at a place among sorted elements, and a share of the way to the next."""
     shape = (*x.shape[:-1], low.shape[-1])
     here, following = select_ranks(x, broadcast_to(ops.convert(low, np.int32), shape))
     wide = np.promote_types(x.dtype, np.float32)
@@ -313,12 +522,12 @@ def interpolate_ranks(x: Any, low: Any, share: Any) -> Any:
 
 
 def select_by_weight(x: Any, q: Any, weights: Any, nan: Any, skip_nan: bool) -> Any:
-    """The first elements, in ascending order, up to which weights come to the share q of all."""
+    """Select the first elements, in ascending order, where weights reach the share q of all."""
     weights = as_inexact("quantile", weights)
     weights = where(nan, 0, weights) if skip_nan else weights
     x, weights = lax.sort((x, weights), -1, num_keys=1)
     reached = lax.cumsum(weights, x.ndim - 1)
-    # none of the weight is reached by what has no weight
+    # Elements of weight 0 do not reach the share 0.
     q = lax.broadcast_to_rank(q[:, None], x.ndim + 1)
     enough = q * reached[..., None, -1:]
     before = (reached[..., None, :] < enough) | (reached[..., None, :] == 0)
@@ -340,14 +549,37 @@ def cov(
     aweights: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """The covariances of variables: the rows of m (and of y), or with rowvar=False its columns.
+    """Return the covariance matrix of variables.
 
-    Sums are divided by n - ddof, by default n - 1, or n with `bias`. `fweights` counts how often
-    each observation is repeated, `aweights` how much it is worth.
+    Element (i, j) is the covariance of variables i and j, and the diagonal holds the variances. For
+    complex variables, the second factor is conjugated.
+
+    Args:
+      m: a matrix with variables in its rows and observations in its columns, or one variable (n,).
+        Integers and booleans are converted to floats.
+      y: more variables with the same observations. None adds no variables.
+      rowvar: if False, the columns of `m` and `y` are the variables. Static under `jit`.
+      bias: if True, sums are divided by n, else by n - 1, for n observations. Static under `jit`.
+      ddof: a number; sums are divided by n - ddof. It replaces `bias`; None leaves the choice to
+        it.
+      fweights: how often each observation is repeated, integers (n,). None stands for once.
+      aweights: the relative importance of each observation, (n,). None stands for equal importance.
+      dtype: the dtype of the result. None stands for the promoted float or complex dtype of the
+        operands.
+
+    Returns:
+      The covariances (k, k) of k variables; a scalar for one variable. It is NaN for one
+      observation.
+
+    Raises:
+      ShapeError: if an operand has more than two axes, or if the numbers of observations differ.
+      DtypeError: if `fweights` are not integers.
 
     >>> jnp.cov(jnp.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)
+    >>> print(jnp.cov(jnp.array([1., 2., 3.])), jnp.cov(jnp.array([1., 2., 3.]), ddof=0))
+    1.0 0.6666667
     """
     tables = [as_array(v, "cov") for v in (m, y) if v is not None]
     if max([v.ndim for v in tables], default=3) > 2:
@@ -387,7 +619,7 @@ def choose_table_dtype(op: str, tables: list, dtype: Any) -> np.dtype:
 def combine_weights(
     x: Any, fweights: Any, aweights: Any, ddof: float
 ) -> tuple[Any, Callable | None]:
-    """The weights of observations, or None, and what their total says to divide by."""
+    """Return the weights of observations, or None, and the divisor as a function of the total."""
     n = x.shape[1]
     counts, worths = (None if w is None else as_array(w, "cov") for w in (fweights, aweights))
     for name, w in (("fweights", counts), ("aweights", worths)):
@@ -410,7 +642,28 @@ def combine_weights(
 def corrcoef(
     x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
 ) -> Array:
-    """The correlations of variables, in [-1, 1]: their covariances over standard deviations."""
+    """Return the correlation matrix of variables: covariances divided by standard deviations.
+
+    Args:
+      x: a matrix with variables in its rows and observations in its columns, or one variable (n,).
+        Integers and booleans are converted to floats.
+      y: more variables with the same observations. None adds no variables.
+      rowvar: if False, the columns of `x` and `y` are the variables. Static under `jit`, as is
+        `dtype`.
+      dtype: the dtype of the result. None stands for the promoted float or complex dtype of the
+        operands.
+
+    Returns:
+      The correlations (k, k) of k variables, in [-1, 1]; a scalar for one variable. They are NaN
+      for a variable with equal values.
+
+    Raises:
+      ShapeError: if an operand has more than two axes, or if the numbers of observations differ.
+
+    >>> print(jnp.corrcoef(jnp.array([[1., 2., 3.], [1., 3., 2.]])))
+    [[1.  0.5]
+     [0.5 1. ]]
+    """
     tables = [as_array(v, "corrcoef") for v in (x, y) if v is not None]
     found = choose_table_dtype("corrcoef", tables, dtype)
     c = cov(x, y, rowvar, dtype=widen_dtype(found))
