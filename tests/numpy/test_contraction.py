@@ -127,3 +127,9 @@ def test_ellipses_stand_for_as_many_axes_as_there_are():
         ("a...b,b->...a", (a, c)),
     ]:  # fmt: skip
         np.testing.assert_allclose(jnp.einsum(text, *operands), np.einsum(text, *operands), 1e-5)
+
+
+def test_the_name_of_an_optimizer_is_checked():
+    a = jnp.ones((2, 2))
+    with pytest.raises(ValueError, match="einsum: optimize must be a bool, .*; got 'best'"):
+        jnp.einsum("ij,jk,kl", a, a, a, optimize="best")

@@ -70,6 +70,12 @@ def test_top_k(axis):
     same_values(np.take_along_axis(HOST, np.asarray(places), axis), values)
     with pytest.raises(ValueError, match="top_k: mode must be 'largest' or 'smallest'; got 'best'"):
         jnp.top_k(jnp.asarray(HOST), 1, mode="best")
+    for mode in ("largest", "smallest"):
+        for k in (-1, HOST.shape[axis] + 1):
+            with pytest.raises(ShapeError, match=f"top_k: k must be from 0 to the .* got k={k} "):
+                jnp.top_k(jnp.asarray(HOST), k, axis=axis, mode=mode)
+        with pytest.raises(DtypeError, match="top_k: needs an operand of real dtype; got c64"):
+            jnp.top_k(1j * jnp.asarray(HOST), 1, mode=mode)
 
 
 @pytest.mark.parametrize("method", ["scan", "compare_all"])
@@ -132,9 +138,3 @@ def test_digitize(bins, right):
     x = np.arange(6, dtype=np.float32)
     got = jnp.digitize(jnp.asarray(x), jnp.array(bins), right)
     same_values(got, np.digitize(x, np.array(bins), right))
-
-
-# --- searching --------------------------------------------------------------------------------
-
-
-# --- sets -------------------------------------------------------------------------------------

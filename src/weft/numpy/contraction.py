@@ -266,7 +266,13 @@ def find_order(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) ->
     """Return the order that opt_einsum finds. "auto" is optimal for few operands, else greedy."""
     from opt_einsum import contract_path
 
-    return contract_path(text, *shapes, shapes=True, optimize=optimize)[0]
+    try:
+        return contract_path(text, *shapes, shapes=True, optimize=optimize)[0]
+    except KeyError:
+        raise ValueError(
+            "einsum: optimize must be a bool, a list of pairs of places, or the name of an "
+            f"optimizer of opt_einsum, such as 'optimal' or 'greedy'; got {optimize!r}."
+        ) from None
 
 
 def contract_terms(

@@ -316,8 +316,10 @@ def top_k(
     x = as_array(x, "top_k")
     axis = axis_of("top_k", axis, x.ndim)
     check_option("top_k", "mode", mode, "largest", "smallest")
+    k = check_integer("top_k", "k", k)
+    lax.top_k_p.abstract_eval(typeof(x), k=k, axis=axis)  # checks both modes
     if mode == "largest":
-        values, places = lax.top_k_p.apply(x, k=check_integer("top_k", "k", k), axis=axis)
+        values, places = lax.top_k_p.apply(x, k=k, axis=axis)
         return values, ops.convert(places, dtypes.default_int())
     places = lax.broadcasted_iota(INT32, x.shape, axis)
     values, places = lax.sort((x, places), axis, num_keys=1)
