@@ -169,7 +169,7 @@ def count_docstring(node: ast.AST) -> int:
 
 
 def count_texts(tree: ast.Module) -> int:
-    """Return the number of lines of docstrings that are arguments: `sum = make_sum("sum", "...")`."""
+    """Return the number of lines of docstrings that are arguments: `sum = make_sum("", "...")`."""
     calls = [n.value for n in tree.body if isinstance(n, ast.Assign | ast.AnnAssign)]
     args = [a for c in calls if isinstance(c, ast.Call) for a in c.args]
     texts = [a for a in args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
