@@ -332,20 +332,24 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
 
 
 def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = None) -> Array:
-    """Return an array of what another library holds, by way of DLPack.
+    """Return an array with the elements of an array of another library, by way of DLPack.
 
     The elements are copied, so that writing to them does not change the array. With `copy=False`
-    they are shared. Their memory must be the host's then, contiguous and aligned to 64 bytes, of a
-    dtype that is not converted, and must not be written to.
+    they are shared. Their memory must then be on the host, contiguous and aligned to 64 bytes, and
+    of a dtype that is not converted. It must not be written to.
 
     Args:
-      x: an object with `__dlpack__`.
-      device: a Device or a Sharding to put the array on.
-      copy: False to share the elements; None and True to copy them.
+      x: an object with `__dlpack__`: an array of NumPy, for example.
+      device: a Device or a Sharding to put the array on. None, the default, is the default device.
+      copy: False to share the elements. None, the default, and True copy them.
+
+    Returns:
+      an array with the shape of `x`, and its dtype; 64-bit dtypes become 32-bit unless enable_x64
+      is on.
 
     Raises:
       ValueError: if `copy` is False and the elements cannot be shared.
-      DtypeError: if `x` has no `__dlpack__`, or holds no numbers.
+      DtypeError: if `x` has no `__dlpack__`, or its elements are not numbers.
 
     >>> jnp.from_dlpack(np.arange(3, dtype=np.float32))
     Array([0., 1., 2.], dtype=float32)

@@ -1383,7 +1383,29 @@ def roll_axis(a: Any, shift: Any, axis: int) -> Any:
 def reshape_array(
     self: Any, *shape: Any, order: str = "C", out_sharding: ShardingLike = None
 ) -> Array:
-    """The same elements under another shape: x.reshape(2, 3) or x.reshape((2, 3))."""
+    """Give the array another shape with the same number of elements.
+
+    It is `jnp.reshape` as a method. The sizes are given as one sequence or as several arguments.
+
+    Args:
+      self: the array.
+      shape: the new shape: ints, or one sequence of ints. One size may be -1, which is then
+        computed from the others.
+      order: "C", the default, reads and writes the elements with the last axis fastest (row-major);
+        "F" with the first axis fastest (column-major).
+      out_sharding: how the result is split over explicit axes of a mesh. None, the default, follows
+        from the operand.
+
+    Returns:
+      an array of the given shape and the dtype of the array.
+
+    Raises:
+      ShapeError: if the sizes do not fit the number of elements, or several are -1.
+
+    >>> jnp.arange(6).reshape(2, -1)
+    Array([[0, 1, 2],
+           [3, 4, 5]], dtype=int32)
+    """
     sizes = shape[0] if len(shape) == 1 else shape
     if order == "C" and out_sharding is None:
         return reshape(self, sizes)
@@ -1391,7 +1413,26 @@ def reshape_array(
 
 
 def transpose_array(self: Any, *axes: Any) -> Array:
-    """Permute the axes: x.transpose(1, 0), x.transpose((1, 0)); without axes, reverse them."""
+    """Permute the axes of the array, by default in reverse.
+
+    It is `jnp.transpose` as a method. The axes are given as one sequence or as several arguments.
+
+    Args:
+      self: the array.
+      axes: ints that name each axis once, or one sequence of them; negative axes count from the
+        end. Without axes, or with None, the axes are reversed.
+
+    Returns:
+      an array of the dtype of the array, with its sizes permuted.
+
+    Raises:
+      ShapeError: if the axes do not name each axis exactly once.
+
+    >>> jnp.zeros((2, 3, 4)).transpose(1, 0, 2).shape
+    (3, 2, 4)
+    >>> jnp.zeros((2, 3, 4)).transpose().shape
+    (4, 3, 2)
+    """
     if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], list | tuple)):
         return transpose(self, axes[0])
     return transpose(self, axes or None)

@@ -297,5 +297,26 @@ def extract(
 def compress_array(
     self: Any, condition: ArrayLike, axis: int | None = None, **kwargs: Any
 ) -> Array:
-    """The slices along an axis where a vector of conditions holds."""
+    """Return the slices of the array along an axis where a condition is true.
+
+    It is `jnp.compress` as a method.
+
+    Args:
+      self: the array.
+      condition: a vector of any dtype; elements other than 0 are true. It may be shorter than the
+        axis; the rest counts as False.
+      axis: the axis, an int; a negative axis counts from the end. None, the default, flattens the
+        array first.
+      **kwargs: `size` and `fill_value`, as in `jnp.compress`.
+
+    Returns:
+      an array of the dtype of the array: the slices along the axis, in their order.
+
+    Raises:
+      ShapeError: if `condition` is not a vector or is true beyond the axis, or `axis` is out of
+        range.
+
+    >>> jnp.arange(4).compress(jnp.array([False, True, True]))
+    Array([1, 2], dtype=int32)
+    """
     return compress(condition, self, axis, **kwargs)
