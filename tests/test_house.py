@@ -168,6 +168,14 @@ def count_docstring(node: ast.AST) -> int:
     return node.body[0].end_lineno - node.body[0].lineno + 1
 
 
+def count_texts(tree: ast.Module) -> int:
+    """Return the number of lines of docstrings that are arguments: `sum = make_sum("", "...")`."""
+    calls = [n.value for n in tree.body if isinstance(n, ast.Assign | ast.AnnAssign)]
+    args = [a for c in calls if isinstance(c, ast.Call) for a in c.args]
+    texts = [a for a in args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+    return sum(a.end_lineno - a.lineno for a in texts)
+
+
 def test_files_and_functions_are_short():
     """Docstrings do not count: what explains a function is as long as it has to be."""
     over = []
@@ -175,6 +183,7 @@ def test_files_and_functions_are_short():
     for file in FILES:
         nodes = [n for n in ast.walk(parsed(file)) if isinstance(n, documented)]
         lines = len(file.read_text().splitlines()) - sum(map(count_docstring, nodes))
+        lines -= count_texts(parsed(file))
         if lines > 800:
             over.append(f"{module_name(file)}: {lines} lines, at most 800")
         for f in functions(file):

@@ -72,14 +72,46 @@ def check_real(op: str, *xs: Any) -> None:
 
 @operation
 def isnan(x: ArrayLike, /) -> Array:
-    """Which elements are NaN."""
+    """Return True where elements are NaN.
+
+    A complex number is NaN if one of its parts is. Integers and bool are never NaN.
+
+    Args:
+      x: an array or scalar of any shape and number or bool dtype.
+
+    Returns:
+      an array of dtype bool, with the shape of `x`.
+
+    Raises:
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> x = jnp.array([1.0, jnp.nan, jnp.inf, -jnp.inf])
+    >>> jnp.isnan(x)
+    Array([False,  True, False, False], dtype=bool)
+    """
     x = as_array(x, "isnan")
     return ops.ne(x, x)
 
 
 @operation
 def isinf(x: ArrayLike, /) -> Array:
-    """Which elements are infinite, with either sign; of complex numbers, in either part."""
+    """Return True where elements are infinite, with either sign.
+
+    A complex number is infinite if one of its parts is. Integers and bool are never infinite.
+
+    Args:
+      x: an array or scalar of any shape and number or bool dtype.
+
+    Returns:
+      an array of dtype bool, with the shape of `x`.
+
+    Raises:
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> x = jnp.array([1.0, jnp.nan, jnp.inf, -jnp.inf])
+    >>> jnp.isinf(x)
+    Array([False, False,  True,  True], dtype=bool)
+    """
     x = as_array(x, "isinf")
     if dtypes.is_complex(x.dtype):
         return ops.bitwise_or(is_infinite_float(ops.real(x)), is_infinite_float(ops.imag(x)))
@@ -98,7 +130,23 @@ def make_strong(value: Any, like: Any) -> Any:
 
 @operation
 def isfinite(x: ArrayLike, /) -> Array:
-    """Which elements are neither infinite nor NaN; of complex numbers, in both parts."""
+    """Return True where elements are neither infinite nor NaN.
+
+    A complex number is finite if both of its parts are. Integers and bool are always finite.
+
+    Args:
+      x: an array or scalar of any shape and number or bool dtype.
+
+    Returns:
+      an array of dtype bool, with the shape of `x`.
+
+    Raises:
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> x = jnp.array([1.0, jnp.nan, jnp.inf, -jnp.inf])
+    >>> jnp.isfinite(x)
+    Array([ True, False, False, False], dtype=bool)
+    """
     x = as_array(x, "isfinite")
     if dtypes.is_complex(x.dtype):
         return ops.bitwise_and(ops.is_finite(ops.real(x)), ops.is_finite(ops.imag(x)))
@@ -115,19 +163,68 @@ def is_signed_infinity(op: str, x: Any, out: Any, value: float) -> Any:
 
 @operation(static=("out",))
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
-    """Which elements are positive infinity."""
+    """Return True where elements are positive infinity.
+
+    Integers and bool are never infinite.
+
+    Args:
+      x: an array or scalar of any shape and real or bool dtype.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+
+    Returns:
+      an array of dtype bool, with the shape of `x`.
+
+    Raises:
+      DtypeError: if the operand is complex, a list or not numeric.
+
+    >>> x = jnp.array([1.0, jnp.nan, jnp.inf, -jnp.inf])
+    >>> jnp.isposinf(x)
+    Array([False, False,  True, False], dtype=bool)
+    """
     return is_signed_infinity("isposinf", x, out, np.inf)
 
 
 @operation(static=("out",))
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
-    """Which elements are negative infinity."""
+    """Return True where elements are negative infinity.
+
+    Integers and bool are never infinite.
+
+    Args:
+      x: an array or scalar of any shape and real or bool dtype.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+
+    Returns:
+      an array of dtype bool, with the shape of `x`.
+
+    Raises:
+      DtypeError: if the operand is complex, a list or not numeric.
+
+    >>> x = jnp.array([1.0, jnp.nan, jnp.inf, -jnp.inf])
+    >>> jnp.isneginf(x)
+    Array([False, False, False,  True], dtype=bool)
+    """
     return is_signed_infinity("isneginf", x, out, -np.inf)
 
 
 @operation
 def isreal(x: ArrayLike) -> Array:
-    """Which elements have no imaginary part."""
+    """Return True where the imaginary part of elements is 0.
+
+    The elements of real arrays are all real. `isrealobj` tests the dtype instead.
+
+    Args:
+      x: an array or scalar of any shape and number or bool dtype.
+
+    Returns:
+      an array of dtype bool, with the shape of `x`.
+
+    Raises:
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> jnp.isreal(jnp.array([1 + 0j, 2 + 1j]))
+    Array([ True, False], dtype=bool)
+    """
     x = as_array(x, "isreal")
     return (
         drop_weak_type(ops.eq(ops.imag(x), 0))
@@ -138,7 +235,22 @@ def isreal(x: ArrayLike) -> Array:
 
 @operation
 def iscomplex(x: ArrayLike) -> Array:
-    """Which elements have an imaginary part that is not 0."""
+    """Return True where the imaginary part of elements is not 0.
+
+    No element of a real array is complex. `iscomplexobj` tests the dtype instead.
+
+    Args:
+      x: an array or scalar of any shape and number or bool dtype.
+
+    Returns:
+      an array of dtype bool, with the shape of `x`.
+
+    Raises:
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> jnp.iscomplex(jnp.array([1 + 0j, 2 + 1j]))
+    Array([False,  True], dtype=bool)
+    """
     x = as_array(x, "iscomplex")
     return (
         drop_weak_type(ops.ne(ops.imag(x), 0))
@@ -148,7 +260,19 @@ def iscomplex(x: ArrayLike) -> Array:
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether an array, or a number, is of complex dtype, whatever its values."""
+    """Return True if an object is of complex dtype.
+
+    The values do not matter, so that it works on traced arrays in Python's `if`.
+
+    Args:
+      x: an array, a number, a list or a dtype such as `jnp.complex64`.
+
+    Returns:
+      a Python bool.
+
+    >>> jnp.iscomplexobj(jnp.array([1 + 0j])), jnp.iscomplexobj(3.0)
+    (True, False)
+    """
     if x is None or isinstance(x, str | list | tuple):
         return np.iscomplexobj(x)
     if isinstance(x, type):  # jnp.complex64, which has a dtype
@@ -157,12 +281,36 @@ def iscomplexobj(x: Any) -> bool:
 
 
 def isrealobj(x: Any) -> bool:
-    """Whether an array, or a number, is not of complex dtype, whatever its values."""
+    """Return True if an object is not of complex dtype.
+
+    The values do not matter, so that it works on traced arrays in Python's `if`.
+
+    Args:
+      x: an array, a number, a list or a dtype such as `jnp.complex64`.
+
+    Returns:
+      a Python bool.
+
+    >>> jnp.isrealobj(jnp.array([1 + 0j])), jnp.isrealobj(3.0)
+    (False, True)
+    """
     return not iscomplexobj(x)
 
 
 def isscalar(element: Any) -> bool:
-    """Whether this is a number: Python's, NumPy's, or an array without axes."""
+    """Return True if an object is a scalar.
+
+    Scalars are Python's and NumPy's scalars, as for NumPy, and also arrays of weft without axes.
+
+    Args:
+      element: any object.
+
+    Returns:
+      a Python bool.
+
+    >>> jnp.isscalar(3), jnp.isscalar(jnp.array(3.0)), jnp.isscalar(jnp.ones(1))
+    (True, True, False)
+    """
     if np.isscalar(element):
         return True
     return hasattr(element, "aval") and element.aval.shape == ()
@@ -180,24 +328,83 @@ def find_shape(op: str, a: Any) -> tuple[int, ...]:
 
 
 def shape(a: Any) -> tuple[int, ...]:
-    """The shape of an array, a number, or anything that has one."""
+    """Return the shape of an array.
+
+    It is known under tracing.
+
+    Args:
+      a: an array, a number, or any object with a shape. Lists are accepted with a
+        DeprecationWarning.
+
+    Returns:
+      a tuple of ints.
+
+    >>> jnp.shape(jnp.zeros((2, 3))), jnp.shape(3.0)
+    ((2, 3), ())
+    """
     return find_shape("shape", a)
 
 
 def ndim(a: Any) -> int:
-    """The number of axes."""
+    """Return the number of axes of an array.
+
+    It is known under tracing.
+
+    Args:
+      a: an array, a number, or any object with a shape. Lists are accepted with a
+        DeprecationWarning.
+
+    Returns:
+      an int.
+
+    >>> jnp.ndim(jnp.zeros((2, 3))), jnp.ndim(3.0)
+    (2, 0)
+    """
     return len(find_shape("ndim", a))
 
 
 def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
-    """The number of elements, or of places along the given axes."""
+    """Return the number of elements of an array.
+
+    It is known under tracing.
+
+    Args:
+      a: an array, a number, or any object with a shape. Lists are accepted with a
+        DeprecationWarning.
+      axis: an int or a sequence of distinct ints: the axes whose sizes are multiplied; negative
+        axes count from the end. None, the default, takes all axes.
+
+    Returns:
+      an int.
+
+    Raises:
+      ShapeError: if an axis is out of range or named twice.
+
+    >>> jnp.size(jnp.zeros((2, 3))), jnp.size(jnp.zeros((2, 3)), axis=1)
+    (6, 3)
+    """
     sizes = find_shape("size", a)
     return math.prod(sizes[i] for i in axes_of("size", axis, len(sizes)))
 
 
 @operation
 def signbit(x: ArrayLike, /) -> Array:
-    """Which elements are negative, -0.0 and negative NaN among them."""
+    """Return True where the sign bit of elements is set.
+
+    It is set for negative numbers, and also for -0.0 and for a NaN with a sign, unlike in `x < 0`.
+
+    Args:
+      x: an array or scalar of any shape and real or bool dtype.
+
+    Returns:
+      an array of dtype bool, with the shape of `x`.
+
+    Raises:
+      DtypeError: if the operand is complex, a list or not numeric.
+
+    >>> jnp.signbit(jnp.array([-1.0, 0.0, -0.0]))
+    Array([ True, False,  True], dtype=bool)
+    """
     x = as_array(x, "signbit")
     check_real("signbit", x)
     if not dtypes.is_float(x.dtype):
@@ -222,14 +429,101 @@ def make_logical(op: str, prim: Any, doc: str) -> Callable:
     return operation(name_function(fun, op, doc))
 
 
-logical_and = make_logical("logical_and", ops.and_p, "Where x and y are both not 0.")
-logical_or = make_logical("logical_or", ops.or_p, "Where x or y is not 0.")
-logical_xor = make_logical("logical_xor", ops.xor_p, "Where one of x and y is not 0, but not both.")
+logical_and = make_logical(
+    "logical_and",
+    ops.and_p,
+    """Return True where both operands are not zero.
+
+    NaN counts as True. On bool arrays it is the operator `&`.
+
+    Args:
+      x: an array or scalar of any shape and number or bool dtype.
+      y: an array or scalar that broadcasts together with `x`.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      where: must be None; accepted for the signature of NumPy. Use `jnp.where` on the result.
+
+    Returns:
+      an array of dtype bool, with the common shape of the operands.
+
+    Raises:
+      ShapeError: if the shapes do not broadcast together.
+      DtypeError: if the operand is a list or not numeric.
+      NotImplementedError: if `out` or `where` is given.
+
+    >>> jnp.logical_and(jnp.array([0, 1, 2]), jnp.array([1, 0, 3]))
+    Array([False, False,  True], dtype=bool)
+    """,
+)
+logical_or = make_logical(
+    "logical_or",
+    ops.or_p,
+    """Return True where at least one operand is not zero.
+
+    NaN counts as True. On bool arrays it is the operator `|`.
+
+    Args:
+      x: an array or scalar of any shape and number or bool dtype.
+      y: an array or scalar that broadcasts together with `x`.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      where: must be None; accepted for the signature of NumPy. Use `jnp.where` on the result.
+
+    Returns:
+      an array of dtype bool, with the common shape of the operands.
+
+    Raises:
+      ShapeError: if the shapes do not broadcast together.
+      DtypeError: if the operand is a list or not numeric.
+      NotImplementedError: if `out` or `where` is given.
+
+    >>> jnp.logical_or(jnp.array([0, 1, 2]), jnp.array([0, 0, 3]))
+    Array([False,  True,  True], dtype=bool)
+    """,
+)
+logical_xor = make_logical(
+    "logical_xor",
+    ops.xor_p,
+    """Return True where exactly one operand is not zero.
+
+    NaN counts as True. On bool arrays it is the operator `^`.
+
+    Args:
+      x: an array or scalar of any shape and number or bool dtype.
+      y: an array or scalar that broadcasts together with `x`.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      where: must be None; accepted for the signature of NumPy. Use `jnp.where` on the result.
+
+    Returns:
+      an array of dtype bool, with the common shape of the operands.
+
+    Raises:
+      ShapeError: if the shapes do not broadcast together.
+      DtypeError: if the operand is a list or not numeric.
+      NotImplementedError: if `out` or `where` is given.
+
+    >>> jnp.logical_xor(jnp.array([0, 1, 2]), jnp.array([0, 0, 3]))
+    Array([False,  True, False], dtype=bool)
+    """,
+)
 
 
 @operation
 def logical_not(x: ArrayLike, /) -> Array:
-    """Where x is 0."""
+    """Return True where elements are zero.
+
+    NaN counts as True, so that its result is False. On bool arrays it is the operator `~`.
+
+    Args:
+      x: an array or scalar of any shape and number or bool dtype.
+
+    Returns:
+      an array of dtype bool, with the shape of `x`.
+
+    Raises:
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> jnp.logical_not(jnp.array([0, 1, 2]))
+    Array([ True, False, False], dtype=bool)
+    """
     return strengthen_array(ops.bitwise_not(is_nonzero(as_operand("logical_not", x))))
 
 
@@ -284,14 +578,46 @@ def where(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """x where `condition` is not 0 and y elsewhere; without x and y, as `nonzero(condition)`.
+    """Choose elements of two arrays by a condition; with a condition only, find where it is true.
 
-    Both are computed everywhere, so a NaN of the one not chosen can reach the gradient: choose a
-    harmless operand first, jnp.where(x > 0, jnp.log(jnp.where(x > 0, x, 1)), 0). `size` and
-    `fill_value` are `nonzero`'s.
+    With `x` and `y`, the result is `x` where the condition is not zero, and `y` elsewhere. It
+    replaces an `if` on each element of an array. Both operands are computed everywhere. For this
+    reason, a NaN or infinity in the derivative of the operand that is not chosen makes the gradient
+    NaN. To avoid it, choose a harmless operand first, as in the last example. Without `x` and `y`,
+    the call is `nonzero(condition)`; `size` must then be given under `jit`.
 
-    >>> jnp.where(jnp.arange(4) > 1, 10, 0)
-    Array([ 0,  0, 10, 10], dtype=int32, weak_type=True)
+    Args:
+      condition: an array or scalar of any shape and dtype; elements other than 0 are true.
+      x: an array or scalar that broadcasts together with the others: the elements where the
+        condition is true. None, the default, goes with None for `y`.
+      y: an array or scalar that broadcasts together with the others: the elements where the
+        condition is false.
+      size: without `x` and `y`, the number of places in the result, an int; see `nonzero`. None,
+        the default, takes all places.
+      fill_value: without `x` and `y`, the index that fills up the result if there are fewer places
+        than `size`. None, the default, is 0.
+
+    Returns:
+      an array with the common shape and the common dtype of `x` and `y`. Without them, a tuple of
+      vectors of indices, one for each axis of the condition.
+
+    Raises:
+      TypeError: if only one of `x` and `y` is given.
+      ValueError: if `size` or `fill_value` is given with `x` and `y`.
+      ShapeError: if the shapes do not broadcast together.
+      ConcretizationTypeError: if `x` and `y` are not given, the condition is traced, and `size` is
+        None.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> x = jnp.arange(4)
+    >>> jnp.where(x > 1, x, -1)
+    Array([-1, -1,  2,  3], dtype=int32)
+    >>> jnp.where(x > 1)
+    (Array([2, 3], dtype=int32),)
+    >>> weft.grad(lambda x: jnp.where(x > 0, jnp.sqrt(x), 0.0))(0.0)
+    Array(nan, dtype=float32, weak_type=True)
+    >>> weft.grad(lambda x: jnp.where(x > 0, jnp.sqrt(jnp.where(x > 0, x, 1.0)), 0.0))(0.0)
+    Array(0., dtype=float32, weak_type=True)
     """
     if x is not None and y is not None:
         if size is not None or fill_value is not None:
@@ -303,10 +629,31 @@ def where(
 
 
 def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
-    """x held between two bounds, either of which may be None: minimum(max, maximum(min, x)).
+    """Limit the elements of an array to an interval.
+
+    The result is `minimum(max, maximum(min, arr))`: if `min` is greater than `max`, it is `max`.
+    The result is NaN where the element or a bound is NaN. The derivative is 1 inside the interval,
+    0 outside, and 1/2 where an element is equal to a bound.
+
+    Args:
+      arr: an array or scalar of any shape and real dtype.
+      min: the lower bound, an array or scalar that broadcasts against `arr`. None, the default,
+        sets no bound.
+      max: the upper bound, in the same way.
+
+    Returns:
+      an array with the common shape and the common dtype of the arguments.
+
+    Raises:
+      DtypeError: if an argument is complex, a list or not numeric.
+      ShapeError: if the shapes do not broadcast together.
 
     >>> jnp.clip(jnp.arange(5), 1, 3)
     Array([1, 1, 2, 3, 3], dtype=int32)
+    >>> jnp.clip(jnp.array([-2.0, 0.5]), min=-1)
+    Array([-1. ,  0.5], dtype=float32)
+    >>> weft.grad(jnp.clip)(1.0, 0.0, 1.0)
+    Array(0.5, dtype=float32, weak_type=True)
     """
     return clip_operands(arr, min, max)
 
@@ -334,7 +681,32 @@ def nan_to_num(
     posinf: ArrayLike | None = None,
     neginf: ArrayLike | None = None,
 ) -> Array:
-    """x with numbers for NaN and infinities: 0 and the largest finite ones unless given."""
+    """Replace NaN and infinities by numbers.
+
+    The parts of complex numbers are replaced one by one. Integers and bool are returned unchanged.
+    The derivative is 0 where an element is replaced.
+
+    Args:
+      x: an array or scalar of any shape and number or bool dtype.
+      copy: accepted for the signature of NumPy, without effect, because arrays do not change.
+      nan: the number for NaN, a scalar or an array that broadcasts to `x`. The default is 0.
+      posinf: the number for positive infinity. None, the default, is the largest finite number of
+        the dtype.
+      neginf: the number for negative infinity. None, the default, is the lowest finite number of
+        the dtype.
+
+    Returns:
+      an array with the shape and dtype of `x`.
+
+    Raises:
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> x = jnp.array([1.0, jnp.nan, jnp.inf, -jnp.inf])
+    >>> jnp.nan_to_num(x, nan=-1.0, posinf=9.0, neginf=-9.0)
+    Array([ 1., -1.,  9., -9.], dtype=float32)
+    >>> jnp.nan_to_num(jnp.array([jnp.nan, 2.0]))
+    Array([0., 2.], dtype=float32)
+    """
     x = as_array(x, "nan_to_num")
     if dtypes.is_complex(x.dtype):
         parts = (nan_to_num(p(x), copy, nan, posinf, neginf) for p in (ops.real, ops.imag))
@@ -357,7 +729,22 @@ def replace_where(x: Any, where: Any, value: Any) -> Any:
 
 
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLike = 0) -> Array:
-    """For each place the choice of the first condition that holds there; else `default`.
+    """Choose each element from the first array whose condition is true.
+
+    It is a chain of `if` and `elif` on each element. All choices are computed everywhere.
+
+    Args:
+      condlist: a sequence of bool arrays; the conditions, in order of priority.
+      choicelist: a sequence of arrays or scalars, one for each condition. All shapes broadcast
+        together.
+      default: an array or scalar: the elements where no condition is true. The default is 0.
+
+    Returns:
+      an array with the common shape, and the common dtype of the choices and the default.
+
+    Raises:
+      ValueError: if there is no condition, or the numbers of conditions and choices differ.
+      DtypeError: if a condition is not of dtype bool.
 
     >>> x = jnp.arange(4)
     >>> jnp.select([x < 1, x > 2], [x + 10, x - 10], 0)
@@ -396,10 +783,30 @@ def piecewise(
     *args: Any,
     **kw: Any,
 ) -> Array:
-    """For each place the function (or number) of the last condition that holds there.
+    """Compute a function that is defined by cases.
 
-    One function more than conditions is for where none holds; without it that is 0. Each function
-    is applied to all of x.
+    Each element is the result of the function whose condition is true there. If several are true,
+    the last one counts. Unlike in NumPy, each function is applied to all of `x`, not only to the
+    elements of its case. For this reason, functions must be elementwise.
+
+    Args:
+      x: an array or scalar of any shape and dtype.
+      condlist: a sequence of arrays, or one array: the conditions, which broadcast against `x`.
+        Elements other than 0 are true.
+      funclist: a sequence of functions and scalars, one for each condition. One more is for the
+        elements where no condition is true; without it they are 0.
+      *args: further arguments of each function, after `x`.
+      **kw: keyword arguments of each function.
+
+    Returns:
+      an array with the shape and dtype of `x`.
+
+    Raises:
+      ValueError: if the number of functions does not fit the number of conditions.
+
+    >>> x = jnp.array([-2.0, 0.5, 3.0])
+    >>> jnp.piecewise(x, [x < 0, x > 1], [-1.0, lambda x: 10 * x, lambda x: x + 0.25])
+    Array([-1.  ,  0.75, 30.  ], dtype=float32)
     """
     x = as_array(x, "piecewise")
     if isinstance(condlist, list | tuple):
@@ -435,7 +842,31 @@ def isclose(
     atol: ArrayLike = 1e-08,
     equal_nan: bool = False,
 ) -> Array:
-    """Where |a - b| <= atol + rtol * |b|. Infinities are close to themselves only, as are keys."""
+    """Return True where two arrays are equal within a tolerance.
+
+    The test is `abs(a - b) <= atol + rtol * abs(b)`. It is not symmetric: `b` is the reference. An
+    infinity is close only to itself, and a random key only to an equal key. Under `jit`,
+    `equal_nan` must be static.
+
+    Args:
+      a: an array or scalar of any shape and dtype.
+      b: an array or scalar that broadcasts together with `a`: the reference.
+      rtol: the relative tolerance, a scalar or an array. The default is 1e-5.
+      atol: the absolute tolerance, a scalar or an array. The default is 1e-8.
+      equal_nan: True lets NaN be close to NaN. The default is False.
+
+    Returns:
+      an array of dtype bool, with the common shape of the operands.
+
+    Raises:
+      ShapeError: if the shapes do not broadcast together.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> jnp.isclose(jnp.array([1.0, 2.0, jnp.nan]), jnp.array([1.000001, 2.1, jnp.nan]))
+    Array([ True, False, False], dtype=bool)
+    >>> jnp.isclose(jnp.nan, jnp.nan, equal_nan=True)
+    Array(True, dtype=bool)
+    """
     x, y = promote_operands("isclose", as_operand("isclose", a), as_operand("isclose", b))
     x, y = broadcast_operands("isclose", as_array(x), as_array(y))
     if dtypes.is_extended(x.dtype):
@@ -466,12 +897,54 @@ def allclose(
     atol: ArrayLike = 1e-08,
     equal_nan: bool = False,
 ) -> Array:
-    """Whether |a - b| <= atol + rtol * |b| everywhere."""
+    """Return True if two arrays are equal within a tolerance everywhere.
+
+    The test is `abs(a - b) <= atol + rtol * abs(b)`, as in `isclose`. Under `jit`, `equal_nan` must
+    be static.
+
+    Args:
+      a: an array or scalar of any shape and dtype.
+      b: an array or scalar that broadcasts together with `a`: the reference.
+      rtol: the relative tolerance, a scalar or an array. The default is 1e-5.
+      atol: the absolute tolerance, a scalar or an array. The default is 1e-8.
+      equal_nan: True lets NaN be close to NaN. The default is False.
+
+    Returns:
+      a scalar array of dtype bool.
+
+    Raises:
+      ShapeError: if the shapes do not broadcast together.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> jnp.allclose(jnp.array([1.0, 2.0]), jnp.array([1.000001, 2.0]))
+    Array(True, dtype=bool)
+    >>> jnp.allclose(jnp.array([1.0, 2.0]), 1.0)
+    Array(False, dtype=bool)
+    """
     return reduce_all(isclose(a, b, rtol, atol, equal_nan))
 
 
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
-    """Whether two arrays have one shape and equal elements."""
+    """Return True if two arrays have one shape and equal elements.
+
+    Arrays of different shapes are not equal; `array_equiv` broadcasts them. Their dtypes may
+    differ.
+
+    Args:
+      a1: an array or scalar of any shape and dtype.
+      a2: an array or scalar of any shape and dtype.
+      equal_nan: True lets NaN be equal to NaN. The default is False.
+
+    Returns:
+      a scalar array of dtype bool.
+
+    Raises:
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> x = jnp.array([1.0, jnp.nan])
+    >>> jnp.array_equal(x, x), jnp.array_equal(x, x, equal_nan=True)
+    (Array(False, dtype=bool), Array(True, dtype=bool))
+    """
     x, y = as_array(a1, "array_equal"), as_array(a2, "array_equal")
     if x.shape != y.shape:
         return full((), False, np.dtype(bool))
@@ -489,7 +962,25 @@ def is_equal_everywhere(x: Any, y: Any, equal_nan: bool) -> Any:
 
 
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Whether two arrays are equal once broadcast to one shape."""
+    """Return True if two arrays are equal after broadcasting.
+
+    Arrays whose shapes do not broadcast together are not equivalent. NaN is not equal to NaN.
+
+    Args:
+      a1: an array or scalar of any shape and dtype.
+      a2: an array or scalar of any shape and dtype.
+
+    Returns:
+      a scalar array of dtype bool.
+
+    Raises:
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> jnp.array_equiv(jnp.array([1, 2]), jnp.array([[1, 2], [1, 2]]))
+    Array(True, dtype=bool)
+    >>> jnp.array_equiv(jnp.ones(2), jnp.ones(3))
+    Array(False, dtype=bool)
+    """
     x, y = as_array(a1, "array_equiv"), as_array(a2, "array_equiv")
     try:
         x, y = broadcast_operands("array_equiv", x, y)

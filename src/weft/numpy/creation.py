@@ -39,15 +39,6 @@ from weft.util import SymbolicSize, is_below, max_size, name_function
 from weft.xla.array import ARRAYS, ArrayImpl, array_from_host, host_from_dlpack, put, require_alive
 from weft.xla.typing import Array, ArrayLike, DeviceLike, DTypeLike, Shape, ShardingLike
 
-# What the docstrings of functions that make arrays end with.
-DEVICE = """
-
-    Args:
-      device: a Device or a Sharding to put the array on.
-      out_sharding: how it is split over explicit axes of a mesh: a spec over the mesh in scope,
-        or a NamedSharding. Without one it is whole on all devices of a mesh in scope.
-    """
-
 MAX_AXES = 64  # as in NumPy
 ALIGNMENT = 64  # bytes; XLA:CPU copies what is aligned to less
 
@@ -80,15 +71,44 @@ def array(
     device: DeviceLike = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """An array of a number, nested lists of numbers and arrays, or anything NumPy can read.
+    """Make an array of a number, of nested lists, or of anything that NumPy can read.
 
-    Python numbers in lists become 32-bit unless enable_x64 is on; a lone one stays weakly typed.
-    The array never shares memory that can be written to.
-    `device` and `out_sharding` are as in `zeros`.
+    It converts data for computing. The result never shares memory that can be written to. Python
+    numbers and 64-bit NumPy arrays become 32-bit unless enable_x64 is on. A single Python number
+    gives a weakly typed array, whose dtype yields to the dtype of other operands; a list does not.
+    The result is differentiable in the arrays and traced values that lists hold.
+
+    Args:
+      object: a number, an array, nested lists or tuples of them with equal lengths, or an object
+        with `__jax_array__`, `__array__`, `__dlpack__` or the buffer protocol.
+      dtype: the dtype of the result. None, the default, is the common dtype of the elements, and
+        the default float dtype for empty lists.
+      copy: True, the default, copies an operand that is an array already. False returns it.
+      order: "K", "A", "C" or None, which all mean the same, because arrays have no strides.
+      ndmin: the least number of axes, an int. Axes of size 1 are added in front. The default is 0.
+      device: a Device or a Sharding to put the result on. None, the default, leaves an array where
+        it is, and puts other data on the default device.
+      out_sharding: how the result is split over explicit axes of a mesh: a spec over the mesh in
+        scope, or a NamedSharding. Without it, all devices of a mesh in scope hold the whole result.
+
+    Returns:
+      an array with the shape of the data.
+
+    Raises:
+      ShapeError: if the lists are ragged: lists side by side have different lengths.
+      DtypeError: if an element is not a number, as None or a text, or for a masked array.
+      OverflowError: if a Python integer does not fit the dtype.
+      NotImplementedError: if `order` is "F".
 
     >>> jnp.array([[1, 2], [3, 4]])
     Array([[1, 2],
            [3, 4]], dtype=int32)
+    >>> x = jnp.array([1.0, 2.0])
+    >>> jnp.array([x, 2 * x], dtype=jnp.float16)
+    Array([[1., 2.],
+           [2., 4.]], dtype=float16)
+    >>> jnp.array(2.0).weak_type
+    True
     """
     if order not in ("K", "A", "C", None):
         raise NotImplementedError(
@@ -116,11 +136,34 @@ def asarray(
     device: DeviceLike = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """As `array`, but an array of the right dtype is given back as it is.
-    `device` and `out_sharding` are as in `zeros`.
+    """Make an array of any data, without a copy if the data are an array of the right dtype.
 
-    >>> jnp.asarray([1.0, 2.0])
+    It is for functions that take numbers, lists and arrays alike. The conversion is the one that
+    `array` makes.
+
+    Args:
+      a: a number, an array, nested lists of them, or any other object that `array` reads.
+      dtype: the dtype of the result. None, the default, is the common dtype of the elements.
+      order: "K", "A", "C" or None, which all mean the same, because arrays have no strides.
+      copy: True always copies. None, the default, and False return an operand of the right dtype.
+      device: a Device or a Sharding to put the result on. None, the default, leaves an array where
+        it is, and puts other data on the default device.
+      out_sharding: how the result is split over explicit axes of a mesh: a spec over the mesh in
+        scope, or a NamedSharding. Without it, all devices of a mesh in scope hold the whole result.
+
+    Returns:
+      an array with the shape of the data.
+
+    Raises:
+      ShapeError: if the lists are ragged.
+      DtypeError: if an element is not a number.
+      OverflowError: if a Python integer does not fit the dtype.
+
+    >>> x = jnp.asarray([1.0, 2.0])
+    >>> x
     Array([1., 2.], dtype=float32)
+    >>> jnp.asarray(x) is x
+    True
     """
     if type(a) is ArrayImpl and dtype is None and not copy and device is out_sharding is None:
         return require_alive(a)
@@ -266,25 +309,47 @@ def stack_nested(x: Any, dtype: np.dtype) -> Any:
 
 @operation(arrays=1)
 def copy(a: ArrayLike, order: str | None = None) -> Array:
-    """The same values in an array of their own."""
+    """Copy an array into memory of its own.
+
+    Arrays do not change, so that a copy is needed only where one of two equal arrays is given away,
+    for example donated to a compiled function.
+
+    Args:
+      a: an array or scalar of any shape and dtype.
+      order: "K", "A", "C" or None, which all mean the same, because arrays have no strides.
+
+    Returns:
+      an array with the shape and dtype of `a`.
+
+    Raises:
+      DtypeError: if `a` is a list or not numeric.
+
+    >>> x = jnp.arange(3.0)
+    >>> jnp.copy(x), jnp.copy(x) is x
+    (Array([0., 1., 2.], dtype=float32), False)
+    """
     return array(as_operand("copy", a), copy=True, order=order)
 
 
 def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = None) -> Array:
-    """Return an array of what another library holds, by way of DLPack.
+    """Return an array with the elements of an array of another library, by way of DLPack.
 
     The elements are copied, so that writing to them does not change the array. With `copy=False`
-    they are shared. Their memory must be the host's then, contiguous and aligned to 64 bytes, of a
-    dtype that is not converted, and must not be written to.
+    they are shared. Their memory must then be on the host, contiguous and aligned to 64 bytes, and
+    of a dtype that is not converted. It must not be written to.
 
     Args:
-      x: an object with `__dlpack__`.
-      device: a Device or a Sharding to put the array on.
-      copy: False to share the elements; None and True to copy them.
+      x: an object with `__dlpack__`: an array of NumPy, for example.
+      device: a Device or a Sharding to put the array on. None, the default, is the default device.
+      copy: False to share the elements. None, the default, and True copy them.
+
+    Returns:
+      an array with the shape of `x`, and its dtype; 64-bit dtypes become 32-bit unless enable_x64
+      is on.
 
     Raises:
       ValueError: if `copy` is False and the elements cannot be shared.
-      DtypeError: if `x` has no `__dlpack__`, or holds no numbers.
+      DtypeError: if `x` has no `__dlpack__`, or its elements are not numbers.
 
     >>> jnp.from_dlpack(np.arange(3, dtype=np.float32))
     Array([0., 1., 2.], dtype=float32)
@@ -395,20 +460,99 @@ def make_constant(name: str, value: int, doc: str) -> Callable:
         x = write_constant(name, shape, value, dtype, out_sharding if device is None else None)
         return put_on_device(x, device, out_sharding, name)
 
-    return operation(name_function(fun, name, doc + DEVICE), arrays=0)
+    return operation(name_function(fun, name, doc), arrays=0)
 
 
 zeros = make_constant(
     "zeros",
     0,
-    """An array of zeros, float32 unless a dtype is given.
+    """Make an array of zeros.
 
-    >>> jnp.zeros(3)
-    Array([0., 0., 0.], dtype=float32)
+    Under `jit`, `shape` and `dtype` must be static.
+
+    Args:
+      shape: the shape, an int or a sequence of ints, none of them negative. It is one argument:
+        `jnp.zeros((2, 3))`.
+      dtype: the dtype of the result. None, the default, is the default float dtype (float32, or
+        float64 with enable_x64).
+      device: a Device or a Sharding to put the result on. None, the default, is the default device.
+      out_sharding: how the result is split over explicit axes of a mesh: a spec over the mesh in
+        scope, or a NamedSharding. Without it, all devices of a mesh in scope hold the whole result.
+
+    Returns:
+      an array of the given shape and dtype.
+
+    Raises:
+      ShapeError: if a size is negative.
+      TypeError: if a size is not an int, or the second size is given as `dtype`.
+      DtypeError: if `dtype` is not a dtype of numbers.
+
+    >>> jnp.zeros((2, 3))
+    Array([[0., 0., 0.],
+           [0., 0., 0.]], dtype=float32)
+    >>> jnp.zeros(3, dtype=int)
+    Array([0, 0, 0], dtype=int32)
     """,
 )
-ones = make_constant("ones", 1, "An array of ones, float32 unless a dtype is given.")
-empty = make_constant("empty", 0, "An array of zeros: there is no memory that was not written to.")
+ones = make_constant(
+    "ones",
+    1,
+    """Make an array of ones.
+
+    Under `jit`, `shape` and `dtype` must be static.
+
+    Args:
+      shape: the shape, an int or a sequence of ints, none of them negative. It is one argument:
+        `jnp.ones((2, 3))`.
+      dtype: the dtype of the result. None, the default, is the default float dtype (float32, or
+        float64 with enable_x64).
+      device: a Device or a Sharding to put the result on. None, the default, is the default device.
+      out_sharding: how the result is split over explicit axes of a mesh: a spec over the mesh in
+        scope, or a NamedSharding. Without it, all devices of a mesh in scope hold the whole result.
+
+    Returns:
+      an array of the given shape and dtype.
+
+    Raises:
+      ShapeError: if a size is negative.
+      TypeError: if a size is not an int, or the second size is given as `dtype`.
+      DtypeError: if `dtype` is not a dtype of numbers.
+
+    >>> jnp.ones(3)
+    Array([1., 1., 1.], dtype=float32)
+    >>> jnp.ones((1, 2), dtype=bool)
+    Array([[ True,  True]], dtype=bool)
+    """,
+)
+empty = make_constant(
+    "empty",
+    0,
+    """Make an array of zeros, for programs that fill it later.
+
+    In NumPy the elements are arbitrary. Here every array is written before it can be read, so that
+    this function is `zeros` under another name. Under `jit`, `shape` and `dtype` must be static.
+
+    Args:
+      shape: the shape, an int or a sequence of ints, none of them negative. It is one argument:
+        `jnp.empty((2, 3))`.
+      dtype: the dtype of the result. None, the default, is the default float dtype (float32, or
+        float64 with enable_x64).
+      device: a Device or a Sharding to put the result on. None, the default, is the default device.
+      out_sharding: how the result is split over explicit axes of a mesh: a spec over the mesh in
+        scope, or a NamedSharding. Without it, all devices of a mesh in scope hold the whole result.
+
+    Returns:
+      an array of the given shape and dtype.
+
+    Raises:
+      ShapeError: if a size is negative.
+      TypeError: if a size is not an int, or the second size is given as `dtype`.
+      DtypeError: if `dtype` is not a dtype of numbers.
+
+    >>> jnp.empty(2)
+    Array([0., 0.], dtype=float32)
+    """,
+)
 
 
 @operation(arrays=0)
@@ -420,9 +564,34 @@ def full(
     device: DeviceLike = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """An array of one value, which may be an array that broadcasts to the shape.
+    """Make an array of one value, or of an array that is broadcast to the shape.
 
-    `device` and `out_sharding` are as in `zeros`.
+    The result is differentiable in the value. A Python number without `dtype` gives a weakly typed
+    array. Under `jit`, `shape` and `dtype` must be static; the value may be traced.
+
+    Args:
+      shape: the shape, an int or a sequence of ints, none of them negative.
+      fill_value: a number, or an array that broadcasts to the shape.
+      dtype: the dtype of the result. None, the default, is the dtype of the value. A float becomes
+        an integer by truncation toward zero.
+      device: a Device or a Sharding to put the result on. None, the default, is the default device.
+      out_sharding: how the result is split over explicit axes of a mesh: a spec over the mesh in
+        scope, or a NamedSharding. Without it, all devices of a mesh in scope hold the whole result.
+
+    Returns:
+      an array of the given shape.
+
+    Raises:
+      ShapeError: if a size is negative, or the value does not broadcast to the shape.
+      TypeError or DtypeError: if the value is complex and `dtype` is real.
+      OverflowError: if a Python integer does not fit the dtype.
+
+    >>> jnp.full((2, 2), 7.5, dtype=jnp.float32)
+    Array([[7.5, 7.5],
+           [7.5, 7.5]], dtype=float32)
+    >>> jnp.full((2, 3), jnp.arange(3))
+    Array([[0, 1, 2],
+           [0, 1, 2]], dtype=int32)
     """
     shape = shape_of("full", shape)
     fill_value = as_operand("full", fill_value)
@@ -487,14 +656,68 @@ def make_constant_like(name: str, value: int, doc: str) -> Callable:
         x = ops.convert(x, dtype, True) if weak else x
         return put_like(x, a, device, out_sharding, name)
 
-    return name_function(fun, name, doc + DEVICE)
+    return name_function(fun, name, doc)
 
 
 zeros_like = make_constant_like(
-    "zeros_like", 0, "Zeros in the shape and dtype of `a`, which may be anything with these."
+    "zeros_like",
+    0,
+    """Make an array of zeros with the shape and dtype of another array.
+
+    No element of `a` is read, so that a shape and a dtype are enough: a `ShapeDtypeStruct`, for
+    example. The result is weakly typed if `a` is and no `dtype` is given. Under `jit`, `shape` and
+    `dtype` must be static.
+
+    Args:
+      a: an array, a number, or any object with a shape and a dtype.
+      dtype: the dtype of the result. None, the default, is the dtype of `a`.
+      shape: the shape of the result, an int or a sequence of ints. None, the default, is the shape
+        of `a`.
+      device: a Device or a Sharding to put the result on. None, the default, chooses it by `a`.
+      out_sharding: how the result is split over explicit axes of a mesh: a spec over the mesh in
+        scope, or a NamedSharding. Without it, all devices of a mesh in scope hold the whole result.
+
+    Returns:
+      an array with the shape and dtype of `a`, unless others are given.
+
+    Raises:
+      DtypeError: if `a` is a list or not numeric, or `dtype` is not a dtype of numbers.
+
+    >>> jnp.zeros_like(jnp.arange(3))
+    Array([0, 0, 0], dtype=int32)
+    >>> jnp.zeros_like(weft.ShapeDtypeStruct((2,), jnp.float16))
+    Array([0., 0.], dtype=float16)
+    """,
 )
 ones_like = make_constant_like(
-    "ones_like", 1, "Ones in the shape and dtype of `a`, which may be anything with these."
+    "ones_like",
+    1,
+    """Make an array of ones with the shape and dtype of another array.
+
+    No element of `a` is read, so that a shape and a dtype are enough: a `ShapeDtypeStruct`, for
+    example. The result is weakly typed if `a` is and no `dtype` is given. Under `jit`, `shape` and
+    `dtype` must be static.
+
+    Args:
+      a: an array, a number, or any object with a shape and a dtype.
+      dtype: the dtype of the result. None, the default, is the dtype of `a`.
+      shape: the shape of the result, an int or a sequence of ints. None, the default, is the shape
+        of `a`.
+      device: a Device or a Sharding to put the result on. None, the default, chooses it by `a`.
+      out_sharding: how the result is split over explicit axes of a mesh: a spec over the mesh in
+        scope, or a NamedSharding. Without it, all devices of a mesh in scope hold the whole result.
+
+    Returns:
+      an array with the shape and dtype of `a`, unless others are given.
+
+    Raises:
+      DtypeError: if `a` is a list or not numeric, or `dtype` is not a dtype of numbers.
+
+    >>> jnp.ones_like(jnp.arange(3))
+    Array([1, 1, 1], dtype=int32)
+    >>> jnp.ones_like(jnp.arange(3), dtype=float, shape=(2,))
+    Array([1., 1.], dtype=float32)
+    """,
 )
 
 
@@ -506,7 +729,32 @@ def empty_like(
     device: DeviceLike = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Zeros in the shape and dtype of `prototype`; `out_sharding` and others as in `zeros_like`."""
+    """Make an array of zeros with the shape and dtype of another array.
+
+    In NumPy the elements are arbitrary. Here this function is `zeros_like` under another name. No
+    element of `prototype` is read, so that a shape and a dtype are enough: a `ShapeDtypeStruct`,
+    for example. The result is weakly typed if `prototype` is and no `dtype` is given. Under `jit`,
+    `shape` and `dtype` must be static.
+
+    Args:
+      prototype: an array, a number, or any object with a shape and a dtype.
+      dtype: the dtype of the result. None, the default, is the dtype of `prototype`.
+      shape: the shape of the result, an int or a sequence of ints. None, the default, is the shape
+        of `prototype`.
+      device: a Device or a Sharding to put the result on. None, the default, chooses it by
+        `prototype`.
+      out_sharding: how the result is split over explicit axes of a mesh: a spec over the mesh in
+        scope, or a NamedSharding. Without it, all devices of a mesh in scope hold the whole result.
+
+    Returns:
+      an array with the shape and dtype of `prototype`, unless others are given.
+
+    Raises:
+      DtypeError: if `prototype` is a list or not numeric, or `dtype` is not a dtype of numbers.
+
+    >>> jnp.empty_like(jnp.arange(3))
+    Array([0, 0, 0], dtype=int32)
+    """
     return zeros_like(prototype, dtype, shape, device=device, out_sharding=out_sharding)
 
 
@@ -519,9 +767,35 @@ def full_like(
     device: DeviceLike = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """One value in the shape and dtype of `a`; the value may broadcast to the shape.
+    """Make an array of one value, with the shape and dtype of another array.
 
-    `device` and `out_sharding` are as in `zeros`.
+    The value is converted to the dtype; a float becomes an integer by truncation toward zero, as in
+    NumPy. The result is differentiable in the value. No element of `a` is read, so that a shape and
+    a dtype are enough: a `ShapeDtypeStruct`, for example. The result is weakly typed if `a` is and
+    no `dtype` is given. Under `jit`, `shape` and `dtype` must be static.
+
+    Args:
+      a: an array, a number, or any object with a shape and a dtype.
+      fill_value: a number, or an array that broadcasts to the shape.
+      dtype: the dtype of the result. None, the default, is the dtype of `a`.
+      shape: the shape of the result, an int or a sequence of ints. None, the default, is the shape
+        of `a`.
+      device: a Device or a Sharding to put the result on. None, the default, chooses it by `a`.
+      out_sharding: how the result is split over explicit axes of a mesh: a spec over the mesh in
+        scope, or a NamedSharding. Without it, all devices of a mesh in scope hold the whole result.
+
+    Returns:
+      an array with the shape and dtype of `a`, unless others are given.
+
+    Raises:
+      DtypeError: if `a` is a list or not numeric, or `dtype` is not a dtype of numbers.
+      ShapeError: if the value does not broadcast to the shape.
+
+    >>> jnp.full_like(jnp.arange(3), 7)
+    Array([7, 7, 7], dtype=int32)
+    >>> jnp.full_like(jnp.zeros((2, 2)), jnp.array([1.0, 2.0]))
+    Array([[1., 2.],
+           [1., 2.]], dtype=float32)
     """
     if type(fill_value) in (int, float) and decides_alone(a, dtype, shape, device, out_sharding):
         return fill_like("full_like", a.aval, fill_value)
@@ -560,13 +834,43 @@ def arange(
     device: DeviceLike = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Numbers from `start` (0 unless given) up to but without `stop`, `step` apart.
+    """Return numbers at equal steps in the half-open interval from `start` to `stop`.
 
-    The arguments must be known now: their values decide the shape.
-    `device` and `out_sharding` are as in `zeros`.
+    `arange(n)` counts from 0 to n - 1. For steps that are not integers, `linspace` is safer: by
+    rounding, the length of the result may differ by one from the expected length. The values of the
+    arguments decide the shape. For this reason they must be known when the program is traced; sizes
+    such as `x.shape[0]` are.
 
+    Args:
+      start: a real number, the first element. If `stop` is None, it is the stop, and the first
+        element is 0.
+      stop: a real number, which the result does not contain. None, the default, takes it from
+        `start`.
+      step: a real number other than 0, the difference of neighbours; negative to count down. None,
+        the default, is 1.
+      dtype: the dtype of the result. None, the default, is the default integer dtype for integers
+        and the common dtype of the arguments otherwise.
+      device: a Device or a Sharding to put the result on. None, the default, is the default device.
+      out_sharding: how the result is split over explicit axes of a mesh: a spec over the mesh in
+        scope, or a NamedSharding. Without it, all devices of a mesh in scope hold the whole result.
+
+    Returns:
+      an array with one axis, of size `max(0, ceil((stop - start) / step))`.
+
+    Raises:
+      ZeroDivisionError: if `step` is 0.
+      ValueError: if an argument is not finite.
+      ShapeError: if an argument has axes.
+      DtypeError: if an argument is complex, or the dtype is bool.
+      OverflowError: if an element does not fit the default integer dtype.
+      ConcretizationTypeError: if an argument is traced.
+
+    >>> jnp.arange(4)
+    Array([0, 1, 2, 3], dtype=int32)
     >>> jnp.arange(2, 10, 3)
     Array([2, 5, 8], dtype=int32)
+    >>> jnp.arange(1, 0, -0.25)
+    Array([1.  , 0.75, 0.5 , 0.25], dtype=float32)
     """
     start = require_number("arange", start, "stop" if stop is None else "start")
     stop = require_number("arange", stop, "stop")
@@ -656,10 +960,41 @@ def linspace(
     *,
     device: DeviceLike = None,
 ) -> Array:
-    """`num` numbers from `start` to `stop` at equal steps; both may be arrays.
+    """Return numbers at equal steps from one end to another.
+
+    The first element is `start`, and the last is `stop`, exactly. If the ends are arrays, their
+    elements are pairs of ends, each of them with its own numbers. The result is differentiable in
+    the ends. Under `jit`, the ends may be traced; all other arguments must be static.
+
+    Args:
+      start: a number or an array of any shape: the first element.
+      stop: a number or an array that broadcasts together with `start`: the end.
+      num: the number of elements, an int of at least 0. The default is 50.
+      endpoint: True, the default, makes `stop` the last element. False leaves it out: the steps are
+        then as large as with `num + 1` elements.
+      retstep: True returns the step as well. The default is False.
+      dtype: the dtype of the result. None, the default, is the float or complex dtype of the
+        computation. For an integer dtype the numbers are rounded down, as in NumPy.
+      axis: the axis of the result along which the numbers are. The default, 0, is the first axis;
+        it matters only if the ends have axes.
+      device: a Device or a Sharding to put the result on. None, the default, is the default device.
+
+    Returns:
+      an array of float or complex dtype, unless `dtype` is given. Its shape is the common shape of
+      the ends with an axis of size `num` at `axis`. With `retstep`, a tuple of it and the step,
+      which is NaN if there are fewer than two elements.
+
+    Raises:
+      ShapeError: if `num` is negative, or `axis` is out of range.
+      TracerIntegerConversionError: if `num` is traced.
 
     >>> jnp.linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    >>> jnp.linspace(0, 1, 4, endpoint=False, retstep=True)
+    (Array([0.  , 0.25, 0.5 , 0.75], dtype=float32), Array(0.25, dtype=float32))
+    >>> jnp.linspace(jnp.array([0.0, 10.0]), 1.0, 3, axis=1)
+    Array([[ 0. ,  0.5,  1. ],
+           [10. ,  5.5,  1. ]], dtype=float32)
     """
     num = num if type(num) is int and num >= 0 else check_integer("linspace", "num", num, 0)
     axis = check_integer("linspace", "axis", axis)
@@ -736,7 +1071,38 @@ def logspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
-    """base ** x for `num` numbers x from `start` to `stop` at equal steps."""
+    """Return numbers whose logarithms have equal steps, given the logarithms of the ends.
+
+    The result is `base ** linspace(start, stop, num)`. `geomspace` takes the ends themselves. The
+    result is differentiable in the ends. Under `jit`, the ends may be traced; all other arguments
+    must be static.
+
+    Args:
+      start: a number or an array of any shape: the logarithm of the first element.
+      stop: a number or an array that broadcasts together with `start`: the logarithm of the end.
+      num: the number of elements, an int of at least 0. The default is 50.
+      endpoint: True, the default, makes `stop` the last element. False leaves it out: the steps are
+        then as large as with `num + 1` elements.
+      base: the base of the logarithms, a number or an array that broadcasts against the result. The
+        default is 10.
+      dtype: the dtype of the result. None, the default, is the float or complex dtype of the
+        computation.
+      axis: the axis of the result along which the numbers are. The default, 0, is the first axis;
+        it matters only if the ends have axes.
+
+    Returns:
+      an array of float or complex dtype, unless `dtype` is given. Its shape is the common shape of
+      the ends with an axis of size `num` at `axis`.
+
+    Raises:
+      ShapeError: if `num` is negative, or `axis` is out of range.
+      TracerIntegerConversionError: if `num` is traced.
+
+    >>> jnp.logspace(0, 2, 3)
+    Array([  1.,  10., 100.], dtype=float32)
+    >>> jnp.logspace(0, 3, 4, base=2)
+    Array([1., 2., 4., 8.], dtype=float32)
+    """
     num, axis = check_integer("logspace", "num", num, 0), check_integer("logspace", "axis", axis)
     found = None if dtype is None else dtypes.check_user_dtype(dtype, "logspace")
     return space_logarithms(start, stop, base, num, bool(endpoint), found, axis)
@@ -762,9 +1128,39 @@ def geomspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
-    """`num` numbers from `start` to `stop`, each the same multiple of the one before.
+    """Return numbers in geometric progression: each is the same multiple of the one before.
 
-    NaN where an end is 0, for which NumPy raises an error, or their signs differ.
+    The elements are NaN where an end is 0; NumPy raises an error there. They are also NaN where
+    real ends have different signs; NumPy keeps the ends there. `logspace` takes the logarithms of
+    the ends. The result is differentiable in the ends. Under `jit`, the ends may be traced; all
+    other arguments must be static.
+
+    Args:
+      start: a number or an array of any shape: the first element.
+      stop: a number or an array that broadcasts together with `start`: the end.
+      num: the number of elements, an int of at least 0. The default is 50.
+      endpoint: True, the default, makes `stop` the last element. False leaves it out: the steps are
+        then as large as with `num + 1` elements.
+      dtype: the dtype of the result. None, the default, is the float or complex dtype of the
+        computation. For an integer dtype the numbers are rounded to the nearest integer; NumPy
+        truncates them.
+      axis: the axis of the result along which the numbers are. The default, 0, is the first axis;
+        it matters only if the ends have axes.
+
+    Returns:
+      an array of float or complex dtype, unless `dtype` is given. Its shape is the common shape of
+      the ends with an axis of size `num` at `axis`.
+
+    Raises:
+      ShapeError: if `num` is negative, or `axis` is out of range.
+      TracerIntegerConversionError: if `num` is traced.
+
+    >>> jnp.geomspace(1, 100, 3)
+    Array([  1.,  10., 100.], dtype=float32)
+    >>> jnp.geomspace(-1, -8, 4, dtype=int)
+    Array([-1, -2, -4, -8], dtype=int32)
+    >>> jnp.geomspace(0, 8, 4)
+    Array([nan, nan, nan, nan], dtype=float32)
     """
     num, axis = check_integer("geomspace", "num", num, 0), check_integer("geomspace", "axis", axis)
     found = None if dtype is None else dtypes.check_user_dtype(dtype, "geomspace")

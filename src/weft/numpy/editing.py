@@ -56,14 +56,37 @@ def repeat(
     total_repeat_length: int | None = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Each element along an axis several times; with axis=None of the flattened array.
+    """Repeat each element of an array along an axis.
 
-    Where `repeats` is traced, `total_repeat_length` gives the length of the result: what is beyond
-    is cut off, what is missing filled with the last element. `out_sharding` says how the
-    result is split over explicit axes of a mesh.
+    `tile` repeats the whole array instead. The length of the result is the sum of the repetitions.
+    For this reason, `total_repeat_length` must be given where `repeats` is traced.
 
+    Args:
+      a: an array or scalar of any shape and dtype.
+      repeats: the number of repetitions: an integer, or a vector of integers, one for each element
+        along the axis; none of them negative.
+      axis: the axis, an int; a negative axis counts from the end. None, the default, flattens the
+        array first.
+      total_repeat_length: the size of the result along the axis, an int. Elements beyond it are cut
+        off; if elements are missing, the last one along the axis of the operand follows. None, the
+        default, computes the size.
+      out_sharding: how the result is split over explicit axes of a mesh: a spec over the mesh in
+        scope, or a NamedSharding. None, the default, follows from the operand.
+
+    Returns:
+      an array of the dtype of `a`.
+
+    Raises:
+      ShapeError: if a number of repetitions is negative, or their number does not fit the axis.
+      DtypeError: if `repeats` are not integers.
+      ConcretizationTypeError: if `repeats` is traced and `total_repeat_length` is None.
+
+    >>> jnp.repeat(jnp.array([1, 2]), 2)
+    Array([1, 1, 2, 2], dtype=int32)
     >>> jnp.repeat(jnp.array([1, 2]), jnp.array([1, 3]))
     Array([1, 2, 2, 2], dtype=int32)
+    >>> jnp.repeat(jnp.array([1, 2]), jnp.array([2, 1]), total_repeat_length=5)
+    Array([1, 1, 2, 2, 2], dtype=int32)
     """
     if out_sharding is not None:
         how = {"axis": axis, "total_repeat_length": total_repeat_length}
@@ -127,7 +150,27 @@ def locate_repeats(counts: Any, total: int) -> Any:
 
 @operation(static=("new_shape",))
 def resize(a: ArrayLike, new_shape: Shape) -> Array:
-    """The elements in order, repeated or cut off to fill a new shape."""
+    """Return an array of any shape with the elements of another, repeated or cut off.
+
+    The elements are taken in row-major order, from the first again where they are used up. An empty
+    array gives zeros. Under `jit`, `new_shape` must be static.
+
+    Args:
+      a: an array or scalar of any shape and dtype.
+      new_shape: the shape of the result, an int or a sequence of ints.
+
+    Returns:
+      an array of the given shape and the dtype of `a`.
+
+    Raises:
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> jnp.resize(jnp.arange(3), (2, 2))
+    Array([[0, 1],
+           [2, 0]], dtype=int32)
+    >>> jnp.resize(jnp.arange(3), 2)
+    Array([0, 1], dtype=int32)
+    """
     a = as_array(a, "resize")
     a = lax.reshape(a, (a.size,))
     shape = shape_of("resize", new_shape)
@@ -147,12 +190,39 @@ def resize(a: ArrayLike, new_shape: Shape) -> Array:
 def insert(
     arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int | None = None
 ) -> Array:
-    """An array with values put in before the places `obj`: a number, a slice or an index vector.
+    """Insert values into an array, before given places.
 
-    With axis=None the array is flattened. `values` are cast to its dtype.
+    The result is a new array. The places refer to the array without the new values. Under `jit`,
+    `obj` may be traced. In arrays of places and in traced places, numbers out of bounds mean the
+    first place or the end; NumPy raises an error for them.
 
-    >>> jnp.insert(jnp.array([1, 2, 3]), 1, 9)
+    Args:
+      arr: an array or scalar of any shape and dtype.
+      obj: the places: an integer from `-n` to `n`, where n is the size of the axis, or a slice, or
+        a vector of integers. Negative numbers count from the end.
+      values: the values, an array or scalar that broadcasts to the places. They are converted to
+        the dtype of `arr`. With one place, a vector is inserted there as a whole.
+      axis: the axis, an int; a negative axis counts from the end. None, the default, flattens the
+        array first.
+
+    Returns:
+      an array of the dtype of `arr`, longer along the axis.
+
+    Raises:
+      IndexingError: if `obj` is a Python or NumPy integer out of bounds.
+      DtypeError: if places are not integers.
+      ShapeError: if `axis` is out of range.
+
+    >>> x = jnp.array([1, 2, 3])
+    >>> jnp.insert(x, 1, 9)
     Array([1, 9, 2, 3], dtype=int32)
+    >>> jnp.insert(x, 1, jnp.array([7, 8]))
+    Array([1, 7, 8, 2, 3], dtype=int32)
+    >>> jnp.insert(x, jnp.array([0, 2]), jnp.array([7, 8]))
+    Array([7, 1, 2, 8, 3], dtype=int32)
+    >>> jnp.insert(jnp.zeros((2, 2)), 1, 5, axis=1)
+    Array([[0., 5., 0.],
+           [0., 5., 0.]], dtype=float32)
     """
     arr, values = as_array(arr, "insert"), asarray(values)
     if axis is None:
@@ -250,10 +320,41 @@ def delete(
     *,
     assume_unique_indices: bool = False,
 ) -> Array:
-    """An array without the places `obj`: a number, a slice, an index vector or a mask.
+    """Return an array without the elements at given places.
 
-    With axis=None the array is flattened. A traced index vector needs `assume_unique_indices`, for
-    the size of the result depends on how many places it names.
+    The number of distinct places decides the shape of the result. For this reason, a traced vector
+    of places needs `assume_unique_indices`, and a mask must not be traced. A single place may be
+    traced; out of bounds it means the nearest place.
+
+    Args:
+      arr: an array or scalar of any shape and dtype.
+      obj: the places: an integer, a slice, a vector of integers, or a bool vector of the size of
+        the axis. Negative numbers count from the end.
+      axis: the axis, an int; a negative axis counts from the end. None, the default, flattens the
+        array first.
+      assume_unique_indices: True promises that the places are distinct, so that they may be traced.
+        The default is False.
+
+    Returns:
+      an array of the dtype of `arr`, shorter along the axis.
+
+    Raises:
+      IndexingError: if a known place is out of bounds, without `assume_unique_indices`, or a mask
+        has another size than the axis.
+      ConcretizationTypeError: if `obj` is a traced mask, or a traced vector without
+        `assume_unique_indices`.
+      ShapeError: if `axis` is out of range.
+
+    >>> x = jnp.arange(5)
+    >>> jnp.delete(x, 1)
+    Array([0, 2, 3, 4], dtype=int32)
+    >>> jnp.delete(x, jnp.array([0, -1]))
+    Array([1, 2, 3], dtype=int32)
+    >>> jnp.delete(x, x > 2)
+    Array([0, 1, 2], dtype=int32)
+    >>> remove = weft.jit(lambda x, i: jnp.delete(x, i, assume_unique_indices=True))
+    >>> remove(x, jnp.array([1, 3]))
+    Array([0, 2, 4], dtype=int32)
     """
     arr = as_array(arr, "delete")
     if axis is None:
@@ -290,9 +391,33 @@ def take_out(x: Any, place: Any, axis: int) -> Any:
 
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:
-    """An array without the zeros at its front ("f"), its back ("b"), or both.
+    """Remove the zeros at the front and at the back of an array.
 
-    Along the axes named, or all. Not under jit: the size of the result depends on values.
+    Zeros between other elements stay. Along several axes, the result is the smallest block that
+    holds all elements that are not zero. The values decide the shape of the result, so that it does
+    not work under `jit`.
+
+    Args:
+      filt: an array with at least one axis, of any dtype.
+      trim: "f" for the front, "b" for the back, or "fb", the default, for both.
+      axis: the axes to trim, an int or a sequence of distinct ints. None, the default, trims all
+        axes.
+
+    Returns:
+      an array of the dtype of `filt`.
+
+    Raises:
+      ValueError: if `trim` has other letters.
+      ShapeError: if `filt` is a scalar, or an axis is out of range.
+      ConcretizationTypeError: if `filt` is traced.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> jnp.trim_zeros(jnp.array([0, 0, 1, 0, 2, 0]))
+    Array([1, 0, 2], dtype=int32)
+    >>> jnp.trim_zeros(jnp.array([0, 1, 0]), trim="f")
+    Array([1, 0], dtype=int32)
+    >>> jnp.trim_zeros(jnp.array([[0, 0], [0, 1]]))
+    Array([[1]], dtype=int32)
     """
     x = as_array(filt, "trim_zeros")
     check_axes_number("trim_zeros", x, 1)

@@ -79,11 +79,33 @@ def eye(
     *,
     device: DeviceLike = None,
 ) -> Array:
-    """Ones on the k-th diagonal of an N by M matrix, zeros elsewhere.
+    """Make a matrix with ones on a diagonal and zeros elsewhere.
+
+    With the defaults it is the identity matrix. Under `jit`, the sizes must be static; `k` may be
+    traced.
+
+    Args:
+      N: the number of rows, an int.
+      M: the number of columns, an int. None, the default, is `N`.
+      k: the number of the diagonal, an int: 0, the default, is the main diagonal; positive numbers
+        are above it, negative ones below.
+      dtype: the dtype of the result. None, the default, is the default float dtype (float32, or
+        float64 with enable_x64).
+      device: a Device or a Sharding to put the result on. None, the default, is the default device.
+
+    Returns:
+      an array of shape (N, M).
+
+    Raises:
+      ShapeError: if a size is negative.
+      TypeError: if a size is not an int.
 
     >>> jnp.eye(2)
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
+    >>> jnp.eye(2, 3, k=1, dtype=int)
+    Array([[0, 1, 0],
+           [0, 0, 1]], dtype=int32)
     """
     found = creation.choose_dtype(dtype, dtypes.default_float, "eye")
     shape = (check_size("eye", N), check_size("eye", M, check_size("eye", N)))
@@ -100,13 +122,53 @@ def write_diagonal(shape: tuple[int, int], k: Any, dtype: np.dtype) -> Any:
 
 @operation(arrays=0)
 def identity(n: int, dtype: DTypeLike | None = None) -> Array:
-    """The identity matrix of n rows."""
+    """Make an identity matrix.
+
+    It is `eye` for square matrices.
+
+    Args:
+      n: the number of rows and columns, an int.
+      dtype: the dtype of the result. None, the default, is the default float dtype (float32, or
+        float64 with enable_x64).
+
+    Returns:
+      an array of shape (n, n).
+
+    Raises:
+      ShapeError: if a size is negative.
+
+    >>> jnp.identity(2)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
     return eye(n, dtype=dtype)
 
 
 @operation(arrays=0)
 def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """Ones on and below the k-th diagonal of an N by M matrix, zeros above."""
+    """Make a matrix with ones on and below a diagonal and zeros above.
+
+    Multiplied with a matrix, it selects the lower triangle; `tril` does this in one step.
+
+    Args:
+      N: the number of rows, an int.
+      M: the number of columns, an int. None, the default, is `N`.
+      k: the number of the diagonal, an int: 0, the default, is the main diagonal; positive numbers
+        are above it, negative ones below.
+      dtype: the dtype of the result. None, the default, is the default float dtype (float32, or
+        float64 with enable_x64).
+
+    Returns:
+      an array of shape (N, M).
+
+    Raises:
+      ShapeError: if a size is negative.
+
+    >>> jnp.tri(3, k=-1)
+    Array([[0., 0., 0.],
+           [1., 0., 0.],
+           [1., 1., 0.]], dtype=float32)
+    """
     found = creation.choose_dtype(dtype, dtypes.default_float, "tri")
     shape = (check_size("tri", N), check_size("tri", M, check_size("tri", N)))
     if type(k) is int and abs(k) < 2**31 and creation.is_written_by_host(shape):
@@ -116,13 +178,61 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
 
 @operation(static=("k",))
 def tril(m: ArrayLike, k: int = 0) -> Array:
-    """Matrices with zeros above the k-th diagonal."""
+    """Return the lower triangles of matrices.
+
+    Elements above a diagonal become zero. The function applies to each matrix of a stack. Under
+    `jit`, `k` may be traced.
+
+    Args:
+      m: an array of shape (..., rows, columns) and any dtype.
+      k: the number of the diagonal, an int: 0, the default, is the main diagonal; positive numbers
+        are above it, negative ones below.
+
+    Returns:
+      an array with the shape and dtype of `m`.
+
+    Raises:
+      ShapeError: if `m` has fewer than two axes.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> x = jnp.arange(1, 7).reshape(2, 3)
+    >>> jnp.tril(x)
+    Array([[1, 0, 0],
+           [4, 5, 0]], dtype=int32)
+    >>> jnp.tril(x, k=1)
+    Array([[1, 2, 0],
+           [4, 5, 6]], dtype=int32)
+    """
     return make_triangle("tril", ops.ge, m, k)
 
 
 @operation(static=("k",))
 def triu(m: ArrayLike, k: int = 0) -> Array:
-    """Matrices with zeros below the k-th diagonal."""
+    """Return the upper triangles of matrices.
+
+    Elements below a diagonal become zero. The function applies to each matrix of a stack. Under
+    `jit`, `k` may be traced.
+
+    Args:
+      m: an array of shape (..., rows, columns) and any dtype.
+      k: the number of the diagonal, an int: 0, the default, is the main diagonal; positive numbers
+        are above it, negative ones below.
+
+    Returns:
+      an array with the shape and dtype of `m`.
+
+    Raises:
+      ShapeError: if `m` has fewer than two axes.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> x = jnp.arange(1, 7).reshape(2, 3)
+    >>> jnp.triu(x)
+    Array([[1, 2, 3],
+           [0, 5, 6]], dtype=int32)
+    >>> jnp.triu(x, k=1)
+    Array([[0, 2, 3],
+           [0, 0, 6]], dtype=int32)
+    """
     return make_triangle("triu", ops.le, m, k)
 
 
@@ -137,7 +247,34 @@ def make_triangle(op: str, inside: Callable, m: Any, k: int) -> Any:
 
 @operation(static=("k",))
 def diag(v: ArrayLike, k: int = 0) -> Array:
-    """A matrix with the vector v on its k-th diagonal; or the k-th diagonal of the matrix v."""
+    """Make a diagonal matrix of a vector, or return a diagonal of a matrix.
+
+    For stacks of matrices, use `diagonal`. Under `jit`, `k` must be static.
+
+    Args:
+      v: a vector or a matrix of any dtype.
+      k: the number of the diagonal, an int: 0, the default, is the main diagonal; positive numbers
+        are above it, negative ones below.
+
+    Returns:
+      for a vector of n elements, a matrix of shape (n + abs(k), n + abs(k)) with zeros outside the
+      diagonal. For a matrix, a vector. Both have the dtype of `v`.
+
+    Raises:
+      ShapeError: if `v` is not a vector or a matrix.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> x = jnp.arange(1, 7).reshape(2, 3)
+    >>> jnp.diag(x)
+    Array([1, 5], dtype=int32)
+    >>> jnp.diag(jnp.array([1, 2]))
+    Array([[1, 0],
+           [0, 2]], dtype=int32)
+    >>> jnp.diag(jnp.array([1, 2]), k=1)
+    Array([[0, 1, 0],
+           [0, 0, 2],
+           [0, 0, 0]], dtype=int32)
+    """
     x, k = as_array(v, "diag"), check_integer("diag", "k", k)
     if x.ndim == 2:
         return diagonal(x, k)
@@ -152,7 +289,25 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 
 @operation(static=("k",))
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
-    """A matrix with all elements of v on its k-th diagonal."""
+    """Make a diagonal matrix of all elements of an array.
+
+    It is `diag` of the flattened array. Under `jit`, `k` must be static.
+
+    Args:
+      v: an array or scalar of any shape and dtype.
+      k: the number of the diagonal, an int: 0, the default, is the main diagonal; positive numbers
+        are above it, negative ones below.
+
+    Returns:
+      a matrix of shape (v.size + abs(k), v.size + abs(k)) and the dtype of `v`.
+
+    Raises:
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> jnp.diagflat(jnp.array([[1, 2]]))
+    Array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
     x = drop_weak_type(as_array(v, "diagflat"))
     return diag(layout.reshape(x, (x.size,)), k)
 
@@ -161,10 +316,35 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
 def fill_diagonal(
     a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
 ) -> Array:
-    """A copy of `a` with `val` on its diagonal; `inplace` must be False, for arrays do not change.
+    """Return a copy of an array with other values on its main diagonal.
 
-    Places past the last of `val` start from its first again; with `wrap`, the diagonal of a tall
-    matrix starts again below its last row.
+    NumPy writes into its argument. Arrays of weft do not change: `inplace=False` must be given, and
+    the result is a new array.
+
+    Args:
+      a: a matrix, or an array with more axes of equal sizes.
+      val: a scalar, or an array. Its elements are repeated along the diagonal. They are converted
+        to the dtype of `a`.
+      wrap: True starts the diagonal of a tall matrix again, one row below its end. The default is
+        False.
+      inplace: must be False. The default, True, raises an error.
+
+    Returns:
+      an array with the shape and dtype of `a`.
+
+    Raises:
+      NotImplementedError: if `inplace` is True.
+      ShapeError: if `a` has fewer than two axes, or more of different sizes.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> jnp.fill_diagonal(jnp.zeros((2, 2)), 5, inplace=False)
+    Array([[5., 0.],
+           [0., 5.]], dtype=float32)
+    >>> jnp.fill_diagonal(jnp.zeros((4, 2)), jnp.array([1, 2]), wrap=True, inplace=False)
+    Array([[1., 0.],
+           [0., 2.],
+           [0., 0.],
+           [1., 0.]], dtype=float32)
     """
     if inplace:
         raise NotImplementedError(
@@ -202,7 +382,27 @@ def clip_offset(op: str, k: Any, rows: int, columns: int) -> int:
 
 @operation(arrays=0)
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
-    """The rows and columns of the lower triangle of an n by m matrix, up to its k-th diagonal."""
+    """Return the indices of the lower triangle of a matrix.
+
+    They index the elements on and below a diagonal: `x[tril_indices(n)]` is a vector of these
+    elements. Under `jit`, all arguments must be static: they decide the shape of the result.
+
+    Args:
+      n: the number of rows, an int.
+      k: the number of the diagonal, an int: 0, the default, is the main diagonal; positive numbers
+        are above it, negative ones below.
+      m: the number of columns, an int. None, the default, is `n`.
+
+    Returns:
+      a tuple of two vectors of the default integer dtype (int32, or int64 with enable_x64): row
+      indices and column indices, in row-major order.
+
+    Raises:
+      ShapeError: if a size is negative.
+
+    >>> jnp.tril_indices(2)
+    (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
+    """
     rows, columns = check_size("tril_indices", n), check_size("tril_indices", m, n)
     return find_mask_indices(
         np.tri(rows, columns, clip_offset("tril_indices", k, rows, columns), bool)
@@ -211,7 +411,29 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
 @operation(arrays=0)
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
-    """The rows and columns of the upper triangle of an n by m matrix, from its k-th diagonal."""
+    """Return the indices of the upper triangle of a matrix.
+
+    They index the elements on and above a diagonal: `x[triu_indices(n)]` is a vector of these
+    elements. Under `jit`, all arguments must be static: they decide the shape of the result.
+
+    Args:
+      n: the number of rows, an int.
+      k: the number of the diagonal, an int: 0, the default, is the main diagonal; positive numbers
+        are above it, negative ones below.
+      m: the number of columns, an int. None, the default, is `n`.
+
+    Returns:
+      a tuple of two vectors of the default integer dtype (int32, or int64 with enable_x64): row
+      indices and column indices, in row-major order.
+
+    Raises:
+      ShapeError: if a size is negative.
+
+    >>> jnp.triu_indices(2)
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    >>> jnp.triu_indices(2, k=1)
+    (Array([0], dtype=int32), Array([1], dtype=int32))
+    """
     rows, columns = check_size("triu_indices", n), check_size("triu_indices", m, n)
     return find_mask_indices(
         ~np.tri(rows, columns, clip_offset("triu_indices", k, rows, columns + 1) - 1, bool)
@@ -227,26 +449,100 @@ def check_matrix_shape(op: str, x: Any) -> tuple[int, ...]:
 
 
 def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
-    """tril_indices of a matrix of arr's shape."""
+    """Return the indices of the lower triangle of a given matrix.
+
+    It is `tril_indices` for the shape of an array. No element is read, so that `arr` may be traced.
+
+    Args:
+      arr: a matrix of any dtype.
+      k: the number of the diagonal, an int: 0, the default, is the main diagonal; positive numbers
+        are above it, negative ones below.
+
+    Returns:
+      a tuple of two vectors of the default integer dtype (int32, or int64 with enable_x64): row
+      indices and column indices, in row-major order.
+
+    Raises:
+      ShapeError: if `arr` is not a matrix.
+
+    >>> x = jnp.arange(1, 7).reshape(2, 3)
+    >>> x[jnp.tril_indices_from(x)]
+    Array([1, 4, 5], dtype=int32)
+    """
     n, m = check_matrix_shape("tril_indices_from", arr)
     return tril_indices(n, k, m)
 
 
 def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
-    """triu_indices of a matrix of arr's shape."""
+    """Return the indices of the upper triangle of a given matrix.
+
+    It is `triu_indices` for the shape of an array. No element is read, so that `arr` may be traced.
+
+    Args:
+      arr: a matrix of any dtype.
+      k: the number of the diagonal, an int: 0, the default, is the main diagonal; positive numbers
+        are above it, negative ones below.
+
+    Returns:
+      a tuple of two vectors of the default integer dtype (int32, or int64 with enable_x64): row
+      indices and column indices, in row-major order.
+
+    Raises:
+      ShapeError: if `arr` is not a matrix.
+
+    >>> x = jnp.arange(1, 7).reshape(2, 3)
+    >>> x[jnp.triu_indices_from(x)]
+    Array([1, 2, 3, 5, 6], dtype=int32)
+    """
     n, m = check_matrix_shape("triu_indices_from", arr)
     return triu_indices(n, k, m)
 
 
 @operation(arrays=0)
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
-    """The indices of the diagonal of an array with `ndim` axes of size n."""
+    """Return the indices of the main diagonal of an array.
+
+    `x.at[diag_indices(n)]` updates the diagonal of an n by n matrix. Under `jit`, all arguments
+    must be static: they decide the shape of the result.
+
+    Args:
+      n: the size of each axis, an int.
+      ndim: the number of axes, an int. The default is 2.
+
+    Returns:
+      a tuple of `ndim` vectors of n indices, of the default integer dtype (int32, or int64 with
+      enable_x64).
+
+    Raises:
+      ShapeError: if `n` is negative.
+
+    >>> jnp.zeros((2, 2)).at[jnp.diag_indices(2)].set(5)
+    Array([[5., 0.],
+           [0., 5.]], dtype=float32)
+    """
     ndim = check_integer("diag_indices", "ndim", ndim, 0, creation.MAX_AXES)
     return (creation.arange(check_size("diag_indices", n)),) * ndim
 
 
 def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
-    """The indices of the diagonal of arr, whose axes must be equal in size."""
+    """Return the indices of the main diagonal of a given array.
+
+    It is `diag_indices` for the shape of an array. No element is read, so that `arr` may be traced.
+
+    Args:
+      arr: an array with at least two axes, all of one size.
+
+    Returns:
+      a tuple of vectors of indices, one for each axis, of the default integer dtype (int32, or
+      int64 with enable_x64).
+
+    Raises:
+      ShapeError: if `arr` has fewer than two axes, or axes of different sizes.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> jnp.diag_indices_from(jnp.zeros((2, 2)))
+    (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
+    """
     x = as_array(arr, "diag_indices_from")
     if x.ndim < 2 or len(set(x.shape)) != 1:
         raise ShapeError(f"diag_indices_from: needs two or more axes of equal size; got {x.aval}.")
@@ -256,10 +552,30 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
 def mask_indices(
     n: int, mask_func: Callable, k: int = 0, *, size: int | None = None
 ) -> tuple[Array, Array]:
-    """Where mask_func(ones((n, n)), k) is not 0, as triu and tril are; known now.
+    """Return the indices of the elements that a function leaves nonzero in a matrix of ones.
+
+    The function is one such as `triu` or `tril`. It is called once, with a matrix of ones and `k`,
+    when the program is traced.
 
     Args:
-      size: how many places to give: cut off, or filled up with 0.
+      n: the number of rows and columns of the matrix, an int.
+      mask_func: a function of a matrix and a number that returns a matrix.
+      k: the number that is passed to the function. The default is 0.
+      size: the number of places in the result, an int of at least 0. If there are more, the first
+        ones are taken; if there are fewer, 0 follows. None, the default, takes all.
+
+    Returns:
+      a tuple of two vectors of the default integer dtype (int32, or int64 with enable_x64): row
+      indices and column indices, in row-major order.
+
+    Raises:
+      ShapeError: if a size is negative.
+      TypeError: if `mask_func` is not callable.
+
+    >>> jnp.mask_indices(2, jnp.triu)
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    >>> jnp.mask_indices(3, jnp.triu, 1, size=5)
+    (Array([0, 0, 1, 0, 0], dtype=int32), Array([1, 2, 2, 0, 0], dtype=int32))
     """
     n = check_size("mask_indices", n)
     if not callable(mask_func):
@@ -279,11 +595,31 @@ def mask_indices(
 def meshgrid(
     *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> Sequence[Array]:
-    """Coordinates of a grid from coordinates along each axis: for each axis an array of all places.
+    """Return the coordinates of a grid, given the coordinates along each axis.
 
-    With `sparse`, each array has size 1 along the other axes. With indexing "xy" the first two axes
-    change places. A list, and under jaxlib 0.12 a tuple, as in the JAX that belongs to it.
+    It serves to evaluate a function of several variables at all points of a grid.
 
+    Args:
+      xi: vectors of any dtype, one for each axis: the coordinates along it.
+      copy: must be True, because arrays have no views; accepted for the signature of NumPy.
+      sparse: True gives arrays of size 1 along all axes except their own, which broadcast to the
+        grid. False, the default, gives arrays of the shape of the grid.
+      indexing: "xy", the default, puts the first vector along the second axis and the second vector
+        along the first axis, as for the pixels of an image. "ij" puts vector i along axis i.
+
+    Returns:
+      a list of arrays, one for each vector, of its dtype. Under jaxlib 0.12 it is a tuple, as in
+      the JAX that belongs to it.
+
+    Raises:
+      ShapeError: if an argument is not a vector.
+      ValueError: if `copy` is False or `indexing` is unknown.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> x, y = jnp.meshgrid(jnp.arange(3), jnp.arange(2))
+    >>> x + 10 * y
+    Array([[ 0,  1,  2],
+           [10, 11, 12]], dtype=int32)
     >>> x, y = jnp.meshgrid(jnp.arange(2), jnp.arange(3), indexing="ij", sparse=True)
     >>> x, y
     (Array([[0],
@@ -315,9 +651,33 @@ def meshgrid(
 def indices(
     dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False
 ) -> Array:
-    """The index of each place along each axis of a grid: an array with one axis more.
+    """Return the index of each element of a grid along each axis.
 
-    With `sparse`, a tuple of arrays that broadcast to the grid.
+    Under `jit`, all arguments must be static: they decide the shape of the result.
+
+    Args:
+      dimensions: the shape of the grid, a sequence of ints.
+      dtype: the dtype of the result. None, the default, is the default integer dtype (int32, or
+        int64 with enable_x64).
+      sparse: True gives arrays of size 1 along all axes except their own, which broadcast to the
+        grid. The default is False.
+
+    Returns:
+      an array of shape (number of axes, *dimensions). With `sparse`, a tuple of arrays, one for
+      each axis.
+
+    Raises:
+      ShapeError: if a size is negative.
+
+    >>> jnp.indices((2, 3))
+    Array([[[0, 0, 0],
+            [1, 1, 1]],
+    <BLANKLINE>
+           [[0, 1, 2],
+            [0, 1, 2]]], dtype=int32)
+    >>> jnp.indices((2, 3), sparse=True)
+    (Array([[0],
+           [1]], dtype=int32), Array([[0, 1, 2]], dtype=int32))
     """
     found = creation.choose_dtype(dtype, dtypes.default_int, "indices")
     sizes = shape_of("indices", dimensions)
@@ -336,10 +696,30 @@ def indices(
 def fromfunction(
     function: Callable, shape: Shape, *, dtype: DTypeLike = float, **kwargs: Any
 ) -> Any:
-    """function(i, j, ...) at every place of a grid.
+    """Make an array of the values of a function of the indices.
 
-    Unlike NumPy's, the function is called with scalars, under vmap: what it makes has an element
-    for each place even where it uses no index.
+    Unlike in NumPy, the function is called with scalars, under `vmap`. For this reason, the result
+    has an element for each place even if the function uses no index.
+
+    Args:
+      function: a function of one scalar for each axis that returns an array, or a pytree of arrays.
+      shape: the shape of the grid, an int or a sequence of ints.
+      dtype: the dtype of the indices. The default is the default float dtype.
+      **kwargs: keyword arguments of the function.
+
+    Returns:
+      an array of the given shape; axes of the value of the function follow.
+
+    Raises:
+      TypeError: if `function` is not callable.
+      ShapeError: if a size is negative.
+
+    >>> jnp.fromfunction(lambda i, j: i + j, (2, 3), dtype=int)
+    Array([[0, 1, 2],
+           [1, 2, 3]], dtype=int32)
+    >>> jnp.fromfunction(lambda i, j: 1.0, (2, 2))
+    Array([[1., 1.],
+           [1., 1.]], dtype=float32, weak_type=True)
     """
     sizes = shape_of("fromfunction", shape)
     check_callable("fromfunction", function)
@@ -351,7 +731,32 @@ def fromfunction(
 
 @operation(static=("N", "increasing"))
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
-    """Powers of x as the columns of a matrix, N of them, the highest first unless increasing."""
+    """Make a Vandermonde matrix: the powers of a vector as columns.
+
+    It serves to fit and to evaluate polynomials. Under `jit`, `N` and `increasing` must be static.
+
+    Args:
+      x: a vector of n elements, of number or bool dtype.
+      N: the number of columns, an int. None, the default, is n.
+      increasing: True orders the columns from power 0 to N - 1. False, the default, puts the
+        highest power first.
+
+    Returns:
+      an array of shape (n, N) and the dtype of `x`; bool becomes the default integer dtype.
+
+    Raises:
+      ShapeError: if `x` is not a vector, or `N` is negative.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> jnp.vander(jnp.array([1, 2, 3]))
+    Array([[1, 1, 1],
+           [4, 2, 1],
+           [9, 3, 1]], dtype=int32)
+    >>> jnp.vander(jnp.array([1, 2, 3]), 2, increasing=True)
+    Array([[1, 1],
+           [1, 2],
+           [1, 3]], dtype=int32)
+    """
     x = as_array(x, "vander")
     if x.ndim != 1:
         raise ShapeError(f"vander: needs a vector; got {x.aval}.")
@@ -379,7 +784,34 @@ def read_span(s: slice) -> Any:
 
 
 class Grid:
-    """`mgrid[0:2, 0:3]`: coordinates of a grid; `ogrid` has size 1 along the other axes."""
+    """A grid of coordinates that is written as slices: `mgrid[0:2, 0:3]`, or `ogrid[0:2, 0:3]`.
+
+    A slice `start:stop:step` stands for `arange(start, stop, step)`. With an imaginary step, as in
+    `0:1:5j`, it stands for 5 numbers from start to stop, both included. `mgrid` gives arrays of the
+    shape of the grid, joined along a new first axis. `ogrid` gives a list of arrays of size 1 along
+    all axes except their own (under jaxlib 0.12, a tuple). One slice gives a vector. All numbers
+    must be known, not traced.
+
+    Args:
+      sparse: True for `ogrid`, False for `mgrid`.
+
+    Raises:
+      ValueError: if a slice has no stop.
+      ZeroDivisionError: if a step is 0.
+
+    >>> jnp.mgrid[0:2, 0:3]
+    Array([[[0, 0, 0],
+            [1, 1, 1]],
+    <BLANKLINE>
+           [[0, 1, 2],
+            [0, 1, 2]]], dtype=int32)
+    >>> x, y = jnp.ogrid[0:2, 0:3]
+    >>> x + 10 * y
+    Array([[ 0, 10, 20],
+           [ 1, 11, 21]], dtype=int32)
+    >>> jnp.mgrid[0:1:3j]
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
 
     def __init__(self, sparse: bool):
         self.sparse = sparse
@@ -393,10 +825,30 @@ class Grid:
 
 
 class Concatenator:
-    """`r_[1:3, 5]`: numbers, slices and arrays joined along an axis; `c_` makes them columns.
+    """A way to join numbers, slices and arrays by indexing: `r_[1:3, 5]` and `c_[x, y]`.
 
-    A string first says how, as numpy.r_ takes it: the axis, the least number of axes, and where
-    the axes of an array of fewer go.
+    A slice stands for numbers, as in `mgrid`. `r_` joins along the first axis. `c_` makes vectors
+    into columns and joins along the last axis. A string of up to three integers in front changes
+    this, as in NumPy: the axis to join, the least number of axes, and the position of the axes of
+    an array that has fewer.
+
+    Args:
+      axis: the axis to join.
+      ndim: the least number of axes.
+      place: the position of the axes of an array that has fewer axes.
+
+    Raises:
+      NotImplementedError: for the strings "r" and "c", which make matrices in NumPy.
+
+    >>> jnp.r_[1:3, 5]
+    Array([1, 2, 5], dtype=int32)
+    >>> x, y = jnp.array([1, 2]), jnp.array([3, 4])
+    >>> jnp.c_[x, y]
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    >>> jnp.r_["0,2", x, y]
+    Array([[1, 2],
+           [3, 4]], dtype=int32)
     """
 
     def __init__(self, axis: int, ndim: int, place: int):
@@ -439,7 +891,28 @@ s_ = np.s_
 
 
 def ix_(*args: Any) -> tuple[Array, ...]:
-    """Vectors as an open mesh: x[ix_(i, j)] has the elements x[i[a], j[b]]. Masks are places."""
+    """Make indices that select rows, columns and so on independently.
+
+    `x[ix_(i, j)]` has the element `x[i[a], j[b]]` at place (a, b). Bool vectors select the places
+    where they are True; they must not be traced, because their number of places decides the shape.
+
+    Args:
+      args: vectors of integers or of bool dtype, one for each axis.
+
+    Returns:
+      a tuple of integer arrays. Array k has its elements along axis k, and size 1 along the others.
+
+    Raises:
+      ShapeError: if an argument is not a vector.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> x = jnp.arange(6).reshape(2, 3)
+    >>> x[jnp.ix_(jnp.array([0, 1]), jnp.array([2, 0]))]
+    Array([[2, 0],
+           [5, 3]], dtype=int32)
+    >>> x[jnp.ix_(jnp.array([False, True]), jnp.array([2, 0]))]
+    Array([[5, 3]], dtype=int32)
+    """
     out = []
     for k, arg in enumerate(args):
         i = as_array(arg, "ix_")
@@ -456,12 +929,27 @@ def ix_(*args: Any) -> tuple[Array, ...]:
 
 
 def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
-    """The places on each axis of elements numbered in row-major order.
+    """Return the indices along each axis of elements that are numbered in row-major order.
 
-    Negative numbers count from the end; numbers out of bounds give the first or the last place.
+    It is the inverse of `ravel_multi_index`, for example for the result of `argmax`. Negative
+    numbers count from the end. Numbers out of bounds give the first or the last element; NumPy
+    raises an error for them. Under `jit`, `shape` must be static.
+
+    Args:
+      indices: an integer array or scalar of any shape: the numbers.
+      shape: the shape of the array that is indexed, an int or a sequence of ints.
+
+    Returns:
+      a tuple of integer arrays, one for each axis, with the shape of `indices`.
+
+    Raises:
+      DtypeError: if `indices` are not integers.
 
     >>> jnp.unravel_index(jnp.array([1, 5]), (2, 3))
     (Array([0, 1], dtype=int32), Array([1, 2], dtype=int32))
+    >>> x = jnp.array([[1, 9], [4, 2]])
+    >>> x[jnp.unravel_index(jnp.argmax(x), x.shape)]
+    Array(9, dtype=int32)
     """
     return unravel_array(
         as_array(check_integer_indices("unravel_index", indices)), shape_of("unravel_index", shape)
@@ -501,10 +989,37 @@ def ravel_multi_index(
     *,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """The numbers of elements, in row-major ("C") or column-major ("F") order, by places on axes.
+    """Return the numbers of elements in an array, given their indices along each axis.
 
-    `mode`, one or one for each axis, says what becomes of places out of bounds: "raise", which
-    needs known places, "wrap" or "clip". `dtype` is the integer dtype of the result.
+    It is the inverse of `unravel_index`.
+
+    Args:
+      multi_index: a sequence of integer arrays or scalars, one for each axis, that broadcast
+        together.
+      dims: the shape of the array that is indexed, a sequence of ints.
+      mode: the treatment of indices out of bounds, one for all axes or a sequence with one for each
+        axis. "raise", the default, raises an error; indices must then be known, not traced. "wrap"
+        takes them modulo the size, "clip" takes the nearest index inside.
+      order: "C", the default, numbers the elements in row-major order, "F" in column-major order.
+      dtype: the integer dtype of the result. None, the default, is the default integer dtype
+        (int32, or int64 with enable_x64).
+
+    Returns:
+      an integer array with the common shape of the indices.
+
+    Raises:
+      IndexingError: if an index is out of bounds and the mode is "raise".
+      ConcretizationTypeError: if an index is traced and the mode is "raise".
+      ShapeError: if the number of indices differs from the number of axes.
+      ValueError: if a mode is unknown, or the dtype cannot hold the numbers.
+      DtypeError: if indices are not integers.
+
+    >>> jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([1, 2])), (2, 3))
+    Array([1, 5], dtype=int32)
+    >>> jnp.ravel_multi_index((jnp.array([0, 1]), jnp.array([-1, 7])), (2, 3), mode="clip")
+    Array([0, 5], dtype=int32)
+    >>> jnp.ravel_multi_index((1, 0), (2, 3), order="F")
+    Array(1, dtype=int32)
     """
     op = "ravel_multi_index"
     sizes = shape_of(op, dims)

@@ -62,14 +62,58 @@ def pad(
     mode: str | Callable = "constant",
     **kwargs: Any,
 ) -> Array:
-    """Add elements before and after along each axis.
+    """Add elements to an array before and after each axis.
 
-    `pad_width` is a number, a pair (before, after), a pair for each axis, or a dict by axis.
-    Modes and their keywords are NumPy's. A function as mode is called with each padded vector, its
-    pair, its axis and kwargs, and returns the new vector.
+    The modes decide the new elements. "constant": `constant_values`. "edge": the nearest element.
+    "reflect": the elements mirrored at the edge element, which is not repeated. "symmetric": the
+    elements mirrored at the edge, with the edge element repeated. "wrap": the elements from the
+    other end. "linear_ramp": numbers that go evenly from the edge element to `end_values`.
+    "maximum", "mean", "median" and "minimum": this statistic of the elements along the axis.
+    "empty": zeros; in NumPy the elements are arbitrary. Several axes are padded one after another.
+    Under `jit`, `pad_width`, `mode`, `stat_length` and `reflect_type` must be static.
 
-    >>> jnp.pad(jnp.array([1, 2, 3]), (2, 1), mode="reflect")
+    Args:
+      array: an array or scalar of any shape and dtype.
+      pad_width: the numbers of new elements, which are not negative: an int for all sides, a pair
+        of ints (before, after) for all axes, a sequence of one pair for each axis, or a dict from
+        axes to ints or pairs, where other axes are not padded.
+      mode: one of these names, or a function `fun(vector, pair, axis, kwargs)`. It is called for
+        each axis and each vector along it, which is padded with zeros already, and returns the new
+        vector. The keyword arguments are passed to it as a dict. The default is "constant".
+      **kwargs: the keyword argument of the mode. `constant_values` and `end_values`: a scalar, a
+        pair, or a pair for each axis; the default is 0. `stat_length`: the number of elements next
+        to the edge that count, in the form of `pad_width`; by default all. `reflect_type`: "even",
+        the default, or "odd", for "reflect" and "symmetric"; odd values are twice the edge element
+        minus the mirrored element.
+
+    Returns:
+      an array of the dtype of `array`; each size grows by the numbers of new elements.
+
+    Raises:
+      ShapeError: if `pad_width` is negative or has another form, if an axis without elements is
+        padded in a mode that needs them, or `stat_length` is not positive.
+      ValueError: if the mode does not take a keyword argument.
+      NotImplementedError: if the mode is unknown.
+      TracerArrayConversionError: if `pad_width` is traced.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> x = jnp.array([1, 2, 3])
+    >>> jnp.pad(x, (1, 2), constant_values=9)
+    Array([9, 1, 2, 3, 9, 9], dtype=int32)
+    >>> jnp.pad(x, (2, 1), mode="reflect")
     Array([3, 2, 1, 2, 3, 2], dtype=int32)
+    >>> jnp.pad(x, 2, mode="symmetric")
+    Array([2, 1, 1, 2, 3, 3, 2], dtype=int32)
+    >>> jnp.pad(x, 2, mode="wrap")
+    Array([2, 3, 1, 2, 3, 1, 2], dtype=int32)
+    >>> jnp.pad(x, 2, mode="reflect", reflect_type="odd")
+    Array([-1,  0,  1,  2,  3,  4,  5], dtype=int32)
+    >>> jnp.pad(jnp.ones((1, 2)), {1: (0, 1)})
+    Array([[1., 1., 0.]], dtype=float32)
+    >>> def mark(vector, pair, axis, kwargs):
+    ...     return vector.at[: pair[0]].set(kwargs["value"])
+    >>> jnp.pad(x, 1, mode=mark, value=7)
+    Array([7, 1, 2, 3, 0], dtype=int32)
     """
     if callable(mode):
         x = as_array(array, "pad")

@@ -170,13 +170,44 @@ sum = make_sum(
     layout.reduce_sum,
     ops.add,
     0,
-    """The sum over `axis`; small integers are added in the default integer dtype.
+    """Sum the elements of an array over axes.
+
+    The sum of zero elements is 0. Floats of 16 bits and fewer are added in float32 and the sum is
+    rounded to their dtype once. Integers wrap around on overflow. Under `jit`, `axis`, `dtype` and
+    `keepdims` must be static: they decide the type of the result.
 
     Args:
-      promote_integers: False adds integers in their own dtype.
+      a: an array or scalar of any shape and number or bool dtype.
+      axis: an int, or a sequence of distinct ints: the axes to reduce. Negative axes count from the
+        end. None, the default, reduces all axes; `()` reduces none.
+      dtype: the dtype of the result. By default, bool becomes the default integer dtype (int32, or
+        int64 with enable_x64), integers follow `promote_integers`, and other dtypes stay.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      keepdims: True keeps the reduced axes as axes of size 1, so that the result broadcasts against
+        the operand. False, the default, drops them.
+      initial: a scalar that is added to the result. None, the default, stands for 0.
+      where: a bool array that broadcasts against the operand. Elements where it is False are not
+        added. None, the default, includes every element.
+      promote_integers: True, the default, adds integers that are smaller than the default integer
+        dtype in that dtype, as NumPy does. False adds integers in their own dtype.
 
-    >>> jnp.sum(jnp.arange(6).reshape(2, 3), axis=1)
-    Array([ 3, 12], dtype=int32)
+    Returns:
+      an array with the shape of the operand without the reduced axes (with `keepdims`, of size 1).
+
+    Raises:
+      ShapeError: if `axis` is out of range or names an axis twice, or `initial` is not a scalar.
+      DtypeError: if the operand is a list or not numeric, or `where` is not of dtype bool.
+
+    >>> x = jnp.arange(6).reshape(2, 3)
+    >>> jnp.sum(x)
+    Array(15, dtype=int32)
+    >>> jnp.sum(x, axis=1, keepdims=True)
+    Array([[ 3],
+           [12]], dtype=int32)
+    >>> jnp.sum(x, where=x > 2, initial=100)
+    Array(112, dtype=int32)
+    >>> jnp.sum(jnp.array([100, 100], dtype=jnp.int8), promote_integers=False)
+    Array(-56, dtype=int8)
     """,
 )
 prod = make_sum(
@@ -184,10 +215,40 @@ prod = make_sum(
     reduction.reduce_prod,
     ops.mul,
     1,
-    """The product over `axis`; small integers are multiplied in the default integer dtype.
+    """Multiply the elements of an array over axes.
+
+    The product of zero elements is 1. Floats of 16 bits and fewer are multiplied in float32 and the
+    product is rounded to their dtype once. Integers wrap around on overflow. The derivative is
+    exact where elements are 0: it is the product of the other elements, not a quotient. Under
+    `jit`, `axis`, `dtype` and `keepdims` must be static: they decide the type of the result.
 
     Args:
-      promote_integers: False multiplies integers in their own dtype.
+      a: an array or scalar of any shape and number or bool dtype.
+      axis: an int, or a sequence of distinct ints: the axes to reduce. Negative axes count from the
+        end. None, the default, reduces all axes; `()` reduces none.
+      dtype: the dtype of the result. By default, bool becomes the default integer dtype (int32, or
+        int64 with enable_x64), integers follow `promote_integers`, and other dtypes stay.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      keepdims: True keeps the reduced axes as axes of size 1, so that the result broadcasts against
+        the operand. False, the default, drops them.
+      initial: a scalar that is multiplied with the result. None, the default, stands for 1.
+      where: a bool array that broadcasts against the operand. Elements where it is False are not
+        multiplied. None, the default, includes every element.
+      promote_integers: True, the default, multiplies integers that are smaller than the default
+        integer dtype in that dtype, as NumPy does. False multiplies integers in their own dtype.
+
+    Returns:
+      an array with the shape of the operand without the reduced axes (with `keepdims`, of size 1).
+
+    Raises:
+      ShapeError: if `axis` is out of range or names an axis twice, or `initial` is not a scalar.
+      DtypeError: if the operand is a list or not numeric, or `where` is not of dtype bool.
+
+    >>> x = jnp.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> jnp.prod(x, axis=0)
+    Array([ 4., 10., 18.], dtype=float32)
+    >>> weft.grad(jnp.prod)(jnp.array([0.0, 2.0, 3.0]))
+    Array([6., 0., 0.], dtype=float32)
     """,
 )
 
@@ -231,13 +292,101 @@ def make_nan_sum(name: str, reduce: Callable, fill: int, doc: str) -> Callable:
     return publish(fun, name, doc)
 
 
-nansum = make_nan_sum("nansum", sum, 0, "The sum over `axis` of what is not NaN.")
-nanprod = make_nan_sum("nanprod", prod, 1, "The product over `axis` of what is not NaN.")
+nansum = make_nan_sum(
+    "nansum",
+    sum,
+    0,
+    """Sum the elements of an array that are not NaN, over axes.
+
+    NaN counts as 0, so that the sum of NaN only is 0. The derivative at a NaN is 0. Under `jit`,
+    `axis`, `dtype` and `keepdims` must be static: they decide the type of the result.
+
+    Args:
+      a: an array or scalar of any shape and number or bool dtype.
+      axis: an int, or a sequence of distinct ints: the axes to reduce. Negative axes count from the
+        end. None, the default, reduces all axes; `()` reduces none.
+      dtype: the dtype of the result. None, the default, chooses it as `sum` does.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      keepdims: True keeps the reduced axes as axes of size 1, so that the result broadcasts against
+        the operand. False, the default, drops them.
+      initial: a scalar that is added to the result. None, the default, stands for 0.
+      where: a bool array that broadcasts against the operand. Elements where it is False are not
+        added. None, the default, includes every element.
+
+    Returns:
+      an array with the shape of the operand without the reduced axes (with `keepdims`, of size 1).
+
+    Raises:
+      ShapeError: if `axis` is out of range or names an axis twice, or `initial` is not a scalar.
+      DtypeError: if the operand is a list or not numeric, or `where` is not of dtype bool.
+
+    >>> x = jnp.array([[1.0, jnp.nan], [3.0, 4.0]])
+    >>> jnp.nansum(x, axis=0)
+    Array([4., 4.], dtype=float32)
+    >>> weft.grad(jnp.nansum)(jnp.array([jnp.nan, 1.0]))
+    Array([0., 1.], dtype=float32)
+    """,
+)
+nanprod = make_nan_sum(
+    "nanprod",
+    prod,
+    1,
+    """Multiply the elements of an array that are not NaN, over axes.
+
+    NaN counts as 1, so that the product of NaN only is 1. The derivative at a NaN is 0. Under
+    `jit`, `axis`, `dtype` and `keepdims` must be static: they decide the type of the result.
+
+    Args:
+      a: an array or scalar of any shape and number or bool dtype.
+      axis: an int, or a sequence of distinct ints: the axes to reduce. Negative axes count from the
+        end. None, the default, reduces all axes; `()` reduces none.
+      dtype: the dtype of the result. None, the default, chooses it as `prod` does.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      keepdims: True keeps the reduced axes as axes of size 1, so that the result broadcasts against
+        the operand. False, the default, drops them.
+      initial: a scalar that is multiplied with the result. None, the default, stands for 1.
+      where: a bool array that broadcasts against the operand. Elements where it is False are not
+        multiplied. None, the default, includes every element.
+
+    Returns:
+      an array with the shape of the operand without the reduced axes (with `keepdims`, of size 1).
+
+    Raises:
+      ShapeError: if `axis` is out of range or names an axis twice, or `initial` is not a scalar.
+      DtypeError: if the operand is a list or not numeric, or `where` is not of dtype bool.
+
+    >>> x = jnp.array([[1.0, jnp.nan], [3.0, 4.0]])
+    >>> jnp.nanprod(x, axis=0)
+    Array([3., 4.], dtype=float32)
+    """,
+)
 
 
 @operation(static=STATIC)
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
-    """The number of elements over `axis` that are not zero."""
+    """Count the elements of an array that are not zero, over axes.
+
+    NaN counts as not zero. Under `jit`, `axis` and `keepdims` must be static: they
+    decide the type of the result.
+
+    Args:
+      a: an array or scalar of any shape and number or bool dtype.
+      axis: an int, or a sequence of distinct ints: the axes to reduce. Negative axes count from the
+        end. None, the default, reduces all axes; `()` reduces none.
+      keepdims: True keeps the reduced axes as axes of size 1, so that the result broadcasts against
+        the operand. False, the default, drops them.
+
+    Returns:
+      an array with the shape of the operand without the reduced axes (with `keepdims`, of size 1),
+      of the default integer dtype (int32, or int64 with enable_x64).
+
+    Raises:
+      ShapeError: if `axis` is out of range or names an axis twice.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> jnp.count_nonzero(jnp.array([[0, 1, 2], [0, 0, 3]]), axis=1)
+    Array([2, 1], dtype=int32)
+    """
     return sum(
         is_nonzero(as_array(a, "count_nonzero")), axis, dtypes.default_int(), keepdims=keepdims
     )
@@ -304,36 +453,236 @@ def reduce_nan_extremum(prim: Any, reduce: Callable) -> Callable:
 
 max = make_extremum(
     "max",
-    "The largest element over `axis`; NaN where there is one.",
+    """Return the largest element of an array over axes.
+
+    The result is NaN where an element is NaN; `nanmax` skips NaN. Complex numbers are compared by
+    their real parts, then by their imaginary parts. Where several elements are equal to the result,
+    the derivative is divided equally among them. Under `jit`, `axis` and `keepdims` must be static:
+    they decide the type of the result.
+
+    Args:
+      a: an array or scalar of any shape and number or bool dtype.
+      axis: an int, or a sequence of distinct ints: the axes to reduce. Negative axes count from the
+        end. None, the default, reduces all axes; `()` reduces none.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      keepdims: True keeps the reduced axes as axes of size 1, so that the result broadcasts against
+        the operand. False, the default, drops them.
+      initial: a scalar that takes part in the comparison; it is also the result for zero elements.
+        None, the default, allows no empty axes and no `where`.
+      where: a bool array that broadcasts against the operand. Elements where it is False are left
+        out. It needs `initial`. None, the default, includes every element.
+
+    Returns:
+      an array with the shape of the operand without the reduced axes (with `keepdims`, of size 1),
+      of the dtype of the operand.
+
+    Raises:
+      ShapeError: if `axis` is out of range or names an axis twice, if `initial` is not a scalar, or
+        if there is no element to reduce and no `initial`.
+      DtypeError: if the operand is a list or not numeric, or `where` is not of dtype bool.
+      ValueError: if `where` is given without `initial`.
+
+    >>> x = jnp.array([[1.0, 5.0, 2.0], [4.0, 0.0, 3.0]])
+    >>> jnp.max(x, axis=1)
+    Array([5., 4.], dtype=float32)
+    >>> jnp.max(x, axis=1, where=x < 5, initial=-jnp.inf)
+    Array([2., 4.], dtype=float32)
+    >>> weft.grad(jnp.max)(jnp.array([2.0, 2.0, 1.0]))
+    Array([0.5, 0.5, 0. ], dtype=float32)
+    """,
     reduce_extremum(reduction.reduce_max, ops.max, reduction.lowest_value),
 )
 min = make_extremum(
     "min",
-    "The smallest element over `axis`; NaN where there is one.",
+    """Return the smallest element of an array over axes.
+
+    The result is NaN where an element is NaN; `nanmin` skips NaN. Complex numbers are compared by
+    their real parts, then by their imaginary parts. Where several elements are equal to the result,
+    the derivative is divided equally among them. Under `jit`, `axis` and `keepdims` must be static:
+    they decide the type of the result.
+
+    Args:
+      a: an array or scalar of any shape and number or bool dtype.
+      axis: an int, or a sequence of distinct ints: the axes to reduce. Negative axes count from the
+        end. None, the default, reduces all axes; `()` reduces none.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      keepdims: True keeps the reduced axes as axes of size 1, so that the result broadcasts against
+        the operand. False, the default, drops them.
+      initial: a scalar that takes part in the comparison; it is also the result for zero elements.
+        None, the default, allows no empty axes and no `where`.
+      where: a bool array that broadcasts against the operand. Elements where it is False are left
+        out. It needs `initial`. None, the default, includes every element.
+
+    Returns:
+      an array with the shape of the operand without the reduced axes (with `keepdims`, of size 1),
+      of the dtype of the operand.
+
+    Raises:
+      ShapeError: if `axis` is out of range or names an axis twice, if `initial` is not a scalar, or
+        if there is no element to reduce and no `initial`.
+      DtypeError: if the operand is a list or not numeric, or `where` is not of dtype bool.
+      ValueError: if `where` is given without `initial`.
+
+    >>> x = jnp.array([[1.0, 5.0, 2.0], [4.0, 0.0, 3.0]])
+    >>> jnp.min(x, axis=1)
+    Array([1., 0.], dtype=float32)
+    >>> jnp.min(x, axis=1, where=x > 0, initial=jnp.inf)
+    Array([1., 3.], dtype=float32)
+    >>> weft.grad(jnp.min)(jnp.array([1.0, 1.0, 2.0]))
+    Array([0.5, 0.5, 0. ], dtype=float32)
+    """,
     reduce_extremum(reduction.reduce_min, ops.min, reduction.highest_value),
 )
 amax = alias(max, "amax")
 amin = alias(min, "amin")
 minmax = make_extremum(
     "minmax",
-    "(smallest, largest): the least and the greatest element over `axis`.",
+    """Return the smallest and the largest element of an array over axes.
+
+    It is for the range of data, for example to scale it. NumPy has no such function. Both results
+    are NaN where an element is NaN. Where several elements are equal to the result, the derivative
+    is divided equally among them. Under `jit`, `axis` and `keepdims` must be static: they decide
+    the type of the result.
+
+    Args:
+      a: an array or scalar of any shape and number or bool dtype.
+      axis: an int, or a sequence of distinct ints: the axes to reduce. Negative axes count from the
+        end. None, the default, reduces all axes; `()` reduces none.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      keepdims: True keeps the reduced axes as axes of size 1, so that the result broadcasts against
+        the operand. False, the default, drops them.
+      initial: a scalar that takes part in the comparison; it is also the result for zero elements.
+        None, the default, allows no empty axes and no `where`.
+      where: a bool array that broadcasts against the operand. Elements where it is False are left
+        out. It needs `initial`. None, the default, includes every element.
+
+    Returns:
+      a tuple of two arrays: the smallest elements and the largest elements. Each has the shape of
+      the operand without the reduced axes (with `keepdims`, of size 1) and the dtype of the
+      operand.
+
+    Raises:
+      ShapeError: if `axis` is out of range or names an axis twice, if `initial` is not a scalar, or
+        if there is no element to reduce and no `initial`.
+      DtypeError: if the operand is a list or not numeric, or `where` is not of dtype bool.
+      ValueError: if `where` is given without `initial`.
+
+    >>> x = jnp.array([[1.0, 5.0, 2.0], [4.0, 0.0, 3.0]])
+    >>> jnp.minmax(x, axis=1)
+    (Array([1., 0.], dtype=float32), Array([5., 4.], dtype=float32))
+    >>> low, high = jnp.minmax(x)
+    >>> (x - low) / (high - low)
+    Array([[0.2, 1. , 0.4],
+           [0.8, 0. , 0.6]], dtype=float32)
+    """,
     lambda op, x, axis, *rest: (min(x, axis, None, *rest), max(x, axis, None, *rest)),
 )
 nanmax = make_extremum(
     "nanmax",
-    "The largest element over `axis` that is not NaN; NaN where all are.",
+    """Return the largest element of an array that is not NaN, over axes.
+
+    The result is NaN where every element is NaN and no `initial` is given. NumPy also returns NaN
+    there, with a warning. The derivative at a NaN is 0. Where several elements are equal to the
+    result, the derivative is divided equally among them. Under `jit`, `axis` and `keepdims` must be
+    static: they decide the type of the result.
+
+    Args:
+      a: an array or scalar of any shape and number or bool dtype.
+      axis: an int, or a sequence of distinct ints: the axes to reduce. Negative axes count from the
+        end. None, the default, reduces all axes; `()` reduces none.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      keepdims: True keeps the reduced axes as axes of size 1, so that the result broadcasts against
+        the operand. False, the default, drops them.
+      initial: a scalar that takes part in the comparison; it is also the result for zero elements.
+        None, the default, allows no empty axes and no `where`.
+      where: a bool array that broadcasts against the operand. Elements where it is False are left
+        out. It needs `initial`. None, the default, includes every element.
+
+    Returns:
+      an array with the shape of the operand without the reduced axes (with `keepdims`, of size 1),
+      of the dtype of the operand.
+
+    Raises:
+      ShapeError: if `axis` is out of range or names an axis twice, if `initial` is not a scalar, or
+        if there is no element to reduce and no `initial`.
+      DtypeError: if the operand is a list or not numeric, or `where` is not of dtype bool.
+      ValueError: if `where` is given without `initial`.
+
+    >>> x = jnp.array([[1.0, jnp.nan], [jnp.nan, jnp.nan]])
+    >>> jnp.nanmax(x, axis=1)
+    Array([ 1., nan], dtype=float32)
+    """,
     reduce_nan_extremum(reduction.reduce_max_p, max),
 )
 nanmin = make_extremum(
     "nanmin",
-    "The smallest element over `axis` that is not NaN; NaN where all are.",
+    """Return the smallest element of an array that is not NaN, over axes.
+
+    The result is NaN where every element is NaN and no `initial` is given. NumPy also returns NaN
+    there, with a warning. The derivative at a NaN is 0. Where several elements are equal to the
+    result, the derivative is divided equally among them. Under `jit`, `axis` and `keepdims` must be
+    static: they decide the type of the result.
+
+    Args:
+      a: an array or scalar of any shape and number or bool dtype.
+      axis: an int, or a sequence of distinct ints: the axes to reduce. Negative axes count from the
+        end. None, the default, reduces all axes; `()` reduces none.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      keepdims: True keeps the reduced axes as axes of size 1, so that the result broadcasts against
+        the operand. False, the default, drops them.
+      initial: a scalar that takes part in the comparison; it is also the result for zero elements.
+        None, the default, allows no empty axes and no `where`.
+      where: a bool array that broadcasts against the operand. Elements where it is False are left
+        out. It needs `initial`. None, the default, includes every element.
+
+    Returns:
+      an array with the shape of the operand without the reduced axes (with `keepdims`, of size 1),
+      of the dtype of the operand.
+
+    Raises:
+      ShapeError: if `axis` is out of range or names an axis twice, if `initial` is not a scalar, or
+        if there is no element to reduce and no `initial`.
+      DtypeError: if the operand is a list or not numeric, or `where` is not of dtype bool.
+      ValueError: if `where` is given without `initial`.
+
+    >>> x = jnp.array([[1.0, jnp.nan], [jnp.nan, jnp.nan]])
+    >>> jnp.nanmin(x, axis=1)
+    Array([ 1., nan], dtype=float32)
+    """,
     reduce_nan_extremum(reduction.reduce_min_p, min),
 )
 
 
 @operation(static=STATIC)
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
-    """The largest element over `axis` less the smallest."""
+    """Return the difference between the largest and the smallest element, over axes.
+
+    The name is short for "peak to peak". Integers keep their dtype, so that the difference may wrap
+    around, as in NumPy. The result is NaN where an element is NaN. Where several elements are
+    largest or smallest, the derivative is divided equally among them. Under `jit`, `axis` and
+    `keepdims` must be static: they decide the type of the result.
+
+    Args:
+      a: an array or scalar of any shape and number dtype.
+      axis: an int, or a sequence of distinct ints: the axes to reduce. Negative axes count from the
+        end. None, the default, reduces all axes; `()` reduces none.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      keepdims: True keeps the reduced axes as axes of size 1, so that the result broadcasts against
+        the operand. False, the default, drops them.
+
+    Returns:
+      an array with the shape of the operand without the reduced axes (with `keepdims`, of size 1),
+      of the dtype of the operand.
+
+    Raises:
+      ShapeError: if `axis` is out of range or names an axis twice, or there is no element to
+        reduce.
+      DtypeError: if the operand is a list, not numeric or of dtype bool.
+
+    >>> x = jnp.array([[1.0, 5.0, 2.0], [4.0, 0.0, 3.0]])
+    >>> jnp.ptp(x, axis=0)
+    Array([3., 5., 1.], dtype=float32)
+    """
     x = take_operand("ptp", a, out)
     return ops.sub(max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims))
 
@@ -357,8 +706,70 @@ def make_truth(name: str, reduce: Callable, identity: bool, doc: str) -> Callabl
     return publish(fun, name, doc)
 
 
-any = make_truth("any", reduction.reduce_or, False, "Whether any element over `axis` is not zero.")
-all = make_truth("all", reduction.reduce_and, True, "Whether all elements over `axis` are nonzero.")
+any = make_truth(
+    "any",
+    reduction.reduce_or,
+    False,
+    """Return True where at least one element is not zero, over axes.
+
+    NaN is not zero, so that it counts as True. The result for zero elements is False. Under `jit`,
+    `axis` and `keepdims` must be static: they decide the type of the result.
+
+    Args:
+      a: an array or scalar of any shape and number or bool dtype.
+      axis: an int, or a sequence of distinct ints: the axes to reduce. Negative axes count from the
+        end. None, the default, reduces all axes; `()` reduces none.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      keepdims: True keeps the reduced axes as axes of size 1, so that the result broadcasts against
+        the operand. False, the default, drops them.
+      where: a bool array that broadcasts against the operand. Elements where it is False are left
+        out. None, the default, includes every element.
+
+    Returns:
+      an array with the shape of the operand without the reduced axes (with `keepdims`, of size 1),
+      of dtype bool.
+
+    Raises:
+      ShapeError: if `axis` is out of range or names an axis twice.
+      DtypeError: if the operand is a list or not numeric, or `where` is not of dtype bool.
+
+    >>> x = jnp.array([[1.0, 5.0, 2.0], [4.0, 0.0, 3.0]])
+    >>> jnp.any(x > 4, axis=1)
+    Array([ True, False], dtype=bool)
+    """,
+)
+all = make_truth(
+    "all",
+    reduction.reduce_and,
+    True,
+    """Return True where all elements are not zero, over axes.
+
+    NaN is not zero, so that it counts as True. The result for zero elements is True. Under `jit`,
+    `axis` and `keepdims` must be static: they decide the type of the result.
+
+    Args:
+      a: an array or scalar of any shape and number or bool dtype.
+      axis: an int, or a sequence of distinct ints: the axes to reduce. Negative axes count from the
+        end. None, the default, reduces all axes; `()` reduces none.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      keepdims: True keeps the reduced axes as axes of size 1, so that the result broadcasts against
+        the operand. False, the default, drops them.
+      where: a bool array that broadcasts against the operand. Elements where it is False are left
+        out. None, the default, includes every element.
+
+    Returns:
+      an array with the shape of the operand without the reduced axes (with `keepdims`, of size 1),
+      of dtype bool.
+
+    Raises:
+      ShapeError: if `axis` is out of range or names an axis twice.
+      DtypeError: if the operand is a list or not numeric, or `where` is not of dtype bool.
+
+    >>> x = jnp.array([[1.0, 5.0, 2.0], [4.0, 0.0, 3.0]])
+    >>> jnp.all(x, axis=1)
+    Array([ True, False], dtype=bool)
+    """,
+)
 
 
 # --- positions of extremes ------------------------------------------------------------------
@@ -392,31 +803,141 @@ argmax = make_position(
     "argmax",
     reduction.argmax,
     None,
-    """The index of the largest element along `axis`, the first if there are several.
+    """Return the index of the largest element along an axis.
 
-    A NaN counts as largest. Without `axis`, the index is that into the flattened array.
+    The result is the first index if several elements are equal. A NaN counts as the largest
+    element, as in NumPy. Under `jit`, `axis` and `keepdims` must be static. Complex operands are
+    not accepted.
+
+    Args:
+      a: an array or scalar of any shape and real or bool dtype. It needs at least one element along
+        the axis.
+      axis: the axis to search, an int; a negative axis counts from the end. None, the default,
+        searches the flattened array.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      keepdims: True keeps each axis that was searched as an axis of size 1. None, the default, and
+        False drop them.
+
+    Returns:
+      an array of indices, with the shape of the operand without `axis` (a scalar if `axis` is
+      None), of the default integer dtype (int32, or int64 with enable_x64).
+
+    Raises:
+      ShapeError: if `axis` is out of range, or there is no element along it.
+      TypeError: if `axis` is not an int. A sequence of axes is not accepted.
+      DtypeError: if the operand is complex, a list or not numeric.
+
+    >>> x = jnp.array([[1.0, 5.0, 2.0], [4.0, 0.0, 3.0]])
+    >>> jnp.argmax(x, axis=1)
+    Array([1, 0], dtype=int32)
+    >>> jnp.argmax(x)
+    Array(1, dtype=int32)
+    >>> jnp.unravel_index(jnp.argmax(x), x.shape)
+    (Array(0, dtype=int32), Array(1, dtype=int32))
     """,
 )
 argmin = make_position(
     "argmin",
     reduction.argmin,
     None,
-    """The index of the smallest element along `axis`, the first if there are several.
+    """Return the index of the smallest element along an axis.
 
-    A NaN counts as smallest. Without `axis`, the index is that into the flattened array.
+    The result is the first index if several elements are equal. A NaN counts as the smallest
+    element, as in NumPy. Under `jit`, `axis` and `keepdims` must be static. Complex operands are
+    not accepted.
+
+    Args:
+      a: an array or scalar of any shape and real or bool dtype. It needs at least one element along
+        the axis.
+      axis: the axis to search, an int; a negative axis counts from the end. None, the default,
+        searches the flattened array.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      keepdims: True keeps each axis that was searched as an axis of size 1. None, the default, and
+        False drop them.
+
+    Returns:
+      an array of indices, with the shape of the operand without `axis` (a scalar if `axis` is
+      None), of the default integer dtype (int32, or int64 with enable_x64).
+
+    Raises:
+      ShapeError: if `axis` is out of range, or there is no element along it.
+      TypeError: if `axis` is not an int. A sequence of axes is not accepted.
+      DtypeError: if the operand is complex, a list or not numeric.
+
+    >>> x = jnp.array([[1.0, 5.0, 2.0], [4.0, 0.0, 3.0]])
+    >>> jnp.argmin(x, axis=1)
+    Array([0, 1], dtype=int32)
+    >>> jnp.argmin(x)
+    Array(4, dtype=int32)
+    >>> jnp.unravel_index(jnp.argmin(x), x.shape)
+    (Array(1, dtype=int32), Array(1, dtype=int32))
     """,
 )
 nanargmax = make_position(
     "nanargmax",
     reduction.argmax,
     reduction.lowest_value,
-    "The index of the largest element along `axis` that is not NaN; -1 where all are.",
+    """Return the index of the largest element along an axis, NaN left out.
+
+    The result is the first index if several elements are equal. Where every element is NaN, the
+    index is -1; NumPy raises an error there. Under `jit`, `axis` and `keepdims` must be static.
+    Complex operands are not accepted.
+
+    Args:
+      a: an array or scalar of any shape and real or bool dtype. It needs at least one element along
+        the axis.
+      axis: the axis to search, an int; a negative axis counts from the end. None, the default,
+        searches the flattened array.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      keepdims: True keeps each axis that was searched as an axis of size 1. None, the default, and
+        False drop them.
+
+    Returns:
+      an array of indices, with the shape of the operand without `axis` (a scalar if `axis` is
+      None), of the default integer dtype (int32, or int64 with enable_x64).
+
+    Raises:
+      ShapeError: if `axis` is out of range, or there is no element along it.
+      TypeError: if `axis` is not an int. A sequence of axes is not accepted.
+      DtypeError: if the operand is complex, a list or not numeric.
+
+    >>> x = jnp.array([[1.0, jnp.nan], [jnp.nan, jnp.nan]])
+    >>> jnp.nanargmax(x, axis=1)
+    Array([ 0, -1], dtype=int32)
+    """,
 )
 nanargmin = make_position(
     "nanargmin",
     reduction.argmin,
     reduction.highest_value,
-    "The index of the smallest element along `axis` that is not NaN; -1 where all are.",
+    """Return the index of the smallest element along an axis, NaN left out.
+
+    The result is the first index if several elements are equal. Where every element is NaN, the
+    index is -1; NumPy raises an error there. Under `jit`, `axis` and `keepdims` must be static.
+    Complex operands are not accepted.
+
+    Args:
+      a: an array or scalar of any shape and real or bool dtype. It needs at least one element along
+        the axis.
+      axis: the axis to search, an int; a negative axis counts from the end. None, the default,
+        searches the flattened array.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      keepdims: True keeps each axis that was searched as an axis of size 1. None, the default, and
+        False drop them.
+
+    Returns:
+      an array of indices, with the shape of the operand without `axis` (a scalar if `axis` is
+      None), of the default integer dtype (int32, or int64 with enable_x64).
+
+    Raises:
+      ShapeError: if `axis` is out of range, or there is no element along it.
+      TypeError: if `axis` is not an int. A sequence of axes is not accepted.
+      DtypeError: if the operand is complex, a list or not numeric.
+
+    >>> x = jnp.array([[1.0, jnp.nan], [jnp.nan, jnp.nan]])
+    >>> jnp.nanargmin(x, axis=1)
+    Array([ 0, -1], dtype=int32)
+    """,
 )
 
 
@@ -475,7 +996,39 @@ def mean(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The mean over `axis`; of integers, a float."""
+    """Return the arithmetic mean of an array, over axes.
+
+    The sum is divided by the number of elements. Floats of 16 bits and fewer are added in float32.
+    The mean of zero elements is NaN. Under `jit`, `axis`, `dtype` and `keepdims` must be static:
+    they decide the type of the result.
+
+    Args:
+      a: an array or scalar of any shape and number or bool dtype.
+      axis: an int, or a sequence of distinct ints: the axes to reduce. Negative axes count from the
+        end. None, the default, reduces all axes; `()` reduces none.
+      dtype: the dtype of the result. By default, integers and bool become the default float dtype
+        (float32, or float64 with enable_x64), and other dtypes stay.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      keepdims: True keeps the reduced axes as axes of size 1, so that the result broadcasts against
+        the operand. False, the default, drops them.
+      where: a bool array that broadcasts against the operand. Elements where it is False are left
+        out of the sum and of the number. None, the default, includes every element.
+
+    Returns:
+      an array with the shape of the operand without the reduced axes (with `keepdims`, of size 1).
+
+    Raises:
+      ShapeError: if `axis` is out of range or names an axis twice.
+      DtypeError: if the operand is a list or not numeric, or `where` is not of dtype bool.
+
+    >>> x = jnp.array([[1.0, 5.0, 2.0], [4.0, 0.0, 3.0]])
+    >>> jnp.mean(x, axis=0)
+    Array([2.5, 2.5, 2.5], dtype=float32)
+    >>> jnp.mean(x, axis=1, where=x > 1)
+    Array([3.5, 3.5], dtype=float32)
+    >>> jnp.mean(jnp.array([1, 2]))
+    Array(1.5, dtype=float32)
+    """
     x = take_operand("mean", a, out)
     axes = axes_of("mean", axis, x.ndim)
     computed, result = choose_mean_dtypes("mean", x, dtype)
@@ -571,13 +1124,96 @@ def make_variance(name: str, doc: str) -> Callable:
 
 var = make_variance(
     "var",
-    """The mean squared distance from the mean, over `axis`; divides by n - ddof.
+    """Return the variance of an array, over axes.
 
-    It is NaN where n - ddof is not positive. `correction` is another name of `ddof`.
+    The variance is the sum of `abs(a - mean) ** 2`, divided by n - ddof. Here n is the number of
+    elements. `ddof=0` describes the data; `ddof=1` estimates the variance of the population from a
+    sample. The result is NaN where n - ddof is not positive. Floats of 16 bits and fewer are
+    computed in float32. Under `jit`, `axis`, `dtype`, `ddof` and `keepdims` must be static.
+
+    Args:
+      a: an array or scalar of any shape and number or bool dtype.
+      axis: an int, or a sequence of distinct ints: the axes to reduce. Negative axes count from the
+        end. None, the default, reduces all axes; `()` reduces none.
+      dtype: the dtype of the computation; the result has the real dtype of it. By default, integers
+        and bool become the default float dtype (float32, or float64 with enable_x64), and other
+        dtypes stay.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      ddof: the number that is subtracted from n, a Python number; "delta degrees of freedom". The
+        default is 0.
+      keepdims: True keeps the reduced axes as axes of size 1, so that the result broadcasts against
+        the operand. False, the default, drops them.
+      where: a bool array that broadcasts against the operand. Elements where it is False are left
+        out. None, the default, includes every element.
+      mean: the mean if it is known, an array that broadcasts against the operand, as `mean`
+        computes it with `keepdims=True`. None, the default, computes it.
+      correction: another name of `ddof`, that of the array API. Only one of them may be given.
+
+    Returns:
+      an array with the shape of the operand without the reduced axes (with `keepdims`, of size 1),
+      of real dtype; complex operands have real results.
+
+    Raises:
+      ShapeError: if `axis` is out of range or names an axis twice.
+      DtypeError: if the operand is a list or not numeric, or `where` is not of dtype bool.
+      TypeError: if `ddof` is traced or not a number.
+      ValueError: if both `ddof` and `correction` are given.
+
+    >>> x = jnp.array([[1.0, 5.0, 2.0], [4.0, 0.0, 3.0]])
+    >>> jnp.var(x)
+    Array(2.9166667, dtype=float32)
+    >>> jnp.var(x, ddof=1)
+    Array(3.5, dtype=float32)
+    >>> jnp.var(x, axis=1, mean=jnp.mean(x, axis=1, keepdims=True))
+    Array([2.888889, 2.888889], dtype=float32)
     """,
 )
 std = make_variance(
-    "std", "The square root of the variance over `axis`; divides by n - ddof, as `var` does."
+    "std",
+    """Return the standard deviation of an array, over axes.
+
+    The standard deviation is `sqrt(sum(abs(a - mean) ** 2) / (n - ddof))`. Here n is the number of
+    elements. `ddof=0` describes the data; `ddof=1` estimates the standard deviation of the
+    population from a sample. The result is NaN where n - ddof is not positive. Floats of 16 bits
+    and fewer are computed in float32. The derivative is NaN where all elements are equal, because
+    the square root has none at 0. Under `jit`, `axis`, `dtype`, `ddof` and `keepdims` must be
+    static.
+
+    Args:
+      a: an array or scalar of any shape and number or bool dtype.
+      axis: an int, or a sequence of distinct ints: the axes to reduce. Negative axes count from the
+        end. None, the default, reduces all axes; `()` reduces none.
+      dtype: the dtype of the computation; the result has the real dtype of it. By default, integers
+        and bool become the default float dtype (float32, or float64 with enable_x64), and other
+        dtypes stay.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      ddof: the number that is subtracted from n, a Python number; "delta degrees of freedom". The
+        default is 0.
+      keepdims: True keeps the reduced axes as axes of size 1, so that the result broadcasts against
+        the operand. False, the default, drops them.
+      where: a bool array that broadcasts against the operand. Elements where it is False are left
+        out. None, the default, includes every element.
+      mean: the mean if it is known, an array that broadcasts against the operand, as `mean`
+        computes it with `keepdims=True`. None, the default, computes it.
+      correction: another name of `ddof`, that of the array API. Only one of them may be given.
+
+    Returns:
+      an array with the shape of the operand without the reduced axes (with `keepdims`, of size 1),
+      of real dtype; complex operands have real results.
+
+    Raises:
+      ShapeError: if `axis` is out of range or names an axis twice.
+      DtypeError: if the operand is a list or not numeric, or `where` is not of dtype bool.
+      TypeError: if `ddof` is traced or not a number.
+      ValueError: if both `ddof` and `correction` are given.
+
+    >>> jnp.std(jnp.array([1, 2, 3, 4]))
+    Array(1.118034, dtype=float32)
+    >>> jnp.std(jnp.array([1, 2, 3, 4]), ddof=1)
+    Array(1.2909945, dtype=float32)
+    >>> weft.grad(jnp.std)(jnp.ones(3))
+    Array([nan, nan, nan], dtype=float32)
+    """,
 )
 
 
@@ -602,7 +1238,35 @@ def nanmean(
     keepdims: bool = False,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The mean over `axis` of what is not NaN; NaN where all is."""
+    """Return the arithmetic mean of the elements that are not NaN, over axes.
+
+    The sum is divided by the number of elements that are not NaN. Floats of 16 bits and fewer are
+    added in float32. The mean of zero elements is NaN. The derivative at a NaN is 0. Under `jit`,
+    `axis`, `dtype` and `keepdims` must be static: they decide the type of the result.
+
+    Args:
+      a: an array or scalar of any shape and number or bool dtype.
+      axis: an int, or a sequence of distinct ints: the axes to reduce. Negative axes count from the
+        end. None, the default, reduces all axes; `()` reduces none.
+      dtype: the dtype of the result. By default, integers and bool become the default float dtype
+        (float32, or float64 with enable_x64), and other dtypes stay.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      keepdims: True keeps the reduced axes as axes of size 1, so that the result broadcasts against
+        the operand. False, the default, drops them.
+      where: a bool array that broadcasts against the operand. Elements where it is False are left
+        out of the sum and of the number. None, the default, includes every element.
+
+    Returns:
+      an array with the shape of the operand without the reduced axes (with `keepdims`, of size 1).
+
+    Raises:
+      ShapeError: if `axis` is out of range or names an axis twice.
+      DtypeError: if the operand is a list or not numeric, or `where` is not of dtype bool.
+
+    >>> x = jnp.array([[1.0, jnp.nan], [3.0, 4.0], [jnp.nan, jnp.nan]])
+    >>> jnp.nanmean(x, axis=1)
+    Array([1. , 3.5, nan], dtype=float32)
+    """
     x = take_operand("nanmean", a, out)
     computed, result = choose_mean_dtypes("mean", x, dtype)
     numbers = sum_numbers(x, computed, axes_of("mean", axis, x.ndim), keepdims, where)
@@ -631,9 +1295,89 @@ def make_nan_variance(name: str, doc: str) -> Callable:
 
 
 nanvar = make_nan_variance(
-    "nanvar", "The variance over `axis` of what is not NaN; NaN where no more than ddof are left."
+    "nanvar",
+    """Return the variance of the elements that are not NaN, over axes.
+
+    The variance is the sum of `abs(a - mean) ** 2`, divided by n - ddof. Here n is the number of
+    elements that are not NaN. `ddof=0` describes the data; `ddof=1` estimates the variance of the
+    population from a sample. The result is NaN where n - ddof is not positive. Floats of 16 bits
+    and fewer are computed in float32. The derivative at a NaN is 0. Under `jit`, `axis`, `dtype`,
+    `ddof` and `keepdims` must be static.
+
+    Args:
+      a: an array or scalar of any shape and number or bool dtype.
+      axis: an int, or a sequence of distinct ints: the axes to reduce. Negative axes count from the
+        end. None, the default, reduces all axes; `()` reduces none.
+      dtype: the dtype of the computation; the result has the real dtype of it. By default, integers
+        and bool become the default float dtype (float32, or float64 with enable_x64), and other
+        dtypes stay.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      ddof: the number that is subtracted from n, a Python number; "delta degrees of freedom". The
+        default is 0.
+      keepdims: True keeps the reduced axes as axes of size 1, so that the result broadcasts against
+        the operand. False, the default, drops them.
+      where: a bool array that broadcasts against the operand. Elements where it is False are left
+        out. None, the default, includes every element.
+      mean: the mean if it is known, an array that broadcasts against the operand, as `mean`
+        computes it with `keepdims=True`. None, the default, computes it.
+
+    Returns:
+      an array with the shape of the operand without the reduced axes (with `keepdims`, of size 1),
+      of real dtype; complex operands have real results.
+
+    Raises:
+      ShapeError: if `axis` is out of range or names an axis twice.
+      DtypeError: if the operand is a list or not numeric, or `where` is not of dtype bool.
+      TypeError: if `ddof` is traced or not a number.
+
+    >>> x = jnp.array([[1.0, jnp.nan], [3.0, 4.0]])
+    >>> jnp.nanvar(x, axis=1)
+    Array([0.  , 0.25], dtype=float32)
+    >>> jnp.nanvar(x, axis=1, ddof=1)
+    Array([nan, 0.5], dtype=float32)
+    """,
 )
-nanstd = make_nan_variance("nanstd", "The standard deviation over `axis` of what is not NaN.")
+nanstd = make_nan_variance(
+    "nanstd",
+    """Return the standard deviation of the elements that are not NaN, over axes.
+
+    The standard deviation is `sqrt(sum(abs(a - mean) ** 2) / (n - ddof))`. Here n is the number of
+    elements that are not NaN. `ddof=0` describes the data; `ddof=1` estimates the standard
+    deviation of the population from a sample. The result is NaN where n - ddof is not positive.
+    Floats of 16 bits and fewer are computed in float32. The derivative is NaN where all elements
+    are equal, because the square root has none at 0. Under `jit`, `axis`, `dtype`, `ddof` and
+    `keepdims` must be static.
+
+    Args:
+      a: an array or scalar of any shape and number or bool dtype.
+      axis: an int, or a sequence of distinct ints: the axes to reduce. Negative axes count from the
+        end. None, the default, reduces all axes; `()` reduces none.
+      dtype: the dtype of the computation; the result has the real dtype of it. By default, integers
+        and bool become the default float dtype (float32, or float64 with enable_x64), and other
+        dtypes stay.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+      ddof: the number that is subtracted from n, a Python number; "delta degrees of freedom". The
+        default is 0.
+      keepdims: True keeps the reduced axes as axes of size 1, so that the result broadcasts against
+        the operand. False, the default, drops them.
+      where: a bool array that broadcasts against the operand. Elements where it is False are left
+        out. None, the default, includes every element.
+      mean: the mean if it is known, an array that broadcasts against the operand, as `mean`
+        computes it with `keepdims=True`. None, the default, computes it.
+
+    Returns:
+      an array with the shape of the operand without the reduced axes (with `keepdims`, of size 1),
+      of real dtype; complex operands have real results.
+
+    Raises:
+      ShapeError: if `axis` is out of range or names an axis twice.
+      DtypeError: if the operand is a list or not numeric, or `where` is not of dtype bool.
+      TypeError: if `ddof` is traced or not a number.
+
+    >>> jnp.nanstd(jnp.array([[1.0, jnp.nan], [3.0, 4.0]]), axis=1)
+    Array([0. , 0.5], dtype=float32)
+    """,
+)
 
 
 def broadcast_weights(op: str, x: Any, weights: Any, axes: tuple[int, ...], axis: Axis) -> Any:
@@ -657,9 +1401,37 @@ def average(
     returned: bool = False,
     keepdims: bool = False,
 ) -> Any:
-    """The mean over `axis`, weighted by `weights` of a's shape or along the one axis.
+    """Return the weighted mean of an array over axes.
 
-    With `returned`, gives (average, sum of the weights).
+    The result is `sum(a * weights) / sum(weights)`. Without weights it is `mean`. Where the weights
+    add up to 0, the result is NaN or infinite; NumPy raises ZeroDivisionError there. Under `jit`,
+    `axis`, `returned` and `keepdims` must be static.
+
+    Args:
+      a: an array or scalar of any shape and number or bool dtype.
+      axis: an int, or a sequence of distinct ints: the axes to reduce. Negative axes count from the
+        end. None, the default, reduces all axes; `()` reduces none.
+      weights: an array of number dtype: with the shape of `a`, or, if `axis` is given, with the
+        sizes of the reduced axes in the order of `axis`. None, the default, weighs all elements
+        equally.
+      returned: True returns the sum of the weights as well. The default is False.
+      keepdims: True keeps the reduced axes as axes of size 1, so that the result broadcasts against
+        the operand. False, the default, drops them.
+
+    Returns:
+      an array of float or complex dtype, with the shape of the operand without the reduced axes.
+      With `returned`, a tuple of it and the sum of the weights, in the same shape and dtype.
+
+    Raises:
+      ShapeError: if `axis` is out of range, or the shape of `weights` does not fit.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> x = jnp.array([[1.0, 5.0, 2.0], [4.0, 0.0, 3.0]])
+    >>> weights = jnp.array([1, 0, 3])
+    >>> jnp.average(x, axis=1, weights=weights)
+    Array([1.75, 3.25], dtype=float32)
+    >>> jnp.average(x, axis=1, weights=weights, returned=True)
+    (Array([1.75, 3.25], dtype=float32), Array([4., 4.], dtype=float32))
     """
     x = as_array(a, "average")
     axes = axes_of("average", axis, x.ndim)
@@ -706,23 +1478,124 @@ cumsum = make_running(
     "cumsum",
     cumulative.cumsum,
     None,
-    """The sum of the elements so far along `axis`, or along the flattened array.
+    """Return the running sum of the elements along an axis.
+
+    Element i of the result is the sum of the elements 0 to i of the operand. Integers stay in their
+    dtype and wrap around on overflow; NumPy computes small integers in its default integer dtype.
+    Bool becomes the default integer dtype. `cumulative_sum` is the form of the array API. Under
+    `jit`, `axis` and `dtype` must be static.
+
+    Args:
+      a: an array or scalar of any shape and number or bool dtype.
+      axis: the axis, an int; a negative axis counts from the end. None, the default, flattens the
+        array first.
+      dtype: the dtype of the computation and of the result. None, the default, is the dtype of the
+        operand, and the default integer dtype (int32, or int64 with enable_x64) for bool.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+
+    Returns:
+      an array with the shape of the operand, or with one axis if `axis` is None.
+
+    Raises:
+      ShapeError: if `axis` is out of range.
+      DtypeError: if the operand is a list or not numeric.
 
     >>> jnp.cumsum(jnp.arange(4))
     Array([0, 1, 3, 6], dtype=int32)
+    >>> jnp.cumsum(jnp.ones((2, 3)), axis=1)
+    Array([[1., 2., 3.],
+           [1., 2., 3.]], dtype=float32)
     """,
 )
 cumprod = make_running(
     "cumprod",
     cumulative.cumprod,
     None,
-    "The product of the elements so far along `axis`, or along the flattened array.",
+    """Return the running product of the elements along an axis.
+
+    Element i of the result is the product of the elements 0 to i of the operand. Integers stay in
+    their dtype and wrap around on overflow; NumPy computes small integers in its default integer
+    dtype. Bool becomes the default integer dtype. `cumulative_prod` is the form of the array API.
+    Under `jit`, `axis` and `dtype` must be static.
+
+    Args:
+      a: an array or scalar of any shape and number or bool dtype.
+      axis: the axis, an int; a negative axis counts from the end. None, the default, flattens the
+        array first.
+      dtype: the dtype of the computation and of the result. None, the default, is the dtype of the
+        operand, and the default integer dtype (int32, or int64 with enable_x64) for bool.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+
+    Returns:
+      an array with the shape of the operand, or with one axis if `axis` is None.
+
+    Raises:
+      ShapeError: if `axis` is out of range.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> jnp.cumprod(jnp.array([1, 2, 3, 4]))
+    Array([ 1,  2,  6, 24], dtype=int32)
+    """,
 )
 nancumsum = make_running(
-    "nancumsum", cumulative.cumsum, 0, "The sum of the elements so far that are not NaN."
+    "nancumsum",
+    cumulative.cumsum,
+    0,
+    """Return the running sum of the elements along an axis.
+
+    Element i of the result is the sum of the elements 0 to i of the operand, where NaN counts as 0.
+    Integers stay in their dtype and wrap around on overflow; NumPy computes small integers in its
+    default integer dtype. Bool becomes the default integer dtype. `cumulative_sum` is the form of
+    the array API. Under `jit`, `axis` and `dtype` must be static.
+
+    Args:
+      a: an array or scalar of any shape and number or bool dtype.
+      axis: the axis, an int; a negative axis counts from the end. None, the default, flattens the
+        array first.
+      dtype: the dtype of the computation and of the result. None, the default, is the dtype of the
+        operand, and the default integer dtype (int32, or int64 with enable_x64) for bool.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+
+    Returns:
+      an array with the shape of the operand, or with one axis if `axis` is None.
+
+    Raises:
+      ShapeError: if `axis` is out of range.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 3.0]))
+    Array([1., 1., 4.], dtype=float32)
+    """,
 )
 nancumprod = make_running(
-    "nancumprod", cumulative.cumprod, 1, "The product of the elements so far that are not NaN."
+    "nancumprod",
+    cumulative.cumprod,
+    1,
+    """Return the running product of the elements along an axis.
+
+    Element i of the result is the product of the elements 0 to i of the operand, where NaN counts
+    as 1. Integers stay in their dtype and wrap around on overflow; NumPy computes small integers in
+    its default integer dtype. Bool becomes the default integer dtype. `cumulative_prod` is the form
+    of the array API. Under `jit`, `axis` and `dtype` must be static.
+
+    Args:
+      a: an array or scalar of any shape and number or bool dtype.
+      axis: the axis, an int; a negative axis counts from the end. None, the default, flattens the
+        array first.
+      dtype: the dtype of the computation and of the result. None, the default, is the dtype of the
+        operand, and the default integer dtype (int32, or int64 with enable_x64) for bool.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+
+    Returns:
+      an array with the shape of the operand, or with one axis if `axis` is None.
+
+    Raises:
+      ShapeError: if `axis` is out of range.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> jnp.nancumprod(jnp.array([2.0, jnp.nan, 3.0]))
+    Array([2., 2., 6.], dtype=float32)
+    """,
 )
 
 
@@ -754,17 +1627,61 @@ cumulative_sum = make_running_from(
     "cumulative_sum",
     cumsum,
     0,
-    """As cumsum, by the array API: `axis` may be left out for one axis only; may start from 0.
+    """Return the running sum of the elements along an axis, in the form of the array API.
 
-    Small integers are added in the default integer dtype, as `sum` adds them.
+    Element i of the result is the sum of the elements 0 to i of the operand. Unlike in `cumsum`,
+    `axis` may be left out only for arrays with one axis, the result may begin with 0, and integers
+    that are smaller than the default integer dtype are added in that dtype. Under `jit`, `axis`,
+    `dtype` and `include_initial` must be static.
+
+    Args:
+      x: an array with at least one axis, of number or bool dtype.
+      axis: the axis, an int; a negative axis counts from the end. None, the default, is for arrays
+        with one axis.
+      dtype: the dtype of the computation and of the result. None, the default, chooses it as `sum`
+        does.
+      include_initial: True puts 0, the sum of zero elements, in front. The default is False.
+
+    Returns:
+      an array with the shape of the operand; with `include_initial`, the axis is longer by 1.
+
+    Raises:
+      ShapeError: if `axis` is out of range, or is None and the operand has no axis or several.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> jnp.cumulative_sum(jnp.arange(4))
+    Array([0, 1, 3, 6], dtype=int32)
+    >>> jnp.cumulative_sum(jnp.arange(4), include_initial=True)
+    Array([0, 0, 1, 3, 6], dtype=int32)
     """,
 )
 cumulative_prod = make_running_from(
     "cumulative_prod",
     cumprod,
     1,
-    """As cumprod, by the array API: `axis` may be left out for one axis only; may start from 1.
+    """Return the running product of the elements along an axis, in the form of the array API.
 
-    Small integers are multiplied in the default integer dtype, as `prod` multiplies them.
+    Element i of the result is the product of the elements 0 to i of the operand. Unlike in
+    `cumprod`, `axis` may be left out only for arrays with one axis, the result may begin with 1,
+    and integers that are smaller than the default integer dtype are multiplied in that dtype. Under
+    `jit`, `axis`, `dtype` and `include_initial` must be static.
+
+    Args:
+      x: an array with at least one axis, of number or bool dtype.
+      axis: the axis, an int; a negative axis counts from the end. None, the default, is for arrays
+        with one axis.
+      dtype: the dtype of the computation and of the result. None, the default, chooses it as `prod`
+        does.
+      include_initial: True puts 1, the product of zero elements, in front. The default is False.
+
+    Returns:
+      an array with the shape of the operand; with `include_initial`, the axis is longer by 1.
+
+    Raises:
+      ShapeError: if `axis` is out of range, or is None and the operand has no axis or several.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> jnp.cumulative_prod(jnp.array([2, 3]), include_initial=True)
+    Array([1, 2, 6], dtype=int32)
     """,
 )

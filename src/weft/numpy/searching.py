@@ -49,11 +49,33 @@ def require_concrete(op: str, x: Any, what: str) -> np.ndarray:
 def nonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> tuple[Array, ...]:
-    """The places of the elements that are not zero, as one index array for each axis.
+    """Find the elements of an array that are not zero.
 
-    With `size` there are that many: the first ones, or all, then `fill_value` (0, or a value for
-    each axis). Needed under jit.
+    Places are in row-major order. Their number depends on the values of the array. For this reason,
+    `size` must be given under `jit`, as a static number.
 
+    Args:
+      a: an array with at least one axis, of any dtype. NaN counts as not zero.
+      size: the number of places in the result, an int of at least 0. If there are more, the first
+        ones are taken; if there are fewer, `fill_value` follows. None, the default, takes all,
+        which is refused under `jit`.
+      fill_value: the index that fills up the result, a scalar, or a tuple of scalars, one for each
+        axis. None, the default, is 0.
+
+    Returns:
+      a tuple of vectors of the default integer dtype (int32, or int64 with enable_x64), one for
+      each axis: the indices of the places along it. `a[nonzero(a)]` gives the elements.
+
+    Raises:
+      ShapeError: if `a` is a scalar, `size` is negative, or `fill_value` does not fit the axes.
+      ConcretizationTypeError: if the operand is traced and `size` is None.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> x = jnp.array([[0, 5], [7, 0]])
+    >>> jnp.nonzero(x)
+    (Array([0, 1], dtype=int32), Array([1, 0], dtype=int32))
+    >>> x[jnp.nonzero(x)]
+    Array([5, 7], dtype=int32)
     >>> jnp.nonzero(jnp.array([0, 5, 7]), size=3, fill_value=-1)
     (Array([ 1,  2, -1], dtype=int32),)
     """
@@ -100,8 +122,33 @@ def find_places_of_size(a: Any, size: int, fill_value: tuple) -> tuple:
 def flatnonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """The places of the elements of the flattened array that are not zero;
-    `size` and `fill_value` are as in `nonzero`."""
+    """Find the elements of the flattened array that are not zero.
+
+    Places are in row-major order. Their number depends on the values of the array. For this reason,
+    `size` must be given under `jit`, as a static number.
+
+    Args:
+      a: an array or scalar of any shape and dtype. NaN counts as not zero.
+      size: the number of places in the result, an int of at least 0. If there are more, the first
+        ones are taken; if there are fewer, `fill_value` follows. None, the default, takes all,
+        which is refused under `jit`.
+      fill_value: the index that fills up the result, a scalar. None, the default, is 0.
+
+    Returns:
+      a vector of the default integer dtype (int32, or int64 with enable_x64): indices into the
+      flattened array.
+
+    Raises:
+      ShapeError: if `size` is negative.
+      ConcretizationTypeError: if the operand is traced and `size` is None.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> x = jnp.array([[0, 5], [7, 0]])
+    >>> jnp.flatnonzero(x)
+    Array([1, 2], dtype=int32)
+    >>> jnp.flatnonzero(x, size=3, fill_value=-1)
+    Array([ 1,  2, -1], dtype=int32)
+    """
     a = as_array(a, "flatnonzero")
     return nonzero(lax.reshape(a, (a.size,)), size=size, fill_value=fill_value)[0]
 
@@ -109,8 +156,33 @@ def flatnonzero(
 def argwhere(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """The places of the elements that are not zero, as rows;
-    `size` and `fill_value` are as in `nonzero`."""
+    """Find the elements of an array that are not zero, as rows of indices.
+
+    Places are in row-major order. Their number depends on the values of the array. For this reason,
+    `size` must be given under `jit`, as a static number. The result is `nonzero(a)`, transposed. To
+    index an array, use `nonzero`.
+
+    Args:
+      a: an array or scalar of any shape and dtype. NaN counts as not zero.
+      size: the number of places in the result, an int of at least 0. If there are more, the first
+        ones are taken; if there are fewer, `fill_value` follows. None, the default, takes all,
+        which is refused under `jit`.
+      fill_value: the index that fills up the result, a scalar, or a tuple of scalars, one for each
+        axis. None, the default, is 0.
+
+    Returns:
+      an array of shape (number of places, a.ndim) and the default integer dtype.
+
+    Raises:
+      ShapeError: if `size` is negative, or `fill_value` does not fit the axes.
+      ConcretizationTypeError: if the operand is traced and `size` is None.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> x = jnp.array([[0, 5], [7, 0]])
+    >>> jnp.argwhere(x)
+    Array([[0, 1],
+           [1, 0]], dtype=int32)
+    """
     a = as_array(a, "argwhere")
     if not a.ndim:
         (found,) = nonzero(lax.expand_dims(a, (0,)), size=size, fill_value=fill_value)
@@ -128,11 +200,39 @@ def compress(
     fill_value: ArrayLike = 0,
     out: None = None,
 ) -> Array:
-    """The slices along an axis where a vector of conditions holds.
+    """Return the slices along an axis where a condition is true.
+
+    It selects rows or columns by a vector of truth values. Their number depends on the condition.
+    For this reason, `size` must be given where the condition is traced.
 
     Args:
-      size: how many slices to give, needed under jit: too many are cut off.
-      fill_value: what stands for slices that there are not.
+      condition: a vector of any dtype; elements other than 0 are true. It may be shorter than the
+        axis; the rest counts as False.
+      a: an array or scalar of any shape and dtype.
+      axis: the axis, an int; a negative axis counts from the end. None, the default, flattens the
+        array first.
+      size: the number of slices in the result, an int of at least 0. If there are more, the first
+        ones are taken; if there are fewer, `fill_value` follows. None, the default, takes all,
+        which is refused under `jit`.
+      fill_value: the value of the slices that fill up the result, a scalar. The default is 0.
+      out: must be None, because arrays do not change; accepted for the signature of NumPy.
+
+    Returns:
+      an array of the dtype of `a`: the slices along the axis, in their order.
+
+    Raises:
+      ShapeError: if `condition` is not a vector or is true beyond the axis, or `axis` is out of
+        range.
+      ConcretizationTypeError: if `condition` is traced and `size` is None.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> x = jnp.array([[0, 5], [7, 0]])
+    >>> mask = jnp.array([False, True])
+    >>> jnp.compress(mask, x, axis=0)
+    Array([[7, 0]], dtype=int32)
+    >>> jnp.compress(mask, x, axis=0, size=2, fill_value=-1)
+    Array([[ 7,  0],
+           [-1, -1]], dtype=int32)
     """
     refuse_out("compress", out)
     condition, a = as_array(condition, "compress"), as_array(a, "compress")
@@ -162,8 +262,33 @@ def compress(
 def extract(
     condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0
 ) -> Array:
-    """The elements of the flattened array where the condition holds;
-    `size` and `fill_value` are as in `compress`."""
+    """Return the elements of the flattened array where a condition is true.
+
+    It is for masks of the shape of the array. The number of elements depends on the condition. For
+    this reason, `size` must be given where the condition is traced.
+
+    Args:
+      condition: an array of any dtype, with as many elements as `arr` or fewer; elements other than
+        0 are true.
+      arr: an array or scalar of any shape and dtype.
+      size: the number of elements in the result, an int of at least 0. If there are more, the first
+        ones are taken; if there are fewer, `fill_value` follows. None, the default, takes all,
+        which is refused under `jit`.
+      fill_value: the value that fills up the result, a scalar. The default is 0.
+
+    Returns:
+      a vector of the dtype of `arr`.
+
+    Raises:
+      ConcretizationTypeError: if `condition` is traced and `size` is None.
+      DtypeError: if the operand is a list or not numeric.
+
+    >>> x = jnp.array([[0, 5], [7, 0]])
+    >>> jnp.extract(x > 0, x)
+    Array([5, 7], dtype=int32)
+    >>> jnp.extract(x > 5, x, size=2, fill_value=-1)
+    Array([ 7, -1], dtype=int32)
+    """
     condition, arr = as_array(condition, "extract"), as_array(arr, "extract")
     flat = lax.reshape(condition, (condition.size,))
     return compress(flat, arr, size=size, fill_value=fill_value)
@@ -172,5 +297,26 @@ def extract(
 def compress_array(
     self: Any, condition: ArrayLike, axis: int | None = None, **kwargs: Any
 ) -> Array:
-    """The slices along an axis where a vector of conditions holds."""
+    """Return the slices of the array along an axis where a condition is true.
+
+    It is `jnp.compress` as a method.
+
+    Args:
+      self: the array.
+      condition: a vector of any dtype; elements other than 0 are true. It may be shorter than the
+        axis; the rest counts as False.
+      axis: the axis, an int; a negative axis counts from the end. None, the default, flattens the
+        array first.
+      **kwargs: `size` and `fill_value`, as in `jnp.compress`.
+
+    Returns:
+      an array of the dtype of the array: the slices along the axis, in their order.
+
+    Raises:
+      ShapeError: if `condition` is not a vector or is true beyond the axis, or `axis` is out of
+        range.
+
+    >>> jnp.arange(4).compress(jnp.array([False, True, True]))
+    Array([1, 2], dtype=int32)
+    """
     return compress(condition, self, axis, **kwargs)
