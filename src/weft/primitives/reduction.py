@@ -423,7 +423,25 @@ argmin_p = ArgExtremum("argmin", reduce_min_p, "LT")
 
 
 def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
-    """The index of the maximum along `axis`, which is removed; of a NaN where there is one."""
+    """Return the index of the largest element along an axis, which is removed.
+
+    Of equal elements it is the first one; if there is a NaN, it is the index of the first NaN.
+
+    Args:
+      operand: an array of integers or floats.
+      axis: the axis, an int.
+      index_dtype: the dtype of the result, an integer dtype.
+
+    Returns:
+      An array of `index_dtype` without the axis.
+
+    Raises:
+      DtypeError: `index_dtype` is not an integer dtype.
+      ShapeError: the array does not have the axis, or the axis is empty.
+
+    >>> print(lax.argmax(jnp.array([[1, 5, 2], [7, 0, 7]]), 1, np.int32))
+    [1 0]
+    """
     dtype = dtypes.canonicalize(index_dtype, "argmax")
     return argmax_p.apply(
         operand, axes=(families.check_integer("argmax", "axis", axis),), index_dtype=dtype
@@ -431,7 +449,25 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
 
 
 def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
-    """The index of the minimum along `axis`, which is removed; of a NaN where there is one."""
+    """Return the index of the smallest element along an axis, which is removed.
+
+    Of equal elements it is the first one; if there is a NaN, it is the index of the first NaN.
+
+    Args:
+      operand: an array of integers or floats.
+      axis: the axis, an int.
+      index_dtype: the dtype of the result, an integer dtype.
+
+    Returns:
+      An array of `index_dtype` without the axis.
+
+    Raises:
+      DtypeError: `index_dtype` is not an integer dtype.
+      ShapeError: the array does not have the axis, or the axis is empty.
+
+    >>> print(lax.argmin(jnp.array([[1, 5, 2], [7, 0, 7]]), 1, np.int32))
+    [0 1]
+    """
     dtype = dtypes.canonicalize(index_dtype, "argmin")
     return argmin_p.apply(
         operand, axes=(families.check_integer("argmin", "axis", axis),), index_dtype=dtype
@@ -697,12 +733,35 @@ def reduce(
     dimensions: Sequence[int],
     out_sharding: Any = None,
 ) -> Any:
-    """Reduce an array, or a tree of arrays together, over `dimensions` by a user's function.
+    """Reduce arrays over axes by a function of the user.
 
-    `computation(a, b)` takes two scalars (or trees of them); it must be associative and
-    commutative. A function that is one of weft's own, such as lax.add, runs as that reduction, and
-    so does one that applies such a function to each leaf. `out_sharding` says how the results, of
-    one rank, are split over explicit axes of a mesh.
+    If the function is one of weft's own, such as `lax.add` or `lax.max`, the fast reduction of that
+    name runs. So does a function that applies such a function to each array of a pytree.
+
+    Args:
+      operands: an array, or a pytree of arrays of one shape that are reduced together.
+      init_values: a scalar of the operand's dtype, or a pytree of scalars like `operands`. It must
+        be the neutral element of the computation.
+      computation: a function `computation(a, b)` of two scalars, or two pytrees of scalars, that
+        returns one. It must be associative and commutative, as the order is not fixed.
+      dimensions: the axes to reduce over, ints. They are removed.
+      out_sharding: the sharding of the results over explicit axes of a mesh. By default it follows
+        from the operands.
+
+    Returns:
+      An array, or a pytree of arrays like `operands`, without the axes.
+
+    Raises:
+      DtypeError: an initial value is not a scalar of its operand's dtype.
+
+    >>> print(lax.reduce(jnp.arange(6).reshape(2, 3), 0, lax.add, (0,)))
+    [3 5 7]
+    >>> def add_and_multiply(a, b):
+    ...     return a[0] + b[0], a[1] * b[1]
+    >>> x = jnp.array([1.0, 2.0, 4.0])
+    >>> total, product = lax.reduce((x, x), (0.0, 1.0), add_and_multiply, (0,))
+    >>> print(total, product)
+    7.0 8.0
     """
     xs, tree = flatten(operands)
     if not xs:
