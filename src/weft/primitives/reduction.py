@@ -328,23 +328,99 @@ class SumOfNumbers(families.OverAxes):
 reduce_nansum_p = SumOfNumbers()
 
 
-def define_reducer(prim: Reduction) -> Callable[[Any, Sequence[int]], Any]:
-    """The function of a reduction, `prim.apply(x, axes=axes)[0]`."""
+REDUCER_DOC = """{first}
+
+    {more}
+
+    Args:
+      operand: an array of {takes}.
+      axes: the axes to reduce over, distinct ints. They are removed.
+
+    Returns:
+      An array of the operand's dtype, without the axes.
+
+    Raises:
+      DtypeError: the dtype of the operand is not allowed.
+      ShapeError: the operand does not have the axes.
+
+    >>> print(lax.{name}(jnp.array({x}), (0,)))
+    {result}
+    """
+
+
+def define_reducer(
+    prim: Reduction, first: str, more: str, takes: str, x: str, result: str
+) -> Callable[[Any, Sequence[int]], Any]:
+    """Return the function of a reduction, `prim.apply(x, axes=axes)[0]`.
+
+    The other parameters are parts of its documentation; x and `result` are an example.
+    """
 
     def fun(operand: ArrayLike, axes: Sequence[int]) -> Array:
         axes = families.sort_axes(axes, prim.name)
         return prim.apply(operand, axes=axes)[0] if axes else operand
 
-    return name_function(fun, prim)
+    named = name_function(fun, prim)
+    doc = REDUCER_DOC
+    if prim.takes == "any":
+        doc = doc.replace("      DtypeError: the dtype of the operand is not allowed.\n", "")
+    named.__doc__ = doc.format(
+        first=first, more=more, takes=takes, name=prim.name, x=x, result=result
+    )
+    return named
 
 
 REDUCTIONS = (reduce_max_p, reduce_min_p, reduce_prod_p, reduce_and_p, reduce_or_p, reduce_xor_p)
-reduce_max = define_reducer(reduce_max_p)
-reduce_min = define_reducer(reduce_min_p)
-reduce_prod = define_reducer(reduce_prod_p)
-reduce_and = define_reducer(reduce_and_p)
-reduce_or = define_reducer(reduce_or_p)
-reduce_xor = define_reducer(reduce_xor_p)
+reduce_max = define_reducer(
+    reduce_max_p,
+    "Return the largest element over axes of an array.",
+    "The result is NaN if an element is. Of no elements it is -inf or the smallest integer.\n    "
+    "Elements that are equally large share the derivative equally.",
+    "numbers or bools",
+    "[[1.0, 5.0], [3.0, 2.0]]",
+    "[3. 5.]",
+)
+reduce_min = define_reducer(
+    reduce_min_p,
+    "Return the smallest element over axes of an array.",
+    "The result is NaN if an element is. Of no elements it is inf or the largest integer.\n    "
+    "Elements that are equally small share the derivative equally.",
+    "numbers or bools",
+    "[[1.0, 5.0], [3.0, 2.0]]",
+    "[1. 2.]",
+)
+reduce_prod = define_reducer(
+    reduce_prod_p,
+    "Return the product of the elements over axes of an array.",
+    "The product of nothing is 1. The derivative is exact where elements are zero.",
+    "numbers",
+    "[[1.0, 5.0], [3.0, 2.0]]",
+    "[ 3. 10.]",
+)
+reduce_and = define_reducer(
+    reduce_and_p,
+    'Return the logical or bitwise "and" of the elements over axes of an array.',
+    "The result for no elements is True, or -1 for integers.",
+    "bools or integers",
+    "[[6, 1], [3, 1]]",
+    "[2 1]",
+)
+reduce_or = define_reducer(
+    reduce_or_p,
+    'Return the logical or bitwise "or" of the elements over axes of an array.',
+    "The result for no elements is False, or 0 for integers.",
+    "bools or integers",
+    "[[6, 1], [3, 1]]",
+    "[7 1]",
+)
+reduce_xor = define_reducer(
+    reduce_xor_p,
+    'Return the logical or bitwise "exclusive or" of the elements over axes of an array.',
+    "The result for no elements is False, or 0 for integers.",
+    "bools or integers",
+    "[[6, 1], [3, 1]]",
+    "[5 0]",
+)
 
 
 # --- the place of an extremum ---------------------------------------------------------------

@@ -389,6 +389,33 @@ def top_k(
     return value, place
 
 
+APPROXIMATE_DOC = """Return the k {0} elements along an axis, and their indices.
+
+    In JAX the result is approximate on TPUs. Here it is exact on every platform, so the recall
+    is 1. For integers, or equal elements in a fixed order, use `top_k`.
+
+    Args:
+      operand: an array of floats.
+      k: the number of elements, an int from 0 to the size of the axis.
+      reduction_dimension: the axis, an int. The default is the last.
+      recall_target: a number in (0, 1]; it is accepted for compatibility with JAX.
+      reduction_input_size_override: is accepted for compatibility with JAX, and ignored.
+      aggregate_to_topk: is accepted for compatibility with JAX, and ignored.
+
+    Returns:
+      A pair (values, indices) of arrays with k elements on the axis: values of the operand's
+      dtype, and int32 indices.
+
+    Raises:
+      DtypeError: the operand is not of floats.
+      ShapeError: k is larger than the axis.
+
+    >>> values, indices = lax.{1}(jnp.array([3.0, 1.0, 0.0]), 2)
+    >>> print(values, indices)
+    {2}
+    """
+
+
 def define_approximate(name: str, extremum: str, negate: bool) -> Callable[..., Any]:
     """`approx_max_k` or `approx_min_k`."""
 
@@ -406,8 +433,8 @@ def define_approximate(name: str, extremum: str, negate: bool) -> Callable[..., 
         value, place = top_k(neg(operand) if negate else operand, k, axis=reduction_dimension)
         return neg(value) if negate else value, place
 
-    doc = f"The k {extremum} floats along an axis and their indices: exact here, so recall is 1."
-    return name_function(fun, name, doc)
+    example = "[0. 1.] [2 1]" if negate else "[3. 1.] [0 1]"
+    return name_function(fun, name, APPROXIMATE_DOC.format(extremum, name, example))
 
 
 approx_max_k = define_approximate("approx_max_k", "largest", False)
