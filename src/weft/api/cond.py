@@ -75,7 +75,7 @@ def cond(
       ShapeError: the results differ in shape, or the predicate is not a scalar.
       TypeError: the predicate is not a bool or a number.
 
-    >>> cond(3 > 2, lambda x: x + 1.0, lambda x: x * 2.0, 5.0)
+    >>> lax.cond(3 > 2, lambda x: x + 1.0, lambda x: x * 2.0, 5.0)
     Array(6., dtype=float32, weak_type=True)
     >>> safe_log = lambda x: lax.cond(x > 0, jnp.log, lambda x: -jnp.inf, x)
     >>> print(weft.vmap(safe_log)(jnp.array([-1.0, 1.0])))
@@ -169,7 +169,7 @@ def switch(
       ShapeError: the index is not a scalar.
       ValueError: `branches` is empty.
 
-    >>> switch(1, [lambda x: x + 1.0, lambda x: x * 2.0], 5.0)
+    >>> lax.switch(1, [lambda x: x + 1.0, lambda x: x * 2.0], 5.0)
     Array(10., dtype=float32, weak_type=True)
     >>> waves = [jnp.sin, jnp.cos, jnp.tanh]
     >>> print(weft.vmap(lambda i: lax.switch(i, waves, 0.0))(jnp.array([0, 1, 7])))
@@ -327,7 +327,7 @@ def platform_dependent(
     Raises:
       NotImplementedError: the platform has no function, and no default is given.
 
-    >>> platform_dependent(3.0, cpu=lambda x: x + 1.0, tpu=lambda x: x - 1.0)
+    >>> lax.platform_dependent(3.0, cpu=lambda x: x + 1.0, tpu=lambda x: x - 1.0)
     4.0
     """
     platform = default_device().platform

@@ -66,7 +66,7 @@ def custom_linear_solve(
 
     >>> from weft import grad
     >>> def quotient(b, a):
-    ...     return custom_linear_solve(lambda x: a * x, b, lambda f, b: b / a, symmetric=True)
+    ...     return lax.custom_linear_solve(lambda x: a * x, b, lambda f, b: b / a, symmetric=True)
     >>> print(quotient(6.0, 2.0), grad(quotient, argnums=1)(6.0, 2.0))
     3.0 -1.5
     """
@@ -167,7 +167,7 @@ def custom_root(
     >>> def sqrt(a):
     ...     newton = lambda f, x: x - f(x) / (2 * x)
     ...     solve = lambda f, x: newton(f, newton(f, newton(f, newton(f, x))))
-    ...     return custom_root(lambda x: x * x - a, 1.0, solve, lambda g, y: y / g(1.0))
+    ...     return lax.custom_root(lambda x: x * x - a, 1.0, solve, lambda g, y: y / g(1.0))
     >>> print(sqrt(4.0), grad(sqrt)(4.0))
     2.0 0.25
     """

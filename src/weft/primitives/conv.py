@@ -532,9 +532,9 @@ def conv_general_dilated(
       ShapeError: the numbers of features differ; an argument does not have an entry for each
         spatial axis; a named padding is used with `lhs_dilation`.
 
-    >>> from weft.primitives.layout import full
-    >>> x, k = full((1, 8, 8, 3), 1, "float32"), full((3, 3, 3, 5), 1, "float32")
-    >>> conv_general_dilated(x, k, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")).shape
+    >>> x, k = jnp.ones((1, 8, 8, 3)), jnp.ones((3, 3, 3, 5))
+    >>> numbers = ("NHWC", "HWIO", "NHWC")
+    >>> lax.conv_general_dilated(x, k, (2, 2), "SAME", dimension_numbers=numbers).shape
     (1, 4, 4, 5)
 
     The kernel is not flipped:

@@ -26,6 +26,7 @@ from weft.core.source import trim_traceback
 from weft.core.trace import current
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives import circular, families, layout
+from weft.primitives.element_docs import describe
 from weft.primitives.expr import Expr, lower_extremum, lower_sign, write_division
 from weft.primitives.families import KINDS, LinearByElement, show_types, zero_tangents
 from weft.primitives.kernels import Called, ElementFormula, Kernel
@@ -302,7 +303,7 @@ def bind_spread(prim: Primitive, x: Any, y: Any) -> Any:
 def name_function(fun: Callable, prim: Primitive, name: str = "") -> Callable:
     """`fun` with the name and documentation of a primitive."""
     fun.__name__ = fun.__qualname__ = name or prim.name
-    fun.__doc__ = prim.__doc__
+    fun.__doc__ = describe(fun.__name__, prim, hasattr(fun, "plain"))
     fun.primitive = prim  # type: ignore[attr-defined]
     fun.__module__ = sys._getframe(2).f_globals["__name__"]  # where it is a global, for pickle
     return fun
