@@ -5,6 +5,7 @@ A row of `ROWS` has the first line, remarks, the operands of an example and its 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 
@@ -200,22 +201,125 @@ ROWS = {
         "jnp.array([1.0, -1.0]), 1.0",
         "[ 0.785 -0.785]",
     ),
+    "shift_left": Row(
+        "Shift bits to the left: x << y.",
+        "The result is 0 if y is not less than the number of bits.",
+        "jnp.array([1, 2]), 3",
+        "[ 8 16]",
+    ),
+    "shift_right_arithmetic": Row(
+        "Shift bits to the right: x >> y, with copies of the sign bit.",
+        "It divides by 2 ** y and rounds down.",
+        "jnp.array([-8, 8]), 1",
+        "[-4  4]",
+    ),
+    "shift_right_logical": Row(
+        "Shift bits to the right, with zeros.",
+        "The bits of a negative number count as those of an unsigned one.",
+        "jnp.array([-8, 8]), 1",
+        "[2147483644          4]",
+    ),
+    "population_count": Row("Count the bits that are 1.", "", "jnp.array([7, 8])", "[3 1]"),
+    "clz": Row("Count the leading bits that are 0.", "", "jnp.array([1, 8])", "[31 28]"),
+    "mulhi": Row(
+        "Return the upper half of the bits of the product x * y.",
+        "",
+        "jnp.array([2**30]), 8",
+        "[2]",
+    ),
+    "nextafter": Row(
+        "Return the next float after x1 in the direction of x2.",
+        "It is x2 if they are equal. The derivative is not defined.",
+        "jnp.float32(1.0), 2.0",
+        "1.0000001",
+    ),
+    "erf": Row("Return the error function.", "", "jnp.array([0.5, 2.0])", "[0.52  0.995]"),
+    "erfc": Row(
+        "Return 1 - erf(x), which is accurate for large x too.",
+        "",
+        "jnp.array([0.5, 2.0])",
+        "[0.48  0.005]",
+    ),
+    "erf_inv": Row(
+        "Return the inverse of the error function.", "", "jnp.array([0.0, 0.5])", "[0.    0.477]"
+    ),
+    "lgamma": Row(
+        "Return the logarithm of the absolute value of the gamma function.",
+        "",
+        "jnp.array([0.5, 3.0])",
+        "[0.572 0.693]",
+    ),
+    "digamma": Row(
+        "Return the digamma function, the derivative of `lgamma`.",
+        "",
+        "jnp.array([0.5, 2.0])",
+        "[-1.964  0.423]",
+    ),
+    "bessel_i0e": Row(
+        "Return the modified Bessel function of order 0, times exp(-|x|).",
+        "",
+        "jnp.array([0.5, 2.0])",
+        "[0.645 0.309]",
+    ),
+    "bessel_i1e": Row(
+        "Return the modified Bessel function of order 1, times exp(-|x|).",
+        "",
+        "jnp.array([0.5, 2.0])",
+        "[0.156 0.215]",
+    ),
+    "polygamma": Row(
+        "Return the polygamma function of order m: the derivative number m of `digamma`.",
+        "",
+        "1.0, jnp.array([1.0, 2.0])",
+        "[1.645 0.645]",
+    ),
+    "zeta": Row(
+        "Return the Hurwitz zeta function: the sum of 1 / (k + q) ** x over k = 0, 1, ...",
+        "",
+        "2.0, jnp.array([1.0, 2.0])",
+        "[1.645 0.645]",
+    ),
+    "igamma": Row(
+        "Return the regularized lower incomplete gamma function P(a, x).",
+        "",
+        "2.0, jnp.array([1.0, 2.0])",
+        "[0.264 0.594]",
+    ),
+    "igammac": Row(
+        "Return the regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x).",
+        "",
+        "2.0, jnp.array([1.0, 2.0])",
+        "[0.736 0.406]",
+    ),
+    "igamma_grad_a": Row(
+        "Return the derivative of `igamma` with respect to a.",
+        "",
+        "2.0, jnp.array([1.0, 2.0])",
+        "[-0.276 -0.294]",
+    ),
+    "random_gamma_grad": Row(
+        "Return the derivative of samples of the gamma distribution by its parameter.",
+        "The parameter is x, and y are the samples.",
+        "2.0, jnp.array([1.0, 2.0])",
+        "[0.751 1.086]",
+    ),
 }
 REAL = ("abs", "real", "imag")
 
 
-def describe(name: str, prim: Any, accuracy: bool = False) -> str:
+def describe(name: str, prim: Any, operands: Sequence[str], accuracy: bool = False) -> str:
     """Return the documentation of a function; without a row, the text of its primitive."""
     row = ROWS.get(name)
     if row is None:
         return prim.__doc__
-    takes, binary = DTYPES[prim.takes], len(prim.derivs) == 2
+    takes, binary = DTYPES[prim.takes], len(operands) == 2
     of = "any dtype" if prim.takes == "any" else takes
-    args = [f"x: an array of {of}, or a number."]
+    args = [f"{operands[0]}: an array of {of}, or a number."]
     errors = [] if prim.takes == "any" else [f"DtypeError: an operand is not of {takes}."]
     if binary:
-        args.append("y: an array of the same dtype, of the same shape or with axes of size 1, or a")
-        args.append("  scalar.")
+        more = "an array of the same dtype, of the same shape or with axes of size 1,"
+        args.append(f"{operands[1]}: {more}")
+        args.append("  or a scalar.")
         errors.append("ShapeError: the shapes differ in an axis that is not of size 1.")
     if accuracy:
         args.append("accuracy: a `Tolerance` or an `AccuracyMode`. None is the default of XLA.")
@@ -224,7 +328,8 @@ def describe(name: str, prim: Any, accuracy: bool = False) -> str:
     if has_truth(prim):
         kind = "bool"
     call = f"lax.{name}({row.example})"
-    rounded = prim.takes == "inexact" or name == "cbrt"
+    decimals = row.result.rstrip("]").rpartition(".")[2]
+    rounded = prim.takes == "inexact" or len(decimals) == 3
     shown = f"np.asarray({call}).round(3)" if rounded else call
     parts = [row.first, row.remarks, block("Args:", args), block("Returns:", [RESULTS[kind]])]
     parts.append(block("Raises:", errors) if errors else "")

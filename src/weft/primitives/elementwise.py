@@ -303,7 +303,8 @@ def bind_spread(prim: Primitive, x: Any, y: Any) -> Any:
 def name_function(fun: Callable, prim: Primitive, name: str = "") -> Callable:
     """`fun` with the name and documentation of a primitive."""
     fun.__name__ = fun.__qualname__ = name or prim.name
-    fun.__doc__ = describe(fun.__name__, prim, hasattr(fun, "plain"))
+    operands = fun.__code__.co_varnames[: fun.__code__.co_argcount]
+    fun.__doc__ = describe(fun.__name__, prim, operands, hasattr(fun, "plain"))
     fun.primitive = prim  # type: ignore[attr-defined]
     fun.__module__ = sys._getframe(2).f_globals["__name__"]  # where it is a global, for pickle
     return fun
