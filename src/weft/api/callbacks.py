@@ -100,23 +100,46 @@ def pure_callback(
 ) -> Any:
     """Call a Python function that has no side effects, also from a compiled program.
 
-    Each time the program runs, `callback(*args, **kwargs)` is called with arrays in the thread that
-    called the program; what it returns are the results. It may be called more often, or never where
-    they are not used. An error that it raises comes from the call of the program. It has no
-    derivative: put `custom_jvp` around the call.
+    It is for functions that weft does not have, such as those of SciPy. Each time the program runs,
+    `callback(*args, **kwargs)` is called with arrays, in the thread that called the program. The
+    callback may be called more often than the program says, or never if its results are not used;
+    use `io_callback` for side effects. An error that it raises is raised by the call of the
+    program. It has no derivative; use `custom_jvp` or `custom_vjp` around the call to define one.
 
     Args:
-      callback: takes pytrees of arrays, returns what `result_shape_dtypes` says.
-      result_shape_dtypes: a pytree of arrays or `ShapeDtypeStruct`s: the types of the results.
-      sharding: for JAX's callers; the engine chooses where the callback runs.
-      vmap_method: how it is mapped by `vmap`: "sequential" calls it for each element;
-        "expand_dims" once, with a leading axis of the mapped size, or of size 1 where an argument
-        is not mapped; "broadcast_all" repeats the latter; None refuses.
+      callback: a function of pytrees of arrays. It returns NumPy arrays, or arrays or numbers, as
+        `result_shape_dtypes` says.
+      result_shape_dtypes: a pytree of arrays or ShapeDtypeStructs, the types of the results.
+      *args: the positional arguments of the callback, pytrees of arrays.
+      sharding: is accepted for compatibility with JAX; PJRT chooses where the callback runs.
+      vmap_method: says how `vmap` calls the callback. "sequential" calls it for each element.
+        "expand_dims" calls it once; mapped arguments have the mapped axis first, and others a first
+        axis of size 1. "broadcast_all" calls it once; all arguments have the mapped axis first.
+        "sequential_unrolled" and "legacy_vectorized" are accepted as in JAX. With None, the
+        default, `vmap` raises an error.
+      **kwargs: the keyword arguments of the callback, pytrees of arrays.
+
+    Returns:
+      The results of the callback as arrays, a pytree like `result_shape_dtypes`.
+
+    Raises:
+      MissingRule: under `vmap` without a `vmap_method`.
+      TypeError: `result_shape_dtypes` holds something else than types; the callback returns an
+        array of another shape or dtype.
+      ValueError: the arguments are differentiated; `vmap_method` is not one of the above.
 
     >>> struct = weft.ShapeDtypeStruct((3,), np.float32)
     >>> f = weft.jit(lambda x: weft.pure_callback(np.sort, struct, x))
     >>> f(np.float32([3, 1, 2]))
     Array([1., 2., 3.], dtype=float32)
+
+    A function that maps over the axes in front may be called once for a batch:
+
+    >>> def sine(x):
+    ...     struct = weft.ShapeDtypeStruct(x.shape, x.dtype)
+    ...     return weft.pure_callback(np.sin, struct, x, vmap_method="expand_dims")
+    >>> print(weft.vmap(sine)(jnp.zeros(2)))
+    [0. 0.]
     """
     check_option("pure_callback", "vmap_method", vmap_method, *VMAP_METHODS, None)
     return call_flat(
@@ -137,12 +160,31 @@ def io_callback(
     ordered: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Call a Python function for what it does, also from a compiled program.
+    """Call a Python function for its side effects, also from a compiled program.
 
-    As `pure_callback`, but each time the program runs the function is called just once where the
-    program says, whether its results are used or not; under `vmap` once for each element. The calls
-    with `ordered` are made in the order they are written in. `result_shape_dtypes` is None for a
-    function that returns nothing; one without floating-point results may be called under `grad`.
+    It is for logging, reading data, and other exchange with the world. Unlike with `pure_callback`,
+    the function is called exactly once each time the program reaches the call, also if its results
+    are not used; under `vmap` it is called once for each element. A call without floating-point
+    results is allowed in a function that is differentiated, and has no part in the derivative.
+
+    Args:
+      callback: a function of pytrees of arrays.
+      result_shape_dtypes: a pytree of arrays or ShapeDtypeStructs, the types of the results; None
+        for a callback that returns None.
+      *args: the positional arguments of the callback, pytrees of arrays.
+      sharding: is accepted for compatibility with JAX; PJRT chooses where the callback runs.
+      ordered: if True, the ordered calls of a program are made in the order of the program text.
+        Such a call must not be mapped. By default the order is not fixed.
+      **kwargs: the keyword arguments of the callback, pytrees of arrays.
+
+    Returns:
+      The results of the callback as arrays, a pytree like `result_shape_dtypes`.
+
+    Raises:
+      TypeError: `result_shape_dtypes` holds something else than types; the callback returns
+        something of another structure, shape or dtype.
+      ValueError: an ordered call is mapped by `vmap`; the arguments of a call with floating-point
+        results are differentiated.
 
     >>> seen = []
     >>> @weft.jit
@@ -194,10 +236,17 @@ def result_types(op: str, shapes: Any) -> tuple[tuple[ShapedArray, ...], PyTreeD
 
 
 def effects_barrier() -> None:
-    """Wait until what programs do besides computing is done.
+    """Wait until the side effects of programs that were called are done.
 
     It returns at once: a program with callbacks runs to its end in its call. The function exists
-    for programs written for JAX, where callbacks may run later.
+    for programs written for JAX, where callbacks may run later. It takes no parameters.
+
+    Returns:
+      None.
+
+    >>> weft.debug.callback(lambda x: print("x is", x), 3)
+    x is 3
+    >>> weft.effects_barrier()
     """
 
 

@@ -45,35 +45,63 @@ def checkpoint(
     static_argnames: str | Sequence[str] | None = None,
     concrete: bool = False,
 ) -> Any:
-    """A function whose derivative keeps its arguments, and computes all else again when needed.
+    """Return a function that stores no intermediate values for its derivative, but recomputes them.
 
-    Memory for time: the backward pass of a network whose every layer is checkpointed holds the
-    inputs of the layers and the intermediate values of one, and computes each layer twice. Also
-    called `remat`.
+    It saves memory for time. Reverse mode of an ordinary function stores every intermediate value
+    that the backward pass needs; reverse mode of a checkpointed function stores its arguments only,
+    and runs the function once more. If every layer of a network is checkpointed, the backward pass
+    holds the inputs of all layers and the intermediate values of one layer, and computes each layer
+    twice. Values are the same as without `checkpoint`. `remat` is another name of this function.
 
     Args:
-      fun: takes and returns pytrees of arrays. Without it, `checkpoint(...)` is a decorator.
-      prevent_cse: keep the compiler from using the values of the first time for the second, which
-        would undo it. Not needed for the body of a scan, where it can cost speed.
-      policy: says which intermediate values are saved all the same: one of
-        `weft.checkpoint_policies` or a function `(primitive, *avals, **params) -> bool`.
-      budget: how much is kept besides the arguments: a number of bytes (an int), or a fraction (a
-        float from 0 to 1) of what a compiled program keeps without `checkpoint`, where the compiler
-        computes cheap elementwise operations again of itself. The values are chosen such that
-        computing the rest again costs the least, within 0.5%, by estimates of each operation.
-        Put it around the whole network: the backward pass then computes again in stages, cut where
-        little is alive, and turn by turn in a scan, and holds one stage at a time, for which more
-        may be computed again. With a budget of 0, or without `prevent_cse`, there is one stage.
-        Bytes are of the function as it is differentiated: for one example under `vmap(grad(f))`,
-        for one turn in the body of a `scan`. `.plan(*args)` of the result says what is kept. An
-        error says the least possible, where results of what may happen only once do not fit.
-      static_argnums, static_argnames: arguments that are Python values. If they are hashable, `fun`
-        is staged once for each of them, else in each call.
-      concrete: must be False; accepted for compatibility with JAX.
+      fun: a function of pytrees of arrays that returns a pytree of arrays. Without it,
+        `checkpoint(...)` returns a decorator.
+      prevent_cse: if True, the default, the compiler must not replace the second computation by the
+        values of the first, which would need the memory again. It is not needed in the body of a
+        `scan`, where it may cost time. A sequence of bools counts as True if one of them is.
+      policy: says which intermediate values are stored all the same: one of
+        `weft.checkpoint_policies`, or a function `(primitive, *avals, **params) -> bool`. By
+        default none are.
+      budget: the memory for intermediate values besides the arguments. An int is a number of bytes.
+        A float from 0 to 1 is a fraction of what a compiled program stores without `checkpoint`.
+        The values to store are chosen such that computing the others again costs the least, within
+        0.5 %, by estimates of each operation. Use it around the whole network: the backward pass
+        then computes again in stages, and holds one stage at a time. With a budget of 0, or without
+        `prevent_cse`, all is one stage. Bytes are counted for the function that is
+        differentiated: for one example under `vmap(grad(f))`, for one step in the body of a `scan`.
+        By default there is no budget.
+      static_argnums: an int or a sequence of ints, the positions of arguments that stay Python
+        values. If they are hashable, the function is traced once for each of their values;
+        otherwise in each call. By default there are none.
+      static_argnames: the names of such arguments, a str or a sequence of strs.
+      concrete: must be False; it is accepted for compatibility with JAX.
+
+    Returns:
+      A function with the results of `fun`. With a budget it has a method `.plan(*args)`, which
+      returns a `MemoryPlan`: the values that are stored, and the cost of the others.
+
+    Raises:
+      NotImplementedError: `concrete` is True.
+      TypeError: `fun` is not a function, or the budget is not a number.
+      ValueError: the budget is negative, or a float above 1; both `policy` and `budget` are given.
 
     >>> from weft import grad
     >>> print(grad(checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.0))
     1.0
+
+    Store the products of matrices, and compute the cheap operations again:
+
+    >>> save_dots = weft.checkpoint_policies.dots_saveable
+    >>> layer = lambda w, x: jnp.sum(jnp.sin(w @ x))
+    >>> from weft.ad_checkpoint import print_saved_residuals
+    >>> print_saved_residuals(checkpoint(lambda x: jnp.sin(jnp.sin(x))), jnp.ones(3))
+    f32[3] from the argument x
+    >>> print(weft.grad(weft.checkpoint(layer, policy=save_dots))(jnp.zeros((2, 2)), jnp.ones(2)))
+    [[1. 1.]
+     [1. 1.]]
+
+    Give a budget, and see what is stored within it:
+
     >>> f = checkpoint(lambda x, w: jnp.sum(jnp.tanh(jnp.exp(x @ w))), budget=0.5)
     >>> plan = f.plan(jnp.ones((8, 4)), jnp.ones((4, 2)))
     >>> plan.bytes, plan.limit, plan.without_budget
@@ -167,12 +195,22 @@ class KeptValue(NamedTuple):
 
 
 class MemoryPlan:
-    """What `checkpoint` keeps within a budget; `print` shows it as a table.
+    """The values that `checkpoint` stores within a budget; `print` shows them as a table.
 
-    `kept`: the values, each a `KeptValue`. `bytes`: theirs together. `limit`: the budget in bytes.
-    `without_budget`: what a fraction is of: the bytes that a compiled program keeps without
-    `checkpoint`. `cost`: of what is computed again, in so many `stages`, and `forward_cost` of the
-    whole forward pass. Arguments, which are kept anyway, do not count.
+    Arguments, which are stored anyway, do not count.
+
+    Attributes:
+      kept: a list with a `KeptValue` for each value that is stored.
+      bytes: the bytes of all values that are stored.
+      limit: the budget in bytes.
+      without_budget: the bytes that a compiled program stores without `checkpoint`.
+      cost: the estimated cost of the values that are computed again.
+      stages: the number of stages that it is computed in.
+      forward_cost: the estimated cost of the whole forward pass.
+
+    >>> f = weft.checkpoint(lambda x: jnp.sum(jnp.tanh(jnp.exp(x))), budget=1.0)
+    >>> f.plan(jnp.ones(4)).limit
+    32
     """
 
     def __init__(self, choice: Choice):
@@ -203,7 +241,20 @@ remat = alias(checkpoint, "remat")
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
-    """`x`, an array or a pytree of arrays, under a name that a policy may save it by.
+    """Give a value a name, so that a policy of `checkpoint` may store it.
+
+    The function returns its argument. The name has a meaning only within a checkpointed function:
+    see `checkpoint_policies.save_only_these_names` and its neighbours.
+
+    Args:
+      x: an array or a pytree of arrays.
+      name: the name, a str. Several values may share a name.
+
+    Returns:
+      The same values as `x`.
+
+    Raises:
+      TypeError: the name is not a str.
 
     >>> from weft import checkpoint_policies, grad
     >>> policy = checkpoint_policies.save_only_these_names("angle")
@@ -218,9 +269,24 @@ def checkpoint_name(x: Any, name: str) -> Any:
 
 
 def saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> list[tuple[ShapedArray, str]]:
-    """What the backward pass of `fun(*args, **kwargs)` keeps: types, and where each is from.
+    """Return the types and the origins of the values that reverse mode of a function stores.
 
-    The arguments come first, then values in the order in which they are computed.
+    Use it to see what `checkpoint` saves. Nothing is computed.
+
+    Args:
+      fun: a function of pytrees of arrays.
+      *args: its arguments, arrays or ShapeDtypeStructs in pytrees.
+      **kwargs: its keyword arguments, likewise.
+
+    Returns:
+      A list of pairs `(aval, text)`. The arguments come first, then the other values in the order
+      of their computation.
+
+    Raises:
+      TypeError: `fun` is not a function.
+
+    >>> saved_residuals(checkpoint(lambda x: jnp.sin(jnp.sin(x))), jnp.ones(3))
+    [(ShapedArray(float32[3]), 'from the argument x')]
     """
     flat, _, avals = flatten_call("saved_residuals", fun, args, kwargs, structs=True)
     moved = [dtypes.is_inexact(a.dtype) for a in avals]
@@ -251,7 +317,18 @@ def describe_origin(eqn: Eqn) -> str:
 
 
 def print_saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> None:
-    """Print what the backward pass of `fun(*args, **kwargs)` keeps, a line for each array.
+    """Print the types and the origins of the values that reverse mode of a function stores.
+
+    Args:
+      fun: a function of pytrees of arrays.
+      *args: its arguments, arrays or ShapeDtypeStructs in pytrees.
+      **kwargs: its keyword arguments, likewise.
+
+    Returns:
+      None. A line is printed for each array.
+
+    Raises:
+      TypeError: `fun` is not a function.
 
     >>> print_saved_residuals(checkpoint(lambda x: jnp.sin(jnp.sin(x))), jnp.ones(3))
     f32[3] from the argument x

@@ -50,22 +50,42 @@ def cond(
     operand: Any = _NO_OPERAND,
     linear: Any = None,
 ) -> Any:
-    """Call `true_fun(*operands)` or `false_fun(*operands)`, as `pred` says when the program runs.
+    """Call one of two functions, as a predicate says when the program runs.
 
-    Both are traced; their results must have one structure, and equal types leaf by leaf. Under
-    `vmap` over `pred` both run, and the result is selected; otherwise only one runs.
+    It stands for an `if` whose condition depends on the values of arrays. Both functions are
+    traced, and only one runs. Under `vmap` over the predicate both run and the result is selected,
+    as with `jnp.where`. Derivatives go through the function that ran.
 
     Args:
-      pred: a scalar, bool or a number, which is true unless it is zero.
-      true_fun, false_fun: functions of the operands; they may close over values.
-      operand: one operand, by keyword.
-      linear: accepted for old calls, and ignored.
+      pred: a scalar bool, or a real number, which is true unless it is zero.
+      true_fun: the function that is called if `pred` is true. It takes the operands and returns a
+        pytree of arrays; it may close over other values.
+      false_fun: the function that is called otherwise. Its result must have the structure of the
+        other one, and arrays of the same shapes and dtypes; a weak type may meet a strong one.
+      *operands: the arguments of both functions, pytrees of arrays.
+      operand: one operand by keyword, in place of `operands`.
+      linear: is accepted for compatibility with older versions of JAX, and ignored.
 
-    The form of JAX's first years, `cond(pred, true_operand, true_fun, false_operand, false_fun)`,
-    gives each function an operand of its own.
+    Returns:
+      The result of the function that was called.
 
-    >>> cond(3 > 2, lambda x: x + 1.0, lambda x: x * 2.0, 5.0)
+    Raises:
+      DtypeError: the results differ in dtype, or the predicate is complex.
+      PytreeError: the results differ in structure.
+      ShapeError: the results differ in shape, or the predicate is not a scalar.
+      TypeError: the predicate is not a bool or a number.
+
+    >>> lax.cond(3 > 2, lambda x: x + 1.0, lambda x: x * 2.0, 5.0)
     Array(6., dtype=float32, weak_type=True)
+    >>> safe_log = lambda x: lax.cond(x > 0, jnp.log, lambda x: -jnp.inf, x)
+    >>> print(weft.vmap(safe_log)(jnp.array([-1.0, 1.0])))
+    [-inf   0.]
+
+    The oldest form of JAX, `cond(pred, true_operand, true_fun, false_operand, false_fun)`, gives
+    each function an operand of its own:
+
+    >>> print(lax.cond(True, 1.0, lambda x: x + 1.0, 2.0, lambda x: x - 1.0))
+    2.0
     """
     operands = merge_operands("lax.cond(pred, true_fun, false_fun, x, y)", operands, operand)
     if not callable(true_fun) and len(operands) == 2 and callable(false_fun):
@@ -126,14 +146,34 @@ def switch(
     operand: Any = _NO_OPERAND,
     linear: Any = None,
 ) -> Any:
-    """Call `branches[index](*operands)`, as `index` says when the program runs.
+    """Call one function of a list, as an index says when the program runs.
 
-    All branches are traced; their results must have one structure, and equal types leaf by leaf. An
-    index that is out of range takes the nearest branch. Under `vmap` over `index` all run, and the
-    result is selected. `operand` is one operand, by keyword; `linear` is ignored.
+    It is `cond` for any number of branches. All functions are traced, and only one runs. Under
+    `vmap` over the index all run and the result is selected. Derivatives go through the function
+    that ran.
 
-    >>> switch(1, [lambda x: x + 1.0, lambda x: x * 2.0], 5.0)
+    Args:
+      index: a scalar integer. An index below 0 chooses the first branch, one above the last
+        position the last branch.
+      branches: a sequence of functions of the operands. Their results must have one structure, and
+        arrays of the same shapes and dtypes.
+      *operands: the arguments of the functions, pytrees of arrays.
+      operand: one operand by keyword, in place of `operands`.
+      linear: is accepted for compatibility with older versions of JAX, and ignored.
+
+    Returns:
+      The result of the function that was called.
+
+    Raises:
+      DtypeError: the index is not an integer.
+      ShapeError: the index is not a scalar.
+      ValueError: `branches` is empty.
+
+    >>> lax.switch(1, [lambda x: x + 1.0, lambda x: x * 2.0], 5.0)
     Array(10., dtype=float32, weak_type=True)
+    >>> waves = [jnp.sin, jnp.cos, jnp.tanh]
+    >>> print(weft.vmap(lambda i: lax.switch(i, waves, 0.0))(jnp.array([0, 1, 7])))
+    [0. 1. 0.]
     """
     operands = merge_operands("lax.switch(index, branches, x, y)", operands, operand)
     if not isinstance(branches, Iterable) or isinstance(branches, np.ndarray):
@@ -270,9 +310,24 @@ def share_consts(bodies: Sequence[StagedBody]) -> tuple[tuple[Jaxpr, ...], list]
 def platform_dependent(
     *args: Any, default: Callable | None = None, **per_platform: Callable
 ) -> Any:
-    """Call the function that `per_platform` has for the platform in use, else `default`.
+    """Call the function for the platform in use.
 
-    >>> platform_dependent(3.0, cpu=lambda x: x + 1.0, tpu=lambda x: x - 1.0)
+    It is for programs that have a faster or another form on some kind of device. The platform of
+    the default device counts. It is known before the program is traced, so only the chosen function
+    is called.
+
+    Args:
+      *args: the arguments of the function, pytrees of arrays.
+      default: the function for platforms that are not named. By default there is none.
+      **per_platform: a function for each platform, by keyword: "cpu", "gpu", "cuda", "rocm", "tpu".
+
+    Returns:
+      The result of the function.
+
+    Raises:
+      NotImplementedError: the platform has no function, and no default is given.
+
+    >>> lax.platform_dependent(3.0, cpu=lambda x: x + 1.0, tpu=lambda x: x - 1.0)
     4.0
     """
     platform = default_device().platform

@@ -26,11 +26,21 @@ from weft.watch.leaks import stage_function
 
 
 def custom_gradient(fun: Callable) -> Callable:
-    """A function that returns its pullback beside its value, as one with a custom derivative.
+    """Make a function with a custom derivative from one that returns its value and its pullback.
+
+    It is a short form of `custom_vjp` for reverse mode. The pullback may use the intermediate
+    values of the function, because it is defined within the function.
 
     Args:
-      fun: returns `(value, vjp)`, where `vjp(ct)` gives a tuple with one cotangent for each
-        argument, or the cotangent alone for one argument. `vjp` may close over anything.
+      fun: a function of pytrees of arrays that returns a pair `(value, vjp)`. `vjp(ct)` takes a
+        cotangent like the value. It returns a tuple with a cotangent for each argument, or the
+        cotangent itself if there is one argument.
+
+    Returns:
+      A function that returns the value, differentiable in reverse mode.
+
+    Raises:
+      TypeError: on a call, if `fun` does not return a pair of a value and a function.
 
     >>> from weft import grad
     >>> @custom_gradient
@@ -89,11 +99,23 @@ def stage_pullback(
 
 
 def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list]:
-    """What a function closes over, made arguments: `(converted, consts)`.
+    """Make the values that a function closes over into arguments.
 
-    `converted(*args, *consts)` is `fun(*args)`, at arguments of the types of `example_args`. Only
-    values that may be differentiated become arguments. For functions with rules of their own that
-    take functions, which may close over what the caller differentiates.
+    It is for functions with rules of their own that take functions: a function that is passed may
+    close over values that the caller differentiates, and a rule returns derivatives of arguments
+    only. Only traced values of floating-point or complex dtype become arguments.
+
+    Args:
+      fun: a function of pytrees of arrays that returns a pytree of arrays.
+      *example_args: arguments of the types that it will be called with: arrays, numbers or
+        ShapeDtypeStructs in pytrees. Their values are not used.
+
+    Returns:
+      A pair `(converted, consts)`: a function such that `converted(*args, *consts)` is
+      `fun(*args)`, and the list of the values that it closes over.
+
+    Raises:
+      PytreeError: `converted` is called with arguments of another structure than the examples.
 
     >>> from weft import grad
     >>> def loss(y):
@@ -128,12 +150,24 @@ def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list]:
 def linear_call(
     fun: Callable, fun_transpose: Callable, residual_args: Any, linear_args: Any
 ) -> Any:
-    """`fun(residual_args, linear_args)`, linear in the second, with a transpose of its own.
+    """Call a linear function that has a hand-written transpose.
+
+    Forward mode differentiates `fun`, reverse mode uses `fun_transpose`. If the transpose is
+    transposed again, it is `fun`.
 
     Args:
-      fun: linear in its second argument; its forward derivative is its own.
-      fun_transpose: takes the residuals and a cotangent of fun's result, and returns one of
-        `linear_args`. Reverse mode uses it; transposed again, it is `fun`.
+      fun: a function `fun(residual_args, linear_args)`, linear in its second argument.
+      fun_transpose: a function `fun_transpose(residual_args, ct)` of a cotangent like the result
+        of `fun`. It returns a cotangent like `linear_args`.
+      residual_args: a pytree of arrays that have no derivative here.
+      linear_args: a pytree of arrays.
+
+    Returns:
+      The result of `fun(residual_args, linear_args)`, a pytree of arrays.
+
+    Raises:
+      PytreeError: the transpose returns another structure than `linear_args` has.
+      ShapeError: the transpose returns an array of another shape.
 
     >>> from weft import grad
     >>> def scaled(x):

@@ -40,27 +40,33 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """Solve `matvec(x) = b` by `solve(matvec, b)`, with the derivative of the linear system.
+    """Solve a linear system by a function of the user, with the derivative of the linear system.
 
-    Derivatives solve the same system, or its transpose, with another right-hand side; nothing is
-    differentiated through the solver.
+    The solution of `matvec(x) = b` is differentiable in b and in the values that `matvec` closes
+    over. Forward mode solves the same system with another right-hand side, reverse mode the
+    transposed system; nothing is differentiated through the solver. So the solver may be iterative,
+    or a callback.
 
     Args:
-      matvec: a linear function of a pytree like b. It may close over values, in which the solution
-        is differentiable.
-      b: the right-hand side, a pytree of arrays.
-      solve: called with `matvec` and a right-hand side, returns a pytree like b.
-      transpose_solve: called with the transpose of `matvec` and a cotangent of x, returns one of b.
-        Without it there is no reverse mode, unless `symmetric`.
-      symmetric: whether `matvec` is its own transpose, so that `solve` is used for both.
-      has_aux: whether the solvers return a pair (x, aux); aux has no derivative.
+      matvec: a linear function of a pytree like b that returns a pytree like b.
+      b: the right-hand side, a pytree of floating-point or complex arrays.
+      solve: a function `solve(matvec, b)` that returns the solution, a pytree like b.
+      transpose_solve: a function `transpose_solve(vecmat, ct)`, where `vecmat` is the transpose of
+        `matvec`. It returns the solution of `vecmat(y) = ct`. Without it reverse mode is an error,
+        unless `symmetric`.
+      symmetric: if True, `matvec` is its own transpose, and `solve` is used for both systems.
+      has_aux: if True, the solvers return a pair (solution, aux); aux has no derivative.
 
     Returns:
-      x, or (x, aux).
+      The solution, a pytree of arrays like b; with `has_aux`, a pair (solution, aux).
+
+    Raises:
+      DtypeError, PytreeError, ShapeError: `matvec` or a solver returns a pytree that is not like b.
+      TypeError: reverse mode is used without `transpose_solve` and without `symmetric`.
 
     >>> from weft import grad
     >>> def quotient(b, a):
-    ...     return custom_linear_solve(lambda x: a * x, b, lambda f, b: b / a, symmetric=True)
+    ...     return lax.custom_linear_solve(lambda x: a * x, b, lambda f, b: b / a, symmetric=True)
     >>> print(quotient(6.0, 2.0), grad(quotient, argnums=1)(6.0, 2.0))
     3.0 -1.5
     """
@@ -134,28 +140,34 @@ def transpose_of(product: StagedBody) -> Jaxpr:
 def custom_root(
     f: Callable, initial_guess: Any, solve: Callable, tangent_solve: Callable, has_aux: bool = False
 ) -> Any:
-    """Solve `f(x) = 0` by `solve(f, initial_guess)`, with the derivative that the equation implies.
+    """Find a root of a function by a solver of the user, with the derivative of the equation.
 
-    The solution is differentiable in what `f` closes over: f'(x) dx = -df. The initial guess, and
-    what the solver itself closes over, have no part in it.
+    The solution x of `f(x) = 0` is differentiable in the values that `f` closes over, by the
+    implicit function theorem: f'(x) dx = -df. Nothing is differentiated through the solver. The
+    derivative does not depend on the initial guess and on values that `solve` closes over.
 
     Args:
-      f: a function of a pytree like the guess, which returns one like it.
-      initial_guess: where the solver starts.
-      solve: called with `f` and the guess, returns x.
-      tangent_solve: called with the linear function g = f'(x) and a right-hand side y, returns dx
-        such that g(dx) = y. It must be linear in y, and transposable for reverse mode. For scalars
-        `lambda g, y: y / g(1.0)`.
-      has_aux: whether `solve` returns a pair (x, aux); aux has no derivative.
+      f: a function of a pytree like the initial guess that returns a pytree like it.
+      initial_guess: the start of the solver, a pytree of floating-point or complex arrays.
+      solve: a function `solve(f, initial_guess)` that returns x, a pytree like the guess.
+      tangent_solve: a function `tangent_solve(g, y)`, where `g` is the linear function f'(x). It
+        returns dx such that `g(dx) = y`. It must be linear in y, and for reverse mode transposable.
+        For scalars it is `lambda g, y: y / g(1.0)`.
+      has_aux: if True, `solve` returns a pair (x, aux); aux has no derivative.
 
     Returns:
-      x, or (x, aux).
+      The solution x, a pytree like the initial guess; with `has_aux`, a pair (x, aux).
+
+    Raises:
+      DtypeError: the solution is not floating-point or complex.
+      PytreeError: with `has_aux`, `solve` does not return a pair.
+      ShapeError: `f` does not return arrays of the shapes of the initial guess.
 
     >>> from weft import grad
     >>> def sqrt(a):
     ...     newton = lambda f, x: x - f(x) / (2 * x)
     ...     solve = lambda f, x: newton(f, newton(f, newton(f, newton(f, x))))
-    ...     return custom_root(lambda x: x * x - a, 1.0, solve, lambda g, y: y / g(1.0))
+    ...     return lax.custom_root(lambda x: x * x - a, 1.0, solve, lambda g, y: y / g(1.0))
     >>> print(sqrt(4.0), grad(sqrt)(4.0))
     2.0 0.25
     """

@@ -34,11 +34,27 @@ from weft.xla.array import ArrayImpl, require_alive
 
 
 def stop_gradient(x: Any) -> Any:
-    """A pytree of values as it is, with derivatives of zero.
+    """Return the values of a pytree as constants for differentiation.
+
+    It is for quantities that a derivative should not go through: targets in reinforcement learning,
+    the rounded value in a straight-through estimator, a scale that is only for numerical stability.
+
+    Args:
+      x: a pytree of arrays or numbers, of any dtype.
+
+    Returns:
+      A pytree of the same values, shapes and dtypes. Its tangents and cotangents are zero in every
+      mode and order of differentiation.
 
     >>> from weft import grad
     >>> grad(lambda x: x * stop_gradient(x))(3.0)
     Array(3., dtype=float32, weak_type=True)
+
+    A rounding with the derivative of the identity:
+
+    >>> straight_through = lambda x: x + lax.stop_gradient(jnp.round(x) - x)
+    >>> print(straight_through(1.7), weft.grad(straight_through)(1.7))
+    2.0 1.0
     """
 
     def stop(leaf: Any) -> Any:
@@ -240,12 +256,26 @@ class _CustomFunction(RuledFunction):
         self.nondiff_argnums = tuple(sorted(set(nums)))
 
     def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
-        """Set the rule of forward mode; returns it, so that this can be used as a decorator.
+        """Set the rule of forward mode, and return it, so that this can be used as a decorator.
 
         Args:
-          jvp: takes `(*nondiff_args, primals, tangents)`, tuples with one entry for each other
-            argument, and returns `(output, output tangent)`; it must be linear in the tangents.
-          symbolic_zeros: pass a `SymbolicZero` for each tangent that is zero, instead of zeros.
+          jvp: a function `jvp(*nondiff_args, primals, tangents)`. `primals` and `tangents` are
+            tuples with one entry for each argument that is differentiated. It returns a pair
+            `(output, output_tangent)`, two pytrees of one structure, and must be linear in the
+            tangents.
+          symbolic_zeros: if True, the rule gets a `SymbolicZero` for each tangent that is zero. By
+            default it gets arrays of zeros.
+
+        Returns:
+          The function `jvp`.
+
+        Raises:
+          TypeError: `jvp` is not a function.
+
+        >>> square = weft.custom_jvp(lambda x: x * x)
+        >>> _ = square.defjvp(lambda primals, ts: (primals[0] ** 2, 2 * primals[0] * ts[0]))
+        >>> print(weft.grad(square)(3.0))
+        6.0
         """
         check_callable("defjvp", jvp)
         self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
@@ -261,13 +291,27 @@ class _CustomFunction(RuledFunction):
         """Set the rules of reverse mode.
 
         Args:
-          fwd: takes the function's arguments and returns `(output, residuals)`.
-          bwd: takes `(*nondiff_args, residuals, ct)` and returns a tuple with a cotangent (or None,
-            for zero) for each other argument.
-          symbolic_zeros: pass fwd a `CustomVJPPrimal` for each leaf of an argument that has a
-            derivative, and bwd a `SymbolicZero` for each cotangent that is zero.
-          optimize_remat: where `checkpoint` needs no residuals, call the function instead of fwd.
-            For a fwd that XLA cannot cut down, as one that calls a kernel.
+          fwd: a function of all arguments of the function, in their order. It returns a pair
+            `(output, residuals)`; the residuals are any pytree of arrays.
+          bwd: a function `bwd(*nondiff_args, residuals, ct)`, where `ct` is a cotangent like the
+            output. It returns a tuple with a cotangent for each argument that is differentiated. A
+            cotangent has the structure and shapes of its argument, or is None for zero.
+          symbolic_zeros: if True, fwd gets a `CustomVJPPrimal` for each array of an argument that
+            is differentiated, and bwd a `SymbolicZero` for each cotangent that is zero. By default
+            they get arrays.
+          optimize_remat: if True, `checkpoint` calls the function instead of fwd where it needs no
+            residuals. It is for a fwd that XLA cannot simplify, such as one that calls a kernel.
+
+        Returns:
+          None.
+
+        Raises:
+          TypeError: `fwd` or `bwd` is not a function.
+
+        >>> square = weft.custom_vjp(lambda x: x * x)
+        >>> square.defvjp(lambda x: (x * x, x), lambda x, ct: (2 * x * ct,))
+        >>> print(weft.grad(square)(3.0))
+        6.0
         """
         check_callable("defvjp", fwd)
         check_callable("defvjp", bwd)
@@ -302,15 +346,32 @@ class _CustomFunction(RuledFunction):
 
 
 class custom_jvp(_CustomFunction):
-    """A function with a hand-written forward derivative, from which reverse mode follows.
+    """A function with a hand-written derivative in forward mode.
+
+    Use it where the derivative that follows from the operations is wrong, unstable or slow: at a
+    removable singularity, for an approximation, around a callback. Reverse mode follows from the
+    rule by transposition. If `defvjp` is called too, as for `custom_vjp`, reverse mode uses its
+    rules instead.
+
+    The rule is set by `defjvp`: it takes `(*nondiff_args, primals, tangents)`, tuples with one
+    entry for each other argument, and returns `(output, output_tangent)`. It must be linear in the
+    tangents. `defjvps` sets a rule for each argument. Higher derivatives differentiate the rule.
 
     Args:
-      fun: the function.
-      nondiff_argnums, nondiff_argnames: arguments the rule takes first, as they are.
+      fun: a function of pytrees of arrays that returns a pytree of arrays. Keyword arguments are
+        passed to the rule by position.
+      nondiff_argnums: an int or a sequence of ints, the positions of arguments that are not
+        differentiated, such as functions and options. They need not be arrays; the rule gets them
+        first, unchanged. By default there are none.
+      nondiff_argnames: the names of such arguments, a str or a sequence of strs.
 
-    The rule given to `defjvp` takes `(*nondiff_args, primals, tangents)`, tuples with one entry for
-    each other argument, and returns `(output, output tangent)`; it must be linear in the tangents.
-    With `defvjp` too, as of `custom_vjp`, reverse mode uses that.
+    Returns:
+      A callable with the signature of `fun`, and the methods `defjvp`, `defjvps` and `defvjp`.
+
+    Raises:
+      AttributeError: the function is called before its rule is set.
+      TypeError: `nondiff_argnums` are not integers.
+      ValueError: `nondiff_argnames` names an argument that `fun` does not have.
 
     >>> from weft import grad
     >>> @custom_jvp
@@ -322,12 +383,54 @@ class custom_jvp(_CustomFunction):
     ...     return f(x), 10.0 * t
     >>> print(grad(f)(1.0))
     10.0
+
+    The derivative of log(1 + exp(x)) would be nan for large x, as inf / inf:
+
+    >>> @weft.custom_jvp
+    ... def softplus(x):
+    ...     return jnp.log(1 + jnp.exp(x))
+    >>> softplus.defjvps(lambda t, out, x: t * (1 - 1 / (1 + jnp.exp(x))))
+    >>> print(weft.grad(softplus)(100.0))
+    1.0
+
+    An argument that is a function is not differentiated:
+
+    >>> from functools import partial
+    >>> @partial(weft.custom_jvp, nondiff_argnums=0)
+    ... def apply(f, x):
+    ...     return f(x)
+    >>> @apply.defjvp
+    ... def apply_jvp(f, primals, tangents):
+    ...     return f(*primals), tangents[0]
+    >>> print(weft.grad(lambda x: apply(jnp.exp, x))(2.0))
+    1.0
     """
 
     _missing = ("derivative rule", "defjvp(rule)")
 
     def defjvps(self, *jvps: Callable | None) -> None:
-        """Set the rule argument by argument: `jvps[k](t, out, *primals)`; None for zero."""
+        """Set the rule of forward mode argument by argument.
+
+        The tangent of the output is the sum of the results of the rules. The function must have no
+        `nondiff_argnums`.
+
+        Args:
+          *jvps: a function `rule(t, out, *primals)` for each argument, where `t` is the tangent of
+            the argument and `out` the output. It returns the part of the output's tangent that
+            comes from the argument. None stands for a rule that returns zero.
+
+        Returns:
+          None.
+
+        Raises:
+          TypeError: the function has `nondiff_argnums`; a rule is not a function or None.
+          ValueError: on differentiation, if there is not one rule for each argument.
+
+        >>> product = weft.custom_jvp(lambda x, y: x * y)
+        >>> product.defjvps(lambda t, out, x, y: t * y, lambda t, out, x, y: x * t)
+        >>> print(weft.grad(product, argnums=(0, 1))(2.0, 3.0)[1])
+        2.0
+        """
         if self.nondiff_argnums:
             raise TypeError(
                 f"defjvps: the function must have no nondiff_argnums; got {self.nondiff_argnums}. "
@@ -364,14 +467,34 @@ def add_tangents(x: Any, y: Any) -> Any:
 class custom_vjp(_CustomFunction):
     """A function with a hand-written pullback, for reverse mode.
 
-    Args:
-      fun: the function.
-      nondiff_argnums, nondiff_argnames: arguments that have no derivative; `bwd` takes them first.
+    Use it to clip or change gradients, to save other residuals than weft would, for implicit
+    differentiation, or around code that weft cannot differentiate.
 
-    `defvjp(fwd, bwd)`: fwd takes the function's arguments and returns `(output, residuals)`; bwd
-    takes `(*nondiff_args, residuals, ct)` and returns a tuple with a cotangent (or None, for zero)
-    for each other argument. Forward mode uses what `defjvp` was given, as of `custom_jvp`; without
-    it, it is refused.
+    The rules are set by `defvjp(fwd, bwd)`. `fwd` takes the function's arguments and returns
+    `(output, residuals)`. `bwd` takes `(*nondiff_args, residuals, ct)` and returns a tuple with a
+    cotangent, or None for zero, for each argument that is not in `nondiff_argnums`. Forward mode
+    raises TypeError, unless `defjvp` was called too, as for `custom_jvp`.
+
+    Args:
+      fun: a function of pytrees of arrays that returns a pytree of arrays. Keyword arguments are
+        passed to the rules by position.
+      nondiff_argnums: an int or a sequence of ints, the positions of arguments that are not
+        differentiated, such as functions and options. They need not be arrays. `fwd` gets them in
+        their places, `bwd` first, unchanged; it returns no cotangents of them. Arrays that are
+        traced should be ordinary arguments, with None as their cotangent. By default there are
+        none.
+      nondiff_argnames: the names of such arguments, a str or a sequence of strs.
+
+    Returns:
+      A callable with the signature of `fun`, and the methods `defvjp`, `defjvp`, `defremat` and
+      `defvjp_with_accums`.
+
+    Raises:
+      AttributeError: the function is called before its rules are set.
+      TypeError: `nondiff_argnums` are not integers.
+      ValueError: `nondiff_argnames` names an argument that `fun` does not have.
+      PytreeError, ShapeError: on differentiation, if `bwd` returns a cotangent of another structure
+        or shape than its argument.
 
     >>> from weft import grad
     >>> @custom_vjp
@@ -380,6 +503,21 @@ class custom_vjp(_CustomFunction):
     >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (ct * 10.0,))
     >>> print(grad(f)(1.0))
     10.0
+
+    Clip the gradient that flows through a value. The bound is a Python number, which is not
+    differentiated, so `bwd` gets it first:
+
+    >>> from functools import partial
+    >>> @partial(weft.custom_vjp, nondiff_argnums=1)
+    ... def clip_gradient(x, bound):
+    ...     return x
+    >>> def fwd(x, bound):
+    ...     return x, None
+    >>> def bwd(bound, residuals, ct):
+    ...     return (jnp.clip(ct, -bound, bound),)
+    >>> clip_gradient.defvjp(fwd, bwd)
+    >>> print(weft.grad(lambda x: 5.0 * clip_gradient(x, 1.0))(2.0))
+    1.0
     """
 
     _missing = ("pullback", "defvjp(fwd, bwd)")

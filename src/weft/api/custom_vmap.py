@@ -31,10 +31,25 @@ from weft.util import fun_name, merge, partition
 class custom_vmap(RuledFunction):
     """A function with a hand-written rule for `vmap`.
 
-    `def_vmap(rule)`: the rule is called `rule(axis_size, in_batched, *args)`, where the mapped
-    arguments have the mapped axis in front, and `in_batched`, a list like the arguments, tells
-    with booleans which leaves are mapped. It returns `(out, out_batched)`, two pytrees like the
-    function's result. Derivatives are those of the function and, where it is mapped, of the rule.
+    Use it where a batch has a better algorithm than the one that follows from the operations, such
+    as a library call for a whole batch.
+
+    The rule is set by `def_vmap(rule)`, and is called as `rule(axis_size, in_batched, *args)`.
+    `axis_size` is the size of the mapped axis, an int. `in_batched` is a list like the arguments
+    with a bool for each array, which says if it is mapped. The mapped arrays have the mapped axis
+    first. The rule returns `(out, out_batched)`: the result of the function for all elements, and
+    a pytree of bools like it. Derivatives go through the function, or through the rule where the
+    function is mapped.
+
+    Args:
+      fun: a function of pytrees of arrays that returns a pytree of arrays. Keyword arguments are
+        passed to the rule by position.
+
+    Returns:
+      A callable with the signature of `fun` and the method `def_vmap`.
+
+    Raises:
+      AttributeError: the function is called before its rule is set.
 
     >>> from weft import vmap
     >>> @custom_vmap
@@ -50,7 +65,23 @@ class custom_vmap(RuledFunction):
     vmap_rule: Callable | None = None
 
     def def_vmap(self, vmap_rule: Callable) -> Callable:
-        """Set the batching rule; returns it, so that it can be used as a decorator."""
+        """Set the batching rule, and return it, so that this can be used as a decorator.
+
+        Args:
+          vmap_rule: a function `rule(axis_size, in_batched, *args)` that returns `(out,
+            out_batched)`, as described for `custom_vmap`.
+
+        Returns:
+          The function `vmap_rule`.
+
+        Raises:
+          TypeError: `vmap_rule` is not a function.
+
+        >>> double = weft.custom_batching.custom_vmap(lambda x: 2 * x)
+        >>> _ = double.def_vmap(lambda n, batched, x: (2 * x, batched[0]))
+        >>> print(weft.vmap(double)(jnp.arange(3)))
+        [0 2 4]
+        """
         check_callable("def_vmap", vmap_rule)
         self.vmap_rule = vmap_rule
         return vmap_rule
@@ -158,7 +189,19 @@ class FlatRule:
 
 
 def sequential_vmap(f: Callable) -> custom_vmap:
-    """A function that `vmap` maps as a loop (`lax.map`), one element after another.
+    """Return a function that `vmap` maps as a loop, one element after another.
+
+    It is for functions that need much memory, or that must be called with single elements. The
+    loop is `lax.map`.
+
+    Args:
+      f: a function of pytrees of arrays that returns a pytree of arrays.
+
+    Returns:
+      A function with the results of `f`, a `custom_vmap`.
+
+    Raises:
+      TypeError: `f` is not a function.
 
     >>> from weft import vmap
     >>> print(vmap(sequential_vmap(lambda x: x + 1))(jnp.arange(3)))

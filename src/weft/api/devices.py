@@ -35,7 +35,21 @@ from weft.xla.layouts import Format
 
 
 def devices(backend: str | None = None) -> list[Any]:
-    """Every device of the platform in use, or of `backend`."""
+    """Return the devices of a platform, of all processes.
+
+    Args:
+      backend: the name of a platform, such as "cpu" or "gpu". The default is the platform in use.
+
+    Returns:
+      A list of devices.
+
+    Raises:
+      RuntimeError: the platform does not exist.
+      TypeError: the platform is not a str or None.
+
+    >>> weft.devices("cpu")[:1]
+    [CpuDevice(id=0)]
+    """
     if not isinstance(backend, str | None):
         raise TypeError(f"devices: the platform must be a name; got {backend!r}.")
     return list(all_devices() if backend is None else devices_of(backend, "devices: the platform"))
@@ -44,9 +58,21 @@ def devices(backend: str | None = None) -> list[Any]:
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Any]:
-    """The devices of this process, or of the one whose rank is `process_index` (or `host_id`).
+    """Return the devices of one process.
 
-    `backend` names a platform, by default the one in use; so in the functions below.
+    Args:
+      process_index: the rank of the process, an int. The default is this process.
+      backend: the name of a platform. The default is the platform in use.
+      host_id: an older name of `process_index`.
+
+    Returns:
+      A list of devices.
+
+    Raises:
+      ValueError: no process has this rank.
+
+    >>> weft.local_devices()[:1] == weft.devices()[:1]
+    True
     """
     rank = host_id if process_index is None else process_index
     wanted = client().process_index() if rank is None else rank
@@ -59,27 +85,92 @@ def local_devices(
 
 
 def device_count(backend: str | None = None) -> int:
-    """The number of devices."""
+    """Return the number of devices of a platform, of all processes.
+
+    Args:
+      backend: the name of a platform. The default is the platform in use.
+
+    Returns:
+      An int.
+
+    Raises:
+      RuntimeError: the platform does not exist.
+
+    >>> weft.device_count() == len(weft.devices())
+    True
+    """
     return len(devices(backend))
 
 
 def local_device_count(backend: str | None = None) -> int:
-    """The number of devices of this process."""
+    """Return the number of devices of this process.
+
+    Args:
+      backend: the name of a platform. The default is the platform in use.
+
+    Returns:
+      An int.
+
+    Raises:
+      RuntimeError: the platform does not exist.
+
+    >>> weft.local_device_count() == len(weft.local_devices())
+    True
+    """
     return len(local_devices(backend=backend))
 
 
 def process_index(backend: str | None = None) -> int:
-    """The rank of this process."""
+    """Return the rank of this process.
+
+    Args:
+      backend: the name of a platform. The default is the platform in use.
+
+    Returns:
+      An int from 0 to `process_count() - 1`. A program of one process has rank 0.
+
+    Raises:
+      RuntimeError: the platform does not exist.
+
+    >>> weft.process_index()
+    0
+    """
     return (devices(backend)[0].client if backend else client()).process_index()
 
 
 def process_indices(backend: str | None = None) -> list[int]:
-    """The ranks of all processes, in order."""
+    """Return the ranks of all processes, in ascending order.
+
+    Args:
+      backend: the name of a platform. The default is the platform in use.
+
+    Returns:
+      A list of ints.
+
+    Raises:
+      RuntimeError: the platform does not exist.
+
+    >>> weft.process_indices()
+    [0]
+    """
     return sorted({d.process_index for d in devices(backend)})
 
 
 def process_count(backend: str | None = None) -> int:
-    """The number of processes."""
+    """Return the number of processes of the program.
+
+    Args:
+      backend: the name of a platform. The default is the platform in use.
+
+    Returns:
+      An int.
+
+    Raises:
+      RuntimeError: the platform does not exist.
+
+    >>> weft.process_count()
+    1
+    """
     return len({d.process_index for d in devices(backend)})
 
 
@@ -89,27 +180,50 @@ host_ids = alias(process_indices, "host_ids")
 
 
 def default_backend() -> str:
-    """The platform that arrays are put on: 'cpu', 'gpu' or 'tpu'."""
+    """Return the name of the platform that arrays are put on. It takes no parameters.
+
+    Returns:
+      A str: "cpu", "gpu" or "tpu".
+
+    >>> weft.default_backend() in ("cpu", "gpu", "tpu")
+    True
+    """
     return all_devices()[0].platform
 
 
 def device_put(
     x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
 ) -> Any:
-    """A pytree of arrays on `device`: a device, a sharding, or a pytree prefix of such.
+    """Put a pytree of arrays on a device, or shard them over several devices.
 
-    Arrays put on a device stay there: operations on them run there. A sharding over many devices
-    splits or repeats each array over them; with `weft.set_mesh`, a PartitionSpec is enough. Of a
-    Format the sharding counts: the order of elements in memory is the engine's choice. Without
-    a device, values that are not arrays yet go to the default one, and arrays stay where they are.
+    An array that is put on a device is bound to it: operations on it run there, and operands that
+    are bound to different devices cannot be mixed. A sharding over several devices splits each
+    array, or repeats it. In a function that is traced, a sharding is a constraint on the value.
 
-    The result may share memory with an array that is there already, unless `may_alias` is False.
-    `donate` says that x is not used again: on accelerators its memory is free as soon as it is
-    copied; on CPU, as without it, when nobody refers to it. Both may be pytree prefixes. `src` says
-    where x lies, which arrays know.
+    Args:
+      x: a pytree of arrays, NumPy arrays and numbers.
+      device: the target: a device, a sharding, a PartitionSpec over the mesh that `weft.set_mesh`
+        put in scope, or a pytree prefix of `x` of these. A `Format` counts as its sharding; XLA
+        chooses the order of the elements in memory. None, the default, puts values that are not
+        arrays on the default device, and does not move arrays.
+      src: where x is stored, for compatibility with JAX; it is ignored.
+      donate: a bool, or a pytree prefix of bools. True says that x is not used again. On
+        accelerators its memory is free as soon as it is copied. On the CPU it has no effect.
+      may_alias: a bool, or a pytree prefix of bools. False makes a copy even if the array is on the
+        device already. By default the result may share memory with x.
+
+    Returns:
+      A pytree of arrays like x, of the same values, shapes and dtypes.
+
+    Raises:
+      DtypeError: a leaf of x is not an array or a number.
+      ValueError: `device` is not a device or a sharding; both `donate` and `may_alias` are True.
 
     >>> device_put([1.0, 2])
     [Array(1., dtype=float32, weak_type=True), Array(2, dtype=int32, weak_type=True)]
+    >>> x = weft.device_put(np.ones(2, np.float32), weft.devices("cpu")[0])
+    >>> x.devices()
+    {CpuDevice(id=0)}
     """
     leaves, tree = pytrees.flatten(x)
     for path, leaf in pytrees.flatten_with_path(x)[0] if not all(map(_is_plain, leaves)) else ():
@@ -221,7 +335,20 @@ def _identity(x: Any) -> Any:
 
 
 def device_get(x: Any) -> Any:
-    """A pytree of NumPy arrays with the values of one of arrays; traced values stay as they are."""
+    """Return the values of a pytree of arrays as NumPy arrays.
+
+    The copies of all arrays are started before the first is waited for.
+
+    Args:
+      x: a pytree of arrays.
+
+    Returns:
+      A pytree like x with NumPy arrays of the same shapes and dtypes. Leaves that are not arrays of
+      weft, such as numbers and traced values, are returned unchanged.
+
+    >>> weft.device_get({"a": jnp.arange(3), "b": 1.5})
+    {'a': array([0, 1, 2], dtype=int32), 'b': 1.5}
+    """
     guard = _jax.guard_lib.thread_local_state()
     guard.explicit_device_get = True
     try:
@@ -234,7 +361,20 @@ def device_get(x: Any) -> Any:
 
 
 def block_until_ready(x: Any) -> Any:
-    """Wait until every array in a pytree is computed; returns the pytree."""
+    """Wait until every array in a pytree is computed.
+
+    Calls of compiled programs may return before the results are computed. Use this in measurements
+    of time, and before memory is counted.
+
+    Args:
+      x: a pytree of arrays. Other leaves and traced values are ignored.
+
+    Returns:
+      The pytree x.
+
+    >>> weft.block_until_ready((jnp.arange(2) + 1, "label"))
+    (Array([1, 2], dtype=int32), 'label')
+    """
     for leaf in pytrees.flatten(x)[0]:
         wait = getattr(leaf, "block_until_ready", None)
         if wait is not None and not isinstance(leaf, Tracer):
@@ -243,7 +383,19 @@ def block_until_ready(x: Any) -> Any:
 
 
 def copy_to_host_async(x: Any) -> Any:
-    """Start copying every array in a pytree to the host; returns the pytree."""
+    """Start copying every array in a pytree to the host, without waiting for it.
+
+    A later `device_get` or `np.asarray` then finds the values on the host.
+
+    Args:
+      x: a pytree of arrays. Other leaves are ignored.
+
+    Returns:
+      The pytree x.
+
+    >>> weft.copy_to_host_async([jnp.arange(2)])
+    [Array([0, 1], dtype=int32)]
+    """
     for leaf in pytrees.flatten(x)[0]:
         if isinstance(leaf, ARRAYS):
             leaf.copy_to_host_async()
@@ -251,9 +403,20 @@ def copy_to_host_async(x: Any) -> Any:
 
 
 def live_arrays(platform: str | None = None) -> list[Any]:
-    """Every array that holds memory, of all platforms or of `platform`.
+    """Return every array that holds memory.
 
-    The parts of one over many devices count as one.
+    Use it to find arrays that keep memory longer than they should. An array over several devices
+    counts as one. Arrays that weft caches for itself are left out.
+
+    Args:
+      platform: the name of a platform. The default is all platforms.
+
+    Returns:
+      A list of arrays.
+
+    >>> x = jnp.arange(12345)
+    >>> any(y is x for y in weft.live_arrays())
+    True
     """
     own = {id(x) for held in HELD for x in held.values()}
     xs = [x for c in clients() for x in c.live_arrays() if x.aval is not None and id(x) not in own]

@@ -184,13 +184,42 @@ def value_and_grad(
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
 ) -> Callable[..., Any]:
-    """A function that gives both the value of `fun` and its gradient.
+    """Return the function that computes both the value of `fun` and its gradient.
 
-    The parameters `argnums`, `has_aux`, `holomorphic`, `allow_int` and `reduce_axes` are those of
-    `grad`; the function returns `(value, gradient)`; with `has_aux`, `((value, aux), gradient)`.
+    It is for training loops, which need the loss and its gradient: the two share the forward pass,
+    so the function costs no more than `grad`.
+
+    Args:
+      fun: a function that returns a real scalar; with `has_aux`, a pair (scalar, anything).
+      argnums: the positional arguments to differentiate in, each a pytree of floating-point or
+        complex arrays. An int gives the gradient of that argument, a sequence of ints a tuple of
+        gradients. The default is the first argument.
+      has_aux: if True, `fun` returns a pair `(value, aux)`; aux is returned unchanged.
+      holomorphic: if True, `fun` is complex-differentiable; its inputs and its result must be
+        complex.
+      allow_int: if True, inputs may be integers; their gradients have the dtype float0.
+      reduce_axes: is accepted for compatibility with older versions of JAX, and ignored.
+
+    Returns:
+      A function of the arguments of `fun` that returns `(value, gradient)`, or with `has_aux`
+      `((value, aux), gradient)`. The gradient has the structure, the shapes and the dtypes of the
+      arguments that it is taken in.
+
+    Raises:
+      DtypeError: an input is not floating-point or complex and `allow_int` is not given; the result
+        is complex without `holomorphic`.
+      ShapeError: the result is an array that is not a scalar.
+      TypeError: the result is not one array; `argnums` is not an int or a sequence of ints, or
+        names an argument that the call does not have.
 
     >>> value_and_grad(lambda x: x * x)(3.0)
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
+    >>> def loss(w, x):
+    ...     prediction = w * x
+    ...     return (prediction - 1.0) ** 2, {"prediction": prediction}
+    >>> (value, aux), gradient = weft.value_and_grad(loss, has_aux=True)(2.0, 3.0)
+    >>> print(value, aux["prediction"], gradient)
+    25.0 6.0 30.0
     """
     return make_value_and_grad("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
 
@@ -291,20 +320,46 @@ def grad(
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
 ) -> Callable[..., Any]:
-    """The gradient of a scalar function, by reverse mode, as a function of the same arguments.
+    """Return the function that computes the gradient of a scalar function, by reverse mode.
+
+    The gradient holds the derivative of the result with respect to every element of an argument.
+    It costs a small multiple of one call of `fun`, however many elements there are, and the memory
+    of the intermediate values; `checkpoint` reduces the latter. `fun` may use any control flow and
+    any functions of weft. Calls may be nested for higher derivatives.
+
+    For a complex input x + iy and a real result f, the gradient is df/dx - i df/dy. A step of
+    gradient descent therefore subtracts its conjugate.
 
     Args:
-      fun: returns a real scalar; with `has_aux`, a pair (scalar, anything).
-      argnums: the positional arguments to differentiate in, each a pytree of arrays. An int gives
-        that argument's gradient, a tuple a tuple of gradients.
-      holomorphic: `fun` is complex-differentiable, its input and result complex.
-      allow_int: integer inputs are allowed; their gradients are float0.
-      reduce_axes: accepted for old calls of JAX, and ignored.
+      fun: a function that returns a real scalar; with `has_aux`, a pair (scalar, anything).
+      argnums: the positional arguments to differentiate in, each a pytree of floating-point or
+        complex arrays. An int gives the gradient of that argument, a sequence of ints a tuple of
+        gradients. The default is the first argument. Keyword arguments are constants.
+      has_aux: if True, `fun` returns a pair `(value, aux)`; aux is returned unchanged.
+      holomorphic: if True, `fun` is complex-differentiable; its inputs and its result must be
+        complex.
+      allow_int: if True, inputs may be integers; their gradients have the dtype float0, which has
+        no values.
+      reduce_axes: is accepted for compatibility with older versions of JAX, and ignored.
 
-    For a complex input x + iy the gradient is df/dx - i df/dy.
+    Returns:
+      A function of the arguments of `fun`. It returns the gradient, which has the structure, the
+      shapes and the dtypes of the argument; with `has_aux`, a pair `(gradient, aux)`.
+
+    Raises:
+      DtypeError: an input is not floating-point or complex and `allow_int` is not given; the result
+        is complex without `holomorphic`.
+      ShapeError: the result is an array that is not a scalar.
+      TypeError: the result is not one array; `argnums` is not an int or a sequence of ints, or
+        names an argument that the call does not have.
 
     >>> grad(lambda x: x**3)(2.0)
     Array(12., dtype=float32, weak_type=True)
+    >>> params = {"w": jnp.array([1.0, 2.0]), "b": jnp.float32(0.5)}
+    >>> weft.grad(lambda p, x: p["w"] @ x + p["b"])(params, jnp.array([3.0, 4.0]))
+    {'b': Array(1., dtype=float32), 'w': Array([3., 4.], dtype=float32)}
+    >>> print(weft.grad(weft.grad(jnp.sin))(0.5), -jnp.sin(0.5))
+    -0.47942555 -0.47942555
     """
     with_value = make_value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int)
 
@@ -325,25 +380,42 @@ def vjp(
     saveable_args: Any = True,
     in_nzs: Any = None,
 ) -> tuple:
-    """`(outputs, f_vjp)`: the value, and the function from cotangents of it to those of `primals`.
+    """Return the value of a function and its pullback, by reverse mode.
+
+    The pullback maps a cotangent of the result to cotangents of the arguments: it multiplies the
+    cotangent with the Jacobian from the left. `grad` is the pullback of a scalar function at the
+    cotangent 1. Use `vjp` where the result is not a scalar, or where the pullback is needed for
+    several cotangents.
 
     Args:
-      fun: a function of pytrees of arrays.
-      primals: the arguments at which it is differentiated.
-      has_aux: `fun` returns `(outputs, aux)`, of which only the outputs are differentiated.
-      reduce_axes: is ignored.
-      saveable_args: bools, a pytree prefix of `primals`. What f_vjp needs of an argument that is
-        False is not held by it: the caller passes it by `f_vjp.with_args(*primals)`.
-      in_nzs: bools, a pytree prefix of `primals`: False for arguments that are constants here,
-        whose cotangents are zeros.
+      fun: a function of pytrees of arrays that returns a pytree of arrays.
+      *primals: the arguments at which it is differentiated, pytrees of arrays.
+      has_aux: if True, `fun` returns `(outputs, aux)`; only the outputs are differentiated.
+      reduce_axes: is accepted for compatibility with older versions of JAX, and ignored.
+      saveable_args: bools, a pytree prefix of `primals`. The pullback does not hold an argument
+        that is marked False; the caller passes it again by `f_vjp.with_args(*primals)`. By default
+        all arguments that it needs are held.
+      in_nzs: bools, a pytree prefix of `primals`. Arguments that are marked False are constants;
+        their cotangents are zeros. By default all arguments are differentiated.
 
     Returns:
-      `(outputs, f_vjp)`, or `(outputs, f_vjp, aux)`. `f_vjp(ct)` returns a tuple with one entry for
-      each of `primals`. It is a pytree, whose leaves are the residuals.
+      `(outputs, f_vjp)`, or `(outputs, f_vjp, aux)` with `has_aux`. `f_vjp(ct)` takes a cotangent
+      of the structure, shapes and dtypes of the outputs. It returns a tuple with a cotangent for
+      each of `primals`, of the structure and the types of the argument. An integer argument has a
+      cotangent of dtype float0. `f_vjp` is a pytree whose leaves are the residuals.
+
+    Raises:
+      PytreeError: the pullback is called with a cotangent of another structure than the outputs.
+      ShapeError: the pullback is called with a cotangent of another shape or dtype.
+      TypeError: the pullback is not called with one argument.
 
     >>> y, f_vjp = vjp(lambda x: x * x, 3.0)
     >>> f_vjp(1.0)
     (Array(6., dtype=float32, weak_type=True),)
+    >>> y, f_vjp = weft.vjp(lambda a, x: a @ x, jnp.ones((2, 3)), jnp.arange(3.0))
+    >>> ct_a, ct_x = f_vjp(jnp.array([1.0, 10.0]))
+    >>> print(ct_x)
+    [11. 11. 11.]
     """
     flat, leaves, avals = flatten_call("vjp", fun, primals, has_aux=has_aux)
     outs, derivative, residuals = linearize_leaves(flat, leaves, avals, in_nzs)
@@ -450,12 +522,26 @@ def deliver(target: Any, ct: Any) -> Any:
 def fwd_and_bwd(
     fun: Callable, argnums: int | Sequence[int], has_aux: bool = False, jitted: bool = True
 ) -> tuple[Callable, Callable]:
-    """The forward and the backward pass of a function, each jitted once for many calls.
+    """Return the forward and the backward pass of a function, each jitted once for many calls.
 
-    `fwd(*args)` gives `(outputs, residuals)`, and `aux` last with `has_aux`, where `fun` returns
-    `(outputs, aux)`. `bwd(residuals, ct)` gives the cotangents of the arguments that `argnums`
-    names: one, or a tuple. What `vjp` gives would be compiled anew where it is jitted. With
-    `jitted=False` neither is.
+    It is for code that runs the two passes at different times, such as a pipeline of stages. The
+    pullback that `vjp` returns would be compiled anew each time it is jitted; these two functions
+    are compiled once for each set of types.
+
+    Args:
+      fun: a function of pytrees of arrays that returns a pytree of arrays.
+      argnums: the positional arguments to differentiate in, an int or a sequence of ints.
+      has_aux: if True, `fun` returns `(outputs, aux)`; only the outputs are differentiated.
+      jitted: if False, the two functions are not jitted. The default is True.
+
+    Returns:
+      A pair `(fwd, bwd)`. `fwd(*args)` returns `(outputs, residuals)`, or with `has_aux`
+      `(outputs, residuals, aux)`. `bwd(residuals, ct)` takes a cotangent of the types of the
+      outputs. It returns the cotangent of the argument that `argnums` names, or a tuple of them
+      if `argnums` is a sequence.
+
+    Raises:
+      TypeError: `argnums` is not an int or a sequence of ints.
 
     >>> fwd, bwd = weft.fwd_and_bwd(lambda w, x: w @ x, argnums=0)
     >>> y, residuals = fwd(jnp.ones((2, 2)), jnp.arange(2.0))
@@ -529,13 +615,34 @@ def tangent_leaves(
 def jvp(
     fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> tuple:
-    """`(outputs, output tangents)`: the value and the directional derivative, by forward mode.
+    """Return the value of a function and its directional derivative, by forward mode.
 
-    `primals` and `tangents` are tuples with one entry for each argument, of equal structure and
-    types; an integer's tangent is float0. With `has_aux`, gives `(outputs, tangents, aux)`.
+    The derivative is the Jacobian at `primals` times `tangents`. It costs a small multiple of one
+    call and no memory for residuals, so it suits functions with few inputs. For many tangents at
+    one point use `linearize`.
+
+    Args:
+      fun: a function of pytrees of arrays that returns a pytree of arrays.
+      primals: a tuple or list with one entry for each argument, the point.
+      tangents: a tuple or list with the structure, shapes and dtypes of `primals`, the direction.
+        The tangent of an integer or a bool has the dtype float0.
+      has_aux: if True, `fun` returns `(outputs, aux)`; only the outputs are differentiated.
+
+    Returns:
+      `(outputs, output_tangents)`, or with `has_aux` `(outputs, output_tangents, aux)`. The
+      tangents have the structure, the shapes and the dtypes of the outputs.
+
+    Raises:
+      PytreeError: the tangents do not have the structure of the primals.
+      ShapeError: a tangent has another shape or dtype than its primal.
+      TypeError: `primals` or `tangents` is not a tuple or a list.
 
     >>> jvp(lambda x: x * x, (3.0,), (1.0,))
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
+    >>> a, b = jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0])
+    >>> y, dy = weft.jvp(jnp.dot, (a, b), (jnp.ones(2), jnp.ones(2)))
+    >>> print(y, dy)
+    11.0 10.0
     """
     for name, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, tuple | list):
@@ -557,15 +664,35 @@ def tangent_value(t: Any) -> Any:
 
 @boundary
 def linearize(fun: Callable, *primals: Any, has_aux: bool = False, in_nzs: Any = None) -> tuple:
-    """`(outputs, f_jvp)`: the value, and the derivative at `primals` as a linear function.
+    """Return the value of a function and its derivative at a point, as a linear function.
 
-    The work that does not depend on the tangents is done once. `f_jvp` is a pytree, whose leaves
-    are what that work left. With `has_aux`, gives `(outputs, f_jvp, aux)`. `in_nzs`, bools and a
-    pytree prefix of `primals`, is False for arguments whose tangents count as zero.
+    The derivative is the same as by `jvp`. The work that does not depend on the tangents is done
+    once, so `linearize` is the better choice for many tangents at one point. It needs memory for
+    the residuals, as `vjp` does.
+
+    Args:
+      fun: a function of pytrees of arrays that returns a pytree of arrays.
+      *primals: the arguments at which it is differentiated, pytrees of arrays.
+      has_aux: if True, `fun` returns `(outputs, aux)`; only the outputs are differentiated.
+      in_nzs: bools, a pytree prefix of `primals`. Arguments that are marked False are constants;
+        their tangents count as zero. By default all arguments are differentiated.
+
+    Returns:
+      `(outputs, f_jvp)`, or with `has_aux` `(outputs, f_jvp, aux)`. `f_jvp(*tangents)` takes one
+      tangent for each of `primals`, of its structure and types, and returns the tangents of the
+      outputs. `f_jvp` is a pytree whose leaves are the residuals.
+
+    Raises:
+      ShapeError: `f_jvp` is called with a tangent of another shape or dtype than its primal.
 
     >>> y, f_jvp = linearize(lambda x: x * x, 3.0)
     >>> f_jvp(2.0)
     Array(12., dtype=float32, weak_type=True)
+    >>> _, f_jvp = weft.linearize(jnp.sin, jnp.zeros(3))
+    >>> weft.vmap(f_jvp)(jnp.eye(3))
+    Array([[1., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]], dtype=float32)
     """
     flat, leaves, avals = flatten_call("linearize", fun, primals, has_aux=has_aux)
     outs, derivative, residuals = linearize_leaves(flat, leaves, avals, in_nzs)
@@ -583,13 +710,31 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False, in_nzs: Any =
 
 @boundary
 def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Any = ()) -> Callable:
-    """The transpose of a function that is linear in its arguments.
+    """Return the transpose of a function that is linear in its arguments.
 
-    `primals` give the types only, and may be ShapeDtypeStructs. The result takes cotangents of
-    `fun`'s output and returns a tuple of cotangents of the arguments. `reduce_axes` is ignored.
+    For a function x -> A x it is the function y -> A^T y. If a function is known to be linear, its
+    transpose costs less than the pullback that `vjp` returns, as nothing is evaluated at a point.
+    Complex values are not conjugated.
+
+    Args:
+      fun: a linear function of pytrees of arrays.
+      *primals: arrays or ShapeDtypeStructs, of the types of the arguments. Their values are not
+        used.
+      reduce_axes: is accepted for compatibility with older versions of JAX, and ignored.
+
+    Returns:
+      A function of one cotangent of the structure and the types of the result of `fun`. It returns
+      a tuple with a cotangent for each argument, of the structure and the types of the argument.
+
+    Raises:
+      MissingRule: when the transpose is called, if `fun` contains an operation that is not linear.
+      ShapeError: the transpose is called with a cotangent of another shape or dtype.
 
     >>> linear_transpose(lambda x: 3.0 * x, 1.0)(2.0)
     (Array(6., dtype=float32, weak_type=True),)
+    >>> difference = weft.linear_transpose(lambda x: x[1:] - x[:-1], jnp.zeros(3))
+    >>> difference(jnp.array([1.0, 10.0]))
+    (Array([-1., -9., 10.], dtype=float32),)
     """
     flat, _, avals = flatten_call("linear_transpose", fun, primals, structs=True)
     jaxpr, consts = stage_function(flat, avals, fun_name(fun))

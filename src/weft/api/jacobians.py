@@ -61,14 +61,42 @@ def jacfwd(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
-    """The Jacobian of `fun` by forward mode: best where there are fewer inputs than outputs.
+    """Return the function that computes the Jacobian of `fun` by forward mode.
 
-    For output shape S and input shape T it has shape S + T; pytrees nest, outputs outside.
-    `argnums`, `has_aux` and `holomorphic` are as for `grad`.
+    The Jacobian holds the derivative of every element of the result with respect to every element
+    of the input. Forward mode computes one column at a time, with one Jacobian-vector product for
+    each element of the input; the products are mapped, as by `vmap`. It is the better choice
+    where the input has fewer elements than the result; otherwise use `jacrev`. If each result
+    depends on few inputs, `sparse_jacobian` needs far fewer products.
+
+    Args:
+      fun: a function of arrays, or of pytrees of arrays, that returns a pytree of arrays.
+      argnums: the positional arguments to differentiate in. An int gives one Jacobian, a sequence
+        of ints a tuple with a Jacobian for each argument. The default is the first argument.
+      has_aux: if True, `fun` returns a pair `(result, aux)`; only the result is differentiated.
+      holomorphic: if True, `fun` is complex-differentiable and its inputs must be complex. By
+        default the inputs must be real.
+
+    Returns:
+      A function of the arguments of `fun`. For a result of shape S and an input of shape T the
+      Jacobian has shape S + T and the dtype of the result. For pytrees it has the structure of the
+      result, and in the place of each array of it the structure of the input. With `has_aux` the
+      function returns `(jacobian, aux)`.
+
+    Raises:
+      DtypeError: an input is not of a real floating-point dtype (complex if `holomorphic`).
+      TypeError: `argnums` is not an int or a sequence of ints, or names an argument that the call
+        does not have.
 
     >>> jacfwd(lambda x: x**2)(np.array([1.0, 2.0], np.float32))
     Array([[2., 0.],
            [0., 4.]], dtype=float32)
+
+    The Jacobian with respect to two arguments is a tuple:
+
+    >>> weft.jacfwd(lambda a, x: a * x, argnums=(0, 1))(2.0, jnp.array([3.0, 4.0]))
+    (Array([3., 4.], dtype=float32), Array([[2., 0.],
+           [0., 2.]], dtype=float32))
     """
     return make_jacobian("jacfwd", fun, argnums, has_aux, holomorphic, False, forward_blocks)
 
@@ -80,14 +108,45 @@ def jacrev(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[..., Any]:
-    """The Jacobian of `fun` by reverse mode: best where there are fewer outputs than inputs.
+    """Return the function that computes the Jacobian of `fun` by reverse mode.
 
-    For output shape S and input shape T it has shape S + T; pytrees nest, outputs outside.
-    `argnums`, `has_aux`, `holomorphic` and `allow_int` are as for `grad`.
+    The Jacobian holds the derivative of every element of the result with respect to every element
+    of the input. Reverse mode computes one row at a time, with one vector-Jacobian product for
+    each element of the result; the products are mapped, as by `vmap`. It is the better choice
+    where the result has fewer elements than the input; otherwise use `jacfwd`. `jacobian` is
+    another name of this function.
+
+    Args:
+      fun: a function of arrays, or of pytrees of arrays, that returns a pytree of arrays.
+      argnums: the positional arguments to differentiate in. An int gives one Jacobian, a sequence
+        of ints a tuple with a Jacobian for each argument. The default is the first argument.
+      has_aux: if True, `fun` returns a pair `(result, aux)`; only the result is differentiated.
+      holomorphic: if True, `fun` is complex-differentiable and its inputs and results must be
+        complex. By default the results must be real.
+      allow_int: if True, inputs may be integers; the Jacobian with respect to them is zero
+        and has the integer dtype. By default such inputs are refused.
+
+    Returns:
+      A function of the arguments of `fun`. For a result of shape S and an input of shape T the
+      Jacobian has shape S + T and the dtype of the input. For pytrees it has the structure of the
+      result, and in the place of each array of it the structure of the input. With `has_aux` the
+      function returns `(jacobian, aux)`.
+
+    Raises:
+      DtypeError: an input is an integer without `allow_int`; a result is not real and
+        floating-point; with `holomorphic`, an input or a result is not complex.
+      TypeError: `argnums` is not an int or a sequence of ints, or names an argument that the call
+        does not have.
 
     >>> jacrev(lambda x: x**2)(np.array([1.0, 2.0], np.float32))
     Array([[2., 0.],
            [0., 4.]], dtype=float32)
+
+    For pytrees, the structure of the result is outside and that of the input inside:
+
+    >>> f = lambda p: {"y": p["a"] * p["b"]}
+    >>> weft.jacrev(f)({"a": jnp.float32(2.0), "b": jnp.float32(3.0)})
+    {'y': {'a': Array(3., dtype=float32), 'b': Array(2., dtype=float32)}}
     """
     blocks = functools.partial(reverse_blocks, holomorphic=holomorphic)
     return make_jacobian("jacrev", fun, argnums, has_aux, holomorphic, allow_int, blocks)
@@ -176,13 +235,43 @@ def hessian(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable[..., Any]:
-    """The matrix of second derivatives of `fun`, by forward over reverse mode.
+    """Return the function that computes the Hessian of `fun`: the matrix of its second derivatives.
 
-    `argnums`, `has_aux` and `holomorphic` are as for `grad`.
+    It is `jacfwd(jacrev(fun))`: forward over reverse mode. The cost is about one gradient for each
+    element of the input. For a product of the Hessian with one vector, without the matrix, use
+    `jvp` of `grad`; for a Hessian with few entries other than zero, use `sparse_hessian`.
+
+    Args:
+      fun: a function of arrays, or of pytrees of arrays. It usually returns a scalar; if it returns
+        arrays, the result holds a Hessian for each element of them.
+      argnums: the positional arguments to differentiate in. An int gives one Hessian. A sequence of
+        ints gives a tuple of tuples, with a block for each pair of arguments. The default is the
+        first argument.
+      has_aux: if True, `fun` returns a pair `(result, aux)`; only the result is differentiated.
+      holomorphic: if True, `fun` is complex-differentiable and its inputs and results must be
+        complex. By default they must be real.
+
+    Returns:
+      A function of the arguments of `fun`. For a result of shape S and an input of shape T the
+      Hessian has shape S + T + T; pytrees nest as for `jacfwd`. With `has_aux` the function
+      returns `(hessian, aux)`.
+
+    Raises:
+      DtypeError: an input or a result is not of a real floating-point dtype (complex if
+        `holomorphic`).
+      TypeError: `argnums` is not an int or a sequence of ints, or names an argument that the call
+        does not have.
 
     >>> hessian(lambda x: x[0] * x[1] ** 2)(np.array([1.0, 2.0], np.float32))
     Array([[0., 4.],
            [4., 2.]], dtype=float32)
+
+    The product of a Hessian and a vector does not need the matrix:
+
+    >>> f = lambda x: x[0] * x[1] ** 2
+    >>> x, v = jnp.array([1.0, 2.0]), jnp.array([1.0, 0.0])
+    >>> weft.jvp(weft.grad(f), (x,), (v,))[1]
+    Array([0., 4.], dtype=float32)
     """
     return jacfwd(
         jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),

@@ -273,33 +273,99 @@ def jit(
     out_shardings: Any = None,
     passes: Any = None,
 ) -> Any:
-    """Compile a function with XLA: the first call for each set of argument types traces it.
+    """Return a function that XLA compiles.
 
-    The function must be pure, and its Python control flow depend on static arguments and on shapes
-    only; results are as without jit. Calls with types seen before run at C++ speed.
+    The first call with arguments of some types traces the function: it runs once with tracers,
+    which stand for arrays of known shape and dtype, and its operations become one program. XLA
+    compiles the program. Later calls with arguments of the same types run the program without any
+    Python code of the function.
+
+    The function should be pure: a `print` or a change of a global variable happens only while it
+    is traced, and a global variable that it reads is read only then. Python control flow (`if`,
+    `while`, `range`) may depend on static arguments and on shapes, not on the values of arrays; for
+    those use `lax.cond`, `lax.while_loop`, `lax.fori_loop` or `jnp.where`.
+
+    A call compiles again if any of these is new: the structure of the arguments, the shape or dtype
+    of an array (a Python number counts as a weakly typed scalar), the value of a static argument,
+    or an option that programs depend on, such as `enable_x64`. The value of an array never does.
+    `weft.explain_cache_misses` logs the reason of each compilation, and `weft.no_tracing` forbids
+    it. The programs belong to `fun`, so jit a function once and not in a loop over new lambdas.
 
     Args:
-      fun: takes and returns pytrees of arrays. Without it, `jit(...)` is a decorator.
-      static_argnums, static_argnames: arguments that are Python values, hashable; each new value
-        traces again. Given one of the two, the other is inferred from the signature.
-      donate_argnums, donate_argnames: arguments whose buffers the results may take over. They must
-        not be used afterwards.
-      keep_unused: pass arguments to the compiled program even where it does not use them.
-      device: where to run, instead of where the arguments are.
-      inline: True or Inline.JAX_EARLY: a traced function has the operations. Else it has a call.
-      compiler_options: XLA flags for it and its derivatives; no other jitted function may call it.
-      in_shardings: the shardings of the positional arguments: a pytree prefix of them, of
-        shardings, or specs over the mesh that `set_mesh` put into scope. None leaves it to the
-        arguments: what they are bound to is where the function runs, over all devices of a mesh.
-      out_shardings: those of the results, likewise; None leaves them to the compiler.
-      passes: names of `weft.passes.PASSES`, and functions from jaxpr to jaxpr, in place of those of
-        `config.passes`; of a function within another that is jitted, those of that one count.
+      fun: a function of pytrees of arrays and numbers that returns a pytree of arrays. Without it,
+        `jit(...)` returns a decorator.
+      static_argnums: an int or a sequence of ints, the positions of static arguments. A static
+        argument stays a Python value while the function is traced. It must be hashable, and each
+        value that differs by `==` compiles a program of its own. By default no argument is static.
+      static_argnames: a str or a sequence of strs, the names of static arguments. If only one of
+        `static_argnums` and `static_argnames` is given, the other is inferred from the signature,
+        so that the argument is static however it is passed.
+      donate_argnums: an int or a sequence of ints, the positions of donated arguments. The memory
+        of their arrays may be reused for results of the same shape and dtype. A donated array is
+        deleted by the call, and any later use of it is an error. By default no argument is donated.
+      donate_argnames: the names of donated arguments, as `static_argnames`.
+      keep_unused: if True, arguments that the function does not use are passed to the compiled
+        program all the same. By default they are dropped.
+      device: the device to run on. By default the function runs where its arguments are.
+      backend: the name of a platform, such as "cpu". The function runs on its first device, unless
+        `device` is given.
+      inline: True, or `Inline.JAX_EARLY`, makes the operations of the function part of the program
+        of a traced function that calls it. By default that program has a call.
+      compiler_options: a dict of XLA flags for the function and its derivatives. No other jitted
+        function may call a function that has any.
+      in_shardings: the shardings of the positional arguments: a pytree prefix of them of shardings,
+        or of PartitionSpecs over the mesh that `set_mesh` has put in scope. None, the default,
+        keeps the sharding of each argument.
+      out_shardings: the shardings of the results, a pytree prefix of them. None, the default,
+        leaves them to the compiler.
+      passes: a sequence of names of `weft.passes.PASSES` and of functions from jaxpr to jaxpr. It
+        replaces `config.passes`. If jitted functions are nested, the outer one decides.
 
     Returns:
-      A function with `.trace`, `.lower`, `.eval_shape`, `.clear_cache` and `.__wrapped__`.
+      A function with the signature and the results of `fun`. Its attributes are `.trace(*args)` and
+      `.lower(*args)`, which stage without running; `.eval_shape(*args)`, which returns the types of
+      the results; `.clear_cache()`, which forgets the programs; and `.__wrapped__`, which is `fun`.
+
+    Raises:
+      TypeError: `fun` is not a function.
+      ValueError: an argument is both static and donated; `static_argnums` names an argument that
+        `fun` does not have; a call passes a static argument that cannot be hashed.
+      DtypeError: an argument that is not static, or a result, is not an array or a number.
+      TracerBoolConversionError: Python control flow depends on the value of an array.
 
     >>> jit(lambda x: x * 2 + 1)(jnp.arange(3))
     Array([1, 3, 5], dtype=int32)
+
+    The Python code runs once for each set of types. The third call has a new shape:
+
+    >>> @weft.jit
+    ... def f(x):
+    ...     print("traced with", x.shape)
+    ...     return x + 1
+    >>> _ = f(jnp.ones(2))
+    traced with (2,)
+    >>> _ = f(jnp.zeros(2))
+    >>> _ = f(jnp.ones(3))
+    traced with (3,)
+
+    Python code may use the value of a static argument:
+
+    >>> @weft.jit(static_argnames="n")
+    ... def power(x, n):
+    ...     y = 1
+    ...     for _ in range(n):
+    ...         y = y * x
+    ...     return y
+    >>> print(power(jnp.float32(2.0), 3), power(jnp.float32(2.0), n=4))
+    8.0 16.0
+
+    The result of an update may take over the memory of the argument:
+
+    >>> step = weft.jit(lambda state, g: state - 0.1 * g, donate_argnums=0)
+    >>> state = jnp.ones(2)
+    >>> new = step(state, jnp.ones(2))
+    >>> state.is_deleted()
+    True
     """
     if fun is None:
         return functools.partial(jit, **{k: x for k, x in locals().items() if k != "fun"})
@@ -320,9 +386,24 @@ def jit(
 
 
 def clear_caches() -> None:
-    """Forget every program and executable that is kept in memory; later calls trace again.
+    """Forget every program and executable that is cached in memory; later calls trace again.
 
-    The memory of arrays that died, which is kept for next results, goes back to the system.
+    The function is for programs that meet very many types of arguments, and for measurements of
+    the time that compilation takes. It takes no parameters. The memory of arrays that died, which
+    is cached for the next results, is given back to the system. Executables cached on disk stay.
+
+    Returns:
+      None.
+
+    >>> @weft.jit
+    ... def f(x):
+    ...     print("traced")
+    ...     return x + 1
+    >>> _ = f(1.0)
+    traced
+    >>> weft.clear_caches()
+    >>> _ = f(1.0)
+    traced
     """
     forget_programs()
     forget_executables()

@@ -31,14 +31,33 @@ def make_jaxpr(
     axis_env: Sequence[tuple[Any, int]] | None = None,
     return_shape: bool = False,
 ) -> Callable[..., Any]:
-    """A function that gives the jaxpr of `fun` at the types of its arguments.
+    """Return the function that traces `fun` and returns its jaxpr.
 
-    `static_argnums` are the places of arguments that are Python values. `axis_env` puts named axes
-    in scope, as [("i", 4)]. With `return_shape`, gives also the pytree of the results'
-    ShapeDtypeStructs.
+    A jaxpr is the program of a function: a list of equations. An equation is a primitive with its
+    operands and parameters. Print the jaxpr to see which operations a function consists of, also
+    after `grad` or `vmap`. Nothing is computed.
+
+    Args:
+      fun: a function of pytrees of arrays that returns a pytree of arrays.
+      static_argnums: an int or a sequence of ints, the positions of arguments that stay Python
+        values. By default all arguments are traced.
+      axis_env: a sequence of pairs (name, size), as `[("i", 4)]`, of named axes for collectives.
+        By default there are none.
+      return_shape: if True, the result holds the types of the outputs too.
+
+    Returns:
+      A function of the arguments of `fun`, which may be arrays or ShapeDtypeStructs. It returns a
+      ClosedJaxpr; with `return_shape`, a pair of it and a pytree of ShapeDtypeStructs.
+
+    Raises:
+      TypeError: `fun` is not a function.
 
     >>> make_jaxpr(lambda x: jnp.sin(x) * 3.0)(jnp.ones(8))
     { lambda ; a:f32[8]. let b:f32[8] = sin a; c:f32[8] = mul b 3.0 in (c,) }
+    >>> weft.make_jaxpr(weft.vmap(lambda x: x @ x))(jnp.ones((4, 2))).out_avals
+    [ShapedArray(float32[4])]
+    >>> weft.make_jaxpr(lambda x, n: x * n, static_argnums=1)(1.0, 3)
+    { lambda ; a:f32[]. let b:f32[] = mul a 3.0 in (b,) }
     """
     check_callable("make_jaxpr", fun, wraps=True)
     static = Marked(index_tuple(as_tuple(static_argnums), "make_jaxpr", "static_argnums"))
@@ -65,11 +84,26 @@ def make_jaxpr(
 
 
 def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
-    """The shapes and dtypes of `fun(*args, **kwargs)`, computing nothing.
+    """Return the shapes and dtypes of `fun(*args, **kwargs)` without computing anything.
 
-    Arguments may be ShapeDtypeStructs. Gives a pytree of ShapeDtypeStructs.
+    It is for finding the types of parameters, or checking that shapes fit, before memory is used.
+    The function is traced, not compiled.
+
+    Args:
+      fun: a function of pytrees of arrays that returns a pytree of arrays.
+      *args: its positional arguments: arrays or ShapeDtypeStructs, in pytrees.
+      **kwargs: its keyword arguments, likewise.
+
+    Returns:
+      A pytree of ShapeDtypeStructs with the structure of the result.
+
+    Raises:
+      TypeError: `fun` is not a function.
+      ShapeError: shapes within `fun` do not fit each other.
 
     >>> eval_shape(lambda x: x @ x, ShapeDtypeStruct((3, 3), np.float32))
     ShapeDtypeStruct(shape=(3, 3), dtype=float32)
+    >>> weft.eval_shape(lambda x: {"mean": x.mean(0)}, weft.ShapeDtypeStruct((1000, 8), np.float32))
+    {'mean': ShapeDtypeStruct(shape=(8,), dtype=float32)}
     """
     return make_jaxpr(fun, return_shape=True)(*args, **kwargs)[1]

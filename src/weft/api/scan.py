@@ -39,9 +39,11 @@ def scan(
     unroll: int | bool = 1,
     _split_transpose: bool = False,
 ) -> tuple[Any, Any]:
-    """Carry a value along the first axis of arrays: a loop that compiles once.
+    """Apply a function to the elements of arrays in order, with a carry from step to step.
 
-    As this, but for a function `f` that is traced once::
+    It is the loop for recurrences: time series, recurrent networks, steps of a solver. The function
+    is traced once, whatever the number of steps, so a long loop compiles as fast as a short one.
+    Forward and reverse mode both go through it. This loop in Python gives the same result::
 
         def scan(f, init, xs, length=None):
             carry, ys = init, []
@@ -50,17 +52,56 @@ def scan(
                 ys.append(y)
             return carry, stack(ys)
 
+    The carry must keep its structure, its shapes and its dtypes from step to step. A carry that
+    starts as a Python number is weakly typed: it takes the dtype that `f` returns. Reverse mode
+    stores the residuals of every step; `checkpoint` around `f` stores the carries instead.
+
     Args:
-      f: `f(carry, x) -> (carry, y)`; the carry keeps its structure, shapes and dtypes.
-      init: the carry to start with, a pytree.
-      xs: a pytree of arrays whose first axes are equal; None to go without.
-      length: the number of steps, needed where xs has no arrays.
-      reverse: go from the last element to the first; ys stay in the order of xs.
-      unroll: steps written out in each turn of the loop; True for all of them.
+      f: a function `f(carry, x) -> (carry, y)`. `x` has the structure of `xs`, its arrays without
+        their first axis. `y` is any pytree of arrays, or None.
+      init: the carry of the first step, a pytree of arrays and numbers.
+      xs: a pytree of arrays whose first axes are of one length. None, the default, for a loop
+        without inputs; `x` is then None.
+      length: the number of steps, an int. It is needed only where `xs` has no arrays, and must
+        otherwise agree with them. It must be known while the program is traced.
+      reverse: if True, the loop goes from the last element to the first. The ys keep the order of
+        the xs: `ys[i]` belongs to `xs[i]`.
+      unroll: the number of steps in one iteration of the compiled loop, an int. More steps cost
+        compile time and may save time where a step is short. True unrolls all steps; 0 and False
+        mean one step, the default.
+
+    Returns:
+      A pair `(carry, ys)`: the carry after the last step, and the ys of all steps, each array with
+      a new first axis of the number of steps.
+
+    Raises:
+      DtypeError: `f` returns a carry of another dtype.
+      PytreeError: `f` does not return a pair, or a carry of another structure.
+      ShapeError: `f` returns a carry of another shape; the first axes of `xs` differ in length, or
+        are missing.
+      ValueError: neither `length` nor an array in `xs` is given; `unroll` is negative or not an
+        int.
 
     >>> total, sums = lax.scan(lambda c, x: (c + x, c + x), 0.0, jnp.arange(4.0))
     >>> print(total, sums)
     6.0 [0. 1. 3. 6.]
+
+    The carry and the xs may be pytrees. This is Newton's law for a sequence of forces:
+
+    >>> def step(state, force):
+    ...     v = state["v"] + 0.5 * force
+    ...     x = state["x"] + 0.5 * v
+    ...     return {"x": x, "v": v}, x
+    >>> final, path = lax.scan(step, {"x": 0.0, "v": 0.0}, jnp.array([1.0, 0.0, 0.0]))
+    >>> print(path)
+    [0.25 0.5  0.75]
+
+    With `reverse` the loop starts at the end; without `xs` it runs `length` steps:
+
+    >>> print(lax.scan(lambda c, x: (c + x, c + x), 0, jnp.arange(4), reverse=True)[1])
+    [6 6 5 3]
+    >>> print(lax.scan(lambda c, _: (2 * c, c), 1, length=5)[1])
+    [ 1  2  4  8 16]
     """
     check_callable("scan", f)
     carry, carry_tree = flatten(init)
@@ -192,13 +233,30 @@ def index_leaves(xs: Any, i: int) -> Any:
 
 @boundary
 def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
-    """Apply a function to each element along the first axis of the arrays `xs`, one after another.
+    """Apply a function to each element along the first axis of arrays, one after another.
 
-    It takes less memory than `vmap`, and more time; `batch_size` elements at a time are computed by
-    `vmap`.
+    It computes what `vmap` computes with less memory and in more time, as the intermediate values
+    of only one element exist at a time. With `batch_size`, it computes a few elements at a time.
+
+    Args:
+      f: a function of one element, which has the structure of `xs`; its arrays have no first axis.
+        It returns a pytree of arrays.
+      xs: a pytree of arrays whose first axes are of one length.
+      batch_size: the number of elements that are computed together, by `vmap`; an int >= 1. The
+        last batch may be smaller. By default the elements are computed one by one.
+
+    Returns:
+      The pytree that `f` returns, each array with a new first axis.
+
+    Raises:
+      ShapeError: an array of `xs` has no axis; the first axes differ in length; `batch_size` is
+        less than 1.
+      ValueError: `xs` holds no arrays.
 
     >>> print(lax.map(lambda x: x + 1, jnp.arange(3)))
     [1 2 3]
+    >>> print(lax.map(lambda p: p[0] * p[1], (jnp.arange(5), jnp.arange(5)), batch_size=2))
+    [ 0  1  4  9 16]
     """
     check_callable("map", f)
     leaves, tree = flatten(xs)
@@ -245,14 +303,44 @@ def scan_without_carry(jaxpr: Jaxpr, consts: Sequence[Any], xs: Sequence[Any], l
 
 @boundary
 def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
-    """All prefixes of `elems` along an axis, combined by an associative function.
+    """Combine all prefixes of arrays along an axis by an associative function, in parallel.
 
-    `fn(a, b)` is called about 2 log2(n) times on many elements at once: it must be associative and
-    elementwise along the axis. The pairing is that of Blelloch, "Prefix sums and their
-    applications" (1990), so work is O(n) and depth O(log n). With `reverse` it goes from the end.
+    The result at i combines the elements 0 to i, as `cumsum` does for the sum. `fn` is called about
+    2 log2(n) times on many elements at once, so the depth is O(log n) and the work O(n). It is for
+    recurrences whose step is associative, such as linear ones; for others use `scan`.
+
+    Args:
+      fn: a function `fn(a, b)` of two pytrees like `elems` that returns a pytree like them. It
+        must be associative, and act on each element along the axis separately: its operands are
+          slices
+        with many elements. `a` precedes `b`.
+      elems: a pytree of arrays that are equally long along `axis`.
+      reverse: if True, the result at i combines the elements i to n - 1, from the end: `fn(a, b)`
+        then gets the later elements as `a`. The default is False.
+      axis: the axis to go along, an int; the default is the first. Negative axes count from the
+        end.
+
+    Returns:
+      A pytree of arrays like `elems`, of the same shapes and dtypes.
+
+    Raises:
+      PytreeError: `fn` returns another structure than `elems` has.
+      ShapeError: the arrays differ in length along the axis, or do not have the axis; `fn` returns
+        another shape or dtype.
+
+    References:
+      Guy Blelloch, "Prefix sums and their applications", 1990.
 
     >>> print(lax.associative_scan(jnp.maximum, jnp.array([1, 3, 2, 4])))
     [1 3 3 4]
+
+    The recurrence y[i] = a[i] y[i-1] + b[i] composes affine maps:
+
+    >>> def compose(first, second):
+    ...     return first[0] * second[0], second[0] * first[1] + second[1]
+    >>> a, b = jnp.full(4, 0.5), jnp.ones(4)
+    >>> print(lax.associative_scan(compose, (a, b))[1])
+    [1.    1.5   1.75  1.875]
     """
     check_callable("associative_scan", fn)
     leaves, tree = flatten(elems)

@@ -35,19 +35,68 @@ def vmap(
     axis_size: int | None = None,
     spmd_axis_name: Any = None,
 ) -> Callable[..., Any]:
-    """Map `fun` over an axis of its arguments, pushing the loop into its operations.
+    """Return a function that maps `fun` over an axis of its arguments.
+
+    `vmap` turns a function of one example into a function of a batch of examples. The result
+    has no loop: each operation of `fun` is replaced by the same operation on arrays with
+    one more axis, so that a product of vectors becomes a product of matrices. Inside `fun`, the
+    arguments have the shapes of one element. Calls may be nested, and combined with `jit`, `grad`
+    and the other transformations.
+
+    Where a branch of `lax.cond` depends on a mapped value, both branches run and the result is
+    selected. A `lax.while_loop` with a mapped predicate runs until no element needs another step.
 
     Args:
-      in_axes: which axis of each argument to map: an int, None (the same for every call), or a
-        tuple with one entry an argument, each a pytree prefix of it. Keyword arguments map axis 0.
-      out_axes: where the mapped axis goes in the results, as a pytree prefix of them.
-      axis_name: a name for the axis, for collectives such as `lax.psum`.
-      axis_size: its size, needed where no argument is mapped.
-      spmd_axis_name: the axis of a mesh, or a tuple of such, that sharding constraints and
-        shard_maps within `fun` are to split the mapped axis over.
+      fun: a function of arrays, or of pytrees of arrays, that returns a pytree of arrays.
+      in_axes: the axis of each argument to map over. An int is the axis of every array of every
+        positional argument; the default is axis 0. A tuple has one entry for each positional
+        argument: an int, None for an argument that is the same in every call, or a pytree of ints
+        and None that is a prefix of the argument, as `{"w": None, "x": 0}` for a dict. Negative
+        axes count from the end. Keyword arguments are always mapped over axis 0.
+      out_axes: the position of the mapped axis in the results: an int, 0 by default, or a pytree
+        prefix of the result. None is allowed for a result that does not depend on a mapped
+        argument; it is then returned once. An unmapped result with an int is repeated.
+      axis_name: a name of the mapped axis. Collectives within `fun` use it, as in
+        `lax.psum(x, "batch")`. By default the axis has no name.
+      axis_size: the size of the mapped axis, an int. It is needed only where no argument is mapped.
+      spmd_axis_name: the name of an axis of a device mesh, or a tuple of names. Sharding
+        constraints and shard_maps within `fun` split the mapped axis over it. By default the
+        mapped axis is not split.
+
+    Returns:
+      A function of the arguments of `fun`, whose mapped arguments have one more axis. It returns
+      the pytree that `fun` returns, each array with the mapped axis at `out_axes`.
+
+    Raises:
+      ShapeError: the mapped axes differ in size.
+      TypeError: `in_axes` or `out_axes` holds an entry that is not an int or None.
+      ValueError: a tuple `in_axes` has not one entry for each positional argument; an argument
+        or a result does not have the axis; no argument is mapped and `axis_size` is not given;
+        `out_axes` is None for a result that is mapped.
 
     >>> vmap(lambda x, y: x @ y, in_axes=(0, None))(jnp.ones((3, 2)), jnp.ones(2))
     Array([2., 2., 2.], dtype=float32)
+
+    Axes may be given as a pytree like the argument. Here the weights are shared, and the examples
+    are mapped:
+
+    >>> params = {"w": jnp.array([1.0, 2.0]), "x": jnp.arange(6.0).reshape(3, 2)}
+    >>> weft.vmap(lambda p: p["w"] @ p["x"], in_axes=({"w": None, "x": 0},))(params)
+    Array([ 2.,  8., 14.], dtype=float32)
+
+    The mapped axis of the result may be another than the first, and `grad` may be mapped to get
+    the gradient of each example:
+
+    >>> weft.vmap(lambda x: x * jnp.ones(2), out_axes=1)(jnp.arange(3.0))
+    Array([[0., 1., 2.],
+           [0., 1., 2.]], dtype=float32)
+    >>> weft.vmap(weft.grad(lambda w, x: w * x**2), in_axes=(None, 0))(2.0, jnp.arange(3.0))
+    Array([0., 1., 4.], dtype=float32, weak_type=True)
+
+    A named axis is for collectives:
+
+    >>> weft.vmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
+    Array([0.25, 0.75], dtype=float32)
     """
     check_callable("vmap", fun, wraps=True)
     check_hashable("vmap", axis_name=axis_name, spmd_axis_name=spmd_axis_name)

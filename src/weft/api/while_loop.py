@@ -43,9 +43,11 @@ def while_loop(
     max_steps: int | None = None,
     checkpoints: int | None = None,
 ) -> Any:
-    """Repeat a function as long as a predicate holds: a loop that compiles once.
+    """Repeat a function as long as a predicate holds.
 
-    As this, but both functions are traced once, whatever the number of steps::
+    It is the loop for iterations whose number depends on values: a solver that stops when it has
+    converged. Both functions are traced once, whatever the number of steps. This loop in Python
+    gives the same result::
 
         def while_loop(cond_fun, body_fun, init_val):
             val = init_val
@@ -53,25 +55,44 @@ def while_loop(
                 val = body_fun(val)
             return val
 
-    Forward and reverse mode both go through it. Reverse mode needs the states that the loop went
-    through, last first, and computes them again from a few that it stores. With K = `checkpoints`
-    states stored (64 by default), a loop of up to (K+1)(K+2)/2 steps costs two walks more,
-    one of up to about K**3/6 three. Each state is as large as the parts of `init_val` that the
-    derivative depends on.
+    The value must keep its structure, its shapes and its dtypes. A value that starts as a Python
+    number is weakly typed: it takes the dtype that `body_fun` returns.
+
+    Forward and reverse mode both go through the loop; in JAX reverse mode is an error. Reverse mode
+    needs the states of the loop from the last to the first. It stores K = `checkpoints` of them,
+    and computes the others again: a loop of up to (K+1)(K+2)/2 steps is walked two more times, one
+    of up to about K**3/6 steps three more times. A state is as large as the parts of `init_val`
+    that the derivative depends on.
+
+    Under `vmap` with a mapped predicate the loop runs until the predicate is false for all
+    elements; an element keeps its value once its predicate is false.
 
     Args:
-      cond_fun: `cond_fun(val) -> bool`, a scalar.
-      body_fun: `body_fun(val) -> val`, of the same structure, shapes and dtypes.
-      init_val: the value to start with, a pytree.
-      max_steps: stop after so many steps even if `cond_fun` still holds. Reverse mode then stores
-        every state, and walks along the loop once more only.
-      checkpoints: how many states reverse mode stores at a time.
+      cond_fun: a function `cond_fun(val) -> bool` that returns a scalar bool.
+      body_fun: a function `body_fun(val) -> val`.
+      init_val: the value to start with, a pytree of arrays and numbers.
+      max_steps: the largest number of steps, an int >= 0: the loop stops after it even if the
+        predicate still holds. Reverse mode then stores every state, and walks along the loop once
+        more only. By default the number of steps has no bound.
+      checkpoints: the number of states that reverse mode stores at a time, an int >= 1. The default
+        is 64, or all states if `max_steps` is given.
+
+    Returns:
+      The value for which the predicate is false, a pytree like `init_val`.
+
+    Raises:
+      DtypeError: the predicate is not a bool, or `body_fun` returns another dtype.
+      PytreeError: `body_fun` returns another structure.
+      ShapeError: the predicate is not a scalar; `body_fun` returns another shape; `max_steps` or
+        `checkpoints` is too small.
 
     >>> def root(x):  # Newton's method
     ...     step = lambda y: 0.5 * (y + x / y)
     ...     return lax.while_loop(lambda y: abs(y * y - x) > 1e-3, step, x)
     >>> print(f"{weft.grad(root)(4.0):.4f}")
     0.2500
+    >>> print(lax.while_loop(lambda x: x < 100, lambda x: 2 * x, 1, max_steps=3))
+    8
     """
     check_callable("while_loop", cond_fun)
     check_callable("while_loop", body_fun)
@@ -194,9 +215,10 @@ def bound_steps(cond: Jaxpr, bound: int) -> Jaxpr:
 def fori_loop(
     lower: Any, upper: Any, body_fun: Callable, init_val: Any, *, unroll: int | bool | None = None
 ) -> Any:
-    """Repeat a function for each integer from `lower` to `upper`, which is not among them.
+    """Repeat a function for each integer from `lower` to `upper - 1`.
 
-    As this, but the function is traced once::
+    The function is traced once, whatever the number of steps. This loop in Python gives the same
+    result::
 
         def fori_loop(lower, upper, body_fun, init_val):
             val = init_val
@@ -204,11 +226,36 @@ def fori_loop(
                 val = body_fun(i, val)
             return val
 
-    Where both bounds are Python or NumPy integers this is a `scan`, otherwise a `while_loop`; both
-    modes of differentiation go through either. `unroll` is scan's, for bounds that are known.
+    If both bounds are Python or NumPy integers, the loop is a `scan`, otherwise a `while_loop`.
+    Forward and reverse mode go through both. The value must keep its structure, its shapes and its
+    dtypes; a value that starts as a Python number takes the dtype that `body_fun` returns.
+
+    Args:
+      lower: the first index, a scalar integer. It may be traced.
+      upper: the bound, a scalar integer that is not among the indices. It may be traced. If it is
+        not above `lower`, the result is `init_val`.
+      body_fun: a function `body_fun(i, val) -> val`, where `i` is a traced scalar integer.
+      init_val: the value to start with, a pytree of arrays and numbers.
+      unroll: the number of steps in one iteration of the compiled loop, an int, or True for all
+        steps. It needs bounds that are known while the program is traced. The default is one step.
+
+    Returns:
+      The value after the last step, a pytree like `init_val`.
+
+    Raises:
+      DtypeError: the bounds differ in dtype, or only one of them is a float; `body_fun` returns
+        another dtype.
+      ShapeError: a bound is not a scalar.
+      ValueError: `unroll` is given, and a bound is traced or an array.
 
     >>> print(lax.fori_loop(0, 5, lambda i, total: total + i, 0))
     10
+
+    A bound may be traced; the program then serves all bounds:
+
+    >>> power = weft.jit(lambda x, n: lax.fori_loop(0, n, lambda i, y: x * y, 1.0))
+    >>> print(power(2.0, 3), power(2.0, 10))
+    8.0 1024.0
     """
     check_callable("fori_loop", body_fun)
     if structure((lower, upper)).num_leaves != 2:

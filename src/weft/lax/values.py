@@ -25,7 +25,18 @@ from weft.xla.typing import Array, ArrayLike, DTypeLike, ShardingLike
 
 
 def dtype(x: Any) -> Any:
-    """The dtype that `x`, a value or a type, has here: with 32 bits unless `enable_x64`.
+    """Return the dtype of a value or a type.
+
+    64-bit types count as their 32-bit types, with a warning, unless `enable_x64`.
+
+    Args:
+      x: an array, a number, a dtype, or a Python type of numbers.
+
+    Returns:
+      A NumPy dtype.
+
+    Raises:
+      DtypeError: x has no dtype that arrays of weft may have.
 
     >>> lax.dtype(3.0), lax.dtype(bool)
     (dtype('float32'), dtype('bool'))
@@ -36,7 +47,16 @@ def dtype(x: Any) -> Any:
 
 
 def stage(x: Any, /) -> Any:
-    """`x`, a number or an array, as an Array; traced values as they are.
+    """Return a number or an array as an array of weft.
+
+    Args:
+      x: a number, a NumPy array or an array of weft. Traced values are returned unchanged.
+
+    Returns:
+      An array; a Python number becomes weakly typed.
+
+    Raises:
+      DtypeError: x is not a number or an array.
 
     >>> lax.stage(3.0)
     Array(3., dtype=float32, weak_type=True)
@@ -46,7 +66,13 @@ def stage(x: Any, /) -> Any:
 
 
 def shape_as_value(shape: Sequence[int]) -> Array:
-    """A shape as an array of ints.
+    """Return a shape as an array of ints.
+
+    Args:
+      shape: a sequence of ints.
+
+    Returns:
+      An integer array of rank 1.
 
     >>> lax.shape_as_value((2, 3))
     Array([2, 3], dtype=int32)
@@ -61,10 +87,21 @@ def full(
     *,
     sharding: ShardingLike = None,
 ) -> Array:
-    """An array of `shape` filled with a number or a scalar; its own dtype where none is given.
+    """Return an array that is filled with a value.
 
-    `sharding`, or a device, says where it lies; the array then has a dtype of its own, also for a
-    Python number. A random key filled with a number is one whose words are that number.
+    Args:
+      shape: the shape, ints.
+      fill_value: a number or a scalar array. For a dtype of random keys, the words of the key.
+      dtype: the dtype. The default is the dtype of the value; a Python number makes a weakly typed
+        array, unless `sharding` is given.
+      sharding: the sharding of the array, or a device. By default the array is on the default
+        device.
+
+    Returns:
+      An array of the given shape and dtype.
+
+    Raises:
+      ShapeError: the value is not a scalar, or a size is negative.
 
     >>> lax.full((2, 2), 7)
     Array([[7, 7],
@@ -80,7 +117,22 @@ def full_like(
     shape: Sequence[int] | None = None,
     sharding: ShardingLike = None,
 ) -> Array:
-    """As `full`, with the shape and dtype of `x` where they are not given, and where `x` lies."""
+    """Return an array like another one that is filled with a value.
+
+    Args:
+      x: an array.
+      fill_value: a number or a scalar array.
+      dtype: the dtype. The default is the dtype of x.
+      shape: the shape, ints. The default is the shape of x.
+      sharding: the sharding of the result, or a device. By default it is the sharding of x.
+
+    Returns:
+      An array of the given shape and dtype.
+
+    >>> print(lax.full_like(jnp.zeros((2, 2)), 7))
+    [[7. 7.]
+     [7. 7.]]
+    """
     filled = layout.full_like(x, fill_value, dtype, shape)
     return put_like(filled, x, sharding)
 

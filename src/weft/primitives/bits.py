@@ -118,7 +118,24 @@ bitcast_convert_type_p = BitcastConvertType()
 
 
 def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
-    """The bits of `operand` read as another dtype; a change of width shows in a last axis."""
+    """Return the bits of an array, read as another dtype.
+
+    Args:
+      operand: an array of integers or floats.
+      new_dtype: an integer or float dtype. If it is n times narrower, the result has one more axis
+        of size n; if it is n times wider, the last axis, which must be of size n, is removed.
+
+    Returns:
+      An array of the new dtype. It has no derivative.
+
+    Raises:
+      ShapeError: the last axis does not fit a wider dtype.
+
+    >>> print(lax.bitcast_convert_type(jnp.float32(1.0), np.int32))
+    1065353216
+    >>> print(lax.bitcast_convert_type(jnp.float32(1.0), np.int16))
+    [    0 16256]
+    """
     return bitcast_convert_type_p.apply(
         operand, new_dtype=dtypes.canonicalize(new_dtype, "bitcast_convert_type")
     )[0]
@@ -161,7 +178,26 @@ reduce_precision_p = ReducePrecision()
 
 
 def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
-    """x rounded to a float of the given numbers of exponent and mantissa bits."""
+    """Round each element to a float with fewer bits, in the dtype of the operand.
+
+    It shows the effect of a narrower float without its storage. Tangents and cotangents are rounded
+    too.
+
+    Args:
+      operand: an array of floats.
+      exponent_bits: the number of bits of the exponent, an int >= 1.
+      mantissa_bits: the number of bits of the mantissa, an int >= 0.
+
+    Returns:
+      An array of the shape and dtype of the operand.
+
+    Raises:
+      DtypeError: the operand is not of floats.
+      ShapeError: a number of bits is too small.
+
+    >>> print(lax.reduce_precision(jnp.float32(1.1), 5, 10))  # as a float16
+    1.0996094
+    """
     return reduce_precision_p.apply(
         operand,
         exponent_bits=check_integer("reduce_precision", "exponent_bits", exponent_bits),

@@ -49,11 +49,22 @@ ConvGeneralDilatedDimensionNumbers = (
 def conv_dimension_numbers(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
 ) -> ConvDimensionNumbers:
-    """The axes that `dimension_numbers` names, for operands of these shapes.
+    """Return the axes that dimension numbers name.
 
-    Strings, as ("NHWC", "HWIO", "NHWC"), name batch N, features C (I and O in rhs), and spatial
-    axes by any other letters, which are taken in the order of the second string. None is
-    ("NCHW", "OIHW", "NCHW").
+    Args:
+      lhs_shape: the shape of the input; its length is the rank.
+      rhs_shape: the shape of the kernel.
+      dimension_numbers: three strings with a letter for each axis of the input, the kernel and the
+        result, as ("NHWC", "HWIO", "NHWC"). N is the batch, C the features, O and I are the output
+        and input features of the kernel. Other letters are spatial axes, in the order of the second
+        string. None is ("NCHW", "OIHW", "NCHW") with the right number of spatial axes.
+
+    Returns:
+      A `ConvDimensionNumbers`: for input and result the axes (batch, feature, spatial axes), for
+      the kernel (output feature, input feature, spatial axes).
+
+    >>> lax.conv_dimension_numbers((1, 8, 3), (3, 3, 5), ("NWC", "WIO", "NWC"))
+    ConvDimensionNumbers(lhs_spec=(0, 2, 1), rhs_spec=(2, 1, 0), out_spec=(0, 2, 1))
     """
     lhs_shape = index_tuple(lhs_shape, "conv", "lhs_shape")
     rhs_shape = index_tuple(rhs_shape, "conv", "rhs_shape")
@@ -78,7 +89,18 @@ def conv_dimension_numbers(
 
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """For each string of dimension numbers, its axes in the order batch, feature, spatial axes."""
+    """Return the axes in the order batch, feature, spatial axes for strings of dimension numbers.
+
+    Args:
+      dimension_numbers: three strings, as for `conv_dimension_numbers`.
+
+    Returns:
+      A tuple of three tuples of ints. For the kernel, output features come first, then input
+      features.
+
+    >>> lax.conv_general_permutations(("NHWC", "HWIO", "NHWC"))
+    ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
+    """
     given = dimension_numbers
     if (
         not isinstance(given, tuple | list)
@@ -474,16 +496,58 @@ def conv_general_dilated(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Slide a kernel `rhs` over `lhs` and sum products; the kernel is not flipped.
+    """Convolve arrays: slide a kernel over the input and sum the products.
 
-    `padding` is "SAME", "SAME_LOWER", "VALID" or (low, high) pairs, negative ones cut. Strings are
-    not for `lhs_dilation`: use `conv_transpose`. `dimension_numbers` is described at
-    `conv_dimension_numbers`. `out_sharding` is as in `dot_general`.
+    The kernel is not flipped, unlike in `np.convolve`; it is a correlation. Strides, dilations,
+    padding and groups cover the convolutions of neural networks.
 
-    >>> from weft.primitives.layout import full
-    >>> x, k = full((1, 8, 8, 3), 1, "float32"), full((3, 3, 3, 5), 1, "float32")
-    >>> conv_general_dilated(x, k, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")).shape
+    Args:
+      lhs: the input, an array with a batch axis, a feature axis and n spatial axes.
+      rhs: the kernel, an array of the same dtype with an axis of output features, one of input
+        features and n spatial axes.
+      window_strides: the step of the kernel on each spatial axis, ints >= 1.
+      padding: "SAME", "SAME_LOWER", "VALID", or a pair (low, high) for each spatial axis; negative
+        padding removes elements.
+      lhs_dilation: the distance between elements of the input, ints. By default it is 1. It needs
+        pairs of padding; for a name use `conv_transpose`.
+      rhs_dilation: the distance between elements of the kernel, ints: an "atrous" convolution. By
+        default it is 1.
+      dimension_numbers: names the axes, as ("NHWC", "HWIO", "NHWC") for input, kernel and result;
+        see `conv_dimension_numbers`. The default has batch and features in front, as for `conv`.
+      feature_group_count: the number of groups of features that are convolved separately. The
+        kernel has the features of one group. If each feature is a group, the convolution is
+        depthwise. The default is 1.
+      batch_group_count: the number of groups that the batch is split into, each with a group of the
+        output features. The default is 1.
+      precision: the precision of the products, as for `dot_general`. None is the default.
+      preferred_element_type: the dtype of the result. By default it is the dtype of the operands.
+      out_sharding: the sharding of the result over explicit axes of a mesh. By default it follows
+        from the operands.
+
+    Returns:
+      An array with a batch axis, an axis of output features and n spatial axes.
+
+    Raises:
+      DtypeError: the operands differ in dtype.
+      ShapeError: the numbers of features differ; an argument does not have an entry for each
+        spatial axis; a named padding is used with `lhs_dilation`.
+
+    >>> x, k = jnp.ones((1, 8, 8, 3)), jnp.ones((3, 3, 3, 5))
+    >>> numbers = ("NHWC", "HWIO", "NHWC")
+    >>> lax.conv_general_dilated(x, k, (2, 2), "SAME", dimension_numbers=numbers).shape
     (1, 4, 4, 5)
+
+    The kernel is not flipped:
+
+    >>> x = jnp.arange(4.0).reshape(1, 1, 4)
+    >>> print(lax.conv_general_dilated(x, jnp.array([[[1.0, 2.0, 3.0]]]), (1,), "VALID"))
+    [[[ 8. 14.]]]
+
+    A depthwise convolution has a kernel of one input feature:
+
+    >>> x, k = jnp.ones((1, 2, 8)), jnp.ones((4, 1, 3))
+    >>> lax.conv_general_dilated(x, k, (1,), "VALID", feature_group_count=2).shape
+    (1, 4, 6)
     """
     op = "conv_general_dilated"
     x, k = typeof(lhs), typeof(rhs)
@@ -530,7 +594,29 @@ def conv(
     precision: dot.PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """Convolution with axes (batch, feature, spatial) and kernel (output, input, spatial)."""
+    """Convolve arrays with the batch and the features in front.
+
+    It is `conv_general_dilated` with the axes (batch, feature, spatial axes). The kernel is not
+    flipped, unlike in `np.convolve`.
+
+    Args:
+      lhs: the input, an array of shape (batch, features, spatial axes).
+      rhs: the kernel, an array of the same dtype and of shape (output features, features, spatial
+        axes).
+      window_strides: the step of the kernel on each spatial axis, ints.
+      padding: "SAME", "SAME_LOWER" or "VALID".
+      precision: the precision of the products, as for `dot_general`. None is the default.
+      preferred_element_type: the dtype of the result. By default it is the dtype of the operands.
+
+    Returns:
+      An array of shape (batch, output features, spatial axes).
+
+    Raises:
+      ShapeError: the numbers of features differ, or the padding has another name.
+
+    >>> lax.conv(jnp.ones((1, 3, 8, 8)), jnp.ones((5, 3, 3, 3)), (2, 2), "SAME").shape
+    (1, 5, 4, 4)
+    """
     return conv_with_general_padding(
         lhs, rhs, window_strides, padding, None, None, precision, preferred_element_type
     )
@@ -546,7 +632,25 @@ def conv_with_general_padding(
     precision: dot.PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """`conv` with any padding, and dilations."""
+    """Convolve arrays with the batch and the features in front, with any padding and dilations.
+
+    Args:
+      lhs: the input, an array of shape (batch, features, spatial axes).
+      rhs: the kernel, an array of shape (output features, features, spatial axes).
+      window_strides: the step of the kernel on each spatial axis, ints.
+      padding: as for `conv_general_dilated`.
+      lhs_dilation: the distance between elements of the input; None for 1.
+      rhs_dilation: the distance between elements of the kernel; None for 1.
+      precision: the precision of the products, as for `dot_general`. None is the default.
+      preferred_element_type: the dtype of the result. By default it is the dtype of the operands.
+
+    Returns:
+      An array of shape (batch, output features, spatial axes).
+
+    >>> x, k = jnp.ones((1, 1, 8)), jnp.ones((1, 1, 3))
+    >>> lax.conv_with_general_padding(x, k, (1,), [(2, 2)], None, (2,)).shape
+    (1, 1, 8)
+    """
     kinds = {"precision": precision, "preferred_element_type": preferred_element_type}
     return conv_general_dilated(
         lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, **kinds
@@ -573,12 +677,34 @@ def conv_transpose(
     preferred_element_type: DTypeLike | None = None,
     use_consistent_padding: bool = False,
 ) -> Array:
-    """The convolution that undoes the shape of a strided one, often called deconvolution.
+    """Compute a transposed convolution, which undoes the shape of a strided one.
 
-    "SAME" and "VALID" are those of the strided convolution; "SAME" multiplies sizes by `strides`.
-    Pairs are the padding of the dilated `lhs`, or, under `use_consistent_padding`, that of the
-    strided convolution. With `transpose_kernel`, `rhs` is the strided convolution's kernel, and the
-    result is that convolution's gradient. `dimension_numbers` default to channels last.
+    It is used to enlarge images. It is often called deconvolution, though it does not invert the
+    convolution.
+
+    Args:
+      lhs: the input, an array with a batch axis, a feature axis and n spatial axes.
+      rhs: the kernel, an array of the same dtype.
+      strides: the factor of enlargement on each spatial axis, ints.
+      padding: "SAME" multiplies sizes by `strides`. "VALID" gives the largest size that the strided
+        convolution maps to the input's. Pairs are the padding of the dilated input; with
+        `use_consistent_padding`, the padding of the strided convolution.
+      rhs_dilation: the distance between elements of the kernel. By default it is 1.
+      dimension_numbers: names the axes; see `conv_dimension_numbers`. The default has the features
+        last, as ("NHWC", "HWIO", "NHWC").
+      transpose_kernel: if True, `rhs` is the kernel of the strided convolution: its spatial axes
+        are flipped and its features are swapped. The result is then the gradient of the strided
+        convolution. The default is False.
+      precision: the precision of the products, as for `dot_general`. None is the default.
+      preferred_element_type: the dtype of the result. By default it is the dtype of the operands.
+      use_consistent_padding: changes the meaning of pairs of padding, as said there. The default is
+        False.
+
+    Returns:
+      An array with a batch axis, an axis of output features and n spatial axes.
+
+    >>> lax.conv_transpose(jnp.ones((1, 4, 4, 3)), jnp.ones((3, 3, 3, 5)), (2, 2), "SAME").shape
+    (1, 8, 8, 5)
     """
     x, k = typeof(lhs), typeof(rhs)
     if dimension_numbers is None:
@@ -629,10 +755,31 @@ def conv_general_dilated_patches(
     precision: dot.PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """What a kernel of `filter_shape` would see at each place, laid out along the feature axis.
+    """Return the window of the input at each position of a convolution.
 
-    The feature axis of the result has the features of `lhs` outermost, then the window's axes in
-    the order of the second string of `dimension_numbers`.
+    A convolution is then a product of the windows and the kernel, and other functions of windows
+    may be computed too.
+
+    Args:
+      lhs: the input, an array with a batch axis, a feature axis and n spatial axes.
+      filter_shape: the sizes of the window on the spatial axes.
+      window_strides: the step of the window on each spatial axis, ints.
+      padding: as for `conv_general_dilated`.
+      lhs_dilation: the distance between elements of the input. By default it is 1.
+      rhs_dilation: the distance between elements of the window. By default it is 1.
+      dimension_numbers: names the axes; see `conv_dimension_numbers`.
+      precision: the precision of the products, as for `dot_general`. None is the default.
+      preferred_element_type: the dtype of the result. By default it is the input's dtype.
+
+    Returns:
+      An array with a position on the spatial axes for each window. The feature axis holds the
+      features of the input, and within each feature the elements of the window, in the order of the
+      kernel's spatial axes.
+
+    >>> x = jnp.arange(4.0).reshape(1, 1, 4)
+    >>> print(lax.conv_general_dilated_patches(x, (2,), (1,), "VALID"))
+    [[[0. 1. 2.]
+      [1. 2. 3.]]]
     """
     x = typeof(lhs)
     op = "conv_general_dilated_patches"
@@ -670,10 +817,26 @@ def conv_general_dilated_local(
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     precision: dot.PrecisionLike = None,
 ) -> Array:
-    """Convolution with a kernel of its own at each place, also called locally connected.
+    """Convolve with a different kernel at each position: a locally connected layer.
 
-    The spatial axes of `rhs` are those of the result, and its input axis holds features and window
-    as `conv_general_dilated_patches` lays them out.
+    Args:
+      lhs: the input, an array with a batch axis, a feature axis and n spatial axes.
+      rhs: the kernels, an array with an axis of output features, an axis of the elements of a
+        window (as `conv_general_dilated_patches` orders them), and the spatial axes of the result.
+      window_strides: the step of the window on each spatial axis, ints.
+      padding: as for `conv_general_dilated`.
+      filter_shape: the sizes of the window on the spatial axes.
+      lhs_dilation: the distance between elements of the input. By default it is 1.
+      rhs_dilation: the distance between elements of the window. By default it is 1.
+      dimension_numbers: names the axes; see `conv_dimension_numbers`.
+      precision: the precision of the products, as for `dot_general`. None is the default.
+
+    Returns:
+      An array with a batch axis, an axis of output features and n spatial axes.
+
+    >>> x, kernels = jnp.ones((1, 2, 5)), jnp.ones((4, 6, 3))
+    >>> lax.conv_general_dilated_local(x, kernels, (1,), "VALID", (3,)).shape
+    (1, 4, 3)
     """
     numbers = conv_dimension_numbers(typeof(lhs).shape, typeof(rhs).shape, dimension_numbers)
     patches = conv_general_dilated_patches(
@@ -696,7 +859,21 @@ def conv_shape_tuple(
     pads: Padding,
     batch_group_count: int = 1,
 ) -> tuple[int, ...]:
-    """The shape of `conv` of operands of these shapes."""
+    """Return the shape of a convolution of arrays with the batch and the features in front.
+
+    Args:
+      lhs_shape: the shape of the input, ints.
+      rhs_shape: the shape of the kernel.
+      strides: the step of the kernel on each spatial axis.
+      pads: a name of padding, or a pair (low, high) for each spatial axis.
+      batch_group_count: the number of groups of the batch. The default is 1.
+
+    Returns:
+      A tuple of ints.
+
+    >>> lax.conv_shape_tuple((1, 1, 4, 4), (1, 1, 3, 3), (1, 1), "VALID")
+    (1, 1, 2, 2)
+    """
     conv_dimension_numbers(lhs_shape, rhs_shape, None)
     (n, _, *sizes), (o, _, *windows) = lhs_shape, rhs_shape
     strides = index_tuple(strides, "conv_shape_tuple", "strides")
@@ -713,7 +890,22 @@ def conv_general_shape_tuple(
     padding: Padding,
     dimension_numbers: Any,
 ) -> tuple[int, ...]:
-    """The shape of `conv_general_dilated` of operands of these shapes, without dilation."""
+    """Return the shape of `conv_general_dilated` without dilation.
+
+    Args:
+      lhs_shape: the shape of the input, ints.
+      rhs_shape: the shape of the kernel.
+      window_strides: the step of the kernel on each spatial axis.
+      padding: a name of padding, or a pair (low, high) for each spatial axis.
+      dimension_numbers: as for `conv_dimension_numbers`.
+
+    Returns:
+      A tuple of ints.
+
+    >>> numbers = ("NHWC", "HWIO", "NHWC")
+    >>> lax.conv_general_shape_tuple((1, 8, 8, 3), (3, 3, 3, 5), (2, 2), "SAME", numbers)
+    (1, 4, 4, 5)
+    """
     lhs, rhs, out = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
     lhs_shape, rhs_shape = [lhs_shape[a] for a in lhs], [rhs_shape[a] for a in rhs]
     shape = conv_shape_tuple(lhs_shape, rhs_shape, window_strides, padding)
@@ -727,7 +919,22 @@ def conv_transpose_shape_tuple(
     padding: Padding,
     dimension_numbers: Any,
 ) -> tuple[int, ...]:
-    """The shape of `conv_transpose` of operands of these shapes."""
+    """Return the shape of `conv_transpose`.
+
+    Args:
+      lhs_shape: the shape of the input, ints.
+      rhs_shape: the shape of the kernel.
+      window_strides: the factor of enlargement on each spatial axis.
+      padding: a name of padding, or a pair (low, high) for each spatial axis.
+      dimension_numbers: as for `conv_dimension_numbers`.
+
+    Returns:
+      A tuple of ints.
+
+    >>> numbers = ("NWC", "WIO", "NWC")
+    >>> lax.conv_transpose_shape_tuple((1, 4, 1), (3, 1, 1), (2,), "SAME", numbers)
+    (1, 8, 1)
+    """
     lhs, rhs, out = conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers)
     windows = [rhs_shape[a] for a in rhs[2:]]
     if isinstance(padding, str):

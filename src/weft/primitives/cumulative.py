@@ -276,18 +276,73 @@ cumlogsumexp_p = Cumulative(
 )
 
 
-def define_cumulative(prim: Cumulative) -> Callable[..., Any]:
-    """The function of a running reduction."""
+CUMULATIVE_DOC = """{first}
+
+    Args:
+      operand: an array of {takes}.
+      axis: the axis, an int. The default is the first.
+      reverse: if True, the run starts at the end of the axis. The default is False.
+
+    Returns:
+      An array of the shape and dtype of the operand{note}.
+
+    Raises:
+      DtypeError: the operand is of another dtype.
+      ShapeError: the operand does not have the axis.
+
+    >>> x = jnp.array([2.0, 1.0, 3.0])
+    >>> print(lax.{name}(x))
+    {example[0]}
+    >>> print(lax.{name}(x, reverse=True))
+    {example[1]}
+    """
+
+
+def define_cumulative(
+    prim: Cumulative, first: str, example: Sequence[str], takes: str = "numbers", note: str = ""
+) -> Callable[..., Any]:
+    """Return the function of a running reduction.
+
+    The other parameters are parts of its documentation; `first` is the first line.
+    """
 
     def fun(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
         axis = families.check_integer(prim.name, "axis", axis)
         return prim.apply(operand, axis=axis, reverse=bool(reverse))[0]
 
-    return elementwise.name_function(fun, prim)
+    named = elementwise.name_function(fun, prim)
+    named.__doc__ = CUMULATIVE_DOC.format(
+        first=first, takes=takes, note=note, name=prim.name, example=example
+    )
+    return named
 
 
-cumsum = define_cumulative(cumsum_p)
-cumprod = define_cumulative(cumprod_p)
-cummax = define_cumulative(cummax_p)
-cummin = define_cumulative(cummin_p)
-cumlogsumexp = define_cumulative(cumlogsumexp_p)
+cumsum = define_cumulative(
+    cumsum_p,
+    "Return the running sums along an axis: the sum of the elements up to each position.",
+    ("[2. 3. 6.]", "[6. 4. 3.]"),
+    note=": unlike with `jnp.cumsum`, small integers are not promoted",
+)
+cumprod = define_cumulative(
+    cumprod_p,
+    "Return the running products along an axis: the product of the elements up to each position.",
+    ("[2. 2. 6.]", "[6. 3. 3.]"),
+)
+cummax = define_cumulative(
+    cummax_p,
+    "Return the running maxima along an axis: the largest element up to each position.",
+    ("[2. 2. 3.]", "[3. 3. 3.]"),
+    note=". NaN stays NaN from its position on",
+)
+cummin = define_cumulative(
+    cummin_p,
+    "Return the running minima along an axis: the smallest element up to each position.",
+    ("[2. 1. 1.]", "[1. 1. 3.]"),
+    note=". NaN stays NaN from its position on",
+)
+cumlogsumexp = define_cumulative(
+    cumlogsumexp_p,
+    "Return log(exp(x[0]) + ... + exp(x[i])) for each position i of an axis, without overflow.",
+    ("[2.        2.3132617 3.4076061]", "[3.4076061 3.126928  3.       ]"),
+    takes="floats or complex numbers",
+)

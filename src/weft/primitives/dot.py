@@ -538,14 +538,35 @@ def dot_general(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Sum products over contracting axes, for each place along batch axes.
+    """Multiply two arrays and sum over contracting axes, for each position along batch axes.
 
-    `dimension_numbers` is ((lhs contracting, rhs contracting), (lhs batch, rhs batch)). The result
-    has the batch axes, then the other axes of `lhs`, then those of `rhs`. `out_sharding` says how
-    it is split over the explicit axes of a mesh, by default as the free axes of the operands are.
+    It is the general form of all products of matrices; `jnp.einsum` is written with it.
 
-    >>> dot_general(np.ones((3, 4)), np.ones((4, 5)), (([1], [0]), ([], []))).shape
+    Args:
+      lhs: an array.
+      rhs: an array.
+      dimension_numbers: ((lhs contracting, rhs contracting), (lhs batch, rhs batch)), four
+        sequences of axes. Contracting axes are summed over. Batch axes are kept, and are in both
+        operands.
+      precision: a `Precision`, such as "highest", for both operands or a pair; a
+        `DotAlgorithmPreset`; or None for `default_matmul_precision`.
+      preferred_element_type: the dtype of the result and of the sums. By default
+        it is the dtype of the operands.
+      out_sharding: the sharding of the result over explicit axes of a mesh. By default it is
+        sharded as the free axes of the operands.
+
+    Returns:
+      An array with the batch axes first, then the other axes of `lhs`, then the other axes of
+      `rhs`.
+
+    Raises:
+      ShapeError: the sizes of contracting or batch axes differ.
+
+    >>> lax.dot_general(np.ones((3, 4)), np.ones((4, 5)), (([1], [0]), ([], []))).shape
     (3, 5)
+    >>> x, y = jnp.ones((5, 2, 3)), jnp.ones((5, 3, 4))
+    >>> lax.dot_general(x, y, (([2], [1]), ([0], [0]))).shape
+    (5, 2, 4)
     """
     if preferred_element_type is not None:
         preferred_element_type = dtypes.check_user_dtype(preferred_element_type, "dot_general")
@@ -570,7 +591,34 @@ def dot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
 ) -> Array:
-    """The product of vectors and matrices, or, given `dimension_numbers`, `dot_general`."""
+    """Multiply vectors and matrices.
+
+    Two vectors give a scalar, a matrix and a vector a vector, two matrices a matrix. With
+    `dimension_numbers` it is `dot_general`.
+
+    Args:
+      lhs: an array of rank 1 or 2.
+      rhs: an array of rank 1 or 2.
+      dimension_numbers: as for `dot_general`. By default the last axis of `lhs` is multiplied with
+        the first axis of `rhs`.
+      precision: the precision of the products, as for `dot_general`. None is the default.
+      preferred_element_type: the dtype of the result. By default it is the dtype of the operands.
+      out_sharding: the sharding of the result over explicit axes of a mesh. By default it follows
+        from the operands.
+
+    Returns:
+      An array of rank `lhs.ndim + rhs.ndim - 2`.
+
+    Raises:
+      ShapeError: the sizes of the axes that are multiplied differ; an operand is not of rank 1 or
+        2.
+
+    >>> lax.dot(jnp.ones((2, 3)), jnp.ones((3, 4))).shape
+    (2, 4)
+    >>> x = jnp.full(3, 100, np.int8)
+    >>> print(lax.dot(x, x, preferred_element_type=np.int32))
+    30000
+    """
     if dimension_numbers is None:
         x, y = typeof(lhs), typeof(rhs)
         if x.ndim not in (1, 2) or y.ndim not in (1, 2):
@@ -585,7 +633,23 @@ def dot(
 
 
 def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
-    """The product of matrices stacked along leading axes, as many in each operand."""
+    """Multiply matrices that are stacked along leading axes.
+
+    Args:
+      lhs: an array of shape (batch axes, n, k).
+      rhs: an array of shape (batch axes, k, m) with the same batch axes. Unlike in `jnp.matmul` the
+        batch axes are not broadcast.
+      precision: the precision of the products, as for `dot_general`. None is the default.
+
+    Returns:
+      An array of shape (batch axes, n, m).
+
+    Raises:
+      ShapeError: the batch axes or the sizes k differ.
+
+    >>> lax.batch_matmul(jnp.ones((5, 2, 3)), jnp.ones((5, 3, 4))).shape
+    (5, 2, 4)
+    """
     x, y = typeof(lhs), typeof(rhs)
     if x.ndim != y.ndim or x.ndim < 2:
         raise ShapeError(
@@ -615,10 +679,27 @@ def ragged_dot(
     group_offset: ArrayLike | None = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Multiply each group of rows of `lhs` (m, k) by its own matrix of `rhs` (g, k, n).
+    """Multiply groups of rows, each with a matrix of its own.
 
-    The first group_sizes[0] rows are the first group, and so on; rows after the last group give 0.
-    Costs g products of the whole of `lhs`. `out_sharding` is as in `dot_general`.
+    It is for mixtures of experts: the rows are sorted by expert. Here it costs g products of all
+    rows of `lhs`.
+
+    Args:
+      lhs: an array of shape (m, k). The first `group_sizes[0]` rows are the first group, and so on.
+      rhs: an array of shape (g, k, n), a matrix for each group.
+      group_sizes: an integer array of shape (g,). Rows after the last group give 0.
+      precision: the precision of the products, as for `dot_general`. None is the default.
+      preferred_element_type: the dtype of the result. By default it is the dtype of the operands.
+      group_offset: must be None; it is accepted for compatibility with JAX.
+      out_sharding: the sharding of the result over explicit axes of a mesh.
+
+    Returns:
+      An array of shape (m, n).
+
+    >>> x = jnp.ones((3, 2))
+    >>> matrices = jnp.array([1.0, 10.0]).reshape(2, 1, 1) * jnp.ones((2, 2, 1))
+    >>> print(lax.ragged_dot(x, matrices, jnp.array([1, 2])).ravel())
+    [ 2. 20. 20.]
     """
     numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
     how = numbers, precision, preferred_element_type, group_offset, out_sharding

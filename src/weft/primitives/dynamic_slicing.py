@@ -292,9 +292,35 @@ def dynamic_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """A slice of static size at a place known when the program runs, kept inside `operand`.
+    """Return a slice of static size from a position that may be traced.
 
-    Under the option `check_bounds` "all" it raises where the slice would have to be moved.
+    The size must be known while the program is traced; the position need not. A slice that would
+    reach out of the operand is moved inside, so positions are clamped and no error is raised. Under
+    the option `check_bounds` "all" such a slice raises an error. The derivative adds the cotangent
+    at the position that was read.
+
+    Args:
+      operand: an array of any dtype.
+      start_indices: the position on each axis: a sequence of scalar integers, or an array of rank
+        1. A negative position counts from the end.
+      slice_sizes: the size of the slice on each axis, ints.
+      allow_negative_indices: a bool, or one for each axis. If False, negative positions are not
+        counted from the end but clamped to 0, which saves two operations. The default is True.
+
+    Returns:
+      An array of shape `slice_sizes` and the operand's dtype.
+
+    Raises:
+      DtypeError: the positions are not integers of one dtype.
+      ShapeError: there is not one position for each axis; a size is larger than the operand's size.
+
+    >>> print(lax.dynamic_slice(jnp.arange(10), (4,), (3,)))
+    [4 5 6]
+    >>> print(lax.dynamic_slice(jnp.arange(10), (9,), (3,)))  # moved inside
+    [7 8 9]
+    >>> window = weft.jit(lambda x, i: lax.dynamic_slice(x, (i,), (2,)))
+    >>> print(window(jnp.arange(10), 3), window(jnp.arange(10), -2))
+    [3 4] [8 9]
     """
     op, sizes = "dynamic_slice", families.index_tuple(slice_sizes, "dynamic_slice", "slice_sizes")
     starts = normalize_starts(op, operand, start_indices, allow_negative_indices)
@@ -316,9 +342,31 @@ def dynamic_update_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """`operand` with a slice replaced, at a place known when the program runs, kept inside.
+    """Return an array with a slice replaced, at a position that may be traced.
 
-    Under the option `check_bounds` "all" it raises where the slice would have to be moved.
+    The operand is not changed; in a compiled program the update is made in place where its memory
+    may be reused. A slice that would reach out of the operand is moved inside. Under the option
+    `check_bounds` "all" such a slice raises an error.
+
+    Args:
+      operand: an array of any dtype.
+      update: an array of the same rank and dtype, on no axis larger than the operand.
+      start_indices: the position on each axis: a sequence of scalar integers, or an array of rank
+        1. A negative position counts from the end.
+      allow_negative_indices: a bool, or one for each axis. If False, negative positions are clamped
+        to 0. The default is True.
+
+    Returns:
+      An array of the shape and dtype of the operand.
+
+    Raises:
+      DtypeError: the update has another dtype.
+      ShapeError: the update is larger than the operand.
+
+    >>> print(lax.dynamic_update_slice(jnp.zeros(5), jnp.ones(2), (1,)))
+    [0. 1. 1. 0. 0.]
+    >>> print(lax.dynamic_update_slice(jnp.zeros(5), jnp.ones(2), (4,)))  # moved inside
+    [0. 0. 0. 1. 1.]
     """
     op = "dynamic_update_slice"
     starts = normalize_starts(op, operand, start_indices, allow_negative_indices)
@@ -337,7 +385,28 @@ def dynamic_slice_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """`dynamic_slice` along one axis, the others whole."""
+    """Return a slice of static size along one axis, from a position that may be traced.
+
+    The other axes are returned in full. The slice is moved inside the operand, as by
+    `dynamic_slice`.
+
+    Args:
+      operand: an array of any dtype.
+      start_index: the position, a scalar integer. A negative position counts from the end.
+      slice_size: the size of the slice, an int.
+      axis: the axis, an int. The default is the first.
+      allow_negative_indices: if False, a negative position is clamped to 0. The default is True.
+
+    Returns:
+      An array of the operand's dtype.
+
+    Raises:
+      ShapeError: the size is larger than the operand's size.
+
+    >>> print(lax.dynamic_slice_in_dim(jnp.arange(6).reshape(2, 3), 1, 2, axis=1))
+    [[1 2]
+     [4 5]]
+    """
     shape = typeof(operand).shape
     axis = families.normalize_axis("dynamic_slice_in_dim", axis, len(shape))
     starts, sizes = [0] * len(shape), list(shape)
@@ -354,7 +423,24 @@ def dynamic_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """One position along an axis; the axis stays with size 1 if `keepdims`."""
+    """Return the elements at one position of an axis. The position may be traced.
+
+    A position outside the axis is clamped to its end, as by `dynamic_slice`.
+
+    Args:
+      operand: an array of any dtype.
+      index: the position, a scalar integer. A negative position counts from the end.
+      axis: the axis, an int. The default is the first.
+      keepdims: if True, the default, the axis stays with size 1; otherwise it is removed.
+      allow_negative_indices: if False, a negative position is clamped to 0. The default is True.
+
+    Returns:
+      An array of the operand's dtype.
+
+    >>> x = jnp.arange(6).reshape(2, 3)
+    >>> print(lax.dynamic_index_in_dim(x, 1, keepdims=False))
+    [3 4 5]
+    """
     out = dynamic_slice_in_dim(
         operand, index, 1, axis, allow_negative_indices=allow_negative_indices
     )
@@ -369,7 +455,25 @@ def dynamic_update_slice_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """`dynamic_update_slice` along one axis, from the start of the others."""
+    """Return an array with a slice along one axis replaced, at a position that may be traced.
+
+    On the other axes the update starts at 0. The slice is moved inside the operand, as by
+    `dynamic_update_slice`.
+
+    Args:
+      operand: an array of any dtype.
+      update: an array of the same rank and dtype, on no axis larger than the operand.
+      start_index: the position, a scalar integer. A negative position counts from the end.
+      axis: the axis, an int.
+      allow_negative_indices: if False, a negative position is clamped to 0. The default is True.
+
+    Returns:
+      An array of the shape and dtype of the operand.
+
+    >>> print(lax.dynamic_update_slice_in_dim(jnp.zeros((2, 3)), jnp.ones((2, 1)), 2, axis=1))
+    [[0. 0. 1.]
+     [0. 0. 1.]]
+    """
     ndim = typeof(operand).ndim
     starts: list[Any] = [0] * ndim
     starts[families.normalize_axis("dynamic_update_slice_in_dim", axis, ndim)] = start_index
@@ -386,7 +490,23 @@ def dynamic_update_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """`operand` with one position along an axis replaced; `update` may lack that axis."""
+    """Return an array with one position of an axis replaced. The position may be traced.
+
+    Args:
+      operand: an array of any dtype.
+      update: an array of the same dtype, with or without the axis.
+      index: the position, a scalar integer. A negative position counts from the end; a position
+        outside the axis is clamped to its end.
+      axis: the axis, an int.
+      allow_negative_indices: if False, a negative position is clamped to 0. The default is True.
+
+    Returns:
+      An array of the shape and dtype of the operand.
+
+    >>> print(lax.dynamic_update_index_in_dim(jnp.zeros((2, 3)), jnp.ones(2), 1, axis=1))
+    [[0. 1. 0.]
+     [0. 1. 0.]]
+    """
     ndim = typeof(operand).ndim
     axis = families.normalize_axis("dynamic_update_index_in_dim", axis, ndim)
     if type(update) in dtypes.NUMBERS:

@@ -26,6 +26,7 @@ from weft.core.source import trim_traceback
 from weft.core.trace import current
 from weft.errors import DtypeError, MissingRule, ShapeError
 from weft.primitives import circular, families, layout
+from weft.primitives.element_docs import describe
 from weft.primitives.expr import Expr, lower_extremum, lower_sign, write_division
 from weft.primitives.families import KINDS, LinearByElement, show_types, zero_tangents
 from weft.primitives.kernels import Called, ElementFormula, Kernel
@@ -302,7 +303,8 @@ def bind_spread(prim: Primitive, x: Any, y: Any) -> Any:
 def name_function(fun: Callable, prim: Primitive, name: str = "") -> Callable:
     """`fun` with the name and documentation of a primitive."""
     fun.__name__ = fun.__qualname__ = name or prim.name
-    fun.__doc__ = prim.__doc__
+    operands = fun.__code__.co_varnames[: fun.__code__.co_argcount]
+    fun.__doc__ = describe(fun.__name__, prim, operands, hasattr(fun, "plain"))
     fun.primitive = prim  # type: ignore[attr-defined]
     fun.__module__ = sys._getframe(2).f_globals["__name__"]  # where it is a global, for pickle
     return fun
@@ -462,7 +464,25 @@ round_p = Elementwise(
 
 
 def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
-    """The nearest integer to each element, in the dtype of x."""
+    """Round each element to the nearest integer, in the dtype of the operand.
+
+    Args:
+      x: an array of floats.
+      rounding_method: says where a number halfway between two integers goes:
+        `RoundingMethod.AWAY_FROM_ZERO`, the default, or `RoundingMethod.TO_NEAREST_EVEN`, which is
+        the rule of `np.round`.
+
+    Returns:
+      An array of the shape and dtype of x. Its derivative is zero.
+
+    Raises:
+      DtypeError: the operand is not of floats.
+      TypeError: `rounding_method` is not a RoundingMethod.
+
+    >>> x = jnp.array([0.5, 1.5, -0.5])
+    >>> print(lax.round(x), lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN))
+    [ 1.  2. -1.] [ 0.  2. -0.]
+    """
     what = "a RoundingMethod"
     method = families.check_parameter(
         "round", "rounding_method", rounding_method, what, RoundingMethod
@@ -553,7 +573,20 @@ conj_p = Conj()
 
 
 def conj(x: ArrayLike) -> Array:
-    """The complex conjugate; a real x becomes complex."""
+    """Return the complex conjugate of each element. A real operand becomes complex.
+
+    Args:
+      x: an array of complex numbers, or of float32 or float64.
+
+    Returns:
+      A complex array of the shape of x.
+
+    Raises:
+      DtypeError: the operand is of integers or of 16-bit floats.
+
+    >>> print(lax.conj(jnp.array([1 + 2j])))
+    [1.-2.j]
+    """
     return conj_p.apply(x, input_dtype=typeof(x, "conj").dtype)[0]
 
 
@@ -686,14 +719,54 @@ select_n_p = SelectN()
 
 
 def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
-    """Choose elementwise: cases[which]; False is the first case, True the second."""
+    """Choose elements from several arrays by an array of positions.
+
+    All arrays are computed; the derivative of an element goes to the array that it comes from.
+
+    Args:
+      which: the positions: an array of bools for two cases, where False is the first case, or of
+        integers for any number. A position that is out of range chooses the first or the last case.
+        It has the shape of the cases or is a scalar.
+      *cases: arrays of one shape and dtype.
+
+    Returns:
+      An array of the shape and dtype of the cases.
+
+    Raises:
+      DtypeError: the cases differ in dtype; `which` is not of bools or integers; more than
+        two cases are chosen by bools.
+      ShapeError: the shapes differ.
+
+    >>> x = jnp.arange(3)
+    >>> print(lax.select_n(jnp.array([0, 1, 2]), x, -x, 10 * x))
+    [ 0 -1 20]
+    """
     return select_n_p.apply(which, *cases)[0]
 
 
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
-    """Elementwise `on_true if pred else on_false`. Both are computed; only one's gradient flows.
+    """Choose each element from one of two arrays.
 
-    An integer `pred` is true from 1 on.
+    It is `jnp.where` without broadcasting. Both arrays are computed. The derivative of an element
+    goes to the array that it comes from; if the other one has an infinite derivative, the result
+    may still be NaN, so make its operand safe first.
+
+    Args:
+      pred: an array of bools of the shape of the others, or a scalar. Integers count as true from
+        1 on.
+      on_true: the elements where `pred` is true, an array or a Python number.
+      on_false: the elements elsewhere, an array of the same shape and dtype, or a Python number.
+
+    Returns:
+      An array of the shape and dtype of the two.
+
+    Raises:
+      DtypeError: `pred` is of floats.
+      ShapeError: the shapes differ.
+
+    >>> x = jnp.array([1.0, -2.0])
+    >>> print(lax.select(x > 0, x, 0 * x))
+    [ 1. -0.]
     """
     on_true, on_false = match_numbers(on_true, on_false)
     return select_n_p.apply(pred, on_false, on_true)[0]
@@ -719,7 +792,25 @@ clamp_p = Elementwise(
 
 
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
-    """x held between two bounds, scalars or of its shape."""
+    """Limit each element to a range: `min(max(min, x), max)`.
+
+    The derivative with respect to x is 1 inside of the range, and 0 outside and at its bounds.
+
+    Args:
+      min: the lower bound, a scalar or an array of the shape of x. A Python number takes the dtype
+        of x.
+      x: an array of integers or floats.
+      max: the upper bound, likewise. If it is below `min`, the result is `max`.
+
+    Returns:
+      An array of the shape and dtype of x.
+
+    Raises:
+      DtypeError: an operand is complex.
+
+    >>> print(lax.clamp(0, jnp.array([-1, 1, 3]), 2))
+    [0 1 2]
+    """
     min, max = match_numbers(min, x)[0], match_numbers(max, x)[0]
     return clamp_p.apply(min, x, max)[0]
 
@@ -757,7 +848,20 @@ for _code, _prim in {
 
 
 def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
-    """x * y; in `out_dtype`, which the operands are converted to first, where one is given."""
+    """Multiply elementwise: x * y.
+
+    Args:
+      x: an array of numbers. A Python number takes the dtype of the other operand.
+      y: an array of the same dtype, of the same shape or with axes of size 1, or a scalar.
+      out_dtype: a dtype that the operands are converted to first. By default they are not
+        converted.
+
+    Returns:
+      An array of the dtype of the operands, or of `out_dtype`.
+
+    >>> print(lax.mul(jnp.array([1.0, 2.0]), 3))
+    [3. 6.]
+    """
     if type(x) in NUMBERS or type(y) in NUMBERS:
         x, y = match_numbers(x, y)
     if out_dtype is not None:

@@ -460,7 +460,20 @@ def normalize_axis(op: str, axis: Any, ndim: int) -> int:
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape that these broadcast to, by NumPy's rule."""
+    """Return the shape that shapes are broadcast to, by the rule of NumPy.
+
+    Args:
+      *shapes: sequences of ints.
+
+    Returns:
+      A tuple of ints.
+
+    Raises:
+      ShapeError: the sizes of an axis, counted from the last, are not equal or 1.
+
+    >>> lax.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
     shapes = tuple([index_tuple(s, "broadcast_shapes", "shapes") for s in shapes])
     rank = max(map(len, shapes), default=0)
     padded = [(1,) * (rank - len(s)) + s for s in shapes]

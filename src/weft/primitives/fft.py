@@ -117,10 +117,22 @@ fft_p = FFT()
 
 
 def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
-    """The discrete Fourier transform of the last axes of x, whose sizes are `fft_lengths`.
+    """Return the discrete Fourier transform over the last axes of an array.
 
-    `fft_type` is a FftType, or its name: "fft", "ifft", "rfft", "irfft". Integers are taken as
-    floats, and real values as complex ones where those are needed.
+    Integers are converted to floats, and real values to complex ones where the transform needs it.
+    `jnp.fft` has the functions of NumPy.
+
+    Args:
+      x: an array of numbers.
+      fft_type: a `FftType`, or its name: "fft", "ifft", "rfft" or "irfft".
+      fft_lengths: the sizes of the axes that are transformed, ints; for "irfft" the sizes of the
+        result.
+
+    Returns:
+      A complex array, or a real one for "irfft".
+
+    Raises:
+      ShapeError: the last axes do not have these sizes.
 
     >>> lax.fft(jnp.ones(4), "rfft", (4,))
     Array([4.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)

@@ -383,7 +383,45 @@ def gather(
     mode: str | GatherScatterMode | None = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """Windows of `operand` at `start_indices`, which without a mode are promised to be inside."""
+    """Return windows of an array at positions that are given by an array of indices.
+
+    It is the general form of indexing with integer arrays; `x[i, j]` and `jnp.take_along_axis` are
+    written with it, and are easier to use. `dimension_numbers` say how the axes correspond.
+
+    Args:
+      operand: an array of any dtype.
+      start_indices: an integer array whose last axis holds the position of a window, one index for
+        each axis in `dimension_numbers.start_index_map`.
+      dimension_numbers: a `GatherDimensionNumbers`.
+      slice_sizes: the size of a window on each axis of the operand, ints.
+      unique_indices: if True, the caller promises that no two windows overlap. The default is
+        False.
+      indices_are_sorted: if True, the caller promises that the positions are in ascending order.
+        The default is False.
+      mode: what happens to a window that reaches out of the operand. "clip" moves it inside. "fill"
+        returns the fill value for it. "promise_in_bounds" says that there is no such window, and is
+        the default; "one_hot" reads zeros. Under the option `check_bounds` "all" such a window
+        raises an error if no mode is given.
+      fill_value: a number for the mode "fill". The default is NaN for floats.
+
+    Returns:
+      An array of the operand's dtype: the axes of the indices except for the last, and those of the
+      windows at `dimension_numbers.offset_dims`.
+
+    Raises:
+      DtypeError: the indices are not integers.
+      ShapeError: a window is larger than the operand.
+      ValueError: the mode is another one.
+
+    >>> x = jnp.array([10.0, 11.0, 12.0])
+    >>> one = lax.GatherDimensionNumbers((), (0,), (0,))
+    >>> print(lax.gather(x, jnp.array([[0], [2], [7]]), one, (1,), mode="fill"))
+    [10. 12. nan]
+    >>> pairs = lax.GatherDimensionNumbers((1,), (), (0,))
+    >>> print(lax.gather(x, jnp.array([[0], [1]]), pairs, (2,)))
+    [[10. 11.]
+     [11. 12.]]
+    """
     mode = _PROMISE if mode is None else GatherScatterMode.from_any(mode)
     fill = fill_param(fill_value, typeof(operand).physical.dtype) if mode is _FILL else None
     return gather_p.apply(
@@ -399,7 +437,24 @@ def gather(
 
 
 def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
-    """The elements of `src` at positions idxs[k] (wrapped around) on axes[k], all of rank 1."""
+    """Return the elements of an array at positions on some of its axes.
+
+    Args:
+      src: an array of any dtype.
+      idxs: a sequence of integer arrays of rank 1 and of one length n, one for each of `axes`. The
+        positions are taken modulo the size of the axis.
+      axes: the axes, ints.
+
+    Returns:
+      An array of shape (n, other axes) and the dtype of `src`.
+
+    Raises:
+      ValueError: there is not one array of positions for each axis.
+
+    >>> x = jnp.arange(6).reshape(2, 3)
+    >>> print(lax.index_take(x, [jnp.array([0, 1]), jnp.array([2, -1])], (0, 1)))
+    [2 5]
+    """
     shape = typeof(src).shape
     idxs = families.as_sequence("index_take", "idxs", idxs)
     axes = families.index_tuple(axes, "index_take", "axes")
@@ -748,8 +803,46 @@ def stage_combiner(combine: Primitive, dtype: np.dtype) -> Jaxpr:
     return stage_whole(lambda a, b: combine.apply(a, b), [cell, cell])
 
 
-def define_scatter(prim: Scatter, what: str) -> Callable[..., Any]:
-    """The function of a member of the scatter family; `what` becomes of `operand`."""
+SCATTER_DOC = """Return the operand with {what} at given positions.
+
+    It is the general form of updates such as `x.at[i].set(y)` and `x.at[i].add(y)`, which are
+    easier to use. `dimension_numbers` say how the axes correspond.
+
+    Args:
+      operand: an array of any dtype.
+      scatter_indices: an integer array whose last axis holds the position of a window, one index
+        for each axis in `dimension_numbers.scatter_dims_to_operand_dims`.
+      updates: an array of the operand's dtype, or a Python number. It has the axes of the indices
+        except for the last, and the axes of the windows at
+        `dimension_numbers.update_window_dims`.
+      dimension_numbers: a `ScatterDimensionNumbers`.
+      indices_are_sorted: if True, the caller promises that the positions are in ascending order.
+        The default is False.
+      unique_indices: if True, the caller promises that no two windows overlap. The default is
+        False.
+      mode: what happens to a window that reaches out of the operand. "clip" moves it inside; any
+        other mode leaves it out, and so does None, the default. Under the option `check_bounds`
+        "all" such a window raises an error if no mode is given.
+
+    Returns:
+      An array of the shape and dtype of the operand.
+
+    Raises:
+      DtypeError: the updates have another dtype.
+      ShapeError: the updates do not fit the indices.
+
+    >>> one = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> x, places = jnp.array([4, 4, 4]), jnp.array([[0], [2]])
+    >>> print(lax.{name}(x, places, jnp.array([1, 9]), one))
+    {example}
+    """
+
+
+def define_scatter(prim: Scatter, what: str, example: str) -> Callable[..., Any]:
+    """Return the function of a member of the scatter family.
+
+    Its documentation says `what` becomes of the operand, and has the result of an `example`.
+    """
 
     def fun(
         operand: ArrayLike,
@@ -778,13 +871,13 @@ def define_scatter(prim: Scatter, what: str) -> Callable[..., Any]:
             update_consts=(),
         )[0]
 
-    doc = f"`operand` with {what} at the places `scatter_indices` says."
-    return name_function(fun, prim.name.replace("-", "_"), doc)
+    name = prim.name.replace("-", "_")
+    return name_function(fun, name, SCATTER_DOC.format(name=name, what=what, example=example))
 
 
-scatter = define_scatter(scatter_p, "windows replaced by `updates`")
-scatter_add = define_scatter(scatter_add_p, "`updates` added")
-scatter_sub = define_scatter(scatter_sub_p, "`updates` subtracted")
-scatter_mul = define_scatter(scatter_mul_p, "elements multiplied by `updates`")
-scatter_min = define_scatter(scatter_min_p, "the smaller of elements and `updates`")
-scatter_max = define_scatter(scatter_max_p, "the larger of elements and `updates`")
+scatter = define_scatter(scatter_p, "windows replaced by `updates`", "[1 4 9]")
+scatter_add = define_scatter(scatter_add_p, "`updates` added", "[ 5  4 13]")
+scatter_sub = define_scatter(scatter_sub_p, "`updates` subtracted", "[ 3  4 -5]")
+scatter_mul = define_scatter(scatter_mul_p, "elements multiplied by `updates`", "[ 4  4 36]")
+scatter_min = define_scatter(scatter_min_p, "the smaller of elements and `updates`", "[1 4 4]")
+scatter_max = define_scatter(scatter_max_p, "the larger of elements and `updates`", "[4 4 9]")

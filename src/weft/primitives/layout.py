@@ -208,7 +208,29 @@ def broadcast_in_dim(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Repeat `operand` to `shape`; its axis k becomes axis broadcast_dimensions[k]."""
+    """Repeat an array to a shape, with a choice of its axes in the result.
+
+    It is the general form of broadcasting. The rule of NumPy is the choice of the last axes.
+
+    Args:
+      operand: an array of any dtype.
+      shape: the shape of the result, ints.
+      broadcast_dimensions: for each axis of the operand its axis in the result, in ascending order.
+        The operand's size on it must be 1 or the size of the result.
+      out_sharding: the sharding of the result over explicit axes of a mesh. By default it follows
+        from the operand.
+
+    Returns:
+      An array of the given shape and the operand's dtype.
+
+    Raises:
+      ShapeError: a size does not fit, or the axes are not in ascending order.
+
+    >>> print(lax.broadcast_in_dim(jnp.arange(3), (3, 2), (0,)))
+    [[0 0]
+     [1 1]
+     [2 2]]
+    """
     try:
         shape, dims = tuple(shape), tuple(broadcast_dimensions)
     except TypeError:
@@ -231,20 +253,57 @@ def broadcast_in_dim(
 
 
 def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = None) -> Array:
-    """Repeat `operand` along new axes of these sizes, put in front."""
+    """Repeat an array along new axes, which are put in front.
+
+    Args:
+      operand: an array of any dtype.
+      sizes: the sizes of the new axes, ints.
+      out_sharding: the sharding of the result over explicit axes of a mesh. By default it follows
+        from the operand.
+
+    Returns:
+      An array of shape `sizes + operand.shape` and the operand's dtype.
+
+    >>> print(lax.broadcast(jnp.arange(3), (2,)))
+    [[0 1 2]
+     [0 1 2]]
+    """
     shape, sizes = typeof(operand).shape, families.index_tuple(sizes, "broadcast", "sizes")
     dims = tuple(range(len(sizes), len(sizes) + len(shape)))
     return broadcast_in_dim(operand, (*sizes, *shape), dims, out_sharding=out_sharding)
 
 
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
-    """`x` with axes of size 1 put in front until its rank is `rank`."""
+    """Insert axes of size 1 in front until an array has a given rank.
+
+    Args:
+      x: an array of any dtype.
+      rank: the rank of the result, an int. An array of a higher rank is returned unchanged.
+
+    Returns:
+      An array with the same elements.
+
+    >>> lax.broadcast_to_rank(jnp.arange(3), 2).shape
+    (1, 3)
+    """
     more = families.check_integer("broadcast_to_rank", "rank", rank, 0, 64) - typeof(x).ndim
     return expand_dims(x, range(more))
 
 
 def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
-    """Repeat `arr` to the shape of `like_arr`, by NumPy's rule."""
+    """Repeat an array to the shape of another one, by the rule of NumPy.
+
+    Args:
+      arr: an array of any dtype.
+      like_arr: an array; only its shape is used.
+
+    Returns:
+      An array of the shape of `like_arr` and the dtype of `arr`.
+
+    >>> print(lax.broadcast_like(jnp.arange(3), jnp.zeros((2, 3))))
+    [[0 1 2]
+     [0 1 2]]
+    """
     shape, rank = typeof(like_arr).shape, typeof(arr).ndim
     if typeof(arr).shape == shape:
         return arr
@@ -305,9 +364,24 @@ def convert(x: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
 
 
 def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
-    """`operand` in another dtype.
+    """Convert an array to another dtype.
 
-    A complex operand loses its imaginary part where the dtype is real, with a warning.
+    Floats become integers by truncation. On the CPU NaN becomes 0, and a float that is too large
+    the largest integer. A complex operand loses its imaginary part if the dtype is real, with a
+    warning.
+
+    Args:
+      operand: an array or a number.
+      new_dtype: a dtype. 64-bit dtypes become 32-bit ones unless `enable_x64`.
+
+    Returns:
+      An array of the operand's shape and the new dtype, which is not weak.
+
+    Raises:
+      DtypeError: the dtype is not of numbers or bools.
+
+    >>> print(lax.convert_element_type(jnp.array([1.7, -1.7]), np.int32))
+    [ 1 -1]
     """
     if new_dtype is None:
         raise DtypeError("convert_element_type: a dtype must be given; got None.")
@@ -369,7 +443,20 @@ def full_like(
 def empty(
     shape: Sequence[int], dtype: DTypeLike | None = None, *, out_sharding: Any = None
 ) -> Array:
-    """An array whose contents do not matter: zeros."""
+    """Return an array whose contents do not matter. It holds zeros.
+
+    Args:
+      shape: the shape, ints.
+      dtype: the dtype. The default is float32, or float64 with `enable_x64`.
+      out_sharding: the sharding of the result over explicit axes of a mesh. By default it is not
+        sharded.
+
+    Returns:
+      An array of the given shape and dtype.
+
+    >>> lax.empty((2,), np.float32)
+    Array([0., 0.], dtype=float32)
+    """
     x = full(shape, 0, dtypes.default_float() if dtype is None else dtype)
     return reshard.lay_out("empty", x, out_sharding)
 
@@ -443,10 +530,24 @@ reduce_sum_p = ReduceSum()
 
 
 def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
-    """The sum over `axes`, which are removed.
+    """Sum an array over axes, which are removed.
 
-    `out_sharding` says how it is split over explicit axes of a mesh; with P(..., unreduced={axis})
-    each device keeps a term of a sum over an axis that is split.
+    Args:
+      operand: an array of integers, floats or complex numbers.
+      axes: the axes to sum over, distinct ints.
+      out_sharding: the sharding of the result over explicit axes of a mesh. With
+        `P(..., unreduced={axis})` each device keeps its part of a sum over an axis that is sharded.
+        By default it follows from the operand.
+
+    Returns:
+      An array of the operand's dtype: unlike with `jnp.sum`, small integers are not promoted.
+
+    Raises:
+      DtypeError: the operand is of bools.
+      ShapeError: the operand does not have the axes.
+
+    >>> print(lax.reduce_sum(jnp.arange(6).reshape(2, 3), (0,)))
+    [3 5 7]
     """
     axes = families.sort_axes(axes, "reduce_sum")
     if not axes:
@@ -510,7 +611,28 @@ def reshape(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """The same elements under another shape; `dimensions` permutes the axes before."""
+    """Return the elements of an array under another shape.
+
+    Args:
+      operand: an array of any dtype.
+      new_sizes: the new shape, ints whose product is the number of elements. -1 is not allowed.
+      dimensions: a permutation of the operand's axes, which is applied before. By default the order
+        of the axes is kept.
+      out_sharding: the sharding of the result over explicit axes of a mesh. By default it follows
+        from the operand.
+
+    Returns:
+      An array of shape `new_sizes` and the operand's dtype.
+
+    Raises:
+      ShapeError: the number of elements differs.
+
+    >>> print(lax.reshape(jnp.arange(6), (2, 3)))
+    [[0 1 2]
+     [3 4 5]]
+    >>> print(lax.reshape(jnp.arange(6).reshape(2, 3), (6,), dimensions=(1, 0)))
+    [0 3 1 4 2 5]
+    """
     if dimensions is not None:
         operand = transpose(operand, dimensions)
     if type(new_sizes) is not tuple:
@@ -522,7 +644,23 @@ def reshape(
 
 
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
-    """Merge the axes from `start_dimension` up to `stop_dimension` into one; of none, make one."""
+    """Merge consecutive axes of an array into one.
+
+    Args:
+      operand: an array of any dtype.
+      start_dimension: the first axis to merge, an int.
+      stop_dimension: the axis after the last one to merge. None, the default, is the rank. If it
+        equals `start_dimension`, an axis of size 1 is inserted.
+
+    Returns:
+      An array with the same elements.
+
+    Raises:
+      ShapeError: the range ends before it starts.
+
+    >>> lax.collapse(jnp.ones((2, 3, 4)), 0, 2).shape
+    (6, 4)
+    """
     shape = typeof(operand).shape
     ends = slice(start_dimension, stop_dimension)
     first, last, _ = families.check_parameter(
@@ -576,7 +714,21 @@ transpose_p = Transpose()
 
 
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
-    """Permute the axes: axis permutation[k] of `operand` becomes axis k."""
+    """Permute the axes of an array.
+
+    Args:
+      operand: an array of any dtype.
+      permutation: for each axis of the result the axis of the operand: every axis once.
+
+    Returns:
+      An array of the operand's dtype.
+
+    Raises:
+      ShapeError: the permutation does not name every axis once.
+
+    >>> lax.transpose(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
     permutation = families.index_tuple(permutation, "transpose", "permutation")
     if permutation == tuple(range(typeof(operand).ndim)):
         return require_alive(operand)
@@ -614,7 +766,21 @@ squeeze_p = Squeeze()
 
 
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """Remove axes of size 1; negative axes count from the end."""
+    """Remove axes of size 1.
+
+    Args:
+      array: an array of any dtype.
+      dimensions: the axes to remove, ints. Negative axes count from the end.
+
+    Returns:
+      An array with the same elements.
+
+    Raises:
+      ShapeError: an axis does not have size 1.
+
+    >>> lax.squeeze(jnp.ones((1, 3)), (0,)).shape
+    (3,)
+    """
     ndim = typeof(array).ndim
     dims = families.index_tuple(dimensions, "squeeze", "dimensions")
     dims = tuple(sorted(families.normalize_axis("squeeze", d, ndim) for d in dims))
@@ -622,7 +788,22 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
 
 
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """Insert axes of size 1 where `dimensions` says, counted in the result."""
+    """Insert axes of size 1.
+
+    Args:
+      array: an array of any dtype.
+      dimensions: the positions of the new axes in the result, ints. Negative positions count from
+        the end.
+
+    Returns:
+      An array with the same elements.
+
+    Raises:
+      ShapeError: the positions are not distinct axes of the result.
+
+    >>> lax.expand_dims(jnp.arange(3), (0, 2)).shape
+    (1, 3, 1)
+    """
     shape = typeof(array).shape
     dimensions = families.index_tuple(dimensions, "expand_dims", "dimensions")
     ndim = len(shape) + len(dimensions)
@@ -665,7 +846,25 @@ iota_p = Iota()
 def broadcasted_iota(
     dtype: DTypeLike, shape: Sequence[int], dimension: int, *, out_sharding: Any = None
 ) -> Array:
-    """Counting along axis `dimension` of an array of `shape`."""
+    """Return an array of positions along one of its axes.
+
+    Args:
+      dtype: an integer, float or complex dtype.
+      shape: the shape of the result, ints.
+      dimension: the axis along which the elements count from 0.
+      out_sharding: the sharding of the result over explicit axes of a mesh. By default it is not
+        sharded.
+
+    Returns:
+      An array of the given shape and dtype.
+
+    Raises:
+      ShapeError: the shape does not have the axis.
+
+    >>> print(lax.broadcasted_iota(np.int32, (2, 3), 1))
+    [[0 1 2]
+     [0 1 2]]
+    """
     shape = families.index_tuple(shape, "broadcasted_iota", "shape")
     sharding = resolve_sharding("broadcasted_iota", out_sharding, len(shape))
     terms = sharding is not None and sharding.spec.unreduced
@@ -679,7 +878,22 @@ def broadcasted_iota(
 
 
 def iota(dtype: DTypeLike, size: int) -> Array:
-    """0, 1, ... size - 1."""
+    """Return the integers from 0 to `size - 1`.
+
+    Args:
+      dtype: an integer, float or complex dtype.
+      size: the number of elements, an int >= 0.
+
+    Returns:
+      An array of shape (size,) and the given dtype.
+
+    Raises:
+      DtypeError: the dtype is not of numbers.
+      ShapeError: the size is negative.
+
+    >>> lax.iota(np.int32, 3)
+    Array([0, 1, 2], dtype=int32)
+    """
     return broadcasted_iota(dtype, (families.check_integer("iota", "size", size),), 0)
 
 
@@ -714,7 +928,22 @@ rev_p = Rev()
 
 
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """Reverse the order of elements along axes."""
+    """Reverse the order of the elements along axes.
+
+    Args:
+      operand: an array of any dtype.
+      dimensions: the axes, distinct ints.
+
+    Returns:
+      An array of the shape and dtype of the operand.
+
+    Raises:
+      ShapeError: the operand does not have the axes.
+
+    >>> print(lax.rev(jnp.arange(6).reshape(2, 3), (1,)))
+    [[2 1 0]
+     [5 4 3]]
+    """
     return (
         rev_p.apply(operand, dimensions=families.index_tuple(dimensions, "rev", "dimensions"))[0]
         if not isinstance(dimensions, Sequence) or dimensions

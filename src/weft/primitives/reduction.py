@@ -328,23 +328,99 @@ class SumOfNumbers(families.OverAxes):
 reduce_nansum_p = SumOfNumbers()
 
 
-def define_reducer(prim: Reduction) -> Callable[[Any, Sequence[int]], Any]:
-    """The function of a reduction, `prim.apply(x, axes=axes)[0]`."""
+REDUCER_DOC = """{first}
+
+    {more}
+
+    Args:
+      operand: an array of {takes}.
+      axes: the axes to reduce over, distinct ints. They are removed.
+
+    Returns:
+      An array of the operand's dtype, without the axes.
+
+    Raises:
+      DtypeError: the dtype of the operand is not allowed.
+      ShapeError: the operand does not have the axes.
+
+    >>> print(lax.{name}(jnp.array({x}), (0,)))
+    {result}
+    """
+
+
+def define_reducer(
+    prim: Reduction, first: str, more: str, takes: str, x: str, result: str
+) -> Callable[[Any, Sequence[int]], Any]:
+    """Return the function of a reduction, `prim.apply(x, axes=axes)[0]`.
+
+    The other parameters are parts of its documentation; x and `result` are an example.
+    """
 
     def fun(operand: ArrayLike, axes: Sequence[int]) -> Array:
         axes = families.sort_axes(axes, prim.name)
         return prim.apply(operand, axes=axes)[0] if axes else operand
 
-    return name_function(fun, prim)
+    named = name_function(fun, prim)
+    doc = REDUCER_DOC
+    if prim.takes == "any":
+        doc = doc.replace("      DtypeError: the dtype of the operand is not allowed.\n", "")
+    named.__doc__ = doc.format(
+        first=first, more=more, takes=takes, name=prim.name, x=x, result=result
+    )
+    return named
 
 
 REDUCTIONS = (reduce_max_p, reduce_min_p, reduce_prod_p, reduce_and_p, reduce_or_p, reduce_xor_p)
-reduce_max = define_reducer(reduce_max_p)
-reduce_min = define_reducer(reduce_min_p)
-reduce_prod = define_reducer(reduce_prod_p)
-reduce_and = define_reducer(reduce_and_p)
-reduce_or = define_reducer(reduce_or_p)
-reduce_xor = define_reducer(reduce_xor_p)
+reduce_max = define_reducer(
+    reduce_max_p,
+    "Return the largest element over axes of an array.",
+    "The result is NaN if an element is. Of no elements it is -inf or the smallest integer.\n    "
+    "Elements that are equally large share the derivative equally.",
+    "numbers or bools",
+    "[[1.0, 5.0], [3.0, 2.0]]",
+    "[3. 5.]",
+)
+reduce_min = define_reducer(
+    reduce_min_p,
+    "Return the smallest element over axes of an array.",
+    "The result is NaN if an element is. Of no elements it is inf or the largest integer.\n    "
+    "Elements that are equally small share the derivative equally.",
+    "numbers or bools",
+    "[[1.0, 5.0], [3.0, 2.0]]",
+    "[1. 2.]",
+)
+reduce_prod = define_reducer(
+    reduce_prod_p,
+    "Return the product of the elements over axes of an array.",
+    "The product of nothing is 1. The derivative is exact where elements are zero.",
+    "numbers",
+    "[[1.0, 5.0], [3.0, 2.0]]",
+    "[ 3. 10.]",
+)
+reduce_and = define_reducer(
+    reduce_and_p,
+    'Return the logical or bitwise "and" of the elements over axes of an array.',
+    "The result for no elements is True, or -1 for integers.",
+    "bools or integers",
+    "[[6, 1], [3, 1]]",
+    "[2 1]",
+)
+reduce_or = define_reducer(
+    reduce_or_p,
+    'Return the logical or bitwise "or" of the elements over axes of an array.',
+    "The result for no elements is False, or 0 for integers.",
+    "bools or integers",
+    "[[6, 1], [3, 1]]",
+    "[7 1]",
+)
+reduce_xor = define_reducer(
+    reduce_xor_p,
+    'Return the logical or bitwise "exclusive or" of the elements over axes of an array.',
+    "The result for no elements is False, or 0 for integers.",
+    "bools or integers",
+    "[[6, 1], [3, 1]]",
+    "[5 0]",
+)
 
 
 # --- the place of an extremum ---------------------------------------------------------------
@@ -423,7 +499,25 @@ argmin_p = ArgExtremum("argmin", reduce_min_p, "LT")
 
 
 def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
-    """The index of the maximum along `axis`, which is removed; of a NaN where there is one."""
+    """Return the index of the largest element along an axis, which is removed.
+
+    Of equal elements it is the first one; if there is a NaN, it is the index of the first NaN.
+
+    Args:
+      operand: an array of integers or floats.
+      axis: the axis, an int.
+      index_dtype: the dtype of the result, an integer dtype.
+
+    Returns:
+      An array of `index_dtype` without the axis.
+
+    Raises:
+      DtypeError: `index_dtype` is not an integer dtype.
+      ShapeError: the array does not have the axis, or the axis is empty.
+
+    >>> print(lax.argmax(jnp.array([[1, 5, 2], [7, 0, 7]]), 1, np.int32))
+    [1 0]
+    """
     dtype = dtypes.canonicalize(index_dtype, "argmax")
     return argmax_p.apply(
         operand, axes=(families.check_integer("argmax", "axis", axis),), index_dtype=dtype
@@ -431,7 +525,25 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
 
 
 def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
-    """The index of the minimum along `axis`, which is removed; of a NaN where there is one."""
+    """Return the index of the smallest element along an axis, which is removed.
+
+    Of equal elements it is the first one; if there is a NaN, it is the index of the first NaN.
+
+    Args:
+      operand: an array of integers or floats.
+      axis: the axis, an int.
+      index_dtype: the dtype of the result, an integer dtype.
+
+    Returns:
+      An array of `index_dtype` without the axis.
+
+    Raises:
+      DtypeError: `index_dtype` is not an integer dtype.
+      ShapeError: the array does not have the axis, or the axis is empty.
+
+    >>> print(lax.argmin(jnp.array([[1, 5, 2], [7, 0, 7]]), 1, np.int32))
+    [0 1]
+    """
     dtype = dtypes.canonicalize(index_dtype, "argmin")
     return argmin_p.apply(
         operand, axes=(families.check_integer("argmin", "axis", axis),), index_dtype=dtype
@@ -697,12 +809,35 @@ def reduce(
     dimensions: Sequence[int],
     out_sharding: Any = None,
 ) -> Any:
-    """Reduce an array, or a tree of arrays together, over `dimensions` by a user's function.
+    """Reduce arrays over axes by a function of the user.
 
-    `computation(a, b)` takes two scalars (or trees of them); it must be associative and
-    commutative. A function that is one of weft's own, such as lax.add, runs as that reduction, and
-    so does one that applies such a function to each leaf. `out_sharding` says how the results, of
-    one rank, are split over explicit axes of a mesh.
+    If the function is one of weft's own, such as `lax.add` or `lax.max`, the fast reduction of that
+    name runs. So does a function that applies such a function to each array of a pytree.
+
+    Args:
+      operands: an array, or a pytree of arrays of one shape that are reduced together.
+      init_values: a scalar of the operand's dtype, or a pytree of scalars like `operands`. It must
+        be the neutral element of the computation.
+      computation: a function `computation(a, b)` of two scalars, or two pytrees of scalars, that
+        returns one. It must be associative and commutative, as the order is not fixed.
+      dimensions: the axes to reduce over, ints. They are removed.
+      out_sharding: the sharding of the results over explicit axes of a mesh. By default it follows
+        from the operands.
+
+    Returns:
+      An array, or a pytree of arrays like `operands`, without the axes.
+
+    Raises:
+      DtypeError: an initial value is not a scalar of its operand's dtype.
+
+    >>> print(lax.reduce(jnp.arange(6).reshape(2, 3), 0, lax.add, (0,)))
+    [3 5 7]
+    >>> def add_and_multiply(a, b):
+    ...     return a[0] + b[0], a[1] * b[1]
+    >>> x = jnp.array([1.0, 2.0, 4.0])
+    >>> total, product = lax.reduce((x, x), (0.0, 1.0), add_and_multiply, (0,))
+    >>> print(total, product)
+    7.0 8.0
     """
     xs, tree = flatten(operands)
     if not xs:

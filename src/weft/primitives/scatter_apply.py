@@ -37,9 +37,31 @@ def scatter_apply(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Array:
-    """`operand` with `func` applied to each element of the windows, as often as it is in one.
+    """Return an array with a function applied to the elements of windows.
 
-    `update_shape` is what updates would have. Not differentiable.
+    An element that is in several windows is changed several times. It is not differentiable.
+
+    Args:
+      operand: an array of any dtype.
+      scatter_indices: an integer array whose last axis holds the position of a window.
+      func: a function of one element, a scalar, that returns a scalar.
+      dimension_numbers: a `ScatterDimensionNumbers`.
+      update_shape: the shape that the updates of `scatter` would have, ints.
+      indices_are_sorted: if True, the caller promises that the positions are in ascending order.
+        The default is False.
+      unique_indices: if True, the caller promises that no two windows overlap. The default is
+        False.
+      mode: what happens to a window that reaches out of the operand: "clip" moves it inside, any
+        other mode leaves it out.
+
+    Returns:
+      An array of the shape and dtype of the operand.
+
+    >>> one = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> f = lambda x: x + 1
+    >>> x, places = jnp.zeros(3), jnp.array([[0], [0]])
+    >>> print(lax.scatter_apply(x, places, f, one, update_shape=(2,)))
+    [2. 0. 0.]
     """
     if not callable(func):
         raise TypeError(f"scatter_apply: func must be a function; got {func!r}.")

@@ -119,7 +119,28 @@ def slice(
     limit_indices: Sequence[int],
     strides: Sequence[int] | None = None,
 ) -> Array:
-    """The part of `operand` from start_indices up to limit_indices in steps of `strides`."""
+    """Return the part of an array between two corners.
+
+    It is `operand[start:limit:stride]` for every axis, with bounds that are checked: unlike in
+    NumPy, a bound outside the array is an error, and negative bounds do not count from the end.
+
+    Args:
+      operand: an array of any dtype.
+      start_indices: the first position on each axis, ints known while the program is traced.
+      limit_indices: the end on each axis, which is not included.
+      strides: the step on each axis, ints >= 1. By default all steps are 1.
+
+    Returns:
+      An array of the operand's dtype. Its size on an axis is ceil((limit - start) / stride).
+
+    Raises:
+      ShapeError: a bound is outside the array, a stride is not positive, or there is not one entry
+        for each axis.
+
+    >>> print(lax.slice(jnp.arange(6).reshape(2, 3), (0, 0), (2, 3), (1, 2)))
+    [[0 2]
+     [3 5]]
+    """
     return slice_p.apply(
         operand,
         start_indices=families.index_tuple(start_indices, "slice", "start_indices"),
@@ -135,7 +156,27 @@ def slice_in_dim(
     stride: int = 1,
     axis: int = 0,
 ) -> Array:
-    """`slice` along one axis; None is its end, and a negative bound counts from the end."""
+    """Return the part of an array between two positions on one axis.
+
+    Args:
+      operand: an array of any dtype.
+      start_index: the first position, an int; None is the start of the axis. A negative position
+        counts from the end.
+      limit_index: the end, which is not included; None is the end of the axis.
+      stride: the step, an int >= 1. The default is 1.
+      axis: the axis, an int. The default is the first.
+
+    Returns:
+      An array of the operand's dtype; the other axes are unchanged.
+
+    Raises:
+      ShapeError: a bound is outside the array, or the array does not have the axis.
+
+    >>> print(lax.slice_in_dim(jnp.arange(5), 1, None, 2))
+    [1 3]
+    >>> print(lax.slice_in_dim(jnp.arange(5), -2, None))
+    [3 4]
+    """
     shape = typeof(operand).shape
     op, check_integer = "slice_in_dim", families.check_integer
     axis = families.normalize_axis(op, axis, len(shape))
@@ -150,7 +191,25 @@ def slice_in_dim(
 
 
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
-    """One position along an axis, static; the axis stays with size 1 if `keepdims`."""
+    """Return the elements at one position of an axis. The position is known while tracing.
+
+    For a position that is traced use `dynamic_index_in_dim`.
+
+    Args:
+      operand: an array of any dtype.
+      index: the position, an int. A negative position counts from the end.
+      axis: the axis, an int. The default is the first.
+      keepdims: if True, the default, the axis stays with size 1; otherwise it is removed.
+
+    Returns:
+      An array of the operand's dtype.
+
+    Raises:
+      IndexingError: the position is outside the axis.
+
+    >>> print(lax.index_in_dim(jnp.arange(6).reshape(2, 3), -1, axis=1, keepdims=False))
+    [2 5]
+    """
     shape = typeof(operand).shape
     axis = families.normalize_axis("index_in_dim", axis, len(shape))
     n, index = shape[axis], families.check_integer("index_in_dim", "index", index)
@@ -262,7 +321,30 @@ pad_p = Pad()
 def pad(
     operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]
 ) -> Array:
-    """Pad each axis by (low, high, interior) with a scalar; negative low or high cut away."""
+    """Pad an array with a scalar, at its ends and between its elements.
+
+    Args:
+      operand: an array of any dtype.
+      padding_value: a scalar of the same dtype, or a Python number.
+      padding_config: a triple of ints (low, high, interior) for each axis: the number of elements
+        before the first, after the last, and between any two. A negative low or high removes
+        elements.
+
+    Returns:
+      An array of the operand's dtype. A size n becomes
+      low + n + max(n - 1, 0) * interior + high.
+
+    Raises:
+      DtypeError: the padding value has another dtype.
+      ShapeError: the interior padding or a size of the result is negative.
+
+    >>> print(lax.pad(jnp.array([1, 2, 3]), 0, [(1, 2, 0)]))
+    [0 1 2 3 0 0]
+    >>> print(lax.pad(jnp.array([1, 2, 3]), 0, [(0, 0, 1)]))
+    [1 0 2 0 3]
+    >>> print(lax.pad(jnp.array([1, 2, 3]), 0, [(-1, 0, 0)]))
+    [2 3]
+    """
     if type(padding_value) in dtypes.NUMBERS:
         padding_value = layout.literal(padding_value, typeof(operand).dtype)
     config = families.check_parameter(
@@ -354,7 +436,23 @@ concatenate_p = Concatenate()
 
 
 def concatenate(operands: Any, dimension: int) -> Array:
-    """The operands one after another along axis `dimension`; an array is taken as its rows."""
+    """Join arrays along an axis.
+
+    Args:
+      operands: a sequence of arrays of one dtype, equal in shape except on the axis. An array
+        counts as the sequence of its rows.
+      dimension: the axis, an int.
+
+    Returns:
+      An array of the same dtype. Its size on the axis is the sum of the sizes of the operands.
+
+    Raises:
+      DtypeError: the operands differ in dtype, or no operands are given.
+      ShapeError: the operands differ in shape on another axis.
+
+    >>> print(lax.concatenate([jnp.arange(2), jnp.arange(3)], 0))
+    [0 1 0 1 2]
+    """
     parts = (
         tuple(unstack(operands))
         if hasattr(operands, "aval")
@@ -401,7 +499,23 @@ split_p = Split()
 
 
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
-    """Consecutive parts of `operand` along `axis`, of the given sizes."""
+    """Split an array along an axis into consecutive parts of given sizes.
+
+    Args:
+      operand: an array of any dtype.
+      sizes: the sizes of the parts, ints >= 0 that add up to the size of the axis.
+      axis: the axis, an int. The default is the first.
+
+    Returns:
+      A list of arrays of the operand's dtype.
+
+    Raises:
+      ShapeError: the sizes do not add up to the size of the axis.
+
+    >>> a, b = lax.split(jnp.arange(5), [2, 3])
+    >>> print(a, b)
+    [0 1] [2 3 4]
+    """
     axis = families.normalize_axis("split", axis, typeof(operand).ndim)
     return split_p.apply(operand, sizes=families.index_tuple(sizes, "split", "sizes"), axis=axis)
 
@@ -449,7 +563,23 @@ stack_p = Stack()
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Array:
-    """The operands, of equal shapes, along a new axis."""
+    """Join arrays of equal shape along a new axis.
+
+    Args:
+      operands: a sequence of arrays of one shape and one dtype.
+      axis: the position of the new axis in the result, an int. The default is the first.
+
+    Returns:
+      An array of the same dtype with one more axis.
+
+    Raises:
+      ShapeError: the operands differ in shape.
+
+    >>> print(lax.stack([jnp.arange(3), jnp.arange(3)], axis=1))
+    [[0 0]
+     [1 1]
+     [2 2]]
+    """
     operands = families.as_sequence("stack", "operands", operands)
     ndim = typeof(operands[0]).ndim if operands else 0
     return stack_p.apply(*operands, axis=families.normalize_axis("stack", axis, ndim + 1))[0]
@@ -492,7 +622,19 @@ unstack_p = Unstack()
 
 
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
-    """The elements of `x` along `axis`, each without it."""
+    """Return the elements of an array along an axis as separate arrays.
+
+    Args:
+      x: an array of any dtype.
+      axis: the axis, an int. The default is the first.
+
+    Returns:
+      A tuple of arrays without the axis, of the dtype of x.
+
+    >>> a, b = lax.unstack(jnp.arange(6).reshape(2, 3))
+    >>> print(a, b)
+    [0 1 2] [3 4 5]
+    """
     return tuple(unstack_p.apply(x, axis=families.normalize_axis("unstack", axis, typeof(x).ndim)))
 
 
@@ -544,5 +686,21 @@ def tiled_shape(shape: Sequence[int], reps: Sequence[int]) -> tuple[int, ...]:
 
 
 def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
-    """`operand` repeated reps[k] times along axis k."""
+    """Repeat an array along its axes.
+
+    Args:
+      operand: an array of any dtype.
+      reps: the number of copies along each axis, ints >= 0. Unlike in `jnp.tile` there must be one
+        for each axis.
+
+    Returns:
+      An array of the operand's dtype. Its size on axis k is `reps[k]` times the operand's size.
+
+    Raises:
+      ShapeError: there is not one entry >= 0 for each axis.
+
+    >>> print(lax.tile(jnp.array([[1, 2]]), (2, 2)))
+    [[1 2 1 2]
+     [1 2 1 2]]
+    """
     return tile_p.apply(operand, reps=families.index_tuple(reps, "tile", "reps"))[0]

@@ -189,7 +189,31 @@ def take_along(x: Any, indices: Any, dimension: int) -> Any:
 def sort(
     operand: Operands, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
 ) -> Operands:
-    """Sort an array, or several together by the first `num_keys` of them, along an axis."""
+    """Sort arrays along an axis.
+
+    Several arrays may be sorted together: the first ones are the keys, and the others are carried
+    along. The order of floats is total: -0.0 equals 0.0, and NaN comes last. The derivative
+    permutes the tangents as the elements.
+
+    Args:
+      operand: an array, or a sequence of arrays of one shape.
+      dimension: the axis, an int. The default is the last.
+      is_stable: if True, the default, elements with equal keys keep their order.
+      num_keys: the number of arrays that are keys, an int >= 1. Later keys decide if earlier ones
+        are equal. The default is 1.
+
+    Returns:
+      An array of the shape and dtype of the operand; a tuple of arrays for a sequence.
+
+    Raises:
+      ShapeError: the operands differ in shape, do not have the axis, or are fewer than `num_keys`.
+
+    >>> print(lax.sort(jnp.array([3, 1, 2])))
+    [1 2 3]
+    >>> a, b = lax.sort((jnp.array([2, 1, 2]), jnp.array([5, 6, 4])), num_keys=2)
+    >>> print(a, b)
+    [1 2 2] [6 4 5]
+    """
     several = isinstance(operand, Sequence)
     xs = tuple(operand) if several else (operand,)
     dimension = families.normalize_axis("sort", dimension, typeof(xs[0]).ndim if xs else 1)
@@ -201,7 +225,24 @@ def sort(
 def sort_key_val(
     keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
 ) -> tuple[Array, Array]:
-    """Sort `keys` along an axis, and `values` in the same order."""
+    """Sort an array of keys along an axis, and an array of values in the same order.
+
+    Args:
+      keys: an array.
+      values: an array of the same shape and any dtype.
+      dimension: the axis, an int. The default is the last.
+      is_stable: if True, the default, values with equal keys keep their order.
+
+    Returns:
+      A pair of arrays: the sorted keys, and the values in their order.
+
+    Raises:
+      ShapeError: the arrays differ in shape.
+
+    >>> keys, values = lax.sort_key_val(jnp.array([3, 1, 2]), jnp.array([10, 11, 12]))
+    >>> print(keys, values)
+    [1 2 3] [11 12 10]
+    """
     out, carried = sort((keys, values), dimension, is_stable)
     return out, carried
 
@@ -322,13 +363,57 @@ approx_top_k_p = top_k_p  # approximate ones are exact here
 def top_k(
     operand: ArrayLike, k: int, *, axis: int = -1, is_stable: bool = True
 ) -> tuple[Array, Array]:
-    """The k largest elements along an axis, descending, and their indices.
+    """Return the k largest elements along an axis, in descending order, and their indices.
 
-    Of equal elements the first comes first, also where `is_stable` does not ask for it.
+    Of equal elements the one with the smaller index comes first. NaN counts as the largest value.
+
+    Args:
+      operand: an array of integers or floats.
+      k: the number of elements, an int from 0 to the size of the axis.
+      axis: the axis, an int. The default is the last.
+      is_stable: is accepted for compatibility with JAX; equal elements keep their order anyway.
+
+    Returns:
+      A pair (values, indices) of arrays with k elements on the axis: values of the operand's dtype,
+      and int32 indices.
+
+    Raises:
+      ShapeError: k is larger than the axis.
+
+    >>> values, indices = lax.top_k(jnp.array([3, 1, 3, 2]), 2)
+    >>> print(values, indices)
+    [3 3] [0 2]
     """
     axis = families.normalize_axis("top_k", axis, typeof(operand).ndim)
     value, place = top_k_p.apply(operand, k=families.check_integer("top_k", "k", k), axis=axis)
     return value, place
+
+
+APPROXIMATE_DOC = """Return the k {0} elements along an axis, and their indices.
+
+    In JAX the result is approximate on TPUs. Here it is exact on every platform, so the recall
+    is 1. For integers, or equal elements in a fixed order, use `top_k`.
+
+    Args:
+      operand: an array of floats.
+      k: the number of elements, an int from 0 to the size of the axis.
+      reduction_dimension: the axis, an int. The default is the last.
+      recall_target: a number in (0, 1]; it is accepted for compatibility with JAX.
+      reduction_input_size_override: is accepted for compatibility with JAX, and ignored.
+      aggregate_to_topk: is accepted for compatibility with JAX, and ignored.
+
+    Returns:
+      A pair (values, indices) of arrays with k elements on the axis: values of the operand's
+      dtype, and int32 indices.
+
+    Raises:
+      DtypeError: the operand is not of floats.
+      ShapeError: k is larger than the axis.
+
+    >>> values, indices = lax.{1}(jnp.array([3.0, 1.0, 0.0]), 2)
+    >>> print(values, indices)
+    {2}
+    """
 
 
 def define_approximate(name: str, extremum: str, negate: bool) -> Callable[..., Any]:
@@ -348,8 +433,8 @@ def define_approximate(name: str, extremum: str, negate: bool) -> Callable[..., 
         value, place = top_k(neg(operand) if negate else operand, k, axis=reduction_dimension)
         return neg(value) if negate else value, place
 
-    doc = f"The k {extremum} floats along an axis and their indices: exact here, so recall is 1."
-    return name_function(fun, name, doc)
+    example = "[0. 1.] [2 1]" if negate else "[3. 1.] [0 1]"
+    return name_function(fun, name, APPROXIMATE_DOC.format(extremum, name, example))
 
 
 approx_max_k = define_approximate("approx_max_k", "largest", False)

@@ -69,9 +69,13 @@ create_token_p, after_all_p = CreateToken(), AfterAll()
 
 
 def create_token(_: Any = None) -> Any:
-    """A token: a value to say that something comes after something else, by `after_all`.
+    """Return a token: a value that says that something comes after something else.
 
-    Its argument is ignored.
+    Args:
+      _: is ignored.
+
+    Returns:
+      A token, for `after_all` and `optimization_barrier`.
 
     >>> x, token = lax.optimization_barrier((jnp.ones(2), lax.create_token()))
     >>> print(x, weft.typeof(lax.after_all(token, lax.create_token())))
@@ -81,7 +85,18 @@ def create_token(_: Any = None) -> Any:
 
 
 def after_all(*operands: Any) -> Any:
-    """A token that comes after all of these tokens; see `create_token`."""
+    """Return a token that comes after given tokens; see `create_token`.
+
+    Args:
+      *operands: tokens.
+
+    Returns:
+      A token.
+
+    >>> token = lax.after_all(lax.create_token(), lax.create_token())
+    >>> print(weft.typeof(token))
+    i32[]
+    """
     return after_all_p.apply(*operands)[0]
 
 
@@ -140,6 +155,20 @@ optimization_barrier_p, keep_p = OptimizationBarrier(), Keep()
 
 
 def optimization_barrier(operand: Value, /) -> Value:
-    """`operand`, an array or a pytree of arrays, which the compiler moves nothing across."""
+    """Return values that the compiler must not move operations across.
+
+    The operations before the barrier are done before those that use its results. Use it to fix an
+    order, or to keep the compiler from sharing a value.
+
+    Args:
+      operand: an array or a pytree of arrays.
+
+    Returns:
+      The same values.
+
+    >>> x, y = lax.optimization_barrier((jnp.ones(2), jnp.zeros(2)))
+    >>> print(x)
+    [1. 1.]
+    """
     leaves, tree = flatten(operand)
     return unflatten(tree, optimization_barrier_p.apply(*leaves)) if leaves else operand

@@ -349,7 +349,24 @@ integer_pow_p = IntegerPow(
 
 
 def integer_pow(x: ArrayLike, y: int) -> Array:
-    """x ** y for a Python integer y."""
+    """Return the power x ** y for an integer y that is known while the program is traced.
+
+    The result is made of products; it is faster and more accurate than `pow`. x ** 0 is 1, also
+    where x is 0 or NaN.
+
+    Args:
+      x: an array of numbers; of floats or complex numbers if y is negative.
+      y: the power, an int.
+
+    Returns:
+      An array of the shape and dtype of x.
+
+    Raises:
+      DtypeError: y is not an int; y is negative and x is of integers.
+
+    >>> print(lax.integer_pow(jnp.array([2.0, 3.0]), 3))
+    [ 8. 27.]
+    """
     if y == 1:
         return x
     if not hasattr(y, "__index__"):
@@ -360,7 +377,20 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
 
 
 def reciprocal(x: ArrayLike) -> Array:
-    """1 / x."""
+    """Return 1 / x for each element.
+
+    Args:
+      x: an array of floats or complex numbers.
+
+    Returns:
+      An array of the shape and dtype of x; infinite where x is 0.
+
+    Raises:
+      DtypeError: the operand is of integers.
+
+    >>> print(lax.reciprocal(jnp.array([2.0, 4.0])))
+    [0.5  0.25]
+    """
     return integer_pow(x, -1)
 
 
@@ -420,7 +450,26 @@ def pow_growth(x: Any, z: Any) -> Any:
 
 
 def pow(x: ArrayLike, y: ArrayLike) -> Array:
-    """x ** y; y may be of integer dtype."""
+    """Return the power x ** y.
+
+    A negative real x with a y that is not an integer gives NaN; x ** 0 is 1. The derivative with
+    respect to x at 0 ** 0 is 0; the derivative with respect to y is 0 where x is 0 and y is not
+    negative.
+
+    Args:
+      x: the base, an array of floats or complex numbers.
+      y: the power, an array of the same dtype or of integers, of the same shape or with axes of
+        size 1, or a scalar.
+
+    Returns:
+      An array of the dtype of x.
+
+    Raises:
+      DtypeError: the base is of integers; use `integer_pow`.
+
+    >>> print(lax.pow(jnp.array([4.0, 9.0]), 0.5))
+    [2. 3.]
+    """
     if type(y) is int:
         y = literal(y, dtypes.default_int()) if type(x) not in NUMBERS else y
     elif type(y) in NUMBERS and type(x) not in NUMBERS:

@@ -83,8 +83,26 @@ def padtype_to_pads(
     window_strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
 ) -> list[tuple[int, int]]:
-    """Explicit padding, (low, high) for each axis: 'VALID' pads nothing; 'SAME' pads so that the
-    result has ceil(size / stride) elements, the odd one high; 'SAME_LOWER' the odd one low.
+    """Return the padding that a name stands for.
+
+    Args:
+      in_shape: the sizes of the operand, ints.
+      window_shape: the sizes of the window.
+      window_strides: the steps of the window.
+      padding: "VALID" pads nothing. "SAME" pads such that the result has ceil(size / stride)
+        elements; an odd element is added at the end. "SAME_LOWER" adds it at the start. Pairs are
+        returned unchanged.
+
+    Returns:
+      A list of pairs (low, high), one for each axis.
+
+    Raises:
+      ShapeError: the name is another one.
+
+    >>> lax.padtype_to_pads((5,), (2,), (1,), "SAME")
+    [(0, 1)]
+    >>> lax.padtype_to_pads((5,), (2,), (1,), "SAME_LOWER")
+    [(1, 0)]
     """
     return list(pad_pairs("padtype_to_pads", padding, in_shape, window_shape, window_strides))
 
@@ -97,7 +115,22 @@ def reduce_window_shape_tuple(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> tuple[int, ...]:
-    """The number of places of a window on each axis."""
+    """Return the number of positions of a window on each axis: the shape of `reduce_window`.
+
+    Args:
+      operand_shape: the sizes of the operand, ints.
+      window_dimensions: the sizes of the window.
+      window_strides: the steps of the window; None for steps of 1.
+      padding: a pair (low, high) for each axis.
+      base_dilation: the distance between elements of the operand. By default it is 1.
+      window_dilation: the distance between elements of a window. By default it is 1.
+
+    Returns:
+      A tuple of ints.
+
+    >>> lax.reduce_window_shape_tuple((5,), (3,), (2,), [(0, 0)])
+    (2,)
+    """
     op = "reduce_window_shape_tuple"
     shape = index_tuple(operand_shape, op, "operand_shape")
     params = window_params(
@@ -538,10 +571,34 @@ def reduce_window(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Any:
-    """Reduce each window of an array, or of a tree of arrays, by a user's function.
+    """Reduce each window of an array by a function, as pooling does.
 
-    The windows lie `window_strides` apart on the operand, whose elements lie `base_dilation` apart
-    and which is padded with `init_value`; those of a window lie `window_dilation` apart.
+    If the function is `lax.add`, `lax.max` or `lax.min`, a fast and differentiable operation runs.
+
+    Args:
+      operand: an array, or a pytree of arrays of one shape that are reduced together.
+      init_value: a scalar of the operand's dtype, or a pytree of scalars like `operand`. It is the
+        neutral element of the computation, and the value of the padding.
+      computation: a function `computation(a, b)` of two scalars, or two pytrees of scalars, that
+        returns one. It must be associative.
+      window_dimensions: the size of the window on each axis, ints.
+      window_strides: the distance between windows on each axis. By default it is 1.
+      padding: "VALID", the default, "SAME", "SAME_LOWER", or a pair (low, high) for each axis.
+      base_dilation: the distance between elements of the operand on each axis; padding is inserted
+        between them. By default it is 1.
+      window_dilation: the distance between elements of a window on each axis. By default it is 1.
+
+    Returns:
+      An array, or a pytree of arrays, with an element for each window.
+
+    Raises:
+      ShapeError: an argument does not have one entry for each axis.
+
+    >>> x = jnp.array([1.0, 3.0, 2.0, 0.0])
+    >>> print(lax.reduce_window(x, -jnp.inf, lax.max, (2,), (2,)))
+    [3. 2.]
+    >>> print(lax.reduce_window(x, 0.0, lax.add, (2,), padding="SAME"))
+    [4. 5. 2. 0.]
     """
     xs, tree = flatten(operand)
     inits = starting_values("reduce_window", xs, init_value, tree)

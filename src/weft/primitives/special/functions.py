@@ -257,7 +257,21 @@ regularized_incomplete_beta_p = define_special(
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """The regularized incomplete beta function I(x; a, b)."""
+    """Return the regularized incomplete beta function I(x; a, b).
+
+    It is the distribution function of the beta distribution.
+
+    Args:
+      a: the first parameter, an array of positive floats, or a number.
+      b: the second parameter, likewise.
+      x: the upper end of the integral, from 0 to 1, likewise.
+
+    Returns:
+      An array of the shape and dtype of the operands.
+
+    >>> print(np.asarray(lax.betainc(1.0, 2.0, jnp.array([0.5, 1.0]))).round(3))
+    [0.75 1.  ]
+    """
     return regularized_incomplete_beta_p.apply(match_numbers(a, x)[0], match_numbers(b, x)[0], x)[0]
 
 
