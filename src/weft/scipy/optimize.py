@@ -45,6 +45,11 @@ class OptimizeResults(NamedTuple):
       nfev: the number of evaluations of the function.
       njev: the number of evaluations of the gradient.
       nit: the number of steps.
+
+    >>> from weft.scipy.optimize import minimize
+    >>> result = minimize(lambda x: x @ x, jnp.ones(2), method="BFGS")
+    >>> print(result.success, result.status)
+    True 0
     """
 
     x: Any
