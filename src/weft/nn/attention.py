@@ -48,28 +48,63 @@ def dot_product_attention(
     implementation: str | None = None,
     return_residual: bool = False,
 ) -> Array:
-    """Means of values, weighted by softmax(query . key * scale + bias): (B, T, N, H).
+    """Compute scaled dot-product attention: `softmax(query @ key.T * scale + bias) @ value`.
+
+    Each position of the query receives a weighted mean of the values. The weights are a softmax
+    over the positions of the keys, for each head separately. Masks, sequence lengths and windows
+    leave pairs of positions out. With fewer heads of keys than of queries it is grouped-query
+    attention; with one it is multi-query attention. The weights are computed in float32 or wider.
 
     Args:
-      query: (B, T, N, H), or without the batch axis (T, N, H): positions, heads, features.
-      key, value: (B, S, K, H); K divides N, and consecutive N / K heads of the query share one.
-      bias: what is added to the weights' logs, an array that broadcasts to (B, N, T, S).
-      mask: bool, broadcasts to (B, N, T, S): which pairs count.
-      scale: by default 1 / sqrt(H).
-      is_causal: positions look at none that come later.
-      query_seq_lengths: (B,) int32; results of later positions are 0.
-      key_value_seq_lengths: (B,) int32; later positions do not count.
-      local_window_size: how many positions to the left and to the right count, (left, right); one
-        number stands for both.
-      implementation: None or "xla".
-      return_residual: gives (output, logs of the sums of weights, (B, T, N)).
+      query: an array (B, T, N, H): batch, positions, heads, features; or (T, N, H) without a batch.
+      key: an array (B, S, K, H), or (S, K, H). K must divide N; N / K consecutive heads of the
+        query share a head of the keys.
+      value: an array with the shape of `key`. The dtypes of query, key and value must be equal.
+      bias: an array that broadcasts to (B, N, T, S) and is added to the scaled products, for
+        relative positions for example. By default nothing is added.
+      mask: a bool array that broadcasts to (B, N, T, S). A pair counts where it is True. By default
+        all pairs count.
+      scale: the factor of the products. By default 1 / sqrt(H).
+      is_causal: if True, a position of the query sees no later position of the keys. By default
+        False.
+      query_seq_lengths: an integer array (B,). Results at positions from this length on are 0. By
+        default all positions count.
+      key_value_seq_lengths: an integer array (B,). Keys and values at positions from this length on
+        do not count. By default all count.
+      local_window_size: a pair (left, right): the number of positions before and after its own that
+        a position sees. An integer stands for both sides. By default there is no limit.
+      implementation: None, the default, or "xla"; the result is the same.
+      return_residual: if True, return the logarithms of the sums of weights as well. By default
+        False.
 
-    The dtype is that of query, key and value; weights are computed in float32 or wider. Where no
-    pair counts, all count alike.
+    Returns:
+      An array with the shape and dtype of `query`. With `return_residual` a pair: this array and
+      the log-sum-exp of the scores, (B, T, N). Where every pair of a position is left out by masks,
+      all keys count equally.
 
-    >>> x = jnp.ones((1, 4, 2, 8))
-    >>> nn.dot_product_attention(x, x, x, is_causal=True).shape
-    (1, 4, 2, 8)
+    Raises:
+      ShapeError: the shapes of query, key and value do not fit, or bias, mask or lengths do not.
+      DtypeError: the dtypes of query, key and value differ, or `mask` is not bool.
+      TypeError: `local_window_size` is neither an integer nor a pair of integers.
+      NotImplementedError: `implementation` is another name, such as "cudnn".
+
+    With queries of 0 all weights are equal, so the results are means of the values that are seen:
+
+    >>> zeros = jnp.zeros((1, 4, 1, 1))
+    >>> value = jnp.arange(4.0).reshape(1, 4, 1, 1)
+    >>> print(nn.dot_product_attention(zeros, zeros, value, is_causal=True).ravel())
+    [0.  0.5 1.  1.5]
+    >>> print(nn.dot_product_attention(zeros, zeros, value, local_window_size=1).ravel())
+    [0.5 1.  2.  2.5]
+    >>> length = jnp.array([2])
+    >>> print(nn.dot_product_attention(zeros, zeros, value, key_value_seq_lengths=length).ravel())
+    [0.5 0.5 0.5 0.5]
+
+    Four heads of queries share two heads of keys and values:
+
+    >>> q, k = jnp.ones((1, 5, 4, 8)), jnp.ones((1, 6, 2, 8))
+    >>> nn.dot_product_attention(q, k, k).shape
+    (1, 5, 4, 8)
     """
     if implementation not in (None, "xla"):
         raise NotImplementedError(

@@ -46,17 +46,70 @@ def divide_by_sum(x: Any, axis: Axis) -> Any:
 
 @operation(static=("axis",))
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
-    """exp(x) over its sum along `axis`: positive numbers of sum 1, 0 where `where` is False.
+    """Compute exp(x) / sum(exp(x)) along an axis: positive numbers whose sum is 1.
+
+    It turns scores (logits) into probabilities. The largest element is subtracted first, so that
+    exp does not overflow; 16-bit floats are computed in float32. For a loss use `log_softmax`,
+    which stays exact for small probabilities.
+
+    Args:
+      x: an array of scores, usually of a float dtype.
+      axis: the axis, or a tuple of axes, along which the results sum to 1. By default the last;
+        None stands for all axes. Static under `jit`.
+      where: a bool array that broadcasts to x. Elements where it is False are left out: the sum
+        skips them, and their result is 0. By default no element is left out.
+
+    Returns:
+      An array of the shape of x. The dtype is that of x; integers and booleans become the default
+      float. A slice that holds inf, or only -inf, becomes NaN. A slice without any element where
+      `where` is True becomes 0.
+
+    Raises:
+      ShapeError: x has no such axis.
+      DtypeError: `where` is not of dtype bool.
 
     >>> print(nn.softmax(jnp.array([0.0, 0.0, -jnp.inf])))
     [0.5 0.5 0. ]
+    >>> mask = jnp.array([True, False, True])
+    >>> print(nn.softmax(jnp.array([1.0, 5.0, 1.0]), where=mask))
+    [0.5 0.  0.5]
     """
     return shift_and_mask("softmax", x, axis, where, lambda x: divide_by_sum(x, axis), 0)
 
 
 @operation(static=("axis",))
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
-    """log(softmax(x)) along `axis`, exact where it is small; -inf where `where` is False."""
+    """Compute log(softmax(x)) along an axis: x - log(sum(exp(x))).
+
+    It is for losses such as cross-entropy. It stays exact where the probability is so small that
+    `softmax` rounds to 0. The largest element is subtracted first, so that exp does not overflow;
+    16-bit floats are computed in float32.
+
+    Args:
+      x: an array of scores, usually of a float dtype.
+      axis: the axis, or a tuple of axes, along which the probabilities sum to 1. By default the
+        last; None stands for all axes. Static under `jit`.
+      where: a bool array that broadcasts to x. Elements where it is False are left out: the sum
+        skips them, and their result is -inf. By default no element is left out.
+
+    Returns:
+      An array of the shape of x. The dtype is that of x; integers and booleans become the default
+      float.
+
+    Raises:
+      ShapeError: x has no such axis.
+      DtypeError: `where` is not of dtype bool.
+
+    >>> print(nn.log_softmax(jnp.array([0.0, -200.0])))
+    [   0. -200.]
+
+    The cross-entropy of scores and integer labels:
+
+    >>> logits, labels = jnp.array([[2.0, 0.0], [0.0, 0.0]]), jnp.array([0, 1])
+    >>> logs = nn.log_softmax(logits)
+    >>> print(f"{-jnp.mean(jnp.take_along_axis(logs, labels[:, None], 1)):.4f}")
+    0.4100
+    """
     take_log = lambda x: x - jnp.log(jnp.sum(jnp.exp(x), axis, keepdims=True))
     return shift_and_mask("log_softmax", x, axis, where, take_log, -jnp.inf)
 
@@ -65,9 +118,31 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
 def logmeanexp(
     x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False
 ) -> Array:
-    """log(mean(exp(x))) along `axis` of the elements where `where` holds; NaN of no elements.
+    """Compute log(mean(exp(x))) along an axis without overflow.
 
-    Without overflow; `keepdims` keeps the axes, with size 1.
+    It averages probabilities that are given by their logarithms, as in importance sampling.
+
+    Args:
+      x: an array, usually of a float dtype.
+      axis: the axis, or a tuple of axes, to average over. By default None: all axes. Static under
+        `jit`.
+      where: a bool array that broadcasts to x. The mean skips elements where it is False. By
+        default no element is skipped.
+      keepdims: if True, the axes stay in the result with size 1. By default False. Static under
+        `jit`.
+
+    Returns:
+      An array with the shape of x without the axes (or with size 1). The dtype is that of x;
+      integers and booleans become the default float. The mean of no elements is NaN.
+
+    Raises:
+      ShapeError: x has no such axis.
+
+    >>> print(nn.logmeanexp(jnp.array([1000.0, 1000.0])))
+    1000.0
+    >>> logs = jnp.log(jnp.array([[0.25, 0.75], [0.5, 0.1]]))
+    >>> print(np.asarray(jnp.exp(nn.logmeanexp(logs, axis=1))).round(4))
+    [0.5 0.3]
     """
     x = as_inexact("logmeanexp", x)
     counted = jnp.broadcast_to(True if where is None else where, x.shape)
@@ -91,12 +166,36 @@ def standardize(
     *,
     algorithm: str = "fast",
 ) -> Array:
-    """(x - mean) / sqrt(variance + epsilon), by default with the mean and variance along `axis`.
+    """Compute (x - mean) / sqrt(variance + epsilon): normalize to mean 0 and variance 1.
 
-    With algorithm "fast" the variance is the mean of squares less the squared mean, which is off
-    where that is large; "stable" takes a second pass.
+    By default the mean and the variance are taken along `axis`, as in layer normalization. With
+    given statistics, such as running averages, it is the rule of batch normalization.
+
+    Args:
+      x: an array, usually of a float dtype. 16-bit floats are computed in float32.
+      axis: the axis, or a tuple of axes, along which the statistics are taken. By default the last;
+        None stands for all axes. Static under `jit`.
+      mean: an array that broadcasts with x. By default the mean of x along `axis`.
+      variance: an array that broadcasts with x. By default the variance of x along `axis`, divided
+        by the number of elements (not by one less).
+      epsilon: a small positive number, which keeps the divisor away from 0. By default 1e-5.
+      where: a bool array that broadcasts to x. The statistics skip elements where it is False;
+        these elements are normalized like the others. By default no element is skipped.
+      algorithm: "fast", the default, computes the variance as the mean of the squares minus the
+        square of the mean. It loses digits where the mean is much larger than the deviation.
+        "stable" takes a second pass over x. Static under `jit`.
+
+    Returns:
+      An array of the shape of x, of the dtype to which x, `mean` and `variance` promote. Integers
+      become the default float.
+
+    Raises:
+      ValueError: `algorithm` is neither "fast" nor "stable".
 
     >>> print(nn.standardize(jnp.array([1.0, 3.0]), epsilon=0.0))
+    [-1.  1.]
+    >>> x = jnp.array([10001.0, 10003.0])
+    >>> print(nn.standardize(x, epsilon=0.0, algorithm="stable"))
     [-1.  1.]
     """
     check_option("standardize", "algorithm", algorithm, "fast", "stable")
@@ -126,14 +225,37 @@ def one_hot(
     axis: int = -1,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """For each index in x, zeros with a 1 at the index, along a new axis of size `num_classes`.
+    """Encode each index as a vector of zeros with a 1 at the index.
 
-    An index that is not in [0, num_classes) gives zeros alone. The dtype is the default float.
-    `out_sharding` says how the result is split over explicit axes of a mesh.
+    Class labels become rows that may be multiplied or compared with probabilities.
+
+    Args:
+      x: an array of indices, usually integers, of any shape.
+      num_classes: the length of each vector, an integer. It must be static: under `jit`, name it in
+        `static_argnames`.
+      dtype: the dtype of the result. By default the default float.
+      axis: where the new axis is inserted in the result. By default it is the last axis. Static
+        under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default None: the
+        sharding follows from that of x.
+
+    Returns:
+      An array with the shape of x and one more axis, of size `num_classes`. An index outside of [0,
+      num_classes) becomes a vector of zeros; negative indices do not count from the end.
+
+    Raises:
+      ShapeError: `num_classes` is negative, or `axis` is out of range.
+      TypeError: `num_classes` is not an integer.
 
     >>> print(nn.one_hot(jnp.array([0, 2]), 3))
     [[1. 0. 0.]
      [0. 0. 1.]]
+    >>> print(nn.one_hot(jnp.array([1, 3, -1]), 3, dtype=int))
+    [[0 1 0]
+     [0 0 0]
+     [0 0 0]]
+    >>> nn.one_hot(jnp.array([0, 2]), 3, axis=0).shape
+    (3, 2)
     """
     count = check_integer("one_hot", "num_classes", num_classes, 0)
     dtype = dtypes.default_float() if dtype is None else dtypes.check_user_dtype(dtype, "one_hot")

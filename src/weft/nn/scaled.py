@@ -25,7 +25,19 @@ from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 
 class BlockScaleConfig(NamedTuple):
-    """How an operand is rounded: blocks of `block_size` small floats share a scale."""
+    """The format to which an operand of `scaled_dot_general` is rounded.
+
+    Blocks of `block_size` consecutive small floats share a scale. `get_scaled_dot_general_config`
+    makes the usual formats.
+
+    Attributes:
+      mode: the name of the format, "mxfp8" or "nvfp4".
+      block_size: the number of elements that share a scale.
+      data_type: the dtype of the elements.
+      scale_type: the dtype of the scales.
+      global_scale: a factor of all scales, an array of one element, or None.
+      infer_only: not used.
+    """
 
     mode: str
     block_size: int
@@ -36,12 +48,26 @@ class BlockScaleConfig(NamedTuple):
 
 
 def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockScaleConfig:
-    """The format of "mxfp8" or "nvfp4", for `scaled_dot_general`.
+    """Return the description of a block-scaled format, for `scaled_dot_general`.
 
-    `global_scale` (1,), by default 1, is what all scales of an "nvfp4" operand are multiplied by.
+    Args:
+      mode: "mxfp8": blocks of 32 floats of dtype float8_e4m3fn, whose scales are powers of 2
+        (float8_e8m0fnu). "nvfp4": blocks of 16 floats of dtype float4_e2m1fn, with scales of dtype
+        float8_e4m3fn.
+      global_scale: an array (1,): the factor of all scales of an "nvfp4" operand. By default 1.
+        "mxfp8" does not use it.
 
-    >>> nn.get_scaled_dot_general_config("mxfp8").block_size
-    32
+    Returns:
+      A `BlockScaleConfig`.
+
+    Raises:
+      ValueError: `mode` is another name.
+
+    >>> config = nn.get_scaled_dot_general_config("mxfp8")
+    >>> config.block_size, config.data_type.__name__, config.scale_type.__name__
+    (32, 'float8_e4m3fn', 'float8_e8m0fnu')
+    >>> nn.get_scaled_dot_general_config("nvfp4").block_size
+    16
     """
     check_option("get_scaled_dot_general_config", "mode", mode, "mxfp8", "nvfp4")
     if global_scale is not None:
@@ -69,10 +95,24 @@ def scaled_matmul(
     rhs_scales: ArrayLike,
     preferred_element_type: DTypeLike = np.float32,
 ) -> Array:
-    """Products of scaled rows: lhs (B, M, K) and rhs (B, N, K) give (B, M, N).
+    """Multiply matrices whose rows are stored as small floats in blocks that share a scale.
 
-    `lhs_scales` (B, M, K / block) and `rhs_scales` (B, N, K / block) have one scale for each block
-    of elements; the result is of the dtype `preferred_element_type`.
+    Each operand is scaled first: element k of a row is multiplied by the scale of block k // block.
+    Then the rows of `lhs` are multiplied by the rows of `rhs`, in float32. It is the product for
+    operands in formats such as MXFP8, which are already quantized.
+
+    Args:
+      lhs: an array (B, M, K), usually of an 8-bit or 4-bit float dtype.
+      rhs: an array (B, N, K). The contracted axis is the last one of both operands.
+      lhs_scales: the scales of `lhs`, (B, M, K / block). The block size follows from the shapes.
+      rhs_scales: the scales of `rhs`, (B, N, K / block), with the same block size.
+      preferred_element_type: the dtype of the result, by default float32. Static under `jit`.
+
+    Returns:
+      An array (B, M, N) of the dtype `preferred_element_type`.
+
+    Raises:
+      ShapeError: the shapes do not fit, or the number of scales does not divide K.
 
     >>> x, s = jnp.ones((1, 2, 64), jnp.float8_e4m3fn), jnp.full((1, 2, 2), 2.0)
     >>> print(nn.scaled_matmul(x, x, s, s)[0])
@@ -133,17 +173,42 @@ def scaled_dot_general(
     configs: Sequence[BlockScaleConfig] | None = None,
     implementation: str | None = None,
 ) -> Array:
-    """`lax.dot_general` of operands that are rounded first, as `configs` say for lhs and rhs.
+    """Compute `lax.dot_general` of operands that are first rounded to block-scaled formats.
 
-    Without `configs` nothing is rounded. Derivatives are those of the product of the rounded
-    operands; a third config, of gradients, is taken and not used: they stay as they are.
-    `dimension_numbers` and `preferred_element_type`, the dtype of the result, are those of
-    `lax.dot_general`; `implementation` changes nothing.
+    It shows the effect of low-precision formats on a model: the operands are rounded to small
+    floats with scales, and multiplied as the floats that these stand for. Derivatives are those of
+    the product of the rounded operands; rounding itself passes gradients through unchanged.
 
-    >>> x = jnp.ones((1, 32))
+    Args:
+      lhs: an array of a float dtype. With `configs`, the size of its contracted axis must be a
+        multiple of the block size.
+      rhs: an array of a float dtype, likewise.
+      dimension_numbers: the contracted and the batch axes, ((lhs_contract, rhs_contract),
+        (lhs_batch, rhs_batch)), as for `lax.dot_general`. With `configs`, exactly one axis must be
+        contracted.
+      preferred_element_type: the dtype of the result, by default float32.
+      configs: a sequence of `BlockScaleConfig`s: for `lhs`, for `rhs`, and optionally for
+        gradients. The third is accepted and not used: gradients are not rounded. By default None:
+        nothing is rounded.
+      implementation: None, the default, or "cudnn"; the result is the same.
+
+    Returns:
+      An array of the dtype `preferred_element_type`, with the shape of `lax.dot_general`: batch
+      axes, then the other axes of `lhs`, then those of `rhs`.
+
+    Raises:
+      ShapeError: with `configs`, more than one axis is contracted, or its size is not a multiple of
+        the block size.
+      TypeError: an element of `configs` is not a `BlockScaleConfig`.
+      ValueError: `implementation` is another name.
+
+    >>> x = jnp.linspace(-1.0, 1.0, 32).reshape(1, 32)
+    >>> dims = (((1,), (1,)), ((), ()))
     >>> config = nn.get_scaled_dot_general_config("mxfp8")
-    >>> print(nn.scaled_dot_general(x, x, (((1,), (1,)), ((), ())), configs=[config] * 3))
-    [[32.]]
+    >>> print(np.asarray(nn.scaled_dot_general(x, x, dims)).round(2))
+    [[11.35]]
+    >>> print(np.asarray(nn.scaled_dot_general(x, x, dims, configs=[config] * 3)).round(2))
+    [[11.42]]
     """
     check_option("scaled_dot_general", "implementation", implementation, None, "cudnn")
     x, y = as_array(lhs, "scaled_dot_general"), as_array(rhs, "scaled_dot_general")

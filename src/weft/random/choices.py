@@ -75,10 +75,37 @@ def randint(
     maxval: ArrayLike,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Integers in [minval, maxval), all as likely; minval where that holds none.
+    """Sample integers that are uniform in [minval, maxval).
+
+    Each integer of the interval has probability 1 / (maxval - minval), up to a bias that is
+    negligible: each sample uses two random words.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      shape: the shape of the result, a tuple or list of integers. The bounds must broadcast to it.
+        Static under `jit`.
+      minval: the smallest integer; an integer scalar or array.
+      maxval: the upper bound, which is not included; an integer scalar or array. One more than the
+        largest integer of the dtype is allowed.
+      dtype: an integer dtype. By default int32, with enable_x64 int64. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype. Where maxval <= minval, the result is minval.
+
+    Raises:
+      DtypeError: `dtype` is not an integer dtype, or a bound is not an integer.
+      OverflowError: a bound is a Python integer that does not fit the dtype.
+      ShapeError: the bounds do not broadcast to `shape`.
 
     >>> print(random.randint(random.PRNGKey(0), (5,), 0, 10))
     [8 1 3 8 8]
+
+    Bounds may be arrays:
+
+    >>> low = jnp.array([0, 10, 20])
+    >>> print(random.randint(random.PRNGKey(0), (3,), low, low + 1))
+    [ 0 10 20]
     """
     key = read_one_key("randint", key)
     shape = sampling.choose_shape(
@@ -156,12 +183,35 @@ def permutation(
     *,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """x along an axis in random order; of an integer n, the numbers below n.
+    """Return the elements of an array along an axis in random order, or a random order of 0 .. n-1.
 
-    Where `independent`, each line along the axis has an order of its own.
+    All orders have the same probability, up to a bias that is negligible.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      x: an array with at least one axis, of any dtype; or an integer n, which stands for the
+        numbers 0 .. n-1.
+      axis: the axis along which elements move, an integer. By default the first.
+      independent: if True, each line along the axis gets an order of its own. By default False:
+        slices move as a whole.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array with the shape and dtype of x. For an integer n, an integer array (n,).
+
+    Raises:
+      ShapeError: the integer is negative, or x has no such axis.
+      DtypeError: x is a scalar that is not an integer.
 
     >>> print(random.permutation(random.PRNGKey(0), 5))
     [1 0 4 3 2]
+    >>> x = jnp.arange(6).reshape(2, 3)
+    >>> print(random.permutation(random.PRNGKey(1), x, axis=1))
+    [[2 0 1]
+     [5 3 4]]
+    >>> print(random.permutation(random.PRNGKey(1), x, axis=1, independent=True))
+    [[1 0 2]
+     [5 3 4]]
     """
     if out_sharding is not None:
         how = {"axis": axis, "independent": independent}
@@ -196,19 +246,40 @@ def choice(
     axis: int = 0,
     mode: str | None = None,
 ) -> Array:
-    """Elements of a along an axis, or numbers below it, drawn with or without putting them back.
+    """Sample elements of an array along an axis, or integers below n, with or without replacement.
 
     Args:
-      key: a random key.
-      a: an array, or an integer n for 0 .. n-1.
-      shape: how many to draw; the result is `a` with this in place of the axis.
-      replace: whether an element may come more than once.
-      p: how likely each element is, (n,); by default all are as likely.
-      axis: the axis of `a` that is drawn from.
-      mode: of the Gumbel numbers behind draws with p that are not put back: "low" or "high".
+      key: one random key. The result depends only on the key and the other arguments.
+      a: an array with at least one axis, of any dtype; or an integer n, which stands for the
+        numbers 0 .. n-1.
+      shape: the shape of the samples. By default (): one element. Static.
+      replace: if True, the default, an element may be drawn more than once.
+      p: the probabilities of the elements, a float array (n,) of the size of the axis. They need
+        not sum to 1. By default all elements have the same probability.
+      axis: the axis of `a` to draw from, an integer. By default the first.
+      mode: for draws with `p` and without replacement, which use Gumbel numbers: "low" or "high",
+        as for `gumbel`. By default "low".
+
+    Returns:
+      An array of the dtype of `a` and of its shape, with `shape` in place of the axis. For an
+      integer n, an integer array of shape `shape`.
+
+    Raises:
+      ShapeError: more elements are drawn without replacement than there are, there is no element to
+        draw, or `p` does not have the size of the axis.
+      ValueError: `p` is a NumPy array with a negative element or only zeros, or `mode` is another
+        name.
 
     >>> print(random.choice(random.PRNGKey(0), 5, (3,), replace=False))
     [1 0 4]
+
+    With probabilities, and along an axis:
+
+    >>> p = jnp.array([0.0, 0.0, 1.0])
+    >>> print(random.choice(random.PRNGKey(0), jnp.array([10, 20, 30]), (2,), p=p))
+    [30 30]
+    >>> random.choice(random.PRNGKey(0), jnp.ones((3, 4)), (2, 5), axis=1).shape
+    (3, 2, 5)
     """
     shape = shape_of("choice", shape)
     count, a = read_population("choice", a)
@@ -270,13 +341,41 @@ def categorical(
     replace: bool = True,
     mode: str | None = None,
 ) -> Array:
-    """Indices along an axis of `logits`, the logs of how likely they are, up to a constant.
+    """Sample indices with probabilities that are given by their logarithms.
 
-    `shape` ends with the other axes of `logits`; without `replace` no index comes twice along the
-    axes before those. Source: the maximum of Gumbel numbers.
+    Index i has probability exp(logits[i]) / sum(exp(logits)): it samples from the softmax of the
+    scores of a network. The method adds Gumbel numbers to the logits and takes the index of the
+    maximum (the Gumbel-max trick).
 
-    >>> print(random.categorical(random.PRNGKey(0), jnp.log(jnp.array([0.1, 0.9])), shape=(5,)))
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      logits: a float array: the logarithms of the probabilities along `axis`, up to a constant. An
+        index with logit -inf has probability 0.
+      axis: the axis of `logits` that the indices are for. By default the last. Static under `jit`.
+      shape: the shape of the result. It ends with the other axes of `logits`; axes before these are
+        for more samples. By default the other axes of `logits`. Static under `jit`.
+      replace: if False, no index comes twice along the axes of `shape` for more samples. By default
+        True. Static under `jit`.
+      mode: how finely the Gumbel numbers are drawn: "low", the default, or "high", as for `gumbel`.
+        Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An integer array of shape `shape`.
+
+    Raises:
+      ShapeError: the other axes of `logits` do not broadcast to `shape`, or more indices are drawn
+        without replacement than there are.
+      ValueError: `mode` is another name.
+
+    >>> logits = jnp.log(jnp.array([0.0, 1.0]))
+    >>> print(random.categorical(random.PRNGKey(0), logits, shape=(5,)))
     [1 1 1 1 1]
+
+    Three samples for each of two rows of logits:
+
+    >>> random.categorical(random.PRNGKey(0), jnp.zeros((2, 4)), shape=(3, 2)).shape
+    (3, 2)
     """
     op = "categorical"
     key = read_one_key(op, key)

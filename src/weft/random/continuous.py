@@ -38,10 +38,29 @@ __all__ = [
 
 @sampler
 def bits(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Random bits, as unsigned integers of 8, 16, 32 or 64 bits.
+    """Sample random bits as unsigned integers.
+
+    Every bit is 0 or 1 with probability 1/2. It is the raw material of the other samplers.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      shape: the shape of the result, a tuple or list of integers. By default (), a scalar. Static
+        under `jit`.
+      dtype: an unsigned integer dtype of 8, 16, 32 or 64 bits. By default uint32, with enable_x64
+        uint64. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      DtypeError: `dtype` is not an unsigned integer dtype, or `key` is not a key.
+      ShapeError: `key` is an array of several keys; use `vmap`.
 
     >>> print(random.bits(random.PRNGKey(0), (2,)))
     [ 928981903 3453687069]
+    >>> random.bits(random.PRNGKey(0), dtype="uint8").dtype
+    dtype('uint8')
     """
     key = read_one_key("bits", key)
     found = dtypes.canonicalize(np.uint64 if dtype is None else dtype)
@@ -58,10 +77,32 @@ def uniform(
     minval: ArrayLike = 0.0,
     maxval: ArrayLike = 1.0,
 ) -> Array:
-    """Floats in [minval, maxval), all as likely.
+    """Sample from the uniform distribution on [minval, maxval).
+
+    The density is 1 / (maxval - minval) on the interval. Samples are differentiable with respect to
+    the bounds.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      shape: the shape of the result, a tuple or list of integers. By default (), a scalar. Static
+        under `jit`. The bounds must broadcast to it; with shape (), array bounds scale one draw.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      minval: the lower bound, a real scalar or array. By default 0.
+      maxval: the upper bound, which is not included; a real scalar or array. By default 1.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype. Where maxval <= minval, the result is minval.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, a bound is complex, or `key` is not a key.
+      ShapeError: a parameter does not broadcast to `shape`, or `key` is an array of several keys.
 
     >>> print(random.uniform(random.PRNGKey(0), (2,)))
     [0.21629536 0.8041241 ]
+    >>> x = random.uniform(random.PRNGKey(0), (1000,), minval=-1.0, maxval=1.0)
+    >>> bool(((x >= -1) & (x < 1)).all())
+    True
     """
     key = read_one_key("uniform", key)
     dtype = choose_float_dtype("uniform", dtype)
@@ -99,19 +140,31 @@ def draw_normal(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 def normal(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Sample from the standard normal distribution.
 
-    Complex samples have unit variance, 1/2 in each part. The numbers of a key depend on the option
-    `threefry_partitionable`; see `random.key`.
+    The density is exp(-x**2 / 2) / sqrt(2 pi) for all real x: mean 0, variance 1. For another mean
+    and deviation, compute `mean + stddev * normal(...)`. Complex samples have unit variance, 1/2 in
+    each part.
+
+    The numbers of a key depend on the option `threefry_partitionable`; see `random.key`.
 
     Args:
-      key: a random key.
-      shape: the shape of the result.
-      dtype: a float or complex dtype, by default float32, with enable_x64 float64.
+      key: one random key. The result depends only on the key and the other arguments.
+      shape: the shape of the result, a tuple or list of integers. By default (), a scalar. Static
+        under `jit`.
+      dtype: a float or complex dtype. By default float32, with enable_x64 float64. Static under
+        `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
 
     Returns:
       An array of the shape and dtype.
 
+    Raises:
+      DtypeError: `dtype` is neither a float nor a complex dtype, or `key` is not a key.
+      ShapeError: `key` is an array of several keys; use `vmap`.
+
     >>> print(random.normal(random.PRNGKey(0), (3,)))
     [ 1.8160863  -0.48262316  0.33988908]
+    >>> random.normal(random.PRNGKey(0), (2,), complex).dtype
+    dtype('complex64')
     """
     key = read_one_key("normal", key)
     return draw_normal(key, shape_of("normal", shape), choose_float_dtype("normal", dtype, True))
@@ -124,7 +177,33 @@ def lognormal(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """exp(sigma z) of standard normal z."""
+    """Sample from the log-normal distribution: exp(sigma * z) for standard normal z.
+
+    The density is exp(-log(x)**2 / (2 sigma**2)) / (x sigma sqrt(2 pi)) for x > 0. The median is 1.
+    Samples are differentiable with respect to `sigma`.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      sigma: the standard deviation of the logarithm, a real scalar or array, not negative. By
+        default 1.
+      shape: the shape of the result. The parameters must broadcast to it. By default their
+        broadcast shape. Static under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: a parameter does not broadcast to `shape`, or `key` is an array of several keys.
+      ValueError: `sigma` is negative, in a Python number or a NumPy array. Other arrays are not
+        checked.
+
+    >>> x = random.lognormal(random.PRNGKey(0), 0.5, (10000,))
+    >>> print(f"{jnp.log(x).std():.2f}")
+    0.51
+    """
     key, dtype = read_one_key("lognormal", key), choose_float_dtype("lognormal", dtype)
     shape = choose_shape("lognormal", shape, sigma)
     (sigma,) = broadcast_bounds("lognormal", shape, dtype, sigma)
@@ -139,7 +218,32 @@ def truncated_normal(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Numbers of the standard normal distribution, of those in (lower, upper)."""
+    """Sample from the standard normal distribution restricted to (lower, upper).
+
+    The density is proportional to exp(-x**2 / 2) inside the interval and 0 outside. Intervals far
+    in a tail are supported. Samples are differentiable with respect to the bounds.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      lower: the lower bound, a real scalar or array; it may be -inf.
+      upper: the upper bound, a real scalar or array; it may be inf.
+      shape: the shape of the result. The parameters must broadcast to it. By default their
+        broadcast shape. Static under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: a parameter does not broadcast to `shape`, or `key` is an array of several keys.
+      ValueError: both bounds are Python numbers and lower > upper. Arrays are not checked.
+
+    >>> x = random.truncated_normal(random.PRNGKey(0), -1.0, 2.0, (1000,))
+    >>> bool(((x > -1) & (x < 2)).all())
+    True
+    """
     op = "truncated_normal"
     bounds = [x for x in (lower, upper) if isinstance(x, int | float)]
     near = len(bounds) == 2 and bounds[0] < FAR and bounds[1] > -FAR
@@ -204,7 +308,28 @@ def draw_exponential(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any
 
 @sampler
 def exponential(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Numbers of the exponential distribution of mean 1."""
+    """Sample from the exponential distribution of rate 1.
+
+    The density is exp(-x) for x >= 0: mean 1. For a rate `lam`, divide the samples by it.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      shape: the shape of the result, a tuple or list of integers. By default (), a scalar. Static
+        under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: `key` is an array of several keys; use `vmap`.
+
+    >>> x = random.exponential(random.PRNGKey(0), (10000,))
+    >>> print(f"{x.mean():.1f}")
+    1.0
+    """
     key, dtype = read_one_key("exponential", key), choose_float_dtype("exponential", dtype)
     return draw_exponential(key, shape_of("exponential", shape), dtype)
 
@@ -228,9 +353,31 @@ def draw_gumbel(op: str, key: Words, shape: tuple, dtype: np.dtype, mode: str | 
 def gumbel(
     key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, mode: str | None = None
 ) -> Array:
-    """Numbers of the standard Gumbel distribution, -log(-log(u)).
+    """Sample from the standard Gumbel distribution: -log(-log(u)) for uniform u.
 
-    With mode "high" twice the bits are drawn, for large ones as rare as they should be.
+    The density is exp(-x - exp(-x)) for all real x. The index of the maximum of `logits +
+    gumbel(...)` is a sample of the softmax of the logits; see `categorical`.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      shape: the shape of the result, a tuple or list of integers. By default (), a scalar. Static
+        under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      mode: "low" draws one uniform number for each sample. "high" uses twice the bits, so that
+        large samples are as rare as they should be. By default "low". Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: `key` is an array of several keys; use `vmap`.
+      ValueError: `mode` is another name.
+
+    >>> x = random.gumbel(random.PRNGKey(0), (10000,))
+    >>> print(f"{x.mean():.1f}, {np.euler_gamma:.1f}")
+    0.6, 0.6
     """
     key, dtype = read_one_key("gumbel", key), choose_float_dtype("gumbel", dtype)
     return draw_gumbel("gumbel", key, shape_of("gumbel", shape), dtype, mode)
@@ -238,7 +385,28 @@ def gumbel(
 
 @sampler
 def laplace(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Numbers of the standard Laplace distribution, of density exp(-|x|) / 2."""
+    """Sample from the standard Laplace distribution.
+
+    The density is exp(-|x|) / 2 for all real x: mean 0, variance 2.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      shape: the shape of the result, a tuple or list of integers. By default (), a scalar. Static
+        under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: `key` is an array of several keys; use `vmap`.
+
+    >>> x = random.laplace(random.PRNGKey(0), (10000,))
+    >>> print(f"{abs(x).mean():.1f}")
+    1.0
+    """
     key, dtype = read_one_key("laplace", key), choose_float_dtype("laplace", dtype)
     then = lambda u: lax.mul(lax.sign(u), fast_log1p(lax.neg(lax.abs(u))))
     shape = shape_of("laplace", shape)
@@ -247,7 +415,29 @@ def laplace(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -
 
 @sampler
 def logistic(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Numbers of the standard logistic distribution, log(u / (1 - u))."""
+    """Sample from the standard logistic distribution: log(u / (1 - u)) for uniform u.
+
+    The density is exp(-x) / (1 + exp(-x))**2 for all real x. The distribution function is
+    `nn.sigmoid`. The mean is 0, the variance pi**2 / 3.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      shape: the shape of the result, a tuple or list of integers. By default (), a scalar. Static
+        under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: `key` is an array of several keys; use `vmap`.
+
+    >>> x = random.logistic(random.PRNGKey(0), (10000,))
+    >>> print(f"{(x < 1).mean():.1f}, {nn.sigmoid(1.0):.1f}")
+    0.7, 0.7
+    """
     key, dtype = read_one_key("logistic", key), choose_float_dtype("logistic", dtype)
     then = lambda u: lax.sub(lax.log(u), fast_log1p(lax.neg(u)))
     shape = shape_of("logistic", shape)
@@ -256,7 +446,29 @@ def logistic(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) 
 
 @sampler
 def cauchy(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Numbers of the standard Cauchy distribution, tan(pi (u - 1/2))."""
+    """Sample from the standard Cauchy distribution: tan(pi (u - 1/2)) for uniform u.
+
+    The density is 1 / (pi (1 + x**2)) for all real x. The distribution has no mean and no variance;
+    its median is 0.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      shape: the shape of the result, a tuple or list of integers. By default (), a scalar. Static
+        under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: `key` is an array of several keys; use `vmap`.
+
+    >>> x = random.cauchy(random.PRNGKey(0), (10000,))
+    >>> print(f"{(abs(x) < 1).mean():.1f}")
+    0.5
+    """
     key, dtype = read_one_key("cauchy", key), choose_float_dtype("cauchy", dtype)
     eps = float(dtypes.finfo(dtype).eps)
     then = lambda u: fast_tan(lax.mul(literal(math.pi, dtype), lax.sub(u, 0.5)))
@@ -267,7 +479,32 @@ def cauchy(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) ->
 def pareto(
     key: ArrayLike, b: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """Numbers of the Pareto distribution, of density b / x**(b + 1) for x >= 1."""
+    """Sample from the Pareto distribution with scale 1.
+
+    The density is b / x**(b + 1) for x >= 1. The mean is b / (b - 1) for b > 1, otherwise infinite.
+    Samples are differentiable with respect to `b`.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      b: the shape parameter, a real scalar or array, positive.
+      shape: the shape of the result. The parameters must broadcast to it. By default their
+        broadcast shape. Static under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: a parameter does not broadcast to `shape`, or `key` is an array of several keys.
+      ValueError: `b` is negative, in a Python number or a NumPy array. Other arrays are not
+        checked.
+
+    >>> x = random.pareto(random.PRNGKey(0), 3.0, (10000,))
+    >>> print(f"{x.mean():.1f}")
+    1.5
+    """
     key, dtype = read_one_key("pareto", key), choose_float_dtype("pareto", dtype)
     shape = choose_shape("pareto", shape, b)
     (b,) = broadcast_bounds("pareto", shape, dtype, b)
@@ -278,7 +515,33 @@ def pareto(
 def rayleigh(
     key: ArrayLike, scale: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """Lengths of vectors of two normal numbers of standard deviation `scale`."""
+    """Sample from the Rayleigh distribution.
+
+    It is the length of a vector of two independent normal numbers with standard deviation `scale`.
+    The density is x / scale**2 * exp(-x**2 / (2 scale**2)) for x >= 0. Samples are differentiable
+    with respect to `scale`.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      scale: the standard deviation of the components, a real scalar or array, not negative.
+      shape: the shape of the result. The parameters must broadcast to it. By default their
+        broadcast shape. Static under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: a parameter does not broadcast to `shape`, or `key` is an array of several keys.
+      ValueError: `scale` is negative, in a Python number or a NumPy array. Other arrays are not
+        checked.
+
+    >>> x = random.rayleigh(random.PRNGKey(0), 2.0, (10000,))
+    >>> print(f"{x.mean():.1f}, {2.0 * np.sqrt(np.pi / 2):.1f}")
+    2.5, 2.5
+    """
     key, dtype = read_one_key("rayleigh", key), choose_float_dtype("rayleigh", dtype)
     shape = choose_shape("rayleigh", shape, scale)
     (scale,) = broadcast_bounds("rayleigh", shape, dtype, scale)
@@ -294,7 +557,35 @@ def weibull_min(
     shape: Shape = (),
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """scale e**(1 / concentration) of e of the exponential distribution."""
+    """Sample from the Weibull distribution.
+
+    With k = concentration, the density is k / scale * (x / scale)**(k - 1) * exp(-(x / scale)**k)
+    for x >= 0. A sample is scale * e**(1 / k) for e of the exponential distribution. Samples are
+    differentiable with respect to both parameters.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      scale: the scale parameter, a real scalar or array, positive.
+      concentration: the shape parameter, a real scalar or array, positive. With 1 the distribution
+        is exponential.
+      shape: the shape of the result. The parameters must broadcast to it. By default (), so it must
+        be given for parameters that are arrays. Static under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: a parameter does not broadcast to `shape`, or `key` is an array of several keys.
+      ValueError: `scale` or `concentration` is negative, in a Python number or a NumPy array. Other
+        arrays are not checked.
+
+    >>> x = random.weibull_min(random.PRNGKey(0), 2.0, 1.0, (10000,))
+    >>> print(f"{x.mean():.1f}")
+    2.0
+    """
     op = "weibull_min"
     key, dtype, shape, scale, power = read_arguments(op, key, dtype, shape, scale, concentration)
     return jnp.power(draw_exponential(key, shape, dtype), lax.div(1.0, power)) * scale
@@ -307,7 +598,29 @@ def draw_maxwell(key: Words, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 @sampler
 def maxwell(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Lengths of vectors of three standard normal numbers."""
+    """Sample from the Maxwell distribution of scale 1.
+
+    It is the length of a vector of three independent standard normal numbers, such as the speed of
+    a particle of a gas. The density is sqrt(2 / pi) * x**2 * exp(-x**2 / 2) for x >= 0.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      shape: the shape of the result, a tuple or list of integers. By default (), a scalar. Static
+        under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: `key` is an array of several keys; use `vmap`.
+
+    >>> x = random.maxwell(random.PRNGKey(0), (10000,))
+    >>> print(f"{x.mean():.1f}, {2 * np.sqrt(2 / np.pi):.1f}")
+    1.6, 1.6
+    """
     key, dtype = read_one_key("maxwell", key), choose_float_dtype("maxwell", dtype)
     return draw_maxwell(key, shape_of("maxwell", shape), dtype)
 
@@ -326,7 +639,34 @@ def double_sided_maxwell(
     shape: Shape = (),
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """loc + scale x, where |x| is of the Maxwell distribution and either sign as likely."""
+    """Sample from the double-sided Maxwell distribution.
+
+    A sample is loc + scale * x: |x| has the Maxwell distribution and both signs have probability
+    1/2. With z = (x - loc) / scale the density is z**2 * exp(-z**2 / 2) / (scale * sqrt(2 pi)) for
+    all real x. Samples are differentiable with respect to both parameters.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      loc: the center, a real scalar or array.
+      scale: the scale, a real scalar or array, positive.
+      shape: the shape of the result. The parameters must broadcast to it. By default (), so it must
+        be given for parameters that are arrays. Static under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: a parameter does not broadcast to `shape`, or `key` is an array of several keys.
+      ValueError: `scale` is negative, in a Python number or a NumPy array. Other arrays are not
+        checked.
+
+    >>> x = random.double_sided_maxwell(random.PRNGKey(0), 5.0, 1.0, (10000,))
+    >>> print(f"{x.mean():.1f}")
+    5.0
+    """
     op = "double_sided_maxwell"
     key, dtype, shape, loc, scale = read_arguments(op, key, dtype, shape, loc, scale)
     first, second = split_pair(key)
@@ -337,7 +677,28 @@ def double_sided_maxwell(
 
 @sampler
 def rademacher(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """1 or -1, either as likely."""
+    """Sample 1 or -1, each with probability 1/2.
+
+    Random signs serve for estimates of the trace of a matrix, for example.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      shape: the shape of the result, a tuple or list of integers. By default (), a scalar. Static
+        under `jit`.
+      dtype: an integer or float dtype. By default int32, with enable_x64 int64. Unsigned integers
+        wrap: -1 becomes the largest number. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      DtypeError: `key` is not a key.
+      ShapeError: `key` is an array of several keys; use `vmap`.
+
+    >>> print(random.rademacher(random.PRNGKey(0), (4,)))
+    [-1  1 -1  1]
+    """
     key = read_one_key("rademacher", key)
     found = dtypes.default_int() if dtype is None else dtypes.check_user_dtype(dtype, "rademacher")
     return draw_signs(key, shape_of("rademacher", shape), found)
@@ -347,12 +708,33 @@ def rademacher(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None
 def bernoulli(
     key: ArrayLike, p: ArrayLike = 0.5, shape: Shape | None = None, mode: str = "low"
 ) -> Array:
-    """Truth values, True with probability p.
+    """Sample True with probability p, otherwise False.
 
-    With mode "high" twice the bits are drawn, for small p to be as rare as they should be.
+    It is the toss of a coin. The result is not differentiable with respect to p.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      p: the probability of True in [0, 1], a real scalar or array. By default 0.5.
+      shape: the shape of the result. `p` must broadcast to it. By default the shape of `p`. Static
+        under `jit`.
+      mode: "low", the default, draws one uniform number for each sample. "high" uses twice the
+        bits, so that True is as rare as it should be for small p. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      A bool array of the shape.
+
+    Raises:
+      ValueError: `p` is not in [0, 1], in a Python number or a NumPy array (other arrays are not
+        checked); or `mode` is another name.
+      ShapeError: a parameter does not broadcast to `shape`, or `key` is an array of several keys.
+      DtypeError: `key` is not a key.
 
     >>> print(random.bernoulli(random.PRNGKey(0), 0.5, (4,)))
     [False  True False  True]
+    >>> x = random.bernoulli(random.PRNGKey(0), jnp.array([0.0, 1.0]))
+    >>> print(x)
+    [False  True]
     """
     key = read_one_key("bernoulli", key)
     check_option("bernoulli", "mode", mode, "low", "high")
@@ -375,7 +757,35 @@ def triangular(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Numbers from left to right, of a density that rises to `mode` and falls from there."""
+    """Sample from the triangular distribution.
+
+    The density rises linearly from 0 at `left` to 2 / (right - left) at `mode`, and falls linearly
+    to 0 at `right`. The mean is (left + mode + right) / 3. Samples are differentiable with respect
+    to the parameters.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      left: the lower end, a real scalar or array.
+      mode: the place of the maximum of the density, a real scalar or array in [left, right].
+      right: the upper end, a real scalar or array, greater than `left`.
+      shape: the shape of the result. The parameters must broadcast to it. By default their
+        broadcast shape. Static under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: a parameter does not broadcast to `shape`, or `key` is an array of several keys.
+      ValueError: the parameters are Python numbers and not in the order left <= mode <= right.
+        Arrays are not checked.
+
+    >>> x = random.triangular(random.PRNGKey(0), 0.0, 1.0, 2.0, (10000,))
+    >>> print(f"{x.mean():.1f}")
+    1.0
+    """
     op = "triangular"
     key, dtype, shape, left, mode, right = read_arguments(op, key, dtype, shape, left, mode, right)
     width = right - left
@@ -389,9 +799,31 @@ def triangular(
 def wald(
     key: ArrayLike, mean: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """Numbers of the inverse Gaussian distribution of concentration 1.
+    """Sample from the Wald (inverse Gaussian) distribution of concentration 1.
 
-    Source: Michael, Schucany and Haas, The American Statistician 30 (1976).
+    The density is exp(-(x - mean)**2 / (2 mean**2 x)) / sqrt(2 pi x**3) for x > 0. The variance is
+    mean**3. Source: Michael, Schucany and Haas, The American Statistician 30 (1976).
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      mean: the mean, a real scalar or array, positive.
+      shape: the shape of the result. The parameters must broadcast to it. By default their
+        broadcast shape. Static under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: a parameter does not broadcast to `shape`, or `key` is an array of several keys.
+      ValueError: `mean` is negative, in a Python number or a NumPy array. Other arrays are not
+        checked.
+
+    >>> x = random.wald(random.PRNGKey(0), 0.5, (10000,))
+    >>> print(f"{x.mean():.1f}")
+    0.5
     """
     key, dtype, shape, mean = read_arguments("wald", key, dtype, shape, mean)
     first, second = split_pair(key)
@@ -416,10 +848,40 @@ def multivariate_normal(
     dtype: DTypeLike | None = None,
     method: str = "cholesky",
 ) -> Array:
-    """Vectors (*shape, n) of the normal distribution of mean (..., n) and covariance (..., n, n).
+    """Sample vectors from a multivariate normal distribution.
 
-    `method` says what root of the covariance is taken: "cholesky", "eigh" or "svd"; the latter two
-    take matrices that are singular.
+    The density is exp(-(x - mean).T @ inv(cov) @ (x - mean) / 2) / sqrt(det(2 pi cov)). A sample is
+    mean + A @ z for standard normal z and a root A of the covariance, A @ A.T = cov. Samples are
+    differentiable with respect to `mean` and `cov`; the derivative depends on the root that is
+    taken.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      mean: a real array (..., n).
+      cov: a real array (..., n, n): symmetric and positive definite matrices. Singular matrices
+        need `method` "eigh" or "svd".
+      shape: the shape of the result without its last axis. The leading axes of `mean` and `cov`
+        must broadcast to it. By default their broadcast shape. Static under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      method: how the root is computed: "cholesky", the default and the fastest, "eigh" or "svd".
+        Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array (*shape, n) of the dtype. With "cholesky" it is NaN where a matrix is not positive
+      definite.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: the shapes of `mean` and `cov` do not fit each other or `shape`.
+      ValueError: `method` is another name.
+
+    >>> mean, cov = jnp.zeros(2), jnp.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> x = random.multivariate_normal(random.PRNGKey(0), mean, cov, (10000,))
+    >>> x.shape
+    (10000, 2)
+    >>> print(f"{jnp.cov(x.T)[0, 1]:.1f}")
+    0.5
     """
     op = "multivariate_normal"
     key, dtype = read_one_key(op, key), choose_float_dtype(op, dtype)
@@ -444,7 +906,34 @@ def multivariate_normal(
 def orthogonal(
     key: ArrayLike, n: int, shape: Shape = (), dtype: DTypeLike | None = None, m: int | None = None
 ) -> Array:
-    """Matrices (*shape, n, m), m = n by default, of orthonormal rows or columns, all as likely."""
+    """Sample orthogonal matrices from the uniform (Haar) distribution.
+
+    Complex matrices are unitary. With m other than n the result is a part of such a matrix: its
+    rows are orthonormal for n < m, its columns for n > m.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      n: the number of rows, an integer. Static under `jit`.
+      shape: the leading axes of the result, for several matrices. By default (): one matrix. Static
+        under `jit`.
+      dtype: a float or complex dtype. By default float32, with enable_x64 float64. Static under
+        `jit`.
+      m: the number of columns, an integer. By default n. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array (*shape, n, m) of the dtype.
+
+    Raises:
+      DtypeError: `dtype` is neither a float nor a complex dtype, or `key` is not a key.
+      ShapeError: `n` or `m` is negative or not an integer; or `key` is an array of several keys.
+
+    >>> q = random.orthogonal(random.PRNGKey(0), 3)
+    >>> bool(jnp.allclose(q @ q.T, jnp.eye(3), atol=1e-6))
+    True
+    >>> random.orthogonal(random.PRNGKey(0), 4, (5,), m=2).shape
+    (5, 4, 2)
+    """
     key, dtype = read_one_key("orthogonal", key), choose_float_dtype("orthogonal", dtype, True)
     shape = shape_of("orthogonal", shape)
     n = require_count("orthogonal", "n", n)

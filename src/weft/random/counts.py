@@ -40,7 +40,32 @@ MIN_EXPECTED = 10
 def geometric(
     key: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """How many trials of probability p it takes to the first that succeeds: 1, 2, ..."""
+    """Sample the number of trials up to the first success.
+
+    The probability of k is (1 - p)**(k - 1) * p for k = 1, 2, ...; the mean is 1 / p. The result is
+    not differentiable.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      p: the probability of success of a trial, in (0, 1], a real scalar or array.
+      shape: the shape of the result. The parameters must broadcast to it. By default their
+        broadcast shape. Static under `jit`.
+      dtype: an integer dtype. By default int32, with enable_x64 int64. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      DtypeError: `dtype` is not an integer dtype, or `key` is not a key.
+      ShapeError: a parameter does not broadcast to `shape`, or `key` is an array of several keys.
+      ValueError: `p` is not in [0, 1], in a Python number or a NumPy array. Other arrays are not
+        checked.
+
+    >>> x = random.geometric(random.PRNGKey(0), 0.5, (10000,))
+    >>> print(f"{x.mean():.1f}")
+    2.0
+    """
     key, dtype = read_one_key("geometric", key), sampling.choose_int_dtype("geometric", dtype)
     shape = sampling.choose_shape("geometric", shape, p)
     work = dtypes.default_float()
@@ -182,14 +207,40 @@ def poisson(
     *,
     method: str = "exact",
 ) -> Array:
-    """Counts of events of which `lam` are expected; -1 where that is negative or NaN.
+    """Sample the number of events if `lam` are expected: the Poisson distribution.
 
-    What the dtype does not hold, as of an infinite `lam`, is its largest number.
-
-    `method` "approximate" inverts the distribution function at one normal number for each sample,
-    by a fixed number of operations; an infinite `lam` is then not right.
+    The probability of k is lam**k * exp(-lam) / k! for k = 0, 1, ...; mean and variance are lam.
+    The result is not differentiable with respect to `lam`: gradients are 0.
 
     Source: Hormann, Insurance: Mathematics and Economics 12 (1993), algorithm PTRS.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      lam: the expected number, a real scalar or array, not negative.
+      shape: the shape of the result. The parameters must broadcast to it. By default their
+        broadcast shape. Static under `jit`.
+      dtype: an integer dtype. By default int32, with enable_x64 int64. Static under `jit`.
+      method: "exact", the default, draws by rejection. "approximate" inverts the distribution
+        function at one normal number for each sample, by a fixed number of operations; an infinite
+        `lam` is not supported then. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype. It is -1 where `lam` is negative or NaN. Counts that the
+      dtype cannot hold, as for an infinite `lam`, become its largest number.
+
+    Raises:
+      DtypeError: `dtype` is not an integer dtype, or `key` is not a key.
+      ShapeError: a parameter does not broadcast to `shape`, or `key` is an array of several keys.
+      ValueError: `lam` is negative, in a Python number or a NumPy array. Other arrays are not
+        checked.
+      ValueError: `method` is another name.
+
+    >>> x = random.poisson(random.PRNGKey(0), 4.0, (10000,))
+    >>> print(f"{x.mean():.0f}")
+    4
+    >>> print(random.poisson(random.PRNGKey(0), jnp.array([0.0, -1.0])))
+    [ 0 -1]
     """
     sampling.check_method("poisson", method)
     key, dtype = read_one_key("poisson", key), sampling.choose_int_dtype("poisson", dtype)
@@ -239,10 +290,35 @@ def binomial(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """How many of n trials of probability p succeed, as floats; NaN where p is not in [0, 1].
+    """Sample the number of successes in n trials: the binomial distribution.
 
-    >>> random.binomial(random.PRNGKey(0), 10, 0.5, (2,)).shape
-    (2,)
+    The probability of k is n! / (k! * (n - k)!) * p**k * (1 - p)**(n - k) for k = 0, ..., n; the
+    mean is n * p. The result is not differentiable: gradients are 0.
+
+    Source: Hormann, Journal of Statistical Computation and Simulation 46 (1993), algorithm BTRS.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      n: the number of trials, a real scalar or array, not negative; a fraction is dropped.
+      p: the probability of success in [0, 1], a real scalar or array.
+      shape: the shape of the result. The parameters must broadcast to it. By default their
+        broadcast shape. Static under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of whole numbers in a float dtype. It is NaN where n is negative or p is not in [0,
+      1].
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: a parameter does not broadcast to `shape`, or `key` is an array of several keys.
+      ValueError: n is negative or p is not in [0, 1], in a Python number or a NumPy array. Other
+        arrays are not checked.
+
+    >>> x = random.binomial(random.PRNGKey(0), 10, 0.5, (10000,))
+    >>> print(f"{x.mean():.0f}")
+    5
     """
     key, _, shape, n, p = sampling.read_arguments("binomial", key, dtype, shape, n, p)
     return draw_binomial(key, n, p, shape)
@@ -258,9 +334,36 @@ def multinomial(
     dtype: DTypeLike | None = None,
     unroll: int | bool = 1,
 ) -> Array:
-    """How many of n trials give each of k results, of probabilities p (..., k) of sum 1.
+    """Sample how many of n trials have each of k outcomes: the multinomial distribution.
 
-    The result is (..., k) as `shape` says, in floats; each count is binomial given those before.
+    The probability of counts c is n! * prod(p**c / c!) for counts whose sum is n; the mean is n *
+    p. Each count is drawn from a binomial distribution, given the counts before it.
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      n: the number of trials, a real scalar or array (...), not negative.
+      p: the probabilities of the outcomes, a real array (..., k). They are divided by their sum.
+      shape: the shape of the result, (..., k). `p` and `n` (with an axis appended) must broadcast
+        to it. By default their broadcast shape. Static under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      unroll: not used; it is there for programs that were written for JAX. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array (..., k) of whole numbers in a float dtype, whose sum along the last axis is n.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: `p` is a scalar, or `p` and `n` do not broadcast to `shape`.
+      ValueError: `n` or `p` is negative, in a Python number or a NumPy array. Other arrays are not
+        checked.
+
+    >>> p = jnp.array([0.5, 0.25, 0.25])
+    >>> x = random.multinomial(random.PRNGKey(0), 100, p, shape=(1000, 3))
+    >>> x.shape, bool((x.sum(-1) == 100).all())
+    ((1000, 3), True)
+    >>> print(np.asarray(x.mean(0)).round(0))
+    [50. 25. 25.]
     """
     key, dtype = read_one_key("multinomial", key), sampling.choose_float_dtype("multinomial", dtype)
     if typeof(p, "multinomial").ndim < 1:

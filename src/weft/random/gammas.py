@@ -162,9 +162,35 @@ def loggamma(
     *,
     method: str = "exact",
 ) -> Array:
-    """Logs of numbers of the gamma distribution: of small `a` they are exact where `gamma` is 0.
+    """Sample the logarithm of numbers of the gamma distribution.
 
-    `method`: as of `gamma`.
+    For small `a` most gamma samples are too small for a float, and `gamma` returns 0. Their
+    logarithms are accurate here. Samples are differentiable with respect to the parameters, at a
+    fixed quantile (implicit reparameterization).
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      a: the shape parameter, a real scalar or array, not negative.
+      shape: the shape of the result. The parameters must broadcast to it. By default their
+        broadcast shape. Static under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      method: "exact", the default, draws by rejection. "approximate" uses a fixed number of
+        operations, from a distribution whose quantiles are right to about 1e-3. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype. It is -inf for a = 0 and NaN for a < 0.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: a parameter does not broadcast to `shape`, or `key` is an array of several keys.
+      ValueError: `a` is negative, in a Python number or a NumPy array. Other arrays are not
+        checked.
+      ValueError: `method` is another name.
+
+    >>> x = random.loggamma(random.PRNGKey(0), 1e-4, (1000,))
+    >>> bool(jnp.isfinite(x).all()), bool((jnp.exp(x) == 0).any())
+    (True, True)
     """
     check_method("loggamma", method)
     key, dtype, shape, a = read_arguments("loggamma", key, dtype, shape, a)
@@ -180,24 +206,46 @@ def gamma(
     *,
     method: str = "exact",
 ) -> Array:
-    """Numbers of the gamma distribution of shape parameter a and scale 1.
+    """Sample from the gamma distribution with scale 1.
 
-    Differentiable in `a`, at a fixed quantile.
+    The density is x**(a - 1) * exp(-x) / Gamma(a) for x >= 0: mean and variance are a. For a scale
+    or a rate, multiply or divide the samples. Samples are differentiable with respect to the
+    parameters, at a fixed quantile (implicit reparameterization).
+
+    Source: Marsaglia and Tsang, ACM Transactions on Mathematical Software 26 (2000).
 
     Args:
-      key: a random key.
-      a: the shape parameter, which must not be negative; broadcasts to `shape`.
-      shape: the shape of the result, by default that of `a`.
-      dtype: a float dtype, by default float32, with enable_x64 float64.
-      method: "exact" draws by rejection; "approximate" by a fixed number of operations, from a
-        distribution whose quantiles are right to about 1e-3.
+      key: one random key. The result depends only on the key and the other arguments.
+      a: the shape parameter, a real scalar or array, not negative.
+      shape: the shape of the result. The parameters must broadcast to it. By default their
+        broadcast shape. Static under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      method: "exact", the default, draws by rejection. "approximate" uses a fixed number of
+        operations, from a distribution whose quantiles are right to about 1e-3. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
 
     Returns:
-      An array of the given shape and dtype.
+      An array of the shape and dtype. It is 0 for a = 0 and NaN for a < 0.
 
-    >>> x = random.gamma(random.PRNGKey(0), 2.0, (1000,), method="approximate")
-    >>> print(jnp.round(x.mean(), 1))
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: a parameter does not broadcast to `shape`, or `key` is an array of several keys.
+      ValueError: `a` is negative, in a Python number or a NumPy array. Other arrays are not
+        checked.
+      ValueError: `method` is another name.
+
+    >>> x = random.gamma(random.PRNGKey(0), 2.0, (10000,))
+    >>> print(f"{x.mean():.1f}")
     2.0
+    >>> x = random.gamma(random.PRNGKey(0), 2.0, (10000,), method="approximate")
+    >>> print(f"{x.mean():.1f}")
+    2.0
+
+    The derivative of the mean, a, is 1:
+
+    >>> mean = lambda a: random.gamma(random.PRNGKey(0), a, (10000,)).mean()
+    >>> print(f"{weft.grad(mean)(2.0):.1f}")
+    1.0
     """
     check_method("gamma", method)
     key, dtype, shape, a = read_arguments("gamma", key, dtype, shape, a)
@@ -214,9 +262,36 @@ def beta(
     *,
     method: str = "exact",
 ) -> Array:
-    """Numbers in [0, 1] of the beta distribution, of density x**(a-1) (1-x)**(b-1) / B(a, b).
+    """Sample from the beta distribution.
 
-    `method`: as of `gamma`.
+    The density is x**(a - 1) * (1 - x)**(b - 1) / B(a, b) for x in [0, 1]. The mean is a / (a + b).
+    Samples are differentiable with respect to the parameters, at a fixed quantile (implicit
+    reparameterization).
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      a: the first shape parameter, a real scalar or array, positive.
+      b: the second shape parameter, a real scalar or array, positive.
+      shape: the shape of the result. The parameters must broadcast to it. By default their
+        broadcast shape. Static under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      method: "exact", the default, draws by rejection. "approximate" uses a fixed number of
+        operations, from a distribution whose quantiles are right to about 1e-3. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: a parameter does not broadcast to `shape`, or `key` is an array of several keys.
+      ValueError: `a` or `b` is negative, in a Python number or a NumPy array. Other arrays are not
+        checked.
+      ValueError: `method` is another name.
+
+    >>> x = random.beta(random.PRNGKey(0), 2.0, 8.0, (10000,))
+    >>> print(f"{x.mean():.1f}")
+    0.2
     """
     check_method("beta", method)
     key, dtype, shape, a, b = read_arguments("beta", key, dtype, shape, a, b)
@@ -232,7 +307,35 @@ def beta(
 def dirichlet(
     key: ArrayLike, alpha: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """Vectors (*shape, n) of sum 1, of the Dirichlet distribution of alpha (..., n)."""
+    """Sample vectors of probabilities from the Dirichlet distribution.
+
+    The density is proportional to the product of x[i]**(alpha[i] - 1) over vectors of nonnegative
+    numbers whose sum is 1. The mean is alpha / sum(alpha). Samples are differentiable with respect
+    to the parameters, at a fixed quantile (implicit reparameterization).
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      alpha: a real array (..., n) of positive concentrations.
+      shape: the shape of the result without its last axis. The leading axes of `alpha` must
+        broadcast to it. By default these axes. Static under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array (*shape, n) of the dtype, whose sum along the last axis is 1.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: `alpha` is a scalar, or its leading axes do not broadcast to `shape`.
+      ValueError: `alpha` is negative, in a Python number or a NumPy array. Other arrays are not
+        checked.
+
+    >>> x = random.dirichlet(random.PRNGKey(0), jnp.array([1.0, 2.0, 7.0]), (10000,))
+    >>> x.shape
+    (10000, 3)
+    >>> print(np.asarray(x.mean(0)).round(1))
+    [0.1 0.2 0.7]
+    """
     key, dtype = read_one_key("dirichlet", key), choose_float_dtype("dirichlet", dtype)
     (alpha,) = convert_params("dirichlet", dtype, alpha)
     if alpha.ndim < 1:
@@ -255,9 +358,36 @@ def chisquare(
     *,
     method: str = "exact",
 ) -> Array:
-    """Sums of squares of `df` standard normal numbers.
+    """Sample from the chi-square distribution.
 
-    `method`: as of `gamma`.
+    It is the sum of squares of `df` standard normal numbers. The density is x**(df/2 - 1) *
+    exp(-x/2) / (2**(df/2) * Gamma(df/2)) for x >= 0: mean df, variance 2 df. Samples are
+    differentiable with respect to the parameters, at a fixed quantile (implicit
+    reparameterization).
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      df: the degrees of freedom, a real scalar or array, not negative.
+      shape: the shape of the result. The parameters must broadcast to it. By default their
+        broadcast shape. Static under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      method: "exact", the default, draws by rejection. "approximate" uses a fixed number of
+        operations, from a distribution whose quantiles are right to about 1e-3. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: a parameter does not broadcast to `shape`, or `key` is an array of several keys.
+      ValueError: `df` is negative, in a Python number or a NumPy array. Other arrays are not
+        checked.
+      ValueError: `method` is another name.
+
+    >>> x = random.chisquare(random.PRNGKey(0), 5.0, (10000,))
+    >>> print(f"{x.mean():.0f}")
+    5
     """
     check_method("chisquare", method)
     key, dtype, shape, df = read_arguments("chisquare", key, dtype, shape, df)
@@ -272,7 +402,35 @@ def f(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Numbers of the F distribution: ratios of chi-square numbers over their degrees of freedom."""
+    """Sample from the F distribution.
+
+    It is the ratio of two chi-square numbers, each divided by its degrees of freedom. With d1 =
+    dfnum and d2 = dfden, the density is proportional to x**(d1/2 - 1) * (1 + d1 x / d2)**(-(d1 +
+    d2)/2) for x >= 0. The mean is d2 / (d2 - 2) for d2 > 2. Samples are differentiable with respect
+    to the parameters, at a fixed quantile (implicit reparameterization).
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      dfnum: the degrees of freedom of the numerator, a real scalar or array, positive.
+      dfden: the degrees of freedom of the denominator, a real scalar or array, positive.
+      shape: the shape of the result. The parameters must broadcast to it. By default their
+        broadcast shape. Static under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: a parameter does not broadcast to `shape`, or `key` is an array of several keys.
+      ValueError: `dfnum` or `dfden` is negative, in a Python number or a NumPy array. Other arrays
+        are not checked.
+
+    >>> x = random.f(random.PRNGKey(0), 4.0, 20.0, (10000,))
+    >>> print(f"{x.mean():.1f}, {20 / 18:.1f}")
+    1.1, 1.1
+    """
     key, dtype, shape, above, below = read_arguments("f", key, dtype, shape, dfnum, dfden)
     first, second = split_pair(key)
     above, below = (
@@ -286,7 +444,33 @@ def f(
 def t(
     key: ArrayLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """Numbers of Student's t distribution of `df` degrees of freedom."""
+    """Sample from Student's t distribution.
+
+    The density is proportional to (1 + x**2 / df)**(-(df + 1) / 2) for all real x. The mean is 0
+    for df > 1, the variance df / (df - 2) for df > 2. Samples are differentiable with respect to
+    the parameters, at a fixed quantile (implicit reparameterization).
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      df: the degrees of freedom, a real scalar or array, positive.
+      shape: the shape of the result. The parameters must broadcast to it. By default their
+        broadcast shape. Static under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: a parameter does not broadcast to `shape`, or `key` is an array of several keys.
+      ValueError: `df` is negative, in a Python number or a NumPy array. Other arrays are not
+        checked.
+
+    >>> x = random.t(random.PRNGKey(0), 10.0, (10000,))
+    >>> print(f"{abs(x.mean()):.1f}")
+    0.0
+    """
     key, dtype, shape, df = read_arguments("t", key, dtype, shape, df)
     first, second = split_pair(key)
     half = df / 2
@@ -306,7 +490,33 @@ def draw_generalized(key: Words, p: Any, shape: tuple, dtype: np.dtype) -> Any:
 def generalized_normal(
     key: ArrayLike, p: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None
 ) -> Array:
-    """Numbers of density proportional to exp(-|x|**p)."""
+    """Sample from the generalized normal distribution.
+
+    The density is p * exp(-|x|**p) / (2 * Gamma(1 / p)) for all real x. p = 1 gives the Laplace
+    distribution, p = 2 a normal distribution of variance 1/2, and p = inf the uniform distribution
+    on (-1, 1).
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      p: the exponent, a real scalar or array, positive.
+      shape: the shape of the result. The parameters must broadcast to it. By default (), so it must
+        be given for parameters that are arrays. Static under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: a parameter does not broadcast to `shape`, or `key` is an array of several keys.
+      ValueError: `p` is negative, in a Python number or a NumPy array. Other arrays are not
+        checked.
+
+    >>> x = random.generalized_normal(random.PRNGKey(0), 2.0, (10000,))
+    >>> print(f"{x.var():.1f}")
+    0.5
+    """
     key, dtype, shape, p = read_arguments("generalized_normal", key, dtype, shape, p)
     return draw_generalized(key, p, shape, dtype)
 
@@ -315,9 +525,33 @@ def generalized_normal(
 def ball(
     key: ArrayLike, d: int, p: ArrayLike = 2, shape: Shape = (), dtype: DTypeLike | None = None
 ) -> Array:
-    """Points (*shape, d) of the ball of radius 1 in the norm of order p, all as likely.
+    """Sample points that are uniform in the unit ball of the p-norm.
 
-    Source: Barthe, Guedon, Mendelson and Naor, Annals of Probability 33 (2005).
+    The ball consists of the points x with sum(|x|**p)**(1 / p) <= 1. Source: Barthe, Guedon,
+    Mendelson and Naor, Annals of Probability 33 (2005).
+
+    Args:
+      key: one random key. The result depends only on the key and the other arguments.
+      d: the dimension, an integer. Static under `jit`.
+      p: the order of the norm, a positive scalar. By default 2, the Euclidean norm; inf gives a
+        cube.
+      shape: the leading axes of the result, for several points. By default (): one point. Static
+        under `jit`.
+      dtype: a float dtype. By default float32, with enable_x64 float64. Static under `jit`.
+      out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
+
+    Returns:
+      An array (*shape, d) of the dtype.
+
+    Raises:
+      DtypeError: `dtype` is not a float dtype, or `key` is not a key.
+      ShapeError: `d` is negative or not an integer; or `key` is an array of several keys.
+      ValueError: `p` is negative, in a Python number or a NumPy array. Other arrays are not
+        checked.
+
+    >>> x = random.ball(random.PRNGKey(0), 3, shape=(1000,))
+    >>> x.shape, bool((jnp.linalg.norm(x, axis=-1) <= 1).all())
+    ((1000, 3), True)
     """
     key, dtype = read_one_key("ball", key), choose_float_dtype("ball", dtype)
     shape, d = shape_of("ball", shape), require_count("ball", "d", d)

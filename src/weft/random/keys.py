@@ -257,13 +257,31 @@ def seed_key(op: str, seed: Any, dtype: KeyDtype) -> Any:
 
 @operation(arrays=0)
 def PRNGKey(seed: int | ArrayLike, *, impl: str | KeyDtype | None = None) -> Array:
-    """A key from an integer, as raw words: uint32[2], or [4] of the generators other than Threefry.
+    """Return a random key made from an integer, as an array of raw words.
 
-    Without enable_x64 the lower 32 bits of the seed count. With `config.enable_custom_prng` it is
-    as `key`.
+    It is the older form of a key: an ordinary uint32 array, which can be stored and printed like
+    any other. `key` returns keys of a dtype of their own, which cannot be mistaken for numbers.
+    Every function of this package takes both.
+
+    Args:
+      seed: an integer scalar. Without enable_x64 only its lower 32 bits count.
+      impl: the generator by name: "threefry2x32", "rbg" or "unsafe_rbg", or the dtype of its keys.
+        By default the one that the option `default_prng_impl` names.
+
+    Returns:
+      A uint32 array (2,), or (4,) for "rbg" and "unsafe_rbg". If the option `enable_custom_prng` is
+      set, a key as of `key`.
+
+    Raises:
+      DtypeError: the seed is not an integer.
+      ShapeError: the seed is not a scalar. Use `vmap` for an array of seeds.
+      OverflowError: the seed does not fit 64 bits.
+      ValueError: `impl` names no generator.
 
     >>> print(random.PRNGKey(42))
     [ 0 42]
+    >>> print(random.PRNGKey(42, impl="rbg"))
+    [ 0 42  0 42]
     """
     if config.enable_custom_prng:
         return key(seed, impl=impl)
@@ -274,23 +292,36 @@ def PRNGKey(seed: int | ArrayLike, *, impl: str | KeyDtype | None = None) -> Arr
 def key(
     seed: int | ArrayLike, *, impl: str | KeyDtype | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """Return a key made from an integer, which every sampler takes.
+    """Return a random key made from an integer, which every sampler takes.
 
-    It has shape () and a dtype of its own, so that no number is computed of it by mistake.
+    A key stands for a stream of random numbers. A sampler that is called twice with a key returns
+    the same numbers twice; so use each key once, and make new ones with `split` or `fold_in`. The
+    key has a dtype of its own, so that it is not used as a number by mistake.
 
-    One seed gives other numbers in a program that says `import weft` than in one that says
-    `import jax` and runs by `python -m weft`. The option `threefry_partitionable` says how bits are
-    counted: it is False for `import weft`, and True for `import jax`, as in JAX since 0.5. Set it,
-    or WEFT_THREEFRY_PARTITIONABLE=1 in the environment, for the numbers of today's JAX.
+    A seed gives different numbers in a program that says `import weft` than in a program that says
+    `import jax` and runs by `python -m weft`. The option `threefry_partitionable` selects how bits
+    are counted: it is False for `import weft`, and True for `import jax`, as in JAX since 0.5. Set
+    it, or WEFT_THREEFRY_PARTITIONABLE=1 in the environment, for the numbers of today's JAX.
 
     Args:
-      seed: an integer.
-      impl: the generator by name, such as "threefry2x32", or the dtype of its keys. Without it,
-        the one that the option `default_prng_impl` names.
+      seed: an integer scalar. Without enable_x64 only its lower 32 bits count. It may be traced.
+      impl: the generator by name: "threefry2x32", "rbg" or "unsafe_rbg", or the dtype of its keys.
+        By default the one that the option `default_prng_impl` names.
       dtype: the dtype of the key, in place of `impl`.
+
+    Returns:
+      A key: an array of shape () and of a key dtype, such as key<fry>.
+
+    Raises:
+      DtypeError: the seed is not an integer.
+      ShapeError: the seed is not a scalar. Use `vmap` for an array of seeds.
+      OverflowError: the seed does not fit 64 bits.
+      ValueError: `impl` names no generator.
 
     >>> random.key(42).dtype
     key<fry>
+    >>> random.key(42, impl="rbg").dtype
+    key<rbg>
     """
     dtype = find_dtype(impl if dtype is None else dtype)
     words = seed_key("key", seed, dtype)
@@ -298,17 +329,64 @@ def key(
 
 
 def key_dtype(impl_spec: Any = None) -> KeyDtype:
-    """The dtype of the keys of a generator, by default of `config.default_prng_impl`."""
+    """Return the dtype of the keys of a generator.
+
+    Args:
+      impl_spec: the generator by name: "threefry2x32", "rbg" or "unsafe_rbg". By default the one
+        that the option `default_prng_impl` names.
+
+    Returns:
+      A key dtype, such as key<fry>, equal to the dtype of the generator's keys.
+
+    Raises:
+      ValueError: `impl_spec` names no generator.
+
+    >>> random.key_dtype("rbg")
+    key<rbg>
+    >>> random.key(0).dtype == random.key_dtype()
+    True
+    """
     return find_dtype(impl_spec)
 
 
 def key_data(keys: ArrayLike) -> Array:
-    """The raw words of keys, uint32[..., n]."""
+    """Return the raw words of keys, for example to store them in a file.
+
+    `wrap_key_data` is the inverse.
+
+    Args:
+      keys: an array of keys of any shape, or their words.
+
+    Returns:
+      A uint32 array with the shape of `keys` and one more axis: 2 words for "threefry2x32", 4 for
+      the other generators. Words are returned unchanged.
+
+    Raises:
+      DtypeError: `keys` are neither keys nor words.
+
+    >>> print(random.key_data(random.key(42)))
+    [ 0 42]
+    """
     return read_words("key_data", keys).data
 
 
 def key_impl(keys: ArrayLike) -> str | KeyDtype:
-    """The generator that keys are for, by its name, which `key` takes; one of your own as it is."""
+    """Return the generator that keys are for, in the form that `key` and `wrap_key_data` take.
+
+    Args:
+      keys: an array of keys of any shape, or words, which are taken for keys of the default
+        generator.
+
+    Returns:
+      The name of the generator, a str. For a generator that a program defines itself, the dtype of
+      its keys.
+
+    Raises:
+      DtypeError: `keys` are neither keys nor words.
+
+    >>> random.key_impl(random.key(0, impl="rbg"))
+    'rbg'
+    """
     dtype = read_words("key_impl", keys).dtype
     return dtype.impl if dtype.rules is None else dtype
 
@@ -316,7 +394,27 @@ def key_impl(keys: ArrayLike) -> str | KeyDtype:
 def wrap_key_data(
     key_bits_array: ArrayLike, *, impl: str | KeyDtype | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """The keys, of shape (...), of raw words uint32[..., n]."""
+    """Return the keys that raw words stand for: the inverse of `key_data`.
+
+    Args:
+      key_bits_array: a uint32 array (..., n). n is 2 for "threefry2x32" and 4 for "rbg" and
+        "unsafe_rbg".
+      impl: the generator by name, or the dtype of its keys. By default the one that the option
+        `default_prng_impl` names.
+      dtype: the dtype of the keys, in place of `impl`.
+
+    Returns:
+      An array of keys of shape (...).
+
+    Raises:
+      DtypeError: the words are not of dtype uint32, or n is not the number of words of the
+        generator.
+      ValueError: `impl` names no generator.
+
+    >>> key = random.key(42)
+    >>> random.wrap_key_data(random.key_data(key)) == key
+    Array(True, dtype=bool)
+    """
     dtype = find_dtype(impl if dtype is None else dtype)
     aval = typeof(key_bits_array, "wrap_key_data")
     if aval.dtype != np.uint32 or aval.shape[-1:] != (dtype.words,):
@@ -329,7 +427,25 @@ def wrap_key_data(
 
 
 def clone(key: ArrayLike) -> Array:
-    """The same keys, which may be used again where `config.debug_key_reuse` looks for that."""
+    """Return copies of keys that may be used again.
+
+    The values are those of the argument, so the same random numbers are drawn on purpose. It
+    matters only under the option `debug_key_reuse`, which otherwise raises an error when a key is
+    used twice.
+
+    Args:
+      key: an array of keys of any shape, or their words.
+
+    Returns:
+      An array with the shape, the dtype and the values of the argument.
+
+    Raises:
+      DtypeError: the argument is neither a key nor words of keys.
+
+    >>> key = random.key(42)
+    >>> random.clone(key) == key
+    Array(True, dtype=bool)
+    """
     words = read_words("clone", key)
     if config.debug_key_reuse:
         return wrap_like(key, random_clone_p.apply(words.data)[0], words.dtype)
@@ -344,8 +460,28 @@ def split_keys(key: Any, shape: tuple[int, ...]) -> Any:
 
 
 def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
-    """New keys from one, which must not be used again: `num` of them, or of a shape.
+    """Return new keys that are made from a key.
 
+    Use it wherever random numbers are needed more than once: the new keys stand for independent
+    streams. The old key must not be used again.
+
+    Args:
+      key: one random key.
+      num: the number of new keys, or their shape, a tuple of integers. By default 2. It must be
+        static: under `jit`, name it in `static_argnames`.
+
+    Returns:
+      An array of keys of shape (num,), or of the shape `num`. For a key in the form of raw words, a
+      uint32 array with one more axis.
+
+    Raises:
+      ShapeError: `key` is an array of several keys (use `vmap`), or a size is negative.
+      DtypeError: `key` is not a key.
+      TracerIntegerConversionError: `num` is traced.
+
+    >>> key, subkey = random.split(random.key(0))
+    >>> random.split(key, (2, 3)).shape
+    (2, 3)
     >>> print(random.split(random.PRNGKey(0)))
     [[4146024105  967050713]
      [2718843009 1272950319]]
@@ -373,10 +509,29 @@ def fold_in_key(key: Any, data: Any) -> Any:
 
 
 def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
-    """A key made of a key and an integer of 32 bits: another for each integer.
+    """Return a new key that is made from a key and an integer.
 
-    >>> print(random.fold_in(random.PRNGKey(0), 1))
+    It is for loops: fold the number of the step, or of the device, into a key instead of carrying a
+    key along. Different integers give independent streams.
+
+    Args:
+      key: one random key.
+      data: an integer scalar in [0, 2**32). It may be traced.
+
+    Returns:
+      A key with the shape and dtype of `key`.
+
+    Raises:
+      OverflowError: `data` is a Python integer outside of [0, 2**32).
+      DtypeError: `data` is not an integer, or `key` is not a key.
+      ShapeError: `data` is not a scalar, or `key` is an array of several keys. Use `vmap`.
+
+    >>> key = random.PRNGKey(0)
+    >>> print(random.fold_in(key, 1))
     [ 928981903 3453687069]
+    >>> keys = weft.vmap(random.fold_in, (None, 0))(key, jnp.arange(3))
+    >>> keys.shape
+    (3, 2)
     """
     if type(data) is int:
         if not 0 <= data < 2**32:

@@ -157,18 +157,142 @@ def define_transforms(name: str, doc: str) -> Callable:
 
 dct = define_transform(
     "dct",
-    """The cosine transform of a type from 1 to 4, along an axis cut or padded to `n` points.
+    """Compute the discrete cosine transform along an axis.
 
-    Unscaled for norm None or "backward", orthogonal for "ortho", divided by the period, 2 n (for
-    type 1, 2 (n - 1)), for "forward".
+    It writes a real signal as a sum of cosines. Smooth signals need few of them, so it is used for
+    compression and for spectral methods.
+
+    Without scaling, for x of n points, type 2 is y[k] = 2 sum over j of x[j] cos(pi (2 j + 1) k /
+    (2 n)). Type 3 is its inverse up to a factor: x[0] + 2 sum over j > 0 of x[j] cos(pi j (2 k + 1)
+    / (2 n)). Type 1 is x[0] + (-1)**k x[n-1] + 2 sum over 0 < j < n - 1 of x[j] cos(pi j k / (n -
+    1)). Type 4 is 2 sum over j of x[j] cos(pi (2 j + 1) (2 k + 1) / (4 n)).
+
+    Source: Makhoul, IEEE Transactions on Acoustics, Speech and Signal Processing 28 (1980).
+
+    Args:
+      x: a real or complex array. Of complex numbers, both parts are transformed.
+      type: the type of the transform, 1, 2, 3 or 4. By default 2. Static under `jit`.
+      n: the number of points. The axis is cut or padded with zeros to it. By default the size of
+        the axis. Static under `jit`.
+      axis: the axis to transform, an integer. By default the last. Static under `jit`.
+      norm: None (the default) or "backward": the transform is not scaled, and the inverse divides
+        by the period. "forward": the transform divides by the period instead. "ortho": both are
+        scaled so that they are orthogonal. The period is 2 n, for type 1 2 (n - 1), for a size n.
+        Static under `jit`.
+
+    Returns:
+      A float32 array, float64 for 64-bit input; complex input gives complex results. It has the
+      shape of x with the given numbers of points.
+
+    Raises:
+      ValueError: `type` or `norm` is another value.
+      ShapeError: there is no such axis, or fewer points than one (for type 1, than two).
+      TypeError: `n` is not an integer.
 
     >>> from weft.scipy.fft import dct
     >>> dct(jnp.array([3.0, 3.0]), norm="forward")
     Array([3., 0.], dtype=float32)
+    >>> print(dct(jnp.array([1.0, 2.0]), type=1))
+    [ 3. -1.]
     """,
 )
-idct = define_transform("idct", "The inverse of `dct` of the same type and norm.")
-dctn = define_transforms(
-    "dctn", "The cosine transform of `axes`: all of them, or as many last ones as `s` has sizes."
+idct = define_transform(
+    "idct",
+    """Compute the inverse of `dct` along an axis.
+
+    `idct(dct(x, type, norm=norm), type, norm=norm)` is x, up to rounding.
+
+    Args:
+      x: a real or complex array. Of complex numbers, both parts are transformed.
+      type: the type of the transform, 1, 2, 3 or 4. By default 2. Static under `jit`.
+      n: the number of points. The axis is cut or padded with zeros to it. By default the size of
+        the axis. Static under `jit`.
+      axis: the axis to transform, an integer. By default the last. Static under `jit`.
+      norm: None (the default) or "backward": the transform is not scaled, and the inverse divides
+        by the period. "forward": the transform divides by the period instead. "ortho": both are
+        scaled so that they are orthogonal. The period is 2 n, for type 1 2 (n - 1), for a size n.
+        Static under `jit`.
+
+    Returns:
+      A float32 array, float64 for 64-bit input; complex input gives complex results. It has the
+      shape of x with the given numbers of points.
+
+    Raises:
+      ValueError: `type` or `norm` is another value.
+      ShapeError: there is no such axis, or fewer points than one (for type 1, than two).
+      TypeError: `n` is not an integer.
+
+    >>> from weft.scipy.fft import dct, idct
+    >>> x = jnp.array([1.0, 2.0, 4.0])
+    >>> print(jnp.allclose(idct(dct(x)), x, atol=1e-5))
+    True
+    """,
 )
-idctn = define_transforms("idctn", "The inverse of `dctn`.")
+dctn = define_transforms(
+    "dctn",
+    """Compute the discrete cosine transform along several axes.
+
+    It applies `dct` along one axis after another, for images and fields on a grid.
+
+    Args:
+      x: a real or complex array. Of complex numbers, both parts are transformed.
+      type: the type of the transform, 1, 2, 3 or 4. By default 2. Static under `jit`.
+      s: the numbers of points along `axes`, a sequence of integers. The axes are cut or padded with
+        zeros to them. By default the sizes of the axes. Static under `jit`.
+      axes: the axes to transform, a sequence of integers. By default all axes, or with `s` as many
+        of the last axes as `s` has elements. Static under `jit`.
+      norm: None (the default) or "backward": the transform is not scaled, and the inverse divides
+        by the period. "forward": the transform divides by the period instead. "ortho": both are
+        scaled so that they are orthogonal. The period is 2 n, for type 1 2 (n - 1), for a size n.
+        Static under `jit`.
+
+    Returns:
+      A float32 array, float64 for 64-bit input; complex input gives complex results. It has the
+      shape of x with the given numbers of points.
+
+    Raises:
+      ValueError: `type` or `norm` is another value.
+      ShapeError: there is no such axis, an axis is named twice, `s` and `axes` differ in length, or
+        there are fewer points than one (for type 1, than two).
+
+    >>> from weft.scipy.fft import dctn
+    >>> print(dctn(jnp.ones((2, 2)), norm="forward"))
+    [[1. 0.]
+     [0. 0.]]
+    >>> dctn(jnp.ones((3, 4)), s=(2,)).shape
+    (3, 2)
+    """,
+)
+idctn = define_transforms(
+    "idctn",
+    """Compute the inverse of `dctn` along several axes.
+
+    `idctn(dctn(x, type, norm=norm), type, norm=norm)` is x, up to rounding.
+
+    Args:
+      x: a real or complex array. Of complex numbers, both parts are transformed.
+      type: the type of the transform, 1, 2, 3 or 4. By default 2. Static under `jit`.
+      s: the numbers of points along `axes`, a sequence of integers. The axes are cut or padded with
+        zeros to them. By default the sizes of the axes. Static under `jit`.
+      axes: the axes to transform, a sequence of integers. By default all axes, or with `s` as many
+        of the last axes as `s` has elements. Static under `jit`.
+      norm: None (the default) or "backward": the transform is not scaled, and the inverse divides
+        by the period. "forward": the transform divides by the period instead. "ortho": both are
+        scaled so that they are orthogonal. The period is 2 n, for type 1 2 (n - 1), for a size n.
+        Static under `jit`.
+
+    Returns:
+      A float32 array, float64 for 64-bit input; complex input gives complex results. It has the
+      shape of x with the given numbers of points.
+
+    Raises:
+      ValueError: `type` or `norm` is another value.
+      ShapeError: there is no such axis, an axis is named twice, `s` and `axes` differ in length, or
+        there are fewer points than one (for type 1, than two).
+
+    >>> from weft.scipy.fft import dctn, idctn
+    >>> x = jnp.arange(6.0).reshape(2, 3)
+    >>> print(jnp.allclose(idctn(dctn(x)), x, atol=1e-5))
+    True
+    """,
+)

@@ -23,22 +23,40 @@ __dir__ = list_public(__name__)
 
 
 class RegularGridInterpolator:
-    """A function through values on a rectangular grid, which need not be evenly spaced.
+    """A function that interpolates values on a rectangular grid, which need not be evenly spaced.
 
-    Differentiable in where it is evaluated, in the values and in the grid.
+    It serves for tables of measured or computed values in any number of dimensions. The result is
+    differentiable with respect to the points of evaluation, the values and the grid.
 
     Args:
-      points: N vectors, the coordinates of the grid along each axis, strictly ascending or
-        descending. Traced ones are taken to ascend.
-      values: an array whose first N axes are those of the grid.
-      method: "linear", or "nearest" for the value of the nearest point.
-      bounds_error: must be False, for compiled code raises nothing.
-      fill_value: the result outside of the grid; None extrapolates.
+      points: a sequence of N vectors: the coordinates of the grid along each axis, strictly
+        ascending or descending. Traced vectors must ascend; they are not checked.
+      values: an array with at least N axes. Its first N axes are those of the grid; further axes
+        are components of the values.
+      method: "linear", the default, or "nearest" for the value at the nearest grid point. At equal
+        distances "nearest" takes the lower point.
+      bounds_error: must be False, the default: compiled code cannot raise an error. SciPy's default
+        is True.
+      fill_value: the result outside of the grid, a scalar. By default NaN. None extrapolates.
 
+    Raises:
+      ValueError: `method` is another name, or a vector of points neither ascends nor descends.
+      NotImplementedError: `bounds_error` is True.
+      ShapeError: the vectors of points do not fit the axes of `values`.
+
+    >>> from weft.scipy.interpolate import RegularGridInterpolator
     >>> x, y = jnp.array([0.0, 1.0, 3.0]), jnp.array([0.0, 2.0])
     >>> f = RegularGridInterpolator((x, y), x[:, None] + y)
     >>> print(f(jnp.array([[0.5, 1.0], [2.0, 2.0], [9.0, 0.0]])))
     [1.5 4.  nan]
+    >>> print(f(jnp.array([0.4, 1.5]), method="nearest"))
+    [2.]
+
+    Extrapolation, and coordinates as separate arrays:
+
+    >>> f = RegularGridInterpolator((x, y), x[:, None] + y, fill_value=None)
+    >>> print(f((jnp.array([0.5, 9.0]), 0.0)))
+    [0.5 9. ]
     """
 
     def __init__(
@@ -80,10 +98,25 @@ class RegularGridInterpolator:
         self.values = values
 
     def __call__(self, xi: Any, method: str | None = None) -> Any:
-        """The values at points xi[..., N], or at N arrays of coordinates that broadcast together.
+        """Return the interpolated values at points.
 
-        The shape of the result is that of the points and then what axes `values` has besides those
-        of the grid.
+        Args:
+          xi: a real array (..., N) of points; or a tuple of N arrays of coordinates, which
+            broadcast together to the shape (...).
+          method: "linear" or "nearest". By default the method of the interpolator.
+
+        Returns:
+          An array of shape (...), followed by the further axes of `values`. A single point (N,)
+          gives a result with a leading axis of size 1. A point with a NaN coordinate gives NaN.
+
+        Raises:
+          ShapeError: the last axis of `xi` does not have size N.
+          ValueError: `method` is another name.
+
+        >>> from weft.scipy.interpolate import RegularGridInterpolator
+        >>> f = RegularGridInterpolator((jnp.array([0.0, 1.0, 3.0]),), jnp.array([0.0, 10.0, 20.0]))
+        >>> print(f(jnp.array([0.5, 2.0])))
+        [ 5. 15.]
         """
         method = self.method if method is None else method
         check_option("RegularGridInterpolator", "method", method, "linear", "nearest")

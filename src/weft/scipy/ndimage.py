@@ -50,24 +50,54 @@ def map_coordinates(
     mode: str = "constant",
     cval: ArrayLike = 0.0,
 ) -> Array:
-    """The values of `input` at `coordinates`, between its elements, by interpolation.
+    """Return the values of an array at coordinates between its elements, by interpolation.
 
-    Differentiable in both; the derivative in a coordinate is the slope between its neighbours.
+    It resamples images and fields: a rotation, a change of resolution, a path through a volume. The
+    result is differentiable with respect to the array and the coordinates. The derivative with
+    respect to a coordinate is the slope between its neighbors; for order 0 it is 0.
+
+    The modes differ from SciPy in two names. Here "constant" and "wrap" are the modes that SciPy
+    calls "grid-constant" and "grid-wrap": the array is extended by `cval`, or repeated with its
+    size as the period, and interpolation goes on beyond the edges.
 
     Args:
-      input: an array of rank N. A result of integers is rounded to the nearest.
-      coordinates: N arrays of indices, not integers in general, which broadcast together to the
-        shape of the result; or one array with N of them along its first axis.
-      order: 0 takes the nearest element, 1 interpolates linearly between neighbours.
-      mode: what stands beyond the edges. "constant": `cval`; "nearest": the last element; "wrap":
-        the array, again; "mirror" and "reflect": the array backwards, without and with its last
-        element. SciPy calls this "constant" and this "wrap" "grid-constant" and "grid-wrap"; those
-        names, and "grid-mirror" for "reflect", are taken too.
-      cval: the value beyond the edges for "constant".
+      input: an array with N axes, of any numeric dtype.
+      coordinates: a sequence of N real arrays, the indices along each axis, which broadcast
+        together; or one array with N such arrays along its first axis.
+      order: 0 takes the nearest element, 1 interpolates linearly between neighbors. Static.
+      mode: the extension beyond the edges. "constant", the default: `cval`. "nearest": the last
+        element. "wrap": the array is repeated. "mirror": it is reflected about the center of the
+        last element. "reflect": it is reflected about the outer edge of the last element.
+        "grid-constant", "grid-wrap" and "grid-mirror" are other names of "constant", "wrap" and
+        "reflect". Static.
+      cval: the value beyond the edges for "constant", a scalar. By default 0.
 
+    Returns:
+      An array of the broadcast shape of the coordinates, of the dtype of `input`. For integers the
+      interpolated value is rounded to the nearest integer, halves away from 0.
+
+    Raises:
+      ShapeError: there is not one array of coordinates for each axis, or `input` has no elements
+        and `mode` needs them.
+      DtypeError: the coordinates are complex.
+      TypeError: `coordinates` is not a sequence, or `order` is not an integer.
+      NotImplementedError: `order` is not 0 or 1, or `mode` is another name.
+
+    >>> from weft.scipy.ndimage import map_coordinates
     >>> x = jnp.array([[0.0, 1.0], [2.0, 3.0]])
     >>> print(map_coordinates(x, [jnp.array([0.5, 1.0]), jnp.array([0.5, 2.0])], 1, "nearest"))
     [1.5 3. ]
+
+    Beyond the edges:
+
+    >>> x, at = jnp.array([0.0, 10.0, 20.0]), [jnp.array([-1.0, 0.5, 3.0])]
+    >>> for mode in ("constant", "nearest", "wrap", "mirror", "reflect"):
+    ...     print(mode, map_coordinates(x, at, 1, mode))
+    constant [0. 5. 0.]
+    nearest [ 0.  5. 20.]
+    wrap [20.  5.  0.]
+    mirror [10.  5. 10.]
+    reflect [ 0.  5. 20.]
     """
     op = "map_coordinates"
     x = as_array(input, op)

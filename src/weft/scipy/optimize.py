@@ -32,17 +32,24 @@ DECREASE, CURVATURE = 1e-4, 0.9
 
 
 class OptimizeResults(NamedTuple):
-    """What `minimize` gives.
+    """The result of `minimize`.
 
     Attributes:
-      x: where the function is least.
-      success: whether the gradient is small enough there.
-      status: 0 success; 1 too many steps; 2 no step lowers the function, which is what the end of
-        the precision looks like; 3 the function or its gradient is not a number.
-      fun, jac: the function and its gradient at x.
-      hess_inv: an estimate of the inverse of the Hessian at x; None of a method that has none.
-      nfev, njev: how often the function and its gradient were evaluated.
-      nit: how many steps were done.
+      x: the minimum that was found, a vector.
+      success: True if the gradient at x is small enough; a bool scalar.
+      status: 0 success; 1 too many steps; 2 no step lowers the function, which happens at the limit
+        of the precision; 3 the function or its gradient is not finite. An integer scalar.
+      fun: the value of the function at x.
+      jac: the gradient of the function at x.
+      hess_inv: an estimate of the inverse Hessian at x, a matrix; None for L-BFGS.
+      nfev: the number of evaluations of the function.
+      njev: the number of evaluations of the gradient.
+      nit: the number of steps.
+
+    >>> from weft.scipy.optimize import minimize
+    >>> result = minimize(lambda x: x @ x, jnp.ones(2), method="BFGS")
+    >>> print(result.success, result.status)
+    True 0
     """
 
     x: Any
@@ -66,27 +73,53 @@ def minimize(
     tol: float | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> OptimizeResults:
-    """Where a function of a vector is least, from a first guess.
+    """Minimize a scalar function of a vector from an initial guess, by a quasi-Newton method.
 
-    Works under `jit` and `vmap`. The result is differentiable in `args` and in what `fun` closes
-    over: x as the solution of grad(fun)(x) = 0, by conjugate gradients with the Hessian.
+    The gradient comes from automatic differentiation, so `fun` is all that is needed. It works
+    under `jit` and `vmap`. The line search looks for steps that meet the strong Wolfe conditions.
+    Source: Nocedal and Wright, Numerical Optimization (2006).
+
+    The minimum is differentiable with respect to `args` and to arrays that `fun` closes over, by
+    the implicit function theorem: x is taken as the solution of grad(fun)(x) = 0, and a linear
+    system with the Hessian is solved by conjugate gradients.
 
     Args:
-      fun: `fun(x, *args)` gives a scalar; it must be differentiable.
-      x0: the first guess, a vector of floats.
-      args: further arguments of `fun`.
-      method: "BFGS"; or "L-BFGS" (also "l-bfgs-experimental-do-not-rely-on-this"), which keeps a
-        few vectors in place of a matrix.
-      tol: the same as the option `gtol`.
-      options: `maxiter`, how many steps at most; `gtol` (1e-5), how small the gradient has to be in
-        the norm of order `norm` (inf). BFGS: `line_search_maxiter` (20). L-BFGS: `maxls` (20), the
-        same; `maxcor` (10), how many vectors; `ftol` (0), a relative decrease that is enough;
-        `maxfun` and `maxgrad`, how many evaluations at most.
+      fun: a function `fun(x, *args)` that returns a real scalar and is differentiable.
+      x0: the initial guess, a vector of floats.
+      args: further arguments of `fun`, a tuple. By default none.
+      method: "BFGS", which keeps an n x n matrix, or "L-BFGS", which keeps a few vectors and suits
+        many variables. "l-bfgs-experimental-do-not-rely-on-this" is another name of the latter.
+      tol: the same as the option `gtol`, which takes precedence. By default 1e-5.
+      options: a dict of options, by default empty. Both methods: `maxiter`, the largest number of
+        steps (200 n); `gtol`, the bound of the norm of the gradient (1e-5); `norm`, the order of
+        this norm (inf). BFGS: `line_search_maxiter`, the largest number of trials of a line search
+        (20). L-BFGS: `maxls`, the same (20); `maxcor`, the number of vectors (10); `ftol`, a
+        relative decrease that ends the search (0); `maxfun` and `maxgrad`, the largest number of
+        evaluations (no limit).
 
+    Returns:
+      An `OptimizeResults`; its `x` is a vector with the shape and dtype of `x0` (integers become
+      floats). No error is raised if no minimum is found: see `success` and `status`.
+
+    Raises:
+      ShapeError: `x0` is not a vector, or `fun` does not return a scalar.
+      DtypeError: `x0` is complex.
+      TypeError: `args` is not a tuple, or an option is unknown.
+      ValueError: `method` is another name.
+
+    >>> from weft.scipy.optimize import minimize
     >>> result = minimize(lambda x: jnp.sum((x - jnp.array([1.0, 2.0])) ** 2), jnp.zeros(2),
     ...                   method="BFGS")
     >>> print(result.x.round(4), result.success)
     [1. 2.] True
+
+    The derivative of the minimum with respect to an argument:
+
+    >>> distance = lambda x, a: jnp.sum((x - a) ** 2)
+    >>> minimum = lambda a: minimize(distance, jnp.zeros(2), (a,), method="L-BFGS").x
+    >>> print(weft.jacobian(minimum)(jnp.array([1.0, 2.0])).round(4))
+    [[1. 0.]
+     [0. 1.]]
     """
     check_callable("minimize", fun)
     if not isinstance(args, tuple):

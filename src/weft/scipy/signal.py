@@ -87,17 +87,37 @@ def convolve(
     method: str = "auto",
     precision: PrecisionLike = None,
 ) -> Array:
-    """The convolution of arrays of equal rank: sums over j of in1[i - j] * in2[j].
+    """Convolve two arrays of equal rank: out[i] is the sum over j of in1[i - j] * in2[j].
 
-    `mode`: "full" gives all places where they overlap, "valid" those where they do so wholly,
-    "same" the middle of "full", of the shape of in1. `method` "fft" takes Fourier transforms,
-    whose error is relative to the largest result; "auto" does so where both are large. `precision`
-    is that of the products, as in `lax.conv`.
+    It applies a filter to a signal, an image or a volume; all axes are convolved.
+
+    Args:
+      in1: an array of a numeric dtype.
+      in2: an array with as many axes as `in1`.
+      mode: "full", the default: all places where the operands overlap. "valid": the places where
+        they overlap completely; one operand must then be at least as large as the other along every
+        axis. "same": the center of "full", with the shape of `in1`. Static under `jit`.
+      method: "direct" sums products. "fft" uses Fourier transforms, whose error is relative to the
+        largest result. "auto", the default, uses them if both operands are large. Static under
+        `jit`.
+      precision: the precision of the products, as for `lax.conv`. By default None. Static under
+        `jit`.
+
+    Returns:
+      An array of the promoted float or complex dtype of the operands.
+
+    Raises:
+      ShapeError: the operands differ in their number of axes, are empty, or do not fit the mode
+        "valid".
+      ValueError: `mode` or `method` is another name.
 
     >>> from weft.scipy import signal
     >>> signal.convolve(jnp.array([[1.0, 2.0]]), jnp.array([[1.0], [3.0]]))
     Array([[1., 2.],
            [3., 6.]], dtype=float32)
+    >>> x, k = jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 1.0])
+    >>> print(signal.convolve(x, k), signal.convolve(x, k, "same"), signal.convolve(x, k, "valid"))
+    [1. 3. 5. 3.] [1. 3. 5.] [3. 5.]
     """
     return convolve_arrays("convolve", in1, in2, mode, method, precision)
 
@@ -110,9 +130,35 @@ def correlate(
     method: str = "auto",
     precision: PrecisionLike = None,
 ) -> Array:
-    """The correlation of arrays of equal rank: sums over j of in1[i + j] * conj(in2[j]).
+    """Correlate two arrays of equal rank: sums over j of in1[i + j] * conj(in2[j]).
 
-    `mode`, `method` and `precision` are as in `convolve`.
+    It finds where a pattern occurs in a signal: the correlation is largest at the matching shift.
+    All axes are correlated.
+
+    Args:
+      in1: an array of a numeric dtype.
+      in2: an array with as many axes as `in1`.
+      mode: "full", the default: all places where the operands overlap. "valid": the places where
+        they overlap completely; one operand must then be at least as large as the other along every
+        axis. "same": the center of "full", with the shape of `in1`. Static under `jit`.
+      method: "direct" sums products. "fft" uses Fourier transforms, whose error is relative to the
+        largest result. "auto", the default, uses them if both operands are large. Static under
+        `jit`.
+      precision: the precision of the products, as for `lax.conv`. By default None. Static under
+        `jit`.
+
+    Returns:
+      An array of the promoted float or complex dtype of the operands.
+
+    Raises:
+      ShapeError: the operands differ in their number of axes, are empty, or do not fit the mode
+        "valid".
+      ValueError: `mode` or `method` is another name.
+
+    >>> from weft.scipy import signal
+    >>> x = jnp.array([0.0, 0.0, 1.0, 2.0, 0.0])
+    >>> print(signal.correlate(x, jnp.array([1.0, 2.0]), "valid"))
+    [0. 2. 5. 2.]
     """
     in1, in2 = as_array(in1, "correlate"), as_array(in2, "correlate")
     in2 = rev(conj(in2), range(in2.ndim))
@@ -156,19 +202,72 @@ def define_matrix_convolution(name: str, correlates: bool, doc: str) -> Callable
 convolve2d = define_matrix_convolution(
     "convolve2d",
     False,
-    """The convolution of two matrices; `mode` and `precision` are as in `convolve`.
+    """Convolve two matrices, with a choice of boundary.
 
-    `boundary` says what stands beyond the edges of in1: "fill" `fillvalue`, "wrap" the matrix
-    again, "symm" its mirror image.
+    It applies a filter to an image. For other numbers of axes, use `convolve`.
+
+    Args:
+      in1: a matrix.
+      in2: a matrix.
+      mode: "full", the default: all places where the operands overlap. "valid": the places where
+        they overlap completely; one operand must then be at least as large as the other along every
+        axis. "same": the center of "full", with the shape of `in1`. Static under `jit`.
+      boundary: the extension of `in1` beyond its edges: "fill", the default, with `fillvalue`;
+        "wrap": the matrix is repeated; "symm": it is reflected. Static under `jit`.
+      fillvalue: the value beyond the edges for "fill", a scalar. By default 0.
+      precision: the precision of the products, as for `lax.conv`. By default None. Static under
+        `jit`.
+
+    Returns:
+      An array of the promoted float or complex dtype of the operands.
+
+    Raises:
+      ShapeError: an operand does not have two axes, or the operands do not fit the mode "valid".
+      ValueError: `mode` or `boundary` is another name.
+
+    >>> from weft.scipy import signal
+    >>> x, k = jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([[1.0, 1.0]])
+    >>> print(signal.convolve2d(x, k))
+    [[1. 3. 2.]
+     [3. 7. 4.]]
+    >>> print(signal.convolve2d(x, k, boundary="wrap"))
+    [[3. 3. 3.]
+     [7. 7. 7.]]
     """,
 )
 correlate2d = define_matrix_convolution(
     "correlate2d",
     True,
-    """The correlation of two matrices, as `correlate`; `boundary` is as in `convolve2d`.
+    """Correlate two matrices, with a choice of boundary.
 
-    As in SciPy, where in2 is larger and `mode` is "valid", in1 is conjugated and not in2; and of an
-    even number of elements of in2 the middle one is the first, not the second, of two.
+    It is the matrix form of `correlate`. As in SciPy, if `in2` is larger and `mode` is "valid",
+    `in1` is conjugated instead of `in2`. Also as in SciPy, the center of an even number of elements
+    is the first of the two, where `convolve2d` takes the second.
+
+    Args:
+      in1: a matrix.
+      in2: a matrix.
+      mode: "full", the default: all places where the operands overlap. "valid": the places where
+        they overlap completely; one operand must then be at least as large as the other along every
+        axis. "same": the center of "full", with the shape of `in1`. Static under `jit`.
+      boundary: the extension of `in1` beyond its edges: "fill", the default, with `fillvalue`;
+        "wrap": the matrix is repeated; "symm": it is reflected. Static under `jit`.
+      fillvalue: the value beyond the edges for "fill", a scalar. By default 0.
+      precision: the precision of the products, as for `lax.conv`. By default None. Static under
+        `jit`.
+
+    Returns:
+      An array of the promoted float or complex dtype of the operands.
+
+    Raises:
+      ShapeError: an operand does not have two axes, or the operands do not fit the mode "valid".
+      ValueError: `mode` or `boundary` is another name.
+
+    >>> from weft.scipy import signal
+    >>> x, k = jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([[1.0, 2.0]])
+    >>> print(signal.correlate2d(x, k))
+    [[ 2.  5.  2.]
+     [ 6. 11.  4.]]
     """,
 )
 
@@ -212,9 +311,34 @@ def convolve_by_fft(op: str, x: Any, k: Any, mode: str, axes: Sequence[int]) -> 
 
 @operation(static=STATIC)
 def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Any = None) -> Array:
-    """The convolution along `axes`, all unless given, by Fourier transforms.
+    """Convolve two arrays along some axes by Fourier transforms.
 
-    Other axes broadcast. The error is relative to the largest result. `mode` is as in `convolve`.
+    It is faster than direct sums for large operands. The error is relative to the largest result.
+    Axes that are not convolved broadcast.
+
+    Args:
+      in1: an array of a numeric dtype.
+      in2: an array with as many axes as `in1`.
+      mode: "full", the default: all places where the operands overlap. "valid": the places where
+        they overlap completely; one operand must then be at least as large as the other along every
+        axis. "same": the center of "full", with the shape of `in1`. Static under `jit`.
+      axes: the axes to convolve, an integer or a sequence of integers. By default all axes. Static
+        under `jit`.
+
+    Returns:
+      An array of the promoted float or complex dtype of the operands.
+
+    Raises:
+      ShapeError: the operands differ in their number of axes, have no such axis, do not broadcast
+        along the other axes, or do not fit the mode "valid".
+      ValueError: `mode` is another name.
+
+    >>> from weft.scipy import signal
+    >>> x, k = jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 1.0])
+    >>> print(np.asarray(signal.fftconvolve(x, k)).round(3))
+    [1. 3. 5. 3.]
+    >>> signal.fftconvolve(jnp.ones((3, 4)), jnp.ones((3, 2)), axes=1).shape
+    (3, 5)
     """
     check_option("fftconvolve", "mode", mode, *MODES)
     x, k = check_operands("fftconvolve", in1, in2)
@@ -235,9 +359,36 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Any = 
 def detrend(
     data: ArrayLike, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None
 ) -> Array:
-    """data less its mean (`type` "constant") or its least-squares line ("linear") along an axis.
+    """Subtract the mean or a least-squares line from data along an axis.
 
-    With "linear", the parts that the positions `bp` divide the axis into have lines of their own.
+    It removes an offset or a drift before a spectrum is computed.
+
+    Args:
+      data: an array, usually of a float dtype.
+      axis: the axis of the trend, an integer. By default the last.
+      type: "linear" (or "l"), the default, subtracts a line; "constant" (or "c") subtracts the
+        mean.
+      bp: an integer or a sequence of integers: positions that divide the axis into parts. With
+        "linear" each part has its own line. By default 0: one part.
+      overwrite_data: must be None: arrays do not change. It is there for programs that were written
+        for SciPy.
+
+    Returns:
+      An array of the shape of `data`. The dtype is that of `data`; integers become the default
+      float.
+
+    Raises:
+      ValueError: `type` is another name.
+      ShapeError: there is no such axis, or a position is beyond the axis.
+      TypeError: `bp` are not integers.
+      NotImplementedError: `overwrite_data` is not None.
+
+    >>> from weft.scipy import signal
+    >>> x = jnp.array([1.0, 3.0, 2.0, 6.0])
+    >>> print(signal.detrend(x, type="constant"))
+    [-2.  0. -1.  3.]
+    >>> print(np.asarray(signal.detrend(x)).round(2))
+    [ 0.1  0.7 -1.7  0.9]
     """
     if overwrite_data is not None:
         raise NotImplementedError(
@@ -432,12 +583,49 @@ def csd(
     axis: int = -1,
     average: str = "mean",
 ) -> tuple[Array, Array]:
-    """Frequencies, and the cross power spectral density of x and y there, by Welch's method.
+    """Estimate the cross power spectral density of two signals by Welch's method.
 
-    Windowed segments of `nperseg` points, `noverlap` of which (half by default) are shared with the
-    next, are freed of their trend, transformed with `nfft` points, and averaged. y None is x.
-    P. D. Welch, The use of fast Fourier transform for the estimation of power spectra, IEEE Trans.
-    Audio Electroacoust. 15, 1967.
+    It shows at which frequencies two signals vary together. The signals are divided into
+    overlapping segments; these are detrended, multiplied by a window, transformed and averaged.
+    Source: Welch, IEEE Transactions on Audio and Electroacoustics 15 (1967).
+
+    Args:
+      x: an array, real or complex, with time along `axis`.
+      y: an array with as many axes as x. The shorter signal is padded with zeros. None stands for
+        x.
+      fs: the sampling frequency, a real scalar. By default 1.
+      window: the name of a window, as for `scipy.signal.get_window`, or an array of its values. By
+        default "hann".
+      nperseg: the number of points of a segment. By default 256, or the length of a window that is
+        given as an array. It is at most the length of the signal.
+      noverlap: the number of points that a segment shares with the next. By default half of
+        `nperseg`.
+      nfft: the number of points of the Fourier transforms; segments are padded with zeros to it. By
+        default `nperseg`.
+      detrend: "constant" or "linear", as for `detrend`; a function that is applied to segments
+        along their last axis; or False for nothing. By default "constant".
+      return_onesided: if True, the default, and the signal is real, return the frequencies that are
+        not negative only.
+      scaling: "density", the default: power per frequency; "spectrum": power.
+      axis: the axis of time, an integer. By default the last.
+      average: "mean", the default, or "median", which is robust to outliers; it is corrected for
+        its bias.
+
+    Returns:
+      A pair: the frequencies, a float vector, and the spectral density, with the frequencies along
+      `axis`.
+
+    Raises:
+      ShapeError: x and y differ in their number of axes; `nperseg`, `noverlap` or `nfft` do not fit
+        each other; or a window does not have `nperseg` values.
+      TypeError: `window` is not the name of a window.
+      ValueError: `scaling`, `average` or `detrend` is another name.
+
+    >>> from weft.scipy import signal
+    >>> x = jnp.sin(jnp.arange(64.0) * jnp.pi / 4)
+    >>> frequencies, power = signal.csd(x, 2 * x, nperseg=16)
+    >>> frequencies[abs(power).argmax()]
+    Array(0.125, dtype=float32)
     """
     lengths, how = (nperseg, noverlap, nfft), (detrend, return_onesided, scaling, average)
     return spectral_density("csd", x, y, fs, window, lengths, how, axis)
@@ -456,7 +644,40 @@ def welch(
     axis: int = -1,
     average: str = "mean",
 ) -> tuple[Array, Array]:
-    """Frequencies, and the power spectral density of x there: `csd` of x and itself.
+    """Estimate the power spectral density of a signal by Welch's method.
+
+    It shows how the power of a signal is distributed over frequencies. It is `csd` of x with
+    itself. Source: Welch, IEEE Transactions on Audio and Electroacoustics 15 (1967).
+
+    Args:
+      x: an array, real or complex, with time along `axis`.
+      fs: the sampling frequency, a real scalar. By default 1.
+      window: the name of a window, as for `scipy.signal.get_window`, or an array of its values. By
+        default "hann".
+      nperseg: the number of points of a segment. By default 256, or the length of a window that is
+        given as an array. It is at most the length of the signal.
+      noverlap: the number of points that a segment shares with the next. By default half of
+        `nperseg`.
+      nfft: the number of points of the Fourier transforms; segments are padded with zeros to it. By
+        default `nperseg`.
+      detrend: "constant" or "linear", as for `detrend`; a function that is applied to segments
+        along their last axis; or False for nothing. By default "constant".
+      return_onesided: if True, the default, and the signal is real, return the frequencies that are
+        not negative only.
+      scaling: "density", the default: power per frequency; "spectrum": power.
+      axis: the axis of time, an integer. By default the last.
+      average: "mean", the default, or "median", which is robust to outliers; it is corrected for
+        its bias.
+
+    Returns:
+      A pair: the frequencies, a float vector, and the spectral density, a real array with the
+      frequencies along `axis`.
+
+    Raises:
+      ShapeError: `nperseg`, `noverlap` or `nfft` do not fit each other, or a window does not have
+        `nperseg` values.
+      TypeError: `window` is not the name of a window.
+      ValueError: `scaling`, `average` or `detrend` is another name.
 
     >>> from weft.scipy import signal
     >>> frequencies, power = signal.welch(jnp.sin(jnp.arange(64.0) * jnp.pi / 4), nperseg=16)
@@ -540,11 +761,48 @@ def stft(
     padded: bool = True,
     axis: int = -1,
 ) -> tuple[Array, Array, Array]:
-    """Frequencies, times, and the transforms of windowed segments: time is the last axis.
+    """Compute the short-time Fourier transform of a signal.
 
-    Segments are of `nperseg` points, `noverlap` of which (half by default) are shared with the
-    next. `boundary` says how x is extended by half a segment: "zeros", "constant", "even", "odd",
-    or None for not at all; `padded`, whether zeros then make the last segment whole.
+    It shows how the frequencies of a signal change in time. The signal is divided into overlapping
+    segments; these are multiplied by a window and transformed. `istft` is the inverse.
+
+    Args:
+      x: an array, real or complex, with time along `axis`.
+      fs: the sampling frequency, a real scalar. By default 1.
+      window: the name of a window, as for `scipy.signal.get_window`, or an array of its values. By
+        default "hann".
+      nperseg: the number of points of a segment. By default 256, or the length of a window that is
+        given as an array. It is at most the length of the signal.
+      noverlap: the number of points that a segment shares with the next. By default half of
+        `nperseg`.
+      nfft: the number of points of the Fourier transforms; segments are padded with zeros to it. By
+        default `nperseg`.
+      detrend: "constant" or "linear", as for `detrend`; a function that is applied to segments
+        along their last axis; or False for nothing. By default False.
+      return_onesided: if True, the default, and the signal is real, return the frequencies that are
+        not negative only.
+      boundary: the extension of x by half a segment at both ends: "zeros", the default, "constant",
+        "even", "odd", or None for no extension.
+      padded: if True, the default, zeros at the end complete the last segment.
+      axis: the axis of time, an integer. By default the last.
+
+    Returns:
+      A triple: the frequencies and the times of the segments, float vectors; and the transforms, a
+      complex array with the frequencies along `axis` and the segments along the last axis.
+
+    Raises:
+      ShapeError: `nperseg`, `noverlap` or `nfft` do not fit each other, or a window does not have
+        `nperseg` values.
+      TypeError: `window` is not the name of a window.
+      ValueError: `boundary` is another name.
+
+    >>> from weft.scipy import signal
+    >>> x = jnp.sin(2 * jnp.pi * 5 * jnp.arange(256) / 64)
+    >>> frequencies, times, z = signal.stft(x, fs=64.0, nperseg=64)
+    >>> z.shape
+    (33, 9)
+    >>> print(frequencies[abs(z[:, 4]).argmax()])
+    5.0
     """
     x, along = prepare_signal("stft", x, axis)
     onesided = check_onesided("stft", return_onesided, x)
@@ -584,10 +842,42 @@ def istft(
     time_axis: int = -1,
     freq_axis: int = -2,
 ) -> tuple[Array, Array]:
-    """Times, and the signal whose `stft` is nearest to Zxx in the least-squares sense.
+    """Return the signal with a given short-time Fourier transform: the inverse of `stft`.
 
-    D. W. Griffin and J. S. Lim, Signal estimation from modified short-time Fourier transform, IEEE
-    Trans. ASSP 32, 1984.
+    If the transforms were modified and belong to no signal, the result is the signal whose
+    transforms are nearest in the least-squares sense. Source: Griffin and Lim, IEEE Transactions on
+    Acoustics, Speech and Signal Processing 32 (1984).
+
+    Args:
+      Zxx: a complex array of transforms, with at least two axes.
+      fs: the sampling frequency, a real scalar. By default 1.
+      window: the name of a window, as for `scipy.signal.get_window`, or an array of its values. By
+        default "hann". Use the window of `stft`.
+      nperseg: the number of points of a segment. By default it follows from the number of
+        frequencies, as an even number for one-sided transforms.
+      noverlap: the number of points that a segment shares with the next. By default half of
+        `nperseg`.
+      nfft: the number of points of the Fourier transforms. By default it follows from the number of
+        frequencies.
+      input_onesided: True, the default, if `Zxx` holds only the frequencies that are not negative.
+      boundary: True, the default, if `stft` extended the signal; half a segment is then cut off at
+        both ends.
+      time_axis: the axis of the segments, an integer. By default the last.
+      freq_axis: the axis of the frequencies, an integer. By default the last but one.
+
+    Returns:
+      A pair: the times, a float vector, and the signal, real for one-sided transforms.
+
+    Raises:
+      ShapeError: `Zxx` has fewer than two axes, the axes are equal, or `nperseg`, `noverlap` or
+        `nfft` do not fit each other.
+
+    >>> from weft.scipy import signal
+    >>> x = jnp.sin(jnp.arange(256.0))
+    >>> _, _, z = signal.stft(x, nperseg=64)
+    >>> times, y = signal.istft(z, nperseg=64)
+    >>> bool(jnp.allclose(x, y, atol=1e-5))
+    True
     """
     x = as_array(Zxx, "istft")
     x = convert(x, dtypes.complex_dtype(x.dtype))

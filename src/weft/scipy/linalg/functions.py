@@ -54,14 +54,33 @@ PADE = {
 
 @operation(static=("upper_triangular", "max_squarings"))
 def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
-    """The exponentials of A (..., n, n), by Pade's approximation, scaling and squaring.
+    """Compute the exponential of matrices: I + A + A @ A / 2 + ...
 
-    NaN where more than `max_squarings` would be needed: for a 1-norm above 2^16 or so.
-    `upper_triangular` promises that A is. Source: Higham (2005).
+    It solves linear differential equations: the solution of x' = A x at time t is expm(t A) @ x(0).
+    The algorithm is Pade's approximation with scaling and squaring. Source: Higham (2005).
 
+    Args:
+      A: square matrices, an array (..., n, n).
+      upper_triangular: True promises that A is upper triangular, which saves time. By default
+        False. Static under `jit`.
+      max_squarings: the largest number of squarings, an integer. By default 16, which suffices up
+        to a 1-norm of about 2**16. Static under `jit`.
+
+    Returns:
+      An array (..., n, n). The dtype is that of A; integers become the default float. A matrix that
+      needs more squarings gives NaN.
+
+    Raises:
+      ShapeError: A does not hold square matrices, or `max_squarings` is negative.
+      TypeError: `max_squarings` is not an integer.
+
+    >>> from weft.scipy.linalg import expm
     >>> print(expm(jnp.zeros((2, 2))))
     [[1. 0.]
      [0. 1.]]
+    >>> rotation = expm(jnp.array([[0.0, -1.0], [1.0, 0.0]]) * jnp.pi / 2)
+    >>> bool(jnp.allclose(rotation, jnp.array([[0.0, -1.0], [1.0, 0.0]]), atol=1e-5))
+    True
     """
     a = check_matrices("expm", A, square=True)
     max_squarings = check_integer("expm", "max_squarings", max_squarings, 0)
@@ -106,9 +125,29 @@ def square_repeatedly(x: Any, count: Any, most: int) -> Any:
 def expm_frechet(
     A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
 ) -> Any:
-    """exp(A), and how it moves when A (..., n, n) moves by E; without `compute_expm` that alone.
+    """Compute the exponential of a matrix and its derivative in a direction.
 
-    `method` is of no consequence.
+    The derivative is the limit of (expm(A + h E) - expm(A)) / h for small h. `jvp` of `expm`
+    computes the same.
+
+    Args:
+      A: a square matrix or several, an array (..., n, n).
+      E: the direction, an array of the shape of A.
+      method: not used; it is there for programs that were written for SciPy. Static under `jit`.
+      compute_expm: if False, return the derivative only. By default True. Static under `jit`.
+
+    Returns:
+      A pair: expm(A) and the derivative, arrays (..., n, n) of the promoted float dtype. With
+      `compute_expm=False` the derivative only.
+
+    Raises:
+      ShapeError: the matrices are not square, or A and E differ in shape.
+
+    >>> from weft.scipy.linalg import expm_frechet
+    >>> value, derivative = expm_frechet(jnp.zeros((2, 2)), jnp.eye(2))
+    >>> print(derivative)
+    [[1. 0.]
+     [0. 1.]]
     """
     a, e = promote_operands("expm_frechet", as_array(A), as_array(E), inexact=True, shaped=False)
     for x in (a, e):
@@ -168,11 +207,23 @@ def take_entry(x: Any, j: Any) -> Any:
 
 @operation(static=("blocksize",))
 def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
-    """The principal square roots, complex, of A (..., n, n); NaN or inf where there are none.
+    """Compute the principal square roots of matrices: S @ S is A, up to rounding.
 
-    `blocksize` is of no consequence. Source: Bjorck and Hammarling, "A Schur method for the square
-    root of a matrix" (1983).
+    The eigenvalues of the principal root have a nonnegative real part. Source: Bjorck and
+    Hammarling, A Schur method for the square root of a matrix (1983).
 
+    Args:
+      A: square matrices, an array (..., n, n).
+      blocksize: not used; it is there for programs that were written for SciPy. Static under `jit`.
+
+    Returns:
+      A complex array (..., n, n). It holds NaN or inf where no root is found, as for some singular
+      matrices.
+
+    Raises:
+      ShapeError: A does not hold square matrices.
+
+    >>> from weft.scipy.linalg import sqrtm
     >>> print(sqrtm(jnp.array([[4., 0.], [0., 9.]])).real)
     [[2. 0.]
      [0. 3.]]
@@ -204,12 +255,26 @@ def principal_root_tangent(primals: tuple, tangents: tuple) -> tuple:
 
 
 def funm(A: ArrayLike, func: Callable, disp: bool = True) -> Array:
-    """func, of complex numbers, of the matrix A (n, n): a complex matrix.
+    """Apply a function of complex numbers to a square matrix.
 
-    func is called with arrays. Without `disp` an estimate of the relative error comes second; it is
-    large where eigenvalues are close to each other. Source: Parlett's recurrence, Golub and Van
-    Loan, "Matrix Computations", algorithm 9.1.1.
+    For a matrix with eigenvectors V and eigenvalues w it is V @ diag(func(w)) @ inv(V). It is
+    computed from the Schur form by Parlett's recurrence, which loses digits where eigenvalues are
+    close to each other. Source: Golub and Van Loan, Matrix Computations, algorithm 9.1.1.
 
+    Args:
+      A: one square matrix, an array (n, n).
+      func: the function; it is called with a complex vector (n,) and returns a vector (n,).
+      disp: if False, return an estimate of the relative error as well. By default True.
+
+    Returns:
+      A complex array (n, n). With `disp=False` a pair: this array and the estimate, a real scalar,
+      which is large where eigenvalues are close to each other.
+
+    Raises:
+      ShapeError: A is not one square matrix. Use `vmap` for several.
+      TypeError: `func` is not a function.
+
+    >>> from weft.scipy.linalg import funm
     >>> print(funm(jnp.array([[4., 0.], [0., 9.]]), jnp.sqrt).real)
     [[2. 0.]
      [0. 3.]]
@@ -260,11 +325,33 @@ def estimate_error(f: Any, t: Any) -> Any:
 def solve_sylvester(
     A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8
 ) -> Array:
-    """X (..., m, n) for which A X + X B = C; leading axes broadcast.
+    """Solve the Sylvester equation A X + X B = C for X.
 
-    NaN where the sum of an eigenvalue of A and one of B is not above `tol` in size. `method` is
-    "schur", or "eigen", which is faster, and worse where eigenvectors are far from orthogonal.
-    Source: Bartels and Stewart (1972).
+    It arises in control theory and in the derivatives of matrix functions. Leading axes of the
+    operands broadcast. Source: Bartels and Stewart (1972).
+
+    Args:
+      A: square matrices, an array (..., m, m).
+      B: square matrices, an array (..., n, n).
+      C: matrices, an array (..., m, n).
+      method: "schur", the default, or "eigen", which is faster, but less accurate where
+        eigenvectors are far from orthogonal. Static under `jit`.
+      tol: the equation counts as singular where the sum of an eigenvalue of A and one of B is not
+        greater in size. By default 1e-8. Static under `jit`.
+
+    Returns:
+      An array (..., m, n) of the promoted float or complex dtype; NaN where the equation is
+      singular.
+
+    Raises:
+      ShapeError: A or B are not square, or C does not fit them.
+      ValueError: `method` is another name.
+
+    >>> from weft.scipy.linalg import solve_sylvester
+    >>> a, b = jnp.array([[1.0, 2.0], [0.0, 3.0]]), jnp.eye(2)
+    >>> x = solve_sylvester(a, b, jnp.ones((2, 2)))
+    >>> bool(jnp.allclose(a @ x + x @ b, 1.0, atol=1e-5))
+    True
     """
     op = "solve_sylvester"
     a, b, c = promote_operands(
@@ -331,10 +418,27 @@ def mark_singular(x: Any, sums: Any, tol: float, dtype: Any) -> Any:
 
 @operation(static=("check_finite",))
 def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
-    """The complex Schur form (T, Z) from the real one, both (..., n, n).
+    """Convert a real Schur form to the complex Schur form.
 
-    Each 2 x 2 block on the diagonal is made triangular by a rotation. Source: Golub and Van Loan,
-    "Matrix Computations", section 7.4.
+    A rotation makes each 2 x 2 block on the diagonal triangular. The product Z @ T @ Z^H does not
+    change. Source: Golub and Van Loan, Matrix Computations, section 7.4.
+
+    Args:
+      T: the real Schur form, an array (..., n, n).
+      Z: its orthogonal factor, an array (..., n, n).
+      check_finite: not used; it is there for programs that were written for SciPy. Static under
+        `jit`.
+
+    Returns:
+      A pair of complex arrays (..., n, n): the upper triangular T and the unitary Z.
+
+    Raises:
+      ShapeError: the matrices are not square, or T and Z differ in size.
+
+    >>> from weft.scipy.linalg import rsf2csf, schur
+    >>> t, z = rsf2csf(*schur(jnp.array([[0.0, -1.0], [1.0, 0.0]])))
+    >>> bool(jnp.allclose(t[1, 0], 0, atol=1e-6))
+    True
     """
     t, z = promote_operands("rsf2csf", as_array(T), as_array(Z), inexact=True, shaped=False)
     for x in (t, z):
@@ -385,11 +489,27 @@ def polar(
     eps: float | None = None,
     max_iterations: int | None = None,
 ) -> tuple[Array, Array]:
-    """a = U P, or P U for the "left" `side`: orthonormal U, positive semidefinite P.
+    """Compute the polar decomposition of matrices: a = U P, a rotation and a stretch.
 
-    For a (..., m, n), U has orthonormal columns, or rows if m < n. Singular values compute it for
-    either `method`, "qdwh" or "svd"; `eps` and `max_iterations` are of no consequence.
+    U has orthonormal columns, or orthonormal rows if m < n; among such matrices it is the closest
+    to a. P is positive semidefinite.
 
+    Args:
+      a: matrices, an array (..., m, n).
+      side: "right", the default, for a = U P with P of shape (..., n, n); "left" for a = P U with P
+        of shape (..., m, m). Static under `jit`.
+      method: "qdwh" or "svd"; singular values are used for both. Static under `jit`.
+      eps: not used; it is there for programs that were written for JAX. Static under `jit`.
+      max_iterations: not used, likewise. Static under `jit`.
+
+    Returns:
+      A pair: U (..., m, n) and P. The dtype is that of a; integers become the default float.
+
+    Raises:
+      ShapeError: a has fewer than two axes.
+      ValueError: `side` or `method` is another name.
+
+    >>> from weft.scipy.linalg import polar
     >>> u, p = polar(jnp.array([[0., -2.], [3., 0.]]))
     >>> print(jnp.round(u), jnp.round(p))
     [[ 0. -1.]

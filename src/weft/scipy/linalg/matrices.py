@@ -62,14 +62,29 @@ def choose_entries(mask: Any, x: Any, y: Any) -> Any:
 
 @operation
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
-    """Matrices with constant diagonals: c is the first column, r the first row, by default conj(c).
+    """Return a Toeplitz matrix: its diagonals are constant.
 
-    r[0] is not read.
+    It is the matrix of a convolution, or the covariance of a stationary series.
 
+    Args:
+      c: the first column, an array (..., m). Leading axes are a batch.
+      r: the first row, an array (..., n); r[..., 0] is not read. By default conj(c).
+
+    Returns:
+      An array (..., m, n) of the dtype of c and r.
+
+    Raises:
+      ShapeError: a vector has no elements.
+
+    >>> from weft.scipy.linalg import toeplitz
     >>> print(toeplitz(jnp.array([1, 2, 3])))
     [[1 2 3]
      [2 1 2]
      [3 2 1]]
+    >>> print(toeplitz(jnp.array([1, 2, 3]), jnp.array([1, 5])))
+    [[1 5]
+     [2 1]
+     [3 2]]
     """
     c = check_vectors("toeplitz", c)
     r = jnp.conj(c) if r is None else check_vectors("toeplitz", r)
@@ -80,9 +95,29 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
 @operation
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
-    """Matrices with constant antidiagonals: c is the first column, r the last row, by default 0.
+    """Return a Hankel matrix: its antidiagonals are constant.
 
-    r[0] is not read.
+    It arises from delays of a series, for example.
+
+    Args:
+      c: the first column, an array (..., m). Leading axes are a batch.
+      r: the last row, an array (..., n); r[..., 0] is not read. By default zeros of the size of c.
+
+    Returns:
+      An array (..., m, n) of the dtype of c and r.
+
+    Raises:
+      ShapeError: a vector has no elements.
+
+    >>> from weft.scipy.linalg import hankel
+    >>> print(hankel(jnp.array([1, 2, 3])))
+    [[1 2 3]
+     [2 3 0]
+     [3 0 0]]
+    >>> print(hankel(jnp.array([1, 2, 3]), jnp.array([3, 4])))
+    [[1 2]
+     [2 3]
+     [3 4]]
     """
     c = check_vectors("hankel", c)
     r = jnp.zeros_like(c) if r is None else check_vectors("hankel", r)
@@ -92,7 +127,25 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
 @operation
 def circulant(c: ArrayLike) -> Array:
-    """Matrices whose columns are c, each one place further around than the one before."""
+    """Return a circulant matrix: each column is the column before it, rotated down by one.
+
+    Its product with a vector is a circular convolution.
+
+    Args:
+      c: the first column, an array (..., n). Leading axes are a batch.
+
+    Returns:
+      An array (..., n, n) of the dtype of c.
+
+    Raises:
+      ShapeError: a vector has no elements.
+
+    >>> from weft.scipy.linalg import circulant
+    >>> print(circulant(jnp.array([1, 2, 3])))
+    [[1 3 2]
+     [2 1 3]
+     [3 2 1]]
+    """
     c = check_vectors("circulant", c)
     n = c.shape[-1]
     i, j = grid_indices(n, n)
@@ -101,7 +154,26 @@ def circulant(c: ArrayLike) -> Array:
 
 @operation
 def companion(a: ArrayLike) -> Array:
-    """Companion matrices of polynomials a[0] x^n + ... + a[n]: -a[1:] / a[0] above a diagonal."""
+    """Return the companion matrix of a polynomial: its eigenvalues are the roots.
+
+    The polynomial is a[0] x**n + ... + a[n]. The first row is -a[1:] / a[0], and there are ones
+    below the diagonal.
+
+    Args:
+      a: the coefficients, highest power first, an array (..., n + 1) with at least two of them.
+        Leading axes are a batch. a[..., 0] must not be 0.
+
+    Returns:
+      An array (..., n, n). The dtype is that of a; integers become the default float.
+
+    Raises:
+      ShapeError: there are fewer than two coefficients.
+
+    >>> from weft.scipy.linalg import companion
+    >>> print(companion(jnp.array([1.0, -3.0, 2.0])))
+    [[ 3. -2.]
+     [ 1.  0.]]
+    """
     a = as_inexact("companion", check_vectors("companion", a, 2))
     return combine_first_row(-a[..., 1:] / a[..., :1], np.ones(a.shape[-1] - 2))
 
@@ -117,7 +189,27 @@ def combine_first_row(row: Any, below: Any) -> Any:
 
 @operation
 def leslie(f: ArrayLike, s: ArrayLike) -> Array:
-    """Leslie matrices of populations: births f in the first row, survival s below the diagonal."""
+    """Return a Leslie matrix, the model of a population with age classes.
+
+    Its product with the numbers in each class gives the numbers a step later.
+
+    Args:
+      f: the births per member of each class, an array (..., n). Leading axes are a batch.
+      s: the share of each class that survives to the next, an array (..., n - 1).
+
+    Returns:
+      An array (..., n, n): f is its first row, s is below the diagonal. The dtype is the promoted
+      dtype of f and s.
+
+    Raises:
+      ShapeError: s is not one element shorter than f.
+
+    >>> from weft.scipy.linalg import leslie
+    >>> print(leslie(jnp.array([0.0, 2.0, 1.0]), jnp.array([0.5, 0.25])))
+    [[0.   2.   1.  ]
+     [0.5  0.   0.  ]
+     [0.   0.25 0.  ]]
+    """
     f, s = check_vectors("leslie", f), check_vectors("leslie", s)
     if s.shape[-1] != f.shape[-1] - 1:
         raise ShapeError(f"leslie: s must be one element shorter than f; got {f.aval}, {s.aval}.")
@@ -127,7 +219,30 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
 
 @operation(static=("n", "mode"))
 def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
-    """Matrices C with C @ v = jnp.convolve(a, v, mode) for vectors v of length n."""
+    """Return the matrix of a convolution: C @ v is jnp.convolve(a, v, mode).
+
+    Args:
+      a: the kernel, an array (..., m). Leading axes are a batch.
+      n: the length of v, a positive integer. Static under `jit`.
+      mode: "full", "valid" or "same", as for `jnp.convolve`. By default "full". Static under `jit`.
+
+    Returns:
+      An array (..., k, n) of the dtype of a. k is the length of the convolution: m + n - 1 for
+      "full".
+
+    Raises:
+      ShapeError: n is less than 1, or a has no elements.
+      TypeError: n is not an integer.
+      ValueError: `mode` is another name.
+      TracerIntegerConversionError: n is traced; it must be static under `jit`.
+
+    >>> from weft.scipy.linalg import convolution_matrix
+    >>> print(convolution_matrix(jnp.array([1, 2, 3]), 2))
+    [[1 0]
+     [2 1]
+     [3 2]
+     [0 3]]
+    """
     a, n = check_vectors("convolution_matrix", a), check_integer("convolution_matrix", "n", n, 1)
     m = a.shape[-1]
     check_option("convolution_matrix", "mode", mode, "full", "valid", "same")
@@ -140,16 +255,50 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
 
 @operation
 def fiedler(a: ArrayLike) -> Array:
-    """Symmetric matrices with |a[i] - a[j]| at (i, j)."""
+    """Return the symmetric matrix whose entry (i, j) is |a[i] - a[j]|.
+
+    Args:
+      a: an array (..., n). Leading axes are a batch.
+
+    Returns:
+      An array (..., n, n) of the dtype of a.
+
+    Raises:
+      ShapeError: a vector has no elements.
+
+    >>> from weft.scipy.linalg import fiedler
+    >>> print(fiedler(jnp.array([1, 4, 9])))
+    [[0 3 8]
+     [3 0 5]
+     [8 5 0]]
+    """
     a = check_vectors("fiedler", a)
     return jnp.abs(a[..., :, None] - a[..., None, :])
 
 
 @operation
 def fiedler_companion(a: ArrayLike) -> Array:
-    """Pentadiagonal companion matrices of polynomials a[0] x^n + ... + a[n].
+    """Return the Fiedler companion matrix of a polynomial: its eigenvalues are the roots.
 
-    Source: Fiedler, "A note on companion matrices" (2003).
+    The polynomial is a[0] x**n + ... + a[n]. Unlike `companion`, the matrix has five diagonals
+    only. Source: Fiedler, A note on companion matrices (2003).
+
+    Args:
+      a: the coefficients, highest power first, an array (..., n + 1). Leading axes are a batch.
+        a[..., 0] must not be 0.
+
+    Returns:
+      An array (..., n, n). The dtype is that of a; integers become the default float. For a
+      constant polynomial it is empty, of shape (0,).
+
+    Raises:
+      ShapeError: a vector has no elements.
+
+    >>> from weft.scipy.linalg import fiedler_companion
+    >>> print(fiedler_companion(jnp.array([1.0, -6.0, 11.0, -6.0])))
+    [[  6. -11.   1.]
+     [  1.   0.   0.]
+     [  0.   6.   0.]]
     """
     a = as_inexact("fiedler_companion", check_vectors("fiedler_companion", a))
     a = a / a[..., :1]
@@ -166,8 +315,19 @@ def fiedler_companion(a: ArrayLike) -> Array:
 
 @operation
 def block_diag(*arrs: ArrayLike) -> Array:
-    """A matrix with the given ones on its diagonal, zeros elsewhere; vectors are rows.
+    """Return a matrix with the given matrices along its diagonal and zeros elsewhere.
 
+    Args:
+      arrs: arrays of up to two axes. A vector is a matrix of one row, a scalar a matrix (1, 1).
+
+    Returns:
+      An array whose numbers of rows and columns are the sums of those of the operands, of the
+      promoted dtype. Without operands it has shape (1, 0).
+
+    Raises:
+      ShapeError: an operand has more than two axes.
+
+    >>> from weft.scipy.linalg import block_diag
     >>> print(block_diag(jnp.ones((1, 2)), 3.0))
     [[1. 1. 0.]
      [0. 0. 3.]]
@@ -195,9 +355,28 @@ def as_floats(x: Any) -> Any:
 
 
 def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
-    """The matrix of the Fourier transform of n points; `scale` "n" divides by n, "sqrtn" by a root.
+    """Return the matrix of the discrete Fourier transform of n points.
 
-    dft(n) @ x is jnp.fft.fft(x). `dtype` is by default the complex one of the default float.
+    dft(n) @ x is jnp.fft.fft(x), up to rounding.
+
+    Args:
+      n: the number of rows and columns, an integer, not negative.
+      scale: None, the default: no factor; "n": the matrix is divided by n; "sqrtn": by the square
+        root of n, so that it is unitary.
+      dtype: the dtype of the result. By default complex64, with enable_x64 complex128.
+
+    Returns:
+      An array (n, n).
+
+    Raises:
+      ShapeError: n is negative.
+      TypeError: n is not an integer.
+      TracerIntegerConversionError: n is traced; it must be static under `jit`.
+      ValueError: `scale` is another name.
+
+    >>> from weft.scipy.linalg import dft
+    >>> print(jnp.allclose(dft(4) @ jnp.arange(4.0), jnp.fft.fft(jnp.arange(4.0)), atol=1e-5))
+    True
     """
     n = check_integer("dft", "n", n, 0)
     check_option("dft", "scale", scale, None, "sqrtn", "n")
@@ -208,7 +387,29 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
 
 
 def hadamard(n: int, dtype: DTypeLike = int) -> Array:
-    """The Hadamard matrix of n rows, a power of 2: 1 and -1, with orthogonal rows."""
+    """Return the Hadamard matrix of n rows: entries 1 and -1, and orthogonal rows.
+
+    Sylvester's construction is used.
+
+    Args:
+      n: the number of rows and columns, a power of 2.
+      dtype: the dtype of the result. By default the default integer.
+
+    Returns:
+      An array (n, n).
+
+    Raises:
+      ShapeError: n is not a positive power of 2.
+      TypeError: n is not an integer.
+      TracerIntegerConversionError: n is traced; it must be static under `jit`.
+
+    >>> from weft.scipy.linalg import hadamard
+    >>> print(hadamard(4))
+    [[ 1  1  1  1]
+     [ 1 -1  1 -1]
+     [ 1  1 -1 -1]
+     [ 1 -1 -1  1]]
+    """
     n = check_integer("hadamard", "n", n, most=math.inf)
     if n < 1 or n & (n - 1):
         raise ShapeError(f"hadamard: n must be a positive power of 2; got {n}.")
@@ -219,7 +420,28 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
 
 
 def helmert(n: int, full: bool = False) -> Array:
-    """The Helmert matrix: n - 1 orthonormal rows, or n, the first constant, if `full`."""
+    """Return the Helmert matrix, whose rows are orthonormal contrasts.
+
+    Each row compares an element with the mean of the elements before it. The rows sum to 0.
+
+    Args:
+      n: the number of rows and columns, an integer, not negative.
+      full: if True, the constant row 1 / sqrt(n) comes first, so that the matrix is orthogonal. By
+        default False.
+
+    Returns:
+      An array (n - 1, n), or (n, n) with `full`, of the default float.
+
+    Raises:
+      ShapeError: n is negative.
+      TypeError: n is not an integer.
+      TracerIntegerConversionError: n is traced; it must be static under `jit`.
+
+    >>> from weft.scipy.linalg import helmert
+    >>> print(np.asarray(helmert(3)).round(2))
+    [[ 0.71 -0.71  0.  ]
+     [ 0.41  0.41 -0.82]]
+    """
     n = check_integer("helmert", "n", n, 0)
     i, j = grid_indices(n, n)
     x = np.where(j < i, 1.0, np.where(j == i, -i, 0.0)) / np.sqrt(np.maximum(i * (i + 1), 1))
@@ -228,13 +450,52 @@ def helmert(n: int, full: bool = False) -> Array:
 
 
 def hilbert(n: int) -> Array:
-    """The Hilbert matrix: 1 / (i + j + 1) at (i, j)."""
+    """Return the Hilbert matrix: its entry (i, j) is 1 / (i + j + 1).
+
+    It is a classic example of an ill-conditioned matrix.
+
+    Args:
+      n: the number of rows and columns, an integer, not negative.
+
+    Returns:
+      An array (n, n) of the default float.
+
+    Raises:
+      ShapeError: n is negative.
+      TypeError: n is not an integer.
+      TracerIntegerConversionError: n is traced; it must be static under `jit`.
+
+    >>> from weft.scipy.linalg import hilbert
+    >>> print(np.asarray(hilbert(2)).round(2))
+    [[1.   0.5 ]
+     [0.5  0.33]]
+    """
     i, j = grid_indices(*[read_order("hilbert", n)] * 2)
     return as_floats(1 / (i + j + 1))
 
 
 def invhilbert(n: int) -> Array:
-    """The inverse of the Hilbert matrix, whose elements are integers."""
+    """Return the inverse of the Hilbert matrix.
+
+    Its entries are integers. They are computed exactly and then rounded to floats.
+
+    Args:
+      n: the number of rows and columns, an integer, not negative.
+
+    Returns:
+      An array (n, n) of the default float.
+
+    Raises:
+      ShapeError: n is negative.
+      TypeError: n is not an integer.
+      TracerIntegerConversionError: n is traced; it must be static under `jit`.
+
+    >>> from weft.scipy.linalg import invhilbert
+    >>> print(invhilbert(3))
+    [[   9.  -36.   30.]
+     [ -36.  192. -180.]
+     [  30. -180.  180.]]
+    """
     n = read_order("invhilbert", n)
     comb = math.comb
 
@@ -246,15 +507,62 @@ def invhilbert(n: int) -> Array:
 
 
 def pascal(n: int, kind: str | None = None) -> Array:
-    """The Pascal matrix of binomial coefficients: comb(i + j, i) at (i, j).
+    """Return a Pascal matrix, which holds binomial coefficients.
 
-    `kind` is "symmetric", the default, "lower" for comb(i, j), or "upper" for its transpose.
+    SciPy returns integers; here the result is of a float dtype.
+
+    Args:
+      n: the number of rows and columns, an integer, not negative.
+      kind: "symmetric", the default (also None): entry (i, j) is the binomial coefficient of i + j
+        over i; "lower": of i over j; "upper": the transpose of the latter.
+
+    Returns:
+      An array (n, n) of the default float.
+
+    Raises:
+      ShapeError: n is negative.
+      TypeError: n is not an integer.
+      TracerIntegerConversionError: n is traced; it must be static under `jit`.
+      ValueError: `kind` is another name.
+
+    >>> from weft.scipy.linalg import pascal
+    >>> print(pascal(3))
+    [[1. 1. 1.]
+     [1. 2. 3.]
+     [1. 3. 6.]]
+    >>> print(pascal(3, "lower"))
+    [[1. 0. 0.]
+     [1. 1. 0.]
+     [1. 2. 1.]]
     """
     return pascal_matrix("pascal", n, kind, 1)
 
 
 def invpascal(n: int, kind: str | None = None) -> Array:
-    """The inverse of the Pascal matrix of the kind."""
+    """Return the inverse of a Pascal matrix.
+
+    Its entries are integers. They are computed exactly and then rounded to floats.
+
+    Args:
+      n: the number of rows and columns, an integer, not negative.
+      kind: the kind of the Pascal matrix, "symmetric" (the default, also None), "lower" or "upper",
+        as for `pascal`.
+
+    Returns:
+      An array (n, n) of the default float.
+
+    Raises:
+      ShapeError: n is negative.
+      TypeError: n is not an integer.
+      TracerIntegerConversionError: n is traced; it must be static under `jit`.
+      ValueError: `kind` is another name.
+
+    >>> from weft.scipy.linalg import invpascal
+    >>> print(invpascal(3, "lower"))
+    [[ 1.  0.  0.]
+     [-1.  1.  0.]
+     [ 1. -2.  1.]]
+    """
     return pascal_matrix("invpascal", n, kind, -1)
 
 
