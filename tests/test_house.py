@@ -170,8 +170,9 @@ def count_docstring(node: ast.AST) -> int:
 
 def count_texts(tree: ast.Module) -> int:
     """Return the number of lines of docstrings that are arguments: `sum = make_sum("", "...")`."""
-    calls = [n.value for n in tree.body if isinstance(n, ast.Assign | ast.AnnAssign)]
-    args = [a for c in calls if isinstance(c, ast.Call) for a in c.args]
+    values = [n.value for n in tree.body if isinstance(n, ast.Assign | ast.AnnAssign) and n.value]
+    calls = [n for value in values for n in ast.walk(value) if isinstance(n, ast.Call)]
+    args = [a for call in calls for a in (*call.args, *[k.value for k in call.keywords])]
     texts = [a for a in args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
     return sum(a.end_lineno - a.lineno for a in texts)
 

@@ -32,35 +32,80 @@ shift_left_p = define_integer_op(
     "shift_left",
     "shift_left",
     2,
-    "x * 2**y, the bits moved up; 0 where y is not within the bits of x.",
+    """Shift bits to the left: x << y.
+
+    The result is 0 if y is not less than the number of bits.
+
+    >>> jnp.array([1, 2]), 3
+    [ 8 16]
+    """,
 )
 shift_right_arithmetic_p = define_integer_op(
     "shift_right_arithmetic",
     "shift_right_arithmetic",
     2,
-    "The bits moved down by y, copies of the highest bit filling; all copies where y is large.",
+    """Shift bits to the right: x >> y, with copies of the sign bit.
+
+    It divides by 2 ** y and rounds down.
+
+    >>> jnp.array([-8, 8]), 1
+    [-4  4]
+    """,
 )
 shift_right_logical_p = define_integer_op(
     "shift_right_logical",
     "shift_right_logical",
     2,
-    "The bits moved down by y, zeros filling; 0 where y is not within the bits of x.",
+    """Shift bits to the right, with zeros.
+
+    The bits of a negative number count as those of an unsigned one.
+
+    >>> jnp.array([-8, 8]), 1
+    [2147483644          4]
+    """,
 )
 population_count_p = define_integer_op(
-    "population_count", "popcnt", 1, "The number of bits that are set."
+    "population_count",
+    "popcnt",
+    1,
+    """Count the bits that are 1.
+
+    >>> jnp.array([7, 8])
+    [3 1]
+    """,
 )
 clz_p = define_integer_op(
-    "clz", "count_leading_zeros", 1, "The number of zeros above the highest one."
+    "clz",
+    "count_leading_zeros",
+    1,
+    """Count the leading bits that are 0.
+
+    >>> jnp.array([1, 8])
+    [31 28]
+    """,
 )
 mulhi_p = define_integer_op(
-    "mulhi", "chlo.mulhi", 2, "The upper half of the double-width product of x and y."
+    "mulhi",
+    "chlo.mulhi",
+    2,
+    """Return the upper half of the bits of the product x * y.
+
+    >>> jnp.array([2**30]), 8
+    [2]
+    """,
 )
 nextafter_p = Elementwise(
     "nextafter",
     "chlo.next_after",
     [no_derivative("nextafter", "x1"), no_derivative("nextafter", "x2")],
     takes="float",
-    doc="The next number after x1 towards x2; x2 where they are equal.",
+    doc="""Return the next float after x1 in the direction of x2.
+
+    It is x2 if they are equal. The derivative is not defined.
+
+    >>> jnp.float32(1.0), 2.0
+    1.0000001
+    """,
 )
 
 

@@ -317,14 +317,26 @@ add_p = Elementwise(
     "add",
     [lambda t, z, x, y: t, lambda t, z, x, y: t],
     [lambda ct, x, y: ct, lambda ct, x, y: ct],
-    doc="x + y.",
+    doc="""Add elementwise: x + y.
+
+    A Python number takes the dtype of the other operand.
+
+    >>> jnp.array([1, 2]), 3
+    [4 5]
+    """,
 )
 sub_p = Elementwise(
     "sub",
     "subtract",
     [lambda t, z, x, y: t, lambda t, z, x, y: neg(t)],
     [lambda ct, x, y: ct, lambda ct, x, y: neg(ct)],
-    doc="x - y.",
+    doc="""Subtract elementwise: x - y.
+
+    A Python number takes the dtype of the other operand.
+
+    >>> jnp.array([1, 2]), 3
+    [-2 -1]
+    """,
 )
 mul_p = Elementwise(
     "mul",
@@ -364,7 +376,14 @@ div_p = Quotient(
     # -t*z/y, not -t*x/y**2: one fewer overflow, and z is at hand
     [lambda t, z, x, y: div(t, y), lambda t, z, x, y: div(mul(neg(t), z), y)],
     [lambda ct, x, y: div(ct, hold("div", y)), None],
-    doc="x / y; of integers, rounded towards zero. Integer division by zero is -1.",
+    doc="""Divide elementwise: x / y.
+
+    Quotients of integers are rounded towards zero, unlike with `//` in Python and NumPy. An integer
+    divided by zero gives -1.
+
+    >>> jnp.array([7, -7]), 2
+    [ 3 -3]
+    """,
 )
 rem_p = Elementwise(
     "rem",
@@ -375,12 +394,28 @@ rem_p = Elementwise(
         lambda t, z, x, y: neg(mul(t, truncate(div(x, y)))),
     ],
     takes="real number",
-    doc="The remainder of x / y, with the sign of x.",
+    doc="""Return the remainder of x / y, with the sign of x.
+
+    It is `np.fmod`; the remainder of Python and `jnp.remainder` have the sign of y.
+
+    >>> jnp.array([7, -7]), 3
+    [ 1 -1]
+    """,
 )
 rem_p.cost = Cost.TRANSCENDENTAL  # a loop of the machine's, or some 60 operations
 rem_p.form = Form.REMAINDER
 rem_p.kernel, rem_p.formulas = Kernel(62, Called.ANYWHERE), circular.REMAINDER
-neg_p = Elementwise("neg", "negate", [lambda t, y, x: neg(t)], [lambda ct, x: neg(ct)], doc="-x.")
+neg_p = Elementwise(
+    "neg",
+    "negate",
+    [lambda t, y, x: neg(t)],
+    [lambda ct, x: neg(ct)],
+    doc="""Negate elementwise: -x.
+
+    >>> jnp.array([0, 5])
+    [ 0 -5]
+    """,
+)
 
 _EXTREMUM_DERIVS = (
     lambda t, z, x, y: mul(t, chosen_share(x, y, z)),
@@ -391,14 +426,26 @@ max_p = Elementwise(
     lower_extremum("maximum", "GT"),
     _EXTREMUM_DERIVS,
     takes="any",
-    doc="The larger of x and y; NaN where either is. Where they tie each has half the derivative.",
+    doc="""Return the larger of two elements.
+
+    The result is NaN if an operand is. If the elements are equal, each has half of the derivative.
+
+    >>> jnp.array([1, 5]), 3
+    [3 5]
+    """,
 )
 min_p = Elementwise(
     "min",
     lower_extremum("minimum", "LT"),
     _EXTREMUM_DERIVS,
     takes="any",
-    doc="The smaller of x and y; NaN where either is. Where they tie each has half the derivative.",
+    doc="""Return the smaller of two elements.
+
+    The result is NaN if an operand is. If the elements are equal, each has half of the derivative.
+
+    >>> jnp.array([1, 5]), 3
+    [1 3]
+    """,
 )
 
 
@@ -418,7 +465,11 @@ square_p = Elementwise(
     "square",
     lambda hlo, aval, x: hlo.like("multiply", x, x)[0],
     [lambda t, y, x: mul(t, mul(2, x))],
-    doc="x * x.",
+    doc="""Square each element: x * x.
+
+    >>> jnp.array([-1.5, 2.0])
+    [2.25 4.  ]
+    """,
 )
 one_minus_square_p = Elementwise(
     "one_minus_square",
@@ -430,17 +481,60 @@ one_minus_square_p = Elementwise(
     )[0],
     [lambda t, y, x: mul(t, mul(-2, x))],
     takes="inexact",
-    doc="1 - x * x, exact to rounding.",
+    doc="""Return 1 - x * x for each element, without cancellation.
+
+    It is computed as (1 - x) * (1 + x).
+
+    >>> jnp.array([0.5, 2.0])
+    [ 0.75 -3.  ]
+    """,
 )
 sign_p = Elementwise(
     "sign",
     lower_sign,
-    doc="-1, 0 or 1 as x is negative, zero or positive; x/|x| for complex x; NaN for NaN.",
+    doc="""Return the sign of each element: -1, 0 or 1.
+
+    The sign of a complex x is x / |x|, and 0 for 0. The sign of NaN is NaN.
+    The derivative is zero.
+
+    >>> jnp.array([-2.0, 0.0, 3.0])
+    [-1.  0.  1.]
+    """,
 )
-floor_p = Elementwise("floor", "floor", takes="float", doc="The largest integer <= x.")
-ceil_p = Elementwise("ceil", "ceil", takes="float", doc="The smallest integer >= x.")
+floor_p = Elementwise(
+    "floor",
+    "floor",
+    takes="float",
+    doc="""Round each element down to an integer, in the dtype of the operand.
+
+    The derivative is zero.
+
+    >>> jnp.array([-1.5, 1.5])
+    [-2.  1.]
+    """,
+)
+ceil_p = Elementwise(
+    "ceil",
+    "ceil",
+    takes="float",
+    doc="""Round each element up to an integer, in the dtype of the operand.
+
+    The derivative is zero.
+
+    >>> jnp.array([-1.5, 1.5])
+    [-1.  2.]
+    """,
+)
 is_finite_p = Elementwise(
-    "is_finite", "is_finite", takes="float", result=to_bool, doc="x is neither inf nor NaN."
+    "is_finite",
+    "is_finite",
+    takes="float",
+    result=to_bool,
+    doc="""Return True for each element that is not infinite or NaN.
+
+    >>> jnp.array([1, jnp.inf, jnp.nan])
+    [ True False False]
+    """,
 )
 
 
@@ -499,7 +593,13 @@ abs_p = Elementwise(
     ),
     [lambda t, y, x: abs_tangent(t, y, x)],
     result=dtypes.real_dtype,
-    doc="|x|, real for complex x. The derivative at 0 is 1, at a complex 0 it is 0.",
+    doc="""Return the absolute value of each element.
+
+    The derivative at a real 0 is 1, at a complex 0 it is 0.
+
+    >>> jnp.array([-1.5, 1.5])
+    [1.5 1.5]
+    """,
 )
 
 
@@ -519,7 +619,11 @@ real_p = Elementwise(
     [lambda ct, x: complex(ct, literal(0, typeof(ct).dtype))],
     takes="complex",
     result=dtypes.real_dtype,
-    doc="The real part.",
+    doc="""Return the real part of each element.
+
+    >>> jnp.array([1 + 2j])
+    [1.]
+    """,
 )
 imag_p = Elementwise(
     "imag",
@@ -529,7 +633,11 @@ imag_p = Elementwise(
     [lambda ct, x: complex(literal(0, typeof(ct).dtype), neg(ct))],
     takes="complex",
     result=dtypes.real_dtype,
-    doc="The imaginary part.",
+    doc="""Return the imaginary part of each element.
+
+    >>> jnp.array([1 + 2j])
+    [2.]
+    """,
 )
 complex_p = Elementwise(
     "complex",
@@ -541,7 +649,11 @@ complex_p = Elementwise(
     [lambda ct, x, y: real(ct), lambda ct, x, y: imag(neg(ct))],
     takes="float32 or float64",
     result=dtypes.complex_dtype,
-    doc="x + i y.",
+    doc="""Make complex numbers from real and imaginary parts: x + i y.
+
+    >>> jnp.array([1.0]), jnp.array([2.0])
+    [1.+2.j]
+    """,
 )
 
 
@@ -608,14 +720,73 @@ class Comparison(Elementwise):
         super().__init__(name, write, [None, None], takes=takes, result=to_bool, doc=doc)
 
 
-eq_p = Comparison("eq", "any", "x == y.")
-ne_p = Comparison("ne", "any", "x != y.")
-eq_p.elements = Elements.EQUAL
-ne_p.elements = Elements.UNEQUAL
-lt_p = Comparison("lt", "real", "x < y.")
-le_p = Comparison("le", "real", "x <= y.")
-gt_p = Comparison("gt", "real", "x > y.")
-ge_p = Comparison("ge", "real", "x >= y.")
+eq_p = Comparison(
+    "eq",
+    "any",
+    """Compare elementwise: x == y.
+
+    A Python number takes the dtype of the other operand.
+
+    >>> jnp.array([1, 5]), 5
+    [False  True]
+    """,
+)
+ne_p = Comparison(
+    "ne",
+    "any",
+    """Compare elementwise: x != y.
+
+    A Python number takes the dtype of the other operand.
+
+    >>> jnp.array([1, 5]), 5
+    [ True False]
+    """,
+)
+eq_p.elements, ne_p.elements = Elements.EQUAL, Elements.UNEQUAL
+lt_p = Comparison(
+    "lt",
+    "real",
+    """Compare elementwise: x < y.
+
+    A Python number takes the dtype of the other operand.
+
+    >>> jnp.array([1, 5]), 5
+    [ True False]
+    """,
+)
+le_p = Comparison(
+    "le",
+    "real",
+    """Compare elementwise: x <= y.
+
+    A Python number takes the dtype of the other operand.
+
+    >>> jnp.array([1, 5]), 5
+    [ True  True]
+    """,
+)
+gt_p = Comparison(
+    "gt",
+    "real",
+    """Compare elementwise: x > y.
+
+    A Python number takes the dtype of the other operand.
+
+    >>> jnp.array([1, 5]), 1
+    [False  True]
+    """,
+)
+ge_p = Comparison(
+    "ge",
+    "real",
+    """Compare elementwise: x >= y.
+
+    A Python number takes the dtype of the other operand.
+
+    >>> jnp.array([1, 5]), 1
+    [ True  True]
+    """,
+)
 # The order that sorting needs: total, with -0 before 0 and NaN of either sign at the ends.
 eq_to_p = Comparison("eq_to", "real", "x == y in the total order of floats.", is_total=True)
 lt_to_p = Comparison("lt_to", "real", "x < y in the total order of floats.", is_total=True)
@@ -815,10 +986,57 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     return clamp_p.apply(min, x, max)[0]
 
 
-and_p = Elementwise("and", "and", [None, None], takes="bool or integer", doc="x & y, bit by bit.")
-or_p = Elementwise("or", "or", [None, None], takes="bool or integer", doc="x | y, bit by bit.")
-xor_p = Elementwise("xor", "xor", [None, None], takes="bool or integer", doc="x ^ y, bit by bit.")
-not_p = Elementwise("not", "not", takes="bool or integer", doc="~x, bit by bit.")
+and_p = Elementwise(
+    "and",
+    "and",
+    [None, None],
+    takes="bool or integer",
+    doc="""Return the bitwise "and": x & y.
+
+    A Python number takes the dtype of the other operand.
+
+    >>> jnp.array([6, 4]), 3
+    [2 0]
+    """,
+)
+or_p = Elementwise(
+    "or",
+    "or",
+    [None, None],
+    takes="bool or integer",
+    doc="""Return the bitwise "or": x | y.
+
+    A Python number takes the dtype of the other operand.
+
+    >>> jnp.array([6, 4]), 3
+    [7 7]
+    """,
+)
+xor_p = Elementwise(
+    "xor",
+    "xor",
+    [None, None],
+    takes="bool or integer",
+    doc="""Return the bitwise "exclusive or": x ^ y.
+
+    A Python number takes the dtype of the other operand.
+
+    >>> jnp.array([6, 4]), 3
+    [5 7]
+    """,
+)
+not_p = Elementwise(
+    "not",
+    "not",
+    takes="bool or integer",
+    doc="""Invert each bit: ~x.
+
+    Of bools it is the negation.
+
+    >>> jnp.array([0, 5])
+    [-1 -6]
+    """,
+)
 
 add_p.linear = sub_p.linear = neg_p.linear = Linearity.JOINT
 mul_p.linear = Linearity.EACH

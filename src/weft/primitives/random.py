@@ -300,7 +300,17 @@ fast_log1p_p = Elementwise(
     "log1p", "log_plus_one", [lambda t, y, x: mul(t, exp(neg(y)))], takes="float", doc="log(1 + x)."
 )
 fast_tan_p = Elementwise(
-    "tan", "tan", [lambda t, y, x: mul(t, add(1, square(y)))], takes="float", doc="The tangent."
+    "tan",
+    "tan",
+    [lambda t, y, x: mul(t, add(1, square(y)))],
+    takes="float",
+    doc="""Return the tangent.
+
+    The operand is in radians.
+
+    >>> jnp.array([0.0, 1.0])
+    [0.    1.557]
+    """,
 )
 fast_erf_inv_p.cost = fast_log1p_p.cost = fast_tan_p.cost = Cost.TRANSCENDENTAL
 fast_erf_inv = unary_op(fast_erf_inv_p)

@@ -181,14 +181,28 @@ def tuned_op(prim: Transcendental) -> Callable:
 # --- exponentials and logarithms ------------------------------------------------------------
 
 exp_p = define_tuned(
-    "exp", "exponential", lambda t, y, x: mul(t, y), "e ** x.", Kernel(22, ALONE_LARGE, ALONE_LARGE)
+    "exp",
+    "exponential",
+    lambda t, y, x: mul(t, y),
+    """Return the exponential e ** x.
+
+    >>> jnp.array([0.0, 1.0])
+    [1.    2.718]
+    """,
+    Kernel(22, ALONE_LARGE, ALONE_LARGE),
 )
 exp_p.form = Form.EXPONENTIAL
 exp2_p = define_tuned(
     "exp2",
     lambda hlo, aval, x, **attrs: lower_exp2(hlo, aval, x, **attrs),
     lambda t, y, x: mul(t, mul(_LN2, y)),
-    "2 ** x; exact where x is a whole number.",
+    """Return the power 2 ** x.
+
+    It is exact if x is a whole number.
+
+    >>> jnp.array([0.0, 3.0])
+    [1. 8.]
+    """,
     Kernel(23, ALONE),
 )
 
@@ -231,14 +245,24 @@ expm1_p = define_tuned(
     "expm1",
     "exponential_minus_one",
     lambda t, y, x: mul(t, exp(x)),  # not y + 1, which for x < -17 is 0 in float32
-    "exp(x) - 1, exact to rounding near 0.",
+    """Return exp(x) - 1, which is accurate near 0 too.
+
+    >>> jnp.array([0.0, 1.0])
+    [0.    1.718]
+    """,
     Kernel(24, ALONE),
 )
 log_p = define_tuned(
     "log",
     "log",
     lambda t, y, x: div(t, x),
-    "The natural logarithm.",
+    """Return the natural logarithm.
+
+    It is -inf at 0, and NaN for negative floats.
+
+    >>> jnp.array([1.0, 10.0])
+    [0.    2.303]
+    """,
     Kernel(25, ALONE_LARGE, ALONE_LARGE),
     wide.LOGARITHM,
 )
@@ -257,7 +281,11 @@ log2_p = define_tuned(
     "log2",
     lower_log2,
     lambda t, y, x: div(t, mul(_LN2, x)),
-    "The logarithm to base 2.",
+    """Return the logarithm to base 2.
+
+    >>> jnp.array([1.0, 8.0])
+    [0. 3.]
+    """,
     Kernel(26, ALONE),
 )
 
@@ -266,7 +294,11 @@ log1p_p = define_tuned(
     "log1p",
     "log_plus_one",
     lambda t, y, x: div(t, add(x, 1)),
-    "log(1 + x), exact to rounding near 0.",
+    """Return log(1 + x), which is accurate near 0 too.
+
+    >>> jnp.array([0.0, 1.0])
+    [0.    0.693]
+    """,
     Kernel(27, ALONE),
     wide.LOGARITHM_NEAR_ONE,
 )
@@ -289,7 +321,11 @@ logistic_p = define_tuned(
     lambda t, y, x: mul(
         t, mul(0.25, tanh_slope(mul(0.5, x))) if has_exact_slope(x) else mul(y, sub(1, y))
     ),
-    "1 / (1 + exp(-x)).",
+    """Return the logistic function 1 / (1 + exp(-x)), also called sigmoid.
+
+    >>> jnp.array([0.0, 1.0])
+    [0.5   0.731]
+    """,
     Kernel(28, ALONE_LARGE, ALONE_LARGE),
 )
 
@@ -483,13 +519,27 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 sqrt_p = define_tuned(
-    "sqrt", "sqrt", lambda t, y, x: mul(t, div(0.5, y)), "The square root.", Kernel(32, ALONE_LARGE)
+    "sqrt",
+    "sqrt",
+    lambda t, y, x: mul(t, div(0.5, y)),
+    """Return the square root.
+
+    It is NaN for negative floats. The derivative at 0 is infinite.
+
+    >>> jnp.array([4.0, 9.0])
+    [2. 3.]
+    """,
+    Kernel(32, ALONE_LARGE),
 )
 rsqrt_p = define_tuned(
     "rsqrt",
     "rsqrt",
     lambda t, y, x: mul(t, mul(-0.5, div(y, x))),
-    "1 / sqrt(x).",
+    """Return the reciprocal of the square root: 1 / sqrt(x).
+
+    >>> jnp.array([1.0, 4.0])
+    [1.  0.5]
+    """,
     Kernel(33, ALONE_LARGE),
 )
 sqrt_p.cost = rsqrt_p.cost = Cost.CHEAP  # machine operations
@@ -497,7 +547,11 @@ cbrt_p = define_tuned(
     "cbrt",
     "cbrt",
     lambda t, y, x: mul(t, mul(1 / 3, integer_pow(y, -2))),
-    "The real cube root.",
+    """Return the real cube root.
+
+    >>> jnp.array([8.0, -8.0])
+    [ 2. -2.]
+    """,
     Kernel(31, ANYWHERE),
     circular.CUBE_ROOT,
     takes="float",
@@ -509,7 +563,13 @@ sin_p = define_tuned(
     "sin",
     "sine",
     lambda t, y, x: mul(t, cos(x)),
-    "The sine.",
+    """Return the sine.
+
+    The operand is in radians.
+
+    >>> jnp.array([0.0, 1.0])
+    [0.    0.841]
+    """,
     Kernel(11, ANYWHERE, ANYWHERE),
     circular.SINE,
 )
@@ -517,7 +577,13 @@ cos_p = define_tuned(
     "cos",
     "cosine",
     lambda t, y, x: neg(mul(t, sin(x))),
-    "The cosine.",
+    """Return the cosine.
+
+    The operand is in radians.
+
+    >>> jnp.array([0.0, 1.0])
+    [1.   0.54]
+    """,
     Kernel(12, ANYWHERE, ANYWHERE),
     circular.COSINE,
 )
@@ -525,7 +591,13 @@ tan_p = define_tuned(
     "tan",
     "tan",
     lambda t, y, x: mul(t, add(1, square(y))),
-    "The tangent.",
+    """Return the tangent.
+
+    The operand is in radians.
+
+    >>> jnp.array([0.0, 1.0])
+    [0.    1.557]
+    """,
     Kernel(13, ANYWHERE, ANYWHERE),
     circular.TANGENT,
 )
@@ -533,14 +605,24 @@ tanh_p = define_tuned(
     "tanh",
     "tanh",
     lambda t, y, x: mul(t, tanh_slope(x) if has_exact_slope(x) else one_minus_square(y)),
-    "The hyperbolic tangent.",
+    """Return the hyperbolic tangent.
+
+    >>> jnp.array([0.0, 1.0])
+    [0.    0.762]
+    """,
     Kernel(30, ALONE_LARGE),
 )
 asin_p = define_tuned(
     "asin",
     "chlo.asin",
     lambda t, y, x: mul(t, rsqrt(one_minus_square(x))),
-    "The inverse sine.",
+    """Return the inverse sine.
+
+    The result is NaN outside of the domain of the real function.
+
+    >>> jnp.array([0.0, 1.0])
+    [0.    1.571]
+    """,
     Kernel(14, ANYWHERE),
     circular.ARC_SINE,
 )
@@ -548,7 +630,13 @@ acos_p = define_tuned(
     "acos",
     "chlo.acos",
     lambda t, y, x: neg(mul(t, rsqrt(one_minus_square(x)))),
-    "The inverse cosine.",
+    """Return the inverse cosine.
+
+    The result is NaN outside of the domain of the real function.
+
+    >>> jnp.array([0.0, 1.0])
+    [1.571 0.   ]
+    """,
     Kernel(15, ANYWHERE),
     circular.ARC_COSINE,
 )
@@ -556,7 +644,11 @@ atan_p = define_tuned(
     "atan",
     "chlo.atan",
     lambda t, y, x: div(t, add(1, square(x))),
-    "The inverse tangent.",
+    """Return the inverse tangent.
+
+    >>> jnp.array([0.0, 1.0])
+    [0.    0.785]
+    """,
     Kernel(16, ANYWHERE),
     circular.ARC_TANGENT,
 )
@@ -564,7 +656,11 @@ sinh_p = define_tuned(
     "sinh",
     "chlo.sinh",
     lambda t, y, x: mul(t, cosh(x)),
-    "The hyperbolic sine.",
+    """Return the hyperbolic sine.
+
+    >>> jnp.array([0.0, 1.0])
+    [0.    1.175]
+    """,
     Kernel(17, ANYWHERE, ANYWHERE),
     wide.HYPERBOLIC_SINE,
 )
@@ -572,7 +668,11 @@ cosh_p = define_tuned(
     "cosh",
     "chlo.cosh",
     lambda t, y, x: mul(t, sinh(x)),
-    "The hyperbolic cosine.",
+    """Return the hyperbolic cosine.
+
+    >>> jnp.array([0.0, 1.0])
+    [1.    1.543]
+    """,
     Kernel(18, ALONE, ANYWHERE),
     wide.HYPERBOLIC_COSINE,
 )
@@ -581,7 +681,11 @@ asinh_p = define_tuned(
     "asinh",
     "chlo.asinh",
     lambda t, y, x: mul(t, asinh_slope(x)),
-    "The inverse hyperbolic sine.",
+    """Return the inverse hyperbolic sine.
+
+    >>> jnp.array([0.0, 1.0])
+    [0.    0.881]
+    """,
     Kernel(19, ANYWHERE),
     wide.AREA_SINE,
 )
@@ -603,14 +707,26 @@ acosh_p = define_tuned(
     "chlo.acosh",
     # two roots, not that of x**2 - 1: the product has the branch cuts of acosh
     lambda t, y, x: mul(t, mul(rsqrt(sub(x, 1)), rsqrt(add(x, 1)))),
-    "The inverse hyperbolic cosine; NaN for a real x below 1.",
+    """Return the inverse hyperbolic cosine.
+
+    The result is NaN outside of the domain of the real function.
+
+    >>> jnp.array([1.0, 2.0])
+    [0.    1.317]
+    """,
     Kernel(20, ANYWHERE),
 )
 atanh_p = define_tuned(
     "atanh",
     "chlo.atanh",
     lambda t, y, x: div(t, one_minus_square(x)),
-    "The inverse hyperbolic tangent.",
+    """Return the inverse hyperbolic tangent.
+
+    The result is NaN outside of the domain of the real function.
+
+    >>> jnp.array([0.0, 0.5])
+    [0.    0.549]
+    """,
     Kernel(21, ANYWHERE),
 )
 
@@ -633,7 +749,13 @@ atan2_p = Transcendental(
         lambda t, z, x, y: neg(mul(t, divide_by_squares(x, y))),
     ],
     takes="inexact",
-    doc="The angle of the point (y, x): atan(x / y) in the right quadrant.",
+    doc="""Return the angle of the point (y, x), in radians from -pi to pi.
+
+    It is the inverse tangent of x / y in the right quadrant: the first operand is the ordinate.
+
+    >>> jnp.array([1.0, -1.0]), 1.0
+    [ 0.785 -0.785]
+    """,
 )
 atan2_p.kernel, atan2_p.formulas = Kernel(63, Called.ON_ARGUMENTS), circular.ANGLE
 
