@@ -99,7 +99,7 @@ def written(
     dims = ScatterDimensionNumbers(*dims)
 
     def fun(x: Any, indices: Any, updates: Any) -> Any:
-        scatter = indexing.define_scatter(prim, "")
+        scatter = indexing.define_scatter(prim, "", "")
         return scatter(x, indices, updates, dims, mode=mode, unique_indices=unique)
 
     return Case(
