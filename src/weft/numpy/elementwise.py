@@ -60,7 +60,27 @@ def promote_integers(op: str, x: Any, y: Any) -> list:
 
 @operation
 def abs(x: ArrayLike, /) -> Array:
-    """|x|; real for complex x."""
+    """Compute the absolute value, element by element.
+
+    The absolute value of a complex number is its modulus. The least integer of a signed dtype has
+    no absolute value in that dtype
+    and is returned unchanged, as in NumPy. The derivative at 0 is 1 for
+    real operands and 0 for complex ones.
+
+    Args:
+      x: an array of numbers of any dtype, or a number.
+
+    Returns:
+      An array of the shape and dtype of the operand; real if the operand is complex.
+
+    Raises:
+      DtypeError: the operand is not an array or a number: a list, for example.
+
+    >>> jnp.abs(jnp.array([-2, 0, 3]))
+    Array([2, 0, 3], dtype=int32)
+    >>> jnp.abs(3 + 4j)
+    Array(5., dtype=float32, weak_type=True)
+    """
     x = promotion.as_array(x, "abs")
     return x if dtypes.is_bool(x.dtype) or dtypes.is_unsigned(x.dtype) else ops.abs(x)
 
@@ -70,20 +90,69 @@ absolute = alias(abs, "absolute")
 
 @operation
 def fabs(x: ArrayLike, /) -> Array:
-    """|x| of real numbers, as floats."""
+    """Compute the absolute value of real numbers, as floats.
+
+    It is `abs` with a float result for integers as well.
+
+    Args:
+      x: an array of integers, floats or bools, or a number.
+
+    Returns:
+      An array of floats of the shape of the operand. Floats keep their dtype; integers and bools
+      become the default float dtype.
+
+    Raises:
+      DtypeError: the operand is complex.
+
+    >>> jnp.fabs(jnp.array([-2, 0, 3]))
+    Array([2., 0., 3.], dtype=float32)
+    """
     x = promotion.as_inexact("fabs", x)
     check_real("fabs", x)
     return ops.abs(x)
 
 
 def positive(x: ArrayLike, /) -> Array:
-    """x as it is."""
+    """Return the operand unchanged, as an array.
+
+    It is the function of the operator `+x`. Unlike NumPy's it also takes bools.
+
+    Args:
+      x: an array of numbers of any dtype, or a number.
+
+    Returns:
+      An array of the shape, dtype and values of the operand.
+
+    Raises:
+      DtypeError: the operand is not an array or a number: a list, for example.
+
+    >>> jnp.positive(jnp.array([-1, 2]))
+    Array([-1,  2], dtype=int32)
+    """
     return promotion.as_array(x, "positive")
 
 
 @operation
 def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """|x1| with the sign of x2, -0.0 and NaN among them."""
+    """Combine the absolute value of `x1` with the sign of `x2`.
+
+    The signs of -0.0 and of NaN count. The derivative with respect to `x2` is 0.
+
+    Args:
+      x1: an array of integers, floats or bools, or a number. Integers and bools become floats
+        first.
+      x2: an array of integers, floats or bools, or a number. It broadcasts with `x1`.
+
+    Returns:
+      An array of floats of the broadcast shape.
+
+    Raises:
+      DtypeError: an operand is complex.
+      ShapeError: the shapes do not broadcast together.
+
+    >>> jnp.copysign(jnp.array([1.0, 2.0]), jnp.array([-0.0, 5.0]))
+    Array([-1.,  2.], dtype=float32)
+    """
     x, y = promote_reals("copysign", x1, x2)
     size = ops.abs(x)
     return ops.select(signbit(y), ops.neg(size), size)
@@ -91,14 +160,46 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @operation
 def real(val: ArrayLike, /) -> Array:
-    """The real part."""
+    """Return the real part, element by element.
+
+    A real operand is returned unchanged.
+
+    Args:
+      val: an array of numbers of any dtype, or a number.
+
+    Returns:
+      An array of the shape of the operand. It has the dtype of the operand, or of the real parts
+      of a complex operand.
+
+    Raises:
+      DtypeError: the operand is not an array or a number: a list, for example.
+
+    >>> jnp.real(jnp.array([1 + 2j, 3 - 1j]))
+    Array([1., 3.], dtype=float32)
+    """
     x = promotion.as_array(val, "real")
     return ops.real(x) if dtypes.is_complex(x.dtype) else x
 
 
 @operation
 def imag(val: ArrayLike, /) -> Array:
-    """The imaginary part: 0 for real numbers."""
+    """Return the imaginary part, element by element.
+
+    The imaginary part of a real number is 0.
+
+    Args:
+      val: an array of numbers of any dtype, or a number.
+
+    Returns:
+      An array of the shape of the operand. It has the dtype of the operand, or of the imaginary
+      parts of a complex operand.
+
+    Raises:
+      DtypeError: the operand is not an array or a number: a list, for example.
+
+    >>> jnp.imag(jnp.array([1 + 2j, 3 - 1j]))
+    Array([ 2., -1.], dtype=float32)
+    """
     x = promotion.as_array(val, "imag")
     if dtypes.is_complex(x.dtype):
         return ops.imag(x)
@@ -107,7 +208,22 @@ def imag(val: ArrayLike, /) -> Array:
 
 @operation
 def conj(x: ArrayLike, /) -> Array:
-    """The complex conjugate; a real x as it is."""
+    """Compute the complex conjugate, element by element.
+
+    A real operand is returned unchanged.
+
+    Args:
+      x: an array of numbers of any dtype, or a number.
+
+    Returns:
+      An array of the shape and dtype of the operand.
+
+    Raises:
+      DtypeError: the operand is not an array or a number: a list, for example.
+
+    >>> jnp.conj(jnp.array([1 + 2j, 3 - 1j]))
+    Array([1.-2.j, 3.+1.j], dtype=complex64)
+    """
     x = promotion.as_array(x, "conj")
     return ops.conj(x) if dtypes.is_complex(x.dtype) else x
 
@@ -117,7 +233,26 @@ conjugate = alias(conj, "conjugate")
 
 @operation(static=("deg",))
 def angle(z: ArrayLike, deg: bool = False) -> Array:
-    """The angle of complex numbers in (-pi, pi], or in degrees."""
+    """Compute the angle of complex numbers from the positive real axis.
+
+    A positive real number has the angle 0 and a negative one the angle pi. The sign of zeros
+    counts: the angle of -0.0 is pi.
+
+    Args:
+      z: an array of numbers of any dtype, or a number. Integers and bools become floats first.
+      deg: True for degrees; the default is radians. It is static under `jit`.
+
+    Returns:
+      An array of floats of the shape of `z`, from -pi to pi, or from -180 to 180.
+
+    Raises:
+      DtypeError: the operand is not an array or a number: a list, for example.
+
+    >>> jnp.angle(jnp.array([1j, -1 + 0j]))
+    Array([1.5707964, 3.1415927], dtype=float32)
+    >>> jnp.angle(1j, deg=True)
+    Array(90., dtype=float32, weak_type=True)
+    """
     x = promotion.as_array(z, "angle")
     if not dtypes.is_inexact(x.dtype):
         x = ops.convert(x, dtypes.default_float())
@@ -139,13 +274,43 @@ def round_floats(op: str, apply: Any, x: Any) -> Any:
 
 @operation
 def floor(x: ArrayLike, /) -> Array:
-    """The largest integer <= x, in x's dtype."""
+    """Round each number down to the largest integer that is not above it.
+
+    Integers and bools are returned unchanged. The derivative is 0 everywhere.
+
+    Args:
+      x: an array of integers, floats or bools, or a number.
+
+    Returns:
+      An array of the shape and dtype of the operand.
+
+    Raises:
+      DtypeError: the operand is complex.
+
+    >>> jnp.floor(jnp.array([1.7, -1.2]))
+    Array([ 1., -2.], dtype=float32)
+    """
     return round_floats("floor", ops.floor, x)
 
 
 @operation
 def ceil(x: ArrayLike, /) -> Array:
-    """The smallest integer >= x, in x's dtype."""
+    """Round each number up to the smallest integer that is not below it.
+
+    Integers and bools are returned unchanged. The derivative is 0 everywhere.
+
+    Args:
+      x: an array of integers, floats or bools, or a number.
+
+    Returns:
+      An array of the shape and dtype of the operand.
+
+    Raises:
+      DtypeError: the operand is complex.
+
+    >>> jnp.ceil(jnp.array([1.2, -1.7]))
+    Array([ 2., -1.], dtype=float32)
+    """
     return round_floats("ceil", ops.ceil, x)
 
 
@@ -156,7 +321,22 @@ def round_toward_zero(x: Any) -> Any:
 
 @operation
 def trunc(x: ArrayLike) -> Array:
-    """x rounded towards 0, in x's dtype."""
+    """Round each number toward 0.
+
+    Integers and bools are returned unchanged. The derivative is 0 everywhere.
+
+    Args:
+      x: an array of integers, floats or bools, or a number.
+
+    Returns:
+      An array of the shape and dtype of the operand.
+
+    Raises:
+      DtypeError: the operand is complex.
+
+    >>> jnp.trunc(jnp.array([1.7, -1.7]))
+    Array([ 1., -1.], dtype=float32)
+    """
     return round_floats("trunc", round_toward_zero, x)
 
 
@@ -169,7 +349,23 @@ def round_to_even(x: Any) -> Any:
 
 @operation
 def rint(x: ArrayLike, /) -> Array:
-    """The nearest integer, of two the even one, as a float."""
+    """Round each number to the nearest integer, and ties to the even integer.
+
+    The parts of complex numbers are rounded apart. The derivative is 0 everywhere.
+
+    Args:
+      x: an array of numbers of any dtype, or a number.
+
+    Returns:
+      An array of the shape of the operand. Floats and complex numbers keep their dtype; integers
+      and bools become the default float dtype.
+
+    Raises:
+      DtypeError: the operand is not an array or a number: a list, for example.
+
+    >>> jnp.rint(jnp.array([0.5, 1.5, 1.7]))
+    Array([0., 2., 2.], dtype=float32)
+    """
     x = promotion.as_array(x, "rint")
     if not dtypes.is_inexact(x.dtype):
         x = ops.convert(x, dtypes.default_float())
@@ -178,7 +374,33 @@ def rint(x: ArrayLike, /) -> Array:
 
 @operation(static=("decimals", "out"))
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
-    """a rounded to `decimals` decimal places, ties to the even digit; integers as they are."""
+    """Round each number to a number of decimal places, and ties to the even digit.
+
+    Floats are multiplied by a power of 10, rounded and divided again, so that the decimal digits
+    of a number whose binary form is not exact may round either way. Integers are returned
+    unchanged. The parts of complex numbers are rounded apart.
+
+    Args:
+      a: an array of integers, floats or complex numbers, or a number.
+      decimals: an int, the number of digits after the point; 0 by default. A negative number
+        rounds digits before the point, for floats and complex numbers. It is static under `jit`.
+      out: must be None.
+
+    Returns:
+      An array of the shape and dtype of `a`.
+
+    Raises:
+      DtypeError: `a` is an array of bools.
+      NotImplementedError: `decimals` is negative and `a` has integers, or `out` is not None.
+      TypeError: `decimals` is not an integer.
+
+    >>> jnp.round(jnp.array([0.5, 1.5, 2.34]))
+    Array([0., 2., 2.], dtype=float32)
+    >>> jnp.round(jnp.array([0.26, 2.34]), 1)
+    Array([0.3, 2.3], dtype=float32)
+    >>> jnp.round(jnp.array([123.0, 777.0]), -2)
+    Array([100., 800.], dtype=float32)
+    """
     promotion.refuse_out("round", out)
     x, decimals = promotion.as_array(a, "round"), check_integer("round", "decimals", decimals)
     if dtypes.is_bool(x.dtype):
@@ -216,7 +438,28 @@ around = alias(round, "around")
 
 @operation
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The largest integer <= x1 / x2, in the dtype of the operands."""
+    """Divide and round down to an integer.
+
+    It is the function of the operator `x1 // x2`. Floats are divided by 0 to infinity or NaN. The
+    quotient of an integer by 0 has no meaning and differs from NumPy's, which is 0. The derivative
+    is 0 everywhere.
+
+    Args:
+      x1: an array of integers, floats or bools, or a number.
+      x2: an array of integers, floats or bools, or a number. It broadcasts with `x1`.
+
+    Returns:
+      An array of the broadcast shape and of the common dtype of the operands. Bools become int32.
+
+    Raises:
+      DtypeError: an operand is complex.
+      ShapeError: the shapes do not broadcast together.
+
+    >>> jnp.floor_divide(jnp.array([7, -7]), 2)
+    Array([ 3, -4], dtype=int32)
+    >>> jnp.floor_divide(7.5, 2)
+    Array(3., dtype=float32, weak_type=True)
+    """
     x, y = promote_pair("floor_divide", x1, x2)
     check_real("floor_divide", x)
     if dtypes.is_float(x.dtype):
@@ -232,7 +475,28 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @operation
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 - x2 * floor(x1 / x2), which has the sign of x2; of integers by 0, 0."""
+    """Compute the remainder of a division that is rounded down.
+
+    It is `x1 - x2 * floor(x1 / x2)`, the function of the operator `x1 % x2`. The result has the
+    sign of `x2`; `fmod` keeps the sign of `x1`. The remainder of a division by 0 is 0 for
+    integers, as in NumPy, and NaN for floats.
+
+    Args:
+      x1: an array of integers, floats or bools, or a number.
+      x2: an array of integers, floats or bools, or a number. It broadcasts with `x1`.
+
+    Returns:
+      An array of the broadcast shape and of the common dtype of the operands. Bools become int32.
+
+    Raises:
+      DtypeError: an operand is complex.
+      ShapeError: the shapes do not broadcast together.
+
+    >>> jnp.remainder(jnp.array([7, -7]), 3)
+    Array([1, 2], dtype=int32)
+    >>> jnp.remainder(-7.5, 2)
+    Array(0.5, dtype=float32, weak_type=True)
+    """
     x, y = promote_pair("remainder", x1, x2)
     check_real("remainder", x)
     return compute_remainder(x, y)
@@ -267,7 +531,25 @@ def divmod_floats(x: Any, y: Any) -> tuple[Any, Any]:
 
 @operation
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
-    """floor_divide(x1, x2) and remainder(x1, x2)."""
+    """Compute the quotient that is rounded down, and the remainder.
+
+    The results equal those of `floor_divide` and `remainder`; one division computes both.
+
+    Args:
+      x1: an array of integers, floats or bools, or a number.
+      x2: an array of integers, floats or bools, or a number. It broadcasts with `x1`.
+
+    Returns:
+      A pair of arrays, quotient and remainder, of the broadcast shape and of the common dtype of
+      the operands. Bools become int32.
+
+    Raises:
+      DtypeError: an operand is complex.
+      ShapeError: the shapes do not broadcast together.
+
+    >>> jnp.divmod(jnp.array([7, -7]), 2)
+    (Array([ 3, -4], dtype=int32), Array([1, 1], dtype=int32))
+    """
     x, y = promote_pair("divmod", x1, x2)
     check_real("divmod", x)
     return (
@@ -279,7 +561,25 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
 
 @operation
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The remainder of x1 / x2 with the sign of x1; of integers by 0, 0."""
+    """Compute the remainder of a division that is rounded toward 0.
+
+    The result has the sign of `x1`, as in C; `remainder` has the sign of `x2`. The remainder of a
+    division by 0 is 0 for integers, as in NumPy, and NaN for floats.
+
+    Args:
+      x1: an array of integers, floats or bools, or a number.
+      x2: an array of integers, floats or bools, or a number. It broadcasts with `x1`.
+
+    Returns:
+      An array of the broadcast shape and of the common dtype of the operands. Bools become int32.
+
+    Raises:
+      DtypeError: an operand is complex.
+      ShapeError: the shapes do not broadcast together.
+
+    >>> jnp.fmod(jnp.array([7, -7]), 3)
+    Array([ 1, -1], dtype=int32)
+    """
     x, y = promote_pair("fmod", x1, x2)
     check_real("fmod", x)
     return ops.rem(x, replace_zero(y))
@@ -290,7 +590,22 @@ mod = alias(remainder, "mod")
 
 @operation
 def reciprocal(x: ArrayLike, /) -> Array:
-    """1 / x, a float."""
+    """Compute `1 / x`, element by element.
+
+    Unlike NumPy's, the reciprocal of an integer is a float: `np.reciprocal(2)` is 0.
+
+    Args:
+      x: an array of numbers of any dtype, or a number. Integers and bools become floats first.
+
+    Returns:
+      An array of floats or complex numbers of the shape of the operand.
+
+    Raises:
+      DtypeError: the operand is not an array or a number: a list, for example.
+
+    >>> jnp.reciprocal(jnp.array([2, 4]))
+    Array([0.5 , 0.25], dtype=float32)
+    """
     return transcendental.integer_pow(promotion.as_inexact("reciprocal", x), -1)
 
 
@@ -319,14 +634,50 @@ def promote_counts(op: str, x: Any, y: Any) -> list:
 
 @operation
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The greatest common divisor of integers; gcd(0, 0) is 0."""
+    """Compute the greatest common divisor of integers.
+
+    The result is not negative. The greatest common divisor of 0 and 0 is 0. The algorithm is
+    Euclid's, in a loop that runs until every element is done, so it has no derivative.
+
+    Args:
+      x1: an array of integers, or a number.
+      x2: an array of integers, or a number. It broadcasts with `x1`.
+
+    Returns:
+      An array of integers of the broadcast shape and of the common dtype of the operands.
+
+    Raises:
+      DtypeError: an operand has floats or complex numbers, or both have bools.
+      ShapeError: the shapes do not broadcast together.
+
+    >>> jnp.gcd(jnp.array([12, -9, 0]), 6)
+    Array([6, 3, 6], dtype=int32)
+    """
     x, y, dtype, weak = promote_counts("gcd", x1, x2)
     return ops.convert(find_common_divisor(x, y), dtype, weak)
 
 
 @operation
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The least common multiple of integers, 0 where one of them is."""
+    """Compute the least common multiple of integers.
+
+    The result is 0 where an operand is 0. A multiple that does not fit the dtype wraps around, as
+    products do.
+
+    Args:
+      x1: an array of integers, or a number.
+      x2: an array of integers, or a number. It broadcasts with `x1`.
+
+    Returns:
+      An array of integers of the broadcast shape and of the common dtype of the operands.
+
+    Raises:
+      DtypeError: an operand has floats or complex numbers, or both have bools.
+      ShapeError: the shapes do not broadcast together.
+
+    >>> jnp.lcm(jnp.array([4, -6, 0]), 6)
+    Array([12,  6,  0], dtype=int32)
+    """
     x, y, dtype, weak = promote_counts("lcm", x1, x2)
     divisor = replace_zero(find_common_divisor(x, y))
     return ops.convert(ops.mul(x, ops.div(y, divisor)), dtype, weak)
@@ -336,12 +687,29 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 ** x2. A Python int x2 multiplies; of integers, x2 must not be negative.
+    """Raise `x1` to the power `x2`, element by element.
 
-    Integers wrap around, as products of theirs do. A negative power that is computed gives 0.
+    It is the function of the operator `x1 ** x2`. A Python int as `x2` is static and becomes
+    multiplications, which is faster than a general power. Integers wrap around, as their products
+    do. A negative real number to a power that is not an integer is NaN.
+
+    Args:
+      x1: an array of numbers of any dtype, or a number.
+      x2: an array of numbers of any dtype, or a number. It broadcasts with `x1`.
+
+    Returns:
+      An array of the broadcast shape and of the common dtype of the operands. Powers of bools are
+      integers.
+
+    Raises:
+      DtypeError: integers are raised to a negative power that is known when the function is
+        called: an int or a NumPy array. A negative power in an array of weft gives 0.
+      ShapeError: the shapes do not broadcast together.
 
     >>> jnp.power(jnp.array([1.0, 2.0]), -1)
     Array([1. , 0.5], dtype=float32)
+    >>> jnp.power(2, jnp.array([0, 1, 5]))
+    Array([ 1,  2, 32], dtype=int32)
     """
     if type(x2) is int and hasattr(x1, "aval"):
         return power_by_integer(x1, x2)
@@ -422,13 +790,45 @@ pow = alias(power, "pow")
 
 @operation
 def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """x ** y in floats, of integers too."""
+    """Raise `x` to the power `y`, in floats for integers as well.
+
+    Negative powers of integers are allowed, unlike in `power`. Unlike NumPy's, floats keep their
+    dtype; NumPy computes in float64.
+
+    Args:
+      x: an array of numbers of any dtype, or a number. Integers and bools become floats first.
+      y: an array of numbers of any dtype, or a number. It broadcasts with `x`.
+
+    Returns:
+      An array of floats or complex numbers of the broadcast shape.
+
+    Raises:
+      ShapeError: the shapes do not broadcast together.
+
+    >>> jnp.float_power(jnp.array([2, 4]), -1)
+    Array([0.5 , 0.25], dtype=float32)
+    """
     return transcendental.pow(*promote_pair("float_power", x, y, inexact=True))
 
 
 @operation
 def log10(x: ArrayLike, /) -> Array:
-    """The logarithm to base 10."""
+    """Compute the logarithm to base 10.
+
+    The logarithm of 0 is negative infinity; the logarithm of a negative real number is NaN.
+
+    Args:
+      x: an array of numbers of any dtype, or a number. Integers and bools become floats first.
+
+    Returns:
+      An array of floats or complex numbers of the shape of the operand.
+
+    Raises:
+      DtypeError: the operand is not an array or a number: a list, for example.
+
+    >>> jnp.log10(jnp.array([1, 1000, 0]))
+    Array([  0.,   3., -inf], dtype=float32)
+    """
     y = transcendental.log(promotion.drop_weak_type(promotion.as_inexact("log10", x)))
     if dtypes.is_complex(y.dtype):  # part by part: 0 times infinity is no number
         y, z = ops.real(y), ops.imag(y)
@@ -448,14 +848,53 @@ def add_in_logs(x: Any, y: Any) -> Any:
 
 @operation
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
-    """log(exp(x1) + exp(x2)), without overflow."""
+    """Compute `log(exp(x1) + exp(x2))` without overflow.
+
+    It adds probabilities that are given by their logarithms. The angle of a complex result is in
+    (-pi, pi].
+
+    Args:
+      x1: an array of numbers of any dtype, or a number. Integers and bools become floats first.
+      x2: an array of numbers of any dtype, or a number. It broadcasts with `x1`.
+      out: must be None.
+      where: must be None.
+
+    Returns:
+      An array of floats or complex numbers of the broadcast shape.
+
+    Raises:
+      ShapeError: the shapes do not broadcast together.
+      NotImplementedError: `out` or `where` is not None.
+
+    >>> jnp.logaddexp(jnp.array([0.0, 1000.0]), jnp.array([0.0, 1000.0]))
+    Array([6.9314718e-01, 1.0006932e+03], dtype=float32)
+    """
     refuse_out_and_where("logaddexp", out, where)
     return add_in_logs(*promote_pair("logaddexp", x1, x2, inexact=True))
 
 
 @operation
 def logaddexp2(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
-    """log2(2 ** x1 + 2 ** x2), without overflow."""
+    """Compute `log2(2 ** x1 + 2 ** x2)` without overflow.
+
+    It adds probabilities that are given by their logarithms to base 2.
+
+    Args:
+      x1: an array of numbers of any dtype, or a number. Integers and bools become floats first.
+      x2: an array of numbers of any dtype, or a number. It broadcasts with `x1`.
+      out: must be None.
+      where: must be None.
+
+    Returns:
+      An array of floats or complex numbers of the broadcast shape.
+
+    Raises:
+      ShapeError: the shapes do not broadcast together.
+      NotImplementedError: `out` or `where` is not None.
+
+    >>> jnp.logaddexp2(jnp.array([0.0, 1000.0]), jnp.array([0.0, 1000.0]))
+    Array([1.000e+00, 1.001e+03], dtype=float32)
+    """
     refuse_out_and_where("logaddexp2", out, where)
     pair = promote_pair("logaddexp2", x1, x2, inexact=True)
     x, y = map(promotion.strengthen_array, pair)
@@ -465,7 +904,25 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None
 
 @operation
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """sqrt(x1**2 + x2**2), without overflow."""
+    """Compute the hypotenuse `sqrt(x1**2 + x2**2)` without overflow.
+
+    The result is infinite where an operand is infinite, even if the other is NaN.
+
+    Args:
+      x1: an array of integers, floats or bools, or a number. Integers and bools become floats
+        first.
+      x2: an array of integers, floats or bools, or a number. It broadcasts with `x1`.
+
+    Returns:
+      An array of floats of the broadcast shape.
+
+    Raises:
+      DtypeError: an operand is complex.
+      ShapeError: the shapes do not broadcast together.
+
+    >>> jnp.hypot(jnp.array([3.0, 3e30]), jnp.array([4.0, 4e30]))
+    Array([5.e+00, 5.e+30], dtype=float32)
+    """
     x, y = (ops.abs(promotion.strengthen_array(v)) for v in promote_reals("hypot", x1, x2))
     infinite = ops.bitwise_or(
         ops.eq(x, literal_like(np.inf, x)), ops.eq(y, literal_like(np.inf, y))
@@ -484,14 +941,44 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @operation
 def deg2rad(x: ArrayLike, /) -> Array:
-    """Degrees as radians."""
+    """Convert degrees to radians.
+
+    It multiplies by pi / 180.
+
+    Args:
+      x: an array of numbers of any dtype, or a number. Integers and bools become floats first.
+
+    Returns:
+      An array of floats or complex numbers of the shape of the operand.
+
+    Raises:
+      DtypeError: the operand is not an array or a number: a list, for example.
+
+    >>> jnp.deg2rad(jnp.array([0, 90, 180]))
+    Array([0.       , 1.5707964, 3.1415927], dtype=float32)
+    """
     x = promotion.strengthen_array(promotion.as_inexact("deg2rad", x))
     return ops.mul(x, literal_like(np.pi / 180, x))
 
 
 @operation
 def rad2deg(x: ArrayLike, /) -> Array:
-    """Radians as degrees."""
+    """Convert radians to degrees.
+
+    It multiplies by 180 / pi.
+
+    Args:
+      x: an array of numbers of any dtype, or a number. Integers and bools become floats first.
+
+    Returns:
+      An array of floats or complex numbers of the shape of the operand.
+
+    Raises:
+      DtypeError: the operand is not an array or a number: a list, for example.
+
+    >>> jnp.rad2deg(jnp.array([0, np.pi / 2]))
+    Array([ 0., 90.], dtype=float32)
+    """
     x = promotion.strengthen_array(promotion.as_inexact("rad2deg", x))
     return ops.mul(x, literal_like(180 / np.pi, x))
 
@@ -502,7 +989,24 @@ degrees = alias(rad2deg, "degrees")
 
 @operation
 def sinc(x: ArrayLike, /) -> Array:
-    """sin(pi x) / (pi x), which is 1 at 0."""
+    """Compute the normalized sinc function `sin(pi x) / (pi x)`.
+
+    Its value at 0 is 1. Derivatives of every order are finite there as well.
+
+    Args:
+      x: an array of numbers of any dtype, or a number. Integers and bools become floats first.
+
+    Returns:
+      An array of floats or complex numbers of the shape of the operand.
+
+    Raises:
+      DtypeError: the operand is not an array or a number: a list, for example.
+
+    >>> jnp.sinc(jnp.array([0.0, 0.5]))
+    Array([1.        , 0.63661975], dtype=float32)
+    >>> weft.grad(weft.grad(jnp.sinc))(0.0)
+    Array(-3.2898684, dtype=float32, weak_type=True)
+    """
     x = promotion.strengthen_array(promotion.as_inexact("sinc", x))
     if dtypes.is_float(x.dtype) and x.dtype.itemsize < 4:  # pi x has too few bits
         return ops.convert(sinc(ops.convert(x, np.dtype(np.float32))), x.dtype)
@@ -550,7 +1054,25 @@ def sinc_derivative_jvp(n: int, primals: tuple, tangents: tuple) -> tuple:
 
 @operation
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """0 for negative x1, 1 for positive x1, x2 where x1 is 0; NaN where it is NaN."""
+    """Compute the step function: 0 for negative `x1`, 1 for positive `x1`, `x2` where `x1` is 0.
+
+    The result is NaN where `x1` is NaN. The derivative with respect to `x1` is 0.
+
+    Args:
+      x1: an array of integers, floats or bools, or a number. Integers and bools become floats
+        first.
+      x2: an array of integers, floats or bools, or a number. It broadcasts with `x1`.
+
+    Returns:
+      An array of floats of the broadcast shape.
+
+    Raises:
+      DtypeError: an operand is complex.
+      ShapeError: the shapes do not broadcast together.
+
+    >>> jnp.heaviside(jnp.array([-2.0, 0.0, 3.0]), 0.5)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
     x, y = promote_reals("heaviside", x1, x2)
     x = promotion.strengthen_array(x)
     step = ops.select(ops.lt(x, literal_like(0, x)), literal_like(0, x), literal_like(1, x))
@@ -559,7 +1081,25 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @operation
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The larger of x1 and x2; where one is NaN the other."""
+    """Take the larger of two numbers, and ignore NaN.
+
+    Where one of them is NaN the result is the other; `maximum` gives NaN. Complex numbers are
+    compared by real parts, and by imaginary parts if these are equal. Where the operands are
+    equal, the derivative with respect to `x2` is 1 and that with respect to `x1` is 0.
+
+    Args:
+      x1: an array of numbers of any dtype, or a number.
+      x2: an array of numbers of any dtype, or a number. It broadcasts with `x1`.
+
+    Returns:
+      An array of the broadcast shape and of the common dtype of the operands.
+
+    Raises:
+      ShapeError: the shapes do not broadcast together.
+
+    >>> jnp.fmax(jnp.array([1.0, np.nan]), 2.0)
+    Array([2., 2.], dtype=float32)
+    """
     x, y = promotion.promote_operands(
         "fmax", promotion.as_array(x1, "fmax"), promotion.as_array(x2, "fmax")
     )
@@ -568,7 +1108,25 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 @operation
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The smaller of x1 and x2; where one is NaN the other."""
+    """Take the smaller of two numbers, and ignore NaN.
+
+    Where one of them is NaN the result is the other; `minimum` gives NaN. Complex numbers are
+    compared by real parts, and by imaginary parts if these are equal. Where the operands are
+    equal, the derivative with respect to `x2` is 1 and that with respect to `x1` is 0.
+
+    Args:
+      x1: an array of numbers of any dtype, or a number.
+      x2: an array of numbers of any dtype, or a number. It broadcasts with `x1`.
+
+    Returns:
+      An array of the broadcast shape and of the common dtype of the operands.
+
+    Raises:
+      ShapeError: the shapes do not broadcast together.
+
+    >>> jnp.fmin(jnp.array([1.0, np.nan]), 2.0)
+    Array([1., 2.], dtype=float32)
+    """
     x, y = promotion.promote_operands(
         "fmin", promotion.as_array(x1, "fmin"), promotion.as_array(x2, "fmin")
     )
@@ -580,13 +1138,54 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 @operation
 def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """x * 2**y: the bits moved up; 0 where y is not below the number of bits."""
+    """Shift the bits of integers up: `x * 2**y`.
+
+    It is the function of the operator `x << y`. The result is 0 where `y` is negative or not below
+    the number of bits of the dtype.
+
+    Args:
+      x: an array of integers or bools, or a number.
+      y: an array of integers or bools, or a number. The number of bits to shift by. It broadcasts
+        with `x`.
+
+    Returns:
+      An array of integers of the broadcast shape and of the common dtype of the operands. Bools
+      become int32.
+
+    Raises:
+      DtypeError: an operand has floats or complex numbers.
+      ShapeError: the shapes do not broadcast together.
+
+    >>> jnp.left_shift(jnp.array([1, 3]), 4)
+    Array([16, 48], dtype=int32)
+    """
     return bits.shift_left_p.apply(*promote_integers("left_shift", x, y))[0]
 
 
 @operation
 def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 / 2**x2 rounded down: the bits moved down, the sign kept."""
+    """Shift the bits of integers down: `x1 / 2**x2`, rounded down.
+
+    It is the function of the operator `x1 >> x2`. The sign of signed integers is kept. Where `x2`
+    is negative or not below the number of bits of the dtype, the result is 0, or -1 for negative
+    `x1`.
+
+    Args:
+      x1: an array of integers or bools, or a number.
+      x2: an array of integers or bools, or a number. The number of bits to shift by. It broadcasts
+        with `x1`.
+
+    Returns:
+      An array of integers of the broadcast shape and of the common dtype of the operands. Bools
+      become int32.
+
+    Raises:
+      DtypeError: an operand has floats or complex numbers.
+      ShapeError: the shapes do not broadcast together.
+
+    >>> jnp.right_shift(jnp.array([17, -8]), 2)
+    Array([ 4, -2], dtype=int32)
+    """
     x, y = promote_integers("right_shift", x1, x2)
     if dtypes.is_unsigned(x.dtype):
         return bits.shift_right_logical_p.apply(x, y)[0]
@@ -599,7 +1198,23 @@ bitwise_right_shift = alias(right_shift, "bitwise_right_shift")
 
 @operation
 def bitwise_count(x: ArrayLike, /) -> Array:
-    """The number of bits set in |x|, as uint8."""
+    """Count the bits that are set in the absolute value of integers.
+
+    It counts the elements of a set that is stored as a bit mask, for example. A bool counts as 0
+    or 1.
+
+    Args:
+      x: an array of integers or bools, or a number.
+
+    Returns:
+      An array of uint8 of the shape of the operand.
+
+    Raises:
+      DtypeError: the operand has floats or complex numbers.
+
+    >>> jnp.bitwise_count(jnp.array([7, -7, 0]))
+    Array([3, 3, 0], dtype=uint8)
+    """
     x = promotion.as_array(x, "bitwise_count")
     if dtypes.is_inexact(x.dtype):
         raise DtypeError(f"bitwise_count: operands must be bool or integers; got {x.aval}.")
@@ -613,15 +1228,49 @@ def bitwise_count(x: ArrayLike, /) -> Array:
 
 @operation
 def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The next number after x towards y."""
+    """Return the next float after `x` in the direction of `y`.
+
+    The result is `y` where the operands are equal. The function has no derivative.
+
+    Args:
+      x: an array of integers, floats or bools, or a number. Integers and bools become floats
+        first.
+      y: an array of integers, floats or bools, or a number. It broadcasts with `x`.
+
+    Returns:
+      An array of floats of the broadcast shape.
+
+    Raises:
+      DtypeError: an operand is complex.
+      ShapeError: the shapes do not broadcast together.
+      MissingRule: the function is differentiated.
+
+    >>> jnp.nextafter(1.0, 2.0) - 1.0
+    Array(1.1920929e-07, dtype=float32, weak_type=True)
+    """
     return bits.nextafter_p.apply(*promote_reals("nextafter", x, y))[0]
 
 
 @operation
 def spacing(x: ArrayLike, /) -> Array:
-    """The distance from x to the next number away from 0, with the sign of x.
+    """Compute the distance from each number to the next float away from 0.
 
-    Of float16, as in NumPy, to the next number above x: it has no sign.
+    The distance has the sign of the operand. It is NaN for infinity and NaN. As in NumPy, the
+    distance of a float16 is that to the next number above it, which has no sign. The derivative is
+    0.
+
+    Args:
+      x: an array of integers, floats or bools, or a number. Integers and bools become floats
+        first.
+
+    Returns:
+      An array of floats of the shape of the operand.
+
+    Raises:
+      DtypeError: the operand is complex.
+
+    >>> jnp.spacing(jnp.array([1.0, -1024.0]))
+    Array([ 1.1920929e-07, -1.2207031e-04], dtype=float32)
     """
     x = promotion.as_inexact("spacing", x)
     check_real("spacing", x)
@@ -643,7 +1292,27 @@ def spacing(x: ArrayLike, /) -> Array:
 
 @operation(static=("out",))
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
-    """The fractional and the whole part of x, both with its sign."""
+    """Split numbers into their fractional and their integral parts.
+
+    The integral part is rounded toward 0, so that nonzero parts have the sign of the operand. A
+    fractional part of 0 is 0.0 for negative operands too; NumPy returns -0.0.
+
+    Args:
+      x: an array of integers, floats or bools, or a number. Integers and bools become floats
+        first.
+      out: must be None.
+
+    Returns:
+      A pair of arrays of floats of the shape of the operand: the fractional part and the integral
+      part.
+
+    Raises:
+      DtypeError: the operand is complex.
+      NotImplementedError: `out` is not None.
+
+    >>> jnp.modf(jnp.array([2.75, -1.5]))
+    (Array([ 0.75, -0.5 ], dtype=float32), Array([ 2., -1.], dtype=float32))
+    """
     promotion.refuse_out("modf", out)
     x = promotion.as_inexact("modf", x)
     check_real("modf", x)
@@ -662,7 +1331,25 @@ def describe_float(dtype: np.dtype) -> tuple[np.dtype, int, int]:
 
 @operation
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
-    """(m, e) with x = m * 2**e and 0.5 <= |m| < 1; 0, inf and NaN are themselves, with e = 0."""
+    """Split floats into a fraction and a power of 2: `x = m * 2**e` with `0.5 <= |m| < 1`.
+
+    For 0, infinity and NaN the fraction is the operand and the exponent is 0. The derivative of
+    the fraction is `2**-e`. `ldexp` is the inverse.
+
+    Args:
+      x: an array of integers, floats or bools, or a number. Integers and bools become floats
+        first.
+
+    Returns:
+      A pair of arrays of the shape of the operand: fractions, which are floats, and exponents,
+      which are int32.
+
+    Raises:
+      DtypeError: the operand is complex.
+
+    >>> jnp.frexp(jnp.array([8.0, -0.75, 0.0]))
+    (Array([ 0.5 , -0.75,  0.  ], dtype=float32), Array([4, 0, 0], dtype=int32))
+    """
     x = promotion.as_inexact("frexp", x)
     check_real("frexp", x)
     return split_exponent(x)
@@ -700,7 +1387,26 @@ def split_exponent_jvp(primals: Any, tangents: Any) -> Any:
 
 @operation
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 * 2**x2 for integers x2, exact unless the result is subnormal."""
+    """Compute `x1 * 2**x2` for integers `x2`.
+
+    The result is exact unless it overflows or is subnormal. The function is the inverse of
+    `frexp`.
+
+    Args:
+      x1: an array of integers, floats or bools, or a number. Integers and bools become floats
+        first.
+      x2: an array of integers, or a number. It broadcasts with `x1`.
+
+    Returns:
+      An array of floats of the broadcast shape and of the dtype of `x1`.
+
+    Raises:
+      DtypeError: `x1` is complex, or `x2` has floats or complex numbers.
+      ShapeError: the shapes do not broadcast together.
+
+    >>> jnp.ldexp(jnp.array([0.5, -0.75]), jnp.array([4, 0]))
+    Array([ 8.  , -0.75], dtype=float32)
+    """
     x, n = promotion.as_inexact("ldexp", x1), promotion.as_array(x2, "ldexp")
     check_real("ldexp", x)
     if dtypes.is_inexact(n.dtype):
