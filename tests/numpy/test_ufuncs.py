@@ -1,6 +1,7 @@
 """Elementwise functions against NumPy: values, dtypes, special values, derivatives, errors."""
 
 import functools
+import inspect
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from tests.numpy import compare
 from tests.numpy.compare import BOOLS, FLOATS, INTS, OTHERS, SPECIAL
 from weft import grad, jit, make_jaxpr, vmap
 from weft.errors import DtypeError, ShapeError
+from weft.numpy import ufuncs
 
 NAN, INF = np.nan, np.inf
 agree = functools.partial(compare.agree, rtol=1e-4)
@@ -190,3 +192,17 @@ def test_errors(call, error, message):
 
 def test_invert_takes_python_numbers():
     assert not jnp.invert(True) and jnp.invert(2) == -3
+
+
+MADE = [n for n in jnp.__all__ if getattr(getattr(jnp, n), "__module__", "") == ufuncs.__name__]
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_the_documentation_is_composed_of_a_row_and_its_kind(name):
+    fun = getattr(jnp, name)
+    args, _, rest = fun.__doc__.partition("Args:")[2].partition("Returns:")
+    for parameter in inspect.signature(fun).parameters:
+        assert f"\n      {parameter}: " in args, parameter
+    made_as = getattr(fun, "alias_of", fun).__name__
+    assert "Raises:" in rest and f">>> jnp.{made_as}(" in rest
+    assert ("An array of bools" in rest) == (fun(1, 2).dtype == bool if fun.nin == 2 else False)
