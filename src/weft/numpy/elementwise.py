@@ -240,7 +240,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 
     Args:
       z: an array of numbers of any dtype, or a number. Integers and bools become floats first.
-      deg: True for degrees; the default is radians. It is static under `jit`.
+      deg: True for degrees; the default is radians. It must be static under `jit`.
 
     Returns:
       An array of floats of the shape of `z`, from -pi to pi, or from -180 to 180.
@@ -383,7 +383,8 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     Args:
       a: an array of integers, floats or complex numbers, or a number.
       decimals: an int, the number of digits after the point; 0 by default. A negative number
-        rounds digits before the point, for floats and complex numbers. It is static under `jit`.
+        rounds digits before the point, for floats and complex numbers. It must be static under
+        `jit`.
       out: must be None.
 
     Returns:

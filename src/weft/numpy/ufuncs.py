@@ -157,7 +157,7 @@ def describe(
     text, _, example = doc.partition(">>> ")
     given, _, result = example.partition("\n")
     takes = DTYPES.get(check or prim.takes)
-    if count == 2 and check is check_not_bool:  # of both operands: the row says it
+    if count == 2 and check is check_not_bool:  # it refuses two bools; the row says so
         takes = None
     args = [f"x: an array of {takes or 'numbers of any dtype'}, or a number."]
     errors = ["NotImplementedError: `out` or `where` is not None."]
