@@ -27,14 +27,48 @@ EXTENDED = {name: kind for name, kind in vars(ml_dtypes).items() if isinstance(k
 
 
 def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
-    """An array of the bytes of a buffer, copied."""
+    """Make a vector of the bytes of a buffer. The bytes are copied.
+
+    Args:
+      buffer: an object with the buffer protocol, such as bytes.
+      dtype: the dtype of the elements; float by default, which is float32 unless 64 bits are
+        enabled.
+      count: the number of elements to read; -1 (default) for all.
+      offset: the number of bytes to skip; 0 by default.
+
+    Returns:
+      A vector of that dtype.
+
+    Raises:
+      ValueError: if the bytes are not a multiple of the size of an element.
+
+    >>> jnp.frombuffer(b"\\x01\\x02\\x03", dtype=jnp.uint8, offset=1)
+    Array([2, 3], dtype=uint8)
+    """
     dtype = np.dtype(dtypes.check_user_dtype(dtype, "frombuffer"))
     host = call_numpy("frombuffer", np.frombuffer, buffer, dtype, count, offset)
     return put_on_device(put(host), None)
 
 
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
-    """An array of the numbers in a text."""
+    """Make a vector of the numbers that a text lists.
+
+    Args:
+      string: the text.
+      dtype: the dtype of the elements; float by default, which is float32 unless 64 bits are
+        enabled.
+      count: the number of elements to read; -1 (default) for all.
+      sep: the text between numbers, such as ",". It must not be empty.
+
+    Returns:
+      A vector of that dtype.
+
+    Raises:
+      ValueError: if something in the text is not a number, or `sep` is empty.
+
+    >>> jnp.fromstring("1, 2, 3", dtype=int, sep=",")
+    Array([1, 2, 3], dtype=int32)
+    """
     dtype = np.dtype(dtypes.check_user_dtype(dtype, "fromstring"))
     host = call_numpy("fromstring", np.fromstring, string, dtype, count, sep=sep)
     return put_on_device(put(host), None)
