@@ -395,8 +395,8 @@ def interp(
     Returns:
       An array of the shape of `x`, of a float dtype, or complex if `fp` is.
 
-      The derivative in `x` is the slope of the line, at a point that of the line to its right, and
-      0 where the result is constant.
+      The derivative in `x` is the slope of the line; at a point, the slope to its right. It is 0
+      where the result is constant.
 
     Raises:
       ShapeError: if `xp` and `fp` are not vectors of the same length, at least 1.

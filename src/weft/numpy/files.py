@@ -75,7 +75,27 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
 
 
 def fromfile(*args: Any, **kwargs: Any) -> Array:
-    """Not available: reading a file is no pure function. Hint: jnp.asarray(np.fromfile(...))."""
+    """Raise an error: use `jnp.asarray(np.fromfile(...))` in place of this function.
+
+    A function that reads a file is not pure: its result depends on more than its arguments.
+
+    Args:
+      args: ignored.
+      kwargs: ignored.
+
+    Returns:
+      Nothing: it always raises.
+
+    Raises:
+      NotImplementedError: always.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryFile() as file:
+    ...     np.arange(3.0).tofile(file)
+    ...     _ = file.seek(0)
+    ...     print(jnp.asarray(np.fromfile(file)))
+    [0. 1. 2.]
+    """
     raise NotImplementedError(
         "fromfile: must be NumPy's, for functions here are pure. "
         "Hint: jnp.asarray(np.fromfile(...))."
@@ -83,7 +103,23 @@ def fromfile(*args: Any, **kwargs: Any) -> Array:
 
 
 def fromiter(*args: Any, **kwargs: Any) -> Array:
-    """Not available: an iterator is used up. Hint: jnp.asarray(np.fromiter(...))."""
+    """Raise an error: use `jnp.asarray(np.fromiter(...))` in place of this function.
+
+    A function that reads an iterator is not pure: a second call finds the iterator empty.
+
+    Args:
+      args: ignored.
+      kwargs: ignored.
+
+    Returns:
+      Nothing: it always raises.
+
+    Raises:
+      NotImplementedError: always.
+
+    >>> jnp.asarray(np.fromiter(range(3), int))
+    Array([0, 1, 2], dtype=int32)
+    """
     raise NotImplementedError(
         "fromiter: must be NumPy's, for functions here are pure. "
         "Hint: jnp.asarray(np.fromiter(...))."
@@ -95,8 +131,11 @@ def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
 
     Args:
       file: a path, to which .npy is added if it is not there, or a file open for writing.
-      arr: an array of any dtype.
-      allow_pickle: as in `numpy.save`; there is nothing to pickle in an array of numbers.
+      arr: an array of any dtype and shape, those that NumPy lacks (bfloat16, float8) included.
+      allow_pickle: as in `numpy.save`; arrays of numbers are never pickled.
+
+    Returns:
+      None.
 
     >>> import io
     >>> file = io.BytesIO()
@@ -116,6 +155,16 @@ def savez(file: Any, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayL
       args: arrays, which are named arr_0, arr_1, ...
       allow_pickle: as in `numpy.savez`.
       kwds: arrays by their names.
+
+    Returns:
+      None.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> jnp.savez(file, jnp.ones(2), b=jnp.zeros(3))
+    >>> _ = file.seek(0)
+    >>> sorted(jnp.load(file))
+    ['arr_0', 'b']
     """
     arrays = [name_dtype(np.asanyarray(x)) for x in args]
     named = {name: name_dtype(np.asanyarray(x)) for name, x in kwds.items()}
@@ -132,9 +181,20 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
       args: positional arguments of `numpy.load`.
       kwargs: keywords of `numpy.load`.
 
+    Returns:
+      An array of the dtype and shape that were saved. For a .npz file, a mapping from names to
+      NumPy arrays; each is read from the file when it is looked up.
+
     Raises:
       ValueError: if the bytes are damaged.
       EOFError: if no bytes are left in the file.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> jnp.save(file, jnp.arange(3))
+    >>> _ = file.seek(0)
+    >>> jnp.load(file)
+    Array([0, 1, 2], dtype=int32)
     """
     with refuse_damage():
         out = np.load(file, *args, **kwargs)

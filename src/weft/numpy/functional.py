@@ -48,7 +48,7 @@ def vectorize(
 
     Raises:
       TypeError: if `excluded` or `signature` is of another type. On a call: if the number of
-        arguments or of results is not that of the signature.
+        arguments or of results differs from the signature.
       ValueError: if `signature` is not such a text, or `excluded` has a negative number.
       ShapeError: on a call, if a named axis has two sizes.
 

@@ -88,8 +88,7 @@ def bincount(
       minlength: the least size of the result, 0 by default; ignored with `length`.
       length: the size of the result; larger integers are left out. None (default) for the largest
         element plus one.
-      out_sharding: the sharding of the result over explicit axes of a mesh; None (default) leaves
-        it to the compiler.
+      out_sharding: the sharding of the result over explicit axes of a mesh; None by default.
 
     Returns:
       A vector of the default integer dtype, or of the dtype of `weights`.
@@ -156,13 +155,14 @@ def histogram_bin_edges(
         of NumPy, such as "auto", which needs concrete elements.
       range: a pair (low, high), the first and last edge of bins that are given by their number.
         None (default) for the least and the largest element.
-      weights: accepted for NumPy's sake; weights do not change edges.
+      weights: do not change edges. With the name of a rule they raise an error. None by default.
 
     Returns:
       A vector of edges, one more than bins, of the float dtype of `a`. Where all elements are
       equal, the edges reach from half below to half above.
 
     Raises:
+      TypeError: if there are weights and `bins` is a name.
       ValueError: if the number of bins is less than 1, the name of a rule is unknown, or `range` is
         not a pair that is finite and ascends.
       ShapeError: if edges are not a vector.

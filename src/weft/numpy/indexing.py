@@ -451,8 +451,8 @@ def take(
 ) -> Array:
     """Take the elements at given indices along an axis.
 
-    `jnp.take(a, i, axis=1)` is `a[:, i]`, but for indices out of bounds: those give a fill value by
-    default.
+    `jnp.take(a, i, axis=1)` is `a[:, i]` for indices in bounds. Indices out of bounds give a fill
+    value by default.
 
     Args:
       a: array of any dtype.
@@ -471,7 +471,11 @@ def take(
       An array of the dtype of `a` and its shape, with the axes of `indices` in place of the axis.
 
     Raises:
-      NotImplementedError: if `mode` is "raise".
+      IndexingError: if an index that is a Python int is out of bounds, and `mode` is None.
+      DtypeError: if `indices` are not integers.
+      ShapeError: if the axis does not exist.
+      ValueError: if `mode` is another name.
+      NotImplementedError: if `mode` is "raise", which traced values cannot do, or `out` is given.
 
     >>> jnp.take(jnp.array([5, 6, 7]), jnp.array([2, -1, 0]))
     Array([7, 7, 5], dtype=int32)
@@ -596,6 +600,10 @@ def take_along_axis(
     Returns:
       An array of the dtype of `arr`, of the size of `indices` along the axis.
 
+    Raises:
+      ShapeError: if the ranks of `arr` and `indices` differ, or the axis does not exist.
+      DtypeError: if `indices` are not integers.
+
     >>> x = jnp.array([[3, 1, 2]])
     >>> jnp.take_along_axis(x, jnp.argsort(x, axis=1), axis=1)
     Array([[1, 2, 3]], dtype=int32)
@@ -640,7 +648,8 @@ def choose(
       An array of the broadcast shape and the common dtype of `choices`.
 
     Raises:
-      ValueError: if an index is out of bounds, there are no choices, or `mode` is another name.
+      ValueError: if an index is out of bounds, `choices` is empty, or `mode` is another name.
+      DtypeError: if `a` does not hold integers.
       ConcretizationTypeError: for `mode` "raise" under a transformation such as `jit`.
 
     >>> choices = [jnp.array([1, 2, 3]), jnp.array([10, 20, 30])]

@@ -198,13 +198,13 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     """Compute the shape that arrays of the given shapes broadcast to together.
 
     Args:
-      shapes: shapes: tuples of ints, or ints for shapes of one axis.
+      shapes: tuples of ints, or ints for shapes of one axis.
 
     Returns:
       A tuple of ints.
 
     Raises:
-      ShapeError: if the sizes of an axis, counted from the last, are neither equal nor 1.
+      ShapeError: if an axis, counted from the last, has two sizes that differ and are not 1.
 
     >>> jnp.broadcast_shapes((3, 1), (4,), ())
     (3, 4)

@@ -38,7 +38,7 @@ def astype(
       x: array of any dtype.
       dtype: the dtype of the result, such as `int` or `jnp.float16`.
       copy: return a copy even if `x` has this dtype already. False by default.
-      device: the device or sharding of the result; None (default) keeps that of `x`.
+      device: the device or sharding of the result; None (default) leaves it on the device of `x`.
 
     Returns:
       An array of the shape of `x`, of that dtype.

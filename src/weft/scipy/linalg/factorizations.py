@@ -639,8 +639,8 @@ def eigh(
     """Compute eigenvalues and eigenvectors of Hermitian matrices.
 
     The eigenvalues are real and ascend; the eigenvectors are columns. With `b` the problem is the
-    generalized one. Both operands are made Hermitian first, as (a + a^H) / 2, so results differ
-    from those of SciPy, which reads one triangle, where an operand is not Hermitian.
+    generalized one. Both operands are made Hermitian first, as (a + a^H) / 2, so where an
+    operand is not Hermitian, results differ from SciPy's: SciPy reads one triangle.
 
     Args:
       a: array of shape (..., n, n). Integers are converted to floats.
@@ -736,7 +736,7 @@ def eigh_tridiagonal(
 
     Returns:
       A pair (w, v), of shapes (k,) and (n, k), for k eigenvalues, ascending, and eigenvectors as
-      columns; or w alone with `eigvals_only`.
+      columns; or only w with `eigvals_only`.
 
     Raises:
       ShapeError: if the operands are not of shapes (n,) and (n - 1,).
@@ -796,7 +796,7 @@ def tridiagonal_values(d: Any, e: Any, start: int, stop: int) -> Any:
     tiny = dtypes.finfo(d.dtype).tiny
 
     def below(x: Any) -> Any:
-        """How many eigenvalues are less than x: as many as there are negative pivots of T - x I."""
+        """Count the eigenvalues less than x: the negative pivots of T - x I."""
 
         def step(i: Any, state: tuple) -> tuple:
             pivot, count = state
@@ -818,7 +818,7 @@ def tridiagonal_values(d: Any, e: Any, start: int, stop: int) -> Any:
 
 @tridiagonal_values.defjvp
 def tridiagonal_values_tangent(start: int, stop: int, primals: tuple, tangents: tuple) -> tuple:
-    """That of the whole matrix."""
+    """Return the tangent of the eigenvalues, from the decomposition of the whole matrix."""
     return jvp(lambda d, e: tridiagonal_eigh(d, e, (start, stop))[1], primals, tangents)
 
 
