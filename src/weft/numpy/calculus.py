@@ -290,11 +290,11 @@ def unwrap(
 ) -> Array:
     """Remove jumps from angles along an axis, by adding multiples of the period.
 
-    After it, no step between neighbours is larger than half the period.
+    With the default `discont`, no step between neighbours is then larger than half the period.
 
     Args:
       p: array of real numbers, with one axis or more.
-      discont: leave steps that are smaller than this as they are; None (default) stands for half
+      discont: leave steps that are smaller than this unchanged; None (default) stands for half
         the period, which is also the least value that has an effect.
       axis: the axis, the last one by default. A Python value, static under tracing.
       period: the period, 2 pi by default.
@@ -382,6 +382,9 @@ def interp(
 ) -> Array:
     """Interpolate linearly between points (xp, fp).
 
+    The derivative in `x` is the slope of the line; at a point, the slope to its right. It is 0
+    where the result is constant.
+
     Args:
       x: array of any shape: where to evaluate the function.
       xp: vector of n real numbers, n at least 1, in ascending order (this is not checked).
@@ -394,9 +397,6 @@ def interp(
 
     Returns:
       An array of the shape of `x`, of a float dtype, or complex if `fp` is.
-
-      The derivative in `x` is the slope of the line; at a point, the slope to its right. It is 0
-      where the result is constant.
 
     Raises:
       ShapeError: if `xp` and `fp` are not vectors of the same length, at least 1.
