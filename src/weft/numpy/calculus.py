@@ -53,10 +53,28 @@ def diff(
     prepend: ArrayLike | None = None,
     append: ArrayLike | None = None,
 ) -> Array:
-    """The differences of neighbours along an axis, taken `n` times; of truth values, x != y.
+    """Compute the differences of neighbours along an axis.
 
-    `prepend` and `append`, arrays or numbers, are joined to the axis first.
+    The result is x[i + 1] - x[i], and that again `n` times. For bools it is x[i + 1] != x[i].
 
+    Args:
+      a: array of any dtype, with one axis or more.
+      n: how often to take differences, 0 or more; 1 by default. A Python value, static under
+        tracing.
+      axis: the axis, the last one by default. A Python value, static under tracing.
+      prepend: number or array to put before `a` along the axis; None (default) for nothing.
+      append: number or array to put after `a` along the axis; None (default) for nothing.
+
+    Returns:
+      An array of the dtype of `a`, with n elements fewer along the axis (not fewer than 0).
+
+    Raises:
+      ShapeError: if `a` has no axis, the axis does not exist, or `n` is negative.
+
+    >>> jnp.diff(jnp.array([1, 4, 9]))
+    Array([3, 5], dtype=int32)
+    >>> jnp.diff(jnp.array([1, 4, 9]), n=2)
+    Array([2], dtype=int32)
     >>> jnp.diff(jnp.array([1, 4, 9]), append=16)
     Array([3, 5, 7], dtype=int32)
     """
@@ -85,9 +103,22 @@ def diff(
 def ediff1d(
     ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
 ) -> Array:
-    """The differences of neighbours in the flattened array, between what is put around them.
+    """Compute the differences of neighbours in the flattened array.
 
-    `to_begin` and `to_end` are converted to the dtype of the array.
+    Args:
+      ary: array of numbers, of any shape.
+      to_end: number or array to put after the differences; None (default) for nothing.
+      to_begin: number or array to put before the differences; None (default) for nothing.
+
+    Returns:
+      A vector of the dtype of `ary`. `to_begin` and `to_end` are flattened and converted to that
+      dtype, also where NumPy raises an error because the conversion loses values.
+
+    Raises:
+      DtypeError: if the elements are bools.
+
+    >>> jnp.ediff1d(jnp.array([1, 4, 9]), to_begin=0, to_end=jnp.array([1, 2]))
+    Array([0, 3, 5, 1, 2], dtype=int32)
     """
     x = as_array(ary, "ediff1d")
     if dtypes.is_bool(x.dtype):
@@ -106,10 +137,35 @@ def gradient(
     axis: int | Sequence[int] | None = None,
     edge_order: int | None = None,
 ) -> Any:
-    """The slope of f along each axis, by central differences; one array for each of several axes.
+    """Estimate the slope of sampled values along each axis, by central differences.
 
-    `varargs` is the distance between samples, or one for each axis, or for an axis the places of
-    its samples. At the ends differences are one-sided, of order 1 or 2 as `edge_order` says.
+    Inside, the slope at a sample comes from its two neighbours, with error of second order. At the
+    two ends the difference is one-sided. `weft.grad` differentiates functions.
+
+    Args:
+      f: array of samples. Integers are converted to floats.
+      varargs: nothing, for samples at distance 1; or a distance for all axes; or one distance for
+        each axis. In place of a distance there may be a vector of the coordinates of the samples.
+      axis: an axis, or several, to differentiate along; None (default) for all. A Python value,
+        static under tracing.
+      edge_order: the order of the error at the ends, 1 (the meaning of None, the default) or 2. An
+        axis needs at least edge_order + 1 elements.
+
+    Returns:
+      An array of the shape of `f` if there is one axis, else a list of such arrays, one for each
+      axis. The dtype is the common inexact dtype of `f` and the distances.
+
+    Raises:
+      ShapeError: if an axis is too short, or the numbers of coordinates and samples differ.
+      TypeError: if the number of distances is wrong.
+      ValueError: if `edge_order` is another number.
+
+    >>> jnp.gradient(jnp.array([1., 4., 9., 16.]))
+    Array([3., 4., 6., 7.], dtype=float32)
+    >>> jnp.gradient(jnp.array([1., 4., 9., 16.]), 2.0, edge_order=2)
+    Array([1., 2., 3., 4.], dtype=float32)
+    >>> [x.shape for x in jnp.gradient(jnp.ones((2, 3)))]
+    [(2, 3), (2, 3)]
     """
     places = [as_array(v) for v in varargs]
     x, *places = promote_operands("gradient", as_array(f), *places, inexact=True, shaped=False)
@@ -186,10 +242,22 @@ def find_end_slope(x0: Any, x1: Any, x2: Any, h0: Any, h1: Any) -> Any:
 def trapezoid(
     y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
 ) -> Array:
-    """The integral of y along an axis by the trapezoidal rule; samples at `x`, or `dx` apart.
+    """Integrate samples along an axis by the trapezoidal rule.
+
+    Args:
+      y: array of samples. Integers are converted to floats.
+      x: the coordinates of the samples: a vector as long as the axis, or an array of the shape of
+        `y`. None (default) takes samples at distance `dx`.
+      dx: the distance of samples, 1 by default; not read where `x` is given.
+      axis: the axis, the last one by default. A Python value, static under tracing.
+
+    Returns:
+      An array of the shape of `y` without the axis, of the common inexact dtype of the operands.
 
     >>> jnp.trapezoid(jnp.array([1.0, 2.0, 3.0]), dx=0.5)
     Array(2., dtype=float32)
+    >>> jnp.trapezoid(jnp.array([1.0, 2.0, 3.0]), x=jnp.array([0.0, 1.0, 3.0]))
+    Array(6.5, dtype=float32)
     """
     if x is None:
         y, dx = drop_weak_type(as_inexact("trapezoid", y)), as_array(dx)
@@ -220,9 +288,29 @@ def add_trapezoids(y: Any, x: Any, dx: Any, axis: int) -> Any:
 def unwrap(
     p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * math.pi
 ) -> Array:
-    """Angles along an axis without jumps: multiples of the period take away steps over half of it.
+    """Remove jumps from angles along an axis, by adding multiples of the period.
 
-    Steps of less than `discont` stay as they are. Integers with an integer period stay integers.
+    With the default `discont`, no step between neighbours is then larger than half the period.
+
+    Args:
+      p: array of real numbers, with one axis or more.
+      discont: leave steps that are smaller than this unchanged; None (default) stands for half
+        the period, which is also the least value that has an effect.
+      axis: the axis, the last one by default. A Python value, static under tracing.
+      period: the period, 2 pi by default.
+
+    Returns:
+      An array of the shape of `p` and the common dtype of `p` and `period`. Integers with an
+      integer period stay integers.
+
+    Raises:
+      DtypeError: if `p` is complex.
+      ShapeError: if the axis does not exist.
+
+    >>> jnp.unwrap(jnp.array([350., 355., 2., 8.]), period=360)
+    Array([350., 355., 362., 368.], dtype=float32)
+    >>> jnp.unwrap(jnp.array([0, 1, 8, 9]), period=6)
+    Array([0, 1, 2, 3], dtype=int32)
     """
     x = as_array(p, "unwrap")
     if dtypes.is_complex(x.dtype):
@@ -292,13 +380,34 @@ def interp(
     right: ArrayLike | None = None,
     period: ArrayLike | None = None,
 ) -> Array:
-    """The values at x of the line through points (xp, fp), whose `xp` ascend.
+    """Interpolate linearly between points (xp, fp).
 
-    Outside of them the value is that of the nearest point, or `left` and `right`, which may also be
-    "extrapolate". With a `period`, x and xp are angles of it, and xp need not ascend.
+    The derivative in `x` is the slope of the line; at a point, the slope to its right. It is 0
+    where the result is constant.
 
-    >>> jnp.interp(2.5, jnp.array([1.0, 2.0, 3.0]), jnp.array([3.0, 2.0, 0.0]))
+    Args:
+      x: array of any shape: where to evaluate the function.
+      xp: vector of n real numbers, n at least 1, in ascending order (this is not checked).
+      fp: vector of n real or complex numbers: the values at `xp`.
+      left: the value for x < xp[0]; None (default) for fp[0]; or "extrapolate" (not in NumPy), to
+        prolong the first line.
+      right: the value for x > xp[-1]; None (default) for fp[-1]; or "extrapolate".
+      period: a period of `x` and `xp`, whose order then does not matter; `left` and `right` are
+        ignored. None (default) for functions that are not periodic.
+
+    Returns:
+      An array of the shape of `x`, of a float dtype, or complex if `fp` is.
+
+    Raises:
+      ShapeError: if `xp` and `fp` are not vectors of the same length, at least 1.
+      DtypeError: if `x` or `xp` is complex.
+      ValueError: if `left` or `right` is a text other than "extrapolate".
+
+    >>> xp, fp = jnp.array([1.0, 2.0, 3.0]), jnp.array([3.0, 2.0, 0.0])
+    >>> jnp.interp(2.5, xp, fp)
     Array(1., dtype=float32)
+    >>> jnp.interp(jnp.array([0.0, 4.0]), xp, fp, left=-1.0, right="extrapolate")
+    Array([-1., -2.], dtype=float32)
     """
     for name, side in (("left", left), ("right", right)):
         if isinstance(side, str) and side != "extrapolate":

@@ -88,14 +88,36 @@ def convolve(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The sums over j of a[i - j] * v[j], for two vectors; integers are taken as floats.
+    """Convolve two vectors: sum over j of a[i - j] * v[j].
 
-    `mode`: "full" gives all places where a and v overlap, "valid" those where they do so wholly,
-    "same" as many as the longer has, the middle of "full". `precision` and `preferred_element_type`
-    are as in `dot`.
+    Integers are converted to floats; NumPy keeps them.
 
-    >>> jnp.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0, 0.5]))
+    Args:
+      a: vector of n elements, n at least 1.
+      v: vector of m elements, m at least 1.
+      mode: "full" (default) gives all n + m - 1 sums in which a and v overlap, "valid" the
+        max(n, m) - min(n, m) + 1 in which they overlap wholly, "same" the middle max(n, m) of
+        "full". A Python value, static under tracing.
+      precision: the precision of products on accelerators, as in `dot`; None (default) for the
+        default of the backend. Static under tracing.
+      preferred_element_type: the dtype in which products are summed and returned, at least as
+        precise as the operands; None (default) for their own. Static under tracing.
+
+    Returns:
+      A vector of the common inexact dtype of the operands.
+
+    Raises:
+      ShapeError: if an operand is empty, or is not a vector.
+      ValueError: if `mode` is another name.
+      DtypeError: if `preferred_element_type` cannot hold the dtype of the operands.
+
+    >>> a, v = jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0, 0.5])
+    >>> jnp.convolve(a, v)
     Array([0. , 1. , 2.5, 4. , 1.5], dtype=float32)
+    >>> jnp.convolve(a, v, mode="same")
+    Array([1. , 2.5, 4. ], dtype=float32)
+    >>> jnp.convolve(a, v, mode="valid")
+    Array([2.5], dtype=float32)
     """
     check_option("convolve", "mode", mode, *MODES)
     x, k = check_operands("convolve", a, v, 1)
@@ -116,9 +138,34 @@ def correlate(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The sums over j of a[i + j] * conj(v[j]), for two vectors; integers are taken as floats.
+    """Correlate two vectors: sum over j of a[i + j] * conj(v[j]).
 
-    `mode` is as in `convolve`. `precision` and `preferred_element_type` are as in `dot`.
+    Integers are converted to floats; NumPy keeps them.
+
+    Args:
+      a: vector of n elements, n at least 1.
+      v: vector of m elements, m at least 1.
+      mode: "valid" (default) gives the max(n, m) - min(n, m) + 1 sums in which a and v overlap
+        wholly, "full" all n + m - 1 in which they overlap, "same" the middle max(n, m) of "full". A
+        Python value, static under tracing.
+      precision: the precision of products on accelerators, as in `dot`; None (default) for the
+        default of the backend. Static under tracing.
+      preferred_element_type: the dtype in which products are summed and returned, at least as
+        precise as the operands; None (default) for their own. Static under tracing.
+
+    Returns:
+      A vector of the common inexact dtype of the operands.
+
+    Raises:
+      ShapeError: if an operand is empty, or is not a vector.
+      ValueError: if `mode` is another name.
+      DtypeError: if `preferred_element_type` cannot hold the dtype of the operands.
+
+    >>> a, v = jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0, 0.5])
+    >>> jnp.correlate(a, v)
+    Array([3.5], dtype=float32)
+    >>> jnp.correlate(a, v, mode="full")
+    Array([0.5, 2. , 3.5, 3. , 0. ], dtype=float32)
     """
     check_option("correlate", "mode", mode, *MODES)
     x, k = check_operands("correlate", a, v, 1)
@@ -151,15 +198,76 @@ def check_points_number(op: str, M: Any) -> int:
     return check_integer(op, "M", int(M) if isinstance(M, float) and M.is_integer() else M)
 
 
-bartlett = make_window(np.bartlett, "A triangle of M points, 0 at both ends.")
-blackman = make_window(np.blackman, "0.42 + 0.5 cos(x) + 0.08 cos(2 x) for x from -pi to pi.")
-hamming = make_window(np.hamming, "0.54 + 0.46 cos(x) for x from -pi to pi.")
-hanning = make_window(np.hanning, "0.5 + 0.5 cos(x) for x from -pi to pi.")
+# The text of a window: its first line, an example and the result of that.
+WINDOW = """{0}
+
+    A window tapers a signal before a Fourier transform. It is computed in float64 and then rounded.
+
+    Args:
+      M: the number of points, a Python int; below 1 the result is empty. Static under tracing.
+
+    Returns:
+      A vector of M numbers of the default float dtype; for M = 1 it is [1.].
+
+    Raises:
+      TypeError: if `M` is not an integer.
+
+    >>> print({1})
+    {2}
+    """
+
+bartlett = make_window(
+    np.bartlett,
+    WINDOW.format(
+        "Compute the Bartlett window: a triangle of M points, 0 at both ends.",
+        "jnp.bartlett(5)",
+        "[0.  0.5 1.  0.5 0. ]",
+    ),
+)
+blackman = make_window(
+    np.blackman,
+    WINDOW.format(
+        "Compute the Blackman window: 0.42 + 0.5 cos(x) + 0.08 cos(2 x) for M points x, -pi to pi.",
+        "jnp.blackman(5)[1:4]",
+        "[0.34 1.   0.34]",
+    ),
+)
+hamming = make_window(
+    np.hamming,
+    WINDOW.format(
+        "Compute the Hamming window: 0.54 + 0.46 cos(x) for M points x from -pi to pi.",
+        "jnp.hamming(5)",
+        "[0.08 0.54 1.   0.54 0.08]",
+    ),
+)
+hanning = make_window(
+    np.hanning,
+    WINDOW.format(
+        "Compute the Hann window: 0.5 + 0.5 cos(x) for M points x from -pi to pi.",
+        "jnp.hanning(5)",
+        "[0.  0.5 1.  0.5 0. ]",
+    ),
+)
 
 
 @operation
 def i0(x: ArrayLike) -> Array:
-    """The modified Bessel function of order 0."""
+    """Compute the modified Bessel function of the first kind and order 0, elementwise.
+
+    The derivative at 0 is 0.
+
+    Args:
+      x: array of real numbers, of any shape. Integers are converted to floats.
+
+    Returns:
+      An array of the shape of `x`, of its float dtype.
+
+    Raises:
+      DtypeError: if `x` is complex.
+
+    >>> print(jnp.i0(jnp.array([0.0, 1.0])))
+    [1.       1.266066]
+    """
     x = as_inexact("i0", x)
     check_real("i0", x)
     size = lax.mul(lax.sign(x), x)  # |x| whose derivative is 0 at 0, as that of I0 is
@@ -168,9 +276,26 @@ def i0(x: ArrayLike) -> Array:
 
 @operation(arrays=0)
 def kaiser(M: int, beta: ArrayLike) -> Array:
-    """The Kaiser window, I0(beta * sqrt(1 - x**2)) / I0(beta) for x from -1 to 1.
+    """Compute the Kaiser window: I0(beta * sqrt(1 - x**2)) / I0(beta) for M points x from -1 to 1.
 
-    `beta` is a real scalar, or an array of M of them; derivatives in it are exact.
+    A window tapers a signal before a Fourier transform. A larger `beta` gives a narrower window.
+
+    Args:
+      M: the number of points, a Python int; below 1 the result is empty. Static under tracing.
+      beta: real number, or vector of M numbers, one for each point. The window is differentiable in
+        it.
+
+    Returns:
+      A vector of M floats, of the float dtype of `beta`.
+
+    Raises:
+      DtypeError: if `beta` is complex.
+      ShapeError: if `beta` has another shape.
+
+    >>> print(jnp.kaiser(3, 0.0))
+    [1. 1. 1.]
+    >>> jnp.kaiser(5, 2.0).shape
+    (5,)
     """
     M = check_points_number("kaiser", M)
     beta = as_inexact("kaiser", beta)

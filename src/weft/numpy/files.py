@@ -27,21 +27,75 @@ EXTENDED = {name: kind for name, kind in vars(ml_dtypes).items() if isinstance(k
 
 
 def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
-    """An array of the bytes of a buffer, copied."""
+    """Make a vector of the bytes of a buffer. The bytes are copied.
+
+    Args:
+      buffer: an object with the buffer protocol, such as bytes.
+      dtype: the dtype of the elements; float by default, which is float32 unless 64 bits are
+        enabled.
+      count: the number of elements to read; -1 (default) for all.
+      offset: the number of bytes to skip; 0 by default.
+
+    Returns:
+      A vector of that dtype.
+
+    Raises:
+      ValueError: if the bytes are not a multiple of the size of an element.
+
+    >>> jnp.frombuffer(b"\\x01\\x02\\x03", dtype=jnp.uint8, offset=1)
+    Array([2, 3], dtype=uint8)
+    """
     dtype = np.dtype(dtypes.check_user_dtype(dtype, "frombuffer"))
     host = call_numpy("frombuffer", np.frombuffer, buffer, dtype, count, offset)
     return put_on_device(put(host), None)
 
 
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
-    """An array of the numbers in a text."""
+    """Make a vector of the numbers that a text lists.
+
+    Args:
+      string: the text.
+      dtype: the dtype of the elements; float by default, which is float32 unless 64 bits are
+        enabled.
+      count: the number of elements to read; -1 (default) for all.
+      sep: the text between numbers, such as ",". It must not be empty.
+
+    Returns:
+      A vector of that dtype.
+
+    Raises:
+      ValueError: if something in the text is not a number, or `sep` is empty.
+
+    >>> jnp.fromstring("1, 2, 3", dtype=int, sep=",")
+    Array([1, 2, 3], dtype=int32)
+    """
     dtype = np.dtype(dtypes.check_user_dtype(dtype, "fromstring"))
     host = call_numpy("fromstring", np.fromstring, string, dtype, count, sep=sep)
     return put_on_device(put(host), None)
 
 
 def fromfile(*args: Any, **kwargs: Any) -> Array:
-    """Not available: reading a file is no pure function. Hint: jnp.asarray(np.fromfile(...))."""
+    """Raise an error: use `jnp.asarray(np.fromfile(...))` in place of this function.
+
+    A function that reads a file is not pure: its result depends on more than its arguments.
+
+    Args:
+      args: ignored.
+      kwargs: ignored.
+
+    Returns:
+      Nothing: it always raises.
+
+    Raises:
+      NotImplementedError: always.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryFile() as file:
+    ...     np.arange(3.0).tofile(file)
+    ...     _ = file.seek(0)
+    ...     print(jnp.asarray(np.fromfile(file)))
+    [0. 1. 2.]
+    """
     raise NotImplementedError(
         "fromfile: must be NumPy's, for functions here are pure. "
         "Hint: jnp.asarray(np.fromfile(...))."
@@ -49,7 +103,23 @@ def fromfile(*args: Any, **kwargs: Any) -> Array:
 
 
 def fromiter(*args: Any, **kwargs: Any) -> Array:
-    """Not available: an iterator is used up. Hint: jnp.asarray(np.fromiter(...))."""
+    """Raise an error: use `jnp.asarray(np.fromiter(...))` in place of this function.
+
+    A function that reads an iterator is not pure: a second call finds the iterator empty.
+
+    Args:
+      args: ignored.
+      kwargs: ignored.
+
+    Returns:
+      Nothing: it always raises.
+
+    Raises:
+      NotImplementedError: always.
+
+    >>> jnp.asarray(np.fromiter(range(3), int))
+    Array([0, 1, 2], dtype=int32)
+    """
     raise NotImplementedError(
         "fromiter: must be NumPy's, for functions here are pure. "
         "Hint: jnp.asarray(np.fromiter(...))."
@@ -61,8 +131,11 @@ def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
 
     Args:
       file: a path, to which .npy is added if it is not there, or a file open for writing.
-      arr: an array of any dtype.
-      allow_pickle: as in `numpy.save`; there is nothing to pickle in an array of numbers.
+      arr: an array of any dtype and shape, those that NumPy lacks (bfloat16, float8) included.
+      allow_pickle: as in `numpy.save`; arrays of numbers are never pickled.
+
+    Returns:
+      None.
 
     >>> import io
     >>> file = io.BytesIO()
@@ -82,6 +155,16 @@ def savez(file: Any, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayL
       args: arrays, which are named arr_0, arr_1, ...
       allow_pickle: as in `numpy.savez`.
       kwds: arrays by their names.
+
+    Returns:
+      None.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> jnp.savez(file, jnp.ones(2), b=jnp.zeros(3))
+    >>> _ = file.seek(0)
+    >>> sorted(jnp.load(file))
+    ['arr_0', 'b']
     """
     arrays = [name_dtype(np.asanyarray(x)) for x in args]
     named = {name: name_dtype(np.asanyarray(x)) for name, x in kwds.items()}
@@ -98,9 +181,20 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
       args: positional arguments of `numpy.load`.
       kwargs: keywords of `numpy.load`.
 
+    Returns:
+      An array of the dtype and shape that were saved. For a .npz file, a mapping from names to
+      NumPy arrays; each is read from the file when it is looked up.
+
     Raises:
       ValueError: if the bytes are damaged.
       EOFError: if no bytes are left in the file.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> jnp.save(file, jnp.arange(3))
+    >>> _ = file.seek(0)
+    >>> jnp.load(file)
+    Array([0, 1, 2], dtype=int32)
     """
     with refuse_damage():
         out = np.load(file, *args, **kwargs)

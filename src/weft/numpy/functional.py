@@ -29,15 +29,44 @@ Dims = tuple[str, ...]
 def vectorize(
     pyfunc: Callable, *, excluded: Collection[int | str] = frozenset(), signature: str | None = None
 ) -> Callable:
-    """A function of numbers as a function of arrays that broadcast against each other.
+    """Make a function of numbers a function of arrays that broadcast against each other.
 
-    With a `signature` such as "(n,m),(m)->(n)" it is a function of arrays of those axes, mapped
-    over all axes before them. Arguments that `excluded` names by number or name are passed as they
-    are. An axis named by a number has that size.
+    With a `signature` the function takes arrays of the named axes, and is mapped over all axes
+    before them. The function is traced by `vmap`; NumPy calls it in a loop.
+
+    Args:
+      pyfunc: function of arrays. Without a `signature` it gets arrays of shape ().
+      excluded: positions (ints, not negative) and names of arguments to pass to `pyfunc` unchanged,
+        of any type. Empty by default.
+      signature: a text such as "(n,m),(m)->(n)": the axes of each argument, in order, and of each
+        result. A name stands for one size in all places; a digit stands for itself. None (default)
+        for functions of numbers.
+
+    Returns:
+      A function that takes arrays, whose leading axes broadcast together, and returns arrays of
+      these axes and the axes of the results.
+
+    Raises:
+      TypeError: if `excluded` or `signature` is of another type. On a call: if the number of
+        arguments or of results differs from the signature.
+      ValueError: if `signature` is not such a text, or `excluded` has a negative number.
+      ShapeError: on a call, if a named axis has two sizes.
+
+    >>> larger = jnp.vectorize(lambda a, b: jnp.where(a > b, a, b))
+    >>> larger(jnp.array([1, 5]), 3)
+    Array([3, 5], dtype=int32)
+
+    With axes of the function's own:
 
     >>> f = jnp.vectorize(jnp.dot, signature="(n,m),(m)->(n)")
     >>> f(jnp.ones((2, 3)), jnp.ones((4, 3))).shape
     (4, 2)
+
+    With an argument that stays a Python value:
+
+    >>> power = jnp.vectorize(lambda x, p: x**2 if p == 2 else x, excluded={1})
+    >>> power(jnp.array([1.0, 3.0]), 2)
+    Array([1., 9.], dtype=float32)
     """
     op = f"vectorize({fun_name(pyfunc)})"
     if not isinstance(excluded, set | frozenset | list | tuple) or any(
@@ -159,10 +188,28 @@ def add_row_axis(fun: Callable) -> Callable:
 def apply_along_axis(
     func1d: Callable, axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
 ) -> Array:
-    """A function of vectors applied to every vector along an axis; its axes stand in that place.
+    """Apply a function of vectors to every vector along an axis.
+
+    The function is traced once, by `vmap`, and mapped over all other axes.
+
+    Args:
+      func1d: function of a vector, `func1d(vector, *args, **kwargs)`.
+      axis: the axis of the vectors; negative numbers count from the last.
+      arr: array with one axis or more.
+      args: further arguments of `func1d`, passed unchanged.
+      kwargs: keyword arguments of `func1d`, passed unchanged.
+
+    Returns:
+      An array of the shape of `arr`, with the axes of the function's result in place of the axis.
+
+    Raises:
+      TypeError: if `func1d` is not callable.
+      ShapeError: if the axis does not exist.
 
     >>> jnp.apply_along_axis(jnp.sum, 0, jnp.ones((2, 3)))
     Array([2., 2., 2.], dtype=float32)
+    >>> jnp.apply_along_axis(jnp.diag, -1, jnp.ones((2, 3))).shape
+    (2, 3, 3)
     """
     check_callable("apply_along_axis", func1d)
     x = as_array(arr, "apply_along_axis")
@@ -180,7 +227,26 @@ def apply_along_axis(
 
 
 def apply_over_axes(func: Callable, a: ArrayLike, axes: int | Sequence[int]) -> Array:
-    """`func(a, axis)` for each axis in turn; an axis that it removes comes back with size 1."""
+    """Apply a function to an array along several axes, one after the other.
+
+    It calls `func(a, axis)` for each axis in order. If the result has lost the axis, the axis comes
+    back with size 1.
+
+    Args:
+      func: function of an array and an axis, such as `jnp.sum`.
+      a: array of any dtype.
+      axes: an axis, or a sequence of them; negative numbers count from the last.
+
+    Returns:
+      An array of the rank of `a`.
+
+    Raises:
+      TypeError: if `func` is not callable.
+      ShapeError: if an axis does not exist, or the function returns an array of another rank.
+
+    >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3, 4)), (0, 2)).shape
+    (1, 3, 1)
+    """
     check_callable("apply_over_axes", func)
     x = as_array(a, "apply_over_axes")
     for axis in axes if isinstance(axes, Sequence) else (axes,):

@@ -77,14 +77,34 @@ def bincount(
     length: int | None = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """How often each of 0, 1, 2, ... occurs in a vector of integers, or the sums of their weights.
+    """Count the occurrences of 0, 1, 2, ... in a vector of integers, or sum their weights.
 
-    The result reaches to the largest, and is `minlength` long at least; `length`, needed under jit,
-    fixes it, and larger numbers are left out. Negative numbers count as 0. `out_sharding` says
-    how the result is split over explicit axes of a mesh.
+    The size of the result depends on the values, so under `jit` a `length` is needed. Negative
+    integers count as 0; NumPy raises an error for them.
+
+    Args:
+      x: vector of integers or bools.
+      weights: array of the shape of `x`: add these in place of ones. None (default) counts.
+      minlength: the least size of the result, 0 by default; ignored with `length`.
+      length: the size of the result; larger integers are left out. None (default) for the largest
+        element plus one.
+      out_sharding: the sharding of the result over explicit axes of a mesh; None by default.
+
+    Returns:
+      A vector of the default integer dtype, or of the dtype of `weights`.
+
+    Raises:
+      ShapeError: if `x` is not a vector, or `weights` has another shape.
+      DtypeError: if `x` holds floats or complex numbers.
+      ValueError: if `length` is negative.
+      ConcretizationTypeError: without `length` under a transformation such as `jit`.
 
     >>> jnp.bincount(jnp.array([1, 3, 1]))
     Array([0, 2, 0, 1], dtype=int32)
+    >>> jnp.bincount(jnp.array([1, 3, 1]), weights=jnp.array([0.5, 1.0, 2.0]))
+    Array([0. , 2.5, 0. , 1. ], dtype=float32)
+    >>> weft.jit(lambda x: jnp.bincount(x, length=3))(jnp.array([1, 3, 1]))
+    Array([0, 2, 0], dtype=int32)
     """
     x = as_array(x, "bincount")
     if x.ndim != 1 or dtypes.is_inexact(x.dtype):
@@ -127,9 +147,32 @@ def histogram_bin_edges(
     range: ArrayLike | Sequence[ArrayLike] | None = None,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """The edges of bins: so many of one width over the range of the elements, or those given.
+    """Compute the edges of the bins of a histogram.
 
-    `bins` may also name a rule of numpy.histogram_bin_edges, such as "auto", for known elements.
+    Args:
+      a: array of real numbers, of any shape.
+      bins: the number of bins, 10 by default; or a vector of ascending edges; or the name of a rule
+        of NumPy, such as "auto", which needs concrete elements.
+      range: a pair (low, high), the first and last edge of bins that are given by their number.
+        None (default) for the least and the largest element.
+      weights: do not change edges. With the name of a rule they raise an error. None by default.
+
+    Returns:
+      A vector of edges, one more than bins, of the float dtype of `a`. Where all elements are
+      equal, the edges reach from half below to half above.
+
+    Raises:
+      TypeError: if there are weights and `bins` is a name.
+      ValueError: if the number of bins is less than 1, the name of a rule is unknown, or `range` is
+        not a pair that is finite and ascends.
+      ShapeError: if edges are not a vector.
+      ConcretizationTypeError: if `bins` is a name, under a transformation such as `jit`.
+      DtypeError: if elements are complex.
+
+    >>> jnp.histogram_bin_edges(jnp.array([1., 2., 1., 4.]), bins=3)
+    Array([1., 2., 3., 4.], dtype=float32)
+    >>> jnp.histogram_bin_edges(jnp.array([1., 2., 1., 4.]), bins=2, range=(0., 2.))
+    Array([0., 1., 2.], dtype=float32)
     """
     op = "histogram_bin_edges"
     a = as_array(a, op)
@@ -200,13 +243,35 @@ def histogram(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array]:
-    """(counts, edges): how many elements, or how much weight, is in each bin; counts are floats.
+    """Count the elements of an array in bins, or sum their weights.
 
-    A bin reaches from its lower edge to just below its upper one; the last one includes it. With
-    `density` the integral over the bins is 1. `bins` as in histogram_bin_edges.
+    A bin includes its lower edge and not its upper one; the last bin includes both. Elements
+    outside of all bins are left out.
+
+    Args:
+      a: array of real numbers, of any shape; it is flattened.
+      bins: the number of bins, 10 by default; or a vector of ascending edges; or the name of a rule
+        of NumPy, such as "auto", which needs concrete elements.
+      range: a pair (low, high), the first and last edge of bins that are given by their number.
+        None (default) for the least and the largest element.
+      weights: array of the shape of `a`: add these in place of ones. None (default) counts.
+      density: divide, so that the integral over the bins is 1. None (default) and False do not.
+
+    Returns:
+      A pair (counts, edges) of vectors; there is one edge more than counts. Both are floats, where
+      NumPy returns integer counts.
+
+    Raises:
+      ShapeError: if `weights` has another shape than `a`, or edges are not a vector.
+      ValueError: as in `histogram_bin_edges`.
+      ConcretizationTypeError: if `bins` is a name, under a transformation such as `jit`.
+      DtypeError: if elements are complex.
 
     >>> jnp.histogram(jnp.array([1.0, 2.0, 1.0]), bins=2)
     (Array([2., 1.], dtype=float32), Array([1. , 1.5, 2. ], dtype=float32))
+    >>> counts, edges = jnp.histogram(jnp.array([1., 2., 1., 4.]), bins=jnp.array([0., 2., 4.]))
+    >>> counts
+    Array([2., 2.], dtype=float32)
     """
     a = as_array(a, "histogram")
     if weights is not None:
@@ -275,10 +340,32 @@ def histogramdd(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, list]:
-    """(counts, edges): how many of the points in the rows of `sample` are in each cell of a grid.
+    """Count points in the cells of a grid of d axes, or sum their weights.
 
-    `bins` and `range` are as histogram's, or bins one for each coordinate; `edges` is a list of
-    those of each coordinate. Counts are integers unless there are weights, or `density`.
+    Args:
+      sample: array of shape (n, d): n points of d coordinates.
+      bins: the number of bins of each axis, 10 by default; or a list or tuple of d entries, each a
+        number of bins or a vector of edges.
+      range: a sequence of d entries, each a pair (low, high) or None; None (default) for the least
+        and the largest coordinate.
+      weights: vector of n weights: add these in place of ones. None (default) counts.
+      density: divide, so that the integral over the grid is 1. None (default) and False do not.
+
+    Returns:
+      A pair (counts, edges): an array of d axes, and a list of d vectors. Counts are integers
+      (NumPy: floats) unless there are weights, or `density`; then they are floats.
+
+    Raises:
+      ShapeError: if `sample` is not a matrix, `bins` or `range` does not have d entries, or
+        `weights` has another shape.
+
+    >>> points = jnp.array([[0., 0.], [1., 1.], [1., 0.2]])
+    >>> counts, edges = jnp.histogramdd(points, bins=2)
+    >>> print(counts)
+    [[1 0]
+     [1 1]]
+    >>> print(edges[0])
+    [0.  0.5 1. ]
     """
     op = "histogramdd"
     sample = as_array(sample, op)
@@ -330,9 +417,30 @@ def histogram2d(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array, Array]:
-    """(counts, edges of x, edges of y): how many points (x, y) are in each cell of a grid.
+    """Count points (x, y) in the cells of a grid, or sum their weights.
 
-    `bins` is a number or edges, or one of these for each axis.
+    Args:
+      x: vector of n real numbers.
+      y: vector of n real numbers.
+      bins: the number of bins of each axis, 10 by default; or an array of edges for both; or a
+        pair, each entry a number of bins or a vector of edges.
+      range: a pair of entries, each a pair (low, high) or None; None (default) for the least and
+        the largest coordinate.
+      weights: vector of n weights: add these in place of ones. None (default) counts.
+      density: divide, so that the integral over the grid is 1. None (default) and False do not.
+
+    Returns:
+      A triple (counts, edges of x, edges of y): a matrix with a row for each bin of x, and two
+      vectors. Counts are integers (NumPy: floats) unless there are weights, or `density`.
+
+    Raises:
+      ShapeError: if `x` and `y` are not vectors of one length.
+
+    >>> x, y = jnp.array([0., 1., 1.]), jnp.array([0., 1., 0.2])
+    >>> counts, edges_x, edges_y = jnp.histogram2d(x, y, bins=2)
+    >>> print(counts)
+    [[1 0]
+     [1 1]]
     """
     x, y = as_array(x, "histogram2d"), as_array(y, "histogram2d")
     if x.ndim != 1 or x.shape != y.shape:

@@ -449,19 +449,40 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: ArrayLike | None = None,
 ) -> Array:
-    """Elements at `indices` along an axis, by default of the flattened array.
+    """Take the elements at given indices along an axis.
 
-    `mode` says what a place out of bounds gives: None, like "fill", the `fill_value` (NaN, or the
-    lowest integer), but an error where it is a number; "clip" the nearest element, also for
-    negative indices; "wrap" counts around.
+    `jnp.take(a, i, axis=1)` is `a[:, i]` for indices in bounds. Indices out of bounds give a fill
+    value by default.
 
     Args:
-      unique_indices: a promise that no index occurs twice.
-      indices_are_sorted: a promise that indices ascend.
-      fill_value: what places out of bounds give.
+      a: array of any dtype.
+      indices: integer or array of integers, of any shape. Negative ones count from the end.
+      axis: the axis; None (default) flattens `a` first. A Python value, static under tracing.
+      out: must be None.
+      mode: how to treat indices out of bounds. "fill" gives `fill_value`. None (default) does the
+        same, but raises an error for a Python int. "clip" takes the nearest element, also for
+        negative indices; "wrap" counts modulo the size. A Python value, static under tracing.
+      unique_indices: a promise that no index occurs twice. False by default.
+      indices_are_sorted: a promise that indices ascend. False by default.
+      fill_value: the element for indices out of bounds. None (default) for NaN, or for integers the
+        lowest value, for unsigned ones the highest.
+
+    Returns:
+      An array of the dtype of `a` and its shape, with the axes of `indices` in place of the axis.
+
+    Raises:
+      IndexingError: if an index that is a Python int is out of bounds, and `mode` is None.
+      DtypeError: if `indices` are not integers.
+      ShapeError: if the axis does not exist.
+      ValueError: if `mode` is another name.
+      NotImplementedError: if `mode` is "raise", which traced values cannot do, or `out` is given.
 
     >>> jnp.take(jnp.array([5, 6, 7]), jnp.array([2, -1, 0]))
     Array([7, 7, 5], dtype=int32)
+    >>> jnp.take(jnp.array([5., 6., 7.]), jnp.array([1, 3]))
+    Array([ 6., nan], dtype=float32)
+    >>> jnp.take(jnp.array([5., 6., 7.]), jnp.array([1, 3]), mode="clip")
+    Array([6., 7.], dtype=float32)
     """
     promotion.refuse_out("take", out)
     a = promotion.as_array(a, "take")
@@ -560,16 +581,31 @@ def take_along_axis(
     *,
     wrap_negative_indices: bool | None = None,
 ) -> Array:
-    """For each position, the element at `indices` along an axis: undoes argsort and argmax.
+    """Take, for each position, the element at its own index along an axis.
 
-    `arr` and `indices` broadcast together along the other axes. `mode` as in `take`.
+    It applies the result of `argsort` or `argmax` to an array.
 
     Args:
-      fill_value: what places out of bounds give, as in `take`.
-      wrap_negative_indices: whether negative indices count from the end, as by default.
+      arr: array of any dtype.
+      indices: array of integers of the rank of `arr`. The two broadcast together along the other
+        axes.
+      axis: the axis, the last one by default; None flattens `arr` first. A Python value, static
+        under tracing.
+      mode: how to treat indices out of bounds: None (default) and "fill" give `fill_value`, "clip"
+        takes the nearest element. A Python value, static under tracing.
+      fill_value: the element for indices out of bounds. None (default) for NaN, or for integers the
+        lowest value, for unsigned ones the highest.
+      wrap_negative_indices: None (default) and True count negative indices from the end.
+
+    Returns:
+      An array of the dtype of `arr`, of the size of `indices` along the axis.
+
+    Raises:
+      ShapeError: if the ranks of `arr` and `indices` differ, or the axis does not exist.
+      DtypeError: if `indices` are not integers.
 
     >>> x = jnp.array([[3, 1, 2]])
-    >>> jnp.take_along_axis(x, jnp.array([[1, 2, 0]]), axis=1)
+    >>> jnp.take_along_axis(x, jnp.argsort(x, axis=1), axis=1)
     Array([[1, 2, 3]], dtype=int32)
     """
     op = "take_along_axis"
@@ -598,9 +634,29 @@ def broadcast_last(x: Any, shape: tuple[int, ...]) -> Any:
 def choose(
     a: ArrayLike, choices: ArrayLike | Sequence[ArrayLike], out: None = None, mode: str = "raise"
 ) -> Array:
-    """Elementwise the element of choices[a]; all broadcast together.
+    """Choose each element from one of several arrays: choices[a[i]][i] at position i.
 
-    `mode` "raise" needs known indices; "wrap" and "clip" bring the others inside.
+    Args:
+      a: array of integers, in [0, n) for n choices.
+      choices: list or tuple of n arrays, or an array whose first axis holds them. They are
+        converted to their common dtype, and broadcast together with `a`.
+      out: must be None.
+      mode: how to treat indices out of bounds: "raise" (default) raises an error and so needs
+        concrete indices; "wrap" counts modulo n; "clip" takes the nearest choice.
+
+    Returns:
+      An array of the broadcast shape and the common dtype of `choices`.
+
+    Raises:
+      ValueError: if an index is out of bounds, `choices` is empty, or `mode` is another name.
+      DtypeError: if `a` does not hold integers.
+      ConcretizationTypeError: for `mode` "raise" under a transformation such as `jit`.
+
+    >>> choices = [jnp.array([1, 2, 3]), jnp.array([10, 20, 30])]
+    >>> jnp.choose(jnp.array([0, 1, 0]), choices)
+    Array([ 1, 20,  3], dtype=int32)
+    >>> jnp.choose(jnp.array([0, 5, 0]), choices, mode="clip")
+    Array([ 1, 20,  3], dtype=int32)
     """
     promotion.refuse_out("choose", out)
     a = promotion.as_array(check_integer_indices("choose", a), "choose")

@@ -64,7 +64,19 @@ KEEPING = {
 
 @operation
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """The sum of two polynomials.
+    """Add two polynomials.
+
+    A polynomial is a vector of its coefficients, the highest power first.
+
+    Args:
+      a1: vector of n coefficients, or a number, of any dtype.
+      a2: vector of m coefficients, or a number, of any dtype.
+
+    Returns:
+      A vector of max(n, m) coefficients, of the common dtype of the operands.
+
+    Raises:
+      ShapeError: if a polynomial has more than one axis.
 
     >>> jnp.polyadd(jnp.array([1, 2, 3]), jnp.array([1, 0]))
     Array([1, 3, 3], dtype=int32)
@@ -77,16 +89,50 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 @operation
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """The difference of two polynomials."""
+    """Subtract a polynomial from another.
+
+    A polynomial is a vector of its coefficients, the highest power first.
+
+    Args:
+      a1: vector of n coefficients, or a number, of any dtype.
+      a2: vector of m coefficients, or a number, of any dtype.
+
+    Returns:
+      A vector of max(n, m) coefficients of a1 - a2, of the common dtype of the operands.
+
+    Raises:
+      ShapeError: if a polynomial has more than one axis.
+
+    >>> jnp.polysub(jnp.array([1, 2, 3]), jnp.array([1, 0]))
+    Array([1, 1, 3], dtype=int32)
+    """
     x, y = promote_coefficients("polysub", a1, a2)
     return polyadd(x, ops.neg(y))
 
 
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
-    """The product of two polynomials, in floats.
+    """Multiply two polynomials.
+
+    A polynomial is a vector of its coefficients, the highest power first. The product is a
+    convolution. Integers are converted to floats, and leading zeros stay by default; NumPy keeps
+    integers and drops leading zeros.
 
     Args:
-      trim_leading_zeros: leave out zeros in front of the factors, which must be known now.
+      a1: vector of n coefficients, or a number.
+      a2: vector of m coefficients, or a number.
+      trim_leading_zeros: drop leading zeros of both factors first. False by default. The size of
+        the result then depends on values, so they must be concrete: not arguments of `jit`.
+
+    Returns:
+      A vector of n + m - 1 coefficients, of the common inexact dtype of the operands.
+
+    Raises:
+      ShapeError: if a polynomial has more than one axis.
+
+    >>> jnp.polymul(jnp.array([0, 1, 2]), jnp.array([1, 3]))
+    Array([0., 1., 5., 6.], dtype=float32)
+    >>> jnp.polymul(jnp.array([0, 1, 2]), jnp.array([1, 3]), trim_leading_zeros=True)
+    Array([1., 5., 6.], dtype=float32)
     """
     x, y = promote_coefficients("polymul", a1, a2, inexact=True)
     if trim_leading_zeros:
@@ -96,12 +142,30 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
 
 
 def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
-    """The quotient and remainder of two polynomials: u = quotient * v + remainder.
+    """Divide two polynomials: u = quotient * v + remainder.
 
-    The remainder has as many coefficients as u.
+    A polynomial is a vector of its coefficients, the highest power first. The first coefficient of
+    `v` must not be 0. The remainder keeps its leading zeros by default; NumPy drops them.
 
     Args:
-      trim_leading_zeros: leave out zeros in front of the remainder, which must be known now.
+      u: vector of n coefficients, or a number: the dividend.
+      v: vector of m coefficients, or a number: the divisor.
+      trim_leading_zeros: drop leading zeros of the remainder. False by default. The size of the
+        result then depends on values, so they must be concrete: not arguments of `jit`.
+
+    Returns:
+      A pair (quotient, remainder) of vectors of the common inexact dtype of the operands, of
+      max(n - m + 1, 1) and of n coefficients.
+
+    Raises:
+      ShapeError: if a polynomial has more than one axis.
+      ConcretizationTypeError: if leading zeros are dropped under a transformation such as `jit`.
+
+    >>> u, v = jnp.array([1., 5., 7.]), jnp.array([1., 2.])
+    >>> jnp.polydiv(u, v)
+    (Array([1., 3.], dtype=float32), Array([0., 0., 1.], dtype=float32))
+    >>> jnp.polydiv(u, v, trim_leading_zeros=True)
+    (Array([1., 3.], dtype=float32), Array([1.], dtype=float32))
     """
     x, y = promote_coefficients("polydiv", u, v, inexact=True)
     quotient, rest = divide_vectors(x, y)
@@ -133,7 +197,25 @@ def divide_vectors(x: Any, y: Any) -> tuple[Any, Any]:
 
 @operation(static=("m",))
 def polyder(p: ArrayLike, m: int = 1) -> Array:
-    """The derivative of a polynomial, taken m times, in floats."""
+    """Differentiate a polynomial.
+
+    A polynomial is a vector of its coefficients, the highest power first.
+
+    Args:
+      p: vector of n coefficients, or a number. Integers are converted to floats.
+      m: how often to differentiate, 0 or more; 1 by default. A Python value, static under tracing.
+
+    Returns:
+      A vector of max(n - m, 0) coefficients, of the inexact dtype of `p`.
+
+    Raises:
+      ShapeError: if `p` has more than one axis, or `m` is negative.
+
+    >>> jnp.polyder(jnp.array([1, 2, 3]))
+    Array([2., 2.], dtype=float32)
+    >>> jnp.polyder(jnp.array([1, 2, 3]), m=2)
+    Array([2.], dtype=float32)
+    """
     (p,) = promote_coefficients("polyder", p, inexact=True)
     m = check_integer("polyder", "m", m, 0)
     m = min(m, p.size)
@@ -145,9 +227,26 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
 
 @operation(static=("m",))
 def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
-    """The integral of a polynomial, taken m times, in floats.
+    """Integrate a polynomial.
 
-    `k` are the constants, first that of the first integral; a single one stands for all.
+    A polynomial is a vector of its coefficients, the highest power first.
+
+    Args:
+      p: vector of n coefficients, or a number. Integers are converted to floats.
+      m: how often to integrate, 0 or more; 1 by default. A Python value, static under tracing.
+      k: the constants of integration: a number for all, or a vector of m, the first integral's
+        first. None (default) stands for 0.
+
+    Returns:
+      A vector of n + m coefficients, of the common inexact dtype of `p` and `k`.
+
+    Raises:
+      ShapeError: if `p` has more than one axis, `m` is negative, or `k` has another shape.
+
+    >>> jnp.polyint(jnp.array([3, 2, 1]))
+    Array([1., 1., 1., 0.], dtype=float32)
+    >>> jnp.polyint(jnp.array([6., 2.]), m=2, k=jnp.array([1., 2.]))
+    Array([1., 1., 1., 2.], dtype=float32)
     """
     m = check_integer("polyint", "m", m, 0)
     if k is None:
@@ -168,10 +267,21 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
 
 @operation(static=("unroll",))
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
-    """The value of a polynomial at x, by Horner's rule.
+    """Evaluate a polynomial at points x, by Horner's rule.
 
-    `p` may have further axes, which broadcast against x. `unroll` is how many steps of the loop
-    over coefficients are written out.
+    Args:
+      p: array of n coefficients along the first axis, the highest power first. Further axes
+        broadcast against `x`: they hold several polynomials.
+      x: array of any shape, or a number.
+      unroll: the number of steps of the loop over coefficients that are compiled in sequence, 16 by
+        default. A Python value, static under tracing.
+
+    Returns:
+      An array of the shape of `x` (broadcast against p.shape[1:]), of the common dtype of the
+      operands. Integers stay integers.
+
+    Raises:
+      ShapeError: if `p` is a number.
 
     >>> jnp.polyval(jnp.array([1, 0, 2]), jnp.array([1, 3]))
     Array([ 3, 11], dtype=int32)
@@ -192,10 +302,27 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 
 
 def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
-    """The roots of a polynomial, complex, as the eigenvalues of its companion matrix.
+    """Find the roots of a polynomial, as the eigenvalues of its companion matrix.
 
-    Coefficients 0 in front, which lower the degree, have to be known; with strip_zeros=False, as
-    jit needs, there are as many roots as coefficients but one, and NaN where there are fewer.
+    Leading coefficients that are 0 lower the degree and so the number of roots. By default they are
+    counted, so the coefficients must be concrete. Under `jit` use strip_zeros=False.
+
+    Args:
+      p: vector of n coefficients, the highest power first. Integers are converted to floats.
+      strip_zeros: True (default) drops leading zeros. False returns n - 1 roots always, and NaN in
+        place of those that do not exist.
+
+    Returns:
+      A complex vector of the roots: n - 1 of them, less one for each leading zero.
+
+    Raises:
+      ShapeError: if `p` has more than one axis.
+      ConcretizationTypeError: under a transformation such as `jit`, if strip_zeros is True.
+
+    >>> jnp.roots(jnp.array([1., -3., 2.]))
+    Array([2.+0.j, 1.+0.j], dtype=complex64)
+    >>> weft.jit(lambda p: jnp.roots(p, strip_zeros=False))(jnp.array([0., 1., -3.])).real
+    Array([ 3., nan], dtype=float32)
     """
     (p,) = promote_coefficients("roots", p, inexact=True)
     if strip_zeros:
@@ -242,10 +369,24 @@ def multiply_roots(zeros_: Any) -> Any:
 
 
 def poly(seq_of_zeros: ArrayLike) -> Array:
-    """The polynomial with the given roots and first coefficient 1; of a matrix, its own.
+    """Compute the polynomial that has the given roots, or the characteristic one of a matrix.
+
+    Args:
+      seq_of_zeros: vector of n roots, or a square matrix of shape (n, n), whose eigenvalues are the
+        roots. Integers are converted to floats.
+
+    Returns:
+      A vector of n + 1 coefficients, the highest power first, whose first is 1. It has the inexact
+      dtype of the roots, and is complex for a matrix, also where NumPy returns floats. Without
+      roots the result is the number 1.
+
+    Raises:
+      ShapeError: if the operand is a matrix that is not square, or has more axes.
 
     >>> jnp.poly(jnp.array([1.0, 2.0]))
     Array([ 1., -3.,  2.], dtype=float32)
+    >>> jnp.poly(jnp.array([[2.0, 0.0], [0.0, 3.0]])).real
+    Array([ 1., -5.,  6.], dtype=float32)
     """
     x = as_inexact("poly", seq_of_zeros)
     if x.ndim == 2 and x.shape[0] == x.shape[1] and x.size:
@@ -270,11 +411,35 @@ def polyfit(
     w: ArrayLike | None = None,
     cov: bool | str = False,
 ) -> Any:
-    """The polynomial of degree `deg` nearest to points (x, y) by squares, weighted by w.
+    """Fit a polynomial to points by least squares.
 
-    y may be a matrix, each column of which is fitted. With `full` it gives (p, residuals, rank,
-    singular values, rcond); with `cov` (p, covariance of p), scaled unless that is "unscaled".
-    Singular values below rcond times the largest count as 0, by default x.size * eps.
+    Args:
+      x: vector of n coordinates.
+      y: vector of n values, or matrix of shape (n, k): each column is fitted.
+      deg: the degree, 0 or more. A Python value, static under tracing.
+      rcond: singular values below rcond times the largest count as 0. None (default) stands for
+        n * eps of the dtype. A Python value, static under tracing.
+      full: return more of the solution, see below. False by default.
+      w: vector of n weights of the residuals (not of their squares); None (default) for ones.
+      cov: True returns the covariance of the coefficients as well, scaled by the residuals;
+        "unscaled" returns it without this factor. False by default; ignored with `full`.
+
+    Returns:
+      p, the coefficients, the highest power first, of shape (deg + 1,) or (deg + 1, k). With `full`
+      a tuple (p, residuals, rank, singular values, rcond). With `cov` a pair (p, covariance), of
+      shape (deg + 1, deg + 1), and a last axis if `y` is a matrix. The dtype is the common inexact
+      dtype of `x` and `y`.
+
+    Raises:
+      ValueError: if `deg` is negative, or there are too few points to scale the covariance.
+      ShapeError: if the operands do not have the shapes above.
+
+    >>> x, y = jnp.array([0., 1., 2., 3.]), jnp.array([1., 3., 5., 7.])
+    >>> bool(jnp.allclose(jnp.polyfit(x, y, 1), jnp.array([2., 1.]), atol=1e-4))
+    True
+    >>> p, covariance = jnp.polyfit(x, y, 1, cov=True)
+    >>> p.shape, covariance.shape
+    ((2,), (2, 2))
     """
     deg = check_integer("polyfit", "deg", deg)
     if deg < 0:

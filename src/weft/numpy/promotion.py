@@ -195,9 +195,18 @@ cached_broadcast = memoize(families.broadcast_shapes)
 
 
 def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
-    """The shape that arrays of these shapes broadcast to together.
+    """Compute the shape that arrays of the given shapes broadcast to together.
 
-    >>> broadcast_shapes((3, 1), (4,), ())
+    Args:
+      shapes: tuples of ints, or ints for shapes of one axis.
+
+    Returns:
+      A tuple of ints.
+
+    Raises:
+      ShapeError: if an axis, counted from the last, has two sizes that differ and are not 1.
+
+    >>> jnp.broadcast_shapes((3, 1), (4,), ())
     (3, 4)
     """
     return cached_broadcast(*[shape_of("broadcast_shapes", s) for s in shapes])

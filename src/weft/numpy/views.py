@@ -29,7 +29,28 @@ from weft.xla.typing import Array, ArrayLike, DeviceLike, DTypeLike
 def astype(
     x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: DeviceLike = None
 ) -> Array:
-    """x in another dtype; complex to real drops the imaginary part."""
+    """Convert an array to another dtype.
+
+    Floats are rounded toward zero when converted to integers. Of complex numbers, a real dtype
+    keeps the real part.
+
+    Args:
+      x: array of any dtype.
+      dtype: the dtype of the result, such as `int` or `jnp.float16`.
+      copy: return a copy even if `x` has this dtype already. False by default.
+      device: the device or sharding of the result; None (default) leaves it on the device of `x`.
+
+    Returns:
+      An array of the shape of `x`, of that dtype.
+
+    Raises:
+      DtypeError: if `dtype` is not a dtype.
+
+    >>> jnp.astype(jnp.array([1.7, -1.7]), int)
+    Array([ 1, -1], dtype=int32)
+    >>> jnp.astype(jnp.array([0.0, 2.0]), bool)
+    Array([False,  True], dtype=bool)
+    """
     made = cast(x, dtype, copy)
     return made if device is None else put_on_device(made, device)
 
@@ -131,12 +152,26 @@ def pad_end(x: Any, axis: int, count: int) -> Any:
 
 @operation(static=("axis", "bitorder"))
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
-    """Whether elements are not zero, as the bits of uint8 numbers; zeros fill the last one.
+    """Pack truth values as bits into uint8 numbers, eight in each.
 
-    The first of eight is the highest bit, or with bitorder "little" the lowest.
+    Args:
+      a: array of bools or integers; an element that is not 0 is the bit 1.
+      axis: the axis to pack along; None (default) flattens `a` first. A Python value, static under
+        tracing.
+      bitorder: "big" (default) makes the first of eight elements the highest bit, "little" the
+        lowest bit. A Python value, static under tracing.
+
+    Returns:
+      A uint8 array. The axis of n elements becomes one of ceil(n / 8); zeros fill the last number.
+
+    Raises:
+      DtypeError: if `a` is of floats or complex numbers.
+      ValueError: if `bitorder` is another name.
 
     >>> jnp.packbits(jnp.array([1, 0, 1]))
     Array([160], dtype=uint8)
+    >>> jnp.packbits(jnp.array([1, 0, 1]), bitorder="little")
+    Array([5], dtype=uint8)
     """
     x, axis = check_bits_operand("packbits", a, axis, bitorder)
     if dtypes.is_inexact(x.dtype):
@@ -154,9 +189,28 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
 def unpackbits(
     a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> Array:
-    """The bits of uint8 numbers as uint8 numbers 0 and 1, the highest first; see packbits.
+    """Unpack the bits of uint8 numbers. This undoes `packbits`.
 
-    `count` says how many there are: zeros fill up, and a negative count leaves out the last ones.
+    Args:
+      a: array of dtype uint8.
+      axis: the axis to unpack along; None (default) flattens `a` first. A Python value, static
+        under tracing.
+      count: the number of bits to return along the axis: zeros are added if there are fewer. A
+        negative count leaves out the last -count bits. None (default) returns all. A Python value,
+        static under tracing.
+      bitorder: "big" (default) returns the highest bit first, "little" the lowest. A Python value,
+        static under tracing.
+
+    Returns:
+      A uint8 array of zeros and ones; the axis of n numbers becomes one of 8 * n, or of `count`.
+
+    Raises:
+      DtypeError: if `a` is of another dtype than uint8.
+
+    >>> jnp.unpackbits(jnp.array([160], jnp.uint8))
+    Array([1, 0, 1, 0, 0, 0, 0, 0], dtype=uint8)
+    >>> jnp.unpackbits(jnp.array([160], jnp.uint8), count=3)
+    Array([1, 0, 1], dtype=uint8)
     """
     x, axis = check_bits_operand("unpackbits", a, axis, bitorder)
     if x.dtype != UINT8:

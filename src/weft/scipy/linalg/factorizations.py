@@ -33,12 +33,52 @@ STATIC = (
 
 
 def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """The determinants of square matrices."""
+    """Compute the determinants of square matrices.
+
+    The determinant is the product of the pivots of an LU factorization. Leading axes are a batch.
+
+    Args:
+      a: array of shape (..., n, n). Integers are converted to floats.
+      overwrite_a: accepted for SciPy's sake and ignored: an array is never changed in place.
+      check_finite: accepted for SciPy's sake and ignored: NaN and inf in the operand are not
+        reported, they spread into the result.
+
+    Returns:
+      An array of shape (...), of the inexact dtype of `a`.
+
+    Raises:
+      ShapeError: if the last two axes of `a` are not of one size.
+
+    >>> import weft.scipy.linalg
+    >>> print(weft.scipy.linalg.det(jnp.array([[1., 2.], [3., 4.]])))
+    -2.0
+    """
     return linalg.det(a)
 
 
 def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """The inverses of square matrices; inf or NaN where there is none. Prefer `solve`."""
+    """Compute the inverses of square matrices.
+
+    Use `solve` where the inverse is only multiplied by something: it is cheaper and more precise. A
+    singular matrix gives inf or NaN; SciPy raises an error there.
+
+    Args:
+      a: array of shape (..., n, n). Integers are converted to floats.
+      overwrite_a: accepted for SciPy's sake and ignored: an array is never changed in place.
+      check_finite: accepted for SciPy's sake and ignored: NaN and inf in the operand are not
+        reported, they spread into the result.
+
+    Returns:
+      An array of shape (..., n, n), of the inexact dtype of `a`.
+
+    Raises:
+      ShapeError: if the last two axes of `a` are not of one size.
+
+    >>> import weft.scipy.linalg
+    >>> print(weft.scipy.linalg.inv(jnp.array([[2., 0.], [0., 4.]])))
+    [[0.5  0.  ]
+     [0.   0.25]]
+    """
     return linalg.inv(a)
 
 
@@ -53,10 +93,44 @@ def solve(
     check_finite: bool = True,
     assume_a: str = "gen",
 ) -> Array:
-    """x for which a x = b, for a (..., n, n) and b (n,) or (..., n, k).
+    """Solve linear systems: find x for which a x = b.
 
-    With `assume_a` "pos", a is positive definite, NaN coming out where it is not, and only its
-    upper triangle is read, or the `lower` one. "gen", "sym" and "her" solve general systems.
+    General matrices are factored as P L U, positive definite ones by Cholesky's method, which takes
+    half the operations. Leading axes of `a` and `b` are a batch and broadcast together. A
+    singular matrix gives inf or NaN; SciPy raises an error there.
+
+    Args:
+      a: array of shape (..., n, n), of a dtype of 32 or 64 bits (64 or 128 for complex numbers).
+      b: array of shape (n,), or (..., n, k) for k right sides.
+      lower: for `assume_a` "pos", read the lower triangle of `a` only; by default the upper one.
+        Ignored otherwise.
+      overwrite_a: accepted for SciPy's sake and ignored: an array is never changed in place.
+      overwrite_b: accepted for SciPy's sake and ignored.
+      debug: accepted for SciPy's sake and ignored.
+      check_finite: accepted for SciPy's sake and ignored: NaN and inf in the operand are not
+        reported, they spread into the result.
+      assume_a: "gen" (default), "sym" and "her" solve a general system; "pos" takes `a` as
+        Hermitian and positive definite, and gives NaN where it is not. A Python value, static under
+        tracing.
+
+    Returns:
+      An array x of shape (n,) if `b` has one axis and `a` two, and of shape (..., n, k) if `b` is a
+      matrix or a batch. The dtype is the common inexact dtype of the operands.
+
+    Raises:
+      ShapeError: if the operands do not have the shapes above.
+      DtypeError: if the operands are 16-bit floats.
+      ValueError: if `assume_a` is another name.
+
+    >>> import weft.scipy.linalg
+    >>> a, b = jnp.array([[4., 2.], [2., 3.]]), jnp.array([8., 7.])
+    >>> print(weft.scipy.linalg.solve(a, b))
+    [1.25 1.5 ]
+
+    The same system, by Cholesky's method:
+
+    >>> bool(jnp.allclose(weft.scipy.linalg.solve(a, b, assume_a="pos"), jnp.array([1.25, 1.5])))
+    True
     """
     check_option("solve", "assume_a", assume_a, "gen", "sym", "her", "pos")
     if assume_a != "pos":
@@ -81,13 +155,37 @@ def solve_triangular(
     debug: Any = None,
     check_finite: bool = True,
 ) -> Array:
-    """x for which op(a) x = b, for triangular a (..., n, n) and b (n,) or (..., n, k).
+    """Solve triangular linear systems: find x for which op(a) x = b.
 
-    `trans` is 0 or "N" for a, 1 or "T" for its transpose, 2 or "C" for its conjugate transpose.
-    Only the upper triangle is read, or the `lower` one, without the diagonal if `unit_diagonal`.
+    One triangle of `a` is read, by substitution; no factorization is made. Leading axes of `a` and
+    `b` are a batch and broadcast together. A zero on the diagonal gives inf or NaN; SciPy raises an
+    error there.
 
-    >>> print(solve_triangular(jnp.array([[2., 1.], [0., 4.]]), jnp.array([4., 8.])))
+    Args:
+      a: array of shape (..., n, n), of an inexact dtype, 16-bit floats included.
+      b: array of shape (n,), or (..., n, k) for k right sides.
+      trans: 0 or "N" (default) solves with `a`, 1 or "T" with its transpose, 2 or "C" with its
+        conjugate transpose. A Python value, static under tracing.
+      lower: read the lower triangle of `a`; by default the upper one.
+      unit_diagonal: take the diagonal as ones and do not read it. False by default.
+      overwrite_b: accepted for SciPy's sake and ignored.
+      debug: accepted for SciPy's sake and ignored.
+      check_finite: accepted for SciPy's sake and ignored: NaN and inf in the operand are not
+        reported, they spread into the result.
+
+    Returns:
+      An array x of shape (n,) or (..., n, k), of the common inexact dtype of the operands.
+
+    Raises:
+      ShapeError: if the operands do not have the shapes above.
+      ValueError: if `trans` is another value.
+
+    >>> import weft.scipy.linalg
+    >>> a, b = jnp.array([[2., 1.], [0., 4.]]), jnp.array([4., 8.])
+    >>> print(weft.scipy.linalg.solve_triangular(a, b))
     [1. 2.]
+    >>> print(weft.scipy.linalg.solve_triangular(a, b, trans="T"))
+    [2.  1.5]
     """
     check_option("solve_triangular", "trans", trans, *TRANSPOSED)
     kind = TRANSPOSED[trans]
@@ -110,10 +208,33 @@ def solve_triangular(
 def cholesky(
     a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Array:
-    """U, upper triangular, with a = U^H U; or with `lower` L, with a = L L^H.
+    """Factor positive definite matrices as U^H U, or as L L^H.
 
-    For positive definite a (..., n, n); NaN where it is not. The triangle that is read is the one
-    of the result.
+    One triangle of `a` is read: the upper one for U, the lower one for L. The result has NaN in it
+    where a matrix is not positive definite; SciPy raises an error there. Leading axes are a batch.
+
+    Args:
+      a: array of shape (..., n, n). Integers are converted to floats.
+      lower: return L, lower triangular, with a = L L^H; by default U, upper triangular, with
+        a = U^H U. A Python value, static under tracing.
+      overwrite_a: accepted for SciPy's sake and ignored: an array is never changed in place.
+      check_finite: accepted for SciPy's sake and ignored: NaN and inf in the operand are not
+        reported, they spread into the result.
+
+    Returns:
+      An array of shape (..., n, n), of the inexact dtype of `a`, with zeros in the other triangle.
+
+    Raises:
+      ShapeError: if the last two axes of `a` are not of one size.
+
+    >>> import weft.scipy.linalg
+    >>> a = jnp.array([[4., 2.], [2., 10.]])
+    >>> print(weft.scipy.linalg.cholesky(a))
+    [[2. 1.]
+     [0. 3.]]
+    >>> print(weft.scipy.linalg.cholesky(a, lower=True))
+    [[2. 0.]
+     [1. 3.]]
     """
     x = systems.check_matrices("cholesky", a, square=True)
     if lower:
@@ -124,7 +245,31 @@ def cholesky(
 def cho_factor(
     a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, bool]:
-    """(c, lower), what `cho_solve` takes: the Cholesky factor of a, and which one it is."""
+    """Factor positive definite matrices, as `cho_solve` takes them.
+
+    Factor once and solve for several right sides that are not known together. The other triangle of
+    the factor is zero; in SciPy it keeps elements of `a`.
+
+    Args:
+      a: array of shape (..., n, n). One triangle is read.
+      lower: compute the lower factor; by default the upper one.
+      overwrite_a: accepted for SciPy's sake and ignored: an array is never changed in place.
+      check_finite: accepted for SciPy's sake and ignored: NaN and inf in the operand are not
+        reported, they spread into the result.
+
+    Returns:
+      A pair (c, lower): the Cholesky factor, of shape (..., n, n) and the inexact dtype of `a`, and
+      the flag `lower`. The factor is NaN where `a` is not positive definite.
+
+    Raises:
+      ShapeError: if the last two axes of `a` are not of one size.
+
+    >>> import weft.scipy.linalg
+    >>> c, lower = weft.scipy.linalg.cho_factor(jnp.array([[4., 2.], [2., 10.]]))
+    >>> print(c, lower)
+    [[2. 1.]
+     [0. 3.]] False
+    """
     return cholesky(a, lower), lower
 
 
@@ -141,7 +286,28 @@ def cho_solve(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Array:
-    """x for which a x = b, from the `cho_factor` of a (..., n, n), for b (n,) or (..., n, k)."""
+    """Solve linear systems a x = b, given the Cholesky factor of a.
+
+    Args:
+      c_and_lower: the pair (c, lower) that `cho_factor` returned: a factor of shape (..., n, n),
+        and a bool, True if it is the lower one.
+      b: array of shape (n,), or (..., n, k) for k right sides.
+      overwrite_b: accepted for SciPy's sake and ignored.
+      check_finite: accepted for SciPy's sake and ignored: NaN and inf in the operand are not
+        reported, they spread into the result.
+
+    Returns:
+      An array x of shape (n,) or (..., n, k), of the common inexact dtype of the operands.
+
+    Raises:
+      TypeError: if `c_and_lower` is not a pair.
+      ShapeError: if the operands do not have the shapes above.
+
+    >>> import weft.scipy.linalg
+    >>> pair = weft.scipy.linalg.cho_factor(jnp.array([[4., 2.], [2., 10.]]))
+    >>> print(weft.scipy.linalg.cho_solve(pair, jnp.array([8., 22.])))
+    [1. 2.]
+    """
     c, lower = check_pair("cho_solve", "c_and_lower", c_and_lower)
     return cho_solve_arrays(c, b, bool(lower))
 
@@ -170,8 +336,29 @@ def solve_factored(op: str, c: Any, lower: bool, b: Any) -> Any:
 def lu_factor(
     a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, Array]:
-    """(lu, pivots), what `lu_solve` takes: L below the diagonal of one matrix, and U; row i was
-    exchanged with row pivots[i].
+    """Factor matrices as P L U with partial pivoting, as `lu_solve` takes them.
+
+    L, whose diagonal of ones is not stored, and U share one matrix. Leading axes are a batch. `lu`
+    returns P, L and U as separate matrices.
+
+    Args:
+      a: array of shape (..., m, n). Integers are converted to floats.
+      overwrite_a: accepted for SciPy's sake and ignored: an array is never changed in place.
+      check_finite: accepted for SciPy's sake and ignored: NaN and inf in the operand are not
+        reported, they spread into the result.
+
+    Returns:
+      A pair (lu, pivots): the factors, of shape (..., m, n) and the inexact dtype of `a`, and int32
+      pivots of shape (..., min(m, n)): row i was exchanged with row pivots[i], in order of i.
+
+    Raises:
+      ShapeError: if `a` has fewer than two axes.
+
+    >>> import weft.scipy.linalg
+    >>> lu, pivots = weft.scipy.linalg.lu_factor(jnp.array([[0., 2.], [4., 2.]]))
+    >>> print(lu, pivots)
+    [[4. 2.]
+     [0. 2.]] [1 1]
     """
     factors, pivots, _ = factorizations.lu(systems.check_matrices("lu_factor", a))
     return factors, pivots
@@ -185,9 +372,29 @@ def lu_solve(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Array:
-    """x for which a x = b, from the `lu_factor` of a (..., n, n), for b (n,) or (..., n, k).
+    """Solve linear systems a x = b, given the LU factors of a.
 
-    `trans` is 1 for the transpose of a, 2 for its conjugate transpose.
+    Args:
+      lu_and_piv: the pair (lu, pivots) that `lu_factor` returned for a of shape (..., n, n).
+      b: array of shape (n,), or (..., n, k) for k right sides.
+      trans: 0 (default) solves with a, 1 with its transpose, 2 with its conjugate transpose. A
+        Python value, static under tracing.
+      overwrite_b: accepted for SciPy's sake and ignored.
+      check_finite: accepted for SciPy's sake and ignored: NaN and inf in the operand are not
+        reported, they spread into the result.
+
+    Returns:
+      An array x of shape (n,) or (..., n, k), of the common inexact dtype of the operands.
+
+    Raises:
+      TypeError: if `lu_and_piv` is not a pair.
+      ShapeError: if the operands do not have the shapes above, or the pivots are not n.
+      ValueError: if `trans` is another number.
+
+    >>> import weft.scipy.linalg
+    >>> pair = weft.scipy.linalg.lu_factor(jnp.array([[4., 2.], [2., 3.]]))
+    >>> print(weft.scipy.linalg.lu_solve(pair, jnp.array([8., 7.])))
+    [1.25 1.5 ]
     """
     check_option("lu_solve", "trans", trans, 0, 1, 2)
     factors, pivots = check_pair("lu_solve", "lu_and_piv", lu_and_piv)
@@ -211,9 +418,34 @@ def lu_solve(
 def lu(
     a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple:
-    """a = P L U: a permutation matrix, a lower one of unit diagonal, an upper one; or (P L, U).
+    """Factor matrices as a = P L U with partial pivoting.
 
-    For a (..., m, n), L has min(m, n) columns and U as many rows.
+    P is a permutation matrix, L is lower triangular with ones on the diagonal, U is upper
+    triangular. Leading axes are a batch. To solve systems, use `lu_factor`.
+
+    Args:
+      a: array of shape (..., m, n). Integers are converted to floats. Below, k is min(m, n).
+      permute_l: return (P L, U) in place of (P, L, U). A Python value, static under tracing.
+      overwrite_a: accepted for SciPy's sake and ignored: an array is never changed in place.
+      check_finite: accepted for SciPy's sake and ignored: NaN and inf in the operand are not
+        reported, they spread into the result.
+
+    Returns:
+      A triple (P, L, U) of shapes (..., m, m), (..., m, k) and (..., k, n); or the pair (P L, U)
+      with `permute_l`. L and U have the inexact dtype of `a`, P the real dtype of the same
+      precision.
+
+    Raises:
+      ShapeError: if `a` has fewer than two axes.
+
+    >>> import weft.scipy.linalg
+    >>> p, l, u = weft.scipy.linalg.lu(jnp.array([[0., 2.], [4., 2.]]))
+    >>> print(u)
+    [[4. 2.]
+     [0. 2.]]
+    >>> print(p @ l @ u)
+    [[0. 2.]
+     [4. 2.]]
     """
     x = systems.check_matrices("lu", a)
     m, k = x.shape[-2], min(x.shape[-2:])
@@ -242,9 +474,39 @@ def qr(
     pivoting: bool = False,
     check_finite: bool = True,
 ) -> tuple:
-    """a = Q R, or a[:, p] = Q R with `pivoting`: (Q, R), (Q, R, p); (R,), (R, p) for `mode` "r".
+    """Factor matrices as a = Q R: orthonormal columns times an upper triangular matrix.
 
-    For a (..., m, n), Q has m columns, or min(m, n) for `mode` "economic".
+    Leading axes are a batch. With `pivoting` the columns are permuted so that the diagonal of R
+    does not grow in magnitude: a[:, p] = Q R. The derivative is NaN where columns depend on one
+    another.
+
+    Args:
+      a: array of shape (..., m, n). Integers are converted to floats. Below, k is min(m, n).
+      overwrite_a: accepted for SciPy's sake and ignored: an array is never changed in place.
+      lwork: accepted for SciPy's sake and ignored.
+      mode: "full" (default) returns a square Q; "economic" returns k columns of it; "r" returns R
+        without Q. A Python value, static under tracing.
+      pivoting: permute columns, and return the permutation as well. False by default.
+      check_finite: accepted for SciPy's sake and ignored: NaN and inf in the operand are not
+        reported, they spread into the result.
+
+    Returns:
+      A tuple (Q, R): of shapes (..., m, m) and (..., m, n), or for "economic" (..., m, k) and
+      (..., k, n), both of the inexact dtype of `a`. For "r" the tuple is (R,), of shape (..., m,
+      n). With `pivoting` the int32 permutation p, of shape (..., n), is its last element.
+
+    Raises:
+      ShapeError: if `a` has fewer than two axes.
+      ValueError: if `mode` is another name. SciPy's "raw" is not offered.
+
+    >>> import weft.scipy.linalg
+    >>> a = jnp.array([[1., 2.], [3., 4.], [5., 6.]])
+    >>> q, r = weft.scipy.linalg.qr(a, mode="economic")
+    >>> q.shape, r.shape, bool(jnp.allclose(q @ r, a, atol=1e-5))
+    ((3, 2), (2, 2), True)
+    >>> q, r, p = weft.scipy.linalg.qr(a, pivoting=True)
+    >>> print(p)
+    [1 0]
     """
     x = systems.check_matrices("qr", a)
     check_option("qr", "mode", mode, "full", "r", "economic")
@@ -262,10 +524,34 @@ def qr_multiply(
     overwrite_a: bool = False,
     overwrite_c: bool = False,
 ) -> tuple:
-    """(c Q, R), or (Q c, R) for the "left" `mode`, and p with `pivoting`, where a[:, p] = Q R.
+    """Factor a = Q R and multiply a matrix by Q.
 
-    For a (..., m, n) Q has min(m, n) columns. c is (..., p, m), or (..., min(m, n), p) on the left,
-    or a vector. `conjugate` takes conj(Q) for Q.
+    Args:
+      a: array of shape (..., m, n). Below, k is min(m, n).
+      c: for `mode` "right", array of shape (..., p, m) or (m,); for "left", of shape (..., k, p) or
+        (k,).
+      mode: "right" (default) computes c Q, "left" computes Q c, for Q of k columns. A Python value,
+        static under tracing.
+      pivoting: permute the columns of `a`, so that a[:, p] = Q R, and return p as well.
+      conjugate: multiply by the complex conjugate of Q, elementwise. False by default.
+      overwrite_a: accepted for SciPy's sake and ignored: an array is never changed in place.
+      overwrite_c: accepted for SciPy's sake and ignored.
+
+    Returns:
+      A tuple (product, R), and p of shape (..., n) with `pivoting`. The product has shape
+      (..., p, k) for "right" and (..., m, p) for "left", or one axis if `c` is a vector; R has
+      shape (..., k, n). The dtype is the common inexact dtype of `a` and `c`.
+
+    Raises:
+      ShapeError: if the sizes of `a` and `c` do not fit.
+      ValueError: if `mode` is another name.
+
+    >>> import weft.scipy.linalg
+    >>> a, c = jnp.array([[3., 1.], [4., 2.]]), jnp.array([5., 10.])
+    >>> product, r = weft.scipy.linalg.qr_multiply(a, c)
+    >>> q, _ = weft.scipy.linalg.qr(a)
+    >>> bool(jnp.allclose(product, c @ q, atol=1e-5))
+    True
     """
     check_option("qr_multiply", "mode", mode, "right", "left")
     a, c = promote_operands("qr_multiply", as_array(a), as_array(c), inexact=True, shaped=False)
@@ -294,9 +580,35 @@ def svd(
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Any:
-    """a = U diag(s) Vh, as numpy.linalg.svd; s alone if not `compute_uv`.
+    """Compute singular value decompositions, a = U diag(s) Vh.
 
-    `lapack_driver` is "gesdd", which divides and conquers, or "gesvd".
+    The singular values descend. U and V have orthonormal columns. Leading axes are a batch.
+
+    Args:
+      a: array of shape (..., m, n). Integers are converted to floats. Below, k is min(m, n).
+      full_matrices: return square U and Vh (default); if False, k columns of U and k rows of Vh. A
+        Python value, static under tracing.
+      compute_uv: return U and Vh as well as s. True by default.
+      overwrite_a: accepted for SciPy's sake and ignored: an array is never changed in place.
+      check_finite: accepted for SciPy's sake and ignored: NaN and inf in the operand are not
+        reported, they spread into the result.
+      lapack_driver: "gesdd" (default), which divides and conquers, or "gesvd", by QR iterations.
+
+    Returns:
+      A triple (U, s, Vh), of shapes (..., m, m), (..., k) and (..., n, n), or (..., m, k), (..., k)
+      and (..., k, n) with full_matrices=False. U and Vh have the inexact dtype of `a`, s the real
+      dtype of the same precision. With compute_uv=False, only s.
+
+    Raises:
+      ShapeError: if `a` has fewer than two axes.
+      ValueError: if `lapack_driver` is another name.
+
+    >>> import weft.scipy.linalg
+    >>> print(weft.scipy.linalg.svd(jnp.array([[3., 0.], [0., -5.]]), compute_uv=False))
+    [5. 3.]
+    >>> u, s, vh = weft.scipy.linalg.svd(jnp.ones((3, 2)), full_matrices=False)
+    >>> u.shape, s.shape, vh.shape
+    ((3, 2), (2,), (2, 2))
     """
     check_option("svd", "lapack_driver", lapack_driver, "gesdd", "gesvd")
     algorithm = eigen.SvdAlgorithm.QR if lapack_driver == "gesvd" else None
@@ -324,11 +636,45 @@ def eigh(
     type: int = 1,
     check_finite: bool = True,
 ) -> Any:
-    """Eigenvalues w, ascending, and eigenvectors v (columns) of Hermitian a (..., n, n).
+    """Compute eigenvalues and eigenvectors of Hermitian matrices.
 
-    With b, positive definite, those of a v = w b v; of a b v = w v for `type` 2; of b a v = w v for
-    type 3. `eigvals` asks for the eigenvalues of numbers first to last alone. Both operands are
-    made Hermitian first, as (a + a^H) / 2, so `lower` is of no consequence.
+    The eigenvalues are real and ascend; the eigenvectors are columns. With `b` the problem is the
+    generalized one. Both operands are made Hermitian first, as (a + a^H) / 2, so where an
+    operand is not Hermitian, results differ from SciPy's: SciPy reads one triangle.
+
+    Args:
+      a: array of shape (..., n, n). Integers are converted to floats.
+      b: array of shape (..., n, n), Hermitian and positive definite; the result is NaN where it is
+        not. None (default) stands for the identity.
+      lower: accepted for SciPy's sake and ignored, as both triangles are read.
+      eigvals_only: return the eigenvalues without the eigenvectors. False by default.
+      overwrite_a: accepted for SciPy's sake and ignored: an array is never changed in place.
+      overwrite_b: accepted for SciPy's sake and ignored.
+      turbo: accepted for SciPy's sake and ignored.
+      eigvals: a pair (first, last) of ints, counted from 0 and both included: compute only
+        the eigenvalues of these positions. None (default) computes all. A Python value, static
+        under tracing.
+      type: 1 (default) solves a v = w b v, 2 solves a b v = w v, 3 solves b a v = w v. Without `b`
+        it makes no difference.
+      check_finite: accepted for SciPy's sake and ignored: NaN and inf in the operand are not
+        reported, they spread into the result.
+
+    Returns:
+      A pair (w, v), of shapes (..., k) and (..., n, k), for k eigenvalues; or only w with
+      `eigvals_only`. v has the inexact dtype of the operands, w the real dtype of that precision.
+
+    Raises:
+      ShapeError: if the operands are not square matrices of one size, or `eigvals` is out of range.
+      TypeError: if `eigvals` is not a pair of ints.
+      ValueError: if `type` is another number.
+
+    >>> import weft.scipy.linalg
+    >>> a = jnp.array([[2., 0.], [0., 3.]])
+    >>> print(weft.scipy.linalg.eigh(a, eigvals_only=True))
+    [2. 3.]
+    >>> b = jnp.array([[4., 0.], [0., 1.]])
+    >>> print(weft.scipy.linalg.eigh(a, b, eigvals_only=True))
+    [0.5 3. ]
     """
     check_option("eigh", "type", type, 1, 2, 3)
     subset = None
@@ -372,11 +718,38 @@ def eigh_tridiagonal(
     tol: float | None = None,
     key: ArrayLike | None = None,
 ) -> Any:
-    """Eigenvalues, ascending, and eigenvectors of Hermitian tridiagonal matrices.
+    """Compute eigenvalues and eigenvectors of a Hermitian tridiagonal matrix.
 
-    d (n,) is the diagonal, e (n - 1,) the one below it. `select` is "a" for all eigenvalues, or "i"
-    for those of numbers select_range[0] to select_range[1]. With eigenvectors, the matrix is built
-    and decomposed as a whole. `tol` and `key` are of no consequence.
+    With `eigvals_only`, the eigenvalues are found by bisection, in memory that grows with n. With
+    eigenvectors, the matrix is built and decomposed as a whole, in memory that grows with n * n.
+
+    Args:
+      d: array of shape (n,), the diagonal. Integers are converted to floats.
+      e: array of shape (n - 1,), the diagonal below it. Complex numbers are allowed.
+      eigvals_only: return the eigenvalues without the eigenvectors. False by default.
+      select: "a" (default) for all eigenvalues, "i" for the positions in `select_range`. A
+        Python value, static under tracing.
+      select_range: a pair (first, last) of ints, counted from 0 and both included; only for
+        `select` "i".
+      tol: accepted for SciPy's sake and ignored: bisection goes on to the precision of the dtype.
+      key: accepted for JAX's sake and ignored.
+
+    Returns:
+      A pair (w, v), of shapes (k,) and (n, k), for k eigenvalues, ascending, and eigenvectors as
+      columns; or only w with `eigvals_only`.
+
+    Raises:
+      ShapeError: if the operands are not of shapes (n,) and (n - 1,).
+      ValueError: if `select` is "i" and there is no `select_range`.
+      NotImplementedError: if `select` is "v" (values in a range), as the number of eigenvalues, the
+        shape of the result, would depend on the values.
+
+    >>> import weft.scipy.linalg
+    >>> w = weft.scipy.linalg.eigh_tridiagonal(
+    ...     jnp.array([2., 2., 2.]), jnp.array([-1., -1.]), eigvals_only=True
+    ... )
+    >>> bool(jnp.allclose(w, jnp.array([2 - 2**0.5, 2., 2 + 2**0.5])))
+    True
     """
     op = "eigh_tridiagonal"
     d, e = as_inexact(op, d), as_inexact(op, e)
@@ -423,7 +796,7 @@ def tridiagonal_values(d: Any, e: Any, start: int, stop: int) -> Any:
     tiny = dtypes.finfo(d.dtype).tiny
 
     def below(x: Any) -> Any:
-        """How many eigenvalues are less than x: as many as there are negative pivots of T - x I."""
+        """Count the eigenvalues less than x: the negative pivots of T - x I."""
 
         def step(i: Any, state: tuple) -> tuple:
             pivot, count = state
@@ -445,16 +818,40 @@ def tridiagonal_values(d: Any, e: Any, start: int, stop: int) -> Any:
 
 @tridiagonal_values.defjvp
 def tridiagonal_values_tangent(start: int, stop: int, primals: tuple, tangents: tuple) -> tuple:
-    """That of the whole matrix."""
+    """Return the tangent of the eigenvalues, from the decomposition of the whole matrix."""
     return jvp(lambda d, e: tridiagonal_eigh(d, e, (start, stop))[1], primals, tangents)
 
 
 @operation(static=STATIC)
 def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
-    """(T, Z) with a = Z T Z^H, for a (..., n, n): unitary Z, upper triangular T.
+    """Compute Schur decompositions, a = Z T Z^H, of square matrices.
 
-    For real a, complex eigenvalues are 2 x 2 blocks on the diagonal of T, unless `output` is
-    "complex".
+    Z is unitary and T upper triangular. For a real matrix and `output` "real", a pair of complex
+    eigenvalues is a block of 2 x 2 on the diagonal of T, and both factors are real. Leading axes
+    are a batch. Differentiation raises an error.
+
+    Args:
+      a: array of shape (..., n, n). Integers are converted to floats.
+      output: "real" (default) returns factors of the dtype of `a`; "complex" returns complex ones,
+        with T triangular. A Python value, static under tracing.
+
+    Returns:
+      A pair (T, Z) of arrays of shape (..., n, n), of the inexact dtype of `a`, or of the complex
+      dtype of the same precision for "complex".
+
+    Raises:
+      ShapeError: if the last two axes of `a` are not of one size.
+      ValueError: if `output` is another name.
+
+    >>> import weft.scipy.linalg
+    >>> a = jnp.array([[0., -1.], [1., 0.]])
+    >>> t, z = weft.scipy.linalg.schur(a)
+    >>> print(t)
+    [[ 0. -1.]
+     [ 1.  0.]]
+    >>> t, z = weft.scipy.linalg.schur(a, output="complex")
+    >>> bool(jnp.allclose(z @ t @ z.conj().T, a, atol=1e-5))
+    True
     """
     check_option("schur", "output", output, "real", "complex")
     as_matrices = complex_matrices if output == "complex" else systems.check_matrices
@@ -466,7 +863,30 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
 def hessenberg(
     a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
-    """H with a = Q H Q^H and zeros below the subdiagonal; (H, Q) with `calc_q`."""
+    """Reduce square matrices to Hessenberg form, a = Q H Q^H.
+
+    H has zeros below the first subdiagonal and the eigenvalues of `a`; Q is unitary. Leading axes
+    are a batch. Differentiation raises an error.
+
+    Args:
+      a: array of shape (..., n, n). Integers are converted to floats.
+      calc_q: return Q as well. False by default. A Python value, static under tracing.
+      overwrite_a: accepted for SciPy's sake and ignored: an array is never changed in place.
+      check_finite: accepted for SciPy's sake and ignored: NaN and inf in the operand are not
+        reported, they spread into the result.
+
+    Returns:
+      H, of shape (..., n, n) and the inexact dtype of `a`; or the pair (H, Q) with `calc_q`.
+
+    Raises:
+      ShapeError: if the last two axes of `a` are not of one size.
+
+    >>> import weft.scipy.linalg
+    >>> a = jnp.array([[1., 2., 3.], [3., 4., 5.], [4., 0., 1.]])
+    >>> h, q = weft.scipy.linalg.hessenberg(a, calc_q=True)
+    >>> float(h[2, 0]), bool(jnp.allclose(q @ h @ q.T, a, atol=1e-5))
+    (0.0, True)
+    """
     x = systems.check_matrices("hessenberg", a, square=True)
     reduced, taus = eigen.hessenberg(x)
     h, n = matrices.upper_part(reduced, -1), x.shape[-1]
