@@ -64,7 +64,7 @@ def test_pages_describe_every_public_name(tmp_path):
 def test_an_entry_has_signature_parameters_example_and_counterpart():
     entry = reference.describe("weft.numpy.sum", weft.numpy.sum, run=False)
     assert entry.startswith("::::::{py:function} sum(a")
-    assert "- `promote_integers`: False adds" in entry
+    assert "- `promote_integers`: True, the default, adds" in entry
     assert "```pycon\n>>> jnp.sum(" in entry
     assert "[numpy.sum](https://numpy.org/" in entry
     assert "The same as {py:obj}`weft.numpy.abs`." in reference.describe(
