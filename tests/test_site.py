@@ -65,7 +65,7 @@ def test_an_entry_has_signature_parameters_example_and_counterpart():
     entry = reference.describe("weft.numpy.sum", weft.numpy.sum, run=False)
     assert entry.startswith("::::::{py:function} sum(a")
     assert "- `promote_integers`: True, the default, adds" in entry
-    assert "```pycon\n>>> jnp.sum(" in entry
+    assert "```pycon\n>>> " in entry and ">>> jnp.sum(" in entry
     assert "[numpy.sum](https://numpy.org/" in entry
     assert "The same as {py:obj}`weft.numpy.abs`." in reference.describe(
         "weft.numpy.absolute", weft.numpy.absolute, run=False
