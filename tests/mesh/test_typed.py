@@ -111,7 +111,7 @@ REFUSED = {
         lax.dot_general(x, x, (((1,), (1,)), ((), ())), out_sharding=P("X", None, unreduced={"Y"}))
     ),
     "must name explicit axes of the mesh; got 'Z'": lambda x: lax.reshape(
-        x, (32,), out_sharding=NamedSharding(AbstractMesh((2,), ("Z",)), P("Z"))
+        x, (32,), out_sharding=NamedSharding(AbstractMesh((2,), ("Z",), AxisType.Auto), P("Z"))
     ),
 }
 
@@ -237,7 +237,7 @@ def test_the_compiler_decides_within_auto_axes():
 
 
 def test_types_say_it_within_explicit_axes():
-    auto = AbstractMesh((4, 2), ("X", "Y"))
+    auto = AbstractMesh((4, 2), ("X", "Y"), AxisType.Auto)
     seen = []
     look = lambda x: seen.append(str(x.aval)) or jnp.sin(x)
     with weft.sharding.use_abstract_mesh(auto):
