@@ -310,6 +310,20 @@ def make_size(terms: Mapping[Monomial, int], scope: Any) -> Size:
     return Dim(left, scope)
 
 
+def list_products(
+    size: Dim, number: Callable[[int], Any], factor: Callable[[Factor], Any]
+) -> list[list]:
+    """Return the terms of a size as lists of factors, made by `factor`.
+
+    `number` makes the count of a term, which is left out if it is 1 and there are factors.
+    """
+    products = []
+    for monomial, count in size.terms.items():
+        parts = [factor(f) for f, power in monomial for _ in range(power)]
+        products.append(parts if count == 1 and parts else [*parts, number(count)])
+    return products
+
+
 def terms_of(x: Size) -> Mapping[Monomial, int]:
     """The terms of a size."""
     return x.terms if isinstance(x, Dim) else {(): x} if x else {}

@@ -15,7 +15,7 @@ import numpy as np
 
 from weft.core.aval import ShapedArray
 from weft.errors import InconclusiveDimensionOperation, ShapeError
-from weft.export.dims import Dim, Size
+from weft.export.dims import Dim, Size, list_products
 from weft.export.specs import SymbolicScope, read_sizes
 from weft.xla.hlo import Builder, Value
 
@@ -82,11 +82,8 @@ class DynamicBuilder(Builder):
             return super().constant(size, INT)
         key = ("size", size, INT)
         if key not in self.constants:
-            terms = []
-            for monomial, count in size.terms.items():
-                parts = [self.factor_value(f) for f, power in monomial for _ in range(power)]
-                parts += [self.size_value(count)] if count != 1 or not parts else []
-                terms.append(self.fold("multiply", parts))
+            products = list_products(size, self.size_value, self.factor_value)
+            terms = [self.fold("multiply", parts) for parts in products]
             self.constants[key] = self.fold("add", terms)
         return self.constants[key]
 

@@ -32,7 +32,7 @@ from weft.sparsity import coloring
 from weft.sparsity.dependence import State, follow, know
 from weft.sparsity.pattern import Pattern, read_pattern, tidy
 from weft.transforms.jvp import jvp
-from weft.util import fun_name
+from weft.util import check_option, fun_name
 
 MODES = ("auto", "forward", "reverse", "both")
 FORMATS = ("bcoo", "bcsr")
@@ -50,7 +50,7 @@ class SparseDerivative:
     ):
         check_callable(op, fun, wraps=True)
         grad.check_argnums(op, argnums)
-        check_choice(op, "format", format, FORMATS)
+        check_option(op, "format", format, *FORMATS)
         self.__wrapped__ = fun
         self._op = op
         self._argnums = argnums
@@ -158,7 +158,7 @@ def sparse_jacobian(
     >>> jac.pattern(jnp.ones(1000))
     Pattern((999, 1000), nnz=1998, products=(2, 0))
     """
-    check_choice("sparse_jacobian", "mode", mode, MODES)
+    check_option("sparse_jacobian", "mode", mode, *MODES)
 
     def find_plan(flat: FlatFun, avals: Sequence[ShapedArray]) -> tuple:
         matrix = find_pattern(flat, avals, pattern)
@@ -215,13 +215,6 @@ def sparse_hessian(
         return both, coloring.plan_symmetric(both)
 
     return SparseDerivative("sparse_hessian", gradient, argnums, has_aux, find_plan, format)
-
-
-def check_choice(op: str, name: str, given: Any, choices: Sequence[str]) -> None:
-    """Raise unless a parameter is one of some strings."""
-    if given not in choices:
-        listed = ", ".join(map(repr, choices))
-        raise ValueError(f"{op}: {name} must be one of {listed}; got {given!r}.")
 
 
 # --- patterns -------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.core.aval import ShapedArray
-from weft.export.dims import Dim, Size
+from weft.export.dims import Dim, Size, list_products
 from weft.export.onnx.kinds import BOOL, I64, wide_dtype
 from weft.export.recorder import Recorder, Region, read_numbers
 from weft.export.specs import SymbolicScope, read_sizes
@@ -158,11 +158,8 @@ class Graph(Recorder):
             return self.tensor([int(size)])
         if size not in self.sizes:
             with self.in_main():
-                terms = []
-                for monomial, count in size.terms.items():
-                    parts = [self.factor_tensor(f) for f, power in monomial for _ in range(power)]
-                    parts += [self.size_tensor(count)] if count != 1 or not parts else []
-                    terms.append(self.fold("Mul", parts))
+                products = list_products(size, self.size_tensor, self.factor_tensor)
+                terms = [self.fold("Mul", parts) for parts in products]
                 self.sizes[size] = self.fold("Add", terms)
         return self.sizes[size]
 
