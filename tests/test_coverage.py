@@ -35,7 +35,9 @@ HIJAX = (
 )
 STARTED = "collectives in two parts: XLA on CPUs has none; lax.psum_scatter"
 THUNKS = "programs of GPU thunks, which JAX itself compiles for GPUs only"
-KINDS = "what is yet to be reduced over devices is a sum here, not a maximum or minimum"
+KINDS = (
+    "values that have to be reduced over devices are summed here, never their maximum or minimum"
+)
 CALLS = "CallPrimitive of JAX 0.10.2 is here; weft's own primitives that hold programs are classes"
 PARTIAL = "a step of JAX's own lowering and partial evaluation, which has no counterpart here"
 PALLAS = "Pallas is out of scope: operations of lax, which XLA fuses, or jax.ffi for kernels"

@@ -100,7 +100,7 @@ class CustomVJPPrimal(Record):
 
 
 class GradAccum:
-    """What adds up the cotangents of a value of type `aval`: `accum(x)` adds, `freeze()` gives."""
+    """An accumulator of the cotangents of a value: `accum(x)` adds, `freeze()` gives the sum."""
 
     def __init__(self, aval: ShapedArray):
         self.aval = aval

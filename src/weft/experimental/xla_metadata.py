@@ -73,12 +73,14 @@ def xla_metadata_call2(
     *,
     ad_metadata: Any = "same",
 ) -> Callable:
-    """As `xla_metadata_call`, with the attributes as a dict; a decorator without a function.
+    """Return a function as one call of the program, with attributes from a dict.
+
+    Without a function, return a decorator.
 
     Args:
       f: the function.
       metadata: the attributes by name.
-      ad_metadata: those of derivatives: "same", the only choice here.
+      ad_metadata: the attributes of derivatives: "same", the only choice here.
 
     >>> f = xla_metadata_call2(jnp.sin, {"schedule": "late"})
     >>> 'schedule = "late"' in weft.jit(f).lower(1.0).as_text()
@@ -92,7 +94,7 @@ def xla_metadata_call2(
 
 
 def must_fuse_call(identifier: str) -> Callable[[Callable], Callable]:
-    """Return a decorator of functions whose operations XLA is to fuse.
+    """Return a decorator that asks XLA to fuse the operations of a function.
 
     The operations have the attribute `MUST_FUSE`.
 
@@ -107,7 +109,7 @@ def must_fuse_call(identifier: str) -> Callable[[Callable], Callable]:
 
 
 def fuse_limit() -> Any:
-    """Return a context, and a decorator, of operations that XLA is not to fuse with others.
+    """Return a context, and a decorator, that asks XLA not to fuse operations with others.
 
     The operations have the attribute `FUSE_LIMIT`.
 
