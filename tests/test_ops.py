@@ -119,6 +119,7 @@ def test_errors(call, error, message):
         call(np.ones(3, np.float32))
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("rest", [(), (2,)])
 @pytest.mark.parametrize("zeros", [(), (1,), (1, 2), (0, 4, 5)])
 def test_derivatives_of_products_of_segments(zeros, rest):

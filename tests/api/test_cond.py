@@ -256,6 +256,7 @@ TRANSFORMS = {
 }
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("name", TRANSFORMS)
 @pytest.mark.parametrize(
     "fun, python",

@@ -172,6 +172,7 @@ LAYOUTS = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(
     ("channels", "size", "given"),

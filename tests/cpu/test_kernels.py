@@ -250,6 +250,7 @@ def test_the_largest_and_their_places(dtype):
         assert_same_bits(*both(fun, *[x for x, _ in calls]))
 
 
+@pytest.mark.sample(one_in=2)
 @needs_kernels
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_partitions(dtype):

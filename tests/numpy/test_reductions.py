@@ -312,6 +312,7 @@ REDUCED = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("name", REDUCED)
 def test_axes_in_any_order(name):
     """Of arrays that kernels take, with the operand given, computed before, and mapped."""

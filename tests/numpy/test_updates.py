@@ -353,6 +353,7 @@ def test_an_index_of_arrays_and_numbers_is_written_again_as_it_was():
         np.testing.assert_array_equal(x.at[i[0], 3].set(7, mode="clip"), x.at[1, 2].set(7))
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("op", METHODS)
 def test_an_index_of_one_array_is_written_again_as_it_was(op):
     """The program is found by the types alone: of masks, narrow integers, keywords, numbers."""

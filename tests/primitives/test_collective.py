@@ -194,6 +194,7 @@ def check(got, want, dtype=np.float32):
 # --- values -------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(one_in=2)
 @rows
 def test_mapped_along_each_axis(row):
     xs = stack_of(row)

@@ -131,6 +131,7 @@ def by_the_second_use(monkeypatch):
     monkeypatch.setattr(hot, "HOT", 2)
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("name", NESTED)
 def test_nested_transformations_give_what_they_give_compiled_whole(name, by_the_second_use):
     derive, x = NESTED[name]

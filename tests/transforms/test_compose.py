@@ -139,6 +139,7 @@ def test_every_word_to_depth_three(name, word):
     check(*PROGRAMS[name], word)
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("name", [n for n in PROGRAMS if n not in ("elementwise", "nested_jit")])
 @pytest.mark.parametrize("word", words("JGVC", (1, 2)))
 def test_every_word_to_depth_two(name, word):
