@@ -126,13 +126,13 @@ class Costs:
             kernel.moved = each * devices * given
         members = self.attribution.members(instruction) if is_work else []
         # of a loop that runs as one kernel: what it holds shares its time by its work
-        weights = [times * self.module.cost(i).total for i, times in members]
+        weights = [times * self.attribution.cost(i).total for i, times in members]
         if not any(weights):
             place, back, operation = self.attribution.origin(instruction)
             self.add_part(kernel, place, back, taken, Work(operations={operation: None}))
             members = []
         for (member, times), weight in zip(members, weights, strict=False):
-            cost, count = self.module.cost(member), times * each * devices
+            cost, count = self.attribution.cost(member), times * each * devices
             for p in self.attribution.split(member):
                 work = Work(flops=p.flops * count, operations={p.operation: None})
                 work.transcendentals = cost.transcendentals * count * p.share
