@@ -39,7 +39,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_counts_of_known_programs(name):
-    """Some operations on each element come on top: symmetric parts, checks of a failure or a NaN."""
+    """Some operations on each element come on top: symmetric parts, checks of failures and NaN."""
     f, args, flops = PROGRAMS[name]
     most = {"maximum": 3.1, "cumulative sum": 1.5}.get(name, 1.2) * flops
     report = weft.explain.compile(f)(*args)
