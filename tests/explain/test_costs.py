@@ -222,6 +222,7 @@ def made_up_report(file):
         for i, kind in enumerate(kinds)
     ]  # fmt: skip
     report.wall, report.attributed, report.peaks = 10e-3, 8.1e-3, Peaks(2e9, 1e9, 1e12)
+    report.profiled, report.runs, slow.spread = 15e-3, (3, 30), (0.58, 0.615)
     avals = [weft.ShapeDtypeStruct(shape, "float32") for shape in ((3,), (500, 2), (64,))]
     avals = [weft.make_jaxpr(lambda x: x)(a).in_avals[0] for a in avals]
     report.residuals = [
