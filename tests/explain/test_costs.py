@@ -1,6 +1,8 @@
 """What is attributed to which line, in programs whose costs are known."""
 
 import pathlib
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import weft
 from tests.docstrings import check_examples
 from weft import lax
 from weft import numpy as jnp
+from weft.core.source import source_line
 from weft.errors import TracerError
 from weft.explain import subject as subjects
 from weft.explain.costs import Kernel, Work
@@ -281,3 +284,17 @@ def test_where_an_executable_came_from(monkeypatch, tmp_path):
     ]:  # fmt: skip
         with weft.config.scope(**how):
             assert cache_note(happened, again) == told
+
+
+def test_cells_of_a_notebook_are_called_by_their_numbers(monkeypatch):
+    """As IPython calls them, in reports, errors and jaxprs; other files by their names."""
+    cells = {"/tmp/ipykernel_1/42.py": ("Cell", "In[6]")}
+    shell = SimpleNamespace(compile=SimpleNamespace(format_code_name=cells.get))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    scope = {"jnp": jnp}
+    exec(compile("\nf = lambda x: jnp.sin(x)", "/tmp/ipykernel_1/42.py", "exec"), scope)
+    report = weft.explain.compile(scope["f"])(jnp.ones(3))
+    assert [str(place) for place, _ in report.lines] == ["Cell In[6], line 2"]
+    (eqn,) = weft.make_jaxpr(scope["f"])(1.0).jaxpr.eqns
+    assert source_line(eqn.source) == "Cell In[6], line 2"
+    assert str(Place("/a/model.py", 3)) == "model.py:3"

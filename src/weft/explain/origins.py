@@ -26,6 +26,7 @@ from weft.mesh.client import default_device
 from weft.options import config
 from weft.run.pipeline import JitSpec, lower_program
 from weft.run.programs import eqn_jaxpr
+from weft.util import name_line
 from weft.xla.compile import write_hlo
 from weft.xla.locating import read_origins
 from weft.xla.lower import lower_jaxpr
@@ -47,7 +48,7 @@ class Place(NamedTuple):
         return linecache.getline(self.file, self.line).strip()
 
     def __str__(self) -> str:
-        return f"{self.file.rsplit('/', 1)[-1]}:{self.line}" if self.file else "(the compiler)"
+        return name_line(self.file, self.line) if self.file else "(the compiler)"
 
 
 NOWHERE = Place()

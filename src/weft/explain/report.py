@@ -107,7 +107,11 @@ class Report:
 
     def _repr_html_(self) -> str:
         page = html.escape(self.to_html())  # apart, so that its style is not that of the notebook
-        return f'<iframe srcdoc="{page}" width="100%" height="700" style="border: 0"></iframe>'
+        grow = "this.style.height = this.contentDocument.documentElement.scrollHeight + 'px'"
+        return (
+            f'<iframe srcdoc="{page}" width="100%" height="700" style="border: 0" '
+            f'onload="{grow}"></iframe>'
+        )
 
 
 def phase_table(phases: Sequence[Phase], wall: float, peaks: Peaks | None) -> Table:
