@@ -835,7 +835,7 @@ RUNNING = {
 FINITE = {
     "weft.cpu.forms": "find_choice", "weft.dtypes": "_upper_bounds promote",
     "weft.experimental.custom_partitioning": "register_partitioner",
-    "weft.explain.machine": "measure_peaks", "weft.export.modules": "stablehlo",
+    "weft.explain.machine": "find_peaks", "weft.export.modules": "stablehlo",
     "weft.jaxpr.reader": "find_param_names",
     "weft.jaxpr.values": "import_primitives import_other_primitives index_primitives list_classes",
     "weft.mesh.blocks": "load_library",

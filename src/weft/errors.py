@@ -21,7 +21,7 @@ from typing import Any
 
 from jaxlib._jax import JaxRuntimeError
 
-from weft.util import Logger, list_public
+from weft.util import Logger, list_public, name_line
 
 __all__ = [
     "CheckError", "ConcretizationTypeError", "DeletedError", "DtypeError", "HoleError",
@@ -504,13 +504,13 @@ def hint_printing(x: Any) -> None:
     texts = [n for n in chain if isinstance(n, ast.Call | ast.JoinedStr)]
     node = next((n for n in texts if is_print(n)), next(iter([*texts, *chain]), None))
     logger.warning(
-        "`%s` at %s:%d runs while %s is traced, not in each call; got %s %s, which has no value "
+        "`%s` at %s runs while %s is traced, not in each call; got %s %s, which has no value "
         "then. Hint: %s; config.update('hints', False) silences this.",
-        *(
-            ast.unparse(node) if node else "text of a value",
-            os.path.basename(frame.f_code.co_filename),
-        ),
-        *(frame.f_lineno, frame.f_code.co_name, x.aval, x.origin()),
+        ast.unparse(node) if node else "text of a value",
+        name_line(frame.f_code.co_filename, frame.f_lineno),
+        frame.f_code.co_name,
+        x.aval,
+        x.origin(),
         write_print(node, next((n for n, v in frame.f_locals.items() if v is x), "x")),
     )
 

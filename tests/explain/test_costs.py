@@ -1,6 +1,8 @@
 """What is attributed to which line, in programs whose costs are known."""
 
 import pathlib
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import weft
 from tests.docstrings import check_examples
 from weft import lax
 from weft import numpy as jnp
+from weft.core.source import source_line
 from weft.errors import TracerError
 from weft.explain import subject as subjects
 from weft.explain.costs import Kernel, Work
@@ -222,6 +225,7 @@ def made_up_report(file):
         for i, kind in enumerate(kinds)
     ]  # fmt: skip
     report.wall, report.attributed, report.peaks = 10e-3, 8.1e-3, Peaks(2e9, 1e9, 1e12)
+    report.profiled, report.runs, slow.spread = 15e-3, (3, 30), (0.58, 0.615)
     avals = [weft.ShapeDtypeStruct(shape, "float32") for shape in ((3,), (500, 2), (64,))]
     avals = [weft.make_jaxpr(lambda x: x)(a).in_avals[0] for a in avals]
     report.residuals = [
@@ -280,3 +284,17 @@ def test_where_an_executable_came_from(monkeypatch, tmp_path):
     ]:  # fmt: skip
         with weft.config.scope(**how):
             assert cache_note(happened, again) == told
+
+
+def test_cells_of_a_notebook_are_called_by_their_numbers(monkeypatch):
+    """As IPython calls them, in reports, errors and jaxprs; other files by their names."""
+    cells = {"/tmp/ipykernel_1/42.py": ("Cell", "In[6]")}
+    shell = SimpleNamespace(compile=SimpleNamespace(format_code_name=cells.get))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    scope = {"jnp": jnp}
+    exec(compile("\nf = lambda x: jnp.sin(x)", "/tmp/ipykernel_1/42.py", "exec"), scope)
+    report = weft.explain.compile(scope["f"])(jnp.ones(3))
+    assert [str(place) for place, _ in report.lines] == ["Cell In[6], line 2"]
+    (eqn,) = weft.make_jaxpr(scope["f"])(1.0).jaxpr.eqns
+    assert source_line(eqn.source) == "Cell In[6], line 2"
+    assert str(Place("/a/model.py", 3)) == "model.py:3"

@@ -6,7 +6,8 @@ import pytest
 import weft
 from weft import numpy as jnp
 from weft.errors import JaxRuntimeError
-from weft.explain import profiles
+from weft.explain import machine, profiles
+from weft.explain.costs import Costs
 from weft.explain.profiles import Event, Profile, extend_event, profile_calls, share_time
 
 
@@ -15,8 +16,8 @@ def event(name, start, end):
 
 
 def shares(*events):
-    found = share_time(events, lambda e: e.name.startswith("while"))
-    return {name: pytest.approx(t) for (_, name), t in found.items()}
+    found = share_time(events, lambda name: name.startswith("while"))
+    return {name: pytest.approx(t) for name, t in found.items()}
 
 
 def test_time_is_shared_by_what_runs_at_once():
@@ -38,7 +39,7 @@ def test_what_goes_on_in_other_threads_is_counted_to_its_end():
 def test_only_what_runs_in_a_call_counts():
     events = [event(f"{start}", start, start + 0.75) for start in np.arange(0, 5, 0.5)]
     profile = Profile([(1e9, 2e9), (3e9, 4e9)], events)
-    found = {e.name: (e.start, e.end) for e in profile.events_of("m")}
+    found = {e.name: (e.start, e.end) for listed in profile.events_of("m") for e in listed}
     second = 1e9
     assert found == {
         "1.0": (1 * second, 1.75 * second),
@@ -46,7 +47,7 @@ def test_only_what_runs_in_a_call_counts():
         "3.0": (3 * second, 3.75 * second),
         "3.5": (3.5 * second, 4 * second),
     }
-    assert profile.wall == pytest.approx(2) and profile.events_of("n") == []
+    assert profile.wall == pytest.approx(2) and profile.events_of("n") == [[], []]
 
 
 def test_a_session_sees_the_devices_and_no_python(monkeypatch):
@@ -63,3 +64,36 @@ def test_one_profile_at_a_time(tmp_path):
         with pytest.raises(JaxRuntimeError, match="explain: no other profile may be under way"):
             profile_calls(lambda: None, 1)
         weft.block_until_ready(jnp.ones(3))
+
+
+def corrected(wall, plain, seconds, around=("while",)):
+    costs = object.__new__(Costs)
+    costs.wall = wall
+    found = costs.correct(seconds, around, plain)
+    return costs.wall, {name: pytest.approx(t) for name, t in found.items()}
+
+
+def test_what_the_profiler_adds_is_taken_off():
+    """Off the time between instructions first: that of the loop around them, and of no one."""
+    seconds = {"while": 3.0, "a": 4.0, "b": 2.0}
+    assert corrected(10.0, 10.0, seconds) == (10.0, seconds)
+    assert corrected(10.0, 12.0, seconds) == (10.0, seconds)  # the profiled run was quicker
+    assert corrected(10.0, 0.0, seconds) == (10.0, seconds)  # it is not known
+    assert corrected(10.0, 8.0, seconds) == (8.0, {"while": 1.5, "a": 4.0, "b": 2.0})
+    assert corrected(10.0, 3.0, seconds) == (3.0, {"while": 0.0, "a": 2.0, "b": 1.0})
+    assert corrected(10.0, 5.0, {"a": 10.0}) == (5.0, {"a": 5.0})
+
+
+def test_peaks_only_rise_and_are_kept(tmp_path, monkeypatch):
+    """In the cache on disk, for other processes; other work makes a measurement worse."""
+    measured = iter([machine.Peaks(5.0, 2.0, 3.0, "then"), machine.Peaks(4.0, 9.0, 3.0, "now")])
+    monkeypatch.setattr(machine, "measure_peaks", lambda rounds: next(measured))
+    with weft.config.scope(compilation_cache_dir=str(tmp_path)):
+        machine.find_peaks.cache_clear()
+        assert machine.find_peaks("cpu") == (5.0, 2.0, 3.0, "then")
+        machine.find_peaks.cache_clear()  # as in another process
+        assert machine.find_peaks("cpu") == (5.0, 9.0, 3.0, "now")
+        assert machine.raise_peaks("cpu", 4.5).flops == 5.0
+        assert machine.raise_peaks("cpu", 7.0) == (7.0, 9.0, 3.0, machine.today())
+        assert machine.raise_peaks("cpu", 6.0).flops == 7.0
+    machine.find_peaks.cache_clear()

@@ -18,7 +18,7 @@ from weft.core.source import source_line
 from weft.core.trace import get_traceback
 from weft.options import OPTIONS
 from weft.pytrees import PyTreeDef
-from weft.util import Logger, fun_name
+from weft.util import Logger, fun_name, name_line
 
 logger = Logger("weft.trace")
 
@@ -123,7 +123,7 @@ def unknown_function(fun: Callable) -> str:
     _traced[code] = weakref.ref(owner)
     if before is None:
         return ""
-    where = f"{code.co_filename.rsplit('/', 1)[-1]}:{code.co_firstlineno}"
+    where = name_line(code.co_filename, code.co_firstlineno)
     if isinstance(fun, types.MethodType):
         return (
             f"each access of the method at {where} makes a new bound method, which is traced anew. "

@@ -22,7 +22,7 @@ from weft.errors import DtypeError, Origin, RefError
 from weft.pytrees import PyTreeDef, flatten, flatten_with_path, keystr, unflatten
 from weft.transforms.batch import BatchTracer
 from weft.transforms.jvp import JVPTracer
-from weft.util import fun_name, insert_at
+from weft.util import fun_name, insert_at, name_line
 from weft.xla.array import ARRAYS, ArrayImpl, deleted_error
 
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -203,7 +203,7 @@ def struct_like(x: Any) -> Any:
 def argument_origins(fun: Callable, in_tree: PyTreeDef, op: str = "jit") -> list[Origin]:
     """Where each leaf of (args, kwargs) comes from: "argument `x` of loss at model.py:3"."""
     code = getattr(inspect.unwrap(fun), "__code__", None)
-    place = f" at {code.co_filename.rsplit('/', 1)[-1]}:{code.co_firstlineno}" if code else ""
+    place = f" at {name_line(code.co_filename, code.co_firstlineno)}" if code else ""
     names = argument_names(fun, in_tree)
     called = fun_name(fun)
     return [Origin(f"argument `{n}` of {called}{place}", called, n, op) for n in names]

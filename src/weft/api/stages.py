@@ -20,6 +20,7 @@ from weft.core.trace import Tracer
 from weft.errors import ShapeError
 from weft.mesh.client import default_device
 from weft.options import config
+from weft.primitives.lapack_work import count_library_flops
 from weft.pytrees import flatten, unflatten
 from weft.run.pipeline import LoweredProgram, lower_program
 from weft.run.programs import find_executable
@@ -193,6 +194,17 @@ def lower_without_kernels(program: StagedProgram, placement: Placement) -> Lower
         return Traced(program, placement).lower()
 
 
+def count_work(client: Any, module: Any) -> dict:
+    """Return XLA's analysis of a module, with the operations of LAPACK's routines."""
+    return add_library_flops(_jax.hlo_module_cost_analysis(client, module), module.to_string())
+
+
+def add_library_flops(costs: dict, text: str) -> dict:
+    """Add what calls of LAPACK in the text of a module compute to XLA's analysis of the module."""
+    more = count_library_flops(text)
+    return {**costs, "flops": max(costs.get("flops", 0.0), 0.0) + more} if more else costs
+
+
 class Lowered(_Stage):
     """A program in StableHLO: `.as_text()`, `.compile()`."""
 
@@ -224,14 +236,15 @@ class Lowered(_Stage):
     def cost_analysis(self) -> dict:
         """Return XLA's estimate of floating-point operations and bytes, of the program as written.
 
-        What weft's kernels compute is counted as the operations that they replace. The estimate of
-        the compiled program, which the compiler has changed, is `.compile()`'s.
+        What weft's kernels compute is counted as the operations that they replace, and calls of
+        LAPACK by the counts of its working notes; a loop counts as one turn. The estimate of the
+        compiled program, which the compiler has changed, is `.compile()`'s.
         """
         placement, lowered = self._placement, self
         if KERNEL in self._lowered.module.text:
             lowered = lower_without_kernels(self._program, placement)
         client = (default_device() if placement.platform else placement.devices[0]).client
-        return _jax.hlo_module_cost_analysis(client, lowered.compiler_ir("hlo").get_hlo_module())
+        return count_work(client, lowered.compiler_ir("hlo").get_hlo_module())
 
     def compile(self, compiler_options: dict | None = None) -> Compiled:
         """Compile for the devices of the arguments, else the mesh in scope or the default device.
@@ -307,7 +320,8 @@ class Compiled(_Stage):
         """
         if KERNEL in self.as_text():
             return lower_without_kernels(self._program, self._placement).cost_analysis()
-        return dict(self._run.loaded.cost_analysis())
+        found = dict(self._run.loaded.cost_analysis())
+        return add_library_flops(found, self.as_text())
 
     def memory_analysis(self) -> Any:
         """Bytes of arguments, results, temporaries and code."""

@@ -25,7 +25,7 @@ from weft.errors import (
     shorten_text,
 )
 from weft.options import config
-from weft.util import copy_names
+from weft.util import copy_names, name_line
 
 _KEPT = 2  # of our frames, those nearest to the error
 _MAX_SOURCE = 60  # characters of source text in a message
@@ -135,7 +135,7 @@ def user_frames(source: Any) -> list:
 def source_line(source: Any) -> str:
     """`model.py:12` for the user's innermost line; empty where there is none."""
     frames = user_frames(source)
-    return f"{frames[0].file_name.rsplit('/', 1)[-1]}:{frames[0].line_num}" if frames else ""
+    return name_line(frames[0].file_name, frames[0].line_num) if frames else ""
 
 
 def user_code(source: Any) -> tuple[CodeType, int] | None:
@@ -153,7 +153,7 @@ def source_location(source: Any) -> str:
         return ""
     code, offset = found
     line, column, *_ = _jax.Traceback.code_addr2location(code, offset)
-    return f"{code.co_filename.rsplit('/', 1)[-1]}:{line}:{column} ({code.co_name})"
+    return f"{name_line(code.co_filename, line)}:{column} ({code.co_name})"
 
 
 def source_text(source: Any) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+from collections.abc import Container, Sequence
 
 from weft.explain.machine import Peaks
 from weft.explain.modules import CONTAINERS, CompiledModule, Instruction, shape_bytes
 from weft.explain.origins import Attribution, Place
-from weft.explain.profiles import Event, Profile, share_time
+from weft.explain.profiles import Profile, share_time
 from weft.xla.compile import COLLECTIVES
 
 # Where the work would take less than this part of the time at the peaks, it is not what takes it.
@@ -25,6 +26,8 @@ class Work:
     transcendentals: float = 0.0
     bytes: float = 0.0
     operations: dict[str, None] = dataclasses.field(default_factory=dict)  # primitives, in order
+    # the least and the largest share of a run
+    spread: tuple[float, float] = dataclasses.field(default=(0.0, 0.0), kw_only=True)
 
     @property
     def seconds(self) -> float:
@@ -57,7 +60,7 @@ class Kernel(Work):
     name: str = ""
     kind: str = ""
     runs: float = 0.0
-    places: dict[Place, None] = dataclasses.field(default_factory=dict)
+    places: dict[Place, float] = dataclasses.field(default_factory=dict)  # lines, and their seconds
     moved: float = 0.0  # bytes of its operands, of a collective or a call of the host
 
 
@@ -74,7 +77,8 @@ class Costs:
         self.attribution = attribution
         self.lines: dict[Place, Work] = {}
         self.kernels: list[Kernel] = []
-        self.wall = self.attributed = 0.0
+        self.wall = self.profiled = self.attributed = 0.0
+        self.runs = 0, 0  # under the profiler: how many counted, and how many ran
         if profile is None:  # what the program has, in order; of loops and branches what those have
             for instruction in module.computations[module.entry]:
                 for kernel, times in attribution.members(instruction):
@@ -83,34 +87,72 @@ class Costs:
             self.add_profile(profile)
         self.kernels.sort(key=lambda k: (-k.seconds, -k.flops, -k.bytes))
 
-    def is_container(self, event: Event) -> bool:
-        found = self.module.by_name.get(event.name)
+    def is_container(self, name: str) -> bool:
+        """Return True for the name of an instruction that holds others, as a loop does."""
+        found = self.module.by_name.get(name)
         return found is not None and found.opcode in CONTAINERS
 
     def add_profile(self, profile: Profile) -> None:
         """What ran in the windows of a profile, as of one of its runs."""
-        runs = len(profile.windows)
-        ours = profile.events_of(self.module.name)
+        windows = profile.events_of(self.module.name)
+        runs = len(windows)
+        self.runs = runs, profile.calls
+        ours = [event for listed in windows for event in listed]
         counts = collections.Counter(e.name for e in ours)
         calls = len({e.run for e in ours})
         devices = len(self.module.loaded.local_devices())
-        seconds = share_time(ours, self.is_container)
-        for (_, name), taken in seconds.items():
+        self.wall = self.profiled = profile.wall / runs
+        shared = [share_time(listed, self.is_container) for listed in windows]
+        names = dict.fromkeys(name for found in shared for name in found)
+        mean = {n: sum(found.get(n, 0.0) for found in shared) / runs for n in names}
+        around = {n for n in names if self.is_container(n) and self.has_run(n, counts)}
+        seconds = self.correct(mean, around, profile.plain)
+        for name, taken in seconds.items():
             instruction = self.module.by_name.get(name)
             if instruction is not None:
                 # some instructions have several events in a run
                 known = self.attribution.count_runs(instruction)
                 each = counts[name] / devices if known is None else known * calls
-                is_work = not (
-                    instruction.opcode in CONTAINERS and self.has_run(instruction, counts)
-                )
-                self.add_instruction(instruction, taken / runs, each / runs, is_work, devices)
-        self.wall = profile.wall / runs
-        self.attributed = sum(seconds.values()) / runs
+                self.add_instruction(instruction, taken, each / runs, name not in around, devices)
+        self.attributed = sum(seconds.values())
+        self.add_spread(shared, [(end - start) * 1e-9 for start, end in profile.windows])
 
-    def has_run(self, container: Instruction, counts: dict[str, int]) -> bool:
+    def correct(
+        self, seconds: dict[str, float], around: Container[str], plain: float
+    ) -> dict[str, float]:
+        """Take off what the profiler added to a run, which takes `plain` seconds without it.
+
+        The profiler writes between instructions. So what it adds is part of the time that no
+        instruction has, or of that of a loop in which others run (`around`); if that is not enough,
+        all instructions were slower.
+        """
+        added = self.wall - plain if plain else 0.0
+        if added <= 0.0:
+            return seconds
+        between = self.wall - sum(t for n, t in seconds.items() if n not in around)
+        left = max(0.0, 1.0 - added / between) if between > 0.0 else 0.0
+        scale = min(1.0, plain / (self.wall - between)) if self.wall > between else 1.0
+        self.wall = plain
+        return {n: t * (left if n in around else scale) for n, t in seconds.items()}
+
+    def add_spread(self, shared: Sequence[dict[str, float]], lengths: Sequence[float]) -> None:
+        """Fill in the least and the largest share that each line has of a run."""
+        shares: dict[Place, list[float]] = {place: [] for place in self.lines}
+        for found, length in zip(shared, lengths, strict=True):
+            taken = dict.fromkeys(self.lines, 0.0)
+            for kernel in self.kernels:
+                whole = sum(kernel.places.values())
+                for place, part in kernel.places.items():
+                    taken[place] += found.get(kernel.name, 0.0) * (part / whole if whole else 0.0)
+            for place, t in taken.items():
+                shares[place].append(t / length)
+        for place, every in shares.items():
+            self.lines[place].spread = min(every), max(every)
+
+    def has_run(self, container: str, counts: dict[str, int]) -> bool:
         """Whether what a loop or a branch holds ran as kernels of its own."""
-        reached = map(self.module.computations.__getitem__, self.module.reach(container))
+        held = self.module.reach(self.module.by_name[container])
+        reached = map(self.module.computations.__getitem__, held)
         return any(i.name in counts for listed in reached for i in listed)
 
     def add_instruction(
@@ -126,13 +168,13 @@ class Costs:
             kernel.moved = each * devices * given
         members = self.attribution.members(instruction) if is_work else []
         # of a loop that runs as one kernel: what it holds shares its time by its work
-        weights = [times * self.module.cost(i).total for i, times in members]
+        weights = [times * self.attribution.cost(i).total for i, times in members]
         if not any(weights):
             place, back, operation = self.attribution.origin(instruction)
             self.add_part(kernel, place, back, taken, Work(operations={operation: None}))
             members = []
         for (member, times), weight in zip(members, weights, strict=False):
-            cost, count = self.module.cost(member), times * each * devices
+            cost, count = self.attribution.cost(member), times * each * devices
             for p in self.attribution.split(member):
                 work = Work(flops=p.flops * count, operations={p.operation: None})
                 work.transcendentals = cost.transcendentals * count * p.share
@@ -151,7 +193,7 @@ class Costs:
             work.forward = taken
         kernel.add(work)
         self.lines.setdefault(place, Work()).add(work)
-        kernel.places[place] = None
+        kernel.places[place] = kernel.places.get(place, 0.0) + taken
 
     def sorted_lines(self) -> list[tuple[Place, Work]]:
         """Lines and their costs, the most expensive first."""

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 from jaxlib import _hlo, _jax
 
+from weft.primitives.lapack_work import count_library_flops
+
 # What holds instructions that have events of their own.
 CONTAINERS = frozenset(("while", "conditional", "call"))
 # Kernels of products, which the analysis does not know.
@@ -23,6 +25,7 @@ PRODUCTS = frozenset(("weft_dot", "weft_matvec"))
 FREE = frozenset(("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all"))
 
 _SHAPE = re.compile(r"([a-z]+)(\d*)\w*\[([\d,]*)\]")
+_TURNS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 _NAMED = re.compile(r"^\s*(?:ROOT )?%?([^\s=]+) = (.*)$")
 
 
@@ -111,6 +114,12 @@ def cost_of_product(*shapes: str) -> Cost:
     return Cost(float(flops), 0.0, float(sum(map(shape_bytes, shapes))))
 
 
+def read_costs(analysis: dict[str, float]) -> Cost:
+    """What the engine's analysis says; it gives -1 where it does not know."""
+    keys = ("flops", "transcendentals", "bytes accessed")
+    return Cost(*[max(0.0, float(analysis.get(k, 0.0))) for k in keys])
+
+
 class Instruction(NamedTuple):
     """One instruction of a compiled module."""
 
@@ -191,6 +200,9 @@ class CompiledModule:
             shapes = [*[self.by_id[o].shape for o in instruction.operands], instruction.shape]
             return cost_of_product(*shapes)
         operands = [self.by_id[o] for o in dict.fromkeys(instruction.operands)]
+        library_flops = count_library_flops(self.texts[instruction.name])
+        if library_flops:
+            return Cost(library_flops, 0.0, self.moved_bytes(instruction))
         lines = [f"%{o.name} = {o.shape} parameter({i})" for i, o in enumerate(operands)]
         lines.append(f"ROOT %{instruction.name} = {self.texts[instruction.name]}")
         blocks = [self.blocks[self.names[c]] for c in reversed(self.reach(instruction))]
@@ -200,8 +212,26 @@ class CompiledModule:
             costs = _jax.hlo_module_cost_analysis(self.client, module)
         except (RuntimeError, ValueError):  # an instruction that the engine does not read back
             return Cost(bytes=float(shape_bytes(instruction.shape)))
-        keys = ("flops", "transcendentals", "bytes accessed")
-        return Cost(*[max(0.0, float(costs.get(k, 0.0))) for k in keys])
+        return read_costs(costs)
+
+    def total(self, computation: int) -> Cost:
+        """What a computation costs, with each loop as often as the engine says that it turns."""
+        costs = [self.cost(i) for i in self.computations[computation] if i.opcode not in CONTAINERS]
+        for i in self.computations[computation]:
+            if i.opcode in CONTAINERS:
+                inner = [self.total(c) for c in i.called]
+                costs += [Cost(*[x * (self.turns(i) or 1) for x in cost]) for cost in inner]
+        return Cost(*[sum(parts) for parts in zip(Cost(), *costs, strict=True)])
+
+    def turns(self, loop: Instruction) -> int | None:
+        """How often a loop turns, where the engine has found it."""
+        found = _TURNS.search(self.texts.get(loop.name, ""))
+        return int(found[1]) if found else None
+
+    def moved_bytes(self, instruction: Instruction) -> float:
+        """The bytes of the operands and results of an instruction, each read or written once."""
+        operands = [self.by_id[o].shape for o in dict.fromkeys(instruction.operands)]
+        return float(sum(map(shape_bytes, [*operands, instruction.shape])))
 
     @functools.cached_property
     def peak(self) -> list[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import linecache
 import os
 from collections.abc import Sequence
@@ -9,12 +10,29 @@ from typing import NamedTuple
 
 from jaxlib import _jax
 
+from weft.api.stages import count_work
 from weft.core.jaxpr import Eqn, bodies_of
 from weft.core.source import TRANSPOSE, is_own_file
-from weft.explain.modules import CONTAINERS, FREE, CompiledModule, Instruction
+from weft.explain.modules import (
+    CONTAINERS,
+    FREE,
+    PRODUCTS,
+    CompiledModule,
+    Cost,
+    Instruction,
+    read_costs,
+)
+from weft.mesh.client import default_device
+from weft.options import config
+from weft.run.pipeline import JitSpec, lower_program
+from weft.run.programs import eqn_jaxpr
+from weft.util import name_line
+from weft.xla.compile import write_hlo
 from weft.xla.locating import read_origins
 from weft.xla.lower import lower_jaxpr
+from weft.xla.placement import on_device
 
+LIBRARY_CALLS = ("lapack_", "tridiagonal_")
 LIBRARY = os.path.dirname(os.__file__) + os.sep  # Python's
 
 
@@ -30,7 +48,7 @@ class Place(NamedTuple):
         return linecache.getline(self.file, self.line).strip()
 
     def __str__(self) -> str:
-        return f"{self.file.rsplit('/', 1)[-1]}:{self.line}" if self.file else "(the compiler)"
+        return name_line(self.file, self.line) if self.file else "(the compiler)"
 
 
 NOWHERE = Place()
@@ -44,6 +62,11 @@ class Part(NamedTuple):
     operation: str  # the primitive
     share: float
     flops: float
+
+
+def is_kernel(instruction: Instruction) -> bool:
+    """Return True for a kernel in C++, but for one whose shapes tell what it costs."""
+    return instruction.target.startswith("weft_") and instruction.target not in PRODUCTS
 
 
 def find_place(eqns: Sequence[Eqn]) -> Place:
@@ -67,6 +90,20 @@ def is_backward(eqns: Sequence[Eqn]) -> bool:
     return any(TRANSPOSE in eqn.source_info.scope for eqn in eqns)
 
 
+def count_equation(eqn: Eqn) -> Cost:
+    """What an equation costs by the engine's analysis of the operations that kernels replace."""
+    avals = tuple([v.aval for v in eqn.invars])
+    name, client = eqn.primitive.name, default_device().client
+    with config.scope(native=False, locate_operations=False):
+        program = eqn_jaxpr(eqn.primitive, eqn.params, avals)
+        lowered = lower_program(program, (), JitSpec(name), on_device(default_device(), True))
+        text = lowered.module.text
+        if '"stablehlo.while"' in text:  # how often a loop turns is found by compiling it
+            module = CompiledModule(lowered.compile().loaded)
+            return module.total(module.entry)
+    return read_costs(count_work(client, write_hlo(text).get_hlo_module()))
+
+
 class Attribution:
     """The origins of the instructions of a module."""
 
@@ -74,6 +111,36 @@ class Attribution:
         self.module = module
         self.origins = origins
         self.known: dict[int, tuple[Place, bool, str]] = {}
+        self.counted: dict[Eqn, Cost] = {}
+        self.kernels: collections.Counter[Eqn] = collections.Counter()
+        self.library: collections.Counter[Eqn] = collections.Counter()  # operations in LAPACK
+        for i in module.by_id.values():
+            for eqn in self.innermost(i):
+                if is_kernel(i):
+                    self.kernels[eqn] += 1
+                elif i.target.startswith(LIBRARY_CALLS):
+                    self.library[eqn] += int(module.cost(i).flops)
+
+    def innermost(self, instruction: Instruction) -> list[Eqn]:
+        """The equation that wrote an instruction, in a list that is empty if it is not known."""
+        return read_origins(instruction.path, self.origins)[:1]
+
+    def cost(self, instruction: Instruction) -> Cost:
+        """What one execution of an instruction costs.
+
+        That of a kernel in C++ is what the engine counts of the operations that the kernel takes
+        the place of, in equal parts where an equation has several kernels.
+        """
+        if not is_kernel(instruction):
+            return self.module.cost(instruction)
+        moved = self.module.moved_bytes(instruction)
+        for eqn in self.innermost(instruction):
+            if eqn not in self.counted:
+                self.counted[eqn] = count_equation(eqn)
+            whole, parts = self.counted[eqn], self.kernels[eqn]
+            flops = max(whole.flops - self.library[eqn], 0.0)
+            return Cost(flops / parts, whole.transcendentals / parts, moved)
+        return Cost(bytes=moved)
 
     def origin(self, instruction: Instruction) -> tuple[Place, bool, str]:
         """The line, whether it is of the reverse pass, and the operation.
@@ -124,7 +191,7 @@ class Attribution:
             return 1
         eqns = read_origins(container.path, self.origins)[:1]
         known = [len(b.turns) for e in eqns for b in bodies_of(e) if b.turns is not None]
-        return max(known, default=None)
+        return max(known, default=self.module.turns(container))
 
     def count_runs(self, instruction: Instruction) -> int | None:
         """How often an instruction runs in a run of the program; None if values say that."""
@@ -136,7 +203,7 @@ class Attribution:
 
     def split(self, kernel: Instruction) -> list[Part]:
         """The work of a kernel by line: where several are fused, shared by what each costs."""
-        cost, computations = self.module.cost, self.module.computations
+        cost, computations = self.cost, self.module.computations
         inner = [kernel]
         if kernel.opcode == "fusion":
             inner = [i for c in kernel.called for i in computations[c] if i.opcode not in FREE]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from weft.explain.costs import Work
 from weft.explain.origins import NOWHERE, Place
 from weft.explain.tables import Table, seconds_text
+from weft.util import name_cell
 
 AROUND = 4  # lines of source shown before and after one that costs
 
@@ -90,7 +91,9 @@ def write_sources(lines: Sequence[tuple[Place, Work]]) -> str:
 
 
 def name_file(file: str) -> str:
-    """The path of a file, from here if it is below."""
+    """The path of a file, from here if it is below; of a cell of a notebook, its name."""
+    if cell := name_cell(file):
+        return cell
     path = pathlib.PurePath(file)
     here = pathlib.Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -12,6 +13,9 @@ from jaxlib import _profile_data, _profiler
 from weft.errors import JaxRuntimeError
 from weft.mesh.client import client
 
+ENOUGH = 0.3  # seconds, for all calls under the profiler
+MOST_RUNS = 30
+NEAR = 1.1  # of the time of the quickest call: calls up to this count
 WINDOW = "weft.explain"  # the name of the block around each call
 
 
@@ -26,24 +30,33 @@ class Event(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """What a profile has: when calls were made, and the instructions that ran."""
+    """What a profile has: when calls were made, and the instructions that ran.
+
+    Attributes:
+      windows: the start and the end of each call that counts, in nanoseconds.
+      events: what ran, also in other calls.
+      plain: seconds of the quickest call without the profiler; 0 if that is not known.
+      calls: how many calls were made.
+    """
 
     windows: list[tuple[float, float]]
     events: list[Event]
+    plain: float = 0.0
+    calls: int = 1
 
     @property
     def wall(self) -> float:
         """Seconds in all calls."""
         return sum(end - start for start, end in self.windows) * 1e-9
 
-    def events_of(self, module: str) -> list[Event]:
-        """What ran of a module in the windows."""
+    def events_of(self, module: str) -> list[list[Event]]:
+        """What ran of a module in each of the windows."""
         starts = [start for start, _ in self.windows]
-        found = []
+        found: list[list[Event]] = [[] for _ in starts]
         for event in self.events:
             i = bisect.bisect_right(starts, event.start) - 1
             if event.module == module and i >= 0 and event.start < self.windows[i][1]:
-                found.append(event._replace(end=min(event.end, self.windows[i][1])))
+                found[i].append(event._replace(end=min(event.end, self.windows[i][1])))
         return found
 
 
@@ -69,17 +82,30 @@ def stop_session(session: Any) -> Profile:
 
 
 def profile_calls(call: Callable[[], Any], runs: int) -> Profile:
-    """A profile of `runs` calls, of which the quickest quarter counts: others waited for others.
+    """A profile of calls, of which those near the quickest count: in others it waited for others.
 
-    Each must return when its results are there.
+    Args:
+      call: what to profile; it returns when its results are there.
+      runs: the least number of calls. Quick calls are made as often as fits into `ENOUGH`.
     """
+    before = [time_call(call)[1] for _ in range(runs)]
+    calls = max(runs, min(MOST_RUNS, int(ENOUGH / max(min(before), 1e-9))))
     session = start_session()
-    for _ in range(runs):
+    for _ in range(calls):
         with _profiler.TraceMe(WINDOW):
             call()
     found = stop_session(session)
-    quickest = sorted(found.windows, key=lambda w: w[1] - w[0])[: (runs + 3) // 4]
-    return found._replace(windows=sorted(quickest))
+    after = [time_call(call)[1] for _ in range(runs)]
+    lengths = [end - start for start, end in found.windows]
+    near = [w for w, t in zip(found.windows, lengths, strict=True) if t <= NEAR * min(lengths)]
+    return found._replace(windows=near, plain=min(*before, *after), calls=calls)
+
+
+def time_call(call: Callable[[], Any]) -> tuple[Any, float]:
+    """What a function returns, and the seconds it took."""
+    start = time.perf_counter()
+    result = call()
+    return result, time.perf_counter() - start
 
 
 def read_profile(data: bytes) -> Profile:
@@ -113,10 +139,8 @@ def extend_event(event: Event, ends: Sequence[float]) -> Event:
     return event if i == len(ends) else event._replace(end=max(event.end, ends[i]))
 
 
-def share_time(
-    events: Iterable[Event], is_container: Callable[[Event], bool]
-) -> dict[tuple[str, str], float]:
-    """Seconds of the clock for each instruction, by module and name.
+def share_time(events: Iterable[Event], is_container: Callable[[str], bool]) -> dict[str, float]:
+    """Seconds of the clock for each instruction of a module, by name.
 
     At each moment, the instructions that run on some thread share it; those that hold others, as
     loops do, have it only where none of the others runs.
@@ -125,22 +149,21 @@ def share_time(
     points = [(e.start, True, i) for i, e in enumerate(listed)]
     points += [(e.end, False, i) for i, e in enumerate(listed)]
     points.sort(key=lambda p: p[:2])
-    holders = [is_container(e) for e in listed]
+    holders = [is_container(e.name) for e in listed]
     running: tuple[set[int], set[int]] = (set(), set())  # leaves; containers
     taken = [0.0] * len(listed)
     before = 0.0
-    for time, begins, i in points:
+    for now, begins, i in points:
         leaves, outer = running
         if leaves:
-            share = (time - before) / len(leaves)
+            share = (now - before) / len(leaves)
             for k in leaves:
                 taken[k] += share
         elif outer:
-            taken[max(outer, key=lambda k: listed[k].start)] += time - before
-        before = time
+            taken[max(outer, key=lambda k: listed[k].start)] += now - before
+        before = now
         (running[holders[i]].add if begins else running[holders[i]].discard)(i)
-    found: dict[tuple[str, str], float] = {}
+    found: dict[str, float] = {}
     for event, t in zip(listed, taken, strict=True):
-        key = event.module, event.name
-        found[key] = found.get(key, 0.0) + t * 1e-9
+        found[event.name] = found.get(event.name, 0.0) + t * 1e-9
     return found

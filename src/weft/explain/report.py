@@ -15,6 +15,7 @@ from weft.explain.subject import Phase
 from weft.explain.tables import Table, bytes_text, count_text, rate_text, seconds_text
 
 MAX_KERNELS = 20  # in the table
+DISTURBED = 1.3  # times as long as without the profiler, from which on the report says so
 
 
 class Report:
@@ -26,7 +27,9 @@ class Report:
         `forward`, `backward`, `flops`, `transcendentals`, `bytes`, `operations`, `bound(peaks)`;
         the most expensive first.
       kernels: what runs as a whole: the same, with `name`, `kind`, `runs`, `places`.
-      wall, attributed: seconds of a run under the profiler, and of these in known instructions.
+      wall, attributed: seconds of a run, and of these in known instructions.
+      profiled: seconds of a run under the profiler. What it added is taken off the others.
+      runs: how many runs under the profiler counted, those near the quickest, and how many ran.
       peaks: what this machine can do in a second: `flops`, `transcendentals`, `bytes`.
       residuals: arrays kept from the forward to the backward pass.
       live: arrays in memory at the peak; `memory` has the totals in bytes. Its "kept" is memory of
@@ -38,7 +41,8 @@ class Report:
         self.phases = list(phases)
         self.lines: list[tuple[Place, Work]] = []
         self.kernels: list[Kernel] = []
-        self.wall = self.attributed = 0.0
+        self.wall = self.attributed = self.profiled = 0.0
+        self.runs = 0, 0
         self.peaks: Peaks | None = None
         self.residuals: list[Residual] = []
         self.live: list[Live] = []
@@ -47,14 +51,15 @@ class Report:
 
     def add_costs(self, costs: Costs, peaks: Peaks | None) -> None:
         self.lines, self.kernels, self.peaks = costs.sorted_lines(), costs.kernels, peaks
-        self.wall, self.attributed = costs.wall, costs.attributed
+        self.wall, self.attributed, self.profiled = costs.wall, costs.attributed, costs.profiled
+        self.runs = costs.runs
 
     @property
     def tables(self) -> list[Table]:
         """What is printed."""
         every = [
             phase_table(self.phases, self.wall, self.peaks),
-            line_table(self.lines, self.wall, self.attributed, self.peaks),
+            self.line_table(),
             residual_table(self.residuals),
             memory_table(self.live, self.memory),
             kernel_table(self.kernels, self.peaks),
@@ -65,6 +70,27 @@ class Report:
             note = f"{bytes_text(self.host_bytes)} of arguments are NumPy's, and moved in each call"
             every.append(Table("Transfers", (), (), note))
         return [t for t in every if t.rows or t.note]
+
+    def line_table(self) -> Table:
+        """The costs by line, with what is to be said of how they were measured."""
+        table = line_table(self.lines, self.wall, self.attributed, self.peaks)
+        if not self.wall:
+            return table
+        widest = max([high - low for low, high in (w.spread for _, w in self.lines)], default=0.0)
+        wall, profiled = seconds_text(self.wall), seconds_text(self.profiled)
+        note = (
+            f"Of {wall} a run ({profiled} under the profiler), "
+            f"{self.attributed / self.wall:.1%} is in kernels whose lines are known. Means of "
+            f"{self.runs[0]} of {self.runs[1]} runs, those near the quickest, in which no share "
+            f"differed by more than {100 * widest:.1f} points."
+        )
+        if self.profiled > DISTURBED * self.wall:
+            note += (
+                f" The profiler made a run {self.profiled / self.wall:.1f} times as long, so that "
+                "the shares of lines with many short kernels are uncertain."
+            )
+        note += " A kernel of several lines is shared by what the engine counts."
+        return table._replace(note=note)
 
     def __str__(self) -> str:
         return "\n\n".join([f"explain {self.name}", *map(str, self.tables)])
@@ -81,7 +107,11 @@ class Report:
 
     def _repr_html_(self) -> str:
         page = html.escape(self.to_html())  # apart, so that its style is not that of the notebook
-        return f'<iframe srcdoc="{page}" width="100%" height="700" style="border: 0"></iframe>'
+        grow = "this.style.height = this.contentDocument.documentElement.scrollHeight + 'px'"
+        return (
+            f'<iframe srcdoc="{page}" width="100%" height="700" style="border: 0" '
+            f'onload="{grow}"></iframe>'
+        )
 
 
 def phase_table(phases: Sequence[Phase], wall: float, peaks: Peaks | None) -> Table:
@@ -90,7 +120,8 @@ def phase_table(phases: Sequence[Phase], wall: float, peaks: Peaks | None) -> Ta
         return Table("Stages", ("time", "stage", ""), rows, numbers=1)
     note = (
         f"This machine at best: {rate_text(peaks.flops, 'FLOP/s')}, "
-        f"{rate_text(peaks.bytes, 'B/s')}, {rate_text(peaks.transcendentals, ' exp/s')}."
+        f"{rate_text(peaks.bytes, 'B/s')}, {rate_text(peaks.transcendentals, ' exp/s')}"
+        + (f", measured on {peaks.day}." if peaks.day else ".")
     )
     return Table("Stages", ("time", "stage", ""), rows, note, 1)
 
@@ -125,12 +156,8 @@ def line_table(
     if not wall:
         rows = [[*row[3:5], *row[8:]] for row in rows]
         return Table("Lines", ("FLOPs", "bytes", "line", "source"), rows, numbers=2)
-    note = (
-        f"Of {seconds_text(wall)} a run under the profiler, {attributed / wall:.1%} is in kernels "
-        "whose lines are known. A kernel of several lines is shared by what the engine counts."
-    )
     heads = ("share", "forward", "backward", *RATES, "line", "source")
-    return Table("Lines", heads, rows, note, 7, shares)
+    return Table("Lines", heads, rows, "", 7, shares)
 
 
 def place_text(place: Place) -> str:

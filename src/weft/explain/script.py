@@ -12,7 +12,7 @@ from typing import Any
 from weft.api.devices import block_until_ready, live_arrays
 from weft.api.jit import jit
 from weft.explain.costs import Costs, Work
-from weft.explain.machine import measure_peaks
+from weft.explain.machine import find_peaks
 from weft.explain.modules import CompiledModule
 from weft.explain.origins import Attribution, Place
 from weft.explain.profiles import Event, Profile, start_session, stop_session
@@ -128,7 +128,7 @@ def make_report(
             lines.setdefault(place, Work()).add(work)
         busy[program_name(module)] += costs.attributed
         report.attributed += costs.attributed
-    report.wall, report.peaks = seconds, measure_peaks(default_device().platform)
+    report.wall, report.peaks = seconds, find_peaks(default_device().platform)
     report.lines = sorted(lines.items(), key=lambda x: -x[1].seconds)[:MAX_LINES]
     report.programs = program_table(busy, calls, made, reasons, seconds)
     return report

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import time
 from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
@@ -25,6 +24,7 @@ from weft.core.trace import Tracer
 from weft.errors import TracerError
 from weft.explain.modules import CompiledModule
 from weft.explain.origins import Attribution
+from weft.explain.profiles import time_call
 from weft.options import config
 from weft.pytrees import flatten, unflatten
 from weft.watch import events
@@ -151,13 +151,6 @@ class Subject:
         """Bytes of the arguments that a call moves to the device, since they are NumPy's."""
         leaves = flatten((self.args, self.kwargs))[0]
         return sum(x.nbytes for x in leaves if isinstance(x, np.ndarray | np.generic))
-
-
-def time_call(call: Callable[[], Any]) -> tuple[Any, float]:
-    """What a function returns, and the seconds it took."""
-    start = time.perf_counter()
-    result = call()
-    return result, time.perf_counter() - start
 
 
 def cache_note(happened: Sequence[str], is_retrace: bool) -> str:

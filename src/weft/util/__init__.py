@@ -9,6 +9,7 @@ import contextlib
 import gc
 import importlib
 import io
+import os
 import sys
 import threading
 import weakref
@@ -100,6 +101,23 @@ def insert_at(xs: Iterable[Any], at: dict[int, Any]) -> list:
     for i, x in at.items():
         out.insert(i, x)
     return out
+
+
+def name_cell(file: str) -> str:
+    """Return `Cell In[6]` for the file of a cell of a notebook; empty for other files.
+
+    The file has a made-up name, of which IPython knows the number of the cell.
+    """
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    find_name = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    return " ".join(find_name(file) or ()) if find_name is not None else ""
+
+
+def name_line(file: str, line: int | None) -> str:
+    """Return a line of a source file as people say it: `model.py:12`, or `Cell In[6], line 12`."""
+    cell = name_cell(file)
+    return f"{cell}, line {line}" if cell else f"{os.path.basename(file)}:{line}"
 
 
 def keep_newest(store: dict, key: Any, value: Any, most: int) -> None:

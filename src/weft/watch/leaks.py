@@ -19,7 +19,7 @@ from weft.core.stage import stage
 from weft.core.trace import Trace, Tracer, current
 from weft.errors import LeakedTracerError, is_own_file
 from weft.options import config
-from weft.util import fun_name
+from weft.util import fun_name, name_line
 from weft.watch.progress import run_reporting
 
 _MAX_DEPTH = 24  # levels of holders of holders that are looked at
@@ -156,7 +156,7 @@ def describe_hold(holder: Any, held: Any) -> tuple[str, bool]:
         return f"held by the function {holder.__qualname__}", False
     if isinstance(holder, types.FrameType):
         code = holder.f_code
-        place = f"{code.co_filename.rsplit('/', 1)[-1]}:{holder.f_lineno}"
+        place = name_line(code.co_filename, holder.f_lineno)
         return f"held by a variable of {code.co_name} at {place}, which has not ended", True
     if isinstance(holder, Tracer) or getattr(holder, "__dict__", None) is held:
         return "", False

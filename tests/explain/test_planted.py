@@ -1,0 +1,126 @@
+"""Shares of lines whose cost is known: what taking the line out saves.
+
+The tests measure, so they need a quiet machine and run with `--all` alone.
+"""
+
+import functools
+import time
+
+import numpy as np
+import pytest
+
+import weft
+from weft import lax, nn
+from weft import numpy as jnp
+
+REPEATS, ROUNDS = 10, 3
+CLOSE = 0.1  # of the time of a run
+
+
+def draw(*shape):
+    return jnp.asarray(np.random.default_rng(0).normal(size=shape).astype(np.float32))
+
+
+def solver(planted):
+    """A loop with a decomposition."""
+
+    def f(a, b):
+        def turn(state):
+            i, x = state
+            x = x + 1e-3 * jnp.tanh(a @ (a @ x))
+            if planted:
+                x = x + 1e-6 * jnp.linalg.cholesky(a + x[0] * 1e-6)[0]  # planted
+            return i + 1, x
+
+        return lax.while_loop(lambda state: state[0] < 10, turn, (0, b))[1]
+
+    half = draw(300, 300)
+    return f, (half @ half.T + 300 * jnp.eye(300), draw(300))
+
+
+def convnet(planted):
+    def loss(first, second, images):
+        h = nn.relu(lax.conv(images, first, (1, 1), "SAME"))
+        if planted:
+            h = nn.relu(lax.conv(h, second, (1, 1), "SAME"))  # planted
+        return jnp.mean(h**2)
+
+    return weft.grad(loss, argnums=(0, 1)), (
+        draw(16, 8, 3, 3), draw(16, 16, 3, 3), draw(32, 8, 32, 32),
+    )  # fmt: skip
+
+
+def transformer(planted):
+    """Layers by scan, computed again in the reverse pass."""
+
+    def loss(weights, x):
+        @weft.checkpoint
+        def layer(h, w):
+            q = h @ w
+            scores = nn.softmax(jnp.einsum("bid,bjd->bij", q, h) * 0.1)
+            h = h + jnp.einsum("bij,bjd->bid", scores, q)
+            if planted:
+                h = h + nn.gelu(h @ w) @ w.T  # planted
+            return h * 0.5, None
+
+        return jnp.mean(lax.scan(layer, x, weights)[0] ** 2)
+
+    return weft.grad(loss), (0.05 * draw(4, 256, 256), draw(8, 128, 256))
+
+
+def sorting(planted):
+    def f(x):
+        x = jnp.tanh(x) + x
+        if planted:
+            x = jnp.sort(x, axis=1)  # planted
+        return jnp.cumsum(x * x, axis=1)
+
+    return f, (draw(400, 5000),)
+
+
+def memory_bound(planted):
+    """Passes over a matrix, each of which waits for the one before."""
+
+    def f(x):
+        x = x * (1 / jnp.max(x))
+        if planted:
+            x = x - jnp.cumsum(x, axis=1)  # planted
+        return x + jnp.sum(x)
+
+    return f, (draw(3000, 3000),)
+
+
+def callback(planted):
+    def host(x):
+        time.sleep(0.004)
+        return np.asarray(x) * 2
+
+    def f(x):
+        y = jnp.tanh(x) @ x
+        if planted:
+            y = weft.pure_callback(host, y, y)  # planted
+        return y @ x
+
+    return f, (draw(500, 500),)
+
+
+def seconds(f, args):
+    times = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        weft.block_until_ready(f(*args))
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [solver, convnet, transformer, sorting, memory_bound, callback])
+def test_the_share_of_a_line_is_what_it_costs(make, kernels_as_for_users):
+    whole, args = make(True)
+    whole, rest = weft.jit(whole), weft.jit(make(False)[0])
+    rounds = [[seconds(f, args) for f in (whole, rest)] for _ in range(ROUNDS)]
+    most, least = functools.reduce(lambda a, b: [*map(min, a, b)], rounds)
+    saved = 1 - least / most
+    report = weft.explain(whole)(*args)
+    share = sum(w.seconds for p, w in report.lines if p.text.endswith("# planted")) / report.wall
+    assert share == pytest.approx(saved, abs=CLOSE), f"{make.__name__}: {share}, saves {saved}"
