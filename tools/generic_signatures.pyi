@@ -1,9 +1,10 @@
 """Signatures that keep those of the functions they take; make_stubs.py puts them into stubs.
 
-Under the name of each module stand the functions whose types follow from types of their arguments;
+Under the name of each module, with _ for dots, stand the functions whose types follow from types of their arguments;
 all others have their types where they are defined.
 """
 
+import builtins as _builtins
 from collections.abc import Callable, Sequence
 from typing import (
     Any,
@@ -18,9 +19,11 @@ from typing import (
 )
 
 from weft.api.jit import Inline
+from weft.api.shape_struct import ShapeDtypeStruct as _ShapeDtypeStruct
 from weft.api.stages import Lowered, Traced
 from weft.core.jaxpr import ClosedJaxpr
 from weft.mesh.mesh import Mesh
+from weft.numpy.linalg import SVDResult as _SVDResult
 from weft.xla.array import Array as _Array
 from weft.xla.typing import ArrayLike as _ArrayLike
 
@@ -246,14 +249,83 @@ class weft:
     def jvp(
         fun: Callable[..., _R], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = ...
     ) -> tuple[_R, _R]: ...
+    @overload
     def vjp(
-        fun: Callable[..., _R],
+        fun: Callable[[*_Ts], _R],
+        *primals: *_Ts,
+        has_aux: Literal[False] = ...,
+        reduce_axes: Any = ...,
+        saveable_args: Any = ...,
+        in_nzs: Any = ...,
+    ) -> tuple[_R, Callable[[_R], tuple[*_Ts]]]: ...
+    @overload
+    def vjp(
+        fun: Callable[[*_Ts], tuple[_R, _A]],
+        *primals: *_Ts,
+        has_aux: Literal[True],
+        reduce_axes: Any = ...,
+        saveable_args: Any = ...,
+        in_nzs: Any = ...,
+    ) -> tuple[_R, Callable[[_R], tuple[*_Ts]], _A]: ...
+    @overload
+    def vjp(
+        fun: Callable[..., Any],
         *primals: Any,
         has_aux: bool = ...,
         reduce_axes: Any = ...,
         saveable_args: Any = ...,
         in_nzs: Any = ...,
-    ) -> tuple[_R, Callable[..., Any]]: ...
+    ) -> tuple[Any, ...]: ...
+    @overload
+    def eval_shape(
+        fun: Callable[_P, _Array], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _ShapeDtypeStruct: ...
+    @overload
+    def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any: ...
+    @overload
+    def jacfwd(
+        fun: Callable[Concatenate[_Array, _P], _Array],
+        argnums: Literal[0] = ...,
+        has_aux: Literal[False] = ...,
+        holomorphic: bool = ...,
+    ) -> Callable[Concatenate[_Array, _P], _Array]: ...
+    @overload
+    def jacfwd(
+        fun: Callable[_P, Any],
+        argnums: int | Sequence[int] = ...,
+        has_aux: bool = ...,
+        holomorphic: bool = ...,
+    ) -> Callable[_P, Any]: ...
+    @overload
+    def jacrev(
+        fun: Callable[Concatenate[_Array, _P], _Array],
+        argnums: Literal[0] = ...,
+        has_aux: Literal[False] = ...,
+        holomorphic: bool = ...,
+        allow_int: bool = ...,
+    ) -> Callable[Concatenate[_Array, _P], _Array]: ...
+    @overload
+    def jacrev(
+        fun: Callable[_P, Any],
+        argnums: int | Sequence[int] = ...,
+        has_aux: bool = ...,
+        holomorphic: bool = ...,
+        allow_int: bool = ...,
+    ) -> Callable[_P, Any]: ...
+    @overload
+    def hessian(
+        fun: Callable[Concatenate[_Array, _P], _Array],
+        argnums: Literal[0] = ...,
+        has_aux: Literal[False] = ...,
+        holomorphic: bool = ...,
+    ) -> Callable[Concatenate[_Array, _P], _Array]: ...
+    @overload
+    def hessian(
+        fun: Callable[_P, Any],
+        argnums: int | Sequence[int] = ...,
+        has_aux: bool = ...,
+        holomorphic: bool = ...,
+    ) -> Callable[_P, Any]: ...
     def linearize(
         fun: Callable[..., _R], *primals: Any, has_aux: bool = ..., in_nzs: Any = ...
     ) -> tuple[_R, Callable[..., _R]]: ...
@@ -311,8 +383,93 @@ class weft:
         ) -> None: ...
         def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
 
+class tree:
+    @overload
+    def map(
+        f: Callable[[_Array], _Array], tree: _T, /, *, is_leaf: Callable[[Any], bool] | None = ...
+    ) -> _T: ...
+    @overload
+    def map(
+        f: Callable[[_Array, _Array], _Array],
+        tree: _T,
+        rest: Any,
+        /,
+        *,
+        is_leaf: Callable[[Any], bool] | None = ...,
+    ) -> _T: ...
+    @overload
+    def map(
+        f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = ...
+    ) -> Any: ...
+
+class numpy_linalg:
+    @overload
+    def svd(
+        a: _ArrayLike,
+        full_matrices: bool = ...,
+        compute_uv: Literal[True] = ...,
+        hermitian: bool = ...,
+        subset_by_index: tuple[int, int] | None = ...,
+    ) -> _SVDResult: ...
+    @overload
+    def svd(
+        a: _ArrayLike,
+        full_matrices: bool = ...,
+        *,
+        compute_uv: Literal[False],
+        hermitian: bool = ...,
+        subset_by_index: tuple[int, int] | None = ...,
+    ) -> _Array: ...
+    @overload
+    def svd(
+        a: _ArrayLike,
+        full_matrices: bool = ...,
+        compute_uv: bool = ...,
+        hermitian: bool = ...,
+        subset_by_index: tuple[int, int] | None = ...,
+    ) -> Any: ...
+
+class numpy:
+    @overload
+    def unique(
+        ar: _ArrayLike,
+        return_index: Literal[False] = ...,
+        return_inverse: Literal[False] = ...,
+        return_counts: Literal[False] = ...,
+        axis: int | None = ...,
+        *,
+        equal_nan: _builtins.bool = ...,
+        size: int | None = ...,
+        fill_value: _ArrayLike | None = ...,
+        sorted: _builtins.bool = ...,
+    ) -> _Array: ...
+    @overload
+    def unique(
+        ar: _ArrayLike,
+        return_index: _builtins.bool = ...,
+        return_inverse: _builtins.bool = ...,
+        return_counts: _builtins.bool = ...,
+        axis: int | None = ...,
+        *,
+        equal_nan: _builtins.bool = ...,
+        size: int | None = ...,
+        fill_value: _ArrayLike | None = ...,
+        sorted: _builtins.bool = ...,
+    ) -> tuple[_Array, ...]: ...
+
 class lax:
     def stop_gradient(x: _T) -> _T: ...
+    @overload
+    def scan(
+        f: Callable[[_Array, _X], tuple[_ArrayLike, _Y]],
+        init: _builtins.complex,
+        xs: _X | None = ...,
+        length: int | None = ...,
+        reverse: bool = ...,
+        unroll: int | bool = ...,
+        _split_transpose: bool = ...,
+    ) -> tuple[_Array, _Y]: ...
+    @overload
     def scan(
         f: Callable[[_C, _X], tuple[_C, _Y]],
         init: _C,
@@ -326,6 +483,16 @@ class lax:
     def associative_scan(
         fn: Callable[[_X, _X], _X], elems: _X, reverse: bool = ..., axis: int = ...
     ) -> _X: ...
+    @overload
+    def while_loop(
+        cond_fun: Callable[[_Array], _ArrayLike],
+        body_fun: Callable[[_Array], _ArrayLike],
+        init_val: _builtins.complex,
+        *,
+        max_steps: int | None = ...,
+        checkpoints: int | None = ...,
+    ) -> _Array: ...
+    @overload
     def while_loop(
         cond_fun: Callable[[_C], _ArrayLike],
         body_fun: Callable[[_C], _C],
@@ -334,6 +501,16 @@ class lax:
         max_steps: int | None = ...,
         checkpoints: int | None = ...,
     ) -> _C: ...
+    @overload
+    def fori_loop(
+        lower: _ArrayLike,
+        upper: _ArrayLike,
+        body_fun: Callable[[_Array, _Array], _ArrayLike],
+        init_val: _builtins.complex,
+        *,
+        unroll: int | bool | None = ...,
+    ) -> _Array: ...
+    @overload
     def fori_loop(
         lower: _ArrayLike,
         upper: _ArrayLike,

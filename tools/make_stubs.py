@@ -11,6 +11,7 @@ Annotations stand in the source alone.
 import argparse
 import ast
 import builtins
+import enum
 import functools
 import importlib
 import inspect
@@ -39,6 +40,7 @@ ENGINE = {
     "block_until_ready": "Array", "delete": "None", "is_deleted": "bool", "is_ready": "bool",
     "on_device_size_in_bytes": "int", "platform": "str", "unsafe_buffer_pointer": "int",
 }  # fmt: skip
+DECORATORS = (property, staticmethod, classmethod)
 HEAD = '"""Written by tools/make_stubs.py; do not edit."""\n'
 # Functions of these folders have types in their source that say more than a signature.
 TYPED = ("weft.api.", "weft.core.", "weft.mesh.", "weft.parallel.", "weft.xla.")
@@ -62,18 +64,26 @@ class Stub:
         self.module = module
         self.public: list[str] = sorted(getattr(module, "__all__", None) or dir(module))
         self.imports: set[str] = set()
+        self.private: dict[str, list[str]] = {}  # what the module defines, and does not list
         self.lines: list[str] = []
         header, generic = read_generic()
-        self.generic = generic.get(module.__name__.rpartition(".")[2], {})
-        if self.generic:
-            self.imports.update(header)
+        self.generic = generic.get(module.__name__.removeprefix("weft.").replace(".", "_"), {})
+        for line in header if self.generic else ():
+            start, _, names = line.partition(" import ")
+            if start != f"from {module.__name__}":
+                self.imports.add(line)
+                continue
+            name, _, known = names.partition(" as ")
+            self.define_privately(name, getattr(module, name))
+            self.private[name].append(f"{known} = {name}")
 
     def write(self) -> str:
         for name in [n for n in self.generic if n not in self.public]:
             self.lines += [ast.unparse(node) for node in self.generic[name]]
         for name in self.public:
             self.lines += self.declare(name, getattr(self.module, name))
-        return "\n".join([HEAD, *sorted(self.imports), "", *self.lines, ""])
+        private = [line for lines in self.private.values() for line in lines]
+        return "\n".join([HEAD, *sorted(self.imports), "", *private, *self.lines, ""])
 
     def declare(self, name: str, value: Any) -> list[str]:
         """The lines that say what a public name is."""
@@ -104,13 +114,12 @@ class Stub:
         return [f"{name}: {self.import_name(kind.__name__, {kind.__name__: kind})}"]
 
     def declare_generic(self, name: str, value: Any) -> list[str]:
-        """What generic_signatures.pyi has of a name, whose parameters must be those of now."""
-        for node in self.generic[name]:
-            if isinstance(node, ast.FunctionDef):
-                listed = [a for a in ast.walk(node.args) if isinstance(a, ast.arg)]
-                now = set(inspect.signature(value).parameters)
-                if {a.arg for a in listed} != now:
-                    raise SystemExit(f"generic_signatures.pyi: {name} takes {sorted(now)}")
+        """What generic_signatures.pyi has of a name: its last form takes the parameters of now."""
+        forms = [node for node in self.generic[name] if isinstance(node, ast.FunctionDef)]
+        now = set(inspect.signature(value).parameters) if forms else set()
+        listed = [{a.arg for a in ast.walk(f.args) if isinstance(a, ast.arg)} for f in forms]
+        if any(names - now for names in listed) or (listed and listed[-1] != now):
+            raise SystemExit(f"generic_signatures.pyi: {name} takes {sorted(now)}")
         return [ast.unparse(node) for node in self.generic[name]]
 
     def declare_module(self, name: str, value: types.ModuleType) -> list[str]:
@@ -130,13 +139,17 @@ class Stub:
         """A class of the module itself, as it is written, without the bodies of its methods."""
         (node,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
         assert isinstance(node, ast.ClassDef)
-        kept = [n for n in node.body if isinstance(n, ast.AnnAssign | ast.FunctionDef)]
+        forms = (ast.AnnAssign, ast.FunctionDef, *(ast.Assign,) * issubclass(cls, enum.Enum))
+        kept = [n for n in node.body if isinstance(n, forms)]
         for member in kept:
             if isinstance(member, ast.AnnAssign) and member.value is not None:
                 member.value = ast.Constant(...)
             elif isinstance(member, ast.FunctionDef):
                 member.body = [ast.Expr(ast.Constant(...))]
                 member.args.defaults = [ast.Constant(...) for _ in member.args.defaults]
+                made = inspect.getattr_static(cls, member.name)
+                kind = next((k for k in DECORATORS if isinstance(made, k)), None)
+                member.decorator_list = [ast.Name(kind.__name__)] if kind else []
         node.body, node.decorator_list = [*kept] or [ast.Expr(ast.Constant(...))], []
         arguments = [a for n in ast.walk(node) if isinstance(n, ast.arguments) for a in ast.walk(n)]
         typed = [a for a in arguments if isinstance(a, ast.arg)]
@@ -146,6 +159,25 @@ class Stub:
             if isinstance(used, ast.Name) and used.id not in self.public:
                 used.id = self.import_name(used.id, vars(self.module))
         return [ast.unparse(node)]
+
+    def define_privately(self, name: str, value: Any) -> str:
+        """What the module itself defines, and its stub has to define too for others of its names."""
+        if name in self.public or name in self.private:
+            return name
+        self.private[name] = []
+        if isinstance(value, type):
+            self.private[name] = self.declare_class(value)
+            return name
+        tree = ast.parse(Path(self.module.__file__ or "").read_text())
+        (alias,) = [
+            n
+            for n in tree.body
+            if ast.unparse(getattr(n, "target", n)) == name
+            or (isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == name)
+        ]
+        text = self.annotation(ast.unparse(alias.value), vars(self.module))
+        self.private[name] = [f"{name}: {self.import_name('TypeAlias', globals())} = {text}"]
+        return name
 
     def declare_function(self, name: str, fun: Callable, indent: str = "") -> list[str]:
         signature = inspect.signature(fun)
@@ -189,6 +221,8 @@ class Stub:
             return f"_builtins.{name}"
         if isinstance(value, types.ModuleType):
             self.imports.add(f"import {value.__name__} as _{name}")
+        elif find_home(name, value) == self.module.__name__:
+            return self.define_privately(name, value)
         else:
             self.imports.add(f"from {find_home(name, value)} import {name} as _{name}")
         return f"_{name}"

@@ -28,13 +28,16 @@ from typing import (
 )
 from typing import Literal as _Literal
 from weft.api.jit import Inline
+from weft.api.shape_struct import ShapeDtypeStruct as _ShapeDtypeStruct
 from weft.api.stages import Lowered, Traced
 from weft.core.jaxpr import ClosedJaxpr
 from weft.mesh.mesh import Mesh
 from weft.numpy.index_plans import Slice as _Slice
+from weft.numpy.linalg import SVDResult as _SVDResult
 from weft.sparsity.derivatives import SparseDerivative as _SparseDerivative
 from weft.xla.array import Array as _Array
 from weft.xla.typing import ArrayLike as _ArrayLike
+import builtins as _builtins
 
 class _Jitted(Protocol[_P, _R_co]):
     """A jitted function, and its stages."""
@@ -162,7 +165,14 @@ from weft.api.contexts import enable_custom_prng as enable_custom_prng
 from weft.api.contexts import enable_x64 as enable_x64
 from weft.core.trace import ensure_compile_time_eval as ensure_compile_time_eval
 from weft import errors as errors
-from weft.api.make_jaxpr import eval_shape as eval_shape
+
+@overload
+def eval_shape(
+    fun: Callable[_P, _Array], *args: _P.args, **kwargs: _P.kwargs
+) -> _ShapeDtypeStruct: ...
+@overload
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any: ...
+
 from weft import example_libraries as example_libraries
 from weft import experimental as experimental
 from weft import explain as explain
@@ -244,18 +254,61 @@ def grad(
     allow_int: bool = ...,
     reduce_axes: Sequence[Any] = ...,
 ) -> Callable[_P, Any]: ...
-
-from weft.api.jacobians import hessian as hessian
-
+@overload
+def hessian(
+    fun: Callable[Concatenate[_Array, _P], _Array],
+    argnums: Literal[0] = ...,
+    has_aux: Literal[False] = ...,
+    holomorphic: bool = ...,
+) -> Callable[Concatenate[_Array, _P], _Array]: ...
+@overload
+def hessian(
+    fun: Callable[_P, Any],
+    argnums: int | Sequence[int] = ...,
+    has_aux: bool = ...,
+    holomorphic: bool = ...,
+) -> Callable[_P, Any]: ...
 def host_count(backend: str | None = ...) -> int: ...
 def host_id(backend: str | None = ...) -> int: ...
 
 from weft.api.devices import host_ids as host_ids
 from weft import image as image
 from weft import interpreters as interpreters
-from weft.api.jacobians import jacfwd as jacfwd
+
+@overload
+def jacfwd(
+    fun: Callable[Concatenate[_Array, _P], _Array],
+    argnums: Literal[0] = ...,
+    has_aux: Literal[False] = ...,
+    holomorphic: bool = ...,
+) -> Callable[Concatenate[_Array, _P], _Array]: ...
+@overload
+def jacfwd(
+    fun: Callable[_P, Any],
+    argnums: int | Sequence[int] = ...,
+    has_aux: bool = ...,
+    holomorphic: bool = ...,
+) -> Callable[_P, Any]: ...
+
 from weft.api.jacobians import jacobian as jacobian
-from weft.api.jacobians import jacrev as jacrev
+
+@overload
+def jacrev(
+    fun: Callable[Concatenate[_Array, _P], _Array],
+    argnums: Literal[0] = ...,
+    has_aux: Literal[False] = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+) -> Callable[Concatenate[_Array, _P], _Array]: ...
+@overload
+def jacrev(
+    fun: Callable[_P, Any],
+    argnums: int | Sequence[int] = ...,
+    has_aux: bool = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+) -> Callable[_P, Any]: ...
+
 from weft.api.contexts import (
     jax2tf_associative_scan_reductions as jax2tf_associative_scan_reductions,
 )
@@ -478,14 +531,33 @@ def value_and_grad(
     allow_int: bool = ...,
     reduce_axes: Sequence[Any] = ...,
 ) -> Callable[_P, tuple[_R, Any]]: ...
+@overload
 def vjp(
-    fun: Callable[..., _R],
+    fun: Callable[[*_Ts], _R],
+    *primals: *_Ts,
+    has_aux: Literal[False] = ...,
+    reduce_axes: Any = ...,
+    saveable_args: Any = ...,
+    in_nzs: Any = ...,
+) -> tuple[_R, Callable[[_R], tuple[*_Ts,]]]: ...
+@overload
+def vjp(
+    fun: Callable[[*_Ts], tuple[_R, _A]],
+    *primals: *_Ts,
+    has_aux: Literal[True],
+    reduce_axes: Any = ...,
+    saveable_args: Any = ...,
+    in_nzs: Any = ...,
+) -> tuple[_R, Callable[[_R], tuple[*_Ts,]], _A]: ...
+@overload
+def vjp(
+    fun: Callable[..., Any],
     *primals: Any,
     has_aux: bool = ...,
     reduce_axes: Any = ...,
     saveable_args: Any = ...,
     in_nzs: Any = ...,
-) -> tuple[_R, Callable[..., Any]]: ...
+) -> tuple[Any, ...]: ...
 def vmap(
     fun: Callable[_P, _R],
     in_axes: Any = ...,

@@ -34,6 +34,10 @@ def scaled(x: ArrayLike, *, by: float = 2.0) -> Array:
     return jnp.sin(x) * by
 
 
+def scaled_rows(x: Array, by: Array | None = None) -> Array:
+    return x * (2.0 if by is None else by)
+
+
 params = init(random.key(0), 3)
 x = jnp.ones((5, 3))
 
@@ -73,6 +77,13 @@ assert_type(weft.checkpoint(predict)(params, x), Array)
 assert_type(weft.jit(scaled)(x, by=3.0), Array)
 assert_type(weft.jit(loss).lower(params, x, x).as_text(), str)
 assert_type(weft.vjp(loss, params, x, x)[0], Array)
+assert_type(weft.vjp(predict, params, x)[1], Callable[[Array], tuple[Params, Array]])
+assert_type(weft.jacfwd(scaled_rows)(x), Array)
+assert_type(weft.hessian(scaled_rows)(x, by=x), Array)
+assert_type(weft.jacrev(loss, (0, 1))(params, x, x), Any)
+assert_type(weft.eval_shape(scaled_rows, x), weft.ShapeDtypeStruct)
+updated: Params = weft.tree.map(lambda w, g: w - 0.1 * g, params, params)
+assert_type(weft.tree.map(jnp.sin, {"a": x}), dict[str, Array])
 assert_type(weft.named_call(scaled, name="scaled")(1.0), Array)
 assert_type(weft.block_until_ready(params), Params)
 assert_type(weft.device_put(params), Params)
@@ -134,6 +145,9 @@ def body(carry: tuple[Array, Array], x: Array) -> tuple[tuple[Array, Array], Arr
 
 
 assert_type(lax.scan(body, (x[0], x[1]), x), tuple[tuple[Array, Array], Array])
+assert_type(lax.scan(lambda c, x: (c + x, c * 2), 0.0, x[0]), tuple[Array, Array])
+counted: Array = lax.fori_loop(0, 3, lambda i, c: c + 1, 0.0)
+counted = lax.while_loop(lambda c: c < 3, lambda c: c + 1, 0)
 assert_type(lax.fori_loop(0, 3, lambda i, p: Params(p.w * i, p.b), params), Params)
 assert_type(lax.while_loop(lambda c: c.sum() < 10, lambda c: c * 2, x), Array)
 assert_type(lax.cond(x.sum() > 0, lambda p: p, lambda p: p, params), Params)
@@ -150,6 +164,13 @@ assert_type(jnp.zeros((3, 4), dtype=jnp.bfloat16), Array)
 assert_type(jnp.arange(10, dtype="int32"), Array)
 assert_type(jnp.split(x, 5), list[Array])
 assert_type(jnp.linalg.solve(x.T @ x, jnp.ones(3)), Array)
+assert_type(jnp.linalg.svd(x).Vh, Array)
+assert_type(jnp.linalg.svd(x, compute_uv=False), Array)
+assert_type(jnp.linalg.eigh(x).eigenvalues, Array)
+assert_type(jnp.linalg.slogdet(x).sign, Array)
+assert_type(jnp.unique(x), Array)
+assert_type(jnp.unique(x, return_counts=True), tuple[Array, ...])
+assert_type(jnp.unique_counts(x).counts, Array)
 assert_type(jnp.fft.rfft(x, axis=0), Array)
 assert_type(jnp.float32(3), Array)
 assert_type(lax.top_k(x, 2), tuple[Array, Array])

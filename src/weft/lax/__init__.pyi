@@ -29,10 +29,12 @@ from typing import (
 from weft.api.collectives import AxisIndexGroups as _AxisIndexGroups
 from weft.api.collectives import AxisName as _AxisName
 from weft.api.jit import Inline
+from weft.api.shape_struct import ShapeDtypeStruct as _ShapeDtypeStruct
 from weft.api.stages import Lowered, Traced
 from weft.core.jaxpr import ClosedJaxpr
 from weft.dtypes import DTypeLike as _DTypeLike
 from weft.mesh.mesh import Mesh
+from weft.numpy.linalg import SVDResult as _SVDResult
 from weft.primitives.conv import ConvDimensionNumbers as _ConvDimensionNumbers
 from weft.primitives.conv import (
     ConvGeneralDilatedDimensionNumbers as _ConvGeneralDilatedDimensionNumbers,
@@ -58,6 +60,7 @@ from weft.primitives.transcendental import Tolerance as _Tolerance
 from weft.xla.array import Array as _Array
 from weft.xla.typing import ArrayLike as _ArrayLike
 from weft.xla.typing import ShardingLike as _ShardingLike
+import builtins as _builtins
 import weft.primitives.dot as _dot
 
 from weft.primitives.transcendental import AccuracyMode as AccuracyMode
@@ -499,6 +502,16 @@ def floor(x: _ArrayLike) -> _Array: ...
 
 from weft.primitives.elementwise import floor_p as floor_p
 
+@overload
+def fori_loop(
+    lower: _ArrayLike,
+    upper: _ArrayLike,
+    body_fun: Callable[[_Array, _Array], _ArrayLike],
+    init_val: _builtins.complex,
+    *,
+    unroll: int | bool | None = ...,
+) -> _Array: ...
+@overload
 def fori_loop(
     lower: _ArrayLike,
     upper: _ArrayLike,
@@ -846,6 +859,17 @@ def rsqrt(x: _ArrayLike, *, accuracy: _Tolerance | _AccuracyMode | None = ...) -
 from weft.primitives.transcendental import rsqrt_p as rsqrt_p
 from weft.api.composite import scaled_dot as scaled_dot
 
+@overload
+def scan(
+    f: Callable[[_Array, _X], tuple[_ArrayLike, _Y]],
+    init: _builtins.complex,
+    xs: _X | None = ...,
+    length: int | None = ...,
+    reverse: bool = ...,
+    unroll: int | bool = ...,
+    _split_transpose: bool = ...,
+) -> tuple[_Array, _Y]: ...
+@overload
 def scan(
     f: Callable[[_C, _X], tuple[_C, _Y]],
     init: _C,
@@ -1070,6 +1094,16 @@ def unstack(x: _ArrayLike, axis: int = ...) -> tuple[_Array, ...]: ...
 
 from weft.primitives.slicing import unstack_p as unstack_p
 
+@overload
+def while_loop(
+    cond_fun: Callable[[_Array], _ArrayLike],
+    body_fun: Callable[[_Array], _ArrayLike],
+    init_val: _builtins.complex,
+    *,
+    max_steps: int | None = ...,
+    checkpoints: int | None = ...,
+) -> _Array: ...
+@overload
 def while_loop(
     cond_fun: Callable[[_C], _ArrayLike],
     body_fun: Callable[[_C], _C],

@@ -1,11 +1,43 @@
 """Written by tools/make_stubs.py; do not edit."""
 
+_A = TypeVar("_A")
+_C = TypeVar("_C")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_R_co = TypeVar("_R_co", covariant=True)
+_S = TypeVar("_S")
+_T = TypeVar("_T")
+_Ts = TypeVarTuple("_Ts")
+_U = TypeVar("_U")
+_X = TypeVar("_X")
+_Y = TypeVar("_Y")
 from collections.abc import Callable as _Callable
+from collections.abc import Callable, Sequence
 from collections.abc import Collection as _Collection
 from collections.abc import Sequence as _Sequence
 from typing import Any as _Any
+from typing import (
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    TypeVarTuple,
+    overload,
+)
+from weft.api.jit import Inline
+from weft.api.shape_struct import ShapeDtypeStruct as _ShapeDtypeStruct
+from weft.api.stages import Lowered, Traced
+from weft.core.jaxpr import ClosedJaxpr
 from weft.dtypes import DTypeLike as _DTypeLike
+from weft.mesh.mesh import Mesh
+from weft.numpy.linalg import SVDResult as _SVDResult
 from weft.numpy.scalars import ScalarType as _ScalarType
+from weft.numpy.sets import UniqueAll as _UniqueAll
+from weft.numpy.sets import UniqueCounts as _UniqueCounts
+from weft.numpy.sets import UniqueInverse as _UniqueInverse
 from weft.numpy.ufunc_objects import ufunc as _ufunc
 from weft.primitives.dot import PrecisionLike as _PrecisionLike
 from weft.primitives.indexing import GatherScatterMode as _GatherScatterMode
@@ -1217,6 +1249,20 @@ uint8: _ScalarType
 def union1d(
     ar1: _ArrayLike, ar2: _ArrayLike, *, size: int | None = ..., fill_value: _ArrayLike | None = ...
 ) -> _Array: ...
+@overload
+def unique(
+    ar: _ArrayLike,
+    return_index: Literal[False] = ...,
+    return_inverse: Literal[False] = ...,
+    return_counts: Literal[False] = ...,
+    axis: int | None = ...,
+    *,
+    equal_nan: _builtins.bool = ...,
+    size: int | None = ...,
+    fill_value: _ArrayLike | None = ...,
+    sorted: _builtins.bool = ...,
+) -> _Array: ...
+@overload
 def unique(
     ar: _ArrayLike,
     return_index: _builtins.bool = ...,
@@ -1228,16 +1274,16 @@ def unique(
     size: int | None = ...,
     fill_value: _ArrayLike | None = ...,
     sorted: _builtins.bool = ...,
-) -> _Any: ...
+) -> tuple[_Array, ...]: ...
 def unique_all(
     x: _ArrayLike, /, *, size: int | None = ..., fill_value: _ArrayLike | None = ...
-) -> _Any: ...
+) -> _UniqueAll: ...
 def unique_counts(
     x: _ArrayLike, /, *, size: int | None = ..., fill_value: _ArrayLike | None = ...
-) -> _Any: ...
+) -> _UniqueCounts: ...
 def unique_inverse(
     x: _ArrayLike, /, *, size: int | None = ..., fill_value: _ArrayLike | None = ...
-) -> _Any: ...
+) -> _UniqueInverse: ...
 def unique_values(
     x: _ArrayLike, /, *, size: int | None = ..., fill_value: _ArrayLike | None = ...
 ) -> _Array: ...

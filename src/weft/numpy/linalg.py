@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections import namedtuple
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from weft import dtypes
 from weft.errors import ShapeError
@@ -48,11 +47,40 @@ __dir__ = list_public(__name__)
 
 
 # The results of functions that return several arrays.
-EigResult = namedtuple("EigResult", "eigenvalues eigenvectors")
-EighResult = namedtuple("EighResult", "eigenvalues eigenvectors")
-QRResult = namedtuple("QRResult", "Q R")
-SlogdetResult = namedtuple("SlogdetResult", "sign logabsdet")
-SVDResult = namedtuple("SVDResult", "U S Vh")
+class EigResult(NamedTuple):
+    """Eigenvalues (..., n), and eigenvectors (..., n, n) in columns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class EighResult(NamedTuple):
+    """Real eigenvalues (..., n), ascending, and eigenvectors (..., n, n) in columns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class QRResult(NamedTuple):
+    """The factors of a QR decomposition."""
+
+    Q: Array
+    R: Array
+
+
+class SlogdetResult(NamedTuple):
+    """The sign of determinants, and the logarithms of their absolute values."""
+
+    sign: Array
+    logabsdet: Array
+
+
+class SVDResult(NamedTuple):
+    """The factors of a singular value decomposition; S descends."""
+
+    U: Array
+    S: Array
+    Vh: Array
 
 
 # --- systems --------------------------------------------------------------------------------

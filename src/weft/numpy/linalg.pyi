@@ -1,24 +1,70 @@
 """Written by tools/make_stubs.py; do not edit."""
 
+_A = TypeVar("_A")
+_C = TypeVar("_C")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_R_co = TypeVar("_R_co", covariant=True)
+_S = TypeVar("_S")
+_T = TypeVar("_T")
+_Ts = TypeVarTuple("_Ts")
+_U = TypeVar("_U")
+_X = TypeVar("_X")
+_Y = TypeVar("_Y")
+from collections.abc import Callable, Sequence
 from collections.abc import Sequence as _Sequence
 from typing import Any as _Any
+from typing import (
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    TypeVarTuple,
+    overload,
+)
+from typing import NamedTuple as _NamedTuple
+from weft.api.jit import Inline
+from weft.api.shape_struct import ShapeDtypeStruct as _ShapeDtypeStruct
+from weft.api.stages import Lowered, Traced
+from weft.core.jaxpr import ClosedJaxpr
 from weft.dtypes import DTypeLike as _DTypeLike
-from weft.numpy.linalg import EigResult as _EigResult
-from weft.numpy.linalg import EighResult as _EighResult
-from weft.numpy.linalg import SlogdetResult as _SlogdetResult
+from weft.mesh.mesh import Mesh
 from weft.primitives.dot import PrecisionLike as _PrecisionLike
 from weft.xla.array import Array as _Array
 from weft.xla.typing import ArrayLike as _ArrayLike
 from weft.xla.typing import Axis as _Axis
 from weft.xla.typing import ShardingLike as _ShardingLike
+import builtins as _builtins
+
+class SVDResult(_NamedTuple):
+    U: _Array
+    S: _Array
+    Vh: _Array
+
+_SVDResult = SVDResult
+
+class EigResult(_NamedTuple):
+    eigenvalues: _Array
+    eigenvectors: _Array
+
+class EighResult(_NamedTuple):
+    eigenvalues: _Array
+    eigenvectors: _Array
+
+class SlogdetResult(_NamedTuple):
+    sign: _Array
+    logabsdet: _Array
 
 def cholesky(a: _ArrayLike, *, upper: bool = ..., symmetrize_input: bool = ...) -> _Array: ...
 def cond(x: _ArrayLike, p: _ArrayLike | None = ...) -> _Array: ...
 def cross(x1: _ArrayLike, x2: _ArrayLike, /, *, axis: int = ...) -> _Array: ...
 def det(a: _ArrayLike) -> _Array: ...
 def diagonal(x: _ArrayLike, /, *, offset: int = ...) -> _Array: ...
-def eig(a: _ArrayLike) -> _EigResult: ...
-def eigh(a: _ArrayLike, UPLO: str | None = ..., symmetrize_input: bool = ...) -> _EighResult: ...
+def eig(a: _ArrayLike) -> EigResult: ...
+def eigh(a: _ArrayLike, UPLO: str | None = ..., symmetrize_input: bool = ...) -> EighResult: ...
 def eigvals(a: _ArrayLike) -> _Array: ...
 def eigvalsh(a: _ArrayLike, UPLO: str | None = ..., *, symmetrize_input: bool = ...) -> _Array: ...
 def inv(a: _ArrayLike) -> _Array: ...
@@ -58,15 +104,33 @@ def pinv(
     rcond: _ArrayLike | None = ...,
 ) -> _Array: ...
 def qr(a: _ArrayLike, mode: str = ...) -> _Any: ...
-def slogdet(a: _ArrayLike, *, method: str | None = ...) -> _SlogdetResult: ...
+def slogdet(a: _ArrayLike, *, method: str | None = ...) -> SlogdetResult: ...
 def solve(a: _ArrayLike, b: _ArrayLike) -> _Array: ...
+@overload
+def svd(
+    a: _ArrayLike,
+    full_matrices: bool = ...,
+    compute_uv: Literal[True] = ...,
+    hermitian: bool = ...,
+    subset_by_index: tuple[int, int] | None = ...,
+) -> _SVDResult: ...
+@overload
+def svd(
+    a: _ArrayLike,
+    full_matrices: bool = ...,
+    *,
+    compute_uv: Literal[False],
+    hermitian: bool = ...,
+    subset_by_index: tuple[int, int] | None = ...,
+) -> _Array: ...
+@overload
 def svd(
     a: _ArrayLike,
     full_matrices: bool = ...,
     compute_uv: bool = ...,
     hermitian: bool = ...,
     subset_by_index: tuple[int, int] | None = ...,
-) -> _Any: ...
+) -> Any: ...
 def svdvals(x: _ArrayLike, /) -> _Array: ...
 def tensordot(
     a: _ArrayLike,

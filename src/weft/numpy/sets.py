@@ -5,9 +5,8 @@ Their number depends on values: eagerly the host finds them, under jit `size` fi
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -201,9 +200,27 @@ def sort_rows(rows: Any, equal_nan: bool, with_places: bool = True) -> tuple[Any
     return ordered, order, mark
 
 
-UniqueAll = namedtuple("UniqueAll", "values indices inverse_indices counts")
-UniqueCounts = namedtuple("UniqueCounts", "values counts")
-UniqueInverse = namedtuple("UniqueInverse", "values inverse_indices")
+class UniqueAll(NamedTuple):
+    """Distinct elements, and their first places, their numbers for each element, and counts."""
+
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+class UniqueCounts(NamedTuple):
+    """Distinct elements, and how often each is there."""
+
+    values: Array
+    counts: Array
+
+
+class UniqueInverse(NamedTuple):
+    """Distinct elements, and the number of the one that each element is."""
+
+    values: Array
+    inverse_indices: Array
 
 
 def make_unique(name: str, result: Callable, asked: Sequence[str], doc: str) -> Callable:
@@ -215,6 +232,7 @@ def make_unique(name: str, result: Callable, asked: Sequence[str], doc: str) -> 
         flags = dict.fromkeys(asked, True)
         return result(*unique(x, equal_nan=False, size=size, fill_value=fill_value, **flags))
 
+    fun.__annotations__["return"] = result.__name__
     return name_function(fun, name, doc)
 
 

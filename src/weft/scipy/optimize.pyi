@@ -4,7 +4,6 @@ from collections.abc import Callable as _Callable
 from collections.abc import Mapping as _Mapping
 from typing import Any as _Any
 from typing import NamedTuple as _NamedTuple
-from weft.scipy.optimize import OptimizeResults as _OptimizeResults
 from weft.xla.typing import ArrayLike as _ArrayLike
 
 class OptimizeResults(_NamedTuple):
@@ -26,4 +25,4 @@ def minimize(
     method: str,
     tol: float | None = ...,
     options: _Mapping[str, _Any] | None = ...,
-) -> _OptimizeResults: ...
+) -> OptimizeResults: ...
