@@ -483,11 +483,19 @@ def iter_sources(atom: Var, makers: dict, name: Any) -> Iterator[Var]:
 
 @boundary
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """Give a pytree of arrays the shardings `shardings`, within a compiled program.
+    """Give arrays within a compiled program the shardings that are wanted.
 
-    `shardings` is a pytree prefix of shardings, or of specs over the mesh in scope. Along automatic
-    axes of the mesh the compiler plans the rest of the program, and the communication, around it;
-    along explicit axes the values must lie so already. Cotangents get the same.
+    Along automatic axes of a mesh the compiler plans the rest of the program, and the
+    communication, around the constraint. Along explicit axes the arrays must have these shardings
+    already; `reshard` changes them. The cotangents get the same shardings.
+
+    Args:
+      x: a pytree of arrays.
+      shardings: a pytree of shardings that is a prefix of `x`. A `PartitionSpec` stands for a
+        sharding over the mesh in scope.
+
+    Returns:
+      The same arrays, with the shardings.
 
     >>> mesh = weft.make_mesh((1,), ("x",), weft.sharding.AxisType.Auto)
     >>> s = weft.NamedSharding(mesh, weft.P("x"))

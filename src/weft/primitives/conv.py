@@ -31,8 +31,20 @@ Padding: TypeAlias = str | Sequence[tuple[int, int]]
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Which axis is which: batch, feature, then spatial axes of lhs and of the result; of rhs,
-    output feature, input feature, then spatial axes."""
+    """The order of the axes of the operands and the result of a convolution.
+
+    `lax.conv_dimension_numbers` makes it from letters such as `("NCHW", "OIHW", "NCHW")`.
+
+    Args:
+      lhs_spec: the positions of the batch axis, the feature axis and the spatial axes of `lhs`.
+      rhs_spec: the positions of the output features, the input features and the spatial axes of
+        `rhs`.
+      out_spec: the positions of the batch axis, the feature axis and the spatial axes of the
+        result.
+
+    >>> lax.conv_dimension_numbers((1, 8, 8, 3), (3, 3, 3, 4), ("NHWC", "HWIO", "NHWC")).lhs_spec
+    (0, 3, 1, 2)
+    """
 
     lhs_spec: Sequence[int]
     rhs_spec: Sequence[int]

@@ -539,7 +539,15 @@ is_finite_p = Elementwise(
 
 
 class RoundingMethod(enum.IntEnum):
-    """Where `round` sends a number halfway between two integers."""
+    """The direction in which `lax.round` rounds a number halfway between two integers.
+
+    Attributes:
+      AWAY_FROM_ZERO: away from zero, so that 2.5 becomes 3. It is the default of `lax.round`.
+      TO_NEAREST_EVEN: to the even integer, so that 2.5 becomes 2, as NumPy and Python do.
+
+    >>> print(lax.round(2.5), lax.round(2.5, lax.RoundingMethod.TO_NEAREST_EVEN))
+    3.0 2.0
+    """
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1

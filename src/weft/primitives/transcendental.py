@@ -58,7 +58,18 @@ HALVES = np.float16, ml_dtypes.bfloat16
 
 
 class AccuracyMode(enum.Enum):
-    """How exact a function is computed: as the platform sees fit, or as well as it can."""
+    """How accurately an elementwise function is computed.
+
+    Functions such as `lax.exp` take a member as `accuracy`; a `Tolerance` states an error bound
+    instead.
+
+    Attributes:
+      DEFAULT: the platform chooses. It is usually the fastest.
+      HIGHEST: as accurately as the platform can.
+
+    >>> print(lax.exp(jnp.array([0.0, 1.0]), accuracy=lax.AccuracyMode.HIGHEST))
+    [1.        2.7182817]
+    """
 
     HIGHEST = 1
     DEFAULT = 2
@@ -66,7 +77,18 @@ class AccuracyMode(enum.Enum):
 
 @dataclass(frozen=True)
 class Tolerance:
-    """An accuracy that suffices: absolute, relative, or in units in the last place."""
+    """A bound on the error of an elementwise function, for the parameter `accuracy`.
+
+    XLA may compute the function faster if the result stays within the bound.
+
+    Args:
+      atol: the absolute error that is allowed, a float. The default is 0.
+      rtol: the relative error that is allowed, a float. The default is 0.
+      ulps: the error that is allowed in units in the last place, an int. The default is 0.
+
+    >>> print(lax.exp(jnp.array([0.0, 1.0]), accuracy=lax.Tolerance(rtol=1e-3)))
+    [1.        2.7182817]
+    """
 
     atol: float = 0.0
     rtol: float = 0.0
