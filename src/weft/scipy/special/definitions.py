@@ -130,7 +130,7 @@ def describe(name: str, names: Sequence[str], doc: str, takes_complex: bool) -> 
     given, _, result = example.partition("\n")
     parts = [remarks, block("Args:", args), block("Returns:", [f"An array {shape}."])]
     parts.append(block("Raises:", errors))
-    call = f">>> print(special.{name}({given}).round(4))"
+    call = f">>> print(np.asarray(special.{name}({given})).round(4))"
     parts.append(f">>> from weft.scipy import special\n{call}\n{result.strip()}")
     return "\n\n".join(parts).replace("\n      ", "\n  ") + "\n"
 
