@@ -454,10 +454,17 @@ def _scalar_type(dtype: Any) -> type:
 
 
 def issubdtype(a: DTypeLike, b: DTypeLike) -> bool:
-    """Whether the first dtype or scalar type is at or below the second.
+    """Return True if a dtype or scalar type is the same as another, or a kind of it.
 
-    As `np.issubdtype`, except that the types of ml_dtypes have their place among NumPy's
-    (bfloat16 is a `np.floating`, int4 a `np.signedinteger`), and `extended` dtypes have theirs.
+    It works as `np.issubdtype`, except that the types of ml_dtypes have their place among NumPy's:
+    bfloat16 is a `np.floating`, and int4 a `np.signedinteger`. The dtypes of keys are `prng_key`.
+
+    Args:
+      a, arg1: a dtype, a scalar type or a name.
+      b, arg2: a scalar type, such as `jnp.floating`, a dtype or a name.
+
+    Returns:
+      A bool.
 
     >>> issubdtype(bfloat16, np.floating)
     True
@@ -476,10 +483,16 @@ _ARRAY_API_KINDS = {
 
 
 def isdtype(dtype: DTypeLike, kind: DTypeLike | str | tuple[Any, ...]) -> bool:
-    """Whether `dtype` is of a kind: a dtype, a kind's name, or a tuple of these (any of them).
+    """Return True if a dtype is of a kind, by the rules of the array API.
 
-    The names are those of the array API: 'bool', 'signed integer', 'unsigned integer', 'integral',
-    'real floating', 'complex floating', 'numeric'.
+    Args:
+      dtype: a dtype, a scalar type or a name.
+      kind: a dtype, the name of a kind, or a tuple of these, of which one must hold. The names are
+        'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating', 'complex
+        floating' and 'numeric'.
+
+    Returns:
+      A bool.
 
     >>> isdtype(np.int8, ("bool", "integral"))
     True
@@ -636,10 +649,20 @@ def dtype_and_weak(x: Any, where: str = "dtype") -> Typed:
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
-    """The dtype that arrays, scalars and dtypes have once promoted to a common one.
+    """Return the dtype to which arrays, scalars and dtypes promote.
 
-    Python scalars, and the types int, float and complex, are weak: they take the dtype of what
-    they meet, unless it is of a lower kind. With `return_weak_type_flag`, gives (dtype, weak).
+    Python scalars, and the types int, float and complex, are weak: they take the dtype of the other
+    operands, unless that is of a lower kind.
+
+    Args:
+      *args: arrays, numbers, dtypes, scalar types or names.
+      return_weak_type_flag: if True, the result is a pair. The default is False.
+
+    Returns:
+      A NumPy dtype; or the pair of the dtype and a bool, which is True if the result is weak.
+
+    Raises:
+      TypePromotionError: the arguments have no common dtype.
 
     >>> result_type(np.int8(1), 2), result_type(np.int8(1), 2.0)
     (dtype('int8'), dtype('float32'))
@@ -656,9 +679,21 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 
 
 def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
-    """The common dtype of two; the types int, float and complex are weak.
+    """Return the common dtype of two dtypes.
 
-    Unlike `result_type` it knows 64-bit types whether or not enable_x64 is on.
+    The types int, float and complex are weak. Unlike `result_type` it knows 64-bit types even if
+    `enable_x64` is off.
+
+    Args:
+      a: a dtype, a scalar type or a name.
+      b: another one.
+
+    Returns:
+      A NumPy dtype.
+
+    Raises:
+      DtypeError: an argument is not a dtype.
+      TypePromotionError: the two have no common dtype.
 
     >>> promote_types("int8", "uint8"), promote_types("int8", float)
     (dtype('int16'), dtype('float64'))

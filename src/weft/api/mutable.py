@@ -30,10 +30,17 @@ MUTABLE: dict[type, Callable[[Any], Any]] = {}
 
 
 def typeof(x: Any) -> Any:
-    """The type of a value: of an array, a number, a traced value, a reference.
+    """Return the type of a value: its shape, its dtype, and its sharding over explicit axes.
 
-    Of a value of a class that `experimental.hijax` registers, its own type. Raises DtypeError for
-    anything else.
+    Args:
+      x: an array, a number, a traced value or a reference, or a value of a class that
+        `experimental.hijax` registers.
+
+    Returns:
+      A `ShapedArray`, an `AbstractRef`, or the type that the class has.
+
+    Raises:
+      DtypeError: the value is of another class.
 
     >>> typeof(jnp.ones((2, 3)))
     ShapedArray(float32[2,3])

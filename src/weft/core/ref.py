@@ -95,11 +95,20 @@ class RefKind(type):
 
 
 class Ref(HasAval, metaclass=RefKind):
-    """A reference to an array, which a program may change in place: what `new_ref` gives.
+    """A reference to an array, which a program may change in place. `new_ref` makes it.
 
-    `r[i]` reads, `r[i] = v` and `r[i] += v` write, with NumPy's indices; `r[...]` is all of it. A
-    reference may be passed to functions that are transformed, and closed over by them, but not
-    returned. Its type is `Ref{f32[3]}`.
+    `r[i]` reads, and `r[i] = v` and `r[i] += v` write, with NumPy's indices. `r[...]` is the whole
+    array. A reference may be passed to functions that are transformed, and they may close over it,
+    but they must not return it. Its type is written `Ref{f32[3]}`.
+
+    Args:
+      value: the array that it holds first.
+      kind: None, or "no_grad_no_remat" for values that are not differentiated.
+
+    >>> r = weft.new_ref(jnp.zeros(3))
+    >>> r[0] = 5.0
+    >>> print(r[...])
+    [5. 0. 0.]
     """
 
     __slots__ = ("__weakref__", "_value", "aval", "owned", "trace")

@@ -194,7 +194,13 @@ class FoldTrace(Trace):
 
 @contextlib.contextmanager
 def ensure_compile_time_eval() -> Iterator[None]:
-    """Compute at once, while a function is traced, whatever depends on known values alone.
+    """Compute at once, while a function is traced, all operations on known values.
+
+    Within the block, operations whose operands are not traced run eagerly, so their results may
+    decide shapes and branches of Python.
+
+    Returns:
+      A context manager.
 
     >>> @weft.jit
     ... def f(x):

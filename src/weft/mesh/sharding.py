@@ -39,9 +39,17 @@ class _ShardingMeta(type):
 
 
 class Sharding(metaclass=_ShardingMeta):
-    """Which part of an array each device holds: `isinstance(s, Sharding)` is true for every kind.
+    """The distribution of an array over devices. `isinstance(s, Sharding)` is true for every kind.
 
-    Not to be called: `NamedSharding(mesh, spec)` and `SingleDeviceSharding(device)` make them.
+    The class is not called: `NamedSharding(mesh, spec)` and `SingleDeviceSharding(device)` make
+    them.
+
+    Attributes:
+      device_set: the set of devices that hold parts.
+      memory_kind: the name of the memory, or None.
+
+    >>> isinstance(jnp.ones(3).sharding, weft.sharding.Sharding)
+    True
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -71,7 +79,16 @@ def intern_sharding(cls: Any, base: Any, key: tuple) -> Any:
 
 
 class SingleDeviceSharding(_jax.SingleDeviceSharding):
-    """An array whole on one device, in its memory `memory_kind`, by default the default one."""
+    """The distribution of an array that is on one device as a whole.
+
+    Args:
+      device: the device, one of `weft.devices()`.
+      memory_kind: the name of one of its memories. None, the default, is the default memory.
+
+    >>> s = SingleDeviceSharding(weft.devices()[0])
+    >>> weft.device_put(jnp.ones(3), s).sharding == s
+    True
+    """
 
     _made: ClassVar[dict[tuple, SingleDeviceSharding]] = {}
 
@@ -178,7 +195,18 @@ def _unpickle_single_device(
 def make_single_device_sharding(
     device: Any, *, memory_kind: str | None = None
 ) -> SingleDeviceSharding:
-    """The sharding that puts an array whole on `device`, in its memory `memory_kind`."""
+    """Return the sharding of an array that is on one device as a whole.
+
+    Args:
+      device: the device, one of `weft.devices()`.
+      memory_kind: the name of one of its memories. None, the default, is the default memory.
+
+    Returns:
+      A `SingleDeviceSharding`.
+
+    >>> make_single_device_sharding(weft.devices()[0]).memory_kind
+    'device'
+    """
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
@@ -376,9 +404,13 @@ def rank_error(op: str, spec: PartitionSpec, ndim: int, what: str = "") -> Shape
 
 
 class NamedSharding(_MultiDeviceSharding):
-    """An array over a mesh: `spec` says which mesh axes each array axis is split over.
+    """The distribution of an array over the devices of a mesh.
 
-    `memory_kind` names one of the memories of each device, by default the default one.
+    Args:
+      mesh: a `Mesh`, or an `AbstractMesh` for a type without devices.
+      spec: a `PartitionSpec`, which says over which mesh axes each axis of the array is split.
+      memory_kind: the name of one of the memories of each device. None, the default, is the default
+        memory.
 
     >>> from weft.mesh.mesh import make_mesh
     >>> mesh = make_mesh((1,), ("x",))

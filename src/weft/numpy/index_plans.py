@@ -76,11 +76,20 @@ def as_static(name: str, x: Any) -> int:
 
 
 def ds(start: Any, size: Any = None, stride: int | None = None) -> Slice | slice:
-    """An index for `size` elements from `start` on, which may be traced: `x[ds(i, 3)]`.
+    """Return an index of `size` elements from a start that may be traced: `x[ds(i, 3)]`.
 
-    `ds(n)` is `:n`, and `ds(None)` is `:`. With `stride`, each element is so many after the one
-    before. A start for which the elements would not fit is moved, as in `lax.dynamic_slice`, where
-    they are read; writing there does nothing. Negative starts count from the end.
+    Slices such as `x[i:i + 3]` need numbers that are known while a function is traced, since they
+    decide a shape. A dynamic slice has a static size and a start that may be computed.
+
+    Args:
+      start: an int, or a traced integer. Negative starts count from the end. Without `size` it is
+        the end, so that `ds(n)` is `:n`, and `ds(None)` is `:`.
+      size: the number of elements, an int.
+      stride: the distance between elements, an int. None, the default, is 1.
+
+    Returns:
+      An index for `x[...]` and `x.at[...]`. Where the elements would not fit, reading moves the
+      start back, as `lax.dynamic_slice` does. Writing there has no effect.
 
     >>> x = jnp.arange(10)
     >>> weft.jit(lambda i: x[weft.ds(i, 3)])(4)

@@ -410,13 +410,24 @@ def find_buffer(self: Ref) -> int:
 def new_ref(
     init_val: Any, *, memory_space: Any = None, kind: str | None = None, pin: bool = False
 ) -> Any:
-    """A reference to an array that a program may change in place, which holds `init_val` first.
+    """Return a reference to an array that a program may change in place.
 
-    `r[i]` reads, `r[i] = v` and `r[i] += v` write. It goes through every transformation, as an
-    argument, closed over, or made within; it must not be returned. The array that it was made of
-    stays as it is. With `kind="no_grad_no_remat"` what is written is not differentiated, so that
-    functions that are may write to a reference from outside. `memory_space` and
-    `pin`, which are of other devices, change nothing.
+    `r[i]` reads, and `r[i] = v` and `r[i] += v` write. References are for state that many functions
+    update, such as counters and caches. They go through every transformation: as an argument, as a
+    value that a function closes over, or made within it. A function must not return one.
+
+    Args:
+      init_val: an array or a number, the first value. The array itself stays unchanged.
+      memory_space: accepted for compatibility; it has no effect.
+      kind: None, the default, or "no_grad_no_remat". With the latter, written values are not
+        differentiated, so that a differentiated function may write to a reference from outside.
+      pin: accepted for compatibility; it has no effect. The default is False.
+
+    Returns:
+      A `Ref`.
+
+    Raises:
+      ValueError: `kind` is neither of the two.
 
     >>> r = new_ref(jnp.arange(3))
     >>> r[1] += 10
@@ -436,9 +447,15 @@ def new_ref(
 
 @boundary
 def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Any:
-    """A reference to an array of the shape and dtype of `ty`, which is yet to be written.
+    """Return a reference to an array that is yet to be written.
 
-    It holds zeros, in JAX nothing in particular. `pin` is as in `new_ref`.
+    Args:
+      ty: an array, or a `ShapeDtypeStruct`, with the shape and the dtype.
+      memory_space: accepted for compatibility; it has no effect.
+      pin: accepted for compatibility; it has no effect. The default is False.
+
+    Returns:
+      A `Ref`. It holds zeros. In JAX its contents are undefined.
 
     >>> r = empty_ref(weft.ShapeDtypeStruct((2,), np.float32))
     >>> r[...] = 1.0
@@ -454,9 +471,17 @@ def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Any:
 
 @boundary
 def freeze(ref: Any) -> Any:
-    """What a reference holds at last; it must not be used afterwards.
+    """Return the array that a reference holds, and end the life of the reference.
 
-    Where it was made outside of the function that is traced, read it by `ref[...]` instead.
+    Args:
+      ref: a `Ref` that was made in the same function. It must not be used afterwards. For a
+        reference from outside of a traced function, read `ref[...]` instead.
+
+    Returns:
+      An array.
+
+    Raises:
+      DtypeError: the argument is not a reference.
 
     >>> r = new_ref(jnp.zeros(2))
     >>> r[0] = 1.0
@@ -468,7 +493,13 @@ def freeze(ref: Any) -> Any:
 
 @boundary
 def free_ref(ref: Any) -> None:
-    """The end of a reference, whose value is not needed; it must not be used afterwards.
+    """End the life of a reference whose value is not needed.
+
+    Args:
+      ref: a `Ref`. It must not be used afterwards.
+
+    Returns:
+      None.
 
     >>> r = new_ref(jnp.zeros(2))
     >>> free_ref(r)

@@ -81,10 +81,15 @@ class Varying:
 
 
 class ManualAxisType(Record):
-    """The kinds of a value along the axes of a mesh that the program around is for one device of.
+    """The kinds of a value along the mesh axes of the `shard_map` around it.
 
-    Along the axes in `varying` the value may differ between devices; `lax.pcast` says what
-    `unreduced` and `reduced` mean. `typeof(x).mat` has that of a value.
+    `typeof(x).mat` is the one of a value. `lax.pcast` changes it.
+
+    Args:
+      varying: the axes along which the value may differ between devices.
+      unreduced: the axes along which the devices hold terms of a sum that is not formed yet.
+      reduced: the axes along which all have the same value, whose cotangents are unreduced. All
+        three are sets of names, and are empty by default.
 
     >>> ManualAxisType(varying={"x"}).varying
     frozenset({'x'})

@@ -271,9 +271,23 @@ class _ArrayMeta(type):
 
 
 class Array(HasAval, Members, metaclass=_ArrayMeta):
-    """The type of weft's arrays: `isinstance(x, weft.Array)` holds for arrays and traced values.
+    """An array of weft, on one device or on several.
 
-    Not to be called: arrays come from `jnp.array` and such functions.
+    `isinstance(x, weft.Array)` holds for arrays and for traced values. The class is not called:
+    arrays come from `jnp.array`, `jnp.zeros` and the other functions. Arrays are immutable:
+    `x.at[i].set(v)` returns a changed copy. Operators and methods follow NumPy's `ndarray`.
+
+    Attributes:
+      shape: the size of each axis, a tuple of ints.
+      dtype: the NumPy dtype of the elements.
+      ndim: the number of axes.
+      size: the number of elements.
+      sharding: the devices that hold the parts.
+      at: writes, as in `x.at[i].add(v)`, which return new arrays.
+
+    >>> x = jnp.arange(6.0).reshape(2, 3)
+    >>> isinstance(x, weft.Array), x.shape, x.sum()
+    (True, (2, 3), Array(15., dtype=float32))
     """
 
     __array_priority__ = 100  # NumPy arrays leave binary operators to us

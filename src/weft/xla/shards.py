@@ -24,9 +24,17 @@ Bounds = tuple[tuple[int, int], ...]
 
 
 class Shard:
-    """The part of an array that one device holds; `index` is its place in the whole.
+    """The part of an array that one device holds. `x.addressable_shards` lists them.
 
-    `replica_id` counts the devices that hold the same part; `data` is None on another process.
+    Attributes:
+      device: the device.
+      index: the position of the part in the array, a tuple of slices.
+      replica_id: the number of this copy among the devices that hold the same part, from 0.
+      data: the part, an array on this device; None if the device belongs to another process.
+
+    >>> shard = jnp.ones(3).addressable_shards[0]
+    >>> shard.index, shard.replica_id, shard.data.shape
+    ((slice(None, None, None),), 0, (3,))
     """
 
     def __init__(self, device: Any, index: Index, replica_id: int, data: Any):
