@@ -39,7 +39,15 @@ CompilerOptions = dict[str, Any]
 
 @runtime_checkable
 class Wrapped(Protocol):
-    """A jitted function: to be called, traced or lowered."""
+    """The protocol of a function that `jit` returned: it can be called, traced and lowered.
+
+    Attributes:
+      trace: a method that returns the function as a `Traced` program for the types of arguments.
+      lower: a method that returns it as a `Lowered` program.
+
+    >>> isinstance(weft.jit(jnp.sin), weft.stages.Wrapped)
+    True
+    """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
@@ -51,7 +59,16 @@ class Wrapped(Protocol):
 
 
 class ArgInfo(HasAval, Record):
-    """The type of an argument, and whether its buffer is given away."""
+    """The type of an argument of a staged program.
+
+    Attributes:
+      aval: the type, a `ShapedArray`.
+      donated: True if the results may use the buffer of the argument.
+      shape, dtype: those of the type.
+
+    >>> weft.jit(jnp.sin).lower(1.0).args_info[0][0].donated
+    False
+    """
 
     __slots__ = ("aval", "donated")
 
@@ -99,7 +116,17 @@ class _Stage:
 
 
 class Traced(_Stage):
-    """A function staged at given types: `.jaxpr`, `.lower()`."""
+    """A function that was traced at given types: `jit(f).trace(*args)`.
+
+    Attributes:
+      jaxpr: the program, a `ClosedJaxpr`.
+      lower: a method that returns the `Lowered` program.
+      fun_name: the name of the function.
+      out_info: the types of the results.
+
+    >>> print(weft.jit(jnp.sin).trace(1.0).jaxpr)
+    { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
+    """
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
@@ -194,7 +221,17 @@ def lower_without_kernels(program: StagedProgram, placement: Placement) -> Lower
 
 
 class Lowered(_Stage):
-    """A program in StableHLO: `.as_text()`, `.compile()`."""
+    """A program in StableHLO that is not compiled yet: `jit(f).lower(*args)`.
+
+    Attributes:
+      as_text: a method that returns the StableHLO as text.
+      compile: a method that returns the `Compiled` program.
+      args_info: the types of the arguments, a pytree of `ArgInfo`.
+      out_info: the types of the results.
+
+    >>> "stablehlo.sine" in weft.jit(jnp.sin).lower(1.0).as_text()
+    True
+    """
 
     def __init__(self, program: StagedProgram, placement: Placement, lowered: LoweredProgram):
         super().__init__(program, placement)
@@ -248,7 +285,20 @@ class Lowered(_Stage):
 
 
 class Compiled(_Stage):
-    """A compiled program: call it, or read what the compiler made of it."""
+    """A compiled program: `jit(f).lower(*args).compile()`.
+
+    It is called with arguments of the types that it was compiled for, and never compiles again.
+
+    Attributes:
+      as_text: a method that returns the optimized program as text.
+      cost_analysis: a method that returns XLA's estimates of the work, a dict.
+      memory_analysis: a method that returns the bytes of arguments, results and temporaries.
+      input_shardings, output_shardings: the shardings of arguments and results.
+
+    >>> compiled = weft.jit(lambda x: x + 1).lower(1.0).compile()
+    >>> print(compiled(2.0))
+    3.0
+    """
 
     def __init__(self, program: StagedProgram, run: Executable):
         super().__init__(program, run.placement)

@@ -15,9 +15,17 @@ from weft.errors import DeletedError, RefError
 
 
 class AbstractRef(AbstractValue):
-    """The type of a reference: that of the array, `inner_aval`. Interned; prints `Ref{f32[3]}`.
+    """The type of a reference. `typeof` of a reference returns it.
 
-    With `kind="no_grad_no_remat"`, what is written to the reference is not differentiated.
+    Equal types are one object. It prints as `Ref{f32[3]}`.
+
+    Args:
+      inner_aval: the type of the array, a `ShapedArray`.
+      memory_space: accepted for compatibility. None is the default.
+      kind: None, or "no_grad_no_remat" for values that are not differentiated.
+
+    >>> print(weft.ref.AbstractRef(weft.typeof(jnp.ones(3))))
+    Ref{f32[3]}
     """
 
     __slots__ = (

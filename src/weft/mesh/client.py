@@ -74,9 +74,19 @@ PREFERRED = ("tpu", "cuda", "rocm")
 
 
 class Space(enum.Enum):
-    """Which memory holds an array: the device's own, or the host's, from which it can be fetched.
+    """The memory that holds an array.
 
-    Arrays stay over the same devices; `x.sharding.memory_kind` names the memory.
+    `device_put` takes a member. The array stays over the same devices. `x.sharding.memory_kind` is
+    the name of its memory.
+
+    Attributes:
+      Device: the memory of the device.
+      Host: the memory of the host, from which the device can fetch the array.
+      Any: either of them.
+
+    >>> x = weft.device_put(jnp.ones(2), weft.memory.Space.Host)
+    >>> x.sharding.memory_kind
+    'pinned_host'
     """
 
     Device = enum.auto()

@@ -304,7 +304,14 @@ def shape_value(op: str, value: Any, shape: tuple[int, ...]) -> Any:
 
 @boundary
 def get(ref: Any, idx: Any = None) -> Any:
-    """What a reference holds at an index: `ref[idx]`; all of it without one.
+    """Read elements of a reference: `ref[idx]`.
+
+    Args:
+      ref: a `Ref`.
+      idx: an index as in `ref[idx]`. None, the default, reads the whole array.
+
+    Returns:
+      An array.
 
     >>> r = weft.new_ref(jnp.arange(4))
     >>> get(r, slice(1, 3))
@@ -343,9 +350,15 @@ def write_ref(op: str, ref: Any, idx: Any, value: Any) -> list:
 
 @boundary
 def set(ref: Any, idx: Any, value: Any) -> None:
-    """Write to a reference at an index: `ref[idx] = value`, which broadcasts.
+    """Write elements of a reference: `ref[idx] = value`.
 
-    `value` has the dtype of the reference, or is a number.
+    Args:
+      ref: a `Ref`.
+      idx: an index as in `ref[idx]`.
+      value: an array of the dtype of the reference, or a number. It broadcasts with `ref[idx]`.
+
+    Returns:
+      None.
 
     >>> r = weft.new_ref(jnp.zeros(3))
     >>> set(r, 0, 5.0)
@@ -357,7 +370,15 @@ def set(ref: Any, idx: Any, value: Any) -> None:
 
 @boundary
 def swap(ref: Any, idx: Any, value: Any) -> Any:
-    """Write to a reference at an index, and give what was there.
+    """Write elements of a reference, and return their old values.
+
+    Args:
+      ref: a `Ref`.
+      idx: an index as in `ref[idx]`.
+      value: an array of the dtype of the reference, or a number. It broadcasts with `ref[idx]`.
+
+    Returns:
+      An array, the elements before the write.
 
     >>> r = weft.new_ref(jnp.zeros(3))
     >>> swap(r, 0, 5.0)
@@ -368,7 +389,15 @@ def swap(ref: Any, idx: Any, value: Any) -> Any:
 
 @boundary
 def addupdate(ref: Any, idx: Any, x: Any) -> None:
-    """Add to what a reference holds at an index; an element named twice is added to twice.
+    """Add to elements of a reference: `ref[idx] += x`.
+
+    Args:
+      ref: a `Ref`.
+      idx: an index as in `ref[idx]`. An element that is named twice is added to twice.
+      x: an array or a number that broadcasts with `ref[idx]`.
+
+    Returns:
+      None.
 
     >>> r = weft.new_ref(jnp.zeros(3))
     >>> addupdate(r, jnp.array([1, 1]), 1.0)

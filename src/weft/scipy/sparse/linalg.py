@@ -393,15 +393,24 @@ def gmres(
     M: Any = None,
     solve_method: str = "batched",
 ) -> tuple[Any, Any]:
-    """(x, info): A x = b by the generalized minimal residual method, for any regular A.
+    """Solve A x = b by the generalized minimal residual method, for any regular A.
 
-    Arguments (`tol` among them), results and derivatives are those of `cg`, but a step is a cycle.
+    Derivatives are those of the solution, by implicit differentiation, and not of the iterations.
 
     Args:
-      restart: how many directions are kept: the memory, and how far a cycle can get.
-      maxiter: how many cycles at most.
-      solve_method: "incremental" ends a cycle where the residual is small enough; "batched" goes
-        through all of it, without a decision at every direction.
+      A: a linear function of arrays or pytrees, or a matrix.
+      b: the right-hand side, an array or a pytree of arrays.
+      x0: the first guess, like b. None, the default, is 0.
+      tol: the residual that is small enough, relative to the norm of b. The default is 1e-5.
+      atol: the residual that is small enough, absolute. The default is 0.
+      restart: the number of directions in a cycle. It bounds the memory. The default is 20.
+      maxiter: the largest number of cycles. None is 10 times the size of b.
+      M: an approximate inverse of A, in the forms of A. None, the default, is the identity.
+      solve_method: "incremental" ends a cycle as soon as the residual is small enough. "batched",
+        the default, completes each cycle, without a decision at every direction.
+
+    Returns:
+      A pair (x, info). x is like b. `info` is as that of `cg`.
 
     >>> x, info = gmres(jnp.array([[4.0, 1.0], [-2.0, 3.0]]), jnp.array([6.0, 4.0]))
     >>> print(x.round(4), info)

@@ -162,9 +162,14 @@ def constructor(*static: str) -> Callable[[Callable], staticmethod]:
 @register_dataclass
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rotation:
-    """A rotation, or a stack of them: `quat` has x, y, z, w along its last axis, of length 1.
+    """A rotation in three dimensions, or a stack of rotations. It is a pytree.
 
-    Made by `from_quat`, `from_matrix` and others; `r * s` is the rotation s and then r. A pytree.
+    `from_quat`, `from_matrix`, `from_euler`, `from_rotvec` and others make one. `r * s` is the
+    rotation s followed by r.
+
+    Args:
+      quat: unit quaternions, a float array of shape (4,) or (n, 4) with x, y, z, w along the last
+        axis.
 
     >>> r = Rotation.from_euler("z", 90, degrees=True)
     >>> print(r.apply(jnp.array([1.0, 0.0, 0.0])).round(6), r.magnitude())
@@ -380,10 +385,16 @@ class Rotation:
 @register_dataclass
 @dataclasses.dataclass(frozen=True, eq=False)
 class Slerp:
-    """Rotations between given ones, at constant speed about a fixed axis: `Slerp.init` makes one.
+    """An interpolation between rotations at constant speed. `Slerp.init` makes one.
 
-    Called with a time, or a vector of them, it gives the rotation at it; before the first and
-    after the last of the given times motion goes on as next to it.
+    A call with a time, or with a vector of times, returns the rotations at these times. Before the
+    first time and after the last one, the motion goes on as next to it.
+
+    Attributes:
+      times: the times of the rotations, a float array of shape (n,).
+      timedelta: the differences between the times.
+      rotations: the rotations at the beginning of each interval, a `Rotation`.
+      rotvecs: the rotation of each interval, as rotation vectors.
 
     >>> ends = Rotation.from_euler("z", jnp.array([[0.0], [90.0]]), degrees=True)
     >>> turn = Slerp.init(jnp.array([0.0, 1.0]), ends)
