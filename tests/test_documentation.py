@@ -23,7 +23,8 @@ def documented_callables() -> Iterator[tuple[str, object]]:
         for key in sorted(module.__all__):
             x = getattr(module, key)
             made_here = str(getattr(x, "__module__", "")).startswith("weft")
-            if callable(x) and made_here and typing.get_origin(x) is None and id(x) not in seen:
+            is_type = typing.get_origin(x) is not None or isinstance(x, typing.NewType)
+            if callable(x) and made_here and not is_type and id(x) not in seen:
                 seen.add(id(x))
                 yield f"{name}.{key}", x
 

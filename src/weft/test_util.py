@@ -122,10 +122,23 @@ def check_vjp(
     eps: float | None = 1e-4,
     err_msg: str = "",
 ) -> None:
-    """Raise AssertionError unless a reverse derivative is that of f, by a difference.
+    """Raise AssertionError unless a reverse derivative agrees with finite differences.
 
-    `f_vjp(*args)` gives (f(*args), the function from cotangents of the output to those of the
-    arguments); the other arguments are as in `check_jvp`.
+    Args:
+      f: a function of pytrees of arrays.
+      f_vjp: a function of the arguments of `f`. It returns `f(*args)` and the pullback: the
+        function from cotangents of the result to cotangents of the arguments.
+      args: the arguments, a sequence.
+      atol: the absolute error that is allowed. None chooses it by the dtypes.
+      rtol: the relative error that is allowed. None chooses it by the dtypes.
+      eps: the step of the differences. None chooses it by the dtypes. The default is 1e-4.
+      err_msg: a text in front of the error's message.
+
+    Returns:
+      None.
+
+    Raises:
+      AssertionError: the values or the derivatives differ.
 
     >>> from functools import partial
     >>> from weft import test_util, vjp

@@ -40,6 +40,10 @@ class Initializer(Protocol):
     The functions of this module return such functions, so that a layer can be told how to make its
     weights before their shape is known. `zeros` and `ones` are such functions themselves.
 
+    Attributes:
+      __call__: takes a random key, a shape, and a dtype, which is the default float dtype if it is
+        left out.
+
     >>> from weft.nn import initializers
     >>> make_weights = initializers.he_normal()
     >>> make_weights(random.PRNGKey(0), (64, 32)).shape

@@ -136,7 +136,10 @@ def join_processes(member: Member, bind: str | None, times: tuple[int, int, int]
 
 
 def is_initialized() -> bool:
-    """Whether this process has joined others, or said that it is alone.
+    """Return True if this process has joined others by `initialize`.
+
+    Returns:
+      A bool.
 
     >>> is_initialized()
     False
