@@ -231,7 +231,7 @@ log = define_writer(
     ... def f(x):
     ...     weft.debug.log("x is {}", x)
     ...     return x + 1
-    >>> print(f(2.0))
-    3.0
+    >>> f(2.0)
+    Array(3., dtype=float32, weak_type=True)
     """,
 )

@@ -23,15 +23,29 @@ from weft.xla.typing import Array
 
 
 class SparseEfficiencyError(ValueError):
-    """A change of layout that would store far more than the array has entries."""
+    """A change of layout would store much more than the array has entries.
+
+    >>> mat = sparse.BCOO.fromdense(jnp.eye(3))
+    >>> sparse.bcoo_update_layout(mat, n_batch=1)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    weft.experimental.sparse.base.SparseEfficiencyError: more would be stored.
+    """
 
 
 class SparseEfficiencyWarning(UserWarning):
-    """What a program does with a sparse array is slow, or takes much memory."""
+    """An operation on a sparse array is slow, or takes much memory.
+
+    >>> issubclass(sparse.SparseEfficiencyWarning, UserWarning)
+    True
+    """
 
 
 class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
-    """A product on a GPU runs without cuSPARSE. weft does not use that, and never warns."""
+    """The warning of JAX that a product on a GPU runs without cuSPARSE. weft never emits it.
+
+    >>> issubclass(sparse.CuSparseEfficiencyWarning, UserWarning)
+    True
+    """
 
 
 class SparseInfo(NamedTuple):
@@ -43,7 +57,11 @@ class SparseInfo(NamedTuple):
 
 
 class JAXSparse:
-    """The base class of sparse arrays."""
+    """The base class of sparse arrays: `isinstance(x, sparse.JAXSparse)` is true for every format.
+
+    >>> isinstance(sparse.BCOO.fromdense(jnp.eye(2)), sparse.JAXSparse)
+    True
+    """
 
     __slots__ = ("__weakref__", "data", "ranks", "shape")
     __array_priority__ = 1000

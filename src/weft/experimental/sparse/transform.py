@@ -40,7 +40,14 @@ MAX_REPEATED = 2**16  # elements; a larger dense array is repeated only where it
 
 
 class SparseTracer(Tracer):
-    """A value that is a sparse array, `spvalue`; to its function it looks dense."""
+    """The traced value of a sparse array within `sparsify`. To its function it looks dense.
+
+    Attributes:
+      spvalue: the sparse array.
+
+    >>> sparse.sparsify(lambda x: (2 * x).shape)(sparse.BCOO.fromdense(jnp.eye(2)))
+    (2, 2)
+    """
 
     __slots__ = ("spvalue",)
 
@@ -155,12 +162,18 @@ def is_sparse(x: Any) -> bool:
 
 
 def sparsify(f: Callable, use_tracer: bool = False) -> Callable[..., Any]:
-    """`f`, a function of dense arrays, for pytrees of arrays of which some are sparse.
+    """Return a function of dense arrays as one that also takes sparse arrays.
 
-    What it computes of sparse arrays stays sparse where zeros stay zeros: sums, products, slices,
-    transposes, `jnp.sin`. Other operations are errors, but for those that end in a small result,
-    such as `jnp.sum`; `sparse.todense` makes an array dense. `use_tracer` chooses between two ways
-    of JAX's, which are one here.
+    Operations for which zeros stay zeros keep their results sparse: sums, products, slices,
+    transposes, `jnp.sin`. Operations that end in a small result, such as `jnp.sum`, give a dense
+    one. Others are errors. `sparse.todense` makes an array dense.
+
+    Args:
+      f: a function of pytrees of arrays.
+      use_tracer: a choice between two ways of JAX's, which are one here. The default is False.
+
+    Returns:
+      A function of pytrees of arrays, dense or sparse.
 
     >>> mat = sparse.BCOO.fromdense(jnp.eye(3))
     >>> sparse.sparsify(lambda x, v: jnp.sin(2 * x).T @ v)(mat, jnp.ones(3))
@@ -197,7 +210,13 @@ todense_p = Todense()
 
 
 def todense(arr: Any) -> Array:
-    """A sparse array as a dense one; a dense one as it is. It works within `sparsify`.
+    """Return a sparse array as a dense one. It works within `sparsify` as well.
+
+    Args:
+      arr: a sparse array, or a dense one, which is returned unchanged.
+
+    Returns:
+      A dense array.
 
     >>> sparse.todense(sparse.BCOO.fromdense(jnp.eye(2)))
     Array([[1., 0.],
