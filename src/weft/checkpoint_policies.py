@@ -31,7 +31,7 @@ Policy = Callable[..., Any]
 
 
 class _Answer:
-    """An answer of a policy that is no bool."""
+    """An answer of a policy that is not a bool."""
 
     def __init__(self, name: str, saves: bool):
         self.name = name

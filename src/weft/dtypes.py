@@ -1,4 +1,4 @@
-"""What an array can hold: dtypes, their names and kinds, and how they promote.
+"""The dtypes of arrays: their names and kinds, and how they promote.
 
 Everything takes and gives `np.dtype`; functions for users also take whatever names a dtype. The
 promotion lattice is data (`_EDGES`); weak types are in it as `i*`, `f*`, `c*`. Arrays, avals and
@@ -35,7 +35,7 @@ __dir__ = list_public(__name__)
 
 
 class SupportsDType(Protocol):
-    """What has a `dtype`."""
+    """An object that has a `dtype`."""
 
     @property
     def dtype(self) -> np.dtype: ...
@@ -157,7 +157,7 @@ _CANONICAL: dict[bool, dict[Any, np.dtype]] = {  # by enable_x64
 _ABSTRACT = frozenset(
     [np.generic, np.number, np.integer, np.inexact, np.flexible, np.character, *_KINDS]
 ) - {np.bool_}
-# The types of ml_dtypes are no subclasses of NumPy's abstract ones, so their place is kept here.
+# The types of ml_dtypes are not subclasses of NumPy's abstract ones, so their place is kept here.
 _ABOVE = {d.type: kind for d, kind in _KIND_OF.items() if not issubclass(d.type, kind)}
 
 
@@ -223,7 +223,7 @@ def hlo_name(dtype: np.dtype) -> str:
 
 
 def find_dtype(dtype: Any, where: str) -> Any:
-    """What `dtype` names, as it says (not canonical): a NumPy dtype or an extended one."""
+    """Return the dtype that `dtype` names, not canonical: a NumPy dtype or an extended one."""
     for candidate in (dtype, getattr(dtype, "dtype", None)):
         if isinstance(candidate, np.dtype) or is_extended(candidate):
             return candidate

@@ -453,7 +453,7 @@ CHOICES = {
 
 
 class Origin(str):
-    """Where an argument of a traced function comes from, as errors say it, and by which `op`."""
+    """The origin of an argument of a traced function, as errors name it, and its `op`."""
 
     fun: str
     name: str
@@ -466,7 +466,7 @@ class Origin(str):
 
 
 def describe_place(op: str) -> str:
-    """Where a function runs that `op` traces."""
+    """Describe the place where a function runs that `op` traces."""
     if op in ("cond", "switch"):
         return f"in a branch of {op}"
     if op in ("scan", "while_loop", "fori_loop", "map"):
@@ -475,7 +475,7 @@ def describe_place(op: str) -> str:
 
 
 def is_own_file(name: str) -> bool:
-    """Whether a file is one of weft's, or of a library that hides its frames as weft does."""
+    """Return True if a file is one of weft's, or of a library that hides its frames too."""
     return name.startswith(OWN) or name in HIDDEN_FILES
 
 
@@ -495,7 +495,7 @@ def list_rows(traceback: TracebackType | None) -> list[TracebackType]:
 
 
 def is_own_row(row: TracebackType) -> bool:
-    """Whether an entry of a traceback is in weft's code."""
+    """Return True if an entry of a traceback is in weft's code."""
     return is_own_file(row.tb_frame.f_code.co_filename)
 
 
@@ -594,7 +594,7 @@ def find_expression(frame: Any = None) -> tuple[list[ast.AST], Callable[[ast.AST
 
 
 def write_choice(node: ast.AST, inner: ast.AST, outer: Any, text: Callable) -> str:
-    """What stands for Python's choice by a traced condition; empty where `node` makes none."""
+    """Return the replacement for Python's choice by a traced condition; "" if there is none."""
     match node:
         case ast.BoolOp():
             sign = " & " if isinstance(node.op, ast.And) else " | "
@@ -637,7 +637,7 @@ SIGNS = {
 
 
 def find_other(node: ast.If, outer: Any) -> ast.AST | None:
-    """What is returned where an `if` that returns does not hold: by `else`, or by what follows."""
+    """Return the value of an `if` that returns where it does not hold: by `else`, or later."""
     following = node.orelse
     if not following and node in getattr(outer, "body", ()):
         following = outer.body[outer.body.index(node) + 1 :]
@@ -648,7 +648,7 @@ def find_other(node: ast.If, outer: Any) -> ast.AST | None:
 
 
 def write_call(node: ast.AST, inner: ast.AST, outer: Any, text: Callable) -> str:
-    """What stands for a function or a container of Python's or NumPy's, given a traced value."""
+    """Return the replacement for a function or a container of Python's or NumPy's."""
     match node:
         case ast.Subscript() if inner is not node.value:
             return f"jnp.asarray({text(node.value)})[{text(node.slice)}]"
@@ -671,7 +671,7 @@ def write_call(node: ast.AST, inner: ast.AST, outer: Any, text: Callable) -> str
 
 
 def describe_need(op: str, aval: Any, origin: str, origins: Sequence[Origin], hint: str) -> str:
-    """What to say where `op` needs the value of a tracer, and how to do without it."""
+    """Return the hint where `op` needs the value of a tracer: how to do without it."""
     if origins:
         if not origin.startswith("from "):
             origin += f", which depends on {' and '.join(origins[:2])}"
@@ -681,7 +681,7 @@ def describe_need(op: str, aval: Any, origin: str, origins: Sequence[Origin], hi
 
 
 def hint_for(op: str, origins: Sequence[Origin], otherwise: str) -> str:
-    """How to write what needed a traced value, which depends on these arguments."""
+    """Return the code that replaces an expression which needed a traced value."""
     write = write_choice if op == "bool()" else write_call
     known = op in ("bool()", "index()", "int()", "float()", "complex()", "numpy", "format()")
     code = ""
@@ -740,7 +740,7 @@ def hint_printing(x: Any) -> None:
 
 
 def serves_error(node: ast.AST, around: Any) -> bool:
-    """Whether a statement raises, is in a block that ends so, or makes a name that is raised."""
+    """Return True if a statement raises, ends a block that raises, or makes a raised name."""
     if isinstance(around, ast.FunctionDef) and isinstance(node, ast.Assign):
         names = {n.id for n in node.targets if isinstance(n, ast.Name)}
         raised = [n for r in ast.walk(around) if isinstance(r, ast.Raise) for n in ast.walk(r)]
@@ -776,12 +776,12 @@ def find_formatting(frame: Any) -> Any:
 
 
 def is_print(node: Any) -> bool:
-    """Whether a node of the source calls `print`."""
+    """Return True if a node of the source calls `print`."""
     return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print"
 
 
 def write_print(node: Any, name: str) -> str:
-    """What shows the value each time that the program runs."""
+    """Return the code that shows the value each time that the program runs."""
     if not is_print(node):
         return f"weft.debug.print('{name} = {{}}', {name})"
     texts, values = [], []

@@ -78,7 +78,7 @@ def register_ffi_target(
         "instantiate", "prepare", "initialize" if it has them.
       platform: what it is for: "cpu", "CUDA", "ROCM".
       api_version: 1 for a handler of the typed FFI, 0 for a function of XLA's older custom calls.
-      kwargs: for the engine: `traits`.
+      kwargs: for XLA: `traits`.
 
     Raises ValueError if the name has another function already: it cannot be changed in a process.
     """
@@ -100,7 +100,7 @@ def register_ffi_target(
             ),
         )
         return
-    place = "Host" if place == "cpu" else place  # the engine's name, under which older calls look
+    place = "Host" if place == "cpu" else place  # XLA's name, under which older calls look
     try:
         _jax.register_custom_call_target(name, fn, place, api_version, **kwargs)
     except JaxRuntimeError as error:
@@ -142,7 +142,7 @@ def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") 
 
 
 def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
-    """Refuse: this release of the engine takes a type with what destroys its values."""
+    """Refuse: this release of XLA takes a type with what destroys its values."""
     raise NotImplementedError(
         f"register_ffi_type_id: the engine must be given the type whole; got the id of {name!r}. "
         "Hint: ffi.register_ffi_type(name, {'type_id': id, 'type_info': info})."

@@ -145,7 +145,7 @@ BLOCK = 32
 
 
 def repeats_edges(method: ResizeMethod, antialias: bool) -> bool:
-    """Whether pixels outside of the image are those at its edges, and do not count for nothing."""
+    """Return True if pixels outside of the image repeat its edges, in place of counting nothing."""
     return method is ResizeMethod.CUBIC_PYTORCH and not antialias
 
 

@@ -1,6 +1,6 @@
 """Pytrees on jaxlib's C++ registry: flatten, unflatten, map, key paths, and what a node is.
 
-A pytree is a nest of containers; what is no container is a leaf. Every other file sees trees only
+A pytree is a nest of containers; other values are leaves. Every other file sees trees only
 through this one. How two trees differ, and prefixes of trees, are here too, since errors need them.
 Elsewhere: what users do with whole trees (`tree_util`, `tree`), and trees as vectors
 (`flatten_util`).
@@ -765,9 +765,9 @@ def prefix_error(
     full_name: str,
     kind: re.Match | None = None,
 ) -> PytreeError | None:
-    """The error for a treedef that is no prefix of a tree or a treedef: where it is not first.
+    """The error for a treedef that is not a prefix of a tree or a treedef: where it is not first.
 
-    `kind` is the engine's name for the fault, such as "Dict key mismatch", which programs look for.
+    `kind` is jaxlib's name for the fault, such as "Dict key mismatch", which programs look for.
     """
     open_full = open_treedef if type(full_tree) is PyTreeDef else _open_tree
     first = next(_mismatches(prefix, full_tree, open_treedef, open_full, (), True), None)
@@ -783,7 +783,7 @@ def prefix_error(
 
 
 def is_none(x: Any) -> bool:
-    """Whether a subtree is None, for `is_leaf` where None means something."""
+    """Return True if a subtree is None, for `is_leaf` where None means something."""
     return x is None
 
 

@@ -1,4 +1,4 @@
-"""How arrays lie on devices: meshes, specs and shardings; the names of `jax.sharding`.
+"""Distribute arrays over devices: meshes, specs and shardings; the names of `jax.sharding`.
 
 The objects are parallel/'s; arrays are laid out by `weft.device_put` and `weft.jit`.
 """

@@ -1,6 +1,6 @@
 """Checks of derivatives against differences: `check_grads(f, args, order=2)` in a test.
 
-For functions of any pytrees of real or complex arrays; what is no float is held still.
+For functions of any pytrees of real or complex arrays; what is not a float is held still.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TOLERANCE = {2: 1e-1, 4: 2e-3, 8: 1e-5}
 
 
 def has_derivative(x: Any) -> bool:
-    """Whether a leaf has a derivative."""
+    """Return True if a leaf has a derivative."""
     return dtypes.is_inexact(typeof(x).dtype)
 
 

@@ -152,7 +152,7 @@ def describe_leaf(leaf: Any) -> tuple[str, int, int]:
     """The type of a leaf, its elements, and its bytes: those of arrays alone."""
     if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
         return type(leaf).__name__, int(isinstance(leaf, int | float | complex)), 0
-    if isinstance(leaf, np.ndarray):  # as it is, whatever the default types are
+    if isinstance(leaf, np.ndarray):  # unchanged, whatever the default types are
         shape = ",".join(map(str, leaf.shape))
         return f"{short_name(leaf.dtype)}[{shape}]", leaf.size, leaf.nbytes
     aval = typeof(leaf)

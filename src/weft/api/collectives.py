@@ -46,7 +46,7 @@ class CollectiveAxes(NamedTuple):
 
     @property
     def group_size(self) -> int:
-        """How many copies are together, where groups are even."""
+        """Return the number of copies in a group, where groups are even."""
         return self.size if self.groups is None else len(self.groups[0])
 
     def has_even_groups(self) -> bool:
@@ -220,7 +220,7 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = N
 
 
 def reduce_extremum(prim: Any, reduce: Callable, x: Any, axis_name: Any, groups: Any) -> Any:
-    """What `pmax` and `pmin` do with a pytree."""
+    """Reduce a pytree by `pmax` or `pmin`."""
     where = resolve_axes(prim.name, axis_name, groups, reduces=True)
 
     def one(leaf: Any) -> Any:
@@ -552,7 +552,7 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
         source once and a destination once.
 
     Returns:
-      A pytree of arrays of the shapes and dtypes of `x`. A copy that is no destination has zeros.
+        A pytree of arrays of the shapes and dtypes of `x`. A copy that receives nothing has zeros.
 
     Raises:
       UnboundAxisError: no axis of that name is in scope.
@@ -767,7 +767,7 @@ def axis_size(axis_name: AxisName) -> int:
 
 
 class Sent:
-    """What `psend` gives `precv`: arrays on their way along an axis."""
+    """The result of `psend`, for `precv`: arrays on their way along an axis."""
 
     def __init__(self, value: Any, where: tuple):
         self.value = value
@@ -814,7 +814,7 @@ def precv(token: Sent, out_shape: Any, axis_name: AxisName, perm: Sequence[tuple
       perm: the permutation of the call of `psend`.
 
     Returns:
-      A pytree of arrays. A copy that is no destination has zeros.
+      A pytree of arrays. A copy that is not a destination has zeros.
 
     Raises:
       ValueError: the token is not of `psend` along this axis by this permutation.

@@ -657,7 +657,7 @@ class UserContext:
         return self._cell.get_global()
 
     def __call__(self, value: Any) -> Scope:
-        """Within the block, the value is `value`."""
+        """Set the value to `value` within the block."""
         cell, value = self._cell, self._checked(value)
         return Scope(lambda: [(cell.set_local, cell.get_local(), value)])
 

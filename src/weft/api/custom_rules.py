@@ -213,7 +213,7 @@ class ArgumentBinder:
             self.signature = None
         kinds = {p.kind for p in self.signature.parameters.values()} if self.signature else set()
         ordinary = kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD}
-        # with so many arguments by position there is nothing to do
+        # with this many arguments by position there is nothing to do
         self.count = len(self.signature.parameters) if self.signature and ordinary else -1
 
     def __call__(self, args: tuple, kwargs: dict) -> tuple:
@@ -266,7 +266,7 @@ class RuledFunction:
 
 
 class _CustomFunction(RuledFunction):
-    """What both decorators share: the rules, and which arguments have no derivative."""
+    """The base of both decorators: the rules, and the arguments without derivatives."""
 
     jvp: Callable | None = None
     fwd: Callable | None = None

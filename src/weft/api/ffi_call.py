@@ -1,4 +1,4 @@
-"""`ffi_call`: a call of a function that other code has registered with the engine.
+"""`ffi_call`: a call of a function that other code has registered with XLA.
 
 Registering is ffi.py's; what the program writes for a call is xla/foreign.py's.
 """
@@ -37,7 +37,7 @@ from weft.xla.hlo import quote_text
 
 
 class ForeignEffect(Effect):
-    """What a foreign function does besides computing: the call stays if its results are unused."""
+    """The effect of a foreign function: its call stays if the results are unused."""
 
     name = "Foreign"
     repeatable = False
@@ -255,7 +255,7 @@ def ffi_call(
 
 
 class ForeignFunction:
-    """What `ffi_call` makes: a function of arrays, by position, and attributes, by keyword."""
+    """The result of `ffi_call`: a function of arrays, by position, and attributes, by keyword."""
 
     def __init__(
         self,
@@ -300,7 +300,7 @@ class ForeignFunction:
 
 
 def is_many(layouts: Any) -> bool:
-    """Whether layouts are given one for each value, rather than one as a Layout or as ints."""
+    """Return True if there is a layout for each value, and not only one as a Layout or as ints."""
     return isinstance(layouts, list | tuple) and not all(isinstance(i, int) for i in layouts)
 
 

@@ -57,7 +57,7 @@ nesting = _Nesting()
 
 
 def reduce_jitted(call: Any) -> Any:
-    """How a jitted function is pickled: as the global that it is, else as function and options."""
+    """Pickle a jitted function: as the global that it is, else as function and options."""
     if not hasattr(call, "trace"):
         raise TypeError(
             "pickle: an operation that weft has compiled is of this process alone; got one. "
@@ -425,7 +425,7 @@ def clear_caches() -> None:
 def delete_donated(call: Callable) -> Callable:
     """A jitted function that donates, and marks what it took as deleted.
 
-    The engine alone would say of such an array only that a buffer is invalid.
+    XLA alone would say of such an array only that a buffer is invalid.
     """
 
     def donating(*args: Any, **kwargs: Any) -> Any:

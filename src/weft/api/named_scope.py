@@ -47,7 +47,7 @@ def named_scope(name: str) -> Scope:
 
 
 def open_scope(names: tuple[str, ...], inner: bool = False) -> Scope:
-    """Within the block, the open scopes have these names; if `inner`, inside of those open now."""
+    """Open these named scopes within the block; if `inner`, inside of those open now."""
 
     def list_changes() -> list[tuple[Callable, dict, dict]]:
         scope, source, capture = current.scope, current.source, current.capture

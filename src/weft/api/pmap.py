@@ -137,7 +137,7 @@ class MultiProcessPmap:
         )
 
     def over(self, size: int) -> tuple[Any, Mesh]:
-        """The function for so many devices of each process, and those."""
+        """The function for this many devices of each process, and those."""
         mapped = self.mapped
         given: list[Any] = []
         for rank in range(process_count()):

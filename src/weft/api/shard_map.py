@@ -217,7 +217,7 @@ def bind_shard_map(f: Callable, args: tuple, in_specs: Any, out_specs: Any, para
 def close_over(
     f: Callable, flat: Sequence[Any], tree: PyTreeDef, passed: Sequence[bool]
 ) -> tuple[Callable, list, PyTreeDef]:
-    """Return a function of the leaves that are not `passed` as they are, those leaves, their tree.
+    """Return a function of the leaves that are not `passed` unchanged, those leaves, their tree.
 
     `flat` and `tree` are the arguments of `f` and no keywords.
     """
@@ -233,7 +233,7 @@ def close_over(
 
 
 def show_spec(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
-    """An array that was computed at once with the spec as given: the engine drops ending Nones.
+    """An array that was computed at once with the spec as given: XLA drops ending Nones.
 
     A program over several meshes may have left it in other parts.
     """
@@ -270,7 +270,7 @@ def meshes_around(args: Any) -> Iterator[Any]:
 
 
 def fits_mesh(found: Any, given: Any) -> bool:
-    """Whether a mesh around stands for the one given: of the same axes, here of these types."""
+    """Return True if a mesh in scope replaces the given one: the same axes, of these types."""
     if isinstance(given, AbstractMesh):
         return found.shape == given.shape
     here = found.manual_axes and isinstance(given, Mesh) and found.shape == given.shape
@@ -325,7 +325,7 @@ def broadcast_specs(what: str, specs: Any, full: PyTreeDef, params: dict) -> lis
 
 
 def spec_of_type(aval: ShapedArray, names: Sequence) -> PartitionSpec:
-    """What the type of an argument says of its layout over the axes `names`."""
+    """Return the layout over the axes `names` that the type of an argument states."""
     lies = aval.sharded
     if lies is None:
         return PartitionSpec()
@@ -464,7 +464,7 @@ def check_out_kinds(aval: ShapedArray, spec: PartitionSpec, where: str, params: 
 
 
 def explain_varying(jaxpr: Jaxpr, atom: Any, name: Any, n_consts: int, names: Any) -> str:
-    """Where it comes from that a value differs along an axis: the result, and what began it."""
+    """Explain why a value differs along an axis: the result, and the first such value."""
     if isinstance(atom, Literal):
         return "it is a constant"
     makers = {v: e for e in jaxpr.eqns for v in e.outvars}

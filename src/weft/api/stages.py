@@ -78,7 +78,7 @@ class ArgInfo(HasAval, Record):
 
 
 class _Stage:
-    """What every stage knows of the call it is made for."""
+    """The base of every stage: facts about the call that it is made for."""
 
     def __init__(self, program: StagedProgram, placement: Placement):
         self._program = program._replace(fun=Giving(program.fun()))
@@ -140,7 +140,7 @@ class Traced(_Stage):
 
     @property
     def effects(self) -> frozenset:
-        """What the program does besides computing."""
+        """Return the effects of the program."""
         return self._program.jaxpr.effects
 
     @property
@@ -255,7 +255,7 @@ class Lowered(_Stage):
         raise ValueError(f"as_text: dialect must be 'stablehlo' or 'hlo'; got {dialect!r}.")
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
-        """The module: as text, or as the engine's object if `dialect` is 'hlo'."""
+        """The module: as text, or as XLA's object if `dialect` is 'hlo'."""
         return write_hlo(self.as_text()) if dialect == "hlo" else self.as_text(dialect)
 
     def cost_analysis(self) -> dict:
@@ -373,26 +373,26 @@ class Compiled(_Stage):
 
     @property
     def input_shardings(self) -> tuple:
-        """Where the arguments go, as (args, kwargs); None for those that are not used."""
+        """Return the shardings of the arguments as (args, kwargs); None for unused ones."""
         return self._inputs(lambda sharding, layout: sharding, None)
 
     @property
     def output_shardings(self) -> Any:
-        """Where the results are."""
+        """Return the shardings of the results."""
         return self._outputs(lambda sharding, layout: sharding)
 
     @property
     def input_formats(self) -> tuple:
-        """How the arguments are kept, as (args, kwargs): their layouts and shardings."""
+        """Return the layouts and shardings of the arguments, as (args, kwargs)."""
         return self._inputs(lambda sharding, layout: Format(layout, sharding), Format())
 
     @property
     def output_formats(self) -> Any:
-        """How the results are kept: their layouts and shardings."""
+        """Return the layouts and shardings of the results."""
         return self._outputs(lambda sharding, layout: Format(layout, sharding))
 
     def _inputs(self, of: Callable, unused: Any) -> tuple:
-        """Of the place and the layout of each argument that the executable takes."""
+        """Return the sharding and the layout of each argument that the executable takes."""
         program, run = self._program, self._run
         count = len(program.in_avals)
         places = run.argument_shardings(count - len(program.hidden))
@@ -405,7 +405,7 @@ class Compiled(_Stage):
         return unflatten(self.in_tree, found)
 
     def _outputs(self, of: Callable) -> Any:
-        """Of the place and the layout of each result."""
+        """Return the sharding and the layout of each result."""
         hidden = dict.fromkeys(self._program.hidden_results)
         layouts = map(Layout.from_pjrt_layout, self._run.loaded.get_output_layouts())
         places = insert_at(
@@ -415,5 +415,5 @@ class Compiled(_Stage):
         return unflatten(self.out_tree, found)
 
     def runtime_executable(self) -> Any:
-        """The engine's object."""
+        """XLA's object."""
         return self._run.loaded

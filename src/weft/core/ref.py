@@ -57,7 +57,7 @@ class AbstractRef(AbstractValue):
         return AbstractRef, (self.inner_aval, None, self.kind)
 
     def update(self, **changes: Any) -> AbstractRef:
-        """The type of references to arrays of the same type but for the given fields."""
+        """The type of references to arrays of the same type except for the given fields."""
         inner = changes.pop("inner_aval", self.inner_aval)
         kind = changes.pop("kind", self.kind)
         return AbstractRef(inner.update(**changes), kind=kind)
@@ -84,7 +84,7 @@ _INTERNED: dict[tuple[ShapedArray, str | None], AbstractRef] = {}
 
 
 class StateEffect(Effect):
-    """What an operation does to the reference that is its first operand."""
+    """The effect of an operation on the reference that is its first operand."""
 
     def __init__(self, name: str, writes: bool):
         self.name = name  # type: ignore[misc]
@@ -133,7 +133,7 @@ class Ref(HasAval, metaclass=RefKind):
 
     @property
     def value(self) -> Any:
-        """What it holds now."""
+        """Return the array that it holds now."""
         if self._value is None:
             raise DeletedError(
                 f"Ref: must not be used after it was freed; got a {self.aval}. "
@@ -142,7 +142,7 @@ class Ref(HasAval, metaclass=RefKind):
         return self._value
 
     def is_deleted(self) -> bool:
-        """Whether it was freed."""
+        """Return True if it was freed."""
         return self._value is None
 
     def free(self) -> Any:
@@ -176,7 +176,7 @@ class Ref(HasAval, metaclass=RefKind):
 
 
 def is_ref(x: Any) -> bool:
-    """Whether a value is a reference, or a traced value of one."""
+    """Return True if a value is a reference, or a traced value of one."""
     return type(getattr(x, "aval", None)) is AbstractRef
 
 

@@ -1,4 +1,4 @@
-"""Which device holds which part of an array: `visualize_array_sharding`, `inspect_array_sharding`.
+"""Show which device holds which part of an array.
 
 Asking a value inside a program is parallel/inspection.py's.
 """
@@ -140,14 +140,14 @@ def draw_table(labels: list[list[str]], inner: int, height: int, paint: Any) -> 
 
 
 def on_terminal() -> bool:
-    """Whether what is printed is seen by a person."""
+    """Return True if what is printed is seen by a person."""
     return sys.stdout.isatty()
 
 
 def make_painter(
     count: int, color_map: Callable[[float], Color] | None
 ) -> Callable[[int, str], str]:
-    """What gives the text of part number `i` of `count` its color."""
+    """Return the function that colors the text of part number `i` of `count`."""
 
     def paint(i: int, text: str) -> str:
         rgb: Color = PALETTE[i % len(PALETTE)]

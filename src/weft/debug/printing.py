@@ -26,7 +26,7 @@ logger = Logger("weft.debug")
 
 
 class Shown:
-    """A call of a function with a program's values; leaves that are no arrays are kept in it."""
+    """A call of a function with a program's values; leaves that are not arrays are kept in it."""
 
     __slots__ = ("fun", "in_tree", "kept")
 

@@ -27,7 +27,7 @@ NEAR = 5  # lines shown around the current one
 
 
 class Frame(NamedTuple):
-    """Where the program was in one function, and what the names there stood for."""
+    """The position of the program in one function, and the values of the names there."""
 
     file: str
     line: int
@@ -154,7 +154,7 @@ class Prompt(cmd.Cmd):
         print(text, file=self.stdout)
 
     def value(self, text: str) -> Any:
-        """What an expression is in the frame, in a 1-tuple; None, after saying why, if nothing."""
+        """Evaluate an expression in the frame, as a 1-tuple; None, with a message, if it fails."""
         try:
             names = {**self.frame.outside, **self.frame.names}
             return (eval(text, names),)

@@ -110,7 +110,7 @@ def changed_pieces(row: Row) -> list[tuple[str, bool]]:
 
 
 def diff(a: Jaxpr | ClosedJaxpr, b: Jaxpr | ClosedJaxpr, *, context: int = 3) -> Diff:
-    """What is different between two programs.
+    """Return the differences between two programs.
 
     Equations are aligned by primitive, parameters and types; variables of the second program have
     the names of those of the first that they stand for. Programs that equations hold are compared
@@ -223,7 +223,7 @@ class Comparison(Typed):
                     yield from ((None, y) for y in theirs)
 
     def key(self, eqn: Eqn) -> tuple:
-        """What two equations have equal that stand for each other."""
+        """Return the equal parts of two equations that correspond."""
         params = tuple((k, self.outline(x)) for k, x in self.shown_params(eqn).items())
         return eqn.primitive.name, params, tuple(str(v.aval) for v in eqn.outvars)
 

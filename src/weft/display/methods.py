@@ -17,7 +17,7 @@ from weft.passes.equal import jaxpr_equal
 
 
 def structurally_equal(program: Jaxpr | ClosedJaxpr, other: Jaxpr | ClosedJaxpr) -> bool:
-    """Whether two programs are the same but for the names of their variables.
+    """Return True if two programs are the same except for the names of their variables.
 
     Types (weak ones too), equations in their order, parameters, and the values of consts bit for
     bit. Functions are equal where they are one object.
@@ -31,7 +31,7 @@ def structurally_equal(program: Jaxpr | ClosedJaxpr, other: Jaxpr | ClosedJaxpr)
 
 
 class DebugInfo(NamedTuple):
-    """What a program was made for and of, and the names of its parameters and results, if known."""
+    """The origin of a program, and the names of its parameters and results, if known."""
 
     traced_for: str
     func_src_info: str
@@ -40,7 +40,7 @@ class DebugInfo(NamedTuple):
 
 
 def debug_info(program: Jaxpr | ClosedJaxpr) -> DebugInfo:
-    """What a program was made of; those that `make_jaxpr` gives know names of arguments."""
+    """Return the origin of a program; those of `make_jaxpr` know names of arguments."""
     memo = program.jaxpr.memo
     found = memo.get("debug_info")
     if callable(found):

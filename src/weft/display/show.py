@@ -16,7 +16,7 @@ from weft.core.source import user_frames
 from weft.passes.dce import dce_jaxpr
 from weft.util.documents import Doc, Line, join_docs, render
 
-# What a parameter is where it is not given; None and False too, but for those in _TRUE.
+# What a parameter is where it is not given; None and False too, except for those in _TRUE.
 _DEFAULTS: dict[str, Any] = {
     "body_nconsts": 0, "cond_nconsts": 0, "num_consts": 0, "num_carry": 0, "num_residuals": 0,
     "unroll": 1, "batch_group_count": 1, "feature_group_count": 1,
@@ -31,7 +31,7 @@ _ONES = frozenset((
 
 
 class Text(str):
-    """A text that a prompt and a notebook show as it is, on its lines."""
+    """A text that a prompt and a notebook show unchanged, on its lines."""
 
     __slots__ = ()
     __repr__ = str.__str__
@@ -54,7 +54,7 @@ def require_program(op: str, *programs: Any) -> None:
 
 
 def is_default(eqn: Eqn, key: str, value: Any) -> bool:
-    """Whether a parameter says nothing: it is the default, or the type of a result shows it."""
+    """Return True if a parameter is the default, or the type of a result shows it."""
     if key in _TRUE:
         return value is True
     if value is None or value is False or value == ():

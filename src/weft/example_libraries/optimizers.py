@@ -36,7 +36,7 @@ class Optimizer(NamedTuple):
 
 
 class OptimizerState(NamedTuple):
-    """What an optimizer knows between steps; a pytree.
+    """The state of an optimizer between steps. It is a pytree.
 
     For each leaf of the parameters, in the order of `tree_def`: the leaves of its own state, and
     the structure of that.
@@ -120,7 +120,7 @@ def _substates(state: OptimizerState) -> list:
 
 
 class JoinPoint:
-    """Where a tree within a tree begins, `subtree`; a leaf of the outer tree."""
+    """The root of a tree within a tree, `subtree`; a leaf of the outer tree."""
 
     def __init__(self, subtree: Any):
         self.subtree = subtree
@@ -166,7 +166,7 @@ def _make_triple(step_size: float | Schedule, slots: int | Callable, update: Cal
     begin = slots if callable(slots) else lambda x: [jnp.zeros_like(x) for _ in range(slots)]
 
     def keep(new: Any, old: Any) -> Any:
-        """Floats are no wider than before, whatever the step and its size are."""
+        """Floats are not wider than before, whatever the step and its size are."""
         dtype = jnp.result_type(old)
         same = jnp.result_type(new) == dtype or not jnp.issubdtype(dtype, jnp.inexact)
         return new if same else jnp.asarray(new, dtype)
@@ -426,5 +426,5 @@ def clip_grads(grad_tree: Any, max_norm: float) -> Any:
     0.6
     """
     norm = l2_norm(grad_tree)
-    scale = max_norm / jnp.maximum(norm, max_norm)  # exactly 1 where the norm is no larger
+    scale = max_norm / jnp.maximum(norm, max_norm)  # exactly 1 where the norm is not larger
     return pytrees.tree_map(lambda g: g * scale.astype(jnp.result_type(g)), grad_tree)

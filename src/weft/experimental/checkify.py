@@ -66,7 +66,7 @@ class Error:
         self._failures = failures
 
     def get(self) -> str | None:
-        """What went wrong, in words; None if nothing did."""
+        """Return the message of the first failure; None if no check failed."""
         if isinstance(self._code, Tracer):
             hint = "return the error from the function, or checkify.check_error(err)."
             self._code.concrete(ConcretizationTypeError, "Error.get()", hint)
@@ -262,5 +262,5 @@ def check_format(msg: str, args: tuple, kwargs: dict) -> None:
 
 
 def as_array(x: Any) -> Any:
-    """A number as an array; an array as it is."""
+    """A number as an array; an array unchanged."""
     return x if hasattr(x, "dtype") else np.asarray(x, typeof(x).dtype)

@@ -35,7 +35,7 @@ def explain(fun: Callable, *, runs: int = RUNS) -> Callable[..., Report]:
 
     Returns:
       A function whose result is a `Report`: by the user's line the share of the measured time, in
-      the forward and the backward pass, FLOPs and bytes by the engine's analysis, the rates these
+      the forward and the backward pass, FLOPs and bytes by XLA's analysis, the rates these
       make, and whether arithmetic, memory or overhead bounds them; the stages before running; the
       arrays kept for the backward pass; memory at its peak; kernels, collectives, host calls.
 

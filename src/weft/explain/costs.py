@@ -1,4 +1,4 @@
-"""Costs by the user's line and by kernel: what was measured, beside what the engine counts."""
+"""Costs by the user's line and by kernel: what was measured, beside what XLA counts."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Kernel(Work):
 class Costs:
     """The costs of a program by line and by kernel; `measured` is the time in which it ran.
 
-    Without a profile they are what the engine counts, each instruction once.
+    Without a profile they are what XLA counts, each instruction once.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Costs:
         self.attributed = sum(seconds.values()) / runs
 
     def has_run(self, container: Instruction, counts: dict[str, int]) -> bool:
-        """Whether what a loop or a branch holds ran as kernels of its own."""
+        """Return True if what a loop or a branch holds ran as kernels of its own."""
         reached = map(self.module.computations.__getitem__, self.module.reach(container))
         return any(i.name in counts for listed in reached for i in listed)
 

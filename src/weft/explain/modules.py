@@ -1,7 +1,7 @@
-"""Compiled programs as the engine gives them: instructions, their costs, and memory.
+"""Compiled programs as XLA gives them: instructions, their costs, and memory.
 
-Instructions and buffers are read from the engine's protocol buffers, of which jaxlib has no classes
-(xla/service/hlo.proto); what an instruction costs, from the engine's analysis of a module that has
+Instructions and buffers are read from XLA's protocol buffers, of which jaxlib has no classes
+(xla/service/hlo.proto); what an instruction costs, from XLA's analysis of a module that has
 it alone.
 """
 
@@ -75,7 +75,7 @@ def read_integers(parts: Sequence[Any]) -> list[int]:
 
 
 def shape_bytes(shape: str) -> int:
-    """The bytes of a value of a shape as the engine writes it, of a tuple those of its members."""
+    """The bytes of a value of a shape as XLA writes it, of a tuple those of its members."""
     total = 0
     for letters, bits, dims in _SHAPE.findall(shape):
         count = 1
@@ -86,7 +86,7 @@ def shape_bytes(shape: str) -> int:
 
 
 class Cost(NamedTuple):
-    """Of one execution, by the engine's analysis."""
+    """Of one execution, by XLA's analysis."""
 
     flops: float = 0.0
     transcendentals: float = 0.0
@@ -198,7 +198,7 @@ class CompiledModule:
         try:
             module = _hlo.hlo_module_from_text(text)
             costs = _jax.hlo_module_cost_analysis(self.client, module)
-        except (RuntimeError, ValueError):  # an instruction that the engine does not read back
+        except (RuntimeError, ValueError):  # an instruction that XLA does not read back
             return Cost(bytes=float(shape_bytes(instruction.shape)))
         keys = ("flops", "transcendentals", "bytes accessed")
         return Cost(*[max(0.0, float(costs.get(k, 0.0))) for k in keys])

@@ -63,7 +63,7 @@ def find_place(eqns: Sequence[Eqn]) -> Place:
 
 
 def is_backward(eqns: Sequence[Eqn]) -> bool:
-    """Whether what equations compute, from the inside out, is part of a reverse pass."""
+    """Return True if what equations compute, from the inside out, is part of a reverse pass."""
     return any(TRANSPOSE in eqn.source_info.scope for eqn in eqns)
 
 

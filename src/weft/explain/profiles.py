@@ -1,4 +1,4 @@
-"""Measuring: calls under the engine's profiler, and what each instruction takes of their time."""
+"""Measuring: calls under XLA's profiler, and what each instruction takes of their time."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def start_session() -> Any:
 def stop_session(session: Any) -> Profile:
     """What was profiled."""
     try:
-        # the engine makes a type of which Python 3.13 warns, and ends the process if that raises
+        # XLA makes a type of which Python 3.13 warns, and ends the process if that raises
         with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
             return read_profile(session.stop())
     except RuntimeError as error:
@@ -108,7 +108,7 @@ def read_profile(data: bytes) -> Profile:
 
 
 def extend_event(event: Event, ends: Sequence[float]) -> Event:
-    """An event up to where what it began ends, by the engine; `ends` are of all its runs."""
+    """An event up to where what it began ends, by XLA; `ends` are of all its runs."""
     i = bisect.bisect_left(ends, event.start)
     return event if i == len(ends) else event._replace(end=max(event.end, ends[i]))
 

@@ -30,7 +30,7 @@ MAX_PROGRAMS = 40  # in the list
 
 @jit
 def wait_for_programs(x: Any) -> Any:
-    """Run after the programs that this thread has called: the engine keeps their order."""
+    """Run after the programs that this thread has called: XLA keeps their order."""
     return x + 1
 
 

@@ -46,7 +46,7 @@ class Exported:
       fun_name: the name of the function.
       in_tree, out_tree: the structures of `(args, kwargs)` and of the result.
       in_avals, out_avals: the types of arguments and results, flat; sizes may be symbolic.
-      in_shardings_hlo, out_shardings_hlo: the engine's shardings of those, None where free.
+      in_shardings_hlo, out_shardings_hlo: XLA's shardings of those, None where free.
       nr_devices: how many devices the program is over.
       platforms: what it can be compiled for.
       ordered_effects, unordered_effects: what it does besides computing: nothing, in this version.
@@ -94,12 +94,12 @@ class Exported:
 
     @property
     def in_shardings_hlo(self) -> tuple:
-        """The engine's shardings of the arguments, None where free."""
+        """XLA's shardings of the arguments, None where free."""
         return engine_shardings(self._in_named_shardings, self.in_avals)
 
     @property
     def out_shardings_hlo(self) -> tuple:
-        """The engine's shardings of the results, None where free."""
+        """XLA's shardings of the results, None where free."""
         return engine_shardings(self._out_named_shardings, self.out_avals)
 
     def in_shardings_jax(self, mesh: Any) -> tuple:
@@ -123,7 +123,7 @@ class Exported:
         return str(read_artefact(self.mlir_module_serialized))
 
     def has_vjp(self) -> bool:
-        """Whether the program of its derivative is here."""
+        """Return True if the program of its derivative is here."""
         return self._get_vjp is not None
 
     def vjp(self) -> Exported:
@@ -223,7 +223,7 @@ class Exported:
         return jit(apply)
 
     def _bind(self, leaves: Sequence[Any]) -> tuple:
-        """The results, but for those of float0, of flat arguments, of which those are None."""
+        """The results, except for those of float0, of flat arguments, of which those are None."""
         out_avals = self._types_of_results(leaves)
         kept = [
             random_unwrap_p.apply(x)[0] if dtypes.is_extended(typeof(x).dtype) else x
@@ -254,12 +254,12 @@ class Exported:
 
 
 def holds_nothing(aval: ShapedArray) -> bool:
-    """Whether a type is float0, of tangents of integers."""
+    """Return True if a type is float0, of tangents of integers."""
     return aval.dtype == dtypes.float0
 
 
 def engine_shardings(shardings: Sequence[Any], avals: Sequence[ShapedArray]) -> tuple:
-    """Shardings as the engine has them."""
+    """Shardings as XLA has them."""
     return tuple(
         [s and s._to_xla_hlo_sharding(a.ndim) for s, a in zip(shardings, avals, strict=True)]
     )
@@ -374,7 +374,7 @@ def export_derivative(exported: Exported, program: StagedProgram) -> Exported:
         if not holds_nothing(a)
     ]
     traced = jit(fun_vjp).trace(*structs)
-    # float0 values are no part of what is traced, but of what is described
+    # float0 values are not part of what is traced, but of what is described
     nothing = lambda avals: {
         i: ShapeDtypeStruct.of(a) for i, a in enumerate(avals) if holds_nothing(a)
     }

@@ -177,7 +177,7 @@ class ModuleWriter:
         return write_main
 
     def differs(self) -> bool:
-        """Whether the program is written in another way for some of the platforms."""
+        """Return True if the program is written in another way for some of the platforms."""
         texts = set()
         for platform in self.platforms:
             hlo = self.builder(platform)

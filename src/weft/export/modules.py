@@ -1,6 +1,6 @@
 """StableHLO modules as bytes that last, and as functions of another program.
 
-The bytes are StableHLO's portable artefact, which later releases of the engine read.
+The bytes are StableHLO's portable artefact, which later releases of XLA read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 _MESH = re.compile(r"<@([\w.$]+), ")  # where a sharding names its mesh
 
-# What modules may call though it is no kernel: for the partitioner, and for refinement.
+# What modules may call though it is not a kernel: for the partitioner, and for refinement.
 MARKERS = frozenset((
     "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement",
     "shape_assertion", "stablehlo.dynamic_approx_top_k", "xla.sdy.FuncResultSharding",
@@ -75,7 +75,7 @@ class DisabledSafetyCheck(Record):
 
 @functools.cache
 def stablehlo() -> Any:
-    """The engine's module on StableHLO, with its passes known."""
+    """XLA's module on StableHLO, with its passes known."""
     from jaxlib.mlir.dialects import stablehlo as found
 
     found.register_stablehlo_passes()
@@ -97,7 +97,7 @@ def write_artefact(text: str) -> bytes:
     drop_casts(module)
     month = known.StablehloCompatibilityRequirement.WEEK_4
     version = known.get_version_from_compatibility_requirement(month)
-    shards = "sdy.mesh" in text  # Shardy's operations have no versions, and stay as they are
+    shards = "sdy.mesh" in text  # Shardy's operations have no versions, and stay unchanged
     return known.serialize_portable_artifact(module, version, shards)
 
 
@@ -149,7 +149,7 @@ def order_version(text: str) -> tuple[int, ...]:
 
 
 def find_custom_calls(module: Any) -> list[str]:
-    """The targets of the custom calls of a module, in order, but for markers."""
+    """The targets of the custom calls of a module, in order, except for markers."""
     from jaxlib.mlir import ir
 
     found: dict[str, None] = {}

@@ -109,7 +109,7 @@ class SymbolicScope:
 
 
 def parse_expression(what: str, text: str) -> ast.expr:
-    """The syntax tree of an expression, which is Python's but for `^`, a power."""
+    """The syntax tree of an expression, which is Python's except for `^`, a power."""
     try:
         return ast.parse(text.replace("^", "**").strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -244,7 +244,7 @@ def symbolic_args_specs(
 
 
 def is_symbolic_dim(p: Any) -> bool:
-    """Whether a size is symbolic, not a number."""
+    """Return True if a size is symbolic, not a number."""
     return isinstance(p, Dim)
 
 

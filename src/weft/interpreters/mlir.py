@@ -112,7 +112,7 @@ class LoweringRuleContext(NamedTuple):
 
     @property
     def axis_context(self) -> AxisContext:
-        """Whether what is written is for one device of a mesh, or for all."""
+        """Return True if what is written is for one device of a mesh, or for all."""
         part = self.hlo.part
         if part is None:
             return ShardingContext(len(self.hlo.devices) or 1, tuple(self.hlo.devices) or None)
@@ -178,7 +178,7 @@ class _Lowering:
         params: dict,
         error: Exception,
     ) -> list[Value]:
-        """Run a rule that is no rule for text, as its error has shown, on values of MLIR."""
+        """Run a rule that is not a rule for text, as its error has shown, on values of MLIR."""
         bridge = bindings.Bridge(ctx.hlo, self.prim, ctx.avals_in, ctx.avals_out)
         try:
             return bindings.run_rule(rule, bridge, values, params)
@@ -186,7 +186,7 @@ class _Lowering:
             raise error from None
 
     def calls_host(self, eqn: Eqn) -> bool:
-        """Whether what a rule writes for an equation calls Python functions."""
+        """Return True if what a rule writes for an equation calls Python functions."""
         avals = [a.aval for a in eqn.invars]
         for rule in self.rules.values():
             if hasattr(rule, "stage_at"):

@@ -51,7 +51,7 @@ class PartialVal(NamedTuple):
         return cls(aval, None)
 
     def is_known(self) -> bool:
-        """Whether there is a value."""
+        """Return True if there is a value."""
         return self.aval is None
 
     def get_known(self) -> Any:

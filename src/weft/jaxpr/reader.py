@@ -372,7 +372,7 @@ class Reader:
         return self.values.read(x, key)
 
     def prints_as(self, tree: syntax.Equation, prim: Primitive, params: dict) -> bool:
-        """Whether an equation with these parameters would print those that the text has."""
+        """Return True if an equation with these parameters would print those that the text has."""
         printed = Typed().shown_params(Eqn(prim, [], params, []))
         shown = {k: self.values.read(x, k) for k, (x, _) in tree.params.items()}
         return all(param_text(shown[k]) == param_text(v) for k, v in printed.items() if k in shown)

@@ -103,7 +103,7 @@ class BaseMesh:
 
     @property
     def empty(self) -> bool:
-        """Whether this is the mesh of no devices, which means that there is no mesh."""
+        """Return True if this is the mesh of no devices, which means that there is no mesh."""
         return not self.axis_names
 
     def _are_all(self, kind: AxisType) -> bool:
@@ -122,7 +122,7 @@ class BaseMesh:
 
     @property
     def are_all_axes_explicit_or_manual(self) -> bool:
-        """Whether no axis is Auto."""
+        """Return True if no axis is Auto."""
         return AxisType.Auto not in self.axis_types
 
     def sdy(self, symbol: str = "@mesh", devices: Sequence[Any] = ()) -> str:
@@ -156,7 +156,7 @@ def retype_axes(mesh: Any, names: Sequence[Any], kind: AxisType) -> Any:
 
 
 def has_same_grid(mesh: Any, other: Any) -> bool:
-    """Whether meshes differ in the types of their axes alone, or in that one has no devices."""
+    """Return True if meshes differ only in the types of axes, or in that one has no devices."""
     if mesh is other or getattr(mesh, "shape_tuple", None) != getattr(other, "shape_tuple", ()):
         return mesh is other
     devices = [getattr(m, "_device_assignment", None) for m in (mesh, other)]
@@ -331,7 +331,7 @@ class Mesh(BaseMesh):
 
     @property
     def is_multi_process(self) -> bool:
-        """Whether it has devices of more than one process."""
+        """Return True if it has devices of more than one process."""
         return len(self.local_devices) != len(self._device_assignment)
 
     @property
@@ -352,12 +352,12 @@ class Mesh(BaseMesh):
 
     @property
     def empty(self) -> bool:
-        """Whether this is the mesh of no devices, which means that there is no mesh."""
+        """Return True if this is the mesh of no devices, which means that there is no mesh."""
         return not self.devices.size
 
     @property
     def is_scalar(self) -> bool:
-        """Whether it has no axes but a device."""
+        """Return True if it has no axes but a device."""
         return not self.axis_names and not self.empty
 
     @property

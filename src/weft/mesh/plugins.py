@@ -119,7 +119,7 @@ def platform_of_module(module: str) -> str:
 
 
 def has_hardware(platform: str) -> bool | None:
-    """Whether the machine has such devices, as far as files tell; None where they don't."""
+    """Return True if the machine has such devices, as far as files tell; None where they don't."""
     signs = {
         "cuda": ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg"),
         "rocm": ("/dev/kfd",),
@@ -142,7 +142,7 @@ def make_plugin_client(plugin: Plugin, given: Mapping[str, Any], **processes: An
 
 @functools.cache
 def load_plugin(plugin: Plugin) -> Any:
-    """Load a plugin's library, and make its kernels known; gives the engine's handle of it."""
+    """Load a plugin's library, and make its kernels known; gives jaxlib's handle of it."""
     if not os.path.exists(plugin.library):
         raise RuntimeError(f"there is no library {plugin.library}, which {plugin.origin} names")
     c_api = _jax.load_pjrt_plugin(plugin.platform, plugin.library)

@@ -132,12 +132,12 @@ class SingleDeviceSharding(_jax.SingleDeviceSharding):
 
     @property
     def has_addressable_devices(self) -> bool:
-        """Whether some of them belong to this process."""
+        """Return True if some of them belong to this process."""
         return self.is_fully_addressable
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether all of them belong to this process."""
+        """Return True if all of them belong to this process."""
         return self.device.process_index == self.device.client.process_index()
 
     def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict:
@@ -156,7 +156,7 @@ class SingleDeviceSharding(_jax.SingleDeviceSharding):
         return tuple(global_shape)
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
-        """Whether both put the same parts of an array of rank `ndim` on the same devices."""
+        """Return True if both put the same parts of an array of rank `ndim` on the same devices."""
         return self is other or are_equivalent(self, other, ndim)
 
     def _tiles(self, ndim: int) -> Tiles:
@@ -219,7 +219,7 @@ def sharding_on(device: Any) -> SingleDeviceSharding:
 class _MultiDeviceSharding(_jax.GSPMDSharding):
     """What shardings over several devices share, all of it from `_device_assignment` and `_tiles`.
 
-    Of the engine's classes that the C++ call path accepts, only this one needs no Python of JAX.
+    Of jaxlib's classes that the C++ call path accepts, only this one needs no Python of JAX.
     """
 
     memory_kind: str | None
@@ -253,17 +253,17 @@ class _MultiDeviceSharding(_jax.GSPMDSharding):
 
     @property
     def has_addressable_devices(self) -> bool:
-        """Whether some of them belong to this process."""
+        """Return True if some of them belong to this process."""
         return bool(self.addressable_devices)
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether all of them belong to this process."""
+        """Return True if all of them belong to this process."""
         return self._internal_device_list.is_fully_addressable
 
     @property
     def is_fully_replicated(self) -> bool:
-        """Whether every device holds all of the array."""
+        """Return True if every device holds all of the array."""
         raise NotImplementedError
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
@@ -287,7 +287,7 @@ class _MultiDeviceSharding(_jax.GSPMDSharding):
         self._tiles(len(aval_shape))
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
-        """Whether both put the same parts of an array of rank `ndim` on the same devices."""
+        """Return True if both put the same parts of an array of rank `ndim` on the same devices."""
         return self is other or are_equivalent(self, other, ndim)
 
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
@@ -295,7 +295,7 @@ class _MultiDeviceSharding(_jax.GSPMDSharding):
 
 
 def are_equivalent(a: Any, b: Any, ndim: int) -> bool:
-    """Whether the same devices hold the same parts of arrays of rank `ndim`."""
+    """Return True if the same devices hold the same parts of arrays of rank `ndim`."""
     if not isinstance(b, _jax.Sharding) or a.memory_kind != b.memory_kind:
         return False
     if terms_of(a) != terms_of(b):
@@ -316,7 +316,7 @@ def terms_of(sharding: Any) -> frozenset:
 
 
 def is_abstract(sharding: Any) -> bool:
-    """Whether a sharding is over a mesh that has no devices."""
+    """Return True if a sharding is over a mesh that has no devices."""
     mesh = getattr(sharding, "mesh", None)
     return mesh is not None and not getattr(mesh, "_device_assignment", None)
 
@@ -475,7 +475,7 @@ class NamedSharding(_MultiDeviceSharding):
 
     @property
     def is_fully_replicated(self) -> bool:
-        """Whether every device holds all of the array."""
+        """Return True if every device holds all of the array."""
         sizes, spec = self.mesh.shape, self.spec
         return not spec.unreduced and all(sizes[n] == 1 for n in names_in_spec(spec))
 
@@ -485,7 +485,7 @@ class NamedSharding(_MultiDeviceSharding):
         return frozenset(self.mesh.axis_names).difference(names_in_spec(self.spec))
 
     def update(self, **changes: Any) -> NamedSharding:
-        """The same sharding but for `mesh`, `spec` or `memory_kind`."""
+        """The same sharding except for `mesh`, `spec` or `memory_kind`."""
         names = ("mesh", "spec", "memory_kind")
         return NamedSharding(**{**{n: getattr(self, n) for n in names}, **changes})
 
@@ -515,7 +515,7 @@ class NamedSharding(_MultiDeviceSharding):
         return self.update(spec=PartitionSpec())
 
     def of_engine(self, hlo: Any, ndim: int) -> Any:
-        """What the engine says of a value in a program over this mesh, as a sharding."""
+        """What jaxlib says of a value in a program over this mesh, as a sharding."""
         return sharding_of_result(hlo, self._concrete_mesh(), ndim)
 
     def sdy(self, ndim: int, mesh: str = "@mesh", open: bool = False) -> str:
@@ -600,7 +600,7 @@ def tiles_of_spec(mesh: Any, spec: PartitionSpec, ndim: int) -> Tiles:
 # called for each transfer and call; the keys live as long as the shardings, which are kept
 @memoize
 def make_hlo_sharding(mesh: Any, spec: PartitionSpec, ndim: int) -> Any:
-    """What a sharding over a mesh is to the engine, which numbers devices by place in the mesh."""
+    """What a sharding over a mesh is to jaxlib, which numbers devices by place in the mesh."""
     sizes = mesh.shape
     split = [n for i in range(ndim) for n in spec.axes(i)]
     whole = [n for n in mesh.axis_names if n not in split]
@@ -616,7 +616,7 @@ def make_hlo_sharding(mesh: Any, spec: PartitionSpec, ndim: int) -> Any:
 
 
 class GSPMDSharding(_MultiDeviceSharding):
-    """An array in the tiles that the engine names, where no spec over a mesh says the same."""
+    """An array in the tiles that jaxlib names, where no spec over a mesh says the same."""
 
     _made: ClassVar[dict[tuple, GSPMDSharding]] = {}
 
@@ -647,12 +647,12 @@ class GSPMDSharding(_MultiDeviceSharding):
         return GSPMDSharding.get_replicated(self._device_assignment)
 
     def of_engine(self, hlo: Any, ndim: int) -> Any:
-        """What the engine says of a value in a program over these devices, as a sharding."""
+        """What jaxlib says of a value in a program over these devices, as a sharding."""
         return sharding_of_result(hlo, self._device_assignment, ndim)
 
     @property
     def is_fully_replicated(self) -> bool:
-        """Whether every device holds all of the array."""
+        """Return True if every device holds all of the array."""
         return self._hlo.is_replicated() or self.num_devices == 1
 
     def with_memory_kind(self, kind: str) -> GSPMDSharding:
@@ -687,12 +687,12 @@ def _unpickle_gspmd(platform: str, ids: list[int], proto: bytes, kind: str | Non
 
 
 def as_hlo_sharding(x: Any) -> Any:
-    """The engine's sharding in its one form."""
+    """jaxlib's sharding in its one form."""
     return HloSharding.from_proto(x) if isinstance(x, _hlo.OpSharding) else x
 
 
 def tiles_of_hlo(hlo: Any, count: int, ndim: int) -> Tiles:
-    """The parts that the engine's sharding makes of an array; see `_tiles`."""
+    """The parts that jaxlib's sharding makes of an array; see `_tiles`."""
     if hlo.is_replicated():
         return (1,) * ndim, np.zeros((count, ndim), int)
     grid = np.array(list(hlo.tile_assignment_devices()), int).reshape(
@@ -709,16 +709,16 @@ def tiles_of_hlo(hlo: Any, count: int, ndim: int) -> Tiles:
 
 
 def sharding_of_result(hlo: Any, where: Mesh | Sequence[Any], ndim: int) -> Any:
-    """What the engine says of a result of rank `ndim`, as a sharding.
+    """What jaxlib says of a result of rank `ndim`, as a sharding.
 
     Args:
-      hlo: the engine's sharding, of an executable's results.
+      hlo: jaxlib's sharding, of an executable's results.
       where: the mesh the program ran over, or its devices.
       ndim: the rank of the result.
 
     Returns:
       A NamedSharding where `where` is a mesh and a spec over it says the same, whose entries end
-      with one that splits; else a GSPMDSharding; for one device that is no mesh, its sharding.
+      with one that splits; else a GSPMDSharding; for one device that is not a mesh, its sharding.
     """
     hlo = as_hlo_sharding(hlo)
     if not isinstance(where, Mesh):
@@ -735,7 +735,7 @@ def sharding_of_result(hlo: Any, where: Mesh | Sequence[Any], ndim: int) -> Any:
 # called for each result of each program; few shardings occur
 @memoize
 def spec_of(hlo: Any, mesh: Mesh, ndim: int) -> PartitionSpec | None:
-    """The spec that splits arrays of rank `ndim` over a mesh as the engine says, if one does."""
+    """The spec that splits arrays of rank `ndim` over a mesh as jaxlib says, if one does."""
     if hlo.is_replicated() or mesh.size == 1:
         return PartitionSpec()
     if not hlo.is_tiled():

@@ -83,7 +83,7 @@ class Sharded:
         return tuple(n for names in self.entries for n in names)
 
     def update(self, **changes: Any) -> Sharded | None:
-        """The same but for `entries`, `unreduced` or `reduced`."""
+        """The same except for `entries`, `unreduced` or `reduced`."""
         fields = ("entries", "unreduced", "reduced")
         return Sharded.of(self.mesh, **{**{n: getattr(self, n) for n in fields}, **changes})
 
@@ -226,7 +226,7 @@ def check_terms(op: str, out: ShapedArray, *summed: tuple[ShapedArray, Sequence[
     """Raise where a result is said to be terms of a sum along other axes than it is summed over.
 
     These are those that split axes of operands which are added up: `summed` has pairs of an
-    operand's type and such axes, of all operands (where one is whole, the engine ends the process).
+    operand's type and such axes, of all operands (where one is whole, jaxlib ends the process).
     """
     if out.sharded is None or not out.sharded.unreduced:
         return
@@ -403,7 +403,7 @@ def join_sums(prim: Any, avals: Sequence, labels: Any) -> tuple[frozenset, froze
 
 
 def fits_terms(linear: Linearity, terms: list[frozenset], mine: frozenset, a: ShapedArray) -> bool:
-    """Whether an operand may stand among others, of which some are terms of a sum."""
+    """Return True if an operand may stand among others, of which some are terms of a sum."""
     unreduced = NO_NAMES.union(*terms)
     if linear is Linearity.JOINT:
         return mine == unreduced

@@ -1,6 +1,6 @@
 """`dot_product_attention`: masks of every kind, grouped heads, weights in float32.
 
-The weights of all pairs are in memory at once, but for many of them on one CPU.
+The weights of all pairs are in memory at once, except for many of them on one CPU.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ def map_over_rows(fun: Any, rows: int, axes: tuple[int, ...], args: tuple) -> An
 
 
 def is_for_kernel(q: Any, k: Any, scale: Any, causal: bool, window: Any) -> bool:
-    """Whether the kernel knows the means, if pairs count by their places alone."""
+    """Return True if the kernel knows the means, if pairs count by their places alone."""
     sizes, (left, right) = (*q.shape, k.shape[1]), find_span(causal, window)
     simple = q.dtype == np.float32 and isinstance(scale, int | float) and min(left, right) >= 0
     if not simple or {*map(type, sizes)} != {int} or math.prod(sizes[:3]) < FEWEST_QUERIES:

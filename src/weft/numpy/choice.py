@@ -317,7 +317,7 @@ def isscalar(element: Any) -> bool:
 
 
 def find_shape(op: str, a: Any) -> tuple[int, ...]:
-    """The shape that an operand has; if it is no array, NumPy's with a warning, as in JAX."""
+    """The shape that an operand has; if it is not an array, NumPy's with a warning, as in JAX."""
     if hasattr(a, "shape"):
         return tuple(a.shape)
     try:
@@ -885,7 +885,7 @@ def isclose(
 
 
 def reduce_all(x: Any) -> Any:
-    """Whether all elements are true."""
+    """Return True if all elements are true."""
     return reduce_and(x, tuple(range(x.ndim)))
 
 
@@ -953,7 +953,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 
 @operation(static=("equal_nan",))
 def is_equal_everywhere(x: Any, y: Any, equal_nan: bool) -> Any:
-    """Whether arrays of one shape are equal everywhere."""
+    """Return True if arrays of one shape are equal everywhere."""
     x, y = promote_operands("array_equal", x, y)
     equal = ops.eq(x, y)
     if equal_nan:

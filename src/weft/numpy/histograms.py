@@ -281,7 +281,7 @@ def histogram(
 
 
 def is_number(bins: Any) -> bool:
-    """Whether bins are given by their number, and so are of one width."""
+    """Return True if bins are given by their number, and so are of one width."""
     return not isinstance(bins, str | list | tuple) and np.ndim(bins) == 0
 
 

@@ -108,7 +108,7 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> Slice | slice
 
 
 def split_plain(index: Any) -> tuple[Key, list] | None:
-    """As `split_index`, of numbers, slices, None, `...` and Arrays (masks as they are) alone."""
+    """As `split_index`, of numbers, slices, None, `...` and Arrays (masks unchanged) alone."""
     key, arrays = [], []  # type: list[Any], list[Any]
     for item in index if type(index) is tuple else (index,):
         kind = type(item)
@@ -512,7 +512,7 @@ class Slices(NamedTuple):
 
     @property
     def fixed(self) -> bool:
-        """Whether no program can take where it starts: strided, whole, or not to be an int32."""
+        """Return True if no program can take the start as an operand: strided, or not an int32."""
         return self.steps is not None or self.whole or max(self.starts, default=0) > MOST
 
     @property

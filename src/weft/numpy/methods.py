@@ -58,7 +58,7 @@ def make_reflected(name: str, fun: Callable[[Any, Any], Any]) -> Callable:
 
 
 def apply_to_foreign(name: str, other: Any, apply: Callable[[Any], Any]) -> Any:
-    """What an operator makes of an operand that is no array: its own type may know."""
+    """What an operator makes of an operand that is not an array: its own type may know."""
     if isinstance(other, list | tuple):
         if any(f"__r{name}__" in vars(c) for c in type(other).__mro__ if c not in (list, tuple)):
             return NotImplemented  # a subclass that knows
@@ -123,7 +123,7 @@ SAME_NAME = {
     "creation": "copy", "editing": "repeat", "searching": "nonzero",
     "views": "byteswap view",
 }  # fmt: skip
-# Members that have another name than their function, or are no function of another module.
+# Members that have another name than their function, or are not function of another module.
 METHODS: dict[str, Any] = {
     "__array_namespace__": array_namespace,
     "__contains__": lambda self, item: bool(ufuncs.equal(self, item).any()),

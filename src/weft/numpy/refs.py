@@ -81,7 +81,7 @@ class Places(Part):
 
 
 class Nested(Part):
-    """An index of part of a part: `r[1:3][0]`. Each step takes so many of the arrays."""
+    """An index of part of a part: `r[1:3][0]`. Each step takes this many of the arrays."""
 
     __slots__ = ("counts", "steps")
 

@@ -1,6 +1,6 @@
 """The names of dtypes, as `jnp.float32`: NumPy's scalar types, which make arrays when called.
 
-Constants are here too, and names of NumPy that are no operations on arrays.
+Constants are here too, and names of NumPy that are not operations on arrays.
 """
 
 from __future__ import annotations
@@ -104,13 +104,13 @@ SCALAR_TYPES = {name: found for name in NAMES if (found := make_scalar_type(name
 SCALAR_TYPES |= {alias: SCALAR_TYPES[name] for alias, name in ALIASES.items()}
 globals().update(SCALAR_TYPES)
 
-# NumPy's own types, as they are: those for issubdtype, and `dtype`.
+# NumPy's own types, unchanged: those for issubdtype, and `dtype`.
 FROM_NUMPY = """
 character complexfloating dtype flexible floating generic inexact integer number object_
 signedinteger unsignedinteger
 """.split()  # noqa: SIM905
 globals().update({name: getattr(np, name) for name in FROM_NUMPY})
-# NumPy's own functions, as they are.
+# NumPy's own functions, unchanged.
 array_repr = np.array_repr
 array_str = np.array_str
 can_cast = np.can_cast

@@ -77,7 +77,7 @@ def check_cast(op: str, x: ShapedArray, values: Any) -> None:
 
 
 def broadcast_values(op: str, values: Any, shape: Sequence[int]) -> Any:
-    """Values broadcast to the shape of the places they are written to; scalars as they are."""
+    """Values broadcast to the shape of the places they are written to; scalars unchanged."""
     aval = typeof(values)
     rank = len(shape)
     if aval.ndim > rank or any(
@@ -157,7 +157,7 @@ def write_slice(
 
 
 def shape_as_window(values: Any, part: index_plans.Slices) -> Any:
-    """Values in the shape of x[...] in that of the slice of x they go to; scalars as they are."""
+    """Values in the shape of x[...] in that of the slice of x they go to; scalars unchanged."""
     if not typeof(values).ndim:
         return values
     kept = [n for i, n in enumerate(part.sizes) if i not in part.squeezed]
@@ -235,7 +235,7 @@ def write_windows(
 
 
 def are_rows(x: ShapedArray, windows: index_plans.Windows) -> bool:
-    """Whether windows are so many whole rows of a large array that all of it may be chosen from."""
+    """Return True if windows are so many rows of a large array that a choice over it is faster."""
     k, size, places = len(windows.columns), x.size, [c.axis for c in windows.columns]
     whole = places == [*range(k)] == [*windows.collapsed] and windows.sizes[k:] == x.shape[k:]
     large = whole and x.sharded is None and type(size) is int and size >= 1 << 14
@@ -261,7 +261,7 @@ def write_masked(x: Any, op: str, mask: Any, values: Any, func: Callable | None)
 
 
 def fits_mask(x: ShapedArray, mask: Any, values: Any) -> bool:
-    """Whether an index is a mask of leading axes, and values are the same at all its places."""
+    """Return True if an index masks leading axes, and the values are the same at all places."""
     if not isinstance(mask, ArrayImpl | Tracer | np.ndarray):
         return False
     m = typeof(mask)
@@ -418,7 +418,7 @@ class Write(Protocol):
 
 
 class Places:
-    """What `x.at[index]` gives: places of x. Each method returns an array; x stays as it is.
+    """What `x.at[index]` gives: places of x. Each method returns an array; x stays unchanged.
 
     Every method takes these keywords. `mode` says what becomes of places out of bounds: "drop" or
     "fill" ignores writes and reads `fill_value`, "clip" moves them inside, "promise_in_bounds" says

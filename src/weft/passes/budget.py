@@ -28,7 +28,7 @@ TURNS = 10  # of a loop of unknown length
 # The solver stops this near to the least cost, and after these seconds with the best it has.
 GAP = 0.005
 SECONDS = 10.0
-# Of about so many stages, the first that costs at most this part of the forward pass more than
+# Of about this many stages, the first that costs at most this part of the forward pass more than
 # one is taken.
 STAGES = 16, 12, 8, 6, 4, 3, 2
 STAGED = 0.1
@@ -107,7 +107,7 @@ def estimate_cost(eqn: Eqn) -> float:
 
 
 def may_repeat(eqn: Eqn) -> bool:
-    """Whether an equation may be computed a second time, as may what it holds."""
+    """Return True if an equation may be computed a second time, as may what it holds."""
     effects = [eqn.primitive.effect] if eqn.primitive.effect is not None else []
     effects += [e for held in held_jaxprs(eqn) for e in held.effects]
     return all(getattr(e, "repeatable", True) for e in effects)

@@ -11,7 +11,7 @@ from weft.core.pretty import equation_text
 
 
 def has_effects(eqn: Eqn) -> bool:
-    """Whether an equation does more than compute its results, itself or in what it holds."""
+    """Return True if an equation does more than compute its results, itself or in what it holds."""
     if eqn.primitive.effect is not None:
         return True
     return not eqn.primitive.memoize_type and any(p.effects for p in held_jaxprs(eqn))

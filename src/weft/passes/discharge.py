@@ -24,7 +24,7 @@ Kinds = frozenset[StateEffect]
 
 @memo_jaxpr
 def has_state(jaxpr: Jaxpr) -> bool:
-    """Whether a program, or one that it holds, makes, reads or writes references."""
+    """Return True if a program, or one that it holds, makes, reads or writes references."""
     return any(
         type(eqn.primitive.effect) is StateEffect or holds_state(eqn.params)
         for eqn in jaxpr.eqns
@@ -33,7 +33,7 @@ def has_state(jaxpr: Jaxpr) -> bool:
 
 
 def holds_state(params: dict[str, Any]) -> bool:
-    """Whether any program among the parameters of an equation has state."""
+    """Return True if any program among the parameters of an equation has state."""
     return any(map(has_state, jaxprs_in_params(params)))
 
 

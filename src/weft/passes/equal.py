@@ -14,7 +14,7 @@ from weft.passes.holes import Hole
 
 
 def jaxpr_equal(a: Jaxpr | ClosedJaxpr, b: Jaxpr | ClosedJaxpr) -> bool:
-    """Whether two programs are the same up to the names of variables: types, equations in order.
+    """Return True if two programs are equal up to the names of variables.
 
     Consts are compared by value. Labels (`Jaxpr.name`) and source lines do not matter.
     """

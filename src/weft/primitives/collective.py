@@ -228,7 +228,7 @@ class AllExtremum(AllReduce):
             return [self.reduction.lower_by_order(hlo, x, lambda x: reduce(x)[0])]
         if not dtypes.is_complex(x.aval.dtype):
             return super().lower(hlo, x, axes=axes, axis_index_groups=axis_index_groups)
-        # the engine reduces no complex numbers this way
+        # XLA reduces no complex numbers this way
         rows = copies.device_rows(hlo, self.name, axes)
         y = copies.fetch_copies(
             hlo, x, rows, axis_index_groups, self.reduction.identity(x.aval.dtype)
@@ -582,7 +582,7 @@ ppermute_p = Ppermute()
 class Pbroadcast(Collective, LinearPrimitive):
     """x of copy `source` in all copies.
 
-    On a mesh the others add -0.0 or 0 to it, which changes nothing: the engine's own broadcast is
+    On a mesh the others add -0.0 or 0 to it, which changes nothing: XLA's own broadcast is
     not for all devices. Source: StableHLO, all_reduce.
     """
 

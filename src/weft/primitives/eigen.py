@@ -510,7 +510,7 @@ def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
 
 
 class Schur(MatrixPrimitive):
-    """x = Z T Z^H: Z unitary, T upper triangular, for real x but for 2 x 2 blocks; T, then Z.
+    """x = Z T Z^H: Z unitary, T upper triangular, for real x except for 2 x 2 blocks; T, then Z.
 
     Shapes: x, T, Z (..., n, n). NaN where it does not converge. Source: LAPACK gees.
     """

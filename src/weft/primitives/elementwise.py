@@ -843,7 +843,7 @@ class SelectN(Primitive):
         cases = [hlo.spread(c, aval) for c in cases]
         if len(cases) == 1:
             return [cases[0]]
-        if dtypes.is_bool(which.aval.dtype):  # StableHLO takes a scalar predicate as it is
+        if dtypes.is_bool(which.aval.dtype):  # StableHLO takes a scalar predicate unchanged
             return hlo.op("stablehlo.select", [which, cases[1], cases[0]], [aval])
         which = hlo.spread(which, aval)
         out = cases[-1]

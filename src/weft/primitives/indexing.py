@@ -147,7 +147,7 @@ def window_axes(ndim: int, collapsed: Sequence[int], batching: Sequence[int]) ->
 
 
 def is_ascending(dims: Sequence[int], stop: int) -> bool:
-    """Whether `dims` are distinct axes below `stop`, in order."""
+    """Return True if `dims` are distinct axes below `stop`, in order."""
     return all(a < b for a, b in zip((-1, *dims), (*dims, stop), strict=True))
 
 
@@ -206,7 +206,7 @@ def clamp_indices(
 
 
 def lower_inside(hlo: Any, indices: Any, moved: Any) -> Expr:
-    """Write which index vectors clamping left as they were: those in bounds."""
+    """Write which index vectors clamping left unchanged: those in bounds."""
     aval = indices.aval
     (same,) = elementwise.eq_p.lower(hlo, indices, moved)
     cell = ShapedArray((), bool)
@@ -674,7 +674,7 @@ def add_at(x: Any, indices: Any, updates: Any, params: dict) -> Any:
 
 
 def has_one_writer(indices: Any, params: dict) -> bool:
-    """Whether no two windows can overlap: promised, or there is only one."""
+    """Return True if no two windows can overlap: promised, or there is only one."""
     aval, batching = typeof(indices), params["dimension_numbers"].scatter_indices_batching_dims
     rest = [n for d, n in enumerate(aval.shape[:-1]) if d not in batching]
     return params["unique_indices"] or math.prod(rest) <= 1

@@ -38,7 +38,7 @@ class Completion:
     def mark_failures(self, hlo: Any, info: Any, outs: Sequence[Any]) -> list:
         """Write results of a routine, with NaN for those of a batch where it says that it failed.
 
-        Integers stay as they are: they are counts.
+        Integers stay unchanged: they are counts.
         """
         good = Expr(hlo, info).compare("EQ", 0).broadcast
         mark = lambda y: good(y.aval.shape).select(Expr(hlo, y), NAN[y.aval.dtype.kind]).value

@@ -288,7 +288,7 @@ random_bits_p, random_split_p, random_fold_in_p = RandomBits(), RandomSplit(), R
 random_clone_p = RandomClone()
 threefry2x32_p = Threefry2x32("threefry2x32", "", [None] * 4, takes="integer")
 
-# What samples are defined by is the engine's own: weft's erf_inv, log1p and tan are exacter.
+# What samples are defined by is XLA's own: weft's erf_inv, log1p and tan are exacter.
 fast_erf_inv_p = Elementwise(
     "erf_inv",
     "chlo.erf_inv",

@@ -296,7 +296,7 @@ def store_ref(ref: Any, value: Any) -> None:
 
 
 def add_to_ref(ref: Any, x: Any) -> Any:
-    """Add a value to what a reference holds; the value where `ref` is no reference."""
+    """Add a value to what a reference holds; the value where `ref` is not a reference."""
     if not is_ref(ref):
         return x
     inner, aval = ref.aval.inner_aval, typeof(x)

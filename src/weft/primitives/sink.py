@@ -17,7 +17,7 @@ class SinkEffect(Effect):
 class DceSink(Primitive):
     """No results: its operand is computed though nothing else may need it.
 
-    With `prevent_mlir_dce` the engine has to compute it too, in what it compiles.
+    With `prevent_mlir_dce` XLA has to compute it too, in what it compiles.
     """
 
     name = "dce_sink"

@@ -291,7 +291,7 @@ log_p = define_tuned(
 
 
 def lower_log2(hlo: Any, aval: ShapedArray, x: Any, **attrs: str) -> Any:
-    """log x / log 2; of a complex one part by part: 0 times infinity is no number."""
+    """log x / log 2; of a complex one part by part: 0 times infinity is not a number."""
     y = Expr(hlo, x).make("log", aval, **attrs)
     if not dtypes.is_complex(aval.dtype):
         return (y / y.like(2).apply("log")).value
@@ -453,7 +453,7 @@ def reciprocal(x: ArrayLike) -> Array:
 
 
 class Pow(Costly):
-    """x ** y. NaN for a negative real x and a y that is no integer; x ** 0 is 1.
+    """x ** y. NaN for a negative real x and a y that is not an integer; x ** 0 is 1.
 
     Dtypes: float or complex, the two equal; or y of any integer dtype. The derivative in x at
     0 ** 0 is 0; those in y are 0 where x is 0 and y is not negative.

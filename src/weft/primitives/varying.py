@@ -366,7 +366,7 @@ def check_meetings(op: str, decides: ShapedArray, branches: Sequence[Jaxpr]) -> 
     """Raise where devices that a value sends different ways would wait for each other in vain.
 
     Of the branches each device takes one; of one alone, as often as it will. One operation that
-    all branches have is no matter; of several, the engine may do each in an order of its own.
+    all branches have is no matter; of several, XLA may do each in an order of its own.
     """
     sizes = {axis.name: axis.size for axis in named_axes.value}
     apart = [n for n in axes_of_varying(decides.varying) if sizes.get(n) != 1]

@@ -114,7 +114,7 @@ class Words(NamedTuple):
 
 
 def is_typed(keys: Any) -> bool:
-    """Whether these are keys by their dtype, not raw words."""
+    """Return True if these are keys by their dtype, not raw words."""
     return type(getattr(keys, "dtype", None)) is KeyDtype
 
 

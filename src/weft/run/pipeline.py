@@ -238,6 +238,6 @@ def prepare_for_platform(jaxpr: Jaxpr, placement: Placement, donated: bool, name
 
 
 def is_small(const: Any) -> bool:
-    """Whether a const is better written into the text than passed."""
+    """Return True if a const is better written into the text than passed."""
     aval = typeof(const)
     return aval.nbytes <= SMALL and wide_sharding(const) is None

@@ -539,7 +539,7 @@ def list_frequencies(nfft: int, fs: Any, onesided: bool, dtype: np.dtype) -> Any
 
 
 def check_onesided(op: str, wanted: bool, *xs: Any) -> bool:
-    """Whether half of the frequencies are given: where wanted, and values are real."""
+    """Return True if half of the frequencies are given: where wanted, and values are real."""
     if wanted and any(dtypes.is_complex(x.dtype) for x in xs):
         warnings.warn(f"{op}: of complex values, all frequencies are given.", stacklevel=4)
         return False

@@ -247,6 +247,6 @@ def evaluate(expression: Any, grid: Grid, sources: Sequence[Source]) -> Any:
 
 
 def exactly(x: Any) -> Any:
-    """Return integers in 64 bits, in which no index overflows; truth values as they are."""
+    """Return integers in 64 bits, in which no index overflows; truth values unchanged."""
     x = np.asarray(x)
     return x if x.dtype == bool else x.astype(np.int64)

@@ -132,7 +132,7 @@ class CheckTrace(Trace):
 
 
 def any_element(x: Any) -> Any:
-    """Whether any element of an array of truth values is True."""
+    """Return True if any element of an array of truth values is True."""
     return reduce_or(x, range(typeof(x).ndim))
 
 

@@ -141,7 +141,7 @@ class JetTrace(Trace):
         self.memo: dict[tuple, tuple] = {}
 
     def owns(self, x: Any) -> bool:
-        """Whether a value moves along a path of this trace."""
+        """Return True if a value moves along a path of this trace."""
         return type(x) is JetTracer and x.owner is self
 
     def series_of(self, x: Any) -> Series:

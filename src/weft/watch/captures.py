@@ -68,7 +68,7 @@ def check_captures(name: str, fun: Callable, memo: dict) -> None:
 
 
 def is_same(old: Any, new: Any) -> bool:
-    """Whether two values are of one type and equal, NaN to itself."""
+    """Return True if two values are of one type and equal, NaN to itself."""
     if type(old) is not type(new):
         return False
     try:

@@ -1,7 +1,7 @@
 """The leak check: traced values that something still holds when their function has returned.
 
 Nothing is recorded for it: Python's garbage collector is asked what refers to a value. It is made
-where a trace of a user's function ends. What an equation holds is no leak: a derivative rule may
+where a trace of a user's function ends. What an equation holds is not a leak: a derivative rule may
 name values around it.
 """
 
@@ -124,7 +124,7 @@ def describe_holder(x: Any, ours: set[int]) -> str:
 
 
 def find_holders(x: Any, ours: set[int]) -> list:
-    """What refers to a value, but for this search itself."""
+    """What refers to a value, except for this search itself."""
     return [
         holder
         for holder in gc.get_referrers(x)

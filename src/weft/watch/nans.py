@@ -75,7 +75,7 @@ def describe_operands(args: Sequence[Any]) -> str:
 
 
 def is_transposing() -> bool:
-    """Whether cotangents are being computed."""
+    """Return True if cotangents are being computed."""
     frame: Any = sys._getframe(1)
     while frame is not None and not (
         frame.f_code.co_name == "pull_cotangents" and is_own_file(frame.f_code.co_filename)

@@ -34,7 +34,7 @@ from weft.xla.members import Members
 
 ArrayImpl: Any = _jax.ArrayImpl
 
-# What the engine reads in place, or cannot tell from such: to it a Python bool is NumPy's.
+# What jaxlib reads in place, or cannot tell from such: to it a Python bool is NumPy's.
 HOST = (np.ndarray, np.generic, bool)
 SMALL = 1 << 14  # bytes
 WIDE_FLOATS = frozenset(filter(dtypes.is_inexact, dtypes.WIDE))
@@ -217,7 +217,7 @@ def check_alive(x: Any) -> None:
 
 
 def require_alive(x: Any) -> Any:
-    """`x`, which is returned as it is; an error where it is an array that is gone."""
+    """`x`, which is returned unchanged; an error where it is an array that is gone."""
     if type(x) in ARRAYS and x.is_deleted():
         raise deleted_error(x)
     return x
@@ -316,7 +316,7 @@ class Array(HasAval, Members, metaclass=_ArrayMeta):
 
     @property
     def committed(self) -> bool:
-        """Whether the array is bound to its device, so that what is computed of it is there too."""
+        """Return True if the array is bound to its device, and so are results computed from it."""
         return self._committed
 
     @property
@@ -331,12 +331,12 @@ class Array(HasAval, Members, metaclass=_ArrayMeta):
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether this process can reach all of the array."""
+        """Return True if this process can reach all of the array."""
         return self._sharding.is_fully_addressable
 
     @property
     def is_fully_replicated(self) -> bool:
-        """Whether every device of the array holds all of it."""
+        """Return True if every device of the array holds all of it."""
         return self._sharding.is_fully_replicated
 
     @property
@@ -404,7 +404,7 @@ class Array(HasAval, Members, metaclass=_ArrayMeta):
         device = self._sharding._device_assignment[0]
         if device.platform not in kinds:
             raise DtypeError(f"__dlpack_device__: needs a CPU or GPU array; got {device.platform}.")
-        # a host has one CPU, however many devices the engine makes of it
+        # a host has one CPU, however many devices jaxlib makes of it
         number = 0 if device.platform == "cpu" else device.local_hardware_id or 0
         return kinds[device.platform], number
 
@@ -529,7 +529,7 @@ ARRAYS: tuple[Any, ...] = (ArrayImpl, KeyArray)
 
 
 def _guard_deleted(name: str, doc: str) -> Callable[..., Any]:
-    """A method of the engine's class that, for a deleted array, would end the process."""
+    """A method of jaxlib's class that, for a deleted array, would end the process."""
     method = getattr(ArrayImpl, name)
 
     def call(self: Any) -> Any:

@@ -1,6 +1,6 @@
 """Python functions that a running program calls: whose call it is, and what becomes of an error.
 
-The engine knows a callback by its index in the program alone; the number that the program passes
+jaxlib knows a callback by its index in the program alone; the number that the program passes
 says which run of it that is. So an executable holds no Python function, may be kept on disk, and a
 function lives as long as the `Executable` that names it. Primitives with callbacks are
 primitives/effects.py's.
@@ -90,7 +90,7 @@ def execute_with_callbacks(
     """Run a program that calls `functions`, to its end; an error of one of them is raised itself.
 
     A program whose operands are there already calls them in this thread, unless it has branches
-    that the engine runs side by side.
+    that jaxlib runs side by side.
     """
     _jax.batched_block_until_ready(buffers)
     number, run = begin_run(functions)
@@ -123,7 +123,7 @@ def wrap_error(error: BaseException) -> BaseException:
 
 @functools.cache
 def mlir_context() -> Any:
-    """Where modules are parsed: the engine takes callbacks with a parsed module alone."""
+    """Where modules are parsed: jaxlib takes callbacks with a parsed module alone."""
     from jaxlib.mlir import ir  # 7 ms, which only programs with callbacks need
 
     context = ir.Context()

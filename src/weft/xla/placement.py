@@ -31,7 +31,7 @@ class Placement(NamedTuple):
 
     Of a program over an abstract mesh they are stand-ins, for its text alone. `whole` is the
     sharding of a value that each of them holds all of. `arguments`, of a program over a mesh, has
-    the sharding of each argument, None where the engine may choose. What `committed` programs
+    the sharding of each argument, None where XLA may choose. What `committed` programs
     compute is bound to where it is computed.
     """
 

@@ -81,7 +81,7 @@ def shards_of(x: Any, everywhere: bool = False) -> list[Shard]:
 def share_result(x: Any, whole: Any) -> Any:
     """Return a result that only one device has, which made a call of Python, with sharding `whole`.
 
-    Others are returned as they are. The host copies it: in the program the other devices would wait
+    Others are returned unchanged. The host copies it: in the program the other devices would wait
     for a call that fails.
     """
     sharding = x._sharding
@@ -244,7 +244,7 @@ def reshard_array(x: Any, sharding: Any) -> Any:
 
 
 def hold_same_parts(a: Any, b: Any, ndim: int) -> bool:
-    """Whether the devices of two shardings, in their order, hold the same parts."""
+    """Return True if the devices of two shardings, in their order, hold the same parts."""
     if a.num_devices != b.num_devices:
         return False
     (counts_a, places_a), (counts_b, places_b) = a._tiles(ndim), b._tiles(ndim)

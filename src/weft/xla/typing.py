@@ -32,7 +32,7 @@ class Device(Protocol):
 
 
 class Sharding(Protocol):
-    """How an array lies on devices, as a `NamedSharding` says it."""
+    """How an array is distributed over devices, as a `NamedSharding` says it."""
 
     @property
     def device_set(self) -> set[Any]: ...

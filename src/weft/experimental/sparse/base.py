@@ -1,4 +1,4 @@
-"""What sparse arrays share: `JAXSparse`, the arrays of BCOO, errors, and maps over batches.
+"""The base of sparse arrays: `JAXSparse`, the arrays of BCOO, errors, and maps over batches.
 
 A sparse array is a pytree of arrays: the values of its entries, and where they are. What tells its
 structure beside them is static, so that programs are compiled for a shape and a number of entries.
@@ -49,7 +49,7 @@ class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
 
 
 class SparseInfo(NamedTuple):
-    """What is known of a sparse array: its shape, and whether its indices are sorted and unique."""
+    """The facts of a sparse array: its shape, and whether its indices are sorted and unique."""
 
     shape: tuple[int, ...]
     indices_sorted: bool = False
@@ -145,7 +145,7 @@ DENSE = "Hint: x.todense()."
 
 
 class BatchedArray(JAXSparse):
-    """What `BCOO` and `BCSR` share: batches, and what is known of indices.
+    """The base of `BCOO` and `BCSR`: batches, and promises on indices.
 
     `arrays` are the names of the arrays they hold; the last one has `own` axes beside batches.
     """
@@ -329,7 +329,7 @@ def lay_along_last(vector: Any, ndim: int) -> Any:
 
 
 def mark_valid(indices: Any, shape: Sequence[int]) -> Any:
-    """Which indices [..., nse, n_sparse] are those of elements, and not of padding."""
+    """Return True for the indices [..., nse, n_sparse] of elements, and not of padding."""
     dtype = dtypes.canonicalize(np.promote_types(indices.dtype, np.int32))
     limits = np.minimum(np.array(shape, np.int64).reshape(len(shape)), np.iinfo(dtype).max)
     indices = indices.astype(dtype)
@@ -338,7 +338,7 @@ def mark_valid(indices: Any, shape: Sequence[int]) -> Any:
 
 
 def require_count(op: str, count: Any) -> int:
-    """How many entries there are, where that is known now."""
+    """Return the number of entries, where it is known now."""
     if isinstance(count, Tracer):
         hint = "give nse, the number of entries to make room for."
         count = count.concrete(ConcretizationTypeError, f"{op}: nse", hint)

@@ -30,7 +30,7 @@ from weft.xla.typing import Array
 
 
 def check_bcoo(op: str, x: Any) -> CoordinateArray:
-    """Raise where the operand is no BCOO."""
+    """Raise where the operand is not a BCOO."""
     if not isinstance(x, CoordinateArray):
         raise TypeError(f"{op}: must be given a BCOO; got {x!r:.80}. Hint: BCOO.fromdense(x).")
     return x

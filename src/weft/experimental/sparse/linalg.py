@@ -123,7 +123,7 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Any,
     Args:
       A: the matrix [n, n], dense or sparse, or a function that multiplies [n, k] by it.
       X: [n, k], where to start; 3 k is at most n.
-      m: at most so many steps are done.
+      m: at most this many steps are done.
       tol: done where each residual is at most tol * n * (the largest eigenvalue's size); by default
         the precision of the dtype.
 

@@ -306,7 +306,7 @@ def join_entries(
     ]
     if math.prod(shape) < 2**31:
         codes = [flatten_places(x, shape) for x in named]
-        if not shape:  # all match, but for padding
+        if not shape:  # all match, except for padding
             masks = [mark_valid(x.indices, x.sparse_shape) for x in (lhs, rhs)]
             codes = [jnp.where(mask, c, -1) for mask, c in zip(masks, codes, strict=True)]
     else:
@@ -355,7 +355,7 @@ def multiply_matrices(lhs: Any, rhs: Any, lc: Any, rc: Any, lb: Any, rb: Any) ->
 
 
 def is_traced(*mats: CoordinateArray) -> bool:
-    """Whether the places of entries are not known now."""
+    """Return True if the places of entries are not known now."""
     return any(isinstance(m.indices, Tracer) for m in mats)
 
 

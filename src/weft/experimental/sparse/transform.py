@@ -157,7 +157,7 @@ def run_sparse(fun: Callable, args: Sequence[Any]) -> list:
 
 
 def is_sparse(x: Any) -> bool:
-    """Whether `x` is a sparse array."""
+    """Return True if `x` is a sparse array."""
     return isinstance(x, JAXSparse)
 
 

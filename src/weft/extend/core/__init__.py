@@ -139,12 +139,12 @@ def _is_under(kind: type[Trace]) -> bool:
 
 
 def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
-    """Whether a program is being staged."""
+    """Return True if a program is being staged."""
     return _is_under(StageTrace)
 
 
 def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
-    """Whether an axis is being mapped."""
+    """Return True if an axis is being mapped."""
     return _is_under(BatchTrace)
 
 
@@ -154,5 +154,5 @@ def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
 
 
 def nonempty_axis_env_DO_NOT_USE() -> bool:
-    """Whether any named axis is in scope."""
+    """Return True if any named axis is in scope."""
     return bool(named_axes.value)

@@ -235,7 +235,7 @@ def to_pair(x: Any) -> Pair:
 
 
 def is_doubled(*parts: Any) -> bool:
-    """Whether pairs of these have second parts: whether no wider dtype is computed in."""
+    """Return True if pairs of these have second parts: whether no wider dtype is computed in."""
     real = next(x for x in parts if isinstance(x, Expr))
     return real.eps <= float(real.finfo.eps)
 

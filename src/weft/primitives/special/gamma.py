@@ -257,7 +257,7 @@ def hurwitz(x: Expr, q: Expr) -> Expr:
 def write_polygamma(m: Expr, x: Expr) -> Expr:
     """Return the derivative of order m of digamma: (-1)**(m+1) m! zeta(m + 1, x).
 
-    NaN if m is no whole number, or negative.
+    NaN if m is not a whole number, or negative.
     """
     good = (m >= 0) & equal(floor(m), m)
     n = where(good, m, 1.0)
@@ -365,7 +365,7 @@ def fraction_value(a: Expr, x: Expr, active: Expr) -> Expr:
 
 
 def short_series(a: Expr, x: Expr, count: int = 30) -> Expr:
-    """`series_sum` to so many terms, which is off by 1e-9 for x up to 2, or a up to 12, or a / 2.
+    """`series_sum` to this many terms, which is off by 1e-9 for x up to 2, or a up to 12, or a / 2.
 
     From the last term on, as a fraction, so that there is one division; both parts are over
     max(a, 1)**count.
@@ -424,7 +424,7 @@ def small_upper(a: Expr, x: Expr) -> Expr:
 
 
 def fix_ends(out: Expr, a: Expr, x: Expr, at_low: float, at_high: float) -> Expr:
-    """`out`, but for the ends: `at_low` for x = 0 or a = inf, `at_high` for x = inf or a = 0.
+    """`out`, except for the ends: `at_low` for x = 0 or a = inf, `at_high` for x = inf or a = 0.
 
     NaN where an argument is negative or NaN, both are 0, or both are inf.
     """

@@ -235,7 +235,7 @@ def as_function(op: str, name: str, A: Any) -> Callable:
 def transpose_preconditioner(M: Callable, b: Any) -> Callable:
     """The transpose of M, a linear function of pytrees like b.
 
-    An inner iteration has no transpose, and serves as it is: a preconditioner decides how soon a
+    An inner iteration has no transpose, and serves unchanged: a preconditioner decides how soon a
     system is solved, not for what.
     """
 

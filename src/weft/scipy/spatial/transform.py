@@ -55,7 +55,7 @@ def evaluate_series(x: Any, *coefficients: float) -> Any:
 
 @operation
 def normalize(q: Any) -> Any:
-    """A quaternion of length 1; NaN for 0, which is no rotation."""
+    """A quaternion of length 1; NaN for 0, which is not a rotation."""
     q = as_inexact("Rotation", q)
     return q / jnp.sqrt(sum_last(q * q))
 
@@ -260,7 +260,7 @@ class Rotation:
 
     @property
     def single(self) -> bool:
-        """Whether this is one rotation, no stack."""
+        """Return True if this is one rotation, no stack."""
         return self.quat.ndim == 1
 
     def __len__(self) -> int:

@@ -166,7 +166,7 @@ def prepare_operands(
 
 
 def is_number(x: Any, value: int) -> bool:
-    """Whether x is a Python number of this value, with which an operation changes nothing."""
+    """Return True if x is a Python number of this value, so that an operation can be left out."""
     return type(x) in promotion.NUMBERS and x == value
 
 
@@ -256,5 +256,5 @@ def evaluate_quantile(fun: Callable, q: Any) -> Any:
 
 
 def is_whole(k: Any) -> Any:
-    """Whether k is an integer; NaN counts as one, so that it stays."""
+    """Return True if k is an integer; NaN counts as one, so that it stays."""
     return (jnp.floor(k) == k) | jnp.isnan(k)
