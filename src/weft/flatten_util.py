@@ -75,7 +75,7 @@ def unravel_arrays(flat: Any, avals: tuple[ShapedArray, ...], convert_all: bool)
 
 
 class Unravel(Record):
-    """From a vector to the pytree it was made of. Equal to another that does the same."""
+    """Convert a vector to the pytree it was made of. Equal to another that does the same."""
 
     __slots__ = ("avals", "flat", "tree")
 

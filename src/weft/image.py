@@ -135,7 +135,7 @@ def choose_windows(
 
 
 def find_reach(step: float, method: ResizeMethod, antialias: bool) -> float:
-    """How far from the middle of an output pixel the input pixels are that it is made of."""
+    """Return the distances of input pixels from the middle of the output pixel that they make."""
     wide = max(step, 1) if antialias else 1
     return (step + 1) / 2 if method is ResizeMethod.AREA else KERNELS[method][0] * wide
 

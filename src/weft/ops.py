@@ -126,7 +126,7 @@ def check_segments(op: str, data: Any, ids: Any) -> None:
 
 
 def count_segments(op: str, num_segments: Any, ids: Any) -> int:
-    """How many segments there are: as many as is said, or one more than the largest number."""
+    """Return the number of segments: the given one, or one more than the largest number."""
     if num_segments is not None:
         return check_integer(op, "num_segments", num_segments, 0)
     try:

@@ -747,7 +747,7 @@ class Mismatch(NamedTuple):
     given: str
 
     def between(self, expected_name: str, given_name: str) -> str:
-        """As text about two trees with these names, to follow `got`."""
+        """Return text about two trees with these names, to follow `got`."""
         place = f"{expected_name}{keystr(self.path)}"
         return f"{self.expected} at {place} where {given_name} has {self.given}"
 

@@ -150,7 +150,7 @@ def wrap_checkpointed(
         within: Budget = limit
 
         def plan(*args: Any, **kwargs: Any) -> MemoryPlan:
-            """Return the values that the derivative keeps and recomputes at arguments like these."""
+            """Return the values that the derivative keeps and recomputes, for such arguments."""
             jaxpr = jitted.find_program(args, kwargs)[0].jaxpr
             return MemoryPlan(choose_residuals(jaxpr, within, prevent_cse))
 

@@ -1,4 +1,4 @@
-"""What a program costs, line by line: `weft.explain(f)(*args)`.
+"""Report the costs of a program, line by line: `weft.explain(f)(*args)`.
 
 `explain.memory(f)` and `explain.compile(f)` are parts of it, for which nothing runs. See
 docs/explain.md.

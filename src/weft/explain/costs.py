@@ -17,7 +17,7 @@ BUSY = 0.15
 
 @dataclasses.dataclass
 class Work:
-    """What one line, or one kernel, costs in a run of the program."""
+    """The costs of one line, or of one kernel, in a run of the program."""
 
     forward: float = 0.0  # seconds
     backward: float = 0.0  # seconds, in a reverse pass
@@ -40,7 +40,7 @@ class Work:
         self.operations.update(work.operations)
 
     def bound(self, peaks: Peaks | None) -> str:
-        """What the time is spent on: "arithmetic", "memory", or neither: "overhead"."""
+        """Return the bound of the time: "arithmetic", "memory", or neither: "overhead"."""
         if peaks is None or not self.seconds:
             return ""
         arithmetic = self.flops / peaks.flops + self.transcendentals / peaks.transcendentals
@@ -88,7 +88,7 @@ class Costs:
         return found is not None and found.opcode in CONTAINERS
 
     def add_profile(self, profile: Profile) -> None:
-        """What ran in the windows of a profile, as of one of its runs."""
+        """Return the kernels that ran in the windows of a profile, per run."""
         runs = len(profile.windows)
         ours = profile.events_of(self.module.name)
         counts = collections.Counter(e.name for e in ours)

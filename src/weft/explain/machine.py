@@ -1,4 +1,4 @@
-"""What this machine can do at best, measured: arithmetic, functions, memory."""
+"""Measure the peaks of this machine: arithmetic, functions, memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ELEMENTS = 1 << 18  # of the array whose exponentials are timed
 
 
 class Peaks(NamedTuple):
-    """Of each per second, at best."""
+    """The peaks of this machine, each per second."""
 
     flops: float
     transcendentals: float

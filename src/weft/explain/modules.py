@@ -86,7 +86,7 @@ def shape_bytes(shape: str) -> int:
 
 
 class Cost(NamedTuple):
-    """Of one execution, by XLA's analysis."""
+    """The costs of one execution, by XLA's analysis."""
 
     flops: float = 0.0
     transcendentals: float = 0.0
@@ -104,7 +104,7 @@ class Cost(NamedTuple):
 
 
 def cost_of_product(*shapes: str) -> Cost:
-    """That of [batch, m, k] by [batch, k, n], either turned, or of a matrix by a vector."""
+    """Return the FLOPs of a product of stacks of matrices, or of a matrix and a vector."""
     dims = [[*map(int, _SHAPE.findall(shape)[0][2].split(","))] for shape in shapes]
     batch = dims[-1][0] if len(dims[-1]) == 3 else 1
     flops = 2 * math.isqrt(math.prod(map(math.prod, dims)) // batch)
@@ -177,7 +177,7 @@ class CompiledModule:
         return list(found)
 
     def cost(self, instruction: Instruction) -> Cost:
-        """What one execution of an instruction costs."""
+        """Return the costs of one execution of an instruction."""
         name = instruction.name
         if instruction.opcode in FREE:
             return Cost()

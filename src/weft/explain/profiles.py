@@ -26,7 +26,7 @@ class Event(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """What a profile has: when calls were made, and the instructions that ran."""
+    """The contents of a profile: when calls were made, and the instructions that ran."""
 
     windows: list[tuple[float, float]]
     events: list[Event]
@@ -37,7 +37,7 @@ class Profile(NamedTuple):
         return sum(end - start for start, end in self.windows) * 1e-9
 
     def events_of(self, module: str) -> list[Event]:
-        """What ran of a module in the windows."""
+        """Return the instructions of a module that ran in the windows."""
         starts = [start for start, _ in self.windows]
         found = []
         for event in self.events:
@@ -56,7 +56,7 @@ def start_session() -> Any:
 
 
 def stop_session(session: Any) -> Profile:
-    """What was profiled."""
+    """Return the profile."""
     try:
         # XLA makes a type of which Python 3.13 warns, and ends the process if that raises
         with warnings.catch_warnings(action="ignore", category=DeprecationWarning):

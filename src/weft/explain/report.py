@@ -18,7 +18,7 @@ MAX_KERNELS = 20  # in the table
 
 
 class Report:
-    """What a program costs. `print` it, or `save` it as a page; a notebook shows the page.
+    """The costs of a program. `print` it, or `save` it as a page; a notebook shows the page.
 
     Attributes:
       phases: seconds of tracing, lowering, compiling and running, with what is to be said of each.
@@ -51,7 +51,7 @@ class Report:
 
     @property
     def tables(self) -> list[Table]:
-        """What is printed."""
+        """Return the text that is printed."""
         every = [
             phase_table(self.phases, self.wall, self.peaks),
             line_table(self.lines, self.wall, self.attributed, self.peaks),

@@ -35,7 +35,7 @@ def wait_for_programs(x: Any) -> Any:
 
 
 class ScriptReport(Report):
-    """What a script cost: its programs, and its most expensive lines."""
+    """The costs of a script: its programs, and its most expensive lines."""
 
     def __init__(self, name: str, seconds: float):
         super().__init__(name)

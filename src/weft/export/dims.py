@@ -108,7 +108,7 @@ class Dim(SymbolicSize):
     # -- arithmetic ---------------------------------------------------------------------------
 
     def _combine(self, other: Any, combine: Callable, values: Callable) -> Any:
-        """What `combine` makes of two sizes; of a number that is none, `values` of two arrays."""
+        """Combine two sizes by `combine`; if one is no number, combine two arrays by `values`."""
         if isinstance(other, Dim):
             self.scope.check_same(other)
             return combine(self, other)

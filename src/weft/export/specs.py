@@ -72,7 +72,7 @@ class SymbolicScope:
             return
 
     def known(self, x: Dim) -> Iterator[Dim]:
-        """What is at least 0: the constraints, and what the factors of `x` are by definition."""
+        """Return expressions that are at least 0: constraints, and definitions of factors."""
         yield from self.explicit
         for factor in set(x.factors()):
             if isinstance(factor, str):

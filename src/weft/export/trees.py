@@ -18,7 +18,7 @@ Cls = TypeVar("Cls", bound=type)
 
 
 class _Serialization(NamedTuple):
-    """How the nodes of a class are written and read."""
+    """The functions that write and read the nodes of a class."""
 
     nodetype: type
     name: str

@@ -77,7 +77,7 @@ def parse_document(
     names: dict[str, Any],
     arrays: list | None = None,
 ) -> ClosedJaxpr:
-    """As `parse`; `arrays` are those that the text refers to by number."""
+    """Do as `parse` does; `arrays` are those that the text refers to by number."""
     with check_rules(text):
         tree = text.document()
         reader = Reader(text, names, arrays)

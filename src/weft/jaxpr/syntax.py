@@ -128,7 +128,7 @@ class Window(NamedTuple):
 
 
 class Index(NamedTuple):
-    """What of a reference is read or written: `r[1:3][0]` has two steps, of entries.
+    """The part of a reference that is read or written: `r[1:3][0]` has two steps, of entries.
 
     Slices are triples, arrays are atoms or windows.
     """

@@ -226,7 +226,7 @@ class Values:
         return x
 
     def word(self, name: str, key: str) -> Any:
-        """What a bare name stands for; by itself, where it stands for nothing."""
+        """Return the value of a bare name; the name itself if it has none."""
         if name in self.names:
             return self.names[name]
         if key == "policy" and name in checkpoint_policies.__all__:
@@ -374,7 +374,7 @@ class Writer:
         return self.object_text(x)
 
     def object_text(self, x: Any) -> str:
-        """What is not a number and no container."""
+        """Read a value that is neither a number nor a container."""
         if isinstance(x, Held):
             return self.array_text(x.value)
         if isinstance(x, Attribute):

@@ -64,7 +64,7 @@ def unparse(program: Jaxpr | ClosedJaxpr, width: int = 80) -> str:
 
 
 def write_program(program: Jaxpr | ClosedJaxpr, arrays: list | None, width: int = 80) -> str:
-    """As `unparse`; the arrays in it are put into `arrays`."""
+    """Do as `unparse` does; the arrays in it are put into `arrays`."""
     return render(Exact(arrays).document(program.jaxpr), width)
 
 

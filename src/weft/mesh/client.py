@@ -224,7 +224,7 @@ def has_few_threads(devices: int) -> bool:
 
 
 def make_cpu_collectives(group: ProcessGroup) -> Any:
-    """What carries values from the CPUs of one process to those of others."""
+    """Return the library that carries values from the CPUs of one process to those of others."""
     kind = config.cpu_collectives_implementation
     if kind == "gloo":
         return _jax.make_gloo_tcp_collectives(group.client)
@@ -279,7 +279,7 @@ def all_devices() -> tuple:
 
 
 def default_device() -> Any:
-    """Where new arrays go: the option `default_device`, else this process's first device."""
+    """Return the device of new arrays: the option `default_device`, else the first device."""
     device = config.default_device
     if device is None:
         return first_device()
@@ -293,7 +293,7 @@ def first_device() -> Any:
 
 
 def local_devices_of(devices: Sequence[Any]) -> list[Any]:
-    """Those devices that are this process's."""
+    """Return the devices that belong to this process."""
     return [d for d in devices if d.process_index == d.client.process_index()]
 
 
@@ -341,7 +341,7 @@ def find_devices(op: str, platform: str, ids: Sequence[int]) -> list[Any]:
 
 
 def more_devices_hint(count: int) -> str:
-    """How to have this many devices, as the end of a hint."""
+    """Return the advice how to have this many devices, as the end of a hint."""
     return (
         "on CPU, ask for more before the first use of weft: "
         f"WEFT_NUM_CPU_DEVICES={count} or XLA_FLAGS=--xla_force_host_platform_device_count={count}."

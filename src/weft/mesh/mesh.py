@@ -79,7 +79,7 @@ def list_axes(mesh: BaseMesh, kind: AxisType) -> tuple:
 
 
 class BaseMesh:
-    """What meshes of devices and meshes of none share: axes with names, sizes and types."""
+    """The base of meshes with and without devices: axes with names, sizes and types."""
 
     axis_names: tuple
     axis_sizes: tuple[int, ...]

@@ -127,7 +127,7 @@ class SingleDeviceSharding(_jax.SingleDeviceSharding):
 
     @property
     def addressable_devices(self) -> set:
-        """Those of them that belong to this process."""
+        """Return the devices among them that belong to this process."""
         return {self.device} if self.is_fully_addressable else set()
 
     @property
@@ -217,7 +217,7 @@ def sharding_on(device: Any) -> SingleDeviceSharding:
 
 
 class _MultiDeviceSharding(_jax.GSPMDSharding):
-    """What shardings over several devices share, all of it from `_device_assignment` and `_tiles`.
+    """The base of shardings over several devices, made of `_device_assignment` and `_tiles`.
 
     Of jaxlib's classes that the C++ call path accepts, only this one needs no Python of JAX.
     """
@@ -244,7 +244,7 @@ class _MultiDeviceSharding(_jax.GSPMDSharding):
 
     @property
     def addressable_devices(self) -> set:
-        """Those of them that belong to this process."""
+        """Return the devices among them that belong to this process."""
         return set(self._internal_device_list.addressable_device_list)
 
     @property
@@ -515,7 +515,7 @@ class NamedSharding(_MultiDeviceSharding):
         return self.update(spec=PartitionSpec())
 
     def of_engine(self, hlo: Any, ndim: int) -> Any:
-        """What jaxlib says of a value in a program over this mesh, as a sharding."""
+        """Return jaxlib's sharding of a value in a program over this mesh as one of weft's."""
         return sharding_of_result(hlo, self._concrete_mesh(), ndim)
 
     def sdy(self, ndim: int, mesh: str = "@mesh", open: bool = False) -> str:
@@ -600,7 +600,7 @@ def tiles_of_spec(mesh: Any, spec: PartitionSpec, ndim: int) -> Tiles:
 # called for each transfer and call; the keys live as long as the shardings, which are kept
 @memoize
 def make_hlo_sharding(mesh: Any, spec: PartitionSpec, ndim: int) -> Any:
-    """What a sharding over a mesh is to jaxlib, which numbers devices by place in the mesh."""
+    """Return the form of a sharding that jaxlib takes: it numbers devices by place in the mesh."""
     sizes = mesh.shape
     split = [n for i in range(ndim) for n in spec.axes(i)]
     whole = [n for n in mesh.axis_names if n not in split]
@@ -647,7 +647,7 @@ class GSPMDSharding(_MultiDeviceSharding):
         return GSPMDSharding.get_replicated(self._device_assignment)
 
     def of_engine(self, hlo: Any, ndim: int) -> Any:
-        """What jaxlib says of a value in a program over these devices, as a sharding."""
+        """Return jaxlib's sharding of a value in a program over these devices as one of weft's."""
         return sharding_of_result(hlo, self._device_assignment, ndim)
 
     @property
@@ -709,7 +709,7 @@ def tiles_of_hlo(hlo: Any, count: int, ndim: int) -> Tiles:
 
 
 def sharding_of_result(hlo: Any, where: Mesh | Sequence[Any], ndim: int) -> Any:
-    """What jaxlib says of a result of rank `ndim`, as a sharding.
+    """Return jaxlib's sharding of a result of rank `ndim` as a sharding of weft's.
 
     Args:
       hlo: jaxlib's sharding, of an executable's results.

@@ -238,7 +238,7 @@ def truncated_normal(
 def count_fans(
     shape: tuple, in_axis: Axes, out_axis: Axes, batch_axis: Axes
 ) -> tuple[float, float]:
-    """How many numbers a unit takes in, and how many units one goes to."""
+    """Return the numbers of inputs and of outputs of a unit."""
     if len(shape) < 2:
         raise ShapeError(
             f"variance_scaling: shape must have an axis of inputs and one of outputs; got {shape}. "

@@ -119,7 +119,7 @@ def isinf(x: ArrayLike, /) -> Array:
 
 
 def is_infinite_float(x: Any) -> Any:
-    """Which floats are infinite."""
+    """Return True for floats that are infinite."""
     return ops.eq(ops.abs(x), make_strong(np.inf, x))
 
 
@@ -549,7 +549,7 @@ def choose_elements(condition: Any, x: Any, y: Any) -> Any:
 
 
 def make_choice_actions(condition: Any, x: Any, y: Any) -> tuple:
-    """What is to be done to a condition and two operands of these kinds."""
+    """Return the conversions of a condition and two operands of these kinds."""
     avals = [typeof(k(0)) if isinstance(k, type) else k for k in (condition, x, y)]
     shape = broadcast_avals("where", avals, check_ranks=False)
     plan = plan_promotion("where", (x, y), shaped=False)

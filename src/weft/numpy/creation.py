@@ -609,7 +609,7 @@ def full(
 
 
 def find_shape_and_dtype(op: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, Any, bool]:
-    """What a `_like` function makes: shape, dtype, and whether that is weak."""
+    """Return the result of a `_like` function: shape, dtype, and whether that is weak."""
     if hasattr(a, "shape") and hasattr(a, "dtype") and not isinstance(a, np.ndarray):
         like_shape, like_dtype = a.shape, dtypes.canonicalize(a.dtype)
         weak = getattr(a, "weak_type", False)

@@ -1,4 +1,4 @@
-"""What an index means: from `x[i, 2:5, ..., idx]` to slices of axes and looked-up places.
+"""The meaning of an index: from `x[i, 2:5, ..., idx]` to slices of axes and gathers.
 
 An index is split into its static part, a hashable key, and the arrays in it; what the key asks for
 of an array type is worked out once, an `IndexPlan`, and remembered. Reading with a plan is in

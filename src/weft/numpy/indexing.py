@@ -521,7 +521,7 @@ def wrap_around(i: Any, size: int) -> Any:
 
 
 class AlongAxis(NamedTuple):
-    """How arr and indices of `take_along_axis` go together.
+    """Match the axes of arr and indices of `take_along_axis`.
 
     `squeezed` axes of arr are of size 1 and read at 0; `dims` are for arr and indices without the
     axes of size 1 that arr is read whole along.

@@ -1,4 +1,4 @@
-"""From what users pass to what primitives take: arrays of one dtype and one shape.
+"""Convert the arguments of users to operands of primitives: arrays of one dtype and one shape.
 
 What has to be done for given types is worked out once, a `PromotionPlan`, and remembered; then it
 costs one lookup. Axes and shapes that functions take are brought to one form here too.
@@ -32,7 +32,7 @@ from weft.xla.typing import Shape
 
 
 class PromotionPlan(NamedTuple):
-    """What operands are brought to, and for each operand the function that does it, or None.
+    """The common type of operands, and for each operand the function that converts it, or None.
 
     `actions` is None where all operands can stay unchanged.
     """
@@ -49,7 +49,7 @@ PLANS: dict[tuple, Any] = keep_cache("plans of functions", {})
 
 
 def kind_of(op: str, x: Any) -> Any:
-    """What a plan has to know of an operand: its aval, or the type of a Python number."""
+    """Return the key of an operand in a plan: its aval, or the type of a Python number."""
     aval = getattr(x, "aval", None)
     if aval is not None:
         return aval
@@ -105,7 +105,7 @@ def make_promotion_plan(op: str, kinds: tuple, inexact: bool, shaped: bool) -> P
 
 
 def choose_number_action(kind: type, dtype: np.dtype) -> Callable | None:
-    """How a Python number becomes a literal of `dtype`."""
+    """Return the function that makes a Python number a literal of `dtype`."""
     target = dtypes.scalar_type_of(dtype)
     if dtypes.python_scalar_dtype(target) != dtype:
         return functools.partial(wrap_number, dtype=dtype)
@@ -142,7 +142,7 @@ def cast_operand(op: str, x: Any, dtype: np.dtype) -> Any:
 def choose_array_action(
     aval: ShapedArray, dtype: np.dtype, weak: bool, shape: tuple[int, ...], avals: Sequence
 ) -> Callable | None:
-    """How an array is brought to a type, among `avals`: converted, broadcast, both or neither."""
+    """Return the function that converts or broadcasts an array to a type, among `avals`."""
     converts = aval.dtype != dtype or (aval.weak_type and not weak)
     spreads = bool(aval.shape) and aval.shape != shape
     if not converts and not spreads:
@@ -277,7 +277,7 @@ def drop_weak_type(x: Any) -> Any:
 
 
 def strengthen_array(x: Any) -> Any:
-    """As `drop_weak_type`, except for scalars: a weak one is a Python number, and stays weak."""
+    """Do as `drop_weak_type` does, but weak scalars are Python numbers and stay weak."""
     return drop_weak_type(x) if typeof(x).shape else x
 
 

@@ -271,7 +271,7 @@ def split_places(inner: ShapedArray, index: Any) -> tuple[refs.Whole, Sequence[A
 
 
 def cast_value(op: str, aval: AbstractRef, value: Any) -> Any:
-    """What is to be written, in the dtype of the reference."""
+    """Return the value to write, in the dtype of the reference."""
     value = value if type(value) in NUMBERS or isinstance(value, Tracer) else asarray(value)
     v, inner = typeof(value), aval.inner_aval
     if is_ref(value):
@@ -295,7 +295,7 @@ def stop_in_ref(value: Any, kind: str | None) -> Any:
 
 
 def shape_value(op: str, value: Any, shape: tuple[int, ...]) -> Any:
-    """What is to be written, broadcast to the shape of what it replaces."""
+    """Return the value to write, broadcast to the shape of the elements it replaces."""
     if typeof(value).shape == shape:
         return value
     value = updates.broadcast_values(op, value, shape)
@@ -413,12 +413,12 @@ def add_to_index(self: Ref, x: Any, idx: Any = ...) -> None:
 
 
 def sharding_in(self: Ref) -> Any:
-    """How the array that the reference holds lies on devices."""
+    """Return the sharding of the array that the reference holds."""
     return self.value.sharding
 
 
 def format_in(self: Ref) -> Any:
-    """How the array that the reference holds lies on devices and in memory."""
+    """Return the format of the array that the reference holds: its layout and its sharding."""
     return self.value.format
 
 

@@ -383,7 +383,7 @@ def refuse_setitem(x: Any, index: Any, value: Any) -> None:
 
 
 class At:
-    """What `x.at` gives: x.at[index] names places of x, to be read or written in a changed copy.
+    """The result of `x.at`: x.at[index] names elements, to be read or written in a changed copy.
 
     Of a reference they are read and written in place.
     """
@@ -418,7 +418,7 @@ class Write(Protocol):
 
 
 class Places:
-    """What `x.at[index]` gives: places of x. Each method returns an array; x stays unchanged.
+    """The result of `x.at[index]`: elements of x. Each method returns an array; x stays unchanged.
 
     Every method takes these keywords. `mode` says what becomes of places out of bounds: "drop" or
     "fill" ignores writes and reads `fill_value`, "clip" moves them inside, "promise_in_bounds" says

@@ -1,4 +1,4 @@
-"""Which passes a program goes through before it is lowered, and in which order.
+"""The passes that a program goes through before it is lowered, and their order.
 
 Users import these names from `weft.passes`. Passes that need core alone are in passes/, those that
 know primitives beside this file. A pass that is not in `PASSES` is called where it is needed.

@@ -53,7 +53,7 @@ def is_number(a: Atom, value: float, negative: bool = False) -> bool:
 
 
 def drop_neutral(value: float, sides: Sequence[int], negative: bool = False) -> Identity:
-    """Of an operation with a number that leaves the other operand unchanged, on one of `sides`."""
+    """The operations with a number that leaves the other operand unchanged, on some `sides`."""
 
     def find(eqn: Eqn, maker: Maker) -> Atom | None:
         for side in sides:

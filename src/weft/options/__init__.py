@@ -223,7 +223,7 @@ WATCHES = DEBUG_ALL.keys() - {"check_bounds"}  # those for which results are loo
 
 
 def read_level(kind: Any, op: str, name: str, level: Any) -> Any:
-    """What jaxlib calls the level of a guard, by its name."""
+    """Return jaxlib's level of a guard, by its name."""
     if not isinstance(level, str) or level.upper() not in kind.__members__:
         known = ", ".join(repr(name.lower()) for name in kind.__members__)
         raise ValueError(f"{op}: {name} must be one of {known}; got {level!r}.")
@@ -236,7 +236,7 @@ HELD: list[Any] = []  # dicts of arrays that are not user's, as those of numbers
 
 
 def _guard(flag: str, kind: Any, *fields: str) -> Callable[[str | None], None]:
-    """What sets a guard of jaxlib's in all threads."""
+    """Return the function that sets a guard of jaxlib's in all threads."""
 
     def set_level(level: str | None) -> None:
         value = None if level is None else read_level(kind, "config", flag, level)
@@ -283,7 +283,7 @@ _BOOLS = {
 
 
 def read_variable(option: Option) -> Any:
-    """What the environment says of an option: by WEFT_NAME or JAX_NAME, or its default."""
+    """Return the value of an option in the environment, WEFT_NAME or JAX_NAME, or its default."""
     for prefix in ("WEFT_", "JAX_"):
         variable = prefix + option.name.upper()
         text = os.environ.get(variable)

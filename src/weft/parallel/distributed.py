@@ -296,7 +296,7 @@ def call_coordinator(
 
 
 def first_line(error: Exception) -> str:
-    """What jaxlib says, without its details."""
+    """Return jaxlib's message, without its details."""
     return str(error).strip().split("\n")[0]
 
 
@@ -394,7 +394,7 @@ class Watch(threading.Thread):
         self.gone = {rank: why}
 
     def message(self) -> str:
-        """What the error says."""
+        """Return the message of the error."""
         said = "; ".join(f"process {rank}: {why}" for rank, why in sorted(self.gone.items()))
         return (
             f"distributed: all {self.size} processes must stay alive; got {said}. Hint: the output "

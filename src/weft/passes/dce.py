@@ -71,7 +71,7 @@ def drop_dead_code(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def used_inputs(jaxpr: Jaxpr) -> tuple[bool, ...]:
-    """Which inputs of a program are read, by any equation or as a result."""
+    """Return True for inputs of a program that are read, by any equation or as a result."""
     found = jaxpr.memo.get("used_inputs")
     if found is None:
         read = read_vars(jaxpr)

@@ -39,7 +39,7 @@ def holds_state(params: dict[str, Any]) -> bool:
 
 @memo_jaxpr
 def state_effects(jaxpr: Jaxpr) -> dict[int, Kinds]:
-    """What a closed program does to the references that it is passed, by position among inputs."""
+    """Return the effects of a closed program on the references that it is passed, by position."""
     kinds: dict[Any, set[StateEffect]] = {}
     for eqn in jaxpr.eqns:
         for i, effect in iter_state(eqn.primitive, eqn.params):
@@ -49,7 +49,7 @@ def state_effects(jaxpr: Jaxpr) -> dict[int, Kinds]:
 
 
 def iter_state(prim: Primitive, params: dict[str, Any]) -> Iterator[tuple[int, StateEffect]]:
-    """What an application does to its operands that are references: places, with effects."""
+    """Return the effects of an application on its operands that are references, by position."""
     if type(prim.effect) is StateEffect and prim.effect is not MAKE:
         yield 0, prim.effect
     if not prim.memoize_type and holds_state(params):
@@ -175,7 +175,7 @@ class Discharge:
 
 
 class Ended:
-    """What `apply` gives for the value of a reference that it ends."""
+    """Return the result of `apply` for the value of a reference that it ends."""
 
 
 ENDED = Ended()

@@ -22,7 +22,7 @@ def merge_equal_programs(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def merge_held(jaxpr: Jaxpr, known: Known) -> Jaxpr:
-    """As `merge_equal_programs`, with what is known from around it."""
+    """Do as `merge_equal_programs` does, with the facts that are known outside."""
     return rewrite_equations(jaxpr, lambda held: find_equal(held, known), lambda eqn: None)
 
 

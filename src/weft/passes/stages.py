@@ -17,7 +17,7 @@ from weft.passes.inline import rename_atoms
 
 
 class Stages(NamedTuple):
-    """What runs together: a program's equations, and those of a later one that reads its values.
+    """The stages: a program's equations, and those of a later one that reads its values.
 
     `places` has the stage of each equation that is not of the first; `readers` the stages of those
     that read a value later, where that is not the first alone. `turns` has scans whose values are
@@ -66,7 +66,7 @@ def count_alive(eqns: Sequence[Eqn], mattering: Iterable[Var]) -> list[int]:
 
 
 def find_cuts(made: Sequence[int], alive: Sequence[int], most: float) -> list[int]:
-    """Where to cut equations such that the fewest bytes are alive there, in all.
+    """Choose where to cut equations so that the fewest bytes are alive there, in all.
 
     `made` are the bytes that each makes, of which no stage makes more than `most`, unless by one
     equation; `alive` are those in front of each.

@@ -1,4 +1,4 @@
-"""What is said of a value to the compiler, and leaves it unchanged: layouts, attributes."""
+"""Annotations of values for the compiler that leave them unchanged: layouts, attributes."""
 
 from __future__ import annotations
 

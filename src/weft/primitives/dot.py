@@ -50,7 +50,7 @@ from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 
 class Precision(enum.Enum):
-    """How exactly a product of floats is computed where the hardware has a choice.
+    """The precision of a product of floats, where the hardware has a choice.
 
     GPUs and TPUs multiply float32 faster with shorter mantissas. On CPUs all members compute with
     full precision. Functions such as `jnp.dot` and `lax.conv` take a member as `precision`; the
@@ -470,7 +470,7 @@ def sum_of_products(lhs: Any, rhs: Any, *, dimension_numbers: Any, **params: Any
 def plan_transpose(
     numbers: tuple, left: bool, rank: int, other_rank: int
 ) -> tuple[tuple, bool, tuple[int, ...] | None]:
-    """How the product of a cotangent with the other operand gives the cotangent of an operand.
+    """Return the product of a cotangent and the other operand, the cotangent of an operand.
 
     `left` says that the operand, of rank `rank`, is the left one. The answer is the dimension
     numbers, whether the cotangent comes first, and how to permute the product's axes. The order is

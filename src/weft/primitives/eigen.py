@@ -205,7 +205,7 @@ def leave_out(eqn: Eqn, live: Sequence[bool], **params: Any) -> Eqn:
 
 
 def subset_size(op: str, subset: Any, n: int) -> int:
-    """How many of n values a subset [start, stop) has."""
+    """Return how many of n values a subset [start, stop) has."""
     if subset is None:
         return n
     start, stop = subset
@@ -399,7 +399,7 @@ def solve_general(a: Any, b: Any) -> Any:
 
 
 def vector_tangent(v: Any, w: Any, inner: Any) -> Any:
-    """How eigenvectors of x move where `inner` is V^-1 dx V: of norm 1, largest component real."""
+    """Return the tangents of eigenvectors of x, where `inner` is V^-1 dx V."""
     dv = product(v, elementwise.mul(inner, invert_gaps(w)))
     axis = typeof(v).ndim - 2
     length = layout.reduce_sum(elementwise.real(elementwise.mul(conjugate(v), dv)), (axis,))
@@ -655,7 +655,7 @@ def lower_subset(hlo: Any, outs: Sequence[Any], start: int, stop: int) -> list:
 
 
 def singular_tangents(s: Any, u: Any, vh: Any, t: Any) -> list:
-    """How singular values and vectors move with the matrix."""
+    """Return the tangents of singular values and vectors."""
     k, kind = typeof(s).shape[-1], typeof(u).dtype
     more_u, more_v = slice_columns(u, k, None), adjoint(slice_rows(vh, k, None))
     u, v = slice_columns(u, 0, k), adjoint(slice_rows(vh, 0, k))

@@ -238,7 +238,7 @@ def element_shape(shape: tuple[int, ...], dim: int | None) -> tuple[int, ...]:
 
 
 def match_numbers(x: Any, y: Any) -> tuple[Any, Any]:
-    """Where an operand is a Python number, give it the other's dtype; of two, the higher kind."""
+    """Give a Python number the dtype of the other operand; of two numbers, the higher kind."""
     if type(y) in NUMBERS:
         if type(x) not in NUMBERS:
             y = literal(y, typeof(x).dtype)

@@ -1,4 +1,4 @@
-"""What primitives share: families of rules, arithmetic of axes, and the checks of type rules.
+"""The base of primitives: families of rules, arithmetic of axes, and checks of type rules.
 
 `LeadingBatch` and `LinearTogether`, whose rules apply operations, are in layout.py.
 """
@@ -230,7 +230,7 @@ def label_along(prim: Primitive, avals: Sequence, outs: Sequence, **params: Any)
 
 
 def label_together(prim: Primitive, avals: Sequence, outs: Sequence, **params: Any) -> Axes:
-    """As `label_along`, for what is linear in all operands together."""
+    """Do as `label_along` does, for an operation that is linear in all operands together."""
     return along_each_other(avals, outs, Linearity.JOINT)
 
 

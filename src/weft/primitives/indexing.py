@@ -377,7 +377,7 @@ gather_p = Gather()
 
 
 def default_fill(dtype: np.dtype) -> Any:
-    """What a gather gives out of bounds: NaN, True, the smallest or largest integer."""
+    """Return a gather's value out of bounds: NaN, True, the smallest or largest integer."""
     if dtypes.is_inexact(dtype):
         return math.nan
     if dtypes.is_bool(dtype):

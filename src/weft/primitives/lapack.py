@@ -147,7 +147,7 @@ _SOLVERS = {
 
 
 def call_solver(call: KernelCall, routine: str, options: dict[str, str]) -> list[Value]:
-    """As `call_lapack`, on a GPU, whose kernels are the same except for their names and options."""
+    """Call a routine on a GPU, whose kernels differ in their names and options."""
     hlo, operands, out_avals, *_ = call
     if routine == "gesdd" and max(operands[0].aval.shape[-2:]) > JACOBI_SIZE:
         routine = "gesvd"

@@ -428,7 +428,7 @@ def full_like(
     dtype: DTypeLike | None = None,
     shape: Sequence[int] | None = None,
 ) -> Array:
-    """As `full`, with the shape and dtype of `x` where they are not given."""
+    """Do as `full` does, with the shape and dtype of `x` where they are not given."""
     like = x if hasattr(x, "shape") and hasattr(x, "dtype") else typeof(x)
     if dtype is None and getattr(like, "weak_type", False):
         fill_value = convert(fill_value, like.dtype, True)

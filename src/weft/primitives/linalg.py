@@ -366,7 +366,7 @@ class TriangularSolve(matrices.MatrixPrimitive):
         return [None, *self.apply(a, cts[0], transpose_a=not transpose_a, **params)]
 
     def batch(self, axis, args, dims, *, left_side, **params):
-        """Where one matrix serves all, what is mapped is more columns (or rows) of b."""
+        """Batch right-hand sides as more columns (or rows) of b, where one matrix serves all."""
         (a, b), (i, j) = args, dims
         if i is not None:
             return super().batch(axis, args, dims, left_side=left_side, **params)

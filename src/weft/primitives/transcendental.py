@@ -58,7 +58,7 @@ HALVES = np.float16, ml_dtypes.bfloat16
 
 
 class AccuracyMode(enum.Enum):
-    """How accurately an elementwise function is computed.
+    """The accuracy of an elementwise function.
 
     Functions such as `lax.exp` take a member as `accuracy`; a `Tolerance` states an error bound
     instead.

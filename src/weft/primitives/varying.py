@@ -54,7 +54,7 @@ class Varying:
         return self if other is self else Varying.of((*self.names, *other.names))  # type: ignore
 
     def without(self, names: Iterable[Name]) -> Varying | None:
-        """What is left when values no longer differ along `names`."""
+        """Return the type without `names`, along which the values no longer differ."""
         gone = set(names)
         return Varying.of([n for n in self.names if n not in gone])
 
@@ -273,7 +273,7 @@ ADDED, SHARED = ("unreduced", ""), ("", "reduced")
 
 
 def kind_of(x: Any, name: Name) -> str:
-    """What a value is along an axis that its program is for: see `ManualCast`."""
+    """Return the kind of a value along an axis that its program is for: see `ManualCast`."""
     aval = typeof(x)
     if name in varying_names(x):
         return "varying"
@@ -385,7 +385,7 @@ def check_meetings(op: str, decides: ShapedArray, branches: Sequence[Jaxpr]) -> 
 
 
 def met_along(eqn: Eqn, apart: Sequence[Name]) -> list[Name]:
-    """Those of some axes along which the devices that wait for each other may differ."""
+    """Return the axes along which the devices that wait for each other may differ."""
     if eqn.params.get("axis_index_groups"):
         return []  # types do not know groups
     of_all = eqn.primitive.of_all and default_device().platform == "cpu"  # type: ignore[attr-defined]

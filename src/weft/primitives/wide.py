@@ -371,7 +371,7 @@ def keep_zeros(formula: Callable[[Expr], Expr]) -> Callable[[Expr], Expr]:
 def choose_if_any(
     flags: Expr, dtype: np.dtype, usual: Callable[[], Expr], other: Callable[[], Expr]
 ) -> Expr:
-    """What `usual` writes, or if any of the flags is true what `other` does.
+    """Write by `usual`, or if any of the flags is true by `other`.
 
     A sum of float32 compiles in 1 ms, "or" in 50; it calls YNNPACK, which runs as fast.
     """

@@ -55,7 +55,7 @@ def propose_cubes(key: Words, d: Any) -> tuple[Any, Any]:
 
 
 def is_huge(a: Any) -> Any:
-    """Where gamma samples are their parameter except for rounding; infinity is among them."""
+    """Return True where gamma samples equal their parameter except for rounding, or it is inf."""
     info = dtypes.finfo(a.dtype)
     return a > literal(min(float(info.eps) ** -3, float(info.max)), a.dtype)
 

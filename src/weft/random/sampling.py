@@ -1,4 +1,4 @@
-"""What every sampler shares: how it is called, what it checks, and numbers between two bounds.
+"""The base of samplers: how they are called, their checks, and numbers between two bounds.
 
 `sampler` makes a function that takes a key into one compiled program for each shape and dtype.
 """

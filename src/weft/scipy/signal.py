@@ -512,7 +512,7 @@ def add_overlaps(x: Any, step: int) -> Any:
 
 
 def choose_detrend(op: str, how: Any) -> Callable[[Any], Any]:
-    """What takes the trend from segments along their last axis."""
+    """Return the function that removes the trend of segments along their last axis."""
     if callable(how):
         return how
     if isinstance(how, str):

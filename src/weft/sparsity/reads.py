@@ -1,4 +1,4 @@
-"""Which elements of the operands an operation reads for each element of a result.
+"""Find the elements of the operands that an operation reads for each element of a result.
 
 The answer follows from the `element` rule of the primitive (core/element.py). An expression for one
 element is evaluated for all elements at once: a place on an axis is an array of integers, one for

@@ -226,7 +226,7 @@ class JetTrace(Trace):
             return [*values, *fill_terms(values, terms, moved)]
 
     def close_series(self, values: Sequence, moved: Sequence[bool]) -> list:
-        """What `open_series` made two of."""
+        """Join the pairs that `open_series` made."""
         terms = iter(values[len(moved) :])
         return [
             self.join_terms(x, [next(terms) for _ in range(self.order)]) if m else x
@@ -251,7 +251,7 @@ def fill_terms(xs: Sequence, terms: Sequence[Sequence], moved: Sequence[bool]) -
 
 
 def identify_operand(x: Any) -> Any:
-    """What tells operands apart: the object, or the value of a Python number."""
+    """Return the key of an operand: the object, or the value of a Python number."""
     return repr(x) if type(x) in NUMBERS else id(x)
 
 

@@ -21,7 +21,7 @@ PLAIN = (bool, int, float, complex, str, bytes, type(None), tuple, list, dict, s
 
 
 def read_captures(fun: Callable) -> dict[str, Any]:
-    """What a function and the user's functions that it calls read from outside, by name; copies."""
+    """Copies of the values that a function and the user's functions below read from outside."""
     found: dict[str, Any] = {}
     todo, seen = [inspect.unwrap(fun)], set()
     while todo:

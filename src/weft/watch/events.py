@@ -60,7 +60,7 @@ def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
 
 
 def record_work(event: str, seconds: float, **details: str | int) -> None:
-    """What weft records of work that just ended: its duration and its time span."""
+    """Record work that just ended: its duration and its time span."""
     if _durations:
         record_event_duration_secs(event, seconds, **details)
     if _spans:

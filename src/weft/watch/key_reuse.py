@@ -34,7 +34,7 @@ TURNS = 3  # of a loop that are walked: what one leaves used the next finds
 
 
 class Use(NamedTuple):
-    """What used a key: an operation, and the places that lead to it, outermost first."""
+    """The use of a key: an operation, and the places that lead to it, outermost first."""
 
     op: str
     places: tuple
@@ -66,7 +66,7 @@ class Root:
 
 
 class ElementOrigins(NamedTuple):
-    """Where each element of an array comes from: as a code, number of the root and place in it.
+    """The origin of each element of an array: as a code, number of the root and place in it.
 
     -1 is for what comes from no root. `repeated`: broadcast, so that elements may be equal.
     """

@@ -136,7 +136,7 @@ def array_from_pickle(host: np.ndarray, weak_type: bool) -> Any:
 
 
 def host_from_dlpack(x: Any) -> np.ndarray:
-    """What another library holds, as NumPy sees it; also of dtypes that np.from_dlpack refuses."""
+    """Return another library's array as NumPy's; np.from_dlpack refuses some dtypes."""
     imported = _jax.dlpack_managed_tensor_to_buffer(
         x.__dlpack__(), default_device(), None, copy=None
     )
@@ -232,7 +232,7 @@ def read_scalar(x: Any, op: str) -> Any:
 
 
 def array_repr(x: Any) -> str:
-    """As NumPy shows it, with the dtype always; one line more or less where JAX has it so."""
+    """Format as NumPy does, with the dtype always; lines break where JAX breaks them."""
     if x.is_deleted():
         return f"Array(deleted, {x.aval})"
     if type(x) is KeyArray:
@@ -311,7 +311,7 @@ class Array(HasAval, Members, metaclass=_ArrayMeta):
 
     @property
     def sharding(self) -> Any:
-        """Which part of the array each device holds."""
+        """Return the part of the array that each device holds."""
         return self._sharding
 
     @property

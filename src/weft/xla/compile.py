@@ -1,4 +1,4 @@
-"""From text to machine: compile StableHLO, keep executables in memory and on disk, run them.
+"""Compile StableHLO to machine code, keep executables in memory and on disk, run them.
 
 The disk is diskcache.py's; what text to compile is lower.py's; the C++ call path is fastpath.py's.
 """
@@ -322,7 +322,7 @@ _SKIP_CHECKS = (True,) if "_skip_checks" in (_jax.array_result_handler.__doc__ o
 
 
 class FastPath(NamedTuple):
-    """What the C++ call path needs to run an executable without Python; fields are XLA's."""
+    """The data that the C++ call path needs to run an executable; fields are jaxlib's."""
 
     xla_executable: Any
     out_pytree_def: Any
@@ -421,7 +421,7 @@ class Executable:
         return outs
 
     def argument_shardings(self, count: int) -> list:
-        """Of `count` arguments: where the program takes each; None for those that it does not."""
+        """Return where the program takes each of `count` arguments; None for unused ones."""
         kept = self.kept or [True] * count
         if self.in_shardings is None:
             return [self.placement.whole if k else None for k in kept]

@@ -61,7 +61,7 @@ class Pattern(NamedTuple):
 
 
 class Repeat(enum.Enum):
-    """What is known of the lines of an equation that no pattern is kept of."""
+    """The facts of the lines of an equation that no pattern is kept of."""
 
     # They were written once. A pattern is made of several lines when they are written again,
     # because most programs have few equations twice.
@@ -283,7 +283,7 @@ class Builder:
                 return self.annotate([i], attributes)
 
     def elementwise(self, name: str, operands: Sequence[Value], aval: ShapedArray) -> list[Value]:
-        """As `op`, for the commonest kind: one result, no attributes."""
+        """Write as `op` does, for the commonest kind: one result, no attributes."""
         self.count += 1
         out = Value(f"%{self.count}", aval)
         names = ", ".join([v.name for v in operands])
@@ -472,7 +472,7 @@ class Builder:
         out_avals: Sequence[ShapedArray],
         ordered: bool = False,
     ) -> list[Value]:
-        """What the branch number `index` gives; with the token if what they do is `ordered`."""
+        """Write the branch number `index`; with the token if its effects are `ordered`."""
         if ordered:
             branches = [functools.partial(self.threaded(b), self.token) for b in branches]
             out_avals = [TOKEN, *out_avals]

@@ -1,4 +1,4 @@
-"""From jaxpr to StableHLO: walk the equations, let each primitive write itself.
+"""Lower a jaxpr to StableHLO: walk the equations, let each primitive write itself.
 
 What is written is hlo.py's; compiling the text is compile.py's.
 """

@@ -1,4 +1,4 @@
-"""Where a program runs: on the device, or over the devices, that its arguments are bound to.
+"""The placement of a program: the devices that its arguments are bound to.
 
 Shardings are mesh/sharding.py's; here they are only compared.
 """
@@ -81,7 +81,7 @@ def placement_of(
     op: str = "array",
     names: Callable[[], Sequence[str]] = tuple,
 ) -> Placement:
-    """Where to compute on these values, with a program that names the shardings in `over`.
+    """Return the placement for these values, with a program that names the shardings in `over`.
 
     `names()` are those of the values, for errors.
     """

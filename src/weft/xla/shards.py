@@ -51,7 +51,7 @@ class Shard:
 
 
 def bounds(index: Index, shape: Sequence[int]) -> Bounds:
-    """Where a part begins and ends along each axis."""
+    """Return the beginning and the end of a part along each axis."""
     return tuple(s.indices(n)[:2] for s, n in zip(index, shape, strict=True))
 
 

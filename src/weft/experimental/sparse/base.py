@@ -87,7 +87,7 @@ class JAXSparse:
 
     @property
     def nse(self) -> int:
-        """How many elements are stored, padding included (in each batch)."""
+        """Return the number of stored elements, with padding (in each batch)."""
         return self.data.shape[0]
 
     @property
@@ -99,7 +99,7 @@ class JAXSparse:
         raise NotImplementedError
 
     def order_axes(self, axes: Sequence[int] | None) -> tuple[int, ...]:
-        """What `transpose` is asked for: every axis once, by default in reverse order."""
+        """Return the order that `transpose` is asked for: every axis once, by default reversed."""
         order = axes_of("transpose", axes, self.ndim)
         if len(order) != self.ndim:
             raise ShapeError(

@@ -138,7 +138,7 @@ class BCSR(SparseOperators, base.BatchedArray):
 
     @classmethod
     def convert_back(cls, arr: base.CoordinateArray) -> Any:
-        """What an operation on BCSRs gives: a BCSR where it has two axes of indices."""
+        """Return the result of an operation: a BCSR where it has two axes of indices."""
         return cls.from_bcoo(arr) if arr.n_sparse == 2 else arr
 
     def to_bcoo(self) -> BCOO:
@@ -155,7 +155,7 @@ class BCSR(SparseOperators, base.BatchedArray):
         return bcsr_todense(self)
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
-        """As `BCOO.sum_duplicates`."""
+        """Do as `BCOO.sum_duplicates` does."""
         mat = self.to_bcoo()
         return self.from_bcoo(
             entries.bcoo_sum_duplicates(entries.drop_zeros(mat) if remove_zeros else mat, nse=nse)

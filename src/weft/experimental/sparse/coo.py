@@ -24,7 +24,7 @@ from weft.xla.typing import Array
 
 
 class COOInfo(NamedTuple):
-    """What is known of a COO: its shape, and whether its rows and its columns are sorted."""
+    """The facts of a COO: its shape, and whether its rows and its columns are sorted."""
 
     shape: tuple[int, ...]
     rows_sorted: bool = False
@@ -32,7 +32,7 @@ class COOInfo(NamedTuple):
 
 
 class Matrix(SparseOperators):
-    """What the three formats share."""
+    """The base of the three formats."""
 
     __slots__ = ("first", "second")
 
@@ -87,7 +87,7 @@ class Matrix(SparseOperators):
 
     @classmethod
     def convert_back(cls, arr: CoordinateArray) -> Any:
-        """What an operation gives: of this class if it is a matrix."""
+        """Return the result of an operation: of this class if it is a matrix."""
         return cls.from_bcoo(arr) if (arr.n_batch, arr.n_sparse, arr.n_dense) == (0, 2, 0) else arr
 
     def to_bcoo(self) -> BCOO:
@@ -203,7 +203,7 @@ class CSR(Matrix):
         return self.as_bcsr().to_bcoo()
 
     def contract(self, pair: Sequence[Any], params: Any) -> Any:
-        """As `BCSR.contract`."""
+        """Do as `BCSR.contract` does."""
         lhs, rhs = pair
         if lhs is not self or isinstance(rhs, JAXSparse):
             return None

@@ -248,7 +248,7 @@ def merge_duplicates(mat: CoordinateArray) -> Any:
 
 
 def apply_linear(prim: Primitive, mat: Any, **params: Any) -> Any:
-    """What is linear in each element: done to each entry."""
+    """Apply to each entry an operation that is linear in each element."""
     return mat.make(prim.apply(mat.data, **params)[0])
 
 
@@ -262,7 +262,7 @@ def keeps_zero(prim: Primitive, dtype: np.dtype, params: tuple) -> bool:
 
 
 def apply_elementwise(prim: Primitive, mat: Any, **params: Any) -> Any:
-    """What keeps 0: done to each element, so that entries at one place are added up before."""
+    """Apply to each element an operation that keeps 0, after duplicates are added up."""
     mat = merge_duplicates(mat)
     return mat.make(prim.apply(mat.data, **params)[0])
 

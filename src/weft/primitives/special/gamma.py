@@ -58,7 +58,7 @@ _PSI_SLOPE = 0.96767224544762117  # of digamma at its zero
 
 
 def is_whole(x: Expr) -> Expr:
-    """Where x is a whole number."""
+    """Return True where x is a whole number."""
     return equal(floor(x), x)
 
 
@@ -283,7 +283,7 @@ def inverse_beta_parts(a: Expr, b: Expr) -> tuple[Pair, Pair]:
 
 
 def is_vast(a: Expr, b: Expr) -> Expr:
-    """Where one of two is so large that the rounding of the logarithm of its gamma shows."""
+    """Return True where the rounding of the logarithm of gamma shows in one of two numbers."""
     limit = 1e16 if a.eps < 1e-10 else 1e8
     return ((a > limit) & (b < 0.01 * a)) | ((b > limit) & (a < 0.01 * b))
 
@@ -323,7 +323,7 @@ _TEMME_SINGLE = [row[: max(12 - 2 * k, 4)] for k, row in enumerate(_TEMME[:5])]
 
 
 def is_proper(a: Expr, x: Expr) -> Expr:
-    """Where both arguments are positive and finite."""
+    """Return True where both arguments are positive and finite."""
     return (a > 0) & (a < math.inf) & (x > 0) & (x < math.inf)
 
 
@@ -334,7 +334,7 @@ def make_proper(a: Expr, x: Expr) -> tuple[Expr, Expr]:
 
 
 def uses_series(a: Expr, x: Expr, always: float = 1) -> Expr:
-    """Where the power series is what converges fast; elsewhere the continued fraction does."""
+    """Return True where the power series converges fast, and not the continued fraction."""
     return (x <= always) | (x <= a)
 
 

@@ -180,13 +180,13 @@ class Rotation:
 
     @constructor("scalar_first")
     def from_quat(quat: Any, *, scalar_first: bool = False) -> Rotation:
-        """Of quaternions x, y, z, w, or w, x, y, z, of any length but 0."""
+        """Make rotations of quaternions x, y, z, w, or w, x, y, z, of any length except 0."""
         q = check_vectors("Rotation.from_quat", quat, 4)
         return Rotation(normalize(jnp.roll(q, -1, axis=-1) if scalar_first else q))
 
     @constructor()
     def from_matrix(matrix: Any) -> Rotation:
-        """Of orthogonal matrices [..., 3, 3] with determinant 1, which is not checked."""
+        """Make rotations of orthogonal matrices [..., 3, 3]. Determinants are not checked."""
         op = "Rotation.from_matrix"  # by the largest component (Markley, 2008, eq. 3)
         m = as_inexact(op, check_vectors(op, matrix, 3, 3))
         at = lambda i, j: m[..., i, j]
@@ -204,7 +204,7 @@ class Rotation:
 
     @constructor("degrees")
     def from_rotvec(rotvec: Any, degrees: bool = False) -> Rotation:
-        """Of vectors along the axis, as long as the angle, in radians or degrees."""
+        """Make rotations of vectors along the axis, as long as the angle, in radians or degrees."""
         op = "Rotation.from_rotvec"
         v = check_vectors(op, rotvec, 3)
         v = as_inexact(op, jnp.deg2rad(v) if degrees else v)
@@ -220,14 +220,14 @@ class Rotation:
 
     @constructor()
     def from_mrp(mrp: Any) -> Rotation:
-        """Of modified Rodrigues parameters: the axis, times tan(angle / 4)."""
+        """Make rotations of modified Rodrigues parameters: the axis, times tan(angle / 4)."""
         v = as_inexact("Rotation.from_mrp", check_vectors("Rotation.from_mrp", mrp, 3))
         square = sum_last(v * v)
         return Rotation(jnp.concatenate([2 * v, 1 - square], axis=-1) / (1 + square))
 
     @constructor("seq", "degrees")
     def from_euler(seq: str, angles: Any, degrees: bool = False) -> Rotation:
-        """Of up to three rotations about axes one after the other, "xyz" fixed, "XYZ" turned along.
+        """Make rotations of up to three angles about axes, "xyz" fixed, "XYZ" turned along.
 
         `angles` has one for each axis along its last axis; a number will do for a single axis.
         """

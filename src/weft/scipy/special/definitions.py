@@ -1,4 +1,4 @@
-"""How special functions are defined: a primitive by its formula, and the function that users call.
+"""Define special functions: a primitive by its formula, and the function that users call.
 
 Arguments are promoted to floats; what has no meaning is refused.
 """

@@ -97,7 +97,7 @@ def beta_value(a: Expr, b: Expr) -> Expr:
 
 
 def far_limit(x: Expr) -> float:
-    """Where the logarithm of gamma leaves too few digits for a ratio; powers have them there."""
+    """Return the size above which log gamma has too few digits for a ratio; powers have them."""
     return 1e10 if is_doubled(x) else 1e7
 
 

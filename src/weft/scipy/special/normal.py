@@ -39,7 +39,7 @@ def tail_series(x: Any, sign: int) -> Any:
 
 
 def tail_start(x: Any) -> float:
-    """Where `tail_series` is as exact as the dtype."""
+    """Return the number beyond which `tail_series` is as exact as the dtype."""
     return 7.0 if x.dtype == np.float64 else 4.0
 
 

@@ -1,4 +1,4 @@
-"""What distributions share: arguments, location and scale, support, densities from their logs.
+"""The base of distributions: arguments, location, scale, support, densities from their logs.
 
 A distribution is a row of continuous.py, discrete.py or vectors.py: its functions for location 0
 and scale 1. `define_distribution` makes of them the module that users import.

@@ -1,4 +1,4 @@
-"""What is said of samples: the most frequent value, ranks, the error of a mean.
+"""Statistics of samples: the most frequent value, ranks, the error of a mean.
 
 All of them are made of one sort and of where runs of equal elements begin and end.
 """
@@ -17,7 +17,7 @@ from weft.xla.typing import Array, ArrayLike
 
 
 class ModeResult(NamedTuple):
-    """What `mode` gives: the value, and how often it is there."""
+    """The result of `mode`: the value, and its number of occurrences."""
 
     mode: Any
     count: Any
@@ -41,7 +41,7 @@ def flatten_axis(op: str, a: Any, axis: int | None) -> tuple[Any, int]:
 
 
 def find_runs(x: Any, axis: int) -> tuple[Any, Any]:
-    """Of sorted x: each element's place, and whether it differs from the one before, NaN as one."""
+    """Return the place of each element of sorted x, and True where it differs from the last one."""
     place = lax.broadcasted_iota(dtypes.default_int(), x.shape, axis)
     before = jnp.roll(x, 1, axis)
     differs = (x != before) & ~((x != x) & (before != before))
