@@ -35,7 +35,10 @@ __dir__ = list_public(__name__)
 
 
 def include_dir() -> str:
-    """The folder of the headers that handlers are compiled with: `xla/ffi/api/ffi.h` and more.
+    """Return the folder of the headers that handlers are compiled with.
+
+    Returns:
+      A path. `xla/ffi/api/ffi.h` and other headers are below it.
 
     >>> os.path.exists(os.path.join(weft.ffi.include_dir(), "xla", "ffi", "api", "ffi.h"))
     True
@@ -111,9 +114,17 @@ def register_ffi_target(
 
 
 def register_ffi_target_as_batch_partitionable(name: str) -> None:
-    """Say that calls of a target may be split over devices along leading axes.
+    """Declare that calls of a target may be split over devices along leading axes.
 
-    Each device then calls it with its rows alone; else it is given whole arrays.
+    Each device then calls it with its own rows. Other targets are given whole arrays.
+
+    Args:
+      name: the name of the target.
+
+    Returns:
+      None.
+
+    >>> weft.ffi.register_ffi_target_as_batch_partitionable("my_target")
     """
     _jax.register_custom_call_as_batch_partitionable(name)
     for platform in GPUS:

@@ -266,7 +266,14 @@ def engine_shardings(shardings: Sequence[Any], avals: Sequence[ShapedArray]) -> 
 
 
 def default_export_platform() -> str:
-    """The platform that programs are exported for where none is named: the default device's."""
+    """Return the platform for which programs are exported where none is named.
+
+    Returns:
+      The name of the default device's platform: "cpu", "cuda", "rocm" or "tpu".
+
+    >>> weft.export.default_export_platform() in ("cpu", "cuda", "rocm", "tpu")
+    True
+    """
     return platform_of(default_device())
 
 
@@ -276,18 +283,21 @@ def export(
     platforms: Sequence[str] | None = None,
     disabled_checks: Sequence[DisabledSafetyCheck] = (),
 ) -> Callable[..., Exported]:
-    """A function that takes types of arguments and gives the program of `fun_jit` at these.
+    """Return a function that exports `fun_jit` for given types of arguments.
 
-    What it gives can be called, serialized, and called in another process that has none of the
-    Python code. Arguments are arrays or `ShapeDtypeStruct`s, whose sizes may be symbolic
-    (`symbolic_shape`).
+    The exported program can be called and serialized. Another process can call it without the
+    Python code.
 
     Args:
-      fun_jit: a function that `jit` has made, or one of weft's own, such as `jnp.sin`. It must not
-        call Python (`pure_callback`), nor take references.
-      platforms: "cpu", "cuda", "rocm", "tpu"; all are in the one module. None: the default
-        device's.
-      disabled_checks: see `DisabledSafetyCheck`.
+      fun_jit: a function that `jit` returned, or a function of weft such as `jnp.sin`. It must not
+        call Python (`pure_callback`), and must not take references.
+      platforms: a sequence of "cpu", "cuda", "rocm" and "tpu". The program runs on all of them.
+        None, the default, is the platform of the default device.
+      disabled_checks: a sequence of `DisabledSafetyCheck`s. The default is none.
+
+    Returns:
+      A function of the arguments of `fun_jit` that returns an `Exported`. The arguments are arrays
+      or `ShapeDtypeStruct`s. Their sizes may be symbolic (`symbolic_shape`).
 
     >>> exported = weft.export.export(weft.jit(jnp.sin))(np.float32([0, 1]))
     >>> exported
@@ -393,8 +403,16 @@ def export_derivative(exported: Exported, program: StagedProgram) -> Exported:
 def deserialize(blob: bytes | bytearray) -> Exported:
     """Read a program that `Exported.serialize` wrote.
 
-    All of it is checked before any is used, and nothing in it is executed before it is called.
-    Raises ValueError for bytes that are damaged, of another format, or of a later version.
+    All of it is checked before any part is used. Nothing in it is executed before it is called.
+
+    Args:
+      blob: the bytes.
+
+    Returns:
+      An `Exported`.
+
+    Raises:
+      ValueError: the bytes are damaged, of another format, or of a later version.
 
     >>> exported = weft.export.export(weft.jit(lambda x: 2 * x))(np.float32(1))
     >>> weft.export.deserialize(exported.serialize()).call(np.float32(3))

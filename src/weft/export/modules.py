@@ -41,10 +41,17 @@ STABLE_TARGETS = frozenset((
 
 
 class DisabledSafetyCheck(Record):
-    """A check of `export` or of a call that is to be left out, for `export(disabled_checks=)`.
+    """A safety check of `export`, or of a call, that is to be left out.
 
-    `custom_call(target)` lets the module call what nobody promises to keep; `platform()` lets the
-    program be called on a platform that it was not exported for.
+    `custom_call(target)` lets the program call a target that later releases may not have.
+    `platform()` lets the program run on a platform for which it was not exported.
+
+    Attributes:
+      custom_call: a class method that returns the check of a custom call's target.
+      platform: a class method that returns the check of the platform.
+
+    >>> check = weft.export.DisabledSafetyCheck.platform()
+    >>> _ = weft.export.export(weft.jit(jnp.sin), disabled_checks=[check])
     """
 
     __slots__ = ("_impl",)
