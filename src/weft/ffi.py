@@ -47,7 +47,18 @@ def include_dir() -> str:
 
 
 def pycapsule(funcptr: Any) -> Any:
-    """A pointer from a library that `ctypes` has loaded, as `register_ffi_target` takes it."""
+    """Return the pointer of a function that `ctypes` loaded, for `register_ffi_target`.
+
+    Args:
+      funcptr: a function of a `ctypes` library.
+
+    Returns:
+      A PyCapsule.
+
+    >>> import ctypes
+    >>> library = ctypes.CDLL("./libmine.so")  # doctest: +SKIP
+    >>> weft.ffi.register_ffi_target("mine", weft.ffi.pycapsule(library.Mine))  # doctest: +SKIP
+    """
     try:
         address = ctypes.cast(funcptr, ctypes.c_void_p).value
     except ctypes.ArgumentError:
@@ -74,16 +85,26 @@ def name_platform(op: str, platform: Any) -> str:
 def register_ffi_target(
     name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any
 ) -> None:
-    """Make a compiled function known, so that programs may call it by `name`.
+    """Register a compiled function, so that programs can call it by name.
 
     Args:
-      fn: a handler as a PyCapsule (`pycapsule`), or a dict of those of its stages: "execute", and
-        "instantiate", "prepare", "initialize" if it has them.
-      platform: what it is for: "cpu", "CUDA", "ROCM".
-      api_version: 1 for a handler of the typed FFI, 0 for a function of XLA's older custom calls.
-      kwargs: for XLA: `traits`.
+      name: the name, which belongs to one function for the life of the process.
+      fn: a handler as a PyCapsule (`pycapsule`), or a dict of the handlers of its stages:
+        "execute", and "instantiate", "prepare" and "initialize" if it has them.
+      platform: "cpu", the default, "CUDA" or "ROCM".
+      api_version: 1, the default, for a handler of the typed FFI; 0 for a function of XLA's older
+        custom calls.
+      **kwargs: `traits`, for XLA.
 
-    Raises ValueError if the name has another function already: it cannot be changed in a process.
+    Returns:
+      None.
+
+    Raises:
+      ValueError: the name has another function already.
+
+    >>> import ctypes
+    >>> library = ctypes.CDLL("./libmine.so")  # doctest: +SKIP
+    >>> weft.ffi.register_ffi_target("mine", weft.ffi.pycapsule(library.Mine))  # doctest: +SKIP
     """
     op = "register_ffi_target"
     stages = fn.values() if isinstance(fn, dict) else [fn]

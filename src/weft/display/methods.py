@@ -19,8 +19,15 @@ from weft.passes.equal import jaxpr_equal
 def structurally_equal(program: Jaxpr | ClosedJaxpr, other: Jaxpr | ClosedJaxpr) -> bool:
     """Return True if two programs are the same except for the names of their variables.
 
-    Types (weak ones too), equations in their order, parameters, and the values of consts bit for
-    bit. Functions are equal where they are one object.
+    Types (weak ones too), the order of equations, parameters, and the values of consts bit for bit
+    are compared. Functions are equal if they are one object.
+
+    Args:
+      program: a `Jaxpr` or a `ClosedJaxpr`.
+      other: the other program.
+
+    Returns:
+      A bool.
 
     >>> make = weft.make_jaxpr(lambda x, y: jnp.sin(x) * y)
     >>> make(1.0, 2.0).structurally_equal(make(3.0, 4.0))

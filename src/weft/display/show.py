@@ -123,12 +123,20 @@ def show(
     types: bool = True,
     width: int = 88,
 ) -> Text:
-    """The program as text for reading, in place of all that `str` says.
+    """Return a program as text for reading, shorter than `str` prints it.
 
-    With `short`, equations whose results nothing needs are left out, and so are parameters that are
-    the default, None, or shown by the type of the result. With `source`, equations stand under the
-    lines of yours that made them. Without `types`, variables are names alone. What is left out is
-    not read back: `weft.jaxpr.unparse` is for programs that are to be kept.
+    The text cannot be read back; `weft.jaxpr.unparse` is for programs that are to be stored.
+
+    Args:
+      program: a `Jaxpr` or a `ClosedJaxpr`.
+      short: if True, equations whose results nothing needs are left out, and parameters that are
+        the default, None, or shown by the type of the result. The default is False.
+      source: if True, equations are under the lines of yours that made them. The default is False.
+      types: if False, variables are only names. The default is True.
+      width: the number of characters of a line. The default is 88.
+
+    Returns:
+      A text, which a prompt and a notebook show unchanged.
 
     >>> weft.make_jaxpr(weft.grad(lambda x: jnp.sum(jnp.sin(x))))(jnp.ones(3)).show(short=True)
     { lambda ; a:f32[3]. let
