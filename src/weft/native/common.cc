@@ -97,7 +97,7 @@ void ForEach(ffi::ThreadPool& pool, int64_t count, void (*work)(const void*, int
   for (int64_t h = 0; h < helpers; ++h) {
     pool.Schedule([shared, take, from, h] {
       // Woken where all processors are busy, it may have taken the caller's, which would wait for it
-      // until all is done, and some time more in which XLA looks for other work.
+      // until all is done, and some time more in which the engine looks for other work.
       if (from >= 0 && FindProcessor() == from) std::this_thread::yield();
       {
         std::lock_guard<std::mutex> lock(shared->mutex);

@@ -1,4 +1,4 @@
-// What the kernels share: work spread over XLA's threads, memory that may be refused.
+// What the kernels share: work spread over the engine's threads, memory that may be refused.
 
 #ifndef WEFT_NATIVE_COMMON_H_
 #define WEFT_NATIVE_COMMON_H_
@@ -25,10 +25,10 @@ namespace weft {
 
 constexpr int64_t kPiece = 1 << 15;  // elements, or products, that are worth a thread
 
-// Calls work(data, i) for i from 0 to count - 1, on XLA's threads and on this one.
+// Calls work(data, i) for i from 0 to count - 1, on the engine's threads and on this one.
 //
 // This thread takes pieces too, and waits for none that nobody has begun: so it comes to an end
-// also where all of XLA's threads are taken, as they are inside of other kernels.
+// also where all of the engine's threads are taken, as they are inside of other kernels.
 void ForEach(ffi::ThreadPool& pool, int64_t count, void (*work)(const void*, int64_t),
              const void* data);
 

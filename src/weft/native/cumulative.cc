@@ -14,7 +14,7 @@ namespace weft {
 namespace {
 
 constexpr int64_t kSegments = 8;  // of a row of at least kLong elements, walked together,
-constexpr int64_t kGroups = 8;    // and this many times as many where a row is very long
+constexpr int64_t kGroups = 8;    // and so many times as many where a row is very long
 constexpr int64_t kLong = 256;
 constexpr int64_t kLanes = 64;     // those worked on together are a multiple of this many
 constexpr int64_t kStrip = 512;    // lanes of a row that are walked along at once
@@ -91,7 +91,7 @@ namespace {
 
 // Running extrema of n elements side by side, forwards or (step is -1) backwards. Segments are walked
 // together, as each step waits for the one before it, and groups of them by threads; then what comes
-// before a segment replaces the elements in it that are not better, which are the first ones.
+// before a segment replaces the elements in it that are no better, which are the first ones.
 template <class Op, class T>
 void RunSegments(ffi::ThreadPool& pool, const RunJob& job, int64_t row) {
   const int64_t n = job.n, step = job.reverse ? -1 : 1, first = row * n + (job.reverse ? n - 1 : 0);

@@ -38,7 +38,7 @@ struct Floats {
   Value Start(Element x) const {
     return !skips || x == x ? Store(x) : -std::numeric_limits<T>::infinity();
   }
-  Element Store(Value x) const {  // not by a product, as XLA's threads flush subnormals
+  Element Store(Value x) const {  // not by a product, as the engine's threads flush subnormals
     Bits bits;
     std::memcpy(&bits, &x, sizeof(T));
     bits ^= flip;

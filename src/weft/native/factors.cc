@@ -1,7 +1,7 @@
-// What is done to the factors that LAPACK gives, in place where XLA lets: NaN where it failed,
+// What is done to the factors that LAPACK gives, in place where the engine lets: NaN where it failed,
 // triangles; and the order of rows that pivots stand for.
 //
-// XLA would do it too, and count its operations: for this many XLA gives a program to another
+// XLA would do it too, and count its operations: for so many the engine gives a program to another
 // thread, and the threads of BLAS, which wait busily, are in that one's way.
 
 #include <limits>
@@ -49,7 +49,7 @@ ffi::Error OrNan(ffi::AnyBuffer x, ffi::Buffer<ffi::S32> info, ffi::Result<ffi::
   });
 }
 
-// Matrices of this many columns with zeros before the diagonal or after it, as they are stored in memory.
+// Matrices of so many columns with zeros before the diagonal or after it, as they lie in memory.
 ffi::Error Triangle(int64_t rows, int64_t columns, bool upper, ffi::AnyBuffer x,
                     ffi::Result<ffi::AnyBuffer> out) {
   Leading leading;

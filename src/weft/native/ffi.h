@@ -105,7 +105,7 @@ enum class ErrorCode {
 };
 
 // What a kernel returns: nothing, or what must hold, to which the name of the handler and what it was
-// given are added. The text stays, and is not a string, which each of its ends would have to free.
+// given are added. The text stays, and is no string, which each of its ends would have to free.
 class Error {
  public:
   Error() = default;
@@ -271,7 +271,7 @@ class ThreadPool {
  public:
   ThreadPool(const XLA_FFI_Api* api, XLA_FFI_ExecutionContext* ctx) : api_(api), ctx_(ctx) {}
 
-  // Calls work() on one of XLA's threads, or on this one if it has none.
+  // Calls work() on one of the engine's threads, or on this one if it has none.
   template <class Work>
   void Schedule(Work work) {
     XLA_FFI_Task* const task = [](void* data) {
@@ -290,7 +290,7 @@ class ThreadPool {
     int64_t count = 0;
     XLA_FFI_ThreadPool_NumThreads_Args args{XLA_FFI_ThreadPool_NumThreads_Args_STRUCT_SIZE, nullptr,
                                             ctx_, &count};
-    IsError(api_->XLA_FFI_ThreadPool_NumThreads(&args));  // there are none then, except for this one
+    IsError(api_->XLA_FFI_ThreadPool_NumThreads(&args));  // there are none then, but for this one
     return count > 1 ? count : 1;
   }
 
@@ -437,7 +437,7 @@ struct Take<RemainingRets> {
 // An error of the handler of a name: what must hold, and what it was given.
 XLA_FFI_Error* MakeError(const XLA_FFI_CallFrame* frame, const char* name, const Error& error);
 
-// Whether XLA asks for what a handler is, which it does when that is made known.
+// Whether the engine asks for what a handler is, which it does when that is made known.
 inline bool IsQuestion(const XLA_FFI_CallFrame* frame) {
   return frame->extension_start && frame->extension_start->type == XLA_FFI_Extension_Metadata;
 }

@@ -1,4 +1,4 @@
-// Gives arrays unchanged: what XLA computes for it, it computes by itself. Nothing is copied where the
+// Gives arrays as they are: what XLA computes for it, it computes by itself. Nothing is copied where the
 // results have the buffers of the operands.
 
 #include "common.h"

@@ -1,4 +1,4 @@
-// Included once for each width of vectors: arrays whose elements are adjacent, each array in a lane
+// Included once for each width of vectors: arrays whose elements lie side by side, each array in a lane
 // of vectors of kBytes.
 
 template <class T>

@@ -3,7 +3,7 @@
 //
 // LAPACK is called for one matrix after another, and of a matrix of eight by eight most of its time
 // is the call's. Right-looking, with the largest pivot of each column, as LAPACK's getf2; a column of
-// zeros is left unchanged. Of many the smallest are factored and solved side by side, one in each
+// zeros is left as it is. Of many the smallest are factored and solved side by side, one in each
 // lane of vectors.
 
 #include <cmath>

@@ -8,7 +8,7 @@
 
 namespace weft {
 
-constexpr int64_t kGroup = 16;  // kernels compute a multiple of this many elements
+constexpr int64_t kGroup = 16;  // kernels compute a multiple of so many elements
 
 // Computes `count` elements of a result from elements of operands. The result may replace an operand
 // whose elements are as wide.

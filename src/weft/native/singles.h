@@ -1,5 +1,5 @@
 // Included for each kind of processor, by formulas.h: functions of float32 that are computed in
-// float32, to 1.5 units except for sums of logarithms and gelu. What a rounding takes away is added
+// float32, to 1.5 units but for sums of logarithms and gelu. What a rounding takes away is added
 // again where it counts; polynomials are minimax fits of the relative error.
 
 WEFT_HERE F Abs(F x) { return (F)((J)x & INT32_MAX); }

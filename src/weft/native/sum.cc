@@ -20,7 +20,7 @@ constexpr int64_t kDeep = 64;        // rows of a block of lanes
 constexpr int64_t kPieces = 64;      // of a long row, at most
 
 // What is added: elements, elements but NaN, how many those are, products, or the parts of complex
-// elements, which are adjacent. Or factors, which are multiplied.
+// elements, which lie side by side. Or factors, which are multiplied.
 template <class T>
 struct Elements {
   static constexpr int64_t kParts = 1;
@@ -77,7 +77,7 @@ struct Halves : Elements<T> {
   }
 };
 
-// Complex factors, whose parts are adjacent.
+// Complex factors, whose parts lie side by side.
 template <class T>
 struct ComplexFactors : Elements<T> {
   static constexpr int64_t kParts = 2;

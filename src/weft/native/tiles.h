@@ -47,7 +47,7 @@ inline int VectorBytes() {
   return 16;
 }
 
-// Copies rows of this many bytes, which the compiler knows.
+// Copies rows of so many bytes, which the compiler knows.
 template <int kBytes, class T>
 void CopyRows(const T* from, int64_t row, int64_t depth, T* to) {
   constexpr int64_t kCount = kBytes / sizeof(T);
@@ -171,7 +171,7 @@ void Run128(const Job& job, int64_t index) {
   job.template Run<16>(index);
 }
 
-// What does a piece of a job, Job::Run, with vectors of this many bytes.
+// What does a piece of a job, Job::Run, with vectors of so many bytes.
 template <class Job>
 auto RunWith(int bytes) {
   if constexpr (kLeastBytes == 32) return bytes == 64 ? Run512<Job> : Run256<Job>;

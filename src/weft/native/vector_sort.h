@@ -39,7 +39,7 @@ namespace by512 {
 
 using Vec = __m512i;
 
-// Vectors of unsigned integers of this many bits, whose lanes have the numbers `...`, the last one first.
+// Vectors of unsigned integers of so many bits, whose lanes have the numbers `...`, the last one first.
 #define WEFT_LANES(kBits, kCount, ...)                                                     \
   struct Lanes##kBits {                                                                    \
     using Key = uint##kBits##_t;                                                           \
