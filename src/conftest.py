@@ -1,4 +1,4 @@
-"""The names that examples in docstrings use as they are: weft, jnp, lax, nn, random, np."""
+"""The names that examples in docstrings use unchanged: weft, jnp, lax, nn, random, np."""
 
 import pytest
 

@@ -121,8 +121,9 @@ def write_page() -> str:
         "## Flags of JAX without a meaning here",
         "",
         f"`weft.config` accepts {len(FLAGS)} more flags of JAX, so that programs that set them",
-        "run. Some of them do what they do in JAX (transfer guards, the level of log lines). The",
-        "others are kept and change nothing, as the logger `weft.config` says at the level DEBUG.",
+        "run. Some of them have the effect that they have in JAX (transfer guards, the level of",
+        "log lines). The others are stored and have no effect, as the logger `weft.config` says at",
+        "the level DEBUG.",
     ]
     return "\n".join(lines) + "\n"
 

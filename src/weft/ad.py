@@ -1,4 +1,4 @@
-"""What `with_refs` of a pullback takes and gives for a cotangent: see `weft.vjp`."""
+"""The argument and the result of `with_refs` of a pullback: see `weft.vjp`."""
 
 from weft.api.grad import DidntWant, DontWant, GradValue
 from weft.util import list_public

@@ -85,7 +85,7 @@ def wrap_init(f: Callable, params: dict | None = None, *, debug_info: Any = None
 
 
 def decorate(transform: Callable, gen: Callable) -> Callable:
-    """What a transformation gives that is used as a decorator: it is pickled by its name."""
+    """The result of a transformation that is used as a decorator: it is pickled by its name."""
 
     @functools.wraps(gen)
     def decorated(*given: Any, **options: Any) -> Any:
@@ -104,7 +104,7 @@ def transformation2(gen: Callable, *given: Any) -> Any:
 
 
 def transformation_with_aux2(gen: Callable, *given: Any, **options: Any) -> Any:
-    """As `transformation2`, for `gen(f, store, *static, *args)`; also a thunk of what it stores."""
+    """Do as `transformation2` does, for `gen(f, store, *static, *args)`; also return a thunk."""
     if not given:
         return decorate(transformation_with_aux2, gen)
     fun, *static = given
@@ -125,21 +125,21 @@ def _run_with_aux(fun: Callable, store: Store, gen: Callable, *args: Any, **kwar
 
 
 def transformation(gen: Callable, *given: Any) -> Any:
-    """What the generator `gen(*static, *args)` makes of `fun`, or a decorator."""
+    """Apply the generator `gen(*static, *args)` to `fun`, or return a decorator."""
     if not given:
         return decorate(transformation, gen)
     return transformation2(_run, given[0], gen, *given[1:])
 
 
 def transformation_with_aux(gen: Callable, *given: Any, **options: Any) -> Any:
-    """As `transformation`, for a generator that yields a pair; also a thunk of its second."""
+    """Do as `transformation` does, for a generator that yields a pair; also return a thunk."""
     if not given:
         return decorate(transformation_with_aux, gen)
     return transformation_with_aux2(_run_with_aux, given[0], gen, *given[1:])
 
 
 def merge_linear_aux(aux1: Callable, aux2: Callable) -> tuple[bool, Any]:
-    """Whether the first of two functions was run, and its auxiliary result or the second's."""
+    """Return True if the first of two functions was run. Also return the auxiliary result."""
     try:
         return True, aux1()
     except StoreException:
@@ -152,7 +152,7 @@ def merge_linear_aux(aux1: Callable, aux2: Callable) -> tuple[bool, Any]:
 def debug_info(
     traced_for: str, fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], **options: Any
 ) -> DebugInfo:
-    """What to remember of a function; `options` are taken so that calls carry over from JAX."""
+    """Return the debug information of a function; `options` are accepted as in JAX."""
     return DebugInfo(traced_for, fun_name(fun))
 
 
@@ -224,7 +224,7 @@ def rebase_donate_argnums(
 def donation_vector(
     donate_argnums: Sequence[int], donate_argnames: Sequence[str], in_tree: Any, kws: bool = True
 ) -> tuple[bool, ...]:
-    """Which leaves of `(args, kwargs)` are of donated arguments; of `args` alone without `kws`."""
+    """Return which leaves of `(args, kwargs)`, or of `args` without `kws`, are donated."""
     args, kwargs = in_tree.children() if kws else (in_tree, structure({}))
     marks = [i in donate_argnums for i in range(len(args.children()))]
     marks += [name in donate_argnames for name in kwargs.node_data()[1]]

@@ -31,7 +31,7 @@ Policy = Callable[..., Any]
 
 
 class _Answer:
-    """An answer of a policy that is no bool."""
+    """An answer of a policy that is not a bool."""
 
     def __init__(self, name: str, saves: bool):
         self.name = name
@@ -49,31 +49,85 @@ Recompute = _Answer("Recompute", False)
 
 
 class Offloadable(NamedTuple):
-    """The answer "save, and move from memory `src` to memory `dst` until it is needed"."""
+    """The answer of a policy that a value is saved, and moved to another memory until it is needed.
+
+    Moving is accepted and not done: the value is saved where it was computed.
+
+    Args:
+      src: the name of the memory from which the value would be moved.
+      dst: the name of the memory to which it would be moved.
+
+    >>> Offloadable("device", "pinned_host").dst
+    'pinned_host'
+    """
 
     src: str
     dst: str
 
 
 def everything_saveable(*_: Any, **__: Any) -> bool:
-    """Save every value, as without `checkpoint`."""
+    """Save every value, as without `checkpoint`.
+
+    Returns:
+      True.
+
+    >>> import weft.checkpoint_policies as policies
+    >>> f = weft.checkpoint(jnp.sin, policy=policies.everything_saveable)
+    >>> print(weft.grad(f)(0.0))
+    1.0
+    """
     return True
 
 
 def nothing_saveable(*_: Any, **__: Any) -> bool:
-    """Save nothing but the arguments, as `checkpoint` does without a policy."""
+    """Save only the arguments, as `checkpoint` does without a policy.
+
+    Returns:
+      False.
+
+    >>> import weft.checkpoint_policies as policies
+    >>> f = weft.checkpoint(jnp.sin, policy=policies.nothing_saveable)
+    >>> print(weft.grad(f)(0.0))
+    1.0
+    """
     return False
 
 
 def dots_saveable(prim: Any, *_: Any, **__: Any) -> bool:
-    """Save the results of matrix products and convolutions, which cost much to compute."""
+    """Save the results of matrix products and convolutions, which cost much to compute.
+
+    Args:
+      prim: the primitive that made a value.
+
+    Returns:
+      True if the results are saved.
+
+    >>> import weft.checkpoint_policies as policies
+    >>> f = weft.checkpoint(lambda w, x: jnp.tanh(w @ x).sum(), policy=policies.dots_saveable)
+    >>> print(weft.grad(f)(jnp.zeros((1, 2)), jnp.ones(2)))
+    [[1. 1.]]
+    """
     return isinstance(prim, Bilinear) and prim.cost is Cost.CONTRACTION
 
 
 def dots_with_no_batch_dims_saveable(prim: Any, *_: Any, **params: Any) -> bool:
     """Save the results of matrix products without batch dimensions.
 
-    Those are the products with weights; products of activations, as in attention, have one.
+    Products with weights have none. Products of activations, as in attention, have some; they are
+    computed again.
+
+    Args:
+      prim: the primitive that made a value.
+      **params: its parameters.
+
+    Returns:
+      True if the results are saved.
+
+    >>> import weft.checkpoint_policies as policies
+    >>> policy = policies.dots_with_no_batch_dims_saveable
+    >>> f = weft.checkpoint(lambda w, x: jnp.tanh(w @ x).sum(), policy=policy)
+    >>> print(weft.grad(f)(jnp.zeros((1, 2)), jnp.ones(2)))
+    [[1. 1.]]
     """
     return prim is dot_general_p and not any(params["dimension_numbers"][1])
 
@@ -102,25 +156,56 @@ class _ByName:
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
-    """Save the values that `checkpoint_name` gave one of these names.
+    """Return a policy that saves the values to which `checkpoint_name` gave one of some names.
+
+    Args:
+      *names_which_can_be_saved: the names, strings.
+
+    Returns:
+      A policy for `checkpoint`.
 
     >>> save_only_these_names("hidden")
     save_only_these_names('hidden')
+    >>> from weft.ad_checkpoint import checkpoint_name
+    >>> f = weft.checkpoint(
+    ...     lambda x: jnp.sin(checkpoint_name(jnp.exp(x), "hidden")),
+    ...     policy=save_only_these_names("hidden"))
+    >>> print(weft.grad(f)(0.0))
+    0.5403023
     """
     names = frozenset(names_which_can_be_saved)
     return _ByName("save_only_these_names", names, True, False, False)
 
 
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
-    """Save the values that have a name, and none of these."""
+    """Return a policy that saves the values that have a name, except for some names.
+
+    Args:
+      *names_not_to_save: the names, strings.
+
+    Returns:
+      A policy for `checkpoint`.
+
+    >>> save_any_names_but_these("hidden")
+    save_any_names_but_these('hidden')
+    """
     names = frozenset(names_not_to_save)
     return _ByName("save_any_names_but_these", names, False, True, False)
 
 
 def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
-    """Save every value, named or not, but those with one of these names.
+    """Return a policy that saves every value, named or not, except for those with some names.
 
-    The operand of `checkpoint_name` is a value too, and has no name: it is saved.
+    The operand of `checkpoint_name` is a value as well, and has no name: it is saved.
+
+    Args:
+      *names_not_to_save: the names, strings.
+
+    Returns:
+      A policy for `checkpoint`.
+
+    >>> save_anything_except_these_names("hidden")
+    save_anything_except_these_names('hidden')
     """
     names = frozenset(names_not_to_save)
     return _ByName("save_anything_except_these_names", names, False, True, True)
@@ -141,7 +226,19 @@ class _Either:
 
 
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
-    """Save what either policy saves."""
+    """Return a policy that saves the values that at least one of two policies saves.
+
+    Args:
+      policy_1: a policy.
+      policy_2: a policy.
+
+    Returns:
+      A policy for `checkpoint`.
+
+    >>> both = save_from_both_policies(dots_saveable, save_only_these_names("hidden"))
+    >>> callable(both)
+    True
+    """
     return _Either(policy_1, policy_2)
 
 
@@ -171,9 +268,25 @@ def save_and_offload_only_these_names(
     offload_src: str,
     offload_dst: str,
 ) -> Policy:
-    """Save the values with one of the first names, offload those with one of the second.
+    """Return a policy that saves values with some names, and offloads values with others.
 
-    Offloading from `offload_src` to `offload_dst` saves them where they are: here memory is one.
+    Offloading to another memory is accepted and not done: the values are saved where they were
+    computed.
+
+    Args:
+      names_which_can_be_saved: a collection of names.
+      names_which_can_be_offloaded: a collection of names.
+      offload_src: the name of the memory from which values would be moved.
+      offload_dst: the name of the memory to which values would be moved.
+
+    Returns:
+      A policy for `checkpoint`.
+
+    >>> policy = save_and_offload_only_these_names(
+    ...     names_which_can_be_saved=["hidden"], names_which_can_be_offloaded=[],
+    ...     offload_src="device", offload_dst="pinned_host")
+    >>> print(weft.grad(weft.checkpoint(jnp.sin, policy=policy))(0.0))
+    1.0
     """
     both = set(names_which_can_be_saved) & set(names_which_can_be_offloaded)
     if both:
@@ -187,9 +300,21 @@ def save_and_offload_only_these_names(
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
-    """Offload the results of matrix products without batch dimensions.
+    """Return a policy that offloads the results of matrix products without batch dimensions.
 
-    Offloading from `offload_src` to `offload_dst` saves them where they are: here memory is one.
+    Offloading to another memory is accepted and not done: the values are saved where they were
+    computed.
+
+    Args:
+      offload_src: the name of the memory from which values would be moved.
+      offload_dst: the name of the memory to which values would be moved.
+
+    Returns:
+      A policy for `checkpoint`.
+
+    >>> policy = offload_dot_with_no_batch_dims("device", "pinned_host")
+    >>> print(weft.grad(weft.checkpoint(jnp.sin, policy=policy))(0.0))
+    1.0
     """
     offload = Offloadable(offload_src, offload_dst)
     return _Offload(dots_with_no_batch_dims_saveable, offload)

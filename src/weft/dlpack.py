@@ -26,10 +26,16 @@ SUPPORTED = frozenset(
 
 
 def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Any:
-    """An array of what another library holds; the object must have `__dlpack__`.
+    """Return an array of the elements that another library holds.
 
-    The elements are shared where the device and their layout allow it; with `copy=True`
-    they never are.
+    Args:
+      external_array: an object with the method `__dlpack__`, such as an array of NumPy or PyTorch.
+      device: the device of the result. None, the default, is the device of the elements.
+      copy: None, the default, shares the memory where the device and the layout allow it. True
+        always copies. False never does.
+
+    Returns:
+      An array of the shape and dtype of the object.
 
     >>> print(from_dlpack(np.arange(3, dtype=np.float32)))
     [0. 1. 2.]
@@ -38,7 +44,13 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
 
 
 def is_supported_dtype(dtype: Any) -> bool:
-    """Whether arrays of a dtype can be shared by DLPack.
+    """Return True if arrays of a dtype can be shared by DLPack.
+
+    Args:
+      dtype: a dtype, a scalar type or a name.
+
+    Returns:
+      A bool.
 
     >>> is_supported_dtype("bfloat16"), is_supported_dtype("int4")
     (True, False)

@@ -1,4 +1,4 @@
-"""What an array can hold: dtypes, their names and kinds, and how they promote.
+"""The dtypes of arrays: their names and kinds, and how they promote.
 
 Everything takes and gives `np.dtype`; functions for users also take whatever names a dtype. The
 promotion lattice is data (`_EDGES`); weak types are in it as `i*`, `f*`, `c*`. Arrays, avals and
@@ -35,7 +35,7 @@ __dir__ = list_public(__name__)
 
 
 class SupportsDType(Protocol):
-    """What has a `dtype`."""
+    """An object that has a `dtype`."""
 
     @property
     def dtype(self) -> np.dtype: ...
@@ -46,15 +46,26 @@ DTypeLike: TypeAlias = str | type[Any] | np.dtype | SupportsDType
 
 
 class extended(np.generic):
-    """The abstract scalar type of the dtypes that NumPy does not know, as `np.floating` is one.
+    """The abstract scalar type of dtypes that NumPy does not know, such as that of random keys.
 
-    An extended dtype is a hashable object whose `type` is a subclass of this, and that has `name`;
-    an element of it is made of `words` elements of the dtype `words_dtype`.
+    An extended dtype is a hashable object with a `name`. Its `type` is a subclass of this class. An
+    element of it is made of `words` elements of the dtype `words_dtype`.
+
+    >>> from weft import dtypes
+    >>> dtypes.issubdtype(random.key(0).dtype, dtypes.extended)
+    True
     """
 
 
 class prng_key(extended):
-    """The abstract scalar type of random keys: `issubdtype(key.dtype, prng_key)`."""
+    """The abstract scalar type of random keys.
+
+    >>> from weft import dtypes
+    >>> dtypes.issubdtype(random.key(0).dtype, dtypes.prng_key)
+    True
+    >>> dtypes.issubdtype(random.PRNGKey(0).dtype, dtypes.prng_key)
+    False
+    """
 
 
 # --------------------------------------------------------------------------------------------
@@ -146,7 +157,7 @@ _CANONICAL: dict[bool, dict[Any, np.dtype]] = {  # by enable_x64
 _ABSTRACT = frozenset(
     [np.generic, np.number, np.integer, np.inexact, np.flexible, np.character, *_KINDS]
 ) - {np.bool_}
-# The types of ml_dtypes are no subclasses of NumPy's abstract ones, so their place is kept here.
+# The types of ml_dtypes are not subclasses of NumPy's abstract ones, so their place is kept here.
 _ABOVE = {d.type: kind for d, kind in _KIND_OF.items() if not issubclass(d.type, kind)}
 
 
@@ -155,12 +166,34 @@ _ABOVE = {d.type: kind for d, kind in _KIND_OF.items() if not issubclass(d.type,
 
 
 def short_name(dtype: Any) -> str:
-    """The name of a dtype in jaxprs and messages: f32, i32, bool, bf16, f8_e4m3fn, key<fry>."""
+    """Return the name of a dtype in jaxprs and messages.
+
+    Args:
+      dtype: a dtype or a scalar type.
+
+    Returns:
+      A string, such as "f32", "i32", "bool", "bf16", "f8_e4m3fn" or "key<fry>".
+
+    >>> from weft import dtypes
+    >>> dtypes.short_name(np.dtype("float32"))
+    'f32'
+    """
     return _SHORT.get(dtype) or dtype.name
 
 
 def from_short_name(name: str) -> np.dtype:
-    """The dtype that `short_name` calls `name`."""
+    """Return the dtype of a short name.
+
+    Args:
+      name: a name as `short_name` returns it, such as "f32".
+
+    Returns:
+      A NumPy dtype.
+
+    >>> from weft import dtypes
+    >>> dtypes.from_short_name("i32")
+    dtype('int32')
+    """
     try:
         return _LONG[name]
     except KeyError:
@@ -170,7 +203,18 @@ def from_short_name(name: str) -> np.dtype:
 
 
 def hlo_name(dtype: np.dtype) -> str:
-    """The element type of a dtype in StableHLO: f32, i1, ui8, complex<f32>, f8E4M3FN."""
+    """Return the name of a dtype in StableHLO.
+
+    Args:
+      dtype: a NumPy dtype.
+
+    Returns:
+      A string, such as "f32", "i1", "ui8", "complex<f32>" or "f8E4M3FN".
+
+    >>> from weft import dtypes
+    >>> dtypes.hlo_name(np.dtype("uint8"))
+    'ui8'
+    """
     return _HLO[dtype]
 
 
@@ -179,7 +223,7 @@ def hlo_name(dtype: np.dtype) -> str:
 
 
 def find_dtype(dtype: Any, where: str) -> Any:
-    """What `dtype` names, as it says (not canonical): a NumPy dtype or an extended one."""
+    """Return the dtype that `dtype` names, not canonical: a NumPy dtype or an extended one."""
     for candidate in (dtype, getattr(dtype, "dtype", None)):
         if isinstance(candidate, np.dtype) or is_extended(candidate):
             return candidate
@@ -195,10 +239,21 @@ def find_dtype(dtype: Any, where: str) -> Any:
 
 
 def canonicalize(dtype: Any, where: str = "dtype") -> np.dtype:
-    """The dtype that arrays have for `dtype`: 64-bit types become 32-bit unless enable_x64 is on.
+    """Return a dtype as arrays have it: 64-bit types become 32-bit unless enable_x64 is on.
 
-    Takes dtypes, Python and NumPy scalar types, names, and objects with a `dtype`. Raises
-    `DtypeError` for what no array can hold.
+    Args:
+      dtype: a dtype, a scalar type of Python or NumPy, a name, or an object with a `dtype`.
+      where: the name of the operation, for errors.
+
+    Returns:
+      A NumPy dtype.
+
+    Raises:
+      DtypeError: no array can hold it.
+
+    >>> from weft import dtypes
+    >>> dtypes.canonicalize("int64"), dtypes.canonicalize(float)
+    (dtype('int32'), dtype('float32'))
     """
     table = _CANONICAL[config.enable_x64]
     try:
@@ -227,9 +282,16 @@ def refuse_array(dtype: Any, where: str) -> None:
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype:
-    """`dtype` as arrays have it: a 64-bit type becomes its 32-bit one unless enable_x64 is on.
+    """Return a dtype as arrays have it: 64-bit types become 32-bit unless enable_x64 is on.
 
-    A NumPy dtype that no array can hold (a string, an object) is returned as it is.
+    Args:
+      dtype: a dtype, a scalar type or a name. A NumPy dtype that no array can hold, such as that of
+        strings, is returned unchanged.
+      allow_extended_dtype: if True, dtypes such as those of random keys are allowed. The default is
+        False.
+
+    Returns:
+      A NumPy dtype.
 
     >>> canonicalize_dtype("int64")
     dtype('int32')
@@ -244,7 +306,19 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dty
 
 
 def check_user_dtype(dtype: Any, where: str) -> np.dtype:
-    """The canonical dtype for one that a user gave to `where`; warns if that narrows it."""
+    """Return a dtype as arrays have it, with a warning if it is narrower than the one given.
+
+    Args:
+      dtype: a dtype, a scalar type or a name.
+      where: the name of the operation, for errors and warnings.
+
+    Returns:
+      A NumPy dtype.
+
+    >>> from weft import dtypes
+    >>> dtypes.check_user_dtype("float16", "zeros")
+    dtype('float16')
+    """
     refuse_array(dtype, where)
     try:
         canonical = canonicalize(dtype, where)
@@ -274,7 +348,15 @@ def stacklevel_of_user() -> int:
 
 
 def default_int() -> np.dtype:
-    """The dtype of a Python int: int32, or int64 with enable_x64."""
+    """Return the dtype of a Python int.
+
+    Returns:
+      int32, or int64 with enable_x64.
+
+    >>> from weft import dtypes
+    >>> dtypes.default_int()
+    dtype('int32')
+    """
     return _CANONICAL[config.enable_x64][int]
 
 
@@ -293,29 +375,73 @@ def wrap_int(x: int, dtype: np.dtype, op: str) -> int:
 
 
 def default_float() -> np.dtype:
-    """The dtype of a Python float: float32, or float64 with enable_x64."""
+    """Return the dtype of a Python float.
+
+    Returns:
+      float32, or float64 with enable_x64.
+
+    >>> from weft import dtypes
+    >>> dtypes.default_float()
+    dtype('float32')
+    """
     return _CANONICAL[config.enable_x64][float]
 
 
 def default_complex() -> np.dtype:
-    """The dtype of a Python complex: complex64, or complex128 with enable_x64."""
+    """Return the dtype of a Python complex number.
+
+    Returns:
+      complex64, or complex128 with enable_x64.
+
+    >>> from weft import dtypes
+    >>> dtypes.default_complex()
+    dtype('complex64')
+    """
     return _CANONICAL[config.enable_x64][complex]
 
 
 def python_scalar_dtype(x: Any) -> np.dtype:
-    """The dtype that a Python scalar, or the type of one, has now."""
+    """Return the dtype of a Python number, or of a Python type of numbers.
+
+    Args:
+      x: a bool, an int, a float or a complex number, or one of these types.
+
+    Returns:
+      A NumPy dtype, which depends on enable_x64.
+
+    >>> from weft import dtypes
+    >>> dtypes.python_scalar_dtype(1.0)
+    dtype('float32')
+    """
     return canonicalize(x if isinstance(x, type) else dtype_and_weak(x)[0])
 
 
 def is_python_scalar(x: Any) -> bool:
-    """True for a Python bool, int, float or complex; NumPy's scalars are arrays in this."""
+    """Return True for a Python bool, int, float or complex. NumPy's scalars count as arrays.
+
+    Args:
+      x: any value.
+
+    Returns:
+      A bool.
+
+    >>> from weft import dtypes
+    >>> dtypes.is_python_scalar(1.0), dtypes.is_python_scalar(np.float32(1.0))
+    (True, False)
+    """
     return type(x) in _PYTHON_DTYPE or (
         isinstance(x, int | float | complex) and not isinstance(x, np.generic)
     )
 
 
 def scalar_type_of(x: Any) -> type:
-    """The Python type (bool, int, float, complex) of the elements of a value or a dtype.
+    """Return the Python type of the elements of a value or a dtype.
+
+    Args:
+      x: an array, a number, a dtype or a scalar type.
+
+    Returns:
+      bool, int, float or complex.
 
     >>> scalar_type_of(np.ones(3, np.float32))
     <class 'float'>
@@ -334,44 +460,132 @@ def scalar_type_of(x: Any) -> type:
 
 
 def is_bool(dtype: Any) -> bool:
-    """True for bool."""
+    """Return True if a dtype is bool.
+
+    Args:
+      dtype: a dtype, a scalar type or a name.
+
+    Returns:
+      A bool.
+
+    >>> from weft import dtypes
+    >>> dtypes.is_bool(np.dtype("bool")), dtypes.is_bool(np.dtype("int8"))
+    (True, False)
+    """
     return _KIND_OF.get(dtype) is np.bool_
 
 
 def is_signed(dtype: Any) -> bool:
-    """True for the signed integers."""
+    """Return True if a dtype is a signed integer type.
+
+    Args:
+      dtype: a dtype, a scalar type or a name.
+
+    Returns:
+      A bool.
+
+    >>> from weft import dtypes
+    >>> dtypes.is_signed(np.dtype("int8")), dtypes.is_signed(np.dtype("uint8"))
+    (True, False)
+    """
     return _KIND_OF.get(dtype) is np.signedinteger
 
 
 def is_unsigned(dtype: Any) -> bool:
-    """True for the unsigned integers."""
+    """Return True if a dtype is an unsigned integer type.
+
+    Args:
+      dtype: a dtype, a scalar type or a name.
+
+    Returns:
+      A bool.
+
+    >>> from weft import dtypes
+    >>> dtypes.is_unsigned(np.dtype("uint8")), dtypes.is_unsigned(np.dtype("int8"))
+    (True, False)
+    """
     return _KIND_OF.get(dtype) is np.unsignedinteger
 
 
 def is_integer(dtype: Any) -> bool:
-    """True for the signed and unsigned integers; bool is none."""
+    """Return True if a dtype is a signed or unsigned integer type. bool is not one.
+
+    Args:
+      dtype: a dtype, a scalar type or a name.
+
+    Returns:
+      A bool.
+
+    >>> from weft import dtypes
+    >>> dtypes.is_integer(np.dtype("uint8")), dtypes.is_integer(np.dtype("bool"))
+    (True, False)
+    """
     kind = _KIND_OF.get(dtype)
     return kind is np.signedinteger or kind is np.unsignedinteger
 
 
 def is_float(dtype: Any) -> bool:
-    """True for the real floating-point types."""
+    """Return True if a dtype is a real floating-point type.
+
+    Args:
+      dtype: a dtype, a scalar type or a name.
+
+    Returns:
+      A bool.
+
+    >>> from weft import dtypes
+    >>> dtypes.is_float(np.dtype("float32")), dtypes.is_float(np.dtype("complex64"))
+    (True, False)
+    """
     return _KIND_OF.get(dtype) is np.floating
 
 
 def is_complex(dtype: Any) -> bool:
-    """True for the complex types."""
+    """Return True if a dtype is complex.
+
+    Args:
+      dtype: a dtype, a scalar type or a name.
+
+    Returns:
+      A bool.
+
+    >>> from weft import dtypes
+    >>> dtypes.is_complex(np.dtype("complex64")), dtypes.is_complex(np.dtype("float32"))
+    (True, False)
+    """
     return _KIND_OF.get(dtype) is np.complexfloating
 
 
 def is_inexact(dtype: Any) -> bool:
-    """True for the floating-point and complex types."""
+    """Return True if a dtype is a floating-point or complex type.
+
+    Args:
+      dtype: a dtype, a scalar type or a name.
+
+    Returns:
+      A bool.
+
+    >>> from weft import dtypes
+    >>> dtypes.is_inexact(np.dtype("complex64")), dtypes.is_inexact(np.dtype("int8"))
+    (True, False)
+    """
     kind = _KIND_OF.get(dtype)
     return kind is np.floating or kind is np.complexfloating
 
 
 def is_extended(dtype: Any) -> bool:
-    """True for a dtype that NumPy does not know, and for the scalar types of such."""
+    """Return True if a dtype is one that NumPy does not know, such as that of random keys.
+
+    Args:
+      dtype: a dtype, or a scalar type.
+
+    Returns:
+      A bool.
+
+    >>> from weft import dtypes
+    >>> dtypes.is_extended(random.key(0).dtype), dtypes.is_extended(np.dtype("int8"))
+    (True, False)
+    """
     if isinstance(dtype, np.dtype):
         return False
     scalar = dtype if isinstance(dtype, type) else getattr(dtype, "type", None)
@@ -379,29 +593,85 @@ def is_extended(dtype: Any) -> bool:
 
 
 def valid_dtype(dtype: Any) -> bool:
-    """True for a dtype that an array can hold, whether or not enable_x64 is on."""
+    """Return True if arrays can hold a dtype, whether or not enable_x64 is on.
+
+    Args:
+      dtype: a NumPy dtype.
+
+    Returns:
+      A bool.
+
+    >>> from weft import dtypes
+    >>> dtypes.valid_dtype(np.dtype("float64")), dtypes.valid_dtype(np.dtype("U3"))
+    (True, False)
+    """
     return dtype in _KIND_OF or is_extended(dtype)
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype of the real part: complex64 -> float32; real dtypes are their own."""
+    """Return the dtype of the real part of a dtype.
+
+    Args:
+      dtype: a NumPy dtype.
+
+    Returns:
+      float32 for complex64, float64 for complex128, and other dtypes unchanged.
+
+    >>> from weft import dtypes
+    >>> dtypes.real_dtype(np.dtype("complex64"))
+    dtype('float32')
+    """
     return _REAL.get(dtype, dtype)
 
 
 def complex_dtype(dtype: np.dtype) -> np.dtype:
-    """The complex dtype that holds `dtype`: 64-bit numbers -> complex128, others -> complex64."""
+    """Return the complex dtype that holds the numbers of a dtype.
+
+    Args:
+      dtype: a NumPy dtype.
+
+    Returns:
+      complex128 for 64-bit numbers, and complex64 for others.
+
+    >>> from weft import dtypes
+    >>> dtypes.complex_dtype(np.dtype("float32"))
+    dtype('complex64')
+    """
     return _C128 if real_dtype(inexact_dtype(dtype)) == _F64 else _C64
 
 
 def inexact_dtype(dtype: np.dtype, where: str = "inexact_dtype") -> np.dtype:
-    """The dtype in which functions such as sin work on `dtype`: integers and bool become floats."""
+    """Return the dtype in which functions such as sin compute for operands of a dtype.
+
+    Args:
+      dtype: a NumPy dtype.
+      where: the name of the operation, for errors.
+
+    Returns:
+      The default float dtype for integers and bools, and other dtypes unchanged.
+
+    >>> from weft import dtypes
+    >>> dtypes.inexact_dtype(np.dtype("int32"))
+    dtype('float32')
+    """
     if dtype not in _INEXACT:
         raise DtypeError(f"{where}: needs a numeric dtype; got {short_name(dtype)}.")
     return _INEXACT[dtype]
 
 
 def tangent_dtype(dtype: Any) -> np.dtype:
-    """The dtype of tangents: a float's and a complex's own; float0 for what does not vary."""
+    """Return the dtype of the tangents of a dtype.
+
+    Args:
+      dtype: a dtype.
+
+    Returns:
+      The dtype itself if it is a float or complex dtype, and float0 for others, which do not vary.
+
+    >>> from weft import dtypes
+    >>> dtypes.tangent_dtype(np.dtype("float32"))
+    dtype('float32')
+    """
     return dtype if is_inexact(dtype) else float0
 
 
@@ -430,7 +700,18 @@ def _cast_in_silence(x: Any, dtype: np.dtype) -> np.ndarray:
 
 
 def itemsize_bits(dtype: Any) -> int:
-    """Bits in one element, packed: 4 for int4, 8 for bool, 64 for complex64."""
+    """Return the number of bits of one element, as it is packed in an array.
+
+    Args:
+      dtype: a dtype, a scalar type or a name.
+
+    Returns:
+      An int: 4 for int4, 8 for bool, 64 for complex64.
+
+    >>> from weft import dtypes
+    >>> dtypes.itemsize_bits("int4"), dtypes.itemsize_bits("complex64")
+    (4, 64)
+    """
     named = find_dtype(dtype, "itemsize_bits")
     if named not in _BITS:
         raise DtypeError(f"itemsize_bits: needs a numeric dtype; got {short_name(named)}.")
@@ -454,10 +735,17 @@ def _scalar_type(dtype: Any) -> type:
 
 
 def issubdtype(a: DTypeLike, b: DTypeLike) -> bool:
-    """Whether the first dtype or scalar type is at or below the second.
+    """Return True if a dtype or scalar type is the same as another, or a kind of it.
 
-    As `np.issubdtype`, except that the types of ml_dtypes have their place among NumPy's
-    (bfloat16 is a `np.floating`, int4 a `np.signedinteger`), and `extended` dtypes have theirs.
+    It works as `np.issubdtype`, except that the types of ml_dtypes have their place among NumPy's:
+    bfloat16 is a `np.floating`, and int4 a `np.signedinteger`. The dtypes of keys are `prng_key`.
+
+    Args:
+      a, arg1: a dtype, a scalar type or a name.
+      b, arg2: a scalar type, such as `jnp.floating`, a dtype or a name.
+
+    Returns:
+      A bool.
 
     >>> issubdtype(bfloat16, np.floating)
     True
@@ -476,10 +764,16 @@ _ARRAY_API_KINDS = {
 
 
 def isdtype(dtype: DTypeLike, kind: DTypeLike | str | tuple[Any, ...]) -> bool:
-    """Whether `dtype` is of a kind: a dtype, a kind's name, or a tuple of these (any of them).
+    """Return True if a dtype is of a kind, by the rules of the array API.
 
-    The names are those of the array API: 'bool', 'signed integer', 'unsigned integer', 'integral',
-    'real floating', 'complex floating', 'numeric'.
+    Args:
+      dtype: a dtype, a scalar type or a name.
+      kind: a dtype, the name of a kind, or a tuple of these, of which one must hold. The names are
+        'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating', 'complex
+        floating' and 'numeric'.
+
+    Returns:
+      A bool.
 
     >>> isdtype(np.int8, ("bool", "integral"))
     True
@@ -532,9 +826,18 @@ def _upper_bounds(mode: str) -> dict[str, frozenset[str]]:
 
 
 def least_upper_bound(mode: str, nodes: frozenset[str]) -> str | None:
-    """The least node above all of `nodes` in the 'standard' or 'strict' lattice; None if none is.
+    """Return the smallest type to which all of some types promote.
 
-    Nodes are short names of dtypes, and `i*`, `f*`, `c*` for weak types.
+    Args:
+      mode: "standard" or "strict", the promotion rules.
+      nodes: a frozenset of short names of dtypes, and `i*`, `f*`, `c*` for weak types.
+
+    Returns:
+      A short name; None if there is no such type.
+
+    >>> from weft import dtypes
+    >>> dtypes.least_upper_bound("standard", frozenset(["i8", "f16"]))
+    'f16'
     """
     bounds = _upper_bounds(mode)
     common = frozenset.intersection(*(bounds[node] for node in nodes))
@@ -546,7 +849,22 @@ _PROMOTED: dict[tuple[bool, str, tuple[Typed, ...]], Typed] = {}
 
 
 def promote(operands: tuple[Typed, ...], where: str = "promote") -> Typed:
-    """The (dtype, weak) that operands of the given (dtype, weak) are converted to, memoized."""
+    """Return the dtype to which operands are converted, and True if it is weak.
+
+    Args:
+      operands: a tuple of pairs (dtype, weak).
+      where: the name of the operation, for errors.
+
+    Returns:
+      A pair (dtype, weak).
+
+    Raises:
+      TypePromotionError: the operands have no common dtype.
+
+    >>> from weft import dtypes
+    >>> dtypes.promote(((np.dtype("float16"), False), (np.dtype("float32"), True)))
+    (dtype('float16'), False)
+    """
     key = (config.enable_x64, config.numpy_dtype_promotion, operands)
     result = _PROMOTED.get(key)
     if result is None:
@@ -617,7 +935,19 @@ def _promotion_error(
 
 
 def dtype_and_weak(x: Any, where: str = "dtype") -> Typed:
-    """(dtype, weak) of an array, a tracer, a Python scalar, or a dtype; not canonical."""
+    """Return the dtype of a value, and True if it is weak.
+
+    Args:
+      x: an array, a traced value, a Python number or a dtype.
+      where: the name of the operation, for errors.
+
+    Returns:
+      A pair: the dtype, which may be a 64-bit one, and a bool.
+
+    >>> from weft import dtypes
+    >>> dtypes.dtype_and_weak(3.0)
+    (dtype('float64'), True)
+    """
     pair = _PYTHON_PAIR.get(type(x))
     if pair is not None:
         return pair
@@ -636,10 +966,20 @@ def dtype_and_weak(x: Any, where: str = "dtype") -> Typed:
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
-    """The dtype that arrays, scalars and dtypes have once promoted to a common one.
+    """Return the dtype to which arrays, scalars and dtypes promote.
 
-    Python scalars, and the types int, float and complex, are weak: they take the dtype of what
-    they meet, unless it is of a lower kind. With `return_weak_type_flag`, gives (dtype, weak).
+    Python scalars, and the types int, float and complex, are weak: they take the dtype of the other
+    operands, unless that is of a lower kind.
+
+    Args:
+      *args: arrays, numbers, dtypes, scalar types or names.
+      return_weak_type_flag: if True, the result is a pair. The default is False.
+
+    Returns:
+      A NumPy dtype; or the pair of the dtype and a bool, which is True if the result is weak.
+
+    Raises:
+      TypePromotionError: the arguments have no common dtype.
 
     >>> result_type(np.int8(1), 2), result_type(np.int8(1), 2.0)
     (dtype('int8'), dtype('float32'))
@@ -656,9 +996,21 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 
 
 def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
-    """The common dtype of two; the types int, float and complex are weak.
+    """Return the common dtype of two dtypes.
 
-    Unlike `result_type` it knows 64-bit types whether or not enable_x64 is on.
+    The types int, float and complex are weak. Unlike `result_type` it knows 64-bit types even if
+    `enable_x64` is off.
+
+    Args:
+      a: a dtype, a scalar type or a name.
+      b: another one.
+
+    Returns:
+      A NumPy dtype.
+
+    Raises:
+      DtypeError: an argument is not a dtype.
+      TypePromotionError: the two have no common dtype.
 
     >>> promote_types("int8", "uint8"), promote_types("int8", float)
     (dtype('int16'), dtype('float64'))

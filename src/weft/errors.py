@@ -58,95 +58,290 @@ class HidingError(Exception):
 
 
 class ShapeError(HidingError, TypeError, ValueError):
-    """Shapes, axes or sizes of operands do not fit together."""
+    """Shapes, axes or sizes of operands do not fit together. It is a TypeError and a ValueError.
+
+    >>> jnp.ones(3) + jnp.ones(2)
+    Traceback (most recent call last):
+    weft.errors.ShapeError: add: shapes must broadcast together; got f32[3], f32[2].
+    """
 
 
 class ShardingTypeError(HidingError, TypeError, ValueError):
-    """How operands lie over the explicit axes of a mesh does not fit, or leaves results open."""
+    """The splits of operands over the explicit axes of a mesh do not fit, or leave the result open.
+
+    `reshard` gives an operand another split.
+
+    >>> mesh = weft.make_mesh((1,), ("x",))
+    >>> rows, columns = (weft.NamedSharding(mesh, weft.P(*spec)) for spec in (["x"], [None, "x"]))
+    >>> x = jnp.ones((2, 2))
+    >>> y = weft.device_put(x, rows) + weft.reshard(weft.device_put(x, columns), rows)
+    >>> weft.device_put(x, rows) + weft.device_put(x, columns)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    weft.errors.ShardingTypeError: add: operands must be split alike over the mesh.
+    """
 
 
 class DtypeError(HidingError, TypeError, ValueError):
-    """An operand's dtype is none the operation takes, or a value is of no type weft knows."""
+    """The operation does not take the dtype of an operand, or a value is not an array or a number.
+
+    Lists are not converted silently: `jnp.array` converts them. It is a TypeError and a ValueError.
+
+    >>> jnp.sin([1.0, 2.0])
+    Traceback (most recent call last):
+    weft.errors.DtypeError: sin: operands must be arrays or numbers; got a list.
+    Hint: jnp.array([1.0, 2.0]).
+    """
 
 
 class TypePromotionError(HidingError, TypeError, ValueError):
-    """Two dtypes have no common type under the promotion rules in force."""
+    """Two dtypes have no common dtype under the promotion rules in force.
+
+    `x.astype(dtype)` converts an operand.
+
+    >>> with weft.numpy_dtype_promotion("strict"):  # doctest: +IGNORE_EXCEPTION_DETAIL
+    ...     jnp.ones(2, jnp.int32) + jnp.ones(2)
+    Traceback (most recent call last):
+    weft.errors.TypePromotionError: add: dtypes must be equal under numpy_dtype_promotion='strict'.
+    """
 
 
 class JAXTypeError(HidingError, TypeError):
-    """A value is of a kind that cannot be used in this place (base of the tracer errors)."""
+    """The base of the errors about traced values, under the name that JAX gives it.
+
+    >>> from weft.errors import JAXTypeError, TracerError
+    >>> issubclass(TracerError, JAXTypeError)
+    True
+    """
 
 
 class JAXIndexError(HidingError, IndexError):
-    """An index is of a kind that cannot be used."""
+    """The base of the errors about indices, under the name that JAX gives it. It is an IndexError.
+
+    >>> from weft.errors import IndexingError, JAXIndexError
+    >>> issubclass(IndexingError, JAXIndexError)
+    True
+    """
 
 
 class IndexingError(JAXIndexError, TypeError):
-    """An index is malformed, or known to be out of bounds."""
+    """An index is malformed, or known to be out of bounds.
+
+    An index that is computed in a compiled function is not known while the function is traced; it
+    is clipped or dropped, as `x.at[i].get(mode=...)` says.
+
+    >>> jnp.ones(3)[1, 2]
+    Traceback (most recent call last):
+    weft.errors.IndexingError: x[...]: there must be at most one index for each axis;
+    got 2 for f32[3].
+    """
 
 
 class TracerError(JAXTypeError):
-    """A traced value was used where only a concrete one can be."""
+    """A traced value was used where a known value is needed.
+
+    While `jit`, `grad` or `vmap` trace a function, its arguments have a type and no value. The
+    errors below this class say which Python operation needs the value, and what to write instead.
+
+    >>> from weft.errors import ConcretizationTypeError, TracerError
+    >>> issubclass(ConcretizationTypeError, TracerError)
+    True
+    """
 
 
 class ConcretizationTypeError(TracerError):
-    """Python needed the value of a tracer."""
+    """Python asked for the value of a traced array, as in `float(x)`, `int(x)` or `x.item()`.
+
+    Keep the value an array, or mark the argument as static in `jit`.
+
+    >>> f = weft.jit(lambda x: float(x))
+    >>> f(1)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    weft.errors.ConcretizationTypeError: float(): needs a concrete value; got a traced i32[].
+    >>> weft.jit(lambda x: x.astype(float))(1)
+    Array(1., dtype=float32)
+    """
 
 
 class TracerBoolConversionError(ConcretizationTypeError):
-    """`if`, `while`, `and`, `not` on a tracer."""
+    """A traced array decided a branch of Python: `if`, `while`, `and`, `or`, `not` or `assert`.
+
+    `jnp.where` chooses between two values. `lax.cond` and `lax.while_loop` are branches and loops
+    that depend on computed values. `jit(f, static_argnames=...)` is for arguments that are
+    settings.
+
+    >>> f = weft.jit(lambda x: x if x > 0 else 0)
+    >>> f(-1.0)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    weft.errors.TracerBoolConversionError: bool(): needs a concrete value; got a traced bool[].
+    >>> print(weft.jit(lambda x: jnp.where(x > 0, x, 0))(-1.0))
+    0.0
+    """
 
 
 class TracerIntegerConversionError(TracerError):
-    """A tracer where Python needs an integer, as in `range(x)` or `list[x]`."""
+    """A traced array was used where Python needs an integer, as in `range(x)` or `list[x]`.
+
+    `lax.fori_loop` counts to a computed number, and an array can be indexed by one.
+
+    >>> f = weft.jit(lambda i: [1, 2, 3][i])
+    >>> f(1)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    weft.errors.TracerIntegerConversionError: index(): needs a concrete value; got a traced i32[].
+    >>> print(weft.jit(lambda i: jnp.array([1, 2, 3])[i])(1))
+    2
+    """
 
 
 class TracerArrayConversionError(TracerError):
-    """NumPy called on a tracer."""
+    """A function of NumPy was called on a traced array.
+
+    `weft.numpy` has a function of the same name. `weft.pure_callback` calls NumPy from a compiled
+    program.
+
+    >>> f = weft.jit(lambda x: np.sin(x))
+    >>> f(0.0)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    weft.errors.TracerArrayConversionError: numpy: needs a concrete value; got a traced f32[].
+    >>> print(weft.jit(lambda x: jnp.sin(x))(0.0))
+    0.0
+    """
 
 
 class NonConcreteBooleanIndexError(JAXIndexError, TracerError):
-    """A boolean mask of unknown content, so a result of unknown size."""
+    """A traced mask was used as an index, so that the size of the result is unknown.
+
+    `jnp.where(mask, x, 0)` keeps the shape, and `jnp.nonzero(mask, size=n)` has a static size.
+
+    >>> f = weft.jit(lambda x: x[x > 0])
+    >>> f(jnp.array([1.0, -1.0]))  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    weft.errors.NonConcreteBooleanIndexError: x[mask]: needs a concrete value; got a traced bool[2].
+    >>> print(weft.jit(lambda x: jnp.where(x > 0, x, 0))(jnp.array([1.0, -1.0])))
+    [1. 0.]
+    """
 
 
 class UnexpectedTracerError(TracerError):
-    """A tracer used after, or outside, the function it belongs to."""
+    """A traced value was used after the function that it belongs to returned.
+
+    A function that is transformed must return its results. It must not store traced values in
+    globals, attributes or lists.
+
+    >>> seen = []
+    >>> y = weft.jit(lambda x: seen.append(x))(1.0)
+    >>> seen[0] + 1  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    weft.errors.UnexpectedTracerError: tracer: a traced value must not be used after its function.
+    """
 
 
 class LeakedTracerError(UnexpectedTracerError):
-    """A tracer outlived its function, seen by the leak check."""
+    """A traced value was stored outside of its function. `weft.checking_leaks` finds such values.
+
+    >>> seen = []
+    >>> with weft.checking_leaks():  # doctest: +IGNORE_EXCEPTION_DETAIL
+    ...     weft.jit(lambda x: seen.append(x))(1.0)
+    Traceback (most recent call last):
+    weft.errors.LeakedTracerError: <lambda>: traced values must not outlive their function.
+    """
 
 
 class UnboundAxisError(HidingError, NameError):
-    """A collective names an axis that is not in scope."""
+    """A collective names an axis that is not in scope. It is a NameError.
+
+    >>> lax.psum(1.0, "i")
+    Traceback (most recent call last):
+    weft.errors.UnboundAxisError: psum: axis_name must be an axis in scope; got 'i', in scope none.
+    Hint: vmap(f, axis_name='i'), or shard_map over a mesh with this axis.
+    >>> print(weft.vmap(lambda x: lax.psum(x, "i"), axis_name="i")(jnp.ones(3)))
+    [3. 3. 3.]
+    """
 
 
 class InconclusiveDimensionOperation(HidingError, TypeError):
-    """An operation on a symbolic dimension has no definite answer."""
+    """An operation on symbolic sizes has an answer that depends on the sizes.
+
+    Constraints of the sizes may decide it: `symbolic_shape("a, b", constraints=["a >= b"])`.
+
+    >>> from weft import export
+    >>> a, b = export.symbolic_shape("a, b")
+    >>> a > b  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    weft.errors.InconclusiveDimensionOperation: comparison: must have the same answer for all sizes.
+    """
 
 
 class KeyReuseError(JAXTypeError):
-    """A random key was consumed twice."""
+    """A random key was used twice, found by the option `debug_key_reuse`.
+
+    Two draws with one key are equal or dependent. `random.split` makes new keys.
+
+    >>> key = random.key(0)
+    >>> with weft.debug_key_reuse(True):  # doctest: +IGNORE_EXCEPTION_DETAIL
+    ...     x, y = random.normal(key), random.normal(key)
+    Traceback (most recent call last):
+    weft.errors.KeyReuseError: random: a key must be used once.
+    """
 
 
 class MissingRule(NotImplementedError):
-    """A primitive lacks a rule that a transformation needs."""
+    """A primitive lacks a rule that a transformation needs, such as a derivative.
+
+    `lax.stop_gradient` treats an operand as a constant, and `custom_jvp` defines a derivative.
+
+    >>> f = lambda x: lax.linalg.hessenberg(x)[0].sum()
+    >>> weft.grad(f)(jnp.eye(2))
+    Traceback (most recent call last):
+    weft.errors.MissingRule: hessenberg: has no derivative; got a tangent for an operand.
+    Hint: lax.stop_gradient(x).
+    """
 
 
 class MutationError(HidingError, TypeError):
-    """An array was assigned into."""
+    """An array was assigned into. Arrays are immutable: `x.at[i].set(v)` returns a changed copy.
+
+    >>> x = jnp.ones(2)
+    >>> x[0] = 5.0
+    Traceback (most recent call last):
+    weft.errors.MutationError: array: an array must not be assigned into; got x[0] = ... on f32[2].
+    Hint: x = x.at[0].set(value).
+    >>> print(x.at[0].set(5.0))
+    [5. 1.]
+    """
 
 
 class RefError(HidingError, TypeError, ValueError):
-    """A reference is passed twice, returned, or written where it cannot be."""
+    """A reference was passed twice, returned, or written where it cannot be.
+
+    >>> r = weft.new_ref(jnp.ones(2))
+    >>> f = weft.jit(lambda r: r)
+    >>> f(r)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    weft.errors.RefError: <lambda>: a reference must not be returned from a traced function.
+    """
 
 
 class DeletedError(HidingError, RuntimeError):
-    """An array was used after it was deleted or donated."""
+    """An array was used after it was deleted, or after its buffer was donated to a call.
+
+    >>> x = jnp.ones(2)
+    >>> x.delete()
+    >>> x + 1
+    Traceback (most recent call last):
+    weft.errors.DeletedError: array: must not be used after it was deleted or donated; got f32[2].
+    Hint: use the result of the call it was donated to, or drop donate_argnums there.
+    """
 
 
 class ProcessFailureError(RuntimeError):
-    """Another process of the same program was lost; `failed_devices` are those that it had."""
+    """Another process of the same program ended or stopped answering.
+
+    Attributes:
+      failed_devices: the set of the devices that the process had.
+
+    >>> weft.errors.ProcessFailureError("process 1 is lost", [3]).failed_devices
+    {3}
+    """
 
     def __init__(self, message: str = "", failed_devices: Iterable[Any] = ()):
         super().__init__(message)
@@ -154,18 +349,39 @@ class ProcessFailureError(RuntimeError):
 
 
 class PytreeError(HidingError, TypeError, ValueError):
-    """The structure of a pytree is not the one that was needed."""
+    """The structure of a pytree is not the one that is needed.
+
+    >>> weft.tree.map(lambda x, y: x + y, [1, 2], [3])
+    Traceback (most recent call last):
+    weft.errors.PytreeError: tree.map: tree must be a tree prefix of rest[0];
+    got a list of length 2 at tree where rest[0] has a list of length 1.
+    """
 
 
 class CheckError(TypeError):
-    """A jaxpr breaks a rule of the language."""
+    """A jaxpr breaks a rule of the language, such as an equation that reads an undefined variable.
+
+    >>> from weft.errors import CheckError
+    >>> issubclass(CheckError, TypeError)
+    True
+    """
 
 
 JaxprTypeError = CheckError
 
 
 class ParseError(ValueError):
-    """The text of a jaxpr does not read; `line` and `column` say where, both from 1."""
+    """The text of a jaxpr cannot be read.
+
+    Attributes:
+      line, column: the position in the text, both counted from 1.
+
+    >>> try:
+    ...     weft.jaxpr.parse("{ lambda ; a:f32[]. let b:f32[] = foo a in (b,) }")
+    ... except weft.errors.ParseError as error:
+    ...     print(error.line, error.column)
+    1 35
+    """
 
     line: int = 0
     column: int = 0
@@ -189,7 +405,15 @@ class ParseError(ValueError):
 
 
 class HoleError(TypeError):
-    """What the text of a jaxpr cannot hold was needed: a Python function, or values of an array."""
+    """A part of a program was needed that its text cannot hold, such as a Python function.
+
+    A program that was read from text prints and runs. It has no rules of custom derivatives, for
+    example.
+
+    >>> from weft.errors import HoleError
+    >>> issubclass(HoleError, TypeError)
+    True
+    """
 
 
 def unhashable_error(op: str, params: dict) -> TypeError:
@@ -229,7 +453,7 @@ CHOICES = {
 
 
 class Origin(str):
-    """Where an argument of a traced function comes from, as errors say it, and by which `op`."""
+    """The origin of an argument of a traced function, as errors name it, and its `op`."""
 
     fun: str
     name: str
@@ -242,7 +466,7 @@ class Origin(str):
 
 
 def describe_place(op: str) -> str:
-    """Where a function runs that `op` traces."""
+    """Describe the place where a function runs that `op` traces."""
     if op in ("cond", "switch"):
         return f"in a branch of {op}"
     if op in ("scan", "while_loop", "fori_loop", "map"):
@@ -251,7 +475,7 @@ def describe_place(op: str) -> str:
 
 
 def is_own_file(name: str) -> bool:
-    """Whether a file is one of weft's, or of a library that hides its frames as weft does."""
+    """Return True if a file is one of weft's, or of a library that hides its frames too."""
     return name.startswith(OWN) or name in HIDDEN_FILES
 
 
@@ -271,7 +495,7 @@ def list_rows(traceback: TracebackType | None) -> list[TracebackType]:
 
 
 def is_own_row(row: TracebackType) -> bool:
-    """Whether an entry of a traceback is in weft's code."""
+    """Return True if an entry of a traceback is in weft's code."""
     return is_own_file(row.tb_frame.f_code.co_filename)
 
 
@@ -370,7 +594,7 @@ def find_expression(frame: Any = None) -> tuple[list[ast.AST], Callable[[ast.AST
 
 
 def write_choice(node: ast.AST, inner: ast.AST, outer: Any, text: Callable) -> str:
-    """What stands for Python's choice by a traced condition; empty where `node` makes none."""
+    """Return the replacement for Python's choice by a traced condition; "" if there is none."""
     match node:
         case ast.BoolOp():
             sign = " & " if isinstance(node.op, ast.And) else " | "
@@ -413,7 +637,7 @@ SIGNS = {
 
 
 def find_other(node: ast.If, outer: Any) -> ast.AST | None:
-    """What is returned where an `if` that returns does not hold: by `else`, or by what follows."""
+    """Return the value of an `if` that returns where it does not hold: by `else`, or later."""
     following = node.orelse
     if not following and node in getattr(outer, "body", ()):
         following = outer.body[outer.body.index(node) + 1 :]
@@ -424,7 +648,7 @@ def find_other(node: ast.If, outer: Any) -> ast.AST | None:
 
 
 def write_call(node: ast.AST, inner: ast.AST, outer: Any, text: Callable) -> str:
-    """What stands for a function or a container of Python's or NumPy's, given a traced value."""
+    """Return the replacement for a function or a container of Python's or NumPy's."""
     match node:
         case ast.Subscript() if inner is not node.value:
             return f"jnp.asarray({text(node.value)})[{text(node.slice)}]"
@@ -447,7 +671,7 @@ def write_call(node: ast.AST, inner: ast.AST, outer: Any, text: Callable) -> str
 
 
 def describe_need(op: str, aval: Any, origin: str, origins: Sequence[Origin], hint: str) -> str:
-    """What to say where `op` needs the value of a tracer, and how to do without it."""
+    """Return the hint where `op` needs the value of a tracer: how to do without it."""
     if origins:
         if not origin.startswith("from "):
             origin += f", which depends on {' and '.join(origins[:2])}"
@@ -457,7 +681,7 @@ def describe_need(op: str, aval: Any, origin: str, origins: Sequence[Origin], hi
 
 
 def hint_for(op: str, origins: Sequence[Origin], otherwise: str) -> str:
-    """How to write what needed a traced value, which depends on these arguments."""
+    """Return the code that replaces an expression which needed a traced value."""
     write = write_choice if op == "bool()" else write_call
     known = op in ("bool()", "index()", "int()", "float()", "complex()", "numpy", "format()")
     code = ""
@@ -516,7 +740,7 @@ def hint_printing(x: Any) -> None:
 
 
 def serves_error(node: ast.AST, around: Any) -> bool:
-    """Whether a statement raises, is in a block that ends so, or makes a name that is raised."""
+    """Return True if a statement raises, ends a block that raises, or makes a raised name."""
     if isinstance(around, ast.FunctionDef) and isinstance(node, ast.Assign):
         names = {n.id for n in node.targets if isinstance(n, ast.Name)}
         raised = [n for r in ast.walk(around) if isinstance(r, ast.Raise) for n in ast.walk(r)]
@@ -552,12 +776,12 @@ def find_formatting(frame: Any) -> Any:
 
 
 def is_print(node: Any) -> bool:
-    """Whether a node of the source calls `print`."""
+    """Return True if a node of the source calls `print`."""
     return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print"
 
 
 def write_print(node: Any, name: str) -> str:
-    """What shows the value each time that the program runs."""
+    """Return the code that shows the value each time that the program runs."""
     if not is_print(node):
         return f"weft.debug.print('{name} = {{}}', {name})"
     texts, values = [], []

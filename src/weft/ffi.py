@@ -35,7 +35,10 @@ __dir__ = list_public(__name__)
 
 
 def include_dir() -> str:
-    """The folder of the headers that handlers are compiled with: `xla/ffi/api/ffi.h` and more.
+    """Return the folder of the headers that handlers are compiled with.
+
+    Returns:
+      A path. `xla/ffi/api/ffi.h` and other headers are below it.
 
     >>> os.path.exists(os.path.join(weft.ffi.include_dir(), "xla", "ffi", "api", "ffi.h"))
     True
@@ -44,7 +47,18 @@ def include_dir() -> str:
 
 
 def pycapsule(funcptr: Any) -> Any:
-    """A pointer from a library that `ctypes` has loaded, as `register_ffi_target` takes it."""
+    """Return the pointer of a function that `ctypes` loaded, for `register_ffi_target`.
+
+    Args:
+      funcptr: a function of a `ctypes` library.
+
+    Returns:
+      A PyCapsule.
+
+    >>> import ctypes
+    >>> library = ctypes.CDLL("./libmine.so")  # doctest: +SKIP
+    >>> weft.ffi.register_ffi_target("mine", weft.ffi.pycapsule(library.Mine))  # doctest: +SKIP
+    """
     try:
         address = ctypes.cast(funcptr, ctypes.c_void_p).value
     except ctypes.ArgumentError:
@@ -71,16 +85,26 @@ def name_platform(op: str, platform: Any) -> str:
 def register_ffi_target(
     name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any
 ) -> None:
-    """Make a compiled function known, so that programs may call it by `name`.
+    """Register a compiled function, so that programs can call it by name.
 
     Args:
-      fn: a handler as a PyCapsule (`pycapsule`), or a dict of those of its stages: "execute", and
-        "instantiate", "prepare", "initialize" if it has them.
-      platform: what it is for: "cpu", "CUDA", "ROCM".
-      api_version: 1 for a handler of the typed FFI, 0 for a function of XLA's older custom calls.
-      kwargs: for the engine: `traits`.
+      name: the name, which belongs to one function for the life of the process.
+      fn: a handler as a PyCapsule (`pycapsule`), or a dict of the handlers of its stages:
+        "execute", and "instantiate", "prepare" and "initialize" if it has them.
+      platform: "cpu", the default, "CUDA" or "ROCM".
+      api_version: 1, the default, for a handler of the typed FFI; 0 for a function of XLA's older
+        custom calls.
+      **kwargs: `traits`, for XLA.
 
-    Raises ValueError if the name has another function already: it cannot be changed in a process.
+    Returns:
+      None.
+
+    Raises:
+      ValueError: the name has another function already.
+
+    >>> import ctypes
+    >>> library = ctypes.CDLL("./libmine.so")  # doctest: +SKIP
+    >>> weft.ffi.register_ffi_target("mine", weft.ffi.pycapsule(library.Mine))  # doctest: +SKIP
     """
     op = "register_ffi_target"
     stages = fn.values() if isinstance(fn, dict) else [fn]
@@ -100,7 +124,7 @@ def register_ffi_target(
             ),
         )
         return
-    place = "Host" if place == "cpu" else place  # the engine's name, under which older calls look
+    place = "Host" if place == "cpu" else place  # XLA's name, under which older calls look
     try:
         _jax.register_custom_call_target(name, fn, place, api_version, **kwargs)
     except JaxRuntimeError as error:
@@ -111,9 +135,17 @@ def register_ffi_target(
 
 
 def register_ffi_target_as_batch_partitionable(name: str) -> None:
-    """Say that calls of a target may be split over devices along leading axes.
+    """Declare that calls of a target may be split over devices along leading axes.
 
-    Each device then calls it with its rows alone; else it is given whole arrays.
+    Each device then calls it with its own rows. Other targets are given whole arrays.
+
+    Args:
+      name: the name of the target.
+
+    Returns:
+      None.
+
+    >>> weft.ffi.register_ffi_target_as_batch_partitionable("my_target")
     """
     _jax.register_custom_call_as_batch_partitionable(name)
     for platform in GPUS:
@@ -142,7 +174,7 @@ def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") 
 
 
 def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
-    """Refuse: this release of the engine takes a type with what destroys its values."""
+    """Refuse: this release of XLA takes a type with what destroys its values."""
     raise NotImplementedError(
         f"register_ffi_type_id: the engine must be given the type whole; got the id of {name!r}. "
         "Hint: ffi.register_ffi_type(name, {'type_id': id, 'type_info': info})."

@@ -24,12 +24,21 @@ __dir__ = list_public(__name__)
 
 
 def ravel_pytree(pytree: Any) -> tuple[Any, Unravel]:
-    """(flat, unravel): a vector of all the elements of a pytree, and the function back.
+    """Flatten a pytree of arrays into one vector, and return the function back.
 
-    The vector is of the dtype that the leaves' promote to, none of them weak; of no leaves, it is
-    empty and of the default float. `unravel` takes a vector of that shape and dtype and gives every
-    leaf its own back. Where all leaves are of one dtype it takes a vector of any other too, and
-    keeps it.
+    Solvers and samplers that know only vectors can treat the parameters of a model this way. It
+    works under `jit`, and both directions can be differentiated.
+
+    Args:
+      pytree: a pytree of arrays and numbers.
+
+    Returns:
+      A pair (flat, unravel). `flat` is a vector of all elements, in the order of `tree.flatten`.
+      Its dtype is the one to which the dtypes of the leaves promote. A tree without leaves gives an
+      empty vector of the default float. `unravel(vector)` takes a vector of that shape and dtype,
+      and returns a pytree whose leaves have their own shapes and dtypes. If all leaves have one
+      dtype, `unravel` also takes vectors of other dtypes, and the leaves keep the dtype of the
+      vector.
 
     >>> flat, unravel = ravel_pytree({"a": 1.0, "b": (2.0, 3.0)})
     >>> print(flat, weft.tree.map(float, unravel(flat * 2)))
@@ -66,7 +75,7 @@ def unravel_arrays(flat: Any, avals: tuple[ShapedArray, ...], convert_all: bool)
 
 
 class Unravel(Record):
-    """From a vector to the pytree it was made of. Equal to another that does the same."""
+    """Convert a vector to the pytree it was made of. Equal to another that does the same."""
 
     __slots__ = ("avals", "flat", "tree")
 

@@ -39,7 +39,23 @@ __dir__ = list_public(__name__)
 
 
 class ResizeMethod(enum.Enum):
-    """How pixels between pixels are made. `resize` takes the names in `from_string`, too."""
+    """The method of interpolation between pixels.
+
+    `resize` and `scale_and_translate` take a member, or one of its names as a string. `from_string`
+    returns the member of a name.
+
+    Attributes:
+      NEAREST: "nearest". The value of the nearest pixel.
+      LINEAR: "linear", "bilinear", "trilinear" or "triangle".
+      CUBIC: "cubic", "bicubic" or "tricubic". Keys' kernel with a = -0.5.
+      CUBIC_PYTORCH: "cubic-pytorch" or "bicubic-pytorch". PyTorch's bicubic interpolation, which
+        repeats the pixels at the edges. It has a = -0.75 where `antialias` is False.
+      LANCZOS3, LANCZOS5: "lanczos3" and "lanczos5". Lanczos kernels of radius 3 and 5.
+      AREA: "area". The mean of the pixels that an output pixel covers.
+
+    >>> ResizeMethod.from_string("bicubic")
+    <ResizeMethod.CUBIC: 4>
+    """
 
     NEAREST = 0
     LINEAR = 1
@@ -119,7 +135,7 @@ def choose_windows(
 
 
 def find_reach(step: float, method: ResizeMethod, antialias: bool) -> float:
-    """How far from the middle of an output pixel the input pixels are that it is made of."""
+    """Return the distances of input pixels from the middle of the output pixel that they make."""
     wide = max(step, 1) if antialias else 1
     return (step + 1) / 2 if method is ResizeMethod.AREA else KERNELS[method][0] * wide
 
@@ -129,7 +145,7 @@ BLOCK = 32
 
 
 def repeats_edges(method: ResizeMethod, antialias: bool) -> bool:
-    """Whether pixels outside of the image are those at its edges, and do not count for nothing."""
+    """Return True if pixels outside of the image repeat its edges, in place of counting nothing."""
     return method is ResizeMethod.CUBIC_PYTORCH and not antialias
 
 
@@ -192,24 +208,30 @@ def resize(
     antialias: bool = True,
     precision: PrecisionLike = Precision.HIGHEST,
 ) -> Array:
-    """The image at another size.
+    """Resize an image.
 
-    Axes that keep their size, as those of batches and channels, are not touched. Integers become
-    floats unless the method is "nearest".
+    Axes that keep their size, such as those of batches and channels, are not touched.
 
     Args:
       image: an array of any rank.
-      shape: the shape of the result, a size for each axis.
-      method: "nearest"; "linear" (also "bilinear", "trilinear", "triangle"); "cubic" (also
-        "bicubic", "tricubic"), Keys' with a = -0.5; "cubic-pytorch", as PyTorch's bicubic, which
-        repeats the pixels at the edges and has a = -0.75 where `antialias` is False; "lanczos3" and
-        "lanczos5"; "area", the mean of what an output pixel covers.
-      antialias: whether the kernels are widened where an axis becomes smaller, so that every input
-        pixel takes part.
-      precision: that of the products with the weights.
+      shape: the shape of the result, with a size for each axis.
+      method: a `ResizeMethod`, or a name: "nearest", "linear", "cubic", "cubic-pytorch",
+        "lanczos3", "lanczos5", "area", or another name that `ResizeMethod` lists.
+      antialias: if True, the default, kernels are widened where an axis becomes smaller, so that
+        every input pixel takes part.
+      precision: the `Precision` of the products with the weights. The default is the highest.
+
+    Returns:
+      An array of that shape. Integers become floats unless the method is "nearest".
+
+    Raises:
+      ShapeError: `shape` has not a size for each axis.
+      ValueError: there is no method of that name.
 
     >>> print(resize(jnp.array([0.0, 2.0, 4.0, 6.0]), (2,), "linear"))
     [1.4285715 4.5714293]
+    >>> print(resize(jnp.array([0.0, 2.0, 4.0, 6.0]), (2,), "nearest"))
+    [2. 6.]
     """
     image = as_array(image, "resize")
     shape, method = check_shape("resize", image, shape), as_method(method)
@@ -410,17 +432,23 @@ def scale_and_translate(
     antialias: bool = True,
     precision: PrecisionLike = Precision.HIGHEST,
 ) -> Array:
-    """The image scaled and moved: what was at x is at x * scale + translation, and 0 where nothing.
+    """Scale and move an image.
 
-    Differentiable in `scale` and `translation`, too; `resize` is the case where scale is the ratio
-    of sizes and translation 0.
+    The value at x is moved to x * scale + translation. Pixels that nothing reaches are 0. It can be
+    differentiated in `scale` and `translation` as well. `resize` is the case where the scale is the
+    ratio of the sizes, and the translation is 0.
 
     Args:
       image: an array of any rank.
-      shape: the shape of the result, a size for each axis.
-      spatial_dims: the axes that are scaled; others keep their size, whatever `shape` says.
-      scale, translation: a number for each of `spatial_dims`, an array of them.
-      method, antialias, precision: those of `resize`, without "nearest".
+      shape: the shape of the result, with a size for each axis.
+      spatial_dims: the axes that are scaled. The others keep their size, whatever `shape` says.
+      scale, translation: arrays with a number for each of `spatial_dims`.
+      method: a `ResizeMethod` or a name, as in `resize`, except for "nearest".
+      antialias: if True, the default, kernels are widened where an axis becomes smaller.
+      precision: the `Precision` of the products with the weights. The default is the highest.
+
+    Returns:
+      An array of that shape.
 
     >>> image = jnp.array([1.0, 2.0, 3.0])
     >>> print(scale_and_translate(image, (4,), (0,), jnp.array([1.0]), jnp.array([1.0]), "linear"))

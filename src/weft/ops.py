@@ -67,7 +67,38 @@ def define_segment_reduction(op: str, doc: str) -> Callable:
         how = op, count, bucket, bool(indices_are_sorted), bool(unique_indices), mode or "drop"
         return compute_freely(op, out_sharding, lambda x, i: reduce_segments(x, i, *how), data, ids)
 
-    return boundary(name_function(reduction, op, doc))
+    return boundary(name_function(reduction, op, describe_reduction(doc)))
+
+
+def describe_reduction(doc: str) -> str:
+    """Compose the documentation of a function of the family: its text, the sections, an example."""
+    text, _, example = doc.partition("\n\n    >>> ")
+    return f"""{text}
+
+    Rows with a number below 0, or not below `num_segments`, are left out, unless `mode` says
+    otherwise. The segments need not be contiguous.
+
+    Args:
+      data: an array; its rows are along the first axis.
+      segment_ids: an array with an integer for each row, the number of its segment.
+      num_segments: the number of segments, an int. None, the default, is one more than the largest
+        number. Under `jit` it must be given, since it is a size.
+      indices_are_sorted: a promise that `segment_ids` ascend. The default is False.
+      unique_indices: a promise that no number comes twice. The default is False.
+      bucket_size: reduce the rows in groups of this size, and then the results of the groups. A
+        long sum of float16 or bfloat16 is more exact this way. None, the default, makes one group.
+      mode: the treatment of numbers out of range, as in `x.at[...]`. None, the default, is "drop".
+      out_sharding: the sharding of the result over explicit axes of a mesh. None derives it.
+
+    Returns:
+      An array of shape (num_segments, *data.shape[1:]) and of the dtype of `data`.
+
+    Raises:
+      DtypeError: `segment_ids` are not integers.
+      ShapeError: `data` has not a row for each of `segment_ids`.
+      TracerError: `segment_ids` are traced, and `num_segments` is None.
+
+    >>> {example}"""
 
 
 def check_segments(op: str, data: Any, ids: Any) -> None:
@@ -95,7 +126,7 @@ def check_segments(op: str, data: Any, ids: Any) -> None:
 
 
 def count_segments(op: str, num_segments: Any, ids: Any) -> int:
-    """How many segments there are: as many as is said, or one more than the largest number."""
+    """Return the number of segments: the given one, or one more than the largest number."""
     if num_segments is not None:
         return check_integer(op, "num_segments", num_segments, 0)
     try:
@@ -189,22 +220,9 @@ def multiply_others(data: Any, ids: Any, count: int, mode: Any) -> Any:
 
 segment_sum = define_segment_reduction(
     "segment_sum",
-    """The sum of the rows of `data` in each segment: out[i] is that of rows with segment_ids == i.
+    """Sum the rows of an array in each segment: out[i] is the sum of rows with segment_ids == i.
 
-    Rows with a number below 0, or not below `num_segments`, are left out (`mode` says otherwise);
-    a segment without rows is 0.
-
-    Args:
-      data: an array; its rows are along the first axis.
-      segment_ids: an integer for each row. They need not be sorted.
-      num_segments: how many segments there are. If None, one more than the largest number, which
-        has to be known: under jit say how many.
-      indices_are_sorted: a promise that `segment_ids` ascend.
-      unique_indices: a promise that no number comes twice.
-      bucket_size: reduce so many rows at a time, and then what these give. A long sum of float16
-        or bfloat16 is more exact so.
-      mode: what becomes of numbers out of range, as in `x.at[...]`.
-      out_sharding: how the result is split over explicit axes of a mesh.
+    Graph networks add up messages by receiver with it. The sum of a segment without rows is 0.
 
     >>> print(segment_sum(jnp.array([1.0, 2.0, 4.0]), jnp.array([0, 0, 2]), num_segments=3))
     [3. 0. 4.]
@@ -212,7 +230,9 @@ segment_sum = define_segment_reduction(
 )
 segment_prod = define_segment_reduction(
     "segment_prod",
-    """The product of the rows of `data` in each segment; 1 where there are none. See `segment_sum`.
+    """Multiply the rows of an array in each segment.
+
+    The product of a segment without rows is 1. Derivatives are exact where rows are 0.
 
     >>> print(segment_prod(jnp.array([3.0, 2.0, 4.0]), jnp.array([0, 0, 2]), num_segments=3))
     [6. 1. 4.]
@@ -220,9 +240,9 @@ segment_prod = define_segment_reduction(
 )
 segment_max = define_segment_reduction(
     "segment_max",
-    """The largest of the rows of `data` in each segment, elementwise. See `segment_sum`.
+    """Take the maximum of the rows of an array in each segment.
 
-    A segment without rows is the lowest of the dtype: -inf, for floats.
+    The result of a segment without rows is the lowest number of the dtype: -inf for floats.
 
     >>> print(segment_max(jnp.array([3, 2, 4]), jnp.array([0, 0, 1])))
     [3 4]
@@ -230,9 +250,9 @@ segment_max = define_segment_reduction(
 )
 segment_min = define_segment_reduction(
     "segment_min",
-    """The smallest of the rows of `data` in each segment, elementwise. See `segment_sum`.
+    """Take the minimum of the rows of an array in each segment.
 
-    A segment without rows is the highest of the dtype: inf, for floats.
+    The result of a segment without rows is the highest number of the dtype: inf for floats.
 
     >>> print(segment_min(jnp.array([3, 2, 4]), jnp.array([0, 0, 1])))
     [2 4]
@@ -253,15 +273,39 @@ def define_index_function(name: str, method: str, doc: str) -> Callable:
         write = getattr(At(as_array(x, name))[idx], method)
         return write(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
 
-    doc = (
-        f"{doc} The same as x.at[idx].{method}(y), with the promises that it takes; `index[...]` "
-        "makes an idx of slices."
-    )
-    return boundary(name_function(fun, name, doc))
+    first, _, result = doc.partition("\n")
+    about = f"""{first}
+
+    It is an older way to write `x.at[idx].{method}(y)`. The operand itself stays unchanged.
+
+    Args:
+      x: an array.
+      idx: an index as in `x[idx]`. `ops.index[...]` makes one from slices, as `ops.index[0, 1:]`.
+      y: an array or a number that broadcasts with `x[idx]`.
+      indices_are_sorted: a promise that the indices ascend. The default is False.
+      unique_indices: a promise that no element is addressed twice. The default is False.
+
+    Returns:
+      An array of the shape and dtype of x.
+
+    >>> print(weft.ops.{name}(jnp.array([1, 2, 3]), weft.ops.index[1:], 2))
+    {result}
+    """
+    return boundary(name_function(fun, name, about))
 
 
-index_update = define_index_function("index_update", "set", "x with y at an index.")
-index_add = define_index_function("index_add", "add", "x with y added at an index.")
-index_mul = define_index_function("index_mul", "multiply", "x with y multiplied in at an index.")
-index_min = define_index_function("index_min", "min", "x with the smaller of it and y at an index.")
-index_max = define_index_function("index_max", "max", "x with the larger of it and y at an index.")
+index_update = define_index_function(
+    "index_update", "set", "Set the elements of an array at an index.\n[1 2 2]"
+)
+index_add = define_index_function(
+    "index_add", "add", "Add to the elements of an array at an index.\n[1 4 5]"
+)
+index_mul = define_index_function(
+    "index_mul", "multiply", "Multiply the elements of an array at an index.\n[1 4 6]"
+)
+index_min = define_index_function(
+    "index_min", "min", "Take the minimum with the elements of an array at an index.\n[1 2 2]"
+)
+index_max = define_index_function(
+    "index_max", "max", "Take the maximum with the elements of an array at an index.\n[1 2 3]"
+)

@@ -50,11 +50,28 @@ class _Running:
 
 
 class TraceAnnotation(_profiler.TraceMe):
-    """`with TraceAnnotation("load batch"):` shows the block in the trace; keywords go with it."""
+    """Give a block of code a name in the trace: `with TraceAnnotation("load batch"):`.
+
+    Args:
+      name: the name, a string. Keyword arguments are recorded with it.
+
+    >>> with weft.profiler.TraceAnnotation("load batch", index=3):
+    ...     x = np.ones(3)
+    """
 
 
 class StepTraceAnnotation(TraceAnnotation):
-    """`with StepTraceAnnotation("train", step_num=i):` marks one step of training in the trace."""
+    """Mark one step of training in the trace: `with StepTraceAnnotation("train", step_num=i):`.
+
+    Tools show the time of each step.
+
+    Args:
+      name: the name, a string.
+      **kwargs: `step_num`, the number of the step, and other values that are recorded with it.
+
+    >>> with weft.profiler.StepTraceAnnotation("train", step_num=3):
+    ...     x = np.ones(3)
+    """
 
     def __init__(self, name: str, **kwargs: Any):
         super().__init__(name, _r=1, **kwargs)
@@ -63,9 +80,15 @@ class StepTraceAnnotation(TraceAnnotation):
 def annotate_function(
     func: Callable | None = None, name: str | None = None, **decorator_kwargs: Any
 ) -> Callable[..., Any]:
-    """A decorator: each call of the function shows in the trace under its name, or `name`.
+    """Show each call of a function in the trace under a name. A decorator.
 
-    Further keywords go with it, as with `TraceAnnotation`.
+    Args:
+      func: the function. Without it, `annotate_function(name=...)` is a decorator.
+      name: the name. None, the default, is the name of the function.
+      **decorator_kwargs: values that are recorded with it, as of `TraceAnnotation`.
+
+    Returns:
+      A function like `func`.
 
     >>> @annotate_function
     ... def load():
@@ -92,12 +115,24 @@ def start_trace(
     create_perfetto_trace: bool = False,
     profiler_options: Any = None,
 ) -> None:
-    """Begin a trace; `stop_trace` writes it below `log_dir`, in `plugins/profile/<date>`.
+    """Begin a trace of what the process and the devices do. `stop_trace` writes it.
+
+    The files are below `log_dir`, in `plugins/profile/<date>`. TensorBoard and XProf read them.
 
     Args:
-      create_perfetto_trace: also write `perfetto_trace.json.gz`.
-      create_perfetto_link: at the end print a link to it, and wait until it is opened.
-      profiler_options: a ProfileOptions, what to record.
+      log_dir: the path of the folder.
+      create_perfetto_link: if True, `stop_trace` prints a link to the trace and waits until it is
+        opened. The default is False.
+      create_perfetto_trace: if True, `perfetto_trace.json.gz` is written as well. The default is
+        False.
+      profiler_options: a `ProfileOptions` that says what to record. None is the default.
+
+    Returns:
+      None.
+
+    >>> weft.profiler.start_trace("/tmp/trace")  # doctest: +SKIP
+    >>> f(x).block_until_ready()  # doctest: +SKIP
+    >>> weft.profiler.stop_trace()  # doctest: +SKIP
     """
     with _Running.lock:
         if _Running.session is not None:
@@ -114,7 +149,17 @@ def start_trace(
 
 
 def stop_trace() -> None:
-    """End the trace that `start_trace` began, and write it."""
+    """End the trace that `start_trace` began, and write it.
+
+    Computation is asynchronous: wait for its results before.
+
+    Returns:
+      None.
+
+    >>> weft.profiler.start_trace("/tmp/trace")  # doctest: +SKIP
+    >>> f(x).block_until_ready()  # doctest: +SKIP
+    >>> weft.profiler.stop_trace()  # doctest: +SKIP
+    """
     with _Running.lock:
         if _Running.session is None:
             raise RuntimeError(
@@ -140,9 +185,23 @@ def trace(
     create_perfetto_trace: bool = False,
     profiler_options: Any = None,
 ) -> Iterator[None]:
-    """Take a trace of the block; arguments as for `start_trace`.
+    """Take a trace of a block: `with trace(folder): ...`.
 
-    Computation is asynchronous: wait for its results in the block (`x.block_until_ready()`).
+    Computation is asynchronous: wait for its results within the block.
+
+    Args:
+      log_dir: the path of the folder. The files are in `plugins/profile/<date>` below it.
+      create_perfetto_link: if True, a link to the trace is printed at the end, and the program
+        waits until it is opened. The default is False.
+      create_perfetto_trace: if True, `perfetto_trace.json.gz` is written as well. The default is
+        False.
+      profiler_options: a `ProfileOptions` that says what to record. None is the default.
+
+    Returns:
+      A context manager.
+
+    >>> with weft.profiler.trace("/tmp/trace"):  # doctest: +SKIP
+    ...     f(x).block_until_ready()
     """
     start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
     try:
@@ -178,9 +237,17 @@ def serve_perfetto_trace(file: pathlib.Path) -> None:
 
 
 def start_server(port: int, requires_backend: bool = True) -> Any:
-    """Let tools (XProf, TensorBoard's capture) take traces of this process through a port.
+    """Let tools such as XProf take traces of this process through a port.
 
-    With `requires_backend` the devices are opened first, so that they are seen.
+    Args:
+      port: the number of the port.
+      requires_backend: if True, the default, the devices are opened first, so that traces show
+        them.
+
+    Returns:
+      The server.
+
+    >>> server = weft.profiler.start_server(9999)  # doctest: +SKIP
     """
     if _Running.server is not None:
         raise RuntimeError(
@@ -194,22 +261,64 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
 
 
 def stop_server() -> None:
-    """Stop the server that `start_server` began."""
+    """Stop the server that `start_server` began.
+
+    Returns:
+      None.
+
+    >>> server = weft.profiler.start_server(9999)  # doctest: +SKIP
+    >>> weft.profiler.stop_server()  # doctest: +SKIP
+    """
     if _Running.server is None:
         raise RuntimeError("stop_server: a server must have been started; got none.")
     _Running.server = None
 
 
 def register_subprocess(pid: int, port: int) -> Callable[[], None]:
-    """Let traces of this process include another one, which serves traces on `port`."""
+    """Include another process in the traces of this one.
+
+    Args:
+      pid: the id of the process.
+      port: the port on which it serves traces.
+
+    Returns:
+      A function that ends it.
+
+    >>> stop = weft.profiler.register_subprocess(4711, 9999)  # doctest: +SKIP
+    """
     return _profiler.register_subprocess(pid, port)
 
 
 def device_memory_profile(backend: str | None = None) -> bytes:
-    """What holds memory on the devices now, as a gzipped profile that `pprof` reads."""
+    """Return a profile of the memory of the devices.
+
+    Args:
+      backend: the platform. None, the default, is the default platform.
+
+    Returns:
+      Bytes: a gzipped profile that `pprof` reads.
+
+    >>> len(weft.profiler.device_memory_profile()) > 0
+    True
+    """
     return gzip.compress(client().heap_profile())
 
 
 def save_device_memory_profile(filename: os.PathLike | str, backend: str | None = None) -> None:
-    """Write `device_memory_profile()` to a file."""
+    """Write a profile of the memory of the devices to a file, which `pprof` reads.
+
+    Args:
+      filename: the path of the file.
+      backend: the platform. None, the default, is the default platform.
+
+    Returns:
+      None.
+
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "memory.prof")
+    ...     weft.profiler.save_device_memory_profile(path)
+    ...     print(os.path.exists(path))
+    True
+    """
     pathlib.Path(filename).write_bytes(device_memory_profile(backend))

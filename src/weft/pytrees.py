@@ -1,6 +1,6 @@
 """Pytrees on jaxlib's C++ registry: flatten, unflatten, map, key paths, and what a node is.
 
-A pytree is a nest of containers; what is no container is a leaf. Every other file sees trees only
+A pytree is a nest of containers; other values are leaves. Every other file sees trees only
 through this one. How two trees differ, and prefixes of trees, are here too, since errors need them.
 Elsewhere: what users do with whole trees (`tree_util`, `tree`), and trees as vectors
 (`flatten_util`).
@@ -51,14 +51,31 @@ copyreg.pickle(PyTreeRegistry, lambda _: (_default_registry, ()))  # so treedefs
 
 
 def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], PyTreeDef]:
-    """Take a pytree apart: the list of its leaves, and a treedef to put it together again.
+    """Take a pytree apart into the list of its leaves and a treedef.
 
-    Leaves come depth first; those of a dict in the order of its sorted keys. `None` is a node
-    without leaves. Where `is_leaf(subtree)` is true the subtree counts as a leaf.
+    Code that works on flat lists of arrays uses this function to accept any nest of containers. The
+    inverse is `unflatten`.
+
+    Lists, tuples, namedtuples, dicts, OrderedDicts, defaultdicts and registered classes are nodes.
+    `None` is a node without leaves. Every other value is a leaf. The leaves are listed depth first,
+    and the entries of a dict in the order of its sorted keys.
+
+    Args:
+      tree: any pytree.
+      is_leaf: a function that is called with each subtree. Where it returns True, the subtree
+        counts as a leaf. By default only values that are not nodes are leaves.
+
+    Returns:
+      A pair: the list of the leaves, and the `PyTreeDef` that describes the containers.
+
+    Raises:
+      PytreeError: the keys of a dict cannot be sorted, or a container holds itself.
 
     >>> from weft.tree_util import tree_flatten
     >>> tree_flatten([1.0, (2.0, {"b": 3.0, "a": None})])
     ([1.0, 2.0, 3.0], PyTreeDef([*, (*, {'a': None, 'b': *})]))
+    >>> tree_flatten([1.0, None], is_leaf=lambda x: x is None)
+    ([1.0, None], PyTreeDef([*, *]))
     """
     try:
         return default_registry.flatten(tree, is_leaf)
@@ -67,7 +84,15 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
 
 
 def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
-    """List the leaves of a pytree.
+    """List the leaves of a pytree, in the order of `flatten`.
+
+    Args:
+      tree: any pytree.
+      is_leaf: a function that is called with each subtree. Where it returns True, the subtree
+        counts as a leaf. By default only values that are not nodes are leaves.
+
+    Returns:
+      The list of the leaves.
 
     >>> from weft.tree_util import tree_leaves
     >>> tree_leaves({"b": [1, 2], "a": None, "c": 3})
@@ -77,17 +102,41 @@ def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]
 
 
 def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
-    """Give the structure of a pytree without its leaves. Treedefs compare, hash and pickle.
+    """Return the structure of a pytree, without its leaves.
+
+    Treedefs can be compared, hashed and pickled. Two pytrees with equal structures can be combined
+    leaf by leaf.
+
+    Args:
+      tree: any pytree.
+      is_leaf: a function that is called with each subtree. Where it returns True, the subtree
+        counts as a leaf. By default only values that are not nodes are leaves.
+
+    Returns:
+      The `PyTreeDef` of the tree, which prints each leaf as `*`.
 
     >>> from weft.tree_util import tree_structure
     >>> tree_structure((1, [2, 3]))
     PyTreeDef((*, [*, *]))
+    >>> tree_structure({"a": 1, "b": 2}) == tree_structure({"b": 5, "a": 6})
+    True
     """
     return flatten(tree, is_leaf)[1]
 
 
 def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    """Build a pytree of the given structure from its leaves, the inverse of `flatten`.
+    """Build a pytree from its structure and its leaves. It is the inverse of `flatten`.
+
+    Args:
+      treedef: the `PyTreeDef` of the result, from `tree.flatten` or `tree.structure`.
+      leaves: an iterable of the leaves, in the order of `flatten`. They may be of any type.
+
+    Returns:
+      The pytree.
+
+    Raises:
+      TypeError: the first argument is not a `PyTreeDef`.
+      PytreeError: the number of leaves is not the number that the structure has.
 
     >>> from weft.tree_util import tree_structure, tree_unflatten
     >>> tree_unflatten(tree_structure({"a": 0, "b": (0, 0)}), [1, 2, 3])
@@ -115,14 +164,31 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
 def tree_map(
     f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
-    """Apply a function to every leaf, and give a tree of the results of the same structure.
+    """Apply a function to every leaf, and return a pytree of the results.
 
-    With more trees, `f` takes one value from each. `tree` must be a prefix of them: where it has a
-    leaf, another tree may have a whole subtree, which `f` gets as it is.
+    It is the usual way to compute with parameters and gradients that are nested in containers. With
+    more than one tree, `f` takes one value from each. The first tree must be a prefix of the
+    others: where it has a leaf, another tree may have a whole subtree, and `f` receives that
+    subtree.
+
+    Args:
+      f: a function of as many arguments as there are trees.
+      tree: the pytree whose leaves are the first argument of `f`.
+      *rest: more pytrees, each with the structure of `tree` or with subtrees at its leaves.
+      is_leaf: a function that is called with each subtree of `tree`. Where it returns True, the
+        subtree counts as a leaf. By default only values that are not nodes are leaves.
+
+    Returns:
+      A pytree with the structure of `tree`. Its leaves are the results of `f`.
+
+    Raises:
+      PytreeError: a tree of `rest` differs from `tree`. The message names the first place.
 
     >>> from weft.tree_util import tree_map
     >>> tree_map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
     {'a': 11, 'b': [22]}
+    >>> tree_map(lambda x: 0 if x is None else x, [None, 2], is_leaf=lambda x: x is None)
+    [0, 2]
     """
     check_function("tree.map", "f", f)
     xs, treedef = flatten(tree, is_leaf)
@@ -193,9 +259,22 @@ def _unsortable(tree: Any, path: KeyPath) -> Iterator[tuple[KeyPath, list[Any]]]
 def flatten_with_path(
     tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    """Take a pytree apart as `tree_flatten` does, each leaf with the path of keys that leads to it.
+    """Take a pytree apart as `tree_flatten` does, with the key path of each leaf.
 
-    With `is_leaf_takes_path`, `is_leaf` is called with the path and the subtree.
+    A key path is the tuple of keys that leads from the root to the leaf. `keystr` prints it, so
+    that an error or a table can name a leaf.
+
+    Args:
+      tree: any pytree.
+      is_leaf: a function that is called with each subtree. Where it returns True, the subtree
+        counts as a leaf. By default only values that are not nodes are leaves.
+      is_leaf_takes_path: if True, `is_leaf` is called with the key path and the subtree. The
+        default is False.
+
+    Returns:
+      A pair: the list of (path, leaf) pairs, and the `PyTreeDef`. The entries of a path are of the
+      types `DictKey`, `SequenceKey`, `GetAttrKey` and `FlattenedIndexKey`, or keys of a registered
+      class.
 
     >>> from weft.tree_util import tree_flatten_with_path
     >>> tree_flatten_with_path({"a": [5]})
@@ -211,7 +290,15 @@ def flatten_with_path(
 
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
-    """Print a key path as the code that follows it, or, if `simple`, as bare names.
+    """Print a key path as Python code that would index the tree, or as names.
+
+    Args:
+      keys: a key path, a sequence of keys as `tree_flatten_with_path` returns them.
+      simple: if True, only the names and indices are printed. The default is False.
+      separator: a string that is put between the entries. The default is the empty string.
+
+    Returns:
+      The text. It is empty for the path of a root.
 
     >>> from weft.tree_util import DictKey, SequenceKey, keystr
     >>> keystr((DictKey("a"), SequenceKey(0)))
@@ -241,11 +328,27 @@ def register_pytree_node(
     unflatten_func: Callable[[Any, Any], Any],
     flatten_with_keys_func: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None = None,
 ) -> None:
-    """Make a type a node of pytrees.
+    """Register a class as a node of pytrees.
 
-    `flatten_func(x)` gives the children of `x` and whatever else is needed to rebuild it, which
-    becomes part of the treedef and so must compare and hash; `unflatten_func(aux, children)`
-    rebuilds. The children may be of any type there: transformations put their own values in.
+    After that, `jit`, `grad`, `vmap` and the functions of `weft.tree` see the children of its
+    instances. `register_dataclass` is simpler for a dataclass.
+
+    Args:
+      nodetype: the class. It can be registered once. Subclasses have to be registered themselves.
+      flatten_func: a function of an instance that returns a pair: an iterable of the children, and
+        auxiliary data. The auxiliary data becomes part of the treedef, so it must be hashable and
+        comparable: `jit` compiles again where it differs. Arrays belong to the children.
+      unflatten_func: a function of the auxiliary data and the children that returns an instance.
+        Transformations call it with children of any type, such as tracers or `None`, so it should
+        not check or convert them.
+      flatten_with_keys_func: a function like `flatten_func` whose children are (key, child) pairs.
+        The keys appear in key paths. By default the children have the keys 0, 1, 2 and so on.
+
+    Returns:
+      None.
+
+    Raises:
+      PytreeError: the class is registered already.
 
     >>> from weft.tree_util import register_pytree_node, tree_map
     >>> class Pair:
@@ -271,10 +374,19 @@ def register_pytree_with_keys(
     unflatten_func: Callable[[Any, Any], Any],
     flatten_func: Callable[[Any], tuple[Iterable[Any], Any]] | None = None,
 ) -> None:
-    """Make a type a node of pytrees whose children have keys of their own in key paths.
+    """Register a class as a node of pytrees whose children have keys of their own in key paths.
 
-    `flatten_with_keys(x)` gives (key, child) pairs and the rest of `x`. `flatten_func` may give the
-    same without keys, for speed.
+    Args:
+      nodetype: the class. It can be registered once.
+      flatten_with_keys: a function of an instance that returns a pair: an iterable of (key, child)
+        pairs, and auxiliary data, which must be hashable and comparable. A key is for example
+        `GetAttrKey("x")` or `DictKey("x")`.
+      unflatten_func: a function of the auxiliary data and the children that returns an instance.
+      flatten_func: a function like `flatten_with_keys` that returns the children without keys. It
+        is used where no paths are needed, for speed. By default the keys are removed.
+
+    Returns:
+      None.
 
     >>> from weft import tree_util
     >>> class Pair:
@@ -295,7 +407,18 @@ def register_pytree_with_keys(
 
 
 def register_pytree_node_class(cls: Cls) -> Cls:
-    """Make a class with methods `tree_flatten` and `tree_unflatten` a node; a decorator.
+    """Register a class with methods `tree_flatten` and `tree_unflatten` as a node. A decorator.
+
+    Args:
+      cls: the class. Its method `tree_flatten(self)` returns (children, auxiliary data). Its class
+        method `tree_unflatten(cls, aux, children)` returns an instance. `register_pytree_node` says
+        which values these may be.
+
+    Returns:
+      The class.
+
+    Raises:
+      TypeError: the class lacks one of the methods.
 
     >>> from weft.tree_util import register_pytree_node_class, tree_leaves
     >>> @register_pytree_node_class
@@ -317,9 +440,18 @@ def register_pytree_node_class(cls: Cls) -> Cls:
 
 
 def register_pytree_with_keys_class(cls: Cls) -> Cls:
-    """Make a class with `tree_flatten_with_keys` and `tree_unflatten` a node; a decorator.
+    """Register a class with `tree_flatten_with_keys` and `tree_unflatten` as a node. A decorator.
 
-    `tree_flatten`, if the class has it, is used where no keys are wanted.
+    Args:
+      cls: the class. Its method `tree_flatten_with_keys(self)` returns ((key, child) pairs,
+        auxiliary data). Its class method `tree_unflatten(cls, aux, children)` returns an instance.
+        If it also has `tree_flatten`, that method is used where no keys are needed.
+
+    Returns:
+      The class.
+
+    Raises:
+      TypeError: the class lacks one of the methods.
 
     >>> from weft import tree_util
     >>> @tree_util.register_pytree_with_keys_class
@@ -351,11 +483,30 @@ def register_dataclass(
     meta_fields: Sequence[str] | None = None,
     drop_fields: Sequence[str] = (),
 ) -> Cls:
-    """Make a dataclass a node: `data_fields` are its children, `meta_fields` part of its treedef.
+    """Register a dataclass as a node of pytrees. Use it as a decorator, or as a function.
 
-    Without either, the fields marked `tree.static()` are metadata and the others data. Unflattening
-    calls the class with these fields by name; `drop_fields` are left to their defaults. With both
-    lists given, any class that can be called this way will do.
+    The data fields become the children of the node, and are arrays or pytrees of arrays. The
+    metadata fields become part of the treedef, so their values must be hashable and comparable:
+    `jit` compiles again where one of them differs.
+
+    Without lists of fields, the fields marked with `tree.static()` are metadata and the others are
+    data. Unflattening calls the class with the fields by name. With both lists, any class that can
+    be called this way may be registered.
+
+    Args:
+      nodetype: the class.
+      data_fields: the names of the data fields. None takes them from the dataclass.
+      meta_fields: the names of the metadata fields. It must be given together with `data_fields`.
+      drop_fields: the names of fields that are in neither list. Unflattening leaves them to their
+        defaults. The default is none.
+
+    Returns:
+      The class.
+
+    Raises:
+      TypeError: only one of the lists was given, or the class is not a dataclass and no lists were.
+      PytreeError: a field is in both lists, the lists lack a field of `__init__`, or the class is
+        registered already.
 
     >>> import dataclasses
     >>> from weft import tree, tree_util
@@ -396,9 +547,16 @@ def register_dataclass(
 
 
 def register_static(cls: Cls) -> Cls:
-    """Make a class a node without children, so its values are part of the treedef; a decorator.
+    """Register a class as a node without children. A decorator.
 
-    Its values must compare and hash: `jit` compiles once for each.
+    Its instances are part of the treedef, so they may be arguments of compiled functions although
+    they are not arrays. They must be hashable and comparable: `jit` compiles once for each value.
+
+    Args:
+      cls: the class. It can be registered once.
+
+    Returns:
+      The class.
 
     >>> from weft.tree_util import register_static, tree_leaves
     >>> @register_static
@@ -413,7 +571,13 @@ def register_static(cls: Cls) -> Cls:
 
 
 def is_tree_node(typ: type) -> bool:
-    """Say whether values of a type are nodes of pytrees rather than leaves.
+    """Return True if values of a type are nodes of pytrees, and False if they are leaves.
+
+    Args:
+      typ: a class.
+
+    Returns:
+      A bool.
 
     >>> from weft.tree_util import is_tree_node
     >>> is_tree_node(dict), is_tree_node(set)
@@ -522,15 +686,23 @@ class _Opaque:
 
 
 class Partial(functools.partial):
-    """A `functools.partial` that is a pytree: its arguments are leaves, its function is static.
+    """A `functools.partial` that is a pytree: its arguments are leaves, and its function is static.
 
-    Two of them have the same structure if their functions are equal. A partial given as `func` is a
-    function like any other, its arguments no leaves.
+    It lets a function with arrays in it be passed through `jit` or returned from it. Two of them
+    have the same structure if their functions are equal. If `func` is itself a partial, it counts
+    as a function, and its arguments are not leaves.
+
+    Args:
+      func: the function.
+      *args: pytrees, its first positional arguments.
+      **kwargs: pytrees, its keyword arguments.
 
     >>> from weft.tree_util import Partial, tree_leaves, tree_map
     >>> add_two = Partial(pow, 2)
     >>> tree_map(lambda x: x + 1, add_two)(3)
     27
+    >>> print(weft.jit(lambda f, x: f(x))(Partial(jnp.multiply, 2.0), 3.0))
+    6.0
     """
 
     def __new__(cls, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Partial:
@@ -575,7 +747,7 @@ class Mismatch(NamedTuple):
     given: str
 
     def between(self, expected_name: str, given_name: str) -> str:
-        """As text about two trees with these names, to follow `got`."""
+        """Return text about two trees with these names, to follow `got`."""
         place = f"{expected_name}{keystr(self.path)}"
         return f"{self.expected} at {place} where {given_name} has {self.given}"
 
@@ -593,9 +765,9 @@ def prefix_error(
     full_name: str,
     kind: re.Match | None = None,
 ) -> PytreeError | None:
-    """The error for a treedef that is no prefix of a tree or a treedef: where it is not first.
+    """The error for a treedef that is not a prefix of a tree or a treedef: where it is not first.
 
-    `kind` is the engine's name for the fault, such as "Dict key mismatch", which programs look for.
+    `kind` is jaxlib's name for the fault, such as "Dict key mismatch", which programs look for.
     """
     open_full = open_treedef if type(full_tree) is PyTreeDef else _open_tree
     first = next(_mismatches(prefix, full_tree, open_treedef, open_full, (), True), None)
@@ -611,7 +783,7 @@ def prefix_error(
 
 
 def is_none(x: Any) -> bool:
-    """Whether a subtree is None, for `is_leaf` where None means something."""
+    """Return True if a subtree is None, for `is_leaf` where None means something."""
     return x is None
 
 
@@ -636,7 +808,16 @@ def broadcast_prefix(
 
 
 def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
-    """Give the children of a node, and what beside them is needed to rebuild it.
+    """Return the children of a node, and the data that is needed to rebuild the node.
+
+    Args:
+      tree: a node of pytrees.
+
+    Returns:
+      A pair: an iterable of the children, and the auxiliary data, such as the keys of a dict.
+
+    Raises:
+      PytreeError: the value is a leaf.
 
     >>> from weft.tree_util import flatten_one_level
     >>> flatten_one_level({"b": [1, 2], "a": 3})
@@ -646,7 +827,16 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[KeyEntry, Any]], Any]:
-    """Give the (key, child) pairs of a node, and what beside them is needed to rebuild it.
+    """Return the (key, child) pairs of a node, and the data that is needed to rebuild the node.
+
+    Args:
+      tree: a node of pytrees.
+
+    Returns:
+      A pair: an iterable of the (key, child) pairs, and the auxiliary data.
+
+    Raises:
+      PytreeError: the value is a leaf.
 
     >>> from weft.tree_util import flatten_one_level_with_keys
     >>> flatten_one_level_with_keys([5])

@@ -1,4 +1,4 @@
-"""How arrays lie on devices: meshes, specs and shardings; the names of `jax.sharding`.
+"""Distribute arrays over devices: meshes, specs and shardings; the names of `jax.sharding`.
 
 The objects are parallel/'s; arrays are laid out by `weft.device_put` and `weft.jit`.
 """
@@ -53,10 +53,19 @@ __dir__ = list_public(__name__)
 def auto_axes(
     f: Callable | None = None, /, *, axes: Any = None, out_sharding: Any = None
 ) -> Callable:
-    """Leave to the compiler how values lie over explicit axes of the mesh within `f`.
+    """Return a function within which the compiler decides how values are split over explicit axes.
 
-    Types there say nothing of `axes`, a name or several, by default all. The results lie as
-    `out_sharding` says, a pytree prefix of specs or shardings, which can be given at the call too.
+    Explicit axes state the split in the types of values. Code that was not written for this, such
+    as that of a library, runs under `auto_axes`.
+
+    Args:
+      f: a function of pytrees of arrays. Without it, `auto_axes(...)` is a decorator.
+      axes: the name of an explicit axis of the mesh, or several. None, the default, means all.
+      out_sharding: the shardings of the results over these axes, a pytree prefix of specs or
+        shardings. It may also be passed at the call, as a keyword.
+
+    Returns:
+      A function like `f`.
 
     >>> mesh = weft.make_mesh((1,), ("x",))
     >>> over_x = NamedSharding(mesh, PartitionSpec("x"))
@@ -69,11 +78,16 @@ def auto_axes(
 def explicit_axes(
     f: Callable | None = None, /, *, axes: Any = None, in_sharding: Any = None
 ) -> Callable:
-    """Have types say within `f` how values lie over automatic axes of the mesh.
+    """Return a function within which types state how values are split over automatic axes.
 
-    Its arguments lie as `in_sharding` says, a pytree prefix of their tuple, which can be given at
-    the call too. `axes`: a name or several, by default all. Results are left to the compiler again
-    over those of them that were automatic.
+    Args:
+      f: a function of pytrees of arrays. Without it, `explicit_axes(...)` is a decorator.
+      axes: the name of an automatic axis of the mesh, or several. None, the default, means all.
+      in_sharding: the shardings of the arguments, a pytree prefix of their tuple, of specs or
+        shardings. It may also be passed at the call, as a keyword.
+
+    Returns:
+      A function like `f`. The compiler decides again how its results are split over these axes.
 
     >>> mesh = weft.make_mesh((1,), ("x",), AxisType.Auto)
     >>> with weft.set_mesh(mesh):

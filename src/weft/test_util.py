@@ -1,6 +1,6 @@
 """Checks of derivatives against differences: `check_grads(f, args, order=2)` in a test.
 
-For functions of any pytrees of real or complex arrays; what is no float is held still.
+For functions of any pytrees of real or complex arrays; what is not a float is held still.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TOLERANCE = {2: 1e-1, 4: 2e-3, 8: 1e-5}
 
 
 def has_derivative(x: Any) -> bool:
-    """Whether a leaf has a derivative."""
+    """Return True if a leaf has a derivative."""
     return dtypes.is_inexact(typeof(x).dtype)
 
 
@@ -122,10 +122,23 @@ def check_vjp(
     eps: float | None = 1e-4,
     err_msg: str = "",
 ) -> None:
-    """Raise AssertionError unless a reverse derivative is that of f, by a difference.
+    """Raise AssertionError unless a reverse derivative agrees with finite differences.
 
-    `f_vjp(*args)` gives (f(*args), the function from cotangents of the output to those of the
-    arguments); the other arguments are as in `check_jvp`.
+    Args:
+      f: a function of pytrees of arrays.
+      f_vjp: a function of the arguments of `f`. It returns `f(*args)` and the pullback: the
+        function from cotangents of the result to cotangents of the arguments.
+      args: the arguments, a sequence.
+      atol: the absolute error that is allowed. None chooses it by the dtypes.
+      rtol: the relative error that is allowed. None chooses it by the dtypes.
+      eps: the step of the differences. None chooses it by the dtypes. The default is 1e-4.
+      err_msg: a text in front of the error's message.
+
+    Returns:
+      None.
+
+    Raises:
+      AssertionError: the values or the derivatives differ.
 
     >>> from functools import partial
     >>> from weft import test_util, vjp

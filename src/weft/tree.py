@@ -36,7 +36,17 @@ transpose = alias(tree_util.tree_transpose, "transpose")
 
 
 def static(**kwargs: Any) -> Any:
-    """Mark a dataclass field as metadata for `register_dataclass`; takes what `field` takes.
+    """Mark a field of a dataclass as metadata for `register_dataclass`.
+
+    The value of such a field is part of the treedef. It is not an array, and `jit` compiles again
+    where it differs.
+
+    Args:
+      **kwargs: the options of `dataclasses.field`, such as `default`. Entries of `metadata` are
+        kept.
+
+    Returns:
+      A dataclass field.
 
     >>> import dataclasses
     >>> from weft import tree, tree_util
@@ -95,12 +105,23 @@ class TreeSummary:
 
 
 def summary(tree: Any, depth: int | None = None, is_leaf: Any = None) -> TreeSummary:
-    """A table of the leaves of a pytree, such as parameters: paths, types, elements, bytes.
+    """Return a table of the leaves of a pytree: paths, types, elements and bytes.
+
+    It shows at a glance how large the parameters of a model are, and where.
 
     Args:
-      tree: a pytree of arrays, numbers, or what `eval_shape` gives; other leaves have no bytes.
-      depth: leaves whose paths have more parts than this are added up under what they share.
-      is_leaf: as in `tree.leaves`.
+      tree: a pytree of arrays, numbers, or the results of `eval_shape`. Other leaves have no bytes.
+      depth: the number of keys that paths keep. Leaves below the same path are added up in one row.
+        None, the default, gives each leaf a row.
+      is_leaf: a function that is called with each subtree. Where it returns True, the subtree
+        counts as a leaf. By default only values that are not nodes are leaves.
+
+    Returns:
+      A `TreeSummary`, which prints as a table. Its attributes are `rows`, `leaves`, `size` and
+      `nbytes`.
+
+    Raises:
+      ValueError: `depth` is less than 1.
 
     >>> from weft import tree
     >>> layer = {"w": jnp.ones((64, 128)), "b": jnp.zeros(128)}
@@ -131,7 +152,7 @@ def describe_leaf(leaf: Any) -> tuple[str, int, int]:
     """The type of a leaf, its elements, and its bytes: those of arrays alone."""
     if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
         return type(leaf).__name__, int(isinstance(leaf, int | float | complex)), 0
-    if isinstance(leaf, np.ndarray):  # as it is, whatever the default types are
+    if isinstance(leaf, np.ndarray):  # unchanged, whatever the default types are
         shape = ",".join(map(str, leaf.shape))
         return f"{short_name(leaf.dtype)}[{shape}]", leaf.size, leaf.nbytes
     aval = typeof(leaf)

@@ -77,6 +77,16 @@ def tree_leaves_with_path(
 ) -> list[tuple[KeyPath, Any]]:
     """List the leaves of a pytree, each with the path of keys that leads to it.
 
+    Args:
+      tree: any pytree.
+      is_leaf: a function that is called with each subtree. Where it returns True, the subtree
+        counts as a leaf. By default only values that are not nodes are leaves.
+      is_leaf_takes_path: if True, `is_leaf` is called with the key path and the subtree. The
+        default is False.
+
+    Returns:
+      A list of (path, leaf) pairs, in the order of `tree_flatten`. `keystr` prints a path.
+
     >>> from weft.tree_util import keystr, tree_leaves_with_path
     >>> [(keystr(path), leaf) for path, leaf in tree_leaves_with_path({"a": [5, 6]})]
     [("['a'][0]", 5), ("['a'][1]", 6)]
@@ -91,7 +101,22 @@ def tree_map_with_path(
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
 ) -> Any:
-    """Apply a function to the key path and the value of every leaf, as `tree_map` does to values.
+    """Apply a function to the key path and the value of every leaf.
+
+    It is `tree_map` for functions that depend on the name of a leaf, such as a weight decay that
+    leaves out biases.
+
+    Args:
+      f: a function of the key path of a leaf, and of one value from each tree.
+      tree: the pytree that gives the paths and the first values.
+      *rest: more pytrees, each with the structure of `tree` or with subtrees at its leaves.
+      is_leaf: a function that is called with each subtree of `tree`. Where it returns True, the
+        subtree counts as a leaf. By default only values that are not nodes are leaves.
+      is_leaf_takes_path: if True, `is_leaf` is called with the key path and the subtree. The
+        default is False.
+
+    Returns:
+      A pytree with the structure of `tree`. Its leaves are the results of `f`.
 
     >>> from weft.tree_util import keystr, tree_map_with_path
     >>> tree_map_with_path(lambda path, x: f"{keystr(path)}: {x}", {"a": [5]})
@@ -104,7 +129,16 @@ def tree_map_with_path(
 
 
 def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
-    """Say whether every leaf is true.
+    """Return True if every leaf is true, as Python's `all` does.
+
+    Args:
+      tree: a pytree of values that `bool` takes. Tracers are not among them, so within `jit` use
+        `jnp.all` and `tree.reduce`.
+      is_leaf: a function that is called with each subtree. Where it returns True, the subtree
+        counts as a leaf. By default only values that are not nodes are leaves.
+
+    Returns:
+      A bool. It is True for a tree without leaves.
 
     >>> from weft.tree_util import tree_all
     >>> tree_all({"a": True, "b": [1, None]}), tree_all([True, (False,)])
@@ -121,8 +155,23 @@ def tree_reduce(
 ) -> Any:
     """Fold the leaves from left to right: `function(... function(leaf0, leaf1) ..., leafn)`.
 
+    Args:
+      function: a function of the result so far and the next leaf.
+      tree: any pytree.
+      initializer: the value to start from. By default the first leaf is the start.
+      is_leaf: a function that is called with each subtree. Where it returns True, the subtree
+        counts as a leaf. By default only values that are not nodes are leaves.
+
+    Returns:
+      The last result of `function`; `initializer` if the tree has no leaves.
+
+    Raises:
+      TypeError: the tree has no leaves and there is no `initializer`.
+
     >>> from weft.tree_util import tree_reduce
     >>> tree_reduce(lambda x, y: x - y, [10, (1, {"a": 2})])
+    7
+    >>> tree_reduce(lambda total, x: total + x.size, [jnp.ones(3), jnp.ones((2, 2))], 0)
     7
     """
     check_function("tree.reduce", "function", function)
@@ -142,8 +191,22 @@ def tree_reduce_associative(
 ) -> Any:
     """Combine the leaves by an associative operation, as a balanced tree of calls.
 
-    The depth is logarithmic, so rounding errors stay small and a compiler finds parallel work.
-    `identity` is the result of a tree without leaves, and used for nothing else.
+    The depth is logarithmic in the number of leaves, so rounding errors stay small and a compiler
+    finds parallel work. The order of the leaves is that of `tree_flatten`.
+
+    Args:
+      operation: an associative function of two values.
+      tree: any pytree.
+      identity: the result for a tree without leaves. It is not used otherwise. By default such a
+        tree is an error.
+      is_leaf: a function that is called with each subtree. Where it returns True, the subtree
+        counts as a leaf. By default only values that are not nodes are leaves.
+
+    Returns:
+      The combined value.
+
+    Raises:
+      TypeError: the tree has no leaves and there is no `identity`.
 
     >>> from weft.tree_util import tree_reduce_associative
     >>> tree_reduce_associative(lambda x, y: f"({x} {y})", ["a", ["b", "c"], "d"])
@@ -169,8 +232,21 @@ def tree_transpose(
 ) -> Any:
     """Turn a tree of trees inside out.
 
-    `inner_treedef` is what each leaf of the outer structure holds; None takes it from the first.
-    Only the number of leaves is checked inside, so a list may stand where a tuple is named.
+    A list of dicts becomes a dict of lists, for example.
+
+    Args:
+      outer_treedef: the `PyTreeDef` of the outer structure.
+      inner_treedef: the `PyTreeDef` of the tree at each leaf of the outer structure. None takes it
+        from the first of these trees.
+      pytree_to_transpose: the tree of trees. Only the number of its leaves is checked below the
+        outer structure, so a list may stand where `inner_treedef` has a tuple.
+
+    Returns:
+      A pytree of the inner structure with a tree of the outer structure at each leaf.
+
+    Raises:
+      TypeError: a structure is not a `PyTreeDef`.
+      PytreeError: the number of leaves is not the product of those of the two structures.
 
     >>> from weft.tree_util import tree_structure, tree_transpose
     >>> tree_transpose(tree_structure([0, 0]), None, [{"a": 1, "b": 2}, {"a": 3, "b": 4}])
@@ -201,7 +277,21 @@ def tree_transpose(
 def tree_broadcast(
     prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
-    """Repeat each leaf of a prefix over all the leaves that a full tree has below it.
+    """Repeat each leaf of a prefix over all leaves that a full tree has below it.
+
+    It expands settings that are given once for a whole subtree, as `in_axes` of `vmap` are.
+
+    Args:
+      prefix_tree: a pytree whose structure is a prefix of that of `full_tree`.
+      full_tree: the pytree that gives the structure of the result.
+      is_leaf: a function that is called with each subtree of `prefix_tree`. Where it returns True,
+        the subtree counts as a leaf. By default only values that are not nodes are leaves.
+
+    Returns:
+      A pytree with the structure of `full_tree` and the leaves of `prefix_tree`.
+
+    Raises:
+      PytreeError: `prefix_tree` is not a prefix of `full_tree`.
 
     >>> from weft.tree_util import tree_broadcast
     >>> tree_broadcast({"a": 1, "b": 2}, {"a": 0, "b": (0, [0])})
@@ -212,7 +302,15 @@ def tree_broadcast(
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
-    """Say whether no element is a node of pytrees.
+    """Return True if every element is a leaf of pytrees.
+
+    Args:
+      iterable: an iterable of values.
+      is_leaf: a function that is called with each value. Where it returns True, the value counts as
+        a leaf although it is a node. By default only values that are not nodes are leaves.
+
+    Returns:
+      A bool.
 
     >>> from weft.tree_util import all_leaves
     >>> all_leaves([1, "two"]), all_leaves([1, [2]])
@@ -226,7 +324,16 @@ def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = 
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
-    """Give the structure of a tuple whose elements have these structures.
+    """Return the structure of a tuple whose elements have the given structures.
+
+    Args:
+      treedefs: an iterable of `PyTreeDef`s.
+
+    Returns:
+      A `PyTreeDef`.
+
+    Raises:
+      TypeError: an element is not a `PyTreeDef`.
 
     >>> from weft.tree_util import tree_structure, treedef_tuple
     >>> treedef_tuple([tree_structure(0), tree_structure([0])])
@@ -239,7 +346,16 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
-    """List the structures of the children of a tree's root.
+    """List the structures of the children of a root.
+
+    Args:
+      treedef: a `PyTreeDef`.
+
+    Returns:
+      A list of `PyTreeDef`s. It is empty for the structure of a leaf.
+
+    Raises:
+      TypeError: the argument is not a `PyTreeDef`.
 
     >>> from weft.tree_util import tree_structure, treedef_children
     >>> treedef_children(tree_structure((0, [0])))
@@ -250,7 +366,16 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Say whether a structure is one leaf, or one node without children such as None or `()`.
+    """Return True if a structure is one leaf, or one node without children such as None or `()`.
+
+    Args:
+      treedef: a `PyTreeDef`.
+
+    Returns:
+      A bool.
+
+    Raises:
+      TypeError: the argument is not a `PyTreeDef`.
 
     >>> from weft.tree_util import tree_structure, treedef_is_leaf
     >>> treedef_is_leaf(tree_structure(0)), treedef_is_leaf(tree_structure([0]))

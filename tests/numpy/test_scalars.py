@@ -2,8 +2,11 @@
 
 import ml_dtypes
 import numpy as np
+import pytest
 
 import weft.numpy as jnp
+from tests.docstrings import check_function
+from weft.numpy.scalars import SCALAR_TYPES
 
 
 def test_names_of_dtypes():
@@ -36,3 +39,8 @@ def test_what_is_numpys_is_numpys():
         assert getattr(jnp, name) is getattr(np, name)
     assert (jnp.e, jnp.inf, jnp.euler_gamma) == (np.e, np.inf, np.euler_gamma)
     assert type(jnp.pi) is float and jnp.nan != jnp.nan
+
+
+@pytest.mark.parametrize("name", [*SCALAR_TYPES])
+def test_the_example_of_a_scalar_type_is_right(name):
+    assert check_function(name, SCALAR_TYPES[name])

@@ -27,7 +27,7 @@ class Marked(NamedTuple):
 
 
 def mark_arguments(fun: Callable, argnums: Any, argnames: Any, what: str) -> Marked:
-    """What a user gave for `what`, as positions or names; each is completed by the signature."""
+    """Positions or names that a user gave for `what`; each is completed by the signature."""
     if argnums is None and argnames is None:
         return Marked()
     what_nums, what_names = "integers or one", "names or one"
@@ -94,7 +94,7 @@ def fix_static(fun: Callable, marked: Marked, args: tuple, kwargs: dict) -> Fixe
 
 
 def find_donated(donate: Marked, static: Marked, count: int, in_tree: PyTreeDef) -> tuple[int, ...]:
-    """Which leaves of a call with `count` positional arguments are donated.
+    """Return the leaves that are donated in a call with `count` positional arguments.
 
     `in_tree` is the structure of the arguments that are not static.
     """
@@ -147,7 +147,7 @@ def find_unhashable(x: Any, path: str = "") -> tuple[str, Any]:
 
 
 def hashable_hint(x: Any) -> str:
-    """What to pass as a static argument, or as a part of one, instead of `x`."""
+    """Return the value to pass as a static argument, or as a part of one, instead of `x`."""
     if isinstance(x, list):
         return "pass a tuple for a list."
     if isinstance(x, set):

@@ -27,16 +27,23 @@ from weft.xla.shards import Bounds, bounds, local_pieces, make_from_pieces
 def make_array_from_callback(
     shape: Sequence[int], sharding: Any, data_callback: Callable[[Index], Any], dtype: Any = None
 ) -> Any:
-    """An array whose parts `data_callback` gives, each from its place in the whole.
+    """Return an array whose parts a function supplies, each from its position in the array.
 
-    It is called with a tuple of slices for every different part that this process's devices are to
-    hold, and returns an array of that shape. So no process has to hold all of the array.
+    Each process makes only the parts of its own devices, so no process has to hold the whole array.
 
     Args:
-      shape: of the whole array.
-      sharding: which device holds which part.
-      data_callback: from a tuple of slices to that part of the array.
-      dtype: of the array, by default that of the parts; needed where this process holds none.
+      shape: the shape of the whole array.
+      sharding: the sharding, which says which device holds which part.
+      data_callback: a function from a tuple of slices to that part of the array. It is called once
+        for every different part of this process's devices.
+      dtype: the dtype of the array. None, the default, takes it from the parts. It must be given
+        where this process holds none.
+
+    Returns:
+      An array of that shape and sharding.
+
+    Raises:
+      ShapeError: a part has not the shape of its slices.
 
     >>> from weft.sharding import NamedSharding, PartitionSpec
     >>> from weft import make_mesh
@@ -81,13 +88,19 @@ def make_array_from_callback(
 def make_array_from_single_device_arrays(
     shape: Sequence[int], sharding: Any, arrays: Sequence[Any], *, dtype: Any = None
 ) -> Any:
-    """An array of parts that are on their devices already, one for each device; nothing is copied.
+    """Return an array made of parts that are on their devices already. Nothing is copied.
 
     Args:
-      shape: of the whole array.
-      sharding: which device holds which part.
-      arrays: a list with an array for each of this process's devices, in any order.
-      dtype: of the array; needed where this process holds none.
+      shape: the shape of the whole array.
+      sharding: the sharding, which says which device holds which part.
+      arrays: a list with one array for each of this process's devices, in any order.
+      dtype: the dtype of the array. It must be given where this process holds no part.
+
+    Returns:
+      An array of that shape and sharding.
+
+    Raises:
+      TypeError: there are no arrays and no dtype.
 
     >>> x = jnp.arange(3)
     >>> make_array_from_single_device_arrays((3,), x.sharding, [x])
@@ -140,16 +153,21 @@ def make_array_from_single_device_arrays(
 def make_array_from_process_local_data(
     sharding: Any, local_data: Any, global_shape: Any = None
 ) -> Any:
-    """An array of the parts that each process has: of every process's share of a batch, the batch.
+    """Return an array that is made of the data of each process.
 
-    In one process this is `device_put(local_data, sharding)`.
+    A batch is loaded this way: every process reads its own share. In one process this is
+    `device_put(local_data, sharding)`.
 
     Args:
       sharding: the sharding of the array, or a pytree prefix of shardings.
-      local_data: a pytree of host arrays, the part of each that this process's devices are to hold,
-        as one block.
-      global_shape: the shape of the whole (or a pytree prefix of shapes); by default as many times
-        the local one as there are blocks. An axis with the local size is one that all have whole.
+      local_data: a pytree of host arrays: for each array, the block that this process's devices are
+        to hold.
+      global_shape: the shape of the whole array, or a pytree prefix of shapes. By default it is the
+        local shape times the number of blocks. An axis of the local size is one that all processes
+        have in full.
+
+    Returns:
+      A pytree of arrays with the sharding.
 
     >>> from weft.sharding import NamedSharding, PartitionSpec
     >>> from weft import make_mesh

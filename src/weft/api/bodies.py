@@ -123,7 +123,7 @@ def promote_carry(
     """The types a carry must start with so that a body which gives `out_avals` may keep them.
 
     A weakly typed leaf, as a Python number is, takes the dtype that the body gives it where that
-    loses nothing, and is strong then; the others are as they are. Weakness alone is no difference.
+    loses nothing, and is strong then; the others are unchanged. Weakness alone is no difference.
     What the body makes differ over a mesh may differ from the start, and be reduced.
     """
     out = []
@@ -200,7 +200,7 @@ def vary_jaxpr(jaxpr: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr | None:
     """A program for operands that vary over more of a mesh; None where that cannot be.
 
     It cannot where it holds one that would have to, of a custom rule.
-    What was made to vary within it, and varies from the start now, is left as it is.
+    What was made to vary within it, and varies from the start now, is left unchanged.
     """
     if list(avals) == jaxpr.in_avals:
         return jaxpr
@@ -239,7 +239,7 @@ def vary_jaxpr(jaxpr: Jaxpr, avals: tuple[ShapedArray, ...]) -> Jaxpr | None:
 
 
 def vary_params(eqn: Eqn, avals: list[ShapedArray]) -> tuple[dict, list] | None:
-    """As `vary_jaxpr`, for an equation that holds programs: its parameters for such operands.
+    """Return the parameters of an equation that holds programs for operands that vary.
 
     Also the types that the operands are to have, for one that is carried may have to vary more.
     """
@@ -276,7 +276,7 @@ def vary_params(eqn: Eqn, avals: list[ShapedArray]) -> tuple[dict, list] | None:
 def vary_while(
     eqn: Eqn, bodies: Sequence[Body], avals: list[ShapedArray]
 ) -> tuple[dict, list] | None:
-    """As `vary_params`, for a loop of unknown length: if one value varies more, all in it do."""
+    """Do as `vary_params` does, for a loop of unknown length: if one value varies more, all do."""
     names_of = lambda a: {*axes_of_varying(a.varying)}
     pairs = zip(avals, eqn.invars, strict=True)
     more = Varying.of(n for a, x in pairs for n in names_of(a) - names_of(x.aval))

@@ -26,7 +26,7 @@ MAX_SHOWN = 5  # differences listed in one line
 
 
 class Call(NamedTuple):
-    """What a program is kept by: everything about a call that tracing may depend on."""
+    """The key of a program: everything about a call that tracing may depend on."""
 
     in_tree: PyTreeDef
     avals: tuple[ShapedArray, ...]
@@ -114,7 +114,7 @@ def log_reason(fun: Callable, why: str) -> None:
 
 
 def unknown_function(fun: Callable) -> str:
-    """What to say of a function without programs; nothing if its code is new as well."""
+    """Explain a miss of a function without programs; return nothing if its code is new as well."""
     code = code_of(fun)
     if code is None:
         return ""
@@ -145,7 +145,7 @@ def code_of(fun: Any) -> types.CodeType | None:
 
 
 def differences(fun: Callable, rest: Callable, call: Call, earlier: Sequence[Call]) -> str:
-    """How a call differs from the earlier one that is most like it, and what may be done."""
+    """Explain how a call differs from the most similar earlier one, and what the fix is."""
     found = [(changes(fun, rest, old, call), i) for i, old in enumerate(earlier)]
     (texts, hint), _ = min(found, key=lambda f: (len(f[0][0]), -f[1]))
     more = len(texts) - MAX_SHOWN
@@ -154,7 +154,7 @@ def differences(fun: Callable, rest: Callable, call: Call, earlier: Sequence[Cal
 
 
 def changes(fun: Callable, rest: Callable, old: Call, new: Call) -> tuple[list[str], str]:
-    """What is different in two calls, each change in words, and the fix for the first of them."""
+    """List the differences of two calls in words, and the fix for the first of them."""
     texts: list[str] = []
     hints: list[str] = []
     for name, was, now in static_changes(fun, old.static, new.static):
@@ -190,7 +190,7 @@ def type_text(aval: ShapedArray) -> str:
 
 
 def type_hint(old: ShapedArray, new: ShapedArray) -> str:
-    """What keeps a type from changing."""
+    """Return the advice that keeps a type from changing."""
     if old.shape != new.shape:
         return "each shape is traced and compiled; pad to a few of them."
     if old.dtype != new.dtype:
@@ -215,7 +215,7 @@ def static_changes(fun: Callable, old: tuple, new: tuple) -> list[tuple[str, str
 
 
 def tree_change(fun: Callable, old: PyTreeDef, new: PyTreeDef) -> str:
-    """How the structure of the arguments changed: leaves that came or went, else the structures."""
+    """Describe how the structure of the arguments changed: new or lost leaves, or structures."""
     before, after = argument_names(fun, old), argument_names(fun, new)
     gone = [f"`{n}`" for n in before if n not in after]
     come = [f"`{n}`" for n in after if n not in before]

@@ -251,7 +251,7 @@ def effects_barrier() -> None:
 
 
 def check_result(op: str, where: str, x: Any, aval: ShapedArray) -> np.ndarray:
-    """A result as the engine takes it, or an error that names it.
+    """A result as jaxlib takes it, or an error that names it.
 
     A Python number has any dtype of its kind: a float that of a float16, an int that of an int8.
     """

@@ -150,7 +150,7 @@ def wrap_checkpointed(
         within: Budget = limit
 
         def plan(*args: Any, **kwargs: Any) -> MemoryPlan:
-            """What the derivative keeps and computes again, at arguments like these."""
+            """Return the values that the derivative keeps and recomputes, for such arguments."""
             jaxpr = jitted.find_program(args, kwargs)[0].jaxpr
             return MemoryPlan(choose_residuals(jaxpr, within, prevent_cse))
 
@@ -159,7 +159,7 @@ def wrap_checkpointed(
 
 
 def choose_residuals(jaxpr: Jaxpr, budget: Budget, stages: bool) -> Choice:
-    """What reverse mode of a closed jaxpr keeps within a budget, with respect to all its inputs."""
+    """Choose the values that reverse mode of a closed jaxpr keeps within a budget."""
     moved = tuple(dtypes.is_inexact(a.dtype) for a in jaxpr.in_avals)
     unknown = (*[False] * len(moved), *[True] * sum(moved))
     early, late, out_unknown = split_by_names(jvp_jaxpr(jaxpr, moved)[0], unknown, True)
@@ -303,7 +303,7 @@ def saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> list[tuple[Shap
 
 
 def describe_origin(eqn: Eqn) -> str:
-    """Where the results of an equation are from: `output of sin from model.py:12:4 (loss)`."""
+    """Name the origin of an equation's results: `output of sin from model.py:12:4 (loss)`."""
     if isinstance(eqn.primitive, Name):
         what = f"named {eqn.params['name']!r}"
     elif any(b.names_flow_in for b in bodies_of(eqn)):

@@ -1,4 +1,4 @@
-"""What Python functions close over, made operands: `find_closed_over`, `Hoisted`.
+"""Make operands of values that Python functions close over: `find_closed_over`, `Hoisted`.
 
 A call that brings its own rules may refer to traced values of the functions around it, and the
 rules run later, under other traces. Such values become operands of the call; when one of its
@@ -49,7 +49,7 @@ def find_closed_over(*roots: Any) -> list[Tracer]:
 
 
 def find_parts(x: Any) -> Iterable[Any]:
-    """What an object refers to."""
+    """List the objects that an object refers to."""
     if isinstance(x, types.FunctionType):
         cells = [c.cell_contents for c in x.__closure__ or () if c != EMPTY_CELL]
         refs = [r for r in map(x.__globals__.get, x.__code__.co_names) if type(r) is Ref]
@@ -116,7 +116,7 @@ def substitute(
 
 
 def replace_tracers(x: Any, known: dict[int, Any]) -> Any:
-    """A result with values in place of the tracers that the function gave back as they were."""
+    """A result with values in place of the tracers that the function gave back unchanged."""
     if isinstance(x, list | tuple):
         return [replace_tracers(y, known) for y in x]
     return known.get(id(x), x)

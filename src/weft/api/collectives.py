@@ -46,7 +46,7 @@ class CollectiveAxes(NamedTuple):
 
     @property
     def group_size(self) -> int:
-        """How many copies are together, where groups are even."""
+        """Return the number of copies in a group, where groups are even."""
         return self.size if self.groups is None else len(self.groups[0])
 
     def has_even_groups(self) -> bool:
@@ -103,14 +103,33 @@ def bind_leaves(op: str, prim: Any, x: Any, where: CollectiveAxes, **params: Any
 
 
 def psum(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = None) -> Any:
-    """Sum the leaves of `x` over a named axis, or over a tuple of them.
+    """Sum arrays over a named axis of a `vmap`, a `pmap` or a `shard_map`.
 
-    Integers in `axis_name` are axes of the leaves. With `axis_index_groups`, lists of indices that
-    together hold each once, sums are within groups. Of a number or a NumPy array, which are the
-    same in all copies, the result is known at once: `psum(1, "i")` is the size of the axis.
+    Data-parallel training sums gradients over devices with it. Each copy of the function receives
+    the same total.
+
+    Args:
+      x: a pytree of arrays and numbers of any shapes. Bools count as int32.
+      axis_name: the name of an axis that is in scope, or a tuple of names. The sum is over all of
+        them. Integers in it are axes of the arrays themselves, which are summed as well.
+      axis_index_groups: a list of lists of indices along the named axis, which together hold each
+        index once. Each copy receives the sum of its own group. None, the default, sums over all
+        copies.
+
+    Returns:
+      A pytree of the shapes and dtypes of `x`. A Python number or a NumPy array is the same in all
+      copies, so its sum is computed at once without communication: `psum(1, "i")` is the size of
+      the axis.
+
+    Raises:
+      UnboundAxisError: no axis of that name is in scope. It is a NameError.
+      ValueError: the groups do not hold each index once.
 
     >>> weft.vmap(lambda x: x / weft.lax.psum(x, "i"), axis_name="i")(jnp.arange(4.0))
     Array([0.        , 0.16666667, 0.33333334, 0.5       ], dtype=float32)
+    >>> pairs = lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1], [2, 3]])
+    >>> print(weft.vmap(pairs, axis_name="i")(jnp.arange(4.0)))
+    [1. 1. 5. 5.]
     """
     where = resolve_axes("psum", axis_name, axis_index_groups, reduces=True)
     return tree_map(lambda leaf: sum_leaf("psum", leaf, where), x)
@@ -161,7 +180,22 @@ def reduce_positions(op: str, x: Any, where: CollectiveAxes, reduce: Callable) -
 
 
 def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = None) -> Any:
-    """Average the leaves of `x` over a named axis, or in `axis_index_groups` of it; see `psum`.
+    """Average arrays over a named axis of a `vmap`, a `pmap` or a `shard_map`.
+
+    Args:
+      x: a pytree of arrays and numbers of any shapes.
+      axis_name: the name of an axis that is in scope, or a tuple of names. Integers in it are axes
+        of the arrays themselves, as in `psum`.
+      axis_index_groups: a list of lists of indices along the named axis, which together hold each
+        index once. Each copy receives the mean of its own group. None, the default, averages all
+        copies.
+
+    Returns:
+      A pytree of the shapes of `x`. Integers and bools become the default float dtype.
+
+    Raises:
+      UnboundAxisError: no axis of that name is in scope.
+      ValueError: the groups do not hold each index once.
 
     >>> weft.vmap(lambda x: x - weft.lax.pmean(x, "i"), axis_name="i")(jnp.arange(3.0))
     Array([-1.,  0.,  1.], dtype=float32)
@@ -186,7 +220,7 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = N
 
 
 def reduce_extremum(prim: Any, reduce: Callable, x: Any, axis_name: Any, groups: Any) -> Any:
-    """What `pmax` and `pmin` do with a pytree."""
+    """Reduce a pytree by `pmax` or `pmin`."""
     where = resolve_axes(prim.name, axis_name, groups, reduces=True)
 
     def one(leaf: Any) -> Any:
@@ -200,9 +234,23 @@ def reduce_extremum(prim: Any, reduce: Callable, x: Any, axis_name: Any, groups:
 
 
 def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = None) -> Any:
-    """The maximum of each leaf of `x` over a named axis, or over a tuple of them; see `psum`.
+    """Take the maximum of arrays over a named axis of a `vmap`, a `pmap` or a `shard_map`.
 
-    `axis_index_groups` are as there. It has a derivative: copies that tie for the maximum share it.
+    Args:
+      x: a pytree of arrays and numbers of any shapes, of real dtypes.
+      axis_name: the name of an axis that is in scope, or a tuple of names. Integers in it are axes
+        of the arrays themselves, as in `psum`.
+      axis_index_groups: a list of lists of indices along the named axis, which together hold each
+        index once. Each copy receives the maximum of its own group. None, the default, compares all
+        copies.
+
+    Returns:
+      A pytree of the shapes and dtypes of `x`. It can be differentiated. Copies that tie for the
+      maximum share the cotangent equally. JAX defines no derivative of `pmax`.
+
+    Raises:
+      UnboundAxisError: no axis of that name is in scope.
+      ValueError: the groups do not hold each index once.
 
     >>> weft.vmap(lambda x: weft.lax.pmax(x, "i"), axis_name="i")(jnp.array([3, 1, 2]))
     Array([3, 3, 3], dtype=int32)
@@ -211,9 +259,23 @@ def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = No
 
 
 def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: AxisIndexGroups = None) -> Any:
-    """The minimum of each leaf of `x` over a named axis, or over a tuple of them; see `pmax`.
+    """Take the minimum of arrays over a named axis of a `vmap`, a `pmap` or a `shard_map`.
 
-    `axis_index_groups` are as for `psum`.
+    Args:
+      x: a pytree of arrays and numbers of any shapes, of real dtypes.
+      axis_name: the name of an axis that is in scope, or a tuple of names. Integers in it are axes
+        of the arrays themselves, as in `psum`.
+      axis_index_groups: a list of lists of indices along the named axis, which together hold each
+        index once. Each copy receives the minimum of its own group. None, the default, compares all
+        copies.
+
+    Returns:
+      A pytree of the shapes and dtypes of `x`. It can be differentiated. Copies that tie for the
+      minimum share the cotangent equally.
+
+    Raises:
+      UnboundAxisError: no axis of that name is in scope.
+      ValueError: the groups do not hold each index once.
 
     >>> weft.vmap(lambda x: weft.lax.pmin(x, "i"), axis_name="i")(jnp.array([3, 1, 2]))
     Array([1, 1, 1], dtype=int32)
@@ -233,15 +295,36 @@ def all_gather(
     tiled: bool = False,
     to: str = "varying",
 ) -> Any:
-    """Stack the leaves of all copies along a new axis `axis`; if `tiled`, join them along it.
+    """Gather the arrays of all copies along a named axis, so that each copy has them all.
 
-    In a shard_map that checks what varies, the result counts as varying along the axis, though all
-    have the same; with `to="invarying"` it does not, and with `to="reduced"` its cotangent is
-    unreduced too. `axis_index_groups` are as for `psum`.
+    Args:
+      x: a pytree of arrays and numbers.
+      axis_name: the name of an axis that is in scope, or a tuple of names. Its size is n below.
+      axis_index_groups: a list of lists of equal length of indices along the named axis, which
+        together hold each index once. Each copy receives the arrays of its own group, and n is the
+        size of a group. None, the default, gathers from all copies.
+      axis: the axis of the result along which the copies are. The default is 0.
+      tiled: if False, the default, the arrays are stacked along a new axis. If True, they are
+        joined along the axis `axis` that they have.
+      to: how the result counts in a `shard_map` that checks which values vary. "varying", the
+        default: as a value that may differ along the axis, although all copies have the same.
+        "invarying": as the same value everywhere. "reduced": the same, and its cotangent is a sum
+        that is not yet formed.
+
+    Returns:
+      A pytree of arrays of the dtypes of `x`. An operand of shape (a, b) gives (n, a, b) with
+      `axis=0`, and (n * a, b) if `tiled`.
+
+    Raises:
+      UnboundAxisError: no axis of that name is in scope.
+      ShapeError: `axis` is out of range. It is so for scalars if `tiled`.
 
     >>> weft.vmap(lambda x: weft.lax.all_gather(x, "i"), axis_name="i")(jnp.arange(2.0))
     Array([[0., 1.],
            [0., 1.]], dtype=float32)
+    >>> joined = weft.vmap(lambda x: lax.all_gather(x, "i", tiled=True), axis_name="i")
+    >>> joined(jnp.ones((2, 3))).shape
+    (2, 6)
     """
     where = resolve_axes("all_gather", axis_name, axis_index_groups)
     collective.check_even("all_gather", where.groups)
@@ -280,13 +363,35 @@ def psum_scatter(
     axis_index_groups: AxisIndexGroups = None,
     tiled: bool = False,
 ) -> Any:
-    """Sum the leaves over a named axis, and keep of the sum what is at one's own index.
+    """Sum arrays over a named axis, and keep one part of the sum in each copy.
 
-    Copy i keeps element i along `scatter_dimension`, which is removed; if `tiled`, part i of equal
-    ones. As `psum` and then indexing, at less cost on devices. `axis_index_groups` are as there.
+    It computes what `psum` and then a choice by `axis_index` compute, with less communication.
+    Sharded optimizers sum gradients this way.
+
+    Args:
+      x: a pytree of arrays. Bools count as int32.
+      axis_name: the name of an axis that is in scope, or a tuple of names.
+      scatter_dimension: the axis of the arrays that is divided among the copies. The default is 0.
+      axis_index_groups: a list of lists of equal length of indices along the named axis, which
+        together hold each index once. Sums are within groups. None, the default, sums over all
+        copies.
+      tiled: if False, the default, the size of `scatter_dimension` must equal the number of copies,
+        and the axis is removed. If True, it is divided into equal consecutive parts.
+
+    Returns:
+      A pytree of arrays of the dtypes of `x`. Copy i has element i, or part i, along
+      `scatter_dimension`.
+
+    Raises:
+      UnboundAxisError: no axis of that name is in scope.
+      ShapeError: the size of `scatter_dimension` does not fit the number of copies.
 
     >>> weft.vmap(lambda x: weft.lax.psum_scatter(x, "i"), axis_name="i")(jnp.ones((3, 3)))
     Array([3., 3., 3.], dtype=float32)
+    >>> tiled = weft.vmap(lambda x: lax.psum_scatter(x, "i", tiled=True), axis_name="i")
+    >>> print(tiled(jnp.arange(8.0).reshape(2, 4)))
+    [[ 4.  6.]
+     [ 8. 10.]]
     """
     where = resolve_axes("psum_scatter", axis_name, axis_index_groups)
     collective.check_even("psum_scatter", where.groups)
@@ -339,16 +444,39 @@ def all_to_all(
     axis_index_groups: AxisIndexGroups = None,
     tiled: bool = False,
 ) -> Any:
-    """Exchange: element i along `split_axis` goes to copy i, which stacks what it gets.
+    """Send part i of each array to copy i, and join the parts that arrive.
 
-    What arrives is along `concat_axis` of the result, in the order of the senders; the axis
-    that was split is gone. If `tiled`, the axis is split into equal parts, which are joined.
-    `axis_index_groups` are as for `psum`.
+    It transposes data over devices: arrays that are split along one of their axes become split
+    along another.
+
+    Args:
+      x: a pytree of arrays.
+      axis_name: the name of an axis that is in scope, or a tuple of names.
+      split_axis: the axis of the arrays that is divided among the copies.
+      concat_axis: the axis of the results along which the parts that arrive are, in the order of
+        the senders.
+      axis_index_groups: a list of lists of equal length of indices along the named axis, which
+        together hold each index once. Parts are exchanged within groups. None, the default, makes
+        one group.
+      tiled: if False, the default, the size of `split_axis` must equal the number of copies. The
+        axis is removed, and the parts are stacked along a new axis `concat_axis`. If True, the axis
+        is divided into equal consecutive parts, which are joined along `concat_axis`.
+
+    Returns:
+      A pytree of arrays of the dtypes of `x`.
+
+    Raises:
+      UnboundAxisError: no axis of that name is in scope.
+      ShapeError: the size of `split_axis` does not fit the number of copies.
 
     >>> x = jnp.arange(4.0).reshape(2, 2)
     >>> weft.vmap(lambda x: weft.lax.all_to_all(x, "i", 0, 0), axis_name="i")(x)
     Array([[0., 2.],
            [1., 3.]], dtype=float32)
+    >>> tiled = weft.vmap(lambda x: lax.all_to_all(x, "i", 0, 0, tiled=True), axis_name="i")
+    >>> print(tiled(jnp.arange(8).reshape(2, 4)))
+    [[0 1 4 5]
+     [2 3 6 7]]
     """
     where = resolve_axes("all_to_all", axis_name, axis_index_groups)
     collective.check_even("all_to_all", where.groups)
@@ -384,9 +512,24 @@ def bind_exchange(x: Any, where: CollectiveAxes, split: int, concat: int, tiled:
 def pswapaxes(
     x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: AxisIndexGroups = None
 ) -> Any:
-    """Exchange a named axis with axis `axis` of the leaves, which is of its size.
+    """Exchange a named axis with an axis of the arrays.
 
-    `axis_index_groups` are as for `psum`.
+    It is `all_to_all` with the same axis for both positions.
+
+    Args:
+      x: a pytree of arrays.
+      axis_name: the name of an axis that is in scope, or a tuple of names.
+      axis: the axis of the arrays. Its size must equal the size of the named axis.
+      axis_index_groups: a list of lists of equal length of indices along the named axis, which
+        together hold each index once. The exchange is within groups. None, the default, makes one
+        group.
+
+    Returns:
+      A pytree of arrays of the shapes and dtypes of `x`.
+
+    Raises:
+      UnboundAxisError: no axis of that name is in scope.
+      ShapeError: the size of `axis` is not the size of the named axis.
 
     >>> x = jnp.arange(4.0).reshape(2, 2)
     >>> weft.vmap(lambda x: weft.lax.pswapaxes(x, "i", 0), axis_name="i")(x)
@@ -397,9 +540,23 @@ def pswapaxes(
 
 
 def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
-    """Send the leaves of copy i to copy j for each pair (i, j) of `perm`.
+    """Send the arrays of copy i to copy j, for each pair (i, j) of a permutation.
 
-    A copy that nothing is sent to gets zeros. No copy sends or gets twice.
+    Pipelines and ring algorithms pass data to their neighbours with it. The transpose sends the
+    cotangents back along the same pairs.
+
+    Args:
+      x: a pytree of arrays.
+      axis_name: the name of an axis that is in scope, or a tuple of names.
+      perm: a list of pairs (source, destination) of indices along the axis. An index may be a
+        source once and a destination once.
+
+    Returns:
+        A pytree of arrays of the shapes and dtypes of `x`. A copy that receives nothing has zeros.
+
+    Raises:
+      UnboundAxisError: no axis of that name is in scope.
+      ValueError: an index is a source or a destination twice, or out of range.
 
     >>> shift = [(0, 1), (1, 2)]
     >>> weft.vmap(lambda x: weft.lax.ppermute(x, "i", shift), axis_name="i")(jnp.arange(1.0, 4.0))
@@ -424,7 +581,19 @@ def permute_leaves(op: str, x: Any, axis_name: AxisName, perm: Sequence[tuple[in
 
 
 def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
-    """Permute the copies: copy i gets the leaves of copy `perm[i]`.
+    """Permute the copies: copy i receives the arrays of copy `perm[i]`.
+
+    Args:
+      x: a pytree of arrays.
+      axis_name: the name of an axis that is in scope.
+      perm: a list that holds each index along the axis once. `perm[i]` is the source of copy i.
+
+    Returns:
+      A pytree of arrays of the shapes and dtypes of `x`.
+
+    Raises:
+      UnboundAxisError: no axis of that name is in scope.
+      ValueError: `perm` does not hold each index once.
 
     >>> x = jnp.array([10.0, 20.0, 30.0])
     >>> weft.vmap(lambda x: weft.lax.pshuffle(x, "i", [2, 0, 1]), axis_name="i")(x)
@@ -441,7 +610,19 @@ def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
 
 
 def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
-    """The leaves of copy `source`, in all copies.
+    """Send the arrays of one copy to all copies.
+
+    Args:
+      x: a pytree of arrays.
+      axis_name: the name of an axis that is in scope, or a tuple of names.
+      source: the index along the axis of the copy that is sent, an int.
+
+    Returns:
+      A pytree of arrays of the shapes and dtypes of `x`, the same in all copies.
+
+    Raises:
+      UnboundAxisError: no axis of that name is in scope.
+      ValueError: `source` is out of range.
 
     >>> weft.vmap(lambda x: weft.lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.arange(3.0))
     Array([1., 1., 1.], dtype=float32)
@@ -464,10 +645,21 @@ def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
 
 
 def pvary(x: Any, axis_name: AxisName) -> Any:
-    """The leaves of `x`, as values that may differ along axes of a mesh.
+    """Mark arrays as values that may differ along axes of a mesh.
 
-    That is a matter of types in a shard_map that checks what varies; nothing is computed, and along
-    axes of other kinds it does nothing.
+    The mark belongs to the types in a `shard_map` that checks which values vary: operands of one
+    operation must vary along the same axes. Nothing is computed. Along axes of `vmap` it does
+    nothing.
+
+    Args:
+      x: a pytree of arrays.
+      axis_name: the name of an axis that is in scope, or a tuple of names.
+
+    Returns:
+      The same arrays, marked as varying along the axes.
+
+    Raises:
+      UnboundAxisError: no axis of that name is in scope.
 
     >>> weft.vmap(lambda x: weft.lax.pvary(x, "i"), axis_name="i")(jnp.arange(2.0))
     Array([0., 1.], dtype=float32)
@@ -477,11 +669,25 @@ def pvary(x: Any, axis_name: AxisName) -> Any:
 
 
 def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
-    """The leaves of `x`, as values of another kind along axes of a mesh that shard_map is over.
+    """Mark arrays as values of another kind along axes of the mesh of a `shard_map`.
 
-    `to` is "varying", as by `pvary`; "unreduced", of values that vary, which are then terms of a
-    sum that psum forms, or `reshard` outside; "reduced", of values that are the same, whose
-    cotangents are then unreduced. It is a matter of types; nothing is computed.
+    The kind belongs to the types in a `shard_map` that checks which values vary. Nothing is
+    computed.
+
+    Args:
+      x: a pytree of arrays.
+      axis_name: the name of an axis that is in scope, or a tuple of names.
+      to: the new kind. "varying": the values may differ from device to device, as after `pvary`.
+        "unreduced", for values that vary: they are the terms of a sum that `psum` forms, or
+        `reshard` outside the `shard_map`. "reduced", for values that are the same on all devices:
+        their cotangents are unreduced.
+
+    Returns:
+      The same arrays, with other types.
+
+    Raises:
+      UnboundAxisError: no axis of that name is in scope.
+      ValueError: `to` is not one of the three, or the value cannot become that.
 
     >>> weft.vmap(lambda x: weft.lax.pcast(x, "i", to="varying"), axis_name="i")(jnp.arange(2.0))
     Array([0., 1.], dtype=float32)
@@ -519,7 +725,17 @@ SOURCES = {
 
 
 def axis_index(axis_name: AxisName) -> Any:
-    """Which copy this is along a named axis, from 0; along several, counted with the last fastest.
+    """Return the index of this copy along a named axis, counted from 0.
+
+    Args:
+      axis_name: the name of an axis of a `vmap`, a `pmap` or a `shard_map` in scope, or a tuple of
+        names. Along several axes the last name counts fastest.
+
+    Returns:
+      A scalar array of int32.
+
+    Raises:
+      UnboundAxisError: no axis of that name is in scope.
 
     >>> weft.vmap(lambda x: x + 10 * weft.lax.axis_index("i"), axis_name="i")(jnp.arange(3))
     Array([ 0, 11, 22], dtype=int32)
@@ -528,7 +744,17 @@ def axis_index(axis_name: AxisName) -> Any:
 
 
 def axis_size(axis_name: AxisName) -> int:
-    """How many copies there are along a named axis, or along several together: a Python int.
+    """Return the number of copies along a named axis.
+
+    Args:
+      axis_name: the name of an axis of a `vmap`, a `pmap` or a `shard_map` in scope, or a tuple of
+        names. For several names it is the product of the sizes.
+
+    Returns:
+      A Python int, also under `jit`.
+
+    Raises:
+      UnboundAxisError: no axis of that name is in scope.
 
     >>> weft.vmap(lambda x: x / weft.lax.axis_size("i"), axis_name="i")(jnp.ones(2))
     Array([0.5, 0.5], dtype=float32)
@@ -541,7 +767,7 @@ def axis_size(axis_name: AxisName) -> int:
 
 
 class Sent:
-    """What `psend` gives `precv`: arrays on their way along an axis."""
+    """The result of `psend`, for `precv`: arrays on their way along an axis."""
 
     def __init__(self, value: Any, where: tuple):
         self.value = value
@@ -552,9 +778,21 @@ register_pytree_node(Sent, lambda s: ((s.value,), s.where), lambda where, xs: Se
 
 
 def psend(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Sent:
-    """Send the leaves of a pytree from copy to copy, as `ppermute` does; `precv` receives them.
+    """Send arrays from copy to copy as `ppermute` does; `precv` receives them.
 
-    What stands between the two need not wait for it.
+    Operations between the two calls do not depend on the transfer, so a compiler may overlap them.
+
+    Args:
+      x: a pytree of arrays.
+      axis_name: the name of an axis that is in scope, or a tuple of names.
+      perm: a list of pairs (source, destination) of indices along the axis.
+
+    Returns:
+      A token for `precv`.
+
+    Raises:
+      UnboundAxisError: no axis of that name is in scope.
+      ValueError: an index is a source or a destination twice, or out of range.
 
     >>> def shift(x):
     ...     token = lax.psend(x, "i", [(0, 1), (1, 0)])
@@ -566,7 +804,28 @@ def psend(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Sent:
 
 
 def precv(token: Sent, out_shape: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
-    """What `psend` sent, of the types `out_shape`, along the same axis by the same permutation."""
+    """Receive the arrays that `psend` sent.
+
+    Args:
+      token: the result of `psend`.
+      out_shape: a pytree of arrays or `ShapeDtypeStruct`s with the shapes and dtypes that were
+        sent.
+      axis_name: the axis of the call of `psend`.
+      perm: the permutation of the call of `psend`.
+
+    Returns:
+      A pytree of arrays. A copy that is not a destination has zeros.
+
+    Raises:
+      ValueError: the token is not of `psend` along this axis by this permutation.
+      ShapeError: other shapes or dtypes were sent.
+
+    >>> def pass_on(x):
+    ...     token = lax.psend(x, "i", [(0, 1)])
+    ...     return lax.precv(token, x, "i", [(0, 1)])
+    >>> print(weft.vmap(pass_on, axis_name="i")(jnp.array([5, 6])))
+    [0 5]
+    """
     where = (axis_name, tuple(map(tuple, perm)))
     if not isinstance(token, Sent) or token.where != where:
         got = f"{token.where}" if isinstance(token, Sent) else repr(token)

@@ -31,16 +31,21 @@ _NAME = re.compile(r"[a-zA-Z]\w*(\.[\w$]+)+", re.ASCII)
 
 
 def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
-    """A function with the results of `decomposition`, by the compiler's own code where it has any.
+    """Return a function that the compiler may replace by its own code.
 
-    A compiler that knows the operation `name` in this version may use code of its own; others
+    A compiler that knows the operation `name` in this version may use code of its own. Others
     compile the decomposition. Derivatives and batching are those of the decomposition.
 
     Args:
-      decomposition: takes pytrees of arrays by position; by keyword attributes, Python values that
-        the compiler sees too: numbers, strings, NumPy arrays, dtypes, and sequences and dicts of
-        these. An attribute of None is not shown to it.
-      name: as "my_library.my_op".
+      decomposition: a function of pytrees of arrays, which are passed by position. Its keyword
+        arguments are attributes: Python values that the compiler sees as well. They are numbers,
+        strings, NumPy arrays, dtypes, and sequences and dicts of these. An attribute of None is
+        left out.
+      name: the name of the operation, such as "my_library.my_op".
+      version: the version of the operation, an int. The default is 0.
+
+    Returns:
+      A function with the parameters and the results of `decomposition`.
 
     >>> tangent = lax.composite(lambda x: lax.sin(x) / lax.cos(x), name="my.tangent")
     >>> print(tangent(jnp.array([0.0, 1.0])))
@@ -106,12 +111,23 @@ def scaled_dot(
     dimension_numbers: DotDimensionNumbers | None = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """`dot_general` of operands times their scales, each of which serves a block of elements.
+    """Multiply arrays as `dot_general` does, after each operand is multiplied by its scales.
 
-    A scale has the shape of its operand, but along contracting axes, where it has one number for
-    each block; no scale is a scale of 1. The result is of `preferred_element_type`, by default
-    bfloat16, and so are the products. Without `dimension_numbers` it is the product of matrices
-    (m, k) and (k, n), or of stacks of them.
+    Operands of 8-bit and 4-bit floats are stored with one scale for each block of elements. A
+    compiler that knows the operation uses the hardware's own instruction.
+
+    Args:
+      lhs: the left operand, an array of floats.
+      rhs: the right operand.
+      lhs_scale: the scales of `lhs`. Their array has the shape of `lhs`, except along contracting
+        axes, which have one number for each block. None, the default, is a scale of 1.
+      rhs_scale: the scales of `rhs`, in the same form.
+      dimension_numbers: the axes, as in `dot_general`. None, the default, is for matrices (m, k)
+        and (k, n), or for stacks of them.
+      preferred_element_type: the dtype of the products and of the result. None is bfloat16.
+
+    Returns:
+      An array with the axes of `dot_general`.
 
     >>> x, scale = jnp.ones((2, 4), jnp.float8_e4m3fn), jnp.array([[1.0, 2.0], [3.0, 4.0]])
     >>> print(lax.scaled_dot(x, x.T, lhs_scale=scale))

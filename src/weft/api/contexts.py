@@ -454,7 +454,19 @@ def _make_scope(name: str) -> Any:
         say_once(name)
         return Scope(list)
 
-    doc = f"A context manager for JAX's option {name}, which changes nothing here."
+    doc = f"""Accept JAX's option {name}, which has no effect in weft.
+
+    A message says so once. Programs that were written for JAX run unchanged.
+
+    Args:
+      new_val: the value of the option, which is ignored.
+
+    Returns:
+      A context manager that changes nothing.
+
+    >>> with weft.{name}(True):
+    ...     x = jnp.ones(2)
+    """
     return name_function(scope, name, doc)
 
 
@@ -645,7 +657,7 @@ class UserContext:
         return self._cell.get_global()
 
     def __call__(self, value: Any) -> Scope:
-        """Within the block, the value is `value`."""
+        """Set the value to `value` within the block."""
         cell, value = self._cell, self._checked(value)
         return Scope(lambda: [(cell.set_local, cell.get_local(), value)])
 

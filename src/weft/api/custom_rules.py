@@ -68,7 +68,18 @@ def stop_gradient(x: Any) -> Any:
 
 
 class SymbolicZero(Record):
-    """A tangent or cotangent that is zero and was not computed: `aval`, `shape`, `dtype`."""
+    """A tangent or cotangent that is known to be zero and was not computed.
+
+    Rules of custom derivatives receive it where they ask for symbolic zeros.
+
+    Args:
+      aval: the type of the zero, a `ShapedArray`. Its attributes `shape` and `dtype` are those of
+        the zero.
+
+    >>> from weft.custom_derivatives import zero_from_primal
+    >>> zero_from_primal(jnp.ones(3), symbolic_zeros=True).shape
+    (3,)
+    """
 
     __slots__ = ("aval",)
 
@@ -90,7 +101,15 @@ class SymbolicZero(Record):
 
 
 class CustomVJPPrimal(Record):
-    """What fwd takes for each leaf with symbolic_zeros: `value`, and whether it is `perturbed`."""
+    """An argument of a forward rule of `custom_vjp` with `symbolic_zeros=True`.
+
+    Args:
+      value: the value of the argument.
+      perturbed: True if a derivative with respect to it is being computed.
+
+    >>> CustomVJPPrimal(jnp.ones(3), True).perturbed
+    True
+    """
 
     __slots__ = ("perturbed", "value")
 
@@ -142,13 +161,36 @@ class ValAccum(GradAccum):
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
-    """Return a pytree's zero tangents: arrays of zeros, or with `symbolic_zeros` SymbolicZeros."""
+    """Return the zero tangents of a pytree.
+
+    Args:
+      val: a pytree of arrays.
+      symbolic_zeros: if True, the leaves are `SymbolicZero`s. If False, the default, they are
+        arrays.
+
+    Returns:
+      A pytree of the structure of `val`. The tangents of floats have their dtype, and those of
+      integers and bools have the dtype float0.
+
+    >>> print(zero_from_primal({"a": jnp.ones(2)}))
+    {'a': Array([0., 0.], dtype=float32)}
+    """
     zero = SymbolicZero.from_primal_value
     return tree_map(zero if symbolic_zeros else lambda leaf: zeros(zero(leaf).aval), val)
 
 
 def custom_vjp_primal_tree_values(tree: Any) -> Any:
-    """A pytree whose leaves are CustomVJPPrimal, as one of their values."""
+    """Return the values of a pytree whose leaves are `CustomVJPPrimal`.
+
+    Args:
+      tree: a pytree whose leaves are `CustomVJPPrimal`.
+
+    Returns:
+      A pytree of the same structure, with the attribute `value` of each leaf.
+
+    >>> custom_vjp_primal_tree_values([CustomVJPPrimal(1.0, True)])
+    [1.0]
+    """
     return tree_map(lambda p: p.value, tree, is_leaf=lambda x: type(x) is CustomVJPPrimal)
 
 
@@ -171,7 +213,7 @@ class ArgumentBinder:
             self.signature = None
         kinds = {p.kind for p in self.signature.parameters.values()} if self.signature else set()
         ordinary = kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD}
-        # with so many arguments by position there is nothing to do
+        # with this many arguments by position there is nothing to do
         self.count = len(self.signature.parameters) if self.signature and ordinary else -1
 
     def __call__(self, args: tuple, kwargs: dict) -> tuple:
@@ -224,7 +266,7 @@ class RuledFunction:
 
 
 class _CustomFunction(RuledFunction):
-    """What both decorators share: the rules, and which arguments have no derivative."""
+    """The base of both decorators: the rules, and the arguments without derivatives."""
 
     jvp: Callable | None = None
     fwd: Callable | None = None

@@ -267,7 +267,7 @@ def device_put(
 def _release(x: Any, placed: Any) -> None:
     """Free the memory of an array that was copied to other devices."""
     if x._sharding.device_set.isdisjoint(placed._sharding.device_set):
-        x.delete()  # the engine keeps it until the copy is made
+        x.delete()  # jaxlib keeps it until the copy is made
 
 
 def _is_plain(x: Any) -> bool:
@@ -318,7 +318,7 @@ def _put_leaf(x: Any, sharding: Any) -> Any:
 
 
 def _is_moved_among_devices(x: Any, sharding: Any) -> bool:
-    """Whether to reshard an array by a program, in which the devices exchange parts."""
+    """Return True if an array is to be resharded by a program that exchanges parts."""
     now = x._sharding
     return (
         not (now.is_fully_addressable and sharding._device_assignment[0].platform == "cpu")

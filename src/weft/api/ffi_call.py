@@ -1,4 +1,4 @@
-"""`ffi_call`: a call of a function that other code has registered with the engine.
+"""`ffi_call`: a call of a function that other code has registered with XLA.
 
 Registering is ffi.py's; what the program writes for a call is xla/foreign.py's.
 """
@@ -37,7 +37,7 @@ from weft.xla.hlo import quote_text
 
 
 class ForeignEffect(Effect):
-    """What a foreign function does besides computing: the call stays if its results are unused."""
+    """The effect of a foreign function: its call stays if the results are unused."""
 
     name = "Foreign"
     repeatable = False
@@ -204,23 +204,33 @@ def ffi_call(
     custom_call_api_version: int = 4,
     legacy_backend_config: str | None = None,
 ) -> ForeignFunction:
-    """A function that calls the foreign function registered as `target_name`.
+    """Return a function that calls the foreign function which is registered under a name.
 
-    It takes arrays by position and attributes by keyword: bools, ints and floats (of 64 bits),
-    NumPy numbers, strings, arrays, dicts. `custom_jvp` or `custom_vjp` gives its derivative.
+    It takes arrays by position, and attributes by keyword: bools, ints and floats (of 64 bits),
+    NumPy numbers, strings, arrays and dicts. `custom_jvp` or `custom_vjp` gives it a derivative.
 
     Args:
-      result_shape_dtypes: an array or `ShapeDtypeStruct`, or a pytree of them: the results.
-      has_side_effect: whether the call is made also where its results are not used.
-      vmap_method: how it is mapped by `vmap`: "sequential" calls it for each element, in a loop,
-        "sequential_unrolled" without one; "expand_dims" once, with a leading axis, of size 1 where
-        an argument is not mapped; "broadcast_all" repeats those; "legacy_vectorized" leaves them.
+      target_name: the name of the function, as in `ffi.register_ffi_target`.
+      result_shape_dtypes: an array or `ShapeDtypeStruct`, or a pytree of them: the types of the
+        results.
+      has_side_effect: if True, the call is made even if its results are not used. The default is
+        False.
+      vmap_method: the way in which `vmap` maps it. "sequential" calls it for each element, in a
+        loop; "sequential_unrolled" without a loop. "expand_dims" calls it once, with a leading
+        axis, which has size 1 where an argument is not mapped. "broadcast_all" repeats those
+        arguments, and "legacy_vectorized" leaves them without the axis. None, the default, refuses
+        `vmap`.
       input_layouts: for each argument the order of its axes in memory, the slowest first, as a
-        `Layout` or a sequence of ints; None: row by row.
-      output_layouts: the same for each result, or for the one there is.
-      input_output_aliases: which argument, by number, gives its buffer to which result.
-      custom_call_api_version: 4 for the typed FFI; below, XLA's older custom calls.
-      legacy_backend_config: the string that such a one is given.
+        `Layout` or a sequence of ints. None, the default, is row by row.
+      output_layouts: the same for each result, or for the single one.
+      input_output_aliases: a dict from the number of an argument to the number of the result that
+        uses its buffer. None, the default, is empty.
+      custom_call_api_version: 4, the default, for the typed FFI. Lower numbers are XLA's older
+        custom calls.
+      legacy_backend_config: the string that such an older call is given.
+
+    Returns:
+      A function of arrays and attributes that returns arrays of the given types.
 
     >>> x = np.float32([[4, 1], [1, 3]])
     >>> struct = weft.ShapeDtypeStruct
@@ -255,7 +265,7 @@ def ffi_call(
 
 
 class ForeignFunction:
-    """What `ffi_call` makes: a function of arrays, by position, and attributes, by keyword."""
+    """The result of `ffi_call`: a function of arrays, by position, and attributes, by keyword."""
 
     def __init__(
         self,
@@ -300,7 +310,7 @@ class ForeignFunction:
 
 
 def is_many(layouts: Any) -> bool:
-    """Whether layouts are given one for each value, rather than one as a Layout or as ints."""
+    """Return True if there is a layout for each value, and not only one as a Layout or as ints."""
     return isinstance(layouts, list | tuple) and not all(isinstance(i, int) for i in layouts)
 
 

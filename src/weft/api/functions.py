@@ -35,7 +35,7 @@ class FlatFun:
 
     `out_tree` is known after a call, and with `has_aux` so is `aux`, the second of the pair that
     `fun` returns. float0 values hold nothing, so that programs need not know them: with `float0`,
-    the leaves of that dtype by place, those are no arguments, and results of it are not returned
+    the leaves of that dtype by place, those are not arguments, and results of it are not returned
     but put into `hidden`, by place.
     """
 
@@ -118,7 +118,7 @@ def strip_tangent(x: Any) -> Any:
 
 
 def value_error(op: str, kind: str, path: str, x: Any) -> DtypeError:
-    """The error for a leaf that is no array or number."""
+    """The error for a leaf that is not an array or number."""
     if is_masked(x):
         hint = "x.filled(0), which is without a mask."
     elif isinstance(x, np.ndarray):
@@ -141,7 +141,7 @@ def value_error(op: str, kind: str, path: str, x: Any) -> DtypeError:
 
 
 def result_error(op: str, fun: Callable, out: Any) -> DtypeError:
-    """The error for a result that is no array or number, with its place."""
+    """The error for a result that is not an array or number, with its place."""
     for path, x in flatten_with_path(out)[0]:
         if not is_valid_value(x):
             where = f"result{keystr(path)} of {fun_name(fun)}"
@@ -201,7 +201,7 @@ def struct_like(x: Any) -> Any:
 
 
 def argument_origins(fun: Callable, in_tree: PyTreeDef, op: str = "jit") -> list[Origin]:
-    """Where each leaf of (args, kwargs) comes from: "argument `x` of loss at model.py:3"."""
+    """Name the origin of each leaf of (args, kwargs): "argument `x` of loss at model.py:3"."""
     code = getattr(inspect.unwrap(fun), "__code__", None)
     place = f" at {name_line(code.co_filename, code.co_firstlineno)}" if code else ""
     names = argument_names(fun, in_tree)
@@ -210,7 +210,7 @@ def argument_origins(fun: Callable, in_tree: PyTreeDef, op: str = "jit") -> list
 
 
 def describe_program(fun: Callable, flat: FlatFun) -> tuple:
-    """What a program that was made of `flat`, which is `fun` on leaves, says of itself."""
+    """Return the description of a program made of `flat`, which is `fun` on leaves."""
     code = getattr(inspect.unwrap(fun), "__code__", None)
     place = f" at {code.co_filename}:{code.co_firstlineno}" if code else ""
     names, results = argument_names(fun, flat.in_tree), leaf_names("result", flat.out_tree)

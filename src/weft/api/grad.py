@@ -131,7 +131,7 @@ class ChosenArguments(NamedTuple):
     )  # an int for one argument, whose derivative is then not in a tuple
 
     def unflatten(self, leaves: Sequence[Any]) -> Any:
-        """What has a leaf for each leaf of the arguments, as their pytree."""
+        """Return a value for each leaf of the arguments as their pytree."""
         args = unflatten(self.flat.in_tree, leaves)[0]
         return args[0] if isinstance(self.argnums, int) else args
 
@@ -139,7 +139,7 @@ class ChosenArguments(NamedTuple):
 def choose_arguments(
     op: str, fun: Callable, argnums: Any, args: tuple, kwargs: dict, has_aux: bool
 ) -> ChosenArguments:
-    """`fun` with the arguments of a call filled in but for those that `argnums` names."""
+    """`fun` with the arguments of a call filled in except for those that `argnums` names."""
     count = len(args)
     single = isinstance(argnums, int | np.integer)
     chosen = (int(argnums),) if single else tuple(int(i) for i in argnums)
@@ -457,7 +457,7 @@ def find_unsaved(
 
 
 class Pullback(Partial):
-    """What `vjp` gives: the function from cotangents of outputs to those of `primals`, a pytree."""
+    """The result of `vjp`: a function from cotangents of outputs to cotangents of `primals`."""
 
     def with_args(self, *primals: Any) -> Pullback:
         """The pullback with those arguments that `vjp(..., saveable_args=)` had it not hold.
@@ -513,7 +513,7 @@ class DidntWant:
 
 
 def deliver(target: Any, ct: Any) -> Any:
-    """What `with_refs` gives for a cotangent: it, or None where it is added to a reference."""
+    """Return a cotangent for `with_refs`, or None where it is added to a reference."""
     if type(target) is DontWant:
         return DidntWant()
     return add_to_ref(None if type(target) is GradValue else target, ct)

@@ -57,7 +57,7 @@ nesting = _Nesting()
 
 
 def reduce_jitted(call: Any) -> Any:
-    """How a jitted function is pickled: as the global that it is, else as function and options."""
+    """Pickle a jitted function: as the global that it is, else as function and options."""
     if not hasattr(call, "trace"):
         raise TypeError(
             "pickle: an operation that weft has compiled is of this process alone; got one. "
@@ -244,10 +244,18 @@ class JitFunction:
 
 
 class Inline(enum.Enum):
-    """When a jitted function becomes part of the program that calls it: the argument of `jit`.
+    """The time at which a jitted function becomes part of a program that calls it.
 
-    JAX_EARLY: while the program is traced. JAX_LATE, XLA_EARLY, XLA_LATE and AUTO: the jaxpr has a
-    call; weft's compiler inlines it before XLA compiles the program.
+    `jit` takes a member as `inline`.
+
+    Attributes:
+      JAX_EARLY: while the calling program is traced. Its jaxpr has the operations and no call.
+      JAX_LATE, XLA_EARLY, XLA_LATE, AUTO: the jaxpr has a call. weft's compiler inlines it before
+        XLA compiles the program.
+
+    >>> double = weft.jit(lambda x: 2 * x, inline=weft.Inline.JAX_EARLY)
+    >>> print(weft.make_jaxpr(double)(1.0).eqns[0].primitive)
+    mul
     """
 
     JAX_EARLY = "jax_early"
@@ -417,7 +425,7 @@ def clear_caches() -> None:
 def delete_donated(call: Callable) -> Callable:
     """A jitted function that donates, and marks what it took as deleted.
 
-    The engine alone would say of such an array only that a buffer is invalid.
+    XLA alone would say of such an array only that a buffer is invalid.
     """
 
     def donating(*args: Any, **kwargs: Any) -> Any:

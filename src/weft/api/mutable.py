@@ -30,10 +30,17 @@ MUTABLE: dict[type, Callable[[Any], Any]] = {}
 
 
 def typeof(x: Any) -> Any:
-    """The type of a value: of an array, a number, a traced value, a reference.
+    """Return the type of a value: its shape, its dtype, and its sharding over explicit axes.
 
-    Of a value of a class that `experimental.hijax` registers, its own type. Raises DtypeError for
-    anything else.
+    Args:
+      x: an array, a number, a traced value or a reference, or a value of a class that
+        `experimental.hijax` registers.
+
+    Returns:
+      A `ShapedArray`, an `AbstractRef`, or the type that the class has.
+
+    Raises:
+      DtypeError: the value is of another class.
 
     >>> typeof(jnp.ones((2, 3)))
     ShapedArray(float32[2,3])
@@ -52,7 +59,7 @@ def mutable_type(x: Any) -> Any:
 
 
 def cur_qdd(x: Any) -> Any:
-    """What is known of a mutable object's state while functions are traced: types and structure."""
+    """The types and the structure of a mutable object's state while functions are traced."""
     return x.cur_qdd()
 
 
@@ -60,7 +67,7 @@ def cur_qdd(x: Any) -> Any:
 
 
 class State:
-    """Where an object was made, and the references that hold its arrays, if any do."""
+    """The place where an object was made, and the references that hold its arrays, if any."""
 
     __slots__ = ("home", "kind", "known", "refs", "x")
 
@@ -114,7 +121,7 @@ def make_ref(x: Any) -> Any:
 
 
 def find_structure(known: Any) -> Any:
-    """What is known of a state, but for which types are weak."""
+    """Return the types of a state, except for weak types."""
     return known.normalize() if hasattr(known, "normalize") else known
 
 
@@ -124,7 +131,7 @@ _most = [64]
 
 
 def find_state(x: Any, kind: Any) -> State:
-    """Where an object lives; in references, if a function is staged between there and here."""
+    """Find the state of an object; it is in references if a function is staged in between."""
     state = _states.get(id(x)) or State(x, kind, EVAL)
     if state.refs is None and state.home.live and is_staged_within(state.home):
         state.share()
@@ -154,7 +161,7 @@ def keep_state(state: State) -> None:
 
 
 def is_unshared(refs: Sequence[Any]) -> bool:
-    """Whether no program closes over references of an object: its list alone holds them."""
+    """Return True if no program closes over references of an object: its list alone holds them."""
     return all(sys.getrefcount(refs[i]) <= 2 for i in range(len(refs)))
 
 
@@ -187,7 +194,7 @@ def apply_on_objects(fun: Callable, args: Sequence[Any], params: dict[str, Any])
 
 
 def is_foreign(x: Any, home: Trace) -> bool:
-    """Whether a traced value has no meaning where an object lives."""
+    """Return True if a traced value has no meaning where an object lives."""
     return isinstance(x, Tracer) and x.owner not in walk_up(home)
 
 
@@ -208,7 +215,7 @@ def check_state(state: State, known: Any, before: list) -> None:
 
 
 class Change:
-    """What an object holds at the end of a function: its structure, and arrays."""
+    """Return the structure and the arrays of an object at the end of a function."""
 
     def __init__(self, known: Any, arrays: Sequence[Any]):
         self.known = known
@@ -266,7 +273,7 @@ def open_call(fun: Callable, args: tuple, kwargs: dict) -> OpenCall | None:
 
 
 def find_change(x: Any, types: tuple[Any, Any], before: Sequence[Any]) -> Change | None:
-    """What an object holds at the end of a function, if it is not what it was given."""
+    """Return the state of an object at the end of a function, if it changed."""
     kind, was = types
     known = cur_qdd(x)
     after = kind.read_loval(known, x)

@@ -19,7 +19,14 @@ from weft.util import Scope, fun_name, wraps
 def named_scope(name: str) -> Scope:
     """Give the operations in a block, or of a function, a common name.
 
-    Scopes nest as a path, in which transformations show: `jvp(loss)/layer`. Results are unchanged.
+    Profiles, jaxprs and `weft.explain` show it. Scopes nest as a path. Transformations appear in
+    it, as in `jvp(loss)/layer`. The results of the operations are unchanged.
+
+    Args:
+      name: the name, a string.
+
+    Returns:
+      A context manager that is a decorator as well.
 
     >>> @weft.named_scope("activation")
     ... def act(x):
@@ -40,7 +47,7 @@ def named_scope(name: str) -> Scope:
 
 
 def open_scope(names: tuple[str, ...], inner: bool = False) -> Scope:
-    """Within the block, the open scopes have these names; if `inner`, inside of those open now."""
+    """Open these named scopes within the block; if `inner`, inside of those open now."""
 
     def list_changes() -> list[tuple[Callable, dict, dict]]:
         scope, source, capture = current.scope, current.source, current.capture
@@ -56,7 +63,14 @@ def open_scope(names: tuple[str, ...], inner: bool = False) -> Scope:
 
 
 def named_call(fun: Callable, *, name: str | None = None) -> Callable[..., Any]:
-    """`fun`, whose operations have its name, or `name`, as a scope.
+    """Return a function whose operations have a name in jaxprs and profiles.
+
+    Args:
+      fun: a function of pytrees of arrays.
+      name: the name of the scope. None, the default, is the name of the function.
+
+    Returns:
+      A function with the results of `fun`.
 
     >>> relu = weft.named_call(lambda x: jnp.maximum(x, 0.0), name="relu")
     >>> print(weft.make_jaxpr(relu)(1.0).eqns[0].source_info.name_stack)

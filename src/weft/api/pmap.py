@@ -55,24 +55,35 @@ def pmap(
 ) -> Any:
     """Map a function over an axis of its arguments, with one device for each element.
 
-    As `vmap`, but compiled and run on as many devices as the axis is long. Collectives such as
-    `lax.psum(x, axis_name)` are communication between them. Results stay spread over the devices,
-    so that calling again moves nothing. For programs over meshes see `shard_map` and `jit`.
+    It maps as `vmap` does, but the program is compiled for as many devices as the axis has
+    elements, and runs on all of them. Collectives such as `lax.psum(x, axis_name)` are
+    communication between the devices. The results stay on the devices, so that a further call
+    transfers nothing. `jit` and `shard_map` are for programs over meshes.
 
     Where several processes have joined (`weft.distributed`), each calls the function with as many
-    elements as it has devices to use, and is given the results of those; collectives are between
+    elements as it has devices to use, and receives the results of those. Collectives are between
     the devices of all processes.
 
     Args:
-      axis_name: a name for the axis, for collectives.
-      in_axes: the axis of each argument that is mapped: an int, None (all of it on each device), or
-        a tuple with one entry for each argument, each a pytree prefix of it.
-      out_axes: where the axis goes in the results; None for a result that all devices have.
-      static_broadcasted_argnums: arguments that are Python values, as in jit's `static_argnums`.
-      devices: which devices to use; by default the first ones.
-      backend: the platform to use, where it is not the default one.
-      axis_size: the size of the axis, needed where no argument is mapped.
-      donate_argnums: arguments whose buffers the results may take over.
+      fun: a function of pytrees of arrays.
+      axis_name: a name of the axis, for collectives. The default is no name.
+      in_axes: the axis of each argument that is mapped: an int, None for an argument that every
+        device has in full, or a tuple with one entry for each argument, each a pytree prefix of it.
+        The default is 0.
+      out_axes: the position of the mapped axis in the results. None is for a result that is the
+        same on all devices. The default is 0.
+      static_broadcasted_argnums: the positions of arguments that are Python values, as
+        `static_argnums` of `jit`.
+      devices: the devices to use. By default the first ones.
+      backend: the platform to use. None is the default platform.
+      axis_size: the size of the axis, which is needed where no argument is mapped.
+      donate_argnums: the positions of arguments whose buffers the results may use.
+
+    Returns:
+      A function like `fun`, whose mapped arguments and results have one more axis.
+
+    Raises:
+      ValueError: the axis is longer than the number of devices.
 
     >>> weft.pmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(jnp.array([4.0]))
     Array([1.], dtype=float32)
@@ -126,7 +137,7 @@ class MultiProcessPmap:
         )
 
     def over(self, size: int) -> tuple[Any, Mesh]:
-        """The function for so many devices of each process, and those."""
+        """The function for this many devices of each process, and those."""
         mapped = self.mapped
         given: list[Any] = []
         for rank in range(process_count()):

@@ -91,7 +91,7 @@ def forget_programs() -> None:
 
 
 def is_live(x: Any) -> bool:
-    """Whether a value that a program closed over can still be passed to it."""
+    """Return True if a value that a program closed over can still be passed to it."""
     if type(x) is Ref:
         return not x.is_deleted()
     return not isinstance(x, Tracer) or x.owner.live
@@ -145,11 +145,11 @@ class StagedProgram(NamedTuple):
         return drop_positions(leaves, self.hidden)
 
     def argument_names(self) -> list[str]:
-        """Where each argument that the jaxpr takes comes from, for errors."""
+        """Name the origin of each argument of the jaxpr, for errors."""
         return self.select_visible(argument_origins(self.fun(), self.in_tree))
 
     def place(self, leaves: Sequence[Any]) -> Placement:
-        """Where to run on the arguments that the jaxpr takes."""
+        """Return the placement for the arguments of the jaxpr."""
         return place_program(self.jaxpr, self.consts, leaves, self.spec, self.argument_names)
 
     def run(self, leaves: Sequence[Any], placement: Placement | None = None) -> tuple:
@@ -167,7 +167,7 @@ class StagedProgram(NamedTuple):
         return run_program(self.jaxpr, self.consts, leaves, self.spec, tree, **where)
 
     def run_on_refs(self, leaves: Sequence[Any]) -> tuple:
-        """As `run`, where arguments are references: on their arrays, which it may take over."""
+        """Run on arguments that are references: on their arrays, which it may reuse."""
         forget_passed()
         written = [i - len(self.consts) for i in discharge_state(self.jaxpr)[1]]
         found = self.jaxpr.memo.get(("on refs", self.spec))

@@ -119,7 +119,7 @@ class ShapeDtypeStruct(Record):
         return int(np.prod(self.shape))
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """The same but for the given fields."""
+        """The same except for the given fields."""
         fields = {k: getattr(self, k) for k in self.__slots__ if k != "layout"}
         fields["sharding"] = self.sharding if self.layout is None else self.format
         return ShapeDtypeStruct(**{**fields, **changes})

@@ -48,26 +48,35 @@ def shard_map(
 ) -> Any:
     """Run a function on every device of a mesh, each on its own part of the arguments.
 
-    Within `f` arrays are the parts, and the axes of the mesh are named axes: `lax.psum(x, "data")`
-    and the other collectives are how devices exchange values. Compiled as one program;
-    differentiated and mapped as any function. Where it is called outside of `jit` and of other
-    transformations, `f` runs at each call: `print(x)` shows the values of all devices, a value that
-    all have the same may decide in Python, and a debugger stops.
+    Within `f` the arrays are the parts, and the axes of the mesh are named axes: devices exchange
+    values by `lax.psum(x, "data")` and the other collectives. It is compiled as one program, and
+    differentiated and mapped as any function. Outside of `jit` and other transformations, `f` runs
+    at each call: `print(x)` shows the values of all devices, a value that is the same on all
+    devices may decide a branch in Python, and a debugger stops.
 
     Args:
-      f: takes and returns pytrees of arrays. Without it, `shard_map(...)` is a decorator.
-      in_specs: a pytree prefix of the arguments, of `PartitionSpec`s: `P("x", None)` gives each
-        device its rows, `P()` all of it. A size must be a multiple of the axis that splits it. None
-        in place of a spec passes an argument as it is, which then need not be an array. Over
-        explicit axes it may be left out: types say it. What they split must be split so here.
-      out_specs: how the results of the devices form one: `P("x")` puts them one after another,
-        `P()` says that all have the same.
-      mesh: the devices; by default the mesh that `set_mesh` put into scope, or that of arguments.
-      axis_names: the axes that `f` is written for; the compiler splits over the others, which specs
-        must not name. By default all, but for those of a shard_map around.
-      check_vma: have types say which values vary over which axes, so that results which `out_specs`
-        says are the same are, and derivatives with respect to what all devices share are summed
-        over them. Without it, a derivative taken within `f` is of the device's own part alone.
+      f: a function of pytrees of arrays. Without it, `shard_map(...)` is a decorator.
+      in_specs: a pytree prefix of the arguments, of `PartitionSpec`s. `P("x", None)` gives each
+        device its rows, and `P()` the whole array. A size must be a multiple of the axis that
+        splits it. None in place of a spec passes an argument unchanged, which then need not be an
+        array. Over explicit axes `in_specs` may be left out, since the types state it. If given, it
+        must agree with them.
+      out_specs: the way in which the results of the devices form one array. `P("x")` joins them,
+        and `P()` states that all devices have the same.
+      mesh: the devices. By default it is the mesh that `set_mesh` put into scope, or the mesh of
+        the arguments.
+      axis_names: the axes that `f` is written for. The compiler splits over the others, which specs
+        must not name. By default it is all axes, except for those of a `shard_map` around.
+      check_vma: if True, the default, the types state which values vary over which axes. Then
+        results that `out_specs` declares equal are equal, and derivatives with respect to values
+        that all devices share are summed over the devices. If False, a derivative that is taken
+        within `f` is the one of the device's own part.
+
+    Returns:
+      A function of the arguments of `f`, in full, which returns the results in full.
+
+    Raises:
+      ValueError: a spec names an axis that the mesh does not have.
 
     >>> from weft import P
     >>> mesh = weft.make_mesh((1,), ("x",))
@@ -100,16 +109,21 @@ class Infer:
 def smap(
     f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any
 ) -> Any:
-    """`shard_map` over one axis of the mesh in scope: each device has a slice of its arguments.
+    """Run a function on every device along one axis of the mesh in scope, each on its slice.
+
+    It is `shard_map` with axes in place of specs.
 
     Args:
-      f: takes and returns pytrees of arrays. Without it, `smap(...)` is a decorator.
-      in_axes: the axis of each array that is split, None where every device has all of it; one for
-        all arguments, or a tuple with a pytree prefix for each. Over an explicit axis it may be
-        left out: types say it.
-      out_axes: likewise of the results, how those of the devices are put together.
-      axis_name: the axis of the mesh; the compiler splits over the others, or another `smap` in
+      f: a function of pytrees of arrays. Without it, `smap(...)` is a decorator.
+      in_axes: the axis of each array that is split, or None for an array that every device has in
+        full: one for all arguments, or a tuple with a pytree prefix for each. Over an explicit axis
+        it may be left out, since the types state it.
+      out_axes: the axis along which the results of the devices are joined, in the same form.
+      axis_name: the axis of the mesh. The compiler splits over the others, or another `smap` within
         `f`.
+
+    Returns:
+      A function of the arguments of `f`, in full, which returns the results in full.
 
     >>> with weft.set_mesh(weft.make_mesh((1,), ("x",))):
     ...     double = weft.smap(lambda x: 2 * x, in_axes=0, out_axes=0, axis_name="x")
@@ -203,7 +217,7 @@ def bind_shard_map(f: Callable, args: tuple, in_specs: Any, out_specs: Any, para
 def close_over(
     f: Callable, flat: Sequence[Any], tree: PyTreeDef, passed: Sequence[bool]
 ) -> tuple[Callable, list, PyTreeDef]:
-    """Return a function of the leaves that are not `passed` as they are, those leaves, their tree.
+    """Return a function of the leaves that are not `passed` unchanged, those leaves, their tree.
 
     `flat` and `tree` are the arguments of `f` and no keywords.
     """
@@ -219,7 +233,7 @@ def close_over(
 
 
 def show_spec(x: Any, mesh: Mesh, spec: PartitionSpec) -> Any:
-    """An array that was computed at once with the spec as given: the engine drops ending Nones.
+    """An array that was computed at once with the spec as given: XLA drops ending Nones.
 
     A program over several meshes may have left it in other parts.
     """
@@ -256,7 +270,7 @@ def meshes_around(args: Any) -> Iterator[Any]:
 
 
 def fits_mesh(found: Any, given: Any) -> bool:
-    """Whether a mesh around stands for the one given: of the same axes, here of these types."""
+    """Return True if a mesh in scope replaces the given one: the same axes, of these types."""
     if isinstance(given, AbstractMesh):
         return found.shape == given.shape
     here = found.manual_axes and isinstance(given, Mesh) and found.shape == given.shape
@@ -311,7 +325,7 @@ def broadcast_specs(what: str, specs: Any, full: PyTreeDef, params: dict) -> lis
 
 
 def spec_of_type(aval: ShapedArray, names: Sequence) -> PartitionSpec:
-    """What the type of an argument says of its layout over the axes `names`."""
+    """Return the layout over the axes `names` that the type of an argument states."""
     lies = aval.sharded
     if lies is None:
         return PartitionSpec()
@@ -450,7 +464,7 @@ def check_out_kinds(aval: ShapedArray, spec: PartitionSpec, where: str, params: 
 
 
 def explain_varying(jaxpr: Jaxpr, atom: Any, name: Any, n_consts: int, names: Any) -> str:
-    """Where it comes from that a value differs along an axis: the result, and what began it."""
+    """Explain why a value differs along an axis: the result, and the first such value."""
     if isinstance(atom, Literal):
         return "it is a constant"
     makers = {v: e for e in jaxpr.eqns for v in e.outvars}
@@ -483,11 +497,19 @@ def iter_sources(atom: Var, makers: dict, name: Any) -> Iterator[Var]:
 
 @boundary
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """Give a pytree of arrays the shardings `shardings`, within a compiled program.
+    """Give arrays within a compiled program the shardings that are wanted.
 
-    `shardings` is a pytree prefix of shardings, or of specs over the mesh in scope. Along automatic
-    axes of the mesh the compiler plans the rest of the program, and the communication, around it;
-    along explicit axes the values must lie so already. Cotangents get the same.
+    Along automatic axes of a mesh the compiler plans the rest of the program, and the
+    communication, around the constraint. Along explicit axes the arrays must have these shardings
+    already; `reshard` changes them. The cotangents get the same shardings.
+
+    Args:
+      x: a pytree of arrays.
+      shardings: a pytree of shardings that is a prefix of `x`. A `PartitionSpec` stands for a
+        sharding over the mesh in scope.
+
+    Returns:
+      The same arrays, with the shardings.
 
     >>> mesh = weft.make_mesh((1,), ("x",), weft.sharding.AxisType.Auto)
     >>> s = weft.NamedSharding(mesh, weft.P("x"))
@@ -500,9 +522,16 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
 @boundary
 def reshard(xs: Any, out_shardings: Any) -> Any:
-    """A pytree of arrays with the shardings `out_shardings`, a prefix of shardings or specs.
+    """Return arrays with other shardings.
 
-    Over explicit axes of a mesh the types of the results say so.
+    Over explicit axes of a mesh, the types of the results state the shardings.
+
+    Args:
+      xs: a pytree of arrays.
+      out_shardings: a pytree prefix of shardings, or of specs over the mesh in scope.
+
+    Returns:
+      A pytree of arrays of the same values.
 
     >>> mesh = weft.make_mesh((1,), ("x",))
     >>> reshard(jnp.arange(3.0), weft.NamedSharding(mesh, weft.P("x"))).sharding.spec

@@ -29,7 +29,7 @@ class Prefix(tuple):
 
 
 def make_prefix(op: str, what: str, tree: Any) -> Prefix:
-    """What the user gave for `what`, checked but for how it fits."""
+    """The shardings that the user gave for `what`, checked up to their fit."""
     leaves, treedef = flatten(tree, lambda x: x is None)
     for x in leaves:
         if x is not None and not isinstance(x, Sharding | PartitionSpec | Device | Format):
@@ -49,14 +49,14 @@ class RequestedShardings(NamedTuple):
     results: Prefix
 
     def find_shardings(self, program: StagedProgram) -> tuple[tuple, tuple]:
-        """Those of all arguments and all results of a program, flat; () for none."""
+        """Return the shardings of all arguments and all results of a program, flat; () for none."""
         out_tree = program.out_tree
         ins = self.of_arguments(program.fun(), program.in_tree, program.in_avals)
         names = lambda: leaf_names("the result", out_tree)
         return ins, self.fit("out_shardings", self.results, out_tree, program.out_avals, names)
 
     def of_arguments(self, fun: Callable, in_tree: PyTreeDef, avals: Sequence) -> tuple:
-        """Those of all arguments, flat; () for none."""
+        """Return the shardings of all arguments, flat; () for none."""
         tree = in_tree.children()[0]
         count = tree.num_leaves  # of positional arguments
         names: Callable = lambda: argument_origins(fun, in_tree)[:count]
@@ -69,7 +69,7 @@ class RequestedShardings(NamedTuple):
         return list(map(typed_as, avals, ins))
 
     def open(self, args: tuple, places: Sequence[int]) -> RequestedShardings:
-        """Those of a call of which some arguments, numbered in `places`, became lists of arrays."""
+        """Return the shardings of a call in which some arguments became lists of arrays."""
         leaves, treedef = self.arguments
         names = ("in_shardings", "the values")
         given = unflatten(treedef, leaves)

@@ -40,7 +40,15 @@ CompilerOptions = dict[str, Any]
 
 @runtime_checkable
 class Wrapped(Protocol):
-    """A jitted function: to be called, traced or lowered."""
+    """The protocol of a function that `jit` returned: it can be called, traced and lowered.
+
+    Attributes:
+      trace: a method that returns the function as a `Traced` program for the types of arguments.
+      lower: a method that returns it as a `Lowered` program.
+
+    >>> isinstance(weft.jit(jnp.sin), weft.stages.Wrapped)
+    True
+    """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
@@ -52,7 +60,16 @@ class Wrapped(Protocol):
 
 
 class ArgInfo(HasAval, Record):
-    """The type of an argument, and whether its buffer is given away."""
+    """The type of an argument of a staged program.
+
+    Attributes:
+      aval: the type, a `ShapedArray`.
+      donated: True if the results may use the buffer of the argument.
+      shape, dtype: those of the type.
+
+    >>> weft.jit(jnp.sin).lower(1.0).args_info[0][0].donated
+    False
+    """
 
     __slots__ = ("aval", "donated")
 
@@ -62,7 +79,7 @@ class ArgInfo(HasAval, Record):
 
 
 class _Stage:
-    """What every stage knows of the call it is made for."""
+    """The base of every stage: facts about the call that it is made for."""
 
     def __init__(self, program: StagedProgram, placement: Placement):
         self._program = program._replace(fun=Giving(program.fun()))
@@ -100,7 +117,17 @@ class _Stage:
 
 
 class Traced(_Stage):
-    """A function staged at given types: `.jaxpr`, `.lower()`."""
+    """A function that was traced at given types: `jit(f).trace(*args)`.
+
+    Attributes:
+      jaxpr: the program, a `ClosedJaxpr`.
+      lower: a method that returns the `Lowered` program.
+      fun_name: the name of the function.
+      out_info: the types of the results.
+
+    >>> print(weft.jit(jnp.sin).trace(1.0).jaxpr)
+    { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
+    """
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
@@ -114,7 +141,7 @@ class Traced(_Stage):
 
     @property
     def effects(self) -> frozenset:
-        """What the program does besides computing."""
+        """Return the effects of the program."""
         return self._program.jaxpr.effects
 
     @property
@@ -206,7 +233,17 @@ def add_library_flops(costs: dict, text: str) -> dict:
 
 
 class Lowered(_Stage):
-    """A program in StableHLO: `.as_text()`, `.compile()`."""
+    """A program in StableHLO that is not compiled yet: `jit(f).lower(*args)`.
+
+    Attributes:
+      as_text: a method that returns the StableHLO as text.
+      compile: a method that returns the `Compiled` program.
+      args_info: the types of the arguments, a pytree of `ArgInfo`.
+      out_info: the types of the results.
+
+    >>> "stablehlo.sine" in weft.jit(jnp.sin).lower(1.0).as_text()
+    True
+    """
 
     def __init__(self, program: StagedProgram, placement: Placement, lowered: LoweredProgram):
         super().__init__(program, placement)
@@ -230,7 +267,7 @@ class Lowered(_Stage):
         raise ValueError(f"as_text: dialect must be 'stablehlo' or 'hlo'; got {dialect!r}.")
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
-        """The module: as text, or as the engine's object if `dialect` is 'hlo'."""
+        """The module: as text, or as XLA's object if `dialect` is 'hlo'."""
         return write_hlo(self.as_text()) if dialect == "hlo" else self.as_text(dialect)
 
     def cost_analysis(self) -> dict:
@@ -261,7 +298,20 @@ class Lowered(_Stage):
 
 
 class Compiled(_Stage):
-    """A compiled program: call it, or read what the compiler made of it."""
+    """A compiled program: `jit(f).lower(*args).compile()`.
+
+    It is called with arguments of the types that it was compiled for, and never compiles again.
+
+    Attributes:
+      as_text: a method that returns the optimized program as text.
+      cost_analysis: a method that returns XLA's estimates of the work, a dict.
+      memory_analysis: a method that returns the bytes of arguments, results and temporaries.
+      input_shardings, output_shardings: the shardings of arguments and results.
+
+    >>> compiled = weft.jit(lambda x: x + 1).lower(1.0).compile()
+    >>> print(compiled(2.0))
+    3.0
+    """
 
     def __init__(self, program: StagedProgram, run: Executable):
         super().__init__(program, run.placement)
@@ -337,26 +387,26 @@ class Compiled(_Stage):
 
     @property
     def input_shardings(self) -> tuple:
-        """Where the arguments go, as (args, kwargs); None for those that are not used."""
+        """Return the shardings of the arguments as (args, kwargs); None for unused ones."""
         return self._inputs(lambda sharding, layout: sharding, None)
 
     @property
     def output_shardings(self) -> Any:
-        """Where the results are."""
+        """Return the shardings of the results."""
         return self._outputs(lambda sharding, layout: sharding)
 
     @property
     def input_formats(self) -> tuple:
-        """How the arguments are kept, as (args, kwargs): their layouts and shardings."""
+        """Return the layouts and shardings of the arguments, as (args, kwargs)."""
         return self._inputs(lambda sharding, layout: Format(layout, sharding), Format())
 
     @property
     def output_formats(self) -> Any:
-        """How the results are kept: their layouts and shardings."""
+        """Return the layouts and shardings of the results."""
         return self._outputs(lambda sharding, layout: Format(layout, sharding))
 
     def _inputs(self, of: Callable, unused: Any) -> tuple:
-        """Of the place and the layout of each argument that the executable takes."""
+        """Return the sharding and the layout of each argument that the executable takes."""
         program, run = self._program, self._run
         count = len(program.in_avals)
         places = run.argument_shardings(count - len(program.hidden))
@@ -369,7 +419,7 @@ class Compiled(_Stage):
         return unflatten(self.in_tree, found)
 
     def _outputs(self, of: Callable) -> Any:
-        """Of the place and the layout of each result."""
+        """Return the sharding and the layout of each result."""
         hidden = dict.fromkeys(self._program.hidden_results)
         layouts = map(Layout.from_pjrt_layout, self._run.loaded.get_output_layouts())
         places = insert_at(
@@ -379,5 +429,5 @@ class Compiled(_Stage):
         return unflatten(self.out_tree, found)
 
     def runtime_executable(self) -> Any:
-        """The engine's object."""
+        """XLA's object."""
         return self._run.loaded

@@ -40,7 +40,7 @@ def call_structure(args_tree: PyTreeDef) -> PyTreeDef:
 
 
 def cut_structure(prefix: PyTreeDef, tree: PyTreeDef) -> list[PyTreeDef] | None:
-    """Return the structures below the leaves of `prefix`; None if it is no prefix of `tree`."""
+    """Return the structures below the leaves of `prefix`; None if it is not a prefix of `tree`."""
     data = prefix.node_data()
     if data is None:
         return [tree] * prefix.num_leaves

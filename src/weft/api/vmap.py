@@ -120,7 +120,7 @@ def vmap(
 
 
 class Vmappable(NamedTuple):
-    """How values of a class are mapped: see `interpreters.batching.register_vmappable`."""
+    """The handlers that map values of a class: see `interpreters.batching.register_vmappable`."""
 
     spec_type: type
     to_elt: Callable
@@ -131,12 +131,12 @@ VMAPPABLE: dict[type, Vmappable] = {}
 
 
 def is_spec(x: Any) -> bool:
-    """Whether an entry of `in_axes` or `out_axes` is, or may be, a spec of a registered class."""
+    """Return True if an entry of `in_axes` or `out_axes` may be a spec of a registered class."""
     return any(type(x) is handler.spec_type for handler in VMAPPABLE.values())
 
 
 def is_special(x: Any, axis: Any) -> bool:
-    """Whether a value is mapped by handlers; an int may be a spec, and is an axis of all else."""
+    """Return True if handlers map a value. An int may be a spec there, and is an axis otherwise."""
     return is_spec(axis) and (type(x) in VMAPPABLE or type(axis) is not int)
 
 
@@ -201,7 +201,7 @@ class VmapOfSpecs:
 
 
 def find_split(avals: Sequence[ShapedArray], dims: Sequence[int | None]) -> Any:
-    """How what is mapped is split over a mesh along the mapped axis, as `Axis` has it."""
+    """Return how the mapped axis is split over a mesh, as `Axis` takes it."""
     found = None
     for aval, d in zip(avals, dims, strict=True):
         if d is not None and (lies := aval.sharded) is not None and lies.entries[d]:
@@ -229,7 +229,7 @@ class MappedArguments(NamedTuple):
 
 
 class MappedAxes:
-    """Which axes of its arguments and results a function is mapped along, checked."""
+    """Return the mapped axes of a function's arguments and results, checked."""
 
     def __init__(self, op: str, fun: Callable, in_axes: Any, out_axes: Any, size: int | None):
         self.op = op
@@ -244,7 +244,7 @@ class MappedAxes:
                 raise TypeError(f"{op}: {name} must hold ints and None; got {got}.")
 
     def read_arguments(self, args: tuple, kwargs: dict) -> MappedArguments:
-        """What a call maps, along which axes."""
+        """Return the mapped values of a call, and their axes."""
         in_axes = self.in_axes
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
@@ -352,7 +352,7 @@ class MappedAxes:
 
 
 def is_axis(a: Any) -> bool:
-    """Whether `a` is None or an integer."""
+    """Return True if `a` is None or an integer."""
     if a is None or type(a) is int:
         return True
     return isinstance(a, int | np.integer) and not isinstance(a, bool)

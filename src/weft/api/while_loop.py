@@ -344,7 +344,7 @@ def add_index(body: Jaxpr, n: int) -> Jaxpr:
 
 @memo_jaxpr
 def add_bound(body: Jaxpr, n: int, aval: ShapedArray) -> Jaxpr:
-    """As `add_index`, with the upper bound, of type `aval`, second in the carry."""
+    """Do as `add_index` does, with the upper bound, of type `aval`, second in the carry."""
     body = add_index(body, n)
     bound, (after, *outvars) = Var(aval), body.outvars
     invars = [*body.invars[: n + 1], bound, *body.invars[n + 1 :]]

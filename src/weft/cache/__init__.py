@@ -18,22 +18,40 @@ def current_cache() -> DiskCache:
 
 
 def directory() -> str | None:
-    """Return where compiled programs are kept; None if the cache is off."""
+    """Return the folder of compiled programs on disk.
+
+    Returns:
+      A path; None if the cache is off.
+
+    >>> path = weft.cache.directory()
+    >>> path is None or isinstance(path, str)
+    True
+    """
     return current_cache().directory or None
 
 
 def stats() -> Stats:
-    """Count what is kept on disk, and what this process found there (`hits`, `misses`).
+    """Count the entries on disk, and the hits and misses of this process.
 
-    `problem` says why nothing is kept, where that is so.
+    Returns:
+      A `Stats` with the attributes `directory`, `problem`, `entries`, `bytes`, `max_bytes`, `hits`
+      and `misses`. `problem` says why nothing is kept; it is None if the cache works.
+
+    >>> weft.cache.stats().hits >= 0
+    True
     """
     return current_cache().stats()
 
 
 def clear() -> int:
-    """Remove all compiled programs kept on disk and return how many there were.
+    """Remove all compiled programs from the disk.
 
-    What this or another process has loaded goes on working; what is compiled anew is kept again.
+    Programs that a process has loaded still run. Programs that are compiled later are kept again.
+
+    Returns:
+      The number of programs that were removed.
+
+    >>> weft.cache.clear()  # doctest: +SKIP
     """
     forget_loaded()
     return current_cache().clear()

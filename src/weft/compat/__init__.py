@@ -58,5 +58,5 @@ def show_type(aval: ShapedArray) -> str:
 
 
 def load_ipython_extension(ipython: Any) -> None:
-    """What `%load_ext weft.compat` calls."""
+    """Load the extension: `%load_ext weft.compat` calls it."""
     install()

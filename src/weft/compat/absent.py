@@ -1,4 +1,4 @@
-"""What of JAX is not here: why, and what to use; and modules which import but fail on use.
+"""The names of JAX that are missing here: why, and what to use instead.
 
 A module that is out of scope or planned imports, since libraries import it at their top for what
 few of their users need. Its names are classes, so that they can stand in annotations and be derived

@@ -1,4 +1,4 @@
-"""What `import jax.x` finds: the modules of weft, views of several of them, or what says why not.
+"""Find modules for `import jax.x`: those of weft, views of several, or a refusal with reasons.
 
 A module of JAX is the one of weft with the same name, so `jax.numpy is weft.numpy`; or it shows the
 names of several modules, by the table VIEWS of places.py; or it is out of scope, and imports but
@@ -104,7 +104,7 @@ class JaxDistribution(importlib.metadata.Distribution):
         return text if filename == "METADATA" else None
 
     def locate_file(self, path: Any) -> Any:
-        """Where a file of the package would be: in none."""
+        """Return the path that a file of the package would have: there is none."""
         raise FileNotFoundError(f"jax: stands for weft, and has no file {path}.")
 
 
@@ -132,7 +132,7 @@ def is_module(name: str) -> bool:
 
 
 def read_view(homes: list[str]) -> dict[str, Any]:
-    """What a module that shows several others holds from the start."""
+    """Return the first contents of a module that shows several others."""
     modules = [importlib.import_module(home) for home in homes]
     public = {n: None for m in modules for n in getattr(m, "__all__", ())}
     first = modules[0]

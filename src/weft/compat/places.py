@@ -1,4 +1,4 @@
-"""Which modules of weft stand behind those modules of JAX that weft has not under the same name.
+"""The modules of weft that stand for modules of JAX with other names.
 
 One home is that very module. Several are searched in order, and the view shows the names of all.
 A private module `jax._src.x` without an entry is `jax.x`. JAX's private modules import from each

@@ -96,7 +96,7 @@ _registry = _Registry()
 
 
 def prefix_errors(prefix_tree: Any, full_tree: Any) -> list[Callable[[str], Any]]:
-    """Why one tree is no prefix of another: functions that give an error, of the prefix's name."""
+    """List why a tree is not a prefix of another: functions that make an error for a name."""
     treedef = structure(prefix_tree)
 
     def make_error(name: str) -> Any:
@@ -120,7 +120,7 @@ class _State:
 
     @property
     def num_processes(self) -> int:
-        """How many processes there are."""
+        """Return the number of processes."""
         return next((group.size for group in _process_group), 1)
 
 
@@ -128,7 +128,7 @@ global_state = _State()
 
 
 def is_concrete(x: Any) -> bool:
-    """Whether the value of an array, which may be traced, is known to Python."""
+    """Return True if the value of an array, which may be traced, is known to Python."""
     try:
         concrete_or_error(None, x)
     except ConcretizationTypeError:
@@ -140,7 +140,7 @@ trace_state_clean = is_eager
 
 
 def full_lower(x: Any) -> Any:
-    """Return a value as it is: there are no levels of tracers."""
+    """Return a value unchanged: there are no levels of tracers."""
     return x
 
 

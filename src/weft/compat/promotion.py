@@ -34,7 +34,7 @@ def _arraylike(x: Any) -> bool:
 
 
 def check_arraylike(fun_name: str, *args: Any, emit_warning: bool = False) -> None:
-    """Refuse arguments that are no arrays or numbers, such as lists."""
+    """Refuse arguments that are not arrays or numbers, such as lists."""
     for x in args:
         if not _arraylike(x):
             raise not_array_error(fun_name, x)
@@ -46,7 +46,7 @@ def check_arraylike_or_none(fun_name: str, *args: Any) -> None:
 
 
 def ensure_arraylike_tuple(fun_name: str, tup: Any) -> tuple:
-    """Return the arguments as arrays; those that are no arrays or numbers are refused."""
+    """Return the arguments as arrays; those that are not arrays or numbers are refused."""
     check_arraylike(fun_name, *tup)
     return tuple([as_array(x, fun_name) for x in tup])
 

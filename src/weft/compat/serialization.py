@@ -21,11 +21,11 @@ GlobalAsyncCheckpointManager = make_absent(f"{_HERE}.GlobalAsyncCheckpointManage
 
 
 class GlobalAsyncCheckpointManagerBase:
-    """What managers of checkpoints derive from."""
+    """The base class of managers of checkpoints."""
 
 
 def get_tensorstore_spec(ckpt_path: str, ocdbt: bool = False, **options: Any) -> dict:
-    """How tensorstore is to read or write the array at a path."""
+    """Return the settings by which tensorstore reads or writes the array at a path."""
     if ocdbt:
         base, path = os.path.split(ckpt_path)
         return {

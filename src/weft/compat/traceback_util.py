@@ -30,5 +30,5 @@ _exclude_paths = _Exclusions()
 
 
 def include_frame(frame: FrameType) -> bool:
-    """Whether a frame is of the user's program."""
+    """Return True if a frame is of the user's program."""
     return not is_own_file(frame.f_code.co_filename)

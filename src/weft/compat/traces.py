@@ -1,4 +1,4 @@
-"""What traces of libraries find: methods of JAX's traces, and parameters of its primitives.
+"""The traces that libraries find: methods of JAX's traces, and parameters of its primitives.
 
 quax names all parameters of a primitive in its rule, so those that only JAX has are added, and
 those that only weft has are left out where they say nothing.

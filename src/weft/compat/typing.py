@@ -17,7 +17,7 @@ __all__ = [
 __dir__ = list_public(__name__)
 
 DType = np.dtype
-DimSize = int | Any  # a symbolic size is no int
+DimSize = int | Any  # a symbolic size is not an int
 Shape = Sequence[DimSize]
 StaticScalar = np.bool_ | np.number | bool | int | float | complex
 

@@ -1,4 +1,4 @@
-"""The family of calls: primitives that run one program as it is, and what holds programs at all.
+"""The family of calls: primitives that run one program unchanged, and what holds programs at all.
 
 Each rule transforms the program and binds it again. What a member does with its operands and
 results besides, as spreading them over devices, it says by a few methods.
@@ -81,13 +81,13 @@ class Call(Holder, SeriesRule):
     # What members may say.
 
     def transform(self, verb: Callable, params: dict, *how: Any) -> Any:
-        """What `verb`, as `jvp_jaxpr`, makes of the program, under the named axes it is for."""
+        """Transform the program by `verb`, such as `jvp_jaxpr`, under its named axes."""
         return verb(params[self.program], *how)
 
     def rebuild(
         self, params: dict, jaxpr: Jaxpr, arrange: Callable = lambda ins, outs: (ins, outs)
     ) -> tuple[Primitive, dict]:
-        """What calls another program, made of the one held; and with which parameters.
+        """Return the call of another program made of the one held, and its parameters.
 
         `arrange(ins, outs)` makes, of what the parameters have for each operand and for each result
         of the program held, the same two lists for the other.
@@ -110,7 +110,7 @@ class Call(Holder, SeriesRule):
         return back
 
     def cotangent_specs(self, ins: Sequence, outs: Sequence) -> tuple[Sequence, Sequence]:
-        """What the parameters have for cotangents, of what they have for operands and results."""
+        """Return the parameters for cotangents, made of those for operands and results."""
         return ins, outs
 
     # Rules.

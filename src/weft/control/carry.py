@@ -29,13 +29,13 @@ class Loop(Holder, SeriesRule):
     """A family: a body applied in turns to a carry."""
 
     def groups(self, xs: Sequence[Any], params: dict) -> tuple[list, list, list]:
-        """What there is one of for each input of the body: of consts, of the carry, of rows."""
+        """One value for each group of a body's inputs: consts, carry and rows."""
         raise NotImplementedError
 
     def bind_body(
         self, args: Sequence[Any], body: Jaxpr, operands: Sequence[list], params: dict
     ) -> list:
-        """As bound to `args`, with another body, for these operands in groups.
+        """Bind with another body, for these operands in groups.
 
         More is carried: first what was, and then what the test of the loop does not look at.
         """
@@ -83,7 +83,7 @@ def cut_pieces(xs: Sequence[Any], sizes: Sequence[int]) -> list[Sequence[Any]]:
 def follow_carry(
     needs: Sequence[int], marked: Sequence[bool], first: int, count: int
 ) -> list[bool]:
-    """Which inputs of a body are marked once marks have gone around the loop.
+    """Return the inputs of a body that are marked once marks have gone around the loop.
 
     `needs` has, for each result, the inputs that give it a mark, as bits. The first `count` results
     are carried: they mark as many inputs, from `first` on.
@@ -101,7 +101,7 @@ def follow_carry(
 def grow_carry(
     body: Jaxpr, first: int, count: int, marked: Sequence[bool], verb: Callable, mask: Callable
 ) -> tuple[Any, tuple[bool, ...]]:
-    """What `verb(marked, force)` makes of a body, and the marks for which its carry stays the same.
+    """Transform a body by `verb(marked, force)` until the marks of its carry stay the same.
 
     `force` marks results; `mask` reads the marks of the carried results off what is made. The marks
     begin with those that follow from the equations of the body; programs in it may give more.
@@ -149,7 +149,7 @@ def jvp_loop(
 def jet_loop(
     body: Jaxpr, order: int, sizes: tuple[int, int, int], moved: tuple[bool, ...]
 ) -> tuple[Jaxpr, tuple[bool, ...], list[bool]]:
-    """As `jvp_loop`, on power series, of which each value that moves has `order` terms more."""
+    """Do as `jvp_loop` does, on power series with `order` more terms for each moving value."""
     verb = lambda marks, force: jet_jaxpr(body, order, marks, force)
     made, moved = grow_carry(body, sizes[0], sizes[1], moved, verb, lambda made: made[1])
     return interleave_body(made, moved, sizes, sizes[1], order)
@@ -179,7 +179,7 @@ def batch_loop(
 def split_loop(
     body: Jaxpr, first: int, count: int, unknown: tuple[bool, ...]
 ) -> tuple[Jaxpr, Jaxpr, tuple[bool, ...], list[bool], list[int | None]]:
-    """As `split_jaxpr`, where what comes out unknown of the carry goes in unknown too.
+    """Do as `split_jaxpr` does, where unknown results of the carry are unknown operands too.
 
     The carry is `count` inputs from `first` on. The third result is which inputs are unknown.
     """

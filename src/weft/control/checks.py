@@ -20,7 +20,7 @@ from weft.transforms.check import CheckTrace, run_checked
 
 
 def holds_checks(jaxprs: Sequence[Jaxpr]) -> bool:
-    """Whether any of several programs has a check in it."""
+    """Return True if any of several programs has a check in it."""
     return any(CHECK in jaxpr.effects for jaxpr in jaxprs)
 
 

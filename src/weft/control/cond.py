@@ -184,7 +184,7 @@ class Cond(Holder, SeriesRule, SavingRule):
 
 
 def or_masks(masks: Sequence[Sequence[bool]]) -> tuple[bool, ...]:
-    """Where any of several masks is True."""
+    """Return True where any of several masks is True."""
     return tuple(map(any, zip(*masks, strict=True)))
 
 
@@ -275,7 +275,7 @@ def compute_branch(
 def choose_rows(
     index: Any, column: Sequence[tuple[Any, int | None]], size: int
 ) -> tuple[Any, int | None]:
-    """Of one result of all branches, computed by each, the rows that a mapped index chooses."""
+    """Choose the rows of a mapped index among one result of all branches."""
     first = column[0]
     if all(x is first[0] for x, _ in column):  # an operand that every branch passes on
         return first

@@ -43,7 +43,7 @@ def batch_call(call: Callable, axis: Axis, dims: Sequence[int | None]) -> Callab
 def batch_sparse(
     fun: Callable, args: Sequence[Any], dims: Sequence[int | None], axis: Axis
 ) -> list:
-    """As `batch_to_front`, for a function with arguments and results some of which are Zero."""
+    """Do as `batch_to_front` does, for a function some of whose arguments and results are Zero."""
     given = [i for i, x in enumerate(args) if type(x) is not Zero]
     outs: list = []
 
@@ -76,7 +76,7 @@ class CustomCall(Call):
     The first `num_consts` operands are values that the function closed over, hoisted by the call or
     when it was staged; the derivative rules do not see them. Where references are discharged, the
     last `num_held` of these operands are the values of references that the function writes, and so
-    are its last results. A rule does not write them, so that they stay as they are.
+    are its last results. A rule does not write them, so that they stay unchanged.
     """
 
     program = "call_jaxpr"
@@ -498,7 +498,7 @@ class RematOpt(CustomVJP):
 def forward_for_remat(
     primals: Sequence, moves: Sequence[bool], params: dict
 ) -> tuple[list, list, Callable]:
-    """What the forward rule gives, written so that `checkpoint` can do without it."""
+    """Return the results of the forward rule in a form that `checkpoint` can leave out."""
     n = params["num_consts"]
     found: list = []
 
@@ -521,7 +521,7 @@ def add_tangents(s: Any, t: Any) -> Any:
 
 
 def is_float0(t: Any) -> bool:
-    """Whether a (co)tangent, maybe Zero, is that of something discrete."""
+    """Return True if a (co)tangent, maybe Zero, is that of something discrete."""
     return (t.aval if type(t) is Zero else typeof(t)).dtype == dtypes.float0
 
 

@@ -16,7 +16,7 @@ from weft.xla.lower import lower_call
 class Jit(Call, SavingRule):
     """Call `jaxpr`, compiled as one unit, which profiles and errors know by `name`.
 
-    `compiler_options` are pairs of an XLA flag and its value, for a program that is no part of
+    `compiler_options` are pairs of an XLA flag and its value, for a program that is not part of
     another.
     """
 

@@ -133,7 +133,7 @@ class LinearSolve(Holder):
 
 
 def split_operands(xs: Sequence[Any], counts: Sequence[int]) -> tuple[list[list], list]:
-    """What each program takes first, and the rest."""
+    """Return the first operands of each program, and the rest."""
     parts, at = [], 0
     for n in counts:
         parts.append(list(xs[at : at + n]))

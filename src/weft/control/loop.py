@@ -41,7 +41,7 @@ class While(Loop):
 
     Operands: cond_consts, body_consts, init. Where the predicate is an array, this is many loops,
     each of which stops when its own predicate fails: the carry begins with the axes of the
-    predicate, but for what the body hands on as it is. `checkpoints` is how many states reverse
+    predicate, but for what the body hands on unchanged. `checkpoints` is how many states reverse
     mode stores at a time; None leaves it to reversal.py. Source: StableHLO, while.
     """
 
@@ -285,7 +285,7 @@ def narrow_while(
 
 
 def count_steps_taken(args: Sequence[Any], params: dict) -> Any:
-    """How many steps a loop takes, by its bounds where it counts, else by running it."""
+    """Return the number of steps of a loop, from its bounds if it counts, else by running it."""
     cond_consts, body_consts, init = split_groups(args, params)
     body, cond = params["body_jaxpr"], params["cond_jaxpr"]
     found = loop_bodies.find_counter(body, cond, len(body_consts), len(cond_consts))

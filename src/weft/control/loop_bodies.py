@@ -50,7 +50,7 @@ def find_fixpoint(mask: Sequence[bool], follow: Callable[[tuple[bool, ...]], Seq
 
 @memo_jaxpr
 def find_unchanged(body: Jaxpr) -> list[bool]:
-    """Which of the carry a body hands on as it is."""
+    """Return the elements of the carry that a body returns unchanged."""
     n = len(body.outvars)
     carry = body.invars[len(body.invars) - n :]
     return [v is o for v, o in zip(carry, body.outvars, strict=True)]
@@ -116,7 +116,7 @@ def stage_below(body: Jaxpr) -> Jaxpr:
 
 @memo_jaxpr
 def find_counter(body: Jaxpr, cond: Jaxpr, n_body: int, n_cond: int) -> tuple[int, Any] | None:
-    """Where a loop that counts has its counter, among the carry, and its bound; else None.
+    """Find the counter of a loop that counts, and its bound; None for other loops.
 
     Such a loop runs while i < n, where each step adds 1 to the integer i and leaves n alone. The
     bound is a Literal or the place of an operand among (cond_consts, carry).

@@ -32,7 +32,7 @@ class Checkpoint(Jit):
     """Call `jaxpr`; of its intermediate values, only those `policy` names outlive the call.
 
     `differentiated` programs compute values for a second time. With `prevent_cse` they are kept
-    apart from the first time, and wait for the cotangents: otherwise the engine would take the
+    apart from the first time, and wait for the cotangents: otherwise XLA would take the
     values of the first time, and keep them until then.
     """
 
@@ -54,7 +54,7 @@ class Checkpoint(Jit):
             return lower_jaxpr(hlo, jaxpr, args)
         # XLA:CPU drops barriers before it shares what is computed twice; into a branch it shares
         # nothing. For 50 layers this is a quarter of the memory, and of the time. What is said of
-        # how values lie over a mesh goes through `case`, and not through `if`.
+        # how values are split over a mesh goes through `case`, and not through `if`.
         again = lambda: lower_jaxpr(hlo, jaxpr, args)
         never = lambda: [hlo.constant(0, a) for a in jaxpr.out_avals]
         index = hlo.convert(pred, np.dtype(np.int32))
@@ -110,7 +110,7 @@ def split_to_recompute(
 def split_by_names(
     jaxpr: Jaxpr, unknown: tuple[bool, ...], flat: bool
 ) -> tuple[Jaxpr, Jaxpr, list[bool]]:
-    """As `split_jaxpr`, but the second program reads variables of the first; inlined, if `flat`."""
+    """Do as `split_jaxpr` does, but the second program reads variables of the first one."""
     early, late, out_unknown, sources = split_jaxpr(jaxpr, unknown)
     if flat:
         early, late = inline_calls(early, True), inline_calls(late, True)
@@ -119,7 +119,7 @@ def split_by_names(
 
 
 def write_true(hlo: Builder, args: Sequence[Value]) -> Value | None:
-    """A truth value that is true, though the engine cannot know it; None if there is none to make.
+    """A truth value that is true, though XLA cannot know it; None if there is none to make.
 
     It depends on the first and the last of the operands that are floats: a residual, so that it is
     no constant, and a cotangent, which is thus waited for.

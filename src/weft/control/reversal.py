@@ -96,7 +96,7 @@ class Sweep(NamedTuple):
 
 
 def find_stride(loop: Callable, length: Any, slots: Any) -> Any:
-    """How far to walk before storing a state, where `length` > 1 steps are to be reversed.
+    """Return the distance between stored states, where `length` > 1 steps are to be reversed.
 
     Let t be the least number of walks that is enough, reach = C(slots + t, t) >= length. What is
     left of the new state has as many slots and may be walked along t - 1 times, what is right of it

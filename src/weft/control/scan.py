@@ -150,7 +150,7 @@ class Scan(Loop, SavingRule):
         return scan_params(body, *sizes, params, linear), order, places
 
     def transpose_unknown(self, cts, args, linear, params):
-        """The transpose where some of the carry is no function of what is solved for."""
+        """The transpose where some of the carry is not a function of what is solved for."""
         _, late_args, late_params, halves = run_known_part(linear, args, params)
         late_cts = partition(halves.out_unknown, cts)[1]
         grads = self.transpose(late_cts, *late_args, **late_params)
@@ -217,7 +217,7 @@ def bind_scan(
 def scan_params(
     jaxpr: Jaxpr, num_consts: int, num_carry: int, params: dict, linear: Sequence[bool] = ()
 ) -> dict:
-    """The parameters of a scan that is like the one of `params`, but for its body."""
+    """The parameters of a scan that is like the one of `params`, except for its body."""
     return {
         "_split_transpose": params.get("_split_transpose", False),
         "jaxpr": jaxpr,
@@ -231,7 +231,7 @@ def scan_params(
 
 
 def count_groups(params: dict) -> tuple[int, int]:
-    """How many consts there are, and how many carried values."""
+    """Return the number of consts, and of carried values."""
     return params["num_consts"], params["num_carry"]
 
 
@@ -322,7 +322,7 @@ def write_scan(hlo: Any, operands: tuple[list, list, list], params: dict) -> lis
 
 
 def write_place(hlo: Any, start: Any, k: int, params: dict) -> Any:
-    """Where along xs the step `k` after `start` is: a number, or a value."""
+    """Return the position along xs of the step `k` after `start`: a number, or a value."""
     last = params["length"] - 1
     if isinstance(start, int):
         return last - start - k if params["reverse"] else start + k

@@ -33,7 +33,7 @@ def carry_to_consts(jaxpr: Jaxpr, num_consts: int, fixed: tuple[bool, ...]) -> J
 
 
 class Source(enum.Enum):
-    """Where a value that a loop takes or makes is found; a place in there goes with it."""
+    """The sources of values that a loop reads or makes; a position goes with it."""
 
     CONST = enum.auto()  # the consts of the loop
     X = enum.auto()  # the arrays of which the loop reads a row in each step
@@ -84,7 +84,7 @@ def place_residuals(
 ) -> tuple[Jaxpr, Jaxpr, list[tuple[Source, int]]]:
     """Find where each residual comes from at the least cost, as `Halves` has it.
 
-    A known const or x is passed as it is, what depends on consts alone is computed once, and what
+    A known const or x is passed unchanged, what depends on consts alone is computed once, and what
     is a y anyway is not stacked a second time. `known` counts the inputs of `early` by groups.
     Returned: `invariant`, `early` and the places.
     """
@@ -116,7 +116,7 @@ def place_residuals(
 def find_linear_inputs(
     jaxpr: Jaxpr, num_consts: int, num_carry: int, linear: tuple[bool, ...]
 ) -> tuple[bool, ...]:
-    """Which inputs of a body hold functions of the linear ones, once they went around the loop."""
+    """Return the inputs of a body that depend on the linear ones, after going around the loop."""
     marked = follow_carry(find_dependences(jaxpr, False), linear, num_consts, num_carry)
     if all(marked[num_consts : num_consts + num_carry]):
         return tuple(marked)
@@ -183,7 +183,7 @@ def backward_body(
 def move_back(
     jaxpr: Jaxpr, num_consts: int, num_carry: int, moved: tuple[bool, ...]
 ) -> tuple[bool, ...]:
-    """Which results at least have cotangents that are not Zero once those went around the loop."""
+    """Return the results whose cotangents are not Zero, after going around the loop."""
     needs = find_dependences(jaxpr, False)
     moves, before = moved, None
     while moves != before:

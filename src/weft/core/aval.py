@@ -21,7 +21,7 @@ MAX_ELEMENTS = 2**63 // 16  # for any dtype: an element of the widest one has 16
 
 
 def check_extent(shape: tuple[int, ...], dtype: Any, most: int = 63) -> None:
-    """Raise where an array has 2**most bytes, by default what NumPy and the engine cannot count."""
+    """Raise where an array has 2**most bytes, by default what NumPy and jaxlib cannot count."""
     extent = getattr(dtype, "itemsize", 1)
     for d in shape:
         extent *= d or 1
@@ -31,7 +31,7 @@ def check_extent(shape: tuple[int, ...], dtype: Any, most: int = 63) -> None:
 
 
 class AbstractValue:
-    """What a traced value is known to be: a `ShapedArray`, or a reference to one (ref.py)."""
+    """The type of a traced value: a `ShapedArray`, or a reference to one (ref.py)."""
 
     __slots__ = ()
     size: int
@@ -39,14 +39,14 @@ class AbstractValue:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the elements take."""
+        """Return the number of bytes of the elements."""
         return self.size * self.dtype.itemsize
 
 
 class ShapedArray(AbstractValue):
     """An array type: shape, dtype, and whether the dtype is weak (came from a Python number).
 
-    `physical` is the type of the buffer that holds such an array: itself, but for an extended dtype
+    `physical` is the type of the buffer of such an array: itself, except for extended dtypes
     (random keys), whose elements are words of the dtype `words_dtype`, `words` of them along a last
     axis.
 
@@ -112,9 +112,7 @@ class ShapedArray(AbstractValue):
         size = 1
         for d in shape:
             size *= d
-        if type(size) is int and (
-            size >= MAX_ELEMENTS or 0 in shape
-        ):  # the engine ends the process
+        if type(size) is int and (size >= MAX_ELEMENTS or 0 in shape):  # jaxlib ends the process
             check_extent(shape, dtype)
         set_slot(self, "size", size)
         set_slot(self, "_text", None)
@@ -137,7 +135,7 @@ class ShapedArray(AbstractValue):
         return ShapedArray, (self.shape, self.dtype, self.weak_type, self.varying, self.sharded)
 
     def update(self, **changes: Any) -> ShapedArray:
-        """The same type but for the given fields; of another shape it is whole unless they say."""
+        """Return the type with other fields. With another shape it is unsplit by default."""
         fields = {"shape": self.shape, "dtype": self.dtype}
         fields |= {"weak_type": self.weak_type, "varying": self.varying}
         if "shape" not in changes:
@@ -181,7 +179,7 @@ class ShapedArray(AbstractValue):
 
 
 class HasAval:
-    """What can be read off the type of a value: arrays and traced values have these members."""
+    """The members of arrays and traced values that follow from their type."""
 
     __slots__ = ()
     aval: ShapedArray
@@ -208,7 +206,7 @@ class HasAval:
 
     @property
     def weak_type(self) -> bool:
-        """Whether the dtype came from a Python number and yields to others."""
+        """Return True if the dtype came from a Python number and yields to others."""
         return self.aval.weak_type
 
     def __len__(self) -> int:
@@ -239,7 +237,7 @@ def python_scalar_aval(x: Any) -> ShapedArray:
 
 
 def keeps_type(x: Any, aval: ShapedArray) -> bool:
-    """Whether a value of type `aval` is still of that type: numbers change with enable_x64."""
+    """Return True if a value of type `aval` still has it: numbers change with enable_x64."""
     aval_now = (_X64 if x64_cell.value else X32).get(type(x))
     if aval_now is not None:
         return aval_now is aval or aval_now.dtype == aval.dtype
@@ -294,24 +292,24 @@ def typeof(x: Any, op: str = "array") -> ShapedArray:
 
 
 def is_masked(x: Any) -> bool:
-    """Whether `x` is a masked array of NumPy's; asked by name, for that module is loaded late."""
+    """Return True if `x` is a masked array of NumPy's, by name, as that module is loaded late."""
     return any(c.__name__ == "MaskedArray" for c in type(x).__mro__)
 
 
 def not_array_error(op: str, x: Any) -> DtypeError:
-    """The error for an operand that is no array."""
+    """The error for an operand that is not an array."""
     text = repr(x) if len(repr(x)) < 60 else "..."
     more = f". Hint: jnp.array({text})." if isinstance(x, list | tuple) else f" ({text})."
     return DtypeError(f"{op}: operands must be arrays or numbers; got a {type(x).__name__}{more}")
 
 
 def words_of(x: Any) -> Any:
-    """The array of the words that random keys are made of; any other value as it is."""
+    """The array of the words that random keys are made of; any other value unchanged."""
     return getattr(x, "words", x)
 
 
 def is_valid_value(x: Any) -> bool:
-    """Whether `x` is something `typeof` has a type for."""
+    """Return True if `x` is something `typeof` has a type for."""
     try:
         typeof(x)
     except TypeError:

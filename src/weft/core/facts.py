@@ -80,7 +80,7 @@ class Cost(enum.Enum):
     """The work that a primitive does for its results, in classes that differ tenfold and more.
 
     UNKNOWN: not known beforehand. The primitive holds programs, has an effect or talks to devices.
-    FREE: none. Each result is one operand under other indices, or as it is: a view of it.
+    FREE: none. Each result is one operand under other indices, or unchanged: a view of it.
     JOIN: elements of operands are put side by side, at places that follow from parameters.
     PART: one part of an operand is read or written, at a place that scalars say.
     LOOKUP: elements of operands are moved from or to places that arrays of indices say.

@@ -92,7 +92,7 @@ class Eqn:
 
     @property
     def source_info(self) -> SourceInfo:
-        """Where it was written: `traceback` and `name_stack`."""
+        """Return the place where it was written: `traceback` and `name_stack`."""
         source = self.source
         return source if type(source) is SourceInfo else SourceInfo(source, ())
 
@@ -105,7 +105,7 @@ class Eqn:
         return Eqn, (self.primitive, self.invars, self.params, self.outvars)
 
     def replace(self, **changes: Any) -> Eqn:
-        """The same equation but for the given fields."""
+        """The same equation except for the given fields."""
         names = ("primitive", "invars", "params", "outvars", "source")
         made = Eqn(**{**{k: getattr(self, k) for k in names}, **changes})
         if hasattr(self, "origin"):
@@ -168,7 +168,7 @@ class Jaxpr(Program):
 
     @property
     def effects(self) -> frozenset:
-        """What the program does besides computing its results."""
+        """Return the effects of the program."""
         found = self.memo.get("effects")
         if found is None:
             every: Sequence[Any] = (*self.eqns, *subjaxprs(self))
@@ -177,12 +177,12 @@ class Jaxpr(Program):
 
     @property
     def ordered(self) -> bool:
-        """Whether the program has effects whose order matters."""
+        """Return True if the program has effects whose order matters."""
         return any(effect.ordered for effect in self.effects)
 
     @property
     def calls_host(self) -> bool:
-        """Whether the program calls Python functions while it runs, itself or in what it holds."""
+        """Return True if the program, or a program that it holds, calls Python functions."""
         found = self.memo.get("calls_host")
         if found is None:
             found = False
@@ -199,7 +199,7 @@ class Jaxpr(Program):
         return Jaxpr, (self.constvars, self.invars, self.outvars, self.eqns, None, None, self.name)
 
     def replace(self, **changes: Any) -> Jaxpr:
-        """The same program but for the given fields."""
+        """The same program except for the given fields."""
         fields = {k: getattr(self, k) for k in ("constvars", "invars", "outvars", "eqns", "name")}
         return Jaxpr(**{**fields, **changes})
 
@@ -231,7 +231,7 @@ class ClosedJaxpr(Program):
         return eval_jaxpr(self.jaxpr, self.consts, *args)
 
     def replace(self, **changes: Any) -> ClosedJaxpr:
-        """The same but for the given fields."""
+        """The same except for the given fields."""
         return ClosedJaxpr(**{"jaxpr": self.jaxpr, "consts": self.consts, **changes})
 
 
@@ -282,7 +282,7 @@ def last_uses(jaxpr: Jaxpr) -> list[list[Var]]:
 
 
 def variables_in(atoms: Iterable[Atom]) -> list[Var]:
-    """Those that are no literals."""
+    """Return the atoms that are not literals."""
     return [a for a in atoms if type(a) is not Literal]  # type: ignore[misc]
 
 
@@ -292,7 +292,7 @@ def read_vars(jaxpr: Jaxpr) -> set[Var]:
 
 
 def bodies_of(eqn: Eqn) -> Sequence[Body]:
-    """What an equation holds: programs, and how they run."""
+    """Return the programs that an equation holds, and how they run."""
     return () if eqn.primitive.memoize_type else eqn.primitive.bodies(eqn.params)
 
 
@@ -314,7 +314,7 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
 
 
 def uses_axis(prim: Primitive, params: dict[str, Any], name: Any) -> bool:
-    """Whether the application of a primitive refers to a named axis, itself or in what it holds.
+    """Return True if an application of a primitive refers to a named axis, or a program in it does.
 
     What a Python function does is not known: it may.
     """
@@ -346,5 +346,5 @@ def memo_jaxpr(verb: Callable) -> Callable:
 
 @memo_jaxpr
 def jaxpr_uses_axis(jaxpr: Jaxpr, name: Any) -> bool:
-    """Whether any equation of a program refers to a named axis."""
+    """Return True if any equation of a program refers to a named axis."""
     return any(uses_axis(e.primitive, e.params, name) for e in jaxpr.eqns)

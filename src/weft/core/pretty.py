@@ -111,7 +111,7 @@ def param_text(x: Any, inside: bool = False) -> str:
 
 
 def are_programs(x: Any) -> bool:
-    """Whether a parameter is a sequence of programs."""
+    """Return True if a parameter is a sequence of programs."""
     return isinstance(x, tuple | list) and any(isinstance(p, Program) for p in x)
 
 
@@ -120,7 +120,7 @@ def are_programs(x: Any) -> bool:
 
 
 class Options(NamedTuple):
-    """What is printed beside the equations: see pretty_print."""
+    """Options of the text that is printed beside the equations: see pretty_print."""
 
     source_info: bool = False
     print_shapes: bool = True
@@ -130,7 +130,7 @@ class Options(NamedTuple):
 
 
 class Notation:
-    """What notations share: see display/printing.py for another one. An instance prints once."""
+    """The base of notations: see display/printing.py for another one. An instance prints once."""
 
     def __init__(self, options: Options = Options()):
         self.options = options
@@ -176,7 +176,7 @@ class Notation:
         return texts if len(texts) < 2 else [*texts[:-1], texts[-1][:-1]]
 
     def ending(self, jaxpr: Jaxpr) -> str:
-        """What follows the results."""
+        """Return the text after the results."""
         if not (self.options.print_effects and jaxpr.effects):
             return ") }"
         return f") : {{ {', '.join(sorted(map(str, jaxpr.effects)))} }} }}"
@@ -193,11 +193,11 @@ class Notation:
         return aval.str_short(True)
 
     def value(self, x: Any, inside: bool = False) -> str:
-        """A parameter that is no program, or a part of it."""
+        """A parameter that is not a program, or a part of it."""
         return param_text(x, inside)
 
     def note(self, eqn: Eqn) -> Doc:
-        """Where the equation was written and in which scopes, as the options say."""
+        """Return the place and the scopes of the equation, as the options say."""
         place = source_location(eqn.source) if self.options.source_info else ""
         names = f"[{eqn.source_info.name_stack}]" if self.options.name_stack else ""
         text = f"{place} {names}".strip()

@@ -50,7 +50,7 @@ _TYPES: dict[tuple, list[ShapedArray]] = keep_cache("types of results", {})
 
 
 class Effect:
-    """What an operation does besides computing its results. Equations that have one stay.
+    """The effects of an operation. Equations that have one stay.
 
     Those that are `ordered` happen in the order they are written in. What is not `repeatable` must
     happen just where the program says, and so not in a branch that is not taken.
@@ -123,12 +123,12 @@ class Body(NamedTuple):
 
 
 def split_inputs(body: Body, xs: Sequence[Any]) -> tuple[Sequence, Sequence, Sequence]:
-    """What there is one of for each input of a loop's body: of its consts, its carry, and rows."""
+    """One value for each group of inputs of a loop's body: its consts, its carry, and rows."""
     return xs[: body.carry.start], xs[body.carry.start : body.carry.stop], xs[body.carry.stop :]
 
 
 class References(NamedTuple):
-    """What the application of a primitive refers to outside of its operands.
+    """The references of an application of a primitive to things outside of its operands.
 
     Named axes: those it `uses`, those that the programs it holds `binds`; and those of a mesh over
     which its results vary though its operands do not, `adds`, or the other way round, `drops`.
@@ -146,7 +146,7 @@ _NO_REFERENCES = References()
 
 
 class Axes(NamedTuple):
-    """Which axes of operands and results run along each other: a label for each axis of each.
+    """Labels of the axes of operands and results: axes with one label run along each other.
 
     What splits an axis of an operand splits those of results with its label; None must be whole.
     A result may have a list of pairs of a label and a slice of the mesh axes that split it.
@@ -215,11 +215,11 @@ class Primitive(Interface):
         return [Body(jaxpr, key) for key, jaxpr in programs_in(params)]
 
     def refers(self, params: dict) -> References:
-        """What this application refers to: named axes, as collectives do, and devices."""
+        """Return the references of this application: named axes, as in collectives, and devices."""
         return _NO_REFERENCES
 
     def label_axes(self, avals: Sequence, outs: Sequence, **params: Any) -> Axes:
-        """How results follow operands over a mesh: without a rule, all have to be whole."""
+        """Return the labels of axes over a mesh: without a rule, all have to be unsplit."""
         return Axes([(None,) * a.ndim for a in avals], [(None,) * a.ndim for a in outs])
 
     def missing(self, rule: str) -> MissingRule:
@@ -373,12 +373,12 @@ def tangent_zero(x: Any) -> Zero:
 
 
 def mark_moving(dots: Sequence[Any]) -> tuple[bool, ...]:
-    """Which tangents or cotangents are not Zero."""
+    """Return True for the tangents or cotangents that are not Zero."""
     return tuple([type(t) is not Zero for t in dots])
 
 
 def mark_linear(xs: Sequence[Any]) -> tuple[bool, ...]:
-    """Which operands a transpose rule solves for."""
+    """Return True for the operands that a transpose rule solves for."""
     return tuple([type(x) is Linear for x in xs])
 
 

@@ -15,9 +15,17 @@ from weft.errors import DeletedError, RefError
 
 
 class AbstractRef(AbstractValue):
-    """The type of a reference: that of the array, `inner_aval`. Interned; prints `Ref{f32[3]}`.
+    """The type of a reference. `typeof` of a reference returns it.
 
-    With `kind="no_grad_no_remat"`, what is written to the reference is not differentiated.
+    Equal types are one object. It prints as `Ref{f32[3]}`.
+
+    Args:
+      inner_aval: the type of the array, a `ShapedArray`.
+      memory_space: accepted for compatibility. None is the default.
+      kind: None, or "no_grad_no_remat" for values that are not differentiated.
+
+    >>> print(weft.ref.AbstractRef(weft.typeof(jnp.ones(3))))
+    Ref{f32[3]}
     """
 
     __slots__ = (
@@ -49,7 +57,7 @@ class AbstractRef(AbstractValue):
         return AbstractRef, (self.inner_aval, None, self.kind)
 
     def update(self, **changes: Any) -> AbstractRef:
-        """The type of references to arrays of the same type but for the given fields."""
+        """The type of references to arrays of the same type except for the given fields."""
         inner = changes.pop("inner_aval", self.inner_aval)
         kind = changes.pop("kind", self.kind)
         return AbstractRef(inner.update(**changes), kind=kind)
@@ -76,7 +84,7 @@ _INTERNED: dict[tuple[ShapedArray, str | None], AbstractRef] = {}
 
 
 class StateEffect(Effect):
-    """What an operation does to the reference that is its first operand."""
+    """The effect of an operation on the reference that is its first operand."""
 
     def __init__(self, name: str, writes: bool):
         self.name = name  # type: ignore[misc]
@@ -95,11 +103,20 @@ class RefKind(type):
 
 
 class Ref(HasAval, metaclass=RefKind):
-    """A reference to an array, which a program may change in place: what `new_ref` gives.
+    """A reference to an array, which a program may change in place. `new_ref` makes it.
 
-    `r[i]` reads, `r[i] = v` and `r[i] += v` write, with NumPy's indices; `r[...]` is all of it. A
-    reference may be passed to functions that are transformed, and closed over by them, but not
-    returned. Its type is `Ref{f32[3]}`.
+    `r[i]` reads, and `r[i] = v` and `r[i] += v` write, with NumPy's indices. `r[...]` is the whole
+    array. A reference may be passed to functions that are transformed, and they may close over it,
+    but they must not return it. Its type is written `Ref{f32[3]}`.
+
+    Args:
+      value: the array that it holds first.
+      kind: None, or "no_grad_no_remat" for values that are not differentiated.
+
+    >>> r = weft.new_ref(jnp.zeros(3))
+    >>> r[0] = 5.0
+    >>> print(r[...])
+    [5. 0. 0.]
     """
 
     __slots__ = ("__weakref__", "_value", "aval", "owned", "trace")
@@ -116,7 +133,7 @@ class Ref(HasAval, metaclass=RefKind):
 
     @property
     def value(self) -> Any:
-        """What it holds now."""
+        """Return the array that it holds now."""
         if self._value is None:
             raise DeletedError(
                 f"Ref: must not be used after it was freed; got a {self.aval}. "
@@ -125,7 +142,7 @@ class Ref(HasAval, metaclass=RefKind):
         return self._value
 
     def is_deleted(self) -> bool:
-        """Whether it was freed."""
+        """Return True if it was freed."""
         return self._value is None
 
     def free(self) -> Any:
@@ -159,7 +176,7 @@ class Ref(HasAval, metaclass=RefKind):
 
 
 def is_ref(x: Any) -> bool:
-    """Whether a value is a reference, or a traced value of one."""
+    """Return True if a value is a reference, or a traced value of one."""
     return type(getattr(x, "aval", None)) is AbstractRef
 
 

@@ -1,4 +1,4 @@
-"""Where an equation was written: the user's frames of a traceback, and short texts of them.
+"""The place where an equation was written: the user's frames, and short texts of them.
 
 Tracebacks are jaxlib's, cheap to take; text is made of one only when it is shown. Where a named
 scope is open, a `SourceInfo` holds the traceback and the names. `boundary` takes weft's own
@@ -41,7 +41,7 @@ JVP, TRANSPOSE, VMAP = map(Transform, ("jvp", "transpose", "vmap"))
 
 
 class SourceInfo(NamedTuple):
-    """Where an equation was written: its traceback, and the named scopes that were open there."""
+    """The place where an equation was written: its traceback, and the open named scopes."""
 
     traceback: Any
     scope: tuple[str, ...]

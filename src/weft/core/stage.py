@@ -26,7 +26,7 @@ from weft.util import SymbolicSize, collecting_rarely
 
 
 def has_tracked_axes() -> bool:
-    """Whether we are in a program of which types say what varies over the mesh it runs on."""
+    """Return True if the types of the current program say which values vary over its mesh."""
     axes = named_axes.value
     return bool(axes) and any(axis.tracked for axis in axes)
 
@@ -177,7 +177,7 @@ class StageTrace(Trace):
         return [x for x in found if type(x) is Origin]
 
     def maker(self, var: Var) -> str:
-        """Which operation on which line made a variable; empty where none of this trace did."""
+        """Name the operation and the line that made a variable; "" if this trace did not."""
         for eqn in self.eqns:
             if any(v is var for v in eqn.outvars):
                 return describe_maker(eqn.source, eqn.primitive.name)
@@ -198,7 +198,7 @@ def check_fit(atoms: Sequence[Atom], name: str) -> None:
 
 
 def is_staged_within(home: Trace) -> bool:
-    """Whether what `home` made is used while a program is staged under it, or after its end."""
+    """Return True if a tracer of `home` is used in a program below it, or after its end."""
     trace = current.trace
     while trace is not home:
         if trace is None or type(trace) is StageTrace:
@@ -208,7 +208,7 @@ def is_staged_within(home: Trace) -> bool:
 
 
 def holds_here(ref: Any) -> bool:
-    """Whether `ref` is a `Ref` whose value can be used here."""
+    """Return True if `ref` is a `Ref` whose value can be used here."""
     return type(ref) is Ref and not is_staged_within(ref.trace)
 
 
@@ -229,7 +229,7 @@ def stage(
 
 
 def stage_closed(fun: Callable, in_avals: Sequence[ShapedArray], name: str = "") -> tuple:
-    """As `stage`, with the consts as leading parameters: a closed jaxpr, and what to pass first."""
+    """Stage with the consts as leading parameters: a closed jaxpr, and what to pass first."""
     jaxpr, consts = stage(fun, in_avals, name)
     return close_jaxpr(jaxpr), consts
 

@@ -38,11 +38,11 @@ class Trace:
 
     @property
     def main(self) -> Trace:
-        """What values of this run of a transformation have in common: the trace itself."""
+        """Return the common part of values of this run of a transformation: the trace itself."""
         return self
 
     def process(self, prim: Any, args: Any, params: dict) -> list:
-        """What applying `prim` to `args` means here: a library's trace says it as JAX's do."""
+        """Apply `prim` to `args` under this trace, as JAX's traces do."""
         with eval_context():
             outs = self.process_primitive(prim, args, params)  # type: ignore[attr-defined]
         return list(outs) if prim.multiple_results else [outs]
@@ -57,7 +57,7 @@ class Trace:
 
 
 class _Current(threading.local):
-    """Where we are: `current.trace`. A thread starts at the bottom, which is a class attribute.
+    """The current state of interpretation: `current.trace`.
 
     `current.source` is where the equations being written come from; None: from the Python stack,
     which `current.capture` takes. `current.scope` holds the names around us (core/source.py).
@@ -194,7 +194,13 @@ class FoldTrace(Trace):
 
 @contextlib.contextmanager
 def ensure_compile_time_eval() -> Iterator[None]:
-    """Compute at once, while a function is traced, whatever depends on known values alone.
+    """Compute at once, while a function is traced, all operations on known values.
+
+    Within the block, operations whose operands are not traced run eagerly, so their results may
+    decide shapes and branches of Python.
+
+    Returns:
+      A context manager.
 
     >>> @weft.jit
     ... def f(x):
@@ -225,11 +231,11 @@ class Tracer(HasAval):
         self.aval = aval
 
     def origin(self) -> str:
-        """Where the value comes from, for errors: `made by sin at model.py:12`."""
+        """Name the origin of the value, for errors: `made by sin at model.py:12`."""
         return self.inner.origin() if isinstance(self.inner, Tracer) else self.own_origin()
 
     def own_origin(self) -> str:
-        """As `origin`, where this interpretation is the first."""
+        """Name the origin as `origin` does, where this interpretation is the first."""
         return "inside a transformed function"
 
     def arguments(self) -> list[errors.Origin]:
@@ -249,7 +255,7 @@ class Tracer(HasAval):
             raise errors.UnexpectedTracerError(leak_message(self))
 
     def is_live(self) -> bool:
-        """Whether it can be used: its function runs, or a trace in force has a value for it."""
+        """Return True if it can be used: its function runs, or a trace in force has its value."""
         return self.owner.live or any(id(self) in t.known for t in walk_up(current.trace))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -322,7 +328,7 @@ class Tracer(HasAval):
 
 
 def leak_message(x: Tracer) -> str:
-    """What to say of a tracer that outlived its function, or is used where that is not traced."""
+    """Return the message for a tracer that outlived its function, or is used elsewhere."""
     if x.owner.live:
         return (
             "tracer: a traced value must not be used outside of its transformation, as in a custom "
@@ -337,5 +343,5 @@ def leak_message(x: Tracer) -> str:
 
 
 def is_concrete(x: Any) -> bool:
-    """Whether `x` has its value now: anything but a tracer."""
+    """Return True if `x` has its value now: anything but a tracer."""
     return not isinstance(x, Tracer)

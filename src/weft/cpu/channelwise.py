@@ -33,11 +33,11 @@ from weft.primitives.layout import (
 )
 from weft.util import inverse_permutation
 
-# Up to so many elements of the kernel, or of the result, are each written as an operation; along
+# Up to this many elements of the kernel, or of the result, are each written as an operation; along
 # one axis blocks are better sooner.
 MAX_TAPS, MAX_TAPS_OF_ONE_AXIS = 64, 12
 MAX_RESULTS, MAX_PRODUCTS = 32, 1 << 22
-# From so many products on are blocks worth the time that it takes to compile them.
+# From this many products on are blocks worth the time that it takes to compile them.
 MIN_BLOCK_WORK = 1 << 15
 
 
@@ -185,7 +185,7 @@ def convolve_each_batch(x: Any, k: Any, shape: tuple[int, ...], params: dict) ->
 
 
 def block_size(n: int) -> int:
-    """How many neighbours along an axis are taken together, for a kernel or a result of n elements.
+    """Return the number of neighbours along an axis that are taken together.
 
     More make larger products, of which a share of about block / n is with zeros.
     """

@@ -105,7 +105,7 @@ def group_equations(
 ) -> list[list[Eqn]] | None:
     """Return equations on arrays in groups, one group a call; None if XLA compiles them.
 
-    All equations are one group if the last one gives all results that are no views.
+    All equations are one group if the last one gives all results that are not views.
     """
     arrays = [eqn for eqn in eqns if eqn.outvars[0].aval.shape]
     if not eqns:

@@ -20,12 +20,12 @@ from weft.primitives.dot import dot_general
 from weft.primitives.layout import reduce_sum, reshape, transpose, zeros
 from weft.util import inverse_permutation
 
-# Up to so many slices along an axis, and convolutions of a group each, are written side by side.
+# Up to this many slices along an axis, and convolutions of a group each, are written side by side.
 MAX_SLICES, MAX_PARTS = 32, 32
-MIN_GROUP_FEATURES = 8  # groups of fewer input features are no convolutions of their own
-# Up to so many windows are multiplied, of so many elements in all: more are bound by memory.
+MIN_GROUP_FEATURES = 8  # groups of fewer input features are not convolutions of their own
+# Up to this many windows are multiplied, of this many elements in all: more are bound by memory.
 MAX_WINDOWS, MAX_COPIES = 64, 1 << 21
-# Products of matrices are worth their transposes from so many multiplications on, or from so many
+# Products of matrices are worth their transposes from this many multiplications on, or from so many
 # elements of an image, and of all images, on.
 MIN_POINT_WORK, MIN_IMAGE_SIZE, MIN_IMAGES_SIZE = 3 << 20, 512, 1 << 20
 
@@ -35,7 +35,7 @@ SPATIAL = ("window_strides", "padding", "lhs_dilation", "rhs_dilation")
 def find_form(
     lhs: ShapedArray, rhs: ShapedArray, out: ShapedArray, params: dict, over_mesh: bool
 ) -> Callable[..., Any] | None:
-    """Return what writes a convolution as others, (x, k, out) -> y; None if it is best as it is.
+    """Return what writes a convolution as others, (x, k, out) -> y; None if it is best unchanged.
 
     Over a mesh, parts that are cut and joined would be sent between devices.
     """

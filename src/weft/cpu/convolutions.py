@@ -59,7 +59,7 @@ def convolve_parts(x: Any, k: Any, params: dict) -> Any:
 def choose_whole(
     x: ShapedArray, k: ShapedArray, out: ShapedArray, params: dict, scope: Scope
 ) -> Callable[..., Any] | None:
-    """Return what computes a convolution of many channels; None if it is best as it is."""
+    """Return what computes a convolution of many channels; None if it is best unchanged."""
     found = choose_conv_kernel(x, k, out, params, scope)
     if found is not None:
         return found

@@ -111,7 +111,7 @@ def choose_quick_flags(
 
 
 class ProgramFacts:
-    """What the flags depend on.
+    """The facts that the flags depend on.
 
     Attributes:
       shapes: the shapes of all arrays.

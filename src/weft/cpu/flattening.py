@@ -1,7 +1,7 @@
 """The pass that writes programs on many short rows as programs on one long row.
 
 XLA:CPU writes a loop over the rows, and within it a loop over the elements of a row. The inner loop
-is no vector loop if the rows are short: exp of 100,000 rows of 10 takes four times as long as exp
+is not a vector loop if the rows are short: exp of 100,000 rows of 10 is four times slower than exp
 of a million elements in one row.
 """
 

@@ -82,7 +82,7 @@ def choose_forms(jaxpr: Jaxpr, target: Target) -> Jaxpr:
 
 
 def choose_form(eqn: Eqn, scope: Scope) -> Replacement | None:
-    """Return what computes an equation quicker; None if it is best as it is.
+    """Return what computes an equation quicker; None if it is best unchanged.
 
     A lowering that a library has given to a primitive stays in force. A choice that depends on the
     types of operands, on literals and parameters, and on which operands are arguments, is made and

@@ -163,7 +163,7 @@ def write_function(hlo: Any, *args: Any) -> list:
 
 
 def spread_scalar(x: Any, out: ShapedArray) -> Any:
-    """Return a scalar repeated to the shape of a result; an array as it is."""
+    """Return a scalar repeated to the shape of a result; an array unchanged."""
     if x.shape == out.shape:
         return x
     return broadcast_in_dim(x, out.shape, ())

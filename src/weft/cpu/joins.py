@@ -27,7 +27,7 @@ from weft.primitives.layout import broadcast_in_dim, broadcasted_iota, reshape
 
 INT32 = np.dtype(np.int32)
 MIN_COPY_BYTES = 1 << 18  # the call of a kernel pays for results of this size, and larger ones
-MIN_RUN_BYTES = 2048  # copies of so many contiguous bytes are quicker than loops
+MIN_RUN_BYTES = 2048  # copies of this many contiguous bytes are quicker than loops
 MAX_PARTS = 64  # each part is an operand
 MAX_COLUMNS = 8  # more columns are not chosen by their numbers
 MIN_COLUMNS_SIZE = 1 << 15  # elements of a result: for smaller ones, choosing columns does not pay

@@ -35,7 +35,7 @@ HANDLERS = tuple("weft_" + name for name in ("keep", *KERNELS.split()))
 
 @functools.cache
 def load_kernels() -> str:
-    """Make the kernels known to the engine; "" if they are, else the reason why they are not."""
+    """Make the kernels known to XLA; "" if they are, else the reason why they are not."""
     found = find_library(FOLDER)
     if found is None:
         return "not built: there was no C++ compiler, or the wheel of weft has no kernels"
@@ -56,7 +56,7 @@ def load_kernels() -> str:
 
 
 def are_kernels_wanted() -> bool:
-    """Whether programs for CPUs are to call them, and can."""
+    """Return True if programs for CPUs are to call them, and can."""
     try:
         return config.native and not load_kernels()
     except OSError:  # such as: no free file descriptors. A later program may find some
@@ -64,7 +64,7 @@ def are_kernels_wanted() -> bool:
 
 
 def are_floats(*avals: ShapedArray) -> bool:
-    """Whether these are what kernels of products take: all float32, or float64, of known sizes."""
+    """Return True if the kernels of products take these: float32 or float64, of known sizes."""
     sizes, kinds = zip(*((a.size, a.dtype) for a in avals), strict=True)
     alike = {*kinds} in ({np.dtype(np.float32)}, {np.dtype(np.float64)})
     return alike and {*map(type, sizes)} == {int} and 0 not in sizes

@@ -39,7 +39,7 @@ _SHARED = SCALAR, SHARED_ROW
 
 
 class Own(enum.Enum):
-    """The instructions that are no elementwise primitive: their code, and number of operands.
+    """The instructions that are not elementwise primitive: their code, and number of operands.
 
     An elementwise primitive has its code by the fact `kernel`, and rounds to the even number.
 

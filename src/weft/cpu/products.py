@@ -23,21 +23,21 @@ from weft.primitives.elementwise import add, mul
 from weft.primitives.layout import broadcast_in_dim, convert, reshape, transpose
 from weft.primitives.slicing import slice_in_dim
 
-# A stack of products is the kernel's from so many multiplications in all, and products of so many
+# A stack of products is the kernel's from this many multiplications in all, and products of so many
 # rows and columns. XLA is as quick or quicker for less, and for products of more elements.
 MIN_STACK_WORK, MIN_ROWS, MIN_COLUMNS, MAX_STACK_ELEMENTS = 1 << 21, 8, 32, 1 << 17
-# One product is the kernel's for so many multiplications, and sums of up to so many terms.
+# One product is the kernel's for this many multiplications, and sums of up to this many terms.
 MIN_WORK, MAX_WORK, MAX_TERMS = 1 << 18, 3 << 26, 1 << 10
 # Left factors stored by columns are read a cache line at a time, and have to stay in one cache.
 MAX_TURNED_ELEMENTS = 1 << 18
-# The product of a matrix and a vector is the kernel's for so many elements that follow each other,
-# and of a matrix by columns for up to so many multiplications.
+# The product of a matrix and a vector is the kernel's for this many contiguous elements,
+# and of a matrix by columns for up to this many multiplications.
 MIN_RUN, MAX_WORK_BY_COLUMNS = 1 << 9, 1 << 23
 # XLA wakes a thread for a program of more than 1000 elements, and counts the operations of its own
-# products. That takes longer than so many multiplications of float32. It counts nothing of the
+# products. That takes longer than this many multiplications of float32. It counts nothing of the
 # call of a kernel, which pays from MIN_LIGHT_WORK on.
 MIN_LIGHT_WORK, MAX_LIGHT_WORK = 100, 1 << 18
-# XLA:CPU takes 2 to 100 times as long for stacks of so many small matrices, of up to so many rows,
+# XLA:CPU is 2 to 100 times slower for stacks of this many small matrices, of up to this many rows,
 # and fewer columns and terms; not for vectors, or for products of 8 columns and more.
 MIN_TINY_STACK, MAX_TINY_ROWS, MAX_TINY_SIDE = 16, 64, 7
 

@@ -84,7 +84,7 @@ def choose_complement(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | 
 def round_to_bfloat16(jaxpr: Jaxpr, target: Target) -> Jaxpr:
     """Return a program that rounds large arrays by operations on bits.
 
-    Programs with more than MAX_ROUNDINGS of these stay as they are.
+    Programs with more than MAX_ROUNDINGS of these stay unchanged.
     """
     if not survey_program(jaxpr).has_half:
         return jaxpr
@@ -110,7 +110,7 @@ def round_program(jaxpr: Jaxpr, is_called: bool = False, is_left: bool = False) 
       jaxpr: a program.
       is_called: the program is a function that others call, so that it is not known how its results
         are read.
-      is_left: the program is to stay as it is, except for the functions that it calls.
+      is_left: the program is to stay unchanged, except for the functions that it calls.
     """
     is_left = is_left or computes_again(jaxpr, is_called)
 
@@ -164,7 +164,7 @@ def find_operation(eqn: Eqn) -> str:
 
 
 class Uses:
-    """How the results of the equations of a program are read.
+    """The ways in which the results of a program's equations are read.
 
     Attributes:
       only_reduced: variables that only reductions read, and what these are computed from. XLA has

@@ -1,4 +1,4 @@
-"""What the passes for CPUs know of a program: its target, and where operands come from."""
+"""The facts of a program for the passes on CPUs: its target, and where operands come from."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from weft.cpu.elements import fills_with_number, only_moves
 MAX_LIGHT_ELEMENTS = 500
 MAX_LIGHT_EQNS = 64  # longer programs are not looked at
 # Elements of results that one thread completes as quickly as several, such as a triangle of a
-# matrix. LAPACK factorizes a matrix of so many elements in a millisecond or two.
+# matrix. LAPACK factorizes a matrix of this many elements in a millisecond or two.
 MAX_SHORT = 1 << 16
 
 
 class Target(NamedTuple):
-    """What a program may use.
+    """The facilities that a program may use.
 
     Attributes:
       native: kernels of our own are built, and wanted.
@@ -45,7 +45,7 @@ class Target(NamedTuple):
 
     @property
     def kernels(self) -> bool:
-        """Whether kernels of our own may be called."""
+        """Return True if kernels of our own may be called."""
         return self.native and (self.each_device or not self.devices)
 
 
@@ -60,7 +60,7 @@ class Scope:
       light: the program is compiled by itself, and XLA uses one thread for it if kernels compute
         its products.
       arguments: the variables that are arguments of a compiled function. The inputs of a loop's
-        body are no arguments.
+        body are not arguments.
       eqns: the equations of the new program so far.
       rewriter: rewrites programs that a formula writes parts by.
       asked: `maker` has been called, so that a choice depends on how operands are computed.

@@ -29,7 +29,7 @@ from weft.util import has_symbolic_size, inverse_permutation, is_below
 from weft.xla.hlo import i64s
 
 INT32 = np.dtype(np.int32)
-# The kernel that finds the k largest is quicker than a sort for rows of up to so many times k.
+# The kernel that finds the k largest is quicker than a sort for rows of up to this many times k.
 MAX_TOP_K_RATIO = 8
 
 

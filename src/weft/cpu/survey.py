@@ -18,7 +18,7 @@ FUNCTIONS = (Form.FUNCTION, Form.EXPONENTIAL, Form.POWER_OF_VALUES, Form.LOG_OF_
 
 
 class Survey(NamedTuple):
-    """What choices depend on of a whole program and the programs that it holds.
+    """The facts of a program, and of the programs that it holds, that choices depend on.
 
     Attributes:
       functions: how many equations may become formulas. XLA:CPU compiles a formula in 10 ms, and

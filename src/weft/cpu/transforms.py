@@ -21,7 +21,7 @@ INT32, FLOAT32 = np.dtype(np.int32), np.dtype(np.float32)
 # places fit into 32 bits.
 MIN_LENGTH, MAX_LENGTH = 150_000, (1 << 22) - 1
 MIN_ROWS = 128
-CACHE_PERIOD = 1024  # rows of multiples of so many elements meet in the same lines of the caches
+CACHE_PERIOD = 1024  # rows of multiples of this many elements meet in the same lines of the caches
 
 
 def choose_fft(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
@@ -34,7 +34,7 @@ def choose_fft(eqn: Eqn, scope: Scope) -> Callable[..., Sequence[Any]] | None:
 
 
 def count_rows(aval: ShapedArray, kind: FftType, lengths: Sequence[int]) -> int:
-    """Return in how many rows one long transform is best computed; 0 if it is best as it is.
+    """Return in how many rows one long transform is best computed; 0 if it is best unchanged.
 
     XLA:CPU spreads transforms over threads, and each goes through memory log(n) times.
     """

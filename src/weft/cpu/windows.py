@@ -34,10 +34,10 @@ from weft.primitives.window import (
     worst_value,
 )
 
-# Up to so many elements of a window are combined as slices: XLA:CPU makes one loop of these, twice
+# Up to this many elements of a window are combined as slices. XLA:CPU makes one loop of them, twice
 # as fast as its own.
 MAX_SLICES_OF_WINDOW = 16
-# Up to so many places in a window, adding them one by one is 1.3 to 20 times faster.
+# Up to this many places in a window, adding them one by one is 1.3 to 20 times faster.
 MAX_SCATTER_PLACES = 32
 MAX_PLANE = 2**31  # elements of the last two axes, whose places the kernel counts in 32 bits
 

@@ -1,4 +1,4 @@
-"""Which device holds which part of an array: `visualize_array_sharding`, `inspect_array_sharding`.
+"""Show which device holds which part of an array.
 
 Asking a value inside a program is parallel/inspection.py's.
 """
@@ -24,9 +24,17 @@ Color = tuple[float, ...]
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable[[Any], Any]) -> None:
-    """Call `callback` with the sharding of each array in a pytree.
+    """Call a function with the sharding of each array in a pytree.
 
-    In a jitted function this happens once, when it is compiled, with what the compiler chose.
+    In a jitted function this happens once, when it is compiled, with the sharding that the compiler
+    chose.
+
+    Args:
+      value: a pytree of arrays.
+      callback: a function of a sharding.
+
+    Returns:
+      None.
 
     >>> inspect_array_sharding(jnp.ones(3), callback=print)
     SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
@@ -36,9 +44,16 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], Any]) -> Non
 
 
 def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
-    """Print which device holds which part of an array; see `visualize_sharding`.
+    """Print which device holds which part of an array.
 
     In a jitted function it is printed once, when it is compiled.
+
+    Args:
+      arr: an array of one or two axes.
+      **kwargs: the options of `visualize_sharding`.
+
+    Returns:
+      None.
 
     >>> visualize_array_sharding(jnp.ones(8))
     ┌───────┐
@@ -125,14 +140,14 @@ def draw_table(labels: list[list[str]], inner: int, height: int, paint: Any) -> 
 
 
 def on_terminal() -> bool:
-    """Whether what is printed is seen by a person."""
+    """Return True if what is printed is seen by a person."""
     return sys.stdout.isatty()
 
 
 def make_painter(
     count: int, color_map: Callable[[float], Color] | None
 ) -> Callable[[int, str], str]:
-    """What gives the text of part number `i` of `count` its color."""
+    """Return the function that colors the text of part number `i` of `count`."""
 
     def paint(i: int, text: str) -> str:
         rgb: Color = PALETTE[i % len(PALETTE)]

@@ -26,7 +26,7 @@ logger = Logger("weft.debug")
 
 
 class Shown:
-    """A call of a function with a program's values; leaves that are no arrays are kept in it."""
+    """A call of a function with a program's values; leaves that are not arrays are kept in it."""
 
     __slots__ = ("fun", "in_tree", "kept")
 
@@ -66,15 +66,25 @@ def callback(
     partitioned: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Call a Python function with the values that a program has here; what it returns is dropped.
+    """Call a Python function with values of a program. Its result is dropped.
 
-    Under `grad` it gets the primal values, once; under `vmap` it is called for each element. The
-    call may be repeated or left out where a program is transformed: see `io_callback` for one that
-    matters. Calls with `ordered` are made in the order they are written in. In a program over a
-    mesh `partitioned` has each device call with its parts of the values, in place of one device
-    with all of them; ordered calls are not affected.
+    It is for showing and logging values. The call may be repeated or left out where a program is
+    transformed; `io_callback` is for calls that matter. Under `grad` the function receives the
+    primal values, once. Under `vmap` it is called for each element.
 
-    `callback(ordered=True)(fun, *args)` is another way to write it.
+    Args:
+      callback: the function. Without it, `callback(ordered=True)` returns a function that takes it
+        as its first argument.
+      *args: pytrees of arrays, the positional arguments of the function.
+      ordered: if True, the calls are made in the order in which they are written. The default is
+        False.
+      partitioned: if True, in a program over a mesh each device makes a call with its own parts of
+        the values. If False, the default, one device makes a call with the whole arrays. Ordered
+        calls are not affected.
+      **kwargs: pytrees of arrays, the keyword arguments of the function.
+
+    Returns:
+      None.
 
     >>> @weft.jit
     ... def f(x):
@@ -168,11 +178,28 @@ print = define_writer(
     "print",
     # in one write, so that lines which several devices print at once do not mix
     lambda fmt, *args, **kwargs: builtins.print(fmt.format(*args, **kwargs) + "\n", end=""),
-    """Print values, also in a compiled program: `debug.print("x is {} and y {y:.3f}", x, y=y)`.
+    """Print values, also in a compiled program.
 
-    `fmt` is a format of `str.format`, not an f-string, whose values would be tracers; that it fits
-    the arguments is checked at once, unless `skip_format_check`. When, how often and in what order
-    it prints, and what `ordered` and `partitioned` say, see `debug.callback`.
+    An f-string would print traced values, so the format and the values are separate arguments.
+    Under `grad` it prints the primal values, and under `vmap` once for each element. It may print
+    more or less often where a program is transformed.
+
+    Args:
+      fmt: a format of `str.format`, such as "x is {} and y {y:.3f}".
+      *args: arrays or pytrees of arrays for the fields `{}`.
+      ordered: if True, lines are printed in the order of the calls. The default is False.
+      partitioned: if True, in a program over a mesh each device prints its own parts of the values.
+        The default is False.
+      skip_format_check: if True, the format is not checked against the arguments at the call. The
+        default is False.
+      **kwargs: arrays or pytrees of arrays for the fields with names.
+
+    Returns:
+      None.
+
+    Raises:
+      TypeError: the format is not a string.
+      ValueError, IndexError, KeyError: the arguments do not fit the fields of the format.
 
     >>> @weft.jit
     ... def f(x):
@@ -185,5 +212,26 @@ print = define_writer(
 log = define_writer(
     "log",
     lambda fmt, *args, **kwargs: logger.info("%s", fmt.format(*args, **kwargs)),
-    "As `debug.print`, to the logger `weft.debug` at level INFO.",
+    """Write values to the logger `weft.debug`, at level INFO, also in a compiled program.
+
+    Args:
+      fmt: a format of `str.format`, such as "x is {} and y {y:.3f}".
+      *args: arrays or pytrees of arrays for the fields `{}`.
+      ordered: if True, messages are written in the order of the calls. The default is False.
+      partitioned: if True, in a program over a mesh each device writes its own parts of the values.
+        The default is False.
+      skip_format_check: if True, the format is not checked against the arguments at the call. The
+        default is False.
+      **kwargs: arrays or pytrees of arrays for the fields with names.
+
+    Returns:
+      None.
+
+    >>> @weft.jit
+    ... def f(x):
+    ...     weft.debug.log("x is {}", x)
+    ...     return x + 1
+    >>> f(2.0)
+    Array(3., dtype=float32, weak_type=True)
+    """,
 )

@@ -27,7 +27,7 @@ NEAR = 5  # lines shown around the current one
 
 
 class Frame(NamedTuple):
-    """Where the program was in one function, and what the names there stood for."""
+    """The position of the program in one function, and the values of the names there."""
 
     file: str
     line: int
@@ -60,18 +60,28 @@ def breakpoint(
     stdin: TextIO | None = None,
     stdout: TextIO | None = None,
 ) -> Any:
-    """Open a prompt when the program comes here, also in a compiled one: `help` says what it knows.
+    """Open a prompt when a program comes to this place, also in a compiled program.
 
-    The local names of the functions around have the values that they have in this run. `c` goes
-    on, `q` stops the program with `bdb.BdbQuit`.
+    The local names of the functions around have the values that they have in this run. `help` lists
+    the commands: `c` continues, and `q` stops the program with `bdb.BdbQuit`.
 
     Args:
-      backend: "cli", the only one, or None.
-      filter_frames: leave out the frames of weft itself.
-      num_frames: how many frames to keep; None keeps all.
-      ordered: in order with what else is ordered.
-      token: arrays to have been computed before; they are returned.
-      stdin, stdout: where commands come from and answers go, in place of the terminal.
+      backend: "cli", the only one, or None, the default.
+      filter_frames: if True, the default, frames of weft are left out.
+      num_frames: the number of frames to record. None, the default, records all.
+      ordered: if True, it keeps its place among other ordered effects. The default is False.
+      token: a pytree of arrays that have to be computed before. None by default.
+      stdin, stdout: the file of the commands and the file of the answers. By default the terminal.
+
+    Returns:
+      `token`.
+
+    >>> @weft.jit
+    ... def f(x):
+    ...     y = jnp.sin(x)
+    ...     weft.debug.breakpoint()
+    ...     return y
+    >>> f(1.0)  # doctest: +SKIP
     """
     check_option("debug.breakpoint", "backend", backend, "cli", None)
     frames = collect_frames(sys._getframe(1), filter_frames, num_frames)
@@ -144,7 +154,7 @@ class Prompt(cmd.Cmd):
         print(text, file=self.stdout)
 
     def value(self, text: str) -> Any:
-        """What an expression is in the frame, in a 1-tuple; None, after saying why, if nothing."""
+        """Evaluate an expression in the frame, as a 1-tuple; None, with a message, if it fails."""
         try:
             names = {**self.frame.outside, **self.frame.names}
             return (eval(text, names),)

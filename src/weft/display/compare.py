@@ -31,9 +31,16 @@ class Row(NamedTuple):
 
 
 class Diff:
-    """The differences between two programs. `equal` says that there are none.
+    """The differences between two programs. It prints as lines; a notebook shows HTML.
 
-    Prints as lines, in colours on a terminal; a notebook shows HTML. `rows` are the lines.
+    Attributes:
+      rows: the lines.
+      equal: True if there are no differences.
+      context: the number of lines that are shown around each change.
+
+    >>> program = weft.make_jaxpr(jnp.sin)(1.0)
+    >>> weft.jaxpr.diff(program, program).equal
+    True
     """
 
     def __init__(self, rows: list[Row], equal: bool, context: int):
@@ -110,11 +117,20 @@ def changed_pieces(row: Row) -> list[tuple[str, bool]]:
 
 
 def diff(a: Jaxpr | ClosedJaxpr, b: Jaxpr | ClosedJaxpr, *, context: int = 3) -> Diff:
-    """What is different between two programs.
+    """Return the differences between two programs.
 
-    Equations are aligned by primitive, parameters and types; variables of the second program have
-    the names of those of the first that they stand for. Programs that equations hold are compared
-    in turn. `context` lines are shown around each change.
+    Equations are aligned by primitive, parameters and types. Variables of the second program have
+    the names of the corresponding variables of the first. Programs that equations hold are compared
+    in turn.
+
+    Args:
+      a: the first program, a `Jaxpr` or a `ClosedJaxpr`.
+      b: the second program.
+      context: the number of lines that are shown around each change. The default is 3.
+
+    Returns:
+      A `Diff`. It prints as lines, in colours on a terminal; a notebook shows HTML. Its attribute
+      `equal` is True if there are no differences.
 
     >>> before = weft.make_jaxpr(lambda x: jnp.sin(x) * 2.0)(1.0)
     >>> weft.jaxpr.diff(before, weft.make_jaxpr(lambda x: jnp.cos(x) * 2.0)(1.0))
@@ -223,7 +239,7 @@ class Comparison(Typed):
                     yield from ((None, y) for y in theirs)
 
     def key(self, eqn: Eqn) -> tuple:
-        """What two equations have equal that stand for each other."""
+        """Return the equal parts of two equations that correspond."""
         params = tuple((k, self.outline(x)) for k, x in self.shown_params(eqn).items())
         return eqn.primitive.name, params, tuple(str(v.aval) for v in eqn.outvars)
 

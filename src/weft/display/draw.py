@@ -152,11 +152,19 @@ class Artist(Typed):
 def draw(
     program: Jaxpr | ClosedJaxpr, path: Any = None, *, short: bool = True, max_chars: int = 36
 ) -> str:
-    """Write a drawing of a program as SVG to a file, and give its text.
+    """Draw a program as an SVG image.
 
     Each equation is a box, with the programs that it holds in it; values flow downward. Types are
-    in the boxes; parameters in full, and your source lines, show where the pointer is. `short`
-    leaves out equations that nothing needs. A line in a box has at most `max_chars` characters.
+    in the boxes. Parameters in full, and your source lines, appear where the pointer is.
+
+    Args:
+      program: a `Jaxpr` or a `ClosedJaxpr`.
+      path: the path of a file to which the image is written. None, the default, writes none.
+      short: if True, the default, equations that nothing needs are left out.
+      max_chars: the largest number of characters of a line in a box. The default is 36.
+
+    Returns:
+      The text of the image.
 
     >>> svg = weft.jaxpr.draw(weft.make_jaxpr(lambda x: jnp.sin(x) * 2.0)(1.0))
     >>> svg.startswith("<svg"), svg.count('class="equation"')

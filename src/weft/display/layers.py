@@ -1,4 +1,4 @@
-"""Where the nodes of a drawing go: layers from top to bottom, few crossings, short edges.
+"""Place the nodes of a drawing: layers from top to bottom, few crossings, short edges.
 
 The method of Sugiyama, Tagawa and Toda (1981): each node is a layer below those that it needs, an
 edge over several layers goes through a place in each of them, the order in a layer follows the

@@ -17,10 +17,17 @@ from weft.passes.equal import jaxpr_equal
 
 
 def structurally_equal(program: Jaxpr | ClosedJaxpr, other: Jaxpr | ClosedJaxpr) -> bool:
-    """Whether two programs are the same but for the names of their variables.
+    """Return True if two programs are the same except for the names of their variables.
 
-    Types (weak ones too), equations in their order, parameters, and the values of consts bit for
-    bit. Functions are equal where they are one object.
+    Types (weak ones too), the order of equations, parameters, and the values of consts bit for bit
+    are compared. Functions are equal if they are one object.
+
+    Args:
+      program: a `Jaxpr` or a `ClosedJaxpr`.
+      other: the other program.
+
+    Returns:
+      A bool.
 
     >>> make = weft.make_jaxpr(lambda x, y: jnp.sin(x) * y)
     >>> make(1.0, 2.0).structurally_equal(make(3.0, 4.0))
@@ -31,7 +38,7 @@ def structurally_equal(program: Jaxpr | ClosedJaxpr, other: Jaxpr | ClosedJaxpr)
 
 
 class DebugInfo(NamedTuple):
-    """What a program was made for and of, and the names of its parameters and results, if known."""
+    """The origin of a program, and the names of its parameters and results, if known."""
 
     traced_for: str
     func_src_info: str
@@ -40,7 +47,7 @@ class DebugInfo(NamedTuple):
 
 
 def debug_info(program: Jaxpr | ClosedJaxpr) -> DebugInfo:
-    """What a program was made of; those that `make_jaxpr` gives know names of arguments."""
+    """Return the origin of a program; those of `make_jaxpr` know names of arguments."""
     memo = program.jaxpr.memo
     found = memo.get("debug_info")
     if callable(found):

@@ -23,7 +23,7 @@ STYLE = """
 .weft pre{margin:0;font:inherit;padding:0 .5em}.weft pre.d{background:#fa525218}
 .weft pre.a{background:#40c05718}.weft .gap{color:#868e96;font-style:italic}
 """
-_OPEN = 12  # a program with at most so many equations is shown unfolded
+_OPEN = 12  # a program with at most this many equations is shown unfolded
 
 
 def span(kind: str, text: str, title: str = "") -> str:

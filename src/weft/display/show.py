@@ -16,7 +16,7 @@ from weft.core.source import user_frames
 from weft.passes.dce import dce_jaxpr
 from weft.util.documents import Doc, Line, join_docs, render
 
-# What a parameter is where it is not given; None and False too, but for those in _TRUE.
+# What a parameter is where it is not given; None and False too, except for those in _TRUE.
 _DEFAULTS: dict[str, Any] = {
     "body_nconsts": 0, "cond_nconsts": 0, "num_consts": 0, "num_carry": 0, "num_residuals": 0,
     "unroll": 1, "batch_group_count": 1, "feature_group_count": 1,
@@ -31,7 +31,7 @@ _ONES = frozenset((
 
 
 class Text(str):
-    """A text that a prompt and a notebook show as it is, on its lines."""
+    """A text that a prompt and a notebook show unchanged, on its lines."""
 
     __slots__ = ()
     __repr__ = str.__str__
@@ -54,7 +54,7 @@ def require_program(op: str, *programs: Any) -> None:
 
 
 def is_default(eqn: Eqn, key: str, value: Any) -> bool:
-    """Whether a parameter says nothing: it is the default, or the type of a result shows it."""
+    """Return True if a parameter is the default, or the type of a result shows it."""
     if key in _TRUE:
         return value is True
     if value is None or value is False or value == ():
@@ -123,12 +123,20 @@ def show(
     types: bool = True,
     width: int = 88,
 ) -> Text:
-    """The program as text for reading, in place of all that `str` says.
+    """Return a program as text for reading, shorter than `str` prints it.
 
-    With `short`, equations whose results nothing needs are left out, and so are parameters that are
-    the default, None, or shown by the type of the result. With `source`, equations stand under the
-    lines of yours that made them. Without `types`, variables are names alone. What is left out is
-    not read back: `weft.jaxpr.unparse` is for programs that are to be kept.
+    The text cannot be read back; `weft.jaxpr.unparse` is for programs that are to be stored.
+
+    Args:
+      program: a `Jaxpr` or a `ClosedJaxpr`.
+      short: if True, equations whose results nothing needs are left out, and parameters that are
+        the default, None, or shown by the type of the result. The default is False.
+      source: if True, equations are under the lines of yours that made them. The default is False.
+      types: if False, variables are only names. The default is True.
+      width: the number of characters of a line. The default is 88.
+
+    Returns:
+      A text, which a prompt and a notebook show unchanged.
 
     >>> weft.make_jaxpr(weft.grad(lambda x: jnp.sum(jnp.sin(x))))(jnp.ones(3)).show(short=True)
     { lambda ; a:f32[3]. let

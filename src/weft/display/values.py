@@ -76,7 +76,7 @@ def array_html(x: Any) -> str:
 
 
 def place_text(sharding: Any) -> str:
-    """Where an array is, in a few words."""
+    """Return the location of an array in a few words."""
     mesh, spec = getattr(sharding, "mesh", None), getattr(sharding, "spec", None)
     if hasattr(mesh, "abstract_device"):
         return f"{mesh.size} devices, {spec}"
@@ -88,7 +88,7 @@ def place_text(sharding: Any) -> str:
 
 
 def parts_html(x: Any) -> str:
-    """Which part of an array lies on which device."""
+    """Return which device holds which part of an array."""
     places = sorted(x.sharding.devices_indices_map(x.shape).items(), key=lambda item: item[0].id)
     rows = []
     for device, index in places[:MAX_ROWS]:

@@ -28,7 +28,17 @@ Schedule = Callable[[Any], Any]  # from the step to its size
 
 
 class Optimizer(NamedTuple):
-    """The functions of an optimizer: `init, update, get_params = sgd(0.1)`."""
+    """The functions of an optimizer: `init, update, get_params = sgd(0.1)`.
+
+    Args:
+      init_fn: a function of the parameters that returns the first state.
+      update_fn: a function of the step, the gradients and the state that returns the next state.
+      params_fn: a function of the state that returns the parameters.
+
+    >>> opt = sgd(0.5)
+    >>> print(opt.params_fn(opt.update_fn(0, 2.0, opt.init_fn(1.0))))
+    0.0
+    """
 
     init_fn: Callable[[Any], OptimizerState]
     update_fn: Callable[[Any, Any, OptimizerState], OptimizerState]
@@ -36,10 +46,15 @@ class Optimizer(NamedTuple):
 
 
 class OptimizerState(NamedTuple):
-    """What an optimizer knows between steps; a pytree.
+    """The state of an optimizer between steps. It is a pytree.
 
-    For each leaf of the parameters, in the order of `tree_def`: the leaves of its own state, and
-    the structure of that.
+    Attributes:
+      packed_state: for each leaf of the parameters, the leaves of its own state.
+      tree_def: the structure of the parameters.
+      subtree_defs: for each leaf of the parameters, the structure of its state.
+
+    >>> len(sgd(0.5).init_fn({"w": 3.0, "b": 1.0}).packed_state)
+    2
     """
 
     packed_state: tuple[list, ...]
@@ -60,11 +75,15 @@ pytrees.register_pytree_with_keys(
 
 
 def optimizer(opt_maker: Callable[..., tuple[Callable, Callable, Callable]]) -> Callable:
-    """Make an optimizer of arrays one of pytrees.
+    """Make an optimizer of pytrees from an optimizer of arrays. A decorator.
 
     Args:
-      opt_maker: returns `init(x) -> s`, `update(i, g, s) -> s` and `get_params(s) -> x`, where x
-        and g are arrays, and s is any pytree. An update must keep the structure of s.
+      opt_maker: a function that returns `init(x) -> s`, `update(i, g, s) -> s` and
+        `get_params(s) -> x`, where x and g are arrays, and s is any pytree. An update must keep the
+        structure of s.
+
+    Returns:
+      A function with the parameters of `opt_maker` that returns an `Optimizer`.
 
     >>> @optimizer
     ... def sign_descent(step_size):
@@ -120,7 +139,14 @@ def _substates(state: OptimizerState) -> list:
 
 
 class JoinPoint:
-    """Where a tree within a tree begins, `subtree`; a leaf of the outer tree."""
+    """The root of a tree within a tree. It is a leaf of the outer tree.
+
+    Args:
+      subtree: the inner tree.
+
+    >>> JoinPoint((1, 2)).subtree
+    (1, 2)
+    """
 
     def __init__(self, subtree: Any):
         self.subtree = subtree
@@ -130,7 +156,13 @@ class JoinPoint:
 
 
 def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
-    """The state as plain containers, to be saved: the parameters' tree with JoinPoints as leaves.
+    """Convert the state of an optimizer to plain containers, to be saved.
+
+    Args:
+      opt_state: an `OptimizerState`.
+
+    Returns:
+      A pytree of the structure of the parameters, with `JoinPoint`s as leaves.
 
     >>> init, _, _ = momentum(0.1, mass=0.9)
     >>> unpack_optimizer_state(init({"w": 3.0}))
@@ -140,7 +172,19 @@ def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
 
 
 def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
-    """The inverse of `unpack_optimizer_state`."""
+    """Make the state of an optimizer from the containers that `unpack_optimizer_state` returns.
+
+    Args:
+      marked_pytree: a pytree with `JoinPoint`s as leaves.
+
+    Returns:
+      An `OptimizerState`.
+
+    >>> init, _, get_params = momentum(0.1, mass=0.9)
+    >>> plain = unpack_optimizer_state(init({"w": 3.0}))
+    >>> print(get_params(pack_optimizer_state(plain)))
+    {'w': 3.0}
+    """
     points, tree = pytrees.flatten(marked_pytree)
     for x in points:
         if not isinstance(x, JoinPoint):
@@ -166,7 +210,7 @@ def _make_triple(step_size: float | Schedule, slots: int | Callable, update: Cal
     begin = slots if callable(slots) else lambda x: [jnp.zeros_like(x) for _ in range(slots)]
 
     def keep(new: Any, old: Any) -> Any:
-        """Floats are no wider than before, whatever the step and its size are."""
+        """Floats are not wider than before, whatever the step and its size are."""
         dtype = jnp.result_type(old)
         same = jnp.result_type(new) == dtype or not jnp.issubdtype(dtype, jnp.inexact)
         return new if same else jnp.asarray(new, dtype)
@@ -177,9 +221,15 @@ def _make_triple(step_size: float | Schedule, slots: int | Callable, update: Cal
 
 @optimizer
 def sgd(step_size: float | Schedule) -> Any:
-    """Gradient descent: `x - step_size(i) g`.
+    """Make an optimizer by gradient descent: `x - step_size(i) g`.
 
-    `step_size` is a number, or a function of the step, of this and of all optimizers.
+    Args:
+      step_size: the step size: a float, or a function of the step i.
+
+    Returns:
+      An `Optimizer` (init, update, get_params). `init(params)` returns the state,
+      `update(i, gradients, state)` the next state, and `get_params(state)` the parameters, all
+      pytrees.
 
     >>> from weft import grad, jit
     >>> init, update, get_params = sgd(0.25)
@@ -195,7 +245,23 @@ def sgd(step_size: float | Schedule) -> Any:
 
 @optimizer
 def momentum(step_size: float | Schedule, mass: float) -> Any:
-    """Gradient descent with momentum: `v = mass v + g`, `x - step_size(i) v`."""
+    """Make an optimizer by gradient descent with momentum: `v = mass v + g`, `x - step_size(i) v`.
+
+    The velocity v carries past gradients on, which damps oscillations.
+
+    Args:
+      step_size: the step size: a float, or a function of the step i.
+      mass: the decay of the velocity, a float.
+
+    Returns:
+      An `Optimizer` (init, update, get_params). `init(params)` returns the state,
+      `update(i, gradients, state)` the next state, and `get_params(state)` the parameters, all
+      pytrees.
+
+    >>> init, update, get_params = momentum(0.1, 0.9)
+    >>> print(np.asarray(get_params(update(0, 2.0, init(1.0)))).round(4))
+    0.8
+    """
 
     def update(size: Any, i: Any, g: Any, x: Any, v: Any) -> tuple:
         v = mass * v + g
@@ -206,9 +272,23 @@ def momentum(step_size: float | Schedule, mass: float) -> Any:
 
 @optimizer
 def nesterov(step_size: float | Schedule, mass: float) -> Any:
-    """Momentum that looks a step ahead: `v = mass v + g`, `x - step_size(i) (mass v + g)`.
+    """Make an optimizer by Nesterov's momentum: `v = mass v + g`, `x - step_size(i) (mass v + g)`.
 
-    Sutskever et al., On the importance of initialization and momentum in deep learning (2013).
+    It looks one step ahead. Source: Sutskever et al., On the importance of initialization and
+    momentum in deep learning (2013).
+
+    Args:
+      step_size: the step size: a float, or a function of the step i.
+      mass: the decay of the velocity, a float.
+
+    Returns:
+      An `Optimizer` (init, update, get_params). `init(params)` returns the state,
+      `update(i, gradients, state)` the next state, and `get_params(state)` the parameters, all
+      pytrees.
+
+    >>> init, update, get_params = nesterov(0.1, 0.9)
+    >>> print(np.asarray(get_params(update(0, 2.0, init(1.0)))).round(4))
+    0.62
     """
 
     def update(size: Any, i: Any, g: Any, x: Any, v: Any) -> tuple:
@@ -226,9 +306,22 @@ def _inverse_root(x: Any) -> Any:
 
 @optimizer
 def adagrad(step_size: float | Schedule, momentum: float = 0.9) -> Any:
-    """Adagrad: steps are divided by the root of the sum of the squares of all gradients.
+    """Make an Adagrad optimizer, which divides by the root of the sum of all squared gradients.
 
-    Duchi, Hazan, Singer, Adaptive subgradient methods (JMLR 12, 2011); with momentum.
+    Source: Duchi, Hazan, Singer, Adaptive subgradient methods (JMLR 12, 2011), with momentum.
+
+    Args:
+      step_size: the step size: a float, or a function of the step i.
+      momentum: the decay of the running mean of steps, a float. The default is 0.9.
+
+    Returns:
+      An `Optimizer` (init, update, get_params). `init(params)` returns the state,
+      `update(i, gradients, state)` the next state, and `get_params(state)` the parameters, all
+      pytrees.
+
+    >>> init, update, get_params = adagrad(0.1)
+    >>> print(np.asarray(get_params(update(0, 2.0, init(1.0)))).round(4))
+    0.99
     """
 
     def update(size: Any, i: Any, g: Any, x: Any, squares: Any, m: Any) -> tuple:
@@ -241,10 +334,23 @@ def adagrad(step_size: float | Schedule, momentum: float = 0.9) -> Any:
 
 @optimizer
 def rmsprop(step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8) -> Any:
-    """RMSProp: steps are divided by the root of a running mean of squared gradients.
+    """Make an RMSProp optimizer, which divides by the root of a running mean of squared gradients.
 
-    Tieleman and Hinton, Lecture 6.5 (2012). `gamma` is what stays of the mean at each step, and
-    `eps` is added to it under the root.
+    Source: Tieleman and Hinton, Lecture 6.5 (2012).
+
+    Args:
+      step_size: the step size: a float, or a function of the step i.
+      gamma: the decay of the mean, a float. The default is 0.9.
+      eps: a number that is added to the mean under the root. The default is 1e-8.
+
+    Returns:
+      An `Optimizer` (init, update, get_params). `init(params)` returns the state,
+      `update(i, gradients, state)` the next state, and `get_params(state)` the parameters, all
+      pytrees.
+
+    >>> init, update, get_params = rmsprop(0.1)
+    >>> print(np.asarray(get_params(update(0, 2.0, init(1.0)))).round(4))
+    0.6838
     """
 
     def update(size: Any, i: Any, g: Any, x: Any, squares: Any) -> tuple:
@@ -258,7 +364,25 @@ def rmsprop(step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8) 
 def rmsprop_momentum(
     step_size: float | Schedule, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
 ) -> Any:
-    """`rmsprop` with momentum, which gathers whole steps: a change of their size acts slowly."""
+    """Make an RMSProp optimizer with momentum.
+
+    The momentum gathers whole steps, so a change of the step size acts slowly.
+
+    Args:
+      step_size: the step size: a float, or a function of the step i.
+      gamma: the decay of the mean of squares, a float. The default is 0.9.
+      eps: a number that is added to the mean under the root. The default is 1e-8.
+      momentum: the decay of the sum of steps, a float. The default is 0.9.
+
+    Returns:
+      An `Optimizer` (init, update, get_params). `init(params)` returns the state,
+      `update(i, gradients, state)` the next state, and `get_params(state)` the parameters, all
+      pytrees.
+
+    >>> init, update, get_params = rmsprop_momentum(0.1)
+    >>> print(np.asarray(get_params(update(0, 2.0, init(1.0)))).round(4))
+    0.6838
+    """
 
     def update(size: Any, i: Any, g: Any, x: Any, squares: Any, step: Any) -> tuple:
         squares = squares * gamma + jnp.square(g) * (1 - gamma)
@@ -270,10 +394,25 @@ def rmsprop_momentum(
 
 @optimizer
 def adam(step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
-    """Adam: a running mean of gradients, divided by the root of one of their squares.
+    """Make an Adam optimizer, which divides a mean of gradients by the root of a mean of squares.
 
-    Kingma and Ba, Adam (arXiv:1412.6980), algorithm 1. `b1` and `b2` are what stays of the means at
-    each step, and `eps` is added to the root.
+    Both means are corrected for their start at 0. Source: Kingma and Ba, Adam (arXiv:1412.6980),
+    algorithm 1.
+
+    Args:
+      step_size: the step size: a float, or a function of the step i.
+      b1: the decay of the mean of gradients, a float. The default is 0.9.
+      b2: the decay of the mean of squares, a float. The default is 0.999.
+      eps: a number that is added to the divisor. The default is 1e-8.
+
+    Returns:
+      An `Optimizer` (init, update, get_params). `init(params)` returns the state,
+      `update(i, gradients, state)` the next state, and `get_params(state)` the parameters, all
+      pytrees.
+
+    >>> init, update, get_params = adam(0.1)
+    >>> print(np.asarray(get_params(update(0, 2.0, init(1.0)))).round(4))
+    0.9
     """
 
     def update(size: Any, i: Any, g: Any, x: Any, m: Any, v: Any) -> tuple:
@@ -290,9 +429,24 @@ def adam(step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: f
 def adamax(
     step_size: float | Schedule, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
 ) -> Any:
-    """AdaMax: Adam by the maximum norm, a decaying maximum of the sizes of gradients.
+    """Make an AdaMax optimizer: Adam with the maximum norm, a decaying maximum of gradients.
 
-    Kingma and Ba, Adam (arXiv:1412.6980), algorithm 2.
+    Source: Kingma and Ba, Adam (arXiv:1412.6980), algorithm 2.
+
+    Args:
+      step_size: the step size: a float, or a function of the step i.
+      b1: the decay of the mean of gradients, a float. The default is 0.9.
+      b2: the decay of the maximum, a float. The default is 0.999.
+      eps: a number that is added to the divisor. The default is 1e-8.
+
+    Returns:
+      An `Optimizer` (init, update, get_params). `init(params)` returns the state,
+      `update(i, gradients, state)` the next state, and `get_params(state)` the parameters, all
+      pytrees.
+
+    >>> init, update, get_params = adamax(0.1)
+    >>> print(np.asarray(get_params(update(0, 2.0, init(1.0)))).round(4))
+    0.9
     """
 
     def update(size: Any, i: Any, g: Any, x: Any, m: Any, u: Any) -> tuple:
@@ -305,9 +459,23 @@ def adamax(
 
 @optimizer
 def sm3(step_size: float | Schedule, momentum: float = 0.9) -> Any:
-    """SM3: `adagrad` in little memory, a number for each index of each axis, not for each element.
+    """Make an SM3 optimizer: Adagrad with little memory.
 
-    Anil et al., Memory-efficient adaptive optimization (arXiv:1901.11150), SM3-II; with momentum.
+    It stores one number for each index of each axis, in place of one for each element. Source: Anil
+    et al., Memory-efficient adaptive optimization (arXiv:1901.11150), SM3-II, with momentum.
+
+    Args:
+      step_size: the step size: a float, or a function of the step i.
+      momentum: the decay of the running mean of steps, a float. The default is 0.9.
+
+    Returns:
+      An `Optimizer` (init, update, get_params). `init(params)` returns the state,
+      `update(i, gradients, state)` the next state, and `get_params(state)` the parameters, all
+      pytrees.
+
+    >>> init, update, get_params = sm3(0.1)
+    >>> print(np.asarray(get_params(update(0, 2.0, init(1.0)))).round(4))
+    0.99
     """
 
     def slots(x: Any) -> tuple:
@@ -332,7 +500,17 @@ def sm3(step_size: float | Schedule, momentum: float = 0.9) -> Any:
 
 
 def make_schedule(scalar_or_schedule: float | Schedule) -> Schedule:
-    """A function of the step: what is given if it is one, or the constant that is given."""
+    """Return a schedule: a function of the step, or a constant as such a function.
+
+    Args:
+      scalar_or_schedule: a function of the step, which is returned unchanged, or a number.
+
+    Returns:
+      A function of the step.
+
+    >>> make_schedule(0.5)(10)
+    0.5
+    """
     if callable(scalar_or_schedule):
         return scalar_or_schedule
     if scalar_or_schedule is None or jnp.ndim(scalar_or_schedule) != 0:
@@ -344,12 +522,30 @@ def make_schedule(scalar_or_schedule: float | Schedule) -> Schedule:
 
 
 def constant(step_size: float) -> Schedule:
-    """The same size for all steps."""
+    """Make a schedule with the same step size for all steps.
+
+    Args:
+      step_size: the step size, a float.
+
+    Returns:
+      A function of the step.
+
+    >>> constant(0.5)(10)
+    0.5
+    """
     return lambda i: step_size
 
 
 def exponential_decay(step_size: float, decay_steps: float, decay_rate: float) -> Schedule:
-    """`step_size decay_rate^(i / decay_steps)`.
+    """Make a schedule of step sizes `step_size decay_rate^(i / decay_steps)`.
+
+    Args:
+      step_size: the first step size, a float.
+      decay_steps: the number of steps after which the size is multiplied by `decay_rate`.
+      decay_rate: a float.
+
+    Returns:
+      A function of the step.
 
     >>> exponential_decay(0.5, decay_steps=10, decay_rate=0.5)(20)
     0.125
@@ -360,7 +556,16 @@ def exponential_decay(step_size: float, decay_steps: float, decay_rate: float) -
 def inverse_time_decay(
     step_size: float, decay_steps: float, decay_rate: float, staircase: bool = False
 ) -> Schedule:
-    """`step_size / (1 + decay_rate i / decay_steps)`; with `staircase`, of floor(i / decay_steps).
+    """Make a schedule of step sizes `step_size / (1 + decay_rate i / decay_steps)`.
+
+    Args:
+      step_size: the first step size, a float.
+      decay_steps: a number of steps.
+      decay_rate: a float.
+      staircase: if True, the size changes only every `decay_steps` steps. The default is False.
+
+    Returns:
+      A function of the step.
 
     >>> inverse_time_decay(0.5, decay_steps=10, decay_rate=1)(10)
     0.25
@@ -376,9 +581,18 @@ def inverse_time_decay(
 def polynomial_decay(
     step_size: float, decay_steps: float, final_step_size: float, power: float = 1.0
 ) -> Schedule:
-    """From `step_size` to `final_step_size` in `decay_steps`.
+    """Make a schedule from `step_size` to `final_step_size` in `decay_steps` steps.
 
-    What is between them goes as `(1 - i / decay_steps)^power`.
+    The sizes between follow `(1 - i / decay_steps)^power`.
+
+    Args:
+      step_size: the first step size, a float.
+      decay_steps: the number of steps.
+      final_step_size: the step size from then on, a float.
+      power: the exponent. The default is 1, a straight line.
+
+    Returns:
+      A function of the step.
 
     >>> print(polynomial_decay(0.5, decay_steps=10, final_step_size=0.25)(5))
     0.375
@@ -392,7 +606,14 @@ def polynomial_decay(
 
 
 def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
-    """`values[k]` after k of the boundaries: a step that is a boundary comes before it.
+    """Make a schedule of step sizes that are constant between boundaries.
+
+    Args:
+      boundaries: the steps after which the size changes, in ascending order.
+      values: the step sizes, one more than boundaries.
+
+    Returns:
+      A function of the step. It returns `values[k]` after k of the boundaries.
 
     >>> schedule = piecewise_constant([10, 20], [0.5, 0.25, 0.125])
     >>> print(schedule(10), schedule(11), schedule(100))
@@ -411,7 +632,13 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
 
 
 def l2_norm(tree: Any) -> Any:
-    """The Euclidean norm of all numbers of a pytree.
+    """Compute the Euclidean norm of all numbers of a pytree.
+
+    Args:
+      tree: a pytree of arrays.
+
+    Returns:
+      A scalar.
 
     >>> print(l2_norm({"w": 3.0, "b": 4.0}))
     5.0
@@ -420,11 +647,20 @@ def l2_norm(tree: Any) -> Any:
 
 
 def clip_grads(grad_tree: Any, max_norm: float) -> Any:
-    """Gradients scaled down to the norm `max_norm` > 0 if theirs is larger, all by one factor.
+    """Scale gradients down to a norm if their norm is larger.
+
+    Large gradients would make steps that are too long.
+
+    Args:
+      grad_tree: a pytree of arrays.
+      max_norm: the largest Euclidean norm, a positive number.
+
+    Returns:
+      A pytree of the same structure. All its arrays are scaled by one factor.
 
     >>> print(clip_grads({"w": 3.0, "b": 4.0}, 1.0)["w"])
     0.6
     """
     norm = l2_norm(grad_tree)
-    scale = max_norm / jnp.maximum(norm, max_norm)  # exactly 1 where the norm is no larger
+    scale = max_norm / jnp.maximum(norm, max_norm)  # exactly 1 where the norm is not larger
     return pytrees.tree_map(lambda g: g * scale.astype(jnp.result_type(g)), grad_tree)

@@ -39,7 +39,15 @@ Padding = str | Sequence[tuple[int, int]]
 
 
 def Dense(out_dim: int, W_init: Initializer = glorot(), b_init: Initializer = randn()) -> Layer:
-    """`x W + b`: (..., n) to (..., out_dim); the parameters are W (n, out_dim) and b.
+    """Make a layer that computes `x W + b`.
+
+    Args:
+      out_dim: the size of the last axis of the outputs, an int.
+      W_init: an initializer of W, of shape (n, out_dim). The default is Glorot's.
+      b_init: an initializer of b, of shape (out_dim,). The default draws small normal numbers.
+
+    Returns:
+      A layer (init, apply) from (..., n) to (..., out_dim). The parameters are (W, b).
 
     >>> init, apply = Dense(4)
     >>> shape, (W, b) = init(random.PRNGKey(0), (-1, 3))
@@ -101,14 +109,27 @@ def _define_convolution(name: str, convolve: Callable, shape_of: Callable, doc: 
     return name_function(make, name, doc)
 
 
+CONVOLUTION = """
+    Args:
+      dimension_numbers: three strings, the order of the axes of the inputs, the filter and the
+        outputs, such as ("NHWC", "HWIO", "NHWC").
+      out_chan: the number of channels of the outputs.
+      filter_shape: the size of the filter along each spatial axis.
+      strides: the stride along each spatial axis. None, the default, is 1.
+      padding: "VALID", the default, "SAME", or a pair of ints for each spatial axis.
+      W_init: an initializer of the filter. None, the default, is Glorot's.
+      b_init: an initializer of the bias. The default draws small normal numbers.
+
+    Returns:
+      A layer (init, apply). The parameters are (W, b).
+"""
+
 GeneralConv = _define_convolution(
     "GeneralConv",
     lax.conv_general_dilated,
     lax.conv_general_shape_tuple,
-    """A convolution whose inputs, filter and outputs have the axes that three strings name.
-
-    `W_init` and `b_init` make the filter and the bias, by default Glorot's and normal numbers.
-
+    f"""Make a layer that convolves its inputs with a filter, and adds a bias.
+{CONVOLUTION}
     >>> init, apply = GeneralConv(("NCHW", "OIHW", "NCHW"), 8, (3, 3), padding="SAME")
     >>> shape, (W, b) = init(random.PRNGKey(0), (-1, 1, 28, 28))
     >>> shape, W.shape, b.shape
@@ -119,7 +140,13 @@ GeneralConvTranspose = _define_convolution(
     "GeneralConvTranspose",
     lax.conv_transpose,
     lax.conv_transpose_shape_tuple,
-    "As `GeneralConv`, a transposed convolution: strides make the outputs larger.",
+    f"""Make a layer of a transposed convolution: strides make the outputs larger.
+{CONVOLUTION}
+    >>> numbers = ("NCHW", "OIHW", "NCHW")
+    >>> init, apply = GeneralConvTranspose(numbers, 8, (3, 3), strides=(2, 2), padding="SAME")
+    >>> init(random.PRNGKey(0), (-1, 1, 14, 14))[0]
+    (-1, 8, 28, 28)
+    """,
 )
 Conv = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
 ConvTranspose = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC"))
@@ -134,10 +161,27 @@ def BatchNorm(
     beta_init: Initializer = zeros,
     gamma_init: Initializer = ones,
 ) -> Layer:
-    """Inputs of mean 0 and variance 1 over `axis` of each batch, times gamma, plus beta.
+    """Make a layer that normalizes its inputs over each batch, and scales and shifts them.
 
-    The parameters are (beta, gamma), of the other axes; `()` for one that `center` or `scale` says
-    is not there. There are no running means: a single example is its own batch.
+    The results have mean 0 and variance 1 over `axis`, times gamma, plus beta. There are no running
+    means: at the end of training a single example is a batch of its own.
+
+    Args:
+      axis: the axes of the means, an int or a sequence of ints. The default is (0, 1, 2).
+      epsilon: a number that is added to the variance. The default is 1e-5.
+      center: if False, there is no beta. The default is True.
+      scale: if False, there is no gamma. The default is True.
+      beta_init: an initializer of beta. The default is zeros.
+      gamma_init: an initializer of gamma. The default is ones.
+
+    Returns:
+      A layer (init, apply). The parameters are (beta, gamma), of the sizes of the other axes, with
+      `()` for a missing one.
+
+    >>> init, apply = BatchNorm(axis=0)
+    >>> _, params = init(random.PRNGKey(0), (-1, 1))
+    >>> print(np.asarray(apply(params, jnp.array([[1.0], [3.0]]))).round(3).ravel())
+    [-1.  1.]
     """
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
 
@@ -161,7 +205,14 @@ def BatchNorm(
 
 
 def elementwise(fun: Callable, **fun_kwargs: Any) -> Layer:
-    """The layer that applies `fun(inputs, **fun_kwargs)`, which keeps shapes.
+    """Make a layer that applies a function to its inputs.
+
+    Args:
+      fun: a function of an array that keeps its shape.
+      **fun_kwargs: keyword arguments of the function.
+
+    Returns:
+      A layer (init, apply) without parameters.
 
     >>> init, apply = elementwise(jnp.clip, min=0, max=6)
     >>> print(apply((), jnp.array([-1.0, 7.0])))
@@ -219,13 +270,32 @@ def _define_pooling(name: str, reducer: Callable, start: float, mean: bool, doc:
 
         return init, apply
 
-    return name_function(pool, name, doc)
+    text, _, result = doc.partition("\n")
+    about = f"""Make a layer that computes {text} of the inputs.
+
+    Args:
+      window_shape: the size of the window along each spatial axis.
+      strides: the distance of windows along each spatial axis. None, the default, is 1.
+      padding: "VALID", the default, or "SAME".
+      spec: the order of the axes, such as "NHWC": N is the batch, C the channels. None, the
+        default, is N first and C last.
+
+    Returns:
+      A layer (init, apply) without parameters.
+
+    >>> init, apply = {name}((2,), strides=(2,))
+    >>> print(apply((), jnp.array([1.0, 3.0, 5.0, 5.0]).reshape(1, 4, 1)).ravel())
+    {result}
+    """
+    return name_function(pool, name, about)
 
 
-MaxPool = _define_pooling("MaxPool", lax.max, -math.inf, False, "The largest of each window.")
-SumPool = _define_pooling("SumPool", lax.add, 0.0, False, "The sum of each window.")
+MaxPool = _define_pooling(
+    "MaxPool", lax.max, -math.inf, False, "the maximum of each window\n[3. 5.]"
+)
+SumPool = _define_pooling("SumPool", lax.add, 0.0, False, "the sum of each window\n[ 4. 10.]")
 AvgPool = _define_pooling(
-    "AvgPool", lax.add, 0.0, True, "The mean of each window, without its padding."
+    "AvgPool", lax.add, 0.0, True, "the mean of each window, without its padding,\n[2. 5.]"
 )
 
 
@@ -237,9 +307,14 @@ Flatten = _flatten_shape, lambda params, inputs, **kwargs: jnp.reshape(inputs, (
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:
-    """Elements kept with probability `rate` and divided by it, the others 0; needs `rng=`.
+    """Make a layer that sets elements to 0 at random and scales the others up.
 
-    In any other mode than "train" it does nothing.
+    Args:
+      rate: the probability of keeping an element, a float. Kept elements are divided by it.
+      mode: "train", the default. In any other mode the layer does nothing.
+
+    Returns:
+      A layer (init, apply). `apply` needs the keyword `rng`, a random key.
 
     >>> _, apply = Dropout(0.5, mode="test")
     >>> print(apply((), jnp.ones(2)))
@@ -270,7 +345,18 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
 
 
 def FanOut(num: int) -> Layer:
-    """The inputs, `num` times."""
+    """Make a layer that repeats its inputs, for layers side by side.
+
+    Args:
+      num: the number of copies, an int.
+
+    Returns:
+      A layer (init, apply).
+
+    >>> init, apply = FanOut(2)
+    >>> len(apply((), jnp.ones(2)))
+    2
+    """
     return (
         lambda rng, input_shape: ([input_shape] * num, ()),
         lambda params, inputs, **kwargs: [inputs] * num,
@@ -284,7 +370,18 @@ FanInSum = (
 
 
 def FanInConcat(axis: int = -1) -> Layer:
-    """Many inputs as one, put together along an axis."""
+    """Make a layer that joins several inputs along an axis.
+
+    Args:
+      axis: the axis, an int. The default is -1.
+
+    Returns:
+      A layer (init, apply).
+
+    >>> init, apply = FanInConcat()
+    >>> print(apply((), (jnp.ones(2), jnp.zeros(1))))
+    [1. 1. 0.]
+    """
 
     def init(rng: Any, input_shapes: Sequence[Sequence[int]]) -> tuple:
         ranks = {len(s) for s in input_shapes}
@@ -301,7 +398,13 @@ def FanInConcat(axis: int = -1) -> Layer:
 
 
 def serial(*layers: Layer) -> Layer:
-    """Layers one after another; the parameters are a list of theirs.
+    """Make a layer of layers that are applied one after another.
+
+    Args:
+      *layers: layers (init, apply).
+
+    Returns:
+      A layer (init, apply). Its parameters are a list of theirs.
 
     >>> init, apply = serial(Dense(8), Relu, Dense(2), LogSoftmax)
     >>> shape, params = init(random.PRNGKey(0), (-1, 4))
@@ -327,7 +430,14 @@ def serial(*layers: Layer) -> Layer:
 
 
 def parallel(*layers: Layer) -> Layer:
-    """Layers side by side: each has its own of a sequence of inputs, and of outputs.
+    """Make a layer of layers side by side.
+
+    Args:
+      *layers: layers (init, apply).
+
+    Returns:
+      A layer (init, apply) from a sequence of inputs to a sequence of outputs, one for each layer.
+      Its parameters are a list of theirs.
 
     >>> init, apply = serial(FanOut(2), parallel(Dense(4), Identity), FanInConcat())
     >>> init(random.PRNGKey(0), (-1, 3))[0]
@@ -357,7 +467,13 @@ def _keys(rng: Any, count: int) -> Sequence:
 
 
 def shape_dependent(make_layer: Callable[[Sequence[int]], Layer]) -> Layer:
-    """The layer that `make_layer` makes for the shape of the inputs, once that is known.
+    """Make a layer by a function of the shape of its inputs.
+
+    Args:
+      make_layer: a function of a shape that returns a layer.
+
+    Returns:
+      A layer (init, apply).
 
     >>> halved = shape_dependent(lambda shape: Dense(shape[-1] // 2))
     >>> halved[0](random.PRNGKey(0), (-1, 8))[0]

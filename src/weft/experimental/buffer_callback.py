@@ -25,7 +25,7 @@ ExecutionStage = _jax.ffi.ExecutionStage
 
 
 class ExecutionContext:
-    """What a buffer callback knows of the run: `stage`, which is EXECUTE."""
+    """The context of a buffer callback: `stage`, which is EXECUTE."""
 
     stage = ExecutionStage.EXECUTE
 

@@ -44,9 +44,18 @@ all_checks = automatic_checks | user_checks
 
 
 class Error:
-    """What went wrong first in a checked function, if anything did. A pytree.
+    """The result of the checks of a function: the first check that failed, or none. It is a pytree.
 
-    Mapped by vmap, it holds what went wrong first for each element.
+    `checkify` returns it. Under `vmap` it holds the first failure of each element.
+
+    Attributes:
+      get: a method that returns the message, or None.
+      throw: a method that raises JaxRuntimeError if a check failed.
+
+    >>> from weft.experimental import checkify
+    >>> err, _ = checkify.checkify(lambda x: checkify.check(x > 0, "x is not positive"))(1.0)
+    >>> print(err.get())
+    None
     """
 
     __slots__ = ("_code", "_failures", "_slots")
@@ -57,7 +66,7 @@ class Error:
         self._failures = failures
 
     def get(self) -> str | None:
-        """What went wrong, in words; None if nothing did."""
+        """Return the message of the first failure; None if no check failed."""
         if isinstance(self._code, Tracer):
             hint = "return the error from the function, or checkify.check_error(err)."
             self._code.concrete(ConcretizationTypeError, "Error.get()", hint)
@@ -90,11 +99,18 @@ register_pytree_node(
 
 
 def checkify(f: Callable, errors: frozenset[str] = user_checks) -> Callable:
-    """A function that returns (error, what `f` returns), and never raises for a failed check.
+    """Return a function that returns the failures of its checks, in place of raising them.
 
-    `errors` is a union of check sets: `user_checks` for calls of `check`, `nan_checks`,
-    `div_checks`, `index_checks`; `float_checks`, `automatic_checks` and `all_checks` are unions of
-    these. The program runs to its end; the error is the first in it.
+    The program runs to its end; the error is the first failure in it.
+
+    Args:
+      f: a function of pytrees of arrays, which may call `check`.
+      errors: a set of checks: `user_checks` (calls of `check`, the default), `nan_checks`,
+        `div_checks` or `index_checks`, or a union of them. `float_checks`, `automatic_checks` and
+        `all_checks` are such unions.
+
+    Returns:
+      A function of the arguments of `f`. It returns a pair: an `Error`, and the result of `f`.
 
     >>> from weft.experimental import checkify
     >>> def f(x):
@@ -103,6 +119,9 @@ def checkify(f: Callable, errors: frozenset[str] = user_checks) -> Callable:
     >>> err, y = weft.jit(checkify.checkify(f))(-1.0)
     >>> err.get()  # doctest: +ELLIPSIS
     'x must be positive, got -1.0 (`check` failed at ...)'
+    >>> err, y = checkify.checkify(jnp.log, errors=checkify.nan_checks)(-1.0)
+    >>> "nan" in err.get()
+    True
     """
     check_callable("checkify", f, wraps=True)
     known = isinstance(errors, Iterable) and all(
@@ -131,11 +150,27 @@ def checkify(f: Callable, errors: frozenset[str] = user_checks) -> Callable:
 
 
 def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
-    """Say that `pred`, a scalar bool, must hold; else the message is `msg.format(...)`.
+    """State that a condition must hold, with a message for the case that it does not.
 
-    The arguments of the format are pytrees of arrays or numbers. Where the values are known it
-    raises at once; in a compiled function the check must be made a value by `checkify`, or, with
-    `debug`, is passed over.
+    Where the values are known, it raises at once. In a compiled function, `checkify` makes the
+    check a value that the function returns.
+
+    Args:
+      pred: a scalar bool.
+      msg: the message, a format of `str.format`.
+      *fmt_args: pytrees of arrays or numbers for the format.
+      debug: if True, the check is passed over unless `checkify` makes it a value. The default is
+        False.
+      **fmt_kwargs: pytrees of arrays or numbers for the format, by name.
+
+    Returns:
+      None.
+
+    Raises:
+      JaxRuntimeError: the condition is known to be False.
+
+    >>> from weft.experimental import checkify
+    >>> checkify.check(jnp.array(2.0) > 1, "too small: {}", 2.0)
     """
     aval = typeof(pred, "check") if is_valid_value(pred) else None
     if aval is None or aval.shape or aval.dtype != bool:
@@ -158,12 +193,41 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
-    """As `check`, but passed over where it is not made a value by `checkify`."""
+    """State that a condition must hold, only where `checkify` makes the check a value.
+
+    Args:
+      pred: a scalar bool.
+      msg: the message, a format of `str.format`.
+      *fmt_args: pytrees of arrays or numbers for the format.
+      **fmt_kwargs: pytrees of arrays or numbers for the format, by name.
+
+    Returns:
+      None.
+
+    >>> from weft.experimental import checkify
+    >>> checkify.debug_check(jnp.array(0.0) > 1, "too small")  # passed over
+    """
     check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
 
 
 def check_error(error: Error) -> None:
-    """Raise what `error` holds, as `check` does: in a checked function it becomes its error."""
+    """Raise the error that a checked function returned, as `check` does.
+
+    Within a checked function it becomes the error of that function.
+
+    Args:
+      error: an `Error`.
+
+    Returns:
+      None.
+
+    Raises:
+      JaxRuntimeError: a check failed.
+
+    >>> from weft.experimental import checkify
+    >>> err, _ = checkify.checkify(lambda x: checkify.check(x > 0, "x is not positive"))(1.0)
+    >>> checkify.check_error(err)
+    """
     if not isinstance(error, Error):
         raise TypeError(
             f"check_error: needs an Error, as checkify returns; got {type(error).__name__}. "
@@ -198,5 +262,5 @@ def check_format(msg: str, args: tuple, kwargs: dict) -> None:
 
 
 def as_array(x: Any) -> Any:
-    """A number as an array; an array as it is."""
+    """A number as an array; an array unchanged."""
     return x if hasattr(x, "dtype") else np.asarray(x, typeof(x).dtype)

@@ -90,7 +90,7 @@ def register_partitioner() -> None:
 
 
 class Partitioner:
-    """What splits one call: the functions of the user's, and the structures they know."""
+    """The functions of a user that split one call, and the structures that they take."""
 
     def __init__(self, call: custom_partitioning, static: Sequence, trees: tuple):
         self.call = call

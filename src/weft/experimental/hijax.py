@@ -133,7 +133,7 @@ class aval_method(NamedTuple):
 
 
 class aval_property(NamedTuple):
-    """As `aval_method`, a property."""
+    """Make `aval_method` a property."""
 
     fget: Callable
 
@@ -149,7 +149,7 @@ class EffectTypes:
         self.types.add(effect_type)
 
     def contains(self, effect: Any) -> bool:
-        """Whether an effect, or a class of effects, is of one of the classes."""
+        """Return True if an effect, or a class of effects, is of one of the classes."""
         kind = effect if isinstance(effect, type) else type(effect)
         return issubclass(kind, tuple(self.types))
 
@@ -180,7 +180,7 @@ class VJPHiPrimitive:
     out_aval: Any
 
     def expand(self, *args: Any) -> Any:
-        """What the primitive computes."""
+        """Compute the primitive."""
         raise NotImplementedError(f"{type(self).__name__}: must define expand.")
 
     def jvp(self, primals: Sequence, tangents: Sequence) -> tuple[Any, Any]:
@@ -200,7 +200,7 @@ class VJPHiPrimitive:
         raise NotImplementedError
 
     def defines(self, method: str) -> bool:
-        """Whether the class has a method of its own."""
+        """Return True if the class has a method of its own."""
         return getattr(type(self), method) is not getattr(VJPHiPrimitive, method)
 
     def __call__(self, *args: Any) -> Any:
@@ -246,7 +246,7 @@ class HiPrimitive:
         self.name = name
 
     def to_lojax(self, *args: Any, **params: Any) -> Any:
-        """What the primitive computes."""
+        """Compute the primitive."""
         raise NotImplementedError(f"{self.name}: must define to_lojax.")
 
     def jvp(self, primals: Sequence, tangents: Sequence, **params: Any) -> tuple[Any, Any]:
@@ -254,7 +254,7 @@ class HiPrimitive:
         raise NotImplementedError
 
     def makes_object(self, args: Sequence, params: dict[str, Any]) -> bool:
-        """Whether the result is an object of a mutable type."""
+        """Return True if the result is an object of a mutable type."""
         rule = getattr(self, "abstract_eval", None)
         if rule is None:
             return False

@@ -137,7 +137,7 @@ zero_term, zero_series = ZeroTerm(), ZeroSeries()
 
 
 class JetRules:
-    """How power series go through primitives: rules by primitive, as in JAX's dict.
+    """Rules of primitives for power series, in a dict as in JAX.
 
     `rule(primals, series, **params)` gives the value and its terms, which are coefficients of s**k
     here and in `series`, a list of as many terms for each operand; and lists of both where the
@@ -237,7 +237,7 @@ zero_prop = linear_prop
 def deriv_prop(
     prim: Primitive, deriv: Callable, primals_in: Sequence, series_in: Sequence
 ) -> tuple:
-    """As `linear_prop`; `deriv` is not needed, for the primitive's own derivative is known."""
+    """Do as `linear_prop` does; `deriv` is not needed, as the primitive's derivative is known."""
     return linear_prop(prim, primals_in, series_in)
 
 

@@ -1,4 +1,4 @@
-"""How arrays lie in memory, under the names of `jax.experimental.layout`.
+"""The layouts of arrays in memory, under the names of `jax.experimental.layout`.
 
 A compiled function says it of its arguments and results: `input_formats`, `output_formats`.
 """
@@ -19,10 +19,10 @@ __dir__ = list_public(__name__)
 
 
 def with_layout_constraint(x: Any, layouts: Any) -> Any:
-    """A pytree of arrays which, within a compiled program, lie in memory as `layouts` says.
+    """A pytree of arrays which, within a compiled program, are stored in memory as `layouts` says.
 
     `layouts` is a Layout, or a pytree prefix of them. Where the program ends, its results lie as
-    the engine has arrays everywhere.
+    XLA has arrays everywhere.
 
     >>> by_columns = weft.jit(lambda x: with_layout_constraint(x, Layout((1, 0))).sum())
     >>> by_columns(jnp.ones((2, 3)))

@@ -139,7 +139,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """Of arrays over a mesh of all processes' devices, the parts on this process's devices.
+    """Return the parts on this process's devices of arrays over a mesh of all devices.
 
     >>> mesh = Mesh(devices(), ("x",))
     >>> global_array_to_host_local_array(np.ones(2), mesh, PartitionSpec("x"))
@@ -191,7 +191,7 @@ def ltg_batcher(
     insert_axis: Any, axis_data: Any, vals_in: Sequence, dims_in: Sequence, global_mesh: Mesh,
     pspec: Any,
 ) -> tuple[Any, int]:  # fmt: skip
-    """As `host_local_array_to_global_array`, of an array with a mapped axis, which is not split."""
+    """Do as `host_local_array_to_global_array` does, for a mapped axis, which is not split."""
     (x,), (d,) = vals_in, dims_in
     entries = list(pspec or ())
     entries += [None] * (d - len(entries))
@@ -208,7 +208,7 @@ def scale_aval(aval: Any, mesh: Mesh, pspec: Any, scale: Callable) -> Any:
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:
-    """Whether a process was told that it will be stopped, and all have now come to the same step.
+    """Return True if a process is about to be stopped, and all have come to the same step.
 
     Where it says True, save what should not be lost. It is never so where no scheduler sends
     processes SIGTERM before it stops them.
@@ -248,7 +248,7 @@ def as_bytes(arrays: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def from_bytes(row: np.ndarray, like: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """What `as_bytes` joined, for arrays of these shapes and dtypes."""
+    """Split the bytes that `as_bytes` joined into arrays of these shapes and dtypes."""
     ends = np.cumsum([x.nbytes for x in like])
     cut = np.split(row, ends[:-1]) if like else []
     return [c.copy().view(x.dtype).reshape(x.shape) for c, x in zip(cut, like, strict=True)]

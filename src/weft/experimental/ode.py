@@ -305,7 +305,7 @@ class Equation:
         return [jnp.concatenate([y0[None], ys])]
 
     def attempt(self, fun: Callable, state: tuple, last: Any) -> tuple:
-        """The state after a step is tried: moved on where its error is small, else as it was.
+        """The state after a step is tried: moved on where its error is small, else unchanged.
 
         A state is (the time before the last step, the time, the next step's length, y before and
         after the last step, the slopes there, the dense output's own term).

@@ -1,4 +1,4 @@
-"""What profiles say to the compiler, under the name of `jax.experimental.profiler`."""
+"""Profiles for the compiler, under the name of `jax.experimental.profiler`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __dir__ = list_public(__name__)
 
 
 def get_profiled_instructions_proto(tensorboard_dir: str | os.PathLike) -> bytes:
-    """What each instruction cost in the newest profile of a directory, for XLA's scheduler.
+    """Return the costs of instructions in the newest profile of a directory.
 
     The bytes are a ProfiledInstructionsProto, for the option `fdo_profile` of
     `weft.extend.backend.get_compile_options`. Profiles are written by `weft.profiler.trace`.

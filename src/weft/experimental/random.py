@@ -35,7 +35,7 @@ def as_shape(size: Any) -> tuple[int, ...]:
 
 @dataclass
 class StatefulPRNG:
-    """What `stateful_rng` gives: each method draws, and counts."""
+    """The result of `stateful_rng`: each method draws, and counts."""
 
     _base_key: Any
     _counter: Ref
@@ -70,7 +70,7 @@ class StatefulPRNG:
         return [StatefulPRNG(self.key(), new_ref(0)) for _ in range(n_children)]
 
     def split(self, num: Any) -> StatefulPRNG:
-        """As many generators as one object, to be mapped by `vmap`."""
+        """Return as many generators in one object, to be mapped by `vmap`."""
         shape = as_shape(num)
         return StatefulPRNG(self.key(shape), new_ref(zeros(shape, int)))
 

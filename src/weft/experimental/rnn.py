@@ -41,7 +41,7 @@ __dir__ = list_public(__name__)
 def list_shapes(
     input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
 ) -> Iterator:
-    """What the weights are, in their order: (which, pseudo-layer, shape)."""
+    """List the weights in their order: (which, pseudo-layer, shape)."""
     directions = 2 if bidirectional else 1
     gates, count = 4 * hidden_size, directions * num_layers
     for layer in range(count):
@@ -56,7 +56,7 @@ def list_shapes(
 def get_num_params_in_lstm(
     input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
 ) -> int:
-    """How many weights an LSTM has.
+    """Return the number of weights of an LSTM.
 
     >>> get_num_params_in_lstm(input_size=2, hidden_size=4, num_layers=1, bidirectional=False)
     128
@@ -166,7 +166,7 @@ def lstm(
 
 
 def lstm_fwd(x: Any, h_0: Any, c_0: Any, w: Any, seq_lengths: Any, *settings: Any) -> tuple:
-    """What `lstm` gives, and residuals for `lstm_bwd`; `settings` are its other arguments."""
+    """Return the results of `lstm`, and residuals for `lstm_bwd`."""
     return vjp(lambda *given: lstm(*given, seq_lengths, *settings), x, h_0, c_0, w)
 
 
@@ -211,7 +211,7 @@ def lstm_ref(
     dropout: float,
     bidirectional: bool,
 ) -> tuple[Any, Any, Any]:
-    """As `lstm`, of weights that are unpacked."""
+    """Do as `lstm` does, with unpacked weights."""
     sizes = input_size, hidden_size, num_layers, bidirectional
     return run_layers(x, h_0, c_0, (W_ih, W_hh, b_ih, b_hh), seq_lengths, sizes, dropout, None)
 

@@ -48,7 +48,7 @@ class LoadedProgram(StagedProgram):
 
 
 def machine_digest(device: Any) -> str:
-    """What an executable depends on besides its program, as a digest."""
+    """Return a digest of what an executable depends on besides its program."""
     return hashlib.sha256(f"{describe_machine(device)}\n{fingerprint()}".encode()).hexdigest()
 
 

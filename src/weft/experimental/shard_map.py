@@ -21,7 +21,7 @@ def shard_map(
     check_rep: bool = True,
     auto: Set[Any] = frozenset(),
 ) -> Callable:
-    """As `weft.shard_map`, whose `check_vma` is `check_rep` here.
+    """Do as `weft.shard_map` does; its `check_vma` is `check_rep` here.
 
     `auto` names the axes of the mesh that the compiler splits over.
 

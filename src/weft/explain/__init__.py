@@ -1,7 +1,6 @@
-"""What a program costs, line by line: `weft.explain(f)(*args)`.
+"""Report the costs of a program, line by line: `weft.explain(f)(*args)`.
 
-`explain.memory(f)` and `explain.compile(f)` are parts of it, for which nothing runs. See
-docs/explain.md.
+`explain.memory(f)` and `explain.compile(f)` are parts of it that run nothing.
 """
 
 import sys
@@ -27,18 +26,20 @@ MIN_SECONDS = 1e-4  # for which a kernel must run if its rate is to tell what th
 
 
 def explain(fun: Callable, *, runs: int = RUNS) -> Callable[..., Report]:
-    """A function of the same arguments that runs `fun` a few times and reports what it costs.
+    """Return a function that runs `fun` a few times and reports its costs, line by line.
 
     Args:
-      fun: a function that is jitted, or may be.
-      runs: how often it is called, after a first time: so often before and after it runs under
-        the profiler, and at least so often under it.
+      fun: a function of pytrees of arrays, jitted or not.
+      runs: the number of calls before and after those under the profiler, of which there are at
+        least as many. The default is 5.
 
     Returns:
-      A function whose result is a `Report`: by the user's line the share of the measured time, in
-      the forward and the backward pass, FLOPs and bytes by the engine's analysis, the rates these
-      make, and whether arithmetic, memory or overhead bounds them; the stages before running; the
-      arrays kept for the backward pass; memory at its peak; kernels, collectives, host calls.
+      A function of the arguments of `fun` that returns a `Report`. It has, for each of your lines,
+      the share of the measured time in the forward and the backward pass, FLOPs and bytes by XLA's
+      analysis, the rates, and the bound: arithmetic, memory or overhead. It also has the stages
+      before running, the arrays kept for the backward pass, the memory at its peak, kernels,
+      collectives and calls of the host. It prints as text, and `report.save("page.html")` writes a
+      page.
 
     >>> report = weft.explain(lambda x: x @ x)(jnp.ones((64, 64)))
     >>> [work.flops for place, work in report.lines]
@@ -135,3 +136,4 @@ class CallableModule(types.ModuleType):
 
 
 sys.modules[__name__].__class__ = CallableModule
+sys.modules[__name__].__doc__ = explain.__doc__  # what `help(weft.explain)` shows

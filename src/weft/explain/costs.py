@@ -1,4 +1,4 @@
-"""Costs by the user's line and by kernel: what was measured, beside what the engine counts."""
+"""Costs by the user's line and by kernel: what was measured, beside what XLA counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BUSY = 0.15
 
 @dataclasses.dataclass
 class Work:
-    """What one line, or one kernel, costs in a run of the program."""
+    """The costs of one line, or of one kernel, in a run of the program."""
 
     forward: float = 0.0  # seconds
     backward: float = 0.0  # seconds, in a reverse pass
@@ -43,7 +43,7 @@ class Work:
         self.operations.update(work.operations)
 
     def bound(self, peaks: Peaks | None) -> str:
-        """What the time is spent on: "arithmetic", "memory", or neither: "overhead"."""
+        """Return the bound of the time: "arithmetic", "memory", or neither: "overhead"."""
         if peaks is None or not self.seconds:
             return ""
         arithmetic = self.flops / peaks.flops + self.transcendentals / peaks.transcendentals
@@ -67,7 +67,7 @@ class Kernel(Work):
 class Costs:
     """The costs of a program by line and by kernel; `measured` is the time in which it ran.
 
-    Without a profile they are what the engine counts, each instruction once.
+    Without a profile they are what XLA counts, each instruction once.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Costs:
         return found is not None and found.opcode in CONTAINERS
 
     def add_profile(self, profile: Profile) -> None:
-        """What ran in the windows of a profile, as of one of its runs."""
+        """Add the instructions that ran in the windows of a profile, per run."""
         windows = profile.events_of(self.module.name)
         runs = len(windows)
         self.runs = runs, profile.calls
@@ -150,7 +150,7 @@ class Costs:
             self.lines[place].spread = min(every), max(every)
 
     def has_run(self, container: str, counts: dict[str, int]) -> bool:
-        """Whether what a loop or a branch holds ran as kernels of its own."""
+        """Return True if what a loop or a branch holds ran as kernels of its own."""
         held = self.module.reach(self.module.by_name[container])
         reached = map(self.module.computations.__getitem__, held)
         return any(i.name in counts for listed in reached for i in listed)

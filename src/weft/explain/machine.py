@@ -1,4 +1,4 @@
-"""What this machine can do at best, measured: arithmetic, functions, memory."""
+"""Measure the peaks of this machine: arithmetic, functions, memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ELEMENTS = 1 << 18  # of the array whose exponentials are timed
 
 
 class Peaks(NamedTuple):
-    """Of each per second, at best; `day` is when that was measured, empty if it was not."""
+    """The peaks of this machine, each per second; `day` is when they were measured, or empty."""
 
     flops: float
     transcendentals: float

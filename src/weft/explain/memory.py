@@ -39,7 +39,7 @@ class Live(NamedTuple):
 
 
 def find_residuals(jaxpr: Jaxpr, names: Sequence[str] = ()) -> list[Residual]:
-    """What equations of reverse passes read of others, in a program and in those it holds.
+    """Return the values that equations of reverse passes read from others, also in inner programs.
 
     `names` are those of the arguments. The program was staged with `locate_operations`.
     """

@@ -1,7 +1,7 @@
-"""Compiled programs as the engine gives them: instructions, their costs, and memory.
+"""Compiled programs as XLA gives them: instructions, their costs, and memory.
 
-Instructions and buffers are read from the engine's protocol buffers, of which jaxlib has no classes
-(xla/service/hlo.proto); what an instruction costs, from the engine's analysis of a module that has
+Instructions and buffers are read from XLA's protocol buffers, of which jaxlib has no classes
+(xla/service/hlo.proto); what an instruction costs, from XLA's analysis of a module that has
 it alone.
 """
 
@@ -78,7 +78,7 @@ def read_integers(parts: Sequence[Any]) -> list[int]:
 
 
 def shape_bytes(shape: str) -> int:
-    """The bytes of a value of a shape as the engine writes it, of a tuple those of its members."""
+    """The bytes of a value of a shape as XLA writes it, of a tuple those of its members."""
     total = 0
     for letters, bits, dims in _SHAPE.findall(shape):
         count = 1
@@ -89,7 +89,7 @@ def shape_bytes(shape: str) -> int:
 
 
 class Cost(NamedTuple):
-    """Of one execution, by the engine's analysis."""
+    """The costs of one execution, by XLA's analysis."""
 
     flops: float = 0.0
     transcendentals: float = 0.0
@@ -107,7 +107,7 @@ class Cost(NamedTuple):
 
 
 def cost_of_product(*shapes: str) -> Cost:
-    """That of [batch, m, k] by [batch, k, n], either turned, or of a matrix by a vector."""
+    """Return the FLOPs of a product of stacks of matrices, or of a matrix and a vector."""
     dims = [[*map(int, _SHAPE.findall(shape)[0][2].split(","))] for shape in shapes]
     batch = dims[-1][0] if len(dims[-1]) == 3 else 1
     flops = 2 * math.isqrt(math.prod(map(math.prod, dims)) // batch)
@@ -186,7 +186,7 @@ class CompiledModule:
         return list(found)
 
     def cost(self, instruction: Instruction) -> Cost:
-        """What one execution of an instruction costs."""
+        """Return the costs of one execution of an instruction."""
         name = instruction.name
         if instruction.opcode in FREE:
             return Cost()
@@ -210,7 +210,7 @@ class CompiledModule:
         try:
             module = _hlo.hlo_module_from_text(text)
             costs = _jax.hlo_module_cost_analysis(self.client, module)
-        except (RuntimeError, ValueError):  # an instruction that the engine does not read back
+        except (RuntimeError, ValueError):  # an instruction that XLA does not read back
             return Cost(bytes=float(shape_bytes(instruction.shape)))
         return read_costs(costs)
 

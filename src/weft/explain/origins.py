@@ -1,4 +1,4 @@
-"""Which of the user's lines wrote an instruction, and in which pass, forward or backward."""
+"""Find the user's line that wrote an instruction, and its pass, forward or backward."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Place(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What stands there."""
+        """Return the text of the line."""
         return linecache.getline(self.file, self.line).strip()
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ def find_place(eqns: Sequence[Eqn]) -> Place:
 
 
 def is_backward(eqns: Sequence[Eqn]) -> bool:
-    """Whether what equations compute, from the inside out, is part of a reverse pass."""
+    """Return True if what equations compute, from the inside out, is part of a reverse pass."""
     return any(TRANSPOSE in eqn.source_info.scope for eqn in eqns)
 
 
@@ -184,7 +184,7 @@ class Attribution:
         return [(k, times * turns) for i in inner for k, times in self.members(i)]
 
     def turns(self, container: Instruction) -> int | None:
-        """How often what an instruction holds runs in a run of it; None if values say that."""
+        """Return how often a computation runs in a run of its instruction; None if unknown."""
         if container.opcode == "conditional":
             return None
         if container.opcode != "while":
@@ -194,7 +194,7 @@ class Attribution:
         return max(known, default=self.module.turns(container))
 
     def count_runs(self, instruction: Instruction) -> int | None:
-        """How often an instruction runs in a run of the program; None if values say that."""
+        """Return how often an instruction runs in a run of the program; None if values decide."""
         caller = self.module.callers.get(instruction.computation)
         if caller is None:
             return 1

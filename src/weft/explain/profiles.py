@@ -1,4 +1,4 @@
-"""Measuring: calls under the engine's profiler, and what each instruction takes of their time."""
+"""Measuring: calls under XLA's profiler, and what each instruction takes of their time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Event(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """What a profile has: when calls were made, and the instructions that ran.
+    """The contents of a profile: when calls were made, and the instructions that ran.
 
     Attributes:
       windows: the start and the end of each call that counts, in nanoseconds.
@@ -50,7 +50,7 @@ class Profile(NamedTuple):
         return sum(end - start for start, end in self.windows) * 1e-9
 
     def events_of(self, module: str) -> list[list[Event]]:
-        """What ran of a module in each of the windows."""
+        """Return the instructions of a module that ran in each of the windows."""
         starts = [start for start, _ in self.windows]
         found: list[list[Event]] = [[] for _ in starts]
         for event in self.events:
@@ -69,9 +69,9 @@ def start_session() -> Any:
 
 
 def stop_session(session: Any) -> Profile:
-    """What was profiled."""
+    """Return the profile."""
     try:
-        # the engine makes a type of which Python 3.13 warns, and ends the process if that raises
+        # XLA makes a type of which Python 3.13 warns, and ends the process if that raises
         with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
             return read_profile(session.stop())
     except RuntimeError as error:
@@ -102,7 +102,7 @@ def profile_calls(call: Callable[[], Any], runs: int) -> Profile:
 
 
 def time_call(call: Callable[[], Any]) -> tuple[Any, float]:
-    """What a function returns, and the seconds it took."""
+    """Return the result of a function, and the seconds it took."""
     start = time.perf_counter()
     result = call()
     return result, time.perf_counter() - start
@@ -134,7 +134,7 @@ def read_profile(data: bytes) -> Profile:
 
 
 def extend_event(event: Event, ends: Sequence[float]) -> Event:
-    """An event up to where what it began ends, by the engine; `ends` are of all its runs."""
+    """An event up to where what it began ends, by XLA; `ends` are of all its runs."""
     i = bisect.bisect_left(ends, event.start)
     return event if i == len(ends) else event._replace(end=max(event.end, ends[i]))
 

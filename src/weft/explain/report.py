@@ -19,7 +19,7 @@ DISTURBED = 1.3  # times as long as without the profiler, from which on the repo
 
 
 class Report:
-    """What a program costs. `print` it, or `save` it as a page; a notebook shows the page.
+    """The costs of a program. `print` it, or `save` it as a page; a notebook shows the page.
 
     Attributes:
       phases: seconds of tracing, lowering, compiling and running, with what is to be said of each.
@@ -56,7 +56,7 @@ class Report:
 
     @property
     def tables(self) -> list[Table]:
-        """What is printed."""
+        """Return the text that is printed."""
         every = [
             phase_table(self.phases, self.wall, self.peaks),
             self.line_table(),

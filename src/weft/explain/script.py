@@ -30,12 +30,12 @@ MAX_PROGRAMS = 40  # in the list
 
 @jit
 def wait_for_programs(x: Any) -> Any:
-    """Run after the programs that this thread has called: the engine keeps their order."""
+    """Run after the programs that this thread has called: XLA keeps their order."""
     return x + 1
 
 
 class ScriptReport(Report):
-    """What a script cost: its programs, and its most expensive lines."""
+    """The costs of a script: its programs, and its most expensive lines."""
 
     def __init__(self, name: str, seconds: float):
         super().__init__(name)

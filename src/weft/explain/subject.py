@@ -1,4 +1,4 @@
-"""What is explained: a function at given arguments, staged, lowered and compiled.
+"""The subject of a report: a function at given arguments, staged, lowered and compiled.
 
 The program of the user's own function is made as a call would make it. Costs are read off a second
 one, whose operations have names by which their equations are found (xla/locating.py).
@@ -73,12 +73,12 @@ class Subject:
 
     @functools.cached_property
     def stages(self) -> Stages:
-        """Of the user's own program."""
+        """Return the stages of the user's own program."""
         return self.make_stages()
 
     @functools.cached_property
     def located(self) -> Stages:
-        """Of the program whose operations are named."""
+        """Return the stages of the program whose operations are named."""
         with name_operations():
             return self.make_stages()
 
@@ -92,7 +92,7 @@ class Subject:
 
     @property
     def platform(self) -> str:
-        """What it runs on."""
+        """Return the platform that it runs on."""
         return self.stages.compiled._placement.devices[0].platform
 
     def make_stages(self) -> Stages:
@@ -118,7 +118,7 @@ class Subject:
         return Stages(traced, lowered, compiled, phases)
 
     def retrace_reason(self, before: Sequence[Any]) -> str:
-        """What differs from earlier calls of the function, if there were any."""
+        """Return the differences from earlier calls of the function, if there were any."""
         calls = [k for k in self.function.programs if type(k) is Call]
         if not calls or calls[-1] in before:
             return ""
@@ -141,7 +141,7 @@ class Subject:
         return block_until_ready(self.jitted(*args, **kwargs))
 
     def parameter_names(self) -> list[str]:
-        """What each parameter of the compiled program is."""
+        """Name each parameter of the compiled program."""
         lowered = self.located.lowered._lowered
         names = compress(self.located.traced._program.argument_names(), lowered.kept)
         number = ["the number of the run"] * bool(lowered.module.host_calls)
@@ -154,7 +154,7 @@ class Subject:
 
 
 def cache_note(happened: Sequence[str], is_retrace: bool) -> str:
-    """Where an executable came from, and if it was compiled, why."""
+    """Name the source of an executable and, if it was compiled, the reason."""
     if events.COMPILE not in happened:
         return "kept in memory since an earlier call"
     if events.CACHE_HIT in happened:

@@ -183,7 +183,7 @@ def read_container(blob: bytes | bytearray) -> list[dict[str, Any]]:
 
 
 def read_fields(given: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a program but for its module, of what `describe_program` gave."""
+    """The fields of a program except for its module, of what `describe_program` gave."""
     version = int(given["calling_convention_version"])
     least = minimum_supported_calling_convention_version
     most = maximum_supported_calling_convention_version

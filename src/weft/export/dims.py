@@ -108,7 +108,7 @@ class Dim(SymbolicSize):
     # -- arithmetic ---------------------------------------------------------------------------
 
     def _combine(self, other: Any, combine: Callable, values: Callable) -> Any:
-        """What `combine` makes of two sizes; of a number that is none, `values` of two arrays."""
+        """Combine two sizes by `combine`; if one is no number, combine two arrays by `values`."""
         if isinstance(other, Dim):
             self.scope.check_same(other)
             return combine(self, other)
@@ -437,7 +437,7 @@ def choose_size(a: Size, b: Size, kind: str) -> Size:
 
 
 def find_order(a: Size, b: Size, sign: str) -> bool | None:
-    """Whether a < b, a <= b, a > b or a >= b; None where it depends on the variables."""
+    """Return True if a < b, a <= b, a > b or a >= b; None where it depends on the variables."""
     if sign[0] == "<":
         a, b, sign = b, a, ">" + sign[1:]
     low, high = find_bounds(add_sizes(a, b, -1))
@@ -520,7 +520,7 @@ def remove_term(x: Dim, constraint: Dim, depth: int) -> tuple[Size, int]:
 
 
 def divide_monomial(a: Monomial, b: Monomial) -> Monomial | None:
-    """The product of the factors of `a` that are not of `b`; None where `b` is no part of `a`."""
+    """The product of the factors of `a` that are not of `b`; None where `b` is not part of  `a`."""
     powers = dict(a)
     for factor, power in b:
         powers[factor] = powers.get(factor, 0) - power

@@ -24,7 +24,7 @@ INT = ShapedArray((), np.dtype(np.int32))
 
 
 def is_dynamic(aval: ShapedArray) -> bool:
-    """Whether a type has a symbolic size."""
+    """Return True if a type has a symbolic size."""
     return any(type(n) is not int for n in aval.shape)
 
 

@@ -46,7 +46,7 @@ class Exported:
       fun_name: the name of the function.
       in_tree, out_tree: the structures of `(args, kwargs)` and of the result.
       in_avals, out_avals: the types of arguments and results, flat; sizes may be symbolic.
-      in_shardings_hlo, out_shardings_hlo: the engine's shardings of those, None where free.
+      in_shardings_hlo, out_shardings_hlo: XLA's shardings of those, None where free.
       nr_devices: how many devices the program is over.
       platforms: what it can be compiled for.
       ordered_effects, unordered_effects: what it does besides computing: nothing, in this version.
@@ -94,12 +94,12 @@ class Exported:
 
     @property
     def in_shardings_hlo(self) -> tuple:
-        """The engine's shardings of the arguments, None where free."""
+        """XLA's shardings of the arguments, None where free."""
         return engine_shardings(self._in_named_shardings, self.in_avals)
 
     @property
     def out_shardings_hlo(self) -> tuple:
-        """The engine's shardings of the results, None where free."""
+        """XLA's shardings of the results, None where free."""
         return engine_shardings(self._out_named_shardings, self.out_avals)
 
     def in_shardings_jax(self, mesh: Any) -> tuple:
@@ -123,7 +123,7 @@ class Exported:
         return str(read_artefact(self.mlir_module_serialized))
 
     def has_vjp(self) -> bool:
-        """Whether the program of its derivative is here."""
+        """Return True if the program of its derivative is here."""
         return self._get_vjp is not None
 
     def vjp(self) -> Exported:
@@ -223,7 +223,7 @@ class Exported:
         return jit(apply)
 
     def _bind(self, leaves: Sequence[Any]) -> tuple:
-        """The results, but for those of float0, of flat arguments, of which those are None."""
+        """The results, except for those of float0, of flat arguments, of which those are None."""
         out_avals = self._types_of_results(leaves)
         kept = [
             random_unwrap_p.apply(x)[0] if dtypes.is_extended(typeof(x).dtype) else x
@@ -254,19 +254,26 @@ class Exported:
 
 
 def holds_nothing(aval: ShapedArray) -> bool:
-    """Whether a type is float0, of tangents of integers."""
+    """Return True if a type is float0, of tangents of integers."""
     return aval.dtype == dtypes.float0
 
 
 def engine_shardings(shardings: Sequence[Any], avals: Sequence[ShapedArray]) -> tuple:
-    """Shardings as the engine has them."""
+    """Shardings as XLA has them."""
     return tuple(
         [s and s._to_xla_hlo_sharding(a.ndim) for s, a in zip(shardings, avals, strict=True)]
     )
 
 
 def default_export_platform() -> str:
-    """The platform that programs are exported for where none is named: the default device's."""
+    """Return the platform for which programs are exported where none is named.
+
+    Returns:
+      The name of the default device's platform: "cpu", "cuda", "rocm" or "tpu".
+
+    >>> weft.export.default_export_platform() in ("cpu", "cuda", "rocm", "tpu")
+    True
+    """
     return platform_of(default_device())
 
 
@@ -276,18 +283,21 @@ def export(
     platforms: Sequence[str] | None = None,
     disabled_checks: Sequence[DisabledSafetyCheck] = (),
 ) -> Callable[..., Exported]:
-    """A function that takes types of arguments and gives the program of `fun_jit` at these.
+    """Return a function that exports `fun_jit` for given types of arguments.
 
-    What it gives can be called, serialized, and called in another process that has none of the
-    Python code. Arguments are arrays or `ShapeDtypeStruct`s, whose sizes may be symbolic
-    (`symbolic_shape`).
+    The exported program can be called and serialized. Another process can call it without the
+    Python code.
 
     Args:
-      fun_jit: a function that `jit` has made, or one of weft's own, such as `jnp.sin`. It must not
-        call Python (`pure_callback`), nor take references.
-      platforms: "cpu", "cuda", "rocm", "tpu"; all are in the one module. None: the default
-        device's.
-      disabled_checks: see `DisabledSafetyCheck`.
+      fun_jit: a function that `jit` returned, or a function of weft such as `jnp.sin`. It must not
+        call Python (`pure_callback`), and must not take references.
+      platforms: a sequence of "cpu", "cuda", "rocm" and "tpu". The program runs on all of them.
+        None, the default, is the platform of the default device.
+      disabled_checks: a sequence of `DisabledSafetyCheck`s. The default is none.
+
+    Returns:
+      A function of the arguments of `fun_jit` that returns an `Exported`. The arguments are arrays
+      or `ShapeDtypeStruct`s. Their sizes may be symbolic (`symbolic_shape`).
 
     >>> exported = weft.export.export(weft.jit(jnp.sin))(np.float32([0, 1]))
     >>> exported
@@ -374,7 +384,7 @@ def export_derivative(exported: Exported, program: StagedProgram) -> Exported:
         if not holds_nothing(a)
     ]
     traced = jit(fun_vjp).trace(*structs)
-    # float0 values are no part of what is traced, but of what is described
+    # float0 values are not part of what is traced, but of what is described
     nothing = lambda avals: {
         i: ShapeDtypeStruct.of(a) for i, a in enumerate(avals) if holds_nothing(a)
     }
@@ -393,8 +403,16 @@ def export_derivative(exported: Exported, program: StagedProgram) -> Exported:
 def deserialize(blob: bytes | bytearray) -> Exported:
     """Read a program that `Exported.serialize` wrote.
 
-    All of it is checked before any is used, and nothing in it is executed before it is called.
-    Raises ValueError for bytes that are damaged, of another format, or of a later version.
+    All of it is checked before any part is used. Nothing in it is executed before it is called.
+
+    Args:
+      blob: the bytes.
+
+    Returns:
+      An `Exported`.
+
+    Raises:
+      ValueError: the bytes are damaged, of another format, or of a later version.
 
     >>> exported = weft.export.export(weft.jit(lambda x: 2 * x))(np.float32(1))
     >>> weft.export.deserialize(exported.serialize()).call(np.float32(3))

@@ -1,4 +1,4 @@
-"""From a staged program to the module that is exported: one main function for all platforms.
+"""Lower a staged program to the module that is exported: one main function for all platforms.
 
 Its parameters are those arguments that the program uses. For several platforms an integer comes
 before them, the place of the platform among those of the module, as in JAX's modules.
@@ -100,13 +100,13 @@ class ModuleWriter:
         self.scope = find_scope(program.in_avals)
 
     def builder(self, platform: str) -> Builder:
-        """What writes for a platform."""
+        """Return the builder for a platform."""
         if self.scope is None:
             return Builder(self.devices, platform)
         return DynamicBuilder(self.devices, platform, self.scope, [s.name for s in self.steps])
 
     def body(self, hlo: Builder) -> Callable[..., list[Value]]:
-        """What the main function computes, on the platform of `hlo`."""
+        """Write the body of the main function, on the platform of `hlo`."""
 
         def write(*args: Value) -> list[Value]:
             jaxpr = self.jaxpr
@@ -153,7 +153,7 @@ class ModuleWriter:
     def find_sizes(
         self, hlo: DynamicBuilder, write: Callable, in_avals: Sequence[ShapedArray], several: bool
     ) -> Callable[..., list[Value]]:
-        """What the main function computes: the variables, and with those a function of its own."""
+        """Write the body of the main function: the variables, and a call with them."""
 
         def write_main(*args: Value) -> list[Value]:
             sizes = []
@@ -177,7 +177,7 @@ class ModuleWriter:
         return write_main
 
     def differs(self) -> bool:
-        """Whether the program is written in another way for some of the platforms."""
+        """Return True if the program is written in another way for some of the platforms."""
         texts = set()
         for platform in self.platforms:
             hlo = self.builder(platform)
@@ -186,7 +186,7 @@ class ModuleWriter:
         return len(texts) > 1
 
     def choose(self, hlo: Builder) -> Callable[..., list[Value]]:
-        """What the main function computes: the function of the platform whose index it is given."""
+        """Write the body of the main function: the function of the given platform index."""
         in_avals = self.jaxpr.in_avals
         hidden = {i: ShapedArray(x.shape, np.bool_) for i, x in self.program.hidden_results.items()}
         out_avals = insert_at(self.jaxpr.out_avals, hidden)

@@ -1,6 +1,6 @@
 """StableHLO modules as bytes that last, and as functions of another program.
 
-The bytes are StableHLO's portable artefact, which later releases of the engine read.
+The bytes are StableHLO's portable artefact, which later releases of XLA read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 _MESH = re.compile(r"<@([\w.$]+), ")  # where a sharding names its mesh
 
-# What modules may call though it is no kernel: for the partitioner, and for refinement.
+# What modules may call though it is not a kernel: for the partitioner, and for refinement.
 MARKERS = frozenset((
     "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement",
     "shape_assertion", "stablehlo.dynamic_approx_top_k", "xla.sdy.FuncResultSharding",
@@ -41,10 +41,17 @@ STABLE_TARGETS = frozenset((
 
 
 class DisabledSafetyCheck(Record):
-    """A check of `export` or of a call that is to be left out, for `export(disabled_checks=)`.
+    """A safety check of `export`, or of a call, that is to be left out.
 
-    `custom_call(target)` lets the module call what nobody promises to keep; `platform()` lets the
-    program be called on a platform that it was not exported for.
+    `custom_call(target)` lets the program call a target that later releases may not have.
+    `platform()` lets the program run on a platform for which it was not exported.
+
+    Attributes:
+      custom_call: a class method that returns the check of a custom call's target.
+      platform: a class method that returns the check of the platform.
+
+    >>> check = weft.export.DisabledSafetyCheck.platform()
+    >>> _ = weft.export.export(weft.jit(jnp.sin), disabled_checks=[check])
     """
 
     __slots__ = ("_impl",)
@@ -75,7 +82,7 @@ class DisabledSafetyCheck(Record):
 
 @functools.cache
 def stablehlo() -> Any:
-    """The engine's module on StableHLO, with its passes known."""
+    """XLA's module on StableHLO, with its passes known."""
     from jaxlib.mlir.dialects import stablehlo as found
 
     found.register_stablehlo_passes()
@@ -97,7 +104,7 @@ def write_artefact(text: str) -> bytes:
     drop_casts(module)
     month = known.StablehloCompatibilityRequirement.WEEK_4
     version = known.get_version_from_compatibility_requirement(month)
-    shards = "sdy.mesh" in text  # Shardy's operations have no versions, and stay as they are
+    shards = "sdy.mesh" in text  # Shardy's operations have no versions, and stay unchanged
     return known.serialize_portable_artifact(module, version, shards)
 
 
@@ -149,7 +156,7 @@ def order_version(text: str) -> tuple[int, ...]:
 
 
 def find_custom_calls(module: Any) -> list[str]:
-    """The targets of the custom calls of a module, in order, but for markers."""
+    """The targets of the custom calls of a module, in order, except for markers."""
     from jaxlib.mlir import ir
 
     found: dict[str, None] = {}

@@ -15,7 +15,7 @@ from weft.xla.hlo import Builder, Value
 
 
 def read_numbers(text: Any) -> tuple[Any, ...]:
-    """Return the integers of an attribute, without the widths in its type; sizes as they are."""
+    """Return the integers of an attribute, without the widths in its type; sizes unchanged."""
     if isinstance(text, tuple):
         return text
     text = re.sub(r"array<i\d+:?|: i\d+$|: tensor<.*>$", "", str(text))

@@ -30,7 +30,7 @@ def find_scope(avals: Sequence[ShapedArray]) -> SymbolicScope | None:
 
 
 def plan_sizes(op: str, avals: Sequence[ShapedArray]) -> list[Step]:
-    """How each variable in the shapes of arguments follows from their sizes, one after another."""
+    """The equations that give each variable in the shapes of arguments, one after another."""
     places = [(i, axis, n) for i, a in enumerate(avals) for axis, n in enumerate(a.shape)]
     waiting = [place for place in places if isinstance(place[2], Dim)]
     needed = set().union(*[n.variables() for _, _, n in waiting])

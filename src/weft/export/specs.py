@@ -22,11 +22,15 @@ _SIGNS = {ast.GtE: ">=", ast.LtE: "<=", ast.Eq: "=="}
 
 
 class SymbolicScope:
-    """The scope of symbolic sizes that may meet, and what holds of them.
+    """A scope of symbolic sizes, with constraints. Sizes of one program share a scope.
 
     Args:
-      constraints_str: texts such as "a >= 4", "b <= 2*a", "mod(a, 2) == 0". Programs are called
-        with sizes for which they hold.
+      constraints_str: a sequence of texts such as "a >= 4", "b <= 2*a" or "mod(a, 2) == 0". A
+        program can be called only with sizes for which they hold. The default is none.
+
+    >>> scope = weft.export.SymbolicScope(["a >= 4"])
+    >>> weft.export.symbolic_shape("a, b", scope=scope)
+    (a, b)
     """
 
     def __init__(self, constraints_str: Sequence[str] = ()):
@@ -72,7 +76,7 @@ class SymbolicScope:
             return
 
     def known(self, x: Dim) -> Iterator[Dim]:
-        """What is at least 0: the constraints, and what the factors of `x` are by definition."""
+        """Return expressions that are at least 0: constraints, and definitions of factors."""
         yield from self.explicit
         for factor in set(x.factors()):
             if isinstance(factor, str):
@@ -109,7 +113,7 @@ class SymbolicScope:
 
 
 def parse_expression(what: str, text: str) -> ast.expr:
-    """The syntax tree of an expression, which is Python's but for `^`, a power."""
+    """The syntax tree of an expression, which is Python's except for `^`, a power."""
     try:
         return ast.parse(text.replace("^", "**").strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -162,17 +166,22 @@ def symbolic_shape(
     scope: SymbolicScope | None = None,
     like: Sequence[int | None] | None = None,
 ) -> tuple[Size, ...]:
-    """A shape of which some sizes are names or expressions, known where the program is called.
+    """Return a shape whose sizes are names or expressions.
+
+    The values of the names are those of the arguments when the program is called.
 
     Names stand for sizes of at least 1.
 
     Args:
       shape_spec: sizes separated by commas, such as "b, 2*n, floordiv(b, 4)": integers, names, +,
-        -, *, ^, floordiv, mod, max, min. `_` is the size that `like` has there, `...` those of all
-        axes that are left. None is "...".
-      constraints: as of `SymbolicScope`, for a new scope.
-      scope: of the names, instead of a new one.
-      like: a shape for `_` and `...`.
+        -, *, ^, floordiv, mod, max and min. `_` is the size that `like` has there, and `...` stands
+        for the sizes of all remaining axes of `like`. None is "...".
+      constraints: the constraints of a new scope, as in `SymbolicScope`.
+      scope: a `SymbolicScope` for the names. None, the default, makes a new one.
+      like: a shape for `_` and `...`. None by default.
+
+    Returns:
+      A tuple of sizes: ints, and symbolic sizes.
 
     >>> weft.export.symbolic_shape("b, 2*b, 3")
     (b, 2*b, 3)
@@ -221,13 +230,18 @@ def symbolic_args_specs(
     constraints: Sequence[str] = (),
     scope: SymbolicScope | None = None,
 ) -> Any:
-    """A `ShapeDtypeStruct` with a symbolic shape for each array of a pytree.
+    """Return types of arguments with symbolic shapes.
 
     Args:
-      args: a pytree of arrays or of `ShapeDtypeStruct`s, with dtypes, and sizes for `_`, `...`.
-      shapes_specs: a text as of `symbolic_shape` for all arguments, or a pytree prefix of `args`
-        of them; None for the shape that is there.
-      constraints, scope: as of `symbolic_shape`; all shapes share one scope.
+      args: a pytree of arrays or of `ShapeDtypeStruct`s, which give the dtypes, and the sizes for
+        `_` and `...`.
+      shapes_specs: a text as in `symbolic_shape` for all arguments, or a pytree of texts that is a
+        prefix of `args`. None keeps the shape of an argument.
+      constraints: the constraints of a new scope, as in `SymbolicScope`.
+      scope: a `SymbolicScope` for the names. None, the default, makes a new one.
+
+    Returns:
+      A pytree of `ShapeDtypeStruct`s with the structure of `args`. All shapes share one scope.
 
     >>> weft.export.symbolic_args_specs((np.ones((2, 3)), np.ones(2)), "b, ...")
     (ShapeDtypeStruct(shape=(b, 3), dtype=float64), ShapeDtypeStruct(shape=(b,), dtype=float64))
@@ -244,12 +258,29 @@ def symbolic_args_specs(
 
 
 def is_symbolic_dim(p: Any) -> bool:
-    """Whether a size is symbolic, not a number."""
+    """Return True if a size is symbolic, and False if it is a number.
+
+    Args:
+      p: a size.
+
+    Returns:
+      A bool.
+
+    >>> (b,) = weft.export.symbolic_shape("b")
+    >>> weft.export.is_symbolic_dim(2 * b), weft.export.is_symbolic_dim(3)
+    (True, False)
+    """
     return isinstance(p, Dim)
 
 
 def symbolic_dim_bounds(p: Size) -> tuple[float, float]:
-    """The least and the greatest value that a size is known to have.
+    """Return the bounds of a size that follow from its constraints.
+
+    Args:
+      p: a size, symbolic or a number.
+
+    Returns:
+      A pair: the least and the greatest value. They are ints, or infinite floats.
 
     >>> (b,) = weft.export.symbolic_shape("b", constraints=["b <= 8"])
     >>> weft.export.symbolic_dim_bounds(2 * b + 1)

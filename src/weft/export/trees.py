@@ -18,7 +18,7 @@ Cls = TypeVar("Cls", bound=type)
 
 
 class _Serialization(NamedTuple):
-    """How the nodes of a class are written and read."""
+    """The functions that write and read the nodes of a class."""
 
     nodetype: type
     name: str
@@ -39,17 +39,19 @@ def register_pytree_node_serialization(
     deserialize_auxdata: Callable[[bytes], Any],
     from_children: Callable[[Any, Any], Any] | None = None,
 ) -> Cls:
-    """Let nodes of a class stand in the arguments and results of programs that are serialized.
-
-    The class is a pytree already; it is given back.
+    """Allow nodes of a class in the arguments and results of programs that are serialized.
 
     Args:
-      serialized_name: what it is called in files; the process that reads one registers a class
+      nodetype: a class that is registered as a node of pytrees.
+      serialized_name: its name in files, a string. The process that reads one registers a class
         under this name too.
-      serialize_auxdata: the auxiliary data of a node as bytes.
+      serialize_auxdata: a function from the auxiliary data of a node to bytes.
       deserialize_auxdata: its inverse.
-      from_children: `from_children(auxdata, children)` makes a node of which the structure is
-        taken; by default what the class was registered with.
+      from_children: a function of the auxiliary data and the children that makes a node, whose
+        structure is used. None, the default, is the function with which the class was registered.
+
+    Returns:
+      The class.
 
     >>> class Pair:
     ...     def __init__(self, x, y):
@@ -77,9 +79,16 @@ def register_pytree_node_serialization(
 
 
 def register_namedtuple_serialization(nodetype: Cls, *, serialized_name: str) -> Cls:
-    """Let a namedtuple stand in the arguments and results of programs that are serialized.
+    """Allow a namedtuple in the arguments and results of programs that are serialized.
 
     The process that reads such a program registers one with the same fields under the same name.
+
+    Args:
+      nodetype: the class of the namedtuple.
+      serialized_name: its name in files, a string.
+
+    Returns:
+      The class.
 
     >>> import collections
     >>> Point = collections.namedtuple("Point", "x y")

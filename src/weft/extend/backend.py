@@ -1,4 +1,4 @@
-"""The engine's clients: the names of `jax.extend.backend`.
+"""jaxlib's clients: the names of `jax.extend.backend`.
 
 To make one for a platform that no installed plugin has, register what makes it before the first use
 of a device.
@@ -99,7 +99,7 @@ def get_compile_options(
     detailed_logging: bool = True,
     backend: Any = None,
 ) -> Any:
-    """The engine's options for compiling, as weft sets them for the platform of `backend`.
+    """jaxlib's options for compiling, as weft sets them for the platform of `backend`.
 
     `device_assignment` has the numbers of the devices, (replicas, partitions);
     `env_options_overrides` are XLA flags by name. `detailed_logging` changes nothing.

@@ -1,4 +1,4 @@
-"""What rules of lowering get: names of `jax.extend.lowering`; see weft.interpreters.mlir."""
+"""Lowering rules: the names of `jax.extend.lowering`; see weft.interpreters.mlir."""
 
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
@@ -15,7 +15,7 @@ _jax_mlir_ext.register_dialects(upstream_dialects)
 
 
 class JaxIrContext(ir.Context):
-    """Where modules are parsed: it knows the dialects that programs are written in."""
+    """Return the context in which modules are parsed: it knows the dialects of programs."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -76,7 +76,7 @@ def random_seed(seeds: Any, impl: Any) -> Array:
 
 
 def seed_with_impl(impl: Any, seed: Any) -> Array:
-    """As `random_seed`, its arguments the other way round."""
+    """Do as `random_seed` does, with its arguments in the other order."""
     return key(seed, impl=impl)
 
 

@@ -1,4 +1,4 @@
-"""Shardings as the engine has them: `GSPMDSharding`, and the bytes that stand for one."""
+"""Shardings as jaxlib has them: `GSPMDSharding`, and the bytes that stand for one."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ __dir__ = list_public(__name__)
 
 
 def get_op_sharding_from_serialized_proto(sharding: bytes) -> Any:
-    """The engine's OpSharding that was serialized."""
+    """jaxlib's OpSharding that was serialized."""
     found = _hlo.OpSharding()
     found.ParseFromString(sharding)
     return found
 
 
 def get_hlo_sharding_from_serialized_proto(sharding: bytes) -> Any:
-    """The engine's HloSharding that was serialized."""
+    """jaxlib's HloSharding that was serialized."""
     return as_hlo_sharding(get_op_sharding_from_serialized_proto(sharding))
 
 
 def get_serialized_proto_from_hlo_sharding(sharding: Any) -> bytes:
-    """The bytes of the engine's HloSharding.
+    """The bytes of jaxlib's HloSharding.
 
     >>> whole = GSPMDSharding.get_replicated([weft.devices()[0]])._to_xla_hlo_sharding(1)
     >>> get_hlo_sharding_from_serialized_proto(get_serialized_proto_from_hlo_sharding(whole))

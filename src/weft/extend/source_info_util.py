@@ -1,4 +1,4 @@
-"""Where equations come from: names of `jax.extend.source_info_util`; core/source.py keeps it.
+"""The origin of equations: names of `jax.extend.source_info_util`.
 
 A stack of names is the path of the scopes that are open, `attention/dense`, in which
 transformations show: `jvp(loss)/dense`.
@@ -69,7 +69,7 @@ def current_name_stack() -> NameStack:
 
 
 def set_name_stack(name_stack: NameStack) -> contextlib.AbstractContextManager[None]:
-    """Within the block, the open scopes are those of a stack.
+    """Open the scopes of a stack within the block, in place of others.
 
     >>> with set_name_stack(new_name_stack("model")):
     ...     print(current_name_stack())
@@ -79,12 +79,12 @@ def set_name_stack(name_stack: NameStack) -> contextlib.AbstractContextManager[N
 
 
 def reset_name_stack() -> contextlib.AbstractContextManager[None]:
-    """Within the block, no scope is open."""
+    """Close all scopes within the block."""
     return open_scope(())
 
 
 def transform_name_stack(name: str) -> contextlib.AbstractContextManager[None]:
-    """Within the block, a transformation of this name wraps the scopes that open."""
+    """Wrap the scopes that open within the block in a transformation of this name."""
     return open_scope((*here.scope, Transform(name)))
 
 
@@ -103,7 +103,7 @@ def register_exclusion(path: str) -> None:
 
 @contextlib.contextmanager
 def user_context(traceback: Any, *, name_stack: NameStack | None = None) -> Iterator[None]:
-    """Within the block, the open scopes are those of `name_stack` if given.
+    """Open the scopes of `name_stack`, if given, within the block.
 
     Errors show the lines of the user's program anyway.
     """

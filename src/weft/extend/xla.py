@@ -27,7 +27,7 @@ class PipelineStage(enum.Enum):
 def each_platform(
     op: str, stage: Any, platforms_: Any, on_cpu: Callable, on_plugin: Callable
 ) -> list:
-    """What a function of the engine gives for each platform: of the process, or of its client."""
+    """The results of a function of jaxlib for each platform: of the process, or of its client."""
     if not isinstance(stage, PipelineStage):
         raise TypeError(f"{op}: stage must be a PipelineStage; got {stage!r}.")
     names = [platforms_] if isinstance(platforms_, str) else platforms_

@@ -70,7 +70,7 @@ def _without_out(rule: Callable) -> Callable:
 
 
 def defjvp2(prim: Primitive, *rules: Callable | None) -> None:
-    """As `defjvp`, for rules that take the result too: `rules[k](t, out, *primals, **params)`."""
+    """Do as `defjvp` does, for rules `rules[k](t, out, *primals, **params)`."""
 
     def jvp_rule(primals: Sequence, tangents: Sequence, **params: Any) -> tuple[Any, Any]:
         out = prim.bind(*primals, **params)
@@ -93,7 +93,7 @@ def deflinear(prim: Primitive, transpose_rule: Callable) -> None:
 
 
 def deflinear2(prim: Primitive, transpose_rule: Callable) -> None:
-    """As `deflinear`, for a rule that takes the operands too: `transpose_rule(ct, *args)`."""
+    """Do as `deflinear` does, for a rule that takes the operands: `transpose_rule(ct, *args)`."""
 
     def jvp_rule(primals: Sequence, tangents: Sequence, **params: Any) -> tuple[Any, Any]:
         dots = prim.bind(*map(instantiate_zeros, tangents), **params)

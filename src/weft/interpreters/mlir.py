@@ -67,14 +67,14 @@ DEVICE_TO_DEVICE_TYPE, SEND_TO_HOST_TYPE, RECV_FROM_HOST_TYPE = 1, 2, 3
 
 
 class SPMDAxisContext(NamedTuple):
-    """Where a rule writes for one device of a mesh: the mesh, and the axes that it is along."""
+    """The context of a rule that writes for one device of a mesh: the mesh, and its axes."""
 
     mesh: Mesh
     manual_axes: frozenset = frozenset()
 
 
 class ShardingContext(NamedTuple):
-    """Where a rule writes for all devices of a program, of which there are so many."""
+    """The context of a rule that writes for all devices of a program, of this number."""
 
     num_devices: int
     device_assignment: tuple | None = None
@@ -84,7 +84,7 @@ AxisContext = SPMDAxisContext | ShardingContext
 
 
 class LoweringParameters(NamedTuple):
-    """What `lower_jaxpr_to_module` may be told: rules in place of those of primitives."""
+    """The options of `lower_jaxpr_to_module`: rules in place of those of primitives."""
 
     override_lowering_rules: tuple[tuple[Primitive, LoweringRule], ...] | None = None
 
@@ -98,7 +98,7 @@ class LoweringResult(NamedTuple):
 
 
 class LoweringRuleContext(NamedTuple):
-    """What a lowering rule knows: where to write, for what, and the types."""
+    """The context of a lowering rule: where to write, for what, and the types."""
 
     hlo: Builder
     primitive: Primitive
@@ -107,12 +107,12 @@ class LoweringRuleContext(NamedTuple):
 
     @property
     def platforms(self) -> tuple[str, ...]:
-        """What the program is compiled for."""
+        """Return the platforms that the program is compiled for."""
         return (self.hlo.platform,)
 
     @property
     def axis_context(self) -> AxisContext:
-        """Whether what is written is for one device of a mesh, or for all."""
+        """Return True if what is written is for one device of a mesh, or for all."""
         part = self.hlo.part
         if part is None:
             return ShardingContext(len(self.hlo.devices) or 1, tuple(self.hlo.devices) or None)
@@ -120,7 +120,7 @@ class LoweringRuleContext(NamedTuple):
 
     @property
     def module_context(self) -> LoweringRuleContext:
-        """What the rules of a module share; here it is the context itself."""
+        """Return the context that the rules of a module share; here it is the context itself."""
         return self
 
     def add_keepalive(self, x: Any) -> None:
@@ -178,7 +178,7 @@ class _Lowering:
         params: dict,
         error: Exception,
     ) -> list[Value]:
-        """Run a rule that is no rule for text, as its error has shown, on values of MLIR."""
+        """Run a rule that is not a rule for text, as its error has shown, on values of MLIR."""
         bridge = bindings.Bridge(ctx.hlo, self.prim, ctx.avals_in, ctx.avals_out)
         try:
             return bindings.run_rule(rule, bridge, values, params)
@@ -186,7 +186,7 @@ class _Lowering:
             raise error from None
 
     def calls_host(self, eqn: Eqn) -> bool:
-        """Whether what a rule writes for an equation calls Python functions."""
+        """Return True if what a rule writes for an equation calls Python functions."""
         avals = [a.aval for a in eqn.invars]
         for rule in self.rules.values():
             if hasattr(rule, "stage_at"):

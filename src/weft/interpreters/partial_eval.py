@@ -51,7 +51,7 @@ class PartialVal(NamedTuple):
         return cls(aval, None)
 
     def is_known(self) -> bool:
-        """Whether there is a value."""
+        """Return True if there is a value."""
         return self.aval is None
 
     def get_known(self) -> Any:
@@ -160,7 +160,7 @@ dce_jaxpr_closed_call_rule = dce_jaxpr_call_rule
 def dce_jaxpr_consts(
     jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool], list[bool]]:
-    """As `dce_jaxpr`, of a jaxpr with constvars: which it still takes, and which inputs."""
+    """Do as `dce_jaxpr` does, for a jaxpr with constvars; also return the used ones."""
     n = len(jaxpr.constvars)
     new, used = dce_jaxpr(convert_constvars_jaxpr(jaxpr), used_outputs, instantiate)
     kept = sum(used[:n])

@@ -24,7 +24,7 @@ def create_compile_options(
     np_dev: Any,
     compiler_options: Mapping[str, Any] | None,
 ) -> Any:
-    """The engine's options for a program over the devices `np_dev`, with XLA flags by name.
+    """XLA's options for a program over the devices `np_dev`, with XLA flags by name.
 
     The flags for propagation say for each parameter and result whether the compiler chooses its
     sharding. `computation`, `tuple_args` and `backend` are taken so that calls carry over from JAX.

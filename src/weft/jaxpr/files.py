@@ -38,10 +38,17 @@ _TIME = (1980, 1, 1, 0, 0, 0)  # equal programs give equal files
 
 
 def save(path: Any, program: Jaxpr | ClosedJaxpr) -> None:
-    """Write a program with its consts to a file, or to a binary file object.
+    """Write a program with its constants to a file.
 
-    Holds what `unparse` writes, and the arrays bit for bit. Python functions (custom derivative
-    rules, callbacks) are not in it: `load` gives holes for them.
+    The file holds the text of `unparse`, and the arrays bit for bit. Python functions, such as
+    rules of custom derivatives and callbacks, are not in it: `load` puts holes in their place.
+
+    Args:
+      path: the path of the file, or a binary file object.
+      program: a `Jaxpr` or a `ClosedJaxpr`.
+
+    Returns:
+      None.
 
     >>> import io
     >>> file = io.BytesIO()
@@ -72,10 +79,26 @@ def save(path: Any, program: Jaxpr | ClosedJaxpr) -> None:
 
 
 def load(path: Any, *, names: dict[str, Any] | None = None) -> ClosedJaxpr:
-    """Read a program that `save` wrote. Nothing in the file is executed, and all of it is checked.
+    """Read a program that `save` wrote.
 
-    `names` are as for `parse`. Raises ValueError for a file that is damaged, of another format or
-    of a later version; ParseError for a text that has been changed and does not read.
+    Nothing in the file is executed, and all of it is checked.
+
+    Args:
+      path: the path of the file, or a binary file object.
+      names: the values of names in the text, as in `parse`. None by default.
+
+    Returns:
+      A `ClosedJaxpr`.
+
+    Raises:
+      ValueError: the file is damaged, of another format, or of a later version.
+      ParseError: the text in it was changed and cannot be read.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> weft.jaxpr.save(file, weft.make_jaxpr(jnp.sin)(1.0))
+    >>> print(weft.jaxpr.load(file))
+    { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
     """
     with contextlib.ExitStack() as stack:
         file = path
@@ -106,7 +129,7 @@ def read_program(file: Any, names: dict[str, Any]) -> ClosedJaxpr:
 def read_archive(file: Any) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Read the manifest of a file, and the entries that it lists, all checked.
 
-    Nothing is inflated: entries are stored as they are, so that they are no longer than the file.
+    Nothing is inflated: entries are stored unchanged, so that they are no longer than the file.
     """
     with zipfile.ZipFile(file) as archive:
         infos = archive.infolist()

@@ -46,18 +46,29 @@ def parse(
     in_avals: Sequence[Any] | None = None,
     names: dict[str, Any] | None = None,
 ) -> ClosedJaxpr:
-    """The program that a text says, as printed by `str`, `pretty_print` or `unparse`.
+    """Read a program from its text, as `str`, `pretty_print` or `unparse` print it.
 
-    Both notations are read. The classic one has no types: those of the arguments are given by
-    `in_avals`, as values or avals, or by the arguments of the first call of what is returned. What
-    `str` prints does not say which types are weak, which `in_avals` also tells; else an argument is
-    weak that is converted to the dtype that it has, or to a weak type.
-    `consts` are the values of the constvars. `names` says what names in the text stand for that
-    weft does not define: primitives, functions, enumerations, named tuples; a mesh among its values
-    stands where one of the same axes is printed.
+    Both notations are read. The classic one has no types: those of the arguments come from
+    `in_avals`, or from the arguments of the first call of the result. The text of `str` does not
+    say which types are weak; `in_avals` does. Without it, an argument is weak if it is converted to
+    the dtype that it has, or to a weak type.
 
-    What text cannot hold, such as the rules of a custom_jvp function, is a hole: the program prints
-    and runs, and HoleError is raised where that is needed. Raises ParseError, which says where.
+    Text cannot hold some things, such as the rules of a custom_jvp function. They are holes: the
+    program prints and runs, and HoleError is raised where one of them is needed.
+
+    Args:
+      text: the text.
+      consts: the values of the constvars, a sequence of arrays. The default is none.
+      in_avals: the types of the arguments, as values or as types. None takes them from the text.
+      names: a dict from names in the text that weft does not define to their values: primitives,
+        functions, enumerations, named tuples. A mesh among the values replaces a printed one with
+        the same axes. None by default.
+
+    Returns:
+      A `ClosedJaxpr`.
+
+    Raises:
+      ParseError: the text cannot be read. Its attributes `line` and `column` say where.
 
     >>> program = weft.jaxpr.parse("{ lambda ; a:f32[3]. let b:f32[3] = mul a 2.0 in (b,) }")
     >>> program(jnp.ones(3))
@@ -77,7 +88,7 @@ def parse_document(
     names: dict[str, Any],
     arrays: list | None = None,
 ) -> ClosedJaxpr:
-    """As `parse`; `arrays` are those that the text refers to by number."""
+    """Do as `parse` does; `arrays` are those that the text refers to by number."""
     with check_rules(text):
         tree = text.document()
         reader = Reader(text, names, arrays)
@@ -372,7 +383,7 @@ class Reader:
         return self.values.read(x, key)
 
     def prints_as(self, tree: syntax.Equation, prim: Primitive, params: dict) -> bool:
-        """Whether an equation with these parameters would print those that the text has."""
+        """Return True if an equation with these parameters would print those that the text has."""
         printed = Typed().shown_params(Eqn(prim, [], params, []))
         shown = {k: self.values.read(x, k) for k, (x, _) in tree.params.items()}
         return all(param_text(shown[k]) == param_text(v) for k, v in printed.items() if k in shown)

@@ -58,7 +58,7 @@ class Word(NamedTuple):
 
 
 class FreeText(NamedTuple):
-    """A parameter that is no expression: all up to the next parameter."""
+    """A parameter that is not an expression: all up to the next parameter."""
 
     text: str
     pos: int
@@ -120,7 +120,7 @@ class Equation(NamedTuple):
 
 
 class Window(NamedTuple):
-    """An entry of an index, `i:i+5:2`: so many elements from an atom on, `step` apart."""
+    """An entry of an index, `i:i+5:2`: this many elements from an atom on, `step` apart."""
 
     start: Atom
     count: int
@@ -128,7 +128,7 @@ class Window(NamedTuple):
 
 
 class Index(NamedTuple):
-    """What of a reference is read or written: `r[1:3][0]` has two steps, of entries.
+    """The part of a reference that is read or written: `r[1:3][0]` has two steps, of entries.
 
     Slices are triples, arrays are atoms or windows.
     """
@@ -160,7 +160,7 @@ class Document(NamedTuple):
 
 
 class _NotAnExpression(Exception):
-    """A parameter is no expression, and so is read as free text."""
+    """A parameter is not an expression, and so is read as free text."""
 
 
 class Text:
@@ -191,7 +191,7 @@ class Text:
         return found
 
     def accept(self, token: str) -> bool:
-        """Whether the token is next, which is then passed over."""
+        """Return True if the token is next, which is then passed over."""
         self.skip()
         found = self.text.startswith(token, self.pos)
         if found and token[-1].isalnum():
@@ -391,7 +391,7 @@ class Text:
         return tuple(entries)
 
     def ends_equation(self, begin: int) -> bool:
-        """Whether what is next is no operand of the equation that begins at `begin`."""
+        """Return True if what is next is not an operand of the equation that begins at `begin`."""
         before, pos = self.pos, self.skip()
         if pos >= len(self.text) or self.text[pos] in ";}":
             return True
@@ -455,7 +455,7 @@ class Text:
         return FreeText(self.text[start : self.pos], start)
 
     def end_of_free_text(self, start: int) -> int:
-        """Where a parameter ends that is no expression: with its line, or where the next begins."""
+        """Find the end of a parameter that is not an expression: of its line, or the next one."""
         opening = self.line_start(start)
         line = self.text.find("\n", start)
         line = len(self.text) if line == -1 else line

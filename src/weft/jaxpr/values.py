@@ -136,7 +136,7 @@ def list_classes() -> dict[str, type]:
 
 
 def is_record(cls: type) -> bool:
-    """Whether a class is of values that are made of their fields: a named tuple or a dataclass."""
+    """Return True if a class is made of its fields: a named tuple or a dataclass."""
     return (issubclass(cls, tuple) and hasattr(cls, "_fields")) or dataclasses.is_dataclass(cls)
 
 
@@ -226,7 +226,7 @@ class Values:
         return x
 
     def word(self, name: str, key: str) -> Any:
-        """What a bare name stands for; by itself, where it stands for nothing."""
+        """Return the value of a bare name; the name itself if it has none."""
         if name in self.names:
             return self.names[name]
         if key == "policy" and name in checkpoint_policies.__all__:
@@ -262,7 +262,7 @@ class Values:
         return self.names.get(x.name) or Hole(x.kind, x.name)
 
     def call(self, x: syntax.Call, key: str) -> Any:
-        """The value of `Name(...)`; a hole where that is no value that text can hold."""
+        """The value of `Name(...)`; a hole where that is not a value that text can hold."""
         args = [self.read(i, key) for i in x.args]
         kwargs = {k: self.read(v, k if isinstance(k, str) else key) for k, v in x.kwargs.items()}
         make = getattr(self, f"make_{x.name.lower()}", None)
@@ -374,7 +374,7 @@ class Writer:
         return self.object_text(x)
 
     def object_text(self, x: Any) -> str:
-        """What is no number and no container."""
+        """Read a value that is neither a number nor a container."""
         if isinstance(x, Held):
             return self.array_text(x.value)
         if isinstance(x, Attribute):

@@ -50,11 +50,18 @@ class Exact(Typed):
 
 
 def unparse(program: Jaxpr | ClosedJaxpr, width: int = 80) -> str:
-    """The text of a program with all that `parse` needs to make the same again.
+    """Return the text of a program with everything that `parse` needs to read it back.
 
-    As `str`, but every parameter is written, strings in quotation marks, and weak types as
-    `~f32[]`. The values of constvars are not in it (see `save`), Python functions are holes,
+    It is like `str`, but every parameter is written, strings are in quotation marks, and weak types
+    are `~f32[]`. The values of constvars are not in it (see `save`). Python functions are holes,
     `<function name>`.
+
+    Args:
+      program: a `Jaxpr` or a `ClosedJaxpr`.
+      width: the number of characters of a line. The default is 80.
+
+    Returns:
+      A string.
 
     >>> print(weft.jaxpr.unparse(weft.make_jaxpr(lambda x: x * 2)(1.5)))
     { lambda ; a:~f32[]. let b:~f32[] = mul a 2.0 in (b,) }
@@ -64,12 +71,18 @@ def unparse(program: Jaxpr | ClosedJaxpr, width: int = 80) -> str:
 
 
 def write_program(program: Jaxpr | ClosedJaxpr, arrays: list | None, width: int = 80) -> str:
-    """As `unparse`; the arrays in it are put into `arrays`."""
+    """Do as `unparse` does; the arrays in it are put into `arrays`."""
     return render(Exact(arrays).document(program.jaxpr), width)
 
 
 def structural_hash(program: Jaxpr | ClosedJaxpr) -> str:
-    """A text of 64 hexadecimal digits, the same for structurally equal programs in any process.
+    """Return a hash of a program that is the same in all processes for structurally equal programs.
+
+    Args:
+      program: a `Jaxpr` or a `ClosedJaxpr`.
+
+    Returns:
+      A text of 64 hexadecimal digits.
 
     >>> len(weft.jaxpr.structural_hash(weft.make_jaxpr(jnp.sin)(1.0)))
     64

@@ -1,4 +1,4 @@
-"""The engine's clients: the platforms of this process and their devices.
+"""jaxlib's clients: the platforms of this process and their devices.
 
 The first use of a device makes the clients; importing weft does not. plugins.py finds the plugins,
 parallel/distributed.py joins several processes.
@@ -32,9 +32,9 @@ ONE_LIBRARY = (
 
 
 class JaxFinder:
-    """Finds JAX where it is installed, and refuses to import it: its classes would be the engine's.
+    """Finds JAX where it is installed, and refuses to import it: its classes would be jaxlib's.
 
-    The engine imports it too, to make an array of a part or of a copy, and does without where it is
+    jaxlib imports it too, to make an array of a part or of a copy, and does without where it is
     not found; it is told so at once, as looking through the folders of packages takes 300 us.
     """
 
@@ -74,9 +74,19 @@ PREFERRED = ("tpu", "cuda", "rocm")
 
 
 class Space(enum.Enum):
-    """Which memory holds an array: the device's own, or the host's, from which it can be fetched.
+    """The memory that holds an array.
 
-    Arrays stay over the same devices; `x.sharding.memory_kind` names the memory.
+    `device_put` takes a member. The array stays over the same devices. `x.sharding.memory_kind` is
+    the name of its memory.
+
+    Attributes:
+      Device: the memory of the device.
+      Host: the memory of the host, from which the device can fetch the array.
+      Any: either of them.
+
+    >>> x = weft.device_put(jnp.ones(2), weft.memory.Space.Host)
+    >>> x.sharding.memory_kind
+    'pinned_host'
     """
 
     Device = enum.auto()
@@ -90,7 +100,7 @@ class Space(enum.Enum):
 class ProcessGroup(NamedTuple):
     """The place of this process among several; see parallel/distributed.py."""
 
-    client: Any  # the engine's connection to the coordinator
+    client: Any  # jaxlib's connection to the coordinator
     rank: int
     size: int
     local_devices: tuple[int, ...] | None = None  # those of its accelerators that it uses
@@ -117,12 +127,12 @@ def set_process_group(group: ProcessGroup | None) -> None:
 
 
 def name_lost_processes(error: Exception) -> Exception | None:
-    """The error that says which processes are lost, where `error` of the engine comes of that."""
+    """The error that says which processes are lost, where `error` of jaxlib comes of that."""
     return next((group.name_lost(error) for group in _process_group), None)
 
 
 def has_clients() -> bool:
-    """Whether devices have been used."""
+    """Return True if devices have been used."""
     return make_clients.cache_info().currsize > 0
 
 
@@ -209,12 +219,12 @@ def make_cpu_client() -> Any:
 
 
 def has_few_threads(devices: int) -> bool:
-    """Whether the engine has fewer than two threads for each of so many CPU devices."""
+    """Return True if jaxlib has fewer than two threads for each of this many CPU devices."""
     return count_threads() < 2 * devices
 
 
 def make_cpu_collectives(group: ProcessGroup) -> Any:
-    """What carries values from the CPUs of one process to those of others."""
+    """Return the library that carries values from the CPUs of one process to those of others."""
     kind = config.cpu_collectives_implementation
     if kind == "gloo":
         return _jax.make_gloo_tcp_collectives(group.client)
@@ -269,7 +279,7 @@ def all_devices() -> tuple:
 
 
 def default_device() -> Any:
-    """Where new arrays go: the option `default_device`, else this process's first device."""
+    """Return the device of new arrays: the option `default_device`, else the first device."""
     device = config.default_device
     if device is None:
         return first_device()
@@ -283,7 +293,7 @@ def first_device() -> Any:
 
 
 def local_devices_of(devices: Sequence[Any]) -> list[Any]:
-    """Those devices that are this process's."""
+    """Return the devices that belong to this process."""
     return [d for d in devices if d.process_index == d.client.process_index()]
 
 
@@ -331,7 +341,7 @@ def find_devices(op: str, platform: str, ids: Sequence[int]) -> list[Any]:
 
 
 def more_devices_hint(count: int) -> str:
-    """How to have so many devices, as the end of a hint."""
+    """Return the advice how to have this many devices, as the end of a hint."""
     return (
         "on CPU, ask for more before the first use of weft: "
         f"WEFT_NUM_CPU_DEVICES={count} or XLA_FLAGS=--xla_force_host_platform_device_count={count}."
@@ -351,5 +361,5 @@ def resolve_memory_kind(op: str, device: Any, memory_kind: str | None) -> str:
 # one for each list of devices that a program runs on, of which there are few
 @functools.cache
 def device_list(*devices: Any) -> Any:
-    """A list of devices as the engine wants it."""
+    """A list of devices as jaxlib wants it."""
     return _jax.DeviceList(devices)

@@ -26,11 +26,16 @@ from weft.util import JAXLIB, Record, Scope, hide_members, memoize
 
 
 class AxisType(enum.Enum):
-    """Who decides how values are split over a mesh axis.
+    """The way in which the split of values over a mesh axis is decided.
 
-    `Auto`: the compiler decides, from the shardings of the inputs. `Explicit`: the types of values
-    say it, and each operation's result follows from its operands. `Manual`: the body of a
-    `shard_map`, where each device computes on its own part.
+    Attributes:
+      Auto: the compiler decides, from the shardings of the inputs.
+      Explicit: the types of values state it, and each operation derives that of its result from its
+        operands.
+      Manual: the body of a `shard_map`, where each device computes on its own part.
+
+    >>> weft.make_mesh((1,), ("x",), AxisType.Auto).axis_types
+    (Auto,)
     """
 
     Auto = enum.auto()
@@ -42,7 +47,16 @@ class AxisType(enum.Enum):
 
 
 class AbstractDevice(Record):
-    """A kind of device, in a mesh that names none."""
+    """A kind of device, for a mesh that names no devices.
+
+    Args:
+      device_kind: the name of the kind, such as "NVIDIA H100".
+      num_cores: the number of cores, or None.
+      platform: the platform, such as "gpu".
+
+    >>> AbstractDevice("NVIDIA H100", None, "gpu").platform
+    'gpu'
+    """
 
     __slots__ = ("device_kind", "num_cores", "platform")
 
@@ -65,7 +79,7 @@ def list_axes(mesh: BaseMesh, kind: AxisType) -> tuple:
 
 
 class BaseMesh:
-    """What meshes of devices and meshes of none share: axes with names, sizes and types."""
+    """The base of meshes with and without devices: axes with names, sizes and types."""
 
     axis_names: tuple
     axis_sizes: tuple[int, ...]
@@ -89,7 +103,7 @@ class BaseMesh:
 
     @property
     def empty(self) -> bool:
-        """Whether this is the mesh of no devices, which means that there is no mesh."""
+        """Return True if this is the mesh of no devices, which means that there is no mesh."""
         return not self.axis_names
 
     def _are_all(self, kind: AxisType) -> bool:
@@ -108,7 +122,7 @@ class BaseMesh:
 
     @property
     def are_all_axes_explicit_or_manual(self) -> bool:
-        """Whether no axis is Auto."""
+        """Return True if no axis is Auto."""
         return AxisType.Auto not in self.axis_types
 
     def sdy(self, symbol: str = "@mesh", devices: Sequence[Any] = ()) -> str:
@@ -142,7 +156,7 @@ def retype_axes(mesh: Any, names: Sequence[Any], kind: AxisType) -> Any:
 
 
 def has_same_grid(mesh: Any, other: Any) -> bool:
-    """Whether meshes differ in the types of their axes alone, or in that one has no devices."""
+    """Return True if meshes differ only in the types of axes, or in that one has no devices."""
     if mesh is other or getattr(mesh, "shape_tuple", None) != getattr(other, "shape_tuple", ()):
         return mesh is other
     devices = [getattr(m, "_device_assignment", None) for m in (mesh, other)]
@@ -160,10 +174,16 @@ ABSTRACT_TYPE = AxisType.Explicit if JAXLIB >= (0, 12) else AxisType.Auto
 
 
 class AbstractMesh(BaseMesh):
-    """A mesh of no particular devices: `axis_sizes`, `axis_names` and `axis_types`.
+    """A mesh without devices: only the sizes, the names and the types of its axes.
 
-    Without `axis_types`, axes are Auto, and Explicit under jaxlib 0.12, as in the JAX that belongs
-    to it. `abstract_device` says what kind of device it is for.
+    Types of values and programs for export refer to it where the devices are not known yet.
+
+    Args:
+      axis_sizes: the size of each axis, a tuple of ints.
+      axis_names: the name of each axis.
+      axis_types: the `AxisType` of all axes, or one for each. None, the default, is Auto, and
+        Explicit under jaxlib 0.12, as in the JAX of that version.
+      abstract_device: the kind of device that it is for, an `AbstractDevice`. None leaves it open.
 
     >>> AbstractMesh((4, 2), ("x", "y"), (AxisType.Explicit, AxisType.Auto))
     AbstractMesh('x': 4, 'y': 2, axis_types=(Explicit, Auto))
@@ -248,14 +268,20 @@ def missing_devices_error(op: str, mesh: AbstractMesh) -> ValueError:
 
 
 class Mesh(BaseMesh):
-    """Devices in a grid whose axes have names, for shardings and `shard_map` to refer to.
+    """A grid of devices whose axes have names. Shardings and `shard_map` refer to the names.
 
-    `devices` is an array of devices, `axis_names` a name for each of its axes. Equal meshes are one
-    object. A mesh of no devices, as `Mesh(numpy.empty((), object), ())`, means that there is none.
-    Within `with mesh:` a `PartitionSpec` alone is over the mesh; `set_mesh` puts values on it too.
+    Equal meshes are one object. `with mesh:` lets a `PartitionSpec` stand for a sharding over the
+    mesh in the block. `set_mesh` also puts values on it. `make_mesh` is simpler where the order of
+    the devices does not matter.
+
+    Args:
+      devices: an array of devices. `Mesh(numpy.empty((), object), ())` means that there is no mesh.
+      axis_names: a name for each axis of the array.
+      axis_types: the `AxisType` of all axes, or one for each. None, the default, is Auto, and
+        Explicit under jaxlib 0.12.
 
     >>> first = make_mesh((1,), ("x",)).devices
-    >>> Mesh(first, "x")
+    >>> Mesh(first, "x", AxisType.Auto)
     Mesh(axis_sizes=(1,), axis_names=('x',), axis_types=(Auto,))
     """
 
@@ -305,7 +331,7 @@ class Mesh(BaseMesh):
 
     @property
     def is_multi_process(self) -> bool:
-        """Whether it has devices of more than one process."""
+        """Return True if it has devices of more than one process."""
         return len(self.local_devices) != len(self._device_assignment)
 
     @property
@@ -326,12 +352,12 @@ class Mesh(BaseMesh):
 
     @property
     def empty(self) -> bool:
-        """Whether this is the mesh of no devices, which means that there is no mesh."""
+        """Return True if this is the mesh of no devices, which means that there is no mesh."""
         return not self.devices.size
 
     @property
     def is_scalar(self) -> bool:
-        """Whether it has no axes but a device."""
+        """Return True if it has no axes but a device."""
         return not self.axis_names and not self.empty
 
     @property
@@ -449,10 +475,21 @@ def make_mesh(
     devices: Sequence[Any] | None = None,
     axis_sizes: Sequence[int] | None = None,
 ) -> Mesh:
-    """A mesh of the first devices (or of `devices`), with sizes `axis_shapes` and names of axes.
+    """Return a mesh of devices with named axes.
 
-    Axes are of type Explicit unless `axis_types` says otherwise. `axis_sizes` is another name of
-    `axis_shapes`.
+    Args:
+      axis_shapes: the size of each axis, a sequence of ints. Their product is the number of
+        devices.
+      axis_names: the name of each axis.
+      axis_types: the `AxisType` of all axes, or one for each. None, the default, is Explicit.
+      devices: the devices to use. None, the default, takes the first devices that exist.
+      axis_sizes: another name of `axis_shapes`.
+
+    Returns:
+      A `Mesh`.
+
+    Raises:
+      ValueError: there are fewer devices, or the names do not fit the sizes.
 
     >>> make_mesh((1,), ("x",))
     Mesh(axis_sizes=(1,), axis_names=('x',), axis_types=(Explicit,))
@@ -517,10 +554,16 @@ class MeshScope(Scope):
 
 
 class set_mesh(MeshScope):
-    """Put a mesh into scope for this thread: at once and for good, or `with set_mesh(mesh): ...`.
+    """Put a mesh into scope for this thread: for good, or for the block `with set_mesh(mesh): ...`.
 
-    With a mesh in scope, a `PartitionSpec` alone is accepted where a sharding is expected.
-    `set_mesh(None)` leaves none. Not to be called in a traced function.
+    With a mesh in scope, a `PartitionSpec` is accepted where a sharding is expected. It must not be
+    called in a traced function.
+
+    Args:
+      mesh: a `Mesh`, or None for no mesh.
+
+    Raises:
+      ValueError: the argument is not a mesh.
 
     >>> with set_mesh(make_mesh((1,), ("x",))):
     ...     get_abstract_mesh().shape
@@ -546,7 +589,13 @@ class set_mesh(MeshScope):
 
 
 def use_mesh(mesh: Mesh) -> MeshScope:
-    """The mesh in scope within a block: `with use_mesh(mesh): ...`.
+    """Put a mesh into scope for a block: `with use_mesh(mesh): ...`.
+
+    Args:
+      mesh: a `Mesh`.
+
+    Returns:
+      A context manager.
 
     >>> with use_mesh(make_mesh((1,), ("x",))):
     ...     get_mesh().axis_names
@@ -561,7 +610,13 @@ def use_mesh(mesh: Mesh) -> MeshScope:
 
 
 def use_abstract_mesh(mesh: AbstractMesh) -> MeshScope:
-    """The axes in scope within a block, of no particular devices.
+    """Put mesh axes without devices into scope for a block.
+
+    Args:
+      mesh: an `AbstractMesh`.
+
+    Returns:
+      A context manager.
 
     >>> with use_abstract_mesh(AbstractMesh((4,), ("x",))):
     ...     get_abstract_mesh()
@@ -576,7 +631,10 @@ def use_abstract_mesh(mesh: AbstractMesh) -> MeshScope:
 
 
 def get_mesh() -> Mesh:
-    """The mesh that `set_mesh` put into scope; one without axes where there is none.
+    """Return the mesh that `set_mesh` put into scope.
+
+    Returns:
+      A `Mesh`. It has no axes if there is none in scope.
 
     >>> get_mesh().empty
     True
@@ -586,7 +644,10 @@ def get_mesh() -> Mesh:
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """The axes in scope; none where there is no mesh.
+    """Return the mesh axes in scope, without devices.
+
+    Returns:
+      An `AbstractMesh`. It has no axes if there is no mesh in scope.
 
     >>> get_abstract_mesh().empty
     True

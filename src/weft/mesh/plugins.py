@@ -48,7 +48,7 @@ def find_plugins() -> dict[str, Plugin]:
 
 
 def list_environment_plugins(environ: Mapping[str, str]) -> Iterator[Plugin]:
-    """Those of PJRT_NAMES_AND_LIBRARY_PATHS, as `name:path,name:path`, and TPU_LIBRARY_PATH."""
+    """List the plugins of PJRT_NAMES_AND_LIBRARY_PATHS and TPU_LIBRARY_PATH."""
     variable = "PJRT_NAMES_AND_LIBRARY_PATHS"
     for item in filter(None, environ.get(variable, "").split(",")):
         name, _, path = item.strip().partition(":")
@@ -63,7 +63,7 @@ def list_environment_plugins(environ: Mapping[str, str]) -> Iterator[Plugin]:
 
 
 def list_installed_plugins(paths: Sequence[str]) -> Iterator[Plugin]:
-    """Those of the packages in these folders, the newest of a kind first.
+    """List the plugins of the packages in these folders, the newest of a kind first.
 
     A package says that it has one by an entry point of the group `jax_plugins`, or by a module in
     the namespace of that name; libtpu by its own name.
@@ -119,7 +119,7 @@ def platform_of_module(module: str) -> str:
 
 
 def has_hardware(platform: str) -> bool | None:
-    """Whether the machine has such devices, as far as files tell; None where they don't."""
+    """Return True if the machine has such devices, as far as files tell; None where they don't."""
     signs = {
         "cuda": ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg"),
         "rocm": ("/dev/kfd",),
@@ -142,7 +142,7 @@ def make_plugin_client(plugin: Plugin, given: Mapping[str, Any], **processes: An
 
 @functools.cache
 def load_plugin(plugin: Plugin) -> Any:
-    """Load a plugin's library, and make its kernels known; gives the engine's handle of it."""
+    """Load a plugin's library, and make its kernels known; gives jaxlib's handle of it."""
     if not os.path.exists(plugin.library):
         raise RuntimeError(f"there is no library {plugin.library}, which {plugin.origin} names")
     c_api = _jax.load_pjrt_plugin(plugin.platform, plugin.library)
@@ -153,7 +153,7 @@ def load_plugin(plugin: Plugin) -> Any:
 
 
 def make_gpu_options(platform: str) -> dict[str, Any]:
-    """How a GPU's memory is taken, from the variables XLA_PYTHON_CLIENT_PREALLOCATE and so on."""
+    """Return the options of a GPU's memory, from XLA_PYTHON_CLIENT_PREALLOCATE and so on."""
     from jaxlib import xla_client
 
     return {**xla_client.generate_pjrt_gpu_plugin_options(), "platform_name": platform}
@@ -218,7 +218,7 @@ def find_cuda_tools() -> str | None:
 
 
 def install_hint(platform: str) -> str:
-    """What to do to have a platform, as the end of an error; empty for unknown platforms."""
+    """Return the advice how to have a platform, as the end of an error; "" for unknown ones."""
     name = "cuda" if platform == "gpu" else platform
     if name in find_plugins() and name == "cuda":
         return " Hint: nvidia-smi shows what GPUs there are; WEFT_PLATFORMS=cpu does without."

@@ -39,9 +39,17 @@ class _ShardingMeta(type):
 
 
 class Sharding(metaclass=_ShardingMeta):
-    """Which part of an array each device holds: `isinstance(s, Sharding)` is true for every kind.
+    """The distribution of an array over devices. `isinstance(s, Sharding)` is true for every kind.
 
-    Not to be called: `NamedSharding(mesh, spec)` and `SingleDeviceSharding(device)` make them.
+    The class is not called: `NamedSharding(mesh, spec)` and `SingleDeviceSharding(device)` make
+    them.
+
+    Attributes:
+      device_set: the set of devices that hold parts.
+      memory_kind: the name of the memory, or None.
+
+    >>> isinstance(jnp.ones(3).sharding, weft.sharding.Sharding)
+    True
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -71,7 +79,16 @@ def intern_sharding(cls: Any, base: Any, key: tuple) -> Any:
 
 
 class SingleDeviceSharding(_jax.SingleDeviceSharding):
-    """An array whole on one device, in its memory `memory_kind`, by default the default one."""
+    """The distribution of an array that is on one device as a whole.
+
+    Args:
+      device: the device, one of `weft.devices()`.
+      memory_kind: the name of one of its memories. None, the default, is the default memory.
+
+    >>> s = SingleDeviceSharding(weft.devices()[0])
+    >>> weft.device_put(jnp.ones(3), s).sharding == s
+    True
+    """
 
     _made: ClassVar[dict[tuple, SingleDeviceSharding]] = {}
 
@@ -110,17 +127,17 @@ class SingleDeviceSharding(_jax.SingleDeviceSharding):
 
     @property
     def addressable_devices(self) -> set:
-        """Those of them that belong to this process."""
+        """Return the devices among them that belong to this process."""
         return {self.device} if self.is_fully_addressable else set()
 
     @property
     def has_addressable_devices(self) -> bool:
-        """Whether some of them belong to this process."""
+        """Return True if some of them belong to this process."""
         return self.is_fully_addressable
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether all of them belong to this process."""
+        """Return True if all of them belong to this process."""
         return self.device.process_index == self.device.client.process_index()
 
     def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict:
@@ -139,7 +156,7 @@ class SingleDeviceSharding(_jax.SingleDeviceSharding):
         return tuple(global_shape)
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
-        """Whether both put the same parts of an array of rank `ndim` on the same devices."""
+        """Return True if both put the same parts of an array of rank `ndim` on the same devices."""
         return self is other or are_equivalent(self, other, ndim)
 
     def _tiles(self, ndim: int) -> Tiles:
@@ -178,7 +195,18 @@ def _unpickle_single_device(
 def make_single_device_sharding(
     device: Any, *, memory_kind: str | None = None
 ) -> SingleDeviceSharding:
-    """The sharding that puts an array whole on `device`, in its memory `memory_kind`."""
+    """Return the sharding of an array that is on one device as a whole.
+
+    Args:
+      device: the device, one of `weft.devices()`.
+      memory_kind: the name of one of its memories. None, the default, is the default memory.
+
+    Returns:
+      A `SingleDeviceSharding`.
+
+    >>> make_single_device_sharding(weft.devices()[0]).memory_kind
+    'device'
+    """
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
@@ -189,9 +217,9 @@ def sharding_on(device: Any) -> SingleDeviceSharding:
 
 
 class _MultiDeviceSharding(_jax.GSPMDSharding):
-    """What shardings over several devices share, all of it from `_device_assignment` and `_tiles`.
+    """The base of shardings over several devices, made of `_device_assignment` and `_tiles`.
 
-    Of the engine's classes that the C++ call path accepts, only this one needs no Python of JAX.
+    Of jaxlib's classes that the C++ call path accepts, only this one needs no Python of JAX.
     """
 
     memory_kind: str | None
@@ -216,7 +244,7 @@ class _MultiDeviceSharding(_jax.GSPMDSharding):
 
     @property
     def addressable_devices(self) -> set:
-        """Those of them that belong to this process."""
+        """Return the devices among them that belong to this process."""
         return set(self._internal_device_list.addressable_device_list)
 
     @property
@@ -225,17 +253,17 @@ class _MultiDeviceSharding(_jax.GSPMDSharding):
 
     @property
     def has_addressable_devices(self) -> bool:
-        """Whether some of them belong to this process."""
+        """Return True if some of them belong to this process."""
         return bool(self.addressable_devices)
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether all of them belong to this process."""
+        """Return True if all of them belong to this process."""
         return self._internal_device_list.is_fully_addressable
 
     @property
     def is_fully_replicated(self) -> bool:
-        """Whether every device holds all of the array."""
+        """Return True if every device holds all of the array."""
         raise NotImplementedError
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
@@ -259,7 +287,7 @@ class _MultiDeviceSharding(_jax.GSPMDSharding):
         self._tiles(len(aval_shape))
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
-        """Whether both put the same parts of an array of rank `ndim` on the same devices."""
+        """Return True if both put the same parts of an array of rank `ndim` on the same devices."""
         return self is other or are_equivalent(self, other, ndim)
 
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
@@ -267,7 +295,7 @@ class _MultiDeviceSharding(_jax.GSPMDSharding):
 
 
 def are_equivalent(a: Any, b: Any, ndim: int) -> bool:
-    """Whether the same devices hold the same parts of arrays of rank `ndim`."""
+    """Return True if the same devices hold the same parts of arrays of rank `ndim`."""
     if not isinstance(b, _jax.Sharding) or a.memory_kind != b.memory_kind:
         return False
     if terms_of(a) != terms_of(b):
@@ -288,7 +316,7 @@ def terms_of(sharding: Any) -> frozenset:
 
 
 def is_abstract(sharding: Any) -> bool:
-    """Whether a sharding is over a mesh that has no devices."""
+    """Return True if a sharding is over a mesh that has no devices."""
     mesh = getattr(sharding, "mesh", None)
     return mesh is not None and not getattr(mesh, "_device_assignment", None)
 
@@ -376,9 +404,13 @@ def rank_error(op: str, spec: PartitionSpec, ndim: int, what: str = "") -> Shape
 
 
 class NamedSharding(_MultiDeviceSharding):
-    """An array over a mesh: `spec` says which mesh axes each array axis is split over.
+    """The distribution of an array over the devices of a mesh.
 
-    `memory_kind` names one of the memories of each device, by default the default one.
+    Args:
+      mesh: a `Mesh`, or an `AbstractMesh` for a type without devices.
+      spec: a `PartitionSpec`, which says over which mesh axes each axis of the array is split.
+      memory_kind: the name of one of the memories of each device. None, the default, is the default
+        memory.
 
     >>> from weft.mesh.mesh import make_mesh
     >>> mesh = make_mesh((1,), ("x",))
@@ -443,7 +475,7 @@ class NamedSharding(_MultiDeviceSharding):
 
     @property
     def is_fully_replicated(self) -> bool:
-        """Whether every device holds all of the array."""
+        """Return True if every device holds all of the array."""
         sizes, spec = self.mesh.shape, self.spec
         return not spec.unreduced and all(sizes[n] == 1 for n in names_in_spec(spec))
 
@@ -453,7 +485,7 @@ class NamedSharding(_MultiDeviceSharding):
         return frozenset(self.mesh.axis_names).difference(names_in_spec(self.spec))
 
     def update(self, **changes: Any) -> NamedSharding:
-        """The same sharding but for `mesh`, `spec` or `memory_kind`."""
+        """The same sharding except for `mesh`, `spec` or `memory_kind`."""
         names = ("mesh", "spec", "memory_kind")
         return NamedSharding(**{**{n: getattr(self, n) for n in names}, **changes})
 
@@ -483,7 +515,7 @@ class NamedSharding(_MultiDeviceSharding):
         return self.update(spec=PartitionSpec())
 
     def of_engine(self, hlo: Any, ndim: int) -> Any:
-        """What the engine says of a value in a program over this mesh, as a sharding."""
+        """Return jaxlib's sharding of a value in a program over this mesh as one of weft's."""
         return sharding_of_result(hlo, self._concrete_mesh(), ndim)
 
     def sdy(self, ndim: int, mesh: str = "@mesh", open: bool = False) -> str:
@@ -568,7 +600,7 @@ def tiles_of_spec(mesh: Any, spec: PartitionSpec, ndim: int) -> Tiles:
 # called for each transfer and call; the keys live as long as the shardings, which are kept
 @memoize
 def make_hlo_sharding(mesh: Any, spec: PartitionSpec, ndim: int) -> Any:
-    """What a sharding over a mesh is to the engine, which numbers devices by place in the mesh."""
+    """Return the form of a sharding that jaxlib takes: it numbers devices by place in the mesh."""
     sizes = mesh.shape
     split = [n for i in range(ndim) for n in spec.axes(i)]
     whole = [n for n in mesh.axis_names if n not in split]
@@ -584,7 +616,7 @@ def make_hlo_sharding(mesh: Any, spec: PartitionSpec, ndim: int) -> Any:
 
 
 class GSPMDSharding(_MultiDeviceSharding):
-    """An array in the tiles that the engine names, where no spec over a mesh says the same."""
+    """An array in the tiles that jaxlib names, where no spec over a mesh says the same."""
 
     _made: ClassVar[dict[tuple, GSPMDSharding]] = {}
 
@@ -615,12 +647,12 @@ class GSPMDSharding(_MultiDeviceSharding):
         return GSPMDSharding.get_replicated(self._device_assignment)
 
     def of_engine(self, hlo: Any, ndim: int) -> Any:
-        """What the engine says of a value in a program over these devices, as a sharding."""
+        """Return jaxlib's sharding of a value in a program over these devices as one of weft's."""
         return sharding_of_result(hlo, self._device_assignment, ndim)
 
     @property
     def is_fully_replicated(self) -> bool:
-        """Whether every device holds all of the array."""
+        """Return True if every device holds all of the array."""
         return self._hlo.is_replicated() or self.num_devices == 1
 
     def with_memory_kind(self, kind: str) -> GSPMDSharding:
@@ -655,12 +687,12 @@ def _unpickle_gspmd(platform: str, ids: list[int], proto: bytes, kind: str | Non
 
 
 def as_hlo_sharding(x: Any) -> Any:
-    """The engine's sharding in its one form."""
+    """jaxlib's sharding in its one form."""
     return HloSharding.from_proto(x) if isinstance(x, _hlo.OpSharding) else x
 
 
 def tiles_of_hlo(hlo: Any, count: int, ndim: int) -> Tiles:
-    """The parts that the engine's sharding makes of an array; see `_tiles`."""
+    """The parts that jaxlib's sharding makes of an array; see `_tiles`."""
     if hlo.is_replicated():
         return (1,) * ndim, np.zeros((count, ndim), int)
     grid = np.array(list(hlo.tile_assignment_devices()), int).reshape(
@@ -677,16 +709,16 @@ def tiles_of_hlo(hlo: Any, count: int, ndim: int) -> Tiles:
 
 
 def sharding_of_result(hlo: Any, where: Mesh | Sequence[Any], ndim: int) -> Any:
-    """What the engine says of a result of rank `ndim`, as a sharding.
+    """Return jaxlib's sharding of a result of rank `ndim` as a sharding of weft's.
 
     Args:
-      hlo: the engine's sharding, of an executable's results.
+      hlo: jaxlib's sharding, of an executable's results.
       where: the mesh the program ran over, or its devices.
       ndim: the rank of the result.
 
     Returns:
       A NamedSharding where `where` is a mesh and a spec over it says the same, whose entries end
-      with one that splits; else a GSPMDSharding; for one device that is no mesh, its sharding.
+      with one that splits; else a GSPMDSharding; for one device that is not a mesh, its sharding.
     """
     hlo = as_hlo_sharding(hlo)
     if not isinstance(where, Mesh):
@@ -703,7 +735,7 @@ def sharding_of_result(hlo: Any, where: Mesh | Sequence[Any], ndim: int) -> Any:
 # called for each result of each program; few shardings occur
 @memoize
 def spec_of(hlo: Any, mesh: Mesh, ndim: int) -> PartitionSpec | None:
-    """The spec that splits arrays of rank `ndim` over a mesh as the engine says, if one does."""
+    """The spec that splits arrays of rank `ndim` over a mesh as jaxlib says, if one does."""
     if hlo.is_replicated() or mesh.size == 1:
         return PartitionSpec()
     if not hlo.is_tiled():

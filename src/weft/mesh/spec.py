@@ -20,12 +20,17 @@ UNCONSTRAINED = Unconstrained()
 
 
 class PartitionSpec:
-    """Which mesh axes each axis of an array is split over; also known as `weft.P`.
+    """The axes of a mesh over which each axis of an array is split. Its short name is `weft.P`.
 
-    An entry is None (whole on every device), the name of a mesh axis, a tuple of names (split over
-    both, the first one outermost), or `P.UNCONSTRAINED`. Axes without an entry are whole. Along the
-    mesh axes in the set `unreduced` each device holds a term of a sum that is still to be formed;
-    along those in `reduced` values are whole, and their cotangents unreduced.
+    Args:
+      *partitions: an entry for each axis of the array. None: the axis is not split, so every device
+        has all of it. A name: it is split over that mesh axis. A tuple of names: it is split over
+        all of them, the first one outermost. `P.UNCONSTRAINED`: the compiler decides. Axes without
+        an entry are not split.
+      unreduced: a set of names of mesh axes. Along them, each device holds a term of a sum that is
+        still to be formed. The default is the empty set.
+      reduced: a set of names of mesh axes. Along them all devices have the same values, and the
+        cotangents are unreduced. The default is the empty set.
 
     >>> P = PartitionSpec
     >>> P("x", None), P(("x", "y"))

@@ -35,7 +35,7 @@ GIVEN = ("out_sharding", "sharding", "dst_sharding")
 
 
 class Sharded:
-    """How a value lies over the explicit axes of a mesh, as its type carries it. Interned.
+    """The split of a value over the explicit axes of a mesh, as its type carries it. Interned.
 
     `entries` has, for each axis of the value, the names of the mesh axes that it is split over.
     Along the axes `unreduced` each device holds a term of a sum that is still to be formed; a value
@@ -83,20 +83,20 @@ class Sharded:
         return tuple(n for names in self.entries for n in names)
 
     def update(self, **changes: Any) -> Sharded | None:
-        """The same but for `entries`, `unreduced` or `reduced`."""
+        """The same except for `entries`, `unreduced` or `reduced`."""
         fields = ("entries", "unreduced", "reduced")
         return Sharded.of(self.mesh, **{**{n: getattr(self, n) for n in fields}, **changes})
 
     def without_axis(self, dim: int) -> Sharded | None:
-        """That of what lies along axis `dim` of the value."""
+        """Return the split of a value's elements along axis `dim`."""
         return self.update(entries=(*self.entries[:dim], *self.entries[dim + 1 :]))
 
     def with_axis(self, dim: int, names: Names = ()) -> Sharded | None:
-        """That of values put together along a new axis `dim`, split over `names`."""
+        """Return the split of values stacked along a new axis `dim`, split over `names`."""
         return self.update(entries=(*self.entries[:dim], names, *self.entries[dim:]))
 
     def stack(self, aval: ShapedArray, dim: int) -> Sharded | None:
-        """That of values of type `aval` put together along an axis `dim` that is split as this."""
+        """Return the split of values of type `aval` joined along an axis `dim` that is split so."""
         if aval.sharded is not None:
             return aval.sharded.with_axis(dim, self.entries[0])
         entries = [()] * (aval.ndim + 1)
@@ -110,7 +110,7 @@ class Sharded:
         return Sharded.of(self.mesh, left, self.unreduced - gone, self.reduced - gone)
 
     def of_part(self, names: Sequence, tracked: bool) -> Sharded | None:
-        """That of a part of the value, in a program for one device along the axes `names`.
+        """Return the split of a part of the value, in a program for one device along `names`.
 
         Where types are not `tracked`, they do not say what is unreduced or reduced along those.
         """
@@ -122,7 +122,7 @@ class Sharded:
 
     @property
     def dual(self) -> Sharded | None:
-        """That of cotangents: what is reduced comes back as terms of a sum, and the other way."""
+        """Return the split of cotangents: reduced values have unreduced ones, and the reverse."""
         if not (self.unreduced or self.reduced):
             return self
         return Sharded.of(self.mesh, self.entries, self.reduced, self.unreduced)
@@ -160,7 +160,7 @@ def names_text(names: Sequence[Any]) -> str:
 # called for each array that is made; few shardings occur
 @memoize
 def sharded_of(sharding: Any, ndim: int) -> Sharded | None:
-    """What a sharding says in types of values of rank `ndim`: what it does of explicit axes."""
+    """Return the part of a sharding that types of values of rank `ndim` state."""
     mesh = getattr(sharding, "mesh", None)
     explicit = mesh.explicit_axes if isinstance(mesh, Mesh | AbstractMesh) else ()
     if not isinstance(sharding, NamedSharding):
@@ -190,7 +190,7 @@ def entries_of(aval: ShapedArray) -> Sequence[Names]:
 
 
 def dual_of(aval: ShapedArray) -> Sharded | None:
-    """How cotangents of values of a type lie."""
+    """Return the split of the cotangents of a type."""
     return aval.sharded and aval.sharded.dual
 
 
@@ -226,7 +226,7 @@ def check_terms(op: str, out: ShapedArray, *summed: tuple[ShapedArray, Sequence[
     """Raise where a result is said to be terms of a sum along other axes than it is summed over.
 
     These are those that split axes of operands which are added up: `summed` has pairs of an
-    operand's type and such axes, of all operands (where one is whole, the engine ends the process).
+    operand's type and such axes, of all operands (where one is whole, jaxlib ends the process).
     """
     if out.sharded is None or not out.sharded.unreduced:
         return
@@ -355,7 +355,7 @@ def split_results(prim: Any, avals: Sequence, outs: list, params: dict) -> list:
 
 
 def join_entries(prim: Any, avals: Sequence, labels: Any) -> tuple[dict, dict]:
-    """How the axes of each label are split, and how many operands have one that is."""
+    """Return the split of the axes of each label, and the number of split operands."""
     found: dict[Any, Names] = {}
     splitters: dict[Any, int] = {}
     for aval, row in zip(avals, labels.operands, strict=True):
@@ -403,7 +403,7 @@ def join_sums(prim: Any, avals: Sequence, labels: Any) -> tuple[frozenset, froze
 
 
 def fits_terms(linear: Linearity, terms: list[frozenset], mine: frozenset, a: ShapedArray) -> bool:
-    """Whether an operand may stand among others, of which some are terms of a sum."""
+    """Return True if an operand may stand among others, of which some are terms of a sum."""
     unreduced = NO_NAMES.union(*terms)
     if linear is Linearity.JOINT:
         return mine == unreduced

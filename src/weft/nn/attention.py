@@ -1,6 +1,6 @@
 """`dot_product_attention`: masks of every kind, grouped heads, weights in float32.
 
-The weights of all pairs are in memory at once, but for many of them on one CPU.
+The weights of all pairs are in memory at once, except for many of them on one CPU.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def combine_masks(
     row: Any, s: int, mask: Any, q_lengths: Any, kv_lengths: Any,
     causal: bool, window: tuple[int, int] | None,
 ) -> Any:  # fmt: skip
-    """Which pairs count, as an array that broadcasts to (B, K, T, G, S); None for all."""
+    """Return the pairs that count, as an array that broadcasts to (B, K, T, G, S); None for all."""
     row, column = row.reshape(1, 1, -1, 1, 1), jnp.arange(s).reshape(1, 1, 1, 1, s)
     parts = [] if mask is None else [mask]
     if causal:
@@ -179,7 +179,7 @@ def combine_masks(
 
 
 def rows_at_once(b: int, n: int, t: int, s: int) -> int:
-    """How many positions of the query are taken together: a divisor of t."""
+    """Return the number of positions of the query in one block: a divisor of t."""
     whole = any(type(size) is not int for size in (b, n, t, s)) or b * n * t * s <= MOST_WEIGHTS
     if whole or default_backend() != "cpu" or device_count() > 1:
         return t
@@ -210,7 +210,7 @@ def map_over_rows(fun: Any, rows: int, axes: tuple[int, ...], args: tuple) -> An
 
 
 def is_for_kernel(q: Any, k: Any, scale: Any, causal: bool, window: Any) -> bool:
-    """Whether the kernel knows the means, if pairs count by their places alone."""
+    """Return True if the kernel knows the means, if pairs count by their places alone."""
     sizes, (left, right) = (*q.shape, k.shape[1]), find_span(causal, window)
     simple = q.dtype == np.float32 and isinstance(scale, int | float) and min(left, right) >= 0
     if not simple or {*map(type, sizes)} != {int} or math.prod(sizes[:3]) < FEWEST_QUERIES:

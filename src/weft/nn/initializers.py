@@ -40,6 +40,10 @@ class Initializer(Protocol):
     The functions of this module return such functions, so that a layer can be told how to make its
     weights before their shape is known. `zeros` and `ones` are such functions themselves.
 
+    Attributes:
+      __call__: takes a random key, a shape, and a dtype, which is the default float dtype if it is
+        left out.
+
     >>> from weft.nn import initializers
     >>> make_weights = initializers.he_normal()
     >>> make_weights(random.PRNGKey(0), (64, 32)).shape
@@ -234,7 +238,7 @@ def truncated_normal(
 def count_fans(
     shape: tuple, in_axis: Axes, out_axis: Axes, batch_axis: Axes
 ) -> tuple[float, float]:
-    """How many numbers a unit takes in, and how many units one goes to."""
+    """Return the numbers of inputs and of outputs of a unit."""
     if len(shape) < 2:
         raise ShapeError(
             f"variance_scaling: shape must have an axis of inputs and one of outputs; got {shape}. "

@@ -1,4 +1,4 @@
-"""What looks along an axis: softmax and its logs, standardization; and one-hot codes.
+"""Operations along an axis: softmax and its logs, standardization; and one-hot codes.
 
 `where=` leaves elements out of each of them.
 """

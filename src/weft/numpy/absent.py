@@ -49,7 +49,7 @@ INSTEAD = {
 
 
 def suggest_instead(name: str) -> str:
-    """What to say to someone who asks for a name that NumPy has."""
+    """Return the message for a name that NumPy has and weft does not."""
     for names, instead in INSTEAD.items():
         if name in names.split():
             return f" Hint: use {instead.format(name)}."

@@ -1,4 +1,4 @@
-"""What the Python array API standard requires a namespace to say of itself.
+"""The description of a namespace that the Python array API standard requires.
 
 Standard: https://data-apis.org/array-api/latest/API_specification/inspection.html
 """
@@ -28,7 +28,7 @@ UNIONS = {
 
 
 class __array_namespace_info__:
-    """What this namespace can do, its devices and dtypes, as the array API standard asks.
+    """The capabilities of this namespace, its devices and dtypes, for the array API standard.
 
     >>> jnp.__array_namespace_info__().default_dtypes()["real floating"]
     dtype('float32')

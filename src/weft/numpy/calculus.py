@@ -40,7 +40,7 @@ from weft.xla.typing import Array, ArrayLike
 
 
 def split_neighbors(x: Any, axis: int) -> tuple[Any, Any]:
-    """The elements along an axis but for the first, and those but for the last."""
+    """The elements along an axis except for the first, and those except for the last."""
     n = x.shape[axis]
     return slice_in_dim(x, min(1, n), n, 1, axis), slice_in_dim(x, 0, max(n - 1, 0), 1, axis)
 

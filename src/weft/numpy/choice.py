@@ -119,7 +119,7 @@ def isinf(x: ArrayLike, /) -> Array:
 
 
 def is_infinite_float(x: Any) -> Any:
-    """Which floats are infinite."""
+    """Return True for floats that are infinite."""
     return ops.eq(ops.abs(x), make_strong(np.inf, x))
 
 
@@ -317,7 +317,7 @@ def isscalar(element: Any) -> bool:
 
 
 def find_shape(op: str, a: Any) -> tuple[int, ...]:
-    """The shape that an operand has; if it is no array, NumPy's with a warning, as in JAX."""
+    """The shape that an operand has; if it is not an array, NumPy's with a warning, as in JAX."""
     if hasattr(a, "shape"):
         return tuple(a.shape)
     try:
@@ -549,7 +549,7 @@ def choose_elements(condition: Any, x: Any, y: Any) -> Any:
 
 
 def make_choice_actions(condition: Any, x: Any, y: Any) -> tuple:
-    """What is to be done to a condition and two operands of these kinds."""
+    """Return the conversions of a condition and two operands of these kinds."""
     avals = [typeof(k(0)) if isinstance(k, type) else k for k in (condition, x, y)]
     shape = broadcast_avals("where", avals, check_ranks=False)
     plan = plan_promotion("where", (x, y), shaped=False)
@@ -885,7 +885,7 @@ def isclose(
 
 
 def reduce_all(x: Any) -> Any:
-    """Whether all elements are true."""
+    """Return True if all elements are true."""
     return reduce_and(x, tuple(range(x.ndim)))
 
 
@@ -953,7 +953,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 
 @operation(static=("equal_nan",))
 def is_equal_everywhere(x: Any, y: Any, equal_nan: bool) -> Any:
-    """Whether arrays of one shape are equal everywhere."""
+    """Return True if arrays of one shape are equal everywhere."""
     x, y = promote_operands("array_equal", x, y)
     equal = ops.eq(x, y)
     if equal_nan:

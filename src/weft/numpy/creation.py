@@ -47,7 +47,7 @@ SMALL = 1 << 14
 
 
 def is_written_by_host(shape: Sequence[int]) -> bool:
-    """Whether a constant of this shape is made by NumPy: now, and small."""
+    """Return True if a constant of this shape is made by NumPy: now, and small."""
     # of sizes above SMALL, 0 among them, NumPy may refuse the product
     small = is_eager() and is_below(math.prod(shape), SMALL + 1)
     return small and max(shape, default=0) <= SMALL
@@ -391,7 +391,7 @@ def find_obstacle(host: np.ndarray) -> str:
 
 
 def is_truncated(value: Any, dtype: np.dtype | None) -> bool:
-    """Whether a Python float is to become an integer, which it does as by `astype`."""
+    """Return True if a Python float is to become an integer, which it does as by `astype`."""
     return type(value) is float and dtype is not None and dtypes.is_integer(dtype)
 
 
@@ -609,7 +609,7 @@ def full(
 
 
 def find_shape_and_dtype(op: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, Any, bool]:
-    """What a `_like` function makes: shape, dtype, and whether that is weak."""
+    """Return the result of a `_like` function: shape, dtype, and whether that is weak."""
     if hasattr(a, "shape") and hasattr(a, "dtype") and not isinstance(a, np.ndarray):
         like_shape, like_dtype = a.shape, dtypes.canonicalize(a.dtype)
         weak = getattr(a, "weak_type", False)
@@ -622,7 +622,7 @@ def find_shape_and_dtype(op: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, 
 
 
 def decides_alone(a: Any, dtype: Any, shape: Any, device: Any, out_sharding: Any) -> bool:
-    """Whether the type of `a` alone says what a `_like` function makes, and any device will do."""
+    """Return True if the type of `a` decides the result of a `_like` function, on any device."""
     alone = dtype is shape is device is out_sharding is None
     return alone and type(a) is ArrayImpl and not a._committed
 
@@ -1054,7 +1054,7 @@ def interpolate_ends(start: Any, stop: Any, num: int, parts: int) -> Any:
     t = ops.convert(t, start.dtype)
     t, u = (broadcast_in_dim(v, whole, (0,)) for v in (t, ops.sub(literal(1, start.dtype), t)))
     a, b = (broadcast_in_dim(v, whole, rest) for v in (start, stop))
-    # start * (1-t) + stop * t is exact at the start; the end is put there as it is
+    # start * (1-t) + stop * t is exact at the start; the end is put there unchanged
     out = ops.add(ops.mul(a, u), ops.mul(b, t))
     if parts == num:
         return out
@@ -1179,7 +1179,7 @@ def space_ratios(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, ax
     out = transcendental.exp(space_evenly(low, high, num, endpoint, False, None, 0))
     rows = range(1, out.ndim)
     out = ops.mul(out, broadcast_in_dim(sign, out.shape, rows))
-    if num > 1:  # the ends as they are
+    if num > 1:  # the ends unchanged
         start, stop = (ops.select(exists, x, nan) for x in (start, stop))
         first, last = (broadcast_in_dim(x, (1, *x.shape), rows) for x in (start, stop))
         inner = slicing.slice_in_dim(out, 1, num - 1 if endpoint else num)

@@ -297,7 +297,7 @@ def find_places_along(op: str, obj: Any, n: int, last: int, exact: bool = False)
 
 
 def order_insertion(where: Any, n: int) -> Any:
-    """Which of n old elements, then the new ones, stands at each place of the result.
+    """Return which of n old elements, then the new ones, is at each place of the result.
 
     Sorted by twice the place, plus one for an old element: the new one comes before it.
     """

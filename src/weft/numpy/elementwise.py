@@ -519,7 +519,7 @@ def compute_remainder(x: Any, y: Any) -> Any:
 
 
 def divmod_floats(x: Any, y: Any) -> tuple[Any, Any]:
-    """Quotient and remainder of floats, as Python's divmod: exact but for one rounding."""
+    """Quotient and remainder of floats, as Python's divmod: exact except for one rounding."""
     zero = literal_like(0, x)
     rest = ops.rem(x, y)
     quotient = ops.div(ops.select(ops.eq(y, zero), x, ops.sub(x, rest)), y)
@@ -831,7 +831,7 @@ def log10(x: ArrayLike, /) -> Array:
     Array([  0.,   3., -inf], dtype=float32)
     """
     y = transcendental.log(promotion.drop_weak_type(promotion.as_inexact("log10", x)))
-    if dtypes.is_complex(y.dtype):  # part by part: 0 times infinity is no number
+    if dtypes.is_complex(y.dtype):  # part by part: 0 times infinity is not a number
         y, z = ops.real(y), ops.imag(y)
         return ops.complex(*(ops.mul(v, literal_like(1 / math.log(10), v)) for v in (y, z)))
     return ops.mul(y, literal_like(1 / math.log(10), y))

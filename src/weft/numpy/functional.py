@@ -137,7 +137,7 @@ def check_sizes_agree(op: str, sizes: dict[str, int], dims: Dims, shape: Sequenc
 
 
 def check_outputs(op: str, outs: Any, dims: Sequence[Dims] | None, sizes: dict[str, int]) -> Any:
-    """What the function gave, as arrays of the axes that the signature says.
+    """Return the results of the function as arrays of the axes in the signature.
 
     A pytree of a class that has a `shape` is one result.
     """

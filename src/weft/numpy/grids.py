@@ -371,7 +371,7 @@ def fill_diagonal(
 
 
 def find_mask_indices(mask: np.ndarray) -> tuple[Any, ...]:
-    """Where a mask known now holds, an array of indices for each axis."""
+    """Return the positions where a known mask holds, an array of indices for each axis."""
     return tuple(creation.array(i.astype(dtypes.default_int())) for i in np.nonzero(mask))
 
 

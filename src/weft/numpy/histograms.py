@@ -281,7 +281,7 @@ def histogram(
 
 
 def is_number(bins: Any) -> bool:
-    """Whether bins are given by their number, and so are of one width."""
+    """Return True if bins are given by their number, and so are of one width."""
     return not isinstance(bins, str | list | tuple) and np.ndim(bins) == 0
 
 
@@ -313,7 +313,7 @@ def find_bin(x: Any, edges: Any, even: bool) -> Any:
 
 
 def search_by_dividing(edges: Any, x: Any, search: Callable[[Any, Any], Any]) -> Any:
-    """What `search` gives, where edges are evenly spaced: a guess, which its two edges correct.
+    """Do as `search` does where edges are evenly spaced: by a guess, which two edges correct.
 
     Rounding moves edges and the guess by less than half a bin where bins are 32 times as wide as
     what is rounded. Elsewhere it searches: in a loop, as `vmap` leaves no branch of a cond out.

@@ -1,4 +1,4 @@
-"""What an index means: from `x[i, 2:5, ..., idx]` to slices of axes and looked-up places.
+"""The meaning of an index: from `x[i, 2:5, ..., idx]` to slices of axes and gathers.
 
 An index is split into its static part, a hashable key, and the arrays in it; what the key asks for
 of an array type is worked out once, an `IndexPlan`, and remembered. Reading with a plan is in
@@ -76,11 +76,20 @@ def as_static(name: str, x: Any) -> int:
 
 
 def ds(start: Any, size: Any = None, stride: int | None = None) -> Slice | slice:
-    """An index for `size` elements from `start` on, which may be traced: `x[ds(i, 3)]`.
+    """Return an index of `size` elements from a start that may be traced: `x[ds(i, 3)]`.
 
-    `ds(n)` is `:n`, and `ds(None)` is `:`. With `stride`, each element is so many after the one
-    before. A start for which the elements would not fit is moved, as in `lax.dynamic_slice`, where
-    they are read; writing there does nothing. Negative starts count from the end.
+    Slices such as `x[i:i + 3]` need numbers that are known while a function is traced, since they
+    decide a shape. A dynamic slice has a static size and a start that may be computed.
+
+    Args:
+      start: an int, or a traced integer. Negative starts count from the end. Without `size` it is
+        the end, so that `ds(n)` is `:n`, and `ds(None)` is `:`.
+      size: the number of elements, an int.
+      stride: the distance between elements, an int. None, the default, is 1.
+
+    Returns:
+      An index for `x[...]` and `x.at[...]`. Where the elements would not fit, reading moves the
+      start back, as `lax.dynamic_slice` does. Writing there has no effect.
 
     >>> x = jnp.arange(10)
     >>> weft.jit(lambda i: x[weft.ds(i, 3)])(4)
@@ -99,7 +108,7 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> Slice | slice
 
 
 def split_plain(index: Any) -> tuple[Key, list] | None:
-    """As `split_index`, of numbers, slices, None, `...` and Arrays (masks as they are) alone."""
+    """As `split_index`, of numbers, slices, None, `...` and Arrays (masks unchanged) alone."""
     key, arrays = [], []  # type: list[Any], list[Any]
     for item in index if type(index) is tuple else (index,):
         kind = type(item)
@@ -503,7 +512,7 @@ class Slices(NamedTuple):
 
     @property
     def fixed(self) -> bool:
-        """Whether no program can take where it starts: strided, whole, or not to be an int32."""
+        """Return True if no program can take the start as an operand: strided, or not an int32."""
         return self.steps is not None or self.whole or max(self.starts, default=0) > MOST
 
     @property

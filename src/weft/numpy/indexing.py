@@ -48,7 +48,7 @@ class Access(NamedTuple):
 
     @property
     def clamps(self) -> bool:
-        """Whether a place out of bounds may be moved inside."""
+        """Return True if a place out of bounds may be moved inside."""
         return self.mode is not GatherScatterMode.FILL_OR_DROP
 
 
@@ -398,7 +398,7 @@ def read_slices_eagerly(
 
 
 def is_known_mask(index: Any) -> bool:
-    """Whether an index is a mask whose values are known."""
+    """Return True if an index is a mask whose values are known."""
     kind = type(index)
     return (kind is ArrayImpl or kind is np.ndarray) and index.dtype == bool and index.ndim > 0
 
@@ -521,7 +521,7 @@ def wrap_around(i: Any, size: int) -> Any:
 
 
 class AlongAxis(NamedTuple):
-    """How arr and indices of `take_along_axis` go together.
+    """Match the axes of arr and indices of `take_along_axis`.
 
     `squeezed` axes of arr are of size 1 and read at 0; `dims` are for arr and indices without the
     axes of size 1 that arr is read whole along.

@@ -885,7 +885,7 @@ def block(arrays: Any) -> Array:
 
 
 def block_depth(x: Any) -> int:
-    """How deep the lists are nested; equally deep everywhere."""
+    """Return the depth of nested lists, which is the same everywhere."""
     if isinstance(x, tuple):
         raise TypeError("block: blocks must be in lists; got a tuple. Hint: list(...).")
     if not isinstance(x, list):

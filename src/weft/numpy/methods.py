@@ -58,7 +58,7 @@ def make_reflected(name: str, fun: Callable[[Any, Any], Any]) -> Callable:
 
 
 def apply_to_foreign(name: str, other: Any, apply: Callable[[Any], Any]) -> Any:
-    """What an operator makes of an operand that is no array: its own type may know."""
+    """Return an operator's result for an operand that is not an array: its type may know."""
     if isinstance(other, list | tuple):
         if any(f"__r{name}__" in vars(c) for c in type(other).__mro__ if c not in (list, tuple)):
             return NotImplemented  # a subclass that knows
@@ -100,7 +100,7 @@ def refuse_flat(self: Any) -> Any:
 
 
 def format_of(self: Any) -> Format:
-    """How the array is kept: the order of its elements in memory, and its sharding."""
+    """Return the format of the array: the order of its elements in memory, and its sharding."""
     return Format(Layout.from_pjrt_layout(self._pjrt_layout), self.sharding)
 
 
@@ -123,7 +123,7 @@ SAME_NAME = {
     "creation": "copy", "editing": "repeat", "searching": "nonzero",
     "views": "byteswap view",
 }  # fmt: skip
-# Members that have another name than their function, or are no function of another module.
+# Members that have another name than their function, or are not function of another module.
 METHODS: dict[str, Any] = {
     "__array_namespace__": array_namespace,
     "__contains__": lambda self, item: bool(ufuncs.equal(self, item).any()),
@@ -180,7 +180,7 @@ def attach(classes: Sequence[Any], name: str, fun: Any, wrap: Callable | None = 
 
 
 def sharding_of_type(aval: ShapedArray) -> NamedSharding:
-    """How values of a type lie: whole, over the mesh in scope, where the type does not say it."""
+    """Return the sharding of a type: unsplit, over the mesh in scope, if it does not say."""
     if aval.sharded is not None:
         return aval.sharded.named
     return NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * aval.ndim))
@@ -201,7 +201,7 @@ def refuse_method(name: str) -> Callable:
 
 
 class AttributeText:
-    """What is said of an attribute that arrays have not: made when it is read, as few are.
+    """Return the message for a missing attribute of arrays, made when it is read.
 
     `hasattr`, and `getattr` with a default, drop the error, and finding what was meant takes 1 ms.
     """

@@ -1,4 +1,4 @@
-"""Where each public name of `weft.numpy` is defined: the one list of them.
+"""The list of the files in which the public names of `weft.numpy` are defined.
 
 A module's names, separated by spaces; no names stand for the module itself. Those of scalars.py,
 the dtypes and constants, are listed there.

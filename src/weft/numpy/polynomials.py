@@ -45,7 +45,7 @@ def strip_leading_zeros(op: str, p: Any) -> Any:
 
 
 def count_leading_zeros(op: str, p: Any, end: int = 1) -> int:
-    """How many coefficients, from the front or with end=-1 from the back, are 0."""
+    """Return how many coefficients, from the front or with end=-1 from the back, are 0."""
     if isinstance(p, Tracer):
         p = p.concrete(ConcretizationTypeError, op, f"keep zeros: jnp.{op}(..., {KEEPING[op]}).")
     found = np.flatnonzero(host_view(p)[::end])

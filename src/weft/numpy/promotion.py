@@ -1,4 +1,4 @@
-"""From what users pass to what primitives take: arrays of one dtype and one shape.
+"""Convert the arguments of users to operands of primitives: arrays of one dtype and one shape.
 
 What has to be done for given types is worked out once, a `PromotionPlan`, and remembered; then it
 costs one lookup. Axes and shapes that functions take are brought to one form here too.
@@ -32,9 +32,9 @@ from weft.xla.typing import Shape
 
 
 class PromotionPlan(NamedTuple):
-    """What operands are brought to, and for each operand the function that does it, or None.
+    """The common type of operands, and for each operand the function that converts it, or None.
 
-    `actions` is None where all operands can stay as they are.
+    `actions` is None where all operands can stay unchanged.
     """
 
     dtype: np.dtype
@@ -49,7 +49,7 @@ PLANS: dict[tuple, Any] = keep_cache("plans of functions", {})
 
 
 def kind_of(op: str, x: Any) -> Any:
-    """What a plan has to know of an operand: its aval, or the type of a Python number."""
+    """Return the key of an operand in a plan: its aval, or the type of a Python number."""
     aval = getattr(x, "aval", None)
     if aval is not None:
         return aval
@@ -59,7 +59,7 @@ def kind_of(op: str, x: Any) -> Any:
 
 
 def as_operand(op: str, x: Any) -> Any:
-    """An operand as it is, or what its `__jax_array__` gives; an error for what is no array."""
+    """Return an operand, or the result of its `__jax_array__`; raise if it is not an array."""
     if type(x) in ARRAYS or isinstance(x, Tracer) or type(x) in HOST_TYPES:
         return x
     to_array = getattr(x, "__jax_array__", None)
@@ -72,7 +72,7 @@ def as_operand(op: str, x: Any) -> Any:
 def plan_promotion(
     op: str, kinds: tuple, inexact: bool = False, shaped: bool = True
 ) -> PromotionPlan:
-    """The plan for operands of these kinds; without `shaped`, their shapes stay as they are."""
+    """The plan for operands of these kinds; without `shaped`, their shapes stay unchanged."""
     key = (kinds, inexact, shaped, trace_context())
     plan = PLANS.get(key)
     if plan is None:
@@ -81,7 +81,7 @@ def plan_promotion(
 
 
 def make_promotion_plan(op: str, kinds: tuple, inexact: bool, shaped: bool) -> PromotionPlan:
-    """Work out a plan; operands of one type stay as they are."""
+    """Work out a plan; operands of one type stay unchanged."""
     first = kinds[0]
     is_one_type = type(first) is ShapedArray and kinds.count(first) == len(kinds)
     if is_one_type and (not inexact or dtypes.is_inexact(first.dtype)):
@@ -105,7 +105,7 @@ def make_promotion_plan(op: str, kinds: tuple, inexact: bool, shaped: bool) -> P
 
 
 def choose_number_action(kind: type, dtype: np.dtype) -> Callable | None:
-    """How a Python number becomes a literal of `dtype`."""
+    """Return the function that makes a Python number a literal of `dtype`."""
     target = dtypes.scalar_type_of(dtype)
     if dtypes.python_scalar_dtype(target) != dtype:
         return functools.partial(wrap_number, dtype=dtype)
@@ -142,7 +142,7 @@ def cast_operand(op: str, x: Any, dtype: np.dtype) -> Any:
 def choose_array_action(
     aval: ShapedArray, dtype: np.dtype, weak: bool, shape: tuple[int, ...], avals: Sequence
 ) -> Callable | None:
-    """How an array is brought to a type, among `avals`: converted, broadcast, both or neither."""
+    """Return the function that converts or broadcasts an array to a type, among `avals`."""
     converts = aval.dtype != dtype or (aval.weak_type and not weak)
     spreads = bool(aval.shape) and aval.shape != shape
     if not converts and not spreads:
@@ -243,7 +243,7 @@ def broadcast_operands(op: str, *xs: Any, check_ranks: bool = True) -> list:
 
 
 def is_arraylike(x: Any) -> bool:
-    """Whether `x` is an array, a tracer or a number, so that an operator may take it."""
+    """Return True if `x` is an array, a tracer or a number, so that an operator may take it."""
     return (
         isinstance(x, Tracer)
         or type(x) in ARRAYS
@@ -253,7 +253,7 @@ def is_arraylike(x: Any) -> bool:
 
 
 def as_array(x: Any, op: str = "array") -> Any:
-    """A number or a NumPy array as an Array; Arrays and tracers as they are."""
+    """A number or a NumPy array as an Array; Arrays and tracers unchanged."""
     x = as_operand(op, x)
     if type(x) in ARRAYS or isinstance(x, Tracer):
         return require_alive(x)
@@ -277,7 +277,7 @@ def drop_weak_type(x: Any) -> Any:
 
 
 def strengthen_array(x: Any) -> Any:
-    """As `drop_weak_type`, except for scalars: a weak one is a Python number, and stays weak."""
+    """Do as `drop_weak_type` does, but weak scalars are Python numbers and stay weak."""
     return drop_weak_type(x) if typeof(x).shape else x
 
 
@@ -303,7 +303,7 @@ def check_vector(op: str, name: str, x: Any) -> None:
 
 
 def check_axes_number(op: str, x: Any, least: int) -> None:
-    """Raise unless an array has so many axes, or more."""
+    """Raise unless an array has this many axes, or more."""
     if x.ndim < least:
         number = ("no axis", "one axis", "two axes", "three axes")[least]
         raise ShapeError(f"{op}: needs at least {number}; got {x.aval}.")
@@ -323,7 +323,7 @@ def axis_of(op: str, axis: Any, ndim: int) -> int:
 
 
 def is_collection(axes: Any) -> bool:
-    """Whether axes are given as a sequence, a set, or an array of them, and not as one."""
+    """Return True if axes are given as a sequence, a set, or an array of them, and not as one."""
     return isinstance(axes, tuple | list | range | Set) or getattr(axes, "ndim", 0) == 1
 
 

@@ -27,19 +27,28 @@ def ragged_all_to_all(
     axis_name: AxisName,
     axis_index_groups: AxisIndexGroups = None,
 ) -> Any:
-    """`output`, into which each copy along an axis has written slices of its `operand`.
+    """Send slices of different lengths to the copies along a named axis.
 
-    Of K slices, as many go to each of the copies, in their order: slice i is the rows of `operand`
-    from `input_offsets[i]` on, `send_sizes[i]` of them, and stands in the receiver's output from
-    `output_offsets[i]` on. `recv_sizes` has the sizes of those that come in. It is made of an
-    `all_gather` and a gather, so that it runs everywhere and has derivatives.
+    Each copy writes slices of its `operand` into the `output` of the others. Of K slices, equal
+    numbers go to each of the copies, in their order. Slice i consists of the `send_sizes[i]` rows
+    of `operand` from `input_offsets[i]`. In the output of the receiver it begins at row
+    `output_offsets[i]`.
+
+    It is made of an `all_gather` and a gather, so it runs on every platform and can be
+    differentiated.
 
     Args:
-      operand: shape (N, ...); its rows are sent.
-      output: shape (M, ...).
-      input_offsets, send_sizes, output_offsets, recv_sizes: integers, of shape (K,); K is a
-        multiple of the size of the axis.
-      axis_index_groups: groups of equal size, within which slices are exchanged.
+      operand: an array of shape (N, ...) whose rows are sent.
+      output: an array of shape (M, ...), which has the rows of the result that nothing is written
+        to.
+      input_offsets, send_sizes, output_offsets, recv_sizes: integer arrays of shape (K,). K is a
+        multiple of the size of the axis. `recv_sizes` has the sizes of the slices that arrive.
+      axis_name: the name of an axis that is in scope, or a tuple of names.
+      axis_index_groups: groups of equal size of indices along the axis. Slices are exchanged within
+        groups. None, the default, makes one group.
+
+    Returns:
+      An array of the shape and dtype of `output`.
 
     >>> send = lambda x, sizes, at: lax.ragged_all_to_all(
     ...     x, jnp.zeros(4, int), jnp.array([0, 1]), sizes, at, sizes, axis_name="i")

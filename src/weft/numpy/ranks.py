@@ -25,7 +25,7 @@ from weft.primitives.sort import partition_p
 from weft.xla.lower import lower_jaxpr
 
 INT32 = np.dtype(np.int32)
-# Sorting is faster for at most so many elements, and for more places than so many.
+# Sorting is faster for at most this many elements, and for more places than so many.
 MAX_SORTED = 16
 MAX_PLACES = 4
 

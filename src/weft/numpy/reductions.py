@@ -118,7 +118,7 @@ def choose_sum_dtype(op: str, x: Any, dtype: Any, promote_integers: bool) -> np.
 
 
 def find_nan(x: Any) -> Any:
-    """Which elements of an array are NaN; None where its dtype has none."""
+    """Return True for NaN elements; None where the dtype has no NaN."""
     return ops.ne(x, x) if dtypes.is_inexact(x.dtype) else None
 
 
@@ -412,7 +412,7 @@ def make_extremum(name: str, doc: str, apply: Callable) -> Callable:
 
 
 def reduce_extremum(reduce: Callable, combine: Callable, bound: Callable) -> Callable:
-    """What `max` and `min` do: `bound(dtype)` is the number that changes no result."""
+    """Compute `max` or `min`: `bound(dtype)` is the number that changes no result."""
 
     def apply(op: str, x: Any, axis: Axis, keepdims: bool, initial: Any, mask: Any) -> Any:
         aval = x.aval
@@ -436,7 +436,7 @@ def reduce_extremum(reduce: Callable, combine: Callable, bound: Callable) -> Cal
 
 
 def reduce_nan_extremum(prim: Any, reduce: Callable) -> Callable:
-    """What `nanmax` and `nanmin` do, by the primitive, or by `max` or `min`."""
+    """Compute `nanmax` or `nanmin` by the primitive, or by `max` or `min`."""
 
     def apply(op: str, x: Any, axis: Axis, keepdims: bool, initial: Any, mask: Any) -> Any:
         axes = axes_of(op, axis, x.ndim)
@@ -1218,7 +1218,7 @@ std = make_variance(
 
 
 def combine_masks(x: Any, mask: Any) -> Any:
-    """Which elements count: those that are not NaN, and that `mask` lets through."""
+    """Return True for elements that count: those that are not NaN, and that `mask` selects."""
     nan = find_nan(x)
     if nan is None:
         return mask

@@ -81,7 +81,7 @@ class Places(Part):
 
 
 class Nested(Part):
-    """An index of part of a part: `r[1:3][0]`. Each step takes so many of the arrays."""
+    """An index of part of a part: `r[1:3][0]`. Each step takes this many of the arrays."""
 
     __slots__ = ("counts", "steps")
 
@@ -271,7 +271,7 @@ def split_places(inner: ShapedArray, index: Any) -> tuple[refs.Whole, Sequence[A
 
 
 def cast_value(op: str, aval: AbstractRef, value: Any) -> Any:
-    """What is to be written, in the dtype of the reference."""
+    """Return the value to write, in the dtype of the reference."""
     value = value if type(value) in NUMBERS or isinstance(value, Tracer) else asarray(value)
     v, inner = typeof(value), aval.inner_aval
     if is_ref(value):
@@ -295,7 +295,7 @@ def stop_in_ref(value: Any, kind: str | None) -> Any:
 
 
 def shape_value(op: str, value: Any, shape: tuple[int, ...]) -> Any:
-    """What is to be written, broadcast to the shape of what it replaces."""
+    """Return the value to write, broadcast to the shape of the elements it replaces."""
     if typeof(value).shape == shape:
         return value
     value = updates.broadcast_values(op, value, shape)
@@ -304,7 +304,14 @@ def shape_value(op: str, value: Any, shape: tuple[int, ...]) -> Any:
 
 @boundary
 def get(ref: Any, idx: Any = None) -> Any:
-    """What a reference holds at an index: `ref[idx]`; all of it without one.
+    """Read elements of a reference: `ref[idx]`.
+
+    Args:
+      ref: a `Ref`.
+      idx: an index as in `ref[idx]`. None, the default, reads the whole array.
+
+    Returns:
+      An array.
 
     >>> r = weft.new_ref(jnp.arange(4))
     >>> get(r, slice(1, 3))
@@ -343,9 +350,15 @@ def write_ref(op: str, ref: Any, idx: Any, value: Any) -> list:
 
 @boundary
 def set(ref: Any, idx: Any, value: Any) -> None:
-    """Write to a reference at an index: `ref[idx] = value`, which broadcasts.
+    """Write elements of a reference: `ref[idx] = value`.
 
-    `value` has the dtype of the reference, or is a number.
+    Args:
+      ref: a `Ref`.
+      idx: an index as in `ref[idx]`.
+      value: an array of the dtype of the reference, or a number. It broadcasts with `ref[idx]`.
+
+    Returns:
+      None.
 
     >>> r = weft.new_ref(jnp.zeros(3))
     >>> set(r, 0, 5.0)
@@ -357,7 +370,15 @@ def set(ref: Any, idx: Any, value: Any) -> None:
 
 @boundary
 def swap(ref: Any, idx: Any, value: Any) -> Any:
-    """Write to a reference at an index, and give what was there.
+    """Write elements of a reference, and return their old values.
+
+    Args:
+      ref: a `Ref`.
+      idx: an index as in `ref[idx]`.
+      value: an array of the dtype of the reference, or a number. It broadcasts with `ref[idx]`.
+
+    Returns:
+      An array, the elements before the write.
 
     >>> r = weft.new_ref(jnp.zeros(3))
     >>> swap(r, 0, 5.0)
@@ -368,7 +389,15 @@ def swap(ref: Any, idx: Any, value: Any) -> Any:
 
 @boundary
 def addupdate(ref: Any, idx: Any, x: Any) -> None:
-    """Add to what a reference holds at an index; an element named twice is added to twice.
+    """Add to elements of a reference: `ref[idx] += x`.
+
+    Args:
+      ref: a `Ref`.
+      idx: an index as in `ref[idx]`. An element that is named twice is added to twice.
+      x: an array or a number that broadcasts with `ref[idx]`.
+
+    Returns:
+      None.
 
     >>> r = weft.new_ref(jnp.zeros(3))
     >>> addupdate(r, jnp.array([1, 1]), 1.0)
@@ -384,12 +413,12 @@ def add_to_index(self: Ref, x: Any, idx: Any = ...) -> None:
 
 
 def sharding_in(self: Ref) -> Any:
-    """How the array that the reference holds lies on devices."""
+    """Return the sharding of the array that the reference holds."""
     return self.value.sharding
 
 
 def format_in(self: Ref) -> Any:
-    """How the array that the reference holds lies on devices and in memory."""
+    """Return the format of the array that the reference holds: its layout and its sharding."""
     return self.value.format
 
 
@@ -410,13 +439,24 @@ def find_buffer(self: Ref) -> int:
 def new_ref(
     init_val: Any, *, memory_space: Any = None, kind: str | None = None, pin: bool = False
 ) -> Any:
-    """A reference to an array that a program may change in place, which holds `init_val` first.
+    """Return a reference to an array that a program may change in place.
 
-    `r[i]` reads, `r[i] = v` and `r[i] += v` write. It goes through every transformation, as an
-    argument, closed over, or made within; it must not be returned. The array that it was made of
-    stays as it is. With `kind="no_grad_no_remat"` what is written is not differentiated, so that
-    functions that are may write to a reference from outside. `memory_space` and
-    `pin`, which are of other devices, change nothing.
+    `r[i]` reads, and `r[i] = v` and `r[i] += v` write. References are for state that many functions
+    update, such as counters and caches. They go through every transformation: as an argument, as a
+    value that a function closes over, or made within it. A function must not return one.
+
+    Args:
+      init_val: an array or a number, the first value. The array itself stays unchanged.
+      memory_space: accepted for compatibility; it has no effect.
+      kind: None, the default, or "no_grad_no_remat". With the latter, written values are not
+        differentiated, so that a differentiated function may write to a reference from outside.
+      pin: accepted for compatibility; it has no effect. The default is False.
+
+    Returns:
+      A `Ref`.
+
+    Raises:
+      ValueError: `kind` is neither of the two.
 
     >>> r = new_ref(jnp.arange(3))
     >>> r[1] += 10
@@ -436,9 +476,15 @@ def new_ref(
 
 @boundary
 def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Any:
-    """A reference to an array of the shape and dtype of `ty`, which is yet to be written.
+    """Return a reference to an array that is yet to be written.
 
-    It holds zeros, in JAX nothing in particular. `pin` is as in `new_ref`.
+    Args:
+      ty: an array, or a `ShapeDtypeStruct`, with the shape and the dtype.
+      memory_space: accepted for compatibility; it has no effect.
+      pin: accepted for compatibility; it has no effect. The default is False.
+
+    Returns:
+      A `Ref`. It holds zeros. In JAX its contents are undefined.
 
     >>> r = empty_ref(weft.ShapeDtypeStruct((2,), np.float32))
     >>> r[...] = 1.0
@@ -454,9 +500,17 @@ def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Any:
 
 @boundary
 def freeze(ref: Any) -> Any:
-    """What a reference holds at last; it must not be used afterwards.
+    """Return the array that a reference holds, and end the life of the reference.
 
-    Where it was made outside of the function that is traced, read it by `ref[...]` instead.
+    Args:
+      ref: a `Ref` that was made in the same function. It must not be used afterwards. For a
+        reference from outside of a traced function, read `ref[...]` instead.
+
+    Returns:
+      An array.
+
+    Raises:
+      DtypeError: the argument is not a reference.
 
     >>> r = new_ref(jnp.zeros(2))
     >>> r[0] = 1.0
@@ -468,7 +522,13 @@ def freeze(ref: Any) -> Any:
 
 @boundary
 def free_ref(ref: Any) -> None:
-    """The end of a reference, whose value is not needed; it must not be used afterwards.
+    """End the life of a reference whose value is not needed.
+
+    Args:
+      ref: a `Ref`. It must not be used afterwards.
+
+    Returns:
+      None.
 
     >>> r = new_ref(jnp.zeros(2))
     >>> free_ref(r)

@@ -1,6 +1,6 @@
 """The names of dtypes, as `jnp.float32`: NumPy's scalar types, which make arrays when called.
 
-Constants are here too, and names of NumPy that are no operations on arrays.
+Constants are here too, and names of NumPy that are not operations on arrays.
 """
 
 from __future__ import annotations
@@ -60,22 +60,57 @@ def make_scalar_type(name: str) -> ScalarType | None:
     kind = np.bool_ if name == "bool" else getattr(ml_dtypes, name, getattr(np, name, None))
     if kind is None:
         return None
-    doc = f"The dtype {name}; called, it makes an array of it: jnp.{name}(1)."
+    doc = describe_type(name, np.dtype(kind))
     members = {"dtype": np.dtype(kind), "__doc__": doc, "__module__": "weft.numpy"}
     return ScalarType(name, (), members)
+
+
+def describe_type(name: str, dtype: np.dtype) -> str:
+    """Return the documentation of a scalar type, with the range of its numbers."""
+    bits = int("".join(c for c in name.partition("_")[0] if c.isdigit()) or 1)
+    example, limits = f">>> jnp.{name}(0).dtype == jnp.{name}\nTrue", ""
+    if name == "bool":
+        numbers = "the truth values False and True, one byte each"
+    elif name.startswith("int"):
+        numbers = f"integers of {bits} bits, from {-(2 ** (bits - 1))} to {2 ** (bits - 1) - 1}"
+    elif name.startswith("uint"):
+        numbers = f"integers of {bits} bits, from 0 to {2**bits - 1}"
+    elif name.startswith("complex"):
+        numbers = f"complex numbers of two floats of {bits // 2} bits"
+    else:
+        info = ml_dtypes.finfo(dtype)
+        numbers = f"floats of {info.bits} bits, {info.nmant} of them for the fraction"
+        largest = f"The largest number is {float(info.max):.6g}"
+        limits = f"{largest}, and the one after 1 is 1 + {float(info.eps):.3g}.\n"
+    remark = f"{limits}It is accepted wherever a dtype is, and equals NumPy's type of that name.\n"
+    if bits == 64 and name != "complex64" or bits == 128:
+        smaller = name.replace(str(bits), str(bits // 2))
+        remark += (
+            f"Arrays have it under `enable_x64`. Without that option they have {smaller}, with"
+        )
+        remark += "\na warning.\n"
+        example = f">>> with weft.enable_x64(True):\n...     print(jnp.{name}(0).dtype)\n{name}"
+    elif name.startswith("float6"):
+        remark += "XLA has no arrays of it, so it is for NumPy's arrays only.\n"
+        example = f">>> np.ones(1, jnp.{name}).itemsize\n1"
+    return (
+        f"The dtype of {numbers}.\n\n{remark}\nArgs:\n"
+        "  x: a number, or an array or nested lists of numbers. 0 by default. A call converts it\n"
+        f"    to an array of the dtype.\n\n{example}\n"
+    )
 
 
 SCALAR_TYPES = {name: found for name in NAMES if (found := make_scalar_type(name)) is not None}
 SCALAR_TYPES |= {alias: SCALAR_TYPES[name] for alias, name in ALIASES.items()}
 globals().update(SCALAR_TYPES)
 
-# NumPy's own types, as they are: those for issubdtype, and `dtype`.
+# NumPy's own types, unchanged: those for issubdtype, and `dtype`.
 FROM_NUMPY = """
 character complexfloating dtype flexible floating generic inexact integer number object_
 signedinteger unsignedinteger
 """.split()  # noqa: SIM905
 globals().update({name: getattr(np, name) for name in FROM_NUMPY})
-# NumPy's own functions, as they are.
+# NumPy's own functions, unchanged.
 array_repr = np.array_repr
 array_str = np.array_str
 can_cast = np.can_cast

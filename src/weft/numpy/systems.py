@@ -238,7 +238,7 @@ def decompose(a: Any, hermitian: bool) -> tuple[Any, Any, Any]:
 
 
 def find_kept_values(s: Any, cutoff: Any) -> Any:
-    """Which singular values are above `cutoff`, of shape (...), times the largest."""
+    """Return True for singular values above `cutoff`, of shape (...), times the largest."""
     if not s.shape[-1]:
         return s > 0
     cutoff = as_array(cutoff)

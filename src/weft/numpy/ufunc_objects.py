@@ -58,10 +58,21 @@ class UfuncType(type):
 
 
 class ufunc(metaclass=UfuncType):
-    """A function of `nin` numbers, giving `nout`, that applies to arrays element by element.
+    """A function of numbers that applies to arrays element by element, as NumPy's ufuncs.
 
-    `identity` is the number that changes nothing: a reduction of no elements gives it. `call`,
-    `reduce`, `accumulate`, `at` and `reduceat` are functions to do these with.
+    `jnp.frompyfunc` makes one. `jnp.add` and the other elementwise functions are ufuncs as well.
+
+    Args:
+      func: a function of `nin` scalars that returns `nout` scalars.
+      nin: the number of operands, an int.
+      nout: the number of results, an int.
+      name: the name. None, the default, is the name of `func`.
+      nargs: the number of operands and results. None computes it.
+      identity: the number that changes nothing as an operand, which a reduction of no elements
+        returns.
+      call: a function that is called for the whole arrays. None applies `func` to each element.
+      reduce, accumulate, at, reduceat: functions for the methods of these names. None derives them
+        from `func`.
 
     >>> jnp.add.reduce(jnp.arange(6).reshape(2, 3))
     Array([3, 5, 7], dtype=int32)
@@ -304,7 +315,20 @@ class ufunc(metaclass=UfuncType):
 
 
 def frompyfunc(func: Callable, /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
-    """A universal function of a function of `nin` numbers that gives `nout`.
+    """Return a universal function made of a function of numbers.
+
+    It broadcasts its operands and applies the function to each element, by `vmap`. It has the
+    methods `reduce`, `accumulate`, `outer` and the others of NumPy's ufuncs.
+
+    Args:
+      func: a function of `nin` scalars that returns `nout` scalars.
+      nin: the number of operands, an int.
+      nout: the number of results, an int.
+      identity: the number that changes nothing as an operand, which a reduction of no elements
+        returns. None, the default, means that there is none.
+
+    Returns:
+      A `ufunc`.
 
     >>> add = jnp.frompyfunc(lambda x, y: x + y, 2, 1, identity=0)
     >>> add.reduce(jnp.arange(4))

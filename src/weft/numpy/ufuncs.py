@@ -202,7 +202,7 @@ def check_not_bool(name: str, dtype: Any) -> None:
 
 
 def check_not_inexact(name: str, dtype: Any) -> None:
-    """Refuse floats and complex numbers, whose bits are no number."""
+    """Refuse floats and complex numbers, whose bits are not number."""
     if dtypes.is_inexact(dtype):
         raise DtypeError(
             f"{name}: operands must be bool or integers; got {dtypes.short_name(dtype)}. "

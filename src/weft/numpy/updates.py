@@ -77,7 +77,7 @@ def check_cast(op: str, x: ShapedArray, values: Any) -> None:
 
 
 def broadcast_values(op: str, values: Any, shape: Sequence[int]) -> Any:
-    """Values broadcast to the shape of the places they are written to; scalars as they are."""
+    """Values broadcast to the shape of the places they are written to; scalars unchanged."""
     aval = typeof(values)
     rank = len(shape)
     if aval.ndim > rank or any(
@@ -157,7 +157,7 @@ def write_slice(
 
 
 def shape_as_window(values: Any, part: index_plans.Slices) -> Any:
-    """Values in the shape of x[...] in that of the slice of x they go to; scalars as they are."""
+    """Values in the shape of x[...] in that of the slice of x they go to; scalars unchanged."""
     if not typeof(values).ndim:
         return values
     kept = [n for i, n in enumerate(part.sizes) if i not in part.squeezed]
@@ -235,7 +235,7 @@ def write_windows(
 
 
 def are_rows(x: ShapedArray, windows: index_plans.Windows) -> bool:
-    """Whether windows are so many whole rows of a large array that all of it may be chosen from."""
+    """Return True if windows are so many rows of a large array that a choice over it is faster."""
     k, size, places = len(windows.columns), x.size, [c.axis for c in windows.columns]
     whole = places == [*range(k)] == [*windows.collapsed] and windows.sizes[k:] == x.shape[k:]
     large = whole and x.sharded is None and type(size) is int and size >= 1 << 14
@@ -261,7 +261,7 @@ def write_masked(x: Any, op: str, mask: Any, values: Any, func: Callable | None)
 
 
 def fits_mask(x: ShapedArray, mask: Any, values: Any) -> bool:
-    """Whether an index is a mask of leading axes, and values are the same at all its places."""
+    """Return True if an index masks leading axes, and the values are the same at all places."""
     if not isinstance(mask, ArrayImpl | Tracer | np.ndarray):
         return False
     m = typeof(mask)
@@ -383,7 +383,7 @@ def refuse_setitem(x: Any, index: Any, value: Any) -> None:
 
 
 class At:
-    """What `x.at` gives: x.at[index] names places of x, to be read or written in a changed copy.
+    """The result of `x.at`: x.at[index] names elements, to be read or written in a changed copy.
 
     Of a reference they are read and written in place.
     """
@@ -418,7 +418,7 @@ class Write(Protocol):
 
 
 class Places:
-    """What `x.at[index]` gives: places of x. Each method returns an array; x stays as it is.
+    """The result of `x.at[index]`: elements of x. Each method returns an array; x stays unchanged.
 
     Every method takes these keywords. `mode` says what becomes of places out of bounds: "drop" or
     "fill" ignores writes and reads `fill_value`, "clip" moves them inside, "promise_in_bounds" says
@@ -541,10 +541,26 @@ def refuse_inplace(op: str, inplace: bool) -> None:
 def put(
     a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True
 ) -> Array:
-    """A copy of `a` with values put at places of the flattened array; needs inplace=False.
+    """Return a copy of an array with elements at positions of the flattened array replaced.
 
-    Values are repeated as often as needed. `mode` "clip" (also for computed indices by default) or
-    "wrap".
+    Args:
+      a: an array.
+      ind: an array of integers, positions in the flattened array. Negative ones count from the end.
+      v: the new elements. They are repeated if there are fewer of them than positions.
+      mode: the treatment of positions out of range: "clip" moves them to the ends, and "wrap"
+        counts modulo the size. None, the default, is "clip".
+      inplace: it must be False, since arrays are immutable. The default is True, as in NumPy.
+
+    Returns:
+      An array of the shape and dtype of `a`.
+
+    Raises:
+      MutationError: `inplace` is True.
+
+    >>> print(jnp.put(jnp.zeros(3), jnp.array([0, 2]), jnp.array([5.0, 6.0]), inplace=False))
+    [5. 0. 6.]
+    >>> print(jnp.put(jnp.zeros(3), jnp.array([4]), 1.0, mode="wrap", inplace=False))
+    [0. 1. 0.]
     """
     refuse_inplace("put", inplace)
     a, ind, v = as_array(a, "put"), indexing.check_integer_indices("put", ind), asarray(v)
@@ -579,9 +595,27 @@ def put_along_axis(
     *,
     mode: str | None = None,
 ) -> Array:
-    """A copy of `arr` with values put where `take_along_axis` would read; needs inplace=False.
+    """Return a copy of an array with the elements that `take_along_axis` would read replaced.
 
-    `mode` is as in `x.at[...]`.
+    Args:
+      arr: an array.
+      indices: an array of integers, of the rank of `arr`. It broadcasts with `arr` in the other
+        axes.
+      values: the new elements, which broadcast with `indices`.
+      axis: the axis that the indices count along, an int. None counts in the flattened array.
+      inplace: it must be False, since arrays are immutable. The default is True, as in NumPy.
+      mode: the treatment of indices out of range, as in `x.at[...]`. None is the default there.
+
+    Returns:
+      An array of the shape and dtype of `arr`.
+
+    Raises:
+      MutationError: `inplace` is True.
+
+    >>> best = jnp.array([[0], [1]])
+    >>> print(jnp.put_along_axis(jnp.zeros((2, 2)), best, 7.0, 1, inplace=False))
+    [[7. 0.]
+     [0. 7.]]
     """
     op = "put_along_axis"
     refuse_inplace(op, inplace)
@@ -616,9 +650,23 @@ def put_planned(arr: Any, indices: Any, values: Any, axis: int, how: indexing.Ac
 
 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
-    """A copy of `arr` with the places where `mask` holds filled, in order, from `vals` repeated.
+    """Return a copy of an array with the elements under a mask replaced, in order.
 
-    Needs inplace=False.
+    Args:
+      arr: an array.
+      mask: an array of bools of the shape of `arr`.
+      vals: the new elements. They are repeated if there are fewer of them than True elements.
+      inplace: it must be False, since arrays are immutable. The default is True, as in NumPy.
+
+    Returns:
+      An array of the shape and dtype of `arr`.
+
+    Raises:
+      MutationError: `inplace` is True.
+
+    >>> mask = jnp.array([True, False, True])
+    >>> print(jnp.place(jnp.zeros(3), mask, jnp.array([5.0, 6.0]), inplace=False))
+    [5. 0. 6.]
     """
     refuse_inplace("place", inplace)
     arr, mask, vals = as_array(arr, "place"), as_array(mask, "place"), asarray(vals)

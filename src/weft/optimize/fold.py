@@ -57,16 +57,16 @@ def divide_floats(dtype: np.dtype, x: Any, y: Any) -> Any:
 
 
 def is_plain(x: Any) -> bool:
-    """Whether a number is the same everywhere: no NaN, of which there are many; not subnormal."""
+    """Return True if a number has one representation: it is not NaN, and not subnormal."""
     if x.dtype.kind in "biu":
         return True
     if x.dtype not in (np.float32, np.float64):
-        return False  # of narrower floats the engine may round in other places
+        return False  # of narrower floats XLA may round in other places
     return bool(x == 0 or abs(x) >= np.finfo(x.dtype).tiny)
 
 
 def is_exact_conversion(x: Any, dtype: np.dtype) -> bool:
-    """Whether a number is one of another dtype as well, so that nothing is rounded or cut off."""
+    """Return True if a number exists in another dtype as well, so that it is not rounded."""
     if dtype.kind not in "biuf" or not np.isfinite(x):
         return False
     if dtype.kind in "iu" and not np.iinfo(dtype).min <= x <= np.iinfo(dtype).max:

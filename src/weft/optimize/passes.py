@@ -1,4 +1,4 @@
-"""Which passes a program goes through before it is lowered, and in which order.
+"""The passes that a program goes through before it is lowered, and their order.
 
 Users import these names from `weft.passes`. Passes that need core alone are in passes/, those that
 know primitives beside this file. A pass that is not in `PASSES` is called where it is needed.
@@ -31,7 +31,7 @@ PASSES: tuple[Pass, ...] = (
 )  # fmt: skip
 # Those that save more than they cost: see docs/design/014-passes.md.
 DEFAULT: tuple[Pass, ...] = (drop_dead_code,)
-# The same for programs of so many operations, all on scalars, as derivatives of high order are.
+# The same for programs of this many operations, all on scalars, as derivatives of high order are.
 FOR_LONG_PROGRAMS = (simplify_algebra, cse_jaxpr, drop_dead_code)
 MIN_EQUATIONS = 1000  # of a long program
 

@@ -46,14 +46,14 @@ def simplify_algebra(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def is_number(a: Atom, value: float, negative: bool = False) -> bool:
-    """Whether an atom is this number; of zeros, that of the sign."""
+    """Return True if an atom is this number; of zeros, that of the sign."""
     if type(a) is not Literal or not np.all(a.val == value):
         return False
     return value != 0 or bool(np.signbit(np.asarray(a.val).real)) == negative
 
 
 def drop_neutral(value: float, sides: Sequence[int], negative: bool = False) -> Identity:
-    """Of an operation with a number that leaves the other operand as it is, on one of `sides`."""
+    """The operations with a number that leaves the other operand unchanged, on some `sides`."""
 
     def find(eqn: Eqn, maker: Maker) -> Atom | None:
         for side in sides:

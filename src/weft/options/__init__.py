@@ -223,7 +223,7 @@ WATCHES = DEBUG_ALL.keys() - {"check_bounds"}  # those for which results are loo
 
 
 def read_level(kind: Any, op: str, name: str, level: Any) -> Any:
-    """What jaxlib calls the level of a guard, by its name."""
+    """Return jaxlib's level of a guard, by its name."""
     if not isinstance(level, str) or level.upper() not in kind.__members__:
         known = ", ".join(repr(name.lower()) for name in kind.__members__)
         raise ValueError(f"{op}: {name} must be one of {known}; got {level!r}.")
@@ -232,11 +232,11 @@ def read_level(kind: Any, op: str, name: str, level: Any) -> Any:
 
 DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")
 _guards = _jax.guard_lib
-HELD: list[Any] = []  # dicts of arrays that are no user's, as those of numbers of run/eager.py
+HELD: list[Any] = []  # dicts of arrays that are not user's, as those of numbers of run/eager.py
 
 
 def _guard(flag: str, kind: Any, *fields: str) -> Callable[[str | None], None]:
-    """What sets a guard of jaxlib's in all threads."""
+    """Return the function that sets a guard of jaxlib's in all threads."""
 
     def set_level(level: str | None) -> None:
         value = None if level is None else read_level(kind, "config", flag, level)
@@ -283,7 +283,7 @@ _BOOLS = {
 
 
 def read_variable(option: Option) -> Any:
-    """What the environment says of an option: by WEFT_NAME or JAX_NAME, or its default."""
+    """Return the value of an option in the environment, WEFT_NAME or JAX_NAME, or its default."""
     for prefix in ("WEFT_", "JAX_"):
         variable = prefix + option.name.upper()
         text = os.environ.get(variable)
@@ -391,7 +391,7 @@ class Config:
 
     @property
     def x64_enabled(self) -> bool:
-        """Whether 64-bit types are in use, as `enable_x64` says."""
+        """Return True if 64-bit types are in use, as `enable_x64` says."""
         return self.enable_x64
 
     @property
@@ -478,12 +478,12 @@ mesh_in_scope = make_cell("mesh_in_scope", None, True)  # see MeshScope; None fo
 
 
 def x64_as(value: bool) -> contextlib.AbstractContextManager[None]:
-    """Until the block ends, `enable_x64` as it was: for rules of a call that run after it."""
+    """Until the block ends, `enable_x64` unchanged: for rules of a call that run after it."""
     same = x64_cell.value is value
     return contextlib.nullcontext() if same else config.scope(enable_x64=value)
 
 
 _jax.jax_jit.set_enable_x64_state(x64_cell)
-# Calls see `disable_jit` in Python: the engine's own way fails on kernels, which have no function.
+# Calls see `disable_jit` in Python: jaxlib's own way fails on kernels, which have no function.
 _jax.jax_jit.set_disable_jit_state(make_cell("engine_disable_jit", False, False))
 _jax.jax_jit.set_post_hook_state(make_cell("post_hook", None, True))

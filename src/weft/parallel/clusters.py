@@ -23,7 +23,7 @@ class Place(NamedTuple):
     local_devices: tuple[int, ...] | None = None
 
     def fill(self, other: Place) -> Place:
-        """What is not known here, from another place."""
+        """Fill in values that are not known here from another place."""
         return self._replace(
             **{n: x for n, x in other._asdict().items() if getattr(self, n) is None}
         )
@@ -55,7 +55,7 @@ def read_numbers(environ: Environment, name: str) -> tuple[int, ...] | None:
 
 
 def read_variables(environ: Environment) -> Place:
-    """What WEFT_COORDINATOR_ADDRESS, WEFT_NUM_PROCESSES and so on say, or JAX_ and the same."""
+    """Read WEFT_COORDINATOR_ADDRESS, WEFT_NUM_PROCESSES and so on, or the same with JAX_."""
     known: dict[str, str] = {}
     for prefix in ("JAX_", "WEFT_"):
         known |= {
@@ -178,7 +178,7 @@ DETECTORS: dict[str, Callable[[Environment], Place | None]] = {
 
 
 def detect_cluster(method: str | None, environ: Environment) -> Place:
-    """What starts the processes says: the cluster that `method` names, or the first that is."""
+    """Find the cluster that started the processes: the one that `method` names, or the first."""
     if method == "deactivate":
         return Place()
     if method is not None and method.lower() not in DETECTORS:

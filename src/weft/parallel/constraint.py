@@ -129,7 +129,7 @@ def put_traced(x: Any, sharding: Any) -> Any:
 
 
 def constrain_values(xs: list, shardings: Sequence[Any]) -> list:
-    """Values with these shardings; None leaves a value as it is, and () all of them.
+    """Values with these shardings; None leaves a value unchanged, and () all of them.
 
     References are where they are.
     """
@@ -145,7 +145,7 @@ def constrain(x: Any, sharding: Any) -> Any:
     if not (isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes):
         x = hide_layout(x) if isinstance(x, Tracer) else x  # it is over explicit axes of a mesh
         return sharding_constraint_p.apply(x, sharding=sharding)[0]
-    if UNCONSTRAINED in sharding.spec:  # along an explicit axis, as it is
+    if UNCONSTRAINED in sharding.spec:  # along an explicit axis, unchanged
         aval = typeof(x)
         have = entries_of(aval)
         entries = [

@@ -2,7 +2,7 @@
 
 So the death of any of them, the first too, is seen by those that live: a connection that breaks
 would end them at once, without a word of which. It first waits until all processes have called, as
-the engine, where one does not come, ends the others. It imports jaxlib alone.
+jaxlib, where one does not come, ends the others. It imports jaxlib alone.
 
 A call has three lines, each of ASCII. The coordinator greets with a number that it has not used
 before; the process says its rank, how many processes there are, and a number of its own; the
@@ -88,7 +88,7 @@ class Call:
             self.socket.sendall(f"weft 1 {self.mine}\n".encode())
 
     def read(self) -> tuple[int, int]:
-        """Return the rank, and how many processes there are; ValueError for what is no call."""
+        """Return the rank, and how many processes there are; ValueError for what is not a call."""
         # what is sent at once comes at once
         found = CALL.fullmatch(self.socket.recv(256).decode("ascii"))
         if found is None:

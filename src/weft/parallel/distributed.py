@@ -50,7 +50,7 @@ class Member:
 
 _member: list[Member] = []
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_member.clear)  # a child is no process of its own there
+    os.register_at_fork(after_in_child=_member.clear)  # a child is not a process of its own there
 
 
 def initialize(
@@ -136,7 +136,10 @@ def join_processes(member: Member, bind: str | None, times: tuple[int, int, int]
 
 
 def is_initialized() -> bool:
-    """Whether this process has joined others, or said that it is alone.
+    """Return True if this process has joined others by `initialize`.
+
+    Returns:
+      A bool.
 
     >>> is_initialized()
     False
@@ -174,7 +177,7 @@ def shutdown() -> None:
 
 
 def check_numbers(size: Any, rank: Any, times: Sequence[Any]) -> None:
-    """Raise where the count of processes or the rank is no integer, or a time not positive."""
+    """Raise where the count of processes or the rank is not an integer, or a time not positive."""
     for name, n in (("num_processes", size), ("process_id", rank)):
         if n is not None and (isinstance(n, bool) or not hasattr(n, "__index__")):
             raise TypeError(f"distributed.initialize: {name} must be an integer; got {n!r}.")
@@ -247,14 +250,14 @@ def start_coordinator(
 
 
 def engine_timeout(heartbeat: float) -> int:
-    """When the engine itself ends the processes, because one is lost; Watch should come before."""
+    """When jaxlib itself ends the processes, because one is lost; Watch should come before."""
     return int(2 * heartbeat + 30)
 
 
 def connect(
     address: str, rank: int, size: int, start: int, heartbeat: int, leave: int, secret: bytes
 ) -> Any:
-    """The engine's connection to the coordinator, made when all processes are there."""
+    """jaxlib's connection to the coordinator, made when all processes are there."""
     wrong = call_coordinator(address, rank, size, start, secret)
     try:
         if wrong:
@@ -293,7 +296,7 @@ def call_coordinator(
 
 
 def first_line(error: Exception) -> str:
-    """What the engine says, without its details."""
+    """Return jaxlib's message, without its details."""
     return str(error).strip().split("\n")[0]
 
 
@@ -304,7 +307,7 @@ class Watch(threading.Thread):
     """Tells others that this process lives, watches the next one, and reports one that is lost.
 
     A sign of life is a counter under ALIVE and the rank; who finds a process lost writes why under
-    GONE and its rank, where all look. The engine has such a watch, which ends the process.
+    GONE and its rank, where all look. jaxlib has such a watch, which ends the process.
     """
 
     def __init__(self, client: Any, rank: int, size: int, timeout: float, address: str):
@@ -391,7 +394,7 @@ class Watch(threading.Thread):
         self.gone = {rank: why}
 
     def message(self) -> str:
-        """What the error says."""
+        """Return the message of the error."""
         said = "; ".join(f"process {rank}: {why}" for rank, why in sorted(self.gone.items()))
         return (
             f"distributed: all {self.size} processes must stay alive; got {said}. Hint: the output "
@@ -478,18 +481,18 @@ def leave_at_exit() -> None:
         logger.error("%s", error)
 
 
-# Of the engine's status codes, those that say nothing of the program.
+# Of jaxlib's status codes, those that say nothing of the program.
 BROKEN = "UNKNOWN|INTERNAL|UNAVAILABLE|ABORTED|CANCELLED|DEADLINE_EXCEEDED"
 
 
 def is_engine_error(error: BaseException) -> bool:
-    """Whether a computation broke, not for what it computes; some such come as ValueError."""
+    """Return True if a computation broke for reasons outside of it; some come as ValueError."""
     coded = re.match(f"({BROKEN}): ", str(error)) is not None
     return coded and (isinstance(error, JaxRuntimeError) or type(error) is ValueError)
 
 
 def reached_sync_point(step: int) -> bool:
-    """Whether the engine says that all processes, told to stop, have come to this step."""
+    """Return True if jaxlib says that all processes, told to stop, have come to this step."""
     if not _member or _member[-1].client is None:
         return False
     member = _member[-1]

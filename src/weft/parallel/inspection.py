@@ -24,7 +24,7 @@ class InspectEffect(Effect):
 
 
 class Inspector:
-    """A function to tell of shardings, and what the engine calls to do so, kept alive for it."""
+    """A function to tell of shardings, and what XLA calls to do so, kept alive for it."""
 
     def __init__(self, tell: Callable[[Any], Any]):
         self.tell = tell

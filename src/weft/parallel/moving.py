@@ -14,7 +14,7 @@ from weft.xla.shards import Bounds, bounds, make_from_parts, shards_of
 
 
 def can_move_parts(x: Any, sharding: Any) -> bool:
-    """Whether the devices of an accelerator can do it among themselves."""
+    """Return True if the devices of an accelerator can do it among themselves."""
     now, to = x._sharding, sharding
     return (
         type(x) is ArrayImpl

@@ -1,4 +1,4 @@
-"""What Python may ask of values in a shard_map that is called at once, and not in a larger program.
+"""Values that Python asks for in a shard_map that is called at once.
 
 Its function is staged, as always; where Python prints a value or decides by it, what makes it is
 computed from the arguments, on the devices, and calls of the host before it are made. What is left

@@ -113,7 +113,7 @@ class Pmap(Call):
         return outs, [d if d is None else d + 1 for d in out_dims]
 
     def checked(self, trace, args, params):
-        """Of several devices on which something fails, the first one's failure is kept."""
+        """Keep the first failure where something fails on several devices."""
         with in_scope([axis_of(params)]):
             program = checkify_jaxpr(params["call_jaxpr"], trace.errors)
         outs = self.apply(*args, **{**params, "call_jaxpr": program.jaxpr})

@@ -172,7 +172,7 @@ def outer_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec, manual: tuple
 
 
 def join_kinds(inner: Sharded | None, spec: PartitionSpec, manual: tuple) -> dict:
-    """What is unreduced and reduced: along axes that are `manual` as a spec says, else as a type.
+    """Return the unreduced and reduced axes: those that are `manual` by a spec, else by a type.
 
     The type is that of the part that one device has.
     """
@@ -333,7 +333,7 @@ def write_manual(
 
 @contextlib.contextmanager
 def for_part(hlo: Any, mesh: Mesh, axes: tuple | None, automatic: tuple) -> Iterator[None]:
-    """What is written is for one device's part; `automatic` is the mesh, and its axes that are."""
+    """Write for one device's part; `automatic` is the mesh, and its automatic axes."""
     # collectives are written for the mesh, so what was written outside is not to be repeated
     before = hlo.part, hlo.written, hlo.memo
     known_by = (*(axes or ()), *mesh.axis_names[len(axes or ()) :])

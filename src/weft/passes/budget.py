@@ -28,7 +28,7 @@ TURNS = 10  # of a loop of unknown length
 # The solver stops this near to the least cost, and after these seconds with the best it has.
 GAP = 0.005
 SECONDS = 10.0
-# Of about so many stages, the first that costs at most this part of the forward pass more than
+# Of about this many stages, the first that costs at most this part of the forward pass more than
 # one is taken.
 STAGES = 16, 12, 8, 6, 4, 3, 2
 STAGED = 0.1
@@ -37,7 +37,7 @@ MAX_PER_LAYER = 4  # values that are read together, at the end of one layer
 
 @dataclass(frozen=True)
 class Budget:
-    """What may be kept: bytes, or a fraction of what a compiled program keeps without a budget."""
+    """A budget: bytes, or a fraction of the bytes that a compiled program keeps without one."""
 
     amount: int | float
 
@@ -46,7 +46,7 @@ class Budget:
 
 
 class Step(NamedTuple):
-    """What is computed together: `reads`, the variables it `makes`, and the cost of all its turns.
+    """A group of equations: the variables it `reads` and `makes`, and the cost of all iterations.
 
     What enters the body of a scan is a step without an equation; what leaves it, with that there.
     Of another stage, only what is kept can be read.
@@ -62,7 +62,7 @@ class Step(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What is kept, with the step that makes each; and what that means, in bytes and in cost.
+    """The values that are kept, with the step that makes each, their bytes and their cost.
 
     `costs` has for each of `kept` what would be computed again besides, were it not kept.
     """
@@ -77,12 +77,12 @@ class Choice(NamedTuple):
 
 
 def count_bytes(v: Var, step: Step) -> int:
-    """Of a variable that a step makes, for all the turns it is made in."""
+    """A variable that a step makes, in all the iterations of the step."""
     return step.turns * v.aval.nbytes
 
 
 def estimate_cost(eqn: Eqn) -> float:
-    """What an equation costs to compute, in multiplications within a matrix product."""
+    """Return the cost of an equation, in multiplications within a matrix product."""
     bodies = [b for b in bodies_of(eqn) if b.jaxpr is not None]
     if bodies:
         costs = [sum(map(estimate_cost, b.jaxpr.eqns)) for b in bodies]
@@ -107,7 +107,7 @@ def estimate_cost(eqn: Eqn) -> float:
 
 
 def may_repeat(eqn: Eqn) -> bool:
-    """Whether an equation may be computed a second time, as may what it holds."""
+    """Return True if an equation may be computed a second time, as may what it holds."""
     effects = [eqn.primitive.effect] if eqn.primitive.effect is not None else []
     effects += [e for held in held_jaxprs(eqn) for e in held.effects]
     return all(getattr(e, "repeatable", True) for e in effects)
@@ -265,7 +265,7 @@ class Problem:
 
 
 def choose_values(jaxpr: Jaxpr, n_outs: int, budget: Budget, late: Jaxpr | None = None) -> Choice:
-    """Which values of a program to keep for its results after `n_outs`, that are read later.
+    """Choose the values of a program to keep for its results after `n_outs`.
 
     Its inputs are kept anyway. Without a budget all of those results would be kept. What is not is
     computed again in stages, where `late`, which reads it, can be cut likewise.
@@ -302,7 +302,7 @@ def choose_values(jaxpr: Jaxpr, n_outs: int, budget: Budget, late: Jaxpr | None 
 def choose_in_stages(
     single: Problem, cost: float, jaxpr: Jaxpr, n_outs: int, limit: int, late: Jaxpr
 ) -> tuple[Problem, set[Var], Stages] | None:
-    """What to keep for as many stages as cost hardly more than one, whose cost is given.
+    """Choose the values to keep for as many stages as cost hardly more than one.
 
     If all cost more, for those that cost the least: one stage would hold all values at once.
     """

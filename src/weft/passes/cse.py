@@ -19,7 +19,7 @@ VALUES = (*NUMBERS, np.generic)
 def cse_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
     """`jaxpr` with equal computations done once, also in the programs that it holds.
 
-    Those with effects are left as they are.
+    Those with effects are left unchanged.
     """
     first: dict[tuple, Sequence[Var]] = {}
 

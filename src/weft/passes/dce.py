@@ -11,7 +11,7 @@ from weft.core.pretty import equation_text
 
 
 def has_effects(eqn: Eqn) -> bool:
-    """Whether an equation does more than compute its results, itself or in what it holds."""
+    """Return True if an equation does more than compute its results, itself or in what it holds."""
     if eqn.primitive.effect is not None:
         return True
     return not eqn.primitive.memoize_type and any(p.effects for p in held_jaxprs(eqn))
@@ -71,7 +71,7 @@ def drop_dead_code(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def used_inputs(jaxpr: Jaxpr) -> tuple[bool, ...]:
-    """Which inputs of a program are read, by any equation or as a result."""
+    """Return True for inputs of a program that are read, by any equation or as a result."""
     found = jaxpr.memo.get("used_inputs")
     if found is None:
         read = read_vars(jaxpr)

@@ -1,4 +1,4 @@
-"""Which results of a program depend on which of its inputs."""
+"""Find which results of a program depend on which of its inputs."""
 
 from __future__ import annotations
 

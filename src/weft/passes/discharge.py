@@ -24,7 +24,7 @@ Kinds = frozenset[StateEffect]
 
 @memo_jaxpr
 def has_state(jaxpr: Jaxpr) -> bool:
-    """Whether a program, or one that it holds, makes, reads or writes references."""
+    """Return True if a program, or one that it holds, makes, reads or writes references."""
     return any(
         type(eqn.primitive.effect) is StateEffect or holds_state(eqn.params)
         for eqn in jaxpr.eqns
@@ -33,13 +33,13 @@ def has_state(jaxpr: Jaxpr) -> bool:
 
 
 def holds_state(params: dict[str, Any]) -> bool:
-    """Whether any program among the parameters of an equation has state."""
+    """Return True if any program among the parameters of an equation has state."""
     return any(map(has_state, jaxprs_in_params(params)))
 
 
 @memo_jaxpr
 def state_effects(jaxpr: Jaxpr) -> dict[int, Kinds]:
-    """What a closed program does to the references that it is passed, by position among inputs."""
+    """Return the effects of a closed program on the references that it is passed, by position."""
     kinds: dict[Any, set[StateEffect]] = {}
     for eqn in jaxpr.eqns:
         for i, effect in iter_state(eqn.primitive, eqn.params):
@@ -49,7 +49,7 @@ def state_effects(jaxpr: Jaxpr) -> dict[int, Kinds]:
 
 
 def iter_state(prim: Primitive, params: dict[str, Any]) -> Iterator[tuple[int, StateEffect]]:
-    """What an application does to its operands that are references: places, with effects."""
+    """Return the effects of an application on its operands that are references, by position."""
     if type(prim.effect) is StateEffect and prim.effect is not MAKE:
         yield 0, prim.effect
     if not prim.memoize_type and holds_state(params):
@@ -175,7 +175,7 @@ class Discharge:
 
 
 class Ended:
-    """What `apply` gives for the value of a reference that it ends."""
+    """Return the result of `apply` for the value of a reference that it ends."""
 
 
 ENDED = Ended()

@@ -14,7 +14,7 @@ from weft.passes.holes import Hole
 
 
 def jaxpr_equal(a: Jaxpr | ClosedJaxpr, b: Jaxpr | ClosedJaxpr) -> bool:
-    """Whether two programs are the same up to the names of variables: types, equations in order.
+    """Return True if two programs are equal up to the names of variables.
 
     Consts are compared by value. Labels (`Jaxpr.name`) and source lines do not matter.
     """
@@ -24,7 +24,7 @@ def jaxpr_equal(a: Jaxpr | ClosedJaxpr, b: Jaxpr | ClosedJaxpr) -> bool:
 def _compare_programs(
     a: Jaxpr | ClosedJaxpr, b: Jaxpr | ClosedJaxpr, known: set[tuple[Jaxpr, Jaxpr]]
 ) -> bool:
-    """As `jaxpr_equal`; `known` are pairs found equal, which are not gone through again."""
+    """Do as `jaxpr_equal` does; `known` are pairs found equal, which are skipped."""
     if not _all_equal(_const_equal, a.consts, b.consts):
         return False
     a, b = a.jaxpr, b.jaxpr

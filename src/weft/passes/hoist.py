@@ -61,7 +61,7 @@ def hoist_body(loop: Eqn, body: Body, eqns: list[Eqn]) -> Eqn:
 def find_fixed_inputs(loop: Eqn, body: Body) -> dict[Var, Atom]:
     """The inputs of a body that are the same in each turn, and what they are outside.
 
-    They are the consts, and what of the carry the body hands on as it is.
+    They are the consts, and what of the carry the body hands on unchanged.
     """
     jaxpr = body.jaxpr
     fixed = dict(zip(jaxpr.invars, [loop.invars[i] for i in body.operands], strict=False))
@@ -74,7 +74,7 @@ def find_fixed_inputs(loop: Eqn, body: Body) -> dict[Var, Atom]:
 
 
 def can_move(eqn: Eqn, fixed: dict[Var, Atom]) -> bool:
-    """Whether an equation is the same in each turn, and no larger than what it is made of."""
+    """Return True if an equation is loop-invariant, and no larger than its operands."""
     prim = eqn.primitive
     read = variables_in(eqn.invars)
     if not read or not all(v in fixed for v in read):

@@ -9,7 +9,7 @@ from weft.util import Record
 
 
 class Hole(Record):
-    """What the text of a program cannot hold, where that was: a function, or an array's values.
+    """A part of a program that its text cannot hold: a function, or an array's values.
 
     Prints by the same name; what needs it raises HoleError. `fmt` is the format of a debug_print.
     """

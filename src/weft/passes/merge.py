@@ -16,13 +16,13 @@ def merge_equal_programs(jaxpr: Jaxpr) -> Jaxpr:
     """`jaxpr` in which nested programs that are equal up to names of variables are one object.
 
     A function that is jitted anew in each layer is then one function of the compiled module. Of
-    their lines of source those of the first stay; programs in named scopes are left as they are.
+    their lines of source those of the first stay; programs in named scopes are left unchanged.
     """
     return merge_held(jaxpr, {})
 
 
 def merge_held(jaxpr: Jaxpr, known: Known) -> Jaxpr:
-    """As `merge_equal_programs`, with what is known from around it."""
+    """Do as `merge_equal_programs` does, with the facts that are known outside."""
     return rewrite_equations(jaxpr, lambda held: find_equal(held, known), lambda eqn: None)
 
 
@@ -46,6 +46,6 @@ def find_first(jaxpr: Jaxpr, known: Known) -> Jaxpr:
 
 @memo_jaxpr
 def has_scopes(jaxpr: Jaxpr) -> bool:
-    """Whether an equation of a program, or of one that it holds, is in a named scope."""
+    """Return True if an equation of a program, or of one that it holds, is in a named scope."""
     own = any(type(e.source) is SourceInfo for e in jaxpr.eqns)
     return own or any(map(has_scopes, subjaxprs(jaxpr)))

@@ -2,7 +2,7 @@
 
 A variable of an extended dtype becomes one of its `aval.physical`, with the words along a last
 axis. An operation that moves keys moves their words, by its own batch rule; a program that is held
-is brought to this form in turn. What has no keys stays as it is.
+is brought to this form in turn. What has no keys stays unchanged.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ combine_words_p = CombineWords()
 
 @memo_jaxpr
 def has_extended(jaxpr: Jaxpr) -> bool:
-    """Whether any value in a program, or in a program that it holds, is of an extended dtype."""
+    """Return True if a program, or a program that it holds, has a value of an extended dtype."""
     for var in (*jaxpr.constvars, *jaxpr.invars):
         if var.aval.physical is not var.aval:
             return True
@@ -123,7 +123,7 @@ def has_extended(jaxpr: Jaxpr) -> bool:
 
 
 def is_extended(atom: Atom) -> bool:
-    """Whether a variable is of an extended dtype."""
+    """Return True if a variable is of an extended dtype."""
     return atom.aval.physical is not atom.aval
 
 

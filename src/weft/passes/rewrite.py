@@ -1,4 +1,4 @@
-"""What passes share: a walk along the equations of a program, and into the programs they hold."""
+"""Walk along the equations of a program, and into the programs they hold, for passes."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from weft.passes.inline import rename_atoms
 
 
 class Stages(NamedTuple):
-    """What runs together: a program's equations, and those of a later one that reads its values.
+    """The stages: a program's equations, and those of a later one that reads its values.
 
     `places` has the stage of each equation that is not of the first; `readers` the stages of those
     that read a value later, where that is not the first alone. `turns` has scans whose values are
@@ -66,7 +66,7 @@ def count_alive(eqns: Sequence[Eqn], mattering: Iterable[Var]) -> list[int]:
 
 
 def find_cuts(made: Sequence[int], alive: Sequence[int], most: float) -> list[int]:
-    """Where to cut equations such that the fewest bytes are alive there, in all.
+    """Choose where to cut equations so that the fewest bytes are alive there, in all.
 
     `made` are the bytes that each makes, of which no stage makes more than `most`, unless by one
     equation; `alive` are those in front of each.
@@ -108,7 +108,7 @@ def find_scans(eqns: Sequence[Eqn], late: Jaxpr) -> dict[Eqn, set[Var]]:
 
 
 def reads_in_turns(eqn: Eqn, i: int, scan: Eqn, v: Var) -> bool:
-    """Whether the operand `i` of an equation is read turn by turn as `scan` stacks it."""
+    """Return True if the operand `i` of an equation is read turn by turn as `scan` stacks it."""
     if eqn.primitive is not scan.primitive:
         return False
     same = all(eqn.params[k] == scan.params[k] for k in ("length", "reverse"))
@@ -119,7 +119,7 @@ def reads_in_turns(eqn: Eqn, i: int, scan: Eqn, v: Var) -> bool:
 def divide(
     early: Jaxpr, n_outs: int, late: Jaxpr, made: Sequence[int], alive: Sequence[int], most: float
 ) -> Stages:
-    """Stages that make at most so many bytes, of equations and of what reads their values.
+    """Stages that make at most this many bytes, of equations and of what reads their values.
 
     Each equation of `late` has the stage of the equations that read the same values as it does.
     Equations that only `late` needs, not the first `n_outs` results, are where it needs them.

@@ -52,7 +52,7 @@ class Sums:
                     self.uses.setdefault(a, []).append(eqn)
 
     def find_terms(self, atom: Any) -> list:
-        """What an atom is the sum of, where that is used for nothing else."""
+        """Return the terms of an atom that is a sum and is used for nothing else."""
         eqn = None if type(atom) is Literal else self.makers.get(atom)
         if not is_sum(eqn) or len(self.uses[atom]) > 1:
             return [atom]

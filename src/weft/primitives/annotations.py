@@ -1,4 +1,4 @@
-"""What is said of a value to the compiler, and leaves it as it is: layouts, attributes."""
+"""Annotations of values for the compiler that leave them unchanged: layouts, attributes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weft.xla.callbacks import mlir_context
 
 
 class LayoutConstraint(LinearPrimitive):
-    """out = x, whose axes lie in memory in the order `major_to_minor`.
+    """out = x, whose axes are stored in memory in the order `major_to_minor`.
 
     Source: XLA, the custom call LayoutConstraint.
     """
@@ -45,7 +45,7 @@ class LayoutConstraint(LinearPrimitive):
 
 
 class MlirAttributes:
-    """A family: primitives whose `attributes` are MLIR's text, which goes into programs as it is.
+    """A family: primitives whose `attributes` are MLIR's text, which goes into programs unchanged.
 
     Attributes that come from a text of a jaxpr are checked: they could else close the dictionary,
     and go on with operations of their own.
@@ -99,5 +99,5 @@ layout_constraint_p, xla_metadata_value_p = LayoutConstraint(), AttributesOf()
 
 
 def constrain_layout(x: Any, major_to_minor: tuple[int, ...]) -> Any:
-    """A value whose axes lie in memory in this order."""
+    """A value whose axes are stored in memory in this order."""
     return layout_constraint_p.apply(x, major_to_minor=major_to_minor)[0]

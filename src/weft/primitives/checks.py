@@ -48,7 +48,7 @@ class JaxRuntimeError(ValueError):
 
 
 def failure_message(failure: Failure, slots: Sequence[Any]) -> str:
-    """What to say of a failure, given concrete values: what, with which values, and where."""
+    """Return the message of a failure, for concrete values: what, with which values, and where."""
     given = [slots[i] for i in failure.slots]  # arrays, or a callback's NumPy arrays
     values = [x[()] if type(x) is np.ndarray else x for x in given]
     args, kwargs = (values, {}) if failure.tree is None else unflatten(failure.tree, values)
@@ -132,13 +132,13 @@ check_p = Check()
 
 
 def take_first_failing(args: Sequence[Any]) -> list:
-    """Of (bad, code, *values) mapped along the front axis, those of the first that is bad."""
+    """Return the first bad one of (bad, code, *values) that are mapped along the front axis."""
     place = reshape(argmax(args[0], 0, INT), (1,))
     return [reshape(index_take(x, [place], [0]), typeof(x).shape[1:]) for x in args]
 
 
 def outside_text(shape: Sequence[int], axis: int, index: Any) -> str:
-    """What to say of an index that reaches out of an axis."""
+    """Return the message for an index that reaches out of an axis."""
     return (
         f"out-of-bounds indexing for array of shape {tuple(shape)}: index {index} is out of bounds "
         f"for axis {axis} with size {shape[axis]}."

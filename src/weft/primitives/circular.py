@@ -2,7 +2,7 @@
 
 XLA:CPU calls the C library for each element, in 3 to 13 ms for a million; a formula in float64 is
 vectorized, takes 0.4 to 0.9, and is exact to 0.51 units. It is written for large arrays alone, as
-it takes longer to compile than a call. Those of float64 are in wide.py, but for remainders. The
+it takes longer to compile than a call. Those of float64 are in wide.py, except for remainders. The
 kernel that is called where there is one takes 0.2 to 0.4, and is exact to 1.7 units.
 """
 
@@ -215,7 +215,7 @@ find_leg: Callable[[Expr], Expr] = lambda x: ((1 - x) * (1 + x)).apply("sqrt")
 
 
 def round_doubles(formula: Callable[..., Expr], keeps_zero: bool) -> Callable[..., Expr]:
-    """Return a formula for float32, and for half as many bits, of one that computes in float64."""
+    """Return a formula for float32, and for half the bits, of one that computes in float64."""
 
     def write(*operands: Expr) -> Expr:
         x = operands[0]

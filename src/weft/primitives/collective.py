@@ -228,7 +228,7 @@ class AllExtremum(AllReduce):
             return [self.reduction.lower_by_order(hlo, x, lambda x: reduce(x)[0])]
         if not dtypes.is_complex(x.aval.dtype):
             return super().lower(hlo, x, axes=axes, axis_index_groups=axis_index_groups)
-        # the engine reduces no complex numbers this way
+        # XLA reduces no complex numbers this way
         rows = copies.device_rows(hlo, self.name, axes)
         y = copies.fetch_copies(
             hlo, x, rows, axis_index_groups, self.reduction.identity(x.aval.dtype)
@@ -331,7 +331,7 @@ def all_gather(x: Any, names: Sequence[copies.Name], size: int) -> Any:
 
 
 class AllGatherInvariant(AllGather):
-    """As all_gather, along axes of a mesh over which x varies; the result does not vary there."""
+    """Gather along axes of a mesh over which x varies; the result does not vary there."""
 
     name = "all_gather_invariant"
 
@@ -418,7 +418,7 @@ reduce_scatter_p = ReduceScatter()
 
 
 class AllGatherReduced(AllGatherInvariant):
-    """As all_gather_invariant; the cotangent of the result is the terms of a sum."""
+    """Gather as all_gather_invariant does; the cotangent of the result is the terms of a sum."""
 
     name = "all_gather_reduced"
     hidden = ("mesh",)
@@ -440,7 +440,7 @@ class AllGatherReduced(AllGatherInvariant):
 
 
 class UnreducedReduceScatter(ReduceScatter):
-    """As reduce_scatter, of terms of a sum over axes of a mesh; the result varies along them."""
+    """Scatter the terms of a sum over axes of a mesh; the result varies along them."""
 
     name = "unreduced_reduce_scatter"
     hidden = ("mesh",)
@@ -582,7 +582,7 @@ ppermute_p = Ppermute()
 class Pbroadcast(Collective, LinearPrimitive):
     """x of copy `source` in all copies.
 
-    On a mesh the others add -0.0 or 0 to it, which changes nothing: the engine's own broadcast is
+    On a mesh the others add -0.0 or 0 to it, which changes nothing: XLA's own broadcast is
     not for all devices. Source: StableHLO, all_reduce.
     """
 
@@ -624,7 +624,7 @@ pbroadcast_p = Pbroadcast()
 
 
 class AxisIndex(Discrete):
-    """Which copy this is along the axis `axis_name`: 0, 1, ... as an int32.
+    """Return the index of this copy along the axis `axis_name`, an int32.
 
     `tracked`: the axis is of a mesh, and types say that the result varies along it.
     Source: StableHLO, partition_id.
@@ -658,7 +658,7 @@ axis_index_p = AxisIndex()
 
 
 def copy_index(names: Sequence[copies.Name]) -> Any:
-    """Which copy this is along axes that count as one, the last the fastest."""
+    """Return the index of this copy along axes that count as one, the last one fastest."""
     total: Any = None
     for name in names:
         axis = copies.named_axis("axis_index", name)

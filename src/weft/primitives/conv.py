@@ -31,8 +31,20 @@ Padding: TypeAlias = str | Sequence[tuple[int, int]]
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Which axis is which: batch, feature, then spatial axes of lhs and of the result; of rhs,
-    output feature, input feature, then spatial axes."""
+    """The order of the axes of the operands and the result of a convolution.
+
+    `lax.conv_dimension_numbers` makes it from letters such as `("NCHW", "OIHW", "NCHW")`.
+
+    Args:
+      lhs_spec: the positions of the batch axis, the feature axis and the spatial axes of `lhs`.
+      rhs_spec: the positions of the output features, the input features and the spatial axes of
+        `rhs`.
+      out_spec: the positions of the batch axis, the feature axis and the spatial axes of the
+        result.
+
+    >>> lax.conv_dimension_numbers((1, 8, 8, 3), (3, 3, 3, 4), ("NHWC", "HWIO", "NHWC")).lhs_spec
+    (0, 3, 1, 2)
+    """
 
     lhs_spec: Sequence[int]
     rhs_spec: Sequence[int]
@@ -389,7 +401,7 @@ def multiply_in_parts(
 
 
 def lhs_cotangent(ct: Any, rhs: Any, shape: tuple, **params: Any) -> Any:
-    """What `ct` says of lhs: `ct` dilated by the strides, with the kernel flipped."""
+    """Return the cotangent of lhs: `ct` dilated by the strides, with the kernel flipped."""
     lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
     batches = params["batch_group_count"]
     groups = params["feature_group_count"] * batches
@@ -411,7 +423,7 @@ def lhs_cotangent(ct: Any, rhs: Any, shape: tuple, **params: Any) -> Any:
 
 
 def rhs_cotangent(ct: Any, lhs: Any, shape: tuple, **params: Any) -> Any:
-    """What `ct` says of rhs: lhs under `ct` as the kernel, batches summed as features are."""
+    """Return the cotangent of rhs: lhs with `ct` as the kernel, and batches summed as features."""
     lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
     windows = [shape[a] for a in rhs_spec[2:]]
     rows = spatial_sizes(typeof(lhs).shape, typeof(ct).shape, windows, params)
@@ -737,7 +749,7 @@ def conv_transpose(
 
 
 def transposed_padding(window: int, stride: int, padding: str) -> tuple[int, int]:
-    """How `conv_transpose` pads an axis: the strided convolution's padding, from its result."""
+    """Return the padding of an axis in `conv_transpose`, from that of the strided convolution."""
     overlap = max(window - stride, 0)
     low = window - 1 - (overlap // 2 if padding == "SAME" else 0)
     total = window + stride - 2 + (overlap if padding == "VALID" else 0)

@@ -1,4 +1,4 @@
-"""What collectives are made of: axes in scope, elements along one dimension, text for devices.
+"""Helpers of collectives: axes in scope, elements along one dimension, text for devices.
 
 The operations are in collective.py.
 """
@@ -40,7 +40,7 @@ def named_axis(op: str, name: Name) -> Any:
 
 
 def describe_unbound(op: str, name: Name, scope: Sequence[tuple[Name, int]]) -> str:
-    """What to say of an axis that is not in scope."""
+    """Return the message for an axis that is not in scope."""
     given = ", ".join(f"{n!r} (size {size})" for n, size in scope if n is not None)
     return (
         f"{op}: axis_name must be an axis in scope; got {name!r}, in scope {given or 'none'}. "
@@ -55,7 +55,7 @@ def axis_names(params: dict) -> tuple[Name, ...]:
 
 
 def count_copies(op: str, names: Sequence[Name]) -> int:
-    """How many copies there are along axes in scope."""
+    """Return the number of copies along axes in scope."""
     return math.prod(named_axis(op, n).size for n in names)
 
 

@@ -113,7 +113,7 @@ def reduce_running(combine: Callable, xs: Sequence[Any], axes: Sequence[int]) ->
 
 
 def no_addend(dtype: np.dtype) -> Any:
-    """What added to x gives x, also for x = -0.0."""
+    """Return the number that added to x gives x, also for x = -0.0."""
     return dtype.type(
         complex(-0.0, -0.0) if dtypes.is_complex(dtype) else -0.0 if dtypes.is_inexact(dtype) else 0
     )
@@ -174,7 +174,7 @@ def shift(x: Expr, distance: int, identity: Any, reverse: bool) -> Expr:
 
 
 def derive_step(prim: Primitive) -> Callable:
-    """How pairs (value, tangent) combine by a primitive of two operands."""
+    """Combine pairs (value, tangent) by a primitive of two operands."""
 
     def step(xs: Sequence[Any], ys: Sequence[Any]) -> list:
         (out,), (dot,) = prim.jvp((xs[0], ys[0]), (xs[1], ys[1]))

@@ -50,9 +50,19 @@ from weft.xla.typing import Array, ArrayLike, DTypeLike
 
 
 class Precision(enum.Enum):
-    """How exactly a product of floats is computed where the hardware has a choice.
+    """The precision of a product of floats, where the hardware has a choice.
 
-    DEFAULT is fastest, HIGHEST uses the operands' full precision. On CPU all are full precision.
+    GPUs and TPUs multiply float32 faster with shorter mantissas. On CPUs all members compute with
+    full precision. Functions such as `jnp.dot` and `lax.conv` take a member as `precision`; the
+    option `default_matmul_precision` sets it for a whole program.
+
+    Attributes:
+      DEFAULT: the fastest choice of the platform.
+      HIGH: more exact, such as three passes of bfloat16 on a TPU.
+      HIGHEST: the full precision of the operands.
+
+    >>> print(jnp.dot(jnp.ones(3), jnp.ones(3), precision=lax.Precision.HIGHEST))
+    3.0
     """
 
     DEFAULT = 0
@@ -78,9 +88,24 @@ _PRECISIONS: dict[str | None, Precision] = {
 
 
 class DotAlgorithm(NamedTuple):
-    """The algorithm of a dot product: the types it multiplies and adds in, and how many of each.
+    """The algorithm of a product: the types of its inputs and its sums, and the number of terms.
 
-    A precision type is a dtype, or "tf32".
+    `lax.dot_general` takes it as `precision`. `DotAlgorithmPreset` has the usual ones by name. An
+    algorithm that the device does not have is an error at compilation.
+
+    Args:
+      lhs_precision_type: the dtype to which the left operand is rounded, or "tf32".
+      rhs_precision_type: the dtype to which the right operand is rounded, or "tf32".
+      accumulation_type: the dtype of the sums.
+      lhs_component_count: the number of terms into which each element of the left operand is split.
+        The default is 1.
+      rhs_component_count: the same for the right operand.
+      num_primitive_operations: the number of products of terms that are added up. The default is 1.
+      allow_imprecise_accumulation: if True, the sums may be less exact than `accumulation_type`.
+        The default is False.
+
+    >>> lax.DotAlgorithm("bfloat16", "bfloat16", "float32").lhs_component_count
+    1
     """
 
     lhs_precision_type: Any
@@ -97,9 +122,30 @@ def _define_algorithm(kind: str, accumulate: str, operations: int = 1, fast: boo
 
 
 class DotAlgorithmPreset(enum.Enum):
-    """Algorithms by name: the operands' precision, the accumulator's, and the number of passes.
+    """The usual algorithms of products, by name. Each value is a `DotAlgorithm`.
 
-    A value is a `DotAlgorithm`, with "any" where the operands' dtype decides, and None for DEFAULT.
+    A name says the type of the operands, the type of the sums, and the number of passes. For
+    example BF16_BF16_F32_X3 rounds both operands to bfloat16, splits them so that three products
+    are added up, and adds in float32. An algorithm that the device does not have is an error at
+    compilation.
+
+    Attributes:
+      DEFAULT: the platform chooses. Its value is None.
+      ANY_F8_ANY_F8_F32: operands of any 8-bit float, sums in float32.
+      ANY_F8_ANY_F8_F32_FAST_ACCUM: the same, with sums that may be less exact.
+      ANY_F8_ANY_F8_ANY: operands of any 8-bit float, sums in the dtype of the result.
+      ANY_F8_ANY_F8_ANY_FAST_ACCUM: the same, with sums that may be less exact.
+      F16_F16_F16, F16_F16_F32: float16, sums in float16 or float32.
+      BF16_BF16_BF16, BF16_BF16_F32: bfloat16, sums in bfloat16 or float32.
+      BF16_BF16_F32_X3, BF16_BF16_F32_X6, BF16_BF16_F32_X9: several products of bfloat16.
+      TF32_TF32_F32, TF32_TF32_F32_X3: the 19-bit floats of GPUs, in one product or three.
+      F32_F32_F32: float32.
+      F64_F64_F64: float64.
+
+    >>> lax.DotAlgorithmPreset.BF16_BF16_F32_X3.value.num_primitive_operations
+    3
+    >>> print(lax.dot(jnp.ones(3), jnp.ones(3), precision=lax.DotAlgorithmPreset.F32_F32_F32))
+    3.0
     """
 
     DEFAULT = None
@@ -424,7 +470,7 @@ def sum_of_products(lhs: Any, rhs: Any, *, dimension_numbers: Any, **params: Any
 def plan_transpose(
     numbers: tuple, left: bool, rank: int, other_rank: int
 ) -> tuple[tuple, bool, tuple[int, ...] | None]:
-    """How the product of a cotangent with the other operand gives the cotangent of an operand.
+    """Return the product of a cotangent and the other operand, the cotangent of an operand.
 
     `left` says that the operand, of rank `rank`, is the left one. The answer is the dimension
     numbers, whether the cotangent comes first, and how to permute the product's axes. The order is
@@ -663,7 +709,20 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
 
 
 class RaggedDotDimensionNumbers(NamedTuple):
-    """Those of a dot_general, the axis of lhs that falls into groups, and rhs's axis of groups."""
+    """The axes of a `lax.ragged_dot_general`.
+
+    Args:
+      dot_dimension_numbers: the axes of a `lax.dot_general`:
+        `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`.
+      lhs_ragged_dimensions: the axis of `lhs` that falls into groups, a sequence of one int.
+      rhs_group_dimensions: the axis of `rhs` that holds one slice for each group, a sequence of one
+        int. It is empty if the ragged axis is contracted or a batch axis.
+
+    >>> axes = lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), [0], [0])
+    >>> lhs, rhs, sizes = jnp.ones((5, 2)), jnp.ones((3, 2, 4)), jnp.array([2, 2, 1])
+    >>> lax.ragged_dot_general(lhs, rhs, sizes, axes).shape
+    (5, 4)
+    """
 
     dot_dimension_numbers: DotDimensionNumbers
     lhs_ragged_dimensions: Sequence[int]
@@ -716,13 +775,38 @@ def ragged_dot_general(
     group_offset: ArrayLike | None = None,
     out_sharding: Any = None,
 ) -> Array:
-    """`dot_general` where an axis of `lhs`, the ragged one, falls into consecutive groups.
+    """Multiply as `dot_general` does, where an axis of `lhs` falls into consecutive groups.
 
-    Where that axis is free, each group meets its own slice of `rhs` along its group axis. Where it
-    is contracted, each group is summed by itself, and the result has an axis of groups in front.
-    Where it is a batch axis, groups make no difference. `group_sizes` is (g,), or (..., g) with the
-    axes of `lhs` outside the ragged one: batch axes, and those of its kind before it.
-    `out_sharding` is as in `dot_general`.
+    The group of a row decides which slice of `rhs` it is multiplied by. Mixtures of experts use
+    this: rows are sorted by expert, and each expert has its own matrix.
+
+    There are three modes, by the kind of the ragged axis. If it is free, each group is multiplied
+    by its own slice of `rhs` along the group axis. If it is contracted, each group is summed by
+    itself, and the result has an axis of groups in front. If it is a batch axis, groups make no
+    difference.
+
+    Args:
+      lhs: an array of floats, integers or complex numbers.
+      rhs: an array of such.
+      group_sizes: an integer array of shape (g,), the sizes of the groups in order. It may have
+        more axes in front, (..., g): the batch axes of `lhs`, and the axes of its kind before the
+        ragged one.
+      ragged_dot_dimension_numbers: a `RaggedDotDimensionNumbers`, which names the axes.
+      precision: a `Precision`, a name or an algorithm, as in `dot_general`. None is the default.
+      preferred_element_type: the dtype of the result. None takes it from the operands.
+      group_offset: it must be None, the default.
+      out_sharding: the sharding of the result over explicit axes of a mesh. None derives it.
+
+    Returns:
+      An array. Its axes are those of `dot_general` without the group axis of `rhs`, or with an axis
+      of size g in front if the ragged axis is contracted. Rows beyond the last group are zero.
+
+    >>> axes = lax.RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), [0], [0])
+    >>> lhs, rhs = jnp.ones((3, 2)), jnp.array([[[1.0], [1.0]], [[5.0], [5.0]]])
+    >>> print(lax.ragged_dot_general(lhs, rhs, jnp.array([1, 2]), axes))
+    [[ 2.]
+     [10.]
+     [10.]]
     """
     op = "ragged_dot_general"
     if out_sharding is not None:

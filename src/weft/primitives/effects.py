@@ -59,7 +59,7 @@ class OpaqueCall(Primitive):
     multiple_results = True
 
     def describe(self, params: dict) -> str:
-        """What is called, for an error."""
+        """Name the function that is called, for an error."""
         return "a Python function"
 
     def abstract_eval(self, *avals, result_avals, **params):

@@ -43,7 +43,17 @@ from weft.xla.typing import Array, ArrayLike
 
 
 class EigImplementation(enum.Enum):
-    """Who computes eigenvalues: LAPACK on CPU; the others on GPU alone."""
+    """The library that computes eigenvalues of general matrices.
+
+    Attributes:
+      LAPACK: LAPACK, on the CPU. It is the one that CPUs have.
+      CUSOLVER, MAGMA: libraries of GPUs.
+
+    >>> lapack = lax.linalg.EigImplementation.LAPACK
+    >>> w, *_ = lax.linalg.eig(jnp.array([[2.0]]), implementation=lapack)
+    >>> print(w)
+    [2.+0.j]
+    """
 
     CUSOLVER = "cusolver"
     MAGMA = "magma"
@@ -51,7 +61,17 @@ class EigImplementation(enum.Enum):
 
 
 class EighImplementation(enum.Enum):
-    """How eigenvalues of Hermitian matrices are computed: QR on CPU; the others elsewhere."""
+    """The algorithm that computes eigenvalues of Hermitian matrices.
+
+    Attributes:
+      QR: LAPACK's algorithm. It is the one that CPUs have.
+      JACOBI, QDWH: algorithms of other platforms.
+
+    >>> qr = lax.linalg.EighImplementation.QR
+    >>> v, w = lax.linalg.eigh(jnp.array([[2.0]]), implementation=qr)
+    >>> print(w)
+    [2.]
+    """
 
     QR = "qr"
     JACOBI = "jacobi"
@@ -59,9 +79,17 @@ class EighImplementation(enum.Enum):
 
 
 class SvdAlgorithm(enum.Enum):
-    """How singular values are computed. DEFAULT divides and conquers on CPU, where QR is slower.
+    """The algorithm that computes singular values.
 
-    JACOBI and POLAR are for other platforms.
+    Attributes:
+      DEFAULT: the choice of the platform, on CPUs divide and conquer.
+      QR: LAPACK's QR algorithm, which is slower on CPUs.
+      DIVIDE_AND_CONQUER: LAPACK's algorithm of that name.
+      JACOBI, POLAR: algorithms of other platforms.
+
+    >>> qr = lax.linalg.SvdAlgorithm.QR
+    >>> print(lax.linalg.svd(jnp.array([[2.0]]), compute_uv=False, algorithm=qr))
+    [2.]
     """
 
     DEFAULT = "default"
@@ -177,7 +205,7 @@ def leave_out(eqn: Eqn, live: Sequence[bool], **params: Any) -> Eqn:
 
 
 def subset_size(op: str, subset: Any, n: int) -> int:
-    """How many of n values a subset [start, stop) has."""
+    """Return how many of n values a subset [start, stop) has."""
     if subset is None:
         return n
     start, stop = subset
@@ -209,11 +237,25 @@ def eigh(
     subset_by_index: tuple[int, int] | None = None,
     implementation: EighImplementation | None = None,
 ) -> tuple[Array, Array]:
-    """Eigenvectors (the columns of V) and eigenvalues w, ascending, of Hermitian x: (V, w).
+    """Compute eigenvectors and eigenvalues of Hermitian matrices.
 
-    x (..., n, n) is made Hermitian first, as (x + x^H) / 2, unless `symmetrize_input` says not to:
-    then only its `lower` (or upper) triangle is read. `subset_by_index` asks for the eigenvalues
-    from start to stop alone. NaN where it does not converge.
+    Args:
+      x: an array of floats or complex numbers of shape (..., n, n).
+      lower: if True, the default, the lower triangle of x is read where `symmetrize_input` is
+        False. If False, the upper one.
+      symmetrize_input: if True, the default, `(x + x^H) / 2` takes the place of x.
+      sort_eigenvalues: if True, the default, the eigenvalues ascend.
+      subset_by_index: a pair (start, stop). Only the eigenvalues of these indices are computed.
+        None, the default, computes all.
+      implementation: an `EighImplementation`. None, the default, is the choice of the platform.
+
+    Returns:
+      A pair (V, w): the eigenvectors, which are the columns of V, of shape (..., n, k), and the
+      real eigenvalues, of shape (..., k). `jnp.linalg.eigh` returns them in the other order. The
+      result is NaN where the algorithm does not converge.
+
+    Raises:
+      ShapeError: the matrices are not square.
 
     >>> v, w = lax.linalg.eigh(jnp.array([[2., 1.], [1., 2.]]))
     >>> print(w)
@@ -258,11 +300,23 @@ tridiagonal_p = Tridiagonal()
 
 
 def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
-    """Reduce Hermitian a (..., n, n) to a tridiagonal matrix: (reflections, d, e, taus).
+    """Reduce Hermitian matrices to tridiagonal form T = Q^H a Q.
 
-    d and e are the diagonals of T = Q^H a Q. Q is the product of Householder reflections, kept
-    below the subdiagonal of the first result, or above the superdiagonal if not `lower`, with
-    taus, as LAPACK's sytrd has them. Without a derivative.
+    It has no derivative.
+
+    Args:
+      a: an array of floats or complex numbers of shape (..., n, n).
+      lower: if True, the default, the lower triangle of a is read. If False, the upper one.
+
+    Returns:
+      A tuple (reflections, d, e, taus). d and e are the diagonal of T, of shape (..., n), and the
+      one beside it, of shape (..., n - 1). Q is a product of Householder reflections: they are
+      below the subdiagonal of `reflections`, or above the superdiagonal if not `lower`, and their
+      factors are `taus`, of shape (..., n - 1), as LAPACK's sytrd returns them.
+
+    >>> _, d, e, _ = lax.linalg.tridiagonal(jnp.array([[4.0, 1.0], [1.0, 3.0]]))
+    >>> print(d, e)
+    [4. 3.] [1.]
     """
     reflections, d, e, taus = tridiagonal_p.apply(a, lower=bool(lower))
     return reflections, d, e, taus
@@ -345,7 +399,7 @@ def solve_general(a: Any, b: Any) -> Any:
 
 
 def vector_tangent(v: Any, w: Any, inner: Any) -> Any:
-    """How eigenvectors of x move where `inner` is V^-1 dx V: of norm 1, largest component real."""
+    """Return the tangents of eigenvectors of x, where `inner` is V^-1 dx V."""
     dv = product(v, elementwise.mul(inner, invert_gaps(w)))
     axis = typeof(v).ndim - 2
     length = layout.reduce_sum(elementwise.real(elementwise.mul(conjugate(v), dv)), (axis,))
@@ -375,12 +429,23 @@ def eig(
     implementation: EigImplementation | None = None,
     use_magma: bool | None = None,
 ) -> list:
-    """Eigenvalues of general x (..., n, n) and, where chosen, left and right eigenvectors.
+    """Compute eigenvalues and eigenvectors of general matrices.
 
-    All are complex; vectors are columns, of norm 1 and with a real largest component. Derivatives
-    of eigenvalues suppose that these are distinct; those of vectors, which also depend on that
-    scale, need `enable_eigvec_derivs`. NaN where it does not converge. `use_magma` is the old name
-    of an implementation for GPU.
+    The derivatives of the eigenvalues suppose that they are distinct. Those of the eigenvectors
+    also depend on the scale of the vectors, so they need `enable_eigvec_derivs`.
+
+    Args:
+      x: an array of floats or complex numbers of shape (..., n, n).
+      compute_left_eigenvectors: if True, the default, the result has the left eigenvectors.
+      compute_right_eigenvectors: if True, the default, the result has the right eigenvectors.
+      enable_eigvec_derivs: if True, eigenvectors can be differentiated. The default is False.
+      implementation: an `EigImplementation`. None, the default, is the choice of the platform.
+      use_magma: an older way to choose an implementation on GPUs.
+
+    Returns:
+      A list: the eigenvalues, of shape (..., n), and the chosen eigenvectors, of shape (..., n, n):
+      the left ones first. All are complex. The vectors are columns of norm 1 whose largest
+      component is real. The result is NaN where the algorithm does not converge.
 
     >>> w, left, right = lax.linalg.eig(jnp.array([[0., 1.], [-1., 0.]]))
     >>> print(w)
@@ -423,17 +488,29 @@ hessenberg_p = Hessenberg()
 
 
 def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
-    """Reduce a (..., n, n) to Hessenberg form H = Q^H a Q: (H over reflections, taus).
+    """Reduce general matrices to Hessenberg form H = Q^H a Q.
 
-    Q is the product of Householder reflections kept below the subdiagonal of the first result,
-    with taus (..., n - 1), as LAPACK's gehrd has them. Without a derivative.
+    A Hessenberg matrix is 0 below its first subdiagonal. It has no derivative.
+
+    Args:
+      a: an array of floats or complex numbers of shape (..., n, n).
+
+    Returns:
+      A pair (h, taus). The upper part of h, with the subdiagonal, is H. Below it are the
+      Householder reflections whose product is Q. Their factors are `taus`, of shape (..., n - 1),
+      as LAPACK's gehrd returns them.
+
+    >>> h, taus = lax.linalg.hessenberg(jnp.array([[4.0, 1.0], [2.0, 3.0]]))
+    >>> print(h, taus)
+    [[4. 1.]
+     [2. 3.]] [0.]
     """
     reduced, taus = hessenberg_p.apply(a)
     return reduced, taus
 
 
 class Schur(MatrixPrimitive):
-    """x = Z T Z^H: Z unitary, T upper triangular, for real x but for 2 x 2 blocks; T, then Z.
+    """x = Z T Z^H: Z unitary, T upper triangular, for real x except for 2 x 2 blocks; T, then Z.
 
     Shapes: x, T, Z (..., n, n). NaN where it does not converge. Source: LAPACK gees.
     """
@@ -474,10 +551,28 @@ def schur(
     sort_eig_vals: bool = False,
     select_callable: Callable[..., Any] | None = None,
 ) -> tuple:
-    """The Schur form x = Z T Z^H of general x (..., n, n): (T, Z), or (T,) without vectors.
+    """Compute the Schur form x = Z T Z^H of general matrices.
 
-    T is upper triangular; for real x, complex pairs of eigenvalues are 2 x 2 blocks on its
-    diagonal. Sorting is not available. Without a derivative.
+    T is upper triangular, with the eigenvalues on its diagonal. For real x, a pair of complex
+    eigenvalues is a block of 2 x 2. It has no derivative.
+
+    Args:
+      x: an array of floats or complex numbers of shape (..., n, n).
+      compute_schur_vectors: if True, the default, the result has Z.
+      sort_eig_vals: it must be False, the default.
+      select_callable: it must be None, the default.
+
+    Returns:
+      A tuple (T, Z), or (T,) without the vectors, of shapes (..., n, n). The eigenvalues are in
+      LAPACK's order.
+
+    Raises:
+      NotImplementedError: sorting is asked for.
+
+    >>> t, z = lax.linalg.schur(jnp.array([[4.0, 1.0], [2.0, 3.0]]))
+    >>> print(np.asarray(t).round(4))
+    [[ 5. -1.]
+     [ 0.  2.]]
     """
     return tuple(
         schur_p.apply(
@@ -560,7 +655,7 @@ def lower_subset(hlo: Any, outs: Sequence[Any], start: int, stop: int) -> list:
 
 
 def singular_tangents(s: Any, u: Any, vh: Any, t: Any) -> list:
-    """How singular values and vectors move with the matrix."""
+    """Return the tangents of singular values and vectors."""
     k, kind = typeof(s).shape[-1], typeof(u).dtype
     more_u, more_v = slice_columns(u, k, None), adjoint(slice_rows(vh, k, None))
     u, v = slice_columns(u, 0, k), adjoint(slice_rows(vh, 0, k))
@@ -618,11 +713,23 @@ def svd(
     subset_by_index: tuple[int, int] | None = None,
     algorithm: SvdAlgorithm | None = None,
 ) -> Any:
-    """The singular value decomposition x = U diag(s) V^H: (U, s, V^H), or s without `compute_uv`.
+    """Compute the singular value decomposition x = U diag(s) V^H.
 
-    For x (..., m, n), s (..., k) descends, k = min(m, n); U is (..., m, k) and V^H (..., k, n), or
-    square with `full_matrices`. `subset_by_index` asks for the values from start to stop alone.
-    NaN where it does not converge.
+    Args:
+      x: an array of floats or complex numbers of shape (..., m, n). k is min(m, n) below.
+      full_matrices: if True, the default, U and V^H are square. If False, they have k columns and
+        rows.
+      compute_uv: if True, the default, the result has U and V^H. Derivatives of s need no vectors.
+      subset_by_index: a pair (start, stop). Only the singular values of these indices are computed.
+        None, the default, computes all. It needs `full_matrices=False`.
+      algorithm: an `SvdAlgorithm`. None, the default, is the choice of the platform.
+
+    Returns:
+      A tuple (U, s, V^H), or s without the vectors. The singular values s descend, and have the
+      shape (..., k). The result is NaN where the algorithm does not converge.
+
+    Raises:
+      ValueError: a subset is asked for together with full matrices.
 
     >>> u, s, vh = lax.linalg.svd(jnp.array([[3., 0.], [0., -2.]]))
     >>> print(s)

@@ -238,7 +238,7 @@ def element_shape(shape: tuple[int, ...], dim: int | None) -> tuple[int, ...]:
 
 
 def match_numbers(x: Any, y: Any) -> tuple[Any, Any]:
-    """Where an operand is a Python number, give it the other's dtype; of two, the higher kind."""
+    """Give a Python number the dtype of the other operand; of two numbers, the higher kind."""
     if type(y) in NUMBERS:
         if type(x) not in NUMBERS:
             y = literal(y, typeof(x).dtype)
@@ -539,7 +539,15 @@ is_finite_p = Elementwise(
 
 
 class RoundingMethod(enum.IntEnum):
-    """Where `round` sends a number halfway between two integers."""
+    """The direction in which `lax.round` rounds a number halfway between two integers.
+
+    Attributes:
+      AWAY_FROM_ZERO: away from zero, so that 2.5 becomes 3. It is the default of `lax.round`.
+      TO_NEAREST_EVEN: to the even integer, so that 2.5 becomes 2, as NumPy and Python do.
+
+    >>> print(lax.round(2.5), lax.round(2.5, lax.RoundingMethod.TO_NEAREST_EVEN))
+    3.0 2.0
+    """
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1
@@ -835,7 +843,7 @@ class SelectN(Primitive):
         cases = [hlo.spread(c, aval) for c in cases]
         if len(cases) == 1:
             return [cases[0]]
-        if dtypes.is_bool(which.aval.dtype):  # StableHLO takes a scalar predicate as it is
+        if dtypes.is_bool(which.aval.dtype):  # StableHLO takes a scalar predicate unchanged
             return hlo.op("stablehlo.select", [which, cases[1], cases[0]], [aval])
         which = hlo.spread(which, aval)
         out = cases[-1]

@@ -1,6 +1,6 @@
 """`Expr`: mathematics written as it reads, lowered to StableHLO: `x * y + 1` writes operations.
 
-For lowerings that are formulas: special functions, small matrices, random words. It is no operation
+For lowerings that are formulas: special functions, small matrices, random words. It is not part
 of the language and has no derivative: the primitives whose `lower` uses it have.
 """
 
@@ -35,7 +35,7 @@ def write_comparison(direction: str) -> Callable[[Expr, Any], Expr]:
 
 
 def write_quotient(divide: Callable[[Expr, Any], Any]) -> Callable[[Expr, Any], Any]:
-    """Return the method of `Expr` that divides, and leaves all bits of large quotients as they are.
+    """Return the method of `Expr` that divides, and leaves all bits of large quotients unchanged.
 
     XLA:CPU ends a loop at a quotient that is used twice, and writes it to memory, but does not end
     a loop at the operation that follows the quotient here. XLA:GPU takes that operation out.
@@ -60,7 +60,7 @@ ALL_BITS = {
 
 
 def split_number(x: float) -> tuple[float, float]:
-    """x as a sum of two floats of half as many bits."""
+    """x as a sum of two floats of half the bits."""
     bits = np.array(x, np.float64).view(np.uint64) & np.uint64(0xFFFFFFFFF8000000)
     high = float(bits.view(np.float64))
     return high, float(Fraction(x) - Fraction(high))
@@ -185,7 +185,7 @@ class Expr:
         return self * half.power_of_two() * (n - half).power_of_two()
 
     def split_bits(self) -> tuple[Expr, Expr]:
-        """x as a sum of two floats of half as many bits, by bits: no compiler can spoil that."""
+        """x as a sum of two floats of half the bits, by bits: no compiler can spoil that."""
         bits, mask = (I64, -(1 << 27)) if self.dtype == F64 else (I32, -(1 << 12))
         high = (self.bitcast(bits) & mask).bitcast(self.dtype)
         return high, self - high

@@ -110,10 +110,15 @@ lu_p = Lu()
 
 
 def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
-    """The LU factors of P x = L U with pivots and the permutation: (lu, pivots, permutation).
+    """Compute the LU factorization P x = L U with row exchanges.
 
-    For x (..., m, n), `lu` holds L below the diagonal, without the ones that are on it, and U. In
-    step i rows i and pivots[i] were exchanged; x[permutation] is P x.
+    Args:
+      x: an array of floats or complex numbers of shape (..., m, n). k is min(m, n) below.
+
+    Returns:
+      A tuple (lu, pivots, permutation). `lu` has L below its diagonal, without the ones on L's
+      diagonal, and U on and above it. `pivots`, of shape (..., k): in step i, rows i and pivots[i]
+      were exchanged. `permutation`, of shape (..., m): `x[permutation]` is P x.
 
     >>> factors, pivots, permutation = lax.linalg.lu(jnp.array([[1., 2.], [4., 6.]]))
     >>> print(factors, pivots, permutation)
@@ -192,7 +197,18 @@ lu_pivots_to_permutation_p = LuPivotsToPermutation()
 
 
 def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
-    """The permutation that LU's `pivots` (..., k) stand for, as an order of `permutation_size`."""
+    """Convert the row exchanges of an LU factorization to a permutation.
+
+    Args:
+      pivots: an integer array of shape (..., k): in step i, rows i and pivots[i] are exchanged.
+      permutation_size: the number of rows m, an int of at least k.
+
+    Returns:
+      An integer array of shape (..., m). `x[permutation]` has the rows in the new order.
+
+    >>> print(lax.linalg.lu_pivots_to_permutation(jnp.array([1, 2]), 3))
+    [1 2 0]
+    """
     size = check_integer("lu_pivots_to_permutation", "permutation_size", permutation_size, 0)
     return lu_pivots_to_permutation_p.apply(pivots, permutation_size=size)[0]
 
@@ -249,10 +265,22 @@ householder_product_p = HouseholderProduct()
 
 
 def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
-    """The product of Householder reflections as a matrix of a's shape: Q, from LAPACK's geqrf.
+    """Multiply Householder reflections, which gives the unitary matrix Q.
 
-    Reflection i is I - taus[i] v v^H, where v is column i of a (..., m, n) below the diagonal, with
-    1 on it and 0 above. Without a derivative.
+    Reflection i is I - taus[i] v v^H. The vector v is column i of a below the diagonal, with 1 on
+    the diagonal and 0 above it. It has no derivative.
+
+    Args:
+      a: the vectors, an array of shape (..., m, n), as LAPACK's geqrf returns them.
+      taus: the factors, of shape (..., k) with k <= n.
+
+    Returns:
+      The first n columns of the product, an array of shape (..., m, n).
+
+    >>> a = jnp.array([[0.0], [1.0]])  # v = (1, 1)
+    >>> print(lax.linalg.householder_product(a, jnp.array([1.0])))
+    [[ 0.]
+     [-1.]]
     """
     return householder_product_p.apply(a, taus)[0]
 
@@ -293,10 +321,24 @@ ormqr_p = Ormqr()
 def ormqr(
     a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False
 ) -> Array:
-    """c times the unitary Q that reflections give, without forming Q: Q c, Q^H c, c Q or c Q^H.
+    """Multiply by the unitary matrix Q of Householder reflections, without forming Q.
 
-    a (..., r, k) and taus (..., k) are LAPACK's, as `householder_product` takes them. Without a
-    derivative.
+    It has no derivative.
+
+    Args:
+      a: the vectors of the reflections, of shape (..., r, k), as `householder_product` takes them.
+      taus: their factors, of shape (..., k).
+      c: the matrices that are multiplied: of shape (..., r, n) if `left`, else (..., m, r).
+      left: if True, the default, the result is Q c. If False, it is c Q.
+      transpose: if True, Q^H takes the place of Q. The default is False.
+
+    Returns:
+      An array of the shape of c.
+
+    >>> a = jnp.array([[0.0], [1.0]])  # v = (1, 1)
+    >>> print(lax.linalg.ormqr(a, jnp.array([1.0]), jnp.array([[1.0], [2.0]])))
+    [[-2.]
+     [-1.]]
     """
     return ormqr_p.apply(a, taus, c, left=bool(left), transpose=bool(transpose))[0]
 
@@ -425,10 +467,18 @@ def qr(
     full_matrices: bool = True,
     use_magma: bool | None = None,
 ) -> tuple:
-    """x = Q R with unitary Q and upper triangular R; (Q, R), or (Q, R, p) with `pivoting`.
+    """Compute the QR factorization x = Q R.
 
-    For x (..., m, n), Q has min(m, n) columns, or m with `full_matrices`. With pivoting
-    x[:, p] = Q R, and the diagonal of R descends in size. `use_magma` says something on GPU alone.
+    Args:
+      x: an array of floats or complex numbers of shape (..., m, n). k is min(m, n) below.
+      pivoting: if True, columns are exchanged so that the diagonal of R descends in size, and x[:,
+        p] = Q R. The default is False.
+      full_matrices: if True, the default, Q is square. If False, it has k columns.
+      use_magma: a choice of library on GPUs. It has no effect on CPUs.
+
+    Returns:
+      A tuple (Q, R), or (Q, R, p) with pivoting. Q has orthonormal columns, and R is upper
+      triangular. p is an integer array of shape (..., n).
 
     >>> q, r = lax.linalg.qr(jnp.array([[3., 1.], [4., 2.]]))
     >>> print(abs(q @ r - jnp.array([[3., 1.], [4., 2.]])).max() < 1e-6)

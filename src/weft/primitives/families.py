@@ -1,4 +1,4 @@
-"""What primitives share: families of rules, arithmetic of axes, and the checks of type rules.
+"""The base of primitives: families of rules, arithmetic of axes, and checks of type rules.
 
 `LeadingBatch` and `LinearTogether`, whose rules apply operations, are in layout.py.
 """
@@ -204,7 +204,7 @@ def apply_to_element(prim: Primitive, i: Sequence[IntegerLike], x: Operand, **pa
 
 
 def read_element(prim: Primitive, i: Sequence[IntegerLike], x: Operand, **params: Any) -> list:
-    """The method `element` of what leaves its operand as it is."""
+    """The method `element` of what leaves its operand unchanged."""
     return [x[i]]
 
 
@@ -230,7 +230,7 @@ def label_along(prim: Primitive, avals: Sequence, outs: Sequence, **params: Any)
 
 
 def label_together(prim: Primitive, avals: Sequence, outs: Sequence, **params: Any) -> Axes:
-    """As `label_along`, for what is linear in all operands together."""
+    """Do as `label_along` does, for an operation that is linear in all operands together."""
     return along_each_other(avals, outs, Linearity.JOINT)
 
 
@@ -338,7 +338,7 @@ def label_windows(
     """Labels of the axes of a gather's operand and indices, and of its result.
 
     Along a window as long as the operand the result is as that; the other axes of the operand are
-    whole, but for those that are batching, and the axes of indices are texts.
+    whole, except for those that are batching, and the axes of indices are texts.
     """
     batching = dict(zip(dims.operand_batching_dims, dims.start_indices_batching_dims, strict=True))
     full = [d if d in windows and sizes[d] == n else None for d, n in enumerate(x.shape)]
@@ -352,7 +352,7 @@ def label_windows(
 
 
 def is_linear(x: Any) -> bool:
-    """Whether a transpose rule is asked to solve for this operand."""
+    """Return True if a transpose rule is asked to solve for this operand."""
     return type(x) is Linear
 
 

@@ -25,7 +25,17 @@ from weft.xla.typing import Array, ArrayLike
 
 
 class FftType(enum.IntEnum):
-    """The kinds of transforms: forward and inverse, of complex and of real values."""
+    """The kinds of Fourier transforms that `lax.fft` computes.
+
+    Attributes:
+      FFT: forward, from complex to complex.
+      IFFT: inverse, from complex to complex.
+      RFFT: forward, from real to half of the complex spectrum.
+      IRFFT: inverse, from half of the spectrum to real.
+
+    >>> lax.fft(jnp.ones(4), lax.FftType.RFFT, (4,)).shape
+    (3,)
+    """
 
     FFT = 0
     IFFT = 1

@@ -34,12 +34,26 @@ from weft.xla.typing import Array, ArrayLike
 
 
 class GatherDimensionNumbers(NamedTuple):
-    """How the axes of a gather's operand, indices and result correspond.
+    """The correspondence between the axes of the operand, the indices and the result of a gather.
 
-    An index vector is the last axis of the indices; its entry k is a position on operand axis
-    start_index_map[k]. A window's axes are offset_dims of the result, in order, but for the
-    collapsed_slice_dims and the operand_batching_dims, whose windows have size 1. Operand axis
-    operand_batching_dims[k] goes with axis start_indices_batching_dims[k] of the indices.
+    The last axis of the indices holds index vectors. Each of them is the start of a window of the
+    operand.
+
+    Args:
+      offset_dims: the axes of the result that are axes of a window, in order.
+      collapsed_slice_dims: the axes of the operand whose windows have size 1 and which the result
+        lacks.
+      start_index_map: entry k of an index vector is a position on axis `start_index_map[k]` of the
+        operand.
+      operand_batching_dims: axes of the operand that go together with axes of the indices. Their
+        windows have size 1. The default is none.
+      start_indices_batching_dims: the axes of the indices that go with `operand_batching_dims`, in
+        the same order.
+
+    >>> rows = lax.GatherDimensionNumbers((1,), (0,), (0,))
+    >>> print(lax.gather(jnp.arange(6).reshape(3, 2), jnp.array([[2], [0]]), rows, (1, 2)))
+    [[4 5]
+     [0 1]]
     """
 
     offset_dims: tuple[int, ...]
@@ -50,11 +64,27 @@ class GatherDimensionNumbers(NamedTuple):
 
 
 class ScatterDimensionNumbers(NamedTuple):
-    """How the axes of a scatter's operand, indices and updates correspond.
+    """The correspondence between the axes of the operand, the indices and the updates of a scatter.
 
-    As GatherDimensionNumbers, with the updates in place of the result: update_window_dims for
-    offset_dims, inserted_window_dims for collapsed_slice_dims, scatter_dims_to_operand_dims for
-    start_index_map.
+    The last axis of the indices holds index vectors. Each of them is the start of a window of the
+    operand, to which a window of the updates is written.
+
+    Args:
+      update_window_dims: the axes of the updates that are axes of a window, in order.
+      inserted_window_dims: the axes of the operand whose windows have size 1 and which the updates
+        lack.
+      scatter_dims_to_operand_dims: entry k of an index vector is a position on axis
+        `scatter_dims_to_operand_dims[k]` of the operand.
+      operand_batching_dims: axes of the operand that go together with axes of the indices. Their
+        windows have size 1. The default is none.
+      scatter_indices_batching_dims: the axes of the indices that go with `operand_batching_dims`,
+        in the same order.
+
+    >>> rows = lax.ScatterDimensionNumbers((1,), (0,), (0,))
+    >>> print(lax.scatter_add(jnp.zeros((3, 2)), jnp.array([[2], [0]]), jnp.ones((2, 2)), rows))
+    [[1. 1.]
+     [0. 0.]
+     [1. 1.]]
     """
 
     update_window_dims: Sequence[int]
@@ -65,10 +95,21 @@ class ScatterDimensionNumbers(NamedTuple):
 
 
 class GatherScatterMode(enum.Enum):
-    """What happens to windows that reach out of the operand.
+    """The treatment of windows that reach out of the operand, in gathers and scatters.
 
-    CLIP moves them inside; FILL_OR_DROP gives the fill value and drops their updates;
-    PROMISE_IN_BOUNDS says there are none; ONE_HOT reads zeros and drops.
+    Functions take a member, or its name in lower case such as "clip", as `mode`. "fill" and "drop"
+    both name FILL_OR_DROP.
+
+    Attributes:
+      CLIP: such a window is moved inside.
+      FILL_OR_DROP: a gather reads the fill value, and a scatter drops the update.
+      PROMISE_IN_BOUNDS: the caller promises that there are none, and nothing is checked.
+      ONE_HOT: a gather reads zeros, and a scatter drops the update.
+
+    >>> print(jnp.arange(3).at[5].get(mode="fill", fill_value=-1))
+    -1
+    >>> print(jnp.arange(3).at[5].get(mode=lax.GatherScatterMode.CLIP))
+    2
     """
 
     CLIP = enum.auto()
@@ -106,7 +147,7 @@ def window_axes(ndim: int, collapsed: Sequence[int], batching: Sequence[int]) ->
 
 
 def is_ascending(dims: Sequence[int], stop: int) -> bool:
-    """Whether `dims` are distinct axes below `stop`, in order."""
+    """Return True if `dims` are distinct axes below `stop`, in order."""
     return all(a < b for a, b in zip((-1, *dims), (*dims, stop), strict=True))
 
 
@@ -165,7 +206,7 @@ def clamp_indices(
 
 
 def lower_inside(hlo: Any, indices: Any, moved: Any) -> Expr:
-    """Write which index vectors clamping left as they were: those in bounds."""
+    """Write which index vectors clamping left unchanged: those in bounds."""
     aval = indices.aval
     (same,) = elementwise.eq_p.lower(hlo, indices, moved)
     cell = ShapedArray((), bool)
@@ -336,7 +377,7 @@ gather_p = Gather()
 
 
 def default_fill(dtype: np.dtype) -> Any:
-    """What a gather gives out of bounds: NaN, True, the smallest or largest integer."""
+    """Return a gather's value out of bounds: NaN, True, the smallest or largest integer."""
     if dtypes.is_inexact(dtype):
         return math.nan
     if dtypes.is_bool(dtype):
@@ -633,7 +674,7 @@ def add_at(x: Any, indices: Any, updates: Any, params: dict) -> Any:
 
 
 def has_one_writer(indices: Any, params: dict) -> bool:
-    """Whether no two windows can overlap: promised, or there is only one."""
+    """Return True if no two windows can overlap: promised, or there is only one."""
     aval, batching = typeof(indices), params["dimension_numbers"].scatter_indices_batching_dims
     rest = [n for d, n in enumerate(aval.shape[:-1]) if d not in batching]
     return params["unique_indices"] or math.prod(rest) <= 1

@@ -17,7 +17,7 @@ class Called(enum.Enum):
 
     STEP: none. The kernel is for the function as one step of a program that it computes as a whole.
     ALONE: programs of this function only; a compiler fuses others.
-    ALONE_LARGE: as ALONE, but for arrays eight times as large, since compilers vectorize it too.
+    ALONE_LARGE: as ALONE, except for arrays eight times as large, since compilers vectorize it too.
     ON_ARGUMENTS: all programs, if the operands are arguments of theirs.
     ANYWHERE: all programs.
     """

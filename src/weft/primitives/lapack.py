@@ -33,7 +33,7 @@ _registering = threading.Lock()
 
 
 def register_kernels() -> None:
-    """Make the kernels known to the engine; needed before a program that calls one is loaded."""
+    """Make the kernels known to XLA; needed before a program that calls one is loaded."""
     with _registering:
         register_once()
 
@@ -147,7 +147,7 @@ _SOLVERS = {
 
 
 def call_solver(call: KernelCall, routine: str, options: dict[str, str]) -> list[Value]:
-    """As `call_lapack`, on a GPU, whose kernels are the same but for their names and options."""
+    """Call a routine on a GPU, whose kernels differ in their names and options."""
     hlo, operands, out_avals, *_ = call
     if routine == "gesdd" and max(operands[0].aval.shape[-2:]) > JACOBI_SIZE:
         routine = "gesvd"

@@ -58,7 +58,7 @@ def literal(x: Any, dtype: np.dtype) -> Any:
 
 
 def convert_literal(x: Any, dtype: np.dtype, kind: type | None) -> Any:
-    """`literal`, but for the commonest cases; `kind` is the Python type of its literals."""
+    """`literal`, except for the commonest cases; `kind` is the Python type of its literals."""
     rank = _RANK.get(type(x))
     if rank is None:  # a NumPy scalar, or a size
         if isinstance(x, SymbolicSize):
@@ -113,7 +113,7 @@ def batched_at_front(x: Any, dim: int | None, size: int) -> Any:
 class LeadingBatch(Primitive):
     """A family: the rules do not care for leading axes, and there mapped axes go."""
 
-    core_rank = 2  # of the first operand: how many axes are no batch
+    core_rank = 2  # of the first operand: how many axes are not batch
 
     def label_axes(self, avals, outs, **params):
         batch = range(avals[0].ndim - self.core_rank)
@@ -428,7 +428,7 @@ def full_like(
     dtype: DTypeLike | None = None,
     shape: Sequence[int] | None = None,
 ) -> Array:
-    """As `full`, with the shape and dtype of `x` where they are not given."""
+    """Do as `full` does, with the shape and dtype of `x` where they are not given."""
     like = x if hasattr(x, "shape") and hasattr(x, "dtype") else typeof(x)
     if dtype is None and getattr(like, "weak_type", False):
         fill_value = convert(fill_value, like.dtype, True)

@@ -82,10 +82,19 @@ cholesky_p = Cholesky()
 
 
 def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
-    """The lower triangular factor L of positive definite matrices, L L^H = x.
+    """Compute the Cholesky factorization x = L L^H of positive definite matrices.
 
-    x (..., n, n) is made Hermitian first, as (x + x^H) / 2, unless `symmetrize_input` says not to:
-    then only its lower triangle is read. NaN where x is not positive definite.
+    Args:
+      x: an array of floats or complex numbers of shape (..., n, n).
+      symmetrize_input: if True, the default, `(x + x^H) / 2` takes the place of x. If False, only
+        the lower triangle of x is read.
+
+    Returns:
+      The lower triangular factor L, of the shape and dtype of x. It is NaN where x is not positive
+      definite.
+
+    Raises:
+      ShapeError: the matrices are not square.
 
     >>> print(lax.linalg.cholesky(jnp.array([[4., 2.], [2., 5.]])))
     [[2. 0.]
@@ -167,9 +176,21 @@ cholesky_update_p = CholeskyUpdate()
 
 
 def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
-    """The Cholesky factor of r^T r + w w^T, given r (..., n, n) upper triangular and w (..., n).
+    """Update a Cholesky factor after a rank-one change of the matrix.
 
-    Real dtypes. O(n^2), where a new factorization is O(n^3).
+    It costs O(n^2) operations, where a new factorization costs O(n^3).
+
+    Args:
+      r_matrix: the upper triangular factor R of R^T R, a float array of shape (..., n, n).
+      w_vector: a float array of shape (..., n).
+
+    Returns:
+      The upper triangular factor of R^T R + w w^T, of the shape and dtype of `r_matrix`.
+
+    >>> r = lax.linalg.cholesky_update(jnp.eye(2), jnp.array([1.0, 2.0]))
+    >>> print(np.asarray(r.T @ r).round(4))
+    [[2. 2.]
+     [2. 5.]]
     """
     return cholesky_update_p.apply(r_matrix, w_vector)[0]
 
@@ -238,9 +259,23 @@ def symmetric_product(
     beta: float = 0.0,
     symmetrize_output: bool = False,
 ) -> Array:
-    """alpha a a^T + beta c, for a (..., m, n) and c (..., m, m), symmetric, of real dtype.
+    """Compute `alpha a a^T + beta c`, a symmetric matrix.
 
-    `symmetrize_output` gives both triangles of the result the values of the lower one.
+    Args:
+      a_matrix: a float array of shape (..., m, n).
+      c_matrix: a symmetric float array of shape (..., m, m).
+      alpha: the factor of the product, a Python float. The default is 1.
+      beta: the factor of `c_matrix`, a Python float. The default is 0.
+      symmetrize_output: if True, the upper triangle of the result is a copy of the lower one. The
+        default is False.
+
+    Returns:
+      An array of shape (..., m, m).
+
+    >>> a = jnp.array([[4.0, 1.0], [2.0, 3.0]])
+    >>> print(lax.linalg.symmetric_product(a, jnp.eye(2), alpha=2.0, beta=1.0))
+    [[35. 22.]
+     [22. 27.]]
     """
     op = "symmetric_product"
     alpha, beta = as_number(op, "alpha", alpha), as_number(op, "beta", beta)
@@ -331,7 +366,7 @@ class TriangularSolve(matrices.MatrixPrimitive):
         return [None, *self.apply(a, cts[0], transpose_a=not transpose_a, **params)]
 
     def batch(self, axis, args, dims, *, left_side, **params):
-        """Where one matrix serves all, what is mapped is more columns (or rows) of b."""
+        """Batch right-hand sides as more columns (or rows) of b, where one matrix serves all."""
         (a, b), (i, j) = args, dims
         if i is not None:
             return super().batch(axis, args, dims, left_side=left_side, **params)
@@ -358,10 +393,21 @@ def triangular_solve(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Array:
-    """Solve x op(a) = b, or op(a) x = b where a is on the `left_side`, for triangular a.
+    """Solve linear systems with triangular matrices: op(a) x = b, or x op(a) = b.
 
-    a (..., n, n); b (..., k, n), or (..., n, k) for the left side, or one vector less, (..., n).
-    op(a) is a, its transpose, its conjugate or both; `lower` says which triangle is read.
+    Args:
+      a: the triangular matrices, of shape (..., n, n).
+      b: the right-hand sides, of shape (..., n, k) if `left_side`, else (..., k, n). Single vectors
+        are of shape (..., n).
+      left_side: if True, solve op(a) x = b. If False, the default, solve x op(a) = b.
+      lower: if True, the lower triangle of a is read. If False, the default, the upper one.
+      transpose_a: if True, op transposes. The default is False.
+      conjugate_a: if True, op conjugates. The default is False.
+      unit_diagonal: if True, the diagonal of a is taken to be 1 and is not read. The default is
+        False.
+
+    Returns:
+      The solutions x, of the shape of b.
 
     >>> a = jnp.array([[2., 0.], [1., 4.]])
     >>> print(lax.linalg.triangular_solve(a, jnp.array([2., 9.]), left_side=True, lower=True))
@@ -454,10 +500,19 @@ tridiagonal_solve_p = TridiagonalSolve()
 def tridiagonal_solve(
     dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *, perturb_singular: bool = False
 ) -> Array:
-    """Solve tridiagonal systems t x = b, of shape (..., n, k), by elimination with pivoting.
+    """Solve tridiagonal linear systems by elimination with pivoting.
 
-    dl, d and du, of shape (..., n), are the diagonals of t: dl[i] left of d[i] and du[i] right of
-    it; dl[0] and du[n - 1] are not read. NaN where t is singular, unless `perturb_singular`.
+    Args:
+      dl: the lower diagonals, a float array of shape (..., n). dl[i] is left of d[i]; dl[0] is not
+        read.
+      d: the diagonals, of shape (..., n).
+      du: the upper diagonals, of shape (..., n). du[i] is right of d[i]; du[n - 1] is not read.
+      b: the right-hand sides, of shape (..., n, k).
+      perturb_singular: if True, pivots that are 0 are replaced by tiny numbers. If False, the
+        default, the solutions of singular systems are NaN.
+
+    Returns:
+      The solutions, of the shape of b.
 
     >>> one, b = jnp.ones(3), jnp.array([[3.], [5.], [3.]])
     >>> print(lax.linalg.tridiagonal_solve(0 * one, one, one, b).ravel())

@@ -1,4 +1,4 @@
-"""What operations on matrices share: the family, its checks, and small steps of their rules.
+"""The base of operations on matrices: the family, its checks, and small steps of their rules.
 
 The last two axes of an array are its matrices, the axes before them a batch. The operations are in
 linalg.py, factorizations.py and eigen.py.
@@ -28,7 +28,7 @@ from weft.primitives.slicing import slice_in_dim
 
 
 class Completion:
-    """How the results of LAPACK's routines are completed: by operations of XLA."""
+    """The ways in which results of LAPACK's routines are completed: by operations of XLA."""
 
     def write_triangle(self, hlo: Any, x: Any, direction: str) -> Any:
         """Write x, with zeros unless the row's number is in that relation to the column's."""
@@ -38,7 +38,7 @@ class Completion:
     def mark_failures(self, hlo: Any, info: Any, outs: Sequence[Any]) -> list:
         """Write results of a routine, with NaN for those of a batch where it says that it failed.
 
-        Integers stay as they are: they are counts.
+        Integers stay unchanged: they are counts.
         """
         good = Expr(hlo, info).compare("EQ", 0).broadcast
         mark = lambda y: good(y.aval.shape).select(Expr(hlo, y), NAN[y.aval.dtype.kind]).value
@@ -138,7 +138,7 @@ def product(x: Any, y: Any, *more: Any) -> Any:
 
 
 def mask_below(shape: Sequence[int], offset: int) -> Any:
-    """Which elements of a matrix are at or below the diagonal `offset`, for each of a batch."""
+    """Return True for elements at or below the diagonal `offset`, for each matrix of a batch."""
     rows, columns = (layout.broadcasted_iota(np.int32, shape[-2:], i) for i in (0, 1))
     mask = ge(add(rows, offset), columns)
     return layout.broadcast_in_dim(mask, shape, (len(shape) - 2, len(shape) - 1))
@@ -155,7 +155,7 @@ def upper_part(x: Any, offset: int = 0) -> Any:
 
 
 def mask_diagonal(shape: Sequence[int]) -> Any:
-    """Which elements of a matrix are on the diagonal, for each of a batch."""
+    """Return True for elements on the diagonal, for each matrix of a batch."""
     rows, columns = (layout.broadcasted_iota(np.int32, shape[-2:], i) for i in (0, 1))
     return layout.broadcast_in_dim(eq(rows, columns), shape, (len(shape) - 2, len(shape) - 1))
 

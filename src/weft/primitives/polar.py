@@ -80,14 +80,25 @@ def qdwh(
     eps: float | None = None,
     dynamic_shape: tuple[int, int] | None = None,
 ) -> tuple[Array, Array, Array, Array]:
-    """The polar decomposition x = U H: (U, H, number of iterations, whether they converged).
+    """Compute the polar decomposition x = U H.
 
-    For x (..., m, n) with m >= n, U has orthonormal columns and H is Hermitian and positive
-    semidefinite. `eps` is the smallest singular value that is told from 0, relative to the
-    largest; as many iterations are made as that one needs, which no matrix changes. Of x, the
-    first rows and columns that `dynamic_shape` says are used, all of them by default. Source:
+    U has orthonormal columns, and H is Hermitian and positive semidefinite. The method is that of
     Nakatsukasa, Bai and Gygi, "Optimizing Halley's iteration for computing the matrix polar
-    decomposition" (2010), equations 3.8 to 3.12, after which one step by Newton and Schulz.
+    decomposition" (2010), equations 3.8 to 3.12, with one more step by Newton and Schulz.
+
+    Args:
+      x: an array of floats or complex numbers of shape (..., m, n) with m >= n.
+      is_hermitian: if True, x is known to be Hermitian. The default is False.
+      max_iterations: the largest number of iterations. None, the default, is as many as `eps`
+        needs.
+      eps: the smallest singular value, relative to the largest, that counts as different from 0. It
+        decides the number of iterations, which is the same for all matrices. None is the default of
+        the dtype.
+      dynamic_shape: a pair (rows, columns): only these first rows and columns of x are used. None,
+        the default, uses all.
+
+    Returns:
+      A tuple (U, H, number of iterations, converged). The last is a bool.
 
     >>> u, h, _, converged = lax.linalg.qdwh(jnp.array([[0., -2.], [1., 0.]]))
     >>> print(abs(h).round(3), converged)

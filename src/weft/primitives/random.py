@@ -288,7 +288,7 @@ random_bits_p, random_split_p, random_fold_in_p = RandomBits(), RandomSplit(), R
 random_clone_p = RandomClone()
 threefry2x32_p = Threefry2x32("threefry2x32", "", [None] * 4, takes="integer")
 
-# What samples are defined by is the engine's own: weft's erf_inv, log1p and tan are exacter.
+# What samples are defined by is XLA's own: weft's erf_inv, log1p and tan are exacter.
 fast_erf_inv_p = Elementwise(
     "erf_inv",
     "chlo.erf_inv",
@@ -322,7 +322,18 @@ fast_tan = unary_op(fast_tan_p)
 
 
 class RandomAlgorithm(enum.IntEnum):
-    """Which generator makes the bits."""
+    """The generator of the bits of `lax.rng_bit_generator`.
+
+    Attributes:
+      RNG_DEFAULT: the choice of the platform.
+      RNG_THREE_FRY: ThreeFry, a counter-based generator.
+      RNG_PHILOX: Philox, a counter-based generator.
+
+    >>> key = jnp.arange(4, dtype=jnp.uint32)
+    >>> _, bits = lax.rng_bit_generator(key, (3,), algorithm=lax.RandomAlgorithm.RNG_PHILOX)
+    >>> bits.shape
+    (3,)
+    """
 
     RNG_DEFAULT = 0
     RNG_THREE_FRY = 1
@@ -441,9 +452,26 @@ def rng_bit_generator(
     *,
     out_sharding: Any = None,
 ) -> tuple[Array, Array]:
-    """The key as it is after them, and bits as unsigned integers, from XLA's generator.
+    """Generate random bits with XLA's generator, and return the next state of the generator.
 
-    `out_sharding` says how the bits are split over explicit axes of a mesh.
+    The bits depend on the platform and on the version of XLA. `random.bits` makes the same bits
+    everywhere.
+
+    Args:
+      key: the state: an array of four uint32. Axes in front are a batch.
+      shape: the shape of the bits, a sequence of ints.
+      dtype: an unsigned integer dtype. The default is uint32.
+      algorithm: a `RandomAlgorithm`. The default is the choice of the platform.
+      out_sharding: the sharding of the bits over explicit axes of a mesh. None leaves them unsplit.
+
+    Returns:
+      A pair: the next state, of the shape and dtype of `key`, and the bits, of the given shape and
+      dtype.
+
+    >>> state = jnp.arange(4, dtype=jnp.uint32)
+    >>> state, bits = lax.rng_bit_generator(state, (2, 3))
+    >>> bits.shape, bits.dtype
+    ((2, 3), dtype('uint32'))
     """
     if algorithm not in tuple(RandomAlgorithm):
         raise ValueError(
@@ -460,7 +488,23 @@ def rng_bit_generator(
 
 
 def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
-    """Numbers from [a, b), other ones each time: XLA's stateful generator makes them."""
+    """Sample from the interval [a, b) with XLA's stateful generator.
+
+    Each call gives other numbers, and they cannot be reproduced. Use `random.uniform` unless that
+    is wanted.
+
+    Args:
+      a: a scalar, the lower end of the interval.
+      b: a scalar of the same dtype, the upper end.
+      shape: the shape of the result, a sequence of ints.
+
+    Returns:
+      An array of that shape and of the dtype of `a`.
+
+    >>> x = lax.rng_uniform(0.0, 1.0, (3,))
+    >>> x.shape, bool((0 <= x).all() and (x < 1).all())
+    ((3,), True)
+    """
     a, b = match_numbers(a, b)
     if isinstance(a, float | int):
         a, b = literal(float(a), np.dtype(np.float32)), literal(float(b), np.dtype(np.float32))

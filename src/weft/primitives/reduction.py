@@ -144,7 +144,7 @@ class Extremum(Reduction):
 
     @property
     def largest(self) -> bool:
-        """Whether it is the maximum, not the minimum."""
+        """Return True if it is the maximum, not the minimum."""
         return self.combine is max_p
 
     def abstract_eval(self, x, *, axes, nan="keep"):
@@ -425,7 +425,7 @@ reduce_xor = define_reducer(
 
 # --- the place of an extremum ---------------------------------------------------------------
 
-MAX_PAIRS = 64  # up to so many elements, one reduction over pairs beats two over numbers
+MAX_PAIRS = 64  # up to this many elements, one reduction over pairs beats two over numbers
 
 
 class ArgExtremum(families.OverAxes, families.Discrete):
@@ -798,7 +798,7 @@ def starting_values(op: str, xs: Sequence[Any], init_values: Any, tree: Any) -> 
 
 
 def is_identity(value: Any, identity: Any) -> bool:
-    """Whether an initial value is known to change nothing."""
+    """Return True if an initial value is known to change nothing."""
     return not isinstance(value, Tracer) and bool(np.asarray(value) == identity)
 
 

@@ -31,7 +31,7 @@ class Whole:
         return aval.shape
 
     def read(self, x: Any, arrays: Sequence[Any]) -> Any:
-        """What is read of an array."""
+        """The part of an array that is read."""
         return x
 
     def write(self, x: Any, value: Any, arrays: Sequence[Any], adds: bool) -> Any:
@@ -44,7 +44,7 @@ class Whole:
         return lay_as(value, inner.sharded)
 
     def text(self, aval: ShapedArray, names: Sequence[str]) -> str:
-        """How it is printed, for an array of a type, with the names of its own arrays."""
+        """Return its text, for an array of a type, with the names of its own arrays."""
         return "..."
 
     def batch(self, prim: StateOperation, axis: Axis, args: Sequence, dims: Sequence) -> tuple:
@@ -251,7 +251,7 @@ class EmptyRef(MakeRef):
 
 
 class FreezeRef(MakeRef):
-    """What r holds at last."""
+    """Return the array that r holds at the end."""
 
     name = "freeze"
 
@@ -296,7 +296,7 @@ def store_ref(ref: Any, value: Any) -> None:
 
 
 def add_to_ref(ref: Any, x: Any) -> Any:
-    """Add a value to what a reference holds; the value where `ref` is no reference."""
+    """Add a value to what a reference holds; the value where `ref` is not a reference."""
     if not is_ref(ref):
         return x
     inner, aval = ref.aval.inner_aval, typeof(x)

@@ -87,7 +87,7 @@ def find_key(
 def read_written(
     xs: list, results: list, early: StageTrace, late: StageTrace, start: int, late_start: int
 ) -> Written | bool:
-    """What a rule has written from here on; False if it has to run, True if that is not known."""
+    """Return the rest that a rule wrote; False if it has to run, True if that is not known."""
     told = (1, len(xs) - 1)  # whose key says whether they are the ones before
     traced = [(i, x) for i, x in enumerate(xs) if type(x) is StagedTracer]
     traced = [(i, x) for i, x in traced if i not in told or x is not xs[i - 1]]

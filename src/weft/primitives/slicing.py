@@ -355,7 +355,7 @@ def pad(
 
 
 def padding_mask(aval: ShapedArray, config: Sequence[tuple[int, int, int]]) -> Any:
-    """Which elements of an array like `aval`, padded by `config`, are padding."""
+    """Return True for elements of an array like `aval`, padded by `config`, that are padding."""
     return pad(layout.fill(aval.shape, False, np.dtype(bool)), True, config)
 
 

@@ -94,7 +94,7 @@ def eliminate_columns(a: list[list[Expr]], steps: int) -> list[Expr]:
         head = a[k][k]
         zero = head.compare("EQ", 0)
         for i in range(k + 1, m):
-            # Where the pivot is 0 so are all below it, which LAPACK leaves as they are.
+            # Where the pivot is 0 so are all below it, which LAPACK leaves unchanged.
             factor = a[i][k] = zero.select(a[i][k], a[i][k] / head)
             for j in range(k + 1, len(a[i])):
                 a[i][j] = a[i][j] - factor * a[k][j]

@@ -120,7 +120,7 @@ def lower_sort(hlo: Any, xs: Sequence[Any], num_keys: int, dimension: int, stabl
     """Write a sort of arrays by the first `num_keys` of them: integers, or one of floats."""
 
     def before(*pairs: Any) -> list:
-        """Whether the left element comes first: by the last key, then the one before it, ..."""
+        """Return True if the left element comes first: by the last key, then the one before, ..."""
         result = None
         for k in reversed(range(num_keys)):
             x, y = (Expr(hlo, v) for v in pairs[2 * k : 2 * k + 2])
@@ -141,7 +141,7 @@ def lower_sort(hlo: Any, xs: Sequence[Any], num_keys: int, dimension: int, stabl
 
 
 def has_float_order(dtype: np.dtype) -> bool:
-    """Whether XLA has kernels for a GPU that sort floats of this dtype."""
+    """Return True if XLA has kernels for a GPU that sort floats of this dtype."""
     return dtypes.is_float(dtype) and dtype.itemsize > 1
 
 
@@ -253,7 +253,7 @@ def sort_key_val(
 class Partition(Primitive):
     """x so arranged along `axis` that what sorting would put at some places is there.
 
-    What comes before such a place is no larger, and what comes after it no smaller; the order is
+    What comes before such a place is not larger, and what comes after it no smaller; the order is
     that of `sort`. `kth` gives the places; those that are none count for nothing. With `places` the
     result is where the elements were (int32).
     Shapes: x and kth of one rank, alike but along the axis; x's. Dtypes: x any, kth int32.

@@ -249,7 +249,7 @@ def as_coo(indptr: Any) -> dict:
 
 
 def is_inside(index: Any, size: int) -> Any:
-    """Whether indices are those of one of `size` elements."""
+    """Return True if indices are those of one of `size` elements."""
     dtype = typeof(index).dtype
     if size > np.iinfo(dtype).max:
         return ge(index, layout.literal(0, dtype))

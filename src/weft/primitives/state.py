@@ -1,6 +1,6 @@
 """Primitives that hold programs with state, where they are not staged: the values go through them.
 
-A program that calls functions with rules of their own, which may use references, is run as it is
+A program that calls functions with rules of their own, which may use references, is run unchanged
 written. Else the references are read, the program without references (passes/discharge.py) is bound
 under the trace in force, and what comes back is written.
 """

@@ -58,7 +58,18 @@ HALVES = np.float16, ml_dtypes.bfloat16
 
 
 class AccuracyMode(enum.Enum):
-    """How exact a function is computed: as the platform sees fit, or as well as it can."""
+    """The accuracy of an elementwise function.
+
+    Functions such as `lax.exp` take a member as `accuracy`; a `Tolerance` states an error bound
+    instead.
+
+    Attributes:
+      DEFAULT: the platform chooses. It is usually the fastest.
+      HIGHEST: as accurately as the platform can.
+
+    >>> print(lax.exp(jnp.array([0.0, 1.0]), accuracy=lax.AccuracyMode.HIGHEST))
+    [1.        2.7182817]
+    """
 
     HIGHEST = 1
     DEFAULT = 2
@@ -66,7 +77,18 @@ class AccuracyMode(enum.Enum):
 
 @dataclass(frozen=True)
 class Tolerance:
-    """An accuracy that suffices: absolute, relative, or in units in the last place."""
+    """A bound on the error of an elementwise function, for the parameter `accuracy`.
+
+    XLA may compute the function faster if the result stays within the bound.
+
+    Args:
+      atol: the absolute error that is allowed, a float. The default is 0.
+      rtol: the relative error that is allowed, a float. The default is 0.
+      ulps: the error that is allowed in units in the last place, an int. The default is 0.
+
+    >>> print(lax.exp(jnp.array([0.0, 1.0]), accuracy=lax.Tolerance(rtol=1e-3)))
+    [1.        2.7182817]
+    """
 
     atol: float = 0.0
     rtol: float = 0.0
@@ -269,7 +291,7 @@ log_p = define_tuned(
 
 
 def lower_log2(hlo: Any, aval: ShapedArray, x: Any, **attrs: str) -> Any:
-    """log x / log 2; of a complex one part by part: 0 times infinity is no number."""
+    """log x / log 2; of a complex one part by part: 0 times infinity is not a number."""
     y = Expr(hlo, x).make("log", aval, **attrs)
     if not dtypes.is_complex(aval.dtype):
         return (y / y.like(2).apply("log")).value
@@ -431,7 +453,7 @@ def reciprocal(x: ArrayLike) -> Array:
 
 
 class Pow(Costly):
-    """x ** y. NaN for a negative real x and a y that is no integer; x ** 0 is 1.
+    """x ** y. NaN for a negative real x and a y that is not an integer; x ** 0 is 1.
 
     Dtypes: float or complex, the two equal; or y of any integer dtype. The derivative in x at
     0 ** 0 is 0; those in y are 0 where x is 0 and y is not negative.

@@ -54,7 +54,7 @@ class Varying:
         return self if other is self else Varying.of((*self.names, *other.names))  # type: ignore
 
     def without(self, names: Iterable[Name]) -> Varying | None:
-        """What is left when values no longer differ along `names`."""
+        """Return the type without `names`, along which the values no longer differ."""
         gone = set(names)
         return Varying.of([n for n in self.names if n not in gone])
 
@@ -81,10 +81,15 @@ class Varying:
 
 
 class ManualAxisType(Record):
-    """The kinds of a value along the axes of a mesh that the program around is for one device of.
+    """The kinds of a value along the mesh axes of the `shard_map` around it.
 
-    Along the axes in `varying` the value may differ between devices; `lax.pcast` says what
-    `unreduced` and `reduced` mean. `typeof(x).mat` has that of a value.
+    `typeof(x).mat` is the one of a value. `lax.pcast` changes it.
+
+    Args:
+      varying: the axes along which the value may differ between devices.
+      unreduced: the axes along which the devices hold terms of a sum that is not formed yet.
+      reduced: the axes along which all have the same value, whose cotangents are unreduced. All
+        three are sets of names, and are empty by default.
 
     >>> ManualAxisType(varying={"x"}).varying
     frozenset({'x'})
@@ -268,7 +273,7 @@ ADDED, SHARED = ("unreduced", ""), ("", "reduced")
 
 
 def kind_of(x: Any, name: Name) -> str:
-    """What a value is along an axis that its program is for: see `ManualCast`."""
+    """Return the kind of a value along an axis that its program is for: see `ManualCast`."""
     aval = typeof(x)
     if name in varying_names(x):
         return "varying"
@@ -361,7 +366,7 @@ def check_meetings(op: str, decides: ShapedArray, branches: Sequence[Jaxpr]) -> 
     """Raise where devices that a value sends different ways would wait for each other in vain.
 
     Of the branches each device takes one; of one alone, as often as it will. One operation that
-    all branches have is no matter; of several, the engine may do each in an order of its own.
+    all branches have is no matter; of several, XLA may do each in an order of its own.
     """
     sizes = {axis.name: axis.size for axis in named_axes.value}
     apart = [n for n in axes_of_varying(decides.varying) if sizes.get(n) != 1]
@@ -380,7 +385,7 @@ def check_meetings(op: str, decides: ShapedArray, branches: Sequence[Jaxpr]) -> 
 
 
 def met_along(eqn: Eqn, apart: Sequence[Name]) -> list[Name]:
-    """Those of some axes along which the devices that wait for each other may differ."""
+    """Return the axes along which the devices that wait for each other may differ."""
     if eqn.params.get("axis_index_groups"):
         return []  # types do not know groups
     of_all = eqn.primitive.of_all and default_device().platform == "cpu"  # type: ignore[attr-defined]

@@ -204,7 +204,7 @@ def third_root(x: Expr) -> Expr:
     """A polynomial, exact to 23 bits, rounded to these, and a step of Newton's method."""
     a = abs(x)
     bits = a.bitcast(I64)
-    tiny = bits < 1 << 52  # what the engine may take for 0, times 2**1074
+    tiny = bits < 1 << 52  # what XLA may take for 0, times 2**1074
     a = tiny.select(bits.convert(F64), a)
     high = a.bitcast(I64).apply("shift_right_logical", 32).convert(I32)
     t = (high.apply("divide", 3) + 715094163).convert(I64).apply("shift_left", 32).bitcast(F64)
@@ -239,7 +239,7 @@ def write_log(x: Expr, usual: bool = False) -> Expr:
 def write_log1p(x: Expr) -> Expr:
     """log(y) + (x - (y - 1)) / y where y is x + 1 rounded: within 2 units.
 
-    The engine's is up to 128 units off near -0.4 in float64. It would take y - 1 for x, were y not
+    XLA's is up to 128 units off near -0.4 in float64. It would take y - 1 for x, were y not
     made of halves. Of large x nothing is lost.
     """
     held = x.apply("minimum", 1e15)
@@ -253,7 +253,7 @@ def write_log1p(x: Expr) -> Expr:
 
 
 def write_log_of_all(x: Expr) -> Expr:
-    """The logarithm, also of what the engine may take for 0: times 2**1074."""
+    """The logarithm, also of what XLA may take for 0: times 2**1074."""
     bits = x.bitcast(I64)
     tiny = (bits > 0) & (bits < 1 << 52)
     out = write_log(tiny.select(bits.convert(F64), x))
@@ -364,14 +364,14 @@ def power(a: Expr, y: Expr, usual: bool = False) -> Expr:
 
 
 def keep_zeros(formula: Callable[[Expr], Expr]) -> Callable[[Expr], Expr]:
-    """A function that is x near 0: of -0 and of what the engine takes for 0 too."""
+    """A function that is x near 0: of -0 and of what XLA takes for 0 too."""
     return lambda x: x.compare("EQ", 0).select(x, formula(x))
 
 
 def choose_if_any(
     flags: Expr, dtype: np.dtype, usual: Callable[[], Expr], other: Callable[[], Expr]
 ) -> Expr:
-    """What `usual` writes, or if any of the flags is true what `other` does.
+    """Write by `usual`, or if any of the flags is true by `other`.
 
     A sum of float32 compiles in 1 ms, "or" in 50; it calls YNNPACK, which runs as fast.
     """

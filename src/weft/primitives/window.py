@@ -51,7 +51,7 @@ def dilated_size(n: int, step: int) -> int:
 
 
 def count_places(size: int, window: int, stride: int) -> int:
-    """How many places a window has on an axis."""
+    """Return the number of places of a window on an axis."""
     return max_size((size - window) // stride + 1, 0)
 
 
@@ -145,7 +145,7 @@ def reduce_window_shape_tuple(
 
 
 def window_shape(op: str, shape: Sequence[int], **params: Any) -> tuple[int, ...]:
-    """As `reduce_window_shape_tuple`, checked."""
+    """Do as `reduce_window_shape_tuple` does, with checks."""
     for name, given in params.items():
         if len(given) != len(shape):
             raise ShapeError(
@@ -647,7 +647,7 @@ def select_and_gather_add(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Any:
-    """Of each window, the tangent of the first maximum (ge) or minimum (le) of `operand`."""
+    """Return the tangent of the first maximum (ge) or minimum (le) of each window."""
     window = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
     params = window_params("select_and_gather_add", typeof(operand).shape, *window)
     return select_and_gather_add_p.apply(tangents, operand, select_prim=select_prim, **params)[0]

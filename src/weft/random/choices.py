@@ -224,7 +224,7 @@ def permutation(
 
 
 def read_population(op: str, x: Any) -> tuple[int | None, Any]:
-    """How many numbers from 0 an integer stands for, or None and the array that is given."""
+    """Return how many numbers from 0 an integer stands for, or None and the given array."""
     if isinstance(x, int | np.integer):
         if x < 0:
             raise ShapeError(f"{op}: the number must not be negative; got {x}.")

@@ -55,7 +55,7 @@ def propose_cubes(key: Words, d: Any) -> tuple[Any, Any]:
 
 
 def is_huge(a: Any) -> Any:
-    """Where gamma samples are their parameter but for rounding; infinity is among them."""
+    """Return True where gamma samples equal their parameter except for rounding, or it is inf."""
     info = dtypes.finfo(a.dtype)
     return a > literal(min(float(info.eps) ** -3, float(info.max)), a.dtype)
 
@@ -147,7 +147,7 @@ def sample_log_gamma(key: Words, a: Any, shape: tuple, method: str = "exact") ->
 
 
 def draw_gamma(key: Words, a: Any, shape: tuple, method: str = "exact") -> tuple[Any, Any]:
-    """Gamma samples, and 1 in place of those that are their parameter but for rounding."""
+    """Gamma samples, and 1 in place of those that are their parameter except for rounding."""
     huge = is_huge(a)
     logs = jnp.where(huge, 0, sample_log_gamma(key, a, shape, method))
     return jnp.where(huge, a, jnp.exp(logs)), jnp.exp(logs)

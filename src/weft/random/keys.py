@@ -46,7 +46,7 @@ Key = NewType("Key", Array)  # in annotations: an array of random keys
 
 
 class Generator(NamedTuple):
-    """How a generator that users define works, on the words of one key (n,).
+    """A generator that users define, on the words of one key (n,).
 
     `seed(integer)`, `split(key, shape)` and `fold_in(key, integer)` give words (..., n);
     `random_bits(key, bit_width, shape)` unsigned integers.
@@ -114,7 +114,7 @@ class Words(NamedTuple):
 
 
 def is_typed(keys: Any) -> bool:
-    """Whether these are keys by their dtype, not raw words."""
+    """Return True if these are keys by their dtype, not raw words."""
     return type(getattr(keys, "dtype", None)) is KeyDtype
 
 

@@ -1,4 +1,4 @@
-"""What every sampler shares: how it is called, what it checks, and numbers between two bounds.
+"""The base of samplers: how they are called, their checks, and numbers between two bounds.
 
 `sampler` makes a function that takes a key into one compiled program for each shape and dtype.
 """
@@ -101,7 +101,7 @@ def sampler(
 
 
 def check_range(op: str, name: str, value: Any, chance: bool) -> None:
-    """Raise where a number, or one of a NumPy array, is negative, or is no probability."""
+    """Raise where a number, or one of a NumPy array, is negative, or is not a probability."""
     if type(value) in (int, float) and 0 <= value <= (1 if chance else math.inf):
         return  # NumPy takes 10 us for the rest
     values = np.asarray(value)

@@ -19,9 +19,9 @@ from weft.options import config, disable_jit_cell
 from weft.pytrees import call_registry, flatten, unflatten
 from weft.xla.array import HOST, SMALL, WIDE_FLOATS, ArrayImpl, copy_writable, put
 
-_FLAT = frozenset((ArrayImpl, int, float))  # what is no pytree, and needs no copy
+_FLAT = frozenset((ArrayImpl, int, float))  # what is not a pytree, and needs no copy
 _CACHE = _jax.PjitFunctionCache()
-_CLEARED: list = []  # grows as it is cleared, but for executables of calls that are gone
+_CLEARED: list = []  # grows as it is cleared, except for executables of calls that are gone
 CompiledCall: Any = _jax.PjitFunction  # the class of what `compiled_call` makes
 
 
@@ -35,7 +35,7 @@ def compiled_call(
 ) -> Any:
     """A C++ callable. `miss(*args, **kwargs) -> (result, FastPath or None, False)`.
 
-    The engine reads NumPy's memory when the program runs, which may be after the call. So a call
+    jaxlib reads NumPy's memory when the program runs, which may be after the call. So a call
     with NumPy's values always misses, and a second callable takes copies of them.
     """
     all_traced = not (static_argnums or static_argnames)
@@ -97,7 +97,7 @@ def copy_flat(args: Sequence[Any]) -> list | None:
 
 
 def is_unhashable_static(error: ValueError) -> bool:
-    """Whether the engine refused a call, before any miss, for a static argument without a hash."""
+    """Return True if jaxlib refused a call, before any miss, for an unhashable static argument."""
     return str(error).startswith("Non-hashable static arguments")
 
 

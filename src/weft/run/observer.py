@@ -16,7 +16,7 @@ from weft.watch.nans import Watch, check_results
 
 
 class Observer(NamedTuple):
-    """What to look for in a program: bad results, keys used twice, integers that do not fit."""
+    """The faults to look for in a program: bad results, keys used twice, integers that overflow."""
 
     results: Sequence[Watch]
     keys: bool

@@ -76,8 +76,8 @@ class Operation:
     """A function that runs as one program for each set of types and static arguments.
 
     Arguments at the positions and names of `static` are Python values; the others are pytrees of
-    arrays and numbers. The kernel raises NotForKernel if a leaf is no array or number, or if the
-    function asks for the value of one.
+    arrays and numbers. The kernel raises NotForKernel if a leaf is not an array or number, or if
+    the function asks for the value of one.
 
     Leaves that `donated` counts must be arrays that nobody else holds. A result that is an operand
     is the same array if it has more than `copied` bytes, and a copy otherwise.

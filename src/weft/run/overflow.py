@@ -30,12 +30,12 @@ from weft.watch.nans import follow_bodies
 
 @memo_jaxpr
 def can_overflow(jaxpr: Jaxpr) -> bool:
-    """Whether a program has arithmetic of signed integers, or conversions to them."""
+    """Return True if a program has arithmetic of signed integers, or conversions to them."""
     return any(map(is_checked, jaxpr.eqns)) or any(map(can_overflow, subjaxprs(jaxpr)))
 
 
 def is_checked(eqn: Eqn) -> bool:
-    """Whether the result of an equation is compared with what it is in floats."""
+    """Return True if the result of an equation is compared with what it is in floats."""
     dtype = getattr(eqn.outvars[0].aval, "dtype", None) if eqn.outvars else None
     if dtype is None or not dtypes.is_integer(dtype) or not dtypes.is_signed(dtype):
         return False

@@ -1,4 +1,4 @@
-"""From a closed jaxpr to an executable: passes, lowering to text, compiling.
+"""Compile a closed jaxpr: passes, lowering to text, compiling.
 
 The text is lower.py's, compiling and calling an executable are compile.py's; what runs programs on
 values, and keeps the executables, is run.py.
@@ -41,7 +41,7 @@ SMALL = 4096  # bytes of a const that is written into the text
 
 
 class JitSpec(NamedTuple):
-    """How a program is to be compiled: the options of `jit` that do not change its jaxpr."""
+    """The options of `jit` that decide how a program is compiled, and not its jaxpr."""
 
     name: str
     donated: tuple[int, ...] = ()  # indices of arguments whose buffers may hold results
@@ -238,6 +238,6 @@ def prepare_for_platform(jaxpr: Jaxpr, placement: Placement, donated: bool, name
 
 
 def is_small(const: Any) -> bool:
-    """Whether a const is better written into the text than passed."""
+    """Return True if a const is better written into the text than passed."""
     aval = typeof(const)
     return aval.nbytes <= SMALL and wide_sharding(const) is None

@@ -96,7 +96,7 @@ def place_program(
     spec: JitSpec,
     names: Callable[[], Sequence[str]] = tuple,
 ) -> Placement:
-    """Where to run a program: where its operands are bound to and its shardings say."""
+    """Return the placement of a program: that of its operands and its shardings."""
     op = "array" if names is tuple else "jit"
     if spec.device is not None:
         return on_device(spec.device, True)

@@ -80,7 +80,7 @@ TYPES: dict[int, Callable] = {1: type1, 2: type2, 3: type3, 4: type4}
 
 
 def end_factors(n: int, type: int, last: bool) -> np.ndarray:
-    """What the orthogonal transform multiplies its input or, with `last`, its result by."""
+    """Return the factors of the input of an orthogonal transform or, with `last`, of its result."""
     out = np.ones(n)
     if type == 1:
         out[[0, -1]] = np.sqrt(0.5) if last else np.sqrt(2)

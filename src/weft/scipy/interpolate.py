@@ -128,7 +128,7 @@ class RegularGridInterpolator:
 
 
 def check_descending(axis: int, p: Any) -> bool:
-    """Whether the points of an axis descend; an error where they do neither."""
+    """Return True if the points of an axis descend; an error where they do neither."""
     if isinstance(p, Tracer) or p.size < 2:
         return False
     steps = np.diff(np.asarray(p))
@@ -188,5 +188,5 @@ def evaluate_points(grid: tuple, values: Any, xi: Any, fill_value: Any, method: 
 
 
 def trailing_axes(x: Any, count: int) -> tuple[int, ...]:
-    """Where `expand_dims` puts so many axes after those of x."""
+    """Return the axes at which `expand_dims` puts this many axes after those of x."""
     return tuple(range(x.ndim, x.ndim + count))

@@ -512,7 +512,7 @@ def add_overlaps(x: Any, step: int) -> Any:
 
 
 def choose_detrend(op: str, how: Any) -> Callable[[Any], Any]:
-    """What takes the trend from segments along their last axis."""
+    """Return the function that removes the trend of segments along their last axis."""
     if callable(how):
         return how
     if isinstance(how, str):
@@ -539,7 +539,7 @@ def list_frequencies(nfft: int, fs: Any, onesided: bool, dtype: np.dtype) -> Any
 
 
 def check_onesided(op: str, wanted: bool, *xs: Any) -> bool:
-    """Whether half of the frequencies are given: where wanted, and values are real."""
+    """Return True if half of the frequencies are given: where wanted, and values are real."""
     if wanted and any(dtypes.is_complex(x.dtype) for x in xs):
         warnings.warn(f"{op}: of complex values, all frequencies are given.", stacklevel=4)
         return False

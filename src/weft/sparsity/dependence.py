@@ -33,7 +33,7 @@ MAX_TURNS = 10_000  # iterations of a loop that are followed one by one, about 1
 
 
 class State:
-    """What is known of a value before the program runs.
+    """The facts of a value that are known before the program runs.
 
     `depends` is the matrix of dependences, None if the value depends on no input that is followed.
     `compute` returns the value; it is None if the value is not known beforehand.

@@ -1,4 +1,4 @@
-"""Which elements of the operands an operation reads for each element of a result.
+"""Find the elements of the operands that an operation reads for each element of a result.
 
 The answer follows from the `element` rule of the primitive (core/element.py). An expression for one
 element is evaluated for all elements at once: a place on an axis is an array of integers, one for
@@ -247,6 +247,6 @@ def evaluate(expression: Any, grid: Grid, sources: Sequence[Source]) -> Any:
 
 
 def exactly(x: Any) -> Any:
-    """Return integers in 64 bits, in which no index overflows; truth values as they are."""
+    """Return integers in 64 bits, in which no index overflows; truth values unchanged."""
     x = np.asarray(x)
     return x if x.dtype == bool else x.astype(np.int64)

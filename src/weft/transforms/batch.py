@@ -163,7 +163,7 @@ def batch(
 def batch_to_front(
     fun: Callable, args: Sequence[Any], dims: Sequence[int | None], axis: Axis
 ) -> list:
-    """As `batch`, with the mapped axis at the front of every result."""
+    """Do as `batch` does, with the mapped axis at the front of every result."""
     outs, out_dims = batch(fun, args, dims, axis)
     return [bring_to_front(y, d, axis.size) for y, d in zip(outs, out_dims, strict=True)]
 

@@ -132,7 +132,7 @@ class CheckTrace(Trace):
 
 
 def any_element(x: Any) -> Any:
-    """Whether any element of an array of truth values is True."""
+    """Return True if any element of an array of truth values is True."""
     return reduce_or(x, range(typeof(x).ndim))
 
 
@@ -189,7 +189,7 @@ def checkify_jaxpr(jaxpr: Jaxpr, errors: frozenset[str], start: int = 0) -> Chec
 
 @memo_jaxpr
 def thread_checks_jaxpr(jaxpr: Jaxpr, errors: frozenset[str], at: int) -> Checked:
-    """As `checkify_jaxpr`, for the body of a loop: takes how it failed so far, from input `at` on.
+    """Do as `checkify_jaxpr` does, for the body of a loop: it takes the failure so far.
 
     What failed first is kept.
     """
@@ -209,7 +209,7 @@ def thread_checks_jaxpr(jaxpr: Jaxpr, errors: frozenset[str], at: int) -> Checke
 
 
 def start_unfailed(program: Checked) -> list:
-    """What a loop over a checked body starts with: nothing has failed."""
+    """Return the first failure of a loop over a checked body: none."""
     return [zeros(a) for a in program.state]
 
 

@@ -141,7 +141,7 @@ class JetTrace(Trace):
         self.memo: dict[tuple, tuple] = {}
 
     def owns(self, x: Any) -> bool:
-        """Whether a value moves along a path of this trace."""
+        """Return True if a value moves along a path of this trace."""
         return type(x) is JetTracer and x.owner is self
 
     def series_of(self, x: Any) -> Series:
@@ -226,7 +226,7 @@ class JetTrace(Trace):
             return [*values, *fill_terms(values, terms, moved)]
 
     def close_series(self, values: Sequence, moved: Sequence[bool]) -> list:
-        """What `open_series` made two of."""
+        """Join the pairs that `open_series` made."""
         terms = iter(values[len(moved) :])
         return [
             self.join_terms(x, [next(terms) for _ in range(self.order)]) if m else x
@@ -251,7 +251,7 @@ def fill_terms(xs: Sequence, terms: Sequence[Sequence], moved: Sequence[bool]) -
 
 
 def identify_operand(x: Any) -> Any:
-    """What tells operands apart: the object, or the value of a Python number."""
+    """Return the key of an operand: the object, or the value of a Python number."""
     return repr(x) if type(x) in NUMBERS else id(x)
 
 

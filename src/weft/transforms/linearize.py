@@ -83,7 +83,7 @@ def split_jaxpr(
     the known inputs to the known outputs and then new residuals; `late` maps all residuals, then
     the unknown inputs, to the unknown outputs. A residual that is a known input is not passed
     through `early`: `sources` gives its index among the known inputs, None for a new one. `force`
-    makes outputs unknown, so that `late` gives them. What is made of literals alone is no residual.
+    makes outputs unknown, so that `late` gives them. A value made of literals only is no residual.
     """
     early, later = StageTrace(current.trace), StageTrace(current.trace)
     args = [
@@ -109,7 +109,7 @@ def split_jaxpr(
 
 
 def write_fills(jaxpr: Jaxpr, consts: Sequence[Any], eqns: Sequence[Eqn]) -> tuple[Jaxpr, list]:
-    """A program and its consts but for those that `eqns` make of literals, as zeros are.
+    """A program and its consts except for those that `eqns` make of literals, as zeros are.
 
     The program makes them itself, which costs less than keeping them.
     """

@@ -64,7 +64,7 @@ CHEAP = (Elementwise, SelectN, ConvertElementType, BroadcastInDim, Reshape, Sque
 
 
 def is_cheap(eqn: Eqn) -> bool:
-    """Whether computing a result again costs less than keeping it until it is needed."""
+    """Return True if computing a result again costs less than keeping it until it is needed."""
     return isinstance(eqn.primitive, CHEAP) and not isinstance(eqn.primitive, Costly)
 
 

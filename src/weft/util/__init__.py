@@ -1,6 +1,6 @@
 """Small helpers shared by every layer: lists, names that packages import later, checks of options.
 
-Nothing here knows of arrays, programs or the engine; a helper with one user is in the file of that.
+Nothing here knows of arrays, programs or jaxlib; a helper with one user is in the file of that.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def name_line(file: str, line: int | None) -> str:
 
 
 def keep_newest(store: dict, key: Any, value: Any, most: int) -> None:
-    """Put a value into a store of at most so many entries: the oldest goes if it is full."""
+    """Put a value into a store of at most this many entries: the oldest goes if it is full."""
     while len(store) >= most:
         # Another thread may add an entry while this one looks for the oldest, or remove that.
         with contextlib.suppress(RuntimeError, StopIteration):
@@ -335,7 +335,7 @@ class SymbolicSize:
         raise NotImplementedError
 
     def is_below(self, limit: int) -> bool:
-        """Whether it is known to be less than a number."""
+        """Return True if it is known to be less than a number."""
         raise NotImplementedError
 
 
@@ -343,7 +343,7 @@ Number.register(SymbolicSize)
 
 
 def as_size(n: Any) -> Any:
-    """A size as a Python int; a symbolic one as it is."""
+    """A size as a Python int; a symbolic one unchanged."""
     return n if isinstance(n, SymbolicSize) else index(n)
 
 
@@ -362,12 +362,12 @@ def min_size(d1: Any, d2: Any) -> Any:
 
 
 def is_below(n: Any, limit: int) -> bool:
-    """Whether a size is known to be less than a number."""
+    """Return True if a size is known to be less than a number."""
     return n < limit if type(n) is int else n.is_below(limit)
 
 
 def has_symbolic_size(xs: Any) -> bool:
-    """Whether a sequence holds a symbolic size."""
+    """Return True if a sequence holds a symbolic size."""
     return isinstance(xs, list | tuple) and any(isinstance(n, SymbolicSize) for n in xs)
 
 
@@ -423,7 +423,7 @@ class Scope(io.IOBase, contextlib.ContextDecorator):
     """Settings that hold until a block ends, or in a function: `changes()` says which.
 
     It gives (function that sets, value before, value within) of each. To end a block is one call
-    of C's, `IOBase.__exit__` of `close`: Ctrl-C comes before, or when all is as it was.
+    of C's, `IOBase.__exit__` of `close`: Ctrl-C comes before, or when all is unchanged.
     """
 
     closed = True  # nothing is to be done where it is dropped
@@ -487,7 +487,7 @@ def copy_names(wrapper: Any, fun: Any) -> Any:
     """Give a wrapper the names and attributes of `fun`, as `functools.update_wrapper` does.
 
     Methods of a universal function and of a jitted function are their own, so a wrapper does not
-    have them. An object whose `__name__` is no string has its documentation copied only.
+    have them. An object whose `__name__` is not a string has its documentation copied only.
     """
     updated = () if hasattr(fun, "reduceat") else ("__dict__",)
     try:

@@ -1,1 +1,1 @@
-"""What looks at programs as they run: NaNs, keys used twice, leaked tracers, events."""
+"""Watch programs as they run: NaNs, keys used twice, leaked tracers, events."""

@@ -21,7 +21,7 @@ PLAIN = (bool, int, float, complex, str, bytes, type(None), tuple, list, dict, s
 
 
 def read_captures(fun: Callable) -> dict[str, Any]:
-    """What a function and the user's functions that it calls read from outside, by name; copies."""
+    """Copies of the values that a function and the user's functions below read from outside."""
     found: dict[str, Any] = {}
     todo, seen = [inspect.unwrap(fun)], set()
     while todo:
@@ -68,7 +68,7 @@ def check_captures(name: str, fun: Callable, memo: dict) -> None:
 
 
 def is_same(old: Any, new: Any) -> bool:
-    """Whether two values are of one type and equal, NaN to itself."""
+    """Return True if two values are of one type and equal, NaN to itself."""
     if type(old) is not type(new):
         return False
     try:

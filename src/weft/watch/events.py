@@ -30,6 +30,13 @@ _scalars: list[Listener] = []
 def record_event(event: str, **kwargs: str | int) -> None:
     """Tell the listeners that something happened.
 
+    Args:
+      event: the name of the event, such as "/my/app/started".
+      **kwargs: details, strings or numbers.
+
+    Returns:
+      None.
+
     >>> register_event_listener(lambda event, **details: print(event, details))
     >>> record_event("/my/app/started", run=3)
     /my/app/started {'run': 3}
@@ -40,7 +47,18 @@ def record_event(event: str, **kwargs: str | int) -> None:
 
 
 def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
-    """Tell the listeners how many seconds something took."""
+    """Tell the listeners how long something took.
+
+    Args:
+      event: the name of the event.
+      duration: the time in seconds.
+      **kwargs: details, strings or numbers.
+
+    Returns:
+      None.
+
+    >>> weft.monitoring.record_event_duration_secs("/my/app/loading", 0.25)
+    """
     for listener in list(_durations):
         listener(event, duration, **kwargs)
 
@@ -48,19 +66,42 @@ def record_event_duration_secs(event: str, duration: float, **kwargs: str | int)
 def record_event_time_span(
     event: str, start_time: float, end_time: float, **kwargs: str | int
 ) -> None:
-    """Tell the listeners when something began and ended, in seconds since the epoch."""
+    """Tell the listeners when something began and ended.
+
+    Args:
+      event: the name of the event.
+      start_time: the beginning, in seconds since the epoch.
+      end_time: the end, in seconds since the epoch.
+      **kwargs: details, strings or numbers.
+
+    Returns:
+      None.
+
+    >>> weft.monitoring.record_event_time_span("/my/app/loading", 0.0, 0.25)
+    """
     for listener in list(_spans):
         listener(event, start_time, end_time, **kwargs)
 
 
 def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
-    """Tell the listeners a number."""
+    """Tell the listeners a number.
+
+    Args:
+      event: the name of the event.
+      value: the number.
+      **kwargs: details, strings or numbers.
+
+    Returns:
+      None.
+
+    >>> weft.monitoring.record_scalar("/my/app/loss", 0.5)
+    """
     for listener in list(_scalars):
         listener(event, value, **kwargs)
 
 
 def record_work(event: str, seconds: float, **details: str | int) -> None:
-    """What weft records of work that just ended: its duration and its time span."""
+    """Record work that just ended: its duration and its time span."""
     if _durations:
         record_event_duration_secs(event, seconds, **details)
     if _spans:
@@ -83,14 +124,32 @@ def make_registration(
             )
         listeners.remove(callback)
 
-    return (
-        name_function(register, f"register_{kind}{unit}_listener", f"Call `callback({call}."),
-        name_function(
-            unregister,
-            f"unregister_{kind}_listener",
-            f"Stop calling `callback({call}; ValueError where it is not registered.",
-        ),
-    )
+    names = f"register_{kind}{unit}_listener", f"unregister_{kind}_listener"
+    example = f"""
+    >>> listener = lambda *record, **details: None
+    >>> weft.monitoring.{names[0]}(listener)
+    >>> weft.monitoring.{names[1]}(listener)
+    """
+    added = f"""Call `callback({call}.
+
+    Args:
+      callback: a function, which is called in the thread that records.
+
+    Returns:
+      None.
+{example}"""
+    removed = f"""Stop calling `callback({call}.
+
+    Args:
+      callback: a function that is registered.
+
+    Returns:
+      None.
+
+    Raises:
+      ValueError: the function is not registered.
+{example}"""
+    return name_function(register, names[0], added), name_function(unregister, names[1], removed)
 
 
 register_event_listener, unregister_event_listener = make_registration(
@@ -108,6 +167,12 @@ register_scalar_listener, unregister_scalar_listener = make_registration(
 
 
 def clear_event_listeners() -> None:
-    """Forget every listener."""
+    """Remove all listeners.
+
+    Returns:
+      None.
+
+    >>> weft.monitoring.clear_event_listeners()
+    """
     for listeners in (_events, _durations, _spans, _scalars):
         listeners.clear()

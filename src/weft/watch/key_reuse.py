@@ -34,7 +34,7 @@ TURNS = 3  # of a loop that are walked: what one leaves used the next finds
 
 
 class Use(NamedTuple):
-    """What used a key: an operation, and the places that lead to it, outermost first."""
+    """The use of a key: an operation, and the places that lead to it, outermost first."""
 
     op: str
     places: tuple
@@ -66,7 +66,7 @@ class Root:
 
 
 class ElementOrigins(NamedTuple):
-    """Where each element of an array comes from: as a code, number of the root and place in it.
+    """The origin of each element of an array: as a code, number of the root and place in it.
 
     -1 is for what comes from no root. `repeated`: broadcast, so that elements may be equal.
     """
@@ -234,7 +234,7 @@ class Walk:
     # -- for programs that primitives hold -------------------------------------------------------
 
     def repeated(self, jaxpr: Jaxpr, args: Sequence[Origin]) -> list[Origin]:
-        """Walk through what was computed before: that is no second use."""
+        """Walk through what was computed before: that is not a second use."""
         before, self.again = self.again, True
         try:
             return self.run(jaxpr, args)
@@ -300,7 +300,7 @@ class Walk:
 def move_origins(eqn: Eqn, args: Sequence[Origin]) -> list[Origin] | None:
     """The origins of what places the elements of its operands somewhere; None if not known where.
 
-    Operands that are no words say where, in numbers. A single word is no key: those made of such
+    Operands that are not words say where, in numbers. One word is never a key: those made of such
     are new. Where elements go is found by applying the primitive to their places.
     """
     words = [a.aval.dtype == WORD for a in eqn.invars]
@@ -376,7 +376,7 @@ def stack_elements(y: Origin, shape: tuple[int, ...]) -> ElementOrigins:
 
 @memo_jaxpr
 def concerns_keys(jaxpr: Jaxpr) -> bool:
-    """Whether a program uses up keys, or may hand some on."""
+    """Return True if a program uses up keys, or may hand some on."""
     for eqn in jaxpr.eqns:
         prim = eqn.primitive
         if prim.elements is Elements.RANDOM:
@@ -406,7 +406,7 @@ def reuse_error(first: Use, again: Use, how: str = "") -> KeyReuseError:
 
 
 def is_key_words(x: Any) -> bool:
-    """Whether a value is an array that keys may be made of."""
+    """Return True if a value is an array that keys may be made of."""
     return hasattr(x, "aval") and x.dtype == WORD
 
 

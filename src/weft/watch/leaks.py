@@ -1,7 +1,7 @@
 """The leak check: traced values that something still holds when their function has returned.
 
 Nothing is recorded for it: Python's garbage collector is asked what refers to a value. It is made
-where a trace of a user's function ends. What an equation holds is no leak: a derivative rule may
+where a trace of a user's function ends. What an equation holds is not a leak: a derivative rule may
 name values around it.
 """
 
@@ -30,7 +30,7 @@ _ITERATOR: type = type(iter([0]))
 def stage_function(
     fun: Callable, in_avals: Sequence[ShapedArray], name: str = "", arg_names: Any = ()
 ) -> tuple[Jaxpr, list]:
-    """As `stage`, for what calls a user's function, with the checks and reports asked for."""
+    """Do as `stage` does, for calls of a user's function, with the checks and reports asked for."""
     if config.no_tracing:
         raise RuntimeError(
             f"{name or fun_name(fun)}: must not be traced under no_tracing; got new types or a new "
@@ -47,7 +47,7 @@ def stage_function(
 def stage_checked(
     fun: Callable, in_avals: Sequence[ShapedArray], name: str, arg_names: Any
 ) -> tuple[Jaxpr, list]:
-    """As `stage`, and under check_tracer_leaks a leak is an error."""
+    """Do as `stage` does; under check_tracer_leaks a leak is an error."""
     if not config.check_tracer_leaks:
         return stage(fun, in_avals, name, arg_names)
     traces: list[Trace] = []
@@ -87,7 +87,7 @@ def find_tracers(trace: Trace) -> list[Tracer]:
 
 
 def describe_holder(x: Any, ours: set[int]) -> str:
-    """How the user's program holds a value: `element 0 of a list, the global cache of model`.
+    """Describe how the user's program holds a value: `element 0 of a list, the global cache of m`.
 
     Empty where only equations and functions of weft do; `ours` are objects that do not count.
     """
@@ -124,7 +124,7 @@ def describe_holder(x: Any, ours: set[int]) -> str:
 
 
 def find_holders(x: Any, ours: set[int]) -> list:
-    """What refers to a value, but for this search itself."""
+    """List the objects that refer to a value, except for this search itself."""
     return [
         holder
         for holder in gc.get_referrers(x)
@@ -135,7 +135,7 @@ def find_holders(x: Any, ours: set[int]) -> list:
 
 
 def describe_hold(holder: Any, held: Any) -> tuple[str, bool]:
-    """How `holder` holds a value, in words, and whether that is a name users know it by."""
+    """Describe how `holder` holds a value, and whether users know it by that name."""
     if isinstance(held, types.CellType) or getattr(holder, "__closure__", None) is held:
         return "", False  # the variable has been named
     if isinstance(holder, list | tuple):
@@ -166,7 +166,7 @@ def describe_hold(holder: Any, held: Any) -> tuple[str, bool]:
 
 
 def describe_cell(cell: types.CellType) -> tuple[str, bool]:
-    """Which variable of which function a cell is; nothing if the function is weft's."""
+    """Name the variable and the function of a cell; nothing if the function is weft's."""
     for closure in gc.get_referrers(cell):
         for fun in gc.get_referrers(closure) if isinstance(closure, tuple) else ():
             if isinstance(fun, types.FunctionType) and fun.__closure__ is closure:

@@ -26,7 +26,7 @@ from weft.options import config
 
 
 class Watch(NamedTuple):
-    """What to look for."""
+    """The kinds of values to look for."""
 
     nans: bool
     infs: bool | str  # "made": only where no operand has one
@@ -49,7 +49,7 @@ class Watch(NamedTuple):
         return f"{values[index]}{where}"
 
     def first_flaw(self, xs: Sequence[Any]) -> int | None:
-        """Which of some values is the first with a bad element."""
+        """Return the index of the first value with a bad element."""
         return next((i for i, x in enumerate(xs) if self.flaw(x)), None)
 
     def error(self, op: str, got: str) -> FloatingPointError:
@@ -75,7 +75,7 @@ def describe_operands(args: Sequence[Any]) -> str:
 
 
 def is_transposing() -> bool:
-    """Whether cotangents are being computed."""
+    """Return True if cotangents are being computed."""
     frame: Any = sys._getframe(1)
     while frame is not None and not (
         frame.f_code.co_name == "pull_cotangents" and is_own_file(frame.f_code.co_filename)
@@ -145,7 +145,7 @@ class Made(NamedTuple):
 
 
 def find_origin(found: Watch, jaxpr: Jaxpr, args: Sequence[Any]) -> Made | int | None:
-    """What made the bad results of a program: an equation, an argument, or nothing here."""
+    """Find the cause of bad results of a program: an equation, an argument, or nothing here."""
     env: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
     maker: dict[Any, Eqn] = {}
 
@@ -182,7 +182,7 @@ def find_bad_variable(found: Watch, atoms: Sequence[Any], read: Callable) -> Var
 
 
 def find_inner_origin(found: Watch, eqn: Eqn, operands: list) -> Made | None:
-    """What made a bad value inside an equation that holds programs; None where it does not say."""
+    """Find the cause of a bad value inside an equation that holds programs; None if unknown."""
 
     def look(jaxpr: Jaxpr, args: Sequence[Any], within: str) -> tuple[list, Made | None]:
         outs = jaxpr(*args)
@@ -195,7 +195,7 @@ def find_inner_origin(found: Watch, eqn: Eqn, operands: list) -> Made | None:
 
 
 def follow_bodies(eqn: Eqn, operands: list, look: Callable[..., tuple[list, Any]]) -> Any:
-    """What `look(jaxpr, args, place)` finds first in the programs of an equation, in their order.
+    """Return the first finding of `look(jaxpr, args, place)` in the programs of an equation.
 
     It gives the results of the program, too; in a loop the place is as "step 3 of scan".
     """

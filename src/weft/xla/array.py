@@ -34,7 +34,7 @@ from weft.xla.members import Members
 
 ArrayImpl: Any = _jax.ArrayImpl
 
-# What the engine reads in place, or cannot tell from such: to it a Python bool is NumPy's.
+# What jaxlib reads in place, or cannot tell from such: to it a Python bool is NumPy's.
 HOST = (np.ndarray, np.generic, bool)
 SMALL = 1 << 14  # bytes
 WIDE_FLOATS = frozenset(filter(dtypes.is_inexact, dtypes.WIDE))
@@ -136,7 +136,7 @@ def array_from_pickle(host: np.ndarray, weak_type: bool) -> Any:
 
 
 def host_from_dlpack(x: Any) -> np.ndarray:
-    """What another library holds, as NumPy sees it; also of dtypes that np.from_dlpack refuses."""
+    """Return another library's array as NumPy's; np.from_dlpack refuses some dtypes."""
     imported = _jax.dlpack_managed_tensor_to_buffer(
         x.__dlpack__(), default_device(), None, copy=None
     )
@@ -217,7 +217,7 @@ def check_alive(x: Any) -> None:
 
 
 def require_alive(x: Any) -> Any:
-    """`x`, which is returned as it is; an error where it is an array that is gone."""
+    """`x`, which is returned unchanged; an error where it is an array that is gone."""
     if type(x) in ARRAYS and x.is_deleted():
         raise deleted_error(x)
     return x
@@ -232,7 +232,7 @@ def read_scalar(x: Any, op: str) -> Any:
 
 
 def array_repr(x: Any) -> str:
-    """As NumPy shows it, with the dtype always; one line more or less where JAX has it so."""
+    """Format as NumPy does, with the dtype always; lines break where JAX breaks them."""
     if x.is_deleted():
         return f"Array(deleted, {x.aval})"
     if type(x) is KeyArray:
@@ -271,9 +271,23 @@ class _ArrayMeta(type):
 
 
 class Array(HasAval, Members, metaclass=_ArrayMeta):
-    """The type of weft's arrays: `isinstance(x, weft.Array)` holds for arrays and traced values.
+    """An array of weft, on one device or on several.
 
-    Not to be called: arrays come from `jnp.array` and such functions.
+    `isinstance(x, weft.Array)` holds for arrays and for traced values. The class is not called:
+    arrays come from `jnp.array`, `jnp.zeros` and the other functions. Arrays are immutable:
+    `x.at[i].set(v)` returns a changed copy. Operators and methods follow NumPy's `ndarray`.
+
+    Attributes:
+      shape: the size of each axis, a tuple of ints.
+      dtype: the NumPy dtype of the elements.
+      ndim: the number of axes.
+      size: the number of elements.
+      sharding: the devices that hold the parts.
+      at: writes, as in `x.at[i].add(v)`, which return new arrays.
+
+    >>> x = jnp.arange(6.0).reshape(2, 3)
+    >>> isinstance(x, weft.Array), x.shape, x.sum()
+    (True, (2, 3), Array(15., dtype=float32))
     """
 
     __array_priority__ = 100  # NumPy arrays leave binary operators to us
@@ -297,12 +311,12 @@ class Array(HasAval, Members, metaclass=_ArrayMeta):
 
     @property
     def sharding(self) -> Any:
-        """Which part of the array each device holds."""
+        """Return the part of the array that each device holds."""
         return self._sharding
 
     @property
     def committed(self) -> bool:
-        """Whether the array is bound to its device, so that what is computed of it is there too."""
+        """Return True if the array is bound to its device, and so are results computed from it."""
         return self._committed
 
     @property
@@ -317,12 +331,12 @@ class Array(HasAval, Members, metaclass=_ArrayMeta):
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether this process can reach all of the array."""
+        """Return True if this process can reach all of the array."""
         return self._sharding.is_fully_addressable
 
     @property
     def is_fully_replicated(self) -> bool:
-        """Whether every device of the array holds all of it."""
+        """Return True if every device of the array holds all of it."""
         return self._sharding.is_fully_replicated
 
     @property
@@ -390,7 +404,7 @@ class Array(HasAval, Members, metaclass=_ArrayMeta):
         device = self._sharding._device_assignment[0]
         if device.platform not in kinds:
             raise DtypeError(f"__dlpack_device__: needs a CPU or GPU array; got {device.platform}.")
-        # a host has one CPU, however many devices the engine makes of it
+        # a host has one CPU, however many devices jaxlib makes of it
         number = 0 if device.platform == "cpu" else device.local_hardware_id or 0
         return kinds[device.platform], number
 
@@ -515,7 +529,7 @@ ARRAYS: tuple[Any, ...] = (ArrayImpl, KeyArray)
 
 
 def _guard_deleted(name: str, doc: str) -> Callable[..., Any]:
-    """A method of the engine's class that, for a deleted array, would end the process."""
+    """A method of jaxlib's class that, for a deleted array, would end the process."""
     method = getattr(ArrayImpl, name)
 
     def call(self: Any) -> Any:

@@ -1,6 +1,6 @@
 """Python functions that a running program calls: whose call it is, and what becomes of an error.
 
-The engine knows a callback by its index in the program alone; the number that the program passes
+jaxlib knows a callback by its index in the program alone; the number that the program passes
 says which run of it that is. So an executable holds no Python function, may be kept on disk, and a
 function lives as long as the `Executable` that names it. Primitives with callbacks are
 primitives/effects.py's.
@@ -59,7 +59,7 @@ def end_run(number: int) -> None:
 
 @functools.cache
 def make_entry(index: int) -> Callable:
-    """What XLA calls for function `index` of a running program; one with no results gives None."""
+    """Return the function that XLA calls for function `index` of a running program."""
 
     def call(number: np.ndarray, *args: np.ndarray) -> tuple:
         run = _RUNS[int(number)]
@@ -90,7 +90,7 @@ def execute_with_callbacks(
     """Run a program that calls `functions`, to its end; an error of one of them is raised itself.
 
     A program whose operands are there already calls them in this thread, unless it has branches
-    that the engine runs side by side.
+    that jaxlib runs side by side.
     """
     _jax.batched_block_until_ready(buffers)
     number, run = begin_run(functions)
@@ -114,7 +114,7 @@ def execute_with_callbacks(
 
 
 def wrap_error(error: BaseException) -> BaseException:
-    """What to raise for an error of a callback: itself, or what JAX does if that is asked for."""
+    """Return the error to raise for an error of a callback: itself, or JAX's if asked for."""
     if not config.wrap_callback_errors or not isinstance(error, Exception):
         return error
     text = "".join(traceback.format_exception(error)).strip()
@@ -123,7 +123,7 @@ def wrap_error(error: BaseException) -> BaseException:
 
 @functools.cache
 def mlir_context() -> Any:
-    """Where modules are parsed: the engine takes callbacks with a parsed module alone."""
+    """Return the context of parsed modules: jaxlib takes callbacks only with a parsed module."""
     from jaxlib.mlir import ir  # 7 ms, which only programs with callbacks need
 
     context = ir.Context()

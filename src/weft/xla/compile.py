@@ -1,4 +1,4 @@
-"""From text to machine: compile StableHLO, keep executables in memory and on disk, run them.
+"""Compile StableHLO to machine code, keep executables in memory and on disk, run them.
 
 The disk is diskcache.py's; what text to compile is lower.py's; the C++ call path is fastpath.py's.
 """
@@ -106,7 +106,7 @@ def compile_options(
     results: Sequence[bool],
     flags: Flags = NO_FLAGS,
 ) -> Any:
-    """The engine's options: the flags set, and the devices of the program."""
+    """XLA's options: the flags set, and the devices of the program."""
     defaults, overrides = default_options(platform_of(placement.devices[0]), flags.extra)
     overrides = (*overrides, *flags.overrides)
     options = _jax.CompileOptions.ParseFromString(defaults)
@@ -238,9 +238,9 @@ _UNFINISHED: set = set()  # locks of the calls that run in a thread of their own
 
 
 def run_to_end(call: Callable[[], Any]) -> Any:
-    """The result of a call of the engine, which Ctrl-C does not cut short.
+    """The result of a call of XLA, which Ctrl-C does not cut short.
 
-    In the main thread the engine stops waiting for its own threads when a signal comes, and frees
+    In the main thread XLA stops waiting for its own threads when a signal comes, and frees
     what they still read. So the call runs in another thread, and only the wait for it ends.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -269,7 +269,7 @@ def run_to_end(call: Callable[[], Any]) -> Any:
 
 @atexit.register
 def wait_for_engine() -> None:
-    """At exit, wait for calls of the engine that were left to finish; Ctrl-C ends the process."""
+    """At exit, wait for calls of XLA that were left to finish; Ctrl-C ends the process."""
     try:
         for done in tuple(_UNFINISHED):
             done.acquire()
@@ -279,7 +279,7 @@ def wait_for_engine() -> None:
         os._exit(128 + signal.SIGINT)
 
 
-# --- after a fork the engine's threads are not there, and what waits for one waits for ever -------
+# --- after a fork XLA's threads are not there, and what waits for one waits for ever -------
 
 START_ANOTHER_WAY = (
     "Hint: multiprocessing.set_start_method('spawn') or 'forkserver', or fork before the first use "
@@ -322,7 +322,7 @@ _SKIP_CHECKS = (True,) if "_skip_checks" in (_jax.array_result_handler.__doc__ o
 
 
 class FastPath(NamedTuple):
-    """What the C++ call path needs to run an executable without Python; fields are the engine's."""
+    """The data that the C++ call path needs to run an executable; fields are jaxlib's."""
 
     xla_executable: Any
     out_pytree_def: Any
@@ -421,7 +421,7 @@ class Executable:
         return outs
 
     def argument_shardings(self, count: int) -> list:
-        """Of `count` arguments: where the program takes each; None for those that it does not."""
+        """Return where the program takes each of `count` arguments; None for unused ones."""
         kept = self.kept or [True] * count
         if self.in_shardings is None:
             return [self.placement.whole if k else None for k in kept]
@@ -483,9 +483,9 @@ def much_memory() -> int:
 
 
 def must_wait(loaded: Any, count: int) -> bool:
-    """Whether a call over `count` devices has to end before the next one begins.
+    """Return True if a call over `count` devices has to end before the next one begins.
 
-    On CPUs, a device that waits for others in a collective holds a thread of the engine's, and so
+    On CPUs, a device that waits for others in a collective holds a thread of XLA's, and so
     does a device that is to begin a call while 32 are under way. Where there are too few threads
     for both, a loop of calls that nobody waits for would stop for good. Between processes, a call
     that breaks is to say which of them is lost.
@@ -498,5 +498,5 @@ def must_wait(loaded: Any, count: int) -> bool:
 
 
 def write_hlo(text: str) -> Any:
-    """The module that a text is, as the engine's computation, which has `as_hlo_text()`."""
+    """The module that a text is, as XLA's computation, which has `as_hlo_text()`."""
     return _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False)

@@ -192,7 +192,7 @@ class Entry(NamedTuple):
 
 
 class Stats(NamedTuple):
-    """What a cache holds and, of this object alone, how often it had the answer."""
+    """The contents of a cache and, of this object only, how often it had the answer."""
 
     directory: str | None
     problem: str | None

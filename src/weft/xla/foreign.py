@@ -1,4 +1,4 @@
-"""Calls of foreign functions: what a program writes for one, and whose an error of the engine is.
+"""Calls of foreign functions: what a program writes for one, and whose an error of XLA is.
 
 Their primitive is api/ffi_call.py's, registering them is ffi.py's; lapack.py's kernels are called
 in the same way.
@@ -27,7 +27,7 @@ ATTRIBUTE_DTYPES = frozenset(
 )
 
 # The targets that only a process itself may write into its programs: the kernels of native/, and
-# functions of this process, which the engine finds by a number, an address or a key.
+# functions of this process, which XLA finds by a number, an address or a key.
 _PRIVATE_TARGET = re.compile(
     r"weft_|xla_\w*python|InspectSharding|CustomSPMDPartitioning|WeftCustomPartitioning|dce_sink"
 )
@@ -38,7 +38,7 @@ _make_capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
 
 
 def new_capsule(pointer: Any) -> Any:
-    """A pointer to a handler, as the engine takes it."""
+    """A pointer to a handler, as XLA takes it."""
     return _make_capsule(pointer, b"xla._CUSTOM_CALL_TARGET", None)
 
 
@@ -69,7 +69,7 @@ class ForeignCall(NamedTuple):
 class ForeignExecutable(Executable):
     """A program that makes `calls`. Its first run is waited for, to say whose an error is.
 
-    A wrong signature shows at once, in each run; so later runs are the engine's alone.
+    A wrong signature shows at once, in each run; so later runs are XLA's alone.
     """
 
     __slots__ = ("calls", "has_run")

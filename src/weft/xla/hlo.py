@@ -44,7 +44,7 @@ class Value:
 
     @property
     def is_argument(self) -> bool:
-        """Whether a program is called with it, and does not compute it."""
+        """Return True if a program is called with it, and does not compute it."""
         return self.name.startswith("%arg")
 
     def __repr__(self) -> str:
@@ -52,7 +52,7 @@ class Value:
 
 
 class Pattern(NamedTuple):
-    """Lines of an equation but for the names in them, which are those of operands or new ones."""
+    """Return the lines of an equation without names, which are operands or new ones."""
 
     text: str  # "%s" for a name
     pick: Callable[[list[str]], Any]  # of the names of operands and then new ones, those in `text`
@@ -61,7 +61,7 @@ class Pattern(NamedTuple):
 
 
 class Repeat(enum.Enum):
-    """What is known of the lines of an equation that no pattern is kept of."""
+    """The facts of the lines of an equation that no pattern is kept of."""
 
     # They were written once. A pattern is made of several lines when they are written again,
     # because most programs have few equations twice.
@@ -253,7 +253,7 @@ class Builder:
         return [Value(names[i], aval) for i, aval in outs]
 
     def locate(self, start: int, path: str, eqn: Any = None) -> None:
-        """Give the operations written from line `start` on a name, but for those that have one.
+        """Give the operations written from line `start` on a name, except for those that have one.
 
         `eqn` is the equation that they compute: it is in scopes, which may hold attributes too.
         """
@@ -269,7 +269,7 @@ class Builder:
                 self.lines[i] = f'{line} loc("{quoted}")'
 
     def annotate(self, places: Iterable[int], attributes: str) -> None:
-        """Give the operations of some lines frontend attributes, but for those that have any."""
+        """Give the operations of some lines frontend attributes, except for those that have any."""
         for i in places:
             head, between, types = self.lines[i].rpartition(" : (")
             if between and "mhlo.frontend_attributes" not in head:
@@ -283,7 +283,7 @@ class Builder:
                 return self.annotate([i], attributes)
 
     def elementwise(self, name: str, operands: Sequence[Value], aval: ShapedArray) -> list[Value]:
-        """As `op`, for the commonest kind: one result, no attributes."""
+        """Write as `op` does, for the commonest kind: one result, no attributes."""
         self.count += 1
         out = Value(f"%{self.count}", aval)
         names = ", ".join([v.name for v in operands])
@@ -320,7 +320,7 @@ class Builder:
 
     def constant(self, value: Any, aval: ShapedArray) -> Value:
         """A constant: a number spread over `aval`, or an array of its shape."""
-        if type(value) in NUMBERS and value:  # the commonest, but for zeros, whose texts differ
+        if type(value) in NUMBERS and value:  # the commonest, except for zeros, whose texts differ
             found = self.constants.get((value, type(value), aval))
             if found is not None:
                 return found
@@ -472,7 +472,7 @@ class Builder:
         out_avals: Sequence[ShapedArray],
         ordered: bool = False,
     ) -> list[Value]:
-        """What the branch number `index` gives; with the token if what they do is `ordered`."""
+        """Write the branch number `index`; with the token if its effects are `ordered`."""
         if ordered:
             branches = [functools.partial(self.threaded(b), self.token) for b in branches]
             out_avals = [TOKEN, *out_avals]

@@ -1,6 +1,6 @@
 """`Layout` and `Format`: the order of an array's elements in memory, and its sharding.
 
-What layout to use is the engine's choice; here it is read.
+What layout to use is jaxlib's choice; here it is read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Layout(Record):
 
     @classmethod
     def from_pjrt_layout(cls, layout: Any) -> Layout:
-        """The layout that the engine's object describes."""
+        """The layout that jaxlib's object describes."""
         found = layout._xla_layout()
         tiling = tuple(tuple(tile) for tile in found.tiling())
         return cls(tuple(reversed(found.minor_to_major())), tiling, found.element_size_in_bits())

@@ -1,4 +1,4 @@
-"""From jaxpr to StableHLO: walk the equations, let each primitive write itself.
+"""Lower a jaxpr to StableHLO: walk the equations, let each primitive write itself.
 
 What is written is hlo.py's; compiling the text is compile.py's.
 """
@@ -112,7 +112,7 @@ def lower_holder(hlo: Builder, eqn: Eqn, values: Sequence[Value]) -> list[Value]
     hlo.path = operation_path(around, eqn)
     hlo.scoped = scoped or type(eqn.source) is SourceInfo
     outs = eqn.primitive.lower(hlo, *values, **eqn.params)
-    # the engine puts a call's name first
+    # XLA puts a call's name first
     if hlo.names_all or any(map(has_scopes, held_jaxprs(eqn))):
         hlo.locate(start, hlo.path, eqn)
     hlo.path, hlo.scoped = around, scoped
@@ -218,7 +218,7 @@ def alias_attributes(
 ) -> list[str]:
     """Argument attributes that let each donated parameter's buffer hold a result of its type.
 
-    Over a mesh the shardings of both must be known; else the engine finds the result.
+    Over a mesh the shardings of both must be known; else XLA finds the result.
     """
     free = list(range(len(jaxpr.outvars)))
     if parameters or results:

@@ -27,7 +27,7 @@ MOST = 65536  # that are kept of calls which C++ did not make after all
 
 
 def open_ref(ref: Ref) -> tuple[tuple, bool | None]:
-    """What the C++ call path takes for a reference: the array.
+    """Return the operand of the C++ call path for a reference: the array.
 
     What it has seen already is of no such call, or passed twice: then Python is to look.
     """
@@ -57,7 +57,7 @@ class Written:
 
 
 def close_refs(call: tuple[int, tuple[int, ...]], children: Sequence[Any]) -> Any:
-    """What C++ makes of results: the references are written, and the result is left."""
+    """Finish the results of a call by C++: write the references, and return the rest."""
     count, places = call
     refs = [_passed.refs.popitem()[1] for _ in range(count)][::-1]
     for place, value in zip(places, children[1:], strict=True):

@@ -1,4 +1,4 @@
-"""Where a program runs: on the device, or over the devices, that its arguments are bound to.
+"""The placement of a program: the devices that its arguments are bound to.
 
 Shardings are mesh/sharding.py's; here they are only compared.
 """
@@ -31,7 +31,7 @@ class Placement(NamedTuple):
 
     Of a program over an abstract mesh they are stand-ins, for its text alone. `whole` is the
     sharding of a value that each of them holds all of. `arguments`, of a program over a mesh, has
-    the sharding of each argument, None where the engine may choose. What `committed` programs
+    the sharding of each argument, None where XLA may choose. What `committed` programs
     compute is bound to where it is computed.
     """
 
@@ -81,7 +81,7 @@ def placement_of(
     op: str = "array",
     names: Callable[[], Sequence[str]] = tuple,
 ) -> Placement:
-    """Where to compute on these values, with a program that names the shardings in `over`.
+    """Return the placement for these values, with a program that names the shardings in `over`.
 
     `names()` are those of the values, for errors.
     """

@@ -24,9 +24,17 @@ Bounds = tuple[tuple[int, int], ...]
 
 
 class Shard:
-    """The part of an array that one device holds; `index` is its place in the whole.
+    """The part of an array that one device holds. `x.addressable_shards` lists them.
 
-    `replica_id` counts the devices that hold the same part; `data` is None on another process.
+    Attributes:
+      device: the device.
+      index: the position of the part in the array, a tuple of slices.
+      replica_id: the number of this copy among the devices that hold the same part, from 0.
+      data: the part, an array on this device; None if the device belongs to another process.
+
+    >>> shard = jnp.ones(3).addressable_shards[0]
+    >>> shard.index, shard.replica_id, shard.data.shape
+    ((slice(None, None, None),), 0, (3,))
     """
 
     def __init__(self, device: Any, index: Index, replica_id: int, data: Any):
@@ -43,7 +51,7 @@ class Shard:
 
 
 def bounds(index: Index, shape: Sequence[int]) -> Bounds:
-    """Where a part begins and ends along each axis."""
+    """Return the beginning and the end of a part along each axis."""
     return tuple(s.indices(n)[:2] for s, n in zip(index, shape, strict=True))
 
 
@@ -73,7 +81,7 @@ def shards_of(x: Any, everywhere: bool = False) -> list[Shard]:
 def share_result(x: Any, whole: Any) -> Any:
     """Return a result that only one device has, which made a call of Python, with sharding `whole`.
 
-    Others are returned as they are. The host copies it: in the program the other devices would wait
+    Others are returned unchanged. The host copies it: in the program the other devices would wait
     for a call that fails.
     """
     sharding = x._sharding
@@ -236,7 +244,7 @@ def reshard_array(x: Any, sharding: Any) -> Any:
 
 
 def hold_same_parts(a: Any, b: Any, ndim: int) -> bool:
-    """Whether the devices of two shardings, in their order, hold the same parts."""
+    """Return True if the devices of two shardings, in their order, hold the same parts."""
     if a.num_devices != b.num_devices:
         return False
     (counts_a, places_a), (counts_b, places_b) = a._tiles(ndim), b._tiles(ndim)

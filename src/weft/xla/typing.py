@@ -23,7 +23,7 @@ Axis: TypeAlias = Axes | None
 
 
 class Device(Protocol):
-    """What `weft.devices()` lists. jaxlib's classes have no types: this is what checkers know."""
+    """A device of `weft.devices()`. jaxlib's classes have no types: this is for type checkers."""
 
     @property
     def platform(self) -> str: ...
@@ -32,7 +32,7 @@ class Device(Protocol):
 
 
 class Sharding(Protocol):
-    """How an array lies on devices, as a `NamedSharding` says it."""
+    """The distribution of an array over devices, such as a `NamedSharding`."""
 
     @property
     def device_set(self) -> set[Any]: ...

@@ -1,4 +1,4 @@
-"""Where compiled programs are kept, under the name of `jax.experimental.compilation_cache`."""
+"""The cache of compiled programs, under the name of `jax.experimental.compilation_cache`."""
 
 from weft.util import import_lazily
 

@@ -17,7 +17,7 @@ def set_cache_dir(path: str | os.PathLike) -> None:
 
 
 def is_initialized() -> bool:
-    """Whether compiled programs are kept; they are, unless that was turned off."""
+    """Return True if compiled programs are kept; they are, unless that was turned off."""
     return config.enable_compilation_cache
 
 

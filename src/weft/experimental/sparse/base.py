@@ -1,4 +1,4 @@
-"""What sparse arrays share: `JAXSparse`, the arrays of BCOO, errors, and maps over batches.
+"""The base of sparse arrays: `JAXSparse`, the arrays of BCOO, errors, and maps over batches.
 
 A sparse array is a pytree of arrays: the values of its entries, and where they are. What tells its
 structure beside them is static, so that programs are compiled for a shape and a number of entries.
@@ -23,19 +23,33 @@ from weft.xla.typing import Array
 
 
 class SparseEfficiencyError(ValueError):
-    """A change of layout that would store far more than the array has entries."""
+    """A change of layout would store much more than the array has entries.
+
+    >>> mat = sparse.BCOO.fromdense(jnp.eye(3))
+    >>> sparse.bcoo_update_layout(mat, n_batch=1)  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    weft.experimental.sparse.base.SparseEfficiencyError: more would be stored.
+    """
 
 
 class SparseEfficiencyWarning(UserWarning):
-    """What a program does with a sparse array is slow, or takes much memory."""
+    """An operation on a sparse array is slow, or takes much memory.
+
+    >>> issubclass(sparse.SparseEfficiencyWarning, UserWarning)
+    True
+    """
 
 
 class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
-    """A product on a GPU runs without cuSPARSE. weft does not use that, and never warns."""
+    """The warning of JAX that a product on a GPU runs without cuSPARSE. weft never emits it.
+
+    >>> issubclass(sparse.CuSparseEfficiencyWarning, UserWarning)
+    True
+    """
 
 
 class SparseInfo(NamedTuple):
-    """What is known of a sparse array: its shape, and whether its indices are sorted and unique."""
+    """The facts of a sparse array: its shape, and whether its indices are sorted and unique."""
 
     shape: tuple[int, ...]
     indices_sorted: bool = False
@@ -43,7 +57,11 @@ class SparseInfo(NamedTuple):
 
 
 class JAXSparse:
-    """The base class of sparse arrays."""
+    """The base class of sparse arrays: `isinstance(x, sparse.JAXSparse)` is true for every format.
+
+    >>> isinstance(sparse.BCOO.fromdense(jnp.eye(2)), sparse.JAXSparse)
+    True
+    """
 
     __slots__ = ("__weakref__", "data", "ranks", "shape")
     __array_priority__ = 1000
@@ -69,7 +87,7 @@ class JAXSparse:
 
     @property
     def nse(self) -> int:
-        """How many elements are stored, padding included (in each batch)."""
+        """Return the number of stored elements, with padding (in each batch)."""
         return self.data.shape[0]
 
     @property
@@ -81,7 +99,7 @@ class JAXSparse:
         raise NotImplementedError
 
     def order_axes(self, axes: Sequence[int] | None) -> tuple[int, ...]:
-        """What `transpose` is asked for: every axis once, by default in reverse order."""
+        """Return the order that `transpose` is asked for: every axis once, by default reversed."""
         order = axes_of("transpose", axes, self.ndim)
         if len(order) != self.ndim:
             raise ShapeError(
@@ -127,7 +145,7 @@ DENSE = "Hint: x.todense()."
 
 
 class BatchedArray(JAXSparse):
-    """What `BCOO` and `BCSR` share: batches, and what is known of indices.
+    """The base of `BCOO` and `BCSR`: batches, and promises on indices.
 
     `arrays` are the names of the arrays they hold; the last one has `own` axes beside batches.
     """
@@ -311,7 +329,7 @@ def lay_along_last(vector: Any, ndim: int) -> Any:
 
 
 def mark_valid(indices: Any, shape: Sequence[int]) -> Any:
-    """Which indices [..., nse, n_sparse] are those of elements, and not of padding."""
+    """Return True for the indices [..., nse, n_sparse] of elements, and not of padding."""
     dtype = dtypes.canonicalize(np.promote_types(indices.dtype, np.int32))
     limits = np.minimum(np.array(shape, np.int64).reshape(len(shape)), np.iinfo(dtype).max)
     indices = indices.astype(dtype)
@@ -320,7 +338,7 @@ def mark_valid(indices: Any, shape: Sequence[int]) -> Any:
 
 
 def require_count(op: str, count: Any) -> int:
-    """How many entries there are, where that is known now."""
+    """Return the number of entries, where it is known now."""
     if isinstance(count, Tracer):
         hint = "give nse, the number of entries to make room for."
         count = count.concrete(ConcretizationTypeError, f"{op}: nse", hint)

@@ -183,17 +183,21 @@ def bcoo_fromdense(
     n_dense: int = 0,
     index_dtype: Any = np.int32,
 ) -> BCOO:
-    """A BCOO of the elements of a dense array that are not zero, or blocks of some that are not.
+    """Return a BCOO of the elements of a dense array that are not zero.
 
     Args:
-      mat: the array.
-      nse: how many entries to make room for (in each batch), the rest of which is padding; by
-        default as many as there are, which must be known: it is needed within jit.
-      n_batch, n_dense: how many axes are batches, and are stored whole.
-      index_dtype: that of the indices.
+      mat: a dense array.
+      nse: the number of entries (in each batch) that it has room for; the rest is padding. None,
+        the default, counts them. It must be given under `jit`.
+      n_batch: the number of leading axes that are batch axes. The default is 0.
+      n_dense: the number of trailing axes that are stored in full. The default is 0.
+      index_dtype: the dtype of the indices. The default is int32.
+
+    Returns:
+      A BCOO of the shape and dtype of `mat`.
 
     Raises:
-      ConcretizationTypeError: nse is not given where the array is traced.
+      ConcretizationTypeError: the array is traced, and `nse` is None.
 
     >>> mat = sparse.bcoo_fromdense(jnp.array([[0, 7], [0, 0]]), nse=2)
     >>> print(mat.data, *mat.indices)

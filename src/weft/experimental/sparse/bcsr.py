@@ -138,7 +138,7 @@ class BCSR(SparseOperators, base.BatchedArray):
 
     @classmethod
     def convert_back(cls, arr: base.CoordinateArray) -> Any:
-        """What an operation on BCSRs gives: a BCSR where it has two axes of indices."""
+        """Return the result of an operation: a BCSR where it has two axes of indices."""
         return cls.from_bcoo(arr) if arr.n_sparse == 2 else arr
 
     def to_bcoo(self) -> BCOO:
@@ -155,7 +155,7 @@ class BCSR(SparseOperators, base.BatchedArray):
         return bcsr_todense(self)
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
-        """As `BCOO.sum_duplicates`."""
+        """Do as `BCOO.sum_duplicates` does."""
         mat = self.to_bcoo()
         return self.from_bcoo(
             entries.bcoo_sum_duplicates(entries.drop_zeros(mat) if remove_zeros else mat, nse=nse)
@@ -198,7 +198,18 @@ def bcsr_fromdense(
     n_dense: int = 0,
     index_dtype: Any = np.int32,
 ) -> BCSR:
-    """A BCSR of the elements of a dense array that are not zero; see `bcoo_fromdense`.
+    """Return a BCSR of the elements of a dense array that are not zero.
+
+    Args:
+      mat: a dense array.
+      nse: the number of entries (in each batch) that it has room for; the rest is padding. None,
+        the default, counts them. It must be given under `jit`.
+      n_batch: the number of leading axes that are batch axes. The default is 0.
+      n_dense: the number of trailing axes that are stored in full. The default is 0.
+      index_dtype: the dtype of the indices. The default is int32.
+
+    Returns:
+      A BCSR of the shape and dtype of `mat`.
 
     >>> sparse.bcsr_fromdense(jnp.eye(3))
     BCSR(float32[3, 3], nse=3)
@@ -214,7 +225,13 @@ def bcsr_fromdense(
 
 
 def bcsr_todense(mat: BCSR) -> Array:
-    """The dense array of a BCSR.
+    """Return the dense array of a BCSR.
+
+    Args:
+      mat: a BCSR.
+
+    Returns:
+      A dense array of its shape and dtype.
 
     >>> print(sparse.bcsr_todense(sparse.BCSR.fromdense(jnp.eye(2))))
     [[1. 0.]
@@ -224,7 +241,15 @@ def bcsr_todense(mat: BCSR) -> Array:
 
 
 def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
-    """The elements of a dense array at the places of a BCSR: its data.
+    """Read the elements of a dense array at the positions of a BCSR.
+
+    Args:
+      indices: the columns of the entries, an integer array of shape (nse,).
+      indptr: the first entry of each row, an integer array of shape (rows + 1,).
+      mat: a dense array of shape (rows, columns).
+
+    Returns:
+      An array of shape (nse,): the data of that BCSR.
 
     >>> x = jnp.arange(4.0).reshape(2, 2)
     >>> print(sparse.bcsr_extract(jnp.array([1, 0]), jnp.array([0, 1, 2]), x))
@@ -244,7 +269,18 @@ def bcsr_dot_general(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """`lax.dot_general` of which one operand is a BCSR: dense, or a BCSR if both are sparse.
+    """Multiply a BCSR by a dense array or by another BCSR, as `lax.dot_general` does.
+
+    Args:
+      lhs: a BCSR or a dense array.
+      rhs: a BCSR or a dense array. At least one of the two is a BCSR.
+      dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`.
+      precision: a `Precision`. None is the default.
+      preferred_element_type: the dtype of the result. None takes it from the operands.
+      out_sharding: the sharding of a dense result over explicit axes of a mesh. None derives it.
+
+    Returns:
+      A dense array; a BCSR if both operands are BCSRs.
 
     >>> mat, numbers = sparse.BCSR.fromdense(2 * jnp.eye(2)), (([1], [0]), ([], []))
     >>> print(sparse.bcsr_dot_general(mat, jnp.ones(2), dimension_numbers=numbers))
@@ -264,7 +300,16 @@ def bcsr_dot_general(
 def bcsr_broadcast_in_dim(
     mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
 ) -> BCSR:
-    """As `bcoo_broadcast_in_dim`, for a BCSR.
+    """Repeat a BCSR along new axes and along axes of size 1, as `lax.broadcast_in_dim` does.
+
+    Args:
+      mat: a BCSR.
+      shape: the shape of the result.
+      broadcast_dimensions: for each axis of `mat`, its position in the result.
+      sharding: it must be None, the default.
+
+    Returns:
+      A BCSR of that shape.
 
     >>> mat = sparse.BCSR.fromdense(jnp.eye(3))
     >>> sparse.bcsr_broadcast_in_dim(mat, shape=(2, 3, 3), broadcast_dimensions=(1, 2))
@@ -277,7 +322,14 @@ def bcsr_broadcast_in_dim(
 
 
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
-    """As `bcoo_concatenate`, for BCSRs.
+    """Join BCSRs along an axis.
+
+    Args:
+      operands: a sequence of BCSRs with equal numbers of batch axes and dense axes.
+      dimension: the axis, an int.
+
+    Returns:
+      A BCSR.
 
     >>> mat = sparse.BCSR.fromdense(jnp.eye(3))
     >>> sparse.bcsr_concatenate([mat, mat], dimension=1)
@@ -287,7 +339,15 @@ def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
 
 
 def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
-    """As `bcoo_sum_duplicates`, for a BCSR.
+    """Add up the entries of a BCSR that have the same position.
+
+    Args:
+      mat: a BCSR.
+      nse: the number of entries that the result has room for. None, the default, counts the
+        positions. It must be given under `jit`.
+
+    Returns:
+      A BCSR with sorted indices and without duplicates.
 
     >>> sparse.bcsr_sum_duplicates(sparse.BCSR(([1, 2], [1, 1], [0, 2]), shape=(1, 2)))
     BCSR(int32[1, 2], nse=1)

@@ -24,7 +24,7 @@ from weft.xla.typing import Array
 
 
 class COOInfo(NamedTuple):
-    """What is known of a COO: its shape, and whether its rows and its columns are sorted."""
+    """The facts of a COO: its shape, and whether its rows and its columns are sorted."""
 
     shape: tuple[int, ...]
     rows_sorted: bool = False
@@ -32,7 +32,7 @@ class COOInfo(NamedTuple):
 
 
 class Matrix(SparseOperators):
-    """What the three formats share."""
+    """The base of the three formats."""
 
     __slots__ = ("first", "second")
 
@@ -87,7 +87,7 @@ class Matrix(SparseOperators):
 
     @classmethod
     def convert_back(cls, arr: CoordinateArray) -> Any:
-        """What an operation gives: of this class if it is a matrix."""
+        """Return the result of an operation: of this class if it is a matrix."""
         return cls.from_bcoo(arr) if (arr.n_batch, arr.n_sparse, arr.n_dense) == (0, 2, 0) else arr
 
     def to_bcoo(self) -> BCOO:
@@ -101,7 +101,13 @@ class Matrix(SparseOperators):
 
 @register_pytree_node_class
 class COO(Matrix):
-    """A sparse matrix: data [nse] at rows [nse] and columns [nse].
+    """A sparse matrix in coordinate form: each entry has a row and a column. It is a pytree.
+
+    Args:
+      args: a tuple (data, rows, columns) of arrays of shape (nse,), or of sequences.
+      shape: the shape of the matrix, two ints.
+      rows_sorted: a promise that the rows ascend. The default is False.
+      cols_sorted: a promise that the columns ascend. The default is False.
 
     >>> mat = sparse.COO(([1.0, 2.0], [0, 1], [1, 0]), shape=(2, 2))
     >>> print(mat @ jnp.array([1.0, 10.0]))
@@ -162,7 +168,13 @@ class COO(Matrix):
 
 @register_pytree_node_class
 class CSR(Matrix):
-    """A sparse matrix: data [nse] in columns `indices` [nse], rows begun at `indptr` [rows + 1].
+    """A sparse matrix in compressed rows. It is a pytree.
+
+    Args:
+      args: a tuple (data, indices, indptr) of arrays or sequences. `data` and `indices`, the
+        columns of the entries, are of shape (nse,). Row i holds the entries from indptr[i] to
+        indptr[i + 1].
+      shape: the shape of the matrix, two ints.
 
     >>> mat = sparse.CSR(([1.0, 2.0], [1, 0], [0, 1, 2]), shape=(2, 2))
     >>> print(mat @ jnp.array([1.0, 10.0]))
@@ -191,7 +203,7 @@ class CSR(Matrix):
         return self.as_bcsr().to_bcoo()
 
     def contract(self, pair: Sequence[Any], params: Any) -> Any:
-        """As `BCSR.contract`."""
+        """Do as `BCSR.contract` does."""
         lhs, rhs = pair
         if lhs is not self or isinstance(rhs, JAXSparse):
             return None
@@ -207,7 +219,13 @@ class CSR(Matrix):
 
 @register_pytree_node_class
 class CSC(Matrix):
-    """A sparse matrix: data [nse] in rows `indices` [nse], columns begun at `indptr` [columns + 1].
+    """A sparse matrix in compressed columns. It is a pytree.
+
+    Args:
+      args: a tuple (data, indices, indptr) of arrays or sequences. `data` and `indices`, the rows
+        of the entries, are of shape (nse,). Column j holds the entries from indptr[j] to indptr[j +
+        1].
+      shape: the shape of the matrix, two ints.
 
     >>> mat = sparse.CSC(([2.0, 1.0], [1, 0], [0, 1, 2]), shape=(2, 2))
     >>> print(mat @ jnp.array([1.0, 10.0]))
@@ -254,13 +272,68 @@ def define_functions(cls: Any) -> list:
     def matmat(mat: Any, B: Any, *, transpose: bool = False) -> Any:
         return multiply_by(f"{name}_matmat", mat, B, 2, transpose)
 
-    docs = {
-        fromdense: f"A {cls.__name__} of the elements of a dense matrix that are not zero.",
-        todense: f"The dense matrix of a {cls.__name__}.",
-        matvec: f"The product of a {cls.__name__}, or of its transpose, and a dense vector.",
-        matmat: f"The product of a {cls.__name__}, or of its transpose, and a dense matrix.",
-    }
-    return [name_function(fun, f"{name}_{fun.__name__}", doc) for fun, doc in docs.items()]
+    functions = (fromdense, todense, matvec, matmat)
+    return [
+        name_function(fun, f"{name}_{fun.__name__}", doc.format(kind=cls.__name__, name=name))
+        for fun, doc in zip(functions, DOCS, strict=True)
+    ]
+
+
+DOCS = (
+    """Return a {kind} of the elements of a dense matrix that are not zero.
+
+    Args:
+      mat: a dense matrix.
+      nse: the number of entries that it has room for; the rest is padding. None, the default,
+        counts them. It must be given under `jit`.
+      index_dtype: the dtype of the indices. The default is int32.
+
+    Returns:
+      A {kind} of the shape and dtype of `mat`.
+
+    >>> sparse.{name}_fromdense(jnp.eye(2)).nse
+    2
+    """,
+    """Return the dense matrix of a {kind}.
+
+    Args:
+      mat: a {kind}.
+
+    Returns:
+      A dense array of its shape and dtype.
+
+    >>> print(sparse.{name}_todense(sparse.{kind}.fromdense(jnp.eye(2))))
+    [[1. 0.]
+     [0. 1.]]
+    """,
+    """Multiply a {kind}, or its transpose, by a dense vector.
+
+    Args:
+      mat: a {kind} of shape (m, n).
+      v: a dense vector of shape (n,), or (m,) for the transpose.
+      transpose: if True, the transpose of the matrix is multiplied. The default is False.
+
+    Returns:
+      A dense vector.
+
+    >>> print(sparse.{name}_matvec(sparse.{kind}.fromdense(2 * jnp.eye(2)), jnp.ones(2)))
+    [2. 2.]
+    """,
+    """Multiply a {kind}, or its transpose, by a dense matrix.
+
+    Args:
+      mat: a {kind} of shape (m, n).
+      B: a dense matrix of shape (n, k), or (m, k) for the transpose.
+      transpose: if True, the transpose of the sparse matrix is multiplied. The default is False.
+
+    Returns:
+      A dense matrix.
+
+    >>> print(sparse.{name}_matmat(sparse.{kind}.fromdense(2 * jnp.eye(2)), jnp.ones((2, 1))))
+    [[2.]
+     [2.]]
+    """,
+)
 
 
 def multiply_by(op: str, mat: Any, x: Any, ndim: int, transpose: bool) -> Any:

@@ -32,13 +32,17 @@ def empty(
     sparse_format: str = "bcoo",
     **kwds: Any,
 ) -> JAXSparse:
-    """A sparse array of zeros.
+    """Return a sparse array of zeros.
 
     Args:
-      shape, dtype: of the array.
-      index_dtype: that of its indices.
-      sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
-      **kwds: `nse`, how many entries to make room for; `n_batch` and `n_dense`.
+      shape: the shape of the array.
+      dtype: the dtype of the elements. None is the default float dtype.
+      index_dtype: the dtype of the indices. The default is int32.
+      sparse_format: "bcoo", the default, "bcsr", "coo", "csr" or "csc".
+      **kwds: `nse`, the number of entries that it has room for; `n_batch` and `n_dense`.
+
+    Returns:
+      A sparse array of that format.
 
     >>> sparse.empty((3, 4))
     BCOO(float32[3, 4], nse=0)
@@ -56,7 +60,19 @@ def eye(
     sparse_format: str = "bcoo",
     **kwds: Any,
 ) -> JAXSparse:
-    """A sparse matrix with ones on its k-th diagonal. Other parameters are those of `empty`.
+    """Return a sparse matrix with ones on a diagonal.
+
+    Args:
+      N: the number of rows.
+      M: the number of columns. None, the default, is N.
+      k: the diagonal: 0, the default, is the main one, and positive numbers are above it.
+      dtype: the dtype of the elements. None is the default float dtype.
+      index_dtype: the dtype of the indices. The default is int32.
+      sparse_format: "bcoo", the default, "bcsr", "coo", "csr" or "csc".
+      **kwds: `nse`, the number of entries that it has room for; `n_batch` and `n_dense`.
+
+    Returns:
+      A sparse matrix of shape (N, M).
 
     >>> print(sparse.eye(3, k=1).todense())
     [[0. 1. 0.]
@@ -83,18 +99,25 @@ def random_bcoo(
     generator: Callable[..., Any] = random.uniform,
     **kwds: Any,
 ) -> BCOO:
-    """A BCOO of random values at random places.
+    """Return a BCOO of random values at random positions.
 
     Args:
       key: a random key.
-      shape, dtype: of the array; by default floats of the default width.
-      indices_dtype: that of the indices, by default int32.
-      nse: how many entries there are in each batch; below 1, the part of the elements.
-      n_batch, n_dense: how many axes are batches, and are stored whole.
-      unique_indices: whether no place is taken twice. Where more than 2**24 elements are to choose
-        from, places are drawn one by one all the same, and the array does not say that it is so.
-      sorted_indices: whether entries are in the order of their indices.
-      generator: what draws the values, called with a key, a shape, a dtype and `kwds`.
+      shape: the shape of the array.
+      dtype: the dtype of the elements. None is the default float dtype.
+      indices_dtype: the dtype of the indices. None is int32.
+      nse: the number of entries in each batch; below 1, the fraction of the elements. The default
+        is 0.2.
+      n_batch: the number of leading axes that are batch axes. The default is 0.
+      n_dense: the number of trailing axes that are stored in full. The default is 0.
+      unique_indices: if True, the default, no position is taken twice. With more than 2**24
+        elements to choose from, positions are drawn independently, and the array makes no promise.
+      sorted_indices: if True, the default, the entries are in the order of their indices.
+      generator: a function of a key, a shape, a dtype and `kwds` that draws the values.
+      **kwds: options of the generator.
+
+    Returns:
+      A BCOO of that shape.
 
     >>> sparse.random_bcoo(random.key(0), (30, 40), nse=0.1)
     BCOO(float32[30, 40], nse=120)

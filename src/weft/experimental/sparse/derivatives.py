@@ -87,14 +87,25 @@ def define_derivative(name: str, transform: Callable, doc: str) -> Callable[...,
 
 
 ARGUMENTS = """
-    `argnums`, `has_aux` and what else is given are as for the function of weft of this name.
-    Arguments are pytrees of arrays of which some are sparse; results of `fun` are dense."""
+    Derivatives are with respect to the stored elements. Elements that are not stored count as
+    constant zeros.
+
+    Args:
+      fun: a function of pytrees of arrays, of which some are sparse. Its results are dense.
+      argnums: the positions of the arguments to differentiate with respect to: an int, or a
+        sequence of ints. The default is 0.
+      has_aux: if True, `fun` returns a pair of its value and other results. The default is False.
+      **kwargs: further options of the function of weft of this name.
+
+    Returns:"""
 
 grad = define_derivative(
     "grad",
     dense.grad,
-    f"""The gradient of a function of sparse arrays, in what they store, as such arrays.
+    f"""Return a function that computes the gradient of a function of sparse arrays.
 {ARGUMENTS}
+      A function of the arguments of `fun` that returns the gradients, which are sparse arrays with
+      the positions of the arguments.
 
     >>> mat = sparse.BCOO.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
     >>> g = sparse.grad(lambda m: jnp.sum((m @ jnp.ones(2)) ** 2))(mat)
@@ -105,8 +116,9 @@ grad = define_derivative(
 value_and_grad = define_derivative(
     "value_and_grad",
     dense.value_and_grad,
-    f"""The value of a function of sparse arrays, and the gradient in what they store.
+    f"""Return a function that computes the value and the gradient of a function of sparse arrays.
 {ARGUMENTS}
+      A function of the arguments of `fun` that returns a pair: the value, and the gradients.
 
     >>> mat = sparse.BCOO.fromdense(jnp.array([0.0, 2.0]))
     >>> sparse.value_and_grad(lambda m: 3 * m.sum())(mat)
@@ -116,8 +128,10 @@ value_and_grad = define_derivative(
 jacfwd = define_derivative(
     "jacfwd",
     jacobians.jacfwd,
-    f"""The Jacobian in what sparse arrays store, by forward mode: batches of such arrays.
+    f"""Return a function that computes Jacobians of a function of sparse arrays, by forward mode.
 {ARGUMENTS}
+      A function of the arguments of `fun` that returns the Jacobians. They are sparse arrays with
+      batch axes for the results.
 
     >>> mat = sparse.BCOO.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
     >>> sparse.jacfwd(lambda m: m @ jnp.ones(2))(mat)
@@ -127,8 +141,10 @@ jacfwd = define_derivative(
 jacrev = define_derivative(
     "jacrev",
     jacobians.jacrev,
-    f"""The Jacobian in what sparse arrays store, by reverse mode: batches of such arrays.
+    f"""Return a function that computes Jacobians of a function of sparse arrays, by reverse mode.
 {ARGUMENTS}
+      A function of the arguments of `fun` that returns the Jacobians. They are sparse arrays with
+      batch axes for the results.
 
     >>> mat = sparse.BCOO.fromdense(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
     >>> sparse.jacrev(lambda m: m @ jnp.ones(2))(mat)

@@ -30,7 +30,7 @@ from weft.xla.typing import Array
 
 
 def check_bcoo(op: str, x: Any) -> CoordinateArray:
-    """Raise where the operand is no BCOO."""
+    """Raise where the operand is not a BCOO."""
     if not isinstance(x, CoordinateArray):
         raise TypeError(f"{op}: must be given a BCOO; got {x!r:.80}. Hint: BCOO.fromdense(x).")
     return x
@@ -78,7 +78,15 @@ def mask_data(mask: Any, data: Any) -> Any:
 
 
 def bcoo_todense(mat: CoordinateArray) -> Array:
-    """The dense array of a BCOO: entries at one place are added up, those outside left out.
+    """Return the dense array of a BCOO.
+
+    Entries at the same position are added up, and entries outside of the array are left out.
+
+    Args:
+      mat: a BCOO.
+
+    Returns:
+      A dense array of its shape and dtype.
 
     >>> sparse.bcoo_todense(sparse.BCOO(([1.0, 2.0], [[0, 1], [0, 1]]), shape=(2, 2)))
     Array([[0., 3.],
@@ -125,10 +133,16 @@ def find_entries(
 
 
 def bcoo_extract(sparr: CoordinateArray, arr: Any, *, assume_unique: bool | None = None) -> Any:
-    """The elements of a dense array at the places of a BCOO, as one with the same places.
+    """Read the elements of a dense array at the positions of a BCOO.
 
-    Of entries at one place only the first gets the element, unless `assume_unique`, which is what
-    the BCOO says (`unique_indices`) if not given.
+    Args:
+      sparr: a BCOO.
+      arr: a dense array of its shape.
+      assume_unique: if True, no position occurs twice. If it is not so, only the first entry of a
+        position gets the element. None, the default, is the promise of the BCOO (`unique_indices`).
+
+    Returns:
+      A BCOO with the positions of `sparr` and the elements of `arr`.
 
     >>> mat = sparse.BCOO(([1.0, 2.0], [[0, 1], [1, 0]]), shape=(2, 2))
     >>> sparse.bcoo_extract(mat, jnp.arange(4.0).reshape(2, 2)).data
@@ -179,7 +193,13 @@ def group_entries(indices: Any, shape: tuple[int, ...]) -> tuple[Any, Any, Any]:
 
 
 def bcoo_sort_indices(mat: CoordinateArray) -> Any:
-    """A BCOO with its entries in the order of their indices.
+    """Sort the entries of a BCOO by their indices.
+
+    Args:
+      mat: a BCOO.
+
+    Returns:
+      A BCOO with the same elements.
 
     >>> sparse.bcoo_sort_indices(sparse.BCOO(([1, 2], [[3], [0]]), shape=(4,))).data
     Array([2, 1], dtype=int32)
@@ -195,11 +215,15 @@ def bcoo_sort_indices(mat: CoordinateArray) -> Any:
 
 
 def bcoo_sum_duplicates(mat: CoordinateArray, nse: int | None = None) -> Any:
-    """A BCOO with sorted indices, in which entries at one place are added up.
+    """Add up the entries of a BCOO that have the same position.
 
     Args:
-      nse: how many entries to make room for, the rest of which is padding; those beyond are lost.
-        By default as many as there are places, which must be known: it is needed within jit.
+      mat: a BCOO.
+      nse: the number of entries that the result has room for. The rest is padding, and entries
+        beyond are lost. None, the default, counts the positions. It must be given under `jit`.
+
+    Returns:
+      A BCOO with sorted indices and without duplicates.
 
     >>> mat = sparse.BCOO(([1, 2, 3], [[3], [0], [3]]), shape=(4,))
     >>> print(sparse.bcoo_sum_duplicates(mat).data)
@@ -227,7 +251,15 @@ def bcoo_sum_duplicates(mat: CoordinateArray, nse: int | None = None) -> Any:
 
 
 def bcoo_eliminate_zeros(mat: CoordinateArray, nse: int | None = None) -> Any:
-    """A BCOO without entries that are zero, sorted and without duplicates.
+    """Remove the entries of a BCOO that are zero.
+
+    Args:
+      mat: a BCOO.
+      nse: the number of entries that the result has room for. None, the default, counts them. It
+        must be given under `jit`.
+
+    Returns:
+      A BCOO with sorted indices and without duplicates.
 
     >>> sparse.bcoo_eliminate_zeros(sparse.BCOO(([0, 2], [[3], [0]]), shape=(4,))).nse
     1
@@ -253,15 +285,20 @@ def bcoo_update_layout(
     n_dense: int | None = None,
     on_inefficient: str | None = "error",
 ) -> Any:
-    """The same array with other numbers of axes of batches and of dense blocks.
+    """Change the number of batch axes and of dense axes of a BCOO.
 
     Args:
-      n_batch, n_dense: the numbers; None leaves one as it is.
-      on_inefficient: what to do where much more is stored than before, as for each element of a
-        new batch all entries are: "error", "warn", or None.
+      mat: a BCOO.
+      n_batch: the number of batch axes. None, the default, keeps it.
+      n_dense: the number of dense axes. None, the default, keeps it.
+      on_inefficient: the reaction where much more is stored than before, as with a new batch axis
+        whose elements each need room for all entries: "error", the default, "warn", or None.
+
+    Returns:
+      A BCOO of the same elements.
 
     Raises:
-      SparseEfficiencyError: as said above.
+      SparseEfficiencyError: much more would be stored, and `on_inefficient` is "error".
 
     >>> sparse.bcoo_update_layout(sparse.BCOO.fromdense(jnp.eye(3), n_batch=1), n_batch=0)
     BCOO(float32[3, 3], nse=3)

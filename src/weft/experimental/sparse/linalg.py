@@ -60,17 +60,21 @@ def solve_on_host(
 def spsolve(
     data: Any, indices: Any, indptr: Any, b: Any, tol: float = 1e-6, reorder: int = 1
 ) -> Any:
-    """The solution x of A x = b, for a square sparse matrix A in the arrays of a BCSR.
+    """Solve A x = b for a square sparse matrix A in the arrays of a BCSR.
 
     The matrix is factored on the host by SciPy's SuperLU, in float64 or complex128, on all
-    platforms; within `vmap` over b alone once for all. Derivatives, in `data` and in b, are
-    solutions of the same system or of its transpose. A singular matrix gives NaN.
+    platforms. Within `vmap` over b it is factored once. Derivatives in `data` and in b are
+    solutions of the same system, or of its transpose.
 
     Args:
-      data, indices, indptr: the matrix [n, n], as of `BCSR.fromdense(A)`.
-      b: [n], or [n, k] for k systems.
-      tol: for JAX's callers on GPUs; not used.
-      reorder: 0 leaves the order of columns; 1, 2 and 3 choose one with fewer entries in factors.
+      data, indices, indptr: the matrix of shape (n, n), as in `BCSR.fromdense(A)`.
+      b: the right-hand side, of shape (n,), or (n, k) for k systems.
+      tol: accepted for compatibility; it has no effect.
+      reorder: 0 keeps the order of the columns. 1, the default, 2 and 3 choose an order with fewer
+        entries in the factors.
+
+    Returns:
+      The solution, of the shape of b. It is NaN for a singular matrix.
 
     >>> from weft.experimental.sparse.linalg import spsolve
     >>> A = sparse.BCSR.fromdense(jnp.array([[2.0, 0.0], [1.0, 4.0]]))
@@ -119,7 +123,7 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Any,
     Args:
       A: the matrix [n, n], dense or sparse, or a function that multiplies [n, k] by it.
       X: [n, k], where to start; 3 k is at most n.
-      m: at most so many steps are done.
+      m: at most this many steps are done.
       tol: done where each residual is at most tol * n * (the largest eigenvalue's size); by default
         the precision of the dtype.
 

@@ -87,11 +87,21 @@ def bcoo_dot_general(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """`lax.dot_general` of a BCOO and a dense array, dense, or of two BCOOs, a BCOO.
+    """Multiply a BCOO by a dense array or by another BCOO, as `lax.dot_general` does.
 
-    Any axes may be contracted or batch axes. The product of two BCOOs holds as many entries as it
-    needs, sorted and without duplicates; within jit, where that is not known, it has room for as
-    many as there could be, at most all elements.
+    Any axes may be contracted or batch axes.
+
+    Args:
+      lhs: a BCOO or a dense array.
+      rhs: a BCOO or a dense array. At least one of the two is a BCOO.
+      dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`.
+      precision: a `Precision`. None is the default.
+      preferred_element_type: the dtype of the result. None takes it from the operands.
+      out_sharding: the sharding of a dense result over explicit axes of a mesh. None derives it.
+
+    Returns:
+      A dense array; a BCOO if both operands are BCOOs. Its entries are sorted, without duplicates.
+      Under `jit` their number is not known, so that it has room for as many as there could be.
 
     >>> mat = sparse.BCOO.fromdense(2 * jnp.eye(2))
     >>> numbers = (([1], [0]), ([], []))
@@ -207,10 +217,17 @@ def multiply_entries(
 def bcoo_dot_general_sampled(
     A: Any, B: Any, indices: Any, *, dimension_numbers: DimensionNumbers
 ) -> Any:
-    """The elements at `indices` of the product of two dense arrays, which is not made whole.
+    """Compute some elements of the product of two dense arrays, without the whole product.
 
-    Shapes: indices [*batch, nse, n_sparse] as those of a BCOO of the shape of the product; the
-    result is its data.
+    Args:
+      A: a dense array.
+      B: a dense array.
+      indices: the positions of the elements in the product, an integer array of shape
+        (*batch, nse, n_sparse), as of a BCOO of the shape of the product.
+      dimension_numbers: the axes, as in `lax.dot_general`.
+
+    Returns:
+      An array of the elements: the data of that BCOO.
 
     >>> x, indices = jnp.arange(6.0).reshape(3, 2), jnp.array([[0, 2], [1, 1]])
     >>> numbers = (([1], [1]), ([], []))
@@ -289,7 +306,7 @@ def join_entries(
     ]
     if math.prod(shape) < 2**31:
         codes = [flatten_places(x, shape) for x in named]
-        if not shape:  # all match, but for padding
+        if not shape:  # all match, except for padding
             masks = [mark_valid(x.indices, x.sparse_shape) for x in (lhs, rhs)]
             codes = [jnp.where(mask, c, -1) for mask, c in zip(masks, codes, strict=True)]
     else:
@@ -338,7 +355,7 @@ def multiply_matrices(lhs: Any, rhs: Any, lc: Any, rc: Any, lb: Any, rb: Any) ->
 
 
 def is_traced(*mats: CoordinateArray) -> bool:
-    """Whether the places of entries are not known now."""
+    """Return True if the places of entries are not known now."""
     return any(isinstance(m.indices, Tracer) for m in mats)
 
 
@@ -358,7 +375,14 @@ def expand_rank(mat: CoordinateArray, ndim: int) -> Any:
 
 
 def bcoo_multiply_sparse(lhs: CoordinateArray, rhs: CoordinateArray) -> Any:
-    """The elementwise product of two BCOOs, whose shapes broadcast, as a BCOO.
+    """Multiply two BCOOs element by element.
+
+    Args:
+      lhs: a BCOO.
+      rhs: a BCOO. The shapes broadcast together.
+
+    Returns:
+      A BCOO of the broadcast shape.
 
     >>> mat = sparse.BCOO.fromdense(jnp.array([0, 2, 3]))
     >>> print(sparse.bcoo_multiply_sparse(mat, mat).todense())
@@ -392,7 +416,14 @@ def bcoo_multiply_sparse(lhs: CoordinateArray, rhs: CoordinateArray) -> Any:
 
 
 def bcoo_multiply_dense(sp_mat: CoordinateArray, v: Any) -> Any:
-    """The data of the elementwise product of a BCOO and a dense array that broadcasts to it.
+    """Multiply the entries of a BCOO by the elements of a dense array at their positions.
+
+    Args:
+      sp_mat: a BCOO.
+      v: a dense array that broadcasts to its shape.
+
+    Returns:
+      The data of the product, whose positions are those of `sp_mat`.
 
     >>> print(sparse.bcoo_multiply_dense(sparse.BCOO.fromdense(jnp.eye(2)), jnp.array([3.0, 4.0])))
     [3. 4.]
@@ -495,10 +526,27 @@ def bcoo_conv_general_dilated(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """`lax.conv_general_dilated` of a BCOO and a BCOO or a dense kernel, as a BCOO.
+    """Convolve a BCOO with a kernel, as `lax.conv_general_dilated` does.
 
-    It has an entry for each pair of entries of both, so kernels should be small. Groups of features
-    or of batches are not supported.
+    The result has an entry for each pair of entries of both operands, so kernels should be small.
+
+    Args:
+      lhs: a BCOO, the input.
+      rhs: a BCOO or a dense array, the kernel.
+      window_strides: the stride of each spatial axis.
+      padding: "SAME", "VALID", or a pair of ints for each spatial axis.
+      lhs_dilation: the dilation of the input along each spatial axis. None is 1.
+      rhs_dilation: the dilation of the kernel along each spatial axis. None is 1.
+      dimension_numbers: the order of the axes, as in `lax.conv_general_dilated`. None is the
+        default.
+      feature_group_count: it must be 1, the default.
+      batch_group_count: it must be 1, the default.
+      precision: a `Precision`. None is the default.
+      preferred_element_type: the dtype of the result. None takes it from the operands.
+      out_sharding: it must be None, the default.
+
+    Returns:
+      A BCOO.
 
     >>> x = sparse.BCOO.fromdense(jnp.array([[[0.0, 1.0, 0.0, 0.0]]]))
     >>> y = sparse.bcoo_conv_general_dilated(

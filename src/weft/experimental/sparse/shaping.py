@@ -56,7 +56,15 @@ def shrink(mat: CoordinateArray) -> Any:
 
 
 def bcoo_transpose(mat: CoordinateArray, *, permutation: Sequence[int]) -> Any:
-    """A BCOO with its axes permuted.
+    """Permute the axes of a BCOO.
+
+    Args:
+      mat: a BCOO.
+      permutation: the new order of its axes. Batch axes, sparse axes and dense axes stay among
+        themselves.
+
+    Returns:
+      A BCOO.
 
     >>> sparse.bcoo_transpose(sparse.BCOO.fromdense(jnp.ones((2, 3))), permutation=(1, 0))
     BCOO(float32[3, 2], nse=6)
@@ -94,10 +102,20 @@ def bcoo_broadcast_in_dim(
     broadcast_dimensions: Sequence[int],
     sharding: Any = None,
 ) -> Any:
-    """A BCOO repeated along new axes and axes of size 1, as `lax.broadcast_in_dim` does.
+    """Repeat a BCOO along new axes and along axes of size 1, as `lax.broadcast_in_dim` does.
 
-    New axes before those that indices count along are batches; those after are dense blocks, but
-    for ones of size 1. Along an axis between, entries are stored again for each element.
+    New axes in front of the sparse axes become batch axes. New axes behind them become dense axes,
+    unless they have size 1. Along a new axis between, the entries are stored again for each
+    element.
+
+    Args:
+      mat: a BCOO.
+      shape: the shape of the result.
+      broadcast_dimensions: for each axis of `mat`, its position in the result.
+      sharding: it must be None, the default.
+
+    Returns:
+      A BCOO of that shape.
 
     >>> mat = sparse.BCOO.fromdense(jnp.eye(3))
     >>> sparse.bcoo_broadcast_in_dim(mat, shape=(2, 3, 3), broadcast_dimensions=(1, 2))
@@ -162,7 +180,14 @@ def read_broadcast(op: str, mat: Any, shape: Any, dims: Any) -> tuple[tuple, tup
 
 
 def bcoo_concatenate(operands: Sequence[CoordinateArray], *, dimension: int) -> Any:
-    """BCOOs of one layout, one after another along an axis.
+    """Join BCOOs along an axis.
+
+    Args:
+      operands: a sequence of BCOOs with equal numbers of batch axes and dense axes.
+      dimension: the axis, an int.
+
+    Returns:
+      A BCOO.
 
     >>> mat = sparse.BCOO.fromdense(jnp.eye(3))
     >>> sparse.bcoo_concatenate([mat, mat], dimension=0)
@@ -228,7 +253,17 @@ def bcoo_reshape(
     dimensions: Sequence[int] | None = None,
     sharding: Any = None,
 ) -> Any:
-    """A BCOO in another shape; with `dimensions`, its axes are permuted before.
+    """Change the shape of a BCOO.
+
+    Args:
+      mat: a BCOO.
+      new_sizes: the shape of the result, with as many elements.
+      dimensions: an order of the axes of `mat`, by which they are permuted before. None keeps the
+        order.
+      sharding: it must be None, the default.
+
+    Returns:
+      A BCOO of that shape.
 
     >>> sparse.bcoo_reshape(sparse.BCOO.fromdense(jnp.eye(4)), new_sizes=(2, 8))
     BCOO(float32[2, 8], nse=4)
@@ -257,7 +292,7 @@ def bcoo_reshape(
 
 
 def count_axes(shape: tuple[int, ...], part: tuple[int, ...]) -> int | None:
-    """How many first axes of a shape hold as many elements as `part`; None if none do."""
+    """Return how many first axes of a shape hold the elements of `part`; None if none do."""
     if not part:
         return 0
     products = [math.prod(shape[: k + 1]) for k in range(len(shape))]
@@ -310,7 +345,14 @@ def reshape_indices(op: str, indices: Any, old: tuple[int, ...], new: tuple[int,
 
 
 def bcoo_rev(operand: CoordinateArray, dimensions: Sequence[int]) -> Any:
-    """A BCOO in reverse order along some axes.
+    """Reverse the order of the elements of a BCOO along axes.
+
+    Args:
+      operand: a BCOO.
+      dimensions: the axes, a sequence of ints.
+
+    Returns:
+      A BCOO of the same shape.
 
     >>> print(sparse.bcoo_rev(sparse.BCOO.fromdense(jnp.array([0, 1, 2])), (0,)).todense())
     [2 1 0]
@@ -369,7 +411,18 @@ def bcoo_slice(
     limit_indices: Sequence[int],
     strides: Sequence[int] | None = None,
 ) -> Any:
-    """A part of a BCOO, as `lax.slice` cuts it. What is outside becomes padding.
+    """Cut a part out of a BCOO, as `lax.slice` does.
+
+    Entries outside of the part become padding.
+
+    Args:
+      mat: a BCOO.
+      start_indices: the start of the part along each axis, ints.
+      limit_indices: its end along each axis.
+      strides: the distance between elements along each axis. None, the default, is 1.
+
+    Returns:
+      A BCOO.
 
     >>> mat = sparse.BCOO.fromdense(jnp.eye(4))
     >>> sparse.bcoo_slice(mat, start_indices=(0, 1), limit_indices=(2, 4))
@@ -393,7 +446,16 @@ def bcoo_slice(
 def bcoo_dynamic_slice(
     mat: CoordinateArray, start_indices: Sequence[Any], slice_sizes: Sequence[int]
 ) -> Any:
-    """A part of a BCOO of a known size, from indices that may be traced; moved inside if need be.
+    """Cut a part of a static size out of a BCOO, from a start that may be traced.
+
+    Args:
+      mat: a BCOO.
+      start_indices: the start along each axis. A start for which the part would not fit is moved
+        back.
+      slice_sizes: the size of the part along each axis, ints.
+
+    Returns:
+      A BCOO of the shape `slice_sizes`.
 
     >>> print(sparse.bcoo_dynamic_slice(sparse.BCOO.fromdense(jnp.arange(4)), (9,), (2,)).todense())
     [2 3]
@@ -413,7 +475,14 @@ def bcoo_dynamic_slice(
 
 
 def bcoo_squeeze(arr: CoordinateArray, *, dimensions: Sequence[int]) -> Any:
-    """A BCOO without some axes, of size 1.
+    """Remove axes of size 1 from a BCOO.
+
+    Args:
+      arr: a BCOO.
+      dimensions: the axes, a sequence of ints.
+
+    Returns:
+      A BCOO without these axes.
 
     >>> sparse.bcoo_squeeze(sparse.BCOO.fromdense(jnp.ones((1, 3))), dimensions=(0,))
     BCOO(float32[3], nse=3)
@@ -442,7 +511,15 @@ def drop_columns(mat: CoordinateArray, inner: Sequence[int], columns: Sequence[i
 
 
 def bcoo_reduce_sum(mat: CoordinateArray, *, axes: Sequence[int]) -> Any:
-    """The sum of a BCOO over axes, as one in which entries may stand at the same place.
+    """Sum a BCOO over axes.
+
+    Args:
+      mat: a BCOO.
+      axes: the axes, a sequence of ints.
+
+    Returns:
+      A BCOO without these axes. Several of its entries may have the same position;
+      `bcoo_sum_duplicates` adds them up.
 
     >>> sparse.bcoo_reduce_sum(sparse.BCOO.fromdense(jnp.ones((2, 3))), axes=(0,))
     BCOO(float32[3], nse=6)
@@ -480,10 +557,23 @@ def bcoo_gather(
     mode: Any = None,
     fill_value: Any = None,
 ) -> Any:
-    """Parts of a BCOO at `start_indices`, as `lax.gather`: a batch of them, each a slice.
+    """Cut parts out of a BCOO, as `lax.gather` does.
 
-    Parts that reach out are moved inside, or zeros, as `mode` says; another `fill_value` than 0
-    would not be sparse. Each part has room for all entries, or all its elements if these are fewer.
+    Each part has room for all entries of the operand, or for all its elements if these are fewer.
+
+    Args:
+      operand: a BCOO.
+      start_indices: an integer array; its last axis holds the starts of parts.
+      dimension_numbers: a `lax.GatherDimensionNumbers`.
+      slice_sizes: the size of a part along each axis.
+      unique_indices: a promise that no part is read twice. The default is False.
+      indices_are_sorted: a promise that the starts ascend. The default is False.
+      mode: the treatment of parts that reach out of the operand: they are moved inside, or are
+        zeros. None is the default of `lax.gather`.
+      fill_value: it must be None or 0, as another value would not be sparse.
+
+    Returns:
+      A BCOO of the parts.
 
     >>> mat = sparse.BCOO.fromdense(jnp.eye(3))
     >>> dims = lax.GatherDimensionNumbers((1,), (0,), (0,))

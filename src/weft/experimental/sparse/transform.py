@@ -40,7 +40,14 @@ MAX_REPEATED = 2**16  # elements; a larger dense array is repeated only where it
 
 
 class SparseTracer(Tracer):
-    """A value that is a sparse array, `spvalue`; to its function it looks dense."""
+    """The traced value of a sparse array within `sparsify`. To its function it looks dense.
+
+    Attributes:
+      spvalue: the sparse array.
+
+    >>> sparse.sparsify(lambda x: (2 * x).shape)(sparse.BCOO.fromdense(jnp.eye(2)))
+    (2, 2)
+    """
 
     __slots__ = ("spvalue",)
 
@@ -150,17 +157,23 @@ def run_sparse(fun: Callable, args: Sequence[Any]) -> list:
 
 
 def is_sparse(x: Any) -> bool:
-    """Whether `x` is a sparse array."""
+    """Return True if `x` is a sparse array."""
     return isinstance(x, JAXSparse)
 
 
 def sparsify(f: Callable, use_tracer: bool = False) -> Callable[..., Any]:
-    """`f`, a function of dense arrays, for pytrees of arrays of which some are sparse.
+    """Return a function of dense arrays as one that also takes sparse arrays.
 
-    What it computes of sparse arrays stays sparse where zeros stay zeros: sums, products, slices,
-    transposes, `jnp.sin`. Other operations are errors, but for those that end in a small result,
-    such as `jnp.sum`; `sparse.todense` makes an array dense. `use_tracer` chooses between two ways
-    of JAX's, which are one here.
+    Operations for which zeros stay zeros keep their results sparse: sums, products, slices,
+    transposes, `jnp.sin`. Operations that end in a small result, such as `jnp.sum`, give a dense
+    one. Others are errors. `sparse.todense` makes an array dense.
+
+    Args:
+      f: a function of pytrees of arrays.
+      use_tracer: a choice between two ways of JAX's, which are one here. The default is False.
+
+    Returns:
+      A function of pytrees of arrays, dense or sparse.
 
     >>> mat = sparse.BCOO.fromdense(jnp.eye(3))
     >>> sparse.sparsify(lambda x, v: jnp.sin(2 * x).T @ v)(mat, jnp.ones(3))
@@ -197,7 +210,13 @@ todense_p = Todense()
 
 
 def todense(arr: Any) -> Array:
-    """A sparse array as a dense one; a dense one as it is. It works within `sparsify`.
+    """Return a sparse array as a dense one. It works within `sparsify` as well.
+
+    Args:
+      arr: a sparse array, or a dense one, which is returned unchanged.
+
+    Returns:
+      A dense array.
 
     >>> sparse.todense(sparse.BCOO.fromdense(jnp.eye(2)))
     Array([[1., 0.],
@@ -229,7 +248,7 @@ def merge_duplicates(mat: CoordinateArray) -> Any:
 
 
 def apply_linear(prim: Primitive, mat: Any, **params: Any) -> Any:
-    """What is linear in each element: done to each entry."""
+    """Apply to each entry an operation that is linear in each element."""
     return mat.make(prim.apply(mat.data, **params)[0])
 
 
@@ -243,7 +262,7 @@ def keeps_zero(prim: Primitive, dtype: np.dtype, params: tuple) -> bool:
 
 
 def apply_elementwise(prim: Primitive, mat: Any, **params: Any) -> Any:
-    """What keeps 0: done to each element, so that entries at one place are added up before."""
+    """Apply to each element an operation that keeps 0, after duplicates are added up."""
     mat = merge_duplicates(mat)
     return mat.make(prim.apply(mat.data, **params)[0])
 

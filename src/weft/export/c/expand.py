@@ -1,4 +1,4 @@
-"""From a program to one of few operations: those with an `element` rule, and opaque ones.
+"""Expand a program into few kinds of operations: those with an `element` rule, and opaque ones.
 
 A primitive without an `element` rule is what its `lower` writes. `PrimitiveRecorder` is a Builder
 that keeps the operations of StableHLO as equations instead of text: an operation on each element as

@@ -30,7 +30,7 @@ static inline ptrdiff_t weft_max(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : 
 static inline ptrdiff_t weft_align(ptrdiff_t bytes) { return (bytes + 15) / 16 * 16; }""",
 }
 
-# The complex number of two parts, which keeps infinite and NaN parts as they are.
+# The complex number of two parts, which keeps infinite and NaN parts unchanged.
 JOINED = """
 static inline T weft_N(P re, P im) {
   union { P part[2]; T z; } both;

@@ -16,7 +16,7 @@ from weft import dtypes
 
 
 class Kind(NamedTuple):
-    """How C holds values of a dtype.
+    """The representation of a dtype in C.
 
     Attributes:
       dtype: the dtype.

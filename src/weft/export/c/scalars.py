@@ -184,7 +184,7 @@ class ScalarWriter(Builder):
         return Value(write_number(array[()], KINDS[aval.dtype]), aval, array[()])
 
     def spread(self, x, aval):
-        """Return a scalar as it is."""
+        """Return a scalar unchanged."""
         return x
 
     def convert(self, x, dtype):

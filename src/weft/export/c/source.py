@@ -60,7 +60,7 @@ class Parameter:
 
     @property
     def kind(self) -> Kind:
-        """How C holds its elements."""
+        """Return the representation of its elements in C."""
         return KINDS[self.aval.dtype]
 
     @property

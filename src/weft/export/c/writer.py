@@ -1,4 +1,4 @@
-"""From an expanded program to statements: `Writer` goes over its equations.
+"""Write an expanded program as statements: `Writer` goes over its equations.
 
 An equation with an `element` rule becomes a loop nest where its result has to be in memory, and is
 part of the loops that read it elsewhere. Loops write what they carry in place.

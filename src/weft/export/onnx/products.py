@@ -48,7 +48,7 @@ def dot_general(g: Graph, xs: Sequence[Value], outs: Sequence[Any], attrs: dict)
 
 
 class Layout:
-    """Where a convolution has its axes: batch or outputs, features, then spatial ones."""
+    """Return the axes of a convolution: batch or outputs, features, then spatial ones."""
 
     def __init__(self, text: str):
         found = re.search(r"\[(.*?)\]x\[(.*?)\]->\[(.*?)\]", text)

@@ -98,7 +98,7 @@ def find_top_trace(_: Any = None) -> Trace:
 
 
 class OpaqueTraceState:
-    """Which trace was in force: equal for two places where it was the same."""
+    """Return the trace in force as an object that compares equal where it is the same."""
 
     __slots__ = ("trace",)
 
@@ -115,7 +115,7 @@ class OpaqueTraceState:
 
 
 def get_opaque_trace_state(convention: Any = None) -> OpaqueTraceState:
-    """What to compare in order to know whether the trace in force is another one.
+    """Return an object that compares unequal if another trace is in force.
 
     `convention` is taken so that calls carry over from JAX.
     """
@@ -131,7 +131,7 @@ def take_current_trace() -> Iterator[Trace]:
 
 
 class TraceTag:
-    """What tells values of one run of a transformation from those of another."""
+    """Return the object that tells values of one run of a transformation from others."""
 
 
 def _is_under(kind: type[Trace]) -> bool:
@@ -139,12 +139,12 @@ def _is_under(kind: type[Trace]) -> bool:
 
 
 def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
-    """Whether a program is being staged."""
+    """Return True if a program is being staged."""
     return _is_under(StageTrace)
 
 
 def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
-    """Whether an axis is being mapped."""
+    """Return True if an axis is being mapped."""
     return _is_under(BatchTrace)
 
 
@@ -154,5 +154,5 @@ def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
 
 
 def nonempty_axis_env_DO_NOT_USE() -> bool:
-    """Whether any named axis is in scope."""
+    """Return True if any named axis is in scope."""
     return bool(named_axes.value)

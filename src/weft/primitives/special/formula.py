@@ -49,7 +49,7 @@ def log1p(x: Expr) -> Expr:
 
 
 def equal(x: Expr, y: Any) -> Expr:
-    """Where x is y."""
+    """Return True where x is y."""
     return x.compare("EQ", y)
 
 
@@ -84,7 +84,7 @@ def choose(default: Any, *cases: tuple[Expr, Any]) -> Any:
 
 
 def is_odd(x: Expr) -> Expr:
-    """Where a whole number is odd."""
+    """Return True where a whole number is odd."""
     half = x * 0.5
     return floor(half).compare("NE", half)
 
@@ -235,7 +235,7 @@ def to_pair(x: Any) -> Pair:
 
 
 def is_doubled(*parts: Any) -> bool:
-    """Whether pairs of these have second parts: whether no wider dtype is computed in."""
+    """Return True if pairs of these have second parts: whether no wider dtype is computed in."""
     real = next(x for x in parts if isinstance(x, Expr))
     return real.eps <= float(real.finfo.eps)
 

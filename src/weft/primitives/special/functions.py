@@ -1,6 +1,6 @@
 """Special functions: error function, gamma and beta families, zeta, Bessel.
 
-Rows of a table: how each is computed is in the engine or in the formulas of gamma.py, error.py and
+Rows of a table: how each is computed is in XLA or in the formulas of gamma.py, error.py and
 bessel.py; here are its derivatives. docs/special.md says how exact they are.
 """
 

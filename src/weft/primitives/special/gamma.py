@@ -58,7 +58,7 @@ _PSI_SLOPE = 0.96767224544762117  # of digamma at its zero
 
 
 def is_whole(x: Expr) -> Expr:
-    """Where x is a whole number."""
+    """Return True where x is a whole number."""
     return equal(floor(x), x)
 
 
@@ -257,7 +257,7 @@ def hurwitz(x: Expr, q: Expr) -> Expr:
 def write_polygamma(m: Expr, x: Expr) -> Expr:
     """Return the derivative of order m of digamma: (-1)**(m+1) m! zeta(m + 1, x).
 
-    NaN if m is no whole number, or negative.
+    NaN if m is not a whole number, or negative.
     """
     good = (m >= 0) & equal(floor(m), m)
     n = where(good, m, 1.0)
@@ -283,7 +283,7 @@ def inverse_beta_parts(a: Expr, b: Expr) -> tuple[Pair, Pair]:
 
 
 def is_vast(a: Expr, b: Expr) -> Expr:
-    """Where one of two is so large that the rounding of the logarithm of its gamma shows."""
+    """Return True where the rounding of the logarithm of gamma shows in one of two numbers."""
     limit = 1e16 if a.eps < 1e-10 else 1e8
     return ((a > limit) & (b < 0.01 * a)) | ((b > limit) & (a < 0.01 * b))
 
@@ -323,7 +323,7 @@ _TEMME_SINGLE = [row[: max(12 - 2 * k, 4)] for k, row in enumerate(_TEMME[:5])]
 
 
 def is_proper(a: Expr, x: Expr) -> Expr:
-    """Where both arguments are positive and finite."""
+    """Return True where both arguments are positive and finite."""
     return (a > 0) & (a < math.inf) & (x > 0) & (x < math.inf)
 
 
@@ -334,7 +334,7 @@ def make_proper(a: Expr, x: Expr) -> tuple[Expr, Expr]:
 
 
 def uses_series(a: Expr, x: Expr, always: float = 1) -> Expr:
-    """Where the power series is what converges fast; elsewhere the continued fraction does."""
+    """Return True where the power series converges fast, and not the continued fraction."""
     return (x <= always) | (x <= a)
 
 
@@ -365,7 +365,7 @@ def fraction_value(a: Expr, x: Expr, active: Expr) -> Expr:
 
 
 def short_series(a: Expr, x: Expr, count: int = 30) -> Expr:
-    """`series_sum` to so many terms, which is off by 1e-9 for x up to 2, or a up to 12, or a / 2.
+    """`series_sum` to this many terms, which is off by 1e-9 for x up to 2, or a up to 12, or a / 2.
 
     From the last term on, as a fraction, so that there is one division; both parts are over
     max(a, 1)**count.
@@ -424,7 +424,7 @@ def small_upper(a: Expr, x: Expr) -> Expr:
 
 
 def fix_ends(out: Expr, a: Expr, x: Expr, at_low: float, at_high: float) -> Expr:
-    """`out`, but for the ends: `at_low` for x = 0 or a = inf, `at_high` for x = inf or a = 0.
+    """`out`, except for the ends: `at_low` for x = 0 or a = inf, `at_high` for x = inf or a = 0.
 
     NaN where an argument is negative or NaN, both are 0, or both are inf.
     """

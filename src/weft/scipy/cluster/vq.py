@@ -17,12 +17,19 @@ __dir__ = list_public(__name__)
 
 @operation(static=("check_finite",))
 def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
-    """(codes, distances): for each observation the index of the nearest centre, and how far it is.
+    """Assign each observation to its nearest centre, in Euclidean distance.
 
-    obs[M, N] are observations and code_book[K, N] centres, in Euclidean distance; of equally near
-    ones the first is taken. Vectors [M] and [K] hold observations of one feature. The distances are
-    differentiable, with derivative 0 where one is 0. `check_finite` is
-    taken as in SciPy and changes nothing.
+    It is the assignment step of k-means. The distances can be differentiated. The derivative is 0
+    where a distance is 0.
+
+    Args:
+      obs: the observations, a float array of shape (M, N), or (M,) for one feature.
+      code_book: the centres, of shape (K, N), or (K,).
+      check_finite: accepted as in SciPy; it has no effect. The default is True.
+
+    Returns:
+      A pair (codes, distances) of arrays of shape (M,): the index of the nearest centre, the first
+      of equally near ones, and its distance.
 
     >>> codes, distances = vq(jnp.array([[0.0, 3.0], [4.0, 1.0]]), jnp.array([[0, 0], [4, 0]]))
     >>> print(codes, distances)

@@ -311,7 +311,7 @@ def evaluate_parlett(t: Any, z: Any, values: Any) -> Any:
 
 @operation
 def estimate_error(f: Any, t: Any) -> Any:
-    """How far Parlett's recurrence may be off: the smaller the least gap, the farther."""
+    """Return the error of Parlett's recurrence: it grows as the least gap shrinks."""
     w, eps = jnp.diagonal(t), find_epsilon(t)
     gaps = jnp.abs(w[:, None] - w[None]) + jnp.where(jnp.eye(len(w), dtype=bool), math.inf, 0)
     least = jnp.min(gaps, initial=1)

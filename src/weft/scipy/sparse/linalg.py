@@ -235,7 +235,7 @@ def as_function(op: str, name: str, A: Any) -> Callable:
 def transpose_preconditioner(M: Callable, b: Any) -> Callable:
     """The transpose of M, a linear function of pytrees like b.
 
-    An inner iteration has no transpose, and serves as it is: a preconditioner decides how soon a
+    An inner iteration has no transpose, and serves unchanged: a preconditioner decides how soon a
     system is solved, not for what.
     """
 
@@ -342,22 +342,23 @@ cg = define_solver(
     "cg",
     conjugate_gradients,
     True,
-    """(x, info): A x = b by conjugate gradients, for Hermitian positive definite A.
+    """Solve A x = b by conjugate gradients, for Hermitian positive definite A.
 
-    Differentiable in b and in what A depends on, by another solve; nothing goes through the
-    iterations, so a derivative is as exact as the solutions are.
+    It can be differentiated in b and in the values that A depends on. The derivative comes from
+    another solve and does not go through the iterations, so it is as exact as the solutions are.
 
     Args:
       A: a linear function of a pytree like b; or a matrix.
       b: the right-hand side, a pytree of arrays: all of them together are one vector.
-      x0: where to start; zeros if None.
-      tol, atol: stop when norm(b - A x) <= max(tol * norm(b), atol).
-      maxiter: how many steps at most; ten times the number of elements if None.
-      M: a preconditioner, close to the inverse of A; as A, a function or a matrix. The solution
-        does not depend on it, and has no derivative in what it closes over.
+      x0: the first guess, like b. None, the default, is zeros.
+      tol, atol: stop when norm(b - A x) <= max(tol * norm(b), atol). The defaults are 1e-5 and 0.
+      maxiter: the largest number of steps. None, the default, is ten times the number of elements.
+      M: a preconditioner, close to the inverse of A; a function or a matrix. None is the identity.
+        The solution does not depend on it, and has no derivative in what M closes over.
 
     Returns:
-      x, like b; and info: 0, or where it did not converge the number of steps, but at least 1.
+      A pair (x, info). x is like b. `info` is 0, or the number of steps, at least 1, if it did not
+      converge.
 
     >>> x, info = cg(jnp.array([[4.0, 1.0], [1.0, 3.0]]), jnp.array([6.0, 7.0]))
     >>> print(x.round(4), info)
@@ -368,10 +369,22 @@ bicgstab = define_solver(
     "bicgstab",
     stabilized_gradients,
     False,
-    """(x, info): A x = b by the stabilized biconjugate gradient method, for any regular A.
+    """Solve A x = b by the stabilized biconjugate gradient method, for any regular A.
 
-    Arguments, results and derivatives are those of `cg`. Reverse mode solves with the transpose of
-    A, preconditioned by the transpose of M.
+    Derivatives are those of the solution and come from another solve, so they do not go through the
+    iterations. Reverse mode solves with the transpose of A, preconditioned by the transpose of M.
+
+    Args:
+      A: a linear function of a pytree like b; or a matrix.
+      b: the right-hand side, a pytree of arrays: all of them together are one vector.
+      x0: the first guess, like b. None, the default, is zeros.
+      tol, atol: stop when norm(b - A x) <= max(tol * norm(b), atol). The defaults are 1e-5 and 0.
+      maxiter: the largest number of steps. None, the default, is ten times the number of elements.
+      M: a preconditioner, close to the inverse of A; a function or a matrix. None is the identity.
+        The solution does not depend on it, and has no derivative in what M closes over.
+
+    Returns:
+      A pair (x, info). x is like b. `info` is 0, or the number of steps if it did not converge.
 
     >>> x, info = bicgstab(jnp.array([[4.0, 1.0], [-2.0, 3.0]]), jnp.array([6.0, 4.0]))
     >>> print(x.round(4), info)
@@ -393,15 +406,24 @@ def gmres(
     M: Any = None,
     solve_method: str = "batched",
 ) -> tuple[Any, Any]:
-    """(x, info): A x = b by the generalized minimal residual method, for any regular A.
+    """Solve A x = b by the generalized minimal residual method, for any regular A.
 
-    Arguments (`tol` among them), results and derivatives are those of `cg`, but a step is a cycle.
+    Derivatives are those of the solution, by implicit differentiation, and not of the iterations.
 
     Args:
-      restart: how many directions are kept: the memory, and how far a cycle can get.
-      maxiter: how many cycles at most.
-      solve_method: "incremental" ends a cycle where the residual is small enough; "batched" goes
-        through all of it, without a decision at every direction.
+      A: a linear function of arrays or pytrees, or a matrix.
+      b: the right-hand side, an array or a pytree of arrays.
+      x0: the first guess, like b. None, the default, is 0.
+      tol: the residual that is small enough, relative to the norm of b. The default is 1e-5.
+      atol: the residual that is small enough, absolute. The default is 0.
+      restart: the number of directions in a cycle. It bounds the memory. The default is 20.
+      maxiter: the largest number of cycles. None is 10 times the size of b.
+      M: an approximate inverse of A, in the forms of A. None, the default, is the identity.
+      solve_method: "incremental" ends a cycle as soon as the residual is small enough. "batched",
+        the default, completes each cycle, without a decision at every direction.
+
+    Returns:
+      A pair (x, info). x is like b. `info` is as that of `cg`.
 
     >>> x, info = gmres(jnp.array([[4.0, 1.0], [-2.0, 3.0]]), jnp.array([6.0, 4.0]))
     >>> print(x.round(4), info)

@@ -55,7 +55,7 @@ def evaluate_series(x: Any, *coefficients: float) -> Any:
 
 @operation
 def normalize(q: Any) -> Any:
-    """A quaternion of length 1; NaN for 0, which is no rotation."""
+    """A quaternion of length 1; NaN for 0, which is not a rotation."""
     q = as_inexact("Rotation", q)
     return q / jnp.sqrt(sum_last(q * q))
 
@@ -162,9 +162,14 @@ def constructor(*static: str) -> Callable[[Callable], staticmethod]:
 @register_dataclass
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rotation:
-    """A rotation, or a stack of them: `quat` has x, y, z, w along its last axis, of length 1.
+    """A rotation in three dimensions, or a stack of rotations. It is a pytree.
 
-    Made by `from_quat`, `from_matrix` and others; `r * s` is the rotation s and then r. A pytree.
+    `from_quat`, `from_matrix`, `from_euler`, `from_rotvec` and others make one. `r * s` is the
+    rotation s followed by r.
+
+    Args:
+      quat: unit quaternions, a float array of shape (4,) or (n, 4) with x, y, z, w along the last
+        axis.
 
     >>> r = Rotation.from_euler("z", 90, degrees=True)
     >>> print(r.apply(jnp.array([1.0, 0.0, 0.0])).round(6), r.magnitude())
@@ -175,13 +180,13 @@ class Rotation:
 
     @constructor("scalar_first")
     def from_quat(quat: Any, *, scalar_first: bool = False) -> Rotation:
-        """Of quaternions x, y, z, w, or w, x, y, z, of any length but 0."""
+        """Make rotations of quaternions x, y, z, w, or w, x, y, z, of any length except 0."""
         q = check_vectors("Rotation.from_quat", quat, 4)
         return Rotation(normalize(jnp.roll(q, -1, axis=-1) if scalar_first else q))
 
     @constructor()
     def from_matrix(matrix: Any) -> Rotation:
-        """Of orthogonal matrices [..., 3, 3] with determinant 1, which is not checked."""
+        """Make rotations of orthogonal matrices [..., 3, 3]. Determinants are not checked."""
         op = "Rotation.from_matrix"  # by the largest component (Markley, 2008, eq. 3)
         m = as_inexact(op, check_vectors(op, matrix, 3, 3))
         at = lambda i, j: m[..., i, j]
@@ -199,7 +204,7 @@ class Rotation:
 
     @constructor("degrees")
     def from_rotvec(rotvec: Any, degrees: bool = False) -> Rotation:
-        """Of vectors along the axis, as long as the angle, in radians or degrees."""
+        """Make rotations of vectors along the axis, as long as the angle, in radians or degrees."""
         op = "Rotation.from_rotvec"
         v = check_vectors(op, rotvec, 3)
         v = as_inexact(op, jnp.deg2rad(v) if degrees else v)
@@ -215,14 +220,14 @@ class Rotation:
 
     @constructor()
     def from_mrp(mrp: Any) -> Rotation:
-        """Of modified Rodrigues parameters: the axis, times tan(angle / 4)."""
+        """Make rotations of modified Rodrigues parameters: the axis, times tan(angle / 4)."""
         v = as_inexact("Rotation.from_mrp", check_vectors("Rotation.from_mrp", mrp, 3))
         square = sum_last(v * v)
         return Rotation(jnp.concatenate([2 * v, 1 - square], axis=-1) / (1 + square))
 
     @constructor("seq", "degrees")
     def from_euler(seq: str, angles: Any, degrees: bool = False) -> Rotation:
-        """Of up to three rotations about axes one after the other, "xyz" fixed, "XYZ" turned along.
+        """Make rotations of up to three angles about axes, "xyz" fixed, "XYZ" turned along.
 
         `angles` has one for each axis along its last axis; a number will do for a single axis.
         """
@@ -255,7 +260,7 @@ class Rotation:
 
     @property
     def single(self) -> bool:
-        """Whether this is one rotation, no stack."""
+        """Return True if this is one rotation, no stack."""
         return self.quat.ndim == 1
 
     def __len__(self) -> int:
@@ -380,10 +385,16 @@ class Rotation:
 @register_dataclass
 @dataclasses.dataclass(frozen=True, eq=False)
 class Slerp:
-    """Rotations between given ones, at constant speed about a fixed axis: `Slerp.init` makes one.
+    """An interpolation between rotations at constant speed. `Slerp.init` makes one.
 
-    Called with a time, or a vector of them, it gives the rotation at it; before the first and
-    after the last of the given times motion goes on as next to it.
+    A call with a time, or with a vector of times, returns the rotations at these times. Before the
+    first time and after the last one, the motion goes on as next to it.
+
+    Attributes:
+      times: the times of the rotations, a float array of shape (n,).
+      timedelta: the differences between the times.
+      rotations: the rotations at the beginning of each interval, a `Rotation`.
+      rotvecs: the rotation of each interval, as rotation vectors.
 
     >>> ends = Rotation.from_euler("z", jnp.array([[0.0], [90.0]]), degrees=True)
     >>> turn = Slerp.init(jnp.array([0.0, 1.0]), ends)

@@ -33,10 +33,50 @@ i1_p = define_primitive(
     [lambda t, y, x: t * (i0_p.apply(x)[0] - special.divide_i1(x, y))],
     "The modified Bessel function of order 1.",
 )
-i0 = define_function("i0", lambda x: i0_p.apply(x)[0], "The modified Bessel function of order 0.")
-i1 = define_function("i1", lambda x: i1_p.apply(x)[0], "The modified Bessel function of order 1.")
-i0e = define_function("i0e", lambda x: special.bessel_i0e(x), "exp(-|x|) i0(x).")
-i1e = define_function("i1e", lambda x: special.bessel_i1e(x), "exp(-|x|) i1(x).")
+i0 = define_function(
+    "i0",
+    lambda x: i0_p.apply(x)[0],
+    """Compute the modified Bessel function of the first kind of order 0.
+
+    It overflows where |x| is large; `i0e` does not.
+
+    >>> jnp.array([0.0, 1.0, 5.0])
+    [ 1.      1.2661 27.2399]
+    """,
+)
+i1 = define_function(
+    "i1",
+    lambda x: i1_p.apply(x)[0],
+    """Compute the modified Bessel function of the first kind of order 1.
+
+    It overflows where |x| is large; `i1e` does not.
+
+    >>> jnp.array([0.0, 1.0, 5.0])
+    [ 0.      0.5652 24.3356]
+    """,
+)
+i0e = define_function(
+    "i0e",
+    lambda x: special.bessel_i0e(x),
+    """Compute `exp(-|x|) i0(x)`, the scaled modified Bessel function of order 0.
+
+    It stays finite where `i0` overflows. Densities on a circle such as von Mises' need it.
+
+    >>> jnp.array([0.0, 1.0, 100.0])
+    [1.     0.4658 0.0399]
+    """,
+)
+i1e = define_function(
+    "i1e",
+    lambda x: special.bessel_i1e(x),
+    """Compute `exp(-|x|) i1(x)`, the scaled modified Bessel function of order 1.
+
+    It stays finite where `i1` overflows.
+
+    >>> jnp.array([0.0, 1.0, 100.0])
+    [0.     0.2079 0.0397]
+    """,
+)
 
 
 def recur_down(z: Expr, *, v: int, n_iter: int) -> Expr:
@@ -81,9 +121,28 @@ def jn_derivative(z: Any, *, v: int, n_iter: int) -> Any:
 
 @operation(static=("v", "n_iter"))
 def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
-    """J_0(z) ... J_v(z), stacked in front, by recurrence from order `n_iter` down.
+    """Compute the Bessel functions of the first kind J_0(z), ..., J_v(z).
 
-    Exact to rounding while `n_iter` is larger than |z| by 20 or so, and than v.
+    The values come from a recurrence from order `n_iter` down. They are exact to rounding while
+    `n_iter` is larger than |z| by about 20, and larger than v.
+
+    Args:
+      z: an array of floats, or a number. Integers and bools become floats first.
+      v: the largest order, a Python int that is not negative. It must be static under `jit`.
+      n_iter: the order from which the recurrence starts, a Python int. The default is 50.
+
+    Returns:
+      An array of floats of shape (v + 1, *z.shape).
+
+    Raises:
+      TypeError: v or `n_iter` is not an integer.
+      ValueError: v is negative, or one of the two is larger than 2**16.
+
+    >>> from weft.scipy import special
+    >>> print(np.asarray(special.bessel_jn(jnp.array([0.0, 1.0]), v=2)).round(4))
+    [[1.     0.7652]
+     [0.     0.4401]
+     [0.     0.1149]]
     """
     try:
         v, n_iter = operator.index(v), operator.index(n_iter)

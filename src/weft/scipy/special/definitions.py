@@ -1,4 +1,4 @@
-"""How special functions are defined: a primitive by its formula, and the function that users call.
+"""Define special functions: a primitive by its formula, and the function that users call.
 
 Arguments are promoted to floats; what has no meaning is refused.
 """
@@ -15,6 +15,7 @@ from weft import dtypes
 from weft.api.contexts import enable_x64
 from weft.errors import DtypeError
 from weft.numpy.promotion import as_array, as_operand, promote_operands
+from weft.primitives.element_docs import block
 from weft.primitives.elementwise import Costly, convert
 from weft.primitives.special.formula import formula
 from weft.run.operation import operation
@@ -94,9 +95,44 @@ def publish(
 
     call.__name__ = call.__qualname__ = name
     call.__module__ = module
-    call.__doc__ = doc
+    call.__doc__ = describe(name, names, doc, takes_complex)
     call.__signature__ = signature  # type: ignore[attr-defined]
     return operation(call, name=name)
+
+
+def describe(name: str, names: Sequence[str], doc: str, takes_complex: bool) -> str:
+    """Compose the documentation of a function.
+
+    The text of a row is a first line and remarks, then a line `NAME: meaning` for each parameter
+    that has one, and an example: the operands after `>>>`, and the rounded result. The rest follows
+    from the row.
+    """
+    text, _, example = inspect.cleandoc(doc).partition("\n>>> ")
+    if not example:
+        return doc
+    lines = text.splitlines()
+    meanings = {n: line for n in names for line in lines if line.startswith(f"{n}: ")}
+    remarks = "\n".join(line for line in lines if line not in meanings.values()).strip()
+    dtypes = "floats or complex numbers" if takes_complex else "floats"
+    kind = f"an array of {dtypes}, or a number."
+    args = [f"{meanings.get(n, f'{n}:').rstrip('.')}{',' * (n in meanings)} {kind}" for n in names]
+    shape = "of the shape of the operand"
+    args += ["  Integers and bools become floats first."]
+    errors = ["DtypeError: an operand is not an array or a number."]
+    if not takes_complex:
+        errors = ["DtypeError: an operand is complex, or not an array or a number."]
+    if len(names) > 1:
+        args[-1] += " The operands broadcast together."
+        shape = "of the broadcast shape and the common dtype of the operands"
+        errors.append("ShapeError: the shapes do not broadcast together.")
+    elif not takes_complex:
+        shape = "of floats, of the shape of the operand"
+    given, _, result = example.partition("\n")
+    parts = [remarks, block("Args:", args), block("Returns:", [f"An array {shape}."])]
+    parts.append(block("Raises:", errors))
+    call = f">>> print(np.asarray(special.{name}({given})).round(4))"
+    parts.append(f">>> from weft.scipy import special\n{call}\n{result.strip()}")
+    return "\n\n".join(parts).replace("\n      ", "\n  ") + "\n"
 
 
 def compute_wide(fun: Callable, z: Any) -> Any:

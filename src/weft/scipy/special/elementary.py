@@ -41,11 +41,12 @@ xlogy_p, xlogy = definitions.define_pair(
     "xlogy",
     lambda x, y: formula.choose(x * formula.log(y), (formula.equal(x, 0), 0.0)),
     [lambda t, z, x, y: t * ops.log(y), lambda t, z, x, y: t * divide_or_zero(x, y)],
-    """x log y, which is 0 where x is 0.
+    """Compute `x log(y)`, with the result 0 where x is 0.
 
-    >>> from weft.scipy import special
-    >>> special.xlogy(0.0, 0.0)
-    Array(0., dtype=float32, weak_type=True)
+    Entropies and likelihoods need this limit at y = 0. The derivatives are right there as well.
+
+    >>> jnp.array([0.0, 2.0]), jnp.array([0.0, 3.0])
+    [0.     2.1972]
     """,
     wide=False,
     takes="inexact",
@@ -54,7 +55,13 @@ xlog1py_p, xlog1py = definitions.define_pair(
     "xlog1py",
     lambda x, y: formula.choose(x * formula.log1p(y), (formula.equal(x, 0), 0.0)),
     [lambda t, z, x, y: t * ops.log1p(y), lambda t, z, x, y: t * divide_or_zero(x, 1 + y)],
-    "x log(1 + y), which is 0 where x is 0.",
+    """Compute `x log(1 + y)`, with the result 0 where x is 0.
+
+    The logarithm is exact for small y.
+
+    >>> jnp.array([0.0, 2.0]), jnp.array([-1.0, 0.5])
+    [0.     0.8109]
+    """,
     wide=False,
     takes="inexact",
 )
@@ -74,7 +81,14 @@ logit_p, logit = definitions.define_pair(
     "logit",
     write_logit,
     [lambda t, z, x: t / (x * (1 - x))],
-    "log(x / (1 - x)): the inverse of expit; relatively exact near 1/2.",
+    """Compute `log(x / (1 - x))`, the inverse of `expit`.
+
+    It maps probabilities to log-odds. The result keeps its relative accuracy near its zero at x =
+    1/2. It is -inf at 0, inf at 1, and NaN for real x outside [0, 1].
+
+    >>> jnp.array([0.0, 0.5, 0.9])
+    [  -inf 0.     2.1972]
+    """,
     wide=False,
     takes="inexact",
 )
@@ -109,7 +123,15 @@ boxcox_p, boxcox = definitions.define_pair(
         lambda t, z, x, lmbda: t * ops.pow(x, lmbda - 1),
         lambda t, z, x, lmbda: t * power_derivative(z, x, lmbda, ops.log),
     ],
-    "(x**lmbda - 1) / lmbda, log x where lmbda is 0; without cancellation for small lmbda.",
+    """Compute the Box-Cox transform `(x**lmbda - 1) / lmbda`, and `log(x)` where lmbda is 0.
+
+    Statistics makes skewed positive data more normal with it. Small lmbda lose no digits.
+
+    lmbda: the power.
+
+    >>> jnp.array([1.0, 4.0]), jnp.array([0.0, 0.5])
+    [0. 2.]
+    """,
     takes="inexact",
 )
 boxcox1p_p, boxcox1p = definitions.define_pair(
@@ -119,7 +141,13 @@ boxcox1p_p, boxcox1p = definitions.define_pair(
         lambda t, z, x, lmbda: t * ops.pow(1 + x, lmbda - 1),
         lambda t, z, x, lmbda: t * power_derivative(z, x, lmbda, ops.log1p),
     ],
-    "boxcox(1 + x, lmbda), exact for small x.",
+    """Compute the Box-Cox transform of `1 + x`, exactly for small x.
+
+    lmbda: the power.
+
+    >>> jnp.array([0.0, 3.0]), 0.5
+    [0. 2.]
+    """,
     takes="inexact",
 )
 
@@ -155,23 +183,67 @@ kl_div_p, kl_div = definitions.define_pair(
         lambda t, z, p, q: t * ops.log(divide_inside(z, p, q)),
         lambda t, z, p, q: t * (1 - divide_inside(z, p, q)),
     ],
-    """rel_entr(p, q) - p + q, the terms of the Kullback-Leibler divergence; inf out of its domain.
+    """Compute the terms of the Kullback-Leibler divergence: `p log(p / q) - p + q`.
 
-    Relatively exact where p is near q, where the difference as written is not.
+    The result keeps its accuracy where p is near q and the terms cancel. It is inf where p or q is
+    negative, or q is 0 and p is not.
+
+    p: weights of the first distribution.
+    q: weights of the second distribution.
+
+    >>> jnp.array([0.5, 0.0]), jnp.array([0.25, 0.5])
+    [0.0966 0.5   ]
     """,
 )
 
 
 @operation
 def entr(x: ArrayLike) -> Array:
-    """-x log x, 0 at 0 and -inf for negative x."""
+    """Compute the terms of the entropy: `-x log(x)`.
+
+    The result is 0 at 0, and -inf for negative x.
+
+    Args:
+      x: an array of floats, or a number. Integers and bools become floats first.
+
+    Returns:
+      An array of floats, of the shape of the operand.
+
+    Raises:
+      DtypeError: the operand is complex, or not an array or a number.
+
+    >>> from weft.scipy import special
+    >>> p = jnp.array([0.5, 0.25, 0.25, 0.0])
+    >>> print(np.asarray(special.entr(p).sum()).round(4))  # log 2 * 1.5
+    1.0397
+    """
     (x,) = definitions.promote_floats("entr", x)
     return pick(x < 0, -INF, -xlogy_p.apply(x, x)[0])
 
 
 @operation
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
-    """p log(p / q) where both are positive, 0 where p is 0 and q is not negative, inf elsewhere."""
+    """Compute the terms of the relative entropy: `p log(p / q)`.
+
+    The result is 0 where p is 0 and q is not negative, and inf elsewhere outside of positive p and
+    q. The sum over two distributions is their Kullback-Leibler divergence.
+
+    Args:
+      p: an array of floats, or a number: weights of the first distribution.
+      q: an array of floats, or a number: weights of the second distribution. Integers and bools
+        become floats first. The operands broadcast together.
+
+    Returns:
+      An array of the broadcast shape and the common dtype of the operands.
+
+    Raises:
+      DtypeError: an operand is complex, or not an array or a number.
+
+    >>> from weft.scipy import special
+    >>> p, q = jnp.array([0.5, 0.5, 0.0]), jnp.array([0.25, 0.25, 0.5])
+    >>> print(np.asarray(special.rel_entr(p, q)).round(4))
+    [0.3466 0.3466 0.    ]
+    """
     p, q = definitions.promote_floats("rel_entr", p, q)
     positive = (p > 0) & (q > 0)
     none = (p == 0) & (q >= 0)
@@ -190,6 +262,12 @@ def log1mexp(x: Any) -> Any:
 expit = definitions.define_function(
     "expit",
     lambda x: ops.logistic(x),
-    "1 / (1 + exp(-x)), the logistic function.",
+    """Compute the logistic function `1 / (1 + exp(-x))`.
+
+    It maps log-odds to probabilities. `logit` is its inverse.
+
+    >>> jnp.array([-100.0, 0.0, 2.0])
+    [0.     0.5    0.8808]
+    """,
     takes_complex=True,
 )

@@ -97,7 +97,7 @@ def beta_value(a: Expr, b: Expr) -> Expr:
 
 
 def far_limit(x: Expr) -> float:
-    """Where the logarithm of gamma leaves too few digits for a ratio; powers have them there."""
+    """Return the size above which log gamma has too few digits for a ratio; powers have them."""
     return 1e10 if is_doubled(x) else 1e7
 
 
@@ -188,14 +188,24 @@ beta_p, beta = definitions.define_pair(
     "beta",
     beta_value,
     [lambda t, y, a, b: t * y * psi_gap(a, b), lambda t, y, a, b: t * y * psi_gap(b, a)],
-    "gamma(a) gamma(b) / gamma(a + b).",
+    """Compute the beta function `gamma(a) gamma(b) / gamma(a + b)`.
+
+    >>> jnp.array([1.0, 2.0]), 3.0
+    [0.3333 0.0833]
+    """,
     strong=True,
 )
 betaln_p, betaln = definitions.define_pair(
     "betaln",
     lambda a, b: signed_log_beta(a, b)[1].value,
     [lambda t, y, a, b: t * psi_gap(a, b), lambda t, y, a, b: t * psi_gap(b, a)],
-    "log |beta(a, b)|, without cancellation for large a or b.",
+    """Compute the logarithm of |beta(a, b)|.
+
+    It is not the difference of three logarithms, which would cancel for a large a or b.
+
+    >>> jnp.array([1.0, 1e6]), 3.0
+    [ -1.0986 -40.7534]
+    """,
 )
 gamma_p = definitions.define_primitive(
     "gamma", gammas.gamma, [lambda t, y, x: t * y * psi(x)], "The gamma function."
@@ -207,7 +217,16 @@ poch_p, poch = definitions.define_pair(
     "poch",
     pochhammer,
     [lambda t, y, z, m: -t * y * psi_gap(z, m), lambda t, y, z, m: t * y * psi(z + m)],
-    "gamma(z + m) / gamma(z), the rising factorial.",
+    """Compute the rising factorial `gamma(z + m) / gamma(z)`, Pochhammer's symbol.
+
+    For a whole m it is `z (z + 1) ... (z + m - 1)`.
+
+    z: the first factor.
+    m: the number of factors, which need not be whole.
+
+    >>> 3.0, jnp.array([0.0, 1.0, 2.0])
+    [ 1.  3. 12.]
+    """,
     strong=True,
 )
 
@@ -314,13 +333,23 @@ def complex_loggamma(z: Any) -> Any:
 
 @operation
 def gamma(x: ArrayLike) -> Array:
-    """The gamma function, also of complex x; NaN at negative whole numbers, inf at a real 0.
+    """Compute the gamma function.
 
-    At the complex 0, from which it grows in every direction, it is NaN.
+    Real x: it is NaN at negative whole numbers, inf at 0 and -inf at -0. `gammaln` stays finite
+    where it overflows. Complex x: it is NaN at 0 as well, since it grows in every direction there.
+
+    Args:
+      x: an array of floats or complex numbers, or a number. Integers and bools become floats first.
+
+    Returns:
+      An array of the shape of the operand, of floats or complex numbers.
+
+    Raises:
+      DtypeError: the operand is not an array or a number.
 
     >>> from weft.scipy import special
-    >>> special.gamma(5.0)
-    Array(24., dtype=float32)
+    >>> print(special.gamma(jnp.array([0.5, 1.0, 5.0])))
+    [ 1.7724539  1.        24.       ]
     """
     (x,) = definitions.promote_floats("gamma", x, strong=True, takes_complex=True)
     if dtypes.is_complex(x.dtype):
@@ -330,7 +359,24 @@ def gamma(x: ArrayLike) -> Array:
 
 @operation
 def loggamma(x: ArrayLike) -> Array:
-    """log gamma(x) on the branch that is real for positive x; NaN for negative real x."""
+    """Compute the principal branch of the logarithm of the gamma function.
+
+    For positive x it equals `gammaln`. For negative real x it is NaN, since the result would be
+    complex; complex operands have it.
+
+    Args:
+      x: an array of floats or complex numbers, or a number. Integers and bools become floats first.
+
+    Returns:
+      An array of the shape of the operand, of floats or complex numbers.
+
+    Raises:
+      DtypeError: the operand is not an array or a number.
+
+    >>> from weft.scipy import special
+    >>> print(np.asarray(special.loggamma(jnp.array([5.0, -0.5 + 0j]))).round(4))
+    [3.1781+0.j     1.2655-3.1416j]
+    """
     (x,) = definitions.promote_floats("loggamma", x, takes_complex=True)
     if dtypes.is_complex(x.dtype):
         return definitions.compute_wide(complex_loggamma, x)
@@ -347,13 +393,52 @@ def check_order(op: str, n: Any) -> Any:
 
 @operation
 def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
-    """The derivative of order n of digamma at x; n are integers >= 0."""
+    """Compute the derivative of order n of the digamma function.
+
+    `polygamma(0, x)` is `digamma(x)`, and `polygamma(1, x)` is the trigamma function.
+
+    Args:
+      n: an array of integers, or an int: the order, not negative.
+      x: an array of floats, or a number. Integers and bools become floats first. The operands
+        broadcast together.
+
+    Returns:
+      An array of floats, of the broadcast shape.
+
+    Raises:
+      DtypeError: n is not of integers, or x is complex.
+
+    >>> from weft.scipy import special
+    >>> print(np.asarray(special.polygamma(1, jnp.array([1.0, 2.0]))).round(4))
+    [1.6449 0.6449]
+    """
     return lax.polygamma(*definitions.promote_floats("polygamma", check_order("polygamma", n), x))
 
 
 @operation(static=("repetition",))
 def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
-    """How many ways there are to choose k of N things, with `repetition` more than once each."""
+    """Compute the number of ways to choose k of N things, the binomial coefficient.
+
+    Numbers that are not whole are interpolated by gamma functions. The result is 0 where k < 0 or k
+    > N.
+
+    Args:
+      N: an array of numbers, or a number: the number of things.
+      k: an array of numbers, or a number: the number that is chosen. The operands broadcast
+        together.
+      repetition: if True, a thing may be chosen more than once. The default is False. It must be
+        static under `jit`.
+
+    Returns:
+      An array of floats, of the broadcast shape.
+
+    Raises:
+      DtypeError: an operand is complex, or not an array or a number.
+
+    >>> from weft.scipy import special
+    >>> print(special.comb(5, jnp.arange(4)), special.comb(5, 2, repetition=True))
+    [ 1.  5. 10. 10.] 15.0
+    """
     n, k = definitions.promote_floats("comb", N, k)
     if not repetition:
         return comb_p.apply(n, k)[0]
@@ -363,7 +448,23 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
 
 @operation(static=("exact",))
 def factorial(n: ArrayLike, exact: bool = False) -> Array:
-    """n!, as gamma(n + 1) where n is no whole number, 0 for negative n."""
+    """Compute the factorial n!, interpolated by gamma(n + 1) for n that are not whole.
+
+    Args:
+      n: an array of numbers, or a number. Integers and bools become floats first.
+      exact: it must be False, the default. `math.factorial` gives exact Python integers.
+
+    Returns:
+      An array of floats, of the shape of the operand. It is 0 for negative n.
+
+    Raises:
+      NotImplementedError: `exact` is True.
+      DtypeError: the operand is complex, or not an array or a number.
+
+    >>> from weft.scipy import special
+    >>> print(special.factorial(jnp.array([0, 3, 5, -1])))
+    [  1.   6. 120.   0.]
+    """
     if exact:
         raise NotImplementedError(
             "factorial: exact must be False; got True. Hint: math.factorial(n)."
@@ -373,7 +474,26 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
 
 @operation(static=("d",))
 def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
-    """The logarithm of the multivariate gamma function of dimension d, an integer known now."""
+    """Compute the logarithm of the multivariate gamma function.
+
+    It normalizes Wishart distributions of d x d matrices. For d = 1 it is `gammaln`.
+
+    Args:
+      a: an array of floats, or a number, greater than (d - 1) / 2.
+      d: the dimension, a Python int of at most 2**16. It must be static under `jit`.
+
+    Returns:
+      An array of floats, of the shape of `a`.
+
+    Raises:
+      TypeError: d is not an integer.
+      ValueError: d is larger than 2**16.
+      DtypeError: `a` is complex, or not an array or a number.
+
+    >>> from weft.scipy import special
+    >>> print(np.asarray(special.multigammaln(jnp.array([2.0, 5.0]), 2)).round(4))
+    [0.4516 6.2042]
+    """
     try:
         d = int(d) if isinstance(d, float) and d.is_integer() else operator.index(d)
     except TypeError:
@@ -393,7 +513,27 @@ zeta_one_p.form = Form.ZETA
 
 @operation
 def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
-    """Hurwitz's zeta function, the sum of (k + q)**-x over k = 0, 1, ...; Riemann's without q."""
+    """Compute Hurwitz's zeta function, the sum of `(k + q)**-x` over k = 0, 1, 2 and so on.
+
+    Without q it is Riemann's zeta function, for all real x except the pole at 1, where it is inf.
+
+    Args:
+      x: an array of floats, or a number: the exponent. Integers and bools become floats first.
+      q: an array of floats, or a number. None, the default, is Riemann's function. The operands
+        broadcast together.
+
+    Returns:
+      An array of floats, of the broadcast shape.
+
+    Raises:
+      DtypeError: an operand is complex, or not an array or a number.
+
+    >>> from weft.scipy import special
+    >>> print(np.asarray(special.zeta(jnp.array([2.0, 4.0]), 1.0)).round(4))
+    [1.6449 1.0823]
+    >>> print(special.zeta(jnp.array([0.0, -2.0, 1.0])))
+    [-0.5 -0.   inf]
+    """
     if q is not None:
         return lax.zeta(*definitions.promote_floats("zeta", x, q))
     (x,) = definitions.promote_floats("zeta", x)
@@ -421,7 +561,19 @@ def bernoulli_numbers(n: int) -> list[float]:
 
 @operation(arrays=0)
 def bernoulli(n: int) -> Array:
-    """The Bernoulli numbers B_0 ... B_n, each rounded once.
+    """Compute the Bernoulli numbers B_0, B_1, ..., B_n, with B_1 = -1/2.
+
+    Each is computed as a fraction and rounded once.
+
+    Args:
+      n: the last index, a Python int that is not negative. It must be static under `jit`.
+
+    Returns:
+      An array of shape (n + 1,) of the default float dtype.
+
+    Raises:
+      TypeError: n is not an integer.
+      ValueError: n is negative.
 
     >>> from weft.scipy import special
     >>> special.bernoulli(4)
@@ -440,28 +592,83 @@ def bernoulli(n: int) -> Array:
         return put(np.array(known).astype(dtypes.default_float()))
 
 
-gammaln = definitions.define_function("gammaln", lambda x: lax.lgamma(x), "log |gamma(x)|.")
+gammaln = definitions.define_function(
+    "gammaln",
+    lambda x: lax.lgamma(x),
+    """Compute `log |gamma(x)|`, the logarithm of the size of the gamma function.
+
+    It stays finite where `gamma` overflows. It is inf at 0 and at negative whole numbers.
+
+    >>> jnp.array([0.5, 5.0, 100.0])
+    [  0.5724   3.1781 359.1342]
+    """,
+)
 digamma = definitions.define_function(
-    "digamma", lambda x: lax.digamma(x), "The derivative of gammaln."
+    "digamma",
+    lambda x: lax.digamma(x),
+    """Compute the derivative of `gammaln`, the digamma function.
+
+    It is NaN at negative whole numbers. Its derivative is `polygamma(1, x)`.
+
+    >>> jnp.array([1.0, 10.0])
+    [-0.5772  2.2518]
+    """,
 )
 gammainc = definitions.define_function(
     "gammainc",
     lambda a, x: lax.igamma(a, x),
-    "P(a, x), the integral of t**(a-1) exp(-t) from 0 to x over gamma(a).",
+    """Compute the regularized lower incomplete gamma function P(a, x).
+
+    It is the integral of `t**(a-1) exp(-t)` from 0 to x, divided by gamma(a): the distribution
+    function of a gamma distribution. Both operands have derivatives; that of a is a series, for a
+    below 1e6.
+
+    a: the shape, positive.
+    x: the upper end of the integral, not negative.
+
+    >>> 2.0, jnp.array([0.0, 1.0, 5.0])
+    [0.     0.2642 0.9596]
+    """,
 )
 gammaincc = definitions.define_function(
     "gammaincc",
     lambda a, x: lax.igammac(a, x),
-    "Q(a, x) = 1 - gammainc(a, x), exact where it is small.",
+    """Compute the regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x).
+
+    It keeps its relative accuracy where it is small. Both operands have derivatives.
+
+    a: the shape, positive.
+    x: the lower end of the integral, not negative.
+
+    >>> 2.0, jnp.array([0.0, 1.0, 5.0])
+    [1.     0.7358 0.0404]
+    """,
 )
 betainc = definitions.define_function(
     "betainc",
     lambda a, b, x: lax.betainc(a, b, x),
-    "I(x; a, b), the integral of t**(a-1) (1-t)**(b-1) from 0 to x over beta(a, b).",
+    """Compute the regularized incomplete beta function I(x; a, b).
+
+    It is the integral of `t**(a-1) (1-t)**(b-1)` from 0 to x, divided by beta(a, b): the
+    distribution function of a beta distribution.
+
+    a: the first shape, positive.
+    b: the second shape, positive.
+    x: the upper end of the integral, in [0, 1].
+
+    >>> 2.0, 3.0, jnp.array([0.0, 0.5, 1.0])
+    [0.     0.6875 1.    ]
+    """,
 )
 gammasgn = definitions.define_function(
     "gammasgn",
     lambda x: gammasgn_p.apply(x)[0],
-    "The sign of gamma(x): 1 or -1; NaN at negative whole numbers.",
+    """Compute the sign of gamma(x): 1 or -1, and NaN at negative whole numbers.
+
+    Together with `gammaln` it gives `gamma` without overflow.
+
+    >>> jnp.array([2.5, -0.5, -1.5])
+    [ 1. -1.  1.]
+    """,
     strong=True,
 )

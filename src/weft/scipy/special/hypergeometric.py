@@ -159,11 +159,20 @@ hyp1f1_p, hyp1f1 = define_pair(
         lambda t, y, a, b, x: t * hyp1f1_b_p.apply(a, b, x)[0],
         lambda t, y, a, b, x: t * (a / b) * hyp1f1_p.apply(a + 1, b + 1, x)[0],
     ],
-    """Kummer's function 1F1(a; b; x), the sum of (a)_n x**n / ((b)_n n!).
+    """Compute Kummer's hypergeometric function 1F1(a; b; x).
 
-    The sum ends where a is a whole number <= 0; for a whole b <= 0 it is inf unless it ends before.
-    Differentiable in all three, once in a and b; those derivatives are NaN where their series
-    overflow, from |x| of some 700 on.
+    It is the sum of `(a)_n x**n / ((b)_n n!)` over n. The sum ends where a is a whole number <= 0.
+    For a whole b <= 0 it is inf, unless the sum ends before. Digits are lost where the terms
+    cancel.
+
+    All three operands have derivatives, a and b only the first. Those are NaN where their series
+    overflow, for |x| above about 700.
+
+    a: the parameter of the numerators.
+    b: the parameter of the denominators.
+
+    >>> 1.0, 2.0, jnp.array([0.0, 1.0])
+    [1.     1.7183]
     """,
     strong=True,
 )
@@ -174,10 +183,19 @@ hyp2f1_p, hyp2f1 = define_pair(
         *[no_derivative("hyp2f1", n) for n in "abc"],
         lambda t, y, a, b, c, x: t * (a * b / c) * hyp2f1_p.apply(a + 1, b + 1, c + 1, x)[0],
     ],
-    """Gauss's function 2F1(a, b; c; x), for x <= 1 or a polynomial. Differentiable in x.
+    """Compute Gauss's hypergeometric function 2F1(a, b; c; x).
 
-    The sum ends where a or b is a whole number <= 0 (DLMF 15.2.4); for a whole c <= 0 it is inf
-    unless it ends before, or at once (DLMF 15.2.5), where SciPy has for a = c (1 - x)**-b.
+    It is the sum of `(a)_n (b)_n x**n / ((c)_n n!)` over n, and its continuation to x < -1. The sum
+    ends where a or b is a whole number <= 0 (DLMF 15.2.4); otherwise the result is inf for x > 1.
+    For a whole c <= 0 it is inf, unless the sum ends before or at once (DLMF 15.2.5). There
+    SciPy has `(1 - x)**-b` if a = c. Only x has a derivative.
+
+    a: the first parameter of the numerators.
+    b: the second parameter of the numerators.
+    c: the parameter of the denominators.
+
+    >>> 1.0, 1.0, 2.0, jnp.array([-1.0, 0.0, 0.5])
+    [0.6931 1.     1.3863]
     """,
     strong=True,
 )

@@ -187,18 +187,25 @@ exp1_p, exp1 = define_pair(
     "exp1",
     exp1_formula,
     [lambda t, y, x: t * (-ops.exp(-x) / x)],
-    "The integral of exp(-t) / t from x to infinity, for x > 0; NaN for negative x.",
+    """Compute the exponential integral E1: the integral of `exp(-t) / t` from x to infinity.
+
+    It is inf at 0, and NaN for negative x.
+
+    >>> jnp.array([0.5, 1.0, 5.0])
+    [0.5598 0.2194 0.0011]
+    """,
     strong=True,
 )
 expi_p, expi = define_pair(
     "expi",
     expi_formula,
     [lambda t, y, x: t * (ops.exp(x) / x)],
-    """The principal value of the integral of exp(t) / t from -infinity to x.
+    """Compute the exponential integral Ei: the integral of `exp(t) / t` from -infinity to x.
 
-    >>> from weft.scipy import special
-    >>> special.expi(1.0)
-    Array(1.8951178, dtype=float32)
+    For positive x it is the principal value. It is -inf at 0.
+
+    >>> jnp.array([-1.0, 0.5, 1.0])
+    [-0.2194  0.4542  1.8951]
     """,
     strong=True,
 )
@@ -206,7 +213,16 @@ expn_p, expn = define_pair(
     "expn",
     expn_formula,
     [None, lambda t, y, n, x: t * -expn_p.apply(select(n < 1, 0, n - 1), x)[0]],
-    "The integral of exp(-x t) / t**n from 1 to infinity, for whole n >= 0 and x >= 0.",
+    """Compute the generalized exponential integral: of `exp(-x t) / t**n` from 1 to infinity.
+
+    Only x has a derivative.
+
+    n: a whole number, not negative.
+    x: not negative.
+
+    >>> jnp.array([1, 2]), 1.0
+    [0.2194 0.1485]
+    """,
     strong=True,
 )
 
@@ -224,7 +240,13 @@ spence_p, spence = define_pair(
     "spence",
     dilogarithm,
     [lambda t, y, x: t * spence_slope(x)],
-    "The integral of log(t) / (1 - t) from 1 to x, the dilogarithm of 1 - x; NaN for x < 0.",
+    """Compute the integral of `log(t) / (1 - t)` from 1 to x, the dilogarithm of 1 - x.
+
+    It is NaN for x < 0.
+
+    >>> jnp.array([0.0, 1.0, 2.0])
+    [ 1.6449  0.     -0.8225]
+    """,
     strong=True,
 )
 sine_p = define_primitive(
@@ -249,14 +271,48 @@ fresnel_c_p = define_primitive(
 
 @operation
 def sici(x: ArrayLike) -> tuple[Array, Array]:
-    """(Si, Ci): the integral of sin(t) / t from 0 to x; Euler's constant, log |x| and the integral
-    of (cos(t) - 1) / t added."""
+    """Compute the sine integral and the cosine integral.
+
+    Si(x) is the integral of `sin(t) / t` from 0 to x. Ci(x) is Euler's constant + log |x| + the
+    integral of `(cos(t) - 1) / t` from 0 to x.
+
+    Args:
+      x: an array of floats, or a number. Integers and bools become floats first.
+
+    Returns:
+      A pair (Si, Ci) of arrays of floats, of the shape of the operand.
+
+    Raises:
+      DtypeError: the operand is complex, or not an array or a number.
+
+    >>> from weft.scipy import special
+    >>> si, ci = special.sici(jnp.array([1.0, 10.0]))
+    >>> print(np.asarray(si).round(4), np.asarray(ci).round(4))
+    [0.9461 1.6583] [ 0.3374 -0.0455]
+    """
     (x,) = promote_floats("sici", x, strong=True)
     return sine_p.apply(x)[0], cosine_p.apply(x)[0]
 
 
 @operation
 def fresnel(x: ArrayLike) -> tuple[Array, Array]:
-    """(S, C): the integrals of sin(pi t**2 / 2) and cos(pi t**2 / 2) from 0 to x."""
+    """Compute the Fresnel integrals.
+
+    They are the integrals of `sin(pi t**2 / 2)` and `cos(pi t**2 / 2)` from 0 to x.
+
+    Args:
+      x: an array of floats, or a number. Integers and bools become floats first.
+
+    Returns:
+      A pair (S, C) of arrays of floats, of the shape of the operand.
+
+    Raises:
+      DtypeError: the operand is complex, or not an array or a number.
+
+    >>> from weft.scipy import special
+    >>> s, c = special.fresnel(jnp.array([0.5, 2.0]))
+    >>> print(np.asarray(s).round(4), np.asarray(c).round(4))
+    [0.0647 0.3434] [0.4923 0.4883]
+    """
     (x,) = promote_floats("fresnel", x, strong=True)
     return fresnel_s_p.apply(x)[0], fresnel_c_p.apply(x)[0]

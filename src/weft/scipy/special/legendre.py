@@ -66,9 +66,28 @@ def check_argument(op: str, z: Any) -> Any:
 
 @operation(static=("m", "n", "is_normalized"))
 def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
-    """P[i, j, k], the associated Legendre function of order i <= m and degree j <= n at z[k].
+    """Compute the associated Legendre functions of all orders and degrees up to a bound.
 
-    m and n must be equal. With `is_normalized` they are those of spherical harmonics.
+    Args:
+      m: the largest order, a Python int. It must be static under `jit`.
+      n: the largest degree, a Python int. It must equal m.
+      z: a float array of shape (K,), or a number, with values in [-1, 1].
+      is_normalized: if True, the functions are multiplied by the factors that make spherical
+        harmonics orthonormal.
+
+    Returns:
+      An array of shape (m + 1, n + 1, K). Entry [i, j, k] is the function of order i and degree j
+      at z[k]. It is 0 where i > j.
+
+    Raises:
+      NotImplementedError: m and n differ, or are negative.
+      ShapeError: z has more than one axis.
+
+    >>> from weft.scipy import special
+    >>> values = special.lpmn_values(1, 1, jnp.array([0.5]), False)
+    >>> print(np.asarray(values[:, :, 0]).round(3))
+    [[ 1.     0.5  ]
+     [ 0.    -0.866]]
     """
     size, z = check_orders("lpmn_values", m, n), check_argument("lpmn_values", z)
     return stack(recur_degrees(size, z, sqrt((1 - z) * (1 + z)), bool(is_normalized)), 1)
@@ -76,9 +95,25 @@ def lpmn_values(m: int, n: int, z: ArrayLike, is_normalized: bool) -> Array:
 
 @operation(static=("m", "n"))
 def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
-    """The associated Legendre functions of orders to m and degrees to n at z, and derivatives.
+    """Compute the associated Legendre functions up to a bound, with derivatives.
 
-    Two arrays of shape (m + 1, n + 1, len(z)); m and n must be equal.
+    Args:
+      m: the largest order, a Python int. It must be static under `jit`.
+      n: the largest degree, a Python int. It must equal m.
+      z: a float array of shape (K,), or a number, with values in (-1, 1).
+
+    Returns:
+      A pair of arrays of shape (m + 1, n + 1, K): the values, of which entry [i, j, k] has order i
+      and degree j at z[k], and their derivatives in z. Both are 0 where i > j.
+
+    Raises:
+      NotImplementedError: m and n differ, or are negative.
+      ShapeError: z has more than one axis.
+
+    >>> from weft.scipy import special
+    >>> values, slopes = special.lpmn(1, 1, jnp.array([0.5]))
+    >>> print(np.asarray(slopes[1, :, 0]).round(3))
+    [0.    0.577]
     """
     size, z = check_orders("lpmn", m, n), check_argument("lpmn", z)
     values = recur_degrees(size, z, sqrt((1 - z) * (1 + z)), False)
@@ -112,9 +147,31 @@ def sph_harm_y(
     diff_n: int | None = None,
     n_max: int | None = None,
 ) -> Array:
-    """The spherical harmonic of degree n and order m at polar angle theta and azimuth phi, complex.
+    """Compute the spherical harmonic of degree n and order m.
 
-    Arguments broadcast together. `n_max`, the largest degree, has to be given where n is traced.
+    The harmonics are orthonormal on the sphere. The order of the arguments and the angles are those
+    of SciPy's `sph_harm_y`.
+
+    Args:
+      n: an array of integers, or an int: the degree.
+      m: an array of integers, or an int: the order, with |m| <= n.
+      theta: an array of floats, or a number: the polar angle, from 0 to pi.
+      phi: an array of floats, or a number: the azimuth, from 0 to 2 pi. The four broadcast
+        together.
+      diff_n: it must be None, the default. `jvp` and `grad` give derivatives.
+      n_max: the largest degree, an int. None, the default, takes it from n. It must be given where
+        n is traced, as under `jit`.
+
+    Returns:
+      An array of complex numbers, of the broadcast shape.
+
+    Raises:
+      NotImplementedError: `diff_n` is not None.
+      TypeError: n is traced and `n_max` is None.
+
+    >>> from weft.scipy import special
+    >>> print(np.asarray(special.sph_harm_y(1, jnp.array([0, 1]), 0.5, 1.0)).round(4))
+    [ 0.4288+0.j     -0.0895-0.1394j]
     """
     if diff_n is not None:
         raise NotImplementedError(

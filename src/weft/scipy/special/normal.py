@@ -39,7 +39,7 @@ def tail_series(x: Any, sign: int) -> Any:
 
 
 def tail_start(x: Any) -> float:
-    """Where `tail_series` is as exact as the dtype."""
+    """Return the number beyond which `tail_series` is as exact as the dtype."""
     return 7.0 if x.dtype == np.float64 else 4.0
 
 
@@ -67,14 +67,27 @@ erfcinv_p, erfcinv = definitions.define_pair(
     "erfcinv",
     error_formulas.erfc_inverse,
     [lambda t, y, x: t * (-_ROOT_PI / 2) * lax.exp(y * y)],
-    "The y whose erfc is x; NaN outside of [0, 2].",
+    """Compute the inverse of `erfc`: the y with erfc(y) = x.
+
+    It is NaN for x outside [0, 2]. Small x, for which 1 - x is rounded to 1, keep their accuracy.
+
+    >>> jnp.array([1e-10, 1.0, 1.5])
+    [ 4.5728  0.     -0.4769]
+    """,
     wide=False,
 )
 ndtr_p, ndtr = definitions.define_pair(
     "ndtr",
     error_formulas.normal_cdf,
     [lambda t, y, x: t * lax.exp(-0.5 * x * x) * (1 / _ROOT_2PI)],
-    "The distribution function of the normal distribution, exact in the lower tail.",
+    """Compute the distribution function of the standard normal distribution.
+
+    It keeps its relative accuracy in the lower tail. `log_ndtr` is its logarithm, for tails where
+    it underflows.
+
+    >>> jnp.array([-2.0, 0.0, 1.0])
+    [0.0228 0.5    0.8413]
+    """,
     wide=False,
     strong=True,
 )
@@ -82,7 +95,15 @@ ndtri_p, ndtri = definitions.define_pair(
     "ndtri",
     error_formulas.normal_quantile,
     [lambda t, y, p: t * _ROOT_2PI * lax.exp(0.5 * y * y)],
-    "The x whose normal distribution function is p; NaN outside of [0, 1].",
+    """Compute the quantiles of the standard normal distribution, the inverse of `ndtr`.
+
+    It is -inf at 0, inf at 1, and NaN outside [0, 1].
+
+    p: a probability.
+
+    >>> jnp.array([0.025, 0.5, 0.975])
+    [-1.96  0.    1.96]
+    """,
     wide=False,
     strong=True,
 )
@@ -99,7 +120,11 @@ dawsn_p, dawsn = definitions.define_pair(
     "dawsn",
     error_formulas.dawson,
     [lambda t, y, x: t * dawsn_slope(x, y)],
-    "Dawson's integral: exp(-x**2) times the integral of exp(t**2) from 0 to x.",
+    """Compute Dawson's integral: `exp(-x**2)` times the integral of `exp(t**2)` from 0 to x.
+
+    >>> jnp.array([0.0, 1.0, 10.0])
+    [0.     0.5381 0.0503]
+    """,
     wide=False,
     strong=True,
 )
@@ -138,8 +163,14 @@ owens_t_p, owens_t = definitions.define_pair(
         ),
         lambda t, y, h, a: t * lax.exp(-0.5 * h * h * (1 + a * a)) / (2 * math.pi * (1 + a * a)),
     ],
-    """Owen's T function: 1 / 2 pi times the integral over x from 0 to a of
-    exp(-h**2 (1 + x**2) / 2) / (1 + x**2).""",
+    """Compute Owen's T function.
+
+    It is the integral of `exp(-h**2 (1 + t**2) / 2) / (1 + t**2)` over t from 0 to a, divided by 2
+    pi: the probability that X > h and 0 < Y < a X for independent standard normal X and Y.
+
+    >>> jnp.array([0.0, 1.0]), 1.0
+    [0.125  0.0667]
+    """,
     strong=True,
 )
 
@@ -191,7 +222,24 @@ wofz_complex.defjvps(lambda t, w, z: t * (2j / _ROOT_PI - 2 * z * w))
 
 @operation
 def wofz(z: ArrayLike) -> Array:
-    """The Faddeeva function exp(-z**2) erfc(-i z), complex."""
+    """Compute the Faddeeva function `exp(-z**2) erfc(-i z)`.
+
+    Its real part is the Voigt profile of spectral lines. The method is the trapezoidal rule of Al
+    Azah and Chandler-Wilde (2021).
+
+    Args:
+      z: an array of floats or complex numbers, or a number. Integers and bools become floats first.
+
+    Returns:
+      An array of complex numbers, of the shape of the operand.
+
+    Raises:
+      DtypeError: the operand is not an array or a number.
+
+    >>> from weft.scipy import special
+    >>> print(np.asarray(special.wofz(jnp.array([0.0, 1.0 + 1.0j]))).round(4))
+    [1.    +0.j     0.3047+0.2082j]
+    """
     z = as_array(z, "wofz")
     (z,) = definitions.promote_floats("wofz", z, strong=True, takes_complex=True)
     return wofz_complex(ops.convert(z, dtypes.complex_dtype(z.dtype)))
@@ -199,16 +247,49 @@ def wofz(z: ArrayLike) -> Array:
 
 @operation
 def erfcx(x: ArrayLike) -> Array:
-    """exp(x**2) erfc(x), also of complex x."""
+    """Compute the scaled complementary error function `exp(x**2) erfc(x)`.
+
+    It stays finite for large x, where erfc underflows. Complex x are taken as well.
+
+    Args:
+      x: an array of floats or complex numbers, or a number. Integers and bools become floats first.
+
+    Returns:
+      An array of the shape of the operand, of floats or complex numbers.
+
+    Raises:
+      DtypeError: the operand is not an array or a number.
+
+    >>> from weft.scipy import special
+    >>> print(np.asarray(special.erfcx(jnp.array([0.0, 1.0, 100.0]))).round(4))
+    [1.     0.4276 0.0056]
+    """
     (x,) = definitions.promote_floats("erfcx", x, strong=True, takes_complex=True)
     return wofz_complex(x * 1j) if dtypes.is_complex(x.dtype) else erfcx_p.apply(x)[0]
 
 
 @operation(static=("series_order",))
 def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
-    """The logarithm of ndtr(x), exact in both tails.
+    """Compute the logarithm of the distribution function of the standard normal distribution.
 
-    `series_order`, an integer from 0 to 30, is taken as JAX does; no such series is summed here.
+    It is exact in both tails: where `ndtr` underflows, and where it rounds to 1.
+
+    Args:
+      x: an array of floats, or a number. Integers and bools become floats first.
+      series_order: an int from 0 to 30, for compatibility with JAX. It has no effect, since no such
+        series is summed. The default is 3.
+
+    Returns:
+      An array of floats, of the shape of the operand.
+
+    Raises:
+      TypeError: `series_order` is not an int.
+      ValueError: `series_order` is not from 0 to 30.
+      DtypeError: the operand is complex, or not an array or a number.
+
+    >>> from weft.scipy import special
+    >>> print(np.asarray(special.log_ndtr(jnp.array([-20.0, -1.0]))).round(4))
+    [-203.9172   -1.841 ]
     """
     if type(series_order) is not int:
         raise TypeError(f"log_ndtr: series_order must be an integer; got {series_order!r}.")
@@ -220,14 +301,31 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
 erf = definitions.define_function(
     "erf",
     lambda x: lax.erf(x),
-    """The error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x.
+    """Compute the error function: 2 / sqrt(pi) times the integral of `exp(-t**2)` from 0 to x.
 
-    >>> from weft.scipy import special
-    >>> special.erf(0.0)
-    Array(0., dtype=float32, weak_type=True)
+    >>> jnp.array([-1.0, 0.0, 2.0])
+    [-0.8427  0.      0.9953]
     """,
 )
-erfc = definitions.define_function("erfc", lambda x: lax.erfc(x), "1 - erf(x), exact in the tail.")
+erfc = definitions.define_function(
+    "erfc",
+    lambda x: lax.erfc(x),
+    """Compute the complementary error function, 1 - erf(x).
+
+    It keeps its relative accuracy for large x, where `1 - erf(x)` would be rounded to 0.
+
+    >>> jnp.array([0.0, 1.0, 2.0])
+    [1.     0.1573 0.0047]
+    """,
+)
 erfinv = definitions.define_function(
-    "erfinv", lambda x: lax.erf_inv(x), "The y whose erf is x; NaN outside of [-1, 1]."
+    "erfinv",
+    lambda x: lax.erf_inv(x),
+    """Compute the inverse of `erf`: the y with erf(y) = x.
+
+    It is -inf at -1, inf at 1, and NaN outside [-1, 1].
+
+    >>> jnp.array([-0.5, 0.0, 0.9])
+    [-0.4769  0.      1.1631]
+    """,
 )

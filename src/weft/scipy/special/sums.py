@@ -42,14 +42,33 @@ def logsumexp(
     return_sign: bool = False,
     where: ArrayLike | None = None,
 ) -> Any:
-    """log(sum(b * exp(a))) over `axis`, of the elements where `where` holds.
+    """Compute `log(sum(b * exp(a)))` over axes, without overflow.
 
-    With `return_sign` a pair: the logarithm of the size of the sum, and its sign (for complex sums
-    a number of size 1). Without it a negative sum gives NaN. Of no elements it is -inf.
+    It adds probabilities that are stored as logarithms. The largest exponent is taken out of the
+    sum.
+
+    Args:
+      a: an array of floats or complex numbers. Integers and bools become floats first.
+      axis: the axis or the axes of the sum, an int or a sequence of ints. None, the default, sums
+        over all axes.
+      b: an array of weights that broadcasts with `a`. Where it is 0, the element does not count,
+        even if its exponential overflows. None, the default, is a weight of 1.
+      keepdims: if True, the reduced axes stay in the result with size 1. The default is False.
+      return_sign: if True, the result is a pair. The default is False.
+      where: an array of bools that broadcasts with `a`. Elements where it is False do not count.
+        None, the default, counts all.
+
+    Returns:
+      An array of the shape of `a` without the reduced axes. A negative sum gives NaN, and a sum of
+      no elements -inf. With `return_sign` it is a pair: the logarithm of the size of the sum, and
+      the sign of the sum, which for complex sums is a number of size 1.
 
     >>> from weft.scipy import special
     >>> special.logsumexp(jnp.array([1000.0, 1000.0]))
     Array(1000.6932, dtype=float32)
+    >>> size, sign = special.logsumexp(jnp.zeros(2), b=jnp.array([1.0, -3.0]), return_sign=True)
+    >>> print(np.asarray(size).round(4), sign)
+    0.6931 -1.0
     """
     if b is None:
         (x,) = promote_floats("logsumexp", a, strong=True, takes_complex=True)
@@ -97,7 +116,25 @@ def subtract_largest(op: str, x: Any, axis: Any) -> Any:
 
 @operation(static=("axis",))
 def softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
-    """exp(x) / sum(exp(x)) over `axis`, by default over all elements."""
+    """Compute `exp(x) / sum(exp(x))`, without overflow.
+
+    It turns scores into probabilities that add up to 1.
+
+    Args:
+      x: an array of floats or complex numbers. Integers and bools become floats first.
+      axis: the axis or the axes of the sum, an int or a tuple of ints. None, the default, sums over
+        all elements. `nn.softmax` has -1 as its default.
+
+    Returns:
+      An array of the shape of the operand.
+
+    >>> from weft.scipy import special
+    >>> print(np.asarray(special.softmax(jnp.array([1.0, 2.0, 1000.0]))).round(4))
+    [0. 0. 1.]
+    >>> print(special.softmax(jnp.ones((2, 2)), axis=-1))
+    [[0.5 0.5]
+     [0.5 0.5]]
+    """
 
     def divide(x: Any) -> Any:
         terms = transcendental.exp(subtract_largest("softmax", x, axis))
@@ -108,7 +145,20 @@ def softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Ar
 
 @operation(static=("axis",))
 def log_softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
-    """log(softmax(x)) over `axis`, by default over all elements; exact where softmax underflows."""
+    """Compute `log(softmax(x))`, exactly where softmax underflows.
+
+    Args:
+      x: an array of floats or complex numbers. Integers and bools become floats first.
+      axis: the axis or the axes of the sum, an int or a tuple of ints. None, the default, sums over
+        all elements.
+
+    Returns:
+      An array of the shape of the operand.
+
+    >>> from weft.scipy import special
+    >>> print(special.log_softmax(jnp.array([0.0, 1000.0])))
+    [-1000.     0.]
+    """
 
     def subtract(x: Any) -> Any:
         y, sum = subtract_largest("log_softmax", x, axis), reductions.sum

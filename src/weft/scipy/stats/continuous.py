@@ -23,7 +23,9 @@ INF = jnp.inf
 
 norm = define_distribution(
     "norm",
-    "the normal distribution: density exp(-x**2 / 2) / sqrt(2 pi).",
+    """the normal distribution.
+
+    Its density is exp(-x**2 / 2) / sqrt(2 pi).""",
     logpdf=lambda x: -0.5 * (x * x + LOG_2PI),
     cdf=lambda x: special.ndtr(x),
     logcdf=lambda x: special.log_ndtr(x),
@@ -35,7 +37,9 @@ norm = define_distribution(
 
 laplace = define_distribution(
     "laplace",
-    "the Laplace distribution: density exp(-abs(x)) / 2.",
+    """the Laplace distribution.
+
+    Its density is exp(-abs(x)) / 2.""",
     logpdf=lambda x: -jnp.abs(x) - LOG_2,
     cdf=lambda x: split_tail(0.5 * jnp.exp(-jnp.abs(x)), x),
 )
@@ -48,7 +52,9 @@ def logistic_logpdf(x: Any) -> Any:
 
 logistic = define_distribution(
     "logistic",
-    "the logistic distribution: density exp(-x) / (1 + exp(-x))**2.",
+    """the logistic distribution.
+
+    Its density is exp(-x) / (1 + exp(-x))**2.""",
     logpdf=logistic_logpdf,
     cdf=lambda x: special.expit(x),
     sf=lambda x: special.expit(-x),
@@ -58,7 +64,9 @@ logistic = define_distribution(
 
 gumbel_l = define_distribution(
     "gumbel_l",
-    "the left-skewed Gumbel distribution: density exp(x - exp(x)).",
+    """the left-skewed Gumbel distribution.
+
+    Its density is exp(x - exp(x)), that of the minimum of many exponential variables.""",
     logpdf=lambda x: evaluate_inside(x < INF, lambda x: x - jnp.exp(x), x, 1, -INF),
     cdf=lambda x: -jnp.expm1(-jnp.exp(x)),
     logcdf=lambda x: log1mexp(jnp.exp(x)),
@@ -68,7 +76,9 @@ gumbel_l = define_distribution(
 
 gumbel_r = define_distribution(
     "gumbel_r",
-    "the right-skewed Gumbel distribution: density exp(-x - exp(-x)).",
+    """the right-skewed Gumbel distribution.
+
+    Its density is exp(-x - exp(-x)), that of the maximum of many exponential variables.""",
     logpdf=lambda x: evaluate_inside(x > -INF, lambda x: -x - jnp.exp(-x), x, 1, -INF),
     logcdf=lambda x: -jnp.exp(-x),
     sf=lambda x: -jnp.expm1(-jnp.exp(-x)),
@@ -78,7 +88,9 @@ gumbel_r = define_distribution(
 
 expon = define_distribution(
     "expon",
-    "the exponential distribution: density exp(-x) for x >= 0.",
+    """the exponential distribution.
+
+    Its density is exp(-x) for x >= 0.""",
     logpdf=lambda x: jnp.where(x < 0, -INF, -x),
     cdf=lambda x: jnp.where(x < 0, 0, -jnp.expm1(-x)),
     logcdf=lambda x: evaluate_inside(x > 0, log1mexp, x, 1, -INF),
@@ -88,7 +100,9 @@ expon = define_distribution(
 
 uniform = define_distribution(
     "uniform",
-    "the uniform distribution: density 1 for 0 <= x <= 1.",
+    """the uniform distribution.
+
+    Its density is 1 for 0 <= x <= 1.""",
     logpdf=lambda x: evaluate_inside((x >= 0) & (x <= 1), jnp.zeros_like, x, 0, -INF),
     cdf=lambda x: jnp.where(x < 0, 0, jnp.where(x > 1, 1, x)),
     ppf=lambda q: evaluate_quantile(lambda q: q, q),
@@ -96,7 +110,9 @@ uniform = define_distribution(
 
 pareto = define_distribution(
     "pareto",
-    "the Pareto distribution: density b / x**(b + 1) for x >= 1.",
+    """the Pareto distribution.
+
+    Its density is b / x**(b + 1) for x >= 1.""",
     proper=lambda b: b > 0,
     logpdf=lambda x, b: evaluate_inside(
         x >= 1, lambda x: jnp.log(b) - (b + 1) * jnp.log(x), x, 1, -INF
@@ -109,7 +125,9 @@ pareto = define_distribution(
 
 gennorm = define_distribution(
     "gennorm",
-    "the generalized normal distribution: density beta exp(-abs(x)**beta) / (2 gamma(1 / beta)).",
+    """the generalized normal distribution.
+
+    Its density is beta exp(-abs(x)**beta) / (2 gamma(1 / beta)).""",
     proper=lambda beta: beta > 0,
     takes=(),
     logpdf=lambda x, beta: jnp.log(beta / 2) - special.gammaln(1 / beta) - raise_size(x, beta),
@@ -154,7 +172,9 @@ def cauchy_point(q: Any) -> Any:
 
 cauchy = define_distribution(
     "cauchy",
-    "the Cauchy distribution: density 1 / (pi (1 + x**2)).",
+    """the Cauchy distribution.
+
+    Its density is 1 / (pi (1 + x**2)).""",
     logpdf=lambda x: -math.log(math.pi) - log1p_square(x),
     cdf=lambda x: cauchy_below(x),
     logcdf=lambda x: log_of_part(cauchy_below(x), cauchy_below(-x)),
@@ -176,14 +196,18 @@ def t_logpdf(x: Any, df: Any) -> Any:
 
 t = define_distribution(
     "t",
-    "Student's t distribution: density proportional to (1 + x**2 / df)**(-(df + 1) / 2).",
+    """the Student t distribution.
+
+    Its density is proportional to (1 + x**2 / df)**(-(df + 1) / 2).""",
     proper=lambda df: df > 0,
     logpdf=t_logpdf,
 )
 
 vonmises = define_distribution(
     "vonmises",
-    "the von Mises distribution: density exp(kappa cos(x)) / (2 pi i0(kappa)), x in radians.",
+    """the von Mises distribution.
+
+    Its density is exp(kappa cos(x)) / (2 pi i0(kappa)) for an angle x in radians.""",
     proper=lambda kappa: kappa > 0,
     takes=(),
     # cos(x) - 1 = -2 sin(x / 2)**2, which keeps what is small
@@ -203,8 +227,9 @@ def wrapcauchy_logpdf(x: Any, c: Any) -> Any:
 
 wrapcauchy = define_distribution(
     "wrapcauchy",
-    "the wrapped Cauchy distribution: density (1 - c**2) / (2 pi (1 + c**2 - 2 c cos(x))).\n\n"
-    "It is 0 but for 0 <= x <= 2 pi; c must be between 0 and 1.",
+    """the wrapped Cauchy distribution.
+
+    Its density is (1 - c**2) / (2 pi (1 + c**2 - 2 c cos(x))) for 0 <= x <= 2 pi.""",
     proper=lambda c: (c > 0) & (c < 1),
     takes=(),
     logpdf=wrapcauchy_logpdf,
@@ -227,7 +252,9 @@ def beta_density(x: Any, a: Any, b: Any) -> Any:
 
 gamma = define_distribution(
     "gamma",
-    "the gamma distribution: density x**(a - 1) exp(-x) / gamma(a) for x >= 0.",
+    """the gamma distribution.
+
+    Its density is x**(a - 1) exp(-x) / gamma(a) for x >= 0.""",
     proper=lambda a: a > 0,
     pdf=lambda x, a: evaluate_inside((x >= 0) & (x < INF), lambda x: gamma_density(x, a), x, 1, 0),
     logpdf=lambda x, a: evaluate_inside(
@@ -245,7 +272,9 @@ gamma = define_distribution(
 
 chi2 = define_distribution(
     "chi2",
-    "the chi-squared distribution: that of 2 y where y has a gamma distribution with a = df / 2.",
+    """the chi-squared distribution.
+
+    It is the distribution of 2 y, where y has a gamma distribution with a = df / 2.""",
     pdf=lambda x, df: gamma.pdf(x, df / 2, scale=2),
     logpdf=lambda x, df: gamma.logpdf(x, df / 2, scale=2),
     cdf=lambda x, df: gamma.cdf(x, df / 2, scale=2),
@@ -280,7 +309,9 @@ def beta_probability(above: bool, log: bool) -> Callable:
 
 beta = define_distribution(
     "beta",
-    "the beta distribution: density x**(a - 1) (1 - x)**(b - 1) / beta(a, b) for 0 <= x <= 1.",
+    """the beta distribution.
+
+    Its density is x**(a - 1) (1 - x)**(b - 1) / beta(a, b) for 0 <= x <= 1.""",
     proper=lambda a, b: (a > 0) & (b > 0),
     pdf=lambda x, a, b: evaluate_inside(
         (x >= 0) & (x <= 1), lambda x: beta_density(x, a, b), x, 0.5, 0
@@ -349,7 +380,10 @@ def truncnorm_cdf(x: Any, a: Any, b: Any) -> Any:
 
 truncnorm = define_distribution(
     "truncnorm",
-    "the normal distribution for a <= x <= b alone; a, b are before loc and scale, as SciPy's.",
+    """the truncated normal distribution.
+
+    It is the normal distribution given that a <= x <= b. As in SciPy, the scale multiplies the
+    bounds a and b, and the location moves them.""",
     proper=lambda a, b: a < b,
     logpdf=lambda x, a, b: evaluate_inside(
         (x >= a) & (x <= b), lambda x: -0.5 * (x * x + LOG_2PI) - log_normal_mass(a, b), x, 0, -INF

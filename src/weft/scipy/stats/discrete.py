@@ -32,7 +32,9 @@ def choose_outcome(k: Any, one: Any, none: Any, other: Any) -> Any:
 
 bernoulli = define_distribution(
     "bernoulli",
-    "the Bernoulli distribution: probability p of k = 1, and 1 - p of k = 0.",
+    """the Bernoulli distribution.
+
+    The probability of k = 1 is p, and of k = 0 it is 1 - p.""",
     proper=lambda p: (p >= 0) & (p <= 1),
     takes=["loc"],
     fixed=["cdf", "ppf"],
@@ -54,7 +56,9 @@ def binom_density(k: Any, n: Any, p: Any) -> Any:
 
 binom = define_distribution(
     "binom",
-    "the binomial distribution: probability of k successes in n trials, each with probability p.",
+    """the binomial distribution.
+
+    It is the number k of successes in n trials, each with probability p.""",
     proper=lambda n, p: (n >= 0) & is_whole(n) & (p >= 0) & (p <= 1),
     takes=["loc"],
     pmf=lambda k, n, p: evaluate_inside(
@@ -79,7 +83,9 @@ def betabinom_logpmf(k: Any, n: Any, a: Any, b: Any) -> Any:
 
 betabinom = define_distribution(
     "betabinom",
-    "the beta-binomial distribution: the binomial one whose p has a beta distribution of a, b.",
+    """the beta-binomial distribution.
+
+    It is the binomial distribution with a random p, which has a beta distribution of a and b.""",
     proper=lambda n, a, b: (n >= 0) & is_whole(n) & (a > 0) & (b > 0),
     takes=["loc"],
     logpmf=betabinom_logpmf,
@@ -100,7 +106,9 @@ def nbinom_density(k: Any, n: Any, p: Any) -> Any:
 
 nbinom = define_distribution(
     "nbinom",
-    "the negative binomial distribution: k failures before the n-th success of probability p.",
+    """the negative binomial distribution.
+
+    It is the number k of failures before the n-th success, each with success probability p.""",
     proper=lambda n, p: (n > 0) & (p > 0) & (p <= 1),
     takes=["loc"],
     pmf=lambda k, n, p: evaluate_inside(
@@ -125,7 +133,9 @@ def geom_pmf(k: Any, p: Any) -> Any:
 
 geom = define_distribution(
     "geom",
-    "the geometric distribution: probability p (1 - p)**(k - 1) of k = 1, 2, ...",
+    """the geometric distribution.
+
+    The probability of k = 1, 2, ... trials up to the first success is p (1 - p)**(k - 1).""",
     proper=lambda p: (p > 0) & (p <= 1),
     takes=["loc"],
     logpmf=lambda k, p: evaluate_inside(
@@ -157,7 +167,9 @@ def poisson_density(k: Any, mu: Any) -> Any:
 
 poisson = define_distribution(
     "poisson",
-    "the Poisson distribution: probability mu**k exp(-mu) / k! of k = 0, 1, ...",
+    """the Poisson distribution.
+
+    The probability of k = 0, 1, ... is mu**k exp(-mu) / k!.""",
     proper=lambda mu: mu >= 0,
     takes=["loc"],
     pmf=lambda k, mu: evaluate_inside(

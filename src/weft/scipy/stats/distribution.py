@@ -1,4 +1,4 @@
-"""What distributions share: arguments, location and scale, support, densities from their logs.
+"""The base of distributions: arguments, location, scale, support, densities from their logs.
 
 A distribution is a row of continuous.py, discrete.py or vectors.py: its functions for location 0
 and scale 1. `define_distribution` makes of them the module that users import.
@@ -18,25 +18,45 @@ from weft.core.aval import typeof
 from weft.errors import DtypeError
 from weft.numpy import promotion
 from weft.numpy.reductions import widen_dtype
+from weft.primitives.element_docs import block
 from weft.primitives.elementwise import convert
 from weft.primitives.layout import full
 from weft.run.operation import operation
+from weft.scipy.stats.examples import EXAMPLES, LEVELS, POINTS, RESULTS, SHAPES
 from weft.util import list_public
 
 KINDS = {
-    "pdf": "The density",
-    "logpdf": "The log of the density",
-    "pmf": "The probability",
-    "logpmf": "The log of the probability",
-    "cdf": "The probability of a value that is not greater",
-    "logcdf": "The log of the probability of a value that is not greater",
-    "sf": "The probability of a greater value",
-    "logsf": "The log of the probability of a greater value",
-    "ppf": "The value that is not exceeded with a given probability",
-    "isf": "The value that is exceeded with a given probability",
-    "entropy": "The entropy, in nats",
+    "pdf": "the density",
+    "logpdf": "the logarithm of the density",
+    "pmf": "the probabilities of counts",
+    "logpmf": "the logarithm of the probabilities of counts",
+    "cdf": "the distribution function",
+    "logcdf": "the logarithm of the distribution function",
+    "sf": "the survival function",
+    "logsf": "the logarithm of the survival function",
+    "ppf": "the quantiles",
+    "isf": "the upper quantiles",
+    "entropy": "the entropy",
+}
+REMARKS = {
+    "cdf": "The distribution function is the probability of a value that is at most {x}.",
+    "logcdf": "The result keeps its accuracy where the probability underflows or is near 1.",
+    "sf": "The survival function is the probability of a value greater than {x}. It keeps its "
+    "accuracy\nwhere that probability is small.",
+    "logsf": "The survival function is the probability of a value greater than {x}.",
+    "ppf": "The quantile is the inverse of the distribution function: the value that is exceeded "
+    "with\nprobability 1 - {x}.",
+    "isf": "The upper quantile is the inverse of the survival function: the value that is exceeded "
+    "with\nprobability {x}.",
+    "entropy": "The entropy is in nats, the unit of natural logarithms.",
 }
 DEFAULTS = {"loc": 0, "scale": 1}
+STANDARD = {"loc": "location 0", "scale": "scale 1"}
+PLACES = {
+    "loc": "the location, a number or an array, by which the distribution is moved. 0 by default.",
+    "scale": "the scale, a positive number or array, by which the distribution is stretched.\n"
+    "        1 by default.",
+}
 
 
 def define_distribution(
@@ -52,7 +72,7 @@ def define_distribution(
 
     Args:
       name: the distribution's name.
-      doc: its name in words, and the density.
+      doc: "the NAME distribution.", and a sentence with its density.
       proper: whether shape parameters are what they must be; where not, results are NaN.
       takes: the parameters that functions get behind the shape parameters, "loc" and "scale".
       fixed: the functions that get none of these.
@@ -77,7 +97,7 @@ def define_distribution(
 
 def define_module(name: str, doc: str, **functions: Callable) -> ModuleType:
     """The functions as the module `weft.scipy.stats.NAME`, which is then found when imported."""
-    module = ModuleType(f"{__package__}.{name}", f"{doc[0].upper()}{doc[1:]}")
+    module = ModuleType(f"{__package__}.{name}", inspect.cleandoc(f"{doc[0].upper()}{doc[1:]}"))
     for kind, fun in functions.items():
         fun.__name__, fun.__qualname__ = kind, f"{name}.{kind}"
         setattr(module, kind, fun)
@@ -146,7 +166,7 @@ def prepare_operands(
 
 
 def is_number(x: Any, value: int) -> bool:
-    """Whether x is a Python number of this value, with which an operation changes nothing."""
+    """Return True if x is a Python number of this value, so that an operation can be left out."""
     return type(x) in promotion.NUMBERS and x == value
 
 
@@ -183,11 +203,42 @@ def as_public(op: str, doc: str, fun: Callable, general: Callable, more: Sequenc
 
     call.__module__ = fun.__module__
     call.__signature__ = signature  # type: ignore[attr-defined]
-    call.__doc__ = (
-        f"{KINDS[op.rpartition('.')[2]]} of {doc}\n\n"
-        "Arguments broadcast together; the result is of the float dtype that they promote to.\n"
-    )
+    call.__doc__ = describe(op, doc, list(signature.parameters), more)
     return operation(call, name=op.replace(".", "_"))
+
+
+def describe(op: str, doc: str, names: Sequence[str], more: Sequence[str]) -> str:
+    """Compose the documentation of a function from its row and the tables of examples.py."""
+    row, _, kind = op.partition(".")
+    title, _, formula = inspect.cleandoc(doc).partition("\n\n")
+    if more:
+        formula += f" This holds for {' and '.join(STANDARD[n] for n in more)}."
+    first = names[0]
+    given, results = POINTS[row], RESULTS.get(op)
+    if kind in ("ppf", "isf"):
+        meaning, given = "the probabilities, from 0 to 1", LEVELS
+    elif kind == "entropy":
+        meaning = SHAPES[row][first]
+    else:
+        meaning = "the counts" if kind in ("pmf", "logpmf") else "the points"
+    array = "an array of real numbers, or a number."
+    args = [f"{first}: {meaning}, {array}"]
+    shapes = [n for n in names[1:] if n not in more]
+    args += [f"{n}: {SHAPES[row][n]}, {array}" for n in shapes]
+    args += [f"{n}: {PLACES[n].format(x=first)}" for n in more]
+    returns = ["An array of the broadcast shape of the arguments, of the float dtype to which they"]
+    returns += ["promote. It is NaN where a parameter is out of its range."]
+    errors = ["DtypeError: an argument is complex, or not an array or a number."]
+    errors += ["ShapeError: the shapes do not broadcast together."] * (len(names) > 1)
+    remark = REMARKS.get(kind, "").format(x=first)
+    parts = [f"Compute {KINDS[kind]} of {title}", formula, remark, block("Args:", args)]
+    parts += [block("Returns:", returns), block("Raises:", errors)]
+    if results:
+        call = ", ".join([given, *(EXAMPLES[row][n] for n in shapes)])
+        call = EXAMPLES[row][first] if kind == "entropy" else call
+        shown = f">>> print(np.asarray({row}.{kind}({call})).round(4))"
+        parts.append(f">>> from weft.scipy.stats import {row}\n{shown}\n{results}")
+    return "\n\n".join(filter(None, parts)).replace("\n      ", "\n  ") + "\n"
 
 
 def evaluate_inside(inside: Any, fun: Callable, x: Any, instead: float, outside: Any) -> Any:
@@ -205,5 +256,5 @@ def evaluate_quantile(fun: Callable, q: Any) -> Any:
 
 
 def is_whole(k: Any) -> Any:
-    """Whether k is an integer; NaN counts as one, so that it stays."""
+    """Return True if k is an integer; NaN counts as one, so that it stays."""
     return (jnp.floor(k) == k) | jnp.isnan(k)

@@ -1,4 +1,4 @@
-"""What is said of samples: the most frequent value, ranks, the error of a mean.
+"""Statistics of samples: the most frequent value, ranks, the error of a mean.
 
 All of them are made of one sort and of where runs of equal elements begin and end.
 """
@@ -17,7 +17,7 @@ from weft.xla.typing import Array, ArrayLike
 
 
 class ModeResult(NamedTuple):
-    """What `mode` gives: the value, and how often it is there."""
+    """The result of `mode`: the value, and its number of occurrences."""
 
     mode: Any
     count: Any
@@ -41,7 +41,7 @@ def flatten_axis(op: str, a: Any, axis: int | None) -> tuple[Any, int]:
 
 
 def find_runs(x: Any, axis: int) -> tuple[Any, Any]:
-    """Of sorted x: each element's place, and whether it differs from the one before, NaN as one."""
+    """Return the place of each element of sorted x, and True where it differs from the last one."""
     place = lax.broadcasted_iota(dtypes.default_int(), x.shape, axis)
     before = jnp.roll(x, 1, axis)
     differs = (x != before) & ~((x != x) & (before != before))
@@ -52,9 +52,17 @@ def find_runs(x: Any, axis: int) -> tuple[Any, Any]:
 def mode(
     a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
 ) -> ModeResult:
-    """(mode, count): the most frequent element along `axis`, the least of several, and how often.
+    """Return the most frequent element along an axis, and its number of occurrences.
 
-    NaN counts as a value, the greatest. Of no elements the mode is NaN, and the count 0.
+    Args:
+      a: an array of real numbers.
+      axis: the axis, an int; 0 by default. None looks at all elements.
+      nan_policy: it must be "propagate", the default. NaN counts as a value, the greatest.
+      keepdims: if True, the axis stays in the results with size 1. The default is False.
+
+    Returns:
+      A `ModeResult` (mode, count), two arrays without the axis. Of several elements that are
+      equally frequent, the mode is the smallest. Of no elements it is NaN, and the count is 0.
 
     >>> from weft.scipy.stats import mode
     >>> mode(jnp.array([3, 1, 3, 1, 2]))
@@ -82,15 +90,25 @@ def mode(
 def rankdata(
     a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
 ) -> Array:
-    """The ranks of elements along `axis`, or among all: floats, from 1 up.
+    """Return the ranks of elements, counted from 1.
 
-    Equal elements have the 'average', 'min' or 'max' of the ranks that they take up; with 'dense'
-    ranks count the different elements, and 'ordinal' numbers them in the order of their places.
-    Where there is a NaN all ranks are NaN.
+    Args:
+      a: an array of real numbers.
+      method: the ranks of equal elements. "average", the default: the mean of the ranks that they
+        take up. "min" and "max": the least and the greatest of them. "dense": ranks count the
+        different elements. "ordinal": ranks follow the order in the array.
+      axis: the axis along which elements are compared, an int. None, the default, compares all
+        elements, and the result has one axis.
+      nan_policy: it must be "propagate", the default. Where there is a NaN, all ranks are NaN.
+
+    Returns:
+      An array of floats.
 
     >>> from weft.scipy.stats import rankdata
     >>> print(rankdata(jnp.array([30, 10, 30, 20])))
     [3.5 1.  3.5 2. ]
+    >>> print(rankdata(jnp.array([30, 10, 30, 20]), "dense"))
+    [3. 1. 3. 2.]
     """
     check_nan_policy("rankdata", nan_policy)
     check_option("rankdata", "method", method, "average", "min", "max", "dense", "ordinal")
@@ -126,9 +144,17 @@ def sem(
     *,
     keepdims: bool = False,
 ) -> Array:
-    """The standard error of the mean along `axis`: the standard deviation over the root of n.
+    """Compute the standard error of the mean: the standard deviation over the square root of n.
 
-    With `nan_policy="omit"`, of the elements that are not NaN.
+    Args:
+      a: an array of numbers.
+      axis: the axis, an int; 0 by default. None takes all elements.
+      ddof: the number that is subtracted from n in the variance. The default is 1.
+      nan_policy: "propagate", the default, or "omit", which leaves out NaN.
+      keepdims: if True, the axis stays in the result with size 1. The default is False.
+
+    Returns:
+      An array of floats without the axis.
 
     >>> from weft.scipy.stats import sem
     >>> print(sem(jnp.array([0.0, 2.0, 4.0, 6.0, 8.0])))

@@ -44,29 +44,64 @@ def compute_dirichlet(op: str, x: Any, alpha: Any) -> Any:
 
 @operation
 def dirichlet_logpdf(x: Any, alpha: Any) -> Any:
-    """The log of the density of the Dirichlet distribution.
+    """Compute the logarithm of the density of the Dirichlet distribution.
 
-    x (k, ...) holds points of the simplex along its first axis, of which the last part may be left
-    out, (k - 1, ...); alpha is (k,). The result is of the shape of the other axes: -inf where x is
-    not in the simplex (its sum may be off by 1e-6, or the spacing of the dtype), NaN where
-    an alpha is not positive.
+    The density is proportional to the product of `x[i]**(alpha[i] - 1)` over i, for points x of the
+    simplex: positive numbers that add up to 1.
+
+    Args:
+      x: points of the simplex along the first axis, a float array of shape (k, ...). The last part
+        may be left out, as in (k - 1, ...); it is then 1 minus the sum.
+      alpha: the parameters, a float array of shape (k,).
+
+    Returns:
+      An array of the shape of the other axes of x. It is -inf where x is not in the simplex: its
+      sum may be off by 1e-6, or by the spacing of the dtype. It is NaN where an alpha is not
+      positive.
+
+    Raises:
+      ShapeError: `alpha` has more than one axis, or the first axis of x does not fit.
 
     >>> from weft.scipy.stats import dirichlet
-    >>> print(dirichlet.logpdf(jnp.array([0.25, 0.75]), jnp.array([1.0, 1.0])))
-    0.0
+    >>> x = jnp.array([0.25, 0.75])
+    >>> print(np.asarray(dirichlet.logpdf(x, jnp.array([2.0, 3.0]))).round(4))
+    0.5232
     """
     return compute_dirichlet("dirichlet.logpdf", x, alpha)
 
 
 @operation
 def dirichlet_pdf(x: Any, alpha: Any) -> Any:
-    """The density of the Dirichlet distribution; see `logpdf`."""
+    """Compute the density of the Dirichlet distribution.
+
+    It is proportional to the product of `x[i]**(alpha[i] - 1)` over i, for points x of the simplex:
+    positive numbers that add up to 1.
+
+    Args:
+      x: points of the simplex along the first axis, a float array of shape (k, ...). The last part
+        may be left out, as in (k - 1, ...); it is then 1 minus the sum.
+      alpha: the parameters, a float array of shape (k,).
+
+    Returns:
+      An array of the shape of the other axes of x. It is 0 where x is not in the simplex, and NaN
+      where an alpha is not positive.
+
+    Raises:
+      ShapeError: `alpha` has more than one axis, or the first axis of x does not fit.
+
+    >>> from weft.scipy.stats import dirichlet
+    >>> x = jnp.array([0.25, 0.75])
+    >>> print(np.asarray(dirichlet.pdf(x, jnp.array([2.0, 3.0]))).round(4))
+    1.6875
+    """
     return compute_dirichlet("dirichlet.pdf", x, alpha)
 
 
 dirichlet = define_module(
     "dirichlet",
-    "the Dirichlet distribution: density proportional to the product of x[i]**(alpha[i] - 1).",
+    """the Dirichlet distribution.
+
+    Its density is proportional to the product of x[i]**(alpha[i] - 1) over i.""",
     logpdf=dirichlet_logpdf,
     pdf=dirichlet_pdf,
 )
@@ -99,27 +134,63 @@ def compute_multinomial(op: str, x: Any, n: Any, p: Any) -> Any:
 
 @operation
 def multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
-    """The log of the probability of counts x (..., k) in n trials with probabilities p (..., k).
+    """Compute the logarithm of the probability of counts of the multinomial distribution.
 
-    n, of no axes or of those before the last of x, must be the sum of x; else the result is -inf.
-    p must have the sum 1, which is not checked.
+    The counts say how often each of k outcomes comes in n independent trials.
+
+    Args:
+      x: the counts, an array of shape (..., k).
+      n: the number of trials, an int or an array that broadcasts with the axes of x except the
+        last.
+      p: the probabilities of the outcomes, a float array of shape (..., k). They must add up to 1,
+        which is not checked.
+
+    Returns:
+      An array of the broadcast shape without the last axis. It is -inf where n is not the sum of x,
+      and NaN where a probability is not from 0 to 1.
+
+    Raises:
+      ShapeError: the last axes of x and p differ in size.
 
     >>> from weft.scipy.stats import multinomial
-    >>> print(multinomial.pmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5])))
-    0.5
+    >>> print(np.asarray(multinomial.logpmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5]))).round(4))
+    -0.6931
     """
     return compute_multinomial("multinomial.logpmf", x, n, p)
 
 
 @operation
 def multinomial_pmf(x: Any, n: Any, p: Any) -> Any:
-    """The probability of counts x (..., k) in n trials with probabilities p; see `logpmf`."""
+    """Compute the probability of counts of the multinomial distribution.
+
+    The counts say how often each of k outcomes comes in n independent trials.
+
+    Args:
+      x: the counts, an array of shape (..., k).
+      n: the number of trials, an int or an array that broadcasts with the axes of x except the
+        last.
+      p: the probabilities of the outcomes, a float array of shape (..., k). They must add up to 1,
+        which is not checked.
+
+    Returns:
+      An array of the broadcast shape without the last axis. It is 0 where n is not the sum of x,
+      and NaN where a probability is not from 0 to 1.
+
+    Raises:
+      ShapeError: the last axes of x and p differ in size.
+
+    >>> from weft.scipy.stats import multinomial
+    >>> print(multinomial.pmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5])))
+    0.5
+    """
     return compute_multinomial("multinomial.pmf", x, n, p)
 
 
 multinomial = define_module(
     "multinomial",
-    "the multinomial distribution: how often each of k outcomes comes in n independent trials.",
+    """the multinomial distribution.
+
+    It is the number of times that each of k outcomes comes in n independent trials.""",
     logpmf=multinomial_logpmf,
     pmf=multinomial_pmf,
 )
@@ -146,15 +217,28 @@ def log_normal_density(x: Any, factor: Any) -> Any:
 
 @operation(static=("allow_singular",))
 def multivariate_normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
-    """The log of the density of the multivariate normal distribution.
+    """Compute the logarithm of the density of the normal distribution of vectors.
 
-    x (..., n), mean (..., n) and cov (..., n, n) broadcast in the axes before those named. A scalar
-    `cov` stands for that number times the identity; with a scalar `mean` too, the elements of x
-    are numbers of their own. NaN where cov is not positive definite.
+    Args:
+      x: the points, a float array of shape (..., n).
+      mean: the means, of shape (..., n). If it is a scalar and `cov` too, each element of x is a
+        point of its own.
+      cov: the covariance matrices, of shape (..., n, n). A scalar stands for that number times the
+        identity. The axes in front of the three arguments broadcast together.
+      allow_singular: it must be None, the default.
+
+    Returns:
+      A float array of the broadcast shape of the axes in front. It is NaN where `cov` is not
+      positive definite.
+
+    Raises:
+      ShapeError: the sizes of the last axes differ.
+      NotImplementedError: `allow_singular` is not None, since a singular covariance has no density.
 
     >>> from weft.scipy.stats import multivariate_normal
-    >>> print(multivariate_normal.pdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2)))
-    0.15915495
+    >>> x = jnp.array([[0.0, 0.0], [1.0, 0.0]])
+    >>> print(np.asarray(multivariate_normal.logpdf(x, jnp.zeros(2), jnp.eye(2))).round(4))
+    [-1.8379 -2.3379]
     """
     if allow_singular is not None:
         raise NotImplementedError(
@@ -180,13 +264,34 @@ def multivariate_normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None
 
 @operation
 def multivariate_normal_pdf(x: Any, mean: Any, cov: Any) -> Any:
-    """The density of the multivariate normal distribution; see `logpdf`."""
+    """Compute the density of the normal distribution of vectors.
+
+    Args:
+      x: the points, a float array of shape (..., n).
+      mean: the means, of shape (..., n). If it is a scalar and `cov` too, each element of x is a
+        point of its own.
+      cov: the covariance matrices, of shape (..., n, n). A scalar stands for that number times the
+        identity. The axes in front of the three arguments broadcast together.
+
+    Returns:
+      A float array of the broadcast shape of the axes in front. It is NaN where `cov` is not
+      positive definite.
+
+    Raises:
+      ShapeError: the sizes of the last axes differ.
+
+    >>> from weft.scipy.stats import multivariate_normal
+    >>> print(multivariate_normal.pdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2)))
+    0.15915495
+    """
     return jnp.exp(multivariate_normal_logpdf(x, mean, cov))
 
 
 multivariate_normal = define_module(
     "multivariate_normal",
-    "the normal distribution of vectors: density proportional to exp(-x^T cov^-1 x / 2).",
+    """the normal distribution of vectors.
+
+    Its density is proportional to exp(-x^T cov^-1 x / 2).""",
     logpdf=multivariate_normal_logpdf,
     pdf=multivariate_normal_pdf,
 )
