@@ -1,7 +1,7 @@
 """Signatures that keep those of the functions they take; make_stubs.py puts them into stubs.
 
-Under the name of each module, with _ for dots, stand the functions whose types follow from types of their arguments;
-all others have their types where they are defined.
+Under the name of each module, with _ for dots, stand the functions whose types follow from types of
+their arguments; all others have their types where they are defined.
 """
 
 import builtins as _builtins

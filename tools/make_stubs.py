@@ -161,7 +161,7 @@ class Stub:
         return [ast.unparse(node)]
 
     def define_privately(self, name: str, value: Any) -> str:
-        """What the module itself defines, and its stub has to define too for others of its names."""
+        """Define what the module defines and does not list, since others of its names need it."""
         if name in self.public or name in self.private:
             return name
         self.private[name] = []

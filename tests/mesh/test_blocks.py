@@ -130,8 +130,9 @@ weft.clear_caches()
 assert blocks.count_kept_bytes() == 0 and before - resident() > 14 * MB
 """
 
-# A request that is refused frees all that is kept, and asks again. The blocks are larger than 32 MB:
-# smaller ones may lie in the C library's heap, which keeps their addresses, and the limit counts these.
+# A request that is refused frees all that is kept, and asks again. The blocks are larger than
+# 32 MB: smaller ones may lie in the C library's heap, which keeps their addresses, and the limit
+# counts these.
 REFUSED = """
 made = weft.jit(lambda: jnp.arange(40 * MB, dtype=np.float32))
 made.lower().compile()
