@@ -183,8 +183,9 @@ t = define_distribution(
 
 vonmises = define_distribution(
     "vonmises",
-    "the von Mises distribution: density exp(kappa cos(x)) / (2 pi i0(kappa)), x in radians.",
-    proper=lambda kappa: kappa > 0,
+    "the von Mises distribution: density exp(kappa cos(x)) / (2 pi i0(kappa)), x in radians.\n\n"
+    "With kappa = 0 it is uniform over the circle.",
+    proper=lambda kappa: kappa >= 0,
     takes=(),
     # cos(x) - 1 = -2 sin(x / 2)**2, which keeps what is small
     logpdf=lambda x, kappa: (
