@@ -191,6 +191,8 @@ EXISTING = [
         [(0, 0), (0, 1), (1, 0)]),
     Row("scipy.special.kl_div", special.kl_div, lambda p, q: p * mp.log(p / q) - p + q, PAIRS),
     Row("scipy.special.rel_entr", special.rel_entr, lambda p, q: p * mp.log(p / q), PAIRS),
+    Row("scipy.special.boxcox 2", lambda p: special.boxcox(2.0, p), lambda p: boxcox(2, p),
+        [(0,), (0.001,), (-0.2,), (1.2,), (1.6,)]),
     Row("scipy.special.boxcox", special.boxcox, boxcox, [(1, 0), (2, 0), (0.5, 0), (1, 0.5), (0,
         2), (0, 3)]),
     Row("scipy.special.boxcox1p", special.boxcox1p, lambda x, p: boxcox(1 + x, p),

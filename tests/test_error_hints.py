@@ -1,16 +1,20 @@
 """Hints made of the user's source; tests/golden/mistakes has what they say of whole programs."""
 
+import ast
 import dataclasses
 import io
 import logging
 import pdb
 import pprint
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import weft
 import weft.numpy as jnp
+from tests.told import find_wrong_options
 from weft import grad, jit, lax, vmap
 from weft.errors import TracerError, describe_place
 
@@ -224,3 +228,29 @@ def test_hints_for_assignments(fun, hint):
     with pytest.raises(TracerError) as info:
         jit(fun)(1)
     assert f"under jit. Hint: {hint}" in str(info.value)
+
+
+# --- options that hints name --------------------------------------------------------------------
+
+ROOT = Path(__file__).parents[1]
+
+
+def read_messages():
+    """Yield messages of the package's source, and those that tests keep in full."""
+    for path in (ROOT / "src/weft").rglob("*.py"):
+        text = path.read_text()
+        named = re.search(r"Hint: .*\w=", text)
+        for node in ast.walk(ast.parse(text)) if named else ():
+            if isinstance(node, ast.JoinedStr):
+                parts = [v.value if isinstance(v, ast.Constant) else "{}" for v in node.values]
+                yield "".join(parts)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+    for path in (ROOT / "tests").rglob("*.txt"):
+        if path.name != "calls.txt":  # it has no messages, and 20,000 lines
+            yield from path.read_text().splitlines()
+
+
+def test_hints_name_options_that_functions_take():
+    wrong = {option for message in read_messages() for option in find_wrong_options(message)}
+    assert not wrong, "\n".join(sorted(wrong))

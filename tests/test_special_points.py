@@ -1,8 +1,10 @@
-"""First and second derivatives at the points of special_points.py.
+"""First and second derivatives at the points of special_points.py; of one operand, to order 6.
 
-Nothing is jitted: points are stacked to one size, so that all functions share their few kernels.
+The first two are not jitted: points are stacked to one size, so that all functions share their few
+kernels.
 """
 
+import mpmath as mp
 import numpy as np
 import pytest
 
@@ -16,7 +18,7 @@ from tests.special_points import (
     limits,
     make_table,
 )
-from weft import enable_x64, grad, jacfwd, jacrev, vmap
+from weft import enable_x64, grad, jacfwd, jacrev, jit, jvp, vmap
 from weft import numpy as jnp
 
 SIZE = 6  # points that are differentiated at a time
@@ -45,6 +47,42 @@ def test_where_derivatives_exist(row):
         np.testing.assert_allclose(first[i], want, 1e-4, 1e-5, err_msg=f"first at {point}")
         for got in (forward, reverse):
             np.testing.assert_allclose(got[i], curved, 5e-4, 5e-5, err_msg=f"second at {point}")
+
+
+ORDER = 6
+OF_ONE = [row for row in EXISTING if len(row.points[0]) == 1]
+
+
+def expand(row, point):
+    """The derivatives of orders 0 to 6 of `row.exact` next to a point."""
+    with mp.workdps(200):
+        at = mp.mpf(point) + row.side * mp.mpf(10) ** -30
+        terms = mp.taylor(row.exact, at, ORDER, h=mp.mpf(10) ** -18)
+        return [float(mp.re(x * mp.factorial(k))) for k, x in enumerate(terms)]
+
+
+def mark_slow(row):
+    """Mark a row as slow, as most are: XLA takes seconds for an order of 6."""
+    marks = () if row.name == "scipy.special.boxcox 2" else pytest.mark.slow
+    return pytest.param(row, id=row.name, marks=marks)
+
+
+@pytest.mark.parametrize("row", [mark_slow(row) for row in OF_ONE])
+def test_derivatives_to_order_six(row):
+    """A series that is cut off, or a constant in place of a limit, lacks the higher ones."""
+    funs = [row.fun]
+    for _ in range(ORDER):
+        funs.append(lambda x, f=funs[-1]: jvp(f, (x,), (jnp.ones_like(x),))[1])
+    with enable_x64():
+        xs = jnp.array(row.points, float)[:, 0]
+        found = jit(lambda x: [f(x) for f in funs])(xs)
+    for i, (point,) in enumerate(row.points):
+        want, got = np.array(expand(row, point)), np.array([float(y[i]) for y in found])
+        # an error may be as large as that of the derivatives beside it
+        near = 1e-7 * np.array(
+            [np.abs(want[max(k - 1, 0) : k + 2]).max() for k in range(ORDER + 1)]
+        )
+        assert (np.abs(got - want) <= near + 1e-12).all(), f"at {point}: {got}, right {want}"
 
 
 @pytest.mark.slow

@@ -74,6 +74,8 @@ def test_waiting_and_copying_take_any_pytree():
 def test_live_arrays_are_those_that_hold_memory():
     x = jnp.add(A, 41)
     assert any(y.unsafe_buffer_pointer() == x.unsafe_buffer_pointer() for y in weft.live_arrays())
+    with pytest.raises(RuntimeError, match="live_arrays: the platform must be one of .*; got 'no'"):
+        weft.live_arrays("no")
 
 
 def test_default_device():

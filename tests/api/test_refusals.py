@@ -23,6 +23,7 @@ import pytest
 import weft
 import weft.numpy as jnp
 from tests.primitives.test_rules import read_blocks
+from tests.told import find_wrong_options
 from weft import P, debug, lax, shard_map
 from weft.ad_checkpoint import checkpoint_name
 from weft.core.source import is_own_file
@@ -267,6 +268,7 @@ def outcome(call, **given) -> str:
             elif is_own_file(traceback.extract_tb(error.__traceback__)[-1].filename):
                 text += "" if re.search(PLAIN, str(error)) else " raised inside"
     text += "".join(f"\nWarning: {w.message}" for w in heard)
+    assert not (wrong := [*find_wrong_options(text)]), wrong
     return re.sub(r"0x[0-9a-f]{6,}|(?<=test_refusals.py:)\d+", "0", text)
 
 

@@ -187,5 +187,7 @@ def test_scaled_dot_general(mode, tol, rng):
     assert np.abs(slope - ones @ y).max() < 1 and np.isfinite(slope).all()
     with pytest.raises(ShapeError, match="contracted sizes must be multiples of"):
         nn.scaled_dot_general(x[:, :24], y[:, :24], dims, configs=[config] * 3)
+    with pytest.raises(ValueError, match="configs must have one for each operand; got 1"):
+        nn.scaled_dot_general(x, y, dims, configs=[config])
     with pytest.raises(ValueError, match="mode must be 'mxfp8' or 'nvfp4'; got 'int8'"):
         nn.get_scaled_dot_general_config("int8")

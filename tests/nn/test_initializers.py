@@ -21,7 +21,9 @@ def test_initializers():
     np.testing.assert_allclose(q.T @ q, np.eye(4), atol=1e-5)
     d = init.delta_orthogonal()(KEY, (3, 3, 2, 4))
     np.testing.assert_allclose(d[1, 1] @ d[1, 1].T, np.eye(2), atol=1e-5)
-    assert init.constant(3.0)(KEY, (2,)).tolist() == [3, 3]
+    assert init.constant(3.0)(KEY, (2,)).tolist() == init.constant(3.0)(KEY, 2).tolist() == [3, 3]
+    for make in (init.normal(), init.uniform(), init.truncated_normal(), init.zeros, init.ones):
+        np.testing.assert_array_equal(make(KEY, 2), make(KEY, (2,)))
     assert init.lecun_normal(dtype=jnp.bfloat16)(KEY, (4, 3)).dtype == jnp.bfloat16
     with pytest.raises(ValueError, match="mode must be .fan_in., .fan_out."):
         init.variance_scaling(1.0, "fan", "normal")

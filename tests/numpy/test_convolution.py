@@ -5,10 +5,12 @@
 import ml_dtypes
 import numpy as np
 import pytest
+import scipy.special
 
 import weft.numpy as jnp
 from weft import config, grad, jit, vmap
 from weft.errors import DtypeError, ShapeError
+from weft.scipy import special
 
 SIZES = [(1, 1), (5, 3), (3, 5), (4, 4), (6, 4), (2, 5), (70, 2), (30, 25)]
 
@@ -100,6 +102,17 @@ def test_kaiser(beta):
         total = lambda b: jnp.sum(jnp.kaiser(7, b))
         slope = (total(beta + 1e-6) - total(beta - 1e-6)) / 2e-6
         np.testing.assert_allclose(grad(total)(beta), slope, atol=1e-7)
+
+
+def test_i0_is_as_large_as_its_dtype_allows():
+    """Where exp(x) overflows the value does not yet; at infinity it is infinite."""
+    x = np.array([0.0, 1.0, -3.0, 88.0, 91.5, 3e38, -3e38, np.inf, -np.inf, np.nan], np.float32)
+    want = np.where(np.isinf(x), np.inf, scipy.special.i0(x.astype(float)))
+    with np.errstate(over="ignore"):
+        np.testing.assert_allclose(jnp.i0(x), want.astype(np.float32), rtol=2e-6)
+    np.testing.assert_allclose(special.i0(x), jnp.i0(x), rtol=2e-6)
+    np.testing.assert_allclose(special.i1(x[:3]), scipy.special.i1(x[:3]), rtol=2e-6)
+    assert special.i1(x[5:9]).tolist() == [np.inf, -np.inf, np.inf, -np.inf]
 
 
 def test_derivatives_of_i0_at_zero():

@@ -21,7 +21,7 @@ UNARY = """
 exp expm1 exp2 log log2 log1p sqrt sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh
 arctanh sign square negative isnan isinf isfinite isreal iscomplex logical_not
 """.split()  # noqa: SIM905
-REAL = ["cbrt", "signbit", "isposinf", "isneginf", "i0"]
+REAL = ["cbrt", "signbit", "isposinf", "isneginf"]
 BINARY = """
 add subtract multiply divide maximum minimum equal not_equal less less_equal greater greater_equal
 logical_and logical_or logical_xor

@@ -192,6 +192,12 @@ def test_functions(dtype):
     close(linalg.expm_frechet(a, e, compute_expm=False), linalg.expm_frechet(a, e)[1])
     root = linalg.sqrtm(a)
     close(root @ root, a)
+    singular = np.zeros((3, 5, 5), dtype)  # with several eigenvalues 0
+    singular[1, :2, :2] = [[2, 1], [1, 3]]
+    singular[2] = a[:, :2] @ a[:, :2].T.conj()
+    roots = linalg.sqrtm(singular)
+    close(roots @ roots, singular)
+    assert np.isnan(linalg.sqrtm(np.eye(2, k=1))).any()  # it has none
     close(linalg.sqrtm(np.stack([a, 4 * a]))[1], 2 * root)
     f, error = linalg.funm(a, jnp.exp, disp=False)
     close(f, reference.expm(a), 1e-3)

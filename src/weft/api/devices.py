@@ -414,10 +414,15 @@ def live_arrays(platform: str | None = None) -> list[Any]:
     Returns:
       A list of arrays.
 
+    Raises:
+      RuntimeError: there is no such platform.
+
     >>> x = jnp.arange(12345)
     >>> any(y is x for y in weft.live_arrays())
     True
     """
+    if platform is not None:
+        devices_of(platform, "live_arrays: the platform")
     own = {id(x) for held in HELD for x in held.values()}
     xs = [x for c in clients() for x in c.live_arrays() if x.aval is not None and id(x) not in own]
     return xs if platform is None else [x for x in xs if x.platform() == platform]

@@ -273,7 +273,8 @@ def check_inputs(
         nums = chosen.argnums
         which = nums if isinstance(nums, int) else nums[path[0].idx]
         where = f"argument {which}{keystr(tuple(path[1:]))} of {fun_name(fun)}"
-        hint = " Hint: x.astype(float), or allow_int=True." if not holomorphic else ""
+        option = ", or allow_int=True" if op != "jacfwd" else ""  # integers have no tangents
+        hint = f" Hint: x.astype(float){option}." if not holomorphic else ""
         raise DtypeError(f"{op}: {problem}; got {a} as {where}.{hint}")
 
 

@@ -336,7 +336,7 @@ def split_results(prim: Any, avals: Sequence, outs: list, params: dict) -> list:
                     f"{prim.name}: the result must have a sharding where the axis that is summed "
                     f"over is split in both operands; got {list_types(avals)}, split over "
                     f"{names_text(found[label])}. Hint: out_sharding=P(...), whole along that axis "
-                    f"of the mesh, or with unreduced={{{listed}}} to add up later."
+                    f"of the mesh, or P(..., unreduced={{{listed}}}) to add up later."
                 )
     unreduced, reduced = join_sums(prim, avals, labels)
     typed = []

@@ -17,7 +17,7 @@ import numpy as np
 import weft.numpy as jnp
 from weft import dtypes, random
 from weft.errors import ShapeError
-from weft.numpy.promotion import axes_of
+from weft.numpy.promotion import axes_of, shape_of
 from weft.primitives.reshard import lay_out
 from weft.util import check_option, list_public, name_function
 from weft.xla.typing import Array, ArrayLike, Axes, DTypeLike, ShardingLike
@@ -51,13 +51,13 @@ class Initializer(Protocol):
     """
 
     def __call__(
-        self, key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None
+        self, key: ArrayLike, shape: int | Sequence[int], dtype: DTypeLike | None = None
     ) -> Array:
         """Make the array.
 
         Args:
           key: a random key.
-          shape: the shape of the array, a sequence of integers.
+          shape: the shape of the array, an integer or a sequence of integers.
           dtype: the dtype of the array. By default the dtype that the initializer was made with, or
             else the default float.
 
@@ -68,7 +68,7 @@ class Initializer(Protocol):
 
 def zeros(
     key: ArrayLike,
-    shape: Sequence[int],
+    shape: int | Sequence[int],
     dtype: DTypeLike | None = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
@@ -76,7 +76,7 @@ def zeros(
 
     Args:
       key: not used; it is there because every initializer takes a key. It may be None.
-      shape: the shape of the array, a sequence of integers.
+      shape: the shape of the array, an integer or a sequence of integers.
       dtype: the dtype of the array. By default the default float.
       out_sharding: how the array is sharded over explicit axes of a mesh. By default it is not.
 
@@ -95,7 +95,7 @@ def zeros(
 
 def ones(
     key: ArrayLike,
-    shape: Sequence[int],
+    shape: int | Sequence[int],
     dtype: DTypeLike | None = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
@@ -103,7 +103,7 @@ def ones(
 
     Args:
       key: not used; it is there because every initializer takes a key. It may be None.
-      shape: the shape of the array, a sequence of integers.
+      shape: the shape of the array, an integer or a sequence of integers.
       dtype: the dtype of the array. By default the default float.
       out_sharding: how the array is sharded over explicit axes of a mesh. By default it is not.
 
@@ -124,11 +124,16 @@ def make_initializer(draw: Callable, default: Any) -> Initializer:
     """The initializer that calls `draw(key, shape, dtype)`, with a default dtype."""
 
     def init(
-        key: Any, shape: Sequence[int], dtype: Any = default, out_sharding: ShardingLike = None
+        key: Any,
+        shape: int | Sequence[int],
+        dtype: Any = default,
+        out_sharding: ShardingLike = None,
     ) -> Any:
         """An array of a shape and dtype, from a key."""
         found = dtypes.default_float() if dtype is None else dtypes.canonicalize(dtype)
-        return lay_out("initializer", draw(key, tuple(shape), found), out_sharding)
+        return lay_out(
+            "initializer", draw(key, shape_of("initializer", shape), found), out_sharding
+        )
 
     return init
 

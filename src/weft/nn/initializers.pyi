@@ -10,7 +10,7 @@ from weft.xla.typing import ShardingLike as _ShardingLike
 
 class Initializer(_Protocol):
     def __call__(
-        self, key: _ArrayLike, shape: _Sequence[int], dtype: _DTypeLike | None = ...
+        self, key: _ArrayLike, shape: int | _Sequence[int], dtype: _DTypeLike | None = ...
     ) -> _Array: ...
 
 def constant(value: _ArrayLike, dtype: _DTypeLike | None = ...) -> Initializer: ...
@@ -68,7 +68,7 @@ def lecun_uniform(
 def normal(stddev: _ArrayLike = ..., dtype: _DTypeLike | None = ...) -> Initializer: ...
 def ones(
     key: _ArrayLike,
-    shape: _Sequence[int],
+    shape: int | _Sequence[int],
     dtype: _DTypeLike | None = ...,
     out_sharding: _ShardingLike = ...,
 ) -> _Array: ...
@@ -105,7 +105,7 @@ def xavier_uniform(
 ) -> Initializer: ...
 def zeros(
     key: _ArrayLike,
-    shape: _Sequence[int],
+    shape: int | _Sequence[int],
     dtype: _DTypeLike | None = ...,
     out_sharding: _ShardingLike = ...,
 ) -> _Array: ...

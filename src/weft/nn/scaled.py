@@ -200,7 +200,7 @@ def scaled_dot_general(
       ShapeError: with `configs`, more than one axis is contracted, or its size is not a multiple of
         the block size.
       TypeError: an element of `configs` is not a `BlockScaleConfig`.
-      ValueError: `implementation` is another name.
+      ValueError: `implementation` is another name, or `configs` has fewer than two elements.
 
     >>> x = jnp.linspace(-1.0, 1.0, 32).reshape(1, 32)
     >>> dims = (((1,), (1,)), ((), ()))
@@ -219,6 +219,11 @@ def scaled_dot_general(
         if not all(isinstance(c, BlockScaleConfig) for c in configs):
             raise TypeError(
                 f"scaled_dot_general: configs must be BlockScaleConfigs; got {configs!r}."
+            )
+        if len(configs) < 2:
+            raise ValueError(
+                "scaled_dot_general: configs must have one for each operand; "
+                f"got {len(configs)}. Hint: configs=[config] * 2."
             )
         contracted = dimension_numbers[0]
         if len(contracted[0]) != 1 or len(contracted[1]) != 1:

@@ -6,6 +6,7 @@ in primitives/conv.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from weft import dtypes, lax
 from weft.core.aval import typeof
 from weft.errors import DtypeError, ShapeError
-from weft.numpy.choice import check_real
+from weft.numpy.choice import check_real, literal_like
 from weft.numpy.creation import asarray
 from weft.numpy.elementwise import conj
 from weft.numpy.promotion import as_array, as_inexact, promote_operands
@@ -271,7 +272,9 @@ def i0(x: ArrayLike) -> Array:
     x = as_inexact("i0", x)
     check_real("i0", x)
     size = lax.mul(lax.sign(x), x)  # |x| whose derivative is 0 at 0, as that of I0 is
-    return lax.mul(lax.exp(size), lax.bessel_i0e(x))
+    half = lax.exp(lax.mul(size, literal_like(0.5, x)))  # exp(|x|) overflows before I0
+    endless = lax.eq(half, literal_like(math.inf, x))  # i0e is 0 there, too small for its dtype
+    return lax.select(endless, half, lax.mul(lax.mul(lax.bessel_i0e(x), half), half))
 
 
 @operation(arrays=0)

@@ -441,9 +441,8 @@ around = alias(round, "around")
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Divide and round down to an integer.
 
-    It is the function of the operator `x1 // x2`. Floats are divided by 0 to infinity or NaN. The
-    quotient of an integer by 0 has no meaning and differs from NumPy's, which is 0. The derivative
-    is 0 everywhere.
+    It is the function of the operator `x1 // x2`. Floats are divided by 0 to infinity or NaN; the
+    quotient of an integer by 0 is 0, as in NumPy. The derivative is 0 everywhere.
 
     Args:
       x1: an array of integers, floats or bools, or a number.
@@ -465,13 +464,7 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     check_real("floor_divide", x)
     if dtypes.is_float(x.dtype):
         return divmod_floats(x, y)[0]
-    quotient = ops.div(x, y)
-    if dtypes.is_unsigned(x.dtype):
-        return quotient
-    below = ops.bitwise_and(
-        ops.ne(ops.sign(x), ops.sign(y)), ops.ne(ops.rem(x, y), literal_like(0, x))
-    )
-    return ops.select(below, ops.sub(quotient, literal_like(1, x)), quotient)
+    return divide_integers(x, y)
 
 
 @operation
@@ -479,8 +472,8 @@ def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Compute the remainder of a division that is rounded down.
 
     It is `x1 - x2 * floor(x1 / x2)`, the function of the operator `x1 % x2`. The result has the
-    sign of `x2`; `fmod` keeps the sign of `x1`. The remainder of a division by 0 is 0 for
-    integers, as in NumPy, and NaN for floats.
+    sign of `x2`, a zero too; `fmod` keeps the sign of `x1`. The remainder of a division by 0 is 0
+    for integers, as in NumPy, and NaN for floats.
 
     Args:
       x1: an array of integers, floats or bools, or a number.
@@ -510,24 +503,62 @@ def replace_zero(y: Any) -> Any:
     return ops.select(ops.eq(y, literal_like(0, y)), literal_like(1, y), y)
 
 
+def divide_integers(x: Any, y: Any) -> Any:
+    """Divide integers and round downward; a quotient by 0 is 0."""
+    zero = literal_like(0, x)
+    by_zero = ops.eq(y, zero)
+    quotient = ops.div(x, y)
+    if not dtypes.is_unsigned(x.dtype):
+        below = ops.bitwise_and(ops.ne(ops.sign(x), ops.sign(y)), ops.ne(ops.rem(x, y), zero))
+        quotient = ops.select(below, ops.sub(quotient, literal_like(1, x)), quotient)
+    return ops.select(by_zero, zero, quotient)
+
+
 def compute_remainder(x: Any, y: Any) -> Any:
-    """remainder, of operands of one dtype."""
+    """Return the remainder with the sign of the divisor; integers have 0 by 0."""
+    if dtypes.is_float(x.dtype):
+        return take_remainder(*face_divisor(x, y))
     y, zero = replace_zero(y), literal_like(0, x)
     rest = ops.rem(x, y)
     crosses = ops.ne(ops.lt(rest, zero), ops.lt(y, zero))
     return ops.select(ops.bitwise_and(crosses, ops.ne(rest, zero)), ops.add(rest, y), rest)
 
 
-def divmod_floats(x: Any, y: Any) -> tuple[Any, Any]:
-    """Quotient and remainder of floats, as Python's divmod: exact except for one rounding."""
+def face_divisor(x: Any, y: Any) -> tuple[Any, Any, Any, Any]:
+    """Negate both floats where the divisor is negative, so that divisors are positive.
+
+    The quotient stays the same and the remainder changes its sign.
+
+    Returns:
+      Where the divisor is negative; the two operands; and the remainder of their division, which
+      has the sign of the dividend.
+    """
+    flipped = ops.lt(y, literal_like(0, y))
+    x, y = ops.select(flipped, ops.neg(x), x), ops.abs(y)
+    return flipped, x, y, ops.rem(x, y)
+
+
+def take_remainder(flipped: Any, x: Any, y: Any, rest: Any) -> Any:
+    """Return the remainder with the sign of the divisor, from the results of `face_divisor`.
+
+    0.0 is added to a remainder of -0.0, so that a zero has the sign of the divisor too and keeps
+    its derivative.
+    """
     zero = literal_like(0, x)
-    rest = ops.rem(x, y)
-    quotient = ops.div(ops.select(ops.eq(y, zero), x, ops.sub(x, rest)), y)
-    below = ops.bitwise_and(ops.ne(rest, zero), ops.ne(ops.sign(y), ops.sign(rest)))
-    rest = ops.select(below, ops.add(rest, y), rest)
+    rest = ops.add(rest, ops.select(ops.lt(rest, zero), y, zero))
+    return ops.select(flipped, ops.neg(rest), rest)
+
+
+def divmod_floats(x: Any, y: Any) -> tuple[Any, Any]:
+    """Return quotients rounded downward, and the remainders."""
+    faced = _, dividend, divisor, rest = face_divisor(x, y)
+    zero, exact = literal_like(0, x), ops.div(x, y)
+    quotient = ops.div(ops.sub(dividend, rest), divisor)
+    below = ops.lt(rest, zero)
     quotient = ops.round(ops.select(below, ops.sub(quotient, literal_like(1, x)), quotient))
-    none = ops.mul(ops.div(x, y), zero)  # a quotient of 0 has the sign that x / y has
-    return ops.select(ops.eq(quotient, zero), none, quotient), rest
+    # A quotient of 0, and the infinity of a division by 0, have the sign of x / y.
+    quotient = ops.select(ops.eq(quotient, zero), ops.mul(exact, zero), quotient)
+    return ops.select(ops.eq(divisor, zero), exact, quotient), take_remainder(*faced)
 
 
 @operation
@@ -556,7 +587,7 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     return (
         divmod_floats(x, y)
         if dtypes.is_float(x.dtype)
-        else (floor_divide(x, y), compute_remainder(x, y))
+        else (divide_integers(x, y), compute_remainder(x, y))
     )
 
 
@@ -1295,8 +1326,8 @@ def spacing(x: ArrayLike, /) -> Array:
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """Split numbers into their fractional and their integral parts.
 
-    The integral part is rounded toward 0, so that nonzero parts have the sign of the operand. A
-    fractional part of 0 is 0.0 for negative operands too; NumPy returns -0.0.
+    The integral part is rounded toward 0, so that both parts have the sign of the operand, zeros
+    too. The fractional part of an infinity is 0.
 
     Args:
       x: an array of integers, floats or bools, or a number. Integers and bools become floats
@@ -1317,11 +1348,12 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     promotion.refuse_out("modf", out)
     x = promotion.as_inexact("modf", x)
     check_real("modf", x)
-    whole = round_toward_zero(x)
-    rest = ops.select(
-        ops.eq(ops.abs(x), literal_like(np.inf, x)), literal_like(0, x), ops.sub(x, whole)
-    )
-    return rest, whole
+    negative, size = ops.lt(x, literal_like(0, x)), ops.abs(x)
+    # The fraction of the size is negated, as x - x is +0.0; -0.0 has no size and stays itself.
+    rest = ops.sub(ops.select(negative, ops.neg(x), x), ops.floor(size))
+    endless = ops.eq(size, literal_like(np.inf, x))
+    rest = ops.select(endless, literal_like(0, x), rest)
+    return ops.select(negative, ops.neg(rest), rest), round_toward_zero(x)
 
 
 def describe_float(dtype: np.dtype) -> tuple[np.dtype, int, int]:

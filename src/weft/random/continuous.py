@@ -685,15 +685,15 @@ def rademacher(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None
       key: one random key. The result depends only on the key and the other arguments.
       shape: the shape of the result, a tuple or list of integers. By default (), a scalar. Static
         under `jit`.
-      dtype: an integer or float dtype. By default int32, with enable_x64 int64. Unsigned integers
-        wrap: -1 becomes the largest number. Static under `jit`.
+      dtype: a dtype of signed integers, floats or complex numbers. By default int32, with
+        enable_x64 int64. Static under `jit`.
       out_sharding: how the result is sharded over explicit axes of a mesh. By default it is not.
 
     Returns:
       An array of the shape and dtype.
 
     Raises:
-      DtypeError: `key` is not a key.
+      DtypeError: `key` is not a key, or the dtype cannot hold -1.
       ShapeError: `key` is an array of several keys; use `vmap`.
 
     >>> print(random.rademacher(random.PRNGKey(0), (4,)))
@@ -701,6 +701,8 @@ def rademacher(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None
     """
     key = read_one_key("rademacher", key)
     found = dtypes.default_int() if dtype is None else dtypes.check_user_dtype(dtype, "rademacher")
+    if dtypes.is_unsigned(found) or dtypes.is_bool(found):
+        raise DtypeError(f"rademacher: dtype must be able to hold -1; got {found}.")
     return draw_signs(key, shape_of("rademacher", shape), found)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from typing import Any
 
 from weft import dtypes
@@ -740,7 +741,8 @@ def eigh_tridiagonal(
 
     Raises:
       ShapeError: if the operands are not of shapes (n,) and (n - 1,).
-      ValueError: if `select` is "i" and there is no `select_range`.
+      ValueError: if `select` is "i" and there is no `select_range`, or it names eigenvalues that
+        there are not.
       NotImplementedError: if `select` is "v" (values in a range), as the number of eigenvalues, the
         shape of the result, would depend on the values.
 
@@ -765,7 +767,13 @@ def eigh_tridiagonal(
     if select == "i":
         if select_range is None:
             raise ValueError(f"{op}: select_range must be given for select='i'; got None.")
-        subset = (int(select_range[0]), int(select_range[1]) + 1)
+        first, last = (operator.index(i) for i in select_range)
+        if not 0 <= first <= last < d.shape[0]:
+            raise ValueError(
+                f"{op}: select_range must be (first, last) with 0 <= first <= last < {d.shape[0]}; "
+                f"got {select_range}."
+            )
+        subset = (first, last + 1)
     if eigvals_only:
         return tridiagonal_values(d, e, *(subset or (0, d.shape[0])))
     v, w = tridiagonal_eigh(d, e, subset)

@@ -241,10 +241,26 @@ def principal_root(a: Any) -> Any:
         right = take_column(t, j)
         r = jnp.sqrt(take_entry(right, j))
         left = embed_corner(x + r * identity_like(x), j)
-        y = triangular_solve(left, keep_above(right, j), left_side=True)
+        y = solve_singular_rows(left, keep_above(right, j))
         return choose_entries((jnp.arange(t.shape[-1]) == j)[:, None], r, y)
 
     return product(z, replace_columns(t.shape[-1], jnp.zeros_like(t), column), adjoint(z))
+
+
+def solve_singular_rows(a: Any, b: Any) -> Any:
+    """Solve a y = b for triangular matrices, whose rows may have 0 on the diagonal.
+
+    Such a row is a sum of two roots that are 0. Its y is 0 if the others fulfil the row, as they do
+    where A is a matrix of zeros; it is NaN if not, and A has no root.
+    """
+    n = a.shape[-1]
+    empty = jnp.diagonal(a, axis1=-2, axis2=-1)[..., None] == 0
+    y = triangular_solve(
+        jnp.where(empty, identity_like(a), a), jnp.where(empty, 0, b), left_side=True
+    )
+    size = jnp.max(jnp.abs(b), -2, keepdims=True) + jnp.max(jnp.abs(y), -2, keepdims=True)
+    near = n * dtypes.finfo(a.dtype).eps * size
+    return jnp.where(empty & (jnp.abs(product(a, y) - b) > near), jnp.nan, y)
 
 
 @principal_root.defjvp

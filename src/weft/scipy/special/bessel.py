@@ -15,10 +15,11 @@ from weft.scipy.special.definitions import define_function, define_primitive, pr
 from weft.xla.typing import Array, ArrayLike
 
 
-def undo_scaling(part: Expr, x: Expr) -> Expr:
-    """exp(|x|) times what has been scaled down by it, though exp alone may overflow."""
+def undo_scaling(part: Expr, x: Expr, odd: bool = False) -> Expr:
+    """Multiply a function that is scaled by exp(-|x|) by exp(|x|), which may overflow itself."""
     half = exp(abs(x) * 0.5)
-    return part * half * half
+    endless = equal(half, float("inf"))  # the part is 0 there, too small for its dtype
+    return where(endless, where(x < 0, -half, half) if odd else half, part * half * half)
 
 
 i0_p = define_primitive(
@@ -29,7 +30,7 @@ i0_p = define_primitive(
 )
 i1_p = define_primitive(
     "bessel_i1",
-    lambda x: undo_scaling(bessel_formulas.i1e(x), x),
+    lambda x: undo_scaling(bessel_formulas.i1e(x), x, odd=True),
     [lambda t, y, x: t * (i0_p.apply(x)[0] - special.divide_i1(x, y))],
     "The modified Bessel function of order 1.",
 )

@@ -5,6 +5,7 @@ Limits such as 0 log 0 = 0 hold for the derivatives too.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -95,6 +96,10 @@ logit_p, logit = definitions.define_pair(
 logit_p.kernel = Kernel(29, Called.ALONE_LARGE)
 
 
+# Of ((u - 1) exp(u) + 1) / u**2: as many terms as a derivative of order 6 needs in float64.
+_POWER_SERIES = [(k + 1) / math.factorial(k + 2) for k in range(24)]
+
+
 def power_derivative(z: Any, x: Any, lmbda: Any, log: Callable) -> Any:
     """The derivative of (x**lmbda - 1) / lmbda in lmbda, from its value z; x**lmbda is exp of log.
 
@@ -104,8 +109,9 @@ def power_derivative(z: Any, x: Any, lmbda: Any, log: Callable) -> Any:
     edge = (log(x) == -INF) & (lmbda > 0)
     log_x = log(pick(edge, 1, x))
     u = lmbda * log_x
-    small = (abs(u) < 0.1) & ~edge
-    series = log_x * log_x * (0.5 + u * (1 / 3 + u * (1 / 8 + u * (1 / 30 + u / 144))))
+    small = (abs(u) < 1) & ~edge  # farther out, higher derivatives do not cancel either
+    v = pick(small, u, 0)
+    series = log_x * log_x * functools.reduce(lambda y, c: y * v + c, reversed(_POWER_SERIES))
     rest = pick(edge, 1 / pick(edge, lmbda, 1), (lmbda * z + 1) * log_x - z)
     return select(small, series, rest / pick(small, 1, lmbda))
 

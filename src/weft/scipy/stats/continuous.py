@@ -207,8 +207,9 @@ vonmises = define_distribution(
     "vonmises",
     """the von Mises distribution.
 
-    Its density is exp(kappa cos(x)) / (2 pi i0(kappa)) for an angle x in radians.""",
-    proper=lambda kappa: kappa > 0,
+    Its density is exp(kappa cos(x)) / (2 pi i0(kappa)) for an angle x in radians. With kappa = 0 it
+    is uniform over the circle.""",
+    proper=lambda kappa: kappa >= 0,
     takes=(),
     # cos(x) - 1 = -2 sin(x / 2)**2, which keeps what is small
     logpdf=lambda x, kappa: (
