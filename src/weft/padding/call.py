@@ -5,7 +5,7 @@ Arrays are padded and cut in the memory of the host, by NumPy, so that no size i
 
 from __future__ import annotations
 
-import ast
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from weft.api.functions import avals_of
 from weft.api.jit import JitFunction
 from weft.api.programs import StagedProgram, stage_program
 from weft.core.aval import ShapedArray
-from weft.core.jaxpr import Jaxpr
+from weft.core.jaxpr import Jaxpr, eval_jaxpr
 from weft.core.ref import is_ref
 from weft.core.source import boundary
 from weft.core.trace import current
@@ -29,7 +29,6 @@ from weft.options import config, trace_context
 from weft.padding.interpret import pad_jaxpr
 from weft.padding.sizes import FAR, Sizes, is_symbolic
 from weft.pytrees import broadcast_prefix, flatten, is_none
-from weft.run.programs import run_program
 from weft.util import copy_names, fun_name
 from weft.xla.array import ArrayImpl, host_view, put
 
@@ -78,6 +77,7 @@ class Plan(NamedTuple):
 
     program: StagedProgram
     jaxpr: Jaxpr  # the padded program: it takes the sizes, then what the program takes
+    run: Callable  # that program, compiled
     sizes: tuple[Any, ...]
     pads: Sequence[tuple[int, ...] | None]  # the padded shape of each argument that is padded
     cuts: Sequence[tuple[slice, ...] | None]  # what is a result, of each that is cut
@@ -94,6 +94,7 @@ class PaddedFunction:
     def __init__(
         self, plain: JitFunction, sizes: Any, buckets: Any, static: Marked, donate: Marked
     ):
+        copy_names(self, plain.fun)  # first: attributes of a function of this class are copied too
         self._plain = plain
         self._sizes = sizes
         self._buckets = buckets
@@ -101,7 +102,7 @@ class PaddedFunction:
         self._donate = donate
         self._programs: dict[Any, SymbolicProgram] = {}
         self._plans: dict[Any, Plan | None] = {}
-        copy_names(self, plain.fun)
+        self._compiled: dict[Jaxpr, Callable] = {}
 
     @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -121,9 +122,7 @@ class PaddedFunction:
         given = [pad_array(x, n) for x, n in zip(leaves, plan.pads, strict=True)]
         program = plan.program
         taken = program.select_visible(given) if program.hidden else given
-        outs, _ = run_program(
-            plan.jaxpr, (), (*plan.sizes, *program.consts, *taken), program.spec, None
-        )
+        outs = plan.run(*plan.sizes, *program.consts, *taken)
         outs = [cut_array(y, part) for y, part in zip(outs, plan.cuts, strict=True)]
         if any(self._donate):
             self._delete_donated(args, kwargs)
@@ -154,6 +153,7 @@ class PaddedFunction:
         """Forget all programs of the function."""
         self._programs.clear()
         self._plans.clear()
+        self._compiled.clear()
         self._plain.clear_cache()
 
     def __repr__(self) -> str:
@@ -214,7 +214,15 @@ class PaddedFunction:
         pads = [find_pad(a, b, shapes) for a, b in zip(wanted, avals, strict=True)]
         cuts = [find_cut(a, values, shapes) for a in program.jaxpr.out_avals]
         sizes = tuple([put(np.int32(n)) for n in values.values()])
-        return Plan(program, jaxpr, sizes, pads, cuts, buckets)
+        return Plan(program, jaxpr, self._compile(jaxpr), sizes, pads, cuts, buckets)
+
+    def _compile(self, jaxpr: Jaxpr) -> Callable:
+        """Return the jitted function of a padded program; sizes of a bucket share it."""
+        found = self._compiled.get(jaxpr)
+        if found is None:
+            run = functools.partial(eval_jaxpr, jaxpr, ())
+            found = self._compiled[jaxpr] = JitFunction(run, self._plain.spec).make_callable()
+        return found
 
     def _stage(
         self, fun: Callable, tree: Any, avals: list, specs: Sequence[Any]
@@ -269,20 +277,21 @@ def spread_sizes(sizes: Any, args: tuple, kwargs: dict) -> list:
 
 def split_shapes(text: str) -> list[str]:
     """Return the shapes in a text such as "(n, d), (n,)": the texts in brackets, or all of it."""
-    try:
-        node = ast.parse(f"({text},)".replace("^", "**"), mode="eval").body
-    except SyntaxError:
+    depth, start, parts = 0, 0, []
+    for i, c in enumerate(f"{text},"):
+        depth += (c == "(") - (c == ")")
+        if c == "," and depth == 0:
+            parts.append(text[start:i].strip())
+            start = i + 1
+    parts = [x for x in parts if x]
+    if not all(x.startswith("(") and x.endswith(")") for x in parts):
         return [text]  # symbolic_shape says what is wrong
-    entries = node.elts if isinstance(node, ast.Tuple) else [node]
-    brackets = [x for x in entries if isinstance(x, ast.Tuple)]
-    if len(brackets) != len(entries):
-        return [text]
-    return [", ".join(ast.unparse(n) for n in x.elts) or "()" for x in brackets]
+    return [x[1:-1].strip().rstrip(",") for x in parts]
 
 
 def read_symbols(text: str, aval: ShapedArray, scope: SymbolicScope) -> tuple:
     """Return the symbolic shape that a text stands for, for an argument of a type."""
-    return symbolic_shape("" if text == "()" else text, scope=scope, like=aval.shape)
+    return symbolic_shape(text, scope=scope, like=aval.shape)
 
 
 def type_symbols(

@@ -17,6 +17,7 @@ from weft.core.aval import ShapedArray, typeof
 from weft.core.element import Number
 from weft.core.jaxpr import Eqn
 from weft.export.dims import Dim
+from weft.padding.elements import run_elements
 from weft.padding.sizes import (
     FAR,
     INDEX,
@@ -197,7 +198,21 @@ def pad_random(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
     return apply_padded(eqn, sizes, ins)
 
 
-# --- scatter ----------------------------------------------------------------------------------
+# --- gather and scatter -----------------------------------------------------------------------
+
+
+def pad_gather(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list | None:
+    """A broken promise that indices are in bounds must not read the padding.
+
+    XLA clips such indices.
+    """
+    mode, modes = eqn.params["mode"], indexing.GatherScatterMode
+    if mode is modes.PROMISE_IN_BOUNDS:
+        mapped = eqn.params["dimension_numbers"].start_index_map
+        if any(is_padded(eqn.invars[0].aval, a) for a in mapped):
+            changed = eqn.replace(params={**eqn.params, "mode": modes.CLIP})
+            return run_elements(changed, sizes, ins)
+    return None
 
 
 def pad_scatter(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
@@ -214,7 +229,7 @@ def pad_scatter(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
     indices = widen_indices(indices)
     inside = sizes.is_inside(of_indices, range(of_indices.ndim - 1))
     limits = [sizes.value(of_x.shape[d] - whole[d]) for d in mapped]
-    if mapped and mode is not modes.PROMISE_IN_BOUNDS:
+    if mapped:
         limit = jnp.stack([jnp.asarray(n, INDEX) for n in limits])
         limit = jnp.broadcast_to(limit, typeof(indices).shape)
         if mode is modes.CLIP:
@@ -258,7 +273,26 @@ def pad_convolution(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list | None:
         return None
     lhs = sizes.mask(lhs, of_lhs, summed, 0)
     rhs = sizes.mask(rhs, of_rhs, rhs_spec[1:2], 0)
-    return apply_padded(eqn, sizes, [lhs, rhs])
+    return apply_padded(eqn, sizes, [lhs, rhs], padding=fit_padding(eqn, sizes))
+
+
+def fit_padding(eqn: Eqn, sizes: Sizes) -> tuple[tuple[int, int], ...]:
+    """Return the padding of a convolution with which the result is as long as its bound."""
+    params = eqn.params
+    lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
+    lhs, rhs, out = [
+        sizes.pad_type(v.aval).shape for v in (eqn.invars[0], eqn.invars[1], eqn.outvars[0])
+    ]
+    found = []
+    for k, (low, high) in enumerate(params["padding"]):
+        if type(high) is int and not is_padded(eqn.invars[0].aval, lhs_spec[2 + k]):
+            found.append((low, high))
+            continue
+        n, window, count = lhs[lhs_spec[2 + k]], rhs[rhs_spec[2 + k]], out[out_spec[2 + k]]
+        extent = (n - 1) * params["lhs_dilation"][k] + 1 if n else 0
+        window = (window - 1) * params["rhs_dilation"][k] + 1
+        found.append((low, (count - 1) * params["window_strides"][k] + window - extent - low))
+    return tuple(found)
 
 
 def pad_selection(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
@@ -286,6 +320,7 @@ RULES: dict[type, Rule] = {
     BitcastConvertType: pad_bitcast,
     RandomBits: pad_random,
     RandomSplit: pad_random,
+    indexing.Gather: pad_gather,
     indexing.Scatter: pad_scatter,
     ConvGeneralDilated: pad_convolution,
     window.SelectAndGatherAdd: pad_selection,
