@@ -78,7 +78,9 @@ PROGRAMS = {
         lambda x, i: (x[i % x.shape[0]], x[i % x.shape[0] - x.shape[0]]), ("n, 3", "m"), "fi"
     ),
     "take fixed": Program(lambda i: jnp.arange(10.0)[i], VECTOR, "i"),
-    "take clipped": Program(lambda x, i: jnp.asarray(x).at[i].get(mode="clip"), ("n, 3", "m"), "fi"),
+    "take clipped": Program(
+        lambda x, i: jnp.asarray(x).at[i].get(mode="clip"), ("n, 3", "m"), "fi"
+    ),
     "along": Program(lambda x: jnp.take_along_axis(x, jnp.argsort(x, 0), 0), MATRIX),
     "segments": Program(lambda x, i: weft.ops.segment_sum(x, i, 4), ("n, 3", "n"), "fi"),
     "segments of n": Program(
@@ -103,7 +105,9 @@ PROGRAMS = {
     "histogram": Program(lambda x: jnp.histogram(x, bins=4, range=(-2.0, 2.0))[0], VECTOR),
     "convolve": Program(lambda x: jnp.convolve(x, jnp.array([1.0, 2, 3])), VECTOR),
     "conv": Program(
-        lambda x: lax.conv_general_dilated(jnp.asarray(x)[None, None], jnp.ones((2, 1, 3)), (2,), ((1, 1),)),
+        lambda x: lax.conv_general_dilated(
+            jnp.asarray(x)[None, None], jnp.ones((2, 1, 3)), (2,), ((1, 1),)
+        ),
         VECTOR,
     ),
     "pool": Program(

@@ -96,6 +96,7 @@ def symbolize(x: Any, size: int, n: Any) -> Any:
 
 def with_gradients(case: Case, params: dict, moved: Sequence[bool], xs: Sequence[Any]) -> list:
     """The results, and the gradients of their sum."""
+
     def run(*xs: Any) -> list:
         return case.prim.apply(*xs, **params) if case.fun is None else case.apply(*xs)
 
@@ -116,9 +117,7 @@ def variants(case: Case) -> Iterator[tuple[tuple, dict]]:
     sizes = sorted({s for shape in shapes for s in shape if s > 1}, reverse=True)
     for size in sizes:
         whole = tuple([tuple([n if s == size else s for s in shape]) for shape in shapes])
-        params = {
-            k: symbolize(v, size, n) if k in OF_SIZES else v for k, v in case.params.items()
-        }
+        params = {k: symbolize(v, size, n) if k in OF_SIZES else v for k, v in case.params.items()}
         if params != case.params:
             yield whole, params
         yield whole, case.params
@@ -143,7 +142,8 @@ def make_row(case: Case, shapes: tuple, params: dict) -> Row | None:
     ])  # fmt: skip
     for gradients in (moved, (False,) * len(moved)):
         try:
-            jaxpr, consts = stage(lambda *xs: with_gradients(case, params, gradients, xs), avals)
+            run = lambda *xs, g=gradients: with_gradients(case, params, g, xs)
+            jaxpr, consts = stage(run, avals)
         except Exception:  # of any rule, that does not take symbolic sizes or such parameters
             continue
         return Row(case, shapes, params, write_consts(jaxpr, consts), gradients)

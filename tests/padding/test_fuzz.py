@@ -13,7 +13,7 @@ import weft
 import weft.numpy as jnp
 from tests.conftest import ALL
 from tests.padding.programs import Program
-from tests.padding.test_programs import check
+from tests.padding.test_interpret import check
 from weft import lax, nn
 
 # For each kind: operations of the value, of x [n, 3], of y [n] and of i [n], and what they give.

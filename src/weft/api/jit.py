@@ -404,8 +404,8 @@ def jit(
     if sizes is not None or buckets is not None:
         if sizes is None or shardings is not None:
             raise ValueError(
-                "jit: sizes must be given with buckets, and without in_shardings and out_shardings; "
-                f"got sizes={sizes!r}."
+                "jit: sizes must be given with buckets, and without in_shardings and "
+                f"out_shardings; got sizes={sizes!r}."
             )
         plain = JitFunction(fun, spec, static, Marked(), "jit", None, early)
         padding = importlib.import_module("weft.padding.call")

@@ -1,4 +1,4 @@
-"""`jit(f, sizes=...)`: the function that pads its arguments, runs one program, and cuts the results.
+"""`jit(f, sizes=...)`: a function that pads its arguments, runs one program, and cuts results.
 
 Arrays are padded and cut in the memory of the host, by NumPy, so that no size is compiled for.
 """
@@ -190,7 +190,11 @@ class PaddedFunction:
     ) -> Plan | None:
         kinds = tuple(
             [
-                (a.shape if s is None else read_symbols(s, a, SymbolicScope()), a.dtype, a.weak_type)
+                (
+                    a.shape if s is None else read_symbols(s, a, SymbolicScope()),
+                    a.dtype,
+                    a.weak_type,
+                )
                 for a, s in zip(avals, specs, strict=True)
             ]
         )
@@ -341,7 +345,9 @@ def find_cut(
     """Return the part of a padded result that is the result, None if it is all of it."""
     if not is_symbolic(aval):
         return None
-    shape = tuple([max(0, evaluate_size(n, values)) if isinstance(n, Dim) else n for n in aval.shape])
+    shape = tuple(
+        [max(0, evaluate_size(n, values)) if isinstance(n, Dim) else n for n in aval.shape]
+    )
     if is_extended(aval.dtype):
         raise ShapeError(f"jit: random keys among results must have known sizes; got {aval}.")
     return None if shape == sizes.pad_type(aval).shape else tuple(map(slice, shape))
@@ -367,5 +373,3 @@ def cut_array(y: Any, part: tuple[slice, ...] | None) -> Any:
     if part is None:
         return y
     return put(np.ascontiguousarray(host_view(y)[part]), y._sharding, y._committed)
-
-

@@ -14,17 +14,7 @@ import numpy as np
 from weft import lax
 from weft import numpy as jnp
 from weft.core.aval import ShapedArray, typeof
-from weft.core.element import (
-    Apply,
-    Expression,
-    Integer,
-    Number,
-    Place,
-    Read,
-    Reduce,
-    Select,
-    walk,
-)
+from weft.core.element import Apply, Expression, Integer, Number, Place, Read, Reduce, Select, walk
 from weft.core.jaxpr import Eqn
 from weft.export.dims import Dim
 from weft.padding.sizes import FAR, FUNCTIONS, INDEX, Sizes, count_places, find_range, refusal
@@ -39,9 +29,7 @@ class Evaluation:
     Arrays have an axis of the result's size, or of size 1, for each place; numbers may be scalars.
     """
 
-    def __init__(
-        self, eqn: Eqn, sizes: Sizes, operands: Sequence[Any], places: dict[Place, int]
-    ):
+    def __init__(self, eqn: Eqn, sizes: Sizes, operands: Sequence[Any], places: dict[Place, int]):
         self.eqn = eqn
         self.sizes = sizes
         self.operands = operands
@@ -80,7 +68,7 @@ class Evaluation:
         """Return the value of an expression that is an index, or a condition."""
         found = self.evaluate(x)
         dtype = typeof(found).dtype
-        if dtype == bool or dtype == INDEX:
+        if dtype in (np.dtype(bool), INDEX):
             return found
         if dtype.itemsize >= 4:  # beyond all axes is beyond, however far
             top = np.asarray(FAR, dtype)
@@ -120,7 +108,7 @@ class Evaluation:
             found = jnp.clip(self.integer(index), 0, n - 1)
             at.append(jnp.reshape(found, (1,) * rank) if typeof(found).ndim == 0 else found)
         how = {"mode": "promise_in_bounds", "wrap_negative_indices": False}
-        return operand.at[tuple(at)].get(**how)
+        return jnp.asarray(operand).at[tuple(at)].get(**how)
 
     def read_along_axes(self, operand: Any, indices: Sequence[Any], needed: Sequence[list]) -> Any:
         """Return elements of an operand, if each index depends on one place at most."""
@@ -162,7 +150,9 @@ class Evaluation:
         body = inner.evaluate(x.body)
         if inside is not True:
             body = lax.select(*inner.spread(inside, body, inner.lift(start)))
-        body = jnp.broadcast_to(inner.align(body, np.zeros((1,) * len(more)))[0], tuple(more.values()))
+        body = jnp.broadcast_to(
+            inner.align(body, np.zeros((1,) * len(more)))[0], tuple(more.values())
+        )
         axes = tuple(range(len(self.places), len(more)))
         if x.combine is None:
             return reduce_sum(body, axes)
@@ -190,10 +180,7 @@ def fit_axis(x: Any, axis: int, size: int) -> Any:
 
 
 def compute_elements(
-    eqn: Eqn,
-    sizes: Sizes,
-    operands: Sequence[Any],
-    rules: Sequence[tuple[Sequence[Place], Any]],
+    eqn: Eqn, sizes: Sizes, operands: Sequence[Any], rules: Sequence[tuple[Sequence[Place], Any]]
 ) -> list:
     """Return the padded results of an equation by its `element` rule at the symbolic types."""
     outs = []

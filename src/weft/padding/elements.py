@@ -1,4 +1,4 @@
-"""Operations with an `element` rule on padded arrays: as they are where that is right, else by it."""
+"""Operations with an `element` rule on padded arrays: as they are where that is right."""
 
 from __future__ import annotations
 

@@ -13,10 +13,8 @@ An equation to which none applies is refused.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
-
-import numpy as np
 
 from weft import numpy as jnp
 from weft.control.cond import Cond, cond_p

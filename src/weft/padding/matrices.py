@@ -92,11 +92,7 @@ def pad_svd(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
             "jnp.linalg.svd(x, compute_uv=False), or jnp.linalg.eigh(x.T @ x)",
         )
     aval = eqn.invars[0].aval
-    return apply_padded(
-        eqn, sizes, [sizes.mask(ins[0], aval, (aval.ndim - 2, aval.ndim - 1), 0)]
-    )
-
-
+    return apply_padded(eqn, sizes, [sizes.mask(ins[0], aval, (aval.ndim - 2, aval.ndim - 1), 0)])
 
 
 MATRIX_RULES: dict[type, Rule] = {

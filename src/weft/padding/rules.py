@@ -11,29 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from weft import dtypes
 from weft import numpy as jnp
 from weft.core.aval import ShapedArray, typeof
-from weft.core.element import Number
 from weft.core.jaxpr import Eqn
 from weft.export.dims import Dim
 from weft.padding.elements import run_elements
-from weft.padding.sizes import (
-    FAR,
-    INDEX,
-    Sizes,
-    choose_elements,
-    count_places,
-    fill_like,
-    is_symbolic,
-    refusal,
-)
+from weft.padding.sizes import FAR, INDEX, Sizes, choose_elements, count_places, fill_like, refusal
 from weft.primitives import indexing, window
 from weft.primitives.bits import BitcastConvertType
 from weft.primitives.conv import ConvGeneralDilated
 from weft.primitives.cumulative import Cumulative
 from weft.primitives.fft import FFT
-from weft.primitives.layout import LeadingBatch, convert
+from weft.primitives.layout import convert
 from weft.primitives.random import RandomBits, RandomSplit
 from weft.primitives.reduction import ArgExtremum, Reduce, highest_value, lowest_value
 from weft.primitives.sort import FindPlaces, Partition, Sort, TopK, sort_p
@@ -76,9 +65,7 @@ def pad_arg_extremum(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
     return apply_padded(eqn, sizes, [sizes.mask(x, aval, eqn.params["axes"], worst(aval.dtype))])
 
 
-def sort_padded(
-    eqn: Eqn, sizes: Sizes, xs: Sequence[Any], axis: int, **params: Any
-) -> list:
+def sort_padded(eqn: Eqn, sizes: Sizes, xs: Sequence[Any], axis: int, **params: Any) -> list:
     """Sort arrays along an axis with the padding last, whatever is in it."""
     inside = sizes.is_inside(eqn.invars[0].aval, (axis,))
     if inside is None:
@@ -150,7 +137,9 @@ def pad_batch(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 def pad_fft(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
     """A transform mixes all places along its axes: only others may be padded."""
     aval = eqn.invars[0].aval
-    if any(is_padded(aval, a) for a in range(aval.ndim - len(eqn.params["fft_lengths"]), aval.ndim)):
+    if any(
+        is_padded(aval, a) for a in range(aval.ndim - len(eqn.params["fft_lengths"]), aval.ndim)
+    ):
         raise refusal(
             eqn,
             "the length of a Fourier transform must be known",
