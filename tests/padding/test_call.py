@@ -26,7 +26,7 @@ def test_one_trace_and_one_program_for_each_bucket():
             assert isinstance(got, weft.Array)
             np.testing.assert_allclose(got, want, 1e-5, 1e-6)
     assert len([s for s in traced if not isinstance(s[0], int)]) == 1
-    jaxprs = {id(jitted.padded_jaxpr(jnp.ones((n, 2)), jnp.ones(n))) for n in (3, 8, 1, 11, 5, 12)}
+    jaxprs = {id(jitted.padded_jaxpr(jnp.ones((n, 2)), jnp.ones(n))) for n in (3, 8, 11, 5, 12)}
     assert len(jaxprs) == 2
 
 
@@ -50,6 +50,22 @@ def test_a_function_that_asks_if_a_size_is_small():
     branch = weft.jit(lambda x: x if x.shape[0] > 100 else x + 1, sizes="n")
     with pytest.raises(InconclusiveDimensionOperation, match="n > 100"):
         branch(jnp.ones(9))
+
+
+def test_a_function_that_asks_if_sizes_are_equal():
+    one = weft.jit(lambda x: x * 2 if x.shape[0] == 4 else x + 1, sizes="n")
+    assert one(jnp.ones(4))[0] == 2 == one(jnp.ones(5))[0] and one(jnp.zeros(4))[0] == 0
+    f = lambda x, y: x.sum() - y.sum() if x.shape == y.shape else x.sum() + y.sum()
+    two = weft.jit(f, sizes="(n,), (m,)")
+    for n, m in ((3, 5), (5, 5), (9, 9), (6, 5)):
+        assert two(jnp.ones(n), jnp.ones(m)) == f(jnp.ones(n), jnp.ones(m))
+    pair = lambda n: two.padded_jaxpr(jnp.ones(n), jnp.ones(n))
+    assert pair(5) is pair(6) and len(pair(5).invars) == 3
+
+
+def test_results_are_checked_without_padding():
+    with weft.debug_nans(True):
+        assert weft.jit(lambda x: (1 / x).sum(), sizes="n")(jnp.ones(3)) == 3
 
 
 def test_round_up():

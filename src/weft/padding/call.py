@@ -70,6 +70,9 @@ class SymbolicProgram(NamedTuple):
     staged: StagedProgram
     steps: Sequence[Step]
     smallest: int  # sizes below have programs of their own
+    # Pairs of sizes that differ in this program, as Python asked. If they are equal in a call, the
+    # function may have taken another way.
+    differ: Sequence[tuple[Any, Any]]
 
 
 class Plan(NamedTuple):
@@ -116,6 +119,8 @@ class PaddedFunction:
 
     def run_call(self, args: tuple, kwargs: dict) -> tuple:
         """The result of a call where operations compute, and nothing for C++ to run."""
+        if config.debug != "off":  # NaN in the padding is no error
+            return self._plain.run_call(args, kwargs)[0], None
         plan, leaves = self._find_plan(args, kwargs)
         if plan is None:
             return self._plain.run_call(args, kwargs)[0], None
@@ -199,19 +204,26 @@ class PaddedFunction:
             ]
         )
         key = tree, str(kinds), static, trace_context()
-        symbolic = self._programs.get(key)
-        values = None
-        if symbolic is None:
-            scope = SymbolicScope()
-            wanted = type_symbols(specs, avals, scope)
-            values = solve(wanted, avals, plan_sizes("jit", wanted), self._sizes)
-            if 0 in values.values():
-                return None  # programs hold for sizes of at least 1
-            symbolic = self._programs[key] = self._stage(fun, tree, avals, specs)
-        wanted = symbolic.staged.in_avals
-        values = solve(wanted, avals, symbolic.steps, self._sizes)
-        if min(values.values(), default=1) < symbolic.smallest:
-            return None
+        equal: tuple[str, ...] = ()  # pairs of variables that are equal in this call, if it matters
+        while True:
+            symbolic = self._programs.get((key, equal))
+            if symbolic is None:
+                wanted = type_symbols(specs, avals, SymbolicScope(equal))
+                values = solve(wanted, avals, plan_sizes("jit", wanted), self._sizes)
+                if 0 in values.values():
+                    return None  # programs hold for sizes of at least 1
+                symbolic = self._stage(fun, tree, avals, specs, equal)
+                self._programs[key, equal] = symbolic
+            wanted = symbolic.staged.in_avals
+            values = solve(wanted, avals, symbolic.steps, self._sizes)
+            if min(values.values(), default=1) < symbolic.smallest:
+                return None
+            same = [p for p in symbolic.differ if len({evaluate_size(x, values) for x in p}) == 1]
+            if not same:
+                break
+            if any(str(x) not in values for x in same[0]):
+                return None
+            equal = (*equal, f"{same[0][0]} == {same[0][1]}")
         buckets = tuple([(k, choose_bucket(self._buckets, k, n)) for k, n in values.items()])
         program, shapes = symbolic.staged, Sizes(dict(buckets), {})
         jaxpr = pad_jaxpr(program.jaxpr, buckets)
@@ -229,24 +241,25 @@ class PaddedFunction:
         return found
 
     def _stage(
-        self, fun: Callable, tree: Any, avals: list, specs: Sequence[Any]
+        self, fun: Callable, tree: Any, avals: list, specs: Sequence[Any], equal: Sequence[str]
     ) -> SymbolicProgram:
         """Trace the function with symbols: for all sizes, else for those that are not small."""
-        spec = self._plain.spec
+        names = [
+            step.name for step in plan_sizes("jit", type_symbols(specs, avals, SymbolicScope()))
+        ]
         for smallest in (1, SMALL):
-            scope = SymbolicScope()
+            large = [f"{name} >= {smallest}" for name in names if smallest > 1]
+            scope = SymbolicScope([*equal, *large])
             wanted = type_symbols(specs, avals, scope)
-            steps = plan_sizes("jit", wanted)
-            if smallest > 1:
-                scope = SymbolicScope([f"{step.name} >= {smallest}" for step in steps])
-                wanted = type_symbols(specs, avals, scope)
+            scope.compared = []
             try:
-                staged = stage_program(fun, tree, wanted, (), spec)
+                staged = stage_program(fun, tree, wanted, (), self._plain.spec)
             except InconclusiveDimensionOperation:
                 if smallest == SMALL:
                     raise
                 continue
-            return SymbolicProgram(staged, plan_sizes("jit", wanted), smallest)
+            differ, scope.compared = list(dict.fromkeys(scope.compared)), None
+            return SymbolicProgram(staged, plan_sizes("jit", wanted), smallest, differ)
         raise AssertionError
 
     def _delete_donated(self, args: tuple, kwargs: dict) -> None:

@@ -2,9 +2,9 @@
 
 The `element` rule of a primitive writes one element of a result in terms of elements of operands.
 If it writes the same for the symbolic types and for the padded ones, the operation computes the
-right elements on padded arrays, whatever is in the padding. A reduction over an axis of size n is one over
-all of the memory if what is read beyond n changes nothing: then `match` says which operands to
-fill, along which axes, with which number.
+right elements on padded arrays, whatever is in the padding. A reduction over an axis of size n is
+one over all of the memory if what is read beyond n changes nothing: then a `Matching` has the
+operands to fill, along which axes, with which number.
 """
 
 from __future__ import annotations

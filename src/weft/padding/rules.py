@@ -26,6 +26,7 @@ from weft.primitives.layout import convert
 from weft.primitives.random import RandomBits, RandomSplit
 from weft.primitives.reduction import ArgExtremum, Reduce, highest_value, lowest_value
 from weft.primitives.sort import FindPlaces, Partition, Sort, TopK, sort_p
+from weft.primitives.tokens import OptimizationBarrier
 
 Rule = Callable[[Eqn, Sizes, Sequence[Any]], list | None]
 
@@ -191,17 +192,14 @@ def pad_random(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
 
 
 def pad_gather(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list | None:
-    """A broken promise that indices are in bounds must not read the padding.
+    """Indices that are promised to be in bounds are clipped: those in the padding may be anything.
 
-    XLA clips such indices.
+    XLA clips them as well if the promise is broken.
     """
     mode, modes = eqn.params["mode"], indexing.GatherScatterMode
     if mode is modes.PROMISE_IN_BOUNDS:
-        mapped = eqn.params["dimension_numbers"].start_index_map
-        if any(is_padded(eqn.invars[0].aval, a) for a in mapped):
-            changed = eqn.replace(params={**eqn.params, "mode": modes.CLIP})
-            return run_elements(changed, sizes, ins)
-    return None
+        eqn = eqn.replace(params={**eqn.params, "mode": modes.CLIP})
+    return run_elements(eqn, sizes, ins)
 
 
 def pad_scatter(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
@@ -307,6 +305,7 @@ RULES: dict[type, Rule] = {
     Reduce: pad_reduce,
     FFT: pad_fft,
     BitcastConvertType: pad_bitcast,
+    OptimizationBarrier: apply_padded,
     RandomBits: pad_random,
     RandomSplit: pad_random,
     indexing.Gather: pad_gather,

@@ -1,9 +1,9 @@
 """Sizes in a padded program: how much memory a symbolic size has, and its value at run time.
 
 The invariant of this folder: a value of a symbolic type, `f32[n,3]`, is an array of the padded
-type, in which each size is its bound, `f32[8,3]`. The elements below the true sizes are those of the
-value; the rest may be anything. A bound follows from the expression of the size only, so values of
-equal symbolic types have equal padded types.
+type, in which each size is its bound, `f32[8,3]`. The elements below the true sizes are those of
+the value; the rest may be anything. A bound follows from the expression of the size only, so values
+of equal symbolic types have equal padded types.
 """
 
 from __future__ import annotations
