@@ -19,22 +19,25 @@ from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr, eval_jaxpr
 from weft.core.ref import is_ref
 from weft.core.source import boundary
-from weft.core.trace import current
+from weft.core.trace import current, is_eager
 from weft.dtypes import is_extended
 from weft.errors import InconclusiveDimensionOperation, ShapeError
 from weft.export.dims import Dim, evaluate_size
 from weft.export.solving import Step, plan_sizes
 from weft.export.specs import SymbolicScope, symbolic_shape
+from weft.mesh.client import default_device
+from weft.mesh.sharding import sharding_on
 from weft.options import config, trace_context
 from weft.padding.interpret import pad_jaxpr
 from weft.padding.sizes import FAR, Sizes, is_symbolic
 from weft.pytrees import broadcast_prefix, flatten, is_none
 from weft.util import copy_names, fun_name
-from weft.xla.array import ArrayImpl, host_view, put
+from weft.xla.array import ArrayImpl, array_from_host, host_view, put
 
 MIN_BUCKET = 8
 # If the program of a function depends on how small a size is, smaller sizes have their own.
 SMALL = MIN_BUCKET
+_ARRAY = frozenset((ArrayImpl,))
 MAX_PLANS = 4096  # kinds of calls that are remembered, about 2 KB each
 
 
@@ -84,6 +87,8 @@ class Plan(NamedTuple):
     sizes: tuple[Any, ...]
     pads: Sequence[tuple[int, ...] | None]  # the padded shape of each argument that is padded
     cuts: Sequence[tuple[slice, ...] | None]  # what is a result, of each that is cut
+    pads_any: bool
+    cuts_any: bool
     buckets: tuple[tuple[str, int], ...]
 
 
@@ -106,9 +111,15 @@ class PaddedFunction:
         self._programs: dict[Any, SymbolicProgram] = {}
         self._plans: dict[Any, Plan | None] = {}
         self._compiled: dict[Jaxpr, Callable] = {}
+        # Plans of calls with positional arrays only, by types and settings: the fast path.
+        self._arrays: dict[tuple, Plan] = {}
 
     @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs and _ARRAY.issuperset(map(type, args)) and config.debug == "off":
+            plan = self._arrays.get((trace_context(), *[x.aval for x in args]))
+            if plan is not None and is_eager():
+                return run_plan(plan, args)
         if config.disable_jit:
             return self._plain.fun(*args, **kwargs)
         return current.trace.call_jitted(self, args, kwargs)[0]
@@ -124,14 +135,12 @@ class PaddedFunction:
         plan, leaves = self._find_plan(args, kwargs)
         if plan is None:
             return self._plain.run_call(args, kwargs)[0], None
-        given = [pad_array(x, n) for x, n in zip(leaves, plan.pads, strict=True)]
-        program = plan.program
-        taken = program.select_visible(given) if program.hidden else given
-        outs = plan.run(*plan.sizes, *program.consts, *taken)
-        outs = [cut_array(y, part) for y, part in zip(outs, plan.cuts, strict=True)]
+        found = run_plan(plan, leaves)
         if any(self._donate):
             self._delete_donated(args, kwargs)
-        return program.result(outs), None
+        elif not kwargs and _ARRAY.issuperset(map(type, args)) and not config.disable_jit:
+            self._arrays[trace_context(), *[x.aval for x in args]] = plan
+        return found, None
 
     def padded_jaxpr(self, *args: Any, **kwargs: Any) -> Jaxpr:
         """Return the padded program for arguments of these types.
@@ -159,6 +168,7 @@ class PaddedFunction:
         self._programs.clear()
         self._plans.clear()
         self._compiled.clear()
+        self._arrays.clear()
         self._plain.clear_cache()
 
     def __repr__(self) -> str:
@@ -182,6 +192,7 @@ class PaddedFunction:
             return self._plans[key], leaves
         if len(self._plans) >= MAX_PLANS:
             self._plans.clear()
+            self._arrays.clear()
         for x in leaves:
             if is_ref(x):
                 raise ShapeError(f"jit: with sizes, arguments must be no references; got {x}.")
@@ -230,7 +241,8 @@ class PaddedFunction:
         pads = [find_pad(a, b, shapes) for a, b in zip(wanted, avals, strict=True)]
         cuts = [find_cut(a, values, shapes) for a in program.jaxpr.out_avals]
         sizes = tuple([put(np.int32(n)) for n in values.values()])
-        return Plan(program, jaxpr, self._compile(jaxpr), sizes, pads, cuts, buckets)
+        some = [any(x is not None for x in xs) for xs in (pads, cuts)]
+        return Plan(program, jaxpr, self._compile(jaxpr), sizes, pads, cuts, *some, buckets)
 
     def _compile(self, jaxpr: Jaxpr) -> Callable:
         """Return the jitted function of a padded program; sizes of a bucket share it."""
@@ -366,6 +378,19 @@ def find_cut(
     return None if shape == sizes.pad_type(aval).shape else tuple(map(slice, shape))
 
 
+def run_plan(plan: Plan, leaves: Sequence[Any]) -> Any:
+    """Return the result of a call: pad the arguments, run the program, cut the results."""
+    program = plan.program
+    if plan.pads_any:
+        leaves = [pad_array(x, n) for x, n in zip(leaves, plan.pads, strict=True)]
+    if program.hidden:
+        leaves = program.select_visible(list(leaves))
+    outs = plan.run(*plan.sizes, *program.consts, *leaves)
+    if plan.cuts_any:
+        outs = [cut_array(y, part) for y, part in zip(outs, plan.cuts, strict=True)]
+    return program.result(outs)
+
+
 def pad_array(x: Any, shape: tuple[int, ...] | None) -> Any:
     """Return an array with zeros up to a shape."""
     if shape is None:
@@ -378,11 +403,20 @@ def pad_array(x: Any, shape: tuple[int, ...] | None) -> Any:
         )
     found = np.zeros(shape, x.dtype)
     found[tuple(map(slice, x.shape))] = host_view(x) if held else x
-    return put(found, x._sharding, x._committed) if held else put(found)
+    return take_over(found, x if held else None)
 
 
 def cut_array(y: Any, part: tuple[slice, ...] | None) -> Any:
     """Return a part of an array."""
     if part is None:
         return y
-    return put(np.ascontiguousarray(host_view(y)[part]), y._sharding, y._committed)
+    return take_over(np.ascontiguousarray(host_view(y)[part]), y)
+
+
+def take_over(host: np.ndarray, like: Any) -> Any:
+    """Return new memory of the host as an array, where `like` is."""
+    if like is None:
+        return put(host)
+    if like._committed or like._sharding != sharding_on(default_device()):
+        return put(host, like._sharding, like._committed)
+    return array_from_host(host, False)
