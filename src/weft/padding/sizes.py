@@ -8,6 +8,7 @@ of equal symbolic types have equal padded types.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,8 +20,8 @@ from weft.core.element import Expression, Integer, Number, Operator, Place
 from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of, memo_jaxpr
 from weft.core.source import describe_maker
 from weft.errors import ShapeError
-from weft.export.dims import OPERATIONS, Dim, Size
-from weft.primitives.elementwise import select
+from weft.export.dims import OPERATIONS, Dim, Size, list_products
+from weft.primitives.elementwise import add, div, mul, select
 from weft.primitives.layout import broadcast_in_dim, convert, fill, iota_p
 
 INDEX = np.dtype(np.int32)
@@ -48,6 +49,7 @@ class Sizes:
         self.buckets = buckets
         self.values = values
         self._bounds: dict[Dim, int] = {}
+        self._values: dict[Dim, Any] = {}
 
     def bound(self, size: Size) -> int:
         """Return the size in memory of an axis: the largest value that its size may have."""
@@ -82,21 +84,25 @@ class Sizes:
         """Return a size as an int32 scalar."""
         if not isinstance(size, Dim):
             return np.int32(size)
-        total: Any = np.int32(0)
-        for monomial, count in size.terms.items():
-            product: Any = np.int32(count)
-            for factor, power in monomial:
-                for _ in range(power):
-                    product = jnp.multiply(product, self._factor(factor))
-            total = jnp.add(total, product)
-        return total
+        found = self._values.get(size)
+        if found is None:
+            low, high = find_range(size, self.buckets)
+            if low == high:
+                return np.int32(low)
+            terms = list_products(size, np.int32, self._compute_factor)
+            found = functools.reduce(add, [functools.reduce(mul, factors) for factors in terms])
+            self._values[size] = found
+        return found
 
-    def _factor(self, factor: Any) -> Any:
+    def _compute_factor(self, factor: Any) -> Any:
         if isinstance(factor, str):
             return self.values[factor]
         kind, *operands = factor
+        a, b = [self.value(x) for x in operands]
+        if kind == "floordiv" and find_range(operands[0], self.buckets)[0] >= 0:
+            return div(a, b)  # which rounds toward 0
         functions = {"floordiv": jnp.floor_divide, "max": jnp.maximum, "min": jnp.minimum}
-        return functions[kind](*[self.value(x) for x in operands])
+        return functions[kind](a, b)
 
     def is_inside(self, aval: ShapedArray, axes: Sequence[int]) -> Any:
         """Return True where the places along some axes are below the true sizes.
