@@ -64,6 +64,8 @@ class weft:
         in_shardings: Any = ...,
         out_shardings: Any = ...,
         passes: Any = ...,
+        sizes: Any = ...,
+        buckets: Any = ...,
     ) -> _Jitted[_P, _R]: ...
     @overload
     def jit(
@@ -81,6 +83,8 @@ class weft:
         in_shardings: Any = ...,
         out_shardings: Any = ...,
         passes: Any = ...,
+        sizes: Any = ...,
+        buckets: Any = ...,
     ) -> Callable[[Callable[_P, _R]], _Jitted[_P, _R]]: ...
     @overload
     def grad(

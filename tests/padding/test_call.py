@@ -63,6 +63,16 @@ def test_a_function_that_asks_if_sizes_are_equal():
     assert pair(5) is pair(6) and len(pair(5).invars) == 3
 
 
+def test_programs_ahead_of_time():
+    jitted, x = weft.jit(lambda x: x.mean(), sizes="n"), jnp.arange(5.0)
+    compiled = jitted.lower(x).compile()
+    (mean,) = compiled(jnp.int32(5), jnp.pad(x, (0, 3), constant_values=np.nan))
+    assert mean == 2 and jitted.eval_shape(x).shape == ()
+    jitted(x)
+    jitted.clear_cache()
+    assert not jitted._compiled and jitted(x) == 2
+
+
 def test_results_are_checked_without_padding():
     with weft.debug_nans(True):
         assert weft.jit(lambda x: (1 / x).sum(), sizes="n")(jnp.ones(3)) == 3

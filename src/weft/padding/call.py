@@ -15,6 +15,8 @@ from weft.api.arguments import Marked, find_donated, fix_static
 from weft.api.functions import avals_of
 from weft.api.jit import JitFunction
 from weft.api.programs import StagedProgram, stage_program
+from weft.api.shape_struct import ShapeDtypeStruct
+from weft.api.stages import Lowered, Traced
 from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr, eval_jaxpr
 from weft.core.ref import is_ref
@@ -83,7 +85,7 @@ class Plan(NamedTuple):
 
     program: StagedProgram
     jaxpr: Jaxpr  # the padded program: it takes the sizes, then what the program takes
-    run: Callable  # that program, compiled
+    run: Any  # that program, jitted
     sizes: tuple[Any, ...]
     pads: Sequence[tuple[int, ...] | None]  # the padded shape of each argument that is padded
     cuts: Sequence[tuple[slice, ...] | None]  # what is a result, of each that is cut
@@ -162,6 +164,19 @@ class PaddedFunction:
                 f"{', '.join(str(a) for a in self._types(args, kwargs))}."
             )
         return plan.jaxpr
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """Trace the padded program for arguments of these types: see `padded_jaxpr`."""
+        jaxpr = self.padded_jaxpr(*args, **kwargs)
+        return self._compile(jaxpr).trace(*[ShapeDtypeStruct.of(a) for a in jaxpr.in_avals])
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Lower the padded program for arguments of these types to StableHLO."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the shapes and dtypes of the results, computing nothing."""
+        return self._plain.eval_shape(*args, **kwargs)
 
     def clear_cache(self) -> None:
         """Forget all programs of the function."""
@@ -244,7 +259,7 @@ class PaddedFunction:
         some = [any(x is not None for x in xs) for xs in (pads, cuts)]
         return Plan(program, jaxpr, self._compile(jaxpr), sizes, pads, cuts, *some, buckets)
 
-    def _compile(self, jaxpr: Jaxpr) -> Callable:
+    def _compile(self, jaxpr: Jaxpr) -> Any:
         """Return the jitted function of a padded program; sizes of a bucket share it."""
         found = self._compiled.get(jaxpr)
         if found is None:
