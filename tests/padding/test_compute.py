@@ -13,7 +13,7 @@ from weft.export.specs import symbolic_args_specs
 from weft.padding.compute import compute_elements
 from weft.padding.sizes import Sizes
 
-X, I = np.zeros((5, 3), np.float32), np.zeros((5, 1), np.int32)
+X, AT = np.zeros((5, 3), np.float32), np.zeros((5, 1), np.int32)
 NUMBERS = lax.GatherDimensionNumbers((1,), (0,), (0,))
 
 FUNCTIONS = {
@@ -32,7 +32,7 @@ FUNCTIONS = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_elements_are_those_of_the_operation(name):
     fun = FUNCTIONS[name]
-    jaxpr = weft.make_jaxpr(fun)(*symbolic_args_specs((X, I), ("n, _", "n, _"))).jaxpr
+    jaxpr = weft.make_jaxpr(fun)(*symbolic_args_specs((X, AT), ("n, _", "n, _"))).jaxpr
     eqn = jaxpr.eqns[0]
     places = tuple([Place(f"i{k}") for k in range(eqn.outvars[0].aval.ndim)])
     operands = [Operand(k, a.aval) for k, a in enumerate(eqn.invars)]

@@ -21,7 +21,7 @@ from weft.core.aval import ShapedArray
 from weft.core.jaxpr import Jaxpr, eval_jaxpr
 from weft.core.ref import is_ref
 from weft.core.source import boundary
-from weft.core.trace import current, is_eager
+from weft.core.trace import current
 from weft.dtypes import is_extended
 from weft.errors import InconclusiveDimensionOperation, ShapeError
 from weft.export.dims import Dim, evaluate_size
@@ -118,10 +118,6 @@ class PaddedFunction:
 
     @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not kwargs and _ARRAY.issuperset(map(type, args)) and config.debug == "off":
-            plan = self._arrays.get((trace_context(), *[x.aval for x in args]))
-            if plan is not None and is_eager():
-                return run_plan(plan, args)
         if config.disable_jit:
             return self._plain.fun(*args, **kwargs)
         return current.trace.call_jitted(self, args, kwargs)[0]
@@ -134,13 +130,18 @@ class PaddedFunction:
         """The result of a call where operations compute, and nothing for C++ to run."""
         if config.debug != "off":  # NaN in the padding is no error
             return self._plain.run_call(args, kwargs)[0], None
+        only_arrays = not kwargs and _ARRAY.issuperset(map(type, args))
+        if only_arrays:
+            plan = self._arrays.get((trace_context(), *[x.aval for x in args]))
+            if plan is not None:
+                return run_plan(plan, args), None
         plan, leaves = self._find_plan(args, kwargs)
         if plan is None:
             return self._plain.run_call(args, kwargs)[0], None
         found = run_plan(plan, leaves)
         if any(self._donate):
             self._delete_donated(args, kwargs)
-        elif not kwargs and _ARRAY.issuperset(map(type, args)) and not config.disable_jit:
+        elif only_arrays:
             self._arrays[trace_context(), *[x.aval for x in args]] = plan
         return found, None
 
