@@ -50,7 +50,7 @@ OPERATIONS = {
         ("K", lambda a, x, y, i: jnp.median(a, 0)),
         ("K", lambda a, x, y, i: a[jnp.argmin(y)]),
         ("K", lambda a, x, y, i: y @ a),
-        ("K", lambda a, x, y, i: a.std(0)),
+        ("K", lambda a, x, y, i: jnp.sqrt(a.var(0) + 0.1)),
         ("K", lambda a, x, y, i: lax.fori_loop(
             0, a.shape[0], lambda t, c: c * 0.5 + jnp.asarray(a)[t], jnp.zeros(3))),
         ("K", lambda a, x, y, i: weft.ops.segment_max(y, i % 3, 3)),
