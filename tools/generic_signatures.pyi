@@ -67,6 +67,8 @@ class weft:
         in_shardings: Any = ...,
         out_shardings: Any = ...,
         passes: Any = ...,
+        sizes: Any = ...,
+        buckets: Any = ...,
     ) -> _Jitted[_P, _R]: ...
     @overload
     def jit(
@@ -84,6 +86,8 @@ class weft:
         in_shardings: Any = ...,
         out_shardings: Any = ...,
         passes: Any = ...,
+        sizes: Any = ...,
+        buckets: Any = ...,
     ) -> Callable[[Callable[_P, _R]], _Jitted[_P, _R]]: ...
     @overload
     def grad(

@@ -330,6 +330,8 @@ def jit(
     in_shardings: Any = ...,
     out_shardings: Any = ...,
     passes: Any = ...,
+    sizes: Any = ...,
+    buckets: Any = ...,
 ) -> _Jitted[_P, _R]: ...
 @overload
 def jit(
@@ -347,6 +349,8 @@ def jit(
     in_shardings: Any = ...,
     out_shardings: Any = ...,
     passes: Any = ...,
+    sizes: Any = ...,
+    buckets: Any = ...,
 ) -> Callable[[Callable[_P, _R]], _Jitted[_P, _R]]: ...
 def jvp(
     fun: Callable[..., _R], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = ...

@@ -10,6 +10,7 @@ import copyreg
 import dataclasses
 import enum
 import functools
+import importlib
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -280,6 +281,8 @@ def jit(
     in_shardings: Any = None,
     out_shardings: Any = None,
     passes: Any = None,
+    sizes: Any = None,
+    buckets: Any = None,
 ) -> Any:
     """Return a function that XLA compiles.
 
@@ -328,6 +331,14 @@ def jit(
         leaves them to the compiler.
       passes: a sequence of names of `weft.passes.PASSES` and of functions from jaxpr to jaxpr. It
         replaces `config.passes`. If jitted functions are nested, the outer one decides.
+      sizes: the shapes of the positional arguments, with names for the sizes that vary, as
+        `sizes="(n, d), (n,)"`. A pytree prefix of the arguments of texts as of
+        `export.symbolic_shape`, in which `_` and `...` are sizes that stay; None for arguments
+        whose sizes stay; or one text with a shape in brackets for each argument. `fun` is traced
+        once. A call rounds each size up to its bucket and pads the arguments, and the program of
+        the buckets computes what `fun` computes without padding.
+      buckets: the sizes in memory: a sequence of ints, a function from a size to its bucket, or a
+        dict of these by name. By default sizes are rounded up to 8, 12, 16, 24, 32, 48, and so on.
 
     Returns:
       A function with the signature and the results of `fun`. Its attributes are `.trace(*args)` and
@@ -340,6 +351,8 @@ def jit(
         `fun` does not have; a call passes a static argument that cannot be hashed.
       DtypeError: an argument that is not static, or a result, is not an array or a number.
       TracerBoolConversionError: Python control flow depends on the value of an array.
+      ShapeError: an operation cannot be computed on padded arrays, or sizes do not fit `sizes`.
+      InconclusiveDimensionOperation: Python control flow depends on a size that varies.
 
     >>> jit(lambda x: x * 2 + 1)(jnp.arange(3))
     Array([1, 3, 5], dtype=int32)
@@ -374,6 +387,12 @@ def jit(
     >>> new = step(state, jnp.ones(2))
     >>> state.is_deleted()
     True
+
+    One program serves all lengths up to 8, the next one those up to 12:
+
+    >>> spread = weft.jit(lambda x: (x.mean(), x.std()), sizes="n")
+    >>> print(*spread(jnp.arange(3.0)), *spread(jnp.arange(5.0)))
+    1.0 0.8164966 2.0 1.4142135
     """
     if fun is None:
         return functools.partial(jit, **{k: x for k, x in locals().items() if k != "fun"})
@@ -390,6 +409,15 @@ def jit(
     spec = JitSpec(fun_name(fun), (), keep_unused, settings, **how)
     shardings = request_shardings("jit", in_shardings, out_shardings)
     early = inline is Inline.JAX_EARLY if isinstance(inline, Inline) else bool(inline)
+    if sizes is not None or buckets is not None:
+        if sizes is None or shardings is not None:
+            raise ValueError(
+                "jit: sizes must be given with buckets, and without in_shardings and "
+                f"out_shardings; got sizes={sizes!r}."
+            )
+        plain = JitFunction(fun, spec, static, Marked(), "jit", None, early)
+        padding = importlib.import_module("weft.padding.call")
+        return padding.PaddedFunction(plain, sizes, buckets, static, donate)
     return JitFunction(fun, spec, static, donate, "jit", shardings, early).make_callable()
 
 

@@ -174,7 +174,10 @@ class Dim(SymbolicSize):
     def __eq__(self, other: object) -> bool:
         if type(other) is Dim:
             same = self._hash == other._hash and self.terms == other.terms
-            return same and self.scope is other.scope
+            if same and self.scope is other.scope:
+                return True
+        if self.scope.compared is not None and isinstance(other, Dim | int | float | np.number):
+            self.scope.compared.append((self, other))
         return False
 
     def __hash__(self) -> int:

@@ -43,6 +43,8 @@ class SymbolicScope:
         self.explicit: list[Dim] = []  # what is at least 0
         self.equal: dict[Factor, list[tuple[int, Size]]] = {}
         self.bounds: dict = {}  # what find_bounds has found
+        # Pairs of sizes that were taken to differ, if somebody wants to know.
+        self.compared: list[tuple[Dim, Any]] | None = None
         for text in constraints_str:
             self._add(str(text))
 

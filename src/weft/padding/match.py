@@ -1,0 +1,199 @@
+"""Comparing the mathematics of an operation at true sizes with that at padded sizes.
+
+The `element` rule of a primitive writes one element of a result in terms of elements of operands.
+If it writes the same for the symbolic types and for the padded ones, the operation computes the
+right elements on padded arrays, whatever is in the padding. A reduction over an axis of size n is
+one over all of the memory if what is read beyond n changes nothing: then a `Matching` has the
+operands to fill, along which axes, with which number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.core.aval import ShapedArray
+from weft.core.element import Apply, Expression, Integer, Number, Place, Read, Reduce, Select, walk
+from weft.core.trace import ensure_compile_time_eval
+from weft.export.dims import Dim
+
+
+class Mismatch(Exception):
+    """The operation on padded arrays computes something else."""
+
+
+class Matching:
+    """The fills of operands under which two expressions agree: `fills[operand, axis]`."""
+
+    def __init__(self, avals: Sequence[ShapedArray]):
+        self.avals = avals
+        self.fills: dict[tuple[int, int], Any] = {}
+        self.plain: set[tuple[int, int]] = set()  # operands' axes that are read as they are
+        self.places: dict[Place, Place] = {}
+
+    def match(self, true: Any, padded: Any, cut: frozenset[Place] = frozenset()) -> None:
+        """Compare an expression at true sizes with one at padded sizes.
+
+        `cut` are the places of reductions that go on beyond the true size.
+
+        Raises:
+          Mismatch: they may differ.
+        """
+        if not isinstance(true, Expression):
+            if type(true) is not type(padded) or isinstance(true, Dim) or true != padded:
+                raise Mismatch
+            return
+        if type(true) is not type(padded):
+            raise Mismatch
+        match true:
+            case Place():
+                if self.places.get(true, true) is not padded:
+                    raise Mismatch
+            case Number():
+                self._match_numbers(true, padded, cut)
+            case Reduce():
+                self._match_reductions(true, padded, cut)
+            case Read():
+                self._match_reads(true, padded, cut)
+            case Apply():
+                self._match_applications(true, padded, cut)
+            case Integer():
+                if true.operator is not padded.operator:
+                    raise Mismatch
+                self._match_parts(true, padded, cut)
+            case _:
+                self._match_parts(true, padded, cut)
+
+    def _match_parts(self, true: Any, padded: Any, cut: frozenset[Place]) -> None:
+        if len(true.parts) != len(padded.parts):
+            raise Mismatch
+        for a, b in zip(true.parts, padded.parts, strict=True):
+            self.match(a, b, cut)
+
+    def _match_numbers(self, true: Number, padded: Number, cut: frozenset[Place]) -> None:
+        if true.dtype != padded.dtype:
+            raise Mismatch
+        if isinstance(true.value, Expression | Dim):
+            self.match(true.value, padded.value, cut)
+        elif not np.array_equal(true.value, padded.value, equal_nan=true.dtype.kind in "fc"):
+            raise Mismatch
+
+    def _match_applications(self, true: Apply, padded: Apply, cut: frozenset[Place]) -> None:
+        same = true.primitive is padded.primitive and dict(true.params) == dict(padded.params)
+        if not same:
+            raise Mismatch
+        self._match_parts(true, padded, cut)
+
+    def _match_reads(self, true: Read, padded: Read, cut: frozenset[Place]) -> None:
+        if true.operand != padded.operand:
+            raise Mismatch
+        self._match_parts(true, padded, cut)
+        for axis, index in enumerate(true.index):
+            if isinstance(index, Place) and index in cut:
+                continue
+            if any(x in cut for x in walk(index)):
+                raise Mismatch
+            self.plain.add((true.operand, axis))
+
+    def _match_reductions(self, true: Reduce, padded: Reduce, cut: frozenset[Place]) -> None:
+        if true.combine is not padded.combine or len(true.sizes) != len(padded.sizes):
+            raise Mismatch
+        self.match(true.start, padded.start, cut)
+        more = set()
+        for place, other, n, m in zip(
+            true.places, padded.places, true.sizes, padded.sizes, strict=True
+        ):
+            self.places[place] = other
+            if isinstance(n, Dim) and type(m) is int:
+                more.add(place)
+            else:
+                self.match(n, m, cut)
+        self.match(true.body, padded.body, cut | more)
+        if more:
+            self._fill(true, frozenset(more))
+
+    def _fill(self, reduction: Reduce, cut: frozenset[Place]) -> None:
+        """Find the numbers that make the terms at places beyond the true sizes change nothing.
+
+        Each read in a term must be at such a place, so that no element that counts meets the fill.
+        """
+        if cut & {x for x in walk(reduction.start) if isinstance(x, Place)}:
+            raise Mismatch
+        neutral = find_neutral(reduction)
+        reads = [x for x in walk(reduction.body) if type(x) is Read]
+        for place in cut:
+            for read in reads:
+                axes = [a for a, index in enumerate(read.index) if index is place]
+                if len(axes) != 1:
+                    raise Mismatch
+        values = {}
+        for read in reads:
+            values[read.operand] = neutral.astype(self.avals[read.operand].dtype)
+        found = evaluate_at(reduction.body, values)
+        if found is None or not np.array_equal(
+            found, neutral, equal_nan=neutral.dtype.kind in "fc"
+        ):
+            raise Mismatch
+        for read in reads:
+            for axis, index in enumerate(read.index):
+                if index in cut:
+                    key, value = (read.operand, axis), values[read.operand]
+                    old = self.fills.setdefault(key, value)
+                    if not np.array_equal(old, value, equal_nan=old.dtype.kind in "fc"):
+                        raise Mismatch
+
+    def finish(self) -> Mapping[tuple[int, int], Any]:
+        """Return the fills.
+
+        Raises:
+          Mismatch: an axis that is filled is also read as it is.
+        """
+        if self.plain & self.fills.keys():
+            raise Mismatch
+        return self.fills
+
+
+def find_neutral(reduction: Reduce) -> Any:
+    """Return the number that a reduction starts with, which must change nothing if it comes again.
+
+    Operations of reductions are associative and commutative, so it is enough that the number
+    combined with itself is itself.
+    """
+    start = reduction.start
+    if type(start) is not Number or isinstance(start.value, Expression | Dim):
+        raise Mismatch
+    neutral = np.asarray(start.value, start.dtype)
+    if reduction.combine is None:
+        if neutral != 0:
+            raise Mismatch
+        return neutral
+    with ensure_compile_time_eval():
+        twice = np.asarray(reduction.combine.apply(neutral, neutral)[0])
+    if not np.array_equal(twice, neutral, equal_nan=neutral.dtype.kind in "fc"):
+        raise Mismatch
+    return neutral
+
+
+def evaluate_at(expression: Any, values: Mapping[int, Any]) -> Any:
+    """Return the value of a term whose reads all give one number; None if it is not known."""
+    match expression:
+        case Read():
+            return values[expression.operand]
+        case Number():
+            if isinstance(expression.value, Expression | Dim):
+                return None
+            return np.asarray(expression.value, expression.dtype)
+        case Apply():
+            args = [evaluate_at(x, values) for x in expression.args]
+            if any(x is None for x in args):
+                return None
+            with ensure_compile_time_eval():
+                return np.asarray(expression.primitive.apply(*args, **expression.params)[0])
+        case Select():
+            condition = evaluate_at(expression.condition, values)
+            if condition is None or condition.dtype != bool:
+                return None
+            return evaluate_at(expression.yes if condition else expression.no, values)
+    return None

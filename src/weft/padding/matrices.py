@@ -1,0 +1,108 @@
+"""Rules for factorizations and solves of padded matrices: the rest of a matrix is the identity.
+
+A matrix A becomes [[A, 0], [0, I]]. Its factorization is that of A beside that of I, so what is
+wanted stands in the first rows and columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import numpy as jnp
+from weft.core.aval import ShapedArray, typeof
+from weft.core.jaxpr import Eqn
+from weft.padding.rules import Rule, apply_padded, is_padded, pad_batch
+from weft.padding.sizes import Sizes, choose_elements, count_places, fill_like, refusal
+from weft.primitives.eigen import Eigh, Svd
+from weft.primitives.factorizations import Lu, Qr
+from weft.primitives.layout import LeadingBatch, convert
+from weft.primitives.linalg import Cholesky, TriangularSolve
+
+
+def has_padded_core(eqn: Eqn) -> bool:
+    """Return True if the matrices themselves are padded."""
+    aval = eqn.invars[0].aval
+    return any(is_padded(aval, a) for a in (aval.ndim - 2, aval.ndim - 1))
+
+
+def complete(x: Any, aval: ShapedArray, sizes: Sizes, diagonal: Any = 1) -> Any:
+    """Return matrices with `diagonal` on the diagonal of the rest, and 0 elsewhere in it."""
+    row, column = aval.ndim - 2, aval.ndim - 1
+    x = sizes.mask(x, aval, (row, column), 0)
+    shape = typeof(x).shape
+    places = []
+    for axis in (row, column):
+        beyond = jnp.subtract(count_places(shape, axis), sizes.value(aval.shape[axis]))
+        places.append(beyond)
+    on = jnp.logical_and(places[0] >= np.int32(0), jnp.equal(*places))
+    return choose_elements(on, fill_like(x, diagonal), x)
+
+
+def pad_factorization(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
+    """Cholesky, LU and QR of the matrix beside the identity."""
+    if not has_padded_core(eqn):
+        return pad_batch(eqn, sizes, ins)
+    return apply_padded(eqn, sizes, [complete(ins[0], eqn.invars[0].aval, sizes)])
+
+
+def pad_qr(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
+    """As other factorizations, without pivots, which would take columns of the rest first."""
+    if has_padded_core(eqn) and eqn.params["pivoting"]:
+        raise refusal(eqn, "a decomposition with pivots must have matrices of known sizes")
+    return pad_factorization(eqn, sizes, ins)
+
+
+def pad_triangular_solve(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
+    """The rest of the system is x = 0."""
+    a, b = ins
+    of_a, of_b = [v.aval for v in eqn.invars]
+    if not has_padded_core(eqn):
+        return apply_padded(eqn, sizes, ins)
+    axis = of_b.ndim - (2 if eqn.params["left_side"] else 1)
+    b = sizes.mask(b, of_b, (axis,), 0)
+    return apply_padded(eqn, sizes, [complete(a, of_a, sizes), b])
+
+
+def pad_eigh(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
+    """The rest has an eigenvalue that is larger than those of the matrix, so that it comes last."""
+    if not has_padded_core(eqn):
+        return pad_batch(eqn, sizes, ins)
+    if eqn.params["subset_by_index"] is not None:
+        raise refusal(eqn, "a subset of eigenvalues must be of matrices of known sizes")
+    x, aval = ins[0], eqn.invars[0].aval
+    inner = sizes.mask(x, aval, (aval.ndim - 2, aval.ndim - 1), 0)
+    norm = jnp.sum(jnp.abs(inner), axis=(-2, -1), keepdims=True)  # at least the largest eigenvalue
+    beyond = jnp.broadcast_to(2 * norm + 1, typeof(x).shape)
+    on = complete(fill_like(x, 0), aval, sizes)
+    moved = jnp.where(jnp.equal(on, fill_like(x, 1)), convert(beyond, aval.dtype), inner)
+    return apply_padded(eqn, sizes, [moved])
+
+
+def pad_svd(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
+    """Singular values of a matrix with zeros in the rest are those of the matrix, then zeros."""
+    if not has_padded_core(eqn):
+        return pad_batch(eqn, sizes, ins)
+    if eqn.params["compute_uv"] or eqn.params["subset_by_index"] is not None:
+        raise refusal(
+            eqn,
+            "singular vectors must be of matrices of known sizes",
+            "jnp.linalg.svd(x, compute_uv=False), or jnp.linalg.eigh(x.T @ x)",
+        )
+    aval = eqn.invars[0].aval
+    return apply_padded(eqn, sizes, [sizes.mask(ins[0], aval, (aval.ndim - 2, aval.ndim - 1), 0)])
+
+
+MATRIX_RULES: dict[type, Rule] = {
+    LeadingBatch: lambda eqn, sizes, ins: (
+        None if eqn.primitive.element is not None else pad_batch(eqn, sizes, ins)
+    ),
+    Cholesky: pad_factorization,
+    Lu: pad_factorization,
+    Qr: pad_qr,
+    TriangularSolve: pad_triangular_solve,
+    Eigh: pad_eigh,
+    Svd: pad_svd,
+}

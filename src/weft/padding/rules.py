@@ -1,0 +1,316 @@
+"""Rules for padded arrays of primitives that their `element` rule does not say enough about.
+
+A rule takes an equation with symbolic sizes, the sizes, and the padded operands. It returns the
+padded results, or None if the general ways are to be tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import numpy as jnp
+from weft.core.aval import ShapedArray, typeof
+from weft.core.jaxpr import Eqn
+from weft.export.dims import Dim
+from weft.padding.elements import run_elements
+from weft.padding.sizes import FAR, INDEX, Sizes, choose_elements, count_places, fill_like, refusal
+from weft.primitives import indexing, window
+from weft.primitives.bits import BitcastConvertType
+from weft.primitives.conv import ConvGeneralDilated
+from weft.primitives.cumulative import Cumulative
+from weft.primitives.fft import FFT
+from weft.primitives.layout import convert
+from weft.primitives.random import RandomBits, RandomSplit
+from weft.primitives.reduction import ArgExtremum, Reduce, highest_value, lowest_value
+from weft.primitives.sort import FindPlaces, Partition, Sort, TopK, sort_p
+from weft.primitives.tokens import OptimizationBarrier
+
+Rule = Callable[[Eqn, Sizes, Sequence[Any]], list | None]
+
+
+def apply_padded(eqn: Eqn, sizes: Sizes, ins: Sequence[Any], **changes: Any) -> list:
+    """Apply the primitive of an equation to padded operands."""
+    params = {k: sizes.substitute(v) for k, v in {**eqn.params, **changes}.items()}
+    return eqn.primitive.apply(*ins, **params)
+
+
+def is_padded(aval: ShapedArray, axis: int) -> bool:
+    """Return True if an axis has a symbolic size."""
+    return isinstance(aval.shape[axis], Dim)
+
+
+def padded_axes(aval: ShapedArray) -> list[int]:
+    """Return the axes of symbolic size."""
+    return [a for a in range(aval.ndim) if is_padded(aval, a)]
+
+
+# --- along an axis ----------------------------------------------------------------------------
+
+
+def pad_cumulative(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
+    """A running reduction from the end meets the padding first: it is filled with identities."""
+    (x,), aval = ins, eqn.invars[0].aval
+    if eqn.params["reverse"]:
+        value = eqn.primitive.identity(aval.dtype)
+        x = sizes.mask(x, aval, (eqn.params["axis"],), value)
+    return apply_padded(eqn, sizes, [x])
+
+
+def pad_arg_extremum(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
+    """The padding has the value that never wins: of equal elements the first one counts."""
+    (x,), aval = ins, eqn.invars[0].aval
+    worst = lowest_value if eqn.primitive.largest else highest_value
+    return apply_padded(eqn, sizes, [sizes.mask(x, aval, eqn.params["axes"], worst(aval.dtype))])
+
+
+def sort_padded(eqn: Eqn, sizes: Sizes, xs: Sequence[Any], axis: int, **params: Any) -> list:
+    """Sort arrays along an axis with the padding last, whatever is in it."""
+    inside = sizes.is_inside(eqn.invars[0].aval, (axis,))
+    if inside is None:
+        return sort_p.apply(*xs, dimension=axis, **params)
+    last = convert(jnp.logical_not(inside), np.dtype(np.int8))
+    params["num_keys"] += 1
+    return sort_p.apply(last, *xs, dimension=axis, **params)[1:]
+
+
+def pad_sort(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
+    """The first key of the order is whether an element is padding."""
+    params = dict(eqn.params)
+    return sort_padded(eqn, sizes, ins, params.pop("dimension"), **params)
+
+
+def pad_partition(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list | None:
+    """What is sorted is also partitioned, at all places."""
+    aval, axis = eqn.invars[0].aval, eqn.params["axis"]
+    if not is_padded(aval, axis):
+        return apply_padded(eqn, sizes, ins)
+    xs = [ins[0]]
+    if eqn.params["places"]:
+        xs.append(count_places(sizes.pad_type(aval).shape, axis))
+    return sort_padded(eqn, sizes, xs, axis, is_stable=True, num_keys=1)[-1:]
+
+
+def pad_top_k(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
+    """The padding has the lowest value, and comes after the equal elements before it."""
+    (x,), aval = ins, eqn.invars[0].aval
+    axis = eqn.params["axis"]
+    return apply_padded(eqn, sizes, [sizes.mask(x, aval, (axis,), lowest_value(aval.dtype))])
+
+
+def pad_find_places(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
+    """There is nothing in the padding; places that are not there are the true size."""
+    (x,), aval = ins, eqn.invars[0].aval
+    axis = eqn.params["axis"]
+    (places,) = apply_padded(eqn, sizes, [sizes.mask(x, aval, (axis,), False)])
+    if not is_padded(aval, axis):
+        return [places]
+    size = convert(sizes.value(aval.shape[axis]), typeof(places).dtype)
+    return [jnp.minimum(places, size)]
+
+
+def pad_reduce(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
+    """The padding has the number that the reduction starts with, which changes nothing."""
+    n = len(ins) // 2
+    xs = [
+        sizes.mask(x, a.aval, eqn.params["dimensions"], init)
+        for x, a, init in zip(ins[:n], eqn.invars[:n], ins[n:], strict=True)
+    ]
+    return apply_padded(eqn, sizes, [*xs, *ins[n:]])
+
+
+# --- independent along leading axes -----------------------------------------------------------
+
+
+def pad_batch(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
+    """An operation on matrices whose batch is padded computes each matrix for itself."""
+    rank = eqn.invars[0].aval.ndim - eqn.primitive.core_rank
+    for aval in [v.aval for v in (*eqn.invars, *eqn.outvars)]:
+        if any(is_padded(aval, a) for a in range(rank, aval.ndim)):
+            raise refusal(
+                eqn, "must have matrices of known sizes; only the axes before them may be padded"
+            )
+    return apply_padded(eqn, sizes, ins)
+
+
+def pad_fft(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
+    """A transform mixes all places along its axes: only others may be padded."""
+    aval = eqn.invars[0].aval
+    if any(
+        is_padded(aval, a) for a in range(aval.ndim - len(eqn.params["fft_lengths"]), aval.ndim)
+    ):
+        raise refusal(
+            eqn,
+            "the length of a Fourier transform must be known",
+            "jnp.fft.fft(x, n=1024), which pads the signal itself",
+        )
+    return apply_padded(eqn, sizes, ins)
+
+
+def pad_bitcast(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list | None:
+    """The last axis may become part of an element, or come from it; others stay."""
+    aval, out = eqn.invars[0].aval, eqn.outvars[0].aval
+    rank = min(aval.ndim, out.ndim)
+    if aval.shape[:rank] != out.shape[:rank] or any(map(has_padded_tail, (aval, out), (rank,) * 2)):
+        raise refusal(eqn, "the axis that is cut into words must have a known size")
+    return apply_padded(eqn, sizes, ins)
+
+
+def has_padded_tail(aval: ShapedArray, rank: int) -> bool:
+    """Return True if an axis from `rank` on is padded."""
+    return any(is_padded(aval, a) for a in range(rank, aval.ndim))
+
+
+# --- random numbers ---------------------------------------------------------------------------
+
+
+def pad_random(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
+    """Numbers that are made of their place alone, in C order, are the same in a longer array."""
+    shape = eqn.params["shape"]
+    keys = eqn.invars[0].aval
+    varies = [a for a, n in enumerate(shape) if isinstance(n, Dim)]
+    if varies and not eqn.params["partitionable"]:
+        raise refusal(
+            eqn,
+            "each random number must depend on its own place only",
+            "weft.threefry_partitionable(True)",
+        )
+    if any(a > 0 for a in varies):
+        raise refusal(
+            eqn,
+            f"only the first axis of random numbers may be padded, not those of shape {shape}",
+            "random.normal(key, (n, 3)).T, or random.split(key, m) and vmap",
+        )
+    if is_padded(keys, keys.ndim - 1):
+        raise refusal(eqn, "the words of a key must be known")
+    return apply_padded(eqn, sizes, ins)
+
+
+# --- gather and scatter -----------------------------------------------------------------------
+
+
+def pad_gather(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list | None:
+    """Indices that are promised to be in bounds are clipped: those in the padding may be anything.
+
+    XLA clips them as well if the promise is broken.
+    """
+    mode, modes = eqn.params["mode"], indexing.GatherScatterMode
+    if mode is modes.PROMISE_IN_BOUNDS:
+        eqn = eqn.replace(params={**eqn.params, "mode": modes.CLIP})
+    return run_elements(eqn, sizes, ins)
+
+
+def pad_scatter(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
+    """Updates in the padding, and those beyond the true sizes, go to a place that is dropped."""
+    x, indices, updates = ins
+    of_x, of_indices, of_updates = [a.aval for a in eqn.invars]
+    dims, mode = eqn.params["dimension_numbers"], eqn.params["mode"]
+    modes = indexing.GatherScatterMode
+    whole = indexing.window_sizes(of_x, of_updates, dims)
+    mapped = dims.scatter_dims_to_operand_dims
+    for axis, size in enumerate(whole):
+        if isinstance(size, Dim) and (axis in mapped or size != of_x.shape[axis]):
+            raise refusal(eqn, "windows of symbolic size must be as long as the array")
+    indices = widen_indices(indices)
+    inside = sizes.is_inside(of_indices, range(of_indices.ndim - 1))
+    limits = [sizes.value(of_x.shape[d] - whole[d]) for d in mapped]
+    if mapped:
+        limit = jnp.stack([jnp.asarray(n, INDEX) for n in limits])
+        limit = jnp.broadcast_to(limit, typeof(indices).shape)
+        if mode is modes.CLIP:
+            indices = jnp.maximum(jnp.minimum(indices, limit), np.int32(0))
+        else:
+            fits = jnp.logical_and(indices >= np.int32(0), indices <= limit)
+            inside = fits if inside is None else jnp.logical_and(inside, fits)
+    if inside is not None and not mapped and padded_axes(of_indices):
+        raise refusal(eqn, "updates in the padding must have an index")
+    if inside is not None:
+        indices = choose_elements(inside, indices, fill_like(indices, FAR))
+    return apply_padded(
+        eqn, sizes, [x, indices, updates], mode=modes.FILL_OR_DROP, indices_are_sorted=False,
+        unique_indices=False,
+    )  # fmt: skip
+
+
+def widen_indices(indices: Any) -> Any:
+    """Return indices as int32; those that are too large for any axis stay too large."""
+    dtype = typeof(indices).dtype
+    if dtype.itemsize >= 4 and dtype != INDEX:
+        top = np.asarray(FAR, dtype)
+        indices = jnp.minimum(indices, top)
+        indices = indices if dtype.kind == "u" else jnp.maximum(indices, -top)
+    return convert(indices, INDEX)
+
+
+# --- windows ----------------------------------------------------------------------------------
+
+
+def pad_convolution(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list | None:
+    """Zeros beyond the true sizes are what a convolution takes to be there."""
+    lhs, rhs = ins
+    of_lhs, of_rhs = [a.aval for a in eqn.invars]
+    (batch, *summed), rhs_spec, _ = eqn.params["dimension_numbers"]
+    low = [pair[0] for pair in eqn.params["padding"]]
+    groups = eqn.params["feature_group_count"], eqn.params["batch_group_count"]
+    if any(is_padded(of_rhs, a) for a in rhs_spec[2:]) or any(type(n) is not int for n in low):
+        return None
+    if max(groups) > 1 and any(is_padded(of_lhs, a) for a in (batch, summed[0])):
+        return None
+    lhs = sizes.mask(lhs, of_lhs, summed, 0)
+    rhs = sizes.mask(rhs, of_rhs, rhs_spec[1:2], 0)
+    return apply_padded(eqn, sizes, [lhs, rhs], padding=fit_padding(eqn, sizes))
+
+
+def fit_padding(eqn: Eqn, sizes: Sizes) -> tuple[tuple[int, int], ...]:
+    """Return the padding of a convolution with which the result is as long as its bound."""
+    params = eqn.params
+    lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
+    lhs, rhs, out = [
+        sizes.pad_type(v.aval).shape for v in (eqn.invars[0], eqn.invars[1], eqn.outvars[0])
+    ]
+    found = []
+    for k, (low, high) in enumerate(params["padding"]):
+        if type(high) is int and not is_padded(eqn.invars[0].aval, lhs_spec[2 + k]):
+            found.append((low, high))
+            continue
+        n, window, count = lhs[lhs_spec[2 + k]], rhs[rhs_spec[2 + k]], out[out_spec[2 + k]]
+        extent = (n - 1) * params["lhs_dilation"][k] + 1 if n else 0
+        window = (window - 1) * params["rhs_dilation"][k] + 1
+        found.append((low, (count - 1) * params["window_strides"][k] + window - extent - low))
+    return tuple(found)
+
+
+def pad_selection(eqn: Eqn, sizes: Sizes, ins: Sequence[Any]) -> list:
+    """The padding is never selected, and what it would add is 0."""
+    first, operand = ins
+    avals = [a.aval for a in eqn.invars]
+    lows = [pair[0] for pair in eqn.params["padding"]]
+    if any(type(n) is not int for n in lows):
+        raise refusal(eqn, "padding in front must have a known size")
+    worst = window.worst_value(eqn.params["select_prim"], avals[1].dtype)
+    operand = sizes.mask(operand, avals[1], range(avals[1].ndim), worst)
+    first = sizes.mask(first, avals[0], range(avals[0].ndim), 0)
+    return apply_padded(eqn, sizes, [first, operand])
+
+
+RULES: dict[type, Rule] = {
+    Cumulative: pad_cumulative,
+    ArgExtremum: pad_arg_extremum,
+    Sort: pad_sort,
+    Partition: pad_partition,
+    TopK: pad_top_k,
+    FindPlaces: pad_find_places,
+    Reduce: pad_reduce,
+    FFT: pad_fft,
+    BitcastConvertType: pad_bitcast,
+    OptimizationBarrier: apply_padded,
+    RandomBits: pad_random,
+    RandomSplit: pad_random,
+    indexing.Gather: pad_gather,
+    indexing.Scatter: pad_scatter,
+    ConvGeneralDilated: pad_convolution,
+    window.SelectAndGatherAdd: pad_selection,
+    window.SelectAndScatterAdd: pad_selection,
+}

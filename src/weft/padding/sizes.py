@@ -1,0 +1,255 @@
+"""Sizes in a padded program: how much memory a symbolic size has, and its value at run time.
+
+The invariant of this folder: a value of a symbolic type, `f32[n,3]`, is an array of the padded
+type, in which each size is its bound, `f32[8,3]`. The elements below the true sizes are those of
+the value; the rest may be anything. A bound follows from the expression of the size only, so values
+of equal symbolic types have equal padded types.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft import numpy as jnp
+from weft.core.aval import ShapedArray, typeof
+from weft.core.element import Expression, Integer, Number, Operator, Place
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of, memo_jaxpr
+from weft.core.source import describe_maker
+from weft.errors import ShapeError
+from weft.export.dims import OPERATIONS, Dim, Size, list_products
+from weft.primitives.elementwise import add, div, mul, select
+from weft.primitives.layout import broadcast_in_dim, convert, fill, iota_p
+
+INDEX = np.dtype(np.int32)
+FAR = 2**30  # beyond all places along an axis; sums of two such numbers fit an int32
+
+FUNCTIONS = {
+    Operator.ADD: jnp.add, Operator.SUBTRACT: jnp.subtract, Operator.MULTIPLY: jnp.multiply,
+    Operator.DIVIDE: jnp.floor_divide, Operator.REMAINDER: jnp.remainder, Operator.LESS: jnp.less,
+    Operator.AT_MOST: jnp.less_equal, Operator.EQUAL: jnp.equal, Operator.AND: jnp.logical_and,
+    Operator.SMALLER: jnp.minimum, Operator.LARGER: jnp.maximum,
+}  # fmt: skip
+
+Range = tuple[int, int]
+
+
+class Sizes:
+    """The sizes of the variables of a program: their buckets, and their values at run time.
+
+    Attributes:
+      buckets: the size in memory of each variable.
+      values: the true size of each variable, an int32 scalar. It is at least 1.
+    """
+
+    def __init__(self, buckets: Mapping[str, int], values: Mapping[str, Any]):
+        self.buckets = buckets
+        self.values = values
+        self._bounds: dict[Dim, int] = {}
+        self._values: dict[Dim, Any] = {}
+
+    def bound(self, size: Size) -> int:
+        """Return the size in memory of an axis: the largest value that its size may have."""
+        if type(size) is int:
+            return size
+        found = self._bounds.get(size)
+        if found is None:
+            found = max(0, find_range(size, self.buckets)[1])
+            if found >= FAR:
+                raise ShapeError(
+                    f"sizes: an axis must have less than 2**30 elements in memory; got {found} for "
+                    f"{size}. Hint: smaller buckets."
+                )
+            self._bounds[size] = found
+        return found
+
+    def pad_type(self, aval: ShapedArray) -> ShapedArray:
+        """Return the type of the padded array of a value, which is not weak."""
+        shape = tuple([self.bound(n) for n in aval.shape])
+        return aval.strong() if shape == aval.shape else aval.update(shape=shape, weak_type=False)
+
+    def substitute(self, value: Any) -> Any:
+        """Return a parameter of an equation with bounds in the place of sizes."""
+        if isinstance(value, Dim):
+            return self.bound(value)
+        if isinstance(value, tuple) and any(has_dim(x) for x in value):
+            parts = [self.substitute(x) for x in value]
+            return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+        return value
+
+    def value(self, size: Any) -> Any:
+        """Return a size as an int32 scalar."""
+        if not isinstance(size, Dim):
+            return np.int32(size)
+        found = self._values.get(size)
+        if found is None:
+            low, high = find_range(size, self.buckets)
+            if low == high:
+                return np.int32(low)
+            terms = list_products(size, np.int32, self._compute_factor)
+            found = functools.reduce(add, [functools.reduce(mul, factors) for factors in terms])
+            self._values[size] = found
+        return found
+
+    def _compute_factor(self, factor: Any) -> Any:
+        if isinstance(factor, str):
+            return self.values[factor]
+        kind, *operands = factor
+        a, b = [self.value(x) for x in operands]
+        if kind == "floordiv" and find_range(operands[0], self.buckets)[0] >= 0:
+            return div(a, b)  # which rounds toward 0
+        functions = {"floordiv": jnp.floor_divide, "max": jnp.maximum, "min": jnp.minimum}
+        return functions[kind](a, b)
+
+    def is_inside(self, aval: ShapedArray, axes: Sequence[int]) -> Any:
+        """Return True where the places along some axes are below the true sizes.
+
+        The array has the padded shape of `aval`. It is None if none of the axes is padded.
+        """
+        padded, found = self.pad_type(aval).shape, None
+        for axis in axes:
+            if isinstance(aval.shape[axis], Dim):
+                place = count_places(padded, axis)
+                holds = jnp.less(place, self.value(aval.shape[axis]))
+                found = holds if found is None else jnp.logical_and(found, holds)
+        return found
+
+    def mask(self, x: Any, aval: ShapedArray, axes: Sequence[int], value: Any) -> Any:
+        """Return a padded array with `value` in the padding of some axes."""
+        inside = self.is_inside(aval, axes)
+        return x if inside is None else choose_elements(inside, x, fill_like(x, value))
+
+
+def count_places(shape: Sequence[int], axis: int) -> Any:
+    """Return the place of each element along an axis."""
+    params = {"dtype": INDEX, "shape": tuple(shape), "dimension": axis, "sharding": None}
+    return iota_p.apply(**params)[0]
+
+
+def fill_like(x: Any, value: Any) -> Any:
+    """Return an array like `x` of one value: a number or a scalar array of the dtype of `x`."""
+    aval = typeof(x)
+    if np.ndim(value) == 0 and not hasattr(value, "aval"):
+        return fill(aval.shape, value, aval.dtype)
+    return broadcast_in_dim(convert(value, aval.dtype), aval.shape, ())
+
+
+def choose_elements(condition: Any, yes: Any, no: Any) -> Any:
+    """Return the elements of `yes` where the condition holds, else those of `no`."""
+    return select(condition, yes, no)
+
+
+def has_dim(x: Any) -> bool:
+    """Return True if a parameter holds a symbolic size."""
+    if isinstance(x, tuple | list):
+        return any(has_dim(y) for y in x)
+    return isinstance(x, Dim)
+
+
+def is_symbolic(aval: Any) -> bool:
+    """Return True if a type has a symbolic size."""
+    return any(type(n) is not int for n in getattr(aval, "shape", ()))
+
+
+def is_symbolic_eqn(eqn: Eqn) -> bool:
+    """Return True if an equation, or a program that it holds, has a symbolic size."""
+    values = (*eqn.invars, *eqn.outvars)
+    literal = [a.val for a in eqn.invars if isinstance(a, Literal)]
+    return (
+        any(is_symbolic(v.aval) for v in values)
+        or any(map(has_dim, eqn.params.values()))
+        or any(map(has_dim, literal))
+        or any(b.jaxpr is not None and is_symbolic_jaxpr(b.jaxpr) for b in bodies_of(eqn))
+    )
+
+
+@memo_jaxpr
+def is_symbolic_jaxpr(jaxpr: Jaxpr) -> Any:
+    """Return True if a program has a symbolic size anywhere."""
+    return any(map(is_symbolic, jaxpr.in_avals)) or any(map(is_symbolic_eqn, jaxpr.eqns))
+
+
+# --- ranges -----------------------------------------------------------------------------------
+
+
+def find_range(size: Any, buckets: Mapping[str, int], places: Mapping = {}) -> Range:
+    """Return the smallest and the largest value that an integer may have.
+
+    Args:
+      size: a size, or an integer of an `element` rule.
+      buckets: the largest value of each variable; the smallest is 1.
+      places: the sizes of the axes of places.
+    """
+    if isinstance(size, Dim):
+        low = high = 0
+        for monomial, count in size.terms.items():
+            ends = (count, count)
+            for factor, power in monomial:
+                for _ in range(power):
+                    ends = combine_ranges(Operator.MULTIPLY, ends, range_of_factor(factor, buckets))
+            low, high = low + ends[0], high + ends[1]
+        return low, high
+    if isinstance(size, Place):
+        return 0, max(0, places[size] - 1)
+    if isinstance(size, Integer):
+        left = find_range(size.left, buckets, places)
+        return combine_ranges(size.operator, left, find_range(size.right, buckets, places))
+    if isinstance(size, Expression):
+        raise ShapeError(f"sizes: a size must not depend on values of arrays; got {size}.")
+    return int(size), int(size)
+
+
+def range_of_factor(factor: Any, buckets: Mapping[str, int]) -> Range:
+    """Return the range of a factor of a size."""
+    if isinstance(factor, str):
+        return 1, buckets[factor]
+    kind, *operands = factor
+    low, high = [find_range(x, buckets) for x in operands]
+    if kind == "floordiv":
+        return combine_ranges(Operator.DIVIDE, low, high)
+    choose = OPERATIONS[kind]
+    return choose(low[0], high[0]), choose(low[1], high[1])
+
+
+def combine_ranges(operator: Operator, a: Range, b: Range) -> Range:
+    """Return the range of an operation on integers of two ranges."""
+    if operator is Operator.SUBTRACT:
+        return a[0] - b[1], a[1] - b[0]
+    if operator is Operator.REMAINDER:
+        return 0, max(abs(b[0]), abs(b[1]))
+    if operator is Operator.DIVIDE and b[0] <= 0:
+        raise ShapeError(f"sizes: a size must be divided by a size that is not 0; got {b}.")
+    if operator in (Operator.LESS, Operator.AT_MOST, Operator.EQUAL, Operator.AND):
+        return 0, 1
+    if operator in (Operator.MULTIPLY, Operator.DIVIDE):
+        ends = [operator.value[1](x, y) for x in a for y in b]
+        return min(ends), max(ends)
+    return operator.value[1](a[0], b[0]), operator.value[1](a[1], b[1])
+
+
+# --- errors -----------------------------------------------------------------------------------
+
+OTHERWISE = "jit without sizes for the part that needs this operation"
+
+
+def refusal(eqn: Eqn, reason: str, hint: str = OTHERWISE) -> ShapeError:
+    """Return the error for an equation that cannot be computed on padded arrays."""
+    name = eqn.primitive.name
+    operands = ", ".join(str(a.aval) for a in eqn.invars)
+    axes = [
+        f"axis {axis} of operand {i}"
+        for i, a in enumerate(eqn.invars)
+        for axis, n in enumerate(getattr(a.aval, "shape", ()))
+        if isinstance(n, Dim)
+    ]
+    padded = f", padded along {' and '.join(axes)}," if axes else ""
+    maker = describe_maker(eqn.source, name)
+    return ShapeError(f"{name}: {reason}; got {operands}{padded} {maker}. Hint: {hint}.")
+
+
+def number_of(x: Any, dtype: Any) -> Number:
+    """Return a constant as an expression."""
+    return Number(x, np.dtype(dtype))

@@ -1,0 +1,170 @@
+"""`jit(sizes=...)`: what is traced and compiled how often, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft.errors import InconclusiveDimensionOperation, ShapeError
+from weft.padding.call import round_up, split_shapes
+
+
+def test_one_trace_and_one_program_for_each_bucket():
+    traced = []
+
+    def f(x, y):
+        traced.append(x.shape)
+        return (x * y[:, None]).mean(0), x - x.max()
+
+    jitted = weft.jit(f, sizes="(n, _), (n,)")
+    rng = np.random.default_rng(0)
+    for n in (3, 8, 1, 11, 5, 12):
+        x, y = rng.normal(size=(n, 2)).astype("f"), rng.normal(size=n).astype("f")
+        for got, want in zip(jitted(x, y), f(x, y), strict=True):
+            assert isinstance(got, weft.Array)
+            np.testing.assert_allclose(got, want, 1e-5, 1e-6)
+    assert len([s for s in traced if not isinstance(s[0], int)]) == 1
+    jaxprs = {id(jitted.padded_jaxpr(jnp.ones((n, 2)), jnp.ones(n))) for n in (3, 8, 11, 5, 12)}
+    assert len(jaxprs) == 2
+
+
+def test_empty_arrays_are_not_padded():
+    jitted = weft.jit(lambda x: (x.sum(), x * 2), sizes="n")
+    total, twice = jitted(np.zeros(0, np.float32))
+    assert total == 0 and twice.shape == (0,)
+    with pytest.raises(ShapeError, match="padded_jaxpr: sizes must be at least 1"):
+        jitted.padded_jaxpr(np.zeros(0, np.float32))
+
+
+def test_a_function_that_asks_if_a_size_is_small():
+    jitted = weft.jit(lambda x: jnp.roll(x, 2), sizes="n")
+    for n in (1, 9, 12):
+        x = np.arange(n, dtype=np.float32)
+        np.testing.assert_array_equal(jitted(x), np.roll(x, 2))
+    assert jitted.padded_jaxpr(jnp.ones(9)) is jitted.padded_jaxpr(jnp.ones(12))
+    recursive = weft.jit(lambda x: weft.lax.associative_scan(jnp.add, x), sizes="n")
+    with pytest.raises(InconclusiveDimensionOperation, match="must have the same answer"):
+        recursive(jnp.ones(9))
+    branch = weft.jit(lambda x: x if x.shape[0] > 100 else x + 1, sizes="n")
+    with pytest.raises(InconclusiveDimensionOperation, match="n > 100"):
+        branch(jnp.ones(9))
+
+
+def test_a_function_that_asks_if_sizes_are_equal():
+    one = weft.jit(lambda x: x * 2 if x.shape[0] == 4 else x + 1, sizes="n")
+    assert one(jnp.ones(4))[0] == 2 == one(jnp.ones(5))[0] and one(jnp.zeros(4))[0] == 0
+    f = lambda x, y: x.sum() - y.sum() if x.shape == y.shape else x.sum() + y.sum()
+    two = weft.jit(f, sizes="(n,), (m,)")
+    for n, m in ((3, 5), (5, 5), (9, 9), (6, 5)):
+        assert two(jnp.ones(n), jnp.ones(m)) == f(jnp.ones(n), jnp.ones(m))
+    pair = lambda n: two.padded_jaxpr(jnp.ones(n), jnp.ones(n))
+    assert pair(5) is pair(6) and len(pair(5).invars) == 3
+
+
+def test_programs_ahead_of_time():
+    jitted, x = weft.jit(lambda x: x.mean(), sizes="n"), jnp.arange(5.0)
+    compiled = jitted.lower(x).compile()
+    (mean,) = compiled(jnp.int32(5), jnp.pad(x, (0, 3), constant_values=np.nan))
+    assert mean == 2 and jitted.eval_shape(x).shape == ()
+    jitted(x)
+    jitted.clear_cache()
+    assert not jitted._compiled and jitted(x) == 2
+
+
+def test_results_are_checked_without_padding():
+    with weft.debug_nans(True):
+        assert weft.jit(lambda x: (1 / x).sum(), sizes="n")(jnp.ones(3)) == 3
+
+
+def test_round_up():
+    assert [round_up(n) for n in (1, 8, 9, 12, 13, 17, 25, 33, 49, 1000)] == [
+        8, 8, 12, 12, 16, 24, 32, 48, 64, 1024,
+    ]  # fmt: skip
+    for n in range(1, 3000):
+        assert n <= round_up(n) <= max(8, n * 1.5)
+
+
+def test_buckets():
+    x = jnp.ones(5)
+    types = lambda buckets: [
+        a.shape for a in weft.jit(jnp.sin, sizes="n", buckets=buckets).padded_jaxpr(x).in_avals
+    ]
+    assert types([4, 30, 10]) == [(), (10,)]
+    assert types(lambda n: 2 * n) == [(), (10,)]
+    assert types({"n": [7]}) == [(), (7,)] and types({}) == [(), (8,)]
+    with pytest.raises(ShapeError, match=r"jit: a bucket must be .* n = 5; got buckets of at most"):
+        types([3, 4])
+    with pytest.raises(ShapeError, match="jit: a bucket must be .* got 4"):
+        types(lambda n: n - 1)
+    with pytest.raises(ValueError, match="jit: sizes must be given with buckets"):
+        weft.jit(jnp.sin, buckets=[8])
+    with pytest.raises(ValueError, match="without in_shardings"):
+        weft.jit(jnp.sin, sizes="n", in_shardings=weft.P())
+
+
+def test_texts_of_sizes():
+    assert split_shapes("(n, d), (n,)") == ["n, d", "n"]
+    assert split_shapes("(n + 1)*2, m") == ["(n + 1)*2, m"]
+    assert split_shapes("(...), (n)") == ["...", "n"]
+    f = weft.jit(lambda x, y: x.sum() + y.sum(), sizes="(n,), (2*n,)")
+    assert f(jnp.ones(3), jnp.ones(6)) == 9
+    with pytest.raises(ShapeError, match=r"jit: arguments must have sizes that fit .* is not 7"):
+        f(jnp.ones(3), jnp.ones(7))
+    with pytest.raises(ShapeError, match="a shape for each positional argument"):
+        f(jnp.ones(3))
+    nested = weft.jit(lambda d, k: d["a"] * k, sizes=({"a": "n"}, None))
+    np.testing.assert_array_equal(nested({"a": jnp.ones(3)}, 2.0), [2, 2, 2])
+
+
+def test_static_keyword_and_donated_arguments():
+    f = weft.jit(lambda x, axis, *, scale: x.sum(axis) * scale, sizes="n, _", static_argnums=1)
+    np.testing.assert_array_equal(f(jnp.ones((3, 2)), 0, scale=2.0), [6, 6])
+    np.testing.assert_array_equal(f(jnp.ones((3, 2)), 1, scale=2.0), [4, 4, 4])
+    g = weft.jit(lambda x: x + 1, sizes="n", donate_argnums=0)
+    x = jnp.ones(3)
+    g(x)
+    assert x.is_deleted()
+
+
+def test_transformations():
+    f = lambda x: jnp.log(x).mean()
+    jitted, x = weft.jit(f, sizes="n"), jnp.arange(1.0, 6.0)
+    np.testing.assert_allclose(weft.grad(jitted)(x), weft.grad(f)(x), 1e-6)
+    np.testing.assert_allclose(weft.vmap(jitted)(x[:, None]), np.log(x), 1e-6)
+    inner = weft.jit(weft.grad(jitted), sizes="n")
+    np.testing.assert_allclose(inner(x), weft.grad(f)(x), 1e-6)
+    np.testing.assert_allclose(weft.jit(jitted)(x), f(x), 1e-6)
+
+
+@weft.jit
+def double(x):
+    return 2 * x
+
+
+REFUSED = {
+    "fft: the length of a Fourier transform": lambda x: jnp.fft.fft(x),
+    "svd: singular vectors must be": lambda x: jnp.linalg.svd(jnp.outer(x, x)),
+    "eig: must have matrices of known sizes": lambda x: jnp.linalg.eig(jnp.outer(x, x)),
+    "random_bits: each random number": lambda x: weft.random.normal(weft.random.key(0), x.shape),
+    "debug_print|debug_callback|callback": lambda x: weft.debug.print("{}", x) or x,
+    "pure_callback: has no rule": lambda x: weft.pure_callback(
+        np.sum, weft.ShapeDtypeStruct((), np.float32), x
+    ),
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_refused(text):
+    with pytest.raises(ShapeError, match=text) as found:
+        weft.jit(REFUSED[text], sizes="n")(jnp.ones(5))
+    assert "test_call.py" in str(found.value) and "Hint: " in str(found.value)
+
+
+def test_random_numbers_of_their_place():
+    with weft.threefry_partitionable(True):
+        f = lambda x: x + weft.random.normal(weft.random.key(0), x.shape)
+        x = jnp.zeros((5, 3))
+        for sizes in ("n, _", "_, n"):
+            np.testing.assert_allclose(weft.jit(f, sizes=sizes)(x), f(x), 1e-6)

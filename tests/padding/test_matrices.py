@@ -1,0 +1,48 @@
+"""Factorizations of padded matrices: the rest is an identity."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from weft import lax
+from weft.core.aval import ShapedArray
+from weft.export.specs import symbolic_shape
+from weft.padding.matrices import complete
+from weft.padding.sizes import Sizes
+
+
+def test_matrices_are_completed_by_an_identity():
+    n, m = symbolic_shape("n, m")
+    x = np.full((2, 4, 6), np.nan, np.float32)
+    x[:, :3, :4] = 2
+    sizes = Sizes({"n": 4, "m": 6}, {"n": np.int32(3), "m": np.int32(4)})
+    got = np.asarray(complete(x, ShapedArray((2, n, m), np.dtype(np.float32)), sizes))
+    want = np.zeros((4, 6))
+    want[:3, :4], want[3, 4] = 2, 1
+    np.testing.assert_array_equal(got, [want, want])
+
+
+FUNCTIONS = {
+    "lu": lambda x: lax.linalg.lu(x)[0],
+    "qr": lambda x: jnp.abs(jnp.linalg.qr(x)[1]),
+    "eigh": lambda x: jnp.abs(jnp.linalg.eigh(x + x.T)[1]),
+    "singular values": lambda x: jnp.linalg.svd(x, compute_uv=False),
+    "from the right": lambda x: lax.linalg.triangular_solve(
+        jnp.tril(x) + 3 * jnp.eye(x.shape[0]), x, left_side=False, lower=True
+    ),
+    "inverse": lambda x: jnp.linalg.inv(x + 4 * jnp.eye(x.shape[0])),
+}
+
+
+@pytest.mark.sample(one_in=2)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_factors_of_padded_matrices(name):
+    fun, rng = FUNCTIONS[name], np.random.default_rng(0)
+    jitted = weft.jit(fun, sizes="n, n")
+    for n in (5, 2):
+        x = rng.normal(size=(n, n)).astype(np.float32)
+        np.testing.assert_allclose(jitted(x), fun(x), 1e-3, 1e-4)
+    assert len(jitted._compiled) == 1
