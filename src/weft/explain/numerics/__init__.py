@@ -1,0 +1,1 @@
+"""Where precision is lost, line by line: `weft.explain.numerics(f)(*args)`."""

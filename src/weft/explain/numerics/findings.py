@@ -1,0 +1,250 @@
+"""Findings: which lines lose precision, and what says so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft import dtypes
+from weft.explain.numerics.samples import FAIR, Record, relative
+from weft.explain.origins import NOWHERE, Place
+
+KEPT_SHARE = 0.58  # of the bits of a result; one with fewer right bits is accused
+MIN_GROWTH = 6.0  # bits by which the errors of a line grow, if it is accused
+MIN_SHARE = 0.5  # of the largest growth, in bits, that other accused lines have
+
+
+class Finding(NamedTuple):
+    """A line that loses precision, or makes a NaN or an infinity.
+
+    Attributes:
+      kind: "cancellation", "growth", "rounding", "underflow", "overflow", "nan", "infinity",
+        "wrapped", or "hidden".
+      place: the user's line.
+      text: what happens there.
+      remedy: the usual rewrite as code, or "".
+      score: bits of precision lost there.
+      backward: whether it happens in a reverse pass.
+    """
+
+    kind: str
+    place: Place
+    text: str
+    remedy: str = ""
+    score: float = 0.0
+    backward: bool = False
+
+    def __str__(self) -> str:
+        where = f"{self.place}" + (" (backward)" if self.backward else "")
+        remedy = f"\n    instead: {self.remedy}" if self.remedy else ""
+        return f"{where}: {self.text}{remedy}"
+
+
+def count_bits(dtype: Any) -> int:
+    """Return the number of bits of the significand of a dtype."""
+    return 1 - round(math.log2(float(dtypes.finfo(dtypes.real_dtype(dtype)).eps)))
+
+
+def allowed_ulps(dtype: Any) -> float:
+    """Return the error in ulps from which on a result of a dtype counts as bad."""
+    return 2.0 ** ((1 - KEPT_SHARE) * count_bits(dtype))
+
+
+def high(values: np.ndarray) -> float:
+    """Return the value that a fair share of the values reaches."""
+    if not len(values):
+        return 0.0
+    ordered = np.sort(np.nan_to_num(values, nan=0.0, posinf=1e300))
+    return float(ordered[-max(1, math.floor(FAIR * len(ordered)))])
+
+
+def is_bad(result: Record) -> bool:
+    """Return True if a result of the program has lost too many digits."""
+    if not dtypes.is_inexact(result.dtype):
+        return False
+    narrow, wide = result.join("narrow"), result.join("wide")
+    if not narrow.any() and high(np.abs(wide)) > 0:
+        return True
+    far = np.nan_to_num(result.ulps, nan=0.0, posinf=1e300) >= allowed_ulps(result.dtype)
+    far |= np.isinf(narrow) & np.isfinite(wide)
+    return int(far.sum()) >= max(1, math.floor(FAIR * len(far)))
+
+
+def measure_growth(record: Record, unit: float) -> tuple[float, float]:
+    """Return by how many bits errors grow in an equation, and the relative error after it."""
+    grown, reached = 0.0, 0.0
+    for s in record.samples:
+        after = relative(s.errors, s.wide)
+        growth = after / np.maximum(s.inherited, unit / 2)
+        grown += max(0.0, math.log2(max(high(growth), 1e-300)))
+        reached = max(reached, high(after))
+    return grown, reached
+
+
+def find_findings(records: Sequence[Record], results: Sequence[Record]) -> list[Finding]:
+    """Return the findings, the worst first."""
+    found = [*find_special(records, results), *find_wraps(records)]
+    bad = [r for r in results if is_bad(r)]
+    if bad:
+        kinds = ("nan", "overflow", "infinity")
+        known = {f.place for f in found if f.kind in kinds}
+        found += [f for f in find_losses(records, bad) if f.place not in known]
+    return [*found, *find_hidden(records, results)]
+
+
+# --- precision ------------------------------------------------------------------------------------
+
+
+def find_losses(records: Sequence[Record], bad: Sequence[Record]) -> list[Finding]:
+    """Return the lines at which the precision of bad results was lost, the worst first."""
+    unit = min(float(dtypes.finfo(dtypes.real_dtype(r.dtype)).eps) for r in bad)
+    least = min(allowed_ulps(r.dtype) for r in bad) * unit
+    lines: dict[Place, tuple[float, Record]] = {}
+    for r in records:
+        if not dtypes.is_inexact(r.dtype):
+            continue
+        grown, reached = measure_growth(r, unit)
+        if grown < MIN_GROWTH or reached < least / 4:
+            continue
+        if r.site.place is not NOWHERE and grown > lines.get(r.site.place, (0.0, r))[0]:
+            lines[r.site.place] = grown, r
+    most = max((g for g, _ in lines.values()), default=0.0)
+    ranked = sorted(lines.values(), key=lambda x: -x[0])
+    return [describe_loss(r, g, unit) for g, r in ranked if g >= MIN_SHARE * most]
+
+
+def describe_loss(record: Record, grown: float, unit: float) -> Finding:
+    """Return the finding of an equation that loses precision."""
+    lost = float(record.lost_digits.max(initial=0.0))
+    narrow, wide = record.join("narrow"), record.join("wide")
+    flushed = (narrow == 0) & (wide != 0) & (np.abs(wide) < smallest_normal(record.dtype))
+    added = high(relative(record.join("added"), narrow)) / unit
+    after = min(grown, count_bits(record.dtype)) * math.log10(2)
+    name = record.site.operation
+    if flushed.any():
+        small = float(np.abs(wide[flushed]).max())
+        kind, text = "underflow", f"{name} underflows: {small:.3g} becomes 0"
+    elif lost >= 1 and added < 2:
+        kind = "cancellation"
+        text = f"{name} cancels {lost:.1f} digits, so that earlier rounding errors show"
+    elif added >= 64:
+        kind, text = "rounding", f"{name} itself adds errors of up to {added:.3g} ulp"
+        if dtypes.finfo(dtypes.real_dtype(record.dtype)).eps > 4 * unit:
+            text = f"{name} rounds to {record.dtype}, of {count_bits(record.dtype)} bits"
+    else:
+        kind, text = "growth", f"{name} makes relative errors of its operands larger"
+    count = len({s.turns for s in record.samples})
+    if count > 1:
+        text += f", over {count} recorded iterations"
+    text += f" ({after:.1f} digits)"
+    return Finding(kind, record.site.place, text, "", grown, record.site.backward)
+
+
+def smallest_normal(dtype: Any) -> float:
+    """Return the smallest normal number of a dtype."""
+    return float(dtypes.finfo(dtypes.real_dtype(dtype)).smallest_normal)
+
+
+# --- NaN and infinities ---------------------------------------------------------------------------
+
+
+class Birth(NamedTuple):
+    """An equation that made NaN or an infinity of operands that had none, in an iteration."""
+
+    record: Record
+    sample: Any
+
+
+def find_births(records: Sequence[Record], fact: str, order: Sequence) -> list[Birth]:
+    """Return where NaN ("nans") or infinities ("infs") began, in the order of the run."""
+    found = []
+    for record, sample in order:
+        if sample.facts[fact] > 0 and not sample.facts[fact + "_in"]:
+            found.append(Birth(record, sample))
+    return found
+
+
+def find_special(records: Sequence[Record], results: Sequence[Record]) -> list[Finding]:
+    """Return where the NaN and the infinities of results began."""
+    order = list_in_order(records)
+    nans = sum(r.total("nans") for r in results)
+    infs = sum(r.total("infs") for r in results)
+    born_nans = find_births(records, "nans", order)
+    born_infs = find_births(records, "infs", order)
+    found = []
+    if nans and born_nans:
+        birth = born_nans[0]
+        made = next((b for b in born_infs if comes_before(b, birth, order)), None)
+        if birth.sample.facts["infs_in"] and made is not None:
+            also = f", and {birth.record.site.operation} at {birth.record.site.place} makes NaN of it"
+            found.append(describe_infinity(made, also))
+        else:
+            name = birth.record.site.operation
+            text = f"{name} makes NaN{describe_turn(birth.sample)}"
+            where = birth.record.site
+            found.append(Finding("nan", where.place, text, "", 1e3, where.backward))
+    elif infs and born_infs:
+        found.append(describe_infinity(born_infs[0], ""))
+    return found
+
+
+def list_in_order(records: Sequence[Record]) -> list[tuple[Record, Any]]:
+    """Return equations and samples in the order in which they ran."""
+    pairs = [(r, s, i) for i, r in enumerate(records) for s in r.samples]
+    pairs.sort(key=lambda x: x[0].rank(x[1]))
+    return [(r, s) for r, s, _ in pairs]
+
+
+def comes_before(a: Birth, b: Birth, order: Sequence) -> bool:
+    """Return True if one birth was not after another."""
+    at = {id(s): i for i, (_, s) in enumerate(order)}
+    return at[id(a.sample)] <= at[id(b.sample)]
+
+
+def describe_turn(sample: Any) -> str:
+    """Say in which iteration something happened."""
+    return f" in iteration {sample.turns[-1]}" if sample.turns else ""
+
+
+def describe_infinity(birth: Birth, also: str) -> Finding:
+    """Return the finding of an equation that made an infinity."""
+    site, s = birth.record.site, birth.sample
+    wide = np.abs(s.wide[np.isinf(s.narrow)])
+    finite = wide[np.isfinite(wide)]
+    top = float(dtypes.finfo(dtypes.real_dtype(birth.record.dtype)).max)
+    turn = describe_turn(s)
+    if len(finite):
+        text = f"{site.operation} overflows{turn}: {finite.max():.3g} is beyond {top:.3g}{also}"
+        return Finding("overflow", site.place, text, "", 1e3, site.backward)
+    text = f"{site.operation} makes an infinity{turn}{also}"
+    return Finding("infinity", site.place, text, "", 1e3, site.backward)
+
+
+def find_hidden(records: Sequence[Record], results: Sequence[Record]) -> list[Finding]:
+    """Return NaN that a later line hides, and that reach no result."""
+    if any(r.total("nans") for r in results):
+        return []
+    order = list_in_order(records)
+    found = []
+    for birth in find_births(records, "nans", order)[:1]:
+        later = order[[id(s) for _, s in order].index(id(birth.sample)) :]
+        hide = next((r for r, s in later if s.facts["nans_in"] and not s.facts["nans"]), None)
+        if hide is not None and birth.record.site.place != NOWHERE:
+            text = f"{birth.record.site.operation} makes NaN, hidden at {hide.site.place}"
+            text += "; a gradient may have it"
+            site = birth.record.site
+            found.append(Finding("hidden", site.place, text, "", 0.0, site.backward))
+    return found
+
+
+def find_wraps(records: Sequence[Record]) -> list[Finding]:
+    """Return where integers wrap."""
+    found: dict[Place, Finding] = {}
+    for r in records:
+        if r.total("wrapped"):
+            text = f"{r.site.operation} leaves the range of {r.dtype}"
+            found.setdefault(r.site.place, Finding("wrapped", r.site.place, text, "", 1e2))
+    return list(found.values())
