@@ -1,7 +1,7 @@
 """What a program costs, line by line: `weft.explain(f)(*args)`.
 
 `explain.memory(f)` and `explain.compile(f)` are parts of it, for which nothing runs. See
-docs/explain.md.
+docs/explain.md. `explain.numerics(f)` says where precision is lost: docs/numerics.md.
 """
 
 import sys
@@ -9,6 +9,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from weft.explain import numerics
 from weft.explain.costs import Costs
 from weft.explain.machine import measure_peaks
 from weft.explain.memory import find_residuals, list_live
@@ -19,7 +20,7 @@ from weft.mesh.blocks import count_kept_bytes
 from weft.optimize.passes import run_passes
 from weft.util import list_public
 
-__all__ = ["Report", "compile", "memory"]
+__all__ = ["Report", "compile", "memory", "numerics"]
 __dir__ = list_public(__name__)
 
 RUNS = 5

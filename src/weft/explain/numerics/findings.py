@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft import dtypes
-from weft.explain.numerics.samples import FAIR, Record, relative
-from weft.explain.origins import NOWHERE, Place
+from weft.core.facts import Cost, Linearity
+from weft.explain.numerics.samples import FAIR, Record, measure_ulps, relative, ulps_text
+from weft.explain.origins import NOWHERE, Place, find_place
 
 KEPT_SHARE = 0.58  # of the bits of a result; one with fewer right bits is accused
-MIN_GROWTH = 6.0  # bits by which the errors of a line grow, if it is accused
+MIN_GROWTH = 0.6  # of the bits that a result can spare: how much errors grow in an accused line
 MIN_SHARE = 0.5  # of the largest growth, in bits, that other accused lines have
 
 
@@ -75,12 +76,15 @@ def is_bad(result: Record) -> bool:
 
 def measure_growth(record: Record, unit: float) -> tuple[float, float]:
     """Return by how many bits errors grow in an equation, and the relative error after it."""
-    grown, reached = 0.0, 0.0
+    grown, reached, before = 0.0, 0.0, 0
     for s in record.samples:
         after = relative(s.errors, s.wide)
-        growth = after / np.maximum(s.inherited, unit / 2)
-        grown += max(0.0, math.log2(max(high(growth), 1e-300)))
-        reached = max(reached, high(after))
+        with np.errstate(all="ignore"):
+            growth = after / np.maximum(s.inherited, unit / 2)
+        turn = s.turns[-1] if s.turns else 0
+        count = max(1, turn - before)  # iterations since the last one that was recorded
+        grown += count * max(0.0, math.log2(max(high(growth), 1e-300)))
+        reached, before = max(reached, high(after)), turn
     return grown, reached
 
 
@@ -89,10 +93,70 @@ def find_findings(records: Sequence[Record], results: Sequence[Record]) -> list[
     found = [*find_special(records, results), *find_wraps(records)]
     bad = [r for r in results if is_bad(r)]
     if bad:
-        kinds = ("nan", "overflow", "infinity")
-        known = {f.place for f in found if f.kind in kinds}
+        known = {f.place for f in found}
+        for fact in ("nans", "infs"):  # what follows from these is no finding of its own
+            known |= {b.record.site.place for b in find_births(records, fact)}
         found += [f for f in find_losses(records, bad) if f.place not in known]
     return [*found, *find_hidden(records, results)]
+
+
+# --- remedies ---
+
+
+MIN_GAIN = 8.0  # times that a rewrite has to make errors smaller
+
+
+def add_remedies(findings: Sequence[Finding], records: Sequence[Record]) -> list[Finding]:
+    """Return the findings with the rewrites that help."""
+    rewrites: dict[Place, tuple[float, str]] = {}
+    for r in records:
+        for k, match in enumerate(r.site.remedies):
+            before, after = compare_rewrite(r, k)
+            if not after * MIN_GAIN < before:
+                continue
+            text = f"{match.code}  (error {ulps_text(before)} ulp -> {ulps_text(after)} ulp)"
+            gain = before / max(after, 0.5)
+            for place in {r.site.place, *[find_place([e]) for e in match.eqns]}:
+                if gain > rewrites.get(place, (0.0, ""))[0]:
+                    rewrites[place] = gain, text
+    usual = {r.site.place: find_usual(r) for r in records}
+    found = []
+    for f in findings:
+        text = USUAL.get(f.kind, "") or usual.get(f.place, "") * (f.kind in ("rounding", "growth"))
+        found.append(f._replace(remedy=rewrites.get(f.place, (0.0, text))[1]))
+    return found
+
+
+# By kind of finding, what usually helps where no formula is known.
+USUAL = {
+    "hidden": "jnp.where(ok, f(jnp.where(ok, x, 1)), 0)",
+    "wrapped": "x.astype(jnp.int32) before the operation",
+}
+
+
+def find_usual(record: Record) -> str:
+    """Return what usually helps against the errors that an operation adds."""
+    eqn = record.site.eqn
+    if eqn.primitive.cost is Cost.CONTRACTION:
+        return 'precision="highest", or preferred_element_type=jnp.float32'
+    if eqn.primitive.cost is Cost.REDUCTION:
+        return "jnp.sum(x, dtype=jnp.float64), or a compensated sum"
+    if record.site.turns and getattr(eqn.primitive, "linear", None) is Linearity.JOINT:
+        return "a carry of a wider dtype, or a compensated sum"
+    return ""
+
+
+def compare_rewrite(record: Record, k: int) -> tuple[float, float]:
+    """Return the errors in ulps of a formula and of its rewrite, on the same operands."""
+    before, after = 0.0, 0.0
+    for s in record.samples:
+        rewritten, exact = s.rewrites[2 * k], s.rewrites[2 * k + 1]
+        with np.errstate(all="ignore"):
+            errors = [np.abs(x - exact) for x in (s.narrow, rewritten)]
+        errors = [np.where(np.isnan(e) & np.isfinite(exact), np.inf, e) for e in errors]
+        first, second = (high(measure_ulps(e, exact, record.dtype)) for e in errors)
+        before, after = max(before, first), max(after, second)
+    return before, after
 
 
 # --- precision ------------------------------------------------------------------------------------
@@ -107,7 +171,7 @@ def find_losses(records: Sequence[Record], bad: Sequence[Record]) -> list[Findin
         if not dtypes.is_inexact(r.dtype):
             continue
         grown, reached = measure_growth(r, unit)
-        if grown < MIN_GROWTH or reached < least / 4:
+        if grown < MIN_GROWTH * math.log2(least / unit) or reached < least / 4:
             continue
         if r.site.place is not NOWHERE and grown > lines.get(r.site.place, (0.0, r))[0]:
             lines[r.site.place] = grown, r
@@ -158,10 +222,10 @@ class Birth(NamedTuple):
     sample: Any
 
 
-def find_births(records: Sequence[Record], fact: str, order: Sequence) -> list[Birth]:
+def find_births(records: Sequence[Record], fact: str) -> list[Birth]:
     """Return where NaN ("nans") or infinities ("infs") began, in the order of the run."""
     found = []
-    for record, sample in order:
+    for record, sample in list_in_order(records):
         if sample.facts[fact] > 0 and not sample.facts[fact + "_in"]:
             found.append(Birth(record, sample))
     return found
@@ -172,14 +236,16 @@ def find_special(records: Sequence[Record], results: Sequence[Record]) -> list[F
     order = list_in_order(records)
     nans = sum(r.total("nans") for r in results)
     infs = sum(r.total("infs") for r in results)
-    born_nans = find_births(records, "nans", order)
-    born_infs = find_births(records, "infs", order)
+    born_nans = find_births(records, "nans")
+    born_infs = find_births(records, "infs")
     found = []
     if nans and born_nans:
         birth = born_nans[0]
         made = next((b for b in born_infs if comes_before(b, birth, order)), None)
         if birth.sample.facts["infs_in"] and made is not None:
-            also = f", and {birth.record.site.operation} at {birth.record.site.place} makes NaN of it"
+            also = (
+                f", and {birth.record.site.operation} at {birth.record.site.place} makes NaN of it"
+            )
             found.append(describe_infinity(made, also))
         else:
             name = birth.record.site.operation
@@ -187,8 +253,41 @@ def find_special(records: Sequence[Record], results: Sequence[Record]) -> list[F
             where = birth.record.site
             found.append(Finding("nan", where.place, text, "", 1e3, where.backward))
     elif infs and born_infs:
-        found.append(describe_infinity(born_infs[0], ""))
+        birth = born_infs[0]
+        vanished = find_vanished(birth, order)
+        also = f", and {birth.record.site.operation} at {birth.record.site.place} makes an infinity"
+        lost = vanished is not None
+        found.append(describe_vanished(vanished, also) if lost else describe_infinity(birth, ""))
     return found
+
+
+def find_vanished(birth: Birth, order: Sequence) -> Birth | None:
+    """Return where a number became 0 that an infinity was made of, if the wide run has a number."""
+    s = birth.sample
+    wide = np.abs(s.wide[np.isinf(s.narrow)])
+    top = float(dtypes.finfo(dtypes.real_dtype(birth.record.dtype)).max)
+    if not (wide < top).any():
+        return None
+    for record, sample in order:
+        if sample is s:
+            break
+        if dtypes.is_inexact(record.dtype) and mark_vanished(record, sample).any():
+            return Birth(record, sample)
+    return None
+
+
+def mark_vanished(record: Record, sample: Any) -> np.ndarray:
+    """Return True where a result is 0 and that of the wide run a number too small for the dtype."""
+    small = np.abs(sample.wide) < smallest_normal(record.dtype)
+    return (sample.narrow == 0) & (sample.wide != 0) & small
+
+
+def describe_vanished(birth: Birth, also: str) -> Finding:
+    """Return the finding of an equation whose result is too small."""
+    site, s = birth.record.site, birth.sample
+    small = float(np.abs(s.wide[mark_vanished(birth.record, s)]).max())
+    text = f"{site.operation} underflows{describe_turn(s)}: {small:.3g} becomes 0{also}"
+    return Finding("underflow", site.place, text, "", 1e3, site.backward)
 
 
 def list_in_order(records: Sequence[Record]) -> list[tuple[Record, Any]]:
@@ -229,7 +328,7 @@ def find_hidden(records: Sequence[Record], results: Sequence[Record]) -> list[Fi
         return []
     order = list_in_order(records)
     found = []
-    for birth in find_births(records, "nans", order)[:1]:
+    for birth in find_births(records, "nans")[:1]:
         later = order[[id(s) for _, s in order].index(id(birth.sample)) :]
         hide = next((r for r, s in later if s.facts["nans_in"] and not s.facts["nans"]), None)
         if hide is not None and birth.record.site.place != NOWHERE:

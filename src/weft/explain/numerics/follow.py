@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft.api.jit import jit
-from weft.core.aval import typeof
 from weft.core.trace import typed_values
-from weft.explain.numerics.recording import Recorder, Sampled, Tape, record_result
+from weft.explain.numerics.recording import Recorder, Tape, record_result
 from weft.explain.numerics.samples import Record, order_sites, read_tape
 from weft.explain.numerics.values import Value
 from weft.explain.subject import Subject, name_operations
@@ -36,7 +35,7 @@ def follow_program(subject: Subject, match: Any = None) -> Followed:
     """Run a program beside itself, and return what was recorded."""
     program, consts, leaves = find_program(subject)
     follower = program.jaxpr.memo.get("numerics")
-    with config.scope(enable_x64=True):
+    with config.scope(enable_x64=True, hints=False):
         if follower is None:
             follower = program.jaxpr.memo["numerics"] = make_follower(program.jaxpr, match)
         values = typed_values([*consts, *leaves], program.jaxpr.invars)

@@ -1,8 +1,9 @@
 """The program that runs another one beside itself in a wider type, and records samples of it.
 
-`Recorder.run_program` walks through a jaxpr while a program is staged, does each equation in both types, and
-notes what is to be recorded of it. What is recorded of a program is one vector of float64, the tape;
-its layout is known once the program is staged. A loop records some of its iterations.
+`Recorder.run_program` walks through a jaxpr while a program is staged. It does each equation in
+both types, and notes what is to be recorded of it. What is recorded of a program is one vector of
+float64, the tape; its layout is known once the program is staged. A loop records some of its
+iterations.
 """
 
 from __future__ import annotations
@@ -73,11 +74,11 @@ class Sampled(NamedTuple):
     site: Any
     count: int
     positions: Callable[[], np.ndarray]
-    more: int = 0  # remedies whose results follow
+    more: int = 0  # rewrites whose results follow: in the narrow and in the wide type
 
     @property
     def size(self) -> int:
-        return (len(FIELDS) + self.more) * self.count + len(FACTS)
+        return (len(FIELDS) + 2 * self.more) * self.count + len(FACTS)
 
 
 class Looped(NamedTuple):
@@ -142,12 +143,12 @@ def join_vectors(parts: Sequence[Any]) -> Any:
 class Recorder:
     """Stages the program that follows another one.
 
-    `alter(index, outs)`, if there is one, replaces results of the narrow run.
+    `match` returns the rewrites for a program, by the id of an equation: see remedies.py.
     """
 
     def __init__(self, match: Callable | None = None):
         self.sites: list[Site] = []
-        self.match = match  # finds remedies: see remedies.py
+        self.match = match
         self.depth = 0
         self.outer: list[Eqn] = []
         self.take: Any = None  # whether this iteration of a loop is recorded
@@ -183,6 +184,13 @@ class Recorder:
                     return run(eqn, bodies, ins, tape)
                 finally:
                     self.outer.pop(0)
+        return self.run_operation(eqn, ins, tape, remedies, read)
+
+    def run_operation(
+        self, eqn: Eqn, ins: Sequence[Value], tape: Tape, remedies: Sequence, read: Callable
+    ) -> list[Value]:
+        """Do an equation in both types, and note what is to be recorded of it."""
+        bodies = bodies_of(eqn)
         narrow = eqn.primitive.apply(*[v.narrow for v in ins], **eqn.params)
         operation = None if bodies else plan_operation(eqn)
         if not bodies and eqn.primitive.elements not in COPIES:
@@ -228,7 +236,7 @@ class Recorder:
         def part() -> Any:
             fields = look.read_fields() if exact is None else [jnp.zeros(count, F64)] * len(FIELDS)
             facts = look.read_facts() if exact is None else look.read_wraps(exact)
-            more = [look.try_remedy(r, leaves) for r, leaves in given]
+            more = [x for r, leaves in given for x in look.try_rewrite(r, leaves)]
             return jnp.concatenate([*fields, *more, jnp.stack(facts)])
 
         tape.add(Sampled(site, count, look.positions, len(given)), part)
@@ -395,8 +403,9 @@ class LoopRun(NamedTuple):
             record, after, _ = self.advance(take, record, carry, ())
             go = goes_on(carry)
             if go.ndim:
-                marks = [s for a, s in zip(avals, still, strict=True)
-                         for _ in flatten_values([Value(0, a)] if is_followed(a) else [Value(0)])]  # fmt: skip
+                marks = [
+                    s for a, s in zip(avals, still, strict=True) for _ in range(1 + is_followed(a))
+                ]
                 choose = lambda x, y: jnp.where(
                     go.reshape(go.shape + (1,) * (x.ndim - go.ndim)), x, y
                 )
@@ -458,7 +467,6 @@ class Look:
         self.ins, self.out = ins, out
         self.sampling = sampling
         self.shape = typeof(out.narrow).shape
-        size = len(np.arange(1))
         part = [-(-n // s) for n, s in zip(self.shape, sampling.result, strict=True)]
         size = int(np.prod(part, dtype=np.int64))
         self.stride = -(-size // limit)
@@ -552,7 +560,7 @@ class Look:
             if v.beside is None:
                 continue
             error, wide = find_error(v), widen(v)
-            if typeof(v.narrow).shape == self.shape and not self.eqn.primitive.memoize_type is False:
+            if typeof(v.narrow).shape == self.shape and self.eqn.primitive.memoize_type:
                 rel = self.sample_error(error) / jnp.abs(self.sample_result(wide))
             else:
                 top = lambda x: jnp.max(jnp.abs(to_numbers(x)), initial=0.0)
@@ -578,10 +586,11 @@ class Look:
         zero = jnp.zeros((), F64)
         return [zero, zero, zero, zero, zero, zero, wrapped, zero]
 
-    def try_remedy(self, remedy: Any, leaves: Sequence[Value]) -> Any:
-        """Return the error of what a remedy computes from the same operands, in the narrow type."""
-        narrow, wide = remedy.compare([v.narrow for v in leaves], self)
-        return jnp.abs(narrow - wide)
+    def try_rewrite(self, match: Any, leaves: Sequence[Value]) -> list:
+        """Return what a rewrite computes of the narrow operands, in both types."""
+        narrow = [v.narrow for v in leaves]
+        wide = [widen(Value(x)) for x in narrow]
+        return [self.sample_result(match.rewrite(xs)) for xs in (narrow, wide)]
 
 
 def measure_facts(x: Any, given: Sequence[Any]) -> list:

@@ -30,12 +30,12 @@ class Sample(NamedTuple):
     scale: np.ndarray
     inherited: np.ndarray
     facts: dict[str, float]
-    remedies: Sequence[np.ndarray]
+    rewrites: Sequence[np.ndarray]  # for each, its results in the narrow and the wide type
 
 
 def read_tape(
     layout: Sequence[Any], tape: np.ndarray, turns: tuple[int, ...] = ()
-) -> Iterator[tuple[Any, Sample]]:
+) -> Iterator[tuple[Any, Any]]:
     """Go over what is on a tape: what each part was noted for, and the samples."""
     at = 0
     for item in layout:
@@ -56,11 +56,13 @@ def read_tape(
             for slot in np.argsort(which, kind="stable"):
                 if which[slot] >= 0:
                     yield from read_tape(item.inner, tapes[slot], (*turns, int(which[slot])))
+        else:
+            yield item, part
 
 
 def read_sample(item: Sampled, part: np.ndarray, turns: tuple[int, ...]) -> Sample:
     """Return the samples of one equation."""
-    count = len(FIELDS) + item.more
+    count = len(FIELDS) + 2 * item.more
     fields = part[: count * item.count].reshape(count, item.count)
     facts = dict(zip(FACTS, part[count * item.count :].tolist(), strict=True))
     return Sample(turns, *fields[: len(FIELDS)], facts, list(fields[len(FIELDS) :]))
@@ -171,3 +173,10 @@ def order_sites(layout: Sequence[Any], prefix: tuple[int, ...] = ()) -> dict[int
             for inner in item.inner:
                 found |= order_sites(inner, (*prefix, i))
     return found
+
+
+def ulps_text(x: float) -> str:
+    """Return an error in ulps as a short text."""
+    if not x < 1e100:
+        return "inf"
+    return f"{x:.2g}" if x < 100 else f"{x:.3g}"

@@ -20,15 +20,8 @@ from weft.core.jaxpr import Eqn, bodies_of
 from weft.core.primitive import Zero, tangent_zero
 from weft.errors import MissingRule
 from weft.primitives.elementwise import Elementwise, add, div, mul, sub
-from weft.primitives.layout import (
-    broadcast_in_dim,
-    convert,
-    instantiate,
-    reshape,
-    transpose,
-    zeros,
-)
-from weft.primitives.slicing import concatenate
+from weft.primitives.layout import broadcast_in_dim, convert, instantiate, transpose, zeros
+from weft.primitives.reduction import reduce
 from weft.primitives.slicing import slice as take_slice
 from weft.primitives.tokens import optimization_barrier_p
 from weft.transforms.jvp import jvp
@@ -300,30 +293,14 @@ def raise_exactly(x: Any, z: Any, *, y: int) -> Any:
 
 def sum_exactly(x: Any, z: Any, *, axes: Sequence[int], low: Any = None) -> Any:
     """Return the sum of x over axes, minus z; the sum is computed with about 106 bits."""
-    kept = [d for d in range(typeof(x).ndim) if d not in axes]
-    order = (*kept, *axes)
-    shape = typeof(x).shape
-    rows = (*[shape[d] for d in kept], math.prod(shape[d] for d in axes))
-    high = reshape(transpose(x, order), rows)
-    rest = zeros(typeof(high)) if low is None else reshape(transpose(low, order), rows)
-    while rows[-1] > 1:
-        half = rows[-1] // 2
-        starts, steps = [0] * len(rows), [1] * len(rows)
-        part = lambda v, a, b, rows=rows, starts=starts, steps=steps: take_slice(
-            v, [*starts[:-1], a], [*rows[:-1], b], steps
-        )
-        left, right = part(high, 0, half), part(high, half, 2 * half)
-        total = add(left, right)
-        error = add(part(rest, 0, half), part(rest, half, 2 * half))
-        error = add(error, add_exactly(left, right, total))
-        odd = rows[-1] % 2
-        if odd:
-            total = concatenate([total, part(high, 2 * half, rows[-1])], len(rows) - 1)
-            error = concatenate([error, part(rest, 2 * half, rows[-1])], len(rows) - 1)
-        high, rest, rows = total, error, (*rows[:-1], half + odd)
-    if not rows[-1]:
-        return zeros(typeof(z))
-    high, rest = (reshape(v, typeof(z).shape) for v in (high, rest))
+
+    def join(a: Sequence[Any], b: Sequence[Any]) -> tuple[Any, Any]:
+        total = add(a[0], b[0])
+        return total, add(add(a[1], b[1]), add_exactly(a[0], b[0], total))
+
+    rest = zeros(typeof(x)) if low is None else low
+    zero = np.zeros((), F64)
+    high, rest = reduce((x, rest), (zero, zero), join, tuple(axes))
     return add(sub(high, z), rest)
 
 
