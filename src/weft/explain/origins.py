@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -30,7 +31,20 @@ class Place(NamedTuple):
         return linecache.getline(self.file, self.line).strip()
 
     def __str__(self) -> str:
-        return f"{self.file.rsplit('/', 1)[-1]}:{self.line}" if self.file else "(the compiler)"
+        if not self.file:
+            return "(the compiler)"
+        cell = name_cell(self.file)
+        return (
+            f"{cell}, line {self.line}" if cell else f"{self.file.rsplit('/', 1)[-1]}:{self.line}"
+        )
+
+
+def name_cell(file: str) -> str:
+    """Return the name of a notebook's cell, as `Cell In[6]`; "" for any other file."""
+    module = sys.modules.get("IPython")
+    shell = None if module is None else module.get_ipython()
+    named = getattr(getattr(shell, "compile", None), "format_code_name", lambda file: None)(file)
+    return " ".join(named) if named else ""
 
 
 NOWHERE = Place()

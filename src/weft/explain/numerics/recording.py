@@ -42,7 +42,8 @@ SAMPLES = (1024, 64, 16)  # elements looked at of a result, by how many loops it
 SLOTS = (1, 64, 16)  # iterations recorded of a loop, by how many loops it is in
 FIRST = 12  # iterations of a loop that are all recorded
 FIELDS = ("narrow", "wide", "error", "added", "scale", "inherited")
-FACTS = ("nans", "infs", "nans_in", "infs_in", "largest", "smallest", "wrapped", "absorbed")
+FACTS = ("nans", "infs", "nans_in", "infs_in", "largest", "wrapped")
+NOTHING = np.float64(0)
 COPIES = (Elements.MOVED, Elements.SAME_WORDS)
 
 
@@ -235,7 +236,11 @@ class Recorder:
 
         def part() -> Any:
             fields = look.read_fields() if exact is None else [jnp.zeros(count, F64)] * len(FIELDS)
-            facts = look.read_facts() if exact is None else look.read_wraps(exact)
+            facts = (
+                [*look.read_facts(), jnp.zeros((), F64)]
+                if exact is None
+                else look.read_wraps(exact)
+            )
             more = [x for r, leaves in given for x in look.try_rewrite(r, leaves)]
             return jnp.concatenate([*fields, *more, jnp.stack(facts)])
 
@@ -569,7 +574,7 @@ class Look:
         return found
 
     def read_facts(self) -> list:
-        """Return what is recorded of all elements, in the order of FACTS."""
+        """Return what is recorded of all elements."""
         given = [v.narrow for v in self.ins if is_followed(typeof(v.narrow))]
         return measure_facts(self.out.narrow, given)
 
@@ -583,8 +588,7 @@ class Look:
         wide = self.sample_result(exact(taken), True)
         off = jnp.abs(narrow - wide)
         wrapped = jnp.sum((off >= 1) & ~(off <= 2.0**-40 * jnp.abs(wide))).astype(F64)
-        zero = jnp.zeros((), F64)
-        return [zero, zero, zero, zero, zero, zero, wrapped, zero]
+        return [*[jnp.zeros((), F64)] * (len(FACTS) - 1), wrapped]
 
     def try_rewrite(self, match: Any, leaves: Sequence[Value]) -> list:
         """Return what a rewrite computes of the narrow operands, in both types."""
@@ -594,19 +598,27 @@ class Look:
 
 
 def measure_facts(x: Any, given: Sequence[Any]) -> list:
-    """Return what is recorded of all elements of a result, in the order of FACTS."""
+    """Return what is recorded of all elements of a result, in the order of FACTS.
+
+    One pass over an array finds its largest element, which is NaN or infinite if any is. They are
+    counted only then.
+    """
+    top = lambda v: jnp.max(jnp.abs(v), initial=0.0).astype(F64)
     count = lambda mask: jnp.sum(mask).astype(F64)
-    size = jnp.abs(x).astype(F64) if dtypes.is_complex(x.dtype) else jnp.abs(x)
-    finite = jnp.isfinite(size)
-    largest = jnp.max(jnp.where(finite, size, 0), initial=0.0)
-    top = dtypes.finfo(size.dtype).max
-    smallest = jnp.min(jnp.where(finite & (size != 0), size, top), initial=top)
-    nans_in = sum((count(jnp.isnan(v)) for v in given), jnp.zeros((), F64))
-    infs_in = sum((count(jnp.isinf(v)) for v in given), jnp.zeros((), F64))
-    return [
-        count(jnp.isnan(x)), count(jnp.isinf(x)), nans_in, infs_in, largest.astype(F64),
-        smallest.astype(F64), jnp.zeros((), F64), jnp.zeros((), F64),
-    ]  # fmt: skip
+    tops = list(map(top, (x, *given)))
+
+    def count_all() -> list:
+        nans = [count(jnp.isnan(v)) for v in (x, *given)]
+        infs = [count(jnp.isinf(v)) for v in (x, *given)]
+        size = jnp.abs(x).astype(F64)
+        largest = jnp.max(jnp.where(jnp.isfinite(size), size, 0), initial=0.0)
+        return [nans[0], infs[0], sum(nans[1:], NOTHING), sum(infs[1:], NOTHING), largest]
+
+    if x.size <= SAMPLES[0]:
+        return count_all()
+    finite = jnp.all(jnp.isfinite(jnp.stack(tops)))
+    zero = jnp.zeros((), F64)
+    return lax.cond(finite, lambda: [zero, zero, zero, zero, tops[0]], count_all)
 
 
 class Output:
@@ -634,7 +646,9 @@ def record_result(number: int, out: Value, tape: Tape) -> None:
         fields = [to_numbers(x)[::stride] for x in (out.narrow, widen(out))]
         error = jnp.abs(to_numbers(find_error(out)))[::stride]
         facts = measure_facts(out.narrow, [])
-        return jnp.concatenate([*fields, error, nothing, nothing, nothing, jnp.stack(facts)])
+        return jnp.concatenate(
+            [*fields, error, nothing, nothing, nothing, jnp.stack([*facts, jnp.zeros((), F64)])]
+        )
 
     tape.add(Sampled(Output(number, aval), count, lambda: np.arange(aval.size)[::stride]), part)
 

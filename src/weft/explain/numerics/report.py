@@ -157,8 +157,9 @@ def make_line(place: Place, backward: bool, group: Sequence[Record]) -> LineErro
     dtype = min((r.dtype for r in group), key=lambda d: float(dtypes.finfo(d).max))
     info = dtypes.finfo(dtypes.real_dtype(dtype))
     largest = max(f["largest"] for f in facts)
-    smallest = min(f["smallest"] for f in facts)
-    nonzero = largest > 0
+    sizes = np.abs(np.concatenate([r.join("narrow") for r in group]))
+    smallest = float(sizes[sizes > 0].min(initial=math.inf))
+    nonzero = largest > 0 and math.isfinite(smallest)
     top, tiny = float(info.max), float(info.smallest_normal)
     return LineError(
         place, backward,
@@ -197,7 +198,8 @@ def find_sums(records: Sequence[Record]) -> list[tuple[Place, float]]:
     for r in records:
         if not dtypes.is_inexact(r.dtype) or len(r.site.eqn.invars) > 2:
             continue
-        terms = max(a.aval.size for a in r.site.eqn.invars) // max(1, r.site.aval.size)
+        operands = max((a.aval.size for a in r.site.eqn.invars), default=0)
+        terms = operands // max(1, r.site.aval.size)
         digits = high(r.lost_digits)
         if terms > 2 and digits >= ORDER_DIGITS:
             found[r.site.place] = max(found.get(r.site.place, 0.0), digits)
