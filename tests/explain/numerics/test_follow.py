@@ -1,4 +1,4 @@
-"""Programs of all kinds are followed: errors against mpmath, control flow, dtypes, and second calls."""
+"""Programs of all kinds: errors against mpmath, control flow, dtypes, and second calls."""
 
 import mpmath
 import numpy as np

@@ -6,8 +6,8 @@ import pytest
 import weft
 import weft.numpy as jnp
 from tests.settings import ALL
-from weft.core.stage import stage
 from weft.core.aval import typeof
+from weft.core.stage import stage
 from weft.explain.numerics.remedies import REMEDIES, find_remedies
 
 F32 = np.float32

@@ -11,7 +11,7 @@ import numpy as np
 from weft import dtypes
 from weft.errors import ShapeError
 from weft.explain.numerics.report import LineError, Numerics
-from weft.explain.numerics.samples import measure_ulps, spread, ulps_text
+from weft.explain.numerics.samples import find_spread, measure_ulps, ulps_text
 from weft.explain.origins import Place
 from weft.explain.page import Mark, Printed
 from weft.explain.tables import Table
@@ -132,7 +132,7 @@ def compare_values(x: np.ndarray, y: np.ndarray, dtype: Any) -> tuple[float, flo
     with np.errstate(all="ignore"):
         errors = np.where(same, 0.0, np.abs(x - y))
     off = measure_ulps(errors, y, dtype)
-    return spread(np.where(np.isnan(off) & ~same, np.inf, off))
+    return find_spread(np.where(np.isnan(off) & ~same, np.inf, off))
 
 
 def compare_lines(before: Numerics, after: Numerics) -> list[LineChange]:

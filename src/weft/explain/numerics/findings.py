@@ -15,6 +15,7 @@ from weft.explain.origins import NOWHERE, Place, find_place
 
 KEPT_SHARE = 0.58  # of the bits of a result; one with fewer right bits is accused
 MIN_GROWTH = 0.6  # of the bits that a result can spare: how much errors grow in an accused line
+MAX_DISTANCE = 64  # times that the error of an accused line may be smaller than that of the result
 MIN_SHARE = 0.5  # of the largest growth, in bits, that other accused lines have
 
 
@@ -166,12 +167,14 @@ def find_losses(records: Sequence[Record], bad: Sequence[Record]) -> list[Findin
     """Return the lines at which the precision of bad results was lost, the worst first."""
     unit = min(float(dtypes.finfo(dtypes.real_dtype(r.dtype)).eps) for r in bad)
     least = min(allowed_ulps(r.dtype) for r in bad) * unit
+    final = max(high(relative(r.join("errors"), r.join("wide"))) for r in bad)
+    needed = max(least / 4, min(final, 1.0) / MAX_DISTANCE)
     lines: dict[Place, tuple[float, Record]] = {}
     for r in records:
         if not dtypes.is_inexact(r.dtype):
             continue
         grown, reached = measure_growth(r, unit)
-        if grown < MIN_GROWTH * math.log2(least / unit) or reached < least / 4:
+        if grown < MIN_GROWTH * math.log2(least / unit) or reached < needed:
             continue
         if r.site.place is not NOWHERE and grown > lines.get(r.site.place, (0.0, r))[0]:
             lines[r.site.place] = grown, r

@@ -17,7 +17,7 @@ from weft.core.jaxpr import Eqn, bodies_of
 from weft.core.trace import typed_values
 from weft.explain.numerics.recording import COPIES, Recorder, Site, Tape
 from weft.explain.numerics.samples import read_tape
-from weft.explain.numerics.values import F64, Value, is_followed, plan_operation, widen
+from weft.explain.numerics.values import F64, Value, is_followed, plan_operation, widen_value
 from weft.explain.origins import NOWHERE, Place
 
 TOLERANCE = 0.02  # relative; rules that are wrong are further off, differences of float32 are not
@@ -68,7 +68,7 @@ class Checker(Recorder):
         outs = eqn.primitive.apply(*narrow, **eqn.params)
         operation = None if bodies_of(eqn) else plan_operation(eqn)
         if operation is not None and eqn.primitive.elements not in COPIES:
-            wide = narrow if operation.paired else [widen(Value(x)) for x in narrow]
+            wide = narrow if operation.paired else [widen_value(Value(x)) for x in narrow]
             self.check(eqn, lambda *xs: operation.run_wide(xs), wide, tape)
         return list(map(Value, outs))
 

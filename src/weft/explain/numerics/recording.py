@@ -33,7 +33,7 @@ from weft.explain.numerics.values import (
     plan_operation,
     plan_sampling,
     take_steps,
-    widen,
+    widen_value,
 )
 from weft.explain.origins import Place, find_place, is_backward
 from weft.primitives.elementwise import Elementwise
@@ -493,7 +493,7 @@ class Look:
         """Return the vectors that are recorded, in the order of FIELDS."""
         error = find_error(self.out)
         narrow = self.sample_result(self.out.narrow)
-        wide = self.sample_result(widen(self.out))
+        wide = self.sample_result(widen_value(self.out))
         total = self.sample_error(error)
         return [narrow, wide, total, self.read_added(), self.read_scale(), self.read_inherited()]
 
@@ -510,7 +510,7 @@ class Look:
         operation = self.operation
         if operation.paired:
             return self.eqn.primitive.apply(*map(change, taken), **self.eqn.params)[self.which]
-        return operation.run_wide([change(widen(Value(x))) for x in taken])[self.which]
+        return operation.run_wide([change(widen_value(Value(x))) for x in taken])[self.which]
 
     def read_added(self) -> Any:
         """Return the errors of this operation alone, on the operands of the narrow run."""
@@ -564,7 +564,7 @@ class Look:
         for v in self.ins:
             if v.beside is None:
                 continue
-            error, wide = find_error(v), widen(v)
+            error, wide = find_error(v), widen_value(v)
             if typeof(v.narrow).shape == self.shape and self.eqn.primitive.memoize_type:
                 rel = self.sample_error(error) / jnp.abs(self.sample_result(wide))
             else:
@@ -593,7 +593,7 @@ class Look:
     def try_rewrite(self, match: Any, leaves: Sequence[Value]) -> list:
         """Return what a rewrite computes of the narrow operands, in both types."""
         narrow = [v.narrow for v in leaves]
-        wide = [widen(Value(x)) for x in narrow]
+        wide = [widen_value(Value(x)) for x in narrow]
         return [self.sample_result(match.rewrite(xs)) for xs in (narrow, wide)]
 
 
@@ -643,7 +643,7 @@ def record_result(number: int, out: Value, tape: Tape) -> None:
 
     def part() -> Any:
         nothing = jnp.zeros(count, F64)
-        fields = [to_numbers(x)[::stride] for x in (out.narrow, widen(out))]
+        fields = [to_numbers(x)[::stride] for x in (out.narrow, widen_value(out))]
         error = jnp.abs(to_numbers(find_error(out)))[::stride]
         facts = measure_facts(out.narrow, [])
         return jnp.concatenate(

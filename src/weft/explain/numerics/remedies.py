@@ -7,7 +7,6 @@ from the same operands, in the narrow and in the wide type: it is proposed if it
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from weft.core.primitive import Primitive
 from weft.core.stage import stage
 from weft.errors import ShapeError
 from weft.primitives.elementwise import add_p, mul_p
+from weft.util import memoize
 
 LENGTH = 5  # of the vectors for which formulas with sums are staged
 EITHER_ORDER = frozenset((add_p, mul_p))
@@ -184,7 +184,7 @@ class Match(NamedTuple):
         return self.remedy.rewrite(*xs, **({"axis": self.axes} if self.remedy.sums else {}))
 
 
-@functools.cache
+@memoize
 def stage_formulas() -> list[tuple[Remedy, Jaxpr]]:
     """Return the formulas as programs, each with its row."""
     found = []

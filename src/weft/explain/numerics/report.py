@@ -12,7 +12,7 @@ from weft import dtypes
 from weft.explain.numerics.findings import Finding, high
 from weft.explain.numerics.gradients import Disagreement
 from weft.explain.numerics.precision import Advice
-from weft.explain.numerics.samples import Record, spread, ulps_text
+from weft.explain.numerics.samples import Record, find_spread, ulps_text
 from weft.explain.origins import NOWHERE, Place
 from weft.explain.page import Mark, Printed
 from weft.explain.tables import Table
@@ -150,8 +150,8 @@ def make_lines(records: Sequence[Record]) -> list[LineError]:
 
 def make_line(place: Place, backward: bool, group: Sequence[Record]) -> LineError:
     """Return the errors of one line."""
-    added = [spread(r.added_ulps) for r in group]
-    passed = [spread(r.ulps) for r in group]
+    added = [find_spread(r.added_ulps) for r in group]
+    passed = [find_spread(r.ulps) for r in group]
     worst = max((r.worst() for r in group), key=lambda x: x[0])
     facts = [s.facts for r in group for s in r.samples]
     dtype = min((r.dtype for r in group), key=lambda d: float(dtypes.finfo(d).max))
@@ -178,7 +178,7 @@ def make_line(place: Place, backward: bool, group: Sequence[Record]) -> LineErro
 
 def make_result(record: Record) -> ResultError:
     """Return the error of a result."""
-    median, worst = spread(record.ulps)
+    median, worst = find_spread(record.ulps)
     eps = float(dtypes.finfo(dtypes.real_dtype(record.dtype)).eps)
     relative = high(record.ulps) * eps
     most = -math.log10(eps)

@@ -148,7 +148,7 @@ def measure_ulps(errors: np.ndarray, values: np.ndarray, dtype: Any) -> np.ndarr
         return np.where(errors == 0, 0.0, errors / ulp_of(values, dtype))
 
 
-def spread(values: np.ndarray) -> tuple[float, float]:
+def find_spread(values: np.ndarray) -> tuple[float, float]:
     """Return the median and the largest of values, without NaN."""
     kept = values[~np.isnan(values)]
     return (float(np.median(kept)), float(kept.max())) if len(kept) else (0.0, 0.0)

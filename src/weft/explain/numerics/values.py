@@ -57,7 +57,7 @@ def widen_dtype(dtype: Any) -> np.dtype:
     return C128 if dtypes.is_complex(dtype) else F64
 
 
-def widen(value: Value) -> Any:
+def widen_value(value: Value) -> Any:
     """Return a value in the wide type. A float64 plus its error is rounded to float64."""
     aval = typeof(value.narrow)
     if value.beside is not None:
@@ -80,7 +80,7 @@ def fill_beside(value: Value) -> Value:
     aval = typeof(value.narrow)
     if not is_followed(aval) or value.beside is not None:
         return value
-    exact = find_error(value) if is_wide(aval.dtype) else widen(value)
+    exact = find_error(value) if is_wide(aval.dtype) else widen_value(value)
     return Value(value.narrow, exact)
 
 
@@ -98,7 +98,7 @@ class Operation(NamedTuple):
     def run_beside(self, ins: Sequence[Value], outs: Sequence[Any]) -> list[Value]:
         """Return the results of the narrow run with what stands beside them."""
         if not self.paired:
-            found = self.run_wide(list(map(widen, ins)))
+            found = self.run_wide(list(map(widen_value, ins)))
             return [Value(y, w if is_followed(typeof(y)) else None) for y, w in zip(outs, found)]
         roundings = find_roundings(self.eqn, [v.narrow for v in ins], outs)
         moved = push_errors(self.eqn, ins)
@@ -226,15 +226,15 @@ def plan_sampling(eqn: Eqn, limit: int) -> Sampling:
         if any(n != m for (_, n), m in zip(found, a.shape)):
             return whole
         given.append([s for s, _ in found])
-    sampled = [a.update(shape=shorten(a.shape, s)) for a, s in zip(avals, given)]
+    sampled = [a.update(shape=shorten_shape(a.shape, s)) for a, s in zip(avals, given)]
     try:
         (out,) = eqn.primitive.type_of(tuple(sampled), eqn.params)
     except (TypeError, ValueError):  # parameters that name the shape
         return whole
-    return Sampling(given, steps, False) if out.shape == shorten(shape, steps) else whole
+    return Sampling(given, steps, False) if out.shape == shorten_shape(shape, steps) else whole
 
 
-def shorten(shape: Sequence[int], steps: Sequence[int]) -> tuple[int, ...]:
+def shorten_shape(shape: Sequence[int], steps: Sequence[int]) -> tuple[int, ...]:
     """Return the shape of every n-th element along each axis."""
     return tuple(-(-n // s) for n, s in zip(shape, steps, strict=True))
 
