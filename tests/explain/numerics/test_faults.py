@@ -20,7 +20,7 @@ def find_line(fun):
     return start + next(i for i, row in enumerate(rows) if row.rstrip().endswith("# <-"))
 
 
-def sample(names, every):
+def draw_sample(names, every):
     names = sorted(names)
     return names if ALL else names[::every]
 
@@ -35,7 +35,7 @@ def test_there_are_forty_faults_and_twenty_stable_programs():
     assert len(FAULTS) - len(MISSED) >= 0.9 * len(FAULTS)
 
 
-@pytest.mark.parametrize("name", sample(FAULTS, 12))
+@pytest.mark.parametrize("name", draw_sample(FAULTS, 12))
 def test_the_faulty_line_is_named_first(name):
     fun, args = FAULTS[name]
     if name in MISSED:
@@ -43,7 +43,7 @@ def test_the_faulty_line_is_named_first(name):
     assert accused(fun, args)[:1] == [find_line(fun)]
 
 
-@pytest.mark.parametrize("name", sample(STABLE, 10))
+@pytest.mark.parametrize("name", draw_sample(STABLE, 10))
 def test_a_stable_program_is_not_accused(name):
     fun, args = STABLE[name]
     assert not accused(fun, args)

@@ -48,7 +48,7 @@ def numerics(
 
     >>> def variance(x):
     ...     return jnp.mean(x * x) - jnp.mean(x) ** 2
-    >>> report = weft.explain.numerics(variance)(jnp.arange(8.0) + 1000)
+    >>> report = weft.explain.numerics(variance)(jnp.arange(8.0) * 1.1 + 3000)
     >>> report.findings[0].kind
     'cancellation'
     """

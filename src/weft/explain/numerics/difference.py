@@ -101,7 +101,7 @@ def diff(before: Numerics, after: Numerics) -> Difference:
     Raises:
       ShapeError: the reports have results of different numbers or shapes.
 
-    >>> x = jnp.arange(8.0) + 1000
+    >>> x = jnp.arange(8.0) * 1.1 + 3000
     >>> before = weft.explain.numerics(lambda x: jnp.mean(x * x) - jnp.mean(x) ** 2)(x)
     >>> after = weft.explain.numerics(lambda x: jnp.var(x))(x)
     >>> weft.explain.numerics.diff(before, after).results[0][1] > 1000

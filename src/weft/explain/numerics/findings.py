@@ -30,6 +30,8 @@ class Finding(NamedTuple):
       remedy: the usual rewrite as code, or "".
       score: bits of precision lost there.
       backward: whether it happens in a reverse pass.
+      gain: the errors in ulps of the line and of the rewrite, measured on the same operands; None
+        if the remedy was not measured.
     """
 
     kind: str
@@ -38,10 +40,19 @@ class Finding(NamedTuple):
     remedy: str = ""
     score: float = 0.0
     backward: bool = False
+    gain: tuple[float, float] | None = None
+
+    @property
+    def advice(self) -> str:
+        """The remedy, and the errors without and with it."""
+        if self.gain is None:
+            return self.remedy
+        before, after = map(ulps_text, self.gain)
+        return f"{self.remedy}  (error {before} ulp -> {after} ulp)"
 
     def __str__(self) -> str:
         where = f"{self.place}" + (" (backward)" if self.backward else "")
-        remedy = f"\n    instead: {self.remedy}" if self.remedy else ""
+        remedy = f"\n    instead: {self.advice}" if self.remedy else ""
         return f"{where}: {self.text}{remedy}"
 
 
@@ -109,22 +120,26 @@ MIN_GAIN = 8.0  # times that a rewrite has to make errors smaller
 
 def add_remedies(findings: Sequence[Finding], records: Sequence[Record]) -> list[Finding]:
     """Return the findings with the rewrites that help."""
-    rewrites: dict[Place, tuple[float, str]] = {}
+    rewrites: dict[Place, tuple[float, str, tuple[float, float]]] = {}
     for r in records:
         for k, match in enumerate(r.site.remedies):
             before, after = compare_rewrite(r, k)
             if not after * MIN_GAIN < before:
                 continue
-            text = f"{match.code}  (error {ulps_text(before)} ulp -> {ulps_text(after)} ulp)"
-            gain = before / max(after, 0.5)
+            ratio = before / max(after, 0.5)
             for place in {r.site.place, *[find_place([e]) for e in match.eqns]}:
-                if gain > rewrites.get(place, (0.0, ""))[0]:
-                    rewrites[place] = gain, text
+                if place not in rewrites or ratio > rewrites[place][0]:
+                    rewrites[place] = ratio, match.code, (before, after)
     usual = {r.site.place: find_usual(r) for r in records}
     found = []
     for f in findings:
-        text = USUAL.get(f.kind, "") or usual.get(f.place, "") * (f.kind in ("rounding", "growth"))
-        found.append(f._replace(remedy=rewrites.get(f.place, (0.0, text))[1]))
+        if f.place in rewrites:
+            _, code, gain = rewrites[f.place]
+            found.append(f._replace(remedy=code, gain=gain))
+        else:
+            adds = f.kind in ("rounding", "growth")
+            text = USUAL.get(f.kind, "") or usual.get(f.place, "") * adds
+            found.append(f._replace(remedy=text))
     return found
 
 

@@ -82,7 +82,7 @@ class Numerics(Printed):
 
     Attributes:
       findings: lines that lose precision or make NaN, the worst first, each with `kind`, `place`,
-        `text` and `remedy`.
+        `text`, `remedy` and `gain`.
       lines: a `LineError` for each line, in the order of the program.
       results: a `ResultError` for each result.
       sums: pairs of a place and the digits that depend on the order of a sum there.
@@ -217,7 +217,7 @@ def place_cell(place: Place, backward: bool = False) -> str:
 
 def finding_table(findings: Sequence[Finding]) -> Table:
     rows = [
-        (place_cell(f.place, f.backward), f.kind, f.text, f.remedy, f.place.text) for f in findings
+        (place_cell(f.place, f.backward), f.kind, f.text, f.advice, f.place.text) for f in findings
     ]
     note = "" if rows else "No line loses more digits than the results can spare."
     return Table("Findings", ("line", "kind", "what", "instead", "source"), rows, note)
