@@ -15,6 +15,7 @@ from weft.explain.origins import NOWHERE, Place, find_place
 
 KEPT_SHARE = 0.58  # of the bits of a result; one with fewer right bits is accused
 MIN_GROWTH = 0.6  # of the bits that a result can spare: how much errors grow in an accused line
+MIN_ARRAY = 8  # elements of a result among which some may be near zero by chance
 MAX_DISTANCE = 64  # times that the error of an accused line may be smaller than that of the result
 MIN_SHARE = 0.5  # of the largest growth, in bits, that other accused lines have
 
@@ -81,9 +82,23 @@ def is_bad(result: Record) -> bool:
     narrow, wide = result.join("narrow"), result.join("wide")
     if not narrow.any() and high(np.abs(wide)) > 0:
         return True
-    far = np.nan_to_num(result.ulps, nan=0.0, posinf=1e300) >= allowed_ulps(result.dtype)
+    ulps = measure_ulps(result.join("errors"), raise_small(wide, result.dtype), result.dtype)
+    far = np.nan_to_num(ulps, nan=0.0, posinf=1e300) >= allowed_ulps(result.dtype)
     far |= np.isinf(narrow) & np.isfinite(wide)
     return int(far.sum()) >= max(1, math.floor(FAIR * len(far)))
+
+
+def raise_small(values: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return values of an array, those far below its root mean square raised.
+
+    Elements of a product of matrices that happen to be near zero have large relative errors.
+    """
+    finite = values[np.isfinite(values)]
+    top = np.abs(finite).max(initial=0.0)
+    if len(finite) < MIN_ARRAY or not top:
+        return values
+    floor = top * float(np.sqrt(np.mean((finite / top) ** 2))) * 2.0 ** (-count_bits(dtype) / 4)
+    return np.where(np.abs(values) < floor, floor, values)
 
 
 def measure_growth(record: Record, unit: float) -> tuple[float, float]:
