@@ -48,6 +48,16 @@ def test_float64_is_followed_by_its_error():
         assert out.findings[0].kind == "cancellation"
 
 
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="no wider type on this machine")
+def test_functions_of_float64_are_corrected_on_the_host():
+    with weft.enable_x64(True), mpmath.workdps(50):
+        found = report(lambda x: 1 - jnp.cos(x), 3e-8)
+        exact = 1 - mpmath.cos(mpmath.mpf(3e-8))
+        off = abs(found.results[0].values[0] - float(exact)) / np.spacing(float(exact))
+        assert found.results[0].worst == pytest.approx(off, rel=1e-2)
+        assert found.findings[0].remedy == "2 * jnp.sin(x / 2) ** 2"
+
+
 def loop(x):
     return lax.fori_loop(0, 40, lambda i, v: v * 1.7 - v * 0.7, x)
 

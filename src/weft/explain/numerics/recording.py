@@ -198,7 +198,7 @@ class Recorder:
             narrow = hold(narrow)
         outs = list(map(Value, narrow))
         if operation is not None:
-            outs = operation.run_beside(ins, narrow)
+            outs = operation.run_beside(ins, narrow, self.depth > 0)
         self.record(eqn, operation, ins, outs, tape, remedies, read)
         return outs
 
@@ -230,7 +230,7 @@ class Recorder:
         sampling = plan_sampling(eqn, limit)
         site = Site(eqn, self.outer, self.depth, remedies)
         self.sites.append(site)
-        look = Look(eqn, operation, ins, outs[which], sampling, limit)
+        look = Look(eqn, operation, ins, outs[which], sampling, limit, self.depth > 0)
         given = [(r, [read(a) for a in r.leaves]) for r in remedies]
         count = look.count
 
@@ -466,9 +466,9 @@ class Look:
 
     def __init__(
         self, eqn: Eqn, operation: Operation | None, ins: Sequence[Value], out: Value,
-        sampling: Sampling, limit: int,
+        sampling: Sampling, limit: int, in_loop: bool,
     ):  # fmt: skip
-        self.eqn, self.operation = eqn, operation
+        self.eqn, self.operation, self.in_loop = eqn, operation, in_loop
         self.ins, self.out = ins, out
         self.sampling = sampling
         self.shape = typeof(out.narrow).shape
@@ -520,7 +520,7 @@ class Look:
             return jnp.zeros(self.count, F64)
         if self.operation.paired:
             narrow = [v.narrow for v in self.ins]
-            found = find_roundings(self.eqn, narrow, [self.out.narrow])[0]
+            found = find_roundings(self.eqn, narrow, [self.out.narrow], self.in_loop)[0]
             if found is None:
                 return jnp.zeros(self.count, F64)
             return self.sample_error(found)

@@ -7,6 +7,7 @@ keys are what the narrow run has: control flow goes where the narrow run goes.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft import dtypes
+from weft.api.callbacks import pure_callback
 from weft.core.aval import ShapedArray, typeof
 from weft.core.facts import Elements, Runs
 from weft.core.jaxpr import Eqn, bodies_of
@@ -28,6 +30,7 @@ from weft.transforms.jvp import jvp
 
 F64, C128 = np.dtype(np.float64), np.dtype(np.complex128)
 SPLITTER = 2.0**27 + 1  # Dekker's, for 53 bits
+MAX_ON_HOST = 4096  # elements of functions that NumPy computes
 MAX_PRODUCTS = 1 << 18  # in a product of matrices whose rounding is computed
 
 
@@ -95,12 +98,14 @@ class Operation(NamedTuple):
         """Return the results in the wide type, of operands in the wide type."""
         return self.eqn.primitive.apply(*operands, **self.params)
 
-    def run_beside(self, ins: Sequence[Value], outs: Sequence[Any]) -> list[Value]:
+    def run_beside(
+        self, ins: Sequence[Value], outs: Sequence[Any], in_loop: bool = False
+    ) -> list[Value]:
         """Return the results of the narrow run with what stands beside them."""
         if not self.paired:
             found = self.run_wide(list(map(widen_value, ins)))
             return [Value(y, w if is_followed(typeof(y)) else None) for y, w in zip(outs, found)]
-        roundings = find_roundings(self.eqn, [v.narrow for v in ins], outs)
+        roundings = find_roundings(self.eqn, [v.narrow for v in ins], outs, in_loop)
         moved = push_errors(self.eqn, ins)
         values = []
         for y, t, r in zip(outs, moved, roundings, strict=True):
@@ -339,8 +344,30 @@ ROUNDINGS: dict[str, Callable] = {
 }
 
 
-def find_roundings(eqn: Eqn, ins: Sequence[Any], outs: Sequence[Any]) -> list:
-    """Return the exact results of an equation, minus the rounded ones; None where not known."""
+# Functions that NumPy computes in the longest type of the machine: 64 bits on x86, 113 on others.
+LONGER: dict[str, Callable] = {
+    "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log1p": np.log1p,
+    "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
+    "atan": np.arctan, "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
+    "cbrt": np.cbrt, "pow": np.power, "logistic": lambda x: 1 / (1 + np.exp(-x)),
+}  # fmt: skip
+
+
+def correct_on_host(name: str, z: np.ndarray, *xs: np.ndarray) -> np.ndarray:
+    """Return a function of operands in the longest type, minus the rounded result."""
+    long = [np.asarray(x, np.longdouble) for x in xs]
+    with np.errstate(all="ignore"):
+        off = LONGER[name](*long) - np.asarray(z, np.longdouble)
+    return np.nan_to_num(off.astype(F64), nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def find_roundings(
+    eqn: Eqn, ins: Sequence[Any], outs: Sequence[Any], in_loop: bool = False
+) -> list:
+    """Return the exact results of an equation, minus the rounded ones; None where not known.
+
+    Functions that take a call of the host count as exact in loops, and for large arrays.
+    """
     unknown = [None] * len(outs)
     aval = typeof(outs[0])
     if eqn.primitive.elements is Elements.CONVERTED:
@@ -350,7 +377,13 @@ def find_roundings(eqn: Eqn, ins: Sequence[Any], outs: Sequence[Any]) -> list:
         if dtypes.is_complex(aval.dtype):
             return unknown
         return [sub(convert(ins[0], F64), convert(outs[0], F64))]
-    rule = ROUNDINGS.get(eqn.primitive.name)
-    if rule is None or aval.dtype != F64 or any(typeof(x).dtype != F64 for x in ins):
+    name = eqn.primitive.name
+    rule = ROUNDINGS.get(name)
+    if aval.dtype != F64 or any(typeof(x).dtype != F64 for x in ins):
+        return unknown
+    if name in LONGER and not in_loop and aval.size <= MAX_ON_HOST:
+        call = functools.partial(correct_on_host, name)
+        return [pure_callback(call, aval.update(weak_type=False), outs[0], *ins)]
+    if rule is None:
         return unknown
     return [rule(*ins, outs[0], **eqn.params)]
