@@ -46,7 +46,7 @@ def follow_program(subject: Subject, match: Any = None) -> Followed:
 
 def find_program(subject: Subject) -> tuple[Any, Sequence, Sequence]:
     """Return the user's program, what it closes over, and its arguments."""
-    with name_operations():
+    with name_operations(), config.scope(hints=False):
         program, leaves = subject.function.find_program(subject.args, subject.kwargs)
     consts = program.consts
     if program.stateful:
