@@ -17,7 +17,7 @@ import numpy as np
 from weft import dtypes
 from weft.api.callbacks import pure_callback
 from weft.core.aval import ShapedArray, typeof
-from weft.core.facts import Elements, Runs
+from weft.core.facts import Cost, Elements, Runs
 from weft.core.jaxpr import Eqn, bodies_of
 from weft.core.primitive import Zero, tangent_zero
 from weft.errors import MissingRule
@@ -344,20 +344,22 @@ ROUNDINGS: dict[str, Callable] = {
 }
 
 
-# Functions that NumPy computes in the longest type of the machine: 64 bits on x86, 113 on others.
-LONGER: dict[str, Callable] = {
-    "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log1p": np.log1p,
-    "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
-    "atan": np.arctan, "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
-    "cbrt": np.cbrt, "pow": np.power, "logistic": lambda x: 1 / (1 + np.exp(-x)),
-}  # fmt: skip
+def find_longer(eqn: Eqn) -> Callable | None:
+    """Return NumPy's function for an operation, which computes in the longest type, if it has one.
+
+    That type has 64 bits for the significand on x86.
+    """
+    prim = eqn.primitive
+    function = getattr(np, prim.name, None)
+    is_function = isinstance(prim, Elementwise) and prim.cost is Cost.TRANSCENDENTAL
+    return function if is_function and isinstance(function, np.ufunc) else None
 
 
-def correct_on_host(name: str, z: np.ndarray, *xs: np.ndarray) -> np.ndarray:
+def correct_on_host(function: Callable, z: np.ndarray, *xs: np.ndarray) -> np.ndarray:
     """Return a function of operands in the longest type, minus the rounded result."""
     long = [np.asarray(x, np.longdouble) for x in xs]
     with np.errstate(all="ignore"):
-        off = LONGER[name](*long) - np.asarray(z, np.longdouble)
+        off = function(*long) - np.asarray(z, np.longdouble)
     return np.nan_to_num(off.astype(F64), nan=0.0, posinf=0.0, neginf=0.0)
 
 
@@ -377,12 +379,11 @@ def find_roundings(
         if dtypes.is_complex(aval.dtype):
             return unknown
         return [sub(convert(ins[0], F64), convert(outs[0], F64))]
-    name = eqn.primitive.name
-    rule = ROUNDINGS.get(name)
+    rule, longer = ROUNDINGS.get(eqn.primitive.name), find_longer(eqn)
     if aval.dtype != F64 or any(typeof(x).dtype != F64 for x in ins):
         return unknown
-    if name in LONGER and not in_loop and aval.size <= MAX_ON_HOST:
-        call = functools.partial(correct_on_host, name)
+    if longer is not None and not in_loop and aval.size <= MAX_ON_HOST:
+        call = functools.partial(correct_on_host, longer)
         return [pure_callback(call, aval.update(weak_type=False), outs[0], *ins)]
     if rule is None:
         return unknown
