@@ -545,6 +545,13 @@ TESTED_IN = {
         "explain/machine.py explain/origins.py explain/page.py explain/report.py "
         "explain/subject.py explain/tables.py"
     ),
+    "explain/numerics/test_follow.py": (
+        "explain/numerics/findings.py explain/numerics/recording.py explain/numerics/samples.py "
+        "explain/numerics/values.py"
+    ),
+    "explain/numerics/test_report.py": (
+        "explain/numerics/difference.py explain/numerics/gradients.py explain/numerics/precision.py"
+    ),
     "test_ffi.py": "api/ffi_call.py xla/foreign.py",
     "jaxpr/test_reader.py": "jaxpr/older.py jaxpr/syntax.py jaxpr/values.py passes/holes.py",
     "display/test_draw.py": "display/layers.py",

@@ -124,6 +124,9 @@ class Stub:
 
     def declare_module(self, name: str, value: types.ModuleType) -> list[str]:
         path = value.__name__
+        if type(value) is not types.ModuleType:  # one that is called, whose class says what it has
+            self.imports.add(f"from {path} import {type(value).__name__} as _{name}")
+            return [f"{name}: _{name}"]
         if (ROOT.parent / path.replace(".", "/")).with_suffix(".py").exists() or hasattr(
             value, "__path__"
         ):

@@ -31,6 +31,7 @@ from weft.api.jit import Inline
 from weft.api.shape_struct import ShapeDtypeStruct as _ShapeDtypeStruct
 from weft.api.stages import Lowered, Traced
 from weft.core.jaxpr import ClosedJaxpr
+from weft.explain import CallableModule as _explain
 from weft.mesh.mesh import Mesh
 from weft.numpy.index_plans import Slice as _Slice
 from weft.numpy.linalg import SVDResult as _SVDResult
@@ -175,7 +176,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any: ...
 
 from weft import example_libraries as example_libraries
 from weft import experimental as experimental
-from weft import explain as explain
+
+explain: _explain
 from weft.api.contexts import explain_cache_misses as explain_cache_misses
 from weft import export as export
 from weft import extend as extend

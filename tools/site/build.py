@@ -30,7 +30,7 @@ SOURCE = BUILD / "source"
 TUTORIALS = "tour tutorials/digits tutorials/transformer tutorials/hmc tutorials/gp "
 TUTORIALS += "reading-a-program slow-step large-step"
 HOW_TO = "coming-from-jax debugging cache random distributed references sparse "
-HOW_TO += "sparse-derivatives sizes-that-vary explain security options versions"
+HOW_TO += "sparse-derivatives sizes-that-vary explain numerics security options versions"
 NOTES = "errors jaxpr special derivatives coverage ecosystem"
 ELSEWHERE = "benchmarks index"
 

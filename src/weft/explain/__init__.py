@@ -1,6 +1,7 @@
 """Report the costs of a program, line by line: `weft.explain(f)(*args)`.
 
 `explain.memory(f)` and `explain.compile(f)` are parts of it that run nothing.
+`explain.numerics(f)` reports where precision is lost: docs/numerics.md.
 """
 
 import sys
@@ -8,9 +9,11 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from weft.explain import numerics
 from weft.explain.costs import Costs
 from weft.explain.machine import raise_peaks
 from weft.explain.memory import find_residuals, list_live
+from weft.explain.numerics import CallableModule as CallableNumerics
 from weft.explain.profiles import profile_calls
 from weft.explain.report import Report
 from weft.explain.subject import Phase, Subject, name_operations
@@ -18,7 +21,7 @@ from weft.mesh.blocks import count_kept_bytes
 from weft.optimize.passes import run_passes
 from weft.util import list_public
 
-__all__ = ["Report", "compile", "memory"]
+__all__ = ["Report", "compile", "memory", "numerics"]
 __dir__ = list_public(__name__)
 
 RUNS = 5
@@ -127,7 +130,12 @@ def add_memory(report: Report, subject: Subject) -> Report:
 
 
 class CallableModule(types.ModuleType):
-    """The module itself is the function `explain`."""
+    """The module itself is the function `explain`; type checkers know its members by the class."""
+
+    Report = Report
+    numerics: CallableNumerics
+    memory = staticmethod(memory)
+    compile = staticmethod(compile)
 
     def __call__(self, fun: Callable, *, runs: int = RUNS) -> Callable[..., Report]:
         return explain(fun, runs=runs)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import html
 import linecache
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from weft.explain.costs import Work
 from weft.explain.origins import NOWHERE, Place
-from weft.explain.tables import Table, seconds_text
+from weft.explain.tables import Table
 from weft.util import name_cell
 
 AROUND = 4  # lines of source shown before and after one that costs
@@ -38,15 +38,64 @@ summary { cursor: pointer; font-weight: 600; margin-top: .8rem; }
 """
 
 
-def write_page(title: str, tables: Sequence[Table], lines: Sequence[tuple[Place, Work]]) -> str:
-    """The page: the first table, the user's source with what each line costs, the other tables."""
+class Mark(NamedTuple):
+    """What a page shows beside a line of source: a text, a color from 0 to 1, and a longer text."""
+
+    text: str
+    strength: float
+    title: str
+    amount: float = 0.0
+
+
+class Printed:
+    """The base of reports. `print` one, or `save` it as a page; a notebook shows the page."""
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        raise NotImplementedError
+
+    @property
+    def tables(self) -> list[Table]:
+        """What is printed."""
+        raise NotImplementedError
+
+    @property
+    def marks(self) -> Mapping[Place, Mark]:
+        """What is shown beside the user's source on the page."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return "\n\n".join([self.title, *map(str, self.tables)])
+
+    __repr__ = __str__
+
+    def to_html(self) -> str:
+        """Return the page, which needs no other file."""
+        return write_page(self.title, self.tables, self.marks)
+
+    def save(self, path: str | pathlib.Path) -> None:
+        """Write the page to a file."""
+        pathlib.Path(path).write_text(self.to_html(), encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.to_html())  # apart, so that its style is not that of the notebook
+        grow = "this.style.height = this.contentDocument.documentElement.scrollHeight + 'px'"
+        return (
+            f'<iframe srcdoc="{page}" width="100%" height="700" style="border: 0" '
+            f'onload="{grow}"></iframe>'
+        )
+
+
+def write_page(title: str, tables: Sequence[Table], marks: Mapping[Place, Mark]) -> str:
+    """The page: the first table, the user's source with its marks, the other tables."""
     parts = [
         "<!doctype html>\n<html lang=en><head><meta charset=utf-8>",
         '<meta name=viewport content="width=device-width, initial-scale=1">',
         f"<title>{html.escape(title)}</title><style>{STYLE}</style></head><body>",
         f"<h1>{html.escape(title)}</h1>",
         *map(write_table, tables[:1]),
-        write_sources(lines),
+        write_sources(marks),
         *map(write_table, tables[1:]),
         "</body></html>\n",
     ]
@@ -74,19 +123,18 @@ def write_table(table: Table) -> str:
     return f"<section><h2>{html.escape(table.title)}</h2>{note}{body if rows else ''}</section>"
 
 
-def write_sources(lines: Sequence[tuple[Place, Work]]) -> str:
-    """The source files around the lines that cost, each line with its seconds or operations."""
-    files: dict[str, dict[int, Work]] = {}
-    for place, work in lines:
+def write_sources(marks: Mapping[Place, Mark]) -> str:
+    """The source files around the lines that have marks."""
+    files: dict[str, dict[int, Mark]] = {}
+    for place, mark in marks.items():
         if place is not NOWHERE and linecache.getline(place.file, place.line):
-            files.setdefault(place.file, {})[place.line] = work
+            files.setdefault(place.file, {})[place.line] = mark
     if not files:
         return ""
-    most = max((w.seconds for _, w in lines), default=0.0)
     return "<h2>Source</h2>" + "\n".join(
         f"<details open><summary>{html.escape(name_file(file))}</summary>"
-        f'<div class="source">{write_source(file, costs, most)}</div></details>'
-        for file, costs in files.items()
+        f'<div class="source">{write_source(file, own)}</div></details>'
+        for file, own in files.items()
     )
 
 
@@ -99,9 +147,9 @@ def name_file(file: str) -> str:
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
-def write_source(file: str, costs: dict[int, Work], most: float) -> str:
-    """One file: the lines that cost, and those around them."""
-    shown = sorted({n + d for n in costs for d in range(-AROUND, AROUND + 1) if n + d > 0})
+def write_source(file: str, marks: Mapping[int, Mark]) -> str:
+    """One file: the lines that have marks, and those around them."""
+    shown = sorted({n + d for n in marks for d in range(-AROUND, AROUND + 1) if n + d > 0})
     rows, before = [], 0
     for n in shown:
         text = linecache.getline(file, n)
@@ -110,24 +158,16 @@ def write_source(file: str, costs: dict[int, Work], most: float) -> str:
         if n > before + 1:
             rows.append('<div class="gap">      ...</div>')
         before = n
-        work = costs.get(n)
+        mark = marks.get(n)
         cost, style, title = "", "", ""
-        if work is not None:
-            cost = seconds_text(work.seconds)
-            title = f' title="{html.escape(describe_work(work))}"'
-            if most:
-                strength = 60 * work.seconds / most
+        if mark is not None:
+            cost = mark.text
+            title = f' title="{html.escape(mark.title)}"'
+            if mark.strength:
                 style = (
                     ' style="background: color-mix(in srgb, var(--hot) '
-                    f'{strength:.0f}%, transparent)"'
+                    f'{60 * mark.strength:.0f}%, transparent)"'
                 )
         spans = f'<span class="cost">{cost}</span><span class="number">{n}</span>'
         rows.append(f"<div{style}{title}>{spans}{html.escape(text.rstrip())}</div>")
     return "".join(rows)
-
-
-def describe_work(work: Work) -> str:
-    if not (work.forward or work.backward):  # nothing was timed
-        return ", ".join(work.operations)
-    forward, backward = seconds_text(work.forward) or "0", seconds_text(work.backward) or "0"
-    return f"forward {forward}, backward {backward}: {', '.join(work.operations)}"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import html
-import pathlib
 from collections.abc import Sequence
 
 from weft.explain.costs import Costs, Kernel, Work
 from weft.explain.machine import Peaks
 from weft.explain.memory import Live, Residual
 from weft.explain.origins import NOWHERE, Place
-from weft.explain.page import write_page
+from weft.explain.page import Mark, Printed
 from weft.explain.subject import Phase
 from weft.explain.tables import Table, bytes_text, count_text, rate_text, seconds_text
 
@@ -18,7 +16,7 @@ MAX_KERNELS = 20  # in the table
 DISTURBED = 1.3  # times as long as without the profiler, from which on the report says so
 
 
-class Report:
+class Report(Printed):
     """The costs of a program. `print` it, or `save` it as a page; a notebook shows the page.
 
     Attributes:
@@ -92,26 +90,26 @@ class Report:
         note += " A kernel of several lines is shared by what the engine counts."
         return table._replace(note=note)
 
-    def __str__(self) -> str:
-        return "\n\n".join([f"explain {self.name}", *map(str, self.tables)])
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return f"explain {self.name}"
 
-    __repr__ = __str__
+    @property
+    def marks(self) -> dict[Place, Mark]:
+        """What is shown beside the user's source on the page: seconds, or operations."""
+        most = max((w.seconds for _, w in self.lines), default=0.0) or 1.0
+        return {
+            place: Mark(seconds_text(w.seconds), w.seconds / most, describe_work(w))
+            for place, w in self.lines
+        }
 
-    def to_html(self) -> str:
-        """The page, which needs no other file."""
-        return write_page(f"explain {self.name}", self.tables, self.lines)
 
-    def save(self, path: str | pathlib.Path) -> None:
-        """Write the page to a file."""
-        pathlib.Path(path).write_text(self.to_html(), encoding="utf-8")
-
-    def _repr_html_(self) -> str:
-        page = html.escape(self.to_html())  # apart, so that its style is not that of the notebook
-        grow = "this.style.height = this.contentDocument.documentElement.scrollHeight + 'px'"
-        return (
-            f'<iframe srcdoc="{page}" width="100%" height="700" style="border: 0" '
-            f'onload="{grow}"></iframe>'
-        )
+def describe_work(work: Work) -> str:
+    if not (work.forward or work.backward):  # nothing was timed
+        return ", ".join(work.operations)
+    forward, backward = seconds_text(work.forward) or "0", seconds_text(work.backward) or "0"
+    return f"forward {forward}, backward {backward}: {', '.join(work.operations)}"
 
 
 def phase_table(phases: Sequence[Phase], wall: float, peaks: Peaks | None) -> Table:

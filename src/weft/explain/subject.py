@@ -57,8 +57,8 @@ class Stages(NamedTuple):
 class Subject:
     """A function, jitted here unless it is, and the arguments it is explained for."""
 
-    def __init__(self, fun: Callable, args: tuple, kwargs: dict):
-        check_callable("explain", fun, wraps=True)
+    def __init__(self, fun: Callable, args: tuple, kwargs: dict, op: str = "explain"):
+        check_callable(op, fun, wraps=True)
         owner = getattr(getattr(fun, "trace", None), "__self__", None)
         self.jitted = fun if isinstance(owner, JitFunction) else jit(fun)
         self.function: JitFunction = self.jitted.trace.__self__
@@ -66,7 +66,7 @@ class Subject:
         for x in flatten((args, kwargs))[0]:
             if isinstance(x, Tracer):
                 raise TracerError(
-                    f"explain: must be called with values; got a traced {x.aval}. "
+                    f"{op}: must be called with values; got a traced {x.aval}. "
                     "Hint: call it outside of jit, grad and vmap, on the function that they make."
                 )
         self.name = self.function.spec.name

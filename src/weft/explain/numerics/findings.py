@@ -1,0 +1,382 @@
+"""Findings: which lines lose precision, and what says so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft import dtypes
+from weft.core.facts import Cost, Linearity
+from weft.explain.numerics.samples import FAIR, Record, measure_ulps, relative, ulps_text
+from weft.explain.origins import NOWHERE, Place, find_place
+
+KEPT_SHARE = 0.58  # of the bits of a result; one with fewer right bits is accused
+MIN_GROWTH = 0.6  # of the bits that a result can spare: how much errors grow in an accused line
+MIN_ARRAY = 8  # elements of a result among which some may be near zero by chance
+MAX_DISTANCE = 64  # times that the error of an accused line may be smaller than that of the result
+MIN_SHARE = 0.5  # of the largest growth, in bits, that other accused lines have
+
+
+class Finding(NamedTuple):
+    """A line that loses precision, or makes a NaN or an infinity.
+
+    Attributes:
+      kind: "cancellation", "growth", "rounding", "underflow", "overflow", "nan", "infinity",
+        "wrapped", or "hidden".
+      place: the user's line.
+      text: what happens there.
+      remedy: the usual rewrite as code, or "".
+      score: bits of precision lost there.
+      backward: whether it happens in a reverse pass.
+      gain: the errors in ulps of the line and of the rewrite, measured on the same operands; None
+        if the remedy was not measured.
+    """
+
+    kind: str
+    place: Place
+    text: str
+    remedy: str = ""
+    score: float = 0.0
+    backward: bool = False
+    gain: tuple[float, float] | None = None
+
+    @property
+    def advice(self) -> str:
+        """The remedy, and the errors without and with it."""
+        if self.gain is None:
+            return self.remedy
+        before, after = map(ulps_text, self.gain)
+        return f"{self.remedy}  (error {before} ulp -> {after} ulp)"
+
+    def __str__(self) -> str:
+        where = f"{self.place}" + (" (backward)" if self.backward else "")
+        remedy = f"\n    instead: {self.advice}" if self.remedy else ""
+        return f"{where}: {self.text}{remedy}"
+
+
+def count_bits(dtype: Any) -> int:
+    """Return the number of bits of the significand of a dtype."""
+    return 1 - round(math.log2(float(dtypes.finfo(dtypes.real_dtype(dtype)).eps)))
+
+
+def allowed_ulps(dtype: Any) -> float:
+    """Return the error in ulps from which on a result of a dtype counts as bad."""
+    return 2.0 ** ((1 - KEPT_SHARE) * count_bits(dtype))
+
+
+def high(values: np.ndarray) -> float:
+    """Return the value that a fair share of the values reaches."""
+    if not len(values):
+        return 0.0
+    ordered = np.sort(np.nan_to_num(values, nan=0.0, posinf=1e300))
+    return float(ordered[-max(1, math.floor(FAIR * len(ordered)))])
+
+
+def is_bad(result: Record) -> bool:
+    """Return True if a result of the program has lost too many digits."""
+    if not dtypes.is_inexact(result.dtype):
+        return False
+    narrow, wide = result.join("narrow"), result.join("wide")
+    if not narrow.any() and high(np.abs(wide)) > 0:
+        return True
+    ulps = measure_ulps(result.join("errors"), raise_small(wide, result.dtype), result.dtype)
+    far = np.nan_to_num(ulps, nan=0.0, posinf=1e300) >= allowed_ulps(result.dtype)
+    far |= np.isinf(narrow) & np.isfinite(wide)
+    return int(far.sum()) >= max(1, math.floor(FAIR * len(far)))
+
+
+def raise_small(values: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return values of an array, those far below its root mean square raised.
+
+    Elements of a product of matrices that happen to be near zero have large relative errors.
+    """
+    finite = values[np.isfinite(values)]
+    top = np.abs(finite).max(initial=0.0)
+    if len(finite) < MIN_ARRAY or not top:
+        return values
+    floor = top * float(np.sqrt(np.mean((finite / top) ** 2))) * 2.0 ** (-count_bits(dtype) / 4)
+    return np.where(np.abs(values) < floor, floor, values)
+
+
+def measure_growth(record: Record, unit: float) -> tuple[float, float]:
+    """Return by how many bits errors grow in an equation, and the relative error after it."""
+    grown, reached, before = 0.0, 0.0, 0
+    for s in record.samples:
+        after = relative(s.errors, s.wide)
+        with np.errstate(all="ignore"):
+            growth = after / np.maximum(s.inherited, unit / 2)
+        turn = s.turns[-1] if s.turns else 0
+        count = max(1, turn - before)  # iterations since the last one that was recorded
+        grown += count * max(0.0, math.log2(max(high(growth), 1e-300)))
+        reached, before = max(reached, high(after)), turn
+    return grown, reached
+
+
+def find_findings(records: Sequence[Record], results: Sequence[Record]) -> list[Finding]:
+    """Return the findings, the worst first."""
+    found = [*find_special(records, results), *find_wraps(records)]
+    bad = [r for r in results if is_bad(r)]
+    if bad:
+        known = {f.place for f in found}
+        for fact in ("nans", "infs"):  # what follows from these is no finding of its own
+            known |= {b.record.site.place for b in find_births(records, fact)}
+        found += [f for f in find_losses(records, bad) if f.place not in known]
+    return [*found, *find_hidden(records, results)]
+
+
+# --- remedies ---
+
+
+MIN_GAIN = 8.0  # times that a rewrite has to make errors smaller
+
+
+def add_remedies(findings: Sequence[Finding], records: Sequence[Record]) -> list[Finding]:
+    """Return the findings with the rewrites that help."""
+    rewrites: dict[Place, tuple[float, str, tuple[float, float]]] = {}
+    for r in records:
+        for k, match in enumerate(r.site.remedies):
+            before, after = compare_rewrite(r, k)
+            if not after * MIN_GAIN < before:
+                continue
+            ratio = before / max(after, 0.5)
+            for place in {r.site.place, *[find_place([e]) for e in match.eqns]}:
+                if place not in rewrites or ratio > rewrites[place][0]:
+                    rewrites[place] = ratio, match.code, (before, after)
+    usual = {r.site.place: find_usual(r) for r in records}
+    found = []
+    for f in findings:
+        if f.place in rewrites:
+            _, code, gain = rewrites[f.place]
+            found.append(f._replace(remedy=code, gain=gain))
+        else:
+            adds = f.kind in ("rounding", "growth")
+            text = USUAL.get(f.kind, "") or usual.get(f.place, "") * adds
+            found.append(f._replace(remedy=text))
+    return found
+
+
+# By kind of finding, what usually helps where no formula is known.
+USUAL = {
+    "hidden": "jnp.where(ok, f(jnp.where(ok, x, 1)), 0)",
+    "wrapped": "x.astype(jnp.int32) before the operation",
+}
+
+
+def find_usual(record: Record) -> str:
+    """Return what usually helps against the errors that an operation adds."""
+    eqn = record.site.eqn
+    if eqn.primitive.cost is Cost.CONTRACTION:
+        return 'precision="highest", or preferred_element_type=jnp.float32'
+    if eqn.primitive.cost is Cost.REDUCTION:
+        return "jnp.sum(x, dtype=jnp.float64), or a compensated sum"
+    if record.site.turns and getattr(eqn.primitive, "linear", None) is Linearity.JOINT:
+        return "a carry of a wider dtype, or a compensated sum"
+    return ""
+
+
+def compare_rewrite(record: Record, k: int) -> tuple[float, float]:
+    """Return the errors in ulps of a formula and of its rewrite, on the same operands."""
+    before, after = 0.0, 0.0
+    for s in record.samples:
+        rewritten, exact = s.rewrites[2 * k], s.rewrites[2 * k + 1]
+        with np.errstate(all="ignore"):
+            errors = [np.abs(x - exact) for x in (s.narrow, rewritten)]
+        errors = [np.where(np.isnan(e) & np.isfinite(exact), np.inf, e) for e in errors]
+        first, second = (high(measure_ulps(e, exact, record.dtype)) for e in errors)
+        before, after = max(before, first), max(after, second)
+    return before, after
+
+
+# --- precision ------------------------------------------------------------------------------------
+
+
+def find_losses(records: Sequence[Record], bad: Sequence[Record]) -> list[Finding]:
+    """Return the lines at which the precision of bad results was lost, the worst first."""
+    unit = min(float(dtypes.finfo(dtypes.real_dtype(r.dtype)).eps) for r in bad)
+    least = min(allowed_ulps(r.dtype) for r in bad) * unit
+    final = max(high(relative(r.join("errors"), r.join("wide"))) for r in bad)
+    needed = max(least / 4, min(final, 1.0) / MAX_DISTANCE)
+    lines: dict[Place, tuple[float, Record]] = {}
+    for r in records:
+        if not dtypes.is_inexact(r.dtype):
+            continue
+        grown, reached = measure_growth(r, unit)
+        if grown < MIN_GROWTH * math.log2(least / unit) or reached < needed:
+            continue
+        if r.site.place is not NOWHERE and grown > lines.get(r.site.place, (0.0, r))[0]:
+            lines[r.site.place] = grown, r
+    most = max((g for g, _ in lines.values()), default=0.0)
+    ranked = sorted(lines.values(), key=lambda x: -x[0])
+    return [describe_loss(r, g, unit) for g, r in ranked if g >= MIN_SHARE * most]
+
+
+def describe_loss(record: Record, grown: float, unit: float) -> Finding:
+    """Return the finding of an equation that loses precision."""
+    lost = float(record.lost_digits.max(initial=0.0))
+    narrow, wide = record.join("narrow"), record.join("wide")
+    flushed = (narrow == 0) & (wide != 0) & (np.abs(wide) < smallest_normal(record.dtype))
+    added = high(relative(record.join("added"), narrow)) / unit
+    after = min(grown, count_bits(record.dtype)) * math.log10(2)
+    name = record.site.operation
+    if flushed.any():
+        small = float(np.abs(wide[flushed]).max())
+        kind, text = "underflow", f"{name} underflows: {small:.3g} becomes 0"
+    elif lost >= 1 and added < 2:
+        kind = "cancellation"
+        text = f"{name} cancels {lost:.1f} digits, so that earlier rounding errors show"
+    elif added >= 64:
+        kind, text = "rounding", f"{name} itself adds errors of up to {added:.3g} ulp"
+        if dtypes.finfo(dtypes.real_dtype(record.dtype)).eps > 4 * unit:
+            text = f"{name} rounds to {record.dtype}, of {count_bits(record.dtype)} bits"
+    else:
+        kind, text = "growth", f"{name} makes relative errors of its operands larger"
+    count = len({s.turns for s in record.samples})
+    if count > 1:
+        text += f", over {count} recorded iterations"
+    text += f" ({after:.1f} digits)"
+    return Finding(kind, record.site.place, text, "", grown, record.site.backward)
+
+
+def smallest_normal(dtype: Any) -> float:
+    """Return the smallest normal number of a dtype."""
+    return float(dtypes.finfo(dtypes.real_dtype(dtype)).smallest_normal)
+
+
+# --- NaN and infinities ---------------------------------------------------------------------------
+
+
+class Birth(NamedTuple):
+    """An equation that made NaN or an infinity of operands that had none, in an iteration."""
+
+    record: Record
+    sample: Any
+
+
+def find_births(records: Sequence[Record], fact: str) -> list[Birth]:
+    """Return where NaN ("nans") or infinities ("infs") began, in the order of the run."""
+    found = []
+    for record, sample in list_in_order(records):
+        if sample.facts[fact] > 0 and not sample.facts[fact + "_in"]:
+            found.append(Birth(record, sample))
+    return found
+
+
+def find_special(records: Sequence[Record], results: Sequence[Record]) -> list[Finding]:
+    """Return where the NaN and the infinities of results began."""
+    order = list_in_order(records)
+    nans = sum(r.total("nans") for r in results)
+    infs = sum(r.total("infs") for r in results)
+    born_nans = find_births(records, "nans")
+    born_infs = find_births(records, "infs")
+    found = []
+    if nans and born_nans:
+        birth = born_nans[0]
+        made = next((b for b in born_infs if comes_before(b, birth, order)), None)
+        if birth.sample.facts["infs_in"] and made is not None:
+            also = (
+                f", and {birth.record.site.operation} at {birth.record.site.place} makes NaN of it"
+            )
+            found.append(describe_infinity(made, also))
+        else:
+            name = birth.record.site.operation
+            text = f"{name} makes NaN{describe_turn(birth.sample)}"
+            where = birth.record.site
+            found.append(Finding("nan", where.place, text, "", 1e3, where.backward))
+    elif infs and born_infs:
+        birth = born_infs[0]
+        vanished = find_vanished(birth, order)
+        also = f", and {birth.record.site.operation} at {birth.record.site.place} makes an infinity"
+        lost = vanished is not None
+        found.append(describe_vanished(vanished, also) if lost else describe_infinity(birth, ""))
+    return found
+
+
+def find_vanished(birth: Birth, order: Sequence) -> Birth | None:
+    """Return where a number became 0 that an infinity was made of, if the wide run has a number."""
+    s = birth.sample
+    wide = np.abs(s.wide[np.isinf(s.narrow)])
+    top = float(dtypes.finfo(dtypes.real_dtype(birth.record.dtype)).max)
+    if not (wide < top).any():
+        return None
+    for record, sample in order:
+        if sample is s:
+            break
+        if dtypes.is_inexact(record.dtype) and mark_vanished(record, sample).any():
+            return Birth(record, sample)
+    return None
+
+
+def mark_vanished(record: Record, sample: Any) -> np.ndarray:
+    """Return True where a result is 0 and that of the wide run a number too small for the dtype."""
+    small = np.abs(sample.wide) < smallest_normal(record.dtype)
+    return (sample.narrow == 0) & (sample.wide != 0) & small
+
+
+def describe_vanished(birth: Birth, also: str) -> Finding:
+    """Return the finding of an equation whose result is too small."""
+    site, s = birth.record.site, birth.sample
+    small = float(np.abs(s.wide[mark_vanished(birth.record, s)]).max())
+    text = f"{site.operation} underflows{describe_turn(s)}: {small:.3g} becomes 0{also}"
+    return Finding("underflow", site.place, text, "", 1e3, site.backward)
+
+
+def list_in_order(records: Sequence[Record]) -> list[tuple[Record, Any]]:
+    """Return equations and samples in the order in which they ran."""
+    pairs = [(r, s, i) for i, r in enumerate(records) for s in r.samples]
+    pairs.sort(key=lambda x: x[0].rank(x[1]))
+    return [(r, s) for r, s, _ in pairs]
+
+
+def comes_before(a: Birth, b: Birth, order: Sequence) -> bool:
+    """Return True if one birth was not after another."""
+    at = {id(s): i for i, (_, s) in enumerate(order)}
+    return at[id(a.sample)] <= at[id(b.sample)]
+
+
+def describe_turn(sample: Any) -> str:
+    """Say in which iteration something happened."""
+    return f" in iteration {sample.turns[-1]}" if sample.turns else ""
+
+
+def describe_infinity(birth: Birth, also: str) -> Finding:
+    """Return the finding of an equation that made an infinity."""
+    site, s = birth.record.site, birth.sample
+    wide = np.abs(s.wide[np.isinf(s.narrow)])
+    finite = wide[np.isfinite(wide)]
+    top = float(dtypes.finfo(dtypes.real_dtype(birth.record.dtype)).max)
+    turn = describe_turn(s)
+    if len(finite):
+        text = f"{site.operation} overflows{turn}: {finite.max():.3g} is beyond {top:.3g}{also}"
+        return Finding("overflow", site.place, text, "", 1e3, site.backward)
+    text = f"{site.operation} makes an infinity{turn}{also}"
+    return Finding("infinity", site.place, text, "", 1e3, site.backward)
+
+
+def find_hidden(records: Sequence[Record], results: Sequence[Record]) -> list[Finding]:
+    """Return NaN that a later line hides, and that reach no result."""
+    if any(r.total("nans") for r in results):
+        return []
+    order = list_in_order(records)
+    found = []
+    for birth in find_births(records, "nans")[:1]:
+        later = order[[id(s) for _, s in order].index(id(birth.sample)) :]
+        hide = next((r for r, s in later if s.facts["nans_in"] and not s.facts["nans"]), None)
+        if hide is not None and birth.record.site.place != NOWHERE:
+            text = f"{birth.record.site.operation} makes NaN, hidden at {hide.site.place}"
+            text += "; a gradient may have it"
+            site = birth.record.site
+            found.append(Finding("hidden", site.place, text, "", 0.0, site.backward))
+    return found
+
+
+def find_wraps(records: Sequence[Record]) -> list[Finding]:
+    """Return where integers wrap."""
+    found: dict[Place, Finding] = {}
+    for r in records:
+        if r.total("wrapped"):
+            text = f"{r.site.operation} leaves the range of {r.dtype}"
+            found.setdefault(r.site.place, Finding("wrapped", r.site.place, text, "", 1e2))
+    return list(found.values())

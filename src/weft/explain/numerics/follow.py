@@ -1,0 +1,84 @@
+"""The run of a program beside itself: staged once, and read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft.api.jit import jit
+from weft.core.trace import typed_values
+from weft.explain.numerics.recording import Recorder, Tape, record_result
+from weft.explain.numerics.samples import Record, order_sites, read_tape
+from weft.explain.numerics.values import Value
+from weft.explain.subject import Subject, name_operations
+from weft.options import config
+
+
+class Followed(NamedTuple):
+    """What was recorded of a run: of each equation, and of each result."""
+
+    records: Sequence[Record]
+    results: Sequence[Record]
+
+
+class Follower(NamedTuple):
+    """The staged program that follows another one, and the layout of its tapes."""
+
+    jitted: Any
+    recorder: Recorder
+    tapes: Sequence[Tape]  # of equations, of results
+
+
+def follow_program(subject: Subject, match: Any = None) -> Followed:
+    """Run a program beside itself, and return what was recorded."""
+    program, consts, leaves = find_program(subject)
+    follower = program.jaxpr.memo.get("numerics")
+    with config.scope(enable_x64=True, hints=False):
+        if follower is None:
+            follower = program.jaxpr.memo["numerics"] = make_follower(program.jaxpr, match)
+        values = typed_values([*consts, *leaves], program.jaxpr.invars)
+        vectors = [np.asarray(v) for v in follower.jitted(*values)]
+    groups = [read_records(t, v) for t, v in zip(follower.tapes, vectors, strict=True)]
+    return Followed(*groups)
+
+
+def find_program(subject: Subject) -> tuple[Any, Sequence, Sequence]:
+    """Return the user's program, what it closes over, and its arguments."""
+    with name_operations(), config.scope(hints=False):
+        program, leaves = subject.function.find_program(subject.args, subject.kwargs)
+    consts = program.consts
+    if program.stateful:
+        program, consts = program.discharged()
+        leaves = [getattr(x, "value", x) for x in leaves]
+    return program, consts, leaves
+
+
+def make_follower(jaxpr: Any, match: Any = None) -> Follower:
+    """Return the program that follows a program."""
+    recorder = Recorder(match)
+    tapes = Tape(), Tape()
+
+    def fun(*xs: Any) -> list:
+        for tape in tapes:
+            tape.clear()
+        recorder.sites.clear()
+        outs = recorder.run_program(jaxpr, list(map(Value, xs)), tapes[0])
+        for i, out in enumerate(outs):
+            record_result(i, out, tapes[1])
+        return [tape.write() for tape in tapes]
+
+    return Follower(jit(fun), recorder, tapes)
+
+
+def read_records(tape: Tape, vector: np.ndarray) -> list[Record]:
+    """Return what a tape has of each equation."""
+    places = order_sites(tape.layout)
+    found: dict[int, Record] = {}
+    for item, sample in read_tape(tape.layout, vector):
+        record = found.get(id(item))
+        if record is None:
+            record = found[id(item)] = Record(item, places[id(item)])
+        record.samples.append(sample)
+    return list(found.values())

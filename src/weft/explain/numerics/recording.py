@@ -1,0 +1,686 @@
+"""The program that runs another one beside itself in a wider type, and records samples of it.
+
+`Recorder.run_program` walks through a jaxpr while a program is staged. It does each equation in
+both types, and notes what is to be recorded of it. What is recorded of a program is one vector of
+float64, the tape; its layout is known once the program is staged. A loop records some of its
+iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import weft.numpy as jnp
+from weft import dtypes, lax
+from weft.core.aval import ShapedArray, typeof
+from weft.core.facts import Cost, Elements, Linearity, Runs
+from weft.core.jaxpr import Eqn, Jaxpr, Literal, bodies_of
+from weft.core.primitive import Body, split_inputs
+from weft.core.stage import stage_closed
+from weft.errors import MissingRule
+from weft.explain.numerics.values import (
+    F64,
+    Operation,
+    Sampling,
+    Value,
+    fill_beside,
+    find_error,
+    find_roundings,
+    is_followed,
+    plan_operation,
+    plan_sampling,
+    take_steps,
+    widen_value,
+)
+from weft.explain.origins import Place, find_place, is_backward
+from weft.primitives.elementwise import Elementwise
+
+SAMPLES = (1024, 64, 16)  # elements looked at of a result, by how many loops it is in
+SLOTS = (1, 64, 16)  # iterations recorded of a loop, by how many loops it is in
+FIRST = 12  # iterations of a loop that are all recorded
+FIELDS = ("narrow", "wide", "error", "added", "scale", "inherited")
+FACTS = ("nans", "infs", "nans_in", "infs_in", "largest", "wrapped")
+NOTHING = np.float64(0)
+COPIES = (Elements.MOVED, Elements.SAME_WORDS)
+
+
+class Site:
+    """An equation of the program that is followed: where it is written, and what is known of it."""
+
+    def __init__(self, eqn: Eqn, outer: Sequence[Eqn], turns: int, remedies: Sequence = ()):
+        self.eqn = eqn
+        self.place: Place = find_place([eqn, *outer])
+        self.backward = is_backward([eqn, *outer])
+        self.operation = eqn.primitive.name
+        self.turns = turns  # how many loops it is in
+        self.remedies = remedies
+
+    @property
+    def aval(self) -> Any:
+        """The type of the result that is looked at."""
+        return self.eqn.outvars[first_followed([v.aval for v in self.eqn.outvars])].aval
+
+
+def first_followed(avals: Sequence[Any]) -> int:
+    """Return which of several results is looked at: the first that is followed, or the first."""
+    return next((i for i, a in enumerate(avals) if is_followed(a)), 0)
+
+
+class Sampled(NamedTuple):
+    """What a tape has of one equation: `count` numbers for each field, then the facts."""
+
+    site: Any
+    count: int
+    positions: Callable[[], np.ndarray]
+    more: int = 0  # rewrites whose results follow: in the narrow and in the wide type
+
+    @property
+    def size(self) -> int:
+        return (len(FIELDS) + 2 * self.more) * self.count + len(FACTS)
+
+
+class Looped(NamedTuple):
+    """What a tape has of a loop: which iterations are recorded, and the tape of each."""
+
+    slots: int
+    inner: Sequence[Any]
+    length: int
+
+    @property
+    def size(self) -> int:
+        return self.slots * (self.length + 1) + 1
+
+
+class Branched(NamedTuple):
+    """What a tape has of a branch: which was taken, and the tapes of all, zero if not taken."""
+
+    inner: Sequence[Sequence[Any]]
+
+    @property
+    def size(self) -> int:
+        return 1 + sum(measure_layout(x) for x in self.inner)
+
+
+def measure_layout(layout: Sequence[Any]) -> int:
+    """Return the length of a tape."""
+    return sum(item.size for item in layout)
+
+
+class Tape:
+    """What is to be recorded of a program: the layout, and functions that compute the parts."""
+
+    def __init__(self) -> None:
+        self.layout: list[Any] = []
+        self.parts: list[Callable[[], Any]] = []
+
+    def add(self, item: Any, part: Callable[[], Any]) -> None:
+        """Note one more part; `part` returns a vector of `item.size` numbers."""
+        self.layout.append(item)
+        self.parts.append(part)
+
+    def clear(self) -> None:
+        """Forget all parts."""
+        self.layout.clear()
+        self.parts.clear()
+
+    def write(self) -> Any:
+        """Return the tape as one vector."""
+        return join_vectors([part() for part in self.parts])
+
+
+def join_vectors(parts: Sequence[Any]) -> Any:
+    """Return vectors one after another, in groups, as XLA is slow for hundreds of operands."""
+    if not parts:
+        return jnp.zeros(0, F64)
+    while len(parts) > 1:
+        groups = [parts[i : i + 64] for i in range(0, len(parts), 64)]
+        parts = [jnp.concatenate(g) for g in groups]
+    return parts[0]
+
+
+class Recorder:
+    """Stages the program that follows another one.
+
+    `match` returns the rewrites for a program, by the id of an equation: see remedies.py.
+    """
+
+    def __init__(self, match: Callable | None = None):
+        self.sites: list[Site] = []
+        self.match = match
+        self.depth = 0
+        self.outer: list[Eqn] = []
+        self.take: Any = None  # whether this iteration of a loop is recorded
+
+    # --- equations ---
+
+    def run_program(self, jaxpr: Jaxpr, args: Sequence[Value], tape: Tape) -> list[Value]:
+        """Follow a program; return its results."""
+        found: dict[Any, Value] = dict(zip(jaxpr.invars, args, strict=True))
+        read = lambda a: Value(a.read()) if type(a) is Literal else found[a]
+        remedies = self.match(jaxpr) if self.match is not None else {}
+        for eqn in jaxpr.eqns:
+            ins = [read(a) for a in eqn.invars]
+            outs = self.run_equation(eqn, ins, tape, remedies.get(id(eqn), ()), read)
+            found.update(zip(eqn.outvars, outs, strict=True))
+        return [read(a) for a in jaxpr.outvars]
+
+    def run_equation(
+        self, eqn: Eqn, ins: Sequence[Value], tape: Tape, remedies: Sequence, read: Callable
+    ) -> list[Value]:
+        """Follow an equation; return its results."""
+        bodies = bodies_of(eqn)
+        if bodies and not any(b.jaxpr is None or b.on_each_device for b in bodies):
+            run = {
+                Runs.ONCE: self.run_once,
+                Runs.AGAIN: self.run_once,
+                Runs.BRANCH: self.run_branches,
+                Runs.LOOP: self.run_loop,
+            }.get(bodies[0].runs)
+            if run is not None:
+                self.outer.insert(0, eqn)
+                try:
+                    return run(eqn, bodies, ins, tape)
+                finally:
+                    self.outer.pop(0)
+        return self.run_operation(eqn, ins, tape, remedies, read)
+
+    def run_operation(
+        self, eqn: Eqn, ins: Sequence[Value], tape: Tape, remedies: Sequence, read: Callable
+    ) -> list[Value]:
+        """Do an equation in both types, and note what is to be recorded of it."""
+        bodies = bodies_of(eqn)
+        narrow = eqn.primitive.apply(*[v.narrow for v in ins], **eqn.params)
+        operation = None if bodies else plan_operation(eqn)
+        if not bodies and eqn.primitive.elements not in COPIES:
+            narrow = hold(narrow)
+        outs = list(map(Value, narrow))
+        if operation is not None:
+            outs = operation.run_beside(ins, narrow, self.depth > 0)
+        self.record(eqn, operation, ins, outs, tape, remedies, read)
+        return outs
+
+    def run_once(
+        self, eqn: Eqn, bodies: Sequence[Body], ins: Sequence[Value], tape: Tape
+    ) -> list[Value]:
+        """Follow a program that another one calls."""
+        body = bodies[0]
+        return self.run_program(body.jaxpr, [ins[i] for i in body.operands], tape)
+
+    def record(
+        self, eqn: Eqn, operation: Any, ins: Sequence, outs: Sequence, tape: Tape,
+        remedies: Sequence, read: Callable,
+    ) -> None:  # fmt: skip
+        """Note what is to be recorded of an equation."""
+        prim = eqn.primitive
+        avals = [v.aval for v in eqn.outvars]
+        which = first_followed(avals) if avals else 0
+        if not avals or type(avals[which]) is not ShapedArray or not avals[which].size:
+            return
+        exact = None
+        if not is_followed(avals[which]):
+            exact = plan_integers(eqn)
+            if exact is None:
+                return
+        elif prim.elements in COPIES or prim.cost is Cost.FREE:
+            return
+        limit = SAMPLES[min(self.depth, 2)]
+        sampling = plan_sampling(eqn, limit)
+        site = Site(eqn, self.outer, self.depth, remedies)
+        self.sites.append(site)
+        look = Look(eqn, operation, ins, outs[which], sampling, limit, self.depth > 0)
+        given = [(r, [read(a) for a in r.leaves]) for r in remedies]
+        count = look.count
+
+        def part() -> Any:
+            fields = look.read_fields() if exact is None else [jnp.zeros(count, F64)] * len(FIELDS)
+            facts = (
+                [*look.read_facts(), jnp.zeros((), F64)]
+                if exact is None
+                else look.read_wraps(exact)
+            )
+            more = [x for r, leaves in given for x in look.try_rewrite(r, leaves)]
+            return jnp.concatenate([*fields, *more, jnp.stack(facts)])
+
+        tape.add(Sampled(site, count, look.positions, len(given)), part)
+
+    # --- control flow ---
+
+    def run_branches(
+        self, eqn: Eqn, bodies: Sequence[Body], ins: Sequence[Value], tape: Tape
+    ) -> list[Value]:
+        """Follow the branch that the narrow run takes."""
+        tapes = [Tape() for _ in bodies]
+        staged = []
+        for body, own in zip(bodies, tapes, strict=True):
+            args = [ins[i] for i in body.operands]
+
+            def fun(body: Body = body, own: Tape = own, args: Sequence = args) -> list:
+                outs = self.run_program(body.jaxpr, args, own)
+                return [*flatten_values(outs), own.write()]
+
+            staged.append(stage_closed(fun, []))
+        item = Branched([t.layout for t in tapes])
+        lengths = [measure_layout(t.layout) for t in tapes]
+
+        def call(b: int) -> Callable:
+            def run() -> list:
+                jaxpr, consts = staged[b]
+                *outs, own = jaxpr(*consts)
+                before, after = sum(lengths[:b]), sum(lengths[b + 1 :])
+                return [*outs, jnp.pad(own, (before, after))]
+
+            return run
+
+        index = ins[0].narrow
+        index = jnp.where((index < 0) | (index >= len(bodies)), len(bodies) - 1, index)
+        *outs, whole = lax.switch(index, [call(b) for b in range(len(bodies))])
+        tape.add(item, lambda: jnp.concatenate([to_numbers(index), whole]))
+        return collect_values([v.aval for v in eqn.outvars], outs)
+
+    def run_loop(
+        self, eqn: Eqn, bodies: Sequence[Body], ins: Sequence[Value], tape: Tape
+    ) -> list[Value]:
+        """Follow a loop, and record some of its iterations."""
+        body = bodies[0]
+        consts, carry, rows = split_inputs(body, [ins[i] for i in body.operands])
+        test = next((b for b in bodies if b.runs is Runs.CONDITION), None)
+        if body.turns is None and test is None:  # a scan of a symbolic length
+            narrow = eqn.primitive.apply(*[v.narrow for v in ins], **eqn.params)
+            return list(map(Value, narrow))
+        carry_avals = [typeof(v.narrow) for v in carry]
+        row_avals = [v.aval for v in body.jaxpr.invars[body.carry.stop :]]
+        own, was = Tape(), self.take
+
+        def step(take: Any, seen: Any, *flat: Any) -> list:
+            args = collect_values([*carry_avals, *row_avals], flat)
+            self.depth += 1
+            outs = self.run_program(body.jaxpr, [*consts, *args], own)
+            bad = jnp.zeros((), bool)
+            for v in outs:
+                if is_followed(typeof(v.narrow)):
+                    bad = bad | ~jnp.all(jnp.isfinite(v.narrow))
+            vector = write_if(take | (bad & ~seen), own)
+            self.depth -= 1
+            return [vector, take | (bad & ~seen), seen | bad, *flatten_values(outs)]
+
+        flat_carry, flat_rows = flatten_values(carry), flatten_values(rows)
+        flag = ShapedArray((), np.dtype(bool))
+        avals = [flag, flag, *map(typeof, flat_carry)]
+        avals += [typeof(x).update(shape=typeof(x).shape[1:]) for x in flat_rows]
+        jaxpr, closed = stage_closed(step, avals)
+        slots = SLOTS[min(self.depth + 1, 2)]
+        loop = LoopRun(jaxpr, closed, flat_carry, flat_rows, slots, was)
+        if body.turns is not None:
+            outs, record = loop.run_turns(body.turns)
+        else:
+            looks = [ins[i].narrow for i in test.operands[: len(test.operands) - len(carry)]]
+            still = [a is b for a, b in zip(
+                body.jaxpr.invars[body.carry.start :], body.jaxpr.outvars, strict=True
+            )]  # fmt: skip
+            outs, record = loop.run_while(test.jaxpr, looks, carry_avals, still)
+        tape.add(Looped(slots, own.layout, measure_layout(own.layout)), lambda: record)
+        return collect_values([v.aval for v in eqn.outvars], outs)
+
+
+def write_if(take: Any, tape: Tape) -> Any:
+    """Return the tape of an iteration, zeros if it is not recorded."""
+    jaxpr, consts = stage_closed(lambda: [tape.write()], [])
+    zeros = lambda: jnp.zeros(measure_layout(tape.layout), F64)
+    return lax.cond(take, lambda: jaxpr(*consts)[0], zeros)
+
+
+class LoopRun(NamedTuple):
+    """A loop that records: its staged step, and what it starts with.
+
+    The step takes whether to record, whether a NaN or an infinity was seen before, the carry and a
+    row of xs; it returns the tape, whether that was written, what was seen, the carry and the ys.
+    """
+
+    jaxpr: Jaxpr
+    consts: Sequence[Any]
+    carry: Sequence[Any]
+    rows: Sequence[Any]
+    slots: int
+    take: Any
+
+    @property
+    def start(self) -> tuple:
+        """The state of the record: iterations, how many are recorded, which, the tapes."""
+        length = self.jaxpr.out_avals[0].shape[0]
+        zero = jnp.zeros((), np.int32)
+        tapes = jnp.zeros((self.slots, length), F64)
+        return zero, zero, jnp.zeros((), bool), jnp.full(self.slots, -1.0, F64), tapes
+
+    def advance(self, take: Any, record: tuple, carry: Sequence, rows: Sequence) -> tuple:
+        """Do one iteration; return the record, the carry and the ys."""
+        i, k, seen, turns, tapes = record
+        if self.take is not None:
+            take = take & self.take
+        vector, took, seen, *outs = self.jaxpr(*self.consts, take, seen, *carry, *rows)
+        slot = jnp.where(k < FIRST, k, FIRST + (k - FIRST) % (self.slots - FIRST))
+        old = lax.dynamic_index_in_dim(tapes, slot, 0, keepdims=False)
+        tapes = lax.dynamic_update_index_in_dim(tapes, jnp.where(took, vector, old), slot, 0)
+        turn = jnp.where(took, i.astype(F64), turns[slot])
+        turns = turns.at[slot].set(turn)
+        record = i + 1, k + took.astype(np.int32), seen, turns, tapes
+        n = len(self.carry)
+        return record, outs[:n], outs[n:]
+
+    def run_turns(self, turns: range) -> tuple[list, Any]:
+        """Run a loop of known length; return results, and what goes on the tape."""
+        length = len(turns)
+        rest = self.slots - FIRST - 1
+        stride = max(1, -(-(length - FIRST) // rest))
+        each = np.arange(length)
+        takes = (each < FIRST) | ((each - FIRST) % stride == 0) | (each == length - 1)
+
+        def step(state: Any, xs: Any) -> tuple:
+            record, carry = state
+            record, carry, ys = self.advance(xs[0], record, carry, xs[1])
+            return (record, carry), ys
+
+        rows = list(self.rows)
+        if turns.step < 0:
+            rows = [jnp.flip(x, 0) for x in rows]
+        state = self.start, list(self.carry)
+        (record, carry), ys = lax.scan(step, state, (jnp.asarray(takes), rows), length=length)
+        if turns.step < 0:
+            ys = [jnp.flip(y, 0) for y in ys]
+        return [*carry, *ys], self.pack(record)
+
+    def run_while(
+        self, test: Jaxpr, looks: Sequence, avals: Sequence, still: Sequence[bool]
+    ) -> tuple[list, Any]:
+        """Run a loop for as long as the narrow run does."""
+
+        def goes_on(carry: Sequence) -> Any:
+            narrow = [v.narrow for v in collect_values(avals, carry)]
+            return test(*looks, *narrow)[0]
+
+        def step(state: tuple) -> tuple:
+            record, carry = state
+            i = record[0]
+            octave = jnp.floor(jnp.log2(jnp.maximum(i, 1).astype(F64))).astype(np.int32)
+            take = (i < FIRST) | (i % jnp.maximum(1, 2 ** (octave - 3)) == 0)
+            record, after, _ = self.advance(take, record, carry, ())
+            go = goes_on(carry)
+            if go.ndim:
+                marks = [
+                    s for a, s in zip(avals, still, strict=True) for _ in range(1 + is_followed(a))
+                ]
+                choose = lambda x, y: jnp.where(
+                    go.reshape(go.shape + (1,) * (x.ndim - go.ndim)), x, y
+                )
+                after = [x if s else choose(x, y)
+                         for x, y, s in zip(after, carry, marks, strict=True)]  # fmt: skip
+            return record, after
+
+        state = self.start, list(self.carry)
+        record, carry = lax.while_loop(lambda s: jnp.any(goes_on(s[1])), step, state)
+        return list(carry), self.pack(record)
+
+    def pack(self, record: tuple) -> Any:
+        """Return the record of a loop as a vector."""
+        i, _, _, turns, tapes = record
+        return jnp.concatenate([to_numbers(i), turns, tapes.ravel()])
+
+
+def hold(arrays: Sequence[Any]) -> list:
+    """Return arrays as they are, rounded: XLA must not fuse operations, as a product and a sum."""
+    plain = all(type(typeof(x)) is ShapedArray for x in arrays)
+    return list(lax.optimization_barrier(list(arrays))) if arrays and plain else list(arrays)
+
+
+def flatten_values(values: Sequence[Value]) -> list:
+    """Return values as arrays: each, and what stands beside it if its type is followed."""
+    flat: list[Any] = []
+    for v in map(fill_beside, values):
+        flat += [v.narrow] if v.beside is None else [v.narrow, v.beside]
+    return flat
+
+
+def collect_values(avals: Sequence[Any], flat: Sequence[Any]) -> list[Value]:
+    """Return the values of given types from what `flatten_values` returned."""
+    arrays = iter(flat)
+    return [
+        Value(next(arrays), next(arrays)) if is_followed(a) else Value(next(arrays)) for a in avals
+    ]
+
+
+# --- what is recorded of an equation --------------------------------------------------------------
+
+
+def to_numbers(x: Any) -> Any:
+    """Return an array as a vector of float64; complex numbers by their moduli."""
+    x = jnp.asarray(x)
+    if dtypes.is_complex(x.dtype):
+        x = jnp.abs(x)
+    return jnp.ravel(x).astype(F64)
+
+
+class Look:
+    """What can be recorded of an equation."""
+
+    def __init__(
+        self, eqn: Eqn, operation: Operation | None, ins: Sequence[Value], out: Value,
+        sampling: Sampling, limit: int, in_loop: bool,
+    ):  # fmt: skip
+        self.eqn, self.operation, self.in_loop = eqn, operation, in_loop
+        self.ins, self.out = ins, out
+        self.sampling = sampling
+        self.shape = typeof(out.narrow).shape
+        part = [-(-n // s) for n, s in zip(self.shape, sampling.result, strict=True)]
+        size = int(np.prod(part, dtype=np.int64))
+        self.stride = -(-size // limit)
+        self.count = -(-size // self.stride)
+        self.which = first_followed([v.aval for v in eqn.outvars])
+
+    def positions(self) -> np.ndarray:
+        """Return the places of the samples in the flat result."""
+        every = np.arange(int(np.prod(self.shape, dtype=np.int64))).reshape(self.shape)
+        steps = tuple(np.s_[:: int(s)] for s in self.sampling.result)
+        return every[steps].ravel()[:: self.stride]
+
+    def sample_result(self, x: Any, sliced: bool = False) -> Any:
+        """Return the samples of an array of the result's shape, or of that of its part."""
+        part = x if sliced else take_steps(x, self.sampling.result)
+        return to_numbers(part)[:: self.stride]
+
+    def read_fields(self) -> list:
+        """Return the vectors that are recorded, in the order of FIELDS."""
+        error = find_error(self.out)
+        narrow = self.sample_result(self.out.narrow)
+        wide = self.sample_result(widen_value(self.out))
+        total = self.sample_error(error)
+        return [narrow, wide, total, self.read_added(), self.read_scale(), self.read_inherited()]
+
+    def sample_error(self, error: Any) -> Any:
+        """Return samples of the narrow minus the wide result, unsigned."""
+        return jnp.abs(self.sample_result(error))
+
+    def run_part(self, change: Callable) -> Any:
+        """Return the part of the result in the wide type, of narrow operands that are changed."""
+        taken = [
+            self.sampling.take_operand(i, v.narrow) if typeof(v.narrow).shape else v.narrow
+            for i, v in enumerate(self.ins)
+        ]
+        operation = self.operation
+        if operation.paired:
+            return self.eqn.primitive.apply(*map(change, taken), **self.eqn.params)[self.which]
+        return operation.run_wide([change(widen_value(Value(x))) for x in taken])[self.which]
+
+    def read_added(self) -> Any:
+        """Return the errors of this operation alone, on the operands of the narrow run."""
+        if self.operation is None or self.eqn.primitive.elements in (
+            Elements.CHOSEN, Elements.PLACED
+        ):  # fmt: skip
+            return jnp.zeros(self.count, F64)
+        if self.operation.paired:
+            narrow = [v.narrow for v in self.ins]
+            found = find_roundings(self.eqn, narrow, [self.out.narrow], self.in_loop)[0]
+            if found is None:
+                return jnp.zeros(self.count, F64)
+            return self.sample_error(found)
+        exact = self.sample_complex(self.run_part(lambda x: x), True)
+        return jnp.abs(self.sample_complex(self.out.narrow) - exact)
+
+    def sample_complex(self, x: Any, sliced: bool = False) -> Any:
+        """Return samples in the wide type, complex ones too."""
+        part = x if sliced else take_steps(x, self.sampling.result)
+        dtype = np.complex128 if dtypes.is_complex(part.dtype) else F64
+        return jnp.ravel(part).astype(dtype)[:: self.stride]
+
+    def read_scale(self) -> Any:
+        """Return the sums of absolute terms whose sums are the results; 0 for other operations."""
+        prim, operation = self.eqn.primitive, self.operation
+        nothing = jnp.zeros(self.count, F64)
+        if operation is None or prim.elements is not Elements.NEW:
+            return nothing
+        if isinstance(prim, Elementwise):
+            if prim.linear is not Linearity.JOINT or len(self.ins) < 2:
+                return nothing
+            return sum(jnp.broadcast_to(self.sample_operand(i), self.count) for i in (0, 1))
+        if prim.cost not in (Cost.REDUCTION, Cost.CONTRACTION):
+            return nothing
+        avals, outs = [v.aval for v in self.eqn.invars], [v.aval for v in self.eqn.outvars]
+        axes = prim.label_axes(avals, outs, **self.eqn.params)
+        if axes.linear is Linearity.NONE and prim.cost is not Cost.CONTRACTION:
+            return nothing
+        return self.sample_result(self.run_part(jnp.abs), True)
+
+    def sample_operand(self, i: int) -> Any:
+        """Return |operand| at the samples of an elementwise operation."""
+        x = self.ins[i].narrow
+        if typeof(x).shape != self.shape:
+            return jnp.abs(to_numbers(x))
+        return jnp.abs(self.sample_result(x))
+
+    def read_inherited(self) -> Any:
+        """Return the relative errors that operands have: the largest for each sample."""
+        found = jnp.zeros(self.count, F64)
+        for v in self.ins:
+            if v.beside is None:
+                continue
+            error, wide = find_error(v), widen_value(v)
+            if typeof(v.narrow).shape == self.shape and self.eqn.primitive.memoize_type:
+                rel = self.sample_error(error) / jnp.abs(self.sample_result(wide))
+            else:
+                top = lambda x: jnp.max(jnp.abs(to_numbers(x)), initial=0.0)
+                rel = top(error) / top(wide)
+            found = jnp.maximum(found, jnp.where(jnp.isnan(rel), 0.0, rel))
+        return found
+
+    def read_facts(self) -> list:
+        """Return what is recorded of all elements."""
+        given = [v.narrow for v in self.ins if is_followed(typeof(v.narrow))]
+        return measure_facts(self.out.narrow, given)
+
+    def read_wraps(self, exact: Callable) -> list:
+        """Return the facts of an operation on integers: how many results have wrapped."""
+        narrow = self.sample_result(self.out.narrow)
+        taken = [
+            self.sampling.take_operand(i, v.narrow) if typeof(v.narrow).shape else v.narrow
+            for i, v in enumerate(self.ins)
+        ]
+        wide = self.sample_result(exact(taken), True)
+        off = jnp.abs(narrow - wide)
+        wrapped = jnp.sum((off >= 1) & ~(off <= 2.0**-40 * jnp.abs(wide))).astype(F64)
+        return [*[jnp.zeros((), F64)] * (len(FACTS) - 1), wrapped]
+
+    def try_rewrite(self, match: Any, leaves: Sequence[Value]) -> list:
+        """Return what a rewrite computes of the narrow operands, in both types."""
+        narrow = [v.narrow for v in leaves]
+        wide = [widen_value(Value(x)) for x in narrow]
+        return [self.sample_result(match.rewrite(xs)) for xs in (narrow, wide)]
+
+
+def measure_facts(x: Any, given: Sequence[Any]) -> list:
+    """Return what is recorded of all elements of a result, in the order of FACTS.
+
+    One pass over an array finds its largest element, which is NaN or infinite if any is. They are
+    counted only then.
+    """
+    top = lambda v: jnp.max(jnp.abs(v), initial=0.0).astype(F64)
+    count = lambda mask: jnp.sum(mask).astype(F64)
+    tops = list(map(top, (x, *given)))
+
+    def count_all() -> list:
+        nans = [count(jnp.isnan(v)) for v in (x, *given)]
+        infs = [count(jnp.isinf(v)) for v in (x, *given)]
+        size = jnp.abs(x).astype(F64)
+        largest = jnp.max(jnp.where(jnp.isfinite(size), size, 0), initial=0.0)
+        return [nans[0], infs[0], sum(nans[1:], NOTHING), sum(infs[1:], NOTHING), largest]
+
+    if x.size <= SAMPLES[0]:
+        return count_all()
+    finite = jnp.all(jnp.isfinite(jnp.stack(tops)))
+    zero = jnp.zeros((), F64)
+    return lax.cond(finite, lambda: [zero, zero, zero, zero, tops[0]], count_all)
+
+
+class Output:
+    """A result of the program, as what is recorded."""
+
+    def __init__(self, number: int, aval: Any):
+        self.number = number
+        self.aval = aval
+        self.operation = f"result {number}"
+        self.place = Place()
+        self.backward = False
+        self.turns = 0
+
+
+def record_result(number: int, out: Value, tape: Tape) -> None:
+    """Note what is to be recorded of a result of the program."""
+    aval = typeof(out.narrow)
+    if not is_followed(aval) or not aval.size:
+        return
+    stride = -(-aval.size // (4 * SAMPLES[0]))
+    count = -(-aval.size // stride)
+
+    def part() -> Any:
+        nothing = jnp.zeros(count, F64)
+        fields = [to_numbers(x)[::stride] for x in (out.narrow, widen_value(out))]
+        error = jnp.abs(to_numbers(find_error(out)))[::stride]
+        facts = measure_facts(out.narrow, [])
+        return jnp.concatenate(
+            [*fields, error, nothing, nothing, nothing, jnp.stack([*facts, jnp.zeros((), F64)])]
+        )
+
+    tape.add(Sampled(Output(number, aval), count, lambda: np.arange(aval.size)[::stride]), part)
+
+
+def plan_integers(eqn: Eqn) -> Callable | None:
+    """Return the function that does arithmetic of integers in float64; None for other operations.
+
+    Unsigned integers of 32 and 64 bits are left out: hashes and random numbers wrap on purpose.
+    """
+    prim, outs = eqn.primitive, [v.aval for v in eqn.outvars]
+    avals = [v.aval for v in eqn.invars]
+    if len(outs) != 1 or not all(type(a) is ShapedArray for a in (*avals, *outs)) or not avals:
+        return None
+    kinds = [a.dtype for a in (*avals, *outs)]
+    if not all(dtypes.is_integer(d) or dtypes.is_float(d) for d in kinds):
+        return None
+    modular = lambda d: dtypes.is_unsigned(d) and d.itemsize >= 4
+    if not dtypes.is_integer(outs[0].dtype) or any(map(modular, kinds)):
+        return None
+    if prim.elements is Elements.CONVERTED:
+        return lambda xs: jnp.trunc(jnp.asarray(xs[0]).astype(F64))
+    if prim.elements is not Elements.NEW or prim.cost is Cost.FREE or bodies_of(eqn):
+        return None
+    wide = [a.update(dtype=F64, weak_type=False) for a in avals]
+    params = {
+        k: F64 if isinstance(x, np.dtype) and dtypes.is_integer(x) else x
+        for k, x in eqn.params.items()
+    }
+    try:
+        (found,) = prim.type_of(tuple(wide), params)
+    except (TypeError, ValueError, MissingRule):
+        return None
+    if found.shape != outs[0].shape or found.dtype != F64:
+        return None
+    return lambda xs: prim.apply(*[jnp.asarray(x).astype(F64) for x in xs], **params)[0]

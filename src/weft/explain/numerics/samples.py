@@ -1,0 +1,182 @@
+"""Tapes read: what was recorded of each equation, and figures of it."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft import dtypes
+from weft.explain.numerics.recording import FACTS, FIELDS, Branched, Looped, Sampled
+
+FAIR = 0.03  # of the elements of a result may be far off, as those near zero are
+
+
+class Sample(NamedTuple):
+    """What was recorded of an equation in one iteration of the loops around it.
+
+    Arrays have an entry for each element that was looked at; `errors` are those of the narrow
+    result against the wide run, `added` against the wide operation on the narrow operands.
+    """
+
+    turns: tuple[int, ...]
+    narrow: np.ndarray
+    wide: np.ndarray
+    errors: np.ndarray
+    added: np.ndarray
+    scale: np.ndarray
+    inherited: np.ndarray
+    facts: dict[str, float]
+    rewrites: Sequence[np.ndarray]  # for each, its results in the narrow and the wide type
+
+
+def read_tape(
+    layout: Sequence[Any], tape: np.ndarray, turns: tuple[int, ...] = ()
+) -> Iterator[tuple[Any, Any]]:
+    """Go over what is on a tape: what each part was noted for, and the samples."""
+    at = 0
+    for item in layout:
+        part = tape[at : at + item.size]
+        at += item.size
+        if isinstance(item, Sampled):
+            yield item, read_sample(item, part, turns)
+        elif isinstance(item, Branched):
+            before = 0
+            for b, inner in enumerate(item.inner):
+                length = sum(x.size for x in inner)
+                if b == int(part[0]):
+                    yield from read_tape(inner, part[1 + before : 1 + before + length], turns)
+                before += length
+        elif isinstance(item, Looped):
+            which, tapes = part[1 : 1 + item.slots], part[1 + item.slots :]
+            tapes = tapes.reshape(item.slots, item.length)
+            for slot in np.argsort(which, kind="stable"):
+                if which[slot] >= 0:
+                    yield from read_tape(item.inner, tapes[slot], (*turns, int(which[slot])))
+        else:
+            yield item, part
+
+
+def read_sample(item: Sampled, part: np.ndarray, turns: tuple[int, ...]) -> Sample:
+    """Return the samples of one equation."""
+    count = len(FIELDS) + 2 * item.more
+    fields = part[: count * item.count].reshape(count, item.count)
+    facts = dict(zip(FACTS, part[count * item.count :].tolist(), strict=True))
+    return Sample(turns, *fields[: len(FIELDS)], facts, list(fields[len(FIELDS) :]))
+
+
+def ulp_of(values: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return the units in the last place of a dtype at given values."""
+    info = dtypes.finfo(dtypes.real_dtype(dtype))
+    tiny = float(info.smallest_normal)
+    sizes = np.clip(np.abs(values), tiny, float(info.max))
+    sizes = np.where(np.isfinite(values), sizes, np.nan)
+    return float(info.eps) * 2.0 ** np.floor(np.log2(sizes))
+
+
+class Record:
+    """All that was recorded of one equation, or of one result of the program."""
+
+    def __init__(self, item: Sampled, path: Sequence[int] = ()):
+        self.item = item
+        self.path = path
+        self.site = item.site
+        self.samples: list[Sample] = []
+
+    @property
+    def dtype(self) -> Any:
+        return self.site.aval.dtype
+
+    def join(self, field: str) -> np.ndarray:
+        """Return a field of all samples."""
+        return np.concatenate([getattr(s, field) for s in self.samples])
+
+    def rank(self, sample: Sample) -> list[int]:
+        """Return what sorts samples in the order in which their equations ran."""
+        turns = iter(sample.turns)
+        return [next(turns) if place < 0 else place for place in self.path]
+
+    def total(self, fact: str) -> float:
+        """Return a fact, summed over the iterations that were recorded."""
+        return sum(s.facts[fact] for s in self.samples)
+
+    @functools.cached_property
+    def ulps(self) -> np.ndarray:
+        """Errors against the wide run, in units in the last place; NaN where there is no number."""
+        return measure_ulps(self.join("errors"), self.join("wide"), self.dtype)
+
+    @functools.cached_property
+    def added_ulps(self) -> np.ndarray:
+        """Errors that the operation adds, in units in the last place of its result."""
+        return measure_ulps(self.join("added"), self.join("narrow"), self.dtype)
+
+    @functools.cached_property
+    def lost_digits(self) -> np.ndarray:
+        """Decimal digits lost to cancellation in sums and differences."""
+        if not dtypes.is_inexact(self.dtype):
+            return np.zeros(1)
+        with np.errstate(all="ignore"):
+            ratio = self.join("scale") / np.abs(self.join("narrow"))
+            digits = np.log10(np.maximum(ratio, 1))
+        most = -math.log10(float(dtypes.finfo(dtypes.real_dtype(self.dtype)).eps))
+        return np.clip(np.nan_to_num(digits, nan=0.0, posinf=most), 0, most)
+
+    def worst(self) -> tuple[float, tuple[int, ...], tuple[int, ...]]:
+        """Return the largest error in ulps, the index of it, and in which iterations."""
+        best: tuple[float, tuple[int, ...], tuple[int, ...]] = (0.0, (), ())
+        places = self.item.positions()
+        for s in self.samples:
+            ulps = measure_ulps(s.errors, s.wide, self.dtype)
+            if not len(ulps) or np.isnan(ulps).all():
+                continue
+            i = int(np.nanargmax(ulps))
+            if ulps[i] > best[0] or not best[1]:
+                shape = self.site.aval.shape
+                index = tuple(int(k) for k in np.unravel_index(places[i], shape)) if shape else ()
+                best = float(ulps[i]), index, s.turns
+        return best
+
+
+def measure_ulps(errors: np.ndarray, values: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return errors in units in the last place of values; NaN where there is no number."""
+    if not dtypes.is_inexact(dtype):
+        return np.zeros(len(errors))
+    with np.errstate(all="ignore"):
+        return np.where(errors == 0, 0.0, errors / ulp_of(values, dtype))
+
+
+def find_spread(values: np.ndarray) -> tuple[float, float]:
+    """Return the median and the largest of values, without NaN."""
+    kept = values[~np.isnan(values)]
+    return (float(np.median(kept)), float(kept.max())) if len(kept) else (0.0, 0.0)
+
+
+def relative(errors: np.ndarray, wide: np.ndarray) -> np.ndarray:
+    """Return errors relative to the wide values; 0 where there is no error."""
+    with np.errstate(all="ignore"):
+        found = errors / np.abs(wide)
+    return np.where(errors == 0, 0.0, np.where(np.isnan(found), 0.0, found))
+
+
+def order_sites(layout: Sequence[Any], prefix: tuple[int, ...] = ()) -> dict[int, tuple[int, ...]]:
+    """Return the place of each equation in its program, and of the programs around it."""
+    found: dict[int, tuple[int, ...]] = {}
+    for i, item in enumerate(layout):
+        if isinstance(item, Sampled):
+            found[id(item)] = (*prefix, i)
+        elif isinstance(item, Looped):
+            found |= order_sites(item.inner, (*prefix, i, -1))
+        elif isinstance(item, Branched):
+            for inner in item.inner:
+                found |= order_sites(inner, (*prefix, i))
+    return found
+
+
+def ulps_text(x: float) -> str:
+    """Return an error in ulps as a short text."""
+    if not x < 1e100:
+        return "inf"
+    return f"{x:.2g}" if x < 100 else f"{x:.3g}"

@@ -1,0 +1,223 @@
+"""Programs of all kinds: errors against mpmath, control flow, dtypes, and second calls."""
+
+import mpmath
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as jnp
+from tests.settings import ALL
+from weft import dtypes, lax
+from weft.errors import TracerError
+
+F32 = np.float32
+numerics = weft.explain.numerics
+
+
+def report(fun, *args):
+    return numerics(fun)(*args)
+
+
+def test_errors_are_those_against_exact_arithmetic():
+    x = F32(0.3)
+
+    def fun(x):
+        return jnp.exp(x * 3) / 7
+
+    found = report(fun, x).results[0]
+    exact = mpmath.exp(mpmath.mpf(float(x)) * 3) / 7
+    got = float(weft.jit(fun)(x))
+    ulp = float(np.spacing(F32(float(exact))))
+    assert found.worst == pytest.approx(abs(got - float(exact)) / ulp, abs=0.01)
+
+
+def test_float64_is_followed_by_its_error():
+    with weft.enable_x64(True), mpmath.workdps(50):
+        x = np.array([1e6 + 0.1, 1e6 + 0.3, 1e6 + 0.7])
+
+        def variance(x):
+            mean = jnp.sum(x) / 3
+            return jnp.dot(x, x) / 3 - mean * mean
+
+        out = report(variance, x)
+        exact = [mpmath.mpf(float(v)) for v in x]
+        mean = sum(exact) / 3
+        want = float(sum(v * v for v in exact) / 3 - mean * mean)
+        error = out.results[0].values[0] - want
+        assert out.results[0].worst * np.spacing(abs(want)) == pytest.approx(abs(error), rel=0.1)
+        assert out.findings[0].kind == "cancellation"
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="no wider type on this machine")
+def test_functions_of_float64_are_corrected_on_the_host():
+    with weft.enable_x64(True), mpmath.workdps(50):
+        found = report(lambda x: 1 - jnp.cos(x), 3e-8)
+        exact = 1 - mpmath.cos(mpmath.mpf(3e-8))
+        off = abs(found.results[0].values[0] - float(exact)) / np.spacing(float(exact))
+        assert found.results[0].worst == pytest.approx(off, rel=1e-2)
+        assert found.findings[0].remedy == "2 * jnp.sin(x / 2) ** 2"
+
+
+def loop(x):
+    return lax.fori_loop(0, 40, lambda i, v: v * 1.7 - v * 0.7, x)
+
+
+def while_loop(x):
+    return lax.while_loop(lambda s: s[0] < 30, lambda s: (s[0] + 1, s[1] * 1.01), (0, x))[1]
+
+
+def scanned(x):
+    return lax.scan(lambda c, v: (c + v, c * v), x, jnp.arange(30.0) * 0.1, reverse=True)
+
+
+def nested(x):
+    inner = lambda c: lax.fori_loop(0, 5, lambda i, v: v * 1.1, c)
+    return lax.scan(lambda c, _: (inner(c), c), x, None, length=4)[0]
+
+
+def branch(x):
+    return lax.cond(x > 0, lambda v: jnp.sqrt(v) * 3, lambda v: v * 5, x)
+
+
+def many_loops(x):
+    one = lambda v: lax.while_loop(lambda s: s < 10, lambda s: s * 1.5, v)
+    return weft.vmap(one)(x + jnp.arange(3.0))
+
+
+@weft.custom_jvp
+def cubed(x):
+    return x**3
+
+
+cubed.defjvp(lambda xs, ts: (xs[0] ** 3, 3 * xs[0] ** 2 * ts[0]))
+
+
+@weft.custom_vjp
+def doubled(x):
+    return x * 2.2
+
+
+doubled.defvjp(lambda x: (x * 2.2, None), lambda _, g: (g * 2.2,))
+
+CONTROL = {
+    "loop": loop,
+    "while": while_loop,
+    "scan": scanned,
+    "nested": nested,
+    "branch": branch,
+    "many loops": many_loops,
+    "jit": weft.jit(lambda x: weft.jit(jnp.sin)(x) * 3),
+    "custom_jvp": lambda x: cubed(x) + doubled(x),
+    "checkpoint": weft.grad(weft.checkpoint(lambda x: jnp.sin(x) ** 2)),
+    "gradient of a loop": weft.grad(lambda x: jnp.sum(scanned(x)[1])),
+    "gradient of a branch": weft.grad(branch),
+    "jvp": lambda x: weft.jvp(jnp.tan, (x,), (x,)),
+    "hessian": weft.hessian(lambda x: cubed(x) * doubled(x)),
+}
+
+
+@pytest.mark.parametrize("name", CONTROL if ALL else list(CONTROL)[2::5])
+def test_the_wide_run_goes_through_all_that_holds_programs(name):
+    """The error found is that of the narrow run against the same program in float64."""
+    fun, x = CONTROL[name], F32(0.73)
+    found = report(fun, x)
+    with weft.enable_x64(True):
+        exact = weft.tree.leaves(fun(jnp.asarray(x, np.float64)))
+    leaves = weft.tree.leaves(fun(jnp.asarray(x)))
+    for r, wide, narrow in zip(found.results, exact, leaves, strict=True):
+        ulp = np.spacing(np.abs(np.asarray(wide)).astype(F32))
+        off = np.abs(np.asarray(narrow, np.float64) - np.asarray(wide)) / ulp
+        assert r.worst <= off.max() + 30  # constants such as 1.7 are float32 in the wide run
+        assert not r.nans
+    assert found.lines
+    assert all(line.place.file.endswith("test_follow.py") for line in found.lines)
+
+
+def test_a_line_of_a_loop_says_in_which_iteration():
+    found = report(loop, F32(0.73))
+    assert any(line.worst[1] for line in found.lines)
+
+
+def test_nan_is_found_in_the_iteration_that_makes_it():
+    def fun(x):
+        return lax.fori_loop(0, 300, lambda i, v: jnp.sqrt(v * v * 0.99 - 0.001), x)
+
+    (finding,) = report(fun, F32(0.5)).findings
+    assert finding.kind == "nan"
+    v, turn = 0.5, 0
+    while v * v * 0.99 >= 0.001:
+        v, turn = np.sqrt(v * v * 0.99 - 0.001), turn + 1
+    assert f"in iteration {turn}" in finding.text
+
+
+DTYPES = "bfloat16 float16 float32 float64 complex64 complex128 float8_e4m3fn int8 uint8 int32 bool"
+
+
+@pytest.mark.parametrize("name", DTYPES.split() if ALL else DTYPES.split()[::4])
+def test_each_dtype_is_followed(name):
+    with weft.enable_x64(name in ("float64", "complex128")):
+        x = jnp.arange(4).astype(name)
+
+        def fun(x):
+            y = x * x
+            return {"sum": jnp.sum(y), "rest": [x[:0], y]}
+
+        found = report(fun, x)
+        assert str(found)
+        inexact = dtypes.is_inexact(x.dtype)
+        assert len(found.results) == 2 * inexact
+
+
+@pytest.mark.parametrize(
+    "args", [(), (jnp.zeros((0, 3)),), (1.5,), (np.float32(2),), (2,), ({"a": [1.0, jnp.ones(2)]},)]
+)
+def test_any_arguments(args):
+    def fun(*args):
+        return weft.tree.map(lambda x: x * 1.5, args)
+
+    assert str(report(fun, *args)).startswith("numerics of fun")
+
+
+def test_a_second_call_stages_nothing():
+    traced = []
+
+    def fun(x):
+        traced.append(1)
+        return jnp.log(1 + x)
+
+    follow = numerics(fun)
+    first = follow(F32(1e-9)).findings
+    second = follow(F32(1e-9)).findings
+    assert first == second
+    assert len(traced) == 1
+
+
+def test_keys_and_references_pass():
+    def fun(key, x):
+        return jnp.sum(weft.random.normal(key, (3,)) * x)
+
+    assert not report(fun, weft.random.key(0), F32(2)).findings
+    cell = weft.new_ref(jnp.ones(3))
+
+    def update(x):
+        cell[...] = cell[...] * x
+        return cell[...] + 1
+
+    assert report(update, F32(1.1)).results[0].worst < 1
+    assert np.asarray(cell[...]).tolist() == [1, 1, 1]
+
+
+def test_integers_of_hashes_may_wrap():
+    def fun(x):
+        return (x * np.uint32(2654435769)) >> np.uint32(16)
+
+    assert not report(fun, np.arange(5, dtype=np.uint32) * 10**8).findings
+
+
+def test_errors_say_what_must_hold():
+    with pytest.raises(TracerError, match="numerics: must be called with values; got a traced"):
+        weft.jit(lambda x: numerics(jnp.sin)(x).results[0].worst)(1.0)
+    with pytest.raises(TypeError, match="numerics: "):
+        numerics(3)(1.0)
+    with pytest.raises(ValueError, match="numerics: tolerance must be positive; got -1"):
+        numerics(jnp.sin, tolerance=-1)
