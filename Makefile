@@ -5,7 +5,7 @@
 # make test-sanitized  the tests of the kernels in C++, which stop at a fault of memory or arithmetic
 # make test-onnx  programs as ONNX models: every row of the suite, run by onnxruntime
 # make docs   the site of the documentation, in build/site/html
-# make bench  compare with JAX and NumPy, side by side; writes docs/benchmarks.md
+# make bench  compare with JAX and NumPy, side by side; writes docs/benchmarks.md and programs.md
 # make bench-torch  install PyTorch, 3 GB, for `make bench` to compare with it too
 # make test-ecosystem  a sample of the tests of libraries written for JAX, here and on JAX (ARGS=--all)
 # make gpu-smoke   check and time everything on a GPU, if there is one
