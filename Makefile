@@ -5,7 +5,7 @@
 # make test-sanitized  the tests of the kernels in C++, which stop at a fault of memory or arithmetic
 # make test-onnx  programs as ONNX models: every row of the suite, run by onnxruntime
 # make docs   the site of the documentation, in build/site/html
-# make bench  compare with JAX and NumPy, side by side; writes docs/benchmarks.md
+# make bench  compare with JAX and NumPy, side by side; writes docs/benchmarks.md and programs.md
 # make bench-torch  install PyTorch, 3 GB, for `make bench` to compare with it too
 # make test-ecosystem  a sample of the tests of libraries written for JAX, here and on JAX (ARGS=--all)
 # make gpu-smoke   check and time everything on a GPU, if there is one
@@ -74,7 +74,7 @@ docs: $(VENV)/.docs
 	$(VENV)/bin/python tools/site/build.py
 	$(VENV)/bin/python tools/site/check.py
 
-bench: $(BENCH_VENV)/.made $(BENCH_VENV)-weft/.made $(VENV)-ecosystem/.made
+bench: $(BENCH_VENV)/.made $(BENCH_VENV)-numba/.made $(BENCH_VENV)-weft/.made $(VENV)-ecosystem/.made
 	$(BENCH_VENV)-weft/bin/python bench/run.py $(BENCH_ARGS)
 	$(BENCH_VENV)-weft/bin/python tools/site/charts.py
 
@@ -143,6 +143,12 @@ $(BENCH_VENV)/.made: | $(VENV)/.made
 	rm -rf $(BENCH_VENV)
 	$(VENV)/bin/python -m venv $(BENCH_VENV)
 	$(BENCH_VENV)/bin/python -m pip install -q jax==$(BENCH_JAX)
+	@touch $@
+
+$(BENCH_VENV)-numba/.made: | $(VENV)/.made
+	rm -rf $(BENCH_VENV)-numba
+	$(VENV)/bin/python -m venv $(BENCH_VENV)-numba
+	$(BENCH_VENV)-numba/bin/python -m pip install -q numba scipy
 	@touch $@
 
 # Libraries, the JAX that they require, and weft.

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 
-from worker import CHECKOUT, environment, last_line
+from worker import CHECKOUT, environment, keep_programs, last_line
 
 PYTHON = CHECKOUT / ".venv-ecosystem/bin/python"
 
@@ -39,15 +39,10 @@ def time_program(name: str, impl: str) -> dict[str, float | str]:
         return {"error": "no environment of libraries. Hint: make .venv-ecosystem/.made"}
     found: dict[str, float | str] = {}
     with tempfile.TemporaryDirectory() as cache:
-        kept = {
-            "JAX_COMPILATION_CACHE_DIR": cache,
-            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-        }
         variables = {
             **environment(cache),
             "JAX_PLATFORMS": "cpu",
-            **(kept if impl == "jax" else {}),
+            **(keep_programs(cache) if impl == "jax" else {}),
         }
         for case in PROGRAMS[name]:
             start = time.perf_counter()

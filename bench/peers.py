@@ -1,9 +1,11 @@
 """One implementation under the clock: serve its cases to run.py, or time them all and print JSON.
 
-usage: peers.py IMPL [--only SUBSTRING] [--budget SECONDS] [--serve] [--devices N] [--survey]
-IMPL is torch, numpy, or the import name of a package with JAX's public API. The cases themselves
-are in cases_jax.py, cases_torch.py and cases_numpy.py, and with `--devices`, which splits the CPU,
-in cases_devices.py, with `--survey` in survey_cases.py; what needs a fresh process is startup.py.
+usage: peers.py IMPL [--only SUBSTRING] [--budget SECONDS] [--serve] [--devices N] [--suite NAME]
+IMPL is torch, numpy, numba, or the import name of a package with JAX's public API. The cases are in
+cases_jax.py, cases_torch.py and cases_numpy.py, and with `--devices`, which splits the CPU, in
+cases_devices.py, with `--suite survey` in survey_cases.py, with `--suite programs` in
+cases_programs.py; what needs a fresh process is startup.py. `--cpu` counts seconds of all threads,
+which other work on the machine changes less.
 """
 
 import argparse
@@ -18,9 +20,13 @@ ROUNDS = 7
 MOST_CALLS = 5000
 
 
-def load_suite(impl, devices=1, survey=False):
+def load_suite(impl, devices=1, suite=""):
     """The Suite of an implementation; only the wanted one is imported."""
-    if survey:
+    if suite == "programs":
+        from cases_programs import programs_suite
+
+        return programs_suite(impl)
+    if suite == "survey":
         from survey_cases import survey_suite
 
         return survey_suite(impl)
@@ -45,6 +51,8 @@ def load_suite(impl, devices=1, survey=False):
 class Timer:
     """A prepared case: warmed up, so that compiling is over, and with a batch size chosen."""
 
+    clock = staticmethod(time.perf_counter)
+
     def __init__(self, suite, name, seconds):
         suite.reseed()
         self.sync, self.per = suite.sync, suite.cases[name].per
@@ -60,11 +68,11 @@ class Timer:
     def batch(self):
         """Seconds per call, over one batch."""
         fn, calls = self.fn, self.calls
-        start = time.perf_counter()
+        start = self.clock()
         for _ in range(calls):
             out = fn()
         self.sync(out)
-        return (time.perf_counter() - start) / calls / self.per
+        return (self.clock() - start) / calls / self.per
 
 
 class Quantity:
@@ -158,10 +166,13 @@ def main():
     parser.add_argument("--budget", type=float, default=0.6, help="seconds to spend on a case")
     parser.add_argument("--serve", action="store_true", help="answer requests of run.py")
     parser.add_argument("--devices", type=int, default=1, help="cases over so many CPU devices")
-    parser.add_argument("--survey", action="store_true", help="the cases of survey_cases.py")
+    parser.add_argument("--suite", choices=["survey", "programs"], help="other cases than common")
+    parser.add_argument("--cpu", action="store_true", help="seconds of the processor")
     args = parser.parse_args()
+    if args.cpu:
+        Timer.clock = staticmethod(time.process_time)
     if args.serve:
-        serve(args.impl, args.devices, args.survey)
+        serve(args.impl, args.devices, args.suite)
     else:
         json.dump(time_all(args.impl, args.only, args.budget, args.devices), sys.stdout)
 

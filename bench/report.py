@@ -3,20 +3,24 @@
 import datetime
 import os
 import platform
+import statistics
 import subprocess
 
-from goals import GROUPS, LIMITS, judge, judge_best
+from goals import GROUPS, LIMITS, MEANS, group_of, judge, judge_best
 
 VERSIONS = """
 import importlib.metadata, platform
 found = ["Python " + platform.python_version()]
-for name in ("jaxlib", "jax", "numpy", "torch"):
+for name in ("jaxlib", "jax", "numpy", "torch", "numba"):
     try:
         found.append(name + " " + importlib.metadata.version(name))
     except importlib.metadata.PackageNotFoundError:
         pass
 print(", ".join(found))
 """
+
+
+PROGRAMS = {group for group in GROUPS if group.startswith("programs/")}
 
 
 def figure(case, value):
@@ -37,7 +41,7 @@ def figure(case, value):
     return f"{value / 1e-9:.0f} ns"
 
 
-def cells(row, labels):
+def cells(row, labels, shown=None):
     """A row of the table as text: `header` says what."""
     case, values = row["case"], row["values"]
     first, last, best = labels[0], labels[-1], row["best"]
@@ -46,7 +50,7 @@ def cells(row, labels):
     verdict = {True: "yes", False: "NO"}
     return [
         case,
-        *(figure(case, values.get(label)) for label in (first, last)),
+        *(figure(case, values.get(label)) for label in shown or (first, last)),
         times(row["ratio"]),
         goal,
         verdict.get(met, "-" if goal else ""),
@@ -62,11 +66,11 @@ def times(ratio):
     return "-" if ratio is None else f"{ratio:.2f}x"
 
 
-def header(labels):
-    """The titles over `cells`."""
+def header(labels, shown=None):
+    """The titles over `cells`: figures of `shown`, or of the reference and the judged peer."""
     first, last = labels[0], labels[-1]
     ratios = (f"{last} / {first}", "goal", "met", "best peer", f"{last} / best", "goal", "met")
-    return ["case", first, last, *ratios]
+    return ["case", *(shown or (first, last)), *ratios]
 
 
 def terminal_line(columns):
@@ -123,19 +127,35 @@ def revision():
     return found.stdout.strip() if found.returncode == 0 else "unknown"
 
 
-def markdown_table(rows, labels):
+def markdown_table(rows, labels, shown=None):
     """Rows as a table."""
-    titles = header(labels)
-    lines = [titles, ["---", *["---:"] * 3, "---", "---", "---:", "---:", "---", "---"]]
-    lines += [cells(row, labels) for row in rows]
+    titles = header(labels, shown)
+    figures = ["---:"] * (len(titles) - 7)
+    lines = [titles, ["---", *figures, "---:", "---", "---", "---:", "---:", "---", "---"]]
+    lines += [cells(row, labels, shown) for row in rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def mean_line(group, rows, labels):
+    """Geometric means of a table's ratios with their goals, for programs; else nothing."""
+    if group not in PROGRAMS:
+        return ""
+    goals = MEANS.get(group.removeprefix("programs/"), (None, None))
+    found = []
+    for key, name, goal in zip(("ratio", "best_ratio"), (labels[0], "the best"), goals):
+        ratios = [row[key] for row in rows if row[key]]
+        if ratios:
+            mean = statistics.geometric_mean(ratios)
+            met = "" if goal is None else f" (goal {goal:g}, {'met' if mean <= goal else 'missed'})"
+            found.append(f"{mean:.2f} of {name} over {len(ratios)} programs{met}")
+    return f"\n\nGeometric means: {'; '.join(found)}."
 
 
 def markdown(rows, peers, effort):
     """The whole page."""
-    labels = [peer.label for peer in peers]
+    labels, cases = [peer.label for peer in peers], [row["case"] for row in rows]
     parts = [
-        "# Benchmarks",
+        "# Whole programs" if set(map(group_of, cases)) <= PROGRAMS else "# Benchmarks",
         "Written by `make bench`; do not edit. All peers ran in one run on one machine.",
         f"- Date: {datetime.date.today().isoformat()}, commit {revision()}",
         f"- Machine: {cpu()}",
@@ -147,9 +167,11 @@ def markdown(rows, peers, effort):
     ]
     page = "\n\n".join(parts[:2]) + "\n\n" + "\n".join(parts[2:])
     for group, text in GROUPS.items():
-        members = [row for row in rows if row["case"].split("/")[0] == group]
+        members = [row for row in rows if group_of(row["case"]) == group]
         if members:
-            page += f"\n\n## {group}\n\n{text}\n\n{markdown_table(members, labels)}"
+            shown = labels if group in PROGRAMS else None
+            text += mean_line(group, members, labels)
+            page += f"\n\n## {group}\n\n{text}\n\n{markdown_table(members, labels, shown)}"
     lines = missed(rows, labels)
     if lines:
         page += "\n\n## Goals that are missed\n\n" + "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Compare weft with its peers in one run, side by side, and write docs/benchmarks.md.
+"""Compare weft with its peers in one run, side by side; write docs/benchmarks.md and programs.md.
 
 Each peer lives in a process of its own, which peers.py serves. A case is prepared everywhere, then
 batches alternate between the peers, so that a slow moment of the machine falls on all of them;
@@ -6,7 +6,8 @@ figures are medians, and the ratio is the median of the ratios of neighbouring b
 
 usage: run.py [--only SUBSTRING ...] [--quick] [--peers LABEL[=IMPL][@PYTHON] ...] [--out FILE]
 The first peer is the reference and the last is judged, also against the best of all others. Those
-that are not installed are left out: `make bench-torch` installs PyTorch, which takes 3 GB.
+that are not installed are left out: `make bench-torch` installs PyTorch, which takes 3 GB. Numba's
+figures are shown and not counted.
 """
 
 import argparse
@@ -17,10 +18,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from goals import is_goal
+from cases_programs import list_cases
+from goals import group_of, is_goal
 from libraries import PROGRAMS, time_program
 from report import cells, header, markdown, summary, terminal_line
-from worker import CHECKOUT, Peer, Worker, fresh
+from worker import CHECKOUT, Peer, Worker, fresh, keep_programs
 
 IMPORT_RATIO = "start/import_over_engine"
 FRESH = {  # kinds of startup.py, run one right after the other: the cases they give
@@ -41,7 +43,8 @@ class Effort:
 
 
 FULL, QUICK = Effort(9, 9, 0.06), Effort(3, 3, 0.03)
-PEERS = ["jax", "torch", "numpy", "weft"]
+PEERS = ["jax", "torch", "numpy", "numba", "weft"]
+UNCOUNTED = {"numba"}  # compiles loops, which is another way to write programs: no goal is by it
 
 
 class Run:
@@ -69,7 +72,8 @@ class Run:
         """The case's medians, and the judged peer's ratios to the reference and to the best."""
         samples = self.samples[case]
         values = {label: statistics.median(found) for label, found in samples.items() if found}
-        others = [label for label in self.labels[:-1] if label in values]
+        counted = [peer.label for peer in self.peers[:-1] if peer.impl not in UNCOUNTED]
+        others = [label for label in counted if label in values]
         best = min(others, key=values.get, default=None)
         return {
             "case": case,
@@ -113,10 +117,22 @@ class Run:
                     self.note(peer, cases, time_program(name, peer.impl))
             yield from (self.row(case) for case in cases if self.wanted(case))
 
-    def served_rows(self, cache, devices):
-        """Rows of what peers.py times on so many devices, case by case."""
-        able = [peer for peer in self.peers if devices == 1 or peer.has_jax_api]
-        workers = [Worker(peer, cache, devices) for peer in able]
+    def first_rows(self):
+        """Rows of the first calls of programs, with nothing on disk and with what that has left."""
+        for name in list_cases("jax"):
+            cases = [f"programs/{name}/{state}" for state in ("cold", "warm")]
+            if not any(map(self.wanted, cases)):
+                continue
+            able = [p for p in self.peers if p.has_jax_api or p.impl == "numba"]
+            able = [peer for peer in able if name in list_cases(peer.impl)]
+            for turn in range(self.effort.processes // 3):
+                for peer in in_turn(able, turn):
+                    self.note(peer, cases, first_calls(peer, name, cases))
+            yield from (self.row(case) for case in cases if self.wanted(case))
+
+    def served_rows(self, cache, *options):
+        """Rows of what peers.py times with these options, case by case."""
+        workers = [Worker(peer, cache, *options) for peer in self.peers if peer.serves(options)]
         try:
             yield from self.rows_of(workers)
         finally:
@@ -167,6 +183,18 @@ def fresh_figures(peer, kinds, cache):
     return found
 
 
+def first_calls(peer, name, cases):
+    """Seconds of a program's first call in a process, and of another one's; see startup.py."""
+    found = {}
+    with tempfile.TemporaryDirectory() as cache:
+        for case in cases:
+            figures = fresh(peer, "program", cache, name, **keep_programs(cache))
+            if "error" in figures:
+                return figures
+            found[case] = figures["seconds"]
+    return found
+
+
 def in_turn(things, turn):
     """The same things, every second time in reverse, so that none always goes first."""
     return list(things) if turn % 2 == 0 else list(reversed(things))
@@ -177,21 +205,30 @@ def measure(run):
     print(terminal_line(header(run.labels)), flush=True)
     rows = []
     with tempfile.TemporaryDirectory(prefix="weft-bench-") as cache:
-        sources = [run.fresh_rows(cache), run.library_rows()]
-        for source in (*sources, run.served_rows(cache, 1), run.served_rows(cache, 4)):
+        sources = [run.fresh_rows(cache), run.library_rows(), run.first_rows()]
+        served = [(), ("--devices", "4"), ("--suite", "programs")]
+        for source in (*sources, *(run.served_rows(cache, *options) for options in served)):
             for row in source:
                 rows.append(row)
                 print(terminal_line(cells(row, run.labels)), flush=True)
     return rows
 
 
+def split_pages(rows):
+    """{page: its rows}: whole programs have a page of their own."""
+    programs = [row for row in rows if group_of(row["case"]).startswith("programs/")]
+    others = [row for row in rows if row not in programs]
+    docs = CHECKOUT / "docs"
+    return {docs / "benchmarks.md": others, docs / "programs.md": programs}
+
+
 def main():
-    """Measure, print, and write the page unless the run was narrowed."""
+    """Measure, print, and write the pages unless the run was narrowed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--only", nargs="*", default=[], help="cases whose name contains any")
     parser.add_argument("--quick", action="store_true", help="cases with a goal, a short look")
     parser.add_argument("--peers", nargs="+", type=Peer.parse, default=PEERS)
-    parser.add_argument("--out", type=Path, help="page to write (docs/benchmarks.md if all ran)")
+    parser.add_argument("--out", type=Path, help="one page to write (two in docs/ if all ran)")
     args = parser.parse_args()
     peers = [Peer.parse(peer) if isinstance(peer, str) else peer for peer in args.peers]
     if len({peer.label for peer in peers}) < len(peers):
@@ -211,10 +248,10 @@ def main():
         return 1
     print(summary(rows, run.labels))
     whole = not (args.only or args.quick)
-    out = args.out or (CHECKOUT / "docs" / "benchmarks.md" if whole else None)
-    if out:
+    pages = {args.out: rows} if args.out else split_pages(rows) if whole else {}
+    for out, found in pages.items():
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(markdown(rows, peers, effort))
+        out.write_text(markdown(found, peers, effort))
         print(f"written: {out}")
     return 0
 

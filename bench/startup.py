@@ -1,8 +1,9 @@
 """One measurement that needs a fresh process: prints {figure: value} as JSON.
 
-usage: startup.py KIND PACKAGE
-Kinds: `engine` (NumPy and jaxlib alone), `import`, `first_op`, `first_grad`, `functions`. Nothing
-but what the interpreter has already loaded is imported before the clock starts.
+usage: startup.py KIND PACKAGE [PROGRAM]
+Kinds: `engine` (NumPy and jaxlib alone), `import`, `first_op`, `first_grad`, `functions`, and
+`program`, which takes the name of a program of programs/. Nothing but what the interpreter has
+already loaded is imported before the clock starts; `program` alone imports its package first.
 """
 
 import sys
@@ -80,16 +81,32 @@ def functions(package):
     return {"walk/cold_jit_functions": len(seen)}
 
 
+def program(package, name):
+    """The first call of a program of programs/, the package imported and its client started."""
+    from cases_programs import FIRST_SIZE, programs_suite
+
+    suite = programs_suite(package)
+    make = suite.cases[f"programs/{name}/{FIRST_SIZE}"].make
+    if package not in ("numpy", "numba", "torch"):
+        jax, jnp = load(package)
+        jax.block_until_ready(jnp.ones(3) + 1)
+    call = make()
+    start = time.perf_counter()
+    suite.sync(call())
+    return {"seconds": time.perf_counter() - start}
+
+
 KINDS = {
     "engine": engine,
     "import": package_import,
     "first_op": first_op,
     "first_grad": first_grad,
     "functions": functions,
+    "program": program,
 }
 
 if __name__ == "__main__":
-    figures = KINDS[sys.argv[1]](sys.argv[2])
+    figures = KINDS[sys.argv[1]](*sys.argv[2:])
     import json
 
     print(json.dumps(figures))

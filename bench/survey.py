@@ -1,6 +1,7 @@
 """Which of many operations is slower than its best peer: time survey.txt and sort by that.
 
 usage: survey.py [--only TEXT ...] [--part K/N] [--worse-than RATIO] [--quick] [--peers ...]
+                 [--suite programs] [--cpu]
 It goes case by case as run.py does, and writes no page.
 """
 
@@ -35,13 +36,16 @@ def main():
     parser.add_argument("--part", default="1/1", help="the k-th of n parts of the table")
     parser.add_argument("--worse-than", type=float, default=0.0, help="print no ratio below this")
     parser.add_argument("--quick", action="store_true", help="a short look")
+    parser.add_argument("--suite", default="survey", help="survey, or programs for programs/")
+    parser.add_argument("--cpu", action="store_true", help="seconds of the processor")
     parser.add_argument("--peers", nargs="+", type=Peer.parse, default=PEERS)
     args = parser.parse_args()
     peers = [Peer.parse(peer) if isinstance(peer, str) else peer for peer in args.peers]
     part, parts = map(int, args.part.split("/"))
+    options = ["--suite", args.suite, *["--cpu"] * args.cpu]
     run = Run(peers, Effort(0, 7, 0.003) if args.quick else Effort(0, 15, 0.01), None)
     with tempfile.TemporaryDirectory(prefix="weft-survey-") as cache:
-        workers = [Worker(peer, cache, survey=True) for peer in peers]
+        workers = [Worker(peer, cache, *options) for peer in peers]
         try:
             cases = workers[-1].ask(do="list").get("cases", [])
             found = [c for c in cases if not args.only or any(text in c for text in args.only)]

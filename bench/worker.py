@@ -28,15 +28,21 @@ class Peer:
         name, _, python = text.partition("@")
         label, _, impl = name.partition("=")
         impl = impl or label
-        own = f".venv-bench-{impl}" if impl in ("weft", "torch") else ".venv-bench"
+        own = f".venv-bench-{impl}" if impl in ("weft", "torch", "numba") else ".venv-bench"
         made = CHECKOUT / own
         usual = made / "bin" / "python"
         return cls(label, impl, python or str(usual if usual.exists() else sys.executable))
 
+    def serves(self, options):
+        """Return True if the peer has cases in the suite that these options of peers.py name."""
+        if self.impl == "numba":
+            return "programs" in options
+        return self.has_jax_api or "--devices" not in options
+
     @property
     def has_jax_api(self):
         """Whether startup.py can measure it."""
-        return self.impl not in ("numpy", "torch")
+        return self.impl not in ("numpy", "torch", "numba")
 
 
 def environment(cache):
@@ -49,17 +55,27 @@ def environment(cache):
     return {**kept, "PYTHONPATH": str(CHECKOUT / "src"), "WEFT_CACHE_DIR": str(cache)}
 
 
+def keep_programs(cache):
+    """The variables by which JAX and Numba keep all that they compile on disk, as weft does."""
+    return {
+        "JAX_COMPILATION_CACHE_DIR": str(cache),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        "NUMBA_CACHE_DIR": str(cache),
+    }
+
+
 def last_line(text):
     """The last line that says something, which for a traceback is the exception."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:200] if lines else "no message"
 
 
-def fresh(peer, kind, cache):
+def fresh(peer, kind, cache, *arguments, **variables):
     """The figures of one run of startup.py, or {"error": why there are none}."""
     done = subprocess.run(
-        [peer.python, str(HERE / "startup.py"), kind, peer.impl],
-        env=environment(cache),
+        [peer.python, str(HERE / "startup.py"), kind, peer.impl, *arguments],
+        env=environment(cache) | variables,
         capture_output=True,
         text=True,
     )
@@ -69,9 +85,9 @@ def fresh(peer, kind, cache):
 class Worker:
     """A peer's lasting process: started when first asked, and again after a crash."""
 
-    def __init__(self, peer, cache, devices=1, survey=False):
+    def __init__(self, peer, cache, *options):
         self.peer, self.cache = peer, cache
-        self.served = [peer.impl, "--serve", "--devices", str(devices), *["--survey"] * survey]
+        self.served = [peer.impl, "--serve", *options]
         self.process = self.log = None
 
     def start(self):

@@ -181,6 +181,37 @@ def test_columns_are_passed_to_the_kernel_as_they_are():
     )
 
 
+def test_transposed_operands_are_passed_to_the_kernel_as_they_are():
+    """A transpose would write the matrix a second time, as in `A.T @ (A @ x)`."""
+    a, v, b = jnp.ones((600, 700)), jnp.ones(700), jnp.ones((400, 700))
+    square = show_prepared(lambda a, v: a.T @ (a @ v), a, v)
+    assert "transpose" not in square and square.count("kernel=weft_matvec") == 2
+    assert "turned=True" in square
+    assert "transpose" not in show_prepared(lambda a, b: a @ b.T, a, b)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_a_product_of_a_transposed_operand_is_the_same(order):
+    rng = np.random.RandomState(0)
+    x, y = rng.randn(3, 4, 5).astype("f"), rng.randn(4, 5, 2).astype("f")
+    given = np.ascontiguousarray(x.transpose(order))
+    back = np.argsort(order)
+    product = weft.jit(lambda x, y: jnp.einsum("abc,bcd->ad", jnp.transpose(x, back), y))
+    np.testing.assert_allclose(product(given, y), np.einsum("abc,bcd->ad", x, y), rtol=1e-4)
+
+
+def test_a_large_matrix_by_columns_is_multiplied_from_the_left(monkeypatch):
+    """XLA:CPU takes up to 20 times as long for the vector on the right."""
+    monkeypatch.setattr(cpu_products, "MAX_WORK_BY_COLUMNS", 1 << 10)
+    rng = np.random.RandomState(0)
+    a, v = rng.randn(60, 700).astype("f"), rng.randn(60).astype("f")
+    for product in (lambda a, v: a.T @ v, lambda a, v: jnp.einsum("km,k->m", a, v)):
+        text = show_prepared(product, a, v)
+        assert "transpose" not in text and "cpu_call" not in text
+        assert "\n    ] b a\n" in text
+        np.testing.assert_allclose(weft.jit(product)(a, v), a.T @ v, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("target", [NO_KERNELS, OVER_MESH], ids=["no kernels", "over a mesh"])
 def test_without_kernels_large_products_stay(target):
     x = jnp.ones((300, 400))

@@ -1,7 +1,6 @@
 """`Form`: the fact that a platform may have a quicker way to compute a primitive.
 
-A primitive names a family of ways by its class attribute `form`. Which of them is quickest, and
-when, is decided in the folder of the platform (cpu/), which alone knows what the members mean.
+A class attribute `form` names a family of ways. The platform's folder (cpu/) chooses among them.
 """
 
 from __future__ import annotations
@@ -35,6 +34,7 @@ class Form(enum.Enum):
     WINDOW_EXTREMUM = "the maximum or minimum of each window"
     SELECT_AND_SCATTER = "numbers added where an operand has the extremum of its window"
     SCATTER = "updates written to, or combined with, elements at indices"
+    SLICE = "a part of an array, at places that are computed"
     SPARSE_PRODUCT = "a product with a matrix of few entries"
     RESAMPLE = "a product with a matrix of bands"
     RESIZE = "an image resampled along an axis, each pixel from a few near it"

@@ -44,6 +44,7 @@ FORMS = {
     Form.CONVOLUTION: "convolutions.choose_convolution",
     Form.PRODUCT: "products.choose_product",
     Form.SCATTER: "scatters.choose_scatter",
+    Form.SLICE: "slices.choose_slice",
     Form.SPARSE_PRODUCT: "sparse.choose_sparse_product",
     Form.RESAMPLE: "sparse.choose_resample",
     Form.RESIZE: "sparse.choose_resize",

@@ -15,6 +15,7 @@ from weft import dtypes
 from weft.core.aval import ShapedArray, typeof
 from weft.core.element import Operand, all_hold, choose, larger, smaller
 from weft.core.facts import Cost, Elements
+from weft.core.form import Form
 from weft.core.primitive import Primitive, Zero
 from weft.errors import DtypeError, ShapeError
 from weft.options import config
@@ -49,6 +50,7 @@ class DynamicSlice(families.LinearInFirst):
     name = "dynamic_slice"
     elements = Elements.MOVED
     cost = Cost.PART
+    form = Form.SLICE
     label_axes = families.label_along
 
     def abstract_eval(self, x, *starts, slice_sizes):

@@ -1,0 +1,1 @@
+"""Thirty programs of science and machine learning, from the papers that their modules name."""
