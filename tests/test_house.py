@@ -197,7 +197,7 @@ def test_files_and_functions_are_short():
 
 # Physical lines. A design note that says what was tried instead raises one.
 BUDGETS = {
-    ("core", "transforms"): 4400,
+    ("core", "transforms"): 4450,
     ("control",): 3450,
     ("xla",): 3400,
     ("run",): 2150,
