@@ -388,9 +388,9 @@ def real_dtype(dtype: np.dtype) -> np.dtype:
     return _REAL.get(dtype, dtype)
 
 
-def complex_dtype(dtype: np.dtype) -> np.dtype:
+def complex_dtype(dtype: np.dtype, where: str = "complex_dtype") -> np.dtype:
     """The complex dtype that holds `dtype`: 64-bit numbers -> complex128, others -> complex64."""
-    return _C128 if real_dtype(inexact_dtype(dtype)) == _F64 else _C64
+    return _C128 if real_dtype(inexact_dtype(dtype, where)) == _F64 else _C64
 
 
 def inexact_dtype(dtype: np.dtype, where: str = "inexact_dtype") -> np.dtype:
