@@ -200,7 +200,7 @@ BUDGETS = {
     ("core", "transforms"): 4450,
     ("control",): 3450,
     ("xla",): 3400,
-    ("run",): 2150,
+    ("run",): 2200,
     ("cpu",): 5400,
 }
 

@@ -156,7 +156,8 @@ OF_A_VECTOR = {
         x.at[:-1:2].set(0.0), weft.grad(lambda x: jnp.sum(x[:-1:2] ** 2))(x),
     ],
     "taken out": lambda x: [
-        jnp.delete(x, -1), jnp.delete(x, 0), jnp.delete(x, np.array([0, 0])), jnp.delete(x, slice(1)),
+        jnp.delete(x, -1), jnp.delete(x, 0), jnp.delete(x, np.array([0, 0])),
+        jnp.delete(x, slice(1)),
     ],
     "strided updates": lambda x: [x.at[::2].set(0.0), x.at[1::2].add(1.0), x.at[1::3].mul(x[1::3])],
     "gradients": lambda x: [

@@ -441,9 +441,8 @@ def wrap_call(
 ) -> Callable:
     """Return the public function that runs as one program where operations compute."""
     kernel, same, nums, names = op.make_kernel(), op.same, op.nums, frozenset(op.names)
-    lists = bool(nums) and not (whole or known)
-    special, first = bool(known or numbers or lists), nums[0] if nums else 0
-    places = bool(known or (numbers and names))  # are checked if `check_bounds` is "all"
+    lists, first = bool(nums) and not (whole or known), nums[0] if nums else 0
+    special, places = bool(known or numbers or lists), bool(known or (numbers and names))
     plain = not (whole or names)  # a call with keywords runs as written
     written = getattr(fun, "plain", fun) if plain else fun  # without a look at keywords
     prim = getattr(written, "primitive", None) if plain else None
@@ -456,7 +455,7 @@ def wrap_call(
                 if current.trace is EVAL:
                     given: Sequence = args
                     if special:
-                        if places and bounds_cell.value == "all":
+                        if places and bounds_cell.value == "all":  # which checks places
                             return fun(*args, **kwargs)
                         if known and not starts_with_arrays(args, kwargs, known, names):
                             return fun(*args, **kwargs)
@@ -485,10 +484,8 @@ def wrap_call(
                 again = op.read_static(args, kwargs)
             if again is not None:
                 return call(*again[0], **again[1])
-            if kwargs:
-                return fun(*args, **kwargs)
-            if len(args) != 1:
-                return written(*args)
+            if kwargs or len(args) != 1:
+                return (fun if kwargs else written)(*args, **kwargs)
             if prim is not None:  # a trace is given the primitive at once
                 return current.trace.process(prim, args, {})[0]
             return written(args[0])
