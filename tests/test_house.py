@@ -199,10 +199,10 @@ def test_files_and_functions_are_short():
 
 # Physical lines. A design note that says what was tried instead raises one.
 BUDGETS = {
-    ("core", "transforms"): 4430,
+    ("core", "transforms"): 4500,
     ("control",): 3450,
     ("xla",): 3400,
-    ("run",): 2150,
+    ("run",): 2200,
     ("cpu",): 5600,
 }
 

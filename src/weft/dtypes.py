@@ -624,11 +624,12 @@ def real_dtype(dtype: np.dtype) -> np.dtype:
     return _REAL.get(dtype, dtype)
 
 
-def complex_dtype(dtype: np.dtype) -> np.dtype:
+def complex_dtype(dtype: np.dtype, where: str = "complex_dtype") -> np.dtype:
     """Return the complex dtype that holds the numbers of a dtype.
 
     Args:
       dtype: a NumPy dtype.
+      where: the name of the function in errors.
 
     Returns:
       complex128 for 64-bit numbers, and complex64 for others.
@@ -637,7 +638,7 @@ def complex_dtype(dtype: np.dtype) -> np.dtype:
     >>> dtypes.complex_dtype(np.dtype("float32"))
     dtype('complex64')
     """
-    return _C128 if real_dtype(inexact_dtype(dtype)) == _F64 else _C64
+    return _C128 if real_dtype(inexact_dtype(dtype, where)) == _F64 else _C64
 
 
 def inexact_dtype(dtype: np.dtype, where: str = "inexact_dtype") -> np.dtype:

@@ -10,7 +10,7 @@ import weft
 import weft.numpy as jnp
 from tests import settings
 from weft import export, lax, nn
-from weft.errors import InconclusiveDimensionOperation, ShapeError
+from weft.errors import InconclusiveDimensionOperation, IndexingError, ShapeError
 from weft.export.c.compiler import WARNINGS
 
 
@@ -150,6 +150,14 @@ def test_programs(name):
 OF_A_VECTOR = {
     "strided": lambda x: [
         x[1::2], x[::2], x[1::3], x[::-2], x[-1::-1], x[1:], x[:-1], x[::2] + x[::2],
+    ],
+    "strided to an end": lambda x: [
+        x[:-1:2], x[:-1:3], x[1:-1], x[:-2:3], x[-2::-1], x[:0:-1], x[:-3:-1], x[2::-1],
+        x.at[:-1:2].set(0.0), weft.grad(lambda x: jnp.sum(x[:-1:2] ** 2))(x),
+    ],
+    "taken out": lambda x: [
+        jnp.delete(x, -1), jnp.delete(x, 0), jnp.delete(x, np.array([0, 0])),
+        jnp.delete(x, slice(1)),
     ],
     "strided updates": lambda x: [x.at[::2].set(0.0), x.at[1::2].add(1.0), x.at[1::3].mul(x[1::3])],
     "gradients": lambda x: [
@@ -329,3 +337,24 @@ def test_a_size_in_a_program():
     jaxpr = weft.make_jaxpr(lambda x: (x * x.shape[0]).reshape(-1))(*sized("b, 3"))
     text = str(jaxpr)
     assert "a:f32[b,3]" in text and "i32[] = dim_as_value[dim=b]" in text and "f32[3*b]" in text
+
+
+def test_places_taken_out_of_a_symbolic_axis():
+    """Each needs the axis to have so many elements; the error says with which constraint."""
+    spec = lambda *constraints: weft.ShapeDtypeStruct(
+        export.symbolic_shape("n", constraints=constraints), np.float32
+    )
+    for places in (1, [1, 0], [-1, -2, -1], slice(0, 2), slice(-2, -1)):
+        take = lambda x, places=places: jnp.delete(
+            x, np.array(places) if type(places) is list else places
+        )
+        found = export.export(weft.jit(take))(spec("n >= 2"))
+        for size in (2, 5):
+            x = np.arange(size, dtype=np.float32)
+            np.testing.assert_array_equal(found.call(x), np.delete(x, places))
+    with pytest.raises(InconclusiveDimensionOperation, match="n >= 2"):
+        export.export(weft.jit(lambda x: jnp.delete(x, 1)))(spec())
+    with pytest.raises(IndexingError, match="delete: places .* must be of one sign; got"):
+        export.export(weft.jit(lambda x: jnp.delete(x, np.array([0, -1]))))(spec("n >= 2"))
+    with pytest.raises(ShapeError, match="delete: a slice .* must have an end; got slice"):
+        export.export(weft.jit(lambda x: jnp.delete(x, slice(1, None))))(spec("n >= 2"))

@@ -8,6 +8,7 @@ import weft.numpy as jnp
 from weft import lax
 from weft.errors import JaxRuntimeError
 from weft.scipy import signal
+from weft.scipy.stats import gaussian_kde
 
 HOST = np.arange(4, dtype=np.float32)
 
@@ -53,3 +54,11 @@ def test_values_of_weft_are_moved(name):
         OWN[name](x)
     with weft.transfer_guard("disallow_explicit"), pytest.raises(JaxRuntimeError, match="Disallow"):
         jnp.arange(1234)  # a size of no other test: a hot call copies its result on the device
+
+
+def test_an_object_that_is_being_built_is_no_argument():
+    """A pytree whose constructor computes has no leaves yet, and cannot be looked through."""
+    samples = jnp.arange(4.0)
+    with weft.transfer_guard("disallow"):
+        made = gaussian_kde(samples)
+    assert made.neff == 4

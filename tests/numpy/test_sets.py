@@ -1,6 +1,7 @@
 """unique and the operations on sets against NumPy; sizes that are given."""
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
@@ -89,3 +90,33 @@ def test_unique_gives_what_is_asked_for(axis):
         ):
             same_values(got, w)
             same_values(np.asarray(padded)[tuple(slice(n) for n in w.shape)], w)
+
+
+SETS = [jnp.union1d, jnp.intersect1d, jnp.setdiff1d, jnp.setxor1d, jnp.isin]
+
+
+@pytest.mark.parametrize("fun", SETS, ids=lambda f: f.__name__)
+def test_sets_take_few_programs(fun):
+    """A hot call enters few functions: a program of its own, and not one for each operation."""
+    a, b = jnp.array([3, 1, 2, 3]), jnp.array([1, 5])
+    for _ in range(6):
+        found = fun(a, b)
+    np.testing.assert_array_equal(found, getattr(np, fun.__name__)(np.array(a), np.array(b)))
+    count = 0
+
+    def note(frame, event, _):
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(note)
+    try:
+        fun(a, b)
+    finally:
+        sys.setprofile(None)
+    assert count < 100, count
+
+
+def test_differences_of_sets_are_differentiated():
+    a, b = jnp.array([3.0, 1.0, 2.0]), jnp.array([1.0, 5.0])
+    found = weft.grad(lambda a: jnp.setdiff1d(a, b) @ jnp.array([10.0, 20.0]))(a)
+    assert found.tolist() == [20, 0, 10]

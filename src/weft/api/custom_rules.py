@@ -58,7 +58,8 @@ def stop_gradient(x: Any) -> Any:
     """
 
     def stop(leaf: Any) -> Any:
-        constant = type(leaf) is ArrayImpl or not dtypes.is_inexact(typeof(leaf).dtype)
+        kept = type(leaf) is ArrayImpl
+        constant = kept or not dtypes.is_inexact(typeof(leaf, "stop_gradient").dtype)
         return require_alive(leaf) if constant else stop_gradient_p.apply(leaf)[0]
 
     return tree_map(stop, x)

@@ -39,12 +39,17 @@ from weft.pytrees import (
 )
 from weft.run.rules import compiles_rules, make_one, open_jvp
 from weft.run.tape import LinearMap, Tape, record
+from weft.transforms.jvp import is_nested
 from weft.transforms.jvp import jvp as jvp_flat
 from weft.transforms.linearize import linearize as linearize_flat
 from weft.transforms.transpose import backward
 from weft.util import fun_name, wraps
 from weft.watch.leaks import stage_function
 from weft.xla.array import require_alive
+
+# Derivatives around one in forward mode that has it linearized: they need not differentiate
+# tangents that no result needs, which double their work with each.
+MIN_LINEARIZED = 4
 
 
 class Derivative:
@@ -653,7 +658,11 @@ def jvp(
             )
     flat, leaves, avals = flatten_call("jvp", fun, tuple(primals), has_aux=has_aux)
     dots = tangent_leaves("jvp", "tangents", (tuple(tangents), {}), flat.in_tree, avals)
-    outs, out_dots = jvp_flat(flat, leaves, dots, open_jvp())
+    if is_nested(MIN_LINEARIZED) and AbstractRef not in map(type, avals):
+        outs, derivative, residuals = linearize_leaves(flat, leaves, avals)
+        out_dots = derivative.push(residuals, dots)
+    else:
+        outs, out_dots = jvp_flat(flat, leaves, dots, open_jvp())
     value, tangent = flat.result(outs), flat.result([tangent_value(t) for t in out_dots])
     return (value, tangent, flat.aux) if has_aux else (value, tangent)
 

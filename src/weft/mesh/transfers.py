@@ -63,6 +63,8 @@ def find_entry(frame: FrameType) -> FrameType:
 def list_arguments(frame: FrameType) -> Iterable[Any]:
     """Return the arguments of the function that runs in a frame, except for defaults."""
     names, rest, named, values = inspect.getargvalues(frame)
+    if frame.f_code.co_name == "__init__":
+        names = names[1:]  # the object that is being built, which has no leaves yet
     fun = inspect.unwrap(frame.f_globals.get(frame.f_code.co_name, list_arguments))
     defaults: dict[str, Any] = {}
     if getattr(fun, "__code__", None) is frame.f_code:

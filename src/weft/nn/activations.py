@@ -543,7 +543,7 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     [0.3028 1.     3.3028]
     """
     x, b = promote_operands("squareplus", as_inexact("squareplus", x), b, inexact=True)
-    return compute_widely(add_root, x, as_array(b))
+    return compute_widely(add_root, x, as_array(b, "squareplus"))
 
 
 def add_root(x: Any, b: Any) -> Any:

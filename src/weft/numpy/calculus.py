@@ -167,8 +167,10 @@ def gradient(
     >>> [x.shape for x in jnp.gradient(jnp.ones((2, 3)))]
     [(2, 3), (2, 3)]
     """
-    places = [as_array(v) for v in varargs]
-    x, *places = promote_operands("gradient", as_array(f), *places, inexact=True, shaped=False)
+    places = [as_array(v, "gradient") for v in varargs]
+    x, *places = promote_operands(
+        "gradient", as_array(f, "gradient"), *places, inexact=True, shaped=False
+    )
     if not places:
         x, *places = promote_operands("gradient", x, as_array(1.0), shaped=False)
     axes = axes_of("gradient", axis, x.ndim)
@@ -260,25 +262,28 @@ def trapezoid(
     Array(6.5, dtype=float32)
     """
     if x is None:
-        y, dx = drop_weak_type(as_inexact("trapezoid", y)), as_array(dx)
+        y, dx = drop_weak_type(as_inexact("trapezoid", y)), as_array(dx, "trapezoid")
         y, dx = promote_operands("trapezoid", y, dx, shaped=False)
         return compute_widely(lambda y, dx: add_trapezoids(y, None, dx, axis), y, dx)
-    y, x = promote_operands("trapezoid", as_array(y), as_array(x), inexact=True, shaped=False)
+    y, x = promote_operands(
+        "trapezoid", as_array(y, "trapezoid"), as_array(x, "trapezoid"), inexact=True, shaped=False
+    )
     y, x = drop_weak_type(y), drop_weak_type(x)
     return compute_widely(lambda y, x: add_trapezoids(y, x, None, axis), y, x)
 
 
 def add_trapezoids(y: Any, x: Any, dx: Any, axis: int) -> Any:
     """Integrate arrays of one dtype."""
+    last = axis_of("trapezoid", axis, y.ndim)
     if x is None:
-        y = moveaxis(y, axis, -1)
+        y = moveaxis(y, last, -1)
         if not dx.ndim and y.shape[-1] not in (0, 1):  # all samples, less half of the ends: one sum
             total = reduce_sum(y, (y.ndim - 1,))
             half = ops.mul(ops.add(y[..., 0], y[..., -1]), literal_like(0.5, y))
             return where(isfinite(total), ops.sub(total, half), total) * dx
     else:
         dx = diff(x) if x.ndim == 1 else moveaxis(diff(x, axis=axis), axis, -1)
-        y = moveaxis(y, axis, -1)
+        y = moveaxis(y, last, -1)
         dx = broadcast_to_rank(dx, y.ndim) if x.ndim == 1 else dx
     areas = ops.add(*split_neighbors(y, y.ndim - 1)) * dx
     return ops.mul(reduce_sum(areas, (areas.ndim - 1,)), literal_like(0.5, areas))
@@ -317,7 +322,7 @@ def unwrap(
         raise DtypeError(f"unwrap: operands must be real; got {x.aval}.")
     axis = axis_of("unwrap", axis, x.ndim)
     dtype = dtypes.result_type(x, period)
-    x, period = ops.convert(x, dtype), ops.convert(as_array(period), dtype)
+    x, period = ops.convert(x, dtype), ops.convert(as_array(period, "unwrap"), dtype)
     whole = dtypes.is_integer(dtype)
     half = period // 2 if whole else period / 2
     step = ops.sub(*split_neighbors(x, axis))

@@ -423,7 +423,8 @@ def make_logical(op: str, prim: Any, doc: str) -> Callable:
     def fun(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
         if out is not None or where is not None:
             refuse_out_and_where(op, out, where)
-        x, y = broadcast_operands(op, is_nonzero(as_operand(op, x)), is_nonzero(as_operand(op, y)))
+        x, y = (is_nonzero(as_operand(op, z), op) for z in (x, y))
+        x, y = broadcast_operands(op, x, y)
         return strengthen_array(prim.apply(x, y)[0])
 
     return operation(name_function(fun, op, doc))
@@ -524,7 +525,9 @@ def logical_not(x: ArrayLike, /) -> Array:
     >>> jnp.logical_not(jnp.array([0, 1, 2]))
     Array([ True, False, False], dtype=bool)
     """
-    return strengthen_array(ops.bitwise_not(is_nonzero(as_operand("logical_not", x))))
+    return strengthen_array(
+        ops.bitwise_not(is_nonzero(as_operand("logical_not", x), "logical_not"))
+    )
 
 
 # --- choosing -------------------------------------------------------------------------------

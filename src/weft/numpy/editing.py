@@ -365,7 +365,11 @@ def delete(
         if np.shape(obj) != (n,):
             raise IndexingError(f"delete: a mask must have shape ({n},); got {np.shape(obj)}.")
         obj = np.flatnonzero(require_concrete("where", as_array(obj, "delete"), "places"))
-    where = find_places_along("delete", obj, n, n - 1, not assume_unique_indices)
+    if isinstance(n, SymbolicSize) and not isinstance(obj, Tracer):
+        where = list_symbolic_places("delete", obj, n)
+        assume_unique_indices = True
+    else:
+        where = find_places_along("delete", obj, n, n - 1, not assume_unique_indices)
     if isinstance(where, np.ndarray):
         keep = np.delete(np.arange(n, dtype=np.int32), where)
         if len(keep) == n - 1:
@@ -380,6 +384,27 @@ def delete(
     for i in lax.unstack(lax.sort(where, 0)):
         kept = lax.add(kept, convert(lax.ge(kept, i), INT32))
     return take_places(arr, kept, axis)
+
+
+def list_symbolic_places(op: str, obj: Any, n: SymbolicSize) -> Any:
+    """Return the distinct places that a number, slice or vector names on an axis of size n."""
+    if isinstance(obj, slice):
+        if obj.stop is None:
+            raise ShapeError(
+                f"{op}: a slice of an axis of symbolic size must have an end; got {obj}, {n}. "
+                "Hint: x[start:stop]."
+            )
+        obj = np.arange(obj.start or 0, obj.stop, obj.step or 1)
+    places = np.unique(np.asarray(check_integer_indices(op, obj)))
+    if places.size and not (-n <= int(places[0]) and int(places[-1]) < n):
+        raise IndexingError(f"{op}: places must be in [-{n}, {n - 1}]; got {obj}.")
+    if places.size and places[0] < 0 <= places[-1]:
+        raise IndexingError(
+            f"{op}: places on an axis of symbolic size must be of one sign; got {obj}, {n}."
+        )
+    from_end = bool(places.size) and places[0] < 0
+    where = asarray(places.astype(np.int32))
+    return lax.add(where, asarray(n, dtype=INT32)) if from_end else where
 
 
 @operation(static=("axis",))

@@ -79,7 +79,7 @@ def convert_operand(op: str, x: Any, kind: FftType) -> Any:
     if kind == FftType.RFFT and dtypes.is_complex(x.dtype):
         full = op.replace("rfft", "fft").replace("ihfft", "ifft")
         raise DtypeError(f"{op}: operands must be real; got {x.aval}. Hint: jnp.fft.{full}(x).")
-    real = dtypes.real_dtype(dtypes.complex_dtype(x.dtype))
+    real = dtypes.real_dtype(dtypes.complex_dtype(x.dtype, op))
     return convert(x, real if kind == FftType.RFFT else dtypes.complex_dtype(real))
 
 

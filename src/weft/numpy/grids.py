@@ -280,6 +280,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
         return diagonal(x, k)
     if x.ndim != 1:
         raise ShapeError(f"diag: needs a vector or a matrix; got {x.aval}.")
+    dtypes.inexact_dtype(x.dtype, "diag")  # refuses random keys, which have no zero
     size = x.shape[0] + abs(k)
     column = pad(x, literal_like(False, x), [(max(0, -k), max(0, k), 0)])
     shape = (size, size)
@@ -442,7 +443,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
 def check_matrix_shape(op: str, x: Any) -> tuple[int, ...]:
     """The shape of a matrix."""
-    shape = tuple(x.shape) if hasattr(x, "shape") else typeof(x).shape
+    shape = tuple(x.shape) if hasattr(x, "shape") else typeof(x, op).shape
     if len(shape) != 2:
         raise ShapeError(f"{op}: needs a matrix; got one of shape {shape}.")
     return shape

@@ -221,7 +221,7 @@ def choose_edge_dtype(a: Any) -> np.dtype:
     """The dtype of the edges of bins for elements of a."""
     if dtypes.is_complex(a.dtype):
         raise DtypeError(f"histogram: elements must be real; got {a.aval}. Hint: jnp.abs(x).")
-    return dtypes.canonicalize(dtypes.inexact_dtype(a.dtype))
+    return dtypes.canonicalize(dtypes.inexact_dtype(a.dtype, "histogram"))
 
 
 @operation(static=("count",), name="histogram_bin_edges")

@@ -301,6 +301,7 @@ class Span(NamedTuple):
     count: int
     step: int
     size: int
+    stop: Any = None  # of a symbolic slice forward, as it is given
 
 
 class Place(NamedTuple):
@@ -459,7 +460,7 @@ def make_symbolic_span(axis: int, bounds: tuple, size: Any) -> Span:
     stop = last if stop is None else place(stop)
     span = stop - start if step > 0 else start - stop
     count = max_size((span + abs(step) - 1) // abs(step), 0)
-    return Span(axis, start, count, step, size)
+    return Span(axis, start, count, step, size, stop if step > 0 else None)
 
 
 def arrange_entries(entries: list, order: list, grown: tuple[int, ...]) -> IndexPlan:
@@ -527,11 +528,14 @@ class Slices(NamedTuple):
 def find_limit(low: Any, span: Span) -> Any:
     """Return where a slice that is not empty ends, if it begins at `low`.
 
-    One of a symbolic size that goes to the end of the axis ends there, which holds for all sizes.
+    One of a symbolic size ends where the axis or the slice does, if that holds for all sizes: the
+    end after the last element is before the start where there is none.
     """
     step = abs(span.step)
-    if type(span.count) is not int and (span.size - low + step - 1) // step == span.count:
-        return span.size
+    ends = () if type(span.count) is int else (span.size, span.stop)
+    for end in ends:
+        if end is not None and (end - low + step - 1) // step == span.count:
+            return end
     return low + (span.count - 1) * step + 1
 
 

@@ -660,7 +660,12 @@ def choose(
     """
     promotion.refuse_out("choose", out)
     a = promotion.as_array(check_integer_indices("choose", a), "choose")
-    arrays = list(choices) if isinstance(choices, list | tuple) else list(slicing.unstack(choices))
+    if not isinstance(choices, list | tuple):
+        choices = promotion.as_array(choices, "choose")
+        if not choices.ndim:
+            raise ShapeError(f"choose: choices must have an axis; got {choices.aval}.")
+        choices = slicing.unstack(choices)
+    arrays = list(choices)
     if not arrays:
         raise ValueError("choose: choices must hold an array; got none.")
     arrays = promotion.promote_operands(

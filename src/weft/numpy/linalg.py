@@ -196,7 +196,7 @@ def lstsq(
     [4.] [26.] 1
     """
     x, rest, rank, s = lstsq_of_columns(a, b, rcond)
-    m, n = as_array(a).shape
+    m, n = as_array(a, "lstsq").shape
     if numpy_resid and (m <= n or int(rank) < n):
         rest = rest[:0]
     return x, rest, rank, s

@@ -40,7 +40,10 @@ MAX_SECTIONS = 2**16  # of an axis with fewer elements: each section is an array
 def as_arrays(op: str, xs: Any) -> list:
     """A sequence of arguments as arrays; an array stands for its rows."""
     if type(xs) in ARRAYS or isinstance(xs, Tracer | np.ndarray):
-        return list(slicing.unstack(promotion.as_array(xs, op)))
+        xs = promotion.as_array(xs, op)
+        if not xs.ndim:
+            raise ShapeError(f"{op}: needs a sequence of arrays; got {xs.aval}.")
+        return list(slicing.unstack(xs))
     if not isinstance(xs, list | tuple):
         raise not_array_error(op, xs)
     return [promotion.as_array(x, op) for x in xs]

@@ -444,7 +444,9 @@ def polyfit(
     deg = check_integer("polyfit", "deg", deg)
     if deg < 0:
         raise ValueError(f"polyfit: deg must not be negative; got {deg}.")
-    x, y = promote_operands("polyfit", as_array(x), as_array(y), inexact=True, shaped=False)
+    x, y = promote_operands(
+        "polyfit", as_array(x, "polyfit"), as_array(y, "polyfit"), inexact=True, shaped=False
+    )
     if x.ndim != 1 or not x.size or y.ndim not in (1, 2) or y.shape[0] != x.size:
         raise ShapeError(
             "polyfit: x must be a vector, and y one as long or a matrix of as many rows; "

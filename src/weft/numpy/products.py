@@ -18,7 +18,7 @@ from weft.numpy.manipulation import diagonal
 from weft.numpy.promotion import (
     as_array,
     axis_of,
-    broadcast_shapes,
+    broadcast_avals,
     drop_weak_type,
     kind_of,
     plan_promotion,
@@ -481,7 +481,7 @@ def vecdot(
     if dtypes.is_complex(x.dtype):
         x = ops.conj(x)
     x, y = move_to_end(x, i), move_to_end(y, j)
-    lead = broadcast_shapes(x.shape[:-1], y.shape[:-1])
+    lead = broadcast_avals("vecdot", [z.aval.update(shape=z.shape[:-1]) for z in (x, y)], False)
     n = len(lead)
     x, y = (broadcast_in_dim(v, (*lead, v.shape[-1]), range(n + 1 - v.ndim, n + 1)) for v in (x, y))
     axes, places = ((n,), (n,)), (range(n), range(n))
@@ -664,7 +664,7 @@ def cross(
     y = move_to_end(y, axis_of("cross", axisb, y.ndim))
     if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
         raise ShapeError(f"cross: vectors must be of length 2 or 3; got {x.aval}, {y.aval}.")
-    lead = broadcast_shapes(x.shape[:-1], y.shape[:-1])
+    lead = broadcast_avals("cross", [z.aval.update(shape=z.shape[:-1]) for z in (x, y)], False)
     xs, ys = (split_components(v, lead) for v in (x, y))
     flat = ops.sub(ops.mul(xs[0], ys[1]), ops.mul(xs[1], ys[0]))
     if len(xs) == len(ys) == 2:

@@ -281,10 +281,13 @@ def strengthen_array(x: Any) -> Any:
     return drop_weak_type(x) if typeof(x).shape else x
 
 
-def is_nonzero(x: Any) -> Any:
+def is_nonzero(x: Any, op: str = "bool") -> Any:
     """x != 0, as a truth value."""
-    dtype = typeof(x).dtype
-    return x if dtypes.is_bool(dtype) else ne(x, layout.literal(0, dtype))
+    dtype = typeof(x, op).dtype
+    if dtypes.is_bool(dtype):
+        return x
+    dtypes.inexact_dtype(dtype, op)  # refuses random keys
+    return ne(x, layout.literal(0, dtype))
 
 
 def refuse_out(op: str, out: Any) -> None:

@@ -388,7 +388,10 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
     Array([2, 1], dtype=int32)
     """
     return sum(
-        is_nonzero(as_array(a, "count_nonzero")), axis, dtypes.default_int(), keepdims=keepdims
+        is_nonzero(as_array(a, "count_nonzero"), "count_nonzero"),
+        axis,
+        dtypes.default_int(),
+        keepdims=keepdims,
     )
 
 
@@ -698,7 +701,7 @@ def make_truth(name: str, reduce: Callable, identity: bool, doc: str) -> Callabl
         *,
         where: ArrayLike | None = None,
     ) -> Array:
-        x = ops.convert(is_nonzero(take_operand(name, a, out)), np.dtype(bool))
+        x = ops.convert(is_nonzero(take_operand(name, a, out), name), np.dtype(bool))
         shape = x.shape
         axes = axes_of(name, axis, len(shape))
         return keep_axes(reduce(apply_mask(name, x, where, identity), axes), shape, axes, keepdims)
@@ -947,10 +950,10 @@ nanargmin = make_position(
 def choose_mean_dtypes(op: str, x: Any, dtype: Any) -> tuple[np.dtype, np.dtype]:
     """The dtype to compute a mean in, and that of the result."""
     if dtype is None:
-        result = dtypes.canonicalize(dtypes.inexact_dtype(x.dtype))
+        result = dtypes.canonicalize(dtypes.inexact_dtype(x.dtype, op))
     else:
         result = dtypes.check_user_dtype(dtype, op)
-    return widen_dtype(dtypes.canonicalize(dtypes.inexact_dtype(result))), result
+    return widen_dtype(dtypes.canonicalize(dtypes.inexact_dtype(result, op))), result
 
 
 def compute_mean(

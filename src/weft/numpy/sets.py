@@ -29,7 +29,7 @@ from weft.primitives.families import check_integer
 from weft.primitives.layout import literal
 from weft.run.operation import operation
 from weft.util import name_function
-from weft.xla.array import put
+from weft.xla.array import ArrayImpl, put
 from weft.xla.typing import Array, ArrayLike
 
 INT32 = np.dtype(np.int32)
@@ -407,6 +407,25 @@ def find_members(a: Any, b: Any) -> Any:
     return ops.eq(getitem_with(b, i, INSIDE), a)
 
 
+@operation(static=("inside", "with_places"))
+def mark_distinct(a: Any, b: Any, inside: bool, with_places: bool = False) -> tuple:
+    """Sort a vector; return it, indices or None, and a mask of distinct elements.
+
+    Those are marked that another vector has if `inside`, else those that it does not have.
+    """
+    ordered, order, mark = sort_rows(a, True, with_places)
+    found = find_members(ordered, b)
+    return ordered, order, ops.bitwise_and(found if inside else ops.bitwise_not(found), mark)
+
+
+@operation
+def mark_unshared(a: Any, b: Any) -> tuple:
+    """Sort the elements of two vectors; return them, and a mask of those that only one has."""
+    ordered, _, mark = sort_rows(lax.concatenate([a, b], 0), True, False)
+    shared = ops.bitwise_and(find_members(ordered, a), find_members(ordered, b))
+    return ordered, ops.bitwise_and(ops.bitwise_not(shared), mark)
+
+
 def union1d(
     ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
@@ -442,8 +461,11 @@ def keep_elements(vector: Any, keep: Any, size: int | None, fill: Any, op: str) 
     size = None if size is None else check_integer(op, "size", size, 0)
     if size is None:
         mask = require_concrete(op, keep, "elements") != 0
-        where = np.flatnonzero(mask).astype(np.int32)
-        return getitem_with(vector, put(mask), INSIDE), put(where)
+        where = put(np.flatnonzero(mask).astype(np.int32))
+        plain = type(vector) is ArrayImpl and not (vector.weak_type or vector.committed)
+        if plain:  # the host has both, and needs no program
+            return put(require_concrete(op, vector, "elements")[mask]), where
+        return getitem_with(vector, where, INSIDE), where
     (where,) = find_places_of_size(keep, size, (vector.size,))
     where = ops.convert(where, INT32)
     there = ops.lt(where, literal(vector.size, INT32))
@@ -484,10 +506,10 @@ def setdiff1d(
     a, b = flatten_together("setdiff1d", ar1, ar2)
     if not a.size:
         return a if not size else lax.full((size,), 0, a.dtype)
-    keep = ops.bitwise_not(find_members(a, b))
-    if not assume_unique:
-        a, order, mark = sort_rows(a, True)
-        keep = ops.bitwise_and(getitem_with(keep, order, INSIDE), mark)
+    if assume_unique:
+        keep = ops.bitwise_not(find_members(a, b))
+    else:
+        a, _, keep = mark_distinct(a, b, False)
     fill = cast_operand("setdiff1d", 0 if fill_value is None else fill_value, a.dtype)
     return keep_elements(a, keep, size, fill, "setdiff1d")[0]
 
@@ -523,13 +545,10 @@ def setxor1d(
     [1 3 5] [1 3 5 0 0]
     """
     a, b = flatten_together("setxor1d", ar1, ar2)
-    only = [ops.bitwise_not(find_members(a, b)), ops.bitwise_not(find_members(b, a))]
-    both, keep = lax.concatenate([a, b], 0), lax.concatenate(only, 0)
-    if not both.size:
-        return both if not size else fill_vector("setxor1d", both, size, fill_value)
-    both, order, mark = sort_rows(both, True)
-    keep = ops.bitwise_and(getitem_with(keep, order, INSIDE), mark)
-    fill = find_smallest_kept(both, keep, fill_value, "setxor1d")
+    if not a.size + b.size:
+        return a if not size else fill_vector("setxor1d", a, size, fill_value)
+    both, keep = mark_unshared(a, b)
+    fill = None if size is None else find_smallest_kept(both, keep, fill_value, "setxor1d")
     return keep_elements(both, keep, size, fill, "setxor1d")[0]
 
 
@@ -592,10 +611,8 @@ def intersect1d(
         none = lax.full((size or 0,), 0, dtypes.default_int())
         empty = fill_vector("intersect1d", a, size or 0, fill_value if size else None)
         return (empty, none, none) if return_indices else empty
-    inside = find_members(a, b)
-    ordered, order, mark = sort_rows(a, True)
-    keep = ops.bitwise_and(getitem_with(inside, order, INSIDE), mark)
-    fill = find_smallest_kept(ordered, keep, fill_value, "intersect1d")
+    ordered, order, keep = mark_distinct(a, b, True, return_indices)
+    fill = None if size is None else find_smallest_kept(ordered, keep, fill_value, "intersect1d")
     values, where = keep_elements(ordered, keep, size, fill, "intersect1d")
     if not return_indices:
         return values

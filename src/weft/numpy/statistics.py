@@ -477,7 +477,8 @@ def compute_quantiles(
     skip_nan: bool,
 ) -> Any:
     """Compute quantiles over axes; with `share`, q is the place before each quantile."""
-    (x,) = convert_together("quantile", [x], dtypes.canonicalize(dtypes.inexact_dtype(x.dtype)))
+    dtype = dtypes.canonicalize(dtypes.inexact_dtype(x.dtype, "quantile"))
+    (x,) = convert_together("quantile", [x], dtype)
     shape = x.shape
     x = flatten_axes(x, axes)
     q = as_array(q)

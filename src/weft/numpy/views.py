@@ -178,7 +178,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
         raise DtypeError(
             f"packbits: operands must be bool or integers; got {x.aval}. Hint: x != 0."
         )
-    x = ops.convert(is_nonzero(x), UINT8)
+    x = ops.convert(is_nonzero(x, "packbits"), UINT8)
     x = pad_end(x, axis, -x.shape[axis] % 8)
     shape = (*x.shape[:axis], x.shape[axis] // 8, 8, *x.shape[axis + 1 :])
     moved = bits.shift_left_p.apply(reshape(x, shape), count_shifts(shape, axis + 1, bitorder))[0]

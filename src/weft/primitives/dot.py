@@ -666,7 +666,7 @@ def dot(
     30000
     """
     if dimension_numbers is None:
-        x, y = typeof(lhs), typeof(rhs)
+        x, y = typeof(lhs, "dot"), typeof(rhs, "dot")
         if x.ndim not in (1, 2) or y.ndim not in (1, 2):
             raise ShapeError(
                 "dot: operands must be vectors or matrices, or dimension_numbers given; "
@@ -696,7 +696,7 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
     >>> lax.batch_matmul(jnp.ones((5, 2, 3)), jnp.ones((5, 3, 4))).shape
     (5, 2, 4)
     """
-    x, y = typeof(lhs), typeof(rhs)
+    x, y = typeof(lhs, "batch_matmul"), typeof(rhs, "batch_matmul")
     if x.ndim != y.ndim or x.ndim < 2:
         raise ShapeError(
             f"batch_matmul: operands must have equal ranks of at least 2; got {x}, {y}."

@@ -373,9 +373,9 @@ def dynamic_update_slice(
     op = "dynamic_update_slice"
     starts = normalize_starts(op, operand, start_indices, allow_negative_indices)
     if type(update) in dtypes.NUMBERS:
-        update = layout.literal(update, typeof(operand).dtype)
+        update = layout.literal(update, typeof(operand, "dynamic_update_slice").dtype)
     if config.check_bounds == "all":
-        check_starts_option(op, operand, starts, typeof(update).shape)
+        check_starts_option(op, operand, starts, typeof(update, "dynamic_update_slice").shape)
     return dynamic_update_slice_p.apply(operand, update, *starts)[0]
 
 
@@ -409,7 +409,7 @@ def dynamic_slice_in_dim(
     [[1 2]
      [4 5]]
     """
-    shape = typeof(operand).shape
+    shape = typeof(operand, "dynamic_slice_in_dim").shape
     axis = families.normalize_axis("dynamic_slice_in_dim", axis, len(shape))
     starts, sizes = [0] * len(shape), list(shape)
     starts[axis] = start_index

@@ -496,7 +496,7 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
     >>> print(lax.index_take(x, [jnp.array([0, 1]), jnp.array([2, -1])], (0, 1)))
     [2 5]
     """
-    shape = typeof(src).shape
+    shape = typeof(src, "index_take").shape
     idxs = families.as_sequence("index_take", "idxs", idxs)
     axes = families.index_tuple(axes, "index_take", "axes")
     if len(idxs) != len(axes):

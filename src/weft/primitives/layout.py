@@ -238,7 +238,7 @@ def broadcast_in_dim(
             "broadcast_in_dim: shape and broadcast_dimensions must be sequences of integers; "
             f"got {shape!r}, {broadcast_dimensions!r}."
         ) from None
-    same = type(operand) not in NUMBERS and typeof(operand).shape == shape
+    same = type(operand) not in NUMBERS and typeof(operand, "broadcast_in_dim").shape == shape
     if same and out_sharding is None and dims == tuple(range(len(shape))):
         return require_alive(operand)
     sharding = resolve_sharding("broadcast_in_dim", out_sharding, len(shape), operand)
@@ -268,7 +268,10 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = N
     [[0 1 2]
      [0 1 2]]
     """
-    shape, sizes = typeof(operand).shape, families.index_tuple(sizes, "broadcast", "sizes")
+    shape, sizes = (
+        typeof(operand, "broadcast").shape,
+        families.index_tuple(sizes, "broadcast", "sizes"),
+    )
     dims = tuple(range(len(sizes), len(sizes) + len(shape)))
     return broadcast_in_dim(operand, (*sizes, *shape), dims, out_sharding=out_sharding)
 
@@ -304,8 +307,8 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     [[0 1 2]
      [0 1 2]]
     """
-    shape, rank = typeof(like_arr).shape, typeof(arr).ndim
-    if typeof(arr).shape == shape:
+    shape, rank = typeof(like_arr, "broadcast_like").shape, typeof(arr, "broadcast_like").ndim
+    if typeof(arr, "broadcast_like").shape == shape:
         return arr
     return broadcast_in_dim(arr, shape, range(len(shape) - rank, len(shape)))
 
@@ -429,7 +432,7 @@ def full_like(
     shape: Sequence[int] | None = None,
 ) -> Array:
     """Do as `full` does, with the shape and dtype of `x` where they are not given."""
-    like = x if hasattr(x, "shape") and hasattr(x, "dtype") else typeof(x)
+    like = x if hasattr(x, "shape") and hasattr(x, "dtype") else typeof(x, "full_like")
     if dtype is None and getattr(like, "weak_type", False):
         fill_value = convert(fill_value, like.dtype, True)
     elif dtype is not None or not hasattr(x, "aval"):
@@ -661,7 +664,7 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
     >>> lax.collapse(jnp.ones((2, 3, 4)), 0, 2).shape
     (6, 4)
     """
-    shape = typeof(operand).shape
+    shape = typeof(operand, "collapse").shape
     ends = slice(start_dimension, stop_dimension)
     first, last, _ = families.check_parameter(
         "collapse", "the range of axes", ends, "integers", lambda s: s.indices(len(shape))
@@ -781,7 +784,7 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     >>> lax.squeeze(jnp.ones((1, 3)), (0,)).shape
     (3,)
     """
-    ndim = typeof(array).ndim
+    ndim = typeof(array, "squeeze").ndim
     dims = families.index_tuple(dimensions, "squeeze", "dimensions")
     dims = tuple(sorted(families.normalize_axis("squeeze", d, ndim) for d in dims))
     return squeeze_p.apply(array, dimensions=dims)[0] if dims else array
@@ -804,7 +807,7 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     >>> lax.expand_dims(jnp.arange(3), (0, 2)).shape
     (1, 3, 1)
     """
-    shape = typeof(array).shape
+    shape = typeof(array, "expand_dims").shape
     dimensions = families.index_tuple(dimensions, "expand_dims", "dimensions")
     ndim = len(shape) + len(dimensions)
     new = [families.normalize_axis("expand_dims", d, ndim) for d in dimensions]

@@ -413,9 +413,16 @@ def triangular_solve(
     >>> print(lax.linalg.triangular_solve(a, jnp.array([2., 9.]), left_side=True, lower=True))
     [1. 2.]
     """
-    vector = typeof(b).ndim == typeof(a).ndim - 1
+    vector = typeof(b, "triangular_solve").ndim == typeof(a, "triangular_solve").ndim - 1
     if vector:
-        b = layout.expand_dims(b, (typeof(b).ndim if left_side else typeof(b).ndim - 1,))
+        b = layout.expand_dims(
+            b,
+            (
+                typeof(b, "triangular_solve").ndim
+                if left_side
+                else typeof(b, "triangular_solve").ndim - 1,
+            ),
+        )
     x = triangular_solve_p.apply(
         a,
         b,

@@ -84,7 +84,8 @@ def _extreme_value(dtype: np.dtype, side: int) -> Any:
         info = ml_dtypes.iinfo(dtype)
         return int(info.max if side > 0 else info.min)
     if not dtypes.is_inexact(dtype):
-        raise DtypeError(f"max and min: elements must be numbers; got {dtype}.")
+        name = "min" if side > 0 else "max"
+        raise DtypeError(f"{name}: elements must be numbers; got {dtype}.")
     inf = np.asarray(side * np.inf).astype(dtype)
     if np.isinf(inf.astype(np.float64)):
         return side * np.inf

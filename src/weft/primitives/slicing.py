@@ -177,7 +177,7 @@ def slice_in_dim(
     >>> print(lax.slice_in_dim(jnp.arange(5), -2, None))
     [3 4]
     """
-    shape = typeof(operand).shape
+    shape = typeof(operand, "slice_in_dim").shape
     op, check_integer = "slice_in_dim", families.check_integer
     axis = families.normalize_axis(op, axis, len(shape))
     n = shape[axis]
@@ -210,7 +210,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     >>> print(lax.index_in_dim(jnp.arange(6).reshape(2, 3), -1, axis=1, keepdims=False))
     [2 5]
     """
-    shape = typeof(operand).shape
+    shape = typeof(operand, "index_in_dim").shape
     axis = families.normalize_axis("index_in_dim", axis, len(shape))
     n, index = shape[axis], families.check_integer("index_in_dim", "index", index)
     if not -n <= index < n:
@@ -455,7 +455,7 @@ def concatenate(operands: Any, dimension: int) -> Array:
     """
     parts = (
         tuple(unstack(operands))
-        if hasattr(operands, "aval")
+        if getattr(operands, "ndim", 0)
         else families.as_sequence("concatenate", "operands", operands)
     )
     dimension = families.check_integer("concatenate", "dimension", dimension)
@@ -516,7 +516,7 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array
     >>> print(a, b)
     [0 1] [2 3 4]
     """
-    axis = families.normalize_axis("split", axis, typeof(operand).ndim)
+    axis = families.normalize_axis("split", axis, typeof(operand, "split").ndim)
     return split_p.apply(operand, sizes=families.index_tuple(sizes, "split", "sizes"), axis=axis)
 
 
@@ -635,7 +635,9 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     >>> print(a, b)
     [0 1 2] [3 4 5]
     """
-    return tuple(unstack_p.apply(x, axis=families.normalize_axis("unstack", axis, typeof(x).ndim)))
+    return tuple(
+        unstack_p.apply(x, axis=families.normalize_axis("unstack", axis, typeof(x, "unstack").ndim))
+    )
 
 
 class Tile(families.LinearPrimitive):

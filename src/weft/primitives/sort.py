@@ -216,7 +216,7 @@ def sort(
     """
     several = isinstance(operand, Sequence)
     xs = tuple(operand) if several else (operand,)
-    dimension = families.normalize_axis("sort", dimension, typeof(xs[0]).ndim if xs else 1)
+    dimension = families.normalize_axis("sort", dimension, typeof(xs[0], "sort").ndim if xs else 1)
     num_keys = families.check_integer("sort", "num_keys", num_keys)
     outs = sort_p.apply(*xs, dimension=dimension, is_stable=bool(is_stable), num_keys=num_keys)
     return tuple(outs) if several else outs[0]
@@ -384,7 +384,7 @@ def top_k(
     >>> print(values, indices)
     [3 3] [0 2]
     """
-    axis = families.normalize_axis("top_k", axis, typeof(operand).ndim)
+    axis = families.normalize_axis("top_k", axis, typeof(operand, "top_k").ndim)
     value, place = top_k_p.apply(operand, k=families.check_integer("top_k", "k", k), axis=axis)
     return value, place
 

@@ -40,7 +40,7 @@ from weft.xla.array import ARRAYS, SMALL, ArrayImpl, KeyArray, require_alive
 
 KEPT_CALLS = 4096  # calls of one operation: those given back, constants, programs on tracers
 ONE_ARRAY = frozenset((ArrayImpl,))
-LISTS = frozenset((list, ndarray))
+LISTS = frozenset((list, ndarray, ArrayImpl))
 SEQUENCES = frozenset((list, tuple))
 PYTHON = frozenset(dtypes.NUMBERS)
 # The operands that the program of an operator takes. A number may have an array that is cached.
@@ -218,6 +218,19 @@ class Operation:
             return ()
         return (*as_operation(jaxpr, self.name), consts, tree) if is_pure(jaxpr) else ()
 
+    def read_static(self, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
+        """Return the arguments with numbers in place of integer arrays that are static.
+
+        Return None if there are none. Each array is read once: the function as it is written would
+        read its elements one by one.
+        """
+        given = [read_numbers(x) if i in self.nums else x for i, x in enumerate(args)]
+        named = {k: read_numbers(x) if k in self.names else x for k, x in kwargs.items()}
+        found, before = [*given, *named.values()], [*args, *kwargs.values()]
+        if all([x is y for x, y in zip(found, before, strict=True)]):  # noqa: C419
+            return None
+        return tuple(given), named
+
     def is_same(self, args: tuple) -> bool:
         """Return True if the result of a call is known to be its first operand."""
         try:
@@ -362,6 +375,21 @@ class Listed(tuple):
         return repr(list(self))
 
 
+def read_numbers(x: Any) -> Any:
+    """Return the values of an integer array, or of those in a list or tuple, as Python's."""
+    kind = type(x)
+    if kind is ArrayImpl or kind is ndarray or isinstance(x, np.integer):
+        if dtypes.is_integer(x.dtype) and x.ndim < 2:
+            values = np.asarray(x).tolist()
+            return Listed(values) if type(values) is list else values
+    elif kind is list or kind is tuple:
+        values = [read_numbers(e) for e in x]
+        changed = kind is list or any([y is not e for y, e in zip(values, x, strict=True)])  # noqa: C419
+        if changed and set(map(type, values)) <= {int, Listed, tuple}:
+            return Listed(values) if kind is list else tuple(values)
+    return x
+
+
 def operation(
     fun: Callable | None = None,
     *,
@@ -413,9 +441,8 @@ def wrap_call(
 ) -> Callable:
     """Return the public function that runs as one program where operations compute."""
     kernel, same, nums, names = op.make_kernel(), op.same, op.nums, frozenset(op.names)
-    lists = bool(nums) and not (whole or known)
-    special = bool(known or numbers or lists)
-    places = bool(known or (numbers and names))  # are checked if `check_bounds` is "all"
+    lists, first = bool(nums) and not (whole or known), nums[0] if nums else 0
+    special, places = bool(known or numbers or lists), bool(known or (numbers and names))
     plain = not (whole or names)  # a call with keywords runs as written
     written = getattr(fun, "plain", fun) if plain else fun  # without a look at keywords
     prim = getattr(written, "primitive", None) if plain else None
@@ -423,15 +450,16 @@ def wrap_call(
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
+            again = None
             try:
                 if current.trace is EVAL:
                     given: Sequence = args
                     if special:
-                        if places and bounds_cell.value == "all":
+                        if places and bounds_cell.value == "all":  # which checks places
                             return fun(*args, **kwargs)
                         if known and not starts_with_arrays(args, kwargs, known, names):
                             return fun(*args, **kwargs)
-                        if lists and args and type(args[-1]) in LISTS:
+                        if lists and len(args) > first and type(args[-1]) in LISTS:
                             given = list_static(args, nums)
                         elif same and not kwargs and op.is_same(args):
                             return args[0]
@@ -453,10 +481,11 @@ def wrap_call(
             except ValueError as error:
                 if not is_unhashable_static(error):
                     raise
-            if kwargs:
-                return fun(*args, **kwargs)
-            if len(args) != 1:
-                return written(*args)
+                again = op.read_static(args, kwargs)
+            if again is not None:
+                return call(*again[0], **again[1])
+            if kwargs or len(args) != 1:
+                return (fun if kwargs else written)(*args, **kwargs)
             if prim is not None:  # a trace is given the primitive at once
                 return current.trace.process(prim, args, {})[0]
             return written(args[0])
@@ -477,8 +506,15 @@ def starts_with_arrays(args: tuple, kwargs: dict, known: int, names: frozenset) 
 
 
 def list_static(args: tuple, nums: tuple[int, ...]) -> tuple:
-    """Return the arguments with lists and NumPy arrays at static positions as tuples."""
-    return tuple([Listed(x) if i in nums and type(x) in LISTS else x for i, x in enumerate(args)])
+    """Return the arguments with lists and arrays at static positions as tuples and numbers."""
+    every = []
+    for i, x in enumerate(args):
+        if i in nums and type(x) in LISTS:
+            x = read_numbers(x)
+            if type(x) is list or (type(x) is ndarray and x.ndim):
+                x = Listed(x)
+        every.append(x)
+    return tuple(every)
 
 
 def keep_numbers(args: Sequence, positions: Sequence[int], matched: bool) -> list:

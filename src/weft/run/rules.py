@@ -28,7 +28,7 @@ from weft.primitives.replay import MAX_RULES, RULES
 from weft.run.eager import compile_program, kernel_of
 from weft.run.hot import is_hot_after
 from weft.transforms.batch import BatchTrace
-from weft.transforms.jvp import JVPTrace
+from weft.transforms.jvp import MIN_SHARING, JVPTrace, is_nested
 from weft.transforms.linearize import linearize
 from weft.transforms.transpose import backward_jaxpr
 from weft.util import keep_cache, keep_newest, memoize
@@ -61,9 +61,14 @@ class RuleTrace(Trace):
 
 
 def compiles_rules() -> bool:
-    """Return True if operations are computed one by one here, and nobody watches them."""
+    """Return True if operations are computed one by one here, and nobody watches them.
+
+    Rules of rules of rules are programs that double with each: those are written operation by
+    operation.
+    """
     return (
         current.trace.compiles_rules
+        and not is_nested(MIN_SHARING)
         and config.debug == "off"
         and not config.check_tracer_leaks
         and not has_tracked_axes()

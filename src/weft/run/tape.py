@@ -16,6 +16,7 @@ from weft.core.jaxpr import Jaxpr, eval_jaxpr
 from weft.core.primitive import Linear, Primitive, Zero, tangent_zero
 from weft.core.trace import Trace, current
 from weft.options import trace_context, x64_as, x64_cell
+from weft.passes.dce import dce_jaxpr
 from weft.primitives.constant import stage_whole
 from weft.run.rules import (
     MAX_WALKS,
@@ -27,7 +28,7 @@ from weft.run.rules import (
     compiles_rules,
     fill_types,
 )
-from weft.transforms.jvp import JVPTrace, jvp
+from weft.transforms.jvp import JVPTrace, is_nested, jvp
 from weft.transforms.linearize import linearize
 from weft.transforms.transpose import add_cotangent, backward, pull_cotangents
 from weft.util import keep_newest
@@ -43,8 +44,9 @@ class LinearMap(NamedTuple):
     jaxpr: Jaxpr
 
     def push(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> list:
-        """Apply the map."""
-        return eval_jaxpr(self.jaxpr, residuals, *tangents)
+        """Apply the map; derivatives around it need not differentiate what no result needs."""
+        jaxpr = dce_jaxpr(self.jaxpr)[0] if is_nested(1) else self.jaxpr
+        return eval_jaxpr(jaxpr, residuals, *tangents)
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list:
         """Apply the transpose: take cotangents of the results, return those of operands or Zero."""

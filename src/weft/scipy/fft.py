@@ -115,7 +115,7 @@ def transform_axes(
     check_option(op, "type", type, *TYPES)
     if dtypes.is_complex(x.dtype):
         return complex(*(transform_axes(op, y, type, sizes, axes, norm) for y in (x.real, x.imag)))
-    x = convert(x, dtypes.real_dtype(dtypes.complex_dtype(x.dtype)))
+    x = convert(x, dtypes.real_dtype(dtypes.complex_dtype(x.dtype, op)))
     for axis, n in zip(axes, sizes, strict=True):
         x = transform_axis(op, x, type, n, axis, norm)
     return x

@@ -816,7 +816,7 @@ def stft(
     if padded:
         x = fourier.cut_or_pad(x, (x.ndim - 1,), (x.shape[-1] + -(x.shape[-1] - n) % step % n,))
     times = np.arange(n / 2, x.shape[-1] - n / 2 + 1, step) - (n / 2 if boundary else 0)
-    times = jnp.asarray(times, real_type) / convert(as_array(fs), real_type)
+    times = jnp.asarray(times, real_type) / convert(as_array(fs, "stft"), real_type)
     out = jnp.moveaxis(transform_signal(x, taper, sizes, detrend, onesided), -1, along)
     return list_frequencies(length, fs, onesided, real_type), times, out
 
@@ -880,7 +880,7 @@ def istft(
     True
     """
     x = as_array(Zxx, "istft")
-    x = convert(x, dtypes.complex_dtype(x.dtype))
+    x = convert(x, dtypes.complex_dtype(x.dtype, "istft"))
     if x.ndim < 2:
         raise ShapeError(f"istft: Zxx must be of rank 2 or more; got {x.aval}.")
     time, freq = axis_of("istft", time_axis, x.ndim), axis_of("istft", freq_axis, x.ndim)
@@ -896,7 +896,7 @@ def istft(
     taper = make_window("istft", window, sizes[0], real_type)
     x = jnp.moveaxis(x, (time, freq), (-2, -1))
     out = restore_signal(x, taper, sizes, bool(input_onesided), bool(boundary))
-    times = jnp.arange(out.shape[-1], dtype=real_type) / convert(as_array(fs), real_type)
+    times = jnp.arange(out.shape[-1], dtype=real_type) / convert(as_array(fs, "istft"), real_type)
     return times, jnp.moveaxis(out, -1, time - (freq < time))
 
 

@@ -14,12 +14,17 @@ from weft.core.jaxpr import Jaxpr, memo_jaxpr
 from weft.core.primitive import Primitive, Zero, tangent_zero, tangents_of
 from weft.core.source import JVP, describe_maker
 from weft.core.stage import StagedTracer, has_tracked_axes
-from weft.core.trace import Trace, Tracer, current, pin_type, run_once, typed_value
+from weft.core.trace import Trace, Tracer, current, pin_type, run_once, typed_value, walk_up
+from weft.dtypes import NUMBERS
 from weft.options import config, x64_cell
 from weft.primitives.constant import stage_whole
 from weft.primitives.layout import instantiate
 from weft.primitives.replay import apply_rule
 from weft.watch.leaks import check_leaks
+
+# Derivatives around one for which it is worth comparing operations: comparing takes longer than
+# differentiating the few that two of them repeat.
+MIN_SHARING = 3
 
 
 class JVPTracer(Tracer):
@@ -136,6 +141,41 @@ def run_jvp(prim: Primitive, params: dict, primals: list, tangents: list) -> lis
     return [*outs, *dots]
 
 
+class SharingTrace(JVPTrace):
+    """Forward mode that differentiates equal operations once, for derivatives of derivatives.
+
+    A rule writes operations that others wrote before: sin and cos each need both again. Under `d`
+    traces they become 2^d operations, but each trace sees few that differ from one another.
+    """
+
+    __slots__ = ("made",)
+
+    def __init__(self, parent: Trace):
+        super().__init__(parent)
+        # the results of each operation, and its operands, whose ids must stay theirs
+        self.made: dict[tuple, tuple[Any, list]] = {}
+
+    def process(self, prim: Primitive, args: Any, params: dict) -> list:
+        if not prim.memoize_type or prim.effect is not None:
+            return super().process(prim, args, params)
+        operands = [repr(x) if type(x) in NUMBERS else id(x) for x in args]
+        key = (prim, x64_cell.value, *operands, *params.items())
+        try:
+            found = self.made.get(key)
+        except TypeError:  # parameters without a hash
+            return super().process(prim, args, params)
+        if found is None:
+            found = self.made[key] = args, super().process(prim, args, params)
+        return found[1]
+
+
+def is_nested(least: int) -> bool:
+    """Return True if a function is differentiated within at least so many others that are."""
+    if getattr(current.trace, "depth", 0) < least:
+        return False
+    return sum(isinstance(trace, JVPTrace) for trace in walk_up(current.trace)) >= least
+
+
 def vary_tangent(x: Any, t: Any) -> Any:
     """A tangent that varies over the axes of a mesh over which its primal does."""
     varying = typeof(x).varying
@@ -151,7 +191,8 @@ def jvp(
 
     `trace` is a new trace under the current one, if it is to apply rules in a way of its own.
     """
-    trace = trace or JVPTrace(current.trace)
+    if trace is None:
+        trace = (SharingTrace if is_nested(MIN_SHARING) else JVPTrace)(current.trace)
     args = [
         x if type(t) is Zero else JVPTracer(trace, x, t)
         for x, t in zip(primals, tangents, strict=True)

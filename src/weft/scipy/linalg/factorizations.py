@@ -555,7 +555,13 @@ def qr_multiply(
     True
     """
     check_option("qr_multiply", "mode", mode, "right", "left")
-    a, c = promote_operands("qr_multiply", as_array(a), as_array(c), inexact=True, shaped=False)
+    a, c = promote_operands(
+        "qr_multiply",
+        as_array(a, "qr_multiply"),
+        as_array(c, "qr_multiply"),
+        inexact=True,
+        shaped=False,
+    )
     matrices.check_matrix("qr_multiply", a.aval)
     vector, left = c.ndim == 1, mode == "left"
     c = (matrices.to_column(c) if left else c[None]) if vector else c
@@ -685,7 +691,9 @@ def eigh(
     if b is None:
         v, w = eigen.eigh(systems.check_matrices("eigh", a, square=True), subset_by_index=subset)
         return w if eigvals_only else (w, v)
-    a, b = promote_operands("eigh", as_array(a), as_array(b), inexact=True, shaped=False)
+    a, b = promote_operands(
+        "eigh", as_array(a, "eigh"), as_array(b, "eigh"), inexact=True, shaped=False
+    )
     for x in (a, b):
         matrices.check_matrix("eigh", x.aval, square=True)
     if a.shape[-1] != b.shape[-1]:

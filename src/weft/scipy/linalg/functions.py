@@ -149,7 +149,13 @@ def expm_frechet(
     [[1. 0.]
      [0. 1.]]
     """
-    a, e = promote_operands("expm_frechet", as_array(A), as_array(E), inexact=True, shaped=False)
+    a, e = promote_operands(
+        "expm_frechet",
+        as_array(A, "expm_frechet"),
+        as_array(E, "expm_frechet"),
+        inexact=True,
+        shaped=False,
+    )
     for x in (a, e):
         check_matrix("expm_frechet", x.aval, square=True)
     if a.shape != e.shape:
@@ -371,7 +377,12 @@ def solve_sylvester(
     """
     op = "solve_sylvester"
     a, b, c = promote_operands(
-        op, as_array(A), as_array(B), as_array(C), inexact=True, shaped=False
+        op,
+        as_array(A, "solve_sylvester"),
+        as_array(B, "solve_sylvester"),
+        as_array(C, "solve_sylvester"),
+        inexact=True,
+        shaped=False,
     )
     check_option(op, "method", method, "schur", "eigen")
     for x in (a, b):
@@ -456,7 +467,9 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     >>> bool(jnp.allclose(t[1, 0], 0, atol=1e-6))
     True
     """
-    t, z = promote_operands("rsf2csf", as_array(T), as_array(Z), inexact=True, shaped=False)
+    t, z = promote_operands(
+        "rsf2csf", as_array(T, "rsf2csf"), as_array(Z, "rsf2csf"), inexact=True, shaped=False
+    )
     for x in (t, z):
         check_matrix("rsf2csf", x.aval, square=True)
     if t.shape[-1] != z.shape[-1]:
