@@ -129,6 +129,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(name):
     f, texts, calls = PROGRAMS[name]

@@ -132,7 +132,7 @@ def check(program, twin, word):
     np.testing.assert_allclose(got, want, rtol=2e-4, atol=2e-4)
 
 
-@pytest.mark.sample(one_in=3)
+@pytest.mark.sample(one_in=6)
 @pytest.mark.parametrize("name", ["elementwise", "nested_jit"])
 @pytest.mark.parametrize("word", words("JGVC", (1, 2, 3)))
 def test_every_word_to_depth_three(name, word):

@@ -9,6 +9,7 @@ import weft
 import weft.numpy as jnp
 from weft import Array, lax, nn, random
 from weft.experimental import sparse
+from weft.explain.numerics import Numerics
 from weft.typing import ArrayLike, DTypeLike
 
 
@@ -86,7 +87,7 @@ updated: Params = weft.tree.map(lambda w, g: w - 0.1 * g, params, params)
 assert_type(weft.tree.map(jnp.sin, {"a": x}), dict[str, Array])
 assert_type(weft.explain(loss)(params, x, x).wall, float)
 assert_type(weft.explain.memory(loss)(params, x, x).memory, dict[str, int])
-assert_type(weft.explain.numerics(scaled)(x), weft.explain.numerics.Numerics)
+assert_type(weft.explain.numerics(scaled)(x), Numerics)
 assert_type(weft.named_call(scaled, name="scaled")(1.0), Array)
 assert_type(weft.block_until_ready(params), Params)
 assert_type(weft.device_put(params), Params)

@@ -28,7 +28,7 @@ RUNS = 5
 MIN_SECONDS = 1e-4  # for which a kernel must run if its rate is to tell what the machine can do
 
 
-def explain(fun: Callable, *, runs: int = RUNS) -> Callable[..., Report]:
+def explain(fun: Callable[..., Any], *, runs: int = RUNS) -> Callable[..., Report]:
     """Return a function that runs `fun` a few times and reports its costs, line by line.
 
     Args:
@@ -68,7 +68,7 @@ def explain(fun: Callable, *, runs: int = RUNS) -> Callable[..., Report]:
     return explained
 
 
-def memory(fun: Callable) -> Callable[..., Report]:
+def memory(fun: Callable[..., Any]) -> Callable[..., Report]:
     """A function of the same arguments that reports the memory `fun` needs, and runs nothing.
 
     `Report.residuals` has the arrays kept from the forward to the backward pass; `Report.live`
@@ -87,7 +87,7 @@ def memory(fun: Callable) -> Callable[..., Report]:
     return explained
 
 
-def compile(fun: Callable) -> Callable[..., Report]:
+def compile(fun: Callable[..., Any]) -> Callable[..., Report]:
     """A function of the same arguments that reports how `fun` is compiled, and runs nothing.
 
     The seconds of tracing, lowering and compiling, whether the executable came from a cache and if
@@ -132,12 +132,11 @@ def add_memory(report: Report, subject: Subject) -> Report:
 class CallableModule(types.ModuleType):
     """The module itself is the function `explain`; type checkers know its members by the class."""
 
-    Report = Report
     numerics: CallableNumerics
     memory = staticmethod(memory)
     compile = staticmethod(compile)
 
-    def __call__(self, fun: Callable, *, runs: int = RUNS) -> Callable[..., Report]:
+    def __call__(self, fun: Callable[..., Any], *, runs: int = RUNS) -> Callable[..., Report]:
         return explain(fun, runs=runs)
 
     __call__.__doc__ = explain.__doc__

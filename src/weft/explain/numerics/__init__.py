@@ -24,7 +24,7 @@ __dir__ = list_public(__name__)
 
 
 def numerics(
-    fun: Callable, *, tolerance: float | None = None, gradients: bool = False
+    fun: Callable[..., Any], *, tolerance: float | None = None, gradients: bool = False
 ) -> Callable[..., Numerics]:
     """Report where a function loses precision, by the user's line.
 
@@ -89,12 +89,10 @@ def add_lines(report: Numerics, followed: Followed) -> None:
 class CallableModule(types.ModuleType):
     """The module itself is the function `numerics`."""
 
-    Difference = Difference
-    Numerics = Numerics
     diff = staticmethod(diff)
 
     def __call__(
-        self, fun: Callable, *, tolerance: float | None = None, gradients: bool = False
+        self, fun: Callable[..., Any], *, tolerance: float | None = None, gradients: bool = False
     ) -> Callable[..., Numerics]:
         return numerics(fun, tolerance=tolerance, gradients=gradients)
 
@@ -102,3 +100,4 @@ class CallableModule(types.ModuleType):
 
 
 sys.modules[__name__].__class__ = CallableModule
+sys.modules[__name__].__doc__ = numerics.__doc__  # what `help(weft.explain.numerics)` shows

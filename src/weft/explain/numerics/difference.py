@@ -35,6 +35,11 @@ class Difference(Printed):
       lines: a `LineChange` for each line whose values or errors differ.
       results: for each result, the median and the largest difference in ulps.
       first: the first line whose values differ, or None.
+
+    >>> from weft.explain import numerics
+    >>> before, after = (numerics(lambda x: x / 3)(jnp.float32(x)) for x in (1.0, 2.0))
+    >>> numerics.diff(before, after).first is not None
+    True
     """
 
     def __init__(self, before: Numerics, after: Numerics):
