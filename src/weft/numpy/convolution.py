@@ -267,7 +267,7 @@ def i0(x: ArrayLike) -> Array:
       DtypeError: if `x` is complex.
 
     >>> print(jnp.i0(jnp.array([0.0, 1.0])))
-    [1.       1.266066]
+    [1.        1.2660658]
     """
     x = as_inexact("i0", x)
     check_real("i0", x)
