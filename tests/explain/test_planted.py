@@ -1,9 +1,11 @@
 """Shares of lines whose cost is known: what taking the line out saves.
 
-The tests measure, so they need a quiet machine and run with `--all` alone.
+The tests measure, so they need a quiet machine and run with `--all` alone. Barriers around the line
+keep what stands beside it the same, with the line and without.
 """
 
 import functools
+import statistics
 import time
 
 import numpy as np
@@ -21,15 +23,19 @@ def draw(*shape):
     return jnp.asarray(np.random.default_rng(0).normal(size=shape).astype(np.float32))
 
 
+def apart(value):
+    return lax.optimization_barrier(value)
+
+
 def solver(planted):
     """A loop with a decomposition."""
 
     def f(a, b):
         def turn(state):
             i, x = state
-            x = x + 1e-3 * jnp.tanh(a @ (a @ x))
+            x = apart(x + 1e-3 * jnp.tanh(a @ (a @ x)))
             if planted:
-                x = x + 1e-6 * jnp.linalg.cholesky(a + x[0] * 1e-6)[0]  # planted
+                x = apart(x + 1e-6 * jnp.linalg.cholesky(a + x[0] * 1e-6)[0])  # planted
             return i + 1, x
 
         return lax.while_loop(lambda state: state[0] < 10, turn, (0, b))[1]
@@ -40,9 +46,9 @@ def solver(planted):
 
 def convnet(planted):
     def loss(first, second, images):
-        h = nn.relu(lax.conv(images, first, (1, 1), "SAME"))
+        h = apart(nn.relu(lax.conv(images, first, (1, 1), "SAME")))
         if planted:
-            h = nn.relu(lax.conv(h, second, (1, 1), "SAME"))  # planted
+            h = apart(nn.relu(lax.conv(h, second, (1, 1), "SAME")))  # planted
         return jnp.mean(h**2)
 
     return weft.grad(loss, argnums=(0, 1)), (
@@ -58,9 +64,9 @@ def transformer(planted):
         def layer(h, w):
             q = h @ w
             scores = nn.softmax(jnp.einsum("bid,bjd->bij", q, h) * 0.1)
-            h = h + jnp.einsum("bij,bjd->bid", scores, q)
+            h = apart(h + jnp.einsum("bij,bjd->bid", scores, q))
             if planted:
-                h = h + nn.gelu(h @ w) @ w.T  # planted
+                h = apart(h + nn.gelu(h @ w) @ w.T)  # planted
             return h * 0.5, None
 
         return jnp.mean(lax.scan(layer, x, weights)[0] ** 2)
@@ -70,9 +76,9 @@ def transformer(planted):
 
 def sorting(planted):
     def f(x):
-        x = jnp.tanh(x) + x
+        x = apart(jnp.tanh(x) + x)
         if planted:
-            x = jnp.sort(x, axis=1)  # planted
+            x = apart(jnp.sort(x, axis=1))  # planted
         return jnp.cumsum(x * x, axis=1)
 
     return f, (draw(400, 5000),)
@@ -82,9 +88,9 @@ def memory_bound(planted):
     """Passes over a matrix, each of which waits for the one before."""
 
     def f(x):
-        x = x * (1 / jnp.max(x))
+        x = apart(x * (1 / jnp.max(x)))
         if planted:
-            x = x - jnp.cumsum(x, axis=1)  # planted
+            x = apart(x - jnp.cumsum(x, axis=1))  # planted
         return x + jnp.sum(x)
 
     return f, (draw(3000, 3000),)
@@ -96,9 +102,9 @@ def callback(planted):
         return np.asarray(x) * 2
 
     def f(x):
-        y = jnp.tanh(x) @ x
+        y = apart(jnp.tanh(x) @ x)
         if planted:
-            y = weft.pure_callback(host, y, y)  # planted
+            y = apart(weft.pure_callback(host, y, y))  # planted
         return y @ x
 
     return f, (draw(500, 500),)
@@ -113,6 +119,11 @@ def seconds(f, args):
     return min(times)
 
 
+def find_share(report):
+    """The share of the planted line, in all passes."""
+    return sum(w.seconds for p, w in report.lines if p.text.endswith("# planted")) / report.wall
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [solver, convnet, transformer, sorting, memory_bound, callback])
 def test_the_share_of_a_line_is_what_it_costs(make, kernels_as_for_users):
@@ -121,6 +132,6 @@ def test_the_share_of_a_line_is_what_it_costs(make, kernels_as_for_users):
     rounds = [[seconds(f, args) for f in (whole, rest)] for _ in range(ROUNDS)]
     most, least = functools.reduce(lambda a, b: [*map(min, a, b)], rounds)
     saved = 1 - least / most
-    report = weft.explain(whole)(*args)
-    share = sum(w.seconds for p, w in report.lines if p.text.endswith("# planted")) / report.wall
+    reports = [weft.explain(whole)(*args) for _ in range(3)]
+    share = statistics.median(map(find_share, reports))
     assert share == pytest.approx(saved, abs=CLOSE), f"{make.__name__}: {share}, saves {saved}"

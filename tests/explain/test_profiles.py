@@ -8,7 +8,14 @@ from weft import numpy as jnp
 from weft.errors import JaxRuntimeError
 from weft.explain import machine, profiles
 from weft.explain.costs import Costs
-from weft.explain.profiles import Event, Profile, extend_event, profile_calls, share_time
+from weft.explain.profiles import (
+    Event,
+    Profile,
+    cut_events,
+    extend_event,
+    profile_calls,
+    share_time,
+)
 
 
 def event(name, start, end):
@@ -34,6 +41,16 @@ def test_what_goes_on_in_other_threads_is_counted_to_its_end():
     assert extend_event(event("a", 0, 1), [3e9, 9e9]).end == 3e9
     assert extend_event(event("a", 0, 5), [3e9]).end == 5e9
     assert extend_event(event("a", 4, 5), [3e9]).end == 5e9
+
+
+def test_what_is_read_has_ended():
+    """However late the mark of its end was written, in each turn of a loop."""
+    events = [event("a", 0, 9), event("b", 2, 3), event("c", 4, 5), event("a", 6, 8)]
+    events += [event("b", 8, 9), event("c", 7, 9)]
+    found = cut_events(events, {"a": {"c"}, "b": {"z"}})
+    assert [(e.name, e.start / 1e9, e.end / 1e9) for e in found] == [
+        ("a", 0, 4), ("b", 2, 3), ("c", 4, 5), ("a", 6, 7), ("c", 7, 9), ("b", 8, 9),
+    ]  # fmt: skip
 
 
 def test_only_what_runs_in_a_call_counts():

@@ -9,7 +9,7 @@ from collections.abc import Container, Sequence
 from weft.explain.machine import Peaks
 from weft.explain.modules import CONTAINERS, CompiledModule, Instruction, shape_bytes
 from weft.explain.origins import Attribution, Place
-from weft.explain.profiles import Profile, share_time
+from weft.explain.profiles import Profile, cut_events, share_time
 from weft.xla.compile import COLLECTIVES
 
 # Where the work would take less than this part of the time at the peaks, it is not what takes it.
@@ -94,7 +94,10 @@ class Costs:
 
     def add_profile(self, profile: Profile) -> None:
         """Add the instructions that ran in the windows of a profile, per run."""
-        windows = profile.events_of(self.module.name)
+        windows = [
+            cut_events(listed, self.module.readers)
+            for listed in profile.events_of(self.module.name)
+        ]
         runs = len(windows)
         self.runs = runs, profile.calls
         ours = [event for listed in windows for event in listed]

@@ -174,6 +174,20 @@ class CompiledModule:
             more = m[35][0], key, m.get(9, [0])[0], target, shape
             listed.append(Instruction(name, opcode, operands, called, path, *more))
 
+    @functools.cached_property
+    def readers(self) -> dict[str, set[str]]:
+        """For the name of each instruction, the names of those that read its results."""
+        found: dict[str, set[str]] = {}
+        for reader in self.by_id.values():
+            todo = [*reader.operands] if reader.opcode not in FREE else []
+            while todo:
+                made = self.by_id[todo.pop()]
+                if made.opcode in FREE:  # which passes on what it is given
+                    todo += made.operands
+                else:
+                    found.setdefault(made.name, set()).add(reader.name)
+        return found
+
     def reach(self, instruction: Instruction) -> list[int]:
         """The computations that an instruction calls, and those that these call."""
         found: dict[int, None] = {}

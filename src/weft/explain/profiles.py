@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jaxlib import _profile_data, _profiler
@@ -137,6 +137,28 @@ def extend_event(event: Event, ends: Sequence[float]) -> Event:
     """An event up to where what it began ends, by XLA; `ends` are of all its runs."""
     i = bisect.bisect_left(ends, event.start)
     return event if i == len(ends) else event._replace(end=max(event.end, ends[i]))
+
+
+def cut_events(events: Sequence[Event], readers: Mapping[str, Container[str]]) -> list[Event]:
+    """Return the events of a run, each of which ends when one begins that reads its results.
+
+    The mark of the end of what goes on in other threads is written by one of these, which may be
+    put to sleep before it does so.
+
+    Args:
+      readers: for the names of instructions, the names of those that read their results.
+    """
+    ordered = sorted(events, key=lambda e: e.start)
+    found = []
+    for i, event in enumerate(ordered):
+        end, reading = event.end, readers.get(event.name, ())
+        for later in ordered[i + 1 :]:
+            if later.start >= end:
+                break
+            if later.name in reading:
+                end = later.start
+        found.append(event._replace(end=end))
+    return found
 
 
 def share_time(events: Iterable[Event], is_container: Callable[[str], bool]) -> dict[str, float]:
