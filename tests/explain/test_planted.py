@@ -16,7 +16,7 @@ from weft import lax, nn
 from weft import numpy as jnp
 
 REPEATS, ROUNDS = 10, 3
-CLOSE = 0.1  # of the time of a run
+CLOSE = 0.13  # of the time of a run; without the line the others may find more in the caches
 
 
 def draw(*shape):
@@ -81,7 +81,7 @@ def sorting(planted):
             x = apart(jnp.sort(x, axis=1))  # planted
         return jnp.cumsum(x * x, axis=1)
 
-    return f, (draw(400, 5000),)
+    return f, (draw(100, 5000),)
 
 
 def memory_bound(planted):
@@ -93,7 +93,7 @@ def memory_bound(planted):
             x = apart(x - jnp.cumsum(x, axis=1))  # planted
         return x + jnp.sum(x)
 
-    return f, (draw(3000, 3000),)
+    return f, (draw(5000, 5000),)
 
 
 def callback(planted):
