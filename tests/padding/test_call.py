@@ -112,6 +112,9 @@ def test_texts_of_sizes():
     assert f(jnp.ones(3), jnp.ones(6)) == 9
     with pytest.raises(ShapeError, match=r"jit: arguments must have sizes that fit .* is not 7"):
         f(jnp.ones(3), jnp.ones(7))
+    for text in ("n", "n, m, k", "n -"):
+        with pytest.raises(ShapeError, match=r"jit: sizes must be a shape that fits .* f32\[2,2\]"):
+            weft.jit(lambda x: x, sizes=text)(jnp.ones((2, 2)))
     with pytest.raises(ShapeError, match="a shape for each positional argument"):
         f(jnp.ones(3))
     nested = weft.jit(lambda d, k: d["a"] * k, sizes=({"a": "n"}, None))

@@ -336,7 +336,14 @@ def split_shapes(text: str) -> list[str]:
 
 def read_symbols(text: str, aval: ShapedArray, scope: SymbolicScope) -> tuple:
     """Return the symbolic shape that a text stands for, for an argument of a type."""
-    return symbolic_shape(text, scope=scope, like=aval.shape)
+    try:
+        return symbolic_shape(text, scope=scope, like=aval.shape)
+    except ValueError as error:
+        _, _, got = str(error).partition("; got ")
+        raise ShapeError(
+            f"jit: sizes must be a shape that fits the argument, {aval}; got {got or repr(text)} "
+            "Hint: sizes='n, _' for an argument whose first size varies."
+        ) from error
 
 
 def type_symbols(
