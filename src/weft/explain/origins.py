@@ -24,6 +24,7 @@ from weft.explain.modules import (
 )
 from weft.mesh.client import default_device
 from weft.options import config
+from weft.primitives.lapack_shapes import PREFIXES
 from weft.run.pipeline import JitSpec, lower_program
 from weft.run.programs import eqn_jaxpr
 from weft.util import name_line
@@ -32,7 +33,6 @@ from weft.xla.locating import read_origins
 from weft.xla.lower import lower_jaxpr
 from weft.xla.placement import on_device
 
-LIBRARY_CALLS = ("lapack_", "tridiagonal_")
 LIBRARY = os.path.dirname(os.__file__) + os.sep  # Python's
 
 
@@ -118,7 +118,7 @@ class Attribution:
             for eqn in self.innermost(i):
                 if is_kernel(i):
                     self.kernels[eqn] += 1
-                elif i.target.startswith(LIBRARY_CALLS):
+                elif i.target.startswith(PREFIXES):
                     self.library[eqn] += int(module.cost(i).flops)
 
     def innermost(self, instruction: Instruction) -> list[Eqn]:

@@ -20,14 +20,12 @@ from weft.core.aval import ShapedArray
 from weft.mesh.client import clients
 from weft.mesh.plugins import GPUS
 from weft.primitives.expr import Expr
+from weft.primitives.lapack_shapes import COMPLEX_NAMES
 from weft.xla.foreign import write_kernel_call
 from weft.xla.hlo import Builder, Value
 
 # The letter in the names of LAPACK's routines for a dtype.
 LETTERS = dict(zip(("float32", "float64", "complex64", "complex128"), "sdcz", strict=True))
-
-# What the complex routines are called whose real ones have another name.
-_COMPLEX_NAMES = {"orgqr": "ungqr", "ormqr": "unmqr", "syevd": "heevd", "sytrd": "hetrd"}
 
 _registering = threading.Lock()
 
@@ -62,7 +60,7 @@ def kernel_name(routine: str, dtype: np.dtype) -> str:
     if routine.endswith("_ffi"):
         return routine
     if dtype.kind == "c":
-        routine = _COMPLEX_NAMES.get(routine, routine)
+        routine = COMPLEX_NAMES.get(routine, routine)
     return f"lapack_{LETTERS[dtype.name]}{routine}_ffi"
 
 

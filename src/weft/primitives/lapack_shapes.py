@@ -11,6 +11,9 @@ from collections.abc import Mapping, Sequence
 
 PREFIXES = ("lapack_", "tridiagonal_")  # of the names of the kernels
 
+# What the complex routines are called whose real ones have another name.
+COMPLEX_NAMES = {"orgqr": "ungqr", "ormqr": "unmqr", "syevd": "heevd", "sytrd": "hetrd"}
+
 # The shapes of operands and results after the axes of a batch, a letter for an axis: k is the
 # smaller of m and n, p is n - 1, a dot is a number. The kernels of complex dtypes have other names.
 SHAPES = {

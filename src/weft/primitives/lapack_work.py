@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from weft.primitives.lapack_shapes import find_pattern
+from weft.primitives.lapack_shapes import COMPLEX_NAMES, find_pattern
 
 Sizes = Mapping[str, int]  # by the letters of lapack_shapes.SHAPES
 VECTORS_NOT_WANTED = ord("N")
@@ -61,7 +61,7 @@ COUNTS: dict[str, Callable[[Sizes], float]] = {
     "gtsv": lambda s: (5 * s["r"] + 3) * s["n"],
     "tridiagonal_solve_perturbed_ffi": lambda s: (5 * s["r"] + 3) * s["n"],
 }
-REAL_NAMES = {"ungqr": "orgqr", "unmqr": "ormqr", "heevd": "syevd", "hetrd": "sytrd"}
+REAL_NAMES = {name: real for real, name in COMPLEX_NAMES.items()}
 
 _TARGET = re.compile(r'custom_call_target="(?:lapack_([sdcz])(\w+?)_ffi|(tridiagonal_\w+))"')
 _SHAPE = re.compile(r"[a-z]+\d+\[([\d,]*)\]")
