@@ -83,7 +83,8 @@ class Stub:
         for name in self.public:
             self.lines += self.declare(name, getattr(self.module, name))
         private = [line for lines in self.private.values() for line in lines]
-        return "\n".join([HEAD, *sorted(self.imports), "", *private, *self.lines, ""])
+        body = "\n".join([*private, *self.lines, ""])
+        return "\n".join([HEAD, *list_used(self.imports, body), "", body])
 
     def declare(self, name: str, value: Any) -> list[str]:
         """The lines that say what a public name is."""
@@ -229,6 +230,20 @@ class Stub:
         else:
             self.imports.add(f"from {find_home(name, value)} import {name} as _{name}")
         return f"_{name}"
+
+
+def list_used(head: set[str], body: str) -> list[str]:
+    """The statements of a head, in order, that bind a name which the body or one of them uses."""
+    words = set(re.findall(r"\w+", body))
+    used = []
+    for line in sorted(
+        head, key=lambda line: ("import " in line, line)
+    ):  # imports serve the others
+        bound = line.partition(" = ")[0].rpartition("import ")[2]
+        if not words.isdisjoint(x.split(" as ")[-1].strip() for x in bound.split(",")):
+            used.append(line)
+            words.update(re.findall(r"\w+", line.partition(" = ")[2]))
+    return sorted(used)
 
 
 @functools.cache

@@ -9,8 +9,6 @@ _S = TypeVar("_S")
 _T = TypeVar("_T")
 _Ts = TypeVarTuple("_Ts")
 _U = TypeVar("_U")
-_X = TypeVar("_X")
-_Y = TypeVar("_Y")
 from collections.abc import Callable as _Callable
 from collections.abc import Callable, Sequence
 from collections.abc import Sequence as _Sequence
@@ -34,11 +32,9 @@ from weft.core.jaxpr import ClosedJaxpr
 from weft.explain import CallableModule as _explain
 from weft.mesh.mesh import Mesh
 from weft.numpy.index_plans import Slice as _Slice
-from weft.numpy.linalg import SVDResult as _SVDResult
 from weft.sparsity.derivatives import SparseDerivative as _SparseDerivative
 from weft.xla.array import Array as _Array
 from weft.xla.typing import ArrayLike as _ArrayLike
-import builtins as _builtins
 
 class _Jitted(Protocol[_P, _R_co]):
     """A jitted function, and its stages."""

@@ -1,16 +1,6 @@
 """Written by tools/make_stubs.py; do not edit."""
 
-_A = TypeVar("_A")
-_C = TypeVar("_C")
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-_R_co = TypeVar("_R_co", covariant=True)
-_S = TypeVar("_S")
 _T = TypeVar("_T")
-_Ts = TypeVarTuple("_Ts")
-_U = TypeVar("_U")
-_X = TypeVar("_X")
-_Y = TypeVar("_Y")
 from collections.abc import Callable as _Callable
 from collections.abc import Callable, Sequence
 from collections.abc import Iterable as _Iterable
@@ -27,16 +17,8 @@ from typing import (
     TypeVarTuple,
     overload,
 )
-from weft.api.jit import Inline
-from weft.api.shape_struct import ShapeDtypeStruct as _ShapeDtypeStruct
-from weft.api.stages import Lowered, Traced
-from weft.core.jaxpr import ClosedJaxpr
-from weft.mesh.mesh import Mesh
-from weft.numpy.linalg import SVDResult as _SVDResult
 from weft.pytrees import KeyPath as _KeyPath
 from weft.xla.array import Array as _Array
-from weft.xla.typing import ArrayLike as _ArrayLike
-import builtins as _builtins
 
 class TreeSummary:
     rows: tuple[tuple[str, str, int, int], ...]

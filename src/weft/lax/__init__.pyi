@@ -1,14 +1,9 @@
 """Written by tools/make_stubs.py; do not edit."""
 
-_A = TypeVar("_A")
 _C = TypeVar("_C")
-_P = ParamSpec("_P")
 _R = TypeVar("_R")
-_R_co = TypeVar("_R_co", covariant=True)
-_S = TypeVar("_S")
 _T = TypeVar("_T")
 _Ts = TypeVarTuple("_Ts")
-_U = TypeVar("_U")
 _X = TypeVar("_X")
 _Y = TypeVar("_Y")
 from collections.abc import Callable as _Callable
@@ -28,13 +23,7 @@ from typing import (
 )
 from weft.api.collectives import AxisIndexGroups as _AxisIndexGroups
 from weft.api.collectives import AxisName as _AxisName
-from weft.api.jit import Inline
-from weft.api.shape_struct import ShapeDtypeStruct as _ShapeDtypeStruct
-from weft.api.stages import Lowered, Traced
-from weft.core.jaxpr import ClosedJaxpr
 from weft.dtypes import DTypeLike as _DTypeLike
-from weft.mesh.mesh import Mesh
-from weft.numpy.linalg import SVDResult as _SVDResult
 from weft.primitives.conv import ConvDimensionNumbers as _ConvDimensionNumbers
 from weft.primitives.conv import (
     ConvGeneralDilatedDimensionNumbers as _ConvGeneralDilatedDimensionNumbers,

@@ -1,18 +1,6 @@
 """Written by tools/make_stubs.py; do not edit."""
 
-_A = TypeVar("_A")
-_C = TypeVar("_C")
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-_R_co = TypeVar("_R_co", covariant=True)
-_S = TypeVar("_S")
-_T = TypeVar("_T")
-_Ts = TypeVarTuple("_Ts")
-_U = TypeVar("_U")
-_X = TypeVar("_X")
-_Y = TypeVar("_Y")
 from collections.abc import Callable as _Callable
-from collections.abc import Callable, Sequence
 from collections.abc import Collection as _Collection
 from collections.abc import Sequence as _Sequence
 from typing import Any as _Any
@@ -27,13 +15,7 @@ from typing import (
     TypeVarTuple,
     overload,
 )
-from weft.api.jit import Inline
-from weft.api.shape_struct import ShapeDtypeStruct as _ShapeDtypeStruct
-from weft.api.stages import Lowered, Traced
-from weft.core.jaxpr import ClosedJaxpr
 from weft.dtypes import DTypeLike as _DTypeLike
-from weft.mesh.mesh import Mesh
-from weft.numpy.linalg import SVDResult as _SVDResult
 from weft.numpy.scalars import ScalarType as _ScalarType
 from weft.numpy.sets import UniqueAll as _UniqueAll
 from weft.numpy.sets import UniqueCounts as _UniqueCounts

@@ -1,17 +1,5 @@
 """Written by tools/make_stubs.py; do not edit."""
 
-_A = TypeVar("_A")
-_C = TypeVar("_C")
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-_R_co = TypeVar("_R_co", covariant=True)
-_S = TypeVar("_S")
-_T = TypeVar("_T")
-_Ts = TypeVarTuple("_Ts")
-_U = TypeVar("_U")
-_X = TypeVar("_X")
-_Y = TypeVar("_Y")
-from collections.abc import Callable, Sequence
 from collections.abc import Sequence as _Sequence
 from typing import Any as _Any
 from typing import (
@@ -26,18 +14,12 @@ from typing import (
     overload,
 )
 from typing import NamedTuple as _NamedTuple
-from weft.api.jit import Inline
-from weft.api.shape_struct import ShapeDtypeStruct as _ShapeDtypeStruct
-from weft.api.stages import Lowered, Traced
-from weft.core.jaxpr import ClosedJaxpr
 from weft.dtypes import DTypeLike as _DTypeLike
-from weft.mesh.mesh import Mesh
 from weft.primitives.dot import PrecisionLike as _PrecisionLike
 from weft.xla.array import Array as _Array
 from weft.xla.typing import ArrayLike as _ArrayLike
 from weft.xla.typing import Axis as _Axis
 from weft.xla.typing import ShardingLike as _ShardingLike
-import builtins as _builtins
 
 class SVDResult(_NamedTuple):
     U: _Array
