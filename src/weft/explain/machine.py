@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime
 import functools
 import json
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from weft import numpy as jnp
 from weft.api.devices import block_until_ready
 from weft.api.jit import jit
+from weft.explain.profiles import time_call
 from weft.mesh.client import default_device
 from weft.options import config
 from weft.xla.compile import describe_machine
@@ -94,10 +94,6 @@ def measure_peaks(rounds: int) -> Peaks:
 
 def time_best(fun: Callable, *args: Any) -> float:
     """Seconds of the quickest of some calls, after one that compiles."""
-    block_until_ready(fun(*args))
-    times = []
-    for _ in range(_CALLS):
-        start = time.perf_counter()
-        block_until_ready(fun(*args))
-        times.append(time.perf_counter() - start)
-    return min(times)
+    call = lambda: block_until_ready(fun(*args))
+    call()
+    return min(time_call(call)[1] for _ in range(_CALLS))
