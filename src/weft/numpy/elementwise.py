@@ -63,9 +63,8 @@ def abs(x: ArrayLike, /) -> Array:
     """Compute the absolute value, element by element.
 
     The absolute value of a complex number is its modulus. The least integer of a signed dtype has
-    no absolute value in that dtype
-    and is returned unchanged, as in NumPy. The derivative at 0 is 1 for
-    real operands and 0 for complex ones.
+    no absolute value in that dtype and is returned unchanged, as in NumPy. The derivative at 0 is 1
+    for real operands and 0 for complex ones.
 
     Args:
       x: an array of numbers of any dtype, or a number.
