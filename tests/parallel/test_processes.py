@@ -356,6 +356,28 @@ def call_with(secrets, size=2, seconds=20, server_secret=b"one"):
     return said, answers
 
 
+def test_process_0_is_told_though_it_calls_last():
+    """Another process may show first what is wrong: its interpreter was the quicker to start."""
+    answers = {}
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = "{}:{}".format(*server.getsockname())
+
+        def call(rank, size, after):
+            time.sleep(after)
+            answers[rank] = call_coordinator(address, rank, size, 20)
+
+        threads = [
+            threading.Thread(target=call, args=given) for given in [(1, 3, 0.0), (0, 2, 0.5)]
+        ]
+        for thread in threads:
+            thread.start()
+        said = await_calls(server, 2, 20)
+        for thread in threads:
+            thread.join()
+    assert said == "num_processes=3 in process 1, 2 in process 0"
+    assert answers == {0: said, 1: said}
+
+
 def test_a_secret_is_needed_to_join():
     assert call_with([b"one", b"one"]) == ("", ["", ""])
     for other in (b"", b"two"):

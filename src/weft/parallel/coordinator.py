@@ -110,17 +110,20 @@ class Call:
 def await_calls(server: socket.socket, size: int, seconds: float, secret: bytes = b"") -> str:
     """Wait for the calls of all processes, and answer them: with nothing, or with what is wrong.
 
-    Who else calls, or says nothing, is left waiting: it may be a scan of ports.
+    Who else calls, or says nothing, is left waiting: it may be a scan of ports. Another process may
+    show what is wrong before process 0 calls, which is told, too, as it reports for all.
     """
     end = time.monotonic() + seconds
+    over = False
     calls: dict[int, Call] = {}
     others: list[Call] = []  # who has not said yet who it is, the first that called first
     wrong, refused = "", 0
     selector = selectors.DefaultSelector()
     selector.register(server, selectors.EVENT_READ)
-    while len(calls) < size and not wrong:
+    while (len(calls) < size and not wrong) or (0 not in calls and not over):
         ready = selector.select(max(end - time.monotonic(), 0.001))
-        if time.monotonic() > end:
+        over = time.monotonic() > end
+        if over and not wrong:
             missing = ", ".join(str(r) for r in range(size) if r not in calls)
             wrong = f"no call from process {missing} in {seconds:g} s"
             if refused:
@@ -147,10 +150,10 @@ def await_calls(server: socket.socket, size: int, seconds: float, secret: bytes 
                 hang_up(call, selector)
                 continue
             selector.unregister(call.socket)
-            if its_size != size:
+            if its_size != size and not wrong:
                 wrong = f"num_processes={its_size} in process {rank}, {size} in process 0"
             if rank in calls:
-                wrong = f"two processes with process_id={rank}"
+                wrong = wrong or f"two processes with process_id={rank}"
                 call.answer(wrong)
             calls.setdefault(rank, call)
     for call in others:
