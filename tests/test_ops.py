@@ -29,6 +29,7 @@ def test_doctests():
     check_examples(ops)
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.int32, np.uint8, bool, jnp.bfloat16])
 @pytest.mark.parametrize("name", REDUCE)
 def test_segments(name, dtype, rng):

@@ -477,6 +477,7 @@ INDICES = [
 ]  # fmt: skip
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("index", INDICES, ids=str)
 def test_reading_and_writing_mixed_indices(index):
     host = np.arange(60.0, dtype=np.float32).reshape(4, 3, 5)
@@ -538,6 +539,7 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(one_in=3)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_transformations_agree(name, double, rng):
     f = FUNCTIONS[name]

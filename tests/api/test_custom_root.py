@@ -58,6 +58,7 @@ TRANSFORMS = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_a_linear_solve_is_that_of_the_inverse(name):
     transform = TRANSFORMS[name]

@@ -273,6 +273,7 @@ def test_map_stages_its_function_once():
 # associative_scan.
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 5, 8, 13])
 def test_prefixes(n, reverse):

@@ -127,7 +127,7 @@ OF_BITS = {
 }
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("dtype", [*ALL, "bool"])
 def test_its_bits_are_those_of_xla(dtype, as_for_users):
     found = {} if dtype == "bool" else dict(OF_ALL)

@@ -239,6 +239,7 @@ def test_many_rows_and_threads():
         assert_same_bits(found, expected)
 
 
+@pytest.mark.sample(one_in=2)
 @needs_kernels
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if d.kind != "c"], ids=str)
 def test_the_largest_and_their_places(dtype):
@@ -250,7 +251,7 @@ def test_the_largest_and_their_places(dtype):
         assert_same_bits(*both(fun, *[x for x, _ in calls]))
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @needs_kernels
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_partitions(dtype):
@@ -310,6 +311,7 @@ CUMULATIVE = {
 }
 
 
+@pytest.mark.sample(one_in=2)
 @needs_kernels
 @pytest.mark.parametrize("name", CUMULATIVE)
 def test_running_reductions(name):
@@ -343,6 +345,7 @@ def test_running_reductions(name):
         np.testing.assert_allclose(found[2 * i + 1], z, rtol=2e-7 if i >= len(ints) else 0)
 
 
+@pytest.mark.sample(one_in=2)
 @needs_kernels
 @pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64", "complex64"])
 def test_running_reductions_of_short_rows_and_few_lanes(dtype):

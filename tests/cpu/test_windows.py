@@ -54,6 +54,7 @@ def test_both_ways_to_scatter_agree(monkeypatch, size, strides, padding):
         assert "select_and_scatter" in by_windows.lower(source, x).as_text()
 
 
+@pytest.mark.sample(one_in=3)
 @pytest.mark.parametrize("x64", [False, True])
 @pytest.mark.parametrize(
     ("shape", "size", "strides", "padding"),

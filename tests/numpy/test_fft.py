@@ -32,6 +32,7 @@ def check(name, x, *args, **kwargs):
     )
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("name", ONE)
 @pytest.mark.parametrize("norm", [None, "ortho", "forward"])
 def test_one_axis(name, norm, rng):

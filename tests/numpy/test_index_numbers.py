@@ -20,6 +20,7 @@ def write_in_numpy(x, i, op, v):
     return y
 
 
+@pytest.mark.sample(one_in=3)
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_integers_at_the_ends_of_their_dtype(dtype):
     info = np.iinfo(dtype)

@@ -47,7 +47,7 @@ VALUES = {
 }
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", VALUES)
@@ -231,7 +231,7 @@ def check_derivatives(f, x, tol=2e-3):
     close(np.real(left), np.real(np.sum(np.asarray(back) * t)), 1e-5)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_derivatives(name, dtype):

@@ -22,6 +22,7 @@ ARITHMETIC = [
 BITWISE = ["and_", "or_", "xor", "lshift", "rshift"]
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("name", ARITHMETIC)
 def test_arithmetic(name):
     op = getattr(operator, name)

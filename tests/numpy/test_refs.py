@@ -591,6 +591,7 @@ NO_GRAD = {
 }
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("name", NO_GRAD)
 @pytest.mark.parametrize("outer", [lambda f: f, weft.jit], ids=["eager", "jit"])
 def test_what_is_written_to_a_reference_without_derivatives(name, outer):

@@ -73,7 +73,7 @@ def check_sizes(fun: Any, program: Program) -> None:
         check(fun, program, SIZES[:1], LARGE)
 
 
-@pytest.mark.sample(one_in=4)
+@pytest.mark.sample(one_in=8)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_padded_programs_equal_plain_ones(name):
     check_sizes(PROGRAMS[name].fun, PROGRAMS[name])
@@ -101,7 +101,7 @@ def total(fun: Any) -> Any:
     return run
 
 
-@pytest.mark.sample(one_in=6)
+@pytest.mark.sample(one_in=12)
 @pytest.mark.parametrize("name", [n for n in PROGRAMS if n not in NO_GRADIENT])
 def test_padded_gradients_equal_plain_ones(name):
     check_sizes(weft.grad(total(PROGRAMS[name].fun)), PROGRAMS[name])

@@ -51,6 +51,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.sample(one_in=3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_it_gives_what_the_compiled_derivative_gives(name):
     fun = PROGRAMS[name]
@@ -131,7 +132,7 @@ def by_the_second_use(monkeypatch):
     monkeypatch.setattr(hot, "HOT", 2)
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("name", NESTED)
 def test_nested_transformations_give_what_they_give_compiled_whole(name, by_the_second_use):
     derive, x = NESTED[name]

@@ -243,7 +243,7 @@ DERIVATIVES = {
 }
 
 
-@pytest.mark.sample(one_in=2)
+@pytest.mark.sample(one_in=4)
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_derivatives(name, dtype):

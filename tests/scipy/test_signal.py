@@ -44,6 +44,7 @@ def test_convolutions(mode, dtype, rng):
         check("fftconvolve", x, k, mode)
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("name", ["convolve2d", "correlate2d"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
@@ -87,6 +88,7 @@ SPECTRA = [
 ]
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.filterwarnings("ignore:nperseg=256 is greater:UserWarning")  # SciPy's
 @pytest.mark.parametrize("options", SPECTRA, ids=str)
 def test_power_spectra(options, rng):

@@ -319,7 +319,7 @@ def checked():
         yield
 
 
-@pytest.mark.sample(one_in=8)
+@pytest.mark.sample(one_in=16)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("word", words("JGVC", (1, 2)))
 def test_every_word_to_depth_two(name, word):

@@ -104,6 +104,7 @@ ROWS = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_functions_agree_with_numpy(layout):
     """All of them in one program."""
