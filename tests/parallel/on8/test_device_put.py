@@ -50,6 +50,7 @@ TRANSFORMED = {  # what is computed, and for each result whether it lies where x
 }  # fmt: skip
 
 
+@pytest.mark.sample(one_in=2)
 @pytest.mark.parametrize("name", TRANSFORMED)
 @pytest.mark.parametrize("start", [0, 1])
 @pytest.mark.parametrize("f", [move, there_and_back])
